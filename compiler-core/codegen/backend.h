@@ -13,7 +13,7 @@ typedef kiln_status (*kiln_backend_emit)(const kiln_lowered *lowered, const kiln
                                          const kiln_codegen_options *options, kiln_arena *arena,
                                          kiln_codegen_output *out_output);
 
-/* UNIMPLEMENTED of those that walk.h serves: the program holds what kiln_walk_entry_add refuses; of
+/* UNIMPLEMENTED of those that walk.h serves: the program holds what kiln_walk_lowered refuses; of
  * LLVM also: it does not know the CPU; of C text: another form than KILN_EMIT_OBJECT is asked for.
  * INTERNAL: LLVM refuses the module, with its message. RESOURCE_EXHAUSTED: byte code with more
  * registers, temps or loops than it has. */

@@ -9,7 +9,6 @@
 
 static kiln_c_builder *of(kiln_builder *b) { return (kiln_c_builder *)b; }
 
-static const uint32_t bits_of[] = {1, 8, 16, 32, 64, 16, 32, 64, 0};
 static const char *const unsigned_name[] = {"u8", "u8", "u16", "u32", "u64"};
 static const char *const signed_name[] = {"s8", "s8", "s16", "s32", "s64"};
 
@@ -28,7 +27,7 @@ static kiln_ssa_type type_of(kiln_builder *b, kiln_ssa v) {
 
 /* The lower bits of a number, sign-extended; BOOL is 0 or 1. */
 static int64_t wrapped(kiln_ssa_scalar scalar, uint64_t value) {
-    uint32_t bits = bits_of[scalar];
+    uint32_t bits = kiln_ssa_scalar_bits(scalar);
     if (bits == 1) return value & 1;
     return bits == 64 ? (int64_t)value : (int64_t)(value << (64 - bits)) >> (64 - bits);
 }
@@ -118,30 +117,19 @@ static bool known_mask(kiln_builder *b, kiln_ssa mask, bool wanted) {
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-typedef enum instruction_class {
-    INT,
-    FLOAT,
-    INT_COMPARE,
-    FLOAT_COMPARE,
-    NEGATE,
-    CALL1,
-    CALL2
-} instruction_class;
-
 static const struct instruction_row {
-    instruction_class what;
+    kiln_build_class what;
     const char *spelling;
 } instruction_table[] = {
-#define X(name, class, llvm, c) {class, c},
+#define X(name, class, llvm, c) {KILN_BUILDS_##class, c},
 #include "compiler-core/codegen/instructions.def"
 #undef X
 };
 
 /* What an instruction gives for known numbers; divisors are not 0, amounts below the width. */
 static int64_t folded(kiln_build_op what, kiln_ssa_scalar scalar, int64_t a, int64_t b) {
-    uint32_t bits = bits_of[scalar];
-    uint64_t mask = bits == 64 ? UINT64_MAX : (1ull << bits) - 1, x = (uint64_t)a & mask,
-             y = (uint64_t)b & mask;
+    uint32_t bits = kiln_ssa_scalar_bits(scalar);
+    uint64_t x = kiln_c_low_bits(a, bits), y = kiln_c_low_bits(b, bits);
     switch ((int)what) {
     case KILN_BUILD_ADD: return (int64_t)(x + y);
     case KILN_BUILD_SUB: return (int64_t)(x - y);
@@ -180,36 +168,37 @@ static const char *spell(kiln_c_builder *b, kiln_build_op what, kiln_ssa_scalar 
     const struct instruction_row *row = &instruction_table[what];
     const char *c = row->spelling;
     switch (row->what) {
-    case NEGATE: return TEXT(b, "%s%s", c, x);
-    case CALL1: return library_call(b, scalar, c, x, NULL);
-    case CALL2: return library_call(b, scalar, c, x, y);
-    case FLOAT:
+    case KILN_BUILDS_NEGATE: return TEXT(b, "%s%s", c, x);
+    case KILN_BUILDS_CALL1: return library_call(b, scalar, c, x, NULL);
+    case KILN_BUILDS_CALL2: return library_call(b, scalar, c, x, y);
+    case KILN_BUILDS_FLOAT:
         if (*c == 'f') return library_call(b, scalar, c, x, y);
         return TEXT(b, "%s %s %s", x, c, y);
-    case FLOAT_COMPARE:
+    case KILN_BUILDS_FLOAT_COMPARE:
         if (*c == '!' && c[1] == '<') return TEXT(b, "!(%s < %s)", x, y);
         return TEXT(b, "%s %s %s", x, c, y);
-    case INT_COMPARE:
+    case KILN_BUILDS_INT_COMPARE:
         if (*c != 's') return TEXT(b, "%s %s %s", x, c, y);
         return TEXT(b, "(%s)%s %s (%s)%s", signed_name[scalar], x, c + 1, signed_name[scalar], y);
-    case INT: break;
+    case KILN_BUILDS_INT: break;
     }
     if (*c == 's') {
         const char *right = what == KILN_BUILD_ASHR ? "" : TEXT(b, "(%s)", signed_name[scalar]);
         return TEXT(b, "(%s)((%s)%s %s %s%s)", unsigned_name[scalar], signed_name[scalar], x, c + 1,
                     right, y);
     }
-    if (bits_of[scalar] >= 32) return TEXT(b, "%s %s %s", x, c, y);
+    if (kiln_ssa_scalar_bits(scalar) >= 32) return TEXT(b, "%s %s %s", x, c, y);
     return TEXT(b, "(%s)((u32)%s %s %s)", unsigned_name[scalar], x, c, y);
 }
 
 /* Whether the compiler's operator does all lanes at once. */
 static bool spans_lanes(const kiln_c_builder *b, kiln_build_op what, kiln_ssa x, kiln_ssa y) {
     const struct instruction_row *row = &instruction_table[what];
-    bool plain = row->what == INT || row->what == FLOAT || row->what == NEGATE;
+    bool plain = row->what == KILN_BUILDS_INT || row->what == KILN_BUILDS_FLOAT ||
+                 row->what == KILN_BUILDS_NEGATE;
     bool named = (x->text || x->uniform) && (!y || y->text || y->uniform);
     return plain && named && row->spelling[0] != 's' && row->spelling[0] != 'f' &&
-           bits_of[x->type.scalar] >= 32 && kiln_c_is_native(b, x->type);
+           kiln_ssa_scalar_bits(x->type.scalar) >= 32 && kiln_c_is_native(b, x->type);
 }
 
 /* How a vector stands beside another one in such an operator. */
@@ -219,8 +208,8 @@ static const char *beside(kiln_c_builder *b, kiln_ssa v) {
 
 static kiln_ssa compute(kiln_builder *base, kiln_build_op what, kiln_ssa x, kiln_ssa y) {
     kiln_c_builder *b = of(base);
-    instruction_class class = instruction_table[what].what;
-    bool compares = class == INT_COMPARE || class == FLOAT_COMPARE;
+    kiln_build_class class = instruction_table[what].what;
+    bool compares = class == KILN_BUILDS_INT_COMPARE || class == KILN_BUILDS_FLOAT_COMPARE;
     uint32_t lanes = x->type.lanes;
     kiln_ssa_type type = {compares ? KILN_SSA_BOOL : x->type.scalar, lanes};
     kiln_ssa operand[] = {x, y};
@@ -306,10 +295,9 @@ static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa v, kil
     if (v->type.scalar == to.scalar) return v;
     if (v->lane && integers) {
         int64_t value[KILN_C_LANES_MAX];
-        uint32_t bits = bits_of[v->type.scalar];
-        uint64_t mask = bits == 64 ? UINT64_MAX : (1ull << bits) - 1;
+        uint32_t bits = kiln_ssa_scalar_bits(v->type.scalar);
         for (uint32_t i = 0; i < KILN_MAX(to.lanes, 1u); i++)
-            value[i] = how == KILN_CONVERT_UNSIGNED ? (int64_t)((uint64_t)v->lane[i] & mask)
+            value[i] = how == KILN_CONVERT_UNSIGNED ? (int64_t)kiln_c_low_bits(v->lane[i], bits)
                        : bits == 1                  ? -v->lane[i]
                                                     : v->lane[i];
         return of_lanes(b, to, value);
@@ -502,49 +490,12 @@ static void prefetch(kiln_builder *b, kiln_ssa pointer) {
 }
 
 static const kiln_builder_ops c_ops = {
-    .type_of = type_of,
-    .integer = integer,
-    .real = real,
-    .zero = zero,
-    .ramp = ramp,
-    .poison = poison,
-    .is_constant = is_constant,
-    .known_integer = known_integer,
-    .known_mask = known_mask,
-    .compute = compute,
-    .select = choose,
-    .multiply_add = multiply_add,
-    .convert = convert,
-    .call = call,
-    .splat = splat,
-    .extract = extract,
-    .insert = insert,
-    .shuffle = shuffle,
-    .taken_from = taken_from,
-    .any = any,
-    .offset = offset,
-    .load = load,
-    .store = store,
-    .gather = gather,
-    .scatter = scatter,
-    .prefetch = prefetch,
-    .open_mark = kiln_c_open_mark,
-    .close_mark = kiln_c_close_mark,
-    .enter_mark = kiln_c_enter_mark,
-    .leave = kiln_c_leave,
-    .loop_begin = kiln_c_loop_begin,
-    .loop_carry = kiln_c_loop_carry,
-    .loop_pointer = kiln_c_loop_pointer,
-    .loop_end = kiln_c_loop_end,
-    .branch_begin = kiln_c_branch_begin,
-    .branch_else = kiln_c_branch_else,
-    .branch_enter_then = kiln_c_branch_enter_then,
-    .branch_end = kiln_c_branch_end,
-    .branch_join = kiln_c_branch_join,
-    .entry_begin = kiln_c_entry_begin,
-    .entry_end = kiln_c_entry_end,
-    .parallel_begin = kiln_c_parallel_begin,
-    .parallel_end = kiln_c_parallel_end,
+#define X(result, name, arguments) .name = name,
+#include "compiler-core/codegen/builder_values.def"
+#undef X
+#define X(result, name, arguments) .name = kiln_c_##name,
+#include "compiler-core/codegen/builder_control.def"
+#undef X
 };
 
 void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_arena *arena) {

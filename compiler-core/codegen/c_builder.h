@@ -70,6 +70,7 @@ void kiln_c_builder_print(kiln_c_builder *b, kiln_strbuf *out);
 
 /* ---- c_lines.c: types, names, lines ---------------------------------------------------------- */
 
+uint64_t kiln_c_low_bits(int64_t value, uint32_t bits);         /* zeros above */
 const char *kiln_c_type(kiln_c_builder *b, kiln_ssa_type type); /* "u32", "f32x8", "char *" */
 bool kiln_c_is_native(const kiln_c_builder *b, kiln_ssa_type type);
 kiln_ssa kiln_c_node(kiln_c_builder *b, kiln_ssa_type type, const char *text);
@@ -92,26 +93,8 @@ kiln_ssa kiln_c_define_as(kiln_c_builder *b, kiln_ssa_type type, const char *nam
 
 /* ---- c_control.c: members of kiln_builder_ops ------------------------------------------------ */
 
-kiln_mark kiln_c_open_mark(kiln_builder *b);
-void kiln_c_close_mark(kiln_builder *b, kiln_mark mark);
-void *kiln_c_enter_mark(kiln_builder *b, kiln_mark mark);
-void kiln_c_leave(kiln_builder *b, void *place);
-kiln_loop_handle kiln_c_loop_begin(kiln_builder *b, kiln_ssa first, kiln_ssa *out_counter);
-kiln_ssa kiln_c_loop_carry(kiln_builder *b, kiln_loop_handle loop, kiln_ssa before);
-kiln_ssa kiln_c_loop_pointer(kiln_builder *b, kiln_loop_handle loop, kiln_ssa base,
-                             int64_t step_bytes);
-void kiln_c_loop_end(kiln_builder *b, kiln_loop_handle loop, kiln_ssa end, kiln_ssa *carried);
-kiln_branch_handle kiln_c_branch_begin(kiln_builder *b, kiln_ssa condition, bool has_else);
-void kiln_c_branch_else(kiln_builder *b, kiln_branch_handle branch);
-void *kiln_c_branch_enter_then(kiln_builder *b, kiln_branch_handle branch);
-void kiln_c_branch_end(kiln_builder *b, kiln_branch_handle branch);
-kiln_ssa kiln_c_branch_join(kiln_builder *b, kiln_branch_handle branch, kiln_ssa yes, kiln_ssa no);
-void kiln_c_entry_begin(kiln_builder *b, const char *name, uint32_t arg_count, const bool *touched,
-                        kiln_entry_values *out);
-void kiln_c_entry_end(kiln_builder *b);
-void kiln_c_parallel_begin(kiln_builder *b, const char *name, kiln_mark entry,
-                           const kiln_ssa *captured, uint32_t captured_count,
-                           kiln_body_values *out);
-void kiln_c_parallel_end(kiln_builder *b, int64_t count);
+#define X(result, name, arguments) result kiln_c_##name arguments;
+#include "compiler-core/codegen/builder_control.def"
+#undef X
 
 #endif

@@ -8,8 +8,15 @@
 
 static const char *const scalar_name[] = {"u8",  "u8",  "u16", "u32",   "u64",
                                           "u16", "f32", "f64", "char *"};
-/* Of a lane, in bytes. */
-static const uint32_t scalar_bytes[] = {1, 1, 2, 4, 8, 2, 4, 8, 0};
+
+/* Of a lane; a BOOL takes a byte. */
+static uint32_t lane_bits(kiln_ssa_scalar scalar) {
+    return KILN_MAX(kiln_ssa_scalar_bits(scalar), 8u);
+}
+
+uint64_t kiln_c_low_bits(int64_t value, uint32_t bits) {
+    return bits == 64 ? (uint64_t)value : (uint64_t)value & ((1ull << bits) - 1);
+}
 
 bool kiln_c_is_native(const kiln_c_builder *b, kiln_ssa_type type) {
     return b->dialect->vectors && type.lanes > 1 && (type.lanes & (type.lanes - 1)) == 0;
@@ -29,7 +36,7 @@ static void print_types(kiln_c_builder *b, kiln_strbuf *out) {
             if (!b->used[s][n]) continue;
             kiln_strbuf_printf(out, "#ifndef HAS_%sx%u\n#define HAS_%sx%u\n", name, n, name, n);
             if (kiln_c_is_native(b, (kiln_ssa_type){s, n}))
-                kiln_strbuf_printf(out, "VECTOR(%s, %u, %u, %sx%u);\n", name, n, scalar_bytes[s],
+                kiln_strbuf_printf(out, "VECTOR(%s, %u, %u, %sx%u);\n", name, n, lane_bits(s) / 8,
                                    name, n);
             else
                 kiln_strbuf_printf(out, "typedef struct { %s lane[%u]; } %sx%u;\n", name, n, name,
@@ -53,9 +60,8 @@ const char *kiln_c_name(kiln_c_builder *b) {
 }
 
 static const char *integer_text(kiln_c_builder *b, kiln_ssa_scalar scalar, int64_t value) {
-    uint32_t bits = 8 * scalar_bytes[scalar];
-    uint64_t bare = bits == 64 ? (uint64_t)value : (uint64_t)value & ((1ull << bits) - 1);
-    return kiln_arena_printf(b->arena, "%llu%s", (unsigned long long)bare,
+    uint32_t bits = lane_bits(scalar);
+    return kiln_arena_printf(b->arena, "%llu%s", (unsigned long long)kiln_c_low_bits(value, bits),
                              bits == 64 ? b->dialect->of_64 : "u");
 }
 

@@ -1,5 +1,4 @@
 /* Lowered programs to C: one translation unit that needs nothing but a C11 compiler. */
-#include "compiler-core/codegen/backend.h"
 #include "compiler-core/codegen/c_builder.h"
 #include "compiler-core/codegen/walk.h"
 
@@ -89,17 +88,6 @@ static const kiln_c_dialect c11 = {.name = "c",
                                    .prefetch = "__builtin_prefetch",
                                    .preamble = c11_preamble};
 
-static kiln_status add_program(kiln_c_builder *b, kiln_program *p, const kiln_lowered *lowered,
-                               bool is_prepare, const kiln_target *target, kiln_arena *arena,
-                               kiln_codegen_output *output) {
-    kiln_buffer buffer[KILN_MANIFEST_ARGS_MAX];
-    for (uint32_t i = 0; i < lowered->arg_count; i++)
-        buffer[i] = is_prepare ? lowered->arg[i].in_prepare : lowered->arg[i].in_run;
-    return kiln_walk_entry_add(&b->base, p, is_prepare ? "kiln_prepare" : "kiln_run", buffer,
-                               lowered->arg_count, target, arena, &output->scratch_bytes,
-                               &output->worker_bytes);
-}
-
 kiln_status kiln_c_emit(const kiln_lowered *lowered, const kiln_target *target,
                         const kiln_codegen_options *options, kiln_arena *arena,
                         kiln_codegen_output *out_output) {
@@ -110,10 +98,7 @@ kiln_status kiln_c_emit(const kiln_lowered *lowered, const kiln_target *target,
         return KILN_ERROR(UNIMPLEMENTED, "the back end for C writes C alone");
     kiln_arena_init(&scratch, 256 << 10);
     kiln_c_builder_init(&b, &c11, &scratch);
-    kiln_status st = NULL;
-    if (lowered->prepare)
-        st = add_program(&b, lowered->prepare, lowered, true, target, &scratch, &output);
-    if (!st) st = add_program(&b, lowered->run, lowered, false, target, &scratch, &output);
+    kiln_status st = kiln_walk_lowered(&b.base, lowered, target, &scratch, &output);
     if (!st) {
         kiln_strbuf text = {0};
         kiln_strbuf_text(&text, c11.preamble);

@@ -14,11 +14,11 @@ static kiln_ssa out(LLVMValueRef v) { return (kiln_ssa)v; }
 
 static LLVMTypeRef scalar_type(const kiln_llvm_builder *b, kiln_ssa_scalar scalar) {
     switch (scalar) {
-    case KILN_SSA_BOOL: return LLVMInt1TypeInContext(b->context);
-    case KILN_SSA_I8: return LLVMInt8TypeInContext(b->context);
-    case KILN_SSA_I16: return LLVMInt16TypeInContext(b->context);
-    case KILN_SSA_I32: return LLVMInt32TypeInContext(b->context);
-    case KILN_SSA_I64: return LLVMInt64TypeInContext(b->context);
+    case KILN_SSA_BOOL:
+    case KILN_SSA_I8:
+    case KILN_SSA_I16:
+    case KILN_SSA_I32:
+    case KILN_SSA_I64: return LLVMIntTypeInContext(b->context, kiln_ssa_scalar_bits(scalar));
     case KILN_SSA_F16: return LLVMHalfTypeInContext(b->context);
     case KILN_SSA_F32: return LLVMFloatTypeInContext(b->context);
     case KILN_SSA_F64: return LLVMDoubleTypeInContext(b->context);
@@ -120,29 +120,19 @@ LLVMValueRef kiln_llvm_intrinsic(kiln_llvm_builder *b, const char *name, LLVMTyp
     return LLVMBuildCall2(b->builder, type, callee, arg, arg_count, "");
 }
 
-typedef enum instruction_class {
-    INT,
-    FLOAT,
-    INT_COMPARE,
-    FLOAT_COMPARE,
-    NEGATE,
-    CALL1,
-    CALL2
-} instruction_class;
-
 static const struct instruction_row {
-    instruction_class what;
+    kiln_build_class what;
     int number; /* opcode or predicate */
     const char *name;
 } instruction_table[] = {
-#define ROW_INT(x) INT, x, NULL
-#define ROW_FLOAT(x) FLOAT, x, NULL
-#define ROW_INT_COMPARE(x) INT_COMPARE, x, NULL
-#define ROW_FLOAT_COMPARE(x) FLOAT_COMPARE, x, NULL
-#define ROW_NEGATE(x) NEGATE, x, NULL
-#define ROW_CALL1(x) CALL1, 0, x
-#define ROW_CALL2(x) CALL2, 0, x
-#define X(name, class, llvm, c) {ROW_##class(llvm)},
+#define ROW_INT(x) x, NULL
+#define ROW_FLOAT(x) x, NULL
+#define ROW_INT_COMPARE(x) x, NULL
+#define ROW_FLOAT_COMPARE(x) x, NULL
+#define ROW_NEGATE(x) x, NULL
+#define ROW_CALL1(x) 0, x
+#define ROW_CALL2(x) 0, x
+#define X(name, class, llvm, c) {KILN_BUILDS_##class, ROW_##class(llvm)},
 #include "compiler-core/codegen/instructions.def"
 #undef X
 };
@@ -154,17 +144,19 @@ static kiln_ssa compute(kiln_builder *base, kiln_build_op what, kiln_ssa first, 
     LLVMTypeRef type = LLVMTypeOf(arg[0]);
     LLVMValueRef v = NULL;
     switch (row->what) {
-    case INT:
-    case FLOAT: v = LLVMBuildBinOp(b->builder, (LLVMOpcode)row->number, arg[0], arg[1], ""); break;
-    case INT_COMPARE:
+    case KILN_BUILDS_INT:
+    case KILN_BUILDS_FLOAT:
+        v = LLVMBuildBinOp(b->builder, (LLVMOpcode)row->number, arg[0], arg[1], "");
+        break;
+    case KILN_BUILDS_INT_COMPARE:
         v = LLVMBuildICmp(b->builder, (LLVMIntPredicate)row->number, arg[0], arg[1], "");
         break;
-    case FLOAT_COMPARE:
+    case KILN_BUILDS_FLOAT_COMPARE:
         v = LLVMBuildFCmp(b->builder, (LLVMRealPredicate)row->number, arg[0], arg[1], "");
         break;
-    case NEGATE: v = LLVMBuildFNeg(b->builder, arg[0], ""); break;
-    case CALL1: v = kiln_llvm_intrinsic(b, row->name, &type, 1, arg, 1); break;
-    case CALL2: v = kiln_llvm_intrinsic(b, row->name, &type, 1, arg, 2); break;
+    case KILN_BUILDS_NEGATE: v = LLVMBuildFNeg(b->builder, arg[0], ""); break;
+    case KILN_BUILDS_CALL1: v = kiln_llvm_intrinsic(b, row->name, &type, 1, arg, 1); break;
+    case KILN_BUILDS_CALL2: v = kiln_llvm_intrinsic(b, row->name, &type, 1, arg, 2); break;
     }
     return out(v);
 }
@@ -380,49 +372,12 @@ static kiln_ssa opaque(kiln_builder *base, kiln_ssa v) {
 }
 
 static const kiln_builder_ops llvm_ops = {
-    .type_of = type_of,
-    .integer = integer,
-    .real = real,
-    .zero = zero,
-    .ramp = ramp,
-    .poison = poison,
-    .is_constant = is_constant,
-    .known_integer = known_integer,
-    .known_mask = known_mask,
-    .compute = compute,
-    .select = choose,
-    .multiply_add = multiply_add,
-    .convert = convert,
-    .call = call,
-    .splat = splat,
-    .extract = extract,
-    .insert = insert,
-    .shuffle = shuffle,
-    .taken_from = taken_from,
-    .any = any,
-    .offset = offset,
-    .load = load,
-    .store = store,
-    .gather = gather,
-    .scatter = scatter,
-    .prefetch = prefetch,
-    .open_mark = kiln_llvm_open_mark,
-    .close_mark = kiln_llvm_close_mark,
-    .enter_mark = kiln_llvm_enter_mark,
-    .leave = kiln_llvm_leave,
-    .loop_begin = kiln_llvm_loop_begin,
-    .loop_carry = kiln_llvm_loop_carry,
-    .loop_pointer = kiln_llvm_loop_pointer,
-    .loop_end = kiln_llvm_loop_end,
-    .branch_begin = kiln_llvm_branch_begin,
-    .branch_else = kiln_llvm_branch_else,
-    .branch_enter_then = kiln_llvm_branch_enter_then,
-    .branch_end = kiln_llvm_branch_end,
-    .branch_join = kiln_llvm_branch_join,
-    .entry_begin = kiln_llvm_entry_begin,
-    .entry_end = kiln_llvm_entry_end,
-    .parallel_begin = kiln_llvm_parallel_begin,
-    .parallel_end = kiln_llvm_parallel_end,
+#define X(result, name, arguments) .name = name,
+#include "compiler-core/codegen/builder_values.def"
+#undef X
+#define X(result, name, arguments) .name = kiln_llvm_##name,
+#include "compiler-core/codegen/builder_control.def"
+#undef X
     .intrinsic = intrinsic,
     .opaque = opaque,
 };

@@ -38,28 +38,9 @@ LLVMValueRef kiln_llvm_intrinsic(kiln_llvm_builder *b, const char *name, LLVMTyp
 
 /* ---- llvm_control.c: members of kiln_builder_ops --------------------------------------------- */
 
-kiln_mark kiln_llvm_open_mark(kiln_builder *b);
-void kiln_llvm_close_mark(kiln_builder *b, kiln_mark mark);
-void *kiln_llvm_enter_mark(kiln_builder *b, kiln_mark mark);
-void kiln_llvm_leave(kiln_builder *b, void *place);
-kiln_loop_handle kiln_llvm_loop_begin(kiln_builder *b, kiln_ssa first, kiln_ssa *out_counter);
-kiln_ssa kiln_llvm_loop_carry(kiln_builder *b, kiln_loop_handle loop, kiln_ssa before);
-kiln_ssa kiln_llvm_loop_pointer(kiln_builder *b, kiln_loop_handle loop, kiln_ssa base,
-                                int64_t step_bytes);
-void kiln_llvm_loop_end(kiln_builder *b, kiln_loop_handle loop, kiln_ssa end, kiln_ssa *carried);
-kiln_branch_handle kiln_llvm_branch_begin(kiln_builder *b, kiln_ssa condition, bool has_else);
-void kiln_llvm_branch_else(kiln_builder *b, kiln_branch_handle branch);
-void *kiln_llvm_branch_enter_then(kiln_builder *b, kiln_branch_handle branch);
-void kiln_llvm_branch_end(kiln_builder *b, kiln_branch_handle branch);
-kiln_ssa kiln_llvm_branch_join(kiln_builder *b, kiln_branch_handle branch, kiln_ssa yes,
-                               kiln_ssa no);
-void kiln_llvm_entry_begin(kiln_builder *b, const char *name, uint32_t arg_count,
-                           const bool *touched, kiln_entry_values *out);
-void kiln_llvm_entry_end(kiln_builder *b);
-void kiln_llvm_parallel_begin(kiln_builder *b, const char *name, kiln_mark entry,
-                              const kiln_ssa *captured, uint32_t captured_count,
-                              kiln_body_values *out);
-void kiln_llvm_parallel_end(kiln_builder *b, int64_t count);
+#define X(result, name, arguments) result kiln_llvm_##name arguments;
+#include "compiler-core/codegen/builder_control.def"
+#undef X
 
 /* ---- llvm_target.c --------------------------------------------------------------------------- */
 

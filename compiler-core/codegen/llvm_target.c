@@ -8,7 +8,6 @@
 
 #include <llvm/Config/llvm-config.h>
 
-#include "compiler-core/codegen/backend.h"
 #include "compiler-core/codegen/llvm_builder.h"
 #include "compiler-core/codegen/walk.h"
 
@@ -125,21 +124,6 @@ static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32
     return KILN_OK;
 }
 
-static kiln_status emit_program(llvm_job *job, kiln_program *p, const kiln_lowered *lowered,
-                                bool is_prepare, const kiln_target *target, kiln_arena *arena,
-                                kiln_codegen_output *output) {
-    kiln_llvm_builder builder;
-    kiln_buffer buffer[KILN_MANIFEST_ARGS_MAX];
-    for (uint32_t i = 0; i < lowered->arg_count; i++)
-        buffer[i] = is_prepare ? lowered->arg[i].in_prepare : lowered->arg[i].in_run;
-    kiln_llvm_builder_init(&builder, target, job->context, job->module, arena);
-    kiln_status st = kiln_walk_entry_add(&builder.base, p, is_prepare ? "kiln_prepare" : "kiln_run",
-                                         buffer, lowered->arg_count, target, arena,
-                                         &output->scratch_bytes, &output->worker_bytes);
-    kiln_llvm_builder_deinit(&builder);
-    return st;
-}
-
 static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered,
                                const kiln_target *target, kiln_arena *arena,
                                kiln_codegen_output *output) {
@@ -149,11 +133,10 @@ static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered,
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(job->machine);
     LLVMSetModuleDataLayout(job->module, layout);
     LLVMDisposeTargetData(layout);
-    *output = (kiln_codegen_output){0};
-    kiln_status st = NULL;
-    if (lowered->prepare)
-        st = emit_program(job, lowered->prepare, lowered, true, target, arena, output);
-    if (!st) st = emit_program(job, lowered->run, lowered, false, target, arena, output);
+    kiln_llvm_builder builder;
+    kiln_llvm_builder_init(&builder, target, job->context, job->module, arena);
+    kiln_status st = kiln_walk_lowered(&builder.base, lowered, target, arena, output);
+    kiln_llvm_builder_deinit(&builder);
     if (st) return st;
     /* A tenth of a millisecond that turns a bug here into one lost candidate with a reason. */
     if (LLVMVerifyModule(job->module, LLVMReturnStatusAction, &job->message))

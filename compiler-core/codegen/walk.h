@@ -11,10 +11,10 @@
 
 #include "base/kernel_abi.h"
 #include "base/target.h"
+#include "compiler-core/codegen/backend.h"
 #include "compiler-core/codegen/builder.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/ir.h"
-#include "compiler-core/lower/lower.h"
 
 /* What a loop variable stands for at the place that is appended to. */
 typedef enum kiln_walk_binding {
@@ -114,16 +114,13 @@ typedef struct kiln_walk {
 
 /* ---- walk_entry.c: functions ----------------------------------------------------------------- */
 
-/* Adds the entry `name` of a lowered program. `arg_buffer`: [arg_count] buffers of `p` in the order
- * of the ABI, 0 for arguments that `p` does not touch. Scratch needs are raised to what this
- * program needs.
+/* Adds the entries of a lowered program: kiln_prepare, where it has one, and kiln_run. Their
+ * scratch needs go into `output`.
  *
- * UNIMPLEMENTED  the program holds what no builder can make; the note says what. Nothing was added.
- */
-KILN_MUST_USE kiln_status kiln_walk_entry_add(kiln_builder *b, kiln_program *p, const char *name,
-                                              const kiln_buffer *arg_buffer, uint32_t arg_count,
-                                              const kiln_target *target, kiln_arena *arena,
-                                              uint64_t *scratch_bytes, uint64_t *worker_bytes);
+ * UNIMPLEMENTED  a program holds what no builder can make; the note says what */
+KILN_MUST_USE kiln_status kiln_walk_lowered(kiln_builder *b, const kiln_lowered *lowered,
+                                            const kiln_target *target, kiln_arena *arena,
+                                            kiln_codegen_output *output);
 /* A parallel loop: its body in a function of its own, and the call that shares it out. */
 void kiln_walk_parallel(kiln_walk *w, kiln_stmt stmt);
 /* Where a temp lies in scratch memory (the worker's own inside parallel loops). */
@@ -151,7 +148,6 @@ kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_ssa_scalar scalar);
 kiln_ssa_scalar kiln_scalar_in_memory(kiln_dtype dtype);
 /* What values of a dtype are computed in: halves in F32, bool in BOOL, others as they are. */
 kiln_ssa_scalar kiln_scalar_computed(kiln_dtype dtype);
-uint32_t kiln_scalar_bits(kiln_ssa_scalar scalar);
 
 kiln_ssa_type kiln_walk_type(kiln_walk *w, kiln_ssa v);
 bool kiln_walk_is_vector(kiln_walk *w, kiln_ssa v);

@@ -181,47 +181,63 @@ kiln_ssa kiln_walk_scratch(kiln_walk *w, kiln_buffer buffer) {
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-static void begin_entry(kiln_walk *w, const kiln_buffer *arg_buffer, uint32_t arg_count) {
+static void begin_entry(kiln_walk *w, const kiln_lowered *lowered, bool is_prepare) {
     bool touched[KILN_MANIFEST_ARGS_MAX];
-    kiln_buffer *arg = KILN_ARENA_ARRAY(w->arena, kiln_buffer, arg_count + 1);
+    uint32_t number[KILN_MANIFEST_ARGS_MAX]; /* of arg */
+    kiln_buffer *arg = KILN_ARENA_ARRAY(w->arena, kiln_buffer, lowered->arg_count + 1);
     kiln_entry_values entry;
     w->arg = arg;
-    for (uint32_t i = 0; i < arg_count; i++) {
-        touched[i] = arg_buffer[i] != 0;
-        if (touched[i]) arg[w->arg_count++] = arg_buffer[i];
+    for (uint32_t i = 0; i < lowered->arg_count; i++) {
+        kiln_buffer buffer = is_prepare ? lowered->arg[i].in_prepare : lowered->arg[i].in_run;
+        touched[i] = buffer != 0;
+        if (!buffer) continue;
+        number[w->arg_count] = i;
+        arg[w->arg_count++] = buffer;
     }
-    w->b->ops->entry_begin(w->b, w->name, arg_count, touched, &entry);
+    w->b->ops->entry_begin(w->b, w->name, lowered->arg_count, touched, &entry);
     begin_function(w);
     w->scratch = entry.scratch;
-    for (uint32_t i = 0; i < arg_count; i++)
-        if (touched[i]) w->data[arg_buffer[i]] = entry.data[i];
+    for (uint32_t i = 0; i < w->arg_count; i++) w->data[arg[i]] = entry.data[number[i]];
     kiln_walk_push_level(w, NULL, NULL);
 }
 
-kiln_status kiln_walk_entry_add(kiln_builder *b, kiln_program *p, const char *name,
-                                const kiln_buffer *arg_buffer, uint32_t arg_count,
-                                const kiln_target *target, kiln_arena *arena,
-                                uint64_t *scratch_bytes, uint64_t *worker_bytes) {
+/* Scratch needs are raised to what this program needs. */
+static kiln_status add_entry(kiln_builder *b, const kiln_lowered *lowered, bool is_prepare,
+                             const kiln_target *target, kiln_arena *arena,
+                             kiln_codegen_output *output) {
+    kiln_program *p = is_prepare ? lowered->prepare : lowered->run;
     kiln_status st = check_stmt(p, p->root, 0, false);
     if (st) return st;
     kiln_walk *w = KILN_ARENA_NEW(arena, kiln_walk);
-    *w = (kiln_walk){.b = b, .p = p, .target = target, .arena = arena, .name = name};
-    w->var_count = p->var.count;
+    *w = (kiln_walk){.b = b,
+                     .p = p,
+                     .target = target,
+                     .arena = arena,
+                     .name = is_prepare ? "kiln_prepare" : "kiln_run",
+                     .var_count = p->var.count,
+                     .scratch_bytes = output->scratch_bytes,
+                     .worker_bytes = output->worker_bytes};
     w->slot = KILN_ARENA_ARRAY(arena, kiln_walk_slot, p->var.count);
     w->constant_of = KILN_ARENA_ARRAY(arena, kiln_expr, p->var.count);
     w->data = KILN_ARENA_ARRAY(arena, kiln_ssa, p->buffer.count);
     w->registers = KILN_ARENA_ARRAY(arena, kiln_walk_registers, p->buffer.count);
     w->epoch = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count);
     w->scratch_offset = KILN_ARENA_ARRAY(arena, uint64_t, p->buffer.count);
-    w->scratch_bytes = *scratch_bytes;
-    w->worker_bytes = *worker_bytes;
     while (plan_scratch(w, p->root, 0, false)) {}
 
-    begin_entry(w, arg_buffer, arg_count);
+    begin_entry(w, lowered, is_prepare);
     kiln_walk_stmt(w, p->root);
     b->ops->entry_end(b);
     kiln_walk_pop_level(w);
-    *scratch_bytes = w->scratch_bytes;
-    *worker_bytes = w->worker_bytes;
+    output->scratch_bytes = w->scratch_bytes;
+    output->worker_bytes = w->worker_bytes;
     return KILN_OK;
+}
+
+kiln_status kiln_walk_lowered(kiln_builder *b, const kiln_lowered *lowered,
+                              const kiln_target *target, kiln_arena *arena,
+                              kiln_codegen_output *output) {
+    kiln_status st =
+        lowered->prepare ? add_entry(b, lowered, true, target, arena, output) : KILN_OK;
+    return st ? st : add_entry(b, lowered, false, target, arena, output);
 }

@@ -163,7 +163,7 @@ static kiln_ssa integer_divide(kiln_walk *w, kiln_expr expr, bool is_signed, kil
 /* Amounts below 0 are beyond the width as unsigned ones. */
 static kiln_ssa integer_shift(kiln_walk *w, kiln_expr_op op, bool is_signed, kiln_ssa a,
                               kiln_ssa amount) {
-    uint32_t width = kiln_scalar_bits(kiln_walk_type(w, a).scalar);
+    uint32_t width = kiln_ssa_scalar_bits(kiln_walk_type(w, a).scalar);
     kiln_ssa too_far = op2(w, KILN_BUILD_UGE, amount, kiln_walk_integer(w, a, width));
     kiln_build_op what = op == KILN_EXPR_SHL ? KILN_BUILD_SHL
                          : is_signed         ? KILN_BUILD_ASHR
@@ -182,7 +182,7 @@ static kiln_ssa integer_pow(kiln_walk *w, bool is_signed, kiln_ssa base, kiln_ss
     kiln_ssa is_minus = op2(w, KILN_BUILD_EQ, base, minus);
 
     kiln_ssa result = one, square = base, bits = exponent;
-    for (uint32_t i = 0; i < kiln_scalar_bits(kiln_walk_type(w, base).scalar); i++) {
+    for (uint32_t i = 0; i < kiln_ssa_scalar_bits(kiln_walk_type(w, base).scalar); i++) {
         kiln_ssa set = op2(w, KILN_BUILD_NE, op2(w, KILN_BUILD_AND, bits, one), zero);
         result = kiln_walk_select(w, set, op2(w, KILN_BUILD_MUL, result, square), result);
         square = op2(w, KILN_BUILD_MUL, square, square);

@@ -1,5 +1,6 @@
-/* Prefetching: a loop with the attribute `prefetch` of BUFFER fetches, a share in each iteration, what
- * BUFFER's reader will need when the loops that use the same part of it again and again are done.
+/* Prefetching: a loop with the attribute `prefetch` of BUFFER fetches, a share in each iteration,
+ * what BUFFER's reader will need when the loops that use the same part of it again and again are
+ * done.
  *
  *     for panel:            <- the next part: the buffer's offset depends on it
  *       for tile:           <- reuse: it does not

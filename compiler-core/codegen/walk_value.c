@@ -31,7 +31,7 @@ kiln_ssa_scalar kiln_scalar_computed(kiln_dtype dtype) {
     return kiln_scalar_in_memory(dtype);
 }
 
-uint32_t kiln_scalar_bits(kiln_ssa_scalar scalar) {
+uint32_t kiln_ssa_scalar_bits(kiln_ssa_scalar scalar) {
     static const uint32_t bits[] = {1, 8, 16, 32, 64, 16, 32, 64, 0};
     return bits[scalar];
 }
@@ -54,7 +54,7 @@ kiln_ssa kiln_walk_compute(kiln_walk *w, kiln_build_op what, kiln_ssa a, kiln_ss
     return w->b->ops->compute(w->b, what, a, b);
 }
 kiln_ssa kiln_walk_select(kiln_walk *w, kiln_ssa condition, kiln_ssa yes, kiln_ssa no) {
-    return w->b->ops->select(w->b, condition, yes, no);
+    return w->b->ops->choose(w->b, condition, yes, no);
 }
 kiln_ssa kiln_walk_convert(kiln_walk *w, kiln_conversion how, kiln_ssa v, kiln_ssa_scalar to) {
     return w->b->ops->convert(w->b, how, v, kiln_type_like(w, v, to));

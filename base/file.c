@@ -255,7 +255,7 @@ static void sweep(const char *parent, const char *prefix) {
     kiln_arena scratch = {0};
     char **name = NULL;
     size_t count = 0;
-    kiln_str start = kiln_str_from(kiln_arena_printf(&scratch, "%s-", prefix));
+    kiln_str start = kiln_str_printf(&scratch, "%s-", prefix);
     kiln_status_free(kiln_folder_list(parent, &scratch, &name, &count));
     for (size_t i = 0; i < count; i++) {
         if (!kiln_str_starts(kiln_str_from(name[i]), start.data) ||

@@ -12,6 +12,17 @@
 int64_t kiln_floordiv(int64_t a, int64_t b);
 int64_t kiln_floormod(int64_t a, int64_t b);
 
+/* Two's complement: what overflows wraps, which in C is undefined for signed numbers. */
+static inline int64_t kiln_wrap_add(int64_t a, int64_t b) {
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static inline int64_t kiln_wrap_sub(int64_t a, int64_t b) {
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+static inline int64_t kiln_wrap_mul(int64_t a, int64_t b) {
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
 /* The greatest common divisor of the magnitudes; 0 of 0 and 0, and 1 where it would be 2^63. */
 int64_t kiln_gcd(int64_t a, int64_t b);
 

@@ -124,23 +124,42 @@ char *kiln_str_dup(kiln_arena *arena, kiln_str s) {
     return copy;
 }
 
+kiln_str kiln_str_copy(kiln_arena *arena, kiln_str s) {
+    return (kiln_str){kiln_str_dup(arena, s), s.size};
+}
+
 /* Formats once where the text is short, as names are. */
-char *kiln_arena_printf(kiln_arena *arena, const char *format, ...) {
+static char *format_in(kiln_arena *arena, const char *format, va_list args, size_t *out_size) {
     char brief[128];
-    va_list args, again;
-    va_start(args, format);
+    va_list again;
     va_copy(again, args);
     int size = vsnprintf(brief, sizeof brief, format, args);
-    va_end(args);
     KILN_CHECK(size >= 0);
-    char *text = NULL;
-    if ((size_t)size < sizeof brief) {
-        text = kiln_arena_copy(arena, brief, (size_t)size + 1);
-    } else {
-        text = kiln_arena_alloc(arena, (size_t)size + 1);
+    char *text = kiln_arena_alloc(arena, (size_t)size + 1);
+    if ((size_t)size < sizeof brief)
+        memcpy(text, brief, (size_t)size);
+    else
         vsnprintf(text, (size_t)size + 1, format, again);
-    }
     va_end(again);
+    *out_size = (size_t)size;
+    return text;
+}
+
+char *kiln_arena_printf(kiln_arena *arena, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    size_t size;
+    char *text = format_in(arena, format, args, &size);
+    va_end(args);
+    return text;
+}
+
+kiln_str kiln_str_printf(kiln_arena *arena, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    kiln_str text;
+    text.data = format_in(arena, format, args, &text.size);
+    va_end(args);
     return text;
 }
 
@@ -201,4 +220,10 @@ void kiln_strbuf_vprintf(kiln_strbuf *b, const char *format, va_list args) {
 
 kiln_str kiln_strbuf_view(const kiln_strbuf *b) {
     return b->data ? (kiln_str){b->data, b->size} : (kiln_str){"", 0};
+}
+
+kiln_str kiln_strbuf_end(kiln_strbuf *b, kiln_arena *arena) {
+    kiln_str copy = kiln_str_copy(arena, kiln_strbuf_view(b));
+    kiln_strbuf_deinit(b);
+    return copy;
 }

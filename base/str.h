@@ -38,7 +38,9 @@ bool kiln_str_to_u64(kiln_str s, uint64_t *out);
 bool kiln_str_to_f64(kiln_str s, double *out);
 /* NUL-terminated copies. */
 char *kiln_str_dup(kiln_arena *arena, kiln_str s);
+kiln_str kiln_str_copy(kiln_arena *arena, kiln_str s);
 char *kiln_arena_printf(kiln_arena *arena, const char *format, ...) KILN_PRINTF(2, 3);
+kiln_str kiln_str_printf(kiln_arena *arena, const char *format, ...) KILN_PRINTF(2, 3);
 
 /* Growing text or bytes on the heap; zero-initialise, deinit when done. `data` is always
  * NUL-terminated once anything was appended. */
@@ -59,5 +61,7 @@ void kiln_strbuf_printf(kiln_strbuf *b, const char *format, ...) KILN_PRINTF(2, 
 void kiln_strbuf_vprintf(kiln_strbuf *b, const char *format, va_list args);
 /* What it holds; valid until the next change. */
 kiln_str kiln_strbuf_view(const kiln_strbuf *b);
+/* What it holds, copied as by kiln_str_copy; then it is empty and needs no deinit. */
+kiln_str kiln_strbuf_end(kiln_strbuf *b, kiln_arena *arena);
 
 #endif

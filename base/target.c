@@ -114,7 +114,7 @@ static kiln_status parse_head(kiln_str head, kiln_arena *arena, kiln_target *out
     if (!is_word(rest))
         return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' has a character that no target has",
                           KILN_STR_ARG(rest));
-    target.triple = (kiln_str){kiln_str_dup(arena, rest), rest.size};
+    target.triple = kiln_str_copy(arena, rest);
     kiln_status st = row_of(target.kind)->form->parse_head(&target);
     if (st) return st;
     *out_target = target;

@@ -20,9 +20,7 @@ static bool has_parallel(const kiln_program *p, kiln_stmt stmt) {
     return false;
 }
 
-static kiln_str copy_str(kiln_arena *arena, kiln_str s) {
-    return (kiln_str){kiln_str_dup(arena, s), s.size};
-}
+static kiln_str copy_str(kiln_arena *arena, kiln_str s) { return kiln_str_copy(arena, s); }
 
 /* An argument that neither program touches (an empty tensor) is described by the scheduled one. */
 static void fill_args(const kiln_program *scheduled, const kiln_lowered *lowered, kiln_arena *arena,
@@ -93,14 +91,15 @@ static kiln_status build_in(const kiln_program *te, kiln_str task_key, kiln_algo
                             const kiln_program *scheduled, const kiln_target *target,
                             const char *backend, kiln_arena *scratch, kiln_arena *arena,
                             kiln_artefact *out_artefact) {
-    kiln_artefact artefact = {.manifest = {
-                                  .abi_version = KILN_KERNEL_ABI_VERSION,
-                                  .payload_kind = backend ? KILN_PAYLOAD_C : kiln_payload_of(target->kind),
-                                  .target = target_text(target, arena),
-                                  .codegen_version = kiln_str_from(kiln_codegen_version()),
-                                  .task_key = copy_str(arena, task_key),
-                                  .flops = kiln_program_flops(te),
-                              }};
+    kiln_artefact artefact = {
+        .manifest = {
+            .abi_version = KILN_KERNEL_ABI_VERSION,
+            .payload_kind = backend ? KILN_PAYLOAD_C : kiln_payload_of(target->kind),
+            .target = target_text(target, arena),
+            .codegen_version = kiln_str_from(kiln_codegen_version()),
+            .task_key = copy_str(arena, task_key),
+            .flops = kiln_program_flops(te),
+        }};
     describe_algorithm(te, algorithm, scratch, &artefact.manifest);
     kiln_status st = compile(scheduled, target, backend, scratch, arena, &artefact);
     if (!st) *out_artefact = artefact;
@@ -113,8 +112,7 @@ kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key,
     kiln_arena scratch;
     kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
     kiln_status st = build_in(te, task_key, KILN_ALGORITHM_DIRECT, scheduled, target, NULL,
-                              &scratch, arena,
-                              out_artefact);
+                              &scratch, arena, out_artefact);
     kiln_arena_deinit(&scratch);
     return st;
 }
@@ -127,8 +125,8 @@ static kiln_status build_trace(const kiln_program *te, kiln_str task_key, const 
     kiln_program *scheduled = NULL;
     kiln_status st = kiln_trace_replay(trace, te, NULL, &scratch, &scheduled, NULL);
     if (!st)
-        st = build_in(te, task_key, kiln_trace_algorithm(trace), scheduled, target, backend, &scratch,
-                      arena, out_artefact);
+        st = build_in(te, task_key, kiln_trace_algorithm(trace), scheduled, target, backend,
+                      &scratch, arena, out_artefact);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "building a candidate of %.*s", KILN_STR_ARG(te->name));
 }
@@ -178,8 +176,8 @@ kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key,
     kiln_program_make_loops(reference);
     uint32_t block_count = reference->block.count;
     for (kiln_block b = 1; b < block_count; b++) vectorize_sums(reference, b);
-    kiln_status st = build_in(te, task_key, KILN_ALGORITHM_DIRECT, reference, target, NULL, &scratch, arena,
-                              out_artefact);
+    kiln_status st = build_in(te, task_key, KILN_ALGORITHM_DIRECT, reference, target, NULL,
+                              &scratch, arena, out_artefact);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "building the reference of %.*s", KILN_STR_ARG(te->name));
 }

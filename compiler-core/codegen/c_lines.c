@@ -79,9 +79,7 @@ static const char *list_text(kiln_c_builder *b, kiln_ssa v) {
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < v->type.lanes; i++)
         kiln_strbuf_printf(&text, "%s%s", i ? ", " : "", kiln_c_lane(b, v, i));
-    const char *copy = kiln_str_dup(b->arena, kiln_strbuf_view(&text));
-    kiln_strbuf_deinit(&text);
-    return copy;
+    return kiln_strbuf_end(&text, b->arena).data;
 }
 
 const char *kiln_c_whole(kiln_c_builder *b, kiln_ssa v) {

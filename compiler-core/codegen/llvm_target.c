@@ -67,9 +67,7 @@ const char *kiln_llvm_vector_constraint(kiln_arch arch) {
 const char *kiln_llvm_features(const kiln_target *target, kiln_arena *arena) {
     kiln_strbuf text = {0};
     kiln_target_spell_features(target, &text);
-    const char *features = kiln_str_dup(arena, kiln_strbuf_view(&text));
-    kiln_strbuf_deinit(&text);
-    return features;
+    return kiln_strbuf_end(&text, arena).data;
 }
 
 /* Turns passes of the code generator off, or on again: those that find nothing in what is emitted

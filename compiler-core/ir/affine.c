@@ -11,9 +11,6 @@
 
 static const kiln_interval unknown = {INT64_MIN, INT64_MAX};
 
-static int64_t wrap_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-static int64_t wrap_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
-
 /* ---- linear forms ---------------------------------------------------------------- */
 
 void kiln_affine_clear(kiln_affine *a) {
@@ -33,7 +30,7 @@ bool kiln_affine_add_term(kiln_affine *a, kiln_expr term, int64_t coefficient) {
     uint32_t at = 0;
     while (at < a->term_count && a->term[at] < term) at++;
     if (at < a->term_count && a->term[at] == term) {
-        a->coefficient[at] = wrap_add(a->coefficient[at], coefficient);
+        a->coefficient[at] = kiln_wrap_add(a->coefficient[at], coefficient);
         if (a->coefficient[at] == 0) remove_term(a, at);
         return true;
     }
@@ -49,9 +46,10 @@ bool kiln_affine_add_term(kiln_affine *a, kiln_expr term, int64_t coefficient) {
 }
 
 bool kiln_affine_add_affine(kiln_affine *a, const kiln_affine *b, int64_t scale) {
-    a->constant = wrap_add(a->constant, wrap_mul(b->constant, scale));
+    a->constant = kiln_wrap_add(a->constant, kiln_wrap_mul(b->constant, scale));
     for (uint32_t i = 0; i < b->term_count; i++)
-        if (!kiln_affine_add_term(a, b->term[i], wrap_mul(b->coefficient[i], scale))) return false;
+        if (!kiln_affine_add_term(a, b->term[i], kiln_wrap_mul(b->coefficient[i], scale)))
+            return false;
     return true;
 }
 
@@ -66,7 +64,7 @@ static bool push_summand(summands *s, kiln_expr e, int64_t scale) {
     uint32_t at = s->count;
     while (at > 0 && s->e[at - 1] > e) at--;
     if (at > 0 && s->e[at - 1] == e) {
-        s->scale[at - 1] = wrap_add(s->scale[at - 1], scale);
+        s->scale[at - 1] = kiln_wrap_add(s->scale[at - 1], scale);
         return true;
     }
     if (s->count == KILN_ARRAY_COUNT(s->e)) return false;
@@ -93,20 +91,20 @@ bool kiln_affine_add(const kiln_program *p, kiln_affine *a, kiln_expr e, int64_t
         int64_t factor;
         switch ((kiln_expr_op)node->op) {
         case KILN_EXPR_INT:
-            a->constant = wrap_add(a->constant, wrap_mul(node->payload.i, scale));
+            a->constant = kiln_wrap_add(a->constant, kiln_wrap_mul(node->payload.i, scale));
             break;
         case KILN_EXPR_ADD:
         case KILN_EXPR_SUB:
             fits = push_summand(&s, kiln_expr_operand(p, e, 0), scale) &&
                    push_summand(&s, kiln_expr_operand(p, e, 1),
-                                node->op == KILN_EXPR_SUB ? wrap_mul(scale, -1) : scale);
+                                node->op == KILN_EXPR_SUB ? kiln_wrap_sub(0, scale) : scale);
             break;
         case KILN_EXPR_NEG:
-            fits = push_summand(&s, kiln_expr_operand(p, e, 0), wrap_mul(scale, -1));
+            fits = push_summand(&s, kiln_expr_operand(p, e, 0), kiln_wrap_sub(0, scale));
             break;
         case KILN_EXPR_MUL:
             if (kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &factor)) {
-                fits = push_summand(&s, kiln_expr_operand(p, e, 0), wrap_mul(scale, factor));
+                fits = push_summand(&s, kiln_expr_operand(p, e, 0), kiln_wrap_mul(scale, factor));
                 break;
             }
             fits = kiln_affine_add_term(a, e, scale);
@@ -144,8 +142,9 @@ kiln_expr kiln_affine_to_expr(kiln_program *p, const kiln_affine *affine) {
     if (constant_first) sum = constant;
     for (uint32_t i = 0; i < affine->term_count; i++) {
         if (affine->coefficient[i] >= 0) continue;
-        sum = kiln_expr_binary(p, KILN_EXPR_SUB, sum,
-                               scaled(p, affine->term[i], wrap_mul(affine->coefficient[i], -1)));
+        sum =
+            kiln_expr_binary(p, KILN_EXPR_SUB, sum,
+                             scaled(p, affine->term[i], kiln_wrap_sub(0, affine->coefficient[i])));
     }
     return constant_first ? sum : kiln_expr_binary(p, KILN_EXPR_ADD, sum, constant);
 }

@@ -334,14 +334,16 @@ kiln_expr kiln_expr_identity(kiln_program *p, kiln_combiner combiner, kiln_dtype
     return kiln_expr_const(p, dtype, combiner == KILN_COMBINE_MAX ? -INFINITY : INFINITY);
 }
 
+const kiln_expr_op kiln_combiner_op[KILN_COMBINE_COUNT] = {
+    [KILN_COMBINE_SUM] = KILN_EXPR_ADD,
+    [KILN_COMBINE_PROD] = KILN_EXPR_MUL,
+    [KILN_COMBINE_MAX] = KILN_EXPR_MAX,
+    [KILN_COMBINE_MIN] = KILN_EXPR_MIN,
+};
+
 kiln_expr kiln_expr_combine(kiln_program *p, kiln_combiner combiner, kiln_expr a, kiln_expr b) {
-    static const kiln_expr_op op[KILN_COMBINE_COUNT] = {
-        [KILN_COMBINE_SUM] = KILN_EXPR_ADD,
-        [KILN_COMBINE_PROD] = KILN_EXPR_MUL,
-        [KILN_COMBINE_MAX] = KILN_EXPR_MAX,
-        [KILN_COMBINE_MIN] = KILN_EXPR_MIN,
-    };
-    return combiner == KILN_COMBINE_NONE ? b : kiln_expr_binary(p, op[combiner], a, b);
+    if (combiner == KILN_COMBINE_NONE) return b;
+    return kiln_expr_binary(p, kiln_combiner_op[combiner], a, b);
 }
 
 /* ---- walks ----------------------------------------------------------------------- */

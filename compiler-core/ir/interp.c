@@ -61,14 +61,24 @@ kiln_scalar kiln_interp_eval(kiln_interp *in, kiln_expr e) {
 
 kiln_scalar kiln_interp_combine(kiln_combiner combiner, kiln_dtype dtype, kiln_scalar a,
                                 kiln_scalar b) {
-    static const kiln_expr_op op[] = {
-        [KILN_COMBINE_SUM] = KILN_EXPR_ADD,
-        [KILN_COMBINE_PROD] = KILN_EXPR_MUL,
-        [KILN_COMBINE_MAX] = KILN_EXPR_MAX,
-        [KILN_COMBINE_MIN] = KILN_EXPR_MIN,
-    };
     const kiln_scalar operand[] = {a, b};
-    return kiln_scalar_apply(op[combiner], dtype, dtype, operand);
+    return kiln_scalar_apply(kiln_combiner_op[combiner], dtype, dtype, operand);
+}
+
+bool kiln_interp_has_points(const kiln_block_info *b, bool reduce) {
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (b->iter[i].reduce == reduce && b->iter[i].extent <= 0) return false;
+    return true;
+}
+
+bool kiln_interp_step(kiln_interp *in, const kiln_block_info *b, bool reduce) {
+    kiln_interp_moved(in);
+    for (uint32_t i = b->iter_count; i-- > 0;) {
+        if (b->iter[i].reduce != reduce) continue;
+        if (++in->var[b->iter[i].var] < b->iter[i].extent) return true;
+        in->var[b->iter[i].var] = 0;
+    }
+    return false;
 }
 
 int64_t kiln_interp_offset(const kiln_shape *shape, const int64_t *index) {

@@ -33,6 +33,12 @@ kiln_scalar kiln_interp_eval(kiln_interp *in, kiln_expr e);
 kiln_scalar kiln_interp_combine(kiln_combiner combiner, kiln_dtype dtype, kiln_scalar a,
                                 kiln_scalar b);
 
+/* Whether all spatial, or all reduce iterators of a block have a value. */
+bool kiln_interp_has_points(const kiln_block_info *b, bool reduce);
+/* Moves these iterators to their next point in row-major order; false, and back at the first point,
+ * after the last. */
+bool kiln_interp_step(kiln_interp *in, const kiln_block_info *b, bool reduce);
+
 /* Row-major offset of `index`, or -1 when it lies outside. */
 int64_t kiln_interp_offset(const kiln_shape *shape, const int64_t *index);
 /* "[1, 4]" for messages. */

@@ -26,7 +26,7 @@ bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *
 }
 
 kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena) {
-    char *text = kiln_arena_printf(
+    kiln_str text = kiln_str_printf(
         arena,
         "program \"%s\"\ninput a: %s[%u,%u]\ninput b: %s[%u,%u]\noutput c: i32[%u]\n"
         "block \"%s\"(l:%u | k:%u): c[l] sum= %s init 0i32\n",
@@ -34,7 +34,7 @@ kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena
         kiln_dtype_name(intrinsic->operand[1]), intrinsic->lanes, intrinsic->steps,
         intrinsic->lanes, intrinsic->name, intrinsic->lanes, intrinsic->steps, intrinsic->value);
     kiln_program *program = NULL;
-    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &program);
+    kiln_status st = kiln_program_parse(text, arena, &program);
     KILN_CHECK(st == NULL); /* rows are ours */
     return program;
 }

@@ -10,7 +10,7 @@
 kiln_program *kiln_program_create(kiln_arena *arena, kiln_str name) {
     kiln_program *p = KILN_ARENA_NEW(arena, kiln_program);
     p->arena = arena;
-    p->name = (kiln_str){kiln_str_dup(arena, name), name.size};
+    p->name = kiln_str_copy(arena, name);
     kiln_vec_push_in(arena, &p->expr, (kiln_expr_node){0});
     kiln_vec_push_in(arena, &p->var, (kiln_var_info){0});
     kiln_vec_push_in(arena, &p->buffer, (kiln_buffer_info){0});
@@ -30,14 +30,10 @@ kiln_program *kiln_program_create(kiln_arena *arena, kiln_str name) {
         (v)->capacity = (v)->count;                                                           \
     } while (0)
 
-static kiln_str copy_str(kiln_arena *arena, kiln_str s) {
-    return s.size ? (kiln_str){kiln_arena_copy(arena, s.data, s.size), s.size} : (kiln_str){0};
-}
-
 kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) {
     kiln_program *p = kiln_arena_copy(arena, program, sizeof *program);
     p->arena = arena;
-    p->name = copy_str(arena, program->name);
+    p->name = kiln_str_copy(arena, program->name);
     COPY_VEC(arena, &p->expr);
     COPY_VEC(arena, &p->operand);
     COPY_VEC(arena, &p->expr_slot);
@@ -47,17 +43,17 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
     COPY_VEC(arena, &p->block);
     COPY_VEC(arena, &p->stmt);
     for (uint32_t i = 1; i < p->var.count; i++)
-        p->var.data[i].name = copy_str(arena, p->var.data[i].name);
+        p->var.data[i].name = kiln_str_copy(arena, p->var.data[i].name);
     for (uint32_t i = 1; i < p->buffer.count; i++)
-        p->buffer.data[i].name = copy_str(arena, p->buffer.data[i].name);
+        p->buffer.data[i].name = kiln_str_copy(arena, p->buffer.data[i].name);
     for (uint32_t i = 1; i < p->block.count; i++)
-        p->block.data[i].name = copy_str(arena, p->block.data[i].name);
+        p->block.data[i].name = kiln_str_copy(arena, p->block.data[i].name);
     for (uint32_t i = 1; i < p->stmt.count; i++) {
         kiln_stmt_info *s = &p->stmt.data[i];
         COPY_VEC(arena, &s->child);
         COPY_VEC(arena, &s->attribute);
         for (uint32_t k = 0; k < s->attribute.count; k++)
-            s->attribute.data[k].text = copy_str(arena, s->attribute.data[k].text);
+            s->attribute.data[k].text = kiln_str_copy(arena, s->attribute.data[k].text);
     }
     memset(p->memo, 0, sizeof p->memo);
     p->memo_depth = 0;
@@ -103,10 +99,9 @@ static void enter_var(kiln_program *p, kiln_var var) {
 /* A copy of `name`, or of `name` with the first of the suffixes '2, '3, ... that makes it new. */
 static kiln_str unique_var_name(kiln_program *p, kiln_str name) {
     kiln_var taken = find_var(p, name);
-    if (!taken) return (kiln_str){kiln_str_dup(p->arena, name), name.size};
+    if (!taken) return kiln_str_copy(p->arena, name);
     for (uint32_t suffix = KILN_MAX(p->var.data[taken].suffix_free, 2);; suffix++) {
-        kiln_str tried =
-            kiln_str_from(kiln_arena_printf(p->arena, "%.*s'%u", KILN_STR_ARG(name), suffix));
+        kiln_str tried = kiln_str_printf(p->arena, "%.*s'%u", KILN_STR_ARG(name), suffix);
         if (find_var(p, tried)) continue;
         p->var.data[taken].suffix_free = suffix + 1;
         return tried;
@@ -126,7 +121,7 @@ void kiln_var_retire(kiln_program *p, kiln_var var) {
     while (end > 0 && info->name.data[end - 1] != '\'') end--;
     kiln_var plain = end > 0 ? find_var(p, kiln_str_slice(info->name, 0, end - 1)) : 0;
     if (plain) p->var.data[plain].suffix_free = 0; /* this one is free again */
-    info->name = kiln_str_from(kiln_arena_printf(p->arena, "~%u", var));
+    info->name = kiln_str_printf(p->arena, "~%u", var);
     info->suffix_free = 0;
     enter_var(p, var);
 }
@@ -144,10 +139,9 @@ static bool block_taken(const kiln_program *p, kiln_str name) {
 
 /* A copy of `name`, with the suffix '2, '3, ... that makes it new. */
 static kiln_str unique_name(kiln_program *p, kiln_str name, name_taken taken) {
-    if (!taken(p, name)) return (kiln_str){kiln_str_dup(p->arena, name), name.size};
+    if (!taken(p, name)) return kiln_str_copy(p->arena, name);
     for (uint32_t suffix = 2;; suffix++) {
-        kiln_str tried =
-            kiln_str_from(kiln_arena_printf(p->arena, "%.*s'%u", KILN_STR_ARG(name), suffix));
+        kiln_str tried = kiln_str_printf(p->arena, "%.*s'%u", KILN_STR_ARG(name), suffix);
         if (!taken(p, tried)) return tried;
     }
 }
@@ -197,8 +191,8 @@ kiln_expr kiln_block_add_iter(kiln_program *p, kiln_block block, const char *nam
                               bool reduce) {
     kiln_block_info *b = &p->block.data[block];
     KILN_CHECK(b->iter_count < KILN_BLOCK_ITERS_MAX);
-    char *full = kiln_arena_printf(p->arena, "%.*s:%s", KILN_STR_ARG(b->name), name);
-    kiln_var var = kiln_var_create(p, kiln_str_from(full), 0, extent > 0 ? extent - 1 : 0);
+    kiln_str full = kiln_str_printf(p->arena, "%.*s:%s", KILN_STR_ARG(b->name), name);
+    kiln_var var = kiln_var_create(p, full, 0, extent > 0 ? extent - 1 : 0);
     b->iter[b->iter_count++] = (kiln_iter){.var = var, .extent = extent, .reduce = reduce};
     return kiln_expr_var(p, var);
 }

@@ -76,7 +76,7 @@ static bool unnest_floordiv(kiln_linear *l, const kiln_affine *a, int64_t diviso
         return false;
     kiln_affine_clear(out);
     if (!kiln_affine_add(l->p, out, kiln_expr_operand(l->p, a->term[0], 0), 1)) return false;
-    out->constant = (int64_t)((uint64_t)out->constant + (uint64_t)shift);
+    out->constant = kiln_wrap_add(out->constant, shift);
     return kiln_interval_is_bounded(kiln_bounds_of_affine(&l->bounds, out));
 }
 
@@ -115,7 +115,7 @@ static bool unnest_floormod(kiln_linear *l, kiln_affine *a, int64_t divisor) {
             continue;
         if (__builtin_mul_overflow(inner, scale, &period) || period % divisor != 0) continue;
         kiln_affine changed = *a;
-        if (!kiln_affine_add_term(&changed, term, (int64_t)(0 - (uint64_t)scale))) continue;
+        if (!kiln_affine_add_term(&changed, term, kiln_wrap_sub(0, scale))) continue;
         if (!kiln_affine_add(l->p, &changed, kiln_expr_operand(l->p, term, 0), scale)) continue;
         if (!kiln_interval_is_bounded(kiln_bounds_of_affine(&l->bounds, &changed))) continue;
         *a = changed;
@@ -161,12 +161,11 @@ static bool cancel_term(kiln_linear *l, kiln_affine *a, uint32_t at) {
     if (!kiln_interval_is_bounded(kiln_bounds_of_affine(&l->bounds, &x))) return false;
     kiln_expr other = op == KILN_EXPR_FLOORMOD ? kiln_linear_floordiv(l, &x, divisor)
                                                : kiln_linear_floormod(l, &x, divisor);
-    int64_t other_scale = (int64_t)(0 - (uint64_t)scale);
-    if (op == KILN_EXPR_FLOORMOD)
-        other_scale = (int64_t)((uint64_t)other_scale * (uint64_t)divisor);
+    int64_t other_scale = kiln_wrap_sub(0, scale);
+    if (op == KILN_EXPR_FLOORMOD) other_scale = kiln_wrap_mul(other_scale, divisor);
 
     kiln_affine changed = *a;
-    bool fits = kiln_affine_add_term(&changed, term, (int64_t)(0 - (uint64_t)a->coefficient[at])) &&
+    bool fits = kiln_affine_add_term(&changed, term, kiln_wrap_sub(0, a->coefficient[at])) &&
                 kiln_affine_add_affine(&changed, &x, scale) &&
                 kiln_affine_add(l->p, &changed, other, other_scale);
     if (!fits || changed.term_count >= a->term_count) return false;

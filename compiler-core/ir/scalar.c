@@ -4,14 +4,9 @@
 
 #include "base/check.h"
 
-/* Signed overflow is undefined in C; two's complement wrapping goes through unsigned. */
-static int64_t wrap_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-static int64_t wrap_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
-static int64_t wrap_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
-
 static int64_t truncdiv(int64_t a, int64_t b) {
     if (b == 0) return 0;
-    return b == -1 ? wrap_sub(0, a) : a / b;
+    return b == -1 ? kiln_wrap_sub(0, a) : a / b;
 }
 
 static int64_t truncrem(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
@@ -24,8 +19,8 @@ static int64_t integer_pow(int64_t base, int64_t exponent) {
     }
     int64_t result = 1;
     for (; exponent > 0; exponent >>= 1) {
-        if (exponent & 1) result = wrap_mul(result, base);
-        base = wrap_mul(base, base);
+        if (exponent & 1) result = kiln_wrap_mul(result, base);
+        base = kiln_wrap_mul(base, base);
     }
     return result;
 }
@@ -66,9 +61,9 @@ static int64_t integer_apply(kiln_expr_op op, kiln_dtype dtype, const kiln_scala
     int64_t width = 8 * (int64_t)kiln_dtype_size(dtype);
     bool is_unsigned = kiln_dtype_kind_of(dtype) == KILN_KIND_UINT;
     switch (op) {
-    case KILN_EXPR_ADD: return wrap_add(a, v[1].i);
-    case KILN_EXPR_SUB: return wrap_sub(a, v[1].i);
-    case KILN_EXPR_MUL: return wrap_mul(a, v[1].i);
+    case KILN_EXPR_ADD: return kiln_wrap_add(a, v[1].i);
+    case KILN_EXPR_SUB: return kiln_wrap_sub(a, v[1].i);
+    case KILN_EXPR_MUL: return kiln_wrap_mul(a, v[1].i);
     case KILN_EXPR_DIV:
     case KILN_EXPR_REM:
     case KILN_EXPR_FLOORDIV:
@@ -82,8 +77,8 @@ static int64_t integer_apply(kiln_expr_op op, kiln_dtype dtype, const kiln_scala
     case KILN_EXPR_SHL: return shift_left(a, v[1].i, width);
     case KILN_EXPR_SHR: return shift_right(a, v[1].i, width, is_unsigned);
     case KILN_EXPR_NOT: return dtype == KILN_BOOL ? !a : ~a;
-    case KILN_EXPR_NEG: return wrap_sub(0, a);
-    case KILN_EXPR_ABS: return a < 0 && !is_unsigned ? wrap_sub(0, a) : a;
+    case KILN_EXPR_NEG: return kiln_wrap_sub(0, a);
+    case KILN_EXPR_ABS: return a < 0 && !is_unsigned ? kiln_wrap_sub(0, a) : a;
     case KILN_EXPR_FLOOR:
     case KILN_EXPR_CEIL:
     case KILN_EXPR_ROUND: return a;

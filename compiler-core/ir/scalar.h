@@ -17,6 +17,8 @@ typedef union kiln_scalar {
  * result's; `operand` is [operand count of op]. */
 kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to,
                               const kiln_scalar *operand);
+/* The operator that a combiner applies; none for NONE. (expr.c) */
+extern const kiln_expr_op kiln_combiner_op[KILN_COMBINE_COUNT];
 /* The value after a store to `dtype` and a load back: floats rounded, integers wrapped. */
 kiln_scalar kiln_scalar_round(kiln_dtype dtype, kiln_scalar value);
 kiln_scalar kiln_scalar_load(kiln_dtype dtype, const void *data, size_t index);

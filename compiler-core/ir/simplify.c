@@ -44,15 +44,14 @@ static bool collect(simplifier *s, collection *c, kiln_expr e, int64_t scale) {
     if (c->raw) c->seen[e % SEEN_SLOTS] = e;
     if (!c->raw && c->visits++ == VISITS_MAX) return false;
     if (op == KILN_EXPR_ADD || op == KILN_EXPR_SUB) {
-        int64_t right = op == KILN_EXPR_SUB ? (int64_t)(0 - (uint64_t)scale) : scale;
+        int64_t right = op == KILN_EXPR_SUB ? kiln_wrap_sub(0, scale) : scale;
         return collect(s, c, kiln_expr_operand(s->p, e, 0), scale) &&
                collect(s, c, kiln_expr_operand(s->p, e, 1), right);
     }
     if (op == KILN_EXPR_NEG)
-        return collect(s, c, kiln_expr_operand(s->p, e, 0), (int64_t)(0 - (uint64_t)scale));
+        return collect(s, c, kiln_expr_operand(s->p, e, 0), kiln_wrap_sub(0, scale));
     if (op == KILN_EXPR_MUL && kiln_expr_as_int(s->p, kiln_expr_operand(s->p, e, 1), &factor))
-        return collect(s, c, kiln_expr_operand(s->p, e, 0),
-                       (int64_t)((uint64_t)scale * (uint64_t)factor));
+        return collect(s, c, kiln_expr_operand(s->p, e, 0), kiln_wrap_mul(scale, factor));
     kiln_expr simplified = simplify(s, e);
     if (!c->raw) return kiln_affine_add(s->p, c->out, simplified, scale);
     for (uint32_t i = 0; i < c->raw->term_count; i++) {

@@ -36,33 +36,16 @@ static void start_iters(evaluation *ev, const kiln_block_info *b, bool reduce) {
         if (b->iter[i].reduce == reduce) ev->in.var[b->iter[i].var] = 0;
 }
 
-/* The next point in row-major order; false after the last. */
-static bool step_iters(evaluation *ev, const kiln_block_info *b, bool reduce) {
-    kiln_interp_moved(&ev->in);
-    for (uint32_t i = b->iter_count; i-- > 0;) {
-        if (b->iter[i].reduce != reduce) continue;
-        if (++ev->in.var[b->iter[i].var] < b->iter[i].extent) return true;
-        ev->in.var[b->iter[i].var] = 0;
-    }
-    return false;
-}
-
-static bool has_points(const kiln_block_info *b, bool reduce) {
-    for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce == reduce && b->iter[i].extent <= 0) return false;
-    return true;
-}
-
 /* All reduce points of the current spatial point, without rounding in between. */
 static kiln_scalar point_value(evaluation *ev, const kiln_block_info *b) {
     if (b->combiner == KILN_COMBINE_NONE) return kiln_interp_eval(&ev->in, b->value);
     kiln_dtype dtype = ev->in.p->buffer.data[b->buffer].dtype;
     kiln_scalar sum = kiln_interp_eval(&ev->in, b->init);
-    if (!has_points(b, true)) return sum;
+    if (!kiln_interp_has_points(b, true)) return sum;
     start_iters(ev, b, true);
     do {
         sum = kiln_interp_combine(b->combiner, dtype, sum, kiln_interp_eval(&ev->in, b->value));
-    } while (step_iters(ev, b, true));
+    } while (kiln_interp_step(&ev->in, b, true));
     return sum;
 }
 
@@ -70,7 +53,7 @@ static kiln_status eval_block(evaluation *ev, kiln_block block) {
     const kiln_block_info *b = &ev->in.p->block.data[block];
     const kiln_tensor *out = &ev->tensor[b->buffer];
     ev->block = block;
-    if (!has_points(b, false)) return KILN_OK;
+    if (!kiln_interp_has_points(b, false)) return KILN_OK;
     start_iters(ev, b, false);
     start_iters(ev, b, true);
     kiln_interp_moved(&ev->in);
@@ -83,7 +66,7 @@ static kiln_status eval_block(evaluation *ev, kiln_block block) {
         kiln_scalar value = point_value(ev, b);
         if (ev->in.status) break;
         kiln_scalar_store(out->dtype, out->data, (size_t)offset, value);
-    } while (step_iters(ev, b, false));
+    } while (kiln_interp_step(&ev->in, b, false));
     kiln_status st = ev->in.status;
     ev->in.status = NULL;
     return st;

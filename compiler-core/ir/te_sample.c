@@ -68,16 +68,6 @@ static bool place_iters(const kiln_program *p, const kiln_block_info *b, const i
     return true;
 }
 
-/* The next reduce point; false after the last. */
-static bool step_reduce(const kiln_block_info *b, int64_t *var) {
-    for (uint32_t i = b->iter_count; i-- > 0;) {
-        if (!b->iter[i].reduce) continue;
-        if (++var[b->iter[i].var] < b->iter[i].extent) return true;
-        var[b->iter[i].var] = 0;
-    }
-    return false;
-}
-
 static bool take_point(kiln_te_sample *s, kiln_interp *in) {
     if (!in->status && s->points_left == 0)
         in->status = KILN_ERROR(RESOURCE_EXHAUSTED, "the element takes too many points");
@@ -92,12 +82,10 @@ static kiln_scalar compute(kiln_te_sample *s, kiln_interp *in, const kiln_block_
     if (!take_point(s, in)) return result;
     if (b->combiner == KILN_COMBINE_NONE) return kiln_interp_eval(in, b->value);
     result = kiln_interp_eval(in, b->init);
-    for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && b->iter[i].extent <= 0) return result;
+    if (!kiln_interp_has_points(b, true)) return result;
     do {
-        kiln_interp_moved(in);
         result = kiln_interp_combine(b->combiner, dtype, result, kiln_interp_eval(in, b->value));
-    } while (step_reduce(b, in->var) && take_point(s, in));
+    } while (kiln_interp_step(in, b, true) && take_point(s, in));
     return result;
 }
 

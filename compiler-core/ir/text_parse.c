@@ -498,7 +498,7 @@ static void parse_program(kiln_parser *ps, kiln_arena *arena) {
     kiln_str name = kiln_parse_name(ps);
     expect_line_end(ps);
     if (ps->status) return;
-    ps->p->name = (kiln_str){kiln_str_dup(arena, name), name.size};
+    ps->p->name = kiln_str_copy(arena, name);
     while (!ps->status && find_word(ps, kiln_role_word, KILN_ROLE_TEMP + 1) >= 0) parse_buffer(ps);
     while (!ps->status && kiln_lexer_is(&ps->lx, "block")) parse_block(ps);
     if (!ps->status && !ps->lx.at_end) {

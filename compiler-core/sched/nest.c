@@ -67,9 +67,9 @@ kiln_stmt kiln_block_make_nest(kiln_program *p, kiln_block block, const int64_t 
     for (uint32_t i = 0; i < count; i++) {
         kiln_iter *iter = &p->block.data[block].iter[i];
         kiln_str short_name = kiln_iter_name(p, iter);
-        char *name = kiln_arena_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, block),
-                                       KILN_STR_ARG(short_name));
-        var[i] = kiln_var_create(p, kiln_str_from(name), 0, extent[i] - 1);
+        kiln_str name =
+            kiln_str_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, block), KILN_STR_ARG(short_name));
+        var[i] = kiln_var_create(p, name, 0, extent[i] - 1);
         kiln_expr loop = extent[i] == 1 ? kiln_expr_index(p, 0) : kiln_expr_var(p, var[i]);
         iter->binding = base && base[i] ? kiln_expr_binary(p, KILN_EXPR_ADD, base[i], loop) : loop;
     }

@@ -142,8 +142,8 @@ static kiln_expr divide_iter(kiln_program *p, kiln_block block, uint32_t i, kiln
     b->iter_count++;
     for (uint32_t k = 0; k < 2; k++) {
         int64_t extent = p->stmt.data[loop[k]].extent;
-        char *part = kiln_arena_printf(p->arena, "%.*s.%u", KILN_STR_ARG(name), k);
-        kiln_var var = kiln_var_create(p, kiln_str_from(part), 0, extent - 1);
+        kiln_str part = kiln_str_printf(p->arena, "%.*s.%u", KILN_STR_ARG(name), k);
+        kiln_var var = kiln_var_create(p, part, 0, extent - 1);
         term[k] = kiln_expr_var(p, var);
         kiln_expr binding = kiln_expr_var(p, p->stmt.data[loop[k]].var);
         p->block.data[block].iter[i + k] =
@@ -203,8 +203,8 @@ kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
 
     kiln_stmt outermost = args->loop[0];
     kiln_str name = p->var.data[p->stmt.data[outermost].var].name;
-    char *fused_name = kiln_arena_printf(p->arena, "%.*s.f", KILN_STR_ARG(name));
-    kiln_var fused = kiln_var_create(p, kiln_str_from(fused_name), 0, extent - 1);
+    kiln_str fused_name = kiln_str_printf(p->arena, "%.*s.f", KILN_STR_ARG(name));
+    kiln_var fused = kiln_var_create(p, fused_name, 0, extent - 1);
     kiln_expr *replacement = kiln_nest_replacements(p);
     kiln_expr rest = kiln_expr_var(p, fused);
     for (uint32_t i = args->loop_count; i-- > 0;) {

@@ -90,8 +90,7 @@ kiln_status kiln_prim_cache_read(kiln_program *p, const kiln_prim_args *args) {
                      BUFFER_NAME(p, args->buffer));
     if (st) return st;
 
-    kiln_str name =
-        kiln_str_from(kiln_arena_printf(p->arena, "%.*s.read", BUFFER_NAME(p, args->buffer)));
+    kiln_str name = kiln_str_printf(p->arena, "%.*s.read", BUFFER_NAME(p, args->buffer));
     redirection r = {args->buffer, temp_like(p, args->buffer, name, scope)};
     kiln_block copy;
     kiln_stmt nest = copy_nest(p, name, args->buffer, r.to, 0, &copy);
@@ -115,9 +114,8 @@ kiln_status kiln_prim_cache_write(kiln_program *p, const kiln_prim_args *args) {
     if (st) return st;
 
     kiln_buffer buffer = p->block.data[block].buffer;
-    kiln_str temp_name =
-        kiln_str_from(kiln_arena_printf(p->arena, "%.*s.acc", BUFFER_NAME(p, buffer)));
-    kiln_str name = kiln_str_from(kiln_arena_printf(p->arena, "%.*s.write", BLOCK_NAME(p, block)));
+    kiln_str temp_name = kiln_str_printf(p->arena, "%.*s.acc", BUFFER_NAME(p, buffer));
+    kiln_str name = kiln_str_printf(p->arena, "%.*s.write", BLOCK_NAME(p, block));
     kiln_buffer temp = temp_like(p, buffer, temp_name, scope);
     kiln_block copy;
     kiln_stmt nest = copy_nest(p, name, temp, buffer, block, &copy);

@@ -328,8 +328,7 @@ static kiln_str init_loop_name(kiln_program *p, kiln_block block, kiln_block ini
     bool own = name.size > prefix.size && name.data[prefix.size] == '.' &&
                kiln_str_equal(kiln_str_slice(name, 0, prefix.size), prefix);
     kiln_str rest = kiln_str_slice(name, own ? prefix.size + 1 : 0, name.size);
-    return kiln_str_from(
-        kiln_arena_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, init), KILN_STR_ARG(rest)));
+    return kiln_str_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, init), KILN_STR_ARG(rest));
 }
 
 static kiln_status check_decomposable(kiln_program *p, kiln_block block, kiln_loops around,
@@ -360,8 +359,8 @@ kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args 
     kiln_status st = check_decomposable(p, block, around, first);
     if (st) return st;
 
-    char *name = kiln_arena_printf(p->arena, "%.*s.init", BLOCK_NAME(p, block));
-    kiln_block init = kiln_block_create(p, kiln_str_from(name));
+    kiln_str name = kiln_str_printf(p->arena, "%.*s.init", BLOCK_NAME(p, block));
+    kiln_block init = kiln_block_create(p, name);
     bool *is_reduce_var = KILN_ARENA_ARRAY(p->arena, bool, p->var.count);
     kiln_stmt nest = kiln_stmt_create(p, KILN_STMT_BLOCK);
     p->stmt.data[nest].block = init;

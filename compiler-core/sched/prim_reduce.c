@@ -112,11 +112,11 @@ kiln_status kiln_prim_rfactor(kiln_program *p, const kiln_prim_args *args) {
     if (st) return st;
     const kiln_block_info b = p->block.data[block];
     const kiln_buffer_info whole = p->buffer.data[b.buffer];
-    kiln_str name = kiln_str_from(kiln_arena_printf(p->arena, "%.*s.part", BLOCK_NAME(p, block)));
+    kiln_str name = kiln_str_printf(p->arena, "%.*s.part", BLOCK_NAME(p, block));
     kiln_shape shape = parts_shape(p, block, lanes);
-    kiln_buffer parts = kiln_buffer_create(
-        p, kiln_str_from(kiln_arena_printf(p->arena, "%.*s.part", BUFFER_NAME(p, b.buffer))),
-        whole.dtype, KILN_ROLE_TEMP, &shape);
+    kiln_buffer parts =
+        kiln_buffer_create(p, kiln_str_printf(p->arena, "%.*s.part", BUFFER_NAME(p, b.buffer)),
+                           whole.dtype, KILN_ROLE_TEMP, &shape);
 
     kiln_block part = kiln_block_create(p, name);
     kiln_expr lane = 0, index[KILN_RANK_MAX];

@@ -109,9 +109,7 @@ static call begin_on_loops(kiln_sched *s, kiln_prim prim, const kiln_sched_loops
 static const char *instruction_text(const call *c) {
     kiln_strbuf text = {0};
     kiln_trace_print_instruction(&c->s->replay.closed, &c->in, &text);
-    const char *copy = kiln_str_dup(c->s->arena, kiln_strbuf_view(&text));
-    kiln_strbuf_deinit(&text);
-    return copy;
+    return kiln_strbuf_end(&text, c->s->arena).data;
 }
 
 /* A step that is no try leaves a half-changed program behind: the good ones are taken anew. */
@@ -388,9 +386,7 @@ static const char *layout_text(kiln_arena *arena, const kiln_layout *layout) {
         if (piece->divisor != 1) print_extent(&text, '/', piece->divisor);
         if (piece->modulus != 0) print_extent(&text, '%', piece->modulus);
     }
-    const char *copy = kiln_str_dup(arena, kiln_strbuf_view(&text));
-    kiln_strbuf_deinit(&text);
-    return copy;
+    return kiln_strbuf_end(&text, arena).data;
 }
 
 bool kiln_sched_transform_layout(kiln_sched *s, kiln_buffer buffer, const kiln_layout *layout,

@@ -48,7 +48,7 @@ kiln_operand kiln_operand_times(kiln_operand a, kiln_operand b) {
 }
 
 static kiln_str copy_text(kiln_str text, kiln_arena *arena) {
-    return text.size ? (kiln_str){kiln_str_dup(arena, text), text.size} : (kiln_str){0};
+    return text.size ? kiln_str_copy(arena, text) : (kiln_str){0};
 }
 
 kiln_trace kiln_trace_copy(const kiln_trace *trace, kiln_arena *arena) {

@@ -180,7 +180,7 @@ kiln_status kiln_trace_decode(kiln_str bytes, kiln_arena *arena, kiln_trace *out
     d.text = KILN_ARENA_ARRAY(arena, kiln_str, d.text_count);
     for (uint32_t i = 0; i < d.text_count && !st; i++) {
         st = kiln_mpack_read_str(&d.reader, &d.text[i]);
-        if (!st) d.text[i] = (kiln_str){kiln_str_dup(arena, d.text[i]), d.text[i].size};
+        if (!st) d.text[i] = kiln_str_copy(arena, d.text[i]);
     }
     if (!st) st = read_count(&d, KILN_TRACE_INSTRUCTIONS_MAX, "too many instructions", &count);
     if (st) return st;

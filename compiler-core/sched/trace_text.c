@@ -215,7 +215,7 @@ static kiln_status parse_operand(parser *ps, char letter, kiln_operand *out) {
     if (sampler && ps->trace.instruction[sampler - 1].prim == KILN_PRIM_LOCATION)
         *out = kiln_operand_ref(sampler, 0);
     else
-        out->text = (kiln_str){kiln_str_dup(ps->arena, word), word.size};
+        out->text = kiln_str_copy(ps->arena, word);
     return NULL;
 }
 

@@ -95,17 +95,11 @@ static kiln_status order_units(planner *p) {
     return KILN_OK;
 }
 
-static void forget_reads(planner *p, const unit *u) {
+/* Counts the unit's reads as made outside of it (+1), or no longer (-1). */
+static void count_reads(planner *p, const unit *u, int by) {
     for (uint32_t i = 0; i < u->node.count; i++) {
         const kiln_node_info *node = &p->graph->node.data[u->node.data[i]];
-        for (uint32_t k = 0; k < node->input_count; k++) p->outside[node->input[k]]--;
-    }
-}
-
-static void remember_reads(planner *p, const unit *u) {
-    for (uint32_t i = 0; i < u->node.count; i++) {
-        const kiln_node_info *node = &p->graph->node.data[u->node.data[i]];
-        for (uint32_t k = 0; k < node->input_count; k++) p->outside[node->input[k]]++;
+        for (uint32_t k = 0; k < node->input_count; k++) p->outside[node->input[k]] += (uint32_t)by;
     }
 }
 
@@ -123,9 +117,9 @@ static bool is_read_outside(const planner *p, const unit *u) {
 static void find_unread_units(planner *p) {
     for (uint32_t i = p->order.count; i-- > 0;) {
         unit *u = &p->unit.data[p->order.data[i]];
-        forget_reads(p, u);
+        count_reads(p, u, -1);
         u->unread = !is_read_outside(p, u);
-        if (!u->unread) remember_reads(p, u);
+        if (!u->unread) count_reads(p, u, 1);
     }
 }
 
@@ -147,7 +141,7 @@ typedef struct ports {
 static void find_ports(planner *p, uint32_t index, ports *out) {
     const kiln_graph *g = p->graph;
     const unit *u = &p->unit.data[index];
-    forget_reads(p, u);
+    count_reads(p, u, -1);
     for (uint32_t i = 0; i < u->node.count; i++) {
         const kiln_node_info *node = &g->node.data[u->node.data[i]];
         for (uint32_t k = 0; k < node->input_count; k++) {
@@ -168,7 +162,7 @@ static void find_ports(planner *p, uint32_t index, ports *out) {
             if (node->output[k] && p->outside[node->output[k]] > 0)
                 ADD_ONCE(&p->kernel, &out->output, node->output[k]);
     }
-    remember_reads(p, u);
+    count_reads(p, u, 1);
 }
 
 /* Buffers are named after their role and number, never after the model's values: traces speak of
@@ -181,8 +175,7 @@ static void add_buffers(const planner *p, kiln_program *te, const kiln_value *va
                                   [KILN_ROLE_TEMP] = 't'};
     for (uint32_t i = 0; i < count; i++) {
         const kiln_value_info *info = &p->graph->value.data[value[i]];
-        kiln_str name =
-            kiln_str_from(kiln_arena_printf(te->arena, "%c%u", letter[role], te->buffer.count - 1));
+        kiln_str name = kiln_str_printf(te->arena, "%c%u", letter[role], te->buffer.count - 1);
         buffer_of[value[i]] = kiln_buffer_create(te, name, info->dtype, role, &info->shape);
     }
 }
@@ -192,9 +185,7 @@ static kiln_str unit_name(const planner *p, const unit *u, kiln_arena *arena) {
     for (uint32_t i = 0; i < u->node.count; i++)
         kiln_strbuf_printf(&text, "%s%s", i ? "+" : "",
                            kiln_op_get(p->graph->node.data[u->node.data[i]].op)->name);
-    kiln_str name = kiln_str_from(kiln_str_dup(arena, kiln_strbuf_view(&text)));
-    kiln_strbuf_deinit(&text);
-    return name;
+    return kiln_strbuf_end(&text, arena);
 }
 
 static void build_node(const planner *p, kiln_node n, kiln_program *te, kiln_buffer *buffer_of) {
@@ -215,7 +206,7 @@ static void build_node(const planner *p, kiln_node n, kiln_program *te, kiln_buf
 kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena) {
     char hash[KILN_HASH128_TEXT];
     kiln_hash128_print(kiln_program_hash(te), hash);
-    return kiln_str_from(kiln_arena_printf(arena, "v%d:%s", KILN_TASK_KEY_VERSION, hash));
+    return kiln_str_printf(arena, "v%d:%s", KILN_TASK_KEY_VERSION, hash);
 }
 
 /* `te` and `op` are copied when the task is new. */
@@ -270,7 +261,7 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
                       .arg_count = count,
                       .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, count)};
     kiln_str known = p->task.data[step.task].op; /* the name is no part of the key */
-    step.op = kiln_str_equal(op, known) ? known : (kiln_str){kiln_str_dup(p->arena, op), op.size};
+    step.op = kiln_str_equal(op, known) ? known : kiln_str_copy(p->arena, op);
     for (uint32_t i = 0; i < port.input.count; i++) step.arg[at++] = port.input.data[i];
     for (uint32_t i = 0; i < port.constant.count; i++) step.arg[at++] = port.constant.data[i];
     for (uint32_t i = 0; i < port.output.count; i++) step.arg[at++] = port.output.data[i];

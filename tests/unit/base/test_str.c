@@ -101,6 +101,18 @@ static void copies_end_with_nul(void **state) {
     assert_string_equal(kiln_str_dup(arena, kiln_str_slice(KILN_STR("kiln"), 0, 2)), "ki");
     assert_string_equal(kiln_str_dup(arena, (kiln_str){0}), "");
     assert_string_equal(kiln_arena_printf(arena, "%d-%s", 7, "x"), "7-x");
+    kiln_str copy = kiln_str_copy(arena, KILN_STR("kiln"));
+    expect_str(copy, "kiln");
+    assert_int_equal(copy.data[copy.size], 0);
+    copy = kiln_str_printf(arena, "%200s|", "right"); /* longer than what is formatted once */
+    assert_int_equal(copy.size, 201);
+    assert_string_equal(copy.data + 195, "right|");
+    kiln_strbuf built = {0};
+    kiln_strbuf_text(&built, "built");
+    copy = kiln_strbuf_end(&built, arena);
+    expect_str(copy, "built");
+    assert_int_equal(copy.data[copy.size], 0);
+    assert_null(built.data);
 }
 
 static void builder_grows_and_stays_terminated(void **state) {

@@ -233,8 +233,8 @@ static bool read_artefacts(cage *c, const kiln_msg_module_run *module,
     kiln_status st =
         module->threads > 0
             ? kiln_lot_open_module(blobs->artefact[0], blobs->reference, module, &c->arena, &c->lot)
-            : kiln_lot_open(blobs->artefact, blobs->artefact_count, options->executor, &c->arena,
-                            &c->lot, &outcome);
+            : kiln_lot_open(blobs->artefact, blobs->artefact_count, options->executor,
+                            options->slots->slot[c->slot].kind, &c->arena, &c->lot, &outcome);
     if (st)
         decide(c, outcome, st);
     else

@@ -26,12 +26,15 @@ static kiln_status check_shapes(const kiln_manifest *manifest) {
 
 /* Decodes a mapped artefact and finds who runs it. */
 static kiln_status decode(kiln_lot *lot, kiln_lot_kernel *k, const kiln_executor *only,
-                          kiln_arena *arena) {
+                          kiln_target_kind kind, kiln_arena *arena) {
     kiln_status st =
         kiln_artefact_decode((kiln_str){k->file.data, k->file.size}, arena, &k->artefact);
     if (!st) st = check_shapes(&k->artefact.manifest);
     if (st) return st;
     const kiln_manifest *manifest = &k->artefact.manifest;
+    if (!only && manifest->payload_kind != kiln_payload_of(kind))
+        return KILN_ERROR(INVALID_ARGUMENT, "a payload of %s code in a slot of %s targets",
+                          kiln_payload_name(manifest->payload_kind), kiln_target_kind_name(kind));
     const kiln_executor *executor = only ? only : kiln_executor_for(manifest->payload_kind);
     if (!executor)
         return KILN_ERROR(UNIMPLEMENTED, "this board has no executor for payloads of kind %d",
@@ -45,7 +48,8 @@ static kiln_status decode(kiln_lot *lot, kiln_lot_kernel *k, const kiln_executor
 }
 
 kiln_status kiln_lot_open(const char *const *path, uint32_t count, const kiln_executor *only,
-                          kiln_arena *arena, kiln_lot *out_lot, kiln_outcome *out_outcome) {
+                          kiln_target_kind kind, kiln_arena *arena, kiln_lot *out_lot,
+                          kiln_outcome *out_outcome) {
     kiln_status st = NULL;
     *out_lot = (kiln_lot){.count = count, .threads = 1, .outputs_fd = -1};
     out_lot->kernel = KILN_ARENA_ARRAY(arena, kiln_lot_kernel, count);
@@ -56,7 +60,7 @@ kiln_status kiln_lot_open(const char *const *path, uint32_t count, const kiln_ex
         st = kiln_file_map(k->path, &k->file);
         if (st) return st;
         *out_outcome = KILN_OUTCOME_LINK_ERROR;
-        st = decode(out_lot, k, only, arena);
+        st = decode(out_lot, k, only, kind, arena);
     }
     return st;
 }

@@ -30,11 +30,13 @@ typedef struct kiln_lot {
 } kiln_lot;
 
 /* Reads the artefacts at `path` [count]; `only`: the executor that runs them all, NULL: as they
- * ask. Pieces live in `arena`; kiln_lot_close whatever comes. `*out_outcome`, when it fails: INFRA
- * (a file that is not there) or LINK_ERROR (no artefact, or none for this board). */
+ * ask, which must be of `kind`. Pieces live in `arena`; kiln_lot_close whatever comes.
+ * `*out_outcome`, when it fails: INFRA (a file that is not there) or LINK_ERROR (no artefact, or
+ * none for this board). */
 KILN_MUST_USE kiln_status kiln_lot_open(const char *const *path, uint32_t count,
-                                        const kiln_executor *only, kiln_arena *arena,
-                                        kiln_lot *out_lot, kiln_outcome *out_outcome);
+                                        const kiln_executor *only, kiln_target_kind kind,
+                                        kiln_arena *arena, kiln_lot *out_lot,
+                                        kiln_outcome *out_outcome);
 /* The same for a module and its inputs. Nothing is read of them here: what they are shows in the
  * contained child. */
 KILN_MUST_USE kiln_status kiln_lot_open_module(const char *module_path, const char *inputs_path,

@@ -277,8 +277,11 @@ static kiln_status share_cores(kiln_server_shell *shell) {
     const uint32_t count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     kiln_status st = kiln_slots_share(core, count, KILN_MAX(shell->options.board.slots, 1),
                                       "/sys/devices/system", &shell->slots);
-    for (uint32_t i = 0; !st && i < shell->options.board.also_count; i++)
-        st = kiln_slots_add(&shell->slots, "/sys/devices/system");
+    for (uint32_t i = 0; !st && i < shell->options.board.also_count; i++) {
+        kiln_target target;
+        st = kiln_target_parse(kiln_str_from(shell->options.board.also[i]), &shell->arena, &target);
+        if (!st) st = kiln_slots_add(&shell->slots, target.kind, "/sys/devices/system");
+    }
     if (!st) open_workshop(shell);
     if (!st) st = kiln_board_describe(&shell->options.board, &shell->arena, &shell->board);
     if (!st) kiln_slots_leave(&shell->slots);

@@ -49,19 +49,20 @@ kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_count, uint32_t
     *out_slots = (kiln_slots){.count = count, .shared_count = count};
     for (uint32_t i = 0; i < count; i++) {
         kiln_slot *slot = &out_slots->slot[i];
+        slot->kind = KILN_TARGET_CPU;
         for (uint32_t k = 0; k < each; k++) slot->core[slot->core_count++] = core[i * each + k];
         join(out_slots, i, system);
     }
     return NULL;
 }
 
-kiln_status kiln_slots_add(kiln_slots *slots, const char *system) {
+kiln_status kiln_slots_add(kiln_slots *slots, kiln_target_kind kind, const char *system) {
     if (slots->count == KILN_SERVER_SLOTS_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "a board has at most %u slots, of all its targets",
                           KILN_SERVER_SLOTS_MAX);
     const kiln_slot *last = &slots->slot[slots->shared_count - 1];
     slots->slot[slots->count] =
-        (kiln_slot){.core_count = 1, .core = {last->core[last->core_count - 1]}};
+        (kiln_slot){.kind = kind, .core_count = 1, .core = {last->core[last->core_count - 1]}};
     join(slots, slots->count++, system);
     return NULL;
 }

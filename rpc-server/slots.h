@@ -12,11 +12,13 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/target.h"
 #include "rpc-server/executor.h"
 #include "rpc-server/server.h"
 
 typedef struct kiln_slot {
-    uint32_t core_count; /* at least 1 */
+    kiln_target_kind kind; /* of the artefacts that run here */
+    uint32_t core_count;   /* at least 1 */
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
 } kiln_slot;
 
@@ -33,11 +35,12 @@ typedef struct kiln_slots {
 KILN_MUST_USE kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_count,
                                            uint32_t count, const char *system,
                                            kiln_slots *out_slots);
-/* Adds a slot of another device of the machine: one core to talk to it from, the last of all, so
- * that the cores of the other slots are what they were. Where its memory is theirs it takes turns
- * with them like any slot, so that measuring on a device disturbs no time of the processor.
- * RESOURCE_EXHAUSTED: there are KILN_SERVER_SLOTS_MAX. */
-KILN_MUST_USE kiln_status kiln_slots_add(kiln_slots *slots, const char *system);
+/* Adds a slot of another device of the machine, of targets of `kind`: one core to talk to it from,
+ * the last of all, so that the cores of the other slots are what they were. Where its memory is
+ * theirs it takes turns with them like any slot, so that measuring on a device disturbs no time of
+ * the processor. RESOURCE_EXHAUSTED: there are KILN_SERVER_SLOTS_MAX. */
+KILN_MUST_USE kiln_status kiln_slots_add(kiln_slots *slots, kiln_target_kind kind,
+                                         const char *system);
 /* The cores for a kernel of `threads` threads in `slot`: those of the slot, or, when it wants more,
  * those of all, the slot's first: the tracker leases such a kernel the whole board. Returns how
  * many; at least 1. Slots that were added have theirs alone. */

@@ -354,6 +354,13 @@ static void what_does_not_link_is_a_link_error(void **state) {
     assert_false(f->result.checked);
 }
 
+static void a_slot_runs_no_code_for_another_device(void **state) {
+    fixture *f = *state;
+    f->slots.slot[0].kind = KILN_TARGET_NULL;
+    run_candidate(f, "honest", KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_LINK_ERROR, "in a slot of null targets");
+}
+
 static void a_reference_of_another_task_is_not_the_candidates_fault(void **state) {
     fixture *f = *state;
     run_paths(f, write_artefact(f, "honest", 1), write_reference(f, ELEMENTS - 1), KILN_PHASE_NONE);
@@ -462,6 +469,7 @@ int main(int argc, char **argv) {
         TEST(skips_when_done),
         TEST(is_impossibly_fast),
         TEST(what_does_not_link_is_a_link_error),
+        TEST(a_slot_runs_no_code_for_another_device),
         TEST(a_reference_of_another_task_is_not_the_candidates_fault),
         TEST(the_golden_kernel_passes),
         TEST(children_that_are_killed_while_they_wait_are_replaced),

@@ -58,8 +58,9 @@ static void a_device_gets_the_last_core_and_takes_turns_where_it_shares_a_memory
     make_machine(&m, of, 8);
     expect_ok(kiln_slots_share(eight, 8, 2, m.folder, &slots));
     alone = slots;
-    expect_ok(kiln_slots_add(&slots, m.folder));
+    expect_ok(kiln_slots_add(&slots, KILN_TARGET_NULL, m.folder));
     assert_int_equal(slots.count, 3);
+    assert_int_equal(slots.slot[2].kind, KILN_TARGET_NULL);
     assert_int_equal(slots.disturbs[0], 0); /* cores 7 to 4, at the other memory */
     assert_int_equal(slots.disturbs[1], 1U << 2);
     assert_int_equal(slots.disturbs[2], 1U << 1);
@@ -68,8 +69,10 @@ static void a_device_gets_the_last_core_and_takes_turns_where_it_shares_a_memory
     assert_int_equal(kiln_slots_cores(&slots, 1, 8, core), 8); /* the others have what they had */
     for (uint32_t i = 0; i < 2; i++)
         assert_memory_equal(&slots.slot[i], &alone.slot[i], sizeof slots.slot[i]);
-    while (slots.count < KILN_SERVER_SLOTS_MAX) expect_ok(kiln_slots_add(&slots, m.folder));
-    expect_error(kiln_slots_add(&slots, m.folder), RESOURCE_EXHAUSTED, "at most 16 slots");
+    while (slots.count < KILN_SERVER_SLOTS_MAX)
+        expect_ok(kiln_slots_add(&slots, KILN_TARGET_NULL, m.folder));
+    expect_error(kiln_slots_add(&slots, KILN_TARGET_NULL, m.folder), RESOURCE_EXHAUSTED,
+                 "at most 16 slots");
     drop_machine(&m);
 }
 

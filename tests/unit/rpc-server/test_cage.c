@@ -279,10 +279,14 @@ static void a_rival_that_does_not_link_ends_all(void **state) {
 
 static void drift_is_told_once_the_board_is_known(void **state) {
     fixture *f = *state;
-    for (int i = 0; i < 5; i++) run_candidate(f, "honest", KILN_PHASE_NONE);
-    expect_outcome(f, KILN_OUTCOME_OK, "");
-    assert_true(f->result.drift > 0);
-    assert_true(f->vacated);
+    for (int i = 0; i < 5; i++) {
+        /* On a busy machine readings may scatter, and the part is switched off. */
+        const kiln_part_use use = kiln_cages_norm(f->cages, 0)->arithmetic.use;
+        run_candidate(f, "honest", KILN_PHASE_NONE);
+        expect_outcome(f, KILN_OUTCOME_OK, "");
+        assert_int_equal(f->result.drift > 0, use == KILN_PART_USED);
+        assert_true(f->vacated);
+    }
 }
 
 static void threads_work_inside_the_sandbox(void **state) {

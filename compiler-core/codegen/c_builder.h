@@ -64,6 +64,7 @@ typedef struct kiln_c_builder {
     const char *body_name, *context;  /* of the parallel body being written */
 } kiln_c_builder;
 
+/* An empty builder; everything lives in `arena`. */
 void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_arena *arena);
 /* Appends all functions and the types that they use. */
 void kiln_c_builder_print(kiln_c_builder *b, kiln_strbuf *out);
@@ -73,6 +74,7 @@ void kiln_c_builder_print(kiln_c_builder *b, kiln_strbuf *out);
 uint64_t kiln_c_low_bits(int64_t value, uint32_t bits);         /* zeros above */
 const char *kiln_c_type(kiln_c_builder *b, kiln_ssa_type type); /* "u32", "f32x8", "char *" */
 bool kiln_c_is_native(const kiln_c_builder *b, kiln_ssa_type type);
+/* A value without a line of its own: `text`, or what its members say. */
 kiln_ssa kiln_c_node(kiln_c_builder *b, kiln_ssa_type type, const char *text);
 const char *kiln_c_name(kiln_c_builder *b); /* "v12", a new one */
 /* The whole value; the lane `l` of a loop over lanes; one lane. */
@@ -82,6 +84,7 @@ const char *kiln_c_lane(kiln_c_builder *b, kiln_ssa v, uint32_t lane);
 /* A line before `at`. `operand`: values that its text names. */
 kiln_c_line *kiln_c_insert(kiln_c_builder *b, kiln_c_line *at, const char *text, kiln_ssa value,
                            const kiln_ssa *operand, uint32_t operand_count);
+/* A line that defines nothing, at the current place. */
 void kiln_c_effect(kiln_c_builder *b, const char *text, const kiln_ssa *operand,
                    uint32_t operand_count);
 /* const TYPE name = expression; or with `each` one lane after the other. */

@@ -25,10 +25,11 @@ typedef struct kiln_llvm_builder {
 /* Functions are added to `module`, for `target`; both and `arena` must outlive the builder. */
 void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target, LLVMContextRef context,
                             LLVMModuleRef module, kiln_arena *arena);
-void kiln_llvm_builder_deinit(kiln_llvm_builder *b);
+void kiln_llvm_builder_deinit(kiln_llvm_builder *b); /* Keeps what was added to the module. */
 
 /* ---- llvm_builder.c -------------------------------------------------------------------------- */
 
+/* LLVM's form of a type. */
 LLVMTypeRef kiln_llvm_type(const kiln_llvm_builder *b, kiln_ssa_type type);
 /* pointer + bytes. */
 LLVMValueRef kiln_llvm_offset(kiln_llvm_builder *b, LLVMValueRef pointer, LLVMValueRef bytes);

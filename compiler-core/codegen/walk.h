@@ -128,6 +128,7 @@ kiln_ssa kiln_walk_scratch(kiln_walk *w, kiln_buffer buffer);
 
 /* ---- walk_stmt.c: statements and loops ------------------------------------------------------- */
 
+/* Appends a statement for the current bindings. */
 void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt);
 /* do { body of the loop `stmt` } while (++v != end), from `first`: I64 values, first < end. */
 void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa end);
@@ -140,7 +141,8 @@ void kiln_walk_pop_level(kiln_walk *w);
 
 /* ---- walk_value.c: types, short forms, known values ------------------------------------------ */
 
-kiln_ssa_type kiln_type_scalar(kiln_ssa_scalar scalar);
+kiln_ssa_type kiln_type_scalar(kiln_ssa_scalar scalar); /* One value of that type. */
+/* `lanes` values of it; 0: a scalar. */
 kiln_ssa_type kiln_type_vector(kiln_ssa_scalar scalar, uint32_t lanes);
 /* The type of `v` with another scalar. */
 kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_ssa_scalar scalar);
@@ -149,16 +151,19 @@ kiln_ssa_scalar kiln_scalar_in_memory(kiln_dtype dtype);
 /* What values of a dtype are computed in: halves in F32, bool in BOOL, others as they are. */
 kiln_ssa_scalar kiln_scalar_computed(kiln_dtype dtype);
 
-kiln_ssa_type kiln_walk_type(kiln_walk *w, kiln_ssa v);
-bool kiln_walk_is_vector(kiln_walk *w, kiln_ssa v);
-kiln_ssa kiln_walk_i64(kiln_walk *w, int64_t value);
+kiln_ssa_type kiln_walk_type(kiln_walk *w, kiln_ssa v); /* The type of a value. */
+bool kiln_walk_is_vector(kiln_walk *w, kiln_ssa v);     /* Whether it has lanes. */
+kiln_ssa kiln_walk_i64(kiln_walk *w, int64_t value);    /* An I64 constant. */
 /* Constants of the type of `like`, in all its lanes. */
 kiln_ssa kiln_walk_integer(kiln_walk *w, kiln_ssa like, int64_t value);
 kiln_ssa kiln_walk_real(kiln_walk *w, kiln_ssa like, double value);
+/* A row of instructions.def. */
 kiln_ssa kiln_walk_compute(kiln_walk *w, kiln_build_op what, kiln_ssa a, kiln_ssa b);
+/* yes where the condition holds, else no. */
 kiln_ssa kiln_walk_select(kiln_walk *w, kiln_ssa condition, kiln_ssa yes, kiln_ssa no);
 /* To the scalar type `to` in all lanes. */
 kiln_ssa kiln_walk_convert(kiln_walk *w, kiln_conversion how, kiln_ssa v, kiln_ssa_scalar to);
+/* All bits of a BOOL or an integer the other way. */
 kiln_ssa kiln_walk_not(kiln_walk *w, kiln_ssa v);
 kiln_ssa kiln_walk_negated(kiln_walk *w, kiln_ssa v);               /* an integer */
 kiln_ssa kiln_walk_splat(kiln_walk *w, kiln_ssa v, uint32_t lanes); /* vectors unchanged */
@@ -170,14 +175,17 @@ kiln_ssa kiln_walk_fma(kiln_walk *w, kiln_ssa a, kiln_ssa b, kiln_ssa c);
 /* Calls a C function of one or two operands for each lane; it must be in kernel_services.def. */
 kiln_ssa kiln_walk_libm(kiln_walk *w, const char *name, const kiln_ssa *arg, uint32_t arg_count);
 
+/* NULL: not known. */
 kiln_ssa kiln_walk_table_find(const kiln_walk_table *t, const uint64_t key[4]);
+/* Remembers it until the table is popped below it. */
 void kiln_walk_table_put(kiln_walk *w, kiln_walk_table *t, const uint64_t key[4], kiln_ssa value);
-uint32_t kiln_walk_table_mark(const kiln_walk_table *t);
-void kiln_walk_table_pop(kiln_walk_table *t, uint32_t mark);
+uint32_t kiln_walk_table_mark(const kiln_walk_table *t);     /* For kiln_walk_table_pop. */
+void kiln_walk_table_pop(kiln_walk_table *t, uint32_t mark); /* Forgets what was put since. */
 
 /* From bits in memory to what is computed with, and back. */
 kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v);
 kiln_ssa kiln_walk_to_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v);
+/* exprs.def says how casts round. */
 kiln_ssa kiln_walk_cast(kiln_walk *w, kiln_dtype from, kiln_dtype to, kiln_ssa v);
 
 /* ---- walk_address.c: where things lie -------------------------------------------------------- */
@@ -192,9 +200,12 @@ typedef struct kiln_walk_address {
     uint32_t pointer_align; /* bytes, of `pointer` */
 } kiln_walk_address;
 
+/* Offset in elements of the load in its buffer, before bindings. */
 const kiln_affine *kiln_walk_load_offset(kiln_walk *w, kiln_expr load);
-const kiln_affine *kiln_walk_store_offset(kiln_walk *w, kiln_stmt store);
+const kiln_affine *kiln_walk_store_offset(kiln_walk *w, kiln_stmt store); /* The same of a store. */
+/* The access for the current bindings. */
 kiln_walk_address kiln_walk_address_of(kiln_walk *w, kiln_buffer buffer, const kiln_affine *offset);
+/* To lane 0, so many elements further. */
 kiln_ssa kiln_walk_pointer(kiln_walk *w, const kiln_walk_address *a, kiln_dtype dtype,
                            int64_t plus_elements);
 /* The offset of one lane when it must be a constant (REGISTER buffers). */
@@ -205,16 +216,20 @@ bool kiln_walk_linear(kiln_walk *w, const kiln_affine *a, kiln_ssa *out_base, in
                       int64_t *out_lane_stride);
 /* Gives the lane variable one constant value, for code that is built lane by lane. */
 void kiln_walk_enter_lane(kiln_walk *w, uint32_t lane);
-void kiln_walk_leave_lane(kiln_walk *w);
+void kiln_walk_leave_lane(kiln_walk *w); /* Back to all lanes. */
 
 /* ---- walk_memory.c: loads, stores, registers ------------------------------------------------- */
 
+/* The value of a LOAD for the current bindings and mask. */
 kiln_ssa kiln_walk_load(kiln_walk *w, kiln_expr load);
+/* Stores `value` where the STORE says; lanes that are masked off stay. */
 void kiln_walk_store(kiln_walk *w, kiln_stmt store, kiln_ssa value);
 /* Whether every element that the load may name lies in memory of its buffer. */
 bool kiln_walk_load_is_safe(kiln_walk *w, kiln_expr load);
+/* A REGISTER buffer lives inside its alloc `scope`. */
 void kiln_walk_registers_begin(kiln_walk *w, kiln_buffer buffer, kiln_stmt scope);
-void kiln_walk_registers_end(kiln_walk *w, kiln_buffer buffer);
+void kiln_walk_registers_end(kiln_walk *w, kiln_buffer buffer); /* Its life ends. */
+/* Of one chunk of a live REGISTER buffer. */
 kiln_ssa_type kiln_walk_chunk_type(const kiln_walk *w, kiln_buffer buffer);
 
 /* ---- walk_tensor.c --------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ typedef struct kiln_spread {
     bool any; /* unknown values: the whole dimension is touched */
 } kiln_spread;
 
+/* Adds the multiples that the term takes. */
 void kiln_spread_add(kiln_spread *spread, const kiln_form_term *term);
 /* Distinct values and greatest - least + 1. Exact when strides nest or values are dense. */
 void kiln_spread_measure(const kiln_spread *spread, int64_t *out_values, int64_t *out_span);

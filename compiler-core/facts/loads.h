@@ -29,6 +29,7 @@ kiln_buffer kiln_load_buffer(const kiln_program *p, kiln_expr load);
 /* Copies the indices of a load: out [KILN_RANK_MAX]; returns how many there are. */
 uint32_t kiln_load_index(const kiln_program *p, kiln_expr load, kiln_expr *out);
 
+/* Whether its value or initial value loads the buffer. */
 bool kiln_block_reads(kiln_program *p, kiln_block block, kiln_buffer buffer);
 /* Blocks that read `buffer`, in table order: out [count of blocks]; returns how many there are. */
 uint32_t kiln_buffer_readers(kiln_program *p, kiln_buffer buffer, kiln_block *out);

@@ -33,6 +33,7 @@ uint32_t kiln_nest_position(const kiln_program *p, kiln_stmt parent, kiln_stmt c
 kiln_stmt kiln_nest_only_child(const kiln_program *p, kiln_stmt stmt);
 
 typedef void (*kiln_block_visitor)(kiln_program *p, kiln_block block, void *context);
+/* Calls `visit` for each block at and below `stmt`, in the order of the tree. */
 void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor visit,
                             void *context);
 
@@ -50,6 +51,7 @@ int kiln_block_find_iter(const kiln_program *p, kiln_block block, kiln_str name)
 typedef struct kiln_reach {
     bool spatial, reduce;
 } kiln_reach;
+/* Which iterators the variable takes part in choosing. */
 kiln_reach kiln_block_reach(const kiln_program *p, kiln_block block, kiln_var var);
 
 #endif

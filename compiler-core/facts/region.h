@@ -13,12 +13,14 @@ typedef struct kiln_movers {
     uint32_t count;
     kiln_var *var; /* [count], in the program's arena */
 } kiln_movers;
+/* `outer` 0: all loops around the statement. */
 kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt outer);
 /* Which kinds of variables an expression has. Data that has one value here only counts as both: it
  * moves with what nobody knows. */
 typedef struct kiln_mix {
     bool moves, stands;
 } kiln_mix;
+/* Which kinds `e` has. */
 kiln_mix kiln_mix_of(const kiln_program *p, kiln_expr e, const kiln_movers *m);
 /* An index over the block's iterators, as an expression over loop variables. */
 kiln_expr kiln_bound_index(kiln_program *p, kiln_block block, kiln_expr index);

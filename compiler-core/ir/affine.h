@@ -38,7 +38,9 @@ kiln_expr kiln_expr_simplify(kiln_program *p, kiln_expr e, const kiln_interval *
 /* Normal form of e after simplification; false when it has more than KILN_AFFINE_TERMS_MAX terms.
  */
 bool kiln_affine_of(kiln_program *p, kiln_expr e, const kiln_interval *range, kiln_affine *out);
+/* The sum as an expression: positive terms, what is subtracted, the constant. */
 kiln_expr kiln_affine_to_expr(kiln_program *p, const kiln_affine *affine);
+/* Of the term that is the variable itself; 0: there is none. */
 int64_t kiln_affine_coefficient(const kiln_program *p, const kiln_affine *affine, kiln_var var);
 /* True only when proved for every value of the variables. */
 bool kiln_expr_prove(kiln_program *p, kiln_expr condition, const kiln_interval *range);

@@ -16,14 +16,16 @@ typedef struct kiln_bounds {
     kiln_interval interval[KILN_BOUNDS_CACHE];
 } kiln_bounds;
 
+/* Starts a walk; forgets what another one found. */
 void kiln_bounds_init(kiln_bounds *b, const kiln_program *p, const kiln_interval *range);
-kiln_interval kiln_bounds_of(kiln_bounds *b, kiln_expr e);
-kiln_interval kiln_bounds_of_affine(kiln_bounds *b, const kiln_affine *a);
+kiln_interval kiln_bounds_of(kiln_bounds *b, kiln_expr e); /* As kiln_expr_bounds. */
+kiln_interval kiln_bounds_of_affine(kiln_bounds *b, const kiln_affine *a); /* Where the sum lies. */
 
-void kiln_affine_clear(kiln_affine *a);
+void kiln_affine_clear(kiln_affine *a); /* To the sum 0. */
 /* a += scale * e, splitting sums and constant factors but nothing else. False when terms run out.
  */
 bool kiln_affine_add(const kiln_program *p, kiln_affine *a, kiln_expr e, int64_t scale);
+/* a += coefficient * term, or scale * b. False when terms run out. */
 bool kiln_affine_add_term(kiln_affine *a, kiln_expr term, int64_t coefficient);
 bool kiln_affine_add_affine(kiln_affine *a, const kiln_affine *b, int64_t scale);
 

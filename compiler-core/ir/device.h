@@ -39,8 +39,8 @@ typedef struct kiln_scope_info {
     kiln_seen_by seen_by;
     uint32_t alignment; /* bytes */
 } kiln_scope_info;
-extern const kiln_scope_info kiln_scopes[KILN_SCOPE_COUNT];
-bool kiln_scope_find(kiln_str text, kiln_scope *out_scope);
+extern const kiln_scope_info kiln_scopes[KILN_SCOPE_COUNT]; /* Rows of scopes.def. */
+bool kiln_scope_find(kiln_str text, kiln_scope *out_scope); /* By its text; false: none. */
 
 typedef enum kiln_axis_level {
     KILN_LEVEL_NONE, /* no bound loop */
@@ -54,23 +54,25 @@ typedef struct kiln_loop_axis_info {
     uint32_t dimension; /* 0, 1, 2: x, y, z */
     int64_t extent_max;
 } kiln_loop_axis_info;
-extern const kiln_loop_axis_info kiln_axes[KILN_AXIS_COUNT];
-bool kiln_loop_axis_find(kiln_str text, kiln_loop_axis *out_axis);
+extern const kiln_loop_axis_info kiln_axes[KILN_AXIS_COUNT];       /* Rows of axes.def. */
+bool kiln_loop_axis_find(kiln_str text, kiln_loop_axis *out_axis); /* By its text; false: none. */
 /* Of the loop's axis; NONE where the statement is no bound loop. */
 kiln_axis_level kiln_stmt_level(const kiln_program *p, kiln_stmt stmt);
 /* The outermost loop of that level at or around `stmt`; 0: none. */
 kiln_stmt kiln_stmt_outermost(const kiln_program *p, kiln_stmt stmt, kiln_axis_level level);
 
-extern const char *const kiln_unit_word[KILN_UNIT_COUNT];
+extern const char *const kiln_unit_word[KILN_UNIT_COUNT]; /* Texts of units.def. */
 /* The unit that carries the statement out. */
 kiln_unit kiln_stmt_unit(const kiln_program *p, kiln_stmt stmt);
+/* Whether token_queues.def has that row. */
 bool kiln_token_queue_exists(kiln_unit from, kiln_unit to);
 
 /* ---- attributes ---- */
-extern const char *const kiln_attribute_word[KILN_ATTRIBUTE_COUNT];
+extern const char *const kiln_attribute_word[KILN_ATTRIBUTE_COUNT]; /* Texts of attributes.def. */
 /* The statement's first attribute of that kind; NULL: it has none. */
 const kiln_attribute *kiln_stmt_attribute(const kiln_program *p, kiln_stmt stmt,
                                           kiln_attribute_id id);
+/* Adds one more. */
 void kiln_stmt_set_attribute(kiln_program *p, kiln_stmt stmt, kiln_attribute attribute);
 /* From its text form: the attribute `key` with that value; false where there is no such key or no
  * such buffer, intrinsic or unit. */

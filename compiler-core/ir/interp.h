@@ -23,10 +23,13 @@ struct kiln_interp {
     kiln_scalar *value;
 };
 
+/* Stops at the first load that `load` refuses. `context` is for `load`. */
 void kiln_interp_init(kiln_interp *in, const kiln_program *p, kiln_interp_load load, void *context);
+/* Frees everything, a status that was not taken as well. */
 void kiln_interp_deinit(kiln_interp *in);
 /* A variable or an element changed: forgets values. */
 void kiln_interp_moved(kiln_interp *in);
+/* The value at the current point; floats are not rounded. */
 kiln_scalar kiln_interp_eval(kiln_interp *in, kiln_expr e);
 
 /* combine(a, b) of a reduction, unrounded. */

@@ -33,7 +33,7 @@ typedef struct kiln_intrinsic {
     uint32_t bias;
 } kiln_intrinsic;
 
-extern const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT];
+extern const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT]; /* Rows of intrinsics.def. */
 
 const kiln_intrinsic *kiln_intrinsic_find(kiln_str name); /* NULL: none */
 bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *target);

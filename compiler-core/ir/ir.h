@@ -270,13 +270,17 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena);
 kiln_expr kiln_expr_int(kiln_program *p, kiln_dtype dtype, int64_t value);
 kiln_expr kiln_expr_index(kiln_program *p, int64_t value); /* i64 */
 kiln_expr kiln_expr_float(kiln_program *p, kiln_dtype dtype, double value);
-kiln_expr kiln_expr_zero(kiln_program *p, kiln_dtype dtype);
+kiln_expr kiln_expr_zero(kiln_program *p, kiln_dtype dtype);                /* 0, 0.0, false. */
 kiln_expr kiln_expr_const(kiln_program *p, kiln_dtype dtype, double value); /* either class */
 kiln_expr kiln_expr_var(kiln_program *p, kiln_var var);
+/* One i64 index per logical dimension. */
 kiln_expr kiln_expr_load(kiln_program *p, kiln_buffer buffer, const kiln_expr *index,
                          uint32_t index_count);
+/* An operator of one operand. */
 kiln_expr kiln_expr_unary(kiln_program *p, kiln_expr_op op, kiln_expr a);
+/* An operator of two operands of one dtype. */
 kiln_expr kiln_expr_binary(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln_expr b);
+/* a where the BOOL holds, else b. */
 kiln_expr kiln_expr_select(kiln_program *p, kiln_expr condition, kiln_expr a, kiln_expr b);
 kiln_expr kiln_expr_cast(kiln_program *p, kiln_dtype dtype, kiln_expr a); /* a itself when equal */
 /* Why `op` cannot take these operands (number, dtypes); NULL when it can. Makers check this. */
@@ -286,20 +290,24 @@ const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const k
  * payload; for make it may come from another program, with its payload translated. */
 kiln_expr kiln_expr_make(kiln_program *p, const kiln_expr_node *like, const kiln_expr *operand,
                          uint32_t operand_count);
+/* kiln_expr_make with the node of an expression of the same program. */
 kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand,
                             uint32_t operand_count);
+/* Valid until the next expression is made. */
 static inline const kiln_expr_node *kiln_expr_get(const kiln_program *p, kiln_expr e) {
     return &p->expr.data[e];
 }
+/* The i-th operand. */
 static inline kiln_expr kiln_expr_operand(const kiln_program *p, kiln_expr e, uint32_t i) {
     return p->operand.data[p->expr.data[e].first_operand + i];
 }
-bool kiln_expr_is_const(const kiln_program *p, kiln_expr e);
+bool kiln_expr_is_const(const kiln_program *p, kiln_expr e); /* An integer or a float. */
 bool kiln_expr_as_int(const kiln_program *p, kiln_expr e,
                       int64_t *out_value); /* integer constants */
 bool kiln_expr_uses_var(const kiln_program *p, kiln_expr e, kiln_var var);
 /* Identity element of a combiner: 0, 1, lowest, highest of the dtype (floats: -inf, +inf). */
 kiln_expr kiln_expr_identity(kiln_program *p, kiln_combiner combiner, kiln_dtype dtype);
+/* b, or what the combiner makes of a and b. */
 kiln_expr kiln_expr_combine(kiln_program *p, kiln_combiner combiner, kiln_expr a, kiln_expr b);
 
 /* Replaces variables: `replacement` is [var count], indexed by kiln_var; 0 keeps the variable. */
@@ -316,6 +324,7 @@ kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, kiln_expr_rewriter rew
 typedef void (*kiln_expr_visitor)(kiln_program *p, kiln_expr node, void *context);
 void kiln_expr_visit(kiln_program *p, kiln_expr_op op, kiln_expr e, kiln_expr_visitor visit,
                      void *context);
+/* The same of operator LOAD. */
 void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_expr_visitor visit, void *context);
 
 /* ---- variables, buffers, blocks -------------------------------------------------- */
@@ -327,6 +336,7 @@ void kiln_var_set_range(kiln_program *p, kiln_var var, int64_t low, int64_t high
 void kiln_var_retire(kiln_program *p, kiln_var var);
 /* Makes the table of names anew, for whoever takes variables or their names back. */
 void kiln_vars_enter_all(kiln_program *p);
+/* A new global buffer, row-major, filled uniformly. The name is made unique. */
 kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role,
                                const kiln_shape *shape);
 /* A new block with no iterators yet, appended in execution order. The name is made unique. */
@@ -344,12 +354,14 @@ kiln_buffer kiln_program_find_buffer(const kiln_program *p, kiln_str name); /* 0
 kiln_block kiln_program_find_block(const kiln_program *p, kiln_str name);
 /* The block that computes `buffer` (not its initialiser); 0 for inputs and constants. */
 kiln_block kiln_program_producer(const kiln_program *p, kiln_buffer buffer);
+/* Whether it has a combiner. */
 bool kiln_block_is_reduction(const kiln_program *p, kiln_block block);
 /* Floating (or integer) operations of one run: 2 per multiply-add of a sum reduction, else 1 per
  * arithmetic node. */
 double kiln_program_flops(const kiln_program *p);
 
 /* ---- statements ------------------------------------------------------------------ */
+/* A statement without children that stands nowhere. */
 kiln_stmt kiln_stmt_create(kiln_program *p, kiln_stmt_kind kind);
 /* Also sets the variable's range. A body that stands in the tree is wrapped: the loop takes its
  * place. `body` may be 0 for now. */

@@ -7,7 +7,8 @@
 #include "base/status.h"
 #include "compiler-core/ir/ir.h"
 
-void kiln_program_print(const kiln_program *p, kiln_strbuf *out);
+void kiln_program_print(const kiln_program *p, kiln_strbuf *out); /* Appends the whole program. */
+/* Appends the expression; nothing for 0. */
 void kiln_expr_print(const kiln_program *p, kiln_expr e, kiln_strbuf *out);
 #define KILN_PROGRAM_TEXT_MAX ((size_t)4 << 20)
 #define KILN_PROGRAM_BLOCKS_MAX 1024

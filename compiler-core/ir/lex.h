@@ -34,10 +34,11 @@ typedef struct kiln_lexer {
 void kiln_lexer_init(kiln_lexer *lx, kiln_str text, kiln_arena *arena);
 /* Goes to the first token of the next line that is neither blank nor a comment (#). */
 void kiln_lexer_next_line(kiln_lexer *lx);
-void kiln_lexer_next(kiln_lexer *lx);
+void kiln_lexer_next(kiln_lexer *lx); /* Goes to the next token of the line. */
 /* What follows the current token up to `end` on this line, raw; false when there is no `end`. The
  * next token is the one after `end`. */
 bool kiln_lexer_raw_until(kiln_lexer *lx, char end, kiln_str *out_text);
+/* Whether the current token is that symbol or bare word. */
 bool kiln_lexer_is(const kiln_lexer *lx, const char *symbol_or_word);
 
 #endif

@@ -7,9 +7,10 @@
 
 /* Starts a walk with nothing stored. Every begin has its end. */
 kiln_expr_memo *kiln_memo_begin(kiln_program *p);
-void kiln_memo_end(kiln_program *p);
+void kiln_memo_end(kiln_program *p); /* Ends the latest walk. */
 /* 0 when nothing is stored in this walk. */
 kiln_expr kiln_memo_find(const kiln_expr_memo *memo, kiln_expr e);
+/* Stores the result of `e`. */
 void kiln_memo_put(kiln_program *p, kiln_expr_memo *memo, kiln_expr e, kiln_expr value);
 
 #endif

@@ -29,9 +29,10 @@ typedef struct kiln_parser {
 
 /* Goes on behind the word if it stands here. */
 bool kiln_parse_accept(kiln_parser *ps, const char *word);
-void kiln_parse_expect(kiln_parser *ps, const char *word);
+void kiln_parse_expect(kiln_parser *ps, const char *word); /* The same; an error if it does not. */
 /* Bare or quoted. */
 kiln_str kiln_parse_name(kiln_parser *ps);
+/* An error if there is no buffer of that name. */
 kiln_buffer kiln_parse_find_buffer(kiln_parser *ps, kiln_str name);
 /* "[i, j]" after the buffer's name; returns the count. `index`: [KILN_RANK_MAX]. */
 uint32_t kiln_parse_index(kiln_parser *ps, kiln_buffer buffer, kiln_expr *index);

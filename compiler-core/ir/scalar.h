@@ -21,7 +21,9 @@ kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to,
 extern const kiln_expr_op kiln_combiner_op[KILN_COMBINE_COUNT];
 /* The value after a store to `dtype` and a load back: floats rounded, integers wrapped. */
 kiln_scalar kiln_scalar_round(kiln_dtype dtype, kiln_scalar value);
+/* The element `index` of an array in memory. */
 kiln_scalar kiln_scalar_load(kiln_dtype dtype, const void *data, size_t index);
+/* Rounds and wraps as the dtype does. */
 void kiln_scalar_store(kiln_dtype dtype, void *data, size_t index, kiln_scalar value);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct kiln_expr_op_info {
     } class;
 } kiln_expr_op_info;
 
-extern const kiln_expr_op_info kiln_expr_op_table[KILN_EXPR_OP_COUNT];
+extern const kiln_expr_op_info kiln_expr_op_table[KILN_EXPR_OP_COUNT]; /* Rows of exprs.def. */
 
 /* Indexed by the enums; entries may be NULL where the enum has no word. */
 extern const char *const kiln_role_word[];     /* "input", ..., by kiln_role */

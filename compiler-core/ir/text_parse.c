@@ -1,6 +1,5 @@
 /* Text to programs: docs/reference/loop-text.md. Expressions are in text_parse_expr.c. */
 #include <math.h>
-#include <string.h>
 
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/parse.h"
@@ -256,11 +255,13 @@ static kiln_var loop_var(kiln_parser *ps, kiln_str name, int64_t first, int64_t 
     return var;
 }
 
-static kiln_stmt new_stmt(kiln_parser *ps, kiln_stmt_kind kind, kiln_stmt parent) {
+/* A new statement with what `info` says; 0 after an error. */
+static kiln_stmt add_stmt(kiln_parser *ps, kiln_stmt parent, kiln_stmt_info info) {
     if (ps->p->stmt.count >= KILN_PROGRAM_STMTS_MAX)
         KILN_PARSE_FAIL(ps, "more than %d statements", KILN_PROGRAM_STMTS_MAX);
     if (ps->status) return 0;
-    kiln_stmt stmt = kiln_stmt_create(ps->p, kind);
+    kiln_stmt stmt = kiln_stmt_create(ps->p, (kiln_stmt_kind)info.kind);
+    ps->p->stmt.data[stmt] = info;
     kiln_stmt_append(ps->p, parent, stmt);
     return stmt;
 }
@@ -288,9 +289,16 @@ static void parse_attributes(kiln_parser *ps, kiln_stmt stmt) {
     while (kiln_parse_accept(ps, "@")) parse_attribute_of(ps, stmt);
 }
 
-/* Attributes, the colon, and the indented body. */
-static void parse_tail_and_body(kiln_parser *ps, kiln_stmt stmt, uint32_t depth) {
-    if (!ps->status) parse_attributes(ps, stmt);
+/* Adds a statement, with its attributes and the end of its line. */
+static void add_line(kiln_parser *ps, kiln_stmt parent, kiln_stmt_info info) {
+    parse_attributes(ps, add_stmt(ps, parent, info));
+    expect_line_end(ps);
+}
+
+/* Adds a statement, with its attributes, the colon, and the indented body. */
+static void add_nest(kiln_parser *ps, kiln_stmt parent, kiln_stmt_info info, uint32_t depth) {
+    kiln_stmt stmt = add_stmt(ps, parent, info);
+    parse_attributes(ps, stmt);
     kiln_parse_expect(ps, ":");
     expect_line_end(ps);
     if (!ps->status) parse_body(ps, stmt, depth + 1);
@@ -320,16 +328,16 @@ static void parse_for(kiln_parser *ps, kiln_stmt parent, uint32_t depth) {
     }
     if (end < first) KILN_PARSE_FAIL(ps, "the loop ends before it begins");
     kiln_var var = loop_var(ps, name, first, end - first);
-    kiln_stmt stmt = new_stmt(ps, KILN_STMT_FOR, parent);
     if (ps->status) return;
-    kiln_stmt_info *info = &ps->p->stmt.data[stmt];
-    info->loop_kind = (uint8_t)kind;
-    info->axis = (uint8_t)axis;
-    info->var = var;
-    info->first = first;
-    info->extent = end - first;
     ps->loop[ps->loop_count++] = var;
-    parse_tail_and_body(ps, stmt, depth);
+    add_nest(ps, parent,
+             (kiln_stmt_info){.kind = KILN_STMT_FOR,
+                              .loop_kind = (uint8_t)kind,
+                              .axis = (uint8_t)axis,
+                              .var = var,
+                              .first = first,
+                              .extent = end - first},
+             depth);
     ps->loop_count--;
 }
 
@@ -349,13 +357,12 @@ static void parse_binding(kiln_parser *ps, kiln_block_info *b) {
 }
 
 static void parse_block_stmt(kiln_parser *ps, kiln_stmt parent) {
-    kiln_parse_expect(ps, "block");
     kiln_str name = kiln_parse_name(ps);
     kiln_block block = ps->status ? 0 : kiln_program_find_block(ps->p, name);
     if (!block) KILN_PARSE_FAIL(ps, "no block named '%.*s'", KILN_STR_ARG(name));
-    kiln_stmt stmt = new_stmt(ps, KILN_STMT_BLOCK, parent);
+    kiln_stmt stmt =
+        add_stmt(ps, parent, (kiln_stmt_info){.kind = KILN_STMT_BLOCK, .block = block});
     if (ps->status) return;
-    ps->p->stmt.data[stmt].block = block;
     kiln_block_info *b = &ps->p->block.data[block];
     kiln_parse_expect(ps, "(");
     if (!kiln_parse_accept(ps, ")")) {
@@ -371,24 +378,15 @@ static void parse_block_stmt(kiln_parser *ps, kiln_stmt parent) {
 
 /* access = value: of a store, or of a copy whose "copy(TOKEN)" has been read. */
 static void parse_store(kiln_parser *ps, kiln_stmt parent, kiln_stmt_kind kind, int64_t token) {
-    kiln_buffer buffer = kiln_parse_find_buffer(ps, kiln_parse_name(ps));
-    kiln_expr index[KILN_RANK_MAX] = {0};
-    uint32_t count = kiln_parse_index(ps, buffer, index);
+    kiln_stmt_info info = {.kind = (uint8_t)kind, .token = (uint8_t)token};
+    info.buffer = kiln_parse_find_buffer(ps, kiln_parse_name(ps));
+    info.index_count = kiln_parse_index(ps, info.buffer, info.index);
     kiln_parse_expect(ps, "=");
-    kiln_expr value = kiln_parse_expr(ps, ps->p->buffer.data[buffer].dtype);
-    kiln_stmt stmt = new_stmt(ps, kind, parent);
-    if (ps->status) return;
-    kiln_stmt_info *info = &ps->p->stmt.data[stmt];
-    info->buffer = buffer;
-    info->index_count = count;
-    memcpy(info->index, index, sizeof index);
-    info->value = value;
-    info->token = (uint8_t)token;
-    parse_attributes(ps, stmt);
-    expect_line_end(ps);
+    info.value = kiln_parse_expr(ps, ps->p->buffer.data[info.buffer].dtype);
+    add_line(ps, parent, info);
 }
 
-/* "copy(0) access = load", "commit(0)", "wait(0, 1)": the word has been read. */
+/* "copy(0) access = load", "commit(0)", "wait(0, 1)": behind the word. */
 static void parse_copy(kiln_parser *ps, kiln_stmt parent, kiln_stmt_kind kind) {
     kiln_parse_expect(ps, "(");
     int64_t token = expect_int(ps, 0, KILN_COPY_TOKENS_MAX - 1), pending = 0;
@@ -401,41 +399,22 @@ static void parse_copy(kiln_parser *ps, kiln_stmt parent, kiln_stmt_kind kind) {
         parse_store(ps, parent, kind, token);
         return;
     }
-    kiln_stmt stmt = new_stmt(ps, kind, parent);
-    if (ps->status) return;
-    ps->p->stmt.data[stmt].token = (uint8_t)token;
-    ps->p->stmt.data[stmt].pending = (uint8_t)pending;
+    add_stmt(ps, parent,
+             (kiln_stmt_info){
+                 .kind = (uint8_t)kind, .token = (uint8_t)token, .pending = (uint8_t)pending});
     expect_line_end(ps);
 }
 
-static void parse_if(kiln_parser *ps, kiln_stmt parent, uint32_t depth) {
-    kiln_parse_expect(ps, "if");
-    kiln_expr condition = kiln_parse_expr(ps, KILN_BOOL);
-    kiln_stmt stmt = new_stmt(ps, KILN_STMT_IF, parent);
-    if (ps->status) return;
-    ps->p->stmt.data[stmt].condition = condition;
-    parse_tail_and_body(ps, stmt, depth);
-}
-
-static void parse_alloc(kiln_parser *ps, kiln_stmt parent, uint32_t depth) {
-    kiln_parse_expect(ps, "alloc");
-    kiln_buffer buffer = kiln_parse_find_buffer(ps, kiln_parse_name(ps));
-    kiln_stmt stmt = new_stmt(ps, KILN_STMT_ALLOC, parent);
-    if (ps->status) return;
-    ps->p->stmt.data[stmt].buffer = buffer;
-    parse_tail_and_body(ps, stmt, depth);
-}
-
+/* "token push load compute", behind the first word. */
 static void parse_token(kiln_parser *ps, kiln_stmt parent) {
-    kiln_parse_expect(ps, "token");
-    bool push = kiln_parse_accept(ps, "push");
-    if (!push) kiln_parse_expect(ps, "pop");
-    uint32_t from = expect_word(ps, kiln_unit_word, KILN_UNIT_COUNT, "a unit");
-    uint32_t to = expect_word(ps, kiln_unit_word, KILN_UNIT_COUNT, "a unit");
-    kiln_stmt stmt = new_stmt(ps, push ? KILN_STMT_TOKEN_PUSH : KILN_STMT_TOKEN_POP, parent);
-    if (ps->status) return;
-    ps->p->stmt.data[stmt].from = (uint8_t)from;
-    ps->p->stmt.data[stmt].to = (uint8_t)to;
+    kiln_stmt_info info = {.kind = KILN_STMT_TOKEN_PUSH};
+    if (!kiln_parse_accept(ps, "push")) {
+        kiln_parse_expect(ps, "pop");
+        info.kind = KILN_STMT_TOKEN_POP;
+    }
+    info.from = (uint8_t)expect_word(ps, kiln_unit_word, KILN_UNIT_COUNT, "a unit");
+    info.to = (uint8_t)expect_word(ps, kiln_unit_word, KILN_UNIT_COUNT, "a unit");
+    add_stmt(ps, parent, info);
     expect_line_end(ps);
 }
 
@@ -448,17 +427,21 @@ static bool is_store(const kiln_parser *ps) {
 }
 
 static void parse_stmt(kiln_parser *ps, kiln_stmt parent, uint32_t depth) {
+    kiln_stmt_info info = {.kind = KILN_STMT_IF};
     if (is_store(ps)) {
         parse_store(ps, parent, KILN_STMT_STORE, 0);
     } else if (find_word(ps, kiln_loop_word, KILN_LOOP_KIND_COUNT) >= 0) {
         parse_for(ps, parent, depth);
-    } else if (kiln_lexer_is(&ps->lx, "block")) {
+    } else if (kiln_parse_accept(ps, "block")) {
         parse_block_stmt(ps, parent);
-    } else if (kiln_lexer_is(&ps->lx, "if")) {
-        parse_if(ps, parent, depth);
-    } else if (kiln_lexer_is(&ps->lx, "alloc")) {
-        parse_alloc(ps, parent, depth);
-    } else if (kiln_lexer_is(&ps->lx, "token")) {
+    } else if (kiln_parse_accept(ps, "if")) {
+        info.condition = kiln_parse_expr(ps, KILN_BOOL);
+        add_nest(ps, parent, info, depth);
+    } else if (kiln_parse_accept(ps, "alloc")) {
+        info.kind = KILN_STMT_ALLOC;
+        info.buffer = kiln_parse_find_buffer(ps, kiln_parse_name(ps));
+        add_nest(ps, parent, info, depth);
+    } else if (kiln_parse_accept(ps, "token")) {
         parse_token(ps, parent);
     } else if (kiln_parse_accept(ps, "copy")) {
         parse_copy(ps, parent, KILN_STMT_COPY);
@@ -467,7 +450,8 @@ static void parse_stmt(kiln_parser *ps, kiln_stmt parent, uint32_t depth) {
     } else if (kiln_parse_accept(ps, "wait")) {
         parse_copy(ps, parent, KILN_STMT_WAIT);
     } else if (kiln_parse_accept(ps, "barrier")) {
-        new_stmt(ps, KILN_STMT_BARRIER, parent);
+        info.kind = KILN_STMT_BARRIER;
+        add_stmt(ps, parent, info);
         expect_line_end(ps);
     } else {
         KILN_PARSE_FAIL(ps, "a statement is expected here");

@@ -49,6 +49,7 @@ kiln_sketch_result kiln_sketch_rows(kiln_sched *s, uint32_t options);
 /* alone.c: anything at all. */
 kiln_sketch_result kiln_sketch_any(kiln_sched *s, uint32_t options);
 
+/* Results of each kind but SAME. */
 static inline kiln_sketch_result kiln_sketch_made(void) {
     return (kiln_sketch_result){.end = KILN_SKETCH_MADE};
 }

@@ -89,9 +89,11 @@ static inline bool kiln_tile_has(uint32_t mask, int i) { return i >= 0 && (mask 
 static inline int64_t kiln_tile_extent(const kiln_tiling *t, int i) {
     return i < 0 ? 1 : t->s->program->block.data[t->block].iter[i].extent;
 }
+/* Dimensions of the buffer that is accessed. */
 static inline uint32_t kiln_tile_rank(const kiln_tiling *t, const kiln_block_access *a) {
     return t->s->program->buffer.data[a->buffer].shape.rank;
 }
+/* Its role. */
 static inline kiln_role kiln_tile_role(const kiln_tiling *t, const kiln_block_access *a) {
     return t->s->program->buffer.data[a->buffer].role;
 }
@@ -146,6 +148,7 @@ kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t);
 /* How many of the outermost loops may be shared out: those outside of the first round of rows and
  * columns, and that round as well. Each output iterator has one loop there. */
 uint32_t kiln_tile_loops_to_share(const kiln_tiling *t);
+/* The outermost loop of the reduction, before which its results are initialised. */
 kiln_sched_loop kiln_tile_first_reduce_loop(const kiln_tiling *t);
 /* Lanes, points and steps become vectors and straight code. */
 void kiln_tile_unroll(kiln_tiling *t);

@@ -6,8 +6,8 @@
 #define KILN_COMPILER_CORE_SCHED_PRIM_H
 
 #include "base/status.h"
-#include "compiler-core/ir/ir.h"
 #include "compiler-core/facts/nest.h"
+#include "compiler-core/ir/ir.h"
 #include "compiler-core/sched/trace.h"
 
 /* Resolved operands, in prims.def order. */
@@ -28,14 +28,15 @@ KILN_MUST_USE kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim,
  * fit for nothing but its arena's reset. */
 KILN_MUST_USE kiln_status kiln_prim_apply_once(kiln_program *p, kiln_prim prim,
                                                const kiln_prim_args *args);
-const char *kiln_prim_name(kiln_prim prim);
+const char *kiln_prim_name(kiln_prim prim); /* As in text. */
 /* Operand letters of prims.def. */
 const char *kiln_prim_operands(kiln_prim prim);
-uint32_t kiln_prim_number(kiln_prim prim);
-bool kiln_prim_is_sampler(kiln_prim prim);
+uint32_t kiln_prim_number(kiln_prim prim); /* In the binary form of traces. */
+bool kiln_prim_is_sampler(kiln_prim prim); /* Whether it carries a decision. */
 /* Whether it can only be the first instruction, and is not applied to a program. */
 bool kiln_prim_begins(kiln_prim prim);
-bool kiln_prim_find(kiln_str name, kiln_prim *out_prim);
+bool kiln_prim_find(kiln_str name, kiln_prim *out_prim); /* By its name; false: there is none. */
+/* By its number; false: there is none. */
 bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim);
 
 /* Candidate loops of LOCATION for `block`, outermost first (those where compute_at is legal). */

@@ -30,6 +30,7 @@ typedef struct kiln_replay {
     kiln_arena *arena;
 } kiln_replay;
 
+/* Starts from a copy of `te` placed in loops. `choose` NULL: open decisions are errors. */
 kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose, void *context,
                               kiln_arena *arena);
 /* Applies one more instruction; on error nothing has happened, unless the replay ends early. */

@@ -94,12 +94,12 @@ kiln_sched_loop kiln_sched_loop_of(const kiln_sched *s, kiln_block block, uint32
 kiln_sched_loops kiln_sched_loops_around(const kiln_sched *s, kiln_block block);
 /* One of all loops around the block: 0 the outermost, -1 the innermost. */
 kiln_sched_loop kiln_sched_loop_around(const kiln_sched *s, kiln_block block, int position);
-bool kiln_sched_loop_is_none(kiln_sched_loop loop);
+bool kiln_sched_loop_is_none(kiln_sched_loop loop); /* Whether the call that gave it was refused. */
 int64_t kiln_sched_extent(const kiln_sched *s, kiln_sched_loop loop); /* 1 for none */
 /* Appends; none is left out. */
 void kiln_sched_loops_add(kiln_sched_loops *list, kiln_sched_loop loop);
 
-kiln_sched_int kiln_sched_const(int64_t value);
+kiln_sched_int kiln_sched_const(int64_t value); /* The number itself. */
 kiln_sched_int kiln_sched_rest(void); /* the factor of a split that takes whatever is left */
 kiln_sched_int kiln_sched_element(kiln_sched_sample sample, uint32_t element);
 /* At most KILN_OPERAND_FACTORS_MAX factors altogether. */
@@ -132,15 +132,23 @@ kiln_sched_loop kiln_sched_location(kiln_sched *s, kiln_block block, uint32_t pl
 
 /* ---- loops ---- */
 
+/* The loops that take its place, outermost first: extents are the factors, one may be the rest. */
 kiln_sched_loops kiln_sched_split(kiln_sched *s, kiln_sched_loop loop, const kiln_sched_int *factor,
                                   uint32_t count);
+/* The one loop that takes the place of loops that stand directly in one another. */
 kiln_sched_loop kiln_sched_fuse(kiln_sched *s, const kiln_sched_loops *loops);
+/* Loops of one perfect nest, in the new order; others keep their places. */
 bool kiln_sched_reorder(kiln_sched *s, const kiln_sched_loops *order);
+/* All iterations at once, in lanes. */
 bool kiln_sched_vectorize(kiln_sched *s, kiln_sched_loop loop);
-bool kiln_sched_unroll(kiln_sched *s, kiln_sched_loop loop);
+bool kiln_sched_unroll(kiln_sched *s, kiln_sched_loop loop); /* Straight code. */
+/* Shared out among the threads of the CPU. */
 bool kiln_sched_parallel(kiln_sched *s, kiln_sched_loop loop);
+/* Over the groups of a launch or the threads of a group. */
 bool kiln_sched_bind(kiln_sched *s, kiln_sched_loop loop, kiln_loop_axis axis);
+/* A remark on the loop, or an attribute in text form: "key=value". */
 bool kiln_sched_annotate(kiln_sched *s, kiln_sched_loop loop, const char *key_and_value);
+/* The loop and the reduce loop in it, the innermost two, become the instruction. */
 bool kiln_sched_tensorize(kiln_sched *s, kiln_sched_loop lanes, const kiln_intrinsic *intrinsic);
 /* The iterator becomes two, at its place and the next, the inner one of `inner` values. */
 kiln_sched_loops kiln_sched_divide(kiln_sched *s, kiln_block block, uint32_t iter,
@@ -148,8 +156,11 @@ kiln_sched_loops kiln_sched_divide(kiln_sched *s, kiln_block block, uint32_t ite
 
 /* ---- places ---- */
 
+/* Puts a producer into a loop of its consumers, as much as they need there. */
 bool kiln_sched_compute_at(kiln_sched *s, kiln_block block, kiln_sched_loop at);
+/* Puts a consumer into a loop of its producer. */
 bool kiln_sched_reverse_compute_at(kiln_sched *s, kiln_block block, kiln_sched_loop at);
+/* Puts its value into its consumers; the block is gone. */
 bool kiln_sched_inline(kiln_sched *s, kiln_block block);
 /* The new block, which stores the initial values. */
 kiln_block kiln_sched_decompose_reduction(kiln_sched *s, kiln_block block, kiln_sched_loop at);
@@ -163,12 +174,16 @@ kiln_block kiln_sched_cache_read(kiln_sched *s, kiln_block block, kiln_buffer bu
                                  kiln_scope scope);
 /* The new block, which copies what `block` now makes in `scope` to where it wrote before. */
 kiln_block kiln_sched_cache_write(kiln_sched *s, kiln_block block, kiln_scope scope);
+/* Where a temp lies. */
 bool kiln_sched_set_scope(kiln_sched *s, kiln_buffer buffer, kiln_scope scope);
 /* A divisor or modulus KILN_SCHED_GIVEN(k) of `layout` is the k-th of the integers. */
 #define KILN_SCHED_GIVEN(k) (-1 - (int64_t)(k))
+/* Changes the layout of a buffer. `given`: [count] integers of `layout`. */
 bool kiln_sched_transform_layout(kiln_sched *s, kiln_buffer buffer, const kiln_layout *layout,
                                  const kiln_sched_int *given, uint32_t count);
+/* Makes the iterator, and the temp that the block writes, a multiple longer. */
 bool kiln_sched_pad(kiln_sched *s, kiln_block block, uint32_t iter, kiln_sched_int multiple);
+/* With `on` 1 iterations also fetch a share each of what comes next in the buffer. */
 bool kiln_sched_prefetch(kiln_sched *s, kiln_buffer buffer, kiln_sched_loop loop,
                          kiln_sched_int on);
 

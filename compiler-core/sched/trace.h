@@ -72,7 +72,9 @@ uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim,
 kiln_operand kiln_operand_name(const char *text); /* block, loop, buffer or text; must outlive the
                                                      trace's arena or live in it */
 kiln_operand kiln_operand_int(int64_t value);
+/* Element `element` of the decision of instruction `sampler` - 1. */
 kiln_operand kiln_operand_ref(uint32_t sampler, uint32_t element);
+/* The product; at most KILN_OPERAND_FACTORS_MAX factors. */
 kiln_operand kiln_operand_times(kiln_operand a, kiln_operand b);
 
 /* Applies the trace to a copy of `te` placed in loops (kiln_program_make_loops). Open decisions are
@@ -86,13 +88,17 @@ KILN_MUST_USE kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_
 /* The algorithm that the trace's first instruction names; DIRECT when there is none, COUNT when it
  * is unknown. */
 kiln_algorithm kiln_trace_algorithm(const kiln_trace *trace);
+/* A deep copy into `arena`. */
 kiln_trace kiln_trace_copy(const kiln_trace *trace, kiln_arena *arena);
+/* Text form, a line per instruction. */
 void kiln_trace_print(const kiln_trace *trace, kiln_strbuf *out);
 /* One more instruction as its line would follow those of the trace, without a newline. */
 void kiln_trace_print_instruction(const kiln_trace *trace, const kiln_instruction *in,
                                   kiln_strbuf *out);
+/* INVALID_ARGUMENT with line and column: the text is no trace. */
 KILN_MUST_USE kiln_status kiln_trace_parse(kiln_str text, kiln_arena *arena, kiln_trace *out_trace);
-void kiln_trace_encode(const kiln_trace *trace, kiln_strbuf *out);
+void kiln_trace_encode(const kiln_trace *trace, kiln_strbuf *out); /* Appends the binary form. */
+/* DATA_LOSS: these are not the bytes of a trace. */
 KILN_MUST_USE kiln_status kiln_trace_decode(kiln_str bytes, kiln_arena *arena,
                                             kiln_trace *out_trace);
 kiln_hash128 kiln_trace_hash(const kiln_trace *trace); /* of the binary form */

@@ -13,7 +13,6 @@
 
 /* What differs between languages of the family. */
 typedef struct kiln_c_dialect {
-    const char *name;
     bool vectors;         /* vectors of the compiler, with + - * / and v[lane] */
     const char *of_64;    /* behind literals of 64 bits */
     const char *library;  /* before names of C's library */

@@ -81,8 +81,7 @@ static const char c11_preamble[] =
     "SATURATE(f64, 0x1p63, s64, u64, 64, INT64_MIN, INT64_MAX)\n"
     "#endif\n\n";
 
-static const kiln_c_dialect c11 = {.name = "c",
-                                   .vectors = true,
+static const kiln_c_dialect c11 = {.vectors = true,
                                    .of_64 = "ull",
                                    .library = "__builtin_",
                                    .prefetch = "__builtin_prefetch",

@@ -39,7 +39,7 @@ static kiln_status check_request(kiln_tune *t) {
     if (!st) st = kiln_import_file(o->model, &t->import, t->process, &graph);
     if (!st) t->model = kiln_graph_encode(graph, t->process);
     if (!st) st = kiln_compilation_of_model(graph, &t->target, t->process, &t->compilation);
-    if (!st) st = kiln_pack_check(t->compilation);
+    if (!st) st = kiln_limits_check(t->compilation);
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
     if (!st)
         st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE,

@@ -19,7 +19,7 @@ typedef struct writer {
 static const kiln_task *task_of(const kiln_assignment *a, uint32_t step) {
     return &a->plan->tasks.task[a->plan->step[step].task];
 }
-static const kiln_alternatives *ways_of(const kiln_assignment *a, uint32_t step) {
+static const kiln_ways *ways_of(const kiln_assignment *a, uint32_t step) {
     return &a->list[a->plan->step[step].task];
 }
 static bool is_kernel(const kiln_assignment *a, uint32_t step) {
@@ -52,7 +52,7 @@ typedef struct maker {
     kiln_arena *arena;
     writer *from;    /* [values] */
     uint32_t *node;  /* [steps] of the problem; aliases have none */
-    double **own_ns; /* [steps][alternatives] */
+    double **own_ns; /* [steps][ways] */
     kiln_pbqp *problem;
 } maker;
 
@@ -64,7 +64,7 @@ static void note_writer(void *context, uint32_t step, uint32_t arg, kiln_value v
 /* The kernel at one end pays alone when the other end is row-major whatever happens, or is itself.
  */
 static void charge_row(maker *m, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
-    const kiln_alternatives *list = ways_of(m->a, step);
+    const kiln_ways *list = ways_of(m->a, step);
     for (uint32_t i = 0; i < list->way.count; i++) {
         const kiln_layout *layout = &list->way.data[i].layout[arg];
         m->own_ns[step][i] +=
@@ -98,7 +98,7 @@ static void add_edge(void *context, uint32_t step, uint32_t arg, kiln_value valu
     maker *m = context;
     const writer *from = &m->from[value];
     if (writes || from->step == NOT_WRITTEN) return;
-    const kiln_alternatives *giver = ways_of(m->a, from->step), *taker = ways_of(m->a, step);
+    const kiln_ways *giver = ways_of(m->a, from->step), *taker = ways_of(m->a, step);
     double *cost = KILN_ARENA_ARRAY(m->arena, double, (size_t)giver->way.count * taker->way.count),
            most = 0;
     for (uint32_t i = 0; i < giver->way.count; i++) {
@@ -124,7 +124,7 @@ bool kiln_layout_assign(const kiln_assignment *a, kiln_arena *arena, uint32_t *o
     for (uint32_t v = 0; v < a->graph->value.count; v++) m.from[v].step = NOT_WRITTEN;
     for (uint32_t s = 0; s < steps; s++) {
         if (!is_kernel(a, s)) continue;
-        const kiln_alternatives *list = ways_of(a, s);
+        const kiln_ways *list = ways_of(a, s);
         m.own_ns[s] = KILN_ARENA_ARRAY(arena, double, list->way.count);
         for (uint32_t i = 0; i < list->way.count; i++)
             m.own_ns[s][i] = a->plan->step[s].times * list->way.data[i].cost_ns;

@@ -1,22 +1,22 @@
-/* Layout assignment over a whole graph: for every kernel one of its alternatives, so that kernels
+/* Layout assignment over a whole graph: for every kernel one of its ways, so that kernels
  * and the conversions between them take least time together. Inputs, outputs and what has its shape
  * changed are row-major. */
 #ifndef KILN_COMPILER_CORE_LAYOUT_ASSIGN_H
 #define KILN_COMPILER_CORE_LAYOUT_ASSIGN_H
 
-#include "compiler-core/layout/alternatives.h"
+#include "compiler-core/layout/ways.h"
 
 typedef struct kiln_assignment {
     const kiln_graph *graph;
     const kiln_plan *plan;
-    const kiln_alternatives *list; /* [tasks], each with at least one alternative */
+    const kiln_ways *list; /* [tasks], each with at least one way */
     /* Time of converting `value` from one layout to another that puts elements elsewhere. */
     double (*conversion_ns)(void *context, kiln_value value, const kiln_layout *from,
                             const kiln_layout *to);
     void *context;
 } kiln_assignment;
 
-/* out_way: [steps], which alternative of its task each kernel takes (0 for aliases). Returns
+/* out_way: [steps], which way of its task each kernel takes (0 for aliases). Returns
  * whether the answer is optimal (pbqp.h). A conversion that several readers share is counted for
  * each. */
 bool kiln_layout_assign(const kiln_assignment *assignment, kiln_arena *arena, uint32_t *out_way);

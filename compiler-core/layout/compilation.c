@@ -36,21 +36,20 @@ static double conversion_ns(void *context, kiln_value value, const kiln_layout *
 
 static kiln_status find_ways(kiln_compilation *c, const kiln_choice *choice) {
     kiln_status st = KILN_OK;
-    c->list = KILN_ARENA_ARRAY(c->arena, kiln_alternatives, c->plan.tasks.count);
+    c->list = KILN_ARENA_ARRAY(c->arena, kiln_ways, c->plan.tasks.count);
     for (uint32_t t = 0; !st && choice->measured && t < c->plan.tasks.count; t++)
         st = choice->measured(choice->context, &c->plan.tasks.task[t], c->arena, &c->list[t]);
     if (st) return st;
     st = choice->row_major || choice->apart
-             ? kiln_alternatives_make_row_major(&c->plan, &c->target, !choice->row_major, c->arena,
-                                                c->list)
-             : kiln_alternatives_add_defaults(&c->plan, &c->target, c->arena, c->list);
-    if (!st && !choice->no_windows) kiln_alternatives_free_windows(&c->plan, c->arena, c->list);
+             ? kiln_ways_make_row_major(&c->plan, &c->target, !choice->row_major, c->arena, c->list)
+             : kiln_ways_add_defaults(&c->plan, &c->target, c->arena, c->list);
+    if (!st && !choice->no_windows) kiln_ways_free_windows(&c->plan, c->arena, c->list);
     return st;
 }
 
 void kiln_compilation_use(kiln_compilation *c, const uint32_t *way) {
     const kiln_assignment assignment = {.graph = c->graph, .plan = &c->plan, .list = c->list};
-    c->way = KILN_ARENA_ARRAY(c->arena, const kiln_alternative *, c->plan.step_count);
+    c->way = KILN_ARENA_ARRAY(c->arena, const kiln_way *, c->plan.step_count);
     for (uint32_t s = 0; s < c->plan.step_count; s++)
         if (c->plan.step[s].kind == KILN_STEP_KERNEL)
             c->way[s] = &c->list[c->plan.step[s].task].way.data[way[s]];

@@ -24,11 +24,11 @@ typedef struct kiln_compilation {
     kiln_target target; /* views of what `create` was given */
     kiln_plan plan;     /* its kernels: steps over the graph's values, and their tasks */
     /* after choose */
-    kiln_alternatives *list; /* [tasks of the plan] ways to run each; NULL: nothing is chosen */
-    const kiln_alternative **way; /* [steps of the plan] NULL for aliases */
-    kiln_layout *layout;          /* [values] in which each is written; NULL without a graph */
-    bool no_windows;              /* values have memory of their own */
-    kiln_windows windows;         /* without a graph empty */
+    kiln_ways *list;      /* [tasks of the plan] ways to run each; NULL: nothing is chosen */
+    const kiln_way **way; /* [steps of the plan] NULL for aliases */
+    kiln_layout *layout;  /* [values] in which each is written; NULL without a graph */
+    bool no_windows;      /* values have memory of their own */
+    kiln_windows windows; /* without a graph empty */
     /* after find_searched */
     kiln_tasks searched; /* tasks of the plan that need a kernel and that boards can check, in its
                             order; then the conversions between them */
@@ -51,7 +51,7 @@ typedef struct kiln_choice {
     bool no_windows; /* kernels copy what could lie inside of another value */
     /* Adds the measured ways of a task to its list; NULL: nothing was measured. */
     kiln_status (*measured)(void *context, const kiln_task *task, kiln_arena *arena,
-                            kiln_alternatives *list);
+                            kiln_ways *list);
     /* Time of converting a value of that type and shape; NULL: it is estimated. */
     double (*conversion_ns)(void *context, const kiln_value_info *info, const kiln_layout *from,
                             const kiln_layout *to);

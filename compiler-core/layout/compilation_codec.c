@@ -31,7 +31,7 @@ static void write_layout(const kiln_layout *layout, kiln_strbuf *out) {
 
 static uint32_t arg_count_of(const kiln_program *te) { return kiln_program_args(te).count; }
 
-static void write_way(const kiln_alternative *way, uint32_t arg_count, kiln_strbuf *out) {
+static void write_way(const kiln_way *way, uint32_t arg_count, kiln_strbuf *out) {
     kiln_mpack_write_array(out, 5);
     kiln_mpack_write_bin(out, way->trace.data, way->trace.size);
     kiln_mpack_write_array(out, arg_count);
@@ -41,7 +41,7 @@ static void write_way(const kiln_alternative *way, uint32_t arg_count, kiln_strb
     kiln_mpack_write_bool(out, way->is_default);
 }
 
-static void write_task(const kiln_task *task, const kiln_alternatives *list, kiln_strbuf *out) {
+static void write_task(const kiln_task *task, const kiln_ways *list, kiln_strbuf *out) {
     kiln_strbuf te = {0};
     kiln_program_print(task->te, &te);
     kiln_mpack_write_array(out, 6);
@@ -166,7 +166,7 @@ static kiln_status read_layouts(reader *d, const kiln_program *te, bool may_be_f
     return st;
 }
 
-static kiln_status read_way(reader *d, const kiln_task *task, kiln_alternative *way) {
+static kiln_status read_way(reader *d, const kiln_task *task, kiln_way *way) {
     uint32_t count = arg_count_of(task->te);
     const kiln_layout **layout = KILN_ARENA_ARRAY(d->c->arena, const kiln_layout *, count);
     kiln_status st = kiln_mpack_read_array_of(&d->r, 5);
@@ -200,10 +200,10 @@ static kiln_status read_task(reader *d, uint32_t index) {
     if (!st && planned && d->c->graph && !kiln_str_equal(task->key, plan->task[index].key))
         st = KILN_ERROR(DATA_LOSS, "%.*s is not of its graph", KILN_STR_ARG(task->key));
     if (!st && planned && d->c->graph) *task = plan->task[index];
-    uint32_t most = planned ? KILN_ALTERNATIVES_MAX : 0;
+    uint32_t most = planned ? KILN_WAYS_MAX : 0;
     if (!st) st = kiln_mpack_read_count(&d->r, most, "ways", &ways);
     for (uint32_t i = 0; !st && i < ways; i++) {
-        kiln_alternative way = {0};
+        kiln_way way = {0};
         st = kiln_status_note(read_way(d, task, &way), "way %u", i);
         if (!st) kiln_vec_push_in(d->c->arena, &d->c->list[index].way, way);
     }
@@ -219,7 +219,7 @@ static kiln_status read_tasks(reader *d) {
     if (st) return st;
     d->task = KILN_ARENA_ARRAY(c->arena, kiln_task, d->task_count);
     if (!c->graph) c->plan.tasks.task = d->task;
-    c->list = KILN_ARENA_ARRAY(c->arena, kiln_alternatives, c->plan.tasks.count);
+    c->list = KILN_ARENA_ARRAY(c->arena, kiln_ways, c->plan.tasks.count);
     for (uint32_t i = 0; !st && i < d->task_count; i++) st = read_task(d, i);
     return st;
 }

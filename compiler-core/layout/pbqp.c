@@ -7,7 +7,7 @@
 typedef struct edge {
     uint32_t end[2];
     uint32_t place[2]; /* in the lists of the two nodes */
-    double *cost;      /* [alternatives of end[0]][of end[1]] */
+    double *cost;      /* [choices of end[0]][of end[1]] */
 } edge;
 
 typedef struct node {
@@ -120,7 +120,7 @@ static uint32_t best_beside(const kiln_pbqp *p, uint32_t n, const uint32_t *take
     return best;
 }
 
-/* R1: the only neighbour pays for the best answer to each of its alternatives. */
+/* R1: the only neighbour pays for the best answer to each of its choices. */
 static void reduce_leaf(kiln_pbqp *p, uint32_t n) {
     uint32_t to = other_end(p->node.data[n].edge.data[0], n);
     for (uint32_t j = 0; j < p->node.data[to].count; j++) {

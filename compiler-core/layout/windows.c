@@ -6,7 +6,7 @@
 typedef struct finder {
     const kiln_graph *graph;
     const kiln_plan *plan;
-    const kiln_alternative *const *way;
+    const kiln_way *const *way;
     const kiln_layout *layout;
     bool *computed;   /* [values] written by a kernel, and no output of the graph */
     kiln_parts *task; /* [tasks] */
@@ -71,9 +71,9 @@ static void note_computed(const finder *f) {
         f->computed[f->graph->output.data[i]] = false;
 }
 
-void kiln_windows_find(const kiln_graph *graph, const kiln_plan *plan,
-                       const kiln_alternative *const *way, const kiln_layout *layout, bool on,
-                       kiln_arena *arena, kiln_windows *out_windows) {
+void kiln_windows_find(const kiln_graph *graph, const kiln_plan *plan, const kiln_way *const *way,
+                       const kiln_layout *layout, bool on, kiln_arena *arena,
+                       kiln_windows *out_windows) {
     *out_windows =
         (kiln_windows){.of = KILN_ARENA_ARRAY(arena, kiln_window, graph->value.count),
                        .step = KILN_ARENA_ARRAY(arena, const kiln_parts *, plan->step_count)};

@@ -4,8 +4,8 @@
 #ifndef KILN_COMPILER_CORE_LAYOUT_WINDOWS_H
 #define KILN_COMPILER_CORE_LAYOUT_WINDOWS_H
 
-#include "compiler-core/layout/alternatives.h"
 #include "compiler-core/layout/parts.h"
+#include "compiler-core/layout/ways.h"
 
 /* A value's place in the layout that both have; whole 0: the value has memory of its own. Wholes
  * may lie inside of others in turn. */
@@ -22,8 +22,8 @@ typedef struct kiln_windows {
 /* `way`: [steps] (NULL for aliases); `layout`: [values] in which each is written; !on: there are
  * none. An operand of a join that has no window (another layout, not written by a kernel, an output
  * of the graph, there twice) has to be brought into its place by whoever packs. */
-void kiln_windows_find(const kiln_graph *graph, const kiln_plan *plan,
-                       const kiln_alternative *const *way, const kiln_layout *layout, bool on,
-                       kiln_arena *arena, kiln_windows *out_windows);
+void kiln_windows_find(const kiln_graph *graph, const kiln_plan *plan, const kiln_way *const *way,
+                       const kiln_layout *layout, bool on, kiln_arena *arena,
+                       kiln_windows *out_windows);
 
 #endif

@@ -80,21 +80,21 @@ static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_rol
 
 /* The fastest record of each combination of layouts, fastest first. */
 static kiln_status add_records(void *context, const kiln_task *task, kiln_arena *arena,
-                               kiln_alternatives *list) {
+                               kiln_ways *list) {
     const chooser *c = context;
     uint32_t arg_count = kiln_program_args(task->te).count, count = 0;
     kiln_db_record *record = NULL;
     kiln_db_filter filter = fastest_of(c, task->key);
     kiln_status st = kiln_db_records(c->options->db, &filter, arena, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
-        kiln_alternative way = {.trace = record[i].trace,
-                                .cost_ns = record[i].median_ns,
-                                .median_ns = record[i].median_ns,
-                                .is_default = kiln_str_is(record[i].searcher, "default"),
-                                .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg_count)};
+        kiln_way way = {.trace = record[i].trace,
+                        .cost_ns = record[i].median_ns,
+                        .median_ns = record[i].median_ns,
+                        .is_default = kiln_str_is(record[i].searcher, "default"),
+                        .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg_count)};
         st = parse_layouts(record[i].layout_in, task->te, KILN_ROLE_INPUT, way.layout);
         if (!st) st = parse_layouts(record[i].layout_out, task->te, KILN_ROLE_OUTPUT, way.layout);
-        if (!st) kiln_alternatives_add(list, task, &way, arena);
+        if (!st) kiln_ways_add(list, task, &way, arena);
     }
     return kiln_status_note(st, "records of %.*s", KILN_STR_ARG(task->op));
 }

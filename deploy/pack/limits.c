@@ -67,7 +67,7 @@ static kiln_status check_counts(const kiln_compilation *c, kiln_arena *scratch) 
     return KILN_OK;
 }
 
-kiln_status kiln_pack_check(const kiln_compilation *c) {
+kiln_status kiln_limits_check(const kiln_compilation *c) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_status st = check_counts(c, &scratch);

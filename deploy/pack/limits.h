@@ -9,6 +9,6 @@
 /* Of a compilation with a choice. RESOURCE_EXHAUSTED: too many inputs, outputs, kernels, steps or
  * buffers, or a name that is too long; says which, and how many a module has at most.
  * INVALID_ARGUMENT: a name with a NUL in it. */
-KILN_MUST_USE kiln_status kiln_pack_check(const kiln_compilation *compilation);
+KILN_MUST_USE kiln_status kiln_limits_check(const kiln_compilation *compilation);
 
 #endif

@@ -118,9 +118,8 @@ static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str 
         *out_index = (uint32_t)known;
         return KILN_OK;
     }
-    kiln_status st = p->options->as_c
-                         ? kiln_build_c(te, key, trace, p->target, p->arena, &artefact)
-                         : kiln_build(te, key, trace, p->target, p->arena, &artefact);
+    kiln_status st = p->options->as_c ? kiln_build_c(te, key, trace, p->target, p->arena, &artefact)
+                                      : kiln_build(te, key, trace, p->target, p->arena, &artefact);
     if (!st) st = find_in_place(p, te, trace);
     if (st) return st;
     kiln_strbuf bytes = {0};
@@ -490,9 +489,8 @@ static void fill_report(kiln_packer *p) {
     }
 }
 
-kiln_status kiln_pack_plan(kiln_compilation *c, const kiln_pack_options *options,
-                           kiln_arena *arena, kiln_module_plan *out_plan,
-                           kiln_pack_report *out_report) {
+kiln_status kiln_pack_plan(kiln_compilation *c, const kiln_pack_options *options, kiln_arena *arena,
+                           kiln_module_plan *out_plan, kiln_pack_report *out_report) {
     kiln_packer p = {.graph = c->graph, .options = options, .target = &c->target, .arena = arena};
     kiln_pack_options own = *options;
     kiln_packer_find_device(&p);
@@ -503,7 +501,7 @@ kiln_status kiln_pack_plan(kiln_compilation *c, const kiln_pack_options *options
     kiln_map_init(&p.buffers);
     kiln_plan_port *output = KILN_ARENA_ARRAY(arena, kiln_plan_port, c->graph->output.count);
     kiln_status st = kiln_choose(c, &own);
-    if (!st) st = kiln_pack_check(c);
+    if (!st) st = kiln_limits_check(c);
     if (!st) {
         p.plan = c->plan;
         p.way = c->way;

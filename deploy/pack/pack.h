@@ -50,12 +50,11 @@ typedef struct kiln_pack_report {
     uint64_t window_bytes; /* of values that lie inside of others: what no kernel has to copy */
 } kiln_pack_report;
 
-/* Chooses schedules (choose.h) and plans what a module is made of, in `arena`. `out_report` as below.
- * Errors of kiln_choose, kiln_pack_check and kiln_build, noted with the task. */
+/* Chooses schedules (choose.h) and plans what a module is made of, in `arena`. `out_report` as
+ * below. Errors of kiln_choose, kiln_limits_check and kiln_build, noted with the task. */
 KILN_MUST_USE kiln_status kiln_pack_plan(kiln_compilation *compilation,
                                          const kiln_pack_options *options, kiln_arena *arena,
-                                         kiln_module_plan *out_plan,
-                                         kiln_pack_report *out_report);
+                                         kiln_module_plan *out_plan, kiln_pack_report *out_report);
 /* Appends the module's bytes to `out`. `out_report` lives in `arena`; NULL: not wanted.
  * Errors of kiln_pack_plan and kiln_module_encode. */
 KILN_MUST_USE kiln_status kiln_pack(kiln_compilation *compilation, const kiln_pack_options *options,

@@ -33,8 +33,8 @@ typedef struct kiln_packer {
     kiln_arena *arena;
     /* of the compilation */
     kiln_plan plan;
-    const kiln_alternative **way; /* [steps of the plan] */
-    kiln_layout *layout;          /* [value] in which it is written */
+    const kiln_way **way; /* [steps of the plan] */
+    kiln_layout *layout;  /* [value] in which it is written */
     kiln_windows windows;
     KILN_VEC(kiln_str) kernel;
     KILN_VEC(uint32_t *) in_place; /* [kernels][arguments] which input it may overwrite, + 1 */

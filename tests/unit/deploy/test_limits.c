@@ -29,14 +29,14 @@ static kiln_compilation *with_ports(kiln_arena *arena, uint32_t count) {
 }
 
 static void as_many_ports_as_a_module_has_are_fine(void **state) {
-    expect_ok(kiln_pack_check(with_ports(*state, KILN_MODULE_PORTS_MAX)));
+    expect_ok(kiln_limits_check(with_ports(*state, KILN_MODULE_PORTS_MAX)));
 }
 
 static void more_are_refused_by_pack_as_well(void **state) {
     kiln_compilation *c = with_ports(*state, KILN_MODULE_PORTS_MAX + 1);
     kiln_strbuf bytes = {0};
     kiln_pack_options options = {.model_name = KILN_STR("ports")};
-    expect_error(kiln_pack_check(c), RESOURCE_EXHAUSTED,
+    expect_error(kiln_limits_check(c), RESOURCE_EXHAUSTED,
                  "the model needs 257 inputs; a module has at most 256");
     expect_error(kiln_pack(c, &options, *state, &bytes, NULL), RESOURCE_EXHAUSTED,
                  "packing ports: the model needs 257 inputs");
@@ -49,11 +49,11 @@ static void a_name_that_is_too_long_is_refused(void **state) {
     name[KILN_MODULE_NAME_MAX + 1] = 0;
     const char *text = kiln_arena_printf(
         *state, "graph g\ninput x: f32[4]\ny: f32[4] = relu(x) name \"%s\"\noutput y\n", name);
-    expect_error(kiln_pack_check(compilation_of(*state, text)), RESOURCE_EXHAUSTED,
+    expect_error(kiln_limits_check(compilation_of(*state, text)), RESOURCE_EXHAUSTED,
                  "the name of a node has 513 bytes; in a module it has at most 512");
     text = kiln_arena_printf(*state, "graph g\ninput x: f32[4]\n%s: f32[4] = relu(x)\noutput %s\n",
                              name, name);
-    expect_error(kiln_pack_check(compilation_of(*state, text)), RESOURCE_EXHAUSTED,
+    expect_error(kiln_limits_check(compilation_of(*state, text)), RESOURCE_EXHAUSTED,
                  "the name of an output has 513 bytes");
 }
 

@@ -20,7 +20,7 @@ static const char *const layout_text[WAYS] = {"row", "d0,d1/8,d2,d3,d1%8", "d0,d
 typedef struct fixture {
     kiln_graph *graph;
     kiln_plan plan;
-    kiln_alternatives *list;
+    kiln_ways *list;
     double per_element;
 } fixture;
 
@@ -39,18 +39,18 @@ static fixture network(kiln_arena *arena, uint64_t seed) {
     fixture f = {.graph = graph_of(arena, NETWORK),
                  .per_element = (double)kiln_rand_below(&rand, 8)};
     expect_ok(kiln_plan_create(f.graph, arena, &f.plan));
-    f.list = KILN_ARENA_ARRAY(arena, kiln_alternatives, f.plan.tasks.count);
+    f.list = KILN_ARENA_ARRAY(arena, kiln_ways, f.plan.tasks.count);
     for (uint32_t t = 0; t < f.plan.tasks.count; t++) {
         kiln_arg_buffers arg = kiln_program_args(f.plan.tasks.task[t].te);
         uint32_t rank = f.plan.tasks.task[t].te->buffer.data[arg.buffer[0]].shape.rank;
         for (uint32_t in = 0; in < (rank == 4 ? WAYS : 1); in++) {
             for (uint32_t out = 0; out < (rank == 4 ? WAYS : 1); out++) {
-                kiln_alternative way = {.layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count),
-                                        .cost_ns = (double)kiln_rand_below(&rand, 100)};
+                kiln_way way = {.layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count),
+                                .cost_ns = (double)kiln_rand_below(&rand, 100)};
                 expect_ok(kiln_layout_parse(kiln_str_from(layout_text[in]), rank, &way.layout[0]));
                 expect_ok(kiln_layout_parse(kiln_str_from(layout_text[out]), rank,
                                             &way.layout[arg.count - 1]));
-                kiln_alternatives_add(&f.list[t], &f.plan.tasks.task[t], &way, arena);
+                kiln_ways_add(&f.list[t], &f.plan.tasks.task[t], &way, arena);
             }
         }
     }
@@ -70,7 +70,7 @@ static double time_of(fixture *f, const kiln_assignment *a, const uint32_t *way)
                 total += conversion_ns(f, step->arg[0], &layout[step->arg[0]], &row);
             continue;
         }
-        const kiln_alternative *taken = &f->list[step->task].way.data[way[s]];
+        const kiln_way *taken = &f->list[step->task].way.data[way[s]];
         total += taken->cost_ns;
         for (uint32_t i = 0; i + 1 < step->arg_count; i++)
             if (!kiln_layout_equal(&layout[step->arg[i]], &taken->layout[i]))
@@ -123,11 +123,11 @@ static void layouts_with_the_same_places_need_no_conversion(void **state) {
     kiln_plan plan;
     uint32_t way;
     expect_ok(kiln_plan_create(graph, *state, &plan));
-    kiln_alternatives list = {0};
-    kiln_alternative blocked = {.layout = KILN_ARENA_ARRAY(*state, kiln_layout, 2), .cost_ns = 1};
+    kiln_ways list = {0};
+    kiln_way blocked = {.layout = KILN_ARENA_ARRAY(*state, kiln_layout, 2), .cost_ns = 1};
     for (uint32_t i = 0; i < 2; i++)
         expect_ok(kiln_layout_parse(kiln_str_from(layout_text[1]), 4, &blocked.layout[i]));
-    kiln_alternatives_add(&list, &plan.tasks.task[0], &blocked, *state);
+    kiln_ways_add(&list, &plan.tasks.task[0], &blocked, *state);
     const kiln_assignment a = {graph, &plan, &list, never, NULL};
     assert_true(kiln_layout_assign(&a, *state, &way));
 }

@@ -17,10 +17,9 @@ static found find(kiln_arena *arena, const char *body, bool on) {
                                                      "b: f32[1,32] = reduce_sum(x) axes=[0]\n%s",
                                                      body))};
     expect_ok(kiln_plan_create(f.graph, arena, &f.plan));
-    const kiln_alternative **way =
-        KILN_ARENA_ARRAY(arena, const kiln_alternative *, f.plan.step_count);
+    const kiln_way **way = KILN_ARENA_ARRAY(arena, const kiln_way *, f.plan.step_count);
     for (uint32_t s = 0; s < f.plan.step_count; s++) {
-        kiln_alternative *row = KILN_ARENA_NEW(arena, kiln_alternative);
+        kiln_way *row = KILN_ARENA_NEW(arena, kiln_way);
         row->layout = KILN_ARENA_ARRAY(arena, kiln_layout, KILN_PROGRAM_BUFFERS_MAX);
         way[s] = row;
     }

@@ -1,12 +1,12 @@
-/* Alternatives that need no measurement. */
-#include "compiler-core/layout/alternatives.h"
+/* Ways that need no measurement. */
+#include "compiler-core/layout/ways.h"
 
 #include "base/macros.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/layout/parts.h"
 #include "compiler-core/rules/space.h"
 
-/* Estimates rank alternatives of one task against conversions of its arguments; both are of the
+/* Estimates rank ways of one task against conversions of its arguments; both are of the
  * order of one core of an AVX2 machine. */
 #define FLOPS_PER_S 50e9
 #define BYTES_PER_S 10e9
@@ -15,22 +15,21 @@
 #define FOREIGN 1.02 /* on the layouts of others rather than on its own */
 #define FAMILIES_MAX 4u
 
-static bool same_layouts(const kiln_alternative *a, const kiln_alternative *b, uint32_t arg_count) {
+static bool same_layouts(const kiln_way *a, const kiln_way *b, uint32_t arg_count) {
     for (uint32_t i = 0; i < arg_count; i++)
         if (!kiln_layout_equal(&a->layout[i], &b->layout[i])) return false;
     return true;
 }
 
-void kiln_alternatives_add(kiln_alternatives *list, const kiln_task *task,
-                           const kiln_alternative *way, kiln_arena *arena) {
+void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, kiln_arena *arena) {
     kiln_arg_buffers arg = kiln_program_args(task->te);
-    if (list->way.count == KILN_ALTERNATIVES_MAX) return;
+    if (list->way.count == KILN_WAYS_MAX) return;
     for (uint32_t i = 0; i < list->way.count; i++)
         if (same_layouts(&list->way.data[i], way, arg.count)) return;
     kiln_vec_push_in(arena, &list->way, *way);
 }
 
-static double estimate_ns(const kiln_task *task, const kiln_alternatives *list) {
+static double estimate_ns(const kiln_task *task, const kiln_ways *list) {
     kiln_arg_buffers arg = kiln_program_args(task->te);
     double bytes = 0, measured = 0;
     for (uint32_t i = 0; i < arg.count; i++) {
@@ -47,7 +46,7 @@ static double estimate_ns(const kiln_task *task, const kiln_alternatives *list) 
 
 /* The default schedule of a space of the task. */
 static kiln_status default_of(const kiln_task *task, const kiln_space *space, kiln_arena *arena,
-                              kiln_alternative *out) {
+                              kiln_way *out) {
     kiln_trace trace;
     kiln_program *program = NULL;
     kiln_status st = kiln_space_default(space, arena, &trace, &program);
@@ -56,9 +55,9 @@ static kiln_status default_of(const kiln_task *task, const kiln_space *space, ki
     kiln_trace_encode(&trace, &bytes);
     kiln_arg_buffers arg = kiln_program_args(task->te);
     kiln_arg_buffers scheduled = kiln_program_args(program);
-    *out = (kiln_alternative){.trace = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size},
-                              .is_default = true,
-                              .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count)};
+    *out = (kiln_way){.trace = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size},
+                      .is_default = true,
+                      .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count)};
     for (uint32_t i = 0; i < arg.count; i++)
         if (task->te->buffer.data[arg.buffer[i]].role != KILN_ROLE_CONSTANT)
             out->layout[i] = program->buffer.data[scheduled.buffer[i]].layout;
@@ -69,8 +68,7 @@ static kiln_status default_of(const kiln_task *task, const kiln_space *space, ki
 /* The default schedule on `given` layouts (NULL: its own). ILLEGAL_SCHEDULE: an argument cannot
  * have one. */
 static kiln_status make_default(const kiln_task *task, const kiln_target *target,
-                                const kiln_layout *const *given, kiln_arena *arena,
-                                kiln_alternative *out) {
+                                const kiln_layout *const *given, kiln_arena *arena, kiln_way *out) {
     kiln_space space;
     const kiln_space_options options = {.layout = given};
     kiln_status st = kiln_space_create_with(task->te, target, &options, arena, &space);
@@ -90,7 +88,7 @@ typedef struct families {
     family item[FAMILIES_MAX];
 } families;
 
-static void add_families(families *f, const kiln_task *task, const kiln_alternative *way) {
+static void add_families(families *f, const kiln_task *task, const kiln_way *way) {
     kiln_arg_buffers arg = kiln_program_args(task->te);
     for (uint32_t i = 0; i < arg.count; i++) {
         const kiln_buffer_info *buffer = &task->te->buffer.data[arg.buffer[i]];
@@ -146,7 +144,7 @@ static bool *find_joined(const kiln_plan *plan, kiln_arena *arena) {
 
 /* What fits no block is row-major, or for tasks that compute much what they want. */
 static kiln_status add_on_family(const kiln_task *task, const kiln_target *target, const family *f,
-                                 kiln_arena *arena, kiln_alternatives *list) {
+                                 kiln_arena *arena, kiln_ways *list) {
     static const kiln_layout row;
     kiln_arg_buffers arg = kiln_program_args(task->te);
     const kiln_layout **given = KILN_ARENA_ARRAY(arena, const kiln_layout *, arg.count);
@@ -159,7 +157,7 @@ static kiln_status add_on_family(const kiln_task *task, const kiln_target *targe
         if (blocked) ++*(buffer->role == KILN_ROLE_OUTPUT ? &blocked_out : &blocked_in);
     }
     if (!blocked_in && !blocked_out) return KILN_OK;
-    kiln_alternative way;
+    kiln_way way;
     double cost_ns = estimate_ns(task, list) * FOREIGN;
     kiln_status st = make_default(task, target, given, arena, &way);
     if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE) {
@@ -167,22 +165,22 @@ static kiln_status add_on_family(const kiln_task *task, const kiln_target *targe
         return KILN_OK;
     }
     way.cost_ns = cost_ns;
-    if (!st) kiln_alternatives_add(list, task, &way, arena);
+    if (!st) kiln_ways_add(list, task, &way, arena);
     return st;
 }
 
-kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan, const kiln_target *target,
-                                           kiln_arena *arena, kiln_alternatives *list) {
+kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_target *target,
+                                   kiln_arena *arena, kiln_ways *list) {
     families f = {0};
     kiln_status st = KILN_OK;
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
-        kiln_alternative way;
+        kiln_way way;
         st = make_default(task, target, NULL, arena, &way);
         if (st) return kiln_status_note(st, "the default schedule of %.*s", KILN_STR_ARG(task->op));
         way.cost_ns = estimate_ns(task, &list[t]);
         add_families(&f, task, &way);
-        kiln_alternatives_add(&list[t], task, &way, arena);
+        kiln_ways_add(&list[t], task, &way, arena);
         for (uint32_t i = 0; i < list[t].way.count; i++)
             add_families(&f, task, &list[t].way.data[i]);
     }
@@ -194,8 +192,7 @@ kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan, const kiln_tar
     return kiln_status_note(st, "schedules on the layouts of others");
 }
 
-void kiln_alternatives_free_windows(const kiln_plan *plan, kiln_arena *arena,
-                                    kiln_alternatives *list) {
+void kiln_ways_free_windows(const kiln_plan *plan, kiln_arena *arena, kiln_ways *list) {
     for (uint32_t t = 0; t < plan->tasks.count; t++) {
         const kiln_program *te = plan->tasks.task[t].te;
         const kiln_parts parts = kiln_parts_of(te, arena);
@@ -215,18 +212,17 @@ static kiln_status row_major_space(const kiln_task *task, const kiln_target *tar
     return kiln_space_create_with(task->te, target, &options, arena, out_space);
 }
 
-kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan, const kiln_target *target,
-                                             bool packed, kiln_arena *arena,
-                                             kiln_alternatives *list) {
+kiln_status kiln_ways_make_row_major(const kiln_plan *plan, const kiln_target *target, bool packed,
+                                     kiln_arena *arena, kiln_ways *list) {
     kiln_status st = KILN_OK;
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
         kiln_space space;
-        kiln_alternative way;
+        kiln_way way;
         st = row_major_space(task, target, packed, arena, &space);
         if (!st) st = default_of(task, &space, arena, &way);
         list[t].way.count = 0;
-        if (!st) kiln_alternatives_add(&list[t], task, &way, arena);
+        if (!st) kiln_ways_add(&list[t], task, &way, arena);
     }
     return kiln_status_note(st, "row-major schedules");
 }

@@ -1,48 +1,42 @@
 /* The ways to run a task that a layout assignment may choose among: one per combination of layouts
  * that it consumes and produces. Those that were measured come from whoever has the records; those
  * that need no measurement are made here. */
-#ifndef KILN_COMPILER_CORE_LAYOUT_ALTERNATIVES_H
-#define KILN_COMPILER_CORE_LAYOUT_ALTERNATIVES_H
+#ifndef KILN_COMPILER_CORE_LAYOUT_WAYS_H
+#define KILN_COMPILER_CORE_LAYOUT_WAYS_H
 
 #include "base/target.h"
 #include "base/vec.h"
 #include "compiler-core/task/task.h"
 
-#define KILN_ALTERNATIVES_MAX 64u /* per task */
+#define KILN_WAYS_MAX 64u /* per task */
 
-typedef struct kiln_alternative {
+typedef struct kiln_way {
     kiln_str trace;      /* binary form */
     kiln_layout *layout; /* [arguments of the task's program]; constants: row-major */
     double cost_ns;      /* of one run, measured or estimated */
     double median_ns;    /* measured; 0: not */
     bool is_default;     /* the default schedule, for the layouts that it wants or is given */
-} kiln_alternative;
+} kiln_way;
 
-typedef struct kiln_alternatives {
-    KILN_VEC(kiln_alternative) way;
-} kiln_alternatives;
+typedef struct kiln_ways {
+    KILN_VEC(kiln_way) way;
+} kiln_ways;
 
 /* Adds one, unless there is one of the same layouts or no room. */
-void kiln_alternatives_add(kiln_alternatives *list, const kiln_task *task,
-                           const kiln_alternative *way, kiln_arena *arena);
+void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, kiln_arena *arena);
 /* Adds to each task's list ([tasks of the plan], measured ones already in it) its default schedule;
  * and to tasks that compute as well on any layout, and to those around a concatenation, the same on
  * the blocks that the others write, so that a blocked image passes from kernel to kernel as it is.
  * What was not measured is a little dearer than the fastest that was; without any it is estimated
  * from operations and bytes. Errors of kiln_space_create. */
-KILN_MUST_USE kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan,
-                                                         const kiln_target *target,
-                                                         kiln_arena *arena,
-                                                         kiln_alternatives *list);
+KILN_MUST_USE kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_target *target,
+                                                 kiln_arena *arena, kiln_ways *list);
 /* Whatever needs no kernel on its layouts (parts.h) costs nothing: for those who leave it out. */
-void kiln_alternatives_free_windows(const kiln_plan *plan, kiln_arena *arena,
-                                    kiln_alternatives *list);
+void kiln_ways_free_windows(const kiln_plan *plan, kiln_arena *arena, kiln_ways *list);
 /* Leaves each task nothing but the default schedule on row-major arguments. `packed`: copies in
  * other layouts are its own affair, weights among them; otherwise everything is row-major
  * (row_major of kiln_space_options): what a module is without any choice of layouts. */
-KILN_MUST_USE kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan,
-                                                           const kiln_target *target, bool packed,
-                                                           kiln_arena *arena,
-                                                           kiln_alternatives *list);
+KILN_MUST_USE kiln_status kiln_ways_make_row_major(const kiln_plan *plan, const kiln_target *target,
+                                                   bool packed, kiln_arena *arena, kiln_ways *list);
 
 #endif

@@ -1,5 +1,5 @@
-/* Default schedules as alternatives, on their own layouts and on those of others. */
-#include "compiler-core/layout/alternatives.h"
+/* Default schedules as ways, on their own layouts and on those of others. */
+#include "compiler-core/layout/ways.h"
 
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/passes/pass.h"
@@ -12,7 +12,7 @@
 typedef struct fixture {
     kiln_target target;
     kiln_plan plan;
-    kiln_alternatives *list;
+    kiln_ways *list;
 } fixture;
 
 static fixture made_for(kiln_arena *arena, const char *target, const char *text,
@@ -22,14 +22,14 @@ static fixture made_for(kiln_arena *arena, const char *target, const char *text,
     expect_ok(kiln_pass_run(KILN_PASS_FUSE, graph));
     expect_ok(kiln_plan_create(graph, arena, &f.plan));
     expect_ok(kiln_target_parse(kiln_str_from(target), arena, &f.target));
-    f.list = KILN_ARENA_ARRAY(arena, kiln_alternatives, f.plan.tasks.count);
+    f.list = KILN_ARENA_ARRAY(arena, kiln_ways, f.plan.tasks.count);
     if (measured_ns > 0) {
-        kiln_alternative way = {.cost_ns = measured_ns,
-                                .median_ns = measured_ns,
-                                .layout = KILN_ARENA_ARRAY(arena, kiln_layout, 8)};
-        kiln_alternatives_add(&f.list[0], &f.plan.tasks.task[0], &way, arena);
+        kiln_way way = {.cost_ns = measured_ns,
+                        .median_ns = measured_ns,
+                        .layout = KILN_ARENA_ARRAY(arena, kiln_layout, 8)};
+        kiln_ways_add(&f.list[0], &f.plan.tasks.task[0], &way, arena);
     }
-    expect_ok(kiln_alternatives_add_defaults(&f.plan, &f.target, arena, f.list));
+    expect_ok(kiln_ways_add_defaults(&f.plan, &f.target, arena, f.list));
     return f;
 }
 
@@ -37,7 +37,7 @@ static fixture made_of(kiln_arena *arena, const char *text, double measured_ns) 
     return made_for(arena, "x86-64-v3", text, measured_ns);
 }
 
-/* How many alternatives of the task have this layout in that argument. */
+/* How many ways of the task have this layout in that argument. */
 static uint32_t count_on(const fixture *f, uint32_t task, uint32_t arg, const char *text) {
     kiln_layout layout;
     uint32_t count = 0;
@@ -47,11 +47,11 @@ static uint32_t count_on(const fixture *f, uint32_t task, uint32_t arg, const ch
     return count;
 }
 
-/* The trace replays on the task as it is, and its program has the layouts that the alternative
+/* The trace replays on the task as it is, and its program has the layouts that the way
  * names. */
 static void expect_true_layouts(kiln_arena *arena, const fixture *f, uint32_t task) {
     for (uint32_t i = 0; i < f->list[task].way.count; i++) {
-        const kiln_alternative *way = &f->list[task].way.data[i];
+        const kiln_way *way = &f->list[task].way.data[i];
         kiln_trace trace;
         kiln_program *program;
         if (way->median_ns > 0) continue;
@@ -111,10 +111,10 @@ static void what_was_not_measured_is_dearer_than_what_was(void **state) {
     assert_true(f.list[0].way.data[1].cost_ns < 6000);
 }
 
-static void equal_layouts_are_one_alternative(void **state) {
+static void equal_layouts_are_one_way(void **state) {
     fixture f = made_of(*state, CONCAT, 0);
     uint32_t before = f.list[1].way.count;
-    kiln_alternatives_add(&f.list[1], &f.plan.tasks.task[1], &f.list[1].way.data[0], *state);
+    kiln_ways_add(&f.list[1], &f.plan.tasks.task[1], &f.list[1].way.data[0], *state);
     assert_int_equal(f.list[1].way.count, before);
 }
 
@@ -174,7 +174,7 @@ int main(void) {
         test_with_arena(what_reuses_data_keeps_the_layouts_of_its_schedule),
         test_with_arena(an_argument_that_blocks_would_pad_stays_row_major),
         test_with_arena(what_was_not_measured_is_dearer_than_what_was),
-        test_with_arena(equal_layouts_are_one_alternative),
+        test_with_arena(equal_layouts_are_one_way),
         test_with_arena(writers_and_readers_prefer_the_same_blocks),
         test_with_arena(what_is_joined_is_offered_the_blocks_of_its_neighbours),
     };

@@ -276,6 +276,48 @@ kiln_status kiln_mpack_read_below(kiln_mpack_reader *r, uint64_t limit, uint64_t
     return st;
 }
 
+static void write_content(kiln_strbuf *out, kiln_str value) {
+    kiln_mpack_write_bin(out, value.data, value.size);
+}
+
+#define X(name, type, write)                                        \
+    void kiln_mpack_code_##name(kiln_mpack_coder *c, type *value) { \
+        if (c->out)                                                 \
+            write(c->out, *value);                                  \
+        else if (!c->st)                                            \
+            c->st = kiln_mpack_read_##name(&c->in, value);          \
+    }
+X(bool, bool, kiln_mpack_write_bool)
+X(u64, uint64_t, kiln_mpack_write_u64)
+X(i64, int64_t, kiln_mpack_write_i64)
+X(f64, double, kiln_mpack_write_f64)
+X(str, kiln_str, kiln_mpack_write_str)
+X(bin, kiln_str, write_content)
+#undef X
+
+void kiln_mpack_code_fields(kiln_mpack_coder *c, uint32_t count) {
+    if (c->out)
+        kiln_mpack_write_array(c->out, count);
+    else if (!c->st)
+        c->st = kiln_mpack_read_array_of(&c->in, count);
+}
+
+void kiln_mpack_code_count(kiln_mpack_coder *c, uint32_t max, const char *of, uint32_t *count) {
+    if (c->out)
+        kiln_mpack_write_array(c->out, *count);
+    else if (!c->st)
+        c->st = kiln_mpack_read_count(&c->in, max, of, count);
+}
+
+void kiln_mpack_code_below(kiln_mpack_coder *c, uint64_t limit, uint32_t *value) {
+    uint64_t wide = *value;
+    if (c->out)
+        kiln_mpack_write_u64(c->out, wide);
+    else if (!c->st)
+        c->st = kiln_mpack_read_below(&c->in, limit, &wide);
+    *value = (uint32_t)wide;
+}
+
 static kiln_status skip_value(kiln_mpack_reader *r, int depth_left) {
     uint32_t count = 0;
     uint64_t items;

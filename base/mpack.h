@@ -66,6 +66,25 @@ KILN_MUST_USE kiln_status kiln_mpack_read_count(kiln_mpack_reader *r, uint32_t m
                                                 uint32_t *out_count);
 KILN_MUST_USE kiln_status kiln_mpack_read_below(kiln_mpack_reader *r, uint64_t limit,
                                                 uint64_t *out);
+/* One walk over the fields of a struct that writes them or reads them, so that both directions and
+ * their bounds are one piece of code. The first error stays in `st`; later calls leave their value
+ * as it is, and a walk looks at `st` before it uses what was read. */
+typedef struct kiln_mpack_coder {
+    kiln_strbuf *out; /* written to; NULL: reads from `in` */
+    kiln_mpack_reader in;
+    kiln_status st;
+} kiln_mpack_coder;
+void kiln_mpack_code_bool(kiln_mpack_coder *c, bool *value);
+void kiln_mpack_code_u64(kiln_mpack_coder *c, uint64_t *value);
+void kiln_mpack_code_i64(kiln_mpack_coder *c, int64_t *value);
+void kiln_mpack_code_f64(kiln_mpack_coder *c, double *value);
+void kiln_mpack_code_str(kiln_mpack_coder *c, kiln_str *value);
+void kiln_mpack_code_bin(kiln_mpack_coder *c, kiln_str *value);
+/* An array of exactly `count` items; of `*count`, at most `max`, which `of` names; a number below
+ * `limit`. */
+void kiln_mpack_code_fields(kiln_mpack_coder *c, uint32_t count);
+void kiln_mpack_code_count(kiln_mpack_coder *c, uint32_t max, const char *of, uint32_t *count);
+void kiln_mpack_code_below(kiln_mpack_coder *c, uint64_t limit, uint32_t *value);
 /* Skips one whole value, of any depth up to KILN_MPACK_DEPTH_MAX. */
 KILN_MUST_USE kiln_status kiln_mpack_skip(kiln_mpack_reader *r);
 

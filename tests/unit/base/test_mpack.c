@@ -225,8 +225,53 @@ static void bounds_of_the_caller_are_kept(void **state) {
     kiln_strbuf_deinit(&bytes);
 }
 
+typedef struct coded {
+    uint64_t number;
+    double real;
+    kiln_str name, bytes;
+    uint32_t small, count;
+    bool flag;
+} coded;
+
+static void code(kiln_mpack_coder *c, coded *value, uint64_t limit) {
+    kiln_mpack_code_fields(c, 6);
+    kiln_mpack_code_u64(c, &value->number);
+    kiln_mpack_code_f64(c, &value->real);
+    kiln_mpack_code_str(c, &value->name);
+    kiln_mpack_code_bin(c, &value->bytes);
+    kiln_mpack_code_below(c, limit, &value->small);
+    kiln_mpack_code_count(c, 1, "things", &value->count);
+    kiln_mpack_code_bool(c, &value->flag);
+}
+
+static void one_walk_writes_and_reads(void **state) {
+    (void)state;
+    kiln_strbuf bytes = {0};
+    coded value = {7, 0.5, KILN_STR("name"), KILN_STR("bytes"), 3, 1, true}, again = {0};
+    kiln_mpack_coder writer = {.out = &bytes}, reader = {0};
+    code(&writer, &value, 4);
+    expect_ok(writer.st);
+    kiln_mpack_reader_init(&reader.in, bytes.data, bytes.size);
+    code(&reader, &again, 4);
+    expect_ok(reader.st);
+    assert_int_equal(again.number, 7);
+    assert_true(again.real > 0.4 && again.real < 0.6 && again.flag);
+    expect_str(again.name, "name");
+    expect_str(again.bytes, "bytes");
+    assert_int_equal(again.small + again.count, 4);
+    /* The first error stays, and nothing behind it is read. */
+    again = (coded){.count = 9};
+    kiln_mpack_reader_init(&reader.in, bytes.data, bytes.size);
+    code(&reader, &again, 3);
+    assert_int_equal(again.count, 9);
+    assert_false(again.flag);
+    expect_error(reader.st, DATA_LOSS, "3 where less than 3 are known");
+    kiln_strbuf_deinit(&bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_walk_writes_and_reads),
         cmocka_unit_test(bounds_of_the_caller_are_kept),
         cmocka_unit_test(integers_round_trip_at_every_width),
         cmocka_unit_test(every_kind_round_trips),

@@ -43,7 +43,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
     explain e = {.stage = "graph", .process = process};
     const kiln_opt option[] = {
         {"stage", KILN_OPT_TEXT, &e.stage, "STAGE",
-         "graph, tasks, space, loops, llvm or asm (default graph)"},
+         "graph, tasks, space, loops, llvm, asm or c (default graph)"},
         {"task", KILN_OPT_TEXT, &e.task, "K",
          "only this task: its number or the beginning of its key"},
         {"after", KILN_OPT_TEXT, &e.after, "PASS", "stop after this pass (graph and loops)"},

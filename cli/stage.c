@@ -62,34 +62,40 @@ static kiln_status print_loops(const stage_context *c, const kiln_task *task) {
                               c->out);
 }
 
-static kiln_status print_code(const stage_context *c, const kiln_task *task, kiln_emit emit) {
+static kiln_status print_code(const stage_context *c, const kiln_task *task,
+                              const kiln_codegen_options *options) {
     kiln_trace trace;
     kiln_program *program = NULL;
     kiln_lowered lowered;
     kiln_str text = {0};
     uint64_t scratch = 0, worker_scratch = 0;
-    kiln_codegen_options options = {.emit = emit, .optimise = 2};
     kiln_status st = find_trace(c, task, &trace, &program);
     if (!st) st = kiln_lower(program, c->options->target, c->arena, &lowered);
     if (!st)
-        st = kiln_codegen(&lowered, c->options->target, &options, c->arena, &text, &scratch,
+        st = kiln_codegen(&lowered, c->options->target, options, c->arena, &text, &scratch,
                           &worker_scratch);
     if (!st) kiln_strbuf_str(c->out, text);
     return st;
 }
 
 static kiln_status print_llvm(const stage_context *c, const kiln_task *task) {
-    return print_code(c, task, KILN_EMIT_LLVM);
+    return print_code(c, task, &(kiln_codegen_options){.emit = KILN_EMIT_LLVM, .optimise = 2});
 }
 static kiln_status print_asm(const stage_context *c, const kiln_task *task) {
-    return print_code(c, task, KILN_EMIT_ASM);
+    return print_code(c, task, &(kiln_codegen_options){.emit = KILN_EMIT_ASM, .optimise = 2});
+}
+static kiln_status print_c(const stage_context *c, const kiln_task *task) {
+    return print_code(c, task, &(kiln_codegen_options){.backend = "c"});
 }
 
 static const struct {
     const char *name;
     task_printer print;
-} task_stages[] = {
-    {"space", print_space}, {"loops", print_loops}, {"llvm", print_llvm}, {"asm", print_asm}};
+} task_stages[] = {{"space", print_space},
+                   {"loops", print_loops},
+                   {"llvm", print_llvm},
+                   {"asm", print_asm},
+                   {"c", print_c}};
 
 bool kiln_task_is(const kiln_task *task, uint32_t number, const char *wanted) {
     uint64_t value = 0;
@@ -146,6 +152,6 @@ kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *o
         if (strcmp(options->stage, task_stages[i].name) == 0)
             return print_tasks(&c, &tasks, task_stages[i].print);
     return KILN_ERROR(INVALID_ARGUMENT,
-                      "no stage is called '%s'; there are graph, tasks, space, loops, llvm, asm",
+                      "no stage is called '%s'; there are graph, tasks, space, loops, llvm, asm, c",
                       options->stage);
 }

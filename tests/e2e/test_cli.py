@@ -26,7 +26,7 @@ def test_what_rules_tried_in_vain_is_explained(world):
 
 
 def test_every_stage_explains(world):
-    for stage in ("graph", "tasks", "space", "loops", "llvm", "asm"):
+    for stage in ("graph", "tasks", "space", "loops", "llvm", "asm", "c"):
         text = world.run("explain", digits(), "--stage", stage).stdout
         assert len(text.splitlines()) > 3, f"{stage}: {text!r}"
 

@@ -27,13 +27,16 @@ typedef enum kiln_ssa_scalar {
     KILN_SSA_POINTER, /* to bytes */
 } kiln_ssa_scalar;
 
-/* Of a number; 0: pointers. (walk_value.c) */
-uint32_t kiln_ssa_scalar_bits(kiln_ssa_scalar scalar);
-
 typedef struct kiln_ssa_type {
     kiln_ssa_scalar scalar;
     uint32_t lanes; /* 0: a scalar; a vector may have one lane */
 } kiln_ssa_type;
+
+/* walk_value.c */
+uint32_t kiln_ssa_scalar_bits(kiln_ssa_scalar scalar);  /* Of a number; 0: pointers. */
+kiln_ssa_type kiln_type_scalar(kiln_ssa_scalar scalar); /* One value of that type. */
+/* `lanes` values of it; 0: a scalar. */
+kiln_ssa_type kiln_type_vector(kiln_ssa_scalar scalar, uint32_t lanes);
 
 /* The builder's own; NULL: none. Equal values of one builder may be different pointers, but never
  * the reverse. */

@@ -13,9 +13,6 @@ static const char *const unsigned_name[] = {"u8", "u8", "u16", "u32", "u64"};
 static const char *const signed_name[] = {"s8", "s8", "s16", "s32", "s64"};
 
 static bool is_integer(kiln_ssa_scalar scalar) { return scalar <= KILN_SSA_I64; }
-static kiln_ssa_type with_lanes(kiln_ssa_scalar scalar, uint32_t lanes) {
-    return (kiln_ssa_type){scalar, lanes};
-}
 #define TEXT(b, ...) kiln_arena_printf((b)->arena, __VA_ARGS__)
 
 /* ---- constants ------------------------------------------------------------------------------- */
@@ -43,12 +40,12 @@ static kiln_ssa of_lanes(kiln_c_builder *b, kiln_ssa_type type, const int64_t *v
     }
     v->constant = true;
     v->lane = lane;
-    if (uniform) v->uniform = of_lanes(b, with_lanes(type.scalar, 0), lane);
+    if (uniform) v->uniform = of_lanes(b, kiln_type_scalar(type.scalar), lane);
     return v;
 }
 
 static kiln_ssa in_all_lanes(kiln_c_builder *b, kiln_ssa scalar, uint32_t lanes) {
-    kiln_ssa v = kiln_c_node(b, with_lanes(scalar->type.scalar, lanes), NULL);
+    kiln_ssa v = kiln_c_node(b, kiln_type_vector(scalar->type.scalar, lanes), NULL);
     v->uniform = scalar;
     v->constant = scalar->constant;
     return v;
@@ -77,7 +74,7 @@ static kiln_ssa real(kiln_builder *base, kiln_ssa_type type, double value) {
     kiln_c_builder *b = of(base);
     bool is_f32 = type.scalar == KILN_SSA_F32;
     double rounded = is_f32 ? (double)(float)value : value;
-    kiln_ssa v = kiln_c_node(b, with_lanes(type.scalar, 0), real_text(b, is_f32, rounded));
+    kiln_ssa v = kiln_c_node(b, kiln_type_scalar(type.scalar), real_text(b, is_f32, rounded));
     v->constant = true;
     return type.lanes ? in_all_lanes(b, v, type.lanes) : v;
 }
@@ -264,8 +261,8 @@ static kiln_ssa multiply_add(kiln_builder *base, kiln_ssa x, kiln_ssa y, kiln_ss
 
 static const char *spell_conversion(kiln_c_builder *b, kiln_conversion how, kiln_ssa_scalar from,
                                     kiln_ssa_scalar to, const char *x) {
-    const char *type = kiln_c_type(b, with_lanes(to, 0)),
-               *from_type = kiln_c_type(b, with_lanes(from, 0));
+    const char *type = kiln_c_type(b, kiln_type_scalar(to)),
+               *from_type = kiln_c_type(b, kiln_type_scalar(from));
     switch (how) {
     case KILN_CONVERT_BITS:
         return is_integer(to) ? TEXT(b, "bits_of_%s(%s)", from_type, x)
@@ -303,7 +300,8 @@ static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa v, kil
         return of_lanes(b, to, value);
     }
     if (v->uniform)
-        return in_all_lanes(b, convert(base, how, v->uniform, with_lanes(to.scalar, 0)), to.lanes);
+        return in_all_lanes(b, convert(base, how, v->uniform, kiln_type_scalar(to.scalar)),
+                            to.lanes);
     const char *x = to.lanes ? kiln_c_each(b, v) : kiln_c_whole(b, v);
     return kiln_c_define(b, to, to.lanes != 0,
                          spell_conversion(b, how, v->type.scalar, to.scalar, x), &v, 1);
@@ -320,13 +318,14 @@ static kiln_ssa call(kiln_builder *base, const char *name, const kiln_ssa *arg, 
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
 static kiln_ssa splat(kiln_builder *b, kiln_ssa scalar, uint32_t lanes) {
-    if (scalar->lane) return integer(b, with_lanes(scalar->type.scalar, lanes), scalar->lane[0]);
+    if (scalar->lane)
+        return integer(b, kiln_type_vector(scalar->type.scalar, lanes), scalar->lane[0]);
     return in_all_lanes(of(b), scalar, lanes);
 }
 
 static kiln_ssa extract(kiln_builder *base, kiln_ssa vector, uint32_t lane) {
     kiln_c_builder *b = of(base);
-    kiln_ssa_type type = with_lanes(vector->type.scalar, 0);
+    kiln_ssa_type type = kiln_type_scalar(vector->type.scalar);
     if (vector->lane) return of_lanes(b, type, &vector->lane[lane]);
     if (vector->uniform) return vector->uniform;
     if (vector->element) return vector->element[lane] ? vector->element[lane] : poison(base, type);
@@ -361,7 +360,7 @@ static kiln_ssa shuffle(kiln_builder *base, kiln_ssa a, kiln_ssa second, const i
                         uint32_t count) {
     kiln_c_builder *b = of(base);
     uint32_t have = a->type.lanes;
-    kiln_ssa v = kiln_c_node(b, with_lanes(a->type.scalar, count), NULL);
+    kiln_ssa v = kiln_c_node(b, kiln_type_vector(a->type.scalar, count), NULL);
     bool same = count == have, known = a->lane && (!second || second->lane);
     int64_t value[KILN_C_LANES_MAX];
     KILN_CHECK(count <= KILN_C_LANES_MAX);
@@ -387,7 +386,7 @@ static bool taken_from(kiln_builder *b, kiln_ssa v, kiln_ssa *out_vector, uint32
 
 static kiln_ssa any(kiln_builder *base, kiln_ssa mask) {
     kiln_c_builder *b = of(base);
-    kiln_ssa_type type = with_lanes(KILN_SSA_BOOL, 0);
+    kiln_ssa_type type = kiln_type_scalar(KILN_SSA_BOOL);
     if (mask->uniform) return mask->uniform;
     if (mask->lane) {
         int64_t found = 0;
@@ -433,7 +432,7 @@ static kiln_ssa load(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointer, u
     if (!mask && (!type.lanes || kiln_c_is_native(b, type)))
         return kiln_c_define(b, type, false, TEXT(b, "*%s", cast(b, type, pointer, true)), operand,
                              1);
-    const char *at = TEXT(b, "(%s)[l]", cast(b, with_lanes(type.scalar, 0), pointer, true));
+    const char *at = TEXT(b, "(%s)[l]", cast(b, kiln_type_scalar(type.scalar), pointer, true));
     if (mask) at = TEXT(b, "%s ? %s : 0", kiln_c_each(b, mask), at);
     return kiln_c_define(b, type, true, at, operand, mask ? 2 : 1);
 }
@@ -450,13 +449,14 @@ static void store(kiln_builder *base, kiln_ssa v, kiln_ssa pointer, uint32_t ali
     const char *when = mask ? TEXT(b, "if (%s) ", kiln_c_each(b, mask)) : "";
     kiln_c_effect(b,
                   TEXT(b, "EACH(%u) %s(%s)[l] = %s;", v->type.lanes, when,
-                       cast(b, with_lanes(v->type.scalar, 0), pointer, false), kiln_c_each(b, v)),
+                       cast(b, kiln_type_scalar(v->type.scalar), pointer, false),
+                       kiln_c_each(b, v)),
                   operand, mask ? 3 : 2);
 }
 
 static kiln_ssa gather(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointers, kiln_ssa mask) {
     kiln_c_builder *b = of(base);
-    kiln_ssa_type one = with_lanes(type.scalar, 0);
+    kiln_ssa_type one = kiln_type_scalar(type.scalar);
     kiln_ssa v = kiln_c_node(b, type, NULL);
     v->element = KILN_ARENA_ARRAY(b->arena, kiln_ssa, type.lanes);
     for (uint32_t i = 0; i < type.lanes; i++) {
@@ -475,7 +475,7 @@ static void scatter(kiln_builder *base, kiln_ssa v, kiln_ssa pointers, kiln_ssa 
         kiln_ssa operand[] = {pointers->element[i], mask, v};
         kiln_c_effect(b,
                       TEXT(b, "if (%s) *%s = %s;", kiln_c_lane(b, mask, i),
-                           cast(b, with_lanes(v->type.scalar, 0), pointers->element[i], false),
+                           cast(b, kiln_type_scalar(v->type.scalar), pointers->element[i], false),
                            kiln_c_lane(b, v, i)),
                       operand, 3);
     }

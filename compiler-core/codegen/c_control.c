@@ -6,7 +6,6 @@
 static kiln_c_builder *of(kiln_builder *b) { return (kiln_c_builder *)b; }
 #define TEXT(b, ...) kiln_arena_printf((b)->arena, __VA_ARGS__)
 
-static kiln_ssa_type i64(void) { return (kiln_ssa_type){KILN_SSA_I64, 0}; }
 static kiln_ssa_type pointer(void) { return (kiln_ssa_type){KILN_SSA_POINTER, 0}; }
 
 /* A line that is no definition, before `at`. */
@@ -63,7 +62,7 @@ kiln_loop_handle kiln_c_loop_begin(kiln_builder *base, kiln_ssa first, kiln_ssa 
     kiln_c_builder *b = of(base);
     struct kiln_open_loop *loop = KILN_ARENA_NEW(b->arena, struct kiln_open_loop);
     loop->first = first;
-    loop->counter = variable(b, i64());
+    loop->counter = variable(b, kiln_type_scalar(KILN_SSA_I64));
     put(b, b->at, TEXT(b, "u64 %s = %s;", loop->counter->text, kiln_c_whole(b, first)), first);
     loop->head = put(b, b->at, "do {", NULL);
     *out_counter = loop->counter;
@@ -246,9 +245,9 @@ void kiln_c_parallel_begin(kiln_builder *base, const char *name, kiln_mark entry
     begin_function(b, kiln_str_dup(b->arena, kiln_strbuf_view(&head)));
     kiln_strbuf_deinit(&head);
     kiln_strbuf_deinit(&values);
-    out->begin = kiln_c_node(b, i64(), "(u64)begin");
-    out->end = kiln_c_node(b, i64(), "(u64)end");
-    out->worker = kiln_c_node(b, (kiln_ssa_type){KILN_SSA_I32, 0}, "(u32)worker");
+    out->begin = kiln_c_node(b, kiln_type_scalar(KILN_SSA_I64), "(u64)begin");
+    out->end = kiln_c_node(b, kiln_type_scalar(KILN_SSA_I64), "(u64)end");
+    out->worker = kiln_c_node(b, kiln_type_scalar(KILN_SSA_I32), "(u32)worker");
 }
 
 void kiln_c_parallel_end(kiln_builder *base, int64_t count) {

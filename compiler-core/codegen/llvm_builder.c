@@ -304,28 +304,22 @@ static void store(kiln_builder *base, kiln_ssa v, kiln_ssa pointer, uint32_t ali
     LLVMSetAlignment(LLVMBuildStore(b->builder, in(v), in(pointer)), align);
 }
 
-static uint64_t bytes_of(LLVMTypeRef vector) {
-    LLVMTypeRef type = LLVMGetElementType(vector);
-    LLVMTypeKind kind = LLVMGetTypeKind(type);
-    return kind == LLVMHalfTypeKind     ? 2
-           : kind == LLVMFloatTypeKind  ? 4
-           : kind == LLVMDoubleTypeKind ? 8
-                                        : LLVMGetIntTypeWidth(type) / 8;
+static LLVMValueRef align_of(const kiln_llvm_builder *b, kiln_ssa_scalar scalar) {
+    return i32_constant(b, kiln_ssa_scalar_bits(scalar) / 8);
 }
 
 static kiln_ssa gather(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointers, kiln_ssa mask) {
     kiln_llvm_builder *b = of(base);
     LLVMTypeRef t = kiln_llvm_type(b, type);
-    LLVMValueRef arg[4] = {in(pointers), i32_constant(b, bytes_of(t)), in(mask), LLVMConstNull(t)};
+    LLVMValueRef arg[4] = {in(pointers), align_of(b, type.scalar), in(mask), LLVMConstNull(t)};
     LLVMTypeRef overload[2] = {t, LLVMTypeOf(arg[0])};
     return out(kiln_llvm_intrinsic(b, "llvm.masked.gather", overload, 2, arg, 4));
 }
 
 static void scatter(kiln_builder *base, kiln_ssa v, kiln_ssa pointers, kiln_ssa mask) {
     kiln_llvm_builder *b = of(base);
-    LLVMTypeRef t = LLVMTypeOf(in(v));
-    LLVMValueRef arg[4] = {in(v), in(pointers), i32_constant(b, bytes_of(t)), in(mask)};
-    LLVMTypeRef overload[2] = {t, LLVMTypeOf(arg[1])};
+    LLVMValueRef arg[4] = {in(v), in(pointers), align_of(b, type_of(base, v).scalar), in(mask)};
+    LLVMTypeRef overload[2] = {LLVMTypeOf(arg[0]), LLVMTypeOf(arg[1])};
     kiln_llvm_intrinsic(b, "llvm.masked.scatter", overload, 2, arg, 4);
 }
 

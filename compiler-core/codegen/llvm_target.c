@@ -75,28 +75,19 @@ const char *kiln_llvm_features(const kiln_target *target, kiln_arena *arena) {
  * take half of all time, the others a tenth; kernels of conv:C2 and C9 run as fast without
  * (candidates drawn at random, within 1 %). LLVM has only switches of the whole process for this,
  * so they are set for the time of one compilation, whatever they were before. */
-static void set_switches(bool on) {
-    static const char *const set[] = {
-        "kiln",
-        "-disable-lsr",
-        "-disable-cgp",
-        "-disable-postra-machine-licm",
-        "-disable-machine-cse",
-        "-disable-constant-hoisting",
-        "-disable-mergeicmps",
-        "-disable-partial-libcall-inlining",
-    };
-    static const char *const reset[] = {
-        "kiln",
-        "-disable-lsr=false",
-        "-disable-cgp=false",
-        "-disable-postra-machine-licm=false",
-        "-disable-machine-cse=false",
-        "-disable-constant-hoisting=false",
-        "-disable-mergeicmps=false",
-        "-disable-partial-libcall-inlining=false",
-    };
-    LLVMParseCommandLineOptions(KILN_ARRAY_COUNT(set), on ? set : reset, "");
+static void set_switches(bool off, kiln_arena *arena) {
+    static const char *const pass[] = {"lsr",
+                                       "cgp",
+                                       "postra-machine-licm",
+                                       "machine-cse",
+                                       "constant-hoisting",
+                                       "mergeicmps",
+                                       "partial-libcall-inlining"};
+    const char *switches[KILN_ARRAY_COUNT(pass) + 1] = {"kiln"};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(pass); i++)
+        switches[i + 1] =
+            kiln_arena_printf(arena, "-disable-%s=%s", pass[i], off ? "true" : "false");
+    LLVMParseCommandLineOptions(KILN_ARRAY_COUNT(switches), switches, "");
 }
 
 static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32_t optimise,
@@ -167,12 +158,12 @@ kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *targe
     kiln_codegen_output output = {0};
     kiln_arena scratch;
     kiln_arena_init(&scratch, 256 << 10);
-    set_switches(true);
+    set_switches(true, &scratch);
     kiln_status st = make_machine(&job, target, options->optimise, &scratch);
     if (!st) st = make_module(&job, lowered, target, &scratch, &output);
     if (!st) st = write_bytes(&job, options->emit, arena, &output.bytes);
     llvm_job_deinit(&job);
-    set_switches(false);
+    set_switches(false, &scratch);
     kiln_arena_deinit(&scratch);
     if (!st) *out_output = output;
     return st;

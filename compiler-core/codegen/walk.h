@@ -141,9 +141,6 @@ void kiln_walk_pop_level(kiln_walk *w);
 
 /* ---- walk_value.c: types, short forms, known values ------------------------------------------ */
 
-kiln_ssa_type kiln_type_scalar(kiln_ssa_scalar scalar); /* One value of that type. */
-/* `lanes` values of it; 0: a scalar. */
-kiln_ssa_type kiln_type_vector(kiln_ssa_scalar scalar, uint32_t lanes);
 /* The type of `v` with another scalar. */
 kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_ssa_scalar scalar);
 /* How a dtype lies in memory: bf16 as bits, bool as a byte. */

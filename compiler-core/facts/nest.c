@@ -78,6 +78,14 @@ void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor 
         kiln_nest_visit_blocks(p, p->stmt.data[stmt].child.data[i], visit, context);
 }
 
+uint32_t kiln_nest_block_count(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    uint32_t count = s->kind == KILN_STMT_BLOCK;
+    for (uint32_t i = 0; i < s->child.count; i++)
+        count += kiln_nest_block_count(p, s->child.data[i]);
+    return count;
+}
+
 kiln_stmt kiln_home_add(const kiln_program *p, kiln_stmt home, kiln_stmt access) {
     return home ? kiln_nest_common(p, home, access) : access;
 }

@@ -37,6 +37,9 @@ typedef void (*kiln_block_visitor)(kiln_program *p, kiln_block block, void *cont
 void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor visit,
                             void *context);
 
+/* Blocks placed at and below `stmt`. */
+uint32_t kiln_nest_block_count(const kiln_program *p, kiln_stmt stmt);
+
 /* Where a temp lives, which is where lowering allocates it: in the smallest statement around all
  * its accesses. `home` is that of the accesses so far, 0 before the first. */
 kiln_stmt kiln_home_add(const kiln_program *p, kiln_stmt home, kiln_stmt access);

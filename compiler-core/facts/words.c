@@ -3,6 +3,7 @@
 #include "base/macros.h"
 #include "compiler-core/facts/facts.h"
 #include "compiler-core/facts/nest.h"
+#include "compiler-core/facts/pattern.h"
 #include "compiler-core/ir/affine.h"
 
 /* ---- where things stand ---------------------------------------------------------------------- */
@@ -27,12 +28,6 @@ static scene scene_of(kiln_program *p, const kiln_facts *facts, kiln_block block
     return found;
 }
 
-static double points_of(const kiln_block_info *b) {
-    double points = 1;
-    for (uint32_t i = 0; i < b->iter_count; i++) points *= (double)b->iter[i].extent;
-    return points;
-}
-
 static bool is_placed(const kiln_program *p, kiln_block block) {
     return !p->block.data[block].removed && kiln_program_block_stmt(p, block) != 0;
 }
@@ -42,7 +37,7 @@ static kiln_block main_block(const kiln_program *p) {
     kiln_block best = 0;
     for (kiln_block b = 1; b < p->block.count; b++) {
         if (!is_placed(p, b) || p->block.data[b].init_of) continue;
-        if (!best || points_of(&p->block.data[b]) > points_of(&p->block.data[best])) best = b;
+        if (!best || kiln_pattern_work(p, b) > kiln_pattern_work(p, best)) best = b;
     }
     return best;
 }

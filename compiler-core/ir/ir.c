@@ -205,6 +205,14 @@ kiln_str kiln_iter_name(const kiln_program *p, const kiln_iter *iter) {
     return colon == name.size ? name : kiln_str_slice(name, colon + 1, name.size);
 }
 
+kiln_var kiln_block_loop_var(kiln_program *p, kiln_block block, uint32_t iter, int64_t extent) {
+    const kiln_block_info *b = &p->block.data[block];
+    kiln_str short_name = kiln_iter_name(p, &b->iter[iter]);
+    kiln_str name =
+        kiln_str_printf(p->arena, "%.*s.%.*s", KILN_STR_ARG(b->name), KILN_STR_ARG(short_name));
+    return kiln_var_create(p, name, 0, extent > 0 ? extent - 1 : 0);
+}
+
 void kiln_block_set(kiln_program *p, kiln_block block, kiln_buffer buffer, const kiln_expr *index,
                     uint32_t index_count, kiln_combiner combiner, kiln_expr value, kiln_expr init) {
     KILN_CHECK(index_count == p->buffer.data[buffer].shape.rank);

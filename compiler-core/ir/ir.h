@@ -346,6 +346,8 @@ kiln_block kiln_block_create(kiln_program *p, kiln_str name);
 kiln_expr kiln_block_add_iter(kiln_program *p, kiln_block block, const char *name, int64_t extent,
                               bool reduce);
 kiln_str kiln_iter_name(const kiln_program *p, const kiln_iter *iter); /* without "block:" */
+/* A variable for a loop of so many iterations that steps the block's iterator: "block.name". */
+kiln_var kiln_block_loop_var(kiln_program *p, kiln_block block, uint32_t iter, int64_t extent);
 /* Sets what the block computes. For reductions `init` 0 takes the combiner's identity. */
 void kiln_block_set(kiln_program *p, kiln_block block, kiln_buffer buffer, const kiln_expr *index,
                     uint32_t index_count, kiln_combiner combiner, kiln_expr value, kiln_expr init);

@@ -127,13 +127,8 @@ static kiln_stmt block_nest(kiln_program *p, kiln_block block) {
     kiln_var loop_var[KILN_BLOCK_ITERS_MAX];
     uint32_t count = p->block.data[block].iter_count;
     for (uint32_t i = 0; i < count; i++) {
-        kiln_iter *iter = &p->block.data[block].iter[i];
-        kiln_str short_name = kiln_iter_name(p, iter);
-        char *name =
-            kiln_arena_printf(p->arena, "%.*s.%.*s", KILN_STR_ARG(p->block.data[block].name),
-                              KILN_STR_ARG(short_name));
-        loop_var[i] = kiln_var_create(p, kiln_str_from(name), 0, 0);
-        iter->binding = kiln_expr_var(p, loop_var[i]);
+        loop_var[i] = kiln_block_loop_var(p, block, i, p->block.data[block].iter[i].extent);
+        p->block.data[block].iter[i].binding = kiln_expr_var(p, loop_var[i]);
     }
     for (uint32_t i = count; i-- > 0;)
         nest = kiln_stmt_for(p, loop_var[i], 0, p->block.data[block].iter[i].extent,

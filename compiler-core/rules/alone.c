@@ -86,21 +86,14 @@ void kiln_sketch_finish_block(kiln_sched *s, kiln_block block) {
     if (!kiln_sketch_transform(s, block)) vectorize_block(s, block);
 }
 
-static void count_blocks(kiln_program *p, kiln_block block, void *context) {
-    (void)p;
-    (void)block;
-    ++*(uint32_t *)context;
-}
-
 /* Alone in its nest, and every loop is as it was made. */
 static bool stands_alone(kiln_program *p, kiln_block block) {
     kiln_stmt stmt = kiln_program_block_stmt(p, block);
     const kiln_loops around = kiln_nest_loops(p, stmt);
-    uint32_t blocks = 0;
     for (uint32_t i = 0; i < around.count; i++)
         if (p->stmt.data[around.loop[i]].loop_kind != KILN_LOOP_SERIAL) return false;
-    kiln_nest_visit_blocks(p, kiln_nest_child_towards(p, p->root, stmt), count_blocks, &blocks);
-    return blocks == 1 && around.count == p->block.data[block].iter_count;
+    return kiln_nest_block_count(p, kiln_nest_child_towards(p, p->root, stmt)) == 1 &&
+           around.count == p->block.data[block].iter_count;
 }
 
 void kiln_sketch_finish(kiln_sched *s) {

@@ -30,16 +30,9 @@ static bool is_cheap(kiln_program *p, kiln_expr e) {
     return !costly;
 }
 
-static int64_t points_of(const kiln_program *p, kiln_block block) {
-    int64_t points = 1;
-    for (uint32_t i = 0; i < p->block.data[block].iter_count; i++)
-        points *= p->block.data[block].iter[i].extent;
-    return points;
-}
-
 /* Whether the reader would evaluate it more than once per element. */
 static bool is_repeated(const kiln_program *p, kiln_block block, kiln_block reader) {
-    return points_of(p, reader) > points_of(p, block);
+    return kiln_pattern_work(p, reader) > kiln_pattern_work(p, block);
 }
 
 static bool wants_inline(kiln_program *p, kiln_block block) {

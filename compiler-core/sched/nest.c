@@ -66,10 +66,7 @@ kiln_stmt kiln_block_make_nest(kiln_program *p, kiln_block block, const int64_t 
     uint32_t count = p->block.data[block].iter_count;
     for (uint32_t i = 0; i < count; i++) {
         kiln_iter *iter = &p->block.data[block].iter[i];
-        kiln_str short_name = kiln_iter_name(p, iter);
-        kiln_str name =
-            kiln_str_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, block), KILN_STR_ARG(short_name));
-        var[i] = kiln_var_create(p, name, 0, extent[i] - 1);
+        var[i] = kiln_block_loop_var(p, block, i, extent[i]);
         kiln_expr loop = extent[i] == 1 ? kiln_expr_index(p, 0) : kiln_expr_var(p, var[i]);
         iter->binding = base && base[i] ? kiln_expr_binary(p, KILN_EXPR_ADD, base[i], loop) : loop;
     }

@@ -241,16 +241,6 @@ static kiln_status find_padded(kiln_program *p, const kiln_prim_args *args, uint
     return NULL;
 }
 
-typedef struct block_count {
-    uint32_t count;
-} block_count;
-
-static void count_block(kiln_program *p, kiln_block block, void *context) {
-    (void)p;
-    (void)block;
-    ((block_count *)context)->count++;
-}
-
 kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     uint32_t i = 0, d = 0;
     kiln_stmt loop = 0;
@@ -259,9 +249,8 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     int64_t multiple = args->integer[0];
     if (multiple < 1 || multiple > INT64_C(1) << 20)
         return ILLEGAL("%lld is not a multiple to pad to", (long long)multiple);
-    block_count below = {0};
-    kiln_nest_visit_blocks(p, loop, count_block, &below);
-    if (below.count != 1) return ILLEGAL("other blocks share loop %.*s", LOOP_NAME(p, loop));
+    if (kiln_nest_block_count(p, loop) != 1)
+        return ILLEGAL("other blocks share loop %.*s", LOOP_NAME(p, loop));
     if (p->buffer.data[p->block.data[args->block].buffer].layout.piece_count > 0)
         return ILLEGAL("%.*s has a layout already; pad first",
                        BUFFER_NAME(p, p->block.data[args->block].buffer));

@@ -205,16 +205,9 @@ kiln_sched_loop kiln_sched_loop_of(const kiln_sched *s, kiln_block block, uint32
 
 bool kiln_sched_loop_is_none(kiln_sched_loop loop) { return !loop.var && !loop.location; }
 
-static kiln_stmt stmt_of(const kiln_program *p, kiln_var var) {
-    for (kiln_stmt i = 1; var && i < p->stmt.count; i++)
-        if (p->stmt.data[i].kind == KILN_STMT_FOR && p->stmt.data[i].var == var &&
-            kiln_stmt_is_inside(p, i, p->root))
-            return i;
-    return 0;
-}
-
 int64_t kiln_sched_extent(const kiln_sched *s, kiln_sched_loop loop) {
-    kiln_stmt stmt = stmt_of(s->program, loop.var);
+    kiln_stmt stmt =
+        loop.var ? kiln_program_find_loop(s->program, s->program->var.data[loop.var].name) : 0;
     return stmt ? s->program->stmt.data[stmt].extent : 1;
 }
 

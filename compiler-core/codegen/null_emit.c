@@ -189,7 +189,7 @@ static kiln_expr offset_of_load(emitter *e, kiln_expr load) {
     kiln_expr index[KILN_RANK_MAX];
     const uint32_t buffer = node->payload.id, count = node->operand_count;
     for (uint32_t i = 0; i < count; i++) index[i] = kiln_expr_operand(e->p, load, i);
-    return kiln_buffer_offset(e->p, buffer, index, NULL);
+    return kiln_buffer_offset(e->p, buffer, index);
 }
 
 static void remember_partial(emitter *e, kiln_expr offset) {
@@ -209,7 +209,7 @@ static void prepare_load(kiln_program *p, kiln_expr load, void *context) {
 static void prepare_inner(emitter *e, kiln_stmt stmt, bool is_inside) {
     const kiln_stmt_info *s = &e->p->stmt.data[stmt];
     if (is_inside && s->kind == KILN_STMT_STORE) {
-        remember_partial(e, kiln_buffer_offset(e->p, s->buffer, s->index, NULL));
+        remember_partial(e, kiln_buffer_offset(e->p, s->buffer, s->index));
         kiln_expr_visit_loads(e->p, s->value, prepare_load, e);
     }
     if (is_inside && s->kind == KILN_STMT_IF)
@@ -438,7 +438,7 @@ static void forget_values(emitter *e, uint32_t register_mark) {
 static void emit_store(emitter *e, const kiln_stmt_info *s) {
     uint32_t mark = e->next_register;
     uint16_t value = value_of(e, s->value);
-    address to = address_of(e, kiln_buffer_offset(e->p, s->buffer, s->index, NULL));
+    address to = address_of(e, kiln_buffer_offset(e->p, s->buffer, s->index));
     put(e, KILN_NULL_STORE, value, to.base, to.factor, (uint16_t)(e->buffer_number[s->buffer] - 1),
         to.coefficient);
     forget_values(e, mark);

@@ -7,11 +7,9 @@
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
 
-static kiln_affine *offset_of(kiln_walk *w, kiln_buffer buffer, const kiln_expr *index,
-                              uint32_t index_count) {
-    (void)index_count;
+static kiln_affine *offset_of(kiln_walk *w, kiln_buffer buffer, const kiln_expr *index) {
     kiln_affine *affine = KILN_ARENA_NEW(w->arena, kiln_affine);
-    kiln_expr offset = kiln_buffer_offset(w->p, buffer, index, NULL);
+    kiln_expr offset = kiln_buffer_offset(w->p, buffer, index);
     if (!kiln_affine_of(w->p, offset, NULL, affine)) {
         /* Too many terms: one opaque term, evaluated as it stands. */
         *affine = (kiln_affine){.term_count = 1, .term = {offset}, .coefficient = {1}};
@@ -29,7 +27,7 @@ const kiln_affine *kiln_walk_load_offset(kiln_walk *w, kiln_expr load) {
         kiln_expr index[KILN_RANK_MAX];
         uint32_t count = kiln_expr_get(w->p, load)->operand_count;
         for (uint32_t i = 0; i < count; i++) index[i] = kiln_expr_operand(w->p, load, i);
-        w->offset.data[load] = offset_of(w, kiln_expr_get(w->p, load)->payload.id, index, count);
+        w->offset.data[load] = offset_of(w, kiln_expr_get(w->p, load)->payload.id, index);
     }
     return w->offset.data[load];
 }
@@ -38,7 +36,7 @@ const kiln_affine *kiln_walk_store_offset(kiln_walk *w, kiln_stmt store) {
     GROW_TO(&w->store_offset, store + 1);
     if (!w->store_offset.data[store]) {
         const kiln_stmt_info *s = &w->p->stmt.data[store];
-        w->store_offset.data[store] = offset_of(w, s->buffer, s->index, s->index_count);
+        w->store_offset.data[store] = offset_of(w, s->buffer, s->index);
     }
     return w->store_offset.data[store];
 }

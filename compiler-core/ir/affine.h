@@ -43,9 +43,8 @@ kiln_expr kiln_affine_to_expr(kiln_program *p, const kiln_affine *affine);
 /* Of the term that is the variable itself; 0: there is none. */
 int64_t kiln_affine_coefficient(const kiln_program *p, const kiln_affine *affine, kiln_var var);
 /* True only when proved for every value of the variables. */
-bool kiln_expr_prove(kiln_program *p, kiln_expr condition, const kiln_interval *range);
+bool kiln_expr_prove(kiln_program *p, kiln_expr condition);
 /* Offset in elements of a logical index in the buffer's physical layout, simplified. */
-kiln_expr kiln_buffer_offset(kiln_program *p, kiln_buffer buffer, const kiln_expr *index,
-                             const kiln_interval *range);
+kiln_expr kiln_buffer_offset(kiln_program *p, kiln_buffer buffer, const kiln_expr *index);
 
 #endif

@@ -388,13 +388,12 @@ bool kiln_affine_of(kiln_program *p, kiln_expr e, const kiln_interval *range, ki
     return fits;
 }
 
-bool kiln_expr_prove(kiln_program *p, kiln_expr condition, const kiln_interval *range) {
+bool kiln_expr_prove(kiln_program *p, kiln_expr condition) {
     int64_t known;
-    return kiln_expr_as_int(p, kiln_expr_simplify(p, condition, range), &known) && known;
+    return kiln_expr_as_int(p, kiln_expr_simplify(p, condition, NULL), &known) && known;
 }
 
-kiln_expr kiln_buffer_offset(kiln_program *p, kiln_buffer buffer, const kiln_expr *index,
-                             const kiln_interval *range) {
+kiln_expr kiln_buffer_offset(kiln_program *p, kiln_buffer buffer, const kiln_expr *index) {
     const kiln_buffer_info *b = &p->buffer.data[buffer];
     kiln_shape physical = kiln_layout_physical(&b->layout, &b->shape);
     kiln_expr offset = kiln_expr_index(p, 0);
@@ -409,5 +408,5 @@ kiln_expr kiln_buffer_offset(kiln_program *p, kiln_buffer buffer, const kiln_exp
         offset = kiln_expr_binary(p, KILN_EXPR_MUL, offset, kiln_expr_index(p, physical.dim[i]));
         offset = kiln_expr_binary(p, KILN_EXPR_ADD, offset, at);
     }
-    return kiln_expr_simplify(p, offset, range);
+    return kiln_expr_simplify(p, offset, NULL);
 }

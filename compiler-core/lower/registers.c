@@ -18,7 +18,7 @@ typedef struct access_walk {
 static void visit_access(kiln_program *p, kiln_stmt stmt, const kiln_expr *index, access_walk *w) {
     kiln_affine offset;
     if (w->status) return;
-    kiln_expr e = kiln_buffer_offset(p, w->buffer, index, NULL);
+    kiln_expr e = kiln_buffer_offset(p, w->buffer, index);
     if (!kiln_affine_of(p, e, NULL, &offset))
         offset = (kiln_affine){.term_count = 1, .term = {e}, .coefficient = {1}};
     w->status = w->visit(p, stmt, &offset, w->context);

@@ -11,7 +11,7 @@ static bool known_le(kiln_program *p, kiln_expr a, int64_t a_add, kiln_expr b, i
                                       kiln_expr_index(p, a_add));
     kiln_expr right = kiln_expr_binary(p, KILN_EXPR_ADD, b ? b : kiln_expr_index(p, 0),
                                        kiln_expr_index(p, b_add));
-    return kiln_expr_prove(p, kiln_expr_binary(p, KILN_EXPR_LE, left, right), NULL);
+    return kiln_expr_prove(p, kiln_expr_binary(p, KILN_EXPR_LE, left, right));
 }
 
 static bool has_conjunct(const kiln_program *p, kiln_expr predicate, kiln_expr condition) {

@@ -25,7 +25,7 @@
  * before refuse it. */
 #define KILN_MANIFEST_ABI_LAUNCHES 2
 #define KILN_MANIFEST_ARGS_MAX 64
-#define KILN_MANIFEST_LAUNCHES_MAX 64
+#define KILN_MANIFEST_LAUNCHES_MAX 512
 #define KILN_MANIFEST_PAYLOADS_MAX 16
 #define KILN_MANIFEST_TABLE_BYTES_MAX ((size_t)1 << 20)
 #define KILN_PAYLOAD_ALIGNMENT 16 /* of each payload in the blob */

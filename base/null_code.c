@@ -289,9 +289,9 @@ static kiln_status check_function(kiln_null_function *f) {
         if (b->dtype <= KILN_DTYPE_NONE || b->dtype >= KILN_DTYPE_COUNT ||
             b->place >= KILN_NULL_PLACE_COUNT)
             return wrong(&c, "a buffer of no dtype or nowhere");
-        if (b->place == KILN_NULL_SHARED  ? !fits(b, f->shared_bytes)
-            : b->place == KILN_NULL_LOCAL ? !fits(b, f->local_bytes)
-                                          : b->offset != 0)
+        if (!fits(b, b->place == KILN_NULL_SHARED  ? f->shared_bytes
+                     : b->place == KILN_NULL_LOCAL ? f->local_bytes
+                                                   : KILN_NULL_TEMP_BYTES_MAX))
             return wrong(&c, "a buffer outside of its memory");
     }
     for (; !st && c.at < f->instruction_count; c.at++)
@@ -319,12 +319,14 @@ const kiln_null_function *kiln_null_code_find(const kiln_null_code *code, kiln_s
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_buffer(const kiln_null_buffer *b, uint32_t index, kiln_strbuf *out) {
-    static const char *const place[] = {"argument", "shared", "local"};
+    static const char *const place[] = {NULL, "shared", "local"};
     kiln_strbuf_printf(out, "  b%u: %s ", index, kiln_dtype_name((kiln_dtype)b->dtype));
     if (b->place == KILN_NULL_ARGUMENT)
         kiln_strbuf_printf(out, "argument %u", b->argument);
     else
-        kiln_strbuf_printf(out, "%s + %llu", place[b->place], (unsigned long long)b->offset);
+        kiln_strbuf_text(out, place[b->place]);
+    if (b->place != KILN_NULL_ARGUMENT || b->offset > 0)
+        kiln_strbuf_printf(out, " + %llu", (unsigned long long)b->offset);
     kiln_strbuf_printf(out, ", %llu elements\n", (unsigned long long)b->count);
 }
 

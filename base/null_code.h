@@ -26,7 +26,16 @@
  *     SHIFT_... a, b, c, imm   r[b] by r[c] of imm bits; 0 outside of [0, imm)
  *     TO_FLOAT, TO_FLOAT_UNSIGNED a, b       of an integer
  *
- * The device's clock counts statements, which are the STOREs that ran. */
+ * The device's clock counts ticks, the same on every machine. It stands for a device on which much
+ * runs at once, so that schedules for it are about what schedules for GPUs are about:
+ *
+ * - a statement, which is a STORE, takes KILN_NULL_TICKS_STATEMENT, and for each LOAD and STORE of
+ * it what its memory takes: KILN_NULL_TICKS_ARGUMENT, _SHARED or _LOCAL. A LOAD belongs to the next
+ *   STORE behind it in the code, whether or not conditions between them hold
+ * - threads of a group run at once: from barrier to barrier a group takes as long as the thread
+ * that takes longest, and KILN_NULL_TICKS_BARRIER for the barrier
+ * - KILN_NULL_UNITS groups run at once: groups go to the units in turn, and a launch takes as long
+ *   as the unit that takes longest, and KILN_NULL_TICKS_LAUNCH to begin */
 #ifndef KILN_BASE_NULL_CODE_H
 #define KILN_BASE_NULL_CODE_H
 
@@ -37,7 +46,7 @@
 #include "base/status.h"
 #include "base/str.h"
 
-#define KILN_NULL_CODE_VERSION 1u
+#define KILN_NULL_CODE_VERSION 2u
 #define KILN_NULL_FUNCTIONS_MAX 512u
 #define KILN_NULL_BUFFERS_MAX 1024u
 #define KILN_NULL_REGISTERS_MAX 4096u
@@ -47,6 +56,15 @@
 #define KILN_NULL_TEMP_BYTES_MAX (UINT64_C(1) << 30)
 /* Steps (see kiln_null_function) of all threads of a launch; a launch of more is refused. */
 #define KILN_NULL_STEPS_MAX (UINT64_C(1) << 40)
+
+/* The clock, see above. */
+#define KILN_NULL_TICKS_STATEMENT 1u
+#define KILN_NULL_TICKS_ARGUMENT 4u
+#define KILN_NULL_TICKS_SHARED 1u
+#define KILN_NULL_TICKS_LOCAL 0u
+#define KILN_NULL_TICKS_BARRIER 4u
+#define KILN_NULL_TICKS_LAUNCH 64u
+#define KILN_NULL_UNITS 4u
 
 typedef enum kiln_null_op {
 #define SET(NAME) KILN_NULL_##NAME,
@@ -75,7 +93,7 @@ typedef struct kiln_null_instruction {
 
 /* Where the elements of a buffer lie. */
 typedef enum kiln_null_place {
-    KILN_NULL_ARGUMENT, /* the launch's argument `argument`, in the device's memory */
+    KILN_NULL_ARGUMENT, /* from `offset` on in the launch's argument `argument`: device memory */
     KILN_NULL_SHARED,   /* from `offset` on in the shared memory of the group */
     KILN_NULL_LOCAL,    /* the same in the thread's own */
     KILN_NULL_PLACE_COUNT

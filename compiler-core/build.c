@@ -26,7 +26,7 @@ static kiln_str copy_str(kiln_arena *arena, kiln_str s) { return kiln_str_copy(a
 static void fill_args(const kiln_program *scheduled, const kiln_lowered *lowered, kiln_arena *arena,
                       kiln_manifest *m) {
     m->arg_count = lowered->arg_count;
-    m->arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, m->arg_count);
+    m->arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, m->arg_count + 1); /* and the scratch */
     for (uint32_t i = 0; i < m->arg_count; i++) {
         kiln_buffer in_run = lowered->arg[i].in_run, in_prepare = lowered->arg[i].in_prepare;
         const kiln_program *p = in_run ? lowered->run : in_prepare ? lowered->prepare : scheduled;
@@ -43,6 +43,72 @@ static void fill_args(const kiln_program *scheduled, const kiln_lowered *lowered
             .read_by_run = in_run != 0,
         };
     }
+}
+
+/* The name of the argument that temps between launches lie in. */
+#define SCRATCH_NAME "scratch"
+
+static kiln_status add_scratch(uint64_t bytes, kiln_manifest *m) {
+    if (m->arg_count == KILN_MANIFEST_ARGS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "the kernel has more than %d arguments",
+                          KILN_MANIFEST_ARGS_MAX - 1);
+    m->arg[m->arg_count++] = (kiln_manifest_arg){.name = KILN_STR(SCRATCH_NAME),
+                                                 .dtype = KILN_U8,
+                                                 .role = KILN_ROLE_TEMP,
+                                                 .shape = {.rank = 1, .dim = {(int64_t)bytes}},
+                                                 .fill = KILN_FILL_UNIFORM,
+                                                 .read_by_run = true};
+    return KILN_OK;
+}
+
+/* Which of the manifest's arguments a launch takes. Manifests know no launch without arguments: it
+ * gets one that it does not touch. */
+static void fill_launch_args(const kiln_lowered *lowered, const kiln_launch *launch, bool prepares,
+                             kiln_arena *arena, kiln_manifest_launch *out) {
+    uint32_t *arg = KILN_ARENA_ARRAY(arena, uint32_t, launch->arg_count + 2);
+    for (uint32_t i = 0, k = 0; i < launch->arg_count; i++) {
+        for (k = 0;
+             (prepares ? lowered->arg[k].in_prepare : lowered->arg[k].in_run) != launch->arg[i];)
+            k++;
+        arg[out->arg_count++] = k;
+    }
+    if (launch->uses_scratch) arg[out->arg_count++] = lowered->arg_count;
+    if (out->arg_count == 0) out->arg_count = 1;
+    out->arg = arg;
+}
+
+static uint32_t add_launches(const kiln_lowered *lowered, const kiln_launches *from, bool prepares,
+                             kiln_arena *arena, kiln_manifest_launch *to) {
+    for (uint32_t i = 0; i < from->count; i++) {
+        const kiln_launch *launch = &from->launch[i];
+        to[i] =
+            (kiln_manifest_launch){.phase = prepares ? KILN_LAUNCH_PREPARE : KILN_LAUNCH_RUN,
+                                   .entry = copy_str(arena, launch->entry),
+                                   .scratch_bytes = {[KILN_MEMORY_SHARED] = launch->shared_bytes,
+                                                     [KILN_MEMORY_PRIVATE] = launch->local_bytes}};
+        for (uint32_t d = 0; d < KILN_LAUNCH_DIMS; d++) {
+            to[i].grid[d] = launch->grid_size[d];
+            to[i].group[d] = launch->group_size[d];
+        }
+        fill_launch_args(lowered, launch, prepares, arena, &to[i]);
+    }
+    return from->count;
+}
+
+/* What lowering says about launches; kernels of processors have none. */
+static kiln_status fill_launches(const kiln_lowered *lowered, kiln_arena *arena, kiln_manifest *m) {
+    const kiln_launches *prepare = &lowered->prepare_launches, *run = &lowered->run_launches;
+    const uint64_t scratch = KILN_MAX(prepare->scratch_bytes, run->scratch_bytes);
+    if (run->count == 0) return KILN_OK;
+    kiln_manifest_launch *launch =
+        KILN_ARENA_ARRAY(arena, kiln_manifest_launch, prepare->count + run->count);
+    m->launch_count = add_launches(lowered, prepare, true, arena, launch);
+    m->launch_count += add_launches(lowered, run, false, arena, launch + m->launch_count);
+    m->launch = launch;
+    if (scratch > KILN_BUILD_SCRATCH_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "temps between launches need %llu bytes",
+                          (unsigned long long)scratch);
+    return scratch ? add_scratch(scratch, m) : KILN_OK;
 }
 
 static kiln_str target_text(const kiln_target *target, kiln_arena *arena) {
@@ -75,7 +141,7 @@ static kiln_status compile(const kiln_program *scheduled, const kiln_target *tar
     m->has_prepare = lowered.prepare != NULL;
     m->threads_max = has_parallel(lowered.run, lowered.run->root) ? target->threads : 1;
     fill_args(scheduled, &lowered, arena, m);
-    return KILN_OK;
+    return fill_launches(&lowered, arena, m);
 }
 
 /* What the manifest says where the task is not computed in its direct form. */

@@ -1,16 +1,20 @@
-/* The back end of targets of kind null: lowered programs as byte code (base/null_code.h), one
- * function for each entry. Loops of every kind run in order, one element at a time. Addresses are
- * linear forms of loop variables: what an outer loop decides is computed where that loop begins,
- * and an access adds the innermost variable's part. */
+/* The back end of targets of kind null: the launches of a lowered program (lower/launch.h) as byte
+ * code (base/null_code.h), one function for each. Where a thread is stands in its first registers;
+ * loops inside of it, of every kind, run in order, one element at a time. Addresses are linear
+ * forms of loop variables: what an outer loop decides is computed where that loop begins, and an
+ * access adds the innermost variable's part. */
 #include <string.h>
 
 #include "base/check.h"
+#include "base/integer.h"
 #include "base/null_code.h"
 #include "compiler-core/codegen/backend.h"
 #include "compiler-core/ir/affine.h"
 
 #define LEVELS_MAX KILN_NULL_DEPTH_MAX
 #define NO_REGISTER 0u /* r0 is never a result */
+#define NOT_IN_SCOPE UINT32_MAX
+#define LOCAL_ALIGNMENT UINT64_C(16)
 
 /* The part of an offset that loops up to some level decide. */
 typedef struct partial {
@@ -19,7 +23,7 @@ typedef struct partial {
 } partial;
 
 typedef struct level {
-    kiln_var var; /* 0: the function */
+    kiln_var var; /* 0: the function; the grid's and the group's variables are of this level */
     KILN_VEC(partial) known;
 } level;
 
@@ -36,8 +40,8 @@ typedef struct emitter {
     KILN_VEC(kiln_null_instruction) constants; /* SETs, which go before the code */
     KILN_VEC(kiln_null_buffer) buffers;
     uint16_t *buffer_number; /* [buffer count] + 1; 0: none */
-    uint16_t *var_register;  /* [var count]; NO_REGISTER: not in scope */
-    uint32_t *var_level;     /* [var count] */
+    uint16_t *var_register;  /* [var count] of those in scope */
+    uint32_t *var_level;     /* [var count] or NOT_IN_SCOPE */
     kiln_affine **offset;    /* [expr count when asked], by offset expression; NULL: not asked */
     uint32_t offset_count;
     level level[LEVELS_MAX];
@@ -475,26 +479,35 @@ static void emit_for(emitter *e, kiln_stmt stmt) {
     emit(e, body);
     put(e, KILN_NULL_LOOP_END, counter, 0, 0, 0, first + extent);
     e->level_count--;
-    e->var_register[var] = NO_REGISTER;
+    e->var_level[var] = NOT_IN_SCOPE;
     e->next_register = mark;
 }
 
-/* A temp of one thread: each has its own bytes. */
-static void add_temp(emitter *e, kiln_buffer buffer) {
+static void add_buffer(emitter *e, kiln_buffer buffer, kiln_null_place place, uint32_t argument,
+                       uint64_t offset) {
     const kiln_buffer_info *info = &e->p->buffer.data[buffer];
     kiln_shape physical = kiln_layout_physical(&info->layout, &info->shape);
-    kiln_null_buffer temp = {.place = KILN_NULL_LOCAL,
-                             .dtype = (uint8_t)info->dtype,
-                             .offset = e->f->local_bytes,
-                             .count = (uint64_t)kiln_shape_count(&physical)};
-    uint64_t bytes = temp.count * kiln_dtype_size(info->dtype);
-    e->f->local_bytes += (bytes + 15) / 16 * 16;
-    if (e->buffers.count == KILN_NULL_BUFFERS_MAX || e->f->local_bytes > KILN_NULL_TEMP_BYTES_MAX) {
-        if (!e->status) e->status = KILN_ERROR(RESOURCE_EXHAUSTED, "too many temps, or too large");
+    kiln_null_buffer added = {.place = (uint8_t)place,
+                              .dtype = (uint8_t)info->dtype,
+                              .argument = (uint16_t)argument,
+                              .offset = offset,
+                              .count = (uint64_t)kiln_shape_count(&physical)};
+    if (e->buffers.count == KILN_NULL_BUFFERS_MAX) {
+        if (!e->status) e->status = KILN_ERROR(RESOURCE_EXHAUSTED, "too many temps");
         return;
     }
-    kiln_vec_push_in(e->arena, &e->buffers, temp);
+    kiln_vec_push_in(e->arena, &e->buffers, added);
     e->buffer_number[buffer] = (uint16_t)e->buffers.count;
+}
+
+/* Registers can be named by number alone, so a register buffer lies in the thread's memory. */
+static void add_register_buffer(emitter *e, kiln_buffer buffer) {
+    const kiln_buffer_info *info = &e->p->buffer.data[buffer];
+    if (e->buffer_number[buffer] || info->scope != KILN_SCOPE_REGISTER) return;
+    add_buffer(e, buffer, KILN_NULL_LOCAL, 0, e->f->local_bytes);
+    const kiln_null_buffer *added = &e->buffers.data[e->buffers.count - 1];
+    e->f->local_bytes = KILN_ALIGN_UP(
+        e->f->local_bytes + added->count * kiln_dtype_size(info->dtype), LOCAL_ALIGNMENT);
 }
 
 static void emit(emitter *e, kiln_stmt stmt) {
@@ -507,29 +520,32 @@ static void emit(emitter *e, kiln_stmt stmt) {
     case KILN_STMT_FOR: emit_for(e, stmt); return;
     case KILN_STMT_IF: emit_if(e, stmt); return;
     case KILN_STMT_ALLOC:
-        add_temp(e, s.buffer);
+        add_register_buffer(e, s.buffer);
         emit(e, s.child.data[0]);
         return;
     case KILN_STMT_STORE: emit_store(e, &s); return;
+    case KILN_STMT_BARRIER: put(e, KILN_NULL_BARRIER, 0, 0, 0, 0, 0); return;
     default: e->status = KILN_ERROR(UNIMPLEMENTED, "a statement that the null device has not");
     }
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-static void add_arguments(emitter *e, const kiln_lowered *lowered, bool is_prepare) {
-    for (uint32_t i = 0; i < lowered->arg_count; i++) {
-        kiln_buffer b = is_prepare ? lowered->arg[i].in_prepare : lowered->arg[i].in_run;
-        if (!b) continue;
-        const kiln_buffer_info *info = &e->p->buffer.data[b];
-        kiln_shape physical = kiln_layout_physical(&info->layout, &info->shape);
-        kiln_null_buffer argument = {.place = KILN_NULL_ARGUMENT,
-                                     .dtype = (uint8_t)info->dtype,
-                                     .argument = (uint16_t)i,
-                                     .count = (uint64_t)kiln_shape_count(&physical)};
-        kiln_vec_push_in(e->arena, &e->buffers, argument);
-        e->buffer_number[b] = (uint16_t)e->buffers.count;
-    }
+static void add_temps(emitter *e, const kiln_launch_temp *temp, uint32_t count,
+                      kiln_null_place place, uint32_t argument) {
+    for (uint32_t i = 0; i < count; i++)
+        add_buffer(e, temp[i].buffer, place, argument, temp[i].offset);
+}
+
+static void add_memory(emitter *e, const kiln_launches *launches, const kiln_launch *launch) {
+    for (uint32_t i = 0; i < launch->arg_count; i++)
+        add_buffer(e, launch->arg[i], KILN_NULL_ARGUMENT, i, 0);
+    if (launch->uses_scratch)
+        add_temps(e, launches->temp, launches->temp_count, KILN_NULL_ARGUMENT, launch->arg_count);
+    add_temps(e, launch->shared, launch->shared_count, KILN_NULL_SHARED, 0);
+    add_temps(e, launch->local, launch->local_count, KILN_NULL_LOCAL, 0);
+    e->f->shared_bytes = launch->shared_bytes;
+    e->f->local_bytes = KILN_ALIGN_UP(launch->local_bytes, LOCAL_ALIGNMENT);
 }
 
 /* Constants lie at the top of the registers while code is made; here they move down behind the
@@ -562,13 +578,17 @@ static void finish(emitter *e) {
                                KILN_NULL_REGISTERS_MAX);
 }
 
-static kiln_status add_function(const kiln_lowered *lowered, bool is_prepare, kiln_arena *arena,
-                                kiln_null_code *code) {
-    kiln_program *p = is_prepare ? lowered->prepare : lowered->run;
-    kiln_null_function *f = &code->function[code->function_count++];
-    *f = (kiln_null_function){.name =
-                                  kiln_str_from(is_prepare ? KILN_ENTRY_PREPARE : KILN_ENTRY_RUN),
-                              .register_count = KILN_NULL_FIRST_FREE};
+/* A variable of the grid or the group; 0: it has none along this axis. */
+static void set_place(emitter *e, kiln_var var, uint16_t reg) {
+    if (!var) return;
+    e->var_register[var] = reg;
+    e->var_level[var] = 0;
+}
+
+static kiln_status add_function(kiln_program *p, const kiln_launches *launches,
+                                const kiln_launch *launch, kiln_arena *arena,
+                                kiln_null_function *f) {
+    *f = (kiln_null_function){.name = launch->entry, .register_count = KILN_NULL_FIRST_FREE};
     emitter e = {.p = p,
                  .arena = arena,
                  .f = f,
@@ -577,11 +597,29 @@ static kiln_status add_function(const kiln_lowered *lowered, bool is_prepare, ki
                  .var_level = KILN_ARENA_ARRAY(arena, uint32_t, p->var.count),
                  .level_count = 1,
                  .next_register = KILN_NULL_FIRST_FREE};
-    add_arguments(&e, lowered, is_prepare);
-    if (p->root) emit(&e, p->root);
+    for (uint32_t i = 0; i < p->var.count; i++) e.var_level[i] = NOT_IN_SCOPE;
+    add_memory(&e, launches, launch);
+    for (uint16_t d = 0; d < KILN_LAUNCH_DIMS; d++) {
+        set_place(&e, launch->grid_var[d], d);
+        set_place(&e, launch->group_var[d], (uint16_t)(KILN_LAUNCH_DIMS + d));
+    }
+    prepare_inner(&e, launch->body, false);
+    emit(&e, launch->body);
     put(&e, KILN_NULL_END, 0, 0, 0, 0, 0);
     finish(&e);
+    if (f->local_bytes > KILN_NULL_TEMP_BYTES_MAX && !e.status)
+        e.status = KILN_ERROR(RESOURCE_EXHAUSTED, "temps of a thread take %llu bytes",
+                              (unsigned long long)f->local_bytes);
     return kiln_status_note(e.status, "%.*s", KILN_STR_ARG(f->name));
+}
+
+static kiln_status add_launches(kiln_program *p, const kiln_launches *launches, kiln_arena *arena,
+                                kiln_null_code *code) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < launches->count; i++)
+        st = add_function(p, launches, &launches->launch[i], arena,
+                          &code->function[code->function_count++]);
+    return st;
 }
 
 kiln_status kiln_null_emit(const kiln_lowered *lowered, const kiln_target *target,
@@ -590,9 +628,11 @@ kiln_status kiln_null_emit(const kiln_lowered *lowered, const kiln_target *targe
     (void)target;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 256 << 10);
-    kiln_null_code code = {.function = KILN_ARENA_ARRAY(&scratch, kiln_null_function, 2)};
-    kiln_status st = lowered->prepare ? add_function(lowered, true, &scratch, &code) : KILN_OK;
-    if (!st) st = add_function(lowered, false, &scratch, &code);
+    kiln_null_code code = {.function = KILN_ARENA_ARRAY(&scratch, kiln_null_function,
+                                                        lowered->prepare_launches.count +
+                                                            lowered->run_launches.count)};
+    kiln_status st = add_launches(lowered->prepare, &lowered->prepare_launches, &scratch, &code);
+    if (!st) st = add_launches(lowered->run, &lowered->run_launches, &scratch, &code);
     if (!st) {
         kiln_strbuf bytes = {0};
         if (options->emit == KILN_EMIT_OBJECT)

@@ -28,11 +28,13 @@
 #ifndef KILN_COMPILER_CORE_LOWER_LAUNCH_H
 #define KILN_COMPILER_CORE_LOWER_LAUNCH_H
 
+#include "base/manifest.h"
 #include "base/status.h"
+#include "base/target.h"
 #include "compiler-core/ir/ir.h"
 
 #define KILN_LAUNCH_DIMS 3
-#define KILN_LAUNCHES_MAX 256 /* of one program */
+#define KILN_LAUNCHES_MAX (KILN_MANIFEST_LAUNCHES_MAX / 2) /* of one program */
 
 /* A temp at its place: in device scratch, in a group's shared memory or in a thread's own. */
 typedef struct kiln_launch_temp {
@@ -57,9 +59,11 @@ typedef struct kiln_launch {
     uint64_t local_bytes; /* of one thread: local[] from 0; REGISTER buffers take none */
     uint32_t local_count;
     kiln_launch_temp *local;
-    /* Arguments and device temps that it touches, in table order. */
-    uint32_t buffer_count;
-    kiln_buffer *buffer;
+    /* What its entry takes: the program's arguments that it touches, in table order, and behind
+     * them the device scratch where it touches that. */
+    uint32_t arg_count;
+    kiln_buffer *arg;
+    bool uses_scratch;
 } kiln_launch;
 
 /* All launches of one lowered program, in order. */
@@ -72,11 +76,16 @@ typedef struct kiln_launches {
 } kiln_launches;
 
 /* Describes the launches of a lowered program; `prefix` is "run" or "prepare". Temps that are not
- * alive together share no bytes: each has its own.
+ * alive together share no bytes: each has its own. A program that does nothing is one launch of
+ * one thread that does nothing.
  *
- * ILLEGAL_SCHEDULE    the program does not have the form above; the note names the loop
- * RESOURCE_EXHAUSTED  more than KILN_LAUNCHES_MAX launches */
-KILN_MUST_USE kiln_status kiln_launches_describe(kiln_program *lowered, kiln_str prefix,
-                                                 kiln_arena *arena, kiln_launches *out);
+ * ILLEGAL_SCHEDULE    the program does not have the form above, or a launch exceeds a limit of the
+ *                     target: threads of a group, shared bytes. The note names loop or buffer,
+ * value and limit RESOURCE_EXHAUSTED  more than KILN_LAUNCHES_MAX launches */
+KILN_MUST_USE kiln_status kiln_launches_describe(kiln_program *lowered, const kiln_target *target,
+                                                 kiln_str prefix, kiln_arena *arena,
+                                                 kiln_launches *out);
+/* For people: a line for each launch. */
+void kiln_launches_print(const kiln_launches *launches, kiln_strbuf *out);
 
 #endif

@@ -88,6 +88,7 @@ kiln_status kiln_lower_launches(kiln_lowering *l) {
 
 typedef struct describing {
     kiln_program *p;
+    const kiln_target *target;
     kiln_arena *arena;
     kiln_str prefix;
     kiln_launches *out;
@@ -153,6 +154,26 @@ static kiln_stmt enter_loops(const kiln_program *p, kiln_stmt stmt, kiln_axis_le
     return stmt;
 }
 
+/* What a kind of targets does not limit is 0. */
+static kiln_status check_limits(const describing *d, const kiln_launch *launch) {
+    const kiln_target *target = d->target;
+    const uint32_t *size = launch->group_size;
+    const uint32_t threads = size[0] * size[1] * size[2]; /* at most KILN_GROUP_THREADS_MAX */
+    if (target->group_threads && threads > target->group_threads)
+        return REFUSE(
+            "launch %.*s: thread.x %u, thread.y %u, thread.z %u make %u threads; a group of "
+            "the target has %u at most",
+            KILN_STR_ARG(launch->entry), size[0], size[1], size[2], threads, target->group_threads);
+    if (!target->shared_bytes || launch->shared_bytes <= target->shared_bytes) return KILN_OK;
+    const kiln_launch_temp *largest = &launch->shared[0];
+    for (uint32_t i = 1; i < launch->shared_count; i++)
+        if (launch->shared[i].size_bytes > largest->size_bytes) largest = &launch->shared[i];
+    return REFUSE("launch %.*s: its groups share %llu bytes, %llu of them %.*s; the target has %u",
+                  KILN_STR_ARG(launch->entry), (unsigned long long)launch->shared_bytes,
+                  (unsigned long long)largest->size_bytes,
+                  KILN_STR_ARG(d->p->buffer.data[largest->buffer].name), target->shared_bytes);
+}
+
 /* The nests of a launch have been made one: no thread loops stand inside of its body. */
 static kiln_status describe_launch(describing *d, kiln_stmt nest) {
     kiln_program *p = d->p;
@@ -170,13 +191,17 @@ static kiln_status describe_launch(describing *d, kiln_stmt nest) {
         return REFUSE("launch %.*s has several thread nests", KILN_STR_ARG(launch->entry));
     launch->shared = KILN_ARENA_ARRAY(d->arena, kiln_launch_temp, p->buffer.count);
     launch->local = KILN_ARENA_ARRAY(d->arena, kiln_launch_temp, p->buffer.count);
-    launch->buffer = KILN_ARENA_ARRAY(d->arena, kiln_buffer, p->buffer.count);
+    launch->arg = KILN_ARENA_ARRAY(d->arena, kiln_buffer, p->buffer.count);
     d->touched = KILN_ARENA_ARRAY(d->arena, bool, p->buffer.count);
     describe_stmt(d, nest, launch);
-    for (kiln_buffer b = 1; b < p->buffer.count; b++)
-        if (d->touched[b] && p->buffer.data[b].scope == KILN_SCOPE_GLOBAL)
-            launch->buffer[launch->buffer_count++] = b;
-    return KILN_OK;
+    for (kiln_buffer b = 1; b < p->buffer.count; b++) {
+        if (!d->touched[b] || p->buffer.data[b].scope != KILN_SCOPE_GLOBAL) continue;
+        if (p->buffer.data[b].role == KILN_ROLE_TEMP)
+            launch->uses_scratch = true;
+        else
+            launch->arg[launch->arg_count++] = b;
+    }
+    return check_limits(d, launch);
 }
 
 /* The root's statements, and what allocations of device memory contain, one after another. */
@@ -193,12 +218,26 @@ static kiln_status describe_root(describing *d, kiln_stmt stmt) {
     return st;
 }
 
-kiln_status kiln_launches_describe(kiln_program *lowered, kiln_str prefix, kiln_arena *arena,
-                                   kiln_launches *out) {
+kiln_status kiln_launches_describe(kiln_program *lowered, const kiln_target *target,
+                                   kiln_str prefix, kiln_arena *arena, kiln_launches *out) {
     *out = (kiln_launches){.count = 0};
     if (!lowered || !lowered->root) return KILN_OK;
     out->launch = KILN_ARENA_ARRAY(arena, kiln_launch, KILN_LAUNCHES_MAX);
     out->temp = KILN_ARENA_ARRAY(arena, kiln_launch_temp, lowered->buffer.count);
-    describing d = {.p = lowered, .arena = arena, .prefix = prefix, .out = out};
-    return describe_root(&d, lowered->root);
+    describing d = {.p = lowered, .target = target, .arena = arena, .prefix = prefix, .out = out};
+    kiln_status st = describe_root(&d, lowered->root);
+    return st || out->count ? st : describe_launch(&d, lowered->root);
+}
+
+void kiln_launches_print(const kiln_launches *launches, kiln_strbuf *out) {
+    for (uint32_t i = 0; i < launches->count; i++) {
+        const kiln_launch *l = &launches->launch[i];
+        kiln_strbuf_printf(
+            out,
+            "# launch %.*s: grid %u x %u x %u, group %u x %u x %u, barriers %u, bytes "
+            "%llu shared, %llu local\n",
+            KILN_STR_ARG(l->entry), l->grid_size[0], l->grid_size[1], l->grid_size[2],
+            l->group_size[0], l->group_size[1], l->group_size[2], l->barrier_count,
+            (unsigned long long)l->shared_bytes, (unsigned long long)l->local_bytes);
+    }
 }

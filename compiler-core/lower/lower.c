@@ -73,6 +73,15 @@ static kiln_lowering begin(const kiln_program *scheduled, const kiln_target *tar
         .target = target, .arena = arena, .run = kiln_program_copy(scheduled, arena), .list = list};
 }
 
+static kiln_status describe(const kiln_lowering *l, kiln_lowered *out) {
+    if (l->list != KILN_LOWER_GRID) return KILN_OK;
+    kiln_status st = kiln_launches_describe(l->prepare, l->target, KILN_STR("prepare"), l->arena,
+                                            &out->prepare_launches);
+    return st ? st
+              : kiln_launches_describe(l->run, l->target, KILN_STR("run"), l->arena,
+                                       &out->run_launches);
+}
+
 kiln_status kiln_lower_by(const kiln_program *scheduled, const kiln_target *target,
                           kiln_lower_list list, kiln_arena *arena, kiln_lowered *out_lowered) {
     kiln_lowering l = begin(scheduled, target, list, arena);
@@ -83,11 +92,7 @@ kiln_status kiln_lower_by(const kiln_program *scheduled, const kiln_target *targ
     kiln_lowered lowered = {.prepare = l.prepare, .run = l.run, .registers = l.registers};
     for (uint32_t i = 0; !st && i < KILN_ARRAY_COUNT(order); i++)
         st = add_args(&l, scheduled, order[i], &lowered);
-    if (!st && list == KILN_LOWER_GRID)
-        st = kiln_launches_describe(l.run, KILN_STR("run"), arena, &lowered.run_launches);
-    if (!st && list == KILN_LOWER_GRID)
-        st = kiln_launches_describe(l.prepare, KILN_STR("prepare"), arena,
-                                    &lowered.prepare_launches);
+    if (!st) st = describe(&l, &lowered);
     if (!st) *out_lowered = lowered;
     return st;
 }
@@ -113,13 +118,17 @@ kiln_status kiln_lower_explain_by(const kiln_program *scheduled, const kiln_targ
         return kiln_status_note(st, "one of");
     }
     kiln_lowering l = begin(scheduled, target, list, arena);
+    kiln_lowered described = {0};
     kiln_status st = run_passes(&l, count + 1);
+    if (!st && count + 1 == KILN_ARRAY_COUNT(pass_table)) st = describe(&l, &described);
     if (st) return st;
     if (l.prepare) {
         kiln_strbuf_text(out, "# prepare\n");
+        kiln_launches_print(&described.prepare_launches, out);
         kiln_program_print(l.prepare, out);
         kiln_strbuf_text(out, "# run\n");
     }
+    kiln_launches_print(&described.run_launches, out);
     kiln_program_print(l.run, out);
     return KILN_OK;
 }

@@ -1,8 +1,8 @@
 /* The null device: an accelerator in software. It runs byte code (base/null_code.h) over memory of
  * its own, which the host reaches by copies alone: a place is the number of an allocation and an
- * offset, never an address. Its clock counts statements, one for each ns, so the same launch takes
- * the same time on every machine. Everything is done when a call returns. The template for devices
- * with memory of their own. */
+ * offset, never an address. Its clock counts ticks (base/null_code.h), one for each ns, so the same
+ * launch takes the same time on every machine. Everything is done when a call returns. The template
+ * for devices with memory of their own. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ typedef struct null_state {
         char *data; /* NULL: free */
         uint64_t size_bytes;
     } allocation[ALLOCATIONS_MAX];
-    uint64_t statements; /* since it was opened: its clock */
+    uint64_t ticks; /* since it was opened: its clock */
     uint64_t event_ns[KILN_DEVICE_EVENTS];
     const char *error; /* the last one; NULL: none yet */
 } null_state;
@@ -124,6 +124,10 @@ static kiln_status check_limits(const kiln_manifest_launch *launch, const kiln_n
     if (f->shared_bytes > target->shared_bytes)
         return KILN_ERROR(FAILED_PRECONDITION, "%llu bytes shared by a group; the device has %u",
                           (unsigned long long)f->shared_bytes, target->shared_bytes);
+    if (f->shared_bytes > launch->scratch_bytes[KILN_MEMORY_SHARED])
+        return KILN_ERROR(DATA_LOSS, "the code shares %llu bytes, the launch has %llu",
+                          (unsigned long long)f->shared_bytes,
+                          (unsigned long long)launch->scratch_bytes[KILN_MEMORY_SHARED]);
     uint64_t steps = (f->steps + 1) * threads;
     if (groups > UINT32_MAX || groups * launch->grid[2] > UINT32_MAX ||
         groups * launch->grid[2] > KILN_NULL_STEPS_MAX / steps)
@@ -240,7 +244,7 @@ static int32_t null_launch_run(void *context, void *loaded, uint32_t index,
         if (!data) return fail(state, "an argument is not in the memory of the null device");
         program->argument[i] = (kiln_null_memory){data, size};
     }
-    switch (kiln_null_launch(launch->ready, launch->grid, program->argument, &state->statements)) {
+    switch (kiln_null_launch(launch->ready, launch->grid, program->argument, &state->ticks)) {
     case KILN_NULL_OK: return KILN_KERNEL_OK;
     case KILN_NULL_STRAY: return fail(state, "an index lies outside of its buffer");
     case KILN_NULL_DIVERGED: break;
@@ -252,7 +256,7 @@ static int32_t null_launch_run(void *context, void *loaded, uint32_t index,
 
 static int32_t null_record(void *context, uint32_t event) {
     null_state *state = context;
-    state->event_ns[event] = state->statements;
+    state->event_ns[event] = state->ticks;
     return KILN_KERNEL_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/integer.h"
 
 /* A register. */
 typedef union cell {
@@ -27,7 +28,10 @@ enum {
 
 typedef struct step {
     uint16_t op, a, b, c, d;
-    uint32_t target; /* LOOP_END: first step of the body; IF, IF_NOT: the one behind IF_END */
+    union {
+        uint32_t target; /* LOOP_END: first step of the body; IF, IF_NOT: the one behind IF_END */
+        uint32_t ticks;  /* STORE: that the statement takes */
+    };
     int64_t imm;
 } step;
 
@@ -140,7 +144,7 @@ typedef enum stop { STOPPED_AT_END, STOPPED_AT_BARRIER, STOPPED_ASTRAY } stop;
     store_##dtype : {                                                                 \
         INDEX;                                                                        \
         ((STORED *)(void *)buffer[s->d].data)[index] = (STORED)r[s->a].PLAIN_##field; \
-        count++;                                                                      \
+        count += s->ticks;                                                            \
         NEXT;                                                                         \
     }
 #define PLAIN_f f
@@ -156,14 +160,14 @@ typedef enum stop { STOPPED_AT_END, STOPPED_AT_BARRIER, STOPPED_ASTRAY } stop;
         INDEX;                                                                                    \
         kiln_dtype_store_##suffix(KILN_##dtype, buffer[s->d].data, (size_t)index,                 \
                                   STORED_##field(r[s->a].field));                                 \
-        count++;                                                                                  \
+        count += s->ticks;                                                                        \
         NEXT;                                                                                     \
     }
 #define STORED_f(value) value
 #define STORED_i(value) value & 1 /* a bool */
 
-/* Runs a thread up to the next barrier. */
-static stop run_thread(const kiln_null_ready *ready, thread *t, uint64_t *statements) {
+/* Runs a thread up to the next barrier; the ticks that it takes. */
+static stop run_thread(const kiln_null_ready *ready, thread *t, uint64_t *out_ticks) {
     static const void *const label[] = {
 #define SET(NAME) [KILN_NULL_##NAME] = __extension__ && do_##NAME,
 #define CONTROL(NAME) [KILN_NULL_##NAME] = __extension__ && do_##NAME,
@@ -193,7 +197,7 @@ static stop run_thread(const kiln_null_ready *ready, thread *t, uint64_t *statem
     const bound_buffer *buffer = ready->buffer;
     const step *s = &ready->step[t->at] - 1;
     cell *r = t->r;
-    uint64_t count = *statements;
+    uint64_t count = 0;
     NEXT;
     PLAIN(F32, float, float, f)
     PLAIN(F64, double, double, f)
@@ -229,7 +233,7 @@ sum_and_loop: {
     s++;
     INDEX;
     ((float *)(void *)buffer[s->d].data)[index] = (float)sum;
-    count++;
+    count += s->ticks;
     s++;
     if (++r[s->a].i < s->imm) s = &ready->step[s->target] - 1;
     NEXT;
@@ -240,14 +244,14 @@ sum_and_store: {
     s++;
     INDEX;
     ((float *)(void *)buffer[s->d].data)[index] = (float)sum;
-    count++;
+    count += s->ticks;
     NEXT;
 }
 do_END:
-    *statements = count;
+    *out_ticks = count;
     return STOPPED_AT_END;
 do_BARRIER:
-    *statements = count;
+    *out_ticks = count;
     t->at = (uint32_t)(s - ready->step) + 1;
     return STOPPED_AT_BARRIER;
 do_LOOP:
@@ -366,26 +370,30 @@ static void begin_thread(kiln_null_ready *ready, uint32_t index, const uint32_t 
 }
 
 /* All threads up to their next barrier, or their end. */
-static kiln_null_end run_phase(kiln_null_ready *ready, bool *out_over, uint64_t *statements) {
+static kiln_null_end run_phase(kiln_null_ready *ready, bool *out_over, uint64_t *ticks) {
     stop first = STOPPED_AT_END;
+    uint64_t longest = 0;
     for (uint32_t i = 0; i < ready->thread_count; i++) {
+        uint64_t taken = 0;
         enter_thread(ready, i);
-        stop how = run_thread(ready, &ready->thread[i], statements);
+        stop how = run_thread(ready, &ready->thread[i], &taken);
         if (how == STOPPED_ASTRAY) return KILN_NULL_STRAY;
         if (i == 0) first = how;
         if (how != first ||
             (how == STOPPED_AT_BARRIER && ready->thread[i].at != ready->thread[0].at))
             return KILN_NULL_DIVERGED;
+        longest = KILN_MAX(longest, taken);
     }
     *out_over = first == STOPPED_AT_END;
+    *ticks += longest + (*out_over ? 0 : KILN_NULL_TICKS_BARRIER);
     return KILN_NULL_OK;
 }
 
-static kiln_null_end run_group(kiln_null_ready *ready, const uint32_t at[3], uint64_t *statements) {
+static kiln_null_end run_group(kiln_null_ready *ready, const uint32_t at[3], uint64_t *ticks) {
     kiln_null_end end = KILN_NULL_OK;
     bool over = false;
     for (uint32_t i = 0; i < ready->thread_count; i++) begin_thread(ready, i, at);
-    while (end == KILN_NULL_OK && !over) end = run_phase(ready, &over, statements);
+    while (end == KILN_NULL_OK && !over) end = run_phase(ready, &over, ticks);
     return end;
 }
 
@@ -397,20 +405,25 @@ static kiln_null_end bind(kiln_null_ready *ready, const kiln_null_memory *argume
         ready->buffer[i].count = b->count;
         if (b->place == KILN_NULL_SHARED) ready->buffer[i].data = ready->shared + b->offset;
         if (b->place != KILN_NULL_ARGUMENT) continue;
-        if (b->count > argument[b->argument].size_bytes / size) return KILN_NULL_STRAY;
-        ready->buffer[i].data = argument[b->argument].data;
+        const kiln_null_memory *memory = &argument[b->argument];
+        if (b->offset > memory->size_bytes || b->count > (memory->size_bytes - b->offset) / size)
+            return KILN_NULL_STRAY;
+        ready->buffer[i].data = (char *)memory->data + b->offset;
     }
     return KILN_NULL_OK;
 }
 
 kiln_null_end kiln_null_launch(kiln_null_ready *ready, const uint32_t grid[3],
-                               const kiln_null_memory *argument, uint64_t *statements) {
-    uint32_t at[3];
+                               const kiln_null_memory *argument, uint64_t *ticks) {
+    uint32_t at[3], next = 0;
+    uint64_t unit[KILN_NULL_UNITS] = {0}, longest = 0;
     kiln_null_end end = bind(ready, argument);
     for (at[2] = 0; at[2] < grid[2]; at[2]++)
         for (at[1] = 0; at[1] < grid[1]; at[1]++)
             for (at[0] = 0; at[0] < grid[0] && end == KILN_NULL_OK; at[0]++)
-                end = run_group(ready, at, statements);
+                end = run_group(ready, at, &unit[next++ % KILN_NULL_UNITS]);
+    for (uint32_t i = 0; i < KILN_NULL_UNITS; i++) longest = KILN_MAX(longest, unit[i]);
+    *ticks += KILN_NULL_TICKS_LAUNCH + longest;
     return end;
 }
 
@@ -424,17 +437,30 @@ uint32_t kiln_null_argument_count(const kiln_null_function *f) {
     return count;
 }
 
-/* Where control goes, and which LOAD and STORE each is. The code is checked, so what closes closes
- * what is open innermost. */
+static uint32_t ticks_of(const kiln_null_function *f, const kiln_null_instruction *access) {
+    static const uint32_t ticks[KILN_NULL_PLACE_COUNT] = {
+        [KILN_NULL_ARGUMENT] = KILN_NULL_TICKS_ARGUMENT,
+        [KILN_NULL_SHARED] = KILN_NULL_TICKS_SHARED,
+        [KILN_NULL_LOCAL] = KILN_NULL_TICKS_LOCAL};
+    return ticks[f->buffer[access->d].place];
+}
+
+/* Where control goes, which LOAD and STORE each is, and what statements take. The code is checked,
+ * so what closes closes what is open innermost. */
 static void translate(kiln_null_ready *ready) {
     const kiln_null_function *f = ready->function;
-    uint32_t open[KILN_NULL_DEPTH_MAX], depth = 0;
+    uint32_t open[KILN_NULL_DEPTH_MAX], depth = 0, ticks = KILN_NULL_TICKS_STATEMENT;
     for (uint32_t i = 0; i < f->instruction_count; i++) {
         const kiln_null_instruction *in = &f->instruction[i];
         step *s = &ready->step[i];
-        *s = (step){in->op, in->a, in->b, in->c, in->d, 0, in->imm};
+        *s = (step){in->op, in->a, in->b, in->c, in->d, {0}, in->imm};
+        if (in->op == KILN_NULL_LOAD || in->op == KILN_NULL_STORE) ticks += ticks_of(f, in);
         if (in->op == KILN_NULL_LOAD) s->op = (uint16_t)(FIRST_LOAD + f->buffer[in->d].dtype);
-        if (in->op == KILN_NULL_STORE) s->op = (uint16_t)(FIRST_STORE + f->buffer[in->d].dtype);
+        if (in->op == KILN_NULL_STORE) {
+            s->op = (uint16_t)(FIRST_STORE + f->buffer[in->d].dtype);
+            s->ticks = ticks;
+            ticks = KILN_NULL_TICKS_STATEMENT;
+        }
         if (in->op == KILN_NULL_LOOP || in->op == KILN_NULL_IF || in->op == KILN_NULL_IF_NOT)
             open[depth++] = i;
         if (in->op == KILN_NULL_LOOP_END) s->target = open[--depth] + 1;
@@ -461,13 +487,10 @@ static void fuse(kiln_null_ready *ready) {
 
 #define TEMP_ALIGNMENT UINT64_C(64)
 
-static uint64_t align_up(uint64_t bytes) {
-    return (bytes + TEMP_ALIGNMENT - 1) / TEMP_ALIGNMENT * TEMP_ALIGNMENT;
-}
-
 kiln_status kiln_null_ready_create(const kiln_null_function *f, const uint32_t group[3],
                                    kiln_null_ready **out_ready) {
-    uint64_t threads = (uint64_t)group[0] * group[1], stride = align_up(f->local_bytes);
+    uint64_t threads = (uint64_t)group[0] * group[1],
+             stride = KILN_ALIGN_UP(f->local_bytes, TEMP_ALIGNMENT);
     uint64_t of_thread = stride + f->register_count * sizeof(cell);
     if (threads == 0 || group[2] == 0) return KILN_ERROR(DATA_LOSS, "a group of no threads");
     if (threads > UINT32_MAX || threads * group[2] > KILN_NULL_TEMP_BYTES_MAX / of_thread)

@@ -32,8 +32,8 @@ void kiln_null_ready_destroy(kiln_null_ready *ready); /* accepts NULL */
 /* Arguments that the function's buffers may name. */
 uint32_t kiln_null_argument_count(const kiln_null_function *function);
 /* Runs all groups of `grid`, x first. `argument` has kiln_null_argument_count entries. Adds the
- * statements that ran. */
+ * ticks that the launch takes. */
 kiln_null_end kiln_null_launch(kiln_null_ready *ready, const uint32_t grid[3],
-                               const kiln_null_memory *argument, uint64_t *statements);
+                               const kiln_null_memory *argument, uint64_t *ticks);
 
 #endif

@@ -15,7 +15,7 @@ static void run(const kiln_null_function *f) {
     static const uint32_t grid[3] = {2, 1, 1}, group[3] = {2, 1, 1};
     kiln_null_memory argument[ARGUMENTS_MAX];
     kiln_null_ready *ready = NULL;
-    uint64_t statements = 0;
+    uint64_t ticks = 0;
     const uint32_t count = kiln_null_argument_count(f);
     if (count > ARGUMENTS_MAX || f->steps > STEPS_MAX || f->local_bytes > TEMP_BYTES_MAX ||
         f->shared_bytes > TEMP_BYTES_MAX)
@@ -23,8 +23,10 @@ static void run(const kiln_null_function *f) {
     kiln_status st = kiln_null_ready_create(f, group, &ready);
     for (uint32_t i = 0; i < count; i++)
         argument[i] = (kiln_null_memory){kiln_alloc(ARGUMENT_BYTES), ARGUMENT_BYTES};
-    if (!st) kiln_null_launch(ready, grid, argument, &statements);
-    KILN_CHECK(statements <= 4 * (f->steps + 1));
+    if (!st) kiln_null_launch(ready, grid, argument, &ticks);
+    const uint64_t most =
+        KILN_NULL_TICKS_STATEMENT + KILN_NULL_TICKS_ARGUMENT + KILN_NULL_TICKS_BARRIER;
+    KILN_CHECK(ticks <= KILN_NULL_TICKS_LAUNCH + 2 * most * f->instruction_count * (f->steps + 1));
     for (uint32_t i = 0; i < count; i++) kiln_free(argument[i].data);
     kiln_null_ready_destroy(ready);
     kiln_status_free(st);

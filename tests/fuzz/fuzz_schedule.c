@@ -7,12 +7,14 @@
 #include "base/str.h"
 #include "compiler-core/sched/prim.h"
 #include "tests/support/schedule_fuzz.h"
+#include "tests/unit/compiler-core/codegen/null_board.h"
 
 static void print_counts(const schedule_fuzz_counts *counts) {
     printf("  launches: %" PRIu64 " lowered, %" PRIu64 " refused; several groups %" PRIu64
            ", threads %" PRIu64 ", barriers %" PRIu64 ", shared memory %" PRIu64 "\n",
            counts->lowered, counts->unlowered, counts->grids, counts->groups, counts->barriers,
            counts->shared);
+    printf("  null device: %" PRIu64 " ran\n", counts->ran);
     for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)
         printf("  %-20s applied %" PRIu64 ", refused %" PRIu64 "\n", kiln_prim_name((kiln_prim)i),
                counts->applied_of[i], counts->refused_of[i]);
@@ -36,7 +38,7 @@ int main(int argc, char **argv) {
     uint64_t end_ns = kiln_clock_ns() + seconds * 1000000000u;
     bool same = true;
     for (uint64_t k = 0; same && (runs ? k < runs : kiln_clock_ns() < end_ns); k++)
-        same = schedule_fuzz_pair(seed * 1000003u + k, &counts, &report);
+        same = schedule_fuzz_pair(seed * 1000003u + k, build_and_run_on_null, &counts, &report);
     if (!same) printf("%s\n", report.data);
     printf("schedule: %" PRIu64 " pairs, %" PRIu64 " primitives applied, %" PRIu64 " refused, %s\n",
            counts.pairs, counts.applied, counts.refused, same ? "no mismatch" : "MISMATCH");

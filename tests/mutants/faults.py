@@ -11,7 +11,9 @@ SUPPORT = "tests/support/"
 PROGRAM = "tests/mutants/mutants-lowering"
 LAUNCHES = "tests/unit/compiler-core/test-core-lower-launches"
 SHADOW = "tests/unit/compiler-core/test-core-ir-loop_shadow"
-PROGRAMS = [PROGRAM, LAUNCHES, SHADOW]
+NULL_DEVICE = "tests/unit/compiler-core/test-core-codegen-null_emit"
+PROGRAMS = [PROGRAM, LAUNCHES, SHADOW, NULL_DEVICE]
+GENERATES = [NULL_DEVICE]  # whose code generation needs LLVM's table rows, though no test calls them
 
 FAULTS = [
     # blocks
@@ -198,6 +200,25 @@ FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
     ("time stands still", SUPPORT + "loop_shadow.c", "w->clock[from].time[from]++;", ""),
     ("tokens may be left over", SUPPORT + "loop_shadow.c",
      "if (w->queue[from][to].taken != w->queue[from][to].sent.count)", "if (false)"),
+]]
+
+# The back end of the null device, its launches in the manifest and the device.
+NULL_EMIT, NULL_RUN = "compiler-core/codegen/null_emit.c", "deploy/runtime/null_run.c"
+FAULTS += [(name, file, old, new, NULL_DEVICE) for name, file, old, new in [
+    ("threads do not meet", NULL_EMIT, "case KILN_STMT_BARRIER: put(e, KILN_NULL_BARRIER, 0, 0, 0, 0, 0); return;",
+     "case KILN_STMT_BARRIER: return;"),
+    ("threads take themselves for groups", NULL_EMIT, "(uint16_t)(KILN_LAUNCH_DIMS + d)", "d"),
+    ("loops that have not begun are in scope", NULL_EMIT, "e.var_level[i] = NOT_IN_SCOPE;", "e.var_level[i] = 0;"),
+    ("temps between launches lie on one another", NULL_EMIT, "add_buffer(e, temp[i].buffer, place, argument, temp[i].offset);",
+     "add_buffer(e, temp[i].buffer, place, argument, 0);"),
+    ("shared memory is each thread's", NULL_EMIT, "launch->shared_count, KILN_NULL_SHARED, 0);",
+     "launch->shared_count, KILN_NULL_LOCAL, 0);"),
+    ("a launch takes its arguments in another order", "compiler-core/build.c", "arg[out->arg_count++] = k;",
+     "arg[out->arg_count++] = lowered->arg_count - 1 - k;"),
+    ("a launch has groups of one size in all directions", "compiler-core/build.c", "to[i].group[d] = launch->group_size[d];",
+     "to[i].group[d] = launch->group_size[0];"),
+    ("all threads have one memory", NULL_RUN, "ready->local + index * ready->local_stride +", "ready->local +"),
+    ("a thread runs on beyond a barrier", NULL_RUN, "t->at = (uint32_t)(s - ready->step) + 1;\n    return STOPPED_AT_BARRIER;", "NEXT;"),
 ]]
 
 # Tables whose rows are left out one by one: (file, the sources that read it, the program that must notice).

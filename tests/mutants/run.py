@@ -39,7 +39,7 @@ class Build:
                                   check=True).stdout
         link = shlex.split([line for line in commands.splitlines() if f"-o {program} " in line][-1])
         # Nothing that the programs take from the archives generates code, and looking through LLVM takes long.
-        return [word for word in link if not word.startswith("-lLLVM")]
+        return [word for word in link if program in faults.GENERATES or not word.startswith("-lLLVM")]
 
     def make(self, argv, output, inserted):
         """Runs a command of the build with another output and more arguments before its inputs."""

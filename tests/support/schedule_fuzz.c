@@ -169,6 +169,30 @@ static bool has_temps_in_lanes(const kiln_program *p) {
     return false;
 }
 
+static bool is_refusal(kiln_status st) {
+    return st && (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE ||
+                  kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED);
+}
+
+/* The arguments, with outputs of their own. */
+static void make_args(const truth *t, kiln_arena *arena, kiln_tensor *out) {
+    kiln_arg_buffers arg = kiln_program_args(t->te);
+    for (uint32_t i = 0; i < t->arg_count; i++) {
+        out[i] = t->input[i];
+        if (t->te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
+            out[i] = kiln_tensor_create(arena, t->input[i].dtype, &t->input[i].shape);
+    }
+}
+
+static kiln_status compare_outputs(const truth *t, const kiln_tensor *got) {
+    kiln_arg_buffers arg = kiln_program_args(t->te);
+    kiln_status st = NULL;
+    for (uint32_t i = 0, output = 0; i < t->arg_count && !st; i++)
+        if (t->te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
+            st = compare_output(t, i, output++, &got[i]);
+    return st;
+}
+
 /* Launches compute what the expression says, or lowering refuses the schedule. */
 static kiln_status check_launches(const truth *t, const kiln_program *scheduled,
                                   schedule_fuzz_counts *counts) {
@@ -176,24 +200,16 @@ static kiln_status check_launches(const truth *t, const kiln_program *scheduled,
     kiln_target target;
     kiln_lowered lowered = {0};
     bindings b = {.t = t};
-    kiln_arg_buffers arg = kiln_program_args(t->te);
     if (has_temps_in_lanes(scheduled)) return NULL;
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_target_parse(KILN_STR(TARGET), &scratch, &target);
     if (!st) st = kiln_lower_by(scheduled, &target, KILN_LOWER_GRID, &scratch, &lowered);
-    bool refused = st && (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE ||
-                          kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED);
+    bool refused = is_refusal(st);
     if (!st) count_launches(&lowered.run_launches, counts);
-    for (uint32_t i = 0; i < t->arg_count && !st; i++) {
-        b.arg[i] = t->input[i];
-        if (t->te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
-            b.arg[i] = kiln_tensor_create(&scratch, t->input[i].dtype, &t->input[i].shape);
-    }
+    make_args(t, &scratch, b.arg);
     if (!st) st = run_lowered(&b, lowered.prepare, &scratch);
     if (!st) st = run_lowered(&b, lowered.run, &scratch);
-    for (uint32_t i = 0, output = 0; i < t->arg_count && !st; i++)
-        if (t->te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
-            st = compare_output(t, i, output++, &b.arg[i]);
+    if (!st) st = compare_outputs(t, b.arg);
     if (refused) {
         counts->unlowered++;
         kiln_status_free(st);
@@ -201,6 +217,24 @@ static kiln_status check_launches(const truth *t, const kiln_program *scheduled,
     }
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "lowered to launches");
+}
+
+static kiln_status check_device(const truth *t, const kiln_program *scheduled,
+                                schedule_fuzz_device device, schedule_fuzz_counts *counts) {
+    kiln_arena scratch;
+    kiln_tensor args[ARGS_MAX];
+    kiln_arena_init(&scratch, 0);
+    make_args(t, &scratch, args);
+    kiln_status st = device(t->te, scheduled, args);
+    counts->ran += !st;
+    if (is_refusal(st)) {
+        kiln_status_free(st);
+        st = NULL;
+    } else if (!st) {
+        st = compare_outputs(t, args);
+    }
+    kiln_arena_deinit(&scratch);
+    return kiln_status_note(st, "on the device");
 }
 
 /* ---- drawing instructions ---- */
@@ -697,7 +731,8 @@ static bool next_instruction(kiln_rand *r, const kiln_program *p, const kiln_tra
     return true;
 }
 
-bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_counts *counts, kiln_strbuf *out_report) {
+bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_device device, schedule_fuzz_counts *counts,
+                        kiln_strbuf *out_report) {
     kiln_arena arena;
     kiln_arena_init(&arena, (size_t)1 << 20);
     truth t;
@@ -738,6 +773,7 @@ bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_counts *counts, kiln_strbuf
     }
     if (!wrong) wrong = check_forms(&trace, &arena);
     if (!wrong) wrong = check_launches(&t, replay.p, counts);
+    if (!wrong && device) wrong = check_device(&t, replay.p, device, counts);
     counts->pairs++;
     bool same = wrong == NULL;
     if (!same) {

@@ -1,16 +1,15 @@
 /* The executor of the null device, called as inmate.c calls it: data goes to the device's memory
- * and back, and the time is the number of statements. */
+ * and back, and the time is the ticks of the code. */
 #include <string.h>
 
-#include "base/kernel_abi.h"
 #include "base/macros.h"
-#include "base/null_code.h"
 #include "base/reference.h"
 #include "deploy/runtime/pages.h"
 #include "rpc-server/executor.h"
+#include "tests/support/null_artefact.h"
 #include "tests/support/test.h"
 
-#define ELEMENTS 16
+#define ELEMENTS NULL_ARTEFACT_ELEMENTS
 #define SEED 7
 
 /* y[i] = x[i] + x[i] where `count` are written. */
@@ -21,44 +20,12 @@ static kiln_str artefact(kiln_arena *arena, int64_t count) {
         {KILN_NULL_STORE, 8, 6, 7, 1, 1}, {KILN_NULL_LOOP_END, 7, 0, 0, 0, count},
         {KILN_NULL_END, 0, 0, 0, 0, 0},
     };
-    kiln_null_buffer buffer[] = {{KILN_NULL_ARGUMENT, KILN_F32, 0, 0, ELEMENTS},
-                                 {KILN_NULL_ARGUMENT, KILN_F32, 1, 0, ELEMENTS}};
-    kiln_null_function f = {.name = KILN_STR("kiln_run"),
-                            .register_count = 9,
-                            .buffer_count = 2,
-                            .buffer = buffer,
-                            .instruction_count = KILN_ARRAY_COUNT(twice),
-                            .instruction = twice};
-    kiln_strbuf code = {0}, bytes = {0};
-    kiln_null_code_encode(&(kiln_null_code){1, &f}, &code);
-    const kiln_shape shape = {.rank = 1, .dim = {ELEMENTS}};
-    kiln_manifest_arg arg[] = {{.name = KILN_STR("x"),
-                                .dtype = KILN_F32,
-                                .role = KILN_ROLE_INPUT,
-                                .shape = shape,
-                                .fill = KILN_FILL_UNIFORM,
-                                .read_by_run = true},
-                               {.name = KILN_STR("y"),
-                                .dtype = KILN_F32,
-                                .role = KILN_ROLE_OUTPUT,
-                                .shape = shape,
-                                .fill = KILN_FILL_UNIFORM,
-                                .read_by_run = true}};
-    kiln_artefact a = {.manifest = {.abi_version = KILN_KERNEL_ABI_VERSION,
-                                    .payload_kind = KILN_PAYLOAD_NULL_CODE,
-                                    .target = KILN_STR("null"),
-                                    .codegen_version = KILN_STR("test"),
-                                    .task_key = KILN_STR("test"),
-                                    .algorithm = KILN_STR("direct"),
-                                    .threads_max = 1,
-                                    .arg_count = 2,
-                                    .arg = arg},
-                       .payload = kiln_strbuf_view(&code)};
-    kiln_artefact_encode(&a, &bytes);
-    kiln_str copy = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size};
-    kiln_strbuf_deinit(&code);
-    kiln_strbuf_deinit(&bytes);
-    return copy;
+    return null_artefact_encode(&(null_artefact){.target = "null",
+                                                 .dtype = KILN_F32,
+                                                 .count = ELEMENTS,
+                                                 .instruction_count = KILN_ARRAY_COUNT(twice),
+                                                 .instruction = twice},
+                                arena);
 }
 
 /* What one checked run leaves and takes. */
@@ -91,7 +58,8 @@ static void data_goes_to_the_device_and_back_in_counted_time(void **state) {
     uint64_t ns = 0;
     kiln_fill_data(x, KILN_F32, ELEMENTS, kiln_input_seed(SEED, 0), KILN_FILL_UNIFORM);
     assert_int_equal(run(*state, ELEMENTS, y, &ns), KILN_RAN_OK);
-    assert_int_equal(ns, ELEMENTS);
+    assert_int_equal(ns, KILN_NULL_TICKS_LAUNCH +
+                             ELEMENTS * (KILN_NULL_TICKS_STATEMENT + 2 * KILN_NULL_TICKS_ARGUMENT));
     for (uint32_t i = 0; i < ELEMENTS; i++) assert_true(y[i] == x[i] + x[i]);
     assert_true(kiln_executor_for(KILN_PAYLOAD_NULL_CODE)->exact);
 }

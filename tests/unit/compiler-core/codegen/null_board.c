@@ -1,6 +1,7 @@
 #include "tests/unit/compiler-core/codegen/null_board.h"
 
 #include "base/alloc.h"
+#include "compiler-core/build.h"
 #include "deploy/runtime/kernel.h"
 
 typedef struct board {
@@ -49,8 +50,12 @@ static kiln_status take(board *b, uint32_t i, const kiln_program *te, const kiln
 static kiln_status run_on(board *b, const kiln_artefact *artefact, const kiln_program *te,
                           const kiln_tensor *args, uint64_t *elapsed_ns) {
     kiln_strbuf bytes = {0};
+    kiln_target target;
     kiln_artefact_encode(artefact, &bytes);
-    kiln_status st = kiln_device_open(KILN_DEVICE_NULL, NULL, &b->device);
+    kiln_status st = kiln_target_parse(artefact->manifest.target, te->arena, &target);
+    if (!st)
+        st =
+            kiln_device_open(KILN_DEVICE_NULL, &(kiln_device_setup){.target = &target}, &b->device);
     if (!st) st = kiln_kernel_load(kiln_strbuf_view(&bytes), b->device, &b->kernel);
     kiln_strbuf_deinit(&bytes);
     if (!st) st = kiln_call_create(b->kernel, KILN_GUARD_NONE, &b->call);
@@ -75,5 +80,18 @@ kiln_status run_on_null(void *context, const kiln_artefact *artefact, const kiln
     for (uint32_t i = 0; b.device && i < KILN_MANIFEST_ARGS_MAX; i++)
         kiln_device_release(b.device, &b.memory[i]);
     kiln_device_close(b.device);
+    return st;
+}
+
+kiln_status build_and_run_on_null(const kiln_program *te, const kiln_program *scheduled,
+                                  const kiln_tensor *args) {
+    kiln_arena arena;
+    kiln_target target;
+    kiln_artefact artefact;
+    kiln_arena_init(&arena, 0);
+    kiln_status st = kiln_target_parse(KILN_STR("null,group=1024,shared=1048576"), &arena, &target);
+    if (!st) st = kiln_build_scheduled(te, KILN_STR("test"), scheduled, &target, &arena, &artefact);
+    if (!st) st = run_on_null(NULL, &artefact, te, args, 1);
+    kiln_arena_deinit(&arena);
     return st;
 }

@@ -9,4 +9,9 @@
 kiln_status run_on_null(void *context, const kiln_artefact *artefact, const kiln_program *te,
                         const kiln_tensor *args, uint32_t workers);
 
+/* The same from a scheduled program on, on a device whose groups may be as large as any: a
+ * schedule_fuzz_device. */
+kiln_status build_and_run_on_null(const kiln_program *te, const kiln_program *scheduled,
+                                  const kiln_tensor *args);
+
 #endif

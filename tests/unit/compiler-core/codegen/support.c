@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "compiler-core/build.h"
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
@@ -42,6 +43,9 @@ kiln_status compile_scheduled_as(const kiln_program *scheduled, const kiln_targe
                                  kiln_artefact *out_artefact) {
     const kiln_codegen_options options = {
         .emit = KILN_EMIT_OBJECT, .optimise = optimise, .backend = backend};
+    if (target->group_threads) /* launches have no levels of optimisation */
+        return kiln_build_scheduled(scheduled, KILN_STR("test"), scheduled, target, arena,
+                                    out_artefact);
     kiln_lowered lowered;
     kiln_artefact artefact = {.manifest = {.abi_version = KILN_KERNEL_ABI_VERSION,
                                            .payload_kind = kiln_payload_of(target->kind),

@@ -4,7 +4,9 @@
 #include "base/null_code.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/sched/trace.h"
 #include "tests/support/program_generate.h"
+#include "tests/support/schedule_fuzz.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/null_board.h"
 
@@ -71,25 +73,114 @@ static void every_operator_computes_what_the_expression_says(void **state) {
         expect_ok(expect_runs_equal(te, loops, &target, NULL, 2, seed, run_on_null, NULL));
 }
 
-static const char product[] = "program p\n"
-                              "input x: f32[8, 16]\n"
-                              "input w: f32[16, 4]\n"
-                              "output y: f32[8, 4]\n"
-                              "block mul(i:8, j:4 | k:16): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n";
+static const char product[] =
+    "program p\n"
+    "input x: f32[8, 16]\n"
+    "input w: f32[16, 4]\n"
+    "output y: f32[8, 4]\n"
+    "block mul(i:8, j:4 | k:16): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n";
 
-static void the_clock_counts_statements_and_bytes_are_the_same(void **state) {
+static void the_clock_counts_ticks_and_bytes_are_the_same(void **state) {
     kiln_target target = target_of(*state, "null");
     kiln_program *te = parsed(*state, product);
     kiln_program *loops = kiln_program_copy(te, *state);
     kiln_program_make_loops(loops);
     uint64_t elapsed_ns = 0;
     expect_ok(expect_runs_equal(te, loops, &target, NULL, 2, 1, run_on_null, &elapsed_ns));
-    assert_int_equal(elapsed_ns, 8 * 4 * (16 + 1)); /* each sum begins with a store */
+    const uint32_t init = KILN_NULL_TICKS_STATEMENT + KILN_NULL_TICKS_ARGUMENT,
+                   step = init + 3 * KILN_NULL_TICKS_ARGUMENT;
+    assert_int_equal(elapsed_ns, KILN_NULL_TICKS_LAUNCH + 8 * 4 * (init + 16 * step));
     kiln_artefact first, second;
     expect_ok(compile_scheduled(loops, &target, 2, *state, &first));
     expect_ok(compile_scheduled(loops, &target, 2, *state, &second));
     assert_true(kiln_str_equal(first.payload, second.payload));
     assert_int_equal(first.manifest.payload_kind, KILN_PAYLOAD_NULL_CODE);
+}
+
+/* The same in tiles: groups of 4 x 2 threads, both operands in shared memory. */
+static const char tiles[] =
+    "cache_read(mul, x, \"shared\")\ncache_read(mul, w, \"shared\")\ncache_write(mul, \"local\")\n"
+    "split(mul.i, 2, 4)\nsplit(mul.j, 2, 2)\nsplit(mul.k, 4, 4)\n"
+    "reorder(mul.i.0, mul.j.0, mul.k.0, mul.i.1, mul.j.1, mul.k.1)\n"
+    "bind(mul.i.0, \"block.y\")\nbind(mul.j.0, \"block.x\")\n"
+    "bind(mul.i.1, \"thread.x\")\nbind(mul.j.1, \"thread.y\")\n"
+    "decompose_reduction(mul, mul.k.0)\n"
+    "compute_at(x.read, mul.k.0)\ncompute_at(w.read, mul.k.0)\n"
+    "reverse_compute_at(mul.write, mul.j.0)\n"
+    "bind(mul.write.i, \"thread.x\")\nbind(mul.write.j, \"thread.y\")\n"
+    "bind(x.read.d0, \"thread.x\")\nbind(w.read.d0, \"thread.x\")\n";
+
+static kiln_program *replayed(const kiln_program *te, const char *text) {
+    kiln_trace trace;
+    kiln_program *p = NULL;
+    expect_ok(kiln_trace_parse(kiln_str_from(text), te->arena, &trace));
+    expect_ok(kiln_trace_replay(&trace, te, NULL, te->arena, &p, NULL));
+    return p;
+}
+
+static void a_launch_runs_groups_of_threads_with_shared_memory(void **state) {
+    kiln_target target = target_of(*state, "null");
+    kiln_program *te = parsed(*state, product), *scheduled = replayed(te, tiles);
+    kiln_artefact artefact;
+    uint64_t serial_ns = 0, elapsed_ns = 0;
+    kiln_program *loops = kiln_program_copy(te, *state);
+    kiln_program_make_loops(loops);
+    expect_ok(expect_runs_equal(te, loops, &target, NULL, 2, 1, run_on_null, &serial_ns));
+    expect_ok(expect_runs_equal(te, scheduled, &target, NULL, 2, 1, run_on_null, &elapsed_ns));
+    assert_true(elapsed_ns * 8 < serial_ns);
+    expect_ok(compile_scheduled(scheduled, &target, 2, *state, &artefact));
+    assert_int_equal(artefact.manifest.launch_count, 1);
+    const kiln_manifest_launch *launch = &artefact.manifest.launch[0];
+    expect_str(launch->entry, "run.0");
+    assert_int_equal(launch->phase, KILN_LAUNCH_RUN);
+    assert_true(launch->grid[0] == 2 && launch->grid[1] == 2 && launch->grid[2] == 1);
+    assert_true(launch->group[0] == 4 && launch->group[1] == 2 && launch->group[2] == 1);
+    assert_int_equal(launch->scratch_bytes[KILN_MEMORY_SHARED], (4 * 4 + 4 * 2) * sizeof(float));
+    assert_true(launch->scratch_bytes[KILN_MEMORY_PRIVATE] > 0);
+    assert_int_equal(launch->arg_count, 3);
+}
+
+/* One launch makes what the next one reads, and packs before any run what depends on constants. */
+static void temps_between_launches_lie_in_scratch_of_the_device(void **state) {
+    kiln_target target = target_of(*state, "null");
+    kiln_program *te = parsed(*state, "program p\n"
+                                      "input x: f32[4, 8]\n"
+                                      "constant w: f32[8]\n"
+                                      "temp u: f32[8]\n"
+                                      "temp s: f32[4]\n"
+                                      "temp t: f32[4, 8]\n"
+                                      "output y: f32[4, 8]\n"
+                                      "block pack(a:8): u[a] = w[7 - a]\n"
+                                      "block sum(i:4 | a:8): s[i] sum= x[i, a] * u[a] init 0.0\n"
+                                      "block scale(i:4, a:8): t[i, a] = x[i, a] * 2.0\n"
+                                      "block add(i:4, a:8): y[i, a] = t[3 - i, a] + s[i]\n");
+    kiln_program *scheduled = replayed(te, "bind(sum.i, \"block.x\")\nbind(scale.a, \"thread.x\")\n"
+                                           "bind(add.i, \"block.x\")\nbind(add.a, \"thread.x\")\n");
+    kiln_artefact artefact;
+    expect_ok(expect_runs_equal(te, scheduled, &target, NULL, 2, 1, run_on_null, NULL));
+    expect_ok(compile_scheduled(scheduled, &target, 2, *state, &artefact));
+    const kiln_manifest *m = &artefact.manifest;
+    assert_int_equal(m->launch_count, 4);
+    assert_true(m->has_prepare);
+    expect_str(m->launch[0].entry, "prepare.0");
+    const kiln_manifest_arg *scratch = &m->arg[m->arg_count - 1];
+    assert_int_equal(scratch->role, KILN_ROLE_TEMP);
+    assert_int_equal(scratch->shape.dim[0], 64 + 4 * 8 * sizeof(float)); /* s is aligned */
+    assert_int_equal(m->launch[3].arg_count, 2);                         /* y and the scratch */
+    assert_int_equal(m->launch[3].arg[1], m->arg_count - 1);
+}
+
+static void random_launches_compute_what_the_expression_says(void **state) {
+    (void)state;
+    schedule_fuzz_counts counts = {0};
+    kiln_strbuf report = {0};
+    for (uint64_t seed = 1001; seed <= 1300; seed++)
+        if (!schedule_fuzz_pair(seed, build_and_run_on_null, &counts, &report))
+            fail_msg("%s", report.data);
+    kiln_strbuf_deinit(&report);
+    assert_true(counts.ran > 200);
+    assert_true(counts.groups > 60);
+    assert_true(counts.barriers > 12);
 }
 
 static void what_an_outer_loop_decides_is_computed_there(void **state) {
@@ -105,7 +196,7 @@ static void what_an_outer_loop_decides_is_computed_there(void **state) {
     expect_ok(
         kiln_codegen(&lowered, &target, &options, *state, &bytes, &scratch_bytes, &worker_bytes));
     expect_ok(kiln_null_code_decode(bytes, *state, &code));
-    const kiln_null_function *f = kiln_null_code_find(&code, KILN_STR("kiln_run"));
+    const kiln_null_function *f = kiln_null_code_find(&code, KILN_STR("run.0"));
     uint32_t last_loop = 0, last_address = 0, in_body = 0;
     for (uint32_t i = 0; i < f->instruction_count; i++) {
         if (f->instruction[i].op == KILN_NULL_LOOP) last_loop = i;
@@ -127,7 +218,7 @@ static void explaining_prints_the_code(void **state) {
     expect_ok(kiln_lower(loops, &target, *state, &lowered));
     expect_ok(
         kiln_codegen(&lowered, &target, &options, *state, &text, &scratch_bytes, &worker_bytes));
-    expect_contains(text.data, "kiln_run: ");
+    expect_contains(text.data, "run.0: ");
     expect_contains(text.data, "MULTIPLY_ADD r");
     expect_contains(text.data, "b0: f32 argument 0, 128 elements");
 }
@@ -136,7 +227,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_schedules_keep_the_meaning),
         test_with_arena(every_operator_computes_what_the_expression_says),
-        test_with_arena(the_clock_counts_statements_and_bytes_are_the_same),
+        test_with_arena(the_clock_counts_ticks_and_bytes_are_the_same),
+        test_with_arena(a_launch_runs_groups_of_threads_with_shared_memory),
+        test_with_arena(temps_between_launches_lie_in_scratch_of_the_device),
+        cmocka_unit_test(random_launches_compute_what_the_expression_says),
         test_with_arena(what_an_outer_loop_decides_is_computed_there),
         test_with_arena(explaining_prints_the_code),
     };

@@ -41,7 +41,7 @@ static void a_tiled_product_keeps_its_meaning(void **state) {
     assert_int_equal(launch->group_size[1], 2);
     assert_int_equal(launch->shared_bytes, 2 * 16 * sizeof(float));
     assert_int_equal(launch->local_bytes, 4 * sizeof(float));
-    assert_int_equal(launch->buffer_count, 3);
+    assert_int_equal(launch->arg_count, 3);
     assert_true(launch->barrier_count > 0);
 }
 
@@ -264,6 +264,40 @@ static void nests_that_are_too_many_threads_together_are_refused(void **state) {
                    "have 4096 threads together");
 }
 
+static void launches_beyond_the_limits_of_the_target_are_refused(void **state) {
+    static const struct {
+        const char *target, *why;
+    } row[] = {
+        {"null,group=8,shared=128", NULL},
+        {"null,group=7",
+         "launch run.0: thread.x 4, thread.y 2, thread.z 1 make 8 threads; a group of "
+         "the target has 7 at most"},
+        {"null,shared=127",
+         "launch run.0: its groups share 128 bytes, 64 of them x.read; the target "
+         "has 127"},
+    };
+    kiln_program *te = parse_in(*state, MATMUL);
+    const kiln_program *scheduled = replay_text(te, TILED);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_target target;
+        kiln_lowered lowered;
+        kiln_strbuf text = {0};
+        expect_ok(kiln_target_parse(kiln_str_from(row[i].target), *state, &target));
+        kiln_status st = kiln_lower(scheduled, &target, *state, &lowered),
+                    explained = kiln_lower_explain(scheduled, &target, KILN_STR(""), *state, &text);
+        if (row[i].why) {
+            expect_error(st, ILLEGAL_SCHEDULE, row[i].why);
+            expect_error(explained, ILLEGAL_SCHEDULE, row[i].why);
+        } else {
+            expect_ok(st);
+            expect_ok(explained);
+            expect_contains(text.data,
+                            "# launch run.0: grid 2 x 2 x 1, group 4 x 2 x 1, barriers ");
+        }
+        kiln_strbuf_deinit(&text);
+    }
+}
+
 static void a_temp_of_a_group_becomes_shared_and_of_a_thread_local(void **state) {
     kiln_program *te = parse_in(*state, TWO);
     kiln_lowered lowered;
@@ -282,7 +316,7 @@ static void random_schedules_keep_their_meaning(void **state) {
     schedule_fuzz_counts counts = {0};
     kiln_strbuf report = {0};
     for (uint64_t seed = 1; seed <= 500; seed++)
-        if (!schedule_fuzz_pair(seed, &counts, &report)) fail_msg("%s", report.data);
+        if (!schedule_fuzz_pair(seed, NULL, &counts, &report)) fail_msg("%s", report.data);
     kiln_strbuf_deinit(&report);
     assert_true(counts.lowered > 350); /* few are refused, and many have groups of threads */
     assert_true(counts.groups > 100);
@@ -304,6 +338,7 @@ int main(void) {
         test_with_arena(scopes_that_cannot_be_are_refused),
         test_with_arena(what_one_thread_touches_is_its_own),
         test_with_arena(nests_that_are_too_many_threads_together_are_refused),
+        test_with_arena(launches_beyond_the_limits_of_the_target_are_refused),
         test_with_arena(a_temp_of_a_group_becomes_shared_and_of_a_thread_local),
         cmocka_unit_test(random_schedules_keep_their_meaning),
     };

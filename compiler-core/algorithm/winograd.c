@@ -206,8 +206,7 @@ static uint32_t iters_of(const builder *w, kiln_expr factor) {
 static part begin(builder *w, const char *suffix, uint32_t mask) {
     kiln_program *p = w->p;
     const kiln_str conv = p->block.data[w->s->block].name;
-    kiln_str name =
-        kiln_str_from(kiln_arena_printf(p->arena, "%.*s.%s", KILN_STR_ARG(conv), suffix));
+    kiln_str name = kiln_str_printf(p->arena, "%.*s.%s", KILN_STR_ARG(conv), suffix);
     part made = {.id = kiln_block_create(p, name)};
     kiln_shape shape = {.rank = 0};
     for (uint32_t d = 0; d < DIMS; d++) {

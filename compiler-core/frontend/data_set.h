@@ -8,6 +8,7 @@
 /* One TensorProto (the .pb files of test data sets); its name may be empty. */
 KILN_MUST_USE kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *arena,
                                                 kiln_named_tensor *out_tensor);
+/* The same from memory. */
 KILN_MUST_USE kiln_status kiln_onnx_tensor_decode(kiln_str bytes, kiln_arena *arena,
                                                   kiln_named_tensor *out_tensor);
 
@@ -17,6 +18,7 @@ typedef struct kiln_onnx_ports {
     kiln_str *input, *output;
     kiln_dtype *input_dtype, *output_dtype; /* NONE: no tensor, or of a type that Kiln has not */
 } kiln_onnx_ports;
+/* Lists are in `arena`. Errors of reading a file; INVALID_ARGUMENT: it is no model. */
 KILN_MUST_USE kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena,
                                                kiln_onnx_ports *out_ports);
 

@@ -6,14 +6,10 @@
 #include "base/check.h"
 #include "base/hash.h"
 
-static kiln_str copy_str(kiln_graph *graph, kiln_str text) {
-    return (kiln_str){kiln_str_dup(graph->arena, text), text.size};
-}
-
 kiln_graph *kiln_graph_create(kiln_arena *arena, kiln_str name) {
     kiln_graph *graph = KILN_ARENA_NEW(arena, kiln_graph);
     graph->arena = arena;
-    graph->name = copy_str(graph, name);
+    graph->name = kiln_str_copy(graph->arena, name);
     kiln_vec_push_in(arena, &graph->value, (kiln_value_info){0});
     kiln_vec_push_in(arena, &graph->node, (kiln_node_info){0});
     return graph;
@@ -57,19 +53,20 @@ kiln_value kiln_graph_find_value(kiln_graph *graph, kiln_str name) {
 
 void kiln_graph_rename_value(kiln_graph *graph, kiln_value value, kiln_str name) {
     enter_new_names(graph); /* also makes room for one name more */
-    graph->value.data[value].name = copy_str(graph, name);
+    graph->value.data[value].name = kiln_str_copy(graph->arena, name);
     enter_name(graph, value);
 }
 
 kiln_value kiln_graph_add_named_value(kiln_graph *graph, kiln_str name) {
     KILN_CHECK(graph->value.count < KILN_GRAPH_VALUES_MAX);
-    kiln_vec_push_in(graph->arena, &graph->value, (kiln_value_info){.name = copy_str(graph, name)});
+    kiln_vec_push_in(graph->arena, &graph->value,
+                     (kiln_value_info){.name = kiln_str_copy(graph->arena, name)});
     return graph->value.count - 1;
 }
 
 /* "name'7" */
 static kiln_str numbered_name(kiln_graph *graph, kiln_str name, uint32_t number) {
-    return kiln_str_from(kiln_arena_printf(graph->arena, "%.*s'%u", KILN_STR_ARG(name), number));
+    return kiln_str_printf(graph->arena, "%.*s'%u", KILN_STR_ARG(name), number);
 }
 
 /* Numbers are given one after the other, so the first free one is found by bisection. */
@@ -132,7 +129,7 @@ kiln_node kiln_graph_add_node(kiln_graph *graph, kiln_op op, kiln_str name, uint
     KILN_CHECK(output_count <= KILN_NODE_OPERANDS_MAX);
     kiln_node_info info = {
         .op = op,
-        .name = copy_str(graph, name),
+        .name = kiln_str_copy(graph->arena, name),
         .input_count = input_count,
         .output_count = output_count,
         .input = KILN_ARENA_ARRAY(graph->arena, kiln_value, input_count),
@@ -162,8 +159,8 @@ const kiln_attr *kiln_node_attr(const kiln_node_info *node, const char *name) {
 void kiln_graph_set_attr(kiln_graph *graph, kiln_node node, const kiln_attr *attr) {
     kiln_node_info *info = &graph->node.data[node];
     kiln_attr copy = *attr;
-    copy.name = copy_str(graph, attr->name);
-    copy.text = copy_str(graph, attr->text);
+    copy.name = kiln_str_copy(graph->arena, attr->name);
+    copy.text = kiln_str_copy(graph->arena, attr->text);
     bool ints = attr->kind == KILN_ATTR_INTS, floats = attr->kind == KILN_ATTR_FLOATS;
     copy.ints =
         ints ? kiln_arena_copy(graph->arena, attr->ints, sizeof *attr->ints * attr->count) : NULL;
@@ -181,18 +178,30 @@ void kiln_graph_set_attr(kiln_graph *graph, kiln_node node, const kiln_attr *att
     info->attr = grown;
 }
 
+kiln_attr kiln_attr_int(const char *name, int64_t value) {
+    return (kiln_attr){.name = kiln_str_from(name), .kind = KILN_ATTR_INT, .i = value};
+}
+
+kiln_attr kiln_attr_float(const char *name, double value) {
+    return (kiln_attr){.name = kiln_str_from(name), .kind = KILN_ATTR_FLOAT, .f = value};
+}
+
+kiln_attr kiln_attr_ints(const char *name, const int64_t *value, uint32_t count) {
+    static const int64_t nothing = 0;
+    return (kiln_attr){.name = kiln_str_from(name),
+                       .kind = KILN_ATTR_INTS,
+                       .count = count,
+                       .ints = count ? value : &nothing};
+}
+
 void kiln_graph_set_int(kiln_graph *graph, kiln_node node, const char *name, int64_t value) {
-    kiln_graph_set_attr(
-        graph, node, &(kiln_attr){.name = kiln_str_from(name), .kind = KILN_ATTR_INT, .i = value});
+    const kiln_attr attr = kiln_attr_int(name, value);
+    kiln_graph_set_attr(graph, node, &attr);
 }
 
 void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, const int64_t *value,
                          uint32_t count) {
-    static const int64_t nothing = 0;
-    kiln_attr attr = {.name = kiln_str_from(name),
-                      .kind = KILN_ATTR_INTS,
-                      .count = count,
-                      .ints = count ? value : &nothing};
+    const kiln_attr attr = kiln_attr_ints(name, value, count);
     kiln_graph_set_attr(graph, node, &attr);
 }
 

@@ -94,11 +94,13 @@ typedef struct kiln_graph {
     } by_name;
 } kiln_graph;
 
+/* Empty; everything of it lives in `arena`. Copies `name`. */
 kiln_graph *kiln_graph_create(kiln_arena *arena, kiln_str name);
 /* A new value; `name` is made unique by a suffix "'2" when taken. */
 kiln_value kiln_graph_add_value(kiln_graph *graph, kiln_str name);
 /* The same for a name that the caller knows to be new. */
 kiln_value kiln_graph_add_named_value(kiln_graph *graph, kiln_str name);
+/* A new value that is the last input; the name as in kiln_graph_add_value. */
 kiln_value kiln_graph_add_input(kiln_graph *graph, kiln_str name, kiln_dtype dtype,
                                 const kiln_shape *shape);
 /* `data` must live as long as the graph's arena; it is not copied. */
@@ -110,8 +112,13 @@ kiln_node kiln_graph_add_node(kiln_graph *graph, kiln_op op, kiln_str name, uint
                               uint32_t output_count);
 void kiln_graph_set_input(kiln_graph *graph, kiln_node node, uint32_t index, kiln_value value);
 void kiln_graph_set_output(kiln_graph *graph, kiln_node node, uint32_t index, kiln_value value);
+/* Attributes to be set; lists are views. */
+kiln_attr kiln_attr_int(const char *name, int64_t value);
+kiln_attr kiln_attr_float(const char *name, double value);
+kiln_attr kiln_attr_ints(const char *name, const int64_t *value, uint32_t count);
 /* Adds or replaces; strings and lists are copied into the graph's arena. */
 void kiln_graph_set_attr(kiln_graph *graph, kiln_node node, const kiln_attr *attr);
+/* The same by name. */
 void kiln_graph_set_int(kiln_graph *graph, kiln_node node, const char *name, int64_t value);
 void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, const int64_t *value,
                          uint32_t count);

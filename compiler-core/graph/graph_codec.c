@@ -57,7 +57,7 @@ static uint32_t add_data(codec *k, kiln_map *known, const kiln_value_info *info)
     char hash[KILN_HASH128_TEXT];
     uint64_t index = 0;
     kiln_hash128_print(info->hash, hash);
-    kiln_str key = kiln_str_from(kiln_arena_printf(k->arena, "%s %zu", hash, bytes.size));
+    kiln_str key = kiln_str_printf(k->arena, "%s %zu", hash, bytes.size);
     if (kiln_map_find(known, key, &index) && kiln_str_equal(k->data.data[index], bytes))
         return (uint32_t)index;
     kiln_vec_push_in(k->arena, &k->data, bytes);
@@ -370,7 +370,7 @@ static void read_structure(codec *k) {
         k->m.st = KILN_ERROR(DATA_LOSS, "it ends after key %u", (unsigned)last);
     if (!k->m.st && kiln_mpack_peek(&k->m.in) != KILN_MPACK_END)
         k->m.st = KILN_ERROR(DATA_LOSS, "bytes behind its end");
-    k->graph->name = (kiln_str){kiln_str_dup(k->arena, k->graph->name), k->graph->name.size};
+    k->graph->name = kiln_str_copy(k->arena, k->graph->name);
 }
 
 static uint64_t get_le(const char *at, unsigned bytes) {

@@ -32,6 +32,7 @@ typedef struct kiln_op_info {
 
 #define KILN_OP_MANY 255
 
+/* The row of an operator, and the operator of a name; false: there is none. */
 const kiln_op_info *kiln_op_get(kiln_op op);
 bool kiln_op_find(kiln_str name, kiln_op *out_op);
 /* Results with the elements of input 0 in the same order: reshape, flatten, squeeze, ... No kernel.
@@ -48,6 +49,7 @@ typedef struct kiln_loop_info {
     int64_t trips;
     bool is_constant; /* that many iterations, whatever is computed */
 } kiln_loop_info;
+/* Of a node that is a loop_begin. */
 kiln_loop_info kiln_loop_describe(const kiln_graph *graph, kiln_node begin);
 /* Whether row `index` of a loop_begin's, stack `index` of a loop_end's, goes from the last row to
  * the first. */
@@ -91,6 +93,7 @@ typedef struct kiln_evaluation {
     KILN_VEC(kiln_tensor) tensor; /* data in the graph's arena */
     KILN_VEC(kiln_value) awaited; /* of each value looked at so far: kiln_value_awaits */
 } kiln_evaluation;
+/* Nothing is evaluated yet; `effort` is what all of it may cost. */
 void kiln_evaluation_init(kiln_evaluation *evaluation, kiln_effort effort);
 void kiln_evaluation_deinit(kiln_evaluation *evaluation); /* accepts a zeroed one */
 /* An input of the graph that `value` depends on, so that it is known only at run time; 0: there is

@@ -16,7 +16,6 @@
 
 #define KILN_COMPILATION_VERSION 1u
 #define KILN_COMPILATION_TASKS_MAX 4096u
-#define KILN_COMPILATION_STEPS_MAX 262144u
 
 typedef struct kiln_compilation {
     kiln_arena *arena;

@@ -20,6 +20,7 @@ typedef struct kiln_parts {
     kiln_part *part;
 } kiln_parts;
 
+/* The parts of a task, in `arena`. */
 kiln_parts kiln_parts_of(const kiln_program *te, kiln_arena *arena);
 
 /* Where a part of a tensor of shape `whole` begins in memory when both have `layout`, in bytes.

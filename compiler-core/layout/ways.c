@@ -55,13 +55,13 @@ static kiln_status default_of(const kiln_task *task, const kiln_space *space, ki
     kiln_trace_encode(&trace, &bytes);
     kiln_arg_buffers arg = kiln_program_args(task->te);
     kiln_arg_buffers scheduled = kiln_program_args(program);
-    *out = (kiln_way){.trace = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size},
+    *out = (kiln_way){.trace = kiln_strbuf_end(&bytes, arena),
                       .is_default = true,
                       .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count)};
     for (uint32_t i = 0; i < arg.count; i++)
         if (task->te->buffer.data[arg.buffer[i]].role != KILN_ROLE_CONSTANT)
             out->layout[i] = program->buffer.data[scheduled.buffer[i]].layout;
-    kiln_strbuf_deinit(&bytes);
+
     return KILN_OK;
 }
 

@@ -90,19 +90,8 @@ void kiln_node_classify(const kiln_graph *graph, kiln_node node, kiln_op_class *
     }
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    kiln_program *p = kiln_program_create(&scratch, KILN_STR("probe"));
-    kiln_buffer in[KILN_NODE_OPERANDS_MAX] = {0}, out[KILN_NODE_OPERANDS_MAX] = {0};
-    for (uint32_t i = 0; i < info->input_count; i++) {
-        if (!info->input[i] || kiln_value_is_literal(graph, info->input[i])) continue;
-        const kiln_value_info *v = &graph->value.data[info->input[i]];
-        in[i] = kiln_buffer_create(p, KILN_STR("in"), v->dtype, KILN_ROLE_INPUT, &v->shape);
-    }
-    for (uint32_t i = 0; i < info->output_count; i++) {
-        if (!info->output[i]) continue;
-        const kiln_value_info *v = &graph->value.data[info->output[i]];
-        out[i] = kiln_buffer_create(p, KILN_STR("out"), v->dtype, KILN_ROLE_OUTPUT, &v->shape);
-    }
-    kiln_node_build(graph, node, p, in, out);
+    kiln_buffer in[KILN_NODE_OPERANDS_MAX];
+    kiln_program *p = kiln_node_program(graph, node, &scratch, in);
     scan *s = KILN_ARENA_NEW(&scratch, scan);
     propagate(p, s, &out_class->node);
     for (uint32_t i = 0; i < info->input_count; i++)

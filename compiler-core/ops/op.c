@@ -141,22 +141,22 @@ void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *prog
     kiln_op_get(info->op)->build(&te);
 }
 
-/* A program of one node whose arguments are all its operands but literals: in[], out[] are its
- * buffers. */
-static kiln_program *program_of(const kiln_graph *graph, kiln_node node, const kiln_tensor *output,
-                                kiln_arena *arena) {
+kiln_program *kiln_node_program(const kiln_graph *graph, kiln_node node, kiln_arena *arena,
+                                kiln_buffer *in) {
     const kiln_node_info *info = &graph->node.data[node];
     kiln_program *p = kiln_program_create(arena, kiln_str_from(kiln_op_get(info->op)->name));
-    kiln_buffer in[KILN_NODE_OPERANDS_MAX] = {0}, out[KILN_NODE_OPERANDS_MAX] = {0};
+    kiln_buffer out[KILN_NODE_OPERANDS_MAX] = {0};
     for (uint32_t i = 0; i < info->input_count; i++) {
-        if (!info->input[i] || kiln_value_is_literal(graph, info->input[i])) continue;
         const kiln_value_info *v = &graph->value.data[info->input[i]];
-        in[i] = kiln_buffer_create(p, KILN_STR("in"), v->dtype, KILN_ROLE_INPUT, &v->shape);
+        in[i] = info->input[i] && !kiln_value_is_literal(graph, info->input[i])
+                    ? kiln_buffer_create(p, KILN_STR("in"), v->dtype, KILN_ROLE_INPUT, &v->shape)
+                    : 0;
     }
-    for (uint32_t i = 0; i < info->output_count; i++)
-        if (output[i].data)
-            out[i] = kiln_buffer_create(p, KILN_STR("out"), output[i].dtype, KILN_ROLE_OUTPUT,
-                                        &output[i].shape);
+    for (uint32_t i = 0; i < info->output_count; i++) {
+        const kiln_value_info *v = &graph->value.data[info->output[i]];
+        if (info->output[i])
+            out[i] = kiln_buffer_create(p, KILN_STR("out"), v->dtype, KILN_ROLE_OUTPUT, &v->shape);
+    }
     kiln_node_build(graph, node, p, in, out);
     return p;
 }
@@ -177,13 +177,13 @@ static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln
     const kiln_node_info *info = &graph->node.data[node];
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    const kiln_program *p = program_of(graph, node, output, &scratch);
+    kiln_buffer in[KILN_NODE_OPERANDS_MAX];
+    const kiln_program *p = kiln_node_program(graph, node, &scratch, in);
     kiln_tensor *args =
         KILN_ARENA_ARRAY(&scratch, kiln_tensor, info->input_count + info->output_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < info->input_count; i++)
-        if (info->input[i] && !kiln_value_is_literal(graph, info->input[i]))
-            args[count++] = input[i];
+        if (in[i]) args[count++] = input[i];
     for (uint32_t i = 0; i < info->output_count; i++)
         if (output[i].data) args[count++] = output[i];
     const double points = points_of(p);

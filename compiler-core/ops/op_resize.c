@@ -180,16 +180,6 @@ static kiln_expr round_position(kiln_te *te, kiln_expr x) {
     return kiln_unary(te, KILN_EXPR_CEIL, kiln_sub(te, x, f64(te, 0.5)));
 }
 
-/* Keys' cubic convolution with coefficient a, at distance `t` >= 0: the inner piece below 1, else
- * the outer. */
-static kiln_expr cubic_weight(kiln_te *te, double a, kiln_expr t, bool inner) {
-    double c3 = inner ? a + 2 : a, c2 = inner ? -(a + 3) : -5 * a, c1 = inner ? 0 : 8 * a,
-           c0 = inner ? 1 : -4 * a;
-    kiln_expr value = kiln_add(te, kiln_mul(te, f64(te, c3), t), f64(te, c2));
-    value = kiln_add(te, kiln_mul(te, value, t), f64(te, c1));
-    return kiln_add(te, kiln_mul(te, value, t), f64(te, c0));
-}
-
 /* The filter at distance `t` >= 0 from its centre. Unless it is stretched, it is known which piece
  * a tap lies in. */
 static kiln_expr filter_weight(kiln_te *te, kiln_expr t, bool inner, bool stretched) {
@@ -199,10 +189,10 @@ static kiln_expr filter_weight(kiln_te *te, kiln_expr t, bool inner, bool stretc
         return stretched ? kiln_max(te, weight, zero) : weight;
     }
     double a = kiln_node_float(te->node, "cubic_coeff_a");
-    if (!stretched) return cubic_weight(te, a, t, inner);
+    if (!stretched) return kiln_te_cubic_weight(te, a, t, inner);
     kiln_expr outer =
-        kiln_select(te, kiln_less(te, t, f64(te, 2)), cubic_weight(te, a, t, false), zero);
-    return kiln_select(te, kiln_less(te, t, one), cubic_weight(te, a, t, true), outer);
+        kiln_select(te, kiln_less(te, t, f64(te, 2)), kiln_te_cubic_weight(te, a, t, false), zero);
+    return kiln_select(te, kiln_less(te, t, one), kiln_te_cubic_weight(te, a, t, true), outer);
 }
 
 /* Taps that fall outside lose their weight where they are excluded, and the others share it. */

@@ -78,16 +78,6 @@ static kiln_expr position(kiln_te *te, const side *s, bool corners, kiln_expr co
     return s->border ? clamp(te, x, -reach, length - 1 + reach) : x;
 }
 
-/* Keys' cubic convolution with a = -0.75 at distance t >= 0: the piece below 1, or that up to 2. */
-static kiln_expr cubic_weight(kiln_te *te, kiln_expr t, bool inner) {
-    double a = -0.75, c3 = inner ? a + 2 : a, c2 = inner ? -(a + 3) : -5 * a,
-           c1 = inner ? 0 : 8 * a, c0 = inner ? 1 : -4 * a;
-    kiln_expr value =
-        kiln_add(te, kiln_mul(te, kiln_te_const(te, t, c3), t), kiln_te_const(te, t, c2));
-    value = kiln_add(te, kiln_mul(te, value, t), kiln_te_const(te, t, c1));
-    return kiln_add(te, kiln_mul(te, value, t), kiln_te_const(te, t, c0));
-}
-
 static kiln_taps make_taps(kiln_te *te, const side *s, kiln_expr x) {
     kiln_taps t = {.count = s->nearest ? 1 : s->cubic ? 4 : 2};
     kiln_expr base = s->nearest ? x : kiln_unary(te, KILN_EXPR_FLOOR, x);
@@ -99,7 +89,7 @@ static kiln_taps make_taps(kiln_te *te, const side *s, kiln_expr x) {
         kiln_expr distance = offset <= 0 ? kiln_add(te, past, kiln_te_const(te, x, -offset))
                                          : kiln_sub(te, kiln_te_const(te, x, offset), past);
         if (s->cubic)
-            t.weight[k] = cubic_weight(te, distance, offset == 0 || offset == 1);
+            t.weight[k] = kiln_te_cubic_weight(te, -0.75, distance, offset == 0 || offset == 1);
         else if (!s->nearest)
             t.weight[k] = kiln_sub(te, kiln_te_const(te, x, 1), distance);
         kiln_expr inside = clamp(te, s->zeros || s->border ? at : reflect(te, s, at), 0, last);

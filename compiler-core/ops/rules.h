@@ -59,6 +59,11 @@ typedef struct kiln_te {
     const kiln_buffer *input, *output;
 } kiln_te;
 
+/* The node alone as a program in `arena`, whose arguments are all its operands but literals; in:
+ * [input_count] their buffers, 0 for literals and what is left out. */
+kiln_program *kiln_node_program(const kiln_graph *graph, kiln_node node, kiln_arena *arena,
+                                kiln_buffer *in);
+
 /* A block under construction: iterators of the spatial dimensions, then of the reduced ones. */
 typedef struct kiln_te_block {
     kiln_block id;
@@ -67,6 +72,7 @@ typedef struct kiln_te_block {
     kiln_expr i[KILN_BLOCK_ITERS_MAX];
 } kiln_te_block;
 
+/* Of an input that is given, and whether it is. */
 const kiln_shape *kiln_te_in_shape(const kiln_te *te, uint32_t input);
 kiln_dtype kiln_te_in_dtype(const kiln_te *te, uint32_t input);
 bool kiln_te_has(const kiln_te *te, uint32_t input);
@@ -108,6 +114,7 @@ kiln_expr kiln_te_load_scalar(kiln_te *te, uint32_t input, kiln_dtype dtype);
 /* Element of any buffer in its compute dtype; `index` has the buffer's rank. */
 kiln_expr kiln_te_at(kiln_te *te, kiln_buffer buffer, const kiln_expr *index);
 kiln_expr kiln_te_read(kiln_te *te, kiln_buffer buffer, const kiln_expr *index, uint32_t rank);
+/* A new temp, named after the operator plus `suffix`. */
 kiln_buffer kiln_te_temp(kiln_te *te, const char *suffix, kiln_dtype dtype,
                          const kiln_shape *shape);
 /* block->to = value (cast to its dtype) at the block's own indices; combine of value over the
@@ -161,6 +168,9 @@ typedef struct kiln_taps {
 /* Sum over the taps of dimensions d.., those before being chosen in `index` already. */
 kiln_expr kiln_te_sum_taps(kiln_te *te, const kiln_taps *t, uint32_t d, uint32_t rank,
                            kiln_expr *index);
+/* Keys' cubic convolution with coefficient `a` at distance `t` >= 0: the piece below 1 (`inner`),
+ * or that from 1 to 2. */
+kiln_expr kiln_te_cubic_weight(kiln_te *te, double a, kiln_expr t, bool inner);
 /* A constant of the dtype of `like`. */
 kiln_expr kiln_te_const(kiln_te *te, kiln_expr like, double value);
 

@@ -286,3 +286,12 @@ kiln_expr kiln_te_sum_taps(kiln_te *te, const kiln_taps *t, uint32_t d, uint32_t
     }
     return sum;
 }
+
+kiln_expr kiln_te_cubic_weight(kiln_te *te, double a, kiln_expr t, bool inner) {
+    double c3 = inner ? a + 2 : a, c2 = inner ? -(a + 3) : -5 * a, c1 = inner ? 0 : 8 * a,
+           c0 = inner ? 1 : -4 * a;
+    kiln_expr value =
+        kiln_add(te, kiln_mul(te, kiln_te_const(te, t, c3), t), kiln_te_const(te, t, c2));
+    value = kiln_add(te, kiln_mul(te, value, t), kiln_te_const(te, t, c1));
+    return kiln_add(te, kiln_mul(te, value, t), kiln_te_const(te, t, c0));
+}

@@ -17,6 +17,7 @@ typedef struct kiln_pass_info {
     const char *doc;
 } kiln_pass_info;
 
+/* The row of a pass, and the pass of a name; false: there is none. */
 const kiln_pass_info *kiln_pass_get(kiln_pass pass);
 bool kiln_pass_find(kiln_str name, kiln_pass *out_pass);
 

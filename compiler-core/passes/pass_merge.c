@@ -20,8 +20,7 @@ static kiln_value first_like(merger *m, const kiln_graph *graph, kiln_value valu
     kiln_strbuf_printf(&text, "%d %s", (int)info->dtype, hash);
     for (uint32_t d = 0; d < info->shape.rank; d++)
         kiln_strbuf_printf(&text, " %lld", (long long)info->shape.dim[d]);
-    kiln_str key = kiln_str_from(kiln_str_dup(&m->arena, kiln_strbuf_view(&text)));
-    kiln_strbuf_deinit(&text);
+    kiln_str key = kiln_strbuf_end(&text, &m->arena);
     if (!kiln_map_find(&m->constants, key, &first)) kiln_map_put(&m->constants, key, value);
     return (kiln_value)first;
 }
@@ -52,8 +51,7 @@ static kiln_value find_equal(kiln_sweep *s, kiln_node n) {
     for (uint32_t i = 0; i < node->input_count; i++)
         kiln_strbuf_printf(&text, "%u,", node->input[i]);
     for (uint32_t i = 0; i < node->attr_count; i++) print_attr(&node->attr[i], &text);
-    kiln_str key = kiln_str_from(kiln_str_dup(&m->arena, kiln_strbuf_view(&text)));
-    kiln_strbuf_deinit(&text);
+    kiln_str key = kiln_strbuf_end(&text, &m->arena);
     if (!kiln_map_find(&m->results, key, &first)) kiln_map_put(&m->results, key, node->output[0]);
     return (kiln_value)first;
 }

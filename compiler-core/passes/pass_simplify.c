@@ -336,9 +336,8 @@ kiln_value kiln_simplify_norm(kiln_sweep *s, kiln_node n) {
         third != axis || !same_type(s, x, div->output[0]))
         return 0;
     const kiln_value_info *epsilon = value_of(s, sum->input[side]);
-    const kiln_attr attr = {.name = KILN_STR("epsilon"),
-                            .kind = KILN_ATTR_FLOAT,
-                            .f = kiln_dtype_load_f64(epsilon->dtype, epsilon->data, 0)};
+    const kiln_attr attr =
+        kiln_attr_float("epsilon", kiln_dtype_load_f64(epsilon->dtype, epsilon->data, 0));
     s->graph->node.data[n].op = KILN_OP_LAYER_NORM;
     kiln_graph_set_attr(s->graph, n, &attr);
     kiln_graph_set_int(s->graph, n, "axis", axis);

@@ -21,17 +21,11 @@
 
 static void fail(kiln_work_reply *reply, kiln_status st, kiln_arena *arena) {
     reply->code = (uint32_t)kiln_status_code(st);
-    reply->text = kiln_str_from(kiln_str_dup(arena, kiln_str_from(kiln_status_text(st))));
+    reply->text = kiln_str_copy(arena, kiln_str_from(kiln_status_text(st)));
     kiln_status_free(st);
 }
 
 /* ---- TASKS ----------------------------------------------------------------------------------- */
-
-static kiln_str text_of(kiln_strbuf *text, kiln_arena *arena) {
-    kiln_str copy = {kiln_arena_copy(arena, text->data ? text->data : "", text->size), text->size};
-    kiln_strbuf_deinit(text);
-    return copy;
-}
 
 /* The one place where a tuner needs the front end: for clients that send the model's own file.
  * Constants of a graph stay in `mapping`, which the caller ends. */
@@ -71,7 +65,7 @@ static kiln_str layouts_of(const kiln_manifest *manifest, kiln_role role, kiln_a
         if (text.size) kiln_strbuf_char(&text, ';');
         kiln_layout_print(&manifest->arg[i].layout, &text);
     }
-    return text_of(&text, arena);
+    return kiln_strbuf_end(&text, arena);
 }
 
 static kiln_status build(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *bytes,

@@ -31,9 +31,7 @@ static kiln_str conversion_name(const chooser *c, const kiln_value_info *info,
     kiln_layout_print(from, &text);
     kiln_strbuf_text(&text, " ");
     kiln_layout_print(to, &text);
-    kiln_str name = kiln_str_from(kiln_str_dup(c->arena, kiln_strbuf_view(&text)));
-    kiln_strbuf_deinit(&text);
-    return name;
+    return kiln_strbuf_end(&text, c->arena);
 }
 
 static double look_up_ns(chooser *c, const kiln_value_info *info, const kiln_layout *from,

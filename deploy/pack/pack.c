@@ -7,6 +7,8 @@
 #include "deploy/pack/packer.h"
 #include "deploy/pack/places.h"
 
+static const kiln_layout row;
+
 const char *kiln_planner_name(kiln_planner planner) {
     static const char *const name[] = {
 #define X(id, name, doc) name,
@@ -113,7 +115,7 @@ static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str 
     uint64_t known = 0;
     kiln_artefact artefact;
     kiln_hash128_print(kiln_trace_hash(trace), hash);
-    kiln_str name = kiln_str_from(kiln_arena_printf(p->arena, "%.*s %s", KILN_STR_ARG(key), hash));
+    kiln_str name = kiln_str_printf(p->arena, "%.*s %s", KILN_STR_ARG(key), hash);
     if (kiln_map_find(&p->kernels, name, &known)) {
         *out_index = (uint32_t)known;
         return KILN_OK;
@@ -124,9 +126,7 @@ static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str 
     if (st) return st;
     kiln_strbuf bytes = {0};
     kiln_artefact_encode(&artefact, &bytes);
-    kiln_str copy = {kiln_arena_copy(p->arena, bytes.data, bytes.size), bytes.size};
-    kiln_strbuf_deinit(&bytes);
-    kiln_vec_push_in(p->arena, &p->kernel, copy);
+    kiln_vec_push_in(p->arena, &p->kernel, kiln_strbuf_end(&bytes, p->arena));
     *out_index = p->kernel.count - 1;
     kiln_map_put(&p->kernels, name, *out_index);
     return KILN_OK;
@@ -156,7 +156,7 @@ static kiln_status make_conversion(kiln_packer *p, const kiln_program *te, kiln_
     kiln_space space;
     kiln_trace trace;
     kiln_program *program = NULL;
-    *out = (kiln_packer_conversion){.key = {kiln_str_dup(p->arena, key), key.size}};
+    *out = (kiln_packer_conversion){.key = kiln_str_copy(p->arena, key)};
     kiln_status st = kiln_space_create(te, p->target, p->arena, &space);
     if (!st) st = kiln_space_default(&space, p->arena, &trace, &program);
     if (!st) st = find_kernel(p, te, out->key, &trace, &out->kernel);
@@ -207,7 +207,6 @@ static kiln_status convert(kiln_packer *p, kiln_value value, uint32_t from, uint
 
 kiln_status kiln_packer_read(kiln_packer *p, kiln_value value, const kiln_layout *layout,
                              uint32_t *out_buffer) {
-    static const kiln_layout row;
     if (kiln_layout_same_places(layout, &row, &p->graph->value.data[value].shape)) layout = &row;
     if (kiln_packer_find_buffer(p, value, layout, out_buffer)) return KILN_OK;
     if (kiln_value_is_constant(p->graph, value) && kiln_layout_is_identity(layout)) {
@@ -361,7 +360,6 @@ static kiln_status pack_windows(kiln_packer *p, uint32_t index) {
 
 /* The same bytes under another shape: only row-major bytes have a shape that can change. */
 static kiln_status pack_alias(kiln_packer *p, const kiln_step *from) {
-    static const kiln_layout row;
     uint32_t source = 0, output = 0;
     kiln_status st = kiln_packer_read(p, from->arg[0], &row, &source);
     if (st) return st;
@@ -383,41 +381,44 @@ static kiln_status pack_alias(kiln_packer *p, const kiln_step *from) {
 }
 
 static void pack_inputs(kiln_packer *p) {
-    static const kiln_layout row;
     for (uint32_t i = 0; i < p->graph->input.count; i++)
         kiln_packer_add_buffer(p, p->graph->input.data[i], &row,
                                (kiln_plan_buffer){.storage = KILN_STORAGE_INPUT, .source = i});
 }
 
-/* Every output port gets its own buffer: converted or copied into where it was not written in
- * place. */
+/* The buffer of output port `index`: converted or copied into where it was not written in place. */
+static kiln_status pack_output(kiln_packer *p, uint32_t index, uint32_t *out_buffer) {
+    kiln_value value = p->graph->output.data[index];
+    const kiln_layout *own = &p->layout[value];
+    uint32_t source = 0;
+    bool known = kiln_packer_find_buffer(p, value, &row, &source);
+    if (known && p->buffer.data[source].storage == KILN_STORAGE_OUTPUT &&
+        p->buffer.data[source].source == index) {
+        *out_buffer = source;
+        return KILN_OK;
+    }
+    bool copied = known || kiln_layout_is_identity(own);
+    kiln_status st = copied ? kiln_packer_read(p, value, &row, &source) : KILN_OK;
+    if (st) return st;
+    if (!copied) KILN_CHECK(kiln_packer_find_buffer(p, value, own, &source));
+    *out_buffer = kiln_packer_add_buffer(
+        p, value, &row, (kiln_plan_buffer){.storage = KILN_STORAGE_OUTPUT, .source = index});
+    if (!copied) return convert(p, value, source, *out_buffer, own, &row);
+    add_copy(p, p->graph->value.data[value].name, source, *out_buffer);
+    return KILN_OK;
+}
+
+static kiln_plan_port port_of(const kiln_packer *p, kiln_value value, uint32_t buffer) {
+    const kiln_value_info *info = &p->graph->value.data[value];
+    return (kiln_plan_port){info->name, info->dtype, info->shape, buffer};
+}
+
 static kiln_status pack_outputs(kiln_packer *p, kiln_plan_port *port) {
-    static const kiln_layout row;
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < p->graph->output.count; i++) {
-        kiln_value value = p->graph->output.data[i];
-        const kiln_value_info *info = &p->graph->value.data[value];
-        uint32_t source = 0;
-        if (kiln_packer_find_buffer(p, value, &row, &source) &&
-            p->buffer.data[source].storage == KILN_STORAGE_OUTPUT &&
-            p->buffer.data[source].source == i) {
-            port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, source};
-            continue;
-        }
-        kiln_plan_buffer plan = {.storage = KILN_STORAGE_OUTPUT, .source = i};
-        bool blocked = !kiln_layout_is_identity(&p->layout[value]);
-        if (!blocked || kiln_packer_find_buffer(p, value, &row, &source)) {
-            st = kiln_packer_read(p, value, &row, &source);
-            if (st) break;
-            uint32_t result = kiln_packer_add_buffer(p, value, &row, plan);
-            add_copy(p, info->name, source, result);
-            port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, result};
-        } else {
-            KILN_CHECK(kiln_packer_find_buffer(p, value, &p->layout[value], &source));
-            uint32_t result = kiln_packer_add_buffer(p, value, &row, plan);
-            st = convert(p, value, source, result, &p->layout[value], &row);
-            port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, result};
-        }
+        uint32_t buffer = 0;
+        st = pack_output(p, i, &buffer);
+        if (!st) port[i] = port_of(p, p->graph->output.data[i], buffer);
     }
     return st;
 }
@@ -446,17 +447,14 @@ static void place_buffers(kiln_packer *p) {
 static kiln_module_plan whole_plan(kiln_packer *p, kiln_plan_port *output) {
     kiln_strbuf text = {0};
     kiln_target_print(p->target, &text);
-    kiln_str target = kiln_str_from(kiln_str_dup(p->arena, kiln_strbuf_view(&text)));
-    kiln_strbuf_deinit(&text);
+
     const kiln_plan_pair metadata[] = {
         {KILN_STR("model"), p->options->model_name},
-        {KILN_STR("target"), target},
+        {KILN_STR("target"), kiln_strbuf_end(&text, p->arena)},
         {KILN_STR("codegen"), kiln_str_from(kiln_codegen_version())}};
     kiln_plan_port *input = KILN_ARENA_ARRAY(p->arena, kiln_plan_port, p->graph->input.count);
-    for (uint32_t i = 0; i < p->graph->input.count; i++) {
-        const kiln_value_info *info = &p->graph->value.data[p->graph->input.data[i]];
-        input[i] = (kiln_plan_port){info->name, info->dtype, info->shape, i};
-    }
+    for (uint32_t i = 0; i < p->graph->input.count; i++)
+        input[i] = port_of(p, p->graph->input.data[i], i);
     const kiln_plan_device device = {.kind = p->device_kind, .arena_bytes = p->report.arena_bytes};
     return (kiln_module_plan){.metadata_count = KILN_ARRAY_COUNT(metadata),
                               .metadata = kiln_arena_copy(p->arena, metadata, sizeof metadata),

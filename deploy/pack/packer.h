@@ -59,10 +59,13 @@ typedef struct kiln_packer {
 } kiln_packer;
 
 /* ---- pack.c ---- */
+/* A new buffer for `value` in `layout`, of the size that this takes. */
 uint32_t kiln_packer_add_buffer(kiln_packer *p, kiln_value value, const kiln_layout *layout,
                                 kiln_plan_buffer plan);
+/* The buffer of a value in a layout; false: there is none yet. */
 bool kiln_packer_find_buffer(kiln_packer *p, kiln_value value, const kiln_layout *layout,
                              uint32_t *out_index);
+/* The buffer whose memory an alias names; any other is its own. */
 uint32_t kiln_packer_root(const kiln_packer *p, uint32_t buffer);
 /* Bytes of another buffer from `offset` on. */
 kiln_plan_buffer kiln_packer_alias(const kiln_packer *p, uint32_t buffer, uint64_t offset);

@@ -126,8 +126,7 @@ static kiln_value mask_bias(const attention *a) {
     if (missing <= 0 || shape->dim[shape->rank - 1] == 1) return mask;
     int64_t pads[2 * KILN_RANK_MAX] = {0};
     pads[2 * shape->rank - 1] = missing;
-    kiln_attr attr = {
-        .name = KILN_STR("pads"), .kind = KILN_ATTR_INTS, .count = 2 * shape->rank, .ints = pads};
+    kiln_attr attr = kiln_attr_ints("pads", pads, 2 * shape->rank);
     kiln_value operand[] = {mask,
                             kiln_compose_scalar(c, kiln_compose_dtype(c, mask), (double)-INFINITY)};
     kiln_value padded = 0;
@@ -205,11 +204,9 @@ static void compose_attention(kiln_importer *im, attention *a) {
     kiln_compose_define(c, 3, stage[kiln_import_int(im, "qk_matmul_output_mode", 0) & 3]);
 }
 
-kiln_status kiln_import_attention(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_attention(kiln_importer *im) {
     kiln_composer c = {.im = im};
     attention a = {.c = &c};
-    if (kiln_import_reads_poison(im)) return KILN_OK;
     kiln_status st = read_operands(im, &a);
     if (st) return st;
     if (a.lengths && kiln_import_int(im, "is_causal", 0))
@@ -270,11 +267,9 @@ static kiln_value rotate(kiln_importer *im, kiln_composer *c, kiln_value x) {
     return join_pairs(c, real, imaginary, neighbours);
 }
 
-kiln_status kiln_import_rotary_embedding(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_rotary_embedding(kiln_importer *im) {
     kiln_composer c = {.im = im};
     kiln_value x = kiln_import_input(im, 0);
-    if (kiln_import_reads_poison(im)) return KILN_OK;
     if (!x || !kiln_import_input(im, 1) || !kiln_import_input(im, 2))
         return KILN_ERROR(INVALID_ARGUMENT, "it needs an input and both caches");
     uint32_t rank = kiln_compose_shape(&c, x)->rank;

@@ -63,15 +63,6 @@ static kiln_value one_result(kiln_composer *c, kiln_op op, const kiln_value *inp
     return output;
 }
 
-static kiln_attr int_attr(const char *name, int64_t value) {
-    return (kiln_attr){.name = kiln_str_from(name), .kind = KILN_ATTR_INT, .i = value};
-}
-
-static kiln_attr ints_attr(const char *name, const int64_t *item, uint32_t count) {
-    return (kiln_attr){
-        .name = kiln_str_from(name), .kind = KILN_ATTR_INTS, .count = count, .ints = item};
-}
-
 kiln_value kiln_compose_unary(kiln_composer *c, kiln_op op, kiln_value a) {
     return one_result(c, op, &a, 1, NULL, 0);
 }
@@ -86,32 +77,33 @@ kiln_value kiln_compose_where(kiln_composer *c, kiln_value condition, kiln_value
 
 kiln_value kiln_compose_ints(kiln_composer *c, kiln_op op, kiln_value a, const char *name,
                              const int64_t *item, uint32_t count) {
-    kiln_attr attr = ints_attr(name, item, count);
+    kiln_attr attr = kiln_attr_ints(name, item, count);
     return one_result(c, op, &a, 1, &attr, 1);
 }
 
 kiln_value kiln_compose_int(kiln_composer *c, kiln_op op, kiln_value a, const char *name,
                             int64_t value) {
-    kiln_attr attr = int_attr(name, value);
+    kiln_attr attr = kiln_attr_int(name, value);
     return one_result(c, op, &a, 1, &attr, 1);
 }
 
 kiln_value kiln_compose_reshape(kiln_composer *c, kiln_value a, const kiln_shape *shape) {
-    kiln_attr attr[] = {ints_attr("shape", shape->dim, shape->rank), int_attr("allowzero", 1)};
+    kiln_attr attr[] = {kiln_attr_ints("shape", shape->dim, shape->rank),
+                        kiln_attr_int("allowzero", 1)};
     return one_result(c, KILN_OP_RESHAPE, &a, 1, attr, 2);
 }
 
 kiln_value kiln_compose_slice(kiln_composer *c, kiln_value a, uint32_t axis, int64_t start,
                               int64_t end) {
     int64_t axes = axis;
-    kiln_attr attr[] = {ints_attr("axes", &axes, 1), ints_attr("starts", &start, 1),
-                        ints_attr("ends", &end, 1)};
+    kiln_attr attr[] = {kiln_attr_ints("axes", &axes, 1), kiln_attr_ints("starts", &start, 1),
+                        kiln_attr_ints("ends", &end, 1)};
     return one_result(c, KILN_OP_SLICE, &a, 1, attr, 3);
 }
 
 kiln_value kiln_compose_gemm(kiln_composer *c, kiln_value a, kiln_value b, kiln_value bias,
                              bool transpose_b) {
-    kiln_attr attr = int_attr("transB", transpose_b);
+    kiln_attr attr = kiln_attr_int("transB", transpose_b);
     return one_result(c, KILN_OP_GEMM, (kiln_value[]){a, b, bias}, bias ? 3 : 2, &attr, 1);
 }
 
@@ -142,7 +134,7 @@ void kiln_compose_split(kiln_composer *c, kiln_value a, uint32_t axis, uint32_t 
     int64_t size[KILN_COMPOSE_FAN];
     kiln_value part[KILN_COMPOSE_FAN];
     for (uint32_t i = 0; i < parts; i++) size[i] = each * KILN_MIN(group, count - i * group);
-    kiln_attr attr[] = {int_attr("axis", axis), ints_attr("split", size, parts)};
+    kiln_attr attr[] = {kiln_attr_int("axis", axis), kiln_attr_ints("split", size, parts)};
     kiln_compose_node(c, KILN_OP_SPLIT, &a, 1, attr, 2, part, parts);
     for (uint32_t i = 0; i < parts; i++)
         kiln_compose_split(c, part[i], axis, KILN_MIN(group, count - i * group),
@@ -160,7 +152,7 @@ kiln_value kiln_compose_concat(kiln_composer *c, const kiln_value *input, uint32
     for (uint32_t i = 0; i < parts; i++)
         part[i] =
             kiln_compose_concat(c, input + i * group, KILN_MIN(group, count - i * group), axis);
-    kiln_attr attr = int_attr("axis", axis);
+    kiln_attr attr = kiln_attr_int("axis", axis);
     return one_result(c, KILN_OP_CONCAT, part, parts, &attr, 1);
 }
 
@@ -184,9 +176,10 @@ void kiln_compose_loop_begin(kiln_composer *c, kiln_compose_loop *loop) {
     if (loop->condition) input[inputs++] = loop->condition;
     for (uint32_t i = 0; i < loop->carried; i++) input[inputs++] = loop->carry[i];
     for (uint32_t i = 0; i < loop->row_count; i++) input[inputs++] = loop->row[i];
-    const kiln_attr attr[] = {int_attr("trips", loop->trips), int_attr("carried", loop->carried),
-                              int_attr("guarded", loop->condition != 0),
-                              ints_attr("reversed", loop->row_reversed, loop->row_count)};
+    const kiln_attr attr[] = {kiln_attr_int("trips", loop->trips),
+                              kiln_attr_int("carried", loop->carried),
+                              kiln_attr_int("guarded", loop->condition != 0),
+                              kiln_attr_ints("reversed", loop->row_reversed, loop->row_count)};
     kiln_compose_node(c, KILN_OP_LOOP_BEGIN, input, inputs, attr, loop->row_reversed ? 4 : 3,
                       output, 1 + loop->carried + loop->row_count);
     if (c->st) return;
@@ -203,7 +196,7 @@ void kiln_compose_loop_end(kiln_composer *c, kiln_compose_loop *loop) {
     if (loop->condition) input[inputs++] = loop->condition;
     for (uint32_t i = 0; i < loop->carried; i++) input[inputs++] = loop->carry[i];
     for (uint32_t i = 0; i < loop->stack_count; i++) input[inputs++] = loop->stack[i];
-    const kiln_attr attr = ints_attr("reversed", loop->stack_reversed, loop->stack_count);
+    const kiln_attr attr = kiln_attr_ints("reversed", loop->stack_reversed, loop->stack_count);
     kiln_compose_node(c, KILN_OP_LOOP_END, input, inputs, &attr, loop->stack_reversed ? 1 : 0,
                       output, loop->carried + loop->stack_count);
     if (c->st) return;

@@ -21,6 +21,7 @@ typedef struct kiln_composer {
 void kiln_compose_node(kiln_composer *c, kiln_op op, const kiln_value *input, uint32_t input_count,
                        const kiln_attr *attr, uint32_t attr_count, kiln_value *output,
                        uint32_t output_count);
+/* One or two inputs, no attribute. */
 kiln_value kiln_compose_unary(kiln_composer *c, kiln_op op, kiln_value a);
 kiln_value kiln_compose_binary(kiln_composer *c, kiln_op op, kiln_value a, kiln_value b);
 /* One input and one attribute that is a list of integers: reshape, transpose, expand, ... */
@@ -29,13 +30,17 @@ kiln_value kiln_compose_ints(kiln_composer *c, kiln_op op, kiln_value a, const c
 /* One input and one attribute that is a number. */
 kiln_value kiln_compose_int(kiln_composer *c, kiln_op op, kiln_value a, const char *name,
                             int64_t value);
+/* To a shape of as many elements. */
 kiln_value kiln_compose_reshape(kiln_composer *c, kiln_value a, const kiln_shape *shape);
 /* Elements [start, end) along a dimension. */
 kiln_value kiln_compose_slice(kiln_composer *c, kiln_value a, uint32_t axis, int64_t start,
                               int64_t end);
+/* a * b (or b transposed) + bias (0: none), of matrices. */
 kiln_value kiln_compose_gemm(kiln_composer *c, kiln_value a, kiln_value b, kiln_value bias,
                              bool transpose_b);
+/* `a` where the condition holds, else `b`, element by element. */
 kiln_value kiln_compose_where(kiln_composer *c, kiln_value condition, kiln_value a, kiln_value b);
+/* `a` itself when it has that type already. */
 kiln_value kiln_compose_cast(kiln_composer *c, kiln_value a, kiln_dtype dtype);
 /* `count` equal parts along a dimension, or their opposite. Many parts are cut in several steps, so
  * that the kernels of one step are the same task. */
@@ -73,6 +78,7 @@ kiln_value kiln_compose_constant(kiln_composer *c, const kiln_tensor *tensor);
  * is broadcast when it is used. */
 kiln_value kiln_compose_spread(kiln_composer *c, const kiln_tensor *item, const kiln_shape *shape);
 
+/* Of a value that was composed without an error. */
 kiln_dtype kiln_compose_dtype(const kiln_composer *c, kiln_value value);
 const kiln_shape *kiln_compose_shape(const kiln_composer *c, kiln_value value);
 /* The current ONNX node's output `index` is `value`, and takes its name from a part that was

@@ -7,7 +7,7 @@
 /* ---- indexing -------------------------------------------------------------------------------- */
 
 /* The operator takes its indices as a matrix: rows of one index tuple each. */
-kiln_status kiln_import_scatter_nd(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_scatter_nd(kiln_importer *im) {
     kiln_value operand[3];
     kiln_composer c = {.im = im};
     if (kiln_import_reads_poison(im)) return KILN_OK;
@@ -25,27 +25,27 @@ kiln_status kiln_import_scatter_nd(kiln_importer *im, const kiln_import_row *row
     for (uint32_t d = depth; d < data.rank; d++) updates.dim[d - depth + 1] = data.dim[d];
     operand[1] = kiln_compose_reshape(&c, operand[1], &rows);
     operand[2] = kiln_compose_reshape(&c, operand[2], &updates);
-    return c.st ? c.st : kiln_import_emit(im, row, operand, 3);
+    return c.st ? c.st : kiln_import_emit(im, im->row, operand, 3);
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
 /* More operands than a kernel has arguments: neighbours are joined first. */
-kiln_status kiln_import_concat(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_concat(kiln_importer *im) {
     kiln_value operand[KILN_NODE_OPERANDS_MAX], part[KILN_COMPOSE_FAN];
     uint32_t count = (uint32_t)KILN_MIN(im->node->n_input, KILN_NODE_OPERANDS_MAX), parts = 0;
     bool all = count == im->node->n_input;
     kiln_composer c = {.im = im};
     for (uint32_t i = 0; i < count; i++) all &= (operand[i] = kiln_import_input(im, i)) != 0;
-    if (!all || count <= KILN_COMPOSE_FAN) return kiln_import_node(im, row);
+    if (!all || count <= KILN_COMPOSE_FAN) return kiln_import_node(im);
     int64_t rank = kiln_compose_shape(&c, operand[0])->rank, axis = kiln_import_int(im, "axis", 1);
     if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank) return kiln_import_node(im, row); /* which says so */
+    if (axis < 0 || axis >= rank) return kiln_import_node(im); /* which says so */
     uint32_t each = (count + KILN_COMPOSE_FAN - 1) / KILN_COMPOSE_FAN;
     for (uint32_t i = 0; i < count; i += each)
         part[parts++] =
             kiln_compose_concat(&c, operand + i, KILN_MIN(each, count - i), (uint32_t)axis);
-    return c.st ? c.st : kiln_import_emit(im, row, part, parts);
+    return c.st ? c.st : kiln_import_emit(im, im->row, part, parts);
 }
 
 /* ---- normalisation --------------------------------------------------------------------------- */
@@ -59,13 +59,11 @@ static kiln_value by_channel(kiln_composer *c, kiln_value value, uint32_t rank) 
 }
 
 /* Groups of channels are normalised as the channels of instance normalisation are. */
-kiln_status kiln_import_group_norm(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_group_norm(kiln_importer *im) {
     kiln_composer c = {.im = im};
     kiln_value x = kiln_import_input(im, 0), scale = kiln_import_input(im, 1),
                bias = kiln_import_input(im, 2), y = 0;
     int64_t groups = kiln_import_int(im, "num_groups", 0);
-    if (kiln_import_reads_poison(im)) return KILN_OK;
     if (!x || !scale || !bias) return KILN_ERROR(INVALID_ARGUMENT, "it needs three inputs");
     const kiln_shape shape = *kiln_compose_shape(&c, x);
     if (shape.rank < 2 || groups < 1 || shape.dim[1] % groups != 0)
@@ -81,9 +79,7 @@ kiln_status kiln_import_group_norm(kiln_importer *im, const kiln_import_row *row
         kiln_compose_reshape(&c, x, &(kiln_shape){3, {shape.dim[0], groups, size}}),
         grouped ? scale : kiln_compose_filled(&c, dtype, &each, 1),
         grouped ? bias : kiln_compose_filled(&c, dtype, &each, 0)};
-    kiln_attr epsilon = {.name = KILN_STR("epsilon"),
-                         .kind = KILN_ATTR_FLOAT,
-                         .f = kiln_import_float(im, "epsilon", 1e-5)};
+    kiln_attr epsilon = kiln_attr_float("epsilon", kiln_import_float(im, "epsilon", 1e-5));
     kiln_compose_node(&c, KILN_OP_INSTANCE_NORM, operand, 3, &epsilon, 1, &y, 1);
     y = kiln_compose_reshape(&c, y, &shape);
     if (!grouped && !c.st) {

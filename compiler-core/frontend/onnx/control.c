@@ -65,12 +65,10 @@ static kiln_status choose(kiln_importer *im, kiln_value condition, const kiln_va
     return c.st;
 }
 
-kiln_status kiln_import_if(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_if(kiln_importer *im) {
     const Onnx__GraphProto *branch[2] = {body_of(im, "else_branch"), body_of(im, "then_branch")};
     kiln_value result[2][CARRIED_MAX], condition = kiln_import_input(im, 0);
     bool known = false, taken = false;
-    if (kiln_import_reads_poison(im)) return KILN_OK;
     kiln_status st = check_body(branch[0], 0, im->node->n_output);
     if (!st) st = check_body(branch[1], 0, im->node->n_output);
     if (!st) st = known_truth(im, condition, &known, &taken);
@@ -266,10 +264,8 @@ static kiln_status import_any_loop(kiln_importer *im, loop *l) {
     return unroll(im, l);
 }
 
-kiln_status kiln_import_loop(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_loop(kiln_importer *im) {
     loop l = {.body = body_of(im, "body"), .is_true = true};
-    if (kiln_import_reads_poison(im)) return KILN_OK;
     size_t operands = im->node->n_input;
     if (operands < 2) return KILN_ERROR(INVALID_ARGUMENT, "it needs a trip count and a condition");
     size_t carried = operands - 2, outputs = im->node->n_output;
@@ -416,12 +412,10 @@ static kiln_status keep_scan(kiln_importer *im, kiln_composer *c, scan *s) {
     return c->st;
 }
 
-kiln_status kiln_import_scan(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_scan(kiln_importer *im) {
     kiln_composer c = {.im = im};
     scan s = {.body = body_of(im, "body")};
     int64_t inputs = kiln_import_int(im, "num_scan_inputs", 0);
-    if (kiln_import_reads_poison(im)) return KILN_OK;
     if (inputs < 1 || inputs > (int64_t)im->node->n_input)
         return KILN_ERROR(INVALID_ARGUMENT, "attribute num_scan_inputs does not fit the inputs");
     kiln_status st = check_body(s.body, im->node->n_input, im->node->n_output);

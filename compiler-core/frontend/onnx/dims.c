@@ -18,7 +18,7 @@ kiln_str kiln_onnx_dim_name(const Onnx__ValueInfoProto *input, size_t place, kil
     kiln_str name = named ? kiln_proto_text(dim->dim_param) : (kiln_str){0};
     if (name.size) return name;
     kiln_str of = kiln_proto_text(input->name);
-    return kiln_str_from(kiln_arena_printf(arena, "%.*s.%zu", KILN_STR_ARG(of), place));
+    return kiln_str_printf(arena, "%.*s.%zu", KILN_STR_ARG(of), place);
 }
 
 bool kiln_onnx_dim_find(const kiln_import_options *options, kiln_str name, int64_t *out_value) {
@@ -54,7 +54,8 @@ static void look_at(void *context, kiln_str name) {
     kiln_strbuf_str(&l->others, name);
 }
 
-kiln_status kiln_onnx_dims_check(const Onnx__GraphProto *graph, const kiln_import_options *options) {
+kiln_status kiln_onnx_dims_check(const Onnx__GraphProto *graph,
+                                 const kiln_import_options *options) {
     kiln_status st = KILN_OK;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);

@@ -10,6 +10,7 @@
 
 /* False: no such number, or a type that Kiln does not have. */
 bool kiln_onnx_dtype_find(int64_t number, kiln_dtype *out_dtype);
+/* The number of a type; 0: ONNX has none. */
 int kiln_onnx_dtype_number(kiln_dtype dtype);
 
 #endif

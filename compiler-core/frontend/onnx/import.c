@@ -29,6 +29,14 @@ static void add_problem(kiln_importer *im, const char *format, ...) {
     va_end(args);
 }
 
+/* Whether an error is a thing of the model that is not supported: then it is listed and gone. */
+static bool is_listed(kiln_importer *im, kiln_status st, const char *of, kiln_str name) {
+    if (!st || kiln_status_code(st) != KILN_UNIMPLEMENTED) return false;
+    add_problem(im, "%s \"%.*s\": %s", of, KILN_STR_ARG(name), kiln_status_text(st));
+    kiln_status_free(st); /* it became a line of the list */
+    return true;
+}
+
 static const char *first_output(const Onnx__NodeProto *node) {
     for (size_t i = 0; i < node->n_output; i++)
         if (*node->output[i]) return node->output[i];
@@ -92,8 +100,7 @@ kiln_value kiln_import_defined(const kiln_importer *im, uint32_t index) {
 static kiln_str unique_name(kiln_importer *im, const char *wanted) {
     kiln_str name = kiln_str_from(wanted);
     while (!kiln_map_put(&im->taken, name, 0))
-        name =
-            kiln_str_from(kiln_arena_printf(im->graph->arena, "%s.%u", wanted, ++im->fresh_count));
+        name = kiln_str_printf(im->graph->arena, "%s.%u", wanted, ++im->fresh_count);
     return name;
 }
 
@@ -210,7 +217,7 @@ static kiln_status check_names(kiln_importer *im) {
 
 static kiln_status import_one(kiln_importer *im) {
     const Onnx__NodeProto *node = im->node;
-    const kiln_import_row *row = find_row(node, im->opset);
+    const kiln_import_row *row = im->row = find_row(node, im->opset);
     uint32_t before = im->problem_count;
     kiln_status st = check_names(im);
     if (!st && !row) {
@@ -218,7 +225,8 @@ static kiln_status import_one(kiln_importer *im) {
         st = foreign ? KILN_ERROR(UNIMPLEMENTED, "operator of domain %s", node->domain)
                      : KILN_ERROR(UNIMPLEMENTED, "operator");
     }
-    if (!st) st = row->import(im, row);
+    bool composed = row && row->op == KILN_OP_NONE;
+    if (!st && !(composed && kiln_import_reads_poison(im))) st = row->import(im);
     if (st && kiln_status_code(st) != KILN_UNIMPLEMENTED)
         return kiln_status_note(st, "node \"%s\": %s (opset %lld)", kiln_import_node_name(node),
                                 node->op_type ? node->op_type : "", (long long)im->opset);
@@ -239,13 +247,9 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
             return KILN_ERROR(OUT_OF_RANGE, "too many tensors");
         kiln_status st =
             kiln_onnx_tensor(proto, im->folder, &im->budget_bytes, im->graph->arena, &tensor);
-        bool unsupported = st && kiln_status_code(st) == KILN_UNIMPLEMENTED;
-        if (unsupported) {
-            add_problem(im, "initialiser \"%.*s\": %s", KILN_STR_ARG(name), kiln_status_text(st));
-            kiln_status_free(st); /* it became a line of the list */
-        } else if (st) {
+        bool unsupported = is_listed(im, st, "initialiser", name);
+        if (st && !unsupported)
             return kiln_status_note(st, "initialiser \"%.*s\"", KILN_STR_ARG(name));
-        }
         kiln_value value = kiln_graph_add_named_value(im->graph, scoped_name(im, proto->name));
         if (!unsupported) kiln_graph_set_constant(im->graph, value, &tensor);
         if (!kiln_map_put(&im->value, name, unsupported ? KILN_IMPORT_POISON : value))
@@ -309,15 +313,12 @@ static kiln_status import_inputs(kiln_importer *im, const Onnx__GraphProto *grap
                               KILN_STR_ARG(name));
         }
         kiln_status st = read_type(im, graph->input[i], &dtype, &shape);
-        if (!st) {
+        if (!st)
             kiln_map_put(&im->value, name, kiln_graph_add_input(im->graph, name, dtype, &shape));
-        } else if (kiln_status_code(st) == KILN_UNIMPLEMENTED) {
-            add_problem(im, "input \"%.*s\": %s", KILN_STR_ARG(name), kiln_status_text(st));
-            kiln_status_free(st); /* it became a line of the list */
+        else if (is_listed(im, st, "input", name))
             kiln_map_put(&im->value, name, KILN_IMPORT_POISON);
-        } else {
+        else
             return kiln_status_note(st, "input \"%.*s\"", KILN_STR_ARG(name));
-        }
     }
     return KILN_OK;
 }

@@ -60,11 +60,6 @@ kiln_status kiln_onnx_import(kiln_str bytes, const char *folder, const kiln_impo
     return st;
 }
 
-static kiln_str copy_text(kiln_arena *arena, const char *text) {
-    kiln_str view = kiln_proto_text(text);
-    return (kiln_str){kiln_str_dup(arena, view), view.size};
-}
-
 static kiln_dtype port_dtype(const Onnx__ValueInfoProto *info) {
     kiln_dtype dtype = KILN_DTYPE_NONE;
     bool tensor = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
@@ -87,12 +82,14 @@ static void list_ports(const Onnx__GraphProto *graph, kiln_arena *arena, kiln_on
     for (size_t i = 0; i < graph->n_input; i++) {
         if (kiln_map_find(&initializer, kiln_proto_text(graph->input[i]->name), &ignored)) continue;
         out->input_dtype[out->input_count] = port_dtype(graph->input[i]);
-        out->input[out->input_count++] = copy_text(arena, graph->input[i]->name);
+        out->input[out->input_count++] =
+            kiln_str_copy(arena, kiln_proto_text(graph->input[i]->name));
     }
     kiln_map_deinit(&initializer);
     for (size_t i = 0; i < graph->n_output; i++) {
         out->output_dtype[out->output_count] = port_dtype(graph->output[i]);
-        out->output[out->output_count++] = copy_text(arena, graph->output[i]->name);
+        out->output[out->output_count++] =
+            kiln_str_copy(arena, kiln_proto_text(graph->output[i]->name));
     }
 }
 

@@ -242,9 +242,10 @@ static kiln_value attribute_to_constant(kiln_importer *im, const Onnx__Attribute
     return kiln_graph_add_constant(im->graph, kiln_proto_text(a->name), &scalar);
 }
 
-kiln_status kiln_import_node(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_node(kiln_importer *im) {
     kiln_value input[KILN_NODE_OPERANDS_MAX] = {0};
     uint32_t count = 0;
+    const kiln_import_row *row = im->row;
     if (im->node->n_input > KILN_NODE_OPERANDS_MAX)
         return KILN_ERROR(UNIMPLEMENTED, "%zu inputs", im->node->n_input);
     for (uint32_t i = 0; i < im->node->n_input; i++)

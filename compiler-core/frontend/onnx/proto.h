@@ -41,6 +41,7 @@ KILN_MUST_USE kiln_status kiln_onnx_dims_check(const Onnx__GraphProto *graph,
                                                const kiln_import_options *options);
 
 /* ---- import ---------------------------------------------------------------------------------- */
+typedef struct kiln_import_row kiln_import_row;
 typedef struct kiln_importer {
     kiln_graph *graph;
     const char *folder;
@@ -53,6 +54,7 @@ typedef struct kiln_importer {
         value; /* ONNX name -> kiln_value; KILN_IMPORT_POISON: the result of an unsupported node */
     kiln_map taken;              /* names of the graph's values, and of those to come */
     const Onnx__NodeProto *node; /* being imported */
+    const kiln_import_row *row;  /* what it means */
     const char *scope;           /* of names in a body, "loop.3"; "" outside of bodies */
     uint32_t depth;              /* bodies around the current node */
     uint32_t fresh_count;        /* numbers for names */
@@ -66,21 +68,20 @@ typedef struct kiln_importer {
 #define KILN_MADE_BYTES_MAX ((uint64_t)128 << 20)
 #define KILN_IMPORT_DEPTH_MAX 16u /* bodies within bodies */
 
-struct kiln_import_row;
 /* Imports the current node. UNIMPLEMENTED becomes a line of the list, other errors end the import.
- */
-typedef kiln_status (*kiln_import_function)(kiln_importer *im, const struct kiln_import_row *row);
+ * Of rows without an operator no input is the result of an unsupported node. */
+typedef kiln_status (*kiln_import_function)(kiln_importer *im);
 
-typedef struct kiln_import_row {
+struct kiln_import_row {
     const char *name; /* ONNX operator */
     int since;        /* first opset with this meaning */
     kiln_op op;
     kiln_import_function import;
     const char *spec;
-} kiln_import_row;
+};
 
 #define X(name, since, op, how, spec) \
-    KILN_MUST_USE kiln_status kiln_import_##how(kiln_importer *im, const kiln_import_row *row);
+    KILN_MUST_USE kiln_status kiln_import_##how(kiln_importer *im);
 #include "compiler-core/frontend/onnx/nodes.def"
 #undef X
 

@@ -147,10 +147,9 @@ static bool find_operands(const kiln_importer *im, uint32_t channel_axis, quanti
     return is_scalar(x) && (is_scalar(w) || w->axis == channel_axis);
 }
 
-kiln_status kiln_import_conv(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_conv(kiln_importer *im) {
     quantised x, w;
-    if (kiln_import_reads_poison(im) || !find_operands(im, 0, &x, &w))
-        return kiln_import_node(im, row);
+    if (kiln_import_reads_poison(im) || !find_operands(im, 0, &x, &w)) return kiln_import_node(im);
     kiln_composer c = {.im = im};
     kiln_tensor scale = product_of_scales(im, &x, &w, 1);
     kiln_value bias = kiln_import_input(im, 2), whole = integer_bias(im->graph, bias, &scale);
@@ -160,11 +159,11 @@ kiln_status kiln_import_conv(kiln_importer *im, const kiln_import_row *row) {
     return c.st;
 }
 
-kiln_status kiln_import_matmul(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_matmul(kiln_importer *im) {
     quantised x, w;
     if (kiln_import_reads_poison(im) || !find_operands(im, 1, &x, &w) ||
         im->graph->value.data[w.data].shape.rank != 2)
-        return kiln_import_node(im, row);
+        return kiln_import_node(im);
     kiln_composer c = {.im = im};
     kiln_tensor scale = product_of_scales(im, &x, &w, 1);
     kiln_value sums = multiply(&c, &x, &w);
@@ -173,13 +172,13 @@ kiln_status kiln_import_matmul(kiln_importer *im, const kiln_import_row *row) {
     return c.st;
 }
 
-kiln_status kiln_import_gemm(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_gemm(kiln_importer *im) {
     quantised x, w;
     bool turn_b = kiln_import_int(im, "transB", 0) != 0;
     double beta = kiln_import_float(im, "beta", 1);
     if (kiln_import_reads_poison(im) || !find_operands(im, turn_b ? 0 : 1, &x, &w) ||
         kiln_import_int(im, "transA", 0) || beta != 1)
-        return kiln_import_node(im, row);
+        return kiln_import_node(im);
     static const int64_t swap[] = {1, 0};
     kiln_composer c = {.im = im};
     kiln_tensor scale = product_of_scales(im, &x, &w, kiln_import_float(im, "alpha", 1));
@@ -225,11 +224,9 @@ static kiln_status demand_scales(kiln_importer *im) {
     return st;
 }
 
-kiln_status kiln_import_qlinear_conv(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_qlinear_conv(kiln_importer *im) {
     quantised x, w;
     kiln_composer c = {.im = im};
-    if (kiln_import_reads_poison(im)) return KILN_OK;
     kiln_status st = demand_scales(im);
     if (!st) st = find_linear_operands(im, 0, &x, &w);
     if (st) return st;
@@ -239,11 +236,9 @@ kiln_status kiln_import_qlinear_conv(kiln_importer *im, const kiln_import_row *r
     return c.st;
 }
 
-kiln_status kiln_import_qlinear_matmul(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_qlinear_matmul(kiln_importer *im) {
     quantised x, w;
     kiln_composer c = {.im = im};
-    if (kiln_import_reads_poison(im)) return KILN_OK;
     kiln_status st = demand_scales(im);
     if (!st) st = find_linear_operands(im, 1, &x, &w);
     if (st) return st;

@@ -55,12 +55,8 @@ static kiln_value activate(kiln_composer *c, const activation *a, kiln_value x) 
         return scaled(c, kiln_compose_unary(c, row->op, scaled(c, x, a->beta)), a->alpha);
     kiln_attr attr[2];
     uint32_t count = 0;
-    if (row->alpha)
-        attr[count++] =
-            (kiln_attr){.name = kiln_str_from(row->alpha), .kind = KILN_ATTR_FLOAT, .f = a->alpha};
-    if (row->beta)
-        attr[count++] =
-            (kiln_attr){.name = kiln_str_from(row->beta), .kind = KILN_ATTR_FLOAT, .f = a->beta};
+    if (row->alpha) attr[count++] = kiln_attr_float(row->alpha, a->alpha);
+    if (row->beta) attr[count++] = kiln_attr_float(row->beta, a->beta);
     kiln_value result = 0;
     kiln_compose_node(c, row->op, &x, 1, attr, count, &result, 1);
     return result;
@@ -463,27 +459,23 @@ static kiln_status import_layer(kiln_importer *im, const layer_kind *kind) {
     activation act[2 * ACTIVATIONS_MAX];
     layer l = {.kind = kind, .im = im};
     kiln_composer c = {.im = im};
-    if (kiln_import_reads_poison(im)) return KILN_OK;
     kiln_compose_fail(&c, read_layer(&c, &l));
     if (!c.st) c.st = read_activations(im, &l, act);
     if (!c.st) compose_layer(&c, &l, act);
     return c.st;
 }
 
-kiln_status kiln_import_rnn(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_rnn(kiln_importer *im) {
     static const layer_kind kind = {1, 1, 1, {"Tanh"}, rnn_step};
-    (void)row;
     return import_layer(im, &kind);
 }
 
-kiln_status kiln_import_gru(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_gru(kiln_importer *im) {
     static const layer_kind kind = {3, 2, 1, {"Sigmoid", "Tanh"}, gru_step};
-    (void)row;
     return import_layer(im, &kind);
 }
 
-kiln_status kiln_import_lstm(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_lstm(kiln_importer *im) {
     static const layer_kind kind = {4, 3, 2, {"Sigmoid", "Tanh", "Tanh"}, lstm_step};
-    (void)row;
     return import_layer(im, &kind);
 }

@@ -24,15 +24,9 @@ static kiln_status input_info(const kiln_importer *im, uint32_t index,
     return KILN_OK;
 }
 
-/* Whether an input is a result of an unsupported node: then there is nothing to look at. */
-static bool is_poisoned(const kiln_importer *im, uint32_t index) {
-    return index < im->node->n_input && kiln_import_is_poison(im, im->node->input[index]);
-}
-
 /* ---- constants ------------------------------------------------------------------------------- */
 
-kiln_status kiln_import_constant(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_constant(kiln_importer *im) {
     kiln_tensor tensor;
     if (im->node->n_attribute != 1)
         return KILN_ERROR(INVALID_ARGUMENT, "it must have exactly one attribute");
@@ -59,12 +53,10 @@ kiln_status kiln_import_constant(kiln_importer *im, const kiln_import_row *row) 
     return KILN_OK;
 }
 
-kiln_status kiln_import_constant_of_shape(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_constant_of_shape(kiln_importer *im) {
     const Onnx__AttributeProto *a = kiln_import_attribute(im, "value");
     kiln_tensor dims, item = {0};
     kiln_shape shape = {0};
-    if (is_poisoned(im, 0)) return KILN_OK;
     kiln_status st = kiln_import_demand(im, 0, &dims);
     if (st) return st;
     if (dims.dtype != KILN_I64 || dims.shape.rank > 1 ||
@@ -89,18 +81,16 @@ kiln_status kiln_import_constant_of_shape(kiln_importer *im, const kiln_import_r
     kiln_value filled = kiln_compose_spread(&c, &item, &shape);
     if (!c.st)
         im->graph->value.data[filled].name =
-            kiln_str_from(kiln_str_dup(im->graph->arena, kiln_import_output_name(im, 0)));
+            kiln_str_copy(im->graph->arena, kiln_import_output_name(im, 0));
     kiln_compose_define(&c, 0, filled);
     return c.st;
 }
 
-kiln_status kiln_import_eye_like(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_eye_like(kiln_importer *im) {
     const Onnx__AttributeProto *k = kiln_import_attribute(im, "k"),
                                *type = kiln_import_attribute(im, "dtype");
     const kiln_value_info *in = NULL;
     size_t size_bytes;
-    if (is_poisoned(im, 0)) return KILN_OK;
     kiln_status st = input_info(im, 0, &in);
     if (st) return st;
     kiln_dtype dtype = in->dtype;
@@ -123,12 +113,10 @@ kiln_status kiln_import_eye_like(kiln_importer *im, const kiln_import_row *row) 
 }
 
 /* Shapes are known, so Shape and Size are constants. */
-kiln_status kiln_import_shape(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_shape(kiln_importer *im) {
     const Onnx__AttributeProto *start = kiln_import_attribute(im, "start"),
                                *end = kiln_import_attribute(im, "end");
     const kiln_value_info *in = NULL;
-    if (is_poisoned(im, 0)) return KILN_OK;
     kiln_status st = input_info(im, 0, &in);
     if (st) return st;
     int64_t rank = in->shape.rank, from = start ? start->i : 0, to = end ? end->i : rank;
@@ -140,10 +128,8 @@ kiln_status kiln_import_shape(kiln_importer *im, const kiln_import_row *row) {
     return KILN_OK;
 }
 
-kiln_status kiln_import_size(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_size(kiln_importer *im) {
     const kiln_value_info *in = NULL;
-    if (is_poisoned(im, 0)) return KILN_OK;
     kiln_status st = input_info(im, 0, &in);
     if (st) return st;
     int64_t count = kiln_shape_count(&in->shape);
@@ -153,11 +139,9 @@ kiln_status kiln_import_size(kiln_importer *im, const kiln_import_row *row) {
 }
 
 /* start, limit, delta */
-kiln_status kiln_import_range(kiln_importer *im, const kiln_import_row *row) {
-    (void)row;
+kiln_status kiln_import_range(kiln_importer *im) {
     kiln_tensor in[3];
     for (uint32_t i = 0; i < 3; i++) {
-        if (is_poisoned(im, i)) return KILN_OK;
         kiln_status st = kiln_import_demand(im, i, &in[i]);
         if (st) return st;
         if (in[i].dtype != in[0].dtype || kiln_shape_count(&in[i].shape) != 1)
@@ -181,48 +165,47 @@ kiln_status kiln_import_range(kiln_importer *im, const kiln_import_row *row) {
 
 /* ---- what is another operator in disguise ---------------------------------------------------- */
 
-static kiln_status emit_cast(kiln_importer *im, const kiln_import_row *row, kiln_dtype to) {
-    kiln_value input = kiln_import_input(im, 0);
-    char *spec = kiln_arena_printf(im->graph->arena, "%s%s-to to=%s", row->spec,
-                                   *row->spec ? " " : "", kiln_dtype_name(to));
-    kiln_import_row with_type = {row->name, row->since, row->op, row->import, spec};
-    return kiln_import_emit(im, &with_type, &input, 1);
+/* The current node with a text attribute of another value. */
+static kiln_status emit_with(kiln_importer *im, const char *name, const char *text,
+                             uint32_t input_count) {
+    kiln_value input[] = {kiln_import_input(im, 0), kiln_import_input(im, 1)};
+    kiln_import_row row = *im->row;
+    row.spec = kiln_arena_printf(im->graph->arena, "%s%s-%s %s=%s", row.spec, *row.spec ? " " : "",
+                                 name, name, text);
+    return kiln_import_emit(im, &row, input, input_count);
 }
 
 /* ONNX's number of a type becomes our name of it. */
-kiln_status kiln_import_cast(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_cast(kiln_importer *im) {
     const Onnx__AttributeProto *to = kiln_import_attribute(im, "to");
     kiln_dtype dtype;
-    if (is_poisoned(im, 0)) return KILN_OK;
+    if (kiln_import_reads_poison(im)) return KILN_OK;
     if (!kiln_onnx_dtype_find(to ? to->i : 0, &dtype))
         return KILN_ERROR(UNIMPLEMENTED, "attribute to: type %lld is not supported",
                           (long long)(to ? to->i : 0));
-    return emit_cast(im, row, dtype);
+    return emit_with(im, "to", kiln_dtype_name(dtype), 1);
 }
 
 /* The type of input 1 becomes the attribute `to`. */
-kiln_status kiln_import_cast_like(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_cast_like(kiln_importer *im) {
     const kiln_value_info *like = NULL;
-    if (is_poisoned(im, 0) || is_poisoned(im, 1)) return KILN_OK;
+    if (kiln_import_reads_poison(im)) return KILN_OK;
     kiln_status st = input_info(im, 1, &like);
-    return st ? st : emit_cast(im, row, like->dtype);
+    return st ? st : emit_with(im, "to", kiln_dtype_name(like->dtype), 1);
 }
 
 /* Before opset 20 the modes were named after images. */
-kiln_status kiln_import_grid_sample(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_grid_sample(kiln_importer *im) {
     const Onnx__AttributeProto *mode = kiln_import_attribute(im, "mode");
     kiln_str name = mode ? kiln_proto_bytes(mode->s) : KILN_STR("bilinear");
     const char *now = kiln_str_is(name, "bilinear")  ? "linear"
                       : kiln_str_is(name, "bicubic") ? "cubic"
                                                      : "nearest";
-    kiln_value input[] = {kiln_import_input(im, 0), kiln_import_input(im, 1)};
-    char *spec = kiln_arena_printf(im->graph->arena, "-mode mode=%s", now);
-    kiln_import_row renamed = {row->name, row->since, row->op, row->import, spec};
-    return kiln_import_emit(im, &renamed, input, 2);
+    return emit_with(im, "mode", now, 2);
 }
 
 /* At inference the ratio does not matter; training_mode (input 2) must be false. */
-kiln_status kiln_import_dropout(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_dropout(kiln_importer *im) {
     if (kiln_import_input(im, 2)) {
         kiln_tensor training;
         kiln_status st = kiln_import_demand(im, 2, &training);
@@ -233,7 +216,7 @@ kiln_status kiln_import_dropout(kiln_importer *im, const kiln_import_row *row) {
             return KILN_ERROR(UNIMPLEMENTED, "training_mode: 1, only 0 is supported");
     }
     kiln_value input = kiln_import_input(im, 0);
-    return kiln_import_emit(im, row, &input, 1);
+    return kiln_import_emit(im, im->row, &input, 1);
 }
 
 /* Appends ones to the shape of an operand, so that its dimensions meet those from `axis` on. */
@@ -254,7 +237,7 @@ static kiln_status align(kiln_importer *im, kiln_value *operand, uint32_t rank, 
 }
 
 /* Before opset 7 the second operand's dimensions could be aligned with those from `axis` on. */
-kiln_status kiln_import_broadcast(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_broadcast(kiln_importer *im) {
     const Onnx__AttributeProto *axis = kiln_import_attribute(im, "axis"),
                                *wanted = kiln_import_attribute(im, "broadcast");
     kiln_value input[2] = {kiln_import_input(im, 0), kiln_import_input(im, 1)};
@@ -268,11 +251,11 @@ kiln_status kiln_import_broadcast(kiln_importer *im, const kiln_import_row *row)
         kiln_status st = align(im, &input[1], rank, (uint32_t)at);
         if (st) return st;
     }
-    return kiln_import_emit(im, row, input, 2);
+    return kiln_import_emit(im, im->row, input, 2);
 }
 
 /* Before opset 7 a vector of slopes belonged to the channels (dimension 1). */
-kiln_status kiln_import_prelu(kiln_importer *im, const kiln_import_row *row) {
+kiln_status kiln_import_prelu(kiln_importer *im) {
     kiln_value input[2] = {kiln_import_input(im, 0), kiln_import_input(im, 1)};
     if (input[0] && input[1]) {
         const kiln_shape *slope = &im->graph->value.data[input[1]].shape;
@@ -281,5 +264,5 @@ kiln_status kiln_import_prelu(kiln_importer *im, const kiln_import_row *row) {
         kiln_status st = by_channel ? align(im, &input[1], rank, 1) : KILN_OK;
         if (st) return st;
     }
-    return kiln_import_emit(im, row, input, 2);
+    return kiln_import_emit(im, im->row, input, 2);
 }

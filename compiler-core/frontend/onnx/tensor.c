@@ -20,52 +20,34 @@ static kiln_status read_shape(const Onnx__TensorProto *proto, kiln_shape *out_sh
     return KILN_OK;
 }
 
-/* Number of elements in the typed field for `dtype`, and a function-free way to get them: every
- * field is an array of one C type. */
-static size_t typed_count(const Onnx__TensorProto *proto, kiln_dtype dtype) {
-    switch (dtype) {
-    case KILN_F32: return proto->n_float_data;
-    case KILN_F64: return proto->n_double_data;
-    case KILN_I64: return proto->n_int64_data;
+/* The typed field that has elements of a type. */
+typedef struct typed {
+    const void *item;
+    size_t count, each; /* items, and bytes of one */
+} typed;
+
+static typed typed_of(const Onnx__TensorProto *proto, kiln_dtype dtype) {
+    switch ((int)dtype) {
+    case KILN_F32: return (typed){proto->float_data, proto->n_float_data, 4};
+    case KILN_F64: return (typed){proto->double_data, proto->n_double_data, 8};
+    case KILN_I64: return (typed){proto->int64_data, proto->n_int64_data, 8};
     case KILN_U32:
-    case KILN_U64: return proto->n_uint64_data;
-    case KILN_F16:
-    case KILN_BF16:
-    case KILN_I8:
-    case KILN_I16:
-    case KILN_I32:
-    case KILN_U8:
-    case KILN_U16:
-    case KILN_BOOL: return proto->n_int32_data;
-    case KILN_DTYPE_NONE:
-    case KILN_DTYPE_COUNT: break;
+    case KILN_U64: return (typed){proto->uint64_data, proto->n_uint64_data, 8};
+    default: return (typed){proto->int32_data, proto->n_int32_data, 4};
     }
-    return 0;
 }
 
-static void copy_typed(const Onnx__TensorProto *proto, kiln_tensor *tensor, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        switch (tensor->dtype) {
-        case KILN_F32: ((float *)tensor->data)[i] = proto->float_data[i]; break;
-        case KILN_F64: ((double *)tensor->data)[i] = proto->double_data[i]; break;
-        case KILN_I64: ((int64_t *)tensor->data)[i] = proto->int64_data[i]; break;
-        case KILN_U32: ((uint32_t *)tensor->data)[i] = (uint32_t)proto->uint64_data[i]; break;
-        case KILN_U64: ((uint64_t *)tensor->data)[i] = proto->uint64_data[i]; break;
-        case KILN_F16:
-        case KILN_BF16:
-            ((uint16_t *)tensor->data)[i] = (uint16_t)proto->int32_data[i];
-            break; /* bits */
-        case KILN_I8:
-        case KILN_I16:
-        case KILN_I32:
-        case KILN_U8:
-        case KILN_U16:
-        case KILN_BOOL:
-            kiln_dtype_store_i64(tensor->dtype, tensor->data, i, proto->int32_data[i]);
-            break;
-        case KILN_DTYPE_NONE:
-        case KILN_DTYPE_COUNT: break;
-        }
+/* Items are cut to the size of elements: numbers in wider ones, and the bits of halves. */
+static void copy_typed(const typed *from, kiln_tensor *tensor) {
+    bool halves = tensor->dtype == KILN_F16 || tensor->dtype == KILN_BF16;
+    for (size_t i = 0; i < from->count; i++) {
+        if (from->each == kiln_dtype_size(tensor->dtype))
+            memcpy((char *)tensor->data + i * from->each, (const char *)from->item + i * from->each,
+                   from->each);
+        else
+            kiln_dtype_store_i64(halves ? KILN_U16 : tensor->dtype, tensor->data, i,
+                                 from->each == 8 ? ((const int64_t *)from->item)[i]
+                                                 : ((const int32_t *)from->item)[i]);
     }
 }
 
@@ -76,12 +58,13 @@ static kiln_status read_data(const Onnx__TensorProto *proto, size_t size_bytes, 
     if (proto->has_raw_data && proto->raw_data.len != size_bytes)
         return KILN_ERROR(INVALID_ARGUMENT, "%zu bytes of data instead of %zu", proto->raw_data.len,
                           size_bytes);
-    if (!proto->has_raw_data && typed_count(proto, tensor->dtype) != count)
-        return KILN_ERROR(INVALID_ARGUMENT, "%zu elements of data instead of %zu",
-                          typed_count(proto, tensor->dtype), count);
+    const typed from = typed_of(proto, tensor->dtype);
+    if (!proto->has_raw_data && from.count != count)
+        return KILN_ERROR(INVALID_ARGUMENT, "%zu elements of data instead of %zu", from.count,
+                          count);
     *tensor = kiln_tensor_create(arena, tensor->dtype, &tensor->shape);
     if (!proto->has_raw_data)
-        copy_typed(proto, tensor, count);
+        copy_typed(&from, tensor);
     else if (size_bytes)
         memcpy(tensor->data, proto->raw_data.data, size_bytes);
     return KILN_OK;
@@ -129,8 +112,7 @@ kiln_status kiln_onnx_tensor_decode(kiln_str bytes, kiln_arena *arena,
         onnx__tensor_proto__unpack(kiln_onnx_allocator, bytes.size, (const uint8_t *)bytes.data);
     if (!proto) return KILN_ERROR(INVALID_ARGUMENT, "not an ONNX tensor");
     uint64_t budget_bytes = KILN_TENSOR_BYTES_MAX;
-    kiln_named_tensor result = {.name = {kiln_str_dup(arena, kiln_proto_text(proto->name)),
-                                         kiln_proto_text(proto->name).size}};
+    kiln_named_tensor result = {.name = kiln_str_copy(arena, kiln_proto_text(proto->name))};
     st = kiln_onnx_tensor(proto, NULL, &budget_bytes, arena, &result.tensor);
     onnx__tensor_proto__free_unpacked(proto, kiln_onnx_allocator);
     if (!st) *out_tensor = result;

@@ -95,6 +95,12 @@ void kiln_zoo_feed(kiln_zoo_builder *b, Onnx__NodeProto *node, kiln_zoo_value x)
     PUSH(b, node, input, x.name);
 }
 
+Onnx__NodeProto *kiln_zoo_node_on(kiln_zoo_builder *b, const char *op, kiln_zoo_value x) {
+    Onnx__NodeProto *node = kiln_zoo_node(b, op);
+    kiln_zoo_feed(b, node, x);
+    return node;
+}
+
 kiln_zoo_value kiln_zoo_result(kiln_zoo_builder *b, Onnx__NodeProto *node, kiln_zoo_shape shape,
                                double power) {
     char *name = kiln_arena_printf(b->arena, "%s:%zu", node->name, node->n_output);

@@ -37,6 +37,7 @@ typedef struct kiln_zoo_builder {
     Onnx__OperatorSetIdProto opset;
 } kiln_zoo_builder;
 
+/* An empty model in `arena`, whose weights are drawn from `seed`. */
 void kiln_zoo_begin(kiln_zoo_builder *b, kiln_arena *arena, uint64_t seed);
 /* Appends the model's bytes with `y` as its output, which is renamed so. */
 void kiln_zoo_end(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value y, kiln_strbuf *out);
@@ -46,6 +47,8 @@ kiln_zoo_value kiln_zoo_input(kiln_zoo_builder *b, int32_t type, kiln_zoo_shape 
 
 /* A node named by its operator and number, without inputs yet. */
 Onnx__NodeProto *kiln_zoo_node(kiln_zoo_builder *b, const char *op);
+/* The same with its first input. */
+Onnx__NodeProto *kiln_zoo_node_on(kiln_zoo_builder *b, const char *op, kiln_zoo_value x);
 /* Its next input. */
 void kiln_zoo_feed(kiln_zoo_builder *b, Onnx__NodeProto *node, kiln_zoo_value x);
 /* Its next input: a constant NODE.`suffix`, normally distributed. */
@@ -56,6 +59,7 @@ void kiln_zoo_bytes(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suff
                     kiln_zoo_shape shape);
 /* Its next input: one unsigned byte. */
 void kiln_zoo_byte(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix, uint8_t value);
+/* Its attributes; a list is copied. */
 void kiln_zoo_set_ints(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name,
                        const int64_t *value, size_t count);
 void kiln_zoo_set_int(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name, int64_t value);

@@ -7,8 +7,7 @@
 #define HALVES 0.5 /* what a rectifier leaves of a mean square */
 
 kiln_zoo_value kiln_zoo_apply(kiln_zoo_builder *b, const char *op, kiln_zoo_value x, double power) {
-    Onnx__NodeProto *node = kiln_zoo_node(b, op);
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, op, x);
     return kiln_zoo_result(b, node, x.shape, power * x.power);
 }
 
@@ -17,8 +16,7 @@ kiln_zoo_value kiln_zoo_relu(kiln_zoo_builder *b, kiln_zoo_value x) {
 }
 
 kiln_zoo_value kiln_zoo_relu6(kiln_zoo_builder *b, kiln_zoo_value x) {
-    Onnx__NodeProto *node = kiln_zoo_node(b, "Clip");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "Clip", x);
     kiln_zoo_feed(b, node, kiln_zoo_scalar(b, 0));
     kiln_zoo_feed(b, node, kiln_zoo_scalar(b, 6));
     return kiln_zoo_result(b, node, x.shape, HALVES * x.power);
@@ -26,8 +24,7 @@ kiln_zoo_value kiln_zoo_relu6(kiln_zoo_builder *b, kiln_zoo_value x) {
 
 kiln_zoo_value kiln_zoo_binary(kiln_zoo_builder *b, const char *op, kiln_zoo_value x,
                                kiln_zoo_value y) {
-    Onnx__NodeProto *node = kiln_zoo_node(b, op);
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, op, x);
     kiln_zoo_feed(b, node, y);
     return kiln_zoo_result(b, node, x.shape, x.power + y.power);
 }
@@ -58,8 +55,7 @@ static kiln_zoo_value convolve(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_w
                                bool bias) {
     w = with_defaults(w, x);
     int64_t depth = x.shape.dim[1] / w.group;
-    Onnx__NodeProto *node = kiln_zoo_node(b, "Conv");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "Conv", x);
     kiln_zoo_weights(b, node, "weight", KILN_ZOO_SHAPE(w.channels, depth, w.size, w.size), 0,
                      sqrt(2.0 / (double)(depth * w.size * w.size)));
     if (bias) kiln_zoo_weights(b, node, "bias", KILN_ZOO_SHAPE(w.channels), 0, BIAS_DEVIATION);
@@ -82,8 +78,7 @@ kiln_zoo_value kiln_zoo_deconv(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_w
      * overlap, else one window of every stride x stride. */
     int64_t taps = x.shape.dim[2] == 1 ? 1 : w.size * w.size / (w.stride * w.stride);
     int64_t side = (x.shape.dim[2] - 1) * w.stride + w.size - 2 * w.pad;
-    Onnx__NodeProto *node = kiln_zoo_node(b, "ConvTranspose");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "ConvTranspose", x);
     kiln_zoo_weights(b, node, "weight", KILN_ZOO_SHAPE(x.shape.dim[1], w.channels, w.size, w.size),
                      0, sqrt(2.0 / (double)(x.shape.dim[1] * taps)));
     set_window(b, node, w);
@@ -92,8 +87,7 @@ kiln_zoo_value kiln_zoo_deconv(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_w
 
 kiln_zoo_value kiln_zoo_batch_norm(kiln_zoo_builder *b, kiln_zoo_value x) {
     kiln_zoo_shape channels = KILN_ZOO_SHAPE(x.shape.dim[1]);
-    Onnx__NodeProto *node = kiln_zoo_node(b, "BatchNormalization");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "BatchNormalization", x);
     kiln_zoo_weights(b, node, "scale", channels, 1, 0.1);
     kiln_zoo_weights(b, node, "bias", channels, 0, 0.1);
     kiln_zoo_weights(b, node, "mean", channels, 0, 0.1 * sqrt(x.power));
@@ -103,8 +97,7 @@ kiln_zoo_value kiln_zoo_batch_norm(kiln_zoo_builder *b, kiln_zoo_value x) {
 
 kiln_zoo_value kiln_zoo_max_pool(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_window window) {
     kiln_zoo_window w = with_defaults(window, x);
-    Onnx__NodeProto *node = kiln_zoo_node(b, "MaxPool");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "MaxPool", x);
     set_window(b, node, w);
     return kiln_zoo_result(b, node, slid(x, w), x.power);
 }
@@ -118,8 +111,7 @@ kiln_zoo_value kiln_zoo_global_average(kiln_zoo_builder *b, kiln_zoo_value x) {
 kiln_zoo_value kiln_zoo_concat(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_value y) {
     kiln_zoo_shape shape = x.shape;
     shape.dim[1] += y.shape.dim[1];
-    Onnx__NodeProto *node = kiln_zoo_node(b, "Concat");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "Concat", x);
     kiln_zoo_feed(b, node, y);
     kiln_zoo_set_int(b, node, "axis", 1);
     return kiln_zoo_result(b, node, shape, (x.power + y.power) / 2);
@@ -136,8 +128,7 @@ kiln_zoo_value kiln_zoo_flatten(kiln_zoo_builder *b, kiln_zoo_value x) {
 }
 
 kiln_zoo_value kiln_zoo_reshape(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_shape shape) {
-    Onnx__NodeProto *node = kiln_zoo_node(b, "Reshape");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "Reshape", x);
     kiln_zoo_feed(b, node, kiln_zoo_integers(b, shape.dim, shape.rank));
     return kiln_zoo_result(b, node, shape, x.power);
 }
@@ -145,8 +136,7 @@ kiln_zoo_value kiln_zoo_reshape(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_
 kiln_zoo_value kiln_zoo_transpose(kiln_zoo_builder *b, kiln_zoo_value x, const int64_t *order) {
     kiln_zoo_shape shape = {.rank = x.shape.rank};
     for (uint32_t i = 0; i < shape.rank; i++) shape.dim[i] = x.shape.dim[order[i]];
-    Onnx__NodeProto *node = kiln_zoo_node(b, "Transpose");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "Transpose", x);
     kiln_zoo_set_ints(b, node, "perm", order, shape.rank);
     return kiln_zoo_result(b, node, shape, x.power);
 }
@@ -156,8 +146,7 @@ kiln_zoo_value kiln_zoo_transpose(kiln_zoo_builder *b, kiln_zoo_value x, const i
 static int64_t width_of(kiln_zoo_value x) { return x.shape.dim[x.shape.rank - 1]; }
 
 kiln_zoo_value kiln_zoo_dense(kiln_zoo_builder *b, kiln_zoo_value x, int64_t outputs) {
-    Onnx__NodeProto *node = kiln_zoo_node(b, "Gemm");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "Gemm", x);
     kiln_zoo_weights(b, node, "weight", KILN_ZOO_SHAPE(outputs, width_of(x)), 0,
                      sqrt(2.0 / (double)width_of(x)));
     kiln_zoo_weights(b, node, "bias", KILN_ZOO_SHAPE(outputs), 0, BIAS_DEVIATION);
@@ -175,8 +164,7 @@ kiln_zoo_value kiln_zoo_linear(kiln_zoo_builder *b, kiln_zoo_value x, int64_t ou
 kiln_zoo_value kiln_zoo_matmul(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_value y) {
     kiln_zoo_shape shape = x.shape;
     shape.dim[shape.rank - 1] = width_of(y);
-    Onnx__NodeProto *node = kiln_zoo_node(b, "MatMul");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "MatMul", x);
     kiln_zoo_feed(b, node, y);
     return kiln_zoo_result(b, node, shape, x.power * y.power * (double)width_of(x));
 }
@@ -198,8 +186,7 @@ kiln_zoo_value kiln_zoo_softmax(kiln_zoo_builder *b, kiln_zoo_value x) {
 }
 
 kiln_zoo_value kiln_zoo_layer_norm(kiln_zoo_builder *b, kiln_zoo_value x) {
-    Onnx__NodeProto *node = kiln_zoo_node(b, "LayerNormalization");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "LayerNormalization", x);
     kiln_zoo_weights(b, node, "scale", KILN_ZOO_SHAPE(width_of(x)), 1, 0.1);
     kiln_zoo_weights(b, node, "bias", KILN_ZOO_SHAPE(width_of(x)), 0, 0.1);
     return kiln_zoo_result(b, node, x.shape, 1);

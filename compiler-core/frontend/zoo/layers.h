@@ -15,6 +15,7 @@ typedef struct kiln_zoo_window {
 /* Operators of one input and no attributes; `power` is the factor by which the mean square changes.
  */
 kiln_zoo_value kiln_zoo_apply(kiln_zoo_builder *b, const char *op, kiln_zoo_value x, double power);
+/* Rectifiers: max(x, 0), and that of at most 6. */
 kiln_zoo_value kiln_zoo_relu(kiln_zoo_builder *b, kiln_zoo_value x);
 kiln_zoo_value kiln_zoo_relu6(kiln_zoo_builder *b, kiln_zoo_value x);
 /* `x` op `y`, a scalar or of the same shape; the mean square is that of a sum. */
@@ -29,12 +30,15 @@ kiln_zoo_value kiln_zoo_conv_norm(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zo
 kiln_zoo_value kiln_zoo_deconv(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_window window);
 /* With statistics that fit `x`. */
 kiln_zoo_value kiln_zoo_batch_norm(kiln_zoo_builder *b, kiln_zoo_value x);
+/* Over the last dimension. */
 kiln_zoo_value kiln_zoo_layer_norm(kiln_zoo_builder *b, kiln_zoo_value x);
 
+/* Over a window, and the mean over the whole image. */
 kiln_zoo_value kiln_zoo_max_pool(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_window window);
 kiln_zoo_value kiln_zoo_global_average(kiln_zoo_builder *b, kiln_zoo_value x);
 /* To [1, elements]. */
 kiln_zoo_value kiln_zoo_flatten(kiln_zoo_builder *b, kiln_zoo_value x);
+/* To a shape of as many elements; dimension d is dimension order[d] of `x`. */
 kiln_zoo_value kiln_zoo_reshape(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_shape shape);
 kiln_zoo_value kiln_zoo_transpose(kiln_zoo_builder *b, kiln_zoo_value x, const int64_t *order);
 /* Along the channels. */
@@ -46,6 +50,7 @@ kiln_zoo_value kiln_zoo_dense(kiln_zoo_builder *b, kiln_zoo_value x, int64_t out
 kiln_zoo_value kiln_zoo_linear(kiln_zoo_builder *b, kiln_zoo_value x, int64_t outputs);
 /* The rows of a random table that integers `x` choose: [...] to [..., width]. */
 kiln_zoo_value kiln_zoo_embed(kiln_zoo_builder *b, kiln_zoo_value x, int64_t rows, int64_t width);
+/* [..., m, k] by [..., k, n]; along the last dimension. */
 kiln_zoo_value kiln_zoo_matmul(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_value y);
 kiln_zoo_value kiln_zoo_softmax(kiln_zoo_builder *b, kiln_zoo_value x);
 

@@ -17,15 +17,13 @@ static value tokens(builder *b, kiln_zoo_shape shape) {
 static value lstm(builder *b, value x) {
     int64_t steps = x.shape.dim[0], width = x.shape.dim[2];
     double deviation = sqrt(1 / (double)width);
-    Onnx__NodeProto *node = kiln_zoo_node(b, "LSTM");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "LSTM", x);
     kiln_zoo_weights(b, node, "input", KILN_ZOO_SHAPE(1, 4 * width, width), 0, deviation);
     kiln_zoo_weights(b, node, "recurrence", KILN_ZOO_SHAPE(1, 4 * width, width), 0, deviation);
     kiln_zoo_weights(b, node, "bias", KILN_ZOO_SHAPE(1, 8 * width), 0, deviation);
     kiln_zoo_set_int(b, node, "hidden_size", width);
     value y = kiln_zoo_result(b, node, KILN_ZOO_SHAPE(steps, 1, 1, width), 0.1);
-    Onnx__NodeProto *squeeze = kiln_zoo_node(b, "Squeeze");
-    kiln_zoo_feed(b, squeeze, y);
+    Onnx__NodeProto *squeeze = kiln_zoo_node_on(b, "Squeeze", y);
     kiln_zoo_feed(b, squeeze, kiln_zoo_integers(b, (int64_t[]){1}, 1));
     return kiln_zoo_result(b, squeeze, x.shape, y.power);
 }

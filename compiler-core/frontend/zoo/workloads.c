@@ -104,8 +104,7 @@ kiln_status kiln_zoo_workload_conv(builder *b, kiln_str rest, value *out) {
     kiln_status st = read_conv(rest, v, &oh, &ow);
     if (st) return st;
     value x = input(b, KILN_ZOO_SHAPE(1, v[IC], v[H], v[W]));
-    Onnx__NodeProto *node = kiln_zoo_node(b, "Conv");
-    kiln_zoo_feed(b, node, x);
+    Onnx__NodeProto *node = kiln_zoo_node_on(b, "Conv", x);
     kiln_zoo_weights(b, node, "weight", KILN_ZOO_SHAPE(v[OC], v[IC] / v[G], v[KH], v[KW]), 0,
                      sqrt(2.0 / (double)(v[IC] / v[G] * v[KH] * v[KW])));
     set_conv(b, node, v);
@@ -130,8 +129,7 @@ kiln_status kiln_zoo_workload_qconv(builder *b, kiln_str rest, value *out) {
     kiln_zoo_byte(b, node, "zero", ZERO_POINT);
     set_conv(b, node, v);
     value sums = kiln_zoo_result(b, node, shape, power);
-    Onnx__NodeProto *cast = kiln_zoo_node(b, "Cast"), *scaled = kiln_zoo_node(b, "Mul");
-    kiln_zoo_feed(b, cast, sums);
+    Onnx__NodeProto *cast = kiln_zoo_node_on(b, "Cast", sums), *scaled = kiln_zoo_node(b, "Mul");
     kiln_zoo_set_int(b, cast, "to", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
     kiln_zoo_feed(b, scaled, kiln_zoo_result(b, cast, shape, power));
     kiln_zoo_feed(b, scaled, kiln_zoo_scalar(b, (float)(1 / sqrt(power))));

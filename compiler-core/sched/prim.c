@@ -31,6 +31,16 @@ uint32_t kiln_prim_number(kiln_prim prim) { return prim_table[prim].number; }
 bool kiln_prim_is_sampler(kiln_prim prim) { return prim_table[prim].kind == KIND_SAMPLE; }
 bool kiln_prim_begins(kiln_prim prim) { return prim_table[prim].kind == KIND_BEGIN; }
 
+char kiln_prim_next_letter(const char **letters) {
+    char now = **letters;
+    *letters += !kiln_prim_may_end(*letters);
+    return now;
+}
+
+bool kiln_prim_may_end(const char *letters) {
+    return *letters == '\0' || *letters == 'I' || *letters == 'L';
+}
+
 bool kiln_prim_find(kiln_str name, kiln_prim *out_prim) {
     for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)
         if (kiln_str_is(name, prim_table[i].name)) {

@@ -31,6 +31,10 @@ KILN_MUST_USE kiln_status kiln_prim_apply_once(kiln_program *p, kiln_prim prim,
 const char *kiln_prim_name(kiln_prim prim); /* As in text. */
 /* Operand letters of prims.def. */
 const char *kiln_prim_operands(kiln_prim prim);
+/* The letter of the operand that comes next, and goes on; a list's letter stays. '\0': no more. */
+char kiln_prim_next_letter(const char **letters);
+/* Whether operands may end here: at the end of the letters, or at a list. */
+bool kiln_prim_may_end(const char *letters);
 uint32_t kiln_prim_number(kiln_prim prim); /* In the binary form of traces. */
 bool kiln_prim_is_sampler(kiln_prim prim); /* Whether it carries a decision. */
 /* Whether it can only be the first instruction, and is not applied to a program. */

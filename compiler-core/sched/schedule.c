@@ -83,6 +83,7 @@ static call begin(kiln_sched *s, kiln_prim prim, const kiln_operand *operand, ui
     return c;
 }
 
+/* begin with these operands, each of which is evaluated once. */
 #define BEGIN(s, prim, listed, ...)                                 \
     begin(s, KILN_PRIM_##prim, (const kiln_operand[]){__VA_ARGS__}, \
           KILN_ARRAY_COUNT(((const kiln_operand[]){__VA_ARGS__})), listed)

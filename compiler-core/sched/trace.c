@@ -29,16 +29,11 @@ kiln_operand kiln_operand_name(const char *text) {
 }
 
 kiln_operand kiln_operand_int(int64_t value) {
-    kiln_operand operand = {.factor_count = 1};
-    operand.factor[0].value = value;
-    return operand;
+    return (kiln_operand){.factor_count = 1, .factor = {{.value = value}}};
 }
 
 kiln_operand kiln_operand_ref(uint32_t sampler, uint32_t element) {
-    kiln_operand operand = {.factor_count = 1};
-    operand.factor[0].sampler = sampler;
-    operand.factor[0].value = element;
-    return operand;
+    return (kiln_operand){.factor_count = 1, .factor = {{.sampler = sampler, .value = element}}};
 }
 
 kiln_operand kiln_operand_times(kiln_operand a, kiln_operand b) {

@@ -13,12 +13,6 @@
 
 static bool is_integer_letter(char letter) { return letter == 'i' || letter == 'I'; }
 
-static char next_letter(const char **letter) {
-    char now = **letter;
-    if (now != '\0' && now != 'I' && now != 'L') (*letter)++;
-    return now;
-}
-
 /* ---- writing ---- */
 
 typedef struct text_table {
@@ -66,7 +60,7 @@ static void write_instruction(const kiln_instruction *in, text_table *table, kil
         kiln_mpack_write_nil(out);
     }
     for (uint32_t i = 0; i < in->operand_count; i++)
-        write_operand(&in->operand[i], next_letter(&letter), table, out);
+        write_operand(&in->operand[i], kiln_prim_next_letter(&letter), table, out);
 }
 
 void kiln_trace_encode(const kiln_trace *trace, kiln_strbuf *out) {
@@ -154,7 +148,7 @@ static kiln_status read_instruction(decoder *d) {
     }
     const char *letter = kiln_prim_operands(prim);
     for (uint32_t i = 0; i + 2 < count && !st; i++) {
-        char now = next_letter(&letter);
+        char now = kiln_prim_next_letter(&letter);
         st = now == '\0' ? bad("too many operands") : read_operand(d, now, &d->operand[i]);
     }
     if (st) return st;

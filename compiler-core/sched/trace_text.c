@@ -87,8 +87,7 @@ static void print_instruction(const kiln_trace *trace, uint32_t at, const kiln_i
     kiln_strbuf_printf(out, "%s(", kiln_prim_name(in->prim));
     for (uint32_t k = 0; k < in->operand_count; k++) {
         if (k > 0) kiln_strbuf_text(out, ", ");
-        print_operand(trace, &in->operand[k], *letter, out);
-        if (*letter && *letter != 'I' && *letter != 'L') letter++;
+        print_operand(trace, &in->operand[k], kiln_prim_next_letter(&letter), out);
     }
     kiln_strbuf_char(out, ')');
     if (kiln_prim_is_sampler(in->prim)) print_decision(in, out);
@@ -241,12 +240,10 @@ static kiln_status parse_operands(parser *ps, kiln_prim prim, kiln_operand *oper
     while (!accept(ps, ')')) {
         if (count > 0 && !accept(ps, ',')) return error_at(ps, ", or ) is expected");
         if (*letter == '\0' || count == LINE_OPERANDS_MAX) return error_at(ps, "too many operands");
-        kiln_status st = parse_operand(ps, *letter, &operand[count++]);
+        kiln_status st = parse_operand(ps, kiln_prim_next_letter(&letter), &operand[count++]);
         if (st) return st;
-        if (*letter != 'I' && *letter != 'L') letter++;
     }
-    if (*letter != '\0' && *letter != 'I' && *letter != 'L')
-        return error_at(ps, "too few operands");
+    if (!kiln_prim_may_end(letter)) return error_at(ps, "too few operands");
     *out_count = count;
     return NULL;
 }

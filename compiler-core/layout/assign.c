@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "compiler-core/ir/eval.h"
 #include "compiler-core/layout/pbqp.h"
 
 #define NOT_WRITTEN UINT32_MAX
@@ -16,9 +15,6 @@ typedef struct writer {
         arg; /* step NOT_WRITTEN: an input, a constant or an alias, which are row-major */
 } writer;
 
-static const kiln_task *task_of(const kiln_assignment *a, uint32_t step) {
-    return &a->plan->tasks.task[a->plan->step[step].task];
-}
 static const kiln_ways *ways_of(const kiln_assignment *a, uint32_t step) {
     return &a->list[a->plan->step[step].task];
 }
@@ -32,19 +28,6 @@ static double convert_ns(const kiln_assignment *a, kiln_value value, const kiln_
     return a->conversion_ns(a->context, value, from, to);
 }
 
-/* Calls `visit` for each argument of a kernel that is not a constant. */
-typedef void (*visit_arg)(void *context, uint32_t step, uint32_t arg, kiln_value value,
-                          bool writes);
-static void each_arg(const kiln_assignment *a, uint32_t step, visit_arg visit, void *context) {
-    const kiln_program *te = task_of(a, step)->te;
-    kiln_arg_buffers arg = kiln_program_args(te);
-    for (uint32_t i = 0; i < arg.count && i < a->plan->step[step].arg_count; i++) {
-        kiln_role role = te->buffer.data[arg.buffer[i]].role;
-        if (role != KILN_ROLE_CONSTANT)
-            visit(context, step, i, a->plan->step[step].arg[i], role == KILN_ROLE_OUTPUT);
-    }
-}
-
 /* ---- the problem ----------------------------------------------------------------------------- */
 
 typedef struct maker {
@@ -55,11 +38,6 @@ typedef struct maker {
     double **own_ns; /* [steps][ways] */
     kiln_pbqp *problem;
 } maker;
-
-static void note_writer(void *context, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
-    maker *m = context;
-    if (writes) m->from[value] = (writer){step, arg};
-}
 
 /* The kernel at one end pays alone when the other end is row-major whatever happens, or is itself.
  */
@@ -73,10 +51,15 @@ static void charge_row(maker *m, uint32_t step, uint32_t arg, kiln_value value, 
     }
 }
 
-static void charge_input(void *context, uint32_t step, uint32_t arg, kiln_value value,
-                         bool writes) {
-    maker *m = context;
-    if (!writes && m->from[value].step == NOT_WRITTEN) charge_row(m, step, arg, value, false);
+/* What a kernel writes, and what its own inputs cost. Constants are brought into any layout. */
+static void look_at_args(maker *m, uint32_t s) {
+    const kiln_step *step = &m->a->plan->step[s];
+    for (uint32_t i = step->read_count; i < step->arg_count; i++)
+        m->from[step->arg[i]] = (writer){s, i};
+    for (uint32_t i = 0; i < step->read_count; i++)
+        if (!kiln_value_is_constant(m->a->graph, step->arg[i]) &&
+            m->from[step->arg[i]].step == NOT_WRITTEN)
+            charge_row(m, s, i, step->arg[i], false);
 }
 
 static void charge_row_readers(maker *m) {
@@ -94,10 +77,11 @@ static void charge_row_readers(maker *m) {
     }
 }
 
-static void add_edge(void *context, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
-    maker *m = context;
+/* Between the kernel that writes argument `arg` of a kernel and that one. */
+static void add_edge(maker *m, uint32_t step, uint32_t arg) {
+    const kiln_value value = m->a->plan->step[step].arg[arg];
     const writer *from = &m->from[value];
-    if (writes || from->step == NOT_WRITTEN) return;
+    if (from->step == NOT_WRITTEN) return;
     const kiln_ways *giver = ways_of(m->a, from->step), *taker = ways_of(m->a, step);
     double *cost = KILN_ARENA_ARRAY(m->arena, double, (size_t)giver->way.count * taker->way.count),
            most = 0;
@@ -128,14 +112,14 @@ bool kiln_layout_assign(const kiln_assignment *a, kiln_arena *arena, uint32_t *o
         m.own_ns[s] = KILN_ARENA_ARRAY(arena, double, list->way.count);
         for (uint32_t i = 0; i < list->way.count; i++)
             m.own_ns[s][i] = a->plan->step[s].times * list->way.data[i].cost_ns;
-        each_arg(a, s, note_writer, &m);
-        each_arg(a, s, charge_input, &m);
+        look_at_args(&m, s);
     }
     charge_row_readers(&m);
     for (uint32_t s = 0; s < steps; s++) {
         if (!is_kernel(a, s)) continue;
         m.node[s] = kiln_pbqp_add_node(m.problem, ways_of(a, s)->way.count, m.own_ns[s]);
-        each_arg(a, s, add_edge, &m); /* producers stand before their readers */
+        for (uint32_t i = 0; i < a->plan->step[s].read_count; i++)
+            add_edge(&m, s, i); /* producers stand before their readers */
         kernels++;
     }
     uint32_t *choice = KILN_ARENA_ARRAY(arena, uint32_t, kernels + 1);
@@ -147,20 +131,11 @@ bool kiln_layout_assign(const kiln_assignment *a, kiln_arena *arena, uint32_t *o
 
 /* ---- what a choice means --------------------------------------------------------------------- */
 
-typedef struct reading {
-    const kiln_assignment *a;
-    const uint32_t *way;
-    kiln_layout *layout;
-} reading;
-
-static void note_layout(void *context, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
-    reading *r = context;
-    if (writes) r->layout[value] = ways_of(r->a, step)->way.data[r->way[step]].layout[arg];
-}
-
 void kiln_layout_of_values(const kiln_assignment *a, const uint32_t *way, kiln_layout *out_layout) {
-    reading r = {a, way, out_layout};
     memset(out_layout, 0, a->graph->value.count * sizeof *out_layout);
-    for (uint32_t s = 0; s < a->plan->step_count; s++)
-        if (is_kernel(a, s)) each_arg(a, s, note_layout, &r);
+    for (uint32_t s = 0; s < a->plan->step_count; s++) {
+        const kiln_step *step = &a->plan->step[s];
+        for (uint32_t i = step->read_count; is_kernel(a, s) && i < step->arg_count; i++)
+            out_layout[step->arg[i]] = ways_of(a, s)->way.data[way[s]].layout[i];
+    }
 }

@@ -94,11 +94,6 @@ static bool can_be_checked(const kiln_program *te) {
     return outputs <= KILN_REFERENCE_OUTPUTS_MAX;
 }
 
-static bool is_written(const kiln_plan *plan, uint32_t step, uint32_t arg) {
-    const kiln_program *te = plan->tasks.task[plan->step[step].task].te;
-    return te->buffer.data[kiln_program_args(te).buffer[arg]].role == KILN_ROLE_OUTPUT;
-}
-
 /* Which values pass from kernel to kernel. */
 static void find_links(finder *f) {
     const kiln_compilation *c = f->c;
@@ -107,7 +102,7 @@ static void find_links(finder *f) {
     for (uint32_t s = 0; s < c->plan.step_count; s++) {
         const kiln_step *step = &c->plan.step[s];
         for (uint32_t i = 0; step->kind == KILN_STEP_KERNEL && i < step->arg_count; i++)
-            (is_written(&c->plan, s, i) ? f->written : f->read)[step->arg[i]] = true;
+            (i < step->read_count ? f->read : f->written)[step->arg[i]] = true;
     }
 }
 
@@ -158,11 +153,8 @@ static void add_conversions(finder *f) {
     const kiln_compilation *c = f->c;
     for (uint32_t s = 0; s < c->plan.step_count; s++) {
         const kiln_step *step = &c->plan.step[s];
-        bool kernel = step->kind == KILN_STEP_KERNEL;
-        for (uint32_t i = 0; kernel && i < step->arg_count; i++)
-            if (!is_written(&c->plan, s, i)) add_conversion(f, step->arg[i], &c->way[s]->layout[i]);
-        for (uint32_t i = 0; !kernel && i < step->read_count; i++)
-            add_conversion(f, step->arg[i], &row);
+        for (uint32_t i = 0; i < step->read_count; i++)
+            add_conversion(f, step->arg[i], c->way[s] ? &c->way[s]->layout[i] : &row);
     }
     for (uint32_t i = 0; i < c->graph->output.count; i++)
         add_conversion(f, c->graph->output.data[i], &row);

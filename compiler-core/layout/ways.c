@@ -15,6 +15,8 @@
 #define FOREIGN 1.02 /* on the layouts of others rather than on its own */
 #define FAMILIES_MAX 4u
 
+static const kiln_layout row;
+
 static bool same_layouts(const kiln_way *a, const kiln_way *b, uint32_t arg_count) {
     for (uint32_t i = 0; i < arg_count; i++)
         if (!kiln_layout_equal(&a->layout[i], &b->layout[i])) return false;
@@ -44,35 +46,26 @@ static double estimate_ns(const kiln_task *task, const kiln_ways *list) {
     return (task->flops / FLOPS_PER_S + bytes / BYTES_PER_S) * 1e9;
 }
 
-/* The default schedule of a space of the task. */
-static kiln_status default_of(const kiln_task *task, const kiln_space *space, kiln_arena *arena,
-                              kiln_way *out) {
+/* The default schedule of the task with these options. ILLEGAL_SCHEDULE: an argument cannot have
+ * the layout that they give it. */
+static kiln_status make_default(const kiln_task *task, const kiln_target *target,
+                                kiln_space_options options, kiln_arena *arena, kiln_way *out) {
+    kiln_space space;
     kiln_trace trace;
     kiln_program *program = NULL;
-    kiln_status st = kiln_space_default(space, arena, &trace, &program);
+    kiln_status st = kiln_space_create_with(task->te, target, &options, arena, &space);
+    if (!st) st = kiln_space_default(&space, arena, &trace, &program);
     if (st) return st;
     kiln_strbuf bytes = {0};
     kiln_trace_encode(&trace, &bytes);
-    kiln_arg_buffers arg = kiln_program_args(task->te);
-    kiln_arg_buffers scheduled = kiln_program_args(program);
+    kiln_arg_buffers arg = kiln_program_args(task->te), scheduled = kiln_program_args(program);
     *out = (kiln_way){.trace = kiln_strbuf_end(&bytes, arena),
                       .is_default = true,
                       .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count)};
     for (uint32_t i = 0; i < arg.count; i++)
         if (task->te->buffer.data[arg.buffer[i]].role != KILN_ROLE_CONSTANT)
             out->layout[i] = program->buffer.data[scheduled.buffer[i]].layout;
-
     return KILN_OK;
-}
-
-/* The default schedule on `given` layouts (NULL: its own). ILLEGAL_SCHEDULE: an argument cannot
- * have one. */
-static kiln_status make_default(const kiln_task *task, const kiln_target *target,
-                                const kiln_layout *const *given, kiln_arena *arena, kiln_way *out) {
-    kiln_space space;
-    const kiln_space_options options = {.layout = given};
-    kiln_status st = kiln_space_create_with(task->te, target, &options, arena, &space);
-    return st ? st : default_of(task, &space, arena, out);
 }
 
 /* ---- the blocks that others write ------------------------------------------------------------ */
@@ -145,21 +138,18 @@ static bool *find_joined(const kiln_plan *plan, kiln_arena *arena) {
 /* What fits no block is row-major, or for tasks that compute much what they want. */
 static kiln_status add_on_family(const kiln_task *task, const kiln_target *target, const family *f,
                                  kiln_arena *arena, kiln_ways *list) {
-    static const kiln_layout row;
     kiln_arg_buffers arg = kiln_program_args(task->te);
     const kiln_layout **given = KILN_ARENA_ARRAY(arena, const kiln_layout *, arg.count);
-    uint32_t blocked_in = 0, blocked_out = 0;
-    bool light = is_light(task);
+    bool any = false, light = is_light(task);
     for (uint32_t i = 0; i < arg.count; i++) {
-        const kiln_buffer_info *buffer = &task->te->buffer.data[arg.buffer[i]];
-        bool blocked = fits(f, buffer);
+        bool blocked = fits(f, &task->te->buffer.data[arg.buffer[i]]);
         given[i] = blocked ? &f->layout : light ? &row : NULL;
-        if (blocked) ++*(buffer->role == KILN_ROLE_OUTPUT ? &blocked_out : &blocked_in);
+        any |= blocked;
     }
-    if (!blocked_in && !blocked_out) return KILN_OK;
+    if (!any) return KILN_OK;
     kiln_way way;
     double cost_ns = estimate_ns(task, list) * FOREIGN;
-    kiln_status st = make_default(task, target, given, arena, &way);
+    kiln_status st = make_default(task, target, (kiln_space_options){.layout = given}, arena, &way);
     if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE) {
         kiln_status_free(st); /* then not */
         return KILN_OK;
@@ -176,7 +166,7 @@ kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_target *tar
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
         kiln_way way;
-        st = make_default(task, target, NULL, arena, &way);
+        st = make_default(task, target, (kiln_space_options){0}, arena, &way);
         if (st) return kiln_status_note(st, "the default schedule of %.*s", KILN_STR_ARG(task->op));
         way.cost_ns = estimate_ns(task, &list[t]);
         add_families(&f, task, &way);
@@ -202,25 +192,19 @@ void kiln_ways_free_windows(const kiln_plan *plan, kiln_arena *arena, kiln_ways 
     }
 }
 
-static kiln_status row_major_space(const kiln_task *task, const kiln_target *target, bool packed,
-                                   kiln_arena *arena, kiln_space *out_space) {
-    static const kiln_layout row;
-    uint32_t count = kiln_program_args(task->te).count;
-    const kiln_layout **given = KILN_ARENA_ARRAY(arena, const kiln_layout *, count);
-    for (uint32_t i = 0; i < count; i++) given[i] = &row;
-    const kiln_space_options options = {.layout = packed ? given : NULL, .row_major = !packed};
-    return kiln_space_create_with(task->te, target, &options, arena, out_space);
-}
-
 kiln_status kiln_ways_make_row_major(const kiln_plan *plan, const kiln_target *target, bool packed,
                                      kiln_arena *arena, kiln_ways *list) {
     kiln_status st = KILN_OK;
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
-        kiln_space space;
+        uint32_t count = kiln_program_args(task->te).count;
+        const kiln_layout **given = KILN_ARENA_ARRAY(arena, const kiln_layout *, count);
+        for (uint32_t i = 0; i < count; i++) given[i] = &row;
         kiln_way way;
-        st = row_major_space(task, target, packed, arena, &space);
-        if (!st) st = default_of(task, &space, arena, &way);
+        st = make_default(
+            task, target,
+            (kiln_space_options){.layout = packed ? given : NULL, .row_major = !packed}, arena,
+            &way);
         list[t].way.count = 0;
         if (!st) kiln_ways_add(&list[t], task, &way, arena);
     }

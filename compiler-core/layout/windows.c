@@ -1,8 +1,6 @@
 /* Values inside of values. */
 #include "compiler-core/layout/windows.h"
 
-#include "compiler-core/ir/eval.h"
-
 typedef struct finder {
     const kiln_graph *graph;
     const kiln_plan *plan;
@@ -60,12 +58,8 @@ static void find_joined(const finder *f, uint32_t step, const kiln_parts *parts)
 static void note_computed(const finder *f) {
     for (uint32_t s = 0; s < f->plan->step_count; s++) {
         const kiln_step *step = &f->plan->step[s];
-        if (step->kind != KILN_STEP_KERNEL) continue;
-        const kiln_program *te = f->plan->tasks.task[step->task].te;
-        kiln_arg_buffers arg = kiln_program_args(te);
-        for (uint32_t i = 0; i < arg.count; i++)
-            if (te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
-                f->computed[step->arg[i]] = true;
+        for (uint32_t i = step->read_count; i < step->arg_count; i++)
+            f->computed[step->arg[i]] |= step->kind == KILN_STEP_KERNEL;
     }
     for (uint32_t i = 0; i < f->graph->output.count; i++)
         f->computed[f->graph->output.data[i]] = false;

@@ -259,6 +259,7 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
                       .task = intern_task(p, te, op, times),
                       .times = times,
                       .arg_count = count,
+                      .read_count = port.input.count + port.constant.count,
                       .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, count)};
     kiln_str known = p->task.data[step.task].op; /* the name is no part of the key */
     step.op = kiln_str_equal(op, known) ? known : kiln_str_copy(p->arena, op);

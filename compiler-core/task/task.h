@@ -29,8 +29,8 @@ typedef struct kiln_tasks {
 typedef enum kiln_step_kind {
     KILN_STEP_KERNEL, /* runs `task`; arg: one graph value per argument of its program */
     KILN_STEP_ALIAS,  /* arg[1] is arg[0]'s bytes under another shape */
-    /* The steps between these two are a loop's body (graph/loops.h). Their arguments are the inputs of `node`,
-     * all of them read row by row; what they give is the node's. Bodies nest. */
+    /* The steps between these two are a loop's body (graph/loops.h). Their arguments are the inputs
+     * of `node`, all of them read row by row; what they give is the node's. Bodies nest. */
     KILN_STEP_LOOP,
     KILN_STEP_LOOP_END,
 } kiln_step_kind;
@@ -42,10 +42,11 @@ typedef struct kiln_step {
     uint32_t task; /* KERNEL: index into tasks */
     uint32_t arg_count;
     kiln_value *arg;
-    uint32_t read_count; /* of steps that are no kernels: so many leading arguments are read, row-major */
-    double times;        /* that one inference does it; a guess where loops end by what they compute */
-    kiln_node node;      /* of loops: the loop_begin, the loop_end */
-    uint32_t partner;    /* of loops: the step that is their other end */
+    uint32_t read_count; /* so many leading arguments are read, by steps that are no kernels
+                            row-major; a kernel writes the others */
+    double times;     /* that one inference does it; a guess where loops end by what they compute */
+    kiln_node node;   /* of loops: the loop_begin, the loop_end */
+    uint32_t partner; /* of loops: the step that is their other end */
 } kiln_step;
 
 /* How one inference runs: steps in order over graph values. */

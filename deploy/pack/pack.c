@@ -262,24 +262,20 @@ uint32_t kiln_packer_write(kiln_packer *p, kiln_value value) {
 static kiln_status pack_kernel(kiln_packer *p, uint32_t index) {
     const kiln_step *from = &p->plan.step[index];
     const kiln_task *task = &p->plan.tasks.task[from->task];
-    kiln_arg_buffers args = kiln_program_args(task->te);
-    KILN_CHECK(args.count == from->arg_count);
-    uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, args.count);
+    KILN_CHECK(kiln_program_args(task->te).count == from->arg_count);
+    uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, from->arg_count);
     kiln_plan_step step = {.action = KILN_ACTION_KERNEL,
                            .name = from->name,
                            .op = from->op,
                            .task = task->key,
-                           .arg_count = args.count,
+                           .arg_count = from->arg_count,
+                           .output_count = from->arg_count - from->read_count,
                            .arg = arg};
     kiln_status st = kernel_of_step(p, index, &step.kernel);
-    for (uint32_t i = 0; !st && i < args.count; i++)
-        if (task->te->buffer.data[args.buffer[i]].role != KILN_ROLE_OUTPUT)
-            st = kiln_packer_read(p, from->arg[i], &p->way[index]->layout[i], &arg[i]);
-    for (uint32_t i = 0; !st && i < args.count; i++) {
-        if (task->te->buffer.data[args.buffer[i]].role != KILN_ROLE_OUTPUT) continue;
+    for (uint32_t i = 0; !st && i < from->read_count; i++)
+        st = kiln_packer_read(p, from->arg[i], &p->way[index]->layout[i], &arg[i]);
+    for (uint32_t i = from->read_count; !st && i < from->arg_count; i++)
         arg[i] = kiln_packer_write(p, from->arg[i]);
-        step.output_count++;
-    }
     if (!st) kiln_packer_add_step(p, step);
     return st;
 }

@@ -95,7 +95,7 @@ static void find_packers(writer *w) {
         for (uint32_t i = 0; i < step->arg_count; i++)
             if (w->kernel[step->kernel].manifest.arg[i].role == KILN_ROLE_CONSTANT)
                 kiln_strbuf_printf(&key, " %u", step->arg[i]);
-        kiln_str text = kiln_str_from(kiln_str_dup(w->arena, kiln_strbuf_view(&key)));
+        kiln_str text = kiln_str_copy(w->arena, kiln_strbuf_view(&key));
         if (!kiln_map_find(&first, text, &found)) kiln_map_put(&first, text, s);
         w->packer[s] = (uint32_t)found;
     }

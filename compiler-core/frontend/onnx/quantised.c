@@ -134,6 +134,13 @@ static kiln_value multiply(kiln_composer *c, const quantised *x, const quantised
     return sums;
 }
 
+/* The sums of a product, scaled; its channels are the last dimension. */
+static kiln_value scaled_product(kiln_composer *c, const quantised *x, const quantised *w,
+                                 const kiln_tensor *scale) {
+    kiln_value sums = multiply(c, x, w);
+    return c->st ? 0 : scaled(c, sums, 0, scale, kiln_compose_shape(c, sums)->rank - 1);
+}
+
 /* ---- the operators --------------------------------------------------------------------------- */
 
 /* Whether the operands of a convolution, or of a product, are quantised so that its sums can be
@@ -166,9 +173,7 @@ kiln_status kiln_import_matmul(kiln_importer *im) {
         return kiln_import_node(im);
     kiln_composer c = {.im = im};
     kiln_tensor scale = product_of_scales(im, &x, &w, 1);
-    kiln_value sums = multiply(&c, &x, &w);
-    uint32_t last = c.st ? 0 : kiln_compose_shape(&c, sums)->rank - 1;
-    kiln_compose_define(&c, 0, scaled(&c, sums, 0, &scale, last));
+    kiln_compose_define(&c, 0, scaled_product(&c, &x, &w, &scale));
     return c.st;
 }
 
@@ -188,13 +193,6 @@ kiln_status kiln_import_gemm(kiln_importer *im) {
     if (bias && !whole) y = kiln_compose_binary(&c, KILN_OP_ADD, y, bias);
     kiln_compose_define(&c, 0, y);
     return c.st;
-}
-
-/* y = x / scale + zero, rounded and clamped to the type of `zero`. */
-static void define_quantised(kiln_composer *c, kiln_value y, kiln_value scale, kiln_value zero) {
-    kiln_value operand[] = {y, scale, zero}, result = 0;
-    kiln_compose_node(c, KILN_OP_QUANTIZE_LINEAR, operand, zero ? 3 : 2, NULL, 0, &result, 1);
-    kiln_compose_define(c, 0, result);
 }
 
 /* Operands of both: x, its scale, its zero point, w, its scale, its zero point, the result's scale
@@ -224,28 +222,21 @@ static kiln_status demand_scales(kiln_importer *im) {
     return st;
 }
 
-kiln_status kiln_import_qlinear_conv(kiln_importer *im) {
+/* `conv` or a product: y = x / scale + zero, rounded and clamped to the type of `zero`. */
+static kiln_status import_qlinear(kiln_importer *im, bool conv) {
     quantised x, w;
     kiln_composer c = {.im = im};
     kiln_status st = demand_scales(im);
-    if (!st) st = find_linear_operands(im, 0, &x, &w);
+    if (!st) st = find_linear_operands(im, conv ? 0 : 1, &x, &w);
     if (st) return st;
     kiln_tensor scale = product_of_scales(im, &x, &w, 1);
-    kiln_value y = scaled(&c, convolve(&c, &x, &w), kiln_import_input(im, 8), &scale, 1);
-    define_quantised(&c, y, kiln_import_input(im, 6), kiln_import_input(im, 7));
+    kiln_value y = conv ? scaled(&c, convolve(&c, &x, &w), kiln_import_input(im, 8), &scale, 1)
+                        : scaled_product(&c, &x, &w, &scale);
+    kiln_value operand[] = {y, kiln_import_input(im, 6), kiln_import_input(im, 7)}, result = 0;
+    kiln_compose_node(&c, KILN_OP_QUANTIZE_LINEAR, operand, 3, NULL, 0, &result, 1);
+    kiln_compose_define(&c, 0, result);
     return c.st;
 }
 
-kiln_status kiln_import_qlinear_matmul(kiln_importer *im) {
-    quantised x, w;
-    kiln_composer c = {.im = im};
-    kiln_status st = demand_scales(im);
-    if (!st) st = find_linear_operands(im, 1, &x, &w);
-    if (st) return st;
-    kiln_tensor scale = product_of_scales(im, &x, &w, 1);
-    kiln_value sums = multiply(&c, &x, &w);
-    uint32_t last = c.st ? 0 : kiln_compose_shape(&c, sums)->rank - 1;
-    define_quantised(&c, scaled(&c, sums, 0, &scale, last), kiln_import_input(im, 6),
-                     kiln_import_input(im, 7));
-    return c.st;
-}
+kiln_status kiln_import_qlinear_conv(kiln_importer *im) { return import_qlinear(im, true); }
+kiln_status kiln_import_qlinear_matmul(kiln_importer *im) { return import_qlinear(im, false); }

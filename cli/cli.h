@@ -51,6 +51,7 @@ KILN_MUST_USE kiln_status kiln_target_option(const char *option, kiln_arena *pro
 /* --dim NAME=N...: sizes of dimensions that the model leaves open. INVALID_ARGUMENT: not of that
  * form, or a name twice. */
 extern const char kiln_dim_help[];
+extern const char kiln_loop_help[]; /* of --loop-max, kiln_import_options.loop_max */
 KILN_MUST_USE kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
                                           kiln_import_options *out_options);
 /* Imports a model file and runs all passes but those whose bit (1 << kiln_pass) is set in `without`;

@@ -109,9 +109,8 @@ static kiln_status compile_module(kiln_arena *process, const source *model,
     kiln_strbuf bytes = {0};
     kiln_pack_report packed;
     kiln_compilation *compilation = NULL;
-    kiln_pack_options options = {.db = db,
-                                 .model_name = kiln_str_from(model->path),
-                                 .without = model->without.planners};
+    kiln_pack_options options = {
+        .db = db, .model_name = kiln_str_from(model->path), .without = model->without.planners};
     kiln_status st =
         kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
     if (!st) st = kiln_compilation_create(graph, target, process, &compilation);
@@ -204,6 +203,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     const char *target_text = NULL, *db_option = NULL, *output = NULL, *emit = "module",
                *db_path = NULL, *without_text = NULL;
     kiln_opt_list dim = {0};
+    source model = {0};
     bool json = false;
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T",
@@ -216,6 +216,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         {"without", KILN_OPT_TEXT, &without_text, "NAME,...",
          "leave out passes or parts of planning, to see what each is worth"},
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
+        {"loop-max", KILN_OPT_COUNT, &model.onnx.loop_max, "N", kiln_loop_help},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
     const kiln_opt_table table = {
@@ -228,7 +229,6 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         1};
     kiln_args args;
     kiln_target target;
-    source model;
     kiln_db *db = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;

@@ -35,6 +35,7 @@ static kiln_status check_request(kiln_tune *t) {
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
     if (!st) st = kiln_target_option(o->target_text, t->process, &t->target);
     if (!st) st = kiln_space_check_target(&t->target);
+    t->import.loop_max = o->loop_max;
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->import);
     if (!st) st = kiln_import_file(o->model, &t->import, t->process, &graph);
     if (!st) t->model = kiln_graph_encode(graph, t->process);
@@ -104,6 +105,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
         {"search", KILN_OPT_TEXT, &o.search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE", "pack the best schedules into this module"},
         {"dim", KILN_OPT_LIST, &o.dim, "NAME=N", kiln_dim_help},
+        {"loop-max", KILN_OPT_COUNT, &o.loop_max, "N", kiln_loop_help},
         {"detach", KILN_OPT_FLAG, &o.detach, NULL,
          "do not wait for the end; kiln jobs attach brings the records"},
         {"job", KILN_OPT_TEXT, &o.job, "ID",

@@ -45,6 +45,8 @@ kiln_status kiln_target_option(const char *option, kiln_arena *process, kiln_tar
 }
 
 const char kiln_dim_help[] = "size of a dimension that the model leaves open (again for each)";
+const char kiln_loop_help[] =
+    "most iterations of a loop whose length is known at run time only (default: the model's)";
 
 kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
                             kiln_import_options *out_options) {
@@ -63,8 +65,9 @@ kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
                                   KILN_STR_ARG(name[i]));
         value[i] = (int64_t)size;
     }
-    *out_options = (kiln_import_options){
-        .dim_count = (uint32_t)option->count, .dim_name = name, .dim_value = value};
+    out_options->dim_count = (uint32_t)option->count;
+    out_options->dim_name = name;
+    out_options->dim_value = value;
     return KILN_OK;
 }
 

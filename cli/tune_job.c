@@ -110,9 +110,10 @@ static kiln_status send_model(kiln_tune *t, kiln_msg_job_spec *spec) {
     if (version && version < KILN_PROTO_TAKES_GRAPHS) {
         kiln_str bytes = {0};
         spec->form = KILN_MODEL_FORM_ONNX;
-        if (t->import.dim_count)
+        if (t->import.dim_count || t->import.loop_max)
             st = KILN_ERROR(UNIMPLEMENTED,
-                            "the tracker speaks version %u of the protocol; --dim needs %u",
+                            "the tracker speaks version %u of the protocol; --dim and --loop-max "
+                            "need %u",
                             version, KILN_PROTO_TAKES_GRAPHS);
         if (!st) st = kiln_file_read(path, KILN_MODEL_FILE_BYTES_MAX, &scratch, &bytes);
         if (!st) st = kiln_client_put(t->client, bytes, &spec->model);

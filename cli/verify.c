@@ -80,9 +80,10 @@ static const kiln_named_tensor *find_tensor(const kiln_named_tensor *list, uint3
     return NULL;
 }
 
-static bool same_output(const kiln_value_info *port, void *output, const kiln_tensor *expected,
-                        const rule *by, kiln_strbuf *why) {
-    const kiln_tensor actual = {port->dtype, port->shape, output};
+static bool same_output(const kiln_value_info *port, void *output, int64_t rows,
+                        const kiln_tensor *expected, const rule *by, kiln_strbuf *why) {
+    kiln_tensor actual = {port->dtype, port->shape, output};
+    if (port->shape.rank > 0) actual.shape.dim[0] = rows;
     kiln_strbuf detail = {0};
     bool right = false;
     if (actual.dtype == expected->dtype && kiln_shape_equal(&actual.shape, &expected->shape)) {
@@ -144,7 +145,7 @@ static kiln_status find_inputs(const kiln_graph *graph, const kiln_data_set *dat
 /* ---- one case -------------------------------------------------------------------------------- */
 
 kiln_status kiln_verify_here(void *context, kiln_str bytes, const void *const *inputs,
-                             void *const *outputs) {
+                             void *const *outputs, int64_t *rows) {
     (void)context;
     kiln_arena arena;
     kiln_module *module = NULL;
@@ -157,6 +158,8 @@ kiln_status kiln_verify_here(void *context, kiln_str bytes, const void *const *i
         st = KILN_ERROR(INTERNAL, "%s", error);
     else if (kiln_module_run(module, inputs, outputs))
         st = KILN_ERROR(INTERNAL, "%s", kiln_module_error(module));
+    for (uint32_t i = 0; !st && rows && i < kiln_module_output_count(module); i++)
+        rows[i] = kiln_module_output_rows(module, i);
     kiln_module_close(module);
     kiln_arena_deinit(&arena);
     return st;
@@ -195,12 +198,17 @@ static kiln_status check_data_set(const char *model, const char *folder, const k
     void **outputs = st ? NULL : KILN_ARENA_ARRAY(arena, void *, graph->output.count);
     if (!st) st = find_inputs(graph, data, arena, inputs);
     if (!st && !has_every_output(graph, data, folder, why)) *out_same = false;
-    for (uint32_t i = 0; !st && i < graph->output.count; i++)
-        outputs[i] = make_buffer(&graph->value.data[graph->output.data[i]], arena);
-    if (!st && *out_same) st = how->run(how->context, kiln_strbuf_view(&bytes), inputs, outputs);
+    int64_t *rows = st ? NULL : KILN_ARENA_ARRAY(arena, int64_t, graph->output.count);
+    for (uint32_t i = 0; !st && i < graph->output.count; i++) {
+        const kiln_value_info *port = &graph->value.data[graph->output.data[i]];
+        outputs[i] = make_buffer(port, arena);
+        rows[i] = port->shape.dim[0];
+    }
+    if (!st && *out_same)
+        st = how->run(how->context, kiln_strbuf_view(&bytes), inputs, outputs, rows);
     for (uint32_t i = 0; !st && *out_same && i < data->output_count; i++) {
         const rule by = {single, rounding[i]};
-        *out_same = same_output(&graph->value.data[graph->output.data[i]], outputs[i],
+        *out_same = same_output(&graph->value.data[graph->output.data[i]], outputs[i], rows[i],
                                 &data->output[i].tensor, &by, why);
     }
     kiln_strbuf_deinit(&bytes);

@@ -19,9 +19,10 @@ typedef enum kiln_verdict {
 const char *kiln_verdict_name(kiln_verdict verdict); /* "passed", "FAILED", "unsupported" */
 
 /* Runs the bytes of a module once, or with `as_c` the text that kiln_static_c writes for the name
- * "net". `inputs`, `outputs`: in the order of its ports, aligned as kernels want it. */
+ * "net". `inputs`, `outputs`: in the order of its ports, aligned as kernels want it. `rows`:
+ * [outputs] how many each has, set to how many it got; NULL: nobody asks. */
 typedef kiln_status (*kiln_verify_run)(void *context, kiln_str module, const void *const *inputs,
-                                       void *const *outputs);
+                                       void *const *outputs, int64_t *rows);
 
 typedef struct kiln_verify_options {
     kiln_import_options onnx;  /* sizes of open dimensions */
@@ -33,7 +34,8 @@ typedef struct kiln_verify_options {
 
 /* A kiln_verify_run: in this process. */
 KILN_MUST_USE kiln_status kiln_verify_here(void *context, kiln_str module,
-                                           const void *const *inputs, void *const *outputs);
+                                           const void *const *inputs, void *const *outputs,
+                                           int64_t *rows);
 /* Compiles the model of a folder, once per data set, runs it and compares every output with the
  * expected one. Appends why it did not pass. */
 kiln_verdict kiln_verify_case(const char *folder, const kiln_verify_options *options,

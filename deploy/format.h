@@ -135,7 +135,7 @@ typedef struct kiln_plan_step {
      * from 0 on, is put into `index` (i64). KILN_PLAN_NONE: there is no such buffer. All are elements in the
      * processor's memory; `count` and `condition` are written before the loop, the latter may be carried. */
     uint32_t body_count;
-    uint64_t trip_max; /* >= 1; a count beyond it is an error of the run */
+    uint64_t trip_max; /* >= 1; to go on beyond it, because `count` is larger, is an error of the run */
     uint32_t count, condition, index;
 } kiln_plan_step;
 
@@ -183,13 +183,13 @@ uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer);
  * of constant length (neither count nor condition) the last iteration's values are there too. What was written
  * before a loop and is used in it stays until its end. A strided alias moves within its source; an iteration may read
  * the row that it wrote, by the same buffer; strided results of a loop of constant length that lie side by side are
- * whole when it ends.
+ * whole when it ends. Of any loop that is in no other they may be an output: it has as many rows as there were iterations.
  *
  * Devices: kernels and their arguments are on one device, copies go between the processor and one device, and
  * the processor reads what a device's queue copied only behind an event for it or for a later step of that queue.
  *
- * INVALID_ARGUMENT names the step or buffer; errors of kiln_artefact_decode. Cost: steps times the
- * buffers that are alive at once. */
+ * INVALID_ARGUMENT names the step or buffer; errors of kiln_artefact_decode. Cost: n log n in
+ * steps, arguments and buffers, and for each use of a buffer the parts that are written of it. */
 KILN_MUST_USE kiln_status kiln_module_plan_check(const kiln_module_plan *plan);
 
 #endif

@@ -95,9 +95,13 @@ size_t kiln_module_constant_bytes(const kiln_module *module);
 typedef void (*kiln_module_hook)(void *context, uint32_t step, int done);
 void kiln_module_set_hook(kiln_module *module, kiln_module_hook hook, void *context);
 
+/* How many rows (of its first dimension) the last run gave an output. Fewer than the shape says where a loop stacks
+ * them whose length is known at run time only: then zeros stand behind them, and before the first run there is none. */
+int64_t kiln_module_output_rows(const kiln_module *module, uint32_t index);
+
 /* Runs once. `inputs` and `outputs` are arrays of pointers in the order of the ports, each to size_bytes
  * bytes, which may not overlap; pointers aligned to 64 bytes save a copy. Allocates nothing. Fails only
- * when a kernel does; the text is then in kiln_module_error. */
+ * when a kernel does, or a loop is to run more often than it can; the text is then in kiln_module_error. */
 int kiln_module_run(kiln_module *module, const void *const *inputs, void *const *outputs);
 const char *kiln_module_error(const kiln_module *module);
 

@@ -39,6 +39,10 @@ typedef struct kiln_import_options {
     uint32_t *out_bound_count;
     /* Loops and recurrent layers of at most so many iterations are unrolled; 0: KILN_UNROLL_MAX. */
     uint32_t unroll_max;
+    /* The most iterations of loops whose length is known at run time only; a run that wants more
+     * fails. 0: what the model says. Results of every iteration need one of the two: they get that
+     * much room. */
+    uint64_t loop_max;
 } kiln_import_options;
 
 /* Imports a file of any kind that frontends.def lists, told by its content. Tensor data in files

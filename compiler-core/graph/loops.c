@@ -1,5 +1,7 @@
 #include "compiler-core/graph/loops.h"
 
+#include "compiler-core/graph/op.h"
+
 typedef struct finder {
     const kiln_graph *graph;
     KILN_VEC(kiln_graph_loop) loop;
@@ -32,10 +34,20 @@ static kiln_status crossing(const kiln_graph *graph, kiln_value value) {
                       KILN_STR_ARG(graph->value.data[value].name));
 }
 
+/* How long it is, is known behind the run: nothing can be computed from it. */
+static kiln_status growing(const kiln_graph *graph, kiln_value value) {
+    return KILN_ERROR(UNIMPLEMENTED,
+                      "%%%.*s has as many rows as a loop runs, which is known at run time only: it "
+                      "can be an output, once, and is read by nothing else",
+                      KILN_STR_ARG(graph->value.data[value].name));
+}
+
 static kiln_status find_node(finder *f, kiln_node n, kiln_arena *arena) {
     const kiln_node_info *node = &f->graph->node.data[n];
     uint32_t in = 0;
     for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->input[i] && kiln_loop_grows(f->graph, node->input[i]))
+            return growing(f->graph, node->input[i]);
         uint32_t other = node->input[i] ? f->value_of[node->input[i]] : 0;
         if (other == 0 || other == in) continue;
         if (loop_at(f, other)->end) return crossing(f->graph, node->input[i]);
@@ -67,6 +79,10 @@ kiln_status kiln_graph_loops_find(const kiln_graph *graph, kiln_arena *arena,
         if (graph->node.data[n].op != KILN_OP_NONE) st = find_node(&f, n, arena);
     for (uint32_t i = 0; !st && i < graph->output.count; i++)
         if (f.value_of[graph->output.data[i]]) st = crossing(graph, graph->output.data[i]);
+    for (uint32_t i = 0; !st && i < graph->output.count; i++)
+        for (uint32_t k = 0; k < i && kiln_loop_grows(graph, graph->output.data[i]); k++)
+            if (graph->output.data[k] == graph->output.data[i])
+                return growing(graph, graph->output.data[i]);
     if (st) return st;
     for (uint32_t i = 0; i < f.loop.count; i++) { /* parents may have been found after the ends */
         f.node_of[f.loop.data[i].begin] = f.loop.data[i].parent;

@@ -19,7 +19,8 @@ typedef struct kiln_graph_loops {
                      are in the loop around it */
 } kiln_graph_loops;
 
-/* INVALID_ARGUMENT: a value of a loop is read outside of it, or two loops cross. */
+/* INVALID_ARGUMENT: a value of a loop is read outside of it, or two loops cross. UNIMPLEMENTED:
+ * what kiln_loop_grows is read, or is two outputs. */
 KILN_MUST_USE kiln_status kiln_graph_loops_find(const kiln_graph *graph, kiln_arena *arena,
                                                 kiln_graph_loops *out_loops);
 

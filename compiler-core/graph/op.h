@@ -51,6 +51,9 @@ typedef struct kiln_loop_info {
 } kiln_loop_info;
 /* Of a node that is a loop_begin. */
 kiln_loop_info kiln_loop_describe(const kiln_graph *graph, kiln_node begin);
+/* Whether a value has a row for each iteration of a loop whose length is known at run time only:
+ * its shape is a bound. */
+bool kiln_loop_grows(const kiln_graph *graph, kiln_value value);
 /* Whether row `index` of a loop_begin's, stack `index` of a loop_end's, goes from the last row to
  * the first. */
 bool kiln_loop_is_reversed(const kiln_node_info *node, uint32_t index);

@@ -78,10 +78,10 @@ kiln_status kiln_rule_loop_end(kiln_infer *infer) {
         infer->shape[i] = in->shape;
         if (first && (first->dtype != in->dtype || !kiln_shape_equal(&first->shape, &in->shape)))
             st = KILN_ERROR(UNIMPLEMENTED, "carried value %u changes its type", i);
-        else if (!first && !kiln_loop_describe(graph, n).is_constant)
-            st = KILN_ERROR(UNIMPLEMENTED,
-                            "results of every iteration of a loop whose length is known at run "
-                            "time only");
+        else if (!first && kiln_loop_is_reversed(node, i - carried) &&
+                 !kiln_loop_describe(graph, n).is_constant)
+            st = KILN_ERROR(UNIMPLEMENTED, "results from the last iteration to the first, of a "
+                                           "loop whose length is known at run time only");
         else if (!first)
             st = push_row(in, kiln_node_int(begin, "trips"), &infer->shape[i]);
     }
@@ -92,7 +92,7 @@ static bool is_constant(const kiln_graph *graph, const kiln_node_info *begin) {
     if (kiln_node_int(begin, "guarded") != 0 || !kiln_value_is_constant(graph, begin->input[0]))
         return false;
     const kiln_tensor count = kiln_value_tensor(graph, begin->input[0]);
-    return kiln_dtype_load_i64(count.dtype, count.data, 0) >= kiln_node_int(begin, "trips");
+    return kiln_dtype_load_i64(count.dtype, count.data, 0) == kiln_node_int(begin, "trips");
 }
 
 kiln_loop_info kiln_loop_describe(const kiln_graph *graph, kiln_node begin) {
@@ -101,6 +101,16 @@ kiln_loop_info kiln_loop_describe(const kiln_graph *graph, kiln_node begin) {
                             .guarded = kiln_node_int(node, "guarded") != 0,
                             .trips = kiln_node_int(node, "trips"),
                             .is_constant = is_constant(graph, node)};
+}
+
+bool kiln_loop_grows(const kiln_graph *graph, kiln_value value) {
+    kiln_node n = graph->value.data[value].producer;
+    const kiln_node_info *end = &graph->node.data[n];
+    if (!n || end->op != KILN_OP_LOOP_END) return false;
+    kiln_loop_info loop = kiln_loop_describe(graph, graph->value.data[end->input[0]].producer);
+    for (uint32_t i = 0; i < loop.carried; i++)
+        if (end->output[i] == value) return false;
+    return !loop.is_constant;
 }
 
 bool kiln_loop_is_reversed(const kiln_node_info *node, uint32_t index) {

@@ -37,7 +37,8 @@ static void note_kernel(kiln_packer *p, const kiln_step *step, uint32_t depth) {
     const kiln_program *te = p->plan.tasks.task[step->task].te;
     kiln_arg_buffers arg = kiln_program_args(te);
     for (uint32_t i = 0; i < step->arg_count; i++)
-        if (te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT) p->depth_of[step->arg[i]] = depth;
+        if (te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
+            p->depth_of[step->arg[i]] = depth;
 }
 
 static bool is_aligned(const kiln_packer *p, uint64_t size_bytes) {
@@ -160,13 +161,13 @@ static kiln_status open_carried(kiln_packer *p, kiln_value first, kiln_value val
     return KILN_OK;
 }
 
-/* The number of iterations, where it may be less than the loop's bound. */
+/* The number of iterations, where it may be other than the loop's bound. */
 static kiln_status open_count(kiln_packer *p, kiln_value count, int64_t trips,
                               uint32_t *out_buffer) {
     *out_buffer = KILN_PLAN_NONE;
     if (kiln_value_is_constant(p->graph, count)) {
         const kiln_tensor number = kiln_value_tensor(p->graph, count);
-        if (kiln_dtype_load_i64(number.dtype, number.data, 0) >= trips) return KILN_OK;
+        if (kiln_dtype_load_i64(number.dtype, number.data, 0) == trips) return KILN_OK;
     }
     return kiln_packer_read(p, count, &row, out_buffer);
 }

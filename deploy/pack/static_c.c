@@ -170,19 +170,24 @@ static void write_element(writer *w, const char *type, uint32_t buffer) {
     kiln_strbuf_text(w->out, ")");
 }
 
+/* A loop that is to run more often than it can is an error. */
 static void write_loop(writer *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
-    kiln_strbuf_printf(w->out, "    for (u64 i%u = 0; i%u < %lluu", index, index,
-                       (unsigned long long)step->trip_max);
+    kiln_strbuf_printf(w->out, "    for (u64 i%u = 0; ", index);
     if (step->count != KILN_PLAN_NONE) {
-        kiln_strbuf_printf(w->out, " && (s64)i%u < (s64)", index);
+        kiln_strbuf_printf(w->out, "(s64)i%u < (s64)", index);
         write_element(w, "const u64_m", step->count);
+    } else {
+        kiln_strbuf_printf(w->out, "i%u < %lluu", index, (unsigned long long)step->trip_max);
     }
     if (step->condition != KILN_PLAN_NONE) {
         kiln_strbuf_text(w->out, " && ");
         write_element(w, "const u8_m", step->condition);
     }
     kiln_strbuf_printf(w->out, "; i%u++) {\n", index);
+    if (step->count != KILN_PLAN_NONE)
+        kiln_strbuf_printf(w->out, "    if (i%u == %lluu) return 1;\n", index,
+                           (unsigned long long)step->trip_max);
     if (step->index == KILN_PLAN_NONE) return;
     kiln_strbuf_text(w->out, "    ");
     write_element(w, "u64_m", step->index);
@@ -252,7 +257,8 @@ static void write_header(writer *w) {
     for (uint32_t i = 0; i < plan->input_count; i++) write_port(w, "inputs", i, &plan->input[i]);
     for (uint32_t i = 0; i < plan->output_count; i++) write_port(w, "outputs", i, &plan->output[i]);
     kiln_strbuf_printf(w->out,
-                       " *\n * Buffers are static: one call at a time. Gives 0. */\n#ifndef "
+                       " *\n * Buffers are static: one call at a time. Gives 0, or 1 where a "
+                       "kernel fails or a loop runs too long. */\n#ifndef "
                        "KILN_%.*s_H\n#define KILN_%.*s_H\n#ifdef __cplusplus\nextern \"C\" "
                        "{\n#endif\n#define %.*s_input_count %u\n#define %.*s_output_count %u\nint "
                        "%.*s_run(const void *const *inputs, void *const *outputs);\n#ifdef "
@@ -289,6 +295,13 @@ static void write_source(writer *w) {
     write_run(w);
 }
 
+/* Whether a loop that may end early stacks rows of an output there. */
+static bool grows(const kiln_module_plan *plan, const kiln_plan_buffer *b) {
+    if (b->stride == 0 || plan->buffer[b->source].storage != KILN_STORAGE_OUTPUT) return false;
+    const kiln_plan_step *loop = &plan->step[b->loop];
+    return loop->count != KILN_PLAN_NONE || loop->condition != KILN_PLAN_NONE;
+}
+
 static kiln_status check(const kiln_module_plan *plan) {
     if (plan->threads > 1)
         return KILN_ERROR(UNIMPLEMENTED, "static C has no threads; take a target with one");
@@ -296,6 +309,10 @@ static kiln_status check(const kiln_module_plan *plan) {
         if (plan->step[i].device != 0)
             return KILN_ERROR(UNIMPLEMENTED,
                               "static C runs on the processor alone; step %u does not", i);
+    for (uint32_t i = 0; i < plan->buffer_count; i++)
+        if (grows(plan, &plan->buffer[i]))
+            return KILN_ERROR(UNIMPLEMENTED,
+                              "static C has no outputs whose length is known at run time only");
     return KILN_OK;
 }
 

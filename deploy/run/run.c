@@ -165,9 +165,17 @@ kiln_status kiln_run_samples(kiln_run *run) {
     return KILN_OK;
 }
 
+/* Of several samples each has room for all rows. */
+static kiln_shape shape_of(const kiln_run *run, uint32_t output) {
+    kiln_shape shape = kiln_port_shape(kiln_module_output(run->module, output));
+    if (run->samples == 1 && shape.rank > 0)
+        shape.dim[0] = kiln_module_output_rows(run->module, output);
+    return shape;
+}
+
 kiln_run_range kiln_run_range_of(const kiln_run *run, uint32_t output) {
     const kiln_module_port *port = kiln_module_output(run->module, output);
-    kiln_shape shape = kiln_port_shape(port);
+    kiln_shape shape = shape_of(run, output);
     kiln_run_range range = {.count = (size_t)kiln_shape_count(&shape) * run->samples};
     double sum = 0;
     for (size_t k = 0; k < range.count; k++) {
@@ -184,7 +192,7 @@ void kiln_run_print(const kiln_run *run) {
     for (uint32_t i = 0; i < kiln_module_output_count(run->module); i++) {
         const kiln_module_port *port = kiln_module_output(run->module, i);
         const kiln_run_range range = kiln_run_range_of(run, i);
-        kiln_shape shape = kiln_port_shape(port);
+        kiln_shape shape = shape_of(run, i);
         kiln_strbuf text = {0};
         kiln_shape_print(&shape, &text);
         printf("%s: %s%s, %zu sample%s, min %.6g, max %.6g, mean %.6g\n", port->name,
@@ -195,14 +203,14 @@ void kiln_run_print(const kiln_run *run) {
 }
 
 /* The shape of all samples: stacked as the inputs were. */
-static kiln_shape stacked_shape(const kiln_module_port *port, size_t samples) {
-    kiln_shape shape = kiln_port_shape(port);
-    if (samples == 1) return shape;
+static kiln_shape stacked_shape(const kiln_run *run, uint32_t output) {
+    kiln_shape shape = shape_of(run, output);
+    if (run->samples == 1) return shape;
     if (shape.rank == 0 || shape.dim[0] != 1) {
         memmove(&shape.dim[1], &shape.dim[0], shape.rank * sizeof shape.dim[0]);
         shape.rank++;
     }
-    shape.dim[0] = (int64_t)samples;
+    shape.dim[0] = (int64_t)run->samples;
     return shape;
 }
 
@@ -210,8 +218,7 @@ kiln_status kiln_run_write(const kiln_run *run, const char *folder, kiln_arena *
     kiln_status st = kiln_folder_create(folder, 0777);
     for (uint32_t i = 0; !st && i < kiln_module_output_count(run->module); i++) {
         const kiln_module_port *port = kiln_module_output(run->module, i);
-        const kiln_tensor tensor = {(kiln_dtype)port->dtype, stacked_shape(port, run->samples),
-                                    run->output[i]};
+        const kiln_tensor tensor = {(kiln_dtype)port->dtype, stacked_shape(run, i), run->output[i]};
         char *name = kiln_arena_printf(arena, "%s", port->name);
         for (char *c = name; *c; c++)
             if (*c == '/') *c = '_';

@@ -56,7 +56,9 @@ typedef struct kiln_run_range {
 kiln_run_range kiln_run_range_of(const kiln_run *run, uint32_t output);
 /* A line per output, to standard output. */
 void kiln_run_print(const kiln_run *run);
-/* FOLDER/NAME.npy per output; samples are stacked as the inputs were. Errors: those of files. */
+/* FOLDER/NAME.npy per output; samples are stacked as the inputs were. An output whose rows a loop
+ * stacks has those that the run gave it; where there are several samples, and where the run was
+ * elsewhere, zeros up to the loop's bound. Errors: those of files. */
 KILN_MUST_USE kiln_status kiln_run_write(const kiln_run *run, const char *folder,
                                          kiln_arena *arena);
 

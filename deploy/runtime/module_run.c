@@ -57,8 +57,9 @@ struct kiln_module {
     root_place *place;                     /* [buffer_count] by root; ports' are set at each run */
     uint8_t **input_stage, **output_stage; /* aligned copies for callers' memory that is not */
     patches ports, *strided;               /* the latter: [step_count], of loops */
-    uint64_t *iteration;                   /* [step_count] of loops: which one it is in */
-    uint32_t *event; /* [step_count] what is recorded after the step, plus 1; 0: nothing */
+    uint64_t *iteration; /* [step_count] of loops: which one it is in, or how many there were */
+    uint32_t *grown_by;  /* [output_count] the loop that decides how many rows it has */
+    uint32_t *event;     /* [step_count] what is recorded after the step, plus 1; 0: nothing */
     kiln_module_port *input, *output;
     kiln_module_step *step;
     char **metadata_key, **metadata_value;
@@ -387,6 +388,23 @@ static void find_strided(kiln_module *m) {
     }
 }
 
+/* Outputs whose rows a loop stacks that may end early. */
+static void find_grown(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    m->grown_by = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->output_count);
+    for (uint32_t i = 0; i < plan->output_count; i++) m->grown_by[i] = KILN_PLAN_NONE;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const kiln_plan_step *step = &plan->step[s];
+        for (uint32_t i = step->arg_count - step->output_count; i < step->arg_count; i++) {
+            const kiln_plan_buffer *b = &plan->buffer[step->arg[i]];
+            if (b->stride == 0 || plan->buffer[b->source].storage != KILN_STORAGE_OUTPUT) continue;
+            const kiln_plan_step *loop = &plan->step[b->loop];
+            if (loop->count != KILN_PLAN_NONE || loop->condition != KILN_PLAN_NONE)
+                m->grown_by[plan->buffer[b->source].source] = b->loop;
+        }
+    }
+}
+
 /* Gives each step that an event is for one of its device's events, in turns: an event that stands
  * for a later step as well is waited for longer than needed, never too short. */
 static void give_out_events(kiln_module *m) {
@@ -479,6 +497,7 @@ static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_option
     if (!st) st = create_calls(m);
     if (st) return st;
     find_strided(m);
+    find_grown(m);
     give_out_events(m);
     describe(m);
     return KILN_OK;
@@ -623,6 +642,14 @@ const kiln_module_port *kiln_module_output(const kiln_module *m, uint32_t index)
     return &m->output[index];
 }
 
+int64_t kiln_module_output_rows(const kiln_module *m, uint32_t index) {
+    KILN_CHECK(index < m->plan.output_count);
+    const kiln_shape *shape = &m->plan.output[index].shape;
+    if (m->grown_by && m->grown_by[index] != KILN_PLAN_NONE)
+        return (int64_t)m->iteration[m->grown_by[index]];
+    return shape->rank ? shape->dim[0] : 1;
+}
+
 const void *kiln_module_step_code(const kiln_module *m, uint32_t index, size_t *out_bytes) {
     KILN_CHECK(index < m->plan.step_count);
     const kiln_plan_step *step = &m->plan.step[index];
@@ -713,37 +740,44 @@ static int refuse_step(kiln_module *m, uint32_t index) {
 
 static int run_steps(kiln_module *m, uint32_t begin, uint32_t end);
 
-/* How often a loop is to run. */
-static int count_trips(kiln_module *m, uint32_t index, uint64_t *out_trips) {
-    const kiln_plan_step *step = &m->plan.step[index];
-    *out_trips = step->trip_max;
-    if (step->count == KILN_PLAN_NONE) return KILN_OK;
+/* How often a loop is to run, unless its condition ends it; maybe more than it can. */
+static uint64_t count_trips(const kiln_module *m, const kiln_plan_step *step) {
     int64_t count;
+    if (step->count == KILN_PLAN_NONE) return step->trip_max;
     memcpy(&count, place_of(m, step->count).data, sizeof count);
-    if (count > 0 && (uint64_t)count > step->trip_max) {
-        (void)snprintf(m->error, sizeof m->error,
-                       "the loop of step %u is to run %lld times; at most %llu fit", index,
-                       (long long)count, (unsigned long long)step->trip_max);
-        return KILN_OUT_OF_RANGE;
-    }
-    *out_trips = count > 0 ? (uint64_t)count : 0;
-    return KILN_OK;
+    return count > 0 ? (uint64_t)count : 0;
+}
+
+static bool goes_on(const kiln_module *m, const kiln_plan_step *step) {
+    return step->condition == KILN_PLAN_NONE ||
+           *(const uint8_t *)place_of(m, step->condition).data != 0;
+}
+
+static int refuse_trips(kiln_module *m, uint32_t index, uint64_t trips) {
+    const kiln_plan_step *step = &m->plan.step[index];
+    (void)snprintf(m->error, sizeof m->error,
+                   "loop %.*s (step %u) is to run %llu times; at most %llu fit",
+                   KILN_STR_ARG(step->name), index, (unsigned long long)trips,
+                   (unsigned long long)step->trip_max);
+    return KILN_OUT_OF_RANGE;
 }
 
 static int run_loop(kiln_module *m, uint32_t index) {
     const kiln_plan_step *step = &m->plan.step[index];
-    uint64_t trips = 0;
-    int code = count_trips(m, index, &trips);
-    for (uint64_t i = 0; !code && i < trips; i++) {
-        if (step->condition != KILN_PLAN_NONE &&
-            *(const uint8_t *)place_of(m, step->condition).data == 0)
-            break;
+    const uint64_t trips = count_trips(m, step);
+    uint64_t i = 0;
+    int code = KILN_OK;
+    if (trips > step->trip_max && step->condition == KILN_PLAN_NONE)
+        return refuse_trips(m, index, trips);
+    for (; !code && i < trips && goes_on(m, step); i++) {
+        if (i == step->trip_max) return refuse_trips(m, index, trips);
         if (step->index != KILN_PLAN_NONE)
             memcpy(place_of(m, step->index).data, &(int64_t){(int64_t)i}, sizeof(int64_t));
         m->iteration[index] = i;
         apply(m, &m->strided[index]);
         code = run_steps(m, index + 1, index + 1 + step->body_count);
     }
+    m->iteration[index] = i;
     return code;
 }
 
@@ -774,6 +808,16 @@ static void drain(kiln_module *m) {
             (void)kiln_device_wait(m->device[d].device, 0);
 }
 
+/* Zeros behind the rows that an output got. */
+static void fill_rest(kiln_module *m, uint32_t output) {
+    const uint32_t buffer = m->plan.output[output].buffer;
+    if (m->grown_by[output] == KILN_PLAN_NONE) return;
+    const uint64_t size = m->plan.buffer[buffer].size_bytes,
+                   row = size / m->plan.step[m->grown_by[output]].trip_max,
+                   used = row * m->iteration[m->grown_by[output]];
+    memset(m->place[buffer].data + used, 0, (size_t)(size - used));
+}
+
 int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outputs) {
     if (!m->call)
         return refuse(m, KILN_FAILED_PRECONDITION, "the module was only looked at: no kernel of",
@@ -789,7 +833,9 @@ int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outp
         drain(m);
         return code;
     }
-    for (uint32_t i = 0; i < m->plan.output_count; i++)
+    for (uint32_t i = 0; i < m->plan.output_count; i++) {
+        fill_rest(m, i);
         if (!aligned(outputs[i])) memcpy(outputs[i], m->output_stage[i], m->output[i].size_bytes);
+    }
     return KILN_OK;
 }

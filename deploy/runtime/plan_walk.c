@@ -17,6 +17,7 @@ typedef struct range {
     uint64_t begin, end;
     uint32_t from, until;
     uint32_t device, index; /* device 0: what is written is there at once */
+    bool grows;             /* row by row, from the first on, in a loop that is in no other */
     struct range *next;
 } range;
 
@@ -96,6 +97,13 @@ static bool has_all(const walk *w, uint32_t buffer, uint32_t index, question ask
            count_bytes(w, buffer, index, asked) == end - begin;
 }
 
+/* An output may have fewer rows than fit, as many as a loop ran. */
+static bool has_rows(const walk *w, uint32_t output) {
+    const range *r = w->written[output];
+    return r && !r->next && r->grows && r->device == 0 &&
+           r->end - r->begin == w->plan->buffer[output].size_bytes;
+}
+
 /* Nothing else was written there, were it of no bytes. */
 static bool is_untouched(const walk *w, uint32_t buffer, uint32_t index) {
     bool part = w->plan->buffer[buffer].storage == KILN_STORAGE_ALIAS;
@@ -111,16 +119,12 @@ static uint32_t last_reader(const walk *w, uint32_t loop) {
     return NEVER;
 }
 
-/* When the strided results of step `index` are whole: behind their loop, if each of its iterations
- * writes them and they lie side by side. */
-static uint32_t whole_from(const walk *w, const kiln_plan_buffer *b, uint32_t index) {
+/* Whether each iteration of their loop writes strided results of step `index`, side by side. */
+static bool are_rows(const walk *w, const kiln_plan_buffer *b, uint32_t index) {
     uint64_t apart = b->stride < 0 ? 0 - (uint64_t)b->stride : (uint64_t)b->stride;
-    bool all = apart == b->size_bytes;
-    for (uint32_t loop = w->loop_of[index]; all; loop = w->loop_of[loop]) {
-        all = is_constant(w->plan, loop);
-        if (loop == b->loop) break;
-    }
-    return all ? kiln_plan_loop_end(w->plan, b->loop) + 1 : NEVER;
+    uint32_t loop = w->loop_of[index];
+    while (loop != b->loop && is_constant(w->plan, loop)) loop = w->loop_of[loop];
+    return apart == b->size_bytes && loop == b->loop;
 }
 
 /* An iteration may read the row that it wrote, by the same buffer: to the end of the innermost loop
@@ -137,7 +141,10 @@ static void note_write(walk *w, uint32_t buffer, uint32_t index, uint32_t loop, 
     uint32_t root = kiln_module_plan_root(w->plan, buffer);
     range *r = KILN_ARENA_NEW(w->scratch, range);
     reach(w, buffer, &r->begin, &r->end);
-    r->from = b->stride ? whole_from(w, b, index) : index + 1;
+    bool rows = b->stride && are_rows(w, b, index);
+    r->from = b->stride ? NEVER : index + 1;
+    if (rows && is_constant(w->plan, b->loop)) r->from = kiln_plan_loop_end(w->plan, b->loop) + 1;
+    r->grows = rows && b->stride > 0 && w->loop_of[b->loop] == KILN_PLAN_NONE;
     r->until = last_reader(w, b->stride ? w->loop_of[b->loop] : loop);
     r->device = b->device == 0 ? device : 0; /* a device's own queue is in order */
     r->index = index;
@@ -390,7 +397,8 @@ static kiln_status follow(walk *w) {
     st = close_loops(w, plan->step_count);
     if (!st) st = check_copying(w, KILN_PLAN_NONE);
     for (uint32_t i = 0; !st && i < plan->output_count; i++)
-        if (!has_all(w, plan->output[i].buffer, plan->step_count, DONE_TOO))
+        if (!has_all(w, plan->output[i].buffer, plan->step_count, DONE_TOO) &&
+            !has_rows(w, plan->output[i].buffer))
             st = KILN_ERROR(INVALID_ARGUMENT, "output %u is never written", i);
     for (uint32_t i = 0; !st && i < plan->step_count; i++)
         st = kiln_status_note(follow_memory(w, i), "step %u", i);

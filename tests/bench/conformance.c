@@ -172,7 +172,8 @@ static kiln_status run_steps(run *r) {
 }
 
 static kiln_status run_there(void *context, kiln_str bytes, const void *const *inputs,
-                             void *const *outputs) {
+                             void *const *outputs, int64_t *rows) {
+    (void)rows;
     run r = {.board = context};
     size_t constant_bytes = 0;
     kiln_arena_init(&r.arena, 0);
@@ -214,7 +215,8 @@ static kiln_status run_library(const char *path, const void *const *inputs, void
 }
 
 static kiln_status run_as_c(void *context, kiln_str text, const void *const *inputs,
-                            void *const *outputs) {
+                            void *const *outputs, int64_t *rows) {
+    (void)rows;
     c_context *c = context;
     kiln_arena arena;
     kiln_proc_result result;

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 import harness
-from onnx_file import BOOL, FLOAT, INT32, INT64, UINT8, model, node, port, tensor
+from onnx_file import BOOL, FLOAT, INT32, INT64, UINT8, graph, model, node, port, tensor
 
 
 def case(world, name, content, inputs, outputs):
@@ -96,6 +96,43 @@ def test_nothing_to_compare_is_a_failure(world):
     (folder / "test_data_set_0").rmdir()
     done = world.refused("verify", folder, says="1 of 1 cases failed")
     assert "has no test_data_set_0" in done.stdout, done.stdout
+
+
+def endless(condition, limit):
+    """y = x with `step` taken while `condition`, and every value of it, z."""
+    body = graph([node("Add", "a a" if condition == "a2" else "a one", "a2"), node("Less", condition + " limit", "more"),
+                  node("Identity", "a2", "each")],
+                 [port("i", [], INT64), port("go", [], BOOL), port("a", [])],
+                 [port("more", [], BOOL), port("a2", []), port("each", [])])
+    return model([node("Loop", "n go0 x", "y z", body=("graph", body))], [port("x", [])], [port("y", []), port("z", ["rows"])],
+                 [limit, tensor("one", FLOAT, [], [1]), tensor("go0", BOOL, [], [1]), tensor("n", INT64, [], [(1 << 63) - 1])])
+
+
+def test_outputs_may_have_as_many_rows_as_a_loop_ran(world):
+    """5,000 iterations are not unrolled; how many there are, the run says."""
+    content = endless("i", tensor("limit", INT64, [], [4999]))
+    given, last = [tensor("x", FLOAT, [], [0])], tensor("y", FLOAT, [], [5000])
+    rows = list(range(1, 5001))
+    right = case(world, "g", content, given, [last, tensor("z", FLOAT, [5000], rows)])
+    done = world.run("verify", right)
+    assert "0 passed, 0 failed, 1 unsupported" in done.stdout and "--loop-max" in done.stdout, done.stdout
+    world.run("verify", right, "--loop-max", 5000)
+    world.run("verify", right, "--loop-max", 6000)
+    done = world.refused("verify", right, "--loop-max", 4999, says="1 of 1 cases failed")
+    assert "is to run 9223372036854775807 times; at most 4999 fit" in done.stdout, done.stdout
+    wrong = case(world, "w", content, given, [last, tensor("z", FLOAT, [5001], rows + [0])])
+    done = world.refused("verify", wrong, "--loop-max", 5001, says="1 of 1 cases failed")
+    assert "output z: f32[5000] where the data set has f32[5001]" in done.stdout, done.stdout
+
+
+def test_a_run_writes_as_many_rows_as_a_loop_ran(world):
+    """x is doubled while it is below 100."""
+    folder = case(world, "d", endless("a2", tensor("limit", FLOAT, [], [100])), [tensor("x", FLOAT, [], [30])], [])
+    module = world.path("d.kiln")
+    world.run("compile", folder / "model.onnx", "--loop-max", 8, "-o", module)
+    lines = world.json("run", module, "--input", f"x={folder}/test_data_set_0/input_0.pb")
+    assert [(line["name"], line["elements"]) for line in lines] == [("y", 1), ("z", 2)], lines
+    assert lines[1]["min"] == 60 and lines[1]["max"] == 120, lines
 
 
 if __name__ == "__main__":

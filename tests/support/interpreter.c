@@ -139,7 +139,10 @@ static kiln_status eval_loop(evaluator *e, uint32_t index) {
         state[i] = begin->output[1 + i] ? begin->output[1 + i] : end->output[i];
     carry(e, state, begin->input + 1 + guarded, carried);
     kiln_status st = KILN_OK;
-    for (uint64_t i = 0; !st && goes_on && i < trips && (int64_t)i < count; i++) {
+    for (uint64_t i = 0; !st && goes_on && (int64_t)i < count; i++) {
+        if (i == trips)
+            return KILN_ERROR(OUT_OF_RANGE, "loop %.*s runs more than %llu times",
+                              KILN_STR_ARG(begin->name), (unsigned long long)trips);
         if (begin->output[0])
             kiln_dtype_store_i64(KILN_I64, tensor_of(e, begin->output[0])->data, 0, (int64_t)i);
         read_rows(e, begin, 1 + carried, i, trips);

@@ -188,6 +188,24 @@ static kiln_status define_loop(kiln_importer *im, kiln_composer *c, loop *l) {
     return c->st;
 }
 
+/* What is known when compiling of a loop's length. */
+static kiln_status bound_trips(kiln_importer *im, kiln_composer *c, const loop *l, bool open,
+                               kiln_compose_loop *made) {
+    const uint64_t given = im->options->loop_max;
+    made->trips = KILN_MIN(l->trips, KILN_LOOP_TRIPS_MAX);
+    if (open && given && given < (uint64_t)made->trips) made->trips = (int64_t)given;
+    made->count = l->count;
+    if (open && l->results && made->trips == KILN_LOOP_TRIPS_MAX)
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "results of every iteration, and the model says not how many there are "
+                          "at most: give a number with --loop-max");
+    if (!open || l->count || l->trips == made->trips) return KILN_OK;
+    kiln_tensor count = kiln_tensor_create(im->graph->arena, KILN_I64, &(kiln_shape){0});
+    kiln_dtype_store_i64(KILN_I64, count.data, 0, l->trips);
+    made->count = kiln_compose_constant(c, &count);
+    return KILN_OK;
+}
+
 /* The loop with its body once. Whether its condition changes is only known behind the body:
  * `guarded` says that it is taken to; `*out_changes` whether it does. */
 static kiln_status try_loop(kiln_importer *im, kiln_composer *c, const loop *l, bool guarded,
@@ -195,19 +213,17 @@ static kiln_status try_loop(kiln_importer *im, kiln_composer *c, const loop *l, 
     kiln_value input[CARRIED_MAX], output[CARRIED_MAX];
     bool known = true, is_true = true;
     memcpy(carry, l->state, l->carried * sizeof *carry);
-    kiln_compose_loop made = {.trips = KILN_MIN(l->trips, KILN_LOOP_TRIPS_MAX),
-                              .count = l->count,
-                              .carried = l->carried,
-                              .stack_count = l->results,
-                              .carry = carry,
-                              .stack = stack};
+    kiln_compose_loop made = {
+        .carried = l->carried, .stack_count = l->results, .carry = carry, .stack = stack};
+    kiln_status st = bound_trips(im, c, l, guarded || l->count, &made);
+    if (st) return st;
     if (guarded)
         made.condition = l->condition ? l->condition : kiln_compose_scalar(c, KILN_BOOL, 1);
     kiln_compose_loop_begin(c, &made);
     input[0] = made.number;
     input[1] = kiln_compose_scalar(c, KILN_BOOL, 1);
     memcpy(input + 2, carry, l->carried * sizeof *input);
-    kiln_status st = c->st ? c->st : kiln_import_body(im, l->body, input, output);
+    st = c->st ? c->st : kiln_import_body(im, l->body, input, output);
     if (!st && output[0]) st = known_truth(im, output[0], &known, &is_true);
     *out_changes = !known || !is_true;
     if (st || (*out_changes && !guarded)) return st;
@@ -223,7 +239,8 @@ static kiln_status try_loop(kiln_importer *im, kiln_composer *c, const loop *l, 
     return c->st;
 }
 
-static kiln_status keep_loop(kiln_importer *im, const loop *l) {
+/* `*out_ends`, where it is given: the condition changes, and nothing was made of it. */
+static kiln_status keep_loop(kiln_importer *im, const loop *l, bool *out_ends) {
     kiln_value carry[CARRIED_MAX], stack[CARRIED_MAX];
     kiln_composer c = {.im = im};
     bool guarded = l->condition != 0, changes = false;
@@ -231,6 +248,10 @@ static kiln_status keep_loop(kiln_importer *im, const loop *l) {
     kiln_status st = try_loop(im, &c, l, guarded, carry, stack, &changes);
     if (!st && changes && !guarded && !has_problems(im, &a)) {
         take_back(im, &a);
+        if (out_ends) {
+            *out_ends = true;
+            return KILN_OK;
+        }
         st = try_loop(im, &c, l, true, carry, stack, &changes);
     }
     if (st || has_problems(im, &a)) return st;
@@ -249,19 +270,32 @@ static kiln_status unroll(kiln_importer *im, loop *l) {
     return st || problems != im->problem_count ? st : define_loop(im, &c, l);
 }
 
+static bool is_unsupported(kiln_status st) {
+    return st && kiln_status_code(st) == KILN_UNIMPLEMENTED;
+}
+
 /* A loop, unless it is short. What cannot stay one because shapes change, or because its body needs
- * the number of its iteration, is unrolled as far as that goes. */
-static kiln_status import_any_loop(kiln_importer *im, loop *l) {
+ * the number of its iteration, is unrolled as far as that goes. What ends by itself and is short or
+ * has results of every iteration is tried that way first: unrolled it may be known how many there
+ * are. */
+static kiln_status import_any_loop(kiln_importer *im, const loop *l) {
     const kiln_composer c = {.im = im};
     const bool open = l->count || l->condition;
-    if (!open && (!l->is_true || l->trips <= kiln_compose_unroll_max(&c))) return unroll(im, l);
+    bool may_stay = !open && l->trips <= kiln_compose_unroll_max(&c);
+    loop unrolled = *l;
+    if (!l->is_true || l->trips <= 0) return unroll(im, &unrolled);
     const attempt a = begin_attempt(im);
-    kiln_status st = keep_loop(im, l);
-    if (open || (!has_problems(im, &a) && (!st || kiln_status_code(st) != KILN_UNIMPLEMENTED)))
-        return st;
-    kiln_status_free(st); /* the other way tells what is wrong with it */
+    if (!may_stay) {
+        kiln_status st = keep_loop(im, l, l->results && !open ? &may_stay : NULL);
+        if (open || (!may_stay && !has_problems(im, &a) && !is_unsupported(st))) return st;
+        kiln_status_free(st); /* the other way tells what is wrong with it */
+        take_back(im, &a);
+    }
+    kiln_status st = unroll(im, &unrolled);
+    if (!may_stay || has_problems(im, &a) || !is_unsupported(st)) return st;
+    kiln_status_free(st);
     take_back(im, &a);
-    return unroll(im, l);
+    return keep_loop(im, l, NULL);
 }
 
 kiln_status kiln_import_loop(kiln_importer *im) {

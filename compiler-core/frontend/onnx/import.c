@@ -215,6 +215,20 @@ static kiln_status check_names(kiln_importer *im) {
     return *first_output(im->node) ? KILN_OK : KILN_ERROR(INVALID_ARGUMENT, "it has no output");
 }
 
+/* Nothing can be computed from what has a length that only the run knows, not even its shape. */
+static kiln_status check_lengths(kiln_importer *im) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < im->node->n_input; i++)
+        if (kiln_map_find(&im->value, kiln_proto_text(im->node->input[i]), &value) &&
+            value != KILN_IMPORT_POISON && kiln_loop_grows(im->graph, (kiln_value)value))
+            return KILN_ERROR(
+                UNIMPLEMENTED,
+                "it reads \"%s\", which has as many rows as a loop runs, known at run "
+                "time only; such a value can be an output of the model, no more",
+                im->node->input[i]);
+    return KILN_OK;
+}
+
 static kiln_status import_one(kiln_importer *im) {
     const Onnx__NodeProto *node = im->node;
     const kiln_import_row *row = im->row = find_row(node, im->opset);
@@ -226,6 +240,7 @@ static kiln_status import_one(kiln_importer *im) {
                      : KILN_ERROR(UNIMPLEMENTED, "operator");
     }
     bool composed = row && row->op == KILN_OP_NONE;
+    if (!st) st = check_lengths(im);
     if (!st && !(composed && kiln_import_reads_poison(im))) st = row->import(im);
     if (st && kiln_status_code(st) != KILN_UNIMPLEMENTED)
         return kiln_status_note(st, "node \"%s\": %s (opset %lld)", kiln_import_node_name(node),

@@ -108,7 +108,7 @@ static kiln_status compile_and_run(const fuzz_graph *g, const fuzz_part *part, c
     if (!st) st = bind_outputs(g, &ports, r, arena);
     if (!st) st = kiln_compilation_create(r->graph, way->target, arena, &compilation);
     if (!st) st = kiln_pack(compilation, &options, arena, &module, NULL);
-    if (!st) st = kiln_verify_here(NULL, kiln_strbuf_view(&module), r->input, r->output);
+    if (!st) st = kiln_verify_here(NULL, kiln_strbuf_view(&module), r->input, r->output, NULL);
     kiln_strbuf_deinit(&module);
     *out_count = ports.output_count;
     return st;

@@ -453,7 +453,7 @@ static void the_number_of_iterations_may_be_an_input(void **state) {
     const int64_t more = LOOP_TRIPS + 1;
     assert_int_equal(kiln_module_run(w->module, (const void *[]){l->x, l->s0, &more}, (void *[]){l->sum}),
                      KILN_OUT_OF_RANGE);
-    assert_string_equal(kiln_module_error(w->module), "the loop of step 1 is to run 6 times; at most 5 fit");
+    assert_string_equal(kiln_module_error(w->module), "loop sums (step 1) is to run 6 times; at most 5 fit");
     kiln_free(l);
 }
 

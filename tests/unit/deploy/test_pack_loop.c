@@ -58,12 +58,17 @@ static void expect_close(const kiln_tensor *got, const kiln_tensor *wanted, uint
     }
 }
 
-/* Twice, in memory with old bytes in it: nothing of one run is left for the next. */
-static void expect_runs_right(const packed *m) {
+static kiln_module *open_module(const packed *m) {
     kiln_module *module = NULL;
     char error[KILN_MODULE_ERROR_BYTES] = "";
     if (kiln_module_open_memory(m->bytes.data, m->bytes.size, NULL, &module, error, sizeof error))
         fail_msg("%s", error);
+    return module;
+}
+
+/* Twice, in memory with old bytes in it: nothing of one run is left for the next. */
+static void expect_runs_right(const packed *m) {
+    kiln_module *module = open_module(m);
     for (uint64_t seed = 1; seed <= 2; seed++) {
         kiln_tensor input[PORTS_MAX], wanted[PORTS_MAX], got[PORTS_MAX];
         const void *in[PORTS_MAX];
@@ -255,6 +260,64 @@ static void loops_of_unknown_length(void **state) {
         "last: f32[10], times: i64[] = loop_end(i, less, b, i)\noutput last\noutput times\n");
 }
 
+/* Runs with these inputs; gives the rows of the second output, or the error's number below 0. */
+static int64_t rows_of_run(const packed *m, int64_t n, float *state, float *all) {
+    kiln_module *module = open_module(m);
+    float last[16];
+    int code = kiln_module_run(module, (const void *[]){&n, state}, (void *[]){last, all});
+    int64_t rows = code ? -code : kiln_module_output_rows(module, 1);
+    assert_int_equal(kiln_module_output_rows(module, 0), m->plan.output[0].shape.dim[0]);
+    if (code) assert_non_null(strstr(kiln_module_error(module), "loop"));
+    kiln_module_close(module);
+    return rows;
+}
+
+/* Rows of 64 bytes are written where they end up, the others are copied there. */
+static void results_of_a_loop_of_unknown_length(void **state) {
+    for (int width = 10; width <= 16; width += 6) {
+        packed m = expect_right(
+            *state, kiln_arena_printf(
+                        *state,
+                        "graph g\ninput n: i64[]\ninput s: f32[%d]\nconstant w: f32[1] = [2]\n"
+                        "i: i64[], a: f32[%d] = loop_begin(n, s) carried=1 trips=5\n"
+                        "b: f32[%d] = mul(a, w)\n"
+                        "last: f32[%d], all: f32[5,%d] = loop_end(i, b, b)\n"
+                        "output last\noutput all\n",
+                        width, width, width, width, width));
+        float *data = kiln_arena_alloc_aligned(*state, 64, 100 * sizeof *data);
+        for (int i = 0; i < 100; i++) data[i] = 1;
+        static const int64_t counts[] = {0, 1, 4, 5, -3};
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(counts); i++)
+            for (int askew = 0; askew < 2; askew++) { /* memory that is not aligned */
+                float *all = data + 16 + askew;
+                const int64_t rows = KILN_MAX(counts[i], 0);
+                memset(all, 0x5a, 80 * sizeof *all);
+                assert_int_equal(rows_of_run(&m, counts[i], data, all), rows);
+                for (int k = 0; k < 5 * width; k++)
+                    assert_true(all[k] == (k < rows * width ? (float)(2 << k / width) : 0));
+            }
+        assert_int_equal(rows_of_run(&m, 6, data, data + 16), -KILN_OUT_OF_RANGE);
+    }
+}
+
+/* A loop whose model gives no bound and that does not end is an error, not a wrong result. */
+static void a_loop_that_goes_on_is_an_error(void **state) {
+    static const char *const text =
+        "graph g\nconstant n: i64[] = [%s]\nconstant go: bool[] = [1]\ninput k: i64[]\n"
+        "input s: f32[10]\nconstant w: f32[1] = [2]\n"
+        "i: i64[], a: f32[10] = loop_begin(n, go, s) carried=1 guarded=1 trips=20\n"
+        "b: f32[10] = mul(a, w)\nless: bool[] = less(i, k)\n"
+        "last: f32[10], all: f32[20,10] = loop_end(i, less, b, b)\noutput last\noutput all\n";
+    float data[10] = {1}, all[200];
+    packed m = pack_graph(*state,
+                          graph_of(*state, kiln_arena_printf(*state, text, "9223372036854775807")));
+    assert_int_equal(rows_of_run(&m, 6, data, all), 7);
+    assert_int_equal(rows_of_run(&m, 19, data, all), 20);
+    assert_int_equal(rows_of_run(&m, 20, data, all), -KILN_OUT_OF_RANGE);
+    m = pack_graph(*state, graph_of(*state, kiln_arena_printf(*state, text, "20")));
+    assert_int_equal(rows_of_run(&m, 20, data, all), 20); /* the model ends it */
+}
+
 static void loops_inside_of_each_other(void **state) {
     packed m = expect_right(
         *state,
@@ -306,6 +369,8 @@ int main(void) {
         test_with_arena(carried_values_change_places),
         test_with_arena(values_that_do_not_change_and_inputs_are_handed_on),
         test_with_arena(loops_of_unknown_length),
+        test_with_arena(results_of_a_loop_of_unknown_length),
+        test_with_arena(a_loop_that_goes_on_is_an_error),
         test_with_arena(loops_inside_of_each_other),
         test_with_arena(values_lie_inside_of_others_in_a_body),
         test_with_arena(tasks_of_a_body_weigh_as_much_as_they_run),

@@ -151,6 +151,20 @@ static void count_and_what_is_stacked(kiln_module_plan *p) {
     args_of(p, LOOP_STEP_SUM)[0] = LOOP_SPARE;
 }
 
+/* An output may be stacked by a loop that ends early, from its first row on. */
+static void count_and_an_output(kiln_module_plan *p) {
+    p->step[LOOP_STEP_LOOP].count = LOOP_SPARE;
+    p->buffer[LOOP_SPARE] = (kiln_plan_buffer){.storage = KILN_STORAGE_CONSTANT, .size_bytes = 8, .data = p};
+}
+static void count_and_an_output_backwards(kiln_module_plan *p) {
+    count_and_an_output(p);
+    backwards(p);
+}
+static void count_and_an_output_with_gaps(kiln_module_plan *p) {
+    count_and_an_output(p);
+    iterations_leave_gaps(p);
+}
+
 static void rules_of_loops_are_named(void **state) {
     (void)state;
     static const spoiled row[] = {
@@ -160,6 +174,9 @@ static void rules_of_loops_are_named(void **state) {
         {row_read_by_its_iteration, NULL},
         {last_of_a_constant_loop, NULL},
         {count_from_an_input, NULL},
+        {count_and_an_output, NULL},
+        {count_and_an_output_backwards, "output 0 is never written"},
+        {count_and_an_output_with_gaps, "output 2 is never written"},
         {body_empty, "step 1: a loop over 0 steps"},
         {body_too_long, "step 1: a loop over 5 steps"},
         {no_trip, "at most 0 iterations"},

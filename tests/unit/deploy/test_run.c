@@ -88,6 +88,31 @@ static void stacked_samples_are_run_one_by_one_and_stacked_again(void **state) {
     close_world(&w);
 }
 
+/* Of an output that a loop stacks, the rows that there were: 3 of 5. */
+static void outputs_have_as_many_rows_as_a_loop_ran(void **state) {
+    static const int64_t three = 3;
+    kiln_arena *arena = *state;
+    world w = {.folder = make_folder(arena)};
+    const char *path = kiln_arena_printf(arena, "%s/loop.kiln", w.folder);
+    kiln_module_plan plan = fixture_loop_plan(arena);
+    plan.step[LOOP_STEP_LOOP].count = LOOP_SPARE;
+    plan.buffer[LOOP_SPARE] = (kiln_plan_buffer){
+        .storage = KILN_STORAGE_CONSTANT, .size_bytes = sizeof three, .data = &three};
+    expect_ok(kiln_module_write(&plan, path));
+    expect_ok(kiln_module_load(path, 1, &w.module));
+    expect_ok(kiln_run_init(&w.run, w.module, &(kiln_opt_list){0}, NULL, arena));
+    expect_ok(kiln_run_samples(&w.run));
+    expect_ok(kiln_run_write(&w.run, w.folder, arena));
+    assert_int_equal(kiln_run_range_of(&w.run, 0).count, 3 * LOOP_ROW);
+    assert_int_equal(kiln_run_range_of(&w.run, 1).count, LOOP_ROW);
+    kiln_tensor read;
+    const char *name = kiln_module_output(w.module, 0)->name;
+    expect_ok(
+        kiln_tensor_read_npy(kiln_arena_printf(arena, "%s/%s.npy", w.folder, name), arena, &read));
+    assert_int_equal(read.shape.dim[0], 3);
+    close_world(&w);
+}
+
 /* One line per kernel, though two steps call it; steps that are no kernel have no code. */
 static void kernels_are_named_for_perf(void **state) {
     kiln_arena *arena = *state;
@@ -143,6 +168,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         test_with_arena(inputs_that_are_not_given_are_always_the_same),
         test_with_arena(stacked_samples_are_run_one_by_one_and_stacked_again),
+        test_with_arena(outputs_have_as_many_rows_as_a_loop_ran),
         test_with_arena(kernels_are_named_for_perf),
         test_with_arena(inputs_that_do_not_fit_are_refused),
         test_with_arena(a_file_that_is_no_module_is_refused),

@@ -39,12 +39,16 @@ kiln_str model_of(kiln_arena *arena, const model_parts *parts) {
     return with_message(model, 7, graph).bytes;
 }
 
-kiln_graph *import_unrolling(kiln_arena *arena, const model_parts *parts, uint32_t unroll_max) {
-    const kiln_import_options options = {.unroll_max = unroll_max};
+kiln_graph *import_with(kiln_arena *arena, const model_parts *parts,
+                        const kiln_import_options *options) {
     kiln_graph *graph = NULL;
-    expect_ok(kiln_import_bytes(model_of(arena, parts), NULL, &options, arena, &graph));
+    expect_ok(kiln_import_bytes(model_of(arena, parts), NULL, options, arena, &graph));
     expect_ok(kiln_graph_verify(graph));
     return graph;
+}
+
+kiln_graph *import_unrolling(kiln_arena *arena, const model_parts *parts, uint32_t unroll_max) {
+    return import_with(arena, parts, &(kiln_import_options){.unroll_max = unroll_max});
 }
 
 kiln_graph *import_of(kiln_arena *arena, const model_parts *parts) {

@@ -2,8 +2,8 @@
 #ifndef KILN_TESTS_UNIT_COMPILER_CORE_FRONTEND_SUPPORT_H
 #define KILN_TESTS_UNIT_COMPILER_CORE_FRONTEND_SUPPORT_H
 
-#include "compiler-core/graph/graph.h"
 #include "compiler-core/frontend/data_set.h"
+#include "compiler-core/graph/graph.h"
 #include "tests/support/onnx_message.h"
 #include "tests/support/test.h"
 
@@ -21,6 +21,8 @@ kiln_str model_of(kiln_arena *arena, const model_parts *parts);
 kiln_graph *import_of(kiln_arena *arena, const model_parts *parts);
 /* Loops of more than so many iterations stay loops. */
 kiln_graph *import_unrolling(kiln_arena *arena, const model_parts *parts, uint32_t unroll_max);
+kiln_graph *import_with(kiln_arena *arena, const model_parts *parts,
+                        const kiln_import_options *options);
 uint32_t count_loops(const kiln_graph *graph);
 /* Text of the graph below "graph NAME". */
 char *text_of_import(kiln_arena *arena, const model_parts *parts);

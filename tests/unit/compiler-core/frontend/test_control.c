@@ -1,4 +1,5 @@
 #include "compiler-core/passes/pass.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/frontend/support.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
@@ -178,6 +179,80 @@ static void loops_of_unknown_length_run_until_they_end(void **state) {
     expect_loop(*state, &parts, "f32[2]: 29 30");
 }
 
+/* A loop of 4 k iterations, or one that ends by itself before `many`, with a result of each. */
+static model_parts growing_loop(kiln_arena *arena, const char *condition, int64_t many) {
+    const float four[] = {4}, limit[] = {30};
+    message node[] = {with_attr_int(node_of(arena, "Cast", "i", "f"), "to", 1),
+                      node_of(arena, "Add", "a f", "a2"),
+                      with_attr_int(node_of(arena, "ReduceMax", "a2", "m"), "keepdims", 0),
+                      node_of(arena, "Less", "m limit", "less"),
+                      node_of(arena, "Identity", "go", "same"),
+                      node_of(arena, "Identity", "a2", "each")};
+    const char *outputs = kiln_arena_printf(arena, "%s a2 each", condition);
+    model_parts parts = {
+        .opset = 13,
+        .input = "x:2 k:1",
+        .output = "y:2 z:n,2",
+        .node_count = 1,
+        .initializer_count = 3,
+        .node = {with_body(node_of(arena, "Loop", "n go0 x", "y z"), "body",
+                           body_of(arena, "i go a", outputs, 6, node))},
+        .initializer = {floats_of(arena, "limit", limit, 1), truth(arena, "go0", true)}};
+    parts.initializer[2] = i64s_of(arena, "n", &many, 1);
+    if (many > 0) return parts;
+    parts.node[2] = parts.node[0];
+    parts.node[0] = node_of(arena, "Mul", "k four", "k4");
+    parts.node[1] = with_attr_int(node_of(arena, "Cast", "k4", "n"), "to", 7);
+    parts.node_count = 3;
+    parts.initializer[2] = floats_of(arena, "four", four, 1);
+    return parts;
+}
+
+/* The results' shape is the bound; zeros stand behind those that there are. */
+static void results_of_unknown_number_have_a_bound(void **state) {
+    const kiln_import_options six = {.loop_max = 6}, three = {.loop_max = 3};
+    model_parts parts = growing_loop(*state, "same", 0);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "give a number with --loop-max");
+    kiln_graph *graph = import_with(*state, &parts, &six);
+    const char *result = "f32[2]: 7 8; f32[6,2]: 1 2 2 3 4 5 7 8 0 0 0 0";
+    assert_string_equal(result_of(*state, graph), result);
+    expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+    assert_string_equal(result_of(*state, graph), result);
+    kiln_tensor output[2];
+    graph = import_with(*state, &parts, &three);
+    expect_error(kiln_graph_eval(graph, inputs_of(*state, graph), *state, output), OUT_OF_RANGE,
+                 "runs more than 3 times");
+}
+
+static void the_model_may_have_the_bound_itself(void **state) {
+    model_parts parts = growing_loop(*state, "less", 10);
+    const char *rows = "2 3 4 5 7 8 11 12 16 17 22 23 29 30 0 0 0 0";
+    assert_string_equal(result_of(*state, import_of(*state, &parts)),
+                        kiln_arena_printf(*state, "f32[2]: 29 30; f32[10,2]: 1 2 %s", rows));
+    parts = growing_loop(*state, "less", INT64_MAX);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "give a number with --loop-max");
+    const kiln_import_options eight = {.loop_max = 8}, seven = {.loop_max = 7};
+    assert_string_equal(result_of(*state, import_with(*state, &parts, &eight)),
+                        kiln_arena_printf(*state, "f32[2]: 29 30; f32[8,2]: 1 2 %.35s", rows));
+    kiln_graph *graph = import_with(*state, &parts, &seven);
+    kiln_tensor output[2];
+    expect_error(kiln_graph_eval(graph, inputs_of(*state, graph), *state, output), OUT_OF_RANGE,
+                 "runs more than 7 times");
+}
+
+/* Not even their shape is known. */
+static void nothing_reads_results_of_unknown_number(void **state) {
+    model_parts parts = growing_loop(*state, "less", 10);
+    parts.output = "y:2 w:n,2";
+    parts.node_count = 2;
+    parts.node[1] = node_of(*state, "Neg", "z", "w");
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED,
+                          "it reads \"z\", which has as many rows as a loop runs");
+    parts.output = "y:2 w:n";
+    parts.node[1] = node_of(*state, "Shape", "z", "w");
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "it reads \"z\"");
+}
+
 static void a_first_iteration_may_be_none(void **state) {
     const int64_t many[] = {1000};
     const float limit[] = {30}, zero[] = {0};
@@ -278,6 +353,9 @@ int main(void) {
         test_with_arena(loops_of_known_length_are_unrolled),
         test_with_arena(longer_loops_stay_loops),
         test_with_arena(loops_of_unknown_length_run_until_they_end),
+        test_with_arena(results_of_unknown_number_have_a_bound),
+        test_with_arena(the_model_may_have_the_bound_itself),
+        test_with_arena(nothing_reads_results_of_unknown_number),
         test_with_arena(a_first_iteration_may_be_none),
         test_with_arena(endless_loops_are_refused),
         test_with_arena(loops_whose_values_grow_are_unrolled),

@@ -46,16 +46,20 @@ static void print_tensor(const kiln_tensor *tensor, kiln_strbuf *out) {
                            kiln_dtype_load_f64(tensor->dtype, tensor->data, (size_t)i));
 }
 
-char *result_of(kiln_arena *arena, const kiln_graph *graph) {
+kiln_tensor *inputs_of(kiln_arena *arena, const kiln_graph *graph) {
     kiln_tensor *input = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->input.count);
-    kiln_tensor *output = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->output.count);
     for (uint32_t i = 0; i < graph->input.count; i++) {
         const kiln_value_info *info = &graph->value.data[graph->input.data[i]];
         input[i] = kiln_tensor_create(arena, info->dtype, &info->shape);
         for (int64_t k = 0; k < kiln_shape_count(&info->shape); k++)
             kiln_dtype_store_i64(info->dtype, input[i].data, (size_t)k, k + 1);
     }
-    expect_ok(kiln_graph_eval(graph, input, arena, output));
+    return input;
+}
+
+char *result_of(kiln_arena *arena, const kiln_graph *graph) {
+    kiln_tensor *output = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->output.count);
+    expect_ok(kiln_graph_eval(graph, inputs_of(arena, graph), arena, output));
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < graph->output.count; i++) {
         if (i) kiln_strbuf_text(&text, "; ");

@@ -13,6 +13,7 @@ kiln_str bytes_of_graph(kiln_arena *arena, const kiln_graph *graph);
 kiln_graph *sent_and_read(kiln_arena *arena, const kiln_graph *graph);
 /* Outputs of a graph whose inputs hold 1, 2, 3, ...: "f32[2]: 1 2; i64[]: 0". */
 char *result_of(kiln_arena *arena, const kiln_graph *graph);
+kiln_tensor *inputs_of(kiln_arena *arena, const kiln_graph *graph); /* those of result_of */
 /* A graph of one node: `inputs` are lines like "input x: f32[2,3]", `node` is a line like
  * "y: f32[2,3] = relu(x)"; the value y is the result. */
 void expect_op(kiln_arena *arena, const char *inputs, const char *node, const char *result);

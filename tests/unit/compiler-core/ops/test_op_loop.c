@@ -1,5 +1,6 @@
 /* What loops compute, and which ones are refused. Inputs hold 1, 2, 3, ... */
 #include "compiler-core/graph/op.h"
+#include "tests/support/graph_parse.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define INPUTS            \
@@ -66,6 +67,31 @@ static void a_count_ends_the_loop(void **state) {
                   "f32[2]: 1 2");
 }
 
+static void grows(kiln_arena *arena, const char *rest) {
+    kiln_graph *graph = NULL;
+    const char *text = kiln_arena_printf(
+        arena,
+        "graph t\ninput n: i64[]\ninput s: f32[2]\n"
+        "i: i64[], a: f32[2] = loop_begin(n, s) carried=1 trips=3\nb: f32[2] = add(a, a)\n"
+        "last: f32[2], all: f32[3,2] = loop_end(i, b, b)\noutput last\n%s",
+        rest);
+    kiln_status st = kiln_graph_parse(kiln_str_from(text), arena, &graph);
+    if (!st) st = kiln_graph_verify(graph);
+    expect_error(st, UNIMPLEMENTED, "%all has as many rows");
+}
+
+/* What is stacked then has room for the most iterations there can be. */
+static void a_count_says_how_much_is_stacked(void **state) {
+    expect_result(*state,
+                  "input n: i64[]\ninput s: f32[2]\n"
+                  "i: i64[], a: f32[2] = loop_begin(n, s) carried=1 trips=3\n"
+                  "b: f32[2] = add(a, a)\nlast: f32[2], all: f32[3,2] = loop_end(i, b, b)\n"
+                  "output last\noutput all\n",
+                  "f32[2]: 2 4; f32[3,2]: 2 4 0 0 0 0");
+    grows(*state, "output all\noutput all\n");
+    grows(*state, "c: f32[3,2] = neg(all)\noutput c\n");
+}
+
 static void a_condition_ends_the_loop(void **state) {
     static const char *const text =
         "constant n: i64[] = [100]\nconstant go: bool[] = [%d]\ninput s: f32[1]\n"
@@ -124,7 +150,7 @@ static void wrong_loops_are_refused(void **state) {
         {GOOD, "y: f32[2], z: f32[3,2] = loop_end(i, a, r) reversed=[0, 1]",
          "2 items instead of 1"},
         {"i: i64[], a: f32[2] = loop_begin(c, s) carried=1 trips=3",
-         "y: f32[2], z: f32[3,2] = loop_end(i, a, a)", "known at run time only"},
+         "y: f32[2], z: f32[3,2] = loop_end(i, a, a) reversed=[1]", "known at run time only"},
         {"i: i64[], a: f32[2] = loop_begin(n, yes, s) carried=1 guarded=1 trips=3",
          "y: f32[2] = loop_end(i, s, a)", "truth value"},
     };
@@ -151,6 +177,7 @@ int main(void) {
         test_with_arena(carried_values_are_handed_on_at_once),
         test_with_arena(the_iteration_has_a_number),
         test_with_arena(a_count_ends_the_loop),
+        test_with_arena(a_count_says_how_much_is_stacked),
         test_with_arena(a_condition_ends_the_loop),
         test_with_arena(loops_stand_inside_of_each_other),
         test_with_arena(wrong_loops_are_refused),

@@ -425,16 +425,21 @@ static bool is_on(const kiln_packer *p, kiln_planner planner) {
     return !(p->options->without >> planner & 1);
 }
 
+/* In the arena of the device where the kernels are, and of the processor beside it. */
 static void place_buffers(kiln_packer *p) {
-    const kiln_places places = {.buffer = p->buffer.data,
-                                .buffer_count = p->buffer.count,
-                                .step = p->level[0].data,
-                                .step_count = p->level[0].count,
-                                .in_place = p->in_place.data,
-                                .alignment = p->alignment,
-                                .overwrite = is_on(p, KILN_PLANNER_IN_PLACE),
-                                .reuse = is_on(p, KILN_PLANNER_REUSE)};
+    kiln_places places = {.buffer = p->buffer.data,
+                          .buffer_count = p->buffer.count,
+                          .step = p->level[0].data,
+                          .step_count = p->level[0].count,
+                          .in_place = p->in_place.data,
+                          .device = p->device_kind != 0,
+                          .alignment = p->alignment,
+                          .overwrite = is_on(p, KILN_PLANNER_IN_PLACE),
+                          .reuse = is_on(p, KILN_PLANNER_REUSE)};
     kiln_memory_peak peak = kiln_places_find(&places, p->arena);
+    places.device = 0;
+    places.alignment = 0;
+    if (p->device_kind) p->host_bytes = kiln_places_find(&places, p->arena).arena_bytes;
     p->report.value_bytes = peak.value_bytes;
     p->report.arena_bytes = peak.arena_bytes;
     p->report.live_bytes = peak.live_bytes;
@@ -464,7 +469,7 @@ static kiln_module_plan whole_plan(kiln_packer *p, kiln_plan_port *output) {
                               .buffer = p->buffer.data,
                               .step_count = p->level[0].count,
                               .step = p->level[0].data,
-                              .arena_bytes = p->device_kind ? 0 : p->report.arena_bytes,
+                              .arena_bytes = p->device_kind ? p->host_bytes : p->report.arena_bytes,
                               .device_count = p->device_kind != 0,
                               .device = kiln_arena_copy(p->arena, &device, sizeof device),
                               .threads = p->target->threads};

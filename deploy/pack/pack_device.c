@@ -1,70 +1,140 @@
 /* A module whose kernels are for a device with memory of its own: everything lies there but inputs
  * and outputs, which are the caller's, and are copied before the first step and behind the last
- * one. */
+ * one. What a loop asks of the processor (how often it runs, whether it goes on) is copied back
+ * when it is needed, and the number of the iteration is copied there in each. */
 #include "base/check.h"
 #include "deploy/pack/packer.h"
 #include "deploy/runtime/device.h"
 
 #define THE_DEVICE 1u /* in the module's plan */
 
-/* What only the processor can look at would have to be copied back in each iteration. */
-static kiln_status check_loops(const kiln_packer *p) {
-    for (uint32_t s = 0; s < p->level[0].count; s++) {
-        const kiln_plan_step *step = &p->level[0].data[s];
-        if (step->action == KILN_ACTION_LOOP &&
-            (step->count != KILN_PLAN_NONE || step->condition != KILN_PLAN_NONE ||
-             step->index != KILN_PLAN_NONE))
-            return KILN_ERROR(UNIMPLEMENTED,
-                              "loop %.*s, whose length or number is computed, on a device with "
-                              "memory of its own",
-                              KILN_STR_ARG(step->name));
-    }
+/* Rows behind those that a loop wrote would be copied as well. */
+static kiln_status check_outputs(const kiln_packer *p) {
+    for (uint32_t i = 0; i < p->graph->output.count; i++)
+        if (kiln_loop_grows(p->graph, p->graph->output.data[i]))
+            return KILN_ERROR(
+                UNIMPLEMENTED,
+                "output %.*s, whose length is known at run time only, on a device with memory of "
+                "its own",
+                KILN_STR_ARG(p->graph->value.data[p->graph->output.data[i]].name));
     return KILN_OK;
 }
+
+/* Where buffers are. The processor keeps ports, and what it looks at or writes itself: conditions
+ * and numbers of loops. */
+typedef struct moving {
+    kiln_packer *p;
+    const kiln_plan_step *step; /* [step_count] as they were */
+    bool *kept;                 /* [buffers before] by the processor */
+    uint32_t *there;            /* [buffers before] the one that the device's steps use */
+} moving;
 
 static bool is_port(const kiln_plan_buffer *buffer) {
     return buffer->storage == KILN_STORAGE_INPUT || buffer->storage == KILN_STORAGE_OUTPUT;
 }
 
-/* Each buffer is on the device, or has a twin there: [buffers] the one that steps use. */
-static const uint32_t *move_buffers(kiln_packer *p) {
+static uint32_t add_temp(kiln_packer *p, uint64_t size_bytes, uint32_t device) {
+    const kiln_plan_buffer temp = {
+        .storage = KILN_STORAGE_ARENA, .size_bytes = size_bytes, .device = device};
+    kiln_vec_push_in(p->arena, &p->buffer, temp);
+    return p->buffer.count - 1;
+}
+
+static void find_kept(moving *m, uint32_t step_count) {
+    for (uint32_t i = 0; i < m->p->buffer.count; i++) m->kept[i] = is_port(&m->p->buffer.data[i]);
+    for (uint32_t s = 0; s < step_count; s++) {
+        const kiln_plan_step *step = &m->step[s];
+        if (step->action != KILN_ACTION_LOOP) continue;
+        if (step->condition != KILN_PLAN_NONE) m->kept[step->condition] = true;
+        if (step->index != KILN_PLAN_NONE) m->kept[step->index] = true;
+    }
+}
+
+/* Each buffer is on the device, or has a twin there. */
+static void move_buffers(moving *m) {
+    kiln_packer *p = m->p;
     const uint32_t count = p->buffer.count;
-    uint32_t *there = KILN_ARENA_ARRAY(p->arena, uint32_t, count);
     for (uint32_t i = 0; i < count; i++) {
-        there[i] = i;
-        if (is_port(&p->buffer.data[i])) {
-            there[i] = p->buffer.count;
-            kiln_vec_push_in(p->arena, &p->buffer,
-                             ((kiln_plan_buffer){.storage = KILN_STORAGE_ARENA,
-                                                 .size_bytes = p->buffer.data[i].size_bytes,
-                                                 .device = THE_DEVICE}));
-        } else {
+        m->there[i] = i;
+        if (m->kept[i])
+            m->there[i] = add_temp(p, p->buffer.data[i].size_bytes, THE_DEVICE);
+        else
             p->buffer.data[i].device = THE_DEVICE;
-        }
     }
     for (uint32_t i = 0; i < count; i++)
         if (p->buffer.data[i].storage == KILN_STORAGE_ALIAS)
-            p->buffer.data[i].source = there[p->buffer.data[i].source];
-    return there;
+            p->buffer.data[i].source = m->there[p->buffer.data[i].source];
 }
 
-static void move_step(kiln_packer *p, const kiln_plan_step *step, const uint32_t *there) {
+static void add_copy(kiln_packer *p, kiln_str name, uint32_t from, uint32_t to) {
+    kiln_packer_add_move(p, KILN_ACTION_COPY, name, from, to);
+    kiln_vec_last(&p->level[0]).device =
+        KILN_MAX(p->buffer.data[from].device, p->buffer.data[to].device);
+}
+
+static void add_event(kiln_packer *p, kiln_str name) {
+    kiln_packer_add_step(p, (kiln_plan_step){.action = KILN_ACTION_EVENT,
+                                             .name = name,
+                                             .op = KILN_STR("event"),
+                                             .device = THE_DEVICE,
+                                             .after = p->level[0].count - 1});
+}
+
+/* A buffer of the processor with what was in `from` before everything moved. */
+static uint32_t bring_back(moving *m, kiln_str name, uint32_t from) {
+    if (m->kept[from]) return from;
+    uint32_t to = add_temp(m->p, m->p->buffer.data[from].size_bytes, 0);
+    add_copy(m->p, name, from, to);
+    add_event(m->p, name);
+    return to;
+}
+
+static void move_step(moving *m, const kiln_plan_step *step) {
     kiln_plan_step moved = *step;
-    uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, step->arg_count);
-    for (uint32_t i = 0; i < step->arg_count; i++) arg[i] = there[step->arg[i]];
+    bool to_kept = (step->action == KILN_ACTION_COPY || step->action == KILN_ACTION_CARRY) &&
+                   m->kept[step->arg[1]] && !is_port(&m->p->buffer.data[step->arg[1]]);
+    if (to_kept) { /* a condition */
+        uint32_t from = bring_back(m, step->name, step->arg[0]);
+        kiln_packer_add_move(m->p, step->action, step->name, from, step->arg[1]);
+        return;
+    }
+    uint32_t *arg = KILN_ARENA_ARRAY(m->p->arena, uint32_t, step->arg_count);
+    for (uint32_t i = 0; i < step->arg_count; i++) arg[i] = m->there[step->arg[i]];
     moved.arg = arg;
-    moved.device = step->action == KILN_ACTION_LOOP ? 0 : THE_DEVICE;
-    kiln_packer_add_step(p, moved);
+    moved.device = THE_DEVICE;
+    kiln_packer_add_step(m->p, moved);
 }
 
-static void copy_ports(kiln_packer *p, kiln_module_storage storage, uint32_t count,
-                       const uint32_t *there) {
+static void move_steps(moving *m, uint32_t begin, uint32_t end);
+
+static void move_loop(moving *m, uint32_t index) {
+    kiln_plan_step loop = m->step[index];
+    if (loop.count != KILN_PLAN_NONE) loop.count = bring_back(m, loop.name, loop.count);
+    kiln_packer_add_step(m->p, loop);
+    const uint32_t at = m->p->level[0].count;
+    if (loop.index != KILN_PLAN_NONE) add_copy(m->p, loop.name, loop.index, m->there[loop.index]);
+    move_steps(m, index + 1, index + 1 + loop.body_count);
+    m->p->level[0].data[at - 1].body_count = m->p->level[0].count - at;
+}
+
+static void move_steps(moving *m, uint32_t begin, uint32_t end) {
+    for (uint32_t s = begin; s < end; s++) {
+        if (m->step[s].action == KILN_ACTION_LOOP) {
+            move_loop(m, s);
+            s += m->step[s].body_count;
+        } else {
+            move_step(m, &m->step[s]);
+        }
+    }
+}
+
+static void copy_ports(moving *m, kiln_module_storage storage, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        if (p->buffer.data[i].storage != storage) continue;
-        bool in = storage == KILN_STORAGE_INPUT;
-        kiln_packer_add_move(p, KILN_ACTION_COPY, in ? KILN_STR("input") : KILN_STR("output"),
-                             in ? i : there[i], in ? there[i] : i);
-        kiln_vec_last(&p->level[0]).device = THE_DEVICE;
+        if (m->p->buffer.data[i].storage != storage) continue;
+        if (storage == KILN_STORAGE_INPUT)
+            add_copy(m->p, KILN_STR("input"), i, m->there[i]);
+        else
+            add_copy(m->p, KILN_STR("output"), m->there[i], i);
     }
 }
 
@@ -79,21 +149,21 @@ void kiln_packer_find_device(kiln_packer *p) {
 kiln_status kiln_packer_move_to_device(kiln_packer *p) {
     if (p->kernel.count == 0) p->device_kind = 0; /* what only moves bytes is done here */
     if (!p->device_kind) return KILN_OK;
-    kiln_status st = check_loops(p);
+    kiln_status st = check_outputs(p);
     if (st) return st;
     const uint32_t count = p->buffer.count, step_count = p->level[0].count;
-    const kiln_plan_step *step = p->level[0].data;
-    const uint32_t *there = move_buffers(p);
+    moving m = {.p = p,
+                .step = p->level[0].data,
+                .kept = KILN_ARENA_ARRAY(p->arena, bool, count),
+                .there = KILN_ARENA_ARRAY(p->arena, uint32_t, count)};
+    find_kept(&m, step_count);
+    move_buffers(&m);
     KILN_CHECK(p->depth == 0);
     p->level[0].data = NULL;
     p->level[0].count = p->level[0].capacity = 0;
-    copy_ports(p, KILN_STORAGE_INPUT, count, there);
-    for (uint32_t s = 0; s < step_count; s++) move_step(p, &step[s], there);
-    copy_ports(p, KILN_STORAGE_OUTPUT, count, there);
-    kiln_packer_add_step(p, (kiln_plan_step){.action = KILN_ACTION_EVENT,
-                                             .name = KILN_STR("outputs"),
-                                             .op = KILN_STR("event"),
-                                             .device = THE_DEVICE,
-                                             .after = p->level[0].count - 1});
+    copy_ports(&m, KILN_STORAGE_INPUT, count);
+    move_steps(&m, 0, step_count);
+    copy_ports(&m, KILN_STORAGE_OUTPUT, count);
+    add_event(p, KILN_STR("outputs"));
     return KILN_OK;
 }

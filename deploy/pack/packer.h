@@ -50,6 +50,7 @@ typedef struct kiln_packer {
     KILN_VEC(kiln_packer_conversion) conversion;
     uint32_t device_kind; /* where everything is: a number of devices.def; 0: on the processor */
     uint32_t alignment;   /* of buffers there */
+    uint64_t host_bytes;  /* of the processor's arena, where kernels are elsewhere */
     kiln_map kernels;     /* key of the task and hash of the trace -> index into kernel */
     kiln_map ways;        /* pointer to a way -> index into kernel */
     kiln_map conversions; /* key -> index into conversion */
@@ -95,9 +96,9 @@ void kiln_packer_number_loops(kiln_packer *p);
 /* ---- pack_device.c ---- */
 /* Where the target's kernels run. */
 void kiln_packer_find_device(kiln_packer *p);
-/* Puts everything but inputs and outputs where the kernels are, if that is memory of its own; steps
- * are complete, and loops have no numbers yet. UNIMPLEMENTED: a loop whose length or number the
- * processor has to look at. */
+/* Puts everything but inputs, outputs and what loops ask of the processor where the kernels are, if
+ * that is memory of its own; steps are complete, and loops have no numbers yet. UNIMPLEMENTED: an
+ * output whose length is known at run time only. */
 KILN_MUST_USE kiln_status kiln_packer_move_to_device(kiln_packer *p);
 
 #endif

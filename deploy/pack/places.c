@@ -17,7 +17,7 @@ static uint32_t root_of(const kiln_places *p, uint32_t buffer) {
 }
 
 static bool in_arena(const kiln_places *p, uint32_t buffer) {
-    return p->buffer[buffer].storage == KILN_STORAGE_ARENA;
+    return p->buffer[buffer].storage == KILN_STORAGE_ARENA && p->buffer[buffer].device == p->device;
 }
 
 static void touch(life *l, uint32_t step) {

@@ -1,4 +1,4 @@
-/* Where the buffers of a module lie in its arena. Inside deploy/pack; pure. */
+/* Where the buffers of a module lie in the arena of a device. Inside deploy/pack; pure. */
 #ifndef KILN_DEPLOY_PACK_PLACES_H
 #define KILN_DEPLOY_PACK_PLACES_H
 
@@ -6,13 +6,15 @@
 #include "deploy/pack/memory.h"
 
 typedef struct kiln_places {
-    kiln_plan_buffer *buffer; /* [buffer_count] those of storage ARENA get their offset */
+    kiln_plan_buffer
+        *buffer; /* [buffer_count] those of storage ARENA on the device get their offset */
     uint32_t buffer_count, step_count;
     const kiln_plan_step *step;
     /* [kernels][arguments] for results: the argument whose place it may take, + 1 */
     uint32_t *const *in_place;
     bool overwrite, reuse; /* results take places of inputs; values share bytes */
-    uint32_t alignment;    /* of the arena's buffers, a multiple of KILN_KERNEL_ALIGNMENT; 0: that */
+    uint32_t device;       /* whose arena it is: buffers of others are left alone */
+    uint32_t alignment; /* of the arena's buffers, a multiple of KILN_KERNEL_ALIGNMENT; 0: that */
 } kiln_places;
 
 /* A buffer lives from the first step that touches any part of it to the last one. A result takes

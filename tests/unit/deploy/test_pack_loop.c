@@ -20,9 +20,10 @@ typedef struct packed {
     kiln_module_plan plan;
 } packed;
 
-static packed pack_graph(kiln_arena *arena, kiln_graph *graph) {
+static packed pack_for(kiln_arena *arena, kiln_graph *graph, const char *text) {
     packed m = {.arena = arena, .graph = graph};
     kiln_target target = plain_target(arena);
+    if (text) expect_ok(kiln_target_parse(kiln_str_from(text), arena, &target));
     const kiln_pack_options options = {.model_name = KILN_STR("test")};
     kiln_compilation *compilation = NULL;
     kiln_strbuf bytes = {0};
@@ -35,6 +36,10 @@ static packed pack_graph(kiln_arena *arena, kiln_graph *graph) {
     kiln_strbuf_deinit(&bytes);
     expect_ok(kiln_module_decode(m.bytes, arena, &m.plan, &constant_bytes));
     return m;
+}
+
+static packed pack_graph(kiln_arena *arena, kiln_graph *graph) {
+    return pack_for(arena, graph, NULL);
 }
 
 static uint32_t count_steps(const packed *m, kiln_plan_action action) {
@@ -318,6 +323,30 @@ static void a_loop_that_goes_on_is_an_error(void **state) {
     assert_int_equal(rows_of_run(&m, 20, data, all), 20); /* the model ends it */
 }
 
+/* What a loop asks of the processor is copied to it, and the number of the iteration from it. */
+static void loops_on_a_device_with_memory_of_its_own(void **state) {
+    static const char *const text[] = {
+        "graph g\ninput n: i64[]\ninput s: f32[10]\nconstant w: f32[1] = [2]\n"
+        "m: i64[] = add(n, n)\n"
+        "i: i64[], a: f32[10], k: i64[] = loop_begin(m, s, n) carried=2 trips=50\n"
+        "b: f32[10] = mul(a, w)\nt: i64[] = add(k, i)\n"
+        "last: f32[10], sum: i64[] = loop_end(i, b, t)\noutput last\noutput sum\n",
+        "graph g\nconstant n: i64[] = [1000]\nconstant go: bool[] = [1]\ninput s: f32[10]\n"
+        "constant w: f32[1] = [2]\nconstant limit: f32[1] = [100]\nconstant two: i64[] = [2]\n"
+        "j: i64[], c: f32[10] = loop_begin(two, s) carried=1 trips=2\n"
+        "i: i64[], a: f32[10], k: i64[] = loop_begin(n, go, c, n) carried=2 guarded=1 trips=1000\n"
+        "b: f32[10] = mul(a, w)\nm: f32[1] = reduce_max(b) axes=[0]\n"
+        "less: bool[1] = less(m, limit)\n"
+        "inner: f32[10], times: i64[] = loop_end(i, less, b, i)\n"
+        "last: f32[10], all: i64[2] = loop_end(j, inner, times)\noutput last\noutput all\n"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
+        packed m = pack_for(*state, graph_of(*state, text[i]), "null");
+        assert_int_equal(m.plan.device_count, 1);
+        assert_true(count_steps(&m, KILN_ACTION_EVENT) > 1);
+        expect_runs_right(&m);
+    }
+}
+
 static void loops_inside_of_each_other(void **state) {
     packed m = expect_right(
         *state,
@@ -371,6 +400,7 @@ int main(void) {
         test_with_arena(loops_of_unknown_length),
         test_with_arena(results_of_a_loop_of_unknown_length),
         test_with_arena(a_loop_that_goes_on_is_an_error),
+        test_with_arena(loops_on_a_device_with_memory_of_its_own),
         test_with_arena(loops_inside_of_each_other),
         test_with_arena(values_lie_inside_of_others_in_a_body),
         test_with_arena(tasks_of_a_body_weigh_as_much_as_they_run),

@@ -26,7 +26,7 @@ static void set_up(fixture *f) {
             .action = KILN_ACTION_KERNEL, .arg_count = 2, .output_count = 1, .arg = f->arg[s]};
     f->step[0].arg_count = 1; /* it reads nothing */
     f->in_place[0] = f->over;
-    f->places = (kiln_places){f->buffer, BUFFERS, 3, f->step, f->in_place, true, true, 0};
+    f->places = (kiln_places){f->buffer, BUFFERS, 3, f->step, f->in_place, true, true, 0, 0};
 }
 
 static void results_stand_where_their_inputs_stood(void **state) {

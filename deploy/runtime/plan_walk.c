@@ -4,6 +4,7 @@
  * end. */
 #include "deploy/runtime/plan_walk.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -27,6 +28,16 @@ typedef struct copying {
     struct copying *next;
 } copying;
 
+/* Roots in arenas that are alive, by rank: the order of devices and offsets. A binary tree over the
+ * ranks says where there are any: node k has the children 2 k and 2 k + 1, the leaves come last. */
+typedef struct live {
+    uint32_t leaf_count;
+    bool *any;                   /* [2 leaf_count] */
+    uint32_t *rank_of, *root_at; /* [buffer_count] */
+    uint32_t *ending, *next; /* [step_count] the first root, [buffer_count] the next one, + 1, that
+                                is alive until that step */
+} live;
+
 typedef struct walk {
     const kiln_module_plan *plan;
     const uint32_t *loop_of;
@@ -37,7 +48,7 @@ typedef struct walk {
     range **written; /* [buffer_count] by root */
     uint32_t *row_until; /* [buffer_count] of rows that an iteration wrote: its last step that may
                             read them; 0 */
-    uint32_t *live, live_count; /* arena roots that are alive */
+    live live;
     copying *copying[KILN_MODULE_DEVICES_MAX + 1];
     uint32_t
         done[KILN_MODULE_DEVICES_MAX + 1]; /* steps before this one are done in a device's queue */
@@ -335,24 +346,48 @@ static bool takes_over(const walk *w, uint32_t index, uint32_t written, uint32_t
            result->offset == input->offset && result->size_bytes == input->size_bytes;
 }
 
-static bool is_live(const walk *w, uint32_t root) {
-    for (uint32_t i = 0; i < w->live_count; i++)
-        if (w->live[i] == root) return true;
-    return false;
+static bool is_live(const live *l, uint32_t rank) { return l->any[l->leaf_count + rank]; }
+
+static void set_live(live *l, uint32_t rank, bool alive) {
+    uint32_t node = l->leaf_count + rank;
+    l->any[node] = alive;
+    for (node /= 2; node > 0; node /= 2) l->any[node] = l->any[2 * node] || l->any[2 * node + 1];
 }
 
-/* Adds what step `index` writes to the arena to the buffers alive, which must lie elsewhere. */
+/* The next rank above (or below) that is alive; NEVER: none. */
+static uint32_t neighbour(const live *l, uint32_t rank, bool above) {
+    uint32_t node = l->leaf_count + rank;
+    while (node > 1 && (node % 2 == above || !l->any[node ^ 1])) node /= 2;
+    if (node <= 1) return NEVER;
+    for (node ^= 1; node < l->leaf_count;) {
+        uint32_t near = 2 * node + !above;
+        node = l->any[near] ? near : near ^ 1;
+    }
+    return node - l->leaf_count;
+}
+
+/* Adds what step `index` writes to the arena to the buffers alive, which must lie elsewhere. Of
+ * those none shares bytes with another, but exactly at its place, so the nearest ones tell. */
 static kiln_status enter(walk *w, uint32_t index, uint32_t written) {
-    uint32_t root = kiln_module_plan_root(w->plan, written);
+    const uint32_t root = kiln_module_plan_root(w->plan, written), rank = w->live.rank_of[root];
     const kiln_plan_buffer *buffer = &w->plan->buffer[root];
-    if (buffer->storage != KILN_STORAGE_ARENA || is_live(w, root)) return KILN_OK;
-    for (uint32_t j = 0; j < w->live_count; j++)
-        if (overlap(buffer, &w->plan->buffer[w->live[j]]) &&
-            !takes_over(w, index, written, w->live[j]))
-            return KILN_ERROR(INVALID_ARGUMENT,
-                              "buffer %u overwrites buffer %u, which is still needed", root,
-                              w->live[j]);
-    w->live[w->live_count++] = root;
+    if (buffer->storage != KILN_STORAGE_ARENA || buffer->size_bytes == 0 || is_live(&w->live, rank))
+        return KILN_OK;
+    for (int above = 0; above < 2; above++) {
+        uint32_t near = rank, other;
+        while ((near = neighbour(&w->live, near, above)) != NEVER) {
+            other = w->live.root_at[near];
+            if (!overlap(buffer, &w->plan->buffer[other])) break;
+            if (!takes_over(w, index, written, other))
+                return KILN_ERROR(INVALID_ARGUMENT,
+                                  "buffer %u overwrites buffer %u, which is still needed", root,
+                                  other);
+        }
+    }
+    set_live(&w->live, rank, true);
+    uint32_t *ending = &w->live.ending[KILN_MAX(w->last_use[root], index)];
+    w->live.next[root] = *ending;
+    *ending = root + 1;
     return KILN_OK;
 }
 
@@ -376,10 +411,8 @@ static kiln_status enter_stacked(walk *w, uint32_t loop) {
 
 static kiln_status follow_memory(walk *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < w->live_count; i++)
-        if (w->last_use[w->live[i]] >= index) w->live[kept++] = w->live[i];
-    w->live_count = kept;
+    for (uint32_t root = index ? w->live.ending[index - 1] : 0; root; root = w->live.next[root - 1])
+        set_live(&w->live, w->live.rank_of[root - 1], false);
     kiln_status st = step->action == KILN_ACTION_LOOP ? enter_stacked(w, index) : KILN_OK;
     for (uint32_t i = step->arg_count - step->output_count; !st && i < step->arg_count; i++)
         st = enter(w, index, step->arg[i]);
@@ -405,6 +438,31 @@ static kiln_status follow(walk *w) {
     return st;
 }
 
+static int by_place(const void *a, const void *b) {
+    const kiln_plan_buffer *const x = *(const kiln_plan_buffer *const *)a,
+                                  *const y = *(const kiln_plan_buffer *const *)b;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static void make_live(walk *w) {
+    const uint32_t count = w->plan->buffer_count;
+    const kiln_plan_buffer **order = KILN_ARENA_ARRAY(w->scratch, const kiln_plan_buffer *, count);
+    w->live.rank_of = KILN_ARENA_ARRAY(w->scratch, uint32_t, count);
+    w->live.root_at = KILN_ARENA_ARRAY(w->scratch, uint32_t, count);
+    w->live.next = KILN_ARENA_ARRAY(w->scratch, uint32_t, count);
+    w->live.ending = KILN_ARENA_ARRAY(w->scratch, uint32_t, w->plan->step_count);
+    for (uint32_t i = 0; i < count; i++) order[i] = &w->plan->buffer[i];
+    if (count > 0) qsort(order, count, sizeof *order, by_place);
+    for (uint32_t i = 0; i < count; i++) {
+        w->live.root_at[i] = (uint32_t)(order[i] - w->plan->buffer);
+        w->live.rank_of[w->live.root_at[i]] = i;
+    }
+    for (w->live.leaf_count = 1; w->live.leaf_count < count;) w->live.leaf_count *= 2;
+    w->live.any = KILN_ARENA_ARRAY(w->scratch, bool, 2 * (size_t)w->live.leaf_count);
+}
+
 kiln_status kiln_plan_walk(const kiln_module_plan *plan, const uint32_t *loop_of,
                            kiln_arena *scratch) {
     size_t table_bytes = plan->buffer_count * sizeof(uint32_t);
@@ -415,11 +473,11 @@ kiln_status kiln_plan_walk(const kiln_module_plan *plan, const uint32_t *loop_of
         .first_write = kiln_arena_alloc(scratch, table_bytes),
         .last_use = kiln_arena_alloc(scratch, table_bytes),
         .kept_until = KILN_ARENA_ARRAY(scratch, uint32_t, plan->buffer_count),
-        .live = kiln_arena_alloc(scratch, table_bytes),
         .written = KILN_ARENA_ARRAY(scratch, range *, plan->buffer_count),
         .row_until = KILN_ARENA_ARRAY(scratch, uint32_t, plan->buffer_count),
     };
     memset(w.first_write, 0xff, table_bytes); /* NEVER */
     memset(w.last_use, 0, table_bytes);
+    make_live(&w);
     return follow(&w);
 }

@@ -86,6 +86,12 @@ static size_t padding_of(const kiln_arena_chunk *chunk, size_t alignment) {
     return (size_t)(-at & (alignment - 1));
 }
 
+static void count_use(kiln_arena *arena, size_t size_bytes) {
+    arena->head->used += size_bytes;
+    arena->used_bytes += size_bytes;
+    arena->high_water_bytes = KILN_MAX(arena->high_water_bytes, arena->used_bytes);
+}
+
 static void *reserve(kiln_arena *arena, size_t alignment, size_t size_bytes) {
     KILN_CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0);
     KILN_CHECK(size_bytes <= SIZE_MAX / 4 && alignment <= SIZE_MAX / 4);
@@ -97,9 +103,7 @@ static void *reserve(kiln_arena *arena, size_t alignment, size_t size_bytes) {
         chunk = add_chunk(arena, wanted + alignment);
     size_t padding = padding_of(chunk, alignment);
     unsigned char *object = chunk->data + chunk->used + padding;
-    chunk->used += padding + wanted;
-    arena->used_bytes += padding + wanted;
-    arena->high_water_bytes = KILN_MAX(arena->high_water_bytes, arena->used_bytes);
+    count_use(arena, padding + wanted);
     ASAN_UNPOISON_MEMORY_REGION(object, size_bytes);
     return object;
 }
@@ -116,4 +120,19 @@ void *kiln_arena_copy(kiln_arena *arena, const void *data, size_t size_bytes) {
     void *copy = reserve(arena, OBJECT_ALIGNMENT, size_bytes);
     if (size_bytes) memcpy(copy, data, size_bytes);
     return copy;
+}
+
+void *kiln_arena_grow(kiln_arena *arena, void *data, size_t from_bytes, size_t to_bytes) {
+    KILN_CHECK(from_bytes <= to_bytes);
+    kiln_arena_chunk *chunk = arena->head;
+    unsigned char *end = data ? (unsigned char *)data + from_bytes + RED_ZONE_BYTES : NULL;
+    size_t added = to_bytes - from_bytes;
+    if (end && end == chunk->data + chunk->used && added <= chunk->size - chunk->used) {
+        count_use(arena, added);
+        ASAN_UNPOISON_MEMORY_REGION(data, to_bytes);
+        return data;
+    }
+    void *grown = reserve(arena, OBJECT_ALIGNMENT, to_bytes);
+    if (from_bytes) memcpy(grown, data, from_bytes);
+    return grown;
 }

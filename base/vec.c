@@ -1,7 +1,5 @@
 #include "base/vec.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/macros.h"
@@ -23,7 +21,5 @@ void *kiln_vec_grow_in(kiln_arena *arena, void *data, size_t item_bytes, uint32_
                        uint32_t at_least) {
     uint32_t before = *capacity;
     *capacity = next_capacity(before, at_least);
-    void *grown = kiln_arena_alloc(arena, item_bytes * *capacity);
-    if (before) memcpy(grown, data, item_bytes * before);
-    return grown;
+    return kiln_arena_grow(arena, data, item_bytes * before, item_bytes * *capacity);
 }

@@ -69,6 +69,26 @@ static void copy_copies_and_takes_nothing_of_nothing(void **state) {
     assert_int_equal(numbers[2], 0);
 }
 
+static void the_newest_object_grows_in_its_place(void **state) {
+    kiln_arena *arena = *state;
+    kiln_arena_init(arena, 4096);
+    char *object = kiln_arena_grow(arena, NULL, 0, 8);
+    memcpy(object, "kiln", 5);
+    size_t before = arena->used_bytes;
+    assert_ptr_equal(kiln_arena_grow(arena, object, 8, 100), object);
+    assert_int_equal(arena->used_bytes, before + 92);
+    assert_int_equal(arena->high_water_bytes, arena->used_bytes);
+    char *next = kiln_arena_alloc(arena, 1);
+    assert_true(next >= object + 100);
+    char *moved = kiln_arena_grow(arena, object, 100, 200);
+    assert_ptr_not_equal(moved, object);
+    assert_string_equal(moved, "kiln");
+    char *beyond = kiln_arena_grow(arena, moved, 200, 100000); /* more than the chunk has */
+    assert_string_equal(beyond, "kiln");
+    memset(beyond, 1, 100000);
+    assert_int_equal(*next, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_allocated_before_first_use),
@@ -77,6 +97,7 @@ int main(void) {
         test_with_arena(alignment_up_to_a_page_is_kept),
         test_with_arena(reset_reuses_the_largest_chunk_zeroed),
         test_with_arena(copy_copies_and_takes_nothing_of_nothing),
+        test_with_arena(the_newest_object_grows_in_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

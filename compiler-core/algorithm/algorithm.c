@@ -53,7 +53,7 @@ static void keep_reductions(kiln_program *p) {
         is_constant[b] = p->buffer.data[b].role == KILN_ROLE_CONSTANT;
     for (kiln_block b = 1; b < p->block.count; b++) {
         inputs in = {.is_constant = is_constant};
-        kiln_expr_visit_loads(p, p->block.data[b].value, look_at_load, &in);
+        kiln_expr_visit_loads(p, p->block.data[b].value, 0, look_at_load, &in);
         is_constant[p->block.data[b].buffer] = !in.others;
         p->block.data[b].removed |= !in.others || !kiln_block_is_reduction(p, b);
     }

@@ -214,10 +214,10 @@ static void prepare_inner(emitter *e, kiln_stmt stmt, bool is_inside) {
     const kiln_stmt_info *s = &e->p->stmt.data[stmt];
     if (is_inside && s->kind == KILN_STMT_STORE) {
         remember_partial(e, kiln_buffer_offset(e->p, s->buffer, s->index));
-        kiln_expr_visit_loads(e->p, s->value, prepare_load, e);
+        kiln_expr_visit_loads(e->p, s->value, 0, prepare_load, e);
     }
     if (is_inside && s->kind == KILN_STMT_IF)
-        kiln_expr_visit_loads(e->p, s->condition, prepare_load, e);
+        kiln_expr_visit_loads(e->p, s->condition, 0, prepare_load, e);
     for (uint32_t i = 0; i < s->child.count; i++)
         prepare_inner(e, s->child.data[i], is_inside || s->kind == KILN_STMT_FOR);
 }
@@ -355,7 +355,7 @@ static void note_load(kiln_program *p, kiln_expr load, void *context) {
 /* Whether computing an expression where its value is not wanted may fail. */
 static bool has_load(emitter *e, kiln_expr expr) {
     bool found = false;
-    kiln_expr_visit_loads(e->p, expr, note_load, &found);
+    kiln_expr_visit_loads(e->p, expr, 0, note_load, &found);
     return found;
 }
 

@@ -22,12 +22,13 @@ typedef struct reader {
 
 static void find_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     reader *r = context;
+    (void)p;
     (void)stmt;
-    if (kiln_expr_get(p, load)->payload.id == r->buffer) r->load = load;
+    r->load = load;
 }
 
 static void find_reader(kiln_program *p, kiln_stmt stmt, reader *r) {
-    kiln_lower_visit_loads(p, stmt, find_load, r);
+    kiln_lower_visit_loads(p, stmt, r->buffer, find_load, r);
     const kiln_stmt_info s = p->stmt.data[stmt];
     for (uint32_t i = 0; i < s.child.count && !r->load; i++) find_reader(p, s.child.data[i], r);
 }

@@ -33,26 +33,22 @@ static bool loads_own_element(const kiln_program *p, kiln_block block, kiln_expr
     return true;
 }
 
-typedef struct place_search {
-    kiln_buffer input;
-    bool found;
-} place_search;
-
-static void find_input(kiln_program *p, kiln_expr load, void *context) {
-    place_search *s = context;
-    s->found |= kiln_load_buffer(p, load) == s->input;
+static void note_load(kiln_program *p, kiln_expr load, void *context) {
+    (void)p;
+    (void)load;
+    *(bool *)context = true;
 }
 
 /* Where a block runs is chosen by data of `input`. */
 static bool places_blocks(kiln_program *p, kiln_buffer input) {
-    place_search s = {input, false};
+    bool found = false;
     for (kiln_block b = 1; b < p->block.count; b++) {
         const kiln_block_info info = p->block.data[b];
-        kiln_expr_visit_loads(p, info.removed ? 0 : info.predicate, find_input, &s);
+        kiln_expr_visit_loads(p, info.removed ? 0 : info.predicate, input, note_load, &found);
         for (uint32_t i = 0; i < info.iter_count && !info.removed; i++)
-            kiln_expr_visit_loads(p, info.iter[i].binding, find_input, &s);
+            kiln_expr_visit_loads(p, info.iter[i].binding, input, note_load, &found);
     }
-    return s.found;
+    return found;
 }
 
 static bool may_be_overwritten(kiln_program *p, kiln_block writer, kiln_buffer input) {

@@ -14,7 +14,7 @@ static void collect(kiln_program *p, kiln_expr load, void *context) {
 /* Each walk visits a load once; one that both walks visit is dropped from the second. */
 static void collect_init(kiln_program *p, kiln_expr init, collection *c) {
     uint32_t of_value = c->load.count, kept = of_value;
-    kiln_expr_visit_loads(p, init, collect, c);
+    kiln_expr_visit_loads(p, init, 0, collect, c);
     for (uint32_t i = of_value; i < c->load.count; i++) {
         bool seen = false;
         for (uint32_t k = 0; k < of_value && !seen; k++) seen = c->load.data[k] == c->load.data[i];
@@ -39,7 +39,7 @@ kiln_loads kiln_block_loads(kiln_program *p, kiln_block block) {
     kiln_load_list *list = &p->loads.data[block];
     if (list->value != value || list->init != init) {
         collection c = {0};
-        kiln_expr_visit_loads(p, value, collect, &c);
+        kiln_expr_visit_loads(p, value, 0, collect, &c);
         if (init) collect_init(p, init, &c);
         *list = (kiln_load_list){value, init, c.load.count, c.load.data};
     }
@@ -49,11 +49,11 @@ kiln_loads kiln_block_loads(kiln_program *p, kiln_block block) {
 void kiln_block_visit_loads(kiln_program *p, kiln_block block, kiln_expr_visitor visit,
                             void *context) {
     const kiln_block_info b = p->block.data[block];
-    kiln_expr_visit_loads(p, b.value, visit, context);
-    kiln_expr_visit_loads(p, b.init, visit, context);
-    kiln_expr_visit_loads(p, b.predicate, visit, context);
+    kiln_expr_visit_loads(p, b.value, 0, visit, context);
+    kiln_expr_visit_loads(p, b.init, 0, visit, context);
+    kiln_expr_visit_loads(p, b.predicate, 0, visit, context);
     for (uint32_t i = 0; i < b.iter_count; i++)
-        kiln_expr_visit_loads(p, b.iter[i].binding, visit, context);
+        kiln_expr_visit_loads(p, b.iter[i].binding, 0, visit, context);
 }
 
 void kiln_loads_forget(kiln_program *p) { p->loads.count = 0; }

@@ -177,7 +177,7 @@ static void note_load(kiln_program *p, kiln_expr load, void *context) {
 
 static kiln_buffer only_source(kiln_program *p, const kiln_block_info *b) {
     kiln_buffer only = 0;
-    kiln_expr_visit_loads(p, b->value, note_load, &only);
+    kiln_expr_visit_loads(p, b->value, 0, note_load, &only);
     return only == UINT32_MAX ? 0 : only;
 }
 

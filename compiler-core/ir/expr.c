@@ -46,6 +46,13 @@ static void slots_grow(kiln_program *p) {
     }
 }
 
+static uint64_t own_uses(const kiln_expr_node *node) {
+    uint64_t uses = node->dtype == KILN_BOOL ? KILN_USES_BOOL : 0;
+    if (node->op == KILN_EXPR_VAR) return uses | kiln_uses_var(node->payload.id);
+    if (node->op == KILN_EXPR_LOAD) return uses | kiln_uses_load(node->payload.id);
+    return node->op == KILN_EXPR_SELECT ? uses | KILN_USES_SELECT : uses;
+}
+
 /* The id of the node with these parts: an old one if there is one. */
 static kiln_expr intern(kiln_program *p, kiln_expr_op op, kiln_dtype dtype, int64_t payload_bits,
                         const kiln_expr *operand, uint32_t operand_count) {
@@ -61,8 +68,11 @@ static kiln_expr intern(kiln_program *p, kiln_expr_op op, kiln_dtype dtype, int6
         if (node_equal(p, &p->expr.data[found], &node, operand)) return found;
     }
     node.first_operand = p->operand.count;
-    for (uint32_t i = 0; i < operand_count; i++)
+    node.uses = own_uses(&node);
+    for (uint32_t i = 0; i < operand_count; i++) {
         kiln_vec_push_in(p->arena, &p->operand, operand[i]);
+        node.uses |= p->expr.data[operand[i]].uses;
+    }
     kiln_expr e = p->expr.count;
     kiln_vec_push_in(p->arena, &p->expr, node);
     p->expr_slot.data[at] = e;
@@ -178,21 +188,26 @@ const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const k
 /* ---- operators ------------------------------------------------------------------- */
 
 /* x op constant, where the result is x, the constant, or zero. All hold bit for bit. */
-enum { GIVES_LEFT, GIVES_RIGHT, GIVES_ZERO };
+enum { GIVES_NOTHING, GIVES_LEFT, GIVES_RIGHT, GIVES_ZERO };
+#define IDENTITIES_MAX 2 /* of one operator */
 static const struct identity {
-    uint8_t op;
     bool for_floats;
     int8_t value; /* -1: all bits set (true for bool) */
     uint8_t gives;
-} identity_table[] = {
-    {KILN_EXPR_ADD, false, 0, GIVES_LEFT},  {KILN_EXPR_SUB, true, 0, GIVES_LEFT},
-    {KILN_EXPR_MUL, true, 1, GIVES_LEFT},   {KILN_EXPR_MUL, false, 0, GIVES_RIGHT},
-    {KILN_EXPR_DIV, true, 1, GIVES_LEFT},   {KILN_EXPR_FLOORDIV, false, 1, GIVES_LEFT},
-    {KILN_EXPR_REM, false, 1, GIVES_ZERO},  {KILN_EXPR_FLOORMOD, false, 1, GIVES_ZERO},
-    {KILN_EXPR_POW, true, 1, GIVES_LEFT},   {KILN_EXPR_SHL, false, 0, GIVES_LEFT},
-    {KILN_EXPR_SHR, false, 0, GIVES_LEFT},  {KILN_EXPR_AND, false, 0, GIVES_RIGHT},
-    {KILN_EXPR_AND, false, -1, GIVES_LEFT}, {KILN_EXPR_OR, false, 0, GIVES_LEFT},
-    {KILN_EXPR_OR, false, -1, GIVES_RIGHT}, {KILN_EXPR_XOR, false, 0, GIVES_LEFT},
+} identity_table[KILN_EXPR_OP_COUNT][IDENTITIES_MAX] = {
+    [KILN_EXPR_ADD] = {{false, 0, GIVES_LEFT}},
+    [KILN_EXPR_SUB] = {{true, 0, GIVES_LEFT}},
+    [KILN_EXPR_MUL] = {{true, 1, GIVES_LEFT}, {false, 0, GIVES_RIGHT}},
+    [KILN_EXPR_DIV] = {{true, 1, GIVES_LEFT}},
+    [KILN_EXPR_FLOORDIV] = {{false, 1, GIVES_LEFT}},
+    [KILN_EXPR_REM] = {{false, 1, GIVES_ZERO}},
+    [KILN_EXPR_FLOORMOD] = {{false, 1, GIVES_ZERO}},
+    [KILN_EXPR_POW] = {{true, 1, GIVES_LEFT}},
+    [KILN_EXPR_SHL] = {{false, 0, GIVES_LEFT}},
+    [KILN_EXPR_SHR] = {{false, 0, GIVES_LEFT}},
+    [KILN_EXPR_AND] = {{false, 0, GIVES_RIGHT}, {false, -1, GIVES_LEFT}},
+    [KILN_EXPR_OR] = {{false, 0, GIVES_LEFT}, {false, -1, GIVES_RIGHT}},
+    [KILN_EXPR_XOR] = {{false, 0, GIVES_LEFT}},
 };
 
 static bool const_is(const kiln_program *p, kiln_expr e, int64_t value) {
@@ -208,10 +223,9 @@ static kiln_expr fold_identity(kiln_program *p, kiln_expr_op op, kiln_expr a, ki
         kiln_scalar v = const_value(p, b);
         return v.f == 0 && signbit(v.f) ? a : 0; /* x + 0 turns -0 into +0; x + -0 is exact */
     }
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(identity_table); i++) {
-        const struct identity *row = &identity_table[i];
-        if (row->op != op || (is_float && !row->for_floats) || !const_is(p, b, row->value))
-            continue;
+    for (size_t i = 0; i < IDENTITIES_MAX; i++) {
+        const struct identity *row = &identity_table[op][i];
+        if (!row->gives || (is_float && !row->for_floats) || !const_is(p, b, row->value)) continue;
         if (row->gives == GIVES_LEFT) return a;
         return row->gives == GIVES_RIGHT ? b : kiln_expr_zero(p, dtype_of(p, a));
     }
@@ -379,11 +393,13 @@ void kiln_memo_put(kiln_program *p, kiln_expr_memo *memo, kiln_expr e, kiln_expr
 typedef struct rewriting {
     kiln_program *p;
     kiln_expr_memo *memo;
+    uint64_t uses;
     kiln_expr_rewriter rewrite;
     void *context;
 } rewriting;
 
 static kiln_expr rewrite_node(const rewriting *r, kiln_expr e) {
+    if (r->uses && !(r->p->expr.data[e].uses & r->uses)) return e;
     kiln_expr done = kiln_memo_find(r->memo, e);
     if (done) return done;
     uint32_t count = r->p->expr.data[e].operand_count;
@@ -401,10 +417,10 @@ static kiln_expr rewrite_node(const rewriting *r, kiln_expr e) {
     return done;
 }
 
-kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, kiln_expr_rewriter rewrite,
+kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, uint64_t uses, kiln_expr_rewriter rewrite,
                             void *context) {
     if (!e) return 0;
-    rewriting r = {p, kiln_memo_begin(p), rewrite, context};
+    rewriting r = {p, kiln_memo_begin(p), uses, rewrite, context};
     kiln_expr done = rewrite_node(&r, e);
     kiln_memo_end(p);
     return done;
@@ -417,30 +433,60 @@ static kiln_expr replace_var(kiln_program *p, kiln_expr e, kiln_expr rebuilt, vo
     return replacement[node->payload.id];
 }
 
+kiln_expr kiln_expr_substitute_some(kiln_program *p, kiln_expr e, const kiln_expr *replacement,
+                                    uint64_t vars) {
+    return kiln_expr_rewrite(p, e, vars, replace_var, (void *)(uintptr_t)replacement);
+}
+
 kiln_expr kiln_expr_substitute(kiln_program *p, kiln_expr e, const kiln_expr *replacement) {
-    return kiln_expr_rewrite(p, e, replace_var, (void *)(uintptr_t)replacement);
+    return kiln_expr_substitute_some(p, e, replacement, KILN_USES_VAR);
 }
 
-static void visit_op(kiln_program *p, kiln_expr_memo *memo, kiln_expr_op op, kiln_expr e,
-                     kiln_expr_visitor visit, void *context) {
-    uint32_t count = p->expr.data[e].operand_count;
-    bool wanted = p->expr.data[e].op == op;
-    if ((count == 0 && !wanted) || kiln_memo_find(memo, e)) return;
-    for (uint32_t i = 0; i < count; i++)
-        visit_op(p, memo, op, kiln_expr_operand(p, e, i), visit, context);
-    if (wanted) visit(p, e, context);
-    kiln_memo_put(p, memo, e, e);
+/* What a walk looks for: nodes of `op`, with the payload `buffer` unless that is 0. */
+typedef struct visiting {
+    kiln_program *p;
+    kiln_expr_memo *memo;
+    kiln_expr_op op;
+    kiln_buffer buffer;
+    uint64_t uses; /* a bit that such nodes have */
+    kiln_expr_visitor visit;
+    void *context;
+} visiting;
+
+static void visit_node(const visiting *v, kiln_expr e) {
+    const kiln_expr_node node = v->p->expr.data[e];
+    if (!(node.uses & v->uses) || kiln_memo_find(v->memo, e)) return;
+    for (uint32_t i = 0; i < node.operand_count; i++) visit_node(v, kiln_expr_operand(v->p, e, i));
+    if (node.op == v->op && (!v->buffer || node.payload.id == v->buffer))
+        v->visit(v->p, e, v->context);
+    kiln_memo_put(v->p, v->memo, e, e);
 }
 
-void kiln_expr_visit(kiln_program *p, kiln_expr_op op, kiln_expr e, kiln_expr_visitor visit,
-                     void *context) {
-    if (!e) return;
-    visit_op(p, kiln_memo_begin(p), op, e, visit, context);
-    kiln_memo_end(p);
+static void visit_below(visiting v, kiln_expr e) {
+    if (!e || !(v.p->expr.data[e].uses & v.uses)) return;
+    v.memo = kiln_memo_begin(v.p);
+    visit_node(&v, e);
+    kiln_memo_end(v.p);
 }
 
-void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_expr_visitor visit, void *context) {
-    kiln_expr_visit(p, KILN_EXPR_LOAD, e, visit, context);
+void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_buffer buffer,
+                           kiln_expr_visitor visit, void *context) {
+    visit_below((visiting){.p = p,
+                           .op = KILN_EXPR_LOAD,
+                           .buffer = buffer,
+                           .uses = buffer ? kiln_uses_load(buffer) : KILN_USES_LOAD,
+                           .visit = visit,
+                           .context = context},
+                e);
+}
+
+void kiln_expr_visit_selects(kiln_program *p, kiln_expr e, kiln_expr_visitor visit, void *context) {
+    visit_below((visiting){.p = p,
+                           .op = KILN_EXPR_SELECT,
+                           .uses = KILN_USES_SELECT,
+                           .visit = visit,
+                           .context = context},
+                e);
 }
 
 /* Nodes known not to use the variable, by id modulo the size: keeps shared subexpressions cheap
@@ -450,7 +496,7 @@ void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_expr_visitor visit
 static bool uses_var(const kiln_program *p, kiln_expr e, kiln_var var, kiln_expr *clean) {
     const kiln_expr_node *node = &p->expr.data[e];
     if (node->op == KILN_EXPR_VAR) return node->payload.id == var;
-    if (clean[e % CLEAN_SLOTS] == e) return false;
+    if (!(node->uses & kiln_uses_var(var)) || clean[e % CLEAN_SLOTS] == e) return false;
     for (uint32_t i = 0; i < node->operand_count; i++)
         if (uses_var(p, kiln_expr_operand(p, e, i), var, clean)) return true;
     clean[e % CLEAN_SLOTS] = e;

@@ -96,12 +96,24 @@ static void enter_var(kiln_program *p, kiln_var var) {
     p->var_slot.data[var_place(p, p->var.data[var].name)] = var;
 }
 
+/* name'suffix. Written by hand: lowering makes hundreds of them for a candidate. */
+static kiln_str with_suffix(kiln_arena *arena, kiln_str name, uint32_t suffix) {
+    enum { DIGITS = 10 };
+    char *text = kiln_arena_alloc(arena, name.size + 1 + DIGITS + 1);
+    size_t digits = 1, size = name.size;
+    for (uint32_t rest = suffix; rest >= 10; rest /= 10) digits++;
+    memcpy(text, name.data, name.size);
+    text[size++] = '\'';
+    for (size_t at = size + digits; at > size; suffix /= 10) text[--at] = (char)('0' + suffix % 10);
+    return (kiln_str){text, size + digits};
+}
+
 /* A copy of `name`, or of `name` with the first of the suffixes '2, '3, ... that makes it new. */
 static kiln_str unique_var_name(kiln_program *p, kiln_str name) {
     kiln_var taken = find_var(p, name);
     if (!taken) return kiln_str_copy(p->arena, name);
     for (uint32_t suffix = KILN_MAX(p->var.data[taken].suffix_free, 2);; suffix++) {
-        kiln_str tried = kiln_str_printf(p->arena, "%.*s'%u", KILN_STR_ARG(name), suffix);
+        kiln_str tried = with_suffix(p->arena, name, suffix);
         if (find_var(p, tried)) continue;
         p->var.data[taken].suffix_free = suffix + 1;
         return tried;

@@ -53,6 +53,15 @@ typedef enum kiln_expr_op {
 
 /* Expressions are hash-consed within a program: equal ids if and only if equal structure.
  * Immutable. */
+/* What an expression uses, itself included, as bits: one for variables of the same remainder by 46,
+ * one for loads from buffers of the same remainder by 16. Walks leave out what lacks a bit. */
+#define KILN_USES_BOOL (UINT64_C(1) << 63)   /* a value of dtype bool */
+#define KILN_USES_SELECT (UINT64_C(1) << 62) /* a select */
+#define KILN_USES_LOAD (UINT64_C(0xffff) << 46)
+#define KILN_USES_VAR ((UINT64_C(1) << 46) - 1)
+static inline uint64_t kiln_uses_var(uint32_t var) { return UINT64_C(1) << var % 46; }
+static inline uint64_t kiln_uses_load(uint32_t buffer) { return UINT64_C(1) << (46 + buffer % 16); }
+
 typedef struct kiln_expr_node {
     uint8_t op;    /* kiln_expr_op */
     uint8_t dtype; /* kiln_dtype of the value */
@@ -63,6 +72,7 @@ typedef struct kiln_expr_node {
         double f;
         uint32_t id; /* kiln_var or kiln_buffer */
     } payload;
+    uint64_t uses; /* KILN_USES_..., kiln_uses_... */
 } kiln_expr_node;
 
 typedef struct kiln_var_info {
@@ -312,20 +322,22 @@ kiln_expr kiln_expr_combine(kiln_program *p, kiln_combiner combiner, kiln_expr a
 
 /* Replaces variables: `replacement` is [var count], indexed by kiln_var; 0 keeps the variable. */
 kiln_expr kiln_expr_substitute(kiln_program *p, kiln_expr e, const kiln_expr *replacement);
+/* The same where all variables with a replacement have a bit in `vars`. */
+kiln_expr kiln_expr_substitute_some(kiln_program *p, kiln_expr e, const kiln_expr *replacement,
+                                    uint64_t vars);
 /* Replaces by callback, bottom up: `rewrite` gets each distinct node `e` below and including the
- * root, and `rebuilt`, the same node with its operands already rewritten; it returns `rebuilt` or
- * what stands for it. */
+ * root that has one of the bits `uses` (0: each node), and `rebuilt`, the same node with its
+ * operands already rewritten; it returns `rebuilt` or what stands for it. */
 typedef kiln_expr (*kiln_expr_rewriter)(kiln_program *p, kiln_expr e, kiln_expr rebuilt,
                                         void *context);
-kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, kiln_expr_rewriter rewrite,
+kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, uint64_t uses, kiln_expr_rewriter rewrite,
                             void *context);
-/* Calls `visit` once per distinct node of operator `op` at and below e (operands before users);
- * e 0: none. */
+/* Calls `visit` once per distinct load from `buffer` (0: any), or select, at and below e (operands
+ * before users); e 0: none. */
 typedef void (*kiln_expr_visitor)(kiln_program *p, kiln_expr node, void *context);
-void kiln_expr_visit(kiln_program *p, kiln_expr_op op, kiln_expr e, kiln_expr_visitor visit,
-                     void *context);
-/* The same of operator LOAD. */
-void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_expr_visitor visit, void *context);
+void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_buffer buffer,
+                           kiln_expr_visitor visit, void *context);
+void kiln_expr_visit_selects(kiln_program *p, kiln_expr e, kiln_expr_visitor visit, void *context);
 
 /* ---- variables, buffers, blocks -------------------------------------------------- */
 /* `name` is made unique by a suffix "'2" when taken. Range [low, high]. */

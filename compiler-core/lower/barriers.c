@@ -31,7 +31,7 @@ static void use_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *cont
 }
 
 static void use_tree(kiln_program *p, kiln_stmt stmt, nest_use *use) {
-    kiln_lower_visit_loads(p, stmt, use_load, use);
+    kiln_lower_visit_loads(p, stmt, 0, use_load, use);
     const kiln_stmt_info s = p->stmt.data[stmt];
     if (s.kind == KILN_STMT_STORE) use->writes[s.buffer] |= is_seen_by_others(p, s.buffer);
     for (uint32_t i = 0; i < s.child.count; i++) use_tree(p, s.child.data[i], use);

@@ -24,7 +24,7 @@ static void add_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *cont
 }
 
 static void walk_homes(kiln_program *p, kiln_stmt stmt, home_walk *w) {
-    kiln_lower_visit_loads(p, stmt, add_load, w);
+    kiln_lower_visit_loads(p, stmt, 0, add_load, w);
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     if (s->kind == KILN_STMT_STORE) add_access(p, w, s->buffer, stmt);
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
@@ -117,7 +117,7 @@ static void touch_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *co
 static void describe_stmt(describing *d, kiln_stmt stmt, kiln_launch *launch) {
     kiln_program *p = d->p;
     const kiln_stmt_info s = p->stmt.data[stmt];
-    kiln_lower_visit_loads(p, stmt, touch_load, d);
+    kiln_lower_visit_loads(p, stmt, 0, touch_load, d);
     if (s.kind == KILN_STMT_STORE) d->touched[s.buffer] = true;
     if (s.kind == KILN_STMT_BARRIER) launch->barrier_count++;
     if (s.kind == KILN_STMT_ALLOC) {

@@ -18,8 +18,10 @@
 typedef struct partition {
     kiln_program *p;
     kiln_stmt loop;
-    uint64_t budget;      /* stores that may still be added */
-    kiln_interval *range; /* [var count] what is known of loop variables here */
+    uint64_t budget; /* stores that may still be added */
+    /* [range_count] what is known here of variables, inside versions of a parallel loop's body;
+     * NULL elsewhere: their own ranges. */
+    kiln_interval *range;
     uint32_t range_count;
     uint32_t cut_count;
     int64_t cut[CUTS_MAX]; /* increasing; a part begins at each */
@@ -161,8 +163,7 @@ static bool has_loop(const kiln_program *p, kiln_stmt stmt) {
 static void find_cuts(partition *part, kiln_stmt stmt) {
     const kiln_stmt_info s = part->p->stmt.data[stmt];
     if (s.kind == KILN_STMT_IF && !has_loop(part->p, stmt)) cut_condition(part, s.condition);
-    if (s.kind == KILN_STMT_STORE)
-        kiln_expr_visit(part->p, KILN_EXPR_SELECT, s.value, cut_select, part);
+    if (s.kind == KILN_STMT_STORE) kiln_expr_visit_selects(part->p, s.value, cut_select, part);
     for (uint32_t i = 0; i < s.child.count; i++) find_cuts(part, s.child.data[i]);
 }
 
@@ -181,7 +182,7 @@ static int64_t part_end(const partition *part, uint32_t i) {
 
 /* Variables made since the table was: their own ranges. */
 static void grow_range(partition *part) {
-    if (part->range_count == part->p->var.count) return;
+    if (!part->range || part->range_count == part->p->var.count) return;
     kiln_interval *range = KILN_ARENA_ARRAY(part->p->arena, kiln_interval, part->p->var.count);
     for (kiln_var v = 0; v < part->p->var.count; v++)
         range[v] = v < part->range_count
@@ -198,7 +199,9 @@ static kiln_stmt make_part(partition *part, int64_t begin, int64_t end) {
     kiln_stmt_info *s = &p->stmt.data[copy];
     s->first = begin;
     s->extent = end - begin;
-    kiln_var_set_range(p, s->var, begin, end - 1);
+    /* Nothing was simplified with the new variable, so nothing needs to be forgotten. */
+    p->var.data[s->var].low = begin;
+    p->var.data[s->var].high = end - 1;
     return copy;
 }
 
@@ -262,6 +265,7 @@ static void split_parallel(partition *part) {
         kiln_stmt_append(p, seq, make_version(part, begin[i], end[i]));
     }
     kiln_stmt_replace(p, body, seq);
+    if (!part->range) part->range = KILN_ARENA_ARRAY(p->arena, kiln_interval, 1);
     grow_range(part);
     kiln_interval whole = part->range[var];
     for (uint32_t i = 0; i < count; i++) {

@@ -38,11 +38,12 @@ void kiln_lower_simplify_below(kiln_program *p, kiln_stmt stmt, const kiln_inter
 kiln_stmt kiln_lower_copy(kiln_program *p, kiln_stmt stmt, const kiln_var *var, kiln_expr with);
 /* Stores that the emitter will make of the tree: copies by unrolling counted. */
 uint64_t kiln_lower_size(const kiln_program *p, kiln_stmt stmt);
-/* Calls `visit` for every load in the statement's own expressions (not its children's). */
+/* Calls `visit` for every load from `buffer` (0: any) in the statement's own expressions (not its
+ * children's). */
 typedef void (*kiln_lower_load_visitor)(kiln_program *p, kiln_stmt stmt, kiln_expr load,
                                         void *context);
-void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_lower_load_visitor visit,
-                            void *context);
+void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_buffer buffer,
+                            kiln_lower_load_visitor visit, void *context);
 /* Whether the expression has a load. */
 bool kiln_lower_reads(const kiln_program *p, kiln_expr e);
 /* Innermost loop over `var` around `stmt`; 0 when there is none. */

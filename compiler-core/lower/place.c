@@ -32,13 +32,14 @@ static void walk(kiln_program *p, kiln_stmt stmt,
 
 static void home_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     accesses *a = context;
-    if (kiln_load_buffer(p, load) == a->buffer) a->home = kiln_home_add(p, a->home, stmt);
+    (void)load;
+    a->home = kiln_home_add(p, a->home, stmt);
 }
 
 static void home_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
     if (p->stmt.data[stmt].kind == KILN_STMT_STORE && p->stmt.data[stmt].buffer == a->buffer)
         a->home = kiln_home_add(p, a->home, stmt);
-    kiln_lower_visit_loads(p, stmt, home_load, a);
+    kiln_lower_visit_loads(p, stmt, a->buffer, home_load, a);
 }
 
 /* The outermost of the bound loops around the home whose iterations share the buffer: it is
@@ -165,7 +166,6 @@ static void find_range(kiln_program *p, kiln_stmt stmt, accesses *a) {
 static void region_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     (void)stmt;
     accesses *a = context;
-    if (kiln_load_buffer(p, load) != a->buffer) return;
     kiln_expr index[KILN_RANK_MAX];
     uint32_t count = kiln_load_index(p, load, index);
     add_access(p, a, index, count);
@@ -177,7 +177,7 @@ static void region_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
     find_range(p, stmt, a);
     if (s.kind == KILN_STMT_STORE && s.buffer == a->buffer)
         add_access(p, a, s.index, s.index_count);
-    kiln_lower_visit_loads(p, stmt, region_load, a);
+    kiln_lower_visit_loads(p, stmt, a->buffer, region_load, a);
 }
 
 /* Dimensions that cannot shrink keep origin 0 and their whole extent. Accesses that never happen
@@ -221,7 +221,8 @@ static kiln_expr shift_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, voi
 }
 
 static kiln_expr shift_loads(kiln_program *p, kiln_expr e, void *context) {
-    return kiln_expr_rewrite(p, e, shift_load, context);
+    const accesses *a = context;
+    return kiln_expr_rewrite(p, e, kiln_uses_load(a->buffer), shift_load, context);
 }
 
 static void shift_stores(kiln_program *p, kiln_stmt stmt, accesses *a) {

@@ -2,6 +2,7 @@
  * live at once must fit the machine. */
 #include "compiler-core/lower/registers.h"
 
+#include "base/integer.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/lower/pass.h"
 
@@ -26,7 +27,6 @@ static void visit_access(kiln_program *p, kiln_stmt stmt, const kiln_expr *index
 
 static void visit_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     access_walk *w = context;
-    if (kiln_load_buffer(p, load) != w->buffer) return;
     kiln_expr index[KILN_RANK_MAX];
     (void)kiln_load_index(p, load, index);
     visit_access(p, stmt, index, w);
@@ -35,7 +35,7 @@ static void visit_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *co
 static void walk_accesses(kiln_program *p, kiln_stmt stmt, access_walk *w) {
     const kiln_stmt_info s = p->stmt.data[stmt];
     if (s.kind == KILN_STMT_STORE && s.buffer == w->buffer) visit_access(p, stmt, s.index, w);
-    kiln_lower_visit_loads(p, stmt, visit_load, w);
+    kiln_lower_visit_loads(p, stmt, w->buffer, visit_load, w);
     for (uint32_t i = 0; i < s.child.count; i++) walk_accesses(p, s.child.data[i], w);
 }
 
@@ -52,16 +52,6 @@ static kiln_stmt lane_loop(const kiln_program *p, kiln_stmt stmt) {
     return found;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b) {
-    if (b < 0) b = -b;
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 typedef struct width_walk {
     int64_t width; /* 0: no vector access so far */
 } width_walk;
@@ -74,12 +64,12 @@ static kiln_status narrow_width(kiln_program *p, kiln_stmt stmt, const kiln_affi
     const kiln_stmt_info *s = &p->stmt.data[loop];
     int64_t stride = kiln_affine_coefficient(p, offset, s->var);
     if (stride != 1) return KILN_OK;
-    int64_t width = w->width ? common_divisor(w->width, s->extent) : s->extent;
-    width = common_divisor(width, offset->constant + s->first);
+    int64_t width = w->width ? kiln_gcd(w->width, s->extent) : s->extent;
+    width = kiln_gcd(width, offset->constant + s->first);
     for (uint32_t i = 0; i < offset->term_count; i++) {
         const kiln_expr_node *node = kiln_expr_get(p, offset->term[i]);
         bool is_lane = node->op == KILN_EXPR_VAR && node->payload.id == s->var;
-        if (!is_lane) width = common_divisor(width, offset->coefficient[i]);
+        if (!is_lane) width = kiln_gcd(width, offset->coefficient[i]);
     }
     w->width = width;
     return KILN_OK;
@@ -112,13 +102,12 @@ static void find_lanes(kiln_program *p, kiln_stmt stmt, const kiln_expr *index, 
             continue;
         if (w->lanes && w->dim != d) continue;
         w->dim = d;
-        w->lanes = w->lanes ? common_divisor(w->lanes, s->extent) : s->extent;
+        w->lanes = w->lanes ? kiln_gcd(w->lanes, s->extent) : s->extent;
     }
 }
 
 static void find_lanes_of_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     lane_walk *w = context;
-    if (kiln_load_buffer(p, load) != w->buffer) return;
     kiln_expr index[KILN_RANK_MAX];
     (void)kiln_load_index(p, load, index);
     find_lanes(p, stmt, index, w);
@@ -127,7 +116,7 @@ static void find_lanes_of_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, 
 static void find_lanes_below(kiln_program *p, kiln_stmt stmt, lane_walk *w) {
     const kiln_stmt_info s = p->stmt.data[stmt];
     if (s.kind == KILN_STMT_STORE && s.buffer == w->buffer) find_lanes(p, stmt, s.index, w);
-    kiln_lower_visit_loads(p, stmt, find_lanes_of_load, w);
+    kiln_lower_visit_loads(p, stmt, w->buffer, find_lanes_of_load, w);
     for (uint32_t i = 0; i < s.child.count; i++) find_lanes_below(p, s.child.data[i], w);
 }
 

@@ -33,7 +33,8 @@ static kiln_expr replace_node(kiln_program *p, kiln_expr e, kiln_expr rebuilt, v
 }
 
 static kiln_expr replace_in(kiln_program *p, kiln_expr e, void *context) {
-    return kiln_expr_rewrite(p, e, replace_node, context);
+    const replacing *r = context;
+    return kiln_expr_rewrite(p, e, kiln_expr_get(p, r->from)->uses, replace_node, context);
 }
 
 void kiln_lower_replace(kiln_program *p, kiln_stmt stmt, kiln_expr from, kiln_expr to) {
@@ -52,22 +53,18 @@ static void visit_one(kiln_program *p, kiln_expr load, void *context) {
     v->visit(p, v->stmt, load, v->context);
 }
 
-void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_lower_load_visitor visit,
-                            void *context) {
+void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_buffer buffer,
+                            kiln_lower_load_visitor visit, void *context) {
     load_visit v = {stmt, visit, context};
     const kiln_stmt_info s = *get(p, stmt);
-    if (s.condition) kiln_expr_visit_loads(p, s.condition, visit_one, &v);
+    kiln_expr_visit_loads(p, s.condition, buffer, visit_one, &v);
     for (uint32_t i = 0; i < s.index_count; i++)
-        kiln_expr_visit_loads(p, s.index[i], visit_one, &v);
-    if (s.value) kiln_expr_visit_loads(p, s.value, visit_one, &v);
+        kiln_expr_visit_loads(p, s.index[i], buffer, visit_one, &v);
+    kiln_expr_visit_loads(p, s.value, buffer, visit_one, &v);
 }
 
 bool kiln_lower_reads(const kiln_program *p, kiln_expr e) {
-    const kiln_expr_node *node = kiln_expr_get(p, e);
-    bool reads = node->op == KILN_EXPR_LOAD;
-    for (uint32_t i = 0; i < node->operand_count && !reads; i++)
-        reads = kiln_lower_reads(p, kiln_expr_operand(p, e, i));
-    return reads;
+    return kiln_expr_get(p, e)->uses & KILN_USES_LOAD;
 }
 
 kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var) {
@@ -80,13 +77,13 @@ kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var
 
 typedef struct simplification {
     const kiln_interval *range;
-    kiln_expr *constant; /* [var count] value of loops that run once, else 0 */
-    uint32_t constants;  /* how many there are */
+    kiln_expr *constant;    /* [var count] value of loops that run once, else 0 */
+    uint64_t constant_vars; /* their kiln_uses_var */
 } simplification;
 
 static kiln_expr simplify_expr(kiln_program *p, kiln_expr e, void *context) {
     const simplification *s = context;
-    if (s->constants) e = kiln_expr_substitute(p, e, s->constant);
+    if (s->constant_vars) e = kiln_expr_substitute_some(p, e, s->constant, s->constant_vars);
     return kiln_expr_simplify(p, e, s->range);
 }
 
@@ -116,8 +113,10 @@ static void simplify_for(kiln_program *p, kiln_stmt stmt, simplification *s) {
         kiln_stmt_remove(p, stmt);
         return;
     }
-    if (once) s->constant[loop->var] = kiln_expr_index(p, loop->first);
-    s->constants += once;
+    if (once) {
+        s->constant[loop->var] = kiln_expr_index(p, loop->first);
+        s->constant_vars |= kiln_uses_var(loop->var);
+    }
     simplify_children(p, stmt, s);
     if (get(p, stmt)->parent == 0 && p->root != stmt) return; /* left empty */
     if (once) dissolve(p, stmt);
@@ -165,10 +164,12 @@ kiln_status kiln_lower_simplify(kiln_lowering *l) {
 
 typedef struct copying {
     kiln_expr *replacement; /* [var count at the start] */
+    uint64_t replaced;      /* kiln_uses_var of the variables that have one */
 } copying;
 
 static kiln_expr substitute(kiln_program *p, kiln_expr e, void *context) {
-    return kiln_expr_substitute(p, e, ((copying *)context)->replacement);
+    const copying *c = context;
+    return c->replaced ? kiln_expr_substitute_some(p, e, c->replacement, c->replaced) : e;
 }
 
 /* Names of copies do not add up suffixes. */
@@ -212,9 +213,15 @@ kiln_stmt kiln_lower_copy(kiln_program *p, kiln_stmt stmt, const kiln_var *var, 
     kiln_var *renamed = KILN_ARENA_ARRAY(p->arena, kiln_var, old_count);
     rename_loops(p, stmt, renamed);
     copying c = {.replacement = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count)};
-    for (kiln_var v = 1; v < old_count; v++)
-        if (renamed[v]) c.replacement[v] = kiln_expr_var(p, renamed[v]);
-    if (var) c.replacement[*var] = with;
+    for (kiln_var v = 1; v < old_count; v++) {
+        if (!renamed[v]) continue;
+        c.replacement[v] = kiln_expr_var(p, renamed[v]);
+        c.replaced |= kiln_uses_var(v);
+    }
+    if (var) {
+        c.replacement[*var] = with;
+        c.replaced |= kiln_uses_var(*var);
+    }
     return copy_tree(p, stmt, &c, renamed);
 }
 

@@ -140,7 +140,6 @@ static void add_index(owned *o, kiln_stmt stmt, uint32_t d, kiln_expr index) {
 
 static void add_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     owned *o = context;
-    if (kiln_expr_get(p, load)->payload.id != o->buffer) return;
     for (uint32_t d = 0; d < kiln_expr_get(p, load)->operand_count; d++)
         add_index(o, stmt, d, kiln_expr_operand(p, load, d));
     o->started = true;
@@ -148,7 +147,7 @@ static void add_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *cont
 
 static void add_accesses(owned *o, kiln_stmt stmt) {
     kiln_program *p = o->u->p;
-    kiln_lower_visit_loads(p, stmt, add_load, o);
+    kiln_lower_visit_loads(p, stmt, o->buffer, add_load, o);
     const kiln_stmt_info s = p->stmt.data[stmt];
     if (s.kind == KILN_STMT_STORE && s.buffer == o->buffer) {
         for (uint32_t d = 0; d < s.index_count; d++) add_index(o, stmt, d, s.index[d]);

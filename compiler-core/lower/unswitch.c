@@ -57,8 +57,7 @@ static void find_conditions(search *s, kiln_stmt stmt) {
         s->invariant = invariant_parts(s, info.condition);
         s->count += s->invariant != 0;
     }
-    if (info.kind == KILN_STMT_STORE)
-        kiln_expr_visit(s->p, KILN_EXPR_SELECT, info.value, consider_select, s);
+    if (info.kind == KILN_STMT_STORE) kiln_expr_visit_selects(s->p, info.value, consider_select, s);
     if (first) s->invariant = first;
     for (uint32_t i = 0; i < info.child.count; i++) find_conditions(s, info.child.data[i]);
 }
@@ -95,7 +94,7 @@ static kiln_expr decide(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *c
 }
 
 static kiln_expr decide_in(kiln_program *p, kiln_expr e, void *context) {
-    return kiln_expr_rewrite(p, e, decide, context);
+    return kiln_expr_rewrite(p, e, KILN_USES_BOOL, decide, context);
 }
 
 /* if answer: the loop, with that answer put in. */

@@ -26,7 +26,7 @@ static void use_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *cont
 
 static void use_tree(kiln_program *p, kiln_stmt stmt, body_use *u) {
     if (p->stmt.data[stmt].kind == KILN_STMT_STORE) use_buffer(u, p->stmt.data[stmt].buffer);
-    kiln_lower_visit_loads(p, stmt, use_load, u);
+    kiln_lower_visit_loads(p, stmt, 0, use_load, u);
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
         use_tree(p, p->stmt.data[stmt].child.data[i], u);
 }

@@ -61,7 +61,7 @@ static void propagate(kiln_program *p, scan *s, kiln_access *worst) {
         memset(s->least, 0, sizeof *s->least * p->buffer.count);
         memset(s->seen, 0, p->buffer.count);
         s->block = block;
-        kiln_expr_visit_loads(p, block->value, visit, s);
+        kiln_expr_visit_loads(p, block->value, 0, visit, s);
         reductions += block->combiner != KILN_COMBINE_NONE;
         for (kiln_buffer b = 1; b < p->buffer.count; b++) {
             if (!s->seen[b]) continue;

@@ -26,7 +26,7 @@ static kiln_expr find_costly(kiln_program *p, kiln_expr e, kiln_expr rebuilt, vo
  * once: what was inlined may be a small graph, but a tree beyond all bounds. */
 static bool is_cheap(kiln_program *p, kiln_expr e) {
     bool costly = false;
-    kiln_expr_rewrite(p, e, find_costly, &costly);
+    kiln_expr_rewrite(p, e, 0, find_costly, &costly);
     return !costly;
 }
 

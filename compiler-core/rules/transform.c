@@ -32,7 +32,7 @@ static kiln_expr look_at(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *
 bool kiln_sketch_picks(kiln_program *p, kiln_block block, kiln_picks *out) {
     search s = {.block = block};
     if (p->block.data[block].combiner == KILN_COMBINE_NONE)
-        kiln_expr_rewrite(p, p->block.data[block].value, look_at, &s);
+        kiln_expr_rewrite(p, p->block.data[block].value, 0, look_at, &s);
     if (out) *out = s.picks;
     return s.picks.iters != 0;
 }

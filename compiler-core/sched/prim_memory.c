@@ -96,8 +96,8 @@ kiln_status kiln_prim_cache_read(kiln_program *p, const kiln_prim_args *args) {
     kiln_stmt nest = copy_nest(p, name, args->buffer, r.to, 0, &copy);
     kiln_nest_insert(p, p->root, root_child(p, args->block), false, nest);
     kiln_block_info *b = &p->block.data[args->block];
-    kiln_expr value = kiln_expr_rewrite(p, b->value, redirect_load, &r);
-    kiln_expr init = b->init ? kiln_expr_rewrite(p, b->init, redirect_load, &r) : 0;
+    kiln_expr value = kiln_expr_rewrite(p, b->value, KILN_USES_LOAD, redirect_load, &r);
+    kiln_expr init = b->init ? kiln_expr_rewrite(p, b->init, KILN_USES_LOAD, redirect_load, &r) : 0;
     b->value = value;
     b->init = init;
     return kiln_dependences_check(p, copy);
@@ -271,10 +271,10 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     p->buffer.data[b->buffer].shape.dim[d] = extent;
     padding pad = {
         kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_var(p, var), kiln_expr_index(p, old)), var};
-    kiln_expr value = kiln_expr_rewrite(p, b->value, guard_load, &pad);
+    kiln_expr value = kiln_expr_rewrite(p, b->value, KILN_USES_LOAD, guard_load, &pad);
     b = &p->block.data[args->block];
     b->value = value;
-    if (b->init) b->init = kiln_expr_rewrite(p, b->init, guard_load, &pad);
+    if (b->init) b->init = kiln_expr_rewrite(p, b->init, KILN_USES_LOAD, guard_load, &pad);
     return kiln_dependences_check(p, args->block); /* longer, it may read more of other temps */
 }
 

@@ -287,8 +287,9 @@ kiln_status kiln_prim_inline(kiln_program *p, const kiln_prim_args *args) {
     if (count == 0) return ILLEGAL("nothing reads what %.*s writes", BLOCK_NAME(p, block));
     for (uint32_t i = 0; i < count; i++) {
         kiln_block_info *r = &p->block.data[reader[i]];
-        kiln_expr value = kiln_expr_rewrite(p, r->value, inline_load, &in);
-        kiln_expr init = r->init ? kiln_expr_rewrite(p, r->init, inline_load, &in) : 0;
+        kiln_expr value = kiln_expr_rewrite(p, r->value, KILN_USES_LOAD, inline_load, &in);
+        kiln_expr init =
+            r->init ? kiln_expr_rewrite(p, r->init, KILN_USES_LOAD, inline_load, &in) : 0;
         r->value = kiln_expr_simplify(p, value, NULL);
         r->init = init ? kiln_expr_simplify(p, init, NULL) : 0;
     }

@@ -119,7 +119,7 @@ static int64_t count_elements(const kiln_facts *facts, const kiln_facts_statemen
     memcpy(c->index, b->index, sizeof c->index);
     if (!a->stores) {
         finding f = {a->buffer, c->index, a->rank, false};
-        kiln_expr_visit_loads((kiln_program *)(uintptr_t)facts->p, b->value, find_load, &f);
+        kiln_expr_visit_loads((kiln_program *)(uintptr_t)facts->p, b->value, 0, find_load, &f);
         assert_true(f.found);
     }
     run(c, 0);

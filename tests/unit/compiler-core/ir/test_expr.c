@@ -135,8 +135,11 @@ static void loads_are_visited_once_each(void **state) {
     kiln_expr x = load(p, "x", KILN_F32);
     kiln_expr y = load(p, "y", KILN_F32);
     int count = 0;
-    kiln_expr_visit_loads(p, add(p, add(p, x, y), x), count_load, &count);
+    kiln_expr_visit_loads(p, add(p, add(p, x, y), x), 0, count_load, &count);
     assert_int_equal(count, 2);
+    kiln_expr_visit_loads(p, add(p, add(p, x, y), x), kiln_expr_get(p, y)->payload.id, count_load,
+                          &count);
+    assert_int_equal(count, 3);
 }
 
 static void combiners_have_identities(void **state) {

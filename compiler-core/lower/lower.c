@@ -22,10 +22,6 @@ static kiln_status run_passes(kiln_lowering *l, uint32_t count) {
     for (uint32_t i = 0; !st && i < count; i++) {
         if (!(pass_table[i].lists & l->list)) continue;
         st = pass_table[i].run(l);
-#ifdef KILN_LOWER_VERIFY
-        if (!st) st = kiln_program_verify(l->run);
-        if (!st && l->prepare) st = kiln_program_verify(l->prepare);
-#endif
         if (st) st = kiln_status_note(st, "lowering: %s", pass_table[i].name);
     }
     return st;

@@ -349,13 +349,46 @@ static void split_tree(partition *part, kiln_stmt stmt) {
     }
 }
 
+/* ---- what never runs ------------------------------------------------------------------------- */
+
+static bool writes(const kiln_program *p, kiln_stmt stmt, kiln_buffer buffer) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    bool found = s->kind == KILN_STMT_STORE && s->buffer == buffer;
+    for (uint32_t i = 0; i < s->child.count && !found; i++)
+        found = writes(p, s->child.data[i], buffer);
+    return found;
+}
+
+static kiln_expr zero_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (node->op != KILN_EXPR_LOAD || node->payload.id != *(kiln_buffer *)context) return rebuilt;
+    return kiln_expr_zero(p, (kiln_dtype)node->dtype);
+}
+
+static kiln_expr zero_loads(kiln_program *p, kiln_expr e, void *context) {
+    return kiln_expr_rewrite(p, e, kiln_uses_load(*(kiln_buffer *)context), zero_load, context);
+}
+
+/* Copies of a loop may keep the reads of a temp when the condition on its writes is false there and
+ * the one on the reads is not seen to be: then the reads never run, or a select does not choose
+ * them. Zero stands for them, so that nothing reads what is never written. */
+static void zero_unwritten(kiln_program *p, kiln_stmt stmt) {
+    kiln_buffer buffer = p->stmt.data[stmt].buffer;
+    if (p->stmt.data[stmt].kind == KILN_STMT_ALLOC && !writes(p, stmt, buffer))
+        kiln_lower_rewrite(p, stmt, zero_loads, &buffer);
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        zero_unwritten(p, p->stmt.data[stmt].child.data[i]);
+}
+
 /* Loops whose parts are all small need the budget most where there is little code: a quarter of the
  * limit is far more than any good kernel uses. */
 static void partition_program(kiln_program *p) {
     if (!p->root) return;
     partition part = {.p = p, .budget = KILN_LOWER_SIZE_MAX / 4};
     split_tree(&part, p->root);
-    if (p->root) kiln_lower_simplify_below(p, p->root, NULL);
+    if (!p->root) return;
+    zero_unwritten(p, p->root);
+    kiln_lower_simplify_below(p, p->root, NULL);
 }
 
 kiln_status kiln_lower_partition(kiln_lowering *l) {

@@ -129,9 +129,7 @@ static kiln_status run_lowered(bindings *b, const kiln_program *p, kiln_arena *a
     kiln_arg_buffers arg = kiln_program_args(p);
     for (uint32_t i = 0; i < arg.count; i++)
         tensor[i] = tensor_of(b, &p->buffer.data[arg.buffer[i]], arena);
-    /* Not all of kiln_program_verify: code that no condition reaches may read what is not written.
-     */
-    kiln_status st = kiln_device_check(p);
+    kiln_status st = kiln_program_verify(p);
     return st ? st : kiln_loop_eval(p, tensor, arg.count);
 }
 

@@ -188,6 +188,23 @@ static void conditions_on_rows_are_asked_once_a_row(void **state) {
                  "    if i < 1:\n      for j'2 in 8:\n        y[i, j'2] = 0.0\n");
 }
 
+/* In the copy of the loop where the temp is not written, no condition says that the read of it
+ * never runs either. */
+static void reads_that_never_run_read_nothing_unwritten(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    kiln_program *p = program_of(
+        arena, "program test\ninput x: f32[7]\ntemp t: f32[8]\noutput y: f32[10]\n"
+               "block c(a:8): t[a] = select(a < 7, x[a], 0.0)\n"
+               "block d(a:10): y[a] = select(and(0 <= a - 1, a - 1 < 7), t[a - 1], 0.0)\n"
+               "loops:\n  for i in 10:\n    for j in 8:\n"
+               "      block c(a=i - 1) if and(1 <= i, i < 9)\n      for k in 8:\n"
+               "        block d(a=i) if j*8 + k < 1\n");
+    kiln_target target = target_of(arena, AVX2);
+    kiln_lowered lowered;
+    expect_ok(kiln_lower(p, &target, arena, &lowered));
+    expect_ok(kiln_program_verify(lowered.run));
+}
+
 /* The loops of a program after unswitch, whose rows a of 8 columns have the value `value`. */
 static uint32_t count_unswitched_loops(kiln_arena *arena, uint32_t rows, const char *value) {
     kiln_strbuf program = {0}, text = {0};
@@ -480,6 +497,7 @@ int main(void) {
         PROGRAM_TEST(full_tiles_carry_no_predicate),
         PROGRAM_TEST(padding_is_split_off),
         PROGRAM_TEST(conditions_on_rows_are_asked_once_a_row),
+        PROGRAM_TEST(reads_that_never_run_read_nothing_unwritten),
         PROGRAM_TEST(conditions_that_exclude_each_other_need_a_loop_each),
         PROGRAM_TEST(conditions_of_their_own_do_not_double_the_loops_without_end),
         PROGRAM_TEST(a_part_that_several_conditions_share_is_asked_once),

@@ -57,6 +57,7 @@ static uint32_t level_inside(const kiln_facts_statement *s, uint32_t home) {
 typedef struct measurement {
     kiln_spread spread[KILN_RANK_MAX];
     int64_t values[KILN_RANK_MAX], span[KILN_RANK_MAX];
+    uint64_t moving; /* kiln_uses_var of what the indices depend on */
 } measurement;
 
 static void clip(const kiln_shape *shape, uint32_t d, measurement *m) {
@@ -66,7 +67,10 @@ static void clip(const kiln_shape *shape, uint32_t d, measurement *m) {
 }
 
 static void begin(const kiln_facts_access *a, const kiln_shape *shape, measurement *m) {
+    m->moving = 0;
     for (uint32_t d = 0; d < a->rank; d++) {
+        for (uint32_t i = 0; i < a->index[d].term_count; i++)
+            m->moving |= kiln_uses_var(a->index[d].term[i].var);
         m->spread[d].count = 0;
         m->spread[d].any = a->index[d].data;
         m->values[d] = m->span[d] = 1;
@@ -78,6 +82,7 @@ static void begin(const kiln_facts_access *a, const kiln_shape *shape, measureme
 static bool run_loop(const kiln_facts_access *a, kiln_var var, const kiln_shape *shape,
                      measurement *m) {
     bool moved = false;
+    if (!(m->moving & kiln_uses_var(var))) return false;
     for (uint32_t d = 0; d < a->rank; d++) {
         const kiln_form *form = &a->index[d];
         bool moves = false;
@@ -153,6 +158,30 @@ static double element_count(const kiln_facts_access *a, const measurement *m) {
     return count;
 }
 
+/* Whether two accesses differ in where they begin alone, as the loads of a stencil do: then they
+ * touch as much. */
+static bool moves_alike(const kiln_facts_access *a, const kiln_facts_access *b) {
+    bool alike = a->buffer == b->buffer;
+    for (uint32_t d = 0; d < a->rank && alike; d++) {
+        const kiln_form *one = &a->index[d], *other = &b->index[d];
+        alike = one->data == other->data && one->term_count == other->term_count;
+        for (uint32_t i = 0; i < one->term_count && alike; i++)
+            alike = one->term[i].var == other->term[i].var &&
+                    one->term[i].divisor == other->term[i].divisor &&
+                    one->term[i].extent == other->term[i].extent &&
+                    one->term[i].coefficient == other->term[i].coefficient;
+    }
+    return alike;
+}
+
+static void share_measures(const kiln_facts_access *from, kiln_facts_access *to) {
+    to->home_level = from->home_level;
+    to->elements = from->elements;
+    to->lines = from->lines;
+    to->run = from->run;
+    to->crowding = from->crowding;
+}
+
 static void measure_access(kiln_facts *facts, const kiln_facts_statement *s, kiln_facts_access *a,
                            kiln_arena *arena) {
     const kiln_buffer_info *info = &facts->p->buffer.data[a->buffer];
@@ -205,6 +234,7 @@ static void cut_shapes(kiln_facts *facts, kiln_arena *arena) {
         for (uint32_t k = 0; k < s->access_count && !s->prepare; k++) {
             kiln_buffer b = s->access[k].buffer;
             if (facts->p->buffer.data[b].role != KILN_ROLE_TEMP) continue;
+            if (k > 0 && moves_alike(&s->access[k - 1], &s->access[k])) continue;
             cut_shape(facts, s, &s->access[k], !cut[b]);
             cut[b] = true;
         }
@@ -306,8 +336,12 @@ void kiln_facts_measure(kiln_facts *facts, kiln_arena *arena) {
     cut_shapes(facts, arena);
     for (uint32_t i = 0; i < facts->statement_count; i++) {
         const kiln_facts_statement *s = &facts->statement[i];
-        for (uint32_t k = 0; k < s->access_count && !s->prepare; k++)
-            measure_access(facts, s, &s->access[k], arena);
+        for (uint32_t k = 0; k < s->access_count && !s->prepare; k++) {
+            if (k > 0 && moves_alike(&s->access[k - 1], &s->access[k]))
+                share_measures(&s->access[k - 1], &s->access[k]);
+            else
+                measure_access(facts, s, &s->access[k], arena);
+        }
         if (!s->prepare) find_lane_strides(facts, s);
     }
     touched *by_loop = KILN_ARENA_ARRAY(arena, touched, facts->loop_count);

@@ -35,7 +35,7 @@ static bool node_equal(const kiln_program *p, const kiln_expr_node *a, const kil
 }
 
 static void slots_grow(kiln_program *p) {
-    uint32_t count = p->expr_slot.count ? p->expr_slot.count * 2 : 256;
+    uint32_t count = p->expr_slot.count ? p->expr_slot.count * 4 : 256;
     p->expr_slot.data = KILN_ARENA_ARRAY(p->arena, uint32_t, count);
     p->expr_slot.count = p->expr_slot.capacity = count;
     for (uint32_t e = 1; e < p->expr.count; e++) {

@@ -161,10 +161,10 @@ static bool has_loop(const kiln_program *p, kiln_stmt stmt) {
 }
 
 static void find_cuts(partition *part, kiln_stmt stmt) {
-    const kiln_stmt_info s = part->p->stmt.data[stmt];
-    if (s.kind == KILN_STMT_IF && !has_loop(part->p, stmt)) cut_condition(part, s.condition);
-    if (s.kind == KILN_STMT_STORE) kiln_expr_visit_selects(part->p, s.value, cut_select, part);
-    for (uint32_t i = 0; i < s.child.count; i++) find_cuts(part, s.child.data[i]);
+    const kiln_stmt_info *s = &part->p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_IF && !has_loop(part->p, stmt)) cut_condition(part, s->condition);
+    if (s->kind == KILN_STMT_STORE) kiln_expr_visit_selects(part->p, s->value, cut_select, part);
+    for (uint32_t i = 0; i < s->child.count; i++) find_cuts(part, s->child.data[i]);
 }
 
 /* ---- cutting --------------------------------------------------------------------------------- */

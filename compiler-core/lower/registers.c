@@ -33,10 +33,10 @@ static void visit_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *co
 }
 
 static void walk_accesses(kiln_program *p, kiln_stmt stmt, access_walk *w) {
-    const kiln_stmt_info s = p->stmt.data[stmt];
-    if (s.kind == KILN_STMT_STORE && s.buffer == w->buffer) visit_access(p, stmt, s.index, w);
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_STORE && s->buffer == w->buffer) visit_access(p, stmt, s->index, w);
     kiln_lower_visit_loads(p, stmt, w->buffer, visit_load, w);
-    for (uint32_t i = 0; i < s.child.count; i++) walk_accesses(p, s.child.data[i], w);
+    for (uint32_t i = 0; i < s->child.count; i++) walk_accesses(p, s->child.data[i], w);
 }
 
 /* ---- width ----------------------------------------------------------------------------------- */
@@ -114,10 +114,10 @@ static void find_lanes_of_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, 
 }
 
 static void find_lanes_below(kiln_program *p, kiln_stmt stmt, lane_walk *w) {
-    const kiln_stmt_info s = p->stmt.data[stmt];
-    if (s.kind == KILN_STMT_STORE && s.buffer == w->buffer) find_lanes(p, stmt, s.index, w);
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_STORE && s->buffer == w->buffer) find_lanes(p, stmt, s->index, w);
     kiln_lower_visit_loads(p, stmt, w->buffer, find_lanes_of_load, w);
-    for (uint32_t i = 0; i < s.child.count; i++) find_lanes_below(p, s.child.data[i], w);
+    for (uint32_t i = 0; i < s->child.count; i++) find_lanes_below(p, s->child.data[i], w);
 }
 
 /* A register buffer has no memory, so its layout only numbers its elements: such that lanes are

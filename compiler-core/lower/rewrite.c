@@ -56,11 +56,11 @@ static void visit_one(kiln_program *p, kiln_expr load, void *context) {
 void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_buffer buffer,
                             kiln_lower_load_visitor visit, void *context) {
     load_visit v = {stmt, visit, context};
-    const kiln_stmt_info s = *get(p, stmt);
-    kiln_expr_visit_loads(p, s.condition, buffer, visit_one, &v);
-    for (uint32_t i = 0; i < s.index_count; i++)
-        kiln_expr_visit_loads(p, s.index[i], buffer, visit_one, &v);
-    kiln_expr_visit_loads(p, s.value, buffer, visit_one, &v);
+    const kiln_stmt_info *s = get(p, stmt); /* visitors make no statements */
+    kiln_expr_visit_loads(p, s->condition, buffer, visit_one, &v);
+    for (uint32_t i = 0; i < s->index_count; i++)
+        kiln_expr_visit_loads(p, s->index[i], buffer, visit_one, &v);
+    kiln_expr_visit_loads(p, s->value, buffer, visit_one, &v);
 }
 
 bool kiln_lower_reads(const kiln_program *p, kiln_expr e) {

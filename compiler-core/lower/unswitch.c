@@ -51,15 +51,16 @@ static void consider_select(kiln_program *p, kiln_expr e, void *context) {
 }
 
 static void find_conditions(search *s, kiln_stmt stmt) {
-    const kiln_stmt_info info = s->p->stmt.data[stmt];
+    const kiln_stmt_info *info = &s->p->stmt.data[stmt];
     kiln_expr first = s->invariant;
-    if (info.kind == KILN_STMT_IF) {
-        s->invariant = invariant_parts(s, info.condition);
+    if (info->kind == KILN_STMT_IF) {
+        s->invariant = invariant_parts(s, info->condition);
         s->count += s->invariant != 0;
     }
-    if (info.kind == KILN_STMT_STORE) kiln_expr_visit_selects(s->p, info.value, consider_select, s);
+    if (info->kind == KILN_STMT_STORE)
+        kiln_expr_visit_selects(s->p, info->value, consider_select, s);
     if (first) s->invariant = first;
-    for (uint32_t i = 0; i < info.child.count; i++) find_conditions(s, info.child.data[i]);
+    for (uint32_t i = 0; i < info->child.count; i++) find_conditions(s, info->child.data[i]);
 }
 
 /* ---- the two loops --------------------------------------------------------------------------- */

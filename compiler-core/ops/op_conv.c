@@ -121,15 +121,15 @@ void kiln_te_conv(kiln_te *te) {
     kiln_buffer sum = kiln_te_sums(te, has_bias || bytes.offset);
 
     conv_axes a = make_axes(te, sum, &window);
-    uint32_t rank = window.rank + 2;
-    kiln_expr x = kiln_te_read_window(te, padded, a.data, rank), y = kiln_te_load(te, 1, a.weight);
+    kiln_expr x = kiln_te_read_window(te, padded, a.data), y = kiln_te_load(te, 1, a.weight);
     if (integer && !bytes.applies) {
         x = integer_operand(te, x, 2, 0);
         y = integer_operand(te, y, 3, a.out[1]);
     }
     x = kiln_cast(te, wide, x);
     y = kiln_cast(te, wide, y);
-    kiln_te_accumulate(te, &a.block, sum, a.out, rank, KILN_COMBINE_SUM, kiln_mul(te, x, y));
+    kiln_te_accumulate(te, &a.block, sum, a.out, window.rank + 2, KILN_COMBINE_SUM,
+                       kiln_mul(te, x, y));
     if (bytes.offset)
         kiln_te_bytes_finish(te, &bytes, sum);
     else if (has_bias)

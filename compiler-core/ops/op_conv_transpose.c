@@ -178,7 +178,7 @@ static kiln_buffer make_sums(kiln_te *te, const dimension *dim, uint32_t rank) {
     }
     block.to = kiln_te_temp(te, "sum", kiln_te_out_wide(te), &shape);
     kiln_expr value =
-        kiln_mul(te, kiln_te_read_window(te, padded, data, rank + 2), kiln_te_load(te, 1, kernel));
+        kiln_mul(te, kiln_te_read_window(te, padded, data), kiln_te_load(te, 1, kernel));
     if (valid) value = kiln_select(te, valid, value, kiln_te_const(te, value, 0));
     kiln_te_accumulate(te, &block, block.to, index, shape.rank, KILN_COMBINE_SUM, value);
     return block.to;

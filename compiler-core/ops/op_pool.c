@@ -19,15 +19,13 @@ kiln_status kiln_rule_pool(kiln_infer *infer) {
 /* The iterators of a pooling block: output, then window. */
 typedef struct pool_axes {
     kiln_te_block block;
-    uint32_t rank;
     kiln_expr element[KILN_RANK_MAX]; /* index into the padded data */
 } pool_axes;
 
 static pool_axes make_axes(kiln_te *te, const char *suffix, const kiln_sliding_window *w,
                            kiln_buffer to) {
     static const char *const kernel[6] = {"kh", "kw", "kd", "k3", "k4", "k5"};
-    const kiln_shape *out = kiln_te_out_shape(te);
-    pool_axes a = {.block = kiln_te_block_begin(te, suffix, out), .rank = out->rank};
+    pool_axes a = {.block = kiln_te_block_begin(te, suffix, kiln_te_out_shape(te))};
     a.block.to = to;
     a.element[0] = a.block.i[0];
     a.element[1] = a.block.i[1];
@@ -67,7 +65,7 @@ static kiln_expr flat_position(kiln_te *te, const kiln_sliding_window *w,
 static void max_positions(kiln_te *te, const kiln_sliding_window *w, kiln_buffer padded,
                           kiln_buffer best) {
     pool_axes a = make_axes(te, "index", w, te->output[1]);
-    kiln_expr element = kiln_te_read_window(te, padded, a.element, a.rank);
+    kiln_expr element = kiln_te_read_window(te, padded, a.element);
     kiln_expr is_best = kiln_equal(te, element, kiln_te_at(te, best, a.block.i));
     for (uint32_t d = 0; d < w->rank; d++) {
         /* padding may equal a maximum of -inf, but is no element */
@@ -88,8 +86,7 @@ void kiln_te_max_pool(kiln_te *te) {
                            ? te->output[0]
                            : kiln_te_temp(te, "best", wide, kiln_te_out_shape(te));
     pool_axes a = make_axes(te, "", &w, best);
-    kiln_te_combine(te, &a.block, KILN_COMBINE_MAX,
-                    kiln_te_read_window(te, padded, a.element, a.rank));
+    kiln_te_combine(te, &a.block, KILN_COMBINE_MAX, kiln_te_read_window(te, padded, a.element));
     if (te->output[0]) kiln_te_round(te, best);
     if (te->node->output_count > 1 && te->output[1]) max_positions(te, &w, padded, best);
 }
@@ -143,20 +140,21 @@ static kiln_expr root(kiln_te *te, kiln_expr x, int64_t p) {
     return kiln_binary(te, KILN_EXPR_POW, x, kiln_te_const(te, x, 1.0 / (double)p));
 }
 
-/* Sums of |x|^p over windows (of x where p is 0), in a temp. */
-static kiln_buffer window_sums(kiln_te *te, const kiln_sliding_window *w, int64_t p) {
+/* Sums over windows of x, or of |x|^p with the attribute p, in a temp. */
+static kiln_buffer window_sums(kiln_te *te, const kiln_sliding_window *w, bool powers) {
     kiln_dtype dtype = kiln_te_in_dtype(te, 0);
     kiln_buffer padded = kiln_te_pad_window(te, w, kiln_expr_zero(te->p, dtype));
     kiln_buffer sum = kiln_te_temp(te, "sum", kiln_te_compute_dtype(dtype), kiln_te_out_shape(te));
     pool_axes a = make_axes(te, "", w, sum);
-    kiln_expr x = kiln_te_read_window(te, padded, a.element, a.rank);
-    kiln_te_combine(te, &a.block, KILN_COMBINE_SUM, p ? power(te, x, p) : x);
+    kiln_expr x = kiln_te_read_window(te, padded, a.element);
+    kiln_te_combine(te, &a.block, KILN_COMBINE_SUM,
+                    powers ? power(te, x, kiln_node_int(te->node, "p")) : x);
     return sum;
 }
 
 void kiln_te_average_pool(kiln_te *te) {
     kiln_sliding_window w = window_of(te);
-    kiln_buffer sum = window_sums(te, &w, 0);
+    kiln_buffer sum = window_sums(te, &w, false);
     kiln_te_block divide = kiln_te_output_begin(te, "divide");
     kiln_expr total = kiln_te_at(te, sum, divide.i);
     kiln_te_put(te, &divide, kiln_div(te, total, average_count(te, &w, divide.i, total)));
@@ -164,10 +162,9 @@ void kiln_te_average_pool(kiln_te *te) {
 
 void kiln_te_lp_pool(kiln_te *te) {
     kiln_sliding_window w = window_of(te);
-    int64_t p = kiln_node_int(te->node, "p");
-    kiln_buffer sum = window_sums(te, &w, p);
+    kiln_buffer sum = window_sums(te, &w, true);
     kiln_te_block block = kiln_te_output_begin(te, "root");
-    kiln_te_put(te, &block, root(te, kiln_te_at(te, sum, block.i), p));
+    kiln_te_put(te, &block, root(te, kiln_te_at(te, sum, block.i), kiln_node_int(te->node, "p")));
 }
 
 /* ---- over everything ------------------------------------------------------------------------- */

@@ -235,8 +235,7 @@ KILN_MUST_USE kiln_status kiln_sliding_window_resolve(const kiln_node_info *node
  * windows reach; 0 when nothing is padded. */
 kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_sliding_window *window, kiln_expr fill);
 /* Element of that temp, or of input 0 when there is none; compute dtype. */
-kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index,
-                              uint32_t rank);
+kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index);
 
 /* ---- sums of products of bytes (op_bytes.c) -------------------------------------------------- */
 /* Sums over (x - zero) * w of constant signed bytes w are taken apart into a sum of products of

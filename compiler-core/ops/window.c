@@ -113,7 +113,6 @@ kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_sliding_window *window, k
     return block.to;
 }
 
-kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index,
-                              uint32_t rank) {
-    return padded ? kiln_te_read(te, padded, index, rank) : kiln_te_load(te, 0, index);
+kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index) {
+    return padded ? kiln_te_at(te, padded, index) : kiln_te_load(te, 0, index);
 }

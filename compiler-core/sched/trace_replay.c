@@ -184,25 +184,52 @@ static bool tile_fits(const kiln_instruction *in, int64_t extent, uint32_t parts
     return product == extent;
 }
 
+typedef struct snapping {
+    kiln_instruction *in;
+    uint32_t parts;
+    int64_t last_max;
+    divisors all; /* of the extent */
+    int64_t factor[KILN_DECISIONS_MAX];
+    double least; /* distance of the nearest tiling so far, which is in in->decision */
+    int64_t had[KILN_DECISIONS_MAX];
+} snapping;
+
+/* Tries every `part`-th factor of `left`, unless the factors before it are already too far away:
+ * distances only grow. */
+static void snap_part(snapping *s, uint32_t part, int64_t left, double before) {
+    bool last = part + 1 == s->parts;
+    if (last && left > s->last_max) return;
+    for (uint32_t i = 0; i < (last ? 1 : s->all.count); i++) {
+        int64_t factor = last ? left : s->all.of[i];
+        if (left % factor != 0) continue;
+        double ratio = fabs(log2((double)factor / (double)s->had[part]));
+        double distance = before + ratio * (part > 0 ? 2 : 1);
+        if (distance >= s->least) continue;
+        s->factor[part] = factor;
+        if (!last) {
+            snap_part(s, part + 1, left / factor, distance);
+            continue;
+        }
+        s->least = distance;
+        memcpy(s->in->decision, s->factor, sizeof s->factor);
+    }
+}
+
 /* The tiling nearest to the decision, by ratios of the parts; inner parts, which rules choose with
  * more care, count double. */
-static void snap_tile(kiln_instruction *in, int64_t extent, uint32_t parts, int64_t last_max,
-                      uint64_t ways) {
-    int64_t factor[KILN_DECISIONS_MAX], best[KILN_DECISIONS_MAX] = {0};
-    double least = 0;
-    for (uint64_t way = 0; way < ways; way++) {
-        double distance = 0;
-        kiln_tilings_at(extent, parts, last_max, way, factor);
-        for (uint32_t i = 0; i < parts; i++) {
-            double had = i < in->decision_count ? (double)KILN_MAX(in->decision[i], 1) : 1;
-            distance += fabs(log2((double)factor[i] / had)) * (i > 0 ? 2 : 1);
-        }
-        if (way > 0 && distance >= least) continue;
-        least = distance;
-        memcpy(best, factor, sizeof best);
-    }
-    memcpy(in->decision, best, sizeof best);
+static void snap_tile(kiln_instruction *in, int64_t extent, uint32_t parts, int64_t last_max) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, SCRATCH_BYTES);
+    snapping s = {.in = in,
+                  .parts = parts,
+                  .last_max = last_max,
+                  .all = divisors_of(extent, &scratch),
+                  .least = INFINITY};
+    for (uint32_t i = 0; i < parts; i++)
+        s.had[i] = i < in->decision_count ? KILN_MAX(in->decision[i], 1) : 1;
+    snap_part(&s, 0, extent, 0);
     in->decision_count = parts;
+    kiln_arena_deinit(&scratch);
 }
 
 static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_args *args,
@@ -214,7 +241,7 @@ static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_a
     out->ways = kiln_tilings_count(extent, (uint32_t)parts, last_max);
     if (r->snaps && in->decided && out->ways > 0 &&
         !tile_fits(in, extent, (uint32_t)parts, last_max))
-        snap_tile(in, extent, (uint32_t)parts, last_max, out->ways);
+        snap_tile(in, extent, (uint32_t)parts, last_max);
     if (!in->decided) {
         uint64_t index = 0;
         if (out->ways == 0)

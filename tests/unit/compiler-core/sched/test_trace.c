@@ -1,6 +1,7 @@
 /* Traces: text and bytes give them back, replay closes decisions, errors say where. */
 #include "compiler-core/sched/trace.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/rand.h"
@@ -319,6 +320,41 @@ static void long_loops_have_tilings_at_once(void **state) {
     assert_int_equal(kiln_tilings_count(INT64_C(1099511627689), 2, 64), 1); /* a prime */
 }
 
+static double distance_to(const int64_t *wanted, const int64_t *factor, uint32_t parts) {
+    double distance = 0;
+    for (uint32_t i = 0; i < parts; i++)
+        distance += fabs(log2((double)factor[i] / (double)wanted[i])) * (i > 0 ? 2 : 1);
+    return distance;
+}
+
+/* The first of the nearest ones, as if every tiling had been tried. */
+static void tiles_that_do_not_fit_become_the_nearest_that_do(void **state) {
+    enum { PARTS = 3, EXTENT = 360, LAST_MAX = 24 };
+    kiln_arena *arena = *state;
+    kiln_program *te = parsed(arena, "program p\ninput x: f32[360]\noutput y: f32[360]\n"
+                                     "block c(a:360): y[a] = x[a]\n");
+    kiln_rand rand;
+    kiln_rand_init(&rand, 1);
+    for (int draw = 0; draw < 40; draw++) {
+        int64_t wanted[PARTS], factor[PARTS], nearest[PARTS] = {0};
+        for (int i = 0; i < PARTS; i++) wanted[i] = (int64_t)kiln_rand_range(&rand, 1, 40);
+        for (uint64_t at = 0; at < kiln_tilings_count(EXTENT, PARTS, LAST_MAX); at++) {
+            kiln_tilings_at(EXTENT, PARTS, LAST_MAX, at, factor);
+            if (at == 0 || distance_to(wanted, factor, PARTS) < distance_to(wanted, nearest, PARTS))
+                memcpy(nearest, factor, sizeof nearest);
+        }
+        kiln_trace closed,
+            trace = parse_trace(
+                arena,
+                kiln_arena_printf(arena, "t0 = perfect_tile(c.a, %d, %d) = [%d, %d, %d]\n", PARTS,
+                                  LAST_MAX, (int)wanted[0], (int)wanted[1], (int)wanted[2]));
+        assert_null(kiln_trace_replay_snapping(&trace, te, &rand, arena, NULL, &closed));
+        assert_int_equal(closed.instruction[0].decision_count, PARTS);
+        for (int i = 0; i < PARTS; i++)
+            assert_int_equal(closed.instruction[0].decision[i], nearest[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_primitive_has_a_line_that_applies),
@@ -332,6 +368,7 @@ int main(void) {
         test_with_arena(open_decisions_are_drawn_and_closed),
         test_with_arena(open_decisions_need_a_generator),
         test_with_arena(decisions_that_do_not_fit_are_refused),
+        test_with_arena(tiles_that_do_not_fit_become_the_nearest_that_do),
         test_with_arena(a_location_at_the_root_leaves_the_block_there),
         test_with_arena(a_refused_primitive_leaves_the_program_as_it_was),
         test_with_arena(tilings_are_counted_and_enumerated),

@@ -10,6 +10,7 @@
 typedef struct accesses {
     kiln_buffer buffer;
     kiln_stmt home; /* smallest statement around all of them; 0: there are none */
+    bool is_read;   /* by anything but stores to the temp itself */
     /* The region so far. */
     kiln_stmt alloc;
     kiln_stmt inner; /* loops from here on are inside, those around it outside... */
@@ -34,6 +35,8 @@ static void home_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *con
     accesses *a = context;
     (void)load;
     a->home = kiln_home_add(p, a->home, stmt);
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    a->is_read |= s->kind != KILN_STMT_STORE || s->buffer != a->buffer;
 }
 
 static void home_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
@@ -230,10 +233,22 @@ static void shift_stores(kiln_program *p, kiln_stmt stmt, accesses *a) {
     if (s->kind == KILN_STMT_STORE && s->buffer == a->buffer) shift(p, a, s->index, s->index_count);
 }
 
+/* Simplification may take away the last read of a temp. Its reduction would then be placed inside
+ * its own loops. */
+static void remove_stores(kiln_program *p, kiln_buffer buffer) {
+    for (kiln_stmt stmt = 1; stmt < p->stmt.count; stmt++)
+        if (p->stmt.data[stmt].kind == KILN_STMT_STORE && p->stmt.data[stmt].buffer == buffer &&
+            kiln_stmt_is_inside(p, stmt, p->root))
+            kiln_stmt_remove(p, stmt);
+}
+
 static void place_temp(kiln_program *p, kiln_buffer buffer) {
     accesses a = {.buffer = buffer};
     walk(p, p->root, home_stmt, &a);
-    if (!a.home) return;
+    if (!a.is_read) {
+        remove_stores(p, buffer);
+        return;
+    }
     a.home = kiln_home_outside_vectors(p, a.home);
     kiln_stmt shared = shared_loops(p, buffer, a.home);
     a.inner = p->stmt.data[a.home].parent;
@@ -248,8 +263,7 @@ static void place_temp(kiln_program *p, kiln_buffer buffer) {
 }
 
 static void place_program(kiln_program *p) {
-    if (!p->root) return;
-    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+    for (kiln_buffer b = 1; b < p->buffer.count && p->root; b++)
         if (p->buffer.data[b].role == KILN_ROLE_TEMP) place_temp(p, b);
 }
 

@@ -278,6 +278,16 @@ static void temps_keep_what_one_execution_touches(void **state) {
         "      for j in 2:\n        y[i*2 + j] = t[j]*t[j + 2]\n");
 }
 
+/* The minimum is 3 whatever the sum is. */
+static void temps_that_nothing_reads_any_more_are_not_written(void **state) {
+    expect_loops(((kiln_program *)*state)->arena,
+                 "program test\ninput x: u8[7]\ntemp t: u8[]\ninput z: i64[]\noutput y: i64[]\n"
+                 "block s( | a:7): t[] sum= x[a] init 0u8\n"
+                 "block m(): y[] = min(3, abs(i64(t[]) + 3))*z[]\n"
+                 "loops:\n  for i in 7:\n    block s(a=i)\n  block m()\n",
+                 "partition", "  y[] = z[]*3\n");
+}
+
 /* What every iteration of a parallel loop computes for itself is its own: no worker sees another's.
  */
 static void temps_of_parallel_iterations_are_private(void **state) {
@@ -503,6 +513,7 @@ int main(void) {
         PROGRAM_TEST(a_part_that_several_conditions_share_is_asked_once),
         PROGRAM_TEST(vector_tails_are_masked),
         PROGRAM_TEST(temps_keep_what_one_execution_touches),
+        PROGRAM_TEST(temps_that_nothing_reads_any_more_are_not_written),
         PROGRAM_TEST(temps_of_parallel_iterations_are_private),
         PROGRAM_TEST(loops_are_parallel_only_where_there_are_threads),
         PROGRAM_TEST(tails_of_fused_loops_that_threads_share_are_cut_off),

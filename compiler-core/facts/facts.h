@@ -111,9 +111,5 @@ void kiln_facts_measure(kiln_facts *facts, kiln_arena *arena);
 /* Elements between the addresses of two neighbouring values of a loop variable: 0 where all
  * iterations share an address, 1 where neighbours are neighbours in memory. */
 int64_t kiln_facts_stride(const kiln_facts *facts, const kiln_facts_access *access, kiln_var var);
-/* Bytes of distinct elements of buffers of `scope` that the run program's statements touch in one
- * iteration of loop `loop` and everything inside: what has to be there at once. Accesses of one
- * buffer share what they touch: the largest counts. */
-double kiln_facts_scope_bytes(const kiln_facts *facts, uint32_t loop, kiln_scope scope);
 
 #endif

@@ -278,25 +278,6 @@ static void add_touched(kiln_facts *facts, kiln_buffer buffer, touched *by_loop)
     memset(by_loop, 0, facts->loop_count * sizeof *by_loop);
 }
 
-double kiln_facts_scope_bytes(const kiln_facts *facts, uint32_t loop, kiln_scope scope) {
-    double sum = 0;
-    for (kiln_buffer b = 1; b < facts->p->buffer.count; b++) {
-        double most = 0;
-        if (facts->p->buffer.data[b].scope != scope) continue;
-        for (uint32_t i = 0; i < facts->statement_count; i++) {
-            const kiln_facts_statement *s = &facts->statement[i];
-            uint32_t level = level_inside(s, loop);
-            bool inside = s->path[level - 1] == loop && !s->prepare;
-            for (uint32_t k = 0; k < s->access_count && inside; k++)
-                if (s->access[k].buffer == b)
-                    most =
-                        KILN_MAX(most, s->access[k].elements[level] * s->access[k].element_bytes);
-        }
-        sum += most;
-    }
-    return sum;
-}
-
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
 int64_t kiln_facts_stride(const kiln_facts *facts, const kiln_facts_access *access, kiln_var var) {

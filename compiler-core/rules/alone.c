@@ -96,13 +96,15 @@ static bool stands_alone(kiln_program *p, kiln_block block) {
            around.count == p->block.data[block].iter_count;
 }
 
-void kiln_sketch_finish(kiln_sched *s) {
+void kiln_sketch_visit_alone(kiln_sched *s, void (*visit)(kiln_sched *, kiln_block)) {
     kiln_program *p = s->program;
     for (kiln_block b = 1; b < p->block.count; b++)
         if (!p->block.data[b].removed && !p->block.data[b].init_of && stands_alone(p, b) &&
             !kiln_block_reads_only_constants(p, b)) /* runs once, before any measurement */
-            kiln_sketch_finish_block(s, b);
+            visit(s, b);
 }
+
+void kiln_sketch_finish(kiln_sched *s) { kiln_sketch_visit_alone(s, kiln_sketch_finish_block); }
 
 kiln_sketch_result kiln_sketch_any(kiln_sched *s, uint32_t options) {
     (void)options;

@@ -27,7 +27,7 @@ static kiln_sketch_result tile_reduction(kiln_tiling *t) {
     t->tile = kiln_tile_sample_registers(t);
     if (!t->tile.instruction) return kiln_sketch_none("no tile fits into the registers");
     t->steps = kiln_tile_sample_steps(t);
-    kiln_block follower = kiln_tile_separate_result(t);
+    kiln_block follower = kiln_sketch_separate_result(s, t->block, KILN_SCOPE_REGISTER);
     if (!follower) return kiln_sketch_none("the result cannot be copied out of registers");
     if (!kiln_tile_choose_roles(t)) /* the block's buffer may be another now */
         return kiln_sketch_none("no iterator can be lanes of the copied result");

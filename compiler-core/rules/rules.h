@@ -69,6 +69,11 @@ void kiln_sketch_inline(kiln_sched *s);
  * alone; 0: none. */
 kiln_block kiln_sketch_main_reduction(kiln_program *p, uint32_t *out_count);
 
+/* tile_follow.c: the block that takes a reduction's results where they are, in memory that is near:
+ * its reader, or a copy to where they were written before, which then are in `scope`. 0: there can
+ * be none. */
+kiln_block kiln_sketch_separate_result(kiln_sched *s, kiln_block block, kiln_scope scope);
+
 /* share.c: where the target has threads and the block enough work, shares out the outermost loops
  * around it, fused: as few as keep the threads equally busy, at most `most`. How many; 0: none. */
 uint32_t kiln_sketch_share(kiln_sched *s, kiln_block block, uint32_t most);
@@ -105,7 +110,10 @@ bool kiln_sketch_reads_contiguously(const kiln_program *p, const kiln_pattern *p
 kiln_sched_loops kiln_sketch_split_lanes(kiln_sched *s, kiln_sched_loop loop, int64_t lanes);
 /* Vectorises and parallelises a block that stands alone at the root. */
 void kiln_sketch_finish_block(kiln_sched *s, kiln_block block);
-/* The same for all that stand alone and have not been touched. */
+/* Visits the blocks that stand alone at the root and have not been touched, but those of constants
+ * alone, which run once. */
+void kiln_sketch_visit_alone(kiln_sched *s, void (*visit)(kiln_sched *, kiln_block));
+/* kiln_sketch_finish_block for all of them. */
 void kiln_sketch_finish(kiln_sched *s);
 
 #endif

@@ -76,11 +76,11 @@ static bool uses_registers(const kiln_program *p) {
 }
 
 /* Whether lowering takes the sketch as the rule would close it. Rules count registers as well, but
- * lowering has the last word, and what it refuses cannot be a default schedule. Without registers
- * there is nothing to refuse. */
+ * lowering has the last word, and what it refuses cannot be a default schedule; the same goes for
+ * limits of groups. Without registers and groups there is nothing to refuse. */
 static kiln_sketch_result check_default(kiln_sched *s) {
     kiln_lowered lowered;
-    if (!uses_registers(s->program)) return kiln_sketch_made();
+    if (!s->target->group_threads && !uses_registers(s->program)) return kiln_sketch_made();
     kiln_status st = kiln_lower(s->program, s->target, s->arena, &lowered);
     kiln_sketch_result result = kiln_sketch_made();
     if (st) result = kiln_sketch_none(kiln_str_dup(s->arena, kiln_str_from(kiln_status_text(st))));

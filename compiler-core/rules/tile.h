@@ -167,9 +167,6 @@ void kiln_tile_place_copy(kiln_tiling *t, kiln_block copy, uint32_t outer_count)
 
 /* ---- what follows the reduction: tile_follow.c ---- */
 
-/* The block that takes the result while it is in registers: its reader, or a copy to where the
- * result was written before. 0: there can be none. */
-kiln_block kiln_tile_separate_result(kiln_tiling *t);
 /* At the tile: lanes contiguous, the rest unrolled because registers have no address. */
 void kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_loop at);
 

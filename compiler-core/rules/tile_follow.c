@@ -44,10 +44,9 @@ static bool follows_plainly(const kiln_program *p, const kiln_pattern *reader, k
 }
 
 /* A reduction whose result must stay in memory as it is writes it through a copy of the tile. */
-kiln_block kiln_tile_separate_result(kiln_tiling *t) {
-    kiln_sched *s = t->s;
+kiln_block kiln_sketch_separate_result(kiln_sched *s, kiln_block block, kiln_scope scope) {
     kiln_program *p = s->program;
-    kiln_buffer buffer = p->block.data[t->block].buffer;
+    kiln_buffer buffer = p->block.data[block].buffer;
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     uint32_t count = kiln_buffer_readers(p, buffer, reader);
     kiln_pattern follower;
@@ -58,7 +57,7 @@ kiln_block kiln_tile_separate_result(kiln_tiling *t) {
         !kiln_block_is_reduction(p, reader[0]) && kiln_pattern_of(p, reader[0], &follower) &&
         follows_plainly(p, &follower, buffer))
         return reader[0];
-    return kiln_sched_cache_write(kiln_sched_try(s), t->block, KILN_SCOPE_REGISTER);
+    return kiln_sched_cache_write(kiln_sched_try(s), block, scope);
 }
 
 /* Whatever the follower's loops do not allow is left as it was: it may have more of them than the

@@ -4,6 +4,7 @@
 #include "base/null_code.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/rules/space.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/support/program_generate.h"
 #include "tests/support/schedule_fuzz.h"
@@ -140,6 +141,45 @@ static void a_launch_runs_groups_of_threads_with_shared_memory(void **state) {
     assert_int_equal(launch->arg_count, 3);
 }
 
+/* What the rules draw runs right, and is many times faster than loops in order. */
+static void drawn_schedules_run_and_use_threads(void **state) {
+    static const char *const text[] = {
+        "program p\ninput x: f32[24, 40]\ninput w: f32[40, 20]\noutput y: f32[24, 20]\n"
+        "block mul(i:24, j:20 | k:40): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n",
+        "program c\ninput x: f32[6, 12, 12]\nconstant w: f32[5, 6, 3, 3]\ntemp s: f32[5, 10, 10]\n"
+        "output y: f32[5, 10, 10]\n"
+        "block conv(o:5, h:10, v:10 | i:6, r:3, q:3): s[o, h, v] sum= x[i, h + r, v + q] * "
+        "w[o, i, r, q] init 0.0\n"
+        "block relu(o:5, h:10, v:10): y[o, h, v] = max(s[o, h, v], 0.0)\n",
+        "program m\ninput x: f32[6, 50]\ntemp s: f32[6]\noutput y: f32[6, 50]\n"
+        "block s(i:6 | j:50): s[i] sum= x[i, j] init 0.0\n"
+        "block y(i:6, j:50): y[i, j] = x[i, j] - s[i]\n",
+    };
+    kiln_target target = target_of(*state, "null");
+    for (size_t k = 0; k < KILN_ARRAY_COUNT(text); k++) {
+        kiln_program *te = parsed(*state, text[k]), *loops = kiln_program_copy(te, *state), *best;
+        kiln_space space;
+        kiln_trace trace;
+        kiln_rand rand;
+        uint64_t serial_ns = 0, default_ns = 0;
+        uint32_t refused = 0;
+        kiln_program_make_loops(loops);
+        kiln_rand_init(&rand, k + 1);
+        expect_ok(kiln_space_create(te, &target, *state, &space));
+        expect_ok(kiln_space_default(&space, *state, &trace, &best));
+        expect_ok(expect_runs_equal(te, loops, &target, NULL, 2, 1, run_on_null, &serial_ns));
+        expect_ok(expect_runs_equal(te, best, &target, NULL, 2, 1, run_on_null, &default_ns));
+        assert_true(default_ns * 8 < serial_ns);
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            kiln_status st = expect_runs_equal(te, draw_sample(te, &target, &rand), &target, NULL,
+                                               2, seed, run_on_null, NULL);
+            refused += st != NULL; /* beyond what groups share */
+            kiln_status_free(st);
+        }
+        assert_true(refused <= 5);
+    }
+}
+
 /* One launch makes what the next one reads, and packs before any run what depends on constants. */
 static void temps_between_launches_lie_in_scratch_of_the_device(void **state) {
     kiln_target target = target_of(*state, "null");
@@ -229,6 +269,7 @@ int main(void) {
         test_with_arena(every_operator_computes_what_the_expression_says),
         test_with_arena(the_clock_counts_ticks_and_bytes_are_the_same),
         test_with_arena(a_launch_runs_groups_of_threads_with_shared_memory),
+        test_with_arena(drawn_schedules_run_and_use_threads),
         test_with_arena(temps_between_launches_lie_in_scratch_of_the_device),
         cmocka_unit_test(random_launches_compute_what_the_expression_says),
         test_with_arena(what_an_outer_loop_decides_is_computed_there),

@@ -284,20 +284,17 @@ static void tiles_are_the_innermost_flat_loops(void **state) {
 }
 
 /* What must be near at once: tiles of two copies that a loop around them fills again and again. */
-static void footprints_are_told_by_scope_and_loop(void **state) {
+static void temps_are_cut_to_what_lives_at_once(void **state) {
     kiln_program *te = matmul_program(*state, 16, 32, 64);
     kiln_program *p = schedule(te, "cache_read(matmul, x, \"global\")\n"
                                    "split(matmul.k, 8, 8)\nreorder(matmul.k.0, matmul.m)\n"
                                    "compute_at(x.read, matmul.k.0)\n");
     kiln_buffer copy = kiln_program_find_buffer(p, KILN_STR("x.read"));
-    p->buffer.data[copy].scope = KILN_SCOPE_SHARED;
     const kiln_facts *facts = facts_of(p, *state);
     uint32_t loop = 0;
     while (facts->loop[loop].stmt != kiln_program_find_loop(p, KILN_STR("matmul.k.0"))) loop++;
-    assert_int_equal((int64_t)kiln_facts_scope_bytes(facts, loop, KILN_SCOPE_SHARED), 16 * 8 * 4);
-    assert_int_equal((int64_t)kiln_facts_scope_bytes(facts, loop, KILN_SCOPE_GLOBAL),
-                     16 * 8 * 4 + 8 * 32 * 4 + 16 * 32 * 4);
-    assert_int_equal((int64_t)kiln_facts_scope_bytes(facts, loop, KILN_SCOPE_REGISTER), 0);
+    assert_int_equal(facts->home[copy], loop);
+    assert_int_equal(kiln_shape_count(&facts->shape[copy]), 16 * 8);
     const kiln_facts_statement *s = &facts->statement[facts->statement_count - 1];
     kiln_var n = p->stmt.data[kiln_program_find_loop(p, KILN_STR("matmul.n"))].var,
              m = p->stmt.data[kiln_program_find_loop(p, KILN_STR("matmul.m"))].var;
@@ -317,7 +314,7 @@ int main(void) {
         test_with_arena(every_access_of_a_block_is_listed),
         test_with_arena(loops_of_any_depth_are_listed),
         test_with_arena(tiles_are_the_innermost_flat_loops),
-        test_with_arena(footprints_are_told_by_scope_and_loop),
+        test_with_arena(temps_are_cut_to_what_lives_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@ static const conv_shape with_epilogue = {1, 16, 6, 6, 16, 1, 1, 1, 0, true},
 static void the_only_reader_follows(void **state) {
     kiln_sched s = kiln_sched_begin(conv_program(*state, &with_epilogue), &avx2, *state);
     kiln_tiling t = tiling_of(&s, "conv");
-    kiln_block follower = kiln_tile_separate_result(&t);
+    kiln_block follower = kiln_sketch_separate_result(&s, t.block, KILN_SCOPE_REGISTER);
     assert_int_equal(follower, block_of(&s, "bias"));
     expect_lines(&s, 0, "");
 }
@@ -15,7 +15,7 @@ static void the_only_reader_follows(void **state) {
 static void an_output_is_written_through_a_copy(void **state) {
     kiln_sched s = kiln_sched_begin(conv_program(*state, &without), &avx2, *state);
     kiln_tiling t = tiling_of(&s, "conv");
-    kiln_block follower = kiln_tile_separate_result(&t);
+    kiln_block follower = kiln_sketch_separate_result(&s, t.block, KILN_SCOPE_REGISTER);
     assert_int_equal(follower, block_of(&s, "conv.write"));
     expect_lines(&s, 0, "cache_write(conv, \"register\")\n");
     expect_ok(kiln_sched_end(&s));
@@ -36,7 +36,7 @@ static void other_readers_do_not_follow(void **state) {
         const char *text = kiln_arena_printf(*state, "%s%s", product, readers[i]);
         kiln_sched s = kiln_sched_begin(parsed(*state, text), &avx2, *state);
         kiln_tiling t = tiling_of(&s, "conv");
-        kiln_block follower = kiln_tile_separate_result(&t);
+        kiln_block follower = kiln_sketch_separate_result(&s, t.block, KILN_SCOPE_REGISTER);
         assert_int_equal(follower, block_of(&s, "conv.write"));
     }
 }
@@ -50,7 +50,7 @@ static void readers_in_strides_are_divided(void **state) {
                 "block y(i:16, j:16): y[i, j] = s[floordiv(i, 4), floormod(i, 4), j]\n");
     kiln_sched s = kiln_sched_begin(te, &avx2, *state);
     kiln_tiling t = tiling_of(&s, "conv");
-    kiln_block follower = kiln_tile_separate_result(&t);
+    kiln_block follower = kiln_sketch_separate_result(&s, t.block, KILN_SCOPE_REGISTER);
     assert_int_equal(follower, block_of(&s, "y"));
     expect_lines(&s, 0, "divide(y, \"i\", 4)\n");
     expect_sound(&s, te);

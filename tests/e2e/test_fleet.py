@@ -37,8 +37,10 @@ def floats(path):
 def test_the_null_device_is_tuned_packed_and_run(world):
     digits = str(pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx")
     module, db = world.path("d.kiln"), world.path("t.db")
-    done = world.json("tune", digits, "--target", "null", "--trials", 8, "--db", db, "--out", module)[-1]
+    events = world.json("tune", digits, "--target", "null", "--trials", 8, "--db", db, "--out", module)
+    done, whole = events[-1], [event for event in events if event["event"] == "module"][0]
     assert done["event"] == "done" and done["verified"] == 8, done
+    assert 0 < whole["tuned_ms"] <= whole["default_ms"] < 0.1, whole  # loops in order take 10 ms
     again = world.json("tune", digits, "--target", "null", "--trials", 8, "--db", db)[-1]
     assert again["measured"] == 0 and again["tasks"][0]["best_ms"] == done["tasks"][0]["best_ms"], again
     rows = world.sql("t.db", "SELECT DISTINCT target, artefact_kind, outcome FROM record")

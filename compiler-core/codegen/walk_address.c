@@ -47,20 +47,31 @@ const kiln_affine *kiln_walk_store_offset(kiln_walk *w, kiln_stmt store) {
  * and must stay where it is used. */
 #define LOCAL UINT32_MAX
 
+typedef struct term_look {
+    const kiln_walk *w;
+    uint32_t level;
+    bool uses_lanes;
+} term_look;
+
+/* Looks at each distinct part once: where elements are searched for, an index is a small graph, but
+ * a tree beyond all bounds. */
+static kiln_expr look_at(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    term_look *look = context;
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (node->op == KILN_EXPR_LOAD) look->level = LOCAL;
+    if (node->op != KILN_EXPR_VAR) return rebuilt;
+    const kiln_walk_slot *slot = &look->w->slot[node->payload.id];
+    KILN_CHECK(slot->binding != KILN_WALK_UNBOUND);
+    look->uses_lanes |= slot->binding == KILN_WALK_LANES;
+    if (slot->binding == KILN_WALK_SERIAL) look->level = KILN_MAX(look->level, slot->level);
+    return rebuilt;
+}
+
 static uint32_t term_level(const kiln_walk *w, kiln_expr term, bool *uses_lanes) {
-    const kiln_expr_node *node = kiln_expr_get(w->p, term);
-    if (node->op == KILN_EXPR_VAR) {
-        const kiln_walk_slot *slot = &w->slot[node->payload.id];
-        KILN_CHECK(slot->binding != KILN_WALK_UNBOUND);
-        if (slot->binding == KILN_WALK_LANES) *uses_lanes = true;
-        return slot->binding == KILN_WALK_SERIAL ? slot->level : 0;
-    }
-    uint32_t level = node->op == KILN_EXPR_LOAD ? LOCAL : 0;
-    for (uint32_t i = 0; i < node->operand_count; i++) {
-        uint32_t below = term_level(w, kiln_expr_operand(w->p, term, i), uses_lanes);
-        level = KILN_MAX(level, below);
-    }
-    return level;
+    term_look look = {.w = w};
+    kiln_expr_rewrite(w->p, term, 0, look_at, &look);
+    *uses_lanes |= look.uses_lanes;
+    return look.level;
 }
 
 /* A uniform index term, computed at its level and remembered there. */

@@ -39,14 +39,22 @@ kiln_ssa kiln_walk_branch(kiln_walk *w, kiln_ssa condition, kiln_walk_side then_
     return value[0] && value[1] ? w->b->ops->branch_join(w->b, branch, value[0], value[1]) : NULL;
 }
 
-/* Whether evaluating `expr` could touch memory that is not the buffer's. */
+typedef struct safety {
+    kiln_walk *w;
+    bool is_safe;
+} safety;
+
+static void look_at_load(kiln_program *p, kiln_expr load, void *context) {
+    safety *s = context;
+    (void)p;
+    s->is_safe = s->is_safe && kiln_walk_load_is_safe(s->w, load);
+}
+
+/* Whether evaluating `expr` touches no memory that is not the buffer's. */
 static bool is_safe(kiln_walk *w, kiln_expr expr) {
-    const kiln_expr_node *node = kiln_expr_get(w->p, expr);
-    if (node->op == KILN_EXPR_LOAD && !kiln_walk_load_is_safe(w, expr)) return false;
-    uint32_t count = kiln_expr_get(w->p, expr)->operand_count;
-    for (uint32_t i = 0; i < count; i++)
-        if (!is_safe(w, kiln_expr_operand(w->p, expr, i))) return false;
-    return true;
+    safety s = {w, true};
+    kiln_expr_visit_loads(w->p, expr, 0, look_at_load, &s);
+    return s.is_safe;
 }
 
 static kiln_ssa first_side(kiln_walk *w, void *context) {

@@ -31,21 +31,28 @@ static bool can_be_repeated(const kiln_program *p, kiln_expr load) {
     return true;
 }
 
-kiln_mix kiln_mix_of(const kiln_program *p, kiln_expr e, const kiln_movers *m) {
+typedef struct mixing {
+    const kiln_movers *movers;
+    kiln_mix found;
+} mixing;
+
+static kiln_expr mix_in(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    mixing *mix = context;
     const kiln_expr_node *node = kiln_expr_get(p, e);
-    kiln_mix found = {false, false};
-    if (node->op == KILN_EXPR_LOAD && !can_be_repeated(p, e)) return (kiln_mix){true, true};
-    if (node->op == KILN_EXPR_VAR) {
-        for (uint32_t i = 0; i < m->count; i++) found.moves |= m->var[i] == node->payload.id;
-        found.stands = !found.moves;
-        return found;
-    }
-    for (uint32_t i = 0; i < node->operand_count; i++) {
-        kiln_mix below = kiln_mix_of(p, kiln_expr_operand(p, e, i), m);
-        found.moves |= below.moves;
-        found.stands |= below.stands;
-    }
-    return found;
+    if (node->op == KILN_EXPR_LOAD && !can_be_repeated(p, e)) mix->found = (kiln_mix){true, true};
+    if (node->op != KILN_EXPR_VAR) return rebuilt;
+    bool moves = false;
+    for (uint32_t i = 0; i < mix->movers->count; i++)
+        moves |= mix->movers->var[i] == node->payload.id;
+    mix->found.moves |= moves;
+    mix->found.stands |= !moves;
+    return rebuilt;
+}
+
+kiln_mix kiln_mix_of(kiln_program *p, kiln_expr e, const kiln_movers *m) {
+    mixing mix = {.movers = m};
+    kiln_expr_rewrite(p, e, 0, mix_in, &mix);
+    return mix.found;
 }
 
 /* ---- regions ---- */

@@ -35,6 +35,27 @@ static bool is_repeated(const kiln_program *p, kiln_block block, kiln_block read
     return kiln_pattern_work(p, reader) > kiln_pattern_work(p, block);
 }
 
+static void note_load(kiln_program *p, kiln_expr load, void *context) {
+    (void)p, (void)load;
+    *(bool *)context = true;
+}
+
+/* Whether the reader looks for something in it: at several places, which depend on data. */
+static bool is_searched(kiln_program *p, kiln_buffer buffer, kiln_block reader) {
+    const kiln_loads loads = kiln_block_loads(p, reader);
+    uint32_t places = 0;
+    bool depends = false;
+    for (uint32_t i = 0; i < loads.count; i++) {
+        kiln_expr index[KILN_RANK_MAX];
+        if (kiln_load_buffer(p, loads.load[i]) != buffer) continue;
+        uint32_t rank = kiln_load_index(p, loads.load[i], index);
+        places++;
+        for (uint32_t d = 0; d < rank && !depends; d++)
+            kiln_expr_visit_loads(p, index[d], 0, note_load, &depends);
+    }
+    return depends && places > 1;
+}
+
 static bool wants_inline(kiln_program *p, kiln_block block) {
     const kiln_block_info *b = &p->block.data[block];
     if (b->removed || kiln_block_is_reduction(p, block) ||
@@ -45,6 +66,8 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     uint32_t count = kiln_buffer_readers(p, b->buffer, reader);
     bool feeds_reduction = false;
     for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_searched(p, b->buffer, reader[i])) return false;
     if (feeds_reduction)
         return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD ||
                (kiln_block_reads_only_constants(p, block) && !kiln_sketch_picks(p, block, NULL));

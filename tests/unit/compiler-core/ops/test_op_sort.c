@@ -63,11 +63,12 @@ static void expect_order(kiln_arena *arena, int64_t rows, int64_t count, int64_t
         }
 }
 
-/* Parts that are full, parts that are not, with fewer than k elements, and candidates of
- * candidates. */
-static void few_of_many_are_chosen_from_parts(void **state) {
-    static const int64_t row[][2] = {{512, 1}, {511, 3},   {513, 8}, {570, 5},
-                                     {577, 9}, {1030, 16}, {4700, 2}};
+/* Counted and merged; whole dimensions, and runs that are cut off; with a last run that is short,
+ * or has no partner. */
+static void many_are_merged(void **state) {
+    static const int64_t row[][2] = {{1, 1},     {2, 2},       {512, 1},   {511, 3},  {513, 8},
+                                     {570, 5},   {577, 9},     {1030, 16}, {4700, 2}, {400, 400},
+                                     {700, 700}, {1025, 1025}, {900, 640}, {1024, 1}};
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_arena_reset(*state);
         expect_order(*state, 2, row[i][0], row[i][1], i % 2, i % 3 != 0);
@@ -84,7 +85,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(values_and_positions_come_in_order),
         test_with_arena(of_equals_the_earlier_comes_first),
-        test_with_arena(few_of_many_are_chosen_from_parts),
+        test_with_arena(many_are_merged),
         test_with_arena(k_must_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,21 @@ static void only_copies_are_inlined_into_reductions(void **state) {
     expect_lines(&s, 0, "inline(a)\n");
 }
 
+/* A gather reads one place; a search compares several, and would compute each of them anew. */
+static void what_is_searched_is_not_computed_anew(void **state) {
+    static const char head[] = "program p\ninput x: f32[8]\ninput k: i64[8]\ntemp a: f32[8]\n"
+                               "output y: f32[8]\nblock a(i:8): a[i] = x[i] + 1.0\n";
+    const char *at = "a[max(min(k[i], 7), 0)]";
+    kiln_sched s =
+        inlined(*state, kiln_arena_printf(*state, "%sblock y(i:8): y[i] = %s\n", head, at));
+    expect_lines(&s, 0, "inline(a)\n");
+    s = inlined(*state, kiln_arena_printf(*state, "%sblock y(i:8): y[i] = %s + a[i]\n", head, at));
+    expect_lines(&s, 0, "");
+    s = inlined(*state,
+                kiln_arena_printf(*state, "%sblock y(i:8): y[i] = a[7 - i] + a[i]\n", head));
+    expect_lines(&s, 0, "inline(a)\n");
+}
+
 static void the_main_reduction_has_most_work_and_reads_more_than_constants(void **state) {
     kiln_program *p = parsed(*state, "program p\ninput x: f32[8,8]\nconstant w: f32[8,64]\n"
                                      "output y: f32[8]\noutput z: f32[8]\noutput u: f32[8]\n"
@@ -76,6 +91,7 @@ int main(void) {
         test_with_arena(costly_blocks_are_computed_once),
         test_with_arena(only_copies_are_inlined_into_reductions),
         test_with_arena(shared_operands_are_looked_at_once),
+        test_with_arena(what_is_searched_is_not_computed_anew),
         test_with_arena(the_main_reduction_has_most_work_and_reads_more_than_constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,8 +16,10 @@ static void limit_tree(kiln_program *p, kiln_stmt stmt) {
 static uint32_t depth_of(const kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     uint32_t deepest = 0;
-    for (uint32_t i = 0; i < s->child.count; i++)
-        deepest = KILN_MAX(deepest, depth_of(p, s->child.data[i]));
+    for (uint32_t i = 0; i < s->child.count; i++) {
+        const uint32_t depth = depth_of(p, s->child.data[i]); /* KILN_MAX would ask twice */
+        deepest = KILN_MAX(deepest, depth);
+    }
     return deepest + (s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_UNROLL);
 }
 

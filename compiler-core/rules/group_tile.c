@@ -80,9 +80,7 @@ static uint32_t choose_copies(group_tiling *t) {
 
 #define POINTS_MAX 4
 #define STEPS_MAX 32
-#define GROUP_HALVINGS                                                        \
-    2 /* groups of fewer threads than a quarter of the limit leave units idle \
-       */
+#define GROUP_HALVINGS 2 /* fewer threads than a quarter of the limit leave units idle */
 #define ROWS_MAX 64
 
 static double parts(int64_t extent, int64_t size) { return ceil((double)extent / (double)size); }

@@ -34,12 +34,14 @@ static divisors divisors_of(int64_t extent, kiln_arena *arena) {
     for (int64_t prime = 2; extent > 1; prime++) {
         if (prime * prime > extent) prime = extent; /* what is left is prime */
         uint32_t before = d.count;
-        for (int64_t power = prime; extent % prime == 0; extent /= prime, power *= prime)
+        for (int64_t power = 1; extent % prime == 0; extent /= prime) {
+            power *= prime;
             for (uint32_t i = 0; i < before; i++) {
                 if (d.count == capacity)
                     d.of = kiln_vec_grow_in(arena, d.of, sizeof *d.of, &capacity, d.count + 1);
                 d.of[d.count++] = d.of[i] * power;
             }
+        }
     }
     qsort(d.of, d.count, sizeof *d.of, compare_divisors);
     return d;

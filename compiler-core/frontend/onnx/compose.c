@@ -184,8 +184,8 @@ void kiln_compose_loop_begin(kiln_composer *c, kiln_compose_loop *loop) {
                       output, 1 + loop->carried + loop->row_count);
     if (c->st) return;
     loop->number = output[0];
-    memcpy(loop->carry, output + 1, loop->carried * sizeof *output);
-    memcpy(loop->row, output + 1 + loop->carried, loop->row_count * sizeof *output);
+    for (uint32_t i = 0; i < loop->carried; i++) loop->carry[i] = output[1 + i];
+    for (uint32_t i = 0; i < loop->row_count; i++) loop->row[i] = output[1 + loop->carried + i];
 }
 
 void kiln_compose_loop_end(kiln_composer *c, kiln_compose_loop *loop) {
@@ -200,8 +200,8 @@ void kiln_compose_loop_end(kiln_composer *c, kiln_compose_loop *loop) {
     kiln_compose_node(c, KILN_OP_LOOP_END, input, inputs, &attr, loop->stack_reversed ? 1 : 0,
                       output, loop->carried + loop->stack_count);
     if (c->st) return;
-    memcpy(loop->carry, output, loop->carried * sizeof *output);
-    memcpy(loop->stack, output + loop->carried, loop->stack_count * sizeof *output);
+    for (uint32_t i = 0; i < loop->carried; i++) loop->carry[i] = output[i];
+    for (uint32_t i = 0; i < loop->stack_count; i++) loop->stack[i] = output[loop->carried + i];
 }
 
 int64_t kiln_compose_unroll_max(const kiln_composer *c) {

@@ -112,7 +112,7 @@ FAULTS = [
      "return width.width ? (uint32_t)width.width : 1;", "return 1;"),
     # the simplifier, which lowering leans on
     ("a - b counts as a + b", IR + "affine.c",
-     "node->op == KILN_EXPR_SUB ? wrap_mul(scale, -1) : scale", "scale"),
+     "node->op == KILN_EXPR_SUB ? kiln_wrap_sub(0, scale) : scale", "scale"),
     ("at most counts as less than", IR + "simplify.c", "d.constant -= op == KILN_EXPR_LE;", ""),
     ("what can be negative is called negative", IR + "simplify.c",
      "if (range.high < 0) return kiln_expr_int(s->p, KILN_BOOL, 1);",

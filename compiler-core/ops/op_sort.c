@@ -34,50 +34,41 @@ kiln_status kiln_rule_top_k(kiln_infer *infer) {
     return st;
 }
 
-/* A step of a bisection takes as long as so many comparisons on all lanes. */
-#define BISECTION_STEP 16
-
-/* The first `wanted` elements along a dimension of input 0. */
-typedef struct order {
-    kiln_shape shape; /* of the input */
-    uint32_t axis;
-    int64_t wanted;
-    bool largest;
-} order;
-
 /* The dimension's elements as runs in order. */
 typedef struct runs {
-    const order *order;
+    const kiln_te_order *order;
     int64_t count, run;   /* elements in all runs; of each, the last one may have fewer */
-    kiln_buffer position; /* where each stands in the input; 0: they are the input's own */
+    kiln_buffer position; /* where each stands in the dimension; 0: in order of that */
 } runs;
 
-static kiln_shape with_extent(const order *o, int64_t extent) {
+static kiln_shape with_extent(const kiln_te_order *o, int64_t extent) {
     kiln_shape shape = o->shape;
     shape.dim[o->axis] = extent;
     return shape;
 }
 
-static kiln_expr value_at(kiln_te *te, const order *o, const kiln_te_block *block, kiln_expr at) {
-    return kiln_cast(te, kiln_te_wide(te), kiln_te_load_moved(te, 0, block, o->axis, at));
-}
-
-static kiln_expr stands_before(kiln_te *te, const order *o, kiln_expr its, kiln_expr own) {
-    return o->largest ? kiln_less(te, own, its) : kiln_less(te, its, own);
-}
-
 /* Element `at` of a buffer with the order's dimensions, beside the block's own indices. */
-static kiln_expr read_moved(kiln_te *te, const order *o, const kiln_te_block *block,
+static kiln_expr read_moved(kiln_te *te, const kiln_te_order *o, const kiln_te_block *block,
                             kiln_buffer buffer, kiln_expr at) {
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < o->shape.rank; d++) index[d] = d == o->axis ? at : block->i[d];
     return kiln_te_at(te, buffer, index);
 }
 
+static kiln_expr value_at(kiln_te *te, const kiln_te_order *o, const kiln_te_block *block,
+                          kiln_expr at) {
+    return o->keys ? read_moved(te, o, block, o->keys, at)
+                   : kiln_cast(te, kiln_te_wide(te), kiln_te_load_moved(te, 0, block, o->axis, at));
+}
+
+static kiln_expr stands_before(kiln_te *te, const kiln_te_order *o, kiln_expr its, kiln_expr own) {
+    return o->largest ? kiln_less(te, own, its) : kiln_less(te, its, own);
+}
+
 /* ---- counting -------------------------------------------------------------------------------- */
 
 /* Number of elements before each one; of equals, the earlier ones. */
-static kiln_buffer places(kiln_te *te, const order *o) {
+static kiln_buffer places(kiln_te *te, const kiln_te_order *o) {
     kiln_te_block block = kiln_te_temp_begin(te, "place", KILN_INDEX_DTYPE, &o->shape);
     kiln_expr r = kiln_te_block_axis(te, &block, "r", o->shape.dim[o->axis], true);
     kiln_expr at = block.i[o->axis], own = value_at(te, o, &block, at),
@@ -90,7 +81,7 @@ static kiln_buffer places(kiln_te *te, const order *o) {
 }
 
 /* Which elements have the places that are wanted. */
-static kiln_buffer count_places(kiln_te *te, const order *o) {
+static kiln_buffer count_places(kiln_te *te, const kiln_te_order *o) {
     const kiln_shape shape = with_extent(o, o->wanted);
     kiln_buffer place = places(te, o);
     kiln_te_block block = kiln_te_temp_begin(te, "position", KILN_INDEX_DTYPE, &shape);
@@ -102,7 +93,7 @@ static kiln_buffer count_places(kiln_te *te, const order *o) {
 
 /* ---- merging --------------------------------------------------------------------------------- */
 
-/* Where element `at` of the runs stands in the input. */
+/* Where element `at` of the runs stands in the dimension. */
 static kiln_expr origin(kiln_te *te, const runs *u, const kiln_te_block *block, kiln_expr at) {
     at = kiln_index_clamp(te, at, u->count);
     if (!u->position) return at;
@@ -159,8 +150,7 @@ static void merge(kiln_te *te, runs *u) {
     *u = (runs){u->order, count, kept, block.to};
 }
 
-/* Whether fewer steps are counted that way; of each element of the dimension. */
-static bool is_merged_sooner(const order *o) {
+int64_t kiln_te_order_steps(const kiln_te_order *o) {
     const int64_t extent = o->shape.dim[o->axis];
     int64_t steps = 0, bits = 0, share = extent;
     for (int64_t run = 1; run < extent; run *= 2) {
@@ -168,19 +158,24 @@ static bool is_merged_sooner(const order *o) {
         if (run >= o->wanted) share /= 2;
         steps += (bits + 1) * share;
     }
-    return extent > 1 && o->wanted > 0 && steps / extent * BISECTION_STEP < extent + o->wanted;
+    return steps / extent * KILN_BISECTION_STEP;
 }
 
-static kiln_buffer find_positions(kiln_te *te, const order *o) {
-    if (!is_merged_sooner(o)) return count_places(te, o);
+kiln_buffer kiln_te_order_merge(kiln_te *te, const kiln_te_order *o) {
     runs u = {.order = o, .count = o->shape.dim[o->axis], .run = 1};
     while (u.count > u.run) merge(te, &u);
     return u.position;
 }
 
+static kiln_buffer find_positions(kiln_te *te, const kiln_te_order *o) {
+    const int64_t extent = o->shape.dim[o->axis];
+    bool merged_sooner = extent > 1 && o->wanted > 0 && kiln_te_order_steps(o) < extent + o->wanted;
+    return merged_sooner ? kiln_te_order_merge(te, o) : count_places(te, o);
+}
+
 void kiln_te_top_k(kiln_te *te) {
-    order o = {.shape = *kiln_te_in_shape(te, 0),
-               .largest = kiln_node_int(te->node, "largest") != 0};
+    kiln_te_order o = {.shape = *kiln_te_in_shape(te, 0),
+                       .largest = kiln_node_int(te->node, "largest") != 0};
     kiln_status st = resolve(te->node, &o.shape, &o.axis, &o.wanted);
     KILN_CHECK(st == NULL);
     const kiln_shape chosen = with_extent(&o, o.wanted);

@@ -258,6 +258,22 @@ kiln_buffer kiln_te_bytes_data(kiln_te *te, kiln_buffer from);
 /* Output 0 = sums - offset * (sum of w). */
 void kiln_te_bytes_finish(kiln_te *te, const kiln_te_bytes *bytes, kiln_buffer sums);
 
+/* ---- order (op_sort.c) ----------------------------------------------------------------------- */
+/* The first `wanted` elements along a dimension; of equals, the earlier ones come first. */
+typedef struct kiln_te_order {
+    kiln_shape shape;
+    uint32_t axis;
+    int64_t wanted;
+    bool largest;
+    kiln_buffer keys; /* what is compared, of `shape`; 0: input 0 */
+} kiln_te_order;
+/* A step of a bisection takes as long as so many comparisons on all lanes. */
+#define KILN_BISECTION_STEP 16
+/* Comparisons for each element of a dimension, which has some, if runs are merged. */
+int64_t kiln_te_order_steps(const kiln_te_order *order);
+/* A temp of their positions. Of more than one element, some are wanted. */
+kiln_buffer kiln_te_order_merge(kiln_te *te, const kiln_te_order *order);
+
 /* Dimensions that softmax and its kin combine: one, or with `flatten` all from `axis` on. */
 uint32_t kiln_te_softmax_mask(const kiln_te *te);
 /* Input `input` of a convolution, if given, holds one number per output channel. */

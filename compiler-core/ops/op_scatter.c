@@ -97,17 +97,17 @@ static kiln_buffer search(kiln_te *te, const scatter *s, const kiln_shape *named
     order.keys = block.to;
     kiln_buffer position = kiln_te_order_merge(te, &order);
     block = kiln_te_temp_begin(te, "last", KILN_INDEX_DTYPE, named);
-    kiln_expr own = s->number(te, block.i), most = kiln_index(te, order.wanted),
-              taken = kiln_index(te, 0), line[KILN_RANK_MAX] = {0};
+    kiln_expr own = s->number(te, block.i), taken = kiln_index(te, 0), line[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < order.shape.rank; d++)
         if (d != order.axis) line[d] = kiln_index_clamp(te, block.i[d], order.shape.dim[d]);
+    /* Beyond the end, places are those of the last update, as `pick` reads them. */
     int64_t step = 1;
     while (2 * step <= order.wanted) step *= 2;
     for (; step > 0; step /= 2) {
         kiln_expr more = kiln_index_affine(te, taken, 1, step);
         pick(te, &order, position, line, kiln_index_affine(te, more, 1, -1));
         kiln_expr fits = kiln_less_equal(te, kiln_te_at(te, order.keys, line), own);
-        taken = kiln_select(te, kiln_and(te, kiln_less_equal(te, more, most), fits), more, taken);
+        taken = kiln_select(te, fits, more, taken);
     }
     kiln_expr last = pick(te, &order, position, line, kiln_index_affine(te, taken, 1, -1));
     kiln_te_put(te, &block, kiln_select(te, s->lands(te, block.i, last), last, kiln_index(te, -1)));

@@ -22,6 +22,7 @@ static kiln_status run_compiled(void *context, const kiln_artefact *artefact,
     const compilation *c = context;
     kiln_artefact object = *artefact;
     object.payload = compile_c(artefact->payload, c->compiler, c->flag, c->folder, te->arena);
+    object.manifest.target = KILN_STR(PLAIN); /* that compilers make code for, whatever the text */
     return run_artefact(&object, te, args, workers);
 }
 

@@ -1,0 +1,59 @@
+/* Digital signatures (Ed25519, RFC 8032) by OpenSSL: records say who measured them, nodes prove who
+ * they are. Used by proto, db, the tuner and the command line. A build without OpenSSL (meson
+ * option `tls`) has sign_none.c in place of sign.c: there kiln_sign_supported is false, whatever
+ * needs a signature fails with UNIMPLEMENTED, and no signature counts as right. */
+#ifndef KILN_BASE_SIGN_SIGN_H
+#define KILN_BASE_SIGN_SIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "base/str.h"
+
+#define KILN_SIGN_SEED_BYTES ((size_t)32)
+#define KILN_SIGN_PUBLIC_BYTES ((size_t)32)
+#define KILN_SIGNATURE_BYTES ((size_t)64)
+#define KILN_SIGN_PUBLIC_TEXT ((size_t)65) /* 64 hexadecimal digits and NUL */
+
+typedef struct kiln_sign_public {
+    uint8_t byte[KILN_SIGN_PUBLIC_BYTES];
+} kiln_sign_public;
+
+typedef struct kiln_signature {
+    uint8_t byte[KILN_SIGNATURE_BYTES];
+} kiln_signature;
+
+typedef struct kiln_signer kiln_signer;             /* signs with one seed; used by one thread */
+typedef struct kiln_sign_checker kiln_sign_checker; /* checks for one public half; likewise */
+
+bool kiln_sign_supported(void);
+
+/* The public half of a seed. Any 32 bytes are a seed: draw it by kiln_rand_system.
+ * UNIMPLEMENTED: a build without OpenSSL. INTERNAL: OpenSSL refused. So below. */
+KILN_MUST_USE kiln_status kiln_sign_public_of(const uint8_t seed[KILN_SIGN_SEED_BYTES],
+                                              kiln_sign_public *out_public);
+/* 64 hexadecimal digits, lower case, and back; false: `text` is none. */
+void kiln_sign_public_print(const kiln_sign_public *half, char out_text[KILN_SIGN_PUBLIC_TEXT]);
+bool kiln_sign_public_parse(kiln_str text, kiln_sign_public *out_public);
+
+/* OpenSSL keeps a copy of the seed, and wipes it in destroy. The caller wipes its own. */
+KILN_MUST_USE kiln_status kiln_signer_create(const uint8_t seed[KILN_SIGN_SEED_BYTES],
+                                             kiln_signer **out_signer);
+void kiln_signer_destroy(kiln_signer *signer); /* NULL is fine */
+const kiln_sign_public *kiln_signer_public(const kiln_signer *signer);
+/* The same bytes get the same signature each time. Some 30 us. */
+KILN_MUST_USE kiln_status kiln_sign(kiln_signer *signer, kiln_str bytes,
+                                    kiln_signature *out_signature);
+
+/* A public half that is no point of the curve is noticed by kiln_sign_check, which then always says
+ * no. */
+KILN_MUST_USE kiln_status kiln_sign_checker_create(const kiln_sign_public *half,
+                                                   kiln_sign_checker **out_checker);
+void kiln_sign_checker_destroy(kiln_sign_checker *checker); /* NULL is fine */
+/* Whether exactly these bytes were signed by the seed of that public half. Some 80 us. */
+bool kiln_sign_check(kiln_sign_checker *checker, kiln_str bytes, const kiln_signature *signature);
+
+#endif

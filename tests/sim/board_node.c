@@ -14,6 +14,7 @@ typedef struct child {
     bool alive;
     uint64_t run;
     uint64_t lease;
+    bool dying;           /* it was told to */
     uint64_t phase_ns;    /* when its phase began */
     kiln_outcome outcome; /* what will come of it */
     bool raced, out_of_band, broken;
@@ -27,9 +28,21 @@ typedef struct fetch {
     uint64_t number;
 } fetch;
 
+/* A TRIAL that came to this run of the board: it may come again, late. */
+typedef struct heard_trial {
+    uint64_t lease;
+    uint32_t slot;
+    kiln_strbuf frame;
+} heard_trial;
+#define TRIALS_HEARD 8u
+
 typedef struct board_state {
     kiln_server *machine;
     child child[SLOTS_MAX];
+    uint64_t seen[SLOTS_MAX]; /* newest lease of the TRIALs that came for each slot in this run */
+    kiln_map slot_of;         /* lease -> its slot: of these TRIALs */
+    heard_trial heard[TRIALS_HEARD];
+    uint32_t heard_count;
     KILN_VEC(fetch) fetches;
     uint64_t last_fetch;
     kiln_map begun; /* trial, attempt, lease -> that it was started in this run */
@@ -43,11 +56,14 @@ typedef struct board_state {
 void *sim_board_state(void) {
     board_state *s = kiln_alloc(sizeof *s);
     kiln_map_init(&s->begun);
+    kiln_map_init(&s->slot_of);
     return s;
 }
 
 void sim_board_free(void *memory) {
     board_state *s = memory;
+    for (uint32_t i = 0; i < TRIALS_HEARD; i++) kiln_strbuf_deinit(&s->heard[i].frame);
+    kiln_map_deinit(&s->slot_of);
     kiln_vec_deinit(&s->cache);
     kiln_vec_deinit(&s->fetches);
     kiln_map_deinit(&s->begun);
@@ -307,6 +323,9 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
 }
 
 static void kill_child(sim_node *node, const kiln_server_action *action) {
+    board_state *s = node->state;
+    if (action->slot < SLOTS_MAX && s->child[action->slot].run == action->run)
+        s->child[action->slot].dying = true;
     /* Now and then the kernel takes its time. */
     uint64_t delay = sim_chance(node->world, 50) ? sim_between(node->world, SIM_S, 5 * SIM_S)
                                                  : sim_between(node->world, SIM_MS, 50 * SIM_MS);
@@ -359,9 +378,75 @@ static void lie(sim_node *node, const kiln_msg_trial_result *truth) {
     sim_send(node, node->conn, &lie);
 }
 
+/* ---- The fence ---- */
+
+static kiln_str key_of(const uint64_t *number) {
+    return (kiln_str){(const char *)number, sizeof *number};
+}
+
+/* Once a slot has seen a newer lease, its board says nothing of what came under older ones. */
+static void check_result(sim_node *node, uint64_t lease) {
+    const board_state *s = node->state;
+    uint64_t slot = 0;
+    if (kiln_map_find(&s->slot_of, key_of(&lease), &slot) && lease < s->seen[slot])
+        sim_fail(node->world, "board %u sends a result under lease %llu after lease %llu came",
+                 node->index, (unsigned long long)lease, (unsigned long long)s->seen[slot]);
+}
+
+/* ... and what still runs under one was told to die. */
+static void check_fence(sim_node *node, uint32_t slot) {
+    const board_state *s = node->state;
+    const child *c = &s->child[slot];
+    if (c->alive && !c->dying && c->lease < s->seen[slot])
+        sim_fail(node->world, "board %u goes on with lease %llu after lease %llu came", node->index,
+                 (unsigned long long)c->lease, (unsigned long long)s->seen[slot]);
+}
+
+/* What a leader says that was replaced and does not know it: a TRIAL that came before, after others
+ * under a newer lease of its slot. */
+static void hear_again(sim_node *node, uint64_t at, uint64_t lease) {
+    board_state *s = node->state;
+    const heard_trial *heard = &s->heard[at];
+    if (!node->conn || heard->lease != lease || lease >= s->seen[heard->slot]) return;
+    kiln_frame_reader reader = {0};
+    kiln_str input = kiln_strbuf_view(&heard->frame);
+    kiln_frame frame;
+    kiln_message message;
+    bool ready = false;
+    kiln_status st = kiln_frame_read(&reader, &input, &frame, &ready);
+    if (!st)
+        st = kiln_message_decode(frame.type, frame.stream, frame.body, &node->world->scratch,
+                                 &message);
+    KILN_CHECK(st == NULL);
+    kiln_frame_reader_deinit(&reader);
+    sim_note(node->world, "board %u hears a trial of lease %llu again", node->index,
+             (unsigned long long)lease);
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = &message});
+}
+
+/* Notes a TRIAL that is about to be given to the machine. */
+static void hear_trial(sim_node *node, const kiln_message *message) {
+    board_state *s = node->state;
+    const kiln_msg_trial *trial = &message->trial;
+    if (trial->slot >= SLOTS_MAX) return;
+    s->seen[trial->slot] = KILN_MAX(s->seen[trial->slot], trial->lease);
+    kiln_map_put(&s->slot_of, key_of(&trial->lease), trial->slot);
+    uint32_t at = s->heard_count++ % TRIALS_HEARD;
+    heard_trial *heard = &s->heard[at];
+    heard->lease = trial->lease;
+    heard->slot = trial->slot;
+    kiln_strbuf_reset(&heard->frame);
+    kiln_status st = kiln_frame_write_message(&heard->frame, message);
+    KILN_CHECK(st == NULL);
+    if (sim_chance(node->world, node->world->options.late_permille))
+        sim_at(node->world, sim_between(node->world, 0, 20 * SIM_S), node, hear_again, at,
+               trial->lease);
+}
+
 /* ---- The program ---- */
 
 static void send_message(sim_node *node, const kiln_message *message) {
+    if (message->type == KILN_MSG_TRIAL_RESULT) check_result(node, message->trial_result.lease);
     if (!node->conn) return;
     if (message->type == KILN_MSG_TRIAL_RESULT &&
         sim_chance(node->world, node->world->options.lie_permille))
@@ -435,6 +520,10 @@ static void stop(sim_node *node) {
     s->fetches.count = 0;
     s->checking = false;
     kiln_map_reset(&s->begun);
+    kiln_map_reset(&s->slot_of);
+    memset(s->seen, 0, sizeof s->seen);
+    s->heard_count = 0;
+    for (uint32_t i = 0; i < TRIALS_HEARD; i++) s->heard[i].lease = 0;
     for (uint32_t i = 0; i < SLOTS_MAX; i++)
         s->child[i].alive = false; /* they die with their parent */
 }
@@ -446,10 +535,16 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
 
 static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
     (void)conn;
-    if (message->type == KILN_MSG_TRIAL && message->trial.artefact.size == 0 &&
-        message->trial.recipe.trace.size == 0)
-        sim_fail(node->world, "board %u gets a trial of nothing", node->index);
+    sim_world *world = node->world;
+    const bool is_trial = message->type == KILN_MSG_TRIAL;
+    if (is_trial && message->trial.artefact.size == 0 && message->trial.recipe.trace.size == 0)
+        sim_fail(world, "board %u gets a trial of nothing", node->index);
+    if (is_trial) hear_trial(node, message);
+    if (message->type == KILN_MSG_LEASE_LOST && !sim_is_calm(world) &&
+        sim_chance(world, world->options.deaf_permille))
+        return;
     run_step(node, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
+    if (is_trial && message->trial.slot < SLOTS_MAX) check_fence(node, message->trial.slot);
 }
 
 static void closed(sim_node *node, sim_conn *conn) {

@@ -1,22 +1,26 @@
-/* kiln-sim N (or --seeds N): runs seeds 1..N. kiln-sim --seed S [--trace]: one. Each ends with
- *     seed S: ok|FAILED, events E, hash H */
+/* kiln-sim N (or --seeds N): runs seeds 1..N. kiln-sim --trials N: seeds from 1 on until boards
+ * began that many trials. kiln-sim --seed S [--trace]: one. Each ends with seed S: ok|FAILED,
+ * events E, hash H and all of them with their sums, and a hash over their hashes. */
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "tests/sim/world.h"
 
 static void print_options(const sim_options *o) {
-    printf("  boards %u, tuners %u, clients %u, builders %u, trials %u, tasks %u, latency %.3g ms, "
-           "faults %g per minute, hang %u, "
-           "crash %u, wrong %u, repeat %u, drift %u, lies %u, slow %u per mille\n",
-           o->boards, o->tuners, o->clients, o->builders, o->trials, o->tasks,
-           (double)o->latency_ns / 1e6, o->faults_per_minute, o->hang_permille, o->crash_permille,
-           o->wrong_permille, o->repeat_permille, o->drift_permille, o->lie_permille,
-           o->slow_permille);
+    printf(
+        "  boards %u, tuners %u, clients %u, builders %u, trials %u, tasks %u, latency %.3g ms, "
+        "faults %g per minute, hang %u, "
+        "crash %u, wrong %u, repeat %u, drift %u, lies %u, slow %u, deaf %u, late %u per mille\n",
+        o->boards, o->tuners, o->clients, o->builders, o->trials, o->tasks,
+        (double)o->latency_ns / 1e6, o->faults_per_minute, o->hang_permille, o->crash_permille,
+        o->wrong_permille, o->repeat_permille, o->drift_permille, o->lie_permille, o->slow_permille,
+        o->deaf_permille, o->late_permille);
 }
 
 typedef struct totals {
+    uint64_t seeds, failed, hash;
     uint64_t events, trials, built, records, lost, repeated, jobs_ok, jobs_ended, longest_wait_ns;
 } totals;
 
@@ -47,6 +51,9 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
         printf("seed %llu: %s, events %llu, hash %016llx\n", (unsigned long long)seed,
                ok ? "ok" : "FAILED", (unsigned long long)world.event_count,
                (unsigned long long)world.hash);
+    sum->seeds++;
+    sum->failed += !ok;
+    sum->hash = kiln_hash64(&world.hash, sizeof world.hash, sum->hash);
     sum->events += world.event_count;
     sum->trials += world.trials;
     sum->built += world.built;
@@ -60,17 +67,30 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
     return ok;
 }
 
+static void print_totals(const totals *sum) {
+    printf("seeds %llu: %llu failed, events %llu, trials %llu, built by boards %llu, records %llu: "
+           "%llu lost, %llu twice; "
+           "jobs %llu ended, %llu of them ok, longest wait %.1f s, hash %016llx\n",
+           (unsigned long long)sum->seeds, (unsigned long long)sum->failed,
+           (unsigned long long)sum->events, (unsigned long long)sum->trials,
+           (unsigned long long)sum->built, (unsigned long long)sum->records,
+           (unsigned long long)sum->lost, (unsigned long long)sum->repeated,
+           (unsigned long long)sum->jobs_ended, (unsigned long long)sum->jobs_ok,
+           (double)sum->longest_wait_ns / 1e9, (unsigned long long)sum->hash);
+}
+
 int main(int argc, char **argv) {
-    uint64_t seeds = 0, seed = 0;
+    uint64_t seeds = 0, seed = 0, trials = 0;
     bool trace = false, stop = false, help = false;
     const kiln_opt option[] = {
         {"seeds", KILN_OPT_COUNT, &seeds, "N", "Run seeds 1 to N."},
+        {"trials", KILN_OPT_COUNT, &trials, "N", "Run seeds until boards began N trials."},
         {"seed", KILN_OPT_COUNT, &seed, "S", "Run one seed."},
         {"stop", KILN_OPT_FLAG, &stop, NULL, "End at the first seed that fails."},
         {"trace", KILN_OPT_FLAG, &trace, NULL, "Print every message and event of it."},
     };
     const kiln_opt_table table = {
-        .usage = "kiln-sim N | --seeds N | --seed S [--trace]",
+        .usage = "kiln-sim N | --seeds N | --trials N | --seed S [--trace]",
         .summary = "Plays fleets with faults and checks what must hold.",
         .option = option,
         .option_count = KILN_ARRAY_COUNT(option),
@@ -93,18 +113,10 @@ int main(int argc, char **argv) {
     }
     if (help) return 0;
     totals sum = {0};
-    if (!seed && !seeds) seeds = 200;
     if (seed) return run_seed(seed, trace, false, &sum) ? 0 : 1;
-    uint64_t failed = 0;
-    for (uint64_t s = 1; s <= seeds && !(stop && failed); s++)
-        failed += !run_seed(s, trace, seeds > 20, &sum);
-    printf("seeds %llu: %llu failed, events %llu, trials %llu, built by boards %llu, records %llu: "
-           "%llu lost, %llu twice; "
-           "jobs %llu ended, %llu of them ok, longest wait %.1f s\n",
-           (unsigned long long)seeds, (unsigned long long)failed, (unsigned long long)sum.events,
-           (unsigned long long)sum.trials, (unsigned long long)sum.built,
-           (unsigned long long)sum.records, (unsigned long long)sum.lost,
-           (unsigned long long)sum.repeated, (unsigned long long)sum.jobs_ended,
-           (unsigned long long)sum.jobs_ok, (double)sum.longest_wait_ns / 1e9);
-    return failed ? 1 : 0;
+    if (!trials && !seeds) seeds = 200;
+    while ((sum.seeds < seeds || sum.trials < trials) && !(stop && sum.failed))
+        run_seed(sum.seeds + 1, trace, trials || seeds > 20, &sum);
+    print_totals(&sum);
+    return sum.failed ? 1 : 0;
 }

@@ -195,6 +195,10 @@ static void draw_options(sim_world *world, uint64_t seed) {
         .lie_permille = sim_chance(world, 300) ? (uint32_t)sim_between(world, 1, 200) : 0,
         .slow_permille = 200,
     };
+    if (sim_chance(world, 250)) {
+        world->options.deaf_permille = (uint32_t)sim_between(world, 1, 800);
+        world->options.late_permille = (uint32_t)sim_between(world, 1, 100);
+    }
     if (sim_chance(world, 100)) draw_crowd(world);
 }
 

@@ -10,7 +10,8 @@
  * `calm_ns` (faults.c): connections cut or silent, nodes behind a partition, programs killed and
  * started again without what was not synced, disks full, clocks that jump, boards sick, broken,
  * hot, slow, hanging, and lying. The network delays and repeats; what an old connection still
- * carries comes after what a new one brought. After that everything must come to its end. */
+ * carries comes after what a new one brought. In some worlds boards cannot rely on the tracker's
+ * half of the fence. After that everything must come to its end. */
 #ifndef KILN_TESTS_SIM_WORLD_H
 #define KILN_TESTS_SIM_WORLD_H
 
@@ -92,6 +93,9 @@ typedef struct sim_options {
     double faults_per_minute;
     uint32_t hang_permille, crash_permille, wrong_permille, repeat_permille, drift_permille;
     uint32_t lie_permille, slow_permille;
+    /* Of a tracker that does not keep its half of the fence: LEASE_LOSTs that do not come to their
+     * board, TRIALs that come again after a newer lease. */
+    uint32_t deaf_permille, late_permille;
 } sim_options;
 
 #define SIM_CODEGEN "sim" /* codegen version of the tuners' builders */

@@ -44,6 +44,7 @@ static void look_at_state(patient *p) {
         say(p, "note", "not heard for %.0f s", (double)b->silent_ms / 1e3);
     if (kiln_str_is(b->state, "sick"))
         say(p, "BAD", "its self-check fails: %.*s", KILN_STR_ARG(b->text));
+    if (kiln_str_is(b->state, "unfenced")) say(p, "BAD", "%.*s", KILN_STR_ARG(b->text));
     if (kiln_str_is(b->state, "quarantined") || kiln_str_is(b->state, "drained"))
         say(p, "BAD", "%.*s: %.*s; kiln fleet release %.*s puts it back", KILN_STR_ARG(b->state),
             KILN_STR_ARG(b->text), KILN_STR_ARG(b->key));

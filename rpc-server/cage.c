@@ -52,7 +52,6 @@ struct kiln_cages {
     double peak_flops; /* best that was seen on this machine */
     kiln_drift drift[KILN_SERVER_SLOTS_MAX];
     kiln_wards wards;
-    kiln_strbuf missing;
     cage *first;
 };
 
@@ -394,7 +393,6 @@ kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out
         kiln_cages_destroy(cages);
         return st;
     }
-    kiln_sandbox_missing(cages->wards.fences, &cages->missing);
     *out_cages = cages;
     return NULL;
 }
@@ -404,9 +402,7 @@ const kiln_pace_norm *kiln_cages_norm(const kiln_cages *cages, uint32_t slot) {
     return &cages->drift[slot].norm;
 }
 
-const char *kiln_cages_missing(const kiln_cages *cages) {
-    return cages->missing.data ? cages->missing.data : "";
-}
+uint32_t kiln_cages_fences(const kiln_cages *cages) { return cages->wards.fences; }
 
 void kiln_cages_destroy(kiln_cages *cages) {
     if (!cages) return;
@@ -416,6 +412,5 @@ void kiln_cages_destroy(kiln_cages *cages) {
         if (!c->judging) free_cage(c); /* else the pool's completion does */
     }
     kiln_wards_close(&cages->wards);
-    kiln_strbuf_deinit(&cages->missing);
     kiln_free(cages);
 }

@@ -56,9 +56,8 @@ KILN_MUST_USE kiln_status kiln_cages_create(const kiln_cage_options *options,
 /* Kills what runs, without a word to the handler. NULL is fine. */
 void kiln_cages_destroy(kiln_cages *cages);
 
-/* Fences (rpc-server/fences.def) that this machine does not allow, comma-separated; lasts as long
- * as `cages`. */
-const char *kiln_cages_missing(const kiln_cages *cages);
+/* A bit per kiln_fence that holds for children here. */
+uint32_t kiln_cages_fences(const kiln_cages *cages);
 
 /* What the reference kernel usually takes on the core of that slot; changes with trials. */
 const kiln_pace_norm *kiln_cages_norm(const kiln_cages *cages, uint32_t slot);

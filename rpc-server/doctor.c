@@ -144,7 +144,7 @@ static verdict check_fences(doctor *d) {
     if (kiln_status_code(st) == KILN_PERMISSION_DENIED)
         st = kiln_status_note(st, "is %s on a file system mounted noexec?", d->options->program);
     if (st) return from_status(d, st);
-    kiln_sandbox_missing(wards.fences, &missing);
+    kiln_fences_print(KILN_FENCES_ALL & ~wards.fences, &missing);
     if (missing.size)
         kiln_strbuf_printf(&d->found, "candidates are held without %s, which this system refuses",
                            missing.data);

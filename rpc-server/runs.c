@@ -166,4 +166,4 @@ const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot) {
     return kiln_cages_norm(runs->cages, slot);
 }
 
-const char *kiln_runs_missing(const kiln_runs *runs) { return kiln_cages_missing(runs->cages); }
+uint32_t kiln_runs_fences(const kiln_runs *runs) { return kiln_cages_fences(runs->cages); }

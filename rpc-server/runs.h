@@ -35,8 +35,8 @@ KILN_MUST_USE kiln_status kiln_runs_create(const kiln_runs_options *options, kil
 void kiln_runs_destroy(kiln_runs *runs);
 /* kiln_cages_norm. */
 const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot);
-/* kiln_cages_missing. */
-const char *kiln_runs_missing(const kiln_runs *runs);
+/* kiln_cages_fences. */
+uint32_t kiln_runs_fences(const kiln_runs *runs);
 
 /* The actions START, TIME, KILL and CHECK. */
 void kiln_runs_start(kiln_runs *runs, const kiln_server_action *action);

@@ -35,16 +35,6 @@ static bool have_seccomp(void) {
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-void kiln_sandbox_missing(uint32_t fences, kiln_strbuf *out) {
-    static const char *const text[] = {
-#define X(name, text, doc) text,
-#include "rpc-server/fences.def"
-#undef X
-    };
-    for (int i = 0; i < KILN_FENCE_COUNT; i++)
-        if (!(fences & 1U << i)) kiln_strbuf_printf(out, "%s%s", out->size ? "," : "", text[i]);
-}
-
 /* Ends the process: a half-built sandbox must not be used. */
 static void must(int result, const char *doing) {
     if (result == 0) return;

@@ -1,6 +1,6 @@
 /* What a candidate may do: compute. Runs in the contained child, in two steps: `confine` when the
  * process starts, `shut` when everything that needs the system is done and before the first
- * candidate code. Fences (rpc-server/fences.def) that the platform does not allow are left out, and
+ * candidate code. Fences (base/fences.def) that the platform does not allow are left out, and
  * the board reports them; whether one holds is tried, not assumed. */
 #ifndef KILN_RPC_SERVER_SANDBOX_H
 #define KILN_RPC_SERVER_SANDBOX_H
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/fence.h"
 #include "base/macros.h"
-#include "base/str.h"
 #include "rpc-server/executor.h"
 
 /* Descriptor that the child talks to its parent through; the only one left after `shut`. */
@@ -20,20 +20,10 @@
 #define KILN_SANDBOX_GROWTH_BYTES ((uint64_t)64 << 20)
 #define KILN_SANDBOX_FOLDER_BYTES ((uint64_t)1 << 20)
 
-typedef enum kiln_fence {
-#define X(name, text, doc) KILN_FENCE_##name,
-#include "rpc-server/fences.def"
-#undef X
-    KILN_FENCE_COUNT
-} kiln_fence;
-
 typedef struct kiln_sandbox {
     uint32_t fences; /* bit per kiln_fence that holds, or will once it is shut */
     int memory_fd;   /* of /proc/self/statm, for a process that sees no file any more */
 } kiln_sandbox;
-
-/* Comma-separated texts of the fences that are not in `fences`; empty: all hold. */
-void kiln_sandbox_missing(uint32_t fences, kiln_strbuf *out);
 
 /* Leaves root for an unprivileged user without groups, and the machine's processes, network and
  * files for empty ones; ends with the parent and not by SIGTERM, dumps no core, writes no file. The

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/fence.h"
 #include "base/file.h"
 #include "base/identity.h"
 #include "base/log.h"
@@ -331,6 +332,24 @@ static void describe_pace(kiln_server_shell *shell) {
     add_fact(&shell->arena, "memory pace", &norm->memory, board);
 }
 
+static kiln_str fence_names(kiln_server_shell *shell, uint32_t fences) {
+    kiln_strbuf text = {0};
+    kiln_fences_print(fences, &text);
+    const kiln_str names = kiln_strbuf_view(&text);
+    const kiln_str kept = {kiln_str_dup(&shell->arena, names), names.size};
+    kiln_strbuf_deinit(&text);
+    return kept;
+}
+
+static void describe_fences(kiln_server_shell *shell) {
+    const uint32_t fences = kiln_runs_fences(shell->runs);
+    shell->board.fences = fence_names(shell, fences);
+    shell->board.missing = fence_names(shell, KILN_FENCES_ALL & ~fences);
+    if (shell->board.missing.size > 0)
+        kiln_log(KILN_LOG_WARN, "candidates are contained without %.*s, which this machine refuses",
+                 KILN_STR_ARG(shell->board.missing));
+}
+
 static kiln_status open_parts(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
     if (!own->board.emulator) shell->options.board.peak_flops = kiln_peak_flops();
@@ -349,10 +368,7 @@ static kiln_status open_parts(kiln_server_shell *shell) {
     if (st) return st;
     open_uplink(shell);
     describe_pace(shell);
-    shell->board.missing = kiln_str_from(kiln_runs_missing(shell->runs));
-    if (shell->board.missing.size > 0)
-        kiln_log(KILN_LOG_WARN, "candidates are contained without %s, which this machine refuses",
-                 kiln_runs_missing(shell->runs));
+    describe_fences(shell);
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/fence.h"
 #include "tracker/state.h"
 
 kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node) {
@@ -106,7 +107,7 @@ static void leave_idle(kiln_tracker *t, kiln_tracker_device *device) {
 
 static bool is_available(const kiln_tracker_board *board) {
     return board->peer && !board->peer->closing && board->known && !board->sick &&
-           !board->leaving && board->duty == KILN_DUTY_IN_SERVICE;
+           !board->leaving && board->duty == KILN_DUTY_IN_SERVICE && !board->lacking;
 }
 
 static void refresh_device(kiln_tracker *t, kiln_tracker_device *device, bool available) {
@@ -127,6 +128,22 @@ static void refresh_device(kiln_tracker *t, kiln_tracker_device *device, bool av
     if (device->offered || !has_room || (device->reserved && device->said->busy > 0)) return;
     device->offered = true;
     kiln_vec_push(&t->offered, device);
+}
+
+void kiln_tracker_require_fences(kiln_tracker *t, uint32_t fences) { t->fences = fences; }
+
+/* Said once a connection: a board that brings less than it must does so until its owner acts. */
+static void say_lacking(kiln_tracker *t, kiln_tracker_board *board) {
+    kiln_strbuf fences = {0};
+    if (!board->lacking) return;
+    kiln_fences_print(board->lacking, &fences);
+    if (board->duty == KILN_DUTY_IN_SERVICE)
+        snprintf(board->text, sizeof board->text,
+                 "no work here without the fences %s (kiln-tracker --require-fences); "
+                 "kiln-rpc-server --doctor says why the board lacks them",
+                 fences.data);
+    kiln_tracker_board_happened(t, board, KILN_TRACKER_PAST_UNFENCED, fences.data);
+    kiln_strbuf_deinit(&fences);
 }
 
 void kiln_tracker_board_refresh(kiln_tracker *t, kiln_tracker_board *board) {
@@ -201,6 +218,7 @@ static kiln_status describe(kiln_tracker *t, kiln_tracker_board *board,
         return kiln_status_note(st, "board %.*s", KILN_STR_ARG(board->up.key));
     }
     board->known = true;
+    board->lacking = t->fences & ~kiln_fences_known(board->up.fences);
     return KILN_OK;
 }
 
@@ -288,7 +306,10 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     else if (news)
         kiln_tracker_board_keep(t, board);
     board->lost_busy = false;
+    say_lacking(t, board);
     kiln_tracker_board_refresh(t, board);
+    if (board->lacking)
+        kiln_tracker_board_end_leases(t, board, "the board came back with fewer fences");
 }
 
 void kiln_tracker_board_end_leases(kiln_tracker *t, kiln_tracker_board *board, const char *why) {

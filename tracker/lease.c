@@ -263,6 +263,7 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
                         .device = said->device,
                         .firmware = said->firmware.size ? said->firmware : up->firmware,
                         .builds = label_of(up, KILN_LABEL_BUILDS),
+                        .fences = up->fences,
                         .slot = lease->slot,
                         .trials = trials,
                         .ttl_ms = lease->ttl_ms},

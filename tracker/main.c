@@ -1,12 +1,13 @@
 /* kiln-tracker: the one place everybody dials. */
 #include "base/daemon.h"
+#include "base/fence.h"
 #include "tracker/shell.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:9477"
 
 typedef struct options {
     kiln_opt_list listen;
-    const char *port_file, *state, *db, *blobs, *keys, *http, *http_port_file;
+    const char *port_file, *fences, *state, *db, *blobs, *keys, *http, *http_port_file;
     bool insecure;
 } options;
 
@@ -40,6 +41,9 @@ static kiln_status run(const void *given, kiln_arena *process) {
     kiln_tracker_shell *shell = NULL;
     char *home = NULL;
     kiln_status st = parse_addresses(o, address, &shell_options.address_count);
+    if (!st && o->fences)
+        st = kiln_status_note(kiln_fences_parse(kiln_str_from(o->fences), &shell_options.fences),
+                              "--require-fences");
     if (!st) st = kiln_home(process, &home);
     if (!st) {
         shell_options.home = home;
@@ -72,6 +76,9 @@ int main(int argc, char **argv) {
         {"http", KILN_OPT_TEXT, &o.http, "ADDR",
          "serve /metrics, /state and /healthz over HTTP: PORT (on this machine) or IP:PORT"},
         {"http-port-file", KILN_OPT_TEXT, &o.http_port_file, "F", "gets that port once it listens"},
+        {"require-fences", KILN_OPT_TEXT, &o.fences, "F,...",
+         "no work for boards without these fences, or `all`: what contains candidates there (base/"
+         "fences.def)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
          "accept anybody, in plain text, also from other machines"},
     };

@@ -13,6 +13,7 @@ static const char *state_of(const kiln_tracker_board *board) {
     if (board->duty == KILN_DUTY_DRAINED) return board->busy ? "draining" : "drained";
     if (!board->peer) return "lost";
     if (board->sick) return "sick";
+    if (board->lacking) return "unfenced";
     if (board->leaving) return "leaving";
     return board->busy ? "leased" : "free";
 }
@@ -53,7 +54,8 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
     row.missing = board->up.missing;
     row.targets.item = &board->device[0].said[1];
     row.targets.count = board->device_count - 1;
-    if (board->sick || board->duty != KILN_DUTY_IN_SERVICE) row.text = kiln_str_from(board->text);
+    if (board->sick || board->lacking || board->duty != KILN_DUTY_IN_SERVICE)
+        row.text = kiln_str_from(board->text);
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
         if (lease) say_holder(t, lease, &row);

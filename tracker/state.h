@@ -66,7 +66,8 @@ typedef struct kiln_tracker_want {
     X(FAULTY, "fault")            \
     X(DRAINED, "drained")         \
     X(QUARANTINED, "quarantined") \
-    X(RELEASED, "released")
+    X(RELEASED, "released")       \
+    X(UNFENCED, "unfenced")
 typedef enum kiln_tracker_board_event {
 #define X(NAME, name) KILN_TRACKER_PAST_##NAME,
     KILN_TRACKER_PASTS(X)
@@ -115,7 +116,8 @@ typedef struct kiln_tracker_board {
     kiln_msg_env env; /* last reading; no views but `governor`, which is left out */
     uint64_t slot[KILN_TRACKER_SLOTS_MAX]; /* lease, 0: free */
     uint32_t busy;                         /* slots that are not free, of all targets */
-    bool available; /* here, well, on duty: its devices count in the wants that they fit */
+    uint32_t lacking; /* fences that the tracker requires and its BOARD_UP did not tell of */
+    bool available;   /* here, well, on duty: its devices count in the wants that they fit */
     kiln_tracker_past past[KILN_TRACKER_PAST_MAX]; /* oldest first */
     uint32_t past_count;
     bool unkept;      /* it is in kiln_tracker.unkept */
@@ -144,10 +146,10 @@ typedef struct kiln_tracker_request {
     kiln_msg_lease_req want; /* as it came */
     kiln_tracker_want *fit;
     struct kiln_tracker_job *job;
-    uint64_t order, since_ns;      /* of arrival */
-    kiln_tracker_text tuner, node; /* of the tuner: its run and itself */
+    uint64_t order, since_ns;       /* of arrival */
+    kiln_tracker_text tuner, node;  /* of the tuner: its run and itself */
     kiln_tracker_device *reserving; /* kept free for it; NULL: none */
-    bool fresh;                    /* it is in kiln_tracker.fresh */
+    bool fresh;                     /* it is in kiln_tracker.fresh */
 } kiln_tracker_request;
 
 /* A trial that was sent under a lease. */
@@ -243,8 +245,8 @@ struct kiln_tracker {
     kiln_map board_of_node;
     KILN_VEC(kiln_tracker_device *) idle;    /* available, with a free slot that nobody reserved */
     KILN_VEC(kiln_tracker_device *) offered; /* something got free there: requests are looked at */
-    KILN_VEC(kiln_tracker_board *) unkept;  /* with events that are not on disk */
-    KILN_VEC(kiln_tracker_want *) want;     /* NULL: a free place */
+    KILN_VEC(kiln_tracker_board *) unkept;   /* with events that are not on disk */
+    KILN_VEC(kiln_tracker_want *) want;      /* NULL: a free place */
     kiln_map want_of_text;
     KILN_VEC(kiln_tracker_project *) project;
     kiln_map project_of_name;
@@ -262,6 +264,7 @@ struct kiln_tracker {
     uint32_t jobs_unkept;   /* whose `persist` is not 0 */
     uint32_t orders;        /* of boards, that wait for the disk */
     uint64_t epoch;         /* last lease number given out */
+    uint32_t fences;        /* a bit per kiln_fence that boards must have */
     uint64_t epoch_durable; /* up to here the disk says that they may have been */
     uint64_t persist;       /* last PERSIST */
     uint64_t last_order;    /* of a request */

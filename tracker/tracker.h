@@ -148,6 +148,9 @@ void kiln_tracker_destroy(kiln_tracker *tracker);
 
 /* What the wall clock says now: the time of events in the boards' histories. */
 void kiln_tracker_set_wall(kiln_tracker *tracker, uint64_t wall_ns);
+/* Boards whose BOARD_UP does not tell of each of `fences` (a bit per kiln_fence) get no work;
+ * before the first event. */
+void kiln_tracker_require_fences(kiln_tracker *tracker, uint32_t fences);
 
 /* Decides. Appends to `actions`. `now_ns` never goes back. Whatever a peer sends is answered or
  * refused here and never ends the tracker. Cost: O(1) in messages, O(jobs that wait for a board)

@@ -41,6 +41,8 @@ static void a_board_that_may_not_serve_hears_why_and_what_to_do(void **state) {
     board.state = KILN_STR("sick");
     board.text = KILN_STR("wrong sums");
     expect_advice(&board, "BAD", "wrong sums");
+    board.state = KILN_STR("unfenced");
+    expect_advice(&board, "BAD", "wrong sums");
     board.state = KILN_STR("quarantined");
     expect_advice(&board, "BAD", "kiln fleet release rpi4");
 }

@@ -165,16 +165,6 @@ static void a_request_to_end_is_no_matter_of_its(void **state) {
 
 /* ---- Honesty ---- */
 
-static void all_is_listed_and_nothing_else(void **state) {
-    (void)state;
-    kiln_strbuf missing = {0};
-    kiln_sandbox_missing((1U << KILN_FENCE_COUNT) - 1, &missing);
-    assert_int_equal(missing.size, 0);
-    kiln_sandbox_missing(~(BIT(SECCOMP) | BIT(UID)), &missing);
-    assert_string_equal(missing.data, "uid,seccomp");
-    kiln_strbuf_deinit(&missing);
-}
-
 static void say_fences(void) {
     kiln_sandbox sandbox;
     kiln_sandbox_confine(&sandbox);
@@ -225,7 +215,6 @@ int main(void) {
         cmocka_unit_test(opens_a_descriptor),
         cmocka_unit_test(any_other_system_call_is_deadly),
         cmocka_unit_test(a_request_to_end_is_no_matter_of_its),
-        cmocka_unit_test(all_is_listed_and_nothing_else),
         cmocka_unit_test(what_this_machine_allows_is_used),
     };
     return cmocka_run_group_tests_name("rpc-server/sandbox", tests, open_listener, NULL);

@@ -1,3 +1,6 @@
+#include <string.h>
+
+#include "base/fence.h"
 #include "tests/unit/tracker/fleet.h"
 
 static const char *state_of_board(fleet *f, const char *node) {
@@ -253,6 +256,51 @@ static void the_board_that_is_lost_for_longest_makes_room(void **state) {
     assert_int_equal(f->drop_code, KILN_RESOURCE_EXHAUSTED);
 }
 
+static void say_up(fleet *f, uint64_t peer, const char *node, const char *fences) {
+    fleet_connect(f, peer, KILN_PEER_BOARD, node, "boot");
+    kiln_message up = {.type = KILN_MSG_BOARD_UP,
+                       .board_up = {.key = kiln_str_from(node),
+                                    .target = KILN_STR(FLEET_TARGET),
+                                    .slots = 1,
+                                    .fences = kiln_str_from(fences)}};
+    fleet_say(f, peer, &up);
+}
+
+static void a_grant_says_what_contains_candidates_there(void **state) {
+    fleet *f = *state;
+    say_up(f, 10, "board", "uid,moat,seccomp"); /* what is unknown here may be known to a tuner */
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    fleet_open_job(f, 30, "j", false);
+    kiln_message ask = fleet_request("j", 1);
+    fleet_say(f, 20, &ask);
+    expect_str(fleet_take(f, 20, KILN_MSG_LEASE_GRANT)->lease_grant.fences, "uid,moat,seccomp");
+}
+
+static void a_board_without_the_fences_that_are_required_gets_no_work(void **state) {
+    fleet *f = *state;
+    kiln_tracker_require_fences(f->t, 1U << KILN_FENCE_UID | 1U << KILN_FENCE_SECCOMP);
+    say_up(f, 10, "board", "pids,uid");
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    fleet_open_job(f, 30, "j", false);
+    assert_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN)); /* no board would serve it */
+    assert_string_equal(state_of_board(f, "board"), "unfenced");
+    kiln_message query = {.type = KILN_MSG_QUERY,
+                          .query = {.topic = KILN_TOPIC_BOARD, .id = KILN_STR("board")}};
+    fleet_say(f, 30, &query);
+    const kiln_str why = fleet_take(f, 30, KILN_MSG_ANSWER)->answer.boards.item[0].text;
+    assert_non_null(strstr(kiln_str_dup(&f->arena, why), "without the fences seccomp ("));
+    say_up(f, 11, "board", "uid,seccomp"); /* its owner mended it */
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    kiln_message ask = fleet_request("j", 1);
+    fleet_say(f, 20, &ask);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+    assert_string_equal(state_of_board(f, "board"), "leased");
+    say_up(f, 12, "board", ""); /* and broke it again: as one of an earlier version */
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_board_is_free_leased_sick_and_lost),
@@ -268,6 +316,8 @@ int main(void) {
         test_with_fleet(targets_and_their_leases_survive_a_restart_of_the_tracker),
         test_with_fleet(a_board_whose_targets_got_other_slots_loses_its_leases),
         test_with_fleet(targets_without_slots_or_with_too_many_are_refused),
+        test_with_fleet(a_grant_says_what_contains_candidates_there),
+        test_with_fleet(a_board_without_the_fences_that_are_required_gets_no_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

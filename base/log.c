@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 #define LINE_MAX_BYTES 2048
 
@@ -56,16 +57,23 @@ static void KILN_PRINTF(2, 3) add(line *l, const char *format, ...) {
     va_end(args);
 }
 
-/* Inside quotes. A letter and its backslash are cut off together. */
+/* Inside quotes, printable; a line end is JSON's. A character's form is cut off whole. */
 static void add_quoted(line *l, kiln_str text) {
-    static const char hex[] = "0123456789abcdef";
-    for (size_t i = 0; i < text.size && l->size + 6 < sizeof l->text - TAIL_BYTES; i++) {
-        unsigned char c = (unsigned char)text.data[i];
-        if (c == '"' || c == '\\') add_char(l, '\\');
-        if (c >= ' ')
-            add_char(l, (char)c);
+    while (text.size) {
+        char piece[KILN_TEXT_PIECE_MAX] = "\\u000a", quoted[2 * KILN_TEXT_PIECE_MAX];
+        const bool is_end = *text.data == '\n';
+        size_t size = 0, piece_size = 6;
+        if (is_end)
+            text = kiln_str_slice(text, 1, text.size);
         else
-            add(l, "\\u00%c%c", hex[c >> 4], hex[c & 15]);
+            piece_size = kiln_text_step(&text, KILN_TEXT_LINE, piece);
+        for (size_t i = 0; i < piece_size; i++) {
+            if (!is_end && (piece[i] == '"' || piece[i] == '\\')) quoted[size++] = '\\';
+            quoted[size++] = piece[i];
+        }
+        if (l->size + size > sizeof l->text - TAIL_BYTES) return;
+        memcpy(l->text + l->size, quoted, size);
+        l->size += size;
     }
 }
 
@@ -90,11 +98,21 @@ static void begin(line *l, kiln_log_level level) {
         level_name[level], stamp, (unsigned)(wall_ns / KILN_NS_PER_MS % 1000), program_name);
 }
 
+/* Peers' text must not forge lines, nor reach a terminal as it came. */
+static void make_printable(line *l) {
+    line plain = *l;
+    for (size_t i = 0; i < plain.size; i++)
+        if (plain.text[i] == '\n') plain.text[i] = ' ';
+    l->size = kiln_text_write((kiln_str){plain.text, plain.size}, KILN_TEXT_LINE, l->text,
+                              sizeof l->text - TAIL_BYTES);
+}
+
 /* One write per line, so that lines of several processes on one terminal do not mix. */
 static void end(line *l) {
-    for (size_t i = 0; i < l->size; i++)
-        if (l->text[i] == '\n') l->text[i] = ' '; /* peers' text must not forge lines */
-    if (as_json) l->text[l->size++] = '}';
+    if (as_json)
+        l->text[l->size++] = '}';
+    else
+        make_printable(l);
     if (the_tap) the_tap(tap_context, (kiln_str){l->text, l->size});
     l->text[l->size++] = '\n';
     ssize_t ignored = write(STDERR_FILENO, l->text, l->size);

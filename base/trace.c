@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/text.h"
 
 #define PIECE_BYTES ((size_t)16 << 10) /* written at once */
 #define PIECE_NS (KILN_NS_PER_S / 4)   /* nothing waits longer, as long as events come */
@@ -32,24 +33,13 @@ static void flush(void) {
     piece.size = 0;
 }
 
-static void add_text(kiln_str text) {
-    for (size_t i = 0; i < text.size; i++) {
-        unsigned char c = (unsigned char)text.data[i];
-        if (c == '"' || c == '\\') kiln_strbuf_char(&piece, '\\');
-        if (c < ' ')
-            kiln_strbuf_printf(&piece, "\\u%04x", c);
-        else
-            kiln_strbuf_char(&piece, (char)c);
-    }
-}
-
 static void add_fields(const kiln_log_field *field, uint32_t count) {
     const char *comma = "";
     kiln_strbuf_text(&piece, ",\"args\":{");
     for (uint32_t i = 0; i < count; i++) {
         if (!field[i].value.size) continue;
         kiln_strbuf_printf(&piece, "%s\"%s\":\"", comma, field[i].name);
-        add_text(field[i].value);
+        kiln_text_append_json(&piece, field[i].value);
         kiln_strbuf_char(&piece, '"');
         comma = ",";
     }
@@ -65,7 +55,7 @@ void kiln_trace_event(kiln_trace_phase phase, kiln_trace_name name, kiln_str id,
     if (piece.size == 0) piece_since_ns = now_ns;
     kiln_strbuf_printf(&piece, "{\"ph\":\"%c\",\"cat\":\"%s\",\"name\":\"%s\",\"id\":\"",
                        letter[phase], name_table[name].category, name_table[name].name);
-    add_text(id);
+    kiln_text_append_json(&piece, id);
     kiln_strbuf_printf(&piece, "\",\"pid\":%ld,\"tid\":1,\"ts\":%llu.%03u", (long)getpid(),
                        (unsigned long long)(now_ns / 1000), (unsigned)(now_ns % 1000));
     add_fields(field, field_count);
@@ -77,7 +67,7 @@ void kiln_trace_clock(kiln_str their_boot, uint64_t their_ns, uint64_t now_ns) {
     kiln_strbuf_printf(&piece,
                        "{\"ph\":\"M\",\"name\":\"kiln_clock\",\"pid\":%ld,\"args\":{\"boot\":\"",
                        (long)getpid());
-    add_text(their_boot);
+    kiln_text_append_json(&piece, their_boot);
     kiln_strbuf_printf(&piece, "\",\"their_ns\":%llu,\"own_ns\":%llu}},\n",
                        (unsigned long long)their_ns, (unsigned long long)now_ns);
 }
@@ -92,9 +82,9 @@ kiln_status kiln_trace_open(const char *path, const char *program) {
     kiln_strbuf_printf(
         &piece, "[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%ld,\"args\":{\"name\":\"",
         (long)getpid());
-    add_text(kiln_str_from(program));
+    kiln_text_append_json(&piece, kiln_str_from(program));
     kiln_strbuf_text(&piece, " on ");
-    add_text(kiln_str_from(host));
+    kiln_text_append_json(&piece, kiln_str_from(host));
     kiln_strbuf_printf(
         &piece,
         "\"}},\n{\"ph\":\"M\",\"name\":\"kiln_origin\",\"pid\":%ld,\"args\":{\"own_ns\":"

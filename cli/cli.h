@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/arena.h"
 #include "base/opt.h"
@@ -14,6 +15,7 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "base/target.h"
+#include "base/text.h"
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
 #include "db/db.h"
@@ -38,8 +40,12 @@ typedef struct kiln_args {
 KILN_MUST_USE kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv,
                                           kiln_arena *process, kiln_args *out);
 
-/* Prints one JSON object as a line and frees it. */
+/* Prints text of others (files, models, errors) in its printable form. What peers said is printable
+ * already (cli/client.h). */
+void kiln_print_text(kiln_str text, kiln_text_form form, FILE *out);
+/* Prints one JSON object as a line, its strings in their printable form, and frees it. */
 void kiln_json_line(json_t *object);
+/* A string in its printable form, with its line ends. What may be no UTF-8 needs it. */
 json_t *kiln_json_str(kiln_str text);
 
 /* --db PATH, or $KILN_HOME/kiln.db. */
@@ -54,8 +60,8 @@ extern const char kiln_dim_help[];
 extern const char kiln_loop_help[]; /* of --loop-max, kiln_import_options.loop_max */
 KILN_MUST_USE kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
                                           kiln_import_options *out_options);
-/* Imports a model file and runs all passes but those whose bit (1 << kiln_pass) is set in `without`;
- * everything in `process`. `options` may be NULL. Errors of kiln_import_file. */
+/* Imports a model file and runs all passes but those whose bit (1 << kiln_pass) is set in
+ * `without`; everything in `process`. `options` may be NULL. Errors of kiln_import_file. */
 KILN_MUST_USE kiln_status kiln_model_load(const char *path, const kiln_import_options *options,
                                           uint32_t without, kiln_arena *process,
                                           kiln_graph **out_graph);
@@ -74,13 +80,13 @@ KILN_MUST_USE kiln_status kiln_no_such_task(const kiln_tasks *tasks, const char 
 typedef struct kiln_stage_options {
     const char *stage, *after; /* `after` NULL: all passes */
     const kiln_target *target;
-    kiln_db *db;                   /* NULL: default schedules */
+    kiln_db *db;                     /* NULL: default schedules */
     const kiln_import_options *onnx; /* NULL: none */
-    const char *task;              /* number or key prefix; NULL: all */
-    bool refused;                  /* space: also what rules tried in vain */
+    const char *task;                /* number or key prefix; NULL: all */
+    bool refused;                    /* space: also what rules tried in vain */
 } kiln_stage_options;
-/* INVALID_ARGUMENT: no such stage, pass or task, the note lists those there are; `refused` of another
- * stage than space. */
+/* INVALID_ARGUMENT: no such stage, pass or task, the note lists those there are; `refused` of
+ * another stage than space. */
 KILN_MUST_USE kiln_status kiln_stage_print(const char *model_path,
                                            const kiln_stage_options *options, kiln_arena *process,
                                            kiln_strbuf *out);

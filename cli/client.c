@@ -31,6 +31,7 @@ struct kiln_client {
     kiln_blobs *blobs;
     uint32_t asked_stream; /* 0: no question is open */
     kiln_arena *answer_arena;
+    kiln_arena message; /* the one that is being handled */
     kiln_message *answer;
     bool answered, transferred;
     kiln_status transfer; /* how it ended, until somebody took that */
@@ -71,12 +72,14 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
         return;
     }
     if (c->asked_stream && message->stream == c->asked_stream) {
-        *c->answer = kiln_message_copy(message, c->answer_arena);
+        *c->answer = kiln_message_printable(message, c->answer_arena);
         c->asked_stream = 0;
         c->answered = true;
         kiln_client_wake(c);
     } else if (c->options.message) {
-        c->options.message(c->options.context, message);
+        kiln_message printable = kiln_message_printable(message, &c->message);
+        c->options.message(c->options.context, &printable);
+        kiln_arena_reset(&c->message);
     }
 }
 
@@ -228,6 +231,7 @@ void kiln_client_close(kiln_client *c) {
     }
     kiln_status_free(c->why);
     kiln_status_free(c->transfer);
+    kiln_arena_deinit(&c->message);
     kiln_free(c);
 }
 

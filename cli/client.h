@@ -1,4 +1,5 @@
-/* A client of the tracker: one connection on a loop, for commands that ask and wait. */
+/* A client of the tracker: one connection on a loop, for commands that ask and wait. Texts of all
+ * messages that it hands on are in their printable form (base/text.h). */
 #ifndef KILN_CLI_CLIENT_H
 #define KILN_CLI_CLIENT_H
 
@@ -25,7 +26,7 @@ typedef struct kiln_client_options {
     bool insecure;
     bool admin; /* speaks as administrator, not as client */
     /* Called for each message that is no answer to kiln_client_ask, and after each reconnect
-     * (message NULL). May be NULL. */
+     * (message NULL). The message lasts until it returns. May be NULL. */
     void (*message)(void *context, const kiln_message *message);
     void *context;
 } kiln_client_options;

@@ -194,7 +194,7 @@ static kiln_status emit_text(kiln_arena *process, const source *model, const kil
     if (!st && output)
         st = kiln_file_write(output, kiln_strbuf_view(&text), 0666);
     else if (!st)
-        fwrite(text.data, 1, text.size, stdout);
+        kiln_print_text(kiln_strbuf_view(&text), KILN_TEXT_PAGE, stdout);
     kiln_strbuf_deinit(&text);
     return st;
 }

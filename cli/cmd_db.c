@@ -37,10 +37,15 @@ static bool is_emulated(const db_call *c, kiln_str text) {
     return target.emulated;
 }
 
+/* Text of the database, for a table. */
+static kiln_str line_of(const db_call *c, kiln_str text) {
+    return kiln_text_printable(text, KILN_TEXT_LINE, SIZE_MAX, c->process);
+}
+
 static void print_record(const db_call *c, const kiln_db_record *r) {
     kiln_strbuf line = {0};
     kiln_strbuf_printf(&line, "%-35.*s %-26.*s %-12.*s ", KILN_STR_ARG(r->task_key),
-                       KILN_STR_ARG(op_of(c, r->task_key)), KILN_STR_ARG(r->outcome));
+                       KILN_STR_ARG(line_of(c, op_of(c, r->task_key))), KILN_STR_ARG(r->outcome));
     if (r->median_ns > 0) {
         kiln_strbuf time = {0};
         double rate = r->flops / r->median_ns;
@@ -56,11 +61,12 @@ static void print_record(const db_call *c, const kiln_db_record *r) {
     kiln_strbuf_deinit(&line);
 }
 
-static void print_record_list(const db_call *c, const kiln_db_record *record, uint32_t count) {
+static void print_record_list(const db_call *c, kiln_db_record *record, uint32_t count) {
     if (!c->json && count)
         printf("%-35s %-26s %-12s %10s %8s %8s  %-9s %s\n", "task", "op", "outcome", "median",
                "GFLOP/s", "of peak", "found by", "trace");
     for (uint32_t i = 0; i < count; i++) {
+        kiln_row_make_printable(KILN_DB_TABLE_RECORD, &record[i], c->process);
         if (c->json)
             kiln_json_line(kiln_row_to_json(KILN_DB_TABLE_RECORD, &record[i]));
         else
@@ -164,9 +170,9 @@ static kiln_status db_stats(const db_call *c) {
             kiln_print_time(s->best_ns, &time);
         else
             kiln_strbuf_char(&time, '-');
-        printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s%s\n", KILN_STR_ARG(s->task_key),
-               KILN_STR_ARG(s->op), (long long)s->record_count,
-               (long long)s->outcome_count[KILN_OUTCOME_OK], time.data,
+        printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s%s\n",
+               KILN_STR_ARG(line_of(c, s->task_key)), KILN_STR_ARG(line_of(c, s->op)),
+               (long long)s->record_count, (long long)s->outcome_count[KILN_OUTCOME_OK], time.data,
                is_emulated(c, s->target) ? " emulated" : "");
         kiln_strbuf_deinit(&time);
     }
@@ -216,10 +222,13 @@ static kiln_status print_sql_row(void *context, uint32_t count, const char *cons
     const db_call *c = context;
     json_t *object = c->json ? json_object() : NULL;
     for (uint32_t i = 0; i < count; i++) {
-        if (object)
-            json_object_set_new(object, names[i], cells[i] ? json_string(cells[i]) : json_null());
-        else
-            printf("%s%s", i ? "\t" : "", cells[i] ? cells[i] : "NULL");
+        kiln_str cell = kiln_str_from(cells[i]);
+        if (object) {
+            json_object_set_new(object, names[i], cells[i] ? kiln_json_str(cell) : json_null());
+        } else {
+            fputs(i ? "\t" : "", stdout);
+            kiln_print_text(cells[i] ? cell : KILN_STR("NULL"), KILN_TEXT_LINE, stdout);
+        }
     }
     if (object)
         kiln_json_line(object);

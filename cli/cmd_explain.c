@@ -19,7 +19,7 @@ static kiln_status explain_why(const explain *e, const kiln_target *target, kiln
     if (!st) st = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db);
     kiln_why_options options = {e->why, target, db, e->json, &e->onnx};
     if (!st) st = kiln_why_print(e->model, &options, e->process, text);
-    if (!st && !e->json) fwrite(text->data, 1, text->size, stdout);
+    if (!st && !e->json) kiln_print_text(kiln_strbuf_view(text), KILN_TEXT_PAGE, stdout);
     kiln_db_close(db);
     return st;
 }
@@ -34,7 +34,7 @@ static kiln_status explain_stage(const explain *e, const kiln_target *target, ki
         kiln_json_line(json_pack("{s:s, s:s, s:o}", "event", "explain", "stage", e->stage, "text",
                                  kiln_json_str(kiln_strbuf_view(text))));
     else if (!st)
-        fwrite(text->data, 1, text->size, stdout);
+        kiln_print_text(kiln_strbuf_view(text), KILN_TEXT_PAGE, stdout);
     kiln_db_close(db);
     return st;
 }

@@ -22,10 +22,15 @@ static const char *name_of(const char *folder, kiln_arena *arena) {
 
 static void print_case(const tally *t, const char *name, kiln_verdict v, const char *why) {
     if (t->json) {
-        kiln_json_line(json_pack("{s:s, s:s, s:s, s:s}", "event", "case", "name", name, "verdict",
-                                 kiln_verdict_name(v), "why", why));
+        kiln_json_line(json_pack("{s:s, s:o, s:s, s:o}", "event", "case", "name",
+                                 kiln_json_str(kiln_str_from(name)), "verdict",
+                                 kiln_verdict_name(v), "why", kiln_json_str(kiln_str_from(why))));
     } else if (!t->quiet || v == KILN_VERDICT_FAILED) {
-        printf("%-11s %s%s%s\n", kiln_verdict_name(v), name, why[0] ? ": " : "", why);
+        printf("%-11s ", kiln_verdict_name(v));
+        kiln_print_text(kiln_str_from(name), KILN_TEXT_LINE, stdout);
+        fputs(why[0] ? ": " : "", stdout);
+        kiln_print_text(kiln_str_from(why), KILN_TEXT_PROSE, stdout);
+        putchar('\n');
         fflush(stdout);
     }
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/cli.h"
 
 kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *process,
@@ -17,7 +18,27 @@ kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, 
     return KILN_OK;
 }
 
+void kiln_print_text(kiln_str text, kiln_text_form form, FILE *out) {
+    kiln_strbuf printable = {0};
+    kiln_text_append(&printable, text, form, SIZE_MAX);
+    fwrite(printable.data, 1, printable.size, out);
+    kiln_strbuf_deinit(&printable);
+}
+
+/* Makes every string in `value` printable; names of members are ours, or columns'. */
+static json_t *printable(json_t *value) {
+    size_t i = 0;
+    const char *name = NULL;
+    json_t *member = NULL;
+    if (json_is_string(value))
+        return kiln_json_str((kiln_str){json_string_value(value), json_string_length(value)});
+    json_object_foreach(value, name, member) json_object_set_new(value, name, printable(member));
+    json_array_foreach(value, i, member) json_array_set_new(value, i, printable(member));
+    return json_incref(value);
+}
+
 void kiln_json_line(json_t *object) {
+    json_decref(printable(object));
     json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     fputc('\n', stdout);
     fflush(stdout);
@@ -25,8 +46,11 @@ void kiln_json_line(json_t *object) {
 }
 
 json_t *kiln_json_str(kiln_str text) {
-    json_t *value = json_stringn(text.data ? text.data : "", text.size);
-    return value ? value : json_string("(not UTF-8)");
+    kiln_strbuf printable = {0};
+    kiln_text_append(&printable, text, KILN_TEXT_PAGE, SIZE_MAX);
+    json_t *value = json_stringn(printable.data ? printable.data : "", printable.size);
+    kiln_strbuf_deinit(&printable);
+    return value;
 }
 
 kiln_status kiln_db_path(const char *option, kiln_arena *process, const char **out_path) {

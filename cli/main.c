@@ -74,6 +74,15 @@ static kiln_status run(kiln_arena *process, int argc, char **argv) {
     return st ? st : command->run(process, argc - 1, argv + 1);
 }
 
+/* Peers and files may have a say in the text. */
+static void print_error(const char *command, kiln_status st) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "kiln %s: %s", command, kiln_status_text(st));
+    kiln_print_text(kiln_strbuf_view(&text), KILN_TEXT_PROSE, stderr);
+    fputc('\n', stderr);
+    kiln_strbuf_deinit(&text);
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a peer that goes away is an error, not an end */
     kiln_log_init("kiln", KILN_LOG_WARN);
@@ -84,7 +93,7 @@ int main(int argc, char **argv) {
     kiln_arena process;
     kiln_arena_init(&process, 0);
     kiln_status st = check_output(run(&process, argc, argv));
-    if (st) fprintf(stderr, "kiln %s: %s\n", argv[1], kiln_status_text(st));
+    if (st) print_error(argv[1], st);
     int exit_code = kiln_code_exit(kiln_status_code(st));
     kiln_status_free(st);
     kiln_arena_deinit(&process);

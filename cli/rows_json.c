@@ -19,6 +19,13 @@ static json_t *blob_to_json(kiln_str blob) {
     return value;
 }
 
+/* As it is: an export comes back as it was. Only what is no UTF-8, which nobody stores, does not.
+ */
+static json_t *text_to_json(kiln_str text) {
+    json_t *value = json_stringn(text.data ? text.data : "", text.size);
+    return value ? value : kiln_json_str(text);
+}
+
 /* JSON has no infinities; their names stand for them. */
 static json_t *real_to_json(double value) {
     if (isnan(value)) return json_string("nan");
@@ -36,7 +43,7 @@ static json_t *samples_to_json(const kiln_db_samples *samples) {
 static json_t *member_to_json(const kiln_db_column *column, const void *row) {
     const void *member = (const char *)row + column->offset;
     switch (column->type) {
-    case KILN_DB_TEXT: return kiln_json_str(*(const kiln_str *)member);
+    case KILN_DB_TEXT: return text_to_json(*(const kiln_str *)member);
     case KILN_DB_BLOB: return blob_to_json(*(const kiln_str *)member);
     case KILN_DB_INT: return json_integer(*(const int64_t *)member);
     case KILN_DB_REAL: return real_to_json(*(const double *)member);
@@ -54,10 +61,19 @@ json_t *kiln_row_to_json(kiln_db_table table, const void *row) {
     return object;
 }
 
+void kiln_row_make_printable(kiln_db_table table, void *row, kiln_arena *arena) {
+    const kiln_db_table_info *info = kiln_db_table_info_of(table);
+    for (uint32_t i = 0; i < info->column_count; i++) {
+        if (info->column[i].type != KILN_DB_TEXT) continue;
+        kiln_str *text = (kiln_str *)((char *)row + info->column[i].offset);
+        *text = kiln_text_printable(*text, KILN_TEXT_LINE, SIZE_MAX, arena);
+    }
+}
+
 void kiln_row_print(kiln_db_table table, const void *row, FILE *out) {
     json_t *object = kiln_row_to_json(table, row);
-    json_dumpf(object, out,
-               JSON_COMPACT | JSON_REAL_PRECISION(17)); /* a double comes back as it was */
+    /* A double comes back as it was; a text does, too, without a byte that a terminal acts on. */
+    json_dumpf(object, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(17));
     fputc('\n', out);
     json_decref(object);
 }

@@ -11,6 +11,8 @@
 /* {"table": "record", "trial_id": ..., ...}; blobs are hexadecimal, samples an array, and numbers
  * that JSON does not have are "inf", "-inf", "nan". */
 json_t *kiln_row_to_json(kiln_db_table table, const void *row);
+/* Makes the texts of a row printable, each on one line, for tables; new ones are in `arena`. */
+void kiln_row_make_printable(kiln_db_table table, void *row, kiln_arena *arena);
 /* The same as one line, with every digit. */
 void kiln_row_print(kiln_db_table table, const void *row, FILE *out);
 /* Reads one line and puts the row. INVALID_ARGUMENT naming the column: not such an object. */

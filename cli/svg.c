@@ -4,34 +4,9 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/text.h"
 
 #define TICKS_MAX 16u
-
-/* The character at the front, as XML allows it, and its bytes of UTF-8; 0: none is. */
-static size_t character_size(kiln_str s) {
-    static const struct {
-        unsigned char first, last; /* of the first byte */
-        uint32_t size, low;        /* lowest character of that size: longer forms are refused */
-    } form[] = {{0x00, 0x7f, 1, 0},
-                {0xc0, 0xdf, 2, 0x80},
-                {0xe0, 0xef, 3, 0x800},
-                {0xf0, 0xf7, 4, 0x10000}};
-    unsigned char first = (unsigned char)s.data[0];
-    for (size_t f = 0; f < KILN_ARRAY_COUNT(form); f++) {
-        if (first < form[f].first || first > form[f].last || form[f].size > s.size) continue;
-        uint32_t value = form[f].size == 1 ? first : first & (0x7fU >> form[f].size);
-        for (uint32_t i = 1; i < form[f].size; i++) {
-            unsigned char next = (unsigned char)s.data[i];
-            if ((next & 0xc0) != 0x80) return 0;
-            value = value << 6 | (next & 0x3f);
-        }
-        bool is_control = value < 0x20 ? value != '\n' && value != '\t' : value == 0x7f;
-        bool is_none = (value >= 0xd800 && value < 0xe000) || value == 0xfffe || value == 0xffff;
-        bool allowed = value >= form[f].low && value < 0x110000 && !is_control && !is_none;
-        return allowed ? form[f].size : 0;
-    }
-    return 0;
-}
 
 static const char *entity_of(char c) {
     switch (c) {
@@ -46,15 +21,13 @@ static const char *entity_of(char c) {
 
 void kiln_xml_text(kiln_str text, kiln_strbuf *out) {
     while (text.size) {
-        size_t size = character_size(text);
-        const char *entity = entity_of(text.data[0]);
-        if (size == 0)
-            kiln_strbuf_text(out, "\xef\xbf\xbd");
-        else if (entity)
+        char piece[KILN_TEXT_PIECE_MAX];
+        const size_t size = kiln_text_step(&text, KILN_TEXT_PAGE, piece);
+        const char *entity = entity_of(*piece);
+        if (entity)
             kiln_strbuf_text(out, entity);
         else
-            kiln_strbuf_append(out, text.data, size);
-        text = kiln_str_slice(text, size ? size : 1, text.size);
+            kiln_strbuf_append(out, piece, size);
     }
 }
 

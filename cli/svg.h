@@ -8,7 +8,7 @@
 #include "base/str.h"
 
 /* Text for content and attribute values of HTML and XML: the five special characters become
- * entities; control characters and bytes that are not UTF-8 become U+FFFD. */
+ * entities, and the rest is in its printable form (base/text.h), with line ends. */
 void kiln_xml_text(kiln_str text, kiln_strbuf *out);
 
 /* Maps values to pixels. */

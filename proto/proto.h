@@ -239,12 +239,15 @@ KILN_MUST_USE kiln_status kiln_message_decode(kiln_message_type type, uint32_t s
                                               kiln_message *out_message);
 /* Deep copy: nothing in the result points outside `arena`. */
 kiln_message kiln_message_copy(const kiln_message *message, kiln_arena *arena);
+/* The same with texts in their printable form (base/text.h), error texts as prose: what a program
+ * for people takes in. */
+kiln_message kiln_message_printable(const kiln_message *message, kiln_arena *arena);
 /* One line: `TRIAL_ACK #3 {"trial":"...","attempt":1,"lease":7}`; the braces are JSON with the
  * names of messages.def, so `--json` output is made from it too. Optional fields that are zero are
  * left out. */
 void kiln_message_print(const kiln_message *message, kiln_strbuf *out);
 void kiln_message_print_json(const kiln_message *message, kiln_strbuf *out);
-/* A text as JSON, with its quotes; what is no UTF-8 becomes U+FFFD. */
+/* A text as JSON, with its quotes, in its printable form (base/text.h). */
 void kiln_json_print_text(kiln_str text, kiln_strbuf *out);
 /* The same for one record: KILN_RECORD_PRINT_JSON(board_row, &row, out). */
 typedef enum kiln_record_type {

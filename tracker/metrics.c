@@ -1,6 +1,7 @@
 /* What a tracker counts, as text for Prometheus and as JSON. */
 #include <math.h>
 
+#include "base/text.h"
 #include "tracker/state.h"
 
 kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
@@ -59,16 +60,14 @@ static void print_waits(const kiln_tracker *t, kiln_strbuf *out) {
                        (double)t->waited_ns / 1e9, (unsigned long long)count);
 }
 
-/* A label's value: quotes, backslashes and line ends are escaped. */
+/* A label's value: printable; quotes and backslashes are escaped. */
 static void print_label(kiln_strbuf *out, const char *name, kiln_str value) {
     kiln_strbuf_printf(out, "%s=\"", name);
-    for (size_t i = 0; i < value.size; i++) {
-        char c = value.data[i];
-        if (c == '\\' || c == '"') kiln_strbuf_char(out, '\\');
-        if (c == '\n')
-            kiln_strbuf_text(out, "\\n");
-        else
-            kiln_strbuf_char(out, c);
+    while (value.size) {
+        char piece[KILN_TEXT_PIECE_MAX];
+        const size_t size = kiln_text_step(&value, KILN_TEXT_LINE, piece);
+        if (*piece == '\\' || *piece == '"') kiln_strbuf_char(out, '\\');
+        kiln_strbuf_append(out, piece, size);
     }
     kiln_strbuf_char(out, '"');
 }

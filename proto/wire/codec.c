@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/mpack.h"
+#include "base/text.h"
 #include "proto/wire/schema.h"
 
 /* ---- Encoding ---- */
@@ -262,15 +263,24 @@ kiln_status kiln_record_decode(kiln_record_type type, kiln_str body, kiln_arena 
 
 /* ---- Copying ---- */
 
-static void copy_fields(const kiln_schema *schema, void *owner, kiln_arena *arena);
+/* What a copy does with texts. */
+typedef enum copy_text { COPY_AS_IT_IS, COPY_PRINTABLE } copy_text;
+
+static void copy_fields(const kiln_schema *schema, copy_text how, void *owner, kiln_arena *arena);
 
 static void copy_items(void **item, size_t size, kiln_arena *arena) {
     *item = size ? kiln_arena_copy(arena, *item, size) : NULL;
 }
 
 /* `at` is a shallow copy already; replaces what it points to. */
-static void copy_field(const kiln_field_info *field, void *at, kiln_arena *arena) {
-    if (field->kind == KILN_FIELD_text || field->kind == KILN_FIELD_bytes) {
+static void copy_field(const kiln_field_info *field, copy_text how, void *at, kiln_arena *arena) {
+    if (field->kind == KILN_FIELD_text && how == COPY_PRINTABLE) {
+        const bool is_prose = field->limit >= KILN_MESSAGES_PROSE;
+        kiln_str *view = at;
+        kiln_str text = kiln_text_printable(*view, is_prose ? KILN_TEXT_PROSE : KILN_TEXT_LINE,
+                                            KILN_TEXT_PIECE_MAX * field->limit, arena);
+        *view = text.data == view->data ? kiln_str_copy(arena, text) : text;
+    } else if (field->kind == KILN_FIELD_text || field->kind == KILN_FIELD_bytes) {
         kiln_str *view = at;
         view->data = view->size ? kiln_arena_copy(arena, view->data, view->size) : NULL;
     } else if (field->kind == KILN_FIELD_u64s) {
@@ -278,29 +288,37 @@ static void copy_field(const kiln_field_info *field, void *at, kiln_arena *arena
         list->item =
             list->count ? kiln_arena_copy(arena, list->item, list->count * sizeof(uint64_t)) : NULL;
     } else if (field->kind == KILN_FIELD_nest) {
-        copy_fields(kiln_schema_of_record(field->record), at, arena);
+        copy_fields(kiln_schema_of_record(field->record), how, at, arena);
     } else if (field->kind == KILN_FIELD_list) {
         const kiln_schema *record = kiln_schema_of_record(field->record);
         kiln_any_list *list = at;
         copy_items(&list->item, list->count * record->size, arena);
         for (uint32_t i = 0; i < list->count; i++)
-            copy_fields(record, (char *)list->item + i * record->size, arena);
+            copy_fields(record, how, (char *)list->item + i * record->size, arena);
     }
 }
 
-static void copy_fields(const kiln_schema *schema, void *owner, kiln_arena *arena) {
+static void copy_fields(const kiln_schema *schema, copy_text how, void *owner, kiln_arena *arena) {
     for (uint32_t i = 0; i < schema->field_count; i++)
-        copy_field(&schema->field[i], (char *)owner + schema->field[i].offset, arena);
+        copy_field(&schema->field[i], how, (char *)owner + schema->field[i].offset, arena);
 }
 
-kiln_message kiln_message_copy(const kiln_message *message, kiln_arena *arena) {
+static kiln_message copy_message(const kiln_message *message, copy_text how, kiln_arena *arena) {
     const kiln_schema *schema = kiln_schema_of_message(message->type);
     KILN_CHECK(schema != NULL);
     kiln_message copy = *message;
-    copy_fields(schema, kiln_message_struct(&copy), arena);
+    copy_fields(schema, how, kiln_message_struct(&copy), arena);
     return copy;
 }
 
+kiln_message kiln_message_copy(const kiln_message *message, kiln_arena *arena) {
+    return copy_message(message, COPY_AS_IT_IS, arena);
+}
+
+kiln_message kiln_message_printable(const kiln_message *message, kiln_arena *arena) {
+    return copy_message(message, COPY_PRINTABLE, arena);
+}
+
 void kiln_record_copy(kiln_record_type type, void *record, kiln_arena *arena) {
-    copy_fields(kiln_schema_of_record(type), record, arena);
+    copy_fields(kiln_schema_of_record(type), COPY_AS_IT_IS, record, arena);
 }

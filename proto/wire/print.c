@@ -1,42 +1,11 @@
 /* Messages and records as JSON, for logs, `--json` and tests. */
 #include "base/check.h"
+#include "base/text.h"
 #include "proto/wire/schema.h"
-
-static size_t utf8_claimed(uint8_t first) {
-    if (first < 0x80) return 1;
-    if (first >= 0xc2 && first < 0xe0) return 2;
-    if (first >= 0xe0 && first < 0xf0) return 3;
-    if (first >= 0xf0 && first < 0xf5) return 4;
-    return 0;
-}
-
-/* Length of the UTF-8 sequence at `s`, or 0 when it is none. */
-static size_t utf8_length(const uint8_t *s, size_t size) {
-    size_t length = utf8_claimed(s[0]);
-    if (length > size) return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    /* Overlong forms, surrogates, past the last code point. */
-    if (length == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0))) return 0;
-    if (length == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))) return 0;
-    return length;
-}
 
 void kiln_json_print_text(kiln_str text, kiln_strbuf *out) {
     kiln_strbuf_char(out, '"');
-    for (size_t i = 0; i < text.size;) {
-        const uint8_t *at = (const uint8_t *)text.data + i;
-        size_t length = utf8_length(at, text.size - i);
-        if (length == 0)
-            kiln_strbuf_text(out, "\\ufffd"); /* a peer's text need not be UTF-8 */
-        else if (*at == '"' || *at == '\\')
-            kiln_strbuf_printf(out, "\\%c", *at);
-        else if (*at < 0x20)
-            kiln_strbuf_printf(out, "\\u%04x", *at);
-        else
-            kiln_strbuf_append(out, at, length);
-        i += length ? length : 1;
-    }
+    kiln_text_append_json(out, text);
     kiln_strbuf_char(out, '"');
 }
 

@@ -37,7 +37,7 @@ static void events_are_lines_of_chromes_format(void **state) {
     assert_true(kiln_str_ends(text, "}},\n{}]\n"));
     expect_contains(whole, "\"boot\":\"boot\",\"their_ns\":5000,\"own_ns\":4000");
     expect_contains(whole, "{\"ph\":\"b\",\"cat\":\"lease\",\"name\":\"lease\",\"id\":\"7\"");
-    expect_contains(whole, "\"ts\":1234.567,\"args\":{\"job\":\"a \\\"b\\\"\\u000a\"}},\n");
+    expect_contains(whole, "\"ts\":1234.567,\"args\":{\"job\":\"a \\\"b\\\"\\\\x0a\"}},\n");
     expect_contains(whole, "{\"ph\":\"e\"");
     remove_folder(folder);
     kiln_arena_deinit(&arena);

@@ -28,43 +28,14 @@ static void a_message_is_one_line_of_json(void **state) {
                  "\"error\":0.25,\"before\":{\"frequency_khz\":3000000}}");
 }
 
-static void texts_are_escaped_and_made_utf8(void **state) {
+static void texts_are_printable_and_escaped(void **state) {
     (void)state;
     kiln_message message = {
         .type = KILN_MSG_GOAWAY,
-        .goaway = {.reason =
-                       KILN_STR("a\"b\\c\n\xc3\xa9 \xff \xc0\xaf \xed\xa0\x80 \xf0\x9f\x94\xa5")}};
-    expect_print(&message, "GOAWAY #0 {\"reason\":\"a\\\"b\\\\c\\u000a\xc3\xa9 \\ufffd "
-                           "\\ufffd\\ufffd \\ufffd\\ufffd\\ufffd \xf0\x9f\x94\xa5\"}");
-}
-
-static void only_whole_and_shortest_utf8_passes(void **state) {
-    static const char *const bad[] = {"\xc3",
-                                      "\xc3(",
-                                      "\xe2\x82",
-                                      "\xe0\x9f\xbf",
-                                      "\xed\xa0\x80",
-                                      "\xf0\x8f\xbf\xbf",
-                                      "\xf4\x90\x80\x80",
-                                      "\xf5\x80\x80\x80",
-                                      "\xf0\x9f\x94",
-                                      "\x80"};
-    static const char *const good[] = {
-        "\xc3\xa9",         "\xe0\xa0\x80",     "\xe2\x82\xac",     "\xed\x9f\xbf",
-        "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\xf1\x80\x80\x80", "\x7f"};
-    (void)state;
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) {
-        kiln_strbuf out = {0};
-        kiln_json_print_text(kiln_str_from(bad[i]), &out);
-        expect_contains(out.data, "\\ufffd");
-        kiln_strbuf_deinit(&out);
-    }
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(good); i++) {
-        kiln_strbuf out = {0};
-        kiln_json_print_text(kiln_str_from(good[i]), &out);
-        expect_str(kiln_str_slice(kiln_strbuf_view(&out), 1, out.size - 1), good[i]);
-        kiln_strbuf_deinit(&out);
-    }
+        .goaway = {
+            .reason = KILN_STR("a\"b\\c\n  \xc3\xa9 \xff \xc0\xaf \xed\xa0\x80 \xf0\x9f\x94\xa5")}};
+    expect_print(&message, "GOAWAY #0 {\"reason\":\"a\\\"b\\\\c\\u000a  \xc3\xa9 \\\\xff "
+                           "\\\\xc0\\\\xaf \\\\xed\\\\xa0\\\\x80 \xf0\x9f\x94\xa5\"}");
 }
 
 static void a_token_is_not_shown(void **state) {
@@ -103,8 +74,7 @@ static void a_record_prints_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_is_one_line_of_json),
-        cmocka_unit_test(texts_are_escaped_and_made_utf8),
-        cmocka_unit_test(only_whole_and_shortest_utf8_passes),
+        cmocka_unit_test(texts_are_printable_and_escaped),
         cmocka_unit_test(a_token_is_not_shown),
         cmocka_unit_test(a_record_prints_alone),
     };

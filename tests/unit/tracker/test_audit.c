@@ -54,7 +54,7 @@ static void an_act_says_who_and_what(void **state) {
     expect_contains(text,
                     "\"event\":\"act\",\"from\":\"192.0.2.7:4711\",\"key\":\"admin/ann/1\","
                     "\"role\":\"admin\",\"message\":\"BOARD_ORDER\",\"body\":{\"board\":\"rpi\"");
-    expect_contains(text, "say \\\"no\\\"\\u000a");
+    expect_contains(text, "say \\\"no\\\"\\\\x0a");
     assert_int_equal(count_of(text, "\n"), 1);
 }
 

@@ -74,6 +74,37 @@ void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest) {
     kiln_digest_of_parts(&(kiln_str){data, size}, 1, out_digest);
 }
 
+/* SHA-256 of the key's block, changed by `pad`, and the parts. */
+static void digest_padded(const uint8_t block[SHA256_BLOCK_LENGTH], uint8_t pad,
+                          const kiln_str *part, uint32_t count, kiln_digest *out_digest) {
+    uint8_t padded[SHA256_BLOCK_LENGTH];
+    SHA2_CTX context;
+    for (size_t i = 0; i < sizeof padded; i++) padded[i] = block[i] ^ pad;
+    SHA256Init(&context);
+    SHA256Update(&context, padded, sizeof padded);
+    for (uint32_t i = 0; i < count; i++)
+        if (part[i].size) SHA256Update(&context, (const uint8_t *)part[i].data, part[i].size);
+    SHA256Final(out_digest->byte, &context);
+    explicit_bzero(padded, sizeof padded);
+    explicit_bzero(&context, sizeof context);
+}
+
+void kiln_hmac_of_parts(kiln_str key, const kiln_str *part, uint32_t count,
+                        kiln_digest *out_digest) {
+    uint8_t block[SHA256_BLOCK_LENGTH] = {0};
+    kiln_digest inner;
+    if (key.size > sizeof block) {
+        kiln_digest_of(key.data, key.size, &inner);
+        memcpy(block, inner.byte, sizeof inner.byte);
+    } else if (key.size) {
+        memcpy(block, key.data, key.size);
+    }
+    digest_padded(block, 0x36, part, count, &inner);
+    kiln_str second = {(const char *)inner.byte, sizeof inner.byte};
+    digest_padded(block, 0x5c, &second, 1, out_digest);
+    explicit_bzero(block, sizeof block);
+}
+
 void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]) {
     print_hex(digest->byte, sizeof digest->byte, out_text);
 }
@@ -87,4 +118,10 @@ bool kiln_digest_parse(kiln_str text, kiln_digest *out_digest) {
 
 bool kiln_digest_equal(const kiln_digest *a, const kiln_digest *b) {
     return memcmp(a->byte, b->byte, sizeof a->byte) == 0;
+}
+
+bool kiln_digest_equal_secret(const kiln_digest *a, const kiln_digest *b) {
+    volatile uint8_t difference = 0;
+    for (size_t i = 0; i < sizeof a->byte; i++) difference |= a->byte[i] ^ b->byte[i];
+    return difference == 0;
 }

@@ -31,8 +31,13 @@ bool kiln_hash128_parse(kiln_str text, kiln_hash128 *out_hash);
 void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest);
 /* Of the parts one after the other. */
 void kiln_digest_of_parts(const kiln_str *part, uint32_t count, kiln_digest *out_digest);
+/* HMAC-SHA-256 (RFC 2104) of the parts one after the other. */
+void kiln_hmac_of_parts(kiln_str key, const kiln_str *part, uint32_t count,
+                        kiln_digest *out_digest);
 void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]);
 bool kiln_digest_parse(kiln_str text, kiln_digest *out_digest);
 bool kiln_digest_equal(const kiln_digest *a, const kiln_digest *b);
+/* The same in a time that does not depend on where they differ: for proofs. */
+bool kiln_digest_equal_secret(const kiln_digest *a, const kiln_digest *b);
 
 #endif

@@ -3,11 +3,12 @@
  * peer in one turn of the loop goes out in one write at its end. At most KILN_NET_QUEUE_MAX bytes
  * wait for a peer that does not read; then the connection closes.
  *
- * Who may connect: on a Unix socket whoever can open it; on loopback who knows the token; from
- * anywhere who holds a key (proto/keys.h), over TLS 1.3. Anybody, in plain text, only with
- * `insecure`. A listener tells TLS and plain text apart by the first byte. Until a peer is known it
- * costs at most KILN_NET_STRANGER_BYTES and KILN_NET_HANDSHAKE_NS, and there are at most
- * KILN_NET_STRANGERS_MAX of them: then the oldest makes place.
+ * Who may connect: on a Unix socket whoever can open it; on loopback who knows the token, which
+ * both ends prove and neither sends (challenge and response); from anywhere who holds a key
+ * (proto/keys.h), over TLS 1.3. Anybody, in plain text, only with `insecure`. A listener tells TLS
+ * and plain text apart by the first byte. Until a peer is known it costs at most
+ * KILN_NET_STRANGER_BYTES and KILN_NET_HANDSHAKE_NS, and there are at most KILN_NET_STRANGERS_MAX
+ * of them: then the oldest makes place.
  *
  * A connection opens with HELLO and WELCOME. Everything runs on the loop's thread. Callbacks may
  * send, close and dial; they may not destroy the loop. */
@@ -102,7 +103,7 @@ void kiln_keyring_close(kiln_keyring *ring);
 typedef struct kiln_credentials {
     bool insecure; /* plain text to anywhere */
     bool has_token, has_key;
-    uint8_t token[KILN_TOKEN_BYTES]; /* only ever sent to loopback */
+    uint8_t token[KILN_TOKEN_BYTES]; /* proven on loopback, never sent */
     kiln_key key;                    /* then TLS on TCP, and key.node is the node that is said */
 } kiln_credentials;
 
@@ -132,11 +133,14 @@ typedef struct kiln_conn_handler {
     void (*message)(void *context, kiln_conn *conn, const kiln_message *message);
     /* The connection is gone, or (dialling) could not be made: then `opened` was not called. `why`
      * is owned by the caller and never NULL: UNAVAILABLE refused, closed or timed out;
-     * UNAUTHENTICATED bad token; DATA_LOSS the peer broke the protocol; CANCELLED kiln_conn_close.
-     * `conn` is freed after it returns. Called exactly once per connection that was opened or
-     * dialled. Required. */
+     * UNAUTHENTICATED one end does not know the other's token or key; DATA_LOSS the peer broke the
+     * protocol; CANCELLED kiln_conn_close. `conn` is freed after it returns. Called exactly once
+     * per connection that was opened or dialled. Required. */
     void (*closed)(void *context, kiln_conn *conn, kiln_status why);
 } kiln_conn_handler;
+
+#define KILN_UID_UNKNOWN UINT32_MAX
+#define KILN_PERSON_MAX KILN_MESSAGES_TEXT
 
 /* Who is at the other end. */
 typedef struct kiln_peer {
@@ -144,6 +148,10 @@ typedef struct kiln_peer {
     char key[KILN_KEY_NAME_BYTES]; /* proven by TLS; of a refused peer the one it claimed; or "" */
     kiln_peer_role role;           /* as it said in HELLO; TRACKER before */
     bool is_loopback;              /* or a Unix socket */
+    bool is_owner; /* the user that runs the tracker, or root: by its Unix socket or the token */
+    uint32_t uid;  /* of who is at the other end of a Unix socket; else KILN_UID_UNKNOWN */
+    char person[KILN_PERSON_MAX + 1]; /* clients and admins: node of the key, or name of the local
+                                         user; "": a program, or nobody knows */
 } kiln_peer;
 
 typedef struct kiln_listen_options {
@@ -151,8 +159,8 @@ typedef struct kiln_listen_options {
     const char *boot, *software; /* for WELCOME */
     uint32_t heartbeat_ms;       /* 0: 2000 */
     uint32_t strangers_max;      /* 0: KILN_NET_STRANGERS_MAX */
-    const uint8_t *token;  /* [KILN_TOKEN_BYTES], checked on TCP; NULL only with `insecure` or on
-                              Unix sockets */
+    const uint8_t *token;  /* [KILN_TOKEN_BYTES], proven by both ends on loopback; NULL only with
+                              `insecure`, with a keyring, or on Unix sockets */
     bool insecure;         /* TCP without token, and plaintext beyond loopback */
     kiln_keyring *keyring; /* TCP: who holds one of its keys may come from anywhere; NULL: nobody.
                               Outlives the listener and its connections */

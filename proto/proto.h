@@ -24,7 +24,9 @@
 #include "base/str.h"
 
 #define KILN_PROTO_VERSION_MIN 1u
-#define KILN_PROTO_VERSION_MAX 4u
+#define KILN_PROTO_VERSION_MAX 5u
+#define KILN_PROTO_PROVES_TOKEN 5u /* from here on the token is proven by CHALLENGE, never sent */
+#define KILN_NONCE_BYTES 32u
 
 #define KILN_FRAME_MAGIC UINT32_C(0x314e4c4b) /* "KLN1" */
 #define KILN_FRAME_HEADER_BYTES 16u

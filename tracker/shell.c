@@ -314,12 +314,14 @@ static kiln_status listen_on(kiln_tracker_shell *shell, uint32_t index) {
         .context = shell,
         .refused = on_refused,
     };
-    if (!listen.address.is_unix && !options->insecure) {
-        kiln_status st = kiln_token_read(options->home, true, shell->token);
-        if (st) return st;
-        listen.token = shell->token;
+    kiln_status st = KILN_OK;
+    if (!listen.address.is_unix) {
+        st = kiln_token_read(options->home, true, shell->token);
+        if (st && !options->insecure) return st;
+        if (!st) listen.token = shell->token;
+        kiln_status_free(st); /* an insecure tracker takes those without the token, too */
     }
-    kiln_status st = kiln_net_listen(shell->loop, &listen, &shell->listener[index]);
+    st = kiln_net_listen(shell->loop, &listen, &shell->listener[index]);
     if (st) return st;
     kiln_strbuf text = {0};
     kiln_address_print(kiln_listener_address(shell->listener[index]), &text);

@@ -97,20 +97,23 @@ void kiln_conn_fail(kiln_conn *conn, kiln_status why) {
 static void post(kiln_conn *conn, kiln_strbuf *frame);
 static void flush(kiln_conn *conn);
 
-/* Says why, then closes when that is out. */
-void kiln_conn_fail_telling(kiln_conn *conn, kiln_status why) {
-    if (conn->state == KILN_CONN_SHAKING || conn->state == KILN_CONN_OPEN) {
-        kiln_arena scratch;
-        kiln_arena_init(&scratch, 1024);
-        kiln_message message = kiln_message_from_status(why, 0, &scratch);
-        kiln_strbuf frame = {0};
-        kiln_status st = kiln_frame_write_message(&frame, &message);
-        if (!st) post(conn, &frame);
-        flush(conn);
-        kiln_status_free(st); /* last words that do not fit are not said */
-        kiln_strbuf_deinit(&frame);
-        kiln_arena_deinit(&scratch);
-    }
+static void tell(kiln_conn *conn, kiln_status said) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 1024);
+    kiln_message message = kiln_message_from_status(said, 0, &scratch);
+    kiln_strbuf frame = {0};
+    kiln_status st = kiln_frame_write_message(&frame, &message);
+    if (!st) post(conn, &frame);
+    flush(conn);
+    kiln_status_free(st); /* last words that do not fit are not said */
+    kiln_strbuf_deinit(&frame);
+    kiln_arena_deinit(&scratch);
+}
+
+void kiln_conn_fail_saying(kiln_conn *conn, kiln_status why, kiln_status said) {
+    if (conn->state == KILN_CONN_SHAKING || conn->state == KILN_CONN_OPEN)
+        tell(conn, said ? said : why);
+    kiln_status_free(said);
     if (conn->why)
         kiln_status_free(why);
     else
@@ -123,6 +126,10 @@ void kiln_conn_fail_telling(kiln_conn *conn, kiln_status why) {
     conn->state = KILN_CONN_FLUSHING;
     uv_read_stop(&conn->socket->stream);
     kiln_timer_start(conn->timer, FLUSH_NS);
+}
+
+void kiln_conn_fail_telling(kiln_conn *conn, kiln_status why) {
+    kiln_conn_fail_saying(conn, why, NULL);
 }
 
 void kiln_conn_close(kiln_conn *conn, kiln_status why) {
@@ -470,6 +477,7 @@ kiln_conn *kiln_conn_make(kiln_loop *loop, const kiln_conn_handler *handler, voi
     kiln_conn *conn = kiln_alloc(sizeof *conn);
     conn->loop = loop;
     conn->id = ++loop->last_conn_id;
+    conn->peer.uid = KILN_UID_UNKNOWN;
     conn->handler = handler;
     conn->context = context;
     conn->timer = kiln_timer_create(loop, on_timer, conn);

@@ -35,18 +35,21 @@ struct kiln_conn {
     uint64_t sent_bytes, received_bytes; /* on the wire, TLS and all */
     kiln_timer *timer;                   /* of dialling, handshake, flushing */
     kiln_status why;                     /* why it closes; the first reason stands */
-    kiln_status last_words;              /* ERROR on stream 0 that the peer sent */
+    uint8_t peer_nonce[KILN_NONCE_BYTES], tracker_nonce[KILN_NONCE_BYTES]; /* challenge.h */
+    kiln_status last_words; /* ERROR on stream 0 that the peer sent */
     kiln_blobs *blobs;
     /* Dialling. */
-    kiln_arena arena; /* of the strings of `dial` */
+    kiln_arena arena; /* of the strings of `dial`, and of `asked` */
     kiln_dial_options dial;
     kiln_credentials credentials;
+    bool proven; /* the tracker knows the token */
     uv_getaddrinfo_t resolve;
     bool resolving;
     struct addrinfo *found, *next_address;
     uv_connect_t connect;
     /* Listening. */
     kiln_listen_options listen;
+    kiln_msg_hello *asked;    /* HELLO that waits for its PROOF; in `arena` */
     kiln_conn *older, *newer; /* in the loop's list of strangers or of known peers */
 };
 
@@ -58,6 +61,8 @@ void kiln_conn_start(kiln_conn *conn);
 void kiln_conn_fail(kiln_conn *conn, kiln_status why);
 /* Says why, then closes when that is out. */
 void kiln_conn_fail_telling(kiln_conn *conn, kiln_status why);
+/* The same, but says `said`, where it is not NULL, instead of why (both are taken). */
+void kiln_conn_fail_saying(kiln_conn *conn, kiln_status why, kiln_status said);
 /* Sends in any state in which bytes can go out. */
 KILN_MUST_USE kiln_status kiln_conn_put(kiln_conn *conn, const kiln_message *message);
 void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes); /* as they are; empties it */
@@ -79,11 +84,14 @@ void kiln_conn_shake(kiln_conn *conn, const kiln_message *message);
 void kiln_conn_learn_address(kiln_conn *conn);
 /* Its text, and whether it is this machine's. */
 void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *address);
-/* Whether who says this in plain text from there may. UNAUTHENTICATED: why not, and what would do.
- */
+/* Whether who says this in plain text from there may, without having proven the token.
+ * UNAUTHENTICATED: why not, for the log. */
 KILN_MUST_USE kiln_status kiln_peer_check_plain(const kiln_peer *peer,
                                                 const kiln_listen_options *listen,
                                                 const kiln_msg_hello *hello);
+/* PERMISSION_DENIED: who holds the key may not speak as that. The dialling side looks before it
+ * dials, as the tracker says nothing to strangers. */
+KILN_MUST_USE kiln_status kiln_key_check_role(const kiln_key *key, kiln_peer_role as);
 /* A new turn: strangers who were held may speak, the oldest first. */
 void kiln_conns_let_speak(kiln_loop *loop);
 /* Turns away who is still in the handshake with the listener that has these options: what they

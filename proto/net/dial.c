@@ -108,7 +108,8 @@ static kiln_status take_credentials(kiln_conn *conn, const kiln_dial_options *op
     if (options->credentials) conn->credentials = *options->credentials;
     kiln_status st = check_dial(options, &conn->credentials);
     if (st || options->address.is_unix || !conn->credentials.has_key) return st;
-    st = kiln_loop_tls(conn->loop, &tls);
+    st = kiln_key_check_role(&conn->credentials.key, options->role);
+    if (!st) st = kiln_loop_tls(conn->loop, &tls);
     if (st) return st;
     conn->tls = kiln_tls_dial(tls, &conn->credentials.key);
     conn->dial.node = conn->credentials.key.node;

@@ -5,7 +5,9 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "proto/net/challenge.h"
 #include "proto/net/conn.h"
+#include "proto/net/person.h"
 #include "proto/net/squeeze.h"
 
 /* ---- Lists of accepted connections ---- */
@@ -141,10 +143,12 @@ static void say_hello(kiln_conn *conn) {
                   .features = own_features(),
                   .clock_ns = kiln_clock_ns()},
     };
-    /* The token never leaves the machine. */
-    if (conn->credentials.has_token && !dial->address.is_unix && dial->address.is_loopback)
-        hello.hello.token = (kiln_str){(const char *)conn->credentials.token, KILN_TOKEN_BYTES};
-    kiln_status st = kiln_conn_put(conn, &hello);
+    kiln_status st = KILN_OK;
+    if (kiln_conn_wants_proof(conn)) {
+        st = kiln_challenge_draw(conn);
+        hello.hello.nonce = (kiln_str){(const char *)conn->peer_nonce, KILN_NONCE_BYTES};
+    }
+    if (!st) st = kiln_conn_put(conn, &hello);
     if (st) kiln_conn_fail(conn, st);
 }
 
@@ -187,16 +191,33 @@ static bool same_token(kiln_str given, const uint8_t *token) {
     return difference == 0;
 }
 
+kiln_status kiln_key_check_role(const kiln_key *key, kiln_peer_role as) {
+    if (kiln_key_may_speak_as(key->role, as)) return KILN_OK;
+    return KILN_ERROR(PERMISSION_DENIED, "the key of a %s does not let it speak as %s",
+                      kiln_peer_role_name(key->role), kiln_peer_role_name(as));
+}
+
 /* What TLS has proven must be what HELLO says. */
 static kiln_status check_key(const kiln_key *key, const kiln_msg_hello *hello) {
-    if (!kiln_key_may_speak_as(key->role, (kiln_peer_role)hello->role))
-        return KILN_ERROR(PERMISSION_DENIED, "the key of a %s does not let it speak as %s",
-                          kiln_peer_role_name(key->role),
-                          kiln_peer_role_name((kiln_peer_role)hello->role));
+    kiln_status st = kiln_key_check_role(key, (kiln_peer_role)hello->role);
+    if (st) return st;
     if (!kiln_str_is(hello->node, key->node))
         return KILN_ERROR(PERMISSION_DENIED, "the key of %s does not let it speak as %.*s",
                           key->node, KILN_STR_ARG(hello->node));
     return KILN_OK;
+}
+
+/* Where all of them look the same, a stranger does not learn how close it came. */
+static kiln_status not_let_in(void) {
+    return KILN_ERROR(
+        UNAUTHENTICATED,
+        "this tracker does not let you in: it wants one of its keys (--key-file F), or "
+        "on its own machine the token in its user's KILN_HOME");
+}
+
+/* Turns a stranger away; the log says why. */
+static void turn_away(kiln_conn *conn, kiln_status why) {
+    kiln_conn_fail_saying(conn, why, not_let_in());
 }
 
 kiln_status kiln_peer_check_plain(const kiln_peer *peer, const kiln_listen_options *listen,
@@ -204,25 +225,29 @@ kiln_status kiln_peer_check_plain(const kiln_peer *peer, const kiln_listen_optio
     if (listen->address.is_unix) return KILN_OK;
     if (listen->insecure && (hello->role != KILN_PEER_ADMIN || peer->is_loopback)) return KILN_OK;
     if (!peer->is_loopback)
-        return KILN_ERROR(UNAUTHENTICATED, listen->insecure
-                                               ? "an administrator needs a key, or this machine"
-                                               : "this tracker wants a key: --key-file F");
-    if (listen->token && same_token(hello->token, listen->token)) return KILN_OK;
-    if (hello->token.size)
         return KILN_ERROR(UNAUTHENTICATED,
-                          "the token is not this tracker's; do both run with the same KILN_HOME?");
-    return KILN_ERROR(UNAUTHENTICATED,
-                      "this tracker wants the token in its user's KILN_HOME, or a key");
+                          listen->insecure ? "an administrator from another machine without a key"
+                                           : "plain text from another machine");
+    return KILN_ERROR(UNAUTHENTICATED, hello->token.size ? "a token that is not this tracker's"
+                                                         : "plain text without the token");
 }
 
-static kiln_status check_hello(const kiln_conn *conn, const kiln_msg_hello *hello,
-                               uint32_t *out_version) {
-    kiln_status st = kiln_version_agree(hello->version_min, hello->version_max, out_version);
-    if (st) return st;
-    if (hello->role == KILN_PEER_TRACKER)
-        return KILN_ERROR(INVALID_ARGUMENT, "trackers do not dial each other");
-    if (!conn->tls) return kiln_peer_check_plain(&conn->peer, &conn->listen, hello);
-    st = check_in_force(conn);
+/* Programs up to version 4 sent the token itself. */
+static bool shows_token(const kiln_conn *conn, const kiln_msg_hello *hello) {
+    return conn->version < KILN_PROTO_PROVES_TOKEN && !conn->listen.address.is_unix &&
+           conn->listen.token && conn->peer.is_loopback &&
+           same_token(hello->token, conn->listen.token);
+}
+
+static bool asks_for_challenge(const kiln_conn *conn, const kiln_msg_hello *hello) {
+    return conn->version >= KILN_PROTO_PROVES_TOKEN && !conn->tls &&
+           !conn->listen.address.is_unix && conn->listen.token && conn->peer.is_loopback &&
+           hello->nonce.size == KILN_NONCE_BYTES;
+}
+
+/* What a TLS connection says of itself. */
+static kiln_status check_tls(const kiln_conn *conn, const kiln_msg_hello *hello) {
+    kiln_status st = check_in_force(conn);
     return st ? st : check_key(kiln_tls_key(conn->tls), hello);
 }
 
@@ -235,19 +260,20 @@ static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_
     conn->handler->opened(conn->context, conn, hello, welcome);
 }
 
-static void on_hello(kiln_conn *conn, const kiln_message *message) {
-    const kiln_msg_hello *hello = &message->hello;
-    if (message->type != KILN_MSG_HELLO) {
-        kiln_conn_fail_telling(conn, KILN_ERROR(DATA_LOSS, "a connection starts with HELLO, not %s",
-                                                kiln_message_name(message->type)));
-        return;
-    }
-    kiln_status st = check_hello(conn, hello, &conn->version);
-    if (st) {
-        kiln_conn_fail_telling(conn, st);
-        return;
-    }
-    kiln_message welcome = {
+/* What may be told to anybody. */
+static kiln_status check_words(kiln_conn *conn, const kiln_message *message) {
+    if (message->type != KILN_MSG_HELLO)
+        return KILN_ERROR(DATA_LOSS, "a connection starts with HELLO, not %s",
+                          kiln_message_name(message->type));
+    kiln_status st =
+        kiln_version_agree(message->hello.version_min, message->hello.version_max, &conn->version);
+    if (!st && message->hello.role == KILN_PEER_TRACKER)
+        st = KILN_ERROR(INVALID_ARGUMENT, "trackers do not dial each other");
+    return st;
+}
+
+static void welcome(kiln_conn *conn, const kiln_msg_hello *hello, bool knows_token) {
+    kiln_message message = {
         .type = KILN_MSG_WELCOME,
         .welcome = {.version = conn->version,
                     .boot = kiln_str_from(conn->listen.boot),
@@ -257,36 +283,95 @@ static void on_hello(kiln_conn *conn, const kiln_message *message) {
                     .session = conn->id,
                     .clock_ns = kiln_clock_ns()},
     };
-    st = kiln_conn_put(conn, &welcome);
+    kiln_status st = kiln_conn_put(conn, &message);
     if (st) {
         kiln_conn_fail(conn, st);
         return;
     }
     conn->peer.role = (kiln_peer_role)hello->role;
-    conn->features = welcome.welcome.features;
+    kiln_conn_identify(conn, knows_token);
+    conn->features = message.welcome.features;
     opened(conn, hello, NULL);
 }
 
-static void on_welcome(kiln_conn *conn, const kiln_message *message) {
+static void on_hello(kiln_conn *conn, const kiln_message *message) {
+    const kiln_msg_hello *hello = &message->hello;
+    kiln_status st = check_words(conn, message);
+    if (st) {
+        kiln_conn_fail_telling(conn, st);
+    } else if (asks_for_challenge(conn, hello)) {
+        st = kiln_challenge_send(conn, hello);
+        if (st) kiln_conn_fail(conn, st);
+    } else if (shows_token(conn, hello)) {
+        welcome(conn, hello, true);
+    } else {
+        st = conn->tls ? check_tls(conn, hello)
+                       : kiln_peer_check_plain(&conn->peer, &conn->listen, hello);
+        if (st)
+            turn_away(conn, st);
+        else
+            welcome(conn, hello, false);
+    }
+}
+
+static void on_proof(kiln_conn *conn, const kiln_message *message) {
+    if (message->type != KILN_MSG_PROOF) {
+        kiln_conn_fail_telling(conn, KILN_ERROR(DATA_LOSS, "CHALLENGE is answered by PROOF, not %s",
+                                                kiln_message_name(message->type)));
+        return;
+    }
+    kiln_status st = kiln_challenge_check(conn, &message->proof);
+    if (st)
+        turn_away(conn, st);
+    else
+        welcome(conn, conn->asked, true);
+}
+
+/* An ERROR in place of CHALLENGE: a tracker that takes the token itself, and had none. */
+static kiln_status refusal(const kiln_conn *conn, const kiln_msg_error *error) {
+    kiln_status st = kiln_status_from_error(error);
+    if (!kiln_conn_wants_proof(conn) || conn->proven || error->code != KILN_UNAUTHENTICATED)
+        return st;
+    return kiln_status_note(st, "the tracker is of an older release that wants the token itself, "
+                                "which is no longer sent: update the tracker");
+}
+
+static void on_welcome(kiln_conn *conn, const kiln_msg_welcome *message) {
+    kiln_status st = KILN_OK;
+    if (kiln_conn_wants_proof(conn) && !conn->proven)
+        st = KILN_ERROR(UNAUTHENTICATED,
+                        "the program at %s has not proven that it knows the token in this user's "
+                        "KILN_HOME: it is not this user's tracker, or of an older release (update "
+                        "the tracker)",
+                        conn->peer.address);
+    if (!st) st = kiln_version_agree(message->version, message->version, &conn->version);
+    if (st) {
+        kiln_conn_fail_telling(conn, st);
+        return;
+    }
+    conn->features = message->features & own_features();
+    opened(conn, NULL, message);
+}
+
+static void on_answer(kiln_conn *conn, const kiln_message *message) {
     if (message->type == KILN_MSG_ERROR) {
-        kiln_conn_fail(conn, kiln_status_from_error(&message->error));
-    } else if (message->type != KILN_MSG_WELCOME) {
+        kiln_conn_fail(conn, refusal(conn, &message->error));
+    } else if (message->type == KILN_MSG_CHALLENGE) {
+        kiln_status st = kiln_challenge_answer(conn, &message->challenge);
+        if (st) kiln_conn_fail_telling(conn, st);
+    } else if (message->type == KILN_MSG_WELCOME) {
+        on_welcome(conn, &message->welcome);
+    } else {
         kiln_conn_fail_telling(conn, KILN_ERROR(DATA_LOSS, "HELLO is answered by WELCOME, not %s",
                                                 kiln_message_name(message->type)));
-    } else {
-        uint32_t version = message->welcome.version;
-        conn->features = message->welcome.features & own_features();
-        kiln_status st = kiln_version_agree(version, version, &conn->version);
-        if (st)
-            kiln_conn_fail_telling(conn, st);
-        else
-            opened(conn, NULL, &message->welcome);
     }
 }
 
 void kiln_conn_shake(kiln_conn *conn, const kiln_message *message) {
     if (conn->dialled)
-        on_welcome(conn, message);
+        on_answer(conn, message);
+    else if (conn->asked)
+        on_proof(conn, message);
     else
         on_hello(conn, message);
 }

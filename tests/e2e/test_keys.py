@@ -19,6 +19,14 @@ def make_key(world, name):
     return file
 
 
+def made_up_key(world, name):
+    """A key file that no tracker knows."""
+    file = pathlib.Path(world.path(name.replace("/", "_") + ".made-up"))
+    file.write_text(f"kiln-keys 1\n{name} " + "0" * 64 + "\n")
+    os.chmod(file, 0o600)
+    return file
+
+
 def audit(world):
     path = pathlib.Path(world.home) / "tracker" / "audit.log"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -89,12 +97,15 @@ def test_a_fleet_with_keys_tunes_and_a_revoked_board_is_cut(world):
     assert f"\n{'shelf':<12} {'board-1':<8} " in pinged, pinged
     until(lambda: fleet()[0]["state"] == "free", "the board given back")
     # Programs that do not get in go on trying, and their logs say why, once.
-    for name, own in ("kiln-rpc-server", ["--key-file", key["client"]]), ("kiln-tuner", ["--key-file", key["board"]]):
-        child = world.start(name, "--tracker", address, "--state", world.path(f"lost {name}"), *own)
-        until(lambda: "no tracker: the key of a " in child.log.read_text(), "the reason")
-        tries = lambda: sum(e["event"] == "refused" and "does not let it speak" in e["text"] for e in audit(world))
-        before = tries()
-        until(lambda: tries() > before + 1, "more tries")
+    for name, file, reason in (("kiln-rpc-server", key["client"], "the key of a client does not let it speak as board"),
+                               ("kiln-tuner", made_up_key(world, "tuner/eve/1"), "does not accept the key tuner/eve/1")):
+        child = world.start(name, "--tracker", address, "--state", world.path(f"lost {name}"), "--key-file", file)
+        until(lambda: "no tracker: " in child.log.read_text(), "the reason")
+        assert reason in child.log.read_text(), child.log.read_text()
+        tries = lambda: sum(e["event"] == "refused" and e.get("key") == "tuner/eve/1" for e in audit(world))
+        if name == "kiln-tuner":
+            before = tries()
+            until(lambda: tries() > before + 1, "more tries")
         assert child.log.read_text().count("no tracker: ") == 1, child.log.read_text()
         world.kill(child)
     # With the wrong role, a revoked key, and no tracker of ours.
@@ -113,10 +124,7 @@ def test_the_token_serves_beside_keys_and_strangers_are_told(world):
     make_key(world, "client/ann")
     _, address = world.tracker()
     assert world.json("fleet", "list", "--tracker", address) == []  # by the token, as ever
-    stranger = pathlib.Path(world.path("stranger.key"))
-    stranger.write_text("kiln-keys 1\nclient/eve/1 " + "0" * 64 + "\n")
-    os.chmod(stranger, 0o600)
-    world.refused("fleet", "list", "--tracker", address, "--key-file", stranger, says="does not accept the key client/eve/1")
+    world.refused("fleet", "list", "--tracker", address, "--key-file", made_up_key(world, "client/eve/1"), says="does not accept the key client/eve/1")
     until(lambda: audit(world), "an audit line")
     event = audit(world)[-1]
     assert (event["event"], event["key"], event["code"]) == ("refused", "client/eve/1", "UNAUTHENTICATED"), event

@@ -31,6 +31,54 @@ static void sha256_matches_the_published_vectors(void **state) {
     }
 }
 
+/* RFC 4231, test cases 1 to 4, 6 and 7. */
+static void hmac_matches_the_published_vectors(void **state) {
+    (void)state;
+    static const struct {
+        int key_fill;
+        uint32_t key_size;
+        const char *key, *data;
+        int fill;
+        uint32_t fill_size;
+        const char *digest;
+    } row[] = {
+        {0x0b, 20, NULL, "Hi There", 0, 0,
+         "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+        {0, 0, "Jefe", "what do ya want for nothing?", 0, 0,
+         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+        {0xaa, 20, NULL, "", 0xdd, 50,
+         "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"},
+        {0, 0,
+         "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14"
+         "\x15\x16\x17\x18\x19",
+         "", 0xcd, 50, "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"},
+        {0xaa, 131, NULL, "Test Using Larger Than Block-Size Key - Hash Key First", 0, 0,
+         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+        {0xaa, 131, NULL,
+         "This is a test using a larger than block-size key and a larger than block-size data. The "
+         "key needs to be hashed before being used by the HMAC algorithm.",
+         0, 0, "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        char key[131], fill[50], text[KILN_DIGEST_TEXT];
+        kiln_digest digest, other;
+        memset(key, row[i].key_fill, sizeof key);
+        memset(fill, row[i].fill, sizeof fill);
+        kiln_str part[] = {kiln_str_from(row[i].data), {fill, row[i].fill_size}};
+        kiln_hmac_of_parts(row[i].key ? kiln_str_from(row[i].key)
+                                      : (kiln_str){key, row[i].key_size},
+                           part, 2, &digest);
+        kiln_digest_print(&digest, text);
+        assert_string_equal(text, row[i].digest);
+        for (size_t byte = 0; byte < sizeof digest.byte; byte++) {
+            other = digest;
+            assert_true(kiln_digest_equal_secret(&digest, &other));
+            other.byte[byte] ^= 0x80;
+            assert_false(kiln_digest_equal_secret(&digest, &other));
+        }
+    }
+}
+
 /* Keys on disk hold these values: XXH3's specification fixes them (xxhash_spec.md, empty input),
  * and the others pin our byte order and seed. */
 static void hashes_never_change(void **state) {
@@ -75,6 +123,7 @@ static void malformed_hash_text_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_matches_the_published_vectors),
+        cmocka_unit_test(hmac_matches_the_published_vectors),
         cmocka_unit_test(hashes_never_change),
         cmocka_unit_test(hash_text_round_trips),
         cmocka_unit_test(malformed_hash_text_is_refused),

@@ -2,11 +2,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proto/net/internal.h"
+#include "proto/net/challenge.h"
 #include "tests/support/test.h"
 
 /* The loop knows nothing of our sockets, and must not wait for them. */
@@ -52,8 +53,7 @@ int raw_listen(pair *p) {
 void raw_accept(raw_peer *r, pair *p, int listener) {
     int fd = -1;
     kiln_timer_start(p->deadline, PAIR_DEADLINE_NS);
-    while (!p->late && (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0)
-        turn(p);
+    while (!p->late && (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0) turn(p);
     kiln_timer_stop(p->deadline);
     assert_true(fd >= 0);
     raw_take(r, p, fd);
@@ -95,6 +95,8 @@ void raw_send_data(raw_peer *r, uint32_t stream, size_t size, bool end) {
     kiln_strbuf_deinit(&bytes);
 }
 
+static const char nonce[KILN_NONCE_BYTES] = "fresh enough for a test";
+
 void raw_say_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
     kiln_message hello = {
         .type = KILN_MSG_HELLO,
@@ -102,22 +104,40 @@ void raw_say_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
                   .version_max = version,
                   .role = role,
                   .node = KILN_STR("raw"),
-                  .boot = KILN_STR("raw-1"),
-                  .token = {(const char *)r->p->listen.token, KILN_TOKEN_BYTES}},
+                  .boot = KILN_STR("raw-1")},
     };
+    if (version < KILN_PROTO_PROVES_TOKEN)
+        hello.hello.token = (kiln_str){(const char *)r->p->listen.token, KILN_TOKEN_BYTES};
+    else
+        hello.hello.nonce = (kiln_str){nonce, sizeof nonce};
     raw_say(r, &hello);
+}
+
+/* Answers CHALLENGE. */
+static void prove(raw_peer *r, kiln_peer_role role) {
+    char address[KILN_ENDPOINT_TEXT];
+    kiln_message challenge = raw_expect(r, KILN_MSG_CHALLENGE), proof = {.type = KILN_MSG_PROOF};
+    snprintf(address, sizeof address, "127.0.0.1:%u", r->p->dial.address.port);
+    const kiln_proof_terms terms = {.peer_nonce = (const uint8_t *)nonce,
+                                    .tracker_nonce =
+                                        (const uint8_t *)challenge.challenge.nonce.data,
+                                    .role = role,
+                                    .node = KILN_STR("raw"),
+                                    .address = address};
+    kiln_prove(r->p->listen.token, KILN_PROVER_PEER, &terms, &proof.proof.proof);
+    raw_say(r, &proof);
 }
 
 void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
     raw_say_hello(r, role, version);
+    if (version >= KILN_PROTO_PROVES_TOKEN && r->p->listen.token) prove(r, role);
     assert_int_equal(raw_expect(r, KILN_MSG_WELCOME).welcome.version, version);
 }
 
 void raw_wait(raw_peer *r) {
     char byte;
     kiln_timer_start(r->p->deadline, PAIR_DEADLINE_NS);
-    while (!r->p->late && recv(r->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0)
-        turn(r->p);
+    while (!r->p->late && recv(r->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0) turn(r->p);
     kiln_timer_stop(r->p->deadline);
     assert_false(r->p->late);
 }

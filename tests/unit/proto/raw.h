@@ -27,7 +27,8 @@ void raw_close(raw_peer *r);
 void raw_send(raw_peer *r, kiln_str bytes);
 void raw_say(raw_peer *r, const kiln_message *message);
 void raw_send_data(raw_peer *r, uint32_t stream, size_t size, bool end);
-/* HELLO with this version, by the pair's token; raw_hello waits for its WELCOME. */
+/* HELLO with this version, with the pair's token up to version 4, a nonce from then on; raw_hello
+ * answers CHALLENGE, and waits for WELCOME. */
 void raw_say_hello(raw_peer *r, kiln_peer_role role, uint32_t version);
 void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version);
 /* Until there is something to read. */

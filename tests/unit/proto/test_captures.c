@@ -185,6 +185,7 @@ static void dial_it(capture *c) {
     kiln_frame hello;
     pair_init(&p);
     p.dial.role = c->role;
+    p.credentials = (kiln_credentials){.insecure = true};
     int listener = raw_listen(&p);
     pair_dial(&p);
     raw_accept(&r, &p, listener);

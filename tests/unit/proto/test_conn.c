@@ -408,6 +408,7 @@ static void expect_disbelief(kiln_str answer, kiln_code code, const char *why) {
     pair p;
     raw_peer r;
     pair_init(&p);
+    p.credentials = (kiln_credentials){.insecure = true};
     int listener = raw_listen(&p);
     pair_dial(&p);
     raw_accept(&r, &p, listener);

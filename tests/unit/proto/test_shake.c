@@ -72,8 +72,27 @@ static void an_unknown_key_is_refused_and_its_name_is_noted(void **state) {
 static void a_key_lets_speak_in_its_own_role_only(void **state) {
     locked l;
     locked_init(&l, *state);
+    pair_listen(&l.p);
+    kiln_conn *conn = kiln_net_dial(l.p.loop, &l.p.dial);
+    conn->dial.role = KILN_PEER_ADMIN; /* as no program of ours would */
+    pair_run_until(&l.p, &l.p.client.closed);
+    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
+    expect_contains(l.p.client.why_text, "does not let you in");
+    pair_run_until_count(&l.p, &l.p.refused_count, 1);
+    expect_contains(l.p.refused_why, "speak as admin");
+    locked_deinit(&l);
+}
+
+static void a_key_of_another_role_is_not_even_shown(void **state) {
+    locked l;
+    locked_init(&l, *state);
     l.p.dial.role = KILN_PEER_ADMIN;
-    expect_refused(&l, KILN_PERMISSION_DENIED, "the key of a tuner", "speak as admin");
+    pair_listen(&l.p);
+    pair_dial(&l.p);
+    pair_run_until(&l.p, &l.p.client.closed);
+    assert_int_equal(l.p.client.why, KILN_PERMISSION_DENIED);
+    expect_contains(l.p.client.why_text, "the key of a tuner does not let it speak as admin");
+    assert_int_equal(l.p.loop->strangers.count, 0);
     locked_deinit(&l);
 }
 
@@ -108,8 +127,10 @@ static void a_key_lets_speak_under_its_own_name_only(void **state) {
     kiln_conn *conn = kiln_net_dial(l.p.loop, &l.p.dial);
     conn->dial.node = "somebody-else"; /* as no program of ours would */
     pair_run_until(&l.p, &l.p.client.closed);
-    assert_int_equal(l.p.client.why, KILN_PERMISSION_DENIED);
-    expect_contains(l.p.client.why_text, "the key of tuna");
+    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
+    expect_contains(l.p.client.why_text, "does not let you in");
+    pair_run_until_count(&l.p, &l.p.refused_count, 1);
+    expect_contains(l.p.refused_why, "the key of tuna does not let it speak as somebody-else");
     locked_deinit(&l);
 }
 
@@ -134,7 +155,7 @@ static void a_listener_with_keys_alone_takes_no_plain_text(void **state) {
     locked_init(&l, *state);
     l.p.listen.token = NULL;
     l.p.credentials = (kiln_credentials){0};
-    expect_refused(&l, KILN_UNAUTHENTICATED, "or a key", "or a key");
+    expect_refused(&l, KILN_UNAUTHENTICATED, "one of its keys", "without the token");
     locked_deinit(&l);
 }
 
@@ -163,7 +184,8 @@ static void from_afar_only_a_key_will_do(void **state) {
         hello.role = KILN_PEER_BOARD;
         expect_ok(kiln_peer_check_plain(&peer, &options, &hello));
         options.insecure = false;
-        expect_error(kiln_peer_check_plain(&peer, &options, &hello), UNAUTHENTICATED, "key");
+        expect_error(kiln_peer_check_plain(&peer, &options, &hello), UNAUTHENTICATED,
+                     peer.is_loopback ? "without the token" : "from another machine");
     }
 }
 
@@ -311,7 +333,7 @@ static void a_crowd_that_comes_at_once_waits_for_those_who_are_known(void **stat
     raw_hello(&known, KILN_PEER_CLIENT, KILN_PROTO_VERSION_MAX);
     for (uint32_t i = 0; i < CROWD; i++) {
         raw_dial(&stranger[i], &p);
-        raw_say_hello(&stranger[i], KILN_PEER_CLIENT, KILN_PROTO_VERSION_MAX);
+        raw_say_hello(&stranger[i], KILN_PEER_CLIENT, KILN_PROTO_PROVES_TOKEN - 1);
     }
     uint32_t most = 0, turns = 0;
     kiln_timer_start(p.deadline, PAIR_DEADLINE_NS);
@@ -406,6 +428,7 @@ int main(void) {
         test_with_arena(a_wrong_secret_is_refused),
         test_with_arena(an_unknown_key_is_refused_and_its_name_is_noted),
         test_with_arena(a_key_lets_speak_in_its_own_role_only),
+        test_with_arena(a_key_of_another_role_is_not_even_shown),
         test_with_arena(an_admin_may_speak_as_client),
         test_with_arena(both_generations_are_valid_while_a_key_is_replaced),
         test_with_arena(a_key_lets_speak_under_its_own_name_only),

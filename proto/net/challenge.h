@@ -1,0 +1,43 @@
+/* Challenge and response on loopback: both ends show that they know the token, and neither sends
+ * it. A proof covers both nonces, which say that it is new; role and node of HELLO; and the address
+ * at which this very connection reaches the tracker, so that a program on another port that passes
+ * messages on has nothing that either end takes. The tracker proves first: a peer that an impostor
+ * listens for hangs up, having sent a nonce. */
+#ifndef KILN_PROTO_NET_CHALLENGE_H
+#define KILN_PROTO_NET_CHALLENGE_H
+
+#include "proto/net/internal.h"
+
+typedef enum kiln_prover { KILN_PROVER_TRACKER, KILN_PROVER_PEER } kiln_prover;
+
+typedef struct kiln_proof_terms {
+    const uint8_t *peer_nonce, *tracker_nonce; /* [KILN_NONCE_BYTES] each */
+    uint32_t role;
+    kiln_str node;
+    const char *address; /* of the tracker's end: kiln_endpoint_print */
+} kiln_proof_terms;
+
+/* What `who` sends to prove that it knows the token. Pure; the bytes are described at CHALLENGE in
+ * proto/messages.def. */
+void kiln_prove(const uint8_t token[KILN_TOKEN_BYTES], kiln_prover who,
+                const kiln_proof_terms *terms, kiln_digest *out_proof);
+
+#define KILN_ENDPOINT_TEXT 64
+/* "127.0.0.1:9477", "[::1]:9477"; an IPv4 address in IPv6 clothes is printed as what it is, because
+ * the two ends of a connection may see it differently. */
+void kiln_endpoint_print(const struct sockaddr_storage *address, char out_text[KILN_ENDPOINT_TEXT]);
+
+/* Whether this dialling connection takes only a tracker that knows the token. */
+bool kiln_conn_wants_proof(const kiln_conn *conn);
+/* Dialling: draws the nonce of HELLO. RESOURCE_EXHAUSTED: no random bytes. */
+KILN_MUST_USE kiln_status kiln_challenge_draw(kiln_conn *conn);
+/* Dialling: checks the tracker's proof, and answers by our own.
+ * UNAUTHENTICATED: who listens there does not know the token, or passes on what another said. */
+KILN_MUST_USE kiln_status kiln_challenge_answer(kiln_conn *conn,
+                                                const kiln_msg_challenge *challenge);
+/* Listening: sends CHALLENGE and keeps `hello`. Errors of kiln_challenge_draw. */
+KILN_MUST_USE kiln_status kiln_challenge_send(kiln_conn *conn, const kiln_msg_hello *hello);
+/* Listening. UNAUTHENTICATED: the peer does not know the token. */
+KILN_MUST_USE kiln_status kiln_challenge_check(const kiln_conn *conn, const kiln_msg_proof *proof);
+
+#endif

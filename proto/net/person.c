@@ -1,0 +1,64 @@
+#include "proto/net/person.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "proto/net/conn.h"
+
+#define PASSWD "/etc/passwd"
+#define PASSWD_BYTES_MAX ((size_t)1 << 20)
+
+void kiln_person_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSON_MAX + 1]) {
+    kiln_str name = {0};
+    while (passwd.size && name.size == 0) {
+        kiln_str line = kiln_str_cut(&passwd, '\n'), first = kiln_str_cut(&line, ':');
+        kiln_str_cut(&line, ':'); /* the password, which stands elsewhere */
+        uint64_t number = 0;
+        if (kiln_str_to_u64(kiln_str_cut(&line, ':'), &number) && number == uid) name = first;
+    }
+    kiln_strbuf text = {0};
+    if (name.size)
+        kiln_strbuf_str(&text, kiln_str_slice(name, 0, KILN_PERSON_MAX));
+    else
+        kiln_strbuf_printf(&text, "uid-%u", uid);
+    memcpy(out_name, text.data, text.size + 1);
+    kiln_strbuf_deinit(&text);
+}
+
+/* The file, not the name service, which may ask other machines and take its time. */
+static void find_person(uint32_t uid, char out_name[KILN_PERSON_MAX + 1]) {
+    kiln_arena arena = {0};
+    kiln_str passwd = {0};
+    kiln_status_free(kiln_file_read(PASSWD, PASSWD_BYTES_MAX, &arena, &passwd)); /* then uid-N */
+    kiln_person_name(passwd, uid, out_name);
+    kiln_arena_deinit(&arena);
+}
+
+uint32_t kiln_socket_uid(const uv_pipe_t *pipe) {
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    uv_os_fd_t fd = -1;
+    if (uv_fileno((const uv_handle_t *)pipe, &fd) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return KILN_UID_UNKNOWN;
+    return (uint32_t)peer.uid;
+}
+
+void kiln_conn_identify(kiln_conn *conn, bool knows_token) {
+    kiln_peer *peer = &conn->peer;
+    const bool is_person = peer->role == KILN_PEER_CLIENT || peer->role == KILN_PEER_ADMIN;
+    const uint32_t own = (uint32_t)geteuid();
+    if (conn->tls) {
+        const kiln_key *key = kiln_tls_key(conn->tls);
+        if (is_person) memcpy(peer->person, key->node, sizeof key->node);
+        return;
+    }
+    if (conn->socket->handle.type != UV_TCP) peer->uid = kiln_socket_uid(&conn->socket->pipe);
+    peer->is_owner = knows_token || peer->uid == own || peer->uid == 0;
+    if (is_person && peer->uid != KILN_UID_UNKNOWN)
+        find_person(peer->uid, peer->person);
+    else if (is_person && knows_token)
+        find_person(own, peer->person);
+}

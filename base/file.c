@@ -14,6 +14,8 @@
 
 #include "base/fail.h"
 #include "base/opt.h"
+#include "base/rand.h"
+#include "base/text.h"
 #include "base/vec.h"
 
 #define SYSTEM_FILE_MAX ((size_t)1 << 20)
@@ -172,11 +174,43 @@ static void sync_folder_of(const char *path) {
     kiln_arena_deinit(&scratch);
 }
 
-kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode) {
+/* What kiln_file_write may do with a path as it is now. */
+typedef enum destination {
+    REPLACED, /* a regular file, a link, or nothing yet */
+    IN_PLACE, /* a device or a pipe */
+    REFUSED,
+} destination;
+
+static destination destination_of(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) return REPLACED;
+    return S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode) ? IN_PLACE : REFUSED;
+}
+
+#define BESIDE_TRIES 16
+
+/* Creates a file of a free name beside `path`, as open creates files: mkostemp would make it 0600
+ * and leave no way to learn the umask. -1 and errno where that fails. */
+static int create_beside(const char *path, mode_t mode, kiln_arena *scratch, char **out_beside) {
+    int fd = -1;
+    errno = EEXIST;
+    for (int i = 0; i < BESIDE_TRIES && fd < 0 && errno == EEXIST; i++) {
+        uint32_t number = 0;
+        kiln_status_free(kiln_rand_system(&number, sizeof number)); /* then 0 may be taken */
+        *out_beside = kiln_arena_printf(scratch, "%s.%06x", path, number & 0xffffffu);
+        fd = open(*out_beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    }
+    return fd;
+}
+
+/* Nobody else may have access: then the umask has no say. */
+static bool is_secret(unsigned mode) { return (mode & (S_IRWXG | S_IRWXO)) == 0; }
+
+static kiln_status replace(const char *path, kiln_str content, unsigned mode) {
     kiln_arena scratch = {0};
-    char *beside = kiln_arena_printf(&scratch, "%s.XXXXXX", path);
+    char *beside = NULL;
     kiln_status st = KILN_OK;
-    int fd = kiln_fail_io() ? -1 : mkostemp(beside, O_CLOEXEC);
+    int fd = kiln_fail_io() ? -1 : create_beside(path, (mode_t)mode, &scratch, &beside);
     if (fd < 0) {
         st = ERRNO_ERROR("creating a file beside", path);
     } else {
@@ -184,7 +218,8 @@ kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode) {
         bool whole = write_fully(fd, kiln_str_slice(content, 0, half));
         kiln_fail_pass(KILN_FAIL_FILE_HALF);
         whole = whole && write_fully(fd, kiln_str_slice(content, half, content.size)) &&
-                fchmod(fd, (mode_t)mode) == 0 && !kiln_fail_io() && fsync(fd) == 0;
+                (!is_secret(mode) || fchmod(fd, (mode_t)mode) == 0) && !kiln_fail_io() &&
+                fsync(fd) == 0;
         if (!whole) st = ERRNO_ERROR("writing", path);
         if (close(fd) != 0 && !st) st = ERRNO_ERROR("closing", path);
         if (!st) st = kiln_fail_at(KILN_FAIL_FILE_REPLACE);
@@ -199,7 +234,53 @@ kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode) {
     return st;
 }
 
-bool kiln_file_exists(const char *path) { return access(path, F_OK) == 0; }
+static kiln_status write_in_place(const char *path, kiln_str content) {
+    kiln_status st = KILN_OK;
+    int fd = kiln_fail_io() ? -1 : open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return ERRNO_ERROR("opening", path);
+    if (!write_fully(fd, content)) st = ERRNO_ERROR("writing", path);
+    if (close(fd) != 0 && !st) st = ERRNO_ERROR("closing", path);
+    return st;
+}
+
+static kiln_status refuse_destination(const char *path) {
+    return KILN_ERROR(INVALID_ARGUMENT, "%s is %s; name a file", path,
+                      kiln_file_is_folder(path) ? "a folder" : "no file");
+}
+
+kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode) {
+    switch (destination_of(path)) {
+    case REPLACED: return replace(path, content, mode);
+    case IN_PLACE: return write_in_place(path, content);
+    case REFUSED: break;
+    }
+    return refuse_destination(path);
+}
+
+kiln_status kiln_file_check_writable(const char *path) {
+    kiln_arena scratch = {0};
+    char *beside = NULL;
+    kiln_status st = KILN_OK;
+    int fd = -1;
+    switch (destination_of(path)) {
+    case REFUSED: return refuse_destination(path);
+    case IN_PLACE: return access(path, W_OK) == 0 ? KILN_OK : ERRNO_ERROR("opening", path);
+    case REPLACED: break;
+    }
+    fd = kiln_fail_io() ? -1 : create_beside(path, 0600, &scratch, &beside);
+    if (fd < 0) {
+        st = ERRNO_ERROR("creating a file beside", path);
+    } else {
+        close(fd);
+        unlink(beside);
+    }
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+bool kiln_file_exists(const char *path) {
+    return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
 
 bool kiln_file_is_folder(const char *path) {
     struct stat info;
@@ -306,6 +387,29 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+#define HOLDER_BYTES_MAX 64
+
+/* The note has "kiln-tuner (process 12)", as the holder of the lock wrote it. */
+static kiln_status refuse_lock(const char *path, int fd) {
+    char text[HOLDER_BYTES_MAX];
+    ssize_t got = pread(fd, text, sizeof text, 0);
+    kiln_str rest = {text, got > 0 ? (size_t)got : 0};
+    kiln_str holder = kiln_str_cut(&rest, '\n');
+    if (!holder.size || !kiln_text_is_printable(holder, KILN_TEXT_LINE))
+        holder = KILN_STR("another process");
+    return KILN_ERROR(FAILED_PRECONDITION, "%s is in use by %.*s; stop it, or name another folder",
+                      path, KILN_STR_ARG(holder));
+}
+
+/* For who is refused. A holder that could not say so holds the lock all the same. */
+static void name_holder(int fd) {
+    char text[HOLDER_BYTES_MAX];
+    int size = snprintf(text, sizeof text, "%s (process %ld)\n", program_invocation_short_name,
+                        (long)getpid());
+    if (size <= 0 || (size_t)size >= sizeof text) return;
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)size, 0) < 0) return;
+}
+
 kiln_status kiln_folder_lock(const char *path, int *out_fd) {
     kiln_strbuf name = {0};
     kiln_strbuf_printf(&name, "%s/lock", path);
@@ -314,10 +418,12 @@ kiln_status kiln_folder_lock(const char *path, int *out_fd) {
     if (fd < 0)
         st = ERRNO_ERROR("opening", name.data);
     else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        st = KILN_ERROR(FAILED_PRECONDITION,
-                        "%s is in use by another process; stop it, or name another folder", path);
+        st = refuse_lock(path, fd);
     if (st && fd >= 0) close(fd);
-    if (!st) *out_fd = fd;
+    if (!st) {
+        name_holder(fd);
+        *out_fd = fd;
+    }
     kiln_strbuf_deinit(&name);
     return st;
 }

@@ -25,8 +25,15 @@ KILN_MUST_USE kiln_status kiln_file_open_inside(const char *folder, const char *
 KILN_MUST_USE kiln_status kiln_file_read_system(const char *path, kiln_arena *arena,
                                                 kiln_str *out_content);
 /* Writes beside `path`, syncs and renames: readers see the old or the new content, never a part.
- * RESOURCE_EXHAUSTED when the disk is full; nothing is left behind then. `mode` as in chmod. */
+ * RESOURCE_EXHAUSTED when the disk is full; nothing is left behind then. `mode` as open takes it:
+ * the umask narrows it, except where nobody else may have access (0600), which is set exactly. A
+ * device or a pipe is written in place. INVALID_ARGUMENT: a folder or a socket. */
 KILN_MUST_USE kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode);
+/* Whether kiln_file_write could write `path` now: makes and removes a file beside it. Its errors;
+ * for outputs that come after long work. */
+KILN_MUST_USE kiln_status kiln_file_check_writable(const char *path);
+/* False: there is no such file. True also where that cannot be seen, so that opening it tells why.
+ */
 bool kiln_file_exists(const char *path);
 bool kiln_file_is_folder(const char *path);
 /* Creates missing parents; existing folders are fine. */
@@ -42,7 +49,8 @@ KILN_MUST_USE kiln_status kiln_folder_hold_temp(const char *prefix, size_t path_
 /* Removes a folder and everything in it; does not follow links. */
 KILN_MUST_USE kiln_status kiln_folder_remove(const char *path);
 /* Takes a folder for this process, until `*out_fd` is closed or the process ends (also by kill -9).
- * FAILED_PRECONDITION: another process has it. */
+ * FAILED_PRECONDITION: another process has it; the note says which, from what that one wrote into
+ * the file `lock`. */
 KILN_MUST_USE kiln_status kiln_folder_lock(const char *path, int *out_fd);
 /* Waits until no other process has `path`, and takes it until `*out_fd` is closed or the process
  * ends: for who reads a file and replaces it. The lock is the file PATH.lock, which stays. */

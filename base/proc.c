@@ -11,6 +11,7 @@
 
 #include "base/child.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/opt.h"
 
 #define READ_BYTES 4096
@@ -167,7 +168,9 @@ kiln_status kiln_proc_sibling(const char *name, kiln_arena *arena, char **out_pa
         kiln_arena_printf(arena, "%s/../%s/%s", self, folder, name),
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(tried); i++) {
-        if (!tried[i] || access(tried[i], X_OK) != 0) continue;
+        if (!tried[i] || !kiln_file_exists(tried[i])) continue;
+        if (access(tried[i], X_OK) != 0)
+            return KILN_ERROR(PERMISSION_DENIED, "%s may not be run by this user", tried[i]);
         *out_path = kiln_str_dup(arena, kiln_str_from(tried[i]));
         return KILN_OK;
     }

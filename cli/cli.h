@@ -51,9 +51,17 @@ json_t *kiln_json_str(kiln_str text);
 /* --db PATH, or $KILN_HOME/kiln.db. */
 KILN_MUST_USE kiln_status kiln_db_path(const char *option, kiln_arena *process,
                                        const char **out_path);
-/* --target T, or native. */
-KILN_MUST_USE kiln_status kiln_target_option(const char *option, kiln_arena *process,
-                                             kiln_target *out_target);
+/* --target T, or native, for kernels of --threads `threads` (0: as T says, else 1).
+ * INVALID_ARGUMENT: T says another number, or is no processor. */
+extern const char kiln_threads_help[];
+KILN_MUST_USE kiln_status kiln_target_option(const char *option, uint64_t threads,
+                                             kiln_arena *process, kiln_target *out_target);
+/* What a module is for: FAILED_PRECONDITION where nothing loads modules, as without an operating
+ * system; the note says which command makes C of `model` instead. */
+KILN_MUST_USE kiln_status kiln_target_check_modules(const kiln_target *target, const char *option,
+                                                    const char *model);
+/* This person's name: $USER, else that of the user's account, else "uid-1000". */
+const char *kiln_user_name(kiln_arena *process);
 /* --dim NAME=N...: sizes of dimensions that the model leaves open. INVALID_ARGUMENT: not of that
  * form, or a name twice. */
 extern const char kiln_dim_help[];

@@ -111,7 +111,7 @@ static void dial(void *context) {
                                  .role = c->options.admin ? KILN_PEER_ADMIN : KILN_PEER_CLIENT,
                                  .node = c->node,
                                  .boot = c->node,
-                                 .name = kiln_env("USER") ? kiln_env("USER") : "kiln",
+                                 .name = kiln_user_name(c->process),
                                  .software = "kiln " KILN_VERSION,
                                  .credentials = &credentials,
                                  .handler = &handler,

@@ -111,11 +111,12 @@ static kiln_status compile_module(kiln_arena *process, const source *model,
     kiln_compilation *compilation = NULL;
     kiln_pack_options options = {
         .db = db, .model_name = kiln_str_from(model->path), .without = model->without.planners};
-    kiln_status st =
-        kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
+    kiln_status st = kiln_file_check_writable(output);
+    if (!st)
+        st = kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
     if (!st) st = kiln_compilation_create(graph, target, process, &compilation);
     if (!st) st = kiln_pack(compilation, &options, process, &bytes, &packed);
-    if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), 0666);
+    if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), KILN_MODULE_FILE_MODE);
     if (!st) report(&packed, output, bytes.size, json);
     if (!st && !json) st = note_emulated(db, target, process);
     kiln_strbuf_deinit(&bytes);
@@ -170,8 +171,9 @@ static kiln_status compile_static_c(kiln_arena *process, const source *model,
                                  .model_name = kiln_str_from(model->path),
                                  .as_c = true,
                                  .without = model->without.planners};
-    kiln_status st =
-        kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
+    kiln_status st = kiln_file_check_writable(path);
+    if (!st)
+        st = kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
     if (!st) st = kiln_compilation_create(graph, &alone, process, &compilation);
     if (!st) st = kiln_pack_plan(compilation, &options, process, &plan, NULL);
     if (!st)
@@ -190,7 +192,8 @@ static kiln_status emit_text(kiln_arena *process, const source *model, const kil
                              kiln_db *db, const char *emit, const char *output) {
     kiln_strbuf text = {0};
     kiln_stage_options options = {.stage = emit, .target = target, .db = db, .onnx = &model->onnx};
-    kiln_status st = kiln_stage_print(model->path, &options, process, &text);
+    kiln_status st = output ? kiln_file_check_writable(output) : KILN_OK;
+    if (!st) st = kiln_stage_print(model->path, &options, process, &text);
     if (!st && output)
         st = kiln_file_write(output, kiln_strbuf_view(&text), 0666);
     else if (!st)
@@ -205,9 +208,12 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     kiln_opt_list dim = {0};
     source model = {0};
     bool json = false;
+    uint64_t threads = 0;
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T",
          "device to compile for (default native; of static-c x86-64)"},
+        {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
+        {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"output|o", KILN_OPT_TEXT, &output, "MODULE",
          "file to write (default: the model's name with .kiln or .c)"},
@@ -215,7 +221,6 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
          "module, static-c (NAME.c and NAME.h), llvm, asm, loops or graph (default module)"},
         {"without", KILN_OPT_TEXT, &without_text, "NAME,...",
          "leave out passes or parts of planning, to see what each is worth"},
-        {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"loop-max", KILN_OPT_COUNT, &model.onnx.loop_max, "N", kiln_loop_help},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
@@ -236,9 +241,14 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     st = parse_omissions(without_text, &model.without);
     if (!st) st = kiln_dim_option(&dim, process, &model.onnx);
     if (!target_text && strcmp(emit, "static-c") == 0) target_text = STATIC_C_TARGET;
-    if (!st) st = kiln_target_option(target_text, process, &target);
+    if (!st) st = kiln_target_option(target_text, threads, process, &target);
     if (!st) st = kiln_db_path(db_option, process, &db_path);
-    if (!st) st = kiln_db_open_if_there(db_path, &db);
+    /* A database that is named must be there: a misspelt one would pack default schedules. */
+    if (!st)
+        st = db_option ? kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_READ, &db)
+                       : kiln_db_open_if_there(db_path, &db);
+    if (!st && strcmp(emit, "module") == 0)
+        st = kiln_target_check_modules(&target, target_text, model.path);
     if (!st && strcmp(emit, "module") == 0)
         st = compile_module(process, &model, &target, db,
                             output ? output : default_output(process, model.path, ".kiln"), json);

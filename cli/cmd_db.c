@@ -250,7 +250,8 @@ static kiln_status db_plot(const db_call *c) {
     kiln_strbuf page = {0};
     if (!c->output)
         return KILN_ERROR(INVALID_ARGUMENT, "kiln db plot -o FILE.html: the file is missing");
-    kiln_status st = kiln_plot_read(c->db, &filter, c->process, &plot);
+    kiln_status st = kiln_file_check_writable(c->output);
+    if (!st) st = kiln_plot_read(c->db, &filter, c->process, &plot);
     if (!st) kiln_plot_print(&plot, &page);
     if (!st) st = kiln_file_write(c->output, kiln_strbuf_view(&page), 0666);
     kiln_strbuf_deinit(&page);

@@ -41,6 +41,7 @@ static kiln_status explain_stage(const explain *e, const kiln_target *target, ki
 
 kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
     explain e = {.stage = "graph", .process = process};
+    uint64_t threads = 0;
     const kiln_opt option[] = {
         {"stage", KILN_OPT_TEXT, &e.stage, "STAGE",
          "graph, tasks, space, loops, llvm, asm or c (default graph)"},
@@ -52,6 +53,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
         {"why", KILN_OPT_TEXT, &e.why, "K",
          "instead of a stage: which stored schedule of this task won, and why"},
         {"target", KILN_OPT_TEXT, &e.target_text, "T", "device to compile for (default native)"},
+        {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
         {"db", KILN_OPT_TEXT, &e.db_path, "PATH",
          "take the best stored schedules from here (default: the unsearched ones; with --why "
          "$KILN_HOME/kiln.db)"},
@@ -72,7 +74,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     e.model = args.positional[0];
-    st = kiln_target_option(e.target_text, process, &target);
+    st = kiln_target_option(e.target_text, threads, process, &target);
     if (!st) st = kiln_dim_option(&e.dim, process, &e.onnx);
     if (!st) st = e.why ? explain_why(&e, &target, &text) : explain_stage(&e, &target, &text);
     kiln_strbuf_deinit(&text);

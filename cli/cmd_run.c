@@ -2,8 +2,8 @@
 #include "base/stats.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
-#include "compiler-core/frontend/data_set.h"
 #include "cli/run_on.h"
+#include "compiler-core/frontend/data_set.h"
 #include "deploy/runtime/module_open.h"
 
 typedef struct options {
@@ -42,10 +42,17 @@ static kiln_status show_outputs(const options *o, const kiln_run *run, kiln_aren
     return o->folder ? kiln_run_write(run, o->folder, process) : KILN_OK;
 }
 
+/* What can be known before anything runs. */
+static kiln_status check_outputs(const options *o, const kiln_module *module, kiln_arena *process) {
+    kiln_run_note_threads(module, o->threads);
+    return o->folder ? kiln_run_check_output(module, o->folder, process) : KILN_OK;
+}
+
 static kiln_status run_here(const options *o, kiln_arena *process) {
     kiln_module *module = NULL;
     kiln_run run = {0};
     kiln_status st = kiln_module_load(o->module, (uint32_t)KILN_MIN(o->threads, 1024), &module);
+    if (!st) st = check_outputs(o, module, process);
     if (!st) st = kiln_run_init(&run, module, &o->given, read_tensor, process);
     if (!st && o->perf) st = kiln_run_write_perf_map(module, process);
     if (!st && o->bench) st = kiln_bench_print(module, run.inputs, o->json, process);
@@ -64,6 +71,7 @@ static kiln_status run_there(const options *o, kiln_arena *process) {
     if (o->perf)
         return KILN_ERROR(INVALID_ARGUMENT, "--perf names kernels of this process: leave out --on");
     kiln_status st = kiln_module_inspect(o->module, (uint32_t)KILN_MIN(o->threads, 1024), &module);
+    if (!st) st = check_outputs(o, module, process);
     if (!st) st = kiln_run_init(&run, module, &o->given, read_tensor, process);
     if (!st) st = kiln_run_on(&o->there, &run, process, &times);
     if (!st && o->bench) kiln_bench_print_times(module, &times, o->json);
@@ -81,7 +89,8 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
         {"output", KILN_OPT_TEXT, &o.folder, "DIR", "write each output to DIR/NAME.npy"},
         {"bench", KILN_OPT_FLAG, &o.bench, NULL, "time runs, and each kernel"},
         {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
-        {"threads", KILN_OPT_COUNT, &o.threads, "N", "threads to use (default: as compiled)"},
+        {"threads", KILN_OPT_COUNT, &o.threads, "N",
+         "at most so many threads (default, and no more than: as compiled)"},
         {"on", KILN_OPT_TEXT, &o.there.on, "KEY[,K=V...]",
          "run it on a board of this name, or with these labels, contained as candidates are"},
         {"limit", KILN_OPT_COUNT, &o.there.limit_s, "S",

@@ -139,6 +139,7 @@ kiln_status kiln_cmd_trace(kiln_arena *process, int argc, char **argv) {
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     trace *all = KILN_ARENA_ARRAY(process, trace, args.count);
+    st = kiln_file_check_writable(out);
     for (size_t i = 0; !st && i < args.count; i++) st = load(args.positional[i], process, &all[i]);
     if (!st) {
         align(all, args.count);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "cli/tune.h"
 #include "deploy/pack/limits.h"
 #include "tuner/search/searcher.h"
@@ -31,10 +32,15 @@ static kiln_status check_request(kiln_tune *t) {
         return KILN_ERROR(INVALID_ARGUMENT, "--weight is 1 to %u", KILN_WEIGHT_MAX);
     if (o->job && (!*o->job || strlen(o->job) >= sizeof t->job))
         return KILN_ERROR(INVALID_ARGUMENT, "--job is 1 to %zu characters", sizeof t->job - 1);
+    if (o->detach && o->trials == 0)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--trials 0 measures nothing: there is no job to leave");
     if (o->seconds < 0) return KILN_ERROR(INVALID_ARGUMENT, "--seconds %g is negative", o->seconds);
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
-    if (!st) st = kiln_target_option(o->target_text, t->process, &t->target);
+    if (!st) st = kiln_target_option(o->target_text, o->threads, t->process, &t->target);
     if (!st) st = kiln_space_check_target(&t->target);
+    if (!st && o->out) st = kiln_target_check_modules(&t->target, o->target_text, o->model);
+    if (!st && o->out) st = kiln_file_check_writable(o->out);
     t->import.loop_max = o->loop_max;
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->import);
     if (!st) st = kiln_import_file(o->model, &t->import, t->process, &graph);
@@ -75,24 +81,34 @@ static const char *again(int argc, char **argv, kiln_arena *process) {
     return copy;
 }
 
-/* The job, then what came of it: also of one that was stopped. */
+/* The job, then what came of it: also of one that was stopped. With --trials 0 there is none. */
 static kiln_status tune_and_report(kiln_tune *t) {
-    kiln_status st = kiln_tune_run_job(t);
+    const bool measures = t->options->trials > 0;
+    t->end_ns = kiln_clock_ns();
+    kiln_status st = measures ? kiln_tune_run_job(t) : KILN_OK;
     bool stopped = kiln_status_code(st) == KILN_CANCELLED;
     kiln_status report = KILN_OK;
     if ((!st || stopped) && t->options->out) report = kiln_tune_pack(t);
-    if (!report && (t->done || stopped)) report = kiln_tune_summarise(t);
+    if (!report && (t->done || stopped || !measures)) report = kiln_tune_summarise(t);
     if (!st) return report;
     kiln_status_free(report); /* the first error is the one to show */
     return st;
 }
 
 kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
-    kiln_tune_options o = {.search = "sa", .tasks = "", .project = "default", .weight = 1};
+    kiln_tune_options o = {.search = "sa",
+                           .tasks = "",
+                           .project = "default",
+                           .weight = 1,
+                           .trials = KILN_TUNE_TRIALS_UNSAID};
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &o.target_text, "T", "device to tune for (default native)"},
+        {"threads", KILN_OPT_COUNT, &o.threads, "N", kiln_threads_help},
+        {"dim", KILN_OPT_LIST, &o.dim, "NAME=N", kiln_dim_help},
         {"trials", KILN_OPT_COUNT, &o.trials, "N",
-         "at most so many new measurements over all tasks (default 32 per task)"},
+         "at most so many measurements over all tasks (default 32 per task); stored ones count "
+         "towards a task's share, so the same call again measures nothing; 0: report and pack what "
+         "is stored"},
         {"seconds", KILN_OPT_NUMBER, &o.seconds, "S",
          "end after this long, finals included, or sooner when little is to be gained"},
         {"tasks", KILN_OPT_TEXT, &o.tasks, "FILTER",
@@ -104,12 +120,12 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
          "seed of the search and of the test data (default 0)"},
         {"search", KILN_OPT_TEXT, &o.search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE", "pack the best schedules into this module"},
-        {"dim", KILN_OPT_LIST, &o.dim, "NAME=N", kiln_dim_help},
         {"loop-max", KILN_OPT_COUNT, &o.loop_max, "N", kiln_loop_help},
         {"detach", KILN_OPT_FLAG, &o.detach, NULL,
          "do not wait for the end; kiln jobs attach brings the records"},
         {"job", KILN_OPT_TEXT, &o.job, "ID",
-         "name of the job: the same command again comes back to it (default: a new one)"},
+         "name of the job: the same command again comes back to it, and runs it anew once it has "
+         "ended (default: a new one)"},
         {"on", KILN_OPT_TEXT, &o.on, "KEY,K=V,...",
          "only boards of this key and with these labels; either may be left out"},
         {"project", KILN_OPT_TEXT, &o.project, "NAME",

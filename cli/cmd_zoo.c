@@ -34,6 +34,7 @@ kiln_status kiln_cmd_zoo(kiln_arena *process, int argc, char **argv) {
             fputs(bytes.data, stdout);
     } else {
         if (!output) st = KILN_ERROR(INVALID_ARGUMENT, "-o FILE is missing");
+        if (!st) st = kiln_file_check_writable(output);
         if (!st) st = kiln_zoo_build(kiln_str_from(args.positional[0]), seed, &bytes);
         if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), 0666);
         if (!st && json)

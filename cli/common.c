@@ -1,5 +1,7 @@
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -64,11 +66,54 @@ kiln_status kiln_db_path(const char *option, kiln_arena *process, const char **o
     return st;
 }
 
-kiln_status kiln_target_option(const char *option, kiln_arena *process, kiln_target *out_target) {
-    return kiln_target_parse(kiln_str_from(option ? option : "native"), process, out_target);
+const char kiln_threads_help[] =
+    "threads that a kernel may use: part of the target, as threads=N in --target (default 1)";
+
+kiln_status kiln_target_option(const char *option, uint64_t threads, kiln_arena *process,
+                               kiln_target *out_target) {
+    kiln_target target;
+    const char *text = option ? option : "native";
+    kiln_status st = kiln_target_parse(kiln_str_from(text), process, &target);
+    if (!st && threads && target.kind != KILN_TARGET_CPU)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--threads is for processors, not for %s", text);
+    if (!st && threads > KILN_TARGET_CORES_MAX)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--threads is at most %u", KILN_TARGET_CORES_MAX);
+    if (!st && threads && strstr(text, "threads=") && target.threads != threads)
+        st = KILN_ERROR(INVALID_ARGUMENT,
+                        "--threads %llu, but --target says threads=%u: leave one out",
+                        (unsigned long long)threads, target.threads);
+    if (st) return st;
+    if (threads) target.threads = (uint32_t)threads;
+    *out_target = target;
+    return KILN_OK;
 }
 
-const char kiln_dim_help[] = "size of a dimension that the model leaves open (again for each)";
+kiln_status kiln_target_check_modules(const kiln_target *target, const char *option,
+                                      const char *model) {
+    static const char *const bare[] = {"-unknown-unknown", "-none-eabi", "-none-eabihf"};
+    if (target->kind != KILN_TARGET_CPU) return KILN_OK;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bare); i++)
+        if (kiln_str_ends(target->triple, bare[i]))
+            return KILN_ERROR(FAILED_PRECONDITION,
+                              "nothing loads modules on %.*s, which has no operating system; as C, "
+                              "which its compiler takes: kiln compile %s --emit static-c --target "
+                              "%s -o NAME.c",
+                              KILN_STR_ARG(target->triple), model, option);
+    return KILN_OK;
+}
+
+const char *kiln_user_name(kiln_arena *process) {
+    char buffer[1024];
+    struct passwd entry, *found = NULL;
+    if (kiln_env("USER")) return kiln_env("USER");
+    if (getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found) == 0 && found &&
+        *found->pw_name)
+        return kiln_str_dup(process, kiln_str_from(found->pw_name));
+    return kiln_arena_printf(process, "uid-%lu", (unsigned long)getuid());
+}
+
+const char kiln_dim_help[] =
+    "size of a dimension that the model leaves open, as in --dim batch=8 (again for each)";
 const char kiln_loop_help[] =
     "most iterations of a loop whose length is known at run time only (default: the model's)";
 

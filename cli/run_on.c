@@ -168,14 +168,13 @@ static kiln_status open_job(errand *e, kiln_str module, bool *out_emulated) {
     kiln_digest_of(module.data, module.size, &digest);
     kiln_message open = {
         .type = KILN_MSG_JOB_OPEN,
-        .job_open = {
-            .job = kiln_str_from(e->job),
-            .spec = {.model = digest,
-                     .model_name = kiln_str_from(kiln_file_name(e->options->path)),
-                     .target = kiln_str_from(text),
-                     .searcher = KILN_STR("run"),
-                     .by_client = true,
-                     .user = kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")}}};
+        .job_open = {.job = kiln_str_from(e->job),
+                     .spec = {.model = digest,
+                              .model_name = kiln_str_from(kiln_file_name(e->options->path)),
+                              .target = kiln_str_from(text),
+                              .searcher = KILN_STR("run"),
+                              .by_client = true,
+                              .user = kiln_str_from(kiln_user_name(e->process))}}};
     if (!text)
         return KILN_ERROR(INVALID_ARGUMENT, "%s does not say what it was compiled for",
                           e->options->path);

@@ -137,6 +137,12 @@ kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *o
     if (options->refused && strcmp(options->stage, "space") != 0)
         return KILN_ERROR(INVALID_ARGUMENT, "only the stage space has what was refused, not %s",
                           options->stage);
+    if (options->after && strcmp(options->stage, "graph") != 0 &&
+        strcmp(options->stage, "loops") != 0)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--after: the stage %s has no passes; graph and loops "
+                          "have",
+                          options->stage);
     if (strcmp(options->stage, "graph") == 0) return print_graph(model_path, &c);
     kiln_graph *graph = NULL;
     kiln_compilation *compilation = NULL;

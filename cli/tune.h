@@ -11,10 +11,13 @@
 #include "cli/display.h"
 #include "cli/private_fleet.h"
 
+#define KILN_TUNE_TRIALS_UNSAID UINT64_MAX
+
 typedef struct kiln_tune_options {
     const char *model, *target_text, *tasks, *tracker, *db, *search, *out, *key_file, *on, *project;
     const char *job;
-    uint64_t trials, seed, priority, weight;
+    uint64_t trials; /* KILN_TUNE_TRIALS_UNSAID: the tuner decides; 0: there is no job */
+    uint64_t seed, priority, weight, threads;
     double seconds;
     bool detach, json, insecure;
     kiln_opt_list dim;

@@ -131,15 +131,16 @@ static kiln_status open_job(kiln_tune *t) {
     kiln_msg_job_spec spec = {.model_name = kiln_str_from(kiln_file_name(o->model)),
                               .target = kiln_str_from(t->target_text),
                               .searcher = kiln_str_from(o->search),
-                              .trials = (uint32_t)KILN_MIN(o->trials, 100000000u),
+                              .trials = o->trials == KILN_TUNE_TRIALS_UNSAID
+                                            ? 0
+                                            : (uint32_t)KILN_MIN(o->trials, 100000000u),
                               .seed = o->seed,
                               .tasks = kiln_str_from(o->tasks),
                               .project = kiln_str_from(o->project),
                               .priority = (uint32_t)o->priority,
                               .weight = (uint32_t)o->weight,
                               .detach = o->detach,
-                              .user =
-                                  kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")};
+                              .user = kiln_str_from(kiln_user_name(t->process))};
     kiln_status st = kiln_boards_parse_on(o->on, t->process, &spec);
     if (!st) st = settle_target(t, &spec);
     if (!st) st = send_model(t, &spec);

@@ -55,7 +55,7 @@ static void count_records(const kiln_tune *t, const kiln_db_record *record, uint
                           task_summary *task, summary *s) {
     for (uint32_t i = 0; i < count; i++) {
         const kiln_db_record *r = &record[i];
-        bool ours = kiln_str_is(r->job_id, t->job);
+        bool ours = t->job[0] && kiln_str_is(r->job_id, t->job);
         bool ok = kiln_str_is(r->outcome, "ok") && r->checked;
         if (ok && kiln_str_is(r->searcher, "default")) take_default(r, task);
         if (r->final) continue; /* no trial: it was measured before */
@@ -243,6 +243,30 @@ static void report_module(kiln_tune *t, const kiln_bench_pair *pair, bool ran, b
            tuned ? "" : ", with the default schedules, which are faster here");
 }
 
+static void add_option(const char *name, const char *value, kiln_strbuf *out) {
+    if (value) kiln_strbuf_printf(out, " --%s %s", name, value);
+}
+
+/* It was writable when the search began. What was measured is stored, so that the search is not
+ * lost. */
+static kiln_status write_module(const kiln_tune *t, kiln_str bytes) {
+    const kiln_tune_options *o = t->options;
+    kiln_status st = kiln_file_write(o->out, bytes, KILN_MODULE_FILE_MODE);
+    if (!st) return KILN_OK;
+    kiln_strbuf command = {0};
+    kiln_strbuf_printf(&command, "kiln compile %s", o->model);
+    add_option("target", o->target_text, &command);
+    if (o->threads) kiln_strbuf_printf(&command, " --threads %llu", (unsigned long long)o->threads);
+    for (size_t i = 0; i < o->dim.count; i++) add_option("dim", o->dim.item[i], &command);
+    if (o->loop_max)
+        kiln_strbuf_printf(&command, " --loop-max %llu", (unsigned long long)o->loop_max);
+    add_option("db", o->db, &command);
+    st = kiln_status_note(st, "the records are kept, and this packs them once more: %s -o FILE",
+                          command.data);
+    kiln_strbuf_deinit(&command);
+    return st;
+}
+
 /* Ships the tuned schedules, unless the whole model is slower with them; known only for this
  * machine's target. */
 kiln_status kiln_tune_pack(kiln_tune *t) {
@@ -257,8 +281,7 @@ kiln_status kiln_tune_pack(kiln_tune *t) {
     if (!st && runs_here) st = pack_bytes(t, NULL, &base);
     if (!st) st = runs_here ? compare(t, &base, &tuned, &pair) : sum_kernels(t, db, &pair);
     bool ship_tuned = pair.high >= 1;
-    if (!st)
-        st = kiln_file_write(t->options->out, kiln_strbuf_view(ship_tuned ? &tuned : &base), 0666);
+    if (!st) st = write_module(t, kiln_strbuf_view(ship_tuned ? &tuned : &base));
     if (!st) report_module(t, &pair, runs_here, ship_tuned);
     kiln_strbuf_deinit(&base);
     kiln_strbuf_deinit(&tuned);

@@ -75,14 +75,14 @@ static kiln_status error_of(const kiln_db *db, int rc, const char *doing) {
                             handle ? sqlite3_errmsg(handle) : sqlite3_errstr(rc), advice);
 }
 
-static bool parent_is_folder(const char *path) {
+static bool parent_exists(const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash || slash == path) return true;
     kiln_strbuf parent = {0};
     kiln_strbuf_append(&parent, path, (size_t)(slash - path));
-    bool is_folder = kiln_file_is_folder(parent.data);
+    bool exists = kiln_file_exists(parent.data);
     kiln_strbuf_deinit(&parent);
-    return is_folder;
+    return exists;
 }
 
 /* SQLite folds many reasons into one code, and its errno is that of its last attempt; say which it
@@ -94,8 +94,7 @@ static kiln_status open_error(const kiln_db *db, int rc) {
         return KILN_ERROR(NOT_FOUND, "%s: there is no such database", path);
     if (kiln_file_is_folder(path))
         return KILN_ERROR(PERMISSION_DENIED, "%s is a folder; name a file in it", path);
-    if (!parent_is_folder(path))
-        return KILN_ERROR(NOT_FOUND, "%s: its folder does not exist", path);
+    if (!parent_exists(path)) return KILN_ERROR(NOT_FOUND, "%s: its folder does not exist", path);
     return KILN_ERROR(PERMISSION_DENIED, "%s: the file, or one beside it, cannot be opened or made",
                       path);
 }

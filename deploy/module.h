@@ -1,11 +1,12 @@
-/* INSTALLED. Opens, inspects and runs a compiled model. C99, stable, needs nothing but libc and threads.
+/* INSTALLED. Opens, inspects and runs a compiled model. C99, stable, needs nothing but libc and
+ * threads.
  *
  * Functions that can fail return 0 or the number of an error in base/status.def (14 = the file is
- * damaged) and leave one line of text in `error` when it is not NULL. A module is native code: checks
- * find damage, they do not make a stranger's module safe to run.
+ * damaged) and leave one line of text in `error` when it is not NULL. A module is native code:
+ * checks find damage, they do not make a stranger's module safe to run.
  *
- * A handle is used by one thread at a time; several handles on one file share its weights. The file is
- * mapped: replace it by rename, never write into it, while it is open. */
+ * A handle is used by one thread at a time; several handles on one file share its weights. The file
+ * is mapped: replace it by rename, never write into it, while it is open. */
 #ifndef KILN_MODULE_H
 #define KILN_MODULE_H
 
@@ -21,15 +22,25 @@ extern "C" {
 typedef struct kiln_module kiln_module;
 
 typedef struct kiln_module_options {
-    uint32_t threads;     /* 0: as many as the module was compiled for */
-    const uint32_t *core; /* [threads] cores of the threads, the first entry unused; NULL: anywhere */
+    uint32_t threads; /* at most; 0, or more: as many as the module was compiled for */
+    const uint32_t
+        *core; /* [threads] cores of the threads, the first entry unused; NULL: anywhere */
 } kiln_module_options;
 
 /* Element types, as numbered in base/dtype.def. */
 enum {
-    KILN_MODULE_F32 = 1, KILN_MODULE_F64 = 2, KILN_MODULE_F16 = 3, KILN_MODULE_BF16 = 4,
-    KILN_MODULE_I8 = 5, KILN_MODULE_I16 = 6, KILN_MODULE_I32 = 7, KILN_MODULE_I64 = 8,
-    KILN_MODULE_U8 = 9, KILN_MODULE_U16 = 10, KILN_MODULE_U32 = 11, KILN_MODULE_U64 = 12,
+    KILN_MODULE_F32 = 1,
+    KILN_MODULE_F64 = 2,
+    KILN_MODULE_F16 = 3,
+    KILN_MODULE_BF16 = 4,
+    KILN_MODULE_I8 = 5,
+    KILN_MODULE_I16 = 6,
+    KILN_MODULE_I32 = 7,
+    KILN_MODULE_I64 = 8,
+    KILN_MODULE_U8 = 9,
+    KILN_MODULE_U16 = 10,
+    KILN_MODULE_U32 = 11,
+    KILN_MODULE_U64 = 12,
     KILN_MODULE_BOOL = 13
 };
 
@@ -42,11 +53,15 @@ typedef struct kiln_module_port {
     size_t size_bytes;
 } kiln_module_port;
 
-/* The last three are of modules with further devices or loops: waiting for a device, running the steps that
- * follow again and again, and handing a value to the next iteration. */
+/* The last three are of modules with further devices or loops: waiting for a device, running the
+ * steps that follow again and again, and handing a value to the next iteration. */
 enum {
-    KILN_MODULE_STEP_KERNEL = 1, KILN_MODULE_STEP_ALIAS = 2, KILN_MODULE_STEP_COPY = 3,
-    KILN_MODULE_STEP_EVENT = 4, KILN_MODULE_STEP_LOOP = 5, KILN_MODULE_STEP_CARRY = 6
+    KILN_MODULE_STEP_KERNEL = 1,
+    KILN_MODULE_STEP_ALIAS = 2,
+    KILN_MODULE_STEP_COPY = 3,
+    KILN_MODULE_STEP_EVENT = 4,
+    KILN_MODULE_STEP_LOOP = 5,
+    KILN_MODULE_STEP_CARRY = 6
 };
 
 /* One step of a run, in order. */
@@ -59,14 +74,15 @@ typedef struct kiln_module_step {
     double flops;          /* of one run; in a loop: of one iteration */
     uint32_t body_count;   /* of a loop: how many steps behind it are its body */
     uint64_t trip_max;     /* of a loop: how often they run, at most */
-    double times;          /* how often one run of the module does the step; 0: known at run time only */
+    double times; /* how often one run of the module does the step; 0: known at run time only */
 } kiln_module_step;
 
-/* `options` may be NULL. Loads and links every kernel and packs the weights: all that is slow happens
- * here. */
+/* `options` may be NULL. Loads and links every kernel and packs the weights: all that is slow
+ * happens here. */
 int kiln_module_open(const char *path, const kiln_module_options *options, kiln_module **out_module,
                      char *error, size_t error_bytes);
-/* The same on bytes in memory, aligned to 64, which stay the caller's and must outlive the module. */
+/* The same on bytes in memory, aligned to 64, which stay the caller's and must outlive the module.
+ */
 int kiln_module_open_memory(const void *data, size_t size_bytes, const kiln_module_options *options,
                             kiln_module **out_module, char *error, size_t error_bytes);
 /* Checks every byte of a module for any machine, without loading code. */
@@ -80,7 +96,8 @@ uint32_t kiln_module_kernel_count(const kiln_module *module);
 const kiln_module_port *kiln_module_input(const kiln_module *module, uint32_t index);
 const kiln_module_port *kiln_module_output(const kiln_module *module, uint32_t index);
 const kiln_module_step *kiln_module_step_at(const kiln_module *module, uint32_t index);
-/* Where the code of a step's kernel lies in this process, for profilers; NULL and 0 when it is no kernel. */
+/* Where the code of a step's kernel lies in this process, for profilers; NULL and 0 when it is no
+ * kernel. */
 const void *kiln_module_step_code(const kiln_module *module, uint32_t index, size_t *out_bytes);
 uint32_t kiln_module_threads(const kiln_module *module);
 /* "model", "target", "codegen", ...; NULL when the module does not say. */
@@ -90,18 +107,20 @@ size_t kiln_module_arena_bytes(const kiln_module *module);
 size_t kiln_module_packed_bytes(const kiln_module *module);
 size_t kiln_module_constant_bytes(const kiln_module *module);
 
-/* Called before (`done` 0) and after (`done` 1) each step, on the thread that runs; NULL turns it off. Steps of a
- * loop's body are called between the two calls of the loop, once per iteration. */
+/* Called before (`done` 0) and after (`done` 1) each step, on the thread that runs; NULL turns it
+ * off. Steps of a loop's body are called between the two calls of the loop, once per iteration. */
 typedef void (*kiln_module_hook)(void *context, uint32_t step, int done);
 void kiln_module_set_hook(kiln_module *module, kiln_module_hook hook, void *context);
 
-/* How many rows (of its first dimension) the last run gave an output. Fewer than the shape says where a loop stacks
- * them whose length is known at run time only: then zeros stand behind them, and before the first run there is none. */
+/* How many rows (of its first dimension) the last run gave an output. Fewer than the shape says
+ * where a loop stacks them whose length is known at run time only: then zeros stand behind them,
+ * and before the first run there is none. */
 int64_t kiln_module_output_rows(const kiln_module *module, uint32_t index);
 
-/* Runs once. `inputs` and `outputs` are arrays of pointers in the order of the ports, each to size_bytes
- * bytes, which may not overlap; pointers aligned to 64 bytes save a copy. Allocates nothing. Fails only
- * when a kernel does, or a loop is to run more often than it can; the text is then in kiln_module_error. */
+/* Runs once. `inputs` and `outputs` are arrays of pointers in the order of the ports, each to
+ * size_bytes bytes, which may not overlap; pointers aligned to 64 bytes save a copy. Allocates
+ * nothing. Fails only when a kernel does, or a loop is to run more often than it can; the text is
+ * then in kiln_module_error. */
 int kiln_module_run(kiln_module *module, const void *const *inputs, void *const *outputs);
 const char *kiln_module_error(const kiln_module *module);
 

@@ -1,5 +1,7 @@
 #include "tuner/shell.h"
 
+#include <unistd.h>
+
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -198,6 +200,7 @@ static kiln_status open_stores(kiln_shell *shell) {
         .folder = kiln_arena_printf(&scratch, "%s/blobs", shell->options.state_folder),
         .bytes_max = BLOB_BYTES_MAX};
     kiln_status st = kiln_folder_create(shell->options.state_folder, 0700);
+    if (!st) st = kiln_folder_lock(shell->options.state_folder, &shell->lock_fd);
     if (!st) st = kiln_identity_create(shell->boot);
     if (!st)
         st = kiln_identity_load(kiln_arena_printf(&scratch, "%s/node", shell->options.state_folder),
@@ -211,6 +214,7 @@ static kiln_status open_stores(kiln_shell *shell) {
 kiln_status kiln_shell_create(const kiln_shell_options *options, kiln_shell **out_shell) {
     kiln_shell *shell = kiln_alloc(sizeof *shell);
     shell->options = *options;
+    shell->lock_fd = -1;
     kiln_arena_init(&shell->event_arena, 0);
     kiln_status st = kiln_loop_create_stoppable(&shell->loop);
     if (!st) st = open_stores(shell);
@@ -266,5 +270,6 @@ void kiln_shell_destroy(kiln_shell *shell) {
     kiln_vec_deinit(&shell->events);
     kiln_vec_deinit(&shell->recorded);
     kiln_arena_deinit(&shell->event_arena);
+    if (shell->lock_fd >= 0) close(shell->lock_fd);
     kiln_free(shell);
 }

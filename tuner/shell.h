@@ -138,6 +138,7 @@ struct kiln_shell {
     uint32_t said;     /* why there is no connection, as far as the log knows */
     kiln_blobs *blobs; /* of conn; NULL while it is not open */
     kiln_blob_store *store;
+    int lock_fd; /* of the state folder, which is one tuner's; -1: not held */
     kiln_db *db;
     kiln_builders *builders;
     kiln_shell_job *jobs;

@@ -93,6 +93,16 @@ kiln_status kiln_lower_by(const kiln_program *scheduled, const kiln_target *targ
     return st;
 }
 
+static kiln_status unknown_pass(kiln_str name) {
+    kiln_strbuf list = {0};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(pass_table); i++)
+        kiln_strbuf_printf(&list, "%s%s", i ? ", " : "", pass_table[i].name);
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "no lowering pass \"%.*s\"; there are %s",
+                                KILN_STR_ARG(name), list.data);
+    kiln_strbuf_deinit(&list);
+    return st;
+}
+
 kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target *target,
                                kiln_str after, kiln_arena *arena, kiln_strbuf *out) {
     return kiln_lower_explain_by(scheduled, target, list_of[target->kind], after, arena, out);
@@ -105,14 +115,7 @@ kiln_status kiln_lower_explain_by(const kiln_program *scheduled, const kiln_targ
     if (after.size == 0) after = kiln_str_from(pass_table[KILN_ARRAY_COUNT(pass_table) - 1].name);
     while (count < KILN_ARRAY_COUNT(pass_table) && !kiln_str_is(after, pass_table[count].name))
         count++;
-    if (count == KILN_ARRAY_COUNT(pass_table)) {
-        kiln_status st =
-            KILN_ERROR(INVALID_ARGUMENT, "no lowering pass is called '%.*s'", KILN_STR_ARG(after));
-        for (uint32_t i = KILN_ARRAY_COUNT(pass_table); i-- > 0;)
-            st = kiln_status_note(st, "%s%s", pass_table[i].name,
-                                  i + 1 == KILN_ARRAY_COUNT(pass_table) ? "" : ",");
-        return kiln_status_note(st, "one of");
-    }
+    if (count == KILN_ARRAY_COUNT(pass_table)) return unknown_pass(after);
     kiln_lowering l = begin(scheduled, target, list, arena);
     kiln_lowered described = {0};
     kiln_status st = run_passes(&l, count + 1);

@@ -23,6 +23,9 @@ typedef enum kiln_planner {
     KILN_PLANNER_COUNT
 } kiln_planner;
 
+/* Modules are native code that others load: nobody but their owner may change them. */
+#define KILN_MODULE_FILE_MODE 0644
+
 /* By planners.def; static. */
 const char *kiln_planner_name(kiln_planner planner);
 

@@ -29,6 +29,8 @@ static kiln_status run_module(const options *o, const char *path, kiln_arena *pr
     kiln_module *module = NULL;
     kiln_run run = {0};
     kiln_status st = kiln_module_load(path, (uint32_t)KILN_MIN(o->threads, 1024), &module);
+    if (!st) kiln_run_note_threads(module, o->threads);
+    if (!st && o->output) st = kiln_run_check_output(module, o->output, process);
     if (!st) st = kiln_run_init(&run, module, &o->input, kiln_tensor_read_npy, process);
     if (!st && o->perf) st = kiln_run_write_perf_map(module, process);
     if (!st && o->bench) st = bench(&run, process);
@@ -47,7 +49,8 @@ static kiln_status start(kiln_arena *process, int argc, char **argv) {
         {"output", KILN_OPT_TEXT, &o.output, "DIR", "write each output to DIR/NAME.npy"},
         {"bench", KILN_OPT_FLAG, &o.bench, NULL, "time runs, and each kernel"},
         {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
-        {"threads", KILN_OPT_COUNT, &o.threads, "N", "threads to use (default: as compiled)"},
+        {"threads", KILN_OPT_COUNT, &o.threads, "N",
+         "at most so many threads (default, and no more than: as compiled)"},
     };
     const kiln_opt_table table = {"kiln-run MODULE [options]",
                                   "Runs a module once per sample; inputs that are not given are "

@@ -22,6 +22,15 @@ kiln_status kiln_module_load(const char *path, uint32_t threads, kiln_module **o
     return code ? module_error(code, error) : KILN_OK;
 }
 
+void kiln_run_note_threads(const kiln_module *module, uint64_t asked) {
+    uint32_t used = kiln_module_threads(module);
+    if (asked > used)
+        fprintf(stderr,
+                "note: --threads %llu: the module was compiled for %u thread%s and uses no more; "
+                "kiln compile --threads makes one for more\n",
+                (unsigned long long)asked, used, used == 1 ? "" : "s");
+}
+
 kiln_shape kiln_port_shape(const kiln_module_port *port) {
     kiln_shape shape = {.rank = port->rank};
     memcpy(shape.dim, port->shape, port->rank * sizeof *port->shape);
@@ -214,15 +223,28 @@ static kiln_shape stacked_shape(const kiln_run *run, uint32_t output) {
     return shape;
 }
 
+static const char *output_path(const kiln_module *module, uint32_t index, const char *folder,
+                               kiln_arena *arena) {
+    char *name = kiln_arena_printf(arena, "%s", kiln_module_output(module, index)->name);
+    for (char *c = name; *c; c++)
+        if (*c == '/') *c = '_';
+    return kiln_arena_printf(arena, "%s/%s.npy", folder, name);
+}
+
+kiln_status kiln_run_check_output(const kiln_module *module, const char *folder,
+                                  kiln_arena *arena) {
+    kiln_status st = kiln_folder_create(folder, 0777);
+    for (uint32_t i = 0; !st && i < kiln_module_output_count(module); i++)
+        st = kiln_file_check_writable(output_path(module, i, folder, arena));
+    return st;
+}
+
 kiln_status kiln_run_write(const kiln_run *run, const char *folder, kiln_arena *arena) {
     kiln_status st = kiln_folder_create(folder, 0777);
     for (uint32_t i = 0; !st && i < kiln_module_output_count(run->module); i++) {
         const kiln_module_port *port = kiln_module_output(run->module, i);
         const kiln_tensor tensor = {(kiln_dtype)port->dtype, stacked_shape(run, i), run->output[i]};
-        char *name = kiln_arena_printf(arena, "%s", port->name);
-        for (char *c = name; *c; c++)
-            if (*c == '/') *c = '_';
-        st = kiln_tensor_write_npy(kiln_arena_printf(arena, "%s/%s.npy", folder, name), &tensor);
+        st = kiln_tensor_write_npy(output_path(run->module, i, folder, arena), &tensor);
     }
     return st;
 }

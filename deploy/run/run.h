@@ -17,6 +17,8 @@
 /* kiln_module_open with a status. */
 KILN_MUST_USE kiln_status kiln_module_load(const char *path, uint32_t threads,
                                            kiln_module **out_module);
+/* Tells on standard error that a module uses fewer threads than `asked`. */
+void kiln_run_note_threads(const kiln_module *module, uint64_t asked);
 kiln_shape kiln_port_shape(const kiln_module_port *port);
 
 /* Reads a file of one tensor into `arena`. */
@@ -56,6 +58,9 @@ typedef struct kiln_run_range {
 kiln_run_range kiln_run_range_of(const kiln_run *run, uint32_t output);
 /* A line per output, to standard output. */
 void kiln_run_print(const kiln_run *run);
+/* Makes the folder, and finds out whether kiln_run_write could write there: before the run. */
+KILN_MUST_USE kiln_status kiln_run_check_output(const kiln_module *module, const char *folder,
+                                                kiln_arena *arena);
 /* FOLDER/NAME.npy per output; samples are stacked as the inputs were. An output whose rows a loop
  * stacks has those that the run gave it; where there are several samples, and where the run was
  * elsewhere, zeros up to the loop's bound. Errors: those of files. */

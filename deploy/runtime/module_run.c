@@ -84,10 +84,19 @@ static int32_t do_nothing(void *context, int64_t begin, int64_t end, int32_t wor
     return 0;
 }
 
+/* More threads than its kernels were compiled for would have nothing to do. Needs their manifests.
+ */
+static uint32_t threads_used(const kiln_module *m, uint32_t asked) {
+    uint32_t most = m->plan.threads;
+    for (uint32_t i = 0; i < m->plan.kernel_count; i++)
+        most = KILN_MAX(most, m->manifest[i]->threads_max);
+    return asked ? KILN_MIN(asked, most) : m->plan.threads;
+}
+
 /* When it returns each has started and found its core, which takes system calls: none is left for
  * later. */
 static kiln_status start_threads(kiln_module *m, const kiln_module_options *options) {
-    m->thread_count = options && options->threads ? options->threads : m->plan.threads;
+    m->thread_count = threads_used(m, options ? options->threads : 0);
     if (m->thread_count == 1) return KILN_OK;
     kiln_pool_options pool = {.worker_count = m->thread_count,
                               .core = options ? options->core : NULL};
@@ -488,10 +497,10 @@ static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_option
         return KILN_ERROR(INVALID_ARGUMENT, "module in memory is not aligned to %u",
                           KILN_MODULE_SECTION_ALIGNMENT);
     kiln_status st = decode(m, bytes);
-    if (!st) st = start_threads(m, options);
     if (!st) m->iteration = KILN_ARENA_ARRAY(&m->arena, uint64_t, m->plan.step_count);
     if (!st) st = open_devices(m);
     if (!st) st = load_kernels(m);
+    if (!st) st = start_threads(m, options);
     if (!st) st = create_services(m);
     if (!st) st = create_memory(m);
     if (!st) st = create_calls(m);
@@ -560,7 +569,7 @@ kiln_status kiln_module_inspect(const char *path, uint32_t threads, kiln_module 
     if (!st) st = decode(m, (kiln_str){m->mapping.data, m->mapping.size});
     if (!st) st = read_manifests(m);
     if (!st) {
-        m->thread_count = threads ? threads : m->plan.threads;
+        m->thread_count = threads_used(m, threads);
         describe(m);
         *out_module = m;
     } else {

@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -80,6 +81,55 @@ static void a_file_is_opened_inside_a_folder_only(void **state) {
         expect_error(kiln_file_open_inside(inner, refused[i].path, &fd, &size), INVALID_ARGUMENT,
                      refused[i].says);
     expect_error(kiln_file_open_inside(inner, "none", &fd, &size), NOT_FOUND, "none is not in");
+    remove_folder(folder);
+}
+
+static unsigned mode_of(const char *path) {
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return info.st_mode & 07777;
+}
+
+static void the_umask_narrows_modes_but_not_those_of_secrets(void **state) {
+    static const struct {
+        unsigned umask, asked, made;
+    } row[] = {{022, 0666, 0644}, {077, 0644, 0600},  {0, 0666, 0666},
+               {0, 0644, 0644},   {0277, 0600, 0600}, {022, 0600, 0600}};
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena);
+    const char *path = in(arena, folder, "file");
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        mode_t before = umask(row[i].umask);
+        expect_ok(kiln_file_write(path, KILN_STR("x"), row[i].asked));
+        umask(before);
+        assert_int_equal(mode_of(path), row[i].made);
+    }
+    remove_folder(folder);
+}
+
+static void whether_a_file_can_be_written_is_known_before(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena), **names = NULL;
+    size_t count = 9;
+    kiln_str content = {0};
+    const char *path = in(arena, folder, "file"), *fifo = in(arena, folder, "fifo");
+    expect_ok(kiln_file_check_writable(path));
+    expect_ok(kiln_folder_list(folder, arena, &names, &count));
+    assert_int_equal(count, 0);
+    expect_ok(kiln_file_write(path, KILN_STR("old"), 0600));
+    expect_ok(kiln_file_check_writable(path));
+    expect_ok(kiln_file_read(path, 100, arena, &content));
+    expect_str(content, "old");
+    expect_error(kiln_file_check_writable(folder), INVALID_ARGUMENT, "is a folder");
+    expect_error(kiln_file_check_writable(in(arena, folder, "no/file")), NOT_FOUND, "no/file");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    int fd = open(fifo, O_RDWR | O_CLOEXEC);
+    expect_ok(kiln_file_check_writable(fifo));
+    expect_ok(kiln_file_write(fifo, KILN_STR("piped"), 0600)); /* stays a pipe */
+    char got[8] = "";
+    assert_int_equal(read(fd, got, sizeof got), 5);
+    assert_string_equal(got, "piped");
+    close(fd);
     remove_folder(folder);
 }
 
@@ -186,7 +236,15 @@ static void a_locked_folder_belongs_to_one(void **state) {
     int first = -1, second = -1;
     expect_ok(kiln_folder_lock(folder, &first));
     expect_error(kiln_folder_lock(folder, &second), FAILED_PRECONDITION,
-                 "in use by another process");
+                 kiln_arena_printf(arena, "in use by %s (process %ld)",
+                                   program_invocation_short_name, (long)getpid()));
+    static const char *const others[] = {"", "one\x1b[31m\n", "a line without an end"};
+    static const char *const named[] = {"another process", "another process", "a line without an"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(others); i++) { /* of another version, or damaged */
+        assert_int_equal(ftruncate(first, 0), 0);
+        assert_true(pwrite(first, others[i], strlen(others[i]), 0) >= 0);
+        expect_error(kiln_folder_lock(folder, &second), FAILED_PRECONDITION, named[i]);
+    }
     close(first);
     expect_ok(kiln_folder_lock(folder, &second));
     close(second);
@@ -310,6 +368,8 @@ int main(void) {
         test_with_arena(what_is_written_is_read),
         test_with_arena(reading_refuses_what_is_no_file_or_too_large),
         test_with_arena(a_file_is_opened_inside_a_folder_only),
+        test_with_arena(the_umask_narrows_modes_but_not_those_of_secrets),
+        test_with_arena(whether_a_file_can_be_written_is_known_before),
         test_with_arena(failed_write_leaves_nothing_behind),
         test_with_arena(full_disk_keeps_the_old_content_and_no_litter),
         test_with_arena(folders_are_created_listed_and_removed_without_following_links),

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""What a new user trips over: outputs that cannot be written, options that are not what they seem, files of other
+users, programs that are started twice."""
+import os
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+
+import harness
+
+DIGITS = str(pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx")
+MATMUL = "gemm:8x8x8"
+
+
+def mode(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def kiln(world, *argv, umask=-1, user=None, env=None):
+    """Runs it as another user or with another umask, and returns what it did."""
+    return subprocess.run([harness.program("kiln"), *map(str, argv)], env=env or world.env, cwd=world.folder, umask=umask, user=user,
+                          capture_output=True, text=True, timeout=harness.DEADLINE_S)
+
+
+def stranger(world):
+    """A user who may read nothing of `secret`, and has a home of its own; (user, environment, folder)."""
+    secret, home = world.folder / "secret", world.folder / "theirs"
+    secret.mkdir()
+    home.mkdir()
+    if os.getuid() != 0:
+        secret.chmod(0)
+        return None, {**world.env, "KILN_HOME": str(home)}, secret
+    secret.chmod(0o700)
+    world.folder.chmod(0o755)
+    (world.folder / "tmp").chmod(0o777)
+    home.chmod(0o777)
+    env = {**world.env, "KILN_HOME": str(home), "USER": ""}
+    if kiln_is_beyond_reach(env):
+        raise harness.Skip("the programs lie in a folder of root's own")
+    return 65534, env, secret
+
+
+def kiln_is_beyond_reach(env):
+    try:
+        return subprocess.run([harness.program("kiln"), "--version"], env=env, user=65534, capture_output=True, check=False).returncode
+    except PermissionError:
+        return True
+
+
+def test_files_have_the_mode_that_the_umask_leaves(world):
+    for umask, of_module, of_text in ((0o027, 0o640, 0o640), (0, 0o644, 0o666)):
+        world.json("tune", world.zoo(MATMUL), "--trials", 1, "--db", world.path("t.db"))
+        for argv, file, expected in ((["zoo", MATMUL, "-o", "g.onnx"], "g.onnx", of_text),
+                                     (["compile", DIGITS, "-o", "d.kiln"], "d.kiln", of_module),
+                                     (["compile", DIGITS, "--emit", "static-c", "-o", "d.c"], "d.h", of_text),
+                                     (["run", "d.kiln", "--output", "out"], "out/probability.npy", of_module),
+                                     (["tune", "g.onnx", "--trials", "0", "--db", "t.db", "--out", "t.kiln"], "t.kiln", of_module),
+                                     (["db", "plot", "--db", "t.db", "-o", "p.html"], "p.html", of_text),
+                                     (["key", "new", "board/b", "--keys", "keys", "-o", "b.key"], "b.key", 0o600)):
+            path = world.folder / file
+            path.unlink(missing_ok=True)
+            done = kiln(world, *argv, umask=umask)
+            assert done.returncode == 0 and mode(path) == expected, (argv, oct(umask), oct(mode(path)), done.stderr)
+
+
+def test_an_output_that_cannot_be_written_is_noticed_before_the_work(world):
+    """Before the model is read, even: it does not exist. A folder and one that is missing; nothing is left."""
+    db, gone, folder = world.path("t.db"), world.path("gone/x"), world.path("folder")
+    os.mkdir(folder)
+    world.run("compile", DIGITS, "-o", world.path("d.kiln"))
+    for argv in (["tune", DIGITS, "--db", db, "--out"], ["compile", "no.onnx", "-o"], ["zoo", MATMUL, "-o"], ["trace", "no.json", "-o"],
+                 ["compile", "no.onnx", "--emit", "llvm", "-o"]):
+        world.refused(*argv, gone, says="gone/x")
+        world.refused(*argv, folder, says="is a folder")
+    world.refused("compile", "no.onnx", "--emit", "static-c", "-o", world.path("gone/x.c"), says="gone/x.c")
+    world.refused("run", world.path("d.kiln"), "--output", world.path("d.kiln"), says="d.kiln")
+    assert not os.path.exists(db) and not os.listdir(folder)
+    world.json("tune", world.zoo(MATMUL), "--trials", 1, "--db", db)
+    world.refused("db", "plot", "--db", db, "-o", gone, says="gone/x")
+
+
+def test_a_device_takes_an_output_and_stays_one(world):
+    world.run("compile", DIGITS, "-o", "/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_a_module_that_cannot_be_written_any_more_is_packed_by_the_command_that_the_error_names(world):
+    """The folder goes while the search runs."""
+    model, folder = world.zoo(MATMUL), world.folder / "out"
+    folder.mkdir()
+    child = world.start("kiln", "tune", model, "--trials", 2, "--db", world.path("t.db"), "--out", folder / "m.kiln", "--json")
+    harness.until(lambda: "progress" in child.log.read_text(), "a trial")
+    folder.rmdir()
+    child.wait(timeout=harness.DEADLINE_S)
+    said = child.log.read_text()
+    assert child.returncode != 0, said
+    command = re.search(r"kiln (compile .*) -o FILE", said)
+    assert command, said
+    done = world.json(*command.group(1).split(), "-o", world.path("saved.kiln"))[-1]
+    assert done["tuned"] == 1, done
+
+
+def test_no_trials_measure_nothing_and_pack_what_is_stored(world):
+    model, db = world.zoo(MATMUL), world.path("t.db")
+    first = world.json("tune", model, "--trials", 3, "--db", db)[-1]
+    lines = world.json("tune", model, "--trials", 0, "--db", db, "--out", world.path("m.kiln"))
+    module, done = lines[-2:]
+    assert done["measured"] == 0 and done["tasks"][0]["trials"] == first["tasks"][0]["trials"], done
+    assert module["event"] == "module" and os.path.exists(world.path("m.kiln")), lines
+    fresh = world.json("tune", model, "--trials", 0, "--db", world.path("fresh.db"))[-1]
+    assert fresh["measured"] == 0 and fresh["tasks"][0]["trials"] == 0, fresh
+    world.refused("tune", model, "--trials", 0, "--detach", "--tracker", "127.0.0.1:1", says="no job")
+    text = world.run("tune", "--help").stdout
+    assert "stored ones count towards a task's share" in text and "0: report and pack" in text, text
+
+
+def test_threads_are_an_option_that_agrees_with_the_target(world):
+    module = world.path("d.kiln")
+    for command in ("tune", "compile", "explain"):
+        text = world.run(command, "--help").stdout
+        assert "--threads N" in text and "--dim NAME=N" in text and "--dim batch=8" in text, text
+    world.run("compile", DIGITS, "--threads", 2, "-o", module)
+    text = world.run("run", module, "--bench").stdout
+    assert "2 threads" in text, text
+    for command in ("tune", "compile"):
+        world.refused(command, DIGITS, "--threads", 2, "--target", "cpu:x86_64-unknown-linux-gnu,threads=4", says="threads=4")
+    world.refused("compile", DIGITS, "--threads", 2, "--target", "h100", says="for processors")
+    done = world.run("run", module, "--threads", 99)
+    assert "compiled for 2 threads and uses no more" in done.stderr and "kiln compile --threads" in done.stderr, done.stderr
+    assert world.run("run", module, "--threads", 2).stderr == "" == world.run("run", module, "--threads", 1).stderr
+
+
+def test_a_database_that_is_named_must_be_there(world):
+    world.refused("compile", DIGITS, "--db", world.path("typo.db"), "-o", world.path("d.kiln"), says="no such database")
+    assert not os.path.exists(world.path("d.kiln"))
+    world.run("compile", DIGITS, "-o", world.path("d.kiln"))  # the usual one may be missing
+
+
+def test_modules_for_machines_that_load_none_are_refused_with_what_to_do(world):
+    for target in ("wasm", "cortex-m7"):
+        for argv in (["compile", DIGITS, "-o"], ["tune", DIGITS, "--db", world.path("t.db"), "--out"]):
+            said = world.refused(*argv, world.path("d.kiln"), "--target", target, says="nothing loads modules").stderr
+        command = re.search(r"kiln (compile .* -o )NAME.c", said).group(1).split()
+        assert DIGITS in command, said
+        world.run(*command, world.path("d.c"))
+    assert not os.path.exists(world.path("d.kiln"))
+
+
+def test_passes_that_do_not_exist_are_answered_with_those_that_do(world):
+    for stage, some in (("graph", "fold-constants, remove-identity"), ("loops", "there are supported, split_prepare")):
+        said = world.refused("explain", DIGITS, "--stage", stage, "--after", "nope", says=some).stderr
+        assert said.count(":") <= 2, said
+    world.refused("explain", DIGITS, "--stage", "asm", "--after", "fuse", says="graph and loops")
+
+
+def test_what_may_not_be_read_is_said_to_be_forbidden(world):
+    """Not to be missing."""
+    user, env, secret = stranger(world)
+    if user is not None:
+        (secret / "m.onnx").write_bytes(b"")
+    x = secret / "x"
+    for argv in (["compile", secret / "m.onnx", "-o", "m.kiln"], ["verify", x], ["run", x], ["db", "best", "--db", x],
+                 ["compile", DIGITS, "--db", x, "-o", "/dev/null"], ["zoo", MATMUL, "-o", x], ["tune", DIGITS, "--db", x / "y"],
+                 ["key", "list", "--keys", x], ["db", "import", x], ["trace", x, "-o", "/dev/null"],
+                 ["fleet", "list", "--tracker", "10.0.0.1:9", "--key-file", x]):
+        done = kiln(world, *argv, user=user, env=env)
+        said = done.stdout + done.stderr
+        assert done.returncode != 0 and "No such" not in said and "not exist" not in said and "no such" not in said, (argv, said)
+        assert "ermission denied" in said or "cannot be opened" in said, (argv, said)
+    done = kiln(world, "doctor", user=user, env={**env, "KILN_HOME": str(x)})
+    assert "ermission denied" in done.stdout, done.stdout
+
+
+def test_two_tuners_do_not_share_a_state_folder(world):
+    _, address = world.tracker()
+    first = world.tuner(address)
+    second = world.tuner(address, wait=False)
+    assert second.wait(timeout=harness.DEADLINE_S) != 0
+    said = second.log.read_text()
+    assert f"in use by kiln-tuner (process {first.pid})" in said, said
+    assert first.poll() is None and "connection" not in said
+    world.kill(first)
+    world.tuner(address)  # nothing is left of the lock
+
+
+def test_jobs_know_the_user_without_help_of_the_environment(world):
+    world.env.pop("USER", None)
+    tracker, address = world.tracker()
+    world.start("kiln", "tune", world.zoo(MATMUL), "--trials", 1, "--tracker", address, "--db", world.path("t.db"))
+    harness.until(lambda: world.json("jobs", "list", "--tracker", address), "the job")
+    import pwd
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = f"uid-{os.getuid()}"
+    [job] = world.json("jobs", "list", "--tracker", address)
+    assert job["user"] == name, job
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

@@ -4,6 +4,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/thread_work.h"
+
+_Static_assert(sizeof(SHA2_CTX) <= sizeof(kiln_hasher), "a hasher holds the library's context");
 _Static_assert(sizeof(((kiln_digest *)0)->byte) == SHA256_DIGEST_LENGTH, "a digest is a SHA-256");
 
 uint64_t kiln_hash64(const void *data, size_t size, uint64_t seed) {
@@ -62,12 +65,33 @@ bool kiln_hash128_parse(kiln_str text, kiln_hash128 *out_hash) {
     return true;
 }
 
-void kiln_digest_of_parts(const kiln_str *part, uint32_t count, kiln_digest *out_digest) {
+/* `state` holds the library's context by value. */
+void kiln_hasher_begin(kiln_hasher *hasher) {
     SHA2_CTX context;
     SHA256Init(&context);
-    for (uint32_t i = 0; i < count; i++)
-        if (part[i].size) SHA256Update(&context, (const uint8_t *)part[i].data, part[i].size);
+    memcpy(hasher->state, &context, sizeof context);
+}
+
+void kiln_hasher_add(kiln_hasher *hasher, const void *data, size_t size) {
+    SHA2_CTX context;
+    if (size == 0) return;
+    memcpy(&context, hasher->state, sizeof context);
+    SHA256Update(&context, data, size);
+    memcpy(hasher->state, &context, sizeof context);
+    kiln_thread_work_here()->hashed_bytes += size;
+}
+
+void kiln_hasher_end(kiln_hasher *hasher, kiln_digest *out_digest) {
+    SHA2_CTX context;
+    memcpy(&context, hasher->state, sizeof context);
     SHA256Final(out_digest->byte, &context);
+}
+
+void kiln_digest_of_parts(const kiln_str *part, uint32_t count, kiln_digest *out_digest) {
+    kiln_hasher hasher;
+    kiln_hasher_begin(&hasher);
+    for (uint32_t i = 0; i < count; i++) kiln_hasher_add(&hasher, part[i].data, part[i].size);
+    kiln_hasher_end(&hasher, out_digest);
 }
 
 void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest) {

@@ -34,6 +34,13 @@ void kiln_digest_of_parts(const kiln_str *part, uint32_t count, kiln_digest *out
 /* HMAC-SHA-256 (RFC 2104) of the parts one after the other. */
 void kiln_hmac_of_parts(kiln_str key, const kiln_str *part, uint32_t count,
                         kiln_digest *out_digest);
+/* The same of content that comes in pieces: begin, add..., end. */
+typedef struct kiln_hasher {
+    uint64_t state[32]; /* of the library */
+} kiln_hasher;
+void kiln_hasher_begin(kiln_hasher *hasher);
+void kiln_hasher_add(kiln_hasher *hasher, const void *data, size_t size);
+void kiln_hasher_end(kiln_hasher *hasher, kiln_digest *out_digest);
 void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]);
 bool kiln_digest_parse(kiln_str text, kiln_digest *out_digest);
 bool kiln_digest_equal(const kiln_digest *a, const kiln_digest *b);

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/str.h"
+#include "base/thread_work.h"
 
 typedef struct kiln_loop kiln_loop;
 typedef struct kiln_timer kiln_timer;
@@ -29,7 +31,9 @@ uint64_t kiln_loop_now_ns(const kiln_loop *loop);
 
 /* A timer is idle until started; it fires once per start. Starting again moves it. Destroying it
  * inside its own callback is allowed. */
-kiln_timer *kiln_timer_create(kiln_loop *loop, void (*fire)(void *context), void *context);
+kiln_timer *kiln_timer_create_named(kiln_loop *loop, const char *name, void (*fire)(void *context),
+                                    void *context);
+#define kiln_timer_create(loop, fire, context) kiln_timer_create_named(loop, #fire, fire, context)
 void kiln_timer_start(kiln_timer *timer, uint64_t delay_ns);
 void kiln_timer_stop(kiln_timer *timer);
 /* From now on, when its time has come, it fires only after what waits in the sockets was read: for
@@ -40,8 +44,11 @@ void kiln_timer_destroy(kiln_timer *timer); /* NULL is fine */
 /* Calls `ready` while a pipe, socket or pidfd is readable or writable. The descriptor stays the
  * caller's; destroy the watch before closing it. */
 typedef enum kiln_watch_for { KILN_WATCH_READ = 1, KILN_WATCH_WRITE = 2 } kiln_watch_for;
-kiln_watch *kiln_watch_create(kiln_loop *loop, int fd, unsigned watch_for,
-                              void (*ready)(void *context, unsigned ready_for), void *context);
+kiln_watch *kiln_watch_create_named(kiln_loop *loop, const char *name, int fd, unsigned watch_for,
+                                    void (*ready)(void *context, unsigned ready_for),
+                                    void *context);
+#define kiln_watch_create(loop, fd, watch_for, ready, context) \
+    kiln_watch_create_named(loop, #ready, fd, watch_for, ready, context)
 /* Changes what is waited for; 0 pauses. */
 void kiln_watch_set(kiln_watch *watch, unsigned watch_for);
 void kiln_watch_destroy(kiln_watch *watch); /* NULL is fine */
@@ -57,10 +64,42 @@ void kiln_loop_on_signal(kiln_loop *loop, int signal, void (*raised)(void *conte
 KILN_MUST_USE kiln_status kiln_loop_create_stoppable(kiln_loop **out_loop);
 
 /* Runs `run` on a pool thread, then `done` on the loop. `context` is the caller's until then. */
-void kiln_loop_work(kiln_loop *loop, void (*run)(void *context), void (*done)(void *context),
-                    void *context);
+void kiln_loop_work_named(kiln_loop *loop, const char *name, void (*run)(void *context),
+                          void (*done)(void *context), void *context);
+#define kiln_loop_work(loop, run, done, context) \
+    kiln_loop_work_named(loop, #done, run, done, context)
 /* Calls `wake` soon on the loop; from any thread, several calls may be served by one. */
 void kiln_loop_on_wake(kiln_loop *loop, void (*wake)(void *context), void *context);
 void kiln_loop_wake(kiln_loop *loop);
+
+/* ---- How long turns take ----
+ *
+ * A turn is what a loop does between two waits. It shall take at most KILN_TURN_NS: whoever talks
+ * to the program waits for it. Handlers are called by the function or message that they are. */
+#define KILN_TURN_NS UINT64_C(5000000)
+#define KILN_TURN_WARN_NS UINT64_C(100000000) /* this is said in the log */
+#define KILN_TURN_BUCKETS 10u
+
+typedef struct kiln_turn_times {
+    uint64_t bucket[KILN_TURN_BUCKETS]; /* turns by their length: kiln_turn_bound_s */
+    uint64_t count, sum_ns, max_ns;
+    const char *handler; /* that took most of the longest */
+} kiln_turn_times;
+
+typedef struct kiln_turns {
+    kiln_turn_times wall;  /* without waiting for something to happen */
+    kiln_turn_times cpu;   /* of the loop's thread: independent of what else the machine does */
+    kiln_thread_work most; /* of one turn, each by itself */
+} kiln_turns;
+
+/* Up to here, in seconds; the last has no bound. */
+extern const double kiln_turn_bound_s[KILN_TURN_BUCKETS - 1];
+
+/* Since the loop was made. */
+const kiln_turns *kiln_loop_turns(const kiln_loop *loop);
+/* The same for Prometheus. */
+void kiln_turns_print(const kiln_turns *turns, kiln_strbuf *out);
+/* One line for the log of a program that ends. */
+void kiln_turns_summary(const kiln_turns *turns, kiln_strbuf *out);
 
 #endif

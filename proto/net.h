@@ -255,6 +255,23 @@ KILN_MUST_USE kiln_status kiln_blob_store_path(kiln_blob_store *store, const kil
  * a store has is never sent again. */
 typedef struct kiln_blobs kiln_blobs;
 kiln_blobs *kiln_blobs_attach(kiln_conn *conn, kiln_blob_store *store);
+
+/* What the peer of a connection may do with blobs. Asked on the loop, answered at once. */
+typedef struct kiln_blob_guard {
+    /* Whether it may read the blob. To a peer that may not, the blob is not there: it can only
+     * bring the content itself. Required. */
+    bool (*may_get)(void *context, kiln_conn *conn, const kiln_digest *digest);
+    /* NULL when it may bring this blob, else why not (owned by the caller), which it is told.
+     * Required. */
+    kiln_status (*may_put)(void *context, kiln_conn *conn, const kiln_digest *digest,
+                           uint64_t size);
+    /* It brought the blob, which is whole and visible now. Required. */
+    void (*was_put)(void *context, kiln_conn *conn, const kiln_digest *digest, uint64_t size);
+} kiln_blob_guard;
+/* `guard` outlives the connection. Without one the peer may everything. What we fetch or upload
+ * ourselves is not asked about. */
+void kiln_blobs_set_guard(kiln_blobs *blobs, const kiln_blob_guard *guard, void *context);
+
 /* Makes sure that the peer has the blob, which is in the store: asks, sends when missing. `done`
  * gets an owned status: NULL when the peer has it; NOT_FOUND when our store has not. It is called
  * once, from the loop, never from inside these calls. */

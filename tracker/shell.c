@@ -393,6 +393,7 @@ static bool on_page(void *context, const char *path, kiln_strbuf *out, const cha
     if (strcmp(path, "/metrics") == 0) {
         *out_type = "text/plain; version=0.0.4";
         kiln_tracker_print_metrics(shell->tracker, out);
+        kiln_turns_print(kiln_loop_turns(shell->loop), out);
         return true;
     }
     if (strcmp(path, "/state") != 0) return false;

@@ -59,6 +59,8 @@ typedef struct incoming {
 struct kiln_blobs {
     kiln_conn *conn;
     kiln_blob_store *store;
+    const kiln_blob_guard *guard; /* NULL: everything is allowed */
+    void *guard_context;
     KILN_VEC(outgoing *) out;
     KILN_VEC(incoming *) in;
     uint32_t turn; /* whose chunk is next */
@@ -296,6 +298,9 @@ static void finish_incoming(kiln_blobs *blobs, incoming *transfer) {
         st = kiln_blob_writer_finish(transfer->writer);
         transfer->writer = NULL;
         if (!transfer->is_fetch && st) send_error(blobs, transfer->stream, st);
+        if (!transfer->is_fetch && !st && blobs->guard)
+            blobs->guard->was_put(blobs->guard_context, blobs->conn, &transfer->digest,
+                                  transfer->size);
         if (!transfer->is_fetch && !st)
             send_ref(blobs, KILN_MSG_BLOB_OK, transfer->stream, &transfer->digest, transfer->size,
                      0);
@@ -337,6 +342,10 @@ kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes, 
 
 /* ---- What the peer says ---- */
 
+static bool may_get(const kiln_blobs *blobs, const kiln_digest *digest) {
+    return !blobs->guard || blobs->guard->may_get(blobs->guard_context, blobs->conn, digest);
+}
+
 static void on_have(kiln_blobs *blobs, const kiln_message *message) {
     kiln_message reply = {.type = KILN_MSG_BLOB_MISSING, .stream = message->stream};
     const kiln_msg_blob_have *have = &message->blob_have;
@@ -345,7 +354,8 @@ static void on_have(kiln_blobs *blobs, const kiln_message *message) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < have->blobs.count; i++) {
         const kiln_msg_blob_ref *ref = &have->blobs.item[i];
-        if (kiln_blob_store_has(blobs->store, &ref->digest)) continue;
+        if (may_get(blobs, &ref->digest) && kiln_blob_store_has(blobs->store, &ref->digest))
+            continue;
         missing[count] = *ref;
         half[count++] = kiln_blob_store_half(blobs->store, &ref->digest);
     }
@@ -401,6 +411,9 @@ static void on_put(kiln_blobs *blobs, const kiln_message *message) {
     transfer->size = put->blob.size;
     if (!transfer->is_fetch && count_puts(blobs, false) > TRANSFERS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
+    if (!st && !transfer->is_fetch && blobs->guard)
+        st = blobs->guard->may_put(blobs->guard_context, blobs->conn, &transfer->digest,
+                                   transfer->size);
     if (!st)
         st = kiln_blob_writer_open(blobs->store, &transfer->digest, put->blob.size, put->offset,
                                    &transfer->writer);
@@ -411,6 +424,8 @@ static void on_get(kiln_blobs *blobs, const kiln_message *message) {
     kiln_status st = KILN_OK;
     if (blobs->out.count >= TRANSFERS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
+    else if (!may_get(blobs, &message->blob_get.digest))
+        st = KILN_ERROR(NOT_FOUND, "no such blob");
     outgoing *transfer =
         st ? NULL : add_outgoing(blobs, message->stream, &message->blob_get.digest);
     if (!st) st = map_blob(blobs, transfer);
@@ -484,6 +499,11 @@ kiln_blobs *kiln_blobs_attach(kiln_conn *conn, kiln_blob_store *store) {
     blobs->timer = kiln_timer_create(kiln_conn_loop(conn), deliver_ready, blobs);
     kiln_conn_set_blobs(conn, blobs);
     return blobs;
+}
+
+void kiln_blobs_set_guard(kiln_blobs *blobs, const kiln_blob_guard *guard, void *context) {
+    blobs->guard = guard;
+    blobs->guard_context = context;
 }
 
 void kiln_blobs_destroy(kiln_blobs *blobs) {

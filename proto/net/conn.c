@@ -168,17 +168,20 @@ static void on_timer(void *context) {
 static void on_written(uv_write_t *uv, int status) {
     write_request *request = (write_request *)(void *)uv;
     kiln_conn *conn = request->conn;
+    kiln_loop *loop = conn->loop;
     conn->queued_bytes -= request->left;
     if (status == 0) conn->sent_bytes += request->left;
     kiln_strbuf_deinit(&request->bytes);
     kiln_free(request);
     if (conn->state == KILN_CONN_CLOSED) return;
+    uint64_t entered_ns = kiln_loop_enter(loop, "a write that ended");
     if (status < 0)
         kiln_conn_fail(conn, kiln_net_error(status, "sending to the peer"));
     else if (conn->state == KILN_CONN_FLUSHING && conn->queued_bytes == 0)
         close_now(conn);
     else if (conn->state == KILN_CONN_OPEN && conn->blobs)
         kiln_blobs_drained(conn->blobs);
+    kiln_loop_leave(loop, entered_ns);
 }
 
 /* What the system takes at once needs no request, and the loop no turn to end it. Who sends blobs
@@ -356,6 +359,7 @@ static kiln_status unsqueeze(kiln_conn *conn, kiln_frame *frame) {
 }
 
 static void on_frame(kiln_conn *conn, kiln_frame *frame) {
+    conn->loop->handler = kiln_message_name(frame->type);
     kiln_status st = unsqueeze(conn, frame);
     if (st) {
         kiln_conn_fail_telling(conn, st);
@@ -438,8 +442,7 @@ static void lend_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
     *out = uv_buf_init(conn->loop->read_buffer, sizeof conn->loop->read_buffer);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
-    kiln_conn *conn = stream->data;
+static void take(kiln_conn *conn, ssize_t size, const uv_buf_t *buffer) {
     if (size == UV_ENOBUFS) {
         kiln_conn_hold(conn, true);
         return;
@@ -454,6 +457,14 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
     if (!why && size == UV_EOF) why = KILN_ERROR(UNAVAILABLE, "the peer closed the connection");
     if (!why) why = kiln_net_error((int)size, "reading from the peer");
     kiln_conn_fail(conn, why);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
+    kiln_conn *conn = stream->data;
+    kiln_loop *loop = conn->loop;
+    uint64_t entered_ns = kiln_loop_enter(loop, "bytes of a peer");
+    take(conn, size, buffer);
+    kiln_loop_leave(loop, entered_ns);
 }
 
 void kiln_conn_hold(kiln_conn *conn, bool hold) {

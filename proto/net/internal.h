@@ -21,6 +21,24 @@ typedef struct kiln_conn_list {
     uint32_t count;
 } kiln_conn_list;
 
+/* turns.c: one turn. */
+typedef struct kiln_turn {
+    uint64_t wall_ns, cpu_ns;
+    kiln_thread_work work;
+    const char *handler; /* that took most of it */
+    uint64_t handler_ns;
+} kiln_turn;
+
+/* Says no more than one warning in ten seconds. */
+typedef struct kiln_turn_warner {
+    uint64_t said_ns;
+    uint32_t unsaid;
+} kiln_turn_warner;
+
+void kiln_turns_add(kiln_turns *turns, const kiln_turn *turn);
+/* Logs a turn that took KILN_TURN_WARN_NS; whether it did. */
+bool kiln_turn_warns(kiln_turn_warner *warner, const kiln_turn *turn, uint64_t now_ns);
+
 struct kiln_loop {
     uv_loop_t uv;
     uv_async_t wake;
@@ -41,8 +59,20 @@ struct kiln_loop {
     uint32_t crowd;             /* most strangers since there was none */
     uint32_t held;              /* strangers who wait for the next */
     uint64_t last_conn_id;
+    kiln_turns turns;
+    kiln_turn_warner warner;
+    kiln_turn turn;                              /* the one under way: its worst handler */
+    const char *handler;                         /* of the call under way */
+    uint64_t turn_ns, turn_idle_ns, turn_cpu_ns; /* when it began */
+    kiln_thread_work turn_work;
+    bool is_program, has_run;              /* both: it says at its end how long its turns were */
     char read_buffer[KILN_NET_READ_BYTES]; /* of the read being handled */
 };
+
+/* Every call from the loop into the program stands between these two; `name` lasts. A call may name
+ * itself better meanwhile, in loop->handler. */
+uint64_t kiln_loop_enter(kiln_loop *loop, const char *name);
+void kiln_loop_leave(kiln_loop *loop, uint64_t entered_ns);
 
 /* The next turn waits for nothing. */
 void kiln_loop_hurry(kiln_loop *loop);

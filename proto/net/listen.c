@@ -28,7 +28,7 @@ static void on_closed(uv_handle_t *handle) {
 
 static void free_socket(uv_handle_t *handle) { kiln_free(handle); }
 
-static void on_connection(uv_stream_t *stream, int status) {
+static void take(uv_stream_t *stream, int status) {
     kiln_listener *listener = stream->data;
     if (status < 0) { /* out of descriptors, or gone again: the next one may do better */
         kiln_log(KILN_LOG_DEBUG, "accepting a connection: %s", uv_strerror(status));
@@ -44,6 +44,13 @@ static void on_connection(uv_stream_t *stream, int status) {
         uv_close(&socket->handle, free_socket);
     else
         kiln_conn_accept(listener->loop, &listener->options, socket);
+}
+
+static void on_connection(uv_stream_t *stream, int status) {
+    kiln_loop *loop = stream->loop->data;
+    uint64_t entered_ns = kiln_loop_enter(loop, "a new connection");
+    take(stream, status);
+    kiln_loop_leave(loop, entered_ns);
 }
 
 /* Whether somebody listens on this Unix socket, be it that its queue is full. A file that nobody

@@ -23,18 +23,21 @@ struct kiln_loop_signal {
 struct kiln_timer {
     uv_timer_t uv;
     bool reads_first;
+    const char *name;
     void (*fire)(void *context);
     void *context;
 };
 
 struct kiln_watch {
     uv_poll_t uv;
+    const char *name;
     void (*ready)(void *context, unsigned ready_for);
     void *context;
 };
 
 typedef struct work_item {
     uv_work_t uv;
+    const char *name;
     void (*run)(void *context);
     void (*done)(void *context);
     void *context;
@@ -61,7 +64,9 @@ static void free_handle(uv_handle_t *handle) { kiln_free(handle->data); }
 
 static void on_async(uv_async_t *async) {
     kiln_loop *loop = async->data;
+    uint64_t entered_ns = kiln_loop_enter(loop, "on_wake");
     if (loop->on_wake) loop->on_wake(loop->wake_context);
+    kiln_loop_leave(loop, entered_ns);
 }
 
 /* Names are looked up by the libc inside of a static program: modules that the machine has for its
@@ -74,24 +79,71 @@ static void look_up_names_alone(void) {
 
 /* ---- Turns ---- */
 
+uint64_t kiln_loop_enter(kiln_loop *loop, const char *name) {
+    loop->handler = name;
+    return kiln_clock_ns();
+}
+
+void kiln_loop_leave(kiln_loop *loop, uint64_t entered_ns) {
+    const uint64_t took_ns = kiln_clock_ns() - entered_ns;
+    if (took_ns <= loop->turn.handler_ns) return;
+    loop->turn.handler_ns = took_ns;
+    loop->turn.handler = loop->handler;
+}
+
+static void begin_turn(kiln_loop *loop) {
+    loop->turn = (kiln_turn){.handler = "the loop"};
+    loop->turn_ns = kiln_clock_ns();
+    loop->turn_cpu_ns = kiln_clock_thread_ns();
+    loop->turn_idle_ns = uv_metrics_idle_time(&loop->uv);
+    loop->turn_work = *kiln_thread_work_here();
+}
+
+/* What libuv waited in between is no part of it. */
+static void end_turn(kiln_loop *loop) {
+    const uint64_t now_ns = kiln_clock_ns(), passed_ns = now_ns - loop->turn_ns;
+    const uint64_t idle_ns = uv_metrics_idle_time(&loop->uv) - loop->turn_idle_ns;
+    const kiln_thread_work *work = kiln_thread_work_here();
+    loop->turn.wall_ns = passed_ns - KILN_MIN(passed_ns, idle_ns);
+    loop->turn.cpu_ns = kiln_clock_thread_ns() - loop->turn_cpu_ns;
+    loop->turn.work.hashed_bytes = work->hashed_bytes - loop->turn_work.hashed_bytes;
+    loop->turn.work.rows = work->rows - loop->turn_work.rows;
+    kiln_turns_add(&loop->turns, &loop->turn);
+    kiln_turn_warns(&loop->warner, &loop->turn, now_ns);
+}
+
+const kiln_turns *kiln_loop_turns(const kiln_loop *loop) { return &loop->turns; }
+
 static void on_hurry(uv_idle_t *handle) { (void)handle; /* that it is active is all */ }
 
 void kiln_loop_hurry(kiln_loop *loop) { uv_idle_start(&loop->hurry, on_hurry); }
 
 static void before_poll(uv_prepare_t *handle) {
     kiln_loop *loop = handle->data;
+    uint64_t entered_ns = kiln_loop_enter(loop, "writing to peers");
     kiln_conns_let_speak(loop);
     kiln_conns_flush(loop);
+    kiln_loop_leave(loop, entered_ns);
+    end_turn(loop);
+    begin_turn(loop);
+}
+
+static void fire_timer(kiln_timer *timer) {
+    kiln_loop *loop = timer->uv.loop->data;
+    uint64_t entered_ns = kiln_loop_enter(loop, timer->name);
+    timer->fire(timer->context); /* which may destroy it */
+    kiln_loop_leave(loop, entered_ns);
 }
 
 /* What waited is read. */
 static void after_poll(uv_check_t *handle) {
     kiln_loop *loop = handle->data;
     while (loop->due.count > 0) {
-        kiln_timer *timer = kiln_vec_pop(&loop->due);
-        timer->fire(timer->context);
+        fire_timer(kiln_vec_pop(&loop->due));
     }
+    uint64_t entered_ns = kiln_loop_enter(loop, "writing to peers");
     kiln_conns_flush(loop);
+    kiln_loop_leave(loop, entered_ns);
     if (loop->held == 0) uv_idle_stop(&loop->hurry);
 }
 
@@ -115,6 +167,7 @@ kiln_status kiln_loop_create(kiln_loop **out_loop) {
     look_up_names_alone();
     int code = uv_loop_init(&loop->uv);
     loop->uv.data = loop;
+    if (code == 0) code = uv_loop_configure(&loop->uv, UV_METRICS_IDLE_TIME);
     if (code == 0) code = uv_async_init(&loop->uv, &loop->wake, on_async);
     if (code) {
         kiln_free(loop);
@@ -126,6 +179,13 @@ kiln_status kiln_loop_create(kiln_loop **out_loop) {
     return KILN_OK;
 }
 
+static bool run_turns(kiln_loop *loop, uv_run_mode mode) {
+    begin_turn(loop);
+    bool more = uv_run(&loop->uv, mode) != 0;
+    end_turn(loop);
+    return more;
+}
+
 void kiln_loop_destroy(kiln_loop *loop) {
     if (!loop) return;
     uv_close((uv_handle_t *)&loop->wake, NULL);
@@ -134,7 +194,13 @@ void kiln_loop_destroy(kiln_loop *loop) {
         uv_close((uv_handle_t *)&loop->signals->uv, free_handle);
         loop->signals = next;
     }
-    uv_run(&loop->uv, UV_RUN_DEFAULT); /* last words, close callbacks */
+    run_turns(loop, UV_RUN_DEFAULT); /* last words, close callbacks */
+    if (loop->is_program && loop->has_run) {
+        kiln_strbuf text = {0};
+        kiln_turns_summary(&loop->turns, &text);
+        kiln_log(KILN_LOG_INFO, "%s", text.data);
+        kiln_strbuf_deinit(&text);
+    }
     uv_close((uv_handle_t *)&loop->before_poll, NULL);
     uv_close((uv_handle_t *)&loop->after_poll, NULL);
     uv_close((uv_handle_t *)&loop->hurry, NULL);
@@ -155,9 +221,12 @@ kiln_status kiln_loop_tls(kiln_loop *loop, kiln_tls_context **out_context) {
     return st;
 }
 
-void kiln_loop_run(kiln_loop *loop) { uv_run(&loop->uv, UV_RUN_DEFAULT); }
+void kiln_loop_run(kiln_loop *loop) {
+    loop->has_run = true;
+    run_turns(loop, UV_RUN_DEFAULT);
+}
 
-bool kiln_loop_run_once(kiln_loop *loop) { return uv_run(&loop->uv, UV_RUN_ONCE) != 0; }
+bool kiln_loop_run_once(kiln_loop *loop) { return run_turns(loop, UV_RUN_ONCE); }
 
 void kiln_loop_stop(kiln_loop *loop) { uv_stop(&loop->uv); }
 
@@ -172,7 +241,7 @@ static void on_timer(uv_timer_t *uv) {
     kiln_timer *timer = uv->data;
     kiln_loop *loop = uv->loop->data;
     if (!timer->reads_first) {
-        timer->fire(timer->context);
+        fire_timer(timer);
         return;
     }
     kiln_vec_push(&loop->due, timer);
@@ -186,21 +255,25 @@ static void forget_due(kiln_timer *timer) {
         if (loop->due.data[i] == timer) loop->due.data[i] = kiln_vec_pop(&loop->due);
 }
 
-kiln_timer *kiln_timer_create(kiln_loop *loop, void (*fire)(void *context), void *context) {
+kiln_timer *kiln_timer_create_named(kiln_loop *loop, const char *name, void (*fire)(void *context),
+                                    void *context) {
     kiln_timer *timer = kiln_alloc(sizeof *timer);
     KILN_CHECK(uv_timer_init(&loop->uv, &timer->uv) == 0);
     timer->uv.data = timer;
+    timer->name = name;
     timer->fire = fire;
     timer->context = context;
     return timer;
 }
 
 void kiln_timer_start(kiln_timer *timer, uint64_t delay_ns) {
-    /* libuv counts whole milliseconds from when the loop last looked at the clock. Rounding up
+    /* libuv counts whole milliseconds, and takes part of one for none. Rounding up when it is due
      * keeps a timer from firing before its time, which would make its owner spin. */
-    uint64_t delay_ms = delay_ns / KILN_NS_PER_MS + (delay_ns % KILN_NS_PER_MS != 0);
     forget_due(timer);
     uv_update_time(timer->uv.loop);
+    const uint64_t due_ns = uv_hrtime() + KILN_MIN(delay_ns, UINT64_MAX / 2);
+    const uint64_t due_ms = due_ns / KILN_NS_PER_MS + (due_ns % KILN_NS_PER_MS != 0);
+    const uint64_t delay_ms = delay_ns ? due_ms - uv_now(timer->uv.loop) : 0;
     uv_timer_start(&timer->uv, on_timer, delay_ms, 0);
 }
 
@@ -225,14 +298,19 @@ static void on_poll(uv_poll_t *uv, int status, int events) {
     /* An error shows as readable and writable: the caller's read or write will name it. */
     if (status < 0 || events & (UV_READABLE | UV_DISCONNECT)) ready |= KILN_WATCH_READ;
     if (status < 0 || events & UV_WRITABLE) ready |= KILN_WATCH_WRITE;
-    watch->ready(watch->context, ready);
+    kiln_loop *loop = uv->loop->data;
+    uint64_t entered_ns = kiln_loop_enter(loop, watch->name);
+    watch->ready(watch->context, ready); /* which may destroy it */
+    kiln_loop_leave(loop, entered_ns);
 }
 
-kiln_watch *kiln_watch_create(kiln_loop *loop, int fd, unsigned watch_for,
-                              void (*ready)(void *context, unsigned ready_for), void *context) {
+kiln_watch *kiln_watch_create_named(kiln_loop *loop, const char *name, int fd, unsigned watch_for,
+                                    void (*ready)(void *context, unsigned ready_for),
+                                    void *context) {
     kiln_watch *watch = kiln_alloc(sizeof *watch);
     KILN_CHECK(uv_poll_init(&loop->uv, &watch->uv, fd) == 0);
     watch->uv.data = watch;
+    watch->name = name;
     watch->ready = ready;
     watch->context = context;
     kiln_watch_set(watch, watch_for);
@@ -258,7 +336,10 @@ void kiln_watch_destroy(kiln_watch *watch) {
 
 static void on_signal(uv_signal_t *uv, int number) {
     kiln_loop_signal *signal = uv->data;
+    kiln_loop *loop = uv->loop->data;
+    uint64_t entered_ns = kiln_loop_enter(loop, "a signal");
     signal->raised(signal->context, number);
+    kiln_loop_leave(loop, entered_ns);
 }
 
 static void stop_on_signal(void *context, int number) {
@@ -269,6 +350,7 @@ static void stop_on_signal(void *context, int number) {
 kiln_status kiln_loop_create_stoppable(kiln_loop **out_loop) {
     kiln_status st = kiln_loop_create(out_loop);
     if (st) return st;
+    (*out_loop)->is_program = true;
     kiln_loop_on_signal(*out_loop, SIGINT, stop_on_signal, *out_loop);
     kiln_loop_on_signal(*out_loop, SIGTERM, stop_on_signal, *out_loop);
     return NULL;
@@ -301,14 +383,17 @@ static void run_work(uv_work_t *uv) {
 static void finish_work(uv_work_t *uv, int status) {
     (void)status; /* nothing cancels work */
     work_item item = *(work_item *)uv->data;
+    kiln_loop *loop = uv->loop->data;
     kiln_free(uv->data);
+    uint64_t entered_ns = kiln_loop_enter(loop, item.name);
     item.done(item.context);
+    kiln_loop_leave(loop, entered_ns);
 }
 
-void kiln_loop_work(kiln_loop *loop, void (*run)(void *context), void (*done)(void *context),
-                    void *context) {
+void kiln_loop_work_named(kiln_loop *loop, const char *name, void (*run)(void *context),
+                          void (*done)(void *context), void *context) {
     work_item *item = kiln_alloc(sizeof *item);
-    *item = (work_item){.run = run, .done = done, .context = context};
+    *item = (work_item){.name = name, .run = run, .done = done, .context = context};
     item->uv.data = item;
     KILN_CHECK(uv_queue_work(&loop->uv, &item->uv, run_work, finish_work) == 0);
 }

@@ -532,6 +532,61 @@ static void a_blob_of_another_content_is_refused_on_its_stream(void **state) {
     raw_done(&w, &r);
 }
 
+/* ---- Guards ---- */
+
+typedef struct rules {
+    bool may_get, may_put;
+    uint32_t put_count;
+} rules;
+
+static bool may_get(void *context, kiln_conn *conn, const kiln_digest *digest) {
+    (void)conn, (void)digest;
+    return ((rules *)context)->may_get;
+}
+
+static kiln_status may_put(void *context, kiln_conn *conn, const kiln_digest *digest,
+                           uint64_t size) {
+    (void)conn, (void)digest;
+    if (((rules *)context)->may_put) return KILN_OK;
+    return KILN_ERROR(PERMISSION_DENIED, "no blobs of %u bytes", (unsigned)size);
+}
+
+static void was_put(void *context, kiln_conn *conn, const kiln_digest *digest, uint64_t size) {
+    (void)conn, (void)digest;
+    assert_int_equal(size, 5000);
+    ((rules *)context)->put_count++;
+}
+
+/* What a fetch, or else an upload, ends with. */
+static kiln_code end_of(blob_world *w, transfer_start start, const kiln_digest *digest) {
+    start(w->p.client.blobs, digest, on_done, w);
+    pair_run_until_count(&w->p, &w->done_count, w->done_count + 1);
+    return w->code[w->done_count - 1];
+}
+
+static void a_guard_decides_what_a_peer_gets_and_puts(void **state) {
+    (void)state;
+    static const kiln_blob_guard guard = {may_get, may_put, was_put};
+    rules r = {0};
+    blob_world w;
+    world_init(&w, 0);
+    kiln_blobs_set_guard(w.p.server.blobs, &guard, &r);
+    kiln_digest theirs = put_random(&w, w.p.server.store, 4000);
+    kiln_digest ours = put_random(&w, w.p.client.store, 5000);
+    assert_int_equal(end_of(&w, kiln_blobs_fetch, &theirs), KILN_NOT_FOUND);
+    assert_int_equal(end_of(&w, kiln_blobs_upload, &ours), KILN_PERMISSION_DENIED);
+    assert_false(kiln_blob_store_has(w.p.server.store, &ours));
+    r.may_put = true;
+    assert_int_equal(end_of(&w, kiln_blobs_upload, &ours), KILN_OK);
+    assert_int_equal(end_of(&w, kiln_blobs_upload, &ours), KILN_OK); /* it must show the content */
+    assert_int_equal(r.put_count, 2);
+    r.may_get = true;
+    assert_int_equal(end_of(&w, kiln_blobs_upload, &ours), KILN_OK);
+    assert_int_equal(r.put_count, 2);
+    assert_int_equal(end_of(&w, kiln_blobs_fetch, &theirs), KILN_OK);
+    world_deinit(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blobs_of_every_size_go_up_and_down),
@@ -559,6 +614,7 @@ int main(void) {
         cmocka_unit_test(data_for_no_blob_ends_the_connection),
         cmocka_unit_test(what_is_there_already_is_not_moved),
         cmocka_unit_test(a_blob_of_another_content_is_refused_on_its_stream),
+        cmocka_unit_test(a_guard_decides_what_a_peer_gets_and_puts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,97 @@
+/* How long the turns of a loop take: clocks are read by loop.c. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/macros.h"
+#include "proto/net/internal.h"
+
+#define WARN_EVERY_NS (10 * KILN_NS_PER_S)
+
+const double kiln_turn_bound_s[KILN_TURN_BUCKETS - 1] = {0.0001, 0.0005, 0.001, 0.002, 0.005,
+                                                         0.01,   0.05,   0.1,   1};
+
+static void add_time(kiln_turn_times *times, uint64_t ns, const char *handler) {
+    uint32_t bucket = 0;
+    while (bucket < KILN_TURN_BUCKETS - 1 && (double)ns > kiln_turn_bound_s[bucket] * 1e9) bucket++;
+    times->bucket[bucket]++;
+    times->count++;
+    times->sum_ns += ns;
+    if (ns <= times->max_ns) return;
+    times->max_ns = ns;
+    times->handler = handler;
+}
+
+void kiln_turns_add(kiln_turns *turns, const kiln_turn *turn) {
+    add_time(&turns->wall, turn->wall_ns, turn->handler);
+    add_time(&turns->cpu, turn->cpu_ns, turn->handler);
+    turns->most.hashed_bytes = KILN_MAX(turns->most.hashed_bytes, turn->work.hashed_bytes);
+    turns->most.rows = KILN_MAX(turns->most.rows, turn->work.rows);
+}
+
+bool kiln_turn_warns(kiln_turn_warner *warner, const kiln_turn *turn, uint64_t now_ns) {
+    if (turn->wall_ns < KILN_TURN_WARN_NS) return false;
+    if (warner->said_ns && now_ns - warner->said_ns < WARN_EVERY_NS) {
+        warner->unsaid++;
+        return false;
+    }
+    kiln_log(KILN_LOG_WARN,
+             "the loop was held for %.1f ms (%.1f ms of CPU), %.1f ms of it by %s; %u other such "
+             "turns since the last warning",
+             (double)turn->wall_ns / 1e6, (double)turn->cpu_ns / 1e6,
+             (double)turn->handler_ns / 1e6, turn->handler, warner->unsaid);
+    *warner = (kiln_turn_warner){.said_ns = now_ns};
+    return true;
+}
+
+/* ---- Text ---- */
+
+static void print_times(const kiln_turn_times *times, const char *name, const char *doc,
+                        kiln_strbuf *out) {
+    uint64_t count = 0;
+    kiln_strbuf_printf(out, "# HELP %s %s\n# TYPE %s histogram\n", name, doc, name);
+    for (uint32_t i = 0; i < KILN_TURN_BUCKETS; i++) {
+        count += times->bucket[i];
+        kiln_strbuf_printf(out, "%s_bucket{le=\"", name);
+        if (i < KILN_TURN_BUCKETS - 1)
+            kiln_strbuf_printf(out, "%.9g", kiln_turn_bound_s[i]);
+        else
+            kiln_strbuf_text(out, "+Inf");
+        kiln_strbuf_printf(out, "\"} %llu\n", (unsigned long long)count);
+    }
+    kiln_strbuf_printf(out, "%s_sum %.9g\n%s_count %llu\n", name, (double)times->sum_ns / 1e9, name,
+                       (unsigned long long)times->count);
+    kiln_strbuf_printf(out,
+                       "# HELP %s_max the longest, and what took most of it\n"
+                       "# TYPE %s_max gauge\n%s_max{handler=\"%s\"} %.9g\n",
+                       name, name, name, times->handler ? times->handler : "",
+                       (double)times->max_ns / 1e9);
+}
+
+void kiln_turns_print(const kiln_turns *turns, kiln_strbuf *out) {
+    print_times(&turns->wall, "kiln_loop_turn_seconds", "turns of the event loop, without waiting",
+                out);
+    print_times(&turns->cpu, "kiln_loop_turn_cpu_seconds", "the same in CPU time of its thread",
+                out);
+    kiln_strbuf_printf(out,
+                       "# HELP kiln_loop_turn_hashed_bytes most bytes hashed in one turn\n"
+                       "# TYPE kiln_loop_turn_hashed_bytes gauge\n"
+                       "kiln_loop_turn_hashed_bytes %llu\n"
+                       "# HELP kiln_loop_turn_rows most rows walked in one turn\n"
+                       "# TYPE kiln_loop_turn_rows gauge\nkiln_loop_turn_rows %llu\n",
+                       (unsigned long long)turns->most.hashed_bytes,
+                       (unsigned long long)turns->most.rows);
+}
+
+void kiln_turns_summary(const kiln_turns *turns, kiln_strbuf *out) {
+    uint64_t slow = 0;
+    for (uint32_t i = 0; i < KILN_TURN_BUCKETS; i++)
+        if (i > 0 && kiln_turn_bound_s[i - 1] * 1e9 >= (double)KILN_TURN_NS)
+            slow += turns->wall.bucket[i];
+    kiln_strbuf_printf(
+        out,
+        "%llu turns of the loop, %llu over %.3g ms; longest %.2f ms (%s), of CPU %.2f ms (%s), "
+        "hashed %llu bytes, walked %llu rows",
+        (unsigned long long)turns->wall.count, (unsigned long long)slow, (double)KILN_TURN_NS / 1e6,
+        (double)turns->wall.max_ns / 1e6, turns->wall.handler ? turns->wall.handler : "-",
+        (double)turns->cpu.max_ns / 1e6, turns->cpu.handler ? turns->cpu.handler : "-",
+        (unsigned long long)turns->most.hashed_bytes, (unsigned long long)turns->most.rows);
+}

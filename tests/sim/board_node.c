@@ -45,7 +45,8 @@ typedef struct board_state {
     uint32_t heard_count;
     KILN_VEC(fetch) fetches;
     uint64_t last_fetch;
-    kiln_map begun; /* trial, attempt, lease -> that it was started in this run */
+    kiln_map came;  /* trial, attempt, lease -> reign of the tracker that it came from last */
+    kiln_map begun; /* the same and the reign -> that it was started in this run */
     uint64_t sick_until_ns, broken_until_ns, hot_until_ns, full_until_ns;
     uint32_t slowness; /* of its measurements, times; 0: not drawn yet */
     bool checking;
@@ -55,6 +56,7 @@ typedef struct board_state {
 
 void *sim_board_state(void) {
     board_state *s = kiln_alloc(sizeof *s);
+    kiln_map_init(&s->came);
     kiln_map_init(&s->begun);
     kiln_map_init(&s->slot_of);
     return s;
@@ -66,6 +68,7 @@ void sim_board_free(void *memory) {
     kiln_map_deinit(&s->slot_of);
     kiln_vec_deinit(&s->cache);
     kiln_vec_deinit(&s->fetches);
+    kiln_map_deinit(&s->came);
     kiln_map_deinit(&s->begun);
     kiln_free(s);
 }
@@ -90,7 +93,7 @@ static void fetched(sim_node *node, uint64_t number, uint64_t failed) {
         s->fetches.data[i] = kiln_vec_pop(&s->fetches);
         bool full = node->world->now_ns < s->full_until_ns;
         bool have = !failed && (is_cached(s, &digest) ||
-                                (!full && sim_tracker_has_blob(node->world->tracker, &digest)));
+                                (!full && sim_store_has(&node->world->store, &digest)));
         if (have && !is_cached(s, &digest)) kiln_vec_push(&s->cache, digest);
         run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FETCHED,
                                             .digest = digest,
@@ -257,6 +260,12 @@ static void child_goes_on(sim_node *node, uint64_t slot, uint64_t run) {
            c->crashes ? child_died : child_finished, slot, run);
 }
 
+static kiln_str name_of(sim_node *node, const kiln_msg_trial *trial) {
+    return kiln_str_from(kiln_arena_printf(&node->world->scratch, "%.*s %u %llu",
+                                           KILN_STR_ARG(trial->trial), trial->attempt,
+                                           (unsigned long long)trial->lease));
+}
+
 /* One trial per slot, and never under an older lease than the slot has run, whatever the network
  * did. */
 static void check_start(sim_node *node, const kiln_server_action *action) {
@@ -274,11 +283,14 @@ static void check_start(sim_node *node, const kiln_server_action *action) {
     const kiln_msg_trial *trial = action->trial;
     /* A tracker may be killed between telling the end of a lease and writing it down; then the next
      * one takes it for held, and its trials are sent again. */
+    kiln_str name = name_of(node, trial);
+    uint64_t reign = 0;
+    KILN_CHECK(kiln_map_find(&s->came, name, &reign));
     char *begun =
-        kiln_arena_printf(&world->scratch, "%.*s %u %llu %u", KILN_STR_ARG(trial->trial),
-                          trial->attempt, (unsigned long long)trial->lease, world->tracker->run);
+        kiln_arena_printf(&world->scratch, "%.*s %u", KILN_STR_ARG(name), (uint32_t)reign);
     if (!kiln_map_put(&s->begun, kiln_str_from(begun), 1))
-        sim_fail(world, "a trial runs twice under one lease");
+        sim_fail(world, "trial %.*s runs twice under lease %llu", KILN_STR_ARG(trial->trial),
+                 (unsigned long long)trial->lease);
 }
 
 /* Liars hear of it. */
@@ -425,12 +437,13 @@ static void hear_again(sim_node *node, uint64_t at, uint64_t lease) {
 }
 
 /* Notes a TRIAL that is about to be given to the machine. */
-static void hear_trial(sim_node *node, const kiln_message *message) {
+static void hear_trial(sim_node *node, const kiln_message *message, uint32_t reign) {
     board_state *s = node->state;
     const kiln_msg_trial *trial = &message->trial;
     if (trial->slot >= SLOTS_MAX) return;
     s->seen[trial->slot] = KILN_MAX(s->seen[trial->slot], trial->lease);
     kiln_map_put(&s->slot_of, key_of(&trial->lease), trial->slot);
+    kiln_map_put(&s->came, name_of(node, trial), reign);
     uint32_t at = s->heard_count++ % TRIALS_HEARD;
     heard_trial *heard = &s->heard[at];
     heard->lease = trial->lease;
@@ -519,6 +532,7 @@ static void stop(sim_node *node) {
     s->machine = NULL;
     s->fetches.count = 0;
     s->checking = false;
+    kiln_map_reset(&s->came);
     kiln_map_reset(&s->begun);
     kiln_map_reset(&s->slot_of);
     memset(s->seen, 0, sizeof s->seen);
@@ -534,12 +548,11 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
 }
 
 static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
-    (void)conn;
     sim_world *world = node->world;
     const bool is_trial = message->type == KILN_MSG_TRIAL;
     if (is_trial && message->trial.artefact.size == 0 && message->trial.recipe.trace.size == 0)
         sim_fail(world, "board %u gets a trial of nothing", node->index);
-    if (is_trial) hear_trial(node, message);
+    if (is_trial) hear_trial(node, message, conn->side[1]->reign);
     if (message->type == KILN_MSG_LEASE_LOST && !sim_is_calm(world) &&
         sim_chance(world, world->options.deaf_permille))
         return;

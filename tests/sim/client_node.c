@@ -126,8 +126,8 @@ static void send_module(sim_node *node, const kiln_msg_lease_grant *grant) {
     kiln_digest_of(s->job, sizeof s->job, &trial.trial.artefact.digest);
     kiln_digest_of(s->job, sizeof s->job / 2, &trial.trial.reference.digest);
     trial.trial.artefact.size = trial.trial.reference.size = 64;
-    sim_tracker_store_blob(node->world->tracker, &trial.trial.artefact.digest);
-    sim_tracker_store_blob(node->world->tracker, &trial.trial.reference.digest);
+    sim_store_put(&node->world->store, &trial.trial.artefact.digest);
+    sim_store_put(&node->world->store, &trial.trial.reference.digest);
     sim_send(node, node->conn, &trial);
 }
 
@@ -230,8 +230,10 @@ static void check_done(sim_node *node, const kiln_msg_job_done *done) {
         sim_node *tuner = world->node.data[i];
         if (tuner->kind != SIM_TUNER) continue;
         uint32_t stored = sim_tuner_record_count(tuner, done->job);
-        /* A tuner that came back when the time was up does not count what is there already. */
-        if (stored == done->trials || (s->seconds > 0 && stored > done->trials)) return;
+        /* A tuner that came back when the time was up does not count what is there already, nor
+         * does one that took over count what the other stored late. */
+        bool more = s->seconds > 0 || world->options.share;
+        if (stored == done->trials || (more && stored > done->trials)) return;
     }
     sim_fail(world, "no tuner has the %u records of a job that ended ok", done->trials);
 }

@@ -2,11 +2,6 @@
 #include "base/check.h"
 #include "tests/sim/world.h"
 
-static void start_again(sim_node *none, uint64_t index, uint64_t world_at) {
-    (void)none;
-    sim_start(((sim_world *)(uintptr_t)world_at)->node.data[index]);
-}
-
 static sim_node *any_node(sim_world *world) {
     return world->node.data[sim_between(world, 0, world->node.count - 1)];
 }
@@ -18,14 +13,12 @@ static sim_node *any_board(sim_world *world) {
 }
 
 static void kill_one(sim_world *world) {
-    uint32_t index = (uint32_t)sim_between(world, 0, world->node.count - 1);
-    sim_node *node = world->node.data[index];
+    sim_node *node = any_node(world);
     /* Clients are killed less often: nobody is surprised that their jobs are cancelled. */
     if (!node->alive || (node->kind == SIM_CLIENT && !sim_chance(world, 200))) return;
     sim_kill(node, sim_chance(world, 300));
     if (node->kind == SIM_CLIENT) return;
-    sim_at(world, sim_between(world, 10 * SIM_MS, 20 * SIM_S), NULL, start_again, index,
-           (uintptr_t)world);
+    sim_start_later(node, sim_between(world, 10 * SIM_MS, 20 * SIM_S));
 }
 
 static void cut_one(sim_world *world) {
@@ -53,15 +46,35 @@ static void slow_network(sim_world *world) {
 }
 
 static void fill_disk(sim_world *world) {
-    static void (*const fill[])(sim_node *, uint64_t) = {
-        [SIM_TRACKER] = sim_tracker_fill_disk,
-        [SIM_BOARD] = sim_board_fill_disk,
-        [SIM_TUNER] = sim_tuner_fill_disk,
-    };
-    sim_node *node = sim_chance(world, 600) ? world->tracker : any_node(world);
-    if (!node->alive || node->kind >= KILN_ARRAY_COUNT(fill)) return;
+    uint64_t until_ns = world->now_ns + sim_between(world, SIM_S, 5 * SIM_S);
+    sim_node *node = sim_chance(world, 600) ? world->tracker[0] : any_node(world);
+    if (!node->alive) return;
     sim_note(world, "the disk of %u, %u is full", node->kind, node->index);
-    fill[node->kind](node, world->now_ns + sim_between(world, SIM_S, 5 * SIM_S));
+    if (node->kind == SIM_TRACKER) world->full_until_ns = until_ns;
+    if (node->kind == SIM_BOARD) sim_board_fill_disk(node, until_ns);
+    if (node->kind == SIM_TUNER) sim_tuner_fill_disk(node, until_ns);
+}
+
+static void slow_disk(sim_world *world) {
+    sim_note(world, "the disk of the database is slow");
+    world->slow_disk_until_ns = world->now_ns + sim_between(world, SIM_S, 20 * SIM_S);
+}
+
+/* For so long that another tuner of the same records gets its jobs; now and then with what it
+ * measured on the way to a slow disk. */
+static void cut_off_tuner(sim_world *world) {
+    sim_node *node = any_node(world);
+    if (!world->options.share || node->kind != SIM_TUNER || !node->conn) return;
+    node->cut_off_ns = world->now_ns + sim_between(world, 6 * SIM_S, 40 * SIM_S);
+    sim_note(world, "tuner %u is cut off until %llu", node->index,
+             (unsigned long long)node->cut_off_ns);
+    sim_cut(node->conn, true);
+    if (sim_chance(world, 600)) slow_disk(world);
+}
+
+static void lose_lead(sim_world *world) {
+    if (world->options.trackers < 2) return;
+    for (uint32_t i = 0; i < world->options.trackers; i++) sim_tracker_lose_lead(world->tracker[i]);
 }
 
 static void make_sick(sim_world *world) {
@@ -100,8 +113,10 @@ static void give_order(sim_world *world) {
 static const struct {
     uint32_t weight;
     void (*happen)(sim_world *world);
-} faults[] = {{30, kill_one}, {32, cut_one},    {7, partition}, {8, slow_network}, {6, fill_disk},
-              {5, make_sick}, {4, break_board}, {3, heat},      {6, jump_clock},   {4, give_order}};
+} faults[] = {{30, kill_one},     {32, cut_one},   {7, partition},   {8, slow_network},
+              {6, fill_disk},     {5, make_sick},  {4, break_board}, {3, heat},
+              {6, jump_clock},    {4, give_order}, {4, slow_disk},   {8, lose_lead},
+              {24, cut_off_tuner}};
 
 static void one_fault(sim_node *none, uint64_t a, uint64_t world_at) {
     (void)none, (void)a;

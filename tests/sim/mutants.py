@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Plants one fault at a time into the three steps and wants the simulator to find each.
+"""Plants one fault at a time into the three steps, or into what stands for a shell or a server in tests/sim, and wants the
+simulator to find each.
 
 usage: mutants.py SOURCE_ROOT BUILD_ROOT [SEEDS [WORDS]]
 
@@ -76,7 +77,7 @@ MUTANTS = [
      "    /* Nobody comes back to what was left of a job that ended, or that another tuner has. */\n"
      "    bool is_due = lease->job && job->state == KILN_JOB_RUNNING && strcmp(lease->node, job->tuner) == 0;\n"
      "    if (!is_due) lease->expires_ns = t->now_ns;\n", ""),
-    ("a board off duty is leased", "tracker/device.c", "board->duty == KILN_DUTY_IN_SERVICE;", "true;"),
+    ("a board off duty is leased", "tracker/device.c", "board->duty == KILN_DUTY_IN_SERVICE && !board->lacking;", "!board->lacking;"),
     ("an order is forgotten by a restart", "tracker/device.c", "board->duty = (kiln_duty)kept.duty;", ""),
     ("a free slot is offered to nobody", "tracker/device.c", "kiln_vec_push(&t->offered, device);", "device->offered = false;"),
     ("a quarantine of ours never ends", "tracker/duty.c", "if (board->probation_ns && t->now_ns >= board->probation_ns)", "if (false)"),
@@ -96,6 +97,14 @@ MUTANTS = [
      "        if (may_have(device, job->request.data[i])) return job->request.data[i];\n    return NULL;",
      "        if (kiln_str_is(job->request.data[i]->want.board, device->board->node)) return job->request.data[i];\n"
      "    return job->request.count && may_have(device, job->request.data[0]) ? job->request.data[0] : NULL;"),
+    ("the database takes what an old leader writes", "tests/sim/database.c", "if (session != db->leader) return false;", ""),
+    ("a tracker that does not lead serves", "tests/sim/tracker_node.c",
+     "if (sim_database_lead(node->world->database, s->session))",
+     "if (sim_database_lead(node->world->database, s->session) || sim_chance(node->world, 10))"),
+    ("a tuner does not wait for its claim", "tests/sim/tuner_node.c",
+     "if (!is_open || !take_claim(node, job->id)) {", "if (!is_open || (take_claim(node, job->id), false)) {"),
+    ("a claim is renewed without the tracker", "tests/sim/tuner_node.c",
+     "if (node->conn && node->conn->shaken) take_claim(node, job->id);", "take_claim(node, job->id);"),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 
@@ -103,11 +112,11 @@ def main():
     source, build = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     seeds = sys.argv[3] if len(sys.argv) > 3 else "200"
     mutants = [row for row in MUTANTS if len(sys.argv) < 5 or sys.argv[4] in row[0] + row[1]]
-    rest = sorted(glob.glob(f"{build}/tests/sim/kiln-sim.p/*.o"))
+    objects = sorted(glob.glob(f"{build}/tests/sim/kiln-sim.p/*.o"))
     # The linker takes nothing out of an archive that the mutant defines already.
-    rest += [f"{build}/{path}" for path in ("tracker/libkiln-tracker-step.a", "rpc-server/libkiln-server-step.a",
+    libraries = [f"{build}/{path}" for path in ("tracker/libkiln-tracker-step.a", "rpc-server/libkiln-server-step.a",
                                             "tuner/libkiln-tuner-step.a", "proto/libkiln-proto.a", "base/libkiln_base.a")]
-    rest += shlex.split("-lmd -lxxhash -lpthread -lm")
+    libraries += shlex.split("-lmd -lxxhash -lpthread -lm")
     compile_command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", f"-I{source}", "-c"]
     survived = []
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +131,8 @@ def main():
             with open(mutant, "w") as file:
                 file.write(re.sub(pattern, lambda match: replacement, content))
             subprocess.run(compile_command + [mutant, "-o", f"{folder}/mutant.o"], check=True)
-            subprocess.run(["cc", "-o", program, f"{folder}/mutant.o"] + rest, check=True)
+            rest = [o for o in objects if os.path.basename(o) != f"{os.path.basename(path)}.o" or not path.startswith("tests/sim/")]
+            subprocess.run(["cc", "-o", program, f"{folder}/mutant.o"] + rest + libraries, check=True)
             run = subprocess.run([program, "--stop", seeds], capture_output=True, text=True)
             failed = [line for line in run.stdout.splitlines() if "FAILED" in line]
             caught = run.returncode != 0

@@ -19,9 +19,7 @@ static int side_of(const sim_conn *conn, const sim_node *node) {
 }
 
 sim_conn *sim_find_conn(sim_world *world, uint64_t id) {
-    for (uint32_t i = 0; i < world->conn.count; i++)
-        if (world->conn.data[i]->id == id) return world->conn.data[i];
-    return NULL;
+    return id - 1 < world->conn.count ? world->conn.data[id - 1] : NULL; /* none is taken out */
 }
 
 static uint64_t draw_delay(sim_world *world) {
@@ -159,7 +157,7 @@ static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
     sim_conn *conn = (sim_conn *)(uintptr_t)conn_at;
     sim_node *node = conn->side[0], *tracker = conn->side[1];
     if (!is_there(conn, 0) || node->cut_off_ns > node->world->now_ns) return; /* it will give up */
-    if (!tracker->alive) {
+    if (!sim_tracker_serves(tracker)) {
         end_side(conn, 0); /* refused */
         return;
     }
@@ -183,10 +181,11 @@ static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
 void sim_dial(sim_node *node) {
     sim_world *world = node->world;
     sim_conn *conn = kiln_alloc(sizeof *conn);
-    *conn = (sim_conn){.id = ++world->last_conn,
-                       .side = {node, world->tracker},
-                       .run = {node->run, 0},
-                       .open = {true, false}};
+    *conn = (sim_conn){
+        .id = ++world->last_conn,
+        .side = {node, world->tracker[sim_between(world, 0, world->options.trackers - 1)]},
+        .run = {node->run, 0},
+        .open = {true, false}};
     memcpy(conn->boot, node->boot, sizeof conn->boot);
     kiln_vec_push(&world->conn, conn);
     node->conn = conn;

@@ -1,108 +1,110 @@
-/* The tracker's shell, played: a disk of rows with slow commits that a kill may lose, and a blob
- * store. */
+/* A tracker's shell, played: groups of rows with commits that take time and that a kill may lose,
+ * as tracker/keep.c makes them; the lead, where two trackers share a database; and a blob store. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "tests/sim/database.h"
 #include "tests/sim/fair.h"
 
-typedef struct disk_row {
-    kiln_arena arena;
-    kiln_tracker_row row;
-} disk_row;
+#define LOOK_NS (200 * SIM_MS) /* between two looks at who leads */
 
-/* A commit under way. */
-typedef struct commit {
-    uint64_t persist;
+/* Rows that are committed together: of one identity the last. */
+typedef struct group {
     kiln_arena arena;
-    kiln_tracker_row *row;
-    uint32_t row_count;
-} commit;
+    KILN_VEC(kiln_tracker_row) row;
+    uint64_t first, last; /* PERSIST actions; 0: none */
+    bool awaited;
+} group;
 
 typedef struct tracker_state {
-    kiln_tracker *machine;      /* NULL when it does not run */
-    KILN_VEC(commit *) commits; /* in order */
-    uint64_t commit_at_ns;      /* of the newest: they end in order */
-    uint64_t check_ns;          /* when promises about time are checked again */
+    kiln_tracker *machine; /* NULL when it does not run, or stands by */
+    uint64_t session;
+    group group[2];
+    uint32_t collecting; /* which of them; the other is being committed while `busy` */
+    bool busy, again;
+    uint64_t check_ns; /* when promises about time are checked again */
     sim_fair fair;
-    /* Disk. */
-    KILN_VEC(disk_row *) disk;
-    KILN_VEC(kiln_digest) blobs;
-    uint64_t full_until_ns;
 } tracker_state;
 
-void *sim_tracker_state(void) { return kiln_alloc(sizeof(tracker_state)); }
-
-static void free_commit(commit *c) {
-    kiln_arena_deinit(&c->arena);
-    kiln_free(c);
-}
-
-static void free_row(disk_row *row) {
-    kiln_arena_deinit(&row->arena);
-    kiln_free(row);
+void *sim_tracker_state(void) {
+    tracker_state *s = kiln_alloc(sizeof *s);
+    for (uint32_t i = 0; i < 2; i++) kiln_arena_init(&s->group[i].arena, 1024);
+    return s;
 }
 
 void sim_tracker_free(void *memory) {
     tracker_state *s = memory;
-    for (uint32_t i = 0; i < s->disk.count; i++) free_row(s->disk.data[i]);
-    kiln_vec_deinit(&s->disk);
-    kiln_vec_deinit(&s->blobs);
-    kiln_vec_deinit(&s->commits);
+    for (uint32_t i = 0; i < 2; i++) {
+        kiln_vec_deinit(&s->group[i].row);
+        kiln_arena_deinit(&s->group[i].arena);
+    }
     sim_fair_deinit(&s->fair);
     kiln_free(s);
 }
 
-/* ---- Disk ---- */
+/* ---- Groups of rows ---- */
 
-static void write_row(tracker_state *s, const kiln_tracker_row *row) {
+static void add_row(group *g, const kiln_tracker_row *row) {
     uint32_t at = 0;
-    while (at < s->disk.count && !(s->disk.data[at]->row.kind == row->kind &&
-                                   kiln_str_equal(s->disk.data[at]->row.id, row->id)))
+    while (at < g->row.count &&
+           !(g->row.data[at].kind == row->kind && kiln_str_equal(g->row.data[at].id, row->id)))
         at++;
-    if (at < s->disk.count) {
-        free_row(s->disk.data[at]);
-        memmove(&s->disk.data[at], &s->disk.data[at + 1],
-                (--s->disk.count - at) * sizeof s->disk.data[0]);
-    }
-    if (row->removed) return;
-    disk_row *stored = kiln_alloc(sizeof *stored);
-    kiln_arena_init(&stored->arena, 1024);
-    stored->row = kiln_tracker_row_copy(row, &stored->arena);
-    kiln_vec_push(&s->disk, stored);
+    kiln_tracker_row copy = kiln_tracker_row_copy(row, &g->arena);
+    if (at == g->row.count)
+        kiln_vec_push(&g->row, copy);
+    else
+        g->row.data[at] = copy;
+}
+
+static void collect(sim_node *node, const kiln_tracker_action *action) {
+    tracker_state *s = node->state;
+    group *g = &s->group[s->collecting];
+    if (!g->first) g->first = action->persist;
+    g->last = action->persist;
+    g->awaited |= !action->may_wait;
+    for (uint32_t i = 0; i < action->row_count; i++) add_row(g, &action->row[i]);
+}
+
+static void empty(group *g) {
+    g->row.count = 0;
+    g->first = g->last = 0;
+    g->awaited = false;
+    kiln_arena_reset(&g->arena);
 }
 
 static void run_step(sim_node *node, const kiln_tracker_event *event);
 
+static void commit_done(sim_node *node, uint64_t a, uint64_t b);
+
+static void commit(sim_node *node) {
+    tracker_state *s = node->state;
+    sim_world *world = node->world;
+    bool is_empty = s->group[s->collecting].first == 0;
+    s->again = s->busy && !is_empty;
+    if (s->busy || is_empty) return;
+    s->collecting = !s->collecting;
+    s->busy = true;
+    uint64_t delay = sim_between(world, SIM_MS / 5, 25 * SIM_MS);
+    if (world->now_ns < world->slow_disk_until_ns) delay += sim_between(world, 0, 8 * SIM_S);
+    sim_at(world, delay, node, commit_done, 0, 0);
+}
+
 static void commit_done(sim_node *node, uint64_t a, uint64_t b) {
     (void)a, (void)b;
     tracker_state *s = node->state;
-    commit *c = s->commits.data[0];
-    memmove(&s->commits.data[0], &s->commits.data[1], --s->commits.count * sizeof c);
-    bool full = node->world->now_ns < s->full_until_ns;
-    for (uint32_t i = 0; !full && i < c->row_count; i++) write_row(s, &c->row[i]);
-    kiln_tracker_event event = {.kind = KILN_TRACKER_PERSISTED,
-                                .persist = c->persist,
-                                .failure = full ? "the disk is full" : NULL};
-    free_commit(c);
-    run_step(node, &event);
-}
-
-static void begin_commit(sim_node *node, const kiln_tracker_action *action) {
-    tracker_state *s = node->state;
     sim_world *world = node->world;
-    commit *c = kiln_alloc(sizeof *c);
-    c->persist = action->persist;
-    c->row_count = action->row_count;
-    kiln_arena_init(&c->arena, 1024);
-    c->row = KILN_ARENA_ARRAY(&c->arena, kiln_tracker_row, action->row_count);
-    for (uint32_t i = 0; i < c->row_count; i++)
-        c->row[i] = kiln_tracker_row_copy(&action->row[i], &c->arena);
-    kiln_vec_push(&s->commits, c);
-    uint64_t at = world->now_ns + sim_between(world, SIM_MS / 5, 25 * SIM_MS);
-    if (at < s->commit_at_ns) at = s->commit_at_ns;
-    s->commit_at_ns = at;
-    sim_at(world, at - world->now_ns, node, commit_done, 0, 0);
+    group *g = &s->group[!s->collecting];
+    bool full = world->now_ns < world->full_until_ns;
+    if (!full && !sim_database_write(world->database, s->session, g->row.data, g->row.count))
+        return; /* the session is gone: nothing comes back until that is noticed */
+    uint64_t first = g->first, last = g->last;
+    s->busy = false;
+    empty(g);
+    if (s->again) commit(node);
+    kiln_tracker_event event = {.kind = KILN_TRACKER_PERSISTED,
+                                .failure = full ? "the disk is full" : NULL};
+    for (event.persist = first; event.persist <= last; event.persist++) run_step(node, &event);
 }
 
 /* ---- Checks ---- */
@@ -115,24 +117,25 @@ static void check_duty(sim_world *world, const kiln_msg_lease_grant *grant) {
             sim_fail(world, "board %u is %s and leased", i, kiln_duty_name(world->duty[i]));
 }
 
-static bool is_on_disk(const tracker_state *s, uint64_t lease) {
-    for (uint32_t i = 0; i < s->disk.count; i++)
-        if (s->disk.data[i]->row.kind == KILN_TRACKER_ROW_LEASE &&
-            s->disk.data[i]->row.epoch == lease)
-            return true;
-    return false;
-}
-
-/* No lease is given to two requests, or before it is on disk, and those of a slot only grow. */
+/* No lease is given to two requests, before it is on disk, or by a tracker that does not lead any
+ * more, which can only tell again what it told before; and those of a slot only grow. */
 static void check_grant(sim_node *node, const sim_conn *conn, const kiln_msg_lease_grant *grant) {
     sim_world *world = node->world;
-    if (!is_on_disk(node->state, grant->lease))
-        sim_fail(world, "lease %llu is given and not on disk", (unsigned long long)grant->lease);
+    const tracker_state *s = node->state;
     uint64_t number = grant->lease, before = 0, newest = 0;
     kiln_str view = {(const char *)&number, sizeof number};
     uint64_t holder = kiln_hash64(conn->boot, KILN_HASH128_TEXT, grant->request);
-    if (kiln_map_find(&world->granted, view, &before) && before != holder)
+    bool known = kiln_map_find(&world->granted, view, &before);
+    if (known && before != holder)
         sim_fail(world, "lease %llu is given to two requests", (unsigned long long)number);
+    if (!sim_database_leads(world->database, s->session)) {
+        if (!known)
+            sim_fail(world, "lease %llu is given by a tracker that does not lead",
+                     (unsigned long long)number);
+        return;
+    }
+    if (!sim_database_has_lease(world->database, number))
+        sim_fail(world, "lease %llu is given and not on disk", (unsigned long long)number);
     check_duty(world, grant);
     kiln_map_put(&world->granted, view, holder);
     char *slot =
@@ -144,8 +147,9 @@ static void check_grant(sim_node *node, const sim_conn *conn, const kiln_msg_lea
 }
 
 /* What is promised about time, with a second of grace. */
-static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job *job) {
-    uint64_t now = sim_clock(world->tracker), long_ago = now > 11 * SIM_S ? now - 11 * SIM_S : 0;
+static void check_job(const sim_node *node, kiln_tracker *t, const kiln_tracker_job *job) {
+    sim_world *world = node->world;
+    uint64_t now = sim_clock(node), long_ago = now > 11 * SIM_S ? now - 11 * SIM_S : 0;
     if (!kiln_tracker_job_is_open(job) || job->persist || job->ending_ns) return;
     bool tuner = job->state == KILN_JOB_WAITING || job->spec.by_client ||
                  kiln_tracker_tuner_by_node(t, job->tuner);
@@ -159,9 +163,10 @@ static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job 
 }
 
 /* A tuner that was started anew holds nothing of its former run: its boards are free for others. */
-static void check_lease(sim_world *world, kiln_tracker *t, const kiln_tracker_lease *lease) {
+static void check_lease(const sim_node *node, kiln_tracker *t, const kiln_tracker_lease *lease) {
+    sim_world *world = node->world;
     const kiln_tracker_job *job = lease->job;
-    if (lease->expires_ns + SIM_S < sim_clock(world->tracker))
+    if (lease->expires_ns + SIM_S < sim_clock(node))
         sim_fail(world, "lease %llu does not expire", (unsigned long long)lease->lease);
     const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
     for (uint32_t i = 0; device && i < KILN_TRACKER_SLOTS_MAX; i++) {
@@ -182,7 +187,8 @@ static void check_lease(sim_world *world, kiln_tracker *t, const kiln_tracker_le
 }
 
 /* Nobody waits while there is what they want, nor longer than their turn may take. */
-static void check_waiting(sim_world *world, kiln_tracker *t, const kiln_tracker_job *job) {
+static void check_waiting(const sim_node *node, kiln_tracker *t, const kiln_tracker_job *job) {
+    sim_world *world = node->world;
     if (!job->request.count) return;
     kiln_tracker_request *request = job->request.data[0];
     for (uint32_t i = 0; i < t->idle.count; i++) {
@@ -191,8 +197,8 @@ static void check_waiting(sim_world *world, kiln_tracker *t, const kiln_tracker_
         if (kiln_tracker_want_fits(request->fit, device) && !(needs_all && device->said->busy))
             sim_fail(world, "board %s idles while a request waits", device->board->node);
     }
-    uint64_t waited_ns = sim_clock(world->tracker) - request->since_ns;
-    if (!request->fit->devices || world->tracker->jumped_ns) return;
+    uint64_t waited_ns = sim_clock(node) - request->since_ns;
+    if (!request->fit->devices || node->jumped_ns) return;
     world->longest_wait_ns = KILN_MAX(world->longest_wait_ns, waited_ns);
     if (waited_ns > SIM_WAIT_NS)
         sim_fail(world, "a request waits for %.0f s", (double)waited_ns / 1e9);
@@ -204,11 +210,11 @@ static void check_promises(sim_node *node) {
     if (world->now_ns < s->check_ns || world->now_ns < node->jumped_ns + SIM_S) return;
     s->check_ns = world->now_ns + SIM_S;
     for (uint32_t i = 0; i < s->machine->job.count; i++) {
-        check_job(world, s->machine, s->machine->job.data[i]);
-        check_waiting(world, s->machine, s->machine->job.data[i]);
+        check_job(node, s->machine, s->machine->job.data[i]);
+        check_waiting(node, s->machine, s->machine->job.data[i]);
     }
     for (uint32_t i = 0; i < s->machine->lease.count; i++)
-        check_lease(world, s->machine, s->machine->lease.data[i]);
+        check_lease(node, s->machine, s->machine->lease.data[i]);
     for (uint32_t i = 0; i < s->machine->peer.count; i++) {
         const kiln_tracker_peer *peer = s->machine->peer.data[i];
         if (!peer->closing && sim_clock(node) - peer->heard_ns > 7 * SIM_S)
@@ -231,7 +237,7 @@ static void carry_out(sim_node *node, const kiln_tracker_action *action) {
         /* CLOSED follows */
         node->program->closed(node, conn);
         break;
-    case KILN_TRACKER_PERSIST: begin_commit(node, action); break;
+    case KILN_TRACKER_PERSIST: collect(node, action); break;
     case KILN_TRACKER_LOG: break;
     }
 }
@@ -245,37 +251,85 @@ static void run_step(sim_node *node, const kiln_tracker_event *event) {
     sim_fair_after(&s->fair, node->world, s->machine, sim_clock(node));
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_tracker_actions_deinit(&actions);
+    if (s->group[s->collecting].awaited) commit(node);
     check_promises(node);
     sim_tick_at(node, kiln_tracker_next_ns(s->machine));
 }
 
-static void start(sim_node *node) {
+/* ---- The lead ---- */
+
+/* With what the last leader left. */
+static void serve(sim_node *node) {
     tracker_state *s = node->state;
-    kiln_tracker_row *rows =
-        KILN_ARENA_ARRAY(&node->world->scratch, kiln_tracker_row, s->disk.count);
-    for (uint32_t i = 0; i < s->disk.count; i++) rows[i] = s->disk.data[i]->row;
-    kiln_status st = kiln_tracker_create(rows, s->disk.count, sim_clock(node), &s->machine);
-    if (st) sim_fail(node->world, "the tracker does not start: %s", kiln_status_text(st));
+    sim_world *world = node->world;
+    kiln_tracker_row *rows = NULL;
+    uint32_t count = sim_database_read(world->database, &world->scratch, &rows);
+    kiln_status st = kiln_tracker_create(rows, count, sim_clock(node), &s->machine);
+    if (st) sim_fail(world, "the tracker does not start: %s", kiln_status_text(st));
     kiln_status_free(st);
-    s->check_ns = node->world->now_ns;
+    sim_note(world, "tracker %u leads", node->index);
+    node->reign = ++world->reigns;
+    s->check_ns = world->now_ns;
     s->fair.seen_ns = sim_clock(node);
     if (!st) sim_tick_at(node, sim_clock(node));
 }
 
+static void look_who_leads(sim_node *node, uint64_t a, uint64_t b) {
+    (void)a, (void)b;
+    const tracker_state *s = node->state;
+    if (sim_database_lead(node->world->database, s->session))
+        serve(node);
+    else
+        sim_at(node->world, LOOK_NS, node, look_who_leads, 0, 0);
+}
+
+/* It notices that its session is gone, and ends. */
+static void give_up(sim_node *node, uint64_t a, uint64_t b) {
+    (void)a, (void)b;
+    sim_kill(node, false);
+    sim_start_later(node, sim_between(node->world, 100 * SIM_MS, 5 * SIM_S));
+}
+
+void sim_tracker_lose_lead(sim_node *node) {
+    tracker_state *s = node->state;
+    if (!node->alive || !s->machine || !sim_database_leads(node->world->database, s->session))
+        return;
+    sim_note(node->world, "tracker %u loses its session", node->index);
+    sim_database_close(node->world->database, s->session);
+    sim_at(node->world, sim_between(node->world, 0, 12 * SIM_S), node, give_up, 0, 0);
+}
+
+/* The server frees the lead of a machine that is gone when it misses its session. */
+static void end_session(sim_node *none, uint64_t session, uint64_t world_at) {
+    (void)none;
+    sim_database_close(((sim_world *)(uintptr_t)world_at)->database, session);
+}
+
+static void start(sim_node *node) {
+    tracker_state *s = node->state;
+    s->session = sim_database_open(node->world->database);
+    look_who_leads(node, 0, 0);
+}
+
 static void stop(sim_node *node) {
     tracker_state *s = node->state;
+    sim_world *world = node->world;
+    group *under_way = &s->group[!s->collecting];
     kiln_tracker_destroy(s->machine);
     s->machine = NULL;
     sim_fair_break(&s->fair);
-    /* Of the commits under way the first few may have reached the disk. */
-    uint64_t written = s->commits.count ? sim_between(node->world, 0, s->commits.count) : 0;
-    for (uint32_t i = 0; i < s->commits.count; i++) {
-        commit *c = s->commits.data[i];
-        for (uint32_t r = 0; i < written && r < c->row_count; r++) write_row(s, &c->row[r]);
-        free_commit(c);
-    }
-    s->commits.count = 0;
-    s->commit_at_ns = 0;
+    /* What is being committed may have come to the disk; what was collected since did not. */
+    if (s->busy && sim_chance(world, 500))
+        sim_database_write(world->database, s->session, under_way->row.data, under_way->row.count);
+    s->busy = s->again = false;
+    for (uint32_t i = 0; i < 2; i++) empty(&s->group[i]);
+    uint64_t missed_ns = world->options.trackers > 1 && sim_chance(world, 300)
+                             ? sim_between(world, 0, 15 * SIM_S)
+                             : 0;
+    if (missed_ns)
+        sim_at(world, missed_ns, NULL, end_session, s->session, (uintptr_t)world);
+    else
+        sim_database_close(world->database, s->session);
 }
 
 static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
@@ -293,44 +347,43 @@ static void closed(sim_node *node, sim_conn *conn) {
 }
 
 static void tick(sim_node *node) {
+    if (!sim_tracker_serves(node)) return;
+    commit(node);
     run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
 }
 
 const sim_program sim_tracker_program = {start, stop, opened, on_message, closed, tick};
 
-bool sim_tracker_has_blob(sim_node *node, const kiln_digest *digest) {
-    tracker_state *s = node->state;
-    for (uint32_t i = 0; i < s->blobs.count; i++)
-        if (kiln_digest_equal(&s->blobs.data[i], digest)) return true;
-    return false;
+bool sim_tracker_serves(const sim_node *node) {
+    const tracker_state *s = node->state;
+    return node->alive && s->machine;
 }
 
-void sim_tracker_store_blob(sim_node *node, const kiln_digest *digest) {
-    tracker_state *s = node->state;
-    if (!sim_tracker_has_blob(node, digest)) kiln_vec_push(&s->blobs, *digest);
-}
-
-void sim_tracker_fill_disk(sim_node *node, uint64_t until_ns) {
-    tracker_state *s = node->state;
-    s->full_until_ns = until_ns;
-}
-
+/* Of those that lead, or still think so. */
 uint64_t sim_tracker_newest_lease(const sim_world *world) {
-    const tracker_state *s = world->tracker->state;
-    return s->machine ? s->machine->epoch : UINT64_MAX;
+    uint64_t newest = 0;
+    for (uint32_t i = 0; i < world->options.trackers; i++) {
+        const tracker_state *s = world->tracker[i]->state;
+        if (s->machine) newest = KILN_MAX(newest, s->machine->epoch);
+    }
+    return newest ? newest : UINT64_MAX;
 }
 
 bool sim_tracker_is_at_rest(const sim_world *world) {
-    const tracker_state *s = world->tracker->state;
-    if (!s->machine) return false;
-    kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
-    /* A board that is away may come back with one fault more, and go off duty for it. */
-    return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0 &&
-           counts.boards_connected == world->options.boards;
+    for (uint32_t i = 0; i < world->options.trackers; i++) {
+        const tracker_state *s = world->tracker[i]->state;
+        if (!s->machine || !sim_database_leads(world->database, s->session)) continue;
+        kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
+        /* A board that is away may come back with one fault more, and go off duty for it. */
+        return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0 &&
+               counts.boards_connected == world->options.boards;
+    }
+    return false;
 }
 
 void sim_tracker_check_rest(sim_node *node) {
-    tracker_state *s = node->state;
+    const tracker_state *s = node->state;
+    if (!s->machine) return; /* it stands by */
     kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
     if (counts.jobs_open) sim_fail(node->world, "%u jobs are still open", counts.jobs_open);
     if (counts.leases) sim_fail(node->world, "%u leases are still held", counts.leases);

@@ -1,5 +1,6 @@
 /* A tuner's shell, played: a searcher that checks when it is asked, builders, and a database whose
- * commits take time and may be lost by a kill. */
+ * commits take time and may be lost by a kill. Where tuners share it, each claims a job before it
+ * reads what is stored of it, as tuner/claims.c does. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,15 +9,42 @@
 #include "tests/sim/world.h"
 #include "tuner/job.h"
 
+#define CLAIM_NS (10 * SIM_S) /* how long a claim holds that is not renewed */
+#define CLAIM_ASK_NS (250 * SIM_MS)
+#define CLAIM_RENEW_NS (CLAIM_NS / 4)
+
 typedef struct db_record {
     char job[KILN_HASH128_TEXT];
+    uint32_t tuner; /* that measured it */
     uint32_t task, index;
     kiln_outcome outcome;
     double median_ns, least_ns;
     bool from_board; /* which waits for TRIAL_ACK */
+    uint64_t came_ns;
     uint32_t attempt;
     char trial[KILN_MESSAGES_TEXT + 1];
 } db_record;
+
+typedef struct claim {
+    char job[KILN_HASH128_TEXT];
+    uint32_t tuner;
+    uint64_t until_ns; /* by the database's clock */
+} claim;
+
+/* Of one tuner, or of all. */
+struct sim_records {
+    KILN_VEC(db_record) row;
+    KILN_VEC(claim) claim;
+    uint64_t full_until_ns;
+};
+
+sim_records *sim_records_create(void) { return kiln_alloc(sizeof(sim_records)); }
+
+void sim_records_destroy(sim_records *records) {
+    kiln_vec_deinit(&records->row);
+    kiln_vec_deinit(&records->claim);
+    kiln_free(records);
+}
 
 /* What the shell holds of a job while it runs. */
 typedef struct shell_job {
@@ -25,6 +53,7 @@ typedef struct shell_job {
     kiln_msg_job_spec spec; /* views not used */
     uint32_t proposed[8], observed[8], space[8];
     uint64_t history; /* hash of all proposals and observations so far, with their results */
+    uint32_t read;    /* so many records were there when it read what is stored */
 } shell_job;
 
 typedef struct upload {
@@ -41,18 +70,19 @@ typedef struct tuner_state {
     uint32_t durable; /* so many of `pending` are in the database, and not yet told of */
     uint64_t last_upload;
     bool commit_due;
-    kiln_map sent; /* trial -> lease it was last sent under */
-    uint64_t acks; /* TRIAL_ACKs sent */
+    kiln_map sent;    /* trial -> lease it was last sent under */
+    uint64_t acks;    /* TRIAL_ACKs sent */
+    uint64_t gone_ns; /* since when it does not reach the tracker; 0: it does */
     /* Disk. */
-    uint64_t full_until_ns;
-    KILN_VEC(db_record) db;
-    kiln_map decided; /* job and history -> what was proposed next: for the checks only */
+    sim_records *own, *db; /* db: its own, or what all share */
+    kiln_map decided;      /* job and history -> what was proposed next: for the checks only */
 } tuner_state;
 
 void *sim_tuner_state(void) {
     tuner_state *s = kiln_alloc(sizeof *s);
     kiln_map_init(&s->sent);
     kiln_map_init(&s->decided);
+    s->db = s->own = sim_records_create();
     return s;
 }
 
@@ -62,7 +92,7 @@ void sim_tuner_free(void *memory) {
     kiln_vec_deinit(&s->uploads);
     kiln_vec_deinit(&s->pending);
     kiln_vec_deinit(&s->pending_job);
-    kiln_vec_deinit(&s->db);
+    sim_records_destroy(s->own);
     kiln_map_deinit(&s->sent);
     kiln_map_deinit(&s->decided);
     kiln_free(s);
@@ -74,6 +104,65 @@ static shell_job *find_job(tuner_state *s, uint64_t handle) {
     for (uint32_t i = 0; i < s->jobs.count; i++)
         if (s->jobs.data[i].handle == handle) return &s->jobs.data[i];
     return NULL;
+}
+
+/* ---- Claims ---- */
+
+static claim *find_claim(sim_records *db, const char *job) {
+    for (uint32_t i = 0; i < db->claim.count; i++)
+        if (strcmp(db->claim.data[i].job, job) == 0) return &db->claim.data[i];
+    return NULL;
+}
+
+/* Takes or renews it; false: another tuner has it. A tuner's own database grants every claim. */
+static bool take_claim(sim_node *node, const char *job) {
+    tuner_state *s = node->state;
+    claim *held = find_claim(s->db, job);
+    uint64_t now_ns = node->world->now_ns;
+    if (held && held->tuner != node->index && held->until_ns > now_ns) return false;
+    if (!held) {
+        kiln_vec_push(&s->db->claim, (claim){0});
+        held = &kiln_vec_last(&s->db->claim);
+        memcpy(held->job, job, sizeof held->job);
+    }
+    held->tuner = node->index;
+    held->until_ns = now_ns + CLAIM_NS;
+    return true;
+}
+
+static void leave_claim(sim_node *node, const char *job) {
+    tuner_state *s = node->state;
+    claim *held = find_claim(s->db, job);
+    if (held && held->tuner == node->index) held->until_ns = 0;
+}
+
+static bool another_claims(const sim_node *node, const char *job) {
+    const tuner_state *s = node->state;
+    const claim *held = find_claim(s->db, job);
+    return held && held->tuner != node->index && held->until_ns > node->world->now_ns;
+}
+
+/* A claim does not outlive what its holder hears from the tracker. */
+static void check_claim(const sim_node *node, const char *job) {
+    const tuner_state *s = node->state;
+    sim_world *world = node->world;
+    const claim *held = find_claim(s->db, job);
+    for (uint32_t i = 0; held && i < world->node.count; i++) {
+        const sim_node *other = world->node.data[i];
+        if (other->kind != SIM_TUNER || other->index != held->tuner) continue;
+        uint64_t gone_ns = ((const tuner_state *)other->state)->gone_ns;
+        if (gone_ns && world->now_ns > gone_ns + CLAIM_NS + SIM_S)
+            sim_fail(world, "tuner %u claims a job and is gone", other->index);
+    }
+}
+
+/* Who does not hear from the tracker lets its claims run out. */
+static void renew_claim(sim_node *node, uint64_t handle, uint64_t b) {
+    (void)b;
+    const shell_job *job = find_job(node->state, handle);
+    if (!job) return;
+    if (node->conn && node->conn->shaken) take_claim(node, job->id);
+    sim_at(node->world, CLAIM_RENEW_NS, node, renew_claim, handle, 0);
 }
 
 /* ---- PREPARE ---- */
@@ -89,10 +178,10 @@ static kiln_digest digest_of(const char *text, uint64_t number) {
 
 static uint32_t find_stored(sim_node *node, const char *id, kiln_tuner_result **out_results) {
     tuner_state *s = node->state;
-    *out_results = KILN_ARENA_ARRAY(&node->world->scratch, kiln_tuner_result, s->db.count);
+    *out_results = KILN_ARENA_ARRAY(&node->world->scratch, kiln_tuner_result, s->db->row.count);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < s->db.count; i++) {
-        const db_record *r = &s->db.data[i];
+    for (uint32_t i = 0; i < s->db->row.count; i++) {
+        const db_record *r = &s->db->row.data[i];
         if (strcmp(r->job, id) != 0 || r->index == KILN_TUNER_FINAL) continue;
         (*out_results)[count++] = (kiln_tuner_result){.task = r->task,
                                                       .index = r->index,
@@ -113,16 +202,34 @@ static void prepared(sim_node *node, uint64_t handle, uint64_t b) {
     kiln_tuner_task *tasks = KILN_ARENA_ARRAY(&node->world->scratch, kiln_tuner_task, 4);
     event.task_count = node->world->options.tasks;
     for (uint32_t i = 0; i < event.task_count; i++) {
-        tasks[i] = (kiln_tuner_task){
-            .key = kiln_str_from(key[i]), .op = KILN_STR("conv2d"), .weight = 1, .flops = 1e6, .least_flops = 1e6};
+        tasks[i] = (kiln_tuner_task){.key = kiln_str_from(key[i]),
+                                     .op = KILN_STR("conv2d"),
+                                     .weight = 1,
+                                     .flops = 1e6,
+                                     .least_flops = 1e6};
         /* The third task has a small space: what it yields depends on nothing but the job. */
         job->space[i] = i == 2 ? 5 : UINT32_MAX;
     }
     event.task_list = tasks;
     kiln_tuner_result *stored = NULL;
     event.stored_count = find_stored(node, job->id, &stored);
+    job->read = s->db->row.count;
     event.stored = stored;
     run_step(node, &event);
+}
+
+/* The rest waits for the claim. */
+static void ask_for_claim(sim_node *node, uint64_t handle, uint64_t b) {
+    const shell_job *job = find_job(node->state, handle);
+    if (!job) return;
+    bool is_open = node->conn && node->conn->shaken;
+    if (!is_open || !take_claim(node, job->id)) {
+        if (is_open) check_claim(node, job->id);
+        sim_at(node->world, CLAIM_ASK_NS, node, ask_for_claim, handle, b);
+        return;
+    }
+    sim_at(node->world, CLAIM_RENEW_NS, node, renew_claim, handle, 0);
+    prepared(node, handle, 0);
 }
 
 static void begin_prepare(sim_node *node, const kiln_tuner_action *action) {
@@ -131,7 +238,7 @@ static void begin_prepare(sim_node *node, const kiln_tuner_action *action) {
     KILN_CHECK(strlen(action->text) < sizeof job.id);
     memcpy(job.id, action->text, strlen(action->text) + 1);
     kiln_vec_push(&s->jobs, job);
-    sim_at(node->world, sim_between(node->world, 10 * SIM_MS, 2 * SIM_S), node, prepared,
+    sim_at(node->world, sim_between(node->world, 10 * SIM_MS, 2 * SIM_S), node, ask_for_claim,
            action->job, 0);
 }
 
@@ -235,7 +342,7 @@ static void uploaded(sim_node *node, uint64_t number, uint64_t failed) {
         if (!failed && node->conn && node->conn->silent)
             return; /* ends when the connection is given up */
         s->uploads.data[i] = kiln_vec_pop(&s->uploads);
-        if (!failed) sim_tracker_store_blob(node->world->tracker, &digest);
+        if (!failed) sim_store_put(&node->world->store, &digest);
         run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
                                            .digest = digest,
                                            .code = failed ? KILN_UNAVAILABLE : KILN_OK,
@@ -259,14 +366,28 @@ static void fail_uploads(sim_node *node) {
 
 /* ---- RECORD, GATHER ---- */
 
-static bool is_stored(const tuner_state *s, const db_record *record) {
-    for (uint32_t i = 0; i < s->db.count; i++) {
-        const db_record *r = &s->db.data[i];
+static const uint32_t nowhere = UINT32_MAX;
+
+/* Where a record of the same trial is. */
+static uint32_t find_record(const tuner_state *s, const db_record *record) {
+    for (uint32_t i = s->db->row.count; i-- > 0;) {
+        const db_record *r = &s->db->row.data[i];
         if (r->task == record->task && r->index == record->index &&
             strcmp(r->job, record->job) == 0)
-            return true;
+            return i;
     }
-    return false;
+    return nowhere;
+}
+
+/* The record of a trial is stored once. What was measured before another claimed the job may still
+ * be on its way, but only for longer than a claim lasts (less the time between two renewals). */
+static void store(sim_node *node, const db_record *record) {
+    tuner_state *s = node->state;
+    if (record->from_board && another_claims(node, record->job) &&
+        node->world->now_ns - record->came_ns < CLAIM_NS - CLAIM_RENEW_NS)
+        sim_fail(node->world, "a job is claimed before what tuner %u measured is stored",
+                 node->index);
+    if (find_record(s, record) == nowhere) kiln_vec_push(&s->db->row, *record);
 }
 
 /* The finalists of a task whose trials are all observed; none when an earlier run of the tuner
@@ -280,7 +401,7 @@ static void gathered(sim_node *node, uint64_t handle, uint64_t task) {
     kiln_msg_blob_ref finalist[1 + KILN_TUNER_FINALISTS];
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(finalist); i++)
         finalist[i] = (kiln_msg_blob_ref){digest_of("artefact", task << 32 | i), 4096};
-    bool over = is_stored(s, &final);
+    bool over = find_record(s, &final) != nowhere;
     run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_GATHERED,
                                        .job = handle,
                                        .task = (uint32_t)task,
@@ -302,13 +423,21 @@ static void recorded(sim_node *node, const db_record *record, uint64_t handle, b
     if (due && s->acks == acks) sim_fail(node->world, "a stored result is not acknowledged");
 }
 
+/* How long a group is open, and on its way to the disk. */
+static uint64_t commit_ns(sim_node *node) {
+    sim_world *world = node->world;
+    uint64_t time_ns = sim_between(world, SIM_MS, 20 * SIM_MS);
+    if (world->now_ns < world->slow_disk_until_ns) time_ns += sim_between(world, 0, 8 * SIM_S);
+    return time_ns;
+}
+
 static void committed(sim_node *node, uint64_t a, uint64_t b) {
     (void)a, (void)b;
     tuner_state *s = node->state;
     s->commit_due = false;
     uint32_t count = s->pending.count;
-    bool full = node->world->now_ns < s->full_until_ns;
-    for (uint32_t i = 0; i < count && !full; i++) kiln_vec_push(&s->db, s->pending.data[i]);
+    bool full = node->world->now_ns < s->db->full_until_ns;
+    for (uint32_t i = 0; i < count && !full; i++) store(node, &s->pending.data[i]);
     s->durable = full ? 0 : count;
     for (uint32_t i = 0; i < count; i++) {
         db_record record = s->pending.data[i];
@@ -323,7 +452,7 @@ static void committed(sim_node *node, uint64_t a, uint64_t b) {
     s->durable = 0;
     if (s->pending.count && !s->commit_due) {
         s->commit_due = true;
-        sim_at(node->world, 20 * SIM_MS, node, committed, 0, 0);
+        sim_at(node->world, commit_ns(node), node, committed, 0, 0);
     }
 }
 
@@ -349,13 +478,20 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
                         .outcome = action->outcome,
                         .median_ns = stats.median,
                         .least_ns = stats.minimum,
-                        .from_board = action->result};
+                        .from_board = action->result,
+                        .tuner = node->index,
+                        .came_ns = world->now_ns};
     memcpy(record.job, job->id, sizeof record.job);
     record.attempt = action->result ? action->result->attempt : 0;
     memcpy(record.trial, action->trial, strlen(action->trial) + 1);
     if (action->result && kiln_str_is(action->result->text, "a lie"))
         sim_fail(world, "a lie is recorded");
-    bool twice = is_stored(s, &record);
+    if (action->result && another_claims(node, job->id))
+        sim_fail(world, "tuner %u measures what another one claimed", node->index);
+    /* Another that had the job before may store late what it measured, after we read. */
+    uint32_t before = find_record(s, &record);
+    bool twice =
+        before != nowhere && (before < job->read || s->db->row.data[before].tuner == node->index);
     for (uint32_t i = 0; i < s->pending.count; i++)
         twice |= s->pending.data[i].task == record.task &&
                  s->pending.data[i].index == record.index &&
@@ -375,7 +511,7 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
     kiln_vec_push(&s->pending_job, action->job);
     if (s->commit_due) return;
     s->commit_due = true;
-    sim_at(world, sim_between(world, SIM_MS, 20 * SIM_MS), node, committed, 0, 0);
+    sim_at(world, commit_ns(node), node, committed, 0, 0);
 }
 
 /* ---- The program ---- */
@@ -387,10 +523,14 @@ static void exported(sim_node *node, uint64_t handle, uint64_t b) {
                                        .digest = digest_of("records", handle)});
 }
 
+/* What is not stored yet is, before the job is free for others. */
 static void forget(sim_node *node, uint64_t handle) {
     tuner_state *s = node->state;
     for (uint32_t i = 0; i < s->jobs.count; i++) {
         if (s->jobs.data[i].handle != handle) continue;
+        for (uint32_t k = 0; k < s->pending.count; k++)
+            if (s->pending_job.data[k] == handle) store(node, &s->pending.data[k]);
+        leave_claim(node, s->jobs.data[i].id);
         s->jobs.data[i] = kiln_vec_pop(&s->jobs);
         return;
     }
@@ -424,12 +564,18 @@ static void send_message(sim_node *node, const kiln_message *message) {
     if (node->conn) sim_send(node, node->conn, message);
 }
 
+static void lose_tracker(sim_node *node) {
+    tuner_state *s = node->state;
+    if (!s->gone_ns) s->gone_ns = node->world->now_ns;
+}
+
 static void carry_out(sim_node *node, const kiln_tuner_action *action) {
     uint64_t trial = (uint64_t)action->task << 32 | action->index;
     switch (action->kind) {
     case KILN_TUNER_DIAL: sim_dial(node); break;
     case KILN_TUNER_HANG_UP:
         if (node->conn) sim_close(node, node->conn);
+        lose_tracker(node);
         fail_uploads(node);
         break;
     case KILN_TUNER_SEND: send_message(node, &action->message); break;
@@ -467,6 +613,7 @@ static void run_step(sim_node *node, const kiln_tuner_event *event) {
 
 static void start(sim_node *node) {
     tuner_state *s = node->state;
+    s->db = node->world->shared ? node->world->shared : s->own;
     s->machine = kiln_tuner_create(&(kiln_tuner_options){.builders = node->world->options.builders,
                                                          .codegen = SIM_CODEGEN,
                                                          .seed = kiln_rand_u64(&node->world->rand)},
@@ -480,15 +627,17 @@ static void stop(sim_node *node) {
     s->machine = NULL;
     /* A commit is whole or not at all. */
     if (sim_chance(node->world, 500))
-        for (uint32_t i = 0; i < s->pending.count; i++) kiln_vec_push(&s->db, s->pending.data[i]);
+        for (uint32_t i = 0; i < s->pending.count; i++) store(node, &s->pending.data[i]);
     s->pending.count = s->pending_job.count = s->jobs.count = s->uploads.count = 0;
     s->commit_due = false;
     s->durable = 0;
+    lose_tracker(node);
     kiln_map_reset(&s->sent);
 }
 
 static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
     (void)conn, (void)hello;
+    ((tuner_state *)node->state)->gone_ns = 0;
     run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_OPENED});
 }
 
@@ -500,6 +649,7 @@ static void on_message(sim_node *node, sim_conn *conn, const kiln_message *messa
 
 static void closed(sim_node *node, sim_conn *conn) {
     (void)conn;
+    lose_tracker(node);
     fail_uploads(node);
     run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_CLOSED});
 }
@@ -511,22 +661,23 @@ const sim_program sim_tuner_program = {start, stop, opened, on_message, closed, 
 uint32_t sim_tuner_record_count(const sim_node *node, kiln_str job) {
     const tuner_state *s = node->state;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < s->db.count; i++)
-        count += kiln_str_is(job, s->db.data[i].job) && s->db.data[i].index != KILN_TUNER_FINAL;
+    for (uint32_t i = 0; i < s->db->row.count; i++)
+        count += kiln_str_is(job, s->db->row.data[i].job) &&
+                 s->db->row.data[i].index != KILN_TUNER_FINAL;
     return count;
 }
 
 void sim_tuner_fill_disk(sim_node *node, uint64_t until_ns) {
     tuner_state *s = node->state;
-    s->full_until_ns = until_ns;
+    s->db->full_until_ns = until_ns;
 }
 
 static void check_repeated(sim_node *node) {
     const tuner_state *s = node->state;
     kiln_map seen;
     kiln_map_init(&seen);
-    for (uint32_t i = 0; i < s->db.count; i++) {
-        const db_record *r = &s->db.data[i];
+    for (uint32_t i = 0; i < s->db->row.count; i++) {
+        const db_record *r = &s->db->row.data[i];
         char *name =
             kiln_arena_printf(&node->world->scratch, "%s %u %u", r->job, r->task, r->index);
         if (!kiln_map_put(&seen, kiln_str_from(name), 1)) node->world->repeated++;

@@ -151,10 +151,13 @@ static sim_node *add_node(sim_world *world, sim_kind kind, uint32_t index,
     return node;
 }
 
-static void start_again(sim_node *none, uint64_t index, uint64_t world_at) {
-    (void)none;
-    sim_world *world = (sim_world *)(uintptr_t)world_at;
-    sim_start(world->node.data[index]);
+static void start_at(sim_node *none, uint64_t node_at, uint64_t b) {
+    (void)none, (void)b;
+    sim_start((sim_node *)(uintptr_t)node_at);
+}
+
+void sim_start_later(sim_node *node, uint64_t delay_ns) {
+    sim_at(node->world, delay_ns, NULL, start_at, (uintptr_t)node, 0);
 }
 
 /* ---- A history ---- */
@@ -179,8 +182,9 @@ static void draw_options(sim_world *world, uint64_t seed) {
     kiln_rand_init(&world->rand, seed);
     world->options = (sim_options){
         .seed = seed,
+        .trackers = sim_chance(world, 300) ? 2 : 1,
         .boards = (uint32_t)sim_between(world, 1, SIM_BOARDS_MAX),
-        .tuners = (uint32_t)sim_between(world, 1, SIM_TUNERS_MAX),
+        .tuners = (uint32_t)sim_between(world, 1, SIM_TUNERS_MAX - 1),
         .clients = (uint32_t)sim_between(world, 1, SIM_CLIENTS_MAX),
         .builders = (uint32_t)sim_between(world, 0, 4),
         .trials = (uint32_t)sim_between(world, 1, 160),
@@ -194,7 +198,10 @@ static void draw_options(sim_world *world, uint64_t seed) {
         .drift_permille = (uint32_t)sim_between(world, 0, 100),
         .lie_permille = sim_chance(world, 300) ? (uint32_t)sim_between(world, 1, 200) : 0,
         .slow_permille = 200,
+        .share = sim_chance(world, 400),
     };
+    if (world->options.share)
+        world->options.tuners = (uint32_t)sim_between(world, 2, SIM_TUNERS_MAX);
     if (sim_chance(world, 250)) {
         world->options.deaf_permille = (uint32_t)sim_between(world, 1, 800);
         world->options.late_permille = (uint32_t)sim_between(world, 1, 100);
@@ -208,22 +215,27 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
     kiln_map_init(&world->granted);
     kiln_map_init(&world->newest);
     kiln_map_init(&world->started);
+    world->database = sim_database_create();
     draw_options(world, seed);
+    if (world->options.share) world->shared = sim_records_create();
     const sim_options *o = &world->options;
-    world->tracker = add_node(world, SIM_TRACKER, 0, &sim_tracker_program, sim_tracker_state());
+    world->tracker[0] = add_node(world, SIM_TRACKER, 0, &sim_tracker_program, sim_tracker_state());
     for (uint32_t i = 0; i < o->boards; i++)
         add_node(world, SIM_BOARD, i, &sim_board_program, sim_board_state());
     for (uint32_t i = 0; i < o->tuners; i++)
         add_node(world, SIM_TUNER, i, &sim_tuner_program, sim_tuner_state());
     for (uint32_t i = 0; i < o->clients; i++)
         add_node(world, SIM_CLIENT, i, &sim_client_program, sim_client_state());
+    for (uint32_t i = 1; i < o->trackers; i++)
+        world->tracker[i] =
+            add_node(world, SIM_TRACKER, i, &sim_tracker_program, sim_tracker_state());
     add_node(world, SIM_ADMIN, 0, &sim_admin_program, sim_admin_state());
     for (uint32_t i = 0; i < world->node.count; i++) {
-        const sim_node *node = world->node.data[i];
+        sim_node *node = world->node.data[i];
         uint64_t delay_ns =
             sim_between(world, 0, node->kind == SIM_CLIENT ? 90 * SIM_S : 3 * SIM_S);
         if (node->kind == SIM_CLIENT && sim_client_side(node)) delay_ns += o->late_ns;
-        sim_at(world, delay_ns, NULL, start_again, i, (uintptr_t)world);
+        sim_start_later(node, delay_ns);
     }
     sim_faults_start(world);
 }
@@ -239,6 +251,9 @@ void sim_world_deinit(sim_world *world) {
         kiln_free(node);
     }
     kiln_vec_deinit(&world->node);
+    sim_database_destroy(world->database);
+    if (world->shared) sim_records_destroy(world->shared);
+    sim_store_deinit(&world->store);
     kiln_vec_deinit(&world->queue);
     kiln_map_deinit(&world->granted);
     kiln_map_deinit(&world->newest);

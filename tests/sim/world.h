@@ -1,17 +1,20 @@
-/* A whole fleet in one thread: one tracker, tuners, boards and clients with the real step
+/* A whole fleet in one thread: trackers, tuners, boards and clients with the real step
  * functions, and a virtual clock, network and disks. Everything that happens is an event in one
  * queue; every choice comes from one seed; so a seed names a history, and the same seed gives the
  * same one.
  *
  * Some boards build candidates themselves, with the tuners' compiler or with another one.
  *
+ * In some worlds two trackers share a database: one leads, and the other takes over when its
+ * session is gone; in some the tuners share their records, and claim jobs.
+ *
  * What is real: the three steps, the codec (each message crosses the network as bytes). What is
- * played here: the shells, sockets, SQLite, searchers, builders, kernels. Faults come until
+ * played here: the shells, sockets, databases, searchers, builders, kernels. Faults come until
  * `calm_ns` (faults.c): connections cut or silent, nodes behind a partition, programs killed and
- * started again without what was not synced, disks full, clocks that jump, boards sick, broken,
- * hot, slow, hanging, and lying. The network delays and repeats; what an old connection still
- * carries comes after what a new one brought. In some worlds boards cannot rely on the tracker's
- * half of the fence. After that everything must come to its end. */
+ * started again without what was not synced, leads lost, disks full or slow, clocks that jump,
+ * boards sick, broken, hot, slow, hanging, and lying. The network delays and repeats; what an old
+ * connection still carries comes after what a new one brought. In some worlds boards cannot rely on
+ * the tracker's half of the fence. After that everything must come to its end. */
 #ifndef KILN_TESTS_SIM_WORLD_H
 #define KILN_TESTS_SIM_WORLD_H
 
@@ -23,11 +26,14 @@
 #include "base/rand.h"
 #include "base/vec.h"
 #include "proto/proto.h"
+#include "tests/sim/database.h"
+#include "tests/sim/store.h"
 
 #define SIM_MS KILN_NS_PER_MS
 #define SIM_S KILN_NS_PER_S
+#define SIM_TRACKERS_MAX 2u
 #define SIM_BOARDS_MAX 6u
-#define SIM_TUNERS_MAX 2u
+#define SIM_TUNERS_MAX 3u
 #define SIM_CLIENTS_MAX 4u
 #define SIM_PROJECTS 2u
 #define SIM_REST_NS (5000 * SIM_S) /* for what goes on when every client has its answer */
@@ -40,6 +46,7 @@
 typedef struct sim_world sim_world;
 typedef struct sim_node sim_node;
 typedef struct sim_conn sim_conn;
+typedef struct sim_records sim_records;
 
 typedef enum sim_kind { SIM_TRACKER, SIM_BOARD, SIM_TUNER, SIM_CLIENT, SIM_ADMIN } sim_kind;
 
@@ -68,6 +75,7 @@ struct sim_node {
     uint64_t ahead_ns;   /* of its clock before the world's: it only jumps forward */
     uint64_t jumped_ns;  /* when it last did */
     uint64_t cut_off_ns; /* until then nothing reaches it */
+    uint32_t reign;      /* of a tracker: how many leads were taken when it took its own */
     void *state;         /* of the program's kind: lives as long as the world */
 };
 
@@ -84,7 +92,9 @@ typedef struct sim_event {
 /* What a seed chooses, printed when it fails. */
 typedef struct sim_options {
     uint64_t seed;
+    uint32_t trackers; /* that share a database: one leads, the other stands by */
     uint32_t boards, tuners, clients, trials, tasks;
+    bool share;        /* the tuners share their records */
     uint32_t builders; /* of each tuner; 0: boards build everything */
     uint32_t weight[SIM_PROJECTS];
     uint64_t latency_ns;
@@ -114,8 +124,14 @@ struct sim_world {
     uint64_t now_ns, calm_ns;
     uint64_t last_order, event_count, hash;
     KILN_VEC(sim_event) queue; /* a heap */
-    sim_node *tracker;
-    KILN_VEC(sim_node *) node; /* all of them, the tracker first */
+    KILN_VEC(sim_node *) node; /* all of them, the first tracker first, then the boards */
+    sim_node *tracker[SIM_TRACKERS_MAX];
+    sim_database *database;
+    sim_records *shared;         /* that all tuners share; NULL: each has its own */
+    sim_store store;             /* of blobs: a folder that the trackers share */
+    uint32_t reigns;             /* so often a tracker took the lead */
+    uint64_t full_until_ns;      /* until then nothing can be written into the database */
+    uint64_t slow_disk_until_ns; /* until then commits take seconds, also those of tuners */
     KILN_VEC(sim_conn *) conn;
     uint64_t last_conn;
     uint64_t slow_until_ns;
@@ -149,6 +165,7 @@ void sim_at(sim_world *world, uint64_t delay_ns, sim_node *node, sim_fire fire, 
 void sim_tick_at(sim_node *node, uint64_t at_ns);
 void sim_kill(sim_node *node, bool silent);
 void sim_start(sim_node *node);
+void sim_start_later(sim_node *node, uint64_t delay_ns);
 bool sim_chance(sim_world *world, uint32_t permille);
 uint64_t sim_between(sim_world *world, uint64_t low, uint64_t high); /* inclusive */
 void sim_note(sim_world *world, const char *format, ...)
@@ -195,10 +212,11 @@ void sim_tuner_free(void *state);
 void sim_client_free(void *state);
 void sim_admin_free(void *state);
 
-bool sim_tracker_has_blob(sim_node *tracker, const kiln_digest *digest);
-void sim_tracker_store_blob(sim_node *tracker, const kiln_digest *digest);
+/* Whether it leads, or thinks so: who stands by does not listen. */
+bool sim_tracker_serves(const sim_node *tracker);
+/* Its session ends, and another may lead; it notices some seconds later. */
+void sim_tracker_lose_lead(sim_node *tracker);
 /* Until then nothing can be written. */
-void sim_tracker_fill_disk(sim_node *tracker, uint64_t until_ns);
 void sim_tuner_fill_disk(sim_node *tuner, uint64_t until_ns);
 void sim_board_fill_disk(sim_node *board, uint64_t until_ns);
 uint64_t sim_tracker_newest_lease(const sim_world *world);
@@ -213,6 +231,8 @@ void sim_admin_order(sim_node *admin);
 /* Which project it is of, in a crowd. */
 uint32_t sim_client_side(const sim_node *client);
 bool sim_client_is_done(const sim_node *client);
+sim_records *sim_records_create(void);
+void sim_records_destroy(sim_records *records);
 /* Records of a job in this tuner's database: how many there are below `planned` of each task. */
 uint32_t sim_tuner_record_count(const sim_node *tuner, kiln_str job);
 /* Complains when something is left over in a world where every client is done. */

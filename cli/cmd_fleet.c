@@ -169,26 +169,39 @@ static kiln_status fleet_ping(kiln_tracker_call *c) {
 }
 
 /* Puts the board off or on duty; the tracker answers when that is on its disk. */
-static kiln_status order(kiln_tracker_call *c, kiln_duty duty) {
+static kiln_status order(kiln_tracker_call *c, kiln_duty duty, bool forget) {
     kiln_message message = {.type = KILN_MSG_BOARD_ORDER,
                             .board_order = {.board = kiln_str_from(c->id),
                                             .duty = (uint32_t)duty,
-                                            .text = kiln_str_from(c->why)}};
+                                            .text = kiln_str_from(c->why),
+                                            .forget = forget}};
     kiln_message answer = {0};
     kiln_status st = kiln_client_ask(c->client, &message, c->process, &answer);
     if (!st && answer.type != KILN_MSG_ANSWER)
         st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
-    if (!st) print_boards(&answer.answer, c->json);
+    if (!st && forget && !c->json)
+        printf("%s is forgotten; it is a board again when it comes back\n", c->id);
+    else if (!st)
+        print_boards(&answer.answer, c->json);
     return st;
 }
 
-static kiln_status fleet_drain(kiln_tracker_call *c) { return order(c, KILN_DUTY_DRAINED); }
+static kiln_status fleet_drain(kiln_tracker_call *c) { return order(c, KILN_DUTY_DRAINED, false); }
 
 static kiln_status fleet_quarantine(kiln_tracker_call *c) {
-    return order(c, KILN_DUTY_QUARANTINED);
+    return order(c, KILN_DUTY_QUARANTINED, false);
 }
 
-static kiln_status fleet_release(kiln_tracker_call *c) { return order(c, KILN_DUTY_IN_SERVICE); }
+static kiln_status fleet_release(kiln_tracker_call *c) {
+    return order(c, KILN_DUTY_IN_SERVICE, false);
+}
+
+static kiln_status fleet_forget(kiln_tracker_call *c) {
+    uint32_t version = kiln_client_version(c->client);
+    if (version && version < KILN_PROTO_FORGETS_BOARDS)
+        return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to forget a board by an order");
+    return order(c, KILN_DUTY_IN_SERVICE, true);
+}
 
 kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
     static const kiln_tracker_command actions[] = {
@@ -196,18 +209,18 @@ kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
         {"doctor", true, fleet_doctor, false},        {"watch", false, fleet_watch, false},
         {"ping", false, fleet_ping, false},           {"drain", true, fleet_drain, true},
         {"quarantine", true, fleet_quarantine, true}, {"release", true, fleet_release, true},
-        {"log", true, kiln_fleet_log, true},
+        {"forget", true, fleet_forget, true},         {"log", true, kiln_fleet_log, true},
     };
     static const kiln_tracker_commands table = {
         .command = "fleet",
         .usage = "kiln fleet [list|show ID|doctor ID|watch|ping [ID]|log ID|drain ID|quarantine "
-                 "ID|release ID] "
+                 "ID|release ID|forget ID] "
                  "[--tracker ADDR]",
         .summary =
             "Looks at the boards of a tracker, says what is wrong with one, and which may be used: "
             "a drained one ends what it has and gets no more, a quarantined one loses it at once, "
             "a released one "
-            "serves again.",
+            "serves again. A lost one stays in the list for a week, or until `forget`.",
         .action = actions,
         .count = KILN_ARRAY_COUNT(actions),
         .takes_why = true,

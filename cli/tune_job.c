@@ -147,14 +147,21 @@ static kiln_status open_job(kiln_tune *t) {
     if (!st && !t->fleet) st = send_records(t, &spec.records);
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (st) return st;
-    spec.seconds = seconds_left(t);
+    /* The same command means the same job, however long it took to read the model. */
+    spec.seconds = o->job ? o->seconds : seconds_left(t);
     if (o->job)
         memcpy(t->job, o->job, strlen(o->job) + 1);
     else
         kiln_hash128_print(identity, t->job);
     t->open = (kiln_message){.type = KILN_MSG_JOB_OPEN, .job_open = {kiln_str_from(t->job), spec}};
     kiln_message answer;
-    return kiln_client_ask(t->client, &t->open, t->process, &answer);
+    st = kiln_client_ask(t->client, &t->open, t->process, &answer);
+    /* A job of this name that ended runs anew, as NAME.RUN. */
+    if (!st && o->detach && answer.type == KILN_MSG_JOB_STATE &&
+        answer.job_state.job.size < sizeof t->job)
+        memcpy(t->job, kiln_str_dup(t->process, answer.job_state.job),
+               answer.job_state.job.size + 1);
+    return st;
 }
 
 static kiln_status how_it_ended(const kiln_tune *t) {

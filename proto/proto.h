@@ -111,6 +111,8 @@ typedef enum kiln_model_form {
 
 /* The first version whose trackers and tuners take graphs. */
 #define KILN_PROTO_TAKES_GRAPHS 4u
+/* The first version whose trackers forget boards by an order. */
+#define KILN_PROTO_FORGETS_BOARDS 5u
 
 typedef enum kiln_cancel_scope {
     KILN_CANCEL_JOB = 0,

@@ -58,26 +58,63 @@ static void withdraw_offers(kiln_tracker *t, kiln_tracker_board *board) {
     }
 }
 
+static void remove_board(kiln_tracker *t, kiln_tracker_board *board) {
+    kiln_map_remove(&t->board_of_node, kiln_str_from(board->node));
+    kiln_tracker_remove(&t->board, board);
+    withdraw_offers(t, board);
+    kiln_tracker_history_forget(t, board);
+    free_board(board);
+}
+
+static uint64_t remove_row(kiln_tracker *t, const kiln_tracker_board *board) {
+    kiln_tracker_row row = {
+        .kind = KILN_TRACKER_ROW_BOARD, .removed = true, .id = kiln_str_from(board->node)};
+    return kiln_tracker_persist(t, &row, 1);
+}
+
+/* Nothing is lost with it that anybody needs: no lease, and no order, which must outlive it. */
+static bool may_be_forgotten(const kiln_tracker_board *board) {
+    return !board->peer && !board->busy && !board->order && board->duty == KILN_DUTY_IN_SERVICE;
+}
+
+void kiln_tracker_forget_boards_after(kiln_tracker *t, uint64_t lost_ns) {
+    t->forget_lost_ns = lost_ns;
+}
+
+void kiln_tracker_boards_tick(kiln_tracker *t) {
+    for (uint32_t i = t->forget_lost_ns ? t->board.count : 0; i-- > 0;) {
+        kiln_tracker_board *board = t->board.data[i];
+        if (!may_be_forgotten(board)) continue;
+        if (kiln_tracker_history_lost_ns(t, board) < t->forget_lost_ns) continue;
+        remove_row(t, board);
+        remove_board(t, board);
+    }
+}
+
+uint64_t kiln_tracker_board_forget(kiln_tracker *t, kiln_tracker_board *board) {
+    board->forgotten = true;
+    kiln_tracker_history_forget(t, board);
+    return remove_row(t, board);
+}
+
+void kiln_tracker_board_forgotten(kiln_tracker *t, kiln_tracker_board *board, bool failed) {
+    bool goes = board->forgotten && !failed && !board->peer && !board->busy;
+    board->forgotten = false;
+    if (goes) remove_board(t, board);
+}
+
 /* Makes room by forgetting the board that is lost for longest. False when all are here. */
 static bool forget_one(kiln_tracker *t) {
     uint32_t oldest = UINT32_MAX;
     if (!t->actions) return false; /* nothing can be taken from the disk yet */
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
-        if (board->peer || board->busy || board->order) continue;
-        if (board->duty != KILN_DUTY_IN_SERVICE) continue; /* that would be to forget an order */
+        if (!may_be_forgotten(board)) continue;
         if (oldest == UINT32_MAX || board->lost_ns < t->board.data[oldest]->lost_ns) oldest = i;
     }
     if (oldest == UINT32_MAX) return false;
-    kiln_tracker_board *board = t->board.data[oldest];
-    kiln_tracker_row row = {
-        .kind = KILN_TRACKER_ROW_BOARD, .removed = true, .id = kiln_str_from(board->node)};
-    kiln_tracker_persist(t, &row, 1);
-    kiln_map_remove(&t->board_of_node, kiln_str_from(board->node));
-    kiln_tracker_remove(&t->board, board);
-    withdraw_offers(t, board);
-    kiln_tracker_history_forget(t, board);
-    free_board(board);
+    remove_row(t, t->board.data[oldest]);
+    remove_board(t, t->board.data[oldest]);
     return true;
 }
 

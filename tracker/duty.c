@@ -162,6 +162,17 @@ static const char *name_of(const kiln_tracker_peer *client) {
     return by_key || !client->name[0] ? client->node : client->name;
 }
 
+static void give_order(kiln_tracker *t, const kiln_tracker_peer *client,
+                       const kiln_msg_board_order *order, kiln_tracker_board *board) {
+    char text[KILN_MESSAGES_NAME + 1];
+    snprintf(text, sizeof text, "%.*s", (int)order->text.size,
+             order->text.size ? order->text.data : "");
+    board->probation_ns = 0;
+    board->fault_run = 0;
+    set_duty(t, board, (kiln_duty)order->duty, name_of(client), text);
+    board->order = kiln_tracker_board_keep(t, board);
+}
+
 void kiln_tracker_board_order(kiln_tracker *t, kiln_tracker_peer *client,
                               const kiln_message *message) {
     const kiln_msg_board_order *order = &message->board_order;
@@ -175,13 +186,18 @@ void kiln_tracker_board_order(kiln_tracker *t, kiln_tracker_peer *client,
                                 KILN_STR_ARG(order->board));
         return;
     }
-    char text[KILN_MESSAGES_NAME + 1];
-    snprintf(text, sizeof text, "%.*s", (int)order->text.size,
-             order->text.size ? order->text.data : "");
-    board->probation_ns = 0;
-    board->fault_run = 0;
-    set_duty(t, board, (kiln_duty)order->duty, name_of(client), text);
-    board->order = kiln_tracker_board_keep(t, board);
+    if (order->forget && (board->peer || board->busy)) {
+        kiln_tracker_send_error(t, client, message->stream, KILN_FAILED_PRECONDITION, (kiln_str){0},
+                                0,
+                                "board %.*s is here, and would come back at once: end its "
+                                "kiln-rpc-server first, or put it off duty with kiln fleet drain",
+                                KILN_STR_ARG(order->board));
+        return;
+    }
+    if (order->forget)
+        board->order = kiln_tracker_board_forget(t, board);
+    else
+        give_order(t, client, order, board);
     t->orders++;
     board->order_peer = client->id;
     board->order_stream = message->stream;
@@ -203,4 +219,5 @@ void kiln_tracker_order_persisted(kiln_tracker *t, uint64_t persist, const char 
                                 failure);
     else
         kiln_tracker_answer_board(t, client, board->order_stream, board);
+    kiln_tracker_board_forgotten(t, board, failure != NULL);
 }

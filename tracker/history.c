@@ -54,6 +54,13 @@ void kiln_tracker_history_tick(kiln_tracker *t) {
     }
 }
 
+uint64_t kiln_tracker_history_lost_ns(const kiln_tracker *t, const kiln_tracker_board *board) {
+    const kiln_tracker_past *last = board->past_count ? &board->past[board->past_count - 1] : NULL;
+    uint64_t lost_ns = t->now_ns - board->lost_ns, wall = wall_ms(t);
+    if (!last || last->what != KILN_TRACKER_PAST_LOST || last->wall_ms >= wall) return lost_ns;
+    return KILN_MAX(lost_ns, (wall - last->wall_ms) * UINT64_C(1000000));
+}
+
 void kiln_tracker_history_list(const kiln_tracker_board *board,
                                kiln_msg_board_event out_event[KILN_TRACKER_PAST_MAX]) {
     for (uint32_t i = 0; i < board->past_count; i++)

@@ -1,5 +1,6 @@
 /* Jobs: opened by clients, worked on by tuners, and their end. Who works on them, and for how long
  * they wait for that, is assign.c. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,6 +10,26 @@
 kiln_tracker_job *kiln_tracker_job_find(kiln_tracker *t, kiln_str id) {
     uint64_t value = 0;
     return kiln_map_find(&t->job_of_id, id, &value) ? (kiln_tracker_job *)(uintptr_t)value : NULL;
+}
+
+#define RUN_DIGITS 8u /* of the opener's boot, which is random */
+
+static bool is_run_of(const kiln_tracker_job *job, kiln_str name) {
+    kiln_str id = kiln_str_from(job->id);
+    if (kiln_str_equal(id, name)) return true;
+    return id.size == name.size + 1 + RUN_DIGITS && id.data[name.size] == '.' &&
+           memcmp(id.data, name.data, name.size) == 0;
+}
+
+kiln_tracker_job *kiln_tracker_job_latest(kiln_tracker *t, kiln_str name) {
+    kiln_tracker_job *latest = NULL;
+    for (uint32_t i = t->job.count; name.size && i-- > 0;) {
+        kiln_tracker_job *job = t->job.data[i];
+        if (!is_run_of(job, name)) continue;
+        if (kiln_tracker_job_is_open(job)) return job;
+        if (!latest) latest = job;
+    }
+    return latest;
 }
 
 bool kiln_tracker_job_is_open(const kiln_tracker_job *job) {
@@ -338,10 +359,13 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
 
 /* ---- What clients say ---- */
 
-static bool same_spec(const kiln_msg_job_spec *a, const kiln_msg_job_spec *b) {
+/* Whether two ask for the same. What they bring along of stored records grows meanwhile. */
+static bool same_spec(const kiln_msg_job_spec *one, const kiln_msg_job_spec *other) {
+    kiln_msg_job_spec a = *one, b = *other;
     kiln_strbuf left = {0}, right = {0};
-    kiln_status st = kiln_record_encode(KILN_RECORD_job_spec, a, &left);
-    if (!st) st = kiln_record_encode(KILN_RECORD_job_spec, b, &right);
+    a.records = b.records = (kiln_digest){0};
+    kiln_status st = kiln_record_encode(KILN_RECORD_job_spec, &a, &left);
+    if (!st) st = kiln_record_encode(KILN_RECORD_job_spec, &b, &right);
     bool same = !st && kiln_str_equal(kiln_strbuf_view(&left), kiln_strbuf_view(&right));
     kiln_status_free(st); /* a spec that cannot be encoded is not one that came in */
     kiln_strbuf_deinit(&left);
@@ -379,6 +403,7 @@ static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *cl
     dismiss(t, job, client);
     job->client = client;
     job->client_stream = message->stream;
+    kiln_tracker_set_text(job->opener, kiln_str_from(client->boot));
     job->client_until_ns = 0;
     if (job->persist) return; /* its answer is on the way */
     if (job->abandoned && !kiln_tracker_job_is_open(job)) {
@@ -389,13 +414,37 @@ static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *cl
     if (!kiln_tracker_job_is_open(job)) tell_end(t, job);
 }
 
+/* Whether a command that leaves its job to the tracker, and came again after that job ended, gets
+ * another run of it: as one that comes every night. The same command that asks once more, as its
+ * connection was lost before the answer, gets the job that it opened. */
+static bool runs_anew(const kiln_tracker_job *job, const kiln_tracker_peer *client,
+                      const kiln_msg_job_spec *spec) {
+    return spec->detach && job->spec.detach && !kiln_tracker_job_is_open(job) && !job->persist &&
+           kiln_str_equal(spec->user, job->spec.user) &&
+           kiln_str_equal(spec->project, job->spec.project) &&
+           strcmp(job->opener, client->boot) != 0;
+}
+
 void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
                            const kiln_message *message) {
     kiln_str id = message->job_open.job;
-    kiln_tracker_job *job = kiln_tracker_job_find(t, id);
-    if (job) {
+    kiln_tracker_job *job = kiln_tracker_job_latest(t, id);
+    char run[KILN_MESSAGES_TEXT + 2 + RUN_DIGITS];
+    if (job && !runs_anew(job, client, &message->job_open.spec)) {
         attach(t, job, client, message);
         return;
+    }
+    if (job) {
+        /* A name of its own: a tuner would take it for the old one, whose time is over. */
+        snprintf(run, sizeof run, "%.*s.%.*s", KILN_STR_ARG(id), (int)RUN_DIGITS, client->boot);
+        id = kiln_str_from(run);
+        if (id.size > KILN_MESSAGES_TEXT || kiln_tracker_job_find(t, id)) {
+            kiln_tracker_send_error(t, client, message->stream, KILN_INVALID_ARGUMENT,
+                                    message->job_open.job, 0,
+                                    "job %.*s has ended, and a new run of it needs a shorter name",
+                                    KILN_STR_ARG(message->job_open.job));
+            return;
+        }
     }
     if (id.size == 0) {
         kiln_tracker_send_error(t, client, message->stream, KILN_INVALID_ARGUMENT, id, 0,
@@ -419,6 +468,7 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     }
     job->client = client;
     job->client_stream = message->stream;
+    kiln_tracker_set_text(job->opener, kiln_str_from(client->boot));
     keep_and_wait(t, job);
 }
 
@@ -431,7 +481,7 @@ void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
 
 void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
                              const kiln_message *message) {
-    kiln_tracker_job *job = kiln_tracker_job_find(t, message->cancel.id);
+    kiln_tracker_job *job = kiln_tracker_job_latest(t, message->cancel.id);
     if (!job) {
         kiln_tracker_send_error(t, client, message->stream, KILN_NOT_FOUND, message->cancel.id, 0,
                                 "there is no job %.*s", KILN_STR_ARG(message->cancel.id));

@@ -4,10 +4,13 @@
 #include "tracker/shell.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:9477"
+#define DAY_NS (24.0 * 3600e9)
+#define FORGET_DAYS_MAX 36500
 
 typedef struct options {
     kiln_opt_list listen;
     const char *port_file, *fences, *state, *db, *blobs, *keys, *http, *http_port_file;
+    double forget_days;
     bool insecure;
 } options;
 
@@ -37,10 +40,13 @@ static kiln_status run(const void *given, kiln_arena *process) {
         .port_file = o->port_file,
         .http = o->http,
         .http_port_file = o->http_port_file,
+        .forget_lost_ns = (uint64_t)(KILN_MIN(o->forget_days, FORGET_DAYS_MAX) * DAY_NS),
     };
     kiln_tracker_shell *shell = NULL;
     char *home = NULL;
     kiln_status st = parse_addresses(o, address, &shell_options.address_count);
+    if (!st && o->forget_days < 0)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--forget-boards %g is negative", o->forget_days);
     if (!st && o->fences)
         st = kiln_status_note(kiln_fences_parse(kiln_str_from(o->fences), &shell_options.fences),
                               "--require-fences");
@@ -57,7 +63,7 @@ static kiln_status run(const void *given, kiln_arena *process) {
 }
 
 int main(int argc, char **argv) {
-    options o = {0};
+    options o = {.forget_days = 7};
     const kiln_opt option[] = {
         {"listen", KILN_OPT_LIST, &o.listen, "ADDR",
          "HOST:PORT (port 0 picks one) or unix:PATH; default " DEFAULT_LISTEN},
@@ -79,6 +85,8 @@ int main(int argc, char **argv) {
         {"require-fences", KILN_OPT_TEXT, &o.fences, "F,...",
          "no work for boards without these fences, or `all`: what contains candidates there (base/"
          "fences.def)"},
+        {"forget-boards", KILN_OPT_NUMBER, &o.forget_days, "DAYS",
+         "forget boards that are lost for so long and not off duty (default 7; 0: never)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
          "accept anybody, in plain text, also from other machines"},
     };

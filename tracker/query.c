@@ -160,11 +160,11 @@ static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg
 
 static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer,
                         kiln_msg_job_row *page) {
+    const bool one = query->topic == KILN_TOPIC_JOB;
+    const kiln_tracker_job *asked = one ? kiln_tracker_job_latest(t, query->id) : NULL;
     for (uint32_t i = 0; i < t->job.count; i++) {
         const kiln_tracker_job *job = t->job.data[i];
-        bool one = query->topic == KILN_TOPIC_JOB;
-        if (one && !kiln_tracker_is_asked(query->id, kiln_str_from(job->id), (kiln_str){0}))
-            continue;
+        if (one && job != asked) continue;
         uint32_t index = answer->total++;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
         page[answer->jobs.count++] = kiln_tracker_job_row(t, job, one);

@@ -62,6 +62,7 @@ static kiln_status create_tracker(kiln_tracker_shell *shell) {
     if (!st) st = kiln_tracker_create(rows, count, kiln_loop_now_ns(shell->loop), &shell->tracker);
     if (!st) kiln_tracker_set_wall(shell->tracker, kiln_clock_wall_ns());
     if (!st) kiln_tracker_require_fences(shell->tracker, shell->options.fences);
+    if (!st) kiln_tracker_forget_boards_after(shell->tracker, shell->options.forget_lost_ns);
     if (!st && count > 0) kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", count);
     kiln_arena_deinit(&arena);
     return st;

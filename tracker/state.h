@@ -122,6 +122,7 @@ typedef struct kiln_tracker_board {
     uint32_t past_count;
     bool unkept;      /* it is in kiln_tracker.unkept */
     uint64_t changed; /* kiln_tracker.change when its row last did */
+    bool forgotten;   /* by `order`: it goes when that is on disk, unless it came back */
     uint64_t order;   /* PERSIST of an order, whose giver waits for it; 0: none */
     uint64_t order_peer;
     uint32_t order_stream;
@@ -189,8 +190,9 @@ typedef struct kiln_tracker_job {
     uint32_t leases;                          /* held for it */
     KILN_VEC(kiln_tracker_request *) request; /* in the queue, oldest first */
     uint64_t opened_ns, assigned_ns;
-    kiln_tracker_text tuner; /* node of who works on it, empty: nobody */
-    uint64_t tuner_until_ns; /* that tuner must be back by then; 0: it is here */
+    kiln_tracker_text opener; /* boot of who opened it last; empty after a restart */
+    kiln_tracker_text tuner;  /* node of who works on it, empty: nobody */
+    uint64_t tuner_until_ns;  /* that tuner must be back by then; 0: it is here */
     kiln_tracker_peer *client;
     uint32_t client_stream;   /* of JOB_OPEN, while its answer is due */
     uint64_t client_until_ns; /* its client must be back by then; 0: there is one, or none is needed
@@ -261,13 +263,14 @@ struct kiln_tracker {
     KILN_VEC(kiln_tracker_job *) job; /* oldest first */
     kiln_map job_of_id;
     uint32_t jobs_open;
-    uint32_t jobs_unkept;   /* whose `persist` is not 0 */
-    uint32_t orders;        /* of boards, that wait for the disk */
-    uint64_t epoch;         /* last lease number given out */
-    uint32_t fences;        /* a bit per kiln_fence that boards must have */
-    uint64_t epoch_durable; /* up to here the disk says that they may have been */
-    uint64_t persist;       /* last PERSIST */
-    uint64_t last_order;    /* of a request */
+    uint32_t jobs_unkept;    /* whose `persist` is not 0 */
+    uint32_t orders;         /* of boards, that wait for the disk */
+    uint64_t epoch;          /* last lease number given out */
+    uint32_t fences;         /* a bit per kiln_fence that boards must have */
+    uint64_t forget_lost_ns; /* boards that are lost for so long; 0: never */
+    uint64_t epoch_durable;  /* up to here the disk says that they may have been */
+    uint64_t persist;        /* last PERSIST */
+    uint64_t last_order;     /* of a request */
     KILN_VEC(kiln_tracker_watcher *) watcher;
     KILN_VEC(kiln_tracker_probe *) probe;
     KILN_VEC(kiln_tracker_tail *) tail;
@@ -318,6 +321,13 @@ kiln_tracker_board *kiln_tracker_board_get(kiln_tracker *t, kiln_str node);
 void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message);
 void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
                               const kiln_message *message);
+/* Forgets boards that are lost for too long (kiln_tracker_forget_boards_after). */
+void kiln_tracker_boards_tick(kiln_tracker *t);
+/* An order to forget a board that is lost: returns the PERSIST that takes it from the disk; when
+ * that is done kiln_tracker_board_forgotten takes it from memory, unless it came back or the disk
+ * `failed`. */
+uint64_t kiln_tracker_board_forget(kiln_tracker *t, kiln_tracker_board *board);
+void kiln_tracker_board_forgotten(kiln_tracker *t, kiln_tracker_board *board, bool failed);
 void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const char *why);
 /* After any change of what a board is, does or holds: counts it among those that may be leased, and
  * offers its free slots. */
@@ -348,6 +358,8 @@ void kiln_tracker_duties_tick(kiln_tracker *t);
 void kiln_tracker_board_happened(kiln_tracker *t, kiln_tracker_board *board,
                                  kiln_tracker_board_event what, const char *text);
 void kiln_tracker_history_tick(kiln_tracker *t);
+/* How long it is lost, also over restarts of the tracker. Only of boards without a peer. */
+uint64_t kiln_tracker_history_lost_ns(const kiln_tracker *t, const kiln_tracker_board *board);
 /* The board is written, or goes away. */
 void kiln_tracker_history_forget(kiln_tracker *t, kiln_tracker_board *board);
 /* `board->past_count` events, oldest first; views of the board. */
@@ -471,6 +483,9 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
 /* Ends a job without its tuner. */
 void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, const char *text);
 kiln_tracker_job *kiln_tracker_job_find(kiln_tracker *t, kiln_str id);
+/* The job of this name or the newest of its later runs, which are called NAME.RUN; one that is open
+ * before those that ended. NULL: there is none. For what people ask. */
+kiln_tracker_job *kiln_tracker_job_latest(kiln_tracker *t, kiln_str name);
 /* Who works on a running job, when it is connected: its tuner, or its client itself; NULL. */
 kiln_tracker_peer *kiln_tracker_job_worker(kiln_tracker *t, const kiln_tracker_job *job);
 bool kiln_tracker_job_is_open(const kiln_tracker_job *job);

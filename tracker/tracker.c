@@ -337,6 +337,7 @@ static void on_tick(kiln_tracker *t) {
     drop_silent_peers(t);
     kiln_tracker_leases_tick(t);
     kiln_tracker_duties_tick(t);
+    kiln_tracker_boards_tick(t);
     kiln_tracker_history_tick(t);
     kiln_tracker_shares_tick(t);
     kiln_tracker_jobs_tick(t);

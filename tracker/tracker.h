@@ -152,6 +152,9 @@ void kiln_tracker_set_wall(kiln_tracker *tracker, uint64_t wall_ns);
  * before the first event. */
 void kiln_tracker_require_fences(kiln_tracker *tracker, uint32_t fences);
 
+/* Boards that are lost for so long, none of them off duty by an order, are forgotten; 0: never. */
+void kiln_tracker_forget_boards_after(kiln_tracker *tracker, uint64_t lost_ns);
+
 /* Decides. Appends to `actions`. `now_ns` never goes back. Whatever a peer sends is answered or
  * refused here and never ends the tracker. Cost: O(1) in messages, O(jobs that wait for a board)
  * per grant. */

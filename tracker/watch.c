@@ -114,7 +114,7 @@ static kiln_tracker_watcher *find(const kiln_tracker *t, const kiln_tracker_peer
 static kiln_status refusal(kiln_tracker *t, const kiln_msg_watch *watch) {
     bool one = watch->topic == KILN_TOPIC_BOARD || watch->topic == KILN_TOPIC_JOB;
     if (one && watch->id.size == 0) return KILN_ERROR(INVALID_ARGUMENT, "which one is not said");
-    if (watch->topic == KILN_TOPIC_JOB && !kiln_tracker_job_find(t, watch->id))
+    if (watch->topic == KILN_TOPIC_JOB && !kiln_tracker_job_latest(t, watch->id))
         return KILN_ERROR(NOT_FOUND, "there is no job %.*s", KILN_STR_ARG(watch->id));
     if (watch->topic == KILN_TOPIC_BOARD && !kiln_tracker_board_named(t, watch->id))
         return KILN_ERROR(NOT_FOUND, "there is no board %.*s", KILN_STR_ARG(watch->id));
@@ -133,8 +133,11 @@ static kiln_tracker_watcher *make(kiln_tracker *t, kiln_tracker_peer *client,
     w->stream = message->stream;
     w->topic = (kiln_topic)watch->topic;
     w->seen = watch->since;
-    bool one = watch->topic == KILN_TOPIC_BOARD || watch->topic == KILN_TOPIC_JOB;
-    if (one) memcpy(w->id, watch->id.data, KILN_MIN(watch->id.size, sizeof w->id - 1));
+    kiln_str id = {0};
+    if (watch->topic == KILN_TOPIC_BOARD) id = watch->id;
+    if (watch->topic == KILN_TOPIC_JOB)
+        id = kiln_str_from(kiln_tracker_job_latest(t, watch->id)->id);
+    if (id.size) memcpy(w->id, id.data, KILN_MIN(id.size, sizeof w->id - 1));
     kiln_vec_push(&t->watcher, w);
     return w;
 }

@@ -199,5 +199,34 @@ def test_jobs_know_the_user_without_help_of_the_environment(world):
     assert job["user"] == name, job
 
 
+def test_a_detached_command_of_every_night_runs_every_night(world):
+    """It fails neither while its job runs nor once that has ended; the name means the newest run."""
+    tracker, address, board, tuner = world.fleet()
+    argv = ["tune", world.zoo(MATMUL), "--tracker", address, "--db", world.path("t.db"), "--detach", "--job", "nightly", "--seconds", 5]
+    first = world.json(*argv, "--trials", 2)[-1]["job"]
+    assert first == "nightly" == world.json(*argv, "--trials", 2)[-1]["job"]
+    world.run("jobs", "attach", "nightly", "--tracker", address, "--db", world.path("t.db"))
+    second = world.json(*argv, "--trials", 4)[-1]["job"]
+    assert second.startswith("nightly.") and second != first, second
+    world.run("jobs", "attach", "nightly", "--tracker", address, "--db", world.path("t.db"))
+    ended = {job["job"]: job for job in world.json("jobs", "list", "--tracker", address)}
+    assert {job["state"] for job in ended.values()} == {"done"} and set(ended) == {first, second}, ended
+    assert len(world.sql("t.db", f"SELECT trace_hash FROM record WHERE job_id = '{second}' AND \"final\" = 0")) == 2
+
+
+def test_lost_boards_can_be_forgotten(world):
+    tracker, address, board, _ = world.fleet()
+    world.refused("fleet", "forget", "board", "--tracker", address, says="is here")
+    world.kill(board)
+    harness.until(lambda: world.json("fleet", "list", "--tracker", address)[0]["state"] == "lost", "the board being lost")
+    assert "board is forgotten" in world.run("fleet", "forget", "board", "--tracker", address).stdout
+    assert world.json("fleet", "list", "--tracker", address) == []
+    world.refused("fleet", "forget", "board", "--tracker", address, says="there is no board board")
+    world.board(address)
+    assert world.json("fleet", "list", "--tracker", address)[0]["state"] == "free"
+    assert "--forget-boards DAYS" in world.run("--help", name="kiln-tracker").stdout
+    world.refused("--forget-boards", "-1", "--listen", "127.0.0.1:0", says="negative", name="kiln-tracker")
+
+
 if __name__ == "__main__":
     sys.exit(harness.main(sys.modules[__name__]))

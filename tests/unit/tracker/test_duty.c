@@ -306,6 +306,88 @@ static void what_happened_to_a_board_is_told_also_by_the_next_tracker(void **sta
     assert_string_equal(past_of(f, &last), "came lost came lost came lost came lost");
 }
 
+static uint32_t boards_known(fleet *f) {
+    kiln_message query = {.type = KILN_MSG_QUERY, .query = {.topic = KILN_TOPIC_FLEET}};
+    fleet_say(f, 30, &query);
+    return fleet_take(f, 30, KILN_MSG_ANSWER)->answer.total;
+}
+
+static bool is_on_disk(fleet *f, const char *board) {
+    bool there = false;
+    for (uint32_t i = 0; i < f->rows.count; i++) {
+        const kiln_tracker_row *row = &f->rows.data[i];
+        if (row->kind == KILN_TRACKER_ROW_BOARD && kiln_str_is(row->id, board))
+            there = !row->removed;
+    }
+    return there;
+}
+
+static void boards_that_are_lost_for_long_are_forgotten_also_over_a_restart(void **state) {
+    const uint64_t day = 24 * 3600 * FLEET_S, wall = UINT64_C(1700000000) * FLEET_S;
+    const uint64_t nobody[] = {30, ADMIN, 0};
+    fleet *f = *state;
+    set_up(f);
+    kiln_tracker_set_wall(f->t, wall);
+    fleet_board(f, 11, "kept", 1);
+    say_order(f, "kept", KILN_DUTY_DRAINED);
+    fleet_board(f, 12, "here", 1);
+    fleet_disconnect(f, 10);
+    fleet_disconnect(f, 11);
+    fleet_wait(f, FLEET_S, nobody);
+    kiln_tracker_forget_boards_after(f->t, day);
+    const uint64_t alive[] = {12, 30, ADMIN, 0};
+    fleet_wait(f, 3600 * FLEET_S, alive);
+    assert_int_equal(boards_known(f), 3);
+    fleet_restart(f); /* half a day later, by the wall clock */
+    kiln_tracker_set_wall(f->t, wall + day / 2);
+    kiln_tracker_forget_boards_after(f->t, day);
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    fleet_connect(f, ADMIN, KILN_PEER_ADMIN, "admin", "admin-1");
+    fleet_board(f, 12, "here", 1);
+    fleet_wait(f, FLEET_S, alive);
+    assert_int_equal(boards_known(f), 3);
+    kiln_tracker_set_wall(f->t, wall + day + day / 4);
+    fleet_wait(f, FLEET_S, alive);
+    assert_int_equal(boards_known(f), 2); /* one is here, the other's order holds */
+    assert_false(is_on_disk(f, "board"));
+    assert_true(is_on_disk(f, "kept"));
+    fleet_board(f, 10, "board", 1); /* it is a board as any other when it comes back */
+    assert_int_equal(boards_known(f), 3);
+}
+
+static void a_lost_board_is_forgotten_by_an_order(void **state) {
+    fleet *f = *state;
+    const uint64_t nobody[] = {30, ADMIN, 0};
+    set_up(f);
+    kiln_message forget = order("board", KILN_DUTY_IN_SERVICE, "");
+    forget.board_order.forget = true;
+    fleet_say(f, ADMIN, &forget);
+    const kiln_message *error = fleet_take(f, ADMIN, KILN_MSG_ERROR);
+    assert_non_null(error); /* it is here */
+    assert_int_equal(error->error.code, KILN_FAILED_PRECONDITION);
+    say_order(f, "board", KILN_DUTY_DRAINED);
+    fleet_disconnect(f, 10);
+    fleet_wait(f, FLEET_S, nobody);
+    f->hold_disk = true;
+    fleet_say(f, ADMIN, &forget);
+    assert_null(fleet_take(f, ADMIN, KILN_MSG_ANSWER)); /* before it is on disk */
+    fleet_persist(f, "full");
+    assert_non_null(fleet_take(f, ADMIN, KILN_MSG_ERROR));
+    assert_int_equal(boards_known(f), 1);
+    fleet_say(f, ADMIN, &forget);
+    fleet_board(f, 10, "board", 1); /* comes back meanwhile, and stays */
+    while (f->persists.count) fleet_persist(f, NULL);
+    assert_non_null(fleet_take(f, ADMIN, KILN_MSG_ANSWER));
+    assert_int_equal(boards_known(f), 1);
+    f->hold_disk = false;
+    fleet_disconnect(f, 10);
+    fleet_wait(f, FLEET_S, nobody);
+    fleet_say(f, ADMIN, &forget);
+    assert_non_null(fleet_take(f, ADMIN, KILN_MSG_ANSWER));
+    assert_int_equal(boards_known(f), 0);
+    assert_false(is_on_disk(f, "board"));
+}
+
 static void faults_and_what_the_tracker_does_about_them_are_told(void **state) {
     fleet *f = *state;
     kiln_str last = {0};
@@ -333,6 +415,8 @@ int main(void) {
         test_with_fleet(a_board_that_says_it_goes_is_not_at_fault),
         test_with_fleet(a_row_tells_a_boards_history_and_noise),
         test_with_fleet(what_happened_to_a_board_is_told_also_by_the_next_tracker),
+        test_with_fleet(boards_that_are_lost_for_long_are_forgotten_also_over_a_restart),
+        test_with_fleet(a_lost_board_is_forgotten_by_an_order),
         test_with_fleet(faults_and_what_the_tracker_does_about_them_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,6 +174,78 @@ static void opening_again_attaches_and_another_spec_is_refused(void **state) {
     assert_int_equal(fleet_take(f, 31, KILN_MSG_ERROR)->error.code, KILN_ALREADY_EXISTS);
 }
 
+static const char *opened(fleet *f, uint64_t client, const char *id) {
+    fleet_forget_sent(f);
+    fleet_open_job(f, client, id, true);
+    const kiln_message *state = fleet_take(f, client, KILN_MSG_JOB_STATE);
+    assert_non_null(state);
+    return kiln_str_dup(&f->arena, state->job_state.job);
+}
+
+static void end_job(fleet *f, const char *id) {
+    kiln_message done = {.type = KILN_MSG_JOB_DONE, .job_done = {.job = kiln_str_from(id)}};
+    fleet_say(f, 20, &done);
+    fleet_disconnect(f, 30);
+}
+
+static uint32_t rows_of(fleet *f, const char *id, const char **out_id) {
+    kiln_message query = {.type = KILN_MSG_QUERY,
+                          .query = {.topic = KILN_TOPIC_JOB, .id = kiln_str_from(id)}};
+    fleet_connect(f, 35, KILN_PEER_CLIENT, "asker", "asker");
+    fleet_say(f, 35, &query);
+    const kiln_message *answer = fleet_take(f, 35, KILN_MSG_ANSWER);
+    fleet_disconnect(f, 35);
+    if (!answer) return 0;
+    *out_id = kiln_str_dup(&f->arena, answer->answer.jobs.item[0].job);
+    return answer->answer.jobs.count;
+}
+
+/* As the command of every night, whose first run another restart of the tracker lies behind. */
+static void a_detached_job_that_ended_runs_anew_when_its_command_comes_again(void **state) {
+    fleet *f = *state;
+    const char *id = NULL;
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "11111111-client");
+    assert_string_equal(opened(f, 30, "nightly"), "nightly");
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "client", "22222222-client");
+    kiln_message again = fleet_job("nightly", true);
+    again.job_open.spec.records.byte[0] = 7; /* it knows more by now */
+    fleet_say(f, 31, &again);
+    expect_str(fleet_take(f, 31, KILN_MSG_JOB_STATE)->job_state.job, "nightly"); /* one job */
+    end_job(f, "nightly");
+    assert_string_equal(opened(f, 31, "nightly"), "nightly"); /* asked once more: no new run */
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "33333333-client");
+    assert_string_equal(opened(f, 30, "nightly"), "nightly.33333333");
+    fleet_restart(f);
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "client", "44444444-client");
+    assert_string_equal(opened(f, 31, "nightly"), "nightly.33333333"); /* it still runs */
+    end_job(f, "nightly.33333333");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "55555555-client");
+    assert_string_equal(opened(f, 30, "nightly"), "nightly.55555555");
+    assert_int_equal(rows_of(f, "nightly", &id), 1); /* people mean the newest */
+    assert_string_equal(id, "nightly.55555555");
+    assert_int_equal(rows_of(f, "nightly.33333333", &id), 1);
+    assert_string_equal(id, "nightly.33333333");
+    assert_int_equal(rows_of(f, "night", &id), 0);
+}
+
+static void another_users_job_that_ended_does_not_run_anew(void **state) {
+    fleet *f = *state;
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "11111111-client");
+    opened(f, 30, "nightly");
+    end_job(f, "nightly");
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "client", "22222222-client");
+    kiln_message other = fleet_job("nightly", true);
+    other.job_open.spec.user = KILN_STR("eve");
+    fleet_say(f, 31, &other);
+    assert_int_equal(fleet_take(f, 31, KILN_MSG_ERROR)->error.code, KILN_ALREADY_EXISTS);
+}
+
 static void a_command_hears_that_another_follows_its_job(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -580,6 +652,8 @@ int main(void) {
         test_with_fleet(a_detached_job_waits_for_as_long_as_it_takes),
         test_with_fleet(a_bad_target_is_refused),
         test_with_fleet(opening_again_attaches_and_another_spec_is_refused),
+        test_with_fleet(a_detached_job_that_ended_runs_anew_when_its_command_comes_again),
+        test_with_fleet(another_users_job_that_ended_does_not_run_anew),
         test_with_fleet(a_command_hears_that_another_follows_its_job),
         test_with_fleet(progress_reaches_the_client_and_the_list),
         test_with_fleet(the_end_is_written_then_told_to_both),

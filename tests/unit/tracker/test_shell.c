@@ -114,7 +114,7 @@ static void a_busy_port_is_one_clear_error(void **state) {
 static void a_state_folder_belongs_to_one_tracker(void **state) {
     fixture *f = *state;
     start(f, in(f, "state"), "127.0.0.1:0");
-    REFUSED(f, FAILED_PRECONDITION, "is in use by", "--listen", "127.0.0.1:0",
+    REFUSED(f, FAILED_PRECONDITION, "in use by kiln-tracker (process ", "--listen", "127.0.0.1:0",
             "--state", in(f, "state"));
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -487,4 +488,13 @@ kiln_status kiln_file_map(const char *path, kiln_mapping *out_mapping) {
 void kiln_file_unmap(kiln_mapping *mapping) {
     if (mapping->size) munmap((void *)(uintptr_t)mapping->data, mapping->size);
     *mapping = (kiln_mapping){0};
+}
+
+uint64_t kiln_descriptors_raise(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    if (before != limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = before;
+    return (uint64_t)limit.rlim_cur;
 }

@@ -52,6 +52,9 @@ KILN_MUST_USE kiln_status kiln_folder_remove(const char *path);
  * FAILED_PRECONDITION: another process has it; the note says which, from what that one wrote into
  * the file `lock`. */
 KILN_MUST_USE kiln_status kiln_folder_lock(const char *path, int *out_fd);
+/* Lets this process have as many descriptors as the system allows it (RLIMIT_NOFILE: the soft limit
+ * becomes the hard one), and says how many that are. */
+uint64_t kiln_descriptors_raise(void);
 /* Waits until no other process has `path`, and takes it until `*out_fd` is closed or the process
  * ends: for who reads a file and replaces it. The lock is the file PATH.lock, which stays. */
 KILN_MUST_USE kiln_status kiln_file_lock(const char *path, int *out_fd);

@@ -8,7 +8,8 @@
  * (proto/keys.h), over TLS 1.3. Anybody, in plain text, only with `insecure`. A listener tells TLS
  * and plain text apart by the first byte. Until a peer is known it costs at most
  * KILN_NET_STRANGER_BYTES and KILN_NET_HANDSHAKE_NS, and there are at most KILN_NET_STRANGERS_MAX
- * of them: then the oldest makes place.
+ * of them, fewer where the system allows few descriptors: then the oldest silent one makes place,
+ * those of addresses that begin many connections first.
  *
  * A connection opens with HELLO and WELCOME. Everything runs on the loop's thread. Callbacks may
  * send, close and dial; they may not destroy the loop. */
@@ -154,11 +155,29 @@ typedef struct kiln_peer {
                                          user; "": a program, or nobody knows */
 } kiln_peer;
 
+/* What came to the listeners of a loop since it was made: X(name, doc). */
+#define KILN_NET_COUNTS(X)                                                  \
+    X(accepted, "connections accepted")                                     \
+    X(welcomed, "connections let in")                                       \
+    X(refused, "connections turned away, or gone before they were known")   \
+    X(crowded_out, "silent connections that made place for others")         \
+    X(over_rate, "connections accepted from addresses that began too many") \
+    X(no_descriptor, "connections closed because descriptors run out")      \
+    X(accept_errors, "connections that the system could not hand over")
+
+typedef struct kiln_net_stats {
+#define X(name, doc) uint64_t name;
+    KILN_NET_COUNTS(X)
+#undef X
+    uint32_t strangers, known; /* there now */
+} kiln_net_stats;
+void kiln_loop_net_stats(const kiln_loop *loop, kiln_net_stats *out_stats);
+
 typedef struct kiln_listen_options {
     kiln_address address;
     const char *boot, *software; /* for WELCOME */
     uint32_t heartbeat_ms;       /* 0: 2000 */
-    uint32_t strangers_max;      /* 0: KILN_NET_STRANGERS_MAX */
+    uint32_t strangers_max;      /* 0: KILN_NET_STRANGERS_MAX, or what the descriptors allow */
     const uint8_t *token;  /* [KILN_TOKEN_BYTES], proven by both ends on loopback; NULL only with
                               `insecure`, with a keyring, or on Unix sockets */
     bool insecure;         /* TCP without token, and plaintext beyond loopback */
@@ -169,9 +188,13 @@ typedef struct kiln_listen_options {
     void *context;
     /* A peer was turned away before `opened`. For the audit log; may be NULL. */
     void (*refused)(void *context, const kiln_peer *peer, kiln_status why);
+    /* Connections are lost: `since` says how many of what, since the last call; at most one a
+     * minute. For a warning; may be NULL. */
+    void (*crowded)(void *context, const kiln_net_stats *since);
 } kiln_listen_options;
 
-/* Listens. A Unix socket file is made 0600; a stale one of a dead program is replaced.
+/* Listens, with as many descriptors as the system lets this process have (the soft limit is raised
+ * to the hard one). A Unix socket file is made 0600; a stale one of a dead program is replaced.
  * ALREADY_EXISTS      the port or path is in use; the note names it
  * PERMISSION_DENIED   beyond loopback with neither keys nor `insecure`, or the system says no
  * UNAVAILABLE         the host name does not resolve */

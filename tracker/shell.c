@@ -19,6 +19,7 @@
 #include "tracker/audit.h"
 #include "tracker/http.h"
 #include "tracker/keep.h"
+#include "tracker/net_metrics.h"
 #include "tracker/tracker.h"
 
 #define SOFTWARE "kiln-tracker 0.1.0"
@@ -268,6 +269,17 @@ static void on_refused(void *context, const kiln_peer *peer, kiln_status why) {
     kiln_audit_refused(shell->audit, peer, why, kiln_loop_now_ns(shell->loop));
 }
 
+static void on_crowded(void *context, const kiln_net_stats *since) {
+    (void)context;
+    kiln_log(KILN_LOG_WARN,
+             "more connections than places: of %llu accepted, %llu were let in; %llu silent ones "
+             "made place, %llu found no descriptor, %llu could not be accepted (`ulimit -n` says "
+             "how many descriptors there are)",
+             (unsigned long long)since->accepted, (unsigned long long)since->welcomed,
+             (unsigned long long)since->crowded_out, (unsigned long long)since->no_descriptor,
+             (unsigned long long)since->accept_errors);
+}
+
 /* ---- Keys ---- */
 
 static void on_keys(void *context, kiln_status status) {
@@ -314,6 +326,7 @@ static kiln_status listen_on(kiln_tracker_shell *shell, uint32_t index) {
         .handler = &conn_handler,
         .context = shell,
         .refused = on_refused,
+        .crowded = on_crowded,
     };
     kiln_status st = KILN_OK;
     if (!listen.address.is_unix) {
@@ -393,8 +406,11 @@ static bool on_page(void *context, const char *path, kiln_strbuf *out, const cha
     if (!shell->serving) return false;
     if (strcmp(path, "/metrics") == 0) {
         *out_type = "text/plain; version=0.0.4";
+        kiln_net_stats stats;
+        kiln_loop_net_stats(shell->loop, &stats);
         kiln_tracker_print_metrics(shell->tracker, out);
         kiln_turns_print(kiln_loop_turns(shell->loop), out);
+        kiln_tracker_print_net_metrics(&stats, out);
         return true;
     }
     if (strcmp(path, "/state") != 0) return false;

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "proto/net/conn.h"
+#include "proto/net/crowd.h"
 #include "proto/net/squeeze.h"
 
 #define FLUSH_NS                                                                                  \
@@ -34,6 +35,7 @@ static void turned_away(kiln_conn *conn) {
     }
     kiln_log(KILN_LOG_DEBUG, "%s was turned away: %s", conn->peer.address,
              kiln_status_text(conn->why));
+    conn->loop->stats.refused++;
     if (conn->listen.refused) conn->listen.refused(conn->context, &conn->peer, conn->why);
 }
 
@@ -51,7 +53,7 @@ void kiln_conn_release(kiln_conn *conn) {
         conn->handler->closed(conn->context, conn, conn->why);
     else
         turned_away(conn);
-    if (!conn->dialled) kiln_conn_unlist(conn);
+    if (!conn->dialled) kiln_crowd_leave(conn);
     kiln_tls_destroy(conn->tls);
     if (conn->found) uv_freeaddrinfo(conn->found);
     kiln_status_free(conn->why);
@@ -421,7 +423,10 @@ static void on_cipher(kiln_conn *conn, kiln_str input) {
 
 static void on_bytes(kiln_conn *conn, kiln_str input) {
     if (input.size == 0) return;
-    if (!conn->heard && !conn->dialled) kiln_conn_recognise(conn, input);
+    if (!conn->heard && !conn->dialled) {
+        kiln_crowd_speaks(conn);
+        kiln_conn_recognise(conn, input);
+    }
     conn->heard = true;
     if (conn->state == KILN_CONN_CLOSED) return;
     if (conn->tls)
@@ -471,6 +476,7 @@ void kiln_conn_hold(kiln_conn *conn, bool hold) {
     if (conn->held == hold) return;
     conn->held = hold;
     if (hold) {
+        kiln_crowd_speaks(conn);
         conn->loop->held++;
         uv_read_stop(&conn->socket->stream);
         kiln_loop_hurry(conn->loop);

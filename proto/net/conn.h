@@ -49,8 +49,10 @@ struct kiln_conn {
     uv_connect_t connect;
     /* Listening. */
     kiln_listen_options listen;
-    kiln_msg_hello *asked;    /* HELLO that waits for its PROOF; in `arena` */
-    kiln_conn *older, *newer; /* in the loop's list of strangers or of known peers */
+    kiln_msg_hello *asked; /* HELLO that waits for its PROOF; in `arena` */
+    kiln_rank rank;
+    uint64_t gate_key;        /* of its address; 0: a Unix socket */
+    kiln_conn *older, *newer; /* in the loop's list of its rank, or of known peers */
 };
 
 /* conn.c */
@@ -92,13 +94,5 @@ KILN_MUST_USE kiln_status kiln_peer_check_plain(const kiln_peer *peer,
 /* PERMISSION_DENIED: who holds the key may not speak as that. The dialling side looks before it
  * dials, as the tracker says nothing to strangers. */
 KILN_MUST_USE kiln_status kiln_key_check_role(const kiln_key *key, kiln_peer_role as);
-/* A new turn: strangers who were held may speak, the oldest first. */
-void kiln_conns_let_speak(kiln_loop *loop);
-/* Turns away who is still in the handshake with the listener that has these options: what they
- * point to goes with it. */
-void kiln_conns_drop_strangers(kiln_loop *loop, const kiln_listen_options *options);
-/* Takes it out of the list it is in. */
-void kiln_conn_unlist(kiln_conn *conn);
-void kiln_conn_list_stranger(kiln_conn *conn);
 
 #endif

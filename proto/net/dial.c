@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "proto/net/conn.h"
+#include "proto/net/crowd.h"
 
 void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket) {
     kiln_conn *conn = kiln_conn_make(loop, options->handler, options->context);
@@ -9,7 +10,7 @@ void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_
     conn->next_stream = 2;
     conn->socket = socket;
     socket->handle.data = conn;
-    kiln_conn_list_stranger(conn);
+    kiln_crowd_enter(conn);
     kiln_conn_start(conn);
 }
 

@@ -6,14 +6,25 @@
 
 #include "base/vec.h"
 #include "proto/net.h"
+#include "proto/net/gate.h"
 
 #define KILN_NET_READ_BYTES ((size_t)64 << 10)
 /* Reads from strangers in one turn of the loop: a TLS handshake takes two, and some 0.2 ms. However
  * many come at once, those who are known are served in between. */
 #define KILN_NET_SHAKES_PER_TURN 16u
+/* Connections accepted in one turn: each costs some 20 us, and the loop goes on in between. */
+#define KILN_NET_ACCEPTS_PER_TURN 64u
 #define KILN_NET_CROWD 256u /* handshakes of so many leave memory that is worth giving back */
 
 typedef struct kiln_loop_signal kiln_loop_signal;
+
+/* Which strangers go first when places run out. */
+typedef enum kiln_rank {
+    KILN_RANK_SUSPECT, /* of an address that has begun too many connections */
+    KILN_RANK_SILENT,  /* nothing came from it */
+    KILN_RANK_SPEAKS,  /* or comes from where others were let in */
+    KILN_RANK_COUNT
+} kiln_rank;
 
 /* Connections that were accepted, oldest first. */
 typedef struct kiln_conn_list {
@@ -45,19 +56,26 @@ struct kiln_loop {
     void (*on_wake)(void *context);
     void *wake_context;
     kiln_loop_signal *signals;
-    kiln_arena message;                 /* of the message being handled; handlers do not nest */
-    kiln_strbuf body;                   /* of the frame being handled, when it came compressed */
-    kiln_strbuf plain;                  /* of the read being handled, decrypted */
-    struct kiln_tls_context *tls;       /* made with the first key */
-    kiln_conn_list strangers, accepted; /* before and after their handshake */
-    KILN_VEC(kiln_conn *) unwritten;    /* have frames pending */
-    uv_prepare_t before_poll;           /* the two ends of a turn, at which that is written */
+    kiln_arena message;           /* of the message being handled; handlers do not nest */
+    kiln_strbuf body;             /* of the frame being handled, when it came compressed */
+    kiln_strbuf plain;            /* of the read being handled, decrypted */
+    struct kiln_tls_context *tls; /* made with the first key */
+    kiln_conn_list crowd[KILN_RANK_COUNT], accepted; /* before and after their handshake */
+    kiln_gate *gate;                                 /* made with the first listener */
+    kiln_listener *listeners;
+    uint64_t descriptors_for_peers; /* those above are the reserve */
+    kiln_net_stats stats, told;     /* now, and when it was last told */
+    uint64_t told_ns;
+    KILN_VEC(kiln_conn *) unwritten; /* have frames pending */
+    uv_prepare_t before_poll;        /* the two ends of a turn, at which that is written */
     uv_check_t after_poll;
     uv_idle_t hurry;            /* while the next turn must not wait for anything */
     KILN_VEC(kiln_timer *) due; /* timers whose time has come, that read first */
     uint32_t shakes_left;       /* reads from strangers in this turn */
-    uint32_t crowd;             /* most strangers since there was none */
+    uint32_t crowd_most;        /* most strangers since there was none */
     uint32_t held;              /* strangers who wait for the next */
+    uint32_t accepts_left;      /* in this turn */
+    uint32_t waiting;           /* listeners with a connection to accept in the next turn */
     uint64_t last_conn_id;
     kiln_turns turns;
     kiln_turn_warner warner;
@@ -92,6 +110,9 @@ void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_
 void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, bool end);
 kiln_loop *kiln_conn_loop(kiln_conn *conn);
 void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs);
+
+/* listen.c: a new turn. */
+void kiln_listeners_go_on(kiln_loop *loop);
 
 /* shake.c: closes the accepted connections whose key is no longer in `ring`. */
 void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring);

@@ -8,8 +8,10 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/log.h"
+#include "base/file.h"
+#include "base/rand.h"
 #include "proto/net/conn.h"
+#include "proto/net/crowd.h"
 
 #define BACKLOG 1024
 
@@ -18,6 +20,8 @@ struct kiln_listener {
     kiln_socket socket;
     kiln_listen_options options;
     kiln_arena arena; /* of the strings and the token in `options` */
+    kiln_listener *next;
+    bool waiting; /* a connection is to be accepted in the next turn */
 };
 
 static void on_closed(uv_handle_t *handle) {
@@ -28,29 +32,66 @@ static void on_closed(uv_handle_t *handle) {
 
 static void free_socket(uv_handle_t *handle) { kiln_free(handle); }
 
-static void take(uv_stream_t *stream, int status) {
-    kiln_listener *listener = stream->data;
-    if (status < 0) { /* out of descriptors, or gone again: the next one may do better */
-        kiln_log(KILN_LOG_DEBUG, "accepting a connection: %s", uv_strerror(status));
-        return;
-    }
+static void take(kiln_listener *listener) {
+    kiln_loop *loop = listener->loop;
     kiln_socket *socket = kiln_alloc(sizeof *socket);
-    uv_loop_t *uv = &listener->loop->uv;
-    int code = listener->options.address.is_unix ? uv_pipe_init(uv, &socket->pipe, 0)
-                                                 : uv_tcp_init(uv, &socket->tcp);
+    int code = listener->options.address.is_unix ? uv_pipe_init(&loop->uv, &socket->pipe, 0)
+                                                 : uv_tcp_init(&loop->uv, &socket->tcp);
     KILN_CHECK(code == 0);
-    code = uv_accept(stream, &socket->stream);
-    if (code)
-        uv_close(&socket->handle, free_socket);
+    code = uv_accept(&listener->socket.stream, &socket->stream);
+    const bool has_descriptor = code == 0 && kiln_crowd_has_descriptor(loop, socket);
+    loop->stats.accept_errors += code != 0;
+    loop->stats.no_descriptor += code == 0 && !has_descriptor;
+    if (has_descriptor)
+        kiln_conn_accept(loop, &listener->options, socket);
     else
-        kiln_conn_accept(listener->loop, &listener->options, socket);
+        uv_close(&socket->handle, free_socket);
+    kiln_crowd_warn(loop, &listener->options);
 }
 
+/* libuv accepts no more from a listener whose last connection was not taken. */
 static void on_connection(uv_stream_t *stream, int status) {
-    kiln_loop *loop = stream->loop->data;
-    uint64_t entered_ns = kiln_loop_enter(loop, "a new connection");
-    take(stream, status);
-    kiln_loop_leave(loop, entered_ns);
+    kiln_listener *listener = stream->data;
+    kiln_loop *loop = listener->loop;
+    if (status < 0) { /* out of descriptors, or gone again: the next one may do better */
+        loop->stats.accept_errors++;
+        kiln_crowd_warn(loop, &listener->options);
+    } else if (loop->accepts_left == 0) {
+        listener->waiting = true;
+        loop->waiting++;
+        kiln_loop_hurry(loop);
+    } else {
+        uint64_t entered_ns = kiln_loop_enter(loop, "a new connection");
+        loop->accepts_left--;
+        take(listener);
+        kiln_loop_leave(loop, entered_ns);
+    }
+}
+
+void kiln_listeners_go_on(kiln_loop *loop) {
+    loop->accepts_left = KILN_NET_ACCEPTS_PER_TURN;
+    for (kiln_listener *listener = loop->listeners; listener; listener = listener->next) {
+        if (!listener->waiting) continue;
+        listener->waiting = false;
+        loop->waiting--;
+        take(listener);
+    }
+}
+
+/* As many descriptors as the system lets us have, and how they are shared out. */
+static void plan_places(kiln_listener *listener) {
+    kiln_loop *loop = listener->loop;
+    const uint64_t descriptors = kiln_descriptors_raise();
+    const uint32_t places = kiln_crowd_places(descriptors);
+    const uint32_t reserve = kiln_crowd_reserve(descriptors);
+    uint32_t *most = &listener->options.strangers_max;
+    *most = *most ? KILN_MIN(*most, places) : places;
+    loop->descriptors_for_peers = descriptors > reserve ? descriptors - reserve : 0;
+    if (!loop->gate) {
+        uint64_t seed = 0;
+        kiln_status_free(kiln_rand_system(&seed, sizeof seed)); /* then it can be guessed */
+        loop->gate = kiln_gate_create(seed, *most);
+    }
 }
 
 /* Whether somebody listens on this Unix socket, be it that its queue is full. A file that nobody
@@ -135,6 +176,7 @@ kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_options *options,
     kiln_listener *listener = kiln_alloc(sizeof *listener);
     listener->loop = loop;
     keep_options(listener, options);
+    plan_places(listener);
     bool is_unix = options->address.is_unix;
     int code = is_unix ? uv_pipe_init(&loop->uv, &listener->socket.pipe, 0)
                        : uv_tcp_init(&loop->uv, &listener->socket.tcp);
@@ -151,6 +193,8 @@ kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_options *options,
         return st;
     }
     if (!is_unix) learn_port(listener);
+    listener->next = loop->listeners;
+    loop->listeners = listener;
     *out_listener = listener;
     return KILN_OK;
 }
@@ -161,6 +205,10 @@ const kiln_address *kiln_listener_address(const kiln_listener *listener) {
 
 void kiln_listener_close(kiln_listener *listener) {
     if (!listener) return;
-    kiln_conns_drop_strangers(listener->loop, &listener->options);
+    kiln_listener **link = &listener->loop->listeners;
+    while (*link && *link != listener) link = &(*link)->next;
+    if (*link) *link = listener->next; /* else it never listened */
+    if (listener->waiting) listener->loop->waiting--;
+    kiln_crowd_drop(listener->loop, &listener->options);
     uv_close(&listener->socket.handle, on_closed);
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "proto/net/conn.h"
+#include "proto/net/crowd.h"
 #include "proto/net/tls.h"
 
 struct kiln_loop_signal {
@@ -120,8 +121,9 @@ void kiln_loop_hurry(kiln_loop *loop) { uv_idle_start(&loop->hurry, on_hurry); }
 
 static void before_poll(uv_prepare_t *handle) {
     kiln_loop *loop = handle->data;
-    uint64_t entered_ns = kiln_loop_enter(loop, "writing to peers");
-    kiln_conns_let_speak(loop);
+    uint64_t entered_ns = kiln_loop_enter(loop, "accepting, and writing to peers");
+    kiln_listeners_go_on(loop);
+    kiln_crowd_let_speak(loop);
     kiln_conns_flush(loop);
     kiln_loop_leave(loop, entered_ns);
     end_turn(loop);
@@ -144,7 +146,7 @@ static void after_poll(uv_check_t *handle) {
     uint64_t entered_ns = kiln_loop_enter(loop, "writing to peers");
     kiln_conns_flush(loop);
     kiln_loop_leave(loop, entered_ns);
-    if (loop->held == 0) uv_idle_stop(&loop->hurry);
+    if (loop->held == 0 && loop->waiting == 0) uv_idle_stop(&loop->hurry);
 }
 
 /* None of these keeps a loop running. */
@@ -207,6 +209,7 @@ void kiln_loop_destroy(kiln_loop *loop) {
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     KILN_CHECK(uv_loop_close(&loop->uv) == 0);
     kiln_tls_context_destroy(loop->tls);
+    kiln_gate_destroy(loop->gate);
     kiln_arena_deinit(&loop->message);
     kiln_strbuf_deinit(&loop->plain);
     kiln_strbuf_deinit(&loop->body);

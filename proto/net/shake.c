@@ -2,67 +2,13 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "proto/net/challenge.h"
 #include "proto/net/conn.h"
+#include "proto/net/crowd.h"
 #include "proto/net/person.h"
 #include "proto/net/squeeze.h"
-
-/* ---- Lists of accepted connections ---- */
-
-static kiln_conn_list *list_of(kiln_conn *conn) {
-    return conn->was_opened ? &conn->loop->accepted : &conn->loop->strangers;
-}
-
-void kiln_conn_unlist(kiln_conn *conn) {
-    kiln_conn_list *list = list_of(conn);
-    *(conn->older ? &conn->older->newer : &list->oldest) = conn->newer;
-    *(conn->newer ? &conn->newer->older : &list->newest) = conn->older;
-    conn->older = conn->newer = NULL;
-    list->count--;
-}
-
-static void enlist(kiln_conn *conn) {
-    kiln_conn_list *list = list_of(conn);
-    conn->older = list->newest;
-    *(conn->older ? &conn->older->newer : &list->oldest) = conn;
-    list->newest = conn;
-    list->count++;
-}
-
-/* Crowds of silent peers do not keep others out: the one that has waited longest goes. */
-void kiln_conn_list_stranger(kiln_conn *conn) {
-    kiln_conn *oldest = conn->loop->strangers.oldest;
-    uint32_t most =
-        conn->listen.strangers_max ? conn->listen.strangers_max : KILN_NET_STRANGERS_MAX;
-    while (oldest && oldest->state == KILN_CONN_CLOSED) oldest = oldest->newer;
-    if (conn->loop->strangers.count >= most && oldest)
-        kiln_conn_fail(oldest, KILN_ERROR(RESOURCE_EXHAUSTED, "%u others wait to be known", most));
-    enlist(conn);
-}
-
-void kiln_conns_drop_strangers(kiln_loop *loop, const kiln_listen_options *options) {
-    for (kiln_conn *conn = loop->strangers.oldest; conn; conn = conn->newer)
-        if (conn->listen.boot == options->boot) /* each listener has a copy of its own */
-            kiln_conn_fail_telling(conn, KILN_ERROR(UNAVAILABLE, "nobody listens here any more"));
-}
-
-void kiln_conns_let_speak(kiln_loop *loop) {
-    uint32_t most = loop->shakes_left = KILN_NET_SHAKES_PER_TURN;
-    for (kiln_conn *conn = loop->strangers.oldest; conn && loop->held && most; conn = conn->newer) {
-        if (!conn->held) continue;
-        kiln_conn_hold(conn, false);
-        most--;
-    }
-    if (loop->strangers.count > 0) {
-        loop->crowd = KILN_MAX(loop->crowd, loop->strangers.count);
-    } else if (loop->crowd > 0) {
-        if (loop->crowd >= KILN_NET_CROWD) kiln_alloc_trim();
-        loop->crowd = 0;
-    }
-}
 
 /* UNAUTHENTICATED: the key that the peer has proven is gone meanwhile, or has another secret. */
 static kiln_status check_in_force(const kiln_conn *conn) {
@@ -252,10 +198,11 @@ static kiln_status check_tls(const kiln_conn *conn, const kiln_msg_hello *hello)
 }
 
 static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
-    if (!conn->dialled) kiln_conn_unlist(conn);
     conn->state = KILN_CONN_OPEN;
-    conn->was_opened = true;
-    if (!conn->dialled) enlist(conn);
+    if (conn->dialled)
+        conn->was_opened = true;
+    else
+        kiln_crowd_pass(conn);
     kiln_timer_stop(conn->timer);
     conn->handler->opened(conn->context, conn, hello, welcome);
 }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/rand.h"
 #include "proto/net/internal.h"
 
 #define RECORD_HEAD 5u
@@ -21,9 +22,11 @@ static const unsigned char key_cipher[] = {0x13, 0x01}; /* TLS_AES_128_GCM_SHA25
 struct kiln_tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *method;
+    uint8_t decoy[KILN_KEY_BYTES]; /* secret of keys that there are none of */
 };
 
 struct kiln_tls {
+    const kiln_tls_context *context;
     SSL *ssl;
     const kiln_keyring *ring; /* NULL: we dialled */
     bool ready, has_key;
@@ -67,11 +70,10 @@ static long bio_ctrl(BIO *bio, int command, long number, void *pointer) {
 /* ---- Keys ---- */
 
 /* What OpenSSL takes a shared key for: a session that both sides remember. */
-static SSL_SESSION *session_of(SSL *ssl, const kiln_key *key) {
+static SSL_SESSION *session_of(SSL *ssl, const uint8_t secret[KILN_KEY_BYTES]) {
     SSL_SESSION *session = SSL_SESSION_new();
     const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, key_cipher);
-    if (session && cipher &&
-        SSL_SESSION_set1_master_key(session, key->secret, sizeof key->secret) &&
+    if (session && cipher && SSL_SESSION_set1_master_key(session, secret, KILN_KEY_BYTES) &&
         SSL_SESSION_set_cipher(session, cipher) &&
         SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))
         return session;
@@ -87,12 +89,13 @@ static int show_key(SSL *ssl, const EVP_MD *digest, const unsigned char **out_na
     if (digest && EVP_MD_get_type(digest) != NID_sha256) return 1;
     *out_name = (const unsigned char *)tls->claim;
     *out_size = strlen(tls->claim);
-    *out_session = session_of(ssl, &tls->key);
+    *out_session = session_of(ssl, tls->key.secret);
     return *out_session != NULL;
 }
 
-/* The listening side looks up what is shown. An unknown name is no error here: the handshake then
- * fails because there is nothing else that it could go by. */
+/* The listening side looks up what is shown. An unknown name gets a secret that nobody has: the
+ * handshake then fails as it does with a wrong secret, and a stranger does not learn which names
+ * there are. */
 static int find_key(SSL *ssl, const unsigned char *name, size_t size, SSL_SESSION **out_session) {
     kiln_tls *tls = SSL_get_app_data(ssl);
     kiln_key claimed;
@@ -104,10 +107,9 @@ static int find_key(SSL *ssl, const unsigned char *name, size_t size, SSL_SESSIO
     kiln_status st = kiln_key_name_parse((kiln_str){(const char *)name, size}, &claimed);
     const kiln_key *key = st ? NULL : kiln_keyring_find(tls->ring, &claimed);
     kiln_status_free(st); /* what is no name is nobody's */
-    if (!key) return 1;
-    tls->key = *key;
-    tls->has_key = true;
-    *out_session = session_of(ssl, key);
+    tls->has_key = key != NULL;
+    if (key) tls->key = *key;
+    *out_session = session_of(ssl, key ? key->secret : tls->context->decoy);
     return *out_session != NULL;
 }
 
@@ -133,10 +135,12 @@ static bool set_up(kiln_tls_context *context) {
 
 kiln_status kiln_tls_context_create(kiln_tls_context **out_context) {
     kiln_tls_context *context = kiln_alloc(sizeof *context);
-    if (!set_up(context)) {
+    kiln_status st = kiln_rand_system(context->decoy, sizeof context->decoy);
+    if (!st && !set_up(context)) st = KILN_ERROR(RESOURCE_EXHAUSTED, "OpenSSL could not be set up");
+    if (st) {
         kiln_tls_context_destroy(context);
         ERR_clear_error();
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "OpenSSL could not be set up");
+        return st;
     }
     *out_context = context;
     return KILN_OK;
@@ -151,6 +155,7 @@ void kiln_tls_context_destroy(kiln_tls_context *context) {
 
 static kiln_tls *make(kiln_tls_context *context) {
     kiln_tls *tls = kiln_alloc(sizeof *tls);
+    tls->context = context;
     BIO *bio = BIO_new(context->method);
     tls->ssl = SSL_new(context->ssl);
     KILN_CHECK(tls->ssl != NULL && bio != NULL); /* memory: docs/decisions/0002 */

@@ -170,9 +170,9 @@ class Closed(Exception):
 
 
 class Peer:
-    """A connection to a tracker. `address`: HOST:PORT or unix:PATH."""
+    """A connection to a tracker. `address`: HOST:PORT or unix:PATH. `source`: the address of this machine to come from."""
 
-    def __init__(self, address, timeout=DEADLINE_S):
+    def __init__(self, address, timeout=DEADLINE_S, source=None):
         self.input, self.child, self.timeout = b"", None, timeout
         self.address = address
         if address.startswith("unix:"):
@@ -180,7 +180,7 @@ class Peer:
             self.socket.connect(address[5:])
         else:
             host, port = address.rsplit(":", 1)
-            self.socket = socket.create_connection((host.strip("[]"), int(port)))
+            self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout, (source, 0) if source else None)
 
     @classmethod
     def secured(cls, address, key_file, name=None, timeout=DEADLINE_S):

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "proto/net/conn.h"
+#include "proto/net/crowd.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/locked.h"
 #include "tests/unit/proto/raw.h"
@@ -92,7 +93,7 @@ static void a_key_of_another_role_is_not_even_shown(void **state) {
     pair_run_until(&l.p, &l.p.client.closed);
     assert_int_equal(l.p.client.why, KILN_PERMISSION_DENIED);
     expect_contains(l.p.client.why_text, "the key of a tuner does not let it speak as admin");
-    assert_int_equal(l.p.loop->strangers.count, 0);
+    assert_int_equal(kiln_crowd_count(l.p.loop), 0);
     locked_deinit(&l);
 }
 

@@ -108,6 +108,32 @@ static void what_follows_the_handshake_at_once_is_not_lost(void **state) {
     tear_down(&w);
 }
 
+/* An unknown name, an old generation, a wrong secret: to who shows it they are one. */
+static void a_refusal_does_not_say_which_keys_there_are(void **state) {
+    static const char *const name[] = {"board/a/1", "board/a/2", "board/b/1", "admin/a/1"};
+    char first[64] = {0};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
+        wires w;
+        kiln_key key;
+        set_up(&w, *state);
+        kiln_tls_destroy(w.dialled);
+        kiln_strbuf_reset(&w.to_tracker);
+        expect_ok(kiln_key_name_parse(kiln_str_from(name[i]), &key));
+        memset(key.secret, 9, sizeof key.secret);
+        w.dialled = kiln_tls_dial(w.context, &key);
+        expect_ok(kiln_tls_begin(w.dialled, &w.to_tracker));
+        kiln_status st = to_tracker(&w, 1 << 20);
+        assert_int_equal(kiln_status_code(st), KILN_UNAUTHENTICATED);
+        expect_contains(kiln_status_text(st), i == 0 ? "a wrong secret" : "no key of ours");
+        kiln_status_free(st);
+        assert_in_range(w.to_node.size, 1, sizeof first);
+        if (i == 0) memcpy(first, w.to_node.data, w.to_node.size);
+        assert_memory_equal(first, w.to_node.data, w.to_node.size); /* the alert */
+        assert_int_equal(first[w.to_node.size], 0);
+        tear_down(&w);
+    }
+}
+
 static void nothing_is_readable_on_the_wire(void **state) {
     wires w;
     set_up(&w, *state);
@@ -208,6 +234,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(both_ends_get_what_was_sent_whatever_the_pieces),
         test_with_arena(what_follows_the_handshake_at_once_is_not_lost),
+        test_with_arena(a_refusal_does_not_say_which_keys_there_are),
         test_with_arena(nothing_is_readable_on_the_wire),
         test_with_arena(a_changed_byte_is_found_out),
         test_with_arena(a_record_that_comes_twice_is_found_out),

@@ -1,0 +1,163 @@
+#include "proto/net/crowd.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "proto/net/conn.h"
+
+uint32_t kiln_crowd_reserve(uint64_t descriptors) {
+    uint64_t share = descriptors / KILN_CROWD_RESERVE_SHARE;
+    return (uint32_t)KILN_MAX(KILN_CROWD_RESERVE_MIN, KILN_MIN(share, KILN_CROWD_RESERVE_MAX));
+}
+
+uint32_t kiln_crowd_places(uint64_t descriptors) {
+    uint32_t reserve = kiln_crowd_reserve(descriptors);
+    uint64_t left = descriptors > reserve ? descriptors - reserve : 0;
+    left = KILN_MIN(left / KILN_CROWD_STRANGERS_SHARE, KILN_NET_STRANGERS_MAX);
+    return (uint32_t)KILN_MAX(left, KILN_CROWD_PLACES_MIN);
+}
+
+/* ---- Lists ---- */
+
+static kiln_conn_list *list_of(kiln_conn *conn) {
+    return conn->was_opened ? &conn->loop->accepted : &conn->loop->crowd[conn->rank];
+}
+
+void kiln_crowd_leave(kiln_conn *conn) {
+    kiln_conn_list *list = list_of(conn);
+    *(conn->older ? &conn->older->newer : &list->oldest) = conn->newer;
+    *(conn->newer ? &conn->newer->older : &list->newest) = conn->older;
+    conn->older = conn->newer = NULL;
+    list->count--;
+}
+
+static void enlist(kiln_conn *conn) {
+    kiln_conn_list *list = list_of(conn);
+    conn->older = list->newest;
+    *(conn->older ? &conn->older->newer : &list->oldest) = conn;
+    list->newest = conn;
+    list->count++;
+}
+
+uint32_t kiln_crowd_count(const kiln_loop *loop) {
+    uint32_t count = 0;
+    for (int rank = 0; rank < KILN_RANK_COUNT; rank++) count += loop->crowd[rank].count;
+    return count;
+}
+
+/* ---- Places ---- */
+
+/* Those that close already are counted until the turn ends; each makes place once. */
+static bool drop_oldest(kiln_conn_list *list) {
+    kiln_conn *oldest = list->oldest;
+    while (oldest && oldest->state == KILN_CONN_CLOSED) oldest = oldest->newer;
+    if (!oldest) return false;
+    oldest->loop->stats.crowded_out++;
+    kiln_conn_fail(oldest, KILN_ERROR(RESOURCE_EXHAUSTED, "others wait to be known"));
+    return true;
+}
+
+static bool drop_first(kiln_loop *loop, kiln_rank last) {
+    for (int rank = 0; rank <= (int)last; rank++)
+        if (drop_oldest(&loop->crowd[rank])) return true;
+    return false;
+}
+
+static kiln_rank rank_of(kiln_conn *conn) {
+    kiln_gate *gate = conn->loop->gate;
+    struct sockaddr_storage address = {0};
+    int size = sizeof address;
+    if (conn->socket->handle.type != UV_TCP ||
+        uv_tcp_getpeername(&conn->socket->tcp, (struct sockaddr *)&address, &size) != 0)
+        return KILN_RANK_SPEAKS; /* of a Unix socket, which the file's rights guard */
+    conn->gate_key = kiln_gate_key(gate, &address);
+    if (!kiln_gate_enter(gate, conn->gate_key, kiln_clock_ns())) return KILN_RANK_SUSPECT;
+    return kiln_gate_knows(gate, conn->gate_key) ? KILN_RANK_SPEAKS : KILN_RANK_SILENT;
+}
+
+void kiln_crowd_enter(kiln_conn *conn) {
+    kiln_loop *loop = conn->loop;
+    const uint32_t most = conn->listen.strangers_max;
+    const uint32_t suspects = KILN_MAX(most / KILN_CROWD_SUSPECTS_SHARE, KILN_CROWD_PLACES_MIN);
+    loop->stats.accepted++;
+    conn->rank = rank_of(conn);
+    loop->stats.over_rate += conn->rank == KILN_RANK_SUSPECT;
+    if (conn->rank == KILN_RANK_SUSPECT && loop->crowd[KILN_RANK_SUSPECT].count >= suspects)
+        drop_oldest(&loop->crowd[KILN_RANK_SUSPECT]);
+    else if (kiln_crowd_count(loop) >= most)
+        drop_first(loop, KILN_RANK_SPEAKS);
+    enlist(conn);
+}
+
+bool kiln_crowd_has_descriptor(kiln_loop *loop, const kiln_socket *socket) {
+    uv_os_fd_t fd = -1;
+    if (uv_fileno(&socket->handle, &fd) != 0) return false;
+    /* The system gives the lowest that is free. */
+    return (uint64_t)fd < loop->descriptors_for_peers || drop_first(loop, KILN_RANK_SILENT);
+}
+
+void kiln_crowd_speaks(kiln_conn *conn) {
+    if (conn->was_opened || conn->rank == KILN_RANK_SPEAKS) return;
+    kiln_crowd_leave(conn);
+    conn->rank = KILN_RANK_SPEAKS;
+    enlist(conn);
+}
+
+void kiln_crowd_pass(kiln_conn *conn) {
+    kiln_crowd_leave(conn);
+    conn->was_opened = true;
+    enlist(conn);
+    conn->loop->stats.welcomed++;
+    if (conn->gate_key) kiln_gate_pass(conn->loop->gate, conn->gate_key, kiln_clock_ns());
+}
+
+void kiln_crowd_drop(kiln_loop *loop, const kiln_listen_options *options) {
+    for (int rank = 0; rank < KILN_RANK_COUNT; rank++)
+        for (kiln_conn *conn = loop->crowd[rank].oldest; conn; conn = conn->newer)
+            if (conn->listen.boot == options->boot) /* each listener has a copy of its own */
+                kiln_conn_fail_telling(conn,
+                                       KILN_ERROR(UNAVAILABLE, "nobody listens here any more"));
+}
+
+/* ---- Turns ---- */
+
+/* Who is held has spoken. */
+void kiln_crowd_let_speak(kiln_loop *loop) {
+    const uint32_t count = kiln_crowd_count(loop);
+    uint32_t most = loop->shakes_left = KILN_NET_SHAKES_PER_TURN;
+    kiln_conn *conn = loop->crowd[KILN_RANK_SPEAKS].oldest;
+    for (; conn && loop->held && most; conn = conn->newer) {
+        if (!conn->held) continue;
+        kiln_conn_hold(conn, false);
+        most--;
+    }
+    if (count > 0) {
+        loop->crowd_most = KILN_MAX(loop->crowd_most, count);
+    } else if (loop->crowd_most > 0) {
+        if (loop->crowd_most >= KILN_NET_CROWD) kiln_alloc_trim();
+        loop->crowd_most = 0;
+    }
+}
+
+void kiln_crowd_warn(kiln_loop *loop, const kiln_listen_options *options) {
+    const kiln_net_stats *now = &loop->stats, *told = &loop->told;
+    const uint64_t lost = now->crowded_out + now->no_descriptor + now->accept_errors;
+    const uint64_t lost_before = told->crowded_out + told->no_descriptor + told->accept_errors;
+    const uint64_t now_ns = kiln_clock_ns();
+    if (!options->crowded || lost == lost_before ||
+        (loop->told_ns && now_ns - loop->told_ns < KILN_CROWD_WARN_NS))
+        return;
+    const kiln_net_stats since = {
+#define X(name, doc) .name = now->name - told->name,
+        KILN_NET_COUNTS(X)
+#undef X
+    };
+    loop->told = *now;
+    loop->told_ns = now_ns;
+    options->crowded(options->context, &since);
+}
+
+void kiln_loop_net_stats(const kiln_loop *loop, kiln_net_stats *out_stats) {
+    *out_stats = loop->stats;
+    out_stats->strangers = kiln_crowd_count(loop);
+    out_stats->known = loop->accepted.count;
+}

@@ -1,0 +1,36 @@
+/* How many connections an address may begin: a token bucket each. A token is taken when a
+ * connection is accepted and given back when its handshake is done, so a fleet that comes back from
+ * one address spends nothing, and silent crowds spend all. An address without tokens is not shut
+ * out, as honest peers may share it: its connections are only the first that go
+ * (proto/net/shake.c).
+ *
+ * Memory is fixed. Of more addresses than there are places, those are forgotten that have spent
+ * least. Pure: no clock, no sockets. */
+#ifndef KILN_PROTO_NET_GATE_H
+#define KILN_PROTO_NET_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define KILN_GATE_SETS 1024u /* power of two */
+#define KILN_GATE_WAYS 4u    /* addresses that share a hash and are known at a time */
+#define KILN_GATE_RATE 64.0  /* tokens that an address gets back in a second */
+
+typedef struct kiln_gate kiln_gate;
+
+/* `seed`: nobody may guess which addresses share a hash. `burst`: tokens of an address. */
+kiln_gate *kiln_gate_create(uint64_t seed, uint32_t burst);
+void kiln_gate_destroy(kiln_gate *gate); /* NULL is fine */
+
+/* Names an address for the calls below, whatever its port: IPv4 by all of it (also in IPv6
+ * clothes), IPv6 by the network of 64 bits that one host can have to itself. */
+uint64_t kiln_gate_key(const kiln_gate *gate, const struct sockaddr_storage *address);
+/* A connection came. False: the address has no tokens left. */
+bool kiln_gate_enter(kiln_gate *gate, uint64_t key, uint64_t now_ns);
+/* Its handshake is done: the token is given back, and the address is known from here on. */
+void kiln_gate_pass(kiln_gate *gate, uint64_t key, uint64_t now_ns);
+/* Whether somebody was let in from there, as far as is remembered. */
+bool kiln_gate_knows(const kiln_gate *gate, uint64_t key);
+
+#endif

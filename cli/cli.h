@@ -17,6 +17,7 @@
 #include "base/target.h"
 #include "base/text.h"
 #include "compiler-core/core.h"
+#include "compiler-core/frontend/caged.h"
 #include "compiler-core/frontend/frontend.h"
 #include "db/db.h"
 
@@ -65,11 +66,17 @@ const char *kiln_user_name(kiln_arena *process);
 /* --dim NAME=N...: sizes of dimensions that the model leaves open. INVALID_ARGUMENT: not of that
  * form, or a name twice. */
 extern const char kiln_dim_help[];
-extern const char kiln_loop_help[]; /* of --loop-max, kiln_import_options.loop_max */
+extern const char kiln_loop_help[];   /* of --loop-max, kiln_import_options.loop_max */
+extern const char kiln_memory_help[]; /* of --model-memory, kiln_import_options.memory_mib */
 KILN_MUST_USE kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
                                           kiln_import_options *out_options);
+/* Reads a model file in a process without rights (compiler-core/frontend/caged.h). `process` lives
+ * until the program ends, as the graph's constants do. `options` may be NULL. Errors of
+ * kiln_import_caged. */
+KILN_MUST_USE kiln_status kiln_model_import(const char *path, const kiln_import_options *options,
+                                            kiln_arena *process, kiln_graph **out_graph);
 /* Imports a model file and runs all passes but those whose bit (1 << kiln_pass) is set in
- * `without`; everything in `process`. `options` may be NULL. Errors of kiln_import_file. */
+ * `without`; everything in `process`. `options` may be NULL. Errors of kiln_import_caged. */
 KILN_MUST_USE kiln_status kiln_model_load(const char *path, const kiln_import_options *options,
                                           uint32_t without, kiln_arena *process,
                                           kiln_graph **out_graph);

@@ -222,6 +222,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         {"without", KILN_OPT_TEXT, &without_text, "NAME,...",
          "leave out passes or parts of planning, to see what each is worth"},
         {"loop-max", KILN_OPT_COUNT, &model.onnx.loop_max, "N", kiln_loop_help},
+        {"model-memory", KILN_OPT_COUNT, &model.onnx.memory_mib, "MIB", kiln_memory_help},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
     const kiln_opt_table table = {

@@ -59,6 +59,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
          "$KILN_HOME/kiln.db)"},
         {"dim", KILN_OPT_LIST, &e.dim, "NAME=N", kiln_dim_help},
         {"loop-max", KILN_OPT_COUNT, &e.onnx.loop_max, "N", kiln_loop_help},
+        {"model-memory", KILN_OPT_COUNT, &e.onnx.memory_mib, "MIB", kiln_memory_help},
         {"json", KILN_OPT_FLAG, &e.json, NULL, "print one object with the text"},
     };
     const kiln_opt_table table = {

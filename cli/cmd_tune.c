@@ -42,8 +42,9 @@ static kiln_status check_request(kiln_tune *t) {
     if (!st && o->out) st = kiln_target_check_modules(&t->target, o->target_text, o->model);
     if (!st && o->out) st = kiln_file_check_writable(o->out);
     t->import.loop_max = o->loop_max;
+    t->import.memory_mib = o->model_memory_mib;
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->import);
-    if (!st) st = kiln_import_file(o->model, &t->import, t->process, &graph);
+    if (!st) st = kiln_model_import(o->model, &t->import, t->process, &graph);
     if (!st) t->model = kiln_graph_encode(graph, t->process);
     if (!st) st = kiln_compilation_of_model(graph, &t->target, t->process, &t->compilation);
     if (!st) st = kiln_limits_check(t->compilation);
@@ -121,6 +122,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
         {"search", KILN_OPT_TEXT, &o.search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE", "pack the best schedules into this module"},
         {"loop-max", KILN_OPT_COUNT, &o.loop_max, "N", kiln_loop_help},
+        {"model-memory", KILN_OPT_COUNT, &o.model_memory_mib, "MIB", kiln_memory_help},
         {"detach", KILN_OPT_FLAG, &o.detach, NULL,
          "do not wait for the end; kiln jobs attach brings the records"},
         {"job", KILN_OPT_TEXT, &o.job, "ID",

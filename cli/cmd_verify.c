@@ -56,6 +56,7 @@ kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"loop-max", KILN_OPT_COUNT, &t.options.onnx.loop_max, "N", kiln_loop_help},
+        {"model-memory", KILN_OPT_COUNT, &t.options.onnx.memory_mib, "MIB", kiln_memory_help},
         {"quiet", KILN_OPT_FLAG, &t.quiet, NULL, "print only failures and the last line"},
         {"json", KILN_OPT_FLAG, &t.json, NULL, "print one object per case"},
     };

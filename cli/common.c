@@ -140,10 +140,19 @@ kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
     return KILN_OK;
 }
 
+const char kiln_memory_help[] =
+    "MiB of memory that reading the model may take, in a process without rights (default 4096)";
+
+kiln_status kiln_model_import(const char *path, const kiln_import_options *options,
+                              kiln_arena *process, kiln_graph **out_graph) {
+    kiln_mapping constants; /* of the graph, which is used until the program ends */
+    return kiln_import_caged(path, options, process, out_graph, &constants);
+}
+
 kiln_status kiln_model_load(const char *path, const kiln_import_options *options, uint32_t without,
                             kiln_arena *process, kiln_graph **out_graph) {
     kiln_graph *graph = NULL;
-    kiln_status st = kiln_import_file(path, options, process, &graph);
+    kiln_status st = kiln_model_import(path, options, process, &graph);
     if (!st) st = kiln_passes_run_without(graph, without);
     if (!st) *out_graph = graph;
     return st;

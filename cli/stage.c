@@ -125,7 +125,7 @@ static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks,
 
 static kiln_status print_graph(const char *path, const stage_context *c) {
     kiln_graph *graph = NULL;
-    kiln_status st = kiln_import_file(path, c->options->onnx, c->arena, &graph);
+    kiln_status st = kiln_model_import(path, c->options->onnx, c->arena, &graph);
     if (!st) st = kiln_passes_run(graph, kiln_str_from(c->options->after ? c->options->after : ""));
     if (!st) kiln_graph_print(graph, c->out);
     return st;
@@ -146,7 +146,7 @@ kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *o
     if (strcmp(options->stage, "graph") == 0) return print_graph(model_path, &c);
     kiln_graph *graph = NULL;
     kiln_compilation *compilation = NULL;
-    kiln_status st = kiln_import_file(model_path, options->onnx, process, &graph);
+    kiln_status st = kiln_model_import(model_path, options->onnx, process, &graph);
     if (!st) st = kiln_compilation_of_model(graph, options->target, process, &compilation);
     if (st) return st;
     const kiln_tasks tasks = compilation->searched; /* numbered as kiln tune does */

@@ -21,7 +21,7 @@ typedef struct kiln_tune_options {
     double seconds;
     bool detach, json, insecure;
     kiln_opt_list dim;
-    uint64_t loop_max;
+    uint64_t loop_max, model_memory_mib;
 } kiln_tune_options;
 
 typedef struct kiln_tune {

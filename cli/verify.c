@@ -22,7 +22,9 @@ const char *kiln_verdict_name(kiln_verdict verdict) {
  * optional values): then the model is what to report. */
 static kiln_status blame_model(const char *model, kiln_status data_error, kiln_arena *arena) {
     kiln_graph *graph = NULL;
-    kiln_status st = kiln_import_file(model, NULL, arena, &graph);
+    kiln_mapping constants = {0};
+    kiln_status st = kiln_import_caged(model, NULL, arena, &graph, &constants);
+    kiln_file_unmap(&constants);
     if (kiln_status_code(st) != KILN_UNIMPLEMENTED) {
         kiln_status_free(st);
         return data_error;
@@ -185,7 +187,8 @@ static kiln_status check_data_set(const char *model, const char *folder, const k
     options.known = data->input;
     kiln_graph *graph = NULL;
     kiln_strbuf bytes = {0};
-    kiln_status st = kiln_import_file(model, &options, arena, &graph);
+    kiln_mapping constants = {0};
+    kiln_status st = kiln_import_caged(model, &options, arena, &graph, &constants);
     const kiln_rounding *rounding = st ? NULL : kiln_graph_rounding(graph, arena);
     if (!st) st = kiln_passes_run(graph, KILN_STR(""));
     kiln_compilation *compilation = NULL;
@@ -212,6 +215,7 @@ static kiln_status check_data_set(const char *model, const char *folder, const k
                                 &data->output[i].tensor, &by, why);
     }
     kiln_strbuf_deinit(&bytes);
+    kiln_file_unmap(&constants);
     return st;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/target.h"
 #include "compiler-core/core.h"
+#include "compiler-core/frontend/caged.h"
 #include "compiler-core/frontend/data_set.h"
 
 typedef enum kiln_verdict {

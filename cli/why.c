@@ -332,7 +332,7 @@ kiln_status kiln_why_print(const char *model_path, const kiln_why_options *optio
     kiln_graph *graph = NULL;
     kiln_compilation *compilation = NULL;
     uint32_t found = 0;
-    kiln_status st = kiln_import_file(model_path, options->onnx, process, &graph);
+    kiln_status st = kiln_model_import(model_path, options->onnx, process, &graph);
     if (!st) st = kiln_compilation_of_model(graph, options->target, process, &compilation);
     const kiln_tasks tasks =
         compilation ? compilation->searched : (kiln_tasks){0}; /* numbered as kiln tune does */

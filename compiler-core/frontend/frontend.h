@@ -43,6 +43,12 @@ typedef struct kiln_import_options {
      * fails. 0: what the model says. Results of every iteration need one of the two: they get that
      * much room. */
     uint64_t loop_max;
+    /* Opens a file beside the model, where the importer cannot; NULL: kiln_file_open_inside its
+     * folder. */
+    kiln_status (*open)(const char *path, int *out_fd, size_t *out_size);
+    /* MiB of memory that kiln_import_caged (frontend/caged.h) may take; 0: KILN_CAGE_MEMORY_BYTES.
+     */
+    uint64_t memory_mib;
 } kiln_import_options;
 
 /* Imports a file of any kind that frontends.def lists, told by its content. Tensor data in files

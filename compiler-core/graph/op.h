@@ -73,10 +73,11 @@ void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *prog
 bool kiln_value_is_literal(const kiln_graph *graph, kiln_value value);
 
 /* What evaluating at compile time may still cost, over all nodes: points of the blocks of their
- * tensor expressions (some 3e7 take a second), and bytes of their results. No small model can keep
- * the compiler busy for long, or fill its memory. */
+ * tensor expressions (some 3e7 take a second), expressions computed at all of these (3e8), and
+ * bytes of their results. No small model can keep the compiler busy for long, or fill its memory.
+ */
 typedef struct kiln_effort {
-    double points;
+    double points, exprs;
     uint64_t bytes;
 } kiln_effort;
 /* For a model whose file brings so many bytes of constants. */
@@ -84,7 +85,8 @@ kiln_effort kiln_effort_for(uint64_t given_bytes);
 
 /* Evaluates one node (aliases too) with the interpreter. `input`: [input_count] (data NULL where
  * absent); `output`: [output_count] made in `arena`, data NULL where not wanted. Takes what it
- * costs from `effort`. RESOURCE_EXHAUSTED: it takes more than there is; then nothing is taken. */
+ * costs from `effort`. RESOURCE_EXHAUSTED: it takes more than there is; then nothing is taken, and
+ * no result was made. */
 KILN_MUST_USE kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node,
                                          const kiln_tensor *input, kiln_effort *effort,
                                          kiln_arena *arena, kiln_tensor *output);

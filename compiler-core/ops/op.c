@@ -10,8 +10,11 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ops/rules.h"
 
-/* Of a model that brings no constants: less than a second. */
+/* Of a model that brings no constants: less than a second. Points of merges and of interpolation
+ * have hundreds of expressions, those of most operators five to fifteen. */
 #define EFFORT_POINTS 2e7
+#define EFFORT_EXPRS 2e8
+#define EFFORT_EXPRS_OF_BYTE 10.0
 #define EFFORT_BYTES ((uint64_t)64 << 20)
 
 #define MANY KILN_OP_MANY
@@ -161,42 +164,87 @@ kiln_program *kiln_node_program(const kiln_graph *graph, kiln_node node, kiln_ar
     return p;
 }
 
-static double points_of(const kiln_program *p) {
-    double points = 0;
-    for (kiln_block b = 1; b < p->block.count; b++) {
-        double own = 1;
-        for (uint32_t i = 0; i < p->block.data[b].iter_count; i++)
-            own *= (double)p->block.data[b].iter[i].extent;
-        points += own;
+static void make_outputs(const kiln_graph *graph, const kiln_node_info *info, kiln_arena *arena,
+                         kiln_tensor *output) {
+    for (uint32_t i = 0; i < info->output_count; i++) {
+        const kiln_value_info *v = &graph->value.data[info->output[i]];
+        if (info->output[i]) output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
     }
-    return points;
 }
 
+/* Expressions that `e` is computed from, itself included, that are not in `seen` ([expressions]) as
+ * of `block`. */
+static uint32_t count_exprs(const kiln_program *p, kiln_expr e, kiln_block block,
+                            kiln_block *seen) {
+    if (e == 0 || seen[e] == block) return 0;
+    const uint32_t operand_count = kiln_expr_get(p, e)->operand_count;
+    uint32_t count = 1;
+    seen[e] = block;
+    for (uint32_t i = 0; i < operand_count; i++)
+        count += count_exprs(p, kiln_expr_operand(p, e, i), block, seen);
+    return count;
+}
+
+/* What interpreting takes; of a choice both sides count. Bytes are of its temporary buffers. */
+static kiln_effort effort_of(const kiln_program *p, kiln_arena *scratch) {
+    kiln_effort effort = {0};
+    kiln_block *seen = KILN_ARENA_ARRAY(scratch, kiln_block, p->expr.count);
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        const kiln_block_info *block = &p->block.data[b];
+        double own = 1;
+        uint32_t exprs = count_exprs(p, block->value, b, seen);
+        for (uint32_t i = 0; i < block->iter_count; i++) own *= (double)block->iter[i].extent;
+        for (uint32_t i = 0; i < block->index_count; i++)
+            exprs += count_exprs(p, block->index[i], b, seen);
+        effort.points += own;
+        effort.exprs += own * exprs;
+    }
+    for (kiln_buffer b = 1; b < p->buffer.count; b++) {
+        const kiln_buffer_info *buffer = &p->buffer.data[b];
+        if (buffer->role == KILN_ROLE_TEMP)
+            effort.bytes +=
+                (uint64_t)kiln_shape_count(&buffer->shape) * kiln_dtype_size(buffer->dtype);
+    }
+    return effort;
+}
+
+/* Makes the results and computes them, unless that takes more than there is. */
 static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln_tensor *input,
-                             kiln_effort *effort, const kiln_tensor *output) {
+                             kiln_effort *effort, kiln_arena *arena, kiln_tensor *output) {
     const kiln_node_info *info = &graph->node.data[node];
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_buffer in[KILN_NODE_OPERANDS_MAX];
     const kiln_program *p = kiln_node_program(graph, node, &scratch, in);
-    kiln_tensor *args =
-        KILN_ARENA_ARRAY(&scratch, kiln_tensor, info->input_count + info->output_count);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < info->input_count; i++)
-        if (in[i]) args[count++] = input[i];
-    for (uint32_t i = 0; i < info->output_count; i++)
-        if (output[i].data) args[count++] = output[i];
-    const double points = points_of(p);
-    kiln_status st = points <= effort->points
-                         ? kiln_te_eval(p, args, count)
-                         : KILN_ERROR(RESOURCE_EXHAUSTED, "too much work for the compiler");
-    if (!st) effort->points -= points;
+    const kiln_effort own = effort_of(p, &scratch);
+    kiln_status st = own.points <= effort->points && own.exprs <= effort->exprs
+                         ? KILN_OK
+                         : KILN_ERROR(RESOURCE_EXHAUSTED,
+                                      "too much work for the compiler: %.3g points of %.3g "
+                                      "expressions in all, where %.3g and %.3g are left",
+                                      own.points, own.exprs, effort->points, effort->exprs);
+    if (!st && own.bytes > effort->bytes)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "too much data for the compiler");
+    if (!st) {
+        kiln_tensor *args =
+            KILN_ARENA_ARRAY(&scratch, kiln_tensor, info->input_count + info->output_count);
+        uint32_t count = 0;
+        make_outputs(graph, info, arena, output);
+        for (uint32_t i = 0; i < info->input_count; i++)
+            if (in[i]) args[count++] = input[i];
+        for (uint32_t i = 0; i < info->output_count; i++)
+            if (output[i].data) args[count++] = output[i];
+        st = kiln_te_eval(p, args, count);
+        effort->points -= own.points;
+        effort->exprs -= own.exprs;
+    }
     kiln_arena_deinit(&scratch);
     return st;
 }
 
 kiln_effort kiln_effort_for(uint64_t given_bytes) {
     return (kiln_effort){.points = EFFORT_POINTS + (double)given_bytes,
+                         .exprs = EFFORT_EXPRS + EFFORT_EXPRS_OF_BYTE * (double)given_bytes,
                          .bytes = EFFORT_BYTES + 4 * given_bytes};
 }
 
@@ -210,16 +258,18 @@ kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_t
         if (!info->output[i]) continue;
         const kiln_value_info *v = &graph->value.data[info->output[i]];
         size_bytes += (uint64_t)kiln_shape_count(&v->shape) * kiln_dtype_size(v->dtype);
-        if (size_bytes <= effort->bytes) output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
     }
     if (kiln_op_is_loop(info->op)) {
         st = KILN_ERROR(UNIMPLEMENTED, "what a loop computes is known at run time only");
     } else if (size_bytes > effort->bytes) {
-        st = KILN_ERROR(RESOURCE_EXHAUSTED, "too much data for the compiler");
+        st = KILN_ERROR(RESOURCE_EXHAUSTED,
+                        "too much data for the compiler: %llu bytes where %llu are left",
+                        (unsigned long long)size_bytes, (unsigned long long)effort->bytes);
     } else if (kiln_op_is_alias(info->op)) {
+        make_outputs(graph, info, arena, output);
         memcpy(output[0].data, input[0].data, kiln_tensor_bytes(&output[0]));
     } else {
-        st = interpret(graph, node, input, effort, output);
+        st = interpret(graph, node, input, effort, arena, output);
     }
     if (!st) effort->bytes -= size_bytes;
     return kiln_status_note(st, "evaluating %s \"%.*s\"", kiln_op_get(info->op)->name,

@@ -208,6 +208,17 @@ def test_small_files_that_ask_for_much(world):
     assert not wrong, "\n".join(wrong)
 
 
+def test_reading_takes_no_more_memory_than_allowed(world):
+    big = model([node("Add", "x w", "y")], [port("x", [1])], [port("y", [24 << 20])], [tensor("w", FLOAT, [24 << 20], bytes(96 << 20))])
+    path = pathlib.Path(world.path("big.onnx"))
+    path.write_bytes(big)
+    few, many = ["--model-memory", 64], ["--model-memory", 400]
+    for argv in (["compile", path, "-o", world.path("m.kiln")], ["explain", path], ["tune", path, "--db", world.path("r.db")]):
+        says = f"reading {path} takes more than 64 MiB of memory (--model-memory allows more)"
+        check(f"{argv[0]} in little memory", says, argv[0], run_bounded(world, *argv, *few))
+    world.run("explain", path, *many)
+
+
 def test_what_is_no_file_is_refused_at_once(world):
     pipe, folder, link = world.path("pipe"), world.path("folder"), world.path("link")
     os.mkfifo(pipe)

@@ -59,7 +59,7 @@ static kiln_status read_at(int fd, const char *location, uint64_t offset, char *
     return KILN_OK;
 }
 
-kiln_status kiln_onnx_external_read(const char *folder, const Onnx__TensorProto *tensor,
+kiln_status kiln_onnx_external_read(const kiln_onnx_files *files, const Onnx__TensorProto *tensor,
                                     size_t expected_bytes, kiln_arena *arena, kiln_str *out_data) {
     place p;
     size_t file_bytes = 0;
@@ -72,13 +72,15 @@ kiln_status kiln_onnx_external_read(const char *folder, const Onnx__TensorProto 
     if (!st && p.offset > INT64_MAX - expected_bytes)
         st = KILN_ERROR(INVALID_ARGUMENT, "external data of tensor %s: offset %llu is out of range",
                         name_of(tensor), (unsigned long long)p.offset);
-    if (!st && !folder)
+    if (!st && !files->folder)
         st = KILN_ERROR(INVALID_ARGUMENT,
                         "tensor %s has external data, which this model cannot have",
                         name_of(tensor));
     if (!st)
-        st = kiln_status_note(kiln_file_open_inside(folder, p.location, &fd, &file_bytes),
-                              "external data of tensor %s", name_of(tensor));
+        st = kiln_status_note(
+            files->open ? files->open(p.location, &fd, &file_bytes)
+                        : kiln_file_open_inside(files->folder, p.location, &fd, &file_bytes),
+            "external data of tensor %s", name_of(tensor));
     if (st) return st;
     /* The size first: a small lie in the model must not cost a large allocation. */
     if (file_bytes < p.offset + expected_bytes)

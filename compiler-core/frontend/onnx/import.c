@@ -261,7 +261,7 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
         if (im->graph->value.count == KILN_GRAPH_VALUES_MAX)
             return KILN_ERROR(OUT_OF_RANGE, "too many tensors");
         kiln_status st =
-            kiln_onnx_tensor(proto, im->folder, &im->budget_bytes, im->graph->arena, &tensor);
+            kiln_onnx_tensor(proto, &im->files, &im->budget_bytes, im->graph->arena, &tensor);
         bool unsupported = is_listed(im, st, "initialiser", name);
         if (st && !unsupported)
             return kiln_status_note(st, "initialiser \"%.*s\"", KILN_STR_ARG(name));
@@ -497,8 +497,10 @@ kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
                               const kiln_import_options *options, kiln_arena *arena,
                               kiln_graph **out_graph) {
     const Onnx__GraphProto *proto = model->graph;
-    kiln_importer im = {
-        .folder = folder, .options = options, .budget_bytes = KILN_TENSOR_BYTES_MAX, .scope = ""};
+    kiln_importer im = {.files = {folder, options->open},
+                        .options = options,
+                        .budget_bytes = KILN_TENSOR_BYTES_MAX,
+                        .scope = ""};
     im.graph = kiln_graph_create(arena, kiln_proto_text(proto->name));
     kiln_map_init(&im.value);
     kiln_map_init(&im.taken);

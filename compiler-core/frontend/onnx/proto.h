@@ -22,12 +22,18 @@ static inline kiln_str kiln_proto_bytes(ProtobufCBinaryData data) {
 KILN_MUST_USE kiln_status kiln_onnx_model_unpack(kiln_str bytes, Onnx__ModelProto **out_model);
 void kiln_onnx_model_free(Onnx__ModelProto *model); /* accepts NULL */
 
-/* A tensor's data, copied into `arena`. `folder` holds external data (NULL: there can be none);
+/* Where external data is. All zero: nowhere. */
+typedef struct kiln_onnx_files {
+    const char *folder; /* NULL: there can be none */
+    kiln_status (*open)(const char *path, int *out_fd, size_t *out_size); /* import_options.open */
+} kiln_onnx_files;
+
+/* A tensor's data, copied into `arena`. `files` has external data;
  * `*budget_bytes` is what all tensors together may still take, and is reduced.
  * UNIMPLEMENTED: a type that Kiln has not. */
-KILN_MUST_USE kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const char *folder,
-                                           uint64_t *budget_bytes, kiln_arena *arena,
-                                           kiln_tensor *out_tensor);
+KILN_MUST_USE kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto,
+                                           const kiln_onnx_files *files, uint64_t *budget_bytes,
+                                           kiln_arena *arena, kiln_tensor *out_tensor);
 
 /* Whether the model leaves the dimension open; some exporters write -1 for that. */
 bool kiln_onnx_dim_is_open(const Onnx__TensorShapeProto__Dimension *dim);
@@ -44,7 +50,7 @@ KILN_MUST_USE kiln_status kiln_onnx_dims_check(const Onnx__GraphProto *graph,
 typedef struct kiln_import_row kiln_import_row;
 typedef struct kiln_importer {
     kiln_graph *graph;
-    const char *folder;
+    kiln_onnx_files files;
     const kiln_import_options *options;
     int64_t opset;
     uint64_t budget_bytes;      /* that the file's tensors may still take */

@@ -34,7 +34,7 @@ kiln_status kiln_import_constant(kiln_importer *im) {
     kiln_str name = kiln_proto_text(a->name);
     if (kiln_str_is(name, "value") && a->t) {
         kiln_status st =
-            kiln_onnx_tensor(a->t, im->folder, &im->budget_bytes, im->graph->arena, &tensor);
+            kiln_onnx_tensor(a->t, &im->files, &im->budget_bytes, im->graph->arena, &tensor);
         if (st) return kiln_status_note(st, "attribute value");
     } else if (kiln_str_is(name, "value_int")) {
         tensor = vector_of_i64(im, &a->i, 1, 0);
@@ -70,7 +70,7 @@ kiln_status kiln_import_constant_of_shape(kiln_importer *im) {
             return KILN_ERROR(INVALID_ARGUMENT, "input 0: dimension %u is negative", d);
     }
     if (a && a->t) {
-        st = kiln_onnx_tensor(a->t, im->folder, &im->budget_bytes, im->graph->arena, &item);
+        st = kiln_onnx_tensor(a->t, &im->files, &im->budget_bytes, im->graph->arena, &item);
         if (st) return kiln_status_note(st, "attribute value");
         if (kiln_shape_count(&item.shape) != 1)
             return KILN_ERROR(INVALID_ARGUMENT, "attribute value must hold one element");

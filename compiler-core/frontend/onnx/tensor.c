@@ -78,7 +78,7 @@ static void normalise_bool(kiln_tensor *tensor) {
         byte[i] = byte[i] != 0;
 }
 
-kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const char *folder,
+kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const kiln_onnx_files *files,
                              uint64_t *budget_bytes, kiln_arena *arena, kiln_tensor *out_tensor) {
     kiln_tensor tensor = {0};
     size_t size_bytes = 0;
@@ -93,7 +93,7 @@ kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const char *folder,
     *budget_bytes -= size_bytes;
     if (kiln_onnx_is_external(proto)) {
         kiln_str data;
-        st = kiln_onnx_external_read(folder, proto, size_bytes, arena, &data);
+        st = kiln_onnx_external_read(files, proto, size_bytes, arena, &data);
         if (!st) tensor.data = (void *)(uintptr_t)data.data;
     } else {
         st = read_data(proto, size_bytes, arena, &tensor);

@@ -1,0 +1,80 @@
+#include "compiler-core/frontend/caged.h"
+
+#include <string.h>
+
+#include "base/cage/cage.h"
+#include "compiler-core/graph/graph_codec.h"
+
+/* Before the graph's bytes, which begin at a multiple of their alignment. */
+typedef struct head {
+    uint32_t bound_count; /* kiln_import_options.out_bound_count */
+    char padding[KILN_GRAPH_DATA_ALIGNMENT - sizeof(uint32_t)];
+} head;
+
+typedef struct import {
+    const char *path;
+    kiln_mapping file;
+    char *folder;
+    const kiln_import_options *options;
+} import;
+
+static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+    const import *in = context;
+    const kiln_str bytes = {in->file.data, in->file.size};
+    kiln_import_options options = *in->options;
+    kiln_graph *graph = NULL;
+    head *begin = kiln_arena_alloc(arena, sizeof *begin);
+    options.out_bound_count = &begin->bound_count;
+    options.open = kiln_cage_open;
+    kiln_status st = kiln_status_note(kiln_import_bytes(bytes, in->folder, &options, arena, &graph),
+                                      "%s", in->path);
+    if (st) return st;
+    const kiln_graph_bytes encoded = kiln_graph_encode(graph, arena);
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, encoded.part_count + 1);
+    part[0] = (kiln_str){(const char *)begin, sizeof *begin};
+    memcpy(part + 1, encoded.part, encoded.part_count * sizeof *part);
+    *out_result = (kiln_cage_result){encoded.part_count + 1, part};
+    return KILN_OK;
+}
+
+static kiln_status take(const kiln_mapping *bytes, const kiln_import_options *options,
+                        kiln_arena *arena, kiln_graph **out_graph) {
+    head begin;
+    if (bytes->size < sizeof begin) return KILN_ERROR(DATA_LOSS, "the graph's bytes are cut off");
+    memcpy(&begin, bytes->data, sizeof begin);
+    if (options->out_bound_count) *options->out_bound_count = begin.bound_count;
+    return kiln_graph_decode(
+        (kiln_str){(const char *)bytes->data + sizeof begin, bytes->size - sizeof begin}, arena,
+        out_graph);
+}
+
+kiln_status kiln_import_caged(const char *path, const kiln_import_options *options,
+                              kiln_arena *arena, kiln_graph **out_graph, kiln_mapping *out_bytes) {
+    static const kiln_import_options nothing = {0};
+import in = {.path = path, .options = options ? options: & nothing };
+    kiln_mapping bytes = {0};
+    kiln_status st = kiln_file_map(path, &in.file);
+    if (!st && in.file.size > KILN_MODEL_FILE_BYTES_MAX)
+        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes, at most %zu are read", path, in.file.size,
+                        KILN_MODEL_FILE_BYTES_MAX);
+    if (!st && in.options->memory_mib > UINT64_MAX >> 20)
+        st = KILN_ERROR(OUT_OF_RANGE, "%llu MiB of memory are more than there can be",
+                        (unsigned long long)in.options->memory_mib);
+    if (!st) {
+        in.folder = kiln_folder_of(path, arena);
+        const kiln_cage_work work = {.what = kiln_arena_printf(arena, "reading %s", path),
+                                     .run = run,
+                                     .context = &in,
+                                     .folder = in.folder,
+                                     .limits.memory_bytes = in.options->memory_mib << 20};
+        st = kiln_cage_run(&work, &bytes);
+    }
+    kiln_file_unmap(&in.file);
+    if (!st)
+        st = kiln_status_note(take(&bytes, in.options, arena, out_graph), "the graph of %s", path);
+    if (st)
+        kiln_file_unmap(&bytes);
+    else
+        *out_bytes = bytes;
+    return st;
+}

@@ -1,0 +1,207 @@
+/* A caged function computes and gives back bytes; whatever else it tries fails, and however it ends
+ * its caller gets one status. */
+#include "base/cage/cage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "tests/support/test.h"
+
+typedef kiln_status (*function)(void *context, kiln_arena *arena, kiln_cage_result *out);
+
+static kiln_status run(function f, void *context, const kiln_cage_limits *limits,
+                       kiln_mapping *out) {
+    const kiln_cage_work work = {.what = "the test",
+                                 .run = f,
+                                 .context = context,
+                                 .limits = limits ? *limits : (kiln_cage_limits){0}};
+    return kiln_cage_run(&work, out);
+}
+
+static kiln_status gives_parts(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 3);
+    part[0] = kiln_str_from(context);
+    part[1] = KILN_STR("");
+    part[2] = KILN_STR("\0end");
+    *out = (kiln_cage_result){3, part};
+    return KILN_OK;
+}
+
+static void what_it_gives_arrives(void **state) {
+    (void)state;
+    kiln_mapping result = {0};
+    expect_ok(run(gives_parts, "begin", NULL, &result));
+    assert_int_equal(result.size, 9);
+    assert_memory_equal(result.data, "begin\0end", 9);
+    kiln_file_unmap(&result);
+}
+
+static kiln_status gives_nothing(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    (void)context, (void)arena, (void)out;
+    return KILN_OK;
+}
+
+static kiln_status says_why(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    (void)context, (void)arena, (void)out;
+    return KILN_ERROR(UNIMPLEMENTED, "two findings:\n  one\n  two");
+}
+
+static void its_status_is_the_callers(void **state) {
+    (void)state;
+    kiln_mapping result = {0};
+    expect_ok(run(gives_nothing, NULL, NULL, &result));
+    assert_int_equal(result.size, 0);
+    expect_error(run(says_why, NULL, NULL, &result), UNIMPLEMENTED, "two findings:\n  one\n  two");
+}
+
+/* ---- what it may not ---- */
+
+static kiln_status failed(const char *what) {
+    return KILN_ERROR(FAILED_PRECONDITION, "it could: %s", what);
+}
+
+static kiln_status tries(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    (void)arena, (void)out;
+    const char *secret = context;
+    if (open("/proc/self/environ", O_RDONLY) >= 0) return failed("read its environment");
+    if (open("/etc/passwd", O_RDONLY) >= 0) return failed("read a file");
+    if (open("/tmp/kiln-cage-wrote", O_WRONLY | O_CREAT, 0600) >= 0) return failed("write a file");
+    if (socket(AF_INET, SOCK_STREAM, 0) >= 0) return failed("make a socket");
+    if (socket(AF_UNIX, SOCK_STREAM, 0) >= 0) return failed("make a local socket");
+    if (fork() >= 0) return failed("start a process");
+    if (execl("/bin/true", "true", (char *)NULL) == 0) return failed("run a program");
+    if (kill(getppid(), 0) == 0) return failed("signal its parent");
+    if (ptrace(PTRACE_ATTACH, getppid(), NULL, NULL) == 0) return failed("trace its parent");
+    if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+        return failed("make code");
+    for (int fd = 3; fd < 64; fd++)
+        if (write(fd, "x", 1) >= 0 || errno != EBADF) return failed("use a descriptor");
+    if (getenv("KILN_TEST_SECRET") || memmem(secret, strlen("NAME=wide open"), "wide", 4))
+        return failed("see the environment");
+    return KILN_OK;
+}
+
+static void it_can_do_nothing_else(void **state) {
+    (void)state;
+    extern char **environ;
+    kiln_mapping result = {0};
+    int ends[2];
+    char variable[] = "NAME=wide open", *before = environ[0];
+    setenv("KILN_TEST_SECRET", "s3cret", 1);
+    assert_int_equal(pipe(ends), 0);
+    environ[0] = variable;
+    expect_ok(run(tries, variable, NULL, &result));
+    environ[0] = before;
+    assert_string_equal(variable, "NAME=wide open"); /* ours is as it was */
+    assert_string_equal(getenv("KILN_TEST_SECRET"), "s3cret");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* ---- how it may end ---- */
+
+KILN_NORETURN static kiln_status takes_memory(void *context, kiln_arena *arena,
+                                              kiln_cage_result *out) {
+    (void)context, (void)arena, (void)out;
+    for (;;) memset(kiln_alloc((size_t)16 << 20), 1, (size_t)16 << 20);
+}
+
+KILN_NORETURN static kiln_status takes_time(void *context, kiln_arena *arena,
+                                            kiln_cage_result *out) {
+    (void)context, (void)arena, (void)out;
+    for (volatile uint64_t i = 0;; i++) {}
+}
+
+KILN_NORETURN static kiln_status dies(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    (void)context, (void)arena, (void)out;
+    dprintf(STDERR_FILENO, "a bug\x1b[2J\nand more\n");
+    abort();
+}
+
+KILN_NORETURN static kiln_status leaves(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    (void)context, (void)arena, (void)out;
+    _exit(3);
+}
+
+static kiln_status fills_its_errors(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    (void)context, (void)arena, (void)out;
+    static const char much[65536];
+    for (int i = 0; i < 100; i++)
+        if (write(STDERR_FILENO, much, sizeof much) < 0 && errno != EAGAIN)
+            return failed("see errors");
+    return KILN_OK;
+}
+
+static void however_it_ends_there_is_one_status(void **state) {
+    (void)state;
+    kiln_mapping result = {0};
+    const kiln_cage_limits little = {.memory_bytes = (uint64_t)256 << 20, .cpu_s = 1};
+    if (!KILN_SANITIZED)
+        expect_error(run(takes_memory, NULL, &little, &result), RESOURCE_EXHAUSTED,
+                     "the test takes more than 256 MiB of memory (--model-memory allows more)");
+    expect_error(run(takes_time, NULL, &little, &result), DEADLINE_EXCEEDED,
+                 "the test takes more than 1 s of processor time");
+    expect_error(run(dies, NULL, NULL, &result), INTERNAL,
+                 "the test: its process died of signal 6: a bug\\x1b[2J");
+    expect_error(run(leaves, NULL, NULL, &result), INTERNAL, "the test: its process ended with 3");
+    expect_ok(run(fills_its_errors, NULL, NULL, &result));
+    expect_ok(run(gives_nothing, NULL, NULL, &result)); /* and the next one works */
+}
+
+/* ---- files that its parent opens ---- */
+
+static kiln_status reads(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    int fd = -1;
+    size_t size = 0;
+    kiln_status st = kiln_cage_open(context, &fd, &size);
+    if (st) return st;
+    char *data = kiln_arena_alloc(arena, size);
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 1);
+    if (pread(fd, data, size, 0) != (ssize_t)size) return failed("open but not read");
+    close(fd);
+    *part = (kiln_str){data, size};
+    *out = (kiln_cage_result){1, part};
+    return KILN_OK;
+}
+
+static void files_of_its_folder_are_opened_for_it(void **state) {
+    kiln_arena *arena = *state;
+    kiln_mapping result = {0};
+    char *folder = make_folder(arena);
+    expect_ok(
+        kiln_file_write(kiln_arena_printf(arena, "%s/w.bin", folder), KILN_STR("weights"), 0600));
+    kiln_cage_work work = {.what = "the test", .run = reads, .context = "w.bin", .folder = folder};
+    expect_ok(kiln_cage_run(&work, &result));
+    assert_int_equal(result.size, 7);
+    kiln_file_unmap(&result);
+    work.context = "../w.bin";
+    expect_error(kiln_cage_run(&work, &result), INVALID_ARGUMENT, "leaves");
+    work.context = "/etc/passwd";
+    expect_error(kiln_cage_run(&work, &result), INVALID_ARGUMENT, "absolute");
+    work.context = "none";
+    expect_error(kiln_cage_run(&work, &result), NOT_FOUND, "none");
+    work.folder = NULL;
+    expect_error(kiln_cage_run(&work, &result), PERMISSION_DENIED, "there are no files here");
+    remove_folder(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_it_gives_arrives),
+        cmocka_unit_test(its_status_is_the_callers),
+        cmocka_unit_test(it_can_do_nothing_else),
+        cmocka_unit_test(however_it_ends_there_is_one_status),
+        test_with_arena(files_of_its_folder_are_opened_for_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -67,5 +67,10 @@ uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name);
 
 /* Whether who holds a key of `role` may say HELLO as `as`: as itself, and an admin as a client. */
 bool kiln_key_may_speak_as(kiln_peer_role role, kiln_peer_role as);
+/* PERMISSION_DENIED: it may not. The dialling side looks before it dials, as the tracker says
+ * nothing to strangers. */
+KILN_MUST_USE kiln_status kiln_key_check_role(const kiln_key *key, kiln_peer_role as);
+/* What a key has proven must be what HELLO says: role and name. PERMISSION_DENIED. */
+KILN_MUST_USE kiln_status kiln_key_check_hello(const kiln_key *key, const kiln_msg_hello *hello);
 
 #endif

@@ -91,8 +91,5 @@ void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *addre
 KILN_MUST_USE kiln_status kiln_peer_check_plain(const kiln_peer *peer,
                                                 const kiln_listen_options *listen,
                                                 const kiln_msg_hello *hello);
-/* PERMISSION_DENIED: who holds the key may not speak as that. The dialling side looks before it
- * dials, as the tracker says nothing to strangers. */
-KILN_MUST_USE kiln_status kiln_key_check_role(const kiln_key *key, kiln_peer_role as);
 
 #endif

@@ -137,22 +137,6 @@ static bool same_token(kiln_str given, const uint8_t *token) {
     return difference == 0;
 }
 
-kiln_status kiln_key_check_role(const kiln_key *key, kiln_peer_role as) {
-    if (kiln_key_may_speak_as(key->role, as)) return KILN_OK;
-    return KILN_ERROR(PERMISSION_DENIED, "the key of a %s does not let it speak as %s",
-                      kiln_peer_role_name(key->role), kiln_peer_role_name(as));
-}
-
-/* What TLS has proven must be what HELLO says. */
-static kiln_status check_key(const kiln_key *key, const kiln_msg_hello *hello) {
-    kiln_status st = kiln_key_check_role(key, (kiln_peer_role)hello->role);
-    if (st) return st;
-    if (!kiln_str_is(hello->node, key->node))
-        return KILN_ERROR(PERMISSION_DENIED, "the key of %s does not let it speak as %.*s",
-                          key->node, KILN_STR_ARG(hello->node));
-    return KILN_OK;
-}
-
 /* Where all of them look the same, a stranger does not learn how close it came. */
 static kiln_status not_let_in(void) {
     return KILN_ERROR(
@@ -194,7 +178,7 @@ static bool asks_for_challenge(const kiln_conn *conn, const kiln_msg_hello *hell
 /* What a TLS connection says of itself. */
 static kiln_status check_tls(const kiln_conn *conn, const kiln_msg_hello *hello) {
     kiln_status st = check_in_force(conn);
-    return st ? st : check_key(kiln_tls_key(conn->tls), hello);
+    return st ? st : kiln_key_check_hello(kiln_tls_key(conn->tls), hello);
 }
 
 static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {

@@ -169,6 +169,21 @@ bool kiln_key_may_speak_as(kiln_peer_role role, kiln_peer_role as) {
     return role == as || (role == KILN_PEER_ADMIN && as == KILN_PEER_CLIENT);
 }
 
+kiln_status kiln_key_check_role(const kiln_key *key, kiln_peer_role as) {
+    if (kiln_key_may_speak_as(key->role, as)) return KILN_OK;
+    return KILN_ERROR(PERMISSION_DENIED, "the key of a %s does not let it speak as %s",
+                      kiln_peer_role_name(key->role), kiln_peer_role_name(as));
+}
+
+kiln_status kiln_key_check_hello(const kiln_key *key, const kiln_msg_hello *hello) {
+    kiln_status st = kiln_key_check_role(key, (kiln_peer_role)hello->role);
+    if (st) return st;
+    if (!kiln_str_is(hello->node, key->node))
+        return KILN_ERROR(PERMISSION_DENIED, "the key of %s does not let it speak as %.*s",
+                          key->node, KILN_STR_ARG(hello->node));
+    return KILN_OK;
+}
+
 /* ---- Text ---- */
 
 static bool parse_secret(kiln_str text, uint8_t out_secret[KILN_KEY_BYTES]) {

@@ -62,6 +62,7 @@ static void start(sim_node *node) {
                                      : (uint32_t)sim_between(world, 0, 3);
     kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)},
                        s->job);
+    memcpy(world->last_job, s->job, sizeof world->last_job);
     dial(node);
     sim_tick_at(node, world->now_ns + SIM_S);
 }

@@ -72,6 +72,15 @@ static void cut_off_tuner(sim_world *world) {
     if (sim_chance(world, 600)) slow_disk(world);
 }
 
+static void change_key(sim_world *world) {
+    sim_node *node = any_node(world);
+    if (node->kind == SIM_TRACKER) return;
+    if (node->kind < SIM_CLIENT && sim_chance(world, 400))
+        sim_keys_revoke(node);
+    else
+        sim_keys_rotate(node);
+}
+
 static void lose_lead(sim_world *world) {
     if (world->options.trackers < 2) return;
     for (uint32_t i = 0; i < world->options.trackers; i++) sim_tracker_lose_lead(world->tracker[i]);
@@ -95,7 +104,7 @@ static void heat(sim_world *world) {
 /* The machine stood still, or its clock was set: for its program that is the same. */
 static void jump_clock(sim_world *world) {
     sim_node *node = any_node(world);
-    if (!node->alive || node->kind == SIM_CLIENT || node->kind == SIM_ADMIN) return;
+    if (!node->alive || node->kind >= SIM_CLIENT) return;
     uint64_t jump_ns =
         sim_between(world, 10 * SIM_MS, sim_chance(world, 200) ? 100 * SIM_S : 9 * SIM_S);
     sim_note(world, "a clock jumps by %llu", (unsigned long long)jump_ns);
@@ -113,10 +122,10 @@ static void give_order(sim_world *world) {
 static const struct {
     uint32_t weight;
     void (*happen)(sim_world *world);
-} faults[] = {{30, kill_one},     {32, cut_one},   {7, partition},   {8, slow_network},
-              {6, fill_disk},     {5, make_sick},  {4, break_board}, {3, heat},
-              {6, jump_clock},    {4, give_order}, {4, slow_disk},   {8, lose_lead},
-              {24, cut_off_tuner}};
+} faults[] = {{30, kill_one},      {32, cut_one},   {7, partition},   {8, slow_network},
+              {6, fill_disk},      {5, make_sick},  {4, break_board}, {3, heat},
+              {6, jump_clock},     {4, give_order}, {4, slow_disk},   {8, lose_lead},
+              {24, cut_off_tuner}, {8, change_key}};
 
 static void one_fault(sim_node *none, uint64_t a, uint64_t world_at) {
     (void)none, (void)a;

@@ -68,6 +68,7 @@ static void deliver_bytes(packet *p) {
     KILN_CHECK(st == NULL); /* the codec read what it wrote */
     KILN_CHECK(ready);
     sim_world *world = node->world;
+    if (p->to == 1) sim_keys_check(p->conn);
     world->hash = kiln_hash64(p->bytes.data, p->bytes.size, world->hash ^ world->now_ns);
     if (world->trace) {
         kiln_strbuf line = {0};
@@ -125,6 +126,11 @@ void sim_close(sim_node *node, sim_conn *conn) {
     if (!conn->silent) post(conn, 1 - side, (kiln_strbuf){0});
 }
 
+void sim_refuse(sim_conn *conn) {
+    end_side(conn, 1);
+    if (!conn->silent) post(conn, 0, (kiln_strbuf){0});
+}
+
 void sim_cut(sim_conn *conn, bool silent) {
     if (silent) {
         conn->silent = true;
@@ -161,18 +167,20 @@ static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
         end_side(conn, 0); /* refused */
         return;
     }
-    conn->open[1] = true;
-    conn->run[1] = tracker->run;
+    const sim_node *as = node->name_of ? node->name_of : node;
     kiln_msg_hello hello = {
         .version_min = 1,
         .version_max = 1,
-        .role = node->kind == SIM_BOARD   ? KILN_PEER_BOARD
-                : node->kind == SIM_TUNER ? KILN_PEER_TUNER
-                : node->kind == SIM_ADMIN ? KILN_PEER_ADMIN
-                                          : KILN_PEER_CLIENT,
-        .node = kiln_str_from(node->identity),
-        .boot = kiln_str_from(node->boot),
+        .role = sim_role_of(node->role_of ? node->role_of : node),
+        .node = kiln_str_from(as->identity),
+        .boot = kiln_str_from(as->boot),
     };
+    if (!sim_keys_let_in(conn, &hello)) {
+        end_side(conn, 0);
+        return;
+    }
+    conn->open[1] = true;
+    conn->run[1] = tracker->run;
     uint64_t delay = arrival(conn, 0); /* before anything that the tracker says next */
     sim_at(node->world, delay, node, dialler_opened, conn_at, 0);
     tracker->program->opened(tracker, conn, &hello);

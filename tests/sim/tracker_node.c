@@ -305,6 +305,47 @@ static void end_session(sim_node *none, uint64_t session, uint64_t world_at) {
     sim_database_close(((sim_world *)(uintptr_t)world_at)->database, session);
 }
 
+/* Jobs, boards, leases and requests, as one number. */
+static uint64_t state_hash(const tracker_state *s) {
+    kiln_strbuf text = {0};
+    kiln_tracker_print_boards(s->machine, &text);
+    kiln_tracker_print_jobs(s->machine, &text);
+    for (uint32_t i = 0; i < s->machine->lease.count; i++) {
+        const kiln_tracker_lease *lease = s->machine->lease.data[i];
+        kiln_strbuf_printf(&text, "%llu %llu %u %u %d\n", (unsigned long long)lease->lease,
+                           (unsigned long long)lease->expires_ns, lease->trial.count,
+                           lease->held_back.count, lease->unclaimed);
+    }
+    kiln_strbuf_printf(&text, "%u %llu", s->machine->request_count,
+                       (unsigned long long)s->machine->persist);
+    uint64_t hash = kiln_hash64(text.data, text.size, 0);
+    kiln_strbuf_deinit(&text);
+    return hash;
+}
+
+/* What goes beyond the rights of who says it is answered to it alone, and changes nothing. */
+static void refuse_message(sim_node *node, const sim_conn *conn, const kiln_message *message) {
+    tracker_state *s = node->state;
+    kiln_tracker_actions actions = {0};
+    kiln_arena_init(&actions.arena, 0);
+    run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
+    uint64_t before = state_hash(s);
+    kiln_tracker_step(
+        s->machine, sim_clock(node),
+        &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE, .peer = conn->id, .message = message},
+        &actions);
+    if (state_hash(s) != before)
+        sim_fail(node->world, "a rogue's %s changes something", kiln_message_name(message->type));
+    for (uint32_t i = 0; i < actions.list.count; i++) {
+        const kiln_tracker_action *action = &actions.list.data[i];
+        if (action->kind != KILN_TRACKER_SEND || action->peer != conn->id)
+            sim_fail(node->world, "a rogue's %s comes through", kiln_message_name(message->type));
+        else
+            carry_out(node, action);
+    }
+    kiln_tracker_actions_deinit(&actions);
+}
+
 static void start(sim_node *node) {
     tracker_state *s = node->state;
     s->session = sim_database_open(node->world->database);
@@ -338,6 +379,10 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
 }
 
 static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
+    if (conn->side[0]->kind == SIM_ROGUE) {
+        refuse_message(node, conn, message);
+        return;
+    }
     run_step(node, &(kiln_tracker_event){
                        .kind = KILN_TRACKER_MESSAGE, .peer = conn->id, .message = message});
 }

@@ -87,7 +87,7 @@ void sim_fail(sim_world *world, const char *format, ...) {
 
 /* ---- Programs ---- */
 
-static const char *const kind_name[] = {"tracker", "board", "tuner", "client", "admin"};
+static const char *const kind_name[] = {"tracker", "board", "tuner", "client", "admin", "rogue"};
 
 static void draw_identity(sim_world *world, char out_text[KILN_HASH128_TEXT]) {
     kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)},
@@ -198,6 +198,7 @@ static void draw_options(sim_world *world, uint64_t seed) {
         .drift_permille = (uint32_t)sim_between(world, 0, 100),
         .lie_permille = sim_chance(world, 300) ? (uint32_t)sim_between(world, 1, 200) : 0,
         .slow_permille = 200,
+        .rogue = sim_chance(world, 300),
         .share = sim_chance(world, 400),
     };
     if (world->options.share)
@@ -229,7 +230,9 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
     for (uint32_t i = 1; i < o->trackers; i++)
         world->tracker[i] =
             add_node(world, SIM_TRACKER, i, &sim_tracker_program, sim_tracker_state());
+    if (o->rogue) add_node(world, SIM_ROGUE, 0, &sim_rogue_program, sim_rogue_state());
     add_node(world, SIM_ADMIN, 0, &sim_admin_program, sim_admin_state());
+    sim_keys_init(world);
     for (uint32_t i = 0; i < world->node.count; i++) {
         sim_node *node = world->node.data[i];
         uint64_t delay_ns =
@@ -242,7 +245,7 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
 
 void sim_world_deinit(sim_world *world) {
     static void (*const free_state[])(void *) = {sim_tracker_free, sim_board_free, sim_tuner_free,
-                                                 sim_client_free, sim_admin_free};
+                                                 sim_client_free,  sim_admin_free, sim_rogue_free};
     sim_network_deinit(world);
     for (uint32_t i = 0; i < world->node.count; i++) {
         sim_node *node = world->node.data[i];
@@ -251,6 +254,7 @@ void sim_world_deinit(sim_world *world) {
         kiln_free(node);
     }
     kiln_vec_deinit(&world->node);
+    sim_keys_deinit(world);
     sim_database_destroy(world->database);
     if (world->shared) sim_records_destroy(world->shared);
     sim_store_deinit(&world->store);
@@ -273,7 +277,7 @@ static bool is_over(const sim_world *world) {
 static void check_rest(sim_world *world) {
     for (uint32_t i = 0; i < world->node.count && !world->failed; i++) {
         sim_node *node = world->node.data[i];
-        if (!node->alive && node->kind != SIM_CLIENT && node->kind != SIM_ADMIN)
+        if (!node->alive && node->kind < SIM_CLIENT)
             sim_fail(world, "%s %u is not running", kind_name[node->kind], node->index);
         else if (node->kind == SIM_TRACKER)
             sim_tracker_check_rest(node);

@@ -8,13 +8,17 @@
  * In some worlds two trackers share a database: one leads, and the other takes over when its
  * session is gone; in some the tuners share their records, and claim jobs.
  *
- * What is real: the three steps, the codec (each message crosses the network as bytes). What is
- * played here: the shells, sockets, databases, searchers, builders, kernels. Faults come until
- * `calm_ns` (faults.c): connections cut or silent, nodes behind a partition, programs killed and
- * started again without what was not synced, leads lost, disks full or slow, clocks that jump,
- * boards sick, broken, hot, slow, hanging, and lying. The network delays and repeats; what an old
- * connection still carries comes after what a new one brought. In some worlds boards cannot rely on
- * the tracker's half of the fence. After that everything must come to its end. */
+ * Every node has a key, which is rotated and revoked while it works. In some worlds there is a
+ * rogue: a client that says HELLO in the name of others, and sends what it has no right to.
+ *
+ * What is real: the three steps, keys and what they let say, the codec (each message crosses the
+ * network as bytes). What is played here: the shells, sockets, databases, searchers, builders,
+ * kernels. Faults come until `calm_ns` (faults.c): connections cut or silent, nodes behind a
+ * partition, programs killed and started again without what was not synced, leads lost, disks full
+ * or slow, clocks that jump, boards sick, broken, hot, slow, hanging, and lying. The network delays
+ * and repeats; what an old connection still carries comes after what a new one brought. In some
+ * worlds boards cannot rely on the tracker's half of the fence. After that everything must come to
+ * its end. */
 #ifndef KILN_TESTS_SIM_WORLD_H
 #define KILN_TESTS_SIM_WORLD_H
 
@@ -25,6 +29,7 @@
 #include "base/map.h"
 #include "base/rand.h"
 #include "base/vec.h"
+#include "proto/keys.h"
 #include "proto/proto.h"
 #include "tests/sim/database.h"
 #include "tests/sim/store.h"
@@ -48,7 +53,14 @@ typedef struct sim_node sim_node;
 typedef struct sim_conn sim_conn;
 typedef struct sim_records sim_records;
 
-typedef enum sim_kind { SIM_TRACKER, SIM_BOARD, SIM_TUNER, SIM_CLIENT, SIM_ADMIN } sim_kind;
+typedef enum sim_kind {
+    SIM_TRACKER,
+    SIM_BOARD,
+    SIM_TUNER,
+    SIM_CLIENT,
+    SIM_ADMIN,
+    SIM_ROGUE
+} sim_kind;
 
 /* What a kind of program does with what happens to it. `start` and `stop` make and drop everything
  * that does not survive a kill; the rest of the node is its disk. */
@@ -70,13 +82,17 @@ struct sim_node {
     bool alive;
     uint32_t run; /* grows with each start; events of older runs are dropped */
     char identity[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
-    sim_conn *conn;      /* of one that dials */
-    uint64_t tick_ns;    /* earliest tick in the queue */
-    uint64_t ahead_ns;   /* of its clock before the world's: it only jumps forward */
-    uint64_t jumped_ns;  /* when it last did */
-    uint64_t cut_off_ns; /* until then nothing reaches it */
-    uint32_t reign;      /* of a tracker: how many leads were taken when it took its own */
-    void *state;         /* of the program's kind: lives as long as the world */
+    sim_conn *conn;         /* of one that dials */
+    uint64_t tick_ns;       /* earliest tick in the queue */
+    uint64_t ahead_ns;      /* of its clock before the world's: it only jumps forward */
+    uint64_t jumped_ns;     /* when it last did */
+    uint64_t cut_off_ns;    /* until then nothing reaches it */
+    uint32_t reign;         /* of a tracker: how many leads were taken when it took its own */
+    kiln_key key, next_key; /* what its key file holds; the one that is on its way to it */
+    bool key_changes;
+    const struct sim_node *name_of, *role_of; /* of a rogue: in whose name, and as what it dials;
+                                                 NULL: its own */
+    void *state; /* of the program's kind: lives as long as the world */
 };
 
 typedef void (*sim_fire)(sim_node *node, uint64_t a, uint64_t b);
@@ -94,6 +110,7 @@ typedef struct sim_options {
     uint64_t seed;
     uint32_t trackers; /* that share a database: one leads, the other stands by */
     uint32_t boards, tuners, clients, trials, tasks;
+    bool rogue;        /* there is one */
     bool share;        /* the tuners share their records */
     uint32_t builders; /* of each tuner; 0: boards build everything */
     uint32_t weight[SIM_PROJECTS];
@@ -127,11 +144,14 @@ struct sim_world {
     KILN_VEC(sim_node *) node; /* all of them, the first tracker first, then the boards */
     sim_node *tracker[SIM_TRACKERS_MAX];
     sim_database *database;
-    sim_records *shared;         /* that all tuners share; NULL: each has its own */
-    sim_store store;             /* of blobs: a folder that the trackers share */
-    uint32_t reigns;             /* so often a tracker took the lead */
-    uint64_t full_until_ns;      /* until then nothing can be written into the database */
-    uint64_t slow_disk_until_ns; /* until then commits take seconds, also those of tuners */
+    kiln_keys key_list, keys; /* the list as it was written last; as the trackers read it last */
+    kiln_map revoked;         /* keys -> when nothing may come under them any more */
+    char last_job[KILN_HASH128_TEXT]; /* that a client opened */
+    sim_records *shared;              /* that all tuners share; NULL: each has its own */
+    sim_store store;                  /* of blobs: a folder that the trackers share */
+    uint32_t reigns;                  /* so often a tracker took the lead */
+    uint64_t full_until_ns;           /* until then nothing can be written into the database */
+    uint64_t slow_disk_until_ns;      /* until then commits take seconds, also those of tuners */
     KILN_VEC(sim_conn *) conn;
     uint64_t last_conn;
     uint64_t slow_until_ns;
@@ -186,6 +206,7 @@ struct sim_conn {
     uint32_t run[2];
     bool open[2];
     char boot[KILN_HASH128_TEXT]; /* of who dialled */
+    kiln_key key;                 /* that it proved to have */
     bool shaken;                  /* the dialling side knows that it is open */
     bool silent;                  /* nothing comes through any more, and nobody is told */
     uint64_t last_arrival_ns[2];
@@ -195,22 +216,39 @@ void sim_send(sim_node *from, sim_conn *conn, const kiln_message *message);
 /* `node` lets go of the connection; the other side hears of it later. */
 void sim_close(sim_node *node, sim_conn *conn);
 void sim_cut(sim_conn *conn, bool silent);
+/* The tracker closes it, now. */
+void sim_refuse(sim_conn *conn);
 sim_conn *sim_find_conn(sim_world *world, uint64_t id);
 void sim_network_deinit(sim_world *world);
 
+/* ---- keys.c ---- */
+kiln_peer_role sim_role_of(const sim_node *node);
+void sim_keys_init(sim_world *world);
+void sim_keys_deinit(sim_world *world);
+/* Whether the key of who dials lets it say this HELLO. */
+bool sim_keys_let_in(sim_conn *conn, const kiln_msg_hello *hello);
+/* A message comes to the tracker. */
+void sim_keys_check(const sim_conn *conn);
+/* A new generation, and the end of the old one when the node has it. */
+void sim_keys_rotate(sim_node *node);
+/* No key is right any more, until there is a new one. */
+void sim_keys_revoke(sim_node *node);
+
 /* ---- the programs ---- */
 extern const sim_program sim_tracker_program, sim_board_program, sim_tuner_program,
-    sim_client_program, sim_admin_program;
+    sim_client_program, sim_admin_program, sim_rogue_program;
 void *sim_tracker_state(void);
 void *sim_board_state(void);
 void *sim_tuner_state(void);
 void *sim_client_state(void);
 void *sim_admin_state(void);
+void *sim_rogue_state(void);
 void sim_tracker_free(void *state);
 void sim_board_free(void *state);
 void sim_tuner_free(void *state);
 void sim_client_free(void *state);
 void sim_admin_free(void *state);
+void sim_rogue_free(void *state);
 
 /* Whether it leads, or thinks so: who stands by does not listen. */
 bool sim_tracker_serves(const sim_node *tracker);

@@ -138,6 +138,19 @@ typedef enum kiln_topic {
 typedef enum kiln_duty { KILN_DUTIES(X) KILN_DUTY_COUNT } kiln_duty;
 #undef X
 
+/* What a person is in a project; each role has the rights of those before it (tracker/rights.def).
+ */
+#define KILN_MEMBERS(X)        \
+    X(NONE, 0, "none")         \
+    X(VIEWER, 1, "viewer")     \
+    X(MEMBER, 2, "member")     \
+    X(OPERATOR, 3, "operator") \
+    X(ADMIN, 4, "admin")
+#define X(name, number, text) KILN_MEMBER_##name = number,
+typedef enum kiln_member { KILN_MEMBERS(X) KILN_MEMBER_COUNT } kiln_member;
+#undef X
+
+#define KILN_PROJECT_DEFAULT "default" /* of jobs that name none */
 #define KILN_WEIGHT_MAX 1000000u
 #define KILN_PRIORITY_MAX 100u
 #define KILN_LABEL_BUILDS "builds" /* label of boards that build: with which codegen version */
@@ -147,7 +160,9 @@ bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role);
 const char *kiln_phase_name(kiln_phase phase);
 const char *kiln_job_state_name(kiln_job_state state);
 const char *kiln_stop_name(kiln_stop stop);
-const char *kiln_duty_name(kiln_duty duty); /* "drained" */
+const char *kiln_duty_name(kiln_duty duty);     /* "drained" */
+const char *kiln_member_name(kiln_member role); /* "operator" */
+bool kiln_member_find(kiln_str name, kiln_member *out_role);
 const char *kiln_rest_name(kiln_rest rest); /* for people; NONE: "" */
 
 /* ---- Messages ---- */

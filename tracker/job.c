@@ -52,6 +52,11 @@ void kiln_tracker_jobs_free(kiln_tracker *t) {
     kiln_map_deinit(&t->job_of_id);
 }
 
+/* An empty project is the usual one. */
+static void name_project(kiln_msg_job_spec *spec) {
+    if (spec->project.size == 0) spec->project = KILN_STR(KILN_PROJECT_DEFAULT);
+}
+
 /* An open job stands in its project, and knows what it wants of a board. */
 static kiln_status enter(kiln_tracker *t, kiln_tracker_job *job) {
     const kiln_msg_job_spec *spec = &job->spec;
@@ -96,6 +101,7 @@ uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
         .trials = job->done.trials,
         .wall_ms = job->done.wall_ms,
         .abandoned = job->abandoned,
+        .owner = kiln_str_from(job->owner),
     };
     if (!kiln_tracker_job_is_open(job)) {
         kept.tasks.item = job->done.tasks.item;
@@ -192,6 +198,8 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
     if (!st) {
         kiln_record_copy(KILN_RECORD_kept_job, &kept, &job->arena); /* row->body is the caller's */
         job->spec = kept.spec;
+        name_project(&job->spec);
+        kiln_tracker_set_text(job->owner, kept.owner);
         if (kiln_tracker_job_is_open(job)) st = enter(t, job);
     }
     if (st) return kiln_status_note(st, "stored job %.*s", KILN_STR_ARG(row->id));
@@ -359,9 +367,12 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
 
 /* ---- What clients say ---- */
 
-/* Whether two ask for the same. What they bring along of stored records grows meanwhile. */
-static bool same_spec(const kiln_msg_job_spec *one, const kiln_msg_job_spec *other) {
-    kiln_msg_job_spec a = *one, b = *other;
+/* Whether `asked` is what the job does, whoever its client says to be. What they bring along of
+ * stored records grows meanwhile. */
+static bool same_spec(const kiln_msg_job_spec *spec, const kiln_msg_job_spec *asked) {
+    kiln_msg_job_spec a = *spec, b = *asked;
+    name_project(&b);
+    b.user = a.user;
     kiln_strbuf left = {0}, right = {0};
     a.records = b.records = (kiln_digest){0};
     kiln_status st = kiln_record_encode(KILN_RECORD_job_spec, &a, &left);
@@ -419,9 +430,12 @@ static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *cl
  * connection was lost before the answer, gets the job that it opened. */
 static bool runs_anew(const kiln_tracker_job *job, const kiln_tracker_peer *client,
                       const kiln_msg_job_spec *spec) {
+    const bool same_user = job->owner[0] ? strcmp(job->owner, client->person) == 0
+                                         : kiln_str_equal(spec->user, job->spec.user);
+    kiln_msg_job_spec asked = *spec;
+    name_project(&asked);
     return spec->detach && job->spec.detach && !kiln_tracker_job_is_open(job) && !job->persist &&
-           kiln_str_equal(spec->user, job->spec.user) &&
-           kiln_str_equal(spec->project, job->spec.project) &&
+           same_user && kiln_str_equal(asked.project, job->spec.project) &&
            strcmp(job->opener, client->boot) != 0;
 }
 
@@ -458,6 +472,9 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     }
     job = add_job(t, id);
     job->spec = kiln_message_copy(message, &job->arena).job_open.spec;
+    name_project(&job->spec);
+    kiln_tracker_set_text(job->owner, kiln_str_from(client->person));
+    if (job->owner[0]) job->spec.user = kiln_str_from(job->owner);
     kiln_status st = enter(t, job);
     if (st) {
         kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",

@@ -15,6 +15,7 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
         .expired = t->expired,
         .results = t->results,
         .stale_refused = t->stale_refused,
+        .rights_refused = t->rights_refused,
         .quarantines = t->quarantines,
         .abandoned = t->abandoned,
     };

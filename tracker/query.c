@@ -18,19 +18,27 @@ static const char *state_of(const kiln_tracker_board *board) {
     return board->busy ? "leased" : "free";
 }
 
+/* A NULL reader is the tracker's own user. */
+bool kiln_tracker_sees(kiln_tracker *t, const kiln_tracker_peer *reader,
+                       const kiln_tracker_job *job) {
+    return !reader || kiln_tracker_may(t, reader, KILN_RIGHT_LOOK, job->spec.project, job);
+}
+
 /* Who has the board, and until when at about: leases last as long as they lately did. */
-static void say_holder(const kiln_tracker *t, const kiln_tracker_lease *lease,
-                       kiln_msg_board_row *row) {
+static void say_holder(kiln_tracker *t, const kiln_tracker_lease *lease,
+                       const kiln_tracker_peer *reader, kiln_msg_board_row *row) {
     uint64_t held_ms = ms_since(t, lease->granted_ns), usual_ms = (uint64_t)(t->lease_ns / 1e6);
     uint64_t left_ms = usual_ms > held_ms ? usual_ms - held_ms : 1;
     row->held_ms = KILN_MAX(row->held_ms, held_ms);
     row->eta_ms = row->eta_ms ? KILN_MIN(row->eta_ms, left_ms) : left_ms;
-    if (!lease->job) return;
+    if (!lease->job || !kiln_tracker_sees(t, reader, lease->job)) return;
     row->job = kiln_str_from(lease->job->id);
     row->user = lease->job->spec.user;
+    row->project = lease->job->spec.project;
 }
 
-kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_board *board) {
+kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_board *board,
+                                          const kiln_tracker_peer *reader) {
     kiln_msg_board_row row = {
         .node = kiln_str_from(board->node),
         .key = board->up.key,
@@ -58,7 +66,7 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
         row.text = kiln_str_from(board->text);
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
-        if (lease) say_holder(t, lease, &row);
+        if (lease) say_holder(t, lease, reader, &row);
     }
     if (board->busy < kiln_tracker_board_slots(board)) row.eta_ms = 0;
     return row;
@@ -66,8 +74,9 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
 
 /* With its history, whose `event` lies with the caller. */
 static kiln_msg_board_row long_row(kiln_tracker *t, const kiln_tracker_board *board,
+                                   const kiln_tracker_peer *reader,
                                    kiln_msg_board_event event[KILN_TRACKER_PAST_MAX]) {
-    kiln_msg_board_row row = kiln_tracker_board_row(t, board);
+    kiln_msg_board_row row = kiln_tracker_board_row(t, board, reader);
     kiln_tracker_history_list(board, event);
     row.history.item = event;
     row.history.count = board->past_count;
@@ -122,7 +131,7 @@ void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out) {
     const char *comma = "";
     for (uint32_t i = 0; i < t->board.count; i++) {
         if (!t->board.data[i]->known) continue;
-        kiln_msg_board_row row = kiln_tracker_board_row(t, t->board.data[i]);
+        kiln_msg_board_row row = kiln_tracker_board_row(t, t->board.data[i], NULL);
         kiln_strbuf_text(out, comma);
         kiln_record_print_json(KILN_RECORD_board_row, &row, out);
         comma = ",";
@@ -141,7 +150,8 @@ bool kiln_tracker_is_asked(kiln_str wanted, kiln_str identity, kiln_str name) {
     return kiln_str_equal(wanted, identity) || (name.size && kiln_str_equal(wanted, name));
 }
 
-static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer,
+static void answer_boards(kiln_tracker *t, const kiln_tracker_peer *reader,
+                          const kiln_msg_query *query, kiln_msg_answer *answer,
                           kiln_msg_board_row *page,
                           kiln_msg_board_event event[KILN_TRACKER_PAST_MAX]) {
     for (uint32_t i = 0; i < t->board.count; i++) {
@@ -152,19 +162,21 @@ static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg
             continue;
         uint32_t index = answer->total++;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
-        page[answer->boards.count++] =
-            one && index == 0 ? long_row(t, board, event) : kiln_tracker_board_row(t, board);
+        page[answer->boards.count++] = one && index == 0 ? long_row(t, board, reader, event)
+                                                         : kiln_tracker_board_row(t, board, reader);
     }
     answer->boards.item = page;
 }
 
-static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer,
+static void answer_jobs(kiln_tracker *t, const kiln_tracker_peer *reader,
+                        const kiln_msg_query *query, kiln_msg_answer *answer,
                         kiln_msg_job_row *page) {
     const bool one = query->topic == KILN_TOPIC_JOB;
     const kiln_tracker_job *asked = one ? kiln_tracker_job_latest(t, query->id) : NULL;
     for (uint32_t i = 0; i < t->job.count; i++) {
         const kiln_tracker_job *job = t->job.data[i];
         if (one && job != asked) continue;
+        if (!kiln_tracker_sees(t, reader, job)) continue;
         uint32_t index = answer->total++;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
         page[answer->jobs.count++] = kiln_tracker_job_row(t, job, one);
@@ -175,7 +187,7 @@ static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_a
 void kiln_tracker_answer_board(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t stream,
                                const kiln_tracker_board *board) {
     kiln_msg_board_event event[KILN_TRACKER_PAST_MAX];
-    kiln_msg_board_row row = long_row(t, board, event);
+    kiln_msg_board_row row = long_row(t, board, client, event);
     kiln_message reply = {.type = KILN_MSG_ANSWER,
                           .stream = stream,
                           .answer = {.topic = KILN_TOPIC_BOARD, .total = 1}};
@@ -195,9 +207,9 @@ void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_m
     reply.answer.tuners = kiln_tracker_counts_of(t).tuners;
     switch ((kiln_topic)query->topic) {
     case KILN_TOPIC_FLEET:
-    case KILN_TOPIC_BOARD: answer_boards(t, query, &reply.answer, boards, event); break;
+    case KILN_TOPIC_BOARD: answer_boards(t, client, query, &reply.answer, boards, event); break;
     case KILN_TOPIC_JOBS:
-    case KILN_TOPIC_JOB: answer_jobs(t, query, &reply.answer, jobs); break;
+    case KILN_TOPIC_JOB: answer_jobs(t, client, query, &reply.answer, jobs); break;
     case KILN_TOPIC_COUNT: break;
     }
     bool one = query->topic == KILN_TOPIC_BOARD || query->topic == KILN_TOPIC_JOB;

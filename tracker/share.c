@@ -93,6 +93,7 @@ kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *
     if (st) return kiln_status_note(st, "stored share %.*s", KILN_STR_ARG(row->id));
     uint64_t value = 0;
     kiln_str name = kiln_str_slice(row->id, strlen(ROW_PREFIX), row->id.size);
+    if (name.size == 0) name = KILN_STR(KILN_PROJECT_DEFAULT); /* as it once was */
     if (!kiln_map_find(&t->project_of_name, name, &value)) return KILN_OK;
     kiln_tracker_project *project = (kiln_tracker_project *)(uintptr_t)value;
     project->used = project->kept = kept.used;

@@ -228,6 +228,15 @@ static void on_tick(void *context) {
 
 /* ---- Connections ---- */
 
+/* A tracker that takes anybody takes those of its own machine for its user. */
+static kiln_tracker_who who_of(const kiln_tracker_shell *shell, const kiln_peer *peer) {
+    return (kiln_tracker_who){
+        .is_owner = peer->is_owner || (shell->options.insecure && peer->is_loopback),
+        .is_admin = kiln_str_starts(kiln_str_from(peer->key), "admin/"),
+        .is_proven = peer->is_owner || peer->key[0] || peer->uid != KILN_UID_UNKNOWN,
+        .person = peer->person};
+}
+
 static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
                       const kiln_msg_welcome *welcome) {
     (void)welcome;
@@ -240,8 +249,10 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
              kiln_peer_role_name((kiln_peer_role)hello->role),
              KILN_STR_ARG(hello->name.size > 0 ? hello->name : hello->node),
              key[0] ? " with key " : "", key);
-    post(shell,
-         &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED, .peer = peer, .hello = hello});
+    post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED,
+                                      .peer = peer,
+                                      .hello = hello,
+                                      .who = who_of(shell, kiln_conn_peer(conn))});
 }
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {

@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/target.h"
+#include "tracker/rights.h"
 #include "tracker/tracker.h"
 
 #define KILN_TRACKER_TICK_NS UINT64_C(250000000)
@@ -31,9 +32,11 @@ typedef struct kiln_tracker_peer {
     uint32_t index; /* in kiln_tracker.peer */
     kiln_peer_role role;
     kiln_tracker_text node, boot;
-    kiln_tracker_text name; /* for people */
-    uint32_t version;       /* of the protocol, that both sides speak */
-    char software[64];      /* program and version, for people */
+    kiln_tracker_text name;             /* for people */
+    bool is_owner, is_admin, is_proven; /* as in kiln_tracker_who */
+    kiln_tracker_text person;           /* empty: nobody that is known */
+    uint32_t version;                   /* of the protocol, that both sides speak */
+    char software[64];                  /* program and version, for people */
     uint64_t heard_ns;
     bool closing;                     /* CLOSE was emitted; nothing from it counts any more */
     struct kiln_tracker_board *board; /* of a board, after BOARD_UP */
@@ -182,9 +185,10 @@ typedef struct kiln_tracker_lease {
 
 typedef struct kiln_tracker_job {
     kiln_tracker_text id;
-    kiln_arena arena; /* of spec and tasks */
-    kiln_msg_job_spec spec;
-    kiln_tracker_want *want;       /* while it is open */
+    kiln_tracker_text owner; /* the person that opened it; empty: nobody that was known */
+    kiln_arena arena;        /* of spec and tasks */
+    kiln_msg_job_spec spec;  /* `project` is never empty, `user` is the owner where there is one */
+    kiln_tracker_want *want; /* while it is open */
     kiln_tracker_project *project; /* while it is open */
     kiln_job_state state;
     uint32_t leases;                          /* held for it */
@@ -284,7 +288,7 @@ struct kiln_tracker {
     uint64_t shares_ns;               /* when shares are written again */
     uint64_t wall_offset_ns;          /* of the wall clock, from the time of steps */
     bool fleet_changed; /* tuners, or whether any board fits: jobs are looked at again */
-    uint64_t grants, expired, results, stale_refused, quarantines, abandoned;
+    uint64_t grants, expired, results, stale_refused, rights_refused, quarantines, abandoned;
     uint64_t waits[KILN_TRACKER_WAIT_BUCKETS], waited_ns; /* of requests that were granted */
     /* Of the step under way. */
     uint64_t now_ns;
@@ -383,6 +387,22 @@ void kiln_tracker_wants_count(kiln_tracker *t, kiln_tracker_board *board, bool a
  * board that was ever seen fits. */
 bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_strbuf *out);
 void kiln_tracker_wants_free(kiln_tracker *t);
+
+/* project.c */
+/* What a peer is in a project, which need not be known. */
+kiln_standing kiln_tracker_standing(kiln_tracker *t, const kiln_tracker_peer *peer,
+                                    kiln_str project);
+/* Whether the peer has the right on the project; `job`: on this job of it, which may be its own;
+ * NULL. Programs have none. */
+bool kiln_tracker_may(kiln_tracker *t, const kiln_tracker_peer *peer, kiln_right right,
+                      kiln_str project, const kiln_tracker_job *job);
+/* ERROR: who lacks which right on which project, and who gives it. */
+void kiln_tracker_refuse(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream,
+                         kiln_str about, kiln_right right, kiln_str project);
+/* Whether the person may send that, as far as it can be told before it is carried out; else it has
+ * been refused. A job that the person may not even see is not told from one that is not there. */
+bool kiln_tracker_is_allowed(kiln_tracker *t, const kiln_tracker_peer *peer,
+                             const kiln_message *message);
 
 /* share.c */
 kiln_tracker_project *kiln_tracker_project_join(kiln_tracker *t, kiln_tracker_job *job);
@@ -517,7 +537,12 @@ void kiln_tracker_asks_free(kiln_tracker *t);
 
 /* query.c */
 /* Views into the tracker. */
-kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_board *board);
+/* Of what the board does for jobs only as much as `reader` may see; NULL: all. */
+kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_board *board,
+                                          const kiln_tracker_peer *reader);
+/* Whether the peer may see that the job is there; NULL: yes. */
+bool kiln_tracker_sees(kiln_tracker *t, const kiln_tracker_peer *reader,
+                       const kiln_tracker_job *job);
 kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_job *job,
                                       bool with_tasks);
 /* Whether a row is the one asked for, by its identity or its name. */

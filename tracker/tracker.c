@@ -177,9 +177,14 @@ static void remove_peer(kiln_tracker *t, const kiln_tracker_peer *peer) {
     if (peer->role == KILN_PEER_TUNER) kiln_tracker_remove(&t->tuner, peer);
 }
 
-static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hello) {
+static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hello,
+                         const kiln_tracker_who *who) {
     KILN_CHECK(kiln_tracker_peer_find(t, id) == NULL);
     kiln_tracker_peer *peer = kiln_alloc(sizeof *peer);
+    peer->is_owner = who->is_owner;
+    peer->is_admin = who->is_admin;
+    peer->is_proven = who->is_proven;
+    kiln_tracker_set_text(peer->person, kiln_str_from(who->person));
     peer->id = id;
     peer->role = (kiln_peer_role)hello->role;
     peer->heard_ns = t->now_ns;
@@ -325,7 +330,7 @@ static void on_message(kiln_tracker *t, uint64_t id, const kiln_message *message
         kiln_tracker_send_error(t, peer, message->stream, KILN_FAILED_PRECONDITION, (kiln_str){0},
                                 0, "a board sends BOARD_UP before %s",
                                 kiln_message_name(message->type));
-    else
+    else if (kiln_tracker_is_allowed(t, peer, message))
         rule(t, peer, message);
 }
 
@@ -351,7 +356,7 @@ void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_even
     t->now_ns = now_ns;
     t->actions = actions;
     switch (event->kind) {
-    case KILN_TRACKER_CONNECTED: on_connected(t, event->peer, event->hello); break;
+    case KILN_TRACKER_CONNECTED: on_connected(t, event->peer, event->hello, &event->who); break;
     case KILN_TRACKER_CLOSED: on_closed(t, event->peer); break;
     case KILN_TRACKER_MESSAGE: on_message(t, event->peer, event->message); break;
     case KILN_TRACKER_PERSISTED:

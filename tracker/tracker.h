@@ -82,17 +82,27 @@ typedef struct kiln_tracker_row {
 kiln_tracker_row kiln_tracker_row_copy(const kiln_tracker_row *row, kiln_arena *arena);
 
 typedef enum kiln_tracker_event_kind {
-    KILN_TRACKER_CONNECTED, /* peer, hello */
+    KILN_TRACKER_CONNECTED, /* peer, hello, who */
     KILN_TRACKER_CLOSED,    /* peer: the connection is gone (also after the CLOSE action) */
     KILN_TRACKER_MESSAGE,   /* peer, message */
     KILN_TRACKER_PERSISTED, /* persist, failure: a PERSIST action is done */
     KILN_TRACKER_TICK,      /* at kiln_tracker_next_ns, or more often */
 } kiln_tracker_event_kind;
 
+/* What is known of a peer beside what it says itself. All zero: anybody, of a tracker that lets in
+ * anybody. */
+typedef struct kiln_tracker_who {
+    bool is_owner;      /* the user that the tracker runs as, or root: every right */
+    bool is_admin;      /* holds an `admin` key: every right */
+    bool is_proven;     /* by a key, or by the system on this machine */
+    const char *person; /* whose rights it has; NULL or "": a program, or nobody proved it */
+} kiln_tracker_who;
+
 typedef struct kiln_tracker_event {
     kiln_tracker_event_kind kind;
     uint64_t peer; /* kiln_conn_id: never reused while the program runs */
     const kiln_msg_hello *hello;
+    kiln_tracker_who who; /* CONNECTED */
     const kiln_message *message;
     uint64_t persist;
     const char *

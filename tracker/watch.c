@@ -43,10 +43,11 @@ static void find_boards(const kiln_tracker *t, const kiln_tracker_watcher *w, ch
     }
 }
 
-static void find_jobs(const kiln_tracker *t, const kiln_tracker_watcher *w, changed_rows *rows) {
+static void find_jobs(kiln_tracker *t, const kiln_tracker_watcher *w, changed_rows *rows) {
     for (uint32_t i = 0; i < t->job.count; i++) {
         const kiln_tracker_job *job = t->job.data[i];
         if (job->changed <= w->seen || (w->id[0] && strcmp(w->id, job->id) != 0)) continue;
+        if (!kiln_tracker_sees(t, w->peer, job)) continue;
         add(rows, job->changed, job);
     }
 }
@@ -69,7 +70,8 @@ static void serve(kiln_tracker *t, kiln_tracker_watcher *w) {
         .type = KILN_MSG_CHANGE, .stream = w->stream, .change = {.seq = w->seen}};
     for (uint32_t i = 0; i < count; i++) {
         if (is_of_boards(w))
-            board[message.change.boards.count++] = kiln_tracker_board_row(t, rows.row.data[i].item);
+            board[message.change.boards.count++] =
+                kiln_tracker_board_row(t, rows.row.data[i].item, w->peer);
         else
             job[message.change.jobs.count++] =
                 kiln_tracker_job_row(t, rows.row.data[i].item, w->topic == KILN_TOPIC_JOB);
@@ -111,10 +113,12 @@ static kiln_tracker_watcher *find(const kiln_tracker *t, const kiln_tracker_peer
 }
 
 /* Why nobody can watch that; NULL. */
-static kiln_status refusal(kiln_tracker *t, const kiln_msg_watch *watch) {
+static kiln_status refusal(kiln_tracker *t, const kiln_tracker_peer *client,
+                           const kiln_msg_watch *watch) {
     bool one = watch->topic == KILN_TOPIC_BOARD || watch->topic == KILN_TOPIC_JOB;
     if (one && watch->id.size == 0) return KILN_ERROR(INVALID_ARGUMENT, "which one is not said");
-    if (watch->topic == KILN_TOPIC_JOB && !kiln_tracker_job_latest(t, watch->id))
+    const kiln_tracker_job *job = kiln_tracker_job_latest(t, watch->id);
+    if (watch->topic == KILN_TOPIC_JOB && !(job && kiln_tracker_sees(t, client, job)))
         return KILN_ERROR(NOT_FOUND, "there is no job %.*s", KILN_STR_ARG(watch->id));
     if (watch->topic == KILN_TOPIC_BOARD && !kiln_tracker_board_named(t, watch->id))
         return KILN_ERROR(NOT_FOUND, "there is no board %.*s", KILN_STR_ARG(watch->id));
@@ -154,7 +158,7 @@ void kiln_tracker_watch(kiln_tracker *t, kiln_tracker_peer *client, const kiln_m
         if (has_it && w->more) serve(t, w);
         return;
     }
-    kiln_status st = refusal(t, &message->watch);
+    kiln_status st = refusal(t, client, &message->watch);
     if (st)
         kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0}, 0,
                                 "%s", kiln_status_text(st));

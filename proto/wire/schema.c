@@ -147,6 +147,16 @@ NAMES(kiln_job_state_name, kiln_job_state, KILN_JOB_STATES)
 NAMES(kiln_stop_name, kiln_stop, KILN_STOPS)
 NAMES(kiln_duty_name, kiln_duty, KILN_DUTIES)
 NAMES(kiln_rest_name, kiln_rest, KILN_RESTS)
+NAMES(kiln_member_name, kiln_member, KILN_MEMBERS)
+
+bool kiln_member_find(kiln_str name, kiln_member *out_role) {
+    for (kiln_member role = 0; role < KILN_MEMBER_COUNT; role++)
+        if (kiln_str_is(name, kiln_member_name(role))) {
+            *out_role = role;
+            return true;
+        }
+    return false;
+}
 
 bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role) {
     for (kiln_peer_role role = 0; role < KILN_PEER_COUNT; role++)

@@ -374,8 +374,10 @@ static void stop(sim_node *node) {
 }
 
 static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
-    run_step(node, &(kiln_tracker_event){
-                       .kind = KILN_TRACKER_CONNECTED, .peer = conn->id, .hello = hello});
+    run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED,
+                                         .peer = conn->id,
+                                         .hello = hello,
+                                         .who = {.is_owner = true}});
 }
 
 static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {

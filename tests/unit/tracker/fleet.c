@@ -53,6 +53,7 @@ int fleet_set_up(void **state) {
     fleet *f = kiln_alloc(sizeof *f);
     kiln_arena_init(&f->arena, 0);
     f->now_ns = 100 * FLEET_S;
+    f->who = (kiln_tracker_who){.is_owner = true, .is_proven = true, .person = "owner"};
     expect_ok(kiln_tracker_create(NULL, 0, f->now_ns, &f->t));
     *state = f;
     return 0;
@@ -76,7 +77,8 @@ void fleet_connect(fleet *f, uint64_t peer, kiln_peer_role role, const char *nod
                             .role = role,
                             .node = kiln_str_from(node),
                             .boot = kiln_str_from(boot)};
-    step(f, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED, .peer = peer, .hello = &hello});
+    step(f, &(kiln_tracker_event){
+                .kind = KILN_TRACKER_CONNECTED, .peer = peer, .hello = &hello, .who = f->who});
 }
 
 void fleet_disconnect(fleet *f, uint64_t peer) {

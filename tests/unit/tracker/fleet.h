@@ -27,6 +27,7 @@ typedef struct fleet {
     uint32_t writes[KILN_TRACKER_ROW_KIND_COUNT];
     uint64_t dropped; /* last peer that the tracker closed */
     kiln_code drop_code;
+    kiln_tracker_who who; /* what is known of those who connect now: at first the tracker's user */
     uint32_t version; /* newest that peers speak who connect now; 0: ours */
     bool hold_disk;   /* PERSIST is answered by fleet_persist only */
 } fleet;

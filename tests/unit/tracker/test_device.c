@@ -168,7 +168,7 @@ static void rows_say_every_target_and_what_is_leased_of_it(void **state) {
     bring_twofold(f, 11, 1);
     assert_non_null(ask_for(f, 1, OTHER_TARGET, false));
     kiln_msg_board_row row =
-        kiln_tracker_board_row(f->t, kiln_tracker_board_find(f->t, KILN_STR("both")));
+        kiln_tracker_board_row(f->t, kiln_tracker_board_find(f->t, KILN_STR("both")), NULL);
     assert_int_equal(row.slots, 2);
     assert_int_equal(row.busy, 0);
     assert_int_equal(row.targets.count, 1);

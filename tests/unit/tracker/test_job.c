@@ -239,11 +239,12 @@ static void another_users_job_that_ended_does_not_run_anew(void **state) {
     fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "11111111-client");
     opened(f, 30, "nightly");
     end_job(f, "nightly");
+    f->who = (kiln_tracker_who){.is_proven = true, .person = "eve"};
     fleet_connect(f, 31, KILN_PEER_CLIENT, "client", "22222222-client");
     kiln_message other = fleet_job("nightly", true);
-    other.job_open.spec.user = KILN_STR("eve");
+    other.job_open.spec.user = KILN_STR("owner");
     fleet_say(f, 31, &other);
-    assert_int_equal(fleet_take(f, 31, KILN_MSG_ERROR)->error.code, KILN_ALREADY_EXISTS);
+    assert_int_equal(fleet_take(f, 31, KILN_MSG_ERROR)->error.code, KILN_PERMISSION_DENIED);
 }
 
 static void a_command_hears_that_another_follows_its_job(void **state) {

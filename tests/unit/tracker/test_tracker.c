@@ -145,8 +145,8 @@ static void bring_long_boards(fleet *f, uint32_t count) {
         KILN_ARENA_ARRAY(&f->arena, kiln_msg_board_target, up.board_up.targets.count);
     for (uint32_t i = 0; i < up.board_up.targets.count; i++) {
         other[i] = up.board_up.targets.item[i];
-        other[i].target = kiln_str_from(
-            kiln_arena_printf(&f->arena, "opencl:%0*u", KILN_MESSAGES_NAME - 7, i));
+        other[i].target =
+            kiln_str_from(kiln_arena_printf(&f->arena, "opencl:%0*u", KILN_MESSAGES_NAME - 7, i));
         other[i].slots = 2;
     }
     up.board_up.targets.item = other;

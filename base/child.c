@@ -36,7 +36,7 @@ static bool is_replaced(const char *variable, char *const *by, size_t count) {
 static char **merge_environment(const char *const *extra, char *parent) {
     size_t ours = 0, count = 0;
     while (environ[ours]) ours++;
-    while (extra && extra[count]) count++;
+    while (extra[count]) count++;
     char **merged = kiln_alloc((ours + count + 2) * sizeof *merged);
     for (size_t i = 0; i < count; i++) merged[i] = (char *)(uintptr_t)extra[i];
     merged[count++] = parent;
@@ -102,10 +102,13 @@ static int spawn(const kiln_child_options *options, child_ends ends, pid_t *out_
 
     char parent[32];
     snprintf(parent, sizeof parent, PARENT "=%d", (int)getpid());
-    char **environment = merge_environment(options->env_extra, parent);
+    static const char *const nothing[] = {NULL};
+    const char *const *extra = options->env_extra ? options->env_extra : nothing;
+    char **merged = options->bare_environment ? NULL : merge_environment(extra, parent);
     int error = posix_spawnp(out_pid, options->argv[0], &files, &attributes,
-                             (char *const *)(uintptr_t)options->argv, environment);
-    kiln_free(environment);
+                             (char *const *)(uintptr_t)options->argv,
+                             merged ? merged : (char *const *)(uintptr_t)extra);
+    kiln_free(merged);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     return error;

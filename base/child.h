@@ -12,6 +12,8 @@
 typedef struct kiln_child_options {
     const char *const *argv;      /* NULL-terminated; argv[0] is a path, or searched on PATH */
     const char *const *env_extra; /* NULL-terminated "NAME=value", replacing ours; may be NULL */
+    bool bare_environment;        /* nothing of ours, `env_extra` alone; such a child does not call
+                                     kiln_child_die_with_parent */
     const char *cwd;              /* NULL: ours */
     int input_fd;                 /* standard input when > 0; stays the caller's */
     bool pipe_in, pipe_out; /* join standard input, output by pipes; else /dev/null and ours */

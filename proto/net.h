@@ -211,6 +211,7 @@ typedef struct kiln_dial_options {
     kiln_peer_role role;
     const char *node, *boot, *name, *software; /* for HELLO; name and software may be NULL */
     const kiln_credentials *credentials;       /* copied; NULL: none */
+    int socket_fd; /* of a Unix socket's address: somebody else connected it; taken over; 0: none */
     const kiln_conn_handler *handler;
     void *context;
 } kiln_dial_options;

@@ -122,6 +122,13 @@ static kiln_status describe_others(const kiln_board_options *options, kiln_str o
     return st;
 }
 
+const char *kiln_board_name(const char *key, kiln_arena *arena) {
+    struct utsname system;
+    uname(&system); /* cannot fail */
+    const kiln_str name = kiln_str_from(key ? key : system.nodename);
+    return kiln_str_dup(arena, kiln_str_slice(name, 0, KILN_MESSAGES_NAME));
+}
+
 kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                 kiln_msg_board_up *out_board) {
     struct utsname system;
@@ -137,9 +144,8 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
     if (options->builds) add_label(arena, &labels, KILN_LABEL_BUILDS, options->builds);
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
-    const char *key = options->key ? options->key : kiln_arena_printf(arena, "%s", system.nodename);
     *out_board = (kiln_msg_board_up){
-        .key = kiln_str_slice(kiln_str_from(key), 0, KILN_MESSAGES_NAME),
+        .key = kiln_str_from(kiln_board_name(options->key, arena)),
         .target = target,
         .slots = KILN_MAX(options->slots, 1),
         .firmware =

@@ -18,9 +18,12 @@ typedef struct kiln_board_options {
     uint32_t slots;                /* of this machine's processor; 0: one */
     const char *const *also;       /* [also_count] targets that are offered beside it */
     uint32_t also_count;
-    const char *builds;            /* codegen version with which it builds; NULL: it does not */
-    const char *root; /* of /proc and /sys (rpc-server/discover.h); NULL: this machine's */
+    const char *builds; /* codegen version with which it builds; NULL: it does not */
+    const char *root;   /* of /proc and /sys (rpc-server/discover.h); NULL: this machine's */
 } kiln_board_options;
+
+/* Its name: `key`, or the host's where that is NULL; cut to what messages carry. */
+const char *kiln_board_name(const char *key, kiln_arena *arena);
 
 /* BOARD_UP without `running` and `missing`. The labels `peak_gflops` and, of one that builds,
  * `builds` are added to the given ones. INVALID_ARGUMENT: a label is not k=v; a target in `also`

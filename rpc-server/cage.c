@@ -51,6 +51,7 @@ struct kiln_cages {
     kiln_cage_options options;
     double peak_flops; /* best that was seen on this machine */
     kiln_drift drift[KILN_SERVER_SLOTS_MAX];
+    uint64_t memory_max; /* of what a run leaves */
     kiln_wards wards;
     cage *first;
 };
@@ -193,7 +194,7 @@ static void take_note(cage *c, const kiln_inmate_note *note) {
 static bool read_notes(cage *c) {
     kiln_inmate_note note;
     for (;;) {
-        kiln_inmate_got got = kiln_inmate_read_note(c->ward.child.in_fd, &note);
+        kiln_inmate_got got = kiln_inmate_read_note(c->ward.socket, &note);
         if (got == KILN_INMATE_GOT_NOTHING) return true;
         if (got == KILN_INMATE_GOT_END) return false;
         if (got == KILN_INMATE_GOT_RUBBISH) c->account.broke_rules = true;
@@ -286,7 +287,7 @@ static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
     fd[KILN_INMATE_FOLDER] = c->ward.folder_fd >= 0 ? c->ward.folder_fd : c->lot.outputs_fd;
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_ORDER);
     if (!st) st = kiln_lot_open_files(&c->lot, fd + KILN_INMATE_ARTEFACT);
-    if (!st) st = kiln_inmate_send_order(c->ward.child.in_fd, &order, fd);
+    if (!st) st = kiln_inmate_send_order(c->ward.socket, &order, fd);
     for (uint32_t i = KILN_INMATE_ARTEFACT; i < KILN_ARRAY_COUNT(fd); i++)
         if (fd[i] >= 0) close(fd[i]);
     return st;
@@ -294,7 +295,7 @@ static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
 
 static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
     kiln_loop *loop = c->owner->options.loop;
-    kiln_status st = kiln_lot_create_outputs(&c->lot, c->owner->wards.memory_max);
+    kiln_status st = kiln_lot_create_outputs(&c->lot, c->owner->memory_max);
     if (!st) st = kiln_ward_take(&c->owner->wards, c->run, &c->arena, &c->ward);
     if (st) return st;
     kiln_ward_keep_to(&c->ward, c->core, c->core_count);
@@ -303,8 +304,8 @@ static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
     if (st) return st;
     kiln_fail_pass(KILN_FAIL_CAGE_STARTED);
     c->retry = kiln_timer_create(loop, verify_gone, c);
-    c->note_watch = kiln_watch_create(loop, c->ward.child.in_fd, KILN_WATCH_READ, on_note, c);
-    c->exit_watch = kiln_watch_create(loop, c->ward.pidfd, KILN_WATCH_READ, on_exit, c);
+    c->note_watch = kiln_watch_create(loop, c->ward.socket, KILN_WATCH_READ, on_note, c);
+    c->exit_watch = kiln_watch_create(loop, c->ward.child.pidfd, KILN_WATCH_READ, on_exit, c);
     kiln_wards_refill(&c->owner->wards); /* while this one works */
     return NULL;
 }
@@ -350,7 +351,7 @@ void kiln_cages_time(kiln_cages *cages, uint32_t slot, uint64_t run) {
     cage *c = find_cage(cages, slot, run);
     if (!c || !c->account.is_loaded || c->account.may_time) return;
     kiln_account_let_time(&c->account, kiln_loop_now_ns(cages->options.loop));
-    kiln_status_free(kiln_inmate_let_time(c->ward.child.in_fd)); /* it ends, and that is seen */
+    kiln_status_free(kiln_inmate_let_time(c->ward.socket)); /* it ends, and that is seen */
 }
 
 void kiln_cages_kill(kiln_cages *cages, uint32_t slot, uint64_t run) {
@@ -383,10 +384,8 @@ kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out
     kiln_cages *cages = kiln_alloc(sizeof *cages);
     *cages = (kiln_cages){.options = *options,
                           .peak_flops = options->peak_flops,
-                          .wards = {.program = options->program,
-                                    .folder = options->folder,
-                                    .emulator = options->emulator,
-                                    .memory_max = memory_share(options->slots->count)}};
+                          .memory_max = memory_share(options->slots->count),
+                          .wards = {.helper = options->helper, .folder = options->folder}};
     kiln_status st = kiln_wards_open(&cages->wards);
     if (!st) st = learn_pace(cages);
     if (st) {

@@ -11,6 +11,7 @@
 #include "proto/net.h"
 #include "rpc-server/drift.h"
 #include "rpc-server/executor.h"
+#include "rpc-server/helper.h"
 #include "rpc-server/slots.h"
 
 /* Processor time of a child beyond the deadlines of its phases, per core. */
@@ -37,7 +38,7 @@ typedef struct kiln_cage_handler {
 
 typedef struct kiln_cage_options {
     kiln_loop *loop;
-    const char *program;           /* path of kiln-rpc-server */
+    kiln_helper *helper;           /* which starts the children; outlives the cages */
     const char *emulator;          /* that it runs under (base/proc.h); NULL: none */
     const char *folder;            /* of the children's own folders; what is in it goes away */
     kiln_blob_store_options blobs; /* of the store that takes what modules leave */

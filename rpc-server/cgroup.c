@@ -294,9 +294,14 @@ static bool hand_on(const char *folder, const char *controller) {
            write_text(folder, "cgroup.subtree_control", text);
 }
 
+static bool move_to(const char *folder, pid_t also) {
+    return (also == 0 || write_number(folder, "cgroup.procs", (uint64_t)also)) &&
+           kiln_cgroup_enter(folder);
+}
+
 /* A group that hands bounds on has no processes of its own, unless it is the machine's: then we
  * move aside, or, where others are in it too, back. */
-static void hand_on_all(const kiln_cgroups *groups, const char *parent) {
+static void hand_on_all(const kiln_cgroups *groups, const char *parent, pid_t also) {
     static const char *const controllers[] = {"memory", "pids", "cpuset"};
     char aside[KILN_CGROUP_PATH_BYTES];
     bool moved = false;
@@ -305,9 +310,9 @@ static void hand_on_all(const kiln_cgroups *groups, const char *parent) {
         bool handed = hand_on(parent, controllers[i]);
         if (!handed && errno == EBUSY && !moved && join_path(aside, groups->folder, ASIDE) &&
             mkdir(aside, 0755) == 0) {
-            moved = kiln_cgroup_enter(aside);
+            moved = move_to(aside, also);
             handed = moved && hand_on(parent, controllers[i]);
-            if (moved && !handed) kiln_cgroup_enter(parent);
+            if (moved && !handed) move_to(parent, also);
             if (!handed) rmdir(aside);
             if (!handed) return;
         }
@@ -329,7 +334,7 @@ static bool claim(kiln_cgroups *groups) {
     return false;
 }
 
-void kiln_cgroups_open(kiln_cgroups *groups, const char *parent, uint64_t memory_max) {
+void kiln_cgroups_open(kiln_cgroups *groups, const char *parent, uint64_t memory_max, pid_t also) {
     char name[32];
     bool claimed = false;
     *groups = (kiln_cgroups){.lock_fd = -1, .memory_max = memory_max};
@@ -341,7 +346,7 @@ void kiln_cgroups_open(kiln_cgroups *groups, const char *parent, uint64_t memory
         groups->folder[0] = '\0';
         return;
     }
-    hand_on_all(groups, parent);
+    hand_on_all(groups, parent, also);
     try_fences(groups);
     if (!groups->fences) kiln_cgroups_close(groups);
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define KILN_CGROUP_PATH_BYTES 512u
 /* Of a child: its threads, the process that guards it, and some room. */
@@ -30,9 +31,9 @@ typedef struct kiln_cgroup {
 bool kiln_cgroup_find(const char *root, char out_folder[KILN_CGROUP_PATH_BYTES]);
 /* Makes the server's own group in `parent`, removes those of servers that are gone, and tries what
  * holds. When the parent's bounds cannot be handed on because this process is in it, it moves into
- * a group beside its children. `memory_max`: bytes for each child, 0: any. Nothing works afterwards
- * where it is refused; close it all the same. */
-void kiln_cgroups_open(kiln_cgroups *groups, const char *parent, uint64_t memory_max);
+ * a group beside its children, with process `also` (0: none). `memory_max`: bytes for each child,
+ * 0: any. Nothing works afterwards where it is refused; close it all the same. */
+void kiln_cgroups_open(kiln_cgroups *groups, const char *parent, uint64_t memory_max, pid_t also);
 /* Kills and removes what is left. */
 void kiln_cgroups_close(kiln_cgroups *groups);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fence.h"
 #include "base/file.h"
 #include "base/identity.h"
 #include "base/macros.h"
@@ -15,7 +16,7 @@
 #include "rpc-server/discover.h"
 #include "rpc-server/drift.h"
 #include "rpc-server/executor.h"
-#include "rpc-server/sandbox.h"
+#include "rpc-server/uplink.h"
 #include "rpc-server/ward.h"
 
 /* 2024-01-01: a board without a battery believes to be in 1970 until it has heard the time. */
@@ -129,21 +130,21 @@ static verdict check_state(doctor *d) {
     kiln_status st = kiln_folder_create(folder, 0700);
     if (!st) st = kiln_file_write(probe, KILN_STR("x"), 0600);
     unlink(probe);
-    if (!st) kiln_strbuf_printf(&d->found, "%s can be written", folder);
+    if (!st) kiln_strbuf_printf(&d->found, "%s can be written", d->options->state_name);
     return from_status(d, st);
 }
 
 static verdict check_fences(doctor *d) {
-    kiln_wards wards = {.program = d->options->program,
+    kiln_wards wards = {.helper = d->options->helper,
                         .folder =
-                            kiln_arena_printf(d->arena, "%s/doctor", d->options->state_folder),
-                        .emulator = d->options->board.emulator};
+                            kiln_arena_printf(d->arena, "%s/doctor", d->options->state_folder)};
     kiln_strbuf missing = {0};
     kiln_status st = kiln_wards_open(&wards);
     kiln_wards_close(&wards);
     if (kiln_status_code(st) == KILN_PERMISSION_DENIED)
         st = kiln_status_note(st, "is %s on a file system mounted noexec?", d->options->program);
     if (st) return from_status(d, st);
+    if (d->options->is_split) wards.fences |= 1U << KILN_FENCE_SPLIT;
     kiln_fences_print(KILN_FENCES_ALL & ~wards.fences, &missing);
     if (missing.size)
         kiln_strbuf_printf(&d->found, "candidates are held without %s, which this system refuses",
@@ -222,7 +223,7 @@ static void on_late(void *context) {
 }
 
 static kiln_status visit_tracker(doctor *d, const kiln_address *address,
-                                 const kiln_credentials *credentials) {
+                                 const kiln_credentials *credentials, int socket_fd) {
     static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
     char node[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
     visit v = {0};
@@ -239,6 +240,7 @@ static kiln_status visit_tracker(doctor *d, const kiln_address *address,
                                                         .boot = boot,
                                                         .name = "doctor",
                                                         .credentials = credentials,
+                                                        .socket_fd = socket_fd,
                                                         .handler = &handler,
                                                         .context = &v});
     kiln_loop_run(v.loop);
@@ -269,8 +271,9 @@ static verdict check_tracker(doctor *d) {
     for (uint32_t i = 0; i < addresses.count; i++) {
         const kiln_address *address = kiln_addresses_next(&addresses);
         kiln_credentials credentials = {0};
-        st = kiln_credentials_load(address, o->home, o->key_file, o->insecure, &credentials);
-        if (!st) st = visit_tracker(d, address, &credentials);
+        int socket_fd = 0;
+        st = kiln_uplink_prepare(o->helper, &addresses, address, &credentials, &socket_fd);
+        if (!st) st = visit_tracker(d, address, &credentials, socket_fd);
         if (d->found.size) kiln_strbuf_text(&d->found, "; ");
         if (!st) kiln_address_print(address, &d->found);
         if (!st) kiln_strbuf_text(&d->found, " lets this board in");

@@ -1,11 +1,16 @@
 /* kiln-rpc-server: offers this machine to a tracker and measures candidates in contained children.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/daemon.h"
+#include "base/fence.h"
+#include "base/log.h"
 #include "base/proc.h"
 #include "rpc-server/doctor.h"
-#include "rpc-server/inmate.h"
+#include "rpc-server/privilege.h"
 #include "rpc-server/shell.h"
 #include "rpc-server/workshop.h"
 
@@ -13,6 +18,7 @@
 
 typedef struct options {
     const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file, *cluster;
+    const char *require;
     uint64_t slots, builders;
     kiln_opt_list also;
     bool insecure, doctor;
@@ -27,13 +33,13 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
         o->tracker ? kiln_addresses_parse(kiln_str_from(o->tracker), &out->tracker) : NULL;
     if (!st) st = kiln_home(process, &home);
     if (!st) st = kiln_proc_self(process, &program);
+    if (!st && o->require)
+        st = kiln_status_note(kiln_fences_parse(kiln_str_from(o->require), &out->required),
+                              "--require");
     if (st) return st;
-    out->home = home;
     out->program = program;
-    out->key_file = o->key_file;
-    out->insecure = o->insecure;
-    out->power_cycle = o->power_cycle;
-    out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/rpc-server", home);
+    out->state_name = o->state ? o->state : kiln_arena_printf(process, "%s/rpc-server", home);
+    out->state_folder = out->state_name;
     out->board = (kiln_board_options){.key = o->key,
                                       .labels = o->labels,
                                       .emulator = kiln_proc_emulator(process),
@@ -60,20 +66,72 @@ static kiln_status run_doctor(const kiln_server_shell_options *shell_options, ki
     return st;
 }
 
-static kiln_status run(const void *given, kiln_arena *process) {
-    kiln_server_shell_options shell_options = {0};
+/* The helper, while this process still has the rights that it was started with. */
+static kiln_status open_helper(const options *o, kiln_arena *process,
+                               kiln_server_shell_options *out) {
+    char *home = NULL;
+    kiln_status st = kiln_home(process, &home);
+    if (st) return st;
+    const kiln_helper_options helper = {.program = out->program,
+                                        .emulator = out->board.emulator,
+                                        .label = out->state_name,
+                                        .slots =
+                                            KILN_MAX(out->board.slots, 1) + out->board.also_count,
+                                        .tracker = out->tracker,
+                                        .home = home,
+                                        .key_file = o->key_file,
+                                        .insecure = o->insecure,
+                                        .power = o->power_cycle,
+                                        .board = kiln_board_name(o->key, process)};
+    return kiln_helper_open(&helper, &out->helper);
+}
+
+/* Gives the rights up where there are some. The folder that this process works in from now on is
+ * the state folder, which it reaches whatever lies above it. */
+static kiln_status split(kiln_server_shell_options *out) {
+    if (geteuid() != 0) return NULL;
+    const kiln_privilege_user user = kiln_privilege_find_user("/etc/passwd");
+    kiln_status st = kiln_privilege_take_folder(out->state_name, user);
+    if (st) return st;
+    if (chdir(out->state_name) != 0)
+        return KILN_ERROR(PERMISSION_DENIED, "%s: %s", out->state_name, strerror(errno));
+    out->state_folder = ".";
+    st = kiln_privilege_leave_root(user);
+    out->is_split = !st;
+    if (kiln_status_code(st) != KILN_PERMISSION_DENIED) return st;
+    kiln_log(KILN_LOG_WARN, "everything runs as root: %s", kiln_status_text(st));
+    kiln_status_free(st); /* the fence "split" is missing */
+    return NULL;
+}
+
+static kiln_status serve(const options *o, kiln_server_shell_options *shell_options,
+                         kiln_arena *process) {
     kiln_server_shell *shell = NULL;
-    kiln_status st = fill(given, process, &shell_options);
-    if (!st && ((const options *)given)->doctor) return run_doctor(&shell_options, process);
-    if (!st) st = kiln_server_shell_create(&shell_options, &shell);
-    if (!st) kiln_server_shell_run(shell);
+    kiln_status st = split(shell_options);
+    if (st) return st;
+    kiln_privilege_shut(shell_options->builders > 0 && kiln_workshop_codegen());
+    if (shell_options->is_split) shell_options->program = "/proc/self/exe"; /* wherever it lies */
+    if (o->doctor) return run_doctor(shell_options, process);
+    st = kiln_server_shell_create(shell_options, &shell);
+    if (!st) st = kiln_server_shell_run(shell);
     kiln_server_shell_destroy(shell);
     return st;
 }
 
+static kiln_status run(const void *given, kiln_arena *process) {
+    const options *o = given;
+    kiln_server_shell_options shell_options = {0};
+    kiln_status st = fill(o, process, &shell_options);
+    if (!st) st = open_helper(o, process, &shell_options);
+    if (!st) st = serve(o, &shell_options, process);
+    kiln_helper_close(shell_options.helper);
+    return st;
+}
+
 int main(int argc, char **argv) {
-    /* A contained child is this program again; it takes no other option. So is a builder. */
-    if (kiln_inmate_is_asked(argc, argv)) kiln_inmate_main(argc, argv);
+    /* The helper is this program again, as are contained children; they take no other option. So is
+     * a builder. */
+    if (kiln_helper_is_asked(argc, argv)) kiln_helper_main(argc, argv);
     if (kiln_workshop_is_asked(argc, argv)) return kiln_workshop_main(argc, argv);
     options o = {.builders = ALL};
     const kiln_opt option[] = {
@@ -99,6 +157,8 @@ int main(int argc, char **argv) {
          "core that nothing is timed on)"},
         {"power-cycle", KILN_OPT_TEXT, &o.power_cycle, "COMMAND",
          "switches this board off and on; run when nothing else helps"},
+        {"require", KILN_OPT_TEXT, &o.require, "F,...",
+         "do not serve without these fences, or `all` (base/fences.def)"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
          "key to show to the tracker (default $KILN_HOME/key; on this machine none is needed)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},

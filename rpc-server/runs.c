@@ -133,7 +133,7 @@ kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_r
     kiln_arena_init(&runs->arena, 0);
     const kiln_cage_options cages = {
         .loop = options->loop,
-        .program = options->program,
+        .helper = options->helper,
         .emulator = options->emulator,
         .folder = kiln_arena_printf(&runs->arena, "%s/run", options->state_folder),
         .blobs = {.folder = kiln_arena_printf(&runs->arena, "%s/blobs", options->state_folder),

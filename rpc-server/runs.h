@@ -7,6 +7,7 @@
 #include "proto/net.h"
 #include "rpc-server/drift.h"
 #include "rpc-server/executor.h"
+#include "rpc-server/helper.h"
 #include "rpc-server/server.h"
 #include "rpc-server/slots.h"
 
@@ -17,7 +18,8 @@ typedef struct kiln_runs kiln_runs;
 
 typedef struct kiln_runs_options {
     kiln_loop *loop;
-    const char *program, *state_folder;
+    kiln_helper *helper; /* as in rpc-server/cage.h */
+    const char *state_folder;
     const char *emulator;          /* as in rpc-server/cage.h */
     const kiln_executor *executor; /* NULL: as artefacts ask */
     const kiln_slots *slots;

@@ -14,7 +14,7 @@
 
 /* Descriptor that the child talks to its parent through; the only one left after `shut`. */
 #define KILN_SANDBOX_SOCKET 0
-/* Nobody: the user a child becomes when the server is root. */
+/* Nobody: the user a child becomes when its helper is root. */
 #define KILN_SANDBOX_USER 65534
 /* Address space that a candidate may still grow by: its stack. */
 #define KILN_SANDBOX_GROWTH_BYTES ((uint64_t)64 << 20)

@@ -1,7 +1,9 @@
 #include "rpc-server/shell.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -47,6 +49,9 @@ struct kiln_server_shell {
     kiln_runs *runs;
     kiln_workshop *workshop; /* NULL: nothing is built here */
     kiln_power *power;
+    int helper_pidfd;
+    kiln_watch *helper_watch;
+    bool helper_ended;
     kiln_tail *tail; /* of the log */
 };
 
@@ -238,6 +243,15 @@ static void on_stop_signal(void *context, int number) {
     on_tick(shell); /* with nothing to wait for that is all */
 }
 
+/* It has rights that we have not, so that we cannot start another. */
+static void on_helper_ended(void *context, unsigned ready_for) {
+    (void)ready_for;
+    kiln_server_shell *shell = context;
+    shell->helper_ended = true;
+    kiln_watch_set(shell->helper_watch, 0);
+    kiln_loop_stop(shell->loop);
+}
+
 static void on_drained(void *context) { kiln_loop_stop(((kiln_server_shell *)context)->loop); }
 
 /* ---- Life ---- */
@@ -297,9 +311,7 @@ static void open_uplink(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
     const kiln_uplink_options options = {.loop = shell->loop,
                                          .tracker = own->tracker,
-                                         .home = own->home,
-                                         .key_file = own->key_file,
-                                         .insecure = own->insecure,
+                                         .helper = own->helper,
                                          .node = shell->node,
                                          .boot = shell->boot,
                                          .name = kiln_str_dup(&shell->arena, shell->board.key),
@@ -341,20 +353,28 @@ static kiln_str fence_names(kiln_server_shell *shell, uint32_t fences) {
     return kept;
 }
 
-static void describe_fences(kiln_server_shell *shell) {
-    const uint32_t fences = kiln_runs_fences(shell->runs);
+static kiln_status describe_fences(kiln_server_shell *shell) {
+    const uint32_t fences =
+        kiln_runs_fences(shell->runs) | (shell->options.is_split ? 1U << KILN_FENCE_SPLIT : 0);
+    const uint32_t lacking = shell->options.required & ~fences;
     shell->board.fences = fence_names(shell, fences);
     shell->board.missing = fence_names(shell, KILN_FENCES_ALL & ~fences);
     if (shell->board.missing.size > 0)
         kiln_log(KILN_LOG_WARN, "candidates are contained without %.*s, which this machine refuses",
                  KILN_STR_ARG(shell->board.missing));
+    if (lacking == 0) return NULL;
+    return KILN_ERROR(FAILED_PRECONDITION,
+                      "--require asks for %s, which this machine refuses: start as root, or by "
+                      "systemd with Delegate=yes (deploy/systemd); docs/how-to/fleet.md says what "
+                      "each fence needs",
+                      fence_names(shell, lacking).data);
 }
 
 static kiln_status open_parts(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
     if (!own->board.emulator) shell->options.board.peak_flops = kiln_peak_flops();
     const kiln_runs_options runs = {.loop = shell->loop,
-                                    .program = own->program,
+                                    .helper = own->helper,
                                     .emulator = own->board.emulator,
                                     .state_folder = own->state_folder,
                                     .executor = own->board.executor,
@@ -368,8 +388,7 @@ static kiln_status open_parts(kiln_server_shell *shell) {
     if (st) return st;
     open_uplink(shell);
     describe_pace(shell);
-    describe_fences(shell);
-    return NULL;
+    return describe_fences(shell);
 }
 
 kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
@@ -377,10 +396,13 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     kiln_server_shell *shell = kiln_alloc(sizeof *shell);
     shell->options = *options;
     shell->lock_fd = -1;
+    shell->helper_pidfd = pidfd_open(kiln_helper_pid(options->helper), 0);
     kiln_arena_init(&shell->arena, 0);
     kiln_arena_init(&shell->event_arena, 0);
     uint64_t seed = 0;
     kiln_status st = kiln_rand_system(&seed, sizeof seed);
+    if (!st && shell->helper_pidfd < 0)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "watching the helper: %s", strerror(errno));
     if (!st) st = kiln_loop_create_stoppable(&shell->loop);
     if (!st) {
         shell->tail = kiln_tail_create(shell->loop, on_lines, shell);
@@ -399,9 +421,9 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     shell->reading = kiln_timer_create(shell->loop, on_reading, shell);
     shell->drain = kiln_timer_create(shell->loop, on_drained, shell);
     kiln_loop_on_signal(shell->loop, SIGTERM, on_stop_signal, shell);
-    shell->power =
-        kiln_power_create(shell->loop, shell->options.power_cycle,
-                          kiln_str_dup(&shell->arena, shell->board.key), KILN_POWER_LIMIT_NS);
+    shell->power = kiln_power_create(shell->loop, shell->options.helper, KILN_POWER_LIMIT_NS);
+    shell->helper_watch = kiln_watch_create(shell->loop, shell->helper_pidfd, KILN_WATCH_READ,
+                                            on_helper_ended, shell);
     shell->server = kiln_server_create(&(kiln_server_options){.board = &shell->board,
                                                               .disturbs = shell->slots.disturbs,
                                                               .seed = seed,
@@ -413,7 +435,14 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     return NULL;
 }
 
-void kiln_server_shell_run(kiln_server_shell *shell) { kiln_loop_run(shell->loop); }
+kiln_status kiln_server_shell_run(kiln_server_shell *shell) {
+    kiln_loop_run(shell->loop);
+    return shell->helper_ended
+               ? KILN_ERROR(UNAVAILABLE,
+                            "the helper has ended, and nothing can be measured: was it "
+                            "killed for memory? Start the server again")
+               : NULL;
+}
 
 void kiln_server_shell_destroy(kiln_server_shell *shell) {
     if (!shell) return;
@@ -422,6 +451,8 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     kiln_runs_destroy(shell->runs);
     kiln_workshop_destroy(shell->workshop);
     kiln_power_destroy(shell->power);
+    kiln_watch_destroy(shell->helper_watch);
+    if (shell->helper_pidfd >= 0) close(shell->helper_pidfd);
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->tick);
     kiln_timer_destroy(shell->reading);

@@ -8,6 +8,7 @@
 
 #include "proto/net.h"
 #include "rpc-server/board.h"
+#include "rpc-server/helper.h"
 
 #define KILN_SERVER_READING_NS \
     UINT64_C(5000000000) /* between two readings of clock and temperature */
@@ -16,22 +17,25 @@ typedef struct kiln_server_shell kiln_server_shell;
 
 typedef struct kiln_server_shell_options {
     kiln_addresses tracker;
-    const char *home, *key_file; /* credentials, read again at each dial; key_file may be NULL */
-    bool insecure;
-    const char *state_folder, *program;
-    const char *power_cycle; /* rpc-server/power.h; NULL: none */
+    kiln_helper *helper;      /* which has the same addresses; outlives the shell */
+    bool is_split;            /* the helper has rights that this process has given up */
+    uint32_t required;        /* fences without which it is not to serve: a bit per kiln_fence */
+    const char *state_folder; /* as this process reaches it */
+    const char *state_name;   /* the same for people */
+    const char *program;      /* of builders */
     uint64_t builders; /* of a server with a compiler; more than there are cores that nothing is
                           timed on are not used, so that they do not disturb */
     kiln_board_options board;
 } kiln_server_shell_options;
 
 /* Takes the state folder for this process, describes the board, starts the first spare child, and
- * dials. Strings of `options` outlive it. FAILED_PRECONDITION  another rpc-server uses the folder
+ * dials. Strings of `options` outlive it. FAILED_PRECONDITION  another rpc-server uses the folder;
+ * or a fence that is required does not hold: the note says which, and what to do
  * PERMISSION_DENIED, RESOURCE_EXHAUSTED  the folder cannot be written */
 KILN_MUST_USE kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
                                                    kiln_server_shell **out_shell);
-/* Serves until SIGINT or SIGTERM. */
-void kiln_server_shell_run(kiln_server_shell *shell);
+/* Serves until SIGINT or SIGTERM. UNAVAILABLE: the helper has ended. */
+KILN_MUST_USE kiln_status kiln_server_shell_run(kiln_server_shell *shell);
 /* Kills what is measured, hangs up, leaves the folder. NULL is fine. */
 void kiln_server_shell_destroy(kiln_server_shell *shell);
 

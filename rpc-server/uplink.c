@@ -64,13 +64,22 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
 
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
 
+kiln_status kiln_uplink_prepare(kiln_helper *helper, const kiln_addresses *addresses,
+                                const kiln_address *address, kiln_credentials *out_credentials,
+                                int *out_socket_fd) {
+    const uint32_t index = (uint32_t)(address - addresses->item);
+    if (!address->is_unix) return kiln_helper_credentials(helper, index, out_credentials);
+    return kiln_helper_connect(helper, index, out_socket_fd);
+}
+
 void kiln_uplink_dial(kiln_uplink *uplink) {
     kiln_uplink_options *own = &uplink->options;
     kiln_credentials credentials = {0};
     if (uplink->conn) return;
     const kiln_address *address = kiln_addresses_next(&own->tracker);
+    int socket_fd = 0;
     kiln_status st =
-        kiln_credentials_load(address, own->home, own->key_file, own->insecure, &credentials);
+        kiln_uplink_prepare(own->helper, &own->tracker, address, &credentials, &socket_fd);
     if (st) kiln_log(KILN_LOG_DEBUG, "no credentials: %s", kiln_status_text(st));
     kiln_status_free(st); /* the tracker, or dialling, refuses then, and says so */
     const kiln_dial_options options = {
@@ -81,6 +90,7 @@ void kiln_uplink_dial(kiln_uplink *uplink) {
         .name = own->name,
         .software = SOFTWARE,
         .credentials = &credentials,
+        .socket_fd = socket_fd,
         .handler = &conn_handler,
         .context = uplink,
     };

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "proto/net.h"
+#include "rpc-server/helper.h"
 
 typedef struct kiln_uplink kiln_uplink;
 
@@ -23,14 +24,19 @@ typedef struct kiln_uplink_handler {
 typedef struct kiln_uplink_options {
     kiln_loop *loop;
     kiln_addresses tracker;
-    const char *home, *key_file; /* key_file may be NULL */
-    bool insecure;
+    kiln_helper *helper;            /* which knows the same addresses, and what to show there */
     const char *node, *boot, *name; /* who we are, and for people */
     kiln_blob_store *store;
     const kiln_uplink_handler *handler;
     void *context;
 } kiln_uplink_options;
 
+/* What it takes to dial address `index` of those that the helper was told: what to show there, and
+ * for a Unix socket a connection (0: none). Without credentials dialling says why not. */
+KILN_MUST_USE kiln_status kiln_uplink_prepare(kiln_helper *helper, const kiln_addresses *addresses,
+                                              const kiln_address *address,
+                                              kiln_credentials *out_credentials,
+                                              int *out_socket_fd);
 /* What `options` points to must outlive it. Does not dial. */
 kiln_uplink *kiln_uplink_create(const kiln_uplink_options *options);
 /* After it was hung up and the loop destroyed: a connection that closes still calls back. NULL is

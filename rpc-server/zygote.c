@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,16 +13,12 @@
 #include <unistd.h>
 
 #include "base/macros.h"
+#include "rpc-server/helper_talk.h"
 
 #define ANSWER_MS 10000
 
 /* What travels with a request: the child's socket, and the folder of its control group. */
 enum { CHILD_SOCKET, CHILD_CGROUP, CHILD_FDS_MAX };
-
-typedef union request_control {
-    struct cmsghdr header;
-    char space[CMSG_SPACE(sizeof(int) * CHILD_FDS_MAX)];
-} request_control;
 
 typedef struct answer {
     pid_t pid;
@@ -38,28 +35,14 @@ bool kiln_zygote_is_allowed(void) { return !KILN_SANITIZED; }
 
 kiln_status kiln_zygote_open(kiln_zygote *zygote, const char *program) {
     const char *const argv[] = {program, "--children", NULL};
-    return kiln_child_start(&(kiln_child_options){.argv = argv, .socket_in = true},
-                            &zygote->process);
+    return kiln_child_start(
+        &(kiln_child_options){.argv = argv, .socket_in = true, .bare_environment = true},
+        &zygote->process);
 }
 
 void kiln_zygote_close(kiln_zygote *zygote) {
     kiln_child_destroy(&zygote->process);
     *zygote = (kiln_zygote){0};
-}
-
-static bool send_request(int socket, const int *fd, uint32_t fd_count) {
-    char byte = 0;
-    const size_t fd_bytes = sizeof *fd * fd_count;
-    request_control control = {.header = {.cmsg_len = CMSG_LEN(fd_bytes),
-                                          .cmsg_level = SOL_SOCKET,
-                                          .cmsg_type = SCM_RIGHTS}};
-    memcpy(CMSG_DATA(&control.header), fd, fd_bytes);
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = CMSG_SPACE(fd_bytes)};
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
 /* What `error` of copy_self stands for. */
@@ -87,51 +70,33 @@ static kiln_status await_answer(int socket, pid_t *out_pid) {
     return NULL;
 }
 
-kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup,
-                              kiln_child *out_child) {
-    const int socket = zygote->process.in_fd;
-    int end[2] = {-1, -1}, cgroup_fd = -1;
+kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup, int socket,
+                              pid_t *out_pid) {
+    const int zygote_fd = zygote->process.in_fd;
+    int cgroup_fd = -1;
     pid_t pid = 0;
     kiln_status st = NULL;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end) != 0)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "a contained child's socket: %s", strerror(errno));
-    fcntl(end[1], F_SETFL, O_NONBLOCK);
     if (cgroup) cgroup_fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (cgroup && cgroup_fd < 0) st = KILN_ERROR(NOT_FOUND, "%s: %s", cgroup, strerror(errno));
-    const int fd[CHILD_FDS_MAX] = {[CHILD_SOCKET] = end[0], [CHILD_CGROUP] = cgroup_fd};
-    if (!st && !send_request(socket, fd, cgroup ? CHILD_FDS_MAX : CHILD_CGROUP))
+    if (cgroup && cgroup_fd < 0) return KILN_ERROR(NOT_FOUND, "%s: %s", cgroup, strerror(errno));
+    const int fd[CHILD_FDS_MAX] = {[CHILD_SOCKET] = socket, [CHILD_CGROUP] = cgroup_fd};
+    if (!kiln_talk_send(zygote_fd, "", 1, fd, cgroup ? CHILD_FDS_MAX : CHILD_CGROUP))
         st = KILN_ERROR(UNAVAILABLE, "what starts contained children has ended");
-    if (!st) st = await_answer(socket, &pid);
+    if (!st) st = await_answer(zygote_fd, &pid);
     close_fd(cgroup_fd);
-    close_fd(end[0]);
-    if (st) {
-        close_fd(end[1]);
-        return st;
-    }
+    if (st) return st;
     setpgid(pid, pid); /* it does the same; from here on either has */
-    *out_child = (kiln_child){.pid = pid, .in_fd = end[1], .out_fd = -1, .error_fd = -1};
+    *out_pid = pid;
     return NULL;
 }
 
 /* ---- The zygote's side ---- */
 
 /* How many descriptors came; 0: the caller is gone, or there is no place for them. */
-static uint32_t receive_request(int fd[CHILD_FDS_MAX]) {
+static uint32_t receive_request(int fd[KILN_TALK_FDS_MAX]) {
     char byte;
-    request_control control;
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    ssize_t size;
-    do size = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
-    while (size < 0 && errno == EINTR);
-    const struct cmsghdr *passed = CMSG_FIRSTHDR(&message);
-    if (size != 1 || !passed || message.msg_flags & MSG_CTRUNC) return 0;
-    const size_t bytes = passed->cmsg_len - CMSG_LEN(0);
-    memcpy(fd, CMSG_DATA(passed), bytes);
-    return (uint32_t)(bytes / sizeof *fd);
+    uint32_t fd_count = 0;
+    const size_t size = kiln_talk_receive(STDIN_FILENO, &byte, 1, fd, &fd_count);
+    return size == 1 && fd_count <= CHILD_FDS_MAX ? fd_count : 0;
 }
 
 /* As fork() does, but as a child of our caller, in that control group from its beginning, and as
@@ -163,10 +128,10 @@ static void take_socket(const int *fd, uint32_t fd_count) {
 }
 
 bool kiln_zygote_serve(void) {
-    kiln_child_die_with_parent();
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* one that is gone already has closed the socket */
     kiln_child_leave_stopping();
     for (;;) {
-        int fd[CHILD_FDS_MAX] = {-1, -1};
+        int fd[KILN_TALK_FDS_MAX] = {-1, -1};
         const uint32_t fd_count = receive_request(fd);
         if (fd_count == 0) _exit(0);
         const pid_t pid = copy_self(fd[CHILD_CGROUP]);

@@ -1,8 +1,9 @@
 /* A process that contained children are copies of: it has the program, its libraries and what all
  * of them need in memory, so that a child costs a fork into its control group, and neither a
  * program's start nor a move between groups, for which the kernel waits until every processor has
- * passed a quiet point. For rpc-server/ward.c; children know it from inside (rpc-server/inmate.c).
- * Children are the caller's own: it waits for them, signals them, and they end with it. One thread.
+ * passed a quiet point. For rpc-server/helper_serve.c; children know it from inside
+ * (rpc-server/inmate.c). Children are the caller's own: it waits for them, signals them, and they
+ * end with it. One thread.
  */
 #ifndef KILN_RPC_SERVER_ZYGOTE_H
 #define KILN_RPC_SERVER_ZYGOTE_H
@@ -19,19 +20,19 @@ typedef struct kiln_zygote {
 /* False with a sanitizer inside: what it knows of the process, and its threads, are not copied. */
 bool kiln_zygote_is_allowed(void);
 
-/* Starts it: `program --children`. NOT_FOUND, PERMISSION_DENIED: the program; RESOURCE_EXHAUSTED:
- * no processes or descriptors. */
+/* Starts it: `program --children`, with an empty environment, so that no copy has any. NOT_FOUND,
+ * PERMISSION_DENIED: the program; RESOURCE_EXHAUSTED: no processes or descriptors. */
 KILN_MUST_USE kiln_status kiln_zygote_open(kiln_zygote *zygote, const char *program);
 /* Children stay. Accepts a closed one. */
 void kiln_zygote_close(kiln_zygote *zygote);
 
 /* A child in a process group of its own, and in the control group with that folder unless it is
- * NULL; it talks through `in_fd`. PERMISSION_DENIED, UNIMPLEMENTED: there are no copies on this
- * machine; RESOURCE_EXHAUSTED: no processes, memory or descriptors now; NOT_FOUND,
- * INVALID_ARGUMENT: the folder is no control group; UNAVAILABLE, DEADLINE_EXCEEDED: nobody answers,
- * and nobody will. */
+ * NULL; its standard input is `socket`, which stays the caller's. PERMISSION_DENIED, UNIMPLEMENTED:
+ * there are no copies on this machine; RESOURCE_EXHAUSTED: no processes, memory or descriptors now;
+ * NOT_FOUND, INVALID_ARGUMENT: the folder is no control group; UNAVAILABLE, DEADLINE_EXCEEDED:
+ * nobody answers, and nobody will. */
 KILN_MUST_USE kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup,
-                                            kiln_child *out_child);
+                                            int socket, pid_t *out_pid);
 
 /* The zygote's own life, its caller's socket being its standard input. Returns in each child, whose
  * socket is then its standard input, and says whether it was born into a control group. */

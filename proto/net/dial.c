@@ -84,7 +84,11 @@ static void dial_unix(kiln_conn *conn) {
     KILN_CHECK(uv_pipe_init(&conn->loop->uv, &conn->socket->pipe, 0) == 0);
     conn->socket->handle.data = conn;
     conn->connect.data = conn;
-    uv_pipe_connect(&conn->connect, &conn->socket->pipe, conn->dial.address.host, on_connected);
+    if (conn->dial.socket_fd > 0)
+        on_connected(&conn->connect,
+                     uv_pipe_open(&conn->socket->pipe, (uv_file)conn->dial.socket_fd));
+    else
+        uv_pipe_connect(&conn->connect, &conn->socket->pipe, conn->dial.address.host, on_connected);
 }
 
 static const char *keep(kiln_conn *conn, const char *text) {

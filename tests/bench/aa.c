@@ -42,6 +42,7 @@ typedef struct bench {
     kiln_arena arena;
     kiln_loop *loop;
     kiln_builders *builders;
+    kiln_helper *helper;
     kiln_cages *cages;
     const char *folder;
     kiln_slots slots;
@@ -264,8 +265,9 @@ static void open_bench(bench *b, char **argv) {
     const uint32_t core_count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     must(kiln_slots_share(core, core_count, 1, "/sys/devices/system", &b->slots), "a slot");
     kiln_slots_leave(&b->slots);
+    must(kiln_helper_open(&(kiln_helper_options){.program = argv[1]}, &b->helper), "the helper");
     const kiln_cage_options options = {.loop = b->loop,
-                                       .program = argv[1],
+                                       .helper = b->helper,
                                        .folder = kiln_arena_printf(&b->arena, "%s/run", folder),
                                        .slots = &b->slots,
                                        .handler = &handler,
@@ -275,6 +277,7 @@ static void open_bench(bench *b, char **argv) {
 
 static void close_bench(bench *b) {
     kiln_cages_destroy(b->cages);
+    kiln_helper_close(b->helper);
     kiln_builders_destroy(b->builders);
     kiln_loop_destroy(b->loop);
     kiln_status_free(

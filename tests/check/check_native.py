@@ -16,6 +16,7 @@ ASKS = re.compile(r"""\bkiln_target_native\s*\(|["']native[,"']|--target[= ]nati
 RIGHT = {
     "tests/bench/": "benchmarks measure this machine",
     "tests/check/check_native.py": "names what it looks for",
+    "tests/check/check_units.py": "systemd means system calls by it",
     "tests/support/targets.c": "says which named targets this machine runs",
     "tests/support/levels.c": "lists the levels of this machine for ./dev",
     "tests/unit/base/test_target.c": "the name native is part of the syntax of targets",

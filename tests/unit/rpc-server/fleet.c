@@ -209,12 +209,24 @@ void fleet_start_server(fleet *f, const char *fail) {
                                 f->slots ? "--slots" : NULL,
                                 f->slots,
                                 NULL};
+    /* What no candidate may see (objects/candidate.c looks for it). */
     const char *const env[] = {kiln_arena_printf(&f->arena, "KILN_FAIL=%s", fail ? fail : ""),
-                               NULL};
+                               "DB_PASSWORD=hunter2", NULL};
     expect_ok(kiln_child_start(&(kiln_child_options){.argv = the_emulator ? argv : argv + 1,
                                                      .env_extra = env,
                                                      .error_path = log},
                                &f->server));
+}
+
+pid_t fleet_helper(fleet *f) {
+    kiln_str children;
+    uint64_t pid = 0;
+    const int server = f->server.pid;
+    expect_ok(kiln_file_read_system(
+        kiln_arena_printf(&f->arena, "/proc/%d/task/%d/children", server, server), &f->arena,
+        &children));
+    assert_true(kiln_str_to_u64(kiln_str_cut(&children, ' '), &pid));
+    return (pid_t)pid;
 }
 
 void fleet_set_up(fleet *f, const char *slots) {

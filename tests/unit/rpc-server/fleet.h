@@ -57,6 +57,8 @@ void fleet_tear_down(fleet *f);
 void fleet_start_tracker(fleet *f);
 /* `fail`: a plan for base/fail.h, or NULL. */
 void fleet_start_server(fleet *f, const char *fail);
+/* Process of the server's helper; a server that connected has one. */
+pid_t fleet_helper(fleet *f);
 /* Until both connections are open; the tracker may still be starting. */
 void fleet_connect(fleet *f);
 /* Lets the loop run once; it comes back in 10 ms at most. */

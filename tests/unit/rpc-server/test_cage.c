@@ -1,10 +1,11 @@
 /* Planted candidates through the real contained child: each ends with the right outcome and leaves
- * nothing. This program is its own child (`--child`). */
+ * nothing. This program is its own helper and child. */
 #include <dirent.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -13,7 +14,6 @@
 #include "rpc-server/board.h"
 #include "rpc-server/cage.h"
 #include "rpc-server/golden.h"
-#include "rpc-server/inmate.h"
 #include "rpc-server/timing.h"
 #include "tests/unit/rpc-server/candidates.h"
 
@@ -24,6 +24,7 @@ static const char *the_object_folder;
 typedef struct fixture {
     kiln_arena arena;
     kiln_loop *loop;
+    kiln_helper *helper;
     kiln_cages *cages;
     kiln_timer *deadline;
     char *folder, *program;
@@ -38,15 +39,19 @@ typedef struct fixture {
     const char *text;
 } fixture;
 
-/* Children of this process that are alive or not yet reaped. */
-static uint32_t count_children(void) {
-    char text[4096] = "";
-    FILE *file = fopen("/proc/thread-self/children", "r");
-    assert_non_null(file);
-    size_t size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
+/* Children of the helper that are alive or not yet reaped. */
+static kiln_str list_children(fixture *f) {
+    kiln_str text = {0};
+    const int pid = kiln_helper_pid(f->helper);
+    expect_ok(kiln_file_read_system(
+        kiln_arena_printf(&f->arena, "/proc/%d/task/%d/children", pid, pid), &f->arena, &text));
+    return text;
+}
+
+static uint32_t count_children(fixture *f) {
+    const kiln_str text = list_children(f);
     uint32_t count = 0;
-    for (size_t i = 0; i < size; i++) count += text[i] == ' ';
+    for (size_t i = 0; i < text.size; i++) count += text.data[i] == ' ';
     return count;
 }
 
@@ -80,7 +85,7 @@ static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phas
 static void on_vacated(void *context, uint32_t slot, uint64_t run) {
     fixture *f = context;
     assert_true(slot == 0 && run == f->run && !f->ended);
-    assert_true(count_children() <= f->children);
+    assert_true(count_children(f) <= f->children);
     f->vacated = true;
 }
 
@@ -109,14 +114,14 @@ static void create_cages(fixture *f, const kiln_executor *executor) {
     uint32_t core_count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     expect_ok(kiln_slots_share(core, core_count, 1, "/sys/devices/system", &f->slots));
     kiln_cage_options options = {.loop = f->loop,
-                                 .program = f->program,
+                                 .helper = f->helper,
                                  .folder = kiln_arena_printf(&f->arena, "%s/run", f->folder),
                                  .executor = executor,
                                  .slots = &f->slots,
                                  .handler = &handler,
                                  .context = f};
     expect_ok(kiln_cages_create(&options, &f->cages));
-    f->children = count_children();
+    f->children = count_children(f);
     f->descriptors = count_entries("/proc/self/fd");
 }
 
@@ -129,6 +134,7 @@ static int set_up(void **state) {
     expect_ok(kiln_proc_self(&f->arena, &f->program));
     expect_ok(kiln_loop_create(&f->loop));
     f->deadline = kiln_timer_create(f->loop, on_deadline, f);
+    expect_ok(kiln_helper_open(&(kiln_helper_options){.program = f->program}, &f->helper));
     create_cages(f, NULL);
     *state = f;
     return 0;
@@ -137,6 +143,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     fixture *f = *state;
     kiln_cages_destroy(f->cages);
+    kiln_helper_close(f->helper);
     kiln_timer_destroy(f->deadline);
     kiln_loop_destroy(f->loop);
     expect_ok(kiln_folder_remove(f->folder));
@@ -177,7 +184,7 @@ static void run_trial(fixture *f, const kiln_msg_trial *trial, const kiln_cage_b
     /* Nothing is left but what was there before; a machine that refuses the next spare leaves less.
      */
     assert_true(count_entries("/proc/self/fd") <= f->descriptors);
-    assert_true(count_children() <= f->children);
+    assert_true(count_children(f) <= f->children);
     assert_int_equal(count_entries(kiln_arena_printf(&f->arena, "%s/run", f->folder)), 2);
 }
 
@@ -388,14 +395,17 @@ static void the_golden_kernel_passes(void **state) {
     assert_true(golden.best_ns > 0);
 }
 
-/* Kills all children and waits until they have ended; whose they are is left to find out. */
+/* Kills all children of the helper and waits until they have ended; whose they are is left to find
+ * out. */
 static void kill_children(fixture *f) {
-    kiln_str pids;
-    expect_ok(kiln_file_read_system("/proc/thread-self/children", &f->arena, &pids));
+    kiln_str pids = list_children(f);
     for (uint64_t pid = 0; kiln_str_to_u64(kiln_str_cut(&pids, ' '), &pid);) {
-        siginfo_t ignored;
+        const int fd = pidfd_open((pid_t)pid, 0);
+        struct pollfd ended = {.fd = fd, .events = POLLIN};
+        assert_true(fd >= 0);
         kill((pid_t)pid, SIGKILL);
-        assert_int_equal(waitid(P_PID, (id_t)pid, &ignored, WEXITED | WNOWAIT), 0);
+        assert_int_equal(poll(&ended, 1, 60000), 1);
+        close(fd);
     }
 }
 
@@ -438,7 +448,7 @@ static void many_faults_leave_no_memory_behind(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
-    if (kiln_inmate_is_asked(argc, argv)) kiln_inmate_main(argc, argv);
+    if (kiln_helper_is_asked(argc, argv)) kiln_helper_main(argc, argv);
     assert_int_equal(argc, 2);
     the_object_folder = argv[1];
     const struct CMUnitTest tests[] = {

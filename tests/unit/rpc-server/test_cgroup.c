@@ -140,7 +140,7 @@ static void a_folder_that_only_looks_like_one_is_not_believed(void **state) {
     write_file(f, "parent/cgroup.controllers", "cpuset cpu memory pids\n");
     write_file(f, "parent/cgroup.subtree_control", "");
     write_file(f, "parent/cgroup.procs", "");
-    kiln_cgroups_open(&groups, path_of(f, "parent"), 1);
+    kiln_cgroups_open(&groups, path_of(f, "parent"), 1, 0);
     assert_int_equal(groups.fences, 0);
     assert_string_equal(groups.folder, "");
     assert_false(is_there(f, kiln_arena_printf(&f->arena, "parent/kiln-%d", (int)getpid())));
@@ -148,7 +148,7 @@ static void a_folder_that_only_looks_like_one_is_not_believed(void **state) {
     expect_ok(kiln_file_read(path_of(f, "parent/cgroup.subtree_control"), 64, &f->arena, &told));
     assert_true(kiln_str_starts(told, "+"));
     kiln_cgroups_close(&groups);
-    kiln_cgroups_open(&groups, path_of(f, "nowhere"), 1);
+    kiln_cgroups_open(&groups, path_of(f, "nowhere"), 1, 0);
     assert_string_equal(groups.folder, "");
     kiln_cgroups_close(&groups);
 }
@@ -162,7 +162,7 @@ static void groups_of_servers_that_are_gone_are_removed_and_no_others(void **sta
     put_folder(f, "parent/others/child-1");
     int lives = open(path_of(f, "parent/kiln-2"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(flock(lives, LOCK_EX | LOCK_NB), 0);
-    kiln_cgroups_open(&groups, path_of(f, "parent"), 1);
+    kiln_cgroups_open(&groups, path_of(f, "parent"), 1, 0);
     kiln_cgroups_close(&groups);
     assert_false(is_there(f, "parent/kiln-1"));
     assert_true(is_there(f, "parent/kiln-2/child-1"));
@@ -189,7 +189,7 @@ static void whatever_came_of_it_dies_with_its_group(void **state) {
     kiln_cgroups groups = {.lock_fd = -1};
     kiln_cgroup group;
     int ready[2];
-    if (kiln_cgroup_find("", parent)) kiln_cgroups_open(&groups, parent, (uint64_t)1 << 30);
+    if (kiln_cgroup_find("", parent)) kiln_cgroups_open(&groups, parent, (uint64_t)1 << 30, 0);
     if (!(groups.fences & BIT(GROUP))) {
         kiln_cgroups_close(&groups);
         skip(); /* this machine allows none */

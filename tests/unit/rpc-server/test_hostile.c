@@ -166,7 +166,7 @@ static double measure_honest(bench *b) {
 
 /* ---- What the server holds ---- */
 
-/* With what is left of its candidates: it is the parent of whatever loses its own. */
+/* With what is left of its candidates: its helper is the parent of whatever loses its own. */
 typedef struct holdings {
     uint32_t processes, descriptors, threads, files;
     uint64_t resident_bytes;
@@ -194,10 +194,12 @@ static kiln_str read_text(bench *b, const char *path) {
     return text;
 }
 
-/* When nothing runs there are the spare, or its guard, and the zygote where there is one. */
-static uint32_t count_children(bench *b, const char *process) {
+/* Of the helper: when nothing runs there are the spare, or its guard, and the zygote where there is
+ * one. */
+static uint32_t count_children(bench *b) {
+    const int helper = fleet_helper(&b->fleet);
     kiln_str text = read_text(
-        b, kiln_arena_printf(&b->fleet.arena, "%s/task/%d/children", process, b->fleet.server.pid));
+        b, kiln_arena_printf(&b->fleet.arena, "/proc/%d/task/%d/children", helper, helper));
     uint32_t count = 0;
     for (size_t i = 0; i < text.size; i++) count += text.data[i] == ' ';
     return count;
@@ -211,8 +213,11 @@ static holdings look(bench *b) {
     kiln_str_cut(&memory, ' ');
     assert_true(kiln_str_to_u64(kiln_str_cut(&memory, ' '), &pages));
     return (holdings){
-        .processes = count_children(b, process),
-        .descriptors = count_entries(b, kiln_arena_printf(arena, "%s/fd", process), false),
+        .processes = count_children(b),
+        .descriptors =
+            count_entries(b, kiln_arena_printf(arena, "%s/fd", process), false) +
+            count_entries(b, kiln_arena_printf(arena, "/proc/%d/fd", fleet_helper(&b->fleet)),
+                          false),
         .threads = count_entries(b, kiln_arena_printf(arena, "%s/task", process), false),
         .files = count_entries(b, kiln_arena_printf(arena, "%s/server", b->fleet.folder), true),
         .resident_bytes = pages * 4096,

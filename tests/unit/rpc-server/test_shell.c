@@ -183,9 +183,10 @@ static void a_killed_board_leaves_no_child(void **state) {
     send_trial(f, "loops_for_ever", 1, 60000);
     while (!(f->phases & 1U << KILN_PHASE_WARM)) kiln_loop_run_once(f->loop);
     kiln_str children;
-    const char *path =
-        kiln_arena_printf(&f->arena, "/proc/%d/task/%d/children", f->server.pid, f->server.pid);
-    expect_ok(kiln_file_read_system(path, &f->arena, &children));
+    const int helper = fleet_helper(f);
+    expect_ok(kiln_file_read_system(
+        kiln_arena_printf(&f->arena, "/proc/%d/task/%d/children", helper, helper), &f->arena,
+        &children));
     kill(f->server.pid, SIGKILL);
     kiln_child_wait(&f->server);
     uint32_t count = 0;

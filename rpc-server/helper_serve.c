@@ -1,0 +1,389 @@
+/* The helper's own side (rpc-server/helper.h): what is asked is checked, carried out, answered. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "rpc-server/cgroup.h"
+#include "rpc-server/helper.h"
+#include "rpc-server/helper_request.h"
+#include "rpc-server/helper_talk.h"
+#include "rpc-server/inmate.h"
+#include "rpc-server/privilege.h"
+#include "rpc-server/zygote.h"
+
+/* Between two looks at what was released and does not want to go. */
+#define SWEEP_MS 10
+/* That many at the end; then it leaves the rest to the system, which kills them with it. */
+#define SWEEPS_AT_END 500
+/* All that the owner's command gets beside KILN_BOARD and KILN_REASON. */
+#define POWER_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+typedef struct held {
+    uint32_t number; /* 0: a free place */
+    kiln_child child;
+    pid_t group; /* outlives child.pid, which is 0 once reaped */
+    kiln_child_exit exit;
+    kiln_cgroup cgroup;
+    bool is_power;
+    bool released; /* nobody asks for it any more */
+} held;
+
+typedef struct server {
+    kiln_helper_setup setup;
+    kiln_helper_limits limits;
+    kiln_cgroups cgroups;
+    kiln_zygote zygote;
+    bool copies, tried; /* whether children are the zygote's copies; known once one was started */
+    held held[KILN_HELPER_CHILDREN_MAX];
+    uint32_t last;              /* number given */
+    kiln_helper_setup received; /* a request; as long as the longest that is ever said */
+} server;
+
+/* What an answer carries beside its struct. */
+typedef struct reply {
+    kiln_helper_answer answer;
+    int fd; /* -1: none; closed when it is sent */
+} reply;
+
+static void refuse(reply *r, kiln_status st) {
+    r->answer.code = (uint32_t)kiln_status_code(st);
+    snprintf(r->answer.text, sizeof r->answer.text, "%s", kiln_status_text(st));
+    kiln_status_free(st);
+}
+
+/* ---- Children ---- */
+
+static held *find(server *s, uint32_t number) {
+    for (uint32_t i = 0; i < KILN_HELPER_CHILDREN_MAX; i++)
+        if (s->held[i].number == number && !s->held[i].released) return &s->held[i];
+    return NULL;
+}
+
+static held *free_place(server *s) {
+    for (uint32_t i = 0; i < KILN_HELPER_CHILDREN_MAX; i++)
+        if (s->held[i].number == 0) return &s->held[i];
+    return NULL;
+}
+
+static void kill_all_of(const held *h) {
+    if (h->group) kill(-h->group, SIGKILL);
+    if (h->child.pid) kill(h->child.pid, SIGKILL); /* it may have left its group */
+    kiln_cgroup_kill(&h->cgroup);
+}
+
+static bool has_ended(held *h) {
+    if (!h->child.pid) return true;
+    return kiln_child_ended(&h->child, &h->exit);
+}
+
+/* Whether nothing is left of it. The group's number is safe as long as its leader is not reaped, or
+ * something else is in it. */
+static bool is_gone(held *h) {
+    if (!has_ended(h)) return false;
+    while (h->group && waitpid(-h->group, NULL, WNOHANG) > 0) {} /* what the leader left to us */
+    if (h->group && kill(-h->group, 0) != 0 && errno == ESRCH) h->group = 0;
+    return h->group == 0 && kiln_cgroup_is_empty(&h->cgroup);
+}
+
+/* Gives the places of what was released free; false while something of it is left. */
+static bool sweep(server *s) {
+    bool clean = true;
+    for (uint32_t i = 0; i < KILN_HELPER_CHILDREN_MAX; i++) {
+        held *h = &s->held[i];
+        if (h->number == 0 || !h->released) continue;
+        if (is_gone(h)) {
+            kiln_cgroup_destroy(&h->cgroup);
+            *h = (held){0};
+        } else {
+            kill_all_of(h);
+            clean = false;
+        }
+    }
+    return clean;
+}
+
+/* From a zygote that lives. */
+static kiln_status copy_zygote(server *s, const char *cgroup, int socket, pid_t *out_pid) {
+    kiln_child *process = &s->zygote.process;
+    kiln_child_exit ignored;
+    kiln_status st = NULL;
+    if (kiln_child_ended(process, &ignored)) kiln_zygote_close(&s->zygote);
+    if (!process->pid) st = kiln_zygote_open(&s->zygote, s->setup.program);
+    if (!st) st = kiln_zygote_start(&s->zygote, cgroup, socket, out_pid);
+    if (st) kiln_zygote_close(&s->zygote);
+    return st;
+}
+
+static kiln_status load_program(const server *s, const char *cgroup, int socket, pid_t *out_pid) {
+    const char *const emulated[] = {s->setup.emulator, s->setup.program, "--child", cgroup, NULL};
+    const char *const *argv = s->setup.is_emulated ? emulated : emulated + 1;
+    kiln_child child = {.in_fd = -1, .out_fd = -1, .error_fd = -1};
+    kiln_status st = kiln_child_start(
+        &(kiln_child_options){.argv = argv, .input_fd = socket, .bare_environment = true}, &child);
+    if (!st) *out_pid = child.pid;
+    return st;
+}
+
+/* Whether a zygote can have copies here is tried, not assumed. */
+static kiln_status start_process(server *s, const char *cgroup, int socket, pid_t *out_pid) {
+    if (!s->tried) s->copies = !s->setup.is_emulated && kiln_zygote_is_allowed();
+    kiln_status st = s->copies ? copy_zygote(s, cgroup, socket, out_pid)
+                               : load_program(s, cgroup, socket, out_pid);
+    if (st && s->copies && !s->tried) {
+        kiln_status_free(st);
+        s->copies = false;
+        st = load_program(s, cgroup, socket, out_pid);
+    }
+    s->tried |= !st;
+    return st;
+}
+
+/* Takes its place in the table, and its pidfd for the answer. */
+static kiln_status hold(server *s, held *h, const kiln_cgroup *cgroup, pid_t pid, bool is_power,
+                        reply *r) {
+    *h = (held){.number = ++s->last,
+                .child = {.pid = pid, .in_fd = -1, .out_fd = -1, .error_fd = -1},
+                .group = pid,
+                .cgroup = *cgroup,
+                .is_power = is_power};
+    if (s->last == 0) h->number = ++s->last; /* after four thousand million */
+    r->answer.child = h->number;
+    r->fd = pidfd_open(pid, 0);
+    if (r->fd >= 0) return NULL;
+    h->released = true;
+    return KILN_ERROR(RESOURCE_EXHAUSTED, "watching a child: %s", strerror(errno));
+}
+
+/* ---- What may be asked (rpc-server/helper_asks.def) ---- */
+
+static kiln_status ask_start(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)q;
+    int type = 0;
+    socklen_t size = sizeof type;
+    struct sockaddr_un name;
+    socklen_t name_size = sizeof name;
+    held *place = free_place(s);
+    pid_t pid = 0;
+    kiln_cgroup cgroup = {0};
+    if (!place) return KILN_ERROR(RESOURCE_EXHAUSTED, "there are too many children");
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET ||
+        getsockname(fd, (struct sockaddr *)&name, &name_size) != 0 || name.sun_family != AF_UNIX)
+        return KILN_ERROR(INVALID_ARGUMENT, "a child's descriptor is no socket of the right kind");
+    kiln_cgroup_create(&s->cgroups, &cgroup);
+    kiln_status st = start_process(s, cgroup.folder[0] ? cgroup.folder : NULL, fd, &pid);
+    if (!st) return hold(s, place, &cgroup, pid, false, r);
+    kiln_cgroup_destroy(&cgroup);
+    return st;
+}
+
+static kiln_status ask_keep_to(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)fd, (void)r;
+    kiln_cgroup_keep_to(&find(s, q->child)->cgroup, q->core, q->core_count);
+    return NULL;
+}
+
+static kiln_status ask_kill(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)fd, (void)r;
+    kill_all_of(find(s, q->child));
+    return NULL;
+}
+
+static kiln_status ask_look(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)fd;
+    held *h = find(s, q->child);
+    r->answer.ended = has_ended(h);
+    r->answer.gone = is_gone(h);
+    r->answer.exit_code = h->exit.code;
+    r->answer.exit_signal = h->exit.signal;
+    return NULL;
+}
+
+static kiln_status ask_release(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)fd, (void)r;
+    find(s, q->child)->released = true;
+    sweep(s);
+    return NULL;
+}
+
+/* A folder of the other half could lead anywhere, and what lies there be put there by it. */
+static kiln_status check_folder(const char *file) {
+    char folder[KILN_HELPER_PATH_BYTES + 8];
+    struct stat info;
+    snprintf(folder, sizeof folder, "%s", file);
+    char *slash = strrchr(folder, '/');
+    if (slash) *slash = '\0';
+    const char *path = !slash ? "." : folder[0] ? folder : "/";
+    if (stat(path, &info) == 0 && info.st_uid != geteuid() && info.st_uid != 0)
+        return KILN_ERROR(PERMISSION_DENIED,
+                          "%s belongs to another user than the one that started this server: keys "
+                          "must lie elsewhere",
+                          path);
+    return NULL;
+}
+
+static kiln_status ask_credentials(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)fd;
+    const kiln_helper_setup *setup = &s->setup;
+    const kiln_address *address = &setup->tracker.item[q->address];
+    const char *key_file = setup->has_key_file ? setup->key_file : NULL;
+    char in_home[KILN_HELPER_PATH_BYTES + 8];
+    snprintf(in_home, sizeof in_home, "%s/key", setup->home);
+    kiln_status st = check_folder(key_file ? key_file : in_home);
+    if (!st)
+        st = kiln_credentials_load(address, setup->home, key_file, setup->insecure != 0,
+                                   &r->answer.credentials);
+    return st;
+}
+
+static kiln_status ask_connect(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)fd;
+    const kiln_address *address = &s->setup.tracker.item[q->address];
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    if (!address->is_unix)
+        return KILN_ERROR(INVALID_ARGUMENT, "the tracker's address is no Unix socket");
+    if ((size_t)snprintf(name.sun_path, sizeof name.sun_path, "%s", address->host) >=
+        sizeof name.sun_path)
+        return KILN_ERROR(INVALID_ARGUMENT, "%s is too long for a Unix socket", address->host);
+    r->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (r->fd >= 0 && connect(r->fd, (struct sockaddr *)&name, sizeof name) == 0) return NULL;
+    return kiln_status_make(
+        errno == ENOENT || errno == ECONNREFUSED ? KILN_UNAVAILABLE : kiln_code_from_errno(errno),
+        __FILE__, __LINE__, "dialling unix:%s: %s", address->host, strerror(errno));
+}
+
+static kiln_status ask_power(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)fd;
+    char board[KILN_HELPER_TEXT_BYTES + 16], reason[KILN_HELPER_TEXT_BYTES + 16];
+    const char *const argv[] = {"/bin/sh", "-c", s->setup.power, NULL};
+    const char *const environment[] = {POWER_PATH, board, reason, NULL};
+    kiln_child child;
+    held *place = free_place(s);
+    if (!s->setup.has_power) return KILN_ERROR(NOT_FOUND, "there is no --power-cycle command");
+    if (!place) return KILN_ERROR(RESOURCE_EXHAUSTED, "there are too many children");
+    for (uint32_t i = 0; i < KILN_HELPER_CHILDREN_MAX; i++)
+        if (s->held[i].number && s->held[i].is_power)
+            return KILN_ERROR(FAILED_PRECONDITION, "the --power-cycle command runs already");
+    snprintf(board, sizeof board, "KILN_BOARD=%s", s->setup.board);
+    snprintf(reason, sizeof reason, "KILN_REASON=%s", q->text);
+    kiln_status st = kiln_child_start(
+        &(kiln_child_options){.argv = argv, .env_extra = environment, .bare_environment = true},
+        &child);
+    return st ? st : hold(s, place, &(kiln_cgroup){0}, child.pid, true, r);
+}
+
+static kiln_status (*const handler[])(server *, const kiln_helper_request *, int, reply *) = {
+    [KILN_HELPER_START] = ask_start,     [KILN_HELPER_KEEP_TO] = ask_keep_to,
+    [KILN_HELPER_KILL] = ask_kill,       [KILN_HELPER_LOOK] = ask_look,
+    [KILN_HELPER_RELEASE] = ask_release, [KILN_HELPER_CREDENTIALS] = ask_credentials,
+    [KILN_HELPER_CONNECT] = ask_connect, [KILN_HELPER_POWER] = ask_power,
+};
+
+/* ---- One request after the other ---- */
+
+static bool send_reply(reply *r) {
+    r->answer.magic = KILN_HELPER_MAGIC;
+    const bool sent = kiln_talk_send(STDIN_FILENO, &r->answer, sizeof r->answer, &r->fd,
+                                     r->fd >= 0 && r->answer.code == 0);
+    if (r->fd >= 0) close(r->fd);
+    explicit_bzero(&r->answer, sizeof r->answer);
+    return sent;
+}
+
+static kiln_status carry_out(server *s, const void *bytes, size_t size, const int *fd,
+                             uint32_t fd_count, reply *r) {
+    const char *wrong = kiln_helper_request_check(bytes, size, fd_count, &s->limits);
+    if (wrong) return KILN_ERROR(INVALID_ARGUMENT, "%s", wrong);
+    kiln_helper_request request;
+    memcpy(&request, bytes, sizeof request);
+    if (request.child && !find(s, request.child))
+        return KILN_ERROR(NOT_FOUND, "there is no child %u", request.child);
+    return handler[request.ask](s, &request, fd_count ? fd[0] : -1, r);
+}
+
+/* False: the server is gone. */
+static bool serve_one(server *s) {
+    int fd[KILN_TALK_FDS_MAX];
+    uint32_t fd_count = 0;
+    const size_t size =
+        kiln_talk_receive(STDIN_FILENO, &s->received, sizeof s->received, fd, &fd_count);
+    if (size == 0) return false;
+    reply r = {.fd = -1};
+    kiln_status st = carry_out(s, &s->received, size, fd, fd_count, &r);
+    for (uint32_t i = 0; i < fd_count; i++) close(fd[i]);
+    if (st) refuse(&r, st);
+    return send_reply(&r);
+}
+
+static uint64_t memory_share(uint32_t slots) {
+    const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return all / 4 * 3 / slots;
+}
+
+static bool is_terminated(const char *text, size_t size) { return memchr(text, '\0', size); }
+
+/* From the server before it has heard of any peer: what is wrong here is a bug of ours. */
+static bool set_up(server *s) {
+    kiln_helper_setup *setup = &s->setup;
+    int fd[KILN_TALK_FDS_MAX];
+    uint32_t fd_count = 0;
+    char parent[KILN_CGROUP_PATH_BYTES];
+    if (kiln_talk_receive(STDIN_FILENO, setup, sizeof *setup, fd, &fd_count) != sizeof *setup ||
+        setup->magic != KILN_HELPER_MAGIC)
+        return false;
+    KILN_CHECK(setup->slots > 0);
+    KILN_CHECK(setup->tracker.count <= KILN_ADDRESSES_MAX);
+    KILN_CHECK(is_terminated(setup->program, sizeof setup->program));
+    KILN_CHECK(is_terminated(setup->emulator, sizeof setup->emulator));
+    KILN_CHECK(is_terminated(setup->home, sizeof setup->home));
+    KILN_CHECK(is_terminated(setup->key_file, sizeof setup->key_file));
+    KILN_CHECK(is_terminated(setup->power, sizeof setup->power));
+    KILN_CHECK(is_terminated(setup->board, sizeof setup->board));
+    s->limits = (kiln_helper_limits){setup->tracker.count, (uint32_t)sysconf(_SC_NPROCESSORS_CONF)};
+    s->cgroups.lock_fd = -1;
+    if (kiln_cgroup_find("", parent))
+        kiln_cgroups_open(&s->cgroups, parent, memory_share(setup->slots), getppid());
+    reply r = {.fd = -1, .answer.fences = s->cgroups.fences};
+    return send_reply(&r);
+}
+
+static void end_all(server *s) {
+    for (uint32_t i = 0; i < KILN_HELPER_CHILDREN_MAX; i++) s->held[i].released = true;
+    for (int i = 0; i < SWEEPS_AT_END && !sweep(s); i++) poll(NULL, 0, SWEEP_MS);
+    kiln_zygote_close(&s->zygote);
+    kiln_cgroups_close(&s->cgroups);
+}
+
+KILN_NORETURN static void serve(void) {
+    server *s = kiln_alloc(sizeof *s); /* to the end of the process */
+    struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
+    kiln_child_leave_stopping();
+    signal(SIGINT, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what children leave behind is reaped here */
+    kiln_privilege_hide();
+    if (!set_up(s)) _exit(KILN_UNAVAILABLE);
+    do {
+        while (poll(&ready, 1, sweep(s) ? -1 : SWEEP_MS) <= 0) {}
+    } while (serve_one(s));
+    end_all(s);
+    _exit(0);
+}
+
+bool kiln_helper_is_asked(int argc, char **argv) {
+    return (argc == 3 && strcmp(argv[1], "--helper") == 0) || kiln_inmate_is_asked(argc, argv);
+}
+
+KILN_NORETURN void kiln_helper_main(int argc, char **argv) {
+    if (kiln_inmate_is_asked(argc, argv)) kiln_inmate_main(argc, argv);
+    serve();
+}

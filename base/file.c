@@ -161,8 +161,7 @@ static bool write_fully(int fd, kiln_str content) {
     return true;
 }
 
-/* Makes a rename durable; file systems that cannot sync a folder do not need it. */
-static void sync_folder_of(const char *path) {
+void kiln_file_sync_folder(const char *path) {
     kiln_arena scratch = {0};
     char *folder = kiln_str_dup(&scratch, kiln_str_from(path));
     char *slash = strrchr(folder, '/');
@@ -229,7 +228,7 @@ static kiln_status replace(const char *path, kiln_str content, unsigned mode) {
         if (st)
             unlink(beside);
         else
-            sync_folder_of(path);
+            kiln_file_sync_folder(path);
     }
     kiln_arena_deinit(&scratch);
     return st;

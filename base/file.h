@@ -24,6 +24,8 @@ KILN_MUST_USE kiln_status kiln_file_open_inside(const char *folder, const char *
  * as above. */
 KILN_MUST_USE kiln_status kiln_file_read_system(const char *path, kiln_arena *arena,
                                                 kiln_str *out_content);
+/* Makes a rename to `path` durable; file systems that cannot sync a folder do not need it. */
+void kiln_file_sync_folder(const char *path);
 /* Writes beside `path`, syncs and renames: readers see the old or the new content, never a part.
  * RESOURCE_EXHAUSTED when the disk is full; nothing is left behind then. `mode` as open takes it:
  * the umask narrows it, except where nobody else may have access (0600), which is set exactly. A

@@ -2,6 +2,7 @@
  * whole and right, so that a file with a digest for a name never lies. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,13 +19,21 @@
 
 #define HALF_PREFIX \
     "half-" /* half-DIGEST: locked by who writes it, kept when a transfer breaks off */
-#define HALF_KEPT_S (24 * 3600) /* then nobody will come for the rest */
+#define HALF_KEPT_S (24 * 3600)         /* then nobody will come for the rest */
+#define SYNC_BYTES ((uint64_t)32 << 20) /* to the disk meanwhile, so that the end is quick */
+#define HASH_BYTES ((size_t)256 << 10)  /* of a half that is read again */
 
 struct kiln_blob_store {
     char *folder;
     kiln_arena arena;
-    uint64_t bytes_max, bytes; /* `bytes` counts what this process knows of */
+    uint64_t bytes_max;
     bool durable;
+    pthread_mutex_t lock; /* of `bytes`, and of who makes place; held over scans of the folder */
+    uint64_t bytes;       /* that this process knows of, with `coming` */
+    uint64_t coming;      /* that are about to be written */
+    pthread_mutex_t leaving_lock; /* of `leaving`; never held for long */
+    pthread_cond_t left;
+    KILN_VEC(kiln_digest) leaving; /* whose writers are about to be abandoned */
 };
 
 struct kiln_blob_writer {
@@ -32,7 +41,8 @@ struct kiln_blob_writer {
     kiln_digest digest;
     char *path;
     int fd;
-    uint64_t size, written;
+    uint64_t size, written, unsynced;
+    kiln_hasher hasher; /* of what is written */
 };
 
 static kiln_status system_error(int number, const char *what, const char *path) {
@@ -128,9 +138,10 @@ static uint64_t sum_sizes(const stored_file *files, size_t count) {
     return bytes;
 }
 
-/* Counts what is there. When that and the `coming` bytes are above the limit, what was not used for
- * longest goes, down to 7/8 of it. */
-static kiln_status fit(kiln_blob_store *store, uint64_t coming) {
+/* Counts what is there. When that and the bytes that are coming are above the limit, what was not
+ * used for longest goes, down to 7/8 of it. */
+static kiln_status fit(kiln_blob_store *store) {
+    const uint64_t coming = store->coming;
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
     stored_file *files = NULL;
@@ -140,7 +151,7 @@ static kiln_status fit(kiln_blob_store *store, uint64_t coming) {
     const uint64_t most = store->bytes_max / 8 * 7;
     if (!st && store->bytes_max && bytes + coming > store->bytes_max)
         bytes = shrink(files, count, bytes, most - KILN_MIN(most, coming));
-    if (!st) store->bytes = bytes;
+    if (!st) store->bytes = bytes + coming;
     kiln_arena_deinit(&arena);
     return st;
 }
@@ -154,7 +165,10 @@ kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
     store->folder = kiln_str_dup(&store->arena, kiln_str_from(options->folder));
     store->bytes_max = options->bytes_max;
     store->durable = options->durable;
-    st = fit(store, 0);
+    KILN_CHECK(pthread_mutex_init(&store->lock, NULL) == 0);
+    KILN_CHECK(pthread_mutex_init(&store->leaving_lock, NULL) == 0);
+    KILN_CHECK(pthread_cond_init(&store->left, NULL) == 0);
+    st = fit(store);
     if (st) {
         kiln_blob_store_close(store);
         return kiln_status_note(st, "opening the blob store %s", options->folder);
@@ -165,6 +179,10 @@ kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
 
 void kiln_blob_store_close(kiln_blob_store *store) {
     if (!store) return;
+    pthread_mutex_destroy(&store->lock);
+    pthread_mutex_destroy(&store->leaving_lock);
+    pthread_cond_destroy(&store->left);
+    kiln_vec_deinit(&store->leaving);
     kiln_arena_deinit(&store->arena);
     kiln_free(store);
 }
@@ -189,6 +207,26 @@ kiln_status kiln_blob_store_path(kiln_blob_store *store, const kiln_digest *dige
     /* Marks the use, for eviction; that the file is there shows by the way. */
     if (utimensat(AT_FDCWD, path, NULL, 0) != 0) return system_error(errno, "blob", path);
     *out_path = path;
+    return KILN_OK;
+}
+
+kiln_status kiln_blob_store_reader(kiln_blob_store *store, const kiln_digest *digest, int *out_fd,
+                                   uint64_t *out_size) {
+    kiln_arena scratch;
+    struct stat info;
+    char *path = NULL;
+    int fd = -1;
+    kiln_arena_init(&scratch, 512);
+    kiln_status st = kiln_blob_store_path(store, digest, &scratch, &path);
+    if (!st) fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (!st && (fd < 0 || fstat(fd, &info) != 0)) st = system_error(errno, "opening", path);
+    kiln_arena_deinit(&scratch);
+    if (st) {
+        if (fd >= 0) close(fd);
+        return st;
+    }
+    *out_fd = fd;
+    *out_size = (uint64_t)info.st_size;
     return KILN_OK;
 }
 
@@ -242,7 +280,33 @@ static char *half_path(const kiln_blob_store *store, const kiln_digest *digest, 
     return out->data;
 }
 
+void kiln_blob_store_leaving(kiln_blob_store *store, const kiln_digest *digest, bool leaves) {
+    pthread_mutex_lock(&store->leaving_lock);
+    if (leaves) {
+        kiln_vec_push(&store->leaving, *digest);
+    } else {
+        uint32_t at = 0;
+        while (!kiln_digest_equal(&store->leaving.data[at], digest)) at++;
+        store->leaving.data[at] = kiln_vec_pop(&store->leaving);
+        pthread_cond_broadcast(&store->left);
+    }
+    pthread_mutex_unlock(&store->leaving_lock);
+}
+
+static bool is_leaving(const kiln_blob_store *store, const kiln_digest *digest) {
+    for (uint32_t i = 0; i < store->leaving.count; i++)
+        if (kiln_digest_equal(&store->leaving.data[i], digest)) return true;
+    return false;
+}
+
+static void wait_until_left(kiln_blob_store *store, const kiln_digest *digest) {
+    pthread_mutex_lock(&store->leaving_lock);
+    while (is_leaving(store, digest)) pthread_cond_wait(&store->left, &store->leaving_lock);
+    pthread_mutex_unlock(&store->leaving_lock);
+}
+
 uint64_t kiln_blob_store_half(kiln_blob_store *store, const kiln_digest *digest) {
+    wait_until_left(store, digest);
     kiln_strbuf path = {0};
     struct stat info = {0};
     int fd = open_half(half_path(store, digest, &path), 0);
@@ -268,6 +332,23 @@ static kiln_status seek_to(const kiln_blob_writer *writer, uint64_t offset) {
         lseek(writer->fd, (off_t)offset, SEEK_SET) < 0)
         return system_error(errno, "writing", writer->path);
     return KILN_OK;
+}
+
+/* What an earlier transfer wrote. */
+static kiln_status hash_half(kiln_blob_writer *writer) {
+    char *bytes = kiln_alloc(HASH_BYTES);
+    kiln_status st = KILN_OK;
+    uint64_t done = 0;
+    while (!st && done < writer->written) {
+        const size_t want = (size_t)KILN_MIN(writer->written - done, (uint64_t)HASH_BYTES);
+        const ssize_t got = pread(writer->fd, bytes, want, (off_t)done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) st = system_error(got ? errno : EIO, "reading", writer->path);
+        if (got > 0) kiln_hasher_add(&writer->hasher, bytes, (size_t)got);
+        done += got > 0 ? (uint64_t)got : 0;
+    }
+    kiln_free(bytes);
+    return st;
 }
 
 kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *digest, uint64_t size,
@@ -297,7 +378,9 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
                                  .fd = fd,
                                  .size = size,
                                  .written = offset};
+    kiln_hasher_begin(&writer->hasher);
     kiln_status st = seek_to(writer, offset);
+    if (!st) st = hash_half(writer);
     if (st)
         kiln_blob_writer_abandon(writer, true);
     else
@@ -308,15 +391,16 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
 /* Counts bytes that are to be written; others make place for them. */
 static kiln_status make_room(kiln_blob_store *store, size_t size) {
     kiln_status st = KILN_OK;
+    pthread_mutex_lock(&store->lock);
     store->bytes += size;
-    if (store->bytes_max == 0 || store->bytes <= store->bytes_max) return KILN_OK;
-    st = fit(store, size);
+    store->coming += size;
+    if (store->bytes_max && store->bytes > store->bytes_max) st = fit(store);
+    const bool fits = store->bytes_max == 0 || store->bytes <= store->bytes_max;
+    pthread_mutex_unlock(&store->lock);
     if (st) return st;
-    store->bytes += size; /* fit has counted what is there */
-    return store->bytes <= store->bytes_max
-               ? KILN_OK
-               : KILN_ERROR(RESOURCE_EXHAUSTED, "the quota of %llu bytes for blobs is used up",
-                            (unsigned long long)store->bytes_max);
+    return fits ? KILN_OK
+                : KILN_ERROR(RESOURCE_EXHAUSTED, "the quota of %llu bytes for blobs is used up",
+                             (unsigned long long)store->bytes_max);
 }
 
 /* The disk is full before the quota is. A cache, which what need not be durable is, gives place for
@@ -328,16 +412,39 @@ static bool give_place(kiln_blob_store *store, size_t size) {
     bool gave = false;
     if (store->durable || store->bytes_max == 0) return false;
     kiln_arena_init(&arena, 0);
+    pthread_mutex_lock(&store->lock);
     kiln_status st = scan(store, &arena, &files, &count);
     if (!st) {
         const uint64_t bytes = sum_sizes(files, count), part = KILN_MAX(bytes / 8, size);
         const uint64_t left = shrink(files, count, bytes, bytes - KILN_MIN(bytes, part));
         gave = left < bytes;
-        store->bytes = left + size; /* which are still to come */
+        store->bytes = left + store->coming;
     }
+    pthread_mutex_unlock(&store->lock);
     kiln_status_free(st); /* then there is no place */
     kiln_arena_deinit(&arena);
     return gave;
+}
+
+static void came(kiln_blob_store *store, size_t size) {
+    pthread_mutex_lock(&store->lock);
+    store->coming -= size;
+    pthread_mutex_unlock(&store->lock);
+}
+
+static kiln_status write_all(kiln_blob_writer *writer, kiln_str bytes) {
+    while (bytes.size) {
+        ssize_t size = kiln_fail_io() ? -1 : write(writer->fd, bytes.data, bytes.size);
+        const int error = size < 0 ? errno : 0;
+        if (error == EINTR || (error == ENOSPC && give_place(writer->store, bytes.size))) continue;
+        if (error) return system_error(error, "writing", writer->path);
+        bytes = kiln_str_slice(bytes, (size_t)size, bytes.size);
+    }
+    if (!writer->store->durable || writer->unsynced < SYNC_BYTES) return KILN_OK;
+    writer->unsynced = 0;
+    if (kiln_fail_io() || fdatasync(writer->fd) != 0)
+        return system_error(errno, "syncing", writer->path);
+    return KILN_OK;
 }
 
 kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
@@ -346,28 +453,22 @@ kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
                           (unsigned long long)writer->size);
     kiln_status st = make_room(writer->store, bytes.size);
     if (!st) st = kiln_fail_at(KILN_FAIL_BLOB_WRITE);
-    if (st) return st;
-    writer->written += bytes.size;
-    while (bytes.size) {
-        ssize_t size = kiln_fail_io() ? -1 : write(writer->fd, bytes.data, bytes.size);
-        const int error = size < 0 ? errno : 0;
-        if (error == EINTR || (error == ENOSPC && give_place(writer->store, bytes.size))) continue;
-        if (error) return system_error(error, "writing", writer->path);
-        bytes = kiln_str_slice(bytes, (size_t)size, bytes.size);
+    if (!st) {
+        writer->written += bytes.size;
+        writer->unsynced += bytes.size;
+        kiln_hasher_add(&writer->hasher, bytes.data, bytes.size);
+        st = write_all(writer, bytes);
     }
-    return KILN_OK;
+    came(writer->store, bytes.size);
+    return st;
 }
 
-static kiln_status check_content(const kiln_blob_writer *writer) {
+static kiln_status check_content(kiln_blob_writer *writer) {
     if (writer->written != writer->size)
         return KILN_ERROR(DATA_LOSS, "a blob ended after %llu of %llu bytes",
                           (unsigned long long)writer->written, (unsigned long long)writer->size);
-    kiln_mapping mapping = {0};
-    kiln_status st = writer->size ? kiln_file_map(writer->path, &mapping) : KILN_OK;
-    if (st) return st;
     kiln_digest real;
-    kiln_digest_of(mapping.data, mapping.size, &real);
-    kiln_file_unmap(&mapping);
+    kiln_hasher_end(&writer->hasher, &real);
     if (kiln_digest_equal(&real, &writer->digest)) return KILN_OK;
     char wanted[KILN_DIGEST_TEXT], got[KILN_DIGEST_TEXT];
     kiln_digest_print(&writer->digest, wanted);
@@ -386,6 +487,7 @@ kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer) {
     if (!st) st = kiln_fail_at(KILN_FAIL_BLOB_RENAME);
     if (!st && (kiln_fail_io() || rename(writer->path, path) != 0))
         st = system_error(errno, "renaming", writer->path);
+    if (!st && store->durable) kiln_file_sync_folder(path);
     if (!st) kiln_fail_pass(KILN_FAIL_BLOB_KEPT);
     kiln_arena_deinit(&arena);
     if (st) {
@@ -400,8 +502,10 @@ kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer) {
 
 void kiln_blob_writer_abandon(kiln_blob_writer *writer, bool keep) {
     if (!writer) return;
+    pthread_mutex_lock(&writer->store->lock);
     if (!keep && unlink(writer->path) == 0)
         writer->store->bytes -= KILN_MIN(writer->store->bytes, writer->written);
+    pthread_mutex_unlock(&writer->store->lock);
     close(writer->fd); /* and with it the lock */
     kiln_free(writer->path);
     kiln_free(writer);

@@ -18,7 +18,10 @@
 #include "base/vec.h"
 #include "proto/net/internal.h"
 
-#define TRANSFERS_MAX 64u /* that a peer may have open towards us */
+#define TRANSFERS_MAX 64u                 /* that a peer may have open towards us */
+#define UNWRITTEN_MAX ((uint64_t)8 << 20) /* bytes of one peer that wait for our disk */
+#define INCOMING_MAX 4096u                /* with those that have ended and wait for our disk */
+#define QUESTIONS_MAX 4096u               /* BLOB_HAVE of a peer that are not answered yet */
 #define REFUSED_MAX 1024u /* blobs of a peer that were refused, and that it has not ended */
 
 typedef struct waiter {
@@ -34,27 +37,47 @@ typedef struct answer {
 } answer;
 
 typedef struct outgoing {
+    kiln_blobs *blobs;
     uint32_t stream;
     kiln_digest digest;
-    kiln_mapping mapping;
+    kiln_blob_source *source;
+    bool is_open; /* the source's size is known */
     uint64_t offset;
     uint64_t credit; /* bytes of DATA that the receiver will take now */
     bool wanted;     /* BLOB_PUT waits for its turn */
     bool sending;    /* between BLOB_PUT and END */
+    bool sent;       /* END is out, BLOB_OK not in */
     bool is_reply;   /* to BLOB_GET: over with END, nobody waits */
     waiter waiter;
 } outgoing;
 
 typedef struct incoming {
+    kiln_blobs *blobs;
     uint32_t stream;
     kiln_digest digest;
     uint64_t size;
-    uint64_t credit, taken;   /* what the peer may send yet; what came since the last WINDOW */
-    kiln_blob_writer *writer; /* NULL before BLOB_PUT, and when the rest is only skipped */
-    bool is_fetch;            /* we asked; else the peer put */
-    bool skipping;            /* it failed and was refused; DATA still under way is thrown away */
+    uint64_t credit, taken; /* what the peer may send yet; what we took since the last WINDOW */
+    kiln_blob_sink *sink;   /* NULL before BLOB_PUT, and when the rest is only skipped */
+    uint64_t unwritten;     /* bytes that the sink has in memory */
+    bool ended;             /* END came; the sink is not done yet */
+    bool is_fetch;          /* we asked; else the peer put */
+    bool skipping;          /* it failed and was refused; DATA still under way is thrown away */
     KILN_VEC(waiter) waiter;
 } incoming;
+
+/* What the store has of some blobs: asked on the pool. */
+typedef struct question {
+    kiln_blobs *blobs; /* NULL: the connection is gone */
+    kiln_blob_store *store;
+    uint32_t stream, count;
+    bool is_fetch; /* of one blob that we want, else the peer's BLOB_HAVE */
+    struct asked {
+        kiln_msg_blob_ref ref;
+        bool hidden; /* from this peer */
+        bool has;
+        uint64_t half;
+    } blob[];
+} question;
 
 struct kiln_blobs {
     kiln_conn *conn;
@@ -63,7 +86,9 @@ struct kiln_blobs {
     void *guard_context;
     KILN_VEC(outgoing *) out;
     KILN_VEC(incoming *) in;
-    uint32_t turn; /* whose chunk is next */
+    KILN_VEC(question *) asked;
+    uint64_t unwritten; /* bytes that came in and are not with the store yet */
+    uint32_t turn;      /* whose chunk is next */
     KILN_VEC(answer) ready;
     kiln_timer *timer; /* delivers `ready` */
 };
@@ -124,7 +149,7 @@ static void end_outgoing(kiln_blobs *blobs, outgoing *transfer, kiln_status stat
         deliver(blobs, transfer->waiter, &transfer->digest, status);
     else
         kiln_status_free(status); /* a reply that the peer no longer wants */
-    kiln_file_unmap(&transfer->mapping);
+    kiln_blob_source_drop(transfer->source);
     kiln_free(transfer);
 }
 
@@ -133,27 +158,39 @@ static uint64_t first_credit(const kiln_blobs *blobs) {
     return kiln_conn_version(blobs->conn) >= 2 ? KILN_STREAM_CREDIT : UINT64_MAX;
 }
 
-static bool can_send(const outgoing *transfer) {
-    return transfer->sending && (transfer->credit || transfer->offset == transfer->mapping.size);
+static uint64_t size_of(const outgoing *transfer) {
+    return kiln_blob_source_size(transfer->source);
 }
 
-static void send_chunk(kiln_blobs *blobs, outgoing *transfer) {
-    uint64_t left = transfer->mapping.size - transfer->offset;
-    size_t size = (size_t)KILN_MIN(KILN_MIN(left, transfer->credit), (uint64_t)KILN_FRAME_DATA_MAX);
-    const char *data = transfer->mapping.data;
-    bool end = size == left;
-    kiln_conn_send_data(blobs->conn, transfer->stream,
-                        (kiln_str){size ? data + transfer->offset : "", size}, end);
-    transfer->offset += size;
-    transfer->credit -= size;
+static bool is_at_end(const outgoing *transfer) { return transfer->offset == size_of(transfer); }
+
+/* What can go out now; empty at the end, or while it is read. */
+static kiln_str next_chunk(const outgoing *transfer) {
+    if (!transfer->sending || !transfer->credit || is_at_end(transfer)) return (kiln_str){0};
+    kiln_str bytes = kiln_blob_source_at(transfer->source, transfer->offset);
+    bytes.size =
+        (size_t)KILN_MIN(KILN_MIN(bytes.size, transfer->credit), (uint64_t)KILN_FRAME_DATA_MAX);
+    return bytes;
+}
+
+/* Whether there was something to send. The transfer may be over then. */
+static bool send_chunk(kiln_blobs *blobs, outgoing *transfer) {
+    const kiln_str bytes = next_chunk(transfer);
+    if (!transfer->sending || (bytes.size == 0 && !is_at_end(transfer))) return false;
+    transfer->offset += bytes.size;
+    transfer->credit -= bytes.size;
+    const bool end = is_at_end(transfer);
+    kiln_conn_send_data(blobs->conn, transfer->stream, bytes.size ? bytes : KILN_STR(""), end);
     transfer->sending = !end;
+    transfer->sent = end;
     if (end && transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
+    return true;
 }
 
 static void begin_sending(kiln_blobs *blobs, outgoing *transfer) {
     transfer->wanted = false;
     transfer->sending = true;
-    send_ref(blobs, KILN_MSG_BLOB_PUT, transfer->stream, &transfer->digest, transfer->mapping.size,
+    send_ref(blobs, KILN_MSG_BLOB_PUT, transfer->stream, &transfer->digest, size_of(transfer),
              transfer->offset);
 }
 
@@ -161,7 +198,8 @@ static void begin_sending(kiln_blobs *blobs, outgoing *transfer) {
 static bool may_put(const kiln_blobs *blobs) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < blobs->out.count; i++)
-        count += blobs->out.data[i]->sending && !blobs->out.data[i]->is_reply;
+        count += (blobs->out.data[i]->sending || blobs->out.data[i]->sent) &&
+                 !blobs->out.data[i]->is_reply;
     return count < TRANSFERS_MAX;
 }
 
@@ -174,27 +212,45 @@ void kiln_blobs_drained(kiln_blobs *blobs) {
         blobs->turn = (blobs->turn + 1) % blobs->out.count;
         outgoing *transfer = blobs->out.data[blobs->turn];
         if (transfer->wanted && may_put(blobs)) begin_sending(blobs, transfer);
-        bool ready = can_send(transfer);
-        idle = ready ? 0 : idle + 1;
-        if (ready) send_chunk(blobs, transfer);
+        idle = send_chunk(blobs, transfer) ? 0 : idle + 1;
     }
 }
 
-static kiln_status map_blob(kiln_blobs *blobs, outgoing *transfer) {
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 512);
-    char *path = NULL;
-    kiln_status st = kiln_blob_store_path(blobs->store, &transfer->digest, &scratch, &path);
-    if (!st) st = kiln_file_map(path, &transfer->mapping);
-    kiln_arena_deinit(&scratch);
-    return st;
+/* The source failed. A peer that waits for the rest finds that it is short. */
+static void fail_outgoing(kiln_blobs *blobs, outgoing *transfer, kiln_status why) {
+    if (transfer->sending)
+        kiln_conn_send_data(blobs->conn, transfer->stream, KILN_STR(""), true);
+    else if (transfer->is_reply)
+        send_error(blobs, transfer->stream, why);
+    end_outgoing(blobs, transfer, why);
+}
+
+static void on_source(void *context, kiln_status status) {
+    outgoing *transfer = context;
+    kiln_blobs *blobs = transfer->blobs;
+    const bool is_first = !transfer->is_open;
+    transfer->is_open = true;
+    if (status) {
+        fail_outgoing(blobs, transfer, status);
+    } else if (is_first && !transfer->is_reply) {
+        send_ref(blobs, KILN_MSG_BLOB_HAVE, transfer->stream, &transfer->digest, size_of(transfer),
+                 0);
+        return;
+    } else if (is_first) {
+        if (transfer->offset >= size_of(transfer)) transfer->offset = 0;
+        begin_sending(blobs, transfer);
+    }
+    kiln_blobs_drained(blobs);
 }
 
 static outgoing *add_outgoing(kiln_blobs *blobs, uint32_t stream, const kiln_digest *digest) {
     outgoing *transfer = kiln_alloc(sizeof *transfer);
+    transfer->blobs = blobs;
     transfer->stream = stream;
     transfer->digest = *digest;
     transfer->credit = first_credit(blobs);
+    transfer->source = kiln_blob_source_open(kiln_conn_loop(blobs->conn), blobs->store, digest,
+                                             on_source, transfer);
     kiln_vec_push(&blobs->out, transfer);
     return transfer;
 }
@@ -203,18 +259,55 @@ void kiln_blobs_upload(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_
                        void *context) {
     outgoing *transfer = add_outgoing(blobs, kiln_conn_stream(blobs->conn), digest);
     transfer->waiter = (waiter){done, context};
-    kiln_status st = map_blob(blobs, transfer);
-    if (st)
-        end_outgoing(blobs, transfer, st);
-    else
-        send_ref(blobs, KILN_MSG_BLOB_HAVE, transfer->stream, digest, transfer->mapping.size, 0);
 }
+
+/* ---- What the store has ---- */
+
+static void answer_have(kiln_blobs *blobs, const question *q);
+static void answer_fetch(kiln_blobs *blobs, const question *q);
+
+static void look(void *context) {
+    question *q = context;
+    for (uint32_t i = 0; i < q->count; i++) {
+        struct asked *asked = &q->blob[i];
+        asked->has = !asked->hidden && kiln_blob_store_has(q->store, &asked->ref.digest);
+        if (!asked->has) asked->half = kiln_blob_store_half(q->store, &asked->ref.digest);
+    }
+}
+
+static void on_looked(void *context) {
+    question *q = context;
+    kiln_blobs *blobs = q->blobs;
+    if (blobs) {
+        uint32_t at = 0;
+        while (blobs->asked.data[at] != q) at++;
+        blobs->asked.data[at] = kiln_vec_pop(&blobs->asked);
+        if (q->is_fetch)
+            answer_fetch(blobs, q);
+        else
+            answer_have(blobs, q);
+    }
+    kiln_free(q);
+}
+
+static question *make_question(kiln_blobs *blobs, uint32_t stream, uint32_t count) {
+    question *q = kiln_alloc(sizeof *q + sizeof q->blob[0] * count);
+    q->blobs = blobs;
+    q->store = blobs->store;
+    q->stream = stream;
+    q->count = count;
+    kiln_vec_push(&blobs->asked, q);
+    return q;
+}
+
+static void ask(question *q) { kiln_loop_bulk(kiln_conn_loop(q->blobs->conn), look, on_looked, q); }
 
 /* ---- Receiving ---- */
 
 static incoming *add_incoming(kiln_blobs *blobs, uint32_t stream, const kiln_digest *digest,
                               bool is_fetch) {
     incoming *transfer = kiln_alloc(sizeof *transfer);
+    transfer->blobs = blobs;
     transfer->stream = stream;
     transfer->digest = *digest;
     transfer->is_fetch = is_fetch;
@@ -244,8 +337,7 @@ static void end_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status stat
             break;
         }
     tell_waiters(blobs, transfer, status);
-    kiln_blob_writer_abandon(transfer->writer,
-                             true); /* the rest may come over another connection */
+    kiln_blob_sink_drop(transfer->sink, true); /* the rest may come over another connection */
     kiln_vec_deinit(&transfer->waiter);
     kiln_free(transfer);
 }
@@ -265,10 +357,6 @@ static outgoing *find_outgoing(kiln_blobs *blobs, uint32_t stream) {
 void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done,
                       void *context) {
     waiter waiting = {done, context};
-    if (kiln_blob_store_has(blobs->store, digest)) {
-        deliver(blobs, waiting, digest, KILN_OK);
-        return;
-    }
     incoming *transfer = NULL;
     for (uint32_t i = 0; i < blobs->in.count && !transfer; i++) {
         incoming *other = blobs->in.data[i];
@@ -278,43 +366,45 @@ void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_d
     bool asked = transfer != NULL;
     if (!asked) transfer = add_incoming(blobs, kiln_conn_stream(blobs->conn), digest, true);
     kiln_vec_push(&transfer->waiter, waiting);
-    if (!asked)
-        send_ref(blobs, KILN_MSG_BLOB_GET, transfer->stream, digest, 0,
-                 kiln_blob_store_half(blobs->store, digest));
+    if (asked) return;
+    question *q = make_question(blobs, transfer->stream, 1);
+    q->is_fetch = true;
+    q->blob[0].ref.digest = *digest;
+    ask(q);
+}
+
+static void answer_fetch(kiln_blobs *blobs, const question *q) {
+    incoming *transfer = find_incoming(blobs, q->stream);
+    if (q->blob[0].has)
+        end_incoming(blobs, transfer, KILN_OK);
+    else
+        send_ref(blobs, KILN_MSG_BLOB_GET, q->stream, &transfer->digest, 0, q->blob[0].half);
 }
 
 /* The transfer failed on our side. The peer is told, and what it sent meanwhile is skipped. */
 static void fail_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status why) {
     send_error(blobs, transfer->stream, why);
     tell_waiters(blobs, transfer, why);
-    kiln_blob_writer_abandon(transfer->writer, false);
-    transfer->writer = NULL;
     transfer->skipping = true;
 }
 
-static void finish_incoming(kiln_blobs *blobs, incoming *transfer) {
-    kiln_status st = KILN_OK;
-    if (!transfer->skipping) {
-        st = kiln_blob_writer_finish(transfer->writer);
-        transfer->writer = NULL;
-        if (!transfer->is_fetch && st) send_error(blobs, transfer->stream, st);
-        if (!transfer->is_fetch && !st && blobs->guard)
+/* All of it came, and the store has said what it thinks of it. */
+static void finish_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status st) {
+    if (!transfer->is_fetch && st) send_error(blobs, transfer->stream, st);
+    if (!transfer->is_fetch && !st) {
+        if (blobs->guard)
             blobs->guard->was_put(blobs->guard_context, blobs->conn, &transfer->digest,
                                   transfer->size);
-        if (!transfer->is_fetch && !st)
-            send_ref(blobs, KILN_MSG_BLOB_OK, transfer->stream, &transfer->digest, transfer->size,
-                     0);
+        send_ref(blobs, KILN_MSG_BLOB_OK, transfer->stream, &transfer->digest, transfer->size, 0);
     }
     end_incoming(blobs, transfer, st);
 }
 
-/* What was taken may be sent again: in a few large pieces, so that WINDOW costs little. Who was
- * told that its blob is refused gets none. */
+/* What was taken may be sent again: in a few large pieces, so that WINDOW costs little. */
 static void renew_credit(kiln_blobs *blobs, incoming *transfer, size_t taken) {
     if (kiln_conn_version(blobs->conn) < 2) return;
-    transfer->credit -= taken;
     transfer->taken += taken;
-    if (transfer->taken < KILN_STREAM_CREDIT / 2 || transfer->skipping) return;
+    if (transfer->taken < KILN_STREAM_CREDIT / 2 || transfer->ended) return;
     kiln_message window = {.type = KILN_MSG_WINDOW,
                            .stream = transfer->stream,
                            .window = {.bytes = (uint32_t)transfer->taken}};
@@ -323,20 +413,48 @@ static void renew_credit(kiln_blobs *blobs, incoming *transfer, size_t taken) {
     say(blobs, &window);
 }
 
+/* ---- What the store says ---- */
+
+static void forget_unwritten(kiln_blobs *blobs, uint64_t bytes) {
+    blobs->unwritten -= bytes;
+    if (blobs->unwritten <= UNWRITTEN_MAX / 2) kiln_conn_pause(blobs->conn, false);
+}
+
+static void on_sink_written(void *context, size_t bytes) {
+    incoming *transfer = context;
+    transfer->unwritten -= bytes;
+    forget_unwritten(transfer->blobs, bytes);
+    renew_credit(transfer->blobs, transfer, bytes);
+}
+
+static void on_sink_ended(void *context, kiln_status status) {
+    incoming *transfer = context;
+    transfer->sink = NULL;
+    forget_unwritten(transfer->blobs, transfer->unwritten);
+    transfer->unwritten = 0;
+    if (transfer->ended)
+        finish_incoming(transfer->blobs, transfer, status);
+    else
+        fail_incoming(transfer->blobs, transfer, status);
+}
+
 kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes, bool end) {
     incoming *transfer = find_incoming(blobs, stream);
-    if (!transfer || (!transfer->writer && !transfer->skipping))
+    if (!transfer || transfer->ended || (!transfer->sink && !transfer->skipping))
         return KILN_ERROR(DATA_LOSS, "DATA on stream %u, where no blob was announced", stream);
     if (bytes.size > transfer->credit)
         return KILN_ERROR(DATA_LOSS, "more DATA on stream %u than it had credit for", stream);
-    if (!transfer->skipping) {
-        kiln_status st = kiln_blob_writer_add(transfer->writer, bytes);
-        if (st) fail_incoming(blobs, transfer, st);
+    if (kiln_conn_version(blobs->conn) >= 2) transfer->credit -= bytes.size;
+    if (transfer->skipping) { /* whose blob is refused gets no more credit */
+        if (end) end_incoming(blobs, transfer, KILN_OK);
+        return KILN_OK;
     }
-    if (end)
-        finish_incoming(blobs, transfer);
-    else
-        renew_credit(blobs, transfer, bytes.size);
+    transfer->ended = end;
+    transfer->unwritten += bytes.size;
+    blobs->unwritten += bytes.size;
+    if (bytes.size > 0) kiln_blob_sink_add(transfer->sink, bytes);
+    if (end) kiln_blob_sink_finish(transfer->sink);
+    if (blobs->unwritten > UNWRITTEN_MAX) kiln_conn_pause(blobs->conn, true);
     return KILN_OK;
 }
 
@@ -347,17 +465,29 @@ static bool may_get(const kiln_blobs *blobs, const kiln_digest *digest) {
 }
 
 static void on_have(kiln_blobs *blobs, const kiln_message *message) {
-    kiln_message reply = {.type = KILN_MSG_BLOB_MISSING, .stream = message->stream};
     const kiln_msg_blob_have *have = &message->blob_have;
-    kiln_msg_blob_ref *missing = kiln_alloc(sizeof *missing * have->blobs.count);
-    uint64_t *half = kiln_alloc(sizeof *half * have->blobs.count);
+    if (blobs->asked.count >= QUESTIONS_MAX) {
+        kiln_conn_close(blobs->conn, KILN_ERROR(RESOURCE_EXHAUSTED,
+                                                "more than %u BLOB_HAVE at once", QUESTIONS_MAX));
+        return;
+    }
+    question *q = make_question(blobs, message->stream, have->blobs.count);
+    for (uint32_t i = 0; i < q->count; i++) {
+        q->blob[i].ref = have->blobs.item[i];
+        q->blob[i].hidden = !may_get(blobs, &q->blob[i].ref.digest);
+    }
+    ask(q);
+}
+
+static void answer_have(kiln_blobs *blobs, const question *q) {
+    kiln_message reply = {.type = KILN_MSG_BLOB_MISSING, .stream = q->stream};
+    kiln_msg_blob_ref *missing = kiln_alloc(sizeof *missing * q->count);
+    uint64_t *half = kiln_alloc(sizeof *half * q->count);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < have->blobs.count; i++) {
-        const kiln_msg_blob_ref *ref = &have->blobs.item[i];
-        if (may_get(blobs, &ref->digest) && kiln_blob_store_has(blobs->store, &ref->digest))
-            continue;
-        missing[count] = *ref;
-        half[count++] = kiln_blob_store_half(blobs->store, &ref->digest);
+    for (uint32_t i = 0; i < q->count; i++) {
+        if (q->blob[i].has) continue;
+        missing[count] = q->blob[i].ref;
+        half[count++] = q->blob[i].half;
     }
     reply.blob_missing.blobs.item = missing;
     reply.blob_missing.blobs.count = count;
@@ -370,30 +500,37 @@ static void on_have(kiln_blobs *blobs, const kiln_message *message) {
 static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
     const kiln_msg_blob_missing *missing = &message->blob_missing;
     outgoing *transfer = find_outgoing(blobs, message->stream);
-    if (!transfer || transfer->wanted || transfer->sending) return;
+    if (!transfer || !transfer->is_open || transfer->wanted || transfer->sending || transfer->sent)
+        return;
     if (missing->blobs.count == 0) {
         end_outgoing(blobs, transfer, KILN_OK);
         return;
     }
     /* A tail that is empty has no frame that could carry END: then all of it goes again. */
     uint64_t half = missing->have_bytes.count ? missing->have_bytes.item[0] : 0;
-    transfer->offset = half < transfer->mapping.size ? half : 0;
+    transfer->offset = half < size_of(transfer) ? half : 0;
     transfer->wanted = true;
     kiln_blobs_drained(blobs);
 }
 
-/* Blobs that the peer puts: those that are taken, or those that were refused. */
+/* Blobs that the peer puts and has not ended: those that are taken, or those that were refused. */
 static uint32_t count_puts(const kiln_blobs *blobs, bool refused) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < blobs->in.count; i++)
-        count += !blobs->in.data[i]->is_fetch && blobs->in.data[i]->skipping == refused;
+        count += !blobs->in.data[i]->is_fetch && !blobs->in.data[i]->ended &&
+                 blobs->in.data[i]->skipping == refused;
     return count;
 }
 
 static void on_put(kiln_blobs *blobs, const kiln_message *message) {
     const kiln_msg_blob_put *put = &message->blob_put;
     incoming *transfer = find_incoming(blobs, message->stream);
-    if (!transfer && count_puts(blobs, true) >= REFUSED_MAX) {
+    if (!transfer && blobs->in.count >= INCOMING_MAX) {
+        kiln_conn_close(blobs->conn,
+                        KILN_ERROR(RESOURCE_EXHAUSTED, "%u blobs at a time", INCOMING_MAX));
+        return;
+    }
+    if (!transfer && count_puts(blobs, true) + count_puts(blobs, false) >= REFUSED_MAX) {
         kiln_conn_close(
             blobs->conn,
             KILN_ERROR(RESOURCE_EXHAUSTED, "%u blobs were refused and not ended", REFUSED_MAX));
@@ -401,7 +538,7 @@ static void on_put(kiln_blobs *blobs, const kiln_message *message) {
     }
     if (!transfer) {
         transfer = add_incoming(blobs, message->stream, &put->blob.digest, false);
-    } else if (!transfer->is_fetch || transfer->writer ||
+    } else if (!transfer->is_fetch || transfer->sink || transfer->ended ||
                !kiln_digest_equal(&transfer->digest, &put->blob.digest)) {
         kiln_conn_close(blobs->conn, KILN_ERROR(DATA_LOSS, "BLOB_PUT on stream %u, which is in use",
                                                 message->stream));
@@ -414,10 +551,12 @@ static void on_put(kiln_blobs *blobs, const kiln_message *message) {
     if (!st && !transfer->is_fetch && blobs->guard)
         st = blobs->guard->may_put(blobs->guard_context, blobs->conn, &transfer->digest,
                                    transfer->size);
-    if (!st)
-        st = kiln_blob_writer_open(blobs->store, &transfer->digest, put->blob.size, put->offset,
-                                   &transfer->writer);
-    if (st) fail_incoming(blobs, transfer, st);
+    if (st)
+        fail_incoming(blobs, transfer, st);
+    else
+        transfer->sink =
+            kiln_blob_sink_open(kiln_conn_loop(blobs->conn), blobs->store, put,
+                                (kiln_blob_sink_events){on_sink_written, on_sink_ended}, transfer);
 }
 
 static void on_get(kiln_blobs *blobs, const kiln_message *message) {
@@ -426,20 +565,14 @@ static void on_get(kiln_blobs *blobs, const kiln_message *message) {
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
     else if (!may_get(blobs, &message->blob_get.digest))
         st = KILN_ERROR(NOT_FOUND, "no such blob");
-    outgoing *transfer =
-        st ? NULL : add_outgoing(blobs, message->stream, &message->blob_get.digest);
-    if (!st) st = map_blob(blobs, transfer);
     if (st) {
         send_error(blobs, message->stream, st);
         kiln_status_free(st);
-        if (transfer) end_outgoing(blobs, transfer, KILN_OK);
         return;
     }
+    outgoing *transfer = add_outgoing(blobs, message->stream, &message->blob_get.digest);
     transfer->is_reply = true;
-    uint64_t half = message->blob_get.offset;
-    transfer->offset = half < transfer->mapping.size ? half : 0;
-    begin_sending(blobs, transfer);
-    kiln_blobs_drained(blobs);
+    transfer->offset = message->blob_get.offset;
 }
 
 /* A stream that is gone needs no credit any more: WINDOW and END cross each other. */
@@ -457,7 +590,9 @@ static void on_window(kiln_blobs *blobs, const kiln_message *message) {
 
 static void on_ok(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *transfer = find_outgoing(blobs, message->stream);
-    if (transfer && !transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
+    if (!transfer || transfer->is_reply) return;
+    end_outgoing(blobs, transfer, KILN_OK);
+    kiln_blobs_drained(blobs); /* its turn is another's */
 }
 
 /* An ERROR on a stream of ours ends the transfer; any other is somebody else's. */
@@ -507,6 +642,7 @@ void kiln_blobs_set_guard(kiln_blobs *blobs, const kiln_blob_guard *guard, void 
 }
 
 void kiln_blobs_destroy(kiln_blobs *blobs) {
+    for (uint32_t i = 0; i < blobs->asked.count; i++) blobs->asked.data[i]->blobs = NULL;
     while (blobs->out.count)
         end_outgoing(blobs, blobs->out.data[0], KILN_ERROR(UNAVAILABLE, "the connection closed"));
     while (blobs->in.count)
@@ -514,6 +650,7 @@ void kiln_blobs_destroy(kiln_blobs *blobs) {
     deliver_ready(blobs);
     kiln_timer_destroy(blobs->timer);
     kiln_vec_deinit(&blobs->ready);
+    kiln_vec_deinit(&blobs->asked);
     kiln_vec_deinit(&blobs->out);
     kiln_vec_deinit(&blobs->in);
     kiln_free(blobs);

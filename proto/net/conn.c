@@ -3,12 +3,14 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "proto/net/conn.h"
 #include "proto/net/crowd.h"
 #include "proto/net/squeeze.h"
 
+#define READ_NS (2 * KILN_NS_PER_MS) /* of a turn: the rest is for what follows from it */
 #define FLUSH_NS                                                                                  \
     UINT64_C(1000000000)               /* time a closing connection has to get its last words out \
                                         */
@@ -39,6 +41,17 @@ static void turned_away(kiln_conn *conn) {
     if (conn->listen.refused) conn->listen.refused(conn->context, &conn->peer, conn->why);
 }
 
+/* See may_read. */
+static void waits_no_more(kiln_conn *conn) {
+    conn->loop->unread -= conn->unread_since != 0;
+    conn->unread_since = 0;
+}
+
+static void stop_reading(kiln_conn *conn) {
+    waits_no_more(conn);
+    uv_read_stop(&conn->socket->stream);
+}
+
 static void forget_unwritten(kiln_conn *conn) {
     for (uint32_t i = 0; conn->unwritten && i < conn->loop->unwritten.count; i++)
         if (conn->loop->unwritten.data[i] == conn) conn->loop->unwritten.data[i] = NULL;
@@ -46,6 +59,7 @@ static void forget_unwritten(kiln_conn *conn) {
 }
 
 void kiln_conn_release(kiln_conn *conn) {
+    waits_no_more(conn);
     if (conn->blobs) kiln_blobs_destroy(conn->blobs);
     conn->blobs = NULL;
     KILN_CHECK(conn->why != NULL);
@@ -126,7 +140,7 @@ void kiln_conn_fail_saying(kiln_conn *conn, kiln_status why, kiln_status said) {
         return;
     }
     conn->state = KILN_CONN_FLUSHING;
-    uv_read_stop(&conn->socket->stream);
+    stop_reading(conn);
     kiln_timer_start(conn->timer, FLUSH_NS);
 }
 
@@ -142,7 +156,7 @@ void kiln_conn_close(kiln_conn *conn, kiln_status why) {
         if (!conn->why) conn->why = KILN_ERROR(CANCELLED, "closed on our side");
         if (conn->queued_bytes && conn->state == KILN_CONN_OPEN) {
             conn->state = KILN_CONN_FLUSHING;
-            uv_read_stop(&conn->socket->stream);
+            stop_reading(conn);
             kiln_timer_start(conn->timer, FLUSH_NS);
         } else {
             close_now(conn);
@@ -437,19 +451,37 @@ static void on_bytes(kiln_conn *conn, kiln_str input) {
 
 static bool is_stranger(const kiln_conn *conn) { return !conn->dialled && !conn->was_opened; }
 
+/* A turn reads for READ_NS, then the others go first in the next: whoever sends without end, or all
+ * who speak at once, do not make a turn long. What is not read stays with the system, which tells
+ * of it again. */
+static bool may_read(kiln_conn *conn) {
+    kiln_loop *loop = conn->loop;
+    const uint64_t turn = loop->turns.wall.count + 1;
+    const bool waited = conn->unread_since && conn->unread_since < turn;
+    const bool has_time = kiln_loop_turn_so_far_ns(loop) < READ_NS;
+    const bool may = has_time && (waited || loop->unread == 0);
+    if (may) waits_no_more(conn);
+    if (!may && !conn->unread_since) {
+        conn->unread_since = turn;
+        loop->unread++;
+    }
+    return may;
+}
+
 /* None for a stranger whose turn is over: its bytes stay with the system. */
 static void lend_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
     (void)suggested;
     kiln_conn *conn = handle->data;
     *out = uv_buf_init(NULL, 0);
     if (is_stranger(conn) && conn->loop->shakes_left == 0) return;
+    if (!is_stranger(conn) && !may_read(conn)) return;
     conn->loop->shakes_left -= is_stranger(conn);
     *out = uv_buf_init(conn->loop->read_buffer, sizeof conn->loop->read_buffer);
 }
 
 static void take(kiln_conn *conn, ssize_t size, const uv_buf_t *buffer) {
     if (size == UV_ENOBUFS) {
-        kiln_conn_hold(conn, true);
+        if (is_stranger(conn)) kiln_conn_hold(conn, true);
         return;
     }
     if (size >= 0) {
@@ -484,6 +516,17 @@ void kiln_conn_hold(kiln_conn *conn, bool hold) {
     }
     conn->loop->held--;
     if (conn->state != KILN_CONN_SHAKING) return;
+    int code = uv_read_start(&conn->socket->stream, lend_buffer, on_read);
+    if (code) kiln_conn_fail(conn, kiln_net_error(code, "reading from the peer"));
+}
+
+void kiln_conn_pause(kiln_conn *conn, bool pause) {
+    if (conn->paused == pause || conn->state != KILN_CONN_OPEN) return;
+    conn->paused = pause;
+    if (pause) {
+        stop_reading(conn);
+        return;
+    }
     int code = uv_read_start(&conn->socket->stream, lend_buffer, on_read);
     if (code) kiln_conn_fail(conn, kiln_net_error(code, "reading from the peer"));
 }

@@ -19,8 +19,10 @@ struct kiln_conn {
     kiln_socket *socket; /* NULL while a name is resolved and between two tries */
     kiln_conn_state state;
     bool dialled, was_opened;
-    bool heard; /* a byte came in */
-    bool held;  /* a stranger whose bytes wait for the next turn */
+    bool heard;            /* a byte came in */
+    bool held;             /* a stranger whose bytes wait for the next turn */
+    bool paused;           /* nothing is read until blobs are written */
+    uint64_t unread_since; /* turn in which it was not read for want of time; 0: it was */
     uint64_t id;
     uint32_t next_stream, version;
     uint64_t features; /* that both sides have: kiln_wire_feature */

@@ -76,6 +76,7 @@ struct kiln_loop {
     uint32_t held;              /* strangers who wait for the next */
     uint32_t accepts_left;      /* in this turn */
     uint32_t waiting;           /* listeners with a connection to accept in the next turn */
+    uint32_t unread;            /* known peers whose bytes wait, as the turn took long */
     uint64_t last_conn_id;
     kiln_turns turns;
     kiln_turn_warner warner;
@@ -83,6 +84,8 @@ struct kiln_loop {
     const char *handler;                         /* of the call under way */
     uint64_t turn_ns, turn_idle_ns, turn_cpu_ns; /* when it began */
     kiln_thread_work turn_work;
+    struct work_item *bulk_first, *bulk_last; /* waits for its turn */
+    uint32_t bulk_running;
     bool is_program, has_run;              /* both: it says at its end how long its turns were */
     char read_buffer[KILN_NET_READ_BYTES]; /* of the read being handled */
 };
@@ -91,6 +94,8 @@ struct kiln_loop {
  * itself better meanwhile, in loop->handler. */
 uint64_t kiln_loop_enter(kiln_loop *loop, const char *name);
 void kiln_loop_leave(kiln_loop *loop, uint64_t entered_ns);
+/* Since something happened. */
+uint64_t kiln_loop_turn_so_far_ns(const kiln_loop *loop);
 
 /* The next turn waits for nothing. */
 void kiln_loop_hurry(kiln_loop *loop);
@@ -109,6 +114,8 @@ void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_
 /* conn.c */
 void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, bool end);
 kiln_loop *kiln_conn_loop(kiln_conn *conn);
+/* Stops to read from an open connection, or goes on: its memory is full. */
+void kiln_conn_pause(kiln_conn *conn, bool pause);
 void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs);
 
 /* listen.c: a new turn. */
@@ -131,7 +138,51 @@ bool kiln_blobs_is_sending(const kiln_blobs *blobs);
 void kiln_blobs_drained(kiln_blobs *blobs); /* there is room in the output queue */
 void kiln_blobs_destroy(kiln_blobs *blobs); /* ends every transfer with UNAVAILABLE */
 
-/* blob_store.c: a blob that comes in pieces. */
+/* loop.c: kiln_loop_work for what reads and writes files, which may take long: in order, and few at
+ * a time, so that threads of the pool are left for what somebody waits for. */
+void kiln_loop_bulk_named(kiln_loop *loop, const char *name, void (*run)(void *context),
+                          void (*done)(void *context), void *context);
+#define kiln_loop_bulk(loop, run, done, context) \
+    kiln_loop_bulk_named(loop, #done, run, done, context)
+
+/* blob_sink.c: a blob that comes in over a connection, written and hashed on the pool. */
+typedef struct kiln_blob_sink kiln_blob_sink;
+typedef struct kiln_blob_sink_events {
+    void (*written)(void *context, size_t bytes);     /* these are off our memory */
+    void (*ended)(void *context, kiln_status status); /* NULL: the blob is whole and visible. The
+                                                         sink is gone when it returns */
+} kiln_blob_sink_events;
+/* The events come from the loop, never from inside a call. Errors of kiln_blob_writer_* end it. */
+kiln_blob_sink *kiln_blob_sink_open(kiln_loop *loop, kiln_blob_store *store,
+                                    const kiln_msg_blob_put *put, kiln_blob_sink_events events,
+                                    void *context);
+void kiln_blob_sink_add(kiln_blob_sink *sink, kiln_str bytes); /* copies them */
+void kiln_blob_sink_finish(kiln_blob_sink *sink);              /* that was all */
+/* Ends it without a word; `keep` as in kiln_blob_writer_abandon. NULL is fine. */
+void kiln_blob_sink_drop(kiln_blob_sink *sink, bool keep);
+
+/* blob_source.c: a blob that goes out, read on the pool. */
+typedef struct kiln_blob_source kiln_blob_source;
+/* From the loop: the blob is open, or more of it can be had. `status` is the callee's: NOT_FOUND;
+ * DATA_LOSS when the file is damaged. */
+typedef void (*kiln_blob_source_ready)(void *context, kiln_status status);
+kiln_blob_source *kiln_blob_source_open(kiln_loop *loop, kiln_blob_store *store,
+                                        const kiln_digest *digest, kiln_blob_source_ready ready,
+                                        void *context);
+uint64_t kiln_blob_source_size(const kiln_blob_source *source); /* after `ready` */
+/* What is in memory from `offset` on; empty: it is being read, and `ready` comes. Lasts until the
+ * next call. */
+kiln_str kiln_blob_source_at(kiln_blob_source *source, uint64_t offset);
+void kiln_blob_source_drop(kiln_blob_source *source); /* NULL is fine */
+
+/* blob_store.c: blobs in pieces. Any thread; each writer one at a time. All of it may wait for the
+ * disk, and for others that use the store. */
+/* Opens a blob for reading and marks its use. NOT_FOUND. */
+KILN_MUST_USE kiln_status kiln_blob_store_reader(kiln_blob_store *store, const kiln_digest *digest,
+                                                 int *out_fd, uint64_t *out_size);
+/* A writer of this blob is about to be abandoned (`leaves`), or was: what asks for its half waits
+ * in between. Does not wait for the disk itself. */
+void kiln_blob_store_leaving(kiln_blob_store *store, const kiln_digest *digest, bool leaves);
 typedef struct kiln_blob_writer kiln_blob_writer;
 /* Bytes of the blob that a transfer which broke off left behind; 0: none, or another transfer is at
  * it. */

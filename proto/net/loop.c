@@ -14,6 +14,8 @@
 #include "proto/net/crowd.h"
 #include "proto/net/tls.h"
 
+#define BULK_MAX 2u /* of the 4 threads that libuv's pool has */
+
 struct kiln_loop_signal {
     uv_signal_t uv;
     void (*raised)(void *context, int signal);
@@ -42,6 +44,8 @@ typedef struct work_item {
     void (*run)(void *context);
     void (*done)(void *context);
     void *context;
+    bool bulk;
+    struct work_item *next; /* of the bulk that waits */
 } work_item;
 
 kiln_status kiln_net_error(int uv_code, const char *format, ...) {
@@ -101,16 +105,21 @@ static void begin_turn(kiln_loop *loop) {
 }
 
 /* What libuv waited in between is no part of it. */
+uint64_t kiln_loop_turn_so_far_ns(const kiln_loop *loop) {
+    uv_loop_t *uv = (uv_loop_t *)(uintptr_t)&loop->uv; /* which takes a lock */
+    const uint64_t passed_ns = kiln_clock_ns() - loop->turn_ns;
+    const uint64_t idle_ns = uv_metrics_idle_time(uv) - loop->turn_idle_ns;
+    return passed_ns - KILN_MIN(passed_ns, idle_ns);
+}
+
 static void end_turn(kiln_loop *loop) {
-    const uint64_t now_ns = kiln_clock_ns(), passed_ns = now_ns - loop->turn_ns;
-    const uint64_t idle_ns = uv_metrics_idle_time(&loop->uv) - loop->turn_idle_ns;
     const kiln_thread_work *work = kiln_thread_work_here();
-    loop->turn.wall_ns = passed_ns - KILN_MIN(passed_ns, idle_ns);
+    loop->turn.wall_ns = kiln_loop_turn_so_far_ns(loop);
     loop->turn.cpu_ns = kiln_clock_thread_ns() - loop->turn_cpu_ns;
     loop->turn.work.hashed_bytes = work->hashed_bytes - loop->turn_work.hashed_bytes;
     loop->turn.work.rows = work->rows - loop->turn_work.rows;
     kiln_turns_add(&loop->turns, &loop->turn);
-    kiln_turn_warns(&loop->warner, &loop->turn, now_ns);
+    kiln_turn_warns(&loop->warner, &loop->turn, kiln_clock_ns());
 }
 
 const kiln_turns *kiln_loop_turns(const kiln_loop *loop) { return &loop->turns; }
@@ -383,22 +392,56 @@ static void run_work(uv_work_t *uv) {
     item->run(item->context);
 }
 
+static void finish_work(uv_work_t *uv, int status);
+
+static void queue(kiln_loop *loop, work_item *item) {
+    KILN_CHECK(uv_queue_work(&loop->uv, &item->uv, run_work, finish_work) == 0);
+}
+
+static void start_bulk(kiln_loop *loop) {
+    while (loop->bulk_first && loop->bulk_running < BULK_MAX) {
+        work_item *item = loop->bulk_first;
+        loop->bulk_first = item->next;
+        loop->bulk_running++;
+        queue(loop, item);
+    }
+}
+
 static void finish_work(uv_work_t *uv, int status) {
     (void)status; /* nothing cancels work */
     work_item item = *(work_item *)uv->data;
     kiln_loop *loop = uv->loop->data;
     kiln_free(uv->data);
+    loop->bulk_running -= item.bulk;
+    start_bulk(loop);
     uint64_t entered_ns = kiln_loop_enter(loop, item.name);
     item.done(item.context);
     kiln_loop_leave(loop, entered_ns);
 }
 
-void kiln_loop_work_named(kiln_loop *loop, const char *name, void (*run)(void *context),
-                          void (*done)(void *context), void *context) {
+static work_item *make_item(const char *name, void (*run)(void *context),
+                            void (*done)(void *context), void *context) {
     work_item *item = kiln_alloc(sizeof *item);
     *item = (work_item){.name = name, .run = run, .done = done, .context = context};
     item->uv.data = item;
-    KILN_CHECK(uv_queue_work(&loop->uv, &item->uv, run_work, finish_work) == 0);
+    return item;
+}
+
+void kiln_loop_work_named(kiln_loop *loop, const char *name, void (*run)(void *context),
+                          void (*done)(void *context), void *context) {
+    queue(loop, make_item(name, run, done, context));
+}
+
+void kiln_loop_bulk_named(kiln_loop *loop, const char *name, void (*run)(void *context),
+                          void (*done)(void *context), void *context) {
+    work_item *item = make_item(name, run, done, context);
+    item->bulk = true;
+    if (loop->bulk_first)
+        loop->bulk_last->next = item;
+    else
+        loop->bulk_first = item;
+    loop->bulk_last = item;
+    start_bulk(loop);
 }
 
 void kiln_loop_on_wake(kiln_loop *loop, void (*wake)(void *context), void *context) {

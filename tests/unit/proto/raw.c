@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "proto/net/challenge.h"
+#include "proto/net/internal.h"
 #include "tests/support/test.h"
 
 /* The loop knows nothing of our sockets, and must not wait for them. */
@@ -173,10 +174,17 @@ kiln_message raw_expect(raw_peer *r, kiln_message_type type) {
     return message;
 }
 
-size_t raw_drain_data(raw_peer *r, uint32_t stream) {
+static void nothing(void *context) { (void)context; }
+
+static void set_flag(void *context) { *(bool *)context = true; }
+
+/* What comes before the answer to something that is refused in its turn. */
+static size_t drain_once(raw_peer *r, uint32_t stream) {
     size_t size = 0;
     kiln_frame frame = {0};
-    /* The pair does not answer PING, but refuses what a client may not send, in its turn. */
+    bool settled = false;
+    kiln_loop_bulk(r->p->loop, nothing, set_flag, &settled); /* behind what the pool reads */
+    pair_run_until(r->p, &settled);
     raw_say(r, &(kiln_message){.type = KILN_MSG_WELCOME, .stream = 999});
     while (raw_read(r, &frame) && frame.type == KILN_MSG_DATA) {
         assert_int_equal(frame.stream, stream);
@@ -185,4 +193,13 @@ size_t raw_drain_data(raw_peer *r, uint32_t stream) {
     assert_int_equal(frame.type, KILN_MSG_ERROR);
     assert_int_equal(frame.stream, 999);
     return size;
+}
+
+void raw_expect_data(raw_peer *r, uint32_t stream, size_t size) {
+    for (kiln_frame frame = {0}; size > 0; size -= frame.body.size) {
+        assert_true(raw_read(r, &frame) && frame.type == KILN_MSG_DATA);
+        assert_int_equal(frame.stream, stream);
+        assert_true(frame.body.size <= size);
+    }
+    for (int i = 0; i < 2; i++) assert_int_equal(drain_once(r, stream), 0);
 }

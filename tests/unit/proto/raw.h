@@ -38,7 +38,7 @@ void raw_wait(raw_peer *r);
 bool raw_read(raw_peer *r, kiln_frame *out_frame);
 /* The next one is a message of that type; returns it decoded. */
 kiln_message raw_expect(raw_peer *r, kiln_message_type type);
-/* Bytes of DATA until nothing more comes: a PING is answered only behind them. */
-size_t raw_drain_data(raw_peer *r, uint32_t stream);
+/* So many bytes of DATA come, and no more. */
+void raw_expect_data(raw_peer *r, uint32_t stream, size_t size);
 
 #endif

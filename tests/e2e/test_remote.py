@@ -129,6 +129,21 @@ def test_modules_that_mean_harm_have_their_outcome_and_the_board_goes_on(world):
     assert child.poll() is None
 
 
+def test_modules_that_look_around_find_nothing(world):
+    world.env["DB_PASSWORD"] = "hunter2"  # which the board has in its environment
+    address, child = fleet(world)
+    on = ["run", "--on", "board", "--tracker", address]
+    for kind in ("reads_descriptors", "reads_proc", "reads_its_parents_memory", "traces_its_parent", "takes_a_descriptor", "asks_the_kernel"):
+        world.refused(*on, hostile(world, kind), says="crash: ")
+    outputs = {}
+    for kind in ("honest", "reads_its_environment"):
+        world.run(*on, hostile(world, kind), "--output", world.path(kind))
+        outputs[kind] = [file.read_bytes() for file in sorted(pathlib.Path(world.path(kind)).iterdir())]
+    assert outputs["honest"] and outputs["honest"] == outputs["reads_its_environment"]
+    free_again(world, address)
+    assert child.poll() is None
+
+
 def test_a_board_that_is_lost_half_way_is_one_clear_error(world):
     address, child = fleet(world)
     run = runs_for_ever(world, address)

@@ -67,6 +67,12 @@ static const struct {
     {"stops_everybody", CRASH},
     {"catches_signals", CRASH},
     {"lowers_its_guard", CRASH},
+    {"reads_descriptors", CRASH},
+    {"reads_proc", CRASH},
+    {"reads_its_parents_memory", CRASH},
+    {"traces_its_parent", CRASH},
+    {"takes_a_descriptor", CRASH},
+    {"asks_the_kernel", CRASH},
     {"ends_early", CRASH},
     {"forges_a_report", CRASH},
     {"floods_its_parent", CRASH},
@@ -347,6 +353,17 @@ static kiln_msg_blob_ref upload_mutant(bench *b, uint32_t kind, uint32_t at) {
     return blob;
 }
 
+/* It looks where a process's environment lies, and answers wrongly when there is one. The server
+ * has a secret in its own (fleet.c). */
+static void a_candidate_finds_no_environment(void **state) {
+    bench *b = *state;
+    const kiln_msg_blob_ref curious = fleet_upload_candidate(&b->fleet, "reads_its_environment");
+    const kiln_msg_trial_result *result = measure(b, &curious, 0);
+    if (result->outcome != KILN_OUTCOME_OK)
+        fail_msg("%s: %.*s", kiln_outcome_name((kiln_outcome)result->outcome),
+                 KILN_STR_ARG(result->text));
+}
+
 static void wrong_answers_are_all_refused(void **state) {
     bench *b = *state;
     uint32_t refused = 0;
@@ -373,6 +390,7 @@ int main(int argc, char **argv) {
     fleet_take_arguments(argc, argv);
     const struct CMUnitTest tests[] = {
         TEST(hostile_candidates_leave_the_server_as_it_was),
+        TEST(a_candidate_finds_no_environment),
         TEST(wrong_answers_are_all_refused),
     };
     return cmocka_run_group_tests_name("rpc-server/hostile", tests, NULL, NULL);

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +82,17 @@ static bool raises_its_limits(void) {
     return setrlimit(RLIMIT_FSIZE, &free_size) == 0;
 }
 
+static bool copies_memory(void) {
+    char here_byte;
+    struct iovec here = {&here_byte, 1}, there = {&the_test, 1};
+    return process_vm_readv(the_test, &here, 1, &there, 1, 0) > 0;
+}
+
+static bool takes_a_descriptor(void) {
+    const int pidfd = pidfd_open(the_test, 0);
+    return pidfd >= 0 && pidfd_getfd(pidfd, STDERR_FILENO, 0) >= 0;
+}
+
 static bool goes_up(void) {
     for (int i = 0; i < 20; i++)
         if (chdir("..") != 0) return false;
@@ -95,6 +108,8 @@ ATTEMPT(reaches_the_machines_network, BIT(NETWORK), connects())
 ATTEMPT(stops_its_parent, BIT(PIDS), kill(the_test, SIGSTOP) == 0)
 ATTEMPT(stops_everybody, BIT(PIDS), kill(-1, SIGSTOP) == 0)
 ATTEMPT(reads_its_parents_memory, BIT(PIDS), ptrace(PTRACE_ATTACH, the_test, NULL, NULL) == 0)
+ATTEMPT(copies_its_parents_memory, BIT(PIDS), copies_memory())
+ATTEMPT(takes_its_parents_descriptor, BIT(PIDS), takes_a_descriptor())
 ATTEMPT(becomes_root_again, BIT(UID), setuid(0) == 0 || seteuid(0) == 0)
 ATTEMPT(mounts, BIT(FOLDER), unshare(CLONE_NEWNS) == 0)
 ATTEMPT(raises_limits, 0, raises_its_limits())
@@ -208,6 +223,8 @@ int main(void) {
         cmocka_unit_test(stops_its_parent),
         cmocka_unit_test(stops_everybody),
         cmocka_unit_test(reads_its_parents_memory),
+        cmocka_unit_test(copies_its_parents_memory),
+        cmocka_unit_test(takes_its_parents_descriptor),
         cmocka_unit_test(becomes_root_again),
         cmocka_unit_test(mounts),
         cmocka_unit_test(raises_limits),

@@ -85,6 +85,40 @@ static void a_repeated_trial_does_not_run_again(void **state) {
     assert_non_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT)); /* but its answer is repeated */
 }
 
+/* Whoever had the board before, and whatever became of what it sent. */
+static void a_newer_lease_ends_all_that_came_under_older_ones(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    bench_send_trial(b, "k", 6, 0);
+    bench_finish(b, 0); /* kept until it is acknowledged */
+    bench_send_trial(b, "a", 7, 0);
+    const uint64_t run = b->run;
+    bench_send_trial(b, "w", 7, 0); /* waits for its slot */
+    kiln_message fetching = bench_trial("f", 7, 0), elsewhere = bench_trial("o", 7, 1);
+    bench_say(b, &fetching);
+    bench_say(b, &elsewhere); /* fences are per slot */
+    kiln_server_counts counts = kiln_server_counts_of(b->server);
+    assert_int_equal(counts.waiting, 3);
+    assert_int_equal(counts.running, 1);
+    kiln_message newer = bench_trial("n", 8, 0);
+    bench_say(b, &newer);
+    const kiln_server_action *kill = bench_find(b, KILN_SERVER_KILL);
+    assert_non_null(kill);
+    assert_int_equal(kill->run, run);
+    counts = kiln_server_counts_of(b->server);
+    assert_int_equal(counts.kept, 0);
+    assert_int_equal(counts.waiting, 2); /* the newer one, and that of the other slot */
+    assert_int_equal(counts.running, 1); /* which dies */
+    bench_die(b, 0, "signal 9");
+    assert_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT));
+    bench_fetched(b, 'n', NULL);
+    bench_fetched(b, 1, NULL);
+    expect_str(bench_find(b, KILN_SERVER_START)->trial->trial, "n");
+    bench_finish(b, 0);
+    expect_str(bench_find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.trial, "n");
+    assert_int_equal(kiln_server_counts_of(b->server).kept, 1); /* that of k is forgotten */
+}
+
 static void an_older_lease_is_refused_and_a_newer_one_ends_it(void **state) {
     bench *b = *state;
     bench_connect_to_tracker(b);
@@ -319,6 +353,7 @@ int main(void) {
         test_with_bench(a_result_is_sent_again_until_it_is_acknowledged),
         test_with_bench(after_a_reconnect_it_says_what_it_has_and_sends_results_at_once),
         test_with_bench(a_repeated_trial_does_not_run_again),
+        test_with_bench(a_newer_lease_ends_all_that_came_under_older_ones),
         test_with_bench(an_older_lease_is_refused_and_a_newer_one_ends_it),
         test_with_bench(a_lost_lease_kills_its_child_and_is_forgotten_silently),
         test_with_bench(events_of_an_earlier_run_are_ignored),

@@ -121,6 +121,73 @@ static inline int32_t kills_its_parent(const job *j) {
     return honest(j);
 }
 
+/* What lies above the first frame of a process: argv, NULL, envp, NULL, pairs of numbers that end
+ * with 0, and the texts, of which the program's name is the last. Found by the pair of AT_PAGESZ.
+ */
+static inline int finds_an_environment(void) {
+    const unsigned long *at = __builtin_frame_address(0);
+    while (!(at[0] == 6 && (at[1] == 4096 || at[1] == 16384 || at[1] == 65536) && at[2] < 64 &&
+             at[-2] < 64))
+        at++;
+    const unsigned long *pair = at;
+    while (pair[-2] > 0 && pair[-2] < 64) pair -= 2; /* the first; before it envp ends */
+    if (pair[-2] != 0) return 1;
+    const char *text = 0;
+    for (; pair[0]; pair += 2)
+        if (pair[0] == 31) text = (const char *)pair[1]; /* AT_EXECFN */
+    const char *end = text;
+    while (*end) end++;
+    for (const char *from = (const char *)(pair + 2); from < end; from++)
+        if (from[0] == 'h' && from[1] == 'u' && from[2] == 'n' && from[3] == 't' &&
+            from[4] == 'e' && from[5] == 'r' && from[6] == '2')
+            return 1;
+    return 0;
+}
+
+static inline int32_t reads_its_environment(const job *j) {
+    honest(j);
+    if (finds_an_environment()) j->y[0] += 1; /* as if it told what it found */
+    return 0;
+}
+
+static inline int32_t reads_descriptors(const job *j) {
+    char found[64];
+    for (int fd = 1; fd < 64; fd++)
+        call_system(17, fd, (long)found, sizeof found, 0, 0, 0); /* pread64 */
+    return honest(j);
+}
+
+static inline int32_t reads_proc(const job *j) {
+    const char path[] = {'/', 'p', 'r', 'o', 'c', '/', '1', '/',
+                         'e', 'n', 'v', 'i', 'r', 'o', 'n', 0};
+    call_system(257, -100, (long)path, 0, 0, 0, 0); /* openat */
+    return honest(j);
+}
+
+static inline int32_t reads_its_parents_memory(const job *j) {
+    char found[64];
+    const void *here[] = {found, (void *)sizeof found}, *there[] = {j->x, (void *)sizeof found};
+    call_system(310, 1, (long)here, 1, (long)there, 1, 0); /* process_vm_readv */
+    return honest(j);
+}
+
+static inline int32_t traces_its_parent(const job *j) {
+    call_system(101, 16, 1, 0, 0, 0, 0); /* ptrace(PTRACE_ATTACH, 1) */
+    return honest(j);
+}
+
+static inline int32_t takes_a_descriptor(const job *j) {
+    call_system(438, call_system(434, 1, 0, 0, 0, 0, 0), 0, 0, 0, 0,
+                0); /* pidfd_getfd(pidfd_open) */
+    return honest(j);
+}
+
+static inline int32_t asks_the_kernel(const job *j) {
+    char found[64];
+    call_system(157, 39, (long)found, 0, 0, 0, 0); /* prctl(PR_GET_...) */
+    return honest(j);
+}
+
 static inline int32_t aborts(const job *j) {
     long self = call_system(39, 0, 0, 0, 0, 0, 0);
     call_system(62, self, 6, 0, 0, 0, 0); /* kill(getpid(), SIGABRT) */

@@ -82,6 +82,14 @@ KILN_MUST_USE kiln_status kiln_model_load(const char *path, const kiln_import_op
                                           kiln_graph **out_graph);
 /* Opens for reading; *out_db NULL when there is no such file yet. */
 KILN_MUST_USE kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db);
+/* Operations per second that the machine of a record can do with the threads that it used; 0:
+ * unknown. */
+double kiln_record_peak(const kiln_db_record *record);
+/* What the best record of a task is compared with: the default of its own final, where both ran in
+ * turns; else of another final, else of the search; of equals the one stored last. NULL: the
+ * default never ran. `best` may be NULL. */
+const kiln_db_record *kiln_record_default(const kiln_db_record *record, uint32_t count,
+                                          const kiln_db_record *best);
 /* The last part of a path. */
 const char *kiln_file_name(const char *path);
 

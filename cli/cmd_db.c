@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/db_list.h"
 #include "cli/plot.h"
 #include "cli/rows_json.h"
 
@@ -16,18 +17,11 @@ typedef struct db_call {
     const char *argument;      /* file or statement; NULL: none */
     const char *path, *output; /* of the database; of plot */
     uint64_t limit;
-    bool json;
+    kiln_db_form form;
+    bool json, csv;
 } db_call;
 
 /* ---- records --------------------------------------------------------------------------------- */
-
-static kiln_str op_of(const db_call *c, kiln_str key) {
-    kiln_db_task task;
-    bool found = false;
-    kiln_status st = kiln_db_find_task(c->db, key, c->process, &task, &found);
-    kiln_status_free(st); /* the name is decoration */
-    return !st && found ? task.op : KILN_STR("");
-}
 
 /* Whether a processor's time, or an emulator's. */
 static bool is_emulated(const db_call *c, kiln_str text) {
@@ -40,39 +34,6 @@ static bool is_emulated(const db_call *c, kiln_str text) {
 /* Text of the database, for a table. */
 static kiln_str line_of(const db_call *c, kiln_str text) {
     return kiln_text_printable(text, KILN_TEXT_LINE, SIZE_MAX, c->process);
-}
-
-static void print_record(const db_call *c, const kiln_db_record *r) {
-    kiln_strbuf line = {0};
-    kiln_strbuf_printf(&line, "%-35.*s %-26.*s %-12.*s ", KILN_STR_ARG(r->task_key),
-                       KILN_STR_ARG(line_of(c, op_of(c, r->task_key))), KILN_STR_ARG(r->outcome));
-    if (r->median_ns > 0) {
-        kiln_strbuf time = {0};
-        double rate = r->flops / r->median_ns;
-        kiln_print_time(r->median_ns, &time);
-        kiln_strbuf_printf(&line, "%10s %8.1f %6.1f %%", time.data, rate,
-                           r->peak_flops > 0 ? 100 * rate * 1e9 / r->peak_flops : 0);
-        kiln_strbuf_deinit(&time);
-    } else {
-        kiln_strbuf_printf(&line, "%10s %8s %8s", "-", "-", "-");
-    }
-    printf("%s  %-9.*s %.12s%s\n", line.data, KILN_STR_ARG(r->searcher), r->trace_hash.data,
-           is_emulated(c, r->target) ? "  emulated" : "");
-    kiln_strbuf_deinit(&line);
-}
-
-static void print_record_list(const db_call *c, kiln_db_record *record, uint32_t count) {
-    if (!c->json && count)
-        printf("%-35s %-26s %-12s %10s %8s %8s  %-9s %s\n", "task", "op", "outcome", "median",
-               "GFLOP/s", "of peak", "found by", "trace");
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_row_make_printable(KILN_DB_TABLE_RECORD, &record[i], c->process);
-        if (c->json)
-            kiln_json_line(kiln_row_to_json(KILN_DB_TABLE_RECORD, &record[i]));
-        else
-            print_record(c, &record[i]);
-    }
-    if (!c->json && !count) printf("no records\n");
 }
 
 /* ---- which target --------------------------------------------------------------------------- */
@@ -125,8 +86,7 @@ static kiln_status print_records(const db_call *c, kiln_db_order order, uint32_t
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_status st = kiln_db_records(c->db, &filter, c->process, &record, &count);
-    if (!st) print_record_list(c, record, count);
-    return st;
+    return st ? st : kiln_db_list_records(c->db, c->form, record, count, c->process);
 }
 
 static kiln_status db_best(const db_call *c) {
@@ -134,8 +94,7 @@ static kiln_status db_best(const db_call *c) {
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_status st = kiln_db_best(c->db, &filter, c->process, &record, &count);
-    if (!st) print_record_list(c, record, count);
-    return st;
+    return st ? st : kiln_db_list_records(c->db, c->form, record, count, c->process);
 }
 
 static kiln_status db_top(const db_call *c) { return print_records(c, KILN_DB_FASTEST, 10); }
@@ -217,31 +176,11 @@ static kiln_status db_import(const db_call *c) {
               : KILN_OK;
 }
 
-static kiln_status print_sql_row(void *context, uint32_t count, const char *const *names,
-                                 const char *const *cells) {
-    const db_call *c = context;
-    json_t *object = c->json ? json_object() : NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_str cell = kiln_str_from(cells[i]);
-        if (object) {
-            json_object_set_new(object, names[i], cells[i] ? kiln_json_str(cell) : json_null());
-        } else {
-            fputs(i ? "\t" : "", stdout);
-            kiln_print_text(cells[i] ? cell : KILN_STR("NULL"), KILN_TEXT_LINE, stdout);
-        }
-    }
-    if (object)
-        kiln_json_line(object);
-    else
-        putchar('\n');
-    return KILN_OK;
-}
-
 static kiln_status db_sql(const db_call *c) {
     if (!c->argument)
         return KILN_ERROR(INVALID_ARGUMENT, "kiln db sql \"SELECT ...\": the statement is missing");
-    db_call context = *c;
-    return kiln_db_sql(c->db, kiln_str_from(c->argument), print_sql_row, &context);
+    kiln_db_lister lister = {.form = c->form};
+    return kiln_db_sql(c->db, kiln_str_from(c->argument), kiln_db_list_cells, &lister);
 }
 
 static kiln_status db_plot(const db_call *c) {
@@ -283,6 +222,7 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "plot: the page to write"},
         {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most so many (default: 10 for top, else all)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
+        {"csv", KILN_OPT_FLAG, &c.csv, NULL, "print CSV with a header (best, top, history, sql)"},
     };
     const kiln_opt_table table = {
         "kiln db best|top|history|stats|export|import FILE|sql STATEMENT|plot [options]",
@@ -295,6 +235,8 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
+    if (c.json && c.csv) return KILN_ERROR(INVALID_ARGUMENT, "--json or --csv, not both");
+    c.form = c.json ? KILN_DB_FORM_JSON : c.csv ? KILN_DB_FORM_CSV : KILN_DB_FORM_TEXT;
     c.argument = args.count > 1 ? args.positional[1] : NULL;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(actions); i++) {
         if (strcmp(args.positional[0], actions[i].name) != 0) continue;

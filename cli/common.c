@@ -164,6 +164,28 @@ kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db) {
                                   : KILN_OK;
 }
 
+double kiln_record_peak(const kiln_db_record *record) {
+    return record->peak_flops * (double)KILN_MAX(record->threads, 1);
+}
+
+/* How well the default that `record` holds compares with `best`. */
+static uint32_t default_rank(const kiln_db_record *record, const kiln_db_record *best) {
+    if (!record->final) return 1;
+    return best && best->final && kiln_str_equal(record->job_id, best->job_id) ? 3 : 2;
+}
+
+const kiln_db_record *kiln_record_default(const kiln_db_record *record, uint32_t count,
+                                          const kiln_db_record *best) {
+    const kiln_db_record *found = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_db_record *r = &record[i];
+        bool ran = kiln_str_is(r->outcome, "ok") && r->checked && r->median_ns > 0;
+        if (!ran || !kiln_str_is(r->searcher, "default")) continue;
+        if (!found || default_rank(r, best) >= default_rank(found, best)) found = r;
+    }
+    return found;
+}
+
 const char *kiln_file_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;

@@ -1,5 +1,6 @@
 #include "cli/plot.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cli/svg.h"
@@ -18,7 +19,8 @@ static const char style[] =
     "h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}p{color:var(--dim)}\n"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     "div.wide{overflow-x:auto}\n"
-    "th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid var(--grid)}"
+    "th,td{padding:.2rem .7rem;text-align:right;white-space:nowrap;"
+    "border-bottom:1px solid var(--grid)}"
     "th{color:var(--dim);font-weight:500}.l{text-align:left}\n"
     "div.many{display:grid;grid-template-columns:repeat(auto-fill,minmax(20rem,1fr));gap:1rem}\n"
     "figure{margin:0}figcaption{font-size:.85rem}svg{width:100%;height:auto}\n"
@@ -115,7 +117,8 @@ static void print_dots(const kiln_plot_task *t, const kiln_axis *x, const kiln_a
     }
 }
 
-/* A staircase: the best stays until a faster one comes. */
+/* A staircase: the best stays until a faster one comes. It ends at the best of the table: the final
+ * measures anew what was fastest, and the luckiest trial is slower then. */
 static void print_staircase(const kiln_plot_task *t, const kiln_axis *x, const kiln_axis *y,
                             kiln_strbuf *out) {
     kiln_strbuf_text(out, "<polyline class=\"best\" points=\"");
@@ -128,7 +131,16 @@ static void print_staircase(const kiln_plot_task *t, const kiln_axis *x, const k
         kiln_strbuf_printf(out, "%.1f,%.1f ", at, level);
     }
     if (t->curve.point.count) kiln_strbuf_printf(out, "%.1f,%.1f", x->to, level);
-    kiln_strbuf_text(out, "\"/>");
+    if (t->best_ns > 0) {
+        level = kiln_axis_place(y, t->flops / t->best_ns);
+        kiln_strbuf_printf(out, " %.1f,%.1f\"/>", x->to, level);
+        kiln_strbuf_printf(out,
+                           "<circle class=\"best\" r=\"3\" cx=\"%.1f\" cy=\"%.1f\"><title>best: "
+                           "%.1f GFLOP/s</title></circle>",
+                           x->to, level, t->flops / t->best_ns);
+    } else {
+        kiln_strbuf_text(out, "\"/>");
+    }
 }
 
 static void print_convergence(const kiln_plot_task *t, uint32_t number, kiln_strbuf *out) {
@@ -136,6 +148,7 @@ static void print_convergence(const kiln_plot_task *t, uint32_t number, kiln_str
     uint32_t count = t->curve.point.count;
     if (count && (fastest <= 0 || t->curve.point.data[count - 1].best_ns < fastest))
         fastest = t->curve.point.data[count - 1].best_ns;
+    if (t->best_ns > 0 && (fastest <= 0 || t->best_ns < fastest)) fastest = t->best_ns;
     if (fastest <= 0 || t->flops <= 0) return; /* nothing ran, or it only moves data */
     const kiln_axis x = {1, KILN_MAX(t->trial_count, 2), 46, 330, false};
     const kiln_axis y = {0, t->flops / fastest * 1.05, 176, 20, false};
@@ -162,7 +175,7 @@ static double power_of_ten(double value, bool above) {
 }
 
 static void include(double value, double *low, double *high) {
-    if (value <= 0) return;
+    if (!isfinite(value) || value <= 0) return;
     *low = *low > 0 ? KILN_MIN(*low, value) : value;
     *high = KILN_MAX(*high, value);
 }
@@ -178,6 +191,11 @@ static bool roofline_axes(const kiln_plot *plot, double peak, kiln_axis *x, kiln
         if (t->default_ns > 0) include(t->flops / t->default_ns, &y_low, &y_high);
     }
     if (x_high <= 0 || peak <= 0) return false;
+    /* The whole roof, also around a single point: both slopes up to the peak, and a decade below.
+     */
+    include(peak / plot->machine.memory_bytes, &x_low, &x_high);
+    include(peak / plot->machine.cache_bytes, &x_low, &x_high);
+    include(y_high / 100, &y_low, &y_high);
     *x =
         (kiln_axis){power_of_ten(x_low, false), power_of_ten(x_high, true) * 1.0001, 56, 680, true};
     *y = (kiln_axis){power_of_ten(y_low, false), power_of_ten(y_high * 1.2, true), 350, 20, true};
@@ -277,7 +295,7 @@ static void print_bar(const kiln_plot_task *t, uint32_t number, const kiln_axis 
     double seconds[PHASES], before = 0;
     kiln_strbuf name = {0};
     phases_of(t, seconds);
-    kiln_strbuf_printf(&name, "%u %.38s", number, t->label);
+    kiln_strbuf_printf(&name, "%u %s", number, t->label);
     kiln_svg_text("tick", "end", x->from - 6, y + 10, kiln_strbuf_view(&name), out);
     kiln_strbuf_deinit(&name);
     for (uint32_t k = 0; k < PHASES; k++) {
@@ -303,6 +321,17 @@ static void print_legend(const double total[PHASES], double x, double y, kiln_st
     }
 }
 
+#define BARS_WIDTH 450.0
+#define CHARACTER_WIDTH 6.0 /* of a tick's text at 10 px, at most, of what labels are made of */
+
+/* Where the bars begin, so that no label is cut. */
+static double labels_width(const kiln_plot *plot) {
+    size_t longest = 0;
+    for (uint32_t i = 0; i < plot->task_count; i++)
+        longest = KILN_MAX(longest, strlen(plot->task[i].label));
+    return (double)(longest + strlen("100 ")) * CHARACTER_WIDTH + 12;
+}
+
 static void print_time_spent(const kiln_plot *plot, kiln_strbuf *out) {
     double longest = 0, total[PHASES] = {0};
     for (uint32_t i = 0; i < plot->task_count; i++) {
@@ -315,8 +344,10 @@ static void print_time_spent(const kiln_plot *plot, kiln_strbuf *out) {
     kiln_strbuf_text(out, "<h2>Where the time went</h2>\n<p>Work, not the clock: builders, boards "
                           "and training work side by side.</p>\n");
     double bottom = 34 + 18.0 * plot->task_count;
-    const kiln_axis x = {0, longest * 1.02, 250, 680, false}, y = {0, 1, bottom, 24, false};
-    begin_figure(700, bottom + 32, "Where the time went", out);
+    const double begin = labels_width(plot);
+    const kiln_axis x = {0, longest * 1.02, begin, begin + BARS_WIDTH, false},
+                    y = {0, 1, bottom, 24, false};
+    begin_figure(begin + BARS_WIDTH + 20, bottom + 32, "Where the time went", out);
     double tick[8];
     uint32_t count = kiln_axis_ticks(&x, 6, tick);
     for (uint32_t i = 0; i < count; i++) {
@@ -346,10 +377,12 @@ void kiln_plot_print(const kiln_plot *plot, kiln_strbuf *out) {
     if (plot->task_count == 0) kiln_strbuf_text(out, "<p>No records yet.</p>\n");
     print_table(plot, out);
     if (plot->task_count)
-        kiln_strbuf_text(out,
-                         "<h2>Convergence</h2>\n<p>Each dot is a trial, the line the best so "
-                         "far, the dashed line the default schedule, a tick below a trial that "
-                         "failed.</p>\n<div class=\"many\">\n");
+        kiln_strbuf_text(
+            out, "<h2>Convergence</h2>\n<p>Each dot is a trial, the line the best so "
+                 "far, which ends at the best of the table, measured anew in turns with its "
+                 "rivals where there was a final; the dashed line the default schedule, a tick "
+                 "below a trial that "
+                 "failed.</p>\n<div class=\"many\">\n");
     for (uint32_t i = 0; i < plot->task_count; i++) print_convergence(&plot->task[i], i, out);
     if (plot->task_count) kiln_strbuf_text(out, "</div>\n");
     print_roofline(plot, out);

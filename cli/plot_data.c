@@ -7,8 +7,7 @@ static void add_record(kiln_plot_task *task, const kiln_db_record *r, kiln_arena
     task->build_ns += r->build_ns;
     task->board_ns += r->board_ns;
     task->train_ns += r->train_ns;
-    task->peak_flops = KILN_MAX(task->peak_flops, r->peak_flops * (double)r->threads);
-    if (ok && kiln_str_is(r->searcher, "default")) task->default_ns = r->median_ns;
+    task->peak_flops = KILN_MAX(task->peak_flops, kiln_record_peak(r));
     if (r->final) return;
     task->trial[task->trial_count++] = (kiln_plot_trial){ok ? r->median_ns : 0};
     task->failed_count += !ok;
@@ -46,6 +45,8 @@ static kiln_status read_task(kiln_db *db, const kiln_db_stat *stat, kiln_arena *
     describe(out, found ? task.canonical : KILN_STR(""), arena);
     out->trial = KILN_ARENA_ARRAY(arena, kiln_plot_trial, count);
     for (uint32_t i = 0; i < count; i++) add_record(out, &record[i], arena);
+    const kiln_db_record *base = kiln_record_default(record, count, best_count ? best : NULL);
+    if (base) out->default_ns = base->median_ns;
     if (best_count) {
         out->best_ns = best->median_ns;
         out->found_by = best->searcher;

@@ -23,7 +23,6 @@ typedef struct task_summary {
     uint32_t trials;
     const kiln_db_record *best; /* as the database chooses; NULL: none */
     double best_ns, default_ns, share;
-    uint32_t default_rank; /* how well default_ns compares with best_ns */
     kiln_rest rest;
     kiln_str error; /* why nothing of it could be measured */
 } task_summary;
@@ -39,31 +38,18 @@ static char *trace_text(const kiln_db_record *record, kiln_arena *process) {
     return copy;
 }
 
-/* What the best is compared with: the default of its own final, where they ran in turns; else of
- * another final, else of the search. Of equals the last that is stored; between them, the order in
- * which records came home says nothing. */
-static void take_default(const kiln_db_record *record, task_summary *task) {
-    const bool in_turns =
-        task->best && task->best->final && kiln_str_equal(record->job_id, task->best->job_id);
-    const uint32_t rank = (record->final ? 1u : 0u) + (record->final && in_turns ? 1u : 0u);
-    if (rank < task->default_rank) return;
-    task->default_rank = rank;
-    task->default_ns = record->median_ns;
-}
-
 static void count_records(const kiln_tune *t, const kiln_db_record *record, uint32_t count,
                           task_summary *task, summary *s) {
     for (uint32_t i = 0; i < count; i++) {
         const kiln_db_record *r = &record[i];
         bool ours = t->job[0] && kiln_str_is(r->job_id, t->job);
         bool ok = kiln_str_is(r->outcome, "ok") && r->checked;
-        if (ok && kiln_str_is(r->searcher, "default")) take_default(r, task);
         if (r->final) continue; /* no trial: it was measured before */
         task->trials++;
         s->measured += ours;
         s->raced += ours && r->raced;
         s->verified += ours && ok && !r->raced;
-        s->peak = KILN_MAX(s->peak, r->peak_flops);
+        s->peak = KILN_MAX(s->peak, kiln_record_peak(r));
     }
 }
 
@@ -125,9 +111,12 @@ static kiln_status read_task(kiln_tune *t, kiln_db *db, const kiln_task *task, s
     if (st) return st;
     row.best = best_count ? best : NULL;
     count_records(t, record, count, &row, s);
+    const kiln_db_record *base = kiln_record_default(record, count, row.best);
+    if (base) row.default_ns = base->median_ns;
     if (row.best) {
         row.best_ns = best->median_ns;
-        if (best->peak_flops > 0) row.share = task->flops / row.best_ns * 1e9 / best->peak_flops;
+        if (best->peak_flops > 0)
+            row.share = task->flops / row.best_ns * 1e9 / kiln_record_peak(best);
     }
     *out = row;
     return KILN_OK;

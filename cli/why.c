@@ -55,9 +55,8 @@ static kiln_status find_rivals(why *w, const kiln_db_record *fastest, uint32_t c
 
 static kiln_status find_fallback(why *w) {
     kiln_space space;
-    for (uint32_t i = w->record_count; i-- > 0;)
-        if (kiln_str_is(w->record[i].searcher, "default") && w->record[i].median_ns > 0)
-            return replay(w, &w->record[i], &w->fallback);
+    const kiln_db_record *base = kiln_record_default(w->record, w->record_count, w->winner.record);
+    if (base) return replay(w, base, &w->fallback);
     kiln_status st = kiln_space_create(w->task->te, w->options->target, w->arena, &space);
     if (!st) st = kiln_space_default(&space, w->arena, &w->fallback.trace, &w->fallback.program);
     return st;
@@ -94,7 +93,7 @@ static double default_ns(const why *w) {
 
 static double share_of_peak(const why *w) {
     const kiln_db_record *r = w->winner.record;
-    double peak = r->peak_flops * (double)r->threads;
+    double peak = kiln_record_peak(r);
     return peak > 0 ? w->task->flops / r->median_ns * 1e9 / peak : 0;
 }
 
@@ -230,8 +229,7 @@ static void print_roofline(why *w) {
     double rate = w->task->flops / w->winner.record->median_ns;
     kiln_bound bound;
     kiln_roofline machine = w->machine;
-    if (w->winner.record->peak_flops > 0)
-        machine.peak_flops = w->winner.record->peak_flops * (double)w->winner.record->threads;
+    if (w->winner.record->peak_flops > 0) machine.peak_flops = kiln_record_peak(w->winner.record);
     double roof = kiln_roof(&machine, intensity, &bound);
     kiln_strbuf_printf(w->out,
                        "\nOn the roofline\n  %.4g MFLOP over %.4g MB of inputs, constants and "

@@ -206,8 +206,12 @@ KILN_MUST_USE kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_
 /* One read-only statement of a person, in the words of the database that it is. Cells are text as
  * that prints them; blobs are hex; NULL is NULL.
  * INVALID_ARGUMENT     it does not parse, is more than one statement, or would change something */
+typedef struct kiln_db_cell {
+    const char *name, *text; /* of the column; NULL: nothing is there */
+    bool is_number;
+} kiln_db_cell;
 typedef kiln_status (*kiln_db_sql_row)(void *context, uint32_t column_count,
-                                       const char *const *names, const char *const *cells);
+                                       const kiln_db_cell *cell);
 KILN_MUST_USE kiln_status kiln_db_sql(kiln_db *db, kiln_str sql, kiln_db_sql_row row,
                                       void *context);
 

@@ -7,6 +7,14 @@
 
 #define BYTEA_OID 17
 
+/* int8, int2, int4, float4, float8, numeric. */
+static bool is_number(Oid type) {
+    static const Oid number[] = {20, 21, 23, 700, 701, 1700};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(number); i++)
+        if (type == number[i]) return true;
+    return false;
+}
+
 static const char *cell_text(const PGresult *result, int column) {
     if (PQgetisnull(result, 0, column)) return NULL;
     const char *text = PQgetvalue(result, 0, column);
@@ -17,13 +25,11 @@ static kiln_status give_row(const PGresult *result, kiln_arena *arena, kiln_db_s
                             void *context) {
     int count = PQnfields(result);
     kiln_arena_reset(arena);
-    const char **names = KILN_ARENA_ARRAY(arena, const char *, (size_t)count);
-    const char **cells = KILN_ARENA_ARRAY(arena, const char *, (size_t)count);
-    for (int i = 0; i < count; i++) {
-        names[i] = PQfname(result, i);
-        cells[i] = cell_text(result, i);
-    }
-    return row(context, (uint32_t)count, names, cells);
+    kiln_db_cell *cell = KILN_ARENA_ARRAY(arena, kiln_db_cell, (size_t)count);
+    for (int i = 0; i < count; i++)
+        cell[i] =
+            (kiln_db_cell){PQfname(result, i), cell_text(result, i), is_number(PQftype(result, i))};
+    return row(context, (uint32_t)count, cell);
 }
 
 /* What came of a person's statement besides rows. */

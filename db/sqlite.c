@@ -336,15 +336,18 @@ static kiln_status visit_rows(kiln_db *db, sqlite3_stmt *stmt, kiln_db_sql_row r
     kiln_arena_init(&arena, 0);
     kiln_arena_init(&row_arena, 0);
     uint32_t count = (uint32_t)sqlite3_column_count(stmt);
-    const char **names = KILN_ARENA_ARRAY(&arena, const char *, count);
-    const char **cells = KILN_ARENA_ARRAY(&arena, const char *, count);
-    for (uint32_t i = 0; i < count; i++) names[i] = sqlite3_column_name(stmt, (int)i);
+    kiln_db_cell *cell = KILN_ARENA_ARRAY(&arena, kiln_db_cell, count);
+    for (uint32_t i = 0; i < count; i++) cell[i].name = sqlite3_column_name(stmt, (int)i);
     kiln_status st = NULL;
     int rc = SQLITE_DONE;
     while (!st && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
         kiln_arena_reset(&row_arena);
-        for (uint32_t i = 0; i < count; i++) cells[i] = cell_text(stmt, (int)i, &row_arena);
-        st = row(context, count, names, cells);
+        for (uint32_t i = 0; i < count; i++) {
+            int type = sqlite3_column_type(stmt, (int)i); /* before it is turned into text */
+            cell[i].is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+            cell[i].text = cell_text(stmt, (int)i, &row_arena);
+        }
+        st = row(context, count, cell);
     }
     if (!st && rc != SQLITE_DONE) st = error_of(db, rc, "running the statement");
     kiln_arena_deinit(&row_arena);

@@ -35,7 +35,7 @@ def medians(db, task):
     """Of the trials of this machine's target in their order, failures as infinity."""
     statement = ("select outcome, raced, median_ns from record join job on job_id = job.id where final = 0 and "
                  f"seed <> {SOURCE_SEED} and task_key = '{task}' order by trial_index")
-    return [float(row["median_ns"]) if row["outcome"] == "ok" and row["raced"] == "0" else math.inf
+    return [float(row["median_ns"]) if row["outcome"] == "ok" and row["raced"] == 0 else math.inf
             for row in kiln.lines("db", "sql", statement, "--db", db)]
 
 

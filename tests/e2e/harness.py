@@ -177,7 +177,8 @@ class World:
         child.wait()
 
     def sql(self, db, statement):
-        return [line.split("\t") for line in self.run("db", "sql", statement, "--db", self.path(db)).stdout.splitlines()]
+        """Rows of a statement, without the names of the columns."""
+        return [line.split("\t") for line in self.run("db", "sql", statement, "--db", self.path(db)).stdout.splitlines()[1:]]
 
     def zoo(self, name):
         file = self.path(name.replace(":", "_") + ".onnx")

@@ -166,7 +166,7 @@ class Soak:
     def records(self, path):
         """Trial and attempt of each stored record; None when the file cannot be read just now."""
         done = self.world.run("db", "sql", "SELECT trial_id || '/' || attempt FROM record WHERE final = 0", "--db", path, ok=False)
-        return done.stdout.split() if done.returncode == 0 else None
+        return done.stdout.splitlines()[1:] if done.returncode == 0 else None
 
     def check_records(self):
         for number in range(TUNERS):

@@ -15,7 +15,7 @@ from harness import until
 def records(world, db="tuner.db"):
     """(trial, attempt, outcome) of every stored trial; none while there is no database yet. Finals are no trials."""
     done = world.run("db", "sql", "SELECT trial_id, attempt, outcome FROM record WHERE final = 0", "--db", world.path(db), ok=False)
-    return [tuple(line.split("\t")) for line in done.stdout.splitlines()] if done.returncode == 0 else []
+    return [tuple(line.split("\t")) for line in done.stdout.splitlines()[1:]] if done.returncode == 0 else []
 
 
 def test_private_fleet_tunes_stores_packs_and_leaves_nothing(world):

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """What a new user trips over: outputs that cannot be written, options that are not what they seem, files of other
 users, programs that are started twice."""
+import csv
+import io
 import os
 import pathlib
+import pwd
 import re
 import stat
 import subprocess
@@ -190,7 +193,6 @@ def test_jobs_know_the_user_without_help_of_the_environment(world):
     tracker, address = world.tracker()
     world.start("kiln", "tune", world.zoo(MATMUL), "--trials", 1, "--tracker", address, "--db", world.path("t.db"))
     harness.until(lambda: world.json("jobs", "list", "--tracker", address), "the job")
-    import pwd
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -226,6 +228,43 @@ def test_lost_boards_can_be_forgotten(world):
     assert world.json("fleet", "list", "--tracker", address)[0]["state"] == "free"
     assert "--forget-boards DAYS" in world.run("--help", name="kiln-tracker").stdout
     world.refused("--forget-boards", "-1", "--listen", "127.0.0.1:0", says="negative", name="kiln-tracker")
+
+
+def test_records_are_listed_with_model_shape_and_time_as_text_csv_and_json(world):
+    model, db = world.zoo("gemm:8x16x24"), world.path("t.db")
+    world.json("tune", model, "--trials", 3, "--db", db)
+    for action in ("best", "top", "history"):
+        lines = world.run("db", action, "--db", db).stdout.splitlines()
+        assert lines[0].split()[:5] == ["model", "task", "outcome", "median", "GFLOP/s"], lines
+        assert lines[1].startswith("gemm_8x16x24.onnx  matmul 8x16 over 24  ok  "), lines
+        assert re.search(r"  20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ  v2:[0-9a-f]{32}  [0-9a-f]{12}$", lines[1]), lines
+        rows = list(csv.DictReader(io.StringIO(world.run("db", action, "--db", db, "--csv").stdout)))
+        objects = world.json("db", action, "--db", db)
+        assert len(rows) == len(objects) == len(lines) - 1 > 0, (rows, objects)
+        for row, found in zip(rows, objects):
+            assert row["model"] == found["model"] == "gemm_8x16x24.onnx" and row["label"] == found["label"] == "matmul 8x16 over 24", row
+            assert abs(float(row["median_ns"]) - found["median_ns"]) < 1e-3 and isinstance(found["gflops"], float), (row, found)
+    statement = "SELECT 'a,\"b\"' AS t, attempt, median_ns, NULL AS n, '12' AS d, x'0a' AS b FROM record WHERE median_ns > 0 LIMIT 1"
+    [row] = world.json("db", "sql", statement, "--db", db)
+    assert row["t"] == 'a,"b"' and row["attempt"] == 1 and isinstance(row["median_ns"], float), row
+    assert row["n"] is None and row["d"] == "12" and row["b"] == "0a", row
+    [row] = csv.DictReader(io.StringIO(world.run("db", "sql", statement, "--db", db, "--csv").stdout))
+    assert row["t"] == 'a,"b"' and row["n"] == "" and row["d"] == "12", row
+    shown = world.run("db", "sql", statement, "--db", db).stdout.splitlines()
+    assert shown[0].split("\t") == ["t", "attempt", "median_ns", "n", "d", "b"] and shown[1].split("\t")[3] == "NULL", shown
+    world.refused("db", "best", "--db", db, "--csv", "--json", says="not both")
+    assert world.run("db", "best", "--db", db, "--task", "v2:none").stdout == "no records\n"
+
+
+def test_why_says_the_gain_that_the_summary_said(world):
+    """Also where another default was measured after the final of the best."""
+    model, db = world.zoo("gemm:48x48x48"), world.path("t.db")
+    for seed in range(3):
+        done = world.json("tune", model, "--trials", 5 + 4 * seed, "--seed", seed, "--db", db)[-1]
+        [task], [why] = done["tasks"], world.json("explain", model, "--why", 0, "--db", db)
+        assert why["best_ms"] == task["best_ms"] and why["default_ms"] == task["default_ms"], (why, task)
+        text = world.run("explain", model, "--why", 0, "--db", db).stdout
+        assert f"{task['default_ms'] / task['best_ms']:.2f}x of the default" in text, (text, task)
 
 
 if __name__ == "__main__":

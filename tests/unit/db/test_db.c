@@ -11,10 +11,9 @@
 #include "db/backend.h"
 #include "tests/unit/db/support.h"
 
-static kiln_status keep_text(void *context, uint32_t count, const char *const *names,
-                             const char *const *cells) {
+static kiln_status keep_text(void *context, uint32_t count, const kiln_db_cell *cell) {
     for (uint32_t i = 0; i < count; i++)
-        kiln_strbuf_printf(context, "%s=%s;", names[i], cells[i] ? cells[i] : "NULL");
+        kiln_strbuf_printf(context, "%s=%s;", cell[i].name, cell[i].text ? cell[i].text : "NULL");
     return NULL;
 }
 

@@ -75,9 +75,8 @@ static void reading_goes_on_over_a_new_connection(void **state) {
     kiln_db_close(db);
 }
 
-static kiln_status no_row(void *context, uint32_t count, const char *const *names,
-                          const char *const *cells) {
-    (void)context, (void)count, (void)names, (void)cells;
+static kiln_status no_row(void *context, uint32_t count, const kiln_db_cell *cell) {
+    (void)context, (void)count, (void)cell;
     return NULL;
 }
 

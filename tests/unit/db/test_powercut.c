@@ -285,9 +285,8 @@ static kiln_status ignore_row(void *context, kiln_db_table table, const void *ro
     return NULL;
 }
 
-static kiln_status ignore_cells(void *context, uint32_t count, const char *const *names,
-                                const char *const *cells) {
-    (void)context, (void)count, (void)names, (void)cells;
+static kiln_status ignore_cells(void *context, uint32_t count, const kiln_db_cell *cell) {
+    (void)context, (void)count, (void)cell;
     return NULL;
 }
 

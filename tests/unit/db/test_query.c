@@ -161,9 +161,8 @@ static void broken_records_are_refused(void **state) {
     assert_string_equal(found_by(f, &(kiln_db_filter){0}), "");
 }
 
-static kiln_status discard(void *context, uint32_t count, const char *const *names,
-                           const char *const *cells) {
-    (void)names, (void)cells;
+static kiln_status discard(void *context, uint32_t count, const kiln_db_cell *cell) {
+    (void)cell;
     *(uint32_t *)context += count;
     return NULL;
 }
@@ -307,10 +306,9 @@ static void rows_of_one_database_can_be_put_into_another(void **state) {
     kiln_db_close(copy);
 }
 
-static kiln_status keep_text(void *context, uint32_t count, const char *const *names,
-                             const char *const *cells) {
+static kiln_status keep_text(void *context, uint32_t count, const kiln_db_cell *cell) {
     for (uint32_t i = 0; i < count; i++)
-        kiln_strbuf_printf(context, "%s=%s;", names[i], cells[i] ? cells[i] : "NULL");
+        kiln_strbuf_printf(context, "%s=%s;", cell[i].name, cell[i].text ? cell[i].text : "NULL");
     return NULL;
 }
 

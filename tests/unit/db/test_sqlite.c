@@ -182,9 +182,8 @@ static void the_lead_needs_a_folder_to_write_to(void **state) {
     kiln_db_close(db);
 }
 
-static kiln_status count_cells(void *context, uint32_t count, const char *const *names,
-                               const char *const *cells) {
-    (void)names, (void)cells;
+static kiln_status count_cells(void *context, uint32_t count, const kiln_db_cell *cell) {
+    (void)cell;
     *(uint32_t *)context += count;
     return *(uint32_t *)context > 1000 ? KILN_ERROR(CANCELLED, "enough") : NULL;
 }

@@ -90,6 +90,9 @@ double kiln_record_peak(const kiln_db_record *record);
  * default never ran. `best` may be NULL. */
 const kiln_db_record *kiln_record_default(const kiln_db_record *record, uint32_t count,
                                           const kiln_db_record *best);
+/* Of temporary folders that a command holds (kiln_folder_hold_temp): one prefix for all, so that
+ * each takes away what any killed one left. */
+#define KILN_COMMAND_FOLDER "kiln-command"
 /* The last part of a path. */
 const char *kiln_file_name(const char *path);
 

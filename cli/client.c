@@ -1,6 +1,8 @@
 #include "cli/client.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -23,6 +25,7 @@ struct kiln_client {
     kiln_conn *conn;
     bool open, was_open, woken, stopped;
     uint64_t lost_since_ns; /* 0: connected */
+    bool said_lost;         /* the person was told so */
     kiln_status why;        /* of the last failed connection */
     kiln_timer *redial, *alarm, *beat;
     char *folder; /* of the blob store */
@@ -149,9 +152,52 @@ static kiln_status check_lost(kiln_client *c) {
                             "the tracker at %s: %s", c->options.tracker, kiln_status_text(c->why));
 }
 
+/* ---- what the person hears of a tracker that is away ------------------------------------------
+ */
+
+#define SAY_LOST_NS \
+    (UINT64_C(300) * KILN_NS_PER_MS) /* a tracker that is started anew is back by then */
+#define LINE_BYTES_MAX 512u
+
+static uint32_t columns_of_terminal(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+/* On a terminal one line that counts down, from its first column on, where a table may be drawn
+ * over it; elsewhere one line at the beginning. */
+static void say_lost(kiln_client *c) {
+    const uint64_t lost_ns = kiln_clock_ns() - c->lost_since_ns;
+    const bool live = isatty(STDERR_FILENO);
+    if (c->options.quiet || lost_ns < SAY_LOST_NS || lost_ns > KILN_CLIENT_PATIENCE_NS) return;
+    if (c->said_lost && !live) return;
+    char line[LINE_BYTES_MAX];
+    const uint64_t left_s = (KILN_CLIENT_PATIENCE_NS - lost_ns) / KILN_NS_PER_S + 1;
+    const char *why = c->why ? kiln_status_text(c->why) : "no answer yet";
+    snprintf(line, sizeof line, "trying for %llu s more to reach the tracker at %s: %s",
+             (unsigned long long)left_s, c->options.tracker, why);
+    if (live)
+        fprintf(stderr, "\r\033[K%.*s\r", (int)(columns_of_terminal() - 1), line);
+    else
+        fprintf(stderr, "%s\n", line);
+    fflush(stderr);
+    c->said_lost = true;
+}
+
+static void unsay_lost(kiln_client *c) {
+    if (c->said_lost && isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+    if (c->said_lost && c->open && !isatty(STDERR_FILENO)) fputs("the tracker is back\n", stderr);
+    c->said_lost = false;
+}
+
 kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns) {
     run_for(client, client->open ? wait_ns : KILN_MIN(wait_ns, RETRY_NS));
-    return check_lost(client);
+    kiln_status st = check_lost(client);
+    if (!st && client->lost_since_ns)
+        say_lost(client);
+    else
+        unsay_lost(client);
+    return st;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -186,7 +232,8 @@ static kiln_status prepare(kiln_client *c) {
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (!st) kiln_hash128_print(identity, c->node);
     if (!st)
-        st = kiln_folder_hold_temp("kiln-client", SIZE_MAX, c->process, &c->folder, &c->folder_fd);
+        st = kiln_folder_hold_temp(KILN_COMMAND_FOLDER, SIZE_MAX, c->process, &c->folder,
+                                   &c->folder_fd);
     if (!st) st = kiln_blob_store_open(&(kiln_blob_store_options){.folder = c->folder}, &c->store);
     if (!st) st = kiln_loop_create(&c->loop);
     return st;
@@ -206,6 +253,7 @@ kiln_status kiln_client_open(const kiln_client_options *options, kiln_arena *pro
         dial(c);
     }
     while (!st && !c->open) st = kiln_client_wait(c, KILN_CLIENT_PATIENCE_NS);
+    c->options.quiet = false;
     if (st) {
         kiln_client_close(c);
         return st;

@@ -25,6 +25,7 @@ typedef struct kiln_client_options {
     const char *key_file; /* NULL: $KILN_HOME/key, where one is needed */
     bool insecure;
     bool admin; /* speaks as administrator, not as client */
+    bool quiet; /* the tracker was just started: nothing is said while it does not answer yet */
     /* Called for each message that is no answer to kiln_client_ask, and after each reconnect
      * (message NULL). The message lasts until it returns. May be NULL. */
     void (*message)(void *context, const kiln_message *message);
@@ -56,7 +57,8 @@ KILN_MUST_USE kiln_status kiln_client_put_parts(kiln_client *client, const kiln_
                                                 uint32_t count, kiln_digest *out_digest);
 KILN_MUST_USE kiln_status kiln_client_get(kiln_client *client, const kiln_digest *digest,
                                           kiln_arena *arena, kiln_str *out_content);
-/* Handles what comes, for at most `wait_ns`. UNAVAILABLE: the tracker is gone for
+/* Handles what comes, for at most `wait_ns`. While there is no tracker it says so on standard
+ * error, with the time that it is still tried. UNAVAILABLE: the tracker is gone for
  * KILN_CLIENT_PATIENCE_NS. */
 KILN_MUST_USE kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns);
 /* Ends a wait early; from a callback or a signal's. */

@@ -166,5 +166,10 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     st = tune_and_report(&t);
     if (kiln_status_code(st) == KILN_CANCELLED && !ferror(stdout))
         fprintf(stderr, "to go on where it stopped: %s\n", command);
+    if (kiln_status_code(st) == KILN_UNAVAILABLE && o.tracker && t.display.task.count) {
+        kiln_display_table(&t.display);
+        fprintf(stderr, "this is what the tracker told; to go on when it is back: %s%s%s\n",
+                command, o.job ? "" : " --job ", o.job ? "" : t.job);
+    }
     return st;
 }

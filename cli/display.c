@@ -375,3 +375,14 @@ void kiln_display_say(kiln_display *d, const char *text) {
 void kiln_display_finish(kiln_display *d) {
     if (is_shown_at_all(d)) draw(d);
 }
+
+#define TABLE_COLUMNS 120u
+
+void kiln_display_table(const kiln_display *d) {
+    kiln_strbuf out = {0};
+    if (d->live) return;
+    const kiln_display_size size = {TABLE_COLUMNS, d->task.count + LINES_AROUND + 1};
+    kiln_display_frame(d, kiln_clock_ns(), size, &out);
+    fwrite(out.data, 1, out.size, stderr);
+    kiln_strbuf_deinit(&out);
+}

@@ -45,6 +45,8 @@ void kiln_display_update(kiln_display *display, const kiln_msg_job_event *event)
 void kiln_display_tick(kiln_display *display);
 /* Prints a line for the person without spoiling the table. */
 void kiln_display_say(kiln_display *display, const char *text);
+/* The table, where it is not on the terminal already. */
+void kiln_display_table(const kiln_display *display);
 /* The last frame. */
 void kiln_display_finish(kiln_display *display);
 

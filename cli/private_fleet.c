@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/proc.h"
 #include "base/str.h"
+#include "cli/cli.h"
 
 #define STOP_NS (UINT64_C(5) * KILN_NS_PER_S) /* before a program that does not stop is killed */
 #define SOCKET_NAME "/tracker.sock"
@@ -71,7 +72,7 @@ kiln_status kiln_private_fleet_start(const char *db_path, const char *also, kiln
     f->process = process;
     const size_t path_max = sizeof((struct sockaddr_un *)0)->sun_path - sizeof SOCKET_NAME;
     kiln_status st =
-        kiln_folder_hold_temp("kiln-fleet", path_max, process, &f->folder, &f->folder_fd);
+        kiln_folder_hold_temp(KILN_COMMAND_FOLDER, path_max, process, &f->folder, &f->folder_fd);
     if (st) return st;
     f->address = kiln_arena_printf(process, "unix:%s" SOCKET_NAME, f->folder);
     const char *tracker[] = {"--listen", f->address, "--state",

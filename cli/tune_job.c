@@ -241,6 +241,7 @@ kiln_status kiln_tune_run_job(kiln_tune *t) {
                                                         : NULL,
                                   .key_file = o->key_file,
                                   .insecure = o->insecure,
+                                  .quiet = t->fleet != NULL,
                                   .message = on_message,
                                   .context = t};
     if (!st) st = kiln_client_open(&client, t->process, &t->client);

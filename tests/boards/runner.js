@@ -8,8 +8,24 @@ const path = require('path');
 
 const TEXT_BYTES = 1024;
 const PAGE_BYTES = 65536;
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'kiln-wasm-'));
-process.on('exit', () => fs.rmSync(folder, {recursive: true}));
+
+// What a killed runner left carries its number.
+function sweep() {
+  for (const name of fs.readdirSync(os.tmpdir())) {
+    const [, pid] = /^kiln-wasm-(\d+)-\w{6}$/.exec(name) || [];
+    if (!pid) continue;
+    try {
+      process.kill(Number(pid), 0);
+    } catch (error) {
+      if (error.code === 'ESRCH') fs.rmSync(path.join(os.tmpdir(), name), {recursive: true, force: true});
+    }
+  }
+}
+
+sweep();
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), `kiln-wasm-${process.pid}-`));
+process.on('exit', () => fs.rmSync(folder, {recursive: true, force: true}));
+for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
 function compileRunner() {
   const object = path.join(folder, 'runner.o');

@@ -3,7 +3,7 @@
 
 usage: report.py LABEL=LOG.json...   LABEL is the ./dev command that runs such a test (test, asan, tsan, golden)
 
-The last line is "N passed, N failed, N skipped"; the exit code is 1 when anything failed or nothing ran.
+Cases that were skipped stand there with their reason. The last line is "N passed, N failed, N skipped"; the exit code is 1 when anything failed or nothing ran.
 """
 import json
 import re
@@ -11,6 +11,18 @@ import sys
 
 CASE = re.compile(r"^(not ok|ok)\b(.*)$", re.M)
 LINES, WIDTH = 40, 300  # shown of a failed case
+SKIPPED_SHOWN = 4  # cases that were skipped for one reason
+
+
+def skipped_cases(test):
+    """(case, reason) of what a test program skipped; one without TAP lines says why on its last line, if at all."""
+    for verdict, rest in CASE.findall(test.get("stdout") or ""):
+        name, found, reason = re.split(r"(# *skip\S*)", rest, maxsplit=1, flags=re.I) if re.search(r"# *skip", rest, re.I) else ("", "", "")
+        if found:
+            yield re.sub(r"^ *\d* *-? *", "", name).strip(), reason.strip() or "no reason given"
+    if test["result"] == "SKIP" and not CASE.search(test.get("stdout") or ""):
+        said = ((test.get("stdout") or "") + (test.get("stderr") or "")).strip().splitlines()
+        yield "", said[-1].strip() if said else "no reason given"
 
 
 def count(test):
@@ -50,7 +62,7 @@ def failed_cases(stdout):
 
 
 def main(arguments):
-    total = [0, 0, 0]
+    total, skipped = [0, 0, 0], {}
     for argument in arguments:
         label, path = argument.split("=", 1)
         try:
@@ -62,12 +74,17 @@ def main(arguments):
         for test in tests:
             counts = count(test)
             total = [a + b for a, b in zip(total, counts)]
+            name = test["name"].split(" / ")[-1]
+            for case, reason in skipped_cases(test):
+                skipped.setdefault(reason, []).append(f"{name} {case}".strip())
             if counts[1]:
-                name = test["name"].split(" / ")[-1]
                 print(f"\n{name}: {test['result']}")
                 show(failed_cases(test.get("stdout") or ""))
                 show((test.get("stderr") or "").rstrip().splitlines()[-LINES:])
                 print(f"  again: ./dev {label} {name}")
+    for reason, cases in skipped.items():
+        more = f" and {len(cases) - SKIPPED_SHOWN} more" if len(cases) > SKIPPED_SHOWN else ""
+        print(f"skipped: {', '.join(cases[:SKIPPED_SHOWN])}{more}: {reason}"[:WIDTH])
     if total == [0, 0, 0]:
         total[1] = 1
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")

@@ -289,7 +289,7 @@ class Soak:
         left = harness.processes_with(str(self.world.folder))
         if left:
             self.violation(f"left processes {left}")
-        files = [str(p) for p in (self.world.folder / "tmp").iterdir() if not p.name.startswith("kiln-client")]
+        files = [str(p) for p in (self.world.folder / "tmp").iterdir() if not p.name.startswith("kiln-command")]
         if files:
             self.violation(f"left files {files}")
 

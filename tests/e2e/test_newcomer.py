@@ -3,10 +3,13 @@
 users, programs that are started twice."""
 import csv
 import io
+import json
 import os
 import pathlib
 import pwd
 import re
+import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -265,6 +268,95 @@ def test_why_says_the_gain_that_the_summary_said(world):
         assert why["best_ms"] == task["best_ms"] and why["default_ms"] == task["default_ms"], (why, task)
         text = world.run("explain", model, "--why", 0, "--db", db).stdout
         assert f"{task['default_ms'] / task['best_ms']:.2f}x of the default" in text, (text, task)
+
+
+def test_without_root_dev_names_every_package_and_the_update_before(world):
+    tools = world.folder / "bin"
+    tools.mkdir()
+    for name in ("bash", "env", "dirname", "sed", "sort", "comm", "paste", "cat"):
+        (tools / name).symlink_to(shutil.which(name))
+    for name, text in (("id", "echo 1000"), ("dpkg-query", "echo libuv1-dev installed")):
+        (tools / name).write_text(f"#!{shutil.which('bash')}\n{text}\n")
+        (tools / name).chmod(0o755)
+    dev = pathlib.Path(os.environ["KILN_BOARDS"]) / "dev"
+    done = subprocess.run([shutil.which("bash"), dev, "build"], env={"PATH": str(tools)}, cwd=world.folder, capture_output=True, text=True)
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 15 and "as root run: apt-get update && apt-get install --no-install-recommends " in line, done
+    words = line.split()
+    assert {"build-essential", "libxgboost-dev", "postgresql", "qemu-user"} <= set(words) and "libuv1-dev" not in words, line
+
+
+def test_skipped_tests_are_reported_with_their_reason(world):
+    log = world.folder / "log.json"
+    tests = [{"name": "kiln:e2e / a", "result": "OK", "stdout": "1..2\nok 1 - first\nok 2 - second # SKIP no phone here\n"},
+             {"name": "kiln:e2e / b", "result": "SKIP", "stdout": "", "stderr": "qemu is missing\n"},
+             {"name": "kiln:e2e / c", "result": "SKIP", "stdout": ""}]
+    log.write_text("".join(json.dumps(test) + "\n" for test in tests))
+    report = pathlib.Path(os.environ["KILN_BOARDS"]) / "tests/check/report.py"
+    done = subprocess.run([sys.executable, report, f"test={log}"], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "1 passed, 0 failed, 3 skipped", lines
+    assert lines[:-1] == ["skipped: a second: no phone here", "skipped: b: qemu is missing", "skipped: c: no reason given"], lines
+
+
+def test_what_killed_commands_left_goes_with_the_next(world):
+    temporary = world.folder / "tmp"
+    world.env["KILN_TRACKER"] = world.tracker()[1]
+    child = world.start("kiln", "tune", world.zoo("conv:C3"), "--trials", 100000, "--db", world.path("t.db"))
+    harness.until(lambda: len(list(temporary.iterdir())) == 2, "the command's folders")
+    world.kill(child)
+    harness.until(lambda: not harness.processes_with(str(temporary)), "the end of what it started")
+    assert len(list(temporary.iterdir())) == 2
+    world.run("fleet", "list")
+    assert not list(temporary.iterdir())
+
+
+def test_folders_of_killed_wasm_runners_go_with_the_next(world):
+    node = shutil.which("node")
+    if not node or not shutil.which("clang-19"):
+        raise harness.Skip("node or clang-19 is missing")
+    runner = pathlib.Path(os.environ["KILN_BOARDS"]) / "tests/boards/runner.js"
+    temporary = world.folder / "tmp"
+    start = lambda: subprocess.Popen([node, runner], env=world.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for end in (signal.SIGKILL, signal.SIGTERM):
+        child = start()
+        harness.until(lambda: list(temporary.iterdir()), "its folder")
+        child.send_signal(end)
+        child.wait()
+    assert len(list(temporary.iterdir())) <= 1
+    child = start()
+    child.stdin.close()
+    child.wait()
+    assert not list(temporary.iterdir()), list(temporary.iterdir())
+
+
+def test_a_tracker_that_is_gone_is_said_to_be_and_counted_down(world):
+    tracker, address = world.tracker()
+    world.kill(tracker)
+    done = kiln(world, "fleet", "list", "--tracker", address)
+    first, *_, last = done.stderr.splitlines()
+    assert re.match(rf"trying for (9|10) s more to reach the tracker at {address}: .*no tracker listens there", first), done.stderr
+    assert last.startswith(f"kiln fleet: the tracker at {address}"), done.stderr
+    seen = world.terminal("fleet", "list", "--tracker", address)
+    seen.until(lambda shown: "trying for 8 s more" in shown, "the count")
+    assert "\n" not in seen.shown.split("trying for 8 s")[0]
+    seen.type(b"\x03")
+    while seen.read():
+        pass
+
+
+def test_what_was_seen_of_a_job_stays_when_its_tracker_goes(world):
+    tracker, address, _, _ = world.fleet()
+    model, db = world.zoo(MATMUL), world.path("client.db")
+    child = world.start("kiln", "tune", model, "--trials", 100000, "--tracker", address, "--db", db)
+    harness.until(lambda: re.search(r"[1-9]\d* of \d+ trials", child.log.read_text()), "progress")
+    world.kill(tracker)
+    harness.until(lambda: "trying for" in child.log.read_text(), "the first word of it")
+    assert child.wait(timeout=harness.DEADLINE_S) == 21
+    said = child.log.read_text()
+    table = said.split("trying for")[1]
+    assert re.search(r"# task .*\n +0 matmul 8x8 over 8 ", table) and " of 100000 trials" in table, said
+    assert re.search(r"to go on when it is back: kiln tune .* --job [0-9a-f]{32}\n", said), said
 
 
 if __name__ == "__main__":

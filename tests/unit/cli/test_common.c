@@ -27,10 +27,76 @@ static void what_names_no_size_is_refused(void **state) {
     expect_error(parse(*state, "n=1", "n=2", &options), INVALID_ARGUMENT, "n is given twice");
 }
 
+static void threads_are_part_of_the_target(void **state) {
+    kiln_target target;
+    expect_ok(kiln_target_option("rpi4", 3, *state, &target));
+    assert_int_equal(target.threads, 3);
+    expect_ok(kiln_target_option("cpu:x86_64-unknown-linux-gnu,threads=2", 0, *state, &target));
+    assert_int_equal(target.threads, 2);
+    expect_ok(kiln_target_option("cpu:x86_64-unknown-linux-gnu,threads=2", 2, *state, &target));
+    expect_error(kiln_target_option("cpu:x86_64-unknown-linux-gnu,threads=1", 2, *state, &target),
+                 INVALID_ARGUMENT, "--target says threads=1");
+    expect_error(kiln_target_option("null", 2, *state, &target), INVALID_ARGUMENT, "processors");
+    expect_error(kiln_target_option("rpi4", KILN_TARGET_CORES_MAX + 1, *state, &target),
+                 INVALID_ARGUMENT, "at most");
+}
+
+static void what_loads_no_modules_is_told_the_command_for_c(void **state) {
+    static const char *const bare[] = {"wasm", "cortex-m7"}, *const loads[] = {"rpi4", "riscv64",
+                                                                               "null"};
+    kiln_target target;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bare); i++) {
+        expect_ok(kiln_target_option(bare[i], 0, *state, &target));
+        expect_error(kiln_target_check_modules(&target, bare[i], "m.onnx"), FAILED_PRECONDITION,
+                     kiln_arena_printf(*state, "m.onnx --emit static-c --target %s", bare[i]));
+    }
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(loads); i++) {
+        expect_ok(kiln_target_option(loads[i], 0, *state, &target));
+        expect_ok(kiln_target_check_modules(&target, loads[i], "m.onnx"));
+    }
+}
+
+static kiln_db_record default_of(const char *job, bool final, double median_ns) {
+    return (kiln_db_record){.searcher = KILN_STR("default"),
+                            .outcome = KILN_STR("ok"),
+                            .checked = 1,
+                            .job_id = kiln_str_from(job),
+                            .final = final,
+                            .median_ns = median_ns};
+}
+
+static void a_best_is_compared_with_the_default_that_ran_beside_it(void **state) {
+    (void)state;
+    kiln_db_record row[] = {default_of("a", false, 1), default_of("a", true, 2),
+                            default_of("b", true, 3), default_of("c", false, 4),
+                            default_of("d", true, 0)}; /* the last did not run right */
+    kiln_db_record best = {.job_id = KILN_STR("a"), .final = 1};
+    assert_ptr_equal(kiln_record_default(row, 5, &best), &row[1]); /* in turns with it */
+    best.job_id = KILN_STR("x");
+    assert_ptr_equal(kiln_record_default(row, 5, &best), &row[2]); /* of another final */
+    assert_ptr_equal(kiln_record_default(row, 5, NULL), &row[2]);
+    row[1].final = row[2].final = 0;
+    assert_ptr_equal(kiln_record_default(row, 5, &best), &row[3]); /* the last */
+    row[3].searcher = KILN_STR("sa");
+    row[2].checked = 0;
+    assert_ptr_equal(kiln_record_default(row, 5, &best), &row[1]);
+    assert_null(kiln_record_default(row, 0, &best));
+}
+
+static void the_peak_is_that_of_all_threads(void **state) {
+    (void)state;
+    assert_true(kiln_record_peak(&(kiln_db_record){.peak_flops = 5, .threads = 4}) == 20);
+    assert_true(kiln_record_peak(&(kiln_db_record){.peak_flops = 5}) == 5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(sizes_of_dimensions_are_named),
         test_with_arena(what_names_no_size_is_refused),
+        test_with_arena(threads_are_part_of_the_target),
+        test_with_arena(what_loads_no_modules_is_told_the_command_for_c),
+        cmocka_unit_test(a_best_is_compared_with_the_default_that_ran_beside_it),
+        cmocka_unit_test(the_peak_is_that_of_all_threads),
     };
     return cmocka_run_group_tests_name("cli/common", tests, NULL, NULL);
 }

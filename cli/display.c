@@ -14,7 +14,7 @@
 #define PLAIN_NS (UINT64_C(5) * KILN_NS_PER_S)
 
 #define COLUMNS_WIDE 100u        /* from here on there is room for the long curve */
-#define COLUMNS_FIXED 52u        /* of a line without its label and curve */
+#define COLUMNS_FIXED 53u        /* of a line without its label and curve */
 #define LINES_AROUND 4u          /* heading, hidden tasks, model, totals */
 #define PLANNED_OPEN 1000000u    /* a task planned for more than this ends by time, not by count */
 #define SECONDS_SHOWN_MAX 360000 /* 100 hours: beyond it an estimate is none */
@@ -135,14 +135,22 @@ typedef struct sums {
     uint32_t done, failed;
     uint64_t planned;           /* 0: until the time is over */
     double default_ns, best_ns; /* of one inference; 0: not known of every task yet */
+    bool promised;              /* some gain is not confirmed */
     double elapsed_s, left_s;   /* left < 0: not known */
 } sums;
 
 static bool ends_by_count(const kiln_msg_task_state *t) { return t->planned <= PLANNED_OPEN; }
 
+/* What is fastest of many that were measured alone is also the luckiest. A gain over the default is
+ * a promise until both ran in turns. */
+static bool is_promise(const kiln_msg_task_state *t) {
+    return t->gain_low <= 0 && t->best_ns > 0 && t->best_ns < t->default_ns;
+}
+
 static void add_inference(sums *s, const kiln_msg_task_state *t, bool *all) {
     double base = t->default_ns > 0 ? t->default_ns : t->best_ns, weight = t->weight;
     *all = *all && t->best_ns > 0;
+    s->promised |= is_promise(t);
     s->default_ns += weight * base;
     /* A task whose default nothing has beaten is shipped with it. */
     s->best_ns += weight * (t->best_ns < base ? t->best_ns : base);
@@ -206,7 +214,9 @@ void kiln_display_line(const kiln_display *d, uint64_t now_ns, kiln_strbuf *out)
     if (s.best_ns > 0) {
         kiln_strbuf_text(out, "; kernels of one inference ");
         kiln_print_time(s.best_ns, out);
-        kiln_strbuf_printf(out, ", %.2fx of the default", s.default_ns / s.best_ns);
+        kiln_strbuf_printf(out, ", %.2fx%s", s.default_ns / s.best_ns,
+                           s.promised ? "? of the default until the finals confirm it"
+                                      : " of the default");
     }
     kiln_strbuf_char(out, '\n');
 }
@@ -248,12 +258,13 @@ static void draw_task(const kiln_display *d, const kiln_display_task *task, uint
         kiln_print_time(t->best_ns, &time);
         kiln_strbuf_printf(out, " %7.1f %8s", t->flops / t->best_ns, time.data);
         if (t->default_ns > 0)
-            kiln_strbuf_printf(out, " %5.2fx", t->default_ns / t->best_ns);
+            kiln_strbuf_printf(out, " %5.2fx%c", t->default_ns / t->best_ns,
+                               is_promise(t) ? '?' : ' ');
         else
-            kiln_strbuf_text(out, "      -");
+            kiln_strbuf_text(out, "      - ");
         kiln_strbuf_deinit(&time);
     } else {
-        kiln_strbuf_printf(out, " %7s %8s %6s", "-", "-", "-");
+        kiln_strbuf_printf(out, " %7s %8s %6s ", "-", "-", "-");
     }
     if (task->fault) {
         kiln_strbuf_printf(out, "  %s", task->fault);
@@ -292,7 +303,7 @@ void kiln_display_frame(const kiln_display *d, uint64_t now_ns, kiln_display_siz
     uint32_t room = size.rows > LINES_AROUND + 1 ? size.rows - LINES_AROUND : 1, hidden = 0;
     widths w = widths_of(size.columns);
     size_t start = out->size;
-    kiln_strbuf_printf(out, "  # %-*s %-*s %-10s %7s %8s %6s  %s", (int)w.label, "task",
+    kiln_strbuf_printf(out, "  # %-*s %-*s %-10s %7s %8s %6s   %s", (int)w.label, "task",
                        (int)w.curve, w.curve < 11 ? "best" : "best so far", "    trials", "GFLOP/s",
                        "time", "gain", "left");
     end_line(start, w.columns, out);

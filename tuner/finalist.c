@@ -185,10 +185,13 @@ bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
     kiln_tuner_standing base = kiln_tuner_standing_of(result, 0);
     if (base.median_ns <= 0 || result->rivals.count != trial->artefact_count - 1) return false;
     task->given.default_ns = task->best_ns = base.median_ns;
+    task->gain_low = 1;
     for (uint32_t place = 1; place < trial->artefact_count; place++) {
         kiln_tuner_standing standing = kiln_tuner_standing_of(result, place);
-        if (standing.median_ns > 0 && standing.gain_low >= 1)
-            task->best_ns = KILN_MIN(task->best_ns, standing.median_ns);
+        if (standing.median_ns <= 0 || standing.gain_low < 1) continue;
+        if (standing.median_ns >= task->best_ns) continue;
+        task->best_ns = standing.median_ns;
+        task->gain_low = standing.gain_low;
     }
     task->changed = true;
     return true;

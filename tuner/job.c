@@ -170,6 +170,7 @@ static kiln_msg_task_state state_of(const kiln_tuner_job *job, const kiln_tuner_
         .flops = task->given.flops,
         .raced = task->raced,
         .rest = task->rest,
+        .gain_low = task->gain_low,
     };
 }
 

@@ -93,6 +93,7 @@ typedef struct kiln_tuner_job_task {
     kiln_tuner_task given;    /* texts in the job's arena */
     kiln_tuner_chance chance; /* what observed results promise of further ones */
     bool closed;       /* nothing more is proposed: its share is stored, or its space ended */
+    double gain_low;   /* of the best over the default, as the final says; 0: there was none */
     kiln_rest rest;    /* why nothing more is proposed, or no final was */
     const char *error; /* why it was given up, in the job's arena; NULL: it was not */
     uint32_t next_propose, next_observe;

@@ -270,6 +270,19 @@ def test_why_says_the_gain_that_the_summary_said(world):
         assert f"{task['default_ms'] / task['best_ms']:.2f}x of the default" in text, (text, task)
 
 
+def test_gains_are_promises_until_the_final_and_then_those_of_the_summary(world):
+    lines = world.json("tune", world.zoo("gemm:64x64x64"), "--trials", 8, "--db", world.path("t.db"))
+    [done], states = lines[-1]["tasks"], [line["tasks"][0] for line in lines if line["event"] == "progress" and line["tasks"]]
+    assert all(not state.get("gain_low") for state in states if state.get("done", 0) < 8), states
+    last = states[-1]
+    assert last["gain_low"] >= 1, last
+    assert abs(last["best_ns"] / 1e6 - done["best_ms"]) < 1e-9 and abs(last["default_ns"] / 1e6 - done["default_ms"]) < 1e-9, (last, done)
+    seen = world.terminal("tune", world.zoo("conv:C9"), "--trials", 16, "--tasks", "conv", "--db", world.path("u.db"), columns=120)
+    seen.ends(0)
+    frames = [frame for frame in seen.shown.split("\033[J") if re.search(r"\d x|\dx", frame)]
+    assert not re.search(r"\dx\?", frames[-1].split("new trials")[0]), frames[-1]
+
+
 def test_without_root_dev_names_every_package_and_the_update_before(world):
     tools = world.folder / "bin"
     tools.mkdir()
@@ -347,7 +360,7 @@ def test_a_tracker_that_is_gone_is_said_to_be_and_counted_down(world):
 
 def test_what_was_seen_of_a_job_stays_when_its_tracker_goes(world):
     tracker, address, _, _ = world.fleet()
-    model, db = world.zoo(MATMUL), world.path("client.db")
+    model, db = world.zoo("gemm:96x96x96"), world.path("client.db")
     child = world.start("kiln", "tune", model, "--trials", 100000, "--tracker", address, "--db", db)
     harness.until(lambda: re.search(r"[1-9]\d* of \d+ trials", child.log.read_text()), "progress")
     world.kill(tracker)
@@ -355,7 +368,7 @@ def test_what_was_seen_of_a_job_stays_when_its_tracker_goes(world):
     assert child.wait(timeout=harness.DEADLINE_S) == 21
     said = child.log.read_text()
     table = said.split("trying for")[1]
-    assert re.search(r"# task .*\n +0 matmul 8x8 over 8 ", table) and " of 100000 trials" in table, said
+    assert re.search(r"# task .*\n +0 matmul 96x96 over 96 ", table) and " of 100000 trials" in table, said
     assert re.search(r"to go on when it is back: kiln tune .* --job [0-9a-f]{32}\n", said), said
 
 

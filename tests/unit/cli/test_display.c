@@ -29,6 +29,20 @@ static void tell(kiln_display *d, const char *key, uint32_t planned, uint32_t do
     kiln_display_update(d, &event);
 }
 
+/* The final of a task is over. */
+static void confirm(kiln_display *d, const char *key, double best_ns, double default_ns) {
+    kiln_msg_task_state state = {.key = kiln_str_from(key),
+                                 .weight = 2,
+                                 .planned = 4,
+                                 .done = 4,
+                                 .best_ns = best_ns,
+                                 .default_ns = default_ns,
+                                 .flops = 1e6,
+                                 .gain_low = best_ns < default_ns ? 1.1 : 1};
+    kiln_msg_job_event event = {.tasks = {&state, 1}};
+    kiln_display_update(d, &event);
+}
+
 static void tell_fault(kiln_display *d, const char *key, const char *text) {
     kiln_msg_task_fault fault = {kiln_str_from(key), kiln_str_from(text)};
     kiln_msg_job_event event = {.faults = {&fault, 1}};
@@ -82,10 +96,13 @@ static void an_inference_counts_each_call(void **state) {
     kiln_display d = display_of(*state, 0);
     tell(&d, "a", 4, 4, 2000, 4000);
     assert_non_null(
-        strstr(line_of(&d, 101 * SECOND, *state), "inference 4 us, 2.00x of the default"));
+        strstr(line_of(&d, 101 * SECOND, *state), "inference 4 us, 2.00x? of the default until"));
+    confirm(&d, "a", 2000, 4000);
+    assert_non_null(
+        strstr(line_of(&d, 101 * SECOND, *state), "inference 4 us, 2.00x of the default\n"));
     tell(&d, "b", 4, 4, 3000, 2000); /* slower than its default, which is shipped */
     assert_non_null(
-        strstr(line_of(&d, 101 * SECOND, *state), "inference 8 us, 1.50x of the default"));
+        strstr(line_of(&d, 101 * SECOND, *state), "inference 8 us, 1.50x of the default\n"));
     tell(&d, "c", 4, 0, 0, 0);
     assert_null(strstr(line_of(&d, 101 * SECOND, *state), "inference"));
 }
@@ -98,7 +115,10 @@ static void every_task_has_its_line(void **state) {
     size_t widest;
     assert_int_equal(lines_of(frame, &widest), 4);
     assert_non_null(strstr(frame, "1/4 "));
-    assert_non_null(strstr(frame, "500.0     2 us  2.00x"));
+    assert_non_null(strstr(frame, "500.0     2 us  2.00x?"));
+    confirm(&d, "a", 3800, 3800); /* the final takes it back */
+    frame = frame_of(&d, (kiln_display_size){80, 24}, *state);
+    assert_non_null(strstr(frame, "3.8 us  1.00x "));
     assert_non_null(strstr(frame, "0/4 "));
 }
 

@@ -25,8 +25,14 @@ typedef struct child {
 
 typedef struct fetch {
     kiln_digest digest;
-    uint64_t number;
+    uint64_t number, begun_ns;
 } fetch;
+
+/* What came of a blob before its transfer was cut. */
+typedef struct half {
+    kiln_digest digest;
+    uint64_t held;
+} half;
 
 /* A TRIAL that came to this run of the board: it may come again, late. */
 typedef struct heard_trial {
@@ -52,6 +58,7 @@ typedef struct board_state {
     bool checking;
     /* Disk. */
     KILN_VEC(kiln_digest) cache;
+    KILN_VEC(half) halves;
 } board_state;
 
 void *sim_board_state(void) {
@@ -67,6 +74,7 @@ void sim_board_free(void *memory) {
     for (uint32_t i = 0; i < TRIALS_HEARD; i++) kiln_strbuf_deinit(&s->heard[i].frame);
     kiln_map_deinit(&s->slot_of);
     kiln_vec_deinit(&s->cache);
+    kiln_vec_deinit(&s->halves);
     kiln_vec_deinit(&s->fetches);
     kiln_map_deinit(&s->came);
     kiln_map_deinit(&s->begun);
@@ -83,6 +91,24 @@ static bool is_cached(const board_state *s, const kiln_digest *digest) {
     return false;
 }
 
+static half *half_of(board_state *s, const kiln_digest *digest) {
+    for (uint32_t i = 0; i < s->halves.count; i++)
+        if (kiln_digest_equal(&s->halves.data[i].digest, digest)) return &s->halves.data[i];
+    kiln_vec_push(&s->halves, ((half){.digest = *digest}));
+    return &kiln_vec_last(&s->halves);
+}
+
+/* What is left of a blob, from where the last transfer of it was cut. */
+static uint64_t fetch_time_ns(sim_node *node, const kiln_digest *digest) {
+    board_state *s = node->state;
+    sim_world *world = node->world;
+    if (!world->options.blob_rate || !sim_store_has(world, digest) || is_cached(s, digest))
+        return 0;
+    half *h = half_of(s, digest);
+    h->held = KILN_MIN(h->held, sim_blob_bytes(world, digest));
+    return sim_blob_time_ns(world, digest, h->held);
+}
+
 static void fetched(sim_node *node, uint64_t number, uint64_t failed) {
     board_state *s = node->state;
     for (uint32_t i = 0; i < s->fetches.count; i++) {
@@ -90,10 +116,14 @@ static void fetched(sim_node *node, uint64_t number, uint64_t failed) {
         kiln_digest digest = s->fetches.data[i].digest;
         if (!failed && node->conn && node->conn->silent)
             return; /* ends when the connection is given up */
+        sim_world *world = node->world;
+        uint64_t moved = sim_blob_moved(world, world->now_ns - s->fetches.data[i].begun_ns);
         s->fetches.data[i] = kiln_vec_pop(&s->fetches);
-        bool full = node->world->now_ns < s->full_until_ns;
-        bool have = !failed && (is_cached(s, &digest) ||
-                                (!full && sim_store_has(&node->world->store, &digest)));
+        bool full = world->now_ns < s->full_until_ns;
+        bool is_there = sim_store_has(world, &digest);
+        bool have = !failed && (is_cached(s, &digest) || (!full && is_there));
+        if (failed && moved && is_there) half_of(s, &digest)->held += moved;
+        if (!failed && !have && !is_there) sim_store_check_missing(world, &digest);
         if (have && !is_cached(s, &digest)) kiln_vec_push(&s->cache, digest);
         run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FETCHED,
                                             .digest = digest,
@@ -106,10 +136,11 @@ static void fetched(sim_node *node, uint64_t number, uint64_t failed) {
 
 static void begin_fetch(sim_node *node, const kiln_digest *digest) {
     board_state *s = node->state;
-    fetch f = {.digest = *digest, .number = ++s->last_fetch};
+    fetch f = {.digest = *digest, .number = ++s->last_fetch, .begun_ns = node->world->now_ns};
     kiln_vec_push(&s->fetches, f);
-    sim_at(node->world, sim_between(node->world, SIM_MS, 100 * SIM_MS), node, fetched, f.number,
-           !node->conn);
+    uint64_t time_ns = sim_between(node->world, SIM_MS, 100 * SIM_MS);
+    if (node->conn) time_ns += fetch_time_ns(node, digest);
+    sim_at(node->world, time_ns, node, fetched, f.number, !node->conn);
 }
 
 static void fail_fetches(sim_node *node) {

@@ -127,8 +127,8 @@ static void send_module(sim_node *node, const kiln_msg_lease_grant *grant) {
     kiln_digest_of(s->job, sizeof s->job, &trial.trial.artefact.digest);
     kiln_digest_of(s->job, sizeof s->job / 2, &trial.trial.reference.digest);
     trial.trial.artefact.size = trial.trial.reference.size = 64;
-    sim_store_put(&node->world->store, &trial.trial.artefact.digest);
-    sim_store_put(&node->world->store, &trial.trial.reference.digest);
+    sim_store_put(node->world, &trial.trial.artefact.digest);
+    sim_store_put(node->world, &trial.trial.reference.digest);
     sim_send(node, node->conn, &trial);
 }
 

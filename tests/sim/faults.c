@@ -81,6 +81,10 @@ static void change_key(sim_world *world) {
         sim_keys_rotate(node);
 }
 
+static void collect_blobs(sim_world *world) {
+    sim_store_collect(world, sim_between(world, 0, 60 * SIM_S));
+}
+
 static void lose_lead(sim_world *world) {
     if (world->options.trackers < 2) return;
     for (uint32_t i = 0; i < world->options.trackers; i++) sim_tracker_lose_lead(world->tracker[i]);
@@ -122,10 +126,10 @@ static void give_order(sim_world *world) {
 static const struct {
     uint32_t weight;
     void (*happen)(sim_world *world);
-} faults[] = {{30, kill_one},      {32, cut_one},   {7, partition},   {8, slow_network},
-              {6, fill_disk},      {5, make_sick},  {4, break_board}, {3, heat},
-              {6, jump_clock},     {4, give_order}, {4, slow_disk},   {8, lose_lead},
-              {24, cut_off_tuner}, {8, change_key}};
+} faults[] = {{30, kill_one},      {32, cut_one},   {7, partition},    {8, slow_network},
+              {6, fill_disk},      {5, make_sick},  {4, break_board},  {3, heat},
+              {6, jump_clock},     {4, give_order}, {4, slow_disk},    {8, lose_lead},
+              {24, cut_off_tuner}, {8, change_key}, {8, collect_blobs}};
 
 static void one_fault(sim_node *none, uint64_t a, uint64_t world_at) {
     (void)none, (void)a;

@@ -111,6 +111,8 @@ MUTANTS = [
     ("anybody may send anything", "tracker/tracker.c", "if (!rule || !kiln_message_may_send(message->type, peer->role))", "if (!rule)"),
     ("a lease is anybody's", "tracker/lease.c", "if (lease && strcmp(lease->tuner, tuner->boot) == 0 && !lease->persist) {",
      "if (lease && !lease->persist) {"),
+    ("pins do not count", "tests/sim/store.c", "|| is_pinned(world, blob)) continue;", ") continue;"),
+    ("living peers are dropped for their silence", "tracker/tracker.c", "    peer->heard_ns = t->now_ns;\n    message_rule", "    message_rule"),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 

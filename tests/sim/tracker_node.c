@@ -224,15 +224,38 @@ static void check_promises(sim_node *node) {
 
 /* ---- The program ---- */
 
+/* What a trial needs stays as long as its job is open. */
+static void pin(sim_world *world, const kiln_msg_trial *trial) {
+    sim_store_pin(world, &trial->artefact.digest, trial->job);
+    sim_store_pin(world, &trial->reference.digest, trial->job);
+    sim_store_pin(world, &trial->recipe.program.digest, trial->job);
+    for (uint32_t i = 0; i < trial->rivals.count; i++)
+        sim_store_pin(world, &trial->rivals.item[i].digest, trial->job);
+}
+
+/* Silence is no reason to close a connection over which words come. */
+static void check_close(sim_node *node, const sim_conn *conn, const kiln_tracker_action *action) {
+    const sim_world *world = node->world;
+    const sim_node *peer = conn->side[0];
+    bool lives = peer->kind <= SIM_CLIENT && conn->open[0] && !conn->silent && peer->alive &&
+                 peer->run == conn->run[0] && peer->cut_off_ns < world->now_ns &&
+                 world->now_ns - node->jumped_ns > 10 * SIM_S;
+    if (action->code == KILN_DEADLINE_EXCEEDED && lives)
+        sim_fail(node->world, "a %s that lives is dropped for its silence",
+                 kiln_peer_role_name(sim_role_of(peer)));
+}
+
 static void carry_out(sim_node *node, const kiln_tracker_action *action) {
     sim_conn *conn = action->peer ? sim_find_conn(node->world, action->peer) : NULL;
     switch (action->kind) {
     case KILN_TRACKER_SEND:
         if (action->message.type == KILN_MSG_LEASE_GRANT)
             check_grant(node, conn, &action->message.lease_grant);
+        if (action->message.type == KILN_MSG_TRIAL) pin(node->world, &action->message.trial);
         sim_send(node, conn, &action->message);
         break;
     case KILN_TRACKER_CLOSE:
+        check_close(node, conn, action);
         sim_close(node, conn);
         /* CLOSED follows */
         node->program->closed(node, conn);
@@ -356,6 +379,8 @@ static void stop(sim_node *node) {
     tracker_state *s = node->state;
     sim_world *world = node->world;
     group *under_way = &s->group[!s->collecting];
+    if (s->machine && !sim_database_leads(world->database, s->session))
+        world->misled_ns = world->now_ns;
     kiln_tracker_destroy(s->machine);
     s->machine = NULL;
     sim_fair_break(&s->fair);
@@ -406,6 +431,40 @@ bool sim_tracker_serves(const sim_node *node) {
     return node->alive && s->machine;
 }
 
+static const tracker_state *leader_of(const sim_world *world) {
+    for (uint32_t i = 0; i < world->options.trackers; i++) {
+        const tracker_state *s = world->tracker[i]->state;
+        if (s->machine && sim_database_leads(world->database, s->session)) return s;
+    }
+    return NULL;
+}
+
+bool sim_tracker_has_open_job(const sim_world *world, const char *job) {
+    const tracker_state *s = leader_of(world);
+    const kiln_tracker_job *found =
+        s ? kiln_tracker_job_find(s->machine, kiln_str_from(job)) : NULL;
+    return !s || (found && kiln_tracker_job_is_open(found));
+}
+
+bool sim_tracker_open_job(const sim_world *world, uint32_t index, char out_job[KILN_HASH128_TEXT]) {
+    const tracker_state *s = leader_of(world);
+    for (uint32_t i = 0; s && i < s->machine->job.count; i++) {
+        const kiln_tracker_job *job = s->machine->job.data[i];
+        if (!kiln_tracker_job_is_open(job) || index-- > 0) continue;
+        memcpy(out_job, job->id, KILN_HASH128_TEXT);
+        return true;
+    }
+    return false;
+}
+
+bool sim_tracker_misleads(const sim_world *world) {
+    for (uint32_t i = 0; i < world->options.trackers; i++) {
+        const tracker_state *s = world->tracker[i]->state;
+        if (s->machine && !sim_database_leads(world->database, s->session)) return true;
+    }
+    return false;
+}
+
 /* Of those that lead, or still think so. */
 uint64_t sim_tracker_newest_lease(const sim_world *world) {
     uint64_t newest = 0;
@@ -417,15 +476,12 @@ uint64_t sim_tracker_newest_lease(const sim_world *world) {
 }
 
 bool sim_tracker_is_at_rest(const sim_world *world) {
-    for (uint32_t i = 0; i < world->options.trackers; i++) {
-        const tracker_state *s = world->tracker[i]->state;
-        if (!s->machine || !sim_database_leads(world->database, s->session)) continue;
-        kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
-        /* A board that is away may come back with one fault more, and go off duty for it. */
-        return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0 &&
-               counts.boards_connected == world->options.boards;
-    }
-    return false;
+    const tracker_state *s = leader_of(world);
+    if (!s) return false;
+    kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
+    /* A board that is away may come back with one fault more, and go off duty for it. */
+    return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0 &&
+           counts.boards_connected == world->options.boards;
 }
 
 void sim_tracker_check_rest(sim_node *node) {

@@ -58,7 +58,7 @@ typedef struct shell_job {
 
 typedef struct upload {
     kiln_digest digest;
-    uint64_t number;
+    uint64_t number, begun_ns;
 } upload;
 
 typedef struct tuner_state {
@@ -341,8 +341,13 @@ static void uploaded(sim_node *node, uint64_t number, uint64_t failed) {
         kiln_digest digest = s->uploads.data[i].digest;
         if (!failed && node->conn && node->conn->silent)
             return; /* ends when the connection is given up */
+        sim_world *world = node->world;
+        uint64_t moved = sim_blob_moved(world, world->now_ns - s->uploads.data[i].begun_ns);
         s->uploads.data[i] = kiln_vec_pop(&s->uploads);
-        if (!failed) sim_store_put(&node->world->store, &digest);
+        if (!failed)
+            sim_store_put(world, &digest);
+        else if (moved)
+            sim_store_bring(world, &digest, sim_store_held(world, &digest) + moved);
         run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
                                            .digest = digest,
                                            .code = failed ? KILN_UNAVAILABLE : KILN_OK,
@@ -353,10 +358,13 @@ static void uploaded(sim_node *node, uint64_t number, uint64_t failed) {
 
 static void begin_upload(sim_node *node, const kiln_digest *digest) {
     tuner_state *s = node->state;
-    upload u = {.digest = *digest, .number = ++s->last_upload};
+    sim_world *world = node->world;
+    upload u = {.digest = *digest, .number = ++s->last_upload, .begun_ns = world->now_ns};
     kiln_vec_push(&s->uploads, u);
-    sim_at(node->world, sim_between(node->world, SIM_MS, 50 * SIM_MS), node, uploaded, u.number,
-           !node->conn);
+    uint64_t time_ns = sim_between(world, SIM_MS, 50 * SIM_MS);
+    if (node->conn && !sim_store_has(world, digest))
+        time_ns += sim_blob_time_ns(world, digest, sim_store_held(world, digest));
+    sim_at(world, time_ns, node, uploaded, u.number, !node->conn);
 }
 
 static void fail_uploads(sim_node *node) {
@@ -486,7 +494,9 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
     memcpy(record.trial, action->trial, strlen(action->trial) + 1);
     if (action->result && kiln_str_is(action->result->text, "a lie"))
         sim_fail(world, "a lie is recorded");
-    if (action->result && another_claims(node, job->id))
+    /* But an old leader may have given it to the other one. */
+    bool misled = sim_tracker_misleads(world) || world->now_ns < world->misled_ns + 2 * CLAIM_NS;
+    if (action->result && another_claims(node, job->id) && !misled)
         sim_fail(world, "tuner %u measures what another one claimed", node->index);
     /* Another that had the job before may store late what it measured, after we read. */
     uint32_t before = find_record(s, &record);

@@ -198,6 +198,7 @@ static void draw_options(sim_world *world, uint64_t seed) {
         .drift_permille = (uint32_t)sim_between(world, 0, 100),
         .lie_permille = sim_chance(world, 300) ? (uint32_t)sim_between(world, 1, 200) : 0,
         .slow_permille = 200,
+        .blob_rate = sim_chance(world, 250) ? sim_between(world, 20, 1000) * 1000000 : 0,
         .rogue = sim_chance(world, 300),
         .share = sim_chance(world, 400),
     };
@@ -216,6 +217,7 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
     kiln_map_init(&world->granted);
     kiln_map_init(&world->newest);
     kiln_map_init(&world->started);
+    sim_store_init(&world->store);
     world->database = sim_database_create();
     draw_options(world, seed);
     if (world->options.share) world->shared = sim_records_create();

@@ -110,9 +110,10 @@ typedef struct sim_options {
     uint64_t seed;
     uint32_t trackers; /* that share a database: one leads, the other stands by */
     uint32_t boards, tuners, clients, trials, tasks;
-    bool rogue;        /* there is one */
-    bool share;        /* the tuners share their records */
-    uint32_t builders; /* of each tuner; 0: boards build everything */
+    uint64_t blob_rate; /* bytes a second, where some blobs are 1 GiB; 0: all are small */
+    bool rogue;         /* there is one */
+    bool share;         /* the tuners share their records */
+    uint32_t builders;  /* of each tuner; 0: boards build everything */
     uint32_t weight[SIM_PROJECTS];
     uint64_t latency_ns;
     bool crowd;       /* many and long jobs on few boards, so that whose turn it is matters */
@@ -149,6 +150,7 @@ struct sim_world {
     char last_job[KILN_HASH128_TEXT]; /* that a client opened */
     sim_records *shared;              /* that all tuners share; NULL: each has its own */
     sim_store store;                  /* of blobs: a folder that the trackers share */
+    uint64_t misled_ns;               /* when a tracker last ended that served and did not lead */
     uint32_t reigns;                  /* so often a tracker took the lead */
     uint64_t full_until_ns;           /* until then nothing can be written into the database */
     uint64_t slow_disk_until_ns;      /* until then commits take seconds, also those of tuners */
@@ -252,6 +254,12 @@ void sim_rogue_free(void *state);
 
 /* Whether it leads, or thinks so: who stands by does not listen. */
 bool sim_tracker_serves(const sim_node *tracker);
+/* Whether one serves that does not lead any more. */
+bool sim_tracker_misleads(const sim_world *world);
+/* Of the one that leads; with none every job may still be open. */
+bool sim_tracker_has_open_job(const sim_world *world, const char *job);
+/* Its `index`-th open job; false: there are not as many. */
+bool sim_tracker_open_job(const sim_world *world, uint32_t index, char out_job[KILN_HASH128_TEXT]);
 /* Its session ends, and another may lead; it notices some seconds later. */
 void sim_tracker_lose_lead(sim_node *tracker);
 /* Until then nothing can be written. */

@@ -11,12 +11,15 @@
  * trial that went tuner, tracker, board and back, K to a lease.
  *
  * --check: small numbers, nothing is timed; ends with 1 when anything is not as it must be. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/child.h"
@@ -30,7 +33,8 @@
 #define PATIENCE_NS (UINT64_C(120) * KILN_NS_PER_S) /* only a broken build waits so long */
 
 typedef struct options {
-    const char *tracker, *state;
+    const char *tracker, *state, *mover;
+    uint64_t blob; /* MiB; 0: none is moved */
     uint64_t boards, clients, tuners, ahead, trials;
     double seconds;
     bool tls, check;
@@ -109,8 +113,19 @@ static void keep_to(const bench *b, const cpu_set_t *cores) {
 static void start_tracker(bench *b) {
     char *port_file = path(b, "port");
     const char *listen = kiln_arena_printf(&b->arena, "127.0.0.1:%u", b->address.port);
-    const char *argv[] = {b->options.tracker, "--listen", listen,          "--port-file", port_file,
-                          "--state",          b->state,   "--with-parent", NULL};
+    const char *argv[] = {b->options.tracker,
+                          "--listen",
+                          listen,
+                          "--port-file",
+                          port_file,
+                          "--state",
+                          b->state,
+                          "--with-parent",
+                          "--http",
+                          "0",
+                          "--http-port-file",
+                          path(b, "http"),
+                          NULL};
     const char *env[] = {kiln_arena_printf(&b->arena, "KILN_HOME=%s", b->folder), NULL};
     unlink(port_file);
     keep_to(b, &b->tracker_cores);
@@ -160,6 +175,50 @@ static double own_cpu_s(void) {
     getrusage(RUSAGE_SELF, &r);
     return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
            (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+}
+
+/* The tracker's metrics, as text. */
+static kiln_str scrape(bench *b) {
+    static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
+    kiln_strbuf answer = {0};
+    kiln_str port;
+    char bytes[65536];
+    ssize_t got = 0;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    need(kiln_file_read(path(b, "http"), 16, &b->arena, &port), "reading the port of HTTP");
+    to.sin_port = htons((uint16_t)strtoul(port.data, NULL, 10));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0 ||
+        write(fd, request, sizeof request - 1) < 0)
+        fail("asking for metrics", NULL);
+    while ((got = read(fd, bytes, sizeof bytes)) > 0)
+        kiln_strbuf_append(&answer, bytes, (size_t)got);
+    close(fd);
+    kiln_str text = {kiln_str_dup(&b->arena, kiln_strbuf_view(&answer)), answer.size};
+    kiln_strbuf_deinit(&answer);
+    return text;
+}
+
+static double metric(kiln_str text, const char *name) {
+    const char *at = strstr(text.data, name);
+    if (!at) fail(name, NULL);
+    return strtod(at + strlen(name), NULL);
+}
+
+/* Turns of the tracker's loop, and those of them that took over 5 ms: of wall time, of CPU. */
+typedef struct turns {
+    double count, slow, slow_cpu, hashed_bytes;
+} turns;
+
+static turns count_turns(bench *b) {
+    const kiln_str text = scrape(b);
+    const double count = metric(text, "\nkiln_loop_turn_seconds_count ");
+    return (turns){
+        .count = count,
+        .slow = count - metric(text, "\nkiln_loop_turn_seconds_bucket{le=\"0.005\"} "),
+        .slow_cpu = count - metric(text, "\nkiln_loop_turn_cpu_seconds_bucket{le=\"0.005\"} "),
+        .hashed_bytes = metric(text, "\nkiln_loop_turn_hashed_bytes "),
+    };
 }
 
 /* ---- Waiting ---- */
@@ -309,6 +368,108 @@ static void run_storms(bench *b) {
     run_counted(b); /* and all goes on */
 }
 
+/* ---- A blob ---- */
+
+#define PINGS_PER_S 1000.0
+
+static bool is_moving(bench *b, uint64_t number) {
+    (void)number;
+    return kiln_file_exists(path(b, "moving"));
+}
+
+static bool is_moved(bench *b, uint64_t number) {
+    (void)number;
+    return kiln_file_exists(path(b, "moved"));
+}
+
+/* PINGs until it holds; prints what they waited. */
+static void ping_until(bench *b, const char *name, condition holds, uint64_t number) {
+    const turns before = count_turns(b);
+    swarm_load_pings(b->swarm, PINGS_PER_S);
+    wait_for(b, holds, number, "the blob did not get through");
+    const turns after = count_turns(b);
+    printf(",\"%s\":{\"turns\":%.9g,\"slow\":%.9g,\"slow_cpu\":%.9g", name,
+           after.count - before.count, after.slow - before.slow, after.slow_cpu - before.slow_cpu);
+    print_waits(b);
+    stop_load(b);
+    printf("}");
+    fflush(stdout);
+}
+
+static void start_mover(bench *b, kiln_child *mover) {
+    char *key = NULL;
+    unlink(path(b, "moving"));
+    unlink(path(b, "moved"));
+    if (b->options.tls) {
+        key = path(b, "mover-key");
+        kiln_keys one = {0};
+        char name[32];
+        swarm_name(KILN_PEER_CLIENT, 0, name);
+        for (uint32_t i = 0; i < b->keys.key.count; i++)
+            if (strcmp(b->keys.key.data[i].node, name) == 0)
+                kiln_vec_push(&one.key, b->keys.key.data[i]);
+        need(kiln_keys_write(key, &one), "writing a key");
+        kiln_keys_deinit(&one);
+    }
+    const char *mib = kiln_arena_printf(&b->arena, "%u", (unsigned)b->options.blob);
+    const char *address = kiln_arena_printf(&b->arena, "127.0.0.1:%u", b->address.port);
+    const char *argv[] = {b->options.mover,
+                          "--tracker",
+                          address,
+                          "--home",
+                          b->folder,
+                          "--folder",
+                          b->folder,
+                          "--mib",
+                          mib,
+                          key ? "--key" : NULL,
+                          key,
+                          NULL};
+    need(kiln_child_start(&(kiln_child_options){.argv = argv}, mover), "starting the mover");
+    wait_for(b, is_moving, 0, "the blob was not made");
+}
+
+/* A blob up and down while all boards beat, and PINGs as without it. */
+static void move_blob(bench *b) {
+    kiln_child mover;
+    kiln_str took;
+    start_mover(b, &mover);
+    ping_until(b, "moving", is_moved, 0);
+    kiln_child_destroy(&mover);
+    need(kiln_file_read(path(b, "moved"), 200, &b->arena, &took), "what it took");
+    printf(",\"moved\":%s", took.data);
+    const turns t = count_turns(b);
+    printf(",\"hashed_bytes\":%.9g", t.hashed_bytes);
+    if (t.hashed_bytes > 65536) fail("the tracker hashed a blob on its loop", NULL);
+}
+
+/* No turn of the loop takes 5 ms of CPU. One that was interrupted may: then the blob goes again. */
+static void check_blob(bench *b) {
+    double slow = 1;
+    for (int tries = 0; slow > 0 && tries < 5; tries++) {
+        const turns before = count_turns(b);
+        move_blob(b);
+        slow = count_turns(b).slow_cpu - before.slow_cpu;
+    }
+    if (slow > 0 && !KILN_SANITIZED_ADDRESS && !KILN_SANITIZED_THREAD)
+        fail("turns of the loop take over 5 ms of CPU", NULL);
+}
+
+static void run_blob(bench *b) {
+    uint64_t end_ns = kiln_clock_ns() + (uint64_t)(b->options.seconds * 1e9);
+    wait_for(b, time_is_over, kiln_clock_ns() + 3 * KILN_NS_PER_S, "a pause");
+    ping_until(b, "idle", time_is_over, end_ns + 3 * KILN_NS_PER_S);
+    move_blob(b);
+}
+
+/* Before the storms. */
+static void run_load(bench *b) {
+    if (b->options.check) run_counted(b);
+    if (b->options.check && b->options.blob) check_blob(b);
+    if (!b->options.check && b->options.blob) run_blob(b);
+    if (!b->options.check && !b->options.blob) run_loads(b);
+}
+
 static void run_bench(bench *b) {
     wait_for(b, all_opened, 0, "the jobs were not opened");
     uint64_t rss = tracker_rss(b), boards = b->options.boards;
@@ -320,18 +481,15 @@ static void run_bench(bench *b) {
            (double)(kiln_clock_ns() - begin) / 1e9);
     wait_for(b, time_is_over, kiln_clock_ns() + KILN_NS_PER_S, "a second");
     uint64_t after = tracker_rss(b);
-    if (b->options.check)
-        run_counted(b);
-    else
-        run_loads(b);
+    run_load(b);
     printf(",\"rss_bytes\":%llu,\"rss_loaded_bytes\":%llu,\"connection_bytes\":%.6g",
            (unsigned long long)after, (unsigned long long)tracker_rss(b),
            after > rss ? (double)(after - rss) / (double)boards : 0.0);
-    run_storms(b);
+    if (b->options.check || !b->options.blob) run_storms(b);
     const swarm_counts *counts = swarm_counted(b->swarm);
-    printf(",\"refused\":%llu,\"lost\":%llu,\"breaches\":%llu}\n",
+    printf(",\"refused\":%llu,\"lost\":%llu,\"closed\":%llu,\"breaches\":%llu}\n",
            (unsigned long long)counts->refused, (unsigned long long)counts->lost,
-           (unsigned long long)counts->breaches);
+           (unsigned long long)counts->closed, (unsigned long long)counts->breaches);
     if (counts->breaches) fail("a board was leased twice, or a fence went back", NULL);
     if (b->options.check && counts->refused) fail("requests were refused", NULL);
 }
@@ -391,6 +549,9 @@ int main(int argc, char **argv) {
     options *o = &b.options;
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o->tracker, "PROGRAM", "the built kiln-tracker"},
+        {"mover", KILN_OPT_TEXT, &o->mover, "PROGRAM", "the built bench-mover, with --blob"},
+        {"blob", KILN_OPT_COUNT, &o->blob, "MIB",
+         "in place of the loads: a blob of this size up and down, and what PINGs wait meanwhile"},
         {"state", KILN_OPT_TEXT, &o->state, "DIR",
          "where the tracker keeps leases (default $TMPDIR)"},
         {"boards", KILN_OPT_COUNT, &o->boards, "N", "boards (default 2000)"},
@@ -412,6 +573,7 @@ int main(int argc, char **argv) {
     bool help = false;
     kiln_arena_init(&scratch, 0);
     need(kiln_opt_parse(&table, argc, argv, &scratch, &positional, &count, &help), "options");
+    if (o->blob && !o->mover) fail("--blob needs --mover PROGRAM", NULL);
     if (help || !o->tracker || !o->boards || !o->clients || !o->tuners || o->seconds <= 0)
         fail("--tracker PROGRAM, and at least one of each", NULL);
     set_up(&b);

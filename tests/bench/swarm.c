@@ -263,13 +263,19 @@ static void say_board_up(peer *p) {
     send_to_tracker(p, &ping);
 }
 
+/* Clients with a key are members of this one alone. */
+static kiln_str project_of(const peer *p) {
+    if (p->swarm->options.keys) return KILN_STR("default");
+    return kiln_str_from(p->number % 2 ? "a" : "b");
+}
+
 static void open_job(peer *p) {
     kiln_message open = {.type = KILN_MSG_JOB_OPEN,
                          .stream = kiln_conn_stream(p->conn),
                          .job_open = {.job = kiln_str_from(p->swarm->job[p->number].id),
                                       .spec = {.target = KILN_STR(TARGET),
                                                .searcher = KILN_STR("random"),
-                                               .project = kiln_str_from(p->number % 2 ? "a" : "b"),
+                                               .project = project_of(p),
                                                .trials = 1000000,
                                                .detach = true}}};
     memset(&open.job_open.spec.model, 1, sizeof open.job_open.spec.model);

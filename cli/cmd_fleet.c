@@ -17,8 +17,9 @@ static kiln_str short_of(kiln_str job) {
 static void print_holder(const kiln_msg_board_row *b) {
     if (b->text.size) printf("  - %.*s", KILN_STR_ARG(b->text));
     if (!b->job.size) return;
-    printf("  %.*s's job %.*s for %.0f s", KILN_STR_ARG(b->user), KILN_STR_ARG(short_of(b->job)),
-           (double)b->held_ms / 1e3);
+    printf("  %.*s's job %.*s", KILN_STR_ARG(b->user), KILN_STR_ARG(short_of(b->job)));
+    if (b->project.size) printf(" of %.*s", KILN_STR_ARG(b->project));
+    printf(" for %.0f s", (double)b->held_ms / 1e3);
     if (b->eta_ms >= ETA_SHOWN_MS)
         printf(", free in about %.0f s", (double)b->eta_ms / 1e3);
     else if (b->eta_ms)

@@ -15,8 +15,9 @@ static void print_job(const kiln_msg_job_row *j) {
         kiln_print_time((double)j->eta_ms * 1e6, &eta);
         kiln_strbuf_text(&eta, " left");
     }
-    printf("%-32.*s %-9.*s %6u trials  %-20.*s %-8.*s %s%.*s%s\n", KILN_STR_ARG(j->job),
-           KILN_STR_ARG(j->state), j->done, KILN_STR_ARG(j->model_name), KILN_STR_ARG(j->searcher),
+    printf("%-32.*s %-9.*s %6u trials  %-20.*s %-8.*s %.*s of %.*s  %s%.*s%s\n",
+           KILN_STR_ARG(j->job), KILN_STR_ARG(j->state), j->done, KILN_STR_ARG(j->model_name),
+           KILN_STR_ARG(j->searcher), KILN_STR_ARG(j->user), KILN_STR_ARG(j->project),
            j->text.size ? "- " : "", KILN_STR_ARG(j->text), eta.size ? eta.data : "");
     kiln_strbuf_deinit(&eta);
 }

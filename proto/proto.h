@@ -151,6 +151,26 @@ typedef enum kiln_member { KILN_MEMBERS(X) KILN_MEMBER_COUNT } kiln_member;
 #undef X
 
 #define KILN_PROJECT_DEFAULT "default" /* of jobs that name none */
+
+/* What can be set for a project: settings.def. */
+typedef enum kiln_setting {
+#define X(NAME, name, right, unit, max, text) KILN_SETTING_##NAME,
+#include "proto/settings.def"
+#undef X
+    KILN_SETTING_COUNT
+} kiln_setting;
+
+/* What is ordered of projects. */
+#define KILN_PROJECT_ACTS(X) \
+    X(NEW, 0, "new")         \
+    X(SET, 1, "set")         \
+    X(DROP, 2, "drop")       \
+    X(ADD, 3, "add")         \
+    X(REMOVE, 4, "remove")
+#define X(name, number, text) KILN_PROJECT_##name = number,
+typedef enum kiln_project_act { KILN_PROJECT_ACTS(X) KILN_PROJECT_ACT_COUNT } kiln_project_act;
+#undef X
+
 #define KILN_WEIGHT_MAX 1000000u
 #define KILN_PRIORITY_MAX 100u
 #define KILN_LABEL_BUILDS "builds" /* label of boards that build: with which codegen version */
@@ -163,6 +183,10 @@ const char *kiln_stop_name(kiln_stop stop);
 const char *kiln_duty_name(kiln_duty duty);     /* "drained" */
 const char *kiln_member_name(kiln_member role); /* "operator" */
 bool kiln_member_find(kiln_str name, kiln_member *out_role);
+const char *kiln_setting_name(kiln_setting setting); /* "board-seconds" */
+const char *kiln_setting_text(kiln_setting setting); /* for people */
+uint64_t kiln_setting_max(kiln_setting setting);
+bool kiln_setting_find(kiln_str name, kiln_setting *out_setting);
 const char *kiln_rest_name(kiln_rest rest); /* for people; NONE: "" */
 
 /* ---- Messages ---- */

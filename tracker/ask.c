@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "tracker/state.h"
 
-#define ASKERS_MAX 256u
 #define SPEAKS_OF_LOGS 3u /* version of the protocol since which boards do */
 
 /* ---- Pings ---- */
@@ -67,9 +66,16 @@ static bool ping_boards(kiln_tracker *t, kiln_tracker_probe *p, kiln_str name) {
 
 void kiln_tracker_probe_boards(kiln_tracker *t, kiln_tracker_peer *client,
                                const kiln_message *message) {
-    if (t->probe.count >= ASKERS_MAX) {
-        kiln_tracker_send_error(t, client, message->stream, KILN_RESOURCE_EXHAUSTED, (kiln_str){0},
-                                0, "%u pings are under way already", t->probe.count);
+    uint32_t own = 0;
+    for (uint32_t i = 0; i < t->probe.count; i++)
+        own += kiln_tracker_is_same_person(t->probe.data[i]->peer, client);
+    kiln_status st = kiln_tracker_quota_of_askers(t, own);
+    if (!st && t->probe.count >= KILN_TRACKER_ASKERS_MAX)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "%u pings are under way already", t->probe.count);
+    if (st) {
+        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0}, 0,
+                                "%s", kiln_status_text(st));
+        kiln_status_free(st);
         return;
     }
     kiln_tracker_probe *p = kiln_alloc(sizeof *p);
@@ -160,16 +166,20 @@ static void end_tail(kiln_tracker *t, kiln_tracker_tail *tail, bool tell_board) 
     kiln_free(tail);
 }
 
-static kiln_status refusal(const kiln_tracker *t, kiln_str name, const kiln_tracker_board *board) {
+static kiln_status refusal(kiln_tracker *t, const kiln_tracker_peer *client, kiln_str name,
+                           const kiln_tracker_board *board) {
+    uint32_t own = 0;
+    for (uint32_t i = 0; i < t->tail.count; i++)
+        own += kiln_tracker_is_same_person(t->tail.data[i]->peer, client);
     if (!board) return KILN_ERROR(NOT_FOUND, "there is no board %.*s", KILN_STR_ARG(name));
     if (!board->peer)
         return KILN_ERROR(UNAVAILABLE, "board %.*s is not connected", KILN_STR_ARG(name));
     if (board->peer->version < SPEAKS_OF_LOGS)
         return KILN_ERROR(UNIMPLEMENTED, "board %.*s runs %s, which is too old to show its log",
                           KILN_STR_ARG(name), board->peer->software);
-    if (t->tail.count >= ASKERS_MAX)
+    if (t->tail.count >= KILN_TRACKER_ASKERS_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "%u logs are read already", t->tail.count);
-    return KILN_OK;
+    return kiln_tracker_quota_of_askers(t, own);
 }
 
 void kiln_tracker_tail_ask(kiln_tracker *t, kiln_tracker_peer *client,
@@ -181,7 +191,7 @@ void kiln_tracker_tail_ask(kiln_tracker *t, kiln_tracker_peer *client,
     }
     if (!tail && !message->tail.stop) {
         kiln_tracker_board *board = kiln_tracker_board_named(t, message->tail.board);
-        kiln_status st = refusal(t, message->tail.board, board);
+        kiln_status st = refusal(t, client, message->tail.board, board);
         if (st) {
             kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0},
                                     0, "%s", kiln_status_text(st));

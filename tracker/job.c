@@ -470,12 +470,19 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
                                 "%u jobs are open already", t->jobs_open);
         return;
     }
+    kiln_status st = kiln_tracker_quota_of_jobs(t, client, &message->job_open.spec);
+    if (st) {
+        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
+                                kiln_status_text(st));
+        kiln_status_free(st);
+        return;
+    }
     job = add_job(t, id);
     job->spec = kiln_message_copy(message, &job->arena).job_open.spec;
     name_project(&job->spec);
     kiln_tracker_set_text(job->owner, kiln_str_from(client->person));
     if (job->owner[0]) job->spec.user = kiln_str_from(job->owner);
-    kiln_status st = enter(t, job);
+    st = enter(t, job);
     if (st) {
         kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
                                 kiln_status_text(st));

@@ -17,8 +17,21 @@ static const kiln_db_table table_of[] = {
     [KILN_TRACKER_ROW_BOARD] = KILN_DB_TABLE_TRACKER_BOARD,
     [KILN_TRACKER_ROW_LEASE] = KILN_DB_TABLE_TRACKER_LEASE,
     [KILN_TRACKER_ROW_EPOCH] = KILN_DB_TABLE_TRACKER_EPOCH,
+    [KILN_TRACKER_ROW_PERSON] = KILN_DB_TABLE_TRACKER_PERSON,
+    [KILN_TRACKER_ROW_PROJECT] = KILN_DB_TABLE_TRACKER_PROJECT,
+    [KILN_TRACKER_ROW_MEMBER] = KILN_DB_TABLE_TRACKER_MEMBER,
+    [KILN_TRACKER_ROW_QUOTA] = KILN_DB_TABLE_TRACKER_QUOTA,
 };
 _Static_assert(KILN_ARRAY_COUNT(table_of) == KILN_TRACKER_ROW_KIND_COUNT, "one table per kind");
+
+/* Rows of an identity and a record. */
+#define BODY_TABLES(X)  \
+    X(PERSON, person)   \
+    X(PROJECT, project) \
+    X(MEMBER, member)   \
+    X(QUOTA, quota)     \
+    X(SHARE, share)     \
+    X(BOARD, board)
 
 static kiln_status put_lease(kiln_db *db, const kiln_tracker_row *row) {
     return kiln_db_put_tracker_lease(db,
@@ -40,11 +53,12 @@ kiln_status kiln_tracker_keep_put(kiln_db *db, const kiln_tracker_row *row) {
     switch (row->kind) {
     case KILN_TRACKER_ROW_JOB:
         return kiln_db_put_tracker_job(db, &(kiln_db_tracker_job){row->id, row->state, row->body});
-    case KILN_TRACKER_ROW_SHARE:
-        return kiln_db_put_tracker_share(db, &(kiln_db_tracker_share){row->id, row->body});
-    case KILN_TRACKER_ROW_BOARD:
-        return kiln_db_put_tracker_board(db, &(kiln_db_tracker_board){row->id, row->body});
     case KILN_TRACKER_ROW_LEASE: return put_lease(db, row);
+#define X(NAME, name)             \
+    case KILN_TRACKER_ROW_##NAME: \
+        return kiln_db_put_tracker_##name(db, &(kiln_db_tracker_##name){row->id, row->body});
+        BODY_TABLES(X)
+#undef X
     case KILN_TRACKER_ROW_EPOCH:
         return kiln_db_put_tracker_epoch(db,
                                          &(kiln_db_tracker_epoch){row->id, (int64_t)row->epoch});
@@ -66,16 +80,14 @@ static kiln_tracker_row row_of(kiln_db_table table, const void *data) {
         return (kiln_tracker_row){
             .kind = KILN_TRACKER_ROW_JOB, .id = job->id, .state = job->state, .body = job->body};
     }
-    if (table == KILN_DB_TABLE_TRACKER_SHARE) {
-        const kiln_db_tracker_share *share = data;
-        return (kiln_tracker_row){
-            .kind = KILN_TRACKER_ROW_SHARE, .id = share->id, .body = share->body};
+#define X(NAME, name)                                                               \
+    if (table == KILN_DB_TABLE_TRACKER_##NAME) {                                    \
+        const kiln_db_tracker_##name *found = data;                                 \
+        return (kiln_tracker_row){                                                  \
+            .kind = KILN_TRACKER_ROW_##NAME, .id = found->id, .body = found->body}; \
     }
-    if (table == KILN_DB_TABLE_TRACKER_BOARD) {
-        const kiln_db_tracker_board *board = data;
-        return (kiln_tracker_row){
-            .kind = KILN_TRACKER_ROW_BOARD, .id = board->id, .body = board->body};
-    }
+    BODY_TABLES(X)
+#undef X
     if (table == KILN_DB_TABLE_TRACKER_EPOCH) {
         const kiln_db_tracker_epoch *epoch = data;
         return (kiln_tracker_row){

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "tracker/state.h"
 
 static kiln_str number_key(const uint64_t *number) {
@@ -35,6 +36,11 @@ static void set_slots(kiln_tracker_lease *lease, uint64_t from, uint64_t to) {
     }
 }
 
+static uint32_t slots_of(const kiln_tracker_lease *lease) {
+    const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
+    return lease->whole && device ? device->said->slots : 1;
+}
+
 static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_request_key key;
     set_slots(lease, 0, lease->lease);
@@ -50,7 +56,8 @@ static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     if (lease->job) {
         lease->job->leases++;
         lease->job->changed = ++t->change;
-        kiln_tracker_project_granted(t, lease->job->project);
+        lease->counted = slots_of(lease);
+        kiln_tracker_project_granted(t, lease->job->project, lease->counted);
     }
     kiln_tracker_board_refresh(t, lease->board);
 }
@@ -73,8 +80,7 @@ static uint32_t count_of_trials(const kiln_tracker *t, const kiln_tracker_board 
 
 uint64_t kiln_tracker_lease_cost(const kiln_tracker *t, const kiln_tracker_lease *lease) {
     uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
-    const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
-    return held_ns * (lease->whole && device ? device->said->slots : 1);
+    return held_ns * slots_of(lease);
 }
 
 static void claim(kiln_tracker *t, kiln_tracker_lease *lease) {
@@ -93,7 +99,8 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     if (lease->job) {
         lease->job->leases--;
         lease->job->changed = ++t->change;
-        kiln_tracker_project_ended(t, lease->job->project, kiln_tracker_lease_cost(t, lease));
+        kiln_tracker_project_ended(t, lease->job->project, lease->counted,
+                                   kiln_tracker_lease_cost(t, lease));
     }
     set_slots(lease, lease->lease, 0);
     kiln_map_remove(&t->lease_of_number, number_key(&lease->lease));
@@ -237,6 +244,13 @@ void kiln_tracker_leases_tick(kiln_tracker *t) {
             t->expired++;
             kiln_tracker_lease_end(t, lease, KILN_DEADLINE_EXCEEDED,
                                    "the lease was not renewed in time");
+        } else if (lease->hold_until_ns && t->now_ns >= lease->hold_until_ns) {
+            t->quota_refused++;
+            lease->job->project->refused++;
+            kiln_tracker_lease_end(t, lease, KILN_DEADLINE_EXCEEDED,
+                                   "its project may not hold a board any longer at a time");
+        } else if (lease->hold_until_ns) {
+            t->next_tick_ns = KILN_MIN(t->next_tick_ns, lease->hold_until_ns);
         }
     }
 }
@@ -282,6 +296,13 @@ static void number(kiln_tracker *t, kiln_tracker_lease *lease, kiln_tracker_row 
         .kind = KILN_TRACKER_ROW_EPOCH, .id = KILN_STR("epoch"), .epoch = lease->reserves};
 }
 
+static void bound_hold(kiln_tracker *t, kiln_tracker_lease *lease) {
+    const uint64_t hold_s = lease->job ? lease->job->project->setting[KILN_SETTING_HOLD] : 0;
+    if (!hold_s) return;
+    lease->hold_until_ns = t->now_ns + hold_s * KILN_NS_PER_S;
+    t->next_tick_ns = KILN_MIN(t->next_tick_ns, lease->hold_until_ns);
+}
+
 void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_device *device, uint32_t slot,
                               kiln_tracker_request *request) {
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
@@ -297,6 +318,7 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_device *device, uint
     lease->granted_ns = t->now_ns;
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
     lease->job = request->job;
+    bound_hold(t, lease);
     kiln_tracker_set_text(lease->tuner, kiln_str_from(request->tuner));
     kiln_tracker_set_text(lease->node, kiln_str_from(request->node));
     kiln_strbuf name = {0};
@@ -386,6 +408,7 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     kiln_tracker_set_text(lease->node, row->node);
     if (!row->node.size && job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));
     /* Nobody comes back to what was left of a job that ended, or that another tuner has. */
+    bound_hold(t, lease);
     bool is_due =
         lease->job && job->state == KILN_JOB_RUNNING && strcmp(lease->node, job->tuner) == 0;
     if (!is_due) lease->expires_ns = t->now_ns;
@@ -398,7 +421,9 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
 kiln_tracker_lease *kiln_tracker_lease_own(kiln_tracker *t, kiln_tracker_peer *tuner,
                                            uint64_t number) {
     kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
-    if (lease && strcmp(lease->tuner, tuner->boot) == 0 && !lease->persist) {
+    const bool is_its = lease && strcmp(lease->tuner, tuner->boot) == 0 &&
+                        (!lease->node[0] || strcmp(lease->node, tuner->node) == 0);
+    if (is_its && !lease->persist) {
         claim(t, lease);
         return lease;
     }

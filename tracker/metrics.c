@@ -16,6 +16,7 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
         .results = t->results,
         .stale_refused = t->stale_refused,
         .rights_refused = t->rights_refused,
+        .quota_refused = t->quota_refused,
         .quarantines = t->quarantines,
         .abandoned = t->abandoned,
     };

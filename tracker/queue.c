@@ -39,6 +39,7 @@ static void add_request(kiln_tracker *t, kiln_tracker_request *request) {
                  kiln_tracker_request_name(&key, request->tuner, request->want.request),
                  (uintptr_t)request);
     t->request_count++;
+    job->project->queued++;
     if (job->request.count == 0) {
         if (job->project->waiting.count == 0) kiln_tracker_project_wakes(t, job->project);
         kiln_vec_push(&job->project->waiting, job);
@@ -55,6 +56,7 @@ void kiln_tracker_request_remove(kiln_tracker *t, kiln_tracker_request *request)
     kiln_map_remove(&t->request_of_key,
                     kiln_tracker_request_name(&key, request->tuner, request->want.request));
     t->request_count--;
+    job->project->queued--;
     kiln_tracker_remove(&job->request, request);
     if (job->request.count == 0) kiln_tracker_remove(&job->project->waiting, job);
     if (request->fresh) kiln_tracker_remove(&t->fresh, request);
@@ -98,16 +100,21 @@ static bool must_wait(const kiln_tracker_device *device, const kiln_tracker_requ
 }
 
 /* A request for a whole device waits for one device only, which is kept free for it. */
-static bool may_have(const kiln_tracker_device *device, const kiln_tracker_request *request) {
+static bool may_have(const kiln_tracker *t, const kiln_tracker_device *device,
+                     const kiln_tracker_request *request) {
+    if (!kiln_tracker_project_may_hold(
+            t, request->job->project,
+            kiln_tracker_want_is_whole(request->fit, device) ? device->said->slots : 1))
+        return false;
     if (!kiln_tracker_want_fits(request->fit, (kiln_tracker_device *)device)) return false;
     return !must_wait(device, request) || !request->reserving || request->reserving == device;
 }
 
 /* The oldest request of a job that may have the board: with its age the job competes. */
-static kiln_tracker_request *of_job(const kiln_tracker_job *job,
+static kiln_tracker_request *of_job(const kiln_tracker *t, const kiln_tracker_job *job,
                                     const kiln_tracker_device *device) {
     for (uint32_t i = 0; i < job->request.count; i++)
-        if (may_have(device, job->request.data[i])) return job->request.data[i];
+        if (may_have(t, device, job->request.data[i])) return job->request.data[i];
     return NULL;
 }
 
@@ -126,14 +133,14 @@ static void trade_places(kiln_tracker_job *job, uint32_t a, uint32_t b) {
 /* Which of the job's requests has the board when the job's turn has come by its `oldest`: one that
  * would like this very board, else that. Who goes first leaves its own place to the oldest: a job
  * that could go on competing with that age would never let another have the board. */
-static kiln_tracker_request *preferred(kiln_tracker_request *oldest,
+static kiln_tracker_request *preferred(const kiln_tracker *t, kiln_tracker_request *oldest,
                                        const kiln_tracker_device *device) {
     kiln_tracker_job *job = oldest->job;
     uint32_t at = 0;
     while (job->request.data[at] != oldest) at++;
     for (uint32_t i = 0; i < job->request.count; i++) {
         kiln_tracker_request *request = job->request.data[i];
-        if (!kiln_str_is(request->want.board, device->board->node) || !may_have(device, request))
+        if (!kiln_str_is(request->want.board, device->board->node) || !may_have(t, device, request))
             continue;
         trade_places(job, at, i);
         return request;
@@ -142,7 +149,10 @@ static kiln_tracker_request *preferred(kiln_tracker_request *oldest,
 }
 
 static uint64_t priority_of(const kiln_tracker *t, const kiln_tracker_request *request) {
-    return request->job->spec.priority + (t->now_ns - request->since_ns) / KILN_TRACKER_AGEING_NS;
+    const uint64_t bound = request->job->project->setting[KILN_SETTING_PRIORITY];
+    uint64_t priority = request->job->spec.priority;
+    if (bound) priority = KILN_MIN(priority, bound);
+    return priority + (t->now_ns - request->since_ns) / KILN_TRACKER_AGEING_NS;
 }
 
 static bool is_before(const kiln_tracker *t, const kiln_tracker_request *a,
@@ -157,7 +167,7 @@ static kiln_tracker_request *of_project(const kiln_tracker *t, const kiln_tracke
                                         const kiln_tracker_device *device) {
     kiln_tracker_request *best = NULL;
     for (uint32_t i = 0; i < project->waiting.count; i++) {
-        kiln_tracker_request *request = of_job(project->waiting.data[i], device);
+        kiln_tracker_request *request = of_job(t, project->waiting.data[i], device);
         if (request && (!best || is_before(t, request, best))) best = request;
     }
     return best;
@@ -168,6 +178,7 @@ static kiln_tracker_request *choose(const kiln_tracker *t, const kiln_tracker_de
     double best_claim = 0;
     for (uint32_t i = 0; i < t->project.count; i++) {
         const kiln_tracker_project *project = t->project.data[i];
+        if (project->waiting.count == 0) continue;
         double claim = kiln_tracker_project_claim(t, project);
         if (best && claim > best_claim) continue;
         kiln_tracker_request *request = of_project(t, project, device);
@@ -176,7 +187,7 @@ static kiln_tracker_request *choose(const kiln_tracker *t, const kiln_tracker_de
         best = request;
         best_claim = claim;
     }
-    return best ? preferred(best, device) : NULL;
+    return best ? preferred(t, best, device) : NULL;
 }
 
 /* ---- Grants ---- */
@@ -200,6 +211,10 @@ static void give(kiln_tracker *t, kiln_tracker_device *device, kiln_tracker_requ
 
 static void serve_device(kiln_tracker *t, kiln_tracker_device *device) {
     while (device->board->available && device->said->busy < device->said->slots) {
+        if (device->reserved && !may_have(t, device, device->reserved)) { /* over its quota now */
+            device->reserved->reserving = NULL;
+            device->reserved = NULL;
+        }
         kiln_tracker_request *request = device->reserved ? device->reserved : choose(t, device);
         if (!request || (device->reserved && device->said->busy > 0)) return;
         give(t, device, request);
@@ -207,10 +222,10 @@ static void serve_device(kiln_tracker *t, kiln_tracker_device *device) {
 }
 
 /* One of the board's that is idle and may be had; NULL. */
-static kiln_tracker_device *idle_of(kiln_tracker_board *board,
+static kiln_tracker_device *idle_of(const kiln_tracker *t, kiln_tracker_board *board,
                                     const kiln_tracker_request *request) {
     for (uint32_t i = 0; i < board->device_count; i++)
-        if (board->device[i].idle_at && may_have(&board->device[i], request))
+        if (board->device[i].idle_at && may_have(t, &board->device[i], request))
             return &board->device[i];
     return NULL;
 }
@@ -218,12 +233,20 @@ static kiln_tracker_device *idle_of(kiln_tracker_board *board,
 /* The board that it would like, or any; one that it need not wait for before others. */
 static void serve_request(kiln_tracker *t, kiln_tracker_request *request) {
     kiln_tracker_board *liked = kiln_tracker_board_find(t, request->want.board);
-    kiln_tracker_device *found = liked ? idle_of(liked, request) : NULL;
+    kiln_tracker_device *found = liked ? idle_of(t, liked, request) : NULL;
     for (uint32_t i = 0; (!found || must_wait(found, request)) && i < t->idle.count; i++) {
         kiln_tracker_device *device = t->idle.data[i];
-        if (may_have(device, request) && (!found || !must_wait(device, request))) found = device;
+        if (may_have(t, device, request) && (!found || !must_wait(device, request))) found = device;
     }
     if (found) give(t, found, request);
+}
+
+void kiln_tracker_offer_idle(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->idle.count; i++) {
+        if (t->idle.data[i]->offered) continue;
+        t->idle.data[i]->offered = true;
+        kiln_vec_push(&t->offered, t->idle.data[i]);
+    }
 }
 
 void kiln_tracker_grant(kiln_tracker *t) {
@@ -250,7 +273,7 @@ static kiln_tracker_job *running_job_of(kiln_tracker *t, kiln_str id,
 }
 
 /* Why the request cannot wait here; NULL. */
-static kiln_status refusal(const kiln_tracker *t, const kiln_tracker_job *job,
+static kiln_status refusal(kiln_tracker *t, const kiln_tracker_job *job,
                            const kiln_msg_lease_req *want) {
     if (!job) return KILN_ERROR(NOT_FOUND, "job %.*s is not this tuner's", KILN_STR_ARG(want->job));
     if (t->request_count >= KILN_TRACKER_REQUESTS_MAX)
@@ -262,7 +285,7 @@ static kiln_status refusal(const kiln_tracker *t, const kiln_tracker_job *job,
         return KILN_ERROR(INVALID_ARGUMENT,
                           "a lease needs trials, and a time to live of at most %u ms",
                           KILN_TRACKER_LEASE_TTL_MAX_MS);
-    return KILN_OK;
+    return kiln_tracker_quota_of_queue(t, job->project);
 }
 
 /* What the job wants, and what this request wants beside it. */

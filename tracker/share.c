@@ -14,23 +14,46 @@
 #define CREDIT_LEASES \
     3 /* so much may be made up for after a pause: one between two leases is none */
 
-static uint32_t weight_of(const kiln_tracker_job *job) { return KILN_MAX(job->spec.weight, 1u); }
+/* As much as its job says and the project may. */
+static uint32_t weight_of(const kiln_tracker_project *project, const kiln_tracker_job *job) {
+    const uint64_t bound = project->setting[KILN_SETTING_WEIGHT];
+    const uint32_t asked = KILN_MAX(job->spec.weight, 1u);
+    return bound && bound < asked ? (uint32_t)bound : asked;
+}
+
+kiln_tracker_project *kiln_tracker_project_find(kiln_tracker *t, kiln_str name) {
+    uint64_t value = 0;
+    return kiln_map_find(&t->project_of_name, name, &value)
+               ? (kiln_tracker_project *)(uintptr_t)value
+               : NULL;
+}
+
+kiln_tracker_project *kiln_tracker_project_get(kiln_tracker *t, kiln_str name) {
+    kiln_tracker_project *project = kiln_tracker_project_find(t, name);
+    if (project) return project;
+    project = kiln_alloc(sizeof *project);
+    kiln_map_put(&t->project_of_name, name, (uintptr_t)project);
+    kiln_vec_push(&t->project, project);
+    project->name = kiln_alloc(name.size + 1);
+    if (name.size) memcpy(project->name, name.data, name.size);
+    project->weight = 1;
+    project->charged_ns = t->now_ns;
+    if (kiln_str_is(name, KILN_PROJECT_DEFAULT))
+        project->setting[KILN_SETTING_EVERYONE] = KILN_MEMBER_MEMBER;
+    return project;
+}
+
+void kiln_tracker_project_weigh(kiln_tracker *t, kiln_tracker_project *project) {
+    project->weight = 1;
+    for (uint32_t i = 0; i < t->job.count; i++)
+        if (t->job.data[i]->project == project)
+            project->weight = KILN_MAX(project->weight, weight_of(project, t->job.data[i]));
+}
 
 kiln_tracker_project *kiln_tracker_project_join(kiln_tracker *t, kiln_tracker_job *job) {
-    uint64_t value = 0;
-    kiln_tracker_project *project = NULL;
-    if (kiln_map_find(&t->project_of_name, job->spec.project, &value)) {
-        project = (kiln_tracker_project *)(uintptr_t)value;
-    } else {
-        project = kiln_alloc(sizeof *project);
-        kiln_map_put(&t->project_of_name, job->spec.project, (uintptr_t)project);
-        kiln_vec_push(&t->project, project);
-        project->name = kiln_alloc(job->spec.project.size + 1);
-        if (job->spec.project.size)
-            memcpy(project->name, job->spec.project.data, job->spec.project.size);
-    }
+    kiln_tracker_project *project = kiln_tracker_project_get(t, job->spec.project);
     project->jobs++;
-    project->weight = KILN_MAX(project->weight, weight_of(job));
+    project->weight = KILN_MAX(project->weight, weight_of(project, job));
     return project;
 }
 
@@ -44,7 +67,12 @@ static kiln_tracker_row row_of(const kiln_tracker_project *project, kiln_strbuf 
 }
 
 static void keep(kiln_tracker *t, kiln_tracker_project *project, double used) {
-    kiln_msg_kept_share kept = {.used = used, .lease_ns = project->lease_ns, .shared = t->shared};
+    kiln_tracker_project_charge(t, project);
+    kiln_msg_kept_share kept = {.used = used,
+                                .lease_ns = project->lease_ns,
+                                .shared = t->shared,
+                                .day = project->day,
+                                .day_ns = project->day_ns};
     kiln_strbuf id = {0}, body = {0};
     kiln_tracker_row row = row_of(project, &id);
     kiln_status st = kiln_record_encode(KILN_RECORD_kept_share, &kept, &body);
@@ -54,6 +82,7 @@ static void keep(kiln_tracker *t, kiln_tracker_project *project, double used) {
     kiln_strbuf_deinit(&body);
     kiln_strbuf_deinit(&id);
     project->kept = used;
+    project->kept_day_ns = project->day_ns;
     project->is_kept = true;
 }
 
@@ -70,7 +99,9 @@ void kiln_tracker_shares_tick(kiln_tracker *t) {
     for (uint32_t i = 0; i < t->project.count; i++) {
         kiln_tracker_project *project = t->project.data[i];
         double used = project->used + project->running / project->weight;
-        if (used != project->kept) keep(t, project, used);
+        if (used != project->kept ||
+            kiln_tracker_project_day_ns(t, project) != project->kept_day_ns)
+            keep(t, project, used);
     }
 }
 
@@ -83,7 +114,7 @@ static void remove_row(kiln_tracker *t, const kiln_tracker_project *project) {
     kiln_strbuf_deinit(&id);
 }
 
-/* After the jobs: a share of a project without any is of no use any more. */
+/* After the jobs: of a project without any, only what it had today counts. */
 kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *row) {
     kiln_msg_kept_share kept = {0};
     kiln_arena scratch;
@@ -91,13 +122,15 @@ kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *
     kiln_status st = kiln_record_decode(KILN_RECORD_kept_share, row->body, &scratch, &kept);
     kiln_arena_deinit(&scratch);
     if (st) return kiln_status_note(st, "stored share %.*s", KILN_STR_ARG(row->id));
-    uint64_t value = 0;
     kiln_str name = kiln_str_slice(row->id, strlen(ROW_PREFIX), row->id.size);
     if (name.size == 0) name = KILN_STR(KILN_PROJECT_DEFAULT); /* as it once was */
-    if (!kiln_map_find(&t->project_of_name, name, &value)) return KILN_OK;
-    kiln_tracker_project *project = (kiln_tracker_project *)(uintptr_t)value;
+    kiln_tracker_project *project =
+        kept.day_ns > 0 ? kiln_tracker_project_get(t, name) : kiln_tracker_project_find(t, name);
+    if (!project) return KILN_OK;
     project->used = project->kept = kept.used;
     project->lease_ns = kept.lease_ns;
+    project->day = kept.day;
+    project->day_ns = project->kept_day_ns = kept.day_ns;
     project->is_kept = true;
     t->shared = KILN_MAX(t->shared, kept.shared);
     t->lease_ns = KILN_MAX(t->lease_ns, kept.lease_ns);
@@ -106,14 +139,17 @@ kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *
 
 static void free_project(kiln_tracker_project *project) {
     kiln_vec_deinit(&project->waiting);
+    kiln_vec_deinit(&project->member);
     kiln_free(project->name);
     kiln_free(project);
 }
 
-/* One without jobs and leases is forgotten: what it used too much is forgiven, as all that time
- * passed without it. */
-static void forget_unused(kiln_tracker *t, kiln_tracker_project *project) {
+/* What one without jobs and leases used too much is forgiven, as all that time passed without it.
+ * It goes, unless somebody made it or it had boards today. */
+void kiln_tracker_project_forget(kiln_tracker *t, kiln_tracker_project *project) {
     if (project->jobs || project->held) return;
+    project->used = project->lease_ns = 0;
+    if (project->is_made || kiln_tracker_project_day_ns(t, project) > 0) return;
     remove_row(t, project);
     for (uint32_t i = 0; i < t->project.count; i++)
         if (t->project.data[i] == project) t->project.data[i] = kiln_vec_pop(&t->project);
@@ -126,11 +162,8 @@ void kiln_tracker_project_leave(kiln_tracker *t, kiln_tracker_job *job) {
     if (!project) return;
     job->project = NULL;
     project->jobs--;
-    project->weight = 1;
-    for (uint32_t i = 0; i < t->job.count; i++)
-        if (t->job.data[i]->project == project)
-            project->weight = KILN_MAX(project->weight, weight_of(t->job.data[i]));
-    forget_unused(t, project);
+    kiln_tracker_project_weigh(t, project);
+    kiln_tracker_project_forget(t, project);
 }
 
 static double expected_ns(const kiln_tracker *t, const kiln_tracker_project *project) {
@@ -148,24 +181,32 @@ void kiln_tracker_project_wakes(kiln_tracker *t, kiln_tracker_project *project) 
     project->used = KILN_MAX(project->used, t->shared - CREDIT_LEASES * lease_ns);
 }
 
-void kiln_tracker_project_granted(kiln_tracker *t, kiln_tracker_project *project) {
+void kiln_tracker_project_granted(kiln_tracker *t, kiln_tracker_project *project, uint32_t slots) {
     double claim = kiln_tracker_project_claim(t, project);
     t->shared = KILN_MAX(t->shared, claim);
+    kiln_tracker_project_charge(t, project);
     project->held++;
+    project->slots += slots;
+    kiln_tracker_project_watch_time(t, project);
 }
 
 static void update_mean(double *mean, double value) {
     *mean = *mean > 0 ? *mean + LATELY * (value - *mean) : value;
 }
 
-void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, uint64_t held_ns) {
+void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, uint32_t slots,
+                                uint64_t held_ns) {
+    kiln_tracker_project_charge(t, project);
     project->held--;
+    project->slots -= slots;
+    if (project->setting[KILN_SETTING_BOARDS] && project->waiting.count)
+        kiln_tracker_offer_idle(t); /* one of its others may have what was kept from it */
     project->used += (double)held_ns / project->weight;
     if (held_ns) {
         update_mean(&project->lease_ns, (double)held_ns);
         update_mean(&t->lease_ns, (double)held_ns);
     }
-    forget_unused(t, project);
+    kiln_tracker_project_forget(t, project);
 }
 
 void kiln_tracker_projects_free(kiln_tracker *t) {

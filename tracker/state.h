@@ -13,7 +13,17 @@
 #define KILN_TRACKER_SLOTS_MAX 16u
 #define KILN_TRACKER_WAIT_BUCKETS 9u
 #define KILN_TRACKER_WATCHERS_MAX 256u
-#define KILN_TRACKER_EPOCHS 1024u                  /* lease numbers reserved at a time */
+#define KILN_TRACKER_WATCHERS_OF_PERSON_MAX 64u   /* of these */
+#define KILN_TRACKER_WATCHERS_OF_PROJECT_MAX 128u /* of single jobs */
+#define KILN_TRACKER_ASKERS_MAX 256u              /* pings, and readers of logs */
+#define KILN_TRACKER_ASKERS_OF_PERSON_MAX 64u
+#define KILN_TRACKER_JOBS_OF_PERSON_MAX 1024u /* open ones */
+#define KILN_TRACKER_JOBS_OF_PROJECT_MAX 3072u
+#define KILN_TRACKER_REQUESTS_OF_PROJECT_MAX 3072u /* in the queue */
+#define KILN_TRACKER_PROJECTS_MAX 4096u
+#define KILN_TRACKER_RATE_OF_PERSON 200.0 /* messages a second; PING and its like are none */
+#define KILN_TRACKER_BURST_S 5.0          /* so much of a rate may come at once */
+#define KILN_TRACKER_EPOCHS 1024u         /* lease numbers reserved at a time */
 #define KILN_TRACKER_ARENA_BYTES ((size_t)1 << 10) /* first chunk of a board, request or job */
 
 typedef char kiln_tracker_text[KILN_MESSAGES_TEXT + 1]; /* an identity, NUL-terminated */
@@ -35,6 +45,7 @@ typedef struct kiln_tracker_peer {
     kiln_tracker_text name;             /* for people */
     bool is_owner, is_admin, is_proven; /* as in kiln_tracker_who */
     kiln_tracker_text person;           /* empty: nobody that is known */
+    struct kiln_tracker_person *known;  /* of people */
     uint32_t version;                   /* of the protocol, that both sides speak */
     char software[64];                  /* program and version, for people */
     uint64_t heard_ns;
@@ -131,10 +142,45 @@ typedef struct kiln_tracker_board {
     uint32_t order_stream;
 } kiln_tracker_board;
 
-/* Who pays: jobs with the same name of project. */
+/* Requests let through at a steady rate, and a burst of them. */
+typedef struct kiln_tracker_bucket {
+    double left;
+    uint64_t filled_ns;
+} kiln_tracker_bucket;
+
+/* Somebody who proved a name; all those who did not are one. */
+typedef struct kiln_tracker_person {
+    kiln_tracker_text name;
+    uint64_t first_ms, seen_ms; /* of the wall clock; 0: never */
+    kiln_tracker_bucket requests;
+} kiln_tracker_person;
+
+typedef struct kiln_tracker_member {
+    kiln_tracker_text person, by;
+    kiln_member role;
+    bool native;
+    uint64_t given_ms;
+} kiln_tracker_member;
+
+/* Who pays: jobs with the same name of project. One that nobody made is there while it has jobs,
+ * and on the day on which it had boards. */
 typedef struct kiln_tracker_project {
     char *name;
-    uint32_t jobs; /* open ones */
+    bool is_made;
+    char text[KILN_MESSAGES_NAME + 1]; /* what it is for */
+    kiln_tracker_text by;              /* who made it, and when */
+    uint64_t made_ms;
+    uint64_t setting[KILN_SETTING_COUNT];
+    KILN_VEC(kiln_tracker_member) member;
+    uint32_t slots, queued; /* held by its leases; requests that wait */
+    uint64_t day;           /* since 1970, of `day_ns` */
+    double day_ns;          /* time of slots on that day, up to `charged_ns` */
+    uint64_t charged_ns;
+    double kept_day_ns; /* as of its last row */
+    bool is_used_up;    /* its time of the day, as of the last look */
+    kiln_tracker_bucket requests;
+    uint64_t refused; /* by its quotas */
+    uint32_t jobs;    /* open ones */
     uint32_t weight;
     uint32_t held;   /* leases */
     double used;     /* time of slots over weight, on a scale that all projects share */
@@ -170,6 +216,8 @@ typedef struct kiln_tracker_lease {
     kiln_tracker_board *board;
     uint32_t slot, trials, ttl_ms;
     bool whole;                   /* it has all slots of its device */
+    uint32_t counted;             /* slots that it counts as for its project */
+    uint64_t hold_until_ns;       /* its project may not hold it longer; 0: no bound */
     kiln_tracker_text tuner;      /* boot: a lease belongs to one run of its holder */
     kiln_tracker_text node;       /* of that holder */
     struct kiln_tracker_job *job; /* NULL: unknown, after a restart */
@@ -241,6 +289,13 @@ typedef struct kiln_tracker_tail {
     kiln_tracker_board *board;
 } kiln_tracker_tail;
 
+/* An order about a project that waits for the disk. */
+typedef struct kiln_tracker_project_change {
+    uint64_t persist, peer;
+    uint32_t stream;
+    kiln_tracker_text project;
+} kiln_tracker_project_change;
+
 struct kiln_tracker {
     KILN_VEC(kiln_tracker_peer *) peer;
     KILN_VEC(kiln_tracker_peer *) tuner; /* those of `peer` that are one */
@@ -256,6 +311,9 @@ struct kiln_tracker {
     kiln_map want_of_text;
     KILN_VEC(kiln_tracker_project *) project;
     kiln_map project_of_name;
+    KILN_VEC(kiln_tracker_person *) person;
+    kiln_map person_of_name;
+    KILN_VEC(kiln_tracker_project_change) project_change;
     uint32_t request_count;
     kiln_map request_of_key;                /* number, tuner's boot -> pointer */
     KILN_VEC(kiln_tracker_request *) fresh; /* not yet offered to the idle boards */
@@ -288,7 +346,8 @@ struct kiln_tracker {
     uint64_t shares_ns;               /* when shares are written again */
     uint64_t wall_offset_ns;          /* of the wall clock, from the time of steps */
     bool fleet_changed; /* tuners, or whether any board fits: jobs are looked at again */
-    uint64_t grants, expired, results, stale_refused, rights_refused, quarantines, abandoned;
+    uint64_t grants, expired, results, stale_refused, rights_refused, quota_refused, quarantines,
+        abandoned;
     uint64_t waits[KILN_TRACKER_WAIT_BUCKETS], waited_ns; /* of requests that were granted */
     /* Of the step under way. */
     uint64_t now_ns;
@@ -404,15 +463,63 @@ void kiln_tracker_refuse(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_
 bool kiln_tracker_is_allowed(kiln_tracker *t, const kiln_tracker_peer *peer,
                              const kiln_message *message);
 
+kiln_tracker_person *kiln_tracker_person_get(kiln_tracker *t, const kiln_tracker_peer *peer);
+void kiln_tracker_project_order(kiln_tracker *t, kiln_tracker_peer *client,
+                                const kiln_message *message);
+void kiln_tracker_project_query(kiln_tracker *t, kiln_tracker_peer *client,
+                                const kiln_message *message);
+void kiln_tracker_project_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
+KILN_MUST_USE kiln_status kiln_tracker_project_restore(kiln_tracker *t,
+                                                       const kiln_tracker_row *row);
+
+/* quota.c */
+/* Time of slots that the project had today. */
+double kiln_tracker_project_day_ns(const kiln_tracker *t, const kiln_tracker_project *project);
+/* Brings that up to now: before the slots that it holds change. */
+void kiln_tracker_project_charge(kiln_tracker *t, kiln_tracker_project *project);
+/* Whether its quotas let it have so many slots more. */
+bool kiln_tracker_project_may_hold(const kiln_tracker *t, const kiln_tracker_project *project,
+                                   uint32_t slots);
+/* Looks again when its time of the day is used up, if that is before the next tick. */
+void kiln_tracker_project_watch_time(kiln_tracker *t, const kiln_tracker_project *project);
+/* RESOURCE_EXHAUSTED: the project, or the person, has as many as it may; counted. */
+KILN_MUST_USE kiln_status kiln_tracker_quota_of_jobs(kiln_tracker *t,
+                                                     const kiln_tracker_peer *client,
+                                                     const kiln_msg_job_spec *spec);
+KILN_MUST_USE kiln_status kiln_tracker_quota_of_queue(kiln_tracker *t,
+                                                      kiln_tracker_project *project);
+KILN_MUST_USE kiln_status kiln_tracker_quota_of_watchers(kiln_tracker *t,
+                                                         const kiln_tracker_peer *client,
+                                                         const kiln_tracker_job *job);
+/* One message more of the person, and about the project where that is known; NULL. */
+KILN_MUST_USE kiln_status kiln_tracker_quota_of_requests(kiln_tracker *t,
+                                                         const kiln_tracker_peer *peer,
+                                                         kiln_tracker_project *project);
+/* Of people who ask boards: as many as `count` of this person are there already. */
+KILN_MUST_USE kiln_status kiln_tracker_quota_of_askers(kiln_tracker *t, uint32_t count);
+/* Whether what both hold counts together. */
+bool kiln_tracker_is_same_person(const kiln_tracker_peer *a, const kiln_tracker_peer *b);
+/* Ends leases of projects whose time of the day is used up; lets those go on that may again. */
+void kiln_tracker_quotas_tick(kiln_tracker *t);
+
 /* share.c */
+/* NULL: there is none. */
+kiln_tracker_project *kiln_tracker_project_find(kiln_tracker *t, kiln_str name);
+kiln_tracker_project *kiln_tracker_project_get(kiln_tracker *t, kiln_str name); /* makes it */
+/* It is dropped, or its day is over: goes when it has neither jobs nor leases. */
+void kiln_tracker_project_forget(kiln_tracker *t, kiln_tracker_project *project);
+/* Its jobs or its settings changed. */
+void kiln_tracker_project_weigh(kiln_tracker *t, kiln_tracker_project *project);
 kiln_tracker_project *kiln_tracker_project_join(kiln_tracker *t, kiln_tracker_job *job);
 void kiln_tracker_project_leave(kiln_tracker *t, kiln_tracker_job *job);
 /* Less is first: time of slots that it had or is about to have, over its weight. */
 double kiln_tracker_project_claim(const kiln_tracker *t, const kiln_tracker_project *project);
 /* Its first request comes into the queue. */
 void kiln_tracker_project_wakes(kiln_tracker *t, kiln_tracker_project *project);
-void kiln_tracker_project_granted(kiln_tracker *t, kiln_tracker_project *project);
-void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, uint64_t held_ns);
+void kiln_tracker_project_granted(kiln_tracker *t, kiln_tracker_project *project, uint32_t slots);
+/* `held_ns`: time of slots. */
+void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, uint32_t slots,
+                                uint64_t held_ns);
 /* Writes the shares that moved; not more often than every KILN_TRACKER_SHARE_NS each. */
 void kiln_tracker_shares_tick(kiln_tracker *t);
 KILN_MUST_USE kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *row);
@@ -435,6 +542,8 @@ void kiln_tracker_requests_end_of_job(kiln_tracker *t, kiln_tracker_job *job);
 /* A tuner came: what a former run of it asked for is forgotten. */
 void kiln_tracker_requests_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner);
 void kiln_tracker_requests_free(kiln_tracker *t);
+/* Idle boards are offered again: somebody may have what was kept from them. */
+void kiln_tracker_offer_idle(kiln_tracker *t);
 /* Grants what can be granted on boards that were offered, and to requests that are new. */
 void kiln_tracker_grant(kiln_tracker *t);
 

@@ -191,6 +191,7 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
     kiln_tracker_set_text(peer->node, hello->node);
     kiln_tracker_set_text(peer->boot, hello->boot);
     kiln_tracker_set_text(peer->name, hello->name);
+    if (kiln_tracker_is_person(peer)) peer->known = kiln_tracker_person_get(t, peer);
     peer->version = KILN_MIN(hello->version_max, KILN_PROTO_VERSION_MAX);
     const size_t size = KILN_MIN(hello->software.size, sizeof peer->software - 1);
     if (size) memcpy(peer->software, hello->software.data, size);
@@ -205,7 +206,9 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
         return;
     }
     replace_older(t, peer);
-    if (peer->role == KILN_PEER_TUNER || kiln_tracker_is_person(peer))
+    const kiln_tracker_peer *holder = kiln_tracker_holder_by_boot(t, peer->boot);
+    const bool is_taken = holder && strcmp(holder->node, peer->node) != 0; /* it lies */
+    if (!is_taken && (peer->role == KILN_PEER_TUNER || kiln_tracker_is_person(peer)))
         kiln_map_put(&t->holder_of_boot, kiln_str_from(peer->boot), (uintptr_t)peer);
     if (peer->role != KILN_PEER_TUNER) return;
     kiln_tracker_leases_tuner_up(t, peer);
@@ -307,6 +310,8 @@ static const message_row rule_table[] = {
     {KILN_MSG_PROBE, kiln_tracker_probe_boards},
     {KILN_MSG_TAIL, kiln_tracker_tail_ask},
     {KILN_MSG_LINES, kiln_tracker_tail_lines},
+    {KILN_MSG_PROJECT_ORDER, kiln_tracker_project_order},
+    {KILN_MSG_PROJECT_QUERY, kiln_tracker_project_query},
 };
 
 static message_rule find_rule(kiln_message_type type) {
@@ -341,6 +346,7 @@ static void on_tick(kiln_tracker *t) {
     t->next_tick_ns = t->now_ns + KILN_TRACKER_TICK_NS;
     drop_silent_peers(t);
     kiln_tracker_leases_tick(t);
+    kiln_tracker_quotas_tick(t);
     kiln_tracker_duties_tick(t);
     kiln_tracker_boards_tick(t);
     kiln_tracker_history_tick(t);
@@ -363,6 +369,7 @@ void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_even
         if (kiln_tracker_lease_persisted(t, event->persist, event->failure)) break;
         kiln_tracker_job_persisted(t, event->persist, event->failure);
         kiln_tracker_order_persisted(t, event->persist, event->failure);
+        kiln_tracker_project_persisted(t, event->persist, event->failure);
         break;
     case KILN_TRACKER_TICK: on_tick(t); break;
     }
@@ -380,6 +387,10 @@ uint64_t kiln_tracker_next_ns(const kiln_tracker *t) { return t->next_tick_ns; }
 
 static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     switch (row->kind) {
+    case KILN_TRACKER_ROW_PERSON:
+    case KILN_TRACKER_ROW_PROJECT:
+    case KILN_TRACKER_ROW_MEMBER:
+    case KILN_TRACKER_ROW_QUOTA: return kiln_tracker_project_restore(t, row);
     case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
     case KILN_TRACKER_ROW_SHARE: return kiln_tracker_share_restore(t, row);
     case KILN_TRACKER_ROW_BOARD: return kiln_tracker_board_restore(t, row);
@@ -398,7 +409,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
     kiln_map *map[] = {&t->peer_of_id,       &t->peer_of_node,    &t->holder_of_boot,
                        &t->board_of_node,    &t->want_of_text,    &t->project_of_name,
                        &t->request_of_key,   &t->lease_of_number, &t->lease_of_request,
-                       &t->lease_of_persist, &t->job_of_id};
+                       &t->lease_of_persist, &t->job_of_id,       &t->person_of_name};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(map); i++) kiln_map_init(map[i]);
     kiln_status st = KILN_OK;
     /* In the order of the kinds: a lease names its job and its board, and takes from its share. */
@@ -429,5 +440,9 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_map_deinit(&t->peer_of_id);
     kiln_map_deinit(&t->peer_of_node);
     kiln_map_deinit(&t->holder_of_boot);
+    for (uint32_t i = 0; i < t->person.count; i++) kiln_free(t->person.data[i]);
+    kiln_vec_deinit(&t->person);
+    kiln_map_deinit(&t->person_of_name);
+    kiln_vec_deinit(&t->project_change);
     kiln_free(t);
 }

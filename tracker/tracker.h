@@ -54,6 +54,10 @@ typedef struct kiln_tracker kiln_tracker;
 
 /* What must survive the tracker, one row at a time. Identity: (kind, id). Texts are views. */
 typedef enum kiln_tracker_row_kind {
+    KILN_TRACKER_ROW_PERSON,
+    KILN_TRACKER_ROW_PROJECT,
+    KILN_TRACKER_ROW_MEMBER,
+    KILN_TRACKER_ROW_QUOTA,
     KILN_TRACKER_ROW_JOB,
     KILN_TRACKER_ROW_SHARE,
     KILN_TRACKER_ROW_BOARD,
@@ -63,13 +67,14 @@ typedef enum kiln_tracker_row_kind {
 } kiln_tracker_row_kind;
 typedef struct kiln_tracker_row {
     kiln_tracker_row_kind kind;
-    bool removed; /* the row goes away */
-    kiln_str id; /* job: identity; share: "project/" and its name; board: node; lease: its board and
-                  * slot, "NODE/0"; epoch: "epoch"
-                  */
+    bool removed;   /* the row goes away */
+    kiln_str id;    /* person, project: its name; member: "PROJECT/PERSON"; quota: its project;
+                     * job: identity; share: "project/" and its name; board: node; lease: its board and
+                     * slot, "NODE/0"; epoch: "epoch"
+                     */
     kiln_str state; /* job: kiln_job_state_name */
-    kiln_str body;  /* job, share, board: record `kept_job`, `kept_share`, `kept_board` of
-                       messages.def, encoded */
+    kiln_str body;  /* but of lease and epoch: record `kept_job`, `kept_share`, ... of messages.def,
+                       encoded */
     kiln_str board, tuner, node,
         job;          /* lease: node of the board, boot and node of the holder, job */
     uint64_t epoch;   /* lease: its number; epoch: highest number that may have been given out */

@@ -126,7 +126,7 @@ static kiln_status refusal(kiln_tracker *t, const kiln_tracker_peer *client,
         return KILN_ERROR(OUT_OF_RANGE, "this tracker does not know what changed since then");
     if (t->watcher.count >= KILN_TRACKER_WATCHERS_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "%u watch already", t->watcher.count);
-    return KILN_OK;
+    return kiln_tracker_quota_of_watchers(t, client, watch->topic == KILN_TOPIC_JOB ? job : NULL);
 }
 
 static kiln_tracker_watcher *make(kiln_tracker *t, kiln_tracker_peer *client,

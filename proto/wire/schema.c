@@ -158,6 +158,28 @@ bool kiln_member_find(kiln_str name, kiln_member *out_role) {
     return false;
 }
 
+static const struct {
+    const char *name, *text;
+    uint64_t max;
+} setting_table[KILN_SETTING_COUNT] = {
+#define X(NAME, name, right, unit, max, text) [KILN_SETTING_##NAME] = {name, text, max},
+#include "proto/settings.def"
+#undef X
+};
+
+const char *kiln_setting_name(kiln_setting setting) { return setting_table[setting].name; }
+const char *kiln_setting_text(kiln_setting setting) { return setting_table[setting].text; }
+uint64_t kiln_setting_max(kiln_setting setting) { return setting_table[setting].max; }
+
+bool kiln_setting_find(kiln_str name, kiln_setting *out_setting) {
+    for (kiln_setting setting = 0; setting < KILN_SETTING_COUNT; setting++)
+        if (kiln_str_is(name, kiln_setting_name(setting))) {
+            *out_setting = setting;
+            return true;
+        }
+    return false;
+}
+
 bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role) {
     for (kiln_peer_role role = 0; role < KILN_PEER_COUNT; role++)
         if (kiln_str_is(name, kiln_peer_role_name(role))) {

@@ -2,6 +2,7 @@
 """A fleet that is left alone: jobs without their command, boards off duty, programs that die at the worst moment."""
 import json
 import os
+import pwd
 import signal
 import sys
 import urllib.request
@@ -109,12 +110,13 @@ def test_boards_go_off_duty_and_come_back(world):
 
 
 def test_a_board_shows_who_holds_it_and_only_what_it_knows(world):
-    world.env["USER"] = "ann"
+    world.env["USER"] = "ann"  # what a command says of itself counts for nothing
     address = fleet(world)
+    user = pwd.getpwuid(os.getuid()).pw_name
     show = lambda: world.run("fleet", "show", "board0", "--tracker", address).stdout
     assert "nothing was timed yet" in show() and " 0.0 degrees" not in show() and " 0.00 GHz" not in show(), show()
     world.run("tune", world.zoo("conv:C2"), "--trials", 1000, "--tracker", address, "--db", world.path("c.db"), "--detach", "--job", "n")
-    until(lambda: " ann's job n for " in world.run("fleet", "--tracker", address).stdout, "the board held")
+    until(lambda: f" {user}'s job n of default for " in world.run("fleet", "--tracker", address).stdout, "the board held")
     until(lambda: "times are known to" in show(), "the first result")
     world.run("jobs", "cancel", "n", "--tracker", address)
 
@@ -135,7 +137,7 @@ def test_who_watches_the_fleet_reads_whose_job_a_board_has(world):
     watcher = world.start("kiln", "fleet", "watch", "--tracker", address)
     world.run("tune", world.zoo("conv:C3"), "--trials", 100000, "--tracker", address, "--db", world.path("c.db"), "--detach",
               "--job", "night")
-    until(lambda: "'s job night for " in watcher.log.read_text(errors="replace"), "the job's name")
+    until(lambda: "'s job night of default for " in watcher.log.read_text(errors="replace"), "the job's name")
     world.run("jobs", "cancel", "night", "--tracker", address)
     watcher.send_signal(signal.SIGINT)
     assert watcher.wait(timeout=harness.DEADLINE_S) == 0

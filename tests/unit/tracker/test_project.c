@@ -27,6 +27,7 @@ static kiln_code open_in(fleet *f, uint64_t peer, const char *id, const char *pr
     open.job_open.spec.project = kiln_str_from(project);
     open.job_open.spec.user = KILN_STR("somebody else");
     open.job_open.spec.by_client = by_client;
+    fleet_forget_sent(f);
     fleet_say(f, peer, &open);
     const kiln_message *error = fleet_take(f, peer, KILN_MSG_ERROR);
     return error ? (kiln_code)error->error.code : KILN_OK;
@@ -36,6 +37,7 @@ static kiln_code cancel(fleet *f, uint64_t peer, const char *id) {
     kiln_message stop = {.type = KILN_MSG_CANCEL,
                          .stream = 3,
                          .cancel = {.scope = KILN_CANCEL_JOB, .id = kiln_str_from(id)}};
+    fleet_forget_sent(f);
     fleet_say(f, peer, &stop);
     const kiln_message *error = fleet_take(f, peer, KILN_MSG_ERROR);
     return error ? (kiln_code)error->error.code : KILN_OK;
@@ -152,6 +154,191 @@ static void strangers_of_an_open_tracker_do_what_they_did(void **state) {
     assert_int_equal(cancel(f, STRANGER, "o"), KILN_OK);
 }
 
+/* ---- Orders ---- */
+
+static kiln_code order(fleet *f, uint64_t peer, kiln_msg_project_order what) {
+    fleet_forget_sent(f);
+    fleet_say(f, peer,
+              &(kiln_message){.type = KILN_MSG_PROJECT_ORDER, .stream = 9, .project_order = what});
+    const kiln_message *error = fleet_take(f, peer, KILN_MSG_ERROR);
+    if (error) return (kiln_code)error->error.code;
+    assert_non_null(fleet_take(f, peer, KILN_MSG_PROJECTS));
+    return KILN_OK;
+}
+
+static kiln_code make(fleet *f, uint64_t peer, const char *project) {
+    return order(
+        f, peer,
+        (kiln_msg_project_order){.project = kiln_str_from(project), .act = KILN_PROJECT_NEW});
+}
+
+static kiln_code add(fleet *f, uint64_t peer, const char *project, const char *person,
+                     kiln_member role, bool native) {
+    return order(f, peer,
+                 (kiln_msg_project_order){.project = kiln_str_from(project),
+                                          .act = KILN_PROJECT_ADD,
+                                          .person = kiln_str_from(person),
+                                          .role = role,
+                                          .native = native});
+}
+
+static kiln_code drop(fleet *f, uint64_t peer, const char *project, const char *person) {
+    return order(f, peer,
+                 (kiln_msg_project_order){.project = kiln_str_from(project),
+                                          .act = person ? KILN_PROJECT_REMOVE : KILN_PROJECT_DROP,
+                                          .person = kiln_str_from(person)});
+}
+
+static kiln_code set(fleet *f, uint64_t peer, const char *project, kiln_setting setting,
+                     uint64_t value) {
+    kiln_msg_setting item = {kiln_str_from(kiln_setting_name(setting)), value};
+    return order(f, peer,
+                 (kiln_msg_project_order){.project = kiln_str_from(project),
+                                          .act = KILN_PROJECT_SET,
+                                          .settings = {&item, 1}});
+}
+
+static const kiln_msg_project_row *show(fleet *f, uint64_t peer, const char *project) {
+    fleet_forget_sent(f);
+    fleet_say(f, peer,
+              &(kiln_message){.type = KILN_MSG_PROJECT_QUERY,
+                              .project_query = {.project = kiln_str_from(project)}});
+    const kiln_message *answer = fleet_take(f, peer, KILN_MSG_PROJECTS);
+    return answer ? &answer->projects.projects.item[0] : NULL;
+}
+
+static void each_role_does_what_it_may_and_no_more(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    assert_int_equal(make(f, ANN, "vision"), KILN_PERMISSION_DENIED);
+    assert_int_equal(make(f, ADMIN, "vision"), KILN_OK);
+    assert_int_equal(make(f, ADMIN, "vision"), KILN_ALREADY_EXISTS);
+    assert_int_equal(open_in(f, OWNER, "o", "vision", false), KILN_OK);
+    assert_null(show(f, ANN, "vision"));
+    assert_int_equal(add(f, ADMIN, "vision", "ann", KILN_MEMBER_VIEWER, false), KILN_OK);
+    assert_int_equal(show(f, ANN, "vision")->role, KILN_MEMBER_VIEWER);
+    assert_int_equal(open_in(f, ANN, "a", "vision", false), KILN_PERMISSION_DENIED);
+    assert_int_equal(cancel(f, ANN, "o"), KILN_PERMISSION_DENIED);
+    assert_int_equal(add(f, ADMIN, "vision", "ann", KILN_MEMBER_MEMBER, false), KILN_OK);
+    assert_int_equal(open_in(f, ANN, "a", "vision", false), KILN_OK);
+    assert_int_equal(open_in(f, ANN, "n", "vision", true), KILN_PERMISSION_DENIED);
+    assert_int_equal(cancel(f, ANN, "o"), KILN_PERMISSION_DENIED);
+    assert_int_equal(add(f, ADMIN, "vision", "ann", KILN_MEMBER_OPERATOR, true), KILN_OK);
+    assert_int_equal(open_in(f, ANN, "n", "vision", true), KILN_OK);
+    assert_int_equal(cancel(f, ANN, "o"), KILN_OK);
+    assert_int_equal(add(f, ANN, "vision", "bob", KILN_MEMBER_VIEWER, false),
+                     KILN_PERMISSION_DENIED);
+    assert_int_equal(add(f, ADMIN, "vision", "ann", KILN_MEMBER_ADMIN, true), KILN_OK);
+    assert_int_equal(add(f, ANN, "vision", "bob", KILN_MEMBER_MEMBER, false), KILN_OK);
+    assert_int_equal(add(f, ANN, "vision", "bob", KILN_MEMBER_MEMBER, true),
+                     KILN_PERMISSION_DENIED); /* it is no admin's to grant */
+    assert_int_equal(drop(f, ANN, "vision", NULL), KILN_PERMISSION_DENIED);
+    assert_int_equal(add(f, ANN, "default", "bob", KILN_MEMBER_ADMIN, false),
+                     KILN_PERMISSION_DENIED);
+}
+
+static void an_admin_of_a_project_keeps_what_was_granted_and_its_bounds(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    assert_int_equal(make(f, ADMIN, "p"), KILN_OK);
+    assert_int_equal(add(f, ADMIN, "p", "ann", KILN_MEMBER_ADMIN, false), KILN_OK);
+    assert_int_equal(add(f, ADMIN, "p", "bob", KILN_MEMBER_MEMBER, true), KILN_OK);
+    assert_int_equal(add(f, ANN, "p", "bob", KILN_MEMBER_OPERATOR, false), KILN_OK);
+    assert_true(show(f, BOB, "p")->native);
+    assert_int_equal(set(f, ADMIN, "p", KILN_SETTING_WEIGHT_MAX, 5), KILN_OK);
+    assert_int_equal(set(f, ANN, "p", KILN_SETTING_WEIGHT_MAX, 9), KILN_PERMISSION_DENIED);
+    assert_int_equal(set(f, ANN, "p", KILN_SETTING_WEIGHT, 6), KILN_OUT_OF_RANGE);
+    assert_int_equal(set(f, ANN, "p", KILN_SETTING_WEIGHT, 4), KILN_OK);
+    kiln_message open = fleet_job("j", true);
+    open.job_open.spec.project = KILN_STR("p");
+    open.job_open.spec.weight = 1000;
+    fleet_say(f, BOB, &open);
+    assert_int_equal(kiln_tracker_project_find(f->t, KILN_STR("p"))->weight, 4);
+    assert_int_equal(set(f, ANN, "p", KILN_SETTING_WEIGHT, 2), KILN_OK);
+    assert_int_equal(kiln_tracker_project_find(f->t, KILN_STR("p"))->weight, 2);
+    assert_int_equal(set(f, ANN, "p", KILN_SETTING_PRIORITY, 1000), KILN_OUT_OF_RANGE);
+}
+
+static void what_was_ordered_outlives_the_tracker(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    assert_int_equal(make(f, ADMIN, "p"), KILN_OK);
+    assert_int_equal(add(f, ADMIN, "p", "ann", KILN_MEMBER_OPERATOR, true), KILN_OK);
+    assert_int_equal(add(f, ADMIN, "p", "bob", KILN_MEMBER_VIEWER, false), KILN_OK);
+    assert_int_equal(set(f, ADMIN, "p", KILN_SETTING_BOARDS, 3), KILN_OK);
+    assert_int_equal(set(f, ADMIN, "default", KILN_SETTING_EVERYONE, KILN_MEMBER_NONE), KILN_OK);
+    assert_int_equal(drop(f, ADMIN, "p", "bob"), KILN_OK);
+    fleet_restart(f);
+    connect_people(f);
+    const kiln_msg_project_row *row = show(f, ANN, "p");
+    assert_true(row->made && row->native);
+    assert_int_equal(row->role, KILN_MEMBER_OPERATOR);
+    assert_int_equal(row->settings.count, 1);
+    assert_int_equal(row->settings.item[0].value, 3);
+    assert_int_equal(row->members.count, 1);
+    assert_true(kiln_str_is(row->members.item[0].by, "root"));
+    assert_true(row->members.item[0].seen_ms > 0);
+    assert_null(show(f, BOB, "p"));
+    assert_null(show(f, BOB, "default"));
+    assert_int_equal(open_in(f, BOB, "b", NULL, false), KILN_PERMISSION_DENIED);
+    assert_int_equal(drop(f, ADMIN, "p", NULL), KILN_OK);
+    assert_int_equal(drop(f, ADMIN, "default", NULL), KILN_OK);
+    for (uint32_t i = 0; i < f->rows.count; i++)
+        assert_false(f->rows.data[i].kind >= KILN_TRACKER_ROW_PROJECT &&
+                     f->rows.data[i].kind <= KILN_TRACKER_ROW_QUOTA);
+    assert_int_equal(open_in(f, BOB, "b", NULL, false), KILN_OK);
+}
+
+static void an_order_is_answered_when_it_is_on_disk(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    f->hold_disk = true;
+    kiln_message new = {.type = KILN_MSG_PROJECT_ORDER,
+                        .stream = 9,
+                        .project_order = {.project = KILN_STR("p"), .act = KILN_PROJECT_NEW}};
+    fleet_say(f, ADMIN, &new);
+    assert_null(fleet_take(f, ADMIN, KILN_MSG_PROJECTS));
+    fleet_persist(f, "the disk is full");
+    expect_contains(kiln_str_dup(&f->arena, fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.text),
+                    "the disk is full");
+}
+
+static void who_is_removed_hears_no_more(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    assert_int_equal(make(f, ADMIN, "p"), KILN_OK);
+    assert_int_equal(add(f, ADMIN, "p", "ann", KILN_MEMBER_MEMBER, false), KILN_OK);
+    assert_int_equal(open_in(f, ANN, "j", "p", false), KILN_OK);
+    fleet_say(f, ADMIN,
+              &(kiln_message){.type = KILN_MSG_PROJECT_ORDER,
+                              .project_order = {.project = KILN_STR("p"),
+                                                .act = KILN_PROJECT_REMOVE,
+                                                .person = KILN_STR("ann")}});
+    assert_int_equal(fleet_take(f, ANN, KILN_MSG_ERROR)->error.code, KILN_PERMISSION_DENIED);
+    assert_null(kiln_tracker_job_find(f->t, KILN_STR("j"))->client);
+    assert_int_equal(cancel(f, ANN, "j"), KILN_NOT_FOUND);
+}
+
+static void bad_orders_are_refused(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    assert_int_equal(make(f, ADMIN, "a/b"), KILN_INVALID_ARGUMENT);
+    assert_int_equal(make(f, ADMIN, "default"), KILN_ALREADY_EXISTS);
+    assert_int_equal(set(f, ADMIN, "none", KILN_SETTING_JOBS, 1), KILN_NOT_FOUND);
+    assert_int_equal(drop(f, ADMIN, "none", "ann"), KILN_NOT_FOUND);
+    assert_int_equal(make(f, ADMIN, "p"), KILN_OK);
+    assert_int_equal(drop(f, ADMIN, "p", "ann"), KILN_NOT_FOUND);
+    assert_int_equal(add(f, ADMIN, "p", "a b", KILN_MEMBER_VIEWER, false), KILN_INVALID_ARGUMENT);
+    assert_int_equal(open_in(f, OWNER, "o", "p", false), KILN_OK);
+    assert_int_equal(drop(f, ADMIN, "p", NULL), KILN_FAILED_PRECONDITION);
+    kiln_msg_setting odd = {KILN_STR("odd"), 1};
+    assert_int_equal(order(f, ADMIN,
+                           (kiln_msg_project_order){.project = KILN_STR("p"),
+                                                    .act = KILN_PROJECT_SET,
+                                                    .settings = {&odd, 1}}),
+                     KILN_INVALID_ARGUMENT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_job_belongs_to_the_person_that_proved_it),
@@ -161,6 +348,12 @@ int main(void) {
         test_with_fleet(who_has_a_board_is_told_to_those_who_may_look),
         test_with_fleet(machine_code_of_ones_own_is_a_right_by_itself),
         test_with_fleet(strangers_of_an_open_tracker_do_what_they_did),
+        test_with_fleet(each_role_does_what_it_may_and_no_more),
+        test_with_fleet(an_admin_of_a_project_keeps_what_was_granted_and_its_bounds),
+        test_with_fleet(what_was_ordered_outlives_the_tracker),
+        test_with_fleet(an_order_is_answered_when_it_is_on_disk),
+        test_with_fleet(who_is_removed_hears_no_more),
+        test_with_fleet(bad_orders_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -275,7 +275,8 @@ static void shares_outlive_a_tracker_that_is_killed_again_and_again(void **state
     assert_int_equal(rows, 2);
 }
 
-/* Leases end all the time; shares are written now and then, and go with their project. */
+/* Leases end all the time; shares are written now and then. They go with their project, when its
+ * day is over. */
 static void a_share_is_written_seldom_and_removed_at_the_end(void **state) {
     fleet *f = *state;
     user users[] = {{"a1", "a", .hold_ns = FLEET_S / 4}};
@@ -291,6 +292,8 @@ static void a_share_is_written_seldom_and_removed_at_the_end(void **state) {
     kiln_message done = {.type = KILN_MSG_JOB_DONE, .job_done = {.job = KILN_STR("a1")}};
     fleet_say(f, CLIENT, &cancel);
     fleet_say(f, TUNER, &done);
+    f->now_ns += 86400 * FLEET_S;
+    fleet_wait(f, FLEET_S, NULL);
     for (uint32_t i = 0; i < f->rows.count; i++)
         assert_int_not_equal(f->rows.data[i].kind, KILN_TRACKER_ROW_SHARE);
 }

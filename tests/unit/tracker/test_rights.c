@@ -67,6 +67,9 @@ static const struct {
     {KILN_MSG_PROBED, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_TAIL, ".......xx", ".......xx"},
     {KILN_MSG_LINES, "xxxxxxxxx", "xxxxxxxxx"}, /* only of boards */
+    {KILN_MSG_PROJECT_ORDER, "....x..xx", "....x..xx"},
+    {KILN_MSG_PROJECT_QUERY, ".xxxxxxxx", ".xxxxxxxx"},
+    {KILN_MSG_PROJECTS, "xxxxxxxxx", "xxxxxxxxx"},
 };
 
 static void check(kiln_message_type type, kiln_right right, const char *row, bool own) {

@@ -1,0 +1,245 @@
+/* kiln project: what persons may do in which project, and what a project may have. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/tracker_call.h"
+
+#define ARGUMENTS_MAX (2 + KILN_MESSAGES_SETTINGS) /* action, project, settings */
+
+typedef struct project_call {
+    kiln_client *client;
+    kiln_arena *process;
+    const kiln_args *args;
+    const char *role;
+    bool native, json;
+} project_call;
+
+/* ---- What is printed ---- */
+
+static void print_settings(const kiln_msg_project_row *row) {
+    for (uint32_t i = 0; i < row->settings.count; i++) {
+        const kiln_msg_setting *set = &row->settings.item[i];
+        kiln_setting setting;
+        if (kiln_str_is(set->name, "everyone") && set->value < KILN_MEMBER_COUNT)
+            printf("  everyone=%s", kiln_member_name((kiln_member)set->value));
+        else if (kiln_setting_find(set->name, &setting))
+            printf("  %.*s=%llu", KILN_STR_ARG(set->name), (unsigned long long)set->value);
+    }
+}
+
+static void print_project(const kiln_msg_project_row *row) {
+    printf("%-16.*s %-8s %3u members  %4u jobs  %4u boards  %8.0f board seconds today",
+           KILN_STR_ARG(row->project), kiln_member_name((kiln_member)row->role), row->persons,
+           row->jobs, row->boards, row->board_seconds);
+    print_settings(row);
+    if (row->refused) printf("  %llu refused", (unsigned long long)row->refused);
+    if (row->text.size) printf("  - %.*s", KILN_STR_ARG(row->text));
+    putchar('\n');
+}
+
+static void print_members(const kiln_msg_project_row *row) {
+    for (uint32_t i = 0; i < row->members.count; i++) {
+        const kiln_msg_member_row *member = &row->members.item[i];
+        printf("  %-20.*s %-8s%s  added by %.*s%s\n", KILN_STR_ARG(member->person),
+               kiln_member_name((kiln_member)member->role), member->native ? " native" : "",
+               KILN_STR_ARG(member->by), member->seen_ms ? "" : ", never connected");
+    }
+}
+
+static void print_row(const project_call *c, const kiln_msg_project_row *row) {
+    if (c->json) {
+        kiln_print_record(KILN_RECORD_project_row, row);
+        return;
+    }
+    print_project(row);
+    print_members(row);
+}
+
+/* ---- What is asked ---- */
+
+static kiln_status ask(const project_call *c, const kiln_message *question,
+                       kiln_message *out_answer) {
+    const uint32_t version = kiln_client_version(c->client);
+    if (version && version < kiln_message_since(question->type))
+        return KILN_ERROR(UNIMPLEMENTED, "the tracker is older than projects: bring it up to date");
+    kiln_status st = kiln_client_ask(c->client, question, c->process, out_answer);
+    if (st || out_answer->type == KILN_MSG_PROJECTS) return st;
+    return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(out_answer->type));
+}
+
+static kiln_status project_list(const project_call *c) {
+    kiln_message question = {.type = KILN_MSG_PROJECT_QUERY}, answer = {0};
+    for (bool more = true; more;) {
+        kiln_status st = ask(c, &question, &answer);
+        if (st) return st;
+        const kiln_msg_projects *page = &answer.projects;
+        for (uint32_t i = 0; i < page->projects.count; i++) print_row(c, &page->projects.item[i]);
+        question.project_query.offset += page->projects.count;
+        more = page->projects.count > 0 && question.project_query.offset < page->total;
+        if (!c->json && page->total == 0) printf("no projects that you may see\n");
+    }
+    return KILN_OK;
+}
+
+static kiln_status project_show(const project_call *c) {
+    kiln_message answer = {0},
+                 question = {.type = KILN_MSG_PROJECT_QUERY,
+                             .project_query = {.project = kiln_str_from(c->args->positional[1])}};
+    kiln_status st = ask(c, &question, &answer);
+    if (!st && answer.projects.projects.count == 1) print_row(c, &answer.projects.projects.item[0]);
+    return st;
+}
+
+/* ---- What is ordered ---- */
+
+static kiln_status order(const project_call *c, kiln_msg_project_order what) {
+    kiln_message answer = {0}, question = {.type = KILN_MSG_PROJECT_ORDER, .project_order = what};
+    question.project_order.project = kiln_str_from(c->args->positional[1]);
+    kiln_status st = ask(c, &question, &answer);
+    if (!st && answer.projects.projects.count == 1) print_row(c, &answer.projects.projects.item[0]);
+    return st;
+}
+
+static kiln_status no_such_setting(kiln_str name) {
+    kiln_strbuf known = {0};
+    for (kiln_setting s = 0; s < KILN_SETTING_COUNT; s++)
+        kiln_strbuf_printf(&known, "%s%s", s ? ", " : "", kiln_setting_name(s));
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "there is no setting '%.*s'; there are %s",
+                                KILN_STR_ARG(name), known.data);
+    kiln_strbuf_deinit(&known);
+    return st;
+}
+
+/* "boards=4", "everyone=viewer", "weight=none". */
+static kiln_status parse_setting(const char *text, kiln_msg_setting *out) {
+    kiln_str value = kiln_str_from(text), name = kiln_str_cut(&value, '=');
+    kiln_setting setting;
+    kiln_member role;
+    if (!kiln_setting_find(name, &setting)) return no_such_setting(name);
+    out->name = kiln_str_from(kiln_setting_name(setting));
+    if (setting == KILN_SETTING_EVERYONE) {
+        if (!kiln_member_find(value, &role))
+            return KILN_ERROR(INVALID_ARGUMENT, "everyone is none, viewer, member or operator");
+        out->value = role;
+    } else if (kiln_str_is(value, "none")) {
+        out->value = 0;
+    } else if (!kiln_str_to_u64(value, &out->value) || out->value > kiln_setting_max(setting)) {
+        return KILN_ERROR(INVALID_ARGUMENT, "%s=%.*s: a number up to %llu, or none",
+                          kiln_setting_name(setting), KILN_STR_ARG(value),
+                          (unsigned long long)kiln_setting_max(setting));
+    }
+    return KILN_OK;
+}
+
+static kiln_status set(const project_call *c, kiln_project_act act) {
+    kiln_msg_setting item[KILN_MESSAGES_SETTINGS];
+    kiln_msg_project_order what = {.act = act, .settings = {.item = item}};
+    kiln_status st = KILN_OK;
+    for (size_t i = 2; !st && i < c->args->count; i++)
+        st = parse_setting(c->args->positional[i], &item[what.settings.count++]);
+    if (!st && act == KILN_PROJECT_SET && what.settings.count == 0)
+        st = KILN_ERROR(INVALID_ARGUMENT, "nothing to set: SETTING=VALUE is missing");
+    return st ? st : order(c, what);
+}
+
+static kiln_status project_new(const project_call *c) { return set(c, KILN_PROJECT_NEW); }
+static kiln_status project_set(const project_call *c) { return set(c, KILN_PROJECT_SET); }
+
+static kiln_status project_drop(const project_call *c) {
+    return order(c, (kiln_msg_project_order){.act = KILN_PROJECT_DROP});
+}
+
+static kiln_status check_person(const project_call *c) {
+    return c->args->count == 3
+               ? KILN_OK
+               : KILN_ERROR(INVALID_ARGUMENT, "kiln project %s PROJECT PERSON takes one person",
+                            c->args->positional[0]);
+}
+
+static kiln_status project_add(const project_call *c) {
+    kiln_member role = KILN_MEMBER_MEMBER;
+    kiln_status st = check_person(c);
+    if (!st && c->role &&
+        (!kiln_member_find(kiln_str_from(c->role), &role) || role == KILN_MEMBER_NONE))
+        st = KILN_ERROR(INVALID_ARGUMENT, "--role is viewer, member, operator or admin");
+    if (st) return st;
+    return order(c, (kiln_msg_project_order){.act = KILN_PROJECT_ADD,
+                                             .person = kiln_str_from(c->args->positional[2]),
+                                             .role = role,
+                                             .native = c->native});
+}
+
+static kiln_status project_remove(const project_call *c) {
+    kiln_status st = check_person(c);
+    if (st) return st;
+    return order(c, (kiln_msg_project_order){.act = KILN_PROJECT_REMOVE,
+                                             .person = kiln_str_from(c->args->positional[2])});
+}
+
+/* ---- The command ---- */
+
+typedef struct project_action {
+    const char *name;
+    bool wants_project;
+    kiln_status (*run)(const project_call *call);
+} project_action;
+
+static const project_action action_table[] = {
+    {"list", false, project_list},    {"show", true, project_show}, {"new", true, project_new},
+    {"set", true, project_set},       {"quota", true, project_set}, {"add", true, project_add},
+    {"remove", true, project_remove}, {"drop", true, project_drop},
+};
+
+static kiln_status find_action(const kiln_args *args, const project_action **out) {
+    const char *name = args->count ? args->positional[0] : action_table[0].name;
+    kiln_strbuf known = {0};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(action_table); i++) {
+        kiln_strbuf_printf(&known, "%s%s", i ? ", " : "", action_table[i].name);
+        if (strcmp(name, action_table[i].name) == 0) *out = &action_table[i];
+    }
+    kiln_status st = KILN_OK;
+    if (!*out)
+        st = KILN_ERROR(INVALID_ARGUMENT, "kiln project has no '%s'; there are %s", name,
+                        known.data);
+    else if ((*out)->wants_project && args->count < 2)
+        st = KILN_ERROR(INVALID_ARGUMENT, "kiln project %s PROJECT: the project is missing", name);
+    kiln_strbuf_deinit(&known);
+    return st;
+}
+
+kiln_status kiln_cmd_project(kiln_arena *process, int argc, char **argv) {
+    kiln_client_options client = {0};
+    kiln_args args;
+    project_call c = {.process = process, .args = &args};
+    const kiln_opt option[] = {
+        {"role", KILN_OPT_TEXT, &c.role, "R",
+         "add: viewer, member, operator or admin (default member)"},
+        {"native", KILN_OPT_FLAG, &c.native, NULL,
+         "add: may run machine code of its own on boards; for an admin key to grant"},
+        {"tracker", KILN_OPT_TEXT, &client.tracker, "ADDR", kiln_tracker_help},
+        {"key-file", KILN_OPT_TEXT, &client.key_file, "F",
+         "key to show to a tracker on another machine (default $KILN_HOME/key)"},
+        {"insecure", KILN_OPT_FLAG, &client.insecure, NULL, "connect in plain text, without a key"},
+        {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
+    };
+    const kiln_opt_table table = {
+        "kiln project [list|show P|new P [S=N...]|set P S=N...|quota P S=N...|add P PERSON|"
+        "remove P PERSON|drop P] [--tracker ADDR]",
+        "Who may do what in which project, and what a project may have; the settings S are in "
+        "docs/reference/keys.md.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        0,
+        ARGUMENTS_MAX};
+    const project_action *action = NULL;
+    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
+    if (st || args.help) return st;
+    st = find_action(&args, &action);
+    if (!st) st = kiln_client_open(&client, process, &c.client);
+    if (!st) st = action->run(&c);
+    kiln_client_close(c.client);
+    return st;
+}

@@ -1,0 +1,230 @@
+#include "tests/unit/tracker/fleet.h"
+
+enum { BOARD = 10, TUNER = 20, OWNER = 30, ANN = 31 };
+static const uint64_t all[] = {BOARD, BOARD + 1, TUNER, OWNER, ANN, 0};
+
+/* Two boards of two slots, and ann, whose job "j" of project "p" runs. */
+static void begin(fleet *f) {
+    fleet_board(f, BOARD, "b0", 2);
+    fleet_board(f, BOARD + 1, "b1", 2);
+    fleet_tuner(f, TUNER, "tuner", "tuner-1");
+    fleet_connect(f, OWNER, KILN_PEER_CLIENT, "owner", "owner");
+    kiln_tracker_who owner = f->who;
+    f->who = (kiln_tracker_who){.is_proven = true, .person = "ann"};
+    fleet_connect(f, ANN, KILN_PEER_CLIENT, "ann", "ann");
+    f->who = owner;
+}
+
+static void order(fleet *f, kiln_project_act act, kiln_setting setting, uint64_t value) {
+    kiln_msg_setting item = {kiln_str_from(kiln_setting_name(setting)), value};
+    kiln_message message = {.type = KILN_MSG_PROJECT_ORDER,
+                            .project_order = {.project = KILN_STR("p"),
+                                              .act = act,
+                                              .person = KILN_STR("ann"),
+                                              .role = KILN_MEMBER_MEMBER}};
+    if (act == KILN_PROJECT_SET) message.project_order.settings.item = &item;
+    if (act == KILN_PROJECT_SET) message.project_order.settings.count = 1;
+    fleet_say(f, OWNER, &message);
+    assert_non_null(fleet_take(f, OWNER, KILN_MSG_PROJECTS));
+}
+
+static kiln_code open_job(fleet *f, const char *id, bool detach) {
+    kiln_message open = fleet_job(id, detach);
+    open.job_open.spec.project = KILN_STR("p");
+    fleet_forget_sent(f);
+    fleet_say(f, ANN, &open);
+    const kiln_message *error = fleet_take(f, ANN, KILN_MSG_ERROR);
+    return error ? (kiln_code)error->error.code : KILN_OK;
+}
+
+static void run_job(fleet *f, kiln_setting setting, uint64_t value) {
+    begin(f);
+    order(f, KILN_PROJECT_NEW, 0, 0);
+    order(f, KILN_PROJECT_ADD, 0, 0);
+    order(f, KILN_PROJECT_SET, setting, value);
+    assert_int_equal(open_job(f, "j", true), KILN_OK);
+}
+
+static uint64_t ask(fleet *f, uint64_t request) {
+    kiln_message want = fleet_request("j", request);
+    want.lease_req.ttl_ms = 60000;
+    fleet_forget_sent(f);
+    fleet_say(f, TUNER, &want);
+    const kiln_message *grant = fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT);
+    return grant ? grant->lease_grant.lease : 0;
+}
+
+static void release(fleet *f, uint64_t lease) {
+    fleet_say(f, TUNER,
+              &(kiln_message){.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}});
+}
+
+static kiln_tracker_project *project(fleet *f) {
+    return kiln_tracker_project_find(f->t, KILN_STR("p"));
+}
+
+static double used_s(fleet *f) { return kiln_tracker_project_day_ns(f->t, project(f)) / 1e9; }
+
+static void a_project_holds_no_more_boards_than_it_may(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_BOARDS, 2);
+    const uint64_t first = ask(f, 1);
+    assert_true(first && ask(f, 2));
+    assert_int_equal(ask(f, 3), 0); /* two slots are free */
+    assert_int_equal(project(f)->slots, 2);
+    release(f, first); /* what waited has it at once */
+    assert_int_equal(fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT)->lease_grant.request, 3);
+    assert_int_equal(ask(f, 4), 0);
+    order(f, KILN_PROJECT_SET, KILN_SETTING_BOARDS, 3);
+    assert_int_equal(fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT)->lease_grant.request, 4);
+}
+
+static void a_whole_board_counts_as_all_its_slots(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_BOARDS, 3);
+    kiln_message want = fleet_request("j", 1);
+    want.lease_req.exclusive = true;
+    fleet_say(f, TUNER, &want);
+    assert_int_equal(project(f)->slots, 2);
+    want.lease_req.request = 2;
+    fleet_say(f, TUNER, &want);
+    assert_int_equal(project(f)->slots, 2);
+    assert_true(ask(f, 3));
+    assert_int_equal(ask(f, 4), 0);
+}
+
+static void the_time_of_a_day_is_used_to_the_end_and_no_further(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_BOARD_SECONDS, 10);
+    const uint64_t first = ask(f, 1), second = ask(f, 2);
+    assert_true(first && second);
+    fleet_wait(f, 3 * FLEET_S, all);
+    release(f, first);
+    assert_true(used_s(f) == 6);
+    fleet_wait(f, 5 * FLEET_S, all);
+    const kiln_message *lost = fleet_take(f, TUNER, KILN_MSG_LEASE_LOST);
+    assert_non_null(lost);
+    assert_int_equal(lost->lease_lost.code, KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(ask(f, 3), 0);
+    assert_int_equal(open_job(f, "k", false), KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(open_job(f, "k", true), KILN_OK);
+    assert_true(project(f)->refused > 0 && kiln_tracker_counts_of(f->t).quota_refused > 0);
+    /* The next day it has boards again. */
+    f->now_ns += 86400 * FLEET_S - f->now_ns % (86400 * FLEET_S);
+    fleet_wait(f, FLEET_S, all);
+    assert_non_null(fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT));
+}
+
+static void the_end_of_the_time_is_a_tick_of_its_own(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_BOARD_SECONDS, 1);
+    fleet_wait(f, FLEET_MS, all);
+    for (uint64_t request = 1; request <= 3; request++) assert_true(ask(f, request));
+    for (int i = 0; i < 8 && project(f)->slots; i++) {
+        assert_true(kiln_tracker_next_ns(f->t) <= f->now_ns + 250 * FLEET_MS);
+        fleet_wait(f, kiln_tracker_next_ns(f->t) - f->now_ns, all);
+    }
+    assert_int_equal(project(f)->slots, 0);
+    assert_true(used_s(f) > 0.999 && used_s(f) < 1.000001);
+}
+
+static void what_was_used_survives_a_restart_and_ends_at_midnight(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_BOARD_SECONDS, 100);
+    assert_true(ask(f, 1));
+    fleet_wait(f, 12 * FLEET_S, all);
+    fleet_restart(f);
+    assert_true(used_s(f) >= 10 && used_s(f) <= 12);
+    f->now_ns = 86400 * FLEET_S + 5 * FLEET_S;
+    fleet_say(f, TUNER, &(kiln_message){.type = KILN_MSG_PING}); /* time passes in steps only */
+    fleet_connect(f, OWNER, KILN_PEER_CLIENT, "owner", "owner");
+    assert_true(used_s(f) <= 5);
+}
+
+static void a_lease_is_held_no_longer_than_its_project_may(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_HOLD, 2);
+    const uint64_t lease = ask(f, 1);
+    assert_true(lease);
+    fleet_wait(f, 1900 * FLEET_MS, all);
+    assert_null(fleet_take(f, TUNER, KILN_MSG_LEASE_LOST));
+    assert_true(kiln_tracker_next_ns(f->t) <= f->now_ns + 100 * FLEET_MS);
+    fleet_wait(f, 100 * FLEET_MS, all);
+    const kiln_message *lost = fleet_take(f, TUNER, KILN_MSG_LEASE_LOST);
+    assert_int_equal(lost->lease_lost.lease, lease);
+    assert_int_equal(lost->lease_lost.code, KILN_DEADLINE_EXCEEDED);
+}
+
+static void jobs_and_requests_over_a_quota_are_refused(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_JOBS, 1);
+    assert_int_equal(open_job(f, "k", true), KILN_RESOURCE_EXHAUSTED);
+    order(f, KILN_PROJECT_SET, KILN_SETTING_QUEUE, 1);
+    for (uint64_t request = 1; request <= 4; request++) assert_true(ask(f, request));
+    assert_int_equal(ask(f, 5), 0);
+    assert_null(fleet_take(f, TUNER, KILN_MSG_ERROR)); /* it waits */
+    assert_int_equal(ask(f, 6), 0);
+    const kiln_message *error = fleet_take(f, TUNER, KILN_MSG_ERROR);
+    assert_int_equal(error->error.code, KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(error->error.lease, 6);
+    expect_contains(kiln_str_dup(&f->arena, error->error.text), "project p");
+}
+
+static void one_person_asks_so_often_and_another_is_not_held_up(void **state) {
+    fleet *f = *state;
+    begin(f);
+    kiln_message list = {.type = KILN_MSG_QUERY, .stream = 5, .query = {.topic = KILN_TOPIC_JOBS}};
+    const double burst = KILN_TRACKER_RATE_OF_PERSON * KILN_TRACKER_BURST_S;
+    for (uint32_t i = 0; i < (uint32_t)burst; i++) {
+        fleet_say(f, ANN, &list);
+        assert_non_null(fleet_take(f, ANN, KILN_MSG_ANSWER));
+        fleet_forget_sent(f);
+    }
+    fleet_say(f, ANN, &list);
+    assert_int_equal(fleet_take(f, ANN, KILN_MSG_ERROR)->error.code, KILN_RESOURCE_EXHAUSTED);
+    fleet_say(f, OWNER, &list);
+    assert_non_null(fleet_take(f, OWNER, KILN_MSG_ANSWER));
+    fleet_say(f, ANN, &(kiln_message){.type = KILN_MSG_PING});
+    assert_non_null(fleet_take(f, ANN, KILN_MSG_PONG));
+    fleet_wait(f, FLEET_S, all);
+    fleet_say(f, ANN, &list);
+    assert_non_null(fleet_take(f, ANN, KILN_MSG_ANSWER));
+}
+
+static void a_project_is_asked_about_as_often_as_its_quota_says(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_REQUESTS, 2);
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < 20; i++) refused += open_job(f, "j", true) != KILN_OK;
+    assert_int_equal(refused, 11); /* a burst of five seconds, and its first one was the job's */
+}
+
+static void one_person_watches_so_often(void **state) {
+    fleet *f = *state;
+    begin(f);
+    kiln_message watch = {.type = KILN_MSG_WATCH, .watch = {.topic = KILN_TOPIC_FLEET}};
+    for (watch.stream = 1; watch.stream <= KILN_TRACKER_WATCHERS_OF_PERSON_MAX; watch.stream++) {
+        fleet_say(f, ANN, &watch);
+        assert_non_null(fleet_take(f, ANN, KILN_MSG_CHANGE));
+    }
+    fleet_say(f, ANN, &watch);
+    assert_int_equal(fleet_take(f, ANN, KILN_MSG_ERROR)->error.code, KILN_RESOURCE_EXHAUSTED);
+    fleet_say(f, OWNER, &watch);
+    assert_non_null(fleet_take(f, OWNER, KILN_MSG_CHANGE));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_fleet(a_project_holds_no_more_boards_than_it_may),
+        test_with_fleet(a_whole_board_counts_as_all_its_slots),
+        test_with_fleet(the_time_of_a_day_is_used_to_the_end_and_no_further),
+        test_with_fleet(the_end_of_the_time_is_a_tick_of_its_own),
+        test_with_fleet(what_was_used_survives_a_restart_and_ends_at_midnight),
+        test_with_fleet(a_lease_is_held_no_longer_than_its_project_may),
+        test_with_fleet(jobs_and_requests_over_a_quota_are_refused),
+        test_with_fleet(one_person_asks_so_often_and_another_is_not_held_up),
+        test_with_fleet(a_project_is_asked_about_as_often_as_its_quota_says),
+        test_with_fleet(one_person_watches_so_often),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -214,7 +214,8 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
          "device to compile for (default native; of static-c x86-64)"},
         {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
-        {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
+        {"db", KILN_OPT_TEXT, &db_option, "PATH",
+         "records database (default $KILN_HOME/kiln.db); none: default schedules"},
         {"output|o", KILN_OPT_TEXT, &output, "MODULE",
          "file to write (default: the model's name with .kiln or .c)"},
         {"emit", KILN_OPT_TEXT, &emit, "WHAT",
@@ -244,8 +245,9 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     if (!target_text && strcmp(emit, "static-c") == 0) target_text = STATIC_C_TARGET;
     if (!st) st = kiln_target_option(target_text, threads, process, &target);
     if (!st) st = kiln_db_path(db_option, process, &db_path);
+    const bool without_db = db_option && strcmp(db_option, "none") == 0;
     /* A database that is named must be there: a misspelt one would pack default schedules. */
-    if (!st)
+    if (!st && !without_db)
         st = db_option ? kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_READ, &db)
                        : kiln_db_open_if_there(db_path, &db);
     if (!st && strcmp(emit, "module") == 0)

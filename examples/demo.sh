@@ -24,7 +24,7 @@ tune() { # NAME MODEL OPTION...: prints the table, leaves NAME.json and NAME.kil
 
 say "The model: $(basename "$model")"
 "$kiln" explain "$model" --stage tasks | grep '^task' | head -20 || true
-"$kiln" compile "$model" -o "$work/default.kiln" --db "$work/empty.db" --json > "$work/compiled.json"
+"$kiln" compile "$model" -o "$work/default.kiln" --db none --json > "$work/compiled.json"
 tasks=$(get "$work/compiled.json" compiled tasks)
 
 say "Tuning its $tasks tasks, $per_task trials each, on this machine (a private tracker, tuner and rpc-server)"

@@ -40,7 +40,7 @@ def target(threads):
 
 def compile_default(model, module, threads=1, without=""):
     """With no record and no measurement: an empty database; and without what these words name."""
-    lines("compile", model, "--target", target(threads), "--db", module.with_suffix(".empty.db"), "-o", module,
+    lines("compile", model, "--target", target(threads), "--db", "none", "-o", module,
           *(["--without", without] if without else []))
     return module
 

@@ -142,6 +142,9 @@ def test_a_database_that_is_named_must_be_there(world):
     world.refused("compile", DIGITS, "--db", world.path("typo.db"), "-o", world.path("d.kiln"), says="no such database")
     assert not os.path.exists(world.path("d.kiln"))
     world.run("compile", DIGITS, "-o", world.path("d.kiln"))  # the usual one may be missing
+    world.json("tune", DIGITS, "--tasks", "gemm", "--trials", 2, "--db", world.home / "kiln.db")
+    tuned = lambda *options: world.json("compile", DIGITS, "-o", world.path("d.kiln"), *options)[-1]["tuned"]
+    assert tuned() == 1 and tuned("--db", "none") == 0
 
 
 def test_modules_for_machines_that_load_none_are_refused_with_what_to_do(world):

@@ -173,6 +173,11 @@ void kiln_strbuf_reset(kiln_strbuf *b) {
     if (b->data) b->data[0] = '\0';
 }
 
+void kiln_strbuf_wipe(kiln_strbuf *b) {
+    if (b->data) explicit_bzero(b->data, b->capacity);
+    kiln_strbuf_deinit(b);
+}
+
 /* Makes room for `extra` bytes and the NUL after them. */
 static void make_room(kiln_strbuf *b, size_t extra) {
     KILN_CHECK(extra < SIZE_MAX / 4 && b->size < SIZE_MAX / 4);
@@ -181,6 +186,8 @@ static void make_room(kiln_strbuf *b, size_t extra) {
     b->capacity = KILN_MAX(needed, b->capacity ? b->capacity * 2 : (size_t)64);
     b->data = kiln_realloc(b->data, b->capacity);
 }
+
+void kiln_strbuf_reserve(kiln_strbuf *b, size_t size) { make_room(b, size); }
 
 void kiln_strbuf_append(kiln_strbuf *b, const void *data, size_t size) {
     make_room(b, size);

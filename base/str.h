@@ -52,6 +52,10 @@ typedef struct kiln_strbuf {
 /* Frees it; reset empties it and keeps its memory. Both accept a zeroed buffer. */
 void kiln_strbuf_deinit(kiln_strbuf *b);
 void kiln_strbuf_reset(kiln_strbuf *b);
+/* Room for `size` more bytes, so that appending them moves nothing. */
+void kiln_strbuf_reserve(kiln_strbuf *b, size_t size);
+/* Overwrites all of its memory and frees it: for what held secrets. */
+void kiln_strbuf_wipe(kiln_strbuf *b);
 /* Each appends. `data` may hold any bytes, text ends at its NUL. */
 void kiln_strbuf_append(kiln_strbuf *b, const void *data, size_t size);
 void kiln_strbuf_str(kiln_strbuf *b, kiln_str s);

@@ -3,13 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/rand.h"
 #include "cli/cli.h"
 #include "proto/net.h"
 
 typedef struct key_call {
-    const char *keys, *output, *name; /* `name`: NULL where none is needed */
+    const char *keys, *output, *expires, *name; /* `name`: NULL where none is needed */
     bool json;
     kiln_arena *process;
 } key_call;
@@ -26,7 +27,7 @@ static kiln_status write_own(const char *path, const kiln_key *key) {
     kiln_keys own = {0};
     if (kiln_file_exists(path))
         return KILN_ERROR(ALREADY_EXISTS, "%s is there already; -o FILE names another", path);
-    kiln_vec_push(&own.key, *key);
+    kiln_vec_push(&own.key, *key); /* the only one: nothing is left behind */
     kiln_status st = kiln_keys_write(path, &own);
     kiln_keys_deinit(&own);
     return st;
@@ -36,28 +37,65 @@ static kiln_status read_or_begin(const char *path, kiln_keys *out_keys) {
     return kiln_file_exists(path) ? kiln_keys_read(path, out_keys) : KILN_OK;
 }
 
-static kiln_status key_new(key_call *c) {
-    kiln_key name;
-    kiln_keys keys = {0};
+/* --expires: a day, or how many days from today. */
+static kiln_status find_last_day(const char *text, uint32_t *out_day) {
+    const uint32_t today = kiln_day_of(kiln_clock_wall_ns());
+    uint64_t count = 0;
+    uint32_t day = 0;
+    if (!text) return KILN_OK;
+    if (kiln_str_to_u64(kiln_str_from(text), &count) && count > 0 && count < KILN_DAY_MAX - today)
+        day = today + (uint32_t)count;
+    else if (!kiln_day_parse(kiln_str_from(text), &day))
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--expires %s: a day (2031-12-31), or a number of days from today", text);
+    if (day < today) return KILN_ERROR(INVALID_ARGUMENT, "--expires %s: that day is over", text);
+    *out_day = day;
+    return KILN_OK;
+}
+
+/* Secret and seed are new. `*own` is for the node; the tracker's file gets no seed. */
+static kiln_status draw(kiln_key *own) {
+    kiln_status st = kiln_rand_system(own->secret, sizeof own->secret);
+    if (st || !kiln_sign_supported()) return st;
+    st = kiln_rand_system(own->seed, sizeof own->seed);
+    if (!st) st = kiln_sign_public_of(own->seed, &own->public_half);
+    own->has_seed = !st;
+    return st;
+}
+
+static kiln_status add_drawn(kiln_keys *keys, kiln_key *own) {
+    kiln_key listed = *own;
     const kiln_key *key = NULL;
-    uint8_t secret[KILN_KEY_BYTES];
+    explicit_bzero(listed.seed, sizeof listed.seed);
+    listed.has_public = own->has_seed;
+    listed.has_seed = false;
+    kiln_status st = kiln_keys_add(keys, &listed, &key);
+    if (!st) own->generation = key->generation;
+    explicit_bzero(&listed, sizeof listed);
+    return st;
+}
+
+static kiln_status key_new(key_call *c) {
+    kiln_key own;
+    kiln_keys keys = {0};
     char text[KILN_KEY_NAME_BYTES];
-    kiln_status st = kiln_key_name_parse(kiln_str_from(c->name), &name);
-    if (!st && name.generation)
+    kiln_status st = kiln_key_name_parse(kiln_str_from(c->name), &own);
+    if (!st && own.generation)
         st = KILN_ERROR(INVALID_ARGUMENT, "the generation is counted by itself: %s/%s",
-                        kiln_peer_role_name(name.role), name.node);
+                        kiln_peer_role_name(own.role), own.node);
+    if (!st) st = find_last_day(c->expires, &own.last_day);
     if (st) return st;
-    const char *output = c->output ? c->output : kiln_arena_printf(c->process, "%s.key", name.node);
+    const char *output = c->output ? c->output : kiln_arena_printf(c->process, "%s.key", own.node);
     st = read_or_begin(c->keys, &keys);
-    if (!st) st = kiln_rand_system(secret, sizeof secret);
-    if (!st) st = kiln_keys_add(&keys, &name, secret, &key);
-    if (!st) kiln_key_name_print(key, text);
-    if (!st) st = write_own(output, key);
+    if (!st) st = draw(&own);
+    if (!st) st = add_drawn(&keys, &own);
+    if (!st) kiln_key_name_print(&own, text);
+    if (!st) st = write_own(output, &own);
     if (!st) {
         st = kiln_keys_write(c->keys, &keys);
         if (st) unlink(output); /* a key that no tracker knows */
     }
-    explicit_bzero(secret, sizeof secret);
+    explicit_bzero(&own, sizeof own);
     kiln_keys_deinit(&keys);
     if (st) return st;
     report(c, "new", text, output);
@@ -71,17 +109,31 @@ static kiln_status key_new(key_call *c) {
 
 /* ---- kiln key list ---- */
 
+static void list_one(const key_call *c, const kiln_key *key) {
+    static const char *const state[] = {[KILN_KEY_IN_FORCE] = "in force",
+                                        [KILN_KEY_OFFERED] = "offered",
+                                        [KILN_KEY_DECLINED] = "declined"};
+    const bool over = kiln_key_has_expired(key, kiln_day_of(kiln_clock_wall_ns()));
+    const char *word = over ? "expired" : state[key->state];
+    char name[KILN_KEY_NAME_BYTES], day[KILN_DAY_TEXT] = "", half[KILN_SIGN_PUBLIC_TEXT] = "";
+    kiln_key_name_print(key, name);
+    if (key->last_day) kiln_day_print(key->last_day, day);
+    if (key->has_public) kiln_sign_public_print(&key->public_half, half);
+    if (c->json)
+        kiln_json_line(json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "event", "key", "key", name,
+                                 "file", c->keys, "state", word, "expires", day, "public", half));
+    else
+        printf("%s%s%s%s%s\n", name, *day ? "  until " : "", day, key->state || over ? "  " : "",
+               key->state || over ? word : "");
+}
+
 static kiln_status key_list(key_call *c) {
     kiln_keys keys = {0};
     kiln_status st = read_or_begin(c->keys, &keys);
     if (st) return st;
-    for (uint32_t i = 0; i < keys.key.count; i++) {
-        char text[KILN_KEY_NAME_BYTES];
-        kiln_key_name_print(&keys.key.data[i], text);
-        report(c, "key", text, c->keys);
-        if (!c->json) puts(text);
-    }
-    if (keys.key.count == 0 && !c->json)
+    for (uint32_t i = 0; i < keys.key.count; i++)
+        if (keys.key.data[i].state != KILN_KEY_REVOKED) list_one(c, &keys.key.data[i]);
+    if (kiln_keys_in_force(&keys) == 0 && !c->json)
         printf("no keys in %s; kiln key new ROLE/NODE makes one\n", c->keys);
     kiln_keys_deinit(&keys);
     return KILN_OK;
@@ -139,6 +191,8 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"keys", KILN_OPT_TEXT, &c.keys, "F", "the tracker's key file (default $KILN_HOME/keys)"},
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "the node's key file (default NODE.key)"},
+        {"expires", KILN_OPT_TEXT, &c.expires, "DATE|DAYS",
+         "new: the last day on which the key is valid (UTC), or in how many days that is"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {

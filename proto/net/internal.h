@@ -123,7 +123,12 @@ void kiln_listeners_go_on(kiln_loop *loop);
 
 /* shake.c: closes the accepted connections whose key is no longer in `ring`. */
 void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring);
-/* keyring.c: NULL when there is none. */
+/* keyring.c: what day it is; closes who comes with a key whose last day is over. Called twice a
+ * second. */
+void kiln_keyring_set_day(kiln_keyring *ring, uint32_t today);
+/* Why a key is not taken, for the log. */
+kiln_status kiln_keyring_refusal(const kiln_keyring *ring, const kiln_key *name);
+/* NULL when there is none that is good today. */
 const kiln_key *kiln_keyring_find(const kiln_keyring *ring, const kiln_key *name);
 /* loop.c: made when it is first asked for; errors of kiln_tls_context_create. */
 KILN_MUST_USE kiln_status kiln_loop_tls(kiln_loop *loop, struct kiln_tls_context **out_context);

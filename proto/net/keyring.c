@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
 #include "proto/net/internal.h"
@@ -26,8 +27,7 @@ kiln_status kiln_keys_write(const char *path, const kiln_keys *keys) {
     kiln_strbuf text = {0};
     kiln_keys_print(keys, &text);
     kiln_status st = kiln_file_write(path, kiln_strbuf_view(&text), 0600);
-    explicit_bzero(text.data, text.size);
-    kiln_strbuf_deinit(&text);
+    kiln_strbuf_wipe(&text);
     return st;
 }
 
@@ -38,6 +38,7 @@ struct kiln_keyring {
     char *path;
     kiln_arena arena;
     kiln_keys keys;
+    uint32_t today; /* keys whose last day is before it are no longer good */
     struct stat seen;
     kiln_timer *timer;
     kiln_keyring_changed changed;
@@ -69,9 +70,16 @@ void kiln_keyring_reload(kiln_keyring *ring) {
     kiln_status_free(st);
 }
 
+void kiln_keyring_set_day(kiln_keyring *ring, uint32_t today) {
+    if (ring->today == today) return;
+    ring->today = today;
+    kiln_conns_check_keys(ring->loop, ring);
+}
+
 static void look(void *context) {
     kiln_keyring *ring = context;
     struct stat now = {0};
+    kiln_keyring_set_day(ring, kiln_day_of(kiln_clock_wall_ns()));
     kiln_timer_start(ring->timer, KILN_NET_KEYS_NS);
     if (stat(ring->path, &now) != 0) memset(&now, 0, sizeof now);
     if (is_same(&now, &ring->seen)) return;
@@ -89,8 +97,12 @@ kiln_status kiln_keyring_open(kiln_loop *loop, const char *path, kiln_keyring_ch
     if (!st) st = kiln_keys_read(path, &keys);
     if (st) return st;
     kiln_keyring *ring = kiln_alloc(sizeof *ring);
-    *ring = (kiln_keyring){
-        .loop = loop, .keys = keys, .seen = seen, .changed = changed, .context = context};
+    *ring = (kiln_keyring){.loop = loop,
+                           .keys = keys,
+                           .today = kiln_day_of(kiln_clock_wall_ns()),
+                           .seen = seen,
+                           .changed = changed,
+                           .context = context};
     kiln_arena_init(&ring->arena, 256);
     ring->path = kiln_str_dup(&ring->arena, kiln_str_from(path));
     ring->timer = kiln_timer_create(loop, look, ring);
@@ -99,10 +111,24 @@ kiln_status kiln_keyring_open(kiln_loop *loop, const char *path, kiln_keyring_ch
     return KILN_OK;
 }
 
-uint32_t kiln_keyring_count(const kiln_keyring *ring) { return ring->keys.key.count; }
+uint32_t kiln_keyring_count(const kiln_keyring *ring) { return kiln_keys_in_force(&ring->keys); }
 
 const kiln_key *kiln_keyring_find(const kiln_keyring *ring, const kiln_key *name) {
-    return kiln_keys_find(&ring->keys, name);
+    const kiln_key *key = kiln_keys_find(&ring->keys, name);
+    return key && !kiln_key_has_expired(key, ring->today) ? key : NULL;
+}
+
+kiln_status kiln_keyring_refusal(const kiln_keyring *ring, const kiln_key *name) {
+    char text[KILN_KEY_NAME_BYTES], day[KILN_DAY_TEXT];
+    const kiln_key *key = kiln_keys_find(&ring->keys, name);
+    kiln_key_name_print(name, text);
+    if (key && kiln_key_has_expired(key, ring->today)) {
+        kiln_day_print(key->last_day, day);
+        return KILN_ERROR(UNAUTHENTICATED, "the key %s was valid until %s", text, day);
+    }
+    if (!key && kiln_keys_was_revoked(&ring->keys, name))
+        return KILN_ERROR(UNAUTHENTICATED, "the key %s was revoked", text);
+    return KILN_ERROR(UNAUTHENTICATED, "no key of ours: '%s'", text);
 }
 
 void kiln_keyring_close(kiln_keyring *ring) {
@@ -120,6 +146,15 @@ static kiln_status load_key(const char *path, kiln_credentials *credentials) {
     const kiln_key *key = NULL;
     kiln_status st = kiln_keys_read(path, &keys);
     if (!st) st = kiln_status_note(kiln_keys_newest(&keys, NULL, &key), "%s", path);
+    if (!st && kiln_key_has_expired(key, kiln_day_of(kiln_clock_wall_ns()))) {
+        char name[KILN_KEY_NAME_BYTES], day[KILN_DAY_TEXT];
+        kiln_key_name_print(key, name);
+        kiln_day_print(key->last_day, day);
+        st = KILN_ERROR(PERMISSION_DENIED,
+                        "the key %s in %s was valid until %s: the tracker's administrator makes "
+                        "another with `kiln key new`",
+                        name, path, day);
+    }
     if (!st) {
         credentials->key = *key;
         credentials->has_key = true;

@@ -15,7 +15,8 @@ static kiln_status check_in_force(const kiln_conn *conn) {
     const kiln_key *proven = kiln_tls_key(conn->tls);
     const kiln_key *now = kiln_keyring_find(conn->listen.keyring, proven);
     if (now && memcmp(now->secret, proven->secret, KILN_KEY_BYTES) == 0) return KILN_OK;
-    return KILN_ERROR(UNAUTHENTICATED, "the key %s was revoked", conn->peer.key);
+    if (now) return KILN_ERROR(UNAUTHENTICATED, "the key %s was made anew", conn->peer.key);
+    return kiln_keyring_refusal(conn->listen.keyring, proven);
 }
 
 void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring) {

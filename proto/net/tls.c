@@ -199,6 +199,15 @@ const char *kiln_tls_claim(const kiln_tls *tls) { return tls->claim; }
 
 /* ---- The handshake ---- */
 
+/* Why the key that is claimed is none. */
+static kiln_status refusal(const kiln_tls *tls) {
+    kiln_key name;
+    kiln_status st = kiln_key_name_parse(kiln_str_from(tls->claim), &name);
+    if (!st) return kiln_keyring_refusal(tls->ring, &name);
+    kiln_status_free(st); /* no name at all */
+    return KILN_ERROR(UNAUTHENTICATED, "no key of ours: '%s'", tls->claim);
+}
+
 /* Why the last call failed, in words for people. Clears OpenSSL's own list. */
 static kiln_status tls_error(const kiln_tls *tls) {
     unsigned long error = ERR_peek_last_error();
@@ -212,7 +221,7 @@ static kiln_status tls_error(const kiln_tls *tls) {
                         "another tracker's",
                         tls->claim);
     else if (accepting && !tls->has_key)
-        st = KILN_ERROR(UNAUTHENTICATED, "no key of ours: '%s'", tls->claim);
+        st = refusal(tls);
     else if (accepting && reason == SSL_R_BINDER_DOES_NOT_VERIFY)
         st = KILN_ERROR(UNAUTHENTICATED, "a wrong secret for the key %s", tls->claim);
     else

@@ -2,15 +2,34 @@
 #include "proto/keys.h"
 
 #include <string.h>
+#include <time.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 
-#define FIRST_LINE "kiln-keys 1"
+#define FIRST_LINE "kiln-keys "
+#define LINE_MAX_BYTES ((size_t)352) /* of one key */
+#define SECONDS_OF_DAY 86400
 
 void kiln_keys_deinit(kiln_keys *keys) {
     if (keys->key.data) explicit_bzero(keys->key.data, keys->key.capacity * sizeof *keys->key.data);
     kiln_vec_deinit(&keys->key);
     *keys = (kiln_keys){0};
+}
+
+/* As kiln_vec_push, but leaves no secret in the memory that it gives back. */
+static void push(kiln_keys *keys, const kiln_key *key) {
+    if (keys->key.count == keys->key.capacity) {
+        kiln_keys larger = {0};
+        kiln_vec_reserve(&larger.key, 2 * keys->key.count + 4);
+        if (keys->key.count)
+            memcpy(larger.key.data, keys->key.data, keys->key.count * sizeof *keys->key.data);
+        larger.key.count = keys->key.count;
+        kiln_keys_deinit(keys);
+        *keys = larger;
+    }
+    keys->key.data[keys->key.count++] = *key;
 }
 
 /* ---- Names ---- */
@@ -96,10 +115,40 @@ static uint32_t range_of(const kiln_keys *keys, const kiln_key *name, uint32_t *
     return end;
 }
 
-const kiln_key *kiln_keys_find(const kiln_keys *keys, const kiln_key *name) {
+static kiln_key *find(const kiln_keys *keys, const kiln_key *name) {
     uint32_t at = lower_bound(keys, name);
     bool found = at < keys->key.count && compare(&keys->key.data[at], name) == 0;
     return found ? &keys->key.data[at] : NULL;
+}
+
+const kiln_key *kiln_keys_find(const kiln_keys *keys, const kiln_key *name) {
+    const kiln_key *found = find(keys, name);
+    return found && found->state != KILN_KEY_REVOKED ? found : NULL;
+}
+
+bool kiln_keys_was_revoked(const kiln_keys *keys, const kiln_key *name) {
+    uint32_t first = 0, end = range_of(keys, name, &first);
+    for (uint32_t i = first; i < end; i++)
+        if (keys->key.data[i].state == KILN_KEY_REVOKED &&
+            keys->key.data[i].generation >= name->generation)
+            return !kiln_keys_find(keys, name);
+    return false;
+}
+
+const kiln_key *kiln_keys_offer(const kiln_keys *keys, const kiln_key *key) {
+    uint32_t first = 0, end = range_of(keys, key, &first);
+    for (uint32_t i = first; i < end; i++)
+        if (keys->key.data[i].state == KILN_KEY_OFFERED &&
+            keys->key.data[i].generation > key->generation)
+            return &keys->key.data[i];
+    return NULL;
+}
+
+uint32_t kiln_keys_in_force(const kiln_keys *keys) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < keys->key.count; i++)
+        count += keys->key.data[i].state != KILN_KEY_REVOKED;
+    return count;
 }
 
 kiln_status kiln_keys_newest(const kiln_keys *keys, const kiln_key *name,
@@ -110,9 +159,11 @@ kiln_status kiln_keys_newest(const kiln_keys *keys, const kiln_key *name,
         return KILN_ERROR(INVALID_ARGUMENT,
                           "it holds the keys of several nodes; a node's own file is what `kiln key "
                           "new` wrote for it");
+    const kiln_key *node = name ? name : &keys->key.data[0];
+    while (end > first && keys->key.data[end - 1].state == KILN_KEY_REVOKED) end--;
     if (end == first)
-        return KILN_ERROR(NOT_FOUND, "there is no key of %s %s", kiln_peer_role_name(name->role),
-                          name->node);
+        return KILN_ERROR(NOT_FOUND, "there is no key of %s %s", kiln_peer_role_name(node->role),
+                          node->node);
     *out_key = &keys->key.data[end - 1];
     return KILN_OK;
 }
@@ -131,38 +182,75 @@ static kiln_status insert(kiln_keys *keys, const kiln_key *key) {
     uint32_t at = lower_bound(keys, key);
     if (keys->key.count == KILN_KEYS_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u keys", KILN_KEYS_MAX);
-    kiln_vec_push(&keys->key, *key);
+    push(keys, key);
     kiln_key *data = keys->key.data;
     memmove(data + at + 1, data + at, (keys->key.count - 1 - at) * sizeof *data);
     data[at] = *key;
     return KILN_OK;
 }
 
-kiln_status kiln_keys_add(kiln_keys *keys, const kiln_key *name,
-                          const uint8_t secret[KILN_KEY_BYTES], const kiln_key **out_key) {
-    kiln_key key = *name;
-    uint32_t first = 0, end = range_of(keys, name, &first);
-    key.generation = end > first ? keys->key.data[end - 1].generation + 1 : 1;
-    memcpy(key.secret, secret, sizeof key.secret);
-    if (key.generation > KILN_KEY_GENERATION_MAX)
-        return KILN_ERROR(OUT_OF_RANGE, "%s has used up its generations; give it another name",
-                          name->node);
-    if (end - first >= KILN_KEY_GENERATIONS)
-        remove_range(keys, first, end - KILN_KEY_GENERATIONS + 1);
-    kiln_status st = insert(keys, &key);
-    explicit_bzero(&key.secret, sizeof key.secret);
-    if (!st) *out_key = kiln_keys_find(keys, &key);
+/* Of the node in first..end. */
+static uint32_t count_in_force(const kiln_keys *keys, uint32_t first, uint32_t end) {
+    uint32_t count = 0;
+    for (uint32_t i = first; i < end; i++) count += keys->key.data[i].state != KILN_KEY_REVOKED;
+    return count;
+}
+
+static void drop_oldest(kiln_keys *keys, uint32_t first, uint32_t end) {
+    while (first < end && keys->key.data[first].state == KILN_KEY_REVOKED) first++;
+    if (first < end) remove_range(keys, first, first + 1);
+}
+
+kiln_status kiln_keys_add(kiln_keys *keys, const kiln_key *key, const kiln_key **out_key) {
+    kiln_key next = *key;
+    uint32_t first = 0, end = range_of(keys, key, &first);
+    next.generation = end > first ? keys->key.data[end - 1].generation + 1 : 1;
+    kiln_status st = KILN_OK;
+    if (next.generation > KILN_KEY_GENERATION_MAX)
+        st = KILN_ERROR(OUT_OF_RANGE, "%s has used up its generations; give it another name",
+                        key->node);
+    if (!st && count_in_force(keys, first, end) >= KILN_KEY_GENERATIONS)
+        drop_oldest(keys, first, end);
+    if (!st) st = insert(keys, &next);
+    if (!st) *out_key = kiln_keys_find(keys, &next);
+    explicit_bzero(&next, sizeof next);
     return st;
 }
 
+static bool is_meant(const kiln_key *key, const kiln_key *name) {
+    return key->state != KILN_KEY_REVOKED &&
+           (name->generation == 0 || key->generation == name->generation);
+}
+
+/* One line remembers the highest number that was revoked. */
 uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name) {
-    uint32_t first = 0, end = range_of(keys, name, &first);
-    if (name->generation) {
-        first = lower_bound(keys, name);
-        end = first + (kiln_keys_find(keys, name) != NULL);
+    uint32_t first = 0, end = range_of(keys, name, &first), count = 0;
+    kiln_key mark = {.role = name->role, .state = KILN_KEY_REVOKED};
+    memcpy(mark.node, name->node, sizeof mark.node);
+    for (uint32_t i = first; i < end; i++) count += is_meant(&keys->key.data[i], name);
+    if (count == 0) return 0;
+    for (uint32_t i = end; i-- > first;) {
+        const kiln_key *key = &keys->key.data[i];
+        if (key->state != KILN_KEY_REVOKED && !is_meant(key, name)) continue;
+        mark.generation = KILN_MAX(mark.generation, key->generation);
+        remove_range(keys, i, i + 1);
     }
-    remove_range(keys, first, end);
-    return end - first;
+    kiln_status_free(insert(keys, &mark)); /* there is room: at least one went */
+    return count;
+}
+
+void kiln_keys_settle(kiln_keys *keys, const kiln_key *name, kiln_key_state outcome) {
+    kiln_key *key = find(keys, name);
+    if (!key || key->state == KILN_KEY_REVOKED) return;
+    key->state = outcome;
+    if (outcome != KILN_KEY_IN_FORCE) return;
+    for (uint32_t i = 0; i < keys->key.count; i++) {
+        kiln_key older = {.role = name->role, .generation = keys->key.data[i].generation};
+        memcpy(older.node, name->node, sizeof older.node);
+        if (older.generation >= name->generation || !kiln_keys_find(keys, &older)) continue;
+        kiln_keys_revoke(keys, &older);
+        i = UINT32_MAX; /* the list has moved: from the beginning */
+    }
 }
 
 bool kiln_key_may_speak_as(kiln_peer_role role, kiln_peer_role as) {
@@ -184,27 +272,113 @@ kiln_status kiln_key_check_hello(const kiln_key *key, const kiln_msg_hello *hell
     return KILN_OK;
 }
 
+/* ---- Days ---- */
+
+bool kiln_day_parse(kiln_str text, uint32_t *out_day) {
+    uint64_t year = 0, month = 0, day = 0;
+    char again[KILN_DAY_TEXT];
+    if (text.size != KILN_DAY_TEXT - 1 || text.data[4] != '-' || text.data[7] != '-' ||
+        !kiln_str_to_u64(kiln_str_slice(text, 0, 4), &year) ||
+        !kiln_str_to_u64(kiln_str_slice(text, 5, 7), &month) ||
+        !kiln_str_to_u64(kiln_str_slice(text, 8, 10), &day) || year < 1970)
+        return false;
+    struct tm utc = {.tm_year = (int)year - 1900, .tm_mon = (int)month - 1, .tm_mday = (int)day};
+    uint32_t found = (uint32_t)(timegm(&utc) / SECONDS_OF_DAY);
+    kiln_day_print(found, again); /* the 30th of February is another day */
+    if (found == 0 || !kiln_str_is(text, again)) return false;
+    *out_day = found;
+    return true;
+}
+
+void kiln_day_print(uint32_t day, char out_text[KILN_DAY_TEXT]) {
+    time_t seconds = (time_t)KILN_MIN(day, KILN_DAY_MAX) * SECONDS_OF_DAY;
+    struct tm utc;
+    gmtime_r(&seconds, &utc);
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "%04d-%02d-%02d", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
+    memcpy(out_text, text.data, KILN_DAY_TEXT);
+    kiln_strbuf_deinit(&text);
+}
+
+uint32_t kiln_day_of(uint64_t wall_ns) {
+    return (uint32_t)(wall_ns / KILN_NS_PER_S / SECONDS_OF_DAY);
+}
+
+bool kiln_key_has_expired(const kiln_key *key, uint32_t today) {
+    return key->last_day != 0 && today > key->last_day;
+}
+
 /* ---- Text ---- */
 
-static bool parse_secret(kiln_str text, uint8_t out_secret[KILN_KEY_BYTES]) {
+static const char *const state_word[KILN_KEY_STATE_COUNT] = {
+    [KILN_KEY_OFFERED] = "offered",
+    [KILN_KEY_DECLINED] = "declined",
+    [KILN_KEY_REVOKED] = "revoked",
+};
+
+static bool parse_bytes(kiln_str text, uint8_t out_bytes[KILN_KEY_BYTES]) {
     kiln_digest bytes; /* 32 bytes as 64 hex digits */
     if (!kiln_digest_parse(text, &bytes)) return false;
-    memcpy(out_secret, bytes.byte, KILN_KEY_BYTES);
+    memcpy(out_bytes, bytes.byte, KILN_KEY_BYTES);
     explicit_bzero(&bytes, sizeof bytes);
     return true;
 }
 
-static kiln_status parse_line(kiln_str line, kiln_keys *keys) {
+/* expires=, public=, seed=, or the word of a state. */
+static kiln_status parse_attribute(kiln_str text, kiln_key *key) {
+    kiln_str value = text, name = kiln_str_cut(&value, '=');
+    if (kiln_str_is(name, "expires"))
+        return kiln_day_parse(value, &key->last_day)
+                   ? KILN_OK
+                   : KILN_ERROR(DATA_LOSS, "expires=YYYY-MM-DD is meant");
+    if (kiln_str_is(name, "public")) {
+        key->has_public = parse_bytes(value, key->public_half.byte);
+        return key->has_public ? KILN_OK
+                               : KILN_ERROR(DATA_LOSS, "public= has 64 hexadecimal digits");
+    }
+    if (kiln_str_is(name, "seed")) {
+        key->has_seed = parse_bytes(value, key->seed);
+        return key->has_seed ? KILN_OK : KILN_ERROR(DATA_LOSS, "seed= has 64 hexadecimal digits");
+    }
+    for (kiln_key_state state = KILN_KEY_OFFERED; state < KILN_KEY_REVOKED; state++) {
+        if (!kiln_str_is(text, state_word[state])) continue;
+        key->state = state;
+        return KILN_OK;
+    }
+    return KILN_ERROR(DATA_LOSS, "there is more than is understood behind the secret");
+}
+
+/* What stands behind the name. */
+static kiln_status parse_rest(kiln_str rest, uint32_t version, kiln_key *key) {
+    kiln_str secret = kiln_str_cut(&rest, ' ');
+    rest = kiln_str_trim(rest);
+    kiln_status st = KILN_OK;
+    if (version > 1 && kiln_str_is(secret, state_word[KILN_KEY_REVOKED]) && rest.size == 0) {
+        key->state = KILN_KEY_REVOKED;
+        return KILN_OK;
+    }
+    if (!parse_bytes(secret, key->secret))
+        st = KILN_ERROR(DATA_LOSS, "the secret is not 64 hexadecimal digits"); /* never shown */
+    if (!st && version == 1 && rest.size)
+        st = KILN_ERROR(DATA_LOSS, "the secret is not 64 hexadecimal digits and nothing more");
+    while (!st && rest.size) {
+        st = parse_attribute(kiln_str_cut(&rest, ' '), key);
+        rest = kiln_str_trim(rest);
+    }
+    return st;
+}
+
+static kiln_status parse_line(kiln_str line, uint32_t version, kiln_keys *keys) {
     kiln_key key;
     uint32_t first = 0;
     kiln_str rest = line, name = kiln_str_cut(&rest, ' ');
     kiln_status st = kiln_key_name_parse(name, &key);
     if (!st && key.generation == 0) st = KILN_ERROR(DATA_LOSS, "the generation is missing");
-    if (!st && !parse_secret(kiln_str_trim(rest), key.secret))
-        st = KILN_ERROR(DATA_LOSS, "the secret is not 64 hexadecimal digits"); /* never shown */
-    if (!st && kiln_keys_find(keys, &key)) st = KILN_ERROR(DATA_LOSS, "the key comes twice");
+    if (!st) st = parse_rest(kiln_str_trim(rest), version, &key);
+    if (!st && find(keys, &key)) st = KILN_ERROR(DATA_LOSS, "the key comes twice");
     uint32_t end = st ? 0 : range_of(keys, &key, &first);
-    if (!st && end - first >= KILN_KEY_GENERATIONS)
+    if (!st && key.state != KILN_KEY_REVOKED &&
+        count_in_force(keys, first, end) >= KILN_KEY_GENERATIONS)
         st = KILN_ERROR(DATA_LOSS, "more than %u generations of one node", KILN_KEY_GENERATIONS);
     if (!st) st = insert(keys, &key);
     explicit_bzero(&key, sizeof key);
@@ -218,34 +392,70 @@ static kiln_status line_error(kiln_status st, uint32_t number) {
     return error;
 }
 
+static kiln_status parse_head(kiln_str line, uint32_t *out_version) {
+    const bool named = kiln_str_starts(line, FIRST_LINE);
+    const kiln_str number = named ? kiln_str_slice(line, strlen(FIRST_LINE), line.size) : line;
+    if (kiln_str_is(number, "1"))
+        *out_version = 1;
+    else if (kiln_str_is(number, "2"))
+        *out_version = 2;
+    else if (named)
+        return KILN_ERROR(DATA_LOSS, "a key file of a later release: update this program");
+    else
+        return KILN_ERROR(DATA_LOSS, "a key file begins with '" FIRST_LINE "2'");
+    return KILN_OK;
+}
+
 kiln_status kiln_keys_parse(kiln_str text, kiln_keys *out_keys) {
     kiln_keys keys = {0};
     kiln_status st = KILN_OK;
-    bool begun = false;
+    uint32_t version = 0;
     for (uint32_t number = 1; !st && text.size; number++) {
         kiln_str line = kiln_str_trim(kiln_str_cut(&text, '\n'));
         if (line.size == 0 || line.data[0] == '#') continue;
-        if (begun)
-            st = parse_line(line, &keys);
-        else if (!kiln_str_is(line, FIRST_LINE))
-            st = KILN_ERROR(DATA_LOSS, "a key file begins with '" FIRST_LINE "'");
-        begun = true;
+        st = version ? parse_line(line, version, &keys) : parse_head(line, &version);
         if (st) st = line_error(st, number);
     }
-    if (!st && !begun) st = KILN_ERROR(DATA_LOSS, "an empty file is no key file");
+    if (!st && !version) st = KILN_ERROR(DATA_LOSS, "an empty file is no key file");
     if (st) kiln_keys_deinit(&keys);
     *out_keys = keys;
     return st;
 }
 
-void kiln_keys_print(const kiln_keys *keys, kiln_strbuf *out) {
-    kiln_strbuf_text(out, FIRST_LINE "\n");
-    for (uint32_t i = 0; i < keys->key.count; i++) {
-        char name[KILN_KEY_NAME_BYTES];
-        kiln_key_name_print(&keys->key.data[i], name);
-        kiln_strbuf_printf(out, "%s ", name);
-        for (uint32_t k = 0; k < KILN_KEY_BYTES; k++)
-            kiln_strbuf_printf(out, "%02x", keys->key.data[i].secret[k]);
-        kiln_strbuf_char(out, '\n');
+static void print_bytes(const uint8_t bytes[KILN_KEY_BYTES], kiln_strbuf *out) {
+    for (uint32_t i = 0; i < KILN_KEY_BYTES; i++) {
+        static const char digit[] = "0123456789abcdef";
+        kiln_strbuf_char(out, digit[bytes[i] >> 4]);
+        kiln_strbuf_char(out, digit[bytes[i] & 15]);
     }
+}
+
+static void print_line(const kiln_key *key, kiln_strbuf *out) {
+    char name[KILN_KEY_NAME_BYTES], day[KILN_DAY_TEXT];
+    kiln_key_name_print(key, name);
+    kiln_strbuf_printf(out, "%s ", name);
+    if (key->state != KILN_KEY_REVOKED) print_bytes(key->secret, out);
+    if (key->last_day) {
+        kiln_day_print(key->last_day, day);
+        kiln_strbuf_printf(out, " expires=%s", day);
+    }
+    if (key->has_public) {
+        kiln_strbuf_text(out, " public=");
+        print_bytes(key->public_half.byte, out);
+    }
+    if (key->has_seed) {
+        kiln_strbuf_text(out, " seed=");
+        print_bytes(key->seed, out);
+    }
+    if (key->state == KILN_KEY_OFFERED || key->state == KILN_KEY_DECLINED)
+        kiln_strbuf_char(out, ' ');
+    if (key->state != KILN_KEY_IN_FORCE) kiln_strbuf_text(out, state_word[key->state]);
+    kiln_strbuf_char(out, '\n');
+}
+
+/* Room for all is made first: a buffer that grows leaves copies behind. */
+void kiln_keys_print(const kiln_keys *keys, kiln_strbuf *out) {
+    kiln_strbuf_reserve(out, strlen(FIRST_LINE) + 4 + keys->key.count * LINE_MAX_BYTES);
+    kiln_strbuf_text(out, FIRST_LINE "2\n");
+    for (uint32_t i = 0; i < keys->key.count; i++) print_line(&keys->key.data[i], out);
 }

@@ -45,11 +45,19 @@ def test_keys_are_made_listed_replaced_and_revoked(world):
     world.refused("key", "new", "board/rpi-1", "-o", world.path("board_rpi-1.key"), says="is there already")
     world.run("key", "new", "board/rpi-1", "-o", world.path("second.key"))
     assert names(world) == ["board/rpi-1/1", "board/rpi-1/2", "client/ann/1"]
-    secret = pathlib.Path(world.path("second.key")).read_text().split()[-1]
+    secret = pathlib.Path(world.path("second.key")).read_text().split()[3]
     assert len(secret) == 64 and secret in ring.read_text() and secret not in world.run("key", "list").stdout
     world.run("key", "revoke", "board/rpi-1/1")
     assert names(world) == ["board/rpi-1/2", "client/ann/1"]
     world.refused("key", "revoke", "board/rpi-1/1", says="has no key")
+    world.run("key", "revoke", "board/rpi-1")
+    world.run("key", "new", "board/rpi-1", "-o", world.path("third.key"))  # numbers do not come back
+    assert names(world) == ["board/rpi-1/3", "client/ann/1"]
+    world.run("key", "new", "client/bob", "--expires", "2099-12-31", "-o", world.path("bob.key"))
+    assert [row["expires"] for row in world.json("key", "list")] == ["", "", "2099-12-31"]
+    world.refused("key", "new", "client/bob", "--expires", "2001-01-01", "-o", world.path("bob2.key"), says="that day is over")
+    own, listed = pathlib.Path(world.path("bob.key")).read_text(), ring.read_text()
+    assert ("seed=" in own) == ("public=" in listed) and "seed=" not in listed and " expires=2099-12-31" in own
     world.refused("key", "new", "pilot/x", says="ROLE/NODE")
     os.chmod(ring, 0o644)
     world.refused("key", "list", says="chmod 600")
@@ -63,7 +71,7 @@ def test_keys_that_are_made_at_once_are_all_kept(world):
     assert [child.wait(timeout=harness.DEADLINE_S) for child in made] == [0] * len(made)
     assert names(world) == ["board/twice/1", "board/twice/2"] + [f"{name}/1" for name in wanted[:6]]
     ring = (pathlib.Path(world.home) / "keys").read_text()
-    assert all(pathlib.Path(world.path(f"{number}.key")).read_text().split()[-1] in ring for number in range(len(wanted)))
+    assert all(pathlib.Path(world.path(f"{number}.key")).read_text().split()[3] in ring for number in range(len(wanted)))
 
 
 def test_the_lines_of_the_readme_about_keys_run_as_they_stand(world):

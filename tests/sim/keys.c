@@ -24,10 +24,12 @@ static kiln_key name_of(const sim_node *node) {
  * there. */
 static void add_key(sim_node *node, kiln_key *out_key) {
     sim_world *world = node->world;
-    const kiln_key name = name_of(node), *made = NULL;
+    kiln_key name = name_of(node);
+    const kiln_key *made = NULL;
     uint64_t secret[KILN_KEY_BYTES / sizeof(uint64_t)];
     for (size_t i = 0; i < KILN_ARRAY_COUNT(secret); i++) secret[i] = kiln_rand_u64(&world->rand);
-    kiln_status st = kiln_keys_add(&world->key_list, &name, (const uint8_t *)secret, &made);
+    memcpy(name.secret, secret, sizeof name.secret);
+    kiln_status st = kiln_keys_add(&world->key_list, &name, &made);
     if (st) sim_fail(world, "no new key: %s", kiln_status_text(st));
     kiln_status_free(st);
     if (made) *out_key = *made;

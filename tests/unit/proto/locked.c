@@ -5,12 +5,11 @@
 #include "tests/support/test.h"
 
 const kiln_key *locked_add_key(locked *l, const char *text, uint8_t fill) {
-    uint8_t secret[KILN_KEY_BYTES];
     kiln_key name;
     const kiln_key *key = NULL;
-    memset(secret, fill, sizeof secret);
     expect_ok(kiln_key_name_parse(kiln_str_from(text), &name));
-    expect_ok(kiln_keys_add(&l->keys, &name, secret, &key));
+    memset(name.secret, fill, sizeof name.secret);
+    expect_ok(kiln_keys_add(&l->keys, &name, &key));
     expect_ok(kiln_keys_write(l->path, &l->keys));
     return key;
 }

@@ -242,17 +242,80 @@ static void a_revoked_key_cuts_nobody_else(void **state) {
     locked_deinit(&l);
 }
 
-/* Revoked and made again between two looks: what was known under that name is none any more. */
+/* Made anew by hand, between two looks: what was known under that name is none any more. */
 static void a_key_made_anew_under_its_old_name_is_another(void **state) {
     locked l;
     locked_init(&l, *state);
     pair_open(&l.p);
-    kiln_key name = l.p.credentials.key;
-    assert_int_equal(kiln_keys_revoke(&l.keys, &name), 1);
-    assert_int_equal(locked_add_key(&l, "tuner/tuna", 9)->generation, name.generation);
+    l.keys.key.data[0].secret[0] ^= 1;
+    expect_ok(kiln_keys_write(l.path, &l.keys));
     pair_run_until(&l.p, &l.p.client.closed);
     assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
     pair_run_until(&l.p, &l.p.server.closed);
+    locked_deinit(&l);
+}
+
+/* ---- Days ---- */
+
+static void a_key_is_good_on_its_last_day_and_cut_when_that_is_over(void **state) {
+    locked l;
+    locked_init(&l, *state);
+    l.keys.key.data[0].last_day = 40000;
+    expect_ok(kiln_keys_write(l.path, &l.keys));
+    kiln_keyring_reload(l.ring);
+    kiln_keyring_set_day(l.ring, 40000);
+    pair_open(&l.p);
+    assert_false(l.p.client.closed);
+    kiln_keyring_set_day(l.ring, 40001);
+    pair_run_until(&l.p, &l.p.client.closed);
+    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
+    expect_contains(l.p.client.why_text, "the key tuner/tuna/1 was valid until 2079-07-08");
+    pair_run_until(&l.p, &l.p.server.closed);
+    locked_deinit(&l);
+}
+
+static void expect_turned_away(locked *l, const char *why) {
+    pair_listen(&l->p);
+    pair_dial(&l->p);
+    pair_run_until(&l->p, &l->p.client.closed);
+    assert_int_equal(l->p.client.why, KILN_UNAUTHENTICATED);
+    expect_contains(l->p.client.why_text, "does not accept the key tuner/tuna/1");
+    pair_run_until_count(&l->p, &l->p.refused_count, 1);
+    expect_contains(l->p.refused_why, why);
+}
+
+static void an_expired_key_does_not_come_in(void **state) {
+    locked l;
+    locked_init(&l, *state);
+    l.keys.key.data[0].last_day = 1;
+    expect_ok(kiln_keys_write(l.path, &l.keys));
+    kiln_keyring_reload(l.ring);
+    expect_turned_away(&l, "was valid until 1970-01-02");
+    locked_deinit(&l);
+}
+
+static void a_revoked_key_is_called_so_in_the_log_only(void **state) {
+    locked l;
+    locked_init(&l, *state);
+    kiln_key name = l.p.credentials.key;
+    assert_int_equal(kiln_keys_revoke(&l.keys, &name), 1);
+    expect_ok(kiln_keys_write(l.path, &l.keys));
+    kiln_keyring_reload(l.ring);
+    assert_int_equal(kiln_keyring_count(l.ring), 0);
+    expect_turned_away(&l, "tuner/tuna/1 was revoked");
+    locked_deinit(&l);
+}
+
+static void a_program_does_not_show_its_own_expired_key(void **state) {
+    locked l;
+    kiln_credentials found;
+    kiln_address address;
+    locked_init(&l, *state);
+    l.keys.key.data[0].last_day = 1;
+    expect_ok(kiln_keys_write(l.path, &l.keys));
+    expect_ok(kiln_address_parse(KILN_STR("192.0.2.1:9"), &address));
+    expect_error(kiln_credentials_load(&address, l.folder, l.path, false, &found),
+                 PERMISSION_DENIED, "tuner/tuna/1 in ");
     locked_deinit(&l);
 }
 
@@ -369,6 +432,10 @@ int main(void) {
         test_with_arena(a_revoked_key_is_cut_at_the_next_look),
         test_with_arena(a_revoked_key_cuts_nobody_else),
         test_with_arena(a_key_made_anew_under_its_old_name_is_another),
+        test_with_arena(a_key_is_good_on_its_last_day_and_cut_when_that_is_over),
+        test_with_arena(an_expired_key_does_not_come_in),
+        test_with_arena(a_revoked_key_is_called_so_in_the_log_only),
+        test_with_arena(a_program_does_not_show_its_own_expired_key),
         test_with_arena(a_key_that_goes_during_the_handshake_opens_nothing),
         test_with_arena(a_unix_socket_needs_nothing),
         test_with_arena(loopback_takes_the_token_and_then_the_key),

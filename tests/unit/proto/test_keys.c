@@ -13,12 +13,11 @@ static kiln_key name_of(const char *text) {
 }
 
 static const kiln_key *add(kiln_keys *keys, const char *text, uint8_t fill) {
-    uint8_t secret[KILN_KEY_BYTES];
     kiln_key name = name_of(text);
     const kiln_key *key = NULL;
-    memset(secret, fill, sizeof secret);
-    expect_ok(kiln_keys_add(keys, &name, secret, &key));
-    assert_memory_equal(key->secret, secret, sizeof secret);
+    memset(name.secret, fill, sizeof name.secret);
+    expect_ok(kiln_keys_add(keys, &name, &key));
+    assert_memory_equal(key->secret, name.secret, sizeof name.secret);
     return key;
 }
 
@@ -111,7 +110,16 @@ static void a_damaged_file_is_refused_with_its_line_and_never_its_secret(void **
     static const char *const bad[][2] = {
         {"", "empty"},
         {"# only\n", "empty"},
-        {"kiln-keys 2\n", "line 1"},
+        {"kiln-keys 3\n", "line 1 of the key file: a key file of a later release"},
+        {"kiln-keys 1\nboard/a/1 revoked\n", "64 hexadecimal"},
+        {"kiln-keys 1\nboard/a/1 " SECRET " expires=2030-01-01\n", "nothing more"},
+        {"kiln-keys 2\nboard/a/1 " SECRET " expires=2030-02-30\n", "YYYY-MM-DD"},
+        {"kiln-keys 2\nboard/a/1 " SECRET " expires=\n", "YYYY-MM-DD"},
+        {"kiln-keys 2\nboard/a/1 " SECRET " public=0011\n", "public="},
+        {"kiln-keys 2\nboard/a/1 " SECRET " seed=" SECRET "0\n", "seed="},
+        {"kiln-keys 2\nboard/a/1 " SECRET " colour=red\n", "more than is understood"},
+        {"kiln-keys 2\nboard/a/1 " SECRET " revoked\n", "more than is understood"},
+        {"kiln-keys 2\nboard/a/1 revoked " SECRET "\n", "64 hexadecimal"},
         {"board/a/1 " SECRET "\n", "begins with"},
         {"kiln-keys 1\nboard/a " SECRET "\n", "line 2 of the key file: the generation"},
         {"kiln-keys 1\nboard/a/1\n", "64 hexadecimal"},
@@ -147,10 +155,9 @@ static void generations_run_out_in_an_orderly_way(void **state) {
     (void)state;
     kiln_keys keys = {0};
     const kiln_key *key = NULL;
-    uint8_t secret[KILN_KEY_BYTES] = {0};
     kiln_key name = name_of("board/a");
     expect_ok(kiln_keys_parse(KILN_STR("kiln-keys 1\nboard/a/999999999 " SECRET), &keys));
-    expect_error(kiln_keys_add(&keys, &name, secret, &key), OUT_OF_RANGE, "another name");
+    expect_error(kiln_keys_add(&keys, &name, &key), OUT_OF_RANGE, "another name");
     kiln_keys_deinit(&keys);
 }
 
@@ -167,9 +174,102 @@ static void revoking_takes_one_generation_or_the_node(void **state) {
     assert_int_equal(kiln_keys_revoke(&keys, &none), 0);
     assert_int_equal(add(&keys, "board/a", 5)->generation, 3); /* numbers do not come back */
     assert_int_equal(kiln_keys_revoke(&keys, &all), 2);
-    assert_int_equal(keys.key.count, 2);
-    assert_string_equal(keys.key.data[0].node, "ab");
+    assert_int_equal(kiln_keys_in_force(&keys), 2);
+    assert_int_equal(add(&keys, "board/a", 6)->generation, 4); /* nor when none is left */
     kiln_keys_deinit(&keys);
+}
+
+static void a_revoked_number_does_not_come_back_after_reading_the_file_again(void **state) {
+    (void)state;
+    kiln_keys keys = {0}, again = {0};
+    kiln_strbuf text = {0};
+    for (uint8_t i = 1; i <= 3; i++) add(&keys, "board/a", i);
+    kiln_key third = name_of("board/a/3"), second = name_of("board/a/2"), all = name_of("board/a");
+    assert_int_equal(kiln_keys_revoke(&keys, &third), 1);
+    assert_false(kiln_keys_was_revoked(&keys, &second));
+    assert_true(kiln_keys_was_revoked(&keys, &third));
+    kiln_keys_print(&keys, &text);
+    expect_contains(text.data, "kiln-keys 2\nboard/a/2 0202");
+    expect_contains(text.data, "\nboard/a/3 revoked\n");
+    expect_ok(kiln_keys_parse(kiln_strbuf_view(&text), &again));
+    assert_null(kiln_keys_find(&again, &third));
+    const kiln_key *newest = NULL;
+    expect_ok(kiln_keys_newest(&again, NULL, &newest));
+    assert_int_equal(newest->generation, 2);
+    assert_int_equal(kiln_keys_revoke(&again, &all), 1);
+    assert_int_equal(again.key.count, 1); /* one line remembers the highest */
+    assert_true(kiln_keys_was_revoked(&again, &second));
+    expect_error(kiln_keys_newest(&again, NULL, &newest), NOT_FOUND, "no key of board a");
+    assert_int_equal(add(&again, "board/a", 9)->generation, 4);
+    kiln_strbuf_deinit(&text);
+    kiln_keys_deinit(&keys);
+    kiln_keys_deinit(&again);
+}
+
+static void what_stands_behind_a_secret_round_trips(void **state) {
+    (void)state;
+    static const char *const text =
+        "kiln-keys 2\n"
+        "board/a/1 " SECRET "\n"
+        "board/a/2 " SECRET " expires=2031-02-28 public=" SECRET " offered\n"
+        "board/a/7 revoked\n"
+        "client/ann/3 " SECRET " expires=9999-12-31 seed=" SECRET "\n"
+        "client/bob/3 " SECRET " declined\n";
+    kiln_keys keys = {0};
+    kiln_strbuf again = {0};
+    expect_ok(kiln_keys_parse(kiln_str_from(text), &keys));
+    kiln_keys_print(&keys, &again);
+    assert_string_equal(again.data, text);
+    const kiln_key *key = keys.key.data;
+    assert_true(key[1].has_public && !key[1].has_seed && key[3].has_seed);
+    assert_int_equal(key[1].state, KILN_KEY_OFFERED);
+    assert_ptr_equal(kiln_keys_offer(&keys, &key[0]), &key[1]);
+    assert_null(kiln_keys_offer(&keys, &key[1]));
+    assert_null(kiln_keys_offer(&keys, &key[4]));
+    assert_int_equal(key[1].public_half.byte[1], 0x11);
+    kiln_strbuf_deinit(&again);
+    kiln_keys_deinit(&keys);
+}
+
+static void an_offer_that_is_taken_ends_the_ones_before(void **state) {
+    (void)state;
+    kiln_keys keys = {0};
+    add(&keys, "board/a", 1);
+    add(&keys, "board/a", 2);
+    add(&keys, "board/b", 3);
+    kiln_key second = name_of("board/a/2"), none = name_of("board/a/9");
+    kiln_keys_settle(&keys, &none, KILN_KEY_IN_FORCE);
+    assert_int_equal(kiln_keys_in_force(&keys), 3);
+    kiln_keys_settle(&keys, &second, KILN_KEY_DECLINED);
+    assert_int_equal(kiln_keys_in_force(&keys), 3);
+    kiln_keys_settle(&keys, &second, KILN_KEY_IN_FORCE);
+    assert_int_equal(kiln_keys_in_force(&keys), 2);
+    assert_int_equal(kiln_keys_find(&keys, &second)->state, KILN_KEY_IN_FORCE);
+    kiln_keys_deinit(&keys);
+}
+
+static void days_are_days(void **state) {
+    (void)state;
+    static const char *const bad[] = {"",           "2030-1-01",  "2030-01-1",  "2030-13-01",
+                                      "2030-00-10", "1969-12-31", "1970-01-01", "2030-02-29",
+                                      "20300101",   "2030-01-0x", "2030-01-011"};
+    uint32_t day = 7;
+    char text[KILN_DAY_TEXT];
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++)
+        assert_false(kiln_day_parse(kiln_str_from(bad[i]), &day));
+    assert_int_equal(day, 7);
+    assert_true(kiln_day_parse(KILN_STR("1970-01-02"), &day) && day == 1);
+    assert_true(kiln_day_parse(KILN_STR("2032-02-29"), &day));
+    kiln_day_print(day, text);
+    assert_string_equal(text, "2032-02-29");
+    kiln_day_print(UINT32_MAX, text);
+    assert_string_equal(text, "9999-12-31");
+    assert_int_equal(kiln_day_of(UINT64_C(86400000000000) * 3 - 1), 2);
+    kiln_key key = {.last_day = 5};
+    assert_false(kiln_key_has_expired(&key, 5)); /* the last day is a whole one */
+    assert_true(kiln_key_has_expired(&key, 6));
+    key.last_day = 0;
+    assert_false(kiln_key_has_expired(&key, UINT32_MAX));
 }
 
 static void the_newest_key_is_found(void **state) {
@@ -221,6 +321,10 @@ int main(void) {
         cmocka_unit_test(only_two_generations_are_kept),
         cmocka_unit_test(generations_run_out_in_an_orderly_way),
         cmocka_unit_test(revoking_takes_one_generation_or_the_node),
+        cmocka_unit_test(a_revoked_number_does_not_come_back_after_reading_the_file_again),
+        cmocka_unit_test(what_stands_behind_a_secret_round_trips),
+        cmocka_unit_test(an_offer_that_is_taken_ends_the_ones_before),
+        cmocka_unit_test(days_are_days),
         cmocka_unit_test(the_newest_key_is_found),
         cmocka_unit_test(a_file_has_a_largest_size),
         cmocka_unit_test(roles_speak_for_themselves_and_admins_as_clients),

@@ -23,6 +23,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "proto/depot.h"
 #include "proto/keys.h"
 #include "proto/loop.h"
 #include "proto/proto.h"
@@ -252,13 +253,17 @@ typedef struct kiln_blob_store_options {
     uint64_t bytes_max; /* oldest used go first above it, and where a disk is full of what is not
                            durable; 0: no limit */
     bool durable;       /* sync each blob before it is visible */
+    kiln_depot *depot;  /* keeps a copy of each blob before it is visible here, and gives back what
+                           the folder lacks; NULL: none. Outlives the store */
 } kiln_blob_store_options;
 
 /* PERMISSION_DENIED, RESOURCE_EXHAUSTED: the folder cannot be made. Unfinished
- * transfers older than a day are removed. */
+ * transfers older than a day are removed. With a depot, calls that read or finish a blob may take
+ * as long as a transfer, and may give the depot's errors. */
 KILN_MUST_USE kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
                                                kiln_blob_store **out_store);
 void kiln_blob_store_close(kiln_blob_store *store); /* NULL is fine */
+/* In the folder; a depot is not asked. */
 bool kiln_blob_store_has(kiln_blob_store *store, const kiln_digest *digest);
 /* RESOURCE_EXHAUSTED when the disk is full. */
 KILN_MUST_USE kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content,

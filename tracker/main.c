@@ -35,7 +35,7 @@ static kiln_status run(const void *given, kiln_arena *process) {
         .address = address,
         .insecure = o->insecure,
         .db_path = o->db,
-        .blob_folder = o->blobs,
+        .blobs = o->blobs,
         .keys = o->keys,
         .port_file = o->port_file,
         .http = o->http,
@@ -73,9 +73,10 @@ int main(int argc, char **argv) {
         {"db", KILN_OPT_TEXT, &o.db, "PATH",
          "jobs and leases elsewhere: a file, or postgres://HOST/DATABASE, where the trackers that "
          "share it stand by for the one that leads"},
-        {"blobs", KILN_OPT_TEXT, &o.blobs, "DIR",
-         "models and results elsewhere: a folder that the trackers of one database share (default "
-         "blobs in --state)"},
+        {"blobs", KILN_OPT_TEXT, &o.blobs, "WHERE",
+         "models and results elsewhere: a folder (default blobs in --state); or a copy of them for "
+         "the trackers of one database: folder:PATH, that all mount, or "
+         "s3:https://HOST/BUCKET[/PREFIX]"},
         {"keys", KILN_OPT_TEXT, &o.keys, "F",
          "keys of those who may come from other machines, as `kiln key` keeps them (default "
          "$KILN_HOME/keys where that is there)"},

@@ -34,6 +34,7 @@ struct kiln_tracker_shell {
     uint8_t token[KILN_TOKEN_BYTES];
     int lock_fd;
     kiln_db *db;
+    kiln_depot *depot; /* NULL: none */
     kiln_blob_store *store;
     kiln_keyring *keyring; /* NULL: nobody comes from other machines, or everybody */
     kiln_audit *audit;
@@ -444,12 +445,20 @@ static kiln_status open_http(kiln_tracker_shell *shell) {
 
 /* ---- Life ---- */
 
+static kiln_status open_blobs(kiln_tracker_shell *shell) {
+    const char *where = shell->options.blobs;
+    bool is_depot = where && kiln_depot_is_named(kiln_str_from(where));
+    kiln_blob_store_options options = {
+        .folder = where, .bytes_max = KILN_TRACKER_BLOB_BYTES_MAX, .durable = true};
+    if (!where || is_depot)
+        options.folder = kiln_arena_printf(&shell->arena, "%s/blobs", shell->options.state_folder);
+    kiln_status st = is_depot ? kiln_depot_open(kiln_str_from(where), &shell->depot) : KILN_OK;
+    options.depot = shell->depot;
+    return st ? kiln_status_note(st, "--blobs") : kiln_blob_store_open(&options, &shell->store);
+}
+
 static kiln_status open_parts(kiln_tracker_shell *shell) {
     const char *state = shell->options.state_folder;
-    const char *blob_folder = shell->options.blob_folder;
-    if (!blob_folder) blob_folder = kiln_arena_printf(&shell->arena, "%s/blobs", state);
-    kiln_blob_store_options blobs = {
-        .folder = blob_folder, .bytes_max = KILN_TRACKER_BLOB_BYTES_MAX, .durable = true};
     kiln_status st = kiln_folder_create(state, 0700);
     if (!st) st = kiln_folder_lock(state, &shell->lock_fd);
     if (!st)
@@ -457,7 +466,7 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
             kiln_audit_open(kiln_arena_printf(&shell->arena, "%s/audit.log", state), &shell->audit);
     if (!st) st = open_keys(shell);
     if (!st) st = kiln_identity_create(shell->boot);
-    if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
+    if (!st) st = open_blobs(shell);
     const char *db_path = shell->options.db_path;
     if (!db_path) db_path = kiln_arena_printf(&shell->arena, "%s/tracker.db", state);
     if (!st) st = kiln_db_open(db_path, KILN_DB_TRACKER, KILN_DB_WRITE, &shell->db);
@@ -573,6 +582,7 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_status_free(shell->failure);
     kiln_tracker_actions_deinit(&shell->actions);
     kiln_blob_store_close(shell->store);
+    kiln_depot_close(shell->depot);
     if (shell->lock_fd >= 0) close(shell->lock_fd);
     kiln_map_deinit(&shell->conns);
     kiln_vec_deinit(&shell->events);

@@ -24,10 +24,11 @@ typedef struct kiln_tracker_shell_options {
     const char *keys; /* key file; NULL: `home`/keys where that is there */
     bool insecure;
     const char *state_folder;
-    const char *db_path;     /* NULL: tracker.db in the state folder */
-    const char *blob_folder; /* NULL: blobs in the state folder; shared with those that stand by */
-    const char *port_file;   /* gets the port of the first TCP address; NULL: none */
-    const char *http;        /* address of /metrics and /state (tracker/http.h); NULL: none */
+    const char *db_path;   /* NULL: tracker.db in the state folder */
+    const char *blobs;     /* a folder; what names a depot (proto/depot.h): the state folder's, and
+                              that;     NULL: the state folder's */
+    const char *port_file; /* gets the port of the first TCP address; NULL: none */
+    const char *http;      /* address of /metrics and /state (tracker/http.h); NULL: none */
     const char *http_port_file;
     uint32_t fences;         /* that boards must have: a bit per kiln_fence */
     uint64_t forget_lost_ns; /* boards that are lost for so long; 0: never */

@@ -28,6 +28,7 @@ struct kiln_blob_store {
     kiln_arena arena;
     uint64_t bytes_max;
     bool durable;
+    kiln_depot *depot;    /* NULL: none */
     pthread_mutex_t lock; /* of `bytes`, and of who makes place; held over scans of the folder */
     uint64_t bytes;       /* that this process knows of, with `coming` */
     uint64_t coming;      /* that are about to be written */
@@ -165,6 +166,7 @@ kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
     store->folder = kiln_str_dup(&store->arena, kiln_str_from(options->folder));
     store->bytes_max = options->bytes_max;
     store->durable = options->durable;
+    store->depot = options->depot;
     KILN_CHECK(pthread_mutex_init(&store->lock, NULL) == 0);
     KILN_CHECK(pthread_mutex_init(&store->leaving_lock, NULL) == 0);
     KILN_CHECK(pthread_cond_init(&store->left, NULL) == 0);
@@ -201,11 +203,38 @@ bool kiln_blob_store_has(kiln_blob_store *store, const kiln_digest *digest) {
     return has;
 }
 
+static kiln_status make_room(kiln_blob_store *store, size_t size);
+static void came(kiln_blob_store *store, size_t size);
+
+/* A copy that the depot has, under a name that is removed should we be killed. */
+static kiln_status bring_back(kiln_blob_store *store, const kiln_digest *digest, const char *path) {
+    kiln_strbuf coming = {0};
+    struct stat info;
+    kiln_strbuf_printf(&coming, "%s/" HALF_PREFIX "%ld-%llx", store->folder, (long)getpid(),
+                       (unsigned long long)kiln_clock_ns());
+    uint64_t most = store->bytes_max ? store->bytes_max : KILN_BLOB_BYTES_MAX;
+    kiln_status st = store->depot->row->get(store->depot, digest, most, coming.data);
+    bool is_here = !st;
+    if (!st && stat(coming.data, &info) != 0) st = system_error(errno, "reading", coming.data);
+    if (!st) {
+        st = make_room(store, (size_t)info.st_size);
+        came(store, (size_t)info.st_size);
+    }
+    if (!st && rename(coming.data, path) != 0) st = system_error(errno, "renaming", coming.data);
+    if (st && is_here) unlink(coming.data);
+    kiln_strbuf_deinit(&coming);
+    return st;
+}
+
 kiln_status kiln_blob_store_path(kiln_blob_store *store, const kiln_digest *digest,
                                  kiln_arena *arena, char **out_path) {
     char *path = path_of(store, digest, arena);
     /* Marks the use, for eviction; that the file is there shows by the way. */
-    if (utimensat(AT_FDCWD, path, NULL, 0) != 0) return system_error(errno, "blob", path);
+    if (utimensat(AT_FDCWD, path, NULL, 0) != 0) {
+        kiln_status st = errno == ENOENT && store->depot ? bring_back(store, digest, path)
+                                                         : system_error(errno, "blob", path);
+        if (st) return st;
+    }
     *out_path = path;
     return KILN_OK;
 }
@@ -484,6 +513,8 @@ kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer) {
     kiln_status st = check_content(writer);
     if (!st && store->durable && (kiln_fail_io() || fsync(writer->fd) != 0))
         st = system_error(errno, "syncing", writer->path);
+    if (!st && store->depot)
+        st = store->depot->row->put(store->depot, &writer->digest, writer->path);
     if (!st) st = kiln_fail_at(KILN_FAIL_BLOB_RENAME);
     if (!st && (kiln_fail_io() || rename(writer->path, path) != 0))
         st = system_error(errno, "renaming", writer->path);

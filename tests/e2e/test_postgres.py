@@ -29,7 +29,7 @@ def address_of(world, number):
 
 def tracker(world, number, database):
     """Starts one with a home of its own, as on another machine; the first one leads."""
-    child = world.start("kiln-tracker", "--listen", address_of(world, number), "--db", database, "--blobs", world.path("blobs"),
+    child = world.start("kiln-tracker", "--listen", address_of(world, number), "--db", database, "--blobs", "folder:" + world.path("blobs"),
                         home=f"tracker{number}")
     says(child, "standing by" if number else "listening")
     return child

@@ -9,6 +9,7 @@ import sys
 import urllib.request
 
 import harness
+import wire
 from harness import Skip, until
 
 ENVIRONMENT = pathlib.Path(__file__).parents[2] / "build" / "s3"
@@ -56,6 +57,34 @@ def test_a_bucket_keeps_what_every_depot_promises(world):
     world.env["AWS_SECRET_ACCESS_KEY"] = wrong[::-1]
     done = contract(world, f"s3:{address}/kiln")
     assert done.returncode != 0 and "PERMISSION_DENIED" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def blob_survives(world, where):
+    """A tracker takes a blob; the next one, on another machine as it were, has it."""
+    content = b"model" * 100000
+    tracker, address = world.tracker("--blobs", where, "--state", world.path("one"))
+    peer = wire.Peer(address)
+    assert peer.hello("admin", "ann", wire.token_of(world))[0] == "WELCOME"
+    assert peer.put_blob(content, 1)[0] == "BLOB_OK"
+    world.kill(tracker)
+    _, address = world.tracker("--blobs", where, "--state", world.path("two"))
+    peer = wire.Peer(address)
+    assert peer.hello("admin", "ann", wire.token_of(world))[0] == "WELCOME"
+    name, values = peer.ask("BLOB_GET", "BLOB_PUT", 1, **{"digest": wire.blob_ref(content)["digest"]})
+    assert name == "BLOB_PUT" and values["blob"]["size"] == len(content), (name, values)
+    got = b""
+    while len(got) < len(content):
+        got += peer.expect("DATA")
+    assert got == content
+
+
+def test_the_next_tracker_has_the_blobs_of_a_shared_folder(world):
+    blob_survives(world, f"folder:{world.path('shared')}")
+    world.refused("--blobs", "s3:nowhere", "--listen", "127.0.0.1:0", "--state", world.path("three"), says="s3:https://", name="kiln-tracker")
+
+
+def test_the_next_tracker_has_the_blobs_of_a_bucket(world):
+    blob_survives(world, f"s3:{service(world)}/kiln")
 
 
 def test_a_service_that_is_not_there_is_said(world):

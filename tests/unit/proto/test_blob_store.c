@@ -187,7 +187,8 @@ static void whichever_operation_fails_no_blob_lies(void **state) {
 static bool had_to_go(kiln_arena *arena, uint64_t nth, bool durable) {
     static char first[3000], second[2000];
     char *folder = make_folder(arena);
-    const kiln_blob_store_options options = {folder, 1 << 20, durable};
+    const kiln_blob_store_options options = {
+        .folder = folder, .bytes_max = 1 << 20, .durable = durable};
     kiln_blob_store *store = NULL;
     kiln_digest digest, other;
     second[0] = 1;
@@ -246,6 +247,66 @@ static void a_folder_that_cannot_be_made_is_named(void **state) {
     remove_folder(folder);
 }
 
+static kiln_blob_store *open_beside(const char *folder, kiln_depot *depot, uint64_t bytes_max) {
+    kiln_blob_store *store = NULL;
+    expect_ok(kiln_blob_store_open(
+        &(kiln_blob_store_options){
+            .folder = folder, .bytes_max = bytes_max, .durable = true, .depot = depot},
+        &store));
+    return store;
+}
+
+static kiln_depot *open_depot(const char *folder, kiln_arena *arena) {
+    kiln_depot *depot = NULL;
+    expect_ok(kiln_depot_open(kiln_str_printf(arena, "folder:%s/depot", folder), &depot));
+    return depot;
+}
+
+static void what_one_store_got_another_has_by_their_depot(void **state) {
+    char *folder = make_folder(*state);
+    kiln_depot *depot = open_depot(folder, *state);
+    kiln_blob_store *one = open_beside(kiln_arena_printf(*state, "%s/one", folder), depot, 0);
+    kiln_blob_store *two = open_beside(kiln_arena_printf(*state, "%s/two", folder), depot, 0);
+    kiln_blob_store *small = open_beside(kiln_arena_printf(*state, "%s/small", folder), depot, 4);
+    kiln_digest digest, unknown;
+    kiln_str got = {0};
+    int fd = -1;
+    uint64_t size = 0;
+    kiln_digest_of("x", 1, &unknown);
+    expect_ok(kiln_blob_store_put(one, KILN_STR("content"), &digest));
+    assert_false(kiln_blob_store_has(two, &digest));
+    expect_ok(kiln_blob_store_reader(two, &digest, &fd, &size));
+    assert_int_equal(size, 7);
+    close(fd);
+    assert_true(kiln_blob_store_has(two, &digest));
+    expect_ok(kiln_blob_store_get(two, &digest, *state, &got));
+    expect_str(got, "content");
+    expect_error(kiln_blob_store_get(two, &unknown, *state, &got), NOT_FOUND, "");
+    expect_error(kiln_blob_store_get(small, &digest, *state, &got), OUT_OF_RANGE, "4 bytes");
+    kiln_blob_store_close(one);
+    kiln_blob_store_close(two);
+    kiln_blob_store_close(small);
+    kiln_depot_close(depot);
+    remove_folder(folder);
+}
+
+static void a_blob_that_its_depot_does_not_take_is_not_here_either(void **state) {
+    char *folder = make_folder(*state);
+    kiln_depot *depot = open_depot(folder, *state);
+    kiln_blob_store *store = open_beside(kiln_arena_printf(*state, "%s/one", folder), depot, 0);
+    kiln_digest digest;
+    kiln_str content = KILN_STR("content");
+    kiln_digest_of(content.data, content.size, &digest);
+    expect_ok(kiln_file_write(kiln_arena_printf(*state, "%s/depot", folder), content, 0600));
+    kiln_status st = kiln_blob_store_put(store, content, &digest);
+    assert_true(st != NULL);
+    kiln_status_free(st);
+    assert_false(kiln_blob_store_has(store, &digest));
+    kiln_blob_store_close(store);
+    kiln_depot_close(depot);
+    remove_folder(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(whichever_operation_fails_no_blob_lies),
@@ -259,6 +320,8 @@ int main(void) {
         test_with_arena(two_transfers_may_bring_one_blob),
         test_with_arena(a_transfer_goes_on_only_where_the_last_one_ended),
         test_with_arena(a_folder_that_cannot_be_made_is_named),
+        test_with_arena(what_one_store_got_another_has_by_their_depot),
+        test_with_arena(a_blob_that_its_depot_does_not_take_is_not_here_either),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,7 @@ static kiln_status split(kiln_server_shell_options *out) {
 static kiln_status serve(const options *o, kiln_server_shell_options *shell_options,
                          kiln_arena *process) {
     kiln_server_shell *shell = NULL;
+    kiln_privilege_clean_environment();
     kiln_status st = split(shell_options);
     if (st) return st;
     kiln_privilege_shut(shell_options->builders > 0 && kiln_workshop_codegen());

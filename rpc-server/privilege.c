@@ -21,6 +21,8 @@
 #include "base/str.h"
 #include "rpc-server/sandbox.h"
 
+extern char **environ;
+
 #define PASSWD_BYTES_MAX ((size_t)8 << 20)
 #define DEPTH_MAX 16
 
@@ -160,6 +162,17 @@ kiln_status kiln_privilege_leave_root(kiln_privilege_user user) {
     return NULL;
 }
 
+void kiln_privilege_clean_environment(void) {
+    char **kept = environ;
+    for (char **variable = environ; variable && *variable; variable++) {
+        if (strncmp(*variable, "KILN_", 5) == 0 || strstr(*variable, "SAN_OPTIONS="))
+            *kept++ = *variable;
+        else
+            explicit_bzero(*variable, strlen(*variable));
+    }
+    if (kept) *kept = NULL;
+}
+
 void kiln_privilege_hide(void) {
     if (!KILN_SANITIZED) (void)prctl(PR_SET_DUMPABLE, 0); /* a leak checker traces itself */
 }
@@ -175,6 +188,10 @@ static const int refused_calls[] = {
     SCMP_SYS(setresgid), SCMP_SYS(setgroups), SCMP_SYS(setfsuid), SCMP_SYS(setfsgid),
     SCMP_SYS(capset), SCMP_SYS(personality), SCMP_SYS(keyctl), SCMP_SYS(add_key),
     SCMP_SYS(request_key),
+    /* The same of 32-bit processors. */
+    SCMP_SYS(setuid32), SCMP_SYS(setreuid32), SCMP_SYS(setresuid32), SCMP_SYS(setgid32),
+    SCMP_SYS(setregid32), SCMP_SYS(setresgid32), SCMP_SYS(setgroups32), SCMP_SYS(setfsuid32),
+    SCMP_SYS(setfsgid32), SCMP_SYS(clock_settime64), SCMP_SYS(clock_adjtime64),
     /* Namespaces and file systems. */
     SCMP_SYS(unshare), SCMP_SYS(setns), SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root),
     SCMP_SYS(chroot), SCMP_SYS(fsopen), SCMP_SYS(fsconfig), SCMP_SYS(fsmount), SCMP_SYS(fspick),

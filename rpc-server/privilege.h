@@ -35,6 +35,9 @@ KILN_MUST_USE kiln_status kiln_privilege_take_folder(const char *path, kiln_priv
  * not let us (a container without the right to); then nothing has changed. */
 KILN_MUST_USE kiln_status kiln_privilege_leave_root(kiln_privilege_user user);
 
+/* Wipes the environment, also where the kernel shows it, of all but Kiln's own variables and those
+ * of sanitizers: neither this process nor the builders that it starts have more. */
+void kiln_privilege_clean_environment(void);
 /* Nobody but root reads or traces this process from now on, nor dumps its core. */
 void kiln_privilege_hide(void);
 /* No new privileges, hidden, and no system call that gets rights, mounts, loads, traces or starts

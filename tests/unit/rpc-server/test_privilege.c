@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -214,6 +215,21 @@ static int trace_a_child(pid_t parent) {
     return ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 40 : 0;
 }
 
+static int clean_environment(pid_t parent) {
+    (void)parent;
+    setenv("DB_PASSWORD", "hunter2", 1);
+    setenv("KILN_SAID", "so", 1);
+    const char *secret = getenv("DB_PASSWORD");
+    kiln_privilege_clean_environment();
+    if (getenv("DB_PASSWORD") || getenv("PATH")) return 50;
+    return secret[0] == 0 && getenv("KILN_SAID") ? 0 : 51;
+}
+
+static void the_environment_is_wiped(void **state) {
+    (void)state;
+    expect_powerless(clean_environment);
+}
+
 static void root_is_left_for_ever(void **state) {
     (void)state;
     if (geteuid() != 0) skip();
@@ -274,6 +290,7 @@ int main(void) {
         TEST(no_trick_has_something_else_given_away),
         TEST(what_is_the_users_or_somebody_elses_is_not_touched),
         TEST(the_folder_of_a_server_that_runs_is_left_to_it),
+        TEST(the_environment_is_wiped),
         TEST(root_is_left_for_ever),
         TEST(nobody_else_is_read_traced_or_signalled),
         TEST(no_call_gets_out),

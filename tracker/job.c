@@ -102,6 +102,7 @@ uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
         .wall_ms = job->done.wall_ms,
         .abandoned = job->abandoned,
         .owner = kiln_str_from(job->owner),
+        .blob_bytes = job->blob_bytes,
     };
     if (!kiln_tracker_job_is_open(job)) {
         kept.tasks.item = job->done.tasks.item;
@@ -200,6 +201,7 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
         job->spec = kept.spec;
         name_project(&job->spec);
         kiln_tracker_set_text(job->owner, kept.owner);
+        job->blob_bytes = kept.blob_bytes;
         if (kiln_tracker_job_is_open(job)) st = enter(t, job);
     }
     if (st) return kiln_status_note(st, "stored job %.*s", KILN_STR_ARG(row->id));
@@ -471,6 +473,7 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
         return;
     }
     kiln_status st = kiln_tracker_quota_of_jobs(t, client, &message->job_open.spec);
+    if (!st) st = kiln_tracker_quota_of_blobs(t, client, &message->job_open.spec);
     if (st) {
         kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
                                 kiln_status_text(st));
@@ -482,6 +485,8 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     name_project(&job->spec);
     kiln_tracker_set_text(job->owner, kiln_str_from(client->person));
     if (job->owner[0]) job->spec.user = kiln_str_from(job->owner);
+    job->blob_bytes = kiln_tracker_put_size(t, client, &job->spec.model) +
+                      kiln_tracker_put_size(t, client, &job->spec.records);
     st = enter(t, job);
     if (st) {
         kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
@@ -584,7 +589,9 @@ void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner,
 
 void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message) {
     kiln_tracker_job *job = own_job(t, tuner, message->job_done.job);
-    if (job) end_job(t, job, &message->job_done);
+    if (!job) return;
+    job->blob_bytes += kiln_tracker_put_size(t, tuner, &message->job_done.records);
+    end_job(t, job, &message->job_done);
 }
 
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer) {

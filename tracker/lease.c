@@ -118,6 +118,7 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
 
 static void free_lease(kiln_tracker_lease *lease) {
     kiln_vec_deinit(&lease->trial);
+    kiln_vec_deinit(&lease->blob);
     kiln_vec_deinit(&lease->held_back);
     kiln_arena_deinit(&lease->held_back_arena);
     kiln_free(lease);

@@ -394,6 +394,7 @@ static kiln_msg_project_row row_of(kiln_tracker *t, const kiln_tracker_peer *rea
         .boards = project->slots,
         .queue = project->queued,
         .board_seconds = kiln_tracker_project_day_ns(t, project) / 1e9,
+        .blob_bytes = kiln_tracker_project_blob_bytes(t, project),
         .refused = project->refused,
         .role = standing.all ? KILN_MEMBER_ADMIN : standing.role,
         .native = kiln_right_is_held(&standing, KILN_RIGHT_NATIVE, false),

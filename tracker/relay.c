@@ -86,6 +86,14 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
                                 KILN_STR_ARG(lease->board->up.key), board->software);
         return;
     }
+    if (message->type == KILN_MSG_TRIAL &&
+        !kiln_tracker_trial_blobs(t, tuner, lease, &message->trial)) {
+        t->rights_refused++;
+        kiln_tracker_send_error(t, tuner, message->stream, KILN_NOT_FOUND, message->trial.trial,
+                                lease->lease, "a blob of the trial is not here from %s",
+                                tuner->person);
+        return;
+    }
     if (lease->board_due_ns)
         hold_back(lease, message);
     else
@@ -129,7 +137,9 @@ void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
         return;
     }
     /* A holder that is away gets it when the board sends it again. */
-    forward(t, kiln_tracker_holder_by_boot(t, lease->tuner), message);
+    kiln_tracker_peer *holder = kiln_tracker_holder_by_boot(t, lease->tuner);
+    if (is_result) kiln_tracker_outputs_sent(holder, &message->trial_result.outputs.digest);
+    forward(t, holder, message);
     if (!is_result || message->trial_result.attempt <= sent->attempt) return;
     sent->attempt = message->trial_result.attempt;
     t->results++;

@@ -238,13 +238,32 @@ static kiln_tracker_who who_of(const kiln_tracker_shell *shell, const kiln_peer 
         .person = peer->person};
 }
 
+static bool may_get(void *context, kiln_conn *conn, const kiln_digest *digest) {
+    kiln_tracker_shell *shell = context;
+    return kiln_tracker_may_get(shell->tracker, kiln_conn_id(conn), digest);
+}
+
+static kiln_status may_put(void *context, kiln_conn *conn, const kiln_digest *digest,
+                           uint64_t size) {
+    (void)digest;
+    kiln_tracker_shell *shell = context;
+    return kiln_tracker_may_put(shell->tracker, kiln_conn_id(conn), size);
+}
+
+static void was_put(void *context, kiln_conn *conn, const kiln_digest *digest, uint64_t size) {
+    kiln_tracker_shell *shell = context;
+    kiln_tracker_was_put(shell->tracker, kiln_conn_id(conn), digest, size);
+}
+
+static const kiln_blob_guard blob_guard = {may_get, may_put, was_put};
+
 static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
                       const kiln_msg_welcome *welcome) {
     (void)welcome;
     kiln_tracker_shell *shell = context;
     uint64_t peer = kiln_conn_id(conn);
     kiln_map_put(&shell->conns, key_of(&peer), (uint64_t)(uintptr_t)conn);
-    kiln_blobs_attach(conn, shell->store);
+    kiln_blobs_set_guard(kiln_blobs_attach(conn, shell->store), &blob_guard, shell);
     const char *key = kiln_conn_peer(conn)->key;
     kiln_log(KILN_LOG_INFO, "%s %.*s connected%s%s",
              kiln_peer_role_name((kiln_peer_role)hello->role),

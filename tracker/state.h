@@ -21,6 +21,9 @@
 #define KILN_TRACKER_JOBS_OF_PROJECT_MAX 3072u
 #define KILN_TRACKER_REQUESTS_OF_PROJECT_MAX 3072u /* in the queue */
 #define KILN_TRACKER_PROJECTS_MAX 4096u
+#define KILN_TRACKER_PUTS_MAX 65536u /* blobs of which it is known who put them */
+#define KILN_TRACKER_SENT_BLOBS 8u   /* outputs that a holder may still fetch */
+#define KILN_TRACKER_PUT_BYTES_A_DAY ((uint64_t)8 << 30) /* of a person: half of what is kept */
 #define KILN_TRACKER_RATE_OF_PERSON 200.0 /* messages a second; PING and its like are none */
 #define KILN_TRACKER_BURST_S 5.0          /* so much of a rate may come at once */
 #define KILN_TRACKER_EPOCHS 1024u         /* lease numbers reserved at a time */
@@ -51,6 +54,8 @@ typedef struct kiln_tracker_peer {
     uint64_t heard_ns;
     bool closing;                     /* CLOSE was emitted; nothing from it counts any more */
     struct kiln_tracker_board *board; /* of a board, after BOARD_UP */
+    kiln_digest sent[KILN_TRACKER_SENT_BLOBS]; /* outputs of its trials, the newest ones */
+    uint32_t sent_count;
     uint32_t jobs; /* of a tuner: those it has, as of the last look at all jobs */
 } kiln_tracker_peer;
 
@@ -153,6 +158,7 @@ typedef struct kiln_tracker_person {
     kiln_tracker_text name;
     uint64_t first_ms, seen_ms; /* of the wall clock; 0: never */
     kiln_tracker_bucket requests;
+    uint64_t put_day, put_bytes; /* blobs that it put on that day since 1970 */
 } kiln_tracker_person;
 
 typedef struct kiln_tracker_member {
@@ -227,6 +233,7 @@ typedef struct kiln_tracker_lease {
     bool restored;    /* trials may have been sent before this tracker began */
     bool unclaimed;   /* so far its holder has not spoken of it since then */
     KILN_VEC(kiln_tracker_sent) trial;
+    KILN_VEC(kiln_digest) blob;       /* that the trials name: the board may have them */
     KILN_VEC(kiln_message) held_back; /* for its board, until that is back; in held_back_arena */
     kiln_arena held_back_arena;
 } kiln_tracker_lease;
@@ -256,8 +263,9 @@ typedef struct kiln_tracker_job {
     char *ending_text;      /* in arena */
     kiln_msg_job_done done; /* once ended; also holds the task states while it runs */
     uint32_t task_capacity;
-    uint64_t persist; /* > 0: its opening or its end waits for this */
-    uint64_t changed; /* kiln_tracker.change when its row last did */
+    uint64_t blob_bytes; /* of its model and records, as far as it is known */
+    uint64_t persist;    /* > 0: its opening or its end waits for this */
+    uint64_t changed;    /* kiln_tracker.change when its row last did */
 } kiln_tracker_job;
 
 /* Somebody who is told what changes (watch.c). */
@@ -289,6 +297,12 @@ typedef struct kiln_tracker_tail {
     kiln_tracker_board *board;
 } kiln_tracker_tail;
 
+/* A blob that a person or a program put. */
+typedef struct kiln_tracker_put {
+    kiln_digest digest;
+    uint64_t who; /* hash of its name */
+} kiln_tracker_put;
+
 /* An order about a project that waits for the disk. */
 typedef struct kiln_tracker_project_change {
     uint64_t persist, peer;
@@ -314,6 +328,9 @@ struct kiln_tracker {
     KILN_VEC(kiln_tracker_person *) person;
     kiln_map person_of_name;
     KILN_VEC(kiln_tracker_project_change) project_change;
+    KILN_VEC(kiln_tracker_put) put; /* the newest ones; the oldest at put_at once it is full */
+    uint32_t put_at;
+    kiln_map size_of_put;
     uint32_t request_count;
     kiln_map request_of_key;                /* number, tuner's boot -> pointer */
     KILN_VEC(kiln_tracker_request *) fresh; /* not yet offered to the idle boards */
@@ -501,6 +518,22 @@ KILN_MUST_USE kiln_status kiln_tracker_quota_of_askers(kiln_tracker *t, uint32_t
 bool kiln_tracker_is_same_person(const kiln_tracker_peer *a, const kiln_tracker_peer *b);
 /* Ends leases of projects whose time of the day is used up; lets those go on that may again. */
 void kiln_tracker_quotas_tick(kiln_tracker *t);
+
+/* blob.c */
+uint64_t kiln_tracker_project_blob_bytes(const kiln_tracker *t,
+                                         const kiln_tracker_project *project);
+/* 0 where the peer did not put it. */
+uint64_t kiln_tracker_put_size(const kiln_tracker *t, const kiln_tracker_peer *peer,
+                               const kiln_digest *digest);
+/* NOT_FOUND: the client has no right to a blob that the job names. RESOURCE_EXHAUSTED: quota. */
+KILN_MUST_USE kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t,
+                                                      const kiln_tracker_peer *client,
+                                                      const kiln_msg_job_spec *spec);
+/* The board may have what the trial names. False: a person names what it may not have itself. */
+bool kiln_tracker_trial_blobs(kiln_tracker *t, const kiln_tracker_peer *sender,
+                              kiln_tracker_lease *lease, const kiln_msg_trial *trial);
+/* The holder of a lease may have what its board sent back; NULL swallows it. */
+void kiln_tracker_outputs_sent(kiln_tracker_peer *holder, const kiln_digest *digest);
 
 /* share.c */
 /* NULL: there is none. */

@@ -409,7 +409,8 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
     kiln_map *map[] = {&t->peer_of_id,       &t->peer_of_node,    &t->holder_of_boot,
                        &t->board_of_node,    &t->want_of_text,    &t->project_of_name,
                        &t->request_of_key,   &t->lease_of_number, &t->lease_of_request,
-                       &t->lease_of_persist, &t->job_of_id,       &t->person_of_name};
+                       &t->lease_of_persist, &t->job_of_id,       &t->person_of_name,
+                       &t->size_of_put};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(map); i++) kiln_map_init(map[i]);
     kiln_status st = KILN_OK;
     /* In the order of the kinds: a lease names its job and its board, and takes from its share. */
@@ -444,5 +445,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_vec_deinit(&t->person);
     kiln_map_deinit(&t->person_of_name);
     kiln_vec_deinit(&t->project_change);
+    kiln_vec_deinit(&t->put);
+    kiln_map_deinit(&t->size_of_put);
     kiln_free(t);
 }

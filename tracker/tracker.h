@@ -175,6 +175,12 @@ void kiln_tracker_forget_boards_after(kiln_tracker *tracker, uint64_t lost_ns);
  * per grant. */
 void kiln_tracker_step(kiln_tracker *tracker, uint64_t now_ns, const kiln_tracker_event *event,
                        kiln_tracker_actions *actions);
+/* What a connected peer may do with blobs (kiln_blob_guard of proto/net.h). To one that may not get
+ * a blob it is not there. `kiln_tracker_may_put`: PERMISSION_DENIED, RESOURCE_EXHAUSTED. */
+bool kiln_tracker_may_get(kiln_tracker *tracker, uint64_t peer, const kiln_digest *digest);
+KILN_MUST_USE kiln_status kiln_tracker_may_put(kiln_tracker *tracker, uint64_t peer, uint64_t size);
+void kiln_tracker_was_put(kiln_tracker *tracker, uint64_t peer, const kiln_digest *digest,
+                          uint64_t size);
 /* When the next TICK is due. */
 uint64_t kiln_tracker_next_ns(const kiln_tracker *tracker);
 

@@ -12,10 +12,11 @@ NOT_FOUND, EXISTS, DENIED, EXHAUSTED = 5, 6, 7, 8  # of kiln_code
 TARGET = "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 PERSONS = ("eve", "vic", "ann", "oli")  # a stranger to the project, a viewer, a member, an operator
 BEGIN = ("HELLO", "PROOF")
+MODEL = b"a model, as far as the tracker knows"
 
 
 def spec(**more):
-    return {"model": bytes(range(32)), "target": TARGET, "searcher": "random", "project": "p", "detach": True, **more}
+    return {"model": wire.blob_ref(MODEL)["digest"], "target": TARGET, "searcher": "random", "project": "p", "detach": True, **more}
 
 
 # What each message of people is sent with, and the ERROR that each person gets; None: it may.
@@ -77,6 +78,8 @@ def persons(world, address):
         peers[person] = wire.Peer.secured(address, world.path(person + ".key"))
         name, values = peers[person].hello("client", person)
         assert name == "WELCOME", values
+        if person in ("ann", "oli"):
+            assert peers[person].put_blob(MODEL, 1)[0] == "BLOB_OK", person
     return peers
 
 
@@ -126,6 +129,39 @@ def test_every_message_of_every_role_gets_what_the_table_says(world):
     [project] = world.json("project", "show", "p", "--tracker", address)
     assert [m["person"] for m in project["members"]] == ["vic", "ann", "oli"], project
     owner.close()
+
+
+def test_a_digest_alone_is_no_right_to_a_blob(world):
+    _, address = begin(world)
+    owner, secret = open_theirs(world, address), b"the weights of another project"
+    assert owner.put_blob(secret, 9)[0] == "BLOB_OK"
+    ref = wire.blob_ref(secret)
+    peers = persons(world, address)
+    for stream, (person, peer) in enumerate(peers.items()):
+        name, answer = peer.ask("BLOB_GET", "BLOB_PUT", 101 + 2 * stream, digest=ref["digest"])
+        assert name == "ERROR" and answer["code"] == NOT_FOUND, (person, name, answer)
+        # Not even that it is there is told; nor does a job that names it help.
+        name, answer = peer.ask("BLOB_HAVE", "BLOB_MISSING", 201 + 2 * stream, blobs=[ref])
+        assert name == "BLOB_MISSING" and answer["blobs"] == [ref], (person, answer)
+        code = outcome(peer, 301 + 2 * stream, "JOB_OPEN", {"job": f"steal-{person}", "spec": spec(model=ref["digest"])})
+        assert code == (NOT_FOUND if person in ("ann", "oli") else DENIED), (person, code)
+        name, _ = peer.ask("BLOB_GET", "BLOB_PUT", 401 + 2 * stream, digest=ref["digest"])
+        assert name == "ERROR", person
+    # Who may open no job may hand in nothing.
+    for person in ("eve", "vic"):
+        world.run("project", "set", "default", "everyone=none", "--tracker", address)
+        name, answer = peers[person].put_blob(b"x" * 10, 501)
+        assert name == "ERROR" and answer["code"] == DENIED, (person, name, answer)
+    # Whoever has the content itself loses nothing: it is put once more, and is then its own.
+    assert peers["ann"].put_blob(secret, 601)[0] == "BLOB_OK"
+    name, _ = peers["ann"].ask("BLOB_GET", "BLOB_PUT", 603, digest=ref["digest"])
+    assert name == "BLOB_PUT"
+    # What a job of the project has, a viewer reads.
+    assert peers["oli"].ask("JOB_OPEN", "JOB_STATE", 701, job="j", spec=spec())[0] == "JOB_STATE"
+    name, _ = peers["vic"].ask("BLOB_GET", "BLOB_PUT", 703, digest=wire.blob_ref(MODEL)["digest"])
+    assert name == "BLOB_PUT"
+    name, _ = peers["eve"].ask("BLOB_GET", "BLOB_PUT", 705, digest=wire.blob_ref(MODEL)["digest"])
+    assert name == "ERROR"
 
 
 def test_what_a_client_says_of_itself_counts_for_nothing(world):

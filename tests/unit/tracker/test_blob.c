@@ -1,0 +1,179 @@
+#include "tests/unit/tracker/fleet.h"
+
+enum { BOARD = 10, OTHER_BOARD = 11, TUNER = 20, OTHER_TUNER = 21, OWNER = 30, ANN = 31, BOB = 32 };
+
+static kiln_digest digest_of(uint8_t number) {
+    kiln_digest digest = {{0}};
+    digest.byte[0] = number;
+    return digest;
+}
+
+static bool may_get(fleet *f, uint64_t peer, uint8_t number) {
+    kiln_digest digest = digest_of(number);
+    return kiln_tracker_may_get(f->t, peer, &digest);
+}
+
+static kiln_code may_put(fleet *f, uint64_t peer, uint64_t size) {
+    kiln_status st = kiln_tracker_may_put(f->t, peer, size);
+    const kiln_code code = kiln_status_code(st);
+    kiln_status_free(st);
+    return code;
+}
+
+static void put(fleet *f, uint64_t peer, uint8_t number, uint64_t size) {
+    kiln_digest digest = digest_of(number);
+    assert_int_equal(may_put(f, peer, size), KILN_OK);
+    kiln_tracker_was_put(f->t, peer, &digest, size);
+}
+
+/* All with keys of their own, but the owner. */
+static void begin(fleet *f) {
+    fleet_connect(f, OWNER, KILN_PEER_CLIENT, "owner", "owner");
+    f->who = (kiln_tracker_who){.is_proven = true};
+    fleet_board(f, BOARD, "b0", 1);
+    fleet_board(f, OTHER_BOARD, "b1", 1);
+    fleet_tuner(f, TUNER, "tuner", "tuner-1");
+    f->who.person = "ann";
+    fleet_connect(f, ANN, KILN_PEER_CLIENT, "ann", "ann");
+    f->who.person = "bob";
+    fleet_connect(f, BOB, KILN_PEER_CLIENT, "bob", "bob");
+}
+
+static kiln_code open_job(fleet *f, uint64_t peer, const char *id, uint8_t model) {
+    kiln_message open = fleet_job(id, true);
+    open.job_open.spec.model = digest_of(model);
+    fleet_forget_sent(f);
+    fleet_say(f, peer, &open);
+    const kiln_message *error = fleet_take(f, peer, KILN_MSG_ERROR);
+    return error ? (kiln_code)error->error.code : KILN_OK;
+}
+
+static void a_digest_alone_is_no_right(void **state) {
+    fleet *f = *state;
+    begin(f);
+    put(f, OWNER, 1, 100);
+    assert_true(may_get(f, OWNER, 1));
+    assert_false(may_get(f, ANN, 1));
+    assert_false(may_get(f, TUNER, 1));
+    assert_false(may_get(f, BOARD, 1));
+    assert_false(may_get(f, 77, 1)); /* nobody */
+    put(f, ANN, 2, 100);
+    assert_true(may_get(f, ANN, 2));
+    assert_false(may_get(f, BOB, 2));
+    assert_int_equal(open_job(f, ANN, "a", 1), KILN_NOT_FOUND); /* naming it does not help */
+    assert_false(may_get(f, ANN, 1));
+}
+
+static void a_job_gives_its_blobs_to_its_tuner_and_its_project(void **state) {
+    fleet *f = *state;
+    begin(f);
+    put(f, ANN, 2, 100);
+    assert_int_equal(open_job(f, ANN, "j", 2), KILN_OK);
+    assert_true(may_get(f, TUNER, 2));
+    assert_true(may_get(f, BOB, 2)); /* both are members of `default` */
+    f->who.person = NULL;
+    fleet_tuner(f, OTHER_TUNER, "other", "other-1");
+    assert_false(may_get(f, OTHER_TUNER, 2));
+    put(f, TUNER, 3, 10);
+    assert_false(may_get(f, BOB, 3));
+    fleet_say(f, TUNER,
+              &(kiln_message){.type = KILN_MSG_JOB_DONE,
+                              .job_done = {.job = KILN_STR("j"), .records = digest_of(3)}});
+    assert_true(may_get(f, ANN, 3) && may_get(f, BOB, 3));
+    fleet_restart(f); /* what jobs have is known again */
+    begin(f);
+    assert_true(may_get(f, BOB, 2) && may_get(f, BOB, 3));
+    assert_int_equal(kiln_tracker_project_blob_bytes(
+                         f->t, kiln_tracker_project_get(f->t, KILN_STR(KILN_PROJECT_DEFAULT))),
+                     110);
+}
+
+static void a_board_gets_what_its_trials_name_while_their_lease_holds(void **state) {
+    fleet *f = *state;
+    begin(f);
+    put(f, ANN, 2, 100);
+    assert_int_equal(open_job(f, ANN, "j", 2), KILN_OK);
+    const uint64_t lease = fleet_lease(f, 1);
+    const uint64_t board = kiln_tracker_lease_find(f->t, lease)->board->peer->id;
+    const uint64_t other = board == BOARD ? OTHER_BOARD : BOARD;
+    kiln_msg_blob_ref rival = {digest_of(7), 1};
+    kiln_message trial = {.type = KILN_MSG_TRIAL,
+                          .trial = {.trial = KILN_STR("t"),
+                                    .attempt = 1,
+                                    .lease = lease,
+                                    .job = KILN_STR("j"),
+                                    .artefact = {digest_of(5), 1},
+                                    .reference = {digest_of(6), 1},
+                                    .rivals = {&rival, 1}}};
+    assert_false(may_get(f, board, 5));
+    fleet_say(f, TUNER, &trial);
+    assert_true(may_get(f, board, 5) && may_get(f, board, 6) && may_get(f, board, 7));
+    assert_false(may_get(f, board, 2)); /* the model is the tuner's affair */
+    assert_false(may_get(f, other, 5));
+    assert_int_equal(may_put(f, board, 10), KILN_OK);
+    assert_int_equal(may_put(f, other, 10), KILN_PERMISSION_DENIED);
+    kiln_message result = {
+        .type = KILN_MSG_TRIAL_RESULT,
+        .trial_result = {
+            .trial = KILN_STR("t"), .attempt = 1, .lease = lease, .outputs = {digest_of(9), 10}}};
+    put(f, board, 9, 10);
+    assert_false(may_get(f, TUNER, 9));
+    fleet_say(f, board, &result);
+    assert_true(may_get(f, TUNER, 9));
+    fleet_say(f, TUNER,
+              &(kiln_message){.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}});
+    assert_false(may_get(f, board, 5));
+}
+
+static void what_a_person_and_a_project_hand_in_is_bounded(void **state) {
+    fleet *f = *state;
+    begin(f);
+    assert_int_equal(may_put(f, ANN, KILN_TRACKER_PUT_BYTES_A_DAY + 1), KILN_RESOURCE_EXHAUSTED);
+    put(f, ANN, 1, KILN_TRACKER_PUT_BYTES_A_DAY);
+    assert_int_equal(may_put(f, ANN, 1), KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(may_put(f, BOB, 1), KILN_OK);
+    assert_int_equal(may_put(f, OWNER, KILN_TRACKER_PUT_BYTES_A_DAY + 1), KILN_OK);
+    kiln_msg_setting quota = {KILN_STR("blob-bytes"), 150};
+    fleet_say(f, OWNER,
+              &(kiln_message){.type = KILN_MSG_PROJECT_ORDER,
+                              .project_order = {.project = KILN_STR("default"),
+                                                .act = KILN_PROJECT_SET,
+                                                .settings = {&quota, 1}}});
+    put(f, BOB, 2, 100);
+    assert_int_equal(open_job(f, BOB, "j", 2), KILN_OK);
+    assert_int_equal(open_job(f, BOB, "k", 2), KILN_RESOURCE_EXHAUSTED);
+    quota = (kiln_msg_setting){KILN_STR("everyone"), KILN_MEMBER_VIEWER};
+    fleet_say(f, OWNER,
+              &(kiln_message){.type = KILN_MSG_PROJECT_ORDER,
+                              .project_order = {.project = KILN_STR("default"),
+                                                .act = KILN_PROJECT_SET,
+                                                .settings = {&quota, 1}}});
+    assert_int_equal(may_put(f, BOB, 1), KILN_PERMISSION_DENIED);
+    assert_true(may_get(f, BOB, 2));
+}
+
+static void the_oldest_puts_are_forgotten(void **state) {
+    fleet *f = *state;
+    begin(f);
+    kiln_digest digest = digest_of(1);
+    kiln_tracker_was_put(f->t, TUNER, &digest, 1);
+    for (uint32_t i = 0; i < KILN_TRACKER_PUTS_MAX; i++) {
+        memcpy(&digest.byte[8], &i, sizeof i);
+        digest.byte[1] = 1;
+        kiln_tracker_was_put(f->t, TUNER, &digest, 1);
+    }
+    assert_false(may_get(f, TUNER, 1));
+    assert_true(kiln_tracker_may_get(f->t, TUNER, &digest));
+    assert_int_equal(kiln_map_count(&f->t->size_of_put), KILN_TRACKER_PUTS_MAX);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_fleet(a_digest_alone_is_no_right),
+        test_with_fleet(a_job_gives_its_blobs_to_its_tuner_and_its_project),
+        test_with_fleet(a_board_gets_what_its_trials_name_while_their_lease_holds),
+        test_with_fleet(what_a_person_and_a_project_hand_in_is_bounded),
+        test_with_fleet(the_oldest_puts_are_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

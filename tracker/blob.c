@@ -1,0 +1,221 @@
+/* Which blobs a peer may have. Its digest alone gives nobody a blob: a peer gets what it put
+ * itself; a person what jobs have that it may read; a tuner what its jobs have; a board what the
+ * trials name that were sent to it; the holder of a lease what its board sent back. What the
+ * tracker's own user runs, and peers of a tracker that takes anybody, get all. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "tracker/state.h"
+
+#define DAY_NS (UINT64_C(86400) * KILN_NS_PER_S)
+#define SAME_MAX 8u /* of the newest blobs of a lease: trials of a task share their reference */
+
+static bool is_free(const kiln_tracker_peer *peer) {
+    return peer->is_owner || peer->is_admin || !peer->is_proven;
+}
+
+static kiln_str key_of(const kiln_tracker_peer *peer, const kiln_digest *digest,
+                       kiln_tracker_put *key) {
+    const bool is_person = kiln_tracker_is_person(peer);
+    const kiln_str name = kiln_str_from(is_person ? peer->person : peer->node);
+    *key = (kiln_tracker_put){
+        .digest = *digest,
+        .who = kiln_hash64(name.data, name.size, is_person ? 0 : (uint64_t)peer->role)};
+    return (kiln_str){(const char *)key, sizeof *key};
+}
+
+/* How large it is, when the peer put it; false: it did not, or long ago. */
+static bool find_put(const kiln_tracker *t, const kiln_tracker_peer *peer,
+                     const kiln_digest *digest, uint64_t *out_size) {
+    kiln_tracker_put key;
+    return kiln_map_find(&t->size_of_put, key_of(peer, digest, &key), out_size);
+}
+
+static bool is_none(const kiln_digest *digest) {
+    return kiln_digest_equal(digest, &(kiln_digest){{0}});
+}
+
+static bool job_has(const kiln_tracker_job *job, const kiln_digest *digest) {
+    return kiln_digest_equal(&job->spec.model, digest) ||
+           kiln_digest_equal(&job->spec.records, digest) ||
+           kiln_digest_equal(&job->done.records, digest);
+}
+
+static bool is_of_its_jobs(kiln_tracker *t, const kiln_tracker_peer *peer,
+                           const kiln_digest *digest) {
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        const kiln_tracker_job *job = t->job.data[i];
+        if (!job_has(job, digest)) continue;
+        if (peer->role == KILN_PEER_TUNER && strcmp(job->tuner, peer->node) == 0) return true;
+        if (kiln_tracker_may(t, peer, KILN_RIGHT_READ, job->spec.project, job)) return true;
+    }
+    return false;
+}
+
+/* A board may still fetch for trials that came before the tracker was started anew. */
+static bool is_of_its_trials(kiln_tracker *t, const kiln_tracker_board *board,
+                             const kiln_digest *digest) {
+    for (uint32_t slot = 0; slot < KILN_TRACKER_SLOTS_MAX; slot++) {
+        const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[slot]);
+        if (!lease) continue;
+        if (lease->restored) return true;
+        for (uint32_t i = 0; i < lease->blob.count; i++)
+            if (kiln_digest_equal(&lease->blob.data[i], digest)) return true;
+    }
+    return false;
+}
+
+static bool was_sent(const kiln_tracker_peer *peer, const kiln_digest *digest) {
+    for (uint32_t i = 0; i < KILN_TRACKER_SENT_BLOBS; i++)
+        if (kiln_digest_equal(&peer->sent[i], digest)) return true;
+    return false;
+}
+
+static bool may_have(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_digest *digest) {
+    uint64_t size = 0;
+    if (is_free(peer) || find_put(t, peer, digest, &size)) return true;
+    if (is_none(digest)) return false;
+    return (peer->board && is_of_its_trials(t, peer->board, digest)) || was_sent(peer, digest) ||
+           is_of_its_jobs(t, peer, digest);
+}
+
+bool kiln_tracker_may_get(kiln_tracker *t, uint64_t peer, const kiln_digest *digest) {
+    const kiln_tracker_peer *who = kiln_tracker_peer_find(t, peer);
+    return who && may_have(t, who, digest);
+}
+
+/* ---- Putting ---- */
+
+static bool may_open_anywhere(kiln_tracker *t, const kiln_tracker_peer *peer) {
+    if (kiln_tracker_may(t, peer, KILN_RIGHT_OPEN, KILN_STR(KILN_PROJECT_DEFAULT), NULL))
+        return true;
+    for (uint32_t i = 0; i < t->project.count; i++)
+        if (kiln_tracker_may(t, peer, KILN_RIGHT_OPEN, kiln_str_from(t->project.data[i]->name),
+                             NULL))
+            return true;
+    return false;
+}
+
+/* What the person put today. */
+static uint64_t *put_today(const kiln_tracker *t, kiln_tracker_person *person) {
+    const uint64_t day = (t->now_ns + t->wall_offset_ns) / DAY_NS;
+    if (person->put_day != day) person->put_bytes = 0;
+    person->put_day = day;
+    return &person->put_bytes;
+}
+
+kiln_status kiln_tracker_may_put(kiln_tracker *t, uint64_t peer, uint64_t size) {
+    const kiln_tracker_peer *who = kiln_tracker_peer_find(t, peer);
+    if (!who) return KILN_ERROR(FAILED_PRECONDITION, "it is not known yet who puts this blob");
+    if (is_free(who) || who->role == KILN_PEER_TUNER || who->role == KILN_PEER_BUILDER)
+        return KILN_OK;
+    if (who->role == KILN_PEER_BOARD)
+        return who->board && who->board->busy
+                   ? KILN_OK
+                   : KILN_ERROR(PERMISSION_DENIED, "a board puts blobs under a lease only");
+    if (!may_open_anywhere(t, who)) {
+        t->rights_refused++;
+        return KILN_ERROR(PERMISSION_DENIED,
+                          "%s may open jobs in no project, so that it may hand in nothing: the "
+                          "right \"open\" is missing",
+                          who->person);
+    }
+    if (*put_today(t, who->known) + size <= KILN_TRACKER_PUT_BYTES_A_DAY) return KILN_OK;
+    t->quota_refused++;
+    return KILN_ERROR(RESOURCE_EXHAUSTED, "%s has handed in %llu MiB today, and may %llu",
+                      who->person, (unsigned long long)(who->known->put_bytes >> 20),
+                      (unsigned long long)(KILN_TRACKER_PUT_BYTES_A_DAY >> 20));
+}
+
+void kiln_tracker_was_put(kiln_tracker *t, uint64_t peer, const kiln_digest *digest,
+                          uint64_t size) {
+    kiln_tracker_put key;
+    const kiln_tracker_peer *who = kiln_tracker_peer_find(t, peer);
+    if (!who) return;
+    if (who->known) *put_today(t, who->known) += size;
+    const kiln_str name = key_of(who, digest, &key);
+    uint64_t before = 0;
+    const bool is_known = kiln_map_find(&t->size_of_put, name, &before);
+    kiln_map_put(&t->size_of_put, name, size);
+    if (is_known) return;
+    if (t->put.count < KILN_TRACKER_PUTS_MAX) {
+        kiln_vec_push(&t->put, key);
+        return;
+    }
+    /* The oldest is forgotten: should its blob still be wanted, it is put again. */
+    kiln_tracker_put *oldest = &t->put.data[t->put_at++ % KILN_TRACKER_PUTS_MAX];
+    kiln_map_remove(&t->size_of_put, (kiln_str){(const char *)oldest, sizeof *oldest});
+    *oldest = key;
+}
+
+/* ---- Blobs of jobs and trials ---- */
+
+static uint64_t bytes_of_project(const kiln_tracker *t, kiln_str name) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < t->job.count; i++)
+        if (kiln_str_equal(t->job.data[i]->spec.project, name)) bytes += t->job.data[i]->blob_bytes;
+    return bytes;
+}
+
+uint64_t kiln_tracker_project_blob_bytes(const kiln_tracker *t,
+                                         const kiln_tracker_project *project) {
+    return bytes_of_project(t, kiln_str_from(project->name));
+}
+
+uint64_t kiln_tracker_put_size(const kiln_tracker *t, const kiln_tracker_peer *peer,
+                               const kiln_digest *digest) {
+    uint64_t size = 0;
+    return find_put(t, peer, digest, &size) ? size : 0;
+}
+
+kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer *client,
+                                        const kiln_msg_job_spec *spec) {
+    const kiln_digest *const blob[] = {&spec->model, &spec->records};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(blob); i++) {
+        /* One that a client works on itself names what its trials send. */
+        if (!spec->by_client && !is_none(blob[i]) && !may_have(t, client, blob[i]))
+            return KILN_ERROR(NOT_FOUND,
+                              "the job's %s is not here from %s: hand it in before the job",
+                              i == 0 ? "model" : "records", client->person);
+        bytes += kiln_tracker_put_size(t, client, blob[i]);
+    }
+    const kiln_str name = spec->project.size ? spec->project : KILN_STR(KILN_PROJECT_DEFAULT);
+    kiln_tracker_project *project = kiln_tracker_project_find(t, name);
+    const uint64_t quota = project ? project->setting[KILN_SETTING_BLOB_BYTES] : 0;
+    if (!quota || bytes_of_project(t, name) + bytes <= quota) return KILN_OK;
+    t->quota_refused++;
+    project->refused++;
+    return KILN_ERROR(RESOURCE_EXHAUSTED,
+                      "jobs of project %s would have more than %llu bytes of blobs, its quota "
+                      "\"blob-bytes\"; the tracker's user or the holder of an admin key raises it",
+                      project->name, (unsigned long long)quota);
+}
+
+static void add_blob(kiln_tracker_lease *lease, const kiln_digest *digest) {
+    const uint32_t count = lease->blob.count;
+    for (uint32_t i = count; i-- > 0 && count - i <= SAME_MAX;)
+        if (kiln_digest_equal(&lease->blob.data[i], digest)) return;
+    if (!is_none(digest)) kiln_vec_push(&lease->blob, *digest);
+}
+
+bool kiln_tracker_trial_blobs(kiln_tracker *t, const kiln_tracker_peer *sender,
+                              kiln_tracker_lease *lease, const kiln_msg_trial *trial) {
+    kiln_digest digest[3 + KILN_MESSAGES_RIVALS] = {trial->artefact.digest, trial->reference.digest,
+                                                    trial->recipe.program.digest};
+    uint32_t count = 3;
+    for (uint32_t i = 0; i < trial->rivals.count && i < KILN_MESSAGES_RIVALS; i++)
+        digest[count++] = trial->rivals.item[i].digest;
+    const bool is_asked = kiln_tracker_is_person(sender);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_asked && !is_none(&digest[i]) && !may_have(t, sender, &digest[i])) return false;
+    for (uint32_t i = 0; i < count; i++) add_blob(lease, &digest[i]);
+    return true;
+}
+
+void kiln_tracker_outputs_sent(kiln_tracker_peer *holder, const kiln_digest *digest) {
+    if (holder && !is_none(digest))
+        holder->sent[holder->sent_count++ % KILN_TRACKER_SENT_BLOBS] = *digest;
+}

@@ -12,12 +12,14 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/map.h"
 
 struct kiln_audit {
     kiln_arena arena;
-    char *path, *old_path;
+    char *path, *old_path[KILN_AUDIT_FILES_MAX]; /* the newest first */
     int fd;
     uint64_t bytes;
+    kiln_map written;         /* by source: bytes in this file << 32 | lines that were withheld */
     uint64_t window_ns;       /* since when `refused` are counted */
     uint32_t refused, silent; /* in this window; of them without a line */
 };
@@ -37,7 +39,9 @@ kiln_status kiln_audit_open(const char *path, kiln_audit **out_audit) {
     kiln_audit *audit = kiln_alloc(sizeof *audit);
     kiln_arena_init(&audit->arena, 512);
     audit->path = kiln_str_dup(&audit->arena, kiln_str_from(path));
-    audit->old_path = kiln_arena_printf(&audit->arena, "%s.1", path);
+    kiln_map_init(&audit->written);
+    for (uint32_t i = 0; i < KILN_AUDIT_FILES_MAX; i++)
+        audit->old_path[i] = kiln_arena_printf(&audit->arena, "%s.%u", path, i + 1);
     kiln_status st = open_file(audit);
     if (st) {
         kiln_audit_close(audit);
@@ -82,14 +86,18 @@ static void open_again(kiln_audit *audit) {
 
 static void move_aside(kiln_audit *audit) {
     close(audit->fd);
-    if (kiln_fail_io() || rename(audit->path, audit->old_path) != 0)
+    kiln_map_reset(&audit->written);
+    for (uint32_t i = KILN_AUDIT_FILES_MAX; i-- > 1;)
+        if (rename(audit->old_path[i - 1], audit->old_path[i]) != 0 && errno != ENOENT)
+            kiln_log(KILN_LOG_ERROR, "the audit log cannot be moved aside: %s", strerror(errno));
+    if (kiln_fail_io() || rename(audit->path, audit->old_path[0]) != 0)
         kiln_log(KILN_LOG_ERROR, "the audit log cannot be moved aside: %s", strerror(errno));
     open_again(audit);
 }
 
 /* One write for the whole line, and what was written of half a line is taken back: after a crash or
  * on a full disk there is no half one before a whole one. */
-static void end(kiln_audit *audit, kiln_strbuf *line) {
+static void write_line(kiln_audit *audit, kiln_strbuf *line) {
     kiln_strbuf_text(line, "}\n");
     if (audit->fd < 0) open_again(audit);
     if (audit->fd >= 0 && audit->bytes + line->size > KILN_AUDIT_BYTES_MAX) move_aside(audit);
@@ -101,6 +109,33 @@ static void end(kiln_audit *audit, kiln_strbuf *line) {
     kiln_strbuf_deinit(line);
 }
 
+/* Of one source a file holds KILN_AUDIT_BYTES_OF_SOURCE and a few counts of what was withheld, so
+ * that no source alone fills it. */
+static void end(kiln_audit *audit, kiln_strbuf *line, const char *source) {
+    const kiln_str name = kiln_str_from(source);
+    uint64_t so_far = 0;
+    kiln_map_find(&audit->written, name, &so_far);
+    const uint64_t bytes = (so_far >> 32) + line->size;
+    if (bytes <= KILN_AUDIT_BYTES_OF_SOURCE) {
+        kiln_map_put(&audit->written, name, bytes << 32 | (uint32_t)so_far);
+        write_line(audit, line);
+        return;
+    }
+    kiln_strbuf_deinit(line);
+    const uint32_t withheld = (uint32_t)so_far + 1;
+    kiln_map_put(&audit->written, name, (so_far >> 32) << 32 | withheld);
+    if (withheld & (withheld - 1)) return; /* told at 1, 2, 4, 8, ... */
+    kiln_strbuf more = {0};
+    begin(&more, "withheld");
+    add_text(&more, "of", source);
+    kiln_strbuf_printf(&more, ",\"count\":%u", withheld);
+    write_line(audit, &more);
+}
+
+static const char *source_of(const kiln_peer *peer) {
+    return peer->key[0] ? peer->key : peer->person[0] ? peer->person : "strangers";
+}
+
 /* ---- Events ---- */
 
 bool kiln_audit_wants(const kiln_message *message) {
@@ -108,7 +143,7 @@ bool kiln_audit_wants(const kiln_message *message) {
                       !kiln_message_may_send(message->type, KILN_PEER_CLIENT);
     if (message->type == KILN_MSG_TAIL && message->tail.since)
         return false; /* it goes on reading */
-    return admin_only ||
+    return admin_only || message->type == KILN_MSG_PROJECT_ORDER ||
            (message->type == KILN_MSG_CANCEL && message->cancel.scope == KILN_CANCEL_JOB);
 }
 
@@ -120,7 +155,7 @@ void kiln_audit_act(kiln_audit *audit, const kiln_peer *peer, const kiln_message
     add_text(&line, "message", kiln_message_name(message->type));
     kiln_strbuf_text(&line, ",\"body\":");
     kiln_message_print_json(message, &line);
-    end(audit, &line);
+    end(audit, &line, source_of(peer));
 }
 
 static void tell_silent(kiln_audit *audit) {
@@ -128,7 +163,7 @@ static void tell_silent(kiln_audit *audit) {
     kiln_strbuf line = {0};
     begin(&line, "refused_more");
     kiln_strbuf_printf(&line, ",\"count\":%u", audit->silent);
-    end(audit, &line);
+    end(audit, &line, "strangers");
     audit->silent = 0;
 }
 
@@ -147,7 +182,7 @@ void kiln_audit_refused(kiln_audit *audit, const kiln_peer *peer, kiln_status wh
     begin(&line, "refused");
     add_peer(&line, peer);
     add_status(&line, why);
-    end(audit, &line);
+    end(audit, &line, "strangers");
 }
 
 void kiln_audit_keys(kiln_audit *audit, uint32_t count, kiln_status why) {
@@ -155,13 +190,14 @@ void kiln_audit_keys(kiln_audit *audit, uint32_t count, kiln_status why) {
     begin(&line, "keys");
     kiln_strbuf_printf(&line, ",\"count\":%u", count);
     if (why) add_status(&line, why);
-    end(audit, &line);
+    end(audit, &line, "the tracker");
 }
 
 void kiln_audit_close(kiln_audit *audit) {
     if (!audit) return;
     tell_silent(audit);
     if (audit->fd >= 0) close(audit->fd);
+    kiln_map_deinit(&audit->written);
     kiln_arena_deinit(&audit->arena);
     kiln_free(audit);
 }

@@ -1,6 +1,8 @@
 /* The tracker's audit log: who did what to the fleet, and who was turned away. One JSON object a
  * line in a file of its own (0600), which nobody edits: it is only appended to, and moved aside as
- * FILE.1 when it reaches KILN_AUDIT_BYTES_MAX. Peers that are turned away can not fill it: at most
+ * FILE.1 (that as FILE.2, and so on) when it reaches KILN_AUDIT_BYTES_MAX. Of one key, and of all
+ * strangers together, a file holds KILN_AUDIT_BYTES_OF_SOURCE and then counts: no key alone gets
+ * the lines of others out. Peers that are turned away can not fill it: at most
  * KILN_AUDIT_REFUSED_MAX of them in KILN_AUDIT_WINDOW_NS get a line, of the others there is a
  * count. What cannot be written is said in the program's log, and the tracker goes on. */
 #ifndef KILN_TRACKER_AUDIT_H
@@ -13,6 +15,8 @@
 #include "proto/net.h"
 
 #define KILN_AUDIT_BYTES_MAX ((uint64_t)16 << 20)
+#define KILN_AUDIT_BYTES_OF_SOURCE ((uint64_t)1 << 20)
+#define KILN_AUDIT_FILES_MAX 4u /* older ones that are kept */
 #define KILN_AUDIT_REFUSED_MAX 20u
 #define KILN_AUDIT_WINDOW_NS UINT64_C(10000000000)
 
@@ -24,7 +28,7 @@ KILN_MUST_USE kiln_status kiln_audit_open(const char *path, kiln_audit **out_aud
 void kiln_audit_close(kiln_audit *audit);
 
 /* Whether the message changes the fleet for others: what an administrator may send and a client may
- * not, and the end of a job. */
+ * not, orders about projects, and the end of a job. */
 bool kiln_audit_wants(const kiln_message *message);
 /* {"event":"act"}: the message, by whom. */
 void kiln_audit_act(kiln_audit *audit, const kiln_peer *peer, const kiln_message *message);

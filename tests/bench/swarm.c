@@ -278,7 +278,6 @@ static void open_job(peer *p) {
                                                .project = project_of(p),
                                                .trials = 1000000,
                                                .detach = true}}};
-    memset(&open.job_open.spec.model, 1, sizeof open.job_open.spec.model);
     send_to_tracker(p, &open);
 }
 

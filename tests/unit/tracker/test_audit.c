@@ -1,6 +1,7 @@
 #include "tracker/audit.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -119,12 +120,51 @@ static void a_full_log_is_moved_aside_and_lines_are_appended_over_restarts(void 
     kiln_audit_act(f.audit, &f.peer, &order);
     assert_int_equal(stat(f.path, &info), 0);
     assert_int_equal(info.st_size, 2 * line);
-    for (uint64_t i = 0; i < KILN_AUDIT_BYTES_MAX / (uint64_t)line; i++)
+    for (uint64_t i = 0; i < KILN_AUDIT_BYTES_MAX / (uint64_t)line; i++) {
+        snprintf(f.peer.key, sizeof f.peer.key, "admin/%03u/1", (unsigned)(i % 100));
         kiln_audit_act(f.audit, &f.peer, &order);
+    }
     assert_int_equal(stat(kiln_arena_printf(*state, "%s.1", f.path), &info), 0);
     assert_true((uint64_t)info.st_size <= KILN_AUDIT_BYTES_MAX);
     assert_int_equal(stat(f.path, &info), 0);
     assert_true(info.st_size > 0 && info.st_size <= 4 * line);
+    kiln_audit_close(f.audit);
+    remove_folder(f.folder);
+}
+
+/* One key says the same for ever: the line of another stays where it was. */
+static void no_key_alone_fills_the_log(void **state) {
+    fixture f;
+    struct stat info;
+    set_up(&f, *state);
+    kiln_message order = {.type = KILN_MSG_BOARD_ORDER, .board_order = {.board = KILN_STR("rpi")}};
+    kiln_peer other = f.peer;
+    snprintf(other.key, sizeof other.key, "admin/bob/1");
+    kiln_audit_act(f.audit, &other, &order);
+    for (uint32_t i = 0; i < 4 * KILN_AUDIT_BYTES_MAX / 100; i++)
+        kiln_audit_act(f.audit, &f.peer, &order);
+    kiln_audit_act(f.audit, &other, &order);
+    assert_int_equal(stat(f.path, &info), 0);
+    assert_true((uint64_t)info.st_size < 2 * KILN_AUDIT_BYTES_OF_SOURCE);
+    assert_false(kiln_file_exists(kiln_arena_printf(*state, "%s.1", f.path)));
+    const char *text = read_log(&f);
+    assert_int_equal(count_of(text, "admin/bob/1"), 2);
+    expect_contains(text, "\"event\":\"withheld\",\"of\":\"admin/ann/1\",\"count\":65536}");
+}
+
+static void older_logs_are_kept(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    kiln_message order = {.type = KILN_MSG_BOARD_ORDER, .board_order = {.board = KILN_STR("rpi")}};
+    for (uint32_t i = 0; i < KILN_AUDIT_FILES_MAX + 2; i++) {
+        kiln_audit_close(f.audit);
+        assert_int_equal(truncate(f.path, KILN_AUDIT_BYTES_MAX - 1), 0);
+        expect_ok(kiln_audit_open(f.path, &f.audit));
+        kiln_audit_act(f.audit, &f.peer, &order);
+    }
+    for (uint32_t i = 1; i <= KILN_AUDIT_FILES_MAX + 1; i++)
+        assert_true(kiln_file_exists(kiln_arena_printf(*state, "%s.%u", f.path, i)) ==
+                    (i <= KILN_AUDIT_FILES_MAX));
     kiln_audit_close(f.audit);
     remove_folder(f.folder);
 }
@@ -189,6 +229,8 @@ int main(void) {
         test_with_arena(what_was_only_counted_is_written_at_the_end),
         test_with_arena(readings_of_the_key_file_are_written),
         test_with_arena(a_full_log_is_moved_aside_and_lines_are_appended_over_restarts),
+        test_with_arena(no_key_alone_fills_the_log),
+        test_with_arena(older_logs_are_kept),
         test_with_arena(a_full_disk_costs_one_line),
         test_with_arena(of_a_line_that_fits_by_half_nothing_is_left),
         cmocka_unit_test(a_log_that_cannot_be_made_is_named),

@@ -50,6 +50,8 @@ void kiln_json_line(json_t *object);
 json_t *kiln_json_str(kiln_str text);
 
 /* --db PATH, or $KILN_HOME/kiln.db. */
+/* This user's own tuner counts in `db`: $KILN_HOME/signing.key, where there is one. */
+KILN_MUST_USE kiln_status kiln_trust_own(kiln_db *db, kiln_arena *process);
 KILN_MUST_USE kiln_status kiln_db_path(const char *option, kiln_arena *process,
                                        const char **out_path);
 /* --target T, or native, for kernels of --threads `threads` (0: as T says, else 1).

@@ -1,30 +1,21 @@
-/* kiln db: best, top, history, stats, export, import, sql, plot. */
+/* kiln db: best, top, history, stats, export, import, sql, plot; the rest is in db_trust.c. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/db_call.h"
 #include "cli/db_list.h"
 #include "cli/plot.h"
 #include "cli/rows_json.h"
 
 #define IMPORT_BYTES_MAX ((size_t)4 << 30)
 
-typedef struct db_call {
-    kiln_db *db;
-    kiln_arena *process;
-    const char *task, *target;
-    const char *argument;      /* file or statement; NULL: none */
-    const char *path, *output; /* of the database; of plot */
-    uint64_t limit;
-    kiln_db_form form;
-    bool json, csv;
-} db_call;
-
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* Whether a processor's time, or an emulator's. */
-static bool is_emulated(const db_call *c, kiln_str text) {
+static bool is_emulated(const kiln_db_call *c, kiln_str text) {
     kiln_target target = {0};
     kiln_status st = kiln_target_parse(text, c->process, &target);
     kiln_status_free(st); /* written by a Kiln that knows more targets */
@@ -32,14 +23,14 @@ static bool is_emulated(const db_call *c, kiln_str text) {
 }
 
 /* Text of the database, for a table. */
-static kiln_str line_of(const db_call *c, kiln_str text) {
+static kiln_str line_of(const kiln_db_call *c, kiln_str text) {
     return kiln_text_printable(text, KILN_TEXT_LINE, SIZE_MAX, c->process);
 }
 
 /* ---- which target --------------------------------------------------------------------------- */
 
 /* Whether `target` has records; if not, the error that says which have. */
-static kiln_status check_recorded(const db_call *c, kiln_str target) {
+static kiln_status check_recorded(const kiln_db_call *c, kiln_str target) {
     kiln_db_stat *stat = NULL;
     uint32_t count = 0;
     kiln_strbuf recorded = {0};
@@ -60,7 +51,7 @@ static kiln_status check_recorded(const db_call *c, kiln_str target) {
 }
 
 /* --target in any form becomes the canonical text, as which it is stored. */
-static kiln_status resolve_target(db_call *c) {
+static kiln_status resolve_target(kiln_db_call *c) {
     kiln_target target;
     kiln_strbuf text = {0};
     if (!c->target) return KILN_OK;
@@ -74,22 +65,23 @@ static kiln_status resolve_target(db_call *c) {
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-static kiln_db_filter filter_of(const db_call *c, kiln_db_order order, uint32_t limit) {
+static kiln_db_filter filter_of(const kiln_db_call *c, kiln_db_order order, uint32_t limit) {
     return (kiln_db_filter){.task_key = kiln_str_from(c->task),
                             .target = kiln_str_from(c->target),
                             .order = order,
                             .limit = c->limit ? (uint32_t)KILN_MIN(c->limit, UINT32_MAX) : limit};
 }
 
-static kiln_status print_records(const db_call *c, kiln_db_order order, uint32_t limit) {
+static kiln_status print_records(const kiln_db_call *c, kiln_db_order order, uint32_t limit) {
     kiln_db_filter filter = filter_of(c, order, limit);
+    if (order == KILN_DB_OLDEST) filter.whose = KILN_DB_ANY;
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_status st = kiln_db_records(c->db, &filter, c->process, &record, &count);
     return st ? st : kiln_db_list_records(c->db, c->form, record, count, c->process);
 }
 
-static kiln_status db_best(const db_call *c) {
+static kiln_status db_best(const kiln_db_call *c) {
     kiln_db_filter filter = filter_of(c, KILN_DB_FASTEST, 0);
     kiln_db_record *record = NULL;
     uint32_t count = 0;
@@ -97,8 +89,8 @@ static kiln_status db_best(const db_call *c) {
     return st ? st : kiln_db_list_records(c->db, c->form, record, count, c->process);
 }
 
-static kiln_status db_top(const db_call *c) { return print_records(c, KILN_DB_FASTEST, 10); }
-static kiln_status db_history(const db_call *c) { return print_records(c, KILN_DB_OLDEST, 0); }
+static kiln_status db_top(const kiln_db_call *c) { return print_records(c, KILN_DB_FASTEST, 10); }
+static kiln_status db_history(const kiln_db_call *c) { return print_records(c, KILN_DB_OLDEST, 0); }
 
 static json_t *outcome_counts(const kiln_db_stat *stat) {
     json_t *counts = json_object();
@@ -109,19 +101,40 @@ static json_t *outcome_counts(const kiln_db_stat *stat) {
     return counts;
 }
 
-static kiln_status db_stats(const db_call *c) {
+static json_t *origin_counts(const kiln_db_stat *stat) {
+    json_t *counts = json_object();
+    for (unsigned k = 0; k < KILN_DB_ORIGIN_COUNT; k++)
+        if (stat->origin_count[k])
+            json_object_set_new(counts, kiln_db_origin_name((kiln_db_origin)k),
+                                json_integer(stat->origin_count[k]));
+    return counts;
+}
+
+/* "; 12 measured, 3 imported" */
+static void print_origins(const kiln_db_stat *stat) {
+    const char *between = "; ";
+    for (unsigned k = 0; k < KILN_DB_ORIGIN_COUNT; k++) {
+        if (stat->origin_count[k] == 0) continue;
+        printf("%s%lld %s", between, (long long)stat->origin_count[k],
+               kiln_db_origin_name((kiln_db_origin)k));
+        between = ", ";
+    }
+    putchar('\n');
+}
+
+static kiln_status db_stats(const kiln_db_call *c) {
     kiln_db_stat *stat = NULL;
     uint32_t count = 0;
     kiln_status st = kiln_db_stats(c->db, c->process, &stat, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         const kiln_db_stat *s = &stat[i];
         if (c->json) {
-            kiln_json_line(json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:f, s:o}", "event", "stats",
-                                     "task", kiln_json_str(s->task_key), "op", kiln_json_str(s->op),
-                                     "target", kiln_json_str(s->target), "records",
-                                     (json_int_t)s->record_count, "ok",
-                                     (json_int_t)s->outcome_count[KILN_OUTCOME_OK], "best_ms",
-                                     s->best_ns / 1e6, "outcomes", outcome_counts(s)));
+            kiln_json_line(json_pack(
+                "{s:s, s:o, s:o, s:o, s:I, s:I, s:f, s:o, s:o}", "event", "stats", "task",
+                kiln_json_str(s->task_key), "op", kiln_json_str(s->op), "target",
+                kiln_json_str(s->target), "records", (json_int_t)s->record_count, "ok",
+                (json_int_t)s->outcome_count[KILN_OUTCOME_OK], "best_ms", s->best_ns / 1e6,
+                "outcomes", outcome_counts(s), "origins", origin_counts(s)));
             continue;
         }
         kiln_strbuf time = {0};
@@ -129,10 +142,11 @@ static kiln_status db_stats(const db_call *c) {
             kiln_print_time(s->best_ns, &time);
         else
             kiln_strbuf_char(&time, '-');
-        printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s%s\n",
+        printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s%s",
                KILN_STR_ARG(line_of(c, s->task_key)), KILN_STR_ARG(line_of(c, s->op)),
                (long long)s->record_count, (long long)s->outcome_count[KILN_OUTCOME_OK], time.data,
                is_emulated(c, s->target) ? " emulated" : "");
+        print_origins(s);
         kiln_strbuf_deinit(&time);
     }
     return st;
@@ -146,44 +160,55 @@ static kiln_status export_row(void *context, kiln_db_table table, const void *ro
     return ferror(stdout) ? KILN_ERROR(CANCELLED, "nobody takes the rest") : KILN_OK;
 }
 
-static kiln_status db_export(const db_call *c) {
+static kiln_status db_export(const kiln_db_call *c) {
     kiln_status st = KILN_OK;
     for (unsigned i = 0; !st && i < KILN_DB_TABLE_COUNT; i++)
-        if (kiln_db_table_info_of((kiln_db_table)i)->kind == KILN_DB_RECORDS)
+        if (kiln_db_table_info_of((kiln_db_table)i)->kind == KILN_DB_RECORDS &&
+            i != KILN_DB_TABLE_SIGNER) /* whom we trust is our own affair */
             st = kiln_db_each(c->db, (kiln_db_table)i, export_row, NULL);
     return st;
 }
 
-static kiln_status db_import(const db_call *c) {
+static kiln_status db_import(const kiln_db_call *c) {
+    const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns()};
+    kiln_db_import_counts counts = {0};
+    kiln_db_import *import = NULL;
     kiln_str content = {0};
     uint64_t line_number = 0;
     if (!c->argument)
         return KILN_ERROR(INVALID_ARGUMENT, "kiln db import FILE: the file is missing");
     kiln_status st = kiln_file_read(c->argument, IMPORT_BYTES_MAX, c->process, &content);
+    if (!st) st = kiln_trust_own(c->db, c->process);
+    if (st) return st;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
+    kiln_db_import_begin(c->db, &options, &import);
     while (!st && content.size) {
         kiln_str line = kiln_str_trim(kiln_str_cut(&content, '\n'));
         line_number++;
-        if (line.size) st = kiln_row_import(c->db, line, &scratch);
+        if (line.size) st = kiln_row_import(import, line, &scratch);
         kiln_arena_reset(&scratch);
     }
     kiln_arena_deinit(&scratch);
-    if (!st) st = kiln_db_commit(c->db);
-    if (!st) printf("%llu lines\n", (unsigned long long)line_number);
-    return st ? kiln_status_note(st, "%s:%llu (nothing was imported)", c->argument,
-                                 (unsigned long long)line_number)
-              : KILN_OK;
+    st = kiln_db_import_end(import, st, &counts);
+    if (st)
+        return kiln_status_note(st, "%s:%llu (nothing was imported)", c->argument,
+                                (unsigned long long)line_number);
+    kiln_strbuf text = {0};
+    kiln_db_import_print(&counts, &text);
+    printf("%s\n", text.data);
+    kiln_strbuf_deinit(&text);
+    return KILN_OK;
 }
 
-static kiln_status db_sql(const db_call *c) {
+static kiln_status db_sql(const kiln_db_call *c) {
     if (!c->argument)
         return KILN_ERROR(INVALID_ARGUMENT, "kiln db sql \"SELECT ...\": the statement is missing");
     kiln_db_lister lister = {.form = c->form};
     return kiln_db_sql(c->db, kiln_str_from(c->argument), kiln_db_list_cells, &lister);
 }
 
-static kiln_status db_plot(const db_call *c) {
+static kiln_status db_plot(const kiln_db_call *c) {
     kiln_db_filter filter = filter_of(c, KILN_DB_OLDEST, 0);
     kiln_plot plot = {.source = c->path};
     kiln_strbuf page = {0};
@@ -202,32 +227,47 @@ static kiln_status db_plot(const db_call *c) {
 
 static const struct {
     const char *name;
-    kiln_status (*run)(const db_call *c);
+    kiln_status (*run)(const kiln_db_call *c);
     kiln_db_mode mode;
 } actions[] = {
-    {"best", db_best, KILN_DB_READ},       {"top", db_top, KILN_DB_READ},
-    {"history", db_history, KILN_DB_READ}, {"stats", db_stats, KILN_DB_READ},
-    {"export", db_export, KILN_DB_READ},   {"import", db_import, KILN_DB_WRITE},
-    {"sql", db_sql, KILN_DB_READ},         {"plot", db_plot, KILN_DB_READ},
+    {"best", db_best, KILN_DB_READ},
+    {"top", db_top, KILN_DB_READ},
+    {"history", db_history, KILN_DB_READ},
+    {"stats", db_stats, KILN_DB_READ},
+    {"export", db_export, KILN_DB_READ},
+    {"import", db_import, KILN_DB_WRITE},
+    {"sql", db_sql, KILN_DB_READ},
+    {"plot", db_plot, KILN_DB_READ},
+    {"forget", kiln_db_call_forget, KILN_DB_WRITE},
+    {"quarantine", kiln_db_call_quarantine, KILN_DB_WRITE},
+    {"restore", kiln_db_call_restore, KILN_DB_WRITE},
+    {"prune", kiln_db_call_prune, KILN_DB_WRITE},
+    {"verify", kiln_db_call_verify, KILN_DB_READ},
 };
 
 kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     const char *db_option = NULL;
-    db_call c = {.process = process};
+    kiln_db_call c = {.process = process};
     const kiln_opt option[] = {
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"task", KILN_OPT_TEXT, &c.task, "KEY", "only this task"},
         {"target", KILN_OPT_TEXT, &c.target, "T",
          "only this target: rpi4, native, cpu:... (best, top, history, plot)"},
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "plot: the page to write"},
+        {"reason", KILN_OPT_TEXT, &c.reason, "TEXT", "forget, quarantine, restore: why"},
         {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most so many (default: 10 for top, else all)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
         {"csv", KILN_OPT_FLAG, &c.csv, NULL, "print CSV with a header (best, top, history, sql)"},
     };
     const kiln_opt_table table = {
-        "kiln db best|top|history|stats|export|import FILE|sql STATEMENT|plot [options]",
+        "kiln db best|top|history|stats|export|import FILE|sql STATEMENT|plot|verify|prune "
+        "[options], "
+        "kiln db forget|quarantine|restore ID",
         "Looks into the records database. sql cannot change anything; plot writes a page of "
-        "curves.",
+        "curves. verify checks every signature. forget removes records for good, also from later "
+        "imports; quarantine sets them aside until restore; ID is that of a trial, a job or a "
+        "signer, or the beginning of a trace. prune removes hints (records of strangers) and what "
+        "is in quarantine.",
         option,
         KILN_ARRAY_COUNT(option),
         1,
@@ -249,6 +289,7 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     }
     return KILN_ERROR(
         INVALID_ARGUMENT,
-        "kiln db has no '%s'; there are best, top, history, stats, export, import, sql, plot",
+        "kiln db has no '%s'; there are best, top, history, stats, export, import, sql, plot, "
+        "verify, forget, quarantine, restore, prune",
         args.positional[0]);
 }

@@ -71,7 +71,7 @@ static bool has_ended(const kiln_msg_job_row *job) {
 typedef struct job_end {
     bool ended;
     kiln_code code;
-    kiln_digest records;
+    kiln_tune_records records;
     char *text;
 } job_end;
 
@@ -93,7 +93,7 @@ static void take_row(follower *f, const kiln_msg_job_row *job) {
     kiln_display_update(&f->display, &event);
     if (!has_ended(job) || end->ended) return;
     end->ended = true;
-    end->records = job->records;
+    end->records = (kiln_tune_records){job->records, kiln_str_copy(f->call->process, job->signers)};
     end->text = kiln_str_dup(f->call->process, job->text);
     if (!kiln_code_from_wire(job->code, &end->code)) end->code = KILN_INTERNAL;
     kiln_display_finish(&f->display);

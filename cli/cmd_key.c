@@ -7,11 +7,13 @@
 #include "base/file.h"
 #include "base/rand.h"
 #include "cli/cli.h"
+#include "cli/db_call.h"
 #include "proto/net.h"
 
 typedef struct key_call {
     const char *keys, *output, *expires, *name; /* `name`: NULL where none is needed */
-    bool json;
+    const char *db;                             /* of trust; NULL: the default */
+    bool json, no;
     kiln_arena *process;
 } key_call;
 
@@ -158,6 +160,19 @@ static kiln_status key_revoke(key_call *c) {
     return KILN_OK;
 }
 
+/* ---- kiln key trust ---- */
+
+static kiln_status key_trust(const key_call *c) {
+    kiln_db_call call = {.process = c->process, .json = c->json};
+    kiln_status st = kiln_db_path(c->db, c->process, &call.path);
+    if (!st)
+        st = kiln_db_open(call.path, KILN_DB_RECORDS, c->name ? KILN_DB_WRITE : KILN_DB_READ,
+                          &call.db);
+    if (!st) st = kiln_db_call_trust(&call, c->name, c->no);
+    kiln_db_close(call.db);
+    return st;
+}
+
 typedef struct key_action {
     const char *name;
     bool wants_name; /* and changes the tracker's file: one at a time, or the last would win */
@@ -182,8 +197,8 @@ static kiln_status find_action(const kiln_args *args, const key_action **out_act
         *out_action = &action_table[i];
         return KILN_OK;
     }
-    return KILN_ERROR(INVALID_ARGUMENT, "kiln key has no '%s'; there are new, list and revoke",
-                      name);
+    return KILN_ERROR(INVALID_ARGUMENT,
+                      "kiln key has no '%s'; there are new, list, revoke and trust", name);
 }
 
 kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
@@ -193,13 +208,19 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "the node's key file (default NODE.key)"},
         {"expires", KILN_OPT_TEXT, &c.expires, "DATE|DAYS",
          "new: the last day on which the key is valid (UTC), or in how many days that is"},
+        {"db", KILN_OPT_TEXT, &c.db, "PATH",
+         "trust: records database (default $KILN_HOME/kiln.db)"},
+        {"no", KILN_OPT_FLAG, &c.no, NULL, "trust: believe that signer no longer"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {
-        "kiln key new ROLE/NODE [-o FILE], kiln key list, kiln key revoke ROLE/NODE[/GENERATION]",
+        "kiln key new ROLE/NODE [-o FILE], kiln key list, kiln key revoke ROLE/NODE[/GENERATION], "
+        "kiln key trust [NAME|PUBLIC] [--no]",
         "Keeps the keys with which boards, tuners and people on other machines come to a tracker. "
         "ROLE is board, tuner, client, builder or admin. A second `new` for a node begins to "
-        "replace its key: both are valid until the older one is revoked.",
+        "replace its key: both are valid until the older one is revoked. trust says whose "
+        "records count in a database of records, and without a name lists it: PUBLIC is the public "
+        "half of a tuner's key.",
         option,
         KILN_ARRAY_COUNT(option),
         1,
@@ -209,11 +230,12 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
     char *home = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
+    if (args.count == 2) c.name = args.positional[1];
+    if (strcmp(args.positional[0], "trust") == 0) return key_trust(&c);
     st = find_action(&args, &action);
     if (!st) st = kiln_home(process, &home);
     if (st) return st;
     if (!c.keys) c.keys = kiln_arena_printf(process, "%s/keys", home);
-    if (args.count == 2) c.name = args.positional[1];
     int lock = -1;
     if (action->wants_name) st = kiln_file_lock(c.keys, &lock);
     if (!st) st = action->run(&c);

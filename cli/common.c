@@ -3,9 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "db/trust.h"
+#include "proto/signing.h"
 
 kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *process,
                             kiln_args *out) {
@@ -63,6 +66,21 @@ kiln_status kiln_db_path(const char *option, kiln_arena *process, const char **o
     }
     kiln_status st = kiln_home(process, &home);
     if (!st) *out_path = kiln_arena_printf(process, "%s/kiln.db", home);
+    return st;
+}
+
+kiln_status kiln_trust_own(kiln_db *db, kiln_arena *process) {
+    char *home = NULL, half[KILN_SIGN_PUBLIC_TEXT];
+    kiln_signer *signer = NULL;
+    kiln_status st = kiln_home(process, &home);
+    if (st || !kiln_file_exists(kiln_arena_printf(process, "%s/signing.key", home))) return st;
+    st = kiln_signing_load(home, NULL, &signer);
+    if (!st && signer) {
+        kiln_sign_public_print(kiln_signer_public(signer), half);
+        st = kiln_db_set_trust(db, kiln_str_from(half), KILN_STR("own tuner"), KILN_DB_TRUST_OWN,
+                               (int64_t)kiln_clock_wall_ns());
+    }
+    kiln_signer_destroy(signer);
     return st;
 }
 

@@ -141,7 +141,7 @@ static bool member_from_json(const kiln_db_column *column, const json_t *value, 
     return false;
 }
 
-static kiln_status put_object(kiln_db *db, const json_t *object, kiln_arena *scratch) {
+static kiln_status put_object(kiln_db_import *import, const json_t *object, kiln_arena *scratch) {
     kiln_db_table table;
     const char *name = json_string_value(json_object_get(object, "table"));
     if (!name || !kiln_db_table_find(kiln_str_from(name), &table) ||
@@ -154,14 +154,14 @@ static kiln_status put_object(kiln_db *db, const json_t *object, kiln_arena *scr
         if (value && !member_from_json(&info->column[i], value, scratch, row))
             return KILN_ERROR(INVALID_ARGUMENT, "\"%s\" has the wrong type", info->column[i].name);
     }
-    return kiln_db_put(db, table, row);
+    return kiln_db_import_row(import, table, row);
 }
 
-kiln_status kiln_row_import(kiln_db *db, kiln_str line, kiln_arena *scratch) {
+kiln_status kiln_row_import(kiln_db_import *import, kiln_str line, kiln_arena *scratch) {
     json_error_t error;
     json_t *object = json_loadb(line.data, line.size, JSON_REJECT_DUPLICATES, &error);
     if (!object) return KILN_ERROR(INVALID_ARGUMENT, "column %d: %s", error.column, error.text);
-    kiln_status st = put_object(db, object, scratch);
+    kiln_status st = put_object(import, object, scratch);
     json_decref(object);
     return st;
 }

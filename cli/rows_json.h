@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "db/db.h"
+#include "db/import.h"
 
 /* {"table": "record", "trial_id": ..., ...}; blobs are hexadecimal, samples an array, and numbers
  * that JSON does not have are "inf", "-inf", "nan". */
@@ -15,7 +15,9 @@ json_t *kiln_row_to_json(kiln_db_table table, const void *row);
 void kiln_row_make_printable(kiln_db_table table, void *row, kiln_arena *arena);
 /* The same as one line, with every digit. */
 void kiln_row_print(kiln_db_table table, const void *row, FILE *out);
-/* Reads one line and puts the row. INVALID_ARGUMENT naming the column: not such an object. */
-KILN_MUST_USE kiln_status kiln_row_import(kiln_db *db, kiln_str line, kiln_arena *scratch);
+/* Reads one line and hands the row to the import, whose errors it passes on. INVALID_ARGUMENT
+ * naming the column: not such an object. */
+KILN_MUST_USE kiln_status kiln_row_import(kiln_db_import *import, kiln_str line,
+                                          kiln_arena *scratch);
 
 #endif

@@ -44,9 +44,15 @@ typedef struct kiln_tune {
     uint64_t start_ns, end_ns; /* of the job */
 } kiln_tune;
 
-/* Records of a job that ended, from the tracker into the database at `db_path`; none when `records`
- * is zero. */
-KILN_MUST_USE kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_digest *records,
+/* What a job's end says of its records: JOB_DONE, or the job's row. */
+typedef struct kiln_tune_records {
+    kiln_digest blob; /* zero: there are none */
+    kiln_str signers; /* as in JOB_DONE: these tuners are trusted from here on */
+} kiln_tune_records;
+/* Takes them from the tracker into the database at `db_path`, and says on stderr when not all of
+ * them count. */
+KILN_MUST_USE kiln_status kiln_tune_bring_records(kiln_client *client,
+                                                  const kiln_tune_records *records,
                                                   const char *db_path, kiln_arena *process);
 /* Runs the job to its end, or with --detach until the tracker has it, with its own fleet unless a
  * tracker is named; afterwards the records are in db_path. CANCELLED: stopped by the person; what

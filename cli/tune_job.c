@@ -10,6 +10,7 @@
 #include "base/rand.h"
 #include "cli/boards.h"
 #include "db/bundle.h"
+#include "db/trust.h"
 
 #define TICK_NS (UINT64_C(200) * KILN_NS_PER_MS)
 
@@ -75,7 +76,8 @@ static kiln_status send_records(kiln_tune *t, kiln_digest *out_digest) {
         KILN_ARENA_ARRAY(t->process, kiln_db_filter, t->compilation->searched.count);
     for (uint32_t i = 0; i < t->compilation->searched.count; i++)
         filter[i] = (kiln_db_filter){.task_key = t->compilation->searched.task[i].key,
-                                     .target = kiln_str_from(t->target_text)};
+                                     .target = kiln_str_from(t->target_text),
+                                     .whose = KILN_DB_ANY};
     kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
     if (!st) st = kiln_bundle_export(db, filter, t->compilation->searched.count, &bytes);
     if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&bytes), out_digest);
@@ -193,16 +195,40 @@ static kiln_status follow(kiln_tune *t) {
     return kiln_status_note(st, "job %s", t->job);
 }
 
-kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_digest *records,
+/* The tracker answers for the tuners that it gave our job to; a person's word goes before. */
+static kiln_status trust_tuners(kiln_db *db, kiln_str signers) {
+    kiln_status st = KILN_OK;
+    for (size_t at = 0; !st && at + KILN_SIGN_PUBLIC_BYTES <= signers.size;
+         at += KILN_SIGN_PUBLIC_BYTES) {
+        kiln_sign_public half;
+        char text[KILN_SIGN_PUBLIC_TEXT];
+        memcpy(half.byte, signers.data + at, sizeof half.byte);
+        kiln_sign_public_print(&half, text);
+        st = kiln_db_set_trust(db, kiln_str_from(text), KILN_STR("tuner of a job"),
+                               KILN_DB_TRUST_TRACKER, (int64_t)kiln_clock_wall_ns());
+    }
+    return st;
+}
+
+kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records *records,
                                     const char *db_path, kiln_arena *process) {
     static const kiln_digest none;
+    const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns()};
+    kiln_db_import_counts counts = {0};
     kiln_str bytes = {0};
     kiln_db *db = NULL;
-    uint32_t count = 0;
-    if (kiln_digest_equal(records, &none)) return KILN_OK;
-    kiln_status st = kiln_client_get(client, records, process, &bytes);
+    if (kiln_digest_equal(&records->blob, &none)) return KILN_OK;
+    kiln_status st = kiln_client_get(client, &records->blob, process, &bytes);
     if (!st) st = kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
-    if (!st) st = kiln_bundle_import(db, bytes, &count);
+    if (!st) st = kiln_trust_own(db, process);
+    if (!st) st = trust_tuners(db, records->signers);
+    if (!st) st = kiln_bundle_import(db, bytes, &options, &counts);
+    if (!st && counts.trusted < counts.records) {
+        kiln_strbuf text = {0};
+        kiln_db_import_print(&counts, &text);
+        fprintf(stderr, "the job brought %s\n", text.data);
+        kiln_strbuf_deinit(&text);
+    }
     kiln_db_close(db);
     return kiln_status_note(st, "bringing the job's records home");
 }
@@ -211,9 +237,9 @@ kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_digest *reco
  * stopped. */
 static kiln_status bring_records(kiln_tune *t) {
     if (t->fleet || !t->done) return KILN_OK;
-    return kiln_status_note(
-        kiln_tune_bring_records(t->client, &t->end.records, t->db_path, t->process), "job %s",
-        t->job);
+    const kiln_tune_records records = {t->end.records, t->end.signers};
+    return kiln_status_note(kiln_tune_bring_records(t->client, &records, t->db_path, t->process),
+                            "job %s", t->job);
 }
 
 static void close_job(kiln_tune *t) {

@@ -97,8 +97,9 @@ struct kiln_db {
     kiln_strbuf name; /* the path as people may see it: no password */
     kiln_db_kind kind;
     kiln_db_mode mode;
-    bool pending;                                /* a group is open */
-    kiln_db_statement *put[KILN_DB_TABLE_COUNT]; /* busy for as long as the handle lives */
+    bool pending; /* a group is open */
+    /* Of our rows, and of those of others; busy for as long as the handle lives. */
+    kiln_db_statement *put[KILN_DB_TABLE_COUNT][2];
     kiln_db_statement *statement[KILN_DB_STATEMENTS_MAX];
     uint32_t statement_count;
     uint64_t clock; /* counts uses of statements */
@@ -137,5 +138,9 @@ void kiln_db_column_list(const kiln_db_table_info *table, const char *prefix, ki
  */
 void kiln_db_row_read(kiln_db_statement *statement, const kiln_db_table_info *table,
                       kiln_arena *arena, void *row);
+
+/* kiln_db_put for a row that another database made: it stays out of the way of what is stored. Only
+ * a record may take a place, that of one that stands lower (import.c decides its standing). */
+KILN_MUST_USE kiln_status kiln_db_put_foreign(kiln_db *db, kiln_db_table table, const void *row);
 
 #endif

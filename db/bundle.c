@@ -164,8 +164,7 @@ static const kiln_db_column *find_column(const kiln_db_table_info *info, kiln_st
     return NULL;
 }
 
-static kiln_status import_row(kiln_db *db, kiln_mpack_reader *r, kiln_arena *arena,
-                              uint32_t *records) {
+static kiln_status import_row(kiln_db_import *import, kiln_mpack_reader *r, kiln_arena *arena) {
     uint32_t parts = 0, columns = 0;
     kiln_str name = {0};
     kiln_db_table table = KILN_DB_TABLE_COUNT;
@@ -186,29 +185,30 @@ static kiln_status import_row(kiln_db *db, kiln_mpack_reader *r, kiln_arena *are
         const kiln_db_column *column = st ? NULL : find_column(info, key);
         if (!st) st = column ? read_value(r, column, arena, row) : kiln_mpack_skip(r);
     }
-    if (!st) st = kiln_db_put(db, table, row);
-    if (!st && table == KILN_DB_TABLE_RECORD) (*records)++;
-    return st;
+    return st ? st : kiln_db_import_row(import, table, row);
 }
 
-kiln_status kiln_bundle_import(kiln_db *db, kiln_str bytes, uint32_t *out_records) {
+kiln_status kiln_bundle_import(kiln_db *db, kiln_str bytes, const kiln_db_import_options *options,
+                               kiln_db_import_counts *counts) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_mpack_reader r;
     kiln_mpack_reader_init(&r, bytes.data, bytes.size);
-    uint32_t rows = 0, records = 0;
+    kiln_db_import *import = NULL;
+    kiln_db_import_begin(db, options, &import);
+    uint32_t rows = 0;
     kiln_status st = kiln_mpack_read_array(&r, &rows);
     if (!st && rows > KILN_BUNDLE_ROWS_MAX)
         st = KILN_ERROR(DATA_LOSS, "%u rows, at most %u", rows, KILN_BUNDLE_ROWS_MAX);
     for (uint32_t i = 0; !st && i < rows; i++) {
-        st = kiln_status_note(import_row(db, &r, &scratch, &records), "row %u", i);
+        st = kiln_status_note(import_row(import, &r, &scratch), "row %u", i);
         kiln_arena_reset(&scratch);
     }
     if (!st && r.offset != r.size)
         st = KILN_ERROR(DATA_LOSS, "%zu bytes after the last row", r.size - r.offset);
-    if (!st) st = kiln_db_commit(db);
-    if (st) kiln_db_rollback(db);
+    kiln_db_import_counts found = {0};
+    st = kiln_db_import_end(import, st, &found);
     kiln_arena_deinit(&scratch);
-    if (!st) *out_records += records;
+    if (!st) kiln_db_import_add(counts, &found);
     return kiln_status_note(st, "importing records");
 }

@@ -8,6 +8,7 @@
 #define KILN_DB_BUNDLE_H
 
 #include "db/db.h"
+#include "db/import.h"
 
 #define KILN_BUNDLE_ROWS_MAX 1000000u
 
@@ -15,8 +16,11 @@
  * refer to. Deterministic. */
 KILN_MUST_USE kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter,
                                              uint32_t filter_count, kiln_strbuf *out);
-/* Puts every row (rows that are there already stay) and commits. Adds to `*out_records` the records
- * read. DATA_LOSS: damaged bytes, an unknown table; nothing of the bundle is stored then. */
-KILN_MUST_USE kiln_status kiln_bundle_import(kiln_db *db, kiln_str bytes, uint32_t *out_records);
+/* Takes in every row by the rules of db/import.h, and commits. Adds to `*counts`. `options` may be
+ * NULL. DATA_LOSS: damaged bytes, an unknown table, a wrong signature; nothing of the bundle is
+ * stored then. */
+KILN_MUST_USE kiln_status kiln_bundle_import(kiln_db *db, kiln_str bytes,
+                                             const kiln_db_import_options *options,
+                                             kiln_db_import_counts *counts);
 
 #endif

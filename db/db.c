@@ -89,7 +89,10 @@ kiln_status kiln_db_open(const char *path, kiln_db_kind kind, kiln_db_mode mode,
 
 void kiln_db_close(kiln_db *db) {
     if (!db) return;
-    for (size_t i = 0; i < KILN_DB_TABLE_COUNT; i++) kiln_db_release(db->put[i]);
+    for (size_t i = 0; i < KILN_DB_TABLE_COUNT; i++) {
+        kiln_db_release(db->put[i][false]);
+        kiln_db_release(db->put[i][true]);
+    }
     if (db->pending) kiln_db_rollback(db);
     while (db->statement_count > 0) {
         kiln_db_statement *statement = db->statement[--db->statement_count];

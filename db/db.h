@@ -73,8 +73,9 @@ typedef struct kiln_db_column {
     size_t offset; /* of the member in the row struct */
 } kiln_db_column;
 
-/* What putting a row does when its identity is stored already. */
-typedef enum kiln_db_conflict { KILN_DB_KEEP, KILN_DB_REPLACE } kiln_db_conflict;
+/* What putting a row does when its identity is stored already: the stored row stays; the new one
+ * takes its place; it does so when its standing is higher. */
+typedef enum kiln_db_conflict { KILN_DB_KEEP, KILN_DB_REPLACE, KILN_DB_OUTRANK } kiln_db_conflict;
 typedef struct kiln_db_table_info {
     const char *name;
     kiln_db_kind kind;
@@ -83,6 +84,31 @@ typedef struct kiln_db_table_info {
     uint32_t column_count, identity_count;
     size_t row_size;
 } kiln_db_table_info;
+
+/* How a record came here, and what is held of a signer: rows of origins.def and trusts.def. */
+typedef enum kiln_db_origin {
+#define X(NAME, text, meaning) KILN_DB_ORIGIN_##NAME,
+#include "db/origins.def"
+#undef X
+    KILN_DB_ORIGIN_COUNT
+} kiln_db_origin;
+typedef enum kiln_db_trust {
+#define X(NAME, text, counts, meaning) KILN_DB_TRUST_##NAME,
+#include "db/trusts.def"
+#undef X
+    KILN_DB_TRUST_COUNT
+} kiln_db_trust;
+const char *kiln_db_origin_name(kiln_db_origin origin);
+
+/* How far a record is believed in this database (docs/decisions/0020-who-measured-it.md). Above
+ * HINT it counts: it may be best, be shipped, and makes measuring it again needless. A hint is only
+ * tried early and learnt from. */
+typedef enum kiln_db_standing {
+    KILN_DB_QUARANTINED = -1, /* by kiln db quarantine: as if it were not there */
+    KILN_DB_HINT = 0,
+    KILN_DB_TRUSTED = 1,  /* its signer is trusted */
+    KILN_DB_MEASURED = 2, /* measured here, or here before records were signed */
+} kiln_db_standing;
 
 /* Opens the database at `path`, with KILN_DB_WRITE creates it and brings its schema up to date.
  * `path` is a file, or postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE (what libpq takes);
@@ -133,10 +159,12 @@ void kiln_db_rollback(kiln_db *db);
 bool kiln_db_pending(const kiln_db *db);
 
 /* kiln_db_put_task(db, &row) and so on: adds a row. What a row with the same identity means is the
- * table's column `conflict`: KEEP leaves the stored row as it is (append-only tables: the same
- * record offered twice is stored once), REPLACE overwrites it. Views are copied. In a record,
- * `median_ns` and `min_ns` are derived from the samples here; 'ok' needs at least one sample.
- * INVALID_ARGUMENT     a column breaks a rule of the schema (unknown outcome, missing parent row,
+ * table's column `conflict`: KEEP leaves the stored row as it is, REPLACE overwrites it, and
+ * OUTRANK does so when the stored one stands lower (the same record offered twice is stored once).
+ * These rows are ours; those of others come by db/import.h, and never replace ours. Views are
+ * copied. In a record, `median_ns` and `min_ns` are derived from the samples here; 'ok' needs at
+ * least one sample; without an origin it was measured here, and stands as such. INVALID_ARGUMENT a
+ * column breaks a rule of the schema (unknown outcome, missing parent row,
  *                      ...); this row is refused and the group goes on (see kiln_db_settle)
  * RESOURCE_EXHAUSTED   the disk is full; the group is undone */
 #define TABLE(NAME, name, kind, conflict, identity, columns) \
@@ -157,6 +185,14 @@ typedef kiln_status (*kiln_db_visit)(void *context, kiln_db_table table, const v
 KILN_MUST_USE kiln_status kiln_db_each(kiln_db *db, kiln_db_table table, kiln_db_visit visit,
                                        void *context);
 
+/* Which records by their standing; what is quarantined is never among them. */
+typedef enum kiln_db_whose {
+    KILN_DB_COUNTING, /* what counts */
+    KILN_DB_HINTS,    /* what does not; FASTEST orders these by time alone */
+    KILN_DB_HERE,     /* what was measured here */
+    KILN_DB_ANY,      /* what counts, and hints */
+} kiln_db_whose;
+
 /* Which records, and in which order. Empty text means any. */
 typedef enum kiln_db_order {
     KILN_DB_OLDEST, /* as they were stored */
@@ -168,6 +204,7 @@ typedef enum kiln_db_order {
 typedef struct kiln_db_filter {
     kiln_str task_key, target, job_id, codegen_version, trace_hash;
     kiln_str layout_in, layout_out;
+    kiln_db_whose whose;
     bool by_layout; /* match layout_in and layout_out even when they are empty */
     kiln_db_order order;
     uint32_t limit;         /* 0: all */
@@ -194,8 +231,9 @@ typedef struct kiln_db_stat {
     kiln_str task_key, op, target;
     int64_t record_count;
     int64_t outcome_count[KILN_OUTCOME_COUNT];
-    int64_t raced_count; /* of record_count */
-    int64_t final_count; /* beside them: candidates measured once more */
+    int64_t raced_count;                        /* of record_count */
+    int64_t final_count;                        /* beside them: candidates measured once more */
+    int64_t origin_count[KILN_DB_ORIGIN_COUNT]; /* of both */
     double best_ns;    /* median of the one that kiln_db_best returns; 0 when nothing may be best */
     double sampled_ns; /* median times number of samples, summed */
     int64_t first_wall_ns, last_wall_ns;

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "db/canonical.h"
 #include "db/postgres.h"
 
 kiln_postgres_statement *kiln_postgres_statement_of(kiln_db_statement *s) {
@@ -66,39 +67,6 @@ void kiln_postgres_finalize(kiln_db_statement *base) {
     kiln_free(s);
 }
 
-/* Length of the UTF-8 sequence at `text`, 0 when it is none that the server takes. */
-static size_t sequence_of(const unsigned char *text, size_t size) {
-    static const struct {
-        unsigned char mask, lead;
-        uint32_t least;
-    } form[] = {{0x80, 0, 1}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    for (size_t more = 0; more < KILN_ARRAY_COUNT(form); more++) {
-        if ((text[0] & form[more].mask) != form[more].lead) continue;
-        uint32_t letter = text[0] & (unsigned char)~form[more].mask;
-        for (size_t i = 1; i <= more; i++) {
-            if (i >= size || (text[i] & 0xc0) != 0x80) return 0;
-            letter = letter << 6 | (text[i] & 0x3f);
-        }
-        bool surrogate = letter >= 0xd800 && letter < 0xe000;
-        return letter >= form[more].least && letter <= 0x10ffff && !surrogate ? more + 1 : 0;
-    }
-    return 0;
-}
-
-/* The server takes UTF-8 without zero bytes only; what a candidate printed may be anything. */
-static const char *mended(kiln_postgres_statement *s, kiln_str text) {
-    char *copy = NULL;
-    for (size_t i = 0; i < text.size;) {
-        size_t length = sequence_of((const unsigned char *)text.data + i, text.size - i);
-        if (length == 0) {
-            if (!copy) copy = kiln_str_dup(&s->texts, text);
-            copy[i] = '?';
-        }
-        i += length ? length : 1;
-    }
-    return copy ? copy : text.data;
-}
-
 void kiln_postgres_bind(kiln_db_statement *base, uint32_t index, const kiln_db_value *value) {
     kiln_postgres_statement *s = kiln_postgres_statement_of(base);
     uint32_t i = index - 1;
@@ -108,7 +76,10 @@ void kiln_postgres_bind(kiln_db_statement *base, uint32_t index, const kiln_db_v
     case KILN_DB_BLOB:
     case KILN_DB_SAMPLES:
         if (value->bytes.size == 0) return; /* NULL, as after a reset */
-        s->value[i] = value->type == KILN_DB_TEXT ? mended(s, value->bytes) : value->bytes.data;
+        /* What a candidate printed may be anything. */
+        s->value[i] = value->type == KILN_DB_TEXT
+                          ? kiln_db_text_mended(value->bytes, &s->texts).data
+                          : value->bytes.data;
         s->length[i] = (int)value->bytes.size; /* at most KILN_DB_TEXT_MAX */
         return;
     case KILN_DB_INT: bits = (uint64_t)value->integer; break;

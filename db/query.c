@@ -1,8 +1,9 @@
-/* Questions about records. "Best" is a query, never a stored fact. Only a record whose whole output
- * was compared with the reference can be the answer; it must not have been raced out; of a trace
- * that was measured anew as a finalist, the newest final is the one that counts; and a final that
- * is not faster than the default it was measured beside is no answer. Finals come first: what was
- * measured alone looks faster than it is when it is the luckiest of many. */
+/* Questions about records. "Best" is a query, never a stored fact. Only a record that counts (it
+ * stands higher than a hint) and whose whole output was compared with the reference can be the
+ * answer; it must not have been raced out; of a trace that was measured anew as a finalist, the
+ * newest final is the one that counts; and a final that is not faster than the default it was
+ * measured beside is no answer. Finals come first: what was measured alone looks faster than it is
+ * when it is the luckiest of many. */
 #include <string.h>
 
 #include "base/check.h"
@@ -33,12 +34,27 @@ static void append_before(const char *row, int64_t before_wall_ns, kiln_strbuf *
         kiln_strbuf_printf(sql, " AND %s.stored_wall_ns < %lld", row, (long long)before_wall_ns);
 }
 
-static void append_may_be_best(const char *row, int64_t before_wall_ns, kiln_strbuf *sql) {
-    /* The first three terms are those of the index record_best. */
+static void append_whose(const char *row, kiln_db_whose whose, kiln_strbuf *sql) {
+    static const char *const term[] = {
+        [KILN_DB_COUNTING] = "> 0",
+        [KILN_DB_HINTS] = "= 0",
+        [KILN_DB_HERE] = "= 2",
+        [KILN_DB_ANY] = ">= 0",
+    };
+    kiln_strbuf_printf(sql, " AND %s.standing %s", row, term[whose]);
+}
+
+/* With whose they are, these are the terms of the index record_best. */
+static void append_is_right(const char *row, kiln_strbuf *sql) {
     kiln_strbuf_printf(sql, " AND %s.outcome = 'ok' AND %s.checked = 1 AND %s.raced = 0", row, row,
                        row);
+}
+
+/* A hint supersedes nothing: another's final must not take ours out of the running. */
+static void append_not_superseded(const char *row, int64_t before_wall_ns, kiln_strbuf *sql) {
     kiln_strbuf_printf(sql, " AND (%s.final = 0 OR %s.gain_low >= 1)", row, row);
-    kiln_strbuf_text(sql, " AND NOT EXISTS (SELECT 1 FROM record AS later WHERE later.final = 1");
+    kiln_strbuf_text(sql, " AND NOT EXISTS (SELECT 1 FROM record AS later WHERE later.final = 1"
+                          " AND later.standing > 0");
     static const char *const same[] = {"task_key", "target", "codegen_version", "trace_hash"};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(same); i++)
         kiln_strbuf_printf(sql, " AND later.%s = %s.%s", same[i], row, same[i]);
@@ -46,13 +62,22 @@ static void append_may_be_best(const char *row, int64_t before_wall_ns, kiln_str
     kiln_strbuf_printf(sql, " AND (%s.final = 0 OR later.rowid > %s.rowid))", row, row);
 }
 
+typedef enum question {
+    OF_PAIRS,   /* of tasks and targets: of these only the filter speaks */
+    OF_RECORDS, /* any outcome */
+    OF_BEST,    /* those that may be best */
+} question;
+
 /* Fills `conditions` anew: a statement may repeat the clause, or its beginning, because the
  * placeholders are numbered. */
-static void append_where(const kiln_db_filter *filter, const char *row, bool may_be_best,
+static void append_where(const kiln_db_filter *filter, const char *row, question asked,
                          kiln_strbuf *sql, condition_list *conditions) {
     conditions->count = 0;
     kiln_strbuf_text(sql, " WHERE 1 = 1");
-    if (may_be_best) append_may_be_best(row, filter->before_wall_ns, sql);
+    if (asked == OF_BEST) append_is_right(row, sql);
+    if (asked != OF_PAIRS) append_whose(row, filter->whose, sql);
+    if (asked == OF_BEST && filter->whose != KILN_DB_HINTS)
+        append_not_superseded(row, filter->before_wall_ns, sql);
     append_before(row, filter->before_wall_ns, sql);
     const struct {
         const char *column;
@@ -107,8 +132,12 @@ kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter, kiln_aren
     kiln_strbuf_text(&sql, "SELECT ");
     kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "", &sql);
     kiln_strbuf_text(&sql, " FROM record");
-    append_where(filter, "record", filter->order == KILN_DB_FASTEST, &sql, &conditions);
-    kiln_strbuf_text(&sql, order_by[filter->order]);
+    append_where(filter, "record", filter->order == KILN_DB_FASTEST ? OF_BEST : OF_RECORDS, &sql,
+                 &conditions);
+    if (filter->order == KILN_DB_FASTEST && filter->whose == KILN_DB_HINTS)
+        kiln_strbuf_text(&sql, " ORDER BY median_ns, rowid");
+    else
+        kiln_strbuf_text(&sql, order_by[filter->order]);
     if (filter->limit) kiln_strbuf_printf(&sql, " LIMIT %u", filter->limit);
     kiln_status st = collect(db, sql.data, &conditions, arena, out_records, out_count);
     kiln_strbuf_deinit(&sql);
@@ -125,10 +154,10 @@ kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *
     kiln_strbuf_text(&sql, "SELECT ");
     kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "best.", &sql);
     kiln_strbuf_text(&sql, " FROM (SELECT DISTINCT task_key, target FROM record_stat");
-    append_where(&pair, "record_stat", false, &sql, &conditions);
+    append_where(&pair, "record_stat", OF_PAIRS, &sql, &conditions);
     kiln_strbuf_text(
         &sql, ") AS pair JOIN record AS best ON best.rowid = (SELECT one.rowid FROM record AS one");
-    append_where(filter, "one", true, &sql, &conditions);
+    append_where(filter, "one", OF_BEST, &sql, &conditions);
     kiln_strbuf_text(&sql, " AND one.task_key = pair.task_key AND one.target = pair.target"
                            " ORDER BY one.final DESC, one.median_ns, one.rowid LIMIT 1) ORDER BY "
                            "best.task_key, best.target");
@@ -173,13 +202,13 @@ static kiln_str dup_column(kiln_db_statement *statement, uint32_t index, kiln_ar
     return (kiln_str){kiln_str_dup(arena, bytes), bytes.size};
 }
 
-/* Columns 0 to 9 in the order in which read_stat takes them, then one per outcome. */
+/* Columns 0 to 9 in the order in which read_stat takes them, then one per outcome and origin. */
 static void append_stats(kiln_strbuf *sql) {
     condition_list none = {0};
     kiln_strbuf_text(sql, "SELECT stat.task_key, task.op, stat.target,"
                           " CAST(sum(record_count) FILTER (WHERE final = 0) AS BIGINT),"
                           " (SELECT one.median_ns FROM record AS one");
-    append_where(&(kiln_db_filter){0}, "one", true, sql, &none);
+    append_where(&(kiln_db_filter){0}, "one", OF_BEST, sql, &none);
     kiln_strbuf_text(sql, " AND one.task_key = stat.task_key AND one.target = stat.target"
                           " ORDER BY one.final DESC, one.median_ns LIMIT 1),"
                           " sum(sampled_ns), min(first_wall_ns), max(last_wall_ns),"
@@ -189,6 +218,10 @@ static void append_stats(kiln_strbuf *sql) {
         kiln_strbuf_printf(
             sql, ", CAST(sum(record_count) FILTER (WHERE outcome = '%s' AND final = 0) AS BIGINT)",
             kiln_outcome_name((kiln_outcome)i));
+    for (int i = 0; i < KILN_DB_ORIGIN_COUNT; i++)
+        kiln_strbuf_printf(sql,
+                           ", CAST(sum(record_count) FILTER (WHERE stat.origin = '%s') AS BIGINT)",
+                           kiln_db_origin_name((kiln_db_origin)i));
     kiln_strbuf_text(sql, " FROM record_stat AS stat JOIN task ON task.key = stat.task_key"
                           " GROUP BY stat.task_key, task.op, stat.target ORDER BY min(first_row)");
 }
@@ -209,6 +242,8 @@ static kiln_db_stat read_stat(kiln_db_statement *statement, kiln_arena *arena) {
     };
     for (uint32_t i = 0; i < KILN_OUTCOME_COUNT; i++)
         stat.outcome_count[i] = backend->column_int(statement, 10 + i);
+    for (uint32_t i = 0; i < KILN_DB_ORIGIN_COUNT; i++)
+        stat.origin_count[i] = backend->column_int(statement, 10 + KILN_OUTCOME_COUNT + i);
     return stat;
 }
 

@@ -55,22 +55,38 @@ void kiln_db_column_list(const kiln_db_table_info *table, const char *prefix, ki
     }
 }
 
-/* "(a, b) DO NOTHING" or "(a) DO UPDATE SET b = excluded.b, ..." */
-static void append_conflict(const kiln_db_table_info *table, kiln_strbuf *sql) {
-    for (uint32_t i = 0; i < table->identity_count; i++)
-        kiln_strbuf_printf(sql, "%s\"%s\"", i ? ", " : "(", table->column[i].name);
-    if (table->conflict == KILN_DB_KEEP || table->identity_count == table->column_count) {
-        kiln_strbuf_text(sql, ") DO NOTHING");
-        return;
-    }
-    kiln_strbuf_text(sql, ") DO UPDATE SET ");
+/* Piece by piece as below: "a" = excluded."a", ... of all columns that identify nothing. */
+static void append_assignments(const kiln_db_table_info *table, kiln_strbuf *sql) {
     for (uint32_t i = table->identity_count; i < table->column_count; i++)
         kiln_strbuf_printf(sql, "%s\"%s\" = excluded.\"%s\"", i > table->identity_count ? ", " : "",
                            table->column[i].name, table->column[i].name);
 }
 
-static kiln_status prepare_put(kiln_db *db, kiln_db_table table) {
-    if (db->put[table]) return NULL;
+/* "(a, b) DO NOTHING" or "(a) DO UPDATE SET b = excluded.b, ... WHERE ...": a row that is stored as
+ * it is already is not written once more. */
+static void append_conflict(const kiln_db_table_info *table, bool foreign, kiln_strbuf *sql) {
+    bool outranks = table->conflict == KILN_DB_OUTRANK;
+    bool keeps = table->conflict == KILN_DB_KEEP || (foreign && !outranks);
+    for (uint32_t i = 0; i < table->identity_count; i++)
+        kiln_strbuf_printf(sql, "%s\"%s\"", i ? ", " : "(", table->column[i].name);
+    if (keeps || table->identity_count == table->column_count) {
+        kiln_strbuf_text(sql, ") DO NOTHING");
+        return;
+    }
+    kiln_strbuf_text(sql, ") DO UPDATE SET ");
+    append_assignments(table, sql);
+    if (outranks) {
+        kiln_strbuf_printf(sql, " WHERE excluded.standing > \"%s\".standing", table->name);
+        return;
+    }
+    for (uint32_t i = table->identity_count; i < table->column_count; i++)
+        kiln_strbuf_printf(sql, "%s\"%s\".\"%s\" IS DISTINCT FROM excluded.\"%s\"",
+                           i > table->identity_count ? " OR " : " WHERE ", table->name,
+                           table->column[i].name, table->column[i].name);
+}
+
+static kiln_status prepare_put(kiln_db *db, kiln_db_table table, bool foreign) {
+    if (db->put[table][foreign]) return NULL;
     const kiln_db_table_info *info = &table_info[table];
     kiln_strbuf sql = {0};
     kiln_strbuf_printf(&sql, "INSERT INTO \"%s\" (", info->name);
@@ -78,8 +94,8 @@ static kiln_status prepare_put(kiln_db *db, kiln_db_table table) {
     for (uint32_t i = 0; i < info->column_count; i++)
         kiln_strbuf_printf(&sql, i ? ", $%u" : ") VALUES ($%u", i + 1);
     kiln_strbuf_text(&sql, ") ON CONFLICT ");
-    append_conflict(info, &sql);
-    kiln_status st = kiln_db_prepare(db, sql.data, &db->put[table]);
+    append_conflict(info, foreign, &sql);
+    kiln_status st = kiln_db_prepare(db, sql.data, &db->put[table][foreign]);
     kiln_strbuf_deinit(&sql);
     return st;
 }
@@ -106,8 +122,21 @@ static const void *member_of(const void *row, const kiln_db_column *column) {
     return (const char *)row + column->offset;
 }
 
+const char *kiln_db_origin_name(kiln_db_origin origin) {
+    static const char *const name[] = {
+#define X(NAME, text, meaning) [KILN_DB_ORIGIN_##NAME] = text,
+#include "db/origins.def"
+#undef X
+    };
+    return name[origin];
+}
+
 /* These figures belong to the samples; nobody else may say what they are. */
 static void derive_record(kiln_db_record *record) {
+    if (record->origin.size == 0) {
+        record->origin = kiln_str_from(kiln_db_origin_name(KILN_DB_ORIGIN_MEASURED));
+        record->standing = KILN_DB_MEASURED;
+    }
     record->median_ns = record->min_ns = 0;
     if (record->samples_ns.count == 0) return;
     const kiln_reading reading =
@@ -121,7 +150,7 @@ static void derive_record(kiln_db_record *record) {
     record->min_ns = reading.least_ns;
 }
 
-kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row) {
+static kiln_status put(kiln_db *db, kiln_db_table table, bool foreign, const void *row) {
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
     KILN_CHECK(info->kind == db->kind);
     kiln_db_record derived;
@@ -136,7 +165,7 @@ kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row) {
             return KILN_ERROR(INVALID_ARGUMENT, "%s.%s is longer than %zu bytes", info->name,
                               info->column[i].name, KILN_DB_TEXT_MAX);
 
-    kiln_status st = prepare_put(db, table);
+    kiln_status st = prepare_put(db, table, foreign);
     if (!st) st = kiln_db_begin(db);
     if (st) {
         kiln_db_rollback(db); /* a failed write undoes the group, also before it got to the row */
@@ -144,9 +173,17 @@ kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row) {
     }
     for (uint32_t i = 0; i < info->column_count; i++) {
         kiln_db_value value = value_of(&info->column[i], member_of(row, &info->column[i]));
-        db->backend->bind(db->put[table], i + 1, &value);
+        db->backend->bind(db->put[table][foreign], i + 1, &value);
     }
-    return kiln_db_run(db->put[table], info->name);
+    return kiln_db_run(db->put[table][foreign], info->name);
+}
+
+kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row) {
+    return put(db, table, false, row);
+}
+
+kiln_status kiln_db_put_foreign(kiln_db *db, kiln_db_table table, const void *row) {
+    return put(db, table, true, row);
 }
 
 kiln_status kiln_db_remove(kiln_db *db, kiln_db_table table, kiln_str identity) {

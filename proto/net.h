@@ -21,6 +21,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/sign/sign.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "proto/depot.h"
@@ -213,6 +214,7 @@ typedef struct kiln_dial_options {
     const char *node, *boot, *name, *software; /* for HELLO; name and software may be NULL */
     const kiln_credentials *credentials;       /* copied; NULL: none */
     int socket_fd; /* of a Unix socket's address: somebody else connected it; taken over; 0: none */
+    const kiln_sign_public *signer;            /* for HELLO; outlives the connection; NULL: none */
     const kiln_conn_handler *handler;
     void *context;
 } kiln_dial_options;

@@ -68,6 +68,7 @@ static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tu
     tuner->jobs++;
     job->tuner_until_ns = 0;
     kiln_tracker_set_text(job->tuner, kiln_str_from(tuner->node));
+    kiln_tracker_job_add_signer(job, tuner);
     kiln_tracker_job_keep(t, job); /* should it fail, the next tracker assigns it again */
     send_assign(t, job, tuner);
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_ASSIGNED,

@@ -90,6 +90,19 @@ static kiln_str copy_text(kiln_tracker_job *job, kiln_str text) {
 
 /* ---- On disk ---- */
 
+static kiln_str signers_of(const kiln_tracker_job *job) {
+    return (kiln_str){(const char *)job->signer, job->signer_count * sizeof job->signer[0]};
+}
+
+void kiln_tracker_job_add_signer(kiln_tracker_job *job, const kiln_tracker_peer *tuner) {
+    if (!tuner->signs) return;
+    for (uint32_t i = 0; i < job->signer_count; i++)
+        if (memcmp(&job->signer[i], &tuner->signer, sizeof tuner->signer) == 0) return;
+    if (job->signer_count == KILN_TRACKER_SIGNERS)
+        memmove(&job->signer[0], &job->signer[1], sizeof job->signer[0] * --job->signer_count);
+    job->signer[job->signer_count++] = tuner->signer;
+}
+
 uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
     job->changed = ++t->change;
     kiln_msg_kept_job kept = {
@@ -103,6 +116,7 @@ uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
         .abandoned = job->abandoned,
         .owner = kiln_str_from(job->owner),
         .blob_bytes = job->blob_bytes,
+        .signers = signers_of(job),
     };
     if (!kiln_tracker_job_is_open(job)) {
         kept.tasks.item = job->done.tasks.item;
@@ -174,6 +188,7 @@ static void restore_end(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_k
         job->done.code = kept->code;
         job->done.text = kept->text;
         job->done.records = kept->records;
+        job->done.signers = signers_of(job);
         job->done.trials = kept->trials;
         job->done.wall_ms = kept->wall_ms;
         job->done.tasks.item = kept->tasks.item;
@@ -206,6 +221,8 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
     }
     if (st) return kiln_status_note(st, "stored job %.*s", KILN_STR_ARG(row->id));
     kiln_tracker_set_text(job->tuner, kept.tuner);
+    job->signer_count = (uint32_t)(kept.signers.size / sizeof job->signer[0]);
+    memcpy(job->signer, kept.signers.data, job->signer_count * sizeof job->signer[0]);
     job->abandoned = kept.abandoned;
     restore_end(t, job, &kept);
     /* Nobody is connected yet: after a longer pause all come back late, and all at once. */
@@ -248,6 +265,7 @@ static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_d
     kiln_message message = {.type = KILN_MSG_JOB_DONE, .job_done = *done};
     job->done = kiln_message_copy(&message, &job->arena).job_done;
     job->done.job = kiln_str_from(job->id);
+    job->done.signers = signers_of(job);
     job->state = done->code == KILN_OK          ? KILN_JOB_DONE
                  : done->code == KILN_CANCELLED ? KILN_JOB_CANCELLED
                                                 : KILN_JOB_FAILED;
@@ -591,6 +609,7 @@ void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln
     kiln_tracker_job *job = own_job(t, tuner, message->job_done.job);
     if (!job) return;
     job->blob_bytes += kiln_tracker_put_size(t, tuner, &message->job_done.records);
+    kiln_tracker_job_add_signer(job, tuner); /* it may have become another since it began */
     end_job(t, job, &message->job_done);
 }
 

@@ -116,6 +116,7 @@ kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_
         .priority = job->spec.priority,
         .boards = job->leases,
         .code = job->done.code,
+        .signers = job->done.signers,
     };
     for (uint32_t i = 0; i < job->done.tasks.count; i++) row.done += job->done.tasks.item[i].done;
     if (with_tasks) {

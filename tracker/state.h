@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/sign/sign.h"
 #include "base/target.h"
 #include "tracker/rights.h"
 #include "tracker/tracker.h"
+
+#define KILN_TRACKER_SIGNERS (KILN_MESSAGES_SIGNERS / KILN_MESSAGES_SIGNER) /* of one job */
 
 #define KILN_TRACKER_TICK_NS UINT64_C(250000000)
 #define KILN_TRACKER_SLOTS_MAX 16u
@@ -56,6 +59,8 @@ typedef struct kiln_tracker_peer {
     struct kiln_tracker_board *board; /* of a board, after BOARD_UP */
     kiln_digest sent[KILN_TRACKER_SENT_BLOBS]; /* outputs of its trials, the newest ones */
     uint32_t sent_count;
+    bool signs; /* of a tuner: it said whose signature its records carry: */
+    kiln_sign_public signer;
     uint32_t jobs; /* of a tuner: those it has, as of the last look at all jobs */
 } kiln_tracker_peer;
 
@@ -251,7 +256,9 @@ typedef struct kiln_tracker_job {
     uint64_t opened_ns, assigned_ns;
     kiln_tracker_text opener; /* boot of who opened it last; empty after a restart */
     kiln_tracker_text tuner;  /* node of who works on it, empty: nobody */
-    uint64_t tuner_until_ns;  /* that tuner must be back by then; 0: it is here */
+    kiln_sign_public signer[KILN_TRACKER_SIGNERS]; /* of all who worked on it, the last ones */
+    uint32_t signer_count;
+    uint64_t tuner_until_ns; /* that tuner must be back by then; 0: it is here */
     kiln_tracker_peer *client;
     uint32_t client_stream;   /* of JOB_OPEN, while its answer is due */
     uint64_t client_until_ns; /* its client must be back by then; 0: there is one, or none is needed
@@ -637,6 +644,8 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer);
 /* Has the job's row written, and returns the number of that. */
 uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job);
+/* Notes whose signature the records of this tuner carry: JOB_DONE names them. */
+void kiln_tracker_job_add_signer(kiln_tracker_job *job, const kiln_tracker_peer *tuner);
 void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
                            uint32_t stream, const char *text);
 /* Stops a job: its tuner hands in what it has, or, when there is none, it ends here and now. */

@@ -195,6 +195,8 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
     peer->version = KILN_MIN(hello->version_max, KILN_PROTO_VERSION_MAX);
     const size_t size = KILN_MIN(hello->software.size, sizeof peer->software - 1);
     if (size) memcpy(peer->software, hello->software.data, size);
+    peer->signs = hello->signer.size == sizeof peer->signer.byte;
+    if (peer->signs) memcpy(peer->signer.byte, hello->signer.data, sizeof peer->signer.byte);
     peer->index = t->peer.count;
     kiln_vec_push(&t->peer, peer);
     if (peer->role == KILN_PEER_TUNER) kiln_vec_push(&t->tuner, peer);

@@ -52,7 +52,7 @@ static kiln_str keep(kiln_arena *arena, kiln_str text) {
 
 /* Results of this job that an earlier run of this tuner committed. */
 static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_event *event) {
-    kiln_db_filter filter = {.job_id = kiln_str_from(job->identity)};
+    kiln_db_filter filter = {.job_id = kiln_str_from(job->identity), .whose = KILN_DB_HERE};
     kiln_db_record *record = NULL;
     uint32_t count = 0, used = 0;
     kiln_arena scratch;
@@ -140,8 +140,8 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_task *found,
     kiln_status st = kiln_searcher_find(job->spec.searcher, &options.kind);
     if (st) return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
     if (!job->model && kiln_searcher_learns(options.kind))
-        job->model = kiln_cost_model_create(&(kiln_cost_model_options){
-            .kind = job->shell->options.model, .seed = job->spec.seed});
+        job->model = kiln_cost_model_create(
+            &(kiln_cost_model_options){.kind = job->shell->options.model, .seed = job->spec.seed});
     options.seed = kiln_hash64(task->key.data, task->key.size, job->spec.seed);
     options.task = task->key;
     options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
@@ -235,10 +235,17 @@ static kiln_status import_records(kiln_shell_job *job) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_str bytes = {0};
-    uint32_t count = 0;
+    const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns()};
+    kiln_db_import_counts counts = {0};
     kiln_shell_commit(job->shell); /* records of other jobs: a damaged bundle undoes its group */
     kiln_status st = kiln_blob_store_get(job->shell->store, &job->spec.records, &scratch, &bytes);
-    if (!st) st = kiln_bundle_import(job->shell->db, bytes, &count);
+    if (!st) st = kiln_bundle_import(job->shell->db, bytes, &options, &counts);
+    if (!st && counts.records > counts.trusted) {
+        kiln_strbuf text = {0};
+        kiln_db_import_print(&counts, &text);
+        kiln_log(KILN_LOG_INFO, "job %s came with %s", job->identity, text.data);
+        kiln_strbuf_deinit(&text);
+    }
     kiln_arena_deinit(&scratch);
     return st;
 }
@@ -322,6 +329,7 @@ static kiln_status find_age(kiln_shell_job *job) {
     bool found = false;
     kiln_status st =
         kiln_db_find_job(job->shell->db, kiln_str_from(job->identity), &job->arena, &row, &found);
+    found &= row.origin.size == 0; /* a client's row says nothing of ours */
     if (!st && found && row.opened_wall_ns > 0 && row.opened_wall_ns < (int64_t)job->opened_wall_ns)
         job->opened_wall_ns = (uint64_t)row.opened_wall_ns;
     return st;

@@ -1,6 +1,8 @@
 /* What the database already knows (transfer):
  * records of the job's own tasks (the newest of each), which count towards their shares and are
  * never measured again;
+ * hints for these tasks (records that nobody here trusts): the fastest are proposed first, and the
+ * model learns from them, but they count for nothing until they were measured again here;
  * records of these tasks on the target most akin to the job's (kin.h), the fastest of which are
  * proposed first, and from which the model learns;
  * records of other tasks on the job's target, from which the model learns: those of tasks most like
@@ -15,7 +17,7 @@
 #define OWN_RECORDS_MAX 16384u  /* newest of a task; each is replayed before the first proposal */
 #define OTHER_RECORDS_MAX 6000u /* newest, looked through */
 #define OTHER_TASKS 6u          /* the most similar are learnt from */
-#define ADOPTED_MAX 6u          /* of a task, from another target */
+#define ADOPTED_MAX 6u          /* of a task, from another target or from hints */
 
 /* ---- on the loop: reading ---- */
 
@@ -140,8 +142,9 @@ static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filte
     kiln_str key = job->task[task].key;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    char *group =
-        kiln_arena_printf(&job->arena, "%.*s %.*s", KILN_STR_ARG(key), KILN_STR_ARG(filter.target));
+    char *group = kiln_arena_printf(&job->arena, "%.*s %.*s%s", KILN_STR_ARG(key),
+                                    KILN_STR_ARG(filter.target),
+                                    filter.whose == KILN_DB_HINTS ? " hints" : "");
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         if (!teaches(&record[i])) continue;
@@ -153,6 +156,19 @@ static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filte
     }
     kiln_arena_deinit(&scratch);
     return st;
+}
+
+/* Hints of the job's own target are tried and learnt from as if they came from another one. */
+static kiln_status find_hints(kiln_shell_job *job, uint32_t task) {
+    kiln_db_filter filter = filter_of_others(job);
+    filter.task_key = job->task[task].key;
+    filter.whose = KILN_DB_HINTS;
+    filter.order = KILN_DB_FASTEST;
+    filter.limit = ADOPTED_MAX;
+    kiln_status st = find_of_kin(job, task, filter, &job->target);
+    filter.order = KILN_DB_NEWEST;
+    filter.limit = KILN_LESSONS_PER_TASK;
+    return st || !job->model ? st : find_of_kin(job, task, filter, &job->target);
 }
 
 static kiln_status find_elsewhere(kiln_shell_job *job, uint32_t task) {
@@ -214,6 +230,7 @@ kiln_status kiln_shell_find_lessons(kiln_shell_job *job) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < job->task_count; i++) {
         st = find_own(job, i, &known);
+        if (!st) st = find_hints(job, i);
         if (!st) st = find_elsewhere(job, i);
     }
     if (!st && job->model) st = find_others(job);

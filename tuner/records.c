@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "db/canonical.h"
 #include "tuner/shell.h"
 
 /* One row per board and one per state it was seen in. */
@@ -68,6 +69,11 @@ static void take_built(kiln_db_record *row, const kiln_msg_trial_result *result,
     row->build_ns = (double)result->times_ns.build;
 }
 
+static kiln_status sign_and_put(kiln_shell *shell, kiln_db_record *row, kiln_arena *scratch) {
+    kiln_status st = shell->signer ? kiln_record_sign(shell->signer, scratch, row) : KILN_OK;
+    return st ? st : kiln_db_put_record(shell->db, row);
+}
+
 static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candidate,
                               const kiln_tuner_action *action, kiln_arena *scratch) {
     kiln_shell *shell = job->shell;
@@ -118,9 +124,10 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
     if (!st) st = kiln_db_put_target(shell->db, &target_row);
     if (!st && action->result && action->grant) {
         row.device_id = action->grant->board;
+        row.fences = action->grant->fences;
         st = put_device(shell, action->grant, action->result, scratch, &row.fingerprint_id);
     }
-    if (!st) st = kiln_db_put_record(shell->db, &row);
+    if (!st) st = sign_and_put(shell, &row, scratch);
     return st;
 }
 
@@ -163,7 +170,9 @@ static kiln_status put_final(kiln_shell_job *job, const kiln_tuner_action *actio
         row.attempt = action->attempt;
         row.job_id = kiln_str_from(job->identity);
         row.device_id = action->grant->board;
+        row.fences = action->grant->fences;
         row.fingerprint_id = fingerprint;
+        row.origin = (kiln_str){0}; /* measured here, also where its first measurement was not */
         row.outcome = kiln_str_from(kiln_outcome_name((kiln_outcome)own.outcome));
         row.blame = kiln_str_from(kiln_blame_name((kiln_blame)own.blame));
         row.detail = own.text;
@@ -173,7 +182,7 @@ static kiln_status put_final(kiln_shell_job *job, const kiln_tuner_action *actio
         row.user = job->spec.user;
         row.stored_wall_ns = (int64_t)kiln_clock_wall_ns();
         fill_measurement(&row, &own, scratch);
-        st = kiln_db_put_record(job->shell->db, &row);
+        st = sign_and_put(job->shell, &row, scratch);
     }
     return st;
 }

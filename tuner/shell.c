@@ -10,6 +10,7 @@
 #include "base/identity.h"
 #include "base/log.h"
 #include "base/trace.h"
+#include "db/trust.h"
 
 #define BLOB_BYTES_MAX                                                         \
     ((uint64_t)8 << 30) /* of the tuner's store: models, references, artefacts \
@@ -117,6 +118,7 @@ static void dial(kiln_shell *shell) {
     if (st) kiln_log(KILN_LOG_WARN, "no credentials: %s", kiln_status_text(st));
     kiln_status_free(st); /* the tracker, or dialling, refuses then */
     kiln_dial_options options = {.address = *address,
+                                 .signer = shell->signer ? kiln_signer_public(shell->signer) : NULL,
                                  .role = KILN_PEER_TUNER,
                                  .node = shell->node,
                                  .boot = shell->boot,
@@ -193,6 +195,21 @@ static void carry_out(kiln_shell *shell, const kiln_tuner_action *action) {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* What this tuner signs counts here, unless a person refused it. */
+static kiln_status vouch(kiln_shell *shell) {
+    char half[KILN_SIGN_PUBLIC_TEXT];
+    kiln_db_trust trust = KILN_DB_TRUST_UNKNOWN;
+    kiln_sign_public_print(kiln_signer_public(shell->signer), half);
+    kiln_status st = kiln_db_set_trust(shell->db, kiln_str_from(half), KILN_STR("own tuner"),
+                                       KILN_DB_TRUST_OWN, (int64_t)kiln_clock_wall_ns());
+    if (!st) st = kiln_db_commit(shell->db);
+    if (!st) st = kiln_db_trust_of(shell->db, kiln_str_from(half), &trust);
+    if (!st && trust == KILN_DB_TRUST_REFUSED)
+        st = KILN_ERROR(FAILED_PRECONDITION,
+                        "this tuner's key is refused in its own database; kiln key trust %s", half);
+    return st;
+}
+
 static kiln_status open_stores(kiln_shell *shell) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -207,6 +224,8 @@ static kiln_status open_stores(kiln_shell *shell) {
                                 shell->node);
     if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
     if (!st) st = kiln_db_open(shell->options.db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &shell->db);
+    if (!st) st = kiln_signing_load(shell->options.home, shell->options.key_file, &shell->signer);
+    if (!st && shell->signer) st = vouch(shell);
     kiln_arena_deinit(&scratch);
     return st;
 }
@@ -267,6 +286,7 @@ void kiln_shell_destroy(kiln_shell *shell) {
     kiln_tuner_actions_deinit(&shell->actions);
     kiln_blob_store_close(shell->store);
     kiln_db_close(shell->db);
+    kiln_signer_destroy(shell->signer);
     kiln_vec_deinit(&shell->events);
     kiln_vec_deinit(&shell->recorded);
     kiln_arena_deinit(&shell->event_arena);

@@ -21,6 +21,7 @@
 #include "db/db.h"
 #include "proto/loop.h"
 #include "proto/net.h"
+#include "proto/signing.h"
 #include "tuner/job.h"
 #include "tuner/search/searcher.h"
 
@@ -63,11 +64,11 @@ typedef struct kiln_candidate {
 
 /* A stored record that the searchers learn from before they propose. */
 typedef struct kiln_lesson {
-    uint32_t task;      /* of the job; its task_count: it is of another task */
-    kiln_str key, text; /* of that other task: key and program */
-    const kiln_target
-        *target;  /* another than the job's, on which it was measured; NULL: the job's */
-    bool adopted; /* the fastest there: proposed here first, too */
+    uint32_t task;             /* of the job; its task_count: it is of another task */
+    kiln_str key, text;        /* of that other task: key and program */
+    const kiln_target *target; /* another than the job's, on which it was measured, or whose hint it
+                                  is; NULL: a record of the job's that counts */
+    bool adopted;              /* the fastest there: proposed here first, too */
     kiln_str trace, hash;
     double latency_ns; /* 0: failed by its own fault */
 } kiln_lesson;
@@ -140,6 +141,7 @@ struct kiln_shell {
     kiln_blob_store *store;
     int lock_fd; /* of the state folder, which is one tuner's; -1: not held */
     kiln_db *db;
+    kiln_signer *signer; /* of records; NULL: this build has no signatures */
     kiln_builders *builders;
     kiln_shell_job *jobs;
     KILN_VEC(kiln_tuner_event) recorded; /* RECORDED events that wait for the commit */

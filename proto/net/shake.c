@@ -76,6 +76,11 @@ void kiln_conn_learn_address(kiln_conn *conn) {
 
 static uint64_t own_features(void) { return kiln_squeeze_supported() ? KILN_WIRE_ZSTD : 0; }
 
+static kiln_str signer_of(const kiln_dial_options *dial) {
+    if (!dial->signer) return (kiln_str){0};
+    return (kiln_str){(const char *)dial->signer->byte, sizeof dial->signer->byte};
+}
+
 static void say_hello(kiln_conn *conn) {
     const kiln_dial_options *dial = &conn->dial;
     kiln_message hello = {
@@ -88,6 +93,7 @@ static void say_hello(kiln_conn *conn) {
                   .name = kiln_str_from(dial->name),
                   .software = kiln_str_from(dial->software),
                   .features = own_features(),
+                  .signer = signer_of(dial),
                   .clock_ns = kiln_clock_ns()},
     };
     kiln_status st = KILN_OK;

@@ -13,10 +13,19 @@ static const char *text_of(const kiln_db_table_info *table, const char *column) 
     static const struct {
         const char *table, *column, *text; /* table NULL: any */
     } known[] = {
-        {"task", "key", "t1"},          {NULL, "task_key", "t1"},  {NULL, "target", "cpu:x"},
-        {"device", "id", "d1"},         {NULL, "device_id", "d1"}, {"fingerprint", "id", "f1"},
-        {NULL, "fingerprint_id", "f1"}, {"job", "id", "j1"},       {NULL, "job_id", "j1"},
-        {NULL, "outcome", "ok"},        {NULL, "blame", "none"},
+        {"task", "key", "t1"},
+        {NULL, "task_key", "t1"},
+        {NULL, "target", "cpu:x"},
+        {"device", "id", "d1"},
+        {NULL, "device_id", "d1"},
+        {"fingerprint", "id", "f1"},
+        {NULL, "fingerprint_id", "f1"},
+        {"job", "id", "j1"},
+        {NULL, "job_id", "j1"},
+        {NULL, "outcome", "ok"},
+        {NULL, "blame", "none"},
+        {"signer", "trust", "own"},
+        {"tombstone", "state", "forgotten"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(known); i++)
         if ((!known[i].table || strcmp(known[i].table, table->name) == 0) &&

@@ -87,18 +87,20 @@ kiln_db *open_records(const char *path) { return open_as(path, KILN_DB_WRITE); }
 
 void put_parents(kiln_db *db) {
     expect_ok(kiln_db_put_task(
-        db, &(kiln_db_task){.key = TEXT("t1"), .op = TEXT("conv2d"), .flops = 2e8}));
-    expect_ok(kiln_db_put_target(db, &(kiln_db_target){.target = TEXT("cpu:x,mcpu=y")}));
+        db, &(kiln_db_task){.key = TEXT("t1"), .op = TEXT("conv2d"), .flops = 2e3}));
+    expect_ok(kiln_db_put_target(
+        db, &(kiln_db_target){.target = TEXT("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3")}));
     expect_ok(kiln_db_put_device(db, &(kiln_db_device){.id = TEXT("d1"), .name = TEXT("bench")}));
     expect_ok(kiln_db_put_fingerprint(db, &(kiln_db_fingerprint){.id = TEXT("f1"),
                                                                  .device_id = TEXT("d1"),
                                                                  .content = TEXT("cpu=some\n")}));
-    expect_ok(kiln_db_put_job(db, &(kiln_db_job){.id = TEXT("j1"),
-                                                 .target = TEXT("cpu:x,mcpu=y"),
-                                                 .searcher = TEXT("random"),
-                                                 .trials_max = 32,
-                                                 .state = TEXT("open"),
-                                                 .opened_wall_ns = 1}));
+    expect_ok(kiln_db_put_job(
+        db, &(kiln_db_job){.id = TEXT("j1"),
+                           .target = TEXT("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
+                           .searcher = TEXT("random"),
+                           .trials_max = 32,
+                           .state = TEXT("open"),
+                           .opened_wall_ns = 1}));
     expect_ok(kiln_db_commit(db));
 }
 
@@ -115,7 +117,7 @@ kiln_db_record record_of(unsigned number, double sample_ns) {
         .attempt = 1,
         .job_id = TEXT("j1"),
         .task_key = TEXT("t1"),
-        .target = TEXT("cpu:x,mcpu=y"),
+        .target = TEXT("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
         .device_id = TEXT("d1"),
         .fingerprint_id = TEXT("f1"),
         .trial_index = number,
@@ -131,7 +133,7 @@ kiln_db_record record_of(unsigned number, double sample_ns) {
         .samples_ns = {sample, 5},
         .runs_per_sample = 3,
         .cache_state = TEXT("warm"),
-        .flops = 2e8,
+        .flops = 2e3,
         .stored_wall_ns = 1000 + number,
     };
 }

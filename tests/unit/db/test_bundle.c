@@ -47,15 +47,23 @@ static int tear_down(void **state) {
 }
 
 static uint32_t count_in(fixture *f, kiln_db *db) {
-    kiln_db_filter all = {0};
+    kiln_db_filter all = {.whose = KILN_DB_ANY};
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     expect_ok(kiln_db_records(db, &all, &f->arena, &record, &count));
     return count;
 }
 
+/* Imports f->bytes; *out_count: records read. */
+static kiln_status import(fixture *f, kiln_str bytes, uint32_t *out_count) {
+    kiln_db_import_counts counts = {0};
+    kiln_status st = kiln_bundle_import(f->to, bytes, NULL, &counts);
+    *out_count = counts.records;
+    return st;
+}
+
 static void export_all(fixture *f) {
-    kiln_db_filter all = {0};
+    kiln_db_filter all = {.whose = KILN_DB_ANY};
     kiln_strbuf_reset(&f->bytes);
     expect_ok(kiln_bundle_export(f->from, &all, 1, &f->bytes));
 }
@@ -64,11 +72,12 @@ static void records_arrive_with_their_parents(void **state) {
     fixture *f = *state;
     uint32_t count = 0;
     export_all(f);
-    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(import(f, kiln_strbuf_view(&f->bytes), &count));
     assert_int_equal(count, 2);
     kiln_db_filter fastest = {.order = KILN_DB_FASTEST, .limit = 1};
     kiln_db_record *a = NULL, *b = NULL;
     expect_ok(kiln_db_records(f->from, &fastest, &f->arena, &a, &count));
+    fastest.whose = KILN_DB_HINTS; /* nobody signed them */
     expect_ok(kiln_db_records(f->to, &fastest, &f->arena, &b, &count));
     assert_true(kiln_str_equal(a->trial_id, b->trial_id));
     assert_true(kiln_str_equal(a->trace, b->trace));
@@ -85,8 +94,8 @@ static void importing_twice_stores_once(void **state) {
     fixture *f = *state;
     uint32_t count = 0;
     export_all(f);
-    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
-    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(import(f, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(import(f, kiln_strbuf_view(&f->bytes), &count));
     assert_int_equal(count_in(f, f->to), 2);
 }
 
@@ -95,7 +104,7 @@ static void filters_choose_what_travels(void **state) {
     uint32_t count = 0;
     kiln_db_filter nothing = {.task_key = KILN_STR("no such task")};
     expect_ok(kiln_bundle_export(f->from, &nothing, 1, &f->bytes));
-    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(import(f, kiln_strbuf_view(&f->bytes), &count));
     assert_int_equal(count, 0);
     assert_int_equal(count_in(f, f->to), 0);
 }
@@ -105,9 +114,8 @@ static void a_cut_bundle_stores_nothing(void **state) {
     export_all(f);
     for (size_t size = 0; size < f->bytes.size; size += 7) {
         uint32_t count = 0;
-        expect_error(
-            kiln_bundle_import(f->to, kiln_str_slice(kiln_strbuf_view(&f->bytes), 0, size), &count),
-            DATA_LOSS, "importing records");
+        expect_error(import(f, kiln_str_slice(kiln_strbuf_view(&f->bytes), 0, size), &count),
+                     DATA_LOSS, "importing records");
         assert_int_equal(count_in(f, f->to), 0);
     }
 }
@@ -120,7 +128,7 @@ static void records_that_never_ran_travel_without_a_board(void **state) {
     expect_ok(kiln_db_put_record(f->from, &record));
     expect_ok(kiln_db_commit(f->from));
     export_all(f);
-    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(import(f, kiln_strbuf_view(&f->bytes), &count));
     assert_int_equal(count, 3);
 }
 
@@ -140,7 +148,7 @@ static void a_fingerprint_of_another_board_brings_that_board(void **state) {
     expect_ok(kiln_db_put_record(f->from, &record));
     expect_ok(kiln_db_commit(f->from));
     expect_ok(kiln_bundle_export(f->from, &its, 1, &f->bytes));
-    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(import(f, kiln_strbuf_view(&f->bytes), &count));
     assert_int_equal(count, 1);
 }
 
@@ -149,12 +157,10 @@ static void what_is_no_bundle_is_refused(void **state) {
     uint32_t count = 0;
     kiln_mpack_write_array(&f->bytes, KILN_BUNDLE_ROWS_MAX + 1);
     for (uint32_t i = 0; i <= KILN_BUNDLE_ROWS_MAX; i++) kiln_strbuf_char(&f->bytes, 0);
-    expect_error(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS,
-                 "at most");
+    expect_error(import(f, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS, "at most");
     export_all(f);
     kiln_strbuf_char(&f->bytes, 'x');
-    expect_error(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS,
-                 "after the last row");
+    expect_error(import(f, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS, "after the last row");
     static const char *const table[] = {"tracker_epoch", "no_table"};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(table); i++) {
         kiln_strbuf_reset(&f->bytes);
@@ -162,15 +168,14 @@ static void what_is_no_bundle_is_refused(void **state) {
         kiln_mpack_write_array(&f->bytes, 2);
         kiln_mpack_write_str(&f->bytes, kiln_str_from(table[i]));
         kiln_mpack_write_map(&f->bytes, 0);
-        expect_error(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS,
+        expect_error(import(f, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS,
                      "row 0: no table of records");
     }
     kiln_strbuf_reset(&f->bytes);
     kiln_mpack_write_array(&f->bytes, 1);
     kiln_mpack_write_array(&f->bytes, 3);
     kiln_mpack_write_str(&f->bytes, KILN_STR("task"));
-    expect_error(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS,
-                 "row 0");
+    expect_error(import(f, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS, "row 0");
     assert_int_equal(count_in(f, f->to), 0);
 }
 
@@ -182,8 +187,7 @@ static void a_damaged_bundle_ends_in_an_error_or_whole_rows(void **state) {
         export_all(f);
         f->bytes.data[kiln_rand_below(&rand, f->bytes.size)] = (char)kiln_rand_u64(&rand);
         uint32_t count = 0;
-        kiln_status_free(
-            kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count)); /* either is fine */
+        kiln_status_free(import(f, kiln_strbuf_view(&f->bytes), &count)); /* either is fine */
         assert_false(kiln_db_pending(f->to));
     }
 }

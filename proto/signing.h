@@ -1,0 +1,16 @@
+/* Which key signs what a program stores: the seed in its node's key file, or, without one, this
+ * user's own in HOME/signing.key, made at first use. Used by the tuner (records) and the command
+ * line (tombstones). */
+#ifndef KILN_PROTO_SIGNING_H
+#define KILN_PROTO_SIGNING_H
+
+#include "base/sign/sign.h"
+
+/* `key_file` NULL: HOME/key, where there is one. *out_signer is NULL in a build without signatures;
+ * the caller destroys it.
+ * PERMISSION_DENIED    others can read signing.key
+ * DATA_LOSS            signing.key holds no seed */
+KILN_MUST_USE kiln_status kiln_signing_load(const char *home, const char *key_file,
+                                            kiln_signer **out_signer);
+
+#endif

@@ -1,0 +1,486 @@
+/* Rows of other databases: what of them counts here, and what they cannot do. */
+#include "db/import.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "db/bundle.h"
+#include "db/canonical.h"
+#include "db/trust.h"
+#include "tests/unit/db/support.h"
+
+#define VECTOR_BYTES 463
+#define VECTOR_DIGEST "d51a9f5f6ae59c5b224a58bc3558d1a6747e215d09f21fe2b8f39624f97cc6dc"
+#define VECTOR_SIGNATURE_DIGEST "a198cc57754a40be258901a6e69295d247d5512c97f31c79e5498d5152d6091c"
+
+typedef struct fixture {
+    void *folder;
+    kiln_db *from, *to;
+    kiln_signer *signer;
+    char half[KILN_SIGN_PUBLIC_TEXT];
+    kiln_arena arena;
+} fixture;
+
+static fixture the_fixture;
+
+static int set_up(void **state) {
+    fixture *f = &the_fixture;
+    *f = (fixture){0};
+    folder_create(&f->folder);
+    f->from = open_records(place(&f->folder, 0));
+    f->to = open_records(place(&f->folder, 1));
+    kiln_arena_init(&f->arena, 0);
+    const uint8_t seed[KILN_SIGN_SEED_BYTES] = {1, 2, 3};
+    expect_ok(kiln_signer_create(seed, &f->signer));
+    kiln_sign_public_print(kiln_signer_public(f->signer), f->half);
+    put_parents(f->from);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    kiln_signer_destroy(f->signer);
+    kiln_db_close(f->from);
+    kiln_db_close(f->to);
+    kiln_arena_deinit(&f->arena);
+    folder_remove(&f->folder);
+    return 0;
+}
+
+static kiln_db_record signed_record(fixture *f, unsigned number, double sample_ns) {
+    kiln_db_record record = record_of(number, sample_ns);
+    expect_ok(kiln_record_sign(f->signer, &f->arena, &record));
+    return record;
+}
+
+static void put(kiln_db *db, const kiln_db_record *record) {
+    expect_ok(kiln_db_put_record(db, record));
+    expect_ok(kiln_db_commit(db));
+}
+
+static kiln_status import_all(fixture *f, kiln_db_import_counts *counts) {
+    const kiln_db_filter all = {.whose = KILN_DB_ANY};
+    kiln_strbuf bytes = {0};
+    *counts = (kiln_db_import_counts){0};
+    expect_ok(kiln_bundle_export(f->from, &all, 1, &bytes));
+    kiln_status st =
+        kiln_bundle_import(f->to, kiln_strbuf_view(&bytes),
+                           &(kiln_db_import_options){.now_wall_ns = INT64_MAX / 2}, counts);
+    kiln_strbuf_deinit(&bytes);
+    return st;
+}
+
+static kiln_db_record *find(fixture *f, kiln_db_whose whose, uint32_t *out_count) {
+    const kiln_db_filter filter = {.whose = whose, .order = KILN_DB_OLDEST};
+    kiln_db_record *record = NULL;
+    expect_ok(kiln_db_records(f->to, &filter, &f->arena, &record, out_count));
+    return record;
+}
+
+static uint32_t count_of(fixture *f, kiln_db_whose whose) {
+    uint32_t count = 0;
+    find(f, whose, &count);
+    return count;
+}
+
+static double best_ns(fixture *f) {
+    const kiln_db_filter filter = {.order = KILN_DB_FASTEST};
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    expect_ok(kiln_db_best(f->to, &filter, &f->arena, &record, &count));
+    return count ? record->median_ns : 0;
+}
+
+static void trust(fixture *f, kiln_db_trust trust) {
+    expect_ok(kiln_db_set_trust(f->to, kiln_str_from(f->half), KILN_STR("box"), trust, 1));
+    expect_ok(kiln_db_commit(f->to));
+}
+
+static void a_strangers_record_is_a_hint_until_its_signer_is_trusted(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    kiln_db_record record = signed_record(f, 1, 500);
+    put(f->from, &record);
+    expect_ok(import_all(f, &counts));
+    assert_int_equal(counts.records, 1);
+    assert_int_equal(counts.hints, 1);
+    assert_int_equal(count_of(f, KILN_DB_COUNTING), 0);
+    assert_int_equal(count_of(f, KILN_DB_HINTS), 1);
+    assert_true(best_ns(f) == 0);
+
+    trust(f, KILN_DB_TRUST_PERSON);
+    assert_true(best_ns(f) == 500);
+    assert_int_equal(count_of(f, KILN_DB_HERE), 0);
+    trust(f, KILN_DB_TRUST_REFUSED);
+    assert_true(best_ns(f) == 0);
+    trust(f, KILN_DB_TRUST_TRACKER); /* a person's word stays */
+    assert_true(best_ns(f) == 0);
+    trust(f, KILN_DB_TRUST_PERSON);
+    kiln_db_record later = signed_record(f, 2, 400);
+    put(f->from, &later);
+    expect_ok(import_all(f, &counts));
+    assert_int_equal(counts.trusted, 2);
+    assert_true(best_ns(f) == 400);
+}
+
+static void records_without_a_signature_are_hints_too(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    uint32_t count = 0;
+    put_record(f->from, 1, 500);
+    expect_ok(kiln_db_commit(f->from));
+    expect_ok(import_all(f, &counts));
+    assert_int_equal(counts.hints, 1);
+    expect_str(find(f, KILN_DB_HINTS, &count)->origin, "foreign log");
+    expect_ok(kiln_db_set_trust(f->to, KILN_STR(KILN_DB_UNSIGNED), (kiln_str){0},
+                                KILN_DB_TRUST_PERSON, 1));
+    expect_ok(kiln_db_commit(f->to));
+    assert_true(best_ns(f) == 500);
+}
+
+static void a_changed_record_stops_the_whole_import(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    kiln_db_record right = signed_record(f, 1, 500), wrong = signed_record(f, 2, 500);
+    wrong.gain_low = 3;
+    put(f->from, &right);
+    put(f->from, &wrong);
+    expect_error(import_all(f, &counts), DATA_LOSS, "record r2: its signature is wrong");
+    assert_int_equal(count_of(f, KILN_DB_ANY), 0);
+}
+
+/* Every column that is signed, one after the other. */
+static void each_signed_column_is_covered(void **state) {
+    fixture *f = *state;
+    const kiln_db_table_info *info = kiln_db_table_info_of(KILN_DB_TABLE_RECORD);
+    kiln_checkers checkers = {0};
+    const kiln_db_record record = signed_record(f, 1, 500);
+    static const double other_samples[] = {1, 2};
+    static const char *const open[] = {"median_ns", "min_ns", "origin", "standing"};
+    assert_true(kiln_record_is_signed(&checkers, &record));
+    for (uint32_t i = 0; i < info->column_count; i++) {
+        kiln_db_record changed = record;
+        void *member = (char *)&changed + info->column[i].offset;
+        bool is_open = false;
+        for (size_t k = 0; k < KILN_ARRAY_COUNT(open); k++)
+            is_open |= strcmp(info->column[i].name, open[k]) == 0;
+        switch (info->column[i].type) {
+        case KILN_DB_TEXT:
+        case KILN_DB_BLOB: *(kiln_str *)member = KILN_STR("other"); break;
+        case KILN_DB_INT: *(int64_t *)member += 1; break;
+        case KILN_DB_REAL: *(double *)member += 1; break;
+        case KILN_DB_SAMPLES: *(kiln_db_samples *)member = (kiln_db_samples){other_samples, 2};
+        }
+        assert_int_equal(kiln_record_is_signed(&checkers, &changed), is_open);
+    }
+    kiln_checkers_deinit(&checkers);
+}
+
+/* The signature survives every way that bytes take through a database. */
+static void what_was_stored_is_what_was_signed(void **state) {
+    fixture *f = *state;
+    kiln_checkers checkers = {0};
+    kiln_db_record record = record_of(1, 1.0 / 3);
+    record.detail = (kiln_str){"a\xff\0b", 4};
+    record.drift = -0.0;
+    record.error = 1e-310;
+    record.stored_wall_ns = INT64_MIN;
+    expect_ok(kiln_record_sign(f->signer, &f->arena, &record));
+    expect_str(record.detail, "a??b");
+    put(f->from, &record);
+    kiln_db_record *found = NULL;
+    uint32_t count = 0;
+    expect_ok(kiln_db_records(f->from, &(kiln_db_filter){0}, &f->arena, &found, &count));
+    assert_int_equal(count, 1);
+    assert_true(kiln_record_is_signed(&checkers, found));
+    kiln_checkers_deinit(&checkers);
+    kiln_db_verification v;
+    expect_ok(kiln_db_verify(f->from, &v));
+    assert_int_equal(v.right, 1);
+    assert_int_equal(v.wrong + v.unsigned_before + v.unsigned_others, 0);
+}
+
+/* Whoever knows an identity beforehand takes nothing from us, and ours takes theirs. */
+static void identities_cannot_be_taken_beforehand(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    kiln_db_record forged = signed_record(f, 1, 100);
+    put(f->from, &forged);
+    expect_ok(kiln_db_put_device(
+        f->from, &(kiln_db_device){.id = KILN_STR("d1"), .name = KILN_STR("forged")}));
+    expect_ok(import_all(f, &counts));
+    assert_int_equal(counts.hints, 1);
+
+    put_parents(f->to);
+    kiln_db_record ours = record_of(1, 500);
+    put(f->to, &ours);
+    assert_true(best_ns(f) == 500);
+    assert_int_equal(count_of(f, KILN_DB_ANY), 1);
+    expect_ok(import_all(f, &counts));
+    trust(f, KILN_DB_TRUST_PERSON);
+    expect_ok(import_all(f, &counts));
+    assert_true(best_ns(f) == 500);
+
+    kiln_db_job job;
+    kiln_db_stat *stat = NULL;
+    uint32_t count = 0;
+    bool found = false;
+    expect_ok(kiln_db_find_job(f->to, KILN_STR("j1"), &f->arena, &job, &found));
+    expect_str(job.origin, "");
+    expect_ok(kiln_db_stats(f->to, &f->arena, &stat, &count));
+    assert_int_equal(count, 1);
+    assert_int_equal(stat->record_count, 1);
+    assert_int_equal(stat->origin_count[KILN_DB_ORIGIN_MEASURED], 1);
+    assert_int_equal(stat->origin_count[KILN_DB_ORIGIN_IMPORTED], 0);
+}
+
+static kiln_status see_device(void *context, kiln_db_table table, const void *row) {
+    (void)table;
+    const kiln_db_device *device = row;
+    fixture *f = context;
+    expect_str(device->name, "bench");
+    f->half[0] = '!'; /* seen */
+    return KILN_OK;
+}
+
+static void parents_of_others_replace_nothing(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    put_record(f->from, 1, 500);
+    expect_ok(kiln_db_put_device(
+        f->from, &(kiln_db_device){.id = KILN_STR("d1"), .name = KILN_STR("forged")}));
+    expect_ok(kiln_db_put_job(f->from, &(kiln_db_job){.id = KILN_STR("j1"),
+                                                      .model = KILN_STR("forged"),
+                                                      .target = record_of(1, 1).target,
+                                                      .state = KILN_STR("done")}));
+    expect_ok(kiln_db_commit(f->from));
+    put_parents(f->to);
+    expect_ok(import_all(f, &counts));
+    kiln_db_job job;
+    bool found = false;
+    expect_ok(kiln_db_find_job(f->to, KILN_STR("j1"), &f->arena, &job, &found));
+    expect_str(job.state, "open");
+    expect_str(job.model, "");
+    expect_ok(kiln_db_each(f->to, KILN_DB_TABLE_DEVICE, see_device, f));
+    assert_int_equal(f->half[0], '!');
+}
+
+/* A final that is no faster than its default takes its trace out of the running; a stranger's
+ * may not. */
+static void a_hint_supersedes_nothing(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    put_parents(f->to);
+    kiln_db_record ours = record_of(1, 500);
+    put(f->to, &ours);
+    kiln_db_record final = record_of(2, 500);
+    final.trace_hash = ours.trace_hash;
+    final.final = 1;
+    final.gain_low = 0.5;
+    expect_ok(kiln_record_sign(f->signer, &f->arena, &final));
+    put(f->from, &final);
+    expect_ok(import_all(f, &counts));
+    assert_int_equal(counts.hints, 1);
+    assert_true(best_ns(f) == 500);
+    trust(f, KILN_DB_TRUST_PERSON);
+    assert_true(best_ns(f) == 0);
+}
+
+static void what_cannot_be_true_is_left_out(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    trust(f, KILN_DB_TRUST_PERSON);
+    kiln_db_record record = record_of(1, 500);
+    put(f->from, &record);
+    record = record_of(2, 20); /* 100 GFLOP/s where the peak is 1 */
+    record.peak_flops = 1e9;
+    put(f->from, &record);
+    record = record_of(3, 0.5);
+    put(f->from, &record);
+    record = record_of(4, 500);
+    record.flops = 1e3;
+    put(f->from, &record);
+    record = record_of(5, 500);
+    record.stored_wall_ns = INT64_MAX;
+    put(f->from, &record);
+    record = record_of(6, 500);
+    record.threads = 2;
+    put(f->from, &record);
+    record = record_of(7, 500);
+    record.peak_flops = 1e15;
+    put(f->from, &record);
+    expect_ok(import_all(f, &counts));
+    assert_int_equal(counts.records, 7);
+    assert_int_equal(counts.refused, 6);
+    assert_string_equal(counts.refusal, "it is faster than the peak of its board");
+    assert_int_equal(count_of(f, KILN_DB_ANY), 1);
+    kiln_strbuf text = {0};
+    kiln_db_import_print(&counts, &text);
+    expect_contains(text.data, "7 records: 0 count, 1 are hints");
+    expect_contains(text.data, "6 cannot be true and were left out (it is faster than the peak");
+    kiln_strbuf_deinit(&text);
+}
+
+static uint32_t pass(fixture *f, kiln_db_verdict verdict, const char *id, int64_t now_ns) {
+    uint32_t count = 0;
+    expect_ok(kiln_db_pass(f->to,
+                           &(kiln_db_sentence){.verdict = verdict,
+                                               .id = kiln_str_from(id),
+                                               .signer = f->signer,
+                                               .now_wall_ns = now_ns},
+                           &count));
+    expect_ok(kiln_db_commit(f->to));
+    return count;
+}
+
+static void what_is_forgotten_stays_forgotten(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    trust(f, KILN_DB_TRUST_PERSON);
+    for (unsigned i = 1; i <= 3; i++) {
+        kiln_db_record record = signed_record(f, i, 100 * i);
+        put(f->from, &record);
+    }
+    expect_ok(import_all(f, &counts));
+    assert_true(best_ns(f) == 100);
+    assert_int_equal(pass(f, KILN_DB_FORGOTTEN, "no such", 5), 0);
+    assert_int_equal(pass(f, KILN_DB_FORGOTTEN, "r1", 5), 1);
+    assert_int_equal(pass(f, KILN_DB_QUARANTINE, "r2", 5), 1);
+    assert_true(best_ns(f) == 300);
+    assert_int_equal(count_of(f, KILN_DB_ANY), 1);
+    expect_ok(import_all(f, &counts));
+    assert_int_equal(counts.forgotten, 1);
+    assert_int_equal(counts.quarantined, 1);
+    assert_int_equal(counts.trusted, 1);
+    assert_true(best_ns(f) == 300);
+    assert_int_equal(pass(f, KILN_DB_RESTORED, "r2", 6), 1);
+    assert_true(best_ns(f) == 200);
+    assert_int_equal(pass(f, KILN_DB_FORGOTTEN, f->half, 7), 2);
+    kiln_db_stat *stat = NULL;
+    uint32_t count = 9;
+    expect_ok(kiln_db_stats(f->to, &f->arena, &stat, &count));
+    assert_int_equal(count, 0);
+}
+
+/* What was measured here goes like any other, though a record is append-only. */
+static void our_own_records_can_be_forgotten(void **state) {
+    fixture *f = *state;
+    put_parents(f->to);
+    put_record(f->to, 1, 500);
+    expect_ok(kiln_db_commit(f->to));
+    assert_int_equal(pass(f, KILN_DB_QUARANTINE, "j1", 5), 1);
+    assert_true(best_ns(f) == 0);
+    assert_int_equal(pass(f, KILN_DB_RESTORED, "j1", 6), 1);
+    assert_true(best_ns(f) == 500);
+    assert_int_equal(count_of(f, KILN_DB_HERE), 1);
+    assert_int_equal(pass(f, KILN_DB_FORGOTTEN, "j1", 7), 1);
+    assert_int_equal(count_of(f, KILN_DB_ANY), 0);
+}
+
+static kiln_status hand_over(void *context, kiln_db_table table, const void *row) {
+    kiln_db_tombstone copy = *(const kiln_db_tombstone *)row;
+    return kiln_db_import_row(context, table, &copy);
+}
+
+/* Takes the tombstones of `to` into `from`. */
+static void carry_tombstones(fixture *f, kiln_db_import_counts *counts) {
+    kiln_db_import *import = NULL;
+    kiln_db_import_begin(f->from, NULL, &import);
+    kiln_status st = kiln_db_each(f->to, KILN_DB_TABLE_TOMBSTONE, hand_over, import);
+    expect_ok(kiln_db_import_end(import, st, counts));
+}
+
+static void tombstones_travel_and_only_those_of_the_trusted_are_heeded(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    kiln_db_record record = signed_record(f, 1, 100);
+    put(f->from, &record);
+    expect_ok(import_all(f, &counts));
+    assert_int_equal(pass(f, KILN_DB_FORGOTTEN, "r1", 5), 1);
+    carry_tombstones(f, &counts);
+    assert_int_equal(counts.strange_tombstones, 1);
+    kiln_db_verification v;
+    expect_ok(kiln_db_verify(f->from, &v));
+    assert_int_equal(v.right, 1);
+
+    expect_ok(
+        kiln_db_set_trust(f->from, kiln_str_from(f->half), (kiln_str){0}, KILN_DB_TRUST_PERSON, 1));
+    expect_ok(kiln_db_commit(f->from));
+    carry_tombstones(f, &counts);
+    assert_int_equal(counts.tombstones, 1);
+    expect_ok(kiln_db_verify(f->from, &v));
+    assert_int_equal(v.right, 0);
+}
+
+static void pruning_keeps_what_counts(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    uint32_t count = 0;
+    put_parents(f->to);
+    kiln_db_record ours = record_of(9, 700);
+    put(f->to, &ours);
+    for (unsigned i = 1; i <= 2; i++) {
+        kiln_db_record record = signed_record(f, i, 100 * i);
+        put(f->from, &record);
+    }
+    expect_ok(import_all(f, &counts));
+    assert_int_equal(pass(f, KILN_DB_QUARANTINE, "r1", 5), 1);
+    expect_ok(kiln_db_prune(f->to, &count));
+    expect_ok(kiln_db_commit(f->to));
+    assert_int_equal(count, 2);
+    assert_int_equal(count_of(f, KILN_DB_ANY), 1);
+    expect_ok(import_all(f, &counts)); /* what was quarantined comes back as such */
+    assert_int_equal(counts.hints, 1);
+    assert_int_equal(counts.quarantined, 1);
+    assert_true(best_ns(f) == 700);
+}
+
+/* docs/reference/record-bytes.md has the same vector. */
+static void the_canonical_bytes_match_the_vector(void **state) {
+    fixture *f = *state;
+    kiln_db_record record = record_of(1, 500);
+    kiln_strbuf bytes = {0};
+    kiln_digest digest;
+    char text[KILN_DIGEST_TEXT];
+    uint8_t seed[KILN_SIGN_SEED_BYTES];
+    for (size_t i = 0; i < sizeof seed; i++) seed[i] = (uint8_t)i;
+    kiln_signer *signer = NULL;
+    expect_ok(kiln_signer_create(seed, &signer));
+    expect_ok(kiln_record_sign(signer, &f->arena, &record));
+    kiln_record_canonical(&record, &bytes);
+    assert_int_equal(bytes.size, VECTOR_BYTES);
+    kiln_digest_of(bytes.data, bytes.size, &digest);
+    kiln_digest_print(&digest, text);
+    assert_string_equal(text, VECTOR_DIGEST);
+    kiln_digest_of(record.signature.data, record.signature.size, &digest);
+    kiln_digest_print(&digest, text);
+    assert_string_equal(text, VECTOR_SIGNATURE_DIGEST);
+    kiln_strbuf_deinit(&bytes);
+    kiln_signer_destroy(signer);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv) {
+    choose_place(argc, argv);
+    if (!kiln_sign_supported()) return 77;
+    const struct CMUnitTest tests[] = {
+        TEST(a_strangers_record_is_a_hint_until_its_signer_is_trusted),
+        TEST(records_without_a_signature_are_hints_too),
+        TEST(a_changed_record_stops_the_whole_import),
+        TEST(each_signed_column_is_covered),
+        TEST(what_was_stored_is_what_was_signed),
+        TEST(identities_cannot_be_taken_beforehand),
+        TEST(parents_of_others_replace_nothing),
+        TEST(a_hint_supersedes_nothing),
+        TEST(what_cannot_be_true_is_left_out),
+        TEST(what_is_forgotten_stays_forgotten),
+        TEST(our_own_records_can_be_forgotten),
+        TEST(tombstones_travel_and_only_those_of_the_trusted_are_heeded),
+        TEST(pruning_keeps_what_counts),
+        TEST(the_canonical_bytes_match_the_vector),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -280,6 +280,12 @@ KILN_MUST_USE kiln_status kiln_blob_store_get(kiln_blob_store *store, const kiln
 KILN_MUST_USE kiln_status kiln_blob_store_path(kiln_blob_store *store, const kiln_digest *digest,
                                                kiln_arena *arena, char **out_path);
 
+/* What `holder` (a job) needs stays, however full the store gets: it replaces what the holder had
+ * pinned before; none: the holder is gone. On the loop; does not wait for the disk. */
+#define KILN_BLOB_PINS_MAX 4u
+void kiln_blob_store_pin(kiln_blob_store *store, kiln_str holder, const kiln_digest *digest,
+                         uint32_t count);
+
 /* Moves blobs over one connection, both ways, and answers the peer's BLOB_* messages from `store`.
  * Attach it in `opened`; it goes with the connection. Transfers under way when the connection
  * closes end with UNAVAILABLE (just before `closed` is called; by then no new ones may start). What

@@ -626,3 +626,20 @@ void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer) {
             job->tuner_until_ns = t->now_ns + KILN_TRACKER_TUNER_GRACE_NS;
     }
 }
+
+/* ---- Blobs ---- */
+
+static uint32_t add_blob(kiln_digest *out, uint32_t count, const kiln_digest *digest) {
+    static const kiln_digest none;
+    if (kiln_digest_equal(digest, &none)) return count;
+    out[count] = *digest;
+    return count + 1;
+}
+
+uint32_t kiln_tracker_job_blobs(kiln_tracker *t, kiln_str id, kiln_digest out_digest[2]) {
+    const kiln_tracker_job *job = kiln_tracker_job_find(t, id);
+    if (!job) return 0;
+    if (!kiln_tracker_job_is_open(job)) return add_blob(out_digest, 0, &job->done.records);
+    uint32_t count = add_blob(out_digest, 0, &job->spec.model);
+    return add_blob(out_digest, count, &job->spec.records);
+}

@@ -54,6 +54,15 @@ struct kiln_tracker_shell {
     kiln_status failure; /* why it cannot go on */
 };
 
+/* Jobs that are kept pin their blobs. */
+static void pin(kiln_tracker_shell *shell, const kiln_tracker_row *row, uint32_t count) {
+    kiln_digest digest[2];
+    for (uint32_t i = 0; i < count; i++)
+        if (row[i].kind == KILN_TRACKER_ROW_JOB)
+            kiln_blob_store_pin(shell->store, row[i].id, digest,
+                                kiln_tracker_job_blobs(shell->tracker, row[i].id, digest));
+}
+
 /* A machine that goes on where the last one stopped. */
 static kiln_status create_tracker(kiln_tracker_shell *shell) {
     kiln_arena arena;
@@ -63,6 +72,7 @@ static kiln_status create_tracker(kiln_tracker_shell *shell) {
     kiln_status st = kiln_tracker_keep_read(shell->db, &arena, &rows, &count);
     if (!st) st = kiln_tracker_create(rows, count, kiln_loop_now_ns(shell->loop), &shell->tracker);
     if (!st) kiln_tracker_set_wall(shell->tracker, kiln_clock_wall_ns());
+    if (!st) pin(shell, rows, count);
     if (!st) kiln_tracker_require_fences(shell->tracker, shell->options.fences);
     if (!st) kiln_tracker_forget_boards_after(shell->tracker, shell->options.forget_lost_ns);
     if (!st && count > 0) kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", count);
@@ -168,7 +178,10 @@ static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *acti
     switch (action->kind) {
     case KILN_TRACKER_SEND: send_message(shell, action->peer, &action->message); break;
     case KILN_TRACKER_CLOSE: close_peer(shell, action); break;
-    case KILN_TRACKER_PERSIST: kiln_tracker_keeper_add(shell->keeper, action); break;
+    case KILN_TRACKER_PERSIST:
+        pin(shell, action->row, action->row_count);
+        kiln_tracker_keeper_add(shell->keeper, action);
+        break;
     case KILN_TRACKER_LOG: note_down(shell, action->note); break;
     }
 }

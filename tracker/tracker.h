@@ -170,6 +170,10 @@ void kiln_tracker_require_fences(kiln_tracker *tracker, uint32_t fences);
 /* Boards that are lost for so long, none of them off duty by an order, are forgotten; 0: never. */
 void kiln_tracker_forget_boards_after(kiln_tracker *tracker, uint64_t lost_ns);
 
+/* Blobs that a job needs while it is kept: its model and what it begins with, or once it has ended
+ * its records. Writes at most 2; returns how many, 0 for no such job. */
+uint32_t kiln_tracker_job_blobs(kiln_tracker *tracker, kiln_str id, kiln_digest out_digest[2]);
+
 /* Decides. Appends to `actions`. `now_ns` never goes back. Whatever a peer sends is answered or
  * refused here and never ends the tracker. Cost: O(1) in messages, O(jobs that wait for a board)
  * per grant. */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "proto/net/internal.h"
 
@@ -22,6 +23,11 @@
 #define HALF_KEPT_S (24 * 3600)         /* then nobody will come for the rest */
 #define SYNC_BYTES ((uint64_t)32 << 20) /* to the disk meanwhile, so that the end is quick */
 #define HASH_BYTES ((size_t)256 << 10)  /* of a half that is read again */
+
+typedef struct pins {
+    kiln_digest digest[KILN_BLOB_PINS_MAX];
+    uint32_t count;
+} pins;
 
 struct kiln_blob_store {
     char *folder;
@@ -32,6 +38,9 @@ struct kiln_blob_store {
     pthread_mutex_t lock; /* of `bytes`, and of who makes place; held over scans of the folder */
     uint64_t bytes;       /* that this process knows of, with `coming` */
     uint64_t coming;      /* that are about to be written */
+    pthread_mutex_t pin_lock;     /* of what jobs pin; never held for long */
+    kiln_map pinned;              /* digest -> how many hold it */
+    kiln_map holder;              /* -> its pins, owned */
     pthread_mutex_t leaving_lock; /* of `leaving`; never held for long */
     pthread_cond_t left;
     KILN_VEC(kiln_digest) leaving; /* whose writers are about to be abandoned */
@@ -77,6 +86,7 @@ typedef struct stored_file {
     uint64_t size;
     struct timespec used;
     bool is_half;
+    kiln_digest digest; /* of a whole one */
 } stored_file;
 
 /* What a transfer left that broke off long ago. */
@@ -95,14 +105,17 @@ static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file *
     stored_file *files = KILN_ARENA_ARRAY(arena, stored_file, count);
     for (size_t i = 0; i < count; i++) {
         char *path = kiln_arena_printf(arena, "%s/%s", store->folder, names[i]);
-        kiln_digest digest;
+        kiln_digest digest = {{0}};
         struct stat info;
         if (stat(path, &info)) continue;
         bool is_half = kiln_str_starts(kiln_str_from(names[i]), HALF_PREFIX);
         if (is_half && is_stale(&info) && unlink(path) == 0) continue;
         if (!is_half && !kiln_digest_parse(kiln_str_from(names[i]), &digest)) continue;
-        files[kept++] = (stored_file){
-            .path = path, .size = (uint64_t)info.st_size, .used = info.st_mtim, .is_half = is_half};
+        files[kept++] = (stored_file){.path = path,
+                                      .size = (uint64_t)info.st_size,
+                                      .used = info.st_mtim,
+                                      .is_half = is_half,
+                                      .digest = digest};
     }
     *out_files = files;
     *out_count = kept;
@@ -116,8 +129,71 @@ static int by_use(const void *a, const void *b) {
     return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
 }
 
-/* Removes it unless a transfer is at it. */
-static bool evict(const stored_file *file) {
+/* ---- Pins ---- */
+
+static kiln_str key_of(const kiln_digest *digest) {
+    return (kiln_str){(const char *)digest->byte, sizeof digest->byte};
+}
+
+static void count_pin(kiln_blob_store *store, const kiln_digest *digest, int by) {
+    uint64_t count = 0;
+    kiln_map_find(&store->pinned, key_of(digest), &count);
+    count += (uint64_t)(int64_t)by;
+    if (count > 0)
+        kiln_map_put(&store->pinned, key_of(digest), count);
+    else
+        kiln_map_remove(&store->pinned, key_of(digest));
+}
+
+static pins *pins_of(const kiln_blob_store *store, kiln_str holder) {
+    uint64_t found = 0;
+    kiln_map_find(&store->holder, holder, &found);
+    return (pins *)(uintptr_t)found;
+}
+
+void kiln_blob_store_pin(kiln_blob_store *store, kiln_str holder, const kiln_digest *digest,
+                         uint32_t count) {
+    KILN_CHECK(count <= KILN_BLOB_PINS_MAX);
+    pthread_mutex_lock(&store->pin_lock);
+    pins *own = pins_of(store, holder);
+    if (!own && count > 0) {
+        own = kiln_alloc(sizeof *own);
+        kiln_map_put(&store->holder, holder, (uint64_t)(uintptr_t)own);
+    }
+    for (uint32_t i = 0; i < count; i++) count_pin(store, &digest[i], 1);
+    for (uint32_t i = 0; own && i < own->count; i++) count_pin(store, &own->digest[i], -1);
+    if (count > 0) {
+        memcpy(own->digest, digest, count * sizeof *digest);
+        own->count = count;
+    } else if (own) {
+        kiln_map_remove(&store->holder, holder);
+        kiln_free(own);
+    }
+    pthread_mutex_unlock(&store->pin_lock);
+}
+
+static void deinit_pins(kiln_blob_store *store) {
+    uint32_t cursor = 0;
+    kiln_str holder;
+    uint64_t own = 0;
+    while (kiln_map_next(&store->holder, &cursor, &holder, &own)) kiln_free((void *)(uintptr_t)own);
+    kiln_map_deinit(&store->holder);
+    kiln_map_deinit(&store->pinned);
+    pthread_mutex_destroy(&store->pin_lock);
+}
+
+static bool is_pinned(kiln_blob_store *store, const stored_file *file) {
+    uint64_t count = 0;
+    if (file->is_half) return false;
+    pthread_mutex_lock(&store->pin_lock);
+    kiln_map_find(&store->pinned, key_of(&file->digest), &count);
+    pthread_mutex_unlock(&store->pin_lock);
+    return count > 0;
+}
+
+/* Removes it unless a transfer is at it, or a job needs it. */
+static bool evict(kiln_blob_store *store, const stored_file *file) {
+    if (is_pinned(store, file)) return false;
     int fd = file->is_half ? open_half(file->path, 0) : -1;
     bool gone = (fd >= 0 || !file->is_half) && unlink(file->path) == 0;
     if (fd >= 0) close(fd);
@@ -126,10 +202,11 @@ static bool evict(const stored_file *file) {
 
 /* Of these with `bytes` in all, those that were not used for longest go until `most` are left, or
  * none can. Returns what is left. */
-static uint64_t shrink(stored_file *files, size_t count, uint64_t bytes, uint64_t most) {
+static uint64_t shrink(kiln_blob_store *store, stored_file *files, size_t count, uint64_t bytes,
+                       uint64_t most) {
     qsort(files, count, sizeof *files, by_use);
     for (size_t i = 0; i < count && bytes > most; i++)
-        if (evict(&files[i])) bytes -= files[i].size;
+        if (evict(store, &files[i])) bytes -= files[i].size;
     return bytes;
 }
 
@@ -151,7 +228,7 @@ static kiln_status fit(kiln_blob_store *store) {
     uint64_t bytes = st ? 0 : sum_sizes(files, count);
     const uint64_t most = store->bytes_max / 8 * 7;
     if (!st && store->bytes_max && bytes + coming > store->bytes_max)
-        bytes = shrink(files, count, bytes, most - KILN_MIN(most, coming));
+        bytes = shrink(store, files, count, bytes, most - KILN_MIN(most, coming));
     if (!st) store->bytes = bytes + coming;
     kiln_arena_deinit(&arena);
     return st;
@@ -167,6 +244,9 @@ kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
     store->bytes_max = options->bytes_max;
     store->durable = options->durable;
     store->depot = options->depot;
+    kiln_map_init(&store->pinned);
+    kiln_map_init(&store->holder);
+    KILN_CHECK(pthread_mutex_init(&store->pin_lock, NULL) == 0);
     KILN_CHECK(pthread_mutex_init(&store->lock, NULL) == 0);
     KILN_CHECK(pthread_mutex_init(&store->leaving_lock, NULL) == 0);
     KILN_CHECK(pthread_cond_init(&store->left, NULL) == 0);
@@ -181,6 +261,7 @@ kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
 
 void kiln_blob_store_close(kiln_blob_store *store) {
     if (!store) return;
+    deinit_pins(store);
     pthread_mutex_destroy(&store->lock);
     pthread_mutex_destroy(&store->leaving_lock);
     pthread_cond_destroy(&store->left);
@@ -445,7 +526,7 @@ static bool give_place(kiln_blob_store *store, size_t size) {
     kiln_status st = scan(store, &arena, &files, &count);
     if (!st) {
         const uint64_t bytes = sum_sizes(files, count), part = KILN_MAX(bytes / 8, size);
-        const uint64_t left = shrink(files, count, bytes, bytes - KILN_MIN(bytes, part));
+        const uint64_t left = shrink(store, files, count, bytes, bytes - KILN_MIN(bytes, part));
         gave = left < bytes;
         store->bytes = left + store->coming;
     }

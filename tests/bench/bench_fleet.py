@@ -52,7 +52,7 @@ def run(options, work):
         print(f"PING, idle:      {wait(f['idle'])}; {turns(f['idle'])}")
         print(f"PING, a blob:    {wait(f['moving'])}; {turns(f['moving'])}")
         print(f"p99 with a blob: {f['moving']['p99_ms'] / f['idle']['p99_ms']:.2f} times that of an idle tracker (3 are wanted)")
-        print(f"{options.blob} MiB:        up in {f['moved']['up_s']:.2f} s, down in {f['moved']['down_s']:.2f} s; connections lost {f['closed']}")
+        print(f"{options.blob} MiB:        up in {f['moved']['up_s']:.2f} s, down in {f['moved']['down_s']:.2f} s; connections lost meanwhile {f['moving']['closed']}")
         return
     print(f"full load:       {f['full']['answers_per_s']:,.0f} grants/s (20,000 are wanted); {cpu(f['full'])}")
     print(f"half load:       {f['half']['answers_per_s']:,.0f} grants/s: {wait(f['half'])}; {cpu(f['half'])}")

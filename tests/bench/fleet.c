@@ -385,10 +385,12 @@ static bool is_moved(bench *b, uint64_t number) {
 /* PINGs until it holds; prints what they waited. */
 static void ping_until(bench *b, const char *name, condition holds, uint64_t number) {
     const turns before = count_turns(b);
+    const uint64_t closed = swarm_counted(b->swarm)->closed;
     swarm_load_pings(b->swarm, PINGS_PER_S);
     wait_for(b, holds, number, "the blob did not get through");
     const turns after = count_turns(b);
-    printf(",\"%s\":{\"turns\":%.9g,\"slow\":%.9g,\"slow_cpu\":%.9g", name,
+    printf(",\"%s\":{\"closed\":%llu,\"turns\":%.9g,\"slow\":%.9g,\"slow_cpu\":%.9g", name,
+           (unsigned long long)(swarm_counted(b->swarm)->closed - closed),
            after.count - before.count, after.slow - before.slow, after.slow_cpu - before.slow_cpu);
     print_waits(b);
     stop_load(b);
@@ -487,9 +489,9 @@ static void run_bench(bench *b) {
            after > rss ? (double)(after - rss) / (double)boards : 0.0);
     if (b->options.check || !b->options.blob) run_storms(b);
     const swarm_counts *counts = swarm_counted(b->swarm);
-    printf(",\"refused\":%llu,\"lost\":%llu,\"closed\":%llu,\"breaches\":%llu}\n",
+    printf(",\"refused\":%llu,\"lost\":%llu,\"breaches\":%llu}\n",
            (unsigned long long)counts->refused, (unsigned long long)counts->lost,
-           (unsigned long long)counts->closed, (unsigned long long)counts->breaches);
+           (unsigned long long)counts->breaches);
     if (counts->breaches) fail("a board was leased twice, or a fence went back", NULL);
     if (b->options.check && counts->refused) fail("requests were refused", NULL);
 }

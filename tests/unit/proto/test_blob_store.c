@@ -90,6 +90,35 @@ static void above_its_limit_the_store_drops_what_was_not_used(void **state) {
     remove_folder(folder);
 }
 
+static void pinned_blobs_stay(void **state) {
+    char *folder = make_folder(*state);
+    kiln_blob_store *store = open_store(folder, 10000);
+    kiln_digest digest[3], other;
+    static char content[3000];
+    for (int i = 0; i < 3; i++) {
+        content[0] = (char)i;
+        expect_ok(kiln_blob_store_put(store, (kiln_str){content, sizeof content}, &digest[i]));
+    }
+    kiln_blob_store_pin(store, KILN_STR("job"), digest, 2);
+    kiln_blob_store_pin(store, KILN_STR("twin"), &digest[1], 1);
+    content[0] = 3;
+    expect_ok(kiln_blob_store_put(store, (kiln_str){content, sizeof content}, &other));
+    assert_true(kiln_blob_store_has(store, &digest[0]) && kiln_blob_store_has(store, &digest[1]));
+    assert_false(kiln_blob_store_has(store, &digest[2]));   /* the oldest that nobody holds */
+    kiln_blob_store_pin(store, KILN_STR("job"), &other, 1); /* and no longer the others */
+    content[0] = 4;
+    expect_ok(kiln_blob_store_put(store, (kiln_str){content, sizeof content}, &digest[2]));
+    assert_false(kiln_blob_store_has(store, &digest[0]));
+    assert_true(kiln_blob_store_has(store, &digest[1]) && kiln_blob_store_has(store, &other));
+    kiln_blob_store_pin(store, KILN_STR("twin"), NULL, 0);
+    kiln_blob_store_pin(store, KILN_STR("nobody"), NULL, 0);
+    content[0] = 5;
+    expect_ok(kiln_blob_store_put(store, (kiln_str){content, sizeof content}, &digest[0]));
+    assert_false(kiln_blob_store_has(store, &digest[1]));
+    kiln_blob_store_close(store);
+    remove_folder(folder);
+}
+
 static void halves_are_kept_for_a_day(void **state) {
     char *folder = make_folder(*state);
     char *fresh = kiln_arena_printf(*state, "%s/half-1", folder);
@@ -316,6 +345,7 @@ int main(void) {
         test_with_arena(the_empty_blob_is_one_too),
         test_with_arena(a_blob_that_the_disk_changed_is_found_out_and_removed),
         test_with_arena(above_its_limit_the_store_drops_what_was_not_used),
+        test_with_arena(pinned_blobs_stay),
         test_with_arena(halves_are_kept_for_a_day),
         test_with_arena(two_transfers_may_bring_one_blob),
         test_with_arena(a_transfer_goes_on_only_where_the_last_one_ended),

@@ -24,6 +24,25 @@ static void a_job_is_on_disk_before_it_is_answered(void **state) {
     assert_int_equal(answer->job_state.state, KILN_JOB_WAITING);
 }
 
+static void a_job_needs_its_model_and_then_its_records(void **state) {
+    fleet *f = *state;
+    kiln_digest digest[2];
+    kiln_message open = fleet_job("j", false), done = done_message(KILN_OK);
+    open.job_open.spec.model.byte[0] = 9;
+    open.job_open.spec.records.byte[0] = 7;
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "t");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    assert_int_equal(kiln_tracker_job_blobs(f->t, KILN_STR("j"), digest), 0);
+    fleet_say(f, 30, &open);
+    assert_int_equal(kiln_tracker_job_blobs(f->t, KILN_STR("j"), digest), 2);
+    assert_true(kiln_digest_equal(&digest[0], &open.job_open.spec.model));
+    assert_true(kiln_digest_equal(&digest[1], &open.job_open.spec.records));
+    fleet_say(f, 20, &done);
+    assert_int_equal(kiln_tracker_job_blobs(f->t, KILN_STR("j"), digest), 1);
+    assert_true(kiln_digest_equal(&digest[0], &done.job_done.records));
+}
+
 static void a_job_that_cannot_be_kept_is_refused(void **state) {
     fleet *f = *state;
     fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
@@ -643,6 +662,7 @@ static void a_stored_job_that_does_not_decode_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_job_is_on_disk_before_it_is_answered),
+        test_with_fleet(a_job_needs_its_model_and_then_its_records),
         test_with_fleet(a_job_that_cannot_be_kept_is_refused),
         test_with_fleet(the_least_loaded_tuner_gets_it),
         test_with_fleet(a_graph_goes_to_a_tuner_that_reads_graphs),

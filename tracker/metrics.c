@@ -162,14 +162,28 @@ static void print_devices(const kiln_tracker *t, kiln_strbuf *out) {
     }
 }
 
+/* X(name, kind, doc, value of project `p`) */
+#define PROJECT_METRICS(X)                                                              \
+    X(leases, "gauge", "leases that a project holds", p->held)                          \
+    X(slots, "gauge", "slots of boards that a project holds", p->slots)                 \
+    X(board_seconds_today, "gauge", "time of slots that a project had since 00:00 UTC", \
+      kiln_tracker_project_day_ns(t, p) / 1e9)                                          \
+    X(refused_total, "counter", "requests that a project's quotas refused", p->refused)
+
 static void print_projects(const kiln_tracker *t, kiln_strbuf *out) {
-    kiln_strbuf_text(out, "# HELP kiln_project_leases leases that a project holds\n"
-                          "# TYPE kiln_project_leases gauge\n");
-    for (uint32_t i = 0; i < t->project.count; i++) {
-        kiln_strbuf_text(out, "kiln_project_leases{");
-        print_label(out, "project", kiln_str_from(t->project.data[i]->name));
-        kiln_strbuf_printf(out, "} %u\n", t->project.data[i]->held);
+#define X(metric, kind, doc, value)                                                               \
+    kiln_strbuf_text(out, "# HELP kiln_project_" #metric " " doc "\n# TYPE kiln_project_" #metric \
+                          " " kind "\n");                                                         \
+    for (uint32_t i = 0; i < t->project.count; i++) {                                             \
+        const kiln_tracker_project *p = t->project.data[i];                                       \
+        kiln_strbuf_text(out, "kiln_project_" #metric "{");                                       \
+        print_label(out, "project", kiln_str_from(p->name));                                      \
+        kiln_strbuf_text(out, "} ");                                                              \
+        print_value((double)(value), out);                                                        \
+        kiln_strbuf_char(out, '\n');                                                              \
     }
+    PROJECT_METRICS(X)
+#undef X
 }
 
 void kiln_tracker_print_metrics(const kiln_tracker *t, kiln_strbuf *out) {

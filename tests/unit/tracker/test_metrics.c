@@ -72,6 +72,9 @@ static void the_fleet_is_counted(void **state) {
     assert_true(value_of(&text, "kiln_lease_wait_seconds_count") == 3);
     assert_true(value_of(&text, "kiln_lease_wait_seconds_bucket{le=\"+Inf\"}") == 3);
     assert_true(value_of(&text, "kiln_project_leases{project=\"default\"}") == 3);
+    assert_true(value_of(&text, "kiln_project_slots{project=\"default\"}") == 3);
+    assert_true(value_of(&text, "kiln_project_board_seconds_today{project=\"default\"}") == 3);
+    assert_true(value_of(&text, "kiln_project_refused_total{project=\"default\"}") == 0);
     assert_true(value_of(&text, "kiln_board_busy_slots{node=\"quo\\\"te\",key=\"quo\\\"te\"}") ==
                 2);
     kiln_strbuf_deinit(&text);

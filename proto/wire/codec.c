@@ -278,7 +278,7 @@ static void copy_field(const kiln_field_info *field, copy_text how, void *at, ki
         const bool is_prose = field->limit >= KILN_MESSAGES_PROSE;
         kiln_str *view = at;
         kiln_str text = kiln_text_printable(*view, is_prose ? KILN_TEXT_PROSE : KILN_TEXT_LINE,
-                                            KILN_TEXT_PIECE_MAX * field->limit, arena);
+                                            KILN_TEXT_PIECE_MAX * (size_t)field->limit, arena);
         *view = text.data == view->data ? kiln_str_copy(arena, text) : text;
     } else if (field->kind == KILN_FIELD_text || field->kind == KILN_FIELD_bytes) {
         kiln_str *view = at;

@@ -154,7 +154,7 @@ def frame(number, body, stream=0, flags=0):
     return struct.pack("<IBBHII", MAGIC, number, flags, 0, stream, len(body)) + body
 
 
-def message(name, stream=0, **values):
+def message(name, /, stream=0, **values):
     """The bytes of one message."""
     return frame(MESSAGES[name].number, body_of(MESSAGES[name].fields, values), stream)
 
@@ -204,7 +204,7 @@ class Peer:
         except OSError as error:
             raise Closed(str(error)) from error
 
-    def send(self, name, stream=0, **values):
+    def send(self, name, /, stream=0, **values):
         self.send_bytes(message(name, stream, **values))
 
     def data(self, stream, data, end=True, flags=0):
@@ -247,7 +247,7 @@ class Peer:
             if name == "ERROR" and stream == 0:
                 raise AssertionError(f"ERROR {values}")
 
-    def ask(self, name, expected, stream=0, **values):
+    def ask(self, name, expected, /, stream=0, **values):
         """Sends and waits: the answer's values, or those of the ERROR: (name, values)."""
         self.send(name, stream, **values)
         while True:

@@ -71,6 +71,8 @@ typedef struct child_ends {
     int in, out, error;
 } child_ends;
 
+#define THIRD_FD 3
+
 static void redirect(posix_spawn_file_actions_t *files, const kiln_child_options *options,
                      child_ends ends) {
     if (ends.in >= 0)
@@ -79,6 +81,8 @@ static void redirect(posix_spawn_file_actions_t *files, const kiln_child_options
         posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (ends.out >= 0) posix_spawn_file_actions_adddup2(files, ends.out, STDOUT_FILENO);
     if (ends.error >= 0) posix_spawn_file_actions_adddup2(files, ends.error, STDERR_FILENO);
+    /* Last: until here it may be one of the ends. */
+    if (options->third_fd > 0) posix_spawn_file_actions_adddup2(files, options->third_fd, THIRD_FD);
     if (options->error_path)
         posix_spawn_file_actions_addopen(files, STDERR_FILENO, options->error_path,
                                          O_WRONLY | O_CREAT | O_APPEND, 0600);

@@ -16,6 +16,8 @@ typedef struct kiln_child_options {
                                      kiln_child_die_with_parent */
     const char *cwd;              /* NULL: ours */
     int input_fd;                 /* standard input when > 0; stays the caller's */
+    int third_fd; /* the child's descriptor 3 when > 0, for a file that it may not open itself;
+                     stays the caller's */
     bool pipe_in, pipe_out; /* join standard input, output by pipes; else /dev/null and ours */
     bool pipe_error;        /* the same for standard error */
     bool socket_in; /* standard input is a SOCK_SEQPACKET socket: bounded messages, both ways, and

@@ -469,19 +469,29 @@ kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_na
     return KILN_OK;
 }
 
+static kiln_status map_open(int fd, size_t size, const char *name, kiln_mapping *out_mapping) {
+    void *data =
+        size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL; /* empty maps are refused */
+    if (data == MAP_FAILED) return ERRNO_ERROR("mapping", name);
+    *out_mapping = (kiln_mapping){data, size};
+    return KILN_OK;
+}
+
 kiln_status kiln_file_map(const char *path, kiln_mapping *out_mapping) {
     int fd = -1;
     size_t size = 0;
     kiln_status st = open_regular(path, &fd, &size);
     if (st) return st;
-    void *data =
-        size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL; /* empty maps are refused */
-    if (data == MAP_FAILED)
-        st = ERRNO_ERROR("mapping", path);
-    else
-        *out_mapping = (kiln_mapping){data, size};
+    st = map_open(fd, size, path, out_mapping);
     close(fd);
     return st;
+}
+
+kiln_status kiln_file_map_fd(int fd, const char *name, kiln_mapping *out_mapping) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) return ERRNO_ERROR("reading", name);
+    if (!S_ISREG(info.st_mode)) return KILN_ERROR(INVALID_ARGUMENT, "%s is no regular file", name);
+    return map_open(fd, (size_t)info.st_size, name, out_mapping);
 }
 
 void kiln_file_unmap(kiln_mapping *mapping) {

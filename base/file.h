@@ -70,6 +70,8 @@ typedef struct kiln_mapping {
     size_t size;
 } kiln_mapping;
 KILN_MUST_USE kiln_status kiln_file_map(const char *path, kiln_mapping *out_mapping);
+/* The same of an open regular file, which stays open; `name` is for errors. */
+KILN_MUST_USE kiln_status kiln_file_map_fd(int fd, const char *name, kiln_mapping *out_mapping);
 void kiln_file_unmap(kiln_mapping *mapping); /* accepts a zeroed one */
 
 #endif

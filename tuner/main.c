@@ -9,7 +9,7 @@
 
 typedef struct options {
     const char *tracker, *db, *state, *cores, *key_file, *model;
-    uint64_t builders;
+    uint64_t builders, model_memory_mib;
     bool insecure;
 } options;
 
@@ -33,6 +33,9 @@ static kiln_status fill_defaults(const options *o, kiln_arena *process, kiln_she
     out->db_path = o->db ? o->db : kiln_arena_printf(process, "%s/kiln.db", home);
     out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/tuner", home);
     out->builder_cores = o->cores;
+    if (o->model_memory_mib > UINT64_MAX >> 20)
+        return KILN_ERROR(INVALID_ARGUMENT, "--model-memory is more than there can be");
+    out->model_memory_bytes = o->model_memory_mib << 20;
     out->builder_count =
         o->builders == UINT64_MAX ? default_builders() : (uint32_t)KILN_MIN(o->builders, 256);
     /* A wrong set-up shows now, not in the log. */
@@ -68,6 +71,8 @@ int main(int argc, char **argv) {
          "every candidate, and only they are used"},
         {"cores", KILN_OPT_TEXT, &o.cores, "LIST",
          "cores for the workers, as in 1-3 (default: any)"},
+        {"model-memory", KILN_OPT_COUNT, &o.model_memory_mib, "MIB",
+         "MiB of memory that a worker may take for a model or a kernel (default 4096)"},
         {"model", KILN_OPT_TEXT, &o.model, "NAME",
          "cost model that searches ask: xgboost (default), analytic, null"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",

@@ -250,7 +250,8 @@ kiln_status kiln_shell_create(const kiln_shell_options *options, kiln_shell **ou
     shell->builders = kiln_builders_create(
         loop, &(kiln_builders_options){.program = options->program,
                                        .worker_count = KILN_MAX(options->builder_count, 1),
-                                       .cores = options->builder_cores});
+                                       .cores = options->builder_cores,
+                                       .memory_max = options->model_memory_bytes});
     shell->tuner = kiln_tuner_create(&(kiln_tuner_options){.builders = options->builder_count,
                                                            .codegen = kiln_codegen_version(),
                                                            .seed = options->seed},

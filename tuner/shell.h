@@ -34,6 +34,7 @@ typedef struct kiln_shell_options {
     bool insecure;
     const char *db_path, *state_folder, *program; /* program: path of kiln-tuner, for workers */
     const char *builder_cores;                    /* may be NULL */
+    uint64_t model_memory_bytes;                  /* of a worker; 0: the default */
     uint32_t builder_count;                       /* 0: boards build the candidates */
     uint64_t seed;                                /* of dialling jitter */
     kiln_model_kind model;                        /* that searchers ask */

@@ -1,7 +1,9 @@
 #include "compiler-core/worker/builder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -15,6 +17,7 @@
 
 typedef struct pending {
     kiln_strbuf frame;
+    int model_fd;         /* of TASKS; -1: none */
     uint64_t deadline_ns; /* duration */
     bool urgent;
     kiln_builders_done done;
@@ -46,6 +49,11 @@ struct kiln_builders {
 
 /* ---- one worker ------------------------------------------------------------------------------ */
 
+static void pending_deinit(pending *job) {
+    kiln_strbuf_deinit(&job->frame);
+    if (job->model_fd >= 0) close(job->model_fd);
+}
+
 static void worker_stop(worker *w) {
     kiln_watch_destroy(w->in);
     kiln_watch_destroy(w->out);
@@ -60,12 +68,12 @@ static void worker_stop(worker *w) {
 static void worker_finish(worker *w, const kiln_work_reply *reply, kiln_outcome outcome,
                           const char *text) {
     pending job = w->job;
-    w->job = (pending){0};
+    w->job = (pending){.model_fd = -1};
     w->busy = false;
     kiln_timer_stop(w->deadline);
     kiln_timer_start(w->pool->start, 0);
     job.done(job.context, reply, outcome, text);
-    kiln_strbuf_deinit(&job.frame);
+    pending_deinit(&job);
 }
 
 static void worker_lost(worker *w, kiln_outcome outcome, const char *text) {
@@ -113,6 +121,15 @@ static void take_answer(worker *w) {
     }
 }
 
+/* Its output ends when its memory is gone already: its end is at hand. */
+static void worker_died(worker *w) {
+    const kiln_child_exit end = kiln_child_wait(&w->child);
+    worker_lost(w, KILN_OUTCOME_CRASH,
+                end.code == kiln_code_exit(KILN_RESOURCE_EXHAUSTED)
+                    ? "the worker died: it takes more memory than it may (--model-memory)"
+                    : "the worker died");
+}
+
 static void on_readable(void *context, unsigned ready_for) {
     (void)ready_for;
     worker *w = context;
@@ -122,7 +139,7 @@ static void on_readable(void *context, unsigned ready_for) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) break;
         if (n <= 0) {
-            worker_lost(w, KILN_OUTCOME_CRASH, "the worker died");
+            worker_died(w);
             return;
         }
         kiln_strbuf_append(&w->answer, bytes, (size_t)n);
@@ -131,12 +148,15 @@ static void on_readable(void *context, unsigned ready_for) {
     take_answer(w);
 }
 
+/* One for TASKS is started anew, with the model, and goes on as any other. */
 static kiln_status worker_start(worker *w) {
-    const char *argv[] = {w->pool->program, "--worker", NULL, NULL, NULL, NULL, NULL};
+    const char *argv[] = {w->pool->program, "--worker", NULL, NULL, NULL, NULL, NULL, NULL};
     uint32_t count = 2;
     if (w->pool->cores) argv[count++] = "--cores", argv[count++] = w->pool->cores;
     if (w->pool->memory[0]) argv[count++] = "--memory", argv[count++] = w->pool->memory;
-    kiln_child_options options = {.argv = argv, .pipe_in = true, .pipe_out = true};
+    if (w->job.model_fd >= 0) argv[count++] = "--model";
+    kiln_child_options options = {
+        .argv = argv, .pipe_in = true, .pipe_out = true, .third_fd = w->job.model_fd};
     kiln_status st = kiln_child_start(&options, &w->child);
     if (st) return st;
     w->running = true;
@@ -152,6 +172,7 @@ static bool worker_give(worker *w, pending job) {
     w->job = job;
     w->busy = true;
     w->written = 0;
+    if (job.model_fd >= 0) worker_stop(w); /* it cannot open files */
     kiln_status st = w->running ? KILN_OK : worker_start(w);
     if (st) {
         worker_finish(w, NULL, KILN_OUTCOME_INFRA, kiln_status_text(st));
@@ -197,6 +218,7 @@ kiln_builders *kiln_builders_create(kiln_loop *loop, const kiln_builders_options
     for (uint32_t i = 0; i < pool->worker_count; i++) {
         worker *w = &pool->worker[i];
         w->pool = pool;
+        w->job.model_fd = -1;
         w->deadline = kiln_timer_create(loop, on_deadline, w);
     }
     return pool;
@@ -209,10 +231,9 @@ void kiln_builders_destroy(kiln_builders *pool) {
         worker_stop(w);
         kiln_timer_destroy(w->deadline);
         kiln_strbuf_deinit(&w->answer);
-        kiln_strbuf_deinit(&w->job.frame);
+        pending_deinit(&w->job);
     }
-    for (uint32_t i = pool->head; i < pool->queue.count; i++)
-        kiln_strbuf_deinit(&pool->queue.data[i].frame);
+    for (uint32_t i = pool->head; i < pool->queue.count; i++) pending_deinit(&pool->queue.data[i]);
     kiln_vec_deinit(&pool->queue);
     kiln_timer_destroy(pool->start);
     kiln_free(pool->worker);
@@ -221,9 +242,23 @@ void kiln_builders_destroy(kiln_builders *pool) {
     kiln_free(pool);
 }
 
+/* -1: there is none to open, or it cannot be; then the worker says so. */
+static int open_model(const kiln_work_request *request) {
+    if (request->work != KILN_WORK_TASKS) return -1;
+    char *path = kiln_alloc(request->model_path.size + 1);
+    memcpy(path, request->model_path.data, request->model_path.size);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    kiln_free(path);
+    return fd;
+}
+
 void kiln_builders_submit(kiln_builders *pool, const kiln_work_request *request, bool urgent,
                           uint64_t deadline_ns, kiln_builders_done done, void *context) {
-    pending job = {.deadline_ns = deadline_ns, .urgent = urgent, .done = done, .context = context};
+    pending job = {.model_fd = open_model(request),
+                   .deadline_ns = deadline_ns,
+                   .urgent = urgent,
+                   .done = done,
+                   .context = context};
     kiln_work_request_write(request, &job.frame);
     kiln_vec_push(&pool->queue, job);
     uint32_t at = pool->queue.count - 1;

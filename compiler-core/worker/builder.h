@@ -21,10 +21,10 @@ typedef void (*kiln_builders_done)(void *context, const kiln_work_reply *reply,
 typedef struct kiln_builders_options {
     const char *program;   /* path of this program */
     uint32_t worker_count; /* >= 1 */
-    const char *cores; /* --cores list for the workers ("1-3"), so that measurements keep theirs;
-                          NULL: any */
-    uint64_t
-        memory_max; /* bytes of data that a worker may have; 0: any. One that wants more dies. */
+    const char *cores;   /* --cores list for the workers ("1-3"), so that measurements keep theirs;
+                            NULL: any */
+    uint64_t memory_max; /* bytes of data that a worker may have; 0: KILN_CAGE_MEMORY_BYTES. One
+                            that wants more dies. */
 } kiln_builders_options;
 
 /* Workers start on first use. */

@@ -3,11 +3,12 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/cage/cage.h"
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -31,11 +32,12 @@ static void fail(kiln_work_reply *reply, kiln_status st, kiln_arena *arena) {
  * Constants of a graph stay in `mapping`, which the caller ends. */
 static kiln_status read_model(const kiln_work_request *request, kiln_arena *arena,
                               kiln_mapping *mapping, kiln_graph **out_graph) {
-    const char *path = kiln_str_dup(arena, request->model_path);
-    if (request->model_form == KILN_MODEL_FORM_ONNX)
-        return kiln_import_file(path, NULL, arena, out_graph);
-    kiln_status st = kiln_file_map(path, mapping);
-    return st ? st : kiln_graph_decode((kiln_str){mapping->data, mapping->size}, arena, out_graph);
+    kiln_status st = kiln_file_map_fd(KILN_WORK_MODEL_FD, "the model", mapping);
+    if (st) return st;
+    const kiln_str bytes = {mapping->data, mapping->size};
+    return request->model_form == KILN_MODEL_FORM_ONNX
+               ? kiln_import_bytes(bytes, NULL, NULL, arena, out_graph)
+               : kiln_graph_decode(bytes, arena, out_graph);
 }
 
 static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *arena,
@@ -92,15 +94,13 @@ static kiln_status build(const kiln_work_request *request, kiln_arena *arena, ki
 
 /* ---- REFERENCE ------------------------------------------------------------------------------- */
 
-static kiln_status make_reference(const kiln_work_request *request, kiln_arena *arena,
-                                  kiln_strbuf *bytes, kiln_work_reply *reply) {
+static kiln_status make_reference(const kiln_work_request *request, const kiln_target *native,
+                                  kiln_arena *arena, kiln_strbuf *bytes, kiln_work_reply *reply) {
     kiln_program *te = NULL;
-    kiln_target native;
     kiln_artefact artefact;
     kiln_strbuf encoded = {0};
     kiln_status st = kiln_program_parse(request->te, arena, &te);
-    if (!st) st = kiln_target_native(arena, &native);
-    if (!st) st = kiln_build_reference(te, request->task_key, &native, arena, &artefact);
+    if (!st) st = kiln_build_reference(te, request->task_key, native, arena, &artefact);
     if (!st) {
         kiln_artefact_encode(&artefact, &encoded);
         st = kiln_reference_run(te, kiln_strbuf_view(&encoded), request->seed, arena, bytes);
@@ -112,7 +112,8 @@ static kiln_status make_reference(const kiln_work_request *request, kiln_arena *
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void serve(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *out_frame) {
+static void serve(const kiln_work_request *request, const kiln_target *native, kiln_arena *arena,
+                  kiln_strbuf *out_frame) {
     uint64_t start_ns = kiln_clock_ns();
     kiln_work_reply reply = {.id = request->id};
     kiln_strbuf bytes = {0};
@@ -121,7 +122,7 @@ static void serve(const kiln_work_request *request, kiln_arena *arena, kiln_strb
     switch (request->work) {
     case KILN_WORK_TASKS: st = find_tasks(request, arena, &model, &bytes, &reply); break;
     case KILN_WORK_BUILD: st = build(request, arena, &bytes, &reply); break;
-    case KILN_WORK_REFERENCE: st = make_reference(request, arena, &bytes, &reply); break;
+    case KILN_WORK_REFERENCE: st = make_reference(request, native, arena, &bytes, &reply); break;
     }
     if (st) fail(&reply, st, arena);
     reply.elapsed_ns = kiln_clock_ns() - start_ns;
@@ -157,14 +158,6 @@ static bool write_all(const kiln_strbuf *frame) {
     return true;
 }
 
-/* What is beyond it is refused, and the compiler dies of it. Sanitizers map more than any program.
- */
-static void bound_memory(const char *bytes) {
-    uint64_t most = 0;
-    if (KILN_SANITIZED || !kiln_str_to_u64(kiln_str_from(bytes), &most)) return;
-    setrlimit(RLIMIT_DATA, &(struct rlimit){most, most});
-}
-
 /* Stays off the cores that measurements own. A list that does not parse or fit is ignored: it is
  * advice. */
 static void stay_on(const char *cores) {
@@ -191,12 +184,25 @@ int kiln_worker_main(int argc, char **argv) {
     kiln_child_die_with_parent();
     kiln_child_leave_stopping();
     kiln_child_give_way(); /* to kernels that are timed on all cores of this machine */
-    for (int i = 2; i + 1 < argc; i += 2) {
+    kiln_cage_limits limits = {.memory_bytes = 0};
+    int last_fd = STDERR_FILENO;
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--model") == 0) last_fd = KILN_WORK_MODEL_FD;
+        if (i + 1 == argc) continue;
         if (strcmp(argv[i], "--cores") == 0) stay_on(argv[i + 1]);
-        if (strcmp(argv[i], "--memory") == 0) bound_memory(argv[i + 1]);
+        if (strcmp(argv[i], "--memory") == 0)
+            kiln_str_to_u64(kiln_str_from(argv[i + 1]), &limits.memory_bytes);
     }
-    kiln_arena arena;
+    kiln_arena process, arena;
+    kiln_target native; /* found out while the machine can still be looked at */
+    kiln_arena_init(&process, 0);
     kiln_arena_init(&arena, (size_t)1 << 20);
+    kiln_status rights = kiln_target_native(&process, &native);
+    if (!rights) rights = kiln_cage_shut(KILN_CAGE_COMPILE, last_fd, &limits);
+    if (rights) {
+        dprintf(STDERR_FILENO, "worker: %s\n", kiln_status_text(rights));
+        return kiln_code_exit(kiln_status_code(rights));
+    }
     kiln_strbuf input = {0}, frame = {0};
     size_t size = 0;
     bool ok = true;
@@ -205,7 +211,7 @@ int kiln_worker_main(int argc, char **argv) {
         kiln_status st =
             kiln_work_request_read(kiln_str_slice(kiln_strbuf_view(&input), 0, size), &request);
         ok = st == KILN_OK;
-        if (ok) serve(&request, &arena, &frame);
+        if (ok) serve(&request, &native, &arena, &frame);
         kiln_status_free(st);
         ok = ok && write_all(&frame);
         kiln_strbuf_reset(&frame);
@@ -215,5 +221,6 @@ int kiln_worker_main(int argc, char **argv) {
     kiln_strbuf_deinit(&input);
     kiln_strbuf_deinit(&frame);
     kiln_arena_deinit(&arena);
+    kiln_arena_deinit(&process);
     return ok ? 0 : 1;
 }

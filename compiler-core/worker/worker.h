@@ -2,7 +2,10 @@
  * (`kiln-tuner --worker`, `kiln-rpc-server --worker` where that has a compiler): a crash in the
  * compiler loses one candidate, and the program's own loop never waits. A worker reads requests
  * from standard input and answers each on standard output, in order; both are frames of a
- * little-endian u32 length and a msgpack map. It ends when its input does. */
+ * little-endian u32 length and a msgpack map. It ends when its input does.
+ *
+ * Models are of strangers: a worker has no rights (base/cage/cage.h). The model of TASKS is
+ * KILN_WORK_MODEL_FD, which the pool has opened. */
 #ifndef KILN_COMPILER_CORE_WORKER_WORKER_H
 #define KILN_COMPILER_CORE_WORKER_WORKER_H
 
@@ -13,6 +16,7 @@
 #include "base/status.h"
 #include "base/str.h"
 
+#define KILN_WORK_MODEL_FD 3                  /* of a worker that is started for TASKS */
 #define KILN_WORK_BYTES_MAX ((size_t)2 << 30) /* of one frame; models and references are large */
 
 typedef enum kiln_work {
@@ -25,7 +29,7 @@ typedef struct kiln_work_request {
     kiln_work work;
     uint64_t id;         /* returned in the reply */
     kiln_str target;     /* canonical text */
-    kiln_str model_path; /* TASKS: a file with the model, in that form */
+    kiln_str model_path; /* TASKS: a file with the model, in that form; the pool opens it */
     uint64_t model_form; /* TASKS: kiln_model_form */
     kiln_str te;         /* BUILD, REFERENCE: program text */
     kiln_str task_key;   /* BUILD, REFERENCE */
@@ -56,7 +60,8 @@ KILN_MUST_USE kiln_status kiln_work_reply_read(kiln_str frame, kiln_work_reply *
 
 /* Whether this process was started as a worker. */
 bool kiln_worker_is_asked(int argc, char **argv);
-/* Its main loop: PROGRAM --worker [--cores LIST] [--memory BYTES]. Returns the exit code. */
+/* Its main loop: PROGRAM --worker [--cores LIST] [--memory BYTES] [--model]. `--model`: it has
+ * KILN_WORK_MODEL_FD. Returns the exit code. */
 int kiln_worker_main(int argc, char **argv);
 
 #endif

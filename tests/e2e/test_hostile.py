@@ -9,6 +9,7 @@ import sys
 import threading
 
 import harness
+import wire
 from onnx_file import BOOL, FLOAT, INT32, INT64, field, graph, ints, model, node, port, tensor, varint
 
 SECONDS_MAX = 2  # of processor time
@@ -217,6 +218,83 @@ def test_reading_takes_no_more_memory_than_allowed(world):
         says = f"reading {path} takes more than 64 MiB of memory (--model-memory allows more)"
         check(f"{argv[0]} in little memory", says, argv[0], run_bounded(world, *argv, *few))
     world.run("explain", path, *many)
+
+
+def workers_of(child):
+    """Processes of a tuner's workers."""
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if folder.joinpath("cmdline").read_bytes().split(b"\0")[1:2] == [b"--worker"]:
+                status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+                if int(status["PPid"]) == child.pid:
+                    found.append((folder, {k: v.strip() for k, v in status.items()}))
+        except OSError:
+            continue  # it ended meanwhile
+    return found
+
+
+class Client:
+    """A hostile one: it sends models that `kiln` would not."""
+
+    def __init__(self, world, address):
+        token = wire.token_of(world)
+        self.board, self.peer, self.count = wire.Peer(address), wire.Peer(address), 0
+        assert self.board.hello("board", "b0a4d", token)[0] == self.peer.hello("client", "c11e47", token)[0] == "WELCOME"
+        self.board.send("BOARD_UP", key="b", target=TARGET, slots=1)
+
+    def job(self, content, form):
+        """Opens one; returns the code with which it ended and why, or None when it has tasks."""
+        self.count += 1
+        self.board.send("PING")  # it is not lost meanwhile
+        assert self.peer.put_blob(content, 2 * self.count + 1)[0] == "BLOB_OK"
+        spec = {"model": wire.blob_ref(content)["digest"], "target": TARGET, "searcher": "random", "trials": 1, "form": form}
+        self.peer.send("JOB_OPEN", 2 * self.count + 2, job=f"job{self.count}", spec=spec)
+        while True:
+            name, stream, values = self.peer.read()
+            if name == "PING":
+                self.peer.send("PONG", stream, **values)
+            if name == "ERROR":
+                raise AssertionError(values)
+            if values.get("job") != f"job{self.count}":
+                continue
+            if name == "JOB_EVENT" and values.get("tasks"):
+                self.peer.send("JOB_CLOSE", 0, job=values["job"])
+                return None
+            if name == "JOB_DONE":
+                self.peer.send("JOB_CLOSE", 0, job=values["job"])
+                return values["code"], values.get("text", "")
+
+
+TARGET = "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
+
+
+def test_a_hostile_model_ends_its_job_and_the_tuner_lives(world):
+    _, address = world.tracker()
+    tuner = world.tuner(address, "--model-memory", 700)
+    client = Client(world, address)
+    weights = [tensor("w", FLOAT, [96 << 20], external={"location": "w.bin"})]
+    twice = model([node("Add", "x w", "y")], [port("x", [1])], [port("y", [1])], [tensor("w", FLOAT, [1], [1])] * 2)
+    graph = b"kilngrph" + (1).to_bytes(4, "little") + bytes(4)
+    for content, form, says in (
+            (b"no model", 0, "not a model file"), (FILES["loop_2_40"][0], 0, "4096 iterations"), (FILES["nodes_300000"][0], 0, "so many nodes"),
+            (model([node("Add", "x w", "y")], [port("x", [1])], [port("y", [1])], weights), 0, "cannot have"),
+            (twice, 0, "twice"), (FILES["nesting_without_end"][0], 0, ""), (b"no graph", 1, ""), (graph + (1 << 62).to_bytes(8, "little"), 1, "structure"),
+            (graph + (5).to_bytes(8, "little") + b"\xdf\xff\xff\xff\xff", 1, ""), (graph + (9).to_bytes(8, "little") + b"\x81\x04\xdd\x7f\xff\xff\xff\x90\x90", 1, "")):
+        ended = client.job(content, form)
+        assert ended and ended[0] and says in ended[1], (content[:40], ended)
+    assert client.job(unary("Relu"), 0) is None
+    assert tuner.poll() is None
+    workers = workers_of(tuner)
+    assert workers
+    for folder, status in workers:
+        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+        assert os.geteuid() or status["Uid"].split()[1] == "65534", status["Uid"]
+        if not os.geteuid():
+            assert not (folder / "environ").read_bytes().strip(b"\0")
+            assert not [fd for fd in (folder / "fd").iterdir() if int(fd.name) > 3]
+        limits = (folder / "limits").read_text() if not os.geteuid() else ""
+        assert not limits or f"{700 << 20}" in limits, limits
 
 
 def test_what_is_no_file_is_refused_at_once(world):

@@ -442,6 +442,11 @@ kiln_status kiln_import_body(kiln_importer *im, const Onnx__GraphProto *body,
     if (im->depth == KILN_IMPORT_DEPTH_MAX)
         return KILN_ERROR(UNIMPLEMENTED, "more than %u bodies within bodies",
                           KILN_IMPORT_DEPTH_MAX);
+    im->body_nodes += body->n_node;
+    if (im->body_nodes > KILN_IMPORT_BODY_NODES_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED,
+                          "unrolled, the bodies of loops and branches have more than %u nodes",
+                          KILN_IMPORT_BODY_NODES_MAX);
     kiln_str scope = kiln_import_fresh_name(im);
     im->scope = kiln_str_dup(im->graph->arena, scope);
     im->depth++;

@@ -63,6 +63,7 @@ typedef struct kiln_importer {
     const kiln_import_row *row;  /* what it means */
     const char *scope;           /* of names in a body, "loop.3"; "" outside of bodies */
     uint32_t depth;              /* bodies around the current node */
+    uint64_t body_nodes;         /* imported so far */
     uint32_t fresh_count;        /* numbers for names */
     kiln_strbuf problems;        /* one line each */
     uint32_t problem_count, bound_count;
@@ -73,6 +74,9 @@ typedef struct kiln_importer {
  * to run time (compose.h). */
 #define KILN_MADE_BYTES_MAX ((uint64_t)128 << 20)
 #define KILN_IMPORT_DEPTH_MAX 16u /* bodies within bodies */
+/* Nodes of bodies, counted each time that a body is imported: iterations multiply with each loop
+ * around a loop. 32 steps of a layer of 3,000 nodes fit. */
+#define KILN_IMPORT_BODY_NODES_MAX 100000u
 
 /* Imports the current node. UNIMPLEMENTED becomes a line of the list, other errors end the import.
  * Of rows without an operator no input is the result of an unsupported node. */

@@ -1,5 +1,6 @@
 /* Tensors in files, and data sets of ONNX's backend tests: what models are run on and compared
- * with. For `kiln verify` and `kiln run`. */
+ * with. For `kiln verify` and `kiln run`. Files are read in processes without rights (base/cage).
+ */
 #ifndef KILN_COMPILER_CORE_FRONTEND_DATA_SET_H
 #define KILN_COMPILER_CORE_FRONTEND_DATA_SET_H
 

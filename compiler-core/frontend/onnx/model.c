@@ -1,5 +1,8 @@
 /* Files and bytes to ModelProto, and what can be told of a model without importing it. */
+#include <string.h>
+
 #include "base/alloc.h"
+#include "base/cage/cage.h"
 #include "base/file.h"
 #include "compiler-core/frontend/data_set.h"
 #include "compiler-core/frontend/onnx/import.h"
@@ -93,17 +96,92 @@ static void list_ports(const Onnx__GraphProto *graph, kiln_arena *arena, kiln_on
     }
 }
 
-kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_ports *out_ports) {
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    kiln_str bytes;
+/* ---- ports of a file, read without rights ---------------------------------------------------- */
+
+typedef struct file {
+    const char *path;
+    kiln_mapping bytes;
+} file;
+
+/* What goes home: this, then for each input and output its dtype, the size of its name, the name.
+ */
+typedef struct ports_head {
+    uint32_t node_count, input_count, output_count;
+} ports_head;
+
+static void write_ports(const kiln_str *name, const kiln_dtype *dtype, uint32_t count,
+                        kiln_strbuf *out) {
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t fields[] = {(uint32_t)dtype[i], (uint32_t)name[i].size};
+        kiln_strbuf_append(out, fields, sizeof fields);
+        kiln_strbuf_str(out, name[i]);
+    }
+}
+
+static kiln_status list_caged(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+    const file *f = context;
     Onnx__ModelProto *model = NULL;
     kiln_onnx_ports ports = {0};
-    kiln_status st = kiln_file_read(path, KILN_MODEL_FILE_BYTES_MAX, &scratch, &bytes);
-    if (!st) st = kiln_status_note(kiln_onnx_model_unpack(bytes, &model), "%s", path);
-    if (!st) list_ports(model->graph, arena, &ports);
-    kiln_onnx_model_free(model);
-    kiln_arena_deinit(&scratch);
-    if (!st) *out_ports = ports;
-    return st;
+    kiln_strbuf out = {0};
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 1);
+    kiln_status st = kiln_onnx_model_unpack((kiln_str){f->bytes.data, f->bytes.size}, &model);
+    if (st) return kiln_status_note(st, "%s", f->path);
+    list_ports(model->graph, arena, &ports);
+    const ports_head head = {ports.node_count, ports.input_count, ports.output_count};
+    kiln_strbuf_append(&out, &head, sizeof head);
+    write_ports(ports.input, ports.input_dtype, ports.input_count, &out);
+    write_ports(ports.output, ports.output_dtype, ports.output_count, &out);
+    *part = kiln_strbuf_end(&out, arena);
+    *out_result = (kiln_cage_result){1, part};
+    return KILN_OK;
+}
+
+/* Cuts `size` bytes off the front of `rest`; false: there are not so many. */
+static bool cut(kiln_str *rest, void *out, size_t size) {
+    if (rest->size < size) return false;
+    memcpy(out, rest->data, size);
+    *rest = kiln_str_slice(*rest, size, rest->size);
+    return true;
+}
+
+static bool read_ports(kiln_str *rest, uint32_t count, kiln_arena *arena, kiln_str **out_name,
+                       kiln_dtype **out_dtype) {
+    uint32_t fields[2];
+    if (count > rest->size / sizeof fields) return false;
+    *out_name = KILN_ARENA_ARRAY(arena, kiln_str, count);
+    *out_dtype = KILN_ARENA_ARRAY(arena, kiln_dtype, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!cut(rest, fields, sizeof fields) || fields[0] >= KILN_DTYPE_COUNT) return false;
+        if (fields[1] > rest->size) return false;
+        (*out_dtype)[i] = (kiln_dtype)fields[0];
+        (*out_name)[i] = kiln_str_copy(arena, kiln_str_slice(*rest, 0, fields[1]));
+        *rest = kiln_str_slice(*rest, fields[1], rest->size);
+    }
+    return true;
+}
+
+kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_ports *out_ports) {
+    file f = {.path = path};
+    kiln_mapping result = {0};
+    ports_head head;
+    kiln_onnx_ports ports = {0};
+    const kiln_cage_work work = {.what = path, .run = list_caged, .context = &f};
+    kiln_status st = kiln_file_map(path, &f.bytes);
+    if (!st && f.bytes.size > KILN_MODEL_FILE_BYTES_MAX)
+        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes; at most %zu are read", path, f.bytes.size,
+                        KILN_MODEL_FILE_BYTES_MAX);
+    if (!st) st = kiln_cage_run(&work, &result);
+    kiln_str rest = {result.data, result.size};
+    if (!st && !(cut(&rest, &head, sizeof head) &&
+                 read_ports(&rest, head.input_count, arena, &ports.input, &ports.input_dtype) &&
+                 read_ports(&rest, head.output_count, arena, &ports.output, &ports.output_dtype)))
+        st = KILN_ERROR(DATA_LOSS, "%s: what was read lists no ports", path);
+    kiln_file_unmap(&f.bytes);
+    kiln_file_unmap(&result);
+    if (st) return st;
+    ports.node_count = head.node_count;
+    ports.input_count = head.input_count;
+    ports.output_count = head.output_count;
+    *out_ports = ports;
+    return KILN_OK;
 }

@@ -1,12 +1,14 @@
 /* TensorProto to tensor. */
 #include <string.h>
 
+#include "base/cage/cage.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "compiler-core/frontend/data_set.h"
 #include "compiler-core/frontend/onnx/external.h"
 #include "compiler-core/frontend/onnx/proto.h"
 #include "compiler-core/frontend/onnx/wire.h"
+#include "compiler-core/graph/graph_codec.h"
 
 static kiln_status read_shape(const Onnx__TensorProto *proto, kiln_shape *out_shape) {
     if (proto->n_dims > KILN_RANK_MAX)
@@ -119,13 +121,56 @@ kiln_status kiln_onnx_tensor_decode(kiln_str bytes, kiln_arena *arena,
     return st;
 }
 
+/* ---- files, read without rights -------------------------------------------------------------- */
+
+typedef struct file {
+    const char *path;
+    kiln_mapping bytes;
+} file;
+
+/* The tensor goes home as the only value of a graph that has its name. */
+static kiln_status decode_caged(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+    const file *f = context;
+    kiln_named_tensor named;
+    kiln_status st =
+        kiln_onnx_tensor_decode((kiln_str){f->bytes.data, f->bytes.size}, arena, &named);
+    if (st) return kiln_status_note(st, "%s", f->path);
+    kiln_graph *graph = kiln_graph_create(arena, named.name);
+    kiln_value value = kiln_graph_add_constant(graph, KILN_STR("tensor"), &named.tensor);
+    kiln_vec_push_in(arena, &graph->output, value);
+    const kiln_graph_bytes encoded = kiln_graph_encode(graph, arena);
+    *out_result = (kiln_cage_result){encoded.part_count, encoded.part};
+    return KILN_OK;
+}
+
+static kiln_status take_tensor(kiln_str bytes, kiln_arena *arena, kiln_named_tensor *out_tensor) {
+    kiln_graph *graph = NULL;
+    kiln_status st = kiln_graph_decode(bytes, arena, &graph);
+    if (st) return st;
+    if (graph->output.count != 1 || !kiln_value_is_constant(graph, graph->output.data[0]))
+        return KILN_ERROR(DATA_LOSS, "what was read is no tensor");
+    const kiln_tensor tensor = kiln_value_tensor(graph, graph->output.data[0]);
+    const size_t size = kiln_tensor_bytes(&tensor);
+    *out_tensor = (kiln_named_tensor){graph->name, tensor};
+    out_tensor->tensor.data = kiln_arena_alloc_aligned(arena, KILN_GRAPH_DATA_ALIGNMENT, size);
+    if (size) memcpy(out_tensor->tensor.data, tensor.data, size);
+    return KILN_OK;
+}
+
 kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *arena,
                                   kiln_named_tensor *out_tensor) {
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    kiln_str bytes;
-    kiln_status st = kiln_file_read(path, KILN_MODEL_FILE_BYTES_MAX, &scratch, &bytes);
-    if (!st) st = kiln_status_note(kiln_onnx_tensor_decode(bytes, arena, out_tensor), "%s", path);
-    kiln_arena_deinit(&scratch);
+    file f = {.path = path};
+    kiln_mapping result = {0};
+    const kiln_cage_work work = {.what = path, .run = decode_caged, .context = &f};
+    kiln_status st = kiln_file_map(path, &f.bytes);
+    if (!st && f.bytes.size > KILN_MODEL_FILE_BYTES_MAX)
+        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes; at most %zu are read", path, f.bytes.size,
+                        KILN_MODEL_FILE_BYTES_MAX);
+    if (!st) st = kiln_cage_run(&work, &result);
+    if (!st)
+        st = kiln_status_note(take_tensor((kiln_str){result.data, result.size}, arena, out_tensor),
+                              "%s", path);
+    kiln_file_unmap(&f.bytes);
+    kiln_file_unmap(&result);
     return st;
 }

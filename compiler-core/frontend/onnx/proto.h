@@ -75,8 +75,8 @@ typedef struct kiln_importer {
 #define KILN_MADE_BYTES_MAX ((uint64_t)128 << 20)
 #define KILN_IMPORT_DEPTH_MAX 16u /* bodies within bodies */
 /* Nodes of bodies, counted each time that a body is imported: iterations multiply with each loop
- * around a loop. 32 steps of a layer of 3,000 nodes fit. */
-#define KILN_IMPORT_BODY_NODES_MAX 100000u
+ * around a loop. 32 steps of a layer of 1,000 nodes fit. */
+#define KILN_IMPORT_BODY_NODES_MAX 32768u
 
 /* Imports the current node. UNIMPLEMENTED becomes a line of the list, other errors end the import.
  * Of rows without an operator no input is the result of an unsupported node. */

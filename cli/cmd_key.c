@@ -10,10 +10,14 @@
 #include "cli/db_call.h"
 #include "proto/net.h"
 
+#define LOOK_NS (100 * KILN_NS_PER_MS) /* between two looks at what the tracker wrote */
+
 typedef struct key_call {
     const char *keys, *output, *expires, *name; /* `name`: NULL where none is needed */
     const char *db;                             /* of trust; NULL: the default */
     bool json, no;
+    double wait_s; /* for a node to take its key */
+    int lock;      /* of the key file; -1: none */
     kiln_arena *process;
 } key_call;
 
@@ -173,6 +177,102 @@ static kiln_status key_trust(const key_call *c) {
     return st;
 }
 
+/* ---- kiln key rotate ---- */
+
+/* The next generation, in force beside the present one, and offered to the node. An offer that is
+ * still open stands. */
+static kiln_status offer_next(key_call *c, const kiln_key *name, kiln_key *out_next) {
+    kiln_keys keys = {0};
+    const kiln_key *now = NULL, *added = NULL;
+    kiln_key next = {0};
+    kiln_status st = kiln_keys_read(c->keys, &keys);
+    if (!st) st = kiln_keys_newest(&keys, name, &now);
+    if (!st) next = *now;
+    if (!st && next.state != KILN_KEY_OFFERED) {
+        next.state = KILN_KEY_OFFERED;
+        st = find_last_day(c->expires, &next.last_day);
+        if (!st && kiln_key_has_expired(&next, kiln_day_of(kiln_clock_wall_ns())))
+            st = KILN_ERROR(FAILED_PRECONDITION,
+                            "its last day is over, so the node cannot come for another: `kiln key "
+                            "new` makes one to bring there");
+        if (!st) st = kiln_rand_system(next.secret, sizeof next.secret);
+        if (!st) st = kiln_keys_add(&keys, &next, &added);
+        if (!st) next.generation = added->generation;
+        if (!st) st = kiln_keys_write(c->keys, &keys);
+    }
+    explicit_bzero(next.secret, sizeof next.secret);
+    kiln_keys_deinit(&keys);
+    if (!st) *out_next = next;
+    return st;
+}
+
+/* What the list says of the offer; REVOKED also when it is gone. */
+static kiln_status look_up(const key_call *c, const kiln_key *next, kiln_key_state *out_state) {
+    kiln_keys keys = {0};
+    kiln_status st = kiln_keys_read(c->keys, &keys);
+    const kiln_key *key = st ? NULL : kiln_keys_find(&keys, next);
+    if (!st) *out_state = key ? key->state : KILN_KEY_REVOKED;
+    kiln_keys_deinit(&keys);
+    return st;
+}
+
+/* The tracker writes into the list what came of the offer. */
+static kiln_status wait_for_node(const key_call *c, const kiln_key *next,
+                                 kiln_key_state *out_state) {
+    const uint64_t end_ns = kiln_clock_ns() + (uint64_t)(c->wait_s * (double)KILN_NS_PER_S);
+    kiln_status st = look_up(c, next, out_state);
+    while (!st && *out_state == KILN_KEY_OFFERED && kiln_clock_ns() < end_ns) {
+        kiln_clock_wait_until(kiln_clock_ns() + LOOK_NS);
+        st = look_up(c, next, out_state);
+    }
+    return st;
+}
+
+/* The older key stays the only one: a second `new` must not push it out. */
+static kiln_status take_back(const key_call *c, const kiln_key *next, const char *name) {
+    kiln_keys keys = {0};
+    int lock = -1;
+    kiln_status st = kiln_file_lock(c->keys, &lock);
+    if (!st) st = kiln_keys_read(c->keys, &keys);
+    if (!st) kiln_keys_revoke(&keys, next);
+    if (!st) st = kiln_keys_write(c->keys, &keys);
+    kiln_keys_deinit(&keys);
+    if (lock >= 0) close(lock);
+    if (st) return st;
+    return KILN_ERROR(PERMISSION_DENIED,
+                      "the node could not write its key file (the tracker's log says why), so it "
+                      "keeps the key it has: `kiln key new %s -o FILE` makes one to bring there",
+                      name);
+}
+
+static kiln_status key_rotate(key_call *c) {
+    kiln_key name, next;
+    char text[KILN_KEY_NAME_BYTES];
+    kiln_key_state state = KILN_KEY_OFFERED;
+    kiln_status st = kiln_key_name_parse(kiln_str_from(c->name), &name);
+    if (!st && name.generation)
+        st = KILN_ERROR(INVALID_ARGUMENT, "kiln key rotate takes ROLE/NODE, without a generation");
+    if (!st) st = offer_next(c, &name, &next);
+    if (st) return st;
+    kiln_key_name_print(&next, text);
+    close(c->lock); /* the tracker needs it */
+    c->lock = -1;
+    st = wait_for_node(c, &next, &state);
+    if (!st && state == KILN_KEY_DECLINED) st = take_back(c, &next, c->name);
+    if (!st && state == KILN_KEY_REVOKED)
+        st = KILN_ERROR(ABORTED, "%s was revoked meanwhile", text);
+    if (st) return st;
+    const bool taken = state == KILN_KEY_IN_FORCE;
+    report(c, taken ? "rotated" : "offered", text, c->keys);
+    if (!c->json)
+        printf(
+            taken ? "%s has taken the place of the key before, which is revoked.\n"
+                  : "%s is offered; the node gets it when it is connected to the tracker over TLS, "
+                    "and has the older key until then.\n",
+            text);
+    return KILN_OK;
+}
+
 typedef struct key_action {
     const char *name;
     bool wants_name; /* and changes the tracker's file: one at a time, or the last would win */
@@ -183,6 +283,7 @@ static const key_action action_table[] = {
     {"new", true, key_new},
     {"list", false, key_list},
     {"revoke", true, key_revoke},
+    {"rotate", true, key_rotate},
 };
 
 static kiln_status find_action(const kiln_args *args, const key_action **out_action) {
@@ -198,11 +299,11 @@ static kiln_status find_action(const kiln_args *args, const key_action **out_act
         return KILN_OK;
     }
     return KILN_ERROR(INVALID_ARGUMENT,
-                      "kiln key has no '%s'; there are new, list, revoke and trust", name);
+                      "kiln key has no '%s'; there are new, list, rotate, revoke and trust", name);
 }
 
 kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
-    key_call c = {.process = process};
+    key_call c = {.process = process, .wait_s = 20, .lock = -1};
     const kiln_opt option[] = {
         {"keys", KILN_OPT_TEXT, &c.keys, "F", "the tracker's key file (default $KILN_HOME/keys)"},
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "the node's key file (default NODE.key)"},
@@ -211,14 +312,17 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
         {"db", KILN_OPT_TEXT, &c.db, "PATH",
          "trust: records database (default $KILN_HOME/kiln.db)"},
         {"no", KILN_OPT_FLAG, &c.no, NULL, "trust: believe that signer no longer"},
+        {"wait", KILN_OPT_NUMBER, &c.wait_s, "SECONDS",
+         "rotate: for the node to take its key (default 20); it may come later, too"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {
-        "kiln key new ROLE/NODE [-o FILE], kiln key list, kiln key revoke ROLE/NODE[/GENERATION], "
-        "kiln key trust [NAME|PUBLIC] [--no]",
+        "kiln key new ROLE/NODE [-o FILE], kiln key list, kiln key rotate ROLE/NODE, kiln key "
+        "revoke ROLE/NODE[/GENERATION], kiln key trust [NAME|PUBLIC] [--no]",
         "Keeps the keys with which boards, tuners and people on other machines come to a tracker. "
         "ROLE is board, tuner, client, builder or admin. A second `new` for a node begins to "
-        "replace its key: both are valid until the older one is revoked. trust says whose "
+        "replace its key: both are valid until the older one is revoked. `rotate` replaces it over "
+        "the fleet while it runs: the tracker hands the new key to its node. `trust` says whose "
         "records count in a database of records, and without a name lists it: PUBLIC is the public "
         "half of a tuner's key.",
         option,
@@ -236,9 +340,8 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
     if (!st) st = kiln_home(process, &home);
     if (st) return st;
     if (!c.keys) c.keys = kiln_arena_printf(process, "%s/keys", home);
-    int lock = -1;
-    if (action->wants_name) st = kiln_file_lock(c.keys, &lock);
+    if (action->wants_name) st = kiln_file_lock(c.keys, &c.lock);
     if (!st) st = action->run(&c);
-    if (lock >= 0) close(lock);
+    if (c.lock >= 0) close(c.lock);
     return st;
 }

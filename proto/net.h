@@ -85,6 +85,10 @@ KILN_MUST_USE kiln_status kiln_keys_read(const char *path, kiln_keys *out_keys);
 /* Replaces the file in one step, 0600. */
 KILN_MUST_USE kiln_status kiln_keys_write(const char *path, const kiln_keys *keys);
 
+/* Puts a newer generation in place of the key in a node's own file; what it signs with stays.
+ * FAILED_PRECONDITION: it is the key of another node. Errors of kiln_keys_read and _write. */
+KILN_MUST_USE kiln_status kiln_key_take(const char *path, const kiln_key *next);
+
 /* A key file that a listener goes by. It is looked at every KILN_NET_KEYS_NS; connections whose key
  * is gone are closed then. */
 typedef struct kiln_keyring kiln_keyring;
@@ -97,17 +101,26 @@ KILN_MUST_USE kiln_status kiln_keyring_open(kiln_loop *loop, const char *path,
                                             kiln_keyring **out_ring);
 /* Reads the file now, changed or not (SIGHUP). */
 void kiln_keyring_reload(kiln_keyring *ring);
+/* What became of a generation that was offered to its node (`kiln key rotate`): KILN_KEY_IN_FORCE,
+ * the node has come with it; KILN_KEY_DECLINED, and why. For the log. */
+typedef void (*kiln_keyring_settled)(void *context, const kiln_key *name, kiln_key_state outcome,
+                                     const char *why);
+void kiln_keyring_on_settled(kiln_keyring *ring, kiln_keyring_settled settled);
 uint32_t kiln_keyring_count(const kiln_keyring *ring);
 /* After the listeners that use it are closed and before the loop is destroyed. NULL is fine. */
 void kiln_keyring_close(kiln_keyring *ring);
 
 /* ---- What a program shows to a tracker ---- */
 
+#define KILN_KEY_PATH_MAX 255u
+
 typedef struct kiln_credentials {
     bool insecure; /* plain text to anywhere */
     bool has_token, has_key;
     uint8_t token[KILN_TOKEN_BYTES]; /* proven on loopback, never sent */
-    kiln_key key;                    /* then TLS on TCP, and key.node is the node that is said */
+    char
+        key_path[KILN_KEY_PATH_MAX + 1]; /* file that it is from, for who replaces it; "": longer */
+    kiln_key key; /* then TLS on TCP, and key.node is the node that is said */
 } kiln_credentials;
 
 /* Finds them, in this order: nothing for a Unix socket; the newest key in `key_file` when that is
@@ -215,6 +228,9 @@ typedef struct kiln_dial_options {
     const kiln_credentials *credentials;       /* copied; NULL: none */
     int socket_fd; /* of a Unix socket's address: somebody else connected it; taken over; 0: none */
     const kiln_sign_public *signer;            /* for HELLO; outlives the connection; NULL: none */
+    /* Writes the key that the tracker hands over in place of ours (kiln_key_take), at once, for
+     * who may not write its key file itself; NULL: the pool does it. */
+    kiln_status (*take_key)(void *context, const kiln_key *next);
     const kiln_conn_handler *handler;
     void *context;
 } kiln_dial_options;

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/alloc.h"
 #include "base/macros.h"
 #include "rpc-server/helper_request.h"
@@ -138,6 +139,32 @@ kiln_status kiln_helper_credentials(kiln_helper *helper, uint32_t address,
     kiln_status st = ask(helper, &request, -1, &answer, NULL);
     if (!st) *out_credentials = answer.credentials;
     explicit_bzero(&answer, sizeof answer);
+    return st;
+}
+
+kiln_status kiln_helper_take_key(kiln_helper *helper, const kiln_key *next) {
+    kiln_helper_request request = {.ask = KILN_HELPER_TAKE_KEY};
+    kiln_helper_answer answer;
+    kiln_keys keys = {0};
+    kiln_key plain = *next;
+    const kiln_key *added = NULL;
+    kiln_strbuf text = {0};
+    plain.has_seed = plain.has_public = false;
+    kiln_status st = kiln_keys_add(&keys, &plain, &added);
+    if (!st) {
+        keys.key.data[0].generation = next->generation;
+        kiln_keys_print(&keys, &text);
+        kiln_str line = kiln_strbuf_view(&text);
+        kiln_str_cut(&line, '\n'); /* the head of a file */
+        line = kiln_str_trim(line);
+        KILN_CHECK(line.size < sizeof request.text);
+        memcpy(request.text, line.data, line.size);
+        st = ask(helper, &request, -1, &answer, NULL);
+    }
+    explicit_bzero(&request, sizeof request);
+    explicit_bzero(&plain, sizeof plain);
+    kiln_strbuf_wipe(&text);
+    kiln_keys_deinit(&keys);
     return st;
 }
 

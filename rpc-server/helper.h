@@ -77,6 +77,8 @@ kiln_helper_seen kiln_helper_look(kiln_helper *helper, uint32_t child);
 /* What to show to the tracker's address of that index. Errors of kiln_credentials_load. */
 KILN_MUST_USE kiln_status kiln_helper_credentials(kiln_helper *helper, uint32_t address,
                                                   kiln_credentials *out_credentials);
+/* Replaces the key in the key file: errors of kiln_key_take. */
+KILN_MUST_USE kiln_status kiln_helper_take_key(kiln_helper *helper, const kiln_key *next);
 /* A connection to the Unix socket of that index. Errors of the system. */
 KILN_MUST_USE kiln_status kiln_helper_connect(kiln_helper *helper, uint32_t address, int *out_fd);
 

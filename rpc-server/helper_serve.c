@@ -246,6 +246,25 @@ static kiln_status ask_credentials(server *s, const kiln_helper_request *q, int 
     return st;
 }
 
+static kiln_status ask_take_key(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)fd, (void)r;
+    const kiln_helper_setup *setup = &s->setup;
+    char in_home[KILN_HELPER_PATH_BYTES + 8];
+    kiln_keys keys = {0};
+    kiln_strbuf text = {0};
+    snprintf(in_home, sizeof in_home, "%s/key", setup->home);
+    const char *path = setup->has_key_file ? setup->key_file : in_home;
+    kiln_strbuf_reserve(&text, sizeof q->text + 16);
+    kiln_strbuf_printf(&text, "kiln-keys 2\n%s\n", q->text);
+    kiln_status st = check_folder(path);
+    if (!st) st = kiln_keys_parse(kiln_strbuf_view(&text), &keys);
+    if (!st && kiln_keys_in_force(&keys) != 1) st = KILN_ERROR(INVALID_ARGUMENT, "no key");
+    if (!st) st = kiln_key_take(path, &keys.key.data[0]);
+    kiln_strbuf_wipe(&text);
+    kiln_keys_deinit(&keys);
+    return st;
+}
+
 static kiln_status ask_connect(server *s, const kiln_helper_request *q, int fd, reply *r) {
     (void)fd;
     const kiln_address *address = &s->setup.tracker.item[q->address];
@@ -283,10 +302,11 @@ static kiln_status ask_power(server *s, const kiln_helper_request *q, int fd, re
 }
 
 static kiln_status (*const handler[])(server *, const kiln_helper_request *, int, reply *) = {
-    [KILN_HELPER_START] = ask_start,     [KILN_HELPER_KEEP_TO] = ask_keep_to,
-    [KILN_HELPER_KILL] = ask_kill,       [KILN_HELPER_LOOK] = ask_look,
-    [KILN_HELPER_RELEASE] = ask_release, [KILN_HELPER_CREDENTIALS] = ask_credentials,
-    [KILN_HELPER_CONNECT] = ask_connect, [KILN_HELPER_POWER] = ask_power,
+    [KILN_HELPER_START] = ask_start,       [KILN_HELPER_KEEP_TO] = ask_keep_to,
+    [KILN_HELPER_KILL] = ask_kill,         [KILN_HELPER_LOOK] = ask_look,
+    [KILN_HELPER_RELEASE] = ask_release,   [KILN_HELPER_CREDENTIALS] = ask_credentials,
+    [KILN_HELPER_TAKE_KEY] = ask_take_key, [KILN_HELPER_CONNECT] = ask_connect,
+    [KILN_HELPER_POWER] = ask_power,
 };
 
 /* ---- One request after the other ---- */

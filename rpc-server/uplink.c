@@ -72,6 +72,12 @@ kiln_status kiln_uplink_prepare(kiln_helper *helper, const kiln_addresses *addre
     return kiln_helper_connect(helper, index, out_socket_fd);
 }
 
+/* The key file is the helper's to read and to write. */
+static kiln_status take_key(void *context, const kiln_key *next) {
+    kiln_uplink *uplink = context;
+    return kiln_helper_take_key(uplink->options.helper, next);
+}
+
 void kiln_uplink_dial(kiln_uplink *uplink) {
     kiln_uplink_options *own = &uplink->options;
     kiln_credentials credentials = {0};
@@ -91,6 +97,7 @@ void kiln_uplink_dial(kiln_uplink *uplink) {
         .software = SOFTWARE,
         .credentials = &credentials,
         .socket_fd = socket_fd,
+        .take_key = take_key,
         .handler = &conn_handler,
         .context = uplink,
     };

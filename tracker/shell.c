@@ -337,6 +337,19 @@ static void on_keys(void *context, kiln_status status) {
     kiln_audit_keys(shell->audit, count, status);
 }
 
+static void on_settled(void *context, const kiln_key *name, kiln_key_state outcome,
+                       const char *why) {
+    char text[KILN_KEY_NAME_BYTES];
+    (void)context;
+    kiln_key_name_print(name, text);
+    if (outcome == KILN_KEY_IN_FORCE)
+        kiln_log(KILN_LOG_INFO, "%s was taken by its node; the keys before it are revoked", text);
+    else if (outcome == KILN_KEY_DECLINED)
+        kiln_log(KILN_LOG_WARN, "%s was not taken by its node: %s", text, why);
+    else
+        kiln_log(KILN_LOG_ERROR, "%s: what became of it is not in the key file: %s", text, why);
+}
+
 static void on_hangup(void *context, int number) {
     (void)number;
     kiln_tracker_shell *shell = context;
@@ -351,6 +364,7 @@ static kiln_status open_keys(kiln_tracker_shell *shell) {
     kiln_loop_on_signal(shell->loop, SIGHUP, on_hangup, shell);
     if (!path) return KILN_OK;
     kiln_status st = kiln_keyring_open(shell->loop, path, on_keys, shell, &shell->keyring);
+    if (!st) kiln_keyring_on_settled(shell->keyring, on_settled);
     if (kiln_status_code(st) != KILN_NOT_FOUND) return st;
     return kiln_status_note(st, "there are no keys yet, `kiln key new ROLE/NODE` makes them");
 }

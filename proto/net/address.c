@@ -111,10 +111,12 @@ static kiln_status make_token(const char *path) {
     kiln_status st = kiln_rand_system(token, sizeof token);
     if (st) return st;
     kiln_strbuf text = {0};
+    kiln_strbuf_reserve(&text, 2 * sizeof token + 1);
     for (size_t i = 0; i < sizeof token; i++) kiln_strbuf_printf(&text, "%02x", token[i]);
     kiln_strbuf_char(&text, '\n');
     st = kiln_file_write(path, kiln_strbuf_view(&text), 0600);
-    kiln_strbuf_deinit(&text);
+    kiln_strbuf_wipe(&text);
+    explicit_bzero(token, sizeof token);
     return st;
 }
 
@@ -127,7 +129,9 @@ static kiln_status read_token(const char *path, kiln_arena *arena,
     kiln_str text = {0};
     kiln_status st = kiln_file_read(path, 4096, arena, &text);
     if (st) return st;
-    if (!parse_token(text, out_token))
+    const bool good = parse_token(text, out_token);
+    explicit_bzero((char *)(uintptr_t)text.data, text.size);
+    if (!good)
         return KILN_ERROR(DATA_LOSS, "%s is not a token; remove it and restart the tracker", path);
     return KILN_OK;
 }

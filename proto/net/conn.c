@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "proto/net/conn.h"
 #include "proto/net/crowd.h"
+#include "proto/net/rotate.h"
 #include "proto/net/squeeze.h"
 
 #define READ_NS (2 * KILN_NS_PER_MS) /* of a turn: the rest is for what follows from it */
@@ -16,7 +17,8 @@
                                         */
 #define HELLO_BYTES_MAX ((size_t)4096) /* what an unknown peer may make us keep */
 
-#define GATHER_MAX ((size_t)64 << 10) /* pending bytes that do not wait for the turn's end */
+#define SECRET_BYTES_MAX ((size_t)256) /* of a frame with one */
+#define GATHER_MAX ((size_t)64 << 10)  /* pending bytes that do not wait for the turn's end */
 
 typedef struct write_request {
     uv_write_t uv;
@@ -68,6 +70,7 @@ void kiln_conn_release(kiln_conn *conn) {
     else
         turned_away(conn);
     if (!conn->dialled) kiln_crowd_leave(conn);
+    kiln_rotate_forget(conn);
     kiln_tls_destroy(conn->tls);
     if (conn->found) uv_freeaddrinfo(conn->found);
     kiln_status_free(conn->why);
@@ -315,6 +318,21 @@ kiln_status kiln_conn_put(kiln_conn *conn, const kiln_message *message) {
     return st;
 }
 
+kiln_status kiln_conn_put_secret(kiln_conn *conn, const kiln_message *message) {
+    kiln_strbuf frame = {0}, cipher = {0};
+    KILN_CHECK(conn->tls != NULL);
+    flush(conn);
+    if (conn->state != KILN_CONN_OPEN) return KILN_OK;
+    kiln_strbuf_reserve(&frame, SECRET_BYTES_MAX);
+    kiln_status st = kiln_frame_write_message(&frame, message);
+    KILN_CHECK(frame.size <= SECRET_BYTES_MAX);
+    if (!st) st = kiln_tls_send(conn->tls, kiln_strbuf_view(&frame), &cipher);
+    if (!st) kiln_conn_put_raw(conn, &cipher);
+    kiln_strbuf_wipe(&frame);
+    kiln_strbuf_deinit(&cipher);
+    return st;
+}
+
 static kiln_status check_version(const kiln_conn *conn, kiln_message_type type) {
     if (kiln_message_since(type) <= conn->version) return KILN_OK;
     return KILN_ERROR(UNIMPLEMENTED,
@@ -355,6 +373,7 @@ static void on_open_message(kiln_conn *conn, const kiln_message *message) {
         return;
     }
     if (conn->blobs && kiln_blobs_message(conn->blobs, message)) return;
+    if (kiln_rotate_message(conn, message)) return;
     if (message->type == KILN_MSG_ERROR && message->stream == 0) {
         kiln_status_free(conn->last_words);
         conn->last_words = kiln_status_from_error(&message->error);

@@ -44,7 +44,8 @@ struct kiln_conn {
     kiln_arena arena; /* of the strings of `dial`, and of `asked` */
     kiln_dial_options dial;
     kiln_credentials credentials;
-    bool proven; /* the tracker knows the token */
+    bool proven;                    /* the tracker knows the token */
+    struct kiln_key_taking *taking; /* a new key is being written */
     uv_getaddrinfo_t resolve;
     bool resolving;
     struct addrinfo *found, *next_address;
@@ -53,6 +54,7 @@ struct kiln_conn {
     kiln_listen_options listen;
     kiln_msg_hello *asked; /* HELLO that waits for its PROOF; in `arena` */
     kiln_rank rank;
+    uint32_t offered;         /* generation of the key that was sent to it; 0: none */
     uint64_t gate_key;        /* of its address; 0: a Unix socket */
     kiln_conn *older, *newer; /* in the loop's list of its rank, or of known peers */
 };
@@ -69,6 +71,8 @@ void kiln_conn_fail_telling(kiln_conn *conn, kiln_status why);
 void kiln_conn_fail_saying(kiln_conn *conn, kiln_status why, kiln_status said);
 /* Sends in any state in which bytes can go out. */
 KILN_MUST_USE kiln_status kiln_conn_put(kiln_conn *conn, const kiln_message *message);
+/* The same for what holds a secret, only over TLS: at once, and no copy is left in memory. */
+KILN_MUST_USE kiln_status kiln_conn_put_secret(kiln_conn *conn, const kiln_message *message);
 void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes); /* as they are; empties it */
 /* Writes what the turn has gathered for its connections. */
 void kiln_conns_flush(kiln_loop *loop);

@@ -128,6 +128,12 @@ void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring);
 void kiln_keyring_set_day(kiln_keyring *ring, uint32_t today);
 /* Why a key is not taken, for the log. */
 kiln_status kiln_keyring_refusal(const kiln_keyring *ring, const kiln_key *name);
+/* A generation that the node with this key is to take; NULL. */
+const kiln_key *kiln_keyring_offer(const kiln_keyring *ring, const kiln_key *key);
+/* Writes into the file what came of an offer, on the pool. One at a time: what is not written now
+ * is written when the key is next used. */
+void kiln_keyring_settle(kiln_keyring *ring, const kiln_key *name, kiln_key_state outcome,
+                         const char *why);
 /* NULL when there is none that is good today. */
 const kiln_key *kiln_keyring_find(const kiln_keyring *ring, const kiln_key *name);
 /* loop.c: made when it is first asked for; errors of kiln_tls_context_create. */

@@ -1,6 +1,7 @@
 /* Key files: reading, writing, watching; and which credentials a program shows. */
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -31,7 +32,37 @@ kiln_status kiln_keys_write(const char *path, const kiln_keys *keys) {
     return st;
 }
 
+kiln_status kiln_key_take(const char *path, const kiln_key *next) {
+    kiln_keys own = {0}, replaced = {0};
+    kiln_key taken = *next;
+    const kiln_key *key = NULL, *added = NULL;
+    kiln_status st = kiln_keys_read(path, &own);
+    if (!st) st = kiln_keys_newest(&own, NULL, &key);
+    if (!st && (key->role != next->role || strcmp(key->node, next->node) != 0))
+        st = KILN_ERROR(FAILED_PRECONDITION, "%s is the key of another node", path);
+    if (!st && key->generation < next->generation) {
+        taken.has_seed = key->has_seed;
+        memcpy(taken.seed, key->seed, sizeof taken.seed);
+        st = kiln_keys_add(&replaced, &taken, &added);
+        if (!st) replaced.key.data[0].generation = next->generation;
+        if (!st) st = kiln_keys_write(path, &replaced);
+    }
+    explicit_bzero(&taken, sizeof taken);
+    kiln_keys_deinit(&own);
+    kiln_keys_deinit(&replaced);
+    return st;
+}
+
 /* ---- A file that is watched ---- */
+
+typedef struct settling {
+    kiln_keyring *ring; /* NULL: it was closed meanwhile */
+    kiln_key name;      /* no secret */
+    kiln_key_state outcome;
+    kiln_arena arena; /* of the texts */
+    const char *path, *why;
+    kiln_status status;
+} settling;
 
 struct kiln_keyring {
     kiln_loop *loop;
@@ -42,7 +73,9 @@ struct kiln_keyring {
     struct stat seen;
     kiln_timer *timer;
     kiln_keyring_changed changed;
+    kiln_keyring_settled settled;
     void *context;
+    settling *settling; /* under way; NULL: none is */
 };
 
 static bool is_same(const struct stat *a, const struct stat *b) {
@@ -134,9 +167,60 @@ kiln_status kiln_keyring_refusal(const kiln_keyring *ring, const kiln_key *name)
 void kiln_keyring_close(kiln_keyring *ring) {
     if (!ring) return;
     kiln_timer_destroy(ring->timer);
+    if (ring->settling) ring->settling->ring = NULL;
     kiln_keys_deinit(&ring->keys);
     kiln_arena_deinit(&ring->arena);
     kiln_free(ring);
+}
+
+void kiln_keyring_on_settled(kiln_keyring *ring, kiln_keyring_settled settled) {
+    ring->settled = settled;
+}
+
+/* ---- Rotation ---- */
+
+const kiln_key *kiln_keyring_offer(const kiln_keyring *ring, const kiln_key *key) {
+    return kiln_keys_offer(&ring->keys, key);
+}
+
+/* `kiln key` may change the file, too: whoever changes it has the lock. */
+static void settle(void *context) {
+    settling *s = context;
+    kiln_keys keys = {0};
+    int lock = -1;
+    s->status = kiln_file_lock(s->path, &lock);
+    if (!s->status) s->status = kiln_keys_read(s->path, &keys);
+    kiln_keys_settle(&keys, &s->name, s->outcome);
+    if (!s->status) s->status = kiln_keys_write(s->path, &keys);
+    kiln_keys_deinit(&keys);
+    if (lock >= 0) close(lock);
+}
+
+static void on_settled(void *context) {
+    settling *s = context;
+    kiln_keyring *ring = s->ring;
+    if (ring) ring->settling = NULL;
+    if (ring && ring->settled)
+        ring->settled(ring->context, &s->name, s->status ? KILN_KEY_OFFERED : s->outcome,
+                      s->status ? kiln_status_text(s->status) : s->why);
+    if (ring && !s->status) kiln_keyring_reload(ring);
+    kiln_status_free(s->status);
+    kiln_arena_deinit(&s->arena);
+    kiln_free(s);
+}
+
+void kiln_keyring_settle(kiln_keyring *ring, const kiln_key *name, kiln_key_state outcome,
+                         const char *why) {
+    if (ring->settling) return;
+    settling *s = ring->settling = kiln_alloc(sizeof *s);
+    kiln_arena_init(&s->arena, 512);
+    s->ring = ring;
+    s->outcome = outcome;
+    s->name = (kiln_key){.role = name->role, .generation = name->generation};
+    memcpy(s->name.node, name->node, sizeof s->name.node);
+    s->path = kiln_str_dup(&s->arena, kiln_str_from(ring->path));
+    s->why = kiln_str_dup(&s->arena, kiln_str_from(why));
+    kiln_loop_work(ring->loop, settle, on_settled, s);
 }
 
 /* ---- Credentials ---- */
@@ -158,6 +242,8 @@ static kiln_status load_key(const char *path, kiln_credentials *credentials) {
     if (!st) {
         credentials->key = *key;
         credentials->has_key = true;
+        if (strlen(path) <= KILN_KEY_PATH_MAX)
+            memcpy(credentials->key_path, path, strlen(path) + 1);
     }
     kiln_keys_deinit(&keys);
     return st;

@@ -8,6 +8,7 @@
 #include "proto/net/conn.h"
 #include "proto/net/crowd.h"
 #include "proto/net/person.h"
+#include "proto/net/rotate.h"
 #include "proto/net/squeeze.h"
 
 /* UNAUTHENTICATED: the key that the peer has proven is gone meanwhile, or has another secret. */
@@ -24,7 +25,10 @@ void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
         next = conn->newer;
         if (conn->listen.keyring != ring || !conn->tls) continue;
         kiln_status st = check_in_force(conn);
-        if (st) kiln_conn_fail_telling(conn, st);
+        if (st)
+            kiln_conn_fail_telling(conn, st);
+        else
+            kiln_rotate_offer(conn);
     }
 }
 
@@ -120,7 +124,10 @@ void kiln_conn_greet(kiln_conn *conn) {
 
 void kiln_conn_secured(kiln_conn *conn) {
     kiln_key_name_print(kiln_tls_key(conn->tls), conn->peer.key);
-    if (conn->dialled) say_hello(conn);
+    if (conn->dialled)
+        say_hello(conn);
+    else
+        kiln_rotate_proven(conn);
 }
 
 void kiln_conn_recognise(kiln_conn *conn, kiln_str bytes) {
@@ -196,6 +203,7 @@ static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_
         kiln_crowd_pass(conn);
     kiln_timer_stop(conn->timer);
     conn->handler->opened(conn->context, conn, hello, welcome);
+    kiln_rotate_offer(conn);
 }
 
 /* What may be told to anybody. */

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/rand.h"
 #include "proto/net/internal.h"
 
@@ -23,6 +24,7 @@ struct kiln_tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *method;
     uint8_t decoy[KILN_KEY_BYTES]; /* secret of keys that there are none of */
+    uint64_t rekey_bytes, rekey_ns;
 };
 
 struct kiln_tls {
@@ -30,6 +32,7 @@ struct kiln_tls {
     SSL *ssl;
     const kiln_keyring *ring; /* NULL: we dialled */
     bool ready, has_key;
+    uint64_t bytes, since_ns; /* of the traffic keys: carried so far, and since when they are */
     kiln_key key;
     char claim[KILN_KEY_NAME_BYTES];
     kiln_str input;      /* of the call under way */
@@ -142,6 +145,7 @@ kiln_status kiln_tls_context_create(kiln_tls_context **out_context) {
         ERR_clear_error();
         return st;
     }
+    kiln_tls_context_set_rekey(context, KILN_TLS_REKEY_BYTES, KILN_TLS_REKEY_NS);
     *out_context = context;
     return KILN_OK;
 }
@@ -151,6 +155,11 @@ void kiln_tls_context_destroy(kiln_tls_context *context) {
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->method);
     kiln_free(context);
+}
+
+void kiln_tls_context_set_rekey(kiln_tls_context *context, uint64_t bytes, uint64_t ns) {
+    context->rekey_bytes = bytes;
+    context->rekey_ns = ns;
 }
 
 static kiln_tls *make(kiln_tls_context *context) {
@@ -239,6 +248,7 @@ static kiln_status shake_hands(kiln_tls *tls) {
     if (!SSL_session_reused(tls->ssl) || !tls->has_key)
         return KILN_ERROR(UNAUTHENTICATED, "the peer has proven no key");
     tls->ready = true;
+    tls->since_ns = kiln_clock_ns();
     kiln_strbuf_deinit(&tls->held);
     return KILN_OK;
 }
@@ -319,7 +329,19 @@ kiln_status kiln_tls_receive(kiln_tls *tls, kiln_str wire, kiln_strbuf *out_plai
     tls->input = wire;
     if (!tls->ready) st = feed_whole_records(tls, wire);
     if (!st && tls->ready) st = read_all(tls, out_plain);
+    tls->bytes += wire.size;
     return st;
+}
+
+/* The peer answers with its own when it next sends something. */
+static bool renew_keys(kiln_tls *tls, size_t bytes) {
+    const uint64_t now_ns = kiln_clock_ns();
+    tls->bytes += bytes;
+    if (tls->bytes < tls->context->rekey_bytes && now_ns - tls->since_ns < tls->context->rekey_ns)
+        return true;
+    tls->bytes = 0;
+    tls->since_ns = now_ns;
+    return SSL_key_update(tls->ssl, SSL_KEY_UPDATE_REQUESTED) == 1;
 }
 
 kiln_status kiln_tls_send(kiln_tls *tls, kiln_str plain, kiln_strbuf *out_wire) {
@@ -328,5 +350,7 @@ kiln_status kiln_tls_send(kiln_tls *tls, kiln_str plain, kiln_strbuf *out_wire) 
     tls->input = (kiln_str){0};
     tls->output = out_wire;
     ERR_clear_error();
-    return SSL_write_ex(tls->ssl, plain.data, plain.size, &sent) ? KILN_OK : tls_error(tls);
+    return renew_keys(tls, plain.size) && SSL_write_ex(tls->ssl, plain.data, plain.size, &sent)
+               ? KILN_OK
+               : tls_error(tls);
 }

@@ -16,6 +16,12 @@ typedef struct kiln_tls kiln_tls;
 KILN_MUST_USE kiln_status kiln_tls_context_create(kiln_tls_context **out_context);
 void kiln_tls_context_destroy(kiln_tls_context *context); /* NULL is fine */
 
+/* Both directions get new traffic keys (KeyUpdate) after so many bytes or so long, whichever comes
+ * first: what leaks one opens a part of a connection that lasts for weeks. */
+#define KILN_TLS_REKEY_BYTES ((uint64_t)1 << 30)
+#define KILN_TLS_REKEY_NS (UINT64_C(3600) * 1000000000)
+void kiln_tls_context_set_rekey(kiln_tls_context *context, uint64_t bytes, uint64_t ns);
+
 /* For who listens: any key of `ring`, which outlives it, is accepted. */
 kiln_tls *kiln_tls_accept(kiln_tls_context *context, const kiln_keyring *ring);
 /* For who dials: shows `key` (copied), and accepts only who has it too. */

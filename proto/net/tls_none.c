@@ -24,6 +24,10 @@ kiln_tls *kiln_tls_dial(kiln_tls_context *context, const kiln_key *key) {
     return NULL;
 }
 
+void kiln_tls_context_set_rekey(kiln_tls_context *context, uint64_t bytes, uint64_t ns) {
+    (void)context, (void)bytes, (void)ns;
+}
+
 void kiln_tls_destroy(kiln_tls *tls) { KILN_CHECK(tls == NULL); }
 
 kiln_status kiln_tls_begin(kiln_tls *tls, kiln_strbuf *out_wire) {

@@ -139,5 +139,41 @@ def test_the_token_serves_beside_keys_and_strangers_are_told(world):
     world.refused("fleet", "list", "--tracker", "192.0.2.1:9", says="kiln key new")
 
 
+def test_keys_are_rotated_while_the_fleet_works(world):
+    """Board and tuner get new keys in the middle of a job, which ends as if nothing had been."""
+    key = {role: make_key(world, f"{role}/{role}-1") for role in ("board", "tuner", "client")}
+    old = {role: pathlib.Path(file).read_text().splitlines()[-1].split() for role, file in key.items()}
+    tracker, address = world.tracker()
+    board = world.board(address, "--key-file", key["board"], key="shelf")
+    world.tuner(address, "--key-file", key["tuner"])
+    job = subprocess.Popen([harness.program("kiln"), "tune", world.zoo("conv:C3"), "--trials", "30", "--tracker", address, "--key-file",
+                            key["client"], "--db", world.path("client.db"), "--json"], env=world.env, cwd=world.folder, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    fleet = lambda: world.json("fleet", "list", "--tracker", address, "--key-file", key["client"])
+    until(lambda: [b["state"] for b in fleet()] == ["leased"], "the board at work")
+    for role in "board", "tuner":
+        done = world.run("key", "rotate", f"{role}/{role}-1", "--wait", 600)
+        assert f"{role}/{role}-1/2 has taken the place" in done.stdout, done.stdout
+        new = pathlib.Path(key[role]).read_text().splitlines()[-1].split()
+        assert new[0] == f"{role}/{role}-1/2" and new[1] != old[role][1] and stat.S_IMODE(os.stat(key[role]).st_mode) == 0o600
+        assert [word for word in new if word.startswith("seed=")] == [word for word in old[role] if word.startswith("seed=")]
+    assert json.loads(job.communicate()[0].splitlines()[-1])["measured"] == 30
+    assert names(world) == ["board/board-1/2", "tuner/tuner-1/2", "client/client-1/1"]
+    # A person's key: taken by the next command, used by the one after.
+    assert world.json("key", "rotate", "client/client-1", "--wait", 0.1)[-1]["event"] == "offered"
+    # The tracker looks at its file twice a second.
+    until(lambda: fleet() and "client/client-1/2" in pathlib.Path(key["client"]).read_text(), "the new key of the client")
+    fleet()
+    until(lambda: "client/client-1/1" not in names(world), "the end of the older key")
+    world.refused("key", "rotate", "board/nobody", says="no key of board nobody")
+    # A node that may not write: it keeps what it has, and the command says what to do.
+    os.rename(key["board"], key["board"] + ".away")
+    world.refused("key", "rotate", "board/board-1", "--wait", 600, says="kiln key new board/board-1 -o FILE")
+    os.rename(key["board"] + ".away", key["board"])
+    assert names(world)[0] == "board/board-1/2"
+    until(lambda: fleet()[0]["state"] == "free", "the board as before")
+    assert board.poll() is None and tracker.poll() is None
+
+
 if __name__ == "__main__":
     sys.exit(harness.main(sys.modules[__name__]))

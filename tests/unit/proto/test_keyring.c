@@ -1,10 +1,14 @@
 #include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/rand.h"
 #include "proto/net/conn.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/locked.h"
@@ -255,6 +259,65 @@ static void a_key_made_anew_under_its_old_name_is_another(void **state) {
     locked_deinit(&l);
 }
 
+/* ---- Memory ---- */
+
+/* How often these bytes are in what malloc has given out or taken back. */
+static uint32_t count_in_heap(const uint8_t *bytes, size_t size) {
+    kiln_arena arena = {0};
+    kiln_str maps = {0};
+    uint32_t count = 0;
+    expect_ok(kiln_file_read_system("/proc/self/maps", &arena, &maps));
+    while (maps.size) {
+        kiln_str line = kiln_str_cut(&maps, '\n');
+        unsigned long long from = 0, to = 0;
+        char text[64] = "";
+        memcpy(text, line.data, KILN_MIN(line.size, sizeof text - 1));
+        if (!memmem(line.data, line.size, "[heap]", 6) ||
+            sscanf(text, "%llx-%llx", &from, &to) != 2)
+            continue;
+        const char *at = (const char *)(uintptr_t)from, *end = (const char *)(uintptr_t)to;
+        while ((at = memmem(at, (size_t)(end - at), bytes, size))) {
+            count++;
+            at++;
+        }
+    }
+    kiln_arena_deinit(&arena);
+    return count;
+}
+
+/* Lists of many sizes are read, grown, written and freed: of a secret nothing is left, neither as
+ * bytes nor as text. */
+static void secrets_are_wiped_wherever_a_list_grows_or_is_freed(void **state) {
+    char *folder = make_folder(*state);
+    const char *path = kiln_arena_printf(*state, "%s/keys", folder);
+    uint8_t secret[KILN_KEY_BYTES];
+    kiln_digest printed;
+    char text[KILN_DIGEST_TEXT];
+    mallopt(M_PERTURB, 0); /* freed memory stays as it was */
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    expect_ok(kiln_rand_system(secret, sizeof secret));
+    memcpy(printed.byte, secret, sizeof secret);
+    kiln_digest_print(&printed, text);
+    kiln_keys keys = {0}, again = {0};
+    for (uint32_t i = 0; i < 40; i++) {
+        kiln_key key = {.role = KILN_PEER_BOARD, .last_day = 50000, .has_seed = true};
+        const kiln_key *added = NULL;
+        snprintf(key.node, sizeof key.node, "node-%u", i);
+        memcpy(key.secret, secret, sizeof secret);
+        memcpy(key.seed, secret, sizeof secret);
+        expect_ok(kiln_keys_add(&keys, &key, &added));
+        explicit_bzero(&key, sizeof key);
+    }
+    assert_true(count_in_heap(secret, sizeof secret) >= 80); /* the search finds what is there */
+    expect_ok(kiln_keys_write(path, &keys));
+    kiln_keys_deinit(&keys);
+    expect_ok(kiln_keys_read(path, &again));
+    kiln_keys_deinit(&again);
+    assert_int_equal(count_in_heap(secret, sizeof secret), 0);
+    assert_int_equal(count_in_heap((const uint8_t *)text, 2 * sizeof secret), 0);
+    remove_folder(folder);
+}
+
 /* ---- Days ---- */
 
 static void a_key_is_good_on_its_last_day_and_cut_when_that_is_over(void **state) {
@@ -432,6 +495,7 @@ int main(void) {
         test_with_arena(a_revoked_key_is_cut_at_the_next_look),
         test_with_arena(a_revoked_key_cuts_nobody_else),
         test_with_arena(a_key_made_anew_under_its_old_name_is_another),
+        test_with_arena(secrets_are_wiped_wherever_a_list_grows_or_is_freed),
         test_with_arena(a_key_is_good_on_its_last_day_and_cut_when_that_is_over),
         test_with_arena(an_expired_key_does_not_come_in),
         test_with_arena(a_revoked_key_is_called_so_in_the_log_only),

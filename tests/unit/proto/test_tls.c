@@ -108,6 +108,75 @@ static void what_follows_the_handshake_at_once_is_not_lost(void **state) {
     tear_down(&w);
 }
 
+/* ---- New keys on a long connection ---- */
+
+static uint32_t record_count(const kiln_strbuf *wire) {
+    uint32_t count = 0;
+    for (size_t at = 0; at < wire->size; count++) {
+        const uint8_t *head = (const uint8_t *)wire->data + at;
+        assert_int_equal(head[0], 0x17); /* encrypted */
+        at += 5 + ((size_t)head[3] << 8 | head[4]);
+    }
+    return count;
+}
+
+/* Records that one short message from each side takes: with KeyUpdate there is one more. */
+static void expect_records(wires *w, uint32_t of_node, uint32_t of_tracker) {
+    kiln_strbuf_reset(&w->at_tracker);
+    kiln_strbuf_reset(&w->at_node);
+    expect_ok(kiln_tls_send(w->dialled, KILN_STR("ping"), &w->to_tracker));
+    assert_int_equal(record_count(&w->to_tracker), of_node);
+    expect_ok(to_tracker(w, 7));
+    assert_string_equal(w->at_tracker.data, "ping");
+    expect_ok(kiln_tls_send(w->accepted, KILN_STR("pong"), &w->to_node));
+    assert_int_equal(record_count(&w->to_node), of_tracker);
+    expect_ok(to_node(w, 7));
+    assert_string_equal(w->at_node.data, "pong");
+}
+
+static void both_directions_get_new_keys_after_so_many_bytes(void **state) {
+    static char piece[1000];
+    wires w;
+    kiln_tls_context *patient = NULL; /* the tracker's: it only answers */
+    set_up(&w, *state);
+    expect_ok(kiln_tls_context_create(&patient));
+    kiln_tls_destroy(w.accepted);
+    w.accepted = kiln_tls_accept(patient, w.ring);
+    shake(&w, 1000);
+    expect_records(&w, 1, 1);
+    kiln_tls_context_set_rekey(w.context, 10000, UINT64_MAX);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 8; i++) {
+            expect_ok(kiln_tls_send(w.dialled, (kiln_str){piece, sizeof piece}, &w.to_tracker));
+            assert_int_equal(record_count(&w.to_tracker), 1);
+            expect_ok(to_tracker(&w, 1 << 20));
+        }
+        for (int i = 0; i < 3; i++) {
+            expect_ok(kiln_tls_send(w.dialled, (kiln_str){piece, sizeof piece}, &w.to_tracker));
+            const bool updates = record_count(&w.to_tracker) == 2;
+            expect_ok(to_tracker(&w, 1 << 20));
+            if (updates) break;
+            assert_int_not_equal(i, 2);
+        }
+        /* The tracker answers by new keys of its own, and both go on. */
+        expect_records(&w, 1, 2);
+        expect_records(&w, 1, 1);
+    }
+    tear_down(&w);
+    kiln_tls_context_destroy(patient);
+}
+
+static void and_after_so_long(void **state) {
+    wires w;
+    set_up(&w, *state);
+    shake(&w, 1000);
+    kiln_tls_context_set_rekey(w.context, UINT64_MAX, 1); /* a nanosecond */
+    expect_records(&w, 2, 2);
+    kiln_tls_context_set_rekey(w.context, UINT64_MAX, UINT64_MAX);
+    kiln_strbuf_reset(&w.at_tracker);
+    tear_down(&w);
+}
+
 /* An unknown name, an old generation, a wrong secret: to who shows it they are one. */
 static void a_refusal_does_not_say_which_keys_there_are(void **state) {
     static const char *const name[] = {"board/a/1", "board/a/2", "board/b/1", "admin/a/1"};
@@ -234,6 +303,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(both_ends_get_what_was_sent_whatever_the_pieces),
         test_with_arena(what_follows_the_handshake_at_once_is_not_lost),
+        test_with_arena(both_directions_get_new_keys_after_so_many_bytes),
+        test_with_arena(and_after_so_long),
         test_with_arena(a_refusal_does_not_say_which_keys_there_are),
         test_with_arena(nothing_is_readable_on_the_wire),
         test_with_arena(a_changed_byte_is_found_out),

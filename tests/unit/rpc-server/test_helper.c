@@ -188,6 +188,33 @@ static void credentials_are_read_anew_each_time(void **state) {
     assert_memory_equal(credentials.token, token, sizeof token);
 }
 
+static void the_key_file_is_replaced_by_its_next_generation_only(void **state) {
+    fixture *f = *state;
+    kiln_keys keys = {0};
+    const kiln_key *added = NULL;
+    kiln_key key;
+    expect_ok(kiln_key_name_parse(KILN_STR("board/rpi/1"), &key));
+    kiln_strbuf path = {0};
+    kiln_strbuf_printf(&path, "%s/key", f->folder);
+    expect_ok(kiln_keys_add(&keys, &key, &added));
+    expect_ok(kiln_keys_write(path.data, &keys));
+    kiln_keys_deinit(&keys);
+    key.generation = 3;
+    key.last_day = 50000;
+    memset(key.secret, 7, sizeof key.secret);
+    expect_ok(kiln_helper_take_key(f->helper, &key));
+    expect_ok(kiln_keys_read(path.data, &keys));
+    assert_int_equal(keys.key.count, 1);
+    assert_int_equal(keys.key.data[0].generation, 3);
+    assert_int_equal(keys.key.data[0].secret[5], 7);
+    assert_int_equal(keys.key.data[0].last_day, 50000);
+    kiln_keys_deinit(&keys);
+    key.generation = 4;
+    memcpy(key.node, "eve", 4);
+    expect_error(kiln_helper_take_key(f->helper, &key), FAILED_PRECONDITION, "another node");
+    kiln_strbuf_deinit(&path);
+}
+
 static void a_power_cycle_runs_alone(void **state) {
     fixture *f = *state;
     kiln_held first, second;
@@ -385,6 +412,7 @@ int main(int argc, char **argv) {
         TEST(there_are_no_more_children_than_places),
         TEST(a_tracker_is_reached_through_it),
         TEST(credentials_are_read_anew_each_time),
+        TEST(the_key_file_is_replaced_by_its_next_generation_only),
         TEST(a_power_cycle_runs_alone),
         TEST(nothing_of_our_environment_and_descriptors_goes_on),
         TEST(all_end_with_the_server),

@@ -35,6 +35,8 @@ static const struct {
     {KILN_MSG_WINDOW, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_CHALLENGE, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_PROOF, "xxxxxxxxx", "xxxxxxxxx"},
+    {KILN_MSG_KEY_OFFER, "xxxxxxxxx", "xxxxxxxxx"},
+    {KILN_MSG_KEY_TAKEN, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_BOARD_UP, "xxxxxxxxx", "xxxxxxxxx"}, /* only of boards */
     {KILN_MSG_BOARD_STATE, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_JOB_OPEN, "..xxx.xxx", "..xxx.xxx"},

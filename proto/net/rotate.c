@@ -1,0 +1,136 @@
+#include "proto/net/rotate.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "proto/net/conn.h"
+
+/* ---- Listening ---- */
+
+void kiln_rotate_offer(kiln_conn *conn) {
+    if (!conn->tls || conn->dialled || conn->state != KILN_CONN_OPEN ||
+        conn->version < kiln_message_since(KILN_MSG_KEY_OFFER))
+        return;
+    const kiln_key *key = kiln_tls_key(conn->tls);
+    const kiln_key *next = kiln_keyring_offer(conn->listen.keyring, key);
+    if (!next || next->generation == conn->offered) return;
+    conn->offered = next->generation;
+    kiln_message offer = {
+        .type = KILN_MSG_KEY_OFFER,
+        .key_offer = {.generation = next->generation,
+                      .secret = {(const char *)next->secret, sizeof next->secret},
+                      .last_day = next->last_day},
+    };
+    kiln_status st = kiln_conn_put_secret(conn, &offer);
+    if (st) kiln_conn_fail(conn, st);
+}
+
+void kiln_rotate_proven(kiln_conn *conn) {
+    const kiln_key *key = kiln_keyring_find(conn->listen.keyring, kiln_tls_key(conn->tls));
+    if (key && key->state == KILN_KEY_OFFERED)
+        kiln_keyring_settle(conn->listen.keyring, key, KILN_KEY_IN_FORCE, "");
+}
+
+/* People come back with their next command; programs that stay are told to. */
+static void on_taken(kiln_conn *conn, const kiln_msg_key_taken *taken) {
+    kiln_key next = *kiln_tls_key(conn->tls);
+    const bool stays = next.role != KILN_PEER_CLIENT && next.role != KILN_PEER_ADMIN;
+    next.generation = taken->generation;
+    explicit_bzero(next.secret, sizeof next.secret);
+    if (taken->generation != conn->offered || !conn->offered) return; /* nobody asked */
+    if (taken->text.size) {
+        char why[KILN_MESSAGES_NAME + 1] = "";
+        memcpy(why, taken->text.data, taken->text.size);
+        kiln_keyring_settle(conn->listen.keyring, &next, KILN_KEY_DECLINED, why);
+    } else if (stays) {
+        kiln_conn_fail_telling(conn, KILN_ERROR(UNAVAILABLE, "come back with the new key"));
+    }
+}
+
+/* ---- Dialling ---- */
+
+/* Writing the file may wait for the disk, so the pool does it. */
+typedef struct kiln_key_taking {
+    kiln_conn *conn; /* NULL: it is gone meanwhile */
+    kiln_key next;
+    char path[KILN_KEY_PATH_MAX + 1];
+    kiln_status status;
+} taking;
+
+static void write_file(void *context) {
+    taking *t = context;
+    t->status = kiln_key_take(t->path, &t->next);
+}
+
+static void say_taken(kiln_conn *conn, uint32_t generation, const char *why) {
+    kiln_str text = kiln_str_slice(kiln_str_from(why), 0, KILN_MESSAGES_NAME);
+    kiln_message taken = {.type = KILN_MSG_KEY_TAKEN,
+                          .key_taken = {.generation = generation, .text = text}};
+    kiln_status st = kiln_conn_send(conn, &taken);
+    if (st) kiln_conn_fail(conn, st);
+}
+
+static void written(void *context) {
+    taking *t = context;
+    if (t->conn) {
+        t->conn->taking = NULL;
+        say_taken(t->conn, t->next.generation, t->status ? kiln_status_text(t->status) : "");
+    }
+    kiln_status_free(t->status);
+    explicit_bzero(t, sizeof *t);
+    kiln_free(t);
+}
+
+static kiln_key key_of(const kiln_conn *conn, const kiln_msg_key_offer *offer) {
+    kiln_key next = {.role = conn->credentials.key.role,
+                     .generation = offer->generation,
+                     .last_day = offer->last_day};
+    memcpy(next.node, conn->credentials.key.node, sizeof next.node);
+    memcpy(next.secret, offer->secret.data, sizeof next.secret);
+    explicit_bzero((char *)(uintptr_t)offer->secret.data, offer->secret.size);
+    return next;
+}
+
+static void take_at_once(kiln_conn *conn, kiln_key *next) {
+    kiln_status st = conn->dial.take_key(conn->context, next);
+    say_taken(conn, next->generation, st ? kiln_status_text(st) : "");
+    kiln_status_free(st);
+}
+
+static void take_on_pool(kiln_conn *conn, const kiln_key *next) {
+    taking *t = kiln_alloc(sizeof *t);
+    t->conn = conn;
+    t->next = *next;
+    memcpy(t->path, conn->credentials.key_path, sizeof t->path);
+    conn->taking = t;
+    kiln_loop_work(conn->loop, write_file, written, t);
+}
+
+static void on_offer(kiln_conn *conn, const kiln_msg_key_offer *offer) {
+    if (!conn->tls || conn->taking || offer->generation == 0 ||
+        offer->generation > KILN_KEY_GENERATION_MAX || offer->secret.size != KILN_KEY_BYTES)
+        return;
+    kiln_key next = key_of(conn, offer);
+    if (conn->dial.take_key)
+        take_at_once(conn, &next);
+    else if (conn->credentials.key_path[0])
+        take_on_pool(conn, &next);
+    else
+        say_taken(conn, offer->generation, "the path of its key file is too long");
+    explicit_bzero(&next, sizeof next);
+}
+
+bool kiln_rotate_message(kiln_conn *conn, const kiln_message *message) {
+    if (message->type == KILN_MSG_KEY_OFFER && conn->dialled)
+        on_offer(conn, &message->key_offer);
+    else if (message->type == KILN_MSG_KEY_TAKEN && !conn->dialled && conn->tls)
+        on_taken(conn, &message->key_taken);
+    else
+        return message->type == KILN_MSG_KEY_OFFER || message->type == KILN_MSG_KEY_TAKEN;
+    return true;
+}
+
+void kiln_rotate_forget(kiln_conn *conn) {
+    if (conn->taking) conn->taking->conn = NULL;
+    conn->taking = NULL;
+}

@@ -48,6 +48,7 @@ void kiln_tracker_boards_free(kiln_tracker *t) {
     kiln_vec_deinit(&t->offered);
     kiln_vec_deinit(&t->unkept);
     kiln_map_deinit(&t->board_of_node);
+    kiln_map_deinit(&t->board_of_name);
 }
 
 /* Of a board that is not available: none of them is idle. */
@@ -58,7 +59,61 @@ static void withdraw_offers(kiln_tracker *t, kiln_tracker_board *board) {
     }
 }
 
+/* ---- Names ---- */
+
+static kiln_tracker_board *holder_of(const kiln_tracker *t, kiln_str name) {
+    uint64_t value = 0;
+    return kiln_map_find(&t->board_of_name, name, &value) ? (kiln_tracker_board *)(uintptr_t)value
+                                                          : NULL;
+}
+
+static void hold_name(kiln_tracker *t, kiln_tracker_board *board) {
+    if (!holder_of(t, board->up.key))
+        kiln_map_put(&t->board_of_name, board->up.key, (uintptr_t)board);
+}
+
+static void release_name(kiln_tracker *t, const kiln_tracker_board *board) {
+    if (board->known && holder_of(t, board->up.key) == board)
+        kiln_map_remove(&t->board_of_name, board->up.key);
+}
+
+/* The board that a peer would be taken for, if it were let in under this name: one whose node it
+ * has without its key; one whose node is that name; or one that has the name already. Boards
+ * without keys are all the tracker's user's own, and may share a name. NULL: none. */
+static kiln_tracker_board *taken_for(kiln_tracker *t, const kiln_tracker_peer *peer,
+                                     kiln_str name) {
+    kiln_tracker_board *own = kiln_tracker_board_find(t, kiln_str_from(peer->node));
+    kiln_tracker_board *other = kiln_tracker_board_find(t, name);
+    if (own && own->bound && !peer->has_key) return own;
+    if (other && other != own && other->bound) return other;
+    other = holder_of(t, name);
+    return other && other != own && (other->bound || peer->has_key) ? other : NULL;
+}
+
+bool kiln_tracker_board_refuses(kiln_tracker *t, kiln_tracker_peer *peer, kiln_str name) {
+    kiln_tracker_board *victim = taken_for(t, peer, name);
+    char text[KILN_MESSAGES_NAME];
+    if (!victim) return false;
+    if (name.size == 0) name = kiln_str_from(peer->node);
+    snprintf(text, sizeof text, "node %s called itself %.*s", peer->node, KILN_STR_ARG(name));
+    const uint32_t last = victim->past_count - 1; /* one line is enough for many tries */
+    if (victim->past_count == 0 || victim->past[last].what != KILN_TRACKER_PAST_IMPOSTOR)
+        kiln_tracker_board_happened(t, victim, KILN_TRACKER_PAST_IMPOSTOR, text);
+    if (peer->board) {
+        kiln_tracker_asks_peer_gone(t, peer);
+        kiln_tracker_board_lost(t, peer->board, "it called itself by another board's name");
+        peer->board = NULL;
+    }
+    snprintf(text, sizeof text,
+             "the name %.*s is that of the board with node %s: give this one another name (--key), "
+             "or forget that one (kiln fleet forget)",
+             (int)KILN_MIN(name.size, 64), name.data, victim->node);
+    kiln_tracker_drop(t, peer, KILN_PERMISSION_DENIED, text);
+    return true;
+}
+
 static void remove_board(kiln_tracker *t, kiln_tracker_board *board) {
+    release_name(t, board);
     kiln_map_remove(&t->board_of_node, kiln_str_from(board->node));
     kiln_tracker_remove(&t->board, board);
     withdraw_offers(t, board);
@@ -238,6 +293,7 @@ static kiln_status make_devices(kiln_tracker_board *board) {
 }
 
 static void forget_devices(kiln_tracker *t, kiln_tracker_board *board) {
+    release_name(t, board);
     board->known = false;
     withdraw_offers(t, board);
     free_devices(board);
@@ -255,6 +311,7 @@ static kiln_status describe(kiln_tracker *t, kiln_tracker_board *board,
         return kiln_status_note(st, "board %.*s", KILN_STR_ARG(board->up.key));
     }
     board->known = true;
+    hold_name(t, board);
     board->lacking = t->fences & ~kiln_fences_known(board->up.fences);
     return KILN_OK;
 }
@@ -306,13 +363,15 @@ static bool is_news(const kiln_tracker_board *board, const kiln_message *message
 }
 
 void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+    if (kiln_tracker_board_refuses(t, peer, message->board_up.key)) return;
     kiln_tracker_board *board = kiln_tracker_board_get(t, kiln_str_from(peer->node));
     if (!board) {
         kiln_tracker_drop(t, peer, KILN_RESOURCE_EXHAUSTED,
                           "this tracker has as many boards as it can hold");
         return;
     }
-    bool restarted = strcmp(board->boot, peer->boot) != 0, news = is_news(board, message);
+    bool restarted = strcmp(board->boot, peer->boot) != 0,
+         news = is_news(board, message) || board->bound != peer->has_key;
     board->peer = NULL; /* until it is known what it is */
     kiln_tracker_board_refresh(t, board);
     if (board->known && !has_same_slots(board, &message->board_up))
@@ -327,6 +386,7 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
         return;
     }
     board->peer = peer;
+    board->bound = peer->has_key;
     board->sick = board->leaving = false;
     board->env = board->up.env;
     board->env.governor = (kiln_str){0};
@@ -420,6 +480,8 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
         return made;
     }
     board->known = true;
+    board->bound = kept.bound;
+    hold_name(t, board);
     board->changed = ++t->change;
     board->duty = (kiln_duty)kept.duty;
     snprintf(board->text, sizeof board->text, "%.*s", (int)kept.text.size,

@@ -128,9 +128,11 @@ static void send_message(kiln_tracker_shell *shell, uint64_t peer, const kiln_me
 
 static void close_peer(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
     kiln_conn *conn = find_conn(shell, action->peer);
-    if (conn)
-        kiln_conn_close(conn,
-                        kiln_status_make(action->code, __FILE__, __LINE__, "%s", action->text));
+    if (!conn) return;
+    kiln_status why = kiln_status_make(action->code, __FILE__, __LINE__, "%s", action->text);
+    if (action->code == KILN_PERMISSION_DENIED) /* it is not what it says it is */
+        kiln_audit_refused(shell->audit, kiln_conn_peer(conn), why, kiln_loop_now_ns(shell->loop));
+    kiln_conn_close(conn, why);
 }
 
 /* Ends the run with `failure`, which is taken. */
@@ -248,6 +250,7 @@ static kiln_tracker_who who_of(const kiln_tracker_shell *shell, const kiln_peer 
         .is_owner = peer->is_owner || (shell->options.insecure && peer->is_loopback),
         .is_admin = kiln_str_starts(kiln_str_from(peer->key), "admin/"),
         .is_proven = peer->is_owner || peer->key[0] || peer->uid != KILN_UID_UNKNOWN,
+        .has_key = peer->key[0] != '\0',
         .person = peer->person};
 }
 

@@ -50,6 +50,7 @@ typedef struct kiln_tracker_peer {
     kiln_tracker_text node, boot;
     kiln_tracker_text name;             /* for people */
     bool is_owner, is_admin, is_proven; /* as in kiln_tracker_who */
+    bool has_key;                       /* its node is that of a key */
     kiln_tracker_text person;           /* empty: nobody that is known */
     struct kiln_tracker_person *known;  /* of people */
     uint32_t version;                   /* of the protocol, that both sides speak */
@@ -91,7 +92,8 @@ typedef struct kiln_tracker_want {
     X(DRAINED, "drained")         \
     X(QUARANTINED, "quarantined") \
     X(RELEASED, "released")       \
-    X(UNFENCED, "unfenced")
+    X(UNFENCED, "unfenced")       \
+    X(IMPOSTOR, "impostor")
 typedef enum kiln_tracker_board_event {
 #define X(NAME, name) KILN_TRACKER_PAST_##NAME,
     KILN_TRACKER_PASTS(X)
@@ -125,6 +127,7 @@ typedef struct kiln_tracker_board {
     kiln_tracker_device *device; /* [device_count] its targets; on the heap, renewed with `up` */
     uint32_t device_count;
     bool known;              /* `up` and the devices hold */
+    bool bound;              /* its node is that of a key, so nobody else may have its name */
     kiln_tracker_peer *peer; /* NULL: lost */
     uint64_t lost_ns;        /* when peer is NULL */
     bool lost_busy;          /* it was lost while a trial of ours ran */
@@ -325,6 +328,7 @@ struct kiln_tracker {
     kiln_map holder_of_boot; /* who may hold leases: tuners, and people for jobs of their own */
     KILN_VEC(kiln_tracker_board *) board;
     kiln_map board_of_node;
+    kiln_map board_of_name;                  /* of the boards that share a name, one */
     KILN_VEC(kiln_tracker_device *) idle;    /* available, with a free slot that nobody reserved */
     KILN_VEC(kiln_tracker_device *) offered; /* something got free there: requests are looked at */
     KILN_VEC(kiln_tracker_board *) unkept;   /* with events that are not on disk */
@@ -405,6 +409,9 @@ kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node);
 kiln_tracker_board *kiln_tracker_board_named(kiln_tracker *t, kiln_str name);
 /* Makes an empty entry when there is none; NULL when there are too many. */
 kiln_tracker_board *kiln_tracker_board_get(kiln_tracker *t, kiln_str node);
+/* Drops a board's peer that has another's node or `name` (empty: it has said none yet), and notes
+ * it in the history of the other. False: it is none. */
+bool kiln_tracker_board_refuses(kiln_tracker *t, kiln_tracker_peer *peer, kiln_str name);
 void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message);
 void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
                               const kiln_message *message);

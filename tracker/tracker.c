@@ -184,6 +184,7 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
     peer->is_owner = who->is_owner;
     peer->is_admin = who->is_admin;
     peer->is_proven = who->is_proven;
+    peer->has_key = who->has_key;
     kiln_tracker_set_text(peer->person, kiln_str_from(who->person));
     peer->id = id;
     peer->role = (kiln_peer_role)hello->role;
@@ -207,6 +208,7 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
                           "HELLO must say a role, a node and a boot");
         return;
     }
+    if (peer->role == KILN_PEER_BOARD && kiln_tracker_board_refuses(t, peer, (kiln_str){0})) return;
     replace_older(t, peer);
     const kiln_tracker_peer *holder = kiln_tracker_holder_by_boot(t, peer->boot);
     const bool is_taken = holder && strcmp(holder->node, peer->node) != 0; /* it lies */
@@ -408,11 +410,11 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
     kiln_tracker *t = kiln_alloc(sizeof *t);
     t->now_ns = t->next_tick_ns = t->ticked_ns = now_ns;
     t->change = t->first_change = now_ns + 1; /* 0 is before all */
-    kiln_map *map[] = {&t->peer_of_id,       &t->peer_of_node,    &t->holder_of_boot,
-                       &t->board_of_node,    &t->want_of_text,    &t->project_of_name,
-                       &t->request_of_key,   &t->lease_of_number, &t->lease_of_request,
-                       &t->lease_of_persist, &t->job_of_id,       &t->person_of_name,
-                       &t->size_of_put};
+    kiln_map *map[] = {&t->peer_of_id,       &t->peer_of_node,     &t->holder_of_boot,
+                       &t->board_of_node,    &t->board_of_name,    &t->want_of_text,
+                       &t->project_of_name,  &t->request_of_key,   &t->lease_of_number,
+                       &t->lease_of_request, &t->lease_of_persist, &t->job_of_id,
+                       &t->person_of_name,   &t->size_of_put};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(map); i++) kiln_map_init(map[i]);
     kiln_status st = KILN_OK;
     /* In the order of the kinds: a lease names its job and its board, and takes from its share. */

@@ -100,6 +100,7 @@ typedef struct kiln_tracker_who {
     bool is_owner;      /* the user that the tracker runs as, or root: every right */
     bool is_admin;      /* holds an `admin` key: every right */
     bool is_proven;     /* by a key, or by the system on this machine */
+    bool has_key;       /* HELLO's node is that of its key */
     const char *person; /* whose rights it has; NULL or "": a program, or nobody proved it */
 } kiln_tracker_who;
 

@@ -252,7 +252,7 @@ static void tuner_gone(peer *p) {
 
 static void say_board_up(peer *p) {
     kiln_message up = {.type = KILN_MSG_BOARD_UP,
-                       .board_up = {.key = KILN_STR("made-up"),
+                       .board_up = {.key = kiln_str_from(p->node),
                                     .target = KILN_STR(TARGET),
                                     .slots = 1,
                                     .device = KILN_STR("a board that is made up"),

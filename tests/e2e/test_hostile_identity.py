@@ -158,6 +158,44 @@ def test_a_guesser_of_keys_learns_nothing(world):
     assert len(told) == 1, told
 
 
+def test_an_impostor_board_is_refused_and_reported(world):
+    """A holder of a board's key, and a program without one, call themselves by the name or the node of another board."""
+    for name in "board/rpi-1", "board/eve":
+        world.run("key", "new", name, "-o", world.path(name.replace("/", "_")))
+    _, address = world.tracker()
+    world.start("kiln-rpc-server", "--tracker", address, "--state", world.path("rpi"), "--key", "shelf", "--key-file", world.path("board_rpi-1"))
+    fleet = lambda: world.json("fleet", "list", "--tracker", address)
+    until(lambda: [b["state"] for b in fleet()] == ["free"], "the board")
+    target = fleet()[0]["target"]
+
+    def refused(peer, name):
+        if name:
+            peer.send("BOARD_UP", key=name, target=target, slots=1)
+        while True:
+            got, _, values = peer.read()
+            if got == "ERROR":
+                assert "is that of the board with node rpi-1" in values["text"], values
+                return peer.is_closed()
+
+    for name in "shelf", "rpi-1":
+        eve = wire.Peer.secured(address, world.path("board_eve"))
+        assert eve.hello("board", "eve")[0] == "WELCOME"
+        assert refused(eve, name), name
+        eve.close()
+        local = wire.Peer(address)
+        assert local.hello("board", "made-up-node", wire.token_of(world))[0] == "WELCOME"
+        assert refused(local, name), name
+        local.close()
+    twin = wire.Peer(address)  # under the very node of the other, without its key
+    assert twin.hello("board", "rpi-1", wire.token_of(world))[0] == "WELCOME"
+    assert refused(twin, None)
+    assert [(b["key"], b["node"], b["state"]) for b in fleet()] == [("shelf", "rpi-1", "free")]
+    shown = world.run("fleet", "show", "shelf", "--tracker", address).stdout
+    assert "impostor" in shown and "node eve called itself shelf" in shown and "node rpi-1" in shown, shown
+    log = (pathlib.Path(world.home) / "tracker" / "audit.log").read_text()
+    assert log.count("is that of the board with node rpi-1") == 5 and '"key":"board/eve/1"' in log, log
+
+
 def metrics(port):
     text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60).read().decode()
     return {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if line and line[0] != "#" and len(line.split()) == 2}

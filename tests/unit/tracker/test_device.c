@@ -70,6 +70,59 @@ static void a_board_without_sense_is_turned_away(void **state) {
     assert_int_equal(f->dropped, 11);
 }
 
+static void board_up(fleet *f, uint64_t peer, const char *node, const char *name, bool has_key) {
+    f->who = has_key ? (kiln_tracker_who){.is_proven = true, .has_key = true}
+                     : (kiln_tracker_who){.is_owner = true, .is_proven = true, .person = "owner"};
+    f->dropped = 0;
+    fleet_connect(f, peer, KILN_PEER_BOARD, node, "boot");
+    kiln_message up = {
+        .type = KILN_MSG_BOARD_UP,
+        .board_up = {.key = kiln_str_from(name), .target = KILN_STR(FLEET_TARGET), .slots = 1}};
+    if (f->dropped != peer) fleet_say(f, peer, &up);
+    f->who = (kiln_tracker_who){.is_owner = true, .is_proven = true, .person = "owner"};
+}
+
+static void expect_impostor(fleet *f, uint64_t peer, const char *node, const char *name,
+                            bool has_key) {
+    board_up(f, peer, node, name, has_key);
+    assert_int_equal(f->dropped, peer);
+    assert_int_equal(f->drop_code, KILN_PERMISSION_DENIED);
+    fleet_disconnect(f, peer);
+}
+
+static void the_names_of_boards_with_keys_are_nobody_elses(void **state) {
+    fleet *f = *state;
+    board_up(f, 10, "rpi-1", "shelf", true);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        expect_impostor(f, 11, "eve", "shelf", true);
+        expect_impostor(f, 11, "eve", "rpi-1", true);
+        expect_impostor(f, 11, "local", "shelf", false);
+        expect_impostor(f, 11, "local", "rpi-1", false);
+        expect_impostor(f, 11, "rpi-1", "other", false); /* its node, without its key */
+        if (!restarted) assert_string_equal(state_of_board(f, "rpi-1"), "free");
+        fleet_restart(f);
+    }
+    board_up(f, 12, "rpi-1", "shelf", true); /* the one that it is */
+    assert_int_equal(f->dropped, 0);
+    assert_string_equal(state_of_board(f, "eve"), "unknown");
+    board_up(f, 13, "eve", "cellar", true);
+    board_up(f, 14, "rpi-1", "attic", true); /* it changes its name, and the old one is free */
+    assert_int_equal(f->dropped, 12);        /* a newer connection */
+    board_up(f, 15, "ann", "shelf", true);
+    assert_int_equal(f->dropped, 0);
+    expect_impostor(f, 16, "bob", "attic", true);
+}
+
+static void boards_without_keys_may_share_a_name_that_no_key_has(void **state) {
+    fleet *f = *state;
+    board_up(f, 10, "a", "shelf", false);
+    board_up(f, 11, "b", "shelf", false);
+    assert_int_equal(f->dropped, 0);
+    expect_impostor(f, 12, "eve", "shelf", true);
+    assert_string_equal(state_of_board(f, "a"), "free");
+    assert_string_equal(state_of_board(f, "b"), "free");
+}
+
 static void a_board_that_loses_its_sense_is_lost_and_may_come_back(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -307,6 +360,8 @@ int main(void) {
         test_with_fleet(a_sick_board_loses_its_lease_and_gets_none_until_it_is_well),
         test_with_fleet(a_board_that_says_goodbye_gets_no_lease),
         test_with_fleet(a_board_without_sense_is_turned_away),
+        test_with_fleet(the_names_of_boards_with_keys_are_nobody_elses),
+        test_with_fleet(boards_without_keys_may_share_a_name_that_no_key_has),
         test_with_fleet(a_board_that_loses_its_sense_is_lost_and_may_come_back),
         test_with_fleet(trials_that_are_over_are_ended_when_a_board_returns),
         test_with_fleet(a_newer_connection_of_a_board_replaces_the_older),

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/rand.h"
+#include "proto/net.h"
 
 #define SIGNING_FILE_MAX 4096u
 #define HEAD "kiln-signing 1\n"
@@ -64,13 +65,36 @@ static kiln_status load_own(const char *home, uint8_t seed[KILN_SIGN_SEED_BYTES]
     return st;
 }
 
+/* The seed of a node's key file; *out_found false: its key has none, or there is no such file. */
+static kiln_status load_of_key(const char *path, uint8_t seed[KILN_SIGN_SEED_BYTES],
+                               bool *out_found) {
+    kiln_keys keys = {0};
+    const kiln_key *key = NULL;
+    kiln_status st = kiln_keys_read(path, &keys);
+    if (!st) st = kiln_status_note(kiln_keys_newest(&keys, NULL, &key), "%s", path);
+    if (!st) {
+        *out_found = key->has_seed;
+        if (key->has_seed) memcpy(seed, key->seed, KILN_SIGN_SEED_BYTES);
+    }
+    kiln_keys_deinit(&keys);
+    return st;
+}
+
 kiln_status kiln_signing_load(const char *home, const char *key_file, kiln_signer **out_signer) {
-    (void)key_file;
     uint8_t seed[KILN_SIGN_SEED_BYTES];
+    kiln_strbuf path = {0};
+    bool found = false;
     *out_signer = NULL;
     if (!kiln_sign_supported()) return KILN_OK;
-    kiln_status st = load_own(home, seed);
+    if (key_file)
+        kiln_strbuf_text(&path, key_file);
+    else
+        kiln_strbuf_printf(&path, "%s/key", home);
+    kiln_status st = KILN_OK;
+    if (key_file || kiln_file_exists(path.data)) st = load_of_key(path.data, seed, &found);
+    if (!st && !found) st = load_own(home, seed);
     if (!st) st = kiln_signer_create(seed, out_signer);
     explicit_bzero(seed, sizeof seed);
+    kiln_strbuf_deinit(&path);
     return kiln_status_note(st, "loading the key that signs records");
 }

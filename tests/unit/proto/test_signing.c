@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/hash.h"
+#include "proto/net.h"
 #include "tests/support/test.h"
 
 static const char *path_of(kiln_arena *arena, const char *home) {
@@ -51,6 +53,26 @@ static void what_is_no_key_is_refused(void **state) {
     remove_folder(home);
 }
 
+/* The seed of RFC 8032's TEST 1 and its public half. */
+static void a_key_file_with_a_seed_signs(void **state) {
+    char *home = make_folder(*state), text[KILN_SIGN_PUBLIC_TEXT];
+    const char *path = kiln_arena_printf(*state, "%s/key", home);
+    kiln_keys keys = {0};
+    kiln_key key = {.role = KILN_PEER_TUNER, .node = "box", .generation = 1, .has_seed = true};
+    kiln_digest seed;
+    assert_true(kiln_digest_parse(
+        KILN_STR("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"), &seed));
+    memcpy(key.seed, seed.byte, sizeof key.seed);
+    kiln_vec_push(&keys.key, key);
+    expect_ok(kiln_keys_write(path, &keys));
+    kiln_keys_deinit(&keys);
+    kiln_sign_public half = load(home);
+    kiln_sign_public_print(&half, text);
+    assert_string_equal(text, "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");
+    assert_false(kiln_file_exists(path_of(*state, home)));
+    remove_folder(home);
+}
+
 static void without_signatures_there_is_no_signer(void **state) {
     char *home = make_folder(*state);
     kiln_signer *signer = NULL;
@@ -64,6 +86,7 @@ int main(void) {
     const struct CMUnitTest with_openssl[] = {
         test_with_arena(the_key_is_made_once_and_is_secret),
         test_with_arena(what_is_no_key_is_refused),
+        test_with_arena(a_key_file_with_a_seed_signs),
         test_with_arena(without_signatures_there_is_no_signer),
     };
     const struct CMUnitTest without[] = {test_with_arena(without_signatures_there_is_no_signer)};

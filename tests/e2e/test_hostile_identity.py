@@ -74,7 +74,7 @@ def test_a_rogue_listener_gets_no_secret_and_no_client(world):
     world.kill(tracker)
     lies = {"an answer at once": (welcome(5), "has not proven"), "an old tracker": (welcome(4), "update the tracker"),
             "a made-up proof": (challenge(), "does not know the token"),
-            "a refusal": (wire.message("ERROR", code=16, text="the token please"), None)}
+            "a refusal": (wire.message("ERROR", code=15, text="the token please"), "update the tracker")}
     for name, (data, says) in lies.items():
         rogue = Rogue(once(data))
         done = world.run("fleet", "list", "--tracker", rogue.address, ok=False)

@@ -90,7 +90,7 @@ static bool bind_to_parent(void) {
     bool left_root = leave_root();
     kiln_namespace_leave_rights();
     /* After the change of user, which clears it. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* one that is gone already has closed the socket */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the server ends with the helper, and closes the socket */
     must(prctl(PR_SET_DUMPABLE, 0), "forbidding core dumps");
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges");
     limit(RLIMIT_CORE, 0, "limiting core dumps");

@@ -273,7 +273,9 @@ static void a_helper_that_is_gone_is_an_error_and_its_children_are_gone_too(void
     fixture *f = *state;
     kiln_held child, other;
     int socket = -1, none = -1;
+    uint32_t fences = 0;
     expect_ok(kiln_helper_start(f->helper, &socket, &child));
+    expect_ok(kiln_inmate_await_ready(socket, &fences)); /* before, it ends when we close */
     kill(kiln_helper_pid(f->helper), SIGKILL);
     await_end(&child);
     const kiln_helper_seen seen = kiln_helper_look(f->helper, child.number);

@@ -356,6 +356,18 @@ static void reopen(kiln_tracker *t, kiln_tracker_job *job) {
     keep_and_wait(t, job);
 }
 
+/* The same for its client, which came back; it counts like a new one. */
+static void reopen_for_client(kiln_tracker *t, kiln_tracker_job *job) {
+    kiln_status st = kiln_tracker_quota_of_jobs(t, job->client, &job->spec);
+    if (!st) {
+        reopen(t, job);
+        return;
+    }
+    kiln_tracker_send_error(t, job->client, job->client_stream, kiln_status_code(st),
+                            kiln_str_from(job->id), 0, "%s", kiln_status_text(st));
+    kiln_status_free(st);
+}
+
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
     uint32_t index = t->jobs_unkept ? 0 : t->job.count;
     while (index < t->job.count && t->job.data[index]->persist != persist) index++;
@@ -378,7 +390,7 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
      * tuner, which is not told, repeats it. */
     if (!failure) close_at_tuner(t, kiln_tracker_job_worker(t, job), kiln_str_from(job->id));
     if (job->abandoned && job->client) {
-        reopen(t, job);
+        reopen_for_client(t, job);
         return;
     }
     tell_end(t, job);
@@ -438,7 +450,7 @@ static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *cl
     job->client_until_ns = 0;
     if (job->persist) return; /* its answer is on the way */
     if (job->abandoned && !kiln_tracker_job_is_open(job)) {
-        reopen(t, job);
+        reopen_for_client(t, job);
         return;
     }
     kiln_tracker_job_tell(t, job, client, message->stream, "attached");

@@ -419,12 +419,16 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
 
 /* ---- What tuners say about leases ---- */
 
+/* Its boot is what a peer says itself; its node is what its key says. */
+static bool is_holder(const kiln_tracker_lease *lease, const kiln_tracker_peer *peer) {
+    return strcmp(lease->tuner, peer->boot) == 0 &&
+           (!lease->node[0] || strcmp(lease->node, peer->node) == 0);
+}
+
 kiln_tracker_lease *kiln_tracker_lease_own(kiln_tracker *t, kiln_tracker_peer *tuner,
                                            uint64_t number) {
     kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
-    const bool is_its = lease && strcmp(lease->tuner, tuner->boot) == 0 &&
-                        (!lease->node[0] || strcmp(lease->node, tuner->node) == 0);
-    if (is_its && !lease->persist) {
+    if (lease && is_holder(lease, tuner) && !lease->persist) {
         claim(t, lease);
         return lease;
     }
@@ -451,7 +455,7 @@ void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
     const kiln_msg_lease_release *release = &message->lease_release;
     kiln_tracker_lease *lease = release->lease ? kiln_tracker_lease_find(t, release->lease)
                                                : find_granted(t, tuner->boot, release->request);
-    if (lease && strcmp(lease->tuner, tuner->boot) == 0) {
+    if (lease && is_holder(lease, tuner)) {
         tell_end(t, lease, KILN_OK, "released", true);
         end(t, lease, "released");
     }

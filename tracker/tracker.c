@@ -177,6 +177,19 @@ static void remove_peer(kiln_tracker *t, const kiln_tracker_peer *peer) {
     if (peer->role == KILN_PEER_TUNER) kiln_tracker_remove(&t->tuner, peer);
 }
 
+/* A boot is what a peer says itself: who says that of another node, which holds leases or is here,
+ * lies; but a tuner goes before a person. */
+static bool may_be_holder(kiln_tracker *t, const kiln_tracker_peer *peer) {
+    const kiln_tracker_peer *holder = kiln_tracker_holder_by_boot(t, peer->boot);
+    if (peer->role != KILN_PEER_TUNER && !kiln_tracker_is_person(peer)) return false;
+    for (uint32_t i = 0; i < t->lease.count; i++)
+        if (strcmp(t->lease.data[i]->tuner, peer->boot) == 0 && t->lease.data[i]->node[0] &&
+            strcmp(t->lease.data[i]->node, peer->node) != 0)
+            return false;
+    return !holder || strcmp(holder->node, peer->node) == 0 ||
+           (peer->role == KILN_PEER_TUNER && kiln_tracker_is_person(holder));
+}
+
 static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hello,
                          const kiln_tracker_who *who) {
     KILN_CHECK(kiln_tracker_peer_find(t, id) == NULL);
@@ -210,9 +223,7 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
     }
     if (peer->role == KILN_PEER_BOARD && kiln_tracker_board_refuses(t, peer, (kiln_str){0})) return;
     replace_older(t, peer);
-    const kiln_tracker_peer *holder = kiln_tracker_holder_by_boot(t, peer->boot);
-    const bool is_taken = holder && strcmp(holder->node, peer->node) != 0; /* it lies */
-    if (!is_taken && (peer->role == KILN_PEER_TUNER || kiln_tracker_is_person(peer)))
+    if (may_be_holder(t, peer))
         kiln_map_put(&t->holder_of_boot, kiln_str_from(peer->boot), (uintptr_t)peer);
     if (peer->role != KILN_PEER_TUNER) return;
     kiln_tracker_leases_tuner_up(t, peer);

@@ -393,7 +393,7 @@ static void begin_check(sim_node *node, const kiln_server_action *action) {
             sim_fail(node->world, "board %u checks itself beside a trial", node->index);
     s->checking = true;
     sim_at(node->world, sim_between(node->world, SIM_MS, 50 * SIM_MS), node, check_ends,
-           action->run, !sim_chance(node->world, 50));
+           action->run, sim_is_calm(node->world) || !sim_chance(node->world, 50));
 }
 
 /* ---- Lies ---- */

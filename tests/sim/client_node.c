@@ -12,6 +12,8 @@
 
 typedef struct client_state {
     bool drawn, detach, cancels, done;
+    uint64_t
+        cancel_ns; /* when it has waited for long enough for boards that its project may not have */
     double seconds; /* budget; 0: trials alone */
     uint32_t project, weight, priority;
     char job[KILN_HASH128_TEXT];
@@ -58,6 +60,10 @@ static void start(sim_node *node) {
                         .project = world->options.crowd ? sim_client_side(node)
                                                         : (uint32_t)sim_chance(world, 500),
                         .priority = (uint32_t)sim_between(world, 0, 9)};
+    if (world->options.quota[s->project].board_seconds) {
+        s->detach = false;
+        s->cancel_ns = world->now_ns + 1200 * SIM_S;
+    }
     s->weight = world->options.crowd ? world->options.weight[s->project]
                                      : (uint32_t)sim_between(world, 0, 3);
     kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)},
@@ -284,6 +290,10 @@ static void tick(sim_node *node) {
     }
     if (!node->conn && s->dial_ns && world->now_ns >= s->dial_ns) dial(node);
     if (s->runs) keep_run(node);
+    if (s->cancel_ns && world->now_ns > s->cancel_ns && !s->lost_ns) {
+        s->cancel_ns = world->now_ns + 10 * SIM_S;
+        cancel(node, 0, 0);
+    }
     sim_tick_at(node, world->now_ns + 500 * SIM_MS);
 }
 

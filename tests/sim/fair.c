@@ -72,7 +72,8 @@ static void take_stock(const kiln_tracker *t, standing out[SIM_PROJECTS]) {
 
 static uint32_t slots_in_all(const kiln_tracker *t) {
     uint32_t slots = 0;
-    for (uint32_t i = 0; i < t->board.count; i++) slots += kiln_tracker_board_slots(t->board.data[i]);
+    for (uint32_t i = 0; i < t->board.count; i++)
+        slots += kiln_tracker_board_slots(t->board.data[i]);
     return slots;
 }
 
@@ -107,7 +108,7 @@ static void check_shares(sim_fair *fair, sim_world *world, const kiln_tracker *t
     double lag_max = lag_max_ns(fair, slots_in_all(t));
     for (uint32_t i = 0; i < SIM_PROJECTS; i++) {
         if (anew) begin_anew(&fair->share[i]);
-        if (fair->share[i].waits) check_lead(fair, world, i, lag_max);
+        if (fair->share[i].waits && !world->options.quotas) check_lead(fair, world, i, lag_max);
     }
 }
 
@@ -183,7 +184,7 @@ static uint64_t oldest_ns(const kiln_tracker_job *job, const kiln_tracker_lease 
  * priority and age. */
 static void check_turn(sim_fair *fair, sim_world *world, const kiln_tracker *t,
                        const kiln_tracker_lease *lease, uint64_t now_ns) {
-    if (!lease->job) return;
+    if (!lease->job || world->options.quotas) return;
     uint64_t its = urgency(lease->job, waited_since(fair, lease->job, now_ns), now_ns);
     for (uint32_t i = 0; i < t->job.count; i++) {
         const kiln_tracker_job *job = t->job.data[i];

@@ -12,12 +12,14 @@ static void print_options(const sim_options *o) {
     printf(
         "  trackers %u, boards %u, tuners %u%s, clients %u, builders %u, trials %u, tasks %u, "
         "latency %.3g ms, "
-        "faults %g per minute, hang %u, "
+        "faults %g per minute%s%s%s, hang %u, "
         "crash %u, wrong %u, repeat %u, drift %u, lies %u, slow %u, deaf %u, late %u per mille\n",
         o->trackers, o->boards, o->tuners, o->share ? " that share records" : "", o->clients,
         o->builders, o->trials, o->tasks, (double)o->latency_ns / 1e6, o->faults_per_minute,
-        o->hang_permille, o->crash_permille, o->wrong_permille, o->repeat_permille,
-        o->drift_permille, o->lie_permille, o->slow_permille, o->deaf_permille, o->late_permille);
+        o->rogue ? ", a rogue" : "", o->quotas ? ", quotas" : "",
+        o->blob_rate ? ", large blobs" : "", o->hang_permille, o->crash_permille, o->wrong_permille,
+        o->repeat_permille, o->drift_permille, o->lie_permille, o->slow_permille, o->deaf_permille,
+        o->late_permille);
 }
 
 typedef struct totals {

@@ -75,8 +75,9 @@ MUTANTS = [
      "    kiln_tracker_set_text(lease->node, row->node);\n"
      "    if (!row->node.size && job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));\n"
      "    /* Nobody comes back to what was left of a job that ended, or that another tuner has. */\n"
+     "    bound_hold(t, lease);\n"
      "    bool is_due = lease->job && job->state == KILN_JOB_RUNNING && strcmp(lease->node, job->tuner) == 0;\n"
-     "    if (!is_due) lease->expires_ns = t->now_ns;\n", ""),
+     "    if (!is_due) lease->expires_ns = t->now_ns;\n", "bound_hold(t, lease);"),
     ("a board off duty is leased", "tracker/device.c", "board->duty == KILN_DUTY_IN_SERVICE && !board->lacking;", "!board->lacking;"),
     ("an order is forgotten by a restart", "tracker/device.c", "board->duty = (kiln_duty)kept.duty;", ""),
     ("a free slot is offered to nobody", "tracker/device.c", "kiln_vec_push(&t->offered, device);", "device->offered = false;"),
@@ -84,7 +85,7 @@ MUTANTS = [
     ("anybody's answer is believed", "tracker/relay.c", "if (!lease || lease->board != peer->board) {", "if (!lease) {"),
     ("a result is acknowledged before it is stored", "tuner/lease.c",
      "record(job, trial, result, lease);", "record(job, trial, result, lease);\n    acknowledge(t, result);"),
-    ("weights do not count", "tracker/share.c", "return KILN_MAX(job->spec.weight, 1u);", "(void)job; return 1;"),
+    ("weights do not count", "tracker/share.c", "const uint32_t asked = KILN_MAX(job->spec.weight, 1u);", "const uint32_t asked = 1; (void)job;"),
     ("a lease costs nothing once it is over", "tracker/share.c",
      "    project->used += (double)held_ns / project->weight;\n", ""),
     ("what a project had does not count", "tracker/queue.c", "double claim = kiln_tracker_project_claim(t, project);",
@@ -92,11 +93,11 @@ MUTANTS = [
     ("who pauses is paid for it afterwards", "tracker/share.c",
      "    project->used = KILN_MAX(project->used, t->shared - CREDIT_LEASES * lease_ns);\n", "(void)lease_ns; (void)t;"),
     ("priority is for ever", "tracker/queue.c", " + (t->now_ns - request->since_ns) / KILN_TRACKER_AGEING_NS", ""),
-    ("priority does not count", "tracker/queue.c", "return request->job->spec.priority + (t->now_ns", "return (t->now_ns"),
+    ("priority does not count", "tracker/queue.c", "return priority + (t->now_ns", "return 0 * priority + (t->now_ns"),
     ("a job competes by the request that likes the board", "tracker/queue.c",
-     "        if (may_have(device, job->request.data[i])) return job->request.data[i];\n    return NULL;",
+     "        if (may_have(t, device, job->request.data[i])) return job->request.data[i];\n    return NULL;",
      "        if (kiln_str_is(job->request.data[i]->want.board, device->board->node)) return job->request.data[i];\n"
-     "    return job->request.count && may_have(device, job->request.data[0]) ? job->request.data[0] : NULL;"),
+     "    return job->request.count && may_have(t, device, job->request.data[0]) ? job->request.data[0] : NULL;"),
     ("the database takes what an old leader writes", "tests/sim/database.c", "if (session != db->leader) return false;", ""),
     ("a tracker that does not lead serves", "tests/sim/tracker_node.c",
      "if (sim_database_lead(node->world->database, s->session))",
@@ -109,10 +110,16 @@ MUTANTS = [
     ("a key speaks as any role", "proto/wire/keys.c", "return role == as || (", "return true || role == as || ("),
     ("a revoked key stays", "proto/wire/keys.c", "    if (count == 0) return 0;", "    return count;"),
     ("anybody may send anything", "tracker/tracker.c", "if (!rule || !kiln_message_may_send(message->type, peer->role))", "if (!rule)"),
-    ("a lease is anybody's", "tracker/lease.c", "if (lease && strcmp(lease->tuner, tuner->boot) == 0 && !lease->persist) {",
-     "if (lease && !lease->persist) {"),
+    ("a lease is anybody's", "tracker/lease.c", "if (lease && is_holder(lease, tuner) && !lease->persist) {", "if (lease && !lease->persist) {"),
+    ("who says the boot of a tuner takes its place", "tracker/tracker.c", "return !holder || strcmp(holder->node, peer->node) == 0 ||", "return true ||"),
     ("pins do not count", "tests/sim/store.c", "|| is_pinned(world, blob)) continue;", ") continue;"),
     ("living peers are dropped for their silence", "tracker/tracker.c", "    peer->heard_ns = t->now_ns;\n    message_rule", "    message_rule"),
+    ("boards at once are not bounded", "tracker/quota.c", "(!boards || project->slots + slots <= boards)", "true"),
+    ("time of boards is not bounded", "tracker/quota.c", "kiln_tracker_project_day_ns(t, project) >= limit_ns(project);", "false;"),
+    ("jobs are not bounded", "tracker/quota.c", "if (quota && project->jobs >= quota)", "if (false)"),
+    ("the queue is not bounded", "tracker/quota.c", "if (project->queued < most) return KILN_OK;", "return KILN_OK;"),
+    ("a lease is held for ever", "tracker/lease.c", "lease->hold_until_ns && t->now_ns >= lease->hold_until_ns", "false"),
+    ("strangers may do what members may", "tracker/rights.c", "return standing->rules || (int)standing->role >= lowest;", "return true;"),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 

@@ -173,7 +173,7 @@ static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
         .version_max = 1,
         .role = sim_role_of(node->role_of ? node->role_of : node),
         .node = kiln_str_from(as->identity),
-        .boot = kiln_str_from(as->boot),
+        .boot = kiln_str_from(node->boot_of ? node->boot_of->boot : as->boot),
     };
     if (!sim_keys_let_in(conn, &hello)) {
         end_side(conn, 0);

@@ -17,11 +17,12 @@ void sim_rogue_free(void *memory) { kiln_free(memory); }
 /* ---- What it says ---- */
 
 static const kiln_message_type beyond[] = {
-    KILN_MSG_BOARD_UP,   KILN_MSG_BOARD_STATE, KILN_MSG_JOB_EVENT,   KILN_MSG_JOB_DONE,
-    KILN_MSG_LEASE_REQ,  KILN_MSG_LEASE_GRANT, KILN_MSG_LEASE_RENEW, KILN_MSG_LEASE_RELEASE,
-    KILN_MSG_LEASE_LOST, KILN_MSG_TRIAL,       KILN_MSG_TRIAL_EVENT, KILN_MSG_TRIAL_RESULT,
-    KILN_MSG_TRIAL_ACK,  KILN_MSG_JOB_ASSIGN,  KILN_MSG_BOARD_ORDER, KILN_MSG_TAIL,
-    KILN_MSG_LINES,      KILN_MSG_JOB_STATE,   KILN_MSG_CANCEL};
+    KILN_MSG_BOARD_UP,     KILN_MSG_BOARD_STATE, KILN_MSG_JOB_EVENT,   KILN_MSG_JOB_DONE,
+    KILN_MSG_LEASE_REQ,    KILN_MSG_LEASE_GRANT, KILN_MSG_LEASE_RENEW, KILN_MSG_LEASE_RELEASE,
+    KILN_MSG_LEASE_LOST,   KILN_MSG_TRIAL,       KILN_MSG_TRIAL_EVENT, KILN_MSG_TRIAL_RESULT,
+    KILN_MSG_TRIAL_ACK,    KILN_MSG_JOB_ASSIGN,  KILN_MSG_BOARD_ORDER, KILN_MSG_TAIL,
+    KILN_MSG_LINES,        KILN_MSG_JOB_STATE,   KILN_MSG_CANCEL,      KILN_MSG_JOB_OPEN,
+    KILN_MSG_PROJECT_ORDER};
 
 /* Of a lease that somebody has, and of a trial and a job that somebody runs, where it has heard of
  * any. */
@@ -74,6 +75,20 @@ static kiln_message draw_message(sim_node *node) {
     case KILN_MSG_JOB_STATE: m.job_state.job = job; break;
     case KILN_MSG_CANCEL:
         m.cancel = (kiln_msg_cancel){.scope = KILN_CANCEL_LEASE, .lease = lease};
+        if (sim_chance(world, 500))
+            m.cancel = (kiln_msg_cancel){.scope = KILN_CANCEL_JOB, .id = job};
+        break;
+    case KILN_MSG_JOB_OPEN:
+        m.job_open.job = job;
+        m.job_open.spec.target = KILN_STR(SIM_TARGET);
+        m.job_open.spec.searcher = KILN_STR("random");
+        m.job_open.spec.project = KILN_STR("even");
+        break;
+    case KILN_MSG_PROJECT_ORDER:
+        m.project_order = (kiln_msg_project_order){.project = KILN_STR("even"),
+                                                   .act = KILN_PROJECT_ADD,
+                                                   .person = kiln_str_from(node->identity),
+                                                   .role = KILN_MEMBER_ADMIN};
         break;
     default: break;
     }
@@ -87,6 +102,7 @@ static void dial(sim_node *node) {
     const sim_node *other = world->node.data[sim_between(world, 0, world->node.count - 1)];
     const uint64_t pretends = other->kind == SIM_TRACKER ? 3 : sim_between(world, 0, 4);
     node->name_of = pretends < 2 ? other : NULL;
+    node->boot_of = pretends == 3 && other->kind == SIM_TUNER ? other : NULL;
     node->role_of = pretends == 1 || pretends == 2 ? other : NULL;
     ((rogue_state *)node->state)->sent = 0;
     sim_dial(node);

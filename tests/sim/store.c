@@ -89,11 +89,15 @@ void sim_store_pin(sim_world *world, const kiln_digest *digest, kiln_str job) {
     kiln_vec_push(&blob->pin, pin);
 }
 
-static bool is_pinned(const sim_world *world, sim_blob *blob) {
+/* The pins of a job end with it, also when its client comes back and it is opened again. */
+static bool is_pinned(sim_world *world, sim_blob *blob) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < blob->pin.count; i++)
         if (sim_tracker_has_open_job(world, blob->pin.data[i].job))
             blob->pin.data[kept++] = blob->pin.data[i];
+        else
+            kiln_map_remove(&world->store.pinned,
+                            pin_key(world, &blob->digest, blob->pin.data[i].job));
     blob->pin.count = kept;
     return kept > 0;
 }

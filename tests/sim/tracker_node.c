@@ -20,6 +20,7 @@ typedef struct group {
 typedef struct tracker_state {
     kiln_tracker *machine; /* NULL when it does not run, or stands by */
     uint64_t session;
+    uint64_t written; /* newest lease that it read, or wrote while it led */
     group group[2];
     uint32_t collecting; /* which of them; the other is being committed while `busy` */
     bool busy, again;
@@ -90,6 +91,12 @@ static void commit(sim_node *node) {
     sim_at(world, delay, node, commit_done, 0, 0);
 }
 
+static uint64_t newest_lease(const kiln_tracker_row *row, uint32_t count, uint64_t newest) {
+    for (uint32_t i = 0; i < count; i++) /* of an epoch: what is reserved */
+        if (row[i].kind == KILN_TRACKER_ROW_LEASE) newest = KILN_MAX(newest, row[i].epoch);
+    return newest;
+}
+
 static void commit_done(sim_node *node, uint64_t a, uint64_t b) {
     (void)a, (void)b;
     tracker_state *s = node->state;
@@ -98,6 +105,8 @@ static void commit_done(sim_node *node, uint64_t a, uint64_t b) {
     bool full = world->now_ns < world->full_until_ns;
     if (!full && !sim_database_write(world->database, s->session, g->row.data, g->row.count))
         return; /* the session is gone: nothing comes back until that is noticed */
+    if (!full && sim_database_leads(world->database, s->session))
+        s->written = newest_lease(g->row.data, g->row.count, s->written);
     uint64_t first = g->first, last = g->last;
     s->busy = false;
     empty(g);
@@ -118,7 +127,7 @@ static void check_duty(sim_world *world, const kiln_msg_lease_grant *grant) {
 }
 
 /* No lease is given to two requests, before it is on disk, or by a tracker that does not lead any
- * more, which can only tell again what it told before; and those of a slot only grow. */
+ * more, which can only tell of what was written before; and those of a slot only grow. */
 static void check_grant(sim_node *node, const sim_conn *conn, const kiln_msg_lease_grant *grant) {
     sim_world *world = node->world;
     const tracker_state *s = node->state;
@@ -129,7 +138,7 @@ static void check_grant(sim_node *node, const sim_conn *conn, const kiln_msg_lea
     if (known && before != holder)
         sim_fail(world, "lease %llu is given to two requests", (unsigned long long)number);
     if (!sim_database_leads(world->database, s->session)) {
-        if (!known)
+        if (!known && number > s->written)
             sim_fail(world, "lease %llu is given by a tracker that does not lead",
                      (unsigned long long)number);
         return;
@@ -190,6 +199,7 @@ static void check_lease(const sim_node *node, kiln_tracker *t, const kiln_tracke
 static void check_waiting(const sim_node *node, kiln_tracker *t, const kiln_tracker_job *job) {
     sim_world *world = node->world;
     if (!job->request.count) return;
+    if (world->options.quotas) return; /* then it may well wait */
     kiln_tracker_request *request = job->request.data[0];
     for (uint32_t i = 0; i < t->idle.count; i++) {
         kiln_tracker_device *device = t->idle.data[i];
@@ -272,6 +282,7 @@ static void run_step(sim_node *node, const kiln_tracker_event *event) {
     sim_fair_before(&s->fair, s->machine, sim_clock(node));
     kiln_tracker_step(s->machine, sim_clock(node), event, &actions);
     sim_fair_after(&s->fair, node->world, s->machine, sim_clock(node));
+    if (sim_database_leads(node->world->database, s->session)) sim_tenants_check(node, s->machine);
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_tracker_actions_deinit(&actions);
     if (s->group[s->collecting].awaited) commit(node);
@@ -292,8 +303,11 @@ static void serve(sim_node *node) {
     kiln_status_free(st);
     sim_note(world, "tracker %u leads", node->index);
     node->reign = ++world->reigns;
+    s->written = newest_lease(rows, count, 0);
     s->check_ns = world->now_ns;
     s->fair.seen_ns = sim_clock(node);
+    if (!st) kiln_tracker_set_wall(s->machine, sim_wall_ns(world, world->now_ns));
+    if (!st) sim_tenants_begin(world, s->machine);
     if (!st) sim_tick_at(node, sim_clock(node));
 }
 
@@ -379,8 +393,6 @@ static void stop(sim_node *node) {
     tracker_state *s = node->state;
     sim_world *world = node->world;
     group *under_way = &s->group[!s->collecting];
-    if (s->machine && !sim_database_leads(world->database, s->session))
-        world->misled_ns = world->now_ns;
     kiln_tracker_destroy(s->machine);
     s->machine = NULL;
     sim_fair_break(&s->fair);
@@ -399,10 +411,14 @@ static void stop(sim_node *node) {
 }
 
 static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
-    run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED,
-                                         .peer = conn->id,
-                                         .hello = hello,
-                                         .who = {.is_owner = true}});
+    const bool is_person = conn->side[0]->kind >= SIM_CLIENT;
+    run_step(node,
+             &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED,
+                                   .peer = conn->id,
+                                   .hello = hello,
+                                   .who = {.is_admin = conn->side[0]->kind == SIM_ADMIN,
+                                           .is_proven = true,
+                                           .person = is_person ? conn->side[0]->identity : NULL}});
 }
 
 static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
@@ -457,14 +473,6 @@ bool sim_tracker_open_job(const sim_world *world, uint32_t index, char out_job[K
     return false;
 }
 
-bool sim_tracker_misleads(const sim_world *world) {
-    for (uint32_t i = 0; i < world->options.trackers; i++) {
-        const tracker_state *s = world->tracker[i]->state;
-        if (s->machine && !sim_database_leads(world->database, s->session)) return true;
-    }
-    return false;
-}
-
 /* Of those that lead, or still think so. */
 uint64_t sim_tracker_newest_lease(const sim_world *world) {
     uint64_t newest = 0;
@@ -478,6 +486,8 @@ uint64_t sim_tracker_newest_lease(const sim_world *world) {
 bool sim_tracker_is_at_rest(const sim_world *world) {
     const tracker_state *s = leader_of(world);
     if (!s) return false;
+    for (uint32_t i = 0; i < s->machine->board.count; i++)
+        if (s->machine->board.data[i]->sick) return false;
     kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
     /* A board that is away may come back with one fault more, and go off duty for it. */
     return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0 &&

@@ -166,6 +166,8 @@ void sim_start_later(sim_node *node, uint64_t delay_ns) {
 static void draw_crowd(sim_world *world) {
     sim_options *o = &world->options;
     o->crowd = true;
+    o->quotas = false;
+    o->stranger = UINT32_MAX;
     o->boards = (uint32_t)sim_between(world, 1, 2);
     o->clients = SIM_CLIENTS_MAX;
     o->trials = (uint32_t)sim_between(world, 200, 350);
@@ -208,7 +210,8 @@ static void draw_options(sim_world *world, uint64_t seed) {
         world->options.deaf_permille = (uint32_t)sim_between(world, 1, 800);
         world->options.late_permille = (uint32_t)sim_between(world, 1, 100);
     }
-    if (sim_chance(world, 100)) draw_crowd(world);
+    sim_tenants_draw(world);
+    if (sim_chance(world, 180)) draw_crowd(world);
 }
 
 void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
@@ -235,6 +238,7 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
     if (o->rogue) add_node(world, SIM_ROGUE, 0, &sim_rogue_program, sim_rogue_state());
     add_node(world, SIM_ADMIN, 0, &sim_admin_program, sim_admin_state());
     sim_keys_init(world);
+    sim_tenants_init(world);
     for (uint32_t i = 0; i < world->node.count; i++) {
         sim_node *node = world->node.data[i];
         uint64_t delay_ns =

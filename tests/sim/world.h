@@ -10,6 +10,7 @@
  *
  * Every node has a key, which is rotated and revoked while it works. In some worlds there is a
  * rogue: a client that says HELLO in the name of others, and sends what it has no right to.
+ * Clients are members of projects, in some worlds with quotas.
  *
  * What is real: the three steps, keys and what they let say, the codec (each message crosses the
  * network as bytes). What is played here: the shells, sockets, databases, searchers, builders,
@@ -90,6 +91,7 @@ struct sim_node {
     uint32_t reign;         /* of a tracker: how many leads were taken when it took its own */
     kiln_key key, next_key; /* what its key file holds; the one that is on its way to it */
     bool key_changes;
+    const struct sim_node *boot_of;           /* of a rogue: whose boot it says */
     const struct sim_node *name_of, *role_of; /* of a rogue: in whose name, and as what it dials;
                                                  NULL: its own */
     void *state; /* of the program's kind: lives as long as the world */
@@ -105,15 +107,34 @@ typedef struct sim_event {
     uint64_t a, b;
 } sim_event;
 
+/* Of a project; 0: no bound. */
+typedef struct sim_quotas {
+    uint32_t boards, board_seconds, hold_s, jobs, queue;
+} sim_quotas;
+
+/* What a project has after a step of the tracker. */
+typedef struct sim_use {
+    uint32_t slots, jobs, queued;
+    uint64_t longest_ns; /* that a lease was held */
+} sim_use;
+
+typedef struct sim_tenant {
+    sim_use use;
+    uint64_t day, used_ns; /* time of slots on that day */
+} sim_tenant;
+
 /* What a seed chooses, printed when it fails. */
 typedef struct sim_options {
     uint64_t seed;
     uint32_t trackers; /* that share a database: one leads, the other stands by */
     uint32_t boards, tuners, clients, trials, tasks;
     uint64_t blob_rate; /* bytes a second, where some blobs are 1 GiB; 0: all are small */
-    bool rogue;         /* there is one */
-    bool share;         /* the tuners share their records */
-    uint32_t builders;  /* of each tuner; 0: boards build everything */
+    bool quotas;
+    sim_quotas quota[SIM_PROJECTS];
+    uint32_t stranger; /* the client that is in no project; UINT32_MAX: none */
+    bool rogue;        /* there is one */
+    bool share;        /* the tuners share their records */
+    uint32_t builders; /* of each tuner; 0: boards build everything */
     uint32_t weight[SIM_PROJECTS];
     uint64_t latency_ns;
     bool crowd;       /* many and long jobs on few boards, so that whose turn it is matters */
@@ -150,10 +171,12 @@ struct sim_world {
     char last_job[KILN_HASH128_TEXT]; /* that a client opened */
     sim_records *shared;              /* that all tuners share; NULL: each has its own */
     sim_store store;                  /* of blobs: a folder that the trackers share */
-    uint64_t misled_ns;               /* when a tracker last ended that served and did not lead */
-    uint32_t reigns;                  /* so often a tracker took the lead */
-    uint64_t full_until_ns;           /* until then nothing can be written into the database */
-    uint64_t slow_disk_until_ns;      /* until then commits take seconds, also those of tuners */
+    sim_tenant tenant[SIM_PROJECTS];
+    uint64_t tenants_seen_ns; /* on the leader's clock */
+    uint64_t midnight_ns;
+    uint32_t reigns;             /* so often a tracker took the lead */
+    uint64_t full_until_ns;      /* until then nothing can be written into the database */
+    uint64_t slow_disk_until_ns; /* until then commits take seconds, also those of tuners */
     KILN_VEC(sim_conn *) conn;
     uint64_t last_conn;
     uint64_t slow_until_ns;
@@ -236,6 +259,16 @@ void sim_keys_rotate(sim_node *node);
 /* No key is right any more, until there is a new one. */
 void sim_keys_revoke(sim_node *node);
 
+/* ---- tenants.c ---- */
+struct kiln_tracker;
+void sim_tenants_draw(sim_world *world);
+void sim_tenants_init(sim_world *world);
+uint64_t sim_wall_ns(const sim_world *world, uint64_t at_ns);
+/* A tracker takes the lead with what the last one left. */
+void sim_tenants_begin(sim_world *world, const struct kiln_tracker *t);
+/* After each step of the leader. */
+void sim_tenants_check(sim_node *tracker, const struct kiln_tracker *t);
+
 /* ---- the programs ---- */
 extern const sim_program sim_tracker_program, sim_board_program, sim_tuner_program,
     sim_client_program, sim_admin_program, sim_rogue_program;
@@ -254,8 +287,6 @@ void sim_rogue_free(void *state);
 
 /* Whether it leads, or thinks so: who stands by does not listen. */
 bool sim_tracker_serves(const sim_node *tracker);
-/* Whether one serves that does not lead any more. */
-bool sim_tracker_misleads(const sim_world *world);
 /* Of the one that leads; with none every job may still be open. */
 bool sim_tracker_has_open_job(const sim_world *world, const char *job);
 /* Its `index`-th open job; false: there are not as many. */

@@ -9,8 +9,8 @@
 #define ETA_SHOWN_MS 500 /* what is due is not "in 0 s" */
 
 /* Of an identity that was drawn the beginning is enough; a name that a person gave is whole. */
-static kiln_str short_of(kiln_str job) {
-    return job.size == KILN_HASH128_TEXT - 1 ? kiln_str_slice(job, 0, 8) : job;
+static kiln_str short_of(kiln_str id) {
+    return id.size == KILN_HASH128_TEXT - 1 ? kiln_str_slice(id, 0, 8) : id;
 }
 
 /* Who holds it, since when, and until when at about; or why nobody may. */
@@ -33,14 +33,15 @@ static void print_boards(const kiln_msg_answer *answer, bool json) {
             kiln_print_record(KILN_RECORD_board_row, b);
             continue;
         }
-        printf("%-12.*s %-11.*s %u/%u busy  %6llu trials  noise %4.1f %%  %-24.*s",
-               KILN_STR_ARG(b->key), KILN_STR_ARG(b->state), b->busy, b->slots,
-               (unsigned long long)b->trials, 100 * b->noise, KILN_STR_ARG(b->device));
+        printf("%-12.*s %-8.*s %-11.*s %u/%u busy  %6llu trials  noise %4.1f %%  %-24.*s",
+               KILN_STR_ARG(b->key), KILN_STR_ARG(short_of(b->node)), KILN_STR_ARG(b->state),
+               b->busy, b->slots, (unsigned long long)b->trials, 100 * b->noise,
+               KILN_STR_ARG(b->device));
         print_holder(b);
         putchar('\n');
         for (uint32_t k = 0; k < b->targets.count; k++) {
             const kiln_msg_board_target *also = &b->targets.item[k];
-            printf("%-12s %-11s %u/%u busy  %.*s\n", "", "and", also->busy, also->slots,
+            printf("%-12s %-8s %-11s %u/%u busy  %.*s\n", "", "", "and", also->busy, also->slots,
                    KILN_STR_ARG(also->target));
         }
     }

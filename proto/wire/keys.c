@@ -269,6 +269,11 @@ kiln_status kiln_key_check_hello(const kiln_key *key, const kiln_msg_hello *hell
     if (!kiln_str_is(hello->node, key->node))
         return KILN_ERROR(PERMISSION_DENIED, "the key of %s does not let it speak as %.*s",
                           key->node, KILN_STR_ARG(hello->node));
+    if (hello->signer.size && key->has_public &&
+        (hello->signer.size != KILN_SIGN_PUBLIC_BYTES ||
+         memcmp(hello->signer.data, key->public_half.byte, KILN_SIGN_PUBLIC_BYTES) != 0))
+        return KILN_ERROR(PERMISSION_DENIED, "%s signs by another seed than its key file's",
+                          key->node);
     return KILN_OK;
 }
 

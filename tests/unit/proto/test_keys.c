@@ -310,9 +310,31 @@ static void roles_speak_for_themselves_and_admins_as_clients(void **state) {
                              key == as || (key == KILN_PEER_ADMIN && as == KILN_PEER_CLIENT));
 }
 
+static void a_node_speaks_in_its_role_and_name_and_signs_by_its_seed(void **state) {
+    (void)state;
+    kiln_key key = {.role = KILN_PEER_TUNER, .node = "host", .has_public = true};
+    uint8_t own[KILN_SIGN_PUBLIC_BYTES + 1] = {7}, other[KILN_SIGN_PUBLIC_BYTES] = {8};
+    memcpy(key.public_half.byte, own, KILN_SIGN_PUBLIC_BYTES);
+    kiln_msg_hello hello = {.role = KILN_PEER_TUNER, .node = KILN_STR("host")};
+    expect_ok(kiln_key_check_hello(&key, &hello)); /* it does not sign */
+    hello.signer = (kiln_str){(const char *)own, KILN_SIGN_PUBLIC_BYTES};
+    expect_ok(kiln_key_check_hello(&key, &hello));
+    hello.signer.size++;
+    expect_error(kiln_key_check_hello(&key, &hello), PERMISSION_DENIED, "another seed");
+    hello.signer = (kiln_str){(const char *)other, sizeof other};
+    expect_error(kiln_key_check_hello(&key, &hello), PERMISSION_DENIED, "another seed");
+    key.has_public = false; /* of a list from before keys signed */
+    expect_ok(kiln_key_check_hello(&key, &hello));
+    hello.node = KILN_STR("guest");
+    expect_error(kiln_key_check_hello(&key, &hello), PERMISSION_DENIED, "guest");
+    hello.role = KILN_PEER_ADMIN;
+    expect_error(kiln_key_check_hello(&key, &hello), PERMISSION_DENIED, "admin");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_say_role_node_and_generation),
+        cmocka_unit_test(a_node_speaks_in_its_role_and_name_and_signs_by_its_seed),
         cmocka_unit_test(the_longest_name_fits),
         cmocka_unit_test(what_is_no_name_is_refused_with_a_reason),
         cmocka_unit_test(a_file_round_trips_in_order),

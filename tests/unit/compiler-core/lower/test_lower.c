@@ -441,7 +441,7 @@ static void unknown_passes_are_named_with_those_that_exist(void **state) {
         arena, HEAD "block c(a:62): y[a] = x[a]\nloops:\n  for i in 62:\n    block c(a=i)\n");
     kiln_status st = kiln_lower_explain(p, &target, KILN_STR("magic"), arena, &text);
     assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
-    assert_non_null(strstr(kiln_status_text(st), "'magic'"));
+    assert_non_null(strstr(kiln_status_text(st), "\"magic\""));
     assert_non_null(strstr(kiln_status_text(st), "partition"));
     kiln_status_free(st);
     kiln_strbuf_deinit(&text);

@@ -268,6 +268,8 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
     const kiln_msg_board_up *up = &lease->board->up;
     const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
     const kiln_msg_board_target *said = device ? device->said : &(kiln_msg_board_target){0};
+    kiln_strbuf proven = {0};
+    if (lease->board->bound) kiln_strbuf_printf(&proven, "board/%s", lease->board->node);
     kiln_message grant = {
         .type = KILN_MSG_LEASE_GRANT,
         .lease_grant = {.request = lease->request,
@@ -279,11 +281,13 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
                         .firmware = said->firmware.size ? said->firmware : up->firmware,
                         .builds = label_of(up, KILN_LABEL_BUILDS),
                         .fences = up->fences,
+                        .proven = kiln_strbuf_view(&proven),
                         .slot = lease->slot,
                         .trials = trials,
                         .ttl_ms = lease->ttl_ms},
     };
     kiln_tracker_send(t, kiln_tracker_holder_by_boot(t, lease->tuner), &grant);
+    kiln_strbuf_deinit(&proven);
 }
 
 /* The next number. One row reserves many; until it is known to be on disk each grant brings its

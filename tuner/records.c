@@ -125,6 +125,7 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
     if (!st && action->result && action->grant) {
         row.device_id = action->grant->board;
         row.fences = action->grant->fences;
+        row.board = action->grant->proven;
         st = put_device(shell, action->grant, action->result, scratch, &row.fingerprint_id);
     }
     if (!st) st = sign_and_put(shell, &row, scratch);
@@ -171,6 +172,7 @@ static kiln_status put_final(kiln_shell_job *job, const kiln_tuner_action *actio
         row.job_id = kiln_str_from(job->identity);
         row.device_id = action->grant->board;
         row.fences = action->grant->fences;
+        row.board = action->grant->proven;
         row.fingerprint_id = fingerprint;
         row.origin = (kiln_str){0}; /* measured here, also where its first measurement was not */
         row.outcome = kiln_str_from(kiln_outcome_name((kiln_outcome)own.outcome));

@@ -99,6 +99,8 @@ def test_a_fleet_with_keys_tunes_and_a_revoked_board_is_cut(world):
     done = world.json("tune", world.zoo("conv:C3"), "--trials", 3, "--tracker", address, "--key-file", key["client"], "--db",
                       world.path("client.db"))[-1]
     assert done["measured"] == 3, done
+    boards = world.sql("client.db", "SELECT DISTINCT board FROM record WHERE device_id IS NOT NULL")
+    assert boards == [["board/board-1"]], boards
     fleet = lambda: world.json("fleet", "list", "--tracker", address, "--key-file", key["client"])
     assert [(b["key"], b["node"]) for b in fleet()] == [("shelf", "board-1")]
     pinged = world.run("fleet", "ping", "--tracker", address, "--key-file", key["client"], ok=False).stdout

@@ -109,7 +109,8 @@ static kiln_status serve(const options *o, kiln_server_shell_options *shell_opti
     kiln_server_shell *shell = NULL;
     kiln_privilege_clean_environment();
     kiln_status st = split(shell_options);
-    if (st) return st;
+    if (st && !o->doctor) return st;
+    kiln_status_free(st); /* the doctor says what is wrong with the folder */
     kiln_privilege_shut(shell_options->builders > 0 && kiln_workshop_codegen());
     if (shell_options->is_split) shell_options->program = "/proc/self/exe"; /* wherever it lies */
     if (o->doctor) return run_doctor(shell_options, process);

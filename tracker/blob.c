@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "tracker/state.h"
 
 #define DAY_NS (UINT64_C(86400) * KILN_NS_PER_S)
@@ -14,23 +13,6 @@
 
 static bool is_free(const kiln_tracker_peer *peer) {
     return peer->is_owner || peer->is_admin || !peer->is_proven;
-}
-
-static kiln_str key_of(const kiln_tracker_peer *peer, const kiln_digest *digest,
-                       kiln_tracker_put *key) {
-    const bool is_person = kiln_tracker_is_person(peer);
-    const kiln_str name = kiln_str_from(is_person ? peer->person : peer->node);
-    *key = (kiln_tracker_put){
-        .digest = *digest,
-        .who = kiln_hash64(name.data, name.size, is_person ? 0 : (uint64_t)peer->role)};
-    return (kiln_str){(const char *)key, sizeof *key};
-}
-
-/* How large it is, when the peer put it; false: it did not, or long ago. */
-static bool find_put(const kiln_tracker *t, const kiln_tracker_peer *peer,
-                     const kiln_digest *digest, uint64_t *out_size) {
-    kiln_tracker_put key;
-    return kiln_map_find(&t->size_of_put, key_of(peer, digest, &key), out_size);
 }
 
 static bool is_none(const kiln_digest *digest) {
@@ -74,8 +56,7 @@ static bool was_sent(const kiln_tracker_peer *peer, const kiln_digest *digest) {
 }
 
 static bool may_have(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_digest *digest) {
-    uint64_t size = 0;
-    if (is_free(peer) || find_put(t, peer, digest, &size)) return true;
+    if (is_free(peer) || kiln_tracker_put_find(t, peer, digest)) return true;
     if (is_none(digest)) return false;
     return (peer->board && is_of_its_trials(t, peer->board, digest)) || was_sent(peer, digest) ||
            is_of_its_jobs(t, peer, digest);
@@ -131,23 +112,10 @@ kiln_status kiln_tracker_may_put(kiln_tracker *t, uint64_t peer, uint64_t size) 
 
 void kiln_tracker_was_put(kiln_tracker *t, uint64_t peer, const kiln_digest *digest,
                           uint64_t size) {
-    kiln_tracker_put key;
     const kiln_tracker_peer *who = kiln_tracker_peer_find(t, peer);
     if (!who) return;
     if (who->known) *put_today(t, who->known) += size;
-    const kiln_str name = key_of(who, digest, &key);
-    uint64_t before = 0;
-    const bool is_known = kiln_map_find(&t->size_of_put, name, &before);
-    kiln_map_put(&t->size_of_put, name, size);
-    if (is_known) return;
-    if (t->put.count < KILN_TRACKER_PUTS_MAX) {
-        kiln_vec_push(&t->put, key);
-        return;
-    }
-    /* The oldest is forgotten: should its blob still be wanted, it is put again. */
-    kiln_tracker_put *oldest = &t->put.data[t->put_at++ % KILN_TRACKER_PUTS_MAX];
-    kiln_map_remove(&t->size_of_put, (kiln_str){(const char *)oldest, sizeof *oldest});
-    *oldest = key;
+    kiln_tracker_put_add(t, who, digest, size);
 }
 
 /* ---- Blobs of jobs and trials ---- */
@@ -166,8 +134,8 @@ uint64_t kiln_tracker_project_blob_bytes(const kiln_tracker *t,
 
 uint64_t kiln_tracker_put_size(const kiln_tracker *t, const kiln_tracker_peer *peer,
                                const kiln_digest *digest) {
-    uint64_t size = 0;
-    return find_put(t, peer, digest, &size) ? size : 0;
+    const kiln_tracker_put *put = kiln_tracker_put_find(t, peer, digest);
+    return put ? put->size : 0;
 }
 
 kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer *client,
@@ -180,7 +148,9 @@ kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer
             return KILN_ERROR(NOT_FOUND,
                               "the job's %s is not here from %s: hand it in before the job",
                               i == 0 ? "model" : "records", client->person);
-        bytes += kiln_tracker_put_size(t, client, blob[i]);
+        kiln_tracker_put *put = kiln_tracker_put_find(t, client, blob[i]);
+        if (put) kiln_tracker_put_use(t, put);
+        bytes += put ? put->size : 0;
     }
     const kiln_str name = spec->project.size ? spec->project : KILN_STR(KILN_PROJECT_DEFAULT);
     kiln_tracker_project *project = kiln_tracker_project_find(t, name);

@@ -198,7 +198,7 @@ static void end(kiln_tracker *t, kiln_tracker_lease *lease, const char *why) {
     kiln_strbuf name = {0};
     kiln_tracker_row row = row_of(lease, &name);
     row.removed = true;
-    kiln_tracker_persist_later(t, &row); /* should it fail, the next tracker ends the lease */
+    kiln_tracker_persist_later(t, &row, 1); /* should it fail, the next tracker ends the lease */
     kiln_strbuf_deinit(&name);
 
     remove_lease(t, lease);

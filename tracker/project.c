@@ -25,7 +25,7 @@ static kiln_tracker_person *find_person(kiln_tracker *t, kiln_str name) {
 }
 
 /* Names are those of keys and of this machine's users, so that there are not too many. */
-static kiln_tracker_person *get_person(kiln_tracker *t, kiln_str name) {
+kiln_tracker_person *kiln_tracker_person_named(kiln_tracker *t, kiln_str name) {
     kiln_tracker_person *person = find_person(t, name);
     if (person) return person;
     person = kiln_alloc(sizeof *person);
@@ -51,12 +51,13 @@ static void see_person(kiln_tracker *t, kiln_tracker_person *person) {
     kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_PERSON, .id = kiln_str_from(person->name)};
     kiln_strbuf body = {0};
     write_record(&row, KILN_RECORD_kept_person, &kept, &body);
-    kiln_tracker_persist_later(t, &row);
+    kiln_tracker_persist_later(t, &row, 1);
     kiln_strbuf_deinit(&body);
 }
 
 kiln_tracker_person *kiln_tracker_person_get(kiln_tracker *t, const kiln_tracker_peer *peer) {
-    kiln_tracker_person *person = get_person(t, kiln_str_from(peer->is_proven ? peer->person : ""));
+    kiln_tracker_person *person =
+        kiln_tracker_person_named(t, kiln_str_from(peer->is_proven ? peer->person : ""));
     if (person->name[0] && !peer->is_owner) see_person(t, person);
     return person;
 }
@@ -360,7 +361,7 @@ static kiln_status restore_person(kiln_tracker *t, const kiln_tracker_row *row,
     kiln_msg_kept_person kept = {0};
     kiln_status st = kiln_record_decode(KILN_RECORD_kept_person, row->body, scratch, &kept);
     if (st) return st;
-    kiln_tracker_person *person = get_person(t, row->id);
+    kiln_tracker_person *person = kiln_tracker_person_named(t, row->id);
     person->first_ms = kept.first_ms;
     person->seen_ms = kept.seen_ms;
     return KILN_OK;

@@ -78,7 +78,7 @@ static void keep(kiln_tracker *t, kiln_tracker_project *project, double used) {
     kiln_status st = kiln_record_encode(KILN_RECORD_kept_share, &kept, &body);
     KILN_CHECK(st == NULL); /* numbers only */
     row.body = kiln_strbuf_view(&body);
-    kiln_tracker_persist_later(t, &row); /* should it fail, the next one says more */
+    kiln_tracker_persist_later(t, &row, 1); /* should it fail, the next one says more */
     kiln_strbuf_deinit(&body);
     kiln_strbuf_deinit(&id);
     project->kept = used;
@@ -110,7 +110,7 @@ static void remove_row(kiln_tracker *t, const kiln_tracker_project *project) {
     kiln_strbuf id = {0};
     kiln_tracker_row row = row_of(project, &id);
     row.removed = true;
-    kiln_tracker_persist_later(t, &row);
+    kiln_tracker_persist_later(t, &row, 1);
     kiln_strbuf_deinit(&id);
 }
 

@@ -167,6 +167,7 @@ typedef struct kiln_tracker_person {
     uint64_t first_ms, seen_ms; /* of the wall clock; 0: never */
     kiln_tracker_bucket requests;
     uint64_t put_day, put_bytes; /* blobs that it put on that day since 1970 */
+    uint64_t blob_bytes;         /* of all blobs that it put and that are still here */
 } kiln_tracker_person;
 
 typedef struct kiln_tracker_member {
@@ -307,11 +308,22 @@ typedef struct kiln_tracker_tail {
     kiln_tracker_board *board;
 } kiln_tracker_tail;
 
-/* A blob that a person or a program put. */
+/* A blob that a person or a program put (put.c). */
 typedef struct kiln_tracker_put {
     kiln_digest digest;
     uint64_t who; /* hash of its name */
+    struct kiln_tracker_person
+        *person;                    /* NULL: a program, or nobody that is known: it has no row */
+    uint64_t size, put_ms, used_ms; /* of the wall clock; used: put again, or named by a job */
+    bool changed;                   /* it is in kiln_tracker.put_changed */
+    struct kiln_tracker_put *same;  /* the same blob, by somebody else */
+    struct kiln_tracker_put *older, *newer; /* by use */
 } kiln_tracker_put;
+/* What a row may have to be written or removed for. */
+typedef struct kiln_tracker_put_change {
+    kiln_digest digest;
+    struct kiln_tracker_person *person;
+} kiln_tracker_put_change;
 
 /* An order about a project that waits for the disk. */
 typedef struct kiln_tracker_project_change {
@@ -339,9 +351,10 @@ struct kiln_tracker {
     KILN_VEC(kiln_tracker_person *) person;
     kiln_map person_of_name;
     KILN_VEC(kiln_tracker_project_change) project_change;
-    KILN_VEC(kiln_tracker_put) put; /* the newest ones; the oldest at put_at once it is full */
-    uint32_t put_at;
-    kiln_map size_of_put;
+    kiln_map put_of_digest;                    /* 32 bytes -> the first of kiln_tracker_put.same */
+    kiln_tracker_put *put_oldest, *put_newest; /* by use */
+    uint32_t put_count;
+    KILN_VEC(kiln_tracker_put_change) put_changed;
     uint32_t request_count;
     kiln_map request_of_key;                /* number, tuner's boot -> pointer */
     KILN_VEC(kiln_tracker_request *) fresh; /* not yet offered to the idle boards */
@@ -392,8 +405,8 @@ void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uin
 void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code, const char *text);
 /* Emits a PERSIST of `row` (copied) and returns its number. */
 uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
-/* The same for a row that nobody waits for, and whose loss costs little. */
-void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row);
+/* The same for rows that nobody waits for, and whose loss costs little. */
+void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
 bool kiln_tracker_is_person(const kiln_tracker_peer *peer);
 kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id); /* NULL: gone */
 /* Has it noted down; copied. */
@@ -494,6 +507,8 @@ void kiln_tracker_refuse(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_
 bool kiln_tracker_is_allowed(kiln_tracker *t, const kiln_tracker_peer *peer,
                              const kiln_message *message);
 
+/* Makes an entry when there is none. */
+kiln_tracker_person *kiln_tracker_person_named(kiln_tracker *t, kiln_str name);
 kiln_tracker_person *kiln_tracker_person_get(kiln_tracker *t, const kiln_tracker_peer *peer);
 void kiln_tracker_project_order(kiln_tracker *t, kiln_tracker_peer *client,
                                 const kiln_message *message);
@@ -532,6 +547,20 @@ KILN_MUST_USE kiln_status kiln_tracker_quota_of_askers(kiln_tracker *t, uint32_t
 bool kiln_tracker_is_same_person(const kiln_tracker_peer *a, const kiln_tracker_peer *b);
 /* Ends leases of projects whose time of the day is used up; lets those go on that may again. */
 void kiln_tracker_quotas_tick(kiln_tracker *t);
+
+/* put.c */
+/* What the peer put; NULL: it did not, or long ago. */
+kiln_tracker_put *kiln_tracker_put_find(const kiln_tracker *t, const kiln_tracker_peer *peer,
+                                        const kiln_digest *digest);
+void kiln_tracker_put_add(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_digest *digest,
+                          uint64_t size);
+/* A job names it. */
+void kiln_tracker_put_use(kiln_tracker *t, kiln_tracker_put *put);
+void kiln_tracker_puts_tick(kiln_tracker *t);
+KILN_MUST_USE kiln_status kiln_tracker_put_restore(kiln_tracker *t, const kiln_tracker_row *row);
+/* After the last of them. */
+void kiln_tracker_puts_restored(kiln_tracker *t);
+void kiln_tracker_puts_free(kiln_tracker *t);
 
 /* blob.c */
 uint64_t kiln_tracker_project_blob_bytes(const kiln_tracker *t,

@@ -67,8 +67,8 @@ uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint
     return action->persist;
 }
 
-void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row) {
-    kiln_tracker_persist(t, row, 1);
+void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count) {
+    kiln_tracker_persist(t, row, count);
     kiln_vec_last(&t->actions->list).may_wait = true;
 }
 
@@ -366,6 +366,7 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_boards_tick(t);
     kiln_tracker_history_tick(t);
     kiln_tracker_shares_tick(t);
+    kiln_tracker_puts_tick(t);
     kiln_tracker_jobs_tick(t);
     kiln_tracker_watches_tick(t);
     kiln_tracker_asks_tick(t);
@@ -406,6 +407,7 @@ static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     case KILN_TRACKER_ROW_PROJECT:
     case KILN_TRACKER_ROW_MEMBER:
     case KILN_TRACKER_ROW_QUOTA: return kiln_tracker_project_restore(t, row);
+    case KILN_TRACKER_ROW_BLOB: return kiln_tracker_put_restore(t, row);
     case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
     case KILN_TRACKER_ROW_SHARE: return kiln_tracker_share_restore(t, row);
     case KILN_TRACKER_ROW_BOARD: return kiln_tracker_board_restore(t, row);
@@ -425,7 +427,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
                        &t->board_of_node,    &t->board_of_name,    &t->want_of_text,
                        &t->project_of_name,  &t->request_of_key,   &t->lease_of_number,
                        &t->lease_of_request, &t->lease_of_persist, &t->job_of_id,
-                       &t->person_of_name,   &t->size_of_put};
+                       &t->person_of_name,   &t->put_of_digest};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(map); i++) kiln_map_init(map[i]);
     kiln_status st = KILN_OK;
     /* In the order of the kinds: a lease names its job and its board, and takes from its share. */
@@ -436,6 +438,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
         kiln_tracker_destroy(t);
         return st;
     }
+    kiln_tracker_puts_restored(t);
     *out_tracker = t;
     return KILN_OK;
 }
@@ -460,7 +463,6 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_vec_deinit(&t->person);
     kiln_map_deinit(&t->person_of_name);
     kiln_vec_deinit(&t->project_change);
-    kiln_vec_deinit(&t->put);
-    kiln_map_deinit(&t->size_of_put);
+    kiln_tracker_puts_free(t);
     kiln_free(t);
 }

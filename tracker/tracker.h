@@ -58,6 +58,7 @@ typedef enum kiln_tracker_row_kind {
     KILN_TRACKER_ROW_PROJECT,
     KILN_TRACKER_ROW_MEMBER,
     KILN_TRACKER_ROW_QUOTA,
+    KILN_TRACKER_ROW_BLOB,
     KILN_TRACKER_ROW_JOB,
     KILN_TRACKER_ROW_SHARE,
     KILN_TRACKER_ROW_BOARD,
@@ -69,8 +70,8 @@ typedef struct kiln_tracker_row {
     kiln_tracker_row_kind kind;
     bool removed;   /* the row goes away */
     kiln_str id;    /* person, project: its name; member: "PROJECT/PERSON"; quota: its project;
-                     * job: identity; share: "project/" and its name; board: node; lease: its board and
-                     * slot, "NODE/0"; epoch: "epoch"
+                     * blob: "DIGEST/PERSON"; job: identity; share: "project/" and its name; board:
+                     * node; lease: its board and    slot, "NODE/0"; epoch: "epoch"
                      */
     kiln_str state; /* job: kiln_job_state_name */
     kiln_str body;  /* but of lease and epoch: record `kept_job`, `kept_share`, ... of messages.def,
@@ -186,6 +187,8 @@ bool kiln_tracker_may_get(kiln_tracker *tracker, uint64_t peer, const kiln_diges
 KILN_MUST_USE kiln_status kiln_tracker_may_put(kiln_tracker *tracker, uint64_t peer, uint64_t size);
 void kiln_tracker_was_put(kiln_tracker *tracker, uint64_t peer, const kiln_digest *digest,
                           uint64_t size);
+/* These blobs are no longer there: what is known of them is forgotten. */
+void kiln_tracker_blobs_gone(kiln_tracker *tracker, const kiln_digest *digest, uint32_t count);
 /* When the next TICK is due. */
 uint64_t kiln_tracker_next_ns(const kiln_tracker *tracker);
 

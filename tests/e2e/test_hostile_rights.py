@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Clients beyond their rights, written against the wire (wire.py): every message, from persons of every role, about the job of
 somebody else. What is refused changes nothing."""
+import hashlib
+import sqlite3
 import sys
 
 import harness
@@ -48,6 +50,7 @@ ABOUT = [
     ("CANCEL", {"scope": 1, "id": "theirs"}, DENIED, DENIED, DENIED, DENIED),
     ("CANCEL", {"scope": 0, "id": "theirs"}, NOT_FOUND, DENIED, DENIED, None),
     ("GOAWAY", {"reason": "x"}, None, None, None, None),
+    ("KEY_TAKEN", {"generation": 7}, None, None, None, None),  # of an offer that nobody made
 ]
 BLOBS = ("BLOB_HAVE", "BLOB_PUT", "BLOB_GET")  # the service of blobs answers them
 
@@ -219,6 +222,33 @@ def test_projects_are_made_shown_changed_and_kept(world):
     assert sorted((m["person"], m["role"]) for m in p["members"]) == [("ann", 4), ("eve", 1), ("oli", 3)], p
     world.run("project", "drop", "p", "--tracker", address)
     world.refused("project", "show", "p", "--tracker", address, says="no project p")
+
+
+def test_what_a_client_handed_in_outlives_a_killed_tracker(world):
+    """Who put a blob is on disk soon: after a kill a client opens its job without handing in again, and nobody else can."""
+    state, model = world.folder / "state", b"a model of ann's"
+    theirs = spec(model=wire.blob_ref(model)["digest"])
+    tracker, address = begin(world, "--state", state)
+    ann = wire.Peer.secured(address, world.path("ann.key"))
+    assert ann.hello("client", "ann")[0] == "WELCOME"
+    assert ann.put_blob(model, 1)[0] == "BLOB_OK"
+
+    def kept():
+        db = sqlite3.connect(f"file:{state}/tracker.db?mode=ro", uri=True)
+        try:
+            return db.execute("SELECT id FROM tracker_blob").fetchall()
+        finally:
+            db.close()
+
+    harness.until(lambda: kept(), "the blob's row")
+    assert kept() == [(hashlib.sha256(model).hexdigest() + "/ann",)], kept()
+    world.kill(tracker)
+    _, address = world.tracker("--state", state)
+    peers = persons(world, address)
+    name, values = peers["oli"].ask("JOB_OPEN", "JOB_STATE", 3, job="of-oli", spec=theirs)
+    assert name == "ERROR" and values["code"] == NOT_FOUND, (name, values)
+    name, values = peers["ann"].ask("JOB_OPEN", "JOB_STATE", 3, job="of-ann", spec=theirs)
+    assert name == "JOB_STATE", values
 
 
 if __name__ == "__main__":

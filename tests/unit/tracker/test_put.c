@@ -1,0 +1,146 @@
+#include "tests/unit/tracker/fleet.h"
+
+enum { TUNER = 20, ANN = 31, BOB = 32 };
+
+static const uint64_t people[] = {ANN, BOB, TUNER, 0};
+
+static kiln_digest digest_of(uint32_t number) {
+    kiln_digest digest = {{1}};
+    memcpy(&digest.byte[8], &number, sizeof number);
+    return digest;
+}
+
+static bool may_get(fleet *f, uint64_t peer, uint32_t number) {
+    const kiln_digest digest = digest_of(number);
+    return kiln_tracker_may_get(f->t, peer, &digest);
+}
+
+static void put(fleet *f, uint64_t peer, uint32_t number, uint64_t size) {
+    const kiln_digest digest = digest_of(number);
+    kiln_tracker_was_put(f->t, peer, &digest, size);
+}
+
+static void connect_all(fleet *f) {
+    f->who = (kiln_tracker_who){.is_proven = true};
+    fleet_tuner(f, TUNER, "tuner", "tuner-1");
+    f->who.person = "ann";
+    fleet_connect(f, ANN, KILN_PEER_CLIENT, "ann", "ann");
+    f->who.person = "bob";
+    fleet_connect(f, BOB, KILN_PEER_CLIENT, "bob", "bob");
+}
+
+static uint32_t rows_of_blobs(const fleet *f) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->rows.count; i++)
+        count += f->rows.data[i].kind == KILN_TRACKER_ROW_BLOB;
+    return count;
+}
+
+static kiln_code open_job(fleet *f, uint64_t peer, const char *id, uint32_t model) {
+    kiln_message open = fleet_job(id, true);
+    open.job_open.spec.model = digest_of(model);
+    fleet_forget_sent(f);
+    fleet_say(f, peer, &open);
+    const kiln_message *error = fleet_take(f, peer, KILN_MSG_ERROR);
+    return error ? (kiln_code)error->error.code : KILN_OK;
+}
+
+static void what_people_put_outlives_the_tracker(void **state) {
+    fleet *f = *state;
+    connect_all(f);
+    put(f, ANN, 1, 100);
+    put(f, BOB, 1, 100);
+    put(f, TUNER, 2, 100); /* programs put by the thousand: no row */
+    fleet_wait(f, FLEET_S, people);
+    assert_int_equal(rows_of_blobs(f), 2);
+    put(f, ANN, 3, 100); /* killed before this one is on disk */
+    fleet_restart(f);
+    connect_all(f);
+    assert_true(may_get(f, ANN, 1) && may_get(f, BOB, 1));
+    assert_false(may_get(f, TUNER, 1));
+    assert_false(may_get(f, TUNER, 2));
+    assert_false(may_get(f, ANN, 3));
+    assert_int_equal(open_job(f, ANN, "j", 3), KILN_NOT_FOUND);
+    assert_int_equal(open_job(f, ANN, "j", 1), KILN_OK);
+    assert_int_equal(kiln_tracker_job_find(f->t, KILN_STR("j"))->blob_bytes, 100);
+}
+
+static void bytes_of_today_outlive_the_tracker(void **state) {
+    fleet *f = *state;
+    kiln_tracker_set_wall(f->t, UINT64_C(20000) * 86400 * FLEET_S + FLEET_S);
+    connect_all(f);
+    put(f, ANN, 1, KILN_TRACKER_PUT_BYTES_A_DAY - 10);
+    fleet_wait(f, FLEET_S, people);
+    fleet_restart(f);
+    kiln_tracker_set_wall(f->t, UINT64_C(20000) * 86400 * FLEET_S + 5 * FLEET_S);
+    connect_all(f);
+    kiln_status st = kiln_tracker_may_put(f->t, ANN, 11);
+    expect_error(st, RESOURCE_EXHAUSTED, "today");
+    expect_ok(kiln_tracker_may_put(f->t, ANN, 10));
+    kiln_tracker_set_wall(f->t, UINT64_C(20001) * 86400 * FLEET_S + 5 * FLEET_S);
+    expect_ok(kiln_tracker_may_put(f->t, ANN, 11));
+}
+
+static void blobs_that_are_gone_lose_their_rows(void **state) {
+    fleet *f = *state;
+    connect_all(f);
+    for (uint32_t i = 1; i <= 3; i++) put(f, ANN, i, 100);
+    put(f, BOB, 2, 100);
+    put(f, TUNER, 2, 100);
+    fleet_wait(f, FLEET_S, people);
+    const kiln_digest gone[] = {digest_of(2), digest_of(9)};
+    kiln_tracker_blobs_gone(f->t, gone, 2);
+    assert_false(may_get(f, ANN, 2) || may_get(f, BOB, 2) || may_get(f, TUNER, 2));
+    fleet_wait(f, FLEET_S, people);
+    assert_int_equal(rows_of_blobs(f), 2);
+    kiln_tracker_blobs_gone(f->t, gone, 1);
+    put(f, ANN, 2, 100); /* it came again */
+    fleet_wait(f, FLEET_S, people);
+    assert_int_equal(rows_of_blobs(f), 3);
+}
+
+/* The least used goes first, also when it was put before the tracker was started anew. */
+static void rows_are_bounded(void **state) {
+    fleet *f = *state;
+    connect_all(f);
+    put(f, ANN, 1, 1);
+    fleet_wait(f, 2 * FLEET_S, people);
+    put(f, ANN, 2, 1);
+    fleet_wait(f, 2 * FLEET_S, people);
+    put(f, ANN, 1, 1); /* again within the hour: nothing is written */
+    const uint32_t writes = f->writes[KILN_TRACKER_ROW_BLOB];
+    fleet_wait(f, FLEET_S, people);
+    assert_int_equal(f->writes[KILN_TRACKER_ROW_BLOB], writes);
+    fleet_restart(f);
+    connect_all(f);
+    for (uint32_t i = 0; i < KILN_TRACKER_PUTS_MAX - 1; i++) put(f, TUNER, 100 + i, 1);
+    assert_true(may_get(f, ANN, 2));
+    assert_false(may_get(f, ANN, 1));
+    fleet_wait(f, FLEET_S, people);
+    assert_int_equal(rows_of_blobs(f), 1);
+}
+
+static void rows_that_are_damaged_are_named(void **state) {
+    fleet *f = *state;
+    kiln_tracker *t = NULL;
+    char digest[KILN_DIGEST_TEXT];
+    const kiln_digest of = digest_of(1);
+    kiln_digest_print(&of, digest);
+    kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_BLOB,
+                            .id = kiln_str_printf(&f->arena, "%s/ann", digest),
+                            .body = KILN_STR("\xc1")};
+    expect_error(kiln_tracker_create(&row, 1, f->now_ns, &t), DATA_LOSS, "ann");
+    row.id = KILN_STR("ann");
+    expect_error(kiln_tracker_create(&row, 1, f->now_ns, &t), DATA_LOSS, "ann");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_fleet(what_people_put_outlives_the_tracker),
+        test_with_fleet(bytes_of_today_outlive_the_tracker),
+        test_with_fleet(blobs_that_are_gone_lose_their_rows),
+        test_with_fleet(rows_are_bounded),
+        test_with_fleet(rows_that_are_damaged_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/db_call.h"
 #include "cli/db_list.h"
+#include "cli/plausible.h"
 #include "cli/plot.h"
 #include "cli/rows_json.h"
 
@@ -170,7 +171,8 @@ static kiln_status db_export(const kiln_db_call *c) {
 }
 
 static kiln_status db_import(const kiln_db_call *c) {
-    const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns()};
+    kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns(),
+                                      .implausible = kiln_plausible_why_not};
     kiln_db_import_counts counts = {0};
     kiln_db_import *import = NULL;
     kiln_str content = {0};
@@ -182,6 +184,7 @@ static kiln_status db_import(const kiln_db_call *c) {
     if (st) return st;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
+    options.context = kiln_plausible_create();
     kiln_db_import_begin(c->db, &options, &import);
     while (!st && content.size) {
         kiln_str line = kiln_str_trim(kiln_str_cut(&content, '\n'));
@@ -191,6 +194,7 @@ static kiln_status db_import(const kiln_db_call *c) {
     }
     kiln_arena_deinit(&scratch);
     st = kiln_db_import_end(import, st, &counts);
+    kiln_plausible_destroy(options.context);
     if (st)
         return kiln_status_note(st, "%s:%llu (nothing was imported)", c->argument,
                                 (unsigned long long)line_number);

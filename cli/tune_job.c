@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/rand.h"
 #include "cli/boards.h"
+#include "cli/plausible.h"
 #include "db/bundle.h"
 #include "db/trust.h"
 
@@ -213,11 +214,13 @@ static kiln_status trust_tuners(kiln_db *db, kiln_str signers) {
 kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records *records,
                                     const char *db_path, kiln_arena *process) {
     static const kiln_digest none;
-    const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns()};
     kiln_db_import_counts counts = {0};
     kiln_str bytes = {0};
     kiln_db *db = NULL;
     if (kiln_digest_equal(&records->blob, &none)) return KILN_OK;
+    const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns(),
+                                            .implausible = kiln_plausible_why_not,
+                                            .context = kiln_plausible_create()};
     kiln_status st = kiln_client_get(client, &records->blob, process, &bytes);
     if (!st) st = kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
     if (!st) st = kiln_trust_own(db, process);
@@ -230,6 +233,7 @@ kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records
         kiln_strbuf_deinit(&text);
     }
     kiln_db_close(db);
+    kiln_plausible_destroy(options.context);
     return kiln_status_note(st, "bringing the job's records home");
 }
 

@@ -2,6 +2,8 @@
 """Forged records that come with a job (decision 20). Canonical bytes and Ed25519 are written here from their descriptions
 (docs/reference/record-bytes.md, RFC 8032) and share no code with the programs."""
 import hashlib
+import json
+import pathlib
 import sqlite3
 import struct
 import sys
@@ -146,6 +148,80 @@ def test_changed_records_end_the_job_with_one_error(world):
     _, address, _, _ = world.fleet()
     world.refused("tune", model, "--trials", 2, "--tracker", address, "--db", world.path("attacker.db"), says="its signature is wrong")
     assert world.sql("tuner.db", "SELECT count(*) FROM record") == [["0"]]
+
+
+def test_a_program_of_another_task_is_noticed(world):
+    honest(world)
+    rows = [json.loads(line) for line in world.run("db", "export", "--db", world.path("attacker.db")).stdout.splitlines()]
+    [task] = [row for row in rows if row["table"] == "task"]
+    task["canonical"] = task["canonical"].replace("48", "24")
+    pathlib.Path(world.path("rows.jsonl")).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = world.run("db", "import", world.path("rows.jsonl"), "--db", world.path("victim.db")).stdout
+    assert "0 count" in said and "its task's program is not that of the task's key" in said, said
+
+
+def standings(world, name):
+    [verified] = world.json("db", "verify", "--db", world.path(name))
+    return verified["counting"], verified["hints"], verified["quarantined"]
+
+
+def test_a_person_says_what_counts(world):
+    """kiln key trust; kiln db forget, quarantine, restore, prune and verify, over the forger's records in another's file."""
+    honest(world)
+    forger, victim = Forger(), world.path("victim.db")
+    half, to = forger.half.hex(), ("--db", victim)
+    forge(world.path("attacker.db"), 0.9, forger)
+    lines = world.run("db", "export", "--db", world.path("attacker.db")).stdout
+    pathlib.Path(world.path("rows.jsonl")).write_text(lines)
+    count = sum(json.loads(line)["table"] == "record" for line in lines.splitlines())
+    world.run("db", "import", world.path("rows.jsonl"), *to)
+    assert standings(world, "victim.db") == (0, count, 0)
+
+    assert world.refused("key", "trust", "forger", *to, says="no signer 'forger'").returncode
+    assert "count from here on" in world.run("key", "trust", half, *to).stdout
+    assert standings(world, "victim.db") == (count, 0, 0)
+    assert [half, "person"] in [[s["public"], s["trust"]] for s in world.json("key", "trust", *to)]
+    assert f"{half}  person" in world.run("key", "trust", *to).stdout
+    assert world.json("key", "trust", half, "--no", *to) == [{"event": "refused", "signer": half}]
+    assert standings(world, "victim.db") == (0, count, 0)
+    world.run("key", "trust", half, *to)
+
+    trial = lambda number: f"{number:032x}"
+    assert world.json("db", "quarantine", trial(0), "--reason", "odd", *to) == [{"event": "quarantined", "id": trial(0), "records": 1}]
+    assert world.run("db", "forget", trial(1), *to).stdout == "1 records forgotten\n"
+    assert standings(world, "victim.db") == (count - 2, 0, 1)
+    assert world.sql("victim.db", "SELECT state, reason FROM tombstone ORDER BY rowid") == [["quarantined", "odd"], ["forgotten", "NULL"]]
+    world.refused("db", "forget", trial(1), *to, says="no record here has that identity")
+    world.refused("db", "restore", trial(2), *to, says="is in quarantine")
+    world.refused("db", "forget", *to, says="the identity is missing")
+    said = world.run("db", "import", world.path("rows.jsonl"), *to).stdout
+    assert "1 are quarantined, 1 stay forgotten" in said, said
+    assert world.run("db", "restore", trial(0), *to).stdout == "1 records restored\n"
+    assert standings(world, "victim.db") == (count - 1, 0, 0)
+
+    # This user's own tombstones are heeded in this user's other files, and nobody else's are.
+    world.run("db", "import", world.path("rows.jsonl"), "--db", world.path("other.db"))
+    tombs = "".join(line + "\n" for line in world.run("db", "export", *to).stdout.splitlines() if json.loads(line)["table"] == "tombstone")
+    pathlib.Path(world.path("tombs.jsonl")).write_text(tombs)
+    assert "2 tombstones" in world.run("db", "import", world.path("tombs.jsonl"), "--db", world.path("other.db")).stdout
+    assert standings(world, "other.db") == (0, count - 1, 0)
+    pathlib.Path(world.path("tombs.jsonl")).write_text(tombs.replace(trial(1), trial(2)))
+    said = world.run("db", "import", world.path("tombs.jsonl"), "--db", world.path("other.db")).stdout
+    assert "1 tombstones of strangers were skipped" in said, said
+    assert standings(world, "other.db") == (0, count - 1, 0)
+
+    world.run("key", "trust", half, "--no", *to)
+    assert world.json("db", "prune", *to) == [{"event": "pruned", "records": count - 1}]
+    assert standings(world, "victim.db") == (0, 0, 0)
+
+
+def test_verify_names_what_was_changed(world):
+    honest(world)
+    forge(world.path("attacker.db"), 0.9, None)
+    said = world.refused("db", "verify", "--db", world.path("attacker.db"), says="signatures are wrong, the first of trial")
+    assert "0 right" in said.stdout, said.stdout
+    trial = said.stderr.split("kiln db forget ")[1].split()[0]
+    assert world.run("db", "forget", trial, "--db", world.path("attacker.db")).stdout == "1 records forgotten\n"
 
 
 if __name__ == "__main__":

@@ -176,6 +176,65 @@ static void a_tuner_that_only_reconnects_keeps_its_lease(void **state) {
     assert_non_null(fleet_take(f, 21, KILN_MSG_LEASE_RENEW));
 }
 
+/* Ann has a client's key, and says the boot of a tuner. */
+static void connect_liar(fleet *f) {
+    const kiln_tracker_who owner = f->who;
+    f->who = (kiln_tracker_who){.is_proven = true, .person = "ann"};
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "ann", "tuner-1");
+    f->who = owner;
+    fleet_forget_sent(f);
+}
+
+/* Beside the answer that a lease is not its own. */
+static void expect_nothing_for_liar(fleet *f) {
+    static const kiln_message_type theirs[] = {KILN_MSG_LEASE_GRANT, KILN_MSG_LEASE_RENEW,
+                                               KILN_MSG_TRIAL_RESULT};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(theirs); i++) assert_null(fleet_take(f, 31, theirs[i]));
+}
+
+static void who_says_the_boot_of_a_tuner_that_is_away_gets_nothing_of_it(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_board(f, 11, "second", 1);
+    const uint64_t lease = fleet_lease(f, 1);
+    fleet_trial(f, lease, "t");
+    f->hold_disk = true;
+    kiln_message ask = fleet_request("j", 2);
+    fleet_say(f, 20, &ask); /* its grant is on its way to the disk */
+    fleet_disconnect(f, 20);
+    connect_liar(f);
+    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+    kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease}};
+    kiln_message done = result(lease, "t");
+    fleet_say(f, 31, &renew);
+    fleet_say(f, 31, &release);
+    while (f->persists.count) fleet_persist(f, NULL);
+    f->hold_disk = false;
+    fleet_say(f, 10, &done);
+    expect_nothing_for_liar(f);
+    assert_null(fleet_take(f, 10, KILN_MSG_LEASE_LOST));
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 2);
+    fleet_tuner(f, 20, "tuner", "tuner-1"); /* while the other is still here */
+    fleet_say(f, 20, &renew);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_RENEW));
+    fleet_say(f, 10, &done); /* boards repeat what nobody acknowledged */
+    assert_non_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT));
+    fleet_say(f, 20, &ask);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+    expect_nothing_for_liar(f);
+}
+
+static void who_said_the_boot_of_a_tuner_first_gives_it_up(void **state) {
+    fleet *f = *state;
+    connect_liar(f);
+    fleet_running_job(f);
+    const uint64_t lease = fleet_lease(f, 1);
+    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+    fleet_say(f, 31, &release);
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 1);
+    expect_nothing_for_liar(f);
+}
+
 static void leases_and_their_numbers_survive_a_restart(void **state) {
     fleet *f = *state;
     static const uint64_t alive[] = {10, 20, 30, 0};
@@ -396,6 +455,8 @@ int main(void) {
         test_with_fleet(a_lost_board_ends_its_lease_at_once),
         test_with_fleet(a_tuner_that_was_started_anew_loses_its_old_leases),
         test_with_fleet(a_tuner_that_only_reconnects_keeps_its_lease),
+        test_with_fleet(who_says_the_boot_of_a_tuner_that_is_away_gets_nothing_of_it),
+        test_with_fleet(who_said_the_boot_of_a_tuner_first_gives_it_up),
         test_with_fleet(leases_and_their_numbers_survive_a_restart),
         test_with_fleet(a_lease_ends_when_tracker_and_tuner_both_start_anew),
         test_with_fleet(a_lease_whose_board_does_not_come_back_after_a_restart_ends),

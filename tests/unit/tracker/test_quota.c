@@ -3,16 +3,20 @@
 enum { BOARD = 10, TUNER = 20, OWNER = 30, ANN = 31 };
 static const uint64_t all[] = {BOARD, BOARD + 1, TUNER, OWNER, ANN, 0};
 
+static void connect_ann(fleet *f) {
+    const kiln_tracker_who owner = f->who;
+    f->who = (kiln_tracker_who){.is_proven = true, .person = "ann"};
+    fleet_connect(f, ANN, KILN_PEER_CLIENT, "ann", "ann");
+    f->who = owner;
+}
+
 /* Two boards of two slots, and ann, whose job "j" of project "p" runs. */
 static void begin(fleet *f) {
     fleet_board(f, BOARD, "b0", 2);
     fleet_board(f, BOARD + 1, "b1", 2);
     fleet_tuner(f, TUNER, "tuner", "tuner-1");
     fleet_connect(f, OWNER, KILN_PEER_CLIENT, "owner", "owner");
-    kiln_tracker_who owner = f->who;
-    f->who = (kiln_tracker_who){.is_proven = true, .person = "ann"};
-    fleet_connect(f, ANN, KILN_PEER_CLIENT, "ann", "ann");
-    f->who = owner;
+    connect_ann(f);
 }
 
 static void order(fleet *f, kiln_project_act act, kiln_setting setting, uint64_t value) {
@@ -170,6 +174,45 @@ static void jobs_and_requests_over_a_quota_are_refused(void **state) {
     expect_contains(kiln_str_dup(&f->arena, error->error.text), "project p");
 }
 
+/* The job of ann, who left, is given up; her project may have one job, and has another. */
+static void give_up_job(fleet *f) {
+    static const uint64_t others[] = {BOARD, BOARD + 1, TUNER, OWNER, 0};
+    fleet_disconnect(f, ANN);
+    fleet_wait(f, 60 * FLEET_S, others);
+    assert_int_equal(project(f)->jobs, 1);
+    connect_ann(f);
+}
+
+static void open_two_jobs(fleet *f) {
+    run_job(f, KILN_SETTING_JOBS, 2);
+    assert_int_equal(open_job(f, "left", false), KILN_OK);
+    order(f, KILN_PROJECT_SET, KILN_SETTING_JOBS, 1);
+}
+
+static void a_job_that_was_given_up_comes_back_within_the_quota(void **state) {
+    fleet *f = *state;
+    open_two_jobs(f);
+    give_up_job(f);
+    assert_int_equal(open_job(f, "left", false), KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(project(f)->jobs, 1);
+    order(f, KILN_PROJECT_SET, KILN_SETTING_JOBS, 2);
+    assert_int_equal(open_job(f, "left", false), KILN_OK);
+    assert_int_equal(project(f)->jobs, 2);
+}
+
+static void a_job_whose_end_is_being_written_comes_back_within_the_quota(void **state) {
+    fleet *f = *state;
+    open_two_jobs(f);
+    f->hold_disk = true;
+    give_up_job(f);
+    assert_int_equal(open_job(f, "left", false), KILN_OK); /* it waits for the disk */
+    while (f->persists.count) fleet_persist(f, NULL);
+    const kiln_message *error = fleet_take(f, ANN, KILN_MSG_ERROR);
+    assert_non_null(error);
+    assert_int_equal(error->error.code, KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(project(f)->jobs, 1);
+}
+
 static void one_person_asks_so_often_and_another_is_not_held_up(void **state) {
     fleet *f = *state;
     begin(f);
@@ -222,6 +265,8 @@ int main(void) {
         test_with_fleet(what_was_used_survives_a_restart_and_ends_at_midnight),
         test_with_fleet(a_lease_is_held_no_longer_than_its_project_may),
         test_with_fleet(jobs_and_requests_over_a_quota_are_refused),
+        test_with_fleet(a_job_that_was_given_up_comes_back_within_the_quota),
+        test_with_fleet(a_job_whose_end_is_being_written_comes_back_within_the_quota),
         test_with_fleet(one_person_asks_so_often_and_another_is_not_held_up),
         test_with_fleet(a_project_is_asked_about_as_often_as_its_quota_says),
         test_with_fleet(one_person_watches_so_often),

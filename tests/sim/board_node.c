@@ -531,7 +531,9 @@ static void run_step(sim_node *node, const kiln_server_event *event) {
     board_state *s = node->state;
     kiln_server_actions actions = {0};
     kiln_arena_init(&actions.arena, 0);
+    const kiln_thread_work before = *kiln_thread_work_here();
     kiln_server_step(s->machine, sim_clock(node), event, &actions);
+    sim_check_work(node, &before);
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_server_actions_deinit(&actions);
     check_children(node);

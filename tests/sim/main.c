@@ -25,6 +25,7 @@ static void print_options(const sim_options *o) {
 typedef struct totals {
     uint64_t seeds, failed, hash;
     uint64_t events, trials, built, records, lost, repeated, jobs_ok, jobs_ended, longest_wait_ns;
+    kiln_thread_work most;
 } totals;
 
 /* Whether the seed gives this history again: every tenth seed is played twice. */
@@ -66,6 +67,8 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
     sum->jobs_ok += world.jobs_ok;
     sum->jobs_ended += world.jobs_ended;
     sum->longest_wait_ns = KILN_MAX(sum->longest_wait_ns, world.longest_wait_ns);
+    sum->most.hashed_bytes = KILN_MAX(sum->most.hashed_bytes, world.most.hashed_bytes);
+    sum->most.rows = KILN_MAX(sum->most.rows, world.most.rows);
     sim_world_deinit(&world);
     return ok;
 }
@@ -73,13 +76,15 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
 static void print_totals(const totals *sum) {
     printf("seeds %llu: %llu failed, events %llu, trials %llu, built by boards %llu, records %llu: "
            "%llu lost, %llu twice; "
-           "jobs %llu ended, %llu of them ok, longest wait %.1f s, hash %016llx\n",
+           "jobs %llu ended, %llu of them ok, longest wait %.1f s, most of one step %llu bytes "
+           "hashed and %llu rows, hash %016llx\n",
            (unsigned long long)sum->seeds, (unsigned long long)sum->failed,
            (unsigned long long)sum->events, (unsigned long long)sum->trials,
            (unsigned long long)sum->built, (unsigned long long)sum->records,
            (unsigned long long)sum->lost, (unsigned long long)sum->repeated,
            (unsigned long long)sum->jobs_ended, (unsigned long long)sum->jobs_ok,
-           (double)sum->longest_wait_ns / 1e9, (unsigned long long)sum->hash);
+           (double)sum->longest_wait_ns / 1e9, (unsigned long long)sum->most.hashed_bytes,
+           (unsigned long long)sum->most.rows, (unsigned long long)sum->hash);
 }
 
 int main(int argc, char **argv) {

@@ -120,6 +120,12 @@ MUTANTS = [
     ("the queue is not bounded", "tracker/quota.c", "if (project->queued < most) return KILN_OK;", "return KILN_OK;"),
     ("a lease is held for ever", "tracker/lease.c", "lease->hold_until_ns && t->now_ns >= lease->hold_until_ns", "false"),
     ("strangers may do what members may", "tracker/rights.c", "return standing->rules || (int)standing->role >= lowest;", "return true;"),
+    ("a handler hashes a blob", "tracker/tracker.c", "    message_rule rule = find_rule(message->type);",
+     "    message_rule rule = find_rule(message->type); static char blob[1 << 20]; kiln_digest digest;\n"
+     "    kiln_digest_of(blob, sizeof blob, &digest);\n"),
+    ("a handler walks a table", "rpc-server/server.c", "case KILN_MSG_TRIAL: on_trial(s, message); break;",
+     "case KILN_MSG_TRIAL: {\n#include \"base/thread_work.h\"\n"
+     "    kiln_thread_work_here()->rows += 6000; on_trial(s, message); break; }"),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 

@@ -280,7 +280,9 @@ static void run_step(sim_node *node, const kiln_tracker_event *event) {
     kiln_tracker_actions actions = {0}; /* its own: carrying out may come back here */
     kiln_arena_init(&actions.arena, 0);
     sim_fair_before(&s->fair, s->machine, sim_clock(node));
+    const kiln_thread_work before = *kiln_thread_work_here();
     kiln_tracker_step(s->machine, sim_clock(node), event, &actions);
+    sim_check_work(node, &before);
     sim_fair_after(&s->fair, node->world, s->machine, sim_clock(node));
     if (sim_database_leads(node->world->database, s->session)) sim_tenants_check(node, s->machine);
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
@@ -366,12 +368,14 @@ static void refuse_message(sim_node *node, const sim_conn *conn, const kiln_mess
     kiln_tracker_actions actions = {0};
     kiln_arena_init(&actions.arena, 0);
     run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
-    uint64_t before = state_hash(s);
+    const uint64_t hash = state_hash(s);
+    const kiln_thread_work before = *kiln_thread_work_here();
     kiln_tracker_step(
         s->machine, sim_clock(node),
         &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE, .peer = conn->id, .message = message},
         &actions);
-    if (state_hash(s) != before)
+    sim_check_work(node, &before);
+    if (state_hash(s) != hash)
         sim_fail(node->world, "a rogue's %s changes something", kiln_message_name(message->type));
     for (uint32_t i = 0; i < actions.list.count; i++) {
         const kiln_tracker_action *action = &actions.list.data[i];

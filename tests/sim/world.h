@@ -19,7 +19,7 @@
  * or slow, clocks that jump, boards sick, broken, hot, slow, hanging, and lying. The network delays
  * and repeats; what an old connection still carries comes after what a new one brought. In some
  * worlds boards cannot rely on the tracker's half of the fence. After that everything must come to
- * its end. */
+ * its end. No step of a machine hashes or walks more than a loop has time for. */
 #ifndef KILN_TESTS_SIM_WORLD_H
 #define KILN_TESTS_SIM_WORLD_H
 
@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/rand.h"
+#include "base/thread_work.h"
 #include "base/vec.h"
 #include "proto/keys.h"
 #include "proto/proto.h"
@@ -47,7 +48,10 @@
 #define SIM_TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 #define SIM_OTHER_TARGET "opencl:simulated"
 #define SIM_WAIT_NS (1500 * SIM_S) /* longest that a request may wait for its turn */
-#define SIM_END_NS (3600 * SIM_S)  /* virtual time by which every history must be over */
+/* What one step of a machine may do: 5 ms of a small computer (docs/decisions/0023). */
+#define SIM_STEP_HASHED_MAX (UINT64_C(256) << 10)
+#define SIM_STEP_ROWS_MAX UINT64_C(5000)
+#define SIM_END_NS (3600 * SIM_S) /* virtual time by which every history must be over */
 
 typedef struct sim_world sim_world;
 typedef struct sim_node sim_node;
@@ -197,6 +201,7 @@ struct sim_world {
     uint64_t records;         /* that tuners were asked to store */
     uint64_t lost, repeated;  /* records: of jobs that ended well and lack them; more than one */
     uint64_t results, jobs_ok, jobs_ended;
+    kiln_thread_work most; /* of one step, each by itself */
 };
 
 /* ---- world.c ---- */
@@ -217,6 +222,8 @@ void sim_note(sim_world *world, const char *format, ...)
     KILN_PRINTF(2, 3); /* into the hash, and the trace */
 void sim_fail(sim_world *world, const char *format, ...) KILN_PRINTF(2, 3);
 bool sim_is_calm(const sim_world *world);
+/* After a step of the node's machine; `before`: the thread's work then. */
+void sim_check_work(sim_node *node, const kiln_thread_work *before);
 /* The node's own clock. Ticks are asked for on it. */
 uint64_t sim_clock(const sim_node *node);
 

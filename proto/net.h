@@ -227,7 +227,7 @@ typedef struct kiln_dial_options {
     const char *node, *boot, *name, *software; /* for HELLO; name and software may be NULL */
     const kiln_credentials *credentials;       /* copied; NULL: none */
     int socket_fd; /* of a Unix socket's address: somebody else connected it; taken over; 0: none */
-    const kiln_sign_public *signer;            /* for HELLO; outlives the connection; NULL: none */
+    const kiln_sign_public *signer; /* for HELLO; outlives the connection; NULL: none */
     /* Writes the key that the tracker hands over in place of ours (kiln_key_take), at once, for
      * who may not write its key file itself; NULL: the pool does it. */
     kiln_status (*take_key)(void *context, const kiln_key *next);
@@ -281,7 +281,7 @@ typedef struct kiln_blob_store_options {
 KILN_MUST_USE kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
                                                kiln_blob_store **out_store);
 void kiln_blob_store_close(kiln_blob_store *store); /* NULL is fine */
-/* In the folder; a depot is not asked. */
+/* In the folder; a depot is not asked. Marks the use: who asked counts on it. */
 bool kiln_blob_store_has(kiln_blob_store *store, const kiln_digest *digest);
 /* RESOURCE_EXHAUSTED when the disk is full. */
 KILN_MUST_USE kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content,
@@ -301,6 +301,23 @@ KILN_MUST_USE kiln_status kiln_blob_store_path(kiln_blob_store *store, const kil
 #define KILN_BLOB_PINS_MAX 4u
 void kiln_blob_store_pin(kiln_blob_store *store, kiln_str holder, const kiln_digest *digest,
                          uint32_t count);
+
+/* When somebody last wanted a blob, as a program knows beside the time of the file. */
+typedef struct kiln_blob_use {
+    kiln_digest digest;
+    int64_t used_s; /* since 1970 */
+} kiln_blob_use;
+/* Removes what was last used before `before_s`, here and in the depot, but for what is pinned. A
+ * blob that another store with the same depot uses must be among the `count` uses. Blocks; for a
+ * pool. Errors of the folder and the depot, of which the rest may be left. */
+KILN_MUST_USE kiln_status kiln_blob_store_collect(kiln_blob_store *store, int64_t before_s,
+                                                  const kiln_blob_use *use, uint32_t count);
+/* Removes the blob here and in the depot unless it is pinned. The same; absent is fine. */
+KILN_MUST_USE kiln_status kiln_blob_store_remove(kiln_blob_store *store, const kiln_digest *digest);
+/* Blobs that were lost for age or for want of place since the last call, and that no depot has: the
+ * first `max` of them. Returns how many. Does not wait for the disk. */
+#define KILN_BLOB_GONE_MAX 65536u /* what is beyond is not told */
+uint32_t kiln_blob_store_gone(kiln_blob_store *store, kiln_digest *out_digest, uint32_t max);
 
 /* Moves blobs over one connection, both ways, and answers the peer's BLOB_* messages from `store`.
  * Attach it in `opened`; it goes with the connection. Transfers under way when the connection

@@ -103,6 +103,15 @@ kiln_status kiln_tracker_may_put(kiln_tracker *t, uint64_t peer, uint64_t size) 
                           "right \"open\" is missing",
                           who->person);
     }
+    if (!kiln_tracker_put_fits(t, who->known, size)) {
+        t->quota_refused++;
+        return KILN_ERROR(
+            RESOURCE_EXHAUSTED,
+            "jobs need %llu MiB of what %s handed in, and with this blob it would be "
+            "more than %llu MiB at once (kiln-tracker --person-blobs): end jobs first",
+            (unsigned long long)(who->known->needed_bytes >> 20), who->person,
+            (unsigned long long)(t->blob_bytes_max >> 20));
+    }
     if (*put_today(t, who->known) + size <= KILN_TRACKER_PUT_BYTES_A_DAY) return KILN_OK;
     t->quota_refused++;
     return KILN_ERROR(RESOURCE_EXHAUSTED, "%s has handed in %llu MiB today, and may %llu",
@@ -116,6 +125,7 @@ void kiln_tracker_was_put(kiln_tracker *t, uint64_t peer, const kiln_digest *dig
     if (!who) return;
     if (who->known) *put_today(t, who->known) += size;
     kiln_tracker_put_add(t, who, digest, size);
+    if (who->known && !is_free(who)) who->known->is_over = true;
 }
 
 /* ---- Blobs of jobs and trials ---- */

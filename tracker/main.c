@@ -6,11 +6,13 @@
 #define DEFAULT_LISTEN "127.0.0.1:9477"
 #define DAY_NS (24.0 * 3600e9)
 #define FORGET_DAYS_MAX 36500
+#define GIB 1073741824.0
+#define PERSON_GIB_MAX 1048576
 
 typedef struct options {
     kiln_opt_list listen;
     const char *port_file, *fences, *state, *db, *blobs, *keys, *http, *http_port_file;
-    double forget_days;
+    double forget_days, keep_days, person_gib;
     bool insecure;
 } options;
 
@@ -41,12 +43,18 @@ static kiln_status run(const void *given, kiln_arena *process) {
         .http = o->http,
         .http_port_file = o->http_port_file,
         .forget_lost_ns = (uint64_t)(KILN_MIN(o->forget_days, FORGET_DAYS_MAX) * DAY_NS),
+        .keep_blobs_ns = (uint64_t)(KILN_MIN(o->keep_days, FORGET_DAYS_MAX) * DAY_NS),
+        .person_blob_bytes = (uint64_t)(KILN_MIN(o->person_gib, PERSON_GIB_MAX) * GIB),
     };
     kiln_tracker_shell *shell = NULL;
     char *home = NULL;
     kiln_status st = parse_addresses(o, address, &shell_options.address_count);
     if (!st && o->forget_days < 0)
         st = KILN_ERROR(INVALID_ARGUMENT, "--forget-boards %g is negative", o->forget_days);
+    if (!st && o->keep_days < 0)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--keep-blobs %g is negative", o->keep_days);
+    if (!st && o->person_gib < 0)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--person-blobs %g is negative", o->person_gib);
     if (!st && o->fences)
         st = kiln_status_note(kiln_fences_parse(kiln_str_from(o->fences), &shell_options.fences),
                               "--require-fences");
@@ -63,7 +71,7 @@ static kiln_status run(const void *given, kiln_arena *process) {
 }
 
 int main(int argc, char **argv) {
-    options o = {.forget_days = 7};
+    options o = {.forget_days = 7, .keep_days = 30, .person_gib = 8};
     const kiln_opt option[] = {
         {"listen", KILN_OPT_LIST, &o.listen, "ADDR",
          "HOST:PORT (port 0 picks one) or unix:PATH; default " DEFAULT_LISTEN},
@@ -77,6 +85,12 @@ int main(int argc, char **argv) {
          "models and results elsewhere: a folder (default blobs in --state); or a copy of them for "
          "the trackers of one database: folder:PATH, that all mount, or "
          "s3:https://HOST/BUCKET[/PREFIX]"},
+        {"keep-blobs", KILN_OPT_NUMBER, &o.keep_days, "DAYS",
+         "remove blobs that nobody used for so long and no job needs, also in that copy (default "
+         "30; 0: keep them)"},
+        {"person-blobs", KILN_OPT_NUMBER, &o.person_gib, "GIB",
+         "blobs that one person has here at once; the least used go first (default 8; 0: no "
+         "bound)"},
         {"keys", KILN_OPT_TEXT, &o.keys, "F",
          "keys of those who may come from other machines, as `kiln key` keeps them (default "
          "$KILN_HOME/keys where that is there)"},

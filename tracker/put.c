@@ -134,6 +134,84 @@ void kiln_tracker_blobs_gone(kiln_tracker *t, const kiln_digest *digest, uint32_
         for (kiln_tracker_put *put; (put = first_of(t, &digest[i]));) forget(t, put);
 }
 
+void kiln_tracker_each_blob(const kiln_tracker *t,
+                            void (*visit)(void *context, const kiln_digest *digest,
+                                          uint64_t used_ms),
+                            void *context) {
+    for (const kiln_tracker_put *put = t->put_oldest; put; put = put->newer)
+        visit(context, &put->digest, put->used_ms);
+}
+
+/* ---- What a person may have at once ---- */
+
+/* What kept jobs and leases that hold name. */
+static void list_needed(kiln_tracker *t, kiln_map *out) {
+    kiln_digest digest[2];
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        const uint32_t count = kiln_tracker_job_blobs(t, kiln_str_from(t->job.data[i]->id), digest);
+        for (uint32_t n = 0; n < count; n++) kiln_map_put(out, key_of(&digest[n]), 1);
+    }
+    for (uint32_t i = 0; i < t->lease.count; i++)
+        for (uint32_t n = 0; n < t->lease.data[i]->blob.count; n++)
+            kiln_map_put(out, key_of(&t->lease.data[i]->blob.data[n]), 1);
+}
+
+static bool is_needed(const kiln_map *needed, const kiln_tracker_put *put) {
+    uint64_t one = 0;
+    return kiln_map_find(needed, key_of(&put->digest), &one);
+}
+
+static void drop(kiln_tracker *t, kiln_tracker_put *put) {
+    const kiln_digest digest = put->digest;
+    forget(t, put);
+    if (!first_of(t, &digest)) kiln_tracker_drop_blob(t, &digest);
+}
+
+/* Looks at what the person has; with `drops`, what is too much goes, so much of it a tick. */
+static void look_at(kiln_tracker *t, kiln_tracker_person *person, bool drops) {
+    kiln_map needed;
+    uint32_t dropped = 0;
+    kiln_map_init(&needed);
+    list_needed(t, &needed);
+    person->needed_bytes = 0;
+    person->needed_ns = t->now_ns;
+    for (kiln_tracker_put *put = t->put_oldest, *newer = NULL; put; put = newer) {
+        newer = put->newer;
+        if (put->person != person) continue;
+        if (is_needed(&needed, put)) {
+            person->needed_bytes += put->size;
+        } else if (drops && dropped < ROWS_A_TICK && person->blob_bytes > t->blob_bytes_max) {
+            drop(t, put);
+            dropped++;
+        }
+    }
+    if (drops) person->is_over = dropped == ROWS_A_TICK;
+    kiln_map_deinit(&needed);
+}
+
+bool kiln_tracker_put_fits(kiln_tracker *t, kiln_tracker_person *person, uint64_t size) {
+    const uint64_t most = t->blob_bytes_max;
+    if (!most || person->blob_bytes + size <= most) return true;
+    if (t->now_ns - person->needed_ns >= KILN_TRACKER_TICK_NS) look_at(t, person, false);
+    return size <= most && person->needed_bytes <= most - size;
+}
+
+/* One person a tick: it takes a walk over all that was put. */
+static void limit_one(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->person.count; i++) {
+        kiln_tracker_person *person = t->person.data[i];
+        if (!person->is_over) continue;
+        person->is_over = false;
+        if (!t->blob_bytes_max || person->blob_bytes <= t->blob_bytes_max) continue;
+        look_at(t, person, true);
+        return;
+    }
+}
+
+void kiln_tracker_limit_blobs(kiln_tracker *t, uint64_t bytes_of_person) {
+    t->blob_bytes_max = bytes_of_person;
+}
+
 /* ---- Rows ---- */
 
 /* Of the change, in `arena`. */
@@ -159,6 +237,7 @@ static kiln_tracker_row row_of(kiln_tracker *t, const kiln_tracker_put_change *c
 }
 
 void kiln_tracker_puts_tick(kiln_tracker *t) {
+    limit_one(t);
     const uint32_t count = KILN_MIN(t->put_changed.count, ROWS_A_TICK);
     if (count == 0) return;
     kiln_arena arena;

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -25,6 +26,18 @@
 #define SOFTWARE "kiln-tracker 0.1.0"
 #define GOAWAY_MS 0u
 #define LEAD_NS UINT64_C(200000000) /* between two looks at who leads */
+#define COLLECT_S INT64_C(86400)    /* between two looks at all blobs, also over restarts */
+#define COLLECT_LOOK_NS (UINT64_C(3600) * KILN_NS_PER_S) /* whether it is time for that */
+#define GONE_A_TICK 1024u
+
+/* Files of blobs that go: work of the pool. */
+typedef struct cleaning {
+    kiln_tracker_shell *shell;
+    KILN_VEC(kiln_digest) drop;
+    int64_t before_s; /* and all that was last used before; 0: only these */
+    KILN_VEC(kiln_blob_use) use;
+    kiln_status status;
+} cleaning;
 
 struct kiln_tracker_shell {
     kiln_loop *loop;
@@ -51,6 +64,9 @@ struct kiln_tracker_shell {
     kiln_timer *soon, *tick, *lead;
     const char *address; /* what stands in the file of it; NULL: nothing does */
     bool serving;        /* else another tracker leads, and this one stands by */
+    cleaning *cleaning;  /* what is collected for the next one; NULL: nothing */
+    bool cleans;         /* one is under way */
+    uint64_t collect_ns; /* when the age of blobs is looked at again */
     kiln_status failure; /* why it cannot go on */
 };
 
@@ -75,6 +91,7 @@ static kiln_status create_tracker(kiln_tracker_shell *shell) {
     if (!st) pin(shell, rows, count);
     if (!st) kiln_tracker_require_fences(shell->tracker, shell->options.fences);
     if (!st) kiln_tracker_forget_boards_after(shell->tracker, shell->options.forget_lost_ns);
+    if (!st) kiln_tracker_limit_blobs(shell->tracker, shell->options.person_blob_bytes);
     if (!st && count > 0) kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", count);
     kiln_arena_deinit(&arena);
     return st;
@@ -176,6 +193,79 @@ static void note_down(kiln_tracker_shell *shell, const kiln_tracker_note *note) 
                          kiln_loop_now_ns(shell->loop), field, KILN_ARRAY_COUNT(field));
 }
 
+/* ---- Blobs that go ---- */
+
+static cleaning *next_cleaning(kiln_tracker_shell *shell) {
+    if (shell->cleaning) return shell->cleaning;
+    shell->cleaning = kiln_alloc(sizeof *shell->cleaning);
+    shell->cleaning->shell = shell;
+    return shell->cleaning;
+}
+
+static void free_cleaning(cleaning *c) {
+    if (!c) return;
+    kiln_vec_deinit(&c->drop);
+    kiln_vec_deinit(&c->use);
+    kiln_free(c);
+}
+
+/* Whether no tracker of this state folder has looked for a day; from then on this one has. */
+static kiln_status begin_collection(const kiln_tracker_shell *shell, bool *out_begins) {
+    kiln_strbuf path = {0};
+    struct stat info;
+    kiln_strbuf_printf(&path, "%s/blobs-collected", shell->options.state_folder);
+    const int64_t now_s = (int64_t)(kiln_clock_wall_ns() / KILN_NS_PER_S);
+    const bool is_early =
+        stat(path.data, &info) == 0 && info.st_mtime <= now_s && now_s - info.st_mtime < COLLECT_S;
+    kiln_status st = is_early ? KILN_OK : kiln_file_write(path.data, (kiln_str){0}, 0600);
+    kiln_strbuf_deinit(&path);
+    *out_begins = !is_early;
+    return st;
+}
+
+static void run_cleaning(void *context) {
+    cleaning *c = context;
+    kiln_blob_store *store = c->shell->store;
+    bool begins = false;
+    for (uint32_t i = 0; !c->status && i < c->drop.count; i++)
+        c->status = kiln_blob_store_remove(store, &c->drop.data[i]);
+    if (!c->status && c->before_s) c->status = begin_collection(c->shell, &begins);
+    if (!c->status && begins)
+        c->status = kiln_blob_store_collect(store, c->before_s, c->use.data, c->use.count);
+}
+
+static void on_cleaned(void *context) {
+    cleaning *c = context;
+    c->shell->cleans = false;
+    if (c->status) kiln_log(KILN_LOG_WARN, "removing blobs: %s", kiln_status_text(c->status));
+    kiln_status_free(c->status); /* what is left goes another day */
+    free_cleaning(c);
+}
+
+static void add_use(void *context, const kiln_digest *digest, uint64_t used_ms) {
+    cleaning *c = context;
+    kiln_vec_push(&c->use, ((kiln_blob_use){*digest, (int64_t)(used_ms / 1000)}));
+}
+
+/* Files follow what the tracker knows, and the other way round. */
+static void clean(kiln_tracker_shell *shell) {
+    const uint64_t now_ns = kiln_loop_now_ns(shell->loop), keep_ns = shell->options.keep_blobs_ns;
+    kiln_digest gone[GONE_A_TICK];
+    kiln_tracker_blobs_gone(shell->tracker, gone,
+                            kiln_blob_store_gone(shell->store, gone, GONE_A_TICK));
+    if (keep_ns && keep_ns < kiln_clock_wall_ns() && now_ns >= shell->collect_ns) {
+        cleaning *c = next_cleaning(shell);
+        shell->collect_ns = now_ns + COLLECT_LOOK_NS;
+        c->before_s = (int64_t)((kiln_clock_wall_ns() - keep_ns) / KILN_NS_PER_S);
+        c->use.count = 0;
+        kiln_tracker_each_blob(shell->tracker, add_use, c);
+    }
+    if (!shell->cleaning || shell->cleans) return;
+    shell->cleans = true;
+    kiln_loop_work(shell->loop, run_cleaning, on_cleaned, shell->cleaning);
+    shell->cleaning = NULL;
+}
+
 static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
     switch (action->kind) {
     case KILN_TRACKER_SEND: send_message(shell, action->peer, &action->message); break;
@@ -185,6 +275,7 @@ static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *acti
         kiln_tracker_keeper_add(shell->keeper, action);
         break;
     case KILN_TRACKER_LOG: note_down(shell, action->note); break;
+    case KILN_TRACKER_DROP_BLOB: kiln_vec_push(&next_cleaning(shell)->drop, action->blob); break;
     }
 }
 
@@ -239,6 +330,7 @@ static void on_kept(void *context, uint64_t first, uint64_t last, kiln_status fa
 static void on_tick(void *context) {
     kiln_tracker_shell *shell = context;
     kiln_tracker_keeper_commit(shell->keeper);
+    clean(shell);
     post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
 }
 
@@ -268,6 +360,9 @@ static kiln_status may_put(void *context, kiln_conn *conn, const kiln_digest *di
 
 static void was_put(void *context, kiln_conn *conn, const kiln_digest *digest, uint64_t size) {
     kiln_tracker_shell *shell = context;
+    kiln_digest gone[GONE_A_TICK]; /* it may have gone before it came again */
+    for (uint32_t count; (count = kiln_blob_store_gone(shell->store, gone, GONE_A_TICK)) > 0;)
+        kiln_tracker_blobs_gone(shell->tracker, gone, count);
     kiln_tracker_was_put(shell->tracker, kiln_conn_id(conn), digest, size);
 }
 
@@ -622,6 +717,7 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_http_destroy(shell->http);
     kiln_keyring_close(shell->keyring);
     kiln_loop_destroy(shell->loop);
+    free_cleaning(shell->cleaning);
     kiln_status st = kiln_tracker_keeper_destroy(shell->keeper);
     if (st) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(st));
     kiln_status_free(st); /* nobody was told of it: it never happened */

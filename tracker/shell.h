@@ -30,8 +30,10 @@ typedef struct kiln_tracker_shell_options {
     const char *port_file; /* gets the port of the first TCP address; NULL: none */
     const char *http;      /* address of /metrics and /state (tracker/http.h); NULL: none */
     const char *http_port_file;
-    uint32_t fences;         /* that boards must have: a bit per kiln_fence */
-    uint64_t forget_lost_ns; /* boards that are lost for so long; 0: never */
+    uint32_t fences;            /* that boards must have: a bit per kiln_fence */
+    uint64_t forget_lost_ns;    /* boards that are lost for so long; 0: never */
+    uint64_t keep_blobs_ns;     /* blobs that nobody used for so long go; 0: never */
+    uint64_t person_blob_bytes; /* most that a person has of them at once; 0: no bound */
 } kiln_tracker_shell_options;
 
 /* Reads what the last tracker left, listens, then writes the port file; where another tracker

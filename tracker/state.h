@@ -168,6 +168,9 @@ typedef struct kiln_tracker_person {
     kiln_tracker_bucket requests;
     uint64_t put_day, put_bytes; /* blobs that it put on that day since 1970 */
     uint64_t blob_bytes;         /* of all blobs that it put and that are still here */
+    uint64_t needed_bytes,
+        needed_ns; /* of these what jobs and leases need, and when that was seen */
+    bool is_over;  /* it may have more than it may: the next tick looks */
 } kiln_tracker_person;
 
 typedef struct kiln_tracker_member {
@@ -355,6 +358,7 @@ struct kiln_tracker {
     kiln_tracker_put *put_oldest, *put_newest; /* by use */
     uint32_t put_count;
     KILN_VEC(kiln_tracker_put_change) put_changed;
+    uint64_t blob_bytes_max; /* of a person; 0: no bound */
     uint32_t request_count;
     kiln_map request_of_key;                /* number, tuner's boot -> pointer */
     KILN_VEC(kiln_tracker_request *) fresh; /* not yet offered to the idle boards */
@@ -409,6 +413,8 @@ uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint
 void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
 bool kiln_tracker_is_person(const kiln_tracker_peer *peer);
 kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id); /* NULL: gone */
+/* Has the file of a blob removed. */
+void kiln_tracker_drop_blob(kiln_tracker *t, const kiln_digest *digest);
 /* Has it noted down; copied. */
 void kiln_tracker_log(kiln_tracker *t, const kiln_tracker_note *note);
 /* The connected holder of leases with this boot, tuner with this node; NULL. */
@@ -554,6 +560,8 @@ kiln_tracker_put *kiln_tracker_put_find(const kiln_tracker *t, const kiln_tracke
                                         const kiln_digest *digest);
 void kiln_tracker_put_add(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_digest *digest,
                           uint64_t size);
+/* Whether so many bytes more leave room for what jobs and leases need of the person. */
+bool kiln_tracker_put_fits(kiln_tracker *t, kiln_tracker_person *person, uint64_t size);
 /* A job names it. */
 void kiln_tracker_put_use(kiln_tracker *t, kiln_tracker_put *put);
 void kiln_tracker_puts_tick(kiln_tracker *t);

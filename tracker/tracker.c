@@ -72,6 +72,10 @@ void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row, ui
     kiln_vec_last(&t->actions->list).may_wait = true;
 }
 
+void kiln_tracker_drop_blob(kiln_tracker *t, const kiln_digest *digest) {
+    add_action(t, KILN_TRACKER_DROP_BLOB)->blob = *digest;
+}
+
 void kiln_tracker_log(kiln_tracker *t, const kiln_tracker_note *note) {
     kiln_arena *arena = &t->actions->arena;
     kiln_tracker_note *copy = kiln_arena_copy(arena, note, sizeof *note);

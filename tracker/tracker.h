@@ -129,12 +129,13 @@ typedef struct kiln_tracker_note {
 } kiln_tracker_note;
 
 typedef enum kiln_tracker_action_kind {
-    KILN_TRACKER_SEND,    /* message to peer */
-    KILN_TRACKER_CLOSE,   /* close peer, telling it code and text; CLOSED follows */
-    KILN_TRACKER_PERSIST, /* make `row` durable in one transaction, then PERSISTED with `persist`;
-                             the loop goes on meanwhile. Transactions are done in order; a shell may
-                             join several into one commit. */
-    KILN_TRACKER_LOG,     /* `note`, for the log and the trace */
+    KILN_TRACKER_SEND,      /* message to peer */
+    KILN_TRACKER_CLOSE,     /* close peer, telling it code and text; CLOSED follows */
+    KILN_TRACKER_PERSIST,   /* make `row` durable in one transaction, then PERSISTED with `persist`;
+                               the loop goes on meanwhile. Transactions are done in order; a shell may
+                               join several into one commit. */
+    KILN_TRACKER_LOG,       /* `note`, for the log and the trace */
+    KILN_TRACKER_DROP_BLOB, /* remove `blob`, unless a job pins it */
 } kiln_tracker_action_kind;
 
 typedef struct kiln_tracker_action {
@@ -148,6 +149,7 @@ typedef struct kiln_tracker_action {
     uint32_t row_count;
     bool may_wait; /* PERSIST: nobody waits for it, so that it may go with a later one */
     const kiln_tracker_note *note;
+    kiln_digest blob;
 } kiln_tracker_action;
 
 /* Filled by step; the shell owns it, and resets both parts when it has carried the actions out. */
@@ -172,6 +174,10 @@ void kiln_tracker_require_fences(kiln_tracker *tracker, uint32_t fences);
 /* Boards that are lost for so long, none of them off duty by an order, are forgotten; 0: never. */
 void kiln_tracker_forget_boards_after(kiln_tracker *tracker, uint64_t lost_ns);
 
+/* Blobs that a person put and no job and lease needs are dropped, the least used first, so that it
+ * has at most so many bytes of them; 0: no bound. */
+void kiln_tracker_limit_blobs(kiln_tracker *tracker, uint64_t bytes_of_person);
+
 /* Blobs that a job needs while it is kept: its model and what it begins with, or once it has ended
  * its records. Writes at most 2; returns how many, 0 for no such job. */
 uint32_t kiln_tracker_job_blobs(kiln_tracker *tracker, kiln_str id, kiln_digest out_digest[2]);
@@ -189,6 +195,11 @@ void kiln_tracker_was_put(kiln_tracker *tracker, uint64_t peer, const kiln_diges
                           uint64_t size);
 /* These blobs are no longer there: what is known of them is forgotten. */
 void kiln_tracker_blobs_gone(kiln_tracker *tracker, const kiln_digest *digest, uint32_t count);
+/* Each blob that somebody is known to have put, and when it was last used, by the wall clock. */
+void kiln_tracker_each_blob(const kiln_tracker *tracker,
+                            void (*visit)(void *context, const kiln_digest *digest,
+                                          uint64_t used_ms),
+                            void *context);
 /* When the next TICK is due. */
 uint64_t kiln_tracker_next_ns(const kiln_tracker *tracker);
 

@@ -41,6 +41,7 @@ struct kiln_blob_store {
     pthread_mutex_t pin_lock;     /* of what jobs pin; never held for long */
     kiln_map pinned;              /* digest -> how many hold it */
     kiln_map holder;              /* -> its pins, owned */
+    KILN_VEC(kiln_digest) gone;   /* under pin_lock: not yet told by kiln_blob_store_gone */
     pthread_mutex_t leaving_lock; /* of `leaving`; never held for long */
     pthread_cond_t left;
     KILN_VEC(kiln_digest) leaving; /* whose writers are about to be abandoned */
@@ -179,24 +180,39 @@ static void deinit_pins(kiln_blob_store *store) {
     while (kiln_map_next(&store->holder, &cursor, &holder, &own)) kiln_free((void *)(uintptr_t)own);
     kiln_map_deinit(&store->holder);
     kiln_map_deinit(&store->pinned);
+    kiln_vec_deinit(&store->gone);
     pthread_mutex_destroy(&store->pin_lock);
 }
 
-static bool is_pinned(kiln_blob_store *store, const stored_file *file) {
+static bool is_pinned(kiln_blob_store *store, const kiln_digest *digest) {
     uint64_t count = 0;
-    if (file->is_half) return false;
     pthread_mutex_lock(&store->pin_lock);
-    kiln_map_find(&store->pinned, key_of(&file->digest), &count);
+    kiln_map_find(&store->pinned, key_of(digest), &count);
     pthread_mutex_unlock(&store->pin_lock);
     return count > 0;
 }
 
+static void tell_gone(kiln_blob_store *store, const kiln_digest *digest) {
+    pthread_mutex_lock(&store->pin_lock);
+    if (store->gone.count < KILN_BLOB_GONE_MAX) kiln_vec_push(&store->gone, *digest);
+    pthread_mutex_unlock(&store->pin_lock);
+}
+
+uint32_t kiln_blob_store_gone(kiln_blob_store *store, kiln_digest *out_digest, uint32_t max) {
+    pthread_mutex_lock(&store->pin_lock);
+    const uint32_t count = KILN_MIN(store->gone.count, max);
+    for (uint32_t i = 0; i < count; i++) out_digest[i] = kiln_vec_pop(&store->gone);
+    pthread_mutex_unlock(&store->pin_lock);
+    return count;
+}
+
 /* Removes it unless a transfer is at it, or a job needs it. */
 static bool evict(kiln_blob_store *store, const stored_file *file) {
-    if (is_pinned(store, file)) return false;
+    if (!file->is_half && is_pinned(store, &file->digest)) return false;
     int fd = file->is_half ? open_half(file->path, 0) : -1;
     bool gone = (fd >= 0 || !file->is_half) && unlink(file->path) == 0;
     if (fd >= 0) close(fd);
+    if (gone && !file->is_half && !store->depot) tell_gone(store, &file->digest);
     return gone;
 }
 
@@ -279,9 +295,106 @@ static char *path_of(const kiln_blob_store *store, const kiln_digest *digest, ki
 bool kiln_blob_store_has(kiln_blob_store *store, const kiln_digest *digest) {
     kiln_arena arena;
     kiln_arena_init(&arena, 512);
-    bool has = access(path_of(store, digest, &arena), R_OK) == 0;
+    bool has = utimensat(AT_FDCWD, path_of(store, digest, &arena), NULL, 0) == 0;
     kiln_arena_deinit(&arena);
     return has;
+}
+
+/* ---- By age ---- */
+
+typedef struct collection {
+    kiln_blob_store *store;
+    int64_t before_s;
+    kiln_map used_s;           /* digest -> kiln_blob_use.used_s */
+    KILN_VEC(kiln_digest) old; /* in the depot */
+} collection;
+
+static bool is_old(const collection *c, const kiln_digest *digest, int64_t used_s) {
+    uint64_t told = 0;
+    kiln_map_find(&c->used_s, key_of(digest), &told);
+    return KILN_MAX(used_s, (int64_t)told) < c->before_s && !is_pinned(c->store, digest);
+}
+
+static kiln_status collect_here(collection *c) {
+    kiln_blob_store *store = c->store;
+    kiln_arena arena;
+    stored_file *files = NULL;
+    size_t count = 0;
+    kiln_arena_init(&arena, 0);
+    pthread_mutex_lock(&store->lock);
+    kiln_status st = scan(store, &arena, &files, &count);
+    for (size_t i = 0; !st && i < count; i++)
+        if (!files[i].is_half && is_old(c, &files[i].digest, files[i].used.tv_sec) &&
+            evict(store, &files[i]))
+            store->bytes -= KILN_MIN(store->bytes, files[i].size);
+    pthread_mutex_unlock(&store->lock);
+    kiln_arena_deinit(&arena);
+    return st;
+}
+
+/* When a file of ours was last used; 0: there is none. */
+static int64_t used_here(const kiln_blob_store *store, const kiln_digest *digest) {
+    kiln_arena arena;
+    struct stat info;
+    kiln_arena_init(&arena, 512);
+    const bool is_here = stat(path_of(store, digest, &arena), &info) == 0;
+    kiln_arena_deinit(&arena);
+    return is_here ? info.st_mtime : 0;
+}
+
+static kiln_status visit_depot(void *context, const kiln_depot_blob *blob) {
+    collection *c = context;
+    if (is_old(c, &blob->digest, blob->stored_s)) kiln_vec_push(&c->old, blob->digest);
+    return KILN_OK;
+}
+
+/* A use that came while the depot was listed counts. */
+static kiln_status collect_depot(collection *c) {
+    kiln_depot *depot = c->store->depot;
+    kiln_status st = depot->row->each(depot, visit_depot, c);
+    for (uint32_t i = 0; !st && i < c->old.count; i++) {
+        const kiln_digest *digest = &c->old.data[i];
+        if (!is_old(c, digest, used_here(c->store, digest))) continue;
+        st = depot->row->remove(depot, digest);
+        if (!st) tell_gone(c->store, digest);
+    }
+    return st;
+}
+
+kiln_status kiln_blob_store_collect(kiln_blob_store *store, int64_t before_s,
+                                    const kiln_blob_use *use, uint32_t count) {
+    collection c = {.store = store, .before_s = before_s};
+    kiln_map_init(&c.used_s);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t before = 0;
+        kiln_map_find(&c.used_s, key_of(&use[i].digest), &before);
+        kiln_map_put(&c.used_s, key_of(&use[i].digest),
+                     KILN_MAX(before, (uint64_t)KILN_MAX(use[i].used_s, 0)));
+    }
+    kiln_status st = collect_here(&c);
+    if (!st && store->depot) st = collect_depot(&c);
+    /* What is known of a blob that went while nobody was told. */
+    for (uint32_t i = 0; !st && !store->depot && i < count; i++)
+        if (is_old(&c, &use[i].digest, used_here(store, &use[i].digest)))
+            tell_gone(store, &use[i].digest);
+    kiln_vec_deinit(&c.old);
+    kiln_map_deinit(&c.used_s);
+    return st;
+}
+
+kiln_status kiln_blob_store_remove(kiln_blob_store *store, const kiln_digest *digest) {
+    kiln_arena arena;
+    struct stat info;
+    if (is_pinned(store, digest)) return KILN_OK;
+    kiln_arena_init(&arena, 512);
+    const char *path = path_of(store, digest, &arena);
+    kiln_status st = store->depot ? store->depot->row->remove(store->depot, digest) : KILN_OK;
+    pthread_mutex_lock(&store->lock);
+    if (!st && stat(path, &info) == 0 && unlink(path) == 0)
+        store->bytes -= KILN_MIN(store->bytes, (uint64_t)info.st_size);
+    pthread_mutex_unlock(&store->lock);
+    kiln_arena_deinit(&arena);
+    return st;
 }
 
 static kiln_status make_room(kiln_blob_store *store, size_t size);

@@ -2,6 +2,7 @@
 """Clients beyond their rights, written against the wire (wire.py): every message, from persons of every role, about the job of
 somebody else. What is refused changes nothing."""
 import hashlib
+import os
 import sqlite3
 import sys
 
@@ -224,6 +225,14 @@ def test_projects_are_made_shown_changed_and_kept(world):
     world.refused("project", "show", "p", "--tracker", address, says="no project p")
 
 
+def kept_blobs(state):
+    db = sqlite3.connect(f"file:{state}/tracker.db?mode=ro", uri=True)
+    try:
+        return [row[0] for row in db.execute("SELECT id FROM tracker_blob")]
+    finally:
+        db.close()
+
+
 def test_what_a_client_handed_in_outlives_a_killed_tracker(world):
     """Who put a blob is on disk soon: after a kill a client opens its job without handing in again, and nobody else can."""
     state, model = world.folder / "state", b"a model of ann's"
@@ -232,16 +241,8 @@ def test_what_a_client_handed_in_outlives_a_killed_tracker(world):
     ann = wire.Peer.secured(address, world.path("ann.key"))
     assert ann.hello("client", "ann")[0] == "WELCOME"
     assert ann.put_blob(model, 1)[0] == "BLOB_OK"
-
-    def kept():
-        db = sqlite3.connect(f"file:{state}/tracker.db?mode=ro", uri=True)
-        try:
-            return db.execute("SELECT id FROM tracker_blob").fetchall()
-        finally:
-            db.close()
-
-    harness.until(lambda: kept(), "the blob's row")
-    assert kept() == [(hashlib.sha256(model).hexdigest() + "/ann",)], kept()
+    harness.until(lambda: kept_blobs(state), "the blob's row")
+    assert kept_blobs(state) == [hashlib.sha256(model).hexdigest() + "/ann"], kept_blobs(state)
     world.kill(tracker)
     _, address = world.tracker("--state", state)
     peers = persons(world, address)
@@ -249,6 +250,40 @@ def test_what_a_client_handed_in_outlives_a_killed_tracker(world):
     assert name == "ERROR" and values["code"] == NOT_FOUND, (name, values)
     name, values = peers["ann"].ask("JOB_OPEN", "JOB_STATE", 3, job="of-ann", spec=theirs)
     assert name == "JOB_STATE", values
+
+
+def test_blobs_that_nobody_used_for_long_go_and_a_row_keeps_its_blob(world):
+    state = world.folder / "state"
+    tracker, address = begin(world, "--state", state)
+    ann = wire.Peer.secured(address, world.path("ann.key"))
+    assert ann.hello("client", "ann")[0] == "WELCOME"
+    assert ann.put_blob(MODEL, 1)[0] == "BLOB_OK"
+    harness.until(lambda: kept_blobs(state), "the blob's row")
+    world.kill(tracker)
+    mine = state / "blobs" / hashlib.sha256(MODEL).hexdigest()
+    stray = state / "blobs" / hashlib.sha256(b"stray").hexdigest()
+    stray.write_bytes(b"stray")
+    for path in (mine, stray):
+        os.utime(path, (1000, 1000))
+    (state / "blobs-collected").unlink(missing_ok=True)  # a day later
+    world.tracker("--state", state)
+    harness.until(lambda: not stray.exists(), "the old blob going")
+    assert mine.exists()
+
+
+def test_a_person_has_so_many_bytes_of_blobs_at_once(world):
+    state = world.folder / "state"
+    _, address = begin(world, "--state", state, "--person-blobs", 0.0001)  # 107,374 bytes
+    ann = wire.Peer.secured(address, world.path("ann.key"))
+    assert ann.hello("client", "ann")[0] == "WELCOME"
+    blobs = [bytes([i]) * 40000 for i in range(3)]
+    for i, blob in enumerate(blobs):
+        assert ann.put_blob(blob, 2 * i + 1)[0] == "BLOB_OK"
+    files = [state / "blobs" / hashlib.sha256(blob).hexdigest() for blob in blobs]
+    harness.until(lambda: not files[0].exists(), "the oldest blob going")
+    assert files[1].exists() and files[2].exists()
+    name, values = ann.put_blob(b"x" * 107375, 99)
+    assert name == "ERROR" and values["code"] == EXHAUSTED and "--person-blobs" in values["text"], (name, values)
 
 
 if __name__ == "__main__":

@@ -233,7 +233,8 @@ def test_lost_boards_can_be_forgotten(world):
     world.board(address)
     assert world.json("fleet", "list", "--tracker", address)[0]["state"] == "free"
     assert "--forget-boards DAYS" in world.run("--help", name="kiln-tracker").stdout
-    world.refused("--forget-boards", "-1", "--listen", "127.0.0.1:0", says="negative", name="kiln-tracker")
+    for option in ("--forget-boards", "--keep-blobs", "--person-blobs"):
+        world.refused(option, "-1", "--listen", "127.0.0.1:0", says="negative", name="kiln-tracker")
 
 
 def test_records_are_listed_with_model_shape_and_time_as_text_csv_and_json(world):

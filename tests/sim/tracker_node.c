@@ -271,7 +271,8 @@ static void carry_out(sim_node *node, const kiln_tracker_action *action) {
         node->program->closed(node, conn);
         break;
     case KILN_TRACKER_PERSIST: collect(node, action); break;
-    case KILN_TRACKER_LOG: break;
+    case KILN_TRACKER_LOG:
+    case KILN_TRACKER_DROP_BLOB: break; /* nobody puts blobs here */
     }
 }
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
 #include "proto/net/internal.h"
@@ -336,11 +337,95 @@ static void a_blob_that_its_depot_does_not_take_is_not_here_either(void **state)
     remove_folder(folder);
 }
 
+/* At second 1000 and so many after, by the file's own time. */
+static kiln_digest put_at(kiln_blob_store *store, const char *content, int64_t after,
+                          kiln_arena *arena) {
+    kiln_digest digest;
+    char *path = NULL;
+    const struct timespec at[2] = {{.tv_sec = 1000 + after}, {.tv_sec = 1000 + after}};
+    expect_ok(kiln_blob_store_put(store, kiln_str_from(content), &digest));
+    expect_ok(kiln_blob_store_path(store, &digest, arena, &path));
+    assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
+    return digest;
+}
+
+static void what_was_not_used_for_long_goes(void **state) {
+    char *folder = make_folder(*state);
+    kiln_blob_store *store = open_store(folder, 0);
+    const kiln_digest old = put_at(store, "old", 1, *state),
+                      young = put_at(store, "young", 9, *state),
+                      pinned = put_at(store, "pinned", 2, *state),
+                      named = put_at(store, "named", 3, *state);
+    kiln_digest gone[3], lost = {{7}};
+    kiln_blob_store_pin(store, KILN_STR("job"), &pinned, 1);
+    const kiln_blob_use use[] = {{named, 1008}, {old, 1003}, {named, 1}, {lost, 1}};
+    expect_ok(kiln_blob_store_collect(store, 1005, use, 4));
+    assert_false(kiln_blob_store_has(store, &old));
+    assert_true(kiln_blob_store_has(store, &young) && kiln_blob_store_has(store, &pinned) &&
+                kiln_blob_store_has(store, &named));
+    assert_int_equal(kiln_blob_store_gone(store, gone, 3),
+                     3); /* `old` twice, which does not matter */
+    assert_int_equal(kiln_blob_store_gone(store, gone, 3), 0);
+    expect_ok(kiln_blob_store_collect(store, 1010, NULL, 0)); /* to ask for one is a use */
+    assert_true(kiln_blob_store_has(store, &young) && kiln_blob_store_has(store, &named));
+    expect_ok(kiln_blob_store_remove(store, &pinned));
+    assert_true(kiln_blob_store_has(store, &pinned));
+    expect_ok(kiln_blob_store_remove(store, &young));
+    expect_ok(kiln_blob_store_remove(store, &young));
+    assert_false(kiln_blob_store_has(store, &young));
+    kiln_blob_store_close(store);
+    remove_folder(folder);
+}
+
+static void what_gave_place_is_told_once(void **state) {
+    char *folder = make_folder(*state);
+    kiln_blob_store *store = open_store(folder, 10);
+    kiln_digest gone[2];
+    const kiln_digest first = put_at(store, "12345678", 0, *state);
+    (void)put_at(store, "87654321", 1, *state);
+    assert_int_equal(kiln_blob_store_gone(store, gone, 2), 1);
+    assert_true(kiln_digest_equal(&gone[0], &first));
+    assert_int_equal(kiln_blob_store_gone(store, gone, 2), 0);
+    kiln_blob_store_close(store);
+    remove_folder(folder);
+}
+
+static void the_depot_ages_too(void **state) {
+    char *folder = make_folder(*state);
+    kiln_depot *depot = open_depot(folder, *state);
+    kiln_blob_store *one = open_beside(kiln_arena_printf(*state, "%s/one", folder), depot, 0);
+    kiln_blob_store *two = open_beside(kiln_arena_printf(*state, "%s/two", folder), depot, 0);
+    kiln_digest digest[4], gone[4];
+    static const char *const content[] = {"old", "used here", "pinned", "named"};
+    for (int i = 0; i < 4; i++) digest[i] = put_at(one, content[i], 0, *state);
+    kiln_blob_store_pin(one, KILN_STR("job"), &digest[2], 1);
+    assert_true(kiln_blob_store_has(one, &digest[1]));                             /* now */
+    const int64_t before_s = (int64_t)(kiln_clock_wall_ns() / KILN_NS_PER_S) + 60; /* of no depot */
+    const kiln_blob_use use[] = {{digest[3], before_s}, {digest[1], before_s + 1}};
+    expect_ok(kiln_blob_store_collect(one, before_s, use, 2));
+    kiln_str got = {0};
+    expect_error(kiln_blob_store_get(two, &digest[0], *state, &got), NOT_FOUND, "");
+    for (int i = 1; i < 4; i++) expect_ok(kiln_blob_store_get(two, &digest[i], *state, &got));
+    assert_int_equal(kiln_blob_store_gone(one, gone, 4), 1);
+    assert_true(kiln_digest_equal(&gone[0], &digest[0]));
+    expect_ok(kiln_blob_store_remove(one, &digest[1]));
+    kiln_blob_store_close(two);
+    two = open_beside(kiln_arena_printf(*state, "%s/three", folder), depot, 0);
+    expect_error(kiln_blob_store_get(two, &digest[1], *state, &got), NOT_FOUND, "");
+    kiln_blob_store_close(one);
+    kiln_blob_store_close(two);
+    kiln_depot_close(depot);
+    remove_folder(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(whichever_operation_fails_no_blob_lies),
         test_with_arena(a_full_disk_is_no_end_of_a_cache),
         test_with_arena(what_is_no_blob_in_the_folder_is_left_alone),
+        test_with_arena(what_was_not_used_for_long_goes),
+        test_with_arena(what_gave_place_is_told_once),
+        test_with_arena(the_depot_ages_too),
         test_with_arena(what_is_put_is_got_under_its_digest),
         test_with_arena(the_empty_blob_is_one_too),
         test_with_arena(a_blob_that_the_disk_changed_is_found_out_and_removed),

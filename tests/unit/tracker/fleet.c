@@ -37,6 +37,8 @@ static void step(fleet *f, const kiln_tracker_event *event) {
         } else if (action->kind == KILN_TRACKER_CLOSE) {
             f->dropped = action->peer;
             f->drop_code = action->code;
+        } else if (action->kind == KILN_TRACKER_DROP_BLOB) {
+            kiln_vec_push(&f->dropped_blobs, action->blob);
         } else if (action->kind == KILN_TRACKER_PERSIST) {
             kiln_vec_push(&f->persists, action->persist);
             for (uint32_t r = 0; r < action->row_count; r++) {
@@ -65,6 +67,7 @@ int fleet_tear_down(void **state) {
     kiln_vec_deinit(&f->sent);
     kiln_vec_deinit(&f->persists);
     kiln_vec_deinit(&f->rows);
+    kiln_vec_deinit(&f->dropped_blobs);
     kiln_arena_deinit(&f->arena);
     kiln_free(f);
     return 0;

@@ -26,10 +26,11 @@ typedef struct fleet {
     KILN_VEC(kiln_tracker_row) rows; /* what a disk would hold, oldest first; views in the arena */
     uint32_t writes[KILN_TRACKER_ROW_KIND_COUNT];
     uint64_t dropped; /* last peer that the tracker closed */
+    KILN_VEC(kiln_digest) dropped_blobs;
     kiln_code drop_code;
     kiln_tracker_who who; /* what is known of those who connect now: at first the tracker's user */
-    uint32_t version; /* newest that peers speak who connect now; 0: ours */
-    bool hold_disk;   /* PERSIST is answered by fleet_persist only */
+    uint32_t version;     /* newest that peers speak who connect now; 0: ours */
+    bool hold_disk;       /* PERSIST is answered by fleet_persist only */
 } fleet;
 
 int fleet_set_up(void **state);

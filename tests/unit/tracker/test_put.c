@@ -120,6 +120,52 @@ static void rows_are_bounded(void **state) {
     assert_int_equal(rows_of_blobs(f), 1);
 }
 
+/* A person has at most 1000 bytes here at once. */
+static void the_least_used_blobs_of_a_person_go_first(void **state) {
+    fleet *f = *state;
+    kiln_tracker_limit_blobs(f->t, 1000);
+    connect_all(f);
+    put(f, BOB, 4, 500);
+    for (uint32_t i = 1; i <= 4; i++) put(f, ANN, i, 250);
+    fleet_wait(f, FLEET_S, people);
+    assert_int_equal(f->dropped_blobs.count, 0);
+    assert_int_equal(open_job(f, ANN, "j", 1), KILN_OK); /* that needs the oldest */
+    expect_ok(kiln_tracker_may_put(f->t, ANN, 250));
+    put(f, ANN, 5, 250);
+    fleet_wait(f, FLEET_S, people);
+    const kiln_digest second = digest_of(2);
+    assert_int_equal(f->dropped_blobs.count, 1);
+    assert_true(kiln_digest_equal(&f->dropped_blobs.data[0], &second));
+    assert_true(may_get(f, ANN, 1) && may_get(f, ANN, 3) && may_get(f, ANN, 5));
+    assert_false(may_get(f, ANN, 2));
+    put(f, ANN, 6, 500);
+    fleet_wait(f, FLEET_S, people);
+    assert_false(may_get(f, ANN, 3) || may_get(f, ANN, 4));
+    assert_int_equal(f->dropped_blobs.count, 2); /* the fourth is bob's, too */
+    assert_true(may_get(f, BOB, 4));
+    assert_int_equal(rows_of_blobs(f), 4);
+}
+
+static void what_jobs_need_stays_and_the_person_is_told(void **state) {
+    fleet *f = *state;
+    connect_all(f);
+    kiln_tracker_limit_blobs(f->t, 1000);
+    put(f, ANN, 1, 900);
+    assert_int_equal(open_job(f, ANN, "j", 1), KILN_OK);
+    expect_ok(kiln_tracker_may_put(f->t, ANN, 100));
+    put(f, ANN, 2, 100);
+    expect_ok(kiln_tracker_may_put(f->t, ANN, 100)); /* instead of the second */
+    expect_error(kiln_tracker_may_put(f->t, ANN, 101), RESOURCE_EXHAUSTED, "--person-blobs");
+    expect_ok(kiln_tracker_may_put(f->t, BOB, 1000));
+    expect_error(kiln_tracker_may_put(f->t, BOB, 1001), RESOURCE_EXHAUSTED, "bob");
+    put(f, ANN, 3, 100);
+    fleet_wait(f, FLEET_S, people);
+    assert_true(may_get(f, ANN, 1) && may_get(f, ANN, 3));
+    assert_false(may_get(f, ANN, 2));
+    kiln_tracker_limit_blobs(f->t, 0);
+    expect_ok(kiln_tracker_may_put(f->t, ANN, 1 << 20));
+}
+
 static void rows_that_are_damaged_are_named(void **state) {
     fleet *f = *state;
     kiln_tracker *t = NULL;
@@ -140,6 +186,8 @@ int main(void) {
         test_with_fleet(bytes_of_today_outlive_the_tracker),
         test_with_fleet(blobs_that_are_gone_lose_their_rows),
         test_with_fleet(rows_are_bounded),
+        test_with_fleet(the_least_used_blobs_of_a_person_go_first),
+        test_with_fleet(what_jobs_need_stays_and_the_person_is_told),
         test_with_fleet(rows_that_are_damaged_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,6 +177,8 @@ bool kiln_db_pending(const kiln_db *db);
 const kiln_db_table_info *kiln_db_table_info_of(kiln_db_table table);
 bool kiln_db_table_find(kiln_str name, kiln_db_table *out_table);
 KILN_MUST_USE kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row);
+/* A row with all that its views see, in the arena. */
+void *kiln_db_copy_row(kiln_db_table table, const void *row, kiln_arena *arena);
 /* Removes the row with this identity (first column; tables with REPLACE only). Absent is fine. */
 KILN_MUST_USE kiln_status kiln_db_remove(kiln_db *db, kiln_db_table table, kiln_str identity);
 /* Calls `visit` for each row in order of insertion; views last until it returns. It may not use

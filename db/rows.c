@@ -45,6 +45,22 @@ bool kiln_db_table_find(kiln_str name, kiln_db_table *out_table) {
     return false;
 }
 
+void *kiln_db_copy_row(kiln_db_table table, const void *row, kiln_arena *arena) {
+    const kiln_db_table_info *info = kiln_db_table_info_of(table);
+    char *copy = kiln_arena_copy(arena, row, info->row_size);
+    for (uint32_t i = 0; i < info->column_count; i++) {
+        const kiln_db_column *column = &info->column[i];
+        kiln_str *text = (kiln_str *)(void *)(copy + column->offset);
+        kiln_db_samples *samples = (kiln_db_samples *)(void *)(copy + column->offset);
+        if (column->type == KILN_DB_TEXT || column->type == KILN_DB_BLOB)
+            text->data = kiln_str_dup(arena, *text);
+        if (column->type == KILN_DB_SAMPLES && samples->count)
+            samples->data =
+                kiln_arena_copy(arena, samples->data, samples->count * sizeof *samples->data);
+    }
+    return copy;
+}
+
 void kiln_db_column_list(const kiln_db_table_info *table, const char *prefix, kiln_strbuf *out) {
     for (uint32_t i = 0; i < table->column_count; i++) { /* piece by piece: a query begins here */
         kiln_strbuf_text(out, i ? ", " : "");

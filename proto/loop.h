@@ -86,11 +86,26 @@ typedef struct kiln_turn_times {
     const char *handler; /* that took most of the longest */
 } kiln_turn_times;
 
+/* A handler that took more than KILN_TURN_NS of CPU. */
+#define KILN_TURN_SLOW_MAX 32u
+typedef struct kiln_turn_slow {
+    const char *handler;
+    uint64_t count, max_ns;
+} kiln_turn_slow;
+
 typedef struct kiln_turns {
     kiln_turn_times wall;  /* without waiting for something to happen */
     kiln_turn_times cpu;   /* of the loop's thread: independent of what else the machine does */
     kiln_thread_work most; /* of one turn, each by itself */
+    kiln_turn_slow slow[KILN_TURN_SLOW_MAX];
+    uint32_t slow_count; /* handlers; more are not told apart */
 } kiln_turns;
+
+/* What the handler under way does from here on is timed by itself, and called `name`, which lasts.
+ */
+void kiln_loop_part(kiln_loop *loop, const char *name);
+/* Whether a turn has taken so long that a handler with a list to work off goes on in the next. */
+bool kiln_loop_is_late(const kiln_loop *loop);
 
 /* Up to here, in seconds; the last has no bound. */
 extern const double kiln_turn_bound_s[KILN_TURN_BUCKETS - 1];

@@ -9,24 +9,36 @@
 #define ASK_NS (UINT64_C(250) * KILN_NS_PER_MS) /* between two looks at a claim of another */
 #define RENEW_NS (KILN_DB_CLAIM_NS / 4)
 
-static void claim(kiln_shell_job *job) {
-    kiln_shell *shell = job->shell;
-    bool had = job->claimed, has = false;
-    kiln_status st =
-        kiln_db_claim(shell->db, kiln_str_from(job->identity), kiln_str_from(shell->node), &has);
-    if (st && had) { /* the next renewal may reach the server again */
-        kiln_log(KILN_LOG_WARN, "job %s: %s", job->identity, kiln_status_text(st));
-        kiln_status_free(st);
+static void ask(kiln_shell_errand *e) {
+    const kiln_shell *shell = e->job->shell;
+    e->status = kiln_db_claim(shell->db, kiln_str_from(e->job->identity),
+                              kiln_str_from(shell->node), &e->yes);
+}
+
+static void on_answer(kiln_shell_errand *e) {
+    kiln_shell_job *job = e->job;
+    const bool had = job->claimed;
+    job->asks_claim = false;
+    if (e->status && had) { /* the next renewal may reach the server again */
+        kiln_log(KILN_LOG_WARN, "job %s: %s", job->identity, kiln_status_text(e->status));
         return;
     }
-    if (!st && has == had) return;
-    if (!st && had) {
+    if (!e->status && e->yes == had) return;
+    if (!e->status && had) {
         /* Its trials belong to the other now, and the tracker says so when it is heard again. */
         kiln_log(KILN_LOG_WARN, "job %s: another tuner claimed it", job->identity);
         return;
     }
     job->claimed = true;
-    kiln_shell_part_done(job, st);
+    kiln_shell_part_done(job, e->status);
+    e->status = NULL;
+}
+
+static void claim(kiln_shell_job *job) {
+    if (job->asks_claim) return;
+    job->asks_claim = true;
+    const kiln_shell_errand errand = {.job = job, .run = ask, .done = on_answer};
+    kiln_shell_send_out(&errand, "a claim");
 }
 
 void kiln_shell_claim(void *context) {
@@ -40,10 +52,16 @@ void kiln_shell_claim(void *context) {
     if (shell->jobs) kiln_timer_start(shell->claims, next_ns);
 }
 
+static void give_up(kiln_shell_errand *e) {
+    const kiln_shell *shell = e->job->shell;
+    kiln_status st =
+        kiln_db_unclaim(shell->db, kiln_str_from(e->job->identity), kiln_str_from(shell->node));
+    kiln_status_free(st); /* it runs out */
+}
+
 void kiln_shell_unclaim(kiln_shell_job *job) {
     if (!job->claimed) return;
-    kiln_status st = kiln_db_unclaim(job->shell->db, kiln_str_from(job->identity),
-                                     kiln_str_from(job->shell->node));
-    kiln_status_free(st); /* it runs out */
     job->claimed = false;
+    const kiln_shell_errand errand = {.job = job, .run = give_up};
+    kiln_shell_send_out(&errand, "the end of a claim");
 }

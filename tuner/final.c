@@ -9,25 +9,11 @@
 #define BUILD_DEADLINE_NS (UINT64_C(20) * KILN_NS_PER_S)
 
 /* What the end of a build needs to find its way back: the job may be gone by then. */
-typedef struct errand {
+typedef struct ticket {
     kiln_shell *shell;
     uint64_t job;
     uint32_t task, place;
-} errand;
-
-/* The row without its samples; views in `arena`. */
-static kiln_db_record copy_row(const kiln_db_record *row, kiln_arena *arena) {
-    kiln_db_record copy = *row;
-    const kiln_db_table_info *table = kiln_db_table_info_of(KILN_DB_TABLE_RECORD);
-    for (uint32_t i = 0; i < table->column_count; i++) {
-        const kiln_db_column *column = &table->column[i];
-        kiln_str *text = (kiln_str *)(void *)((char *)&copy + column->offset);
-        if (column->type == KILN_DB_TEXT || column->type == KILN_DB_BLOB)
-            text->data = kiln_str_dup(arena, *text);
-    }
-    copy.samples_ns = (kiln_db_samples){0};
-    return copy;
-}
+} ticket;
 
 static bool stands(const kiln_shell_task *task, kiln_str trace_hash) {
     for (uint32_t i = 0; i < task->finalist_count; i++)
@@ -36,7 +22,10 @@ static bool stands(const kiln_shell_task *task, kiln_str trace_hash) {
 }
 
 static void add_finalist(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row) {
-    task->finalist[task->finalist_count++] = (kiln_finalist){.row = copy_row(row, &job->arena)};
+    kiln_db_record bare = *row;
+    bare.samples_ns = (kiln_db_samples){0};
+    const kiln_db_record *copy = kiln_db_copy_row(KILN_DB_TABLE_RECORD, &bare, &job->arena);
+    task->finalist[task->finalist_count++] = (kiln_finalist){.row = *copy};
 }
 
 static bool pair_stands(const kiln_shell_task *task, const kiln_db_record *row) {
@@ -90,6 +79,8 @@ static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &row, &count);
     task->finalist = KILN_ARENA_ARRAY(&job->arena, kiln_finalist, 1 + KILN_TUNER_FINALISTS);
+    task->finalist_artefact =
+        KILN_ARENA_ARRAY(&job->arena, kiln_msg_blob_ref, 1 + KILN_TUNER_FINALISTS);
     if (!st && task->searcher && !is_over(job, row, count)) choose(job, task, row, count);
     kiln_arena_deinit(&scratch);
     return st;
@@ -99,14 +90,13 @@ static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
 static void post_gathered(kiln_shell_job *job, uint32_t index) {
     kiln_shell_task *task = &job->task[index];
     kiln_tuner_event event = {.kind = KILN_TUNER_GATHERED, .job = job->handle, .task = index};
-    kiln_msg_blob_ref *list =
-        KILN_ARENA_ARRAY(&job->arena, kiln_msg_blob_ref, task->finalist_count);
+    kiln_msg_blob_ref *list = task->finalist_artefact; /* it outlives the event */
     event.finalist_count = task->finalist_count;
     for (uint32_t i = 0; i < task->finalist_count; i++) {
         list[i] = task->finalist[i].artefact;
         if (list[i].size == 0) event.finalist_count = 0;
     }
-    event.finalist = list; /* in the job's arena: it outlives the event */
+    event.finalist = list;
     kiln_shell_post(job->shell, &event);
 }
 
@@ -114,29 +104,39 @@ static void part_done(kiln_shell_job *job, uint32_t index) {
     if (--job->task[index].finalist_waiting == 0) post_gathered(job, index);
 }
 
-static kiln_status keep_artefact(kiln_shell_job *job, kiln_str bytes, kiln_finalist *finalist) {
-    kiln_status st = kiln_blob_store_put(job->shell->store, bytes, &finalist->artefact.digest);
-    if (!st) finalist->artefact.size = bytes.size;
-    return st;
+/* Without an artefact there is no final, and the search's times stand. */
+static void warn(const kiln_shell_task *task, const char *text) {
+    kiln_log(KILN_LOG_WARN, "a finalist of %.*s: %s", KILN_STR_ARG(task->op), text);
+}
+
+static void on_kept(kiln_shell_errand *e) {
+    kiln_shell_task *task = &e->job->task[e->task];
+    if (e->status)
+        warn(task, kiln_status_text(e->status));
+    else
+        task->finalist[e->place].artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
+    part_done(e->job, e->task);
 }
 
 static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                      const char *text) {
     (void)outcome;
-    errand e = *(errand *)context;
+    ticket t = *(ticket *)context;
     kiln_free(context);
-    kiln_shell_job *job = kiln_shell_find_job(e.shell, e.job);
+    kiln_shell_job *job = kiln_shell_find_job(t.shell, t.job);
     if (!job) return;
-    kiln_status st = KILN_OK;
-    if (reply && reply->code == 0)
-        st = keep_artefact(job, reply->bytes, &job->task[e.task].finalist[e.place]);
-    else
-        st = KILN_ERROR(INTERNAL, "%s", reply ? "it was built before and cannot be now" : text);
-    if (st)
-        kiln_log(KILN_LOG_WARN, "a finalist of %.*s: %s", KILN_STR_ARG(job->task[e.task].op),
-                 kiln_status_text(st));
-    kiln_status_free(st); /* without an artefact there is no final, and the search's times stand */
-    part_done(job, e.task);
+    if (!reply || reply->code != 0) {
+        warn(&job->task[t.task], reply ? "it was built before and cannot be now" : text);
+        part_done(job, t.task);
+        return;
+    }
+    kiln_shell_errand errand = {.job = job,
+                                .task = t.task,
+                                .place = t.place,
+                                .run = kiln_shell_keep_artefact,
+                                .done = on_kept};
+    kiln_strbuf_append(&errand.bytes, reply->bytes.data, reply->bytes.size);
+    kiln_shell_send_out(&errand, "the artefact of a finalist");
 }
 
 static void build(kiln_shell_job *job, uint32_t index, uint32_t place) {
@@ -146,41 +146,49 @@ static void build(kiln_shell_job *job, uint32_t index, uint32_t place) {
                                  .te = task->text,
                                  .task_key = task->key,
                                  .trace = task->finalist[place].row.trace};
-    errand *e = kiln_alloc(sizeof *e);
-    *e = (errand){job->shell, job->handle, index, place};
-    kiln_builders_submit(job->shell->builders, &request, false, BUILD_DEADLINE_NS, on_built, e);
+    ticket *t = kiln_alloc(sizeof *t);
+    *t = (ticket){job->shell, job->handle, index, place};
+    kiln_builders_submit(job->shell->builders, &request, false, BUILD_DEADLINE_NS, on_built, t);
 }
 
 /* Its artefact from our store, where it mostly still is. */
-static bool find_artefact(kiln_shell_job *job, kiln_finalist *finalist) {
+static void find_artefact(kiln_shell_job *job, kiln_finalist *finalist) {
     kiln_digest digest;
     kiln_str bytes = {0};
-    if (!kiln_digest_parse(finalist->row.artefact_digest, &digest)) return false;
-    if (!kiln_blob_store_has(job->shell->store, &digest)) return false;
+    if (!kiln_digest_parse(finalist->row.artefact_digest, &digest)) return;
+    if (!kiln_blob_store_has(job->shell->store, &digest)) return;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_blob_store_get(job->shell->store, &digest, &scratch, &bytes);
     if (!st) finalist->artefact = (kiln_msg_blob_ref){digest, bytes.size};
-    bool found = !st;
     kiln_status_free(st); /* it is built again */
     kiln_arena_deinit(&scratch);
-    return found;
+}
+
+static void gather(kiln_shell_errand *e) {
+    kiln_shell_task *task = &e->job->task[e->task];
+    e->status = find_finalists(e->job, task);
+    for (uint32_t i = 0; i < task->finalist_count && task->finalist_count > 1; i++)
+        find_artefact(e->job, &task->finalist[i]);
+}
+
+static void on_gathered(kiln_shell_errand *e) {
+    kiln_shell_task *task = &e->job->task[e->task];
+    if (e->status)
+        kiln_log(KILN_LOG_WARN, "finalists of %.*s: %s", KILN_STR_ARG(task->op),
+                 kiln_status_text(e->status));
+    task->finalist_waiting = 1;
+    for (uint32_t i = 0; i < task->finalist_count && task->finalist_count > 1; i++) {
+        if (task->finalist[i].artefact.size > 0) continue;
+        task->finalist_waiting++;
+        build(e->job, e->task, i);
+    }
+    part_done(e->job, e->task);
 }
 
 void kiln_shell_gather(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    if (!job) return;
-    kiln_shell_task *task = &job->task[action->task];
-    kiln_status st = find_finalists(job, task);
-    if (st)
-        kiln_log(KILN_LOG_WARN, "finalists of %.*s: %s", KILN_STR_ARG(task->op),
-                 kiln_status_text(st));
-    kiln_status_free(st);
-    task->finalist_waiting = 1;
-    for (uint32_t i = 0; i < task->finalist_count && task->finalist_count > 1; i++) {
-        if (find_artefact(job, &task->finalist[i])) continue;
-        task->finalist_waiting++;
-        build(job, action->task, i);
-    }
-    part_done(job, action->task);
+    const kiln_shell_errand errand = {
+        .job = job, .task = action->task, .run = gather, .done = on_gathered};
+    if (job) kiln_shell_send_out(&errand, "GATHERED");
 }

@@ -44,6 +44,45 @@ kiln_shell_job *kiln_shell_find_job(kiln_shell *shell, uint64_t handle) {
     return NULL;
 }
 
+/* ---- errands --------------------------------------------------------------------------------- */
+
+static void run_errand(void *context) {
+    kiln_shell_errand *e = context;
+    e->run(e);
+}
+
+static void end_errand(void *context) {
+    kiln_shell_errand *e = context;
+    kiln_shell_job *job = e->job;
+    job->at_desk--;
+    if (job->forgotten)
+        kiln_shell_job_destroy(job);
+    else if (e->done)
+        e->done(e);
+    kiln_strbuf_deinit(&e->bytes);
+    kiln_status_free(e->status);
+    kiln_free(e);
+}
+
+void kiln_shell_send_out(const kiln_shell_errand *errand, const char *name) {
+    kiln_shell_errand *e = kiln_alloc(sizeof *e);
+    *e = *errand;
+    e->job->at_desk++;
+    kiln_desk_hand_named(e->job->shell->desk, name, run_errand, end_errand, e);
+}
+
+static kiln_strbuf copy_of(kiln_str bytes) {
+    kiln_strbuf copy = {0};
+    kiln_strbuf_append(&copy, bytes.data, bytes.size);
+    return copy;
+}
+
+static kiln_status take_status(kiln_shell_errand *e) {
+    kiln_status st = e->status;
+    e->status = NULL;
+    return st;
+}
+
 static kiln_str keep(kiln_arena *arena, kiln_str text) {
     return kiln_str_from(kiln_str_dup(arena, text));
 }
@@ -51,7 +90,7 @@ static kiln_str keep(kiln_arena *arena, kiln_str text) {
 /* ---- PREPARE, last: the event ---------------------------------------------------------------- */
 
 /* Results of this job that an earlier run of this tuner committed. */
-static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_event *event) {
+static kiln_status find_own_results(kiln_shell_job *job) {
     kiln_db_filter filter = {.job_id = kiln_str_from(job->identity), .whose = KILN_DB_HERE};
     kiln_db_record *record = NULL;
     uint32_t count = 0, used = 0;
@@ -76,9 +115,9 @@ static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_event *event
         }
     }
     kiln_arena_deinit(&scratch);
-    event->stored = result;
-    event->stored_count = used;
-    event->spent_ns = (uint64_t)last_wall_ns - job->opened_wall_ns;
+    job->stored = result;
+    job->stored_count = used;
+    job->spent_ns = (uint64_t)last_wall_ns - job->opened_wall_ns;
     return st;
 }
 
@@ -102,9 +141,18 @@ static kiln_tuner_task *list_tasks(kiln_shell_job *job) {
     return list;
 }
 
-static void post_prepared(kiln_shell_job *job) {
-    kiln_tuner_event event = {.kind = KILN_TUNER_PREPARED, .job = job->handle};
-    if (!job->failure) job->failure = find_own_results(job, &event);
+static void look_for_results(kiln_shell_errand *e) {
+    if (!e->job->failure) e->status = find_own_results(e->job);
+}
+
+static void post_prepared(kiln_shell_errand *e) {
+    kiln_shell_job *job = e->job;
+    if (!job->failure) job->failure = take_status(e);
+    kiln_tuner_event event = {.kind = KILN_TUNER_PREPARED,
+                              .job = job->handle,
+                              .stored = job->stored,
+                              .stored_count = job->stored_count,
+                              .spent_ns = job->spent_ns};
     event.task_list = list_tasks(job); /* in the job's arena: it outlives the event */
     event.task_count = job->task_count;
     event.code = kiln_status_code(job->failure);
@@ -117,7 +165,9 @@ void kiln_shell_part_done(kiln_shell_job *job, kiln_status st) {
         kiln_status_free(st);
     else if (st)
         job->failure = st;
-    if (--job->waiting == 0) post_prepared(job);
+    if (--job->waiting > 0) return;
+    const kiln_shell_errand errand = {.job = job, .run = look_for_results, .done = post_prepared};
+    kiln_shell_send_out(&errand, "PREPARED");
 }
 
 /* ---- PREPARE, second: tasks ------------------------------------------------------------------ */
@@ -198,6 +248,15 @@ static void close_tasks(kiln_shell_job *job) {
     }
 }
 
+static void take_tasks(kiln_shell_errand *e) {
+    kiln_status st = open_tasks(e->job, kiln_strbuf_view(&e->bytes));
+    if (!st) st = kiln_shell_find_lessons(e->job);
+    if (!st) close_tasks(e->job);
+    e->status = st;
+}
+
+static void on_part(kiln_shell_errand *e) { kiln_shell_part_done(e->job, take_status(e)); }
+
 static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                      const char *text) {
     (void)outcome;
@@ -205,10 +264,13 @@ static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome o
     kiln_shell_job *job = ticket_use(context, &t);
     if (!job) return;
     kiln_status st = kiln_status_note(kiln_builders_status(reply, text), "reading the model");
-    if (!st) st = open_tasks(job, reply->bytes);
-    if (!st) st = kiln_shell_find_lessons(job);
-    if (!st) close_tasks(job);
-    kiln_shell_part_done(job, st);
+    if (st) {
+        kiln_shell_part_done(job, st);
+        return;
+    }
+    const kiln_shell_errand errand = {
+        .job = job, .run = take_tasks, .done = on_part, .bytes = copy_of(reply->bytes)};
+    kiln_shell_send_out(&errand, "tasks of a model");
 }
 
 static void ask_tasks(kiln_shell_job *job) {
@@ -230,14 +292,14 @@ static void ask_tasks(kiln_shell_job *job) {
 
 static const kiln_digest no_digest;
 
-static kiln_status import_records(kiln_shell_job *job) {
-    if (kiln_digest_equal(&job->spec.records, &no_digest)) return KILN_OK;
+static void import_records(kiln_shell_errand *e) {
+    kiln_shell_job *job = e->job;
+    if (kiln_digest_equal(&job->spec.records, &no_digest)) return;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_str bytes = {0};
     const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns()};
     kiln_db_import_counts counts = {0};
-    kiln_shell_commit(job->shell); /* records of other jobs: a damaged bundle undoes its group */
     kiln_status st = kiln_blob_store_get(job->shell->store, &job->spec.records, &scratch, &bytes);
     if (!st) st = kiln_bundle_import(job->shell->db, bytes, &options, &counts);
     if (!st && counts.records > counts.trusted) {
@@ -247,7 +309,14 @@ static kiln_status import_records(kiln_shell_job *job) {
         kiln_strbuf_deinit(&text);
     }
     kiln_arena_deinit(&scratch);
-    return st;
+    e->status = st;
+}
+
+static void on_imported(kiln_shell_errand *e) {
+    if (e->status)
+        kiln_shell_part_done(e->job, take_status(e));
+    else
+        ask_tasks(e->job);
 }
 
 static void fetch_next(kiln_shell_job *job);
@@ -282,11 +351,8 @@ static void fetch_next(kiln_shell_job *job) {
             job->wants_blobs = true;
         return;
     }
-    kiln_status st = import_records(job);
-    if (st)
-        kiln_shell_part_done(job, st);
-    else
-        ask_tasks(job);
+    const kiln_shell_errand errand = {.job = job, .run = import_records, .done = on_imported};
+    kiln_shell_send_out(&errand, "records of a job");
 }
 
 void kiln_shell_fetch_again(kiln_shell *shell) {
@@ -297,8 +363,7 @@ void kiln_shell_fetch_again(kiln_shell *shell) {
     }
 }
 
-/* In a group of its own, on disk at once: records of other jobs do not share its end, and nobody
- * waits for the writer's place while a job is prepared. */
+/* On disk at once: nobody waits for the writer's place while a job is prepared. */
 static kiln_status store_job(kiln_shell_job *job, const char *state) {
     kiln_db *db = job->shell->db;
     char digest[KILN_DIGEST_TEXT];
@@ -315,7 +380,6 @@ static kiln_status store_job(kiln_shell_job *job, const char *state) {
                        .state = kiln_str_from(state),
                        .opened_wall_ns = (int64_t)job->opened_wall_ns};
     kiln_db_target target = {.target = job->spec.target};
-    kiln_shell_commit(job->shell);
     kiln_status st = kiln_db_put_target(db, &target);
     if (!st) st = kiln_db_put_job(db, &row);
     if (!st) st = kiln_db_commit(db);
@@ -335,6 +399,23 @@ static kiln_status find_age(kiln_shell_job *job) {
     return st;
 }
 
+static void begin(kiln_shell_errand *e) {
+    e->status = find_age(e->job);
+    if (!e->status) e->status = store_job(e->job, "open");
+}
+
+static void on_begun(kiln_shell_errand *e) {
+    kiln_shell_job *job = e->job;
+    if (e->status) {
+        kiln_shell_part_done(job, take_status(e));
+        return;
+    }
+    job->wants_claim = true;
+    job->waiting++;
+    kiln_shell_claim(job->shell);
+    fetch_next(job);
+}
+
 void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_alloc(sizeof *job);
     *job = (kiln_shell_job){.shell = shell,
@@ -351,19 +432,43 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_log(KILN_LOG_INFO, "job %s: %.*s for %.*s", job->identity,
              KILN_STR_ARG(job->spec.model_name), KILN_STR_ARG(job->spec.target));
     kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
-    if (!st) st = find_age(job);
-    if (!st) st = store_job(job, "open");
     if (st) {
         kiln_shell_part_done(job, st);
         return;
     }
-    job->wants_claim = true;
-    job->waiting++;
-    kiln_shell_claim(shell);
-    fetch_next(job);
+    const kiln_shell_errand errand = {.job = job, .run = begin, .done = on_begun};
+    kiln_shell_send_out(&errand, "PREPARE, begun");
 }
 
 /* ---- REFERENCE ------------------------------------------------------------------------------- */
+
+static void keep_reference(kiln_shell_errand *e) {
+    kiln_blob_store *store = e->job->shell->store;
+    e->status = kiln_blob_store_put(store, kiln_strbuf_view(&e->bytes), &e->digest);
+    if (!e->status)
+        e->status = kiln_blob_store_put(store, e->job->task[e->task].text, &e->other_digest);
+}
+
+static void post_reference(kiln_shell_job *job, uint32_t index, kiln_status st,
+                           kiln_tuner_event event) {
+    const kiln_shell_task *task = &job->task[index];
+    event.kind = KILN_TUNER_REFERENCED;
+    event.job = job->handle;
+    event.task = index;
+    st = kiln_status_note(st, "making the reference of %.*s", KILN_STR_ARG(task->op));
+    event.code = kiln_status_code(st);
+    if (st) event.failure = kiln_status_text(st);
+    if (st) kiln_log(KILN_LOG_WARN, "job %s: %s", job->identity, event.failure);
+    kiln_shell_post(job->shell, &event);
+    kiln_status_free(st);
+}
+
+static void on_reference_kept(kiln_shell_errand *e) {
+    kiln_tuner_event event = {0};
+    event.artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
+    event.program = (kiln_msg_blob_ref){e->other_digest, e->job->task[e->task].text.size};
+    post_reference(e->job, e->task, take_status(e), event);
+}
 
 static void on_reference(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                          const char *text) {
@@ -371,19 +476,17 @@ static void on_reference(void *context, const kiln_work_reply *reply, kiln_outco
     ticket t;
     kiln_shell_job *job = ticket_use(context, &t);
     if (!job) return;
-    const kiln_shell_task *task = &job->task[t.task];
-    kiln_tuner_event event = {.kind = KILN_TUNER_REFERENCED, .job = t.job, .task = t.task};
     kiln_status st = kiln_builders_status(reply, text);
-    if (!st) st = kiln_blob_store_put(job->shell->store, reply->bytes, &event.artefact.digest);
-    if (!st) st = kiln_blob_store_put(job->shell->store, task->text, &event.program.digest);
-    if (!st) event.artefact.size = reply->bytes.size;
-    if (!st) event.program.size = task->text.size;
-    st = kiln_status_note(st, "making the reference of %.*s", KILN_STR_ARG(task->op));
-    event.code = kiln_status_code(st);
-    if (st) event.failure = kiln_status_text(st);
-    if (st) kiln_log(KILN_LOG_WARN, "job %s: %s", job->identity, event.failure);
-    kiln_shell_post(job->shell, &event);
-    kiln_status_free(st);
+    if (st) {
+        post_reference(job, t.task, st, (kiln_tuner_event){0});
+        return;
+    }
+    const kiln_shell_errand errand = {.job = job,
+                                      .task = t.task,
+                                      .run = keep_reference,
+                                      .done = on_reference_kept,
+                                      .bytes = copy_of(reply->bytes)};
+    kiln_shell_send_out(&errand, "a reference");
 }
 
 void kiln_shell_reference(kiln_shell *shell, const kiln_tuner_action *action) {
@@ -423,6 +526,31 @@ static void trace_build(const kiln_shell_job *job, uint32_t task, uint32_t index
     kiln_strbuf_deinit(&id);
 }
 
+void kiln_shell_keep_artefact(kiln_shell_errand *e) {
+    e->status = kiln_blob_store_put(e->job->shell->store, kiln_strbuf_view(&e->bytes), &e->digest);
+}
+
+static void on_artefact_kept(kiln_shell_errand *e) {
+    kiln_shell_job *job = e->job;
+    kiln_candidate *candidate = kiln_shell_find_candidate(job, e->task, e->index);
+    if (!candidate) return;
+    kiln_tuner_event event = {.kind = KILN_TUNER_BUILT,
+                              .job = job->handle,
+                              .task = e->task,
+                              .index = e->index,
+                              .outcome = KILN_OUTCOME_OK,
+                              .text = ""};
+    if (e->status) {
+        event.outcome = KILN_OUTCOME_INFRA;
+        event.text = kiln_status_text(e->status);
+        candidate->algorithm = candidate->layout_in = candidate->layout_out = (kiln_str){0};
+    } else {
+        candidate->artefact = e->digest;
+        event.artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
+    }
+    kiln_shell_post(job->shell, &event);
+}
+
 static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                      const char *text) {
     ticket t;
@@ -438,18 +566,24 @@ static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome o
                               .outcome = kiln_builders_outcome(reply, outcome),
                               .text = text};
     kiln_status st = kiln_builders_status(reply, text);
-    if (!st) st = kiln_blob_store_put(job->shell->store, reply->bytes, &candidate->artefact);
-    if (st && event.outcome == KILN_OUTCOME_OK) event.outcome = KILN_OUTCOME_INFRA;
-    if (st) event.text = kiln_status_text(st);
-    if (!st) {
-        candidate->algorithm = keep(&candidate->arena, reply->algorithm);
-        candidate->layout_in = keep(&candidate->arena, reply->layout_in);
-        candidate->layout_out = keep(&candidate->arena, reply->layout_out);
-        candidate->build_ns = reply->elapsed_ns;
-        event.artefact = (kiln_msg_blob_ref){candidate->artefact, reply->bytes.size};
+    if (st) {
+        if (event.outcome == KILN_OUTCOME_OK) event.outcome = KILN_OUTCOME_INFRA;
+        event.text = kiln_status_text(st);
+        kiln_shell_post(job->shell, &event);
+        kiln_status_free(st);
+        return;
     }
-    kiln_shell_post(job->shell, &event);
-    kiln_status_free(st);
+    candidate->algorithm = keep(&candidate->arena, reply->algorithm);
+    candidate->layout_in = keep(&candidate->arena, reply->layout_in);
+    candidate->layout_out = keep(&candidate->arena, reply->layout_out);
+    candidate->build_ns = reply->elapsed_ns;
+    const kiln_shell_errand errand = {.job = job,
+                                      .task = t.task,
+                                      .index = t.index,
+                                      .run = kiln_shell_keep_artefact,
+                                      .done = on_artefact_kept,
+                                      .bytes = copy_of(reply->bytes)};
+    kiln_shell_send_out(&errand, "an artefact");
 }
 
 void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action) {
@@ -471,30 +605,41 @@ void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action) {
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* Everything known about the job's tasks on its target: the client packs from it. */
-void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    if (!job) return;
-    kiln_tuner_event event = {.kind = KILN_TUNER_EXPORTED, .job = job->handle};
-    kiln_strbuf bytes = {0};
-    kiln_db_filter *filter = KILN_ARENA_ARRAY(&job->arena, kiln_db_filter, job->task_count);
+static void export_records(kiln_shell_errand *e) {
+    kiln_shell_job *job = e->job;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 4096);
+    kiln_db_filter *filter = KILN_ARENA_ARRAY(&scratch, kiln_db_filter, job->task_count);
     for (uint32_t i = 0; i < job->task_count; i++)
         filter[i] = (kiln_db_filter){.task_key = job->task[i].key,
                                      .target = job->spec.target,
                                      .order = KILN_DB_NEWEST,
                                      .limit = EXPORT_RECORDS_MAX};
     kiln_status st = kiln_fail_at(KILN_FAIL_TUNER_EXPORT);
-    if (!st) st = kiln_bundle_export(shell->db, filter, job->task_count, &bytes);
-    if (!st) st = kiln_blob_store_put(shell->store, kiln_strbuf_view(&bytes), &event.digest);
-    event.code = kiln_status_code(st);
-    if (st) event.failure = kiln_status_text(st);
-    kiln_shell_post(shell, &event);
-    kiln_status_free(st);
-    kiln_strbuf_deinit(&bytes);
+    if (!st) st = kiln_bundle_export(job->shell->db, filter, job->task_count, &e->bytes);
+    if (!st) st = kiln_blob_store_put(job->shell->store, kiln_strbuf_view(&e->bytes), &e->digest);
+    e->status = st;
+    kiln_arena_deinit(&scratch);
+}
+
+static void on_exported(kiln_shell_errand *e) {
+    kiln_tuner_event event = {.kind = KILN_TUNER_EXPORTED,
+                              .job = e->job->handle,
+                              .digest = e->digest,
+                              .code = kiln_status_code(e->status)};
+    if (e->status) event.failure = kiln_status_text(e->status);
+    kiln_shell_post(e->job->shell, &event);
+}
+
+void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
+    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
+    const kiln_shell_errand errand = {.job = job, .run = export_records, .done = on_exported};
+    if (job) kiln_shell_send_out(&errand, "EXPORTED");
 }
 
 void kiln_shell_job_destroy(kiln_shell_job *job) {
     job->forgotten = true;
-    if (job->searching) return; /* when the searchers are done */
+    if (job->searching || job->at_desk > 0) return; /* when they are done */
     for (uint32_t i = 0; i < job->candidate.count; i++)
         kiln_candidate_destroy(job->candidate.data[i]);
     for (uint32_t i = 0; i < job->task_count; i++) kiln_searcher_destroy(job->task[i].searcher);
@@ -507,13 +652,20 @@ void kiln_shell_job_destroy(kiln_shell_job *job) {
     kiln_free(job);
 }
 
+static void end_job(kiln_shell_errand *e) {
+    kiln_status st = store_job(e->job, e->text);
+    if (st) kiln_log(KILN_LOG_ERROR, "closing job %s: %s", e->job->identity, kiln_status_text(st));
+    kiln_status_free(st);
+}
+
 void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action) {
     for (kiln_shell_job **at = &shell->jobs; *at; at = &(*at)->next) {
         kiln_shell_job *job = *at;
         if (job->handle != action->job) continue;
-        kiln_status st = store_job(job, job->failure ? "failed" : "done");
-        if (st) kiln_log(KILN_LOG_ERROR, "closing job %s: %s", job->identity, kiln_status_text(st));
-        kiln_status_free(st);
+        const kiln_shell_errand errand = {
+            .job = job, .run = end_job, .text = job->failure ? "failed" : "done"};
+        kiln_shell_commit(shell); /* its own records come before its end */
+        kiln_shell_send_out(&errand, "FORGET, done");
         kiln_shell_unclaim(job);
         *at = job->next;
         kiln_shell_job_destroy(job);

@@ -1,5 +1,5 @@
-/* Results to rows. Records collect for at most KILN_DB_GROUP_NS and become durable together; only
- * then does the machine hear RECORDED and acknowledge them. */
+/* Results to rows. Records collect for at most KILN_DB_GROUP_NS, are signed, stored and become
+ * durable together at the desk; only then does the machine hear RECORDED and acknowledge them. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -7,10 +7,29 @@
 #include "db/canonical.h"
 #include "tuner/shell.h"
 
+/* A row of the group; the record that it belongs to comes last. */
+typedef struct group_row {
+    kiln_db_table table;
+    void *row;
+} group_row;
+
+/* What becomes durable together. */
+typedef struct kiln_shell_group {
+    kiln_shell *shell;
+    kiln_arena arena;
+    KILN_VEC(group_row) row;
+    KILN_VEC(kiln_tuner_event) event; /* RECORDED, of all records */
+    KILN_VEC(uint32_t) row_end;       /* of each event: behind the last of its rows */
+} group;
+
+static void add_row(group *g, kiln_db_table table, const void *row) {
+    const group_row copy = {table, kiln_db_copy_row(table, row, &g->arena)};
+    kiln_vec_push(&g->row, copy);
+}
+
 /* One row per board and one per state it was seen in. */
-static kiln_status put_device(kiln_shell *shell, const kiln_msg_lease_grant *grant,
-                              const kiln_msg_trial_result *result, kiln_arena *scratch,
-                              kiln_str *out_fingerprint) {
+static kiln_str add_device(group *g, const kiln_msg_lease_grant *grant,
+                           const kiln_msg_trial_result *result, kiln_arena *scratch) {
     kiln_db_device device = {.id = grant->board, .name = grant->key, .target = grant->target};
     const kiln_msg_env *env = &result->before;
     char *content =
@@ -22,10 +41,9 @@ static kiln_status put_device(kiln_shell *shell, const kiln_msg_lease_grant *gra
     kiln_hash128_print(kiln_hash128_of(text.data, text.size), id);
     kiln_db_fingerprint fingerprint = {
         .id = kiln_str_from(id), .device_id = grant->board, .content = text};
-    kiln_status st = kiln_db_put_device(shell->db, &device);
-    if (!st) st = kiln_db_put_fingerprint(shell->db, &fingerprint);
-    if (!st) *out_fingerprint = fingerprint.id;
-    return st;
+    add_row(g, KILN_DB_TABLE_DEVICE, &device);
+    add_row(g, KILN_DB_TABLE_FINGERPRINT, &fingerprint);
+    return fingerprint.id;
 }
 
 /* Raw samples as the time of one run each. */
@@ -69,14 +87,8 @@ static void take_built(kiln_db_record *row, const kiln_msg_trial_result *result,
     row->build_ns = (double)result->times_ns.build;
 }
 
-static kiln_status sign_and_put(kiln_shell *shell, kiln_db_record *row, kiln_arena *scratch) {
-    kiln_status st = shell->signer ? kiln_record_sign(shell->signer, scratch, row) : KILN_OK;
-    return st ? st : kiln_db_put_record(shell->db, row);
-}
-
-static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candidate,
-                              const kiln_tuner_action *action, kiln_arena *scratch) {
-    kiln_shell *shell = job->shell;
+static void add_record(group *g, const kiln_shell_job *job, const kiln_candidate *candidate,
+                       const kiln_tuner_action *action, kiln_arena *scratch) {
     const kiln_shell_task *task = &job->task[action->task];
     char digest[KILN_DIGEST_TEXT] = "";
     if (candidate->algorithm.size) kiln_digest_print(&candidate->artefact, digest);
@@ -120,16 +132,15 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
         take_built(&row, action->result, digest);
         fill_measurement(&row, action->result, scratch);
     }
-    kiln_status st = kiln_db_put_task(shell->db, &task_row);
-    if (!st) st = kiln_db_put_target(shell->db, &target_row);
-    if (!st && action->result && action->grant) {
+    add_row(g, KILN_DB_TABLE_TASK, &task_row);
+    add_row(g, KILN_DB_TABLE_TARGET, &target_row);
+    if (action->result && action->grant) {
         row.device_id = action->grant->board;
         row.fences = action->grant->fences;
         row.board = action->grant->proven;
-        st = put_device(shell, action->grant, action->result, scratch, &row.fingerprint_id);
+        row.fingerprint_id = add_device(g, action->grant, action->result, scratch);
     }
-    if (!st) st = sign_and_put(shell, &row, scratch);
-    return st;
+    add_row(g, KILN_DB_TABLE_RECORD, &row);
 }
 
 static kiln_str final_identity(const kiln_tuner_action *action, const kiln_db_record *row,
@@ -159,12 +170,11 @@ static kiln_msg_trial_result result_of(const kiln_msg_trial_result *result, uint
 }
 
 /* One more record for each finalist: all that was known of it, with the final's samples. */
-static kiln_status put_final(kiln_shell_job *job, const kiln_tuner_action *action,
-                             kiln_arena *scratch) {
+static void add_final(group *g, const kiln_shell_job *job, const kiln_tuner_action *action,
+                      kiln_arena *scratch) {
     const kiln_shell_task *task = &job->task[action->task];
-    kiln_str fingerprint = {0};
-    kiln_status st = put_device(job->shell, action->grant, action->result, scratch, &fingerprint);
-    for (uint32_t place = 0; !st && place < task->finalist_count; place++) {
+    const kiln_str fingerprint = add_device(g, action->grant, action->result, scratch);
+    for (uint32_t place = 0; place < task->finalist_count; place++) {
         kiln_db_record row = task->finalist[place].row;
         const kiln_msg_trial_result own = result_of(action->result, place);
         row.trial_id = final_identity(action, &row, scratch);
@@ -184,16 +194,92 @@ static kiln_status put_final(kiln_shell_job *job, const kiln_tuner_action *actio
         row.user = job->spec.user;
         row.stored_wall_ns = (int64_t)kiln_clock_wall_ns();
         fill_measurement(&row, &own, scratch);
-        st = sign_and_put(job->shell, &row, scratch);
+        add_row(g, KILN_DB_TABLE_RECORD, &row);
     }
-    return st;
 }
 
-static void post_failure(kiln_shell *shell, kiln_tuner_event event, kiln_status st) {
-    kiln_log(KILN_LOG_ERROR, "storing a record: %s", kiln_status_text(st));
-    event.code = kiln_status_code(st);
-    event.failure = kiln_status_text(st);
-    kiln_shell_post(shell, &event);
+/* ---- at the desk ---- */
+
+static kiln_status put_row(const group *g, const group_row *r, kiln_arena *scratch) {
+    const kiln_shell *shell = g->shell;
+    kiln_status st = KILN_OK;
+    if (r->table == KILN_DB_TABLE_RECORD && shell->signer)
+        st = kiln_record_sign(shell->signer, scratch, r->row);
+    return st ? st : kiln_db_put(shell->db, r->table, r->row);
+}
+
+static void fail_event(group *g, uint32_t at, kiln_status st) {
+    g->event.data[at].code = kiln_status_code(st);
+    g->event.data[at].failure = kiln_str_dup(&g->arena, kiln_str_from(kiln_status_text(st)));
+}
+
+/* Makes what was put of these events durable. */
+static void end_group(group *g, uint32_t from, uint32_t end) {
+    kiln_db *db = g->shell->db;
+    if (from == end) return;
+    kiln_status st = kiln_db_pending(db) ? kiln_db_commit(db)
+                                         : KILN_ERROR(ABORTED, "a failed write undid the group");
+    if (!st) return;
+    for (uint32_t i = from; i < end; i++) fail_event(g, i, st);
+    kiln_status_free(st);
+}
+
+/* A write that fails is the end of those before it, which may be undone with it. */
+static void store_group(void *context) {
+    group *g = context;
+    uint32_t from = 0, row = 0;
+    for (uint32_t i = 0; i < g->event.count; i++) {
+        kiln_status st = KILN_OK;
+        for (; !st && row < g->row_end.data[i]; row++)
+            st = put_row(g, &g->row.data[row], &g->arena);
+        row = g->row_end.data[i];
+        if (!st) continue;
+        end_group(g, from, i);
+        fail_event(g, i, st);
+        kiln_status_free(st);
+        from = i + 1;
+    }
+    end_group(g, from, g->event.count);
+}
+
+/* ---- on the loop ---- */
+
+static void post_failure(kiln_shell *shell, const kiln_tuner_event *event) {
+    kiln_log(KILN_LOG_ERROR, "storing a record: %s", event->failure);
+    kiln_shell_post(shell, event);
+}
+
+static void group_destroy(group *g) {
+    kiln_arena_deinit(&g->arena);
+    kiln_vec_deinit(&g->row);
+    kiln_vec_deinit(&g->event);
+    kiln_vec_deinit(&g->row_end);
+    kiln_free(g);
+}
+
+static void on_stored(void *context) {
+    group *g = context;
+    for (uint32_t i = 0; i < g->event.count; i++)
+        if (!g->event.data[i].failure) {
+            kiln_fail_pass(KILN_FAIL_TUNER_RECORDED);
+            break;
+        }
+    for (uint32_t i = 0; i < g->event.count; i++) {
+        if (g->event.data[i].failure)
+            post_failure(g->shell, &g->event.data[i]);
+        else
+            kiln_shell_post(g->shell, &g->event.data[i]);
+    }
+    group_destroy(g);
+}
+
+static group *group_of(kiln_shell *shell) {
+    if (shell->group) return shell->group;
+    shell->group = kiln_alloc(sizeof *shell->group);
+    *shell->group = (group){.shell = shell};
+    kiln_arena_init(&shell->group->arena, 0);
+    kiln_timer_start(shell->commit, KILN_DB_GROUP_NS / 2);
+    return shell->group;
 }
 
 void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action) {
@@ -206,37 +292,29 @@ void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action) {
                               .job = job->handle,
                               .task = action->task,
                               .index = action->index};
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 4096);
     kiln_status st = kiln_fail_at(final ? KILN_FAIL_TUNER_FINAL : KILN_FAIL_TUNER_RECORD);
-    if (!st)
-        st =
-            final ? put_final(job, action, &scratch) : put_record(job, candidate, action, &scratch);
-    kiln_arena_deinit(&scratch);
     if (st) {
-        kiln_shell_commit(
-            shell); /* a failed write undid the group: those before it must hear of it */
-        post_failure(shell, event, st);
+        event.code = kiln_status_code(st);
+        event.failure = kiln_status_text(st);
+        post_failure(shell, &event);
         kiln_status_free(st);
         return;
     }
-    if (shell->recorded.count == 0) kiln_timer_start(shell->commit, KILN_DB_GROUP_NS / 2);
-    kiln_vec_push(&shell->recorded, event);
+    group *g = group_of(shell);
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 4096);
+    if (final)
+        add_final(g, job, action, &scratch);
+    else
+        add_record(g, job, candidate, action, &scratch);
+    kiln_arena_deinit(&scratch);
+    kiln_vec_push(&g->event, event);
+    kiln_vec_push(&g->row_end, g->row.count);
 }
 
 void kiln_shell_commit(void *context) {
     kiln_shell *shell = context;
-    if (shell->recorded.count == 0 && !kiln_db_pending(shell->db)) return;
-    bool lost = shell->recorded.count > 0 && !kiln_db_pending(shell->db);
-    kiln_status st =
-        lost ? KILN_ERROR(ABORTED, "a failed write undid the group") : kiln_db_commit(shell->db);
-    if (!st) kiln_fail_pass(KILN_FAIL_TUNER_RECORDED);
-    for (uint32_t i = 0; i < shell->recorded.count; i++) {
-        if (st)
-            post_failure(shell, shell->recorded.data[i], st);
-        else
-            kiln_shell_post(shell, &shell->recorded.data[i]);
-    }
-    shell->recorded.count = 0;
-    kiln_status_free(st);
+    group *g = shell->group;
+    shell->group = NULL;
+    if (g) kiln_desk_hand(shell->desk, store_group, on_stored, g);
 }

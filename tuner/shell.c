@@ -39,24 +39,31 @@ void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event) {
 static void carry_out(kiln_shell *shell, const kiln_tuner_action *action);
 
 static void decide(kiln_shell *shell, const kiln_tuner_event *event) {
+    kiln_loop_part(shell->loop, "a decision");
     kiln_tuner_actions_reset(&shell->actions);
     kiln_tuner_step(shell->tuner, kiln_loop_now_ns(shell->loop), event, &shell->actions);
     for (uint32_t i = 0; i < shell->actions.list.count; i++)
         carry_out(shell, &shell->actions.list.data[i]);
 }
 
-/* Decides everything that was posted, also what the actions post meanwhile. */
+/* Decides what was posted, also what the actions post meanwhile; what takes long goes on in the
+ * next turn. */
 static void pump(void *context) {
     kiln_shell *shell = context;
     KILN_CHECK(!shell->pumping);
     shell->pumping = true;
-    for (uint32_t i = 0; i < shell->events.count; i++) {
-        kiln_tuner_event event = shell->events.data[i]; /* the vector may move */
+    do {
+        if (shell->decided == shell->events.count) break;
+        kiln_tuner_event event = shell->events.data[shell->decided++]; /* the vector may move */
         decide(shell, &event);
-    }
-    shell->events.count = 0;
-    kiln_arena_reset(&shell->event_arena);
+    } while (!kiln_loop_is_late(shell->loop));
     shell->pumping = false;
+    if (shell->decided < shell->events.count) {
+        kiln_timer_start(shell->soon, 0);
+        return;
+    }
+    shell->events.count = shell->decided = 0;
+    kiln_arena_reset(&shell->event_arena);
     uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_tuner_next_ns(shell->tuner);
     if (next_ns != UINT64_MAX)
         kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
@@ -175,7 +182,17 @@ static void upload(kiln_shell *shell, const kiln_digest *digest) {
                                                .failure = "there is no connection to the tracker"});
 }
 
+static const char *const action_name[] = {
+    [KILN_TUNER_DIAL] = "DIAL",       [KILN_TUNER_HANG_UP] = "HANG_UP",
+    [KILN_TUNER_SEND] = "SEND",       [KILN_TUNER_UPLOAD] = "UPLOAD",
+    [KILN_TUNER_PREPARE] = "PREPARE", [KILN_TUNER_PROPOSE] = "PROPOSE",
+    [KILN_TUNER_BUILD] = "BUILD",     [KILN_TUNER_REFERENCE] = "REFERENCE",
+    [KILN_TUNER_RECORD] = "RECORD",   [KILN_TUNER_OBSERVE] = "OBSERVE",
+    [KILN_TUNER_GATHER] = "GATHER",   [KILN_TUNER_EXPORT] = "EXPORT",
+    [KILN_TUNER_FORGET] = "FORGET"};
+
 static void carry_out(kiln_shell *shell, const kiln_tuner_action *action) {
+    kiln_loop_part(shell->loop, action_name[action->kind]);
     switch (action->kind) {
     case KILN_TUNER_DIAL: dial(shell); break;
     case KILN_TUNER_HANG_UP: hang_up(shell); break;
@@ -242,6 +259,7 @@ kiln_status kiln_shell_create(const kiln_shell_options *options, kiln_shell **ou
         return st;
     }
     kiln_loop *loop = shell->loop;
+    shell->desk = kiln_desk_create(loop);
     shell->tick = kiln_timer_create(loop, on_tick, shell);
     kiln_timer_read_first(shell->tick);
     shell->soon = kiln_timer_create(loop, pump, shell);
@@ -266,30 +284,34 @@ void kiln_shell_run(kiln_shell *shell) { kiln_loop_run(shell->loop); }
 /* Connections and transfers end with the loop, and their news still finds what it is about. */
 void kiln_shell_destroy(kiln_shell *shell) {
     if (!shell) return;
-    if (shell->db)
-        kiln_status_free(kiln_db_commit(shell->db)); /* what fails here is measured again */
     hang_up(shell);
     kiln_shell_search_wait(shell);
+    if (shell->desk) {
+        kiln_shell_commit(shell); /* what fails here is measured again */
+        kiln_desk_wait(shell->desk);
+    }
     kiln_builders_destroy(shell->builders);
     kiln_timer_destroy(shell->tick);
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->commit);
     kiln_timer_destroy(shell->claims);
     shell->soon = NULL;
-    kiln_loop_destroy(shell->loop);
     while (shell->jobs) {
         kiln_shell_job *job = shell->jobs;
         shell->jobs = job->next;
         kiln_shell_unclaim(job);
         kiln_shell_job_destroy(job);
     }
+    if (shell->desk) kiln_desk_wait(shell->desk);
+    kiln_desk_destroy(shell->desk);
+    shell->desk = NULL;
+    kiln_loop_destroy(shell->loop);
     if (shell->tuner) kiln_tuner_destroy(shell->tuner);
     kiln_tuner_actions_deinit(&shell->actions);
     kiln_blob_store_close(shell->store);
     kiln_db_close(shell->db);
     kiln_signer_destroy(shell->signer);
     kiln_vec_deinit(&shell->events);
-    kiln_vec_deinit(&shell->recorded);
     kiln_arena_deinit(&shell->event_arena);
     if (shell->lock_fd >= 0) close(shell->lock_fd);
     kiln_free(shell);

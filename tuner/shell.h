@@ -5,8 +5,9 @@
  * jobs.c     a job from its model to its searchers: PREPARE, REFERENCE, BUILD, EXPORT, FORGET
  * claims.c   who works on a job, where tuners share a database
  * searching.c  the searchers, off the loop: PROPOSE, OBSERVE
- * final.c      who stands in a task's final: GATHER records.c  results to rows, committed in
- * groups */
+ * final.c      who stands in a task's final: GATHER
+ * records.c    results to rows, committed in groups
+ * desk.h       the thread of the database and of the blob store */
 #ifndef KILN_TUNER_SHELL_H
 #define KILN_TUNER_SHELL_H
 
@@ -22,11 +23,13 @@
 #include "proto/loop.h"
 #include "proto/net.h"
 #include "proto/signing.h"
+#include "tuner/desk.h"
 #include "tuner/job.h"
 #include "tuner/search/searcher.h"
 
 typedef struct kiln_shell kiln_shell;
 typedef struct kiln_shell_job kiln_shell_job;
+typedef struct kiln_shell_group kiln_shell_group; /* records.c */
 
 typedef struct kiln_shell_options {
     kiln_addresses tracker;
@@ -99,6 +102,7 @@ typedef struct kiln_shell_task {
     kiln_searcher *searcher;                   /* NULL: nothing is proposed */
     kiln_str error;                            /* why it cannot be searched; empty: it can */
     kiln_finalist *finalist;                   /* after GATHER; the default first */
+    kiln_msg_blob_ref *finalist_artefact;      /* room for one of each */
     uint32_t finalist_count, finalist_waiting; /* waiting: for so many artefacts */
 } kiln_shell_task;
 
@@ -113,11 +117,15 @@ struct kiln_shell_job {
     uint64_t opened_wall_ns;
     kiln_shell_task *task;
     uint32_t task_count;
-    uint32_t waiting; /* parts that PREPARE still waits for */
-    bool wants_claim, claimed;
+    uint32_t waiting;                /* parts that PREPARE still waits for */
+    const kiln_tuner_result *stored; /* of this job, by an earlier run of this tuner */
+    uint32_t stored_count;
+    uint64_t spent_ns;
+    bool wants_claim, asks_claim, claimed;
     bool wants_blobs; /* its model is to be fetched when there is a tracker again */
     kiln_status failure;
     KILN_VEC(kiln_candidate *) candidate;
+    uint32_t at_desk; /* its errands there; it stays until they are back */
     /* While `searching` the searchers, the model, the lessons and `now` are a pool thread's. */
     bool searching, taught, forgotten;
     kiln_cost_model *model;                 /* NULL: the searcher asks none */
@@ -129,7 +137,8 @@ struct kiln_shell {
     kiln_loop *loop;
     kiln_tuner *tuner;
     kiln_tuner_actions actions;
-    KILN_VEC(kiln_tuner_event) events; /* posted, not yet decided; views live in event_arena */
+    KILN_VEC(kiln_tuner_event) events; /* posted; views live in event_arena */
+    uint32_t decided;                  /* of these */
     kiln_arena event_arena;
     bool pumping;
     kiln_timer *tick, *soon, *commit, *claims;
@@ -140,13 +149,34 @@ struct kiln_shell {
     uint32_t said;     /* why there is no connection, as far as the log knows */
     kiln_blobs *blobs; /* of conn; NULL while it is not open */
     kiln_blob_store *store;
-    int lock_fd; /* of the state folder, which is one tuner's; -1: not held */
-    kiln_db *db;
+    kiln_desk *desk;
+    int lock_fd;         /* of the state folder, which is one tuner's; -1: not held */
+    kiln_db *db;         /* the desk's, while there is one */
     kiln_signer *signer; /* of records; NULL: this build has no signatures */
     kiln_builders *builders;
     kiln_shell_job *jobs;
-    KILN_VEC(kiln_tuner_event) recorded; /* RECORDED events that wait for the commit */
+    kiln_shell_group *group; /* of records that wait for their commit; NULL: there are none */
 };
+
+/* What a job has done at the desk. */
+typedef struct kiln_shell_errand kiln_shell_errand;
+struct kiln_shell_errand {
+    kiln_shell_job *job;
+    uint32_t task, index, place;
+    void (*run)(kiln_shell_errand *errand); /* at the desk */
+    void (*done)(
+        kiln_shell_errand *errand); /* on the loop; not called when the job was forgotten */
+    kiln_strbuf bytes;              /* handed over, or brought back */
+    const char *text;               /* lasts */
+    kiln_digest digest, other_digest;
+    bool yes;
+    kiln_status status; /* of `run`; freed with the errand unless it was taken */
+};
+/* Sends off a copy, which owns `bytes`. */
+void kiln_shell_send_out(const kiln_shell_errand *errand, const char *name);
+
+/* An errand: puts `bytes` into the store, under `digest`. */
+void kiln_shell_keep_artefact(kiln_shell_errand *errand);
 
 /* Queues an event: its texts are copied. Decided soon, never from inside. */
 void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event);

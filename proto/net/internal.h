@@ -38,6 +38,8 @@ typedef struct kiln_turn {
     kiln_thread_work work;
     const char *handler; /* that took most of it */
     uint64_t handler_ns;
+    const char *cpu_handler; /* the same in CPU time, among those that took SLOW_NS; may be NULL */
+    uint64_t cpu_handler_ns;
 } kiln_turn;
 
 /* Says no more than one warning in ten seconds. */
@@ -47,6 +49,8 @@ typedef struct kiln_turn_warner {
 } kiln_turn_warner;
 
 void kiln_turns_add(kiln_turns *turns, const kiln_turn *turn);
+/* A handler took so much CPU; less than KILN_TURN_NS is not noted. `handler` lasts. */
+void kiln_turns_note(kiln_turns *turns, const char *handler, uint64_t cpu_ns);
 /* Logs a turn that took KILN_TURN_WARN_NS; whether it did. */
 bool kiln_turn_warns(kiln_turn_warner *warner, const kiln_turn *turn, uint64_t now_ns);
 
@@ -82,6 +86,8 @@ struct kiln_loop {
     kiln_turn_warner warner;
     kiln_turn turn;                              /* the one under way: its worst handler */
     const char *handler;                         /* of the call under way */
+    uint64_t part_ns;                            /* when it got this name */
+    uint64_t timed_cpu_ns;                       /* when CPU time was last read in this turn */
     uint64_t turn_ns, turn_idle_ns, turn_cpu_ns; /* when it began */
     kiln_thread_work turn_work;
     struct work_item *bulk_first, *bulk_last; /* waits for its turn */

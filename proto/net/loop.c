@@ -14,7 +14,8 @@
 #include "proto/net/crowd.h"
 #include "proto/net/tls.h"
 
-#define BULK_MAX 2u /* of the 4 threads that libuv's pool has */
+#define SLOW_NS UINT64_C(1000000) /* a handler that takes so long has its CPU time read */
+#define BULK_MAX 2u               /* of the 4 threads that libuv's pool has */
 
 struct kiln_loop_signal {
     uv_signal_t uv;
@@ -86,20 +87,44 @@ static void look_up_names_alone(void) {
 
 uint64_t kiln_loop_enter(kiln_loop *loop, const char *name) {
     loop->handler = name;
-    return kiln_clock_ns();
+    loop->part_ns = kiln_clock_ns();
+    return loop->part_ns;
+}
+
+/* CPU time is a system call: it is read after what took long only, and what was quick since the
+ * last reading counts as well, though no more than the handler's own wall time. */
+static void time_cpu(kiln_loop *loop, uint64_t took_ns) {
+    if (took_ns < SLOW_NS) return;
+    const uint64_t now_ns = kiln_clock_thread_ns();
+    const uint64_t cpu_ns = KILN_MIN(now_ns - loop->timed_cpu_ns, took_ns);
+    loop->timed_cpu_ns = now_ns;
+    kiln_turns_note(&loop->turns, loop->handler, cpu_ns);
+    if (cpu_ns <= loop->turn.cpu_handler_ns) return;
+    loop->turn.cpu_handler_ns = cpu_ns;
+    loop->turn.cpu_handler = loop->handler;
 }
 
 void kiln_loop_leave(kiln_loop *loop, uint64_t entered_ns) {
-    const uint64_t took_ns = kiln_clock_ns() - entered_ns;
+    const uint64_t took_ns = kiln_clock_ns() - KILN_MAX(entered_ns, loop->part_ns);
+    time_cpu(loop, took_ns);
     if (took_ns <= loop->turn.handler_ns) return;
     loop->turn.handler_ns = took_ns;
     loop->turn.handler = loop->handler;
 }
 
+void kiln_loop_part(kiln_loop *loop, const char *name) {
+    kiln_loop_leave(loop, loop->part_ns);
+    kiln_loop_enter(loop, name);
+}
+
+bool kiln_loop_is_late(const kiln_loop *loop) {
+    return kiln_loop_turn_so_far_ns(loop) >= KILN_TURN_NS / 2;
+}
+
 static void begin_turn(kiln_loop *loop) {
     loop->turn = (kiln_turn){.handler = "the loop"};
     loop->turn_ns = kiln_clock_ns();
-    loop->turn_cpu_ns = kiln_clock_thread_ns();
+    loop->turn_cpu_ns = loop->timed_cpu_ns = kiln_clock_thread_ns();
     loop->turn_idle_ns = uv_metrics_idle_time(&loop->uv);
     loop->turn_work = *kiln_thread_work_here();
 }

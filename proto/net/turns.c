@@ -1,4 +1,6 @@
 /* How long the turns of a loop take: clocks are read by loop.c. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/macros.h"
@@ -22,9 +24,20 @@ static void add_time(kiln_turn_times *times, uint64_t ns, const char *handler) {
 
 void kiln_turns_add(kiln_turns *turns, const kiln_turn *turn) {
     add_time(&turns->wall, turn->wall_ns, turn->handler);
-    add_time(&turns->cpu, turn->cpu_ns, turn->handler);
+    add_time(&turns->cpu, turn->cpu_ns, turn->cpu_handler ? turn->cpu_handler : turn->handler);
     turns->most.hashed_bytes = KILN_MAX(turns->most.hashed_bytes, turn->work.hashed_bytes);
     turns->most.rows = KILN_MAX(turns->most.rows, turn->work.rows);
+}
+
+void kiln_turns_note(kiln_turns *turns, const char *handler, uint64_t cpu_ns) {
+    if (cpu_ns <= KILN_TURN_NS) return;
+    uint32_t at = 0;
+    while (at < turns->slow_count && strcmp(turns->slow[at].handler, handler) != 0) at++;
+    if (at == turns->slow_count && at == KILN_TURN_SLOW_MAX) return;
+    if (at == turns->slow_count)
+        turns->slow[turns->slow_count++] = (kiln_turn_slow){.handler = handler};
+    turns->slow[at].count++;
+    turns->slow[at].max_ns = KILN_MAX(turns->slow[at].max_ns, cpu_ns);
 }
 
 bool kiln_turn_warns(kiln_turn_warner *warner, const kiln_turn *turn, uint64_t now_ns) {
@@ -79,6 +92,13 @@ void kiln_turns_print(const kiln_turns *turns, kiln_strbuf *out) {
                        "# TYPE kiln_loop_turn_rows gauge\nkiln_loop_turn_rows %llu\n",
                        (unsigned long long)turns->most.hashed_bytes,
                        (unsigned long long)turns->most.rows);
+    kiln_strbuf_printf(out,
+                       "# HELP kiln_loop_slow_total calls that took over %.3g ms of CPU\n"
+                       "# TYPE kiln_loop_slow_total counter\n",
+                       (double)KILN_TURN_NS / 1e6);
+    for (uint32_t i = 0; i < turns->slow_count; i++)
+        kiln_strbuf_printf(out, "kiln_loop_slow_total{handler=\"%s\"} %llu\n",
+                           turns->slow[i].handler, (unsigned long long)turns->slow[i].count);
 }
 
 void kiln_turns_summary(const kiln_turns *turns, kiln_strbuf *out) {
@@ -94,4 +114,9 @@ void kiln_turns_summary(const kiln_turns *turns, kiln_strbuf *out) {
         (double)turns->wall.max_ns / 1e6, turns->wall.handler ? turns->wall.handler : "-",
         (double)turns->cpu.max_ns / 1e6, turns->cpu.handler ? turns->cpu.handler : "-",
         (unsigned long long)turns->most.hashed_bytes, (unsigned long long)turns->most.rows);
+    for (uint32_t i = 0; i < turns->slow_count; i++)
+        kiln_strbuf_printf(out, "%s%s (%llu, longest %.2f ms)",
+                           i ? ", " : "; over in CPU: ", turns->slow[i].handler,
+                           (unsigned long long)turns->slow[i].count,
+                           (double)turns->slow[i].max_ns / 1e6);
 }

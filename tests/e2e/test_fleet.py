@@ -12,6 +12,10 @@ import harness
 from harness import until
 
 
+# May yet take more than 5 ms on a loop: docs/STATUS.md.
+STILL_SLOW = {"on_worked", "hand_out", "writing to peers", "accepting, and writing to peers"}
+
+
 def records(world, db="tuner.db"):
     """(trial, attempt, outcome) of every stored trial; none while there is no database yet. Finals are no trials."""
     done = world.run("db", "sql", "SELECT trial_id, attempt, outcome FROM record WHERE final = 0", "--db", world.path(db), ok=False)
@@ -25,6 +29,26 @@ def test_private_fleet_tunes_stores_packs_and_leaves_nothing(world):
     assert done["tasks"][0]["best_ms"] > 0 and done["tasks"][0]["trace"], done
     world.left_nothing()
     assert world.json("run", world.path("c3.kiln"), "--bench")[-1]["median_ms"] > 0
+
+
+def slow_handlers(child):
+    """What took more than 5 ms of CPU time on the loop of a program that has ended: {handler: ms of the longest}; and
+    the most bytes that were hashed there in one turn."""
+    line = [line for line in child.log.read_text().splitlines() if " turns of the loop" in line][-1]
+    slow = re.findall(r"([^,;()]+) \(\d+, longest ([\d.]+) ms\)", line.partition("; over in CPU: ")[2])
+    return {name.strip(): float(ms) for name, ms in slow}, int(re.search(r"hashed (\d+) bytes", line).group(1))
+
+
+def test_no_handler_holds_a_loop(world):
+    tracker, address, board, tuner = world.fleet()
+    world.ends(world.tune(world.zoo("conv:C2"), address, 8))
+    for child in (tuner, board, tracker):
+        child.send_signal(signal.SIGTERM)
+        world.ends(child)
+        slow, hashed = slow_handlers(child)
+        assert hashed <= 1 << 16, f"{child.log.name}: hashed {hashed} bytes on the loop"
+        if not os.environ.get("KILN_SANITIZED"):
+            assert not slow.keys() - STILL_SLOW, f"{child.log.name}: {slow}"
 
 
 def floats(path):

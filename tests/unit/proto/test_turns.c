@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -31,6 +33,23 @@ static void the_longest_turn_names_its_handler(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
+static void slow_handlers_are_listed(void **state) {
+    (void)state;
+    kiln_turns turns = {0};
+    kiln_strbuf text = {0};
+    kiln_turns_note(&turns, "quick", KILN_TURN_NS);
+    kiln_turns_note(&turns, "slow", 6 * KILN_NS_PER_MS);
+    kiln_turns_note(&turns, "slower", 9 * KILN_NS_PER_MS);
+    kiln_turns_note(&turns, "slow", 7 * KILN_NS_PER_MS);
+    kiln_turns_summary(&turns, &text);
+    expect_contains(text.data, "; over in CPU: slow (2, longest 7.00 ms), slower (1, longest 9.00");
+    kiln_strbuf_reset(&text);
+    kiln_turns_print(&turns, &text);
+    expect_contains(text.data, "kiln_loop_slow_total{handler=\"slow\"} 2\n");
+    assert_null(strstr(text.data, "quick"));
+    kiln_strbuf_deinit(&text);
+}
+
 static void warnings_are_few(void **state) {
     (void)state;
     kiln_turn_warner warner = {0};
@@ -47,7 +66,7 @@ static void warnings_are_few(void **state) {
 static void work_hard(void *context) {
     static char bytes[1 << 20];
     kiln_digest digest;
-    (void)context;
+    kiln_loop_part(*(kiln_loop **)context, "the hard part");
     kiln_digest_of(bytes, sizeof bytes, &digest);
 }
 
@@ -55,13 +74,13 @@ static void a_loop_measures_its_turns_and_not_its_waiting(void **state) {
     (void)state;
     kiln_loop *loop = NULL;
     expect_ok(kiln_loop_create(&loop));
-    kiln_timer *timer = kiln_timer_create(loop, work_hard, NULL);
+    kiln_timer *timer = kiln_timer_create(loop, work_hard, &loop);
     kiln_timer_start(timer, 30 * KILN_NS_PER_MS);
     const uint64_t begin_ns = kiln_clock_ns();
     kiln_loop_run(loop);
     const uint64_t passed_ns = kiln_clock_ns() - begin_ns;
     const kiln_turns *turns = kiln_loop_turns(loop);
-    expect_str(kiln_str_from(turns->cpu.handler), "work_hard");
+    expect_str(kiln_str_from(turns->cpu.handler), "the hard part");
     assert_true(turns->cpu.max_ns > 0);
     assert_int_equal(turns->most.hashed_bytes, 1 << 20);
     assert_true(turns->wall.sum_ns + 20 * KILN_NS_PER_MS <= passed_ns); /* it waited for 30 */
@@ -72,6 +91,7 @@ static void a_loop_measures_its_turns_and_not_its_waiting(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_turn_names_its_handler),
+        cmocka_unit_test(slow_handlers_are_listed),
         cmocka_unit_test(warnings_are_few),
         cmocka_unit_test(a_loop_measures_its_turns_and_not_its_waiting),
     };

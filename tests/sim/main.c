@@ -24,7 +24,8 @@ static void print_options(const sim_options *o) {
 
 typedef struct totals {
     uint64_t seeds, failed, hash;
-    uint64_t events, trials, built, records, lost, repeated, jobs_ok, jobs_ended, longest_wait_ns;
+    uint64_t events, trials, built, records, lost, repeated, forged, jobs_ok, jobs_ended,
+        longest_wait_ns;
     kiln_thread_work most;
 } totals;
 
@@ -64,6 +65,7 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
     sum->records += world.records;
     sum->lost += world.lost;
     sum->repeated += world.repeated;
+    sum->forged += world.forged;
     sum->jobs_ok += world.jobs_ok;
     sum->jobs_ended += world.jobs_ended;
     sum->longest_wait_ns = KILN_MAX(sum->longest_wait_ns, world.longest_wait_ns);
@@ -75,16 +77,17 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
 
 static void print_totals(const totals *sum) {
     printf("seeds %llu: %llu failed, events %llu, trials %llu, built by boards %llu, records %llu: "
-           "%llu lost, %llu twice; "
+           "%llu lost, %llu twice, %llu forged and best; "
            "jobs %llu ended, %llu of them ok, longest wait %.1f s, most of one step %llu bytes "
            "hashed and %llu rows, hash %016llx\n",
            (unsigned long long)sum->seeds, (unsigned long long)sum->failed,
            (unsigned long long)sum->events, (unsigned long long)sum->trials,
            (unsigned long long)sum->built, (unsigned long long)sum->records,
            (unsigned long long)sum->lost, (unsigned long long)sum->repeated,
-           (unsigned long long)sum->jobs_ended, (unsigned long long)sum->jobs_ok,
-           (double)sum->longest_wait_ns / 1e9, (unsigned long long)sum->most.hashed_bytes,
-           (unsigned long long)sum->most.rows, (unsigned long long)sum->hash);
+           (unsigned long long)sum->forged, (unsigned long long)sum->jobs_ended,
+           (unsigned long long)sum->jobs_ok, (double)sum->longest_wait_ns / 1e9,
+           (unsigned long long)sum->most.hashed_bytes, (unsigned long long)sum->most.rows,
+           (unsigned long long)sum->hash);
 }
 
 int main(int argc, char **argv) {

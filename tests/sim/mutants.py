@@ -126,6 +126,11 @@ MUTANTS = [
     ("a handler walks a table", "rpc-server/server.c", "case KILN_MSG_TRIAL: on_trial(s, message); break;",
      "case KILN_MSG_TRIAL: {\n#include \"base/thread_work.h\"\n"
      "    kiln_thread_work_here()->rows += 6000; on_trial(s, message); break; }"),
+    ("records of others count", "db/import.c", ": counts ? KILN_DB_TRUSTED", ": true ? KILN_DB_TRUSTED"),
+    ("signatures are not checked", "db/import.c", "kiln_sign_supported() && !kiln_record_is_signed(&import->checkers, record))", "false)"),
+    ("a record that came first keeps its place", "db/rows.c", 'WHERE excluded.standing > ', 'WHERE 0 * excluded.standing > '),
+    ("a hint supersedes what was measured", "db/query.c", ' AND later.standing > 0"', '"'),
+    ("tombstones of strangers are heeded", "db/import.c", "if (!kiln_db_trust_counts(trust)) {", "if (false) {"),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 
@@ -135,9 +140,8 @@ def main():
     mutants = [row for row in MUTANTS if len(sys.argv) < 5 or sys.argv[4] in row[0] + row[1]]
     objects = sorted(glob.glob(f"{build}/tests/sim/kiln-sim.p/*.o"))
     # The linker takes nothing out of an archive that the mutant defines already.
-    libraries = [f"{build}/{path}" for path in ("tracker/libkiln-tracker-step.a", "rpc-server/libkiln-server-step.a",
-                                            "tuner/libkiln-tuner-step.a", "proto/libkiln-proto.a", "base/libkiln_base.a")]
-    libraries += shlex.split("-lmd -lxxhash -lpthread -lm")
+    with open(f"{build}/build.ninja") as file:
+        libraries = shlex.split(re.search(r"^build tests/sim/kiln-sim: .*\n LINK_ARGS = (.*)$", file.read(), re.M).group(1))
     compile_command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", f"-I{source}", "-c"]
     survived = []
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +157,7 @@ def main():
                 file.write(re.sub(pattern, lambda match: replacement, content))
             subprocess.run(compile_command + [mutant, "-o", f"{folder}/mutant.o"], check=True)
             rest = [o for o in objects if os.path.basename(o) != f"{os.path.basename(path)}.o" or not path.startswith("tests/sim/")]
-            subprocess.run(["cc", "-o", program, f"{folder}/mutant.o"] + rest + libraries, check=True)
+            subprocess.run(["cc", "-o", program, f"{folder}/mutant.o"] + rest + libraries, check=True, cwd=build)
             run = subprocess.run([program, "--stop", seeds], capture_output=True, text=True)
             failed = [line for line in run.stdout.splitlines() if "FAILED" in line]
             caught = run.returncode != 0

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/stats.h"
-#include "tests/sim/world.h"
+#include "tests/sim/forged.h"
 #include "tuner/job.h"
 
 #define CLAIM_NS (10 * SIM_S) /* how long a claim holds that is not renewed */
@@ -35,6 +35,7 @@ struct sim_records {
     KILN_VEC(db_record) row;
     KILN_VEC(claim) claim;
     uint64_t full_until_ns;
+    sim_ledger *ledger; /* NULL: nobody forges here */
 };
 
 sim_records *sim_records_create(void) { return kiln_alloc(sizeof(sim_records)); }
@@ -42,6 +43,7 @@ sim_records *sim_records_create(void) { return kiln_alloc(sizeof(sim_records)); 
 void sim_records_destroy(sim_records *records) {
     kiln_vec_deinit(&records->row);
     kiln_vec_deinit(&records->claim);
+    sim_ledger_destroy(records->ledger);
     kiln_free(records);
 }
 
@@ -165,6 +167,28 @@ static void renew_claim(sim_node *node, uint64_t handle, uint64_t b) {
     sim_at(node->world, CLAIM_RENEW_NS, node, renew_claim, handle, 0);
 }
 
+/* ---- Ledger ---- */
+
+/* In the ledger. */
+static double time_of(const db_record *record) { return KILN_MAX(record->median_ns, 1000.0); }
+
+/* Finals come first. */
+static void check_ledger(sim_node *node) {
+    const tuner_state *s = node->state;
+    double best_ns[SIM_TASKS_MAX] = {0};
+    bool final[SIM_TASKS_MAX] = {false};
+    if (!s->db->ledger) return;
+    for (uint32_t i = 0; i < s->db->row.count; i++) {
+        const db_record *r = &s->db->row.data[i];
+        const bool is_final = r->index == KILN_TUNER_FINAL;
+        double *best = &best_ns[r->task];
+        if (r->outcome != KILN_OUTCOME_OK || is_final < final[r->task]) continue;
+        *best = *best == 0 || is_final > final[r->task] ? time_of(r) : KILN_MIN(*best, time_of(r));
+        final[r->task] = is_final;
+    }
+    sim_ledger_check(s->db->ledger, node->world, s->db->row.count, best_ns);
+}
+
 /* ---- PREPARE ---- */
 
 static kiln_digest digest_of(const char *text, uint64_t number) {
@@ -189,12 +213,13 @@ static uint32_t find_stored(sim_node *node, const char *id, kiln_tuner_result **
                                                       .median_ns = r->median_ns,
                                                       .least_ns = r->least_ns};
     }
+    if (s->db->ledger && sim_ledger_measured(s->db->ledger, id) != count)
+        sim_fail(node->world, "forged records stand for trials of a job");
     return count;
 }
 
 static void prepared(sim_node *node, uint64_t handle, uint64_t b) {
     (void)b;
-    static const char *const key[] = {"task-a", "task-b", "task-c", "task-d"};
     tuner_state *s = node->state;
     shell_job *job = find_job(s, handle);
     if (!job) return;
@@ -202,7 +227,7 @@ static void prepared(sim_node *node, uint64_t handle, uint64_t b) {
     kiln_tuner_task *tasks = KILN_ARENA_ARRAY(&node->world->scratch, kiln_tuner_task, 4);
     event.task_count = node->world->options.tasks;
     for (uint32_t i = 0; i < event.task_count; i++) {
-        tasks[i] = (kiln_tuner_task){.key = kiln_str_from(key[i]),
+        tasks[i] = (kiln_tuner_task){.key = kiln_str_from(sim_task_key[i]),
                                      .op = KILN_STR("conv2d"),
                                      .weight = 1,
                                      .flops = 1e6,
@@ -212,6 +237,8 @@ static void prepared(sim_node *node, uint64_t handle, uint64_t b) {
     }
     event.task_list = tasks;
     kiln_tuner_result *stored = NULL;
+    if (s->db->ledger) sim_ledger_forge(s->db->ledger, node->world, job->id);
+    check_ledger(node);
     event.stored_count = find_stored(node, job->id, &stored);
     job->read = s->db->row.count;
     event.stored = stored;
@@ -391,7 +418,17 @@ static uint32_t find_record(const tuner_state *s, const db_record *record) {
 /* The record of a trial is stored once. */
 static void store(sim_node *node, const db_record *record) {
     tuner_state *s = node->state;
-    if (find_record(s, record) == nowhere) kiln_vec_push(&s->db->row, *record);
+    if (find_record(s, record) != nowhere) return;
+    kiln_vec_push(&s->db->row, *record);
+    if (s->db->ledger)
+        sim_ledger_store(s->db->ledger, node->world,
+                         &(sim_entry){.job = record->job,
+                                      .trial = record->trial,
+                                      .task = record->task,
+                                      .index = record->index,
+                                      .attempt = record->attempt,
+                                      .outcome = record->outcome,
+                                      .median_ns = time_of(record)});
 }
 
 /* The finalists of a task whose trials are all observed; none when an earlier run of the tuner
@@ -535,6 +572,7 @@ static void forget(sim_node *node, uint64_t handle) {
         if (s->jobs.data[i].handle != handle) continue;
         for (uint32_t k = 0; k < s->pending.count; k++)
             if (s->pending_job.data[k] == handle) store(node, &s->pending.data[k]);
+        check_ledger(node);
         leave_claim(node, s->jobs.data[i].id);
         s->jobs.data[i] = kiln_vec_pop(&s->jobs);
         return;
@@ -621,6 +659,8 @@ static void run_step(sim_node *node, const kiln_tuner_event *event) {
 static void start(sim_node *node) {
     tuner_state *s = node->state;
     s->db = node->world->shared ? node->world->shared : s->own;
+    if (sim_has_forgers(node->world) && !s->db->ledger)
+        s->db->ledger = sim_ledger_create(node->world->options.seed);
     s->machine = kiln_tuner_create(&(kiln_tuner_options){.builders = node->world->options.builders,
                                                          .codegen = SIM_CODEGEN,
                                                          .seed = kiln_rand_u64(&node->world->rand)},
@@ -696,6 +736,7 @@ static void check_repeated(sim_node *node) {
 void sim_tuner_check_rest(sim_node *node) {
     tuner_state *s = node->state;
     check_repeated(node);
+    check_ledger(node);
     if (s->jobs.count)
         sim_fail(node->world, "tuner %u still has %u jobs", node->index, s->jobs.count);
 }

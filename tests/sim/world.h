@@ -10,7 +10,8 @@
  *
  * Every node has a key, which is rotated and revoked while it works. In some worlds there is a
  * rogue: a client that says HELLO in the name of others, and sends what it has no right to.
- * Clients are members of projects, in some worlds with quotas.
+ * Clients are members of projects, in some worlds with quotas. In some their jobs come with forged
+ * records, and the tuners' are in real databases (forged.h).
  *
  * What is real: the three steps, keys and what they let say, the codec (each message crosses the
  * network as bytes). What is played here: the shells, sockets, databases, searchers, builders,
@@ -200,6 +201,7 @@ struct sim_world {
     uint64_t trials, built;   /* that boards began; candidates that they built */
     uint64_t records;         /* that tuners were asked to store */
     uint64_t lost, repeated;  /* records: of jobs that ended well and lack them; more than one */
+    uint64_t forged;          /* records that are the best of a task */
     uint64_t results, jobs_ok, jobs_ended;
     kiln_thread_work most; /* of one step, each by itself */
 };

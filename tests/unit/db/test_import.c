@@ -334,6 +334,31 @@ static void more_may_be_known_of_a_record(void **state) {
     assert_string_equal(counts.refusal, "it is the second");
 }
 
+/* A file cannot say of itself that it is to be believed. */
+static void what_others_hold_of_signers_is_skipped(void **state) {
+    fixture *f = *state;
+    kiln_db_import *import = NULL;
+    kiln_db_import_counts counts;
+    kiln_db_trust held = KILN_DB_TRUST_COUNT;
+    kiln_db_signer signer = {.id = kiln_str_from(f->half), .trust = KILN_STR("person")};
+    kiln_db_job job = {
+        .id = KILN_STR("j9"), .target = record_of(1, 1).target, .state = KILN_STR("open")};
+    put_parents(f->to);
+    kiln_db_record record = signed_record(f, 1, 500);
+    kiln_db_import_begin(f->to, NULL, &import);
+    kiln_status st = kiln_db_import_row(import, KILN_DB_TABLE_SIGNER, &signer);
+    if (!st) st = kiln_db_import_row(import, KILN_DB_TABLE_JOB, &job);
+    if (!st) st = kiln_db_import_row(import, KILN_DB_TABLE_RECORD, &record);
+    expect_ok(kiln_db_import_end(import, st, &counts));
+    assert_int_equal(counts.hints, 1);
+    expect_ok(kiln_db_trust_of(f->to, kiln_str_from(f->half), &held));
+    assert_int_equal(held, KILN_DB_TRUST_UNKNOWN);
+    bool found = false;
+    expect_ok(kiln_db_find_job(f->to, KILN_STR("j9"), &f->arena, &job, &found));
+    assert_true(found);
+    expect_str(job.origin, "imported");
+}
+
 static uint32_t pass(fixture *f, kiln_db_verdict verdict, const char *id, int64_t now_ns) {
     uint32_t count = 0;
     expect_ok(kiln_db_pass(f->to,
@@ -464,6 +489,7 @@ int main(int argc, char **argv) {
         TEST(what_cannot_be_true_is_left_out),
         TEST(medians_are_those_of_the_samples),
         TEST(more_may_be_known_of_a_record),
+        TEST(what_others_hold_of_signers_is_skipped),
         TEST(what_is_forgotten_stays_forgotten),
         TEST(our_own_records_can_be_forgotten),
         TEST(tombstones_travel_and_only_those_of_the_trusted_are_heeded),

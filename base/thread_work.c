@@ -4,3 +4,5 @@
 static _Thread_local kiln_thread_work here;
 
 kiln_thread_work *kiln_thread_work_here(void) { return &here; }
+
+void kiln_thread_walks(uint64_t rows) { here.rows += rows; }

@@ -13,5 +13,7 @@ typedef struct kiln_thread_work {
 
 /* Of the calling thread, since it started. Add to it where such work is done. */
 kiln_thread_work *kiln_thread_work_here(void);
+/* So many rows are gone through next. */
+void kiln_thread_walks(uint64_t rows);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/thread_work.h"
 #include "db/canonical.h"
 #include "db/postgres.h"
 
@@ -119,7 +120,10 @@ kiln_status kiln_postgres_step(kiln_db_statement *base, const char *doing, bool 
     PQclear(s->row);
     s->row = PQgetResult(s->session->conn);
     switch (PQresultStatus(s->row)) {
-    case PGRES_SINGLE_TUPLE: *out_row = true; return NULL;
+    case PGRES_SINGLE_TUPLE:
+        *out_row = true;
+        kiln_thread_walks(1);
+        return NULL;
     case PGRES_TUPLES_OK: *out_row = false; return NULL;
     default: return kiln_postgres_error(base->db, s->row, doing);
     }

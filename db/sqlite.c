@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/file.h"
+#include "base/thread_work.h"
 #include "db/backend.h"
 
 /* How long a program waits for another that is writing: a commit lasts milliseconds, so longer
@@ -266,6 +267,7 @@ static kiln_status sqlite_step(kiln_db_statement *s, const char *doing, bool *ou
     int rc = sqlite3_step(stmt_of(s));
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) return error_of(s->db, rc, doing);
     *out_row = rc == SQLITE_ROW;
+    kiln_thread_walks(*out_row);
     return NULL;
 }
 

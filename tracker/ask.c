@@ -48,6 +48,7 @@ static void end_probe(kiln_tracker *t, kiln_tracker_probe *p) {
 static bool ping_boards(kiln_tracker *t, kiln_tracker_probe *p, kiln_str name) {
     bool found = name.size == 0;
     kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = p->number}};
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         kiln_tracker_board *board = t->board.data[i];
         if (!board->known ||

@@ -19,6 +19,7 @@ static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
 }
 
 void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++) {
         kiln_tracker_job *job = t->job.data[i];
         if (job->state != KILN_JOB_RUNNING || strcmp(job->tuner, tuner->node) != 0) continue;
@@ -37,6 +38,7 @@ static bool can_read(const kiln_tracker_peer *tuner, const kiln_tracker_job *job
 /* Counts the jobs of each tuner. */
 static void count_loads(kiln_tracker *t) {
     for (uint32_t i = 0; i < t->tuner.count; i++) t->tuner.data[i]->jobs = 0;
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++) {
         kiln_tracker_job *job = t->job.data[i];
         kiln_tracker_peer *tuner =
@@ -139,6 +141,7 @@ static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
 void kiln_tracker_jobs_tick(kiln_tracker *t) {
     if (t->jobs_open == 0) return;
     count_loads(t);
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++) {
         kiln_tracker_job *job = t->job.data[i];
         if (kiln_tracker_job_is_open(job) && !job->persist) look_after(t, job);

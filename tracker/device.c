@@ -16,9 +16,11 @@ kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node) {
 kiln_tracker_board *kiln_tracker_board_named(kiln_tracker *t, kiln_str name) {
     kiln_tracker_board *found = kiln_tracker_board_find(t, name);
     if (found && !found->known) return NULL;
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; !found && i < t->board.count; i++)
         if (t->board.data[i]->known && kiln_str_equal(t->board.data[i]->up.key, name))
             found = t->board.data[i];
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; found && i < t->board.count; i++) {
         const kiln_tracker_board *other = t->board.data[i];
         if (other != found && other->known && kiln_str_equal(other->up.key, name) &&
@@ -162,6 +164,7 @@ void kiln_tracker_board_forgotten(kiln_tracker *t, kiln_tracker_board *board, bo
 static bool forget_one(kiln_tracker *t) {
     uint32_t oldest = UINT32_MAX;
     if (!t->actions) return false; /* nothing can be taken from the disk yet */
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
         if (!may_be_forgotten(board)) continue;

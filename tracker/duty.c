@@ -109,6 +109,7 @@ static void end_probation(kiln_tracker *t, kiln_tracker_board *board) {
 }
 
 void kiln_tracker_duties_tick(kiln_tracker *t) {
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         kiln_tracker_board *board = t->board.data[i];
         if (board->probation_ns && t->now_ns >= board->probation_ns) end_probation(t, board);

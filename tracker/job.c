@@ -627,6 +627,7 @@ void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln
 
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer) {
     if (peer->role == KILN_PEER_BOARD) return;
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++) {
         kiln_tracker_job *job = t->job.data[i];
         if (job->client == peer) {

@@ -20,6 +20,7 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
         .quarantines = t->quarantines,
         .abandoned = t->abandoned,
     };
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
         counts.boards_connected += board->peer != NULL;
@@ -27,6 +28,7 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
         counts.boards_off_duty += board->duty != KILN_DUTY_IN_SERVICE;
         counts.slots += board->available ? kiln_tracker_board_slots(board) : 0;
     }
+    kiln_thread_walks(t->peer.count);
     for (uint32_t i = 0; i < t->peer.count; i++)
         counts.clients += kiln_tracker_is_person(t->peer.data[i]);
     return counts;
@@ -112,6 +114,7 @@ static void print_board_metrics(const kiln_tracker *t, const kiln_str *label, ki
 #define X(name, kind, doc, value)                                                                  \
     kiln_strbuf_text(out, "# HELP kiln_board_" #name " " doc "\n# TYPE kiln_board_" #name " " kind \
                           "\n");                                                                   \
+    kiln_thread_walks(t->board.count);                                                             \
     for (uint32_t i = 0; i < t->board.count; i++) {                                                \
         const kiln_tracker_board *b = t->board.data[i];                                            \
         if (!b->known) continue;                                                                   \
@@ -126,6 +129,7 @@ static void print_boards(const kiln_tracker *t, kiln_strbuf *out) {
     kiln_strbuf text = {0};
     kiln_arena_init(&scratch, 0);
     kiln_str *label = KILN_ARENA_ARRAY(&scratch, kiln_str, t->board.count);
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
         kiln_strbuf_reset(&text);
@@ -148,6 +152,7 @@ static void print_devices(const kiln_tracker *t, kiln_strbuf *out) {
     for (uint32_t which = 0; which < KILN_ARRAY_COUNT(name); which++) {
         kiln_strbuf_printf(out, "# HELP kiln_target_%s %s\n# TYPE kiln_target_%s gauge\n",
                            name[which], doc[which], name[which]);
+        kiln_thread_walks(t->board.count);
         for (uint32_t i = 0; i < t->board.count; i++) {
             const kiln_tracker_board *board = t->board.data[i];
             for (uint32_t d = 0; board->device_count > 1 && d < board->device_count; d++) {

@@ -564,6 +564,7 @@ static kiln_right right_of(const kiln_msg_project_order *order) {
 
 /* Those who followed what they may not see any more are told so. */
 static void drop_followers(kiln_tracker *t) {
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++) {
         kiln_tracker_job *job = t->job.data[i];
         if (!job->client || kiln_tracker_sees(t, job->client, job)) continue;

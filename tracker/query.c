@@ -130,6 +130,7 @@ kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_
 
 void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out) {
     const char *comma = "";
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         if (!t->board.data[i]->known) continue;
         kiln_msg_board_row row = kiln_tracker_board_row(t, t->board.data[i], NULL);
@@ -140,6 +141,7 @@ void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out) {
 }
 
 void kiln_tracker_print_jobs(kiln_tracker *t, kiln_strbuf *out) {
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++) {
         kiln_msg_job_row row = kiln_tracker_job_row(t, t->job.data[i], true);
         if (i) kiln_strbuf_char(out, ',');
@@ -155,6 +157,7 @@ static void answer_boards(kiln_tracker *t, const kiln_tracker_peer *reader,
                           const kiln_msg_query *query, kiln_msg_answer *answer,
                           kiln_msg_board_row *page,
                           kiln_msg_board_event event[KILN_TRACKER_PAST_MAX]) {
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
         if (!board->known) continue;
@@ -174,6 +177,7 @@ static void answer_jobs(kiln_tracker *t, const kiln_tracker_peer *reader,
                         kiln_msg_job_row *page) {
     const bool one = query->topic == KILN_TOPIC_JOB;
     const kiln_tracker_job *asked = one ? kiln_tracker_job_latest(t, query->id) : NULL;
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++) {
         const kiln_tracker_job *job = t->job.data[i];
         if (one && job != asked) continue;

@@ -72,6 +72,7 @@ void kiln_tracker_requests_end_of_job(kiln_tracker *t, kiln_tracker_job *job) {
 }
 
 void kiln_tracker_requests_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner) {
+    kiln_thread_walks(t->job.count);
     for (uint32_t j = 0; j < t->job.count; j++) {
         kiln_tracker_job *job = t->job.data[j];
         for (uint32_t i = job->request.count; i-- > 0;) {
@@ -83,6 +84,7 @@ void kiln_tracker_requests_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tu
 }
 
 void kiln_tracker_requests_free(kiln_tracker *t) {
+    kiln_thread_walks(t->job.count);
     for (uint32_t j = 0; j < t->job.count; j++) {
         for (uint32_t i = 0; i < t->job.data[j]->request.count; i++)
             free_request(t->job.data[j]->request.data[i]);

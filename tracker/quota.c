@@ -49,6 +49,7 @@ void kiln_tracker_project_watch_time(kiln_tracker *t, const kiln_tracker_project
 
 /* To those who follow its jobs. */
 static void tell_jobs(kiln_tracker *t, const kiln_tracker_project *project, const char *text) {
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++)
         if (t->job.data[i]->project == project)
             kiln_tracker_job_tell(t, t->job.data[i], t->job.data[i]->client, 0, text);
@@ -105,6 +106,7 @@ bool kiln_tracker_is_same_person(const kiln_tracker_peer *a, const kiln_tracker_
 
 static uint32_t jobs_of(const kiln_tracker *t, const char *person) {
     uint32_t count = 0;
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++)
         count +=
             kiln_tracker_job_is_open(t->job.data[i]) && strcmp(t->job.data[i]->owner, person) == 0;

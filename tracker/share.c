@@ -45,6 +45,7 @@ kiln_tracker_project *kiln_tracker_project_get(kiln_tracker *t, kiln_str name) {
 
 void kiln_tracker_project_weigh(kiln_tracker *t, kiln_tracker_project *project) {
     project->weight = 1;
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++)
         if (t->job.data[i]->project == project)
             project->weight = KILN_MAX(project->weight, weight_of(project, t->job.data[i]));
@@ -92,6 +93,7 @@ void kiln_tracker_shares_tick(kiln_tracker *t) {
     if (t->now_ns < t->shares_ns) return;
     t->shares_ns = t->now_ns + KILN_TRACKER_SHARE_NS;
     for (uint32_t i = 0; i < t->project.count; i++) t->project.data[i]->running = 0;
+    kiln_thread_walks(t->lease.count);
     for (uint32_t i = 0; i < t->lease.count; i++) {
         const kiln_tracker_lease *lease = t->lease.data[i];
         if (lease->job) lease->job->project->running += (double)kiln_tracker_lease_cost(t, lease);

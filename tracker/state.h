@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/sign/sign.h"
 #include "base/target.h"
+#include "base/thread_work.h"
 #include "tracker/rights.h"
 #include "tracker/tracker.h"
 

@@ -186,6 +186,7 @@ static void remove_peer(kiln_tracker *t, const kiln_tracker_peer *peer) {
 static bool may_be_holder(kiln_tracker *t, const kiln_tracker_peer *peer) {
     const kiln_tracker_peer *holder = kiln_tracker_holder_by_boot(t, peer->boot);
     if (peer->role != KILN_PEER_TUNER && !kiln_tracker_is_person(peer)) return false;
+    kiln_thread_walks(t->lease.count);
     for (uint32_t i = 0; i < t->lease.count; i++)
         if (strcmp(t->lease.data[i]->tuner, peer->boot) == 0 && t->lease.data[i]->node[0] &&
             strcmp(t->lease.data[i]->node, peer->node) != 0)
@@ -252,6 +253,7 @@ static void drop_silent_peers(kiln_tracker *t) {
         for (uint32_t i = 0; i < t->peer.count; i++)
             t->peer.data[i]->heard_ns = KILN_MIN(t->peer.data[i]->heard_ns + held_up_ns, t->now_ns);
     t->ticked_ns = t->now_ns;
+    kiln_thread_walks(t->peer.count);
     for (uint32_t i = 0; i < t->peer.count; i++) {
         kiln_tracker_peer *peer = t->peer.data[i];
         if (peer->closing || t->now_ns - peer->heard_ns < KILN_LINK_SILENCE_NS) continue;

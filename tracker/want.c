@@ -43,6 +43,7 @@ static void add_want(kiln_tracker *t, kiln_tracker_want *want) {
     want->number = free_place(t);
     t->want.data[want->number] = want;
     kiln_map_put(&t->want_of_text, kiln_str_from(want->text), (uintptr_t)want);
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         kiln_tracker_board *board = t->board.data[i];
         for (uint32_t d = 0; d < board->device_count; d++) {
@@ -195,6 +196,7 @@ static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *w
     } name[NAMES_MAX];
     uint32_t count = 0;
     bool more = false;
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
         uint32_t at = 0;
@@ -233,6 +235,7 @@ bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_s
         return true;
     }
     uint32_t away = 0;
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++)
         for (uint32_t d = 0; d < t->board.data[i]->device_count; d++)
             away += kiln_tracker_want_fits(want, &t->board.data[i]->device[d]);

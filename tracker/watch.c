@@ -34,6 +34,7 @@ static void add(changed_rows *rows, uint64_t change, const void *item) {
 
 static void find_boards(const kiln_tracker *t, const kiln_tracker_watcher *w, changed_rows *rows) {
     kiln_str id = kiln_str_from(w->id);
+    kiln_thread_walks(t->board.count);
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
         if (!board->known || board->changed <= w->seen) continue;
@@ -44,6 +45,7 @@ static void find_boards(const kiln_tracker *t, const kiln_tracker_watcher *w, ch
 }
 
 static void find_jobs(kiln_tracker *t, const kiln_tracker_watcher *w, changed_rows *rows) {
+    kiln_thread_walks(t->job.count);
     for (uint32_t i = 0; i < t->job.count; i++) {
         const kiln_tracker_job *job = t->job.data[i];
         if (job->changed <= w->seen || (w->id[0] && strcmp(w->id, job->id) != 0)) continue;

@@ -1,6 +1,7 @@
 /* Rows in and out, and the questions about them. */
 #include <string.h>
 
+#include "base/thread_work.h"
 #include "tests/unit/db/support.h"
 
 typedef struct fixture {
@@ -69,6 +70,17 @@ static void a_record_comes_back_as_it_was_put(void **state) {
     assert_int_equal(got->samples_ns.count, 5);
     assert_memory_equal(got->samples_ns.data, sample, sizeof sample);
     assert_true(got->median_ns == 3 && got->min_ns == 1 && got->error == 0.25);
+}
+
+static void rows_that_are_read_are_counted(void **state) {
+    fixture *f = *state;
+    kiln_db_record *got = NULL;
+    uint32_t count = 0;
+    for (unsigned i = 0; i < 5; i++) put_record(f->db, i, 500);
+    expect_ok(kiln_db_settle(f->db));
+    const uint64_t before = kiln_thread_work_here()->rows;
+    expect_ok(kiln_db_records(f->db, &(kiln_db_filter){0}, &f->arena, &got, &count));
+    assert_int_equal(kiln_thread_work_here()->rows - before, 5);
 }
 
 static void the_same_trial_and_attempt_is_stored_once(void **state) {
@@ -360,6 +372,7 @@ int main(int argc, char **argv) {
     choose_place(argc, argv);
     const struct CMUnitTest tests[] = {
         TEST(a_record_comes_back_as_it_was_put),
+        TEST(rows_that_are_read_are_counted),
         TEST(the_same_trial_and_attempt_is_stored_once),
         TEST(only_checked_right_results_can_be_best),
         TEST(best_is_per_task_and_target_and_layouts),

@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "base/thread_work.h"
 #include "tests/unit/tracker/fleet.h"
 
 /* The value after "NAME " at the beginning of a line; -1 when there is none. */
@@ -85,7 +86,9 @@ static void the_state_is_json_with_the_rows_of_the_commands(void **state) {
     fleet_running_job(f);
     fleet_lease(f, 1);
     kiln_strbuf text = {0};
+    const uint64_t before = kiln_thread_work_here()->rows;
     kiln_tracker_print_state(f->t, &text);
+    assert_true(kiln_thread_work_here()->rows > before); /* its loop's watchdog hears of them */
     json_t *root = json_loadb(text.data, text.size, 0, NULL);
     assert_non_null(root);
     const json_t *board = json_array_get(json_object_get(root, "boards"), 0);

@@ -86,6 +86,7 @@ struct kiln_loop {
     kiln_turn_warner warner;
     kiln_turn turn;                              /* the one under way: its worst handler */
     const char *handler;                         /* of the call under way */
+    uint32_t depth;                              /* calls under way, one in another */
     uint64_t part_ns;                            /* when it got this name */
     uint64_t timed_cpu_ns;                       /* when CPU time was last read in this turn */
     uint64_t turn_ns, turn_idle_ns, turn_cpu_ns; /* when it began */

@@ -85,9 +85,14 @@ static void look_up_names_alone(void) {
 
 /* ---- Turns ---- */
 
-uint64_t kiln_loop_enter(kiln_loop *loop, const char *name) {
+static void name_part(kiln_loop *loop, const char *name) {
     loop->handler = name;
     loop->part_ns = kiln_clock_ns();
+}
+
+uint64_t kiln_loop_enter(kiln_loop *loop, const char *name) {
+    loop->depth++;
+    name_part(loop, name);
     return loop->part_ns;
 }
 
@@ -104,17 +109,23 @@ static void time_cpu(kiln_loop *loop, uint64_t took_ns) {
     loop->turn.cpu_handler = loop->handler;
 }
 
-void kiln_loop_leave(kiln_loop *loop, uint64_t entered_ns) {
-    const uint64_t took_ns = kiln_clock_ns() - KILN_MAX(entered_ns, loop->part_ns);
+static void end_part(kiln_loop *loop, uint64_t began_ns) {
+    const uint64_t took_ns = kiln_clock_ns() - began_ns;
     time_cpu(loop, took_ns);
     if (took_ns <= loop->turn.handler_ns) return;
     loop->turn.handler_ns = took_ns;
     loop->turn.handler = loop->handler;
 }
 
+void kiln_loop_leave(kiln_loop *loop, uint64_t entered_ns) {
+    end_part(loop, KILN_MAX(entered_ns, loop->part_ns));
+    loop->depth--;
+}
+
 void kiln_loop_part(kiln_loop *loop, const char *name) {
-    kiln_loop_leave(loop, loop->part_ns);
-    kiln_loop_enter(loop, name);
+    if (loop->depth == 0) return;
+    end_part(loop, loop->part_ns);
+    name_part(loop, name);
 }
 
 bool kiln_loop_is_late(const kiln_loop *loop) {

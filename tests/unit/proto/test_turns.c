@@ -88,11 +88,28 @@ static void a_loop_measures_its_turns_and_not_its_waiting(void **state) {
     kiln_loop_destroy(loop);
 }
 
+static void outside_of_handlers_there_are_no_parts(void **state) {
+    (void)state;
+    kiln_loop *loop = NULL;
+    expect_ok(kiln_loop_create(&loop));
+    for (int i = 0; i < 200; i++) { /* as much as makes a handler a slow one */
+        static char bytes[1 << 20];
+        kiln_digest digest;
+        kiln_digest_of(bytes, sizeof bytes, &digest);
+        if (kiln_clock_thread_ns() > 4 * KILN_TURN_NS) break;
+    }
+    kiln_loop_part(loop, "no part");
+    kiln_loop_part(loop, "nor this");
+    assert_int_equal(kiln_loop_turns(loop)->slow_count, 0);
+    kiln_loop_destroy(loop);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_turn_names_its_handler),
         cmocka_unit_test(slow_handlers_are_listed),
         cmocka_unit_test(warnings_are_few),
+        cmocka_unit_test(outside_of_handlers_there_are_no_parts),
         cmocka_unit_test(a_loop_measures_its_turns_and_not_its_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

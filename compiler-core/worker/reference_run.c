@@ -5,6 +5,26 @@
 #include "base/reference.h"
 #include "deploy/runtime/kernel.h"
 
+/* Before anything is allocated: a few bytes of a model can stand for any number of elements. */
+static kiln_status check_bytes(const kiln_kernel *kernel) {
+    const kiln_manifest *manifest = kiln_kernel_manifest(kernel);
+    double all = 0, outputs = 0; /* with their bounds, which are outputs of this kernel */
+    for (uint32_t i = 0; i < manifest->arg_count; i++) {
+        if (kiln_role_is_owned(manifest->arg[i].role)) continue;
+        const double bytes = (double)kiln_kernel_arg_bytes(kernel, i);
+        all += bytes;
+        if (manifest->arg[i].role == KILN_ROLE_OUTPUT) outputs += bytes;
+    }
+    if (outputs > KILN_REFERENCE_BYTES_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED,
+                          "its outputs and their bounds take %.0f MiB, at most %zu are compared",
+                          outputs / 0x1p20, KILN_REFERENCE_BYTES_MAX >> 20);
+    if (all > KILN_CHECKED_BYTES_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "its arguments take %.0f MiB, at most %zu are tried",
+                          all / 0x1p20, KILN_CHECKED_BYTES_MAX >> 20);
+    return KILN_OK;
+}
+
 /* Buffers of every argument but those that the call owns, inputs and constants filled as boards
  * fill them. */
 static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_t seed,
@@ -81,6 +101,11 @@ kiln_status kiln_reference_run(const kiln_program *te, kiln_str artefact, uint64
     kiln_services services;
     kiln_status st = kiln_kernel_load(artefact, NULL, &kernel);
     if (st) return st;
+    st = check_bytes(kernel);
+    if (st) {
+        kiln_kernel_unload(kernel);
+        return st;
+    }
     size_t scratch_bytes = kiln_services_scratch_bytes(kiln_kernel_manifest(kernel), 1);
     kiln_services_init(&services, NULL, 1,
                        kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, scratch_bytes));

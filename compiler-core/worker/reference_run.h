@@ -12,7 +12,8 @@
  * Candidates are compared with this kernel, and both are lowered by the same code. So a part of
  * each output, drawn by `seed`, is interpreted on the same data: what lowering does wrong on real
  * sizes shows there. DATA_LOSS: an element is not what the interpreter says; the note names it.
- * RESOURCE_EXHAUSTED: more than KILN_REFERENCE_OUTPUTS_MAX outputs. INTERNAL: the kernel failed. */
+ * RESOURCE_EXHAUSTED: more outputs or bytes than base/reference.h allows, before they are
+ * allocated. INTERNAL: the kernel failed. */
 KILN_MUST_USE kiln_status kiln_reference_run(const kiln_program *te, kiln_str artefact,
                                              uint64_t seed, kiln_arena *arena, kiln_strbuf *bytes);
 

@@ -15,8 +15,6 @@ from harness import until
 # May yet take more than 5 ms on a loop: docs/STATUS.md.
 STILL_SLOW = {"on_worked", "hand_out", "writing to peers", "accepting, and writing to peers"}
 
-SHARED = 2  # times the CPU that a handler takes on a processor whose caches others use, too
-
 
 def records(world, db="tuner.db"):
     """(trial, attempt, outcome) of every stored trial; none while there is no database yet. Finals are no trials."""
@@ -42,17 +40,21 @@ def slow_handlers(child):
 
 
 def test_no_handler_holds_a_loop(world):
-    tracker, address, board, tuner = world.fleet()
-    world.ends(world.tune(world.zoo("conv:C2"), address, 8))
-    for child in (tuner, board, tracker):
-        child.send_signal(signal.SIGTERM)
-        world.ends(child)
-        slow, hashed, rows = slow_handlers(child)
-        assert hashed <= 1 << 16, f"{child.log.name}: hashed {hashed} bytes on the loop"
-        assert rows <= 100, f"{child.log.name}: walked {rows} rows on the loop"
-        if not os.environ.get("KILN_SANITIZED"):
-            held = {name for name, ms in slow.items() if ms > SHARED * 5}
-            assert not held - STILL_SLOW, f"{child.log.name}: {slow}"
+    """What holds a loop does so in each of three tunes; what a neighbour on the core slowed down, in one."""
+    held = []
+    for layer in ("conv:C2", "conv:C3", "conv:C4"):
+        tracker, address, board, tuner = world.fleet()
+        world.ends(world.tune(world.zoo(layer), address, 8))
+        held.append({})
+        for child in (tuner, board, tracker):
+            child.send_signal(signal.SIGTERM)
+            world.ends(child)
+            slow, hashed, rows = slow_handlers(child)
+            assert hashed <= 1 << 16, f"{child.log.name}: hashed {hashed} bytes on the loop"
+            assert rows <= 100, f"{child.log.name}: walked {rows} rows on the loop"
+            held[-1].update(slow)
+    if not os.environ.get("KILN_SANITIZED"):
+        assert not set.intersection(*map(set, held)) - STILL_SLOW, held
 
 
 def floats(path):

@@ -288,6 +288,7 @@ static uint32_t count_in_heap(const uint8_t *bytes, size_t size) {
 /* Lists of many sizes are read, grown, written and freed: of a secret nothing is left, neither as
  * bytes nor as text. */
 static void secrets_are_wiped_wherever_a_list_grows_or_is_freed(void **state) {
+    if (KILN_SANITIZED) skip(); /* their heap is not where this one looks */
     char *folder = make_folder(*state);
     const char *path = kiln_arena_printf(*state, "%s/keys", folder);
     uint8_t secret[KILN_KEY_BYTES];

@@ -28,7 +28,6 @@ typedef struct kiln_depot_blob {
 typedef kiln_status (*kiln_depot_visit)(void *context, const kiln_depot_blob *blob);
 
 typedef struct kiln_depot_row {
-    const char *name;   /* "s3" */
     const char *prefix; /* of the text that names one: "s3:" */
     const char *form;   /* the whole text, for people: "s3:URL/BUCKET[/PREFIX]" */
     /* `rest` is the text after the prefix. Whether the depot is there shows in the first call.

@@ -170,7 +170,6 @@ static kiln_status each(kiln_depot *depot, kiln_depot_visit visit, void *context
 }
 
 const kiln_depot_row kiln_depot_folder = {
-    .name = "folder",
     .prefix = "folder:",
     .form = "folder:PATH",
     .open = open_folder,

@@ -361,7 +361,6 @@ static kiln_status each(kiln_depot *depot, kiln_depot_visit visit, void *context
 }
 
 const kiln_depot_row kiln_depot_s3 = {
-    .name = "s3",
     .prefix = "s3:",
     .form = "s3:https://HOST[:PORT]/BUCKET[/PREFIX]",
     .open = open_s3,

@@ -24,7 +24,7 @@ void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
         kiln_tracker_job *job = t->job.data[i];
         if (job->state != KILN_JOB_RUNNING || strcmp(job->tuner, tuner->node) != 0) continue;
         job->tuner_until_ns = 0;
-        send_assign(t, job, tuner);
+        if (!job->assigning) send_assign(t, job, tuner);
     }
 }
 
@@ -61,18 +61,37 @@ static bool has_room(const kiln_tracker_job *job, const kiln_tracker_peer *worke
     return job->spec.by_client || worker->jobs < KILN_TRACKER_TUNER_JOBS;
 }
 
+/* The tuner hears of it when it is durable: a tracker that lost the lead hands out no job. */
 static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tuner) {
-    /* An assignment that did not reach the disk before the tracker was killed may have left some.
-     */
-    kiln_tracker_leases_end_of_job(t, job);
     job->state = KILN_JOB_RUNNING;
     job->assigned_ns = t->now_ns;
     tuner->jobs++;
     job->tuner_until_ns = 0;
     kiln_tracker_set_text(job->tuner, kiln_str_from(tuner->node));
     kiln_tracker_job_add_signer(job, tuner);
-    kiln_tracker_job_keep(t, job); /* should it fail, the next tracker assigns it again */
-    send_assign(t, job, tuner);
+    t->jobs_unkept++;
+    job->assigning = kiln_tracker_job_keep(t, job);
+}
+
+void kiln_tracker_job_unassign(kiln_tracker *t, kiln_tracker_job *job) {
+    t->jobs_unkept -= job->assigning != 0;
+    job->assigning = 0;
+}
+
+static void wait_for_tuner(kiln_tracker *t, kiln_tracker_job *job) {
+    kiln_tracker_job_unassign(t, job);
+    job->state = KILN_JOB_WAITING;
+    job->tuner[0] = 0;
+    kiln_tracker_leases_end_of_job(t, job);
+}
+
+void kiln_tracker_job_assigned(kiln_tracker *t, kiln_tracker_job *job, const char *failure) {
+    kiln_tracker_job_unassign(t, job);
+    if (failure) { /* the next tick tries again */
+        wait_for_tuner(t, job);
+        return;
+    }
+    send_assign(t, job, kiln_tracker_job_worker(t, job));
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_ASSIGNED,
                                              .job = kiln_str_from(job->id),
                                              .tuner = kiln_str_from(job->tuner)});
@@ -82,9 +101,7 @@ static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tu
 /* A tuner that is away keeps its jobs for a while; then they wait for another. */
 static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
     if (job->spec.by_client || !job->tuner_until_ns || t->now_ns < job->tuner_until_ns) return;
-    job->state = KILN_JOB_WAITING;
-    job->tuner[0] = 0;
-    kiln_tracker_leases_end_of_job(t, job);
+    wait_for_tuner(t, job);
     kiln_tracker_job_tell(t, job, job->client, 0, "its tuner went away");
 }
 

@@ -70,6 +70,7 @@ static kiln_status enter(kiln_tracker *t, kiln_tracker_job *job) {
 
 static void leave(kiln_tracker *t, kiln_tracker_job *job) {
     if (!job->want) return;
+    kiln_tracker_job_unassign(t, job);
     kiln_tracker_leases_end_of_job(t, job);
     kiln_tracker_project_leave(t, job);
     kiln_tracker_want_unref(t, job->want);
@@ -316,6 +317,7 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
     job->ending_code = code;
     job->ending_text = kiln_str_dup(&job->arena, prose(text));
     kiln_tracker_job_keep(t, job); /* should it fail, only a restart before its end forgets it */
+    if (job->assigning) return;    /* it comes with the assignment */
     kiln_message message = {
         .type = KILN_MSG_CANCEL,
         .cancel = {.scope = KILN_CANCEL_JOB,
@@ -370,9 +372,15 @@ static void reopen_for_client(kiln_tracker *t, kiln_tracker_job *job) {
 
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
     uint32_t index = t->jobs_unkept ? 0 : t->job.count;
-    while (index < t->job.count && t->job.data[index]->persist != persist) index++;
+    while (index < t->job.count && t->job.data[index]->persist != persist &&
+           t->job.data[index]->assigning != persist)
+        index++;
     if (index == t->job.count) return;
     kiln_tracker_job *job = t->job.data[index];
+    if (job->assigning == persist) {
+        kiln_tracker_job_assigned(t, job, failure);
+        return;
+    }
     job->persist = 0;
     t->jobs_unkept--;
     if (kiln_tracker_job_is_open(job)) {

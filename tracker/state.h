@@ -280,6 +280,7 @@ typedef struct kiln_tracker_job {
     uint32_t task_capacity;
     uint64_t blob_bytes; /* of its model and records, as far as it is known */
     uint64_t persist;    /* > 0: its opening or its end waits for this */
+    uint64_t assigning;  /* > 0: its tuner hears of it when this is durable */
     uint64_t changed;    /* kiln_tracker.change when its row last did */
 } kiln_tracker_job;
 
@@ -371,7 +372,7 @@ struct kiln_tracker {
     KILN_VEC(kiln_tracker_job *) job; /* oldest first */
     kiln_map job_of_id;
     uint32_t jobs_open;
-    uint32_t jobs_unkept;    /* whose `persist` is not 0 */
+    uint32_t jobs_unkept;    /* how often jobs wait for the disk: `persist` and `assigning` */
     uint32_t orders;         /* of boards, that wait for the disk */
     uint64_t epoch;          /* last lease number given out */
     uint32_t fences;         /* a bit per kiln_fence that boards must have */
@@ -710,6 +711,10 @@ void kiln_tracker_jobs_free(kiln_tracker *t);
 
 /* assign.c */
 void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner);
+/* The assignment is on disk, or is not: then the job waits again. */
+void kiln_tracker_job_assigned(kiln_tracker *t, kiln_tracker_job *job, const char *failure);
+/* An assignment that is not on disk yet does not count any more. */
+void kiln_tracker_job_unassign(kiln_tracker *t, kiln_tracker_job *job);
 /* Assigns, notices what is missing, ends what waited too long. */
 void kiln_tracker_jobs_tick(kiln_tracker *t);
 

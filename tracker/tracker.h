@@ -5,6 +5,7 @@
  * Rules it keeps:
  * - A slot of a board has at most one lease. A lease is one number that only grows, over restarts
  *   too, and is on disk before anybody hears of it; whatever carries an older number is refused.
+ * - A job, its tuner and its end are on disk before anybody hears of them.
  * - A peer that is silent for KILN_LINK_SILENCE_NS, or whose connection closes, is lost at once: a
  *   board's leases end, a tuner's end when they are not renewed, a client's jobs when it does not
  *   come back in KILN_TRACKER_CLIENT_GRACE_NS.

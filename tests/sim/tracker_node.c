@@ -21,6 +21,7 @@ typedef struct tracker_state {
     kiln_tracker *machine; /* NULL when it does not run, or stands by */
     uint64_t session;
     uint64_t written; /* newest lease that it read, or wrote while it led */
+    kiln_map tuner;   /* job -> hash of the tuner that it read, or wrote while it led */
     group group[2];
     uint32_t collecting; /* which of them; the other is being committed while `busy` */
     bool busy, again;
@@ -31,6 +32,7 @@ typedef struct tracker_state {
 void *sim_tracker_state(void) {
     tracker_state *s = kiln_alloc(sizeof *s);
     for (uint32_t i = 0; i < 2; i++) kiln_arena_init(&s->group[i].arena, 1024);
+    kiln_map_init(&s->tuner);
     return s;
 }
 
@@ -40,6 +42,7 @@ void sim_tracker_free(void *memory) {
         kiln_vec_deinit(&s->group[i].row);
         kiln_arena_deinit(&s->group[i].arena);
     }
+    kiln_map_deinit(&s->tuner);
     sim_fair_deinit(&s->fair);
     kiln_free(s);
 }
@@ -97,6 +100,22 @@ static uint64_t newest_lease(const kiln_tracker_row *row, uint32_t count, uint64
     return newest;
 }
 
+static uint64_t hash_of_tuner(kiln_str node) { return kiln_hash64(node.data, node.size, 0); }
+
+/* Who works on which job, as the rows say. */
+static void note_tuners(sim_node *node, const kiln_tracker_row *row, uint32_t count) {
+    tracker_state *s = node->state;
+    kiln_arena *arena = &node->world->scratch;
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_msg_kept_job kept = {0};
+        if (row[i].kind != KILN_TRACKER_ROW_JOB || row[i].removed) continue;
+        kiln_status st = kiln_record_decode(KILN_RECORD_kept_job, row[i].body, arena, &kept);
+        if (st) sim_fail(node->world, "a job's row: %s", kiln_status_text(st));
+        kiln_status_free(st);
+        kiln_map_put(&s->tuner, row[i].id, hash_of_tuner(kept.tuner));
+    }
+}
+
 static void commit_done(sim_node *node, uint64_t a, uint64_t b) {
     (void)a, (void)b;
     tracker_state *s = node->state;
@@ -105,8 +124,10 @@ static void commit_done(sim_node *node, uint64_t a, uint64_t b) {
     bool full = world->now_ns < world->full_until_ns;
     if (!full && !sim_database_write(world->database, s->session, g->row.data, g->row.count))
         return; /* the session is gone: nothing comes back until that is noticed */
-    if (!full && sim_database_leads(world->database, s->session))
+    if (!full && sim_database_leads(world->database, s->session)) {
         s->written = newest_lease(g->row.data, g->row.count, s->written);
+        note_tuners(node, g->row.data, g->row.count);
+    }
     uint64_t first = g->first, last = g->last;
     s->busy = false;
     empty(g);
@@ -153,6 +174,16 @@ static void check_grant(sim_node *node, const sim_conn *conn, const kiln_msg_lea
         sim_fail(world, "lease %llu is granted after %llu", (unsigned long long)number,
                  (unsigned long long)newest);
     kiln_map_put(&world->newest, kiln_str_from(slot), number);
+}
+
+/* A job is given to the tuner that the disk says, also by a tracker that does not lead any more. */
+static void check_assign(sim_node *node, const sim_conn *conn, const kiln_msg_job_assign *assign) {
+    const tracker_state *s = node->state;
+    uint64_t tuner = 0;
+    if (!kiln_map_find(&s->tuner, assign->job, &tuner) ||
+        tuner != hash_of_tuner(kiln_str_from(conn->side[0]->identity)))
+        sim_fail(node->world, "job %.*s is given to a tuner before that is on disk",
+                 KILN_STR_ARG(assign->job));
 }
 
 /* What is promised about time, with a second of grace. */
@@ -261,6 +292,8 @@ static void carry_out(sim_node *node, const kiln_tracker_action *action) {
     case KILN_TRACKER_SEND:
         if (action->message.type == KILN_MSG_LEASE_GRANT)
             check_grant(node, conn, &action->message.lease_grant);
+        if (action->message.type == KILN_MSG_JOB_ASSIGN)
+            check_assign(node, conn, &action->message.job_assign);
         if (action->message.type == KILN_MSG_TRIAL) pin(node->world, &action->message.trial);
         sim_send(node, conn, &action->message);
         break;
@@ -307,6 +340,7 @@ static void serve(sim_node *node) {
     sim_note(world, "tracker %u leads", node->index);
     node->reign = ++world->reigns;
     s->written = newest_lease(rows, count, 0);
+    note_tuners(node, rows, count);
     s->check_ns = world->now_ns;
     s->fair.seen_ns = sim_clock(node);
     if (!st) kiln_tracker_set_wall(s->machine, sim_wall_ns(world, world->now_ns));
@@ -400,6 +434,7 @@ static void stop(sim_node *node) {
     group *under_way = &s->group[!s->collecting];
     kiln_tracker_destroy(s->machine);
     s->machine = NULL;
+    kiln_map_reset(&s->tuner);
     sim_fair_break(&s->fair);
     /* What is being committed may have come to the disk; what was collected since did not. */
     if (s->busy && sim_chance(world, 500))

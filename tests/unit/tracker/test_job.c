@@ -55,6 +55,56 @@ static void a_job_that_cannot_be_kept_is_refused(void **state) {
     assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 0);
 }
 
+static void a_tuner_hears_of_its_job_when_that_is_on_disk(void **state) {
+    fleet *f = *state;
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "t");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    f->hold_disk = true;
+    fleet_open_job(f, 30, "j", false);
+    fleet_persist(f, NULL);
+    fleet_tuner(f, 21, "tuner", "t");
+    fleet_wait(f, FLEET_S, everybody);
+    assert_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    assert_null(fleet_take(f, 21, KILN_MSG_JOB_ASSIGN));
+    fleet_persist(f, NULL);
+    assert_non_null(fleet_take(f, 21, KILN_MSG_JOB_ASSIGN));
+    assert_null(fleet_take(f, 21, KILN_MSG_JOB_ASSIGN));
+}
+
+static void a_job_whose_tuner_cannot_be_kept_waits_for_another_look(void **state) {
+    fleet *f = *state;
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "t");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    f->hold_disk = true;
+    fleet_open_job(f, 30, "j", false);
+    fleet_persist(f, NULL);
+    fleet_persist(f, "the disk is full");
+    assert_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    assert_int_equal(kiln_tracker_job_find(f->t, KILN_STR("j"))->state, KILN_JOB_WAITING);
+    f->hold_disk = false;
+    fleet_wait(f, FLEET_S, everybody);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+}
+
+static void a_job_that_is_cancelled_before_its_tuner_heard_of_it_comes_with_that(void **state) {
+    fleet *f = *state;
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "t");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    f->hold_disk = true;
+    fleet_open_job(f, 30, "j", false);
+    fleet_persist(f, NULL);
+    fleet_say(f, 30, &cancel);
+    while (f->persists.count) fleet_persist(f, NULL);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    assert_non_null(fleet_take(f, 20, KILN_MSG_CANCEL));
+    assert_null(fleet_take(f, 20, KILN_MSG_CANCEL));
+}
+
 static void the_least_loaded_tuner_gets_it(void **state) {
     fleet *f = *state;
     fleet_board(f, 10, "board", 1);
@@ -664,6 +714,9 @@ int main(void) {
         test_with_fleet(a_job_is_on_disk_before_it_is_answered),
         test_with_fleet(a_job_needs_its_model_and_then_its_records),
         test_with_fleet(a_job_that_cannot_be_kept_is_refused),
+        test_with_fleet(a_tuner_hears_of_its_job_when_that_is_on_disk),
+        test_with_fleet(a_job_whose_tuner_cannot_be_kept_waits_for_another_look),
+        test_with_fleet(a_job_that_is_cancelled_before_its_tuner_heard_of_it_comes_with_that),
         test_with_fleet(the_least_loaded_tuner_gets_it),
         test_with_fleet(a_graph_goes_to_a_tuner_that_reads_graphs),
         test_with_fleet(without_a_tuner_that_reads_graphs_the_job_says_so),

@@ -65,7 +65,7 @@ static kiln_status draw(kiln_key *own) {
     if (st || !kiln_sign_supported()) return st;
     st = kiln_rand_system(own->seed, sizeof own->seed);
     if (!st) st = kiln_sign_public_of(own->seed, &own->public_half);
-    own->has_seed = !st;
+    own->has_seed = own->has_public = !st;
     return st;
 }
 
@@ -73,7 +73,6 @@ static kiln_status add_drawn(kiln_keys *keys, kiln_key *own) {
     kiln_key listed = *own;
     const kiln_key *key = NULL;
     explicit_bzero(listed.seed, sizeof listed.seed);
-    listed.has_public = own->has_seed;
     listed.has_seed = false;
     kiln_status st = kiln_keys_add(keys, &listed, &key);
     if (!st) own->generation = key->generation;

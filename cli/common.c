@@ -70,17 +70,16 @@ kiln_status kiln_db_path(const char *option, kiln_arena *process, const char **o
 }
 
 kiln_status kiln_trust_own(kiln_db *db, kiln_arena *process) {
-    char *home = NULL, half[KILN_SIGN_PUBLIC_TEXT];
-    kiln_signer *signer = NULL;
+    char *home = NULL;
+    kiln_signing own = {0};
     kiln_status st = kiln_home(process, &home);
     if (st || !kiln_file_exists(kiln_arena_printf(process, "%s/signing.key", home))) return st;
-    st = kiln_signing_load(home, NULL, &signer);
-    if (!st && signer) {
-        kiln_sign_public_print(kiln_signer_public(signer), half);
-        st = kiln_db_set_trust(db, kiln_str_from(half), KILN_STR("own tuner"), KILN_DB_TRUST_OWN,
+    st = kiln_signing_load(home, NULL, &own);
+    if (!st && own.signer)
+        st = kiln_db_trust_own(db, kiln_signer_public(own.signer),
+                               own.has_before ? &own.succession : NULL,
                                (int64_t)kiln_clock_wall_ns());
-    }
-    kiln_signer_destroy(signer);
+    kiln_signer_destroy(own.signer);
     return st;
 }
 

@@ -8,30 +8,30 @@
 #include "db/trust.h"
 #include "proto/signing.h"
 
-static kiln_status load_signer(const kiln_db_call *c, kiln_signer **out_signer) {
+static kiln_status load_signing(const kiln_db_call *c, kiln_signing *out_signing) {
     char *home = NULL;
     kiln_status st = kiln_home(c->process, &home);
-    return st ? st : kiln_signing_load(home, NULL, out_signer);
+    return st ? st : kiln_signing_load(home, NULL, out_signing);
 }
 
 static kiln_status pass(const kiln_db_call *c, kiln_db_verdict verdict, const char *done) {
-    kiln_signer *signer = NULL;
+    kiln_signing own = {0};
     uint32_t count = 0;
     if (!c->argument)
         return KILN_ERROR(
             INVALID_ARGUMENT,
             "the identity is missing: of a trial, a job or a signer, or the beginning "
             "of a trace as kiln db best prints it");
-    kiln_status st = load_signer(c, &signer);
+    kiln_status st = load_signing(c, &own);
     if (!st)
         st = kiln_db_pass(c->db,
                           &(kiln_db_sentence){.verdict = verdict,
                                               .id = kiln_str_from(c->argument),
                                               .reason = kiln_str_from(c->reason),
-                                              .signer = signer,
+                                              .signer = own.signer,
                                               .now_wall_ns = (int64_t)kiln_clock_wall_ns()},
                           &count);
-    kiln_signer_destroy(signer);
+    kiln_signer_destroy(own.signer);
     if (!st && count == 0)
         st = KILN_ERROR(NOT_FOUND, "%s: no record here has that identity%s", c->argument,
                         verdict == KILN_DB_RESTORED ? " and is in quarantine" : "");

@@ -124,10 +124,16 @@ static kiln_status take_tombstone(kiln_db_import *import, const kiln_db_tombston
     return kiln_db_heed(import->db, tombstone);
 }
 
+static kiln_status take_succession(kiln_db_import *import, const kiln_db_succession *row) {
+    import->has_trust = false; /* it may change */
+    return kiln_db_succeed(import->db, row, import->options.now_wall_ns);
+}
+
 kiln_status kiln_db_import_row(kiln_db_import *import, kiln_db_table table, void *row) {
     KILN_CHECK(kiln_db_table_info_of(table)->kind == KILN_DB_RECORDS);
     if (table == KILN_DB_TABLE_SIGNER) return KILN_OK;
     if (table == KILN_DB_TABLE_RECORD) return take_record(import, row);
+    if (table == KILN_DB_TABLE_SUCCESSION) return take_succession(import, row);
     if (table == KILN_DB_TABLE_TOMBSTONE) return take_tombstone(import, row);
     if (table == KILN_DB_TABLE_JOB)
         ((kiln_db_job *)row)->origin = kiln_str_from(kiln_db_origin_name(KILN_DB_ORIGIN_IMPORTED));

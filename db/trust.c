@@ -123,8 +123,8 @@ static kiln_status move_records(kiln_db *db, kiln_str signer, bool counts) {
     return st;
 }
 
-kiln_status kiln_db_set_trust(kiln_db *db, kiln_str signer, kiln_str name, kiln_db_trust trust,
-                              int64_t now_wall_ns) {
+static kiln_status set_trust(kiln_db *db, kiln_str signer, kiln_str name, kiln_db_trust trust,
+                             int64_t now_wall_ns) {
     kiln_sign_public half;
     kiln_db_trust before = KILN_DB_TRUST_UNKNOWN;
     if (!kiln_str_is(signer, KILN_DB_UNSIGNED) && !kiln_sign_public_parse(signer, &half))
@@ -140,6 +140,76 @@ kiln_status kiln_db_set_trust(kiln_db *db, kiln_str signer, kiln_str name, kiln_
     st = kiln_db_put_signer(db, &row);
     bool counts = kiln_db_trust_counts(trust);
     return st ? st : move_records(db, signer, counts);
+}
+
+/* Empty: nobody took its place. */
+static kiln_status find_successor(kiln_db *db, kiln_str signer, kiln_arena *arena,
+                                  kiln_str *out_successor) {
+    kiln_db_statement *statement = NULL;
+    bool found = false;
+    kiln_status st =
+        kiln_db_prepare(db, "SELECT successor FROM succession WHERE predecessor = $1", &statement);
+    if (st) return st;
+    kiln_db_bind_text(statement, 1, signer);
+    st = db->backend->step(statement, "looking for a successor", &found);
+    *out_successor = !st && found ? kiln_str_copy(arena, db->backend->column_bytes(statement, 0))
+                                  : (kiln_str){0};
+    kiln_db_release(statement);
+    return st;
+}
+
+/* Those who came after a signer that counts are held as it is. */
+static kiln_status follow(kiln_db *db, kiln_str signer, int64_t now_wall_ns) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 1024);
+    kiln_db_signer row = {0};
+    kiln_db_trust trust = KILN_DB_TRUST_UNKNOWN, next = KILN_DB_TRUST_UNKNOWN;
+    bool found = false;
+    kiln_status st = find_by(db, "id", signer, &arena, &row, &found);
+    if (!st) st = kiln_db_trust_of(db, signer, &trust);
+    for (uint32_t i = 0; !st && i < KILN_DB_SUCCESSORS_MAX && kiln_db_trust_counts(trust); i++) {
+        st = find_successor(db, signer, &arena, &signer);
+        if (!st && !signer.size) break;
+        if (!st) st = kiln_db_trust_of(db, signer, &next);
+        if (!st && next != KILN_DB_TRUST_UNKNOWN) break;
+        if (!st) st = set_trust(db, signer, row.name, trust, now_wall_ns);
+    }
+    kiln_arena_deinit(&arena);
+    return st;
+}
+
+kiln_status kiln_db_set_trust(kiln_db *db, kiln_str signer, kiln_str name, kiln_db_trust trust,
+                              int64_t now_wall_ns) {
+    kiln_status st = set_trust(db, signer, name, trust, now_wall_ns);
+    return st ? st : follow(db, signer, now_wall_ns);
+}
+
+kiln_status kiln_db_succeed(kiln_db *db, const kiln_db_succession *row, int64_t now_wall_ns) {
+    kiln_succession said;
+    kiln_sign_public next;
+    if (!kiln_sign_public_parse(row->predecessor, &said.before) ||
+        !kiln_sign_public_parse(row->successor, &next) || row->proof.size != sizeof said.proof.byte)
+        return KILN_OK;
+    memcpy(said.proof.byte, row->proof.data, sizeof said.proof.byte);
+    if (!kiln_succession_is_right(&said, &next)) return KILN_OK;
+    kiln_status st = kiln_db_put_succession(db, row);
+    return st ? st : follow(db, row->predecessor, now_wall_ns);
+}
+
+kiln_status kiln_db_trust_own(kiln_db *db, const kiln_sign_public *own,
+                              const kiln_succession *succession, int64_t now_wall_ns) {
+    char half[KILN_SIGN_PUBLIC_TEXT], before[KILN_SIGN_PUBLIC_TEXT];
+    kiln_sign_public_print(own, half);
+    kiln_status st = kiln_db_set_trust(db, kiln_str_from(half), KILN_STR("own tuner"),
+                                       KILN_DB_TRUST_OWN, now_wall_ns);
+    if (st || !succession) return st;
+    kiln_sign_public_print(&succession->before, before);
+    return kiln_db_succeed(db,
+                           &(kiln_db_succession){.predecessor = kiln_str_from(before),
+                                                 .successor = kiln_str_from(half),
+                                                 .proof = {(const char *)succession->proof.byte,
+                                                           sizeof succession->proof.byte}},
+                           now_wall_ns);
 }
 
 /* ---- tombstones ------------------------------------------------------------------------------ */

@@ -27,6 +27,17 @@ KILN_MUST_USE kiln_status kiln_db_find_signer(kiln_db *db, kiln_str who, kiln_ar
  * INVALID_ARGUMENT     `signer` is neither a public half nor KILN_DB_UNSIGNED */
 KILN_MUST_USE kiln_status kiln_db_set_trust(kiln_db *db, kiln_str signer, kiln_str name,
                                             kiln_db_trust trust, int64_t now_wall_ns);
+/* This user's own signer, and which one it took the place of (NULL: none). What a person said
+ * stays. */
+KILN_MUST_USE kiln_status kiln_db_trust_own(kiln_db *db, const kiln_sign_public *own,
+                                            const kiln_succession *succession, int64_t now_wall_ns);
+/* Keeps who took whose place, where the one before signed that, and nobody took that place before;
+ * otherwise nothing happens. Where the one before counts, the next is held alike, unless something
+ * is held of it already: also those who come after it, and also when the one before counts later
+ * only (at most KILN_DB_SUCCESSORS_MAX, one after the other). */
+#define KILN_DB_SUCCESSORS_MAX 64u
+KILN_MUST_USE kiln_status kiln_db_succeed(kiln_db *db, const kiln_db_succession *row,
+                                          int64_t now_wall_ns);
 
 typedef enum kiln_db_verdict {
     KILN_DB_FORGOTTEN,  /* the rows go */

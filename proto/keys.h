@@ -24,7 +24,7 @@
 #define KILN_KEY_GENERATION_MAX 999999999u
 #define KILN_KEYS_MAX 32768u    /* of one file */
 #define KILN_KEY_NAME_BYTES 96u /* longest "ROLE/NODE/GENERATION" and its NUL */
-#define KILN_KEY_FILE_MAX ((size_t)8 << 20)
+#define KILN_KEY_FILE_MAX ((size_t)16 << 20)
 
 typedef enum kiln_key_state {
     KILN_KEY_IN_FORCE,
@@ -44,6 +44,8 @@ typedef struct kiln_key {
     kiln_sign_public public_half;       /* of what its node signs with; in a tracker's file */
     uint8_t seed[KILN_SIGN_SEED_BYTES]; /* the secret half; in the node's own file only */
     uint8_t secret[KILN_KEY_BYTES];
+    bool has_before;            /* its node signed by another seed before this key */
+    kiln_succession succession; /* which one, and that one's word for public_half */
 } kiln_key;
 
 /* Sorted by role, node, generation; zero-initialise. */
@@ -92,7 +94,8 @@ KILN_MUST_USE kiln_status kiln_keys_add(kiln_keys *keys, const kiln_key *key,
                                         const kiln_key **out_key);
 /* Revokes one generation, or all of the node when name's is 0; returns how many. */
 uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name);
-/* What came of an offer. TAKEN (KILN_KEY_IN_FORCE): the generations before `name` are revoked. */
+/* What came of an offer. TAKEN (KILN_KEY_IN_FORCE): the generations before `name` are revoked, and
+ * its node signs by `name`'s public half where that has a succession. */
 void kiln_keys_settle(kiln_keys *keys, const kiln_key *name, kiln_key_state outcome);
 
 bool kiln_key_may_speak_as(kiln_peer_role role, kiln_peer_role as);

@@ -85,7 +85,8 @@ KILN_MUST_USE kiln_status kiln_keys_read(const char *path, kiln_keys *out_keys);
 /* Replaces the file in one step, 0600. */
 KILN_MUST_USE kiln_status kiln_keys_write(const char *path, const kiln_keys *keys);
 
-/* Puts a newer generation in place of the key in a node's own file; what it signs with stays.
+/* Puts a newer generation in place of the key in a node's own file. The node draws a new seed to
+ * sign with, and the one before names it; a build without signatures keeps the one it has.
  * FAILED_PRECONDITION: it is the key of another node. Errors of kiln_keys_read and _write. */
 KILN_MUST_USE kiln_status kiln_key_take(const char *path, const kiln_key *next);
 
@@ -120,7 +121,8 @@ typedef struct kiln_credentials {
     uint8_t token[KILN_TOKEN_BYTES]; /* proven on loopback, never sent */
     char
         key_path[KILN_KEY_PATH_MAX + 1]; /* file that it is from, for who replaces it; "": longer */
-    kiln_key key; /* then TLS on TCP, and key.node is the node that is said */
+    kiln_key key; /* then TLS on TCP; key.node is the node that is said, and key.public_half what it
+                     signs with; no seed */
 } kiln_credentials;
 
 /* Finds them, in this order: nothing for a Unix socket; the newest key in `key_file` when that is
@@ -227,7 +229,8 @@ typedef struct kiln_dial_options {
     const char *node, *boot, *name, *software; /* for HELLO; name and software may be NULL */
     const kiln_credentials *credentials;       /* copied; NULL: none */
     int socket_fd; /* of a Unix socket's address: somebody else connected it; taken over; 0: none */
-    const kiln_sign_public *signer; /* for HELLO; outlives the connection; NULL: none */
+    const kiln_sign_public *signer; /* for HELLO, where the key has none; outlives the connection;
+                                       NULL: none */
     /* Writes the key that the tracker hands over in place of ours (kiln_key_take), at once, for
      * who may not write its key file itself; NULL: the pool does it. */
     kiln_status (*take_key)(void *context, const kiln_key *next);

@@ -6,11 +6,16 @@
 
 #include "base/sign/sign.h"
 
-/* `key_file` NULL: HOME/key, where there is one. *out_signer is NULL in a build without signatures;
- * the caller destroys it.
+typedef struct kiln_signing {
+    kiln_signer *signer; /* NULL in a build without signatures; the caller destroys it */
+    bool has_before;     /* the key was rotated: the signer before names this one */
+    kiln_succession succession;
+} kiln_signing;
+
+/* `key_file` NULL: HOME/key, where there is one.
  * PERMISSION_DENIED    others can read signing.key
  * DATA_LOSS            signing.key holds no seed */
 KILN_MUST_USE kiln_status kiln_signing_load(const char *home, const char *key_file,
-                                            kiln_signer **out_signer);
+                                            kiln_signing *out_signing);
 
 #endif

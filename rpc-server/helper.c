@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/macros.h"
 #include "rpc-server/helper_request.h"
 #include "rpc-server/helper_talk.h"
@@ -149,7 +149,7 @@ kiln_status kiln_helper_take_key(kiln_helper *helper, const kiln_key *next) {
     kiln_key plain = *next;
     const kiln_key *added = NULL;
     kiln_strbuf text = {0};
-    plain.has_seed = plain.has_public = false;
+    plain.has_seed = plain.has_public = plain.has_before = false;
     kiln_status st = kiln_keys_add(&keys, &plain, &added);
     if (!st) {
         keys.key.data[0].generation = next->generation;

@@ -1,5 +1,6 @@
 #include "tuner/shell.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -115,17 +116,74 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
 
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
 
+/* What this tuner signs counts here, unless a person refused it. */
+static kiln_status vouch(kiln_shell *shell, const kiln_signing *own) {
+    char half[KILN_SIGN_PUBLIC_TEXT];
+    kiln_db_trust trust = KILN_DB_TRUST_UNKNOWN;
+    kiln_sign_public_print(kiln_signer_public(own->signer), half);
+    kiln_status st =
+        kiln_db_trust_own(shell->db, kiln_signer_public(own->signer),
+                          own->has_before ? &own->succession : NULL, (int64_t)kiln_clock_wall_ns());
+    if (!st) st = kiln_db_commit(shell->db);
+    if (!st) st = kiln_db_trust_of(shell->db, kiln_str_from(half), &trust);
+    if (!st && trust == KILN_DB_TRUST_REFUSED)
+        st = KILN_ERROR(FAILED_PRECONDITION,
+                        "this tuner's key is refused in its own database; kiln key trust %s", half);
+    return st;
+}
+
+typedef struct change_of_signer {
+    kiln_shell *shell;
+    kiln_signing next;
+    kiln_status status;
+} change_of_signer;
+
+static void change_signer(void *context) {
+    change_of_signer *c = context;
+    c->status = vouch(c->shell, &c->next);
+    kiln_signer_destroy(c->shell->signer);
+    c->shell->signer = c->next.signer;
+}
+
+static void signer_changed(void *context) {
+    change_of_signer *c = context;
+    if (c->status)
+        kiln_log(KILN_LOG_ERROR, "signing by a new key: %s", kiln_status_text(c->status));
+    kiln_status_free(c->status);
+    kiln_free(c);
+}
+
+/* The key may have been rotated since the last connection. */
+static void look_at_signer(kiln_shell *shell) {
+    kiln_signing next;
+    kiln_status st = kiln_signing_load(shell->options.home, shell->options.key_file, &next);
+    if (st) kiln_log(KILN_LOG_WARN, "%s", kiln_status_text(st));
+    const bool is_new =
+        !st && next.signer &&
+        memcmp(kiln_signer_public(next.signer), &shell->signs, sizeof shell->signs) != 0;
+    kiln_status_free(st); /* it signs as before */
+    if (!is_new) {
+        kiln_signer_destroy(next.signer);
+        return;
+    }
+    change_of_signer *c = kiln_alloc(sizeof *c);
+    *c = (change_of_signer){.shell = shell, .next = next};
+    shell->signs = *kiln_signer_public(next.signer);
+    kiln_desk_hand(shell->desk, change_signer, signer_changed, c);
+}
+
 static void dial(kiln_shell *shell) {
     const kiln_shell_options *own = &shell->options;
     kiln_credentials credentials = {0};
     if (shell->conn) return;
+    if (kiln_sign_supported()) look_at_signer(shell);
     const kiln_address *address = kiln_addresses_next(&shell->options.tracker);
     kiln_status st =
         kiln_credentials_load(address, own->home, own->key_file, own->insecure, &credentials);
     if (st) kiln_log(KILN_LOG_WARN, "no credentials: %s", kiln_status_text(st));
     kiln_status_free(st); /* the tracker, or dialling, refuses then */
     kiln_dial_options options = {.address = *address,
-                                 .signer = shell->signer ? kiln_signer_public(shell->signer) : NULL,
+                                 .signer = kiln_sign_supported() ? &shell->signs : NULL,
                                  .role = KILN_PEER_TUNER,
                                  .node = shell->node,
                                  .boot = shell->boot,
@@ -212,22 +270,8 @@ static void carry_out(kiln_shell *shell, const kiln_tuner_action *action) {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* What this tuner signs counts here, unless a person refused it. */
-static kiln_status vouch(kiln_shell *shell) {
-    char half[KILN_SIGN_PUBLIC_TEXT];
-    kiln_db_trust trust = KILN_DB_TRUST_UNKNOWN;
-    kiln_sign_public_print(kiln_signer_public(shell->signer), half);
-    kiln_status st = kiln_db_set_trust(shell->db, kiln_str_from(half), KILN_STR("own tuner"),
-                                       KILN_DB_TRUST_OWN, (int64_t)kiln_clock_wall_ns());
-    if (!st) st = kiln_db_commit(shell->db);
-    if (!st) st = kiln_db_trust_of(shell->db, kiln_str_from(half), &trust);
-    if (!st && trust == KILN_DB_TRUST_REFUSED)
-        st = KILN_ERROR(FAILED_PRECONDITION,
-                        "this tuner's key is refused in its own database; kiln key trust %s", half);
-    return st;
-}
-
 static kiln_status open_stores(kiln_shell *shell) {
+    kiln_signing own = {0};
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_blob_store_options blobs = {
@@ -241,8 +285,10 @@ static kiln_status open_stores(kiln_shell *shell) {
                                 shell->node);
     if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
     if (!st) st = kiln_db_open(shell->options.db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &shell->db);
-    if (!st) st = kiln_signing_load(shell->options.home, shell->options.key_file, &shell->signer);
-    if (!st && shell->signer) st = vouch(shell);
+    if (!st) st = kiln_signing_load(shell->options.home, shell->options.key_file, &own);
+    shell->signer = own.signer;
+    if (own.signer) shell->signs = *kiln_signer_public(own.signer);
+    if (!st && own.signer) st = vouch(shell, &own);
     kiln_arena_deinit(&scratch);
     return st;
 }

@@ -150,9 +150,10 @@ struct kiln_shell {
     kiln_blobs *blobs; /* of conn; NULL while it is not open */
     kiln_blob_store *store;
     kiln_desk *desk;
-    int lock_fd;         /* of the state folder, which is one tuner's; -1: not held */
-    kiln_db *db;         /* the desk's, while there is one */
-    kiln_signer *signer; /* of records; NULL: this build has no signatures */
+    int lock_fd;            /* of the state folder, which is one tuner's; -1: not held */
+    kiln_db *db;            /* the desk's, while there is one */
+    kiln_signer *signer;    /* of records, likewise; NULL: this build has no signatures */
+    kiln_sign_public signs; /* its public half, or soon: a key that was rotated brings another */
     kiln_builders *builders;
     kiln_shell_job *jobs;
     kiln_shell_group *group; /* of records that wait for their commit; NULL: there are none */

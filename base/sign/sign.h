@@ -56,4 +56,18 @@ void kiln_sign_checker_destroy(kiln_sign_checker *checker); /* NULL is fine */
 /* Whether exactly these bytes were signed by the seed of that public half. Some 80 us. */
 bool kiln_sign_check(kiln_sign_checker *checker, kiln_str bytes, const kiln_signature *signature);
 
+/* That one seed took the place of another, said by the one before: its signature over the text
+ * "kiln signer 1\n", its own public half and the next one. */
+typedef struct kiln_succession {
+    kiln_sign_public before;
+    kiln_signature proof;
+} kiln_succession;
+
+/* `seed`: the one before. Errors are those of kiln_sign. */
+KILN_MUST_USE kiln_status kiln_succession_sign(const uint8_t seed[KILN_SIGN_SEED_BYTES],
+                                               const kiln_sign_public *next,
+                                               kiln_succession *out_succession);
+/* False also in a build without OpenSSL. Some 150 us. */
+bool kiln_succession_is_right(const kiln_succession *succession, const kiln_sign_public *next);
+
 #endif

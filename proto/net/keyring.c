@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/rand.h"
 #include "proto/net/internal.h"
 
 kiln_status kiln_keys_read(const char *path, kiln_keys *out_keys) {
@@ -32,6 +33,21 @@ kiln_status kiln_keys_write(const char *path, const kiln_keys *keys) {
     return st;
 }
 
+/* A seed of the node's own, which nobody else has seen, and the word of the one before for it. */
+static kiln_status draw_signer(const kiln_key *before, kiln_key *next) {
+    next->has_seed = before->has_seed;
+    if (!before->has_seed) return KILN_OK;
+    if (!kiln_sign_supported()) {
+        memcpy(next->seed, before->seed, sizeof next->seed);
+        return KILN_OK;
+    }
+    next->has_public = next->has_before = true;
+    kiln_status st = kiln_rand_system(next->seed, sizeof next->seed);
+    if (!st) st = kiln_sign_public_of(next->seed, &next->public_half);
+    if (!st) st = kiln_succession_sign(before->seed, &next->public_half, &next->succession);
+    return st;
+}
+
 kiln_status kiln_key_take(const char *path, const kiln_key *next) {
     kiln_keys own = {0}, replaced = {0};
     kiln_key taken = *next;
@@ -41,9 +57,8 @@ kiln_status kiln_key_take(const char *path, const kiln_key *next) {
     if (!st && (key->role != next->role || strcmp(key->node, next->node) != 0))
         st = KILN_ERROR(FAILED_PRECONDITION, "%s is the key of another node", path);
     if (!st && key->generation < next->generation) {
-        taken.has_seed = key->has_seed;
-        memcpy(taken.seed, key->seed, sizeof taken.seed);
-        st = kiln_keys_add(&replaced, &taken, &added);
+        st = draw_signer(key, &taken);
+        if (!st) st = kiln_keys_add(&replaced, &taken, &added);
         if (!st) replaced.key.data[0].generation = next->generation;
         if (!st) st = kiln_keys_write(path, &replaced);
     }
@@ -216,14 +231,25 @@ void kiln_keyring_settle(kiln_keyring *ring, const kiln_key *name, kiln_key_stat
     kiln_arena_init(&s->arena, 512);
     s->ring = ring;
     s->outcome = outcome;
-    s->name = (kiln_key){.role = name->role, .generation = name->generation};
-    memcpy(s->name.node, name->node, sizeof s->name.node);
+    s->name = *name;
     s->path = kiln_str_dup(&s->arena, kiln_str_from(ring->path));
     s->why = kiln_str_dup(&s->arena, kiln_str_from(why));
     kiln_loop_work(ring->loop, settle, on_settled, s);
 }
 
 /* ---- Credentials ---- */
+
+/* Who dials says the public half and signs nothing. */
+static kiln_status forget_seed(kiln_key *key) {
+    kiln_status st = KILN_OK;
+    if (key->has_seed && !key->has_public && kiln_sign_supported()) {
+        st = kiln_sign_public_of(key->seed, &key->public_half);
+        key->has_public = !st;
+    }
+    key->has_seed = false;
+    explicit_bzero(key->seed, sizeof key->seed);
+    return st;
+}
 
 static kiln_status load_key(const char *path, kiln_credentials *credentials) {
     kiln_keys keys = {0};
@@ -242,6 +268,9 @@ static kiln_status load_key(const char *path, kiln_credentials *credentials) {
     if (!st) {
         credentials->key = *key;
         credentials->has_key = true;
+        st = forget_seed(&credentials->key);
+    }
+    if (!st) {
         if (strlen(path) <= KILN_KEY_PATH_MAX)
             memcpy(credentials->key_path, path, strlen(path) + 1);
     }

@@ -7,6 +7,38 @@
 
 /* ---- Listening ---- */
 
+static bool is_half(kiln_str bytes, const kiln_sign_public *half) {
+    return bytes.size == sizeof half->byte && memcmp(bytes.data, half->byte, bytes.size) == 0;
+}
+
+/* Whether HELLO's signer is another than the list's, and the list's names it; then what HELLO says
+ * of it is in `*out_key`. */
+static bool succeeds(const kiln_key *key, const kiln_msg_hello *hello, kiln_key *out_key) {
+    kiln_succession said;
+    kiln_sign_public half;
+    if (!key->has_public || hello->signer.size != sizeof half.byte ||
+        is_half(hello->signer, &key->public_half) ||
+        !is_half(hello->signer_before, &key->public_half) ||
+        hello->signer_proof.size != sizeof said.proof.byte)
+        return false;
+    memcpy(half.byte, hello->signer.data, sizeof half.byte);
+    memcpy(said.proof.byte, hello->signer_proof.data, sizeof said.proof.byte);
+    said.before = key->public_half;
+    if (!kiln_succession_is_right(&said, &half)) return false;
+    out_key->has_public = out_key->has_before = true;
+    out_key->public_half = half;
+    out_key->succession = said;
+    return true;
+}
+
+kiln_status kiln_rotate_check_signer(const kiln_key *key, const kiln_msg_hello *hello) {
+    kiln_key next;
+    if (!hello->signer.size || !key->has_public || is_half(hello->signer, &key->public_half) ||
+        succeeds(key, hello, &next))
+        return KILN_OK;
+    return KILN_ERROR(PERMISSION_DENIED, "%s signs by another seed than its key file's", key->node);
+}
+
 void kiln_rotate_offer(kiln_conn *conn) {
     if (!conn->tls || conn->dialled || conn->state != KILN_CONN_OPEN ||
         conn->version < kiln_message_since(KILN_MSG_KEY_OFFER))
@@ -25,18 +57,24 @@ void kiln_rotate_offer(kiln_conn *conn) {
     if (st) kiln_conn_fail(conn, st);
 }
 
-void kiln_rotate_proven(kiln_conn *conn) {
+void kiln_rotate_proven(kiln_conn *conn, const kiln_msg_hello *hello) {
     const kiln_key *key = kiln_keyring_find(conn->listen.keyring, kiln_tls_key(conn->tls));
-    if (key && key->state == KILN_KEY_OFFERED)
-        kiln_keyring_settle(conn->listen.keyring, key, KILN_KEY_IN_FORCE, "");
+    kiln_key taken = {0};
+    if (!key) return;
+    const bool is_next = succeeds(key, hello, &taken);
+    if (key->state != KILN_KEY_OFFERED && !is_next) return;
+    taken.role = key->role;
+    taken.generation = key->generation;
+    memcpy(taken.node, key->node, sizeof taken.node);
+    kiln_keyring_settle(conn->listen.keyring, &taken, KILN_KEY_IN_FORCE, "");
 }
 
 /* People come back with their next command; programs that stay are told to. */
 static void on_taken(kiln_conn *conn, const kiln_msg_key_taken *taken) {
-    kiln_key next = *kiln_tls_key(conn->tls);
-    const bool stays = next.role != KILN_PEER_CLIENT && next.role != KILN_PEER_ADMIN;
-    next.generation = taken->generation;
-    explicit_bzero(next.secret, sizeof next.secret);
+    const kiln_key *key = kiln_tls_key(conn->tls);
+    const bool stays = key->role != KILN_PEER_CLIENT && key->role != KILN_PEER_ADMIN;
+    kiln_key next = {.role = key->role, .generation = taken->generation};
+    memcpy(next.node, key->node, sizeof next.node);
     if (taken->generation != conn->offered || !conn->offered) return; /* nobody asked */
     if (taken->text.size) {
         char why[KILN_MESSAGES_NAME + 1] = "";

@@ -80,9 +80,20 @@ void kiln_conn_learn_address(kiln_conn *conn) {
 
 static uint64_t own_features(void) { return kiln_squeeze_supported() ? KILN_WIRE_ZSTD : 0; }
 
-static kiln_str signer_of(const kiln_dial_options *dial) {
-    if (!dial->signer) return (kiln_str){0};
-    return (kiln_str){(const char *)dial->signer->byte, sizeof dial->signer->byte};
+static kiln_str bytes_of(const uint8_t *byte, size_t size) {
+    return (kiln_str){(const char *)byte, size};
+}
+
+/* What the node signs with: over TLS its key's, and which one that was before. */
+static void say_signer(const kiln_conn *conn, kiln_msg_hello *hello) {
+    const kiln_key *key = &conn->credentials.key;
+    const kiln_sign_public *half =
+        conn->tls && key->has_public ? &key->public_half : conn->dial.signer;
+    if (half) hello->signer = bytes_of(half->byte, sizeof half->byte);
+    if (!conn->tls || !key->has_before) return;
+    const kiln_succession *said = &key->succession;
+    hello->signer_before = bytes_of(said->before.byte, sizeof said->before.byte);
+    hello->signer_proof = bytes_of(said->proof.byte, sizeof said->proof.byte);
 }
 
 static void say_hello(kiln_conn *conn) {
@@ -97,10 +108,10 @@ static void say_hello(kiln_conn *conn) {
                   .name = kiln_str_from(dial->name),
                   .software = kiln_str_from(dial->software),
                   .features = own_features(),
-                  .signer = signer_of(dial),
                   .clock_ns = kiln_clock_ns()},
     };
     kiln_status st = KILN_OK;
+    say_signer(conn, &hello.hello);
     if (kiln_conn_wants_proof(conn)) {
         st = kiln_challenge_draw(conn);
         hello.hello.nonce = (kiln_str){(const char *)conn->peer_nonce, KILN_NONCE_BYTES};
@@ -124,10 +135,7 @@ void kiln_conn_greet(kiln_conn *conn) {
 
 void kiln_conn_secured(kiln_conn *conn) {
     kiln_key_name_print(kiln_tls_key(conn->tls), conn->peer.key);
-    if (conn->dialled)
-        say_hello(conn);
-    else
-        kiln_rotate_proven(conn);
+    if (conn->dialled) say_hello(conn);
 }
 
 void kiln_conn_recognise(kiln_conn *conn, kiln_str bytes) {
@@ -192,7 +200,8 @@ static bool asks_for_challenge(const kiln_conn *conn, const kiln_msg_hello *hell
 /* What a TLS connection says of itself. */
 static kiln_status check_tls(const kiln_conn *conn, const kiln_msg_hello *hello) {
     kiln_status st = check_in_force(conn);
-    return st ? st : kiln_key_check_hello(kiln_tls_key(conn->tls), hello);
+    if (!st) st = kiln_key_check_hello(kiln_tls_key(conn->tls), hello);
+    return st ? st : kiln_rotate_check_signer(kiln_tls_key(conn->tls), hello);
 }
 
 static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
@@ -253,6 +262,7 @@ static void on_hello(kiln_conn *conn, const kiln_message *message) {
     } else {
         st = conn->tls ? check_tls(conn, hello)
                        : kiln_peer_check_plain(&conn->peer, &conn->listen, hello);
+        if (!st && conn->tls) kiln_rotate_proven(conn, hello);
         if (st)
             turn_away(conn, st);
         else

@@ -65,9 +65,9 @@ static kiln_status load_own(const char *home, uint8_t seed[KILN_SIGN_SEED_BYTES]
     return st;
 }
 
-/* The seed of a node's key file; *out_found false: its key has none, or there is no such file. */
+/* The seed of a node's key file; *out_found false: its key has none. */
 static kiln_status load_of_key(const char *path, uint8_t seed[KILN_SIGN_SEED_BYTES],
-                               bool *out_found) {
+                               kiln_signing *signing, bool *out_found) {
     kiln_keys keys = {0};
     const kiln_key *key = NULL;
     kiln_status st = kiln_keys_read(path, &keys);
@@ -75,25 +75,28 @@ static kiln_status load_of_key(const char *path, uint8_t seed[KILN_SIGN_SEED_BYT
     if (!st) {
         *out_found = key->has_seed;
         if (key->has_seed) memcpy(seed, key->seed, KILN_SIGN_SEED_BYTES);
+        signing->has_before = key->has_seed && key->has_before;
+        signing->succession = key->succession;
     }
     kiln_keys_deinit(&keys);
     return st;
 }
 
-kiln_status kiln_signing_load(const char *home, const char *key_file, kiln_signer **out_signer) {
+kiln_status kiln_signing_load(const char *home, const char *key_file, kiln_signing *out_signing) {
     uint8_t seed[KILN_SIGN_SEED_BYTES];
     kiln_strbuf path = {0};
     bool found = false;
-    *out_signer = NULL;
+    *out_signing = (kiln_signing){0};
     if (!kiln_sign_supported()) return KILN_OK;
     if (key_file)
         kiln_strbuf_text(&path, key_file);
     else
         kiln_strbuf_printf(&path, "%s/key", home);
     kiln_status st = KILN_OK;
-    if (key_file || kiln_file_exists(path.data)) st = load_of_key(path.data, seed, &found);
+    if (key_file || kiln_file_exists(path.data))
+        st = load_of_key(path.data, seed, out_signing, &found);
     if (!st && !found) st = load_own(home, seed);
-    if (!st) st = kiln_signer_create(seed, out_signer);
+    if (!st) st = kiln_signer_create(seed, &out_signing->signer);
     explicit_bzero(seed, sizeof seed);
     kiln_strbuf_deinit(&path);
     return kiln_status_note(st, "loading the key that signs records");

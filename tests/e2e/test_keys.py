@@ -158,7 +158,8 @@ def test_keys_are_rotated_while_the_fleet_works(world):
         assert f"{role}/{role}-1/2 has taken the place" in done.stdout, done.stdout
         new = pathlib.Path(key[role]).read_text().splitlines()[-1].split()
         assert new[0] == f"{role}/{role}-1/2" and new[1] != old[role][1] and stat.S_IMODE(os.stat(key[role]).st_mode) == 0o600
-        assert [word for word in new if word.startswith("seed=")] == [word for word in old[role] if word.startswith("seed=")]
+        of = lambda words, what: [word.split("=")[1] for word in words if word.startswith(what)][0]
+        assert of(new, "seed=") != of(old[role], "seed=") and of(new, "before=").startswith(of(old[role], "public=") + "/")
     assert json.loads(job.communicate()[0].splitlines()[-1])["measured"] == 30
     assert names(world) == ["board/board-1/2", "tuner/tuner-1/2", "client/client-1/1"]
     # A person's key: taken by the next command, used by the one after.

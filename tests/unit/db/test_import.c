@@ -2,6 +2,7 @@
 #include "db/import.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "db/bundle.h"
 #include "db/canonical.h"
@@ -425,6 +426,40 @@ static void each_record_goes_by_its_own_signer_and_task(void **state) {
     kiln_signer_destroy(stranger);
 }
 
+/* In one import: who came after a signer that is trusted here, and what that one signed. */
+static void a_successor_comes_along_with_its_records(void **state) {
+    fixture *f = *state;
+    kiln_db_import *import = NULL;
+    kiln_db_import_counts counts;
+    const uint8_t seed[KILN_SIGN_SEED_BYTES] = {9};
+    char half[KILN_SIGN_PUBLIC_TEXT];
+    kiln_signer *next = NULL;
+    kiln_signature proof;
+    kiln_sign_public before;
+    uint8_t words[14 + 2 * KILN_SIGN_PUBLIC_BYTES] = "kiln signer 1\n";
+    expect_ok(kiln_signer_create(seed, &next));
+    kiln_sign_public_print(kiln_signer_public(next), half);
+    before = *kiln_signer_public(f->signer);
+    memcpy(words + 14, &before, sizeof before);
+    memcpy(words + 14 + sizeof before, kiln_signer_public(next), sizeof before);
+    expect_ok(kiln_sign(f->signer, (kiln_str){(const char *)words, sizeof words}, &proof));
+    put_parents(f->to);
+    trust(f, KILN_DB_TRUST_PERSON);
+    kiln_db_record record[2] = {record_of(1, 500), record_of(2, 400)};
+    for (unsigned i = 0; i < 2; i++) expect_ok(kiln_record_sign(next, &f->arena, &record[i]));
+    kiln_db_succession row = {.predecessor = kiln_str_from(f->half),
+                              .successor = kiln_str_from(half),
+                              .proof = {(const char *)proof.byte, sizeof proof.byte}};
+    kiln_db_import_begin(f->to, NULL, &import);
+    kiln_status st = kiln_db_import_row(import, KILN_DB_TABLE_RECORD, &record[0]);
+    if (!st) st = kiln_db_import_row(import, KILN_DB_TABLE_SUCCESSION, &row);
+    if (!st) st = kiln_db_import_row(import, KILN_DB_TABLE_RECORD, &record[1]);
+    expect_ok(kiln_db_import_end(import, st, &counts));
+    assert_int_equal(counts.trusted, 1); /* of the first it was not yet known */
+    assert_int_equal(count_of(f, KILN_DB_COUNTING), 2);
+    kiln_signer_destroy(next);
+}
+
 static uint32_t pass(fixture *f, kiln_db_verdict verdict, const char *id, int64_t now_ns) {
     uint32_t count = 0;
     expect_ok(kiln_db_pass(f->to,
@@ -558,6 +593,7 @@ int main(int argc, char **argv) {
         TEST(what_others_hold_of_signers_is_skipped),
         TEST(a_name_without_a_signature_is_no_signer),
         TEST(each_record_goes_by_its_own_signer_and_task),
+        TEST(a_successor_comes_along_with_its_records),
         TEST(what_is_forgotten_stays_forgotten),
         TEST(our_own_records_can_be_forgotten),
         TEST(tombstones_travel_and_only_those_of_the_trusted_are_heeded),

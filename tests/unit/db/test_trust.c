@@ -343,6 +343,115 @@ static void verifying_counts_every_kind(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- successors ---- */
+
+#define CHAIN 4u
+typedef struct chain {
+    char half[CHAIN][KILN_SIGN_PUBLIC_TEXT]; /* each named by the one before */
+    kiln_succession said[CHAIN];
+} chain;
+
+static void seed_of(unsigned number, uint8_t out_seed[KILN_SIGN_SEED_BYTES]) {
+    memset(out_seed, (int)number + 1, KILN_SIGN_SEED_BYTES);
+}
+
+static void make_chain(chain *out) {
+    for (unsigned i = 0; i < CHAIN; i++) {
+        uint8_t seed[KILN_SIGN_SEED_BYTES], before[KILN_SIGN_SEED_BYTES];
+        kiln_sign_public half;
+        seed_of(i, seed);
+        expect_ok(kiln_sign_public_of(seed, &half));
+        kiln_sign_public_print(&half, out->half[i]);
+        if (i == 0) continue;
+        seed_of(i - 1, before);
+        expect_ok(kiln_succession_sign(before, &half, &out->said[i]));
+    }
+}
+
+static void succeed(fixture *f, const char *before, const char *next, const kiln_succession *said) {
+    const kiln_db_succession row = {
+        .predecessor = kiln_str_from(before),
+        .successor = kiln_str_from(next),
+        .proof = {(const char *)said->proof.byte, sizeof said->proof.byte}};
+    expect_ok(kiln_db_succeed(f->db, &row, 1));
+    expect_ok(kiln_db_commit(f->db));
+}
+
+static void succeed_at(fixture *f, const chain *c, unsigned i) {
+    succeed(f, c->half[i - 1], c->half[i], &c->said[i]);
+}
+
+static void a_successor_is_held_as_the_one_before(void **state) {
+    fixture *f = *state;
+    chain c;
+    make_chain(&c);
+    put(f, 1, c.half[0], KILN_DB_ORIGIN_IMPORTED, KILN_DB_HINT);
+    put(f, 2, c.half[1], KILN_DB_ORIGIN_IMPORTED, KILN_DB_HINT);
+    hold(f, c.half[0], KILN_DB_TRUST_PERSON);
+    assert_int_equal(standing_of(f, "r2"), KILN_DB_HINT);
+    succeed_at(f, &c, 1);
+    assert_int_equal(held(f, c.half[1]), KILN_DB_TRUST_PERSON);
+    assert_int_equal(standing_of(f, "r2"), KILN_DB_TRUSTED);
+    assert_int_equal(standing_of(f, "r1"), KILN_DB_TRUSTED); /* what was signed before counts on */
+    hold(f, c.half[1], KILN_DB_TRUST_REFUSED);
+    succeed_at(f, &c, 1); /* a person's word stays */
+    assert_int_equal(held(f, c.half[1]), KILN_DB_TRUST_REFUSED);
+}
+
+/* What came before anybody trusted the first of them. */
+static void trust_goes_along_the_whole_chain(void **state) {
+    fixture *f = *state;
+    chain c;
+    make_chain(&c);
+    for (unsigned i = CHAIN - 1; i > 0; i--) succeed_at(f, &c, i);
+    assert_int_equal(held(f, c.half[3]), KILN_DB_TRUST_UNKNOWN);
+    hold(f, c.half[0], KILN_DB_TRUST_TRACKER);
+    for (unsigned i = 1; i < CHAIN; i++)
+        assert_int_equal(held(f, c.half[i]), KILN_DB_TRUST_TRACKER);
+}
+
+/* Who is not trusted passes nothing on, a refusal neither: it could name anybody. */
+static void a_stranger_names_nobody(void **state) {
+    fixture *f = *state;
+    chain c;
+    make_chain(&c);
+    succeed_at(f, &c, 1);
+    assert_int_equal(held(f, c.half[1]), KILN_DB_TRUST_UNKNOWN);
+    hold(f, c.half[0], KILN_DB_TRUST_REFUSED);
+    assert_int_equal(held(f, c.half[1]), KILN_DB_TRUST_UNKNOWN);
+}
+
+static void a_forged_succession_says_nothing(void **state) {
+    fixture *f = *state;
+    chain c;
+    make_chain(&c);
+    hold(f, c.half[0], KILN_DB_TRUST_PERSON);
+    succeed(f, c.half[0], c.half[2], &c.said[1]); /* another is meant */
+    succeed(f, c.half[0], c.half[2], &c.said[2]); /* another has said it */
+    succeed(f, "nobody", c.half[2], &c.said[2]);
+    succeed(f, c.half[0], "nobody", &c.said[1]);
+    assert_int_equal(held(f, c.half[2]), KILN_DB_TRUST_UNKNOWN);
+    succeed_at(f, &c, 1); /* the place was not taken by any of them */
+    assert_int_equal(held(f, c.half[1]), KILN_DB_TRUST_PERSON);
+}
+
+/* Whoever comes to have a seed that was given up can name no second one. */
+static void a_signer_has_one_successor(void **state) {
+    fixture *f = *state;
+    chain c;
+    uint8_t seed[KILN_SIGN_SEED_BYTES];
+    kiln_sign_public third;
+    kiln_succession again;
+    make_chain(&c);
+    hold(f, c.half[0], KILN_DB_TRUST_PERSON);
+    succeed_at(f, &c, 1);
+    assert_true(kiln_sign_public_parse(kiln_str_from(c.half[2]), &third));
+    seed_of(0, seed);
+    expect_ok(kiln_succession_sign(seed, &third, &again));
+    succeed(f, c.half[0], c.half[2], &again);
+    assert_int_equal(held(f, c.half[2]), KILN_DB_TRUST_UNKNOWN);
+}
+
 int main(int argc, char **argv) {
     choose_place(argc, argv);
     const struct CMUnitTest tests[] = {
@@ -356,5 +465,14 @@ int main(int argc, char **argv) {
         TEST(pruning_removes_what_does_not_count),
         TEST(verifying_counts_every_kind),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest of_successors[] = {
+        TEST(a_successor_is_held_as_the_one_before),
+        TEST(trust_goes_along_the_whole_chain),
+        TEST(a_stranger_names_nobody),
+        TEST(a_forged_succession_says_nothing),
+        TEST(a_signer_has_one_successor),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (kiln_sign_supported()) failed += cmocka_run_group_tests(of_successors, NULL, NULL);
+    return failed;
 }

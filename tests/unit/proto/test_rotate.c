@@ -38,6 +38,10 @@ static void set_up(world *w, kiln_arena *arena) {
     kiln_key key = w->l.keys.key.data[0];
     key.has_seed = true;
     memset(key.seed, 5, sizeof key.seed);
+    expect_ok(kiln_sign_public_of(key.seed, &w->l.keys.key.data[0].public_half));
+    w->l.keys.key.data[0].has_public = true;
+    expect_ok(kiln_keys_write(w->l.path, &w->l.keys));
+    kiln_keyring_reload(w->l.ring);
     expect_ok(kiln_keys_add(&own, &key, &added));
     expect_ok(kiln_keys_write(w->own, &own));
     kiln_keys_deinit(&own);
@@ -69,7 +73,14 @@ static void expect_taken(world *w) {
     assert_int_equal(key->generation, 2);
     assert_int_equal(key->secret[9], 77);
     assert_int_equal(key->last_day, 50000);
-    assert_true(key->has_seed && key->seed[3] == 5); /* it signs as before */
+    uint8_t first[KILN_SIGN_SEED_BYTES];
+    memset(first, 5, sizeof first);
+    assert_true(key->has_seed && memcmp(key->seed, first, sizeof first) != 0); /* drawn anew */
+    const kiln_sign_public next = key->public_half;
+    kiln_sign_public before;
+    expect_ok(kiln_sign_public_of(first, &before));
+    assert_true(key->has_before && kiln_succession_is_right(&key->succession, &next));
+    assert_memory_equal(&key->succession.before, &before, sizeof before);
     pair_run_until_count(&w->l.p, &w->settled, 0);
     load(w);
     assert_int_equal(w->l.p.credentials.key.generation, 2);
@@ -81,7 +92,12 @@ static void expect_taken(world *w) {
     assert_int_equal(w->outcome, KILN_KEY_IN_FORCE);
     expect_ok(kiln_keys_read(w->l.path, &list));
     assert_int_equal(kiln_keys_in_force(&list), 1);
-    assert_int_equal(list.key.data[list.key.count - 1].state, KILN_KEY_IN_FORCE);
+    key = &list.key.data[list.key.count - 1];
+    assert_int_equal(key->state, KILN_KEY_IN_FORCE);
+    assert_false(key->has_seed);
+    assert_memory_equal(&key->public_half, &next, sizeof next); /* that is what it signs with */
+    assert_true(key->has_before);
+    assert_memory_equal(&key->succession.before, &before, sizeof before); /* and did */
     assert_true(kiln_keys_was_revoked(&list, &w->l.keys.key.data[0]));
     kiln_keys_deinit(&own);
     kiln_keys_deinit(&list);
@@ -191,6 +207,42 @@ static void nothing_is_offered_in_plain_text(void **state) {
     pair_deinit(&p);
 }
 
+static kiln_str half_str(const kiln_sign_public *half) {
+    return (kiln_str){(const char *)half->byte, sizeof half->byte};
+}
+
+/* By its list's public half, by one that this has signed over to, and by no other. */
+static void a_node_signs_by_its_seed_or_the_next(void **state) {
+    (void)state;
+    static const uint8_t seed[KILN_SIGN_SEED_BYTES] = {1}, other_seed[KILN_SIGN_SEED_BYTES] = {2};
+    kiln_key key = {.role = KILN_PEER_TUNER, .node = "host", .has_public = true};
+    kiln_sign_public other;
+    kiln_succession said;
+    kiln_msg_hello hello = {.role = KILN_PEER_TUNER, .node = KILN_STR("host")};
+    expect_ok(kiln_sign_public_of(seed, &key.public_half));
+    expect_ok(kiln_sign_public_of(other_seed, &other));
+    expect_ok(kiln_rotate_check_signer(&key, &hello)); /* it does not sign */
+    hello.signer = half_str(&key.public_half);
+    expect_ok(kiln_rotate_check_signer(&key, &hello));
+    hello.signer.size--;
+    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    hello.signer = half_str(&other);
+    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    expect_ok(kiln_succession_sign(seed, &other, &said));
+    hello.signer_before = half_str(&said.before);
+    hello.signer_proof = (kiln_str){(const char *)said.proof.byte, sizeof said.proof.byte};
+    expect_ok(kiln_rotate_check_signer(&key, &hello));
+    hello.signer_proof.size--;
+    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    hello.signer_proof.size++;
+    said.proof.byte[5] ^= 1;
+    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    expect_ok(kiln_succession_sign(other_seed, &other, &said)); /* it names itself */
+    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    key.has_public = false; /* of a list from before keys signed */
+    expect_ok(kiln_rotate_check_signer(&key, &hello));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_node_that_is_connected_takes_its_next_key),
@@ -199,6 +251,7 @@ int main(void) {
         test_with_arena(a_node_that_cannot_write_its_file_says_so),
         test_with_arena(the_key_of_another_node_is_not_written_over),
         cmocka_unit_test(nothing_is_offered_in_plain_text),
+        cmocka_unit_test(a_node_signs_by_its_seed_or_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

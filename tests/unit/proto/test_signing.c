@@ -13,10 +13,10 @@ static const char *path_of(kiln_arena *arena, const char *home) {
 }
 
 static kiln_sign_public load(const char *home) {
-    kiln_signer *signer = NULL;
-    expect_ok(kiln_signing_load(home, NULL, &signer));
-    kiln_sign_public half = *kiln_signer_public(signer);
-    kiln_signer_destroy(signer);
+    kiln_signing own = {0};
+    expect_ok(kiln_signing_load(home, NULL, &own));
+    kiln_sign_public half = *kiln_signer_public(own.signer);
+    kiln_signer_destroy(own.signer);
     return half;
 }
 
@@ -38,18 +38,18 @@ static void the_key_is_made_once_and_is_secret(void **state) {
 static void what_is_no_key_is_refused(void **state) {
     char *home = make_folder(*state);
     const char *path = path_of(*state, home);
-    kiln_signer *signer = NULL;
+    kiln_signing own = {0};
     static const char *const text[] = {"", "kiln-signing 1\n", "kiln-signing 1\n00\n",
                                        "kiln-signing 2\n"
                                        "00000000000000000000000000000000"
                                        "00000000000000000000000000000000\n"};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
         expect_ok(kiln_file_write(path, kiln_str_from(text[i]), 0600));
-        expect_error(kiln_signing_load(home, NULL, &signer), DATA_LOSS, "holds no key");
+        expect_error(kiln_signing_load(home, NULL, &own), DATA_LOSS, "holds no key");
     }
     expect_ok(kiln_file_write(path, KILN_STR("kiln-signing 1\n"), 0640));
-    expect_error(kiln_signing_load(home, NULL, &signer), PERMISSION_DENIED, "chmod 600");
-    assert_null(signer);
+    expect_error(kiln_signing_load(home, NULL, &own), PERMISSION_DENIED, "chmod 600");
+    assert_null(own.signer);
     remove_folder(home);
 }
 
@@ -75,10 +75,10 @@ static void a_key_file_with_a_seed_signs(void **state) {
 
 static void without_signatures_there_is_no_signer(void **state) {
     char *home = make_folder(*state);
-    kiln_signer *signer = NULL;
-    expect_ok(kiln_signing_load(home, NULL, &signer));
-    assert_true((signer != NULL) == kiln_sign_supported());
-    kiln_signer_destroy(signer);
+    kiln_signing own = {0};
+    expect_ok(kiln_signing_load(home, NULL, &own));
+    assert_true((own.signer != NULL) == kiln_sign_supported());
+    kiln_signer_destroy(own.signer);
     remove_folder(home);
 }
 

@@ -1,14 +1,20 @@
 #include "base/fail.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/macros.h"
 #include "base/str.h"
+
+#define GROW_BYTES ((size_t)16 << 20)
 
 static const kiln_failpoint_info point_table[] = {
 #define X(name, program, effect, doc) {#name, program, doc, KILN_FAIL_EFFECT_##effect},
@@ -30,6 +36,9 @@ const kiln_failpoint_info *kiln_failpoint_info_of(kiln_failpoint point) {
 
 /* ---- What the environment says ---- */
 
+static const char *const effect_name[KILN_FAIL_EFFECT_COUNT] = {"kill", "error", "look", "grow",
+                                                                "hang"};
+
 static kiln_status arm_point(kiln_str name, uint64_t nth, kiln_str effect) {
     int point = 0;
     while (point < KILN_FAILPOINT_COUNT && !kiln_str_is(name, point_table[point].name)) point++;
@@ -37,13 +46,16 @@ static kiln_status arm_point(kiln_str name, uint64_t nth, kiln_str effect) {
         return KILN_ERROR(INVALID_ARGUMENT,
                           "KILN_FAIL: there is no point \"%.*s\" (base/failpoints.def)",
                           KILN_STR_ARG(name));
-    bool error = kiln_str_is(effect, "error");
-    if ((!error && effect.size > 0 && !kiln_str_is(effect, "kill")) ||
-        (error && point_table[point].effect != KILN_FAIL_EFFECT_ERROR))
+    int number = effect.size ? 0 : KILN_FAIL_EFFECT_KILL;
+    while (effect.size && number < KILN_FAIL_EFFECT_COUNT &&
+           !kiln_str_is(effect, effect_name[number]))
+        number++;
+    if (number == KILN_FAIL_EFFECT_COUNT ||
+        (number != KILN_FAIL_EFFECT_KILL && point_table[point].effect != KILN_FAIL_EFFECT_ERROR))
         return KILN_ERROR(INVALID_ARGUMENT, "KILN_FAIL: %.*s cannot end in \"%.*s\"",
                           KILN_STR_ARG(name), KILN_STR_ARG(effect));
     atomic_store(&passes_left, nth);
-    atomic_store(&armed_effect, error ? KILN_FAIL_EFFECT_ERROR : KILN_FAIL_EFFECT_KILL);
+    atomic_store(&armed_effect, number);
     atomic_store(&armed, point);
     return NULL;
 }
@@ -75,12 +87,37 @@ static bool strikes(kiln_failpoint point) {
 }
 
 KILN_NORETURN static void end_at_once(void) {
-    for (;;) kill(getpid(), SIGKILL);
+    for (;;) raise(SIGKILL); /* which processes without rights may do as well */
+}
+
+/* What hostile code would try: it is for tests of processes that have given up their rights. */
+static kiln_status look_around(void) {
+    extern char **environ;
+    const int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+    const int network = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    if (child > 0) waitpid(child, NULL, 0);
+    if (file >= 0) close(file);
+    if (network >= 0) close(network);
+    return KILN_ERROR(PERMISSION_DENIED,
+                      "KILN_FAIL: files: %s, network: %s, processes: %s, environment: %s",
+                      file >= 0 ? "yes" : "no", network >= 0 ? "yes" : "no",
+                      child > 0 ? "yes" : "no", environ && *environ ? "yes" : "no");
 }
 
 kiln_status kiln_fail_at(kiln_failpoint point) {
     if (!strikes(point)) return NULL;
-    if (atomic_load(&armed_effect) == KILN_FAIL_EFFECT_KILL) end_at_once();
+    switch ((kiln_fail_effect)atomic_load(&armed_effect)) {
+    case KILN_FAIL_EFFECT_KILL: end_at_once();
+    case KILN_FAIL_EFFECT_LOOK: return look_around();
+    case KILN_FAIL_EFFECT_GROW:
+        for (;;) memset(kiln_alloc(GROW_BYTES), 1, GROW_BYTES);
+    case KILN_FAIL_EFFECT_HANG:
+        for (volatile uint64_t i = 0;; i++) {}
+    case KILN_FAIL_EFFECT_ERROR:
+    case KILN_FAIL_EFFECT_COUNT: break;
+    }
     return KILN_ERROR(RESOURCE_EXHAUSTED, "KILN_FAIL: %s", point_table[point].name);
 }
 

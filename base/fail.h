@@ -3,6 +3,8 @@
  *
  *   NAME[:NTH][=kill|error]   the NTH time (1) that the point is passed (base/failpoints.def) the
  *                             process ends as by kill -9 (default), or the point returns an error
+ *   NAME[:NTH]=look|grow|hang where a point can return an error: one that says which rights the
+ *                             process has, all of its memory, all of its time
  *   io:NTH                    the NTH operation on a file fails: no space left on the device
  *   alloc:NTH                 the NTH allocation fails (base/alloc.h)
  *
@@ -22,11 +24,18 @@ typedef enum kiln_failpoint {
     KILN_FAILPOINT_COUNT
 } kiln_failpoint;
 
-typedef enum kiln_fail_effect { KILN_FAIL_EFFECT_KILL, KILN_FAIL_EFFECT_ERROR } kiln_fail_effect;
+typedef enum kiln_fail_effect {
+    KILN_FAIL_EFFECT_KILL,
+    KILN_FAIL_EFFECT_ERROR,
+    KILN_FAIL_EFFECT_LOOK,
+    KILN_FAIL_EFFECT_GROW,
+    KILN_FAIL_EFFECT_HANG,
+    KILN_FAIL_EFFECT_COUNT
+} kiln_fail_effect;
 
 typedef struct kiln_failpoint_info {
     const char *name, *program, *doc;
-    kiln_fail_effect effect; /* KILL: it can only be killed there */
+    kiln_fail_effect effect; /* KILL: it can only be killed there; else ERROR */
 } kiln_failpoint_info;
 
 /* The point's row of failpoints.def; static. */
@@ -36,7 +45,8 @@ const kiln_failpoint_info *kiln_failpoint_info_of(kiln_failpoint point);
  * INVALID_ARGUMENT: no such point, no such effect there. */
 KILN_MUST_USE kiln_status kiln_fail_arm(const char *plan);
 
-/* Passes a point whose effect is ERROR. RESOURCE_EXHAUSTED, once, when it is armed so. */
+/* Passes a point whose effect is ERROR. RESOURCE_EXHAUSTED, once, when it is armed so; "look":
+ * PERMISSION_DENIED. */
 KILN_MUST_USE kiln_status kiln_fail_at(kiln_failpoint point);
 /* Passes a point whose effect is KILL. */
 void kiln_fail_pass(kiln_failpoint point);

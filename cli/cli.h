@@ -17,7 +17,6 @@
 #include "base/target.h"
 #include "base/text.h"
 #include "compiler-core/core.h"
-#include "compiler-core/frontend/caged.h"
 #include "compiler-core/frontend/frontend.h"
 #include "db/db.h"
 
@@ -72,18 +71,9 @@ extern const char kiln_loop_help[];   /* of --loop-max, kiln_import_options.loop
 extern const char kiln_memory_help[]; /* of --model-memory, kiln_import_options.memory_mib */
 KILN_MUST_USE kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
                                           kiln_import_options *out_options);
-/* Reads a model file in a process without rights (compiler-core/frontend/caged.h). `process` lives
- * until the program ends, as the graph's constants do. `options` may be NULL. Errors of
- * kiln_import_caged. */
-KILN_MUST_USE kiln_status kiln_model_import(const char *path, const kiln_import_options *options,
-                                            kiln_arena *process, kiln_graph **out_graph);
-/* Imports a model file and runs all passes but those whose bit (1 << kiln_pass) is set in
- * `without`; everything in `process`. `options` may be NULL. Errors of kiln_import_caged. */
-KILN_MUST_USE kiln_status kiln_model_load(const char *path, const kiln_import_options *options,
-                                          uint32_t without, kiln_arena *process,
-                                          kiln_graph **out_graph);
-/* Opens for reading; *out_db NULL when there is no such file yet. */
-KILN_MUST_USE kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db);
+/* Whether a database that a person named can be opened for reading, without opening it. NOT_FOUND,
+ * PERMISSION_DENIED. */
+KILN_MUST_USE kiln_status kiln_db_check_there(const char *path);
 /* Operations per second that the machine of a record can do with the threads that it used; 0:
  * unknown. */
 double kiln_record_peak(const kiln_db_record *record);
@@ -108,15 +98,15 @@ KILN_MUST_USE kiln_status kiln_no_such_task(const kiln_tasks *tasks, const char 
 typedef struct kiln_stage_options {
     const char *stage, *after; /* `after` NULL: all passes */
     const kiln_target *target;
-    kiln_db *db;                     /* NULL: default schedules */
+    const char *db_path;             /* NULL: default schedules */
     const kiln_import_options *onnx; /* NULL: none */
     const char *task;                /* number or key prefix; NULL: all */
     bool refused;                    /* space: also what rules tried in vain */
 } kiln_stage_options;
-/* INVALID_ARGUMENT: no such stage, pass or task, the note lists those there are; `refused` of
+/* The text of a stage, made in processes without rights (model_work.h); it lasts until the program
+ * ends. INVALID_ARGUMENT: no such stage, pass or task, the note lists those there are; `refused` of
  * another stage than space. */
-KILN_MUST_USE kiln_status kiln_stage_print(const char *model_path,
-                                           const kiln_stage_options *options, kiln_arena *process,
-                                           kiln_strbuf *out);
+KILN_MUST_USE kiln_status kiln_stage_make(const char *model_path, const kiln_stage_options *options,
+                                          kiln_arena *process, kiln_str *out_text);
 
 #endif

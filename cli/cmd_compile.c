@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/model_work.h"
 #include "deploy/pack/pack.h"
 #include "deploy/pack/static_c.h"
 
@@ -18,16 +19,28 @@ static const char *default_output(kiln_arena *process, const char *model, const 
     return kiln_arena_printf(process, "%.*s%s", KILN_STR_ARG(name), ending);
 }
 
-static void report(const kiln_pack_report *r, const char *output, size_t size, bool json) {
-    uint32_t measured = 0;
-    for (uint32_t i = 0; i < r->task_count; i++) measured += r->task[i].median_ns > 0;
+/* What a module is made of: before its bytes, when they come from the process that packed them. */
+typedef struct module_head {
+    uint32_t task_count, measured_count, conversion_count;
+    uint64_t arena_bytes, live_bytes, value_bytes, window_bytes;
+} module_head;
+
+static module_head head_of(const kiln_pack_report *r) {
+    module_head head = {
+        r->task_count,  0, r->conversion_count, r->arena_bytes, r->live_bytes, r->value_bytes,
+        r->window_bytes};
+    for (uint32_t i = 0; i < r->task_count; i++) head.measured_count += r->task[i].median_ns > 0;
+    return head;
+}
+
+static void report(const module_head *r, const char *output, size_t size, bool json) {
     if (json) {
         kiln_json_line(json_pack(
             "{s:s, s:s, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I}", "event", "compiled", "module",
-            output, "bytes", (json_int_t)size, "tasks", (int)r->task_count, "tuned", (int)measured,
-            "conversions", (int)r->conversion_count, "arena_bytes", (json_int_t)r->arena_bytes,
-            "live_bytes", (json_int_t)r->live_bytes, "value_bytes", (json_int_t)r->value_bytes,
-            "window_bytes", (json_int_t)r->window_bytes));
+            output, "bytes", (json_int_t)size, "tasks", (int)r->task_count, "tuned",
+            (int)r->measured_count, "conversions", (int)r->conversion_count, "arena_bytes",
+            (json_int_t)r->arena_bytes, "live_bytes", (json_int_t)r->live_bytes, "value_bytes",
+            (json_int_t)r->value_bytes, "window_bytes", (json_int_t)r->window_bytes));
         return;
     }
     printf(
@@ -35,9 +48,9 @@ static void report(const kiln_pack_report *r, const char *output, size_t size, b
         "conversions,\n"
         "  %.1f KB of activations (at least %.1f KB are alive at once, all together are %.1f KB), "
         "%.1f KB lie inside of others\n",
-        output, size, r->task_count, measured, r->task_count - measured, r->conversion_count,
-        (double)r->arena_bytes / 1024, (double)r->live_bytes / 1024, (double)r->value_bytes / 1024,
-        (double)r->window_bytes / 1024);
+        output, size, r->task_count, r->measured_count, r->task_count - r->measured_count,
+        r->conversion_count, (double)r->arena_bytes / 1024, (double)r->live_bytes / 1024,
+        (double)r->value_bytes / 1024, (double)r->window_bytes / 1024);
 }
 
 /* What `--without a,b` leaves out: bits of passes and of planners. */
@@ -76,24 +89,32 @@ static kiln_status parse_omissions(const char *text, omissions *out) {
     return KILN_OK;
 }
 
-/* The file, its open dimensions, and what is left out of its compilation. */
+/* What is compiled, and what is left out of it. */
 typedef struct source {
     const char *path;
     kiln_import_options onnx;
     omissions without;
+    const kiln_target *target;
+    const char *db_path; /* NULL: without one */
+    kiln_str name;       /* static C: of its functions */
+    /* What the process without rights makes; without one (KILN_UNCAGED) it is here. */
+    kiln_strbuf text, header;
 } source;
 
 /* Why nothing of an emulated board's records is in the module, to who looks for them. */
-static kiln_status note_emulated(kiln_db *db, const kiln_target *target, kiln_arena *process) {
-    kiln_target emulated = *target;
+static kiln_status note_emulated(const source *in, kiln_arena *process) {
+    kiln_target emulated = *in->target;
     kiln_strbuf name = {0};
+    kiln_db *db = NULL;
     kiln_db_record *row = NULL;
     uint32_t count = 0;
-    if (!db || target->emulated) return KILN_OK;
+    if (!in->db_path || emulated.emulated) return KILN_OK;
     emulated.emulated = true;
     kiln_target_print(&emulated, &name);
     const kiln_db_filter filter = {.target = kiln_strbuf_view(&name), .limit = 1};
-    kiln_status st = kiln_db_records(db, &filter, process, &row, &count);
+    kiln_status st = kiln_db_open(in->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
+    if (!st) st = kiln_db_records(db, &filter, process, &row, &count);
+    kiln_db_close(db);
     if (!st && count > 0)
         printf("  records of an emulated board are not used, as its times say nothing of the "
                "processor; --target %s uses them\n",
@@ -102,24 +123,52 @@ static kiln_status note_emulated(kiln_db *db, const kiln_target *target, kiln_ar
     return st;
 }
 
-static kiln_status compile_module(kiln_arena *process, const source *model,
-                                  const kiln_target *target, kiln_db *db, const char *output,
-                                  bool json) {
-    kiln_graph *graph = NULL;
-    kiln_strbuf bytes = {0};
+static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pack_stored *stored) {
+    const source *in = call->work->context;
+    return (kiln_pack_options){.stored = stored->find ? stored : NULL,
+                               .model_name = kiln_str_from(in->path),
+                               .without = in->without.planners,
+                               .step = kiln_model_step,
+                               .step_context = (void *)(uintptr_t)call};
+}
+
+/* In a process without rights. */
+static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
+                               kiln_cage_result *out_result) {
+    source *in = call->work->context;
+    const kiln_pack_stored stored = kiln_model_stored(call);
+    const kiln_pack_options options = pack_options(call, &stored);
     kiln_pack_report packed;
     kiln_compilation *compilation = NULL;
-    kiln_pack_options options = {
-        .db = db, .model_name = kiln_str_from(model->path), .without = model->without.planners};
+    kiln_status st = kiln_passes_run_without(graph, in->without.passes);
+    if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
+    if (!st) st = kiln_pack(compilation, &options, arena, &in->text, &packed);
+    if (st) return st;
+    module_head *head = KILN_ARENA_NEW(arena, module_head);
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 2);
+    *head = head_of(&packed);
+    part[0] = (kiln_str){(const char *)head, sizeof *head};
+    part[1] = kiln_strbuf_view(&in->text);
+    *out_result = (kiln_cage_result){2, part};
+    return KILN_OK;
+}
+
+static kiln_status compile_module(kiln_arena *process, source *in, const char *output, bool json) {
+    kiln_model model = {0};
+    kiln_mapping result = {0};
+    module_head head;
+    kiln_model_work work = {
+        .model = &model, .doing = "compiling", .run = make_module, .context = in};
     kiln_status st = kiln_file_check_writable(output);
-    if (!st)
-        st = kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
-    if (!st) st = kiln_compilation_create(graph, target, process, &compilation);
-    if (!st) st = kiln_pack(compilation, &options, process, &bytes, &packed);
-    if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), KILN_MODULE_FILE_MODE);
-    if (!st) report(&packed, output, bytes.size, json);
-    if (!st && !json) st = note_emulated(db, target, process);
-    kiln_strbuf_deinit(&bytes);
+    if (!st) st = kiln_model_read(in->path, &in->onnx, process, &model);
+    if (!st) st = kiln_model_run(&work, in->db_path, process, &result);
+    kiln_strbuf_deinit(&in->text);
+    if (st) return st;
+    memcpy(&head, result.data, sizeof head);
+    const kiln_str bytes = {(const char *)result.data + sizeof head, result.size - sizeof head};
+    st = kiln_file_write(output, bytes, KILN_MODULE_FILE_MODE);
+    if (!st) report(&head, output, bytes.size, json);
+    if (!st && !json) st = note_emulated(in, process);
     return st;
 }
 
@@ -153,58 +202,96 @@ static void report_static_c(const kiln_static_c_sizes *sizes, const char *path, 
            (unsigned long long)sizes->packed_bytes, (unsigned long long)sizes->scratch_bytes);
 }
 
-/* OUTPUT.c and OUTPUT.h beside it; `output` ends with .c. */
-static kiln_status compile_static_c(kiln_arena *process, const source *model,
-                                    const kiln_target *target, kiln_db *db, const char *output,
-                                    bool json) {
-    kiln_graph *graph = NULL;
-    kiln_strbuf text = {0}, header = {0};
-    kiln_module_plan plan;
+/* Before the two texts. */
+typedef struct static_c_head {
     kiln_static_c_sizes sizes;
-    kiln_target alone = *target;
-    alone.threads = 1;
-    const char *path = output ? output : default_output(process, model->path, ".c");
+    size_t source_bytes;
+} static_c_head;
+
+/* In a process without rights. */
+static kiln_status make_static_c(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
+                                 kiln_cage_result *out_result) {
+    source *in = call->work->context;
+    const kiln_pack_stored stored = kiln_model_stored(call);
+    kiln_pack_options options = pack_options(call, &stored);
+    kiln_module_plan plan;
+    kiln_compilation *compilation = NULL;
+    static_c_head *head = KILN_ARENA_NEW(arena, static_c_head);
+    options.as_c = true;
+    kiln_status st = kiln_passes_run_without(graph, in->without.passes);
+    if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
+    if (!st) st = kiln_pack_plan(compilation, &options, arena, &plan, NULL);
+    if (!st) st = kiln_static_c(&plan, in->name, arena, &in->text, &in->header, &head->sizes);
+    if (st) return st;
+    head->source_bytes = in->text.size;
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 3);
+    part[0] = (kiln_str){(const char *)head, sizeof *head};
+    part[1] = kiln_strbuf_view(&in->text);
+    part[2] = kiln_strbuf_view(&in->header);
+    *out_result = (kiln_cage_result){3, part};
+    return KILN_OK;
+}
+
+/* OUTPUT.c and OUTPUT.h beside it; `output` ends with .c. */
+static kiln_status compile_static_c(kiln_arena *process, source *in, const char *output,
+                                    bool json) {
+    const char *path = output ? output : default_output(process, in->path, ".c");
     if (!kiln_str_ends(kiln_str_from(path), ".c"))
         return KILN_ERROR(INVALID_ARGUMENT, "--output %s: static C is written to NAME.c", path);
-    kiln_compilation *compilation = NULL;
-    kiln_pack_options options = {.db = db,
-                                 .model_name = kiln_str_from(model->path),
-                                 .as_c = true,
-                                 .without = model->without.planners};
-    kiln_status st = kiln_file_check_writable(path);
-    if (!st)
-        st = kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
-    if (!st) st = kiln_compilation_create(graph, &alone, process, &compilation);
-    if (!st) st = kiln_pack_plan(compilation, &options, process, &plan, NULL);
-    if (!st)
-        st = kiln_static_c(&plan, identifier_of(process, path), process, &text, &header, &sizes);
-    if (!st) st = kiln_file_write(path, kiln_strbuf_view(&text), 0666);
     char *header_path = kiln_arena_printf(process, "%s", path);
     header_path[strlen(header_path) - 1] = 'h';
-    if (!st) st = kiln_file_write(header_path, kiln_strbuf_view(&header), 0666);
-    if (!st) report_static_c(&sizes, path, json);
-    kiln_strbuf_deinit(&text);
-    kiln_strbuf_deinit(&header);
+    kiln_target alone = *in->target;
+    kiln_model model = {0};
+    kiln_mapping result = {0};
+    static_c_head head;
+    kiln_model_work work = {
+        .model = &model, .doing = "compiling", .run = make_static_c, .context = in};
+    alone.threads = 1;
+    in->target = &alone;
+    in->name = identifier_of(process, path);
+    kiln_status st = kiln_file_check_writable(path);
+    if (!st) st = kiln_model_read(in->path, &in->onnx, process, &model);
+    if (!st) st = kiln_model_run(&work, in->db_path, process, &result);
+    kiln_strbuf_deinit(&in->text);
+    kiln_strbuf_deinit(&in->header);
+    if (st) return st;
+    memcpy(&head, result.data, sizeof head);
+    const kiln_str text = {(const char *)result.data + sizeof head, result.size - sizeof head};
+    st = kiln_file_write(path, kiln_str_slice(text, 0, head.source_bytes), 0666);
+    if (!st)
+        st = kiln_file_write(header_path, kiln_str_slice(text, head.source_bytes, text.size), 0666);
+    if (!st) report_static_c(&head.sizes, path, json);
     return st;
 }
 
-static kiln_status emit_text(kiln_arena *process, const source *model, const kiln_target *target,
-                             kiln_db *db, const char *emit, const char *output) {
-    kiln_strbuf text = {0};
-    kiln_stage_options options = {.stage = emit, .target = target, .db = db, .onnx = &model->onnx};
+static kiln_status emit_text(kiln_arena *process, const source *in, const char *emit,
+                             const char *output) {
+    kiln_str text = {0};
+    kiln_stage_options options = {
+        .stage = emit, .target = in->target, .db_path = in->db_path, .onnx = &in->onnx};
     kiln_status st = output ? kiln_file_check_writable(output) : KILN_OK;
-    if (!st) st = kiln_stage_print(model->path, &options, process, &text);
+    if (!st) st = kiln_stage_make(in->path, &options, process, &text);
     if (!st && output)
-        st = kiln_file_write(output, kiln_strbuf_view(&text), 0666);
+        st = kiln_file_write(output, text, 0666);
     else if (!st)
-        kiln_print_text(kiln_strbuf_view(&text), KILN_TEXT_PAGE, stdout);
-    kiln_strbuf_deinit(&text);
+        kiln_print_text(text, KILN_TEXT_PAGE, stdout);
+    return st;
+}
+
+/* A database that is named must be there: a misspelt one would pack default schedules. */
+static kiln_status find_db(const char *option, kiln_arena *process, const char **out_path) {
+    const char *path = NULL;
+    *out_path = NULL;
+    if (option && strcmp(option, "none") == 0) return KILN_OK;
+    kiln_status st = kiln_db_path(option, process, &path);
+    if (!st && option) st = kiln_db_check_there(path);
+    if (!st && (option || kiln_db_is_there(path))) *out_path = path;
     return st;
 }
 
 kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     const char *target_text = NULL, *db_option = NULL, *output = NULL, *emit = "module",
-               *db_path = NULL, *without_text = NULL;
+               *without_text = NULL;
     kiln_opt_list dim = {0};
     source model = {0};
     bool json = false;
@@ -236,29 +323,21 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         1};
     kiln_args args;
     kiln_target target;
-    kiln_db *db = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     model.path = args.positional[0];
+    model.target = &target;
     st = parse_omissions(without_text, &model.without);
     if (!st) st = kiln_dim_option(&dim, process, &model.onnx);
     if (!target_text && strcmp(emit, "static-c") == 0) target_text = STATIC_C_TARGET;
     if (!st) st = kiln_target_option(target_text, threads, process, &target);
-    if (!st) st = kiln_db_path(db_option, process, &db_path);
-    const bool without_db = db_option && strcmp(db_option, "none") == 0;
-    /* A database that is named must be there: a misspelt one would pack default schedules. */
-    if (!st && !without_db)
-        st = db_option ? kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_READ, &db)
-                       : kiln_db_open_if_there(db_path, &db);
+    if (!st) st = find_db(db_option, process, &model.db_path);
     if (!st && strcmp(emit, "module") == 0)
         st = kiln_target_check_modules(&target, target_text, model.path);
-    if (!st && strcmp(emit, "module") == 0)
-        st = compile_module(process, &model, &target, db,
-                            output ? output : default_output(process, model.path, ".kiln"), json);
-    else if (!st && strcmp(emit, "static-c") == 0)
-        st = compile_static_c(process, &model, &target, db, output, json);
-    else if (!st)
-        st = emit_text(process, &model, &target, db, emit, output);
-    kiln_db_close(db);
-    return st;
+    if (st) return st;
+    if (strcmp(emit, "module") == 0)
+        return compile_module(process, &model,
+                              output ? output : default_output(process, model.path, ".kiln"), json);
+    if (strcmp(emit, "static-c") == 0) return compile_static_c(process, &model, output, json);
+    return emit_text(process, &model, emit, output);
 }

@@ -12,30 +12,29 @@ typedef struct explain {
 } explain;
 
 /* Which schedule won: asked of the database, so there is always one. */
-static kiln_status explain_why(const explain *e, const kiln_target *target, kiln_strbuf *text) {
+static kiln_status explain_why(const explain *e, const kiln_target *target) {
     const char *path = NULL;
-    kiln_db *db = NULL;
+    kiln_strbuf text = {0};
     kiln_status st = kiln_db_path(e->db_path, e->process, &path);
-    if (!st) st = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db);
-    kiln_why_options options = {e->why, target, db, e->json, &e->onnx};
-    if (!st) st = kiln_why_print(e->model, &options, e->process, text);
-    if (!st && !e->json) kiln_print_text(kiln_strbuf_view(text), KILN_TEXT_PAGE, stdout);
-    kiln_db_close(db);
+    if (!st) st = kiln_db_check_there(path);
+    kiln_why_options options = {e->why, target, path, e->json, &e->onnx};
+    if (!st) st = kiln_why_print(e->model, &options, e->process, &text);
+    if (!st && !e->json) kiln_print_text(kiln_strbuf_view(&text), KILN_TEXT_PAGE, stdout);
+    kiln_strbuf_deinit(&text);
     return st;
 }
 
-static kiln_status explain_stage(const explain *e, const kiln_target *target, kiln_strbuf *text) {
-    kiln_db *db = NULL;
-    kiln_status st =
-        e->db_path ? kiln_db_open(e->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db) : KILN_OK;
-    kiln_stage_options options = {e->stage, e->after, target, db, &e->onnx, e->task, e->refused};
-    if (!st) st = kiln_stage_print(e->model, &options, e->process, text);
+static kiln_status explain_stage(const explain *e, const kiln_target *target) {
+    kiln_str text = {0};
+    kiln_status st = e->db_path ? kiln_db_check_there(e->db_path) : KILN_OK;
+    kiln_stage_options options = {e->stage, e->after, target,    e->db_path,
+                                  &e->onnx, e->task,  e->refused};
+    if (!st) st = kiln_stage_make(e->model, &options, e->process, &text);
     if (!st && e->json)
         kiln_json_line(json_pack("{s:s, s:s, s:o}", "event", "explain", "stage", e->stage, "text",
-                                 kiln_json_str(kiln_strbuf_view(text))));
+                                 kiln_json_str(text)));
     else if (!st)
-        kiln_print_text(kiln_strbuf_view(text), KILN_TEXT_PAGE, stdout);
-    kiln_db_close(db);
+        kiln_print_text(text, KILN_TEXT_PAGE, stdout);
     return st;
 }
 
@@ -71,13 +70,11 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
         1};
     kiln_args args;
     kiln_target target;
-    kiln_strbuf text = {0};
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     e.model = args.positional[0];
     st = kiln_target_option(e.target_text, threads, process, &target);
     if (!st) st = kiln_dim_option(&e.dim, process, &e.onnx);
-    if (!st) st = e.why ? explain_why(&e, &target, &text) : explain_stage(&e, &target, &text);
-    kiln_strbuf_deinit(&text);
-    return st;
+    if (st) return st;
+    return e.why ? explain_why(&e, &target) : explain_stage(&e, &target);
 }

@@ -41,12 +41,28 @@ static kiln_status check_memory(const kiln_graph *graph, uint64_t mib) {
     return KILN_OK;
 }
 
+/* In a process without rights. */
+static kiln_status check_and_compile(const kiln_model_call *call, kiln_graph *graph,
+                                     kiln_arena *arena, kiln_cage_result *out_result) {
+    const kiln_tune *t = call->work->context;
+    kiln_compilation *c = NULL;
+    kiln_status st = check_memory(graph, t->options->model_memory_mib);
+    if (!st) st = kiln_compilation_of_model(graph, &t->target, arena, &c);
+    if (!st) st = kiln_limits_check(c);
+    return st ? st : kiln_model_give_tasks(c, arena, out_result);
+}
+
+static kiln_status find_tasks(kiln_tune *t) {
+    kiln_model_work work = {
+        .model = &t->model, .doing = "compiling", .run = check_and_compile, .context = t};
+    return kiln_model_take_tasks(&work, t->process, &t->compilation);
+}
+
 /* Everything that can be wrong with the request is found before a program is started. */
 static kiln_status check_request(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
     kiln_searcher_kind kind;
     kiln_db *db = NULL;
-    kiln_graph *graph = NULL;
     if (o->detach && (!o->tracker || o->out))
         return KILN_ERROR(INVALID_ARGUMENT,
                           "--detach needs --tracker, as a private fleet ends with its command, and "
@@ -69,11 +85,9 @@ static kiln_status check_request(kiln_tune *t) {
     t->import.loop_max = o->loop_max;
     t->import.memory_mib = o->model_memory_mib;
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->import);
-    if (!st) st = kiln_model_import(o->model, &t->import, t->process, &graph);
-    if (!st) t->model = kiln_graph_encode(graph, t->process);
-    if (!st) st = check_memory(graph, o->model_memory_mib);
-    if (!st) st = kiln_compilation_of_model(graph, &t->target, t->process, &t->compilation);
-    if (!st) st = kiln_limits_check(t->compilation);
+    if (!st) st = kiln_model_read(o->model, &t->import, t->process, &t->model);
+    if (!st) st = find_tasks(t);
+    if (!st && o->out) st = kiln_tune_start_packer(t);
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
     if (!st)
         st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE,
@@ -184,12 +198,16 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     kiln_tune t = {.options = &o, .process = process, .start_ns = kiln_clock_ns()};
     const char *command = again(argc, argv, process);
     st = check_request(&t);
-    if (st) return st;
+    if (st) {
+        kiln_model_cancel(&t.packer);
+        return st;
+    }
     kiln_display_init(&t.display, &(kiln_display_options){.json = o.json,
                                                           .seconds = o.seconds,
                                                           .tasks = &t.compilation->searched,
                                                           .process = process});
     st = tune_and_report(&t);
+    kiln_model_cancel(&t.packer);
     if (kiln_status_code(st) == KILN_CANCELLED && !ferror(stdout))
         fprintf(stderr, "to go on where it stopped: %s\n", command);
     if (kiln_status_code(st) == KILN_UNAVAILABLE && o.tracker && t.display.task.count) {

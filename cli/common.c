@@ -158,27 +158,15 @@ kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
 }
 
 const char kiln_memory_help[] =
-    "MiB of memory that reading the model may take, in a process without rights (default 4096)";
+    "MiB of memory that reading and compiling the model may take, in processes without rights "
+    "(default 4096)";
 
-kiln_status kiln_model_import(const char *path, const kiln_import_options *options,
-                              kiln_arena *process, kiln_graph **out_graph) {
-    kiln_mapping constants; /* of the graph, which is used until the program ends */
-    return kiln_import_caged(path, options, process, out_graph, &constants);
-}
-
-kiln_status kiln_model_load(const char *path, const kiln_import_options *options, uint32_t without,
-                            kiln_arena *process, kiln_graph **out_graph) {
-    kiln_graph *graph = NULL;
-    kiln_status st = kiln_model_import(path, options, process, &graph);
-    if (!st) st = kiln_passes_run_without(graph, without);
-    if (!st) *out_graph = graph;
-    return st;
-}
-
-kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db) {
-    *out_db = NULL;
-    return kiln_db_is_there(path) ? kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, out_db)
-                                  : KILN_OK;
+kiln_status kiln_db_check_there(const char *path) {
+    if (!kiln_db_is_there(path))
+        return KILN_ERROR(NOT_FOUND, "%s: there is no such database", path);
+    return !kiln_file_exists(path) || access(path, R_OK) == 0
+               ? KILN_OK
+               : KILN_ERROR(PERMISSION_DENIED, "%s: the file cannot be opened", path);
 }
 
 double kiln_record_peak(const kiln_db_record *record) {

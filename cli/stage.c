@@ -1,10 +1,11 @@
 /* Any stage between a model and its machine code, as text. */
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/model_work.h"
 
 typedef struct stage_context {
     const kiln_stage_options *options;
+    const kiln_model_call *call;
     kiln_arena *arena;
     kiln_strbuf *out;
 } stage_context;
@@ -15,7 +16,8 @@ typedef kiln_status (*task_printer)(const stage_context *c, const kiln_task *tas
 static kiln_status find_trace(const stage_context *c, const kiln_task *task, kiln_trace *out_trace,
                               kiln_program **out_program) {
     kiln_space space;
-    if (c->options->db) {
+    const kiln_pack_stored stored = kiln_model_stored(c->call);
+    if (stored.find) {
         kiln_strbuf target = {0};
         kiln_target_print(c->options->target, &target);
         kiln_db_filter filter = {.task_key = task->key,
@@ -24,7 +26,7 @@ static kiln_status find_trace(const stage_context *c, const kiln_task *task, kil
                                  .limit = 1};
         kiln_db_record *record = NULL;
         uint32_t count = 0;
-        kiln_status st = kiln_db_records(c->options->db, &filter, c->arena, &record, &count);
+        kiln_status st = stored.find(stored.context, &filter, c->arena, &record, &count);
         kiln_strbuf_deinit(&target);
         if (!st && count) st = kiln_trace_decode(record[0].trace, c->arena, out_trace);
         if (!st && count)
@@ -117,47 +119,73 @@ static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks,
         if (!kiln_task_is(task, i, c->options->task)) continue;
         kiln_strbuf_printf(c->out, "%s# task %u %.*s %.*s\n", printed++ ? "\n" : "", i,
                            KILN_STR_ARG(task->key), KILN_STR_ARG(task->op));
-        kiln_status st = print(c, task);
-        if (st) return kiln_status_note(st, "task %u %.*s", i, KILN_STR_ARG(task->op));
+        const char *step = kiln_arena_printf(c->arena, "task %u %.*s", i, KILN_STR_ARG(task->op));
+        kiln_status st = kiln_model_step((void *)(uintptr_t)c->call, step);
+        if (!st) st = print(c, task);
+        if (st) return kiln_status_note(st, "%s", step);
     }
-    return printed ? KILN_OK : kiln_no_such_task(tasks, c->options->task);
+    return printed || !c->options->task ? KILN_OK : kiln_no_such_task(tasks, c->options->task);
 }
 
-static kiln_status print_graph(const char *path, const stage_context *c) {
-    kiln_graph *graph = NULL;
-    kiln_status st = kiln_model_import(path, c->options->onnx, c->arena, &graph);
-    if (!st) st = kiln_passes_run(graph, kiln_str_from(c->options->after ? c->options->after : ""));
-    if (!st) kiln_graph_print(graph, c->out);
+static kiln_status print_stage(const stage_context *c, kiln_graph *graph) {
+    const kiln_stage_options *o = c->options;
+    kiln_compilation *compilation = NULL;
+    kiln_status st = KILN_OK;
+    if (strcmp(o->stage, "graph") == 0) {
+        st = kiln_passes_run(graph, kiln_str_from(o->after ? o->after : ""));
+        if (!st) kiln_graph_print(graph, c->out);
+        return st;
+    }
+    st = kiln_compilation_of_model(graph, o->target, c->arena, &compilation);
+    if (st) return st;
+    const kiln_tasks tasks = compilation->searched; /* numbered as kiln tune does */
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++)
+        if (strcmp(o->stage, task_stages[i].name) == 0)
+            return print_tasks(c, &tasks, task_stages[i].print);
+    kiln_tasks_print(&tasks, true, c->out);
+    return KILN_OK;
+}
+
+/* In a process without rights. */
+static kiln_status run(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
+                       kiln_cage_result *out_result) {
+    kiln_strbuf text = {0};
+    const stage_context c = {call->work->context, call, arena, &text};
+    kiln_status st = print_stage(&c, graph);
+    const kiln_str all = kiln_strbuf_end(&text, arena);
+    if (!st) *out_result = kiln_model_result(all, arena);
     return st;
 }
 
-kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *options,
-                             kiln_arena *process, kiln_strbuf *out) {
-    stage_context c = {options, process, out};
-    if (options->refused && strcmp(options->stage, "space") != 0)
+static kiln_status check_options(const kiln_stage_options *o) {
+    bool known = strcmp(o->stage, "graph") == 0 || strcmp(o->stage, "tasks") == 0;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++)
+        known = known || strcmp(o->stage, task_stages[i].name) == 0;
+    if (!known)
+        return KILN_ERROR(
+            INVALID_ARGUMENT,
+            "no stage is called '%s'; there are graph, tasks, space, loops, llvm, asm, c",
+            o->stage);
+    if (o->refused && strcmp(o->stage, "space") != 0)
         return KILN_ERROR(INVALID_ARGUMENT, "only the stage space has what was refused, not %s",
-                          options->stage);
-    if (options->after && strcmp(options->stage, "graph") != 0 &&
-        strcmp(options->stage, "loops") != 0)
+                          o->stage);
+    if (o->after && strcmp(o->stage, "graph") != 0 && strcmp(o->stage, "loops") != 0)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "--after: the stage %s has no passes; graph and loops "
                           "have",
-                          options->stage);
-    if (strcmp(options->stage, "graph") == 0) return print_graph(model_path, &c);
-    kiln_graph *graph = NULL;
-    kiln_compilation *compilation = NULL;
-    kiln_status st = kiln_model_import(model_path, options->onnx, process, &graph);
-    if (!st) st = kiln_compilation_of_model(graph, options->target, process, &compilation);
-    if (st) return st;
-    const kiln_tasks tasks = compilation->searched; /* numbered as kiln tune does */
-    if (strcmp(options->stage, "tasks") == 0) {
-        kiln_tasks_print(&tasks, true, out);
-        return KILN_OK;
-    }
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++)
-        if (strcmp(options->stage, task_stages[i].name) == 0)
-            return print_tasks(&c, &tasks, task_stages[i].print);
-    return KILN_ERROR(INVALID_ARGUMENT,
-                      "no stage is called '%s'; there are graph, tasks, space, loops, llvm, asm, c",
-                      options->stage);
+                          o->stage);
+    return KILN_OK;
+}
+
+kiln_status kiln_stage_make(const char *model_path, const kiln_stage_options *options,
+                            kiln_arena *process, kiln_str *out_text) {
+    kiln_stage_options own = *options;
+    kiln_model model = {0};
+    kiln_mapping result = {0};
+    kiln_model_work work = {.model = &model, .doing = "compiling", .run = run, .context = &own};
+    kiln_status st = check_options(options);
+    if (!st) st = kiln_model_read(model_path, options->onnx, process, &model);
+    if (!st) st = kiln_model_run(&work, options->db_path, process, &result);
+    if (!st) *out_text = (kiln_str){result.data, result.size};
+    return st;
 }

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/display.h"
+#include "cli/model_work.h"
 #include "cli/private_fleet.h"
 
 #define KILN_TUNE_TRIALS_UNSAID UINT64_MAX
@@ -31,8 +32,12 @@ typedef struct kiln_tune {
     kiln_target target;
     const char *target_text;       /* canonical */
     kiln_import_options import;    /* sizes of open dimensions */
-    kiln_graph_bytes model;        /* as it was imported; views of the graph's constants */
+    kiln_model model;              /* as it was read */
     kiln_compilation *compilation; /* of the model for the target */
+    kiln_model_work packing; /* with --out: a process that has waited since before there were a
+                                database and keys */
+    kiln_model_call packer;
+    bool runs_here; /* what is packed for the target */
     kiln_private_fleet *fleet;
     kiln_client *client;
     kiln_display display;
@@ -60,6 +65,8 @@ KILN_MUST_USE kiln_status kiln_tune_bring_records(kiln_client *client,
 KILN_MUST_USE kiln_status kiln_tune_run_job(kiln_tune *tune);
 /* Prints a line per task and the totals, from the database. */
 KILN_MUST_USE kiln_status kiln_tune_summarise(kiln_tune *tune);
+/* Starts `packer`. */
+KILN_MUST_USE kiln_status kiln_tune_start_packer(kiln_tune *tune);
 /* Writes the module, with the tuned schedules unless the whole model is slower with them; which
  * only runs on this machine's target can tell. */
 KILN_MUST_USE kiln_status kiln_tune_pack(kiln_tune *tune);

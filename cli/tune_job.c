@@ -122,7 +122,7 @@ static kiln_status send_model(kiln_tune *t, kiln_msg_job_spec *spec) {
         if (!st) st = kiln_client_put(t->client, bytes, &spec->model);
     } else {
         spec->form = KILN_MODEL_FORM_GRAPH;
-        st = kiln_client_put_parts(t->client, t->model.part, t->model.part_count, &spec->model);
+        st = kiln_client_put_parts(t->client, &t->model.graph, 1, &spec->model);
     }
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "sending %s", path);

@@ -163,26 +163,81 @@ kiln_status kiln_tune_summarise(kiln_tune *t) {
 
 /* ---- the module ------------------------------------------------------------------------------ */
 
-static kiln_status pack_bytes(kiln_tune *t, kiln_db *db, kiln_strbuf *out) {
-    kiln_pack_options options = {.db = db,
-                                 .model_name = kiln_str_from(kiln_file_name(t->options->model))};
-    return kiln_pack(t->compilation, &options, t->process, out, NULL);
+/* What the packing process gives: the size of the tuned module, that module, and the one of default
+ * schedules, which is empty where nothing runs it here. */
+typedef struct packed {
+    kiln_mapping bytes;
+    kiln_str tuned, base;
+} packed;
+
+static kiln_status pack_bytes(const kiln_tune *t, kiln_compilation *compilation,
+                              const kiln_pack_stored *stored, kiln_arena *arena, kiln_str *out) {
+    const kiln_pack_options options = {.stored = stored,
+                                       .model_name =
+                                           kiln_str_from(kiln_file_name(t->options->model)),
+                                       .step = kiln_model_step,
+                                       .step_context = (void *)(uintptr_t)&t->packer};
+    kiln_strbuf bytes = {0};
+    kiln_status st = kiln_pack(compilation, &options, arena, &bytes, NULL);
+    *out = kiln_strbuf_end(&bytes, arena);
+    return st;
 }
 
-static kiln_status open_bytes(kiln_tune *t, const kiln_strbuf *bytes, kiln_module **out_module) {
+/* In a process without rights. */
+static kiln_status pack_both(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
+                             kiln_cage_result *out_result) {
+    const kiln_tune *t = call->work->context;
+    const kiln_pack_stored stored = kiln_model_stored(call);
+    kiln_compilation *compilation = NULL;
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 3);
+    kiln_status st = kiln_compilation_of_model(graph, &t->target, arena, &compilation);
+    if (!st) st = pack_bytes(t, compilation, &stored, arena, &part[1]);
+    if (!st && t->runs_here) st = pack_bytes(t, compilation, NULL, arena, &part[2]);
+    if (st) return st;
+    part[0] =
+        (kiln_str){kiln_arena_copy(arena, &part[1].size, sizeof part[1].size), sizeof part[1].size};
+    *out_result = (kiln_cage_result){3, part};
+    return KILN_OK;
+}
+
+kiln_status kiln_tune_start_packer(kiln_tune *t) {
+    kiln_target native;
+    kiln_strbuf reason = {0};
+    kiln_status st = kiln_target_native(t->process, &native);
+    if (st) return st;
+    t->runs_here = kiln_target_runs_on(&t->target, &native, &reason);
+    kiln_strbuf_deinit(&reason);
+    t->packing = (kiln_model_work){
+        .model = &t->model, .doing = "compiling", .run = pack_both, .context = t, .has_db = true};
+    return kiln_model_start(&t->packing, t->process, &t->packer);
+}
+
+static kiln_status pack(kiln_tune *t, kiln_db *db, packed *out) {
+    size_t size = 0;
+    kiln_status st = kiln_model_finish(&t->packer, db, &out->bytes);
+    if (st) return st;
+    const kiln_str all = {out->bytes.data, out->bytes.size};
+    if (all.size >= sizeof size) memcpy(&size, all.data, sizeof size);
+    if (all.size < sizeof size || size > all.size - sizeof size)
+        return KILN_ERROR(DATA_LOSS, "the module's bytes are cut off");
+    out->tuned = kiln_str_slice(all, sizeof size, sizeof size + size);
+    out->base = kiln_str_slice(all, sizeof size + size, all.size);
+    return KILN_OK;
+}
+
+static kiln_status open_bytes(kiln_tune *t, kiln_str bytes, kiln_module **out_module) {
     char error[KILN_MODULE_ERROR_BYTES] = "";
-    void *aligned = kiln_arena_alloc_aligned(t->process, MODULE_ALIGNMENT, bytes->size);
-    memcpy(aligned, bytes->data, bytes->size);
-    int code = kiln_module_open_memory(aligned, bytes->size, NULL, out_module, error, sizeof error);
+    void *aligned = kiln_arena_alloc_aligned(t->process, MODULE_ALIGNMENT, bytes.size);
+    memcpy(aligned, bytes.data, bytes.size);
+    int code = kiln_module_open_memory(aligned, bytes.size, NULL, out_module, error, sizeof error);
     return code ? KILN_ERROR(INTERNAL, "%s", error) : KILN_OK;
 }
 
 /* Runs both modules here, alternately. */
-static kiln_status compare(kiln_tune *t, const kiln_strbuf *base, const kiln_strbuf *tuned,
-                           kiln_bench_pair *out) {
+static kiln_status compare(kiln_tune *t, const packed *modules, kiln_bench_pair *out) {
     kiln_module *a = NULL, *b = NULL;
-    kiln_status st = open_bytes(t, base, &a);
-    if (!st) st = open_bytes(t, tuned, &b);
+    kiln_status st = open_bytes(t, modules->base, &a);
+    if (!st) st = open_bytes(t, modules->tuned, &b);
     if (!st) st = kiln_bench_compare(a, b, t->process, out);
     kiln_module_close(a);
     kiln_module_close(b);
@@ -260,21 +315,15 @@ static kiln_status write_module(const kiln_tune *t, kiln_str bytes) {
  * machine's target. */
 kiln_status kiln_tune_pack(kiln_tune *t) {
     kiln_db *db = NULL;
-    kiln_target native;
-    kiln_strbuf base = {0}, tuned = {0}, reason = {0};
+    packed modules = {0};
     kiln_bench_pair pair = {.ratio = 1, .low = 1, .high = 1};
     kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
-    if (!st) st = kiln_target_native(t->process, &native);
-    if (!st) st = pack_bytes(t, db, &tuned);
-    bool runs_here = !st && kiln_target_runs_on(&t->target, &native, &reason);
-    if (!st && runs_here) st = pack_bytes(t, NULL, &base);
-    if (!st) st = runs_here ? compare(t, &base, &tuned, &pair) : sum_kernels(t, db, &pair);
+    if (!st) st = pack(t, db, &modules);
+    if (!st) st = t->runs_here ? compare(t, &modules, &pair) : sum_kernels(t, db, &pair);
     bool ship_tuned = pair.high >= 1;
-    if (!st) st = write_module(t, kiln_strbuf_view(ship_tuned ? &tuned : &base));
-    if (!st) report_module(t, &pair, runs_here, ship_tuned);
-    kiln_strbuf_deinit(&base);
-    kiln_strbuf_deinit(&tuned);
-    kiln_strbuf_deinit(&reason);
+    if (!st) st = write_module(t, ship_tuned ? modules.tuned : modules.base);
+    if (!st) report_module(t, &pair, t->runs_here, ship_tuned);
+    kiln_file_unmap(&modules.bytes);
     kiln_db_close(db);
     return st;
 }

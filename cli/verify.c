@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "cli/model_work.h"
 #include "deploy/pack/pack.h"
 #include "deploy/pack/static_c.h"
 #include "deploy/run/run.h"
@@ -120,13 +121,12 @@ static void *make_buffer(const kiln_value_info *value, kiln_arena *arena) {
 }
 
 /* Data for an input that nothing reads need not fit (CastLike reads no more than a type). */
-static kiln_status find_inputs(const kiln_graph *graph, const kiln_data_set *data,
-                               kiln_arena *arena, const void **inputs) {
-    const uint32_t *uses = kiln_graph_count_uses(graph, arena);
+static kiln_status find_inputs(const kiln_graph *graph, const uint32_t *uses,
+                               const kiln_data_set *data, kiln_arena *arena, const void **inputs) {
     for (uint32_t i = 0; i < graph->input.count; i++) {
         const kiln_value_info *port = &graph->value.data[graph->input.data[i]];
         const kiln_named_tensor *given = find_tensor(data->input, data->input_count, port->name);
-        if (uses[graph->input.data[i]] == 0) {
+        if (uses[i] == 0) {
             inputs[i] = make_buffer(port, arena);
             continue;
         }
@@ -178,44 +178,93 @@ static kiln_status write_c(kiln_compilation *compilation, const kiln_pack_option
     return st;
 }
 
-/* Inputs that become constants differ between data sets, so each data set gets its own module. */
-static kiln_status check_data_set(const char *model, const char *folder, const kiln_data_set *data,
-                                  bool single, const kiln_verify_options *how, kiln_arena *arena,
-                                  bool *out_same, kiln_strbuf *why) {
-    kiln_import_options options = how->onnx;
-    options.known_count = data->input_count;
-    options.known = data->input;
-    kiln_graph *graph = NULL;
+/* In a process without rights: how often each input of the compiled graph is read ([inputs]
+ * uint32_t), then the module or its text. */
+static kiln_status compile(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
+                           kiln_cage_result *out_result) {
+    const kiln_verify_options *how = call->work->context;
+    kiln_pack_options pack = {.model_name = kiln_str_from(call->work->model->path),
+                              .as_c = how->as_c,
+                              .step = kiln_model_step,
+                              .step_context = (void *)(uintptr_t)call};
     kiln_strbuf bytes = {0};
-    kiln_mapping constants = {0};
-    kiln_status st = kiln_import_caged(model, &options, arena, &graph, &constants);
-    const kiln_rounding *rounding = st ? NULL : kiln_graph_rounding(graph, arena);
-    if (!st) st = kiln_passes_run(graph, KILN_STR(""));
     kiln_compilation *compilation = NULL;
-    kiln_pack_options pack = {.model_name = kiln_str_from(model), .as_c = how->as_c};
+    kiln_status st = kiln_passes_run(graph, KILN_STR(""));
     if (!st) st = kiln_compilation_create(graph, how->target, arena, &compilation);
     if (!st)
         st = how->as_c ? write_c(compilation, &pack, arena, &bytes)
                        : kiln_pack(compilation, &pack, arena, &bytes, NULL);
-    const void **inputs = st ? NULL : KILN_ARENA_ARRAY(arena, const void *, graph->input.count);
-    void **outputs = st ? NULL : KILN_ARENA_ARRAY(arena, void *, graph->output.count);
-    if (!st) st = find_inputs(graph, data, arena, inputs);
+    if (!st) {
+        const uint32_t *of_value = kiln_graph_count_uses(graph, arena);
+        uint32_t *uses = KILN_ARENA_ARRAY(arena, uint32_t, graph->input.count);
+        kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 2);
+        for (uint32_t i = 0; i < graph->input.count; i++) uses[i] = of_value[graph->input.data[i]];
+        part[0] = (kiln_str){(const char *)uses, graph->input.count * sizeof *uses};
+        part[1] = kiln_strbuf_end(&bytes, arena);
+        *out_result = (kiln_cage_result){2, part};
+    }
+    kiln_strbuf_deinit(&bytes);
+    return st;
+}
+
+/* The data set of a case, and what its model became. */
+typedef struct trial {
+    const kiln_graph *graph; /* as it was read */
+    kiln_str module;
+    const uint32_t *uses; /* [inputs] by the module's kernels */
+    bool single;          /* the model is one operator */
+} trial;
+
+static kiln_status run_and_compare(const trial *t, const char *folder, const kiln_data_set *data,
+                                   const kiln_verify_options *how, kiln_arena *arena,
+                                   bool *out_same, kiln_strbuf *why) {
+    const kiln_graph *graph = t->graph;
+    const kiln_rounding *rounding = kiln_graph_rounding(graph, arena);
+    const void **inputs = KILN_ARENA_ARRAY(arena, const void *, graph->input.count);
+    void **outputs = KILN_ARENA_ARRAY(arena, void *, graph->output.count);
+    int64_t *rows = KILN_ARENA_ARRAY(arena, int64_t, graph->output.count);
+    kiln_status st = find_inputs(graph, t->uses, data, arena, inputs);
     if (!st && !has_every_output(graph, data, folder, why)) *out_same = false;
-    int64_t *rows = st ? NULL : KILN_ARENA_ARRAY(arena, int64_t, graph->output.count);
     for (uint32_t i = 0; !st && i < graph->output.count; i++) {
         const kiln_value_info *port = &graph->value.data[graph->output.data[i]];
         outputs[i] = make_buffer(port, arena);
         rows[i] = port->shape.dim[0];
     }
-    if (!st && *out_same)
-        st = how->run(how->context, kiln_strbuf_view(&bytes), inputs, outputs, rows);
+    if (!st && *out_same) st = how->run(how->context, t->module, inputs, outputs, rows);
     for (uint32_t i = 0; !st && *out_same && i < data->output_count; i++) {
-        const rule by = {single, rounding[i]};
+        const rule by = {t->single, rounding[i]};
         *out_same = same_output(&graph->value.data[graph->output.data[i]], outputs[i], rows[i],
                                 &data->output[i].tensor, &by, why);
     }
-    kiln_strbuf_deinit(&bytes);
-    kiln_file_unmap(&constants);
+    return st;
+}
+
+/* Inputs that become constants differ between data sets, so each data set gets its own module. */
+static kiln_status check_data_set(const char *path, const char *folder, const kiln_data_set *data,
+                                  bool single, const kiln_verify_options *how, kiln_arena *arena,
+                                  bool *out_same, kiln_strbuf *why) {
+    kiln_import_options options = how->onnx;
+    kiln_verify_options own = *how;
+    kiln_model model = {0};
+    kiln_mapping result = {0};
+    kiln_graph *graph = NULL;
+    kiln_model_work work = {.model = &model, .doing = "compiling", .run = compile, .context = &own};
+    options.known_count = data->input_count;
+    options.known = data->input;
+    kiln_status st = kiln_model_read(path, &options, arena, &model);
+    if (!st) st = kiln_graph_decode(model.graph, arena, &graph);
+    if (!st) st = kiln_model_run(&work, NULL, arena, &result);
+    if (!st) {
+        const size_t head = graph->input.count * sizeof(uint32_t);
+        const trial t = {
+            .graph = graph,
+            .module = kiln_str_slice((kiln_str){result.data, result.size}, head, result.size),
+            .uses = result.data,
+            .single = single};
+        st = run_and_compare(&t, folder, data, how, arena, out_same, why);
+    }
+    kiln_file_unmap(&result);
+    kiln_model_deinit(&model);
     return st;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/outcome.h"
 #include "cli/display.h"
+#include "cli/model_work.h"
 #include "tuner/model/model.h"
 
 #define RIVALS_MAX 5u
@@ -20,6 +21,7 @@ typedef struct schedule {
 
 typedef struct why {
     const kiln_why_options *options;
+    kiln_db *db;
     const kiln_task *task;
     kiln_str target;
     kiln_arena *arena;
@@ -66,7 +68,7 @@ static kiln_status read_all(why *w) {
     kiln_db_filter filter = {.task_key = w->task->key, .target = w->target};
     kiln_db_record *fastest = NULL, *best = NULL;
     uint32_t fastest_count = 0, best_count = 0;
-    kiln_db *db = w->options->db;
+    kiln_db *db = w->db;
     kiln_status st = kiln_db_records(db, &filter, w->arena, &w->record, &w->record_count);
     if (!st) st = kiln_db_best(db, &filter, w->arena, &best, &best_count);
     filter.order = KILN_DB_FASTEST;
@@ -309,10 +311,10 @@ static void print_json(why *w, uint32_t number) {
     kiln_strbuf_deinit(&words);
 }
 
-static kiln_status explain_task(const kiln_why_options *options, const kiln_task *task,
+static kiln_status explain_task(const kiln_why_options *options, kiln_db *db, const kiln_task *task,
                                 uint32_t number, kiln_arena *process, kiln_strbuf *out) {
     kiln_strbuf target = {0};
-    why w = {.options = options, .task = task, .arena = process, .out = out};
+    why w = {.options = options, .db = db, .task = task, .arena = process, .out = out};
     kiln_target_print(options->target, &target);
     w.target = kiln_str_from(kiln_str_dup(process, kiln_strbuf_view(&target)));
     kiln_strbuf_deinit(&target);
@@ -325,19 +327,34 @@ static kiln_status explain_task(const kiln_why_options *options, const kiln_task
     return KILN_OK;
 }
 
+/* In a process without rights. */
+static kiln_status find_tasks(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
+                              kiln_cage_result *out_result) {
+    const kiln_why_options *options = call->work->context;
+    kiln_compilation *c = NULL;
+    kiln_status st = kiln_compilation_of_model(graph, options->target, arena, &c);
+    return st ? st : kiln_model_give_tasks(c, arena, out_result);
+}
+
 kiln_status kiln_why_print(const char *model_path, const kiln_why_options *options,
                            kiln_arena *process, kiln_strbuf *out) {
-    kiln_graph *graph = NULL;
+    kiln_model model = {0};
     kiln_compilation *compilation = NULL;
+    kiln_db *db = NULL;
     uint32_t found = 0;
-    kiln_status st = kiln_model_import(model_path, options->onnx, process, &graph);
-    if (!st) st = kiln_compilation_of_model(graph, options->target, process, &compilation);
+    kiln_why_options own = *options;
+    kiln_model_work work = {
+        .model = &model, .doing = "compiling", .run = find_tasks, .context = &own};
+    kiln_status st = kiln_model_read(model_path, options->onnx, process, &model);
+    if (!st) st = kiln_model_take_tasks(&work, process, &compilation);
+    if (!st) st = kiln_db_open(options->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
     const kiln_tasks tasks =
         compilation ? compilation->searched : (kiln_tasks){0}; /* numbered as kiln tune does */
     for (uint32_t i = 0; !st && i < tasks.count; i++) {
         if (!kiln_task_is(&tasks.task[i], i, options->task)) continue;
         found++;
-        st = explain_task(options, &tasks.task[i], i, process, out);
+        st = explain_task(options, db, &tasks.task[i], i, process, out);
     }
+    kiln_db_close(db);
     return st || found ? st : kiln_no_such_task(&tasks, options->task);
 }

@@ -11,12 +11,13 @@
 typedef struct kiln_why_options {
     const char *task; /* number or beginning of a key */
     const kiln_target *target;
-    kiln_db *db;
+    const char *db_path;
     bool json;
     const kiln_import_options *onnx; /* NULL: none */
 } kiln_why_options;
 
-/* Appends the answer for each task asked for; with `json` prints one object a line instead.
+/* The model is read and compiled in processes without rights, before the database is opened.
+ * Appends the answer for each task asked for; with `json` prints one object a line instead.
  * INVALID_ARGUMENT: no such task; NOT_FOUND: no record of it for this target that could be best. */
 KILN_MUST_USE kiln_status kiln_why_print(const char *model_path, const kiln_why_options *options,
                                          kiln_arena *process, kiln_strbuf *out);

@@ -14,22 +14,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
 
-#define TEXT_MAX 16384 /* of a status, as base/status.c has it, and of a path */
+#define TEXT_MAX 16384    /* of a status, as base/status.c has it, a path and a question */
+#define STEP_TEXT_MAX 256 /* of the name of a step */
 
 /* Descriptors of the child. */
 enum { CHILD_SOCKET = 0, CHILD_RESULT = 1, CHILD_ERROR = 2 };
 
-/* What goes over the socket, one message each. The child asks for a file, which comes with its
- * descriptor or an error, and says how its work ended. */
-typedef enum talk_kind { TALK_OPEN = 1, TALK_OPENED, TALK_STATUS } talk_kind;
+/* What goes over the socket, one message each. The parent says when the child may begin. The child
+ * asks for a file or an answer, which comes as a descriptor or an error, names its steps, and says
+ * how its work ended. */
+typedef enum talk_kind {
+    TALK_BEGIN = 1,
+    TALK_OPEN,
+    TALK_ASK,
+    TALK_GIVEN,
+    TALK_STEP,
+    TALK_STATUS
+} talk_kind;
 typedef struct talk {
     uint32_t kind; /* talk_kind */
     uint32_t code; /* kiln_code */
-    uint64_t size; /* of an opened file */
+    uint64_t size; /* of what is given */
     char text[TEXT_MAX];
 } talk;
 #define TALK_HEAD offsetof(talk, text)
@@ -79,6 +89,31 @@ static bool hear(int socket, talk *out, int *out_fd) {
     return true;
 }
 
+static void close_end(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+static kiln_status map_bytes(int fd, size_t size, kiln_mapping *out) {
+    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    if (data == MAP_FAILED)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "no memory for %zu bytes: %s", size, strerror(errno));
+    *out = (kiln_mapping){data, size};
+    return KILN_OK;
+}
+
+static kiln_status write_bytes(int fd, kiln_str bytes) {
+    for (size_t done = 0; done < bytes.size;) {
+        ssize_t n = write(fd, bytes.data + done, bytes.size - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return KILN_ERROR(RESOURCE_EXHAUSTED, "no memory for %zu bytes: %s", bytes.size,
+                              strerror(errno));
+        done += (size_t)n;
+    }
+    return KILN_OK;
+}
+
 static kiln_status status_of(const talk *t) {
     kiln_code code = KILN_INTERNAL;
     if (!kiln_code_from_wire(t->code, &code) || code == KILN_OK) code = KILN_INTERNAL;
@@ -87,30 +122,54 @@ static kiln_status status_of(const talk *t) {
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
-kiln_status kiln_cage_open(const char *path, int *out_fd, size_t *out_size) {
+/* Asks for a file, or for an answer in one. */
+static kiln_status get(talk_kind kind, const char *text, int *out_fd, size_t *out_size) {
     talk answer;
-    if (!say(CHILD_SOCKET, TALK_OPEN, KILN_OK, 0, path, -1) ||
-        !hear(CHILD_SOCKET, &answer, out_fd) || answer.kind != TALK_OPENED)
-        return KILN_ERROR(INTERNAL, "nobody opens %s", path);
+    if (!say(CHILD_SOCKET, kind, KILN_OK, 0, text, -1) || !hear(CHILD_SOCKET, &answer, out_fd) ||
+        answer.kind != TALK_GIVEN)
+        return KILN_ERROR(INTERNAL, "nobody answers: %s", text);
     if (answer.code != KILN_OK) return status_of(&answer);
-    if (*out_fd < 0) return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: no descriptor is left", path);
+    if (*out_fd < 0) return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: no descriptor is left", text);
     *out_size = (size_t)answer.size;
     return KILN_OK;
 }
 
-static kiln_status write_result(const kiln_cage_result *result) {
-    for (uint32_t i = 0; i < result->part_count; i++) {
-        for (size_t done = 0; done < result->part[i].size;) {
-            ssize_t n =
-                write(CHILD_RESULT, result->part[i].data + done, result->part[i].size - done);
-            if (n < 0 && errno == EINTR) continue;
-            if (n <= 0)
-                return KILN_ERROR(RESOURCE_EXHAUSTED, "no memory for what it gives: %s",
-                                  strerror(errno));
-            done += (size_t)n;
-        }
+kiln_status kiln_cage_open(const char *path, int *out_fd, size_t *out_size) {
+    return get(TALK_OPEN, path, out_fd, out_size);
+}
+
+static kiln_status answer_here(const kiln_cage_work *work, kiln_str question, kiln_strbuf *out) {
+    return work->answer ? work->answer(work->context, question, out)
+                        : KILN_ERROR(PERMISSION_DENIED, "nothing is answered here");
+}
+
+kiln_status kiln_cage_ask(const kiln_cage_work *work, const char *question, kiln_arena *arena,
+                          kiln_str *out_answer) {
+    kiln_strbuf bytes = {0};
+    kiln_mapping given = {0};
+    int fd = -1;
+    size_t size = 0;
+    if (work->uncaged) {
+        kiln_status st = answer_here(work, kiln_str_from(question), &bytes);
+        *out_answer = kiln_strbuf_end(&bytes, arena);
+        return st;
     }
-    return KILN_OK;
+    kiln_status st = get(TALK_ASK, question, &fd, &size);
+    if (!st) st = map_bytes(fd, size, &given);
+    if (!st) *out_answer = kiln_str_copy(arena, (kiln_str){given.data, given.size});
+    kiln_file_unmap(&given);
+    close_end(&fd);
+    return st;
+}
+
+void kiln_cage_step(const kiln_cage_work *work, const char *name) {
+    if (!work->uncaged) say(CHILD_SOCKET, TALK_STEP, KILN_OK, 0, name, -1);
+}
+
+static kiln_status write_result(int fd, const kiln_cage_result *result) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < result->part_count; i++) st = write_bytes(fd, result->part[i]);
+    return kiln_status_note(st, "what it gives");
 }
 
 /* Of the parent's descriptors only its own ends stay, as 0, 1 and 2. */
@@ -123,56 +182,96 @@ static bool take_ends(int socket, int result, int error) {
     return true;
 }
 
-KILN_NORETURN static void be_child(const kiln_cage_work *work, pid_t parent, int socket, int result,
-                                   int error) {
+/* Its status; what it gives is in `fd`. */
+static kiln_status do_work(const kiln_cage_work *work, int fd) {
     kiln_arena arena;
     kiln_cage_result out = {0};
+    kiln_arena_init(&arena, 0);
+    kiln_status st = work->run(work->context, &arena, &out);
+    if (!st) st = write_result(fd, &out);
+    kiln_arena_deinit(&arena);
+    return st;
+}
+
+static bool may_begin(void) {
+    talk t;
+    int fd = -1;
+    return hear(CHILD_SOCKET, &t, &fd) && t.kind == TALK_BEGIN;
+}
+
+KILN_NORETURN static void be_child(const kiln_cage_work *work, pid_t parent, int socket, int result,
+                                   int error) {
     kiln_cage_limits limits = work->limits;
     if (!limits.cpu_s) limits.cpu_s = KILN_CAGE_CPU_S;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* and again where a change of user clears it */
     if (getppid() != parent || !take_ends(socket, result, error)) _exit(1);
-    kiln_arena_init(&arena, 0);
+    signal(SIGINT, SIG_IGN); /* its parent ends it, when that is stopped */
+    signal(SIGTERM, SIG_IGN);
     kiln_status st = kiln_cage_shut(KILN_CAGE_PARSE, CHILD_ERROR, &limits);
-    if (!st) st = work->run(work->context, &arena, &out);
-    if (!st) st = write_result(&out);
+    if (!may_begin()) _exit(1);
+    if (!st) st = do_work(work, CHILD_RESULT);
     say(CHILD_SOCKET, TALK_STATUS, kiln_status_code(st), 0, kiln_status_text(st), -1);
     _exit(0);
 }
 
 /* ---- the parent ------------------------------------------------------------------------------ */
 
-typedef struct cage {
+struct kiln_cage {
     const kiln_cage_work *work;
     pid_t pid;
     int socket, result, error; /* our ends; -1: none */
     bool told;                 /* it said how its work ended */
     bool too_long;             /* it was waited for long enough */
+    bool step_too_long;        /* for one step of it */
+    char step[STEP_TEXT_MAX];  /* printable; the last one that it named */
     kiln_status status;
-} cage;
+};
 
-static void open_for(const cage *c, const char *path) {
+static void give(const kiln_cage *c, kiln_status st, size_t size, int fd) {
+    say(c->socket, TALK_GIVEN, kiln_status_code(st), size, st ? kiln_status_text(st) : "", fd);
+    if (fd >= 0) close(fd);
+    kiln_status_free(st);
+}
+
+static void open_for(const kiln_cage *c, const char *path) {
     int fd = -1;
     size_t size = 0;
     kiln_status st = c->work->folder
                          ? kiln_file_open_inside(c->work->folder, path, &fd, &size)
                          : KILN_ERROR(PERMISSION_DENIED, "%s: there are no files here", path);
-    say(c->socket, TALK_OPENED, kiln_status_code(st), size, st ? kiln_status_text(st) : "", fd);
-    if (fd >= 0) close(fd);
-    kiln_status_free(st);
+    give(c, st, size, fd);
+}
+
+static void answer_for(const kiln_cage *c, const char *question) {
+    kiln_strbuf bytes = {0};
+    int fd = -1;
+    kiln_status st = answer_here(c->work, kiln_str_from(question), &bytes);
+    if (!st && (fd = memfd_create("kiln-cage", MFD_CLOEXEC)) < 0)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "no memory for an answer: %s", strerror(errno));
+    if (!st) st = write_bytes(fd, kiln_strbuf_view(&bytes));
+    give(c, st, bytes.size, fd);
+    kiln_strbuf_deinit(&bytes);
+}
+
+static uint32_t cpu_s_of(const kiln_cage *c) {
+    return c->work->limits.cpu_s ? c->work->limits.cpu_s : KILN_CAGE_CPU_S;
 }
 
 /* Serves the child until it ends or hangs. A child without rights can still wait for ever. */
-static void serve(cage *c) {
-    const uint32_t cpu_s = c->work->limits.cpu_s ? c->work->limits.cpu_s : KILN_CAGE_CPU_S;
-    const uint64_t end_ns = kiln_clock_ns() + 4 * cpu_s * KILN_NS_PER_S;
+static void serve(kiln_cage *c) {
+    const uint64_t step_ns = c->work->step_s ? c->work->step_s * KILN_NS_PER_S : UINT64_MAX / 2;
+    uint64_t now_ns = kiln_clock_ns(), step_end_ns = now_ns + step_ns;
+    const uint64_t end_ns = now_ns + 4 * cpu_s_of(c) * KILN_NS_PER_S;
     talk t;
     int fd = -1;
     for (;;) {
         struct pollfd ready = {.fd = c->socket, .events = POLLIN};
-        const uint64_t now_ns = kiln_clock_ns();
+        now_ns = kiln_clock_ns();
         c->too_long = now_ns >= end_ns;
-        if (c->too_long) return;
-        const int n = poll(&ready, 1, (int)((end_ns - now_ns) / KILN_NS_PER_MS) + 1);
+        c->step_too_long = now_ns >= step_end_ns;
+        if (c->too_long || c->step_too_long) return;
+        const uint64_t wait_ns = KILN_MIN(end_ns, step_end_ns) - now_ns;
+        const int n = poll(&ready, 1, (int)(wait_ns / KILN_NS_PER_MS) + 1);
         if (n == 0 || (n < 0 && errno == EINTR)) continue;
         if (n < 0) return;
         const bool heard = hear(c->socket, &t, &fd);
@@ -180,6 +279,11 @@ static void serve(cage *c) {
         if (!heard) return;
         if (t.kind == TALK_OPEN) {
             open_for(c, t.text);
+        } else if (t.kind == TALK_ASK) {
+            answer_for(c, t.text);
+        } else if (t.kind == TALK_STEP) {
+            kiln_text_write(kiln_str_from(t.text), KILN_TEXT_LINE, c->step, sizeof c->step);
+            step_end_ns = kiln_clock_ns() + step_ns;
         } else if (t.kind == TALK_STATUS) {
             c->told = true;
             if (t.code != KILN_OK) c->status = status_of(&t);
@@ -188,39 +292,41 @@ static void serve(cage *c) {
     }
 }
 
-/* How it died, with the first line that it wrote. */
-static kiln_status how_it_died(const cage *c, int wait_status) {
+/* Programs in C++ say it so. */
+static bool says_no_memory(const char *line) {
+    return strstr(line, "std::bad_alloc") || strstr(line, "ut of memory");
+}
+
+/* How `subject` died, with the first line that it wrote. */
+static kiln_status how_it_died(const kiln_cage *c, int wait_status, const char *subject) {
     char said[512], line[256] = "";
     const kiln_cage_limits *limits = &c->work->limits;
     const uint64_t memory = limits->memory_bytes ? limits->memory_bytes : KILN_CAGE_MEMORY_BYTES;
+    const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
+    const int number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     ssize_t size = read(c->error, said, sizeof said);
     kiln_str text = {said, size > 0 ? (size_t)size : 0};
     kiln_text_write(kiln_str_cut(&text, '\n'), KILN_TEXT_LINE, line, sizeof line);
-    if (WIFEXITED(wait_status) &&
-        WEXITSTATUS(wait_status) == kiln_code_exit(KILN_RESOURCE_EXHAUSTED))
+    if (code == kiln_code_exit(KILN_RESOURCE_EXHAUSTED) || number == SIGXFSZ ||
+        says_no_memory(line))
         return KILN_ERROR(RESOURCE_EXHAUSTED,
                           "%s takes more than %llu MiB of memory (--model-memory allows more)",
-                          c->work->what, (unsigned long long)(memory >> 20));
-    if (c->too_long || (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU))
-        return KILN_ERROR(DEADLINE_EXCEEDED, "%s takes more than %u s of processor time",
-                          c->work->what, limits->cpu_s ? limits->cpu_s : KILN_CAGE_CPU_S);
-    if (WIFSIGNALED(wait_status))
-        return KILN_ERROR(INTERNAL, "%s: its process died of signal %d%s%s", c->work->what,
-                          WTERMSIG(wait_status), line[0] ? ": " : "", line);
-    return KILN_ERROR(INTERNAL, "%s: its process ended with %d%s%s", c->work->what,
-                      WEXITSTATUS(wait_status), line[0] ? ": " : "", line);
+                          subject, (unsigned long long)(memory >> 20));
+    if (c->step_too_long)
+        return KILN_ERROR(DEADLINE_EXCEEDED, "%s takes more than %u s", subject, c->work->step_s);
+    if (c->too_long || number == SIGXCPU)
+        return KILN_ERROR(DEADLINE_EXCEEDED, "%s takes more than %u s of processor time", subject,
+                          cpu_s_of(c));
+    return KILN_ERROR(INTERNAL, "%s: its process %s %d%s%s", subject,
+                      number ? "died of signal" : "ended with", number ? number : code,
+                      line[0] ? ": " : "", line);
 }
 
-static void close_end(int *fd) {
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-}
-
-/* Starts the child; `c` has our ends then. */
-static kiln_status start(cage *c) {
+static kiln_status start(kiln_cage *c) {
     int sockets[2] = {-1, -1}, errors[2] = {-1, -1};
     const pid_t parent = getpid();
     c->result = memfd_create("kiln-cage", MFD_CLOEXEC);
+    if (c->work->uncaged && c->result >= 0) return KILN_OK;
     if (c->result >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0 &&
         pipe2(errors, O_CLOEXEC | O_NONBLOCK) == 0)
         c->pid = fork();
@@ -235,32 +341,66 @@ static kiln_status start(cage *c) {
                                    c->work->what, strerror(error));
 }
 
-static kiln_status take_result(const cage *c, kiln_mapping *out_result) {
+kiln_status kiln_cage_start(const kiln_cage_work *work, kiln_cage **out_cage) {
+    kiln_cage *c = kiln_alloc(sizeof *c);
+    *c = (kiln_cage){.work = work, .pid = -1, .socket = -1, .result = -1, .error = -1};
+    kiln_status st = start(c);
+    if (st)
+        kiln_cage_cancel(c);
+    else
+        *out_cage = c;
+    return st;
+}
+
+/* It has ended, is about to, or hangs. What ends already ends as it was going to. */
+static int end_child(kiln_cage *c) {
+    int wait_status = 0;
+    if (c->pid <= 0) return 0;
+    kill(c->pid, SIGKILL);
+    while (waitpid(c->pid, &wait_status, 0) < 0 && errno == EINTR) {}
+    c->pid = -1;
+    return wait_status;
+}
+
+void kiln_cage_cancel(kiln_cage *c) {
+    if (!c) return;
+    end_child(c);
+    close_end(&c->socket);
+    close_end(&c->error);
+    close_end(&c->result);
+    kiln_free(c);
+}
+
+/* Errors of its own name the step themselves. */
+static kiln_status work_in_child(kiln_cage *c) {
+    say(c->socket, TALK_BEGIN, KILN_OK, 0, "", -1);
+    serve(c);
+    const int wait_status = end_child(c);
+    if (c->told) return c->status;
+    kiln_strbuf subject = {0};
+    kiln_strbuf_printf(&subject, "%s%s%s", c->work->what, c->step[0] ? ": " : "", c->step);
+    kiln_status st = how_it_died(c, wait_status, subject.data);
+    kiln_strbuf_deinit(&subject);
+    return st;
+}
+
+static kiln_status take_result(const kiln_cage *c, kiln_mapping *out_result) {
     struct stat info;
     if (fstat(c->result, &info) != 0 || info.st_size < 0)
         return KILN_ERROR(INTERNAL, "%s: %s", c->work->what, strerror(errno));
-    const size_t size = (size_t)info.st_size;
-    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, c->result, 0) : NULL;
-    if (data == MAP_FAILED)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: %s", c->work->what, strerror(errno));
-    *out_result = (kiln_mapping){data, size};
-    return KILN_OK;
+    return kiln_status_note(map_bytes(c->result, (size_t)info.st_size, out_result), "%s",
+                            c->work->what);
+}
+
+kiln_status kiln_cage_finish(kiln_cage *c, kiln_mapping *out_result) {
+    kiln_status st = c->work->uncaged ? do_work(c->work, c->result) : work_in_child(c);
+    if (!st) st = take_result(c, out_result);
+    kiln_cage_cancel(c);
+    return st;
 }
 
 kiln_status kiln_cage_run(const kiln_cage_work *work, kiln_mapping *out_result) {
-    cage c = {.work = work, .pid = -1, .socket = -1, .result = -1, .error = -1};
-    int wait_status = 0;
-    kiln_status st = start(&c);
-    if (!st) {
-        serve(&c);
-        /* It has ended, is about to, or hangs. Who is ending already ends as it was going to. */
-        kill(c.pid, SIGKILL);
-        while (waitpid(c.pid, &wait_status, 0) < 0 && errno == EINTR) {}
-        st = c.told ? c.status : how_it_died(&c, wait_status);
-    }
-    if (!st) st = take_result(&c, out_result);
-    close_end(&c.socket);
-    close_end(&c.error);
-    close_end(&c.result);
-    return st;
+    kiln_cage *c = NULL;
+    kiln_status st = kiln_cage_start(work, &c);
+    return st ? st : kiln_cage_finish(c, out_result);
 }

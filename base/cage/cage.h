@@ -1,7 +1,8 @@
 /* Work on hostile input (models, tensors) without rights.
  *
- * `kiln_cage_run` is for programs that read a file: the work is done in a child process that can
- * compute and give back bytes, and nothing else. `kiln_cage_shut` is for programs that are such a
+ * `kiln_cage_run` is for programs that read or compile a file: the work is done in a child process
+ * that can compute, ask what its caller answers, and give back bytes, and nothing else.
+ * `kiln_cage_shut` is for programs that are such a
  * child from their start on (a tuner's workers). In a cage there are no files, no network, no other
  * programs, no descriptors and no environment of the parent; memory and processor time are bounded.
  * Rights that the platform cannot take away (no seccomp) are left out: descriptors run out instead.
@@ -37,19 +38,43 @@ typedef struct kiln_cage_work {
     kiln_status (*run)(void *context, kiln_arena *arena, kiln_cage_result *out_result);
     void *context;
     const char *folder; /* kiln_cage_open opens files below it; NULL: none */
+    /* In the caller's process: answers kiln_cage_ask. Questions may be of a hijacked child. NULL:
+     * nothing is answered. */
+    kiln_status (*answer)(void *context, kiln_str question, kiln_strbuf *out_answer);
+    uint32_t step_s; /* that one step (kiln_cage_step) may last, by the clock; 0: any */
+    /* There is no child: everything happens in kiln_cage_finish. For debuggers and valgrind, which
+     * a process without rights does not let work. */
+    bool uncaged;
     kiln_cage_limits limits;
 } kiln_cage_work;
 
-/* Runs the work in a child and waits for it; the caller has one thread, or none of the others holds
- * a lock that the work needs. `*out_result` is a mapping of the bytes that the work gave back,
- * which the caller ends. Its own status is returned as it is. RESOURCE_EXHAUSTED: more memory than
- * allowed, or no process can be had. DEADLINE_EXCEEDED: more processor time. INTERNAL: it died; the
- * text says of which signal. */
+typedef struct kiln_cage kiln_cage;
+
+/* Starts a child that has the caller's memory as it is now, and waits without rights for
+ * kiln_cage_finish. What the caller opens or learns in between the child does not see. The caller
+ * has one thread, or none of the others holds a lock that the work needs. `work` stays until the
+ * end. RESOURCE_EXHAUSTED: no process can be had. */
+KILN_MUST_USE kiln_status kiln_cage_start(const kiln_cage_work *work, kiln_cage **out_cage);
+/* Runs the work, waits for its end, and frees the cage. `*out_result` is a mapping of the bytes
+ * that the work gave back, which the caller ends. Its own status is returned as it is.
+ * RESOURCE_EXHAUSTED: more memory than allowed. DEADLINE_EXCEEDED: more time. INTERNAL: it died;
+ * the text says of which signal, and in which step. */
+KILN_MUST_USE kiln_status kiln_cage_finish(kiln_cage *cage, kiln_mapping *out_result);
+/* Ends one that is not wanted any more. NULL is fine. */
+void kiln_cage_cancel(kiln_cage *cage);
+/* Start and finish. */
 KILN_MUST_USE kiln_status kiln_cage_run(const kiln_cage_work *work, kiln_mapping *out_result);
 
 /* In a caged function: a file below the work's folder, opened by the parent; errors of
  * kiln_file_open_inside. */
 KILN_MUST_USE kiln_status kiln_cage_open(const char *path, int *out_fd, size_t *out_size);
+/* In a caged function: what `answer` says to a text of less than 16 KiB, or its error. The answer
+ * lasts as long as `arena`. */
+KILN_MUST_USE kiln_status kiln_cage_ask(const kiln_cage_work *work, const char *question,
+                                        kiln_arena *arena, kiln_str *out_answer);
+/* In a caged function: a step of the work begins, "kernel conv2d". When the work dies or takes too
+ * much, the error names the step. */
+void kiln_cage_step(const kiln_cage_work *work, const char *name);
 
 typedef enum kiln_cage_profile {
     KILN_CAGE_PARSE,   /* one thread that computes */

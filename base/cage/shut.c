@@ -164,7 +164,8 @@ kiln_status kiln_cage_shut(kiln_cage_profile profile, int keep_fd_max,
     if (!st && prctl(PR_SET_DUMPABLE, 0) != 0) st = refused("core dumps");
     if (!st && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) st = refused("new privileges");
     if (!st) st = limit(RLIMIT_CORE, 0, "core dumps");
-    if (!st && profile == KILN_CAGE_COMPILE) st = limit(RLIMIT_FSIZE, 0, "files");
+    /* What it gives back is a file in memory. */
+    if (!st) st = limit(RLIMIT_FSIZE, profile == KILN_CAGE_COMPILE ? 0 : memory, "files");
     if (!st) st = limit(RLIMIT_NOFILE, (uint64_t)keep_fd_max + 1 + DESCRIPTORS_MORE, "descriptors");
     if (!st && profile == KILN_CAGE_PARSE) st = limit(RLIMIT_NPROC, 0, "processes");
     if (!st && limits->cpu_s) st = limit(RLIMIT_CPU, limits->cpu_s, "processor time");

@@ -17,6 +17,7 @@ typedef struct reading {
     kiln_mapping file;
     char *folder;
     const kiln_import_options *options;
+    bool uncaged;
 } reading;
 
 static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
@@ -26,7 +27,7 @@ static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_r
     kiln_graph *graph = NULL;
     head *begin = kiln_arena_alloc(arena, sizeof *begin);
     options.out_bound_count = &begin->bound_count;
-    options.open = kiln_cage_open;
+    options.open = in->uncaged ? NULL : kiln_cage_open;
     kiln_status st = kiln_status_note(kiln_import_bytes(bytes, in->folder, &options, arena, &graph),
                                       "%s", in->path);
     if (st) return st;
@@ -38,46 +39,60 @@ static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_r
     return KILN_OK;
 }
 
+kiln_status kiln_memory_limit(const kiln_import_options *options, uint64_t *out_bytes) {
+    if (options->memory_mib > UINT64_MAX >> 20)
+        return KILN_ERROR(OUT_OF_RANGE, "%llu MiB of memory are more than there can be",
+                          (unsigned long long)options->memory_mib);
+    *out_bytes = options->memory_mib << 20;
+    return KILN_OK;
+}
+
+/* What the child gave begins with the head. */
 static kiln_status take(const kiln_mapping *bytes, const kiln_import_options *options,
-                        kiln_arena *arena, kiln_graph **out_graph) {
+                        kiln_str *out_graph) {
     head begin;
     if (bytes->size < sizeof begin) return KILN_ERROR(DATA_LOSS, "the graph's bytes are cut off");
     memcpy(&begin, bytes->data, sizeof begin);
     if (options->out_bound_count) *options->out_bound_count = begin.bound_count;
-    return kiln_graph_decode(
-        (kiln_str){(const char *)bytes->data + sizeof begin, bytes->size - sizeof begin}, arena,
-        out_graph);
+    *out_graph = (kiln_str){(const char *)bytes->data + sizeof begin, bytes->size - sizeof begin};
+    return KILN_OK;
 }
 
-kiln_status kiln_import_caged(const char *path, const kiln_import_options *options,
-                              kiln_arena *arena, kiln_graph **out_graph, kiln_mapping *out_bytes) {
+kiln_status kiln_read_caged(const char *path, const kiln_import_options *options, kiln_arena *arena,
+                            kiln_mapping *out_bytes, kiln_str *out_graph) {
     static const kiln_import_options nothing = {0};
-    reading in = {.path = path, .options = options ? options : &nothing};
+    reading in = {.path = path,
+                  .options = options ? options : &nothing,
+                  .uncaged = kiln_env("KILN_UNCAGED") != NULL};
+    kiln_cage_work work = {.run = run, .context = &in, .uncaged = in.uncaged};
     kiln_mapping bytes = {0};
     *out_bytes = bytes;
-    if (kiln_env("KILN_UNCAGED")) return kiln_import_file(path, options, arena, out_graph);
     kiln_status st = kiln_file_map(path, &in.file);
     if (!st && in.file.size > KILN_MODEL_FILE_BYTES_MAX)
         st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes, at most %zu are read", path, in.file.size,
                         KILN_MODEL_FILE_BYTES_MAX);
-    if (!st && in.options->memory_mib > UINT64_MAX >> 20)
-        st = KILN_ERROR(OUT_OF_RANGE, "%llu MiB of memory are more than there can be",
-                        (unsigned long long)in.options->memory_mib);
+    if (!st) st = kiln_memory_limit(in.options, &work.limits.memory_bytes);
     if (!st) {
         in.folder = kiln_folder_of(path, arena);
-        const kiln_cage_work work = {.what = kiln_arena_printf(arena, "reading %s", path),
-                                     .run = run,
-                                     .context = &in,
-                                     .folder = in.folder,
-                                     .limits.memory_bytes = in.options->memory_mib << 20};
+        work.what = kiln_arena_printf(arena, "reading %s", path);
+        work.folder = in.folder;
         st = kiln_cage_run(&work, &bytes);
     }
     kiln_file_unmap(&in.file);
-    if (!st)
-        st = kiln_status_note(take(&bytes, in.options, arena, out_graph), "the graph of %s", path);
+    if (!st) st = kiln_status_note(take(&bytes, in.options, out_graph), "the graph of %s", path);
     if (st)
         kiln_file_unmap(&bytes);
     else
         *out_bytes = bytes;
+    return st;
+}
+
+kiln_status kiln_import_caged(const char *path, const kiln_import_options *options,
+                              kiln_arena *arena, kiln_graph **out_graph, kiln_mapping *out_bytes) {
+    kiln_str bytes = {0};
+    kiln_status st = kiln_read_caged(path, options, arena, out_bytes, &bytes);
+    if (st) return st;
+    st = kiln_status_note(kiln_graph_decode(bytes, arena, out_graph), "the graph of %s", path);
+    if (st) kiln_file_unmap(out_bytes);
     return st;
 }

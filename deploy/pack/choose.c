@@ -19,6 +19,19 @@ static kiln_db_filter fastest_of(const chooser *c, kiln_str task_key) {
                             .codegen_version = kiln_str_from(kiln_codegen_version())};
 }
 
+static kiln_status find_in_db(void *context, const kiln_db_filter *filter, kiln_arena *arena,
+                              kiln_db_record **out_records, uint32_t *out_count) {
+    return kiln_db_records(context, filter, arena, out_records, out_count);
+}
+
+kiln_pack_stored kiln_pack_stored_in(kiln_db *db) { return (kiln_pack_stored){find_in_db, db}; }
+
+static kiln_status find_records(const chooser *c, const kiln_db_filter *filter, kiln_arena *arena,
+                                kiln_db_record **out_records, uint32_t *out_count) {
+    const kiln_pack_stored *stored = c->options->stored;
+    return stored->find(stored->context, filter, arena, out_records, out_count);
+}
+
 /* ---- conversions ----------------------------------------------------------------------------- */
 
 static kiln_str conversion_name(const chooser *c, const kiln_value_info *info,
@@ -38,11 +51,11 @@ static double look_up_ns(chooser *c, const kiln_value_info *info, const kiln_lay
                          const kiln_layout *to) {
     kiln_db_record *record = NULL;
     uint32_t count = 0;
-    if (c->options->db && !c->failure) {
+    if (c->options->stored && !c->failure) {
         kiln_program *te = kiln_conversion_te(info->dtype, &info->shape, from, to, c->arena);
         kiln_db_filter filter = fastest_of(c, kiln_task_key(te, c->arena));
         filter.limit = 1;
-        c->failure = kiln_db_records(c->options->db, &filter, c->arena, &record, &count);
+        c->failure = find_records(c, &filter, c->arena, &record, &count);
     }
     return count ? record[0].median_ns
                  : kiln_conversion_estimate_ns(info->dtype, &info->shape, from, to);
@@ -83,7 +96,7 @@ static kiln_status add_records(void *context, const kiln_task *task, kiln_arena 
     uint32_t arg_count = kiln_program_args(task->te).count, count = 0;
     kiln_db_record *record = NULL;
     kiln_db_filter filter = fastest_of(c, task->key);
-    kiln_status st = kiln_db_records(c->options->db, &filter, arena, &record, &count);
+    kiln_status st = find_records(c, &filter, arena, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         kiln_way way = {.trace = record[i].trace,
                         .cost_ns = record[i].median_ns,
@@ -109,7 +122,7 @@ kiln_status kiln_choose(kiln_compilation *compilation, const kiln_pack_options *
     const kiln_choice choice = {.row_major = leaves_out(options, KILN_PLANNER_LAYOUT),
                                 .apart = leaves_out(options, KILN_PLANNER_EXCHANGE),
                                 .no_windows = leaves_out(options, KILN_PLANNER_WINDOWS),
-                                .measured = options->db ? add_records : NULL,
+                                .measured = options->stored ? add_records : NULL,
                                 .conversion_ns = conversion_ns,
                                 .context = &c};
     kiln_map_init(&c.conversions);

@@ -108,6 +108,14 @@ static kiln_status find_in_place(kiln_packer *p, const kiln_program *te, const k
     return st;
 }
 
+static kiln_status tell_step(kiln_packer *p, const kiln_program *te, kiln_str key) {
+    if (!p->options->step) return KILN_OK;
+    kiln_strbuf_reset(&p->text);
+    kiln_strbuf_printf(&p->text, "kernel %.*s of task %.*s", KILN_STR_ARG(te->name),
+                       KILN_STR_ARG(key));
+    return p->options->step(p->options->step_context, p->text.data);
+}
+
 /* The kernel that a trace makes of a task, built once. */
 static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str key,
                                const kiln_trace *trace, uint32_t *out_index) {
@@ -120,8 +128,10 @@ static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str 
         *out_index = (uint32_t)known;
         return KILN_OK;
     }
-    kiln_status st = p->options->as_c ? kiln_build_c(te, key, trace, p->target, p->arena, &artefact)
-                                      : kiln_build(te, key, trace, p->target, p->arena, &artefact);
+    kiln_status st = tell_step(p, te, key);
+    if (!st)
+        st = p->options->as_c ? kiln_build_c(te, key, trace, p->target, p->arena, &artefact)
+                              : kiln_build(te, key, trace, p->target, p->arena, &artefact);
     if (!st) st = find_in_place(p, te, trace);
     if (st) return st;
     kiln_strbuf bytes = {0};

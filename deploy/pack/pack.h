@@ -29,11 +29,25 @@ typedef enum kiln_planner {
 /* By planners.def; static. */
 const char *kiln_planner_name(kiln_planner planner);
 
+/* Where the best stored schedules are: a database, or the process that has it open. */
+typedef struct kiln_pack_stored {
+    /* As kiln_db_records; of a record only trace, layouts, median and searcher are looked at. */
+    kiln_status (*find)(void *context, const kiln_db_filter *filter, kiln_arena *arena,
+                        kiln_db_record **out_records, uint32_t *out_count);
+    void *context;
+} kiln_pack_stored;
+/* In a database, which stays the caller's. */
+kiln_pack_stored kiln_pack_stored_in(kiln_db *db);
+
 typedef struct kiln_pack_options {
-    kiln_db *db; /* NULL: default schedules only */
+    const kiln_pack_stored *stored; /* NULL: default schedules only */
     kiln_str model_name;
     bool as_c;        /* kernels are C text: for kiln_static_c, no module runs them */
     uint32_t without; /* bits 1 << kiln_planner: what is left out, to see what it is worth */
+    /* Told before each kernel is built, "kernel conv2d of task KEY"; an error ends the packing.
+     * NULL: nobody. */
+    kiln_status (*step)(void *context, const char *name);
+    void *step_context;
 } kiln_pack_options;
 
 /* What went in, for people. */

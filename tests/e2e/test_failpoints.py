@@ -27,6 +27,7 @@ TRACKER = ["TRACKER_OPEN", "TRACKER_ASSIGNED", "BLOB_ASKED", "TRACKER_REQUEST", 
            "TRACKER_RESULT", "TRACKER_BOARD", "TRACKER_ACK", "BLOB_KEPT"]
 TRACKER_END = ["TRACKER_DONE"]
 BUILDING = ["WORKSHOP_BUILD", "WORKSHOP_BUILT", "WORKSHOP_BUILT:3"]
+COMPILE = ["COMPILE_KERNEL"]  # kills a process of the command, not the command: tests/e2e/test_hostile.py
 CLIENT = ["CLIENT_OPENED", "CLIENT_DONE", "CLIENT_KEPT"]
 KEYS = ["TLS_HALF", "KEYS_RELOAD"]
 FILES = ["FILE_HALF", "FILE_REPLACE"]
@@ -71,7 +72,7 @@ def stop_all(world):
 def test_every_point_has_its_walk(world):
     table = re.findall(r'^X\((\w+), "([\w-]+)", (?:KILL|ERROR), "(?:before|after) ', (ROOT / "base/failpoints.def").read_text(), re.M)
     assert len(table) >= 40 and len(table) == len(re.findall(r"^X\(", (ROOT / "base/failpoints.def").read_text(), re.M))
-    walked = {"kiln-tuner": TUNER + TUNER_END, "kiln-tracker": TRACKER_START + TRACKER + TRACKER_END + KEYS, "kiln": CLIENT,
+    walked = {"kiln-tuner": TUNER + TUNER_END, "kiln-tracker": TRACKER_START + TRACKER + TRACKER_END + KEYS, "kiln": CLIENT + COMPILE,
               "kiln-building-server": BUILDING}
     everywhere = {name_of(m) for moments in (*walked.values(), FILES) for m in moments}
     for name, program in table:

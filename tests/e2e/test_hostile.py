@@ -357,6 +357,76 @@ def test_small_files_that_ask_for_much(world):
     compile_all(world, FILES)
 
 
+# What a module cannot hold, or what is not printed of it: explain has no such bound.
+MODULES_ONLY = {"inputs_20000", "outputs_300", "name_of_megabyte"}
+
+
+def test_explain_of_small_files_that_ask_for_much(world):
+    """As far as machine code, of every kernel."""
+    kinds = [name for name in FILES if name not in MODULES_ONLY]
+    assert len(kinds) >= 40
+    path, wrong = pathlib.Path(world.path("m.onnx")), []
+    for name in kinds:
+        content, says = FILES[name]
+        path.write_bytes(content)
+        try:
+            check(name, says, "explain", run_bounded(world, "explain", path, "--stage", "asm"))
+        except AssertionError as error:
+            wrong.append(str(error))
+    assert not wrong, "\n".join(wrong)
+
+
+def compilers(world):
+    """Commands that make machine code of a small model, and how their errors name it."""
+    path = world.path("two.onnx")
+    pathlib.Path(path).write_bytes(model([node("MatMul", "x w", "a"), node("Softmax", "a", "y")], [port("x", [8, 8])], [port("y", [8, 8])],
+                                         [tensor("w", FLOAT, [8, 8], [1] * 64)]))
+    world.run("zoo", "gemm:4x4x4", "-o", world.path("g.onnx"))
+    db = world.path("empty.db")
+    world.run("tune", world.path("g.onnx"), "--trials", 0, "--db", db)
+    return path, [("compile", "-o", world.path("m.kiln")), ("compile", "--db", db, "-o", world.path("m.kiln")), ("compile", "--emit", "static-c", "-o", world.path("m.c")),
+                  ("compile", "--emit", "asm"), ("explain", "--stage", "llvm"), ("explain", "--stage", "c"),
+                  ("tune", "--trials", 0, "--db", db, "--out", world.path("m.kiln"))]
+
+
+def hooked(world, hook, command, path, *options):
+    """The command's outcome when `hook` happens before its second kernel is built."""
+    world.env["KILN_FAIL"] = f"COMPILE_KERNEL:2={hook}"
+    try:
+        return run_bounded(world, command, path, *options)
+    finally:
+        del world.env["KILN_FAIL"]
+
+
+def test_what_compiles_has_no_rights(world):
+    path, commands = compilers(world)
+    nothing = "files: no, network: no, processes: no, environment: no"
+    for command, *options in commands:
+        check(f"{command} {options}", nothing, command, hooked(world, "look", command, path, *options))
+    world.env["KILN_UNCAGED"] = "1"  # the hook sees what there is
+    code, error, _, _ = hooked(world, "look", "compile", path, "-o", world.path("m.kiln"))
+    assert code and "files: yes, network: yes" in error, error
+
+
+def test_a_kernel_that_takes_the_compiler_down_is_named(world):
+    path, commands = compilers(world)
+    for command, *options in commands:
+        kernel = f"compiling {path}: " + ("task 1 softmax" if "asm" in options or command == "explain" else "kernel ")
+        for hook, says in (("kill", "its process died of signal 9"), ("grow", "takes more than 200 MiB of memory (--model-memory allows more)")):
+            outcome = hooked(world, hook, command, path, *options, "--model-memory", 200)
+            check(f"{command} {hook}", says, command, outcome)
+            check(f"{command} {hook}", kernel, command, outcome)
+        assert not pathlib.Path(world.path("m.kiln")).exists()
+
+
+def test_outputs_and_databases_are_looked_at_before_the_model(world):
+    path = world.path("none.onnx")
+    for says, argv in (("there is no such database", ["compile", path, "--db", world.path("typo.db")]), ("there is no such database", ["explain", path, "--db", world.path("typo.db")]),
+                       ("there is no such database", ["explain", path, "--why", 0, "--db", world.path("typo.db")]),
+                       ("/nowhere", ["compile", path, "-o", "/nowhere/m.kiln"]), ("/nowhere", ["compile", path, "--emit", "static-c", "-o", "/nowhere/m.c"])):
+        check(argv[0], says, argv[0], run_bounded(world, *argv))
+
+
 def test_constants_that_nodes_make(world):
     assert len(MADE) >= 40 and all(len(content) < 10000 for content, _ in MADE.values())
     compile_all(world, MADE)

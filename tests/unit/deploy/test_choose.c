@@ -76,7 +76,8 @@ static void put(fixture *f, uint32_t task, double us, const char *in, const char
 }
 
 static kiln_status choose(fixture *f) {
-    const kiln_pack_options options = {.db = f->db};
+    const kiln_pack_stored stored = kiln_pack_stored_in(f->db);
+    const kiln_pack_options options = {.stored = &stored};
     return kiln_choose(f->c, &options);
 }
 

@@ -43,8 +43,9 @@ static packed pack_graph_without(kiln_arena *arena, kiln_graph *graph, kiln_db *
     kiln_strbuf bytes = {0};
     size_t constant_bytes;
     kiln_compilation *compilation = NULL;
+    const kiln_pack_stored stored = kiln_pack_stored_in(db);
     const kiln_pack_options options = {
-        .db = db, .model_name = KILN_STR("test"), .without = without};
+        .stored = db ? &stored : NULL, .model_name = KILN_STR("test"), .without = without};
     expect_ok(kiln_compilation_create(graph, &m.target, arena, &compilation));
     expect_ok(kiln_pack(compilation, &options, arena, &bytes, &m.report));
     m.bytes = aligned_copy(arena, kiln_strbuf_view(&bytes));

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -195,9 +196,115 @@ static void files_of_its_folder_are_opened_for_it(void **state) {
     remove_folder(folder);
 }
 
+/* ---- what it asks, and when it begins ---- */
+
+typedef struct talk {
+    kiln_cage_work work;
+    const char *secret; /* NULL until the caller learns it */
+} talk;
+
+static kiln_status asks(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    const talk *t = context;
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 2);
+    if (t->secret) return failed("see what its caller learnt");
+    kiln_status st = kiln_cage_ask(&t->work, "a question", arena, &part[0]);
+    if (!st) st = kiln_cage_ask(&t->work, "much", arena, &part[1]);
+    if (st) return st;
+    kiln_str none;
+    expect_error(kiln_cage_ask(&t->work, "nothing", arena, &none), NOT_FOUND, "there is none");
+    *out = (kiln_cage_result){2, part};
+    return KILN_OK;
+}
+
+#define MUCH ((size_t)3 << 20)
+
+static kiln_status answers(void *context, kiln_str question, kiln_strbuf *out) {
+    const talk *t = context;
+    if (kiln_str_is(question, "nothing")) return KILN_ERROR(NOT_FOUND, "there is none");
+    if (!kiln_str_is(question, "much"))
+        kiln_strbuf_printf(out, "%.*s: %s", KILN_STR_ARG(question),
+                           t->secret ? t->secret : "(null)");
+    else
+        for (size_t i = 0; i < MUCH; i++) kiln_strbuf_char(out, 'x');
+    return KILN_OK;
+}
+
+static void it_asks_its_caller_and_sees_no_more_of_it(void **state) {
+    (void)state;
+    for (int uncaged = 0; uncaged < 2; uncaged++) {
+        talk t = {.work = {.what = "the test", .run = asks, .answer = answers}};
+        kiln_mapping result = {0};
+        kiln_cage *cage = NULL;
+        t.work.context = &t;
+        t.work.uncaged = uncaged;
+        expect_ok(kiln_cage_start(&t.work, &cage));
+        if (!uncaged) t.secret = "s3cret"; /* it waits: it has not looked yet */
+        expect_ok(kiln_cage_finish(cage, &result));
+        const char *first = uncaged ? "a question: (null)" : "a question: s3cret";
+        assert_int_equal(result.size, strlen(first) + MUCH);
+        assert_memory_equal(result.data, first, strlen(first));
+        kiln_file_unmap(&result);
+    }
+    talk silent = {.work = {.what = "the test", .run = asks}};
+    silent.work.context = &silent;
+    kiln_mapping none;
+    expect_error(kiln_cage_run(&silent.work, &none), PERMISSION_DENIED, "nothing is answered");
+}
+
+static void one_that_is_not_wanted_ends(void **state) {
+    (void)state;
+    talk t = {.work = {.what = "the test", .run = asks}};
+    kiln_cage *cage = NULL;
+    expect_ok(kiln_cage_start(&t.work, &cage));
+    kiln_cage_cancel(cage);
+    kiln_cage_cancel(NULL);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing is left of it */
+}
+
+static kiln_status steps(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    const talk *t = context;
+    kiln_cage_step(&t->work, "kernel one");
+    kiln_cage_step(&t->work, "kernel\x1b two");
+    if (t->work.step_s) return takes_time(context, arena, out);
+    return dies(context, arena, out);
+}
+
+static void errors_name_the_step(void **state) {
+    (void)state;
+    talk t = {.work = {.what = "the test", .run = steps}};
+    kiln_mapping result = {0};
+    t.work.context = &t;
+    expect_error(kiln_cage_run(&t.work, &result), INTERNAL,
+                 "the test: kernel\\x1b two: its process died of signal 6: a bug");
+    t.work.step_s = 1;
+    expect_error(kiln_cage_run(&t.work, &result), DEADLINE_EXCEEDED,
+                 "the test: kernel\\x1b two takes more than 1 s");
+}
+
+static kiln_status gives_much(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    (void)context;
+    static const char piece[1 << 20];
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 300);
+    for (int i = 0; i < 300; i++) part[i] = (kiln_str){piece, sizeof piece};
+    *out = (kiln_cage_result){300, part};
+    return KILN_OK;
+}
+
+static void what_it_gives_is_memory_too(void **state) {
+    (void)state;
+    kiln_mapping result = {0};
+    const kiln_cage_limits little = {.memory_bytes = (uint64_t)256 << 20};
+    expect_error(run(gives_much, NULL, &little, &result), RESOURCE_EXHAUSTED,
+                 "the test takes more than 256 MiB of memory");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_gives_arrives),
+        cmocka_unit_test(it_asks_its_caller_and_sees_no_more_of_it),
+        cmocka_unit_test(one_that_is_not_wanted_ends),
+        cmocka_unit_test(errors_name_the_step),
+        cmocka_unit_test(what_it_gives_is_memory_too),
         cmocka_unit_test(its_status_is_the_callers),
         cmocka_unit_test(it_can_do_nothing_else),
         cmocka_unit_test(however_it_ends_there_is_one_status),

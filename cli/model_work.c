@@ -1,0 +1,167 @@
+#include "cli/model_work.h"
+
+#include "base/fail.h"
+#include "base/mpack.h"
+#include "compiler-core/frontend/caged.h"
+
+#define STORED_MAX (1u << 20) /* records of one task and target */
+
+kiln_status kiln_model_read(const char *path, const kiln_import_options *options,
+                            kiln_arena *process, kiln_model *out_model) {
+    static const kiln_import_options nothing;
+    kiln_model model = {.path = path};
+    if (!options) options = &nothing;
+    kiln_status st = kiln_memory_limit(options, &model.memory_bytes);
+    if (!st) st = kiln_read_caged(path, options, process, &model.bytes, &model.graph);
+    if (!st) *out_model = model;
+    return st;
+}
+
+void kiln_model_deinit(kiln_model *model) { kiln_file_unmap(&model->bytes); }
+
+/* ---- records, asked for ---------------------------------------------------------------------- */
+
+/* What packing looks at, in the order of the rows. */
+static void code_records(kiln_mpack_coder *m, kiln_arena *arena, kiln_db_record **record,
+                         uint32_t *count) {
+    kiln_mpack_code_count(m, STORED_MAX, "records", count);
+    if (!m->out && !m->st) *record = KILN_ARENA_ARRAY(arena, kiln_db_record, *count);
+    for (uint32_t i = 0; !m->st && i < *count; i++) {
+        kiln_db_record *r = &(*record)[i];
+        kiln_mpack_code_fields(m, 5);
+        kiln_mpack_code_bin(m, &r->trace);
+        kiln_mpack_code_str(m, &r->layout_in);
+        kiln_mpack_code_str(m, &r->layout_out);
+        kiln_mpack_code_str(m, &r->searcher);
+        kiln_mpack_code_f64(m, &r->median_ns);
+    }
+}
+
+/* kiln_pack_stored.find in the child. */
+static kiln_status ask(void *context, const kiln_db_filter *filter, kiln_arena *arena,
+                       kiln_db_record **out_records, uint32_t *out_count) {
+    const kiln_model_call *call = context;
+    const char *question = kiln_arena_printf(
+        arena, "%u\n%.*s\n%.*s\n%.*s", filter->limit, KILN_STR_ARG(filter->task_key),
+        KILN_STR_ARG(filter->target), KILN_STR_ARG(filter->codegen_version));
+    kiln_str bytes = {0};
+    kiln_status st = kiln_cage_ask(&call->cage_work, question, arena, &bytes);
+    if (st) return st;
+    kiln_mpack_coder m = {0};
+    kiln_mpack_reader_init(&m.in, bytes.data, bytes.size);
+    code_records(&m, arena, out_records, out_count);
+    return m.st;
+}
+
+/* kiln_cage_work.answer, in the command. */
+static kiln_status answer(void *context, kiln_str question, kiln_strbuf *out) {
+    const kiln_model_call *call = context;
+    uint64_t limit = 0;
+    if (!call->db || !kiln_str_to_u64(kiln_str_cut(&question, '\n'), &limit))
+        return KILN_ERROR(INVALID_ARGUMENT, "there is no such record");
+    kiln_db_filter filter = {.order = KILN_DB_FASTEST,
+                             .limit = (uint32_t)KILN_MIN(limit, STORED_MAX)};
+    filter.task_key = kiln_str_cut(&question, '\n');
+    filter.target = kiln_str_cut(&question, '\n');
+    filter.codegen_version = question;
+    kiln_arena arena;
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    kiln_mpack_coder m = {.out = out};
+    kiln_arena_init(&arena, 0);
+    kiln_status st = kiln_db_records(call->db, &filter, &arena, &record, &count);
+    count = KILN_MIN(count, STORED_MAX);
+    if (!st) code_records(&m, &arena, &record, &count);
+    kiln_arena_deinit(&arena);
+    return st ? st : m.st;
+}
+
+kiln_pack_stored kiln_model_stored(const kiln_model_call *call) {
+    return (kiln_pack_stored){call->work->has_db ? ask : NULL, (void *)(uintptr_t)call};
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+kiln_status kiln_model_step(void *call, const char *name) {
+    kiln_cage_step(&((kiln_model_call *)call)->cage_work, name);
+    return kiln_fail_at(KILN_FAIL_COMPILE_KERNEL);
+}
+
+kiln_cage_result kiln_model_result(kiln_str bytes, kiln_arena *arena) {
+    return (kiln_cage_result){1, kiln_arena_copy(arena, &bytes, sizeof bytes)};
+}
+
+static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+    const kiln_model_call *call = context;
+    const kiln_model *model = call->work->model;
+    kiln_graph *graph = NULL;
+    kiln_status st = kiln_status_note(kiln_graph_decode(model->graph, arena, &graph),
+                                      "the graph of %s", model->path);
+    return st ? st : call->work->run(call, graph, arena, out_result);
+}
+
+kiln_status kiln_model_start(const kiln_model_work *work, kiln_arena *process,
+                             kiln_model_call *out_call) {
+    *out_call = (kiln_model_call){
+        .work = work,
+        .cage_work = {
+            .what = kiln_arena_printf(process, "%s %s", work->doing, work->model->path),
+            .run = run,
+            .context = out_call,
+            .answer = answer,
+            .step_s = KILN_MODEL_STEP_S,
+            .uncaged = kiln_env("KILN_UNCAGED") != NULL,
+            .limits = {.memory_bytes = work->model->memory_bytes, .cpu_s = KILN_MODEL_CPU_S}}};
+    return kiln_cage_start(&out_call->cage_work, &out_call->cage);
+}
+
+kiln_status kiln_model_finish(kiln_model_call *call, kiln_db *db, kiln_mapping *out_result) {
+    kiln_cage *cage = call->cage;
+    call->cage = NULL;
+    call->db = db;
+    return kiln_cage_finish(cage, out_result);
+}
+
+void kiln_model_cancel(kiln_model_call *call) {
+    kiln_cage_cancel(call->cage);
+    call->cage = NULL;
+}
+
+kiln_status kiln_model_run(kiln_model_work *work, const char *db_path, kiln_arena *process,
+                           kiln_mapping *out_result) {
+    kiln_model_call call;
+    kiln_db *db = NULL;
+    work->has_db = db_path != NULL;
+    kiln_status st = kiln_model_start(work, process, &call);
+    if (st) return st;
+    if (db_path) st = kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
+    if (!st)
+        st = kiln_model_finish(&call, db, out_result);
+    else
+        kiln_model_cancel(&call);
+    kiln_db_close(db);
+    return st;
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+kiln_status kiln_model_give_tasks(const kiln_compilation *c, kiln_arena *arena,
+                                  kiln_cage_result *out_result) {
+    const uint32_t count = c->plan.tasks.count + c->searched.count;
+    kiln_strbuf bytes = {0};
+    if (count > KILN_COMPILATION_TASKS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "the model has %u tasks, at most %u are tuned", count,
+                          KILN_COMPILATION_TASKS_MAX);
+    kiln_compilation_encode(c, false, &bytes);
+    *out_result = kiln_model_result(kiln_strbuf_end(&bytes, arena), arena);
+    return KILN_OK;
+}
+
+kiln_status kiln_model_take_tasks(kiln_model_work *work, kiln_arena *process,
+                                  kiln_compilation **out_compilation) {
+    kiln_mapping bytes = {0}; /* of the compilation, which is used until the program ends */
+    kiln_status st = kiln_model_run(work, NULL, process, &bytes);
+    return st ? st
+              : kiln_compilation_decode((kiln_str){bytes.data, bytes.size}, process,
+                                        out_compilation);
+}

@@ -357,6 +357,16 @@ def test_small_files_that_ask_for_much(world):
     compile_all(world, FILES)
 
 
+def test_files_beside_a_model_are_added_up_before_they_are_read(world):
+    with open(world.path("w.bin"), "wb") as sparse:
+        sparse.truncate(3 << 30)
+    weights = [tensor(f"w{i}", FLOAT, [384 << 20], external={"location": "w.bin"}) for i in range(3)]  # 1.5 GiB each
+    content = model([node("Add", "x w0", "y")], [port("x", [1])], [port("y", [384 << 20])], weights)
+    compiles(world, "4.5 GiB named", "--model-memory allows more", content)
+    small = model([node("Add", "x w", "y")], [port("x", [1])], [port("y", [4])], [tensor("w", FLOAT, [4], external={"location": "w.bin"})])
+    compiles(world, "16 bytes named", None, small)
+
+
 # What a module cannot hold, or what is not printed of it: explain has no such bound.
 MODULES_ONLY = {"inputs_20000", "outputs_300", "name_of_megabyte"}
 

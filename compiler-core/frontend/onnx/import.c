@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/cage/cage.h"
 #include "compiler-core/graph/op.h"
 
 #define PROBLEMS_BYTES_MAX 3000 /* a status holds 4096 bytes */
@@ -252,7 +253,26 @@ static kiln_status import_one(kiln_importer *im) {
 
 /* ---- inputs, initialisers, outputs ----------------------------------------------------------- */
 
+/* Files beside a model may be huge and cost nothing: all that is named is added up before anything
+ * is read. */
+static kiln_status check_external(const kiln_importer *im, const Onnx__GraphProto *graph) {
+    const uint64_t mib = im->options->memory_mib
+                             ? KILN_MIN(im->options->memory_mib, UINT64_MAX >> 20)
+                             : KILN_CAGE_MEMORY_BYTES >> 20;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < graph->n_initializer && bytes >> 20 <= mib; i++)
+        bytes += kiln_onnx_external_bytes(graph->initializer[i]);
+    return bytes >> 20 < mib || bytes == 0
+               ? KILN_OK
+               : KILN_ERROR(RESOURCE_EXHAUSTED,
+                            "its tensors name %llu MiB or more of external data, and at most %llu "
+                            "are read (--model-memory allows more)",
+                            (unsigned long long)(bytes >> 20), (unsigned long long)mib);
+}
+
 static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto *graph) {
+    kiln_status external = check_external(im, graph);
+    if (external) return external;
     if (graph->n_sparse_initializer) add_problem(im, "sparse initialisers");
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const Onnx__TensorProto *proto = graph->initializer[i];

@@ -35,6 +35,9 @@ KILN_MUST_USE kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto,
                                            const kiln_onnx_files *files, uint64_t *budget_bytes,
                                            kiln_arena *arena, kiln_tensor *out_tensor);
 
+/* Bytes that the tensor has in a file beside the model; 0: none, or its kind is not supported. */
+uint64_t kiln_onnx_external_bytes(const Onnx__TensorProto *proto);
+
 /* Whether the model leaves the dimension open; some exporters write -1 for that. */
 bool kiln_onnx_dim_is_open(const Onnx__TensorShapeProto__Dimension *dim);
 /* What an open dimension is called: its name, or "INPUT.PLACE". In `arena`. */

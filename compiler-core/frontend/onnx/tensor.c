@@ -80,15 +80,28 @@ static void normalise_bool(kiln_tensor *tensor) {
         byte[i] = byte[i] != 0;
 }
 
+/* What kind of tensor it is, and how large. */
+static kiln_status read_kind(const Onnx__TensorProto *proto, kiln_tensor *out, size_t *out_bytes) {
+    if (proto->segment) return KILN_ERROR(UNIMPLEMENTED, "segmented data");
+    if (!kiln_onnx_dtype_find(proto->data_type, &out->dtype))
+        return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", proto->data_type);
+    kiln_status st = read_shape(proto, &out->shape);
+    return st ? st : kiln_shape_bytes(&out->shape, out->dtype, out_bytes);
+}
+
+uint64_t kiln_onnx_external_bytes(const Onnx__TensorProto *proto) {
+    kiln_tensor tensor = {0};
+    size_t size_bytes = 0;
+    if (kiln_onnx_is_external(proto))
+        kiln_status_free(read_kind(proto, &tensor, &size_bytes)); /* told when it is read */
+    return size_bytes;
+}
+
 kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const kiln_onnx_files *files,
                              uint64_t *budget_bytes, kiln_arena *arena, kiln_tensor *out_tensor) {
     kiln_tensor tensor = {0};
     size_t size_bytes = 0;
-    if (proto->segment) return KILN_ERROR(UNIMPLEMENTED, "segmented data");
-    if (!kiln_onnx_dtype_find(proto->data_type, &tensor.dtype))
-        return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", proto->data_type);
-    kiln_status st = read_shape(proto, &tensor.shape);
-    if (!st) st = kiln_shape_bytes(&tensor.shape, tensor.dtype, &size_bytes);
+    kiln_status st = read_kind(proto, &tensor, &size_bytes);
     if (!st && size_bytes > *budget_bytes)
         st = KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
     if (st) return st;

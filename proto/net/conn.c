@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "proto/net/conn.h"
 #include "proto/net/crowd.h"
+#include "proto/net/reads.h"
 #include "proto/net/rotate.h"
 #include "proto/net/squeeze.h"
 
-#define READ_NS (2 * KILN_NS_PER_MS) /* of a turn: the rest is for what follows from it */
 #define FLUSH_NS                                                                                  \
     UINT64_C(1000000000)               /* time a closing connection has to get its last words out \
                                         */
@@ -43,17 +43,6 @@ static void turned_away(kiln_conn *conn) {
     if (conn->listen.refused) conn->listen.refused(conn->context, &conn->peer, conn->why);
 }
 
-/* See may_read. */
-static void waits_no_more(kiln_conn *conn) {
-    conn->loop->unread -= conn->unread_since != 0;
-    conn->unread_since = 0;
-}
-
-static void stop_reading(kiln_conn *conn) {
-    waits_no_more(conn);
-    uv_read_stop(&conn->socket->stream);
-}
-
 static void forget_unwritten(kiln_conn *conn) {
     for (uint32_t i = 0; conn->unwritten && i < conn->loop->unwritten.count; i++)
         if (conn->loop->unwritten.data[i] == conn) conn->loop->unwritten.data[i] = NULL;
@@ -61,7 +50,6 @@ static void forget_unwritten(kiln_conn *conn) {
 }
 
 void kiln_conn_release(kiln_conn *conn) {
-    waits_no_more(conn);
     if (conn->blobs) kiln_blobs_destroy(conn->blobs);
     conn->blobs = NULL;
     KILN_CHECK(conn->why != NULL);
@@ -95,7 +83,7 @@ static void on_timer(void *context);
 static void close_now(kiln_conn *conn) {
     if (conn->state == KILN_CONN_CLOSED) return;
     conn->state = KILN_CONN_CLOSED;
-    kiln_conn_hold(conn, false);
+    kiln_reads_remove(conn);
     kiln_timer_stop(conn->timer);
     if (conn->socket)
         uv_close(&conn->socket->handle, on_socket_closed);
@@ -143,7 +131,7 @@ void kiln_conn_fail_saying(kiln_conn *conn, kiln_status why, kiln_status said) {
         return;
     }
     conn->state = KILN_CONN_FLUSHING;
-    stop_reading(conn);
+    kiln_reads_remove(conn);
     kiln_timer_start(conn->timer, FLUSH_NS);
 }
 
@@ -159,7 +147,7 @@ void kiln_conn_close(kiln_conn *conn, kiln_status why) {
         if (!conn->why) conn->why = KILN_ERROR(CANCELLED, "closed on our side");
         if (conn->queued_bytes && conn->state == KILN_CONN_OPEN) {
             conn->state = KILN_CONN_FLUSHING;
-            stop_reading(conn);
+            kiln_reads_remove(conn);
             kiln_timer_start(conn->timer, FLUSH_NS);
         } else {
             close_now(conn);
@@ -455,7 +443,6 @@ static void on_cipher(kiln_conn *conn, kiln_str input) {
 }
 
 static void on_bytes(kiln_conn *conn, kiln_str input) {
-    if (input.size == 0) return;
     if (!conn->heard && !conn->dialled) {
         kiln_crowd_speaks(conn);
         kiln_conn_recognise(conn, input);
@@ -468,86 +455,33 @@ static void on_bytes(kiln_conn *conn, kiln_str input) {
         on_plain(conn, input);
 }
 
-static bool is_stranger(const kiln_conn *conn) { return !conn->dialled && !conn->was_opened; }
-
-/* A turn reads for READ_NS, then the others go first in the next: whoever sends without end, or all
- * who speak at once, do not make a turn long. What is not read stays with the system, which tells
- * of it again. */
-static bool may_read(kiln_conn *conn) {
-    kiln_loop *loop = conn->loop;
-    const uint64_t turn = loop->turns.wall.count + 1;
-    const bool waited = conn->unread_since && conn->unread_since < turn;
-    const bool has_time = kiln_loop_turn_so_far_ns(loop) < READ_NS;
-    const bool may = has_time && (waited || loop->unread == 0);
-    if (may) waits_no_more(conn);
-    if (!may && !conn->unread_since) {
-        conn->unread_since = turn;
-        loop->unread++;
-    }
-    return may;
-}
-
-/* None for a stranger whose turn is over: its bytes stay with the system. */
-static void lend_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
-    (void)suggested;
-    kiln_conn *conn = handle->data;
-    *out = uv_buf_init(NULL, 0);
-    if (is_stranger(conn) && conn->loop->shakes_left == 0) return;
-    if (!is_stranger(conn) && !may_read(conn)) return;
-    conn->loop->shakes_left -= is_stranger(conn);
-    *out = uv_buf_init(conn->loop->read_buffer, sizeof conn->loop->read_buffer);
-}
-
-static void take(kiln_conn *conn, ssize_t size, const uv_buf_t *buffer) {
-    if (size == UV_ENOBUFS) {
-        if (is_stranger(conn)) kiln_conn_hold(conn, true);
-        return;
-    }
-    if (size >= 0) {
-        conn->received_bytes += (uint64_t)size;
-        on_bytes(conn, (kiln_str){buffer->base, (size_t)size});
+void kiln_conn_take(kiln_conn *conn, kiln_str bytes, int uv_code) {
+    conn->received_bytes += bytes.size;
+    if (bytes.size) {
+        on_bytes(conn, bytes);
         return;
     }
     kiln_status why = conn->last_words;
     conn->last_words = NULL;
-    if (!why && size == UV_EOF) why = KILN_ERROR(UNAVAILABLE, "the peer closed the connection");
-    if (!why) why = kiln_net_error((int)size, "reading from the peer");
+    if (!why && uv_code)
+        why = kiln_net_error(uv_code, "reading from the peer");
+    else if (!why)
+        why = KILN_ERROR(UNAVAILABLE, "the peer closed the connection");
     kiln_conn_fail(conn, why);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
-    kiln_conn *conn = stream->data;
-    kiln_loop *loop = conn->loop;
-    uint64_t entered_ns = kiln_loop_enter(loop, "bytes of a peer");
-    take(conn, size, buffer);
-    kiln_loop_leave(loop, entered_ns);
-}
-
-void kiln_conn_hold(kiln_conn *conn, bool hold) {
-    if (conn->held == hold) return;
-    conn->held = hold;
-    if (hold) {
-        kiln_crowd_speaks(conn);
-        conn->loop->held++;
-        uv_read_stop(&conn->socket->stream);
-        kiln_loop_hurry(conn->loop);
-        return;
-    }
-    conn->loop->held--;
-    if (conn->state != KILN_CONN_SHAKING) return;
-    int code = uv_read_start(&conn->socket->stream, lend_buffer, on_read);
-    if (code) kiln_conn_fail(conn, kiln_net_error(code, "reading from the peer"));
+static void go_on_reading(kiln_conn *conn) {
+    kiln_status st = kiln_reads_add(conn);
+    if (st) kiln_conn_fail(conn, st);
 }
 
 void kiln_conn_pause(kiln_conn *conn, bool pause) {
     if (conn->paused == pause || conn->state != KILN_CONN_OPEN) return;
     conn->paused = pause;
-    if (pause) {
-        stop_reading(conn);
-        return;
-    }
-    int code = uv_read_start(&conn->socket->stream, lend_buffer, on_read);
-    if (code) kiln_conn_fail(conn, kiln_net_error(code, "reading from the peer"));
+    if (pause)
+        kiln_reads_remove(conn);
+    else
+        go_on_reading(conn);
 }
 
 /* ---- Making one ---- */
@@ -572,11 +506,8 @@ void kiln_conn_start(kiln_conn *conn) {
         uv_tcp_keepalive(&conn->socket->tcp, 1, 30);
     }
     kiln_conn_learn_address(conn);
-    int code = uv_read_start(&conn->socket->stream, lend_buffer, on_read);
-    if (code)
-        kiln_conn_fail(conn, kiln_net_error(code, "reading from the peer"));
-    else
-        kiln_conn_greet(conn);
+    go_on_reading(conn);
+    if (conn->state == KILN_CONN_SHAKING) kiln_conn_greet(conn);
 }
 
 void kiln_conn_set_user(kiln_conn *conn, void *user) { conn->user = user; }

@@ -19,10 +19,9 @@ struct kiln_conn {
     kiln_socket *socket; /* NULL while a name is resolved and between two tries */
     kiln_conn_state state;
     bool dialled, was_opened;
-    bool heard;            /* a byte came in */
-    bool held;             /* a stranger whose bytes wait for the next turn */
-    bool paused;           /* nothing is read until blobs are written */
-    uint64_t unread_since; /* turn in which it was not read for want of time; 0: it was */
+    bool heard;              /* a byte came in */
+    bool paused;             /* nothing is read until blobs are written */
+    kiln_read_set *read_set; /* it is in; NULL: not read from */
     uint64_t id;
     uint32_t next_stream, version;
     uint64_t features; /* that both sides have: kiln_wire_feature */
@@ -76,8 +75,8 @@ KILN_MUST_USE kiln_status kiln_conn_put_secret(kiln_conn *conn, const kiln_messa
 void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes); /* as they are; empties it */
 /* Writes what the turn has gathered for its connections. */
 void kiln_conns_flush(kiln_loop *loop);
-/* Stops to read from a stranger until the next turn, or goes on. */
-void kiln_conn_hold(kiln_conn *conn, bool hold);
+/* Bytes came in; none: the peer has closed, or reading failed as libuv says. */
+void kiln_conn_take(kiln_conn *conn, kiln_str bytes, int uv_code);
 void kiln_conn_release(kiln_conn *conn); /* calls `closed` and frees: no handle is left */
 
 /* shake.c */

@@ -120,16 +120,8 @@ void kiln_crowd_drop(kiln_loop *loop, const kiln_listen_options *options) {
 
 /* ---- Turns ---- */
 
-/* Who is held has spoken. */
-void kiln_crowd_let_speak(kiln_loop *loop) {
+void kiln_crowd_turn(kiln_loop *loop) {
     const uint32_t count = kiln_crowd_count(loop);
-    uint32_t most = loop->shakes_left = KILN_NET_SHAKES_PER_TURN;
-    kiln_conn *conn = loop->crowd[KILN_RANK_SPEAKS].oldest;
-    for (; conn && loop->held && most; conn = conn->newer) {
-        if (!conn->held) continue;
-        kiln_conn_hold(conn, false);
-        most--;
-    }
     if (count > 0) {
         loop->crowd_most = KILN_MAX(loop->crowd_most, count);
     } else if (loop->crowd_most > 0) {

@@ -30,8 +30,8 @@ void kiln_crowd_speaks(kiln_conn *conn);
 void kiln_crowd_pass(kiln_conn *conn);
 /* Takes it out of the list it is in. */
 void kiln_crowd_leave(kiln_conn *conn);
-/* A new turn: strangers who were held may speak, the oldest first. */
-void kiln_crowd_let_speak(kiln_loop *loop);
+/* A new turn: a large crowd that is gone leaves memory to give back. */
+void kiln_crowd_turn(kiln_loop *loop);
 /* Turns away who is still in the handshake with the listener that has these options: what they
  * point to goes with it. */
 void kiln_crowd_drop(kiln_loop *loop, const kiln_listen_options *options);

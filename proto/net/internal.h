@@ -9,8 +9,7 @@
 #include "proto/net/gate.h"
 
 #define KILN_NET_READ_BYTES ((size_t)64 << 10)
-/* Reads from strangers in one turn of the loop: a TLS handshake takes two, and some 0.2 ms. However
- * many come at once, those who are known are served in between. */
+/* Reads from strangers in one turn of the loop: a TLS handshake takes two, and some 0.2 ms. */
 #define KILN_NET_SHAKES_PER_TURN 16u
 /* Connections accepted in one turn: each costs some 20 us, and the loop goes on in between. */
 #define KILN_NET_ACCEPTS_PER_TURN 64u
@@ -54,6 +53,14 @@ void kiln_turns_note(kiln_turns *turns, const char *handler, uint64_t cpu_ns);
 /* Logs a turn that took KILN_TURN_WARN_NS; whether it did. */
 bool kiln_turn_warns(kiln_turn_warner *warner, const kiln_turn *turn, uint64_t now_ns);
 
+/* reads.c: connections that are read from. */
+typedef struct kiln_read_set {
+    int epoll;
+    uint32_t count;
+    bool for_strangers;
+    uv_poll_t poll;
+} kiln_read_set;
+
 struct kiln_loop {
     uv_loop_t uv;
     uv_async_t wake;
@@ -75,12 +82,10 @@ struct kiln_loop {
     uv_check_t after_poll;
     uv_idle_t hurry;            /* while the next turn must not wait for anything */
     KILN_VEC(kiln_timer *) due; /* timers whose time has come, that read first */
-    uint32_t shakes_left;       /* reads from strangers in this turn */
     uint32_t crowd_most;        /* most strangers since there was none */
-    uint32_t held;              /* strangers who wait for the next */
     uint32_t accepts_left;      /* in this turn */
     uint32_t waiting;           /* listeners with a connection to accept in the next turn */
-    uint32_t unread;            /* known peers whose bytes wait, as the turn took long */
+    kiln_read_set read_set[2];  /* known peers, strangers */
     uint64_t last_conn_id;
     kiln_turns turns;
     kiln_turn_warner warner;
@@ -101,9 +106,6 @@ struct kiln_loop {
  * itself better meanwhile, in loop->handler. */
 uint64_t kiln_loop_enter(kiln_loop *loop, const char *name);
 void kiln_loop_leave(kiln_loop *loop, uint64_t entered_ns);
-/* Since something happened. */
-uint64_t kiln_loop_turn_so_far_ns(const kiln_loop *loop);
-
 /* The next turn waits for nothing. */
 void kiln_loop_hurry(kiln_loop *loop);
 

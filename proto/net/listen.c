@@ -13,7 +13,7 @@
 #include "proto/net/conn.h"
 #include "proto/net/crowd.h"
 
-#define BACKLOG 1024
+#define BACKLOG 65535
 
 struct kiln_listener {
     kiln_loop *loop;

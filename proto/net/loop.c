@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "proto/net/conn.h"
 #include "proto/net/crowd.h"
+#include "proto/net/reads.h"
 #include "proto/net/tls.h"
 
 #define SLOW_NS UINT64_C(1000000) /* a handler that takes so long has its CPU time read */
@@ -128,10 +129,6 @@ void kiln_loop_part(kiln_loop *loop, const char *name) {
     name_part(loop, name);
 }
 
-bool kiln_loop_is_late(const kiln_loop *loop) {
-    return kiln_loop_turn_so_far_ns(loop) >= KILN_TURN_NS / 2;
-}
-
 static void begin_turn(kiln_loop *loop) {
     loop->turn = (kiln_turn){.handler = "the loop"};
     loop->turn_ns = kiln_clock_ns();
@@ -141,16 +138,18 @@ static void begin_turn(kiln_loop *loop) {
 }
 
 /* What libuv waited in between is no part of it. */
-uint64_t kiln_loop_turn_so_far_ns(const kiln_loop *loop) {
+static uint64_t turn_so_far_ns(const kiln_loop *loop) {
     uv_loop_t *uv = (uv_loop_t *)(uintptr_t)&loop->uv; /* which takes a lock */
     const uint64_t passed_ns = kiln_clock_ns() - loop->turn_ns;
     const uint64_t idle_ns = uv_metrics_idle_time(uv) - loop->turn_idle_ns;
     return passed_ns - KILN_MIN(passed_ns, idle_ns);
 }
 
+bool kiln_loop_is_late(const kiln_loop *loop) { return turn_so_far_ns(loop) >= KILN_TURN_NS / 2; }
+
 static void end_turn(kiln_loop *loop) {
     const kiln_thread_work *work = kiln_thread_work_here();
-    loop->turn.wall_ns = kiln_loop_turn_so_far_ns(loop);
+    loop->turn.wall_ns = turn_so_far_ns(loop);
     loop->turn.cpu_ns = kiln_clock_thread_ns() - loop->turn_cpu_ns;
     loop->turn.work.hashed_bytes = work->hashed_bytes - loop->turn_work.hashed_bytes;
     loop->turn.work.rows = work->rows - loop->turn_work.rows;
@@ -168,7 +167,7 @@ static void before_poll(uv_prepare_t *handle) {
     kiln_loop *loop = handle->data;
     uint64_t entered_ns = kiln_loop_enter(loop, "accepting, and writing to peers");
     kiln_listeners_go_on(loop);
-    kiln_crowd_let_speak(loop);
+    kiln_crowd_turn(loop);
     kiln_conns_flush(loop);
     kiln_loop_leave(loop, entered_ns);
     end_turn(loop);
@@ -191,7 +190,7 @@ static void after_poll(uv_check_t *handle) {
     uint64_t entered_ns = kiln_loop_enter(loop, "writing to peers");
     kiln_conns_flush(loop);
     kiln_loop_leave(loop, entered_ns);
-    if (loop->held == 0 && loop->waiting == 0) uv_idle_stop(&loop->hurry);
+    if (loop->waiting == 0) uv_idle_stop(&loop->hurry);
 }
 
 /* None of these keeps a loop running. */
@@ -216,6 +215,7 @@ kiln_status kiln_loop_create(kiln_loop **out_loop) {
     loop->uv.data = loop;
     if (code == 0) code = uv_loop_configure(&loop->uv, UV_METRICS_IDLE_TIME);
     if (code == 0) code = uv_async_init(&loop->uv, &loop->wake, on_async);
+    if (code == 0) code = kiln_reads_start(loop);
     if (code) {
         kiln_free(loop);
         return kiln_net_error(code, "starting the event loop");
@@ -251,6 +251,7 @@ void kiln_loop_destroy(kiln_loop *loop) {
     uv_close((uv_handle_t *)&loop->before_poll, NULL);
     uv_close((uv_handle_t *)&loop->after_poll, NULL);
     uv_close((uv_handle_t *)&loop->hurry, NULL);
+    kiln_reads_end(loop);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     KILN_CHECK(uv_loop_close(&loop->uv) == 0);
     kiln_tls_context_destroy(loop->tls);

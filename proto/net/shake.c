@@ -8,6 +8,7 @@
 #include "proto/net/conn.h"
 #include "proto/net/crowd.h"
 #include "proto/net/person.h"
+#include "proto/net/reads.h"
 #include "proto/net/rotate.h"
 #include "proto/net/squeeze.h"
 
@@ -205,6 +206,11 @@ static kiln_status check_tls(const kiln_conn *conn, const kiln_msg_hello *hello)
 }
 
 static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+    kiln_status st = conn->dialled ? KILN_OK : kiln_reads_know(conn);
+    if (st) {
+        kiln_conn_fail(conn, st);
+        return;
+    }
     conn->state = KILN_CONN_OPEN;
     if (conn->dialled)
         conn->was_opened = true;

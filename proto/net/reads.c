@@ -1,0 +1,101 @@
+#include "proto/net/reads.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "proto/net/conn.h"
+
+#define READ_NS (2 * KILN_NS_PER_MS) /* of a turn: the rest is for what follows from it */
+#define BATCH KILN_NET_SHAKES_PER_TURN
+
+/* ---- Reading ---- */
+
+static int socket_of(const kiln_conn *conn) {
+    uv_os_fd_t socket = -1;
+    KILN_CHECK(uv_fileno(&conn->socket->handle, &socket) == 0);
+    return socket;
+}
+
+static void read_once(kiln_conn *conn) {
+    if (!conn->read_set) return; /* one before it in the batch has ended it */
+    kiln_loop *loop = conn->loop;
+    uint64_t entered_ns = kiln_loop_enter(loop, "bytes of a peer");
+    const ssize_t size = read(socket_of(conn), loop->read_buffer, sizeof loop->read_buffer);
+    if (size >= 0)
+        kiln_conn_take(conn, (kiln_str){loop->read_buffer, (size_t)size}, 0);
+    else if (errno != EAGAIN && errno != EINTR)
+        kiln_conn_take(conn, (kiln_str){0}, uv_translate_sys_error(errno));
+    kiln_loop_leave(loop, entered_ns);
+}
+
+/* The system puts those that it has told of behind the others. */
+static void on_ready(uv_poll_t *poll, int status, int events) {
+    (void)status, (void)events;
+    const kiln_read_set *set = poll->data;
+    const uint64_t end_ns = kiln_clock_ns() + (set->for_strangers ? 0 : READ_NS);
+    struct epoll_event ready[BATCH];
+    int count = 0;
+    do {
+        count = epoll_wait(set->epoll, ready, BATCH, 0);
+        for (int i = 0; i < count; i++) read_once(ready[i].data.ptr);
+    } while (count == BATCH && kiln_clock_ns() < end_ns);
+}
+
+/* ---- Who is read from ---- */
+
+static kiln_status add(kiln_conn *conn, kiln_read_set *set) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
+    if (epoll_ctl(set->epoll, EPOLL_CTL_ADD, socket_of(conn), &event) != 0)
+        return kiln_net_error(uv_translate_sys_error(errno), "reading from the peer");
+    conn->read_set = set;
+    if (set->count++ == 0) uv_ref((uv_handle_t *)&set->poll);
+    return KILN_OK;
+}
+
+kiln_status kiln_reads_add(kiln_conn *conn) {
+    return add(conn, &conn->loop->read_set[!conn->dialled && !conn->was_opened]);
+}
+
+kiln_status kiln_reads_know(kiln_conn *conn) {
+    kiln_reads_remove(conn);
+    return add(conn, &conn->loop->read_set[0]);
+}
+
+void kiln_reads_remove(kiln_conn *conn) {
+    kiln_read_set *set = conn->read_set;
+    if (!set) return;
+    KILN_CHECK(epoll_ctl(set->epoll, EPOLL_CTL_DEL, socket_of(conn), NULL) == 0);
+    conn->read_set = NULL;
+    if (--set->count == 0) uv_unref((uv_handle_t *)&set->poll);
+}
+
+/* ---- Life ---- */
+
+static int start(kiln_loop *loop, kiln_read_set *set) {
+    set->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (set->epoll < 0) return uv_translate_sys_error(errno);
+    int code = uv_poll_init(&loop->uv, &set->poll, set->epoll);
+    if (code == 0) code = uv_poll_start(&set->poll, UV_READABLE, on_ready);
+    set->poll.data = set;
+    uv_unref((uv_handle_t *)&set->poll); /* the loop lives while somebody is read from */
+    return code;
+}
+
+int kiln_reads_start(kiln_loop *loop) {
+    loop->read_set[1].for_strangers = true;
+    int code = start(loop, &loop->read_set[0]);
+    return code ? code : start(loop, &loop->read_set[1]);
+}
+
+static void on_closed(uv_handle_t *handle) {
+    const kiln_read_set *set = handle->data;
+    close(set->epoll);
+}
+
+void kiln_reads_end(kiln_loop *loop) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(loop->read_set); i++)
+        uv_close((uv_handle_t *)&loop->read_set[i].poll, on_closed);
+}

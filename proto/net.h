@@ -219,6 +219,8 @@ KILN_MUST_USE kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_opt
                                           kiln_listener **out_listener);
 /* The address with the real port. */
 const kiln_address *kiln_listener_address(const kiln_listener *listener);
+/* From here on who holds one of its keys may come, too: of a listener that had none. */
+void kiln_listener_set_keyring(kiln_listener *listener, kiln_keyring *keyring);
 /* Stops listening. Open connections live on; who is still in the handshake is turned away. NULL is
  * fine. */
 void kiln_listener_close(kiln_listener *listener);

@@ -448,23 +448,40 @@ static void on_settled(void *context, const kiln_key *name, kiln_key_state outco
         kiln_log(KILN_LOG_ERROR, "%s: what became of it is not in the key file: %s", text, why);
 }
 
+/* The named file must be there; the usual one need not: then there is no keyring. */
+static kiln_status open_keys(kiln_tracker_shell *shell) {
+    const char *path = shell->options.keys;
+    kiln_strbuf usual = {0};
+    kiln_strbuf_printf(&usual, "%s/keys", shell->options.home);
+    if (!path && kiln_file_exists(usual.data) && kiln_tls_supported()) path = usual.data;
+    kiln_status st =
+        path ? kiln_keyring_open(shell->loop, path, on_keys, shell, &shell->keyring) : KILN_OK;
+    kiln_strbuf_deinit(&usual);
+    if (shell->keyring) kiln_keyring_on_settled(shell->keyring, on_settled);
+    if (kiln_status_code(st) != KILN_NOT_FOUND) return st;
+    return kiln_status_note(st, "there are no keys yet, `kiln key new ROLE/NODE` makes them");
+}
+
+/* A file that was missing at the start may be there now. */
+static void open_keys_late(kiln_tracker_shell *shell) {
+    kiln_status st = open_keys(shell);
+    if (st)
+        kiln_log(KILN_LOG_ERROR, "the key file is there now, and is not taken: %s",
+                 kiln_status_text(st));
+    kiln_status_free(st);
+    if (!shell->keyring) return;
+    for (uint32_t i = 0; i < shell->options.address_count; i++)
+        if (shell->listener[i]) kiln_listener_set_keyring(shell->listener[i], shell->keyring);
+    on_keys(shell, KILN_OK);
+}
+
 static void on_hangup(void *context, int number) {
     (void)number;
     kiln_tracker_shell *shell = context;
-    if (shell->keyring) kiln_keyring_reload(shell->keyring);
-}
-
-/* The named file must be there; the usual one need not. */
-static kiln_status open_keys(kiln_tracker_shell *shell) {
-    const char *path = shell->options.keys;
-    const char *usual = kiln_arena_printf(&shell->arena, "%s/keys", shell->options.home);
-    if (!path && kiln_file_exists(usual) && kiln_tls_supported()) path = usual;
-    kiln_loop_on_signal(shell->loop, SIGHUP, on_hangup, shell);
-    if (!path) return KILN_OK;
-    kiln_status st = kiln_keyring_open(shell->loop, path, on_keys, shell, &shell->keyring);
-    if (!st) kiln_keyring_on_settled(shell->keyring, on_settled);
-    if (kiln_status_code(st) != KILN_NOT_FOUND) return st;
-    return kiln_status_note(st, "there are no keys yet, `kiln key new ROLE/NODE` makes them");
+    if (shell->keyring)
+        kiln_keyring_reload(shell->keyring);
+    else
+        open_keys_late(shell);
 }
 
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
@@ -608,6 +625,7 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
     if (!st)
         st =
             kiln_audit_open(kiln_arena_printf(&shell->arena, "%s/audit.log", state), &shell->audit);
+    if (!st) kiln_loop_on_signal(shell->loop, SIGHUP, on_hangup, shell);
     if (!st) st = open_keys(shell);
     if (!st) st = kiln_identity_create(shell->boot);
     if (!st) st = open_blobs(shell);

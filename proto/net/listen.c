@@ -203,6 +203,11 @@ const kiln_address *kiln_listener_address(const kiln_listener *listener) {
     return &listener->options.address;
 }
 
+void kiln_listener_set_keyring(kiln_listener *listener, kiln_keyring *keyring) {
+    KILN_CHECK(!listener->options.keyring);
+    listener->options.keyring = keyring;
+}
+
 void kiln_listener_close(kiln_listener *listener) {
     if (!listener) return;
     kiln_listener **link = &listener->loop->listeners;

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import stat
 import subprocess
 import sys
@@ -139,6 +140,19 @@ def test_the_token_serves_beside_keys_and_strangers_are_told(world):
     event = audit(world)[-1]
     assert (event["event"], event["key"], event["code"]) == ("refused", "client/eve/1", "UNAUTHENTICATED"), event
     world.refused("fleet", "list", "--tracker", "192.0.2.1:9", says="kiln key new")
+
+
+def test_a_key_file_that_comes_later_is_opened_on_sighup(world):
+    tracker, address = world.tracker()
+    key = make_key(world, "client/ann")
+    assert "in force" not in tracker.log.read_text()
+    tracker.send_signal(signal.SIGHUP)
+    until(lambda: "1 keys are in force" in tracker.log.read_text(), "the key file read")
+    assert world.json("fleet", "list", "--tracker", address, "--key-file", key) == []
+    make_key(world, "client/bob")
+    tracker.send_signal(signal.SIGHUP)
+    until(lambda: "2 keys are in force" in tracker.log.read_text(), "it read again")
+    assert world.json("fleet", "list", "--tracker", address) == []  # by the token, as ever
 
 
 def test_keys_are_rotated_while_the_fleet_works(world):

@@ -229,7 +229,7 @@ typedef struct kiln_dial_options {
     kiln_address address;
     kiln_peer_role role;
     const char *node, *boot, *name, *software; /* for HELLO; name and software may be NULL */
-    const kiln_credentials *credentials;       /* copied; NULL: none */
+    kiln_credentials *credentials; /* moved into the connection: wiped here; NULL: none */
     int socket_fd; /* of a Unix socket's address: somebody else connected it; taken over; 0: none */
     const kiln_sign_public *signer; /* for HELLO, where the key has none; outlives the connection;
                                        NULL: none */

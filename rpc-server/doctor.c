@@ -223,7 +223,7 @@ static void on_late(void *context) {
 }
 
 static kiln_status visit_tracker(doctor *d, const kiln_address *address,
-                                 const kiln_credentials *credentials, int socket_fd) {
+                                 kiln_credentials *credentials, int socket_fd) {
     static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
     char node[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
     visit v = {0};

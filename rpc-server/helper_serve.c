@@ -325,10 +325,13 @@ static kiln_status carry_out(server *s, const void *bytes, size_t size, const in
     const char *wrong = kiln_helper_request_check(bytes, size, fd_count, &s->limits);
     if (wrong) return KILN_ERROR(INVALID_ARGUMENT, "%s", wrong);
     kiln_helper_request request;
+    kiln_status st = NULL;
     memcpy(&request, bytes, sizeof request);
     if (request.child && !find(s, request.child))
-        return KILN_ERROR(NOT_FOUND, "there is no child %u", request.child);
-    return handler[request.ask](s, &request, fd_count ? fd[0] : -1, r);
+        st = KILN_ERROR(NOT_FOUND, "there is no child %u", request.child);
+    if (!st) st = handler[request.ask](s, &request, fd_count ? fd[0] : -1, r);
+    explicit_bzero(&request, sizeof request); /* a key may be in it */
+    return st;
 }
 
 /* False: the server is gone. */
@@ -340,6 +343,7 @@ static bool serve_one(server *s) {
     if (size == 0) return false;
     reply r = {.fd = -1};
     kiln_status st = carry_out(s, &s->received, size, fd, fd_count, &r);
+    explicit_bzero(&s->received, sizeof s->received);
     for (uint32_t i = 0; i < fd_count; i++) close(fd[i]);
     if (st) refuse(&r, st);
     return send_reply(&r);

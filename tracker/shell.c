@@ -44,7 +44,6 @@ struct kiln_tracker_shell {
     kiln_tracker_shell_options options;
     kiln_arena arena; /* of the whole run */
     char boot[KILN_HASH128_TEXT];
-    uint8_t token[KILN_TOKEN_BYTES];
     int lock_fd;
     kiln_db *db;
     kiln_depot *depot; /* NULL: none */
@@ -501,14 +500,16 @@ static kiln_status listen_on(kiln_tracker_shell *shell, uint32_t index) {
         .refused = on_refused,
         .crowded = on_crowded,
     };
+    uint8_t token[KILN_TOKEN_BYTES]; /* the listener keeps a copy */
     kiln_status st = KILN_OK;
     if (!listen.address.is_unix) {
-        st = kiln_token_read(options->home, true, shell->token);
+        st = kiln_token_read(options->home, true, token);
         if (st && !options->insecure) return st;
-        if (!st) listen.token = shell->token;
+        if (!st) listen.token = token;
         kiln_status_free(st); /* an insecure tracker takes those without the token, too */
     }
     st = kiln_net_listen(shell->loop, &listen, &shell->listener[index]);
+    explicit_bzero(token, sizeof token);
     if (st) return st;
     kiln_strbuf text = {0};
     kiln_address_print(kiln_listener_address(shell->listener[index]), &text);

@@ -1,4 +1,6 @@
 /* How a connection is made: by dialling, or taken from a listener. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/check.h"
 #include "proto/net/conn.h"
@@ -107,16 +109,23 @@ static kiln_status check_dial(const kiln_dial_options *options,
                       options->address.host);
 }
 
-/* Over TLS the key says which node we are. */
+/* From here on they are the connection's alone. */
+static void move_credentials(kiln_conn *conn, kiln_credentials *credentials) {
+    conn->credentials = *credentials;
+    explicit_bzero(credentials, sizeof *credentials);
+}
+
+/* Over TLS the key says which node we are, and its secret is TLS's alone. */
 static kiln_status take_credentials(kiln_conn *conn, const kiln_dial_options *options) {
     kiln_tls_context *tls = NULL;
-    if (options->credentials) conn->credentials = *options->credentials;
+    if (options->credentials) move_credentials(conn, options->credentials);
     kiln_status st = check_dial(options, &conn->credentials);
     if (st || options->address.is_unix || !conn->credentials.has_key) return st;
     st = kiln_key_check_role(&conn->credentials.key, options->role);
     if (!st) st = kiln_loop_tls(conn->loop, &tls);
     if (st) return st;
     conn->tls = kiln_tls_dial(tls, &conn->credentials.key);
+    explicit_bzero(conn->credentials.key.secret, sizeof conn->credentials.key.secret);
     conn->dial.node = conn->credentials.key.node;
     return KILN_OK;
 }

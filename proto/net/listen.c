@@ -26,6 +26,8 @@ struct kiln_listener {
 
 static void on_closed(uv_handle_t *handle) {
     kiln_listener *listener = handle->data;
+    if (listener->options.token)
+        explicit_bzero((uint8_t *)(uintptr_t)listener->options.token, KILN_TOKEN_BYTES);
     kiln_arena_deinit(&listener->arena);
     kiln_free(listener);
 }

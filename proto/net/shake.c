@@ -16,7 +16,7 @@
 static kiln_status check_in_force(const kiln_conn *conn) {
     const kiln_key *proven = kiln_tls_key(conn->tls);
     const kiln_key *now = kiln_keyring_find(conn->listen.keyring, proven);
-    if (now && memcmp(now->secret, proven->secret, KILN_KEY_BYTES) == 0) return KILN_OK;
+    if (now && kiln_tls_has_proven(conn->tls, now)) return KILN_OK;
     if (now) return KILN_ERROR(UNAUTHENTICATED, "the key %s was made anew", conn->peer.key);
     return kiln_keyring_refusal(conn->listen.keyring, proven);
 }
@@ -212,6 +212,7 @@ static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_
         return;
     }
     conn->state = KILN_CONN_OPEN;
+    explicit_bzero(conn->credentials.token, sizeof conn->credentials.token); /* it has served */
     if (conn->dialled)
         conn->was_opened = true;
     else

@@ -32,8 +32,9 @@ struct kiln_tls {
     SSL *ssl;
     const kiln_keyring *ring; /* NULL: we dialled */
     bool ready, has_key;
-    uint64_t bytes, since_ns; /* of the traffic keys: carried so far, and since when they are */
-    kiln_key key;
+    uint64_t bytes, since_ns;  /* of the traffic keys: carried so far, and since when they are */
+    kiln_key key;              /* its secret only until it is proven */
+    kiln_digest secret_digest; /* from then on */
     char claim[KILN_KEY_NAME_BYTES];
     kiln_str input;      /* of the call under way */
     kiln_strbuf *output; /* of the call under way */
@@ -239,6 +240,19 @@ static kiln_status tls_error(const kiln_tls *tls) {
     return st;
 }
 
+bool kiln_tls_has_proven(const kiln_tls *tls, const kiln_key *key) {
+    kiln_digest digest;
+    kiln_digest_of(key->secret, sizeof key->secret, &digest);
+    return kiln_digest_equal_secret(&digest, &tls->secret_digest);
+}
+
+/* OpenSSL keeps the secret in its session, and needs it no more either. */
+static void keep_digest_only(kiln_tls *tls) {
+    kiln_digest_of(tls->key.secret, sizeof tls->key.secret, &tls->secret_digest);
+    explicit_bzero(tls->key.secret, sizeof tls->key.secret);
+    (void)SSL_SESSION_set1_master_key(SSL_get_session(tls->ssl), tls->key.secret, KILN_KEY_BYTES);
+}
+
 static kiln_status shake_hands(kiln_tls *tls) {
     ERR_clear_error();
     int result = SSL_do_handshake(tls->ssl);
@@ -248,6 +262,7 @@ static kiln_status shake_hands(kiln_tls *tls) {
     if (!SSL_session_reused(tls->ssl) || !tls->has_key)
         return KILN_ERROR(UNAUTHENTICATED, "the peer has proven no key");
     tls->ready = true;
+    keep_digest_only(tls);
     tls->since_ns = kiln_clock_ns();
     kiln_strbuf_deinit(&tls->held);
     return KILN_OK;

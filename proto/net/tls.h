@@ -40,9 +40,11 @@ KILN_MUST_USE kiln_status kiln_tls_receive(kiln_tls *tls, kiln_str wire, kiln_st
 bool kiln_tls_ready(const kiln_tls *tls);
 /* Only when ready. */
 KILN_MUST_USE kiln_status kiln_tls_send(kiln_tls *tls, kiln_str plain, kiln_strbuf *out_wire);
-/* The key of this connection, as it was in the handshake; before it is ready, the one that the peer
- * claims, and NULL when it claims none of ours. */
+/* The key of this connection, as it was in the handshake, without its secret when it is ready;
+ * before, the one that the peer claims, and NULL when it claims none of ours. */
 const kiln_key *kiln_tls_key(const kiln_tls *tls);
+/* Whether that is the secret that both sides have proven. Only when ready. */
+bool kiln_tls_has_proven(const kiln_tls *tls, const kiln_key *key);
 /* What the peer called its key, as it came (for the audit log). */
 const char *kiln_tls_claim(const kiln_tls *tls);
 

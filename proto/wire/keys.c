@@ -108,8 +108,8 @@ static uint32_t lower_bound(const kiln_keys *keys, const kiln_key *name) {
 
 /* Index behind the last generation of the node; `*out_first` that of its first one. */
 static uint32_t range_of(const kiln_keys *keys, const kiln_key *name, uint32_t *out_first) {
-    kiln_key any = *name;
-    any.generation = 0;
+    kiln_key any = {.role = name->role}; /* no copy of the secret */
+    memcpy(any.node, name->node, sizeof any.node);
     uint32_t end = *out_first = lower_bound(keys, &any);
     while (end < keys->key.count && compare_nodes(&keys->key.data[end], name) == 0) end++;
     return end;

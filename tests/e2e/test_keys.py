@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import harness
+import wire
 from harness import until
 
 
@@ -153,6 +154,58 @@ def test_a_key_file_that_comes_later_is_opened_on_sighup(world):
     tracker.send_signal(signal.SIGHUP)
     until(lambda: "2 keys are in force" in tracker.log.read_text(), "it read again")
     assert world.json("fleet", "list", "--tracker", address) == []  # by the token, as ever
+
+
+def memory_of(pid):
+    """All that the process may write to, heap and stacks among it."""
+    kept = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            words = line.split()
+            begin, end = (int(address, 16) for address in words[0].split("-"))
+            if not words[1].startswith("rw") or words[-1].startswith("[v"):
+                continue
+            try:
+                memory.seek(begin)
+                kept.append(memory.read(end - begin))
+            except OSError:  # gone meanwhile, or a device's
+                pass
+    return kept
+
+
+def processes_of(pid):
+    below = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid] + [process for child in below for process in processes_of(int(child))]
+
+
+def copies(child, secret):
+    """How often it is in the memory of the program and what it started, as bytes and as the digits that a key file has."""
+    return [sum(part.count(form) for part in memory_of(pid) for form in (bytes.fromhex(secret), secret.encode()))
+            for pid in processes_of(child.pid)]
+
+
+def test_a_secret_lies_where_it_is_owned_and_nowhere_else(world):
+    """Of each secret the tracker has its list's copy, a tuner the seed that it signs with, and nobody anything else: no stack, no buffer."""
+    if os.geteuid() != 0:
+        raise harness.Skip("root, who may read the memory of a server")
+    if "asan" in str(harness.PROGRAMS):
+        raise harness.Skip("a build without sanitizers, which keep what is freed")
+    key = {role: make_key(world, f"{role}/{role}-1") for role in ("board", "tuner", "client")}
+    words = {role: pathlib.Path(file).read_text().splitlines()[-1].split() for role, file in key.items()}
+    secret = {role: line[1] for role, line in words.items()}
+    seed = {role: [word[5:] for word in line if word.startswith("seed=")] for role, line in words.items()}
+    tracker, address = world.tracker()
+    programs = {"tracker": tracker, "board": world.board(address, "--key-file", key["board"], key="shelf"),
+                "local board": world.board(address, key="desk", state="desk"), "tuner": world.tuner(address, "--key-file", key["tuner"]),
+                "client": world.start("kiln", "fleet", "watch", "--tracker", address, "--key-file", key["client"])}
+    until(lambda: "shelf" in programs["client"].log.read_text(), "the client connected")
+    owned = {("tracker", name): 1 for name in ("board secret", "tuner secret", "client secret", "token")}
+    owned["tuner", "tuner seed"] = 1
+    sought = {f"{role} secret": secret[role] for role in secret} | {f"{role} seed": seed[role][0] for role in seed if seed[role]}
+    sought["token"] = wire.token_of(world).hex()
+    wrong = [f"{program} {name}: {found}" for program, child in programs.items() for name, text in sought.items()
+             if sum(found := copies(child, text)) != owned.get((program, name), 0)]
+    assert not wrong, "; ".join(wrong)
 
 
 def test_keys_are_rotated_while_the_fleet_works(world):

@@ -67,7 +67,7 @@ void pair_init(pair *p) {
     p->dial = (kiln_dial_options){.role = KILN_PEER_TUNER,
                                   .node = "tuner-node",
                                   .boot = "tuner-boot",
-                                  .credentials = &p->credentials,
+                                  .credentials = &p->shown,
                                   .handler = &handler,
                                   .context = &p->client};
     pair_set_address(p, "127.0.0.1:0");
@@ -91,7 +91,10 @@ void pair_listen(pair *p) {
     p->dial.address = *kiln_listener_address(p->listener);
 }
 
-void pair_dial(pair *p) { assert_non_null(kiln_net_dial(p->loop, &p->dial)); }
+kiln_conn *pair_dial(pair *p) {
+    p->shown = p->credentials;
+    return kiln_net_dial(p->loop, &p->dial);
+}
 
 void pair_run_until(pair *p, const bool *flag) {
     kiln_timer_start(p->deadline, PAIR_DEADLINE_NS);

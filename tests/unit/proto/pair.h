@@ -32,6 +32,7 @@ typedef struct pair {
     kiln_listen_options listen;   /* change before pair_listen */
     kiln_dial_options dial;       /* change before pair_dial */
     kiln_credentials credentials; /* of dial; change before pair_dial */
+    kiln_credentials shown;       /* its copy, which dialling takes */
     kiln_peer refused;            /* the last one turned away */
     char refused_why[512];
     uint32_t refused_count;
@@ -43,7 +44,7 @@ void pair_deinit(pair *p);
 /* For both ends: "127.0.0.1:0", "unix:..." */
 void pair_set_address(pair *p, const char *text);
 void pair_listen(pair *p);
-void pair_dial(pair *p);
+kiln_conn *pair_dial(pair *p);
 /* Runs until `*flag`; fails the test after PAIR_DEADLINE_NS. */
 void pair_run_until(pair *p, const bool *flag);
 void pair_run_until_count(pair *p, const uint32_t *count, uint32_t at_least);

@@ -71,12 +71,12 @@ static void closing_while_it_dials_is_a_close(void **state) {
     pair p;
     pair_init(&p);
     pair_listen(&p);
-    kiln_conn *conn = kiln_net_dial(p.loop, &p.dial);
+    kiln_conn *conn = pair_dial(&p);
     kiln_conn_close(conn, KILN_OK); /* the name is still being resolved */
     pair_run_until(&p, &p.client.closed);
     assert_int_equal(p.client.why, KILN_CANCELLED);
     p.client.closed = false;
-    conn = kiln_net_dial(p.loop, &p.dial);
+    conn = pair_dial(&p);
     kiln_conn_close(conn, KILN_ERROR(ABORTED, "changed its mind"));
     kiln_conn_close(conn, KILN_ERROR(INTERNAL, "twice")); /* the first reason stands */
     kiln_conn_close(conn, KILN_OK);

@@ -74,7 +74,7 @@ static void a_key_lets_speak_in_its_own_role_only(void **state) {
     locked l;
     locked_init(&l, *state);
     pair_listen(&l.p);
-    kiln_conn *conn = kiln_net_dial(l.p.loop, &l.p.dial);
+    kiln_conn *conn = pair_dial(&l.p);
     conn->dial.role = KILN_PEER_ADMIN; /* as no program of ours would */
     pair_run_until(&l.p, &l.p.client.closed);
     assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
@@ -125,7 +125,7 @@ static void a_key_lets_speak_under_its_own_name_only(void **state) {
     locked l;
     locked_init(&l, *state);
     pair_listen(&l.p);
-    kiln_conn *conn = kiln_net_dial(l.p.loop, &l.p.dial);
+    kiln_conn *conn = pair_dial(&l.p);
     conn->dial.node = "somebody-else"; /* as no program of ours would */
     pair_run_until(&l.p, &l.p.client.closed);
     assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);

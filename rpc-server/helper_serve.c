@@ -14,8 +14,10 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/fence.h"
 #include "rpc-server/cgroup.h"
 #include "rpc-server/helper.h"
+#include "rpc-server/helper_filter.h"
 #include "rpc-server/helper_request.h"
 #include "rpc-server/helper_talk.h"
 #include "rpc-server/inmate.h"
@@ -378,6 +380,9 @@ static bool set_up(server *s) {
     if (kiln_cgroup_find("", parent))
         kiln_cgroups_open(&s->cgroups, parent, memory_share(setup->slots), getppid());
     reply r = {.fd = -1, .answer.fences = s->cgroups.fences};
+    /* The owner's command may do what it likes, and would inherit the filter. */
+    if (!setup->has_power && kiln_helper_filter_install())
+        r.answer.fences |= 1U << KILN_FENCE_HELPER;
     return send_reply(&r);
 }
 

@@ -37,8 +37,9 @@ kiln_status kiln_wards_open(kiln_wards *wards) {
     if (st) return kiln_status_note(st, "folder for measurements");
     st = start_spare(wards);
     if (!st) st = kiln_inmate_await_ready(wards->spare.socket, &wards->fences);
+    const uint32_t own = 1U << KILN_FENCE_HELPER, of_helper = kiln_helper_fences(wards->helper);
     /* Bounds of a group hold for who is in it. */
-    if (wards->fences & 1U << KILN_FENCE_GROUP) wards->fences |= kiln_helper_fences(wards->helper);
+    wards->fences |= wards->fences & 1U << KILN_FENCE_GROUP ? of_helper : of_helper & own;
     return st ? kiln_status_note(st, "starting the first contained child") : NULL;
 }
 

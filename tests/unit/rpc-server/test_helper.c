@@ -11,12 +11,15 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fence.h"
 #include "base/file.h"
 #include "base/proc.h"
 #include "base/rand.h"
+#include "rpc-server/helper_filter.h"
 #include "rpc-server/helper_request.h"
 #include "rpc-server/helper_talk.h"
 #include "rpc-server/talk.h"
@@ -32,12 +35,14 @@ typedef struct fixture {
     char *folder;
 } fixture;
 
-static void open_helper(fixture *f, const char *tracker) {
+static void open_helper_with(fixture *f, const char *tracker, const char *power) {
     kiln_helper_options options = {
-        .program = the_program, .home = f->folder, .power = "exit 3", .board = "desk"};
+        .program = the_program, .home = f->folder, .power = power, .board = "desk"};
     if (tracker) expect_ok(kiln_addresses_parse(kiln_str_from(tracker), &options.tracker));
     expect_ok(kiln_helper_open(&options, &f->helper));
 }
+
+static void open_helper(fixture *f, const char *tracker) { open_helper_with(f, tracker, "exit 3"); }
 
 static int set_up(void **state) {
     static fixture the_fixture;
@@ -405,6 +410,85 @@ static void garbage_is_answered_and_changes_nothing(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- Its filter of system calls ---- */
+
+/* "Seccomp:" of its status: 0 none, 2 a filter. */
+static uint64_t filter_of(fixture *f) {
+    kiln_str text;
+    uint64_t mode = 9;
+    expect_ok(
+        kiln_file_read_system(proc(f, kiln_helper_pid(f->helper), "status"), &f->arena, &text));
+    while (text.size) {
+        kiln_str value = kiln_str_cut(&text, '\n'), name = kiln_str_cut(&value, ':');
+        if (kiln_str_is(name, "Seccomp")) assert_true(kiln_str_to_u64(kiln_str_trim(value), &mode));
+    }
+    return mode;
+}
+
+static void a_helper_without_a_power_command_has_a_filter_and_says_so(void **state) {
+    fixture *f = *state;
+    const uint32_t own = 1U << KILN_FENCE_HELPER;
+    const uint64_t before = filter_of(f);
+    assert_int_equal(kiln_helper_fences(f->helper) & own, 0); /* one with such a command */
+    kiln_helper_close(f->helper);
+    open_helper_with(f, NULL, NULL);
+    const bool has_filter = kiln_helper_fences(f->helper) & own;
+    assert_int_equal(filter_of(f), has_filter ? 2 : before);
+    kiln_held child; /* which gets through its own beginning under that filter */
+    int socket = -1;
+    uint32_t fences = 0;
+    expect_ok(kiln_helper_start(f->helper, &socket, &child));
+    expect_ok(kiln_inmate_await_ready(socket, &fences));
+    close(socket);
+    close(child.pidfd);
+    kiln_helper_release(f->helper, child.number);
+}
+
+static const struct {
+    const char *name;
+    long number, first, second;
+} forbidden[] = {
+    {"ptrace", SYS_ptrace, 0, 0},
+    {"process_vm_readv", SYS_process_vm_readv, 1, 0},
+    {"bpf", SYS_bpf, 0, 0},
+    {"init_module", SYS_init_module, 0, 0},
+    {"reboot", SYS_reboot, 0, 0},
+    {"mount", SYS_mount, 0, 0},
+    {"setns", SYS_setns, -1, 0},
+    {"perf_event_open", SYS_perf_event_open, 0, 0},
+    {"keyctl", SYS_keyctl, 0, 0},
+    {"io_uring_setup", SYS_io_uring_setup, 1, 0},
+    {"clock_settime", SYS_clock_settime, 0, 0},
+    {"listen", SYS_listen, 0, 0},
+    {"AF_INET", SYS_socket, AF_INET, SOCK_STREAM},
+    {"AF_NETLINK", SYS_socket, AF_NETLINK, SOCK_RAW},
+};
+
+/* 0: each is refused as if the kernel had it not, and what it needs goes on. */
+static int try_forbidden(void) {
+    if (!kiln_helper_filter_install()) return 77;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(forbidden); i++) {
+        errno = 0;
+        if (syscall(forbidden[i].number, forbidden[i].first, forbidden[i].second, 0, 0, 0) != -1 ||
+            errno != ENOSYS)
+            return (int)i + 1;
+    }
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    return fd < 0 || close(fd) != 0 || getpid() <= 0 ? 99 : 0;
+}
+
+static void what_no_helper_needs_it_cannot_do(void **state) {
+    (void)state;
+    int status = 0;
+    const pid_t pid = fork();
+    if (pid == 0) _exit(try_forbidden());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    const int code = WEXITSTATUS(status);
+    if (code == 77) skip(); /* this machine has no filters, or a sanitizer is here */
+    if (code) fail_msg("%s", code == 99 ? "what it needs is refused" : forbidden[code - 1].name);
+}
+
 int main(int argc, char **argv) {
     if (kiln_helper_is_asked(argc, argv)) kiln_helper_main(argc, argv);
     the_program = argv[0];
@@ -423,6 +507,8 @@ int main(int argc, char **argv) {
         TEST(what_is_out_of_range_is_refused),
         TEST(descriptors_that_it_did_not_ask_for_are_closed),
         TEST(garbage_is_answered_and_changes_nothing),
+        TEST(a_helper_without_a_power_command_has_a_filter_and_says_so),
+        TEST(what_no_helper_needs_it_cannot_do),
     };
     return cmocka_run_group_tests_name("rpc-server/helper", tests, NULL, NULL);
 }

@@ -1,0 +1,13 @@
+/* The helper's own filter of system calls (rpc-server/helper_calls.def): what it never needs it
+ * cannot do, whoever comes to speak in its name. All that it starts inherits the filter. */
+#ifndef KILN_RPC_SERVER_HELPER_FILTER_H
+#define KILN_RPC_SERVER_HELPER_FILTER_H
+
+#include <stdbool.h>
+
+/* From here on every other system call of this process and of what it starts fails with ENOSYS, as
+ * if the kernel did not have it, which C libraries are made for. False: this machine has no
+ * filters, and nothing has changed. */
+bool kiln_helper_filter_install(void);
+
+#endif

@@ -2,6 +2,7 @@
 
 #include <sha256.h>
 #include <string.h>
+#define XXH_INLINE_ALL /* only what is called: the library is one object */
 #include <xxhash.h>
 
 #include "base/thread_work.h"

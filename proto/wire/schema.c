@@ -18,15 +18,22 @@ enum {
     PEERS = BOARD | TUNER | CLIENT | ADMIN | BUILDER,
 };
 
+/* Boards print no documents. */
+#ifdef KILN_STATIC
+#define DOC(text) ""
+#else
+#define DOC(text) text
+#endif
+
 /* clang-format off */
 #define RECORD(name, doc) static const kiln_field_info fields_of_##name[] = {
 #define MESSAGE(id, number, name, from, to, since, doc) static const kiln_field_info fields_of_##name[] = {
 #define FIELD(owner, key, kind, name, need, limit, doc) \
-    {#name, doc, key, KILN_FIELD_##kind, need, limit, offsetof(kiln_msg_##owner, name), KILN_RECORD_COUNT},
+    {#name, DOC(doc), limit, offsetof(kiln_msg_##owner, name), KILN_RECORD_COUNT, KILN_FIELD_##kind, key, need},
 #define NEST(owner, key, record, name, need, doc) \
-    {#name, doc, key, KILN_FIELD_nest, need, 0, offsetof(kiln_msg_##owner, name), KILN_RECORD_##record},
+    {#name, DOC(doc), 0, offsetof(kiln_msg_##owner, name), KILN_RECORD_##record, KILN_FIELD_nest, key, need},
 #define LIST(owner, key, record, name, need, limit, doc) \
-    {#name, doc, key, KILN_FIELD_list, need, limit, offsetof(kiln_msg_##owner, name), KILN_RECORD_##record},
+    {#name, DOC(doc), limit, offsetof(kiln_msg_##owner, name), KILN_RECORD_##record, KILN_FIELD_list, key, need},
 #define END(name) };
 #include "proto/messages.def"
 #undef RECORD
@@ -43,7 +50,7 @@ enum {
 
 static const kiln_schema record_table[] = {
 #define RECORD(name, doc) \
-    {#name, #name, doc, sizeof(kiln_msg_##name), fields_of_##name, KILN_ARRAY_COUNT(fields_of_##name), 0, 0, 0, 1},
+    {#name, #name, DOC(doc), sizeof(kiln_msg_##name), fields_of_##name, KILN_ARRAY_COUNT(fields_of_##name), 0, 0, 0, 1},
 #define MESSAGE(id, number, name, from, to, since, doc)
 #include "proto/messages.def"
 #undef RECORD
@@ -53,7 +60,7 @@ static const kiln_schema record_table[] = {
 static const kiln_schema message_table[] = {
 #define RECORD(name, doc)
 #define MESSAGE(id, number, name, from, to, since, doc)                                                  \
-    {#id, #name, doc, sizeof(kiln_msg_##name), fields_of_##name, KILN_ARRAY_COUNT(fields_of_##name),     \
+    {#id, #name, DOC(doc), sizeof(kiln_msg_##name), fields_of_##name, KILN_ARRAY_COUNT(fields_of_##name),     \
      KILN_MSG_##id, from, to, since},
 #include "proto/messages.def"
 #undef RECORD

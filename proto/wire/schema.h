@@ -22,13 +22,13 @@ typedef enum kiln_field_kind {
 #define KILN_FIELD_KEY_MAX 63u /* keys fit the decoder's set of seen ones */
 
 typedef struct kiln_field_info {
-    const char *name, *doc;
-    uint32_t key;
-    kiln_field_kind kind;
-    bool required;
+    const char *name, *doc; /* `doc` is empty on boards */
     uint64_t limit;
-    size_t offset;           /* in the struct */
+    uint32_t offset;         /* in the struct */
     kiln_record_type record; /* nest and list: of what */
+    kiln_field_kind kind;
+    uint16_t key;
+    bool required;
 } kiln_field_info;
 
 typedef struct kiln_schema {

@@ -72,7 +72,7 @@ def test_an_armv7_board_registers_and_says_what_it_is(world):
 
 def test_programs_for_boards_are_static_and_small(world):
     # The C library of x86-64 has its mathematics four times over, for processors with and without AVX and FMA.
-    limits = {"aarch64": (2, 6, 1), "armhf": (2, 6, 1), "x86_64-static": (2.25, 7, 1.5), "riscv64": (None, None, 1)}
+    limits = {"aarch64": (2, 6, 1), "armhf": (2, 6, 1), "x86_64-static": (2, 7, 1.5), "riscv64": (None, None, 1)}
     found = 0
     for arch, (plain, tls, runner) in limits.items():
         for folder, name, limit in ((f"build-{arch}", "rpc-server/kiln-rpc-server", plain), (f"build-{arch}", "deploy/run/kiln-run", runner),

@@ -132,8 +132,6 @@ KILN_MUST_USE kiln_status kiln_db_begin(kiln_db *db);
  * the group. */
 KILN_MUST_USE kiln_status kiln_db_run(kiln_db_statement *statement, const char *doing);
 
-/* Appends the table's column names, quoted and separated by commas, each after `prefix`. */
-void kiln_db_column_list(const kiln_db_table_info *table, const char *prefix, kiln_strbuf *out);
 /* Reads columns 0.. of the current row, in rows.def's order, into a row struct; views in `arena`.
  */
 void kiln_db_row_read(kiln_db_statement *statement, const kiln_db_table_info *table,

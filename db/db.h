@@ -73,14 +73,15 @@ typedef struct kiln_db_column {
     size_t offset; /* of the member in the row struct */
 } kiln_db_column;
 
-/* What putting a row does when its identity is stored already: the stored row stays; the new one
- * takes its place; it does so when its standing is higher. */
-typedef enum kiln_db_conflict { KILN_DB_KEEP, KILN_DB_REPLACE, KILN_DB_OUTRANK } kiln_db_conflict;
+/* What putting a row does when its identity is stored already: the stored row stays, or the new one
+ * takes its place. */
+typedef enum kiln_db_conflict { KILN_DB_KEEP, KILN_DB_REPLACE } kiln_db_conflict;
 typedef struct kiln_db_table_info {
     const char *name;
     kiln_db_kind kind;
     kiln_db_conflict conflict;
     const kiln_db_column *column; /* the first identity_count of them identify a row */
+    const char *column_list;      /* their names as SQL has them: "a", "b" */
     uint32_t column_count, identity_count;
     size_t row_size;
 } kiln_db_table_info;
@@ -159,8 +160,8 @@ void kiln_db_rollback(kiln_db *db);
 bool kiln_db_pending(const kiln_db *db);
 
 /* kiln_db_put_task(db, &row) and so on: adds a row. What a row with the same identity means is the
- * table's column `conflict`: KEEP leaves the stored row as it is, REPLACE overwrites it, and
- * OUTRANK does so when the stored one stands lower (the same record offered twice is stored once).
+ * table's column `conflict`: KEEP leaves the stored row as it is (the same record offered twice is
+ * stored once), REPLACE overwrites it. A stored record that stands lower is removed first.
  * These rows are ours; those of others come by db/import.h, and never replace ours. Views are
  * copied. In a record, `median_ns` and `min_ns` are derived from the samples here; 'ok' needs at
  * least one sample; without an origin it was measured here, and stands as such. INVALID_ARGUMENT a

@@ -18,15 +18,17 @@ typedef struct condition_list {
     uint32_t count;
 } condition_list;
 
-/* `row` is what the record is called in `sql`. Empty text is stored as NULL. */
-static void add_condition(kiln_strbuf *sql, const char *row, condition_list *conditions,
-                          const char *column, kiln_str value) {
+/* Clauses speak of the row "one". Empty text is stored as NULL. */
+static void add_condition(kiln_strbuf *sql, condition_list *conditions, const char *column,
+                          kiln_str value) {
+    kiln_strbuf_text(sql, " AND one.");
+    kiln_strbuf_text(sql, column);
     if (value.size == 0) {
-        kiln_strbuf_printf(sql, " AND %s.\"%s\" IS NULL", row, column);
+        kiln_strbuf_text(sql, " IS NULL");
         return;
     }
     conditions->value[conditions->count++] = value;
-    kiln_strbuf_printf(sql, " AND %s.\"%s\" = $%u", row, column, conditions->count);
+    kiln_strbuf_printf(sql, " = $%u", conditions->count);
 }
 
 static void append_before(const char *row, int64_t before_wall_ns, kiln_strbuf *sql) {
@@ -34,32 +36,26 @@ static void append_before(const char *row, int64_t before_wall_ns, kiln_strbuf *
         kiln_strbuf_printf(sql, " AND %s.stored_wall_ns < %lld", row, (long long)before_wall_ns);
 }
 
-static void append_whose(const char *row, kiln_db_whose whose, kiln_strbuf *sql) {
-    static const char *const term[] = {
-        [KILN_DB_COUNTING] = "> 0",
-        [KILN_DB_HINTS] = "= 0",
-        [KILN_DB_HERE] = "= 2",
-        [KILN_DB_ANY] = ">= 0",
-    };
-    kiln_strbuf_printf(sql, " AND %s.standing %s", row, term[whose]);
-}
+static const char *const whose_text[] = {
+    [KILN_DB_COUNTING] = " AND one.standing > 0",
+    [KILN_DB_HINTS] = " AND one.standing = 0",
+    [KILN_DB_HERE] = " AND one.standing = 2",
+    [KILN_DB_ANY] = " AND one.standing >= 0",
+};
 
 /* With whose they are, these are the terms of the index record_best. */
-static void append_is_right(const char *row, kiln_strbuf *sql) {
-    kiln_strbuf_printf(sql, " AND %s.outcome = 'ok' AND %s.checked = 1 AND %s.raced = 0", row, row,
-                       row);
-}
+#define IS_RIGHT " AND one.outcome = 'ok' AND one.checked = 1 AND one.raced = 0"
 
 /* A hint supersedes nothing: another's final must not take ours out of the running. */
-static void append_not_superseded(const char *row, int64_t before_wall_ns, kiln_strbuf *sql) {
-    kiln_strbuf_printf(sql, " AND (%s.final = 0 OR %s.gain_low >= 1)", row, row);
-    kiln_strbuf_text(sql, " AND NOT EXISTS (SELECT 1 FROM record AS later WHERE later.final = 1"
-                          " AND later.standing > 0");
-    static const char *const same[] = {"task_key", "target", "codegen_version", "trace_hash"};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(same); i++)
-        kiln_strbuf_printf(sql, " AND later.%s = %s.%s", same[i], row, same[i]);
+static void append_not_superseded(int64_t before_wall_ns, kiln_strbuf *sql) {
+    kiln_strbuf_text(sql, " AND (one.final = 0 OR one.gain_low >= 1)"
+                          " AND NOT EXISTS (SELECT 1 FROM record AS later WHERE later.final = 1"
+                          " AND later.standing > 0 AND later.task_key = one.task_key"
+                          " AND later.target = one.target"
+                          " AND later.codegen_version = one.codegen_version"
+                          " AND later.trace_hash = one.trace_hash");
     append_before("later", before_wall_ns, sql);
-    kiln_strbuf_printf(sql, " AND (%s.final = 0 OR later.rowid > %s.rowid))", row, row);
+    kiln_strbuf_text(sql, " AND (one.final = 0 OR later.rowid > one.rowid))");
 }
 
 typedef enum question {
@@ -70,15 +66,15 @@ typedef enum question {
 
 /* Fills `conditions` anew: a statement may repeat the clause, or its beginning, because the
  * placeholders are numbered. */
-static void append_where(const kiln_db_filter *filter, const char *row, question asked,
-                         kiln_strbuf *sql, condition_list *conditions) {
+static void append_where(const kiln_db_filter *filter, question asked, kiln_strbuf *sql,
+                         condition_list *conditions) {
     conditions->count = 0;
     kiln_strbuf_text(sql, " WHERE 1 = 1");
-    if (asked == OF_BEST) append_is_right(row, sql);
-    if (asked != OF_PAIRS) append_whose(row, filter->whose, sql);
+    if (asked == OF_BEST) kiln_strbuf_text(sql, IS_RIGHT);
+    if (asked != OF_PAIRS) kiln_strbuf_text(sql, whose_text[filter->whose]);
     if (asked == OF_BEST && filter->whose != KILN_DB_HINTS)
-        append_not_superseded(row, filter->before_wall_ns, sql);
-    append_before(row, filter->before_wall_ns, sql);
+        append_not_superseded(filter->before_wall_ns, sql);
+    append_before("one", filter->before_wall_ns, sql);
     const struct {
         const char *column;
         kiln_str value;
@@ -93,7 +89,13 @@ static void append_where(const kiln_db_filter *filter, const char *row, question
         {"layout_out", filter->layout_out, filter->by_layout},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
-        if (text[i].wanted) add_condition(sql, row, conditions, text[i].column, text[i].value);
+        if (text[i].wanted) add_condition(sql, conditions, text[i].column, text[i].value);
+}
+
+static void append_select_record(kiln_strbuf *sql) {
+    kiln_strbuf_text(sql, "SELECT ");
+    kiln_strbuf_text(sql, kiln_db_table_info_of(KILN_DB_TABLE_RECORD)->column_list);
+    kiln_strbuf_text(sql, " FROM record");
 }
 
 /* Runs `sql`, whose columns are the record's, and collects the rows in `arena`. */
@@ -129,10 +131,9 @@ kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter, kiln_aren
     };
     kiln_strbuf sql = {0};
     condition_list conditions = {0};
-    kiln_strbuf_text(&sql, "SELECT ");
-    kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "", &sql);
-    kiln_strbuf_text(&sql, " FROM record");
-    append_where(filter, "record", filter->order == KILN_DB_FASTEST ? OF_BEST : OF_RECORDS, &sql,
+    append_select_record(&sql);
+    kiln_strbuf_text(&sql, " AS one");
+    append_where(filter, filter->order == KILN_DB_FASTEST ? OF_BEST : OF_RECORDS, &sql,
                  &conditions);
     if (filter->order == KILN_DB_FASTEST && filter->whose == KILN_DB_HINTS)
         kiln_strbuf_text(&sql, " ORDER BY median_ns, rowid");
@@ -151,16 +152,15 @@ kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *
     /* One look into the index record_best per task and target that was counted. The first stored
      * wins a tie, so the answer does not depend on the order in which the database looks. */
     const kiln_db_filter pair = {.task_key = filter->task_key, .target = filter->target};
-    kiln_strbuf_text(&sql, "SELECT ");
-    kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "best.", &sql);
-    kiln_strbuf_text(&sql, " FROM (SELECT DISTINCT task_key, target FROM record_stat");
-    append_where(&pair, "record_stat", OF_PAIRS, &sql, &conditions);
-    kiln_strbuf_text(
-        &sql, ") AS pair JOIN record AS best ON best.rowid = (SELECT one.rowid FROM record AS one");
-    append_where(filter, "one", OF_BEST, &sql, &conditions);
-    kiln_strbuf_text(&sql, " AND one.task_key = pair.task_key AND one.target = pair.target"
-                           " ORDER BY one.final DESC, one.median_ns, one.rowid LIMIT 1) ORDER BY "
-                           "best.task_key, best.target");
+    append_select_record(&sql);
+    kiln_strbuf_text(&sql, " JOIN (SELECT DISTINCT task_key AS of_task, target AS of_target"
+                           " FROM record_stat AS one");
+    append_where(&pair, OF_PAIRS, &sql, &conditions);
+    kiln_strbuf_text(&sql, ") AS pair ON record.rowid = (SELECT one.rowid FROM record AS one");
+    append_where(filter, OF_BEST, &sql, &conditions);
+    kiln_strbuf_text(&sql, " AND one.task_key = of_task AND one.target = of_target"
+                           " ORDER BY one.final DESC, one.median_ns, one.rowid LIMIT 1)"
+                           " ORDER BY task_key, target");
     kiln_status st = collect(db, sql.data, &conditions, arena, out_records, out_count);
     kiln_strbuf_deinit(&sql);
     return st;
@@ -171,9 +171,8 @@ static kiln_status find_row(kiln_db *db, kiln_db_table table, kiln_str identity,
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
     KILN_CHECK(db->kind == info->kind);
     kiln_strbuf sql = {0};
-    kiln_strbuf_text(&sql, "SELECT ");
-    kiln_db_column_list(info, "", &sql);
-    kiln_strbuf_printf(&sql, " FROM \"%s\" WHERE \"%s\" = $1", info->name, info->column[0].name);
+    kiln_strbuf_printf(&sql, "SELECT %s FROM \"%s\" WHERE \"%s\" = $1", info->column_list,
+                       info->name, info->column[0].name);
     kiln_db_statement *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     kiln_strbuf_deinit(&sql);
@@ -198,53 +197,55 @@ kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena *arena, kiln_d
 }
 
 static kiln_str dup_column(kiln_db_statement *statement, uint32_t index, kiln_arena *arena) {
-    kiln_str bytes = statement->db->backend->column_bytes(statement, index);
-    return (kiln_str){kiln_str_dup(arena, bytes), bytes.size};
+    return kiln_str_copy(arena, statement->db->backend->column_bytes(statement, index));
 }
 
-/* Columns 0 to 9 in the order in which read_stat takes them, then one per outcome and origin. */
+/* One row per kind of record that was counted, those of a pair together. The best of each pair is
+ * looked up once. */
 static void append_stats(kiln_strbuf *sql) {
     condition_list none = {0};
-    kiln_strbuf_text(sql, "SELECT stat.task_key, task.op, stat.target,"
-                          " CAST(sum(record_count) FILTER (WHERE final = 0) AS BIGINT),"
+    kiln_strbuf_text(sql, "WITH pair AS MATERIALIZED (SELECT task_key AS of_task,"
+                          " target AS of_target, min(first_row) AS first_of_pair,"
                           " (SELECT one.median_ns FROM record AS one");
-    append_where(&(kiln_db_filter){0}, "one", OF_BEST, sql, &none);
+    append_where(&(kiln_db_filter){0}, OF_BEST, sql, &none);
     kiln_strbuf_text(sql, " AND one.task_key = stat.task_key AND one.target = stat.target"
-                          " ORDER BY one.final DESC, one.median_ns LIMIT 1),"
-                          " sum(sampled_ns), min(first_wall_ns), max(last_wall_ns),"
-                          " CAST(sum(record_count) FILTER (WHERE raced = 1) AS BIGINT),"
-                          " CAST(sum(record_count) FILTER (WHERE final = 1) AS BIGINT)");
-    for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
-        kiln_strbuf_printf(
-            sql, ", CAST(sum(record_count) FILTER (WHERE outcome = '%s' AND final = 0) AS BIGINT)",
-            kiln_outcome_name((kiln_outcome)i));
-    for (int i = 0; i < KILN_DB_ORIGIN_COUNT; i++)
-        kiln_strbuf_printf(sql,
-                           ", CAST(sum(record_count) FILTER (WHERE stat.origin = '%s') AS BIGINT)",
-                           kiln_db_origin_name((kiln_db_origin)i));
-    kiln_strbuf_text(sql, " FROM record_stat AS stat JOIN task ON task.key = stat.task_key"
-                          " GROUP BY stat.task_key, task.op, stat.target ORDER BY min(first_row)");
+                          " ORDER BY one.final DESC, one.median_ns LIMIT 1) AS best_ns"
+                          " FROM record_stat AS stat GROUP BY task_key, target)"
+                          " SELECT task_key, op, target, best_ns, outcome, raced, final, origin,"
+                          " record_count, sampled_ns, first_wall_ns, last_wall_ns"
+                          " FROM pair JOIN record_stat ON task_key = of_task AND target = of_target"
+                          " JOIN task ON key = of_task ORDER BY first_of_pair");
 }
 
-static kiln_db_stat read_stat(kiln_db_statement *statement, kiln_arena *arena) {
+static bool column_equals(kiln_db_statement *statement, uint32_t index, kiln_str text) {
+    return kiln_str_equal(statement->db->backend->column_bytes(statement, index), text);
+}
+
+static kiln_db_stat read_pair(kiln_db_statement *statement, kiln_arena *arena) {
     const kiln_db_backend *backend = statement->db->backend;
-    kiln_db_stat stat = {
-        .task_key = dup_column(statement, 0, arena),
-        .op = dup_column(statement, 1, arena),
-        .target = dup_column(statement, 2, arena),
-        .record_count = backend->column_int(statement, 3),
-        .best_ns = backend->column_real(statement, 4),
-        .sampled_ns = backend->column_real(statement, 5),
-        .first_wall_ns = backend->column_int(statement, 6),
-        .last_wall_ns = backend->column_int(statement, 7),
-        .raced_count = backend->column_int(statement, 8),
-        .final_count = backend->column_int(statement, 9),
-    };
-    for (uint32_t i = 0; i < KILN_OUTCOME_COUNT; i++)
-        stat.outcome_count[i] = backend->column_int(statement, 10 + i);
-    for (uint32_t i = 0; i < KILN_DB_ORIGIN_COUNT; i++)
-        stat.origin_count[i] = backend->column_int(statement, 10 + KILN_OUTCOME_COUNT + i);
-    return stat;
+    return (kiln_db_stat){.task_key = dup_column(statement, 0, arena),
+                          .op = dup_column(statement, 1, arena),
+                          .target = dup_column(statement, 2, arena),
+                          .best_ns = backend->column_real(statement, 3),
+                          .first_wall_ns = INT64_MAX,
+                          .last_wall_ns = INT64_MIN};
+}
+
+static void add_counts(kiln_db_statement *statement, kiln_db_stat *stat) {
+    const kiln_db_backend *backend = statement->db->backend;
+    int64_t count = backend->column_int(statement, 8);
+    bool is_final = backend->column_int(statement, 6);
+    *(is_final ? &stat->final_count : &stat->record_count) += count;
+    kiln_outcome outcome;
+    if (!is_final && kiln_outcome_find(backend->column_bytes(statement, 4), &outcome))
+        stat->outcome_count[outcome] += count;
+    if (backend->column_int(statement, 5)) stat->raced_count += count;
+    for (int i = 0; i < KILN_DB_ORIGIN_COUNT; i++)
+        if (column_equals(statement, 7, kiln_str_from(kiln_db_origin_name((kiln_db_origin)i))))
+            stat->origin_count[i] += count;
+    stat->sampled_ns += backend->column_real(statement, 9);
+    stat->first_wall_ns = KILN_MIN(stat->first_wall_ns, backend->column_int(statement, 10));
+    stat->last_wall_ns = KILN_MAX(stat->last_wall_ns, backend->column_int(statement, 11));
 }
 
 kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats,
@@ -260,8 +261,13 @@ kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_sta
     KILN_VEC(kiln_db_stat) found = {0};
     bool row = false;
     while (!(st = db->backend->step(statement, "counting records", &row)) && row) {
-        kiln_db_stat stat = read_stat(statement, arena);
-        kiln_vec_push_in(arena, &found, stat);
+        const kiln_db_stat *last = found.count ? &found.data[found.count - 1] : NULL;
+        if (!last || !column_equals(statement, 0, last->task_key) ||
+            !column_equals(statement, 2, last->target)) {
+            kiln_db_stat stat = read_pair(statement, arena);
+            kiln_vec_push_in(arena, &found, stat);
+        }
+        add_counts(statement, &found.data[found.count - 1]);
     }
     kiln_db_release(statement);
     if (st) return st;

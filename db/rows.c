@@ -6,20 +6,19 @@
 #include "db/backend.h"
 
 #define COLUMN(R, type, name, meaning) {#name, meaning, KILN_DB_##type, offsetof(R, name)},
-#define TABLE(NAME, name, kind, conflict, identity, columns) \
-    static const kiln_db_column name##_column[] = {columns(COLUMN, kiln_db_##name)};
+#define COMMA_NAME(R, type, name, meaning) ", \"" #name "\""
+#define TABLE(NAME, name, kind, conflict, identity, columns)                         \
+    static const kiln_db_column name##_column[] = {columns(COLUMN, kiln_db_##name)}; \
+    static const char name##_comma_names[] = columns(COMMA_NAME, );
 #include "db/rows.def"
 #undef TABLE
 
 static const kiln_db_table_info table_info[] = {
-#define TABLE(NAME, name, kind, conflict, identity, columns)   \
-    [KILN_DB_TABLE_##NAME] = {#name,                           \
-                              KILN_DB_##kind,                  \
-                              KILN_DB_##conflict,              \
-                              name##_column,                   \
-                              KILN_ARRAY_COUNT(name##_column), \
-                              identity,                        \
-                              sizeof(kiln_db_##name)},
+#define TABLE(NAME, name, kind, conflict, identity, columns)                             \
+    [KILN_DB_TABLE_##                                                                    \
+        NAME] = {#name,         KILN_DB_##kind,         KILN_DB_##conflict,              \
+                 name##_column, name##_comma_names + 2, KILN_ARRAY_COUNT(name##_column), \
+                 identity,      sizeof(kiln_db_##name)},
 #include "db/rows.def"
 #undef TABLE
 };
@@ -61,40 +60,20 @@ void *kiln_db_copy_row(kiln_db_table table, const void *row, kiln_arena *arena) 
     return copy;
 }
 
-void kiln_db_column_list(const kiln_db_table_info *table, const char *prefix, kiln_strbuf *out) {
-    for (uint32_t i = 0; i < table->column_count; i++) { /* piece by piece: a query begins here */
-        kiln_strbuf_text(out, i ? ", " : "");
-        kiln_strbuf_text(out, prefix);
-        kiln_strbuf_char(out, '"');
-        kiln_strbuf_text(out, table->column[i].name);
-        kiln_strbuf_char(out, '"');
-    }
-}
-
-/* Piece by piece as below: "a" = excluded."a", ... of all columns that identify nothing. */
-static void append_assignments(const kiln_db_table_info *table, kiln_strbuf *sql) {
-    for (uint32_t i = table->identity_count; i < table->column_count; i++)
-        kiln_strbuf_printf(sql, "%s\"%s\" = excluded.\"%s\"", i > table->identity_count ? ", " : "",
-                           table->column[i].name, table->column[i].name);
-}
-
 /* "(a, b) DO NOTHING" or "(a) DO UPDATE SET b = excluded.b, ... WHERE ...": a row that is stored as
  * it is already is not written once more. */
 static void append_conflict(const kiln_db_table_info *table, bool foreign, kiln_strbuf *sql) {
-    bool outranks = table->conflict == KILN_DB_OUTRANK;
-    bool keeps = table->conflict == KILN_DB_KEEP || (foreign && !outranks);
     for (uint32_t i = 0; i < table->identity_count; i++)
         kiln_strbuf_printf(sql, "%s\"%s\"", i ? ", " : "(", table->column[i].name);
-    if (keeps || table->identity_count == table->column_count) {
+    if (foreign || table->conflict == KILN_DB_KEEP ||
+        table->identity_count == table->column_count) {
         kiln_strbuf_text(sql, ") DO NOTHING");
         return;
     }
     kiln_strbuf_text(sql, ") DO UPDATE SET ");
-    append_assignments(table, sql);
-    if (outranks) {
-        kiln_strbuf_printf(sql, " WHERE excluded.standing > \"%s\".standing", table->name);
-        return;
-    }
+    for (uint32_t i = table->identity_count; i < table->column_count; i++)
+        kiln_strbuf_printf(sql, "%s\"%s\" = excluded.\"%s\"", i > table->identity_count ? ", " : "",
+                           table->column[i].name, table->column[i].name);
     for (uint32_t i = table->identity_count; i < table->column_count; i++)
         kiln_strbuf_printf(sql, "%s\"%s\".\"%s\" IS DISTINCT FROM excluded.\"%s\"",
                            i > table->identity_count ? " OR " : " WHERE ", table->name,
@@ -105,8 +84,7 @@ static kiln_status prepare_put(kiln_db *db, kiln_db_table table, bool foreign) {
     if (db->put[table][foreign]) return NULL;
     const kiln_db_table_info *info = &table_info[table];
     kiln_strbuf sql = {0};
-    kiln_strbuf_printf(&sql, "INSERT INTO \"%s\" (", info->name);
-    kiln_db_column_list(info, "", &sql);
+    kiln_strbuf_printf(&sql, "INSERT INTO \"%s\" (%s", info->name, info->column_list);
     for (uint32_t i = 0; i < info->column_count; i++)
         kiln_strbuf_printf(&sql, i ? ", $%u" : ") VALUES ($%u", i + 1);
     kiln_strbuf_text(&sql, ") ON CONFLICT ");
@@ -229,7 +207,7 @@ static void read_column(kiln_db_statement *statement, uint32_t index, kiln_db_ty
     case KILN_DB_TEXT:
     case KILN_DB_BLOB: {
         kiln_str bytes = backend->column_bytes(statement, index);
-        *(kiln_str *)member = (kiln_str){kiln_str_dup(arena, bytes), bytes.size};
+        *(kiln_str *)member = bytes.size ? kiln_str_copy(arena, bytes) : KILN_STR("");
         break;
     }
     case KILN_DB_INT: *(int64_t *)member = backend->column_int(statement, index); break;
@@ -255,9 +233,7 @@ kiln_status kiln_db_each(kiln_db *db, kiln_db_table table, kiln_db_visit visit, 
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
     KILN_CHECK(info->kind == db->kind);
     kiln_strbuf sql = {0};
-    kiln_strbuf_text(&sql, "SELECT ");
-    kiln_db_column_list(info, "", &sql);
-    kiln_strbuf_printf(&sql, " FROM \"%s\" ORDER BY rowid", info->name);
+    kiln_strbuf_printf(&sql, "SELECT %s FROM \"%s\" ORDER BY rowid", info->column_list, info->name);
     kiln_db_statement *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     kiln_strbuf_deinit(&sql);

@@ -71,9 +71,8 @@ static kiln_status find_by(kiln_db *db, const char *column, kiln_str value, kiln
     const kiln_db_table_info *info = kiln_db_table_info_of(KILN_DB_TABLE_SIGNER);
     kiln_strbuf sql = {0};
     kiln_db_statement *statement = NULL;
-    kiln_strbuf_text(&sql, "SELECT ");
-    kiln_db_column_list(info, "", &sql);
-    kiln_strbuf_printf(&sql, " FROM signer WHERE %s = $1 ORDER BY rowid LIMIT 1", column);
+    kiln_strbuf_printf(&sql, "SELECT %s FROM signer WHERE %s = $1 ORDER BY rowid LIMIT 1",
+                       info->column_list, column);
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     kiln_strbuf_deinit(&sql);
     if (st) return st;

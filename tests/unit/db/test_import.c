@@ -183,6 +183,13 @@ static void identities_cannot_be_taken_beforehand(void **state) {
 
     put_parents(f->to);
     kiln_db_record ours = record_of(1, 500);
+    ours.outcome = KILN_STR("odd");
+    kiln_status st = kiln_db_put_record(f->to, &ours);
+    if (!st) st = kiln_db_settle(f->to);
+    expect_error(st, INVALID_ARGUMENT, "");
+    assert_int_equal(count_of(f, KILN_DB_HINTS), 1); /* gives way to what is stored only */
+
+    ours.outcome = KILN_STR("ok");
     put(f->to, &ours);
     assert_true(best_ns(f) == 500);
     assert_int_equal(count_of(f, KILN_DB_ANY), 1);

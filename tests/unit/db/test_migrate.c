@@ -175,6 +175,9 @@ static void not_even_another_program_changes_a_record(void **state) {
     sqlite3 *handle = open_raw(path);
     assert_int_equal(sqlite3_exec(handle, "UPDATE record SET median_ns = 1", NULL, NULL, NULL),
                      SQLITE_CONSTRAINT);
+    assert_int_equal(
+        sqlite3_exec(handle, "UPDATE record SET median_ns = 1, standing = 3", NULL, NULL, NULL),
+        SQLITE_CONSTRAINT);
     assert_int_equal(sqlite3_exec(handle, "DELETE FROM record", NULL, NULL, NULL),
                      SQLITE_CONSTRAINT);
     sqlite3_close(handle);

@@ -301,9 +301,10 @@ static void not_even_another_program_changes_a_record(void **state) {
     expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
     PGconn *conn = PQconnectdb(place(state, 0));
-    static const char *const change[] = {"UPDATE kiln_records.record SET median_ns = 1",
-                                         "DELETE FROM kiln_records.record",
-                                         "TRUNCATE kiln_records.record"};
+    static const char *const change[] = {
+        "UPDATE kiln_records.record SET median_ns = 1",
+        "UPDATE kiln_records.record SET median_ns = 1, standing = 3",
+        "DELETE FROM kiln_records.record", "TRUNCATE kiln_records.record"};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(change); i++) {
         PGresult *result = PQexec(conn, change[i]);
         assert_int_equal(PQresultStatus(result), PGRES_FATAL_ERROR);

@@ -14,7 +14,7 @@ typedef struct project_call {
     kiln_arena *process;
     const kiln_args *args;
     const char *role;
-    bool native, json;
+    bool native, take_back, json;
 } project_call;
 
 /* ---- What is printed ---- */
@@ -49,6 +49,15 @@ static void print_members(const kiln_msg_project_row *row) {
     }
 }
 
+static void print_signers(const kiln_msg_project_row *row) {
+    for (uint32_t i = 0; i < row->signers.count; i++) {
+        const kiln_msg_signer_row *signer = &row->signers.item[i];
+        printf("  trusts %.*s%s%.*s  added by %.*s%s\n", KILN_STR_ARG(signer->signer),
+               signer->node.size ? "  " : "", KILN_STR_ARG(signer->node), KILN_STR_ARG(signer->by),
+               signer->ended ? ", its key is revoked or has expired: does not count" : "");
+    }
+}
+
 static void print_row(const project_call *c, const kiln_msg_project_row *row) {
     if (c->json) {
         kiln_print_record(KILN_RECORD_project_row, row);
@@ -56,6 +65,7 @@ static void print_row(const project_call *c, const kiln_msg_project_row *row) {
     }
     print_project(row);
     print_members(row);
+    print_signers(row);
 }
 
 /* ---- What is asked ---- */
@@ -179,6 +189,17 @@ static kiln_status project_remove(const project_call *c) {
                                              .person = kiln_str_from(c->args->positional[2])});
 }
 
+static kiln_status project_trust(const project_call *c) {
+    if (c->args->count != 3)
+        return KILN_ERROR(
+            INVALID_ARGUMENT,
+            "kiln project trust PROJECT SIGNER takes one signer: a public key (64 "
+            "hexadecimal digits, see kiln key trust) or a node of the tracker's keys");
+    return order(c, (kiln_msg_project_order){.act = c->take_back ? KILN_PROJECT_DISTRUST
+                                                                 : KILN_PROJECT_TRUST,
+                                             .signer = kiln_str_from(c->args->positional[2])});
+}
+
 /* ---- The command ---- */
 
 typedef struct project_action {
@@ -190,7 +211,7 @@ typedef struct project_action {
 static const project_action action_table[] = {
     {"list", false, project_list},    {"show", true, project_show}, {"new", true, project_new},
     {"set", true, project_set},       {"quota", true, project_set}, {"add", true, project_add},
-    {"remove", true, project_remove}, {"drop", true, project_drop},
+    {"remove", true, project_remove}, {"drop", true, project_drop}, {"trust", true, project_trust},
 };
 
 static kiln_status find_action(const kiln_args *args, const project_action **out) {
@@ -219,6 +240,8 @@ kiln_status kiln_cmd_project(kiln_arena *process, int argc, char **argv) {
          "add: viewer, member, operator or admin (default member)"},
         {"native", KILN_OPT_FLAG, &c.native, NULL,
          "add: may run machine code of its own on boards; for an admin key to grant"},
+        {"remove", KILN_OPT_FLAG, &c.take_back, NULL,
+         "trust: records of that signer count in the project's jobs no longer"},
         {"tracker", KILN_OPT_TEXT, &client.tracker, "ADDR", kiln_tracker_help},
         {"key-file", KILN_OPT_TEXT, &client.key_file, "F",
          "key to show to a tracker on another machine (default $KILN_HOME/key)"},
@@ -227,7 +250,7 @@ kiln_status kiln_cmd_project(kiln_arena *process, int argc, char **argv) {
     };
     const kiln_opt_table table = {
         "kiln project [list|show P|new P [S=N...]|set P S=N...|quota P S=N...|add P PERSON|"
-        "remove P PERSON|drop P] [--tracker ADDR]",
+        "remove P PERSON|trust P KEY|NODE|drop P] [--tracker ADDR]",
         "Who may do what in which project, and what a project may have; the settings S are in "
         "docs/reference/keys.md.",
         option,

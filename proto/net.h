@@ -108,6 +108,9 @@ typedef void (*kiln_keyring_settled)(void *context, const kiln_key *name, kiln_k
                                      const char *why);
 void kiln_keyring_on_settled(kiln_keyring *ring, kiln_keyring_settled settled);
 uint32_t kiln_keyring_count(const kiln_keyring *ring);
+/* kiln_keys_signer of its keys, today; valid until the file is read again. */
+const kiln_key *kiln_keyring_signer(const kiln_keyring *ring, const kiln_key *name,
+                                    const kiln_sign_public *half);
 /* After the listeners that use it are closed and before the loop is destroyed. NULL is fine. */
 void kiln_keyring_close(kiln_keyring *ring);
 

@@ -166,7 +166,9 @@ typedef enum kiln_setting {
     X(SET, 1, "set")         \
     X(DROP, 2, "drop")       \
     X(ADD, 3, "add")         \
-    X(REMOVE, 4, "remove")
+    X(REMOVE, 4, "remove")   \
+    X(TRUST, 5, "trust")     \
+    X(DISTRUST, 6, "distrust")
 #define X(name, number, text) KILN_PROJECT_##name = number,
 typedef enum kiln_project_act { KILN_PROJECT_ACTS(X) KILN_PROJECT_ACT_COUNT } kiln_project_act;
 #undef X

@@ -4,8 +4,11 @@
 
 static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
                         const kiln_tracker_peer *tuner) {
+    kiln_sign_public trusted[KILN_MESSAGES_TRUSTED];
     kiln_message message = {.type = KILN_MSG_JOB_ASSIGN,
-                            .job_assign = {.job = kiln_str_from(job->id), .spec = job->spec}};
+                            .job_assign = {.job = kiln_str_from(job->id),
+                                           .spec = job->spec,
+                                           .trusted = kiln_tracker_trusted_of(t, job, trusted)}};
     kiln_tracker_send(t, tuner, &message);
     if (!job->ending_ns) return;
     kiln_message cancel = {

@@ -254,7 +254,9 @@ void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tr
 }
 
 static void tell_end(kiln_tracker *t, kiln_tracker_job *job) {
+    kiln_sign_public trusted[KILN_MESSAGES_TRUSTED];
     kiln_message message = {.type = KILN_MSG_JOB_DONE, .job_done = job->done};
+    message.job_done.trusted = kiln_tracker_trusted_of(t, job, trusted);
     kiln_tracker_send(t, job->client, &message);
 }
 

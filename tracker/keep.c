@@ -21,6 +21,7 @@ static const kiln_db_table table_of[] = {
     [KILN_TRACKER_ROW_PROJECT] = KILN_DB_TABLE_TRACKER_PROJECT,
     [KILN_TRACKER_ROW_MEMBER] = KILN_DB_TABLE_TRACKER_MEMBER,
     [KILN_TRACKER_ROW_QUOTA] = KILN_DB_TABLE_TRACKER_QUOTA,
+    [KILN_TRACKER_ROW_SIGNER] = KILN_DB_TABLE_TRACKER_SIGNER,
     [KILN_TRACKER_ROW_BLOB] = KILN_DB_TABLE_TRACKER_BLOB,
 };
 _Static_assert(KILN_ARRAY_COUNT(table_of) == KILN_TRACKER_ROW_KIND_COUNT, "one table per kind");
@@ -31,6 +32,7 @@ _Static_assert(KILN_ARRAY_COUNT(table_of) == KILN_TRACKER_ROW_KIND_COUNT, "one t
     X(PROJECT, project) \
     X(MEMBER, member)   \
     X(QUOTA, quota)     \
+    X(SIGNER, signer)   \
     X(BLOB, blob)       \
     X(SHARE, share)     \
     X(BOARD, board)

@@ -373,17 +373,19 @@ kiln_status kiln_tracker_project_restore(kiln_tracker *t, const kiln_tracker_row
     kiln_status st = row->kind == KILN_TRACKER_ROW_PERSON    ? restore_person(t, row, &scratch)
                      : row->kind == KILN_TRACKER_ROW_PROJECT ? restore_project(t, row, &scratch)
                      : row->kind == KILN_TRACKER_ROW_MEMBER  ? restore_member(t, row, &scratch)
-                                                             : restore_quota(t, row, &scratch);
+                     : row->kind == KILN_TRACKER_ROW_SIGNER
+                         ? kiln_tracker_trusted_restore(t, row, &scratch)
+                         : restore_quota(t, row, &scratch);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "stored row of %.*s", KILN_STR_ARG(row->id));
 }
 
 /* ---- Answers ---- */
 
-/* `settings` and `members` lie with the caller; NULL members: they are only counted. */
+/* `settings` lie with the caller. Members are only counted. */
 static kiln_msg_project_row row_of(kiln_tracker *t, const kiln_tracker_peer *reader,
-                                   const kiln_tracker_project *project, kiln_msg_setting *settings,
-                                   kiln_msg_member_row *members) {
+                                   const kiln_tracker_project *project,
+                                   kiln_msg_setting *settings) {
     const kiln_standing standing = kiln_tracker_standing(t, reader, kiln_str_from(project->name));
     kiln_msg_project_row row = {
         .project = kiln_str_from(project->name),
@@ -401,26 +403,34 @@ static kiln_msg_project_row row_of(kiln_tracker *t, const kiln_tracker_peer *rea
         .native = kiln_right_is_held(&standing, KILN_RIGHT_NATIVE, false),
     };
     list_settings(project, settings, &row.settings.count, NULL);
-    for (uint32_t i = 0; members && i < project->member.count; i++) {
+    return row;
+}
+
+static void list_members(kiln_tracker *t, const kiln_tracker_project *project,
+                         kiln_msg_member_row *out) {
+    for (uint32_t i = 0; i < project->member.count; i++) {
         const kiln_tracker_member *member = &project->member.data[i];
         const kiln_tracker_person *person = find_person(t, kiln_str_from(member->person));
-        members[row.members.count++] =
-            (kiln_msg_member_row){.person = kiln_str_from(member->person),
-                                  .role = member->role,
-                                  .native = member->native,
-                                  .by = kiln_str_from(member->by),
-                                  .given_ms = member->given_ms,
-                                  .seen_ms = person ? person->seen_ms : 0};
+        out[i] = (kiln_msg_member_row){.person = kiln_str_from(member->person),
+                                       .role = member->role,
+                                       .native = member->native,
+                                       .by = kiln_str_from(member->by),
+                                       .given_ms = member->given_ms,
+                                       .seen_ms = person ? person->seen_ms : 0};
     }
-    row.members.item = members;
-    return row;
 }
 
 static void answer_one(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t stream,
                        const kiln_tracker_project *project) {
     kiln_msg_setting settings[KILN_SETTING_COUNT];
+    kiln_msg_signer_row signers[KILN_MESSAGES_TRUSTED];
     kiln_msg_member_row *members = kiln_alloc((project->member.count + 1) * sizeof *members);
-    kiln_msg_project_row row = row_of(t, client, project, settings, members);
+    kiln_msg_project_row row = row_of(t, client, project, settings);
+    list_members(t, project, members);
+    row.members.item = members;
+    row.members.count = project->member.count;
+    row.signers.item = signers;
+    row.signers.count = kiln_tracker_trusted_rows(t, project, signers);
     kiln_message answer = {.type = KILN_MSG_PROJECTS,
                            .stream = stream,
                            .projects = {.total = 1, .projects = {&row, 1}}};
@@ -463,7 +473,7 @@ void kiln_tracker_project_query(kiln_tracker *t, kiln_tracker_peer *client,
         if (!may_look(t, client, t->project.data[i])) continue;
         const uint32_t index = projects->total++, at = projects->projects.count;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
-        row[projects->projects.count++] = row_of(t, client, t->project.data[i], settings[at], NULL);
+        row[projects->projects.count++] = row_of(t, client, t->project.data[i], settings[at]);
     }
     projects->projects.item = row;
     kiln_tracker_send(t, client, &answer);
@@ -548,6 +558,8 @@ static kiln_status check_order(const kiln_tracker *t, const kiln_tracker_project
                           project->name, project->jobs);
     if (order->act == KILN_PROJECT_ADD || order->act == KILN_PROJECT_REMOVE)
         return check_member(project, order);
+    if (order->act == KILN_PROJECT_TRUST || order->act == KILN_PROJECT_DISTRUST)
+        return kiln_tracker_trusted_check(t, project, order);
     return check_settings(project, order);
 }
 
@@ -601,6 +613,7 @@ static uint64_t remove_member(kiln_tracker *t, kiln_tracker_project *project, ki
 static uint64_t drop_project(kiln_tracker *t, kiln_tracker_project *project) {
     while (project->member.count)
         remove_member(t, project, kiln_str_from(kiln_vec_last(&project->member).person));
+    kiln_tracker_trusted_drop(t, project);
     const uint64_t persist = keep_project(t, project, true);
     project->is_made = false;
     memset(project->setting, 0, sizeof project->setting);
@@ -636,6 +649,10 @@ static uint64_t carry_out(kiln_tracker *t, const kiln_tracker_peer *client,
         if (!project->is_made) set_project(t, client, project, &(kiln_msg_project_order){0});
         return set_member(t, client, project, order);
     case KILN_PROJECT_REMOVE: return remove_member(t, project, order->person);
+    case KILN_PROJECT_TRUST:
+        if (!project->is_made) set_project(t, client, project, &(kiln_msg_project_order){0});
+        return kiln_tracker_trusted_add(t, client, project, order->signer);
+    case KILN_PROJECT_DISTRUST: return kiln_tracker_trusted_remove(t, project, order->signer);
     case KILN_PROJECT_ACT_COUNT: break;
     }
     KILN_CHECK(order->act < KILN_PROJECT_ACT_COUNT);
@@ -653,7 +670,9 @@ void kiln_tracker_project_order(kiln_tracker *t, kiln_tracker_peer *client,
         kiln_tracker_refuse(t, client, message->stream, (kiln_str){0}, right, order->project);
         return;
     }
-    if (order->native && !standing.all) {
+    /* Whoever proved nothing says in vain that it is an admin. */
+    const bool is_unproven = order->act == KILN_PROJECT_TRUST && !client->is_proven;
+    if ((order->native && !standing.all) || is_unproven) {
         kiln_tracker_refuse(t, client, message->stream, (kiln_str){0}, KILN_RIGHT_RULE,
                             order->project);
         return;

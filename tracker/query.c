@@ -128,6 +128,13 @@ kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_
     return row;
 }
 
+kiln_msg_job_row kiln_tracker_long_job_row(kiln_tracker *t, const kiln_tracker_job *job,
+                                           kiln_sign_public trusted[KILN_MESSAGES_TRUSTED]) {
+    kiln_msg_job_row row = kiln_tracker_job_row(t, job, true);
+    row.trusted = kiln_tracker_trusted_of(t, job, trusted);
+    return row;
+}
+
 void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out) {
     const char *comma = "";
     kiln_thread_walks(t->board.count);
@@ -174,7 +181,7 @@ static void answer_boards(kiln_tracker *t, const kiln_tracker_peer *reader,
 
 static void answer_jobs(kiln_tracker *t, const kiln_tracker_peer *reader,
                         const kiln_msg_query *query, kiln_msg_answer *answer,
-                        kiln_msg_job_row *page) {
+                        kiln_msg_job_row *page, kiln_sign_public trusted[KILN_MESSAGES_TRUSTED]) {
     const bool one = query->topic == KILN_TOPIC_JOB;
     const kiln_tracker_job *asked = one ? kiln_tracker_job_latest(t, query->id) : NULL;
     kiln_thread_walks(t->job.count);
@@ -184,7 +191,8 @@ static void answer_jobs(kiln_tracker *t, const kiln_tracker_peer *reader,
         if (!kiln_tracker_sees(t, reader, job)) continue;
         uint32_t index = answer->total++;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
-        page[answer->jobs.count++] = kiln_tracker_job_row(t, job, one);
+        page[answer->jobs.count++] =
+            one ? kiln_tracker_long_job_row(t, job, trusted) : kiln_tracker_job_row(t, job, false);
     }
     answer->jobs.item = page;
 }
@@ -208,13 +216,14 @@ void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_m
     kiln_msg_board_row boards[KILN_MESSAGES_PAGE];
     kiln_msg_board_event event[KILN_TRACKER_PAST_MAX];
     kiln_msg_job_row jobs[KILN_MESSAGES_PAGE];
+    kiln_sign_public trusted[KILN_MESSAGES_TRUSTED];
     reply.answer.seq = t->change;
     reply.answer.tuners = kiln_tracker_counts_of(t).tuners;
     switch ((kiln_topic)query->topic) {
     case KILN_TOPIC_FLEET:
     case KILN_TOPIC_BOARD: answer_boards(t, client, query, &reply.answer, boards, event); break;
     case KILN_TOPIC_JOBS:
-    case KILN_TOPIC_JOB: answer_jobs(t, client, query, &reply.answer, jobs); break;
+    case KILN_TOPIC_JOB: answer_jobs(t, client, query, &reply.answer, jobs, trusted); break;
     case KILN_TOPIC_COUNT: break;
     }
     bool one = query->topic == KILN_TOPIC_BOARD || query->topic == KILN_TOPIC_JOB;

@@ -142,6 +142,7 @@ kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *
 static void free_project(kiln_tracker_project *project) {
     kiln_vec_deinit(&project->waiting);
     kiln_vec_deinit(&project->member);
+    kiln_vec_deinit(&project->trusted);
     kiln_free(project->name);
     kiln_free(project);
 }

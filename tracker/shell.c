@@ -78,6 +78,31 @@ static void pin(kiln_tracker_shell *shell, const kiln_tracker_row *row, uint32_t
                                 kiln_tracker_job_blobs(shell->tracker, row[i].id, digest));
 }
 
+/* Looks in the list of keys (kiln_tracker_find_key). A node without a role is a tuner. */
+static bool find_key(void *context, kiln_str node, const kiln_sign_public *half,
+                     kiln_tracker_known_key *out_key) {
+    const kiln_tracker_shell *shell = context;
+    kiln_key name = {0};
+    kiln_strbuf text = {0};
+    if (!shell->keyring) return false;
+    kiln_strbuf_str(&text, node);
+    if (node.size && !memchr(node.data, '/', node.size)) {
+        kiln_strbuf_reset(&text);
+        kiln_strbuf_printf(&text, "tuner/%.*s", KILN_STR_ARG(node));
+    }
+    kiln_status st = node.size ? kiln_key_name_parse(kiln_strbuf_view(&text), &name) : KILN_OK;
+    const kiln_key *key =
+        st ? NULL : kiln_keyring_signer(shell->keyring, node.size ? &name : NULL, half);
+    kiln_status_free(st); /* what is no name is no key's */
+    kiln_strbuf_deinit(&text);
+    if (!key) return false;
+    /* Of no generation: what a node signs with outlives them. */
+    snprintf(out_key->node, sizeof out_key->node, "%s/%s", kiln_peer_role_name(key->role),
+             key->node);
+    out_key->half = key->public_half;
+    return true;
+}
+
 /* A machine that goes on where the last one stopped. */
 static kiln_status create_tracker(kiln_tracker_shell *shell) {
     kiln_arena arena;
@@ -90,6 +115,7 @@ static kiln_status create_tracker(kiln_tracker_shell *shell) {
     if (!st) pin(shell, rows, count);
     if (!st) kiln_tracker_require_fences(shell->tracker, shell->options.fences);
     if (!st) kiln_tracker_forget_boards_after(shell->tracker, shell->options.forget_lost_ns);
+    if (!st) kiln_tracker_know_keys(shell->tracker, find_key, shell);
     if (!st) kiln_tracker_limit_blobs(shell->tracker, shell->options.person_blob_bytes);
     if (!st && count > 0) kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", count);
     kiln_arena_deinit(&arena);

@@ -181,6 +181,16 @@ typedef struct kiln_tracker_member {
     uint64_t given_ms;
 } kiln_tracker_member;
 
+/* A signer whose records count in a project's jobs. */
+typedef struct kiln_tracker_trusted {
+    kiln_sign_public half;
+    char text[KILN_SIGN_PUBLIC_TEXT]; /* of `half` */
+    char node[KILN_KEY_NAME_BYTES]; /* of whose key it is: it counts while that is in force; empty:
+                                       of nobody in the tracker's list */
+    kiln_tracker_text by;           /* who said so, and when */
+    uint64_t given_ms;
+} kiln_tracker_trusted;
+
 /* Who pays: jobs with the same name of project. One that nobody made is there while it has jobs,
  * and on the day on which it had boards. */
 typedef struct kiln_tracker_project {
@@ -191,9 +201,10 @@ typedef struct kiln_tracker_project {
     uint64_t made_ms;
     uint64_t setting[KILN_SETTING_COUNT];
     KILN_VEC(kiln_tracker_member) member;
-    uint32_t slots, queued; /* held by its leases; requests that wait */
-    uint64_t day;           /* since 1970, of `day_ns` */
-    double day_ns;          /* time of slots on that day, up to `charged_ns` */
+    KILN_VEC(kiln_tracker_trusted) trusted; /* at most KILN_MESSAGES_TRUSTED */
+    uint32_t slots, queued;                 /* held by its leases; requests that wait */
+    uint64_t day;                           /* since 1970, of `day_ns` */
+    double day_ns;                          /* time of slots on that day, up to `charged_ns` */
     uint64_t charged_ns;
     double kept_day_ns; /* as of its last row */
     bool is_used_up;    /* its time of the day, as of the last look */
@@ -356,6 +367,8 @@ struct kiln_tracker {
     KILN_VEC(kiln_tracker_person *) person;
     kiln_map person_of_name;
     KILN_VEC(kiln_tracker_project_change) project_change;
+    kiln_tracker_find_key find_key; /* NULL: there is no list of keys */
+    void *find_key_context;
     kiln_map put_of_digest;                    /* 32 bytes -> the first of kiln_tracker_put.same */
     kiln_tracker_put *put_oldest, *put_newest; /* by use */
     uint32_t put_count;
@@ -525,6 +538,26 @@ void kiln_tracker_project_query(kiln_tracker *t, kiln_tracker_peer *client,
 void kiln_tracker_project_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 KILN_MUST_USE kiln_status kiln_tracker_project_restore(kiln_tracker *t,
                                                        const kiln_tracker_row *row);
+
+/* trusted.c */
+/* NOT_FOUND: it names no signer, or none that is trusted. RESOURCE_EXHAUSTED: quota. */
+KILN_MUST_USE kiln_status kiln_tracker_trusted_check(const kiln_tracker *t,
+                                                     const kiln_tracker_project *project,
+                                                     const kiln_msg_project_order *order);
+/* Orders that were checked; they return what kiln_tracker_persist does. */
+uint64_t kiln_tracker_trusted_add(kiln_tracker *t, const kiln_tracker_peer *client,
+                                  kiln_tracker_project *project, kiln_str signer);
+uint64_t kiln_tracker_trusted_remove(kiln_tracker *t, kiln_tracker_project *project,
+                                     kiln_str signer);
+void kiln_tracker_trusted_drop(kiln_tracker *t, kiln_tracker_project *project); /* all */
+KILN_MUST_USE kiln_status kiln_tracker_trusted_restore(kiln_tracker *t, const kiln_tracker_row *row,
+                                                       kiln_arena *scratch);
+/* Views into the project; returns how many. */
+uint32_t kiln_tracker_trusted_rows(const kiln_tracker *t, const kiln_tracker_project *project,
+                                   kiln_msg_signer_row out[KILN_MESSAGES_TRUSTED]);
+/* Those that count in the job now, as JOB_ASSIGN and JOB_DONE carry them: a view of `out`. */
+kiln_str kiln_tracker_trusted_of(kiln_tracker *t, const kiln_tracker_job *job,
+                                 kiln_sign_public out[KILN_MESSAGES_TRUSTED]);
 
 /* quota.c */
 /* Time of slots that the project had today. */
@@ -746,6 +779,9 @@ bool kiln_tracker_sees(kiln_tracker *t, const kiln_tracker_peer *reader,
                        const kiln_tracker_job *job);
 kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_job *job,
                                       bool with_tasks);
+/* With its tasks, and with whom its project trusts in `trusted`. */
+kiln_msg_job_row kiln_tracker_long_job_row(kiln_tracker *t, const kiln_tracker_job *job,
+                                           kiln_sign_public trusted[KILN_MESSAGES_TRUSTED]);
 /* Whether a row is the one asked for, by its identity or its name. */
 bool kiln_tracker_is_asked(kiln_str wanted, kiln_str identity, kiln_str name);
 void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);

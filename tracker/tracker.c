@@ -412,7 +412,8 @@ static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     case KILN_TRACKER_ROW_PERSON:
     case KILN_TRACKER_ROW_PROJECT:
     case KILN_TRACKER_ROW_MEMBER:
-    case KILN_TRACKER_ROW_QUOTA: return kiln_tracker_project_restore(t, row);
+    case KILN_TRACKER_ROW_QUOTA:
+    case KILN_TRACKER_ROW_SIGNER: return kiln_tracker_project_restore(t, row);
     case KILN_TRACKER_ROW_BLOB: return kiln_tracker_put_restore(t, row);
     case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
     case KILN_TRACKER_ROW_SHARE: return kiln_tracker_share_restore(t, row);

@@ -25,6 +25,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/vec.h"
+#include "proto/keys.h"
 #include "proto/proto.h"
 
 #define KILN_TRACKER_WAIT_NS \
@@ -59,6 +60,7 @@ typedef enum kiln_tracker_row_kind {
     KILN_TRACKER_ROW_PROJECT,
     KILN_TRACKER_ROW_MEMBER,
     KILN_TRACKER_ROW_QUOTA,
+    KILN_TRACKER_ROW_SIGNER,
     KILN_TRACKER_ROW_BLOB,
     KILN_TRACKER_ROW_JOB,
     KILN_TRACKER_ROW_SHARE,
@@ -71,6 +73,7 @@ typedef struct kiln_tracker_row {
     kiln_tracker_row_kind kind;
     bool removed;   /* the row goes away */
     kiln_str id;    /* person, project: its name; member: "PROJECT/PERSON"; quota: its project;
+                     * signer: "PROJECT/PUBLIC";
                      * blob: "DIGEST/PERSON"; job: identity; share: "project/" and its name; board:
                      * node; lease: its board and    slot, "NODE/0"; epoch: "epoch"
                      */
@@ -171,6 +174,17 @@ void kiln_tracker_set_wall(kiln_tracker *tracker, uint64_t wall_ns);
 /* Boards whose BOARD_UP does not tell of each of `fences` (a bit per kiln_fence) get no work;
  * before the first event. */
 void kiln_tracker_require_fences(kiln_tracker *tracker, uint32_t fences);
+
+/* A key of the tracker's list whose node signs. */
+typedef struct kiln_tracker_known_key {
+    char node[KILN_KEY_NAME_BYTES]; /* "tuner/bench-1" */
+    kiln_sign_public half;          /* of what it signs with */
+} kiln_tracker_known_key;
+/* Looks for one that is in force, by its node (empty: any) and its public half (NULL: any). */
+typedef bool (*kiln_tracker_find_key)(void *context, kiln_str node, const kiln_sign_public *half,
+                                      kiln_tracker_known_key *out_key);
+/* Before the first event; without it the tracker has no list of keys. */
+void kiln_tracker_know_keys(kiln_tracker *tracker, kiln_tracker_find_key find_key, void *context);
 
 /* Boards that are lost for so long, none of them off duty by an order, are forgotten; 0: never. */
 void kiln_tracker_forget_boards_after(kiln_tracker *tracker, uint64_t lost_ns);

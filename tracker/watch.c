@@ -58,6 +58,7 @@ static void find_jobs(kiln_tracker *t, const kiln_tracker_watcher *w, changed_ro
 static void serve(kiln_tracker *t, kiln_tracker_watcher *w) {
     kiln_msg_board_row board[KILN_MESSAGES_PAGE];
     kiln_msg_job_row job[KILN_MESSAGES_PAGE];
+    kiln_sign_public trusted[KILN_MESSAGES_TRUSTED];
     changed_rows rows = {0};
     if (w->seen >= t->change) return;
     if (is_of_boards(w))
@@ -76,7 +77,9 @@ static void serve(kiln_tracker *t, kiln_tracker_watcher *w) {
                 kiln_tracker_board_row(t, rows.row.data[i].item, w->peer);
         else
             job[message.change.jobs.count++] =
-                kiln_tracker_job_row(t, rows.row.data[i].item, w->topic == KILN_TOPIC_JOB);
+                w->topic == KILN_TOPIC_JOB
+                    ? kiln_tracker_long_job_row(t, rows.row.data[i].item, trusted)
+                    : kiln_tracker_job_row(t, rows.row.data[i].item, false);
     }
     message.change.boards.item = board;
     message.change.jobs.item = job;

@@ -166,6 +166,11 @@ const kiln_key *kiln_keyring_find(const kiln_keyring *ring, const kiln_key *name
     return key && !kiln_key_has_expired(key, ring->today) ? key : NULL;
 }
 
+const kiln_key *kiln_keyring_signer(const kiln_keyring *ring, const kiln_key *name,
+                                    const kiln_sign_public *half) {
+    return kiln_keys_signer(&ring->keys, name, half, ring->today);
+}
+
 kiln_status kiln_keyring_refusal(const kiln_keyring *ring, const kiln_key *name) {
     char text[KILN_KEY_NAME_BYTES], day[KILN_DAY_TEXT];
     const kiln_key *key = kiln_keys_find(&ring->keys, name);

@@ -144,6 +144,18 @@ const kiln_key *kiln_keys_offer(const kiln_keys *keys, const kiln_key *key) {
     return NULL;
 }
 
+const kiln_key *kiln_keys_signer(const kiln_keys *keys, const kiln_key *name,
+                                 const kiln_sign_public *half, uint32_t today) {
+    uint32_t first = 0, end = name ? range_of(keys, name, &first) : keys->key.count;
+    while (end-- > first) {
+        const kiln_key *key = &keys->key.data[end];
+        if (key->state == KILN_KEY_REVOKED || !key->has_public || kiln_key_has_expired(key, today))
+            continue;
+        if (!half || memcmp(&key->public_half, half, sizeof *half) == 0) return key;
+    }
+    return NULL;
+}
+
 uint32_t kiln_keys_in_force(const kiln_keys *keys) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < keys->key.count; i++)

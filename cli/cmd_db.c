@@ -7,9 +7,9 @@
 #include "cli/cli.h"
 #include "cli/db_call.h"
 #include "cli/db_list.h"
-#include "cli/plausible.h"
 #include "cli/plot.h"
 #include "cli/rows_json.h"
+#include "tuner/plausible.h"
 
 #define IMPORT_BYTES_MAX ((size_t)4 << 30)
 

@@ -93,7 +93,9 @@ static void take_row(follower *f, const kiln_msg_job_row *job) {
     kiln_display_update(&f->display, &event);
     if (!has_ended(job) || end->ended) return;
     end->ended = true;
-    end->records = (kiln_tune_records){job->records, kiln_str_copy(f->call->process, job->signers)};
+    end->records = (kiln_tune_records){job->records, kiln_str_copy(f->call->process, job->signers),
+                                       kiln_str_copy(f->call->process, job->project),
+                                       kiln_str_copy(f->call->process, job->trusted)};
     end->text = kiln_str_dup(f->call->process, job->text);
     if (!kiln_code_from_wire(job->code, &end->code)) end->code = KILN_INTERNAL;
     kiln_display_finish(&f->display);

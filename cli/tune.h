@@ -53,6 +53,8 @@ typedef struct kiln_tune {
 typedef struct kiln_tune_records {
     kiln_digest blob; /* zero: there are none */
     kiln_str signers; /* as in JOB_DONE: these tuners are trusted from here on */
+    kiln_str project,
+        trusted; /* whose job it was; as in JOB_DONE: on its word their records count */
 } kiln_tune_records;
 /* Takes them from the tracker into the database at `db_path`, and says on stderr when not all of
  * them count. */

@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/rand.h"
 #include "cli/boards.h"
-#include "cli/plausible.h"
 #include "db/bundle.h"
 #include "db/trust.h"
+#include "tuner/plausible.h"
 
 #define TICK_NS (UINT64_C(200) * KILN_NS_PER_MS)
 
@@ -197,17 +197,11 @@ static kiln_status follow(kiln_tune *t) {
 }
 
 /* The tracker answers for the tuners that it gave our job to; a person's word goes before. */
-static kiln_status trust_tuners(kiln_db *db, kiln_str signers) {
+static kiln_status trust_tuners(kiln_db *db, const kiln_db_trusting *tuners) {
     kiln_status st = KILN_OK;
-    for (size_t at = 0; !st && at + KILN_SIGN_PUBLIC_BYTES <= signers.size;
-         at += KILN_SIGN_PUBLIC_BYTES) {
-        kiln_sign_public half;
-        char text[KILN_SIGN_PUBLIC_TEXT];
-        memcpy(half.byte, signers.data + at, sizeof half.byte);
-        kiln_sign_public_print(&half, text);
-        st = kiln_db_set_trust(db, kiln_str_from(text), KILN_STR("tuner of a job"),
+    for (uint32_t i = 0; !st && i < tuners->count; i++)
+        st = kiln_db_set_trust(db, tuners->signer[i], KILN_STR("tuner of a job"),
                                KILN_DB_TRUST_TRACKER, (int64_t)kiln_clock_wall_ns());
-    }
     return st;
 }
 
@@ -218,13 +212,17 @@ kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records
     kiln_str bytes = {0};
     kiln_db *db = NULL;
     if (kiln_digest_equal(&records->blob, &none)) return KILN_OK;
+    const kiln_db_trusting tuners = kiln_db_trusting_read(records->signers, process);
+    const kiln_db_word word = {records->project, kiln_db_trusting_read(records->trusted, process)};
     const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns(),
                                             .implausible = kiln_plausible_why_not,
-                                            .context = kiln_plausible_create()};
+                                            .context = kiln_plausible_create(),
+                                            .word = &word};
     kiln_status st = kiln_client_get(client, &records->blob, process, &bytes);
     if (!st) st = kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
     if (!st) st = kiln_trust_own(db, process);
-    if (!st) st = trust_tuners(db, records->signers);
+    if (!st) st = trust_tuners(db, &tuners);
+    if (!st) st = kiln_db_hold_to_word(db, &word);
     if (!st) st = kiln_bundle_import(db, bytes, &options, &counts);
     if (!st && counts.trusted < counts.records) {
         kiln_strbuf text = {0};
@@ -241,7 +239,10 @@ kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records
  * stopped. */
 static kiln_status bring_records(kiln_tune *t) {
     if (t->fleet || !t->done) return KILN_OK;
-    const kiln_tune_records records = {t->end.records, t->end.signers};
+    const kiln_str project = t->open.job_open.spec.project;
+    const kiln_tune_records records = {t->end.records, t->end.signers,
+                                       project.size ? project : KILN_STR(KILN_PROJECT_DEFAULT),
+                                       t->end.trusted};
     return kiln_status_note(kiln_tune_bring_records(t->client, &records, t->db_path, t->process),
                             "job %s", t->job);
 }

@@ -141,4 +141,10 @@ void kiln_db_row_read(kiln_db_statement *statement, const kiln_db_table_info *ta
  * a record may take a place, that of one that stands lower (import.c decides its standing). */
 KILN_MUST_USE kiln_status kiln_db_put_foreign(kiln_db *db, kiln_db_table table, const void *row);
 
+/* trust.c, for questions about records. */
+/* Whether the record's signer is one of these and nobody refused it here, as a condition. */
+void kiln_db_append_trusted(const char *row, const kiln_db_trusting *trusting, kiln_strbuf *sql);
+/* The origin of what counts on a project's word. */
+void kiln_db_word_print(kiln_str project, kiln_strbuf *out);
+
 #endif

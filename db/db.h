@@ -196,6 +196,13 @@ typedef enum kiln_db_whose {
     KILN_DB_ANY,      /* what counts, and hints */
 } kiln_db_whose;
 
+/* What counts in a job of a project, beside what counts anyway: what these signers measured, unless
+ * a person refused them here. What stands on the word of another project does not. */
+typedef struct kiln_db_trusting {
+    const kiln_str *signer; /* public halves, hexadecimal */
+    uint32_t count;
+} kiln_db_trusting;
+
 /* Which records, and in which order. Empty text means any. */
 typedef enum kiln_db_order {
     KILN_DB_OLDEST, /* as they were stored */
@@ -208,7 +215,8 @@ typedef struct kiln_db_filter {
     kiln_str task_key, target, job_id, codegen_version, trace_hash;
     kiln_str layout_in, layout_out;
     kiln_db_whose whose;
-    bool by_layout; /* match layout_in and layout_out even when they are empty */
+    const kiln_db_trusting *trusting; /* for COUNTING and HINTS; NULL: as the records stand */
+    bool by_layout;                   /* match layout_in and layout_out even when they are empty */
     kiln_db_order order;
     uint32_t limit;         /* 0: all */
     int64_t before_wall_ns; /* as if nothing had been stored from then on; 0: all */

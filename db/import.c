@@ -14,6 +14,7 @@ struct kiln_db_import {
     kiln_checkers checkers;
     /* What was looked up last: rows of one signer and one task come together. */
     kiln_strbuf signer, task_key;
+    kiln_strbuf word; /* the origin of what counts on the word of options.word */
     bool has_trust, has_task;
     kiln_db_trust trust;
     kiln_arena task_arena;
@@ -25,6 +26,7 @@ void kiln_db_import_begin(kiln_db *db, const kiln_db_import_options *options,
     kiln_db_import *import = kiln_alloc(sizeof *import);
     import->db = db;
     if (options) import->options = *options;
+    if (import->options.word) kiln_db_word_print(import->options.word->project, &import->word);
     kiln_arena_init(&import->task_arena, 1024);
     *out_import = import;
 }
@@ -67,6 +69,14 @@ static kiln_status implausible(kiln_db_import *import, const kiln_db_record *rec
     return KILN_OK;
 }
 
+static bool has_word(const kiln_db_import *import, kiln_str signer, kiln_db_trust trust) {
+    const kiln_db_word *word = import->options.word;
+    if (trust != KILN_DB_TRUST_UNKNOWN || !kiln_sign_supported()) return false;
+    for (uint32_t i = 0; word && i < word->signers.count; i++)
+        if (kiln_str_equal(word->signers.signer[i], signer)) return true;
+    return false;
+}
+
 /* How the record stands here. */
 static kiln_status judge(kiln_db_import *import, kiln_db_record *record,
                          kiln_db_verdict *out_verdict) {
@@ -80,10 +90,12 @@ static kiln_status judge(kiln_db_import *import, kiln_db_record *record,
     if (!st) st = kiln_db_verdict_of(import->db, record, out_verdict);
     if (st) return st;
     bool counts = kiln_db_trust_counts(trust) && (kiln_sign_supported() || !is_signed);
+    bool on_word = is_signed && has_word(import, record->signer, trust);
     record->origin = kiln_str_from(
         kiln_db_origin_name(is_signed ? KILN_DB_ORIGIN_IMPORTED : KILN_DB_ORIGIN_FOREIGN_LOG));
+    if (on_word) record->origin = kiln_strbuf_view(&import->word);
     record->standing = *out_verdict == KILN_DB_QUARANTINE ? KILN_DB_QUARANTINED
-                       : counts                           ? KILN_DB_TRUSTED
+                       : counts || on_word                ? KILN_DB_TRUSTED
                                                           : KILN_DB_HINT;
     return KILN_OK;
 }
@@ -148,6 +160,7 @@ kiln_status kiln_db_import_end(kiln_db_import *import, kiln_status st,
     kiln_checkers_deinit(&import->checkers);
     kiln_strbuf_deinit(&import->signer);
     kiln_strbuf_deinit(&import->task_key);
+    kiln_strbuf_deinit(&import->word);
     kiln_arena_deinit(&import->task_arena);
     kiln_free(import);
     return st;

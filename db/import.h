@@ -2,15 +2,15 @@
  * for the JSON lines of `kiln db import`.
  *
  * A record whose signature is wrong ends the import: the bytes were changed. A right one counts
- * when its signer is trusted here (db/trust.h), else it is a hint; so is a record without a
- * signature. A record that cannot be true (db/plausible.h) is left out and counted; so is one that
- * a tombstone here forgets. Rows that records refer to never replace those that are there. What
- * others hold of signers is skipped, and their tombstones are heeded only when their own signer is
- * trusted. All or nothing: rows become durable in kiln_db_import_end. */
+ * when its signer is trusted here (db/trust.h) or by a project (`word`), else it is a hint; so is a
+ * record without a signature. A record that cannot be true (db/plausible.h) is left out and
+ * counted; so is one that a tombstone here forgets. Rows that records refer to never replace those
+ * that are there. What others hold of signers is skipped, and their tombstones are heeded only when
+ * their own signer is trusted. All or nothing: rows become durable in kiln_db_import_end. */
 #ifndef KILN_DB_IMPORT_H
 #define KILN_DB_IMPORT_H
 
-#include "db/db.h"
+#include "db/trust.h"
 
 typedef struct kiln_db_import_options {
     int64_t now_wall_ns; /* 0: records of the future are not noticed */
@@ -19,6 +19,8 @@ typedef struct kiln_db_import_options {
     const char *(*implausible)(void *context, const kiln_db_record *record,
                                const kiln_db_task *task);
     void *context;
+    /* Optional: a project on whose word records count that nobody here spoke for. */
+    const kiln_db_word *word;
 } kiln_db_import_options;
 
 typedef struct kiln_db_import_counts {

@@ -43,18 +43,44 @@ static const char *const whose_text[] = {
     [KILN_DB_ANY] = " AND one.standing >= 0",
 };
 
+/* That it counts. */
+static void append_counts(const char *row, const kiln_db_trusting *trusting, kiln_strbuf *sql) {
+    kiln_strbuf_printf(sql, "%s.standing > 0", row);
+    if (!trusting) return;
+    kiln_strbuf_printf(sql,
+                       " AND (%s.origin NOT LIKE '%s %%' OR coalesce(%s.signer, '') IN"
+                       " (SELECT id FROM signer))",
+                       row, kiln_db_origin_name(KILN_DB_ORIGIN_PROJECT), row);
+    if (!trusting->count) return;
+    kiln_strbuf_printf(sql, " OR %s.standing >= 0 AND ", row);
+    kiln_db_append_trusted(row, trusting, sql);
+}
+
+/* Where no signers are named these are the terms of the indexes. */
+static void append_whose(const kiln_db_filter *filter, kiln_strbuf *sql) {
+    const bool counting = filter->whose == KILN_DB_COUNTING;
+    if (!filter->trusting || (!counting && filter->whose != KILN_DB_HINTS)) {
+        kiln_strbuf_text(sql, whose_text[filter->whose]);
+        return;
+    }
+    kiln_strbuf_text(sql, counting ? " AND (" : " AND one.standing >= 0 AND NOT (");
+    append_counts("one", filter->trusting, sql);
+    kiln_strbuf_text(sql, ")");
+}
+
 /* With whose they are, these are the terms of the index record_best. */
 #define IS_RIGHT " AND one.outcome = 'ok' AND one.checked = 1 AND one.raced = 0"
 
 /* A hint supersedes nothing: another's final must not take ours out of the running. */
-static void append_not_superseded(int64_t before_wall_ns, kiln_strbuf *sql) {
+static void append_not_superseded(const kiln_db_filter *filter, kiln_strbuf *sql) {
     kiln_strbuf_text(sql, " AND (one.final = 0 OR one.gain_low >= 1)"
                           " AND NOT EXISTS (SELECT 1 FROM record AS later WHERE later.final = 1"
-                          " AND later.standing > 0 AND later.task_key = one.task_key"
-                          " AND later.target = one.target"
+                          " AND (");
+    append_counts("later", filter->trusting, sql);
+    kiln_strbuf_text(sql, ") AND later.task_key = one.task_key AND later.target = one.target"
                           " AND later.codegen_version = one.codegen_version"
                           " AND later.trace_hash = one.trace_hash");
-    append_before("later", before_wall_ns, sql);
+    append_before("later", filter->before_wall_ns, sql);
     kiln_strbuf_text(sql, " AND (one.final = 0 OR later.rowid > one.rowid))");
 }
 
@@ -71,9 +97,8 @@ static void append_where(const kiln_db_filter *filter, question asked, kiln_strb
     conditions->count = 0;
     kiln_strbuf_text(sql, " WHERE 1 = 1");
     if (asked == OF_BEST) kiln_strbuf_text(sql, IS_RIGHT);
-    if (asked != OF_PAIRS) kiln_strbuf_text(sql, whose_text[filter->whose]);
-    if (asked == OF_BEST && filter->whose != KILN_DB_HINTS)
-        append_not_superseded(filter->before_wall_ns, sql);
+    if (asked != OF_PAIRS) append_whose(filter, sql);
+    if (asked == OF_BEST && filter->whose != KILN_DB_HINTS) append_not_superseded(filter, sql);
     append_before("one", filter->before_wall_ns, sql);
     const struct {
         const char *column;
@@ -221,6 +246,13 @@ static bool column_equals(kiln_db_statement *statement, uint32_t index, kiln_str
     return kiln_str_equal(statement->db->backend->column_bytes(statement, index), text);
 }
 
+/* The origin of a project's word is followed by the project's name. */
+static bool is_origin(kiln_str text, kiln_db_origin origin) {
+    const char *name = kiln_db_origin_name(origin);
+    const size_t size = strlen(name);
+    return kiln_str_starts(text, name) && (text.size == size || text.data[size] == ' ');
+}
+
 static kiln_db_stat read_pair(kiln_db_statement *statement, kiln_arena *arena) {
     const kiln_db_backend *backend = statement->db->backend;
     return (kiln_db_stat){.task_key = dup_column(statement, 0, arena),
@@ -241,7 +273,7 @@ static void add_counts(kiln_db_statement *statement, kiln_db_stat *stat) {
         stat->outcome_count[outcome] += count;
     if (backend->column_int(statement, 5)) stat->raced_count += count;
     for (int i = 0; i < KILN_DB_ORIGIN_COUNT; i++)
-        if (column_equals(statement, 7, kiln_str_from(kiln_db_origin_name((kiln_db_origin)i))))
+        if (is_origin(backend->column_bytes(statement, 7), (kiln_db_origin)i))
             stat->origin_count[i] += count;
     stat->sampled_ns += backend->column_real(statement, 9);
     stat->first_wall_ns = KILN_MIN(stat->first_wall_ns, backend->column_int(statement, 10));

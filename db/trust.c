@@ -213,6 +213,57 @@ kiln_status kiln_db_trust_own(kiln_db *db, const kiln_sign_public *own,
 
 /* ---- tombstones ------------------------------------------------------------------------------ */
 
+/* ---- the word of a project ------------------------------------------------------------------- */
+
+kiln_db_trusting kiln_db_trusting_read(kiln_str halves, kiln_arena *arena) {
+    const uint32_t count = (uint32_t)(halves.size / KILN_SIGN_PUBLIC_BYTES);
+    kiln_str *signer = KILN_ARENA_ARRAY(arena, kiln_str, count);
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_sign_public half;
+        char *text = kiln_arena_alloc(arena, KILN_SIGN_PUBLIC_TEXT);
+        memcpy(half.byte, halves.data + i * sizeof half.byte, sizeof half.byte);
+        kiln_sign_public_print(&half, text);
+        signer[i] = kiln_str_from(text);
+    }
+    return (kiln_db_trusting){signer, count};
+}
+
+void kiln_db_append_trusted(const char *row, const kiln_db_trusting *trusting, kiln_strbuf *sql) {
+    kiln_strbuf_printf(sql, "coalesce(%s.signer, '') IN (", row);
+    for (uint32_t i = 0; i < trusting->count; i++) {
+        kiln_sign_public half;
+        KILN_CHECK(kiln_sign_public_parse(trusting->signer[i], &half)); /* nothing but digits */
+        kiln_strbuf_printf(sql, "%s'%.*s'", i ? ", " : "", KILN_STR_ARG(trusting->signer[i]));
+    }
+    kiln_strbuf_text(sql, trusting->count ? ")" : "'-')");
+    kiln_strbuf_printf(sql,
+                       " AND coalesce(%s.signer, '') NOT IN (SELECT id FROM signer"
+                       " WHERE trust = '%s')",
+                       row, kiln_db_trust_name(KILN_DB_TRUST_REFUSED));
+}
+
+void kiln_db_word_print(kiln_str project, kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "%s %.*s", kiln_db_origin_name(KILN_DB_ORIGIN_PROJECT),
+                       KILN_STR_ARG(project));
+}
+
+kiln_status kiln_db_hold_to_word(kiln_db *db, const kiln_db_word *word) {
+    kiln_strbuf sql = {0}, origin = {0};
+    kiln_db_word_print(word->project, &origin);
+    /* The tasks first: where nothing counts on that word no record is looked at. */
+    kiln_strbuf_text(&sql,
+                     "UPDATE record SET standing = 0 WHERE task_key IN (SELECT task_key FROM"
+                     " record_stat WHERE record_stat.origin = $1) AND record.origin = $1"
+                     " AND standing = 1 AND coalesce(signer, '') NOT IN (SELECT id FROM signer)"
+                     " AND NOT (");
+    kiln_db_append_trusted("record", &word->signers, &sql);
+    kiln_strbuf_text(&sql, ")");
+    kiln_status st = change(db, sql.data, NULL, kiln_strbuf_view(&origin));
+    kiln_strbuf_deinit(&sql);
+    kiln_strbuf_deinit(&origin);
+    return st;
+}
+
 #define OF_RECORD " WHERE trial_id = $1 AND attempt = $2 AND coalesce(signer, 'unsigned') = $3"
 
 static kiln_status carry_out(kiln_db *db, const identity *of, kiln_db_verdict verdict) {

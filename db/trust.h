@@ -39,6 +39,17 @@ KILN_MUST_USE kiln_status kiln_db_trust_own(kiln_db *db, const kiln_sign_public 
 KILN_MUST_USE kiln_status kiln_db_succeed(kiln_db *db, const kiln_db_succession *row,
                                           int64_t now_wall_ns);
 
+/* On whose word records count: a project's, of what these signers measured. */
+typedef struct kiln_db_word {
+    kiln_str project;
+    kiln_db_trusting signers;
+} kiln_db_word;
+/* Public halves one after the other, as messages carry them, in their hexadecimal form. */
+kiln_db_trusting kiln_db_trusting_read(kiln_str halves, kiln_arena *arena);
+/* What counts here on the project's word and is of none of these signers any more is a hint again
+ * (imports say what begins to count: db/import.h). */
+KILN_MUST_USE kiln_status kiln_db_hold_to_word(kiln_db *db, const kiln_db_word *word);
+
 typedef enum kiln_db_verdict {
     KILN_DB_FORGOTTEN,  /* the rows go */
     KILN_DB_QUARANTINE, /* they stay, as if they were not there */

@@ -71,6 +71,7 @@ static bool is_over(const kiln_shell_job *job, const kiln_db_record *row, uint32
 static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
     kiln_db_filter filter = {.task_key = task->key,
                              .target = job->spec.target,
+                             .trusting = &job->trusting,
                              .order = KILN_DB_FASTEST,
                              .codegen_version = kiln_str_from(kiln_codegen_version())};
     kiln_db_record *row = NULL;

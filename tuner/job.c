@@ -45,12 +45,15 @@ void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
     job->began_ns = t->now_ns;
     kiln_arena_init(&job->arena, KILN_TUNER_ARENA_BYTES);
     job->id = kiln_str_dup(&job->arena, assign->job);
-    job->spec = kiln_message_copy(&message, &job->arena).job_assign.spec;
+    const kiln_msg_job_assign own = kiln_message_copy(&message, &job->arena).job_assign;
+    job->spec = own.spec;
+    job->trusted = own.trusted;
     job->emulated = is_emulated(job->spec.target, &job->arena);
     kiln_vec_push(&t->job, job);
 
     kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_PREPARE, NULL);
     action->spec = &job->spec;
+    action->trusted = job->trusted;
     action->text = job->id;
 }
 

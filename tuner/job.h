@@ -74,13 +74,13 @@ typedef struct kiln_tuner_task {
     uint32_t weight;       /* calls per inference */
     uint32_t stored_count; /* records of other models' jobs: they count towards this task's share */
     uint32_t repeat_count; /* records of earlier jobs on this model: they count towards the whole */
-    double flops;       /* of one call, in the direct form */
-    double least_flops; /* of one call by the algorithm that needs the fewest */
-    double best_ns;      /* of those records; 0: none */
-    double default_ns;   /* median of the default schedule where known; 0: unknown */
-    double peak_flops;   /* of the boards that measured it before; 0: unknown */
-    uint64_t input_seed; /* of the inputs that boards make */
-    kiln_str error;      /* why it cannot be searched; empty: it can */
+    double flops;          /* of one call, in the direct form */
+    double least_flops;    /* of one call by the algorithm that needs the fewest */
+    double best_ns;        /* of those records; 0: none */
+    double default_ns;     /* median of the default schedule where known; 0: unknown */
+    double peak_flops;     /* of the boards that measured it before; 0: unknown */
+    uint64_t input_seed;   /* of the inputs that boards make */
+    kiln_str error;        /* why it cannot be searched; empty: it can */
 } kiln_tuner_task;
 
 /* How trial `index` of `task` ended, as it is recorded and observed. */
@@ -168,6 +168,7 @@ typedef struct kiln_tuner_action {
     kiln_message message;
     uint64_t job; /* handle, unique in this run */
     const kiln_msg_job_spec *spec;
+    kiln_str trusted; /* PREPARE: as in JOB_ASSIGN */
     const char *text; /* PREPARE: job identity. RECORD: error text, may be empty. */
     uint32_t task, index, attempt;
     const char *trial; /* RECORD: identity of the trial */

@@ -1,5 +1,5 @@
 /* A job from its model to its searchers. PREPARE goes: blobs here -> tasks found in a worker ->
- * stored records looked up, searchers made -> PREPARED. */
+ * the client's records imported, stored records looked up, searchers made -> PREPARED. */
 #include <math.h>
 #include <string.h>
 
@@ -11,12 +11,16 @@
 #include "base/str.h"
 #include "base/trace.h"
 #include "db/bundle.h"
+#include "db/trust.h"
+#include "tuner/plausible.h"
 #include "tuner/shell.h"
 
 #define TASKS_DEADLINE_NS (UINT64_C(300) * KILN_NS_PER_S) /* large models fold large constants */
 #define REFERENCE_DEADLINE_NS (UINT64_C(600) * KILN_NS_PER_S) /* serial, fp64 */
 #define BUILD_DEADLINE_NS (UINT64_C(20) * KILN_NS_PER_S)
 #define EXPORT_RECORDS_MAX 4096u /* newest per task */
+
+static const kiln_digest no_digest;
 
 /* What a callback needs to find its way back: the job may be gone by then. */
 typedef struct ticket {
@@ -248,8 +252,36 @@ static void close_tasks(kiln_shell_job *job) {
     }
 }
 
+/* What the client knows about the tasks, held to their programs, which we have from the model. */
+static kiln_status import_records(kiln_shell_job *job) {
+    if (kiln_digest_equal(&job->spec.records, &no_digest)) return KILN_OK;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_plausible_task *known = KILN_ARENA_ARRAY(&scratch, kiln_plausible_task, job->task_count);
+    for (uint32_t i = 0; i < job->task_count; i++)
+        known[i] = (kiln_plausible_task){job->task[i].key, job->task[i].te};
+    const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns(),
+                                            .implausible = kiln_plausible_why_not,
+                                            .context =
+                                                kiln_plausible_create_for(known, job->task_count)};
+    kiln_db_import_counts counts = {0};
+    kiln_str bytes = {0};
+    kiln_status st = kiln_blob_store_get(job->shell->store, &job->spec.records, &scratch, &bytes);
+    if (!st) st = kiln_bundle_import(job->shell->db, bytes, &options, &counts);
+    if (!st && counts.records > counts.trusted) {
+        kiln_strbuf text = {0};
+        kiln_db_import_print(&counts, &text);
+        kiln_log(KILN_LOG_INFO, "job %s came with %s", job->identity, text.data);
+        kiln_strbuf_deinit(&text);
+    }
+    kiln_plausible_destroy(options.context);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
 static void take_tasks(kiln_shell_errand *e) {
     kiln_status st = open_tasks(e->job, kiln_strbuf_view(&e->bytes));
+    if (!st) st = import_records(e->job);
     if (!st) st = kiln_shell_find_lessons(e->job);
     if (!st) close_tasks(e->job);
     e->status = st;
@@ -290,35 +322,6 @@ static void ask_tasks(kiln_shell_job *job) {
 
 /* ---- PREPARE, first: blobs ------------------------------------------------------------------- */
 
-static const kiln_digest no_digest;
-
-static void import_records(kiln_shell_errand *e) {
-    kiln_shell_job *job = e->job;
-    if (kiln_digest_equal(&job->spec.records, &no_digest)) return;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    kiln_str bytes = {0};
-    const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns()};
-    kiln_db_import_counts counts = {0};
-    kiln_status st = kiln_blob_store_get(job->shell->store, &job->spec.records, &scratch, &bytes);
-    if (!st) st = kiln_bundle_import(job->shell->db, bytes, &options, &counts);
-    if (!st && counts.records > counts.trusted) {
-        kiln_strbuf text = {0};
-        kiln_db_import_print(&counts, &text);
-        kiln_log(KILN_LOG_INFO, "job %s came with %s", job->identity, text.data);
-        kiln_strbuf_deinit(&text);
-    }
-    kiln_arena_deinit(&scratch);
-    e->status = st;
-}
-
-static void on_imported(kiln_shell_errand *e) {
-    if (e->status)
-        kiln_shell_part_done(e->job, take_status(e));
-    else
-        ask_tasks(e->job);
-}
-
 static void fetch_next(kiln_shell_job *job);
 
 static void on_fetched(void *context, const kiln_digest *digest, kiln_status status) {
@@ -351,8 +354,7 @@ static void fetch_next(kiln_shell_job *job) {
             job->wants_blobs = true;
         return;
     }
-    const kiln_shell_errand errand = {.job = job, .run = import_records, .done = on_imported};
-    kiln_shell_send_out(&errand, "records of a job");
+    ask_tasks(job);
 }
 
 void kiln_shell_fetch_again(kiln_shell *shell) {
@@ -429,6 +431,7 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN,
                            .job_assign = {kiln_str_from(job->identity), *action->spec}};
     job->spec = kiln_message_copy(&assign, &job->arena).job_assign.spec;
+    job->trusting = kiln_db_trusting_read(action->trusted, &job->arena);
     kiln_log(KILN_LOG_INFO, "job %s: %.*s for %.*s", job->identity,
              KILN_STR_ARG(job->spec.model_name), KILN_STR_ARG(job->spec.target));
     kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
@@ -613,6 +616,7 @@ static void export_records(kiln_shell_errand *e) {
     for (uint32_t i = 0; i < job->task_count; i++)
         filter[i] = (kiln_db_filter){.task_key = job->task[i].key,
                                      .target = job->spec.target,
+                                     .trusting = &job->trusting,
                                      .order = KILN_DB_NEWEST,
                                      .limit = EXPORT_RECORDS_MAX};
     kiln_status st = kiln_fail_at(KILN_FAIL_TUNER_EXPORT);

@@ -1,12 +1,12 @@
 /* What the database already knows (transfer):
  * records of the job's own tasks (the newest of each), which count towards their shares and are
  * never measured again;
- * hints for these tasks (records that nobody here trusts): the fastest are proposed first, and the
- * model learns from them, but they count for nothing until they were measured again here;
- * records of these tasks on the target most akin to the job's (kin.h), the fastest of which are
- * proposed first, and from which the model learns;
- * records of other tasks on the job's target, from which the model learns: those of tasks most like
- * the job's own, by the features of their fastest trace. */
+ * hints for these tasks (records that neither we nor the job's project trust): the fastest are
+ * proposed first, and the model learns from them, but they count for nothing until they were
+ * measured again here; records of these tasks on the target most akin to the job's (kin.h), the
+ * fastest of which are proposed first, and from which the model learns; records of other tasks on
+ * the job's target, from which the model learns: those of tasks most like the job's own, by the
+ * features of their fastest trace. */
 #include <math.h>
 #include <string.h>
 
@@ -60,6 +60,7 @@ static kiln_lesson lesson_of(kiln_shell_job *job, uint32_t task, const kiln_db_r
 
 static kiln_db_filter filter_of(const kiln_shell_job *job) {
     return (kiln_db_filter){.target = job->spec.target,
+                            .trusting = &job->trusting,
                             .codegen_version = kiln_str_from(kiln_codegen_version())};
 }
 

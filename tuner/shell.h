@@ -112,7 +112,8 @@ struct kiln_shell_job {
     uint64_t handle;
     kiln_arena arena;
     const char *identity;
-    kiln_msg_job_spec spec; /* deep copy */
+    kiln_msg_job_spec spec;    /* deep copy */
+    kiln_db_trusting trusting; /* signers whose records count in it, beside those that count here */
     kiln_target target;
     uint64_t opened_wall_ns;
     kiln_shell_task *task;

@@ -137,7 +137,8 @@ typedef struct kiln_tuner_job {
     kiln_arena arena;
     const char *id;
     kiln_msg_job_spec spec;
-    bool emulated; /* its target is: times say little */
+    kiln_str trusted; /* as in JOB_ASSIGN */
+    bool emulated;    /* its target is: times say little */
     kiln_tuner_job_state state;
     uint64_t began_ns;
     kiln_tuner_job_task *task;

@@ -83,21 +83,24 @@ def canonical(row):
     return out
 
 
-def forge(path, factor, forger):
-    """Gives all records of the file `factor` of their times, signed by the forger; by None: left with their old signatures."""
+def forge(path, factor, forger, operations=1.0):
+    """Gives all records of the file `factor` of their times, and tasks `operations` times as many operations, signed by the forger; by None: left
+    with their old signatures."""
     with sqlite3.connect(path) as db:
         db.row_factory = sqlite3.Row
         for trigger in ("record_is_not_changed", "record_is_not_removed", "record_is_counted_anew"):
             db.execute(f"DROP TRIGGER {trigger}")
+        db.execute("UPDATE task SET flops = flops * ?", (operations,))
         for number, found in enumerate(db.execute("SELECT rowid AS place, * FROM record").fetchall()):
             row = dict(found)
             samples = row["samples_ns"] or b""
             row["samples_ns"] = b"".join(struct.pack("<d", struct.unpack_from("<d", samples, at)[0] * factor) for at in range(0, len(samples), 8))
+            row["flops"] *= operations
             if forger:
                 row["trial_id"], row["signer"] = f"{number:032x}", forger.half.hex()
                 row["signature"] = forger.sign(canonical(row))
-            db.execute("UPDATE record SET trial_id = ?, samples_ns = ?, signer = ?, signature = ? WHERE rowid = ?",
-                       (row["trial_id"], row["samples_ns"], row["signer"], row["signature"], row["place"]))
+            db.execute("UPDATE record SET trial_id = ?, samples_ns = ?, flops = ?, signer = ?, signature = ? WHERE rowid = ?",
+                       (row["trial_id"], row["samples_ns"], row["flops"], row["signer"], row["signature"], row["place"]))
 
 
 def honest(world):
@@ -133,9 +136,51 @@ def test_forged_records_are_measured_again_and_never_reach_others(world):
     assert int(world.sql("victim.db", "SELECT count(*) FROM record WHERE standing > 0")[0][0]) >= 6
 
 
+def test_a_projects_word_counts_in_its_jobs_and_is_taken_back(world):
+    model, forger = honest(world), Forger()
+    forge(world.path("attacker.db"), 0.9, forger)
+    _, address, _, _ = world.fleet()
+    half = forger.half.hex()
+    to = ("--tracker", address)
+    tune = lambda db, project, trials=6: world.json("tune", model, "--trials", trials, *to, "--project", project, "--db", world.path(db))[-1]
+    stands = lambda db: world.sql(db, f"SELECT DISTINCT origin, standing FROM record WHERE signer = '{half}'")
+    bests = lambda db: [b["signer"] for b in world.json("db", "best", "--db", world.path(db))]
+    for name in ("vision", "other"):
+        world.run("project", "new", name, *to)
+    world.refused("project", "trust", "vision", "nobody", *to, says="is neither a public key")
+    world.refused("project", "trust", "vision", *to, says="takes one signer")
+    [row] = world.json("project", "trust", "vision", half, *to)
+    assert [s["signer"] for s in row["signers"]] == [half], row
+    assert f"trusts {half}" in world.run("project", "show", "vision", *to).stdout
+
+    assert tune("attacker.db", "vision")["measured"] == 0, "what the project trusts is measured again"
+    assert stands("tuner.db") == [["imported", "0"]], "of the tuner's own database nobody spoke"
+    assert tune("victim.db", "vision")["measured"] == 0
+    assert stands("victim.db") == [["project vision", "1"]], stands("victim.db")
+    assert half in bests("victim.db")
+    tune("other.db", "other", 0)
+    assert stands("other.db") == [], "another project's word counted"
+
+    world.run("project", "trust", "vision", half, "--remove", *to)
+    world.refused("project", "trust", "vision", half, "--remove", *to, says="does not trust")
+    assert tune("victim.db", "vision")["measured"] == 6, "whom nobody trusts any more stood for trials"
+    assert stands("victim.db") == [["project vision", "0"]], stands("victim.db")
+    assert half not in bests("victim.db")
+
+
 def test_what_no_machine_can_do_is_not_even_a_hint(world):
     model, forger = honest(world), Forger()
     forge(world.path("attacker.db"), 0.001, forger)
+    _, address, _, _ = world.fleet()
+    done = world.json("tune", model, "--trials", 2, "--tracker", address, "--db", world.path("attacker.db"))[-1]
+    assert done["measured"] == 2, done
+    assert world.sql("tuner.db", f"SELECT count(*) FROM record WHERE signer = '{forger.half.hex()}'") == [["0"]]
+
+
+def test_a_tuner_holds_records_to_the_programs_of_its_job(world):
+    """Their own rows agree: only the program of the task, which the tuner has from the model, says how many operations it has."""
+    model, forger = honest(world), Forger()
+    forge(world.path("attacker.db"), 0.9, forger, operations=1.25)
     _, address, _, _ = world.fleet()
     done = world.json("tune", model, "--trials", 2, "--tracker", address, "--db", world.path("attacker.db"))[-1]
     assert done["measured"] == 2, done

@@ -48,6 +48,8 @@ ABOUT = [
     ("PROJECT_ORDER", {"project": "q", "act": 0}, DENIED, DENIED, DENIED, DENIED),
     ("PROJECT_ORDER", {"project": "p", "act": 1, "settings": [{"name": "boards", "value": 0}]}, DENIED, DENIED, DENIED, DENIED),
     ("PROJECT_ORDER", {"project": "default", "act": 3, "person": "eve", "role": 4}, DENIED, DENIED, DENIED, DENIED),
+    ("PROJECT_ORDER", {"project": "p", "act": 5, "signer": "5a" * 32}, DENIED, DENIED, DENIED, DENIED),
+    ("PROJECT_ORDER", {"project": "p", "act": 6, "signer": "a5" * 32}, DENIED, DENIED, DENIED, DENIED),
     ("CANCEL", {"scope": 1, "id": "theirs"}, DENIED, DENIED, DENIED, DENIED),
     ("CANCEL", {"scope": 0, "id": "theirs"}, NOT_FOUND, DENIED, DENIED, None),
     ("GOAWAY", {"reason": "x"}, None, None, None, None),
@@ -95,6 +97,7 @@ def begin(world, *options):
     run("new", "p")
     for person, role in (("vic", "viewer"), ("ann", "member"), ("oli", "operator")):
         run("add", "p", person, "--role", role)
+    run("trust", "p", "a5" * 32)
     return tracker, address
 
 
@@ -132,6 +135,7 @@ def test_every_message_of_every_role_gets_what_the_table_says(world):
     assert rows["theirs"]["state"] == "cancelled" and rows["new-ann"]["user"] == "ann", rows
     [project] = world.json("project", "show", "p", "--tracker", address)
     assert [m["person"] for m in project["members"]] == ["vic", "ann", "oli"], project
+    assert [s["signer"] for s in project["signers"]] == ["a5" * 32], project
     owner.close()
 
 
@@ -223,6 +227,31 @@ def test_projects_are_made_shown_changed_and_kept(world):
     assert sorted((m["person"], m["role"]) for m in p["members"]) == [("ann", 4), ("eve", 1), ("oli", 3)], p
     world.run("project", "drop", "p", "--tracker", address)
     world.refused("project", "show", "p", "--tracker", address, says="no project p")
+
+
+def test_a_projects_admin_trusts_signers_while_their_keys_are_in_force(world):
+    for name in ("tuner/bench", "client/ann", "client/bob"):
+        world.run("key", "new", name, "-o", world.path(name.replace("/", "-") + ".key"))
+    tracker, address = world.tracker()
+    to = ("--tracker", address)
+    as_person = lambda person: (*to, "--key-file", world.path(f"client-{person}.key"))
+    for project, person in (("p", "ann"), ("q", "bob")):
+        world.run("project", "new", project, *to)
+        world.run("project", "add", project, person, "--role", "admin", *to)
+    shown = lambda: world.json("project", "show", "p", *to)[0].get("signers", [])
+    world.refused("project", "trust", "p", "bench", *as_person("bob"), says="bob may not add and remove members, trust signers")
+    world.run("project", "trust", "p", "bench", *as_person("ann"))
+    [signer] = shown()
+    half = next(line for line in open(world.home / "keys") if line.startswith("tuner/bench/1 ")).split("public=")[1].split()[0]
+    assert (signer["signer"], signer["node"], signer["by"]) == (half, "tuner/bench", "ann") and not signer.get("ended"), signer
+    world.kill(tracker)
+    _, address = world.tracker(address=address)
+    assert shown() == [signer]
+    world.run("key", "revoke", "tuner/bench")
+    harness.until(lambda: shown()[0].get("ended"), "the end of the key")
+    world.refused("project", "trust", "p", "tuner/bench/1", *as_person("ann"), says="nor a node with a key that signs")
+    world.run("project", "trust", "p", "tuner/bench", "--remove", *as_person("ann"))
+    assert shown() == [], shown()
 
 
 def kept_blobs(state):

@@ -6,6 +6,9 @@
 #include "base/alloc.h"
 #include "tests/sim/world.h"
 
+/* A signer of its own. */
+#define ROGUE_HALF "7777777777777777777777777777777777777777777777777777777777777777"
+
 typedef struct rogue_state {
     uint32_t sent; /* on this connection */
 } rogue_state;
@@ -89,6 +92,10 @@ static kiln_message draw_message(sim_node *node) {
                                                    .act = KILN_PROJECT_ADD,
                                                    .person = kiln_str_from(node->identity),
                                                    .role = KILN_MEMBER_ADMIN};
+        if (lease % 2)
+            m.project_order = (kiln_msg_project_order){.project = KILN_STR("even"),
+                                                       .act = KILN_PROJECT_TRUST,
+                                                       .signer = KILN_STR(ROGUE_HALF)};
         break;
     default: break;
     }

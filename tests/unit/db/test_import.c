@@ -55,16 +55,20 @@ static void put(kiln_db *db, const kiln_db_record *record) {
     expect_ok(kiln_db_commit(db));
 }
 
-static kiln_status import_all(fixture *f, kiln_db_import_counts *counts) {
+static kiln_status import_on(fixture *f, const kiln_db_word *word, kiln_db_import_counts *counts) {
     const kiln_db_filter all = {.whose = KILN_DB_ANY};
     kiln_strbuf bytes = {0};
     *counts = (kiln_db_import_counts){0};
     expect_ok(kiln_bundle_export(f->from, &all, 1, &bytes));
-    kiln_status st =
-        kiln_bundle_import(f->to, kiln_strbuf_view(&bytes),
-                           &(kiln_db_import_options){.now_wall_ns = INT64_MAX / 2}, counts);
+    kiln_status st = kiln_bundle_import(
+        f->to, kiln_strbuf_view(&bytes),
+        &(kiln_db_import_options){.now_wall_ns = INT64_MAX / 2, .word = word}, counts);
     kiln_strbuf_deinit(&bytes);
     return st;
+}
+
+static kiln_status import_all(fixture *f, kiln_db_import_counts *counts) {
+    return import_on(f, NULL, counts);
 }
 
 static kiln_db_record *find(fixture *f, kiln_db_whose whose, uint32_t *out_count) {
@@ -118,6 +122,94 @@ static void a_strangers_record_is_a_hint_until_its_signer_is_trusted(void **stat
     expect_ok(import_all(f, &counts));
     assert_int_equal(counts.trusted, 2);
     assert_true(best_ns(f) == 400);
+}
+
+static void hold_to_word(fixture *f, const char *project, bool trusts) {
+    const kiln_str half = kiln_str_from(f->half);
+    const kiln_db_word word = {kiln_str_from(project), {&half, trusts}};
+    expect_ok(kiln_db_hold_to_word(f->to, &word));
+    expect_ok(kiln_db_commit(f->to));
+}
+
+static void on_a_projects_word_records_count_until_it_is_taken_back(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    uint32_t count = 0;
+    const kiln_str half = kiln_str_from(f->half);
+    const kiln_db_word word = {KILN_STR("p"), {&half, 1}}, nobody = {KILN_STR("p"), {0}};
+    kiln_db_record record = signed_record(f, 1, 500);
+    put(f->from, &record);
+    expect_ok(import_on(f, &nobody, &counts));
+    assert_int_equal(counts.hints, 1);
+    expect_ok(import_on(f, &word, &counts));
+    assert_int_equal(counts.trusted, 1);
+    expect_str(find(f, KILN_DB_COUNTING, &count)->origin, "project p");
+    assert_int_equal(count_of(f, KILN_DB_HERE), 0);
+    assert_true(best_ns(f) == 500);
+    kiln_db_stat *stat = NULL;
+    expect_ok(kiln_db_stats(f->to, &f->arena, &stat, &count));
+    assert_int_equal(stat->origin_count[KILN_DB_ORIGIN_PROJECT], 1);
+
+    hold_to_word(f, "p", true);
+    hold_to_word(f, "q", false);
+    assert_true(best_ns(f) == 500);
+    hold_to_word(f, "p", false);
+    assert_true(best_ns(f) == 0);
+    assert_int_equal(count_of(f, KILN_DB_HINTS), 1);
+    expect_ok(import_on(f, &word, &counts));
+    assert_true(best_ns(f) == 500);
+
+    /* A person's word goes before the project's, whatever it is. */
+    trust(f, KILN_DB_TRUST_REFUSED);
+    assert_true(best_ns(f) == 0);
+    expect_ok(import_on(f, &word, &counts));
+    assert_int_equal(counts.hints, 1);
+    assert_true(best_ns(f) == 0);
+    trust(f, KILN_DB_TRUST_PERSON);
+    hold_to_word(f, "p", false);
+    assert_true(best_ns(f) == 500);
+}
+
+/* How many count, and how many are hints, in a job of a project that trusts the signer or nobody.
+ */
+static void expect_seen(fixture *f, bool trusts, uint32_t counting, uint32_t hints) {
+    const kiln_str half = kiln_str_from(f->half);
+    const kiln_db_trusting trusting = {&half, trusts};
+    kiln_db_filter filter = {.trusting = &trusting};
+    kiln_db_record *record = NULL;
+    for (int order = KILN_DB_OLDEST; order <= KILN_DB_FASTEST; order++) {
+        uint32_t count = 0;
+        filter.order = (kiln_db_order)order;
+        filter.whose = KILN_DB_COUNTING;
+        expect_ok(kiln_db_records(f->to, &filter, &f->arena, &record, &count));
+        assert_int_equal(count, counting);
+        filter.whose = KILN_DB_HINTS;
+        expect_ok(kiln_db_records(f->to, &filter, &f->arena, &record, &count));
+        assert_int_equal(count, hints);
+    }
+}
+
+static void a_job_counts_what_its_own_project_trusts(void **state) {
+    fixture *f = *state;
+    kiln_db_import_counts counts;
+    const kiln_str half = kiln_str_from(f->half);
+    const kiln_db_word word = {KILN_STR("p"), {&half, 1}};
+    kiln_db_record record = signed_record(f, 1, 500);
+    put(f->from, &record);
+    put_record(f->from, 2, 400); /* nobody signed it */
+    expect_ok(kiln_db_commit(f->from));
+    expect_ok(import_all(f, &counts));
+    expect_seen(f, false, 0, 2);
+    expect_seen(f, true, 1, 1);
+    assert_true(best_ns(f) == 0);
+    expect_ok(import_on(f, &word, &counts));
+    assert_true(best_ns(f) == 500);
+    expect_seen(f, false, 0, 2); /* another project's word */
+    expect_seen(f, true, 1, 1);
+    trust(f, KILN_DB_TRUST_REFUSED);
+    expect_seen(f, true, 0, 2);
+    trust(f, KILN_DB_TRUST_PERSON);
+    expect_seen(f, false, 1, 1);
 }
 
 static void records_without_a_signature_are_hints_too(void **state) {
@@ -588,6 +680,8 @@ int main(int argc, char **argv) {
     if (!kiln_sign_supported()) return 77;
     const struct CMUnitTest tests[] = {
         TEST(a_strangers_record_is_a_hint_until_its_signer_is_trusted),
+        TEST(on_a_projects_word_records_count_until_it_is_taken_back),
+        TEST(a_job_counts_what_its_own_project_trusts),
         TEST(records_without_a_signature_are_hints_too),
         TEST(a_changed_record_stops_the_whole_import),
         TEST(what_was_stored_is_what_was_signed),

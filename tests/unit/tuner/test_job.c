@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "tests/unit/tuner/shop.h"
 
 static void a_job_goes_from_assignment_to_its_end(void **state) {
@@ -21,6 +23,24 @@ static void a_job_goes_from_assignment_to_its_end(void **state) {
     shop_say(s, &close);
     assert_non_null(shop_take(s, KILN_TUNER_FORGET));
     assert_int_equal(s->t->job.count, 0);
+}
+
+static void whom_the_project_trusts_goes_with_the_job(void **state) {
+    shop *s = *state;
+    char halves[2 * KILN_MESSAGES_SIGNER];
+    memset(halves, 7, sizeof halves);
+    kiln_message assign = {
+        .type = KILN_MSG_JOB_ASSIGN,
+        .job_assign = {.job = KILN_STR("j"),
+                       .spec = {.target = KILN_STR("cpu:x"), .searcher = KILN_STR("random")},
+                       .trusted = {halves, sizeof halves}}};
+    shop_open(s);
+    shop_say(s, &assign);
+    memset(halves, 0, sizeof halves);
+    const kiln_str trusted = shop_take(s, KILN_TUNER_PREPARE)->trusted;
+    assert_int_equal(trusted.size, sizeof halves);
+    assert_int_equal(trusted.data[0], 7);
+    assert_int_equal(trusted.data[sizeof halves - 1], 7);
 }
 
 static uint64_t budget_with(shop *s, const kiln_tuner_task *task) {
@@ -230,6 +250,7 @@ static void too_many_jobs_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_shop(a_job_goes_from_assignment_to_its_end),
+        test_with_shop(whom_the_project_trusts_goes_with_the_job),
         test_with_shop(what_is_stored_of_a_share_is_not_measured_again),
         test_with_shop(an_identical_job_measures_nothing),
         test_with_shop(seconds_alone_bound_the_time_only),

@@ -1,13 +1,15 @@
-#include "cli/plausible.h"
+#include "tuner/plausible.h"
 
 #include <math.h>
 
 #include "base/alloc.h"
 #include "base/target.h"
-#include "compiler-core/core.h"
 
 struct kiln_plausible {
     kiln_arena scratch;
+    bool is_for_known;
+    const kiln_plausible_task *known;
+    uint32_t known_count;
     /* Of the task that was asked for last: records of one task come together. */
     kiln_strbuf task_key;
     bool is_read, is_of_key;
@@ -17,6 +19,14 @@ struct kiln_plausible {
 kiln_plausible *kiln_plausible_create(void) {
     kiln_plausible *p = kiln_alloc(sizeof *p);
     kiln_arena_init(&p->scratch, 0);
+    return p;
+}
+
+kiln_plausible *kiln_plausible_create_for(const kiln_plausible_task *known, uint32_t count) {
+    kiln_plausible *p = kiln_plausible_create();
+    p->is_for_known = true;
+    p->known = known;
+    p->known_count = count;
     return p;
 }
 
@@ -45,20 +55,41 @@ static bool is_of_key(kiln_str key, kiln_str ours) {
     return !kiln_str_equal(version, our_version) || kiln_str_equal(key, ours);
 }
 
-static void read_task(kiln_plausible *p, const kiln_db_task *task) {
+static void take_program(kiln_plausible *p, const kiln_program *te) {
+    p->is_read = true;
+    p->flops = kiln_program_flops(te);
+    p->written_bytes = written_bytes(te);
+}
+
+static void find_known(kiln_plausible *p, kiln_str key) {
+    for (uint32_t i = 0; i < p->known_count; i++) {
+        if (!kiln_str_equal(p->known[i].key, key)) continue;
+        p->is_of_key = true;
+        take_program(p, p->known[i].te);
+        return;
+    }
+}
+
+static void parse_program(kiln_plausible *p, const kiln_db_task *task) {
     kiln_program *te = NULL;
-    if (kiln_str_equal(kiln_strbuf_view(&p->task_key), task->key)) return;
-    kiln_strbuf_reset(&p->task_key);
-    kiln_strbuf_str(&p->task_key, task->key);
     kiln_status st = kiln_program_parse(task->canonical, &p->scratch, &te);
-    p->is_read = !st;
     if (!st) {
         p->is_of_key = is_of_key(task->key, kiln_task_key(te, &p->scratch));
-        p->flops = kiln_program_flops(te);
-        p->written_bytes = written_bytes(te);
+        take_program(p, te);
     }
     kiln_status_free(st); /* of another version */
     kiln_arena_reset(&p->scratch);
+}
+
+static void read_task(kiln_plausible *p, const kiln_db_task *task) {
+    if (kiln_str_equal(kiln_strbuf_view(&p->task_key), task->key)) return;
+    kiln_strbuf_reset(&p->task_key);
+    kiln_strbuf_str(&p->task_key, task->key);
+    p->is_read = false;
+    if (p->is_for_known)
+        find_known(p, task->key);
+    else
+        parse_program(p, task);
 }
 
 static double bytes_per_second(const kiln_db_record *record, kiln_arena *scratch) {

@@ -1,7 +1,6 @@
 /* What a task's program says of its records. */
-#include "cli/plausible.h"
+#include "tuner/plausible.h"
 
-#include "compiler-core/core.h"
 #include "tests/unit/db/support.h"
 
 /* Writes 4000 bytes, which a core takes 2 ns for at least. */
@@ -95,12 +94,34 @@ static void each_record_is_held_to_its_own_task(void **state) {
     kiln_plausible_destroy(plausible);
 }
 
+/* As in the tuner: by the programs of its job, whatever the task's row says. */
+static void records_of_tasks_at_hand_are_held_to_their_programs(void **state) {
+    kiln_arena *arena = *state;
+    kiln_program *te = NULL;
+    kiln_db_task task = task_of(sum, arena);
+    const kiln_db_task other = task_of(two, arena);
+    expect_ok(kiln_program_parse(kiln_str_from(sum), arena, &te));
+    const kiln_plausible_task known = {task.key, te};
+    kiln_plausible *plausible = kiln_plausible_create_for(&known, 1);
+    task.canonical = KILN_STR("what a stranger says");
+    kiln_db_record record = record_for(&task, 1.99);
+    assert_non_null(kiln_plausible_why_not(plausible, &record, &task));
+    record.task_key = other.key; /* not at hand */
+    assert_null(kiln_plausible_why_not(plausible, &record, &other));
+    record = record_for(&task, 500);
+    assert_null(kiln_plausible_why_not(plausible, &record, &task));
+    record.flops *= 2;
+    assert_non_null(kiln_plausible_why_not(plausible, &record, &task));
+    kiln_plausible_destroy(plausible);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(operations_are_those_of_the_program),
         test_with_arena(the_program_is_that_of_the_key),
         test_with_arena(outputs_are_written_no_faster_than_cores_can),
         test_with_arena(each_record_is_held_to_its_own_task),
+        test_with_arena(records_of_tasks_at_hand_are_held_to_their_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
 /* Whether a record from elsewhere can be true, by the program of its task: what db/plausible.h
  * cannot know without the compiler. For kiln_db_import_options.implausible of `kiln db import` and
- * of records that a job brought. The tuner's loop leaves it out: there a stranger's program may
- * take no time, and its records are measured again. */
-#ifndef KILN_CLI_PLAUSIBLE_H
-#define KILN_CLI_PLAUSIBLE_H
+ * of records that a job brought, in `kiln` and in the tuner. */
+#ifndef KILN_TUNER_PLAUSIBLE_H
+#define KILN_TUNER_PLAUSIBLE_H
+
+#include "compiler-core/core.h"
 
 #include "db/import.h"
 
@@ -14,10 +15,20 @@
 
 typedef struct kiln_plausible kiln_plausible;
 
+/* A task whose program is at hand. */
+typedef struct kiln_plausible_task {
+    kiln_str key;
+    const kiln_program *te;
+} kiln_plausible_task;
+
+/* By the program in the row of the record's task. */
 kiln_plausible *kiln_plausible_create(void);
+/* By these programs, which outlive it; records of other tasks pass. No program of a stranger is
+ * read, which might take long. */
+kiln_plausible *kiln_plausible_create_for(const kiln_plausible_task *known, uint32_t count);
 void kiln_plausible_destroy(kiln_plausible *plausible); /* NULL is fine */
 /* `context` is the kiln_plausible. NULL also where the task, its program or its target is unknown
- * to this version. */
+ * to this version, or is not among those at hand. */
 const char *kiln_plausible_why_not(void *context, const kiln_db_record *record,
                                    const kiln_db_task *task);
 

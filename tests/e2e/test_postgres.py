@@ -49,6 +49,9 @@ def test_a_killed_tracker_is_replaced_and_nothing_is_lost(world):
         world.board(trackers)
         tuners = [world.tuner(trackers, db=database, home=f"tuner{number}") for number in range(2)]
         until(lambda: len(world.json("fleet", "list", "--tracker", trackers)) == 1, "the board")
+        half = "5a" * 32
+        world.run("project", "new", "vision", "--tracker", trackers)
+        world.run("project", "trust", "vision", half, "--tracker", trackers)
         endless = world.tune(world.zoo("conv:C3"), trackers, 100000, db="C3.db")
         until(lambda: any(" job " in tuner.log.read_text() for tuner in tuners), "a tuner at work")
         short = world.tune(world.zoo("conv:C4"), trackers, 16, db="C4.db")
@@ -59,6 +62,8 @@ def test_a_killed_tracker_is_replaced_and_nothing_is_lost(world):
         kept = set(trials(world, database))
         world.ends(short)
         assert second.poll() is None and "listening" in second.log.read_text()
+        [vision] = world.json("project", "show", "vision", "--tracker", trackers)
+        assert [s["signer"] for s in vision["signers"]] == [half], vision
         until(lambda: set(trials(world, database)) - kept, "another record")
         endless.send_signal(signal.SIGINT)
         world.ends(endless, 10)

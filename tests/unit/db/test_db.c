@@ -226,11 +226,19 @@ static void rows_that_are_replaced_keep_their_place_and_can_be_removed(void **st
     expect_ok(kiln_db_put_tracker_job(db, &job));
     expect_ok(kiln_db_remove(db, KILN_DB_TABLE_TRACKER_JOB, KILN_STR("b")));
     expect_ok(kiln_db_remove(db, KILN_DB_TABLE_TRACKER_JOB, KILN_STR("never there")));
+    kiln_db_tracker_signer signer = {KILN_STR("p/00ff"), KILN_STR("\3")};
+    expect_ok(kiln_db_put_tracker_signer(db, &signer));
+    signer.id = KILN_STR("q/00ff");
+    expect_ok(kiln_db_put_tracker_signer(db, &signer));
+    expect_ok(kiln_db_remove(db, KILN_DB_TABLE_TRACKER_SIGNER, KILN_STR("p/00ff")));
     expect_ok(kiln_db_commit(db));
     kiln_strbuf cells = {0};
     expect_ok(
         kiln_db_sql(db, KILN_STR("SELECT id, state, body FROM tracker_job"), keep_text, &cells));
     assert_string_equal(cells.data, "id=a;state=done;body=02;");
+    kiln_strbuf_reset(&cells);
+    expect_ok(kiln_db_sql(db, KILN_STR("SELECT id, body FROM tracker_signer"), keep_text, &cells));
+    assert_string_equal(cells.data, "id=q/00ff;body=03;");
     kiln_strbuf_deinit(&cells);
     kiln_db_close(db);
 }

@@ -82,8 +82,9 @@ const kiln_key *kiln_keys_find(const kiln_keys *keys, const kiln_key *name);
 bool kiln_keys_was_revoked(const kiln_keys *keys, const kiln_key *name);
 /* A generation that its node is to take in place of `key`; NULL. */
 const kiln_key *kiln_keys_offer(const kiln_keys *keys, const kiln_key *key);
-/* The newest key with a public half, of that role and node (NULL: any) and with that half (NULL:
- * any), that is neither revoked nor expired; NULL. O(log n) with a name, else O(n). */
+/* The newest key with a public half, of that role and node (NULL: any) and with that half or in the
+ * place of it (NULL: any), that is neither revoked nor expired; NULL. O(log n) with a name, else
+ * O(n). */
 const kiln_key *kiln_keys_signer(const kiln_keys *keys, const kiln_key *name,
                                  const kiln_sign_public *half, uint32_t today);
 uint32_t kiln_keys_in_force(const kiln_keys *keys); /* how many are not revoked */

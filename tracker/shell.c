@@ -96,7 +96,7 @@ static bool find_key(void *context, kiln_str node, const kiln_sign_public *half,
     kiln_status_free(st); /* what is no name is no key's */
     kiln_strbuf_deinit(&text);
     if (!key) return false;
-    /* Of no generation: what a node signs with outlives them. */
+    /* Of no generation: a key that was rotated is still that node's. */
     snprintf(out_key->node, sizeof out_key->node, "%s/%s", kiln_peer_role_name(key->role),
              key->node);
     out_key->half = key->public_half;

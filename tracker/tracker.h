@@ -180,7 +180,8 @@ typedef struct kiln_tracker_known_key {
     char node[KILN_KEY_NAME_BYTES]; /* "tuner/bench-1" */
     kiln_sign_public half;          /* of what it signs with */
 } kiln_tracker_known_key;
-/* Looks for one that is in force, by its node (empty: any) and its public half (NULL: any). */
+/* Looks for one that is in force, by its node (empty: any) and its public half or the one that this
+ * took the place of (NULL: any). */
 typedef bool (*kiln_tracker_find_key)(void *context, kiln_str node, const kiln_sign_public *half,
                                       kiln_tracker_known_key *out_key);
 /* Before the first event; without it the tracker has no list of keys. */

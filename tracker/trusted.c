@@ -28,9 +28,14 @@ static bool find_key(const kiln_tracker *t, kiln_str node, const kiln_sign_publi
     return t->find_key && t->find_key(t->find_key_context, node, half, out);
 }
 
-static bool counts(const kiln_tracker *t, const kiln_tracker_trusted *trusted) {
-    kiln_tracker_known_key key;
-    return !trusted->node[0] || find_key(t, kiln_str_from(trusted->node), &trusted->half, &key);
+/* `*out_half` is what its node signs with now, where its key was rotated. */
+static bool counts(const kiln_tracker *t, const kiln_tracker_trusted *trusted,
+                   kiln_sign_public *out_half) {
+    kiln_tracker_known_key key = {.half = trusted->half};
+    const bool yes =
+        !trusted->node[0] || find_key(t, kiln_str_from(trusted->node), &trusted->half, &key);
+    *out_half = key.half;
+    return yes;
 }
 
 /* ---- On disk ---- */
@@ -80,6 +85,7 @@ static kiln_status name_signer(const kiln_tracker *t, kiln_str text, kiln_tracke
     if (kiln_sign_public_parse(text, &out->half)) {
         const kiln_sign_public half = out->half;
         if (!find_key(t, (kiln_str){0}, &half, out)) out->node[0] = 0;
+        out->half = half;
         return KILN_OK;
     }
     if (text.size && find_key(t, text, NULL, out)) return KILN_OK;
@@ -160,11 +166,12 @@ uint32_t kiln_tracker_trusted_rows(const kiln_tracker *t, const kiln_tracker_pro
                                    kiln_msg_signer_row out[KILN_MESSAGES_TRUSTED]) {
     for (uint32_t i = 0; i < project->trusted.count; i++) {
         const kiln_tracker_trusted *trusted = &project->trusted.data[i];
+        kiln_sign_public half;
         out[i] = (kiln_msg_signer_row){.signer = kiln_str_from(trusted->text),
                                        .node = kiln_str_from(trusted->node),
                                        .by = kiln_str_from(trusted->by),
                                        .given_ms = trusted->given_ms,
-                                       .ended = !counts(t, trusted)};
+                                       .ended = !counts(t, trusted, &half)};
     }
     return project->trusted.count;
 }
@@ -172,8 +179,16 @@ uint32_t kiln_tracker_trusted_rows(const kiln_tracker *t, const kiln_tracker_pro
 kiln_str kiln_tracker_trusted_of(kiln_tracker *t, const kiln_tracker_job *job,
                                  kiln_sign_public out[KILN_MESSAGES_TRUSTED]) {
     const kiln_tracker_project *project = kiln_tracker_project_find(t, job->spec.project);
-    uint32_t count = 0;
-    for (uint32_t i = 0; project && i < project->trusted.count; i++)
-        if (counts(t, &project->trusted.data[i])) out[count++] = project->trusted.data[i].half;
+    kiln_sign_public next[KILN_MESSAGES_TRUSTED];
+    uint32_t count = 0, next_count = 0;
+    for (uint32_t i = 0; project && i < project->trusted.count; i++) {
+        const kiln_tracker_trusted *trusted = &project->trusted.data[i];
+        if (!counts(t, trusted, &next[next_count])) continue;
+        out[count++] = trusted->half;
+        next_count += memcmp(&next[next_count], &trusted->half, sizeof trusted->half) != 0;
+    }
+    /* Whoever took a place counts beside those who had it, as far as there is room. */
+    for (uint32_t i = 0; i < next_count && count < KILN_MESSAGES_TRUSTED; i++)
+        out[count++] = next[i];
     return (kiln_str){(const char *)out, count * sizeof *out};
 }

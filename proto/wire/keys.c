@@ -152,6 +152,7 @@ const kiln_key *kiln_keys_signer(const kiln_keys *keys, const kiln_key *name,
         if (key->state == KILN_KEY_REVOKED || !key->has_public || kiln_key_has_expired(key, today))
             continue;
         if (!half || memcmp(&key->public_half, half, sizeof *half) == 0) return key;
+        if (key->has_before && memcmp(&key->succession.before, half, sizeof *half) == 0) return key;
     }
     return NULL;
 }

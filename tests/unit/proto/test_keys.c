@@ -237,6 +237,32 @@ static void what_stands_behind_a_secret_round_trips(void **state) {
     kiln_keys_deinit(&keys);
 }
 
+static void a_signer_is_found_while_its_key_is_in_force(void **state) {
+    (void)state;
+    kiln_keys keys = {0};
+    kiln_sign_public half = {{1}}, before = {{2}}, other = {{3}};
+    add(&keys, "tuner/a", 1); /* signs nothing */
+    add(&keys, "tuner/a", 2);
+    add(&keys, "tuner/b", 3);
+    kiln_key *key = &keys.key.data[1];
+    key->has_public = key->has_before = true;
+    key->public_half = half;
+    key->succession.before = before;
+    key->last_day = 100;
+    const kiln_key a = name_of("tuner/a"), b = name_of("tuner/b");
+    assert_ptr_equal(kiln_keys_signer(&keys, &a, NULL, 100), key);
+    assert_ptr_equal(kiln_keys_signer(&keys, NULL, &half, 100), key);
+    assert_ptr_equal(kiln_keys_signer(&keys, &a, &before, 100), key);
+    assert_null(kiln_keys_signer(&keys, &a, &other, 100));
+    assert_null(kiln_keys_signer(&keys, &b, NULL, 100));
+    assert_null(kiln_keys_signer(&keys, &b, &half, 100));
+    assert_null(kiln_keys_signer(&keys, &a, &half, 101)); /* it has expired */
+    const kiln_key second = name_of("tuner/a/2");
+    assert_int_equal(kiln_keys_revoke(&keys, &second), 1);
+    assert_null(kiln_keys_signer(&keys, NULL, &half, 100));
+    kiln_keys_deinit(&keys);
+}
+
 static void an_offer_that_is_taken_ends_the_ones_before(void **state) {
     (void)state;
     kiln_keys keys = {0};
@@ -343,6 +369,7 @@ int main(void) {
         cmocka_unit_test(what_stands_behind_a_secret_round_trips),
         cmocka_unit_test(an_offer_that_is_taken_ends_the_ones_before),
         cmocka_unit_test(days_are_days),
+        cmocka_unit_test(a_signer_is_found_while_its_key_is_in_force),
         cmocka_unit_test(the_newest_key_is_found),
         cmocka_unit_test(a_file_has_a_largest_size),
         cmocka_unit_test(roles_speak_for_themselves_and_admins_as_clients),

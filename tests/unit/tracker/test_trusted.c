@@ -11,6 +11,7 @@ enum { OWNER = 30, ANN = 31, BOB = 32, VIC = 33, STRANGER = 34 };
 /* A list of keys with one node in it. */
 typedef struct key_list {
     kiln_tracker_known_key key;
+    kiln_sign_public before; /* what it signed with before it was rotated */
     bool gone;
 } key_list;
 
@@ -18,7 +19,9 @@ static bool find_key(void *context, kiln_str node, const kiln_sign_public *half,
                      kiln_tracker_known_key *out) {
     const key_list *list = context;
     if (list->gone || (node.size && !kiln_str_is(node, list->key.node))) return false;
-    if (half && memcmp(half, &list->key.half, sizeof *half) != 0) return false;
+    if (half && memcmp(half, &list->key.half, sizeof *half) != 0 &&
+        memcmp(half, &list->before, sizeof *half) != 0)
+        return false;
     *out = list->key;
     return true;
 }
@@ -204,10 +207,15 @@ static void a_node_counts_while_its_key_is_in_force(void **state) {
     assert_true(show(f, BOB, "q")->signers.item[0].ended);
     expect_halves(done(f, "j"), NULL, NULL);
     expect_halves(assigned(f, "k", "q"), NULL, NULL);
-    /* A new key of that name is another signer. */
+    /* Its seed was rotated: the next one counts beside it. */
     list.gone = false;
+    list.before = list.key.half;
     assert_true(kiln_sign_public_parse(KILN_STR(OTHER), &list.key.half));
-    expect_halves(done(f, "k"), NULL, NULL);
+    expect_halves(done(f, "k"), HALF, OTHER);
+    expect_halves(assigned(f, "l", "p"), HALF, OTHER);
+    /* A new key of that name is another signer. */
+    memset(&list.before, 0, sizeof list.before);
+    expect_halves(done(f, "l"), NULL, NULL);
     list.gone = true;
     assert_int_equal(trust(f, ANN, "p", "tuner/bench", false), KILN_OK);
     assert_int_equal(trust(f, BOB, "q", HALF, false), KILN_OK);

@@ -1,13 +1,13 @@
 /* Claims on jobs, where tuners share a database. The tracker hands each job to one tuner; but one
  * that it lost sight of may still be storing what it has. The next one waits for the end of its
- * claim before it reads what is stored, so that nothing is measured twice; and who does not hear
- * from the tracker lets its claims run out. */
+ * claim before it reads what is stored, so that nothing is measured twice; who does not hear from
+ * the tracker lets its claims run out; and who finds that another has one stops within a beat. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "tuner/shell.h"
 
 #define ASK_NS (UINT64_C(250) * KILN_NS_PER_MS) /* between two looks at a claim of another */
-#define RENEW_NS (KILN_DB_CLAIM_NS / 4)
+#define RENEW_NS KILN_LINK_HEARTBEAT_NS
 
 static void ask(kiln_shell_errand *e) {
     const kiln_shell *shell = e->job->shell;
@@ -25,8 +25,10 @@ static void on_answer(kiln_shell_errand *e) {
     }
     if (!e->status && e->yes == had) return;
     if (!e->status && had) {
-        /* Its trials belong to the other now, and the tracker says so when it is heard again. */
         kiln_log(KILN_LOG_WARN, "job %s: another tuner claimed it", job->identity);
+        job->claimed = false;
+        kiln_shell_post(job->shell,
+                        &(kiln_tuner_event){.kind = KILN_TUNER_CLAIM_LOST, .job = job->handle});
         return;
     }
     job->claimed = true;

@@ -271,10 +271,15 @@ void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event
     }
 }
 
+static const char *end_of(const kiln_tuner_job *job) {
+    if (job->state < KILN_TUNER_JOB_STOPPING) return NULL;
+    return job->code == KILN_OK ? "done" : job->code == KILN_CANCELLED ? "cancelled" : "failed";
+}
+
 void kiln_tuner_job_forget(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
     kiln_tuner_leases_drop(job);
-    kiln_tuner_act_on(job, KILN_TUNER_FORGET, NULL);
+    kiln_tuner_act_on(job, KILN_TUNER_FORGET, NULL)->text = end_of(job);
     while (job->trial.count) kiln_tuner_trial_remove(job, job->trial.data[0]);
     for (uint32_t i = 0; i < t->job.count; i++) {
         if (t->job.data[i] != job) continue;
@@ -285,6 +290,19 @@ void kiln_tuner_job_forget(kiln_tuner_job *job) {
     kiln_vec_deinit(&job->lease);
     kiln_arena_deinit(&job->arena);
     kiln_free(job);
+}
+
+/* One that is stopping measures nothing any more. */
+void kiln_tuner_job_claim_lost(kiln_tuner_job *job) {
+    kiln_tuner *t = job->tuner;
+    if (job->state > KILN_TUNER_JOB_RUNNING) return;
+    const kiln_message assign = {
+        .type = KILN_MSG_JOB_ASSIGN,
+        .job_assign = {.job = kiln_str_from(job->id), .spec = job->spec},
+    };
+    const kiln_message kept = kiln_message_copy(&assign, &t->actions->arena);
+    kiln_tuner_job_forget(job);
+    kiln_tuner_job_assign(t, &kept.job_assign);
 }
 
 /* ---- Time ---- */

@@ -22,6 +22,8 @@
  * - Samples that their board calls out of band are taken again, KILN_TUNER_ATTEMPTS_MAX times in
  * all; a task stays on one board while the others have work of their own.
  * - When all trials are observed the finalists of each task are measured anew (finalist.h).
+ * - A tuner that loses its claim on a job to another gives its leases back and drops what is not
+ * measured; should it get the claim again, it goes on with what is stored.
  * - After a restart the shell gives the stored records back (`stored` of PREPARED); those trials
  * are proposed and observed again, so that the searcher is where it was, but neither built nor
  * measured.
@@ -112,7 +114,9 @@ typedef enum kiln_tuner_event_kind {
     KILN_TUNER_GATHERED, /* job, task, finalist...: GATHER is done; the artefacts are in our store,
                             the default's first. Fewer than two: there is no final. */
     KILN_TUNER_EXPORTED, /* job, digest, failure: EXPORT is done; the blob is in our store */
-    KILN_TUNER_TICK,     /* at kiln_tuner_next_ns, or more often */
+    KILN_TUNER_CLAIM_LOST, /* job: another tuner works on it. It begins anew, and PREPARE waits for
+                              the end of the other's claim. */
+    KILN_TUNER_TICK,       /* at kiln_tuner_next_ns, or more often */
 } kiln_tuner_event_kind;
 
 typedef struct kiln_tuner_event {
@@ -160,7 +164,8 @@ typedef enum kiln_tuner_action_kind {
     KILN_TUNER_GATHER, /* find the default and the finalists (finalist.h) of (job, task) among all
                            its records, and build what is not in our store; GATHERED follows */
     KILN_TUNER_EXPORT, /* write the job's records as a JSON-lines blob; EXPORTED follows */
-    KILN_TUNER_FORGET, /* the job is over: free what the shell keeps for it */
+    KILN_TUNER_FORGET, /* the job is over here: free what the shell keeps for it. `text`: how it
+                          ended, for its row; NULL: it goes on, here or elsewhere */
 } kiln_tuner_action_kind;
 
 typedef struct kiln_tuner_action {
@@ -169,7 +174,8 @@ typedef struct kiln_tuner_action {
     uint64_t job; /* handle, unique in this run */
     const kiln_msg_job_spec *spec;
     kiln_str trusted; /* PREPARE: as in JOB_ASSIGN */
-    const char *text; /* PREPARE: job identity. RECORD: error text, may be empty. */
+    const char *text; /* PREPARE: job identity. RECORD: error text, may be empty. FORGET: see
+                         there. */
     uint32_t task, index, attempt;
     const char *trial; /* RECORD: identity of the trial */
     kiln_digest digest;

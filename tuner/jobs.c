@@ -674,10 +674,9 @@ void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action) {
     for (kiln_shell_job **at = &shell->jobs; *at; at = &(*at)->next) {
         kiln_shell_job *job = *at;
         if (job->handle != action->job) continue;
-        const kiln_shell_errand errand = {
-            .job = job, .run = end_job, .text = job->failure ? "failed" : "done"};
+        const kiln_shell_errand errand = {.job = job, .run = end_job, .text = action->text};
         kiln_shell_commit(shell); /* its own records come before its end */
-        kiln_shell_send_out(&errand, "FORGET, done");
+        if (action->text) kiln_shell_send_out(&errand, "FORGET, done");
         kiln_shell_unclaim(job);
         *at = job->next;
         kiln_shell_job_destroy(job);

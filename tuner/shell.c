@@ -88,6 +88,7 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     shell->blobs = kiln_blobs_attach(conn, shell->store);
     kiln_log(KILN_LOG_INFO, "connected to the tracker");
     kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_OPENED});
+    kiln_shell_claim(shell); /* it may be another's by now */
     kiln_shell_fetch_again(shell);
 }
 

@@ -184,6 +184,8 @@ void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event
 /* Stops measuring; what is recorded is handed in with this end. The first end counts. */
 void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text);
 void kiln_tuner_job_forget(kiln_tuner_job *job); /* frees it */
+/* Another tuner claimed it: it begins anew. */
+void kiln_tuner_job_claim_lost(kiln_tuner_job *job);
 void kiln_tuner_job_tick(kiln_tuner_job *job);
 void kiln_tuner_job_reconnected(kiln_tuner_job *job);
 uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job);

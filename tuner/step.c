@@ -121,6 +121,7 @@ static void on_job_event(kiln_tuner *t, const kiln_tuner_event *event) {
     case KILN_TUNER_RECORDED: kiln_tuner_trial_recorded(job, event); break;
     case KILN_TUNER_GATHERED: kiln_tuner_final_gathered(job, event); break;
     case KILN_TUNER_EXPORTED: kiln_tuner_job_exported(job, event); break;
+    case KILN_TUNER_CLAIM_LOST: kiln_tuner_job_claim_lost(job); break;
     default: KILN_CHECK(false);
     }
 }
@@ -156,7 +157,8 @@ void kiln_tuner_step(kiln_tuner *t, uint64_t now_ns, const kiln_tuner_event *eve
     case KILN_TUNER_REFERENCED:
     case KILN_TUNER_RECORDED:
     case KILN_TUNER_GATHERED:
-    case KILN_TUNER_EXPORTED: on_job_event(t, event); break;
+    case KILN_TUNER_EXPORTED:
+    case KILN_TUNER_CLAIM_LOST: on_job_event(t, event); break;
     case KILN_TUNER_TICK: break;
     }
     tick_link(t);

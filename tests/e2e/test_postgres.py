@@ -101,6 +101,25 @@ def test_a_killed_tuners_job_goes_to_the_other(world):
         until(lambda: not claims(), "no claim left")
 
 
+def test_a_tuner_whose_job_another_claims_stops_and_goes_on_when_it_is_free(world):
+    with two_trackers(world) as (server, database, _, _, trackers):
+        world.board(trackers)
+        tuner = world.tuner(trackers, db=database)
+        job = world.tune(world.zoo("conv:C3"), trackers, 100000, db="C3.db")
+        until(lambda: len(trials(world, database)) >= 3, "the first records")
+        server.psql("UPDATE kiln_records.claim SET holder = 'another', until = now() + interval '1 hour'", "kiln")
+        says(tuner, "another tuner claimed it")
+        until(lambda: [row["state"] for row in world.json("fleet", "list", "--tracker", trackers)] == ["free"], "its board is free")
+        kept = trials(world, database)
+        assert job.poll() is None
+        server.psql("DELETE FROM kiln_records.claim", "kiln")
+        until(lambda: set(trials(world, database)) - set(kept), "another record")
+        job.send_signal(signal.SIGINT)
+        world.ends(job, 10)
+        after = trials(world, database)
+        assert set(kept) <= set(after) and len({trial for trial, _, _ in after}) == len(after), after
+
+
 def test_a_tracker_that_loses_the_server_ends_and_another_takes_over(world):
     with two_trackers(world) as (server, database, first, second, _):
         server.psql("SELECT count(pg_terminate_backend(pid)) FROM pg_locks JOIN pg_stat_activity USING (pid)"

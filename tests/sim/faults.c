@@ -72,6 +72,12 @@ static void cut_off_tuner(sim_world *world) {
     if (sim_chance(world, 600)) slow_disk(world);
 }
 
+static void take_claim(sim_world *world) {
+    sim_node *node = any_node(world);
+    if (world->options.share && node->kind == SIM_TUNER && node->alive)
+        sim_tuner_lose_claim(node, world->now_ns + sim_between(world, SIM_S, 15 * SIM_S));
+}
+
 static void change_key(sim_world *world) {
     sim_node *node = any_node(world);
     if (node->kind == SIM_TRACKER) return;
@@ -126,10 +132,10 @@ static void give_order(sim_world *world) {
 static const struct {
     uint32_t weight;
     void (*happen)(sim_world *world);
-} faults[] = {{30, kill_one},      {32, cut_one},   {7, partition},    {8, slow_network},
-              {6, fill_disk},      {5, make_sick},  {4, break_board},  {3, heat},
-              {6, jump_clock},     {4, give_order}, {4, slow_disk},    {8, lose_lead},
-              {24, cut_off_tuner}, {8, change_key}, {8, collect_blobs}};
+} faults[] = {{30, kill_one},      {32, cut_one},   {7, partition},     {8, slow_network},
+              {6, fill_disk},      {5, make_sick},  {4, break_board},   {3, heat},
+              {6, jump_clock},     {4, give_order}, {4, slow_disk},     {8, lose_lead},
+              {24, cut_off_tuner}, {8, change_key}, {8, collect_blobs}, {6, take_claim}};
 
 static void one_fault(sim_node *none, uint64_t a, uint64_t world_at) {
     (void)none, (void)a;

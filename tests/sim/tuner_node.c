@@ -11,7 +11,8 @@
 
 #define CLAIM_NS (10 * SIM_S) /* how long a claim holds that is not renewed */
 #define CLAIM_ASK_NS (250 * SIM_MS)
-#define CLAIM_RENEW_NS (CLAIM_NS / 4)
+#define CLAIM_RENEW_NS KILN_LINK_HEARTBEAT_NS
+#define OUTSIDER UINT32_MAX /* a tuner of the same records, of another tracker's */
 
 typedef struct db_record {
     char job[KILN_HASH128_TEXT];
@@ -27,7 +28,7 @@ typedef struct db_record {
 typedef struct claim {
     char job[KILN_HASH128_TEXT];
     uint32_t tuner;
-    uint64_t until_ns; /* by the database's clock */
+    uint64_t since_ns, until_ns; /* by the database's clock */
 } claim;
 
 /* Of one tuner, or of all. */
@@ -127,6 +128,7 @@ static bool take_claim(sim_node *node, const char *job) {
         held = &kiln_vec_last(&s->db->claim);
         memcpy(held->job, job, sizeof held->job);
     }
+    if (held->tuner != node->index) held->since_ns = now_ns;
     held->tuner = node->index;
     held->until_ns = now_ns + CLAIM_NS;
     return true;
@@ -158,13 +160,36 @@ static void check_claim(const sim_node *node, const char *job) {
     }
 }
 
-/* Who does not hear from the tracker lets its claims run out. */
+/* Who does not hear from the tracker lets its claims run out; who lost one stops. */
+static bool keep_claim(sim_node *node, const shell_job *job) {
+    if (!node->conn || !node->conn->shaken || take_claim(node, job->id)) return true;
+    sim_note(node->world, "tuner %u lost its claim", node->index);
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_CLAIM_LOST, .job = job->handle});
+    return false;
+}
+
 static void renew_claim(sim_node *node, uint64_t handle, uint64_t b) {
     (void)b;
     const shell_job *job = find_job(node->state, handle);
-    if (!job) return;
-    if (node->conn && node->conn->shaken) take_claim(node, job->id);
-    sim_at(node->world, CLAIM_RENEW_NS, node, renew_claim, handle, 0);
+    if (job && keep_claim(node, job))
+        sim_at(node->world, CLAIM_RENEW_NS, node, renew_claim, handle, 0);
+}
+
+/* It may have been away for longer than its claims last. */
+static void keep_claims(sim_node *node) {
+    const tuner_state *s = node->state;
+    for (uint32_t i = s->jobs.count; i-- > 0;)
+        if (s->jobs.data[i].claimed) keep_claim(node, &s->jobs.data[i]);
+}
+
+void sim_tuner_lose_claim(sim_node *node, uint64_t until_ns) {
+    const tuner_state *s = node->state;
+    if (s->jobs.count == 0) return;
+    claim *held = find_claim(s->db, s->jobs.data[0].id);
+    if (!held) return;
+    sim_note(node->world, "an outsider claims a job until %llu", (unsigned long long)until_ns);
+    *held = (claim){.tuner = OUTSIDER, .since_ns = node->world->now_ns, .until_ns = until_ns};
+    memcpy(held->job, s->jobs.data[0].id, sizeof held->job);
 }
 
 /* ---- Ledger ---- */
@@ -526,9 +551,9 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
     memcpy(record.trial, action->trial, strlen(action->trial) + 1);
     if (action->result && kiln_str_is(action->result->text, "a lie"))
         sim_fail(world, "a lie is recorded");
-    /* One that lost its claim, or was given the job by an old leader, may go on until it is told:
-     * what both measure is stored once. */
-    if (action->result && another_claims(node, job->id) && !job->claimed)
+    /* One that lost its claim may go on for a beat: what both measure is stored once. */
+    if (action->result && another_claims(node, job->id) &&
+        (!job->claimed || find_claim(s->db, job->id)->since_ns + CLAIM_RENEW_NS < world->now_ns))
         sim_fail(world, "tuner %u measures what another one claimed", node->index);
     /* Another that had the job before may store late what it measured, after we read. */
     uint32_t before = find_record(s, &record);
@@ -686,6 +711,7 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
     (void)conn, (void)hello;
     ((tuner_state *)node->state)->gone_ns = 0;
     run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_OPENED});
+    keep_claims(node);
 }
 
 static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {

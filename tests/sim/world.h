@@ -302,6 +302,8 @@ bool sim_tracker_has_open_job(const sim_world *world, const char *job);
 bool sim_tracker_open_job(const sim_world *world, uint32_t index, char out_job[KILN_HASH128_TEXT]);
 /* Its session ends, and another may lead; it notices some seconds later. */
 void sim_tracker_lose_lead(sim_node *tracker);
+/* Somebody else claims a job that it works on. */
+void sim_tuner_lose_claim(sim_node *tuner, uint64_t until_ns);
 /* Until then nothing can be written. */
 void sim_tuner_fill_disk(sim_node *tuner, uint64_t until_ns);
 void sim_board_fill_disk(sim_node *board, uint64_t until_ns);

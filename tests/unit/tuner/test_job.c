@@ -43,6 +43,39 @@ static void whom_the_project_trusts_goes_with_the_job(void **state) {
     assert_int_equal(trusted.data[sizeof halves - 1], 7);
 }
 
+/* What is not measured goes back, and what is stored counts when the job is ours again. */
+static void a_job_that_another_tuner_claims_begins_anew(void **state) {
+    shop *s = *state;
+    shop_begin(s, 10, 1);
+    const kiln_msg_trial *first = shop_next_trial(s);
+    assert_non_null(first);
+    shop_answer(s, first, KILN_OUTCOME_OK);
+    shop_skip(s);
+    const uint64_t before = s->job;
+    const uint32_t leases = s->t->job.data[0]->lease.count;
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_CLAIM_LOST, .job = before});
+    assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_RELEASE), leases);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 0);
+    assert_null(shop_take(s, KILN_TUNER_FORGET)->text);
+    assert_string_equal(shop_take(s, KILN_TUNER_PREPARE)->text, "j");
+    assert_true(s->job != before);
+    shop_tick(s, 60 * SHOP_S);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_REQ), 0);
+    const kiln_tuner_result stored = {
+        .outcome = KILN_OUTCOME_OK, .median_ns = 1000, .least_ns = 1000};
+    shop_prepare(s, 1, &stored, 1);
+    shop_run_dry(s);
+    s->seen = 0;
+    assert_int_equal(shop_done(s)->trials, 10);
+    /* What is over stays so. */
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_CLAIM_LOST, .job = s->job});
+    assert_int_equal(s->t->job.data[0]->state, KILN_TUNER_JOB_ENDED);
+    kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = KILN_STR("j")}};
+    shop_skip(s);
+    shop_say(s, &close);
+    assert_string_equal(shop_take(s, KILN_TUNER_FORGET)->text, "done");
+}
+
 static uint64_t budget_with(shop *s, const kiln_tuner_task *task) {
     s->by_hand = true;
     shop_begin_tasks(s, 0, 11, task, 3);
@@ -251,6 +284,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_shop(a_job_goes_from_assignment_to_its_end),
         test_with_shop(whom_the_project_trusts_goes_with_the_job),
+        test_with_shop(a_job_that_another_tuner_claims_begins_anew),
         test_with_shop(what_is_stored_of_a_share_is_not_measured_again),
         test_with_shop(an_identical_job_measures_nothing),
         test_with_shop(seconds_alone_bound_the_time_only),

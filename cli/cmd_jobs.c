@@ -54,12 +54,12 @@ static kiln_status jobs_cancel(kiln_tracker_call *c) {
     kiln_status st =
         kiln_tracker_ask_pages(c, KILN_TOPIC_JOB, kiln_print_nothing); /* there is such a job */
     if (st) return st;
-    kiln_message stop = {.type = KILN_MSG_CANCEL,
-                         .cancel = {.scope = KILN_CANCEL_JOB,
-                                    .id = kiln_str_from(c->id),
-                                    .reason = KILN_STR("kiln jobs cancel")}};
-    kiln_client_send(c->client, &stop);
-    return jobs_show(c); /* the answer comes after the order */
+    kiln_message answer, stop = {.type = KILN_MSG_CANCEL,
+                                 .cancel = {.scope = KILN_CANCEL_JOB,
+                                            .id = kiln_str_from(c->id),
+                                            .reason = KILN_STR("kiln jobs cancel")}};
+    st = kiln_client_ask(c->client, &stop, c->process, &answer);
+    return st ? st : jobs_show(c);
 }
 
 static bool has_ended(const kiln_msg_job_row *job) {

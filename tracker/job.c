@@ -297,8 +297,11 @@ void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code
     end_job(t, job, &done);
 }
 
-static void close_at_tuner(kiln_tracker *t, const kiln_tracker_peer *tuner, kiln_str id) {
+/* `job`: NULL where it is not known, or another's. */
+static void close_at_tuner(kiln_tracker *t, const kiln_tracker_peer *tuner, kiln_str id,
+                           const kiln_tracker_job *job) {
     kiln_message message = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = id}};
+    if (job && !kiln_tracker_job_is_open(job)) message.job_close.state = job->state;
     kiln_tracker_send(t, tuner, &message);
 }
 
@@ -398,7 +401,7 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
     }
     /* An end that could not be written is known until the next restart, and then found again: its
      * tuner, which is not told, repeats it. */
-    if (!failure) close_at_tuner(t, kiln_tracker_job_worker(t, job), kiln_str_from(job->id));
+    if (!failure) close_at_tuner(t, kiln_tracker_job_worker(t, job), kiln_str_from(job->id), job);
     if (job->abandoned && job->client) {
         reopen_for_client(t, job);
         return;
@@ -556,9 +559,45 @@ void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
                                 "there is no job %.*s", KILN_STR_ARG(message->cancel.id));
         return;
     }
-    kiln_tracker_job_tell(t, job, client, message->stream,
-                          kiln_tracker_job_is_open(job) ? "stopping" : "it had ended already");
+    if (!kiln_tracker_job_is_open(job) && !job->persist) {
+        kiln_tracker_job_tell(t, job, client, message->stream, "it had ended already");
+        return;
+    }
+    kiln_tracker_cancel cancel = {.peer = client->id, .stream = message->stream};
     kiln_tracker_job_stop(t, job, KILN_CANCELLED, "cancelled on request");
+    cancel.persist = job->persist ? job->persist : kiln_tracker_job_keep(t, job);
+    cancel.state = job->state;
+    kiln_tracker_set_text(cancel.job, kiln_str_from(job->id));
+    kiln_vec_push(&t->cancel, cancel);
+}
+
+static void answer_cancel(kiln_tracker *t, const kiln_tracker_cancel *cancel, const char *failure) {
+    const kiln_tracker_peer *client = kiln_tracker_peer_find(t, cancel->peer);
+    const kiln_str job = kiln_str_from(cancel->job);
+    kiln_message message = {
+        .type = KILN_MSG_JOB_STATE,
+        .stream = cancel->stream,
+        .job_state = {.job = job, .state = cancel->state, .text = KILN_STR("stopping")},
+    };
+    if (failure)
+        kiln_tracker_send_error(t, client, cancel->stream, KILN_RESOURCE_EXHAUSTED, job, 0,
+                                "the job stops, but not if the tracker is started anew before its "
+                                "end, as that cannot be kept: %s",
+                                failure);
+    else
+        kiln_tracker_send(t, client, &message);
+}
+
+void kiln_tracker_cancel_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < t->cancel.count; i++) {
+        const kiln_tracker_cancel cancel = t->cancel.data[i];
+        if (cancel.persist == persist)
+            answer_cancel(t, &cancel, failure);
+        else
+            t->cancel.data[kept++] = cancel;
+    }
+    t->cancel.count = kept;
 }
 
 /* ---- What tuners say ---- */
@@ -569,7 +608,7 @@ static kiln_tracker_job *own_job(kiln_tracker *t, kiln_tracker_peer *tuner, kiln
     kiln_tracker_job *job = kiln_tracker_job_find(t, id);
     bool own = job && strcmp(job->tuner, tuner->node) == 0;
     if (own && job->state == KILN_JOB_RUNNING) return job;
-    if (!own || !job->persist) close_at_tuner(t, tuner, id);
+    if (!own || !job->persist) close_at_tuner(t, tuner, id, job);
     return NULL;
 }
 

@@ -341,6 +341,14 @@ typedef struct kiln_tracker_put_change {
     struct kiln_tracker_person *person;
 } kiln_tracker_put_change;
 
+/* An order to cancel a job that waits for the disk. */
+typedef struct kiln_tracker_cancel {
+    uint64_t persist, peer;
+    uint32_t stream;
+    kiln_job_state state; /* of the job, then */
+    kiln_tracker_text job;
+} kiln_tracker_cancel;
+
 /* An order about a project that waits for the disk. */
 typedef struct kiln_tracker_project_change {
     uint64_t persist, peer;
@@ -369,6 +377,7 @@ struct kiln_tracker {
     KILN_VEC(kiln_tracker_project_change) project_change;
     kiln_tracker_find_key find_key; /* NULL: there is no list of keys */
     void *find_key_context;
+    KILN_VEC(kiln_tracker_cancel) cancel;
     kiln_map put_of_digest;                    /* 32 bytes -> the first of kiln_tracker_put.same */
     kiln_tracker_put *put_oldest, *put_newest; /* by use */
     uint32_t put_count;
@@ -720,6 +729,7 @@ void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
 void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
                              const kiln_message *message);
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
+void kiln_tracker_cancel_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer);
 /* Has the job's row written, and returns the number of that. */
 uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job);

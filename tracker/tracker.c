@@ -389,6 +389,7 @@ void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_even
     case KILN_TRACKER_MESSAGE: on_message(t, event->peer, event->message); break;
     case KILN_TRACKER_PERSISTED:
         if (kiln_tracker_lease_persisted(t, event->persist, event->failure)) break;
+        kiln_tracker_cancel_persisted(t, event->persist, event->failure);
         kiln_tracker_job_persisted(t, event->persist, event->failure);
         kiln_tracker_order_persisted(t, event->persist, event->failure);
         kiln_tracker_project_persisted(t, event->persist, event->failure);
@@ -470,6 +471,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_vec_deinit(&t->person);
     kiln_map_deinit(&t->person_of_name);
     kiln_vec_deinit(&t->project_change);
+    kiln_vec_deinit(&t->cancel);
     kiln_tracker_puts_free(t);
     kiln_free(t);
 }

@@ -271,15 +271,18 @@ void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event
     }
 }
 
-static const char *end_of(const kiln_tuner_job *job) {
-    if (job->state < KILN_TUNER_JOB_STOPPING) return NULL;
-    return job->code == KILN_OK ? "done" : job->code == KILN_CANCELLED ? "cancelled" : "failed";
+kiln_job_state kiln_tuner_job_end_of(const kiln_tuner_job *job) {
+    if (job->state < KILN_TUNER_JOB_STOPPING) return KILN_JOB_RUNNING;
+    return job->code == KILN_OK          ? KILN_JOB_DONE
+           : job->code == KILN_CANCELLED ? KILN_JOB_CANCELLED
+                                         : KILN_JOB_FAILED;
 }
 
-void kiln_tuner_job_forget(kiln_tuner_job *job) {
+void kiln_tuner_job_forget(kiln_tuner_job *job, kiln_job_state end) {
     kiln_tuner *t = job->tuner;
     kiln_tuner_leases_drop(job);
-    kiln_tuner_act_on(job, KILN_TUNER_FORGET, NULL)->text = end_of(job);
+    kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_FORGET, NULL);
+    if (end > KILN_JOB_RUNNING) action->text = kiln_job_state_name(end);
     while (job->trial.count) kiln_tuner_trial_remove(job, job->trial.data[0]);
     for (uint32_t i = 0; i < t->job.count; i++) {
         if (t->job.data[i] != job) continue;
@@ -301,7 +304,7 @@ void kiln_tuner_job_claim_lost(kiln_tuner_job *job) {
         .job_assign = {.job = kiln_str_from(job->id), .spec = job->spec},
     };
     const kiln_message kept = kiln_message_copy(&assign, &t->actions->arena);
-    kiln_tuner_job_forget(job);
+    kiln_tuner_job_forget(job, KILN_JOB_WAITING);
     kiln_tuner_job_assign(t, &kept.job_assign);
 }
 

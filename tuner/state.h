@@ -183,7 +183,10 @@ void kiln_tuner_job_exported(kiln_tuner_job *job, const kiln_tuner_event *event)
 void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event);
 /* Stops measuring; what is recorded is handed in with this end. The first end counts. */
 void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text);
-void kiln_tuner_job_forget(kiln_tuner_job *job); /* frees it */
+/* Frees it. `end`: how it ended; an open state where it goes on elsewhere. */
+void kiln_tuner_job_forget(kiln_tuner_job *job, kiln_job_state end);
+/* How it ended here; an open state: it did not. */
+kiln_job_state kiln_tuner_job_end_of(const kiln_tuner_job *job);
 /* Another tuner claimed it: it begins anew. */
 void kiln_tuner_job_claim_lost(kiln_tuner_job *job);
 void kiln_tuner_job_tick(kiln_tuner_job *job);

@@ -69,16 +69,19 @@ static void on_cancel(kiln_tuner *t, const kiln_msg_cancel *cancel) {
     kiln_tuner_job_stop(job, code, cancel->reason);
 }
 
-static void on_close(kiln_tuner *t, kiln_str id) {
-    kiln_tuner_job *job = find_by_id(t, id);
-    if (job) kiln_tuner_job_forget(job);
+/* A tracker of a release before does not say how it ended. */
+static void on_close(kiln_tuner *t, const kiln_msg_job_close *close) {
+    kiln_tuner_job *job = find_by_id(t, close->job);
+    if (job)
+        kiln_tuner_job_forget(job, close->state > KILN_JOB_RUNNING ? (kiln_job_state)close->state
+                                                                   : kiln_tuner_job_end_of(job));
 }
 
 static void on_message(kiln_tuner *t, const kiln_message *message) {
     kiln_link_heard(&t->link, t->now_ns);
     switch ((int)message->type) {
     case KILN_MSG_JOB_ASSIGN: kiln_tuner_job_assign(t, &message->job_assign); break;
-    case KILN_MSG_JOB_CLOSE: on_close(t, message->job_close.job); break;
+    case KILN_MSG_JOB_CLOSE: on_close(t, &message->job_close); break;
     case KILN_MSG_CANCEL: on_cancel(t, &message->cancel); break;
     case KILN_MSG_LEASE_GRANT: kiln_tuner_on_grant(t, message); break;
     case KILN_MSG_LEASE_LOST: kiln_tuner_on_lost(t, &message->lease_lost); break;
@@ -191,7 +194,7 @@ void kiln_tuner_destroy(kiln_tuner *t) {
     if (!t) return;
     kiln_tuner_actions unused = {0};
     t->actions = &unused;
-    while (t->job.count) kiln_tuner_job_forget(t->job.data[0]);
+    while (t->job.count) kiln_tuner_job_forget(t->job.data[0], KILN_JOB_WAITING);
     kiln_tuner_actions_deinit(&unused);
     kiln_vec_deinit(&t->job);
     kiln_free(t);

@@ -459,6 +459,56 @@ static void a_job_that_was_told_to_stop_stops_also_after_a_restart(void **state)
     assert_int_equal(kiln_tracker_job_find(f->t, KILN_STR("j"))->state, KILN_JOB_CANCELLED);
 }
 
+static void a_cancellation_is_answered_when_it_is_on_disk(void **state) {
+    fleet *f = *state;
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .stream = 5,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_running_job(f);
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "second", "c2");
+    f->hold_disk = true;
+    fleet_say(f, 30, &cancel);
+    fleet_say(f, 31, &cancel);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_CANCEL));
+    assert_null(fleet_take(f, 30, KILN_MSG_JOB_STATE));
+    while (f->persists.count > 1) fleet_persist(f, NULL);
+    assert_non_null(fleet_take(f, 30, KILN_MSG_JOB_STATE));
+    fleet_persist(f, "the disk is full");
+    assert_null(fleet_take(f, 31, KILN_MSG_JOB_STATE));
+    assert_int_equal(fleet_take(f, 31, KILN_MSG_ERROR)->error.code, KILN_RESOURCE_EXHAUSTED);
+    /* One that nobody works on ends with that; who asks again hears the same. */
+    f->hold_disk = false;
+    fleet_open_job(f, 30, "k", true);
+    fleet_disconnect(f, 20);
+    fleet_wait(f, 6 * FLEET_S, (const uint64_t[]){10, 30, 31, 0});
+    fleet_forget_sent(f);
+    f->hold_disk = true;
+    cancel.cancel.id = KILN_STR("k");
+    fleet_say(f, 30, &cancel);
+    fleet_say(f, 31, &cancel);
+    assert_null(fleet_take(f, 30, KILN_MSG_JOB_STATE));
+    assert_null(fleet_take(f, 31, KILN_MSG_JOB_STATE));
+    while (f->persists.count) fleet_persist(f, NULL);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_STATE)->job_state.state, KILN_JOB_CANCELLED);
+    assert_int_equal(fleet_take(f, 31, KILN_MSG_JOB_STATE)->job_state.state, KILN_JOB_CANCELLED);
+}
+
+static void a_tuner_hears_how_its_job_ended(void **state) {
+    fleet *f = *state;
+    kiln_message event = {.type = KILN_MSG_JOB_EVENT, .job_event = {.job = KILN_STR("j")}};
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_running_job(f);
+    fleet_disconnect(f, 20);
+    fleet_say(f, 30, &cancel);
+    fleet_tuner(f, 21, "tuner", "tuner-1");
+    fleet_say(f, 21, &event);
+    assert_int_equal(fleet_take(f, 21, KILN_MSG_JOB_CLOSE)->job_close.state, KILN_JOB_CANCELLED);
+    event.job_event.job = KILN_STR("unknown");
+    fleet_say(f, 21, &event);
+    assert_int_equal(fleet_take(f, 21, KILN_MSG_JOB_CLOSE)->job_close.state, 0);
+}
+
 static void cancelling_nothing_says_so(void **state) {
     fleet *f = *state;
     fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
@@ -735,6 +785,8 @@ int main(void) {
         test_with_fleet(cancel_reaches_the_tuner_and_its_end_the_client),
         test_with_fleet(a_tuner_that_does_not_stop_is_not_waited_for),
         test_with_fleet(a_job_that_was_told_to_stop_stops_also_after_a_restart),
+        test_with_fleet(a_cancellation_is_answered_when_it_is_on_disk),
+        test_with_fleet(a_tuner_hears_how_its_job_ended),
         test_with_fleet(cancelling_nothing_says_so),
         test_with_fleet(work_of_a_client_that_is_gone_is_gone_within_a_second),
         test_with_fleet(a_client_that_comes_back_late_finds_its_job_going_on),

@@ -76,6 +76,26 @@ static void a_job_that_another_tuner_claims_begins_anew(void **state) {
     assert_string_equal(shop_take(s, KILN_TUNER_FORGET)->text, "done");
 }
 
+/* What the tracker says counts: it may have ended the job while it was out of reach. */
+static void a_jobs_row_says_how_it_ended(void **state) {
+    shop *s = *state;
+    kiln_message close = {.type = KILN_MSG_JOB_CLOSE,
+                          .job_close = {.job = KILN_STR("j"), .state = KILN_JOB_CANCELLED}};
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    shop_begin(s, 10, 1);
+    shop_say(s, &close);
+    assert_string_equal(shop_take(s, KILN_TUNER_FORGET)->text, "cancelled");
+    close.job_close.state = 0;
+    shop_assign(s, 10);
+    shop_say(s, &close);
+    assert_null(shop_take(s, KILN_TUNER_FORGET)->text);
+    shop_assign(s, 10);
+    shop_say(s, &cancel);
+    shop_say(s, &close);
+    assert_string_equal(shop_take(s, KILN_TUNER_FORGET)->text, "cancelled");
+}
+
 static uint64_t budget_with(shop *s, const kiln_tuner_task *task) {
     s->by_hand = true;
     shop_begin_tasks(s, 0, 11, task, 3);
@@ -285,6 +305,7 @@ int main(void) {
         test_with_shop(a_job_goes_from_assignment_to_its_end),
         test_with_shop(whom_the_project_trusts_goes_with_the_job),
         test_with_shop(a_job_that_another_tuner_claims_begins_anew),
+        test_with_shop(a_jobs_row_says_how_it_ended),
         test_with_shop(what_is_stored_of_a_share_is_not_measured_again),
         test_with_shop(an_identical_job_measures_nothing),
         test_with_shop(seconds_alone_bound_the_time_only),

@@ -8,7 +8,8 @@ static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
     kiln_message message = {.type = KILN_MSG_JOB_ASSIGN,
                             .job_assign = {.job = kiln_str_from(job->id),
                                            .spec = job->spec,
-                                           .trusted = kiln_tracker_trusted_of(t, job, trusted)}};
+                                           .trusted = kiln_tracker_trusted_of(t, job, trusted),
+                                           .run = kiln_str_from(job->run)}};
     kiln_tracker_send(t, tuner, &message);
     if (!job->ending_ns) return;
     kiln_message cancel = {

@@ -118,6 +118,7 @@ uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
         .owner = kiln_str_from(job->owner),
         .blob_bytes = job->blob_bytes,
         .signers = signers_of(job),
+        .run = kiln_str_from(job->run),
     };
     if (!kiln_tracker_job_is_open(job)) {
         kept.tasks.item = job->done.tasks.item;
@@ -217,6 +218,7 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
         job->spec = kept.spec;
         name_project(&job->spec);
         kiln_tracker_set_text(job->owner, kept.owner);
+        kiln_tracker_set_text(job->run, kept.run);
         job->blob_bytes = kept.blob_bytes;
         if (kiln_tracker_job_is_open(job)) st = enter(t, job);
     }
@@ -488,15 +490,18 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
                            const kiln_message *message) {
     kiln_str id = message->job_open.job;
     kiln_tracker_job *job = kiln_tracker_job_latest(t, id);
-    char run[KILN_MESSAGES_TEXT + 2 + RUN_DIGITS];
+    const kiln_str run = kiln_str_slice(kiln_str_from(client->boot), 0, RUN_DIGITS);
+    char name[KILN_MESSAGES_TEXT + 2 + RUN_DIGITS];
+    bool is_named_by_run = false;
     if (job && !runs_anew(job, client, &message->job_open.spec)) {
         attach(t, job, client, message);
         return;
     }
     if (job) {
-        /* A name of its own: a tuner would take it for the old one, whose time is over. */
-        snprintf(run, sizeof run, "%.*s.%.*s", KILN_STR_ARG(id), (int)RUN_DIGITS, client->boot);
-        id = kiln_str_from(run);
+        /* A name of its own, so that both stand in the list. */
+        snprintf(name, sizeof name, "%.*s.%.*s", KILN_STR_ARG(id), KILN_STR_ARG(run));
+        id = kiln_str_from(name);
+        is_named_by_run = true;
         if (id.size > KILN_MESSAGES_TEXT || kiln_tracker_job_find(t, id)) {
             kiln_tracker_send_error(t, client, message->stream, KILN_INVALID_ARGUMENT,
                                     message->job_open.job, 0,
@@ -526,6 +531,8 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     job = add_job(t, id);
     job->spec = kiln_message_copy(message, &job->arena).job_open.spec;
     name_project(&job->spec);
+    /* An older run of the name may be forgotten here, and not at a tuner. */
+    if (job->spec.detach && !is_named_by_run) kiln_tracker_set_text(job->run, run);
     kiln_tracker_set_text(job->owner, kiln_str_from(client->person));
     if (job->owner[0]) job->spec.user = kiln_str_from(job->owner);
     job->blob_bytes = kiln_tracker_put_size(t, client, &job->spec.model) +

@@ -273,6 +273,7 @@ typedef struct kiln_tracker_job {
     uint32_t leases;                          /* held for it */
     KILN_VEC(kiln_tracker_request *) request; /* in the queue, oldest first */
     uint64_t opened_ns, assigned_ns;
+    kiln_tracker_text run;    /* which run of its name it is; empty: its name says so */
     kiln_tracker_text opener; /* boot of who opened it last; empty after a restart */
     kiln_tracker_text tuner;  /* node of who works on it, empty: nobody */
     kiln_sign_public signer[KILN_TRACKER_SIGNERS]; /* of all who worked on it, the last ones */

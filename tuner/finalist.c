@@ -157,7 +157,7 @@ void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *even
     trial->attempt = 1;
     trial->artefact_count = event->finalist_count;
     memcpy(trial->artefact, event->finalist, event->finalist_count * sizeof trial->artefact[0]);
-    kiln_trial_identity(kiln_str_from(job->id), task->given.key, trial->index, trial->id);
+    kiln_trial_identity(kiln_str_from(job->identity), task->given.key, trial->index, trial->id);
     kiln_vec_push(&job->trial, trial);
 }
 

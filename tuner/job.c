@@ -26,8 +26,10 @@ static bool is_emulated(kiln_str text, kiln_arena *arena) {
 }
 
 void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
-    if (find_job(t, assign->job))
+    kiln_tuner_job *same = find_job(t, assign->job);
+    if (same && (!assign->run.size || kiln_str_is(assign->run, same->run)))
         return; /* it goes on; what the tracker may have missed is repeated anyway */
+    if (same) kiln_tuner_job_forget(same, kiln_tuner_job_end_of(same));
     if (t->job.count >= KILN_TUNER_JOBS_MAX) {
         kiln_message done = {
             .type = KILN_MSG_JOB_DONE,
@@ -48,13 +50,16 @@ void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
     const kiln_msg_job_assign own = kiln_message_copy(&message, &job->arena).job_assign;
     job->spec = own.spec;
     job->trusted = own.trusted;
+    job->run = kiln_str_dup(&job->arena, assign->run);
+    job->identity =
+        job->run[0] ? kiln_arena_printf(&job->arena, "%s.%s", job->id, job->run) : job->id;
     job->emulated = is_emulated(job->spec.target, &job->arena);
     kiln_vec_push(&t->job, job);
 
     kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_PREPARE, NULL);
     action->spec = &job->spec;
     action->trusted = job->trusted;
-    action->text = job->id;
+    action->text = job->identity;
 }
 
 uint64_t kiln_tuner_budget(const kiln_msg_job_spec *spec, const kiln_tuner_task *task,
@@ -301,7 +306,10 @@ void kiln_tuner_job_claim_lost(kiln_tuner_job *job) {
     if (job->state > KILN_TUNER_JOB_RUNNING) return;
     const kiln_message assign = {
         .type = KILN_MSG_JOB_ASSIGN,
-        .job_assign = {.job = kiln_str_from(job->id), .spec = job->spec},
+        .job_assign = {.job = kiln_str_from(job->id),
+                       .spec = job->spec,
+                       .trusted = job->trusted,
+                       .run = kiln_str_from(job->run)},
     };
     const kiln_message kept = kiln_message_copy(&assign, &t->actions->arena);
     kiln_tuner_job_forget(job, KILN_JOB_WAITING);

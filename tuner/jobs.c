@@ -428,8 +428,7 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     shell->jobs = job;
     kiln_arena_init(&job->arena, 0);
     job->identity = kiln_str_dup(&job->arena, kiln_str_from(action->text));
-    kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN,
-                           .job_assign = {kiln_str_from(job->identity), *action->spec}};
+    kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN, .job_assign = {.spec = *action->spec}};
     job->spec = kiln_message_copy(&assign, &job->arena).job_assign.spec;
     job->trusting = kiln_db_trusting_read(action->trusted, &job->arena);
     kiln_log(KILN_LOG_INFO, "job %s: %.*s for %.*s", job->identity,

@@ -66,7 +66,7 @@ static bool propose(kiln_tuner_job *job) {
     trial->index = task->next_propose++;
     trial->attempt = 1;
     job->proposed++;
-    kiln_trial_identity(kiln_str_from(job->id), task->given.key, trial->index, trial->id);
+    kiln_trial_identity(kiln_str_from(job->identity), task->given.key, trial->index, trial->id);
     kiln_vec_push(&job->trial, trial);
     kiln_tuner_act_on(job, KILN_TUNER_PROPOSE, trial);
     return true;

@@ -135,7 +135,8 @@ typedef struct kiln_tuner_job {
     kiln_tuner *tuner;
     uint64_t handle;
     kiln_arena arena;
-    const char *id;
+    const char *id, *run; /* run: of those of this id; may be empty */
+    const char *identity; /* of both: that of its records */
     kiln_msg_job_spec spec;
     kiln_str trusted; /* as in JOB_ASSIGN */
     bool emulated;    /* its target is: times say little */

@@ -14,8 +14,10 @@
 #define CLAIM_RENEW_NS KILN_LINK_HEARTBEAT_NS
 #define OUTSIDER UINT32_MAX /* a tuner of the same records, of another tracker's */
 
+#define JOB_TEXT (2 * KILN_HASH128_TEXT) /* identity of a job, and its run */
+
 typedef struct db_record {
-    char job[KILN_HASH128_TEXT];
+    char job[JOB_TEXT];
     uint32_t tuner; /* that measured it */
     uint32_t task, index;
     kiln_outcome outcome;
@@ -26,7 +28,7 @@ typedef struct db_record {
 } db_record;
 
 typedef struct claim {
-    char job[KILN_HASH128_TEXT];
+    char job[JOB_TEXT];
     uint32_t tuner;
     uint64_t since_ns, until_ns; /* by the database's clock */
 } claim;
@@ -51,7 +53,7 @@ void sim_records_destroy(sim_records *records) {
 /* What the shell holds of a job while it runs. */
 typedef struct shell_job {
     uint64_t handle;
-    char id[KILN_HASH128_TEXT];
+    char id[JOB_TEXT];
     kiln_msg_job_spec spec; /* views not used */
     uint32_t proposed[8], observed[8], space[8];
     uint64_t history; /* hash of all proposals and observations so far, with their results */
@@ -126,7 +128,7 @@ static bool take_claim(sim_node *node, const char *job) {
     if (!held) {
         kiln_vec_push(&s->db->claim, (claim){0});
         held = &kiln_vec_last(&s->db->claim);
-        memcpy(held->job, job, sizeof held->job);
+        memcpy(held->job, job, strlen(job) + 1);
     }
     if (held->tuner != node->index) held->since_ns = now_ns;
     held->tuner = node->index;
@@ -731,12 +733,17 @@ static void tick(sim_node *node) { run_step(node, &(kiln_tuner_event){.kind = KI
 
 const sim_program sim_tuner_program = {start, stop, opened, on_message, closed, tick};
 
+/* Whether that is the identity of (a run of) the job. */
+static bool is_of(const char *identity, kiln_str job) {
+    return strncmp(identity, job.data, job.size) == 0 &&
+           (identity[job.size] == 0 || identity[job.size] == '.');
+}
+
 uint32_t sim_tuner_record_count(const sim_node *node, kiln_str job) {
     const tuner_state *s = node->state;
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->db->row.count; i++)
-        count += kiln_str_is(job, s->db->row.data[i].job) &&
-                 s->db->row.data[i].index != KILN_TUNER_FINAL;
+        count += is_of(s->db->row.data[i].job, job) && s->db->row.data[i].index != KILN_TUNER_FINAL;
     return count;
 }
 

@@ -301,6 +301,36 @@ static void a_detached_job_that_ended_runs_anew_when_its_command_comes_again(voi
     assert_int_equal(rows_of(f, "night", &id), 0);
 }
 
+/* A tuner keeps what it measured under a name for longer than a tracker keeps ended jobs. */
+static void a_detached_job_that_was_forgotten_is_another_run_for_its_tuner(void **state) {
+    fleet *f = *state;
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "11111111-client");
+    assert_string_equal(opened(f, 30, "nightly"), "nightly");
+    expect_str(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN)->job_assign.run, "11111111");
+    fleet_restart(f);
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    expect_str(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN)->job_assign.run, "11111111");
+    end_job(f, "nightly");
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "client", "22222222-client");
+    for (uint32_t i = 0; i <= KILN_TRACKER_JOBS_KEPT; i++) {
+        const char *id = kiln_arena_printf(&f->arena, "j%u", i);
+        kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = kiln_str_from(id)}};
+        fleet_open_job(f, 31, id, true);
+        end_job(f, id);
+        fleet_say(f, 31, &close);
+    }
+    assert_null(kiln_tracker_job_find(f->t, KILN_STR("nightly")));
+    fleet_forget_sent(f);
+    assert_string_equal(opened(f, 31, "nightly"), "nightly");
+    expect_str(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN)->job_assign.run, "22222222");
+    /* A command that waits has a name of its own already. */
+    fleet_open_job(f, 31, "once", false);
+    assert_int_equal(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN)->job_assign.run.size, 0);
+}
+
 static void another_users_job_that_ended_does_not_run_anew(void **state) {
     fleet *f = *state;
     fleet_board(f, 10, "board", 1);
@@ -777,6 +807,7 @@ int main(void) {
         test_with_fleet(a_bad_target_is_refused),
         test_with_fleet(opening_again_attaches_and_another_spec_is_refused),
         test_with_fleet(a_detached_job_that_ended_runs_anew_when_its_command_comes_again),
+        test_with_fleet(a_detached_job_that_was_forgotten_is_another_run_for_its_tuner),
         test_with_fleet(another_users_job_that_ended_does_not_run_anew),
         test_with_fleet(a_command_hears_that_another_follows_its_job),
         test_with_fleet(progress_reaches_the_client_and_the_list),

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/tuner/shop.h"
@@ -74,6 +75,40 @@ static void a_job_that_another_tuner_claims_begins_anew(void **state) {
     shop_skip(s);
     shop_say(s, &close);
     assert_string_equal(shop_take(s, KILN_TUNER_FORGET)->text, "done");
+}
+
+static kiln_message assign_run(const char *run) {
+    return (kiln_message){.type = KILN_MSG_JOB_ASSIGN,
+                          .job_assign = {.job = KILN_STR("nightly"),
+                                         .spec = {.target = KILN_STR("cpu:x"), .trials = 4},
+                                         .run = kiln_str_from(run)}};
+}
+
+/* Each has records and an age of its own, under one name. */
+static void runs_of_a_job_are_kept_apart(void **state) {
+    shop *s = *state;
+    kiln_message first = assign_run("1"), second = assign_run("2"), unknown = assign_run("");
+    char trial[2][KILN_HASH128_TEXT];
+    shop_open(s);
+    shop_say(s, &first);
+    assert_string_equal(shop_take(s, KILN_TUNER_PREPARE)->text, "nightly.1");
+    shop_prepare(s, 1, NULL, 0);
+    snprintf(trial[0], sizeof trial[0], "%s", s->t->job.data[0]->trial.data[0]->id);
+    shop_run_dry(s);
+    assert_int_equal(s->t->job.data[0]->state, KILN_TUNER_JOB_ENDED);
+    shop_skip(s);
+    shop_say(s, &first);
+    shop_say(s, &unknown); /* of a tracker of the release before */
+    assert_int_equal(shop_count(s, KILN_TUNER_PREPARE), 0);
+    shop_say(s, &second);
+    assert_string_equal(shop_take(s, KILN_TUNER_FORGET)->text, "done");
+    assert_string_equal(shop_take(s, KILN_TUNER_PREPARE)->text, "nightly.2");
+    shop_prepare(s, 1, NULL, 0);
+    snprintf(trial[1], sizeof trial[1], "%s", s->t->job.data[0]->trial.data[0]->id);
+    assert_string_not_equal(trial[0], trial[1]);
+    shop_run_dry(s);
+    s->seen = 0;
+    expect_str(shop_done(s)->job, "nightly");
 }
 
 /* What the tracker says counts: it may have ended the job while it was out of reach. */
@@ -306,6 +341,7 @@ int main(void) {
         test_with_shop(whom_the_project_trusts_goes_with_the_job),
         test_with_shop(a_job_that_another_tuner_claims_begins_anew),
         test_with_shop(a_jobs_row_says_how_it_ended),
+        test_with_shop(runs_of_a_job_are_kept_apart),
         test_with_shop(what_is_stored_of_a_share_is_not_measured_again),
         test_with_shop(an_identical_job_measures_nothing),
         test_with_shop(seconds_alone_bound_the_time_only),

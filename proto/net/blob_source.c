@@ -1,17 +1,20 @@
-/* A blob that goes out: the pool reads a piece ahead of what the loop sends. */
+/* A blob that goes out: the pool reads and compresses a piece ahead of what the loop sends. */
 #include <errno.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "proto/net/internal.h"
+#include "proto/net/squeeze.h"
 
-#define PIECE_BYTES ((size_t)128 << 10) /* two frames */
+#define PIECE_FRAMES 2u
+#define PIECE_BYTES (PIECE_FRAMES * KILN_FRAME_DATA_MAX)
 
 typedef struct piece {
     uint64_t offset;
     size_t size;
     char *data; /* [PIECE_BYTES], or less of a small blob; NULL before it is needed */
+    kiln_strbuf squeezed[PIECE_FRAMES]; /* each frame, compressed; empty: it gets no shorter */
 } piece;
 
 struct kiln_blob_source {
@@ -21,16 +24,22 @@ struct kiln_blob_source {
     kiln_blob_source_ready ready;
     void *context;
     piece now, next; /* `next` is the pool's while `busy` */
+    bool squeezes;
     bool busy, dropped, has_next;
     int fd; /* -1: not open yet */
     uint64_t size;
     kiln_status status;
 };
 
+static void free_piece(piece *p) {
+    for (uint32_t i = 0; i < PIECE_FRAMES; i++) kiln_strbuf_deinit(&p->squeezed[i]);
+    kiln_free(p->data);
+}
+
 static void destroy(kiln_blob_source *source) {
     if (source->fd >= 0) close(source->fd);
-    kiln_free(source->now.data);
-    kiln_free(source->next.data);
+    free_piece(&source->now);
+    free_piece(&source->next);
     kiln_status_free(source->status);
     kiln_free(source);
 }
@@ -51,12 +60,27 @@ static kiln_status read_piece(kiln_blob_source *source) {
     return KILN_OK;
 }
 
+static kiln_str frame_of(const piece *p, uint32_t index) {
+    const size_t begin = KILN_MIN(p->size, index * KILN_FRAME_DATA_MAX);
+    return (kiln_str){p->data + begin, KILN_MIN(p->size - begin, KILN_FRAME_DATA_MAX)};
+}
+
+static void squeeze_piece(piece *p) {
+    for (uint32_t i = 0; i < PIECE_FRAMES; i++) {
+        const kiln_str frame = frame_of(p, i);
+        kiln_strbuf_reset(&p->squeezed[i]);
+        if (frame.size >= KILN_SQUEEZE_MIN) (void)kiln_squeeze(frame, &p->squeezed[i]);
+    }
+}
+
 static void work(void *context) {
     kiln_blob_source *source = context;
     kiln_status st = KILN_OK;
     if (source->fd < 0)
         st = kiln_blob_store_reader(source->store, &source->digest, &source->fd, &source->size);
-    source->status = st ? st : read_piece(source);
+    if (!st) st = read_piece(source);
+    if (!st && source->squeezes) squeeze_piece(&source->next);
+    source->status = st;
 }
 
 /* ---- On the loop ---- */
@@ -83,12 +107,13 @@ static void read_from(kiln_blob_source *source, uint64_t offset) {
 }
 
 kiln_blob_source *kiln_blob_source_open(kiln_loop *loop, kiln_blob_store *store,
-                                        const kiln_digest *digest, kiln_blob_source_ready ready,
-                                        void *context) {
+                                        const kiln_digest *digest, bool squeezes,
+                                        kiln_blob_source_ready ready, void *context) {
     kiln_blob_source *source = kiln_alloc(sizeof *source);
     *source = (kiln_blob_source){.loop = loop,
                                  .store = store,
                                  .digest = *digest,
+                                 .squeezes = squeezes,
                                  .ready = ready,
                                  .context = context,
                                  .fd = -1};
@@ -102,7 +127,18 @@ static bool covers(const piece *p, uint64_t offset) {
     return offset >= p->offset && offset - p->offset < p->size;
 }
 
-kiln_str kiln_blob_source_at(kiln_blob_source *source, uint64_t offset) {
+/* What is compressed is a whole frame: less is sent as it is. */
+static kiln_blob_part part_of(const piece *p, uint64_t offset, uint64_t size_max) {
+    const size_t skip = (size_t)(offset - p->offset);
+    const uint32_t index = (uint32_t)(skip / KILN_FRAME_DATA_MAX);
+    const kiln_str frame = frame_of(p, index);
+    const kiln_str rest = kiln_str_slice(frame, skip % KILN_FRAME_DATA_MAX, frame.size);
+    kiln_blob_part part = {.bytes = {rest.data, (size_t)KILN_MIN(rest.size, size_max)}};
+    if (part.bytes.size == frame.size) part.squeezed = kiln_strbuf_view(&p->squeezed[index]);
+    return part;
+}
+
+kiln_blob_part kiln_blob_source_at(kiln_blob_source *source, uint64_t offset, uint64_t size_max) {
     if (!covers(&source->now, offset) && source->has_next && covers(&source->next, offset)) {
         const piece old = source->now;
         source->now = source->next;
@@ -114,9 +150,7 @@ kiln_str kiln_blob_source_at(kiln_blob_source *source, uint64_t offset) {
     if (!source->busy && !source->has_next && behind < source->size) read_from(source, behind);
     /* What was read for another offset, before the peer said where it goes on. */
     if (!here && !source->busy && offset < source->size) read_from(source, offset);
-    if (!here) return (kiln_str){0};
-    const size_t skip = (size_t)(offset - source->now.offset);
-    return (kiln_str){source->now.data + skip, source->now.size - skip};
+    return here ? part_of(&source->now, offset, size_max) : (kiln_blob_part){0};
 }
 
 void kiln_blob_source_drop(kiln_blob_source *source) {

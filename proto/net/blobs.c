@@ -165,22 +165,19 @@ static uint64_t size_of(const outgoing *transfer) {
 static bool is_at_end(const outgoing *transfer) { return transfer->offset == size_of(transfer); }
 
 /* What can go out now; empty at the end, or while it is read. */
-static kiln_str next_chunk(const outgoing *transfer) {
-    if (!transfer->sending || !transfer->credit || is_at_end(transfer)) return (kiln_str){0};
-    kiln_str bytes = kiln_blob_source_at(transfer->source, transfer->offset);
-    bytes.size =
-        (size_t)KILN_MIN(KILN_MIN(bytes.size, transfer->credit), (uint64_t)KILN_FRAME_DATA_MAX);
-    return bytes;
+static kiln_blob_part next_part(const outgoing *transfer) {
+    if (!transfer->sending || !transfer->credit || is_at_end(transfer)) return (kiln_blob_part){0};
+    return kiln_blob_source_at(transfer->source, transfer->offset, transfer->credit);
 }
 
 /* Whether there was something to send. The transfer may be over then. */
-static bool send_chunk(kiln_blobs *blobs, outgoing *transfer) {
-    const kiln_str bytes = next_chunk(transfer);
-    if (!transfer->sending || (bytes.size == 0 && !is_at_end(transfer))) return false;
-    transfer->offset += bytes.size;
-    transfer->credit -= bytes.size;
+static bool send_part(kiln_blobs *blobs, outgoing *transfer) {
+    const kiln_blob_part part = next_part(transfer);
+    if (!transfer->sending || (part.bytes.size == 0 && !is_at_end(transfer))) return false;
+    transfer->offset += part.bytes.size;
+    transfer->credit -= part.bytes.size;
     const bool end = is_at_end(transfer);
-    kiln_conn_send_data(blobs->conn, transfer->stream, bytes.size ? bytes : KILN_STR(""), end);
+    kiln_conn_send_data(blobs->conn, transfer->stream, part.bytes, part.squeezed, end);
     transfer->sending = !end;
     transfer->sent = end;
     if (end && transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
@@ -212,14 +209,14 @@ void kiln_blobs_drained(kiln_blobs *blobs) {
         blobs->turn = (blobs->turn + 1) % blobs->out.count;
         outgoing *transfer = blobs->out.data[blobs->turn];
         if (transfer->wanted && may_put(blobs)) begin_sending(blobs, transfer);
-        idle = send_chunk(blobs, transfer) ? 0 : idle + 1;
+        idle = send_part(blobs, transfer) ? 0 : idle + 1;
     }
 }
 
 /* The source failed. A peer that waits for the rest finds that it is short. */
 static void fail_outgoing(kiln_blobs *blobs, outgoing *transfer, kiln_status why) {
     if (transfer->sending)
-        kiln_conn_send_data(blobs->conn, transfer->stream, KILN_STR(""), true);
+        kiln_conn_send_data(blobs->conn, transfer->stream, (kiln_str){0}, (kiln_str){0}, true);
     else if (transfer->is_reply)
         send_error(blobs, transfer->stream, why);
     end_outgoing(blobs, transfer, why);
@@ -250,7 +247,7 @@ static outgoing *add_outgoing(kiln_blobs *blobs, uint32_t stream, const kiln_dig
     transfer->digest = *digest;
     transfer->credit = first_credit(blobs);
     transfer->source = kiln_blob_source_open(kiln_conn_loop(blobs->conn), blobs->store, digest,
-                                             on_source, transfer);
+                                             kiln_conn_squeezes(blobs->conn), on_source, transfer);
     kiln_vec_push(&blobs->out, transfer);
     return transfer;
 }
@@ -600,7 +597,7 @@ static bool on_error(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *sending = message->stream ? find_outgoing(blobs, message->stream) : NULL;
     incoming *receiving = message->stream ? find_incoming(blobs, message->stream) : NULL;
     if (sending && sending->sending)
-        kiln_conn_send_data(blobs->conn, sending->stream, KILN_STR(""), true);
+        kiln_conn_send_data(blobs->conn, sending->stream, (kiln_str){0}, (kiln_str){0}, true);
     if (sending)
         end_outgoing(blobs, sending, kiln_status_from_error(&message->error));
     else if (receiving)

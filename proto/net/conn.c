@@ -283,10 +283,14 @@ static void post(kiln_conn *conn, kiln_strbuf *frame) {
     if (conn->pending.size >= GATHER_MAX) flush(conn);
 }
 
+bool kiln_conn_squeezes(const kiln_conn *conn) { return conn->features & KILN_WIRE_ZSTD; }
+
 /* Replaces the frame by its compressed form where that is agreed on and worth it. */
 static void squeeze(const kiln_conn *conn, kiln_strbuf *bytes) {
     kiln_strbuf body = {0}, shorter = {0};
-    if (!(conn->features & KILN_WIRE_ZSTD) || bytes->size < KILN_SQUEEZE_MIN) return;
+    if (!kiln_conn_squeezes(conn) || bytes->size < KILN_SQUEEZE_MIN) return;
+    if (bytes->size > conn->loop->squeeze_left) return; /* the turn has had enough */
+    conn->loop->squeeze_left -= bytes->size;
     kiln_frame frame = kiln_frame_of(kiln_strbuf_view(bytes));
     if (kiln_squeeze(frame.body, &body)) {
         kiln_frame_write(&shorter, frame.type, frame.flags | KILN_FRAME_ZSTD, frame.stream,
@@ -334,10 +338,12 @@ kiln_status kiln_conn_send(kiln_conn *conn, const kiln_message *message) {
     return st ? st : kiln_conn_put(conn, message);
 }
 
-void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, bool end) {
+void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, kiln_str squeezed,
+                         bool end) {
     kiln_strbuf frame = {0};
-    kiln_frame_write(&frame, KILN_MSG_DATA, end ? KILN_FRAME_END : 0, stream, bytes);
-    squeeze(conn, &frame);
+    const unsigned flags = (end ? KILN_FRAME_END : 0u) | (squeezed.size > 0 ? KILN_FRAME_ZSTD : 0u);
+    kiln_frame_write(&frame, KILN_MSG_DATA, (uint8_t)flags, stream,
+                     squeezed.size > 0 ? squeezed : bytes);
     if (conn->state == KILN_CONN_OPEN) post(conn, &frame);
     kiln_strbuf_deinit(&frame);
 }

@@ -13,6 +13,8 @@
 #define KILN_NET_SHAKES_PER_TURN 16u
 /* Connections accepted in one turn: each costs some 20 us, and the loop goes on in between. */
 #define KILN_NET_ACCEPTS_PER_TURN 64u
+/* Bytes of messages compressed in one turn, at 0.3 GB/s; the others go out as they are. */
+#define KILN_NET_SQUEEZE_PER_TURN ((size_t)512 << 10)
 #define KILN_NET_CROWD 256u /* handshakes of so many leave memory that is worth giving back */
 
 typedef struct kiln_loop_signal kiln_loop_signal;
@@ -82,6 +84,7 @@ struct kiln_loop {
     uv_check_t after_poll;
     uv_idle_t hurry;            /* while the next turn must not wait for anything */
     KILN_VEC(kiln_timer *) due; /* timers whose time has come, that read first */
+    size_t squeeze_left;        /* bytes of messages to compress in this turn */
     uint32_t crowd_most;        /* most strangers since there was none */
     uint32_t accepts_left;      /* in this turn */
     uint32_t waiting;           /* listeners with a connection to accept in the next turn */
@@ -121,7 +124,10 @@ typedef union kiln_socket {
 } kiln_socket;
 void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket);
 /* conn.c */
-void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, bool end);
+/* `squeezed`: the same bytes, compressed, where that is agreed on and worth it; else empty. */
+void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, kiln_str squeezed,
+                         bool end);
+bool kiln_conn_squeezes(const kiln_conn *conn); /* the peer takes compressed frames */
 kiln_loop *kiln_conn_loop(kiln_conn *conn);
 /* Stops to read from an open connection, or goes on: its memory is full. */
 void kiln_conn_pause(kiln_conn *conn, bool pause);
@@ -181,18 +187,22 @@ void kiln_blob_sink_finish(kiln_blob_sink *sink);              /* that was all *
 /* Ends it without a word; `keep` as in kiln_blob_writer_abandon. NULL is fine. */
 void kiln_blob_sink_drop(kiln_blob_sink *sink, bool keep);
 
-/* blob_source.c: a blob that goes out, read on the pool. */
+/* blob_source.c: a blob that goes out, read and compressed on the pool. */
 typedef struct kiln_blob_source kiln_blob_source;
 /* From the loop: the blob is open, or more of it can be had. `status` is the callee's: NOT_FOUND;
  * DATA_LOSS when the file is damaged. */
 typedef void (*kiln_blob_source_ready)(void *context, kiln_status status);
 kiln_blob_source *kiln_blob_source_open(kiln_loop *loop, kiln_blob_store *store,
-                                        const kiln_digest *digest, kiln_blob_source_ready ready,
-                                        void *context);
+                                        const kiln_digest *digest, bool squeezes,
+                                        kiln_blob_source_ready ready, void *context);
 uint64_t kiln_blob_source_size(const kiln_blob_source *source); /* after `ready` */
-/* What is in memory from `offset` on; empty: it is being read, and `ready` comes. Lasts until the
- * next call. */
-kiln_str kiln_blob_source_at(kiln_blob_source *source, uint64_t offset);
+typedef struct kiln_blob_part {
+    kiln_str bytes;    /* at most KILN_FRAME_DATA_MAX */
+    kiln_str squeezed; /* the same, compressed; empty: it is to be sent as it is */
+} kiln_blob_part;
+/* What a frame may hold from `offset` on, at most `size_max` bytes; empty: it is being read, and
+ * `ready` comes. Lasts until the next call. */
+kiln_blob_part kiln_blob_source_at(kiln_blob_source *source, uint64_t offset, uint64_t size_max);
 void kiln_blob_source_drop(kiln_blob_source *source); /* NULL is fine */
 
 /* blob_store.c: blobs in pieces. Any thread; each writer one at a time. All of it may wait for the

@@ -131,6 +131,7 @@ void kiln_loop_part(kiln_loop *loop, const char *name) {
 
 static void begin_turn(kiln_loop *loop) {
     loop->turn = (kiln_turn){.handler = "the loop"};
+    loop->squeeze_left = KILN_NET_SQUEEZE_PER_TURN;
     loop->turn_ns = kiln_clock_ns();
     loop->turn_cpu_ns = loop->timed_cpu_ns = kiln_clock_thread_ns();
     loop->turn_idle_ns = uv_metrics_idle_time(&loop->uv);
@@ -148,11 +149,9 @@ static uint64_t turn_so_far_ns(const kiln_loop *loop) {
 bool kiln_loop_is_late(const kiln_loop *loop) { return turn_so_far_ns(loop) >= KILN_TURN_NS / 2; }
 
 static void end_turn(kiln_loop *loop) {
-    const kiln_thread_work *work = kiln_thread_work_here();
     loop->turn.wall_ns = turn_so_far_ns(loop);
     loop->turn.cpu_ns = kiln_clock_thread_ns() - loop->turn_cpu_ns;
-    loop->turn.work.hashed_bytes = work->hashed_bytes - loop->turn_work.hashed_bytes;
-    loop->turn.work.rows = work->rows - loop->turn_work.rows;
+    loop->turn.work = kiln_thread_work_since(&loop->turn_work);
     kiln_turns_add(&loop->turns, &loop->turn);
     kiln_turn_warns(&loop->warner, &loop->turn, kiln_clock_ns());
 }

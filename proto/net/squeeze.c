@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include "base/alloc.h"
+#include "base/thread_work.h"
 
 #define LEVEL 1 /* faster than any network that it is worth on */
 
@@ -12,6 +13,7 @@ bool kiln_squeeze_supported(void) { return true; }
 
 bool kiln_squeeze(kiln_str body, kiln_strbuf *out) {
     size_t room = body.size - body.size / 8;
+    kiln_thread_work_here()->squeezed_bytes += body.size;
     char *squeezed = kiln_alloc(room);
     size_t size = ZSTD_compress(squeezed, room, body.data, body.size, LEVEL);
     bool shorter = !ZSTD_isError(size); /* else it did not fit */

@@ -25,8 +25,7 @@ static void add_time(kiln_turn_times *times, uint64_t ns, const char *handler) {
 void kiln_turns_add(kiln_turns *turns, const kiln_turn *turn) {
     add_time(&turns->wall, turn->wall_ns, turn->handler);
     add_time(&turns->cpu, turn->cpu_ns, turn->cpu_handler ? turn->cpu_handler : turn->handler);
-    turns->most.hashed_bytes = KILN_MAX(turns->most.hashed_bytes, turn->work.hashed_bytes);
-    turns->most.rows = KILN_MAX(turns->most.rows, turn->work.rows);
+    kiln_thread_work_max(&turns->most, &turn->work);
 }
 
 void kiln_turns_note(kiln_turns *turns, const char *handler, uint64_t cpu_ns) {
@@ -79,19 +78,22 @@ static void print_times(const kiln_turn_times *times, const char *name, const ch
                        (double)times->max_ns / 1e9);
 }
 
+static void print_most(uint64_t value, const char *name, const char *doc, kiln_strbuf *out) {
+    kiln_strbuf_printf(out,
+                       "# HELP kiln_loop_turn_%s most %s in one turn\n"
+                       "# TYPE kiln_loop_turn_%s gauge\nkiln_loop_turn_%s %llu\n",
+                       name, doc, name, name, (unsigned long long)value);
+}
+
 void kiln_turns_print(const kiln_turns *turns, kiln_strbuf *out) {
     print_times(&turns->wall, "kiln_loop_turn_seconds", "turns of the event loop, without waiting",
                 out);
     print_times(&turns->cpu, "kiln_loop_turn_cpu_seconds", "the same in CPU time of its thread",
                 out);
-    kiln_strbuf_printf(out,
-                       "# HELP kiln_loop_turn_hashed_bytes most bytes hashed in one turn\n"
-                       "# TYPE kiln_loop_turn_hashed_bytes gauge\n"
-                       "kiln_loop_turn_hashed_bytes %llu\n"
-                       "# HELP kiln_loop_turn_rows most rows walked in one turn\n"
-                       "# TYPE kiln_loop_turn_rows gauge\nkiln_loop_turn_rows %llu\n",
-                       (unsigned long long)turns->most.hashed_bytes,
-                       (unsigned long long)turns->most.rows);
+    print_most(turns->most.hashed_bytes, "hashed_bytes", "bytes hashed", out);
+    print_most(turns->most.squeezed_bytes, "compressed_bytes", "bytes compressed", out);
+    print_most(turns->most.rows, "rows", "rows walked", out);
+    print_most(turns->most.processes, "processes", "processes started", out);
     kiln_strbuf_printf(out,
                        "# HELP kiln_loop_slow_total calls that took over %.3g ms of CPU\n"
                        "# TYPE kiln_loop_slow_total counter\n",
@@ -109,11 +111,13 @@ void kiln_turns_summary(const kiln_turns *turns, kiln_strbuf *out) {
     kiln_strbuf_printf(
         out,
         "%llu turns of the loop, %llu over %.3g ms; longest %.2f ms (%s), of CPU %.2f ms (%s), "
-        "hashed %llu bytes, walked %llu rows",
+        "hashed %llu bytes, compressed %llu, walked %llu rows, started %llu processes",
         (unsigned long long)turns->wall.count, (unsigned long long)slow, (double)KILN_TURN_NS / 1e6,
         (double)turns->wall.max_ns / 1e6, turns->wall.handler ? turns->wall.handler : "-",
         (double)turns->cpu.max_ns / 1e6, turns->cpu.handler ? turns->cpu.handler : "-",
-        (unsigned long long)turns->most.hashed_bytes, (unsigned long long)turns->most.rows);
+        (unsigned long long)turns->most.hashed_bytes,
+        (unsigned long long)turns->most.squeezed_bytes, (unsigned long long)turns->most.rows,
+        (unsigned long long)turns->most.processes);
     for (uint32_t i = 0; i < turns->slow_count; i++)
         kiln_strbuf_printf(out, "%s%s (%llu, longest %.2f ms)",
                            i ? ", " : "; over in CPU: ", turns->slow[i].handler,

@@ -33,10 +33,10 @@ def test_private_fleet_tunes_stores_packs_and_leaves_nothing(world):
 
 def slow_handlers(child):
     """What took more than 5 ms of CPU time on the loop of a program that has ended: {handler: ms of the longest}; and
-    the most bytes hashed and the most rows walked there in one turn."""
+    the most bytes hashed, bytes compressed and rows walked there in one turn."""
     line = [line for line in child.log.read_text().splitlines() if " turns of the loop" in line][-1]
     slow = re.findall(r"([^,;()]+) \(\d+, longest ([\d.]+) ms\)", line.partition("; over in CPU: ")[2])
-    return {name.strip(): float(ms) for name, ms in slow}, *map(int, re.search(r"hashed (\d+) bytes, walked (\d+) rows", line).groups())
+    return {name.strip(): float(ms) for name, ms in slow}, *map(int, re.search(r"hashed (\d+) bytes, compressed (\d+), walked (\d+) rows", line).groups())
 
 
 def test_no_handler_holds_a_loop(world):
@@ -49,8 +49,9 @@ def test_no_handler_holds_a_loop(world):
         for child in (tuner, board, tracker):
             child.send_signal(signal.SIGTERM)
             world.ends(child)
-            slow, hashed, rows = slow_handlers(child)
+            slow, hashed, compressed, rows = slow_handlers(child)
             assert hashed <= 1 << 16, f"{child.log.name}: hashed {hashed} bytes on the loop"
+            assert compressed <= 1 << 19, f"{child.log.name}: compressed {compressed} bytes on the loop"
             assert rows <= 100, f"{child.log.name}: walked {rows} rows on the loop"
             held[-1].update(slow)
     if not os.environ.get("KILN_SANITIZED"):

@@ -91,15 +91,12 @@ static const char *const kind_name[] = {"tracker", "board", "tuner", "client", "
 
 void sim_check_work(sim_node *node, const kiln_thread_work *before) {
     sim_world *world = node->world;
-    const kiln_thread_work *work = kiln_thread_work_here();
-    const uint64_t hashed = work->hashed_bytes - before->hashed_bytes,
-                   rows = work->rows - before->rows;
-    world->most.hashed_bytes = KILN_MAX(world->most.hashed_bytes, hashed);
-    world->most.rows = KILN_MAX(world->most.rows, rows);
-    if (hashed > SIM_STEP_HASHED_MAX || rows > SIM_STEP_ROWS_MAX)
+    const kiln_thread_work work = kiln_thread_work_since(before);
+    kiln_thread_work_max(&world->most, &work);
+    if (work.hashed_bytes > SIM_STEP_HASHED_MAX || work.rows > SIM_STEP_ROWS_MAX)
         sim_fail(world, "a step of %s %u hashes %llu bytes and walks %llu rows",
-                 kind_name[node->kind], node->index, (unsigned long long)hashed,
-                 (unsigned long long)rows);
+                 kind_name[node->kind], node->index, (unsigned long long)work.hashed_bytes,
+                 (unsigned long long)work.rows);
 }
 
 static void draw_identity(sim_world *world, char out_text[KILN_HASH128_TEXT]) {

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "proto/net/squeeze.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/raw.h"
 
@@ -142,6 +143,26 @@ static void a_message_overtakes_a_large_upload(void **state) {
     assert_int_equal(w.done_count, 0);
     pair_run_until_count(&w.p, &w.done_count, 1);
     assert_int_equal(w.code[0], KILN_OK);
+    world_deinit(&w);
+}
+
+/* What the loop's thread, this one, compresses while it runs; and what it sends. */
+static void blobs_are_compressed_off_the_loop(void **state) {
+    enum { SIZE = 3 << 20 };
+    (void)state;
+    if (!kiln_squeeze_supported()) skip();
+    blob_world w;
+    world_init(&w, 0);
+    char *text = kiln_arena_alloc(&w.arena, SIZE);
+    for (size_t i = 0; i < SIZE; i++) text[i] = "kernel"[i % 6];
+    kiln_digest digest;
+    expect_ok(kiln_blob_store_put(w.p.client.store, (kiln_str){text, SIZE}, &digest));
+    const kiln_thread_work before = *kiln_thread_work_here();
+    kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
+    pair_run_until_count(&w.p, &w.done_count, 1);
+    assert_int_equal(w.code[0], KILN_OK);
+    assert_true(kiln_conn_wire_bytes(w.p.client.conn) < SIZE / 10);
+    assert_int_equal(kiln_thread_work_since(&before).squeezed_bytes, 0);
     world_deinit(&w);
 }
 
@@ -594,6 +615,7 @@ int main(void) {
         cmocka_unit_test(two_fetches_of_one_blob_share_the_transfer),
         cmocka_unit_test(more_uploads_than_a_peer_takes_at_a_time_take_turns),
         cmocka_unit_test(a_message_overtakes_a_large_upload),
+        cmocka_unit_test(blobs_are_compressed_off_the_loop),
         cmocka_unit_test(a_full_store_refuses_and_the_connection_lives),
         cmocka_unit_test(uploads_that_were_refused_leave_room_for_others),
         cmocka_unit_test(and_so_do_fetches_that_failed_here),

@@ -96,6 +96,26 @@ static void frames_are_compressed_between_peers_that_agree(void **state) {
     pair_deinit(&p);
 }
 
+/* More messages than a turn compresses: all arrive, the last ones as they are. */
+static void a_turn_compresses_so_much_and_no_more(void **state) {
+    enum { BYTES_MAX = 512 << 10, COUNT = 3 * BYTES_MAX / KILN_MESSAGES_PROSE };
+    (void)state;
+    needs_zstd();
+    static char prose[KILN_MESSAGES_PROSE];
+    memset(prose, 'x', sizeof prose);
+    pair p;
+    pair_init(&p);
+    pair_open(&p);
+    const kiln_message away = {.type = KILN_MSG_GOAWAY,
+                               .goaway = {.reason = {prose, sizeof prose}}};
+    const kiln_thread_work before = *kiln_thread_work_here();
+    for (int i = 0; i < COUNT; i++) expect_ok(kiln_conn_send(p.client.conn, &away));
+    const uint64_t squeezed = kiln_thread_work_since(&before).squeezed_bytes;
+    assert_true(squeezed > 0 && squeezed <= BYTES_MAX);
+    pair_run_until_count(&p, &p.server.message_count, COUNT);
+    pair_deinit(&p);
+}
+
 static void who_did_not_agree_gets_and_may_send_none(void **state) {
     (void)state;
     static char prose[KILN_MESSAGES_PROSE];
@@ -128,6 +148,7 @@ int main(void) {
         cmocka_unit_test(noise_stays_as_it_is),
         cmocka_unit_test(a_size_that_is_not_said_is_refused),
         cmocka_unit_test(frames_are_compressed_between_peers_that_agree),
+        cmocka_unit_test(a_turn_compresses_so_much_and_no_more),
         cmocka_unit_test(who_did_not_agree_gets_and_may_send_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,8 @@ static void the_longest_turn_names_its_handler(void **state) {
     kiln_strbuf text = {0};
     kiln_turn turn[] = {turn_of(50000, 40000, "quick"), turn_of(7 * KILN_NS_PER_MS, 300000, "slow"),
                         turn_of(2 * KILN_NS_PER_S, KILN_NS_PER_MS, "slower")};
-    turn[1].work = (kiln_thread_work){.hashed_bytes = 77, .rows = 3};
+    turn[1].work =
+        (kiln_thread_work){.hashed_bytes = 77, .squeezed_bytes = 5, .rows = 3, .processes = 2};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(turn); i++) kiln_turns_add(&turns, &turn[i]);
     kiln_turns_print(&turns, &text);
     expect_contains(text.data, "kiln_loop_turn_seconds_bucket{le=\"0.0001\"} 1\n");
@@ -26,7 +27,9 @@ static void the_longest_turn_names_its_handler(void **state) {
     expect_contains(text.data, "kiln_loop_turn_seconds_max{handler=\"slower\"} 2\n");
     expect_contains(text.data, "kiln_loop_turn_cpu_seconds_bucket{le=\"0.005\"} 3\n");
     expect_contains(text.data, "kiln_loop_turn_hashed_bytes 77\n");
+    expect_contains(text.data, "kiln_loop_turn_compressed_bytes 5\n");
     expect_contains(text.data, "kiln_loop_turn_rows 3\n");
+    expect_contains(text.data, "kiln_loop_turn_processes 2\n");
     kiln_strbuf_reset(&text);
     kiln_turns_summary(&turns, &text);
     expect_contains(text.data, "3 turns of the loop, 2 over 5 ms; longest 2000.00 ms (slower)");

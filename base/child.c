@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/opt.h"
+#include "base/thread_work.h"
 
 /* Who started it: a child of process 1 cannot tell by that number that its parent is gone. */
 #define PARENT "KILN_PARENT"
@@ -109,6 +110,7 @@ static int spawn(const kiln_child_options *options, child_ends ends, pid_t *out_
     static const char *const nothing[] = {NULL};
     const char *const *extra = options->env_extra ? options->env_extra : nothing;
     char **merged = options->bare_environment ? NULL : merge_environment(extra, parent);
+    kiln_thread_work_here()->processes++;
     int error = posix_spawnp(out_pid, options->argv[0], &files, &attributes,
                              (char *const *)(uintptr_t)options->argv,
                              merged ? merged : (char *const *)(uintptr_t)extra);

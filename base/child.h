@@ -36,7 +36,12 @@ typedef struct kiln_child_exit {
     int signal; /* 0 when it exited */
 } kiln_child_exit;
 
-/* NOT_FOUND, PERMISSION_DENIED: the program; RESOURCE_EXHAUSTED: no processes or descriptors. */
+/* Returns when the program runs: 1 ms, and tens where other programs have all cores, so that loops
+ * leave it to their pool (kiln_loop_work). A child that is to die with its parent
+ * (kiln_child_die_with_parent) dies with the thread that started it; those of the pool live as long
+ * as the program.
+ *
+ * NOT_FOUND, PERMISSION_DENIED: the program; RESOURCE_EXHAUSTED: no processes or descriptors. */
 KILN_MUST_USE kiln_status kiln_child_start(const kiln_child_options *options,
                                            kiln_child *out_child);
 /* Whether it has ended; then it is reaped and `*out_exit` says how. Does not wait. */

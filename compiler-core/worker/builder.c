@@ -24,10 +24,21 @@ typedef struct pending {
     void *context;
 } pending;
 
+/* Processes are started and killed on the pool of the loop: both wait for the system. */
+typedef struct start {
+    struct worker *worker; /* NULL: nobody waits for it any more */
+    kiln_arena arena;      /* of argv */
+    const char *argv[8];
+    int model_fd; /* -1: none */
+    kiln_child child;
+    kiln_status status;
+} start;
+
 typedef struct worker {
     struct kiln_builders *pool;
     kiln_child child;
     bool running; /* the process */
+    start *start; /* it will run; NULL: it does, or there is nothing to do */
     bool busy;    /* holds `job` */
     pending job;
     size_t written; /* of job.frame */
@@ -54,13 +65,26 @@ static void pending_deinit(pending *job) {
     if (job->model_fd >= 0) close(job->model_fd);
 }
 
-static void worker_stop(worker *w) {
+/* The process, if there is one, is the caller's to end. */
+static kiln_child worker_let_go(worker *w) {
+    const kiln_child child = w->running ? w->child : (kiln_child){0};
     kiln_watch_destroy(w->in);
     kiln_watch_destroy(w->out);
     w->in = w->out = NULL;
-    if (w->running) kiln_child_destroy(&w->child);
     w->running = false;
     kiln_strbuf_reset(&w->answer);
+    return child;
+}
+
+static void kill_child(void *context) { kiln_child_destroy(context); }
+
+static void on_killed(void *context) { kiln_free(context); }
+
+static void worker_stop(worker *w) {
+    if (!w->running) return;
+    kiln_child *child = kiln_alloc(sizeof *child);
+    *child = worker_let_go(w);
+    kiln_loop_work(w->pool->loop, kill_child, on_killed, child);
 }
 
 /* Takes the job from the worker and reports it. The callback may submit more, or destroy the pool:
@@ -148,40 +172,73 @@ static void on_readable(void *context, unsigned ready_for) {
     take_answer(w);
 }
 
-/* One for TASKS is started anew, with the model, and goes on as any other. */
-static kiln_status worker_start(worker *w) {
-    const char *argv[] = {w->pool->program, "--worker", NULL, NULL, NULL, NULL, NULL, NULL};
-    uint32_t count = 2;
-    if (w->pool->cores) argv[count++] = "--cores", argv[count++] = w->pool->cores;
-    if (w->pool->memory[0]) argv[count++] = "--memory", argv[count++] = w->pool->memory;
-    if (w->job.model_fd >= 0) argv[count++] = "--model";
+static void run_start(void *context) {
+    start *s = context;
     kiln_child_options options = {
-        .argv = argv, .pipe_in = true, .pipe_out = true, .third_fd = w->job.model_fd};
-    kiln_status st = kiln_child_start(&options, &w->child);
-    if (st) return st;
-    w->running = true;
-    w->in = kiln_watch_create(w->pool->loop, w->child.in_fd, 0, on_writable, w);
-    w->out = kiln_watch_create(w->pool->loop, w->child.out_fd, KILN_WATCH_READ, on_readable, w);
-    return KILN_OK;
+        .argv = s->argv, .pipe_in = true, .pipe_out = true, .third_fd = s->model_fd};
+    s->status = kiln_child_start(&options, &s->child);
+}
+
+/* The worker has its job and its process. */
+static void worker_begin(worker *w) {
+    kiln_timer_start(w->deadline, w->job.deadline_ns);
+    kiln_watch_set(w->in, KILN_WATCH_WRITE);
+}
+
+static void on_started(void *context) {
+    start *s = context;
+    worker *w = s->worker;
+    kiln_status st = s->status;
+    if (!w && !st) kiln_child_destroy(&s->child);
+    if (w) w->start = NULL;
+    if (w && !st) {
+        w->child = s->child;
+        w->running = true;
+        w->in = kiln_watch_create(w->pool->loop, w->child.in_fd, 0, on_writable, w);
+        w->out = kiln_watch_create(w->pool->loop, w->child.out_fd, KILN_WATCH_READ, on_readable, w);
+        worker_begin(w);
+    } else if (w) {
+        worker_finish(w, NULL, KILN_OUTCOME_INFRA, kiln_status_text(st));
+    }
+    kiln_status_free(st);
+    if (s->model_fd >= 0) close(s->model_fd);
+    kiln_arena_deinit(&s->arena);
+    kiln_free(s);
+}
+
+static const char *keep(start *s, const char *text) {
+    return kiln_str_dup(&s->arena, kiln_str_from(text));
+}
+
+/* One for TASKS is started anew, with the model, and goes on as any other. */
+static void worker_start(worker *w) {
+    const kiln_builders *pool = w->pool;
+    start *s = kiln_alloc(sizeof *s);
+    kiln_arena_init(&s->arena, 512);
+    s->worker = w;
+    s->model_fd = w->job.model_fd;
+    w->job.model_fd = -1;
+    uint32_t count = 0;
+    s->argv[count++] = keep(s, pool->program);
+    s->argv[count++] = "--worker";
+    if (pool->cores) s->argv[count++] = "--cores", s->argv[count++] = keep(s, pool->cores);
+    if (pool->memory[0]) s->argv[count++] = "--memory", s->argv[count++] = keep(s, pool->memory);
+    if (s->model_fd >= 0) s->argv[count++] = "--model";
+    w->start = s;
+    kiln_loop_work(pool->loop, run_start, on_started, s);
 }
 
 /* ---- the pool -------------------------------------------------------------------------------- */
 
-/* False when no process could be had for it; it was reported. */
-static bool worker_give(worker *w, pending job) {
+static void worker_give(worker *w, pending job) {
     w->job = job;
     w->busy = true;
     w->written = 0;
     if (job.model_fd >= 0) worker_stop(w); /* it cannot open files */
-    kiln_status st = w->running ? KILN_OK : worker_start(w);
-    if (st) {
-        worker_finish(w, NULL, KILN_OUTCOME_INFRA, kiln_status_text(st));
-        kiln_status_free(st);
-        return false;
-    }
-    kiln_timer_start(w->deadline, job.deadline_ns);
-    kiln_watch_set(w->in, KILN_WATCH_WRITE);
-    return true;
+    if (w->running)
+        worker_begin(w);
+    else
+        worker_start(w);
 }
 
 static void hand_out(void *context) {
@@ -191,7 +248,7 @@ static void hand_out(void *context) {
         if (w->busy) continue;
         pending job = pool->queue.data[pool->head++];
         if (pool->head == pool->queue.count) pool->head = pool->queue.count = 0;
-        if (!worker_give(w, job)) return; /* called again, unless the callback destroyed the pool */
+        worker_give(w, job);
     }
 }
 
@@ -228,7 +285,9 @@ void kiln_builders_destroy(kiln_builders *pool) {
     if (!pool) return;
     for (uint32_t i = 0; i < pool->worker_count; i++) {
         worker *w = &pool->worker[i];
-        worker_stop(w);
+        kiln_child child = worker_let_go(w);
+        kiln_child_destroy(&child);
+        if (w->start) w->start->worker = NULL; /* it ends when it has started */
         kiln_timer_destroy(w->deadline);
         kiln_strbuf_deinit(&w->answer);
         pending_deinit(&w->job);

@@ -29,7 +29,8 @@ typedef struct kiln_builders_options {
 
 /* Workers start on first use. */
 kiln_builders *kiln_builders_create(kiln_loop *loop, const kiln_builders_options *options);
-/* Kills the workers; pending callbacks are not called. NULL is fine. */
+/* Kills the workers, one that just starts when the loop runs next; pending callbacks are not
+ * called. NULL is fine. */
 void kiln_builders_destroy(kiln_builders *builders);
 /* Requests are served in order, `urgent` ones first. `deadline_ns` is a duration counted from when
  * a worker takes it. `done` is called later, never from inside. */

@@ -254,13 +254,21 @@ static void flush(kiln_conn *conn) {
 }
 
 void kiln_conns_flush(kiln_loop *loop) {
-    for (uint32_t i = 0; i < loop->unwritten.count; i++) {
-        kiln_conn *conn = loop->unwritten.data[i];
+    uint32_t done = 0;
+    for (size_t bytes = 0; done < loop->unwritten.count && done < KILN_NET_WRITES_AT_ONCE &&
+                           bytes < KILN_NET_WRITE_BYTES_AT_ONCE;
+         done++) {
+        kiln_conn *conn = loop->unwritten.data[done];
         if (!conn) continue; /* it went away */
+        bytes += conn->pending.size;
         conn->unwritten = false;
         flush(conn);
     }
-    loop->unwritten.count = 0;
+    if (done == 0) return;
+    loop->unwritten.count -= done;
+    memmove(loop->unwritten.data, loop->unwritten.data + done,
+            loop->unwritten.count * sizeof *loop->unwritten.data);
+    if (loop->unwritten.count > 0) kiln_loop_hurry(loop);
 }
 
 /* Sends a frame (and empties it) at the end of this turn. */

@@ -189,7 +189,7 @@ static void after_poll(uv_check_t *handle) {
     uint64_t entered_ns = kiln_loop_enter(loop, "writing to peers");
     kiln_conns_flush(loop);
     kiln_loop_leave(loop, entered_ns);
-    if (loop->waiting == 0) uv_idle_stop(&loop->hurry);
+    if (loop->waiting == 0 && loop->unwritten.count == 0) uv_idle_stop(&loop->hurry);
 }
 
 /* None of these keeps a loop running. */

@@ -457,6 +457,40 @@ static void streams_begin_anew_behind_the_last(void **state) {
     pair_deinit(&p);
 }
 
+/* Each end of a turn writes to so many connections, and so many bytes; the others keep theirs. */
+static void a_turn_writes_to_so_many_and_no_more(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p);
+    pair_open(&p);
+    for (uint32_t i = 0; i < KILN_NET_WRITES_AT_ONCE + 5; i++)
+        kiln_vec_push(&p.loop->unwritten, p.client.conn);
+    kiln_conns_flush(p.loop);
+    assert_int_equal(p.loop->unwritten.count, 5);
+    send_ping(p.client.conn, 1); /* it stands last */
+    kiln_conns_flush(p.loop);
+    assert_int_equal(p.loop->unwritten.count, 0);
+    pair_run_until_count(&p, &p.server.message_count, 1);
+    static char prose[KILN_MESSAGES_PROSE];
+    memset(prose, 'x', sizeof prose);
+    const kiln_message away = {.type = KILN_MSG_GOAWAY,
+                               .goaway = {.reason = {prose, sizeof prose}}};
+    kiln_strbuf many = {0};
+    while (many.size < KILN_NET_WRITE_BYTES_AT_ONCE)
+        expect_ok(kiln_frame_write_message(&many, &away));
+    const uint64_t sent = kiln_conn_wire_bytes(p.client.conn);
+    p.client.conn->pending = many;
+    p.client.conn->queued_bytes += many.size;
+    kiln_vec_push(&p.loop->unwritten, p.client.conn);
+    send_ping(p.server.conn, 2);
+    kiln_conns_flush(p.loop);
+    assert_true(kiln_conn_wire_bytes(p.client.conn) > sent);
+    assert_int_equal(p.loop->unwritten.count, 1);
+    assert_true(p.server.conn->unwritten);
+    pair_run_until_count(&p, &p.client.message_count, 1);
+    pair_deinit(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_go_both_ways_in_order_over_tcp),
@@ -481,6 +515,7 @@ int main(void) {
         cmocka_unit_test(a_peer_that_resets_the_connection_is_unavailable),
         cmocka_unit_test(who_answers_hello_wrongly_is_no_tracker),
         cmocka_unit_test(streams_begin_anew_behind_the_last),
+        cmocka_unit_test(a_turn_writes_to_so_many_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

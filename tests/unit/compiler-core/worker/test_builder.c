@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/clock.h"
+#include "base/thread_work.h"
 #include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -344,6 +346,32 @@ static void destroying_the_pool_ends_its_workers_and_calls_nobody(void **state) 
     assert_int_equal(f->count, 1);
 }
 
+static void the_thread_of_the_loop_starts_no_process(void **state) {
+    fixture *f = *state;
+    const uint64_t before = kiln_thread_work_here()->processes;
+    start_pool(f, 2, NULL);
+    submit(f, "reply", false, PATIENCE);
+    submit(f, "die", false, PATIENCE);
+    submit(f, "reply", false, PATIENCE);
+    run_until(f, 3);
+    assert_int_equal(kiln_thread_work_here()->processes, before);
+}
+
+/* The pool goes while its first worker starts: nobody is called, and no process is left. */
+static void a_worker_that_starts_ends_with_the_pool(void **state) {
+    fixture *f = *state;
+    start_pool(f, 1, NULL);
+    submit(f, "hang", false, PATIENCE);
+    kiln_loop_run_once(f->loop); /* which hands it out */
+    kiln_builders_destroy(f->pool);
+    f->pool = NULL;
+    kiln_timer_stop(f->deadline);
+    kiln_loop_run(f->loop);
+    assert_int_equal(f->count, 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
 #define POOL_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
@@ -366,6 +394,8 @@ int main(int argc, char **argv) {
         POOL_TEST(a_callback_may_destroy_the_pool),
         POOL_TEST(a_program_that_is_not_there_blames_the_machine),
         POOL_TEST(destroying_the_pool_ends_its_workers_and_calls_nobody),
+        POOL_TEST(the_thread_of_the_loop_starts_no_process),
+        POOL_TEST(a_worker_that_starts_ends_with_the_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

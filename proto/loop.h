@@ -29,8 +29,8 @@ void kiln_loop_stop(kiln_loop *loop);
 /* kiln_clock_ns, read again. */
 uint64_t kiln_loop_now_ns(const kiln_loop *loop);
 
-/* A timer is idle until started; it fires once per start. Starting again moves it. Destroying it
- * inside its own callback is allowed. */
+/* A timer is idle until started; it fires once per start, and at most once a turn. Starting again
+ * moves it. Destroying it inside its own callback is allowed. */
 kiln_timer *kiln_timer_create_named(kiln_loop *loop, const char *name, void (*fire)(void *context),
                                     void *context);
 #define kiln_timer_create(loop, fire, context) kiln_timer_create_named(loop, #fire, fire, context)

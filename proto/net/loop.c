@@ -28,6 +28,7 @@ struct kiln_loop_signal {
 struct kiln_timer {
     uv_timer_t uv;
     bool reads_first;
+    uint64_t fired; /* turn in which it last did, from 1 */
     const char *name;
     void (*fire)(void *context);
     void *context;
@@ -173,8 +174,11 @@ static void before_poll(uv_prepare_t *handle) {
     begin_turn(loop);
 }
 
+static uint64_t this_turn(const kiln_loop *loop) { return loop->turns.wall.count + 1; }
+
 static void fire_timer(kiln_timer *timer) {
     kiln_loop *loop = timer->uv.loop->data;
+    timer->fired = this_turn(loop);
     uint64_t entered_ns = kiln_loop_enter(loop, timer->name);
     timer->fire(timer->context); /* which may destroy it */
     kiln_loop_leave(loop, entered_ns);
@@ -186,6 +190,7 @@ static void after_poll(uv_check_t *handle) {
     while (loop->due.count > 0) {
         fire_timer(kiln_vec_pop(&loop->due));
     }
+    uv_unref((uv_handle_t *)&loop->hurry);
     uint64_t entered_ns = kiln_loop_enter(loop, "writing to peers");
     kiln_conns_flush(loop);
     kiln_loop_leave(loop, entered_ns);
@@ -288,12 +293,14 @@ uint64_t kiln_loop_now_ns(const kiln_loop *loop) {
 static void on_timer(uv_timer_t *uv) {
     kiln_timer *timer = uv->data;
     kiln_loop *loop = uv->loop->data;
-    if (!timer->reads_first) {
+    /* libuv (1.44) fires a timer that starts itself anew for now at once, and so without end. */
+    if (!timer->reads_first && timer->fired != this_turn(loop)) {
         fire_timer(timer);
         return;
     }
     kiln_vec_push(&loop->due, timer);
     kiln_loop_hurry(loop);
+    uv_ref((uv_handle_t *)&loop->hurry); /* there is something to wait for */
 }
 
 /* It is not to fire after all. */

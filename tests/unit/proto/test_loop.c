@@ -56,6 +56,34 @@ static void a_timer_may_destroy_itself(void **state) {
     kiln_loop_destroy(n.loop);
 }
 
+#define AGAIN 20u
+
+/* Goes on in the next turn, as who has a list to work off does. */
+static void go_on(void *context) {
+    noted *n = context;
+    const uint64_t turn = kiln_loop_turns(n->loop)->wall.count;
+    assert_true(n->count == 0 || turn > n->at_ns);
+    n->at_ns = turn;
+    if (++n->count < AGAIN) kiln_timer_start(n->timer, 0);
+}
+
+static void a_timer_that_starts_itself_fires_in_the_next_turn(void **state) {
+    (void)state;
+    for (int once = 0; once < 2; once++) {
+        noted n = {0};
+        expect_ok(kiln_loop_create(&n.loop));
+        n.timer = kiln_timer_create(n.loop, go_on, &n);
+        kiln_timer_start(n.timer, 0);
+        if (once)
+            while (kiln_loop_run_once(n.loop)) continue;
+        else
+            kiln_loop_run(n.loop);
+        assert_int_equal(n.count, AGAIN);
+        kiln_timer_destroy(n.timer);
+        kiln_loop_destroy(n.loop);
+    }
+}
+
 static void read_one(void *context, unsigned ready_for) {
     noted *n = context;
     char byte;
@@ -237,6 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_timer_fires_once_and_never_early),
         cmocka_unit_test(a_timer_may_destroy_itself),
+        cmocka_unit_test(a_timer_that_starts_itself_fires_in_the_next_turn),
         cmocka_unit_test(a_timer_that_reads_first_fires_after_what_waits),
         cmocka_unit_test(a_watch_tells_of_bytes_and_of_the_end),
         cmocka_unit_test(a_signal_becomes_a_callback),

@@ -185,6 +185,7 @@ kiln_tracker_board *kiln_tracker_board_get(kiln_tracker *t, kiln_str node) {
     board->lost_ns = t->now_ns;
     kiln_arena_init(&board->arena, KILN_TRACKER_ARENA_BYTES);
     kiln_vec_push(&t->board, board);
+    board->number = ++t->last_row;
     kiln_map_put(&t->board_of_node, node, (uintptr_t)board);
     return board;
 }

@@ -9,20 +9,33 @@
 #include "base/check.h"
 #include "proto/net.h"
 
+/* A connection's request, from its head to the end of its answer. */
+typedef struct request {
+    kiln_http *http;
+    struct MHD_Connection *connection;
+    bool begun; /* it has a page */
+    bool whole; /* which is made */
+    kiln_http_page page;
+    kiln_strbuf body;
+    struct request *next; /* of those whose pages are made */
+} request;
+
 struct kiln_http {
     kiln_loop *loop;
     kiln_http_options options;
     struct MHD_Daemon *daemon;
     kiln_watch *watch;
     kiln_timer *timer; /* when a connection times out */
+    request *first,
+        **last;        /* whose pages are made, oldest first; their connections are suspended */
+    kiln_timer *slice; /* makes the next slice */
 };
 
 /* ---- Pages ---- */
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
-                              kiln_str body) {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(body.size, (void *)body.data, MHD_RESPMEM_MUST_COPY);
+/* Takes `response`, which may be NULL. */
+static enum MHD_Result respond(struct MHD_Connection *connection, unsigned status, const char *type,
+                               struct MHD_Response *response) {
     if (!response) return MHD_NO;
     MHD_add_response_header(response, "Content-Type", type);
     MHD_add_response_header(response, "Cache-Control", "no-store");
@@ -31,30 +44,72 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
     return sent;
 }
 
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status,
+                              const char *text) {
+    return respond(connection, status, "text/plain",
+                   MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
+                                                   MHD_RESPMEM_PERSISTENT));
+}
+
+/* The body may be megabytes: it is handed over, not copied. */
+static enum MHD_Result answer(request *r) {
+    const kiln_strbuf body = r->body;
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer_with_free_callback(body.size, body.data, kiln_free);
+    if (response) r->body = (kiln_strbuf){0};
+    return respond(r->connection, MHD_HTTP_OK, r->page.type, response);
+}
+
+static void end_page(request *r) {
+    if (r->begun && r->page.end) r->page.end(r->page.state);
+    r->begun = false;
+}
+
+/* Its connection rests until the page is made. */
+static void make_later(request *r) {
+    kiln_http *http = r->http;
+    MHD_suspend_connection(r->connection);
+    if (!http->first) kiln_timer_start(http->slice, 0);
+    *http->last = r;
+    http->last = &r->next;
+}
+
+static enum MHD_Result begin_page(request *r, const char *path, const char *method) {
+    const kiln_http_options *options = &r->http->options;
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return refuse(r->connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+    r->begun = options->begin(options->context, path, &r->page);
+    if (!r->begun) return refuse(r->connection, MHD_HTTP_NOT_FOUND, "no such page\n");
+    make_later(r);
+    return MHD_YES;
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
                                   const char *path, const char *method, const char *version,
-                                  const char *upload, size_t *upload_size, void **request) {
+                                  const char *upload, size_t *upload_size, void **state) {
     (void)version, (void)upload;
-    kiln_http *http = context;
-    if (!*request) { /* the head is here, the body may follow; answered at the next call */
-        *request = http;
+    request *r = *state;
+    if (!r) { /* the head is here, the body may follow; answered at the next call */
+        *state = r = kiln_alloc(sizeof *r);
+        r->http = context;
+        r->connection = connection;
         return MHD_YES;
     }
     if (*upload_size) { /* a body is swallowed before it is answered */
         *upload_size = 0;
         return MHD_YES;
     }
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain",
-                      KILN_STR("only GET and HEAD\n"));
-    kiln_strbuf body = {0};
-    const char *type = "text/plain";
-    bool found = http->options.page(http->options.context, path, &body, &type);
-    enum MHD_Result sent =
-        found ? answer(connection, MHD_HTTP_OK, type, kiln_strbuf_view(&body))
-              : answer(connection, MHD_HTTP_NOT_FOUND, "text/plain", KILN_STR("no such page\n"));
-    kiln_strbuf_deinit(&body);
-    return sent;
+    return r->whole ? answer(r) : begin_page(r, path, method);
+}
+
+static void on_completed(void *context, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode how) {
+    (void)context, (void)connection, (void)how;
+    request *r = *state;
+    if (!r) return;
+    end_page(r);
+    kiln_strbuf_deinit(&r->body);
+    kiln_free(r);
 }
 
 /* ---- On the loop ---- */
@@ -72,6 +127,26 @@ static void on_ready(void *context, unsigned ready_for) {
 }
 
 static void on_timer(void *context) { run(context); }
+
+/* The oldest is made; its connection goes on. */
+static void resume_first(kiln_http *http) {
+    request *r = http->first;
+    http->first = r->next;
+    if (!http->first) http->last = &http->first;
+    MHD_resume_connection(r->connection);
+}
+
+static void make_slice(void *context) {
+    kiln_http *http = context;
+    request *r = http->first;
+    if (!r->page.step(r->page.state, &r->body)) {
+        r->whole = true;
+        end_page(r);
+        resume_first(http);
+        run(http);
+    }
+    if (http->first) kiln_timer_start(http->slice, 0);
+}
 
 /* ---- Life ---- */
 
@@ -113,13 +188,13 @@ static kiln_status parse_address(const kiln_http_options *options, socket_addres
 }
 
 static kiln_status start(kiln_http *http, const socket_address *address) {
-    unsigned flags = MHD_USE_EPOLL;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
     if (address->any.sa_family == AF_INET6) flags |= MHD_USE_IPv6;
-    http->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, http, MHD_OPTION_SOCK_ADDR,
-                                    &address->any, MHD_OPTION_CONNECTION_LIMIT,
-                                    KILN_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-                                    KILN_HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                    KILN_HTTP_REQUEST_BYTES_MAX, MHD_OPTION_END);
+    http->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, http, MHD_OPTION_SOCK_ADDR, &address->any,
+        MHD_OPTION_CONNECTION_LIMIT, KILN_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        KILN_HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, KILN_HTTP_REQUEST_BYTES_MAX,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
     if (!http->daemon)
         return KILN_ERROR(ALREADY_EXISTS,
                           "cannot listen for HTTP on %s: the port is in use, or "
@@ -128,6 +203,7 @@ static kiln_status start(kiln_http *http, const socket_address *address) {
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     KILN_CHECK(info != NULL);
     http->timer = kiln_timer_create(http->loop, on_timer, http);
+    http->slice = kiln_timer_create(http->loop, make_slice, http);
     http->watch = kiln_watch_create(http->loop, info->epoll_fd, KILN_WATCH_READ, on_ready, http);
     return KILN_OK;
 }
@@ -140,6 +216,7 @@ kiln_status kiln_http_create(kiln_loop *loop, const kiln_http_options *options,
     kiln_http *http = kiln_alloc(sizeof *http);
     http->loop = loop;
     http->options = *options;
+    http->last = &http->first;
     st = start(http, &address);
     if (st) {
         kiln_http_destroy(http);
@@ -158,6 +235,8 @@ void kiln_http_destroy(kiln_http *http) {
     if (!http) return;
     kiln_watch_destroy(http->watch);
     kiln_timer_destroy(http->timer);
+    kiln_timer_destroy(http->slice);
+    while (http->first) resume_first(http);
     if (http->daemon) MHD_stop_daemon(http->daemon);
     kiln_free(http);
 }

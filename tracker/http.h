@@ -1,7 +1,8 @@
 /* A small HTTP server for machines that watch a tracker (libmicrohttpd on the tracker's own loop;
  * it appears nowhere else). It only reads: GET and HEAD of the pages that `page` knows; everything
- * else is refused. Connections are few, short and bounded. Plain text and for everybody who reaches
- * it, so it listens on loopback unless that was waived. */
+ * else is refused. Pages are made a slice a turn, one page after another, so that a long one holds
+ * the loop for no longer than a short one. Connections are few, short and bounded. Plain text and
+ * for everybody who reaches it, so it listens on loopback unless that was waived. */
 #ifndef KILN_TRACKER_HTTP_H
 #define KILN_TRACKER_HTTP_H
 
@@ -17,15 +18,22 @@
 
 typedef struct kiln_http kiln_http;
 
-/* Appends the page at `path` and names its type; false when there is none. On the loop's thread. */
-typedef bool (*kiln_http_page)(void *context, const char *path, kiln_strbuf *out,
-                               const char **out_type);
+/* A page that is made. Both functions are called on the loop's thread. */
+typedef struct kiln_http_page {
+    const char *type; /* "text/plain", ... */
+    void *state;      /* of the two functions */
+    /* Appends the next slice; false: that was all. One call a turn of the loop. */
+    bool (*step)(void *state, kiln_strbuf *out);
+    void (*end)(void *state); /* the page is whole, or nobody wants it any more; may be NULL */
+} kiln_http_page;
+/* Begins the page at `path`; false when there is none. */
+typedef bool (*kiln_http_begin)(void *context, const char *path, kiln_http_page *out_page);
 
 typedef struct kiln_http_options {
     const char
         *address;  /* "PORT" (on 127.0.0.1), "IP:PORT" or "localhost:PORT"; port 0 picks one */
     bool anywhere; /* also other than loopback */
-    kiln_http_page page;
+    kiln_http_begin begin;
     void *context;
 } kiln_http_options;
 

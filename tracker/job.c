@@ -170,6 +170,7 @@ static kiln_tracker_job *add_job(kiln_tracker *t, kiln_str id) {
     job->opened_ns = t->now_ns;
     job->changed = ++t->change;
     kiln_vec_push(&t->job, job);
+    job->number = ++t->last_row;
     kiln_map_put(&t->job_of_id, id, (uintptr_t)job);
     return job;
 }

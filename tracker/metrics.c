@@ -1,6 +1,7 @@
 /* What a tracker counts, as text for Prometheus and as JSON. */
 #include <math.h>
 
+#include "base/alloc.h"
 #include "base/text.h"
 #include "tracker/state.h"
 
@@ -102,70 +103,10 @@ static void print_value(double value, kiln_strbuf *out) {
     kiln_strbuf_append(out, digits + at, sizeof digits - at);
 }
 
-static void print_board_value(kiln_str name, kiln_str labels, double value, kiln_strbuf *out) {
-    kiln_strbuf_append(out, name.data, name.size);
-    kiln_strbuf_append(out, labels.data, labels.size);
-    print_value(value, out);
-    kiln_strbuf_char(out, '\n');
-}
-
-/* `label`: of each board, as it stands in each of its lines. */
-static void print_board_metrics(const kiln_tracker *t, const kiln_str *label, kiln_strbuf *out) {
-#define X(name, kind, doc, value)                                                                  \
-    kiln_strbuf_text(out, "# HELP kiln_board_" #name " " doc "\n# TYPE kiln_board_" #name " " kind \
-                          "\n");                                                                   \
-    kiln_thread_walks(t->board.count);                                                             \
-    for (uint32_t i = 0; i < t->board.count; i++) {                                                \
-        const kiln_tracker_board *b = t->board.data[i];                                            \
-        if (!b->known) continue;                                                                   \
-        print_board_value(KILN_STR("kiln_board_" #name "{"), label[i], (double)(value), out);      \
-    }
-    BOARD_METRICS(X)
-#undef X
-}
-
-static void print_boards(const kiln_tracker *t, kiln_strbuf *out) {
-    kiln_arena scratch;
-    kiln_strbuf text = {0};
-    kiln_arena_init(&scratch, 0);
-    kiln_str *label = KILN_ARENA_ARRAY(&scratch, kiln_str, t->board.count);
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++) {
-        const kiln_tracker_board *board = t->board.data[i];
-        kiln_strbuf_reset(&text);
-        print_label(&text, "node", kiln_str_from(board->node));
-        kiln_strbuf_char(&text, ',');
-        print_label(&text, "key", board->up.key);
-        kiln_strbuf_text(&text, "} ");
-        label[i] = (kiln_str){kiln_arena_copy(&scratch, text.data, text.size), text.size};
-    }
-    print_board_metrics(t, label, out);
-    kiln_strbuf_deinit(&text);
-    kiln_arena_deinit(&scratch);
-}
-
-/* Slots of each target, of boards that have several. */
-static void print_devices(const kiln_tracker *t, kiln_strbuf *out) {
-    static const char *const name[] = {"slots", "busy"};
-    static const char *const doc[] = {"slots that a target of a board has",
-                                      "of these, slots that are leased"};
-    for (uint32_t which = 0; which < KILN_ARRAY_COUNT(name); which++) {
-        kiln_strbuf_printf(out, "# HELP kiln_target_%s %s\n# TYPE kiln_target_%s gauge\n",
-                           name[which], doc[which], name[which]);
-        kiln_thread_walks(t->board.count);
-        for (uint32_t i = 0; i < t->board.count; i++) {
-            const kiln_tracker_board *board = t->board.data[i];
-            for (uint32_t d = 0; board->device_count > 1 && d < board->device_count; d++) {
-                const kiln_msg_board_target *said = board->device[d].said;
-                kiln_strbuf_printf(out, "kiln_target_%s{", name[which]);
-                print_label(out, "node", kiln_str_from(board->node));
-                kiln_strbuf_char(out, ',');
-                print_label(out, "target", said->target);
-                kiln_strbuf_printf(out, "} %u\n", which == 0 ? said->slots : said->busy);
-            }
-        }
-    }
-}
+/* The device lists: slots of each target, of boards that have several. */
+#define DEVICE_METRICS(X)                                                \
+    X(slots, "gauge", "slots that a target of a board has", said->slots) \
+    X(busy, "gauge", "of these, slots that are leased", said->busy)
 
 /* X(name, kind, doc, value of project `p`) */
 #define PROJECT_METRICS(X)                                                              \
@@ -175,24 +116,85 @@ static void print_devices(const kiln_tracker *t, kiln_strbuf *out) {
       kiln_tracker_project_day_ns(t, p) / 1e9)                                          \
     X(refused_total, "counter", "requests that a project's quotas refused", p->refused)
 
-static void print_projects(const kiln_tracker *t, kiln_strbuf *out) {
-#define X(metric, kind, doc, value)                                                               \
-    kiln_strbuf_text(out, "# HELP kiln_project_" #metric " " doc "\n# TYPE kiln_project_" #metric \
-                          " " kind "\n");                                                         \
-    for (uint32_t i = 0; i < t->project.count; i++) {                                             \
-        const kiln_tracker_project *p = t->project.data[i];                                       \
-        kiln_strbuf_text(out, "kiln_project_" #metric "{");                                       \
-        print_label(out, "project", kiln_str_from(p->name));                                      \
-        kiln_strbuf_text(out, "} ");                                                              \
-        print_value((double)(value), out);                                                        \
-        kiln_strbuf_char(out, '\n');                                                              \
-    }
+/* ---- Pages, a slice at a time ---- */
+
+/* Of a page of metrics: a scraper wants all lines of a metric together, so that each row adds a
+ * line to each list, and the lists follow each other at the end. */
+enum {
+#define X(name, kind, doc, value) LIST_PROJECT_##name,
     PROJECT_METRICS(X)
 #undef X
+#define X(name, kind, doc, value) LIST_BOARD_##name,
+        BOARD_METRICS(X)
+#undef X
+#define X(name, kind, doc, value) LIST_TARGET_##name,
+            DEVICE_METRICS(X)
+#undef X
+                LIST_COUNT
+};
+
+typedef enum stage {
+    STAGE_HEAD,
+    STAGE_PROJECTS,
+    STAGE_LISTED_BOARDS,
+    STAGE_LISTS,
+    STAGE_BOARDS,
+    STAGE_JOBS,
+    STAGE_END
+} stage;
+
+struct kiln_tracker_page {
+    kiln_tracker *t;
+    kiln_tracker_page_kind kind;
+    stage stage;
+    uint64_t last, until; /* number of the last row that was printed, and of the newest of all */
+    uint32_t at;          /* behind that row, when it was printed */
+    bool has_rows;        /* of this stage */
+    kiln_strbuf list[LIST_COUNT];
+    uint32_t lists_done;
+    kiln_strbuf label; /* of the row under way */
+};
+
+/* The next row up to `until`; NULL: that was all. Rows that went away meanwhile moved the others to
+ * the front, and new ones come last. */
+#define NEXT_ROW(kind)                                                                      \
+    static kiln_tracker_##kind *next_##kind(kiln_tracker_page *page) {                      \
+        const kiln_tracker *t = page->t;                                                    \
+        page->at = KILN_MIN(page->at, t->kind.count);                                       \
+        while (page->at > 0 && t->kind.data[page->at - 1]->number > page->last) page->at--; \
+        if (page->at == t->kind.count || t->kind.data[page->at]->number > page->until)      \
+            return NULL;                                                                    \
+        kiln_thread_walks(1);                                                               \
+        page->last = t->kind.data[page->at]->number;                                        \
+        return t->kind.data[page->at++];                                                    \
+    }
+NEXT_ROW(project)
+NEXT_ROW(board)
+NEXT_ROW(job)
+#undef NEXT_ROW
+
+static void enter(kiln_tracker_page *page, stage next) {
+    page->stage = next;
+    page->last = 0;
+    page->at = 0;
+    page->has_rows = false;
 }
 
-void kiln_tracker_print_metrics(const kiln_tracker *t, kiln_strbuf *out) {
-    const kiln_tracker_counts counts = kiln_tracker_counts_of(t);
+/* ---- Metrics ---- */
+
+static void print_sample(kiln_strbuf *list, kiln_str name, const kiln_strbuf *label, double value) {
+    kiln_strbuf_str(list, name);
+    kiln_strbuf_str(list, kiln_strbuf_view(label));
+    print_value(value, list);
+    kiln_strbuf_char(list, '\n');
+}
+
+static void introduce(kiln_strbuf *list, const char *name, const char *doc, const char *kind) {
+    kiln_strbuf_printf(list, "# HELP %s %s\n# TYPE %s %s\n", name, doc, name, kind);
+}
+
+static void begin_metrics(kiln_tracker_page *page, kiln_strbuf *out) {
+    const kiln_tracker_counts counts = kiln_tracker_counts_of(page->t);
 #define SUFFIX_GAUGE ""
 #define SUFFIX_COUNTER "_total"
 #define KIND_GAUGE "gauge"
@@ -205,16 +207,87 @@ void kiln_tracker_print_metrics(const kiln_tracker *t, kiln_strbuf *out) {
                        (unsigned long long)counts.name);
 #include "tracker/counts.def"
 #undef X
-    print_waits(t, out);
-    print_projects(t, out);
-    print_boards(t, out);
-    print_devices(t, out);
+    print_waits(page->t, out);
+#define X(name, kind, doc, value) \
+    introduce(&page->list[LIST_PROJECT_##name], "kiln_project_" #name, doc, kind);
+    PROJECT_METRICS(X)
+#undef X
+#define X(name, kind, doc, value) \
+    introduce(&page->list[LIST_BOARD_##name], "kiln_board_" #name, doc, kind);
+    BOARD_METRICS(X)
+#undef X
+#define X(name, kind, doc, value) \
+    introduce(&page->list[LIST_TARGET_##name], "kiln_target_" #name, doc, kind);
+    DEVICE_METRICS(X)
+#undef X
+    enter(page, STAGE_PROJECTS);
+}
+
+static void list_project(kiln_tracker_page *page) {
+    kiln_tracker *t = page->t;
+    const kiln_tracker_project *p = next_project(page);
+    if (!p) {
+        enter(page, STAGE_LISTED_BOARDS);
+        return;
+    }
+    kiln_strbuf_reset(&page->label);
+    print_label(&page->label, "project", kiln_str_from(p->name));
+    kiln_strbuf_text(&page->label, "} ");
+#define X(name, kind, doc, value)                                                       \
+    print_sample(&page->list[LIST_PROJECT_##name], KILN_STR("kiln_project_" #name "{"), \
+                 &page->label, (double)(value));
+    PROJECT_METRICS(X)
+#undef X
+}
+
+static void list_devices(kiln_tracker_page *page, const kiln_tracker_board *b) {
+    for (uint32_t d = 0; b->device_count > 1 && d < b->device_count; d++) {
+        const kiln_msg_board_target *said = b->device[d].said;
+        kiln_strbuf_reset(&page->label);
+        print_label(&page->label, "node", kiln_str_from(b->node));
+        kiln_strbuf_char(&page->label, ',');
+        print_label(&page->label, "target", said->target);
+        kiln_strbuf_text(&page->label, "} ");
+#define X(name, kind, doc, value)                                                     \
+    print_sample(&page->list[LIST_TARGET_##name], KILN_STR("kiln_target_" #name "{"), \
+                 &page->label, (double)(value));
+        DEVICE_METRICS(X)
+#undef X
+    }
+}
+
+static void list_board(kiln_tracker_page *page) {
+    const kiln_tracker *t = page->t;
+    const kiln_tracker_board *b = next_board(page);
+    if (!b) {
+        enter(page, STAGE_LISTS);
+        return;
+    }
+    if (!b->known) return;
+    kiln_strbuf_reset(&page->label);
+    print_label(&page->label, "node", kiln_str_from(b->node));
+    kiln_strbuf_char(&page->label, ',');
+    print_label(&page->label, "key", b->up.key);
+    kiln_strbuf_text(&page->label, "} ");
+#define X(name, kind, doc, value)                                                                 \
+    print_sample(&page->list[LIST_BOARD_##name], KILN_STR("kiln_board_" #name "{"), &page->label, \
+                 (double)(value));
+    BOARD_METRICS(X)
+#undef X
+    list_devices(page, b);
+}
+
+static void join_list(kiln_tracker_page *page, kiln_strbuf *out) {
+    kiln_strbuf *list = &page->list[page->lists_done++];
+    kiln_strbuf_str(out, kiln_strbuf_view(list));
+    kiln_strbuf_deinit(list);
+    if (page->lists_done == LIST_COUNT) enter(page, STAGE_END);
 }
 
 /* ---- JSON ---- */
 
-void kiln_tracker_print_state(kiln_tracker *t, kiln_strbuf *out) {
-    const kiln_tracker_counts counts = kiln_tracker_counts_of(t);
+static void begin_state(kiln_tracker_page *page, kiln_strbuf *out) {
+    const kiln_tracker_counts counts = kiln_tracker_counts_of(page->t);
     kiln_strbuf_text(out, "{\"counts\":{");
     const char *comma = "";
 #define X(type, name, kind, doc)                                                             \
@@ -223,8 +296,84 @@ void kiln_tracker_print_state(kiln_tracker *t, kiln_strbuf *out) {
 #include "tracker/counts.def"
 #undef X
     kiln_strbuf_text(out, "},\"boards\":[");
-    kiln_tracker_print_boards(t, out);
-    kiln_strbuf_text(out, "],\"jobs\":[");
-    kiln_tracker_print_jobs(t, out);
-    kiln_strbuf_text(out, "]}\n");
+    enter(page, STAGE_BOARDS);
+}
+
+static void print_record(kiln_tracker_page *page, kiln_record_type record, const void *row,
+                         kiln_strbuf *out) {
+    if (page->has_rows) kiln_strbuf_char(out, ',');
+    page->has_rows = true;
+    kiln_record_print_json(record, row, out);
+}
+
+static void print_board(kiln_tracker_page *page, kiln_strbuf *out) {
+    const kiln_tracker_board *board = next_board(page);
+    if (!board) {
+        kiln_strbuf_text(out, "],\"jobs\":[");
+        enter(page, STAGE_JOBS);
+    } else if (board->known) {
+        const kiln_msg_board_row row = kiln_tracker_board_row(page->t, board, NULL);
+        print_record(page, KILN_RECORD_board_row, &row, out);
+    }
+}
+
+static void print_job(kiln_tracker_page *page, kiln_strbuf *out) {
+    const kiln_tracker_job *job = next_job(page);
+    if (!job) {
+        kiln_strbuf_text(out, "]}\n");
+        enter(page, STAGE_END);
+    } else {
+        const kiln_msg_job_row row = kiln_tracker_job_row(page->t, job, true);
+        print_record(page, KILN_RECORD_job_row, &row, out);
+    }
+}
+
+/* ---- Both ---- */
+
+kiln_tracker_page *kiln_tracker_page_create(kiln_tracker *t, kiln_tracker_page_kind kind) {
+    kiln_tracker_page *page = kiln_alloc(sizeof *page);
+    page->t = t;
+    page->kind = kind;
+    page->until = t->last_row;
+    return page;
+}
+
+static void print_next(kiln_tracker_page *page, kiln_strbuf *out) {
+    switch (page->stage) {
+    case STAGE_HEAD:
+        if (page->kind == KILN_TRACKER_PAGE_METRICS)
+            begin_metrics(page, out);
+        else
+            begin_state(page, out);
+        break;
+    case STAGE_PROJECTS: list_project(page); break;
+    case STAGE_LISTED_BOARDS: list_board(page); break;
+    case STAGE_LISTS: join_list(page, out); break;
+    case STAGE_BOARDS: print_board(page, out); break;
+    case STAGE_JOBS: print_job(page, out); break;
+    case STAGE_END: break;
+    }
+}
+
+static size_t size_of(const kiln_tracker_page *page, const kiln_strbuf *out) {
+    size_t size = out->size;
+    for (uint32_t i = 0; i < LIST_COUNT; i++) size += page->list[i].size;
+    return size;
+}
+
+bool kiln_tracker_page_step(kiln_tracker_page *page, kiln_strbuf *out) {
+    const size_t begin = size_of(page, out);
+    for (uint32_t i = 0; i < KILN_TRACKER_SLICE_ROWS && page->stage != STAGE_END; i++) {
+        const stage before = page->stage;
+        print_next(page, out);
+        if (before == STAGE_LISTS || size_of(page, out) - begin >= KILN_TRACKER_SLICE_BYTES) break;
+    }
+    return page->stage != STAGE_END;
+}
+
+void kiln_tracker_page_destroy(kiln_tracker_page *page) {
+    if (!page) return;
+    for (uint32_t i = 0; i < LIST_COUNT; i++) kiln_strbuf_deinit(&page->list[i]);
+    kiln_strbuf_deinit(&page->label);
+    kiln_free(page);
 }

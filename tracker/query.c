@@ -135,27 +135,6 @@ kiln_msg_job_row kiln_tracker_long_job_row(kiln_tracker *t, const kiln_tracker_j
     return row;
 }
 
-void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out) {
-    const char *comma = "";
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++) {
-        if (!t->board.data[i]->known) continue;
-        kiln_msg_board_row row = kiln_tracker_board_row(t, t->board.data[i], NULL);
-        kiln_strbuf_text(out, comma);
-        kiln_record_print_json(KILN_RECORD_board_row, &row, out);
-        comma = ",";
-    }
-}
-
-void kiln_tracker_print_jobs(kiln_tracker *t, kiln_strbuf *out) {
-    kiln_thread_walks(t->job.count);
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        kiln_msg_job_row row = kiln_tracker_job_row(t, t->job.data[i], true);
-        if (i) kiln_strbuf_char(out, ',');
-        kiln_record_print_json(KILN_RECORD_job_row, &row, out);
-    }
-}
-
 bool kiln_tracker_is_asked(kiln_str wanted, kiln_str identity, kiln_str name) {
     return kiln_str_equal(wanted, identity) || (name.size && kiln_str_equal(wanted, name));
 }

@@ -34,6 +34,7 @@ kiln_tracker_project *kiln_tracker_project_get(kiln_tracker *t, kiln_str name) {
     project = kiln_alloc(sizeof *project);
     kiln_map_put(&t->project_of_name, name, (uintptr_t)project);
     kiln_vec_push(&t->project, project);
+    project->number = ++t->last_row;
     project->name = kiln_alloc(name.size + 1);
     if (name.size) memcpy(project->name, name.data, name.size);
     project->weight = 1;
@@ -154,8 +155,7 @@ void kiln_tracker_project_forget(kiln_tracker *t, kiln_tracker_project *project)
     project->used = project->lease_ns = 0;
     if (project->is_made || kiln_tracker_project_day_ns(t, project) > 0) return;
     remove_row(t, project);
-    for (uint32_t i = 0; i < t->project.count; i++)
-        if (t->project.data[i] == project) t->project.data[i] = kiln_vec_pop(&t->project);
+    kiln_tracker_remove(&t->project, project);
     kiln_map_remove(&t->project_of_name, kiln_str_from(project->name));
     free_project(project);
 }

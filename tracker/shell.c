@@ -596,26 +596,58 @@ static void remove_address_file(kiln_tracker_shell *shell) {
 
 /* ---- HTTP ---- */
 
+typedef struct metrics_page {
+    kiln_tracker_shell *shell;
+    kiln_tracker_page *page;
+} metrics_page;
+
+static bool print_health(void *context, kiln_strbuf *out) {
+    const kiln_tracker_shell *shell = context;
+    kiln_strbuf_text(out, shell->serving ? "serving\n" : "standing by\n");
+    return false;
+}
+
+static bool print_state(void *context, kiln_strbuf *out) {
+    return kiln_tracker_page_step(context, out);
+}
+
+static void end_state(void *context) { kiln_tracker_page_destroy(context); }
+
+static bool print_metrics(void *context, kiln_strbuf *out) {
+    const metrics_page *m = context;
+    kiln_net_stats stats;
+    if (kiln_tracker_page_step(m->page, out)) return true;
+    kiln_loop_net_stats(m->shell->loop, &stats);
+    kiln_turns_print(kiln_loop_turns(m->shell->loop), out);
+    kiln_tracker_print_net_metrics(&stats, out);
+    return false;
+}
+
+static void end_metrics(void *context) {
+    metrics_page *m = context;
+    kiln_tracker_page_destroy(m->page);
+    kiln_free(m);
+}
+
 /* A tracker that stands by is healthy, and counts nothing. */
-static bool on_page(void *context, const char *path, kiln_strbuf *out, const char **out_type) {
+static bool begin_page(void *context, const char *path, kiln_http_page *out_page) {
     kiln_tracker_shell *shell = context;
     if (strcmp(path, "/healthz") == 0) {
-        kiln_strbuf_text(out, shell->serving ? "serving\n" : "standing by\n");
+        *out_page = (kiln_http_page){.type = "text/plain", .state = shell, .step = print_health};
         return true;
     }
     if (!shell->serving) return false;
     if (strcmp(path, "/metrics") == 0) {
-        *out_type = "text/plain; version=0.0.4";
-        kiln_net_stats stats;
-        kiln_loop_net_stats(shell->loop, &stats);
-        kiln_tracker_print_metrics(shell->tracker, out);
-        kiln_turns_print(kiln_loop_turns(shell->loop), out);
-        kiln_tracker_print_net_metrics(&stats, out);
+        metrics_page *m = kiln_alloc(sizeof *m);
+        m->shell = shell;
+        m->page = kiln_tracker_page_create(shell->tracker, KILN_TRACKER_PAGE_METRICS);
+        *out_page = (kiln_http_page){"text/plain; version=0.0.4", m, print_metrics, end_metrics};
         return true;
     }
     if (strcmp(path, "/state") != 0) return false;
-    *out_type = "application/json";
-    kiln_tracker_print_state(shell->tracker, out);
+    *out_page = (kiln_http_page){"application/json",
+                                 kiln_tracker_page_create(shell->tracker, KILN_TRACKER_PAGE_STATE),
+                                 print_state, end_state};
     return true;
 }
 
@@ -623,7 +655,7 @@ static kiln_status open_http(kiln_tracker_shell *shell) {
     if (!shell->options.http) return NULL;
     kiln_http_options options = {.address = shell->options.http,
                                  .anywhere = shell->options.insecure,
-                                 .page = on_page,
+                                 .begin = begin_page,
                                  .context = shell};
     kiln_status st = kiln_http_create(shell->loop, &options, &shell->http);
     if (st) return st;

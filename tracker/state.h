@@ -122,6 +122,7 @@ typedef struct kiln_tracker_device {
 
 /* A board that this tracker or one before it saw. */
 typedef struct kiln_tracker_board {
+    uint64_t number; /* grows from board to board, as they stand in kiln_tracker.board */
     kiln_tracker_text node, boot;
     kiln_arena arena; /* of `up` and what devices point to; renewed by each BOARD_UP */
     kiln_msg_board_up up;
@@ -194,6 +195,7 @@ typedef struct kiln_tracker_trusted {
 /* Who pays: jobs with the same name of project. One that nobody made is there while it has jobs,
  * and on the day on which it had boards. */
 typedef struct kiln_tracker_project {
+    uint64_t number; /* grows from project to project, as they stand in kiln_tracker.project */
     char *name;
     bool is_made;
     char text[KILN_MESSAGES_NAME + 1]; /* what it is for */
@@ -263,6 +265,7 @@ typedef struct kiln_tracker_lease {
 } kiln_tracker_lease;
 
 typedef struct kiln_tracker_job {
+    uint64_t number; /* grows from job to job, as they stand in kiln_tracker.job */
     kiln_tracker_text id;
     kiln_tracker_text owner; /* the person that opened it; empty: nobody that was known */
     kiln_arena arena;        /* of spec and tasks */
@@ -403,6 +406,7 @@ struct kiln_tracker {
     uint64_t epoch_durable;  /* up to here the disk says that they may have been */
     uint64_t persist;        /* last PERSIST */
     uint64_t last_order;     /* of a request */
+    uint64_t last_row;       /* number of the newest board, job or project */
     KILN_VEC(kiln_tracker_watcher *) watcher;
     KILN_VEC(kiln_tracker_probe *) probe;
     KILN_VEC(kiln_tracker_tail *) tail;
@@ -796,8 +800,6 @@ kiln_msg_job_row kiln_tracker_long_job_row(kiln_tracker *t, const kiln_tracker_j
 /* Whether a row is the one asked for, by its identity or its name. */
 bool kiln_tracker_is_asked(kiln_str wanted, kiln_str identity, kiln_str name);
 void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
-void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out);
-void kiln_tracker_print_jobs(kiln_tracker *t, kiln_strbuf *out);
 /* ANSWER with this board's row. */
 void kiln_tracker_answer_board(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t stream,
                                const kiln_tracker_board *board);

@@ -230,10 +230,24 @@ typedef struct kiln_tracker_counts {
 #undef X
 } kiln_tracker_counts;
 kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *tracker);
-/* The same and more for Prometheus: per board and project, and how long requests waited. */
-void kiln_tracker_print_metrics(const kiln_tracker *tracker, kiln_strbuf *out);
-/* {"counts":{...},"boards":[...],"jobs":[...]}, rows as in `kiln fleet --json` and `kiln jobs
- * --json`. */
-void kiln_tracker_print_state(kiln_tracker *tracker, kiln_strbuf *out);
+
+/* Pages about all boards and jobs, printed a slice at a time, so that a large fleet makes no
+ * handler long. A page has each board and job that is there from its beginning to its end, once, as
+ * it is when its slice is printed; the counts are those of its beginning, and what comes later is
+ * left out. */
+#define KILN_TRACKER_SLICE_BYTES ((size_t)64 << 10) /* the last row may go beyond */
+#define KILN_TRACKER_SLICE_ROWS 256u                /* 1 ms of JSON */
+typedef enum kiln_tracker_page_kind {
+    KILN_TRACKER_PAGE_METRICS, /* the counts and more for Prometheus: per board and project, and how
+                                  long requests waited */
+    KILN_TRACKER_PAGE_STATE,   /* {"counts":{...},"boards":[...],"jobs":[...]}, rows as in `kiln
+                                  fleet --json` and `kiln jobs --json` */
+} kiln_tracker_page_kind;
+typedef struct kiln_tracker_page kiln_tracker_page;
+/* The tracker outlives it, and may step between its slices. */
+kiln_tracker_page *kiln_tracker_page_create(kiln_tracker *tracker, kiln_tracker_page_kind kind);
+/* Appends the next slice to `out`, the same one each time; false: the page is whole. */
+bool kiln_tracker_page_step(kiln_tracker_page *page, kiln_strbuf *out);
+void kiln_tracker_page_destroy(kiln_tracker_page *page); /* NULL is fine */
 
 #endif

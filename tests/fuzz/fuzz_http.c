@@ -23,12 +23,18 @@ typedef struct server {
     uint32_t dialled, pages;
 } server;
 
-static bool page(void *context, const char *path, kiln_strbuf *out, const char **out_type) {
+/* In two slices. */
+static bool print_page(void *context, kiln_strbuf *out) {
+    (void)context;
+    kiln_strbuf_text(out, "kiln_up 1\n");
+    return out->size <= strlen("kiln_up 1\n");
+}
+
+static bool begin_page(void *context, const char *path, kiln_http_page *out_page) {
     server *s = context;
     if (strcmp(path, "/metrics") != 0) return false;
     s->pages++;
-    *out_type = "text/plain";
-    kiln_strbuf_text(out, "kiln_up 1\n");
+    *out_page = (kiln_http_page){.type = "text/plain", .state = s, .step = print_page};
     return true;
 }
 
@@ -36,7 +42,7 @@ static bool page(void *context, const char *path, kiln_strbuf *out, const char *
 static server *the_server(void) {
     static server s;
     if (s.loop) return &s;
-    kiln_http_options options = {.address = "0", .page = page, .context = &s};
+    kiln_http_options options = {.address = "0", .begin = begin_page, .context = &s};
     kiln_status st = kiln_loop_create(&s.loop);
     if (!st) st = kiln_http_create(s.loop, &options, &s.http);
     KILN_CHECK(st == NULL);

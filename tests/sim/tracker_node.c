@@ -382,8 +382,17 @@ static void end_session(sim_node *none, uint64_t session, uint64_t world_at) {
 /* Jobs, boards, leases and requests, as one number. */
 static uint64_t state_hash(const tracker_state *s) {
     kiln_strbuf text = {0};
-    kiln_tracker_print_boards(s->machine, &text);
-    kiln_tracker_print_jobs(s->machine, &text);
+    for (uint32_t i = 0; i < s->machine->board.count; i++) {
+        if (!s->machine->board.data[i]->known) continue;
+        const kiln_msg_board_row row =
+            kiln_tracker_board_row(s->machine, s->machine->board.data[i], NULL);
+        kiln_record_print_json(KILN_RECORD_board_row, &row, &text);
+    }
+    for (uint32_t i = 0; i < s->machine->job.count; i++) {
+        const kiln_msg_job_row row =
+            kiln_tracker_job_row(s->machine, s->machine->job.data[i], true);
+        kiln_record_print_json(KILN_RECORD_job_row, &row, &text);
+    }
     for (uint32_t i = 0; i < s->machine->lease.count; i++) {
         const kiln_tracker_lease *lease = s->machine->lease.data[i];
         kiln_strbuf_printf(&text, "%llu %llu %u %u %d\n", (unsigned long long)lease->lease,

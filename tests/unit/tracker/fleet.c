@@ -191,3 +191,9 @@ void fleet_trial(fleet *f, uint64_t lease, const char *id) {
         .trial = {.trial = kiln_str_from(id), .attempt = 1, .lease = lease, .job = KILN_STR("j")}};
     fleet_say(f, 20, &trial);
 }
+
+void fleet_print(fleet *f, kiln_tracker_page_kind kind, kiln_strbuf *out) {
+    kiln_tracker_page *page = kiln_tracker_page_create(f->t, kind);
+    while (kiln_tracker_page_step(page, out)) continue;
+    kiln_tracker_page_destroy(page);
+}

@@ -50,6 +50,8 @@ void fleet_restart(fleet *f);
 /* The oldest message of that type to the peer that was not taken yet; NULL. */
 const kiln_message *fleet_take(fleet *f, uint64_t peer, kiln_message_type type);
 void fleet_forget_sent(fleet *f);
+/* Prints a whole page. */
+void fleet_print(fleet *f, kiln_tracker_page_kind kind, kiln_strbuf *out);
 
 /* Usual steps. */
 void fleet_board(fleet *f, uint64_t peer, const char *node, uint32_t slots);

@@ -228,7 +228,7 @@ static void rows_say_every_target_and_what_is_leased_of_it(void **state) {
     expect_str(row.targets.item[0].target, OTHER_TARGET);
     assert_int_equal(row.targets.item[0].busy, 1);
     kiln_strbuf text = {0};
-    kiln_tracker_print_metrics(f->t, &text);
+    fleet_print(f, KILN_TRACKER_PAGE_METRICS, &text);
     expect_contains(text.data, "kiln_target_busy{node=\"both\",target=\"" OTHER_TARGET "\"} 1\n");
     expect_contains(text.data, "kiln_target_slots{node=\"both\",target=\"" FLEET_TARGET "\"} 2\n");
     kiln_strbuf_deinit(&text);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,7 @@ static void the_fleet_is_counted(void **state) {
     fleet_say(f, 20, &ask);
     fleet_wait(f, FLEET_S, alive);
     kiln_strbuf text = {0};
-    kiln_tracker_print_metrics(f->t, &text);
+    fleet_print(f, KILN_TRACKER_PAGE_METRICS, &text);
     expect_exposition(&text);
     assert_true(value_of(&text, "kiln_boards_connected") == 2);
     assert_true(value_of(&text, "kiln_slots") == 3);
@@ -87,7 +88,7 @@ static void the_state_is_json_with_the_rows_of_the_commands(void **state) {
     fleet_lease(f, 1);
     kiln_strbuf text = {0};
     const uint64_t before = kiln_thread_work_here()->rows;
-    kiln_tracker_print_state(f->t, &text);
+    fleet_print(f, KILN_TRACKER_PAGE_STATE, &text);
     assert_true(kiln_thread_work_here()->rows > before); /* its loop's watchdog hears of them */
     json_t *root = json_loadb(text.data, text.size, 0, NULL);
     assert_non_null(root);
@@ -97,6 +98,98 @@ static void the_state_is_json_with_the_rows_of_the_commands(void **state) {
     assert_string_equal(json_string_value(json_object_get(job, "job")), "j");
     const json_t *counts = json_object_get(root, "counts");
     assert_int_equal(json_integer_value(json_object_get(counts, "leases")), 1);
+    json_decref(root);
+    kiln_strbuf_deinit(&text);
+}
+
+#define MANY 1200u /* boards: the page is half a megabyte */
+
+static void add_boards(fleet *f, uint32_t from, uint32_t count) {
+    for (uint32_t i = from; i < from + count; i++) {
+        char node[32];
+        snprintf(node, sizeof node, "many-%u", i);
+        fleet_board(f, 1000 + i, node, 1);
+    }
+    fleet_forget_sent(f);
+}
+
+/* No slice goes over rows or bytes by more than a row, or is one of the lists that were made. */
+static void expect_slices(fleet *f, kiln_tracker_page_kind kind, uint32_t slices_min,
+                          kiln_strbuf *out) {
+    kiln_tracker_page *page = kiln_tracker_page_create(f->t, kind);
+    uint32_t slices = 1;
+    for (bool more = true; more; slices++) {
+        const uint64_t rows = kiln_thread_work_here()->rows;
+        const size_t size = out->size;
+        more = kiln_tracker_page_step(page, out);
+        const uint64_t walked = kiln_thread_work_here()->rows - rows;
+        const uint64_t counted = slices == 1 ? f->t->board.count + f->t->peer.count : 0;
+        assert_true(walked <= KILN_TRACKER_SLICE_ROWS + counted);
+        if (kind == KILN_TRACKER_PAGE_STATE)
+            assert_true(out->size - size <= KILN_TRACKER_SLICE_BYTES + 4096);
+        else
+            assert_true(out->size - size <= MANY * 100);
+    }
+    assert_true(slices >= slices_min);
+    kiln_tracker_page_destroy(page);
+}
+
+static void pages_of_many_boards_come_in_slices(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    add_boards(f, 0, MANY);
+    kiln_strbuf text = {0};
+    expect_slices(f, KILN_TRACKER_PAGE_METRICS, MANY / KILN_TRACKER_SLICE_ROWS, &text);
+    expect_exposition(&text);
+    assert_true(value_of(&text, "kiln_board_available{node=\"many-0\",key=\"many-0\"}") == 1);
+    assert_true(value_of(&text, "kiln_board_busy_slots{node=\"many-1199\",key=\"many-1199\"}") ==
+                0);
+    kiln_strbuf_reset(&text);
+    expect_slices(f, KILN_TRACKER_PAGE_STATE, MANY / KILN_TRACKER_SLICE_ROWS, &text);
+    json_t *root = json_loadb(text.data, text.size, 0, NULL);
+    assert_non_null(root);
+    assert_int_equal(json_array_size(json_object_get(root, "boards")), MANY + 1);
+    assert_int_equal(json_array_size(json_object_get(root, "jobs")), 1);
+    json_decref(root);
+    kiln_strbuf_deinit(&text);
+}
+
+/* Between two slices boards go away and others come: each that stays is there once. */
+static void a_page_stays_whole_while_the_fleet_changes(void **state) {
+    fleet *f = *state;
+    uint64_t alive[MANY + 1] = {0};
+    uint32_t stay = 0, seen[2 * MANY] = {0};
+    kiln_strbuf text = {0};
+    add_boards(f, 0, MANY);
+    kiln_tracker_forget_boards_after(f->t, FLEET_S);
+    kiln_tracker_page *page = kiln_tracker_page_create(f->t, KILN_TRACKER_PAGE_STATE);
+    assert_true(kiln_tracker_page_step(page, &text));
+    for (uint32_t i = 0; i < MANY; i++) {
+        if (i % 3 == 0)
+            fleet_disconnect(f, 1000 + i);
+        else
+            alive[stay++] = 1000 + i;
+    }
+    fleet_wait(f, 3 * FLEET_S, alive);
+    assert_int_equal(f->t->board.count, stay);
+    add_boards(f, MANY, 10);
+    while (kiln_tracker_page_step(page, &text)) continue;
+    kiln_tracker_page_destroy(page);
+    json_t *root = json_loadb(text.data, text.size, 0, NULL);
+    assert_non_null(root);
+    size_t at;
+    const json_t *row;
+    json_array_foreach(json_object_get(root, "boards"), at, row) {
+        const char *node = json_string_value(json_object_get(row, "node"));
+        uint64_t number = 0;
+        assert_true(kiln_str_to_u64(kiln_str_from(node + strlen("many-")), &number));
+        assert_true(number < KILN_ARRAY_COUNT(seen));
+        seen[number]++;
+    }
+    for (uint32_t i = 0; i < 2 * MANY; i++) {
+        if (i < MANY && i % 3 != 0) assert_int_equal(seen[i], 1);
+        assert_true(seen[i] <= (i < MANY));
+    }
     json_decref(root);
     kiln_strbuf_deinit(&text);
 }
@@ -112,7 +205,7 @@ static void long_waits_are_in_their_bucket(void **state) {
     kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
     fleet_say(f, 20, &release);
     kiln_strbuf text = {0};
-    kiln_tracker_print_metrics(f->t, &text);
+    fleet_print(f, KILN_TRACKER_PAGE_METRICS, &text);
     assert_true(value_of(&text, "kiln_lease_wait_seconds_bucket{le=\"1\"}") == 1);
     assert_true(value_of(&text, "kiln_lease_wait_seconds_bucket{le=\"10\"}") == 2);
     assert_true(value_of(&text, "kiln_lease_wait_seconds_sum") == 5);
@@ -123,6 +216,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(the_fleet_is_counted),
         test_with_fleet(the_state_is_json_with_the_rows_of_the_commands),
+        test_with_fleet(pages_of_many_boards_come_in_slices),
+        test_with_fleet(a_page_stays_whole_while_the_fleet_changes),
         test_with_fleet(long_waits_are_in_their_bucket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

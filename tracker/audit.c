@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/map.h"
 
@@ -35,6 +36,61 @@ static kiln_status open_file(kiln_audit *audit) {
     return KILN_OK;
 }
 
+/* The text of a field in the line's head, which begins with `mark`; empty: it has none. */
+static kiln_str text_after(kiln_str head, kiln_str mark) {
+    const char *at = memmem(head.data, head.size, mark.data, mark.size);
+    if (!at) return (kiln_str){0};
+    kiln_str rest = kiln_str_slice(head, (size_t)(at - head.data) + mark.size, head.size);
+    return kiln_str_cut(&rest, '"');
+}
+
+/* Of a line that tells how many were withheld. */
+static uint32_t withheld_in(kiln_str head) {
+    const kiln_str mark = KILN_STR(",\"count\":");
+    const char *at = memmem(head.data, head.size, mark.data, mark.size);
+    uint64_t count = 0;
+    if (at) {
+        kiln_str rest = kiln_str_slice(head, (size_t)(at - head.data) + mark.size, head.size);
+        kiln_str_to_u64(kiln_str_cut(&rest, '}'), &count);
+    }
+    return (uint32_t)count;
+}
+
+/* Counts a line of an earlier run against its source. */
+static void count_line(kiln_audit *audit, kiln_str line) {
+    const kiln_str body = KILN_STR(",\"body\":");
+    const char *at = memmem(line.data, line.size, body.data, body.size);
+    const kiln_str head = kiln_str_slice(line, 0, at ? (size_t)(at - line.data) : line.size);
+    const kiln_str event = text_after(head, KILN_STR(",\"event\":\""));
+    const bool is_count = kiln_str_is(event, "withheld");
+    kiln_str source = text_after(head, KILN_STR(",\"key\":\""));
+    if (source.size == 0) source = text_after(head, KILN_STR(",\"person\":\""));
+    if (is_count) source = text_after(head, KILN_STR(",\"of\":\""));
+    if (kiln_str_is(event, "keys")) source = KILN_STR("the tracker");
+    if (source.size == 0 || kiln_str_starts(event, "refused")) source = KILN_STR("strangers");
+    uint64_t so_far = 0;
+    kiln_map_find(&audit->written, source, &so_far);
+    if (is_count)
+        so_far = KILN_AUDIT_BYTES_OF_SOURCE << 32 | withheld_in(head);
+    else
+        so_far += (uint64_t)(line.size - 1) << 32; /* without its end */
+    kiln_map_put(&audit->written, source, so_far);
+}
+
+/* What the file holds of each source: its budget is that of the file, not of a run. */
+static kiln_status take_stock(kiln_audit *audit) {
+    kiln_arena scratch;
+    kiln_str text = {0};
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_file_read(audit->path, KILN_AUDIT_BYTES_MAX + 1, &scratch, &text);
+    while (!st && text.size) {
+        const kiln_str line = kiln_str_cut(&text, '\n');
+        if (line.size > 1) count_line(audit, line);
+    }
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
 kiln_status kiln_audit_open(const char *path, kiln_audit **out_audit) {
     kiln_audit *audit = kiln_alloc(sizeof *audit);
     kiln_arena_init(&audit->arena, 512);
@@ -43,6 +99,7 @@ kiln_status kiln_audit_open(const char *path, kiln_audit **out_audit) {
     for (uint32_t i = 0; i < KILN_AUDIT_FILES_MAX; i++)
         audit->old_path[i] = kiln_arena_printf(&audit->arena, "%s.%u", path, i + 1);
     kiln_status st = open_file(audit);
+    if (!st) st = take_stock(audit);
     if (st) {
         kiln_audit_close(audit);
         return st;
@@ -70,7 +127,10 @@ static void add_text(kiln_strbuf *line, const char *name, const char *text) {
 
 static void add_peer(kiln_strbuf *line, const kiln_peer *peer) {
     add_text(line, "from", peer->address);
-    if (peer->key[0]) add_text(line, "key", peer->key);
+    if (peer->key[0])
+        add_text(line, "key", peer->key);
+    else if (peer->person[0])
+        add_text(line, "person", peer->person);
 }
 
 static void add_status(kiln_strbuf *line, kiln_status why) {

@@ -152,6 +152,32 @@ static void no_key_alone_fills_the_log(void **state) {
     expect_contains(text, "\"event\":\"withheld\",\"of\":\"admin/ann/1\",\"count\":65536}");
 }
 
+/* A tracker that is started anew counts what the file holds. */
+static void a_budget_outlives_the_tracker(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    kiln_message order = {
+        .type = KILN_MSG_BOARD_ORDER,
+        .board_order = {.board = KILN_STR("rpi"), .text = KILN_STR("\",\"key\":\"admin/bob/1\"")}};
+    kiln_peer user = {.address = "a socket", .person = "ann", .role = KILN_PEER_ADMIN};
+    const kiln_peer *const peer[] = {&f.peer, &user};
+    kiln_str before = {0}, after = {0};
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t k = 0; k < 8000; k++) kiln_audit_act(f.audit, peer[i], &order);
+    kiln_audit_close(f.audit);
+    expect_ok(kiln_file_read(f.path, 64 << 20, f.arena, &before));
+    expect_ok(kiln_audit_open(f.path, &f.audit));
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t k = 0; k < 8000; k++) kiln_audit_act(f.audit, peer[i], &order);
+    kiln_peer other = {.address = "192.0.2.8:1", .key = "admin/bob/1", .role = KILN_PEER_ADMIN};
+    kiln_audit_act(f.audit, &other, &order);
+    after = kiln_str_from(read_log(&f));
+    const uint32_t acts = count_of(before.data, "\"event\":\"act\"");
+    assert_in_range(acts, 1000, 15998);
+    assert_int_equal(count_of(after.data, "\"event\":\"act\""), acts + 1);
+    expect_contains(after.data, "\"of\":\"ann\"");
+}
+
 static void older_logs_are_kept(void **state) {
     fixture f;
     set_up(&f, *state);
@@ -230,6 +256,7 @@ int main(void) {
         test_with_arena(readings_of_the_key_file_are_written),
         test_with_arena(a_full_log_is_moved_aside_and_lines_are_appended_over_restarts),
         test_with_arena(no_key_alone_fills_the_log),
+        test_with_arena(a_budget_outlives_the_tracker),
         test_with_arena(older_logs_are_kept),
         test_with_arena(a_full_disk_costs_one_line),
         test_with_arena(of_a_line_that_fits_by_half_nothing_is_left),

@@ -148,6 +148,19 @@ uint64_t kiln_tracker_put_size(const kiln_tracker *t, const kiln_tracker_peer *p
     return put ? put->size : 0;
 }
 
+/* Whether the project's jobs may have so many bytes more. */
+static kiln_status quota_of_more(kiln_tracker *t, kiln_str name, uint64_t bytes) {
+    kiln_tracker_project *project = kiln_tracker_project_find(t, name);
+    const uint64_t quota = project ? project->setting[KILN_SETTING_BLOB_BYTES] : 0;
+    if (!quota || bytes_of_project(t, name) + bytes <= quota) return KILN_OK;
+    t->quota_refused++;
+    project->refused++;
+    return KILN_ERROR(RESOURCE_EXHAUSTED,
+                      "jobs of project %s would have more than %llu bytes of blobs, its quota "
+                      "\"blob-bytes\"; the tracker's user or the holder of an admin key raises it",
+                      project->name, (unsigned long long)quota);
+}
+
 kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer *client,
                                         const kiln_msg_job_spec *spec) {
     const kiln_digest *const blob[] = {&spec->model, &spec->records};
@@ -162,16 +175,13 @@ kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer
         if (put) kiln_tracker_put_use(t, put);
         bytes += put ? put->size : 0;
     }
-    const kiln_str name = spec->project.size ? spec->project : KILN_STR(KILN_PROJECT_DEFAULT);
-    kiln_tracker_project *project = kiln_tracker_project_find(t, name);
-    const uint64_t quota = project ? project->setting[KILN_SETTING_BLOB_BYTES] : 0;
-    if (!quota || bytes_of_project(t, name) + bytes <= quota) return KILN_OK;
-    t->quota_refused++;
-    project->refused++;
-    return KILN_ERROR(RESOURCE_EXHAUSTED,
-                      "jobs of project %s would have more than %llu bytes of blobs, its quota "
-                      "\"blob-bytes\"; the tracker's user or the holder of an admin key raises it",
-                      project->name, (unsigned long long)quota);
+    return quota_of_more(t, spec->project.size ? spec->project : KILN_STR(KILN_PROJECT_DEFAULT),
+                         bytes);
+}
+
+kiln_status kiln_tracker_quota_of_results(kiln_tracker *t, const kiln_tracker_job *job,
+                                          uint64_t bytes) {
+    return bytes ? quota_of_more(t, job->spec.project, bytes) : KILN_OK;
 }
 
 static void add_blob(kiln_tracker_lease *lease, const kiln_digest *digest) {

@@ -677,9 +677,21 @@ void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner,
 void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message) {
     kiln_tracker_job *job = own_job(t, tuner, message->job_done.job);
     if (!job) return;
-    job->blob_bytes += kiln_tracker_put_size(t, tuner, &message->job_done.records);
+    const uint64_t bytes = kiln_tracker_put_size(t, tuner, &message->job_done.records);
+    kiln_msg_job_done done = message->job_done;
+    kiln_status over = kiln_tracker_quota_of_results(t, job, bytes);
+    if (!over) {
+        job->blob_bytes += bytes;
+    } else { /* they stay with the tuner: the same job takes them from there */
+        done.records = (kiln_digest){{0}};
+        if (!done.code) {
+            done.code = (uint32_t)kiln_status_code(over);
+            done.text = prose(kiln_status_text(over));
+        }
+    }
     kiln_tracker_job_add_signer(job, tuner); /* it may have become another since it began */
-    end_job(t, job, &message->job_done);
+    end_job(t, job, &done);
+    kiln_status_free(over);
 }
 
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer) {

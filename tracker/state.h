@@ -629,6 +629,11 @@ uint64_t kiln_tracker_put_size(const kiln_tracker *t, const kiln_tracker_peer *p
 KILN_MUST_USE kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t,
                                                       const kiln_tracker_peer *client,
                                                       const kiln_msg_job_spec *spec);
+/* RESOURCE_EXHAUSTED: with so many bytes of results of this job its project would have more than
+ * its quota. */
+KILN_MUST_USE kiln_status kiln_tracker_quota_of_results(kiln_tracker *t,
+                                                        const kiln_tracker_job *job,
+                                                        uint64_t bytes);
 /* The board may have what the trial names. False: a person names what it may not have itself. */
 bool kiln_tracker_trial_blobs(kiln_tracker *t, const kiln_tracker_peer *sender,
                               kiln_tracker_lease *lease, const kiln_msg_trial *trial);

@@ -152,6 +152,40 @@ static void what_a_person_and_a_project_hand_in_is_bounded(void **state) {
     assert_true(may_get(f, BOB, 2));
 }
 
+/* Results count when they come: what is too much is not kept, and the job says why. */
+static void results_count_towards_the_quota_when_they_come(void **state) {
+    fleet *f = *state;
+    begin(f);
+    kiln_msg_setting quota = {KILN_STR("blob-bytes"), 150};
+    fleet_say(f, OWNER,
+              &(kiln_message){.type = KILN_MSG_PROJECT_ORDER,
+                              .project_order = {.project = KILN_STR("default"),
+                                                .act = KILN_PROJECT_SET,
+                                                .settings = {&quota, 1}}});
+    const struct {
+        const char *job;
+        uint8_t model, records;
+        uint64_t size;
+        kiln_code code;
+    } row[] = {{"a", 2, 3, 40, KILN_OK}, {"b", 4, 5, 40, KILN_RESOURCE_EXHAUSTED}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_digest kept[2];
+        put(f, BOB, row[i].model, 50);
+        assert_int_equal(open_job(f, BOB, row[i].job, row[i].model), KILN_OK);
+        put(f, TUNER, row[i].records, row[i].size);
+        fleet_say(f, TUNER,
+                  &(kiln_message){.type = KILN_MSG_JOB_DONE,
+                                  .job_done = {.job = kiln_str_from(row[i].job),
+                                               .records = digest_of(row[i].records)}});
+        assert_int_equal(fleet_take(f, BOB, KILN_MSG_JOB_DONE)->job_done.code, row[i].code);
+        assert_int_equal(kiln_tracker_job_blobs(f->t, kiln_str_from(row[i].job), kept),
+                         row[i].code == KILN_OK);
+    }
+    assert_int_equal(kiln_tracker_project_blob_bytes(
+                         f->t, kiln_tracker_project_get(f->t, KILN_STR(KILN_PROJECT_DEFAULT))),
+                     140);
+}
+
 static void the_oldest_puts_are_forgotten(void **state) {
     fleet *f = *state;
     begin(f);
@@ -173,6 +207,7 @@ int main(void) {
         test_with_fleet(a_job_gives_its_blobs_to_its_tuner_and_its_project),
         test_with_fleet(a_board_gets_what_its_trials_name_while_their_lease_holds),
         test_with_fleet(what_a_person_and_a_project_hand_in_is_bounded),
+        test_with_fleet(results_count_towards_the_quota_when_they_come),
         test_with_fleet(the_oldest_puts_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

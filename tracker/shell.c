@@ -361,14 +361,14 @@ static void on_tick(void *context) {
 
 /* ---- Connections ---- */
 
-/* A tracker that takes anybody takes those of its own machine for its user. */
-static kiln_tracker_who who_of(const kiln_tracker_shell *shell, const kiln_peer *peer) {
-    return (kiln_tracker_who){
-        .is_owner = peer->is_owner || (shell->options.insecure && peer->is_loopback),
-        .is_admin = kiln_str_starts(kiln_str_from(peer->key), "admin/"),
-        .is_proven = peer->is_owner || peer->key[0] || peer->uid != KILN_UID_UNKNOWN,
-        .has_key = peer->key[0] != '\0',
-        .person = peer->person};
+/* Also a tracker that takes anybody takes only those for its user who prove it. */
+static kiln_tracker_who who_of(const kiln_peer *peer) {
+    return (kiln_tracker_who){.is_owner = peer->is_owner,
+                              .is_admin = kiln_str_starts(kiln_str_from(peer->key), "admin/"),
+                              .is_proven =
+                                  peer->is_owner || peer->key[0] || peer->uid != KILN_UID_UNKNOWN,
+                              .has_key = peer->key[0] != '\0',
+                              .person = peer->person};
 }
 
 static bool may_get(void *context, kiln_conn *conn, const kiln_digest *digest) {
@@ -408,7 +408,7 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED,
                                       .peer = peer,
                                       .hello = hello,
-                                      .who = who_of(shell, kiln_conn_peer(conn))});
+                                      .who = who_of(kiln_conn_peer(conn))});
 }
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {

@@ -172,6 +172,14 @@ def test_a_digest_alone_is_no_right_to_a_blob(world):
     assert name == "ERROR"
 
 
+def test_an_insecure_tracker_takes_nobody_for_its_user_without_proof(world):
+    """Other users of its machine come as those of other machines do; its user's programs prove that they know the token."""
+    _, address = world.tracker("--insecure")
+    new = ["project", "new", "p", "--tracker", address]
+    world.refused(*new, "--insecure", says="right")
+    world.run(*new)
+
+
 def test_what_a_client_says_of_itself_counts_for_nothing(world):
     _, address = begin(world)
     peers = persons(world, address)

@@ -127,10 +127,10 @@ static kiln_status tune_and_report(kiln_tune *t) {
     const bool measures = t->options->trials > 0;
     t->end_ns = kiln_clock_ns();
     kiln_status st = measures ? kiln_tune_run_job(t) : KILN_OK;
-    bool stopped = kiln_status_code(st) == KILN_CANCELLED;
     kiln_status report = KILN_OK;
-    if ((!st || stopped) && t->options->out) report = kiln_tune_pack(t);
-    if (!report && (t->done || stopped || !measures)) report = kiln_tune_summarise(t);
+    t->stopped = kiln_status_code(st) == KILN_CANCELLED;
+    if ((!st || t->stopped) && t->options->out) report = kiln_tune_pack(t);
+    if (!report && (t->done || t->stopped || !measures)) report = kiln_tune_summarise(t);
     if (!st) return report;
     kiln_status_free(report); /* the first error is the one to show */
     return st;

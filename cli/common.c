@@ -176,7 +176,8 @@ double kiln_record_peak(const kiln_db_record *record) {
 /* How well the default that `record` holds compares with `best`. */
 static uint32_t default_rank(const kiln_db_record *record, const kiln_db_record *best) {
     if (!record->final) return 1;
-    return best && best->final && kiln_str_equal(record->job_id, best->job_id) ? 3 : 2;
+    if (!best || !best->final || !kiln_str_equal(record->job_id, best->job_id)) return 2;
+    return record->stored_wall_ns == best->stored_wall_ns ? 4 : 3; /* a job may have several */
 }
 
 const kiln_db_record *kiln_record_default(const kiln_db_record *record, uint32_t count,

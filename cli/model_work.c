@@ -53,6 +53,14 @@ static kiln_status ask(void *context, const kiln_db_filter *filter, kiln_arena *
     return m.st;
 }
 
+static void keep_judged(kiln_db_record *record, uint32_t *count) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *count; i++)
+        if (record[i].final || kiln_str_is(record[i].searcher, "default"))
+            record[kept++] = record[i];
+    *count = kept;
+}
+
 /* kiln_cage_work.answer, in the command. */
 static kiln_status answer(void *context, kiln_str question, kiln_strbuf *out) {
     const kiln_model_call *call = context;
@@ -71,6 +79,7 @@ static kiln_status answer(void *context, kiln_str question, kiln_strbuf *out) {
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_db_records(call->db, &filter, &arena, &record, &count);
     count = KILN_MIN(count, STORED_MAX);
+    if (!st && call->work->judged) keep_judged(record, &count);
     if (!st) code_records(&m, &arena, &record, &count);
     kiln_arena_deinit(&arena);
     return st ? st : m.st;

@@ -38,6 +38,7 @@ typedef struct kiln_model_work {
                        kiln_cage_result *out_result);
     void *context;
     bool has_db; /* there will be one in kiln_model_finish */
+    bool judged; /* until then: of measured schedules it has those that won a final only */
 } kiln_model_work;
 
 struct kiln_model_call {

@@ -45,6 +45,7 @@ typedef struct kiln_tune {
     kiln_message open;   /* JOB_OPEN, repeated after a reconnect */
     uint32_t interrupts; /* how often the person (or a closed pipe) asked to stop */
     bool cancel_sent, done;
+    bool stopped; /* by the person: what no final has judged is not packed */
     kiln_msg_job_done end;     /* views in process */
     uint64_t start_ns, end_ns; /* of the job */
 } kiln_tune;

@@ -214,6 +214,7 @@ kiln_status kiln_tune_start_packer(kiln_tune *t) {
 
 static kiln_status pack(kiln_tune *t, kiln_db *db, packed *out) {
     size_t size = 0;
+    t->packing.judged = t->stopped;
     kiln_status st = kiln_model_finish(&t->packer, db, &out->bytes);
     if (st) return st;
     const kiln_str all = {out->bytes.data, out->bytes.size};

@@ -31,15 +31,19 @@ static void write_value(const kiln_db_column *column, const void *row, kiln_strb
     }
 }
 
-static void write_row(export_state *state, kiln_db_table table, const void *row) {
+void kiln_bundle_row(kiln_db_table table, const void *row, kiln_strbuf *out) {
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
-    kiln_mpack_write_array(&state->rows, 2);
-    kiln_mpack_write_str(&state->rows, kiln_str_from(info->name));
-    kiln_mpack_write_map(&state->rows, info->column_count);
+    kiln_mpack_write_array(out, 2);
+    kiln_mpack_write_str(out, kiln_str_from(info->name));
+    kiln_mpack_write_map(out, info->column_count);
     for (uint32_t i = 0; i < info->column_count; i++) {
-        kiln_mpack_write_str(&state->rows, kiln_str_from(info->column[i].name));
-        write_value(&info->column[i], row, &state->rows);
+        kiln_mpack_write_str(out, kiln_str_from(info->column[i].name));
+        write_value(&info->column[i], row, out);
     }
+}
+
+static void write_row(export_state *state, kiln_db_table table, const void *row) {
+    kiln_bundle_row(table, row, &state->rows);
     state->row_count++;
 }
 
@@ -93,6 +97,14 @@ static kiln_status write_parents(kiln_db *db, export_state *state) {
     return st;
 }
 
+/* As they were stored: of two finals of a trace the newer one must be imported as the newer one. */
+static void write_records(export_state *state, const kiln_db_filter *filter,
+                          const kiln_db_record *record, uint32_t count) {
+    const bool reversed = filter->order == KILN_DB_NEWEST;
+    for (uint32_t i = 0; i < count; i++)
+        write_row(state, KILN_DB_TABLE_RECORD, &record[reversed ? count - 1 - i : i]);
+}
+
 kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32_t filter_count,
                                kiln_strbuf *out) {
     typedef struct found {
@@ -122,8 +134,7 @@ kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32
                         total, KILN_BUNDLE_ROWS_MAX / 2);
     if (!st) st = write_parents(db, &state);
     for (uint32_t f = 0; !st && f < filter_count; f++)
-        for (uint32_t i = 0; i < match[f].count; i++)
-            write_row(&state, KILN_DB_TABLE_RECORD, &match[f].record[i]);
+        write_records(&state, &filter[f], match[f].record, match[f].count);
     if (!st) {
         kiln_mpack_write_array(out, state.row_count);
         kiln_strbuf_append(out, state.rows.data, state.rows.size);

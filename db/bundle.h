@@ -16,6 +16,8 @@
  * refer to. Deterministic. */
 KILN_MUST_USE kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter,
                                              uint32_t filter_count, kiln_strbuf *out);
+/* Appends one row as bundles hold it: a bundle is an array of them. */
+void kiln_bundle_row(kiln_db_table table, const void *row, kiln_strbuf *out);
 /* Takes in every row by the rules of db/import.h, and commits. Adds to `*counts`. `options` may be
  * NULL. DATA_LOSS: damaged bytes, an unknown table, a wrong signature; nothing of the bundle is
  * stored then. */

@@ -1,6 +1,8 @@
-/* Who stands in a task's final: GATHER. The fastest traces of all its records, whichever job
- * measured them, and the default schedule; what is not in our blob store any more is built again.
- */
+/* Who stands in a task's final: GATHER. Of all its records, whichever job measured them, the
+ * default schedule and in a judgement within the search: those that won one before, and the fastest
+ * of the others; in the final at the end: the fastest, and the fastest of other pairs of layouts.
+ * Nobody, where a judgement of this job holds: its winner is faster than all that stood in none
+ * look alone. What is not in our blob store any more is built again. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -36,36 +38,92 @@ static bool pair_stands(const kiln_shell_task *task, const kiln_db_record *row) 
     return false;
 }
 
-/* The fastest that do not stand yet, `most` of them; with `pairs`, of other pairs of layouts. */
+typedef enum choice {
+    OF_ALL,
+    OF_PAIRS,  /* of pairs of layouts that do not stand yet */
+    OF_JUDGED, /* in some final */
+    OF_ALONE,  /* measured so only */
+} choice;
+
+static bool is_eligible(const kiln_shell_task *task, const kiln_db_record *row, choice of) {
+    if (stands(task, row->trace_hash)) return false;
+    return of == OF_ALL || (of == OF_PAIRS && !pair_stands(task, row)) ||
+           (of == OF_JUDGED && row->final) || (of == OF_ALONE && !row->final);
+}
+
+/* The fastest of these that do not stand yet; NULL: none. */
+static const kiln_db_record *fastest(const kiln_shell_task *task, const kiln_db_record *row,
+                                     uint32_t count, choice of) {
+    const kiln_db_record *best = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_eligible(task, &row[i], of) && (!best || row[i].median_ns < best->median_ns))
+            best = &row[i];
+    return best;
+}
+
 static void add_fastest(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row,
-                        uint32_t count, uint32_t most, bool pairs) {
+                        uint32_t count, uint32_t most, choice of) {
     for (uint32_t added = 0; added < most; added++) {
-        const kiln_db_record *best = NULL;
-        for (uint32_t i = 0; i < count; i++) {
-            if (stands(task, row[i].trace_hash) || (pairs && pair_stands(task, &row[i]))) continue;
-            if (!best || row[i].median_ns < best->median_ns) best = &row[i];
-        }
+        const kiln_db_record *best = fastest(task, row, count, of);
         if (!best) return;
         add_finalist(job, task, best);
     }
 }
 
-/* The default first, then the fastest others, then the fastest of other pairs of layouts. */
+static bool is_judged_here(const kiln_shell_job *job, const kiln_db_record *row) {
+    return row->final && kiln_str_is(row->job_id, job->identity);
+}
+
+static bool pair_is_judged(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count,
+                           const kiln_db_record *of) {
+    for (uint32_t i = 0; i < count; i++)
+        if (is_judged_here(job, &row[i]) && kiln_str_equal(row[i].layout_in, of->layout_in) &&
+            kiln_str_equal(row[i].layout_out, of->layout_out))
+            return true;
+    return false;
+}
+
+/* Of the best that this job judged; 0: none. */
+static double judged_best_ns(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count) {
+    double judged_ns = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_judged_here(job, &row[i]) && (judged_ns == 0 || row[i].median_ns < judged_ns))
+            judged_ns = row[i].median_ns;
+    return judged_ns;
+}
+
+/* Whether what this job judged holds: nobody else looks faster, or is the best of other layouts. */
+static bool judgement_holds(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count) {
+    const double judged_ns = judged_best_ns(job, row, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_judged_here(job, &row[i])) continue;
+        if (row[i].median_ns < judged_ns || !pair_is_judged(job, row, count, &row[i])) return false;
+    }
+    return judged_ns > 0;
+}
+
+/* The default first. */
 static void choose(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row,
                    uint32_t count) {
     kiln_str base = kiln_str_from(kiln_searcher_default_hash(task->searcher));
     for (uint32_t i = 0; i < count && task->finalist_count == 0; i++)
         if (kiln_str_equal(row[i].trace_hash, base)) add_finalist(job, task, &row[i]);
     if (task->finalist_count == 0) return;
-    add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_FASTEST, false);
-    add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_PAIRS, true);
-}
-
-/* Whether this job's final was recorded already, before the tuner was started anew. */
-static bool is_over(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        if (row[i].final && kiln_str_is(row[i].job_id, job->identity)) return true;
-    return false;
+    if (task->early) {
+        const kiln_db_record *alone = fastest(task, row, count, OF_ALONE);
+        const double judged_ns = judged_best_ns(job, row, count);
+        if (alone && (judged_ns == 0 || alone->median_ns < judged_ns)) {
+            add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_FASTEST, OF_JUDGED);
+            add_finalist(job, task, alone);
+        }
+    } else if (!judgement_holds(job, row, count)) {
+        add_fastest(job, task, row, count, 1, OF_JUDGED);
+        add_fastest(job, task, row, count,
+                    KILN_TUNER_FINALISTS_FASTEST - (task->finalist_count - 1), OF_ALL);
+        add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_PAIRS, OF_PAIRS);
+    }
+    const kiln_db_record *rest = fastest(task, row, count, OF_ALONE);
+    task->alone_ns = rest ? rest->median_ns : 0;
 }
 
 static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
@@ -82,7 +140,9 @@ static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
     task->finalist = KILN_ARENA_ARRAY(&job->arena, kiln_finalist, 1 + KILN_TUNER_FINALISTS);
     task->finalist_artefact =
         KILN_ARENA_ARRAY(&job->arena, kiln_msg_blob_ref, 1 + KILN_TUNER_FINALISTS);
-    if (!st && task->searcher && !is_over(job, row, count)) choose(job, task, row, count);
+    task->finalist_count = 0;
+    task->alone_ns = 0;
+    if (!st && task->searcher) choose(job, task, row, count);
     kiln_arena_deinit(&scratch);
     return st;
 }
@@ -90,7 +150,8 @@ static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
 /* All are there, or one cannot be had: then there is no final. */
 static void post_gathered(kiln_shell_job *job, uint32_t index) {
     kiln_shell_task *task = &job->task[index];
-    kiln_tuner_event event = {.kind = KILN_TUNER_GATHERED, .job = job->handle, .task = index};
+    kiln_tuner_event event = {
+        .kind = KILN_TUNER_GATHERED, .job = job->handle, .task = index, .alone_ns = task->alone_ns};
     kiln_msg_blob_ref *list = task->finalist_artefact; /* it outlives the event */
     event.finalist_count = task->finalist_count;
     for (uint32_t i = 0; i < task->finalist_count; i++) {
@@ -168,6 +229,7 @@ static void find_artefact(kiln_shell_job *job, kiln_finalist *finalist) {
 
 static void gather(kiln_shell_errand *e) {
     kiln_shell_task *task = &e->job->task[e->task];
+    task->early = e->early;
     e->status = find_finalists(e->job, task);
     for (uint32_t i = 0; i < task->finalist_count && task->finalist_count > 1; i++)
         find_artefact(e->job, &task->finalist[i]);
@@ -189,7 +251,10 @@ static void on_gathered(kiln_shell_errand *e) {
 
 void kiln_shell_gather(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    const kiln_shell_errand errand = {
-        .job = job, .task = action->task, .run = gather, .done = on_gathered};
+    const kiln_shell_errand errand = {.job = job,
+                                      .task = action->task,
+                                      .early = action->early,
+                                      .run = gather,
+                                      .done = on_gathered};
     if (job) kiln_shell_send_out(&errand, "GATHERED");
 }

@@ -22,18 +22,73 @@ static double time_of(const double *ns, uint32_t count) {
     return kiln_reading_of(&(kiln_samples){.ns = ns, .count = count}).time_ns;
 }
 
-kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place) {
+/* The times of one in a final; 0: it did not run right. */
+static uint32_t times_of(const kiln_msg_trial_result *result, uint32_t place, double *out_ns) {
+    const kiln_msg_rival_result *rival = place ? &result->rivals.item[place - 1] : NULL;
+    if ((rival ? rival->outcome : result->outcome) != KILN_OUTCOME_OK) return 0;
+    return rival ? runs_of(&rival->samples_ns, rival->runs, out_ns)
+                 : runs_of(&result->samples_ns, result->runs, out_ns);
+}
+
+kiln_tuner_standing kiln_tuner_standing_beside(const kiln_msg_trial_result *result, uint32_t place,
+                                               uint32_t other) {
     double base[SAMPLES_MAX], own[SAMPLES_MAX], gain[SAMPLES_MAX];
-    uint32_t count = runs_of(&result->samples_ns, result->runs, base);
+    uint32_t count = times_of(result, place, own);
     kiln_tuner_standing none = {0};
-    if (count == 0 || result->outcome != KILN_OUTCOME_OK) return none;
-    if (place == 0) return (kiln_tuner_standing){time_of(base, count), 1};
-    const kiln_msg_rival_result *rival = &result->rivals.item[place - 1];
-    if (rival->outcome != KILN_OUTCOME_OK) return none;
-    if (runs_of(&rival->samples_ns, rival->runs, own) != count) return none;
+    if (count == 0 || times_of(result, other, base) != count) return none;
+    if (place == other) return (kiln_tuner_standing){time_of(own, count), 1};
     /* Pair by pair: what slows the machine down for longer than a round slows both. */
     for (uint32_t i = 0; i < count; i++) gain[i] = own[i] > 0 ? base[i] / own[i] : 0;
     return (kiln_tuner_standing){time_of(own, count), kiln_reading_gain_low(gain, count)};
+}
+
+kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place) {
+    return kiln_tuner_standing_beside(result, place, 0);
+}
+
+uint32_t kiln_tuner_winner(const kiln_msg_trial_result *result) {
+    uint32_t winner = 0;
+    double least_ns = kiln_tuner_standing_of(result, 0).median_ns;
+    for (uint32_t place = 1; place <= result->rivals.count; place++) {
+        kiln_tuner_standing standing = kiln_tuner_standing_of(result, place);
+        if (standing.median_ns <= 0 || standing.gain_low < 1) continue;
+        if (standing.median_ns >= least_ns) continue;
+        least_ns = standing.median_ns;
+        winner = place;
+    }
+    return winner;
+}
+
+/* ---- What is known to be best ---- */
+
+/* Whether somebody who stood in no final looks faster than the judged best by more than `step`. */
+static bool is_challenged(const kiln_tuner_job_task *task, double step) {
+    return task->judged_ns > 0 && task->alone_ns > 0 &&
+           task->alone_ns < task->judged_ns * (1 - step);
+}
+
+static bool is_settled(const kiln_tuner_job_task *task) {
+    return task->judged_ns > 0 && !is_challenged(task, 0);
+}
+
+/* A judged gain stays what is told until somebody looks clearly faster. */
+static void tell_best(kiln_tuner_job_task *task) {
+    const bool judged = task->judged_ns > 0 && !is_challenged(task, KILN_TUNER_CLEAR_STEP);
+    task->best_ns = judged ? task->judged_ns : task->alone_ns;
+    task->gain_low = judged ? task->judged_gain_low : 0;
+    task->changed = true;
+}
+
+/* 0: there is none. */
+static double least_of(double a_ns, double b_ns) {
+    return a_ns <= 0 ? b_ns : b_ns <= 0 ? a_ns : KILN_MIN(a_ns, b_ns);
+}
+
+void kiln_tuner_best_take(kiln_tuner_job_task *task, double median_ns) {
+    if (!(median_ns > 0)) return;
+    task->alone_ns = least_of(task->alone_ns, median_ns);
+    task->late_ns = least_of(task->late_ns, median_ns);
+    tell_best(task);
 }
 
 /* ---- Finals of a job ---- */
@@ -44,22 +99,31 @@ const kiln_msg_policy kiln_tuner_final_policy = {.samples_min = 15,
                                                  .interval = 0.005,
                                                  .sample_ns = 1000000,
                                                  .total_ns = 150000000};
+const kiln_msg_policy kiln_tuner_judge_policy = {.samples_min = 15,
+                                                 .samples_max = 20,
+                                                 .interval = 0.005,
+                                                 .sample_ns = 1000000,
+                                                 .total_ns = 75000000};
 #define KERNEL_NS 20e6   /* of a finalist beside its runs: brought, loaded, its output compared */
 #define DISTURBED 1.06   /* identical artefacts differ by less on a quiet machine: ./dev bench aa */
 #define CHECKED_RUNS 4.0 /* before the first sample and after the last */
 
 static bool was_measured(const kiln_tuner_job_task *task) { return task->done > task->failed; }
 
-/* Of a board, for all that stand in it: each kernel is brought, warmed up, checked and sampled,
- * each sample behind an untimed run. */
-static double cost_ns(const kiln_tuner_job_task *task) {
-    const kiln_msg_policy *policy = &kiln_tuner_final_policy;
+/* Of a board, for each that stands: it is brought, warmed up, checked and sampled, each sample
+ * behind an untimed run. */
+static double kernel_cost_ns(const kiln_tuner_job_task *task, const kiln_msg_policy *policy) {
     double sample_ns = KILN_MAX((double)policy->sample_ns, task->best_ns);
     double samples_ns = KILN_MIN(policy->samples_max * sample_ns, (double)policy->total_ns);
     samples_ns = KILN_MAX(samples_ns, policy->samples_min * sample_ns);
     const double untimed_ns = samples_ns / sample_ns * task->best_ns;
-    return (1 + KILN_TUNER_FINALISTS_FASTEST) *
-           (samples_ns + untimed_ns + CHECKED_RUNS * task->best_ns + KERNEL_NS);
+    return samples_ns + untimed_ns + CHECKED_RUNS * task->best_ns + KERNEL_NS;
+}
+
+/* Of the final at a task's end. */
+static double cost_ns(const kiln_tuner_job_task *task) {
+    if (is_settled(task)) return 0;
+    return (1 + KILN_TUNER_FINALISTS_FASTEST) * kernel_cost_ns(task, &kiln_tuner_final_policy);
 }
 
 static uint32_t count_boards(const kiln_tuner_job *job) {
@@ -68,7 +132,7 @@ static uint32_t count_boards(const kiln_tuner_job *job) {
     return KILN_MAX(count, 1u);
 }
 
-/* Of all finals in that state, on the boards that are there. */
+/* Of all finals at the end in that state, on the boards that are there. */
 static double costs_ns(const kiln_tuner_job *job, kiln_tuner_final_state state) {
     double sum = 0;
     for (uint32_t i = 0; i < job->task_count; i++)
@@ -77,9 +141,14 @@ static double costs_ns(const kiln_tuner_job *job, kiln_tuner_final_state state) 
     return sum / count_boards(job);
 }
 
+/* Of all that are yet to begin. */
+static double rest_costs_ns(const kiln_tuner_job *job) {
+    return costs_ns(job, KILN_TUNER_FINAL_NONE) + costs_ns(job, KILN_TUNER_FINAL_EARLY);
+}
+
 uint64_t kiln_tuner_finals_reserve_ns(const kiln_tuner_job *job) {
     double share = job->spec.seconds * 1e9 * KILN_TUNER_FINALS_SHARE;
-    return (uint64_t)KILN_MIN(costs_ns(job, KILN_TUNER_FINAL_NONE), share);
+    return (uint64_t)KILN_MIN(rest_costs_ns(job), share);
 }
 
 /* What the network is faster by, should the task's final confirm its best. */
@@ -96,7 +165,7 @@ static kiln_tuner_job_task *next_final(const kiln_tuner_job *job) {
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
         bool due = task->final == KILN_TUNER_FINAL_NONE && was_measured(task);
-        if (!due || cost_ns(task) > left_ns) continue;
+        if (!due || left_ns <= 0 || cost_ns(task) > left_ns) continue;
         if (!best || promise_ns(task) > promise_ns(best)) best = task;
     }
     return best;
@@ -105,7 +174,8 @@ static kiln_tuner_job_task *next_final(const kiln_tuner_job *job) {
 static uint32_t count_open(const kiln_tuner_job *job) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->task_count; i++)
-        count += job->task[i].final == KILN_TUNER_FINAL_OPEN;
+        count += job->task[i].final == KILN_TUNER_FINAL_OPEN ||
+                 job->task[i].final == KILN_TUNER_FINAL_EARLY;
     return count;
 }
 
@@ -117,15 +187,25 @@ static void drop_late(kiln_tuner_job *job) {
             kiln_tuner_final_end(job, job->trial.data[i]);
 }
 
-/* There is no time for what remains. */
-static void give_up_rest(kiln_tuner_job *job) {
+void kiln_tuner_finals_give_up(kiln_tuner_job *job) {
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
-        if (task->final != KILN_TUNER_FINAL_NONE || !was_measured(task)) continue;
+        if (task->final == KILN_TUNER_FINAL_DONE || !was_measured(task)) continue;
         task->final = KILN_TUNER_FINAL_DONE;
+        if (is_settled(task)) continue;
         task->rest = KILN_REST_NO_FINAL;
         task->changed = true;
     }
+}
+
+/* Asks who stands. */
+static void begin_final(kiln_tuner_job *job, kiln_tuner_job_task *task, bool early) {
+    task->final = early ? KILN_TUNER_FINAL_EARLY : KILN_TUNER_FINAL_OPEN;
+    task->judged_done = task->done;
+    task->late_ns = 0;
+    kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_GATHER, NULL);
+    action->task = (uint32_t)(task - job->task);
+    action->early = early;
 }
 
 bool kiln_tuner_finals_advance(kiln_tuner_job *job) {
@@ -134,20 +214,108 @@ bool kiln_tuner_finals_advance(kiln_tuner_job *job) {
     for (uint32_t open = count_open(job); open < most; open++) {
         kiln_tuner_job_task *task = next_final(job);
         if (!task) break;
-        task->final = KILN_TUNER_FINAL_OPEN;
-        kiln_tuner_act_on(job, KILN_TUNER_GATHER, NULL)->task = (uint32_t)(task - job->task);
+        begin_final(job, task, false);
     }
     if (count_open(job) > 0) return true;
-    give_up_rest(job);
+    kiln_tuner_finals_give_up(job);
     return false;
+}
+
+/* ---- Judgements ---- */
+
+void kiln_tuner_time_take(kiln_tuner_job *job, const kiln_tuner_trial *trial,
+                          const kiln_msg_phases *spent_ns) {
+    double *sum = &job->trials_ns;
+    if (trial->index == KILN_TUNER_FINAL && job->task[trial->task].final == KILN_TUNER_FINAL_OPEN)
+        return; /* the end has a share of its own */
+    if (trial->index == KILN_TUNER_FINAL) sum = &job->judging_ns;
+    *sum += (double)spent_ns->load + (double)spent_ns->warm + (double)spent_ns->run +
+            (double)spent_ns->check;
+}
+
+static bool may_spend(const kiln_tuner_job *job, const kiln_tuner_job_task *task,
+                      uint32_t kernels) {
+    double cost_ns = kernels * kernel_cost_ns(task, &kiln_tuner_judge_policy);
+    return job->judging_ns + cost_ns <= KILN_TUNER_JUDGE_SHARE * job->trials_ns;
+}
+
+/* Whether there is a doubt that a judgement would end. */
+static bool is_doubtful(const kiln_tuner_job_task *task) {
+    if (task->given.default_ns <= 0 || task->error) return false;
+    if (task->judged_ns > 0) return is_challenged(task, KILN_TUNER_JUDGE_STEP);
+    return task->alone_ns > 0 && task->alone_ns < task->given.default_ns;
+}
+
+static bool is_its_moment(const kiln_tuner_job *job, const kiln_tuner_job_task *task) {
+    const uint32_t since = task->done - task->judged_done;
+    const uint32_t part = kiln_tuner_job_expects(job, task) / KILN_TUNER_JUDGE_PARTS;
+    if (task->closed || task->rest != KILN_REST_NONE) return since > 0;
+    return since >= KILN_MAX(part, KILN_TUNER_JUDGE_TRIALS);
+}
+
+void kiln_tuner_judge(kiln_tuner_job *job) {
+    /* Without a trial to come the finals are next. An emulator's times say little. */
+    kiln_tuner_job_task *best = NULL;
+    if (job->searched || job->proposed >= job->budget || job->emulated || count_open(job)) return;
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        kiln_tuner_job_task *task = &job->task[i];
+        bool due = is_doubtful(task) && is_its_moment(job, task);
+        if (!due || !may_spend(job, task, KILN_TUNER_JUDGED_LEAST)) continue;
+        if (!best || promise_ns(task) > promise_ns(best)) best = task;
+    }
+    if (best) begin_final(job, best, true);
+}
+
+/* ---- One final ---- */
+
+/* Of the fastest that may yet take the place of the judged best: the final at the end is the last
+ * word. */
+static double left_alone_ns(const kiln_tuner_job_task *task) {
+    return task->final == KILN_TUNER_FINAL_EARLY ? least_of(task->late_ns, task->rest_ns) : 0;
+}
+
+/* Nobody can be measured: the default has nobody to stand against, or no time is left for it. */
+static bool cannot_begin(const kiln_tuner_job *job, const kiln_tuner_job_task *task,
+                         uint32_t finalists) {
+    if (finalists < KILN_TUNER_JUDGED_LEAST || finalists > KILN_TUNER_ARTEFACTS_MAX) return true;
+    return task->final == KILN_TUNER_FINAL_EARLY &&
+           (job->searched || !may_spend(job, task, finalists));
+}
+
+/* Nobody else stands: who looked faster alone stood already, or came too late to be seen. */
+static void judgement_holds(kiln_tuner_job_task *task) {
+    if (task->judged_ns <= 0) return;
+    task->alone_ns = left_alone_ns(task);
+    tell_best(task);
+}
+
+static void end_final(kiln_tuner_job_task *task) {
+    task->final =
+        task->final == KILN_TUNER_FINAL_EARLY ? KILN_TUNER_FINAL_NONE : KILN_TUNER_FINAL_DONE;
+}
+
+/* By what is measured: another final of the task has another identity. */
+static void identify(const kiln_tuner_job *job, kiln_tuner_trial *trial) {
+    char digest[KILN_DIGEST_TEXT];
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "final 2\n%s\n%.*s\n", job->identity,
+                       KILN_STR_ARG(job->task[trial->task].given.key));
+    for (uint32_t i = 0; i < trial->artefact_count; i++) {
+        kiln_digest_print(&trial->artefact[i].digest, digest);
+        kiln_strbuf_printf(&text, "%s\n", digest);
+    }
+    kiln_hash128_print(kiln_hash128_of(text.data, text.size), trial->id);
+    kiln_strbuf_deinit(&text);
 }
 
 void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *event) {
     if (event->task >= job->task_count || job->state != KILN_TUNER_JOB_RUNNING) return;
     kiln_tuner_job_task *task = &job->task[event->task];
-    if (task->final != KILN_TUNER_FINAL_OPEN) return;
-    if (event->finalist_count < 2 || event->finalist_count > KILN_TUNER_ARTEFACTS_MAX) {
-        task->final = KILN_TUNER_FINAL_DONE; /* the default has nobody to stand against */
+    if (task->final != KILN_TUNER_FINAL_OPEN && task->final != KILN_TUNER_FINAL_EARLY) return;
+    task->rest_ns = event->alone_ns;
+    if (cannot_begin(job, task, event->finalist_count)) {
+        if (event->finalist_count < KILN_TUNER_JUDGED_LEAST) judgement_holds(task);
+        end_final(task);
         return;
     }
     kiln_tuner_trial *trial = kiln_alloc(sizeof *trial);
@@ -157,42 +325,47 @@ void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *even
     trial->attempt = 1;
     trial->artefact_count = event->finalist_count;
     memcpy(trial->artefact, event->finalist, event->finalist_count * sizeof trial->artefact[0]);
-    kiln_trial_identity(kiln_str_from(job->identity), task->given.key, trial->index, trial->id);
+    identify(job, trial);
     kiln_vec_push(&job->trial, trial);
 }
 
 void kiln_tuner_final_end(kiln_tuner_job *job, kiln_tuner_trial *trial) {
-    job->task[trial->task].final = KILN_TUNER_FINAL_DONE;
+    end_final(&job->task[trial->task]);
     kiln_tuner_trial_remove(job, trial);
 }
 
-/* All of it: the default took clearly longer than in the search. First finals go before second
- * ones. */
+/* Out of band, or all of it is slow: the default took clearly longer than in the search. First
+ * finals go before second ones. */
 bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
                                    const kiln_msg_trial_result *result) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
     uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->now_ns;
     double base_ns = kiln_tuner_standing_of(result, 0).median_ns;
-    double others_ns = costs_ns(job, KILN_TUNER_FINAL_NONE) + costs_ns(job, KILN_TUNER_FINAL_OPEN);
+    double others_ns = rest_costs_ns(job) + costs_ns(job, KILN_TUNER_FINAL_OPEN);
     bool has_time = end_ns > now_ns && (double)(end_ns - now_ns) > others_ns + cost_ns(task);
-    return has_time && task->given.default_ns > 0 && base_ns > DISTURBED * task->given.default_ns;
+    if (task->final == KILN_TUNER_FINAL_EARLY) return false; /* another one comes anyway */
+    return result->out_of_band ||
+           (has_time && task->given.default_ns > 0 && base_ns > DISTURBED * task->given.default_ns);
+}
+
+static bool is_spoilt_judgement(const kiln_tuner_job_task *task,
+                                const kiln_msg_trial_result *result) {
+    return task->final == KILN_TUNER_FINAL_EARLY && result->out_of_band;
 }
 
 /* What the task is said to have reached from here on is what its final says. */
 bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
                             const kiln_msg_trial_result *result) {
     kiln_tuner_job_task *task = &job->task[trial->task];
+    if (result->rivals.count != trial->artefact_count - 1) return false;
     kiln_tuner_standing base = kiln_tuner_standing_of(result, 0);
-    if (base.median_ns <= 0 || result->rivals.count != trial->artefact_count - 1) return false;
-    task->given.default_ns = task->best_ns = base.median_ns;
-    task->gain_low = 1;
-    for (uint32_t place = 1; place < trial->artefact_count; place++) {
-        kiln_tuner_standing standing = kiln_tuner_standing_of(result, place);
-        if (standing.median_ns <= 0 || standing.gain_low < 1) continue;
-        if (standing.median_ns >= task->best_ns) continue;
-        task->best_ns = standing.median_ns;
-        task->gain_low = standing.gain_low;
-    }
-    task->changed = true;
+    if (base.median_ns <= 0 || is_spoilt_judgement(task, result)) return false;
+    kiln_tuner_standing best = kiln_tuner_standing_of(result, kiln_tuner_winner(result));
+    task->given.default_ns = base.median_ns;
+    task->judged_ns = best.median_ns;
+    task->judged_gain_low = best.gain_low;
+    task->alone_ns = left_alone_ns(task);
+    kiln_tuner_race_judge(&task->race, task->judged_ns);
+    tell_best(task);
     return true;
 }

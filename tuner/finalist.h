@@ -1,9 +1,20 @@
-/* The end of a task: its fastest candidates are measured anew, in turns with the default schedule,
+/* Judging: the fastest candidates of a task are measured anew, in turns with the default schedule,
  * on one board and in one process, by a stricter rule. What is fastest of many measured alone is
  * also the luckiest; what is shipped must be faster than the default when both run side by side.
  *
  * A final is a trial of its own (index KILN_TUNER_FINAL): the default is its artefact, the
- * finalists are its rivals. */
+ * finalists are its rivals. Each task has one at its end. A judgement is a final within the search,
+ * of few: the default, the winner so far and the fastest that stood in no final yet. From then on
+ * the winner in turns is the best of the task, and who lost to it is out of the running. It is held
+ *
+ * - for a task whose best promises a gain that no final has shown, or looks faster than the judged
+ *   best by KILN_TUNER_JUDGE_STEP;
+ * - after each quarter of the task's trials, or when it gets no more while other tasks do;
+ * - one at a time, while judgements take no more than KILN_TUNER_JUDGE_SHARE of the time that
+ * boards spend on trials.
+ *
+ * At the end a judgement stands, and nothing is measured again, unless somebody who stood in no
+ * final looks faster than the judged best. */
 #ifndef KILN_TUNER_FINALIST_H
 #define KILN_TUNER_FINALIST_H
 
@@ -13,6 +24,18 @@
 
 /* Share of a job's time that finals are given at most. */
 #define KILN_TUNER_FINALS_SHARE 0.3
+
+/* Of the boards' time for trials that judgements may take. */
+#define KILN_TUNER_JUDGE_SHARE 0.03
+#define KILN_TUNER_JUDGE_STEP                                           \
+    0.02 /* less is not worth a judgement; the final at the end sees it \
+          */
+/* Beyond what two single measurements differ by in 95 % of pairs on a quiet board (base/reading.h):
+ * who looks faster than the judged best by so much is told as the best before it is judged. */
+#define KILN_TUNER_CLEAR_STEP 0.04
+#define KILN_TUNER_JUDGED_LEAST 2u  /* the default and somebody else */
+#define KILN_TUNER_JUDGE_PARTS 4u   /* of a task's trials, after each of which it may be judged */
+#define KILN_TUNER_JUDGE_TRIALS 16u /* at least so many between two judgements of a task */
 
 #define KILN_TUNER_FINAL UINT32_MAX /* index of the trial that measures a task's finalists */
 /* Candidates beside the default: the fastest, and where there are several pairs of layouts the
@@ -24,6 +47,8 @@ _Static_assert(KILN_TUNER_FINALISTS <= KILN_MESSAGES_RIVALS, "a final is one tri
 
 /* As for a trial, but longer: each of the kernels gets so much. */
 extern const kiln_msg_policy kiln_tuner_final_policy;
+/* The same pairs at least, but fewer at most. */
+extern const kiln_msg_policy kiln_tuner_judge_policy;
 
 /* How a finalist did. */
 typedef struct kiln_tuner_standing {
@@ -35,5 +60,10 @@ typedef struct kiln_tuner_standing {
 
 /* Of the default (place 0) or finalist `place` - 1 in a final's result. */
 kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place);
+/* The same, with the gain over the one in place `other` instead of the default. */
+kiln_tuner_standing kiln_tuner_standing_beside(const kiln_msg_trial_result *result, uint32_t place,
+                                               uint32_t other);
+/* The place that won: the fastest of the default and of those that are really faster. */
+uint32_t kiln_tuner_winner(const kiln_msg_trial_result *result);
 
 #endif

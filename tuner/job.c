@@ -120,7 +120,6 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
         task->given.key = kiln_str_from(kiln_str_dup(&job->arena, task->given.key));
         task->given.op = kiln_str_from(kiln_str_dup(&job->arena, task->given.op));
         task->given.error = (kiln_str){0};
-        task->best_ns = task->given.best_ns;
         task->chance =
             (kiln_tuner_chance){.op = task->given.op,
                                 .weight = KILN_MAX(task->given.weight, 1u),
@@ -130,6 +129,7 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
                                 .tried = task->given.stored_count + task->given.repeat_count};
         kiln_tuner_chance_limit(&task->chance, task->given.peak_flops);
         kiln_tuner_race_take(&task->race, task->given.best_ns);
+        kiln_tuner_best_take(task, task->given.best_ns);
         task->changed = true;
     }
     bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, event->task_count);
@@ -154,8 +154,7 @@ static uint32_t measured(const kiln_tuner_job *job) {
     return count;
 }
 
-/* Trials that a task is expected to get: those that it had, and its part of the rest. */
-static uint32_t expected(const kiln_tuner_job *job, const kiln_tuner_job_task *task) {
+uint32_t kiln_tuner_job_expects(const kiln_tuner_job *job, const kiln_tuner_job_task *task) {
     uint32_t open = 0, own = task->next_propose - task->missing;
     for (uint32_t i = 0; i < job->task_count; i++) open += !job->task[i].closed;
     if (task->closed || open == 0 || job->budget == UINT64_MAX) return own;
@@ -170,7 +169,7 @@ static kiln_msg_task_state state_of(const kiln_tuner_job *job, const kiln_tuner_
         .key = task->given.key,
         .op = task->given.op,
         .weight = task->given.weight,
-        .planned = KILN_MAX(expected(job, task), task->done),
+        .planned = KILN_MAX(kiln_tuner_job_expects(job, task), task->done),
         .done = task->done,
         .failed = task->failed,
         .best_ns = task->best_ns,
@@ -236,6 +235,7 @@ void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text) {
         if (job->trial.data[i]->state != KILN_TRIAL_RECORDING)
             kiln_tuner_trial_remove(job, job->trial.data[i]);
     kiln_tuner_count_stored(job);
+    kiln_tuner_finals_give_up(job);
 }
 
 static void export(kiln_tuner_job *job) {
@@ -357,12 +357,7 @@ static uint64_t search_end_ns(const kiln_tuner_job *job) {
 /* When the time for trials is used up nothing new is proposed, and what no board has is dropped. */
 static void keep_time_budget(kiln_tuner_job *job) {
     if (job->searched || job->tuner->now_ns < search_end_ns(job)) return;
-    for (uint32_t i = job->trial.count; i-- > 0;) {
-        kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->state >= KILN_TRIAL_SENT) continue;
-        job->task[trial->task].next_propose--;
-        kiln_tuner_trial_remove(job, trial);
-    }
+    kiln_tuner_drop_unsent(job);
     kiln_tuner_count_stored(job);
     job->budget = 0;
 }
@@ -370,6 +365,7 @@ static void keep_time_budget(kiln_tuner_job *job) {
 static void run(kiln_tuner_job *job) {
     keep_time_budget(job);
     kiln_tuner_pipeline_advance(job);
+    kiln_tuner_judge(job);
     kiln_tuner_leases_advance(job);
     kiln_tuner_tell_lonely(job);
     send_event(job);

@@ -21,7 +21,10 @@
  * - A candidate that is clearly slower than its rivals is stopped after its first samples (race.h).
  * - Samples that their board calls out of band are taken again, KILN_TUNER_ATTEMPTS_MAX times in
  * all; a task stays on one board while the others have work of their own.
- * - When all trials are observed the finalists of each task are measured anew (finalist.h).
+ * - When all trials are observed the finalists of each task are measured anew, unless what was
+ * judged within the search still holds (finalist.h). Judgements decide what is shown, shipped and
+ * raced against; what is proposed next depends on observed results alone, so that it is the same
+ * whether a judgement was made, was lost or came late.
  * - A tuner that loses its claim on a job to another gives its leases back and drops what is not
  * measured; should it get the claim again, it goes on with what is stored.
  * - After a restart the shell gives the stored records back (`stored` of PREPARED); those trials
@@ -111,9 +114,9 @@ typedef enum kiln_tuner_event_kind {
     KILN_TUNER_UPLOADED,   /* digest, failure: UPLOAD is done */
     KILN_TUNER_RECORDED,   /* job, task, index, failure: RECORD is committed (or cannot be: the job
                               ends) */
-    KILN_TUNER_GATHERED, /* job, task, finalist...: GATHER is done; the artefacts are in our store,
-                            the default's first. Fewer than two: there is no final. */
-    KILN_TUNER_EXPORTED, /* job, digest, failure: EXPORT is done; the blob is in our store */
+    KILN_TUNER_GATHERED,   /* job, task, finalist..., alone_ns: GATHER is done; the artefacts are in
+                              our store, the default's first. Fewer than two: there is no final. */
+    KILN_TUNER_EXPORTED,   /* job, digest, failure: EXPORT is done; the blob is in our store */
     KILN_TUNER_CLAIM_LOST, /* job: another tuner works on it. It begins anew, and PREPARE waits for
                               the end of the other's claim. */
     KILN_TUNER_TICK,       /* at kiln_tuner_next_ns, or more often */
@@ -135,6 +138,8 @@ typedef struct kiln_tuner_event {
     kiln_str trace; /* binary form; copied */
     const kiln_msg_blob_ref *finalist;
     uint32_t finalist_count;
+    double
+        alone_ns; /* GATHERED: of the fastest that neither stands nor stood in a final; 0: none */
     kiln_digest digest;
     const char *text;    /* BUILT: error text for the record */
     kiln_code code;      /* of failure */
@@ -162,7 +167,8 @@ typedef enum kiln_tuner_action_kind {
     KILN_TUNER_OBSERVE,   /* tell the searcher and the model of (job, task) how candidate `index`
                              ended; forget the candidate */
     KILN_TUNER_GATHER, /* find the default and the finalists (finalist.h) of (job, task) among all
-                           its records, and build what is not in our store; GATHERED follows */
+                           its records, and build what is not in our store; GATHERED follows.
+                           early: those of a judgement within the search. */
     KILN_TUNER_EXPORT, /* write the job's records as a JSON-lines blob; EXPORTED follows */
     KILN_TUNER_FORGET, /* the job is over here: free what the shell keeps for it. `text`: how it
                           ended, for its row; NULL: it goes on, here or elsewhere */
@@ -185,6 +191,7 @@ typedef struct kiln_tuner_action {
                                             What disturbs a measurement makes it longer, so it
                                             ranks candidates better than their median. */
     bool raced;                          /* OBSERVE: it lost after its first samples */
+    bool early;                          /* GATHER */
     const kiln_msg_trial_result *result; /* RECORD; NULL when no board answered */
     const kiln_msg_lease_grant *grant;   /* RECORD: board, device; NULL when no board answered */
 } kiln_tuner_action;

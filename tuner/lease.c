@@ -185,6 +185,7 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                        const kiln_tuner_trial *trial) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
     const bool final = trial->index == KILN_TUNER_FINAL;
+    const bool early = task->final == KILN_TUNER_FINAL_EARLY;
     const bool emulated = job->emulated;
     kiln_msg_blob_ref rivals[KILN_TUNER_ARTEFACTS_MAX];
     memcpy(rivals, trial->artefact, sizeof rivals);
@@ -201,7 +202,7 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                   .seed = task->given.input_seed,
                   .race_ns = final ? 0 : kiln_tuner_race_bound_ns(&task->race),
                   .policy = emulated ? emulated_policy
-                            : final  ? kiln_tuner_final_policy
+                            : final  ? early ? kiln_tuner_judge_policy : kiln_tuner_final_policy
                                      : search_policy,
                   .deadlines_ms = emulated ? emulated_deadlines_ms : search_deadlines_ms},
     };
@@ -456,8 +457,9 @@ static void acknowledge(kiln_tuner *t, const kiln_msg_trial_result *result) {
 /* Nothing was measured, or nothing that can be trusted, and the candidate is not to blame. */
 static bool is_to_be_repeated(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
                               const kiln_msg_trial_result *result) {
-    bool disturbed = result->out_of_band || (trial->index == KILN_TUNER_FINAL &&
-                                             kiln_tuner_final_is_disturbed(job, trial, result));
+    bool disturbed = trial->index == KILN_TUNER_FINAL
+                         ? kiln_tuner_final_is_disturbed(job, trial, result)
+                         : result->out_of_band;
     bool spoilt = result->outcome == KILN_OUTCOME_OK && disturbed;
     return (spoilt || result->outcome == KILN_OUTCOME_INFRA) &&
            trial->repeats + 1 < KILN_TUNER_ATTEMPTS_MAX;
@@ -491,6 +493,7 @@ static void take_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
         trial->attempt != result->attempt)
         return;
     trial->outcome = (kiln_outcome)result->outcome;
+    kiln_tuner_time_take(job, trial, &result->times_ns);
     if (is_to_be_repeated(job, trial, result)) {
         acknowledge(t, result);
         trial->repeats++;

@@ -26,6 +26,20 @@ void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial) {
 
 /* ---- Proposing and observing ---- */
 
+/* Judgements change nothing of what is proposed. */
+static uint32_t count_trials(const kiln_tuner_job *job) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->trial.count; i++)
+        count += job->trial.data[i]->index != KILN_TUNER_FINAL;
+    return count;
+}
+
+static kiln_tuner_trial *oldest_trial(const kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->trial.count; i++)
+        if (job->trial.data[i]->index != KILN_TUNER_FINAL) return job->trial.data[i];
+    return NULL;
+}
+
 /* Trials that were asked for are made; time that was given need not be used up. */
 static void leave_what_is_not_worth(kiln_tuner_job *job, const kiln_tuner_chance *const *chance) {
     for (uint32_t i = 0; i < job->task_count; i++) {
@@ -43,7 +57,7 @@ static void leave_what_is_not_worth(kiln_tuner_job *job, const kiln_tuner_chance
 /* The task that may and should propose next, or task_count. */
 static uint32_t choose(kiln_tuner_job *job) {
     const kiln_tuner_chance *chance[KILN_TUNER_TASKS_MAX];
-    if (job->proposed >= job->budget || job->trial.count >= KILN_TUNER_WINDOW)
+    if (job->proposed >= job->budget || count_trials(job) >= KILN_TUNER_WINDOW)
         return job->task_count;
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
@@ -74,7 +88,7 @@ static bool propose(kiln_tuner_job *job) {
 
 /* The oldest trial's result, when it is there. */
 static bool observe(kiln_tuner_job *job) {
-    kiln_tuner_trial *trial = job->trial.count ? job->trial.data[0] : NULL;
+    kiln_tuner_trial *trial = oldest_trial(job);
     if (!trial || trial->state < KILN_TRIAL_RECORDED) return false;
     kiln_tuner_job_task *task = &job->task[trial->task];
     task->next_observe++;
@@ -104,7 +118,7 @@ static bool count(kiln_tuner_job_task *task, kiln_outcome outcome, bool raced, d
     task->changed = true;
     if (!ok || raced || median_ns <= 0) return false;
     kiln_tuner_race_take(&task->race, median_ns);
-    if (task->best_ns <= 0 || median_ns < task->best_ns) task->best_ns = median_ns;
+    kiln_tuner_best_take(task, median_ns);
     return true;
 }
 
@@ -156,9 +170,22 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     count_result(job, trial);
 }
 
-bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) { return job->trial.count == 0; }
+bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) { return count_trials(job) == 0; }
 
 /* ---- Giving up ---- */
+
+void kiln_tuner_drop_unsent(kiln_tuner_job *job) {
+    for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that ends is gone */
+        kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->state >= KILN_TRIAL_SENT) continue;
+        if (trial->index == KILN_TUNER_FINAL) {
+            kiln_tuner_final_end(job, trial);
+            continue;
+        }
+        job->task[trial->task].next_propose--;
+        kiln_tuner_trial_remove(job, trial);
+    }
+}
 
 static bool all_are_given_up(const kiln_tuner_job *job) {
     for (uint32_t i = 0; i < job->task_count; i++)

@@ -21,6 +21,8 @@ typedef struct kiln_tuner_race {
 
 /* A right result, measured to its end. */
 void kiln_tuner_race_take(kiln_tuner_race *race, double median_ns);
+/* Nothing is faster than what was judged in turns: who looked faster alone was lucky. */
+void kiln_tuner_race_judge(kiln_tuner_race *race, double judged_ns);
 /* 0: nobody is stopped yet. */
 double kiln_tuner_race_bound_ns(const kiln_tuner_race *race);
 

@@ -169,11 +169,25 @@ static kiln_msg_trial_result result_of(const kiln_msg_trial_result *result, uint
     return own;
 }
 
+/* How sure it is that the finalist is faster than what it has to beat: the default, and within the
+ * search also the one that won, where both have the same layouts. Whoever lost there stands in no
+ * later final, whose figures would be those of another moment. */
+static double gain_low(const kiln_shell_task *task, const kiln_msg_trial_result *result,
+                       uint32_t place) {
+    const uint32_t winner = kiln_tuner_winner(result);
+    const kiln_db_record *own = &task->finalist[place].row, *best = &task->finalist[winner].row;
+    const bool rivals = kiln_str_equal(own->layout_in, best->layout_in) &&
+                        kiln_str_equal(own->layout_out, best->layout_out);
+    const uint32_t against = task->early && place > 0 && place != winner && rivals ? winner : 0;
+    return kiln_tuner_standing_beside(result, place, against).gain_low;
+}
+
 /* One more record for each finalist: all that was known of it, with the final's samples. */
 static void add_final(group *g, const kiln_shell_job *job, const kiln_tuner_action *action,
                       kiln_arena *scratch) {
     const kiln_shell_task *task = &job->task[action->task];
     const kiln_str fingerprint = add_device(g, action->grant, action->result, scratch);
+    const int64_t stored_wall_ns = (int64_t)kiln_clock_wall_ns(); /* one, by which all are known */
     for (uint32_t place = 0; place < task->finalist_count; place++) {
         kiln_db_record row = task->finalist[place].row;
         const kiln_msg_trial_result own = result_of(action->result, place);
@@ -189,10 +203,10 @@ static void add_final(group *g, const kiln_shell_job *job, const kiln_tuner_acti
         row.blame = kiln_str_from(kiln_blame_name((kiln_blame)own.blame));
         row.detail = own.text;
         row.final = 1;
-        row.gain_low = kiln_tuner_standing_of(action->result, place).gain_low;
+        row.gain_low = gain_low(task, action->result, place);
         row.project = job->spec.project;
         row.user = job->spec.user;
-        row.stored_wall_ns = (int64_t)kiln_clock_wall_ns();
+        row.stored_wall_ns = stored_wall_ns;
         fill_measurement(&row, &own, scratch);
         add_row(g, KILN_DB_TABLE_RECORD, &row);
     }

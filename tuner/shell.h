@@ -104,6 +104,8 @@ typedef struct kiln_shell_task {
     kiln_finalist *finalist;                   /* after GATHER; the default first */
     kiln_msg_blob_ref *finalist_artefact;      /* room for one of each */
     uint32_t finalist_count, finalist_waiting; /* waiting: for so many artefacts */
+    bool early;                                /* they stand in a judgement within the search */
+    double alone_ns; /* of the fastest that neither stands nor stood in a final; 0: none */
 } kiln_shell_task;
 
 struct kiln_shell_job {
@@ -165,6 +167,7 @@ typedef struct kiln_shell_errand kiln_shell_errand;
 struct kiln_shell_errand {
     kiln_shell_job *job;
     uint32_t task, index, place;
+    bool early;                             /* of a GATHER */
     void (*run)(kiln_shell_errand *errand); /* at the desk */
     void (*done)(
         kiln_shell_errand *errand); /* on the loop; not called when the job was forgotten */

@@ -71,7 +71,8 @@ typedef struct kiln_tuner_stored {
 
 typedef enum kiln_tuner_final_state {
     KILN_TUNER_FINAL_NONE,
-    KILN_TUNER_FINAL_OPEN, /* being gathered or measured */
+    KILN_TUNER_FINAL_EARLY, /* a judgement is being gathered or measured; NONE follows */
+    KILN_TUNER_FINAL_OPEN,  /* the one at the end is */
     KILN_TUNER_FINAL_DONE,
 } kiln_tuner_final_state;
 
@@ -93,13 +94,18 @@ typedef struct kiln_tuner_job_task {
     kiln_tuner_task given;    /* texts in the job's arena */
     kiln_tuner_chance chance; /* what observed results promise of further ones */
     bool closed;       /* nothing more is proposed: its share is stored, or its space ended */
-    double gain_low;   /* of the best over the default, as the final says; 0: there was none */
+    double gain_low;   /* of the best over the default, as a final says; 0: none has shown it */
     kiln_rest rest;    /* why nothing more is proposed, or no final was */
     const char *error; /* why it was given up, in the job's arena; NULL: it was not */
     uint32_t next_propose, next_observe;
     uint32_t missing;             /* of those observed: there was no such candidate */
     uint32_t done, failed, raced; /* recorded */
-    double best_ns;
+    double best_ns;   /* as it is told: the judged one's, or that of one who looks clearly faster */
+    double judged_ns; /* of the best of the last final, in turns; 0: there was none */
+    double judged_gain_low;  /* of it over the default */
+    double alone_ns;         /* the fastest that stood in no final; 0: none */
+    double late_ns, rest_ns; /* of those that came after the last GATHER, and that it left out */
+    uint32_t judged_done;    /* `done` when the last judgement began */
     kiln_tuner_race race;
     kiln_tuner_final_state final;
     const char *home; /* node of the board that measures it, in the job's arena; NULL: none yet */
@@ -145,6 +151,7 @@ typedef struct kiln_tuner_job {
     kiln_tuner_job_task *task;
     uint32_t task_count;
     uint64_t budget, proposed;          /* trials of this job: at most, and so far */
+    double trials_ns, judging_ns;       /* boards' time for them, and for judgements */
     bool searched;                      /* all trials are over: finals follow */
     KILN_VEC(kiln_tuner_trial *) trial; /* in order of proposal */
     KILN_VEC(kiln_tuner_lease *) lease;
@@ -195,6 +202,8 @@ void kiln_tuner_job_reconnected(kiln_tuner_job *job);
 uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job);
 /* When its time is up; UINT64_MAX: never. */
 uint64_t kiln_tuner_job_end_ns(const kiln_tuner_job *job);
+/* Trials that a task is expected to get: those that it had, and its part of the rest. */
+uint32_t kiln_tuner_job_expects(const kiln_tuner_job *job, const kiln_tuner_job_task *task);
 
 /* recipes.c */
 bool kiln_tuner_board_builds(const kiln_tuner *t, const kiln_tuner_lease *lease);
@@ -237,23 +246,34 @@ kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint
 void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial);
 /* Counts what an earlier run recorded and this one does not come to propose any more. */
 void kiln_tuner_count_stored(kiln_tuner_job *job);
+/* Takes back what no board has: there is no more time for trials. */
+void kiln_tuner_drop_unsent(kiln_tuner_job *job);
 bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job);
 
 /* finalist.c */
+/* A time of a task that was measured alone: it may be the best until a final says otherwise. */
+void kiln_tuner_best_take(kiln_tuner_job_task *task, double median_ns);
+/* What a board spent on a trial or a judgement. */
+void kiln_tuner_time_take(kiln_tuner_job *job, const kiln_tuner_trial *trial,
+                          const kiln_msg_phases *spent_ns);
+/* Within the search: begins a judgement where one is due and the boards' time allows it. */
+void kiln_tuner_judge(kiln_tuner_job *job);
 /* Time that the finals of the job's tasks are to get before its end, of what `seconds` names. */
 uint64_t kiln_tuner_finals_reserve_ns(const kiln_tuner_job *job);
 /* When every trial was observed: begins finals while there is time, those first that promise most.
  * False when they are all over. */
 bool kiln_tuner_finals_advance(kiln_tuner_job *job);
+/* There is no time for those that remain. */
+void kiln_tuner_finals_give_up(kiln_tuner_job *job);
 void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *event);
 /* Takes a final's result into the task's state; false when it cannot be used. */
 bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
                             const kiln_msg_trial_result *result);
-/* Whether its figures are those of a disturbed machine, and there is time to take them again beside
- * all other finals. */
+/* Whether its figures are those of a disturbed machine, and it is to be measured again: where its
+ * board did not say so, if there is time beside all other finals. A judgement never is. */
 bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
                                    const kiln_msg_trial_result *result);
-/* It is recorded, or given up: what was measured alone stands. Frees the trial. */
+/* It is recorded, or given up: what was known before stands. Frees the trial. */
 void kiln_tuner_final_end(kiln_tuner_job *job, kiln_tuner_trial *trial);
 
 /* lease.c */

@@ -209,6 +209,7 @@ static void child_judged(sim_node *node, uint64_t slot_and_child, uint64_t run) 
         .drift = 1,
         .out_of_band = slot_and_child >> 25 & 1,
         .blame = slot_and_child >> 26 & 1 ? KILN_BLAME_BOARD : KILN_BLAME_NONE,
+        .times_ns = {.run = 3 * SIM_S}, /* as told: enough that there is time for judgements */
     };
     if (result.outcome == KILN_OUTCOME_OK)
         result.samples_ns = (kiln_u64s){samples, KILN_ARRAY_COUNT(samples)};

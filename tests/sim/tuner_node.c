@@ -431,13 +431,17 @@ static void fail_uploads(sim_node *node) {
 
 static const uint32_t nowhere = UINT32_MAX;
 
+/* Finals of a task are told apart by what stood in them. */
+static bool is_same_trial(const db_record *a, const db_record *b) {
+    return a->task == b->task && a->index == b->index && strcmp(a->job, b->job) == 0 &&
+           (a->index != KILN_TUNER_FINAL || strcmp(a->trial, b->trial) == 0);
+}
+
 /* Where a record of the same trial is. */
 static uint32_t find_record(const tuner_state *s, const db_record *record) {
     for (uint32_t i = s->db->row.count; i-- > 0;) {
         const db_record *r = &s->db->row.data[i];
-        if (r->task == record->task && r->index == record->index &&
-            strcmp(r->job, record->job) == 0)
-            return i;
+        if (is_same_trial(r, record)) return i;
     }
     return nowhere;
 }
@@ -458,23 +462,34 @@ static void store(sim_node *node, const db_record *record) {
                                       .median_ns = time_of(record)});
 }
 
-/* The finalists of a task whose trials are all observed; none when an earlier run of the tuner
- * stored its final. */
-static void gathered(sim_node *node, uint64_t handle, uint64_t task) {
+static uint32_t count_finals(const tuner_state *s, const shell_job *job, uint32_t task) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->db->row.count; i++) {
+        const db_record *r = &s->db->row.data[i];
+        count += r->task == task && r->index == KILN_TUNER_FINAL && strcmp(r->job, job->id) == 0;
+    }
+    return count;
+}
+
+/* Others stand in each final of a task. At its end nobody, where a judgement still holds. */
+static void gathered(sim_node *node, uint64_t handle, uint64_t task_and_early) {
     tuner_state *s = node->state;
     shell_job *job = find_job(s, handle);
     if (!job) return;
-    db_record final = {.task = (uint32_t)task, .index = KILN_TUNER_FINAL};
-    memcpy(final.job, job->id, sizeof final.job);
+    const uint32_t task = (uint32_t)(task_and_early >> 1);
+    const bool early = task_and_early & 1;
+    const uint64_t before = count_finals(s, job, task);
     kiln_msg_blob_ref finalist[1 + KILN_TUNER_FINALISTS];
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(finalist); i++)
-        finalist[i] = (kiln_msg_blob_ref){digest_of("artefact", task << 32 | i), 4096};
-    bool over = find_record(s, &final) != nowhere;
+        finalist[i] = (kiln_msg_blob_ref){
+            digest_of("artefact", (uint64_t)task << 32 | (i ? before << 8 | i : 0)), 4096};
+    const bool over = !early && before > 0 && sim_chance(node->world, 500);
+    const uint32_t count = early ? KILN_TUNER_JUDGED_LEAST : KILN_ARRAY_COUNT(finalist);
     run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_GATHERED,
                                        .job = handle,
-                                       .task = (uint32_t)task,
+                                       .task = task,
                                        .finalist = finalist,
-                                       .finalist_count = over ? 0 : KILN_ARRAY_COUNT(finalist)});
+                                       .finalist_count = over ? 0 : count});
 }
 
 /* Tells the machine that a record is stored; its board must hear of it at once. */
@@ -562,9 +577,7 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
     bool twice =
         before != nowhere && (before < job->read || s->db->row.data[before].tuner == node->index);
     for (uint32_t i = 0; i < s->pending.count; i++)
-        twice |= s->pending.data[i].task == record.task &&
-                 s->pending.data[i].index == record.index &&
-                 strcmp(s->pending.data[i].job, record.job) == 0;
+        twice |= is_same_trial(&s->pending.data[i], &record);
     if (twice) sim_fail(world, "trial %u of task %u is recorded twice", record.index, record.task);
     uint64_t lease = 0;
     if (action->result && (!kiln_map_find(&s->sent, kiln_str_from(action->trial), &lease) ||
@@ -664,7 +677,7 @@ static void carry_out(sim_node *node, const kiln_tuner_action *action) {
     case KILN_TUNER_OBSERVE: observe(node, action); break;
     case KILN_TUNER_GATHER:
         sim_at(node->world, sim_between(node->world, 0, 300 * SIM_MS), node, gathered, action->job,
-               action->task);
+               (uint64_t)action->task << 1 | action->early);
         break;
     case KILN_TUNER_EXPORT: sim_at(node->world, 10 * SIM_MS, node, exported, action->job, 0); break;
     case KILN_TUNER_FORGET: forget(node, action->job); break;
@@ -758,8 +771,8 @@ static void check_repeated(sim_node *node) {
     kiln_map_init(&seen);
     for (uint32_t i = 0; i < s->db->row.count; i++) {
         const db_record *r = &s->db->row.data[i];
-        char *name =
-            kiln_arena_printf(&node->world->scratch, "%s %u %u", r->job, r->task, r->index);
+        char *name = kiln_arena_printf(&node->world->scratch, "%s %u %u %s", r->job, r->task,
+                                       r->index, r->index == KILN_TUNER_FINAL ? r->trial : "");
         if (!kiln_map_put(&seen, kiln_str_from(name), 1)) node->world->repeated++;
     }
     kiln_map_deinit(&seen);

@@ -231,6 +231,221 @@ static void a_final_on_a_disturbed_machine_is_measured_again(void **state) {
     assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);
 }
 
+/* ---- Judgements within the search ---- */
+
+/* As plain, of a board that spent 2 s on it: 60 ms of judgements for each. */
+static const kiln_msg_trial_result slow = {
+    .outcome = KILN_OUTCOME_OK, .checked = true, .times_ns = {.run = 2 * SHOP_S}};
+
+/* Answers `count` trials of a search, the default in 2000 ns, all others in 1500, or 1000 where
+ * `index` says so; finals are left. */
+static void answer_trials(shop *s, uint32_t count, uint32_t fast) {
+    while (count > 0) {
+        const kiln_msg_trial *trial = shop_next_trial(s);
+        assert_int_equal(trial->rivals.count, 0);
+        const uint32_t index = trial->artefact.digest.byte[2];
+        const uint64_t run_ns = index == 0 ? 2000 : index == fast ? 1000 : 1500;
+        shop_answer_with(s, trial, run_ns, &slow);
+        count--;
+    }
+}
+
+/* The judgement that was asked for last: the tests' boards get it behind the trials that wait. */
+static const kiln_msg_trial *next_judgement(shop *s) {
+    for (;;) {
+        const kiln_msg_trial *trial = shop_next_trial(s);
+        if (trial->rivals.count) return trial;
+        shop_answer_with(s, trial, 1500, &slow);
+    }
+}
+
+static uint32_t count_finals_recorded(const shop *s) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->done.count; i++)
+        count +=
+            s->done.data[i].kind == KILN_TUNER_RECORD && s->done.data[i].index == KILN_TUNER_FINAL;
+    return count;
+}
+
+/* Samples of those that stand, in turns. */
+static void judge(shop *s, const kiln_msg_trial *final, uint64_t base_ns,
+                  const uint64_t *rival_ns) {
+    enum { PAIRS = 15 };
+    uint64_t base[PAIRS], own[KILN_MESSAGES_RIVALS][PAIRS];
+    kiln_msg_rival_result rival[KILN_MESSAGES_RIVALS];
+    kiln_message result = {.type = KILN_MSG_TRIAL_RESULT,
+                           .trial_result = {.trial = final->trial,
+                                            .attempt = final->attempt,
+                                            .lease = final->lease,
+                                            .runs = 1,
+                                            .checked = true,
+                                            .samples_ns = {base, PAIRS},
+                                            .times_ns = {.run = 150 * SHOP_MS}}};
+    for (uint32_t i = 0; i < PAIRS; i++) base[i] = base_ns + i;
+    for (uint32_t r = 0; r < final->rivals.count; r++) {
+        for (uint32_t i = 0; i < PAIRS; i++) own[r][i] = rival_ns[r] + i;
+        rival[r] = (kiln_msg_rival_result){
+            .outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {own[r], PAIRS}, .checked = true};
+    }
+    result.trial_result.rivals.item = rival;
+    result.trial_result.rivals.count = final->rivals.count;
+    shop_say(s, &result);
+}
+
+static void a_doubtful_best_is_judged_after_a_part_of_the_search(void **state) {
+    shop *s = *state;
+    s->finalists = 2;
+    shop_begin(s, 96, 1);
+    answer_trials(s, 23, 1);
+    assert_int_equal(shop_count(s, KILN_TUNER_GATHER), 0); /* a quarter is 24 */
+    answer_trials(s, 1, 1);
+    const kiln_tuner_action *gather = shop_take(s, KILN_TUNER_GATHER);
+    assert_non_null(gather);
+    assert_true(gather->early);
+    const kiln_msg_trial *final = next_judgement(s);
+    assert_int_equal(final->policy.samples_max, kiln_tuner_judge_policy.samples_max);
+    judge(s, final, 2000, (uint64_t[]){1400});
+    assert_int_equal(count_finals_recorded(s), 1);
+    const kiln_tuner_job_task *task = &s->t->job.data[0]->task[0];
+    assert_true(task->best_ns >= 1400 &&
+                task->best_ns < 1410); /* not the 1000 that it took alone */
+    assert_true(task->gain_low > 1.2 && task->final == KILN_TUNER_FINAL_NONE);
+}
+
+/* The luckiest was no faster than the default: neither it nor its time is told any more, and only
+ * who looks clearly faster than the judged one takes its place. */
+static void a_judged_loser_is_the_best_no_more(void **state) {
+    shop *s = *state;
+    s->finalists = 2;
+    shop_begin(s, 96, 1);
+    answer_trials(s, 24, 1);
+    judge(s, next_judgement(s), 1500, (uint64_t[]){1501});
+    kiln_tuner_job_task *task = &s->t->job.data[0]->task[0];
+    assert_true(task->best_ns == task->given.default_ns && task->gain_low == 1);
+    kiln_tuner_best_take(task, task->judged_ns * 0.99);
+    assert_true(task->best_ns == task->judged_ns && task->gain_low == 1);
+    kiln_tuner_best_take(task, task->judged_ns * 0.9);
+    assert_true(task->best_ns == task->judged_ns * 0.9 && task->gain_low == 0);
+}
+
+static void judgements_take_no_more_than_their_share(void **state) {
+    shop *s = *state;
+    s->finalists = 2;
+    shop_begin(s, 400, 1);
+    uint32_t judged = 0;
+    for (uint32_t i = 0; i < 390; i++) { /* each faster than all before it */
+        const kiln_msg_trial *trial = shop_next_trial(s);
+        if (trial->rivals.count) {
+            judge(s, trial, 500000, (uint64_t[]){400000 - 1000 * i});
+            judged++;
+        } else {
+            kiln_msg_trial_result quick = slow;
+            quick.times_ns.run = 50 * SHOP_MS;
+            shop_answer_with(s, trial, i ? 390000 - 1000 * i : 500000, &quick);
+        }
+    }
+    const kiln_tuner_job *job = s->t->job.data[0];
+    assert_in_range(judged, 1, 4);
+    assert_true(job->judging_ns == judged * 150.0 * SHOP_MS);
+    assert_true(job->judging_ns <= 0.05 * job->trials_ns);
+}
+
+static void the_final_is_left_out_where_the_judgement_holds(void **state) {
+    shop *s = *state;
+    s->finalists = 2;
+    shop_begin(s, 32, 1);
+    answer_trials(s, 16, 1);
+    judge(s, next_judgement(s), 2000, (uint64_t[]){1000});
+    s->finalists = 0; /* nobody looks faster: tuner/final.c */
+    while (!shop_count_sent(s, KILN_MSG_JOB_DONE)) {
+        const kiln_msg_trial *trial = shop_next_trial(s);
+        assert_int_equal(trial->rivals.count, 0);
+        shop_answer_with(s, trial, 1500, &slow);
+    }
+    const kiln_msg_task_state *task = shop_done(s)->tasks.item;
+    assert_int_equal(task->done, 32);
+    assert_int_equal(task->rest, KILN_REST_NONE);
+    assert_true(task->gain_low > 1.5);
+}
+
+/* Proposals depend on observed results alone: a judgement under way holds up nothing. */
+static void proposals_do_not_wait_for_a_judgement(void **state) {
+    shop *s = *state;
+    s->finalists = 2;
+    shop_begin(s, 96, 1);
+    answer_trials(s, 24, 1);
+    const kiln_msg_trial *final = next_judgement(s);
+    const uint32_t before = s->t->job.data[0]->task[0].next_observe;
+    for (uint32_t i = 0; i < 8; i++) shop_answer_with(s, shop_next_trial(s), 1500, &slow);
+    assert_int_equal(s->t->job.data[0]->task[0].next_observe, before + 8);
+    judge(s, final, 2000, (uint64_t[]){1400});
+    assert_true(s->t->job.data[0]->task[0].gain_low > 1);
+}
+
+static void another_judgement_has_another_identity(void **state) {
+    shop *s = *state;
+    s->finalists = 2;
+    shop_begin(s, 96, 1);
+    answer_trials(s, 24, 1);
+    const kiln_msg_trial *first = next_judgement(s);
+    judge(s, first, 2000, (uint64_t[]){1600});
+    s->finalists = 3;
+    kiln_tuner_best_take(&s->t->job.data[0]->task[0], 900);
+    const kiln_msg_trial *second = next_judgement(s);
+    assert_int_equal(second->rivals.count, 2);
+    assert_false(kiln_str_equal(first->trial, second->trial));
+}
+
+static void a_disturbed_judgement_is_neither_counted_nor_repeated(void **state) {
+    shop *s = *state;
+    s->finalists = 2;
+    shop_begin(s, 96, 1);
+    answer_trials(s, 24, 1);
+    const kiln_msg_trial *final = next_judgement(s);
+    kiln_msg_trial_result drifted = plain;
+    drifted.out_of_band = true;
+    kiln_msg_rival_result rival = {.outcome = KILN_OUTCOME_OK, .runs = 1};
+    uint64_t sample[5] = {1, 2, 3, 4, 5};
+    rival.samples_ns = (kiln_u64s){sample, 5};
+    drifted.rivals.item = &rival;
+    drifted.rivals.count = 1;
+    shop_answer_with(s, final, 1000, &drifted);
+    const kiln_tuner_job_task *task = &s->t->job.data[0]->task[0];
+    assert_true(task->final == KILN_TUNER_FINAL_NONE && task->judged_ns == 0);
+    assert_int_equal(count_finals_recorded(s), 0);
+}
+
+static void a_job_that_is_stopped_drops_its_judgement(void **state) {
+    shop *s = *state;
+    s->finalists = 2;
+    shop_begin(s, 96, 1);
+    answer_trials(s, 24, 1);
+    next_judgement(s);
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    shop_say(s, &cancel);
+    assert_int_equal(shop_done(s)->tasks.item[0].rest, KILN_REST_NO_FINAL);
+}
+
+static void the_one_that_won_is_the_fastest_that_pairs_show(void **state) {
+    (void)state;
+    uint64_t base[15], faster[15], fastest[15];
+    for (uint64_t i = 0; i < 15; i++) {
+        base[i] = 1000 + 7 * i;
+        faster[i] = base[i] - 40;
+        fastest[i] = base[i] - 60;
+    }
+    kiln_msg_rival_result rival[] = {
+        {.outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {faster, 15}},
+        {.outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {fastest, 15}}};
+    const kiln_msg_trial_result result = {
+        .outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {base, 15}, .rivals = {rival, 2}};
+    assert_int_equal(kiln_tuner_winner(&result), 2);
+    assert_true(kiln_tuner_standing_of(&result, 1).gain_low > 1);
+    assert_true(kiln_tuner_standing_beside(&result, 1, 2).gain_low < 1);
+    assert_true(kiln_tuner_standing_beside(&result, 2, 1).gain_low > 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_shop(trials_carry_a_bound_once_enough_is_known),
@@ -247,6 +462,15 @@ int main(void) {
         cmocka_unit_test(only_a_gain_that_pairs_show_counts),
         cmocka_unit_test(figures_are_those_of_quiet_rounds),
         test_with_shop(a_final_on_a_disturbed_machine_is_measured_again),
+        test_with_shop(a_doubtful_best_is_judged_after_a_part_of_the_search),
+        test_with_shop(a_judged_loser_is_the_best_no_more),
+        test_with_shop(judgements_take_no_more_than_their_share),
+        test_with_shop(the_final_is_left_out_where_the_judgement_holds),
+        test_with_shop(proposals_do_not_wait_for_a_judgement),
+        test_with_shop(another_judgement_has_another_identity),
+        test_with_shop(a_disturbed_judgement_is_neither_counted_nor_repeated),
+        test_with_shop(a_job_that_is_stopped_drops_its_judgement),
+        cmocka_unit_test(the_one_that_won_is_the_fastest_that_pairs_show),
     };
     return cmocka_run_group_tests_name("tuner/finalist", tests, NULL, NULL);
 }

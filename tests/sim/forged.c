@@ -4,8 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/mpack.h"
+#include "db/bundle.h"
 #include "db/canonical.h"
-#include "db/import.h"
+#include "db/trust.h"
 #include "tuner/job.h"
 
 const char *const sim_task_key[SIM_TASKS_MAX] = {"task-a", "task-b", "task-c", "task-d"};
@@ -13,7 +15,8 @@ const char *const sim_task_key[SIM_TASKS_MAX] = {"task-a", "task-b", "task-c", "
 struct sim_ledger {
     kiln_db *db;
     kiln_rand rand; /* the forger's own */
-    kiln_signer *ours, *stranger;
+    kiln_signer *ours, *colleague, *stranger;
+    uint32_t honest;                  /* records of the colleague's that came whole */
     char half[KILN_SIGN_PUBLIC_TEXT]; /* ours */
     kiln_arena arena;                 /* of one call */
 };
@@ -32,7 +35,9 @@ static void put_parents(kiln_db *db) {
 
 sim_ledger *sim_ledger_create(uint64_t seed) {
     sim_ledger *ledger = kiln_alloc(sizeof *ledger);
-    const uint8_t our_seed[KILN_SIGN_SEED_BYTES] = {1}, other_seed[KILN_SIGN_SEED_BYTES] = {2};
+    const uint8_t our_seed[KILN_SIGN_SEED_BYTES] = {1}, other_seed[KILN_SIGN_SEED_BYTES] = {2},
+                  colleague_seed[KILN_SIGN_SEED_BYTES] = {3};
+    char colleague[KILN_SIGN_PUBLIC_TEXT];
     kiln_arena_init(&ledger->arena, 0);
     kiln_rand_init(&ledger->rand, seed);
     must(kiln_db_open(":memory:", KILN_DB_RECORDS, KILN_DB_WRITE, &ledger->db));
@@ -40,7 +45,12 @@ sim_ledger *sim_ledger_create(uint64_t seed) {
     if (!kiln_sign_supported()) return ledger;
     must(kiln_signer_create(our_seed, &ledger->ours));
     must(kiln_signer_create(other_seed, &ledger->stranger));
+    must(kiln_signer_create(colleague_seed, &ledger->colleague));
     kiln_sign_public_print(kiln_signer_public(ledger->ours), ledger->half);
+    kiln_sign_public_print(kiln_signer_public(ledger->colleague), colleague);
+    must(kiln_db_set_trust(ledger->db, kiln_str_from(colleague), KILN_STR("colleague"),
+                           KILN_DB_TRUST_PERSON, 1));
+    must(kiln_db_commit(ledger->db));
     return ledger;
 }
 
@@ -48,6 +58,7 @@ void sim_ledger_destroy(sim_ledger *ledger) {
     if (!ledger) return;
     kiln_db_close(ledger->db);
     kiln_signer_destroy(ledger->ours);
+    kiln_signer_destroy(ledger->colleague);
     kiln_signer_destroy(ledger->stranger);
     kiln_arena_deinit(&ledger->arena);
     kiln_free(ledger);
@@ -122,15 +133,25 @@ typedef enum forgery {
     FORGERIES
 } forgery;
 
-static kiln_status send_tombstone(sim_ledger *ledger, kiln_db_import *import,
-                                  const kiln_db_record *newest) {
+/* A bundle under way: its rows. */
+typedef struct bundle {
+    kiln_strbuf rows;
+    uint32_t count;
+} bundle;
+
+static void add_row(bundle *b, kiln_db_table table, const void *row) {
+    kiln_bundle_row(table, row, &b->rows);
+    b->count++;
+}
+
+static void add_tombstone(sim_ledger *ledger, bundle *b, const kiln_db_record *newest) {
     kiln_db_tombstone tombstone = {.trial_id = newest->trial_id,
                                    .attempt = newest->attempt,
                                    .signer = newest->signer,
                                    .state = KILN_STR("forgotten"),
                                    .said_wall_ns = 1};
     if (ledger->stranger) must(kiln_tombstone_sign(ledger->stranger, &ledger->arena, &tombstone));
-    return kiln_db_import_row(import, KILN_DB_TABLE_TOMBSTONE, &tombstone);
+    add_row(b, KILN_DB_TABLE_TOMBSTONE, &tombstone);
 }
 
 static kiln_str best_trace(sim_ledger *ledger, const kiln_db_record *row) {
@@ -164,43 +185,95 @@ static kiln_db_record forged_row(sim_ledger *ledger, const sim_world *world, con
     return row;
 }
 
-static kiln_status send_row(sim_ledger *ledger, const sim_world *world, const char *job,
-                            kiln_db_import *import, forgery *how) {
+static void add_forged(sim_ledger *ledger, const sim_world *world, const char *job, bundle *b,
+                       forgery *how) {
     const kiln_db_filter newest = {.whose = KILN_DB_HERE, .order = KILN_DB_NEWEST, .limit = 1};
     uint32_t count = 0;
     kiln_db_record *ours = find(ledger, &newest, &count);
     const bool needs_ours = *how == TOMBSTONE || *how == COPIED;
     if (needs_ours && !(count && ledger->ours)) *how = STOLEN;
-    if (*how == TOMBSTONE) return send_tombstone(ledger, import, ours);
+    if (*how == TOMBSTONE) {
+        add_tombstone(ledger, b, ours);
+        return;
+    }
     kiln_db_record row = *how == COPIED ? *ours : forged_row(ledger, world, job, *how);
     if (*how == COPIED) row.samples_ns = forged_row(ledger, world, job, *how).samples_ns;
     row.origin = KILN_STR("measured"); /* as if that helped */
     row.standing = KILN_DB_MEASURED;
-    return kiln_db_import_row(import, KILN_DB_TABLE_RECORD, &row);
+    add_row(b, KILN_DB_TABLE_RECORD, &row);
 }
 
-void sim_ledger_forge(sim_ledger *ledger, sim_world *world, const char *job) {
-    const uint32_t count = (uint32_t)kiln_rand_below(&ledger->rand, 6);
-    kiln_db_import *import = NULL;
-    kiln_db_import_counts counts;
-    kiln_status st = KILN_OK;
+/* ---- Honest rows ---- */
+
+/* What we measured comes back. */
+static void add_ours(sim_ledger *ledger, bundle *b) {
+    const kiln_db_filter newest = {.whose = KILN_DB_HERE, .order = KILN_DB_NEWEST, .limit = 1};
+    uint32_t count = 0;
+    const kiln_db_record *ours = find(ledger, &newest, &count);
+    if (count) add_row(b, KILN_DB_TABLE_RECORD, ours);
+}
+
+/* Slower than all of ours, and of a job that ours do not know of. */
+static void add_colleagues(sim_ledger *ledger, const sim_world *world, bundle *b, uint32_t number) {
+    const char *job = "colleague";
+    const kiln_db_job parent = {.id = kiln_str_from(job),
+                                .target = KILN_STR(SIM_TARGET),
+                                .searcher = KILN_STR("random"),
+                                .trials_max = 1,
+                                .state = KILN_STR("done"),
+                                .opened_wall_ns = 1};
+    const sim_entry entry = {
+        .job = job,
+        .trial = kiln_arena_printf(&ledger->arena, "%032u", ledger->honest + number),
+        .task = (uint32_t)kiln_rand_below(&ledger->rand, world->options.tasks),
+        .index = number,
+        .outcome = KILN_OUTCOME_OK,
+        .median_ns = 1e9};
+    kiln_db_record row = row_of(ledger, &entry);
+    must(kiln_record_sign(ledger->colleague, &ledger->arena, &row));
+    add_row(b, KILN_DB_TABLE_JOB, &parent);
+    add_row(b, KILN_DB_TABLE_RECORD, &row);
+}
+
+/* ---- Import ---- */
+
+/* As tuner/jobs.c does it. */
+static kiln_status import(sim_ledger *ledger, const bundle *b) {
+    const kiln_db_import_options options = {.now_wall_ns = 2};
+    kiln_db_import_counts counts = {0};
+    kiln_strbuf bytes = {0};
+    kiln_mpack_write_array(&bytes, b->count);
+    kiln_strbuf_append(&bytes, b->rows.data, b->rows.size);
+    kiln_status st = kiln_bundle_import(ledger->db, kiln_strbuf_view(&bytes), &options, &counts);
+    kiln_strbuf_deinit(&bytes);
+    return st;
+}
+
+void sim_ledger_import(sim_ledger *ledger, sim_world *world, const char *job) {
+    const uint32_t forged = (uint32_t)kiln_rand_below(&ledger->rand, 6);
+    const uint32_t honest = ledger->ours ? (uint32_t)kiln_rand_below(&ledger->rand, 3) : 0;
+    bundle b = {0};
     bool wrong = false;
     put_job(ledger, job);
     must(kiln_db_commit(ledger->db));
-    kiln_db_import_begin(ledger->db, NULL, &import);
-    for (uint32_t i = 0; i < count && !st; i++) {
+    for (uint32_t i = 0; i < honest; i++) add_colleagues(ledger, world, &b, i);
+    for (uint32_t i = 0; i < forged; i++) {
         const bool any = ledger->ours && kiln_rand_below(&ledger->rand, 4) == 0;
         forgery how = (forgery)kiln_rand_below(&ledger->rand, any ? FORGERIES : LAST_RIGHT + 1);
-        st = send_row(ledger, world, job, import, &how);
+        add_forged(ledger, world, job, &b, &how);
         wrong |= how > LAST_RIGHT;
     }
-    st = kiln_db_import_end(import, st, &counts);
+    add_ours(ledger, &b);
+    kiln_status st = import(ledger, &b);
     if (wrong != (kiln_status_code(st) == KILN_DATA_LOSS) || (!wrong && st))
         sim_fail(world, "a forged bundle is %s: %s", st ? "refused" : "taken",
                  kiln_status_text(st));
+    if (!st) ledger->honest += honest;
     kiln_status_free(st);
+    kiln_strbuf_deinit(&b.rows);
     kiln_arena_reset(&ledger->arena);
-    sim_note(world, "a bundle of %u forged rows comes%s", count, wrong ? " and is refused" : "");
+    sim_note(world, "a bundle of %u forged rows and %u honest ones comes%s", forged, honest,
+             wrong ? " and is refused" : "");
 }
 
 /* ---- Checks ---- */
@@ -226,8 +299,10 @@ static void check_best(sim_ledger *ledger, sim_world *world, const double best_n
         uint32_t count = 0;
         must(kiln_db_best(ledger->db, &filter, &ledger->arena, &best, &count));
         const bool ours = count && is_ours(ledger, best);
-        world->forged += count && !ours;
-        if (count && !ours) sim_fail(world, "a forged record is the best of %s", sim_task_key[i]);
+        const bool honest = count && kiln_str_is(best->job_id, "colleague");
+        world->forged += count && !ours && !honest;
+        if (count && !ours && !honest)
+            sim_fail(world, "a forged record is the best of %s", sim_task_key[i]);
         if ((ours ? best->median_ns : 0) != best_ns[i])
             sim_fail(world, "the best of %s takes %g ns, not %g", sim_task_key[i],
                      ours ? best->median_ns : 0, best_ns[i]);
@@ -242,6 +317,11 @@ void sim_ledger_check(sim_ledger *ledger, sim_world *world, uint32_t count,
         if (!is_ours(ledger, &rows[i])) sim_fail(world, "a forged record stands as measured here");
     if (here != count)
         sim_fail(world, "%u of our records are in the database, not %u", here, count);
+    uint32_t counting = 0;
+    find(ledger, &(kiln_db_filter){.whose = KILN_DB_COUNTING}, &counting);
+    if (counting != here + ledger->honest)
+        sim_fail(world, "%u records count, not %u and %u honest ones", counting, here,
+                 ledger->honest);
     check_best(ledger, world, best_ns);
     kiln_arena_reset(&ledger->arena);
 }

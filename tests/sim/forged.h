@@ -1,7 +1,9 @@
-/* The records of tuners in a real database, in the worlds whose jobs come with forged bundles
- * (forged.c): somebody who knows the jobs, the tuners' public key and what they stored sends rows
- * of 100 ns. None of them may be best, take the place of ours or of a trial that is still to come,
- * or make ours be forgotten. */
+/* The records of tuners in a real database, in the worlds whose jobs come with bundles that a
+ * tuner's shell imports byte by byte before it prepares the job. Somebody who knows the jobs, the
+ * tuners' public key and what they stored forges rows of 100 ns. None of them may be best, take the
+ * place of ours or of a trial that is still to come, or make ours be forgotten. Honest rows lie
+ * between them: ours, which come back, and those of a colleague whom a person trusts, which count.
+ */
 #ifndef KILN_TESTS_SIM_FORGED_H
 #define KILN_TESTS_SIM_FORGED_H
 
@@ -27,7 +29,7 @@ void sim_ledger_destroy(sim_ledger *ledger); /* NULL is fine */
 /* It is signed and becomes durable. */
 void sim_ledger_store(sim_ledger *ledger, sim_world *world, const sim_entry *entry);
 /* The job comes to its tuner, with a bundle. */
-void sim_ledger_forge(sim_ledger *ledger, sim_world *world, const char *job);
+void sim_ledger_import(sim_ledger *ledger, sim_world *world, const char *job);
 /* Trials of the job that the database says were measured here. */
 uint32_t sim_ledger_measured(sim_ledger *ledger, const char *job);
 /* All `count` records are there as we stored them, and the best of each task is one of them, and

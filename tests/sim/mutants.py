@@ -131,6 +131,9 @@ MUTANTS = [
     ("a handler walks a table", "rpc-server/server.c", "case KILN_MSG_TRIAL: on_trial(s, message); break;",
      "case KILN_MSG_TRIAL: {\n#include \"base/thread_work.h\"\n"
      "    kiln_thread_work_here()->rows += 6000; on_trial(s, message); break; }"),
+    ("a bundle's rows are stored as if they were measured here", "db/bundle.c", "return st ? st : kiln_db_import_row(import, table, row);",
+     "return st ? st : table == KILN_DB_TABLE_RECORD ? kiln_db_put(*(kiln_db **)import, table, row) : kiln_db_import_row(import, table, row);"),
+    ("records that a person trusts do not count", "db/import.c", ": counts ? KILN_DB_TRUSTED", ": false ? KILN_DB_TRUSTED"),
     ("records of others count", "db/import.c", ": counts ? KILN_DB_TRUSTED", ": true ? KILN_DB_TRUSTED"),
     ("signatures are not checked", "db/import.c", "kiln_sign_supported() && !kiln_record_is_signed(&import->checkers, record))", "false)"),
     ("a record that came first keeps its place", "db/rows.c", 'WHERE excluded.standing > ', 'WHERE 0 * excluded.standing > '),

@@ -264,7 +264,7 @@ static void prepared(sim_node *node, uint64_t handle, uint64_t b) {
     }
     event.task_list = tasks;
     kiln_tuner_result *stored = NULL;
-    if (s->db->ledger) sim_ledger_forge(s->db->ledger, node->world, job->id);
+    if (s->db->ledger) sim_ledger_import(s->db->ledger, node->world, job->id);
     check_ledger(node);
     event.stored_count = find_stored(node, job->id, &stored);
     job->read = s->db->row.count;

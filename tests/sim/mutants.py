@@ -125,6 +125,10 @@ MUTANTS = [
     ("the queue is not bounded", "tracker/quota.c", "if (project->queued < most) return KILN_OK;", "return KILN_OK;"),
     ("a lease is held for ever", "tracker/lease.c", "lease->hold_until_ns && t->now_ns >= lease->hold_until_ns", "false"),
     ("strangers may do what members may", "tracker/rights.c", "return standing->rules || (int)standing->role >= lowest;", "return true;"),
+    ("what is one's own is anybody's", "tracker/rights.c", "own ? right_table[right].own : right_table[right].any", "right_table[right].own"),
+    ("two finals of a task have one identity", "tuner/finalist.c",
+     "for (uint32_t i = 0; i < trial->artefact_count; i++) {\n        kiln_digest_print(",
+     "for (uint32_t i = 0; i < 1; i++) {\n        kiln_digest_print("),
     ("a handler hashes a blob", "tracker/tracker.c", "    message_rule rule = find_rule(message->type);",
      "    message_rule rule = find_rule(message->type); static char blob[1 << 20]; kiln_digest digest;\n"
      "    kiln_digest_of(blob, sizeof blob, &digest);\n"),

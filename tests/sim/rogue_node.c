@@ -1,6 +1,6 @@
 /* Somebody with a client's key who wants more: says HELLO in the name of others, and sends what a
- * client may not send, or speaks of leases and jobs that are not its own. The tracker's shell
- * checks that nothing comes of it (tracker_node.c). */
+ * client may not send, or speaks of leases and jobs that are not its own. Every other one is a
+ * member of all projects. The tracker's shell checks that nothing comes of it (tracker_node.c). */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,6 +14,8 @@ typedef struct rogue_state {
 } rogue_state;
 
 void *sim_rogue_state(void) { return kiln_alloc(sizeof(rogue_state)); }
+
+bool sim_rogue_is_member(const sim_world *world) { return world->options.seed % 2 == 0; }
 
 void sim_rogue_free(void *memory) { kiln_free(memory); }
 
@@ -37,6 +39,8 @@ static kiln_message draw_message(sim_node *node) {
     const uint64_t lease = heard->lease + sim_between(world, 0, 2);
     kiln_message m = {.type = beyond[sim_between(world, 0, KILN_ARRAY_COUNT(beyond) - 1)],
                       .stream = 1};
+    /* A member may open jobs, and may not end those of others. */
+    if (m.type == KILN_MSG_JOB_OPEN && sim_rogue_is_member(world)) m.type = KILN_MSG_CANCEL;
     switch ((int)m.type) {
     case KILN_MSG_BOARD_UP:
         m.board_up = (kiln_msg_board_up){

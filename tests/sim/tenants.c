@@ -38,15 +38,19 @@ static void write_quotas(sim_world *world, const char *project, const sim_quotas
 
 void sim_tenants_init(sim_world *world) {
     const kiln_msg_kept_project made = {.made_ms = 1};
-    const kiln_msg_kept_member member = {.role = KILN_MEMBER_MEMBER, .native = true};
+    const kiln_msg_kept_member member = {.role = KILN_MEMBER_MEMBER, .native = true},
+                               plain = {.role = KILN_MEMBER_MEMBER};
     for (uint32_t p = 0; p < SIM_PROJECTS; p++) {
         const char *project = sim_project_name[p];
         write_row(world, KILN_TRACKER_ROW_PROJECT, project, KILN_RECORD_kept_project, &made);
         for (uint32_t i = 0; i < world->node.count; i++) {
             const sim_node *node = world->node.data[i];
-            if (node->kind != SIM_CLIENT || node->index == world->options.stranger) continue;
+            const bool rogue = node->kind == SIM_ROGUE && sim_rogue_is_member(world);
+            const bool client = node->kind == SIM_CLIENT && node->index != world->options.stranger;
+            if (!rogue && !client) continue;
             char *id = kiln_arena_printf(&world->scratch, "%s/%s", project, node->identity);
-            write_row(world, KILN_TRACKER_ROW_MEMBER, id, KILN_RECORD_kept_member, &member);
+            write_row(world, KILN_TRACKER_ROW_MEMBER, id, KILN_RECORD_kept_member,
+                      rogue ? &plain : &member);
         }
         if (world->options.quotas) write_quotas(world, project, &world->options.quota[p]);
     }

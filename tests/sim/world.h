@@ -287,6 +287,8 @@ void *sim_tuner_state(void);
 void *sim_client_state(void);
 void *sim_admin_state(void);
 void *sim_rogue_state(void);
+/* Whether it is a member of all projects, without the right to run machine code of its own. */
+bool sim_rogue_is_member(const sim_world *world);
 void sim_tracker_free(void *state);
 void sim_board_free(void *state);
 void sim_tuner_free(void *state);

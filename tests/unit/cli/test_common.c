@@ -81,6 +81,12 @@ static void a_best_is_compared_with_the_default_that_ran_beside_it(void **state)
     row[2].checked = 0;
     assert_ptr_equal(kiln_record_default(row, 5, &best), &row[1]);
     assert_null(kiln_record_default(row, 0, &best));
+    /* A job may have several finals; the records of one are stored at one time. */
+    kiln_db_record of_job[] = {default_of("a", true, 1), default_of("a", true, 2)};
+    of_job[0].stored_wall_ns = best.stored_wall_ns = 5;
+    of_job[1].stored_wall_ns = 6;
+    best.job_id = KILN_STR("a");
+    assert_ptr_equal(kiln_record_default(of_job, 2, &best), &of_job[0]);
 }
 
 static void the_peak_is_that_of_all_threads(void **state) {

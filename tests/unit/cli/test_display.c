@@ -122,6 +122,25 @@ static void every_task_has_its_line(void **state) {
     assert_non_null(strstr(frame, "0/4 "));
 }
 
+static void a_judged_gain_is_no_promise_while_trials_go_on(void **state) {
+    kiln_display d = display_of(*state, 0);
+    kiln_msg_task_state task = {.key = KILN_STR("a"),
+                                .weight = 1,
+                                .planned = 90,
+                                .done = 30,
+                                .best_ns = 2000,
+                                .default_ns = 4000,
+                                .flops = 1e6,
+                                .gain_low = 1.9};
+    const kiln_msg_job_event event = {.tasks = {&task, 1}};
+    kiln_display_update(&d, &event);
+    assert_non_null(strstr(frame_of(&d, (kiln_display_size){80, 24}, *state), "2.00x "));
+    task.best_ns = 1600; /* somebody looks clearly faster */
+    task.gain_low = 0;
+    kiln_display_update(&d, &event);
+    assert_non_null(strstr(frame_of(&d, (kiln_display_size){80, 24}, *state), "2.50x?"));
+}
+
 static void a_small_terminal_is_never_exceeded(void **state) {
     kiln_display d = display_of(*state, 60);
     char key[2] = "A";
@@ -165,6 +184,7 @@ int main(void) {
         test_with_arena(a_time_budget_bounds_what_is_left),
         test_with_arena(an_inference_counts_each_call),
         test_with_arena(every_task_has_its_line),
+        test_with_arena(a_judged_gain_is_no_promise_while_trials_go_on),
         test_with_arena(a_small_terminal_is_never_exceeded),
         test_with_arena(the_tasks_at_work_are_those_shown),
         test_with_arena(a_task_of_which_nothing_can_be_measured_says_why),

@@ -252,8 +252,7 @@ static void close_tasks(kiln_shell_job *job) {
     }
 }
 
-/* What the client knows about the tasks, held to their programs, which we have from the model. */
-static kiln_status import_records(kiln_shell_job *job) {
+kiln_status kiln_shell_import(kiln_shell_job *job) {
     if (kiln_digest_equal(&job->spec.records, &no_digest)) return KILN_OK;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -281,7 +280,7 @@ static kiln_status import_records(kiln_shell_job *job) {
 
 static void take_tasks(kiln_shell_errand *e) {
     kiln_status st = open_tasks(e->job, kiln_strbuf_view(&e->bytes));
-    if (!st) st = import_records(e->job);
+    if (!st) st = kiln_shell_import(e->job);
     if (!st) st = kiln_shell_find_lessons(e->job);
     if (!st) close_tasks(e->job);
     e->status = st;

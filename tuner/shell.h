@@ -207,6 +207,9 @@ void kiln_shell_unclaim(kiln_shell_job *job);
 /* Makes pending records durable and posts their RECORDED events. */
 void kiln_shell_commit(void *shell);
 
+/* Takes in the records that the job came with, held to the programs of its tasks, which we have
+ * from the model. DATA_LOSS: they are damaged. What others wait to have stored is as it was. */
+KILN_MUST_USE kiln_status kiln_shell_import(kiln_shell_job *job);
 /* Reads what is to be learnt for the tasks of the job, which have their searchers (lessons.c). */
 KILN_MUST_USE kiln_status kiln_shell_find_lessons(kiln_shell_job *job);
 /* Teaches it; on the pool thread. */

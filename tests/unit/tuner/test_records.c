@@ -154,8 +154,8 @@ static void damaged_records_of_a_client_undo_none_of_another_job(void **state) {
     kiln_shell_job *job = begin_job_with_task(o);
     expect_ok(kiln_blob_store_put(o->shell.store, KILN_STR("no bundle"), &damaged));
     record_final(job);
-    kiln_shell_job *bad = begin_job(o, &nothing, &damaged);
-    assert_int_equal(kiln_status_code(bad->failure), KILN_DATA_LOSS);
+    kiln_shell_job *bad = begin_job(o, &somewhere, &damaged);
+    expect_error(kiln_shell_import(bad), DATA_LOSS, "");
     expect_recorded(o, job);
 }
 

@@ -86,10 +86,10 @@ static kiln_tracker_board *taken_for(kiln_tracker *t, const kiln_tracker_peer *p
                                      kiln_str name) {
     kiln_tracker_board *own = kiln_tracker_board_find(t, kiln_str_from(peer->node));
     kiln_tracker_board *other = kiln_tracker_board_find(t, name);
-    if (own && own->bound && !peer->has_key) return own;
-    if (other && other != own && other->bound) return other;
+    if (own && own->proven[0] && !peer->has_key) return own;
+    if (other && other != own && other->proven[0]) return other;
     other = holder_of(t, name);
-    return other && other != own && (other->bound || peer->has_key) ? other : NULL;
+    return other && other != own && (other->proven[0] || peer->has_key) ? other : NULL;
 }
 
 bool kiln_tracker_board_refuses(kiln_tracker *t, kiln_tracker_peer *peer, kiln_str name) {
@@ -266,6 +266,11 @@ kiln_tracker_device *kiln_tracker_board_device(const kiln_tracker_board *board, 
     return NULL;
 }
 
+static void bind_to_key(kiln_tracker_board *board, bool has_key) {
+    board->proven[0] = 0;
+    if (has_key) snprintf(board->proven, sizeof board->proven, "board/%s", board->node);
+}
+
 /* Devices of `up`, which lies in the board's arena. */
 static kiln_status make_devices(kiln_tracker_board *board) {
     const kiln_msg_board_up *up = &board->up;
@@ -375,7 +380,7 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
         return;
     }
     bool restarted = strcmp(board->boot, peer->boot) != 0,
-         news = is_news(board, message) || board->bound != peer->has_key;
+         news = is_news(board, message) || (board->proven[0] != 0) != peer->has_key;
     board->peer = NULL; /* until it is known what it is */
     kiln_tracker_board_refresh(t, board);
     if (board->known && !has_same_slots(board, &message->board_up))
@@ -390,7 +395,7 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
         return;
     }
     board->peer = peer;
-    board->bound = peer->has_key;
+    bind_to_key(board, peer->has_key);
     board->sick = board->leaving = false;
     board->env = board->up.env;
     board->env.governor = (kiln_str){0};
@@ -484,7 +489,7 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
         return made;
     }
     board->known = true;
-    board->bound = kept.bound;
+    bind_to_key(board, kept.bound);
     hold_name(t, board);
     board->changed = ++t->change;
     board->duty = (kiln_duty)kept.duty;

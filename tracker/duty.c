@@ -30,7 +30,7 @@ uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
         .fault_run = board->fault_run,
         .noise = board->noise,
         .drift = board->drift,
-        .bound = board->bound,
+        .bound = board->proven[0] != 0,
     };
     kiln_msg_board_event past[KILN_TRACKER_PAST_MAX];
     kiln_tracker_history_list(board, past);

@@ -53,10 +53,10 @@ static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
                      (uintptr_t)lease);
     if (lease->persist)
         kiln_map_put(&t->lease_of_persist, number_key(&lease->persist), (uintptr_t)lease);
+    lease->counted = slots_of(lease);
     if (lease->job) {
         lease->job->leases++;
         lease->job->changed = ++t->change;
-        lease->counted = slots_of(lease);
         kiln_tracker_project_granted(t, lease->job->project, lease->counted);
     }
     kiln_tracker_board_refresh(t, lease->board);
@@ -80,7 +80,7 @@ static uint32_t count_of_trials(const kiln_tracker *t, const kiln_tracker_board 
 
 uint64_t kiln_tracker_lease_cost(const kiln_tracker *t, const kiln_tracker_lease *lease) {
     uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
-    return held_ns * slots_of(lease);
+    return held_ns * lease->counted;
 }
 
 static void claim(kiln_tracker *t, kiln_tracker_lease *lease) {
@@ -268,8 +268,6 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
     const kiln_msg_board_up *up = &lease->board->up;
     const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
     const kiln_msg_board_target *said = device ? device->said : &(kiln_msg_board_target){0};
-    kiln_strbuf proven = {0};
-    if (lease->board->bound) kiln_strbuf_printf(&proven, "board/%s", lease->board->node);
     kiln_message grant = {
         .type = KILN_MSG_LEASE_GRANT,
         .lease_grant = {.request = lease->request,
@@ -281,13 +279,12 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
                         .firmware = said->firmware.size ? said->firmware : up->firmware,
                         .builds = label_of(up, KILN_LABEL_BUILDS),
                         .fences = up->fences,
-                        .proven = kiln_strbuf_view(&proven),
+                        .proven = kiln_str_from(lease->board->proven),
                         .slot = lease->slot,
                         .trials = trials,
                         .ttl_ms = lease->ttl_ms},
     };
     kiln_tracker_send(t, kiln_tracker_holder_by_boot(t, lease->tuner), &grant);
-    kiln_strbuf_deinit(&proven);
 }
 
 /* The next number. One row reserves many; until it is known to be on disk each grant brings its

@@ -128,11 +128,12 @@ typedef struct kiln_tracker_board {
     kiln_msg_board_up up;
     kiln_tracker_device *device; /* [device_count] its targets; on the heap, renewed with `up` */
     uint32_t device_count;
-    bool known;              /* `up` and the devices hold */
-    bool bound;              /* its node is that of a key, so nobody else may have its name */
-    kiln_tracker_peer *peer; /* NULL: lost */
-    uint64_t lost_ns;        /* when peer is NULL */
-    bool lost_busy;          /* it was lost while a trial of ours ran */
+    bool known;                                        /* `up` and the devices hold */
+    char proven[sizeof "board/" + KILN_MESSAGES_TEXT]; /* key that its node is that of, so that
+                                                          nobody else may have its name; "": none */
+    kiln_tracker_peer *peer;                           /* NULL: lost */
+    uint64_t lost_ns;                                  /* when peer is NULL */
+    bool lost_busy;                                    /* it was lost while a trial of ours ran */
     bool sick, leaving;
     kiln_duty duty;
     char text[KILN_MESSAGES_NAME + 1]; /* why it is sick or off duty */

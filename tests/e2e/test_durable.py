@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """kill -9 of the real programs at the worst moments of what they keep: before and after a commit."""
+import pathlib
 import signal
 import sys
 
@@ -9,9 +10,11 @@ from test_fleet import records
 
 RESOURCE_EXHAUSTED = 16  # base/status.def
 
-# Killed in a migration, after a commit (four more of migrations come first) of which nobody heard, before one, and
-# before a row.
-MOMENTS = ["DB_MIGRATE:1=kill", "DB_DURABLE:8", "DB_COMMIT:3=kill", "DB_PUT:12=kill"]
+# Each is a commit of a new file.
+MIGRATIONS = len(list((pathlib.Path(__file__).resolve().parents[2] / "db/schema/sqlite/records").glob("*.sql")))
+
+# Killed in a migration, after a commit of which nobody heard, before one, and before a row.
+MOMENTS = ["DB_MIGRATE:1=kill", f"DB_DURABLE:{MIGRATIONS + 2}", "DB_COMMIT:3=kill", "DB_PUT:12=kill"]
 
 
 def failing(world, moment, start):
@@ -58,7 +61,7 @@ def test_a_commit_that_fails_ends_its_job_and_nothing_else(world):
     """What cannot be stored is not measured further; what was stored stays, and the tuner takes the next job."""
     _, address = world.tracker()
     world.board(address)
-    failing(world, "DB_COMMIT:8=error", lambda: world.tuner(address))
+    failing(world, f"DB_COMMIT:{MIGRATIONS + 2}=error", lambda: world.tuner(address))
     tune = world.tune(world.zoo("conv:C3"), address, 100000)
     world.ends(tune, RESOURCE_EXHAUSTED)
     kept = set(records(world))

@@ -88,7 +88,7 @@ def forge(path, factor, forger, operations=1.0):
     with their old signatures."""
     with sqlite3.connect(path) as db:
         db.row_factory = sqlite3.Row
-        for trigger in ("record_is_not_changed", "record_is_not_removed", "record_is_counted_anew"):
+        for trigger in ("record_is_not_changed", "record_is_not_removed", "record_gives_way"):
             db.execute(f"DROP TRIGGER {trigger}")
         db.execute("UPDATE task SET flops = flops * ?", (operations,))
         for number, found in enumerate(db.execute("SELECT rowid AS place, * FROM record").fetchall()):

@@ -104,6 +104,8 @@ typedef struct kiln_turns {
 /* What the handler under way does from here on is timed by itself, and called `name`, which lasts.
  * Outside of handlers nothing is timed. */
 void kiln_loop_part(kiln_loop *loop, const char *name);
+/* Reads from no connection, or goes on: for who has more to decide than fits a turn. */
+void kiln_loop_pause_reading(kiln_loop *loop, bool pause);
 /* Whether a turn has taken so long that a handler with a list to work off goes on in the next. */
 bool kiln_loop_is_late(const kiln_loop *loop);
 

@@ -25,8 +25,9 @@
 
 #define SOFTWARE "kiln-tracker 0.1.0"
 #define GOAWAY_MS 0u
-#define LEAD_NS UINT64_C(200000000) /* between two looks at who leads */
-#define COLLECT_S INT64_C(86400)    /* between two looks at all blobs, also over restarts */
+#define DECIDE_NS (KILN_TURN_NS / 2) /* of a turn */
+#define LEAD_NS UINT64_C(200000000)  /* between two looks at who leads */
+#define COLLECT_S INT64_C(86400)     /* between two looks at all blobs, also over restarts */
 #define COLLECT_LOOK_NS (UINT64_C(3600) * KILN_NS_PER_S) /* whether it is time for that */
 #define GONE_A_TICK 1024u
 
@@ -56,7 +57,8 @@ struct kiln_tracker_shell {
     kiln_tracker *tracker;
     kiln_tracker_actions actions;
     KILN_VEC(kiln_tracker_event)
-    events; /* posted, not yet decided; what they point to is in event_arena */
+    events;           /* posted; what they point to is in event_arena */
+    uint32_t decided; /* of them, the first */
     kiln_arena event_arena;
     kiln_tracker_keeper *keeper;
     kiln_map conns; /* kiln_conn_id to kiln_conn */
@@ -320,16 +322,24 @@ static void end_turn(kiln_tracker_shell *shell) {
         kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
 }
 
-/* Decides everything that was posted. */
+/* Decides what was posted, for DECIDE_NS. What is left comes in the next turn, and until nothing is
+ * nobody is read from, so that it does not grow. */
 static void pump(void *context) {
     kiln_tracker_shell *shell = context;
-    for (uint32_t i = 0; i < shell->events.count; i++) {
-        kiln_tracker_event event = shell->events.data[i]; /* the vector may move */
+    const uint64_t end_ns = kiln_clock_ns() + DECIDE_NS;
+    while (shell->decided < shell->events.count) {
+        kiln_tracker_event event = shell->events.data[shell->decided++]; /* the vector may move */
         decide(shell, &event);
+        if (kiln_clock_ns() >= end_ns) break;
     }
-    shell->events.count = 0;
-    kiln_arena_reset(&shell->event_arena);
+    const bool more = shell->decided < shell->events.count;
+    if (!more) {
+        shell->events.count = shell->decided = 0;
+        kiln_arena_reset(&shell->event_arena);
+    }
     end_turn(shell);
+    kiln_loop_pause_reading(shell->loop, more);
+    if (more) kiln_timer_start(shell->soon, 0);
 }
 
 /* Decides what a group that is durable lets go, or one that cannot be kept ends. Who lost the lead

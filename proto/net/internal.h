@@ -92,7 +92,8 @@ struct kiln_loop {
     uint32_t crowd_most;        /* most strangers since there was none */
     uint32_t accepts_left;      /* in this turn */
     uint32_t waiting;           /* listeners with a connection to accept in the next turn */
-    kiln_read_set read_set[2];  /* known peers, strangers */
+    bool reads_paused;
+    kiln_read_set read_set[2]; /* known peers, strangers */
     uint64_t last_conn_id;
     kiln_turns turns;
     kiln_turn_warner warner;

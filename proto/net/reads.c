@@ -72,6 +72,16 @@ void kiln_reads_remove(kiln_conn *conn) {
     if (--set->count == 0) uv_unref((uv_handle_t *)&set->poll);
 }
 
+void kiln_loop_pause_reading(kiln_loop *loop, bool pause) {
+    if (loop->reads_paused == pause) return;
+    loop->reads_paused = pause;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(loop->read_set); i++) {
+        uv_poll_t *poll = &loop->read_set[i].poll;
+        const int code = pause ? uv_poll_stop(poll) : uv_poll_start(poll, UV_READABLE, on_ready);
+        KILN_CHECK(code == 0);
+    }
+}
+
 /* ---- Life ---- */
 
 static int start(kiln_loop *loop, kiln_read_set *set) {

@@ -126,12 +126,27 @@ static void a_peer_that_is_not_read_is_read_later(void **state) {
     close_room(&r);
 }
 
+static void nobody_is_read_while_the_loop_pauses(void **state) {
+    (void)state;
+    room r;
+    open_room(&r);
+    kiln_loop_pause_reading(r.p.loop, true);
+    for (uint32_t i = 0; i < PEERS; i++) say_ping(&r.peer[i]);
+    kiln_timer_start(r.p.deadline, KILN_NS_PER_MS);
+    while (!r.p.late) kiln_loop_run_once(r.p.loop);
+    assert_int_equal(r.said[0] + r.said[1] + r.said[2], 0);
+    kiln_loop_pause_reading(r.p.loop, false);
+    while (r.said[0] + r.said[1] + r.said[2] < PEERS) kiln_loop_run_once(r.p.loop);
+    close_room(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_peers_are_heard_in_a_crowd),
         cmocka_unit_test(who_says_much_is_read_in_turns_with_the_others),
         cmocka_unit_test(who_was_ended_in_this_turn_is_not_read),
         cmocka_unit_test(a_peer_that_is_not_read_is_read_later),
+        cmocka_unit_test(nobody_is_read_while_the_loop_pauses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,8 @@ struct kiln_blob_store {
     kiln_depot *depot;    /* NULL: none */
     pthread_mutex_t lock; /* of `bytes`, and of who makes place; held over scans of the folder */
     uint64_t bytes;       /* that this process knows of, with `coming` */
-    uint64_t coming;      /* that are about to be written */
+    uint64_t coming;      /* that are being written */
+    pthread_cond_t came;  /* less is coming */
     pthread_mutex_t pin_lock;     /* of what jobs pin; never held for long */
     kiln_map pinned;              /* digest -> how many hold it */
     kiln_map holder;              /* -> its pins, owned */
@@ -266,6 +267,7 @@ kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
     KILN_CHECK(pthread_mutex_init(&store->lock, NULL) == 0);
     KILN_CHECK(pthread_mutex_init(&store->leaving_lock, NULL) == 0);
     KILN_CHECK(pthread_cond_init(&store->left, NULL) == 0);
+    KILN_CHECK(pthread_cond_init(&store->came, NULL) == 0);
     st = fit(store);
     if (st) {
         kiln_blob_store_close(store);
@@ -281,6 +283,7 @@ void kiln_blob_store_close(kiln_blob_store *store) {
     pthread_mutex_destroy(&store->lock);
     pthread_mutex_destroy(&store->leaving_lock);
     pthread_cond_destroy(&store->left);
+    pthread_cond_destroy(&store->came);
     kiln_vec_deinit(&store->leaving);
     kiln_arena_deinit(&store->arena);
     kiln_free(store);
@@ -611,14 +614,22 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
     return st;
 }
 
-/* Counts bytes that are to be written; others make place for them. */
+/* Counts bytes that are to be written; others make place for them. What another thread is writing
+ * counts twice meanwhile, in its file too, so that nothing is refused before that is written. */
 static kiln_status make_room(kiln_blob_store *store, size_t size) {
     kiln_status st = KILN_OK;
+    bool fits = true;
     pthread_mutex_lock(&store->lock);
-    store->bytes += size;
-    store->coming += size;
-    if (store->bytes_max && store->bytes > store->bytes_max) st = fit(store);
-    const bool fits = store->bytes_max == 0 || store->bytes <= store->bytes_max;
+    while (true) {
+        store->bytes += size;
+        store->coming += size;
+        if (store->bytes_max && store->bytes > store->bytes_max) st = fit(store);
+        fits = store->bytes_max == 0 || store->bytes <= store->bytes_max;
+        if (st || fits || store->coming == size) break;
+        store->bytes -= size; /* nobody waits for one who waits */
+        store->coming -= size;
+        pthread_cond_wait(&store->came, &store->lock);
+    }
     pthread_mutex_unlock(&store->lock);
     if (st) return st;
     return fits ? KILN_OK
@@ -652,6 +663,7 @@ static bool give_place(kiln_blob_store *store, size_t size) {
 static void came(kiln_blob_store *store, size_t size) {
     pthread_mutex_lock(&store->lock);
     store->coming -= size;
+    pthread_cond_broadcast(&store->came);
     pthread_mutex_unlock(&store->lock);
 }
 

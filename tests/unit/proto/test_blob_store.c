@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -245,6 +246,49 @@ static void a_full_disk_is_no_end_of_a_cache(void **state) {
     assert_int_equal(durable, 0);
 }
 
+typedef struct bringing {
+    kiln_blob_store *store;
+    kiln_str content;
+    kiln_status st;
+} bringing;
+
+static void *bring(void *context) {
+    bringing *b = context;
+    const kiln_str half[] = {kiln_str_slice(b->content, 0, b->content.size / 2),
+                             kiln_str_slice(b->content, b->content.size / 2, b->content.size)};
+    kiln_blob_writer *writer = NULL;
+    kiln_digest digest;
+    kiln_digest_of(b->content.data, b->content.size, &digest);
+    b->st = kiln_blob_writer_open(b->store, &digest, b->content.size, 0, &writer);
+    for (int i = 0; i < 2 && !b->st; i++) b->st = kiln_blob_writer_add(writer, half[i]);
+    if (!b->st) b->st = kiln_blob_writer_finish(writer);
+    return NULL;
+}
+
+static void what_two_threads_write_is_not_counted_twice(void **state) {
+    enum { BYTES = 1940000, ROUNDS = 40 };
+    char *content = kiln_arena_alloc(*state, 2 * BYTES);
+    memset(content, 1, BYTES);
+    memset(content + BYTES, 2, BYTES);
+    for (int round = 0; round < ROUNDS; round++) {
+        char *folder = make_folder(*state);
+        kiln_digest old;
+        kiln_blob_store *store = open_store(folder, 4000000); /* both fit, without the old one */
+        expect_ok(kiln_blob_store_put(store, (kiln_str){content, BYTES / 2}, &old));
+        bringing one = {store, {content, BYTES}, NULL},
+                 other = {store, {content + BYTES, BYTES}, NULL};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, bring, &other), 0);
+        bring(&one);
+        pthread_join(thread, NULL);
+        expect_ok(one.st);
+        expect_ok(other.st);
+        assert_false(kiln_blob_store_has(store, &old));
+        kiln_blob_store_close(store);
+        remove_folder(folder);
+    }
+}
+
 static void what_is_no_blob_in_the_folder_is_left_alone(void **state) {
     char *folder = make_folder(*state);
     kiln_digest digest, missing = {{1}};
@@ -422,6 +466,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(whichever_operation_fails_no_blob_lies),
         test_with_arena(a_full_disk_is_no_end_of_a_cache),
+        test_with_arena(what_two_threads_write_is_not_counted_twice),
         test_with_arena(what_is_no_blob_in_the_folder_is_left_alone),
         test_with_arena(what_was_not_used_for_long_goes),
         test_with_arena(what_gave_place_is_told_once),

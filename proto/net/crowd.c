@@ -121,13 +121,10 @@ void kiln_crowd_drop(kiln_loop *loop, const kiln_listen_options *options) {
 /* ---- Turns ---- */
 
 void kiln_crowd_turn(kiln_loop *loop) {
-    const uint32_t count = kiln_crowd_count(loop);
-    if (count > 0) {
-        loop->crowd_most = KILN_MAX(loop->crowd_most, count);
-    } else if (loop->crowd_most > 0) {
-        if (loop->crowd_most >= KILN_NET_CROWD) kiln_alloc_trim();
-        loop->crowd_most = 0;
-    }
+    const uint64_t ended = loop->stats.accepted - kiln_crowd_count(loop);
+    if (ended - loop->trimmed < KILN_NET_TRIM_EVERY) return;
+    loop->trimmed = ended;
+    kiln_alloc_trim();
 }
 
 void kiln_crowd_warn(kiln_loop *loop, const kiln_listen_options *options) {

@@ -120,11 +120,19 @@ void kiln_crowd_drop(kiln_loop *loop, const kiln_listen_options *options) {
 
 /* ---- Turns ---- */
 
-void kiln_crowd_turn(kiln_loop *loop) {
-    const uint64_t ended = loop->stats.accepted - kiln_crowd_count(loop);
-    if (ended - loop->trimmed < KILN_NET_TRIM_EVERY) return;
-    loop->trimmed = ended;
+static void trim(void *context) {
+    (void)context;
     kiln_alloc_trim();
+}
+
+static void trimmed(void *context) { (void)context; }
+
+void kiln_crowd_turn(kiln_loop *loop) {
+    const uint32_t count = kiln_crowd_count(loop);
+    loop->crowd_most = KILN_MAX(loop->crowd_most, count);
+    if (count > 0) return;
+    if (loop->crowd_most >= KILN_NET_CROWD) kiln_loop_work(loop, trim, trimmed, loop);
+    loop->crowd_most = 0;
 }
 
 void kiln_crowd_warn(kiln_loop *loop, const kiln_listen_options *options) {

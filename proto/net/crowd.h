@@ -30,8 +30,8 @@ void kiln_crowd_speaks(kiln_conn *conn);
 void kiln_crowd_pass(kiln_conn *conn);
 /* Takes it out of the list it is in. */
 void kiln_crowd_leave(kiln_conn *conn);
-/* A new turn. Handshakes that ended leave memory, which is given back by and by: all at once takes
- * long. */
+/* A new turn: a large crowd that is gone leaves memory, which the pool gives back, as that takes
+ * milliseconds. */
 void kiln_crowd_turn(kiln_loop *loop);
 /* Turns away who is still in the handshake with the listener that has these options: what they
  * point to goes with it. */

@@ -19,7 +19,7 @@
  * 1 ms. What is left goes in the next turn. */
 #define KILN_NET_WRITES_AT_ONCE 256u
 #define KILN_NET_WRITE_BYTES_AT_ONCE ((size_t)1 << 20)
-#define KILN_NET_TRIM_EVERY 128u /* handshakes whose memory is worth giving back */
+#define KILN_NET_CROWD 256u /* handshakes of so many leave memory that is worth giving back */
 
 typedef struct kiln_loop_signal kiln_loop_signal;
 
@@ -89,7 +89,7 @@ struct kiln_loop {
     uv_idle_t hurry;            /* while the next turn must not wait for anything */
     KILN_VEC(kiln_timer *) due; /* timers whose time has come, that read first */
     size_t squeeze_left;        /* bytes of messages to compress in this turn */
-    uint64_t trimmed;           /* handshakes that had ended when memory was last given back */
+    uint32_t crowd_most;        /* most strangers since there was none */
     uint32_t accepts_left;      /* in this turn */
     uint32_t waiting;           /* listeners with a connection to accept in the next turn */
     bool reads_paused;

@@ -37,21 +37,19 @@ bool kiln_right_is_held(const kiln_standing *standing, kiln_right right, bool ow
 }
 
 static const struct {
-    kiln_message_type type;
+    bool is_there;
     kiln_need need;
 } need_table[] = {
-#define NEED(MESSAGE, right, scope) {KILN_MSG_##MESSAGE, {KILN_RIGHT_##right, KILN_NEED_##scope}},
+#define NEED(MESSAGE, right, scope) \
+    [KILN_MSG_##MESSAGE] = {true, {KILN_RIGHT_##right, KILN_NEED_##scope}},
 #include "tracker/rights.def"
 #undef NEED
 };
 
 bool kiln_need_of(kiln_message_type type, kiln_need *out_need) {
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(need_table); i++) {
-        if (need_table[i].type != type) continue;
-        *out_need = need_table[i].need;
-        return true;
-    }
-    return false;
+    if ((unsigned)type >= KILN_ARRAY_COUNT(need_table) || !need_table[type].is_there) return false;
+    *out_need = need_table[type].need;
+    return true;
 }
 
 const char *kiln_right_name(kiln_right right) { return right_table[right].name; }

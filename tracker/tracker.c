@@ -299,46 +299,39 @@ static void on_cancel(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_messa
                                 kiln_peer_role_name(peer->role));
 }
 
-typedef struct message_row {
-    kiln_message_type type;
-    message_rule rule;
-} message_row;
-
 /* What the tracker does with each message; those that only it sends, and blobs, which the shell
  * moves, have no row. */
-static const message_row rule_table[] = {
-    {KILN_MSG_PING, on_ping},
-    {KILN_MSG_PONG, kiln_tracker_pong},
-    {KILN_MSG_ERROR, on_nothing},
-    {KILN_MSG_GOAWAY, on_goaway},
-    {KILN_MSG_BOARD_UP, kiln_tracker_board_up},
-    {KILN_MSG_BOARD_STATE, kiln_tracker_board_state},
-    {KILN_MSG_JOB_OPEN, kiln_tracker_job_open},
-    {KILN_MSG_JOB_EVENT, kiln_tracker_job_event},
-    {KILN_MSG_JOB_DONE, kiln_tracker_job_done},
-    {KILN_MSG_JOB_CLOSE, kiln_tracker_job_close},
-    {KILN_MSG_LEASE_REQ, kiln_tracker_lease_req},
-    {KILN_MSG_LEASE_RENEW, kiln_tracker_lease_renew},
-    {KILN_MSG_LEASE_RELEASE, kiln_tracker_lease_release},
-    {KILN_MSG_TRIAL, kiln_tracker_trial_down},
-    {KILN_MSG_TRIAL_ACK, kiln_tracker_trial_down},
-    {KILN_MSG_TRIAL_EVENT, kiln_tracker_trial_up},
-    {KILN_MSG_TRIAL_RESULT, kiln_tracker_trial_up},
-    {KILN_MSG_CANCEL, on_cancel},
-    {KILN_MSG_QUERY, kiln_tracker_query},
-    {KILN_MSG_WATCH, kiln_tracker_watch},
-    {KILN_MSG_BOARD_ORDER, kiln_tracker_board_order},
-    {KILN_MSG_PROBE, kiln_tracker_probe_boards},
-    {KILN_MSG_TAIL, kiln_tracker_tail_ask},
-    {KILN_MSG_LINES, kiln_tracker_tail_lines},
-    {KILN_MSG_PROJECT_ORDER, kiln_tracker_project_order},
-    {KILN_MSG_PROJECT_QUERY, kiln_tracker_project_query},
+static const message_rule rule_table[] = {
+    [KILN_MSG_PING] = on_ping,
+    [KILN_MSG_PONG] = kiln_tracker_pong,
+    [KILN_MSG_ERROR] = on_nothing,
+    [KILN_MSG_GOAWAY] = on_goaway,
+    [KILN_MSG_BOARD_UP] = kiln_tracker_board_up,
+    [KILN_MSG_BOARD_STATE] = kiln_tracker_board_state,
+    [KILN_MSG_JOB_OPEN] = kiln_tracker_job_open,
+    [KILN_MSG_JOB_EVENT] = kiln_tracker_job_event,
+    [KILN_MSG_JOB_DONE] = kiln_tracker_job_done,
+    [KILN_MSG_JOB_CLOSE] = kiln_tracker_job_close,
+    [KILN_MSG_LEASE_REQ] = kiln_tracker_lease_req,
+    [KILN_MSG_LEASE_RENEW] = kiln_tracker_lease_renew,
+    [KILN_MSG_LEASE_RELEASE] = kiln_tracker_lease_release,
+    [KILN_MSG_TRIAL] = kiln_tracker_trial_down,
+    [KILN_MSG_TRIAL_ACK] = kiln_tracker_trial_down,
+    [KILN_MSG_TRIAL_EVENT] = kiln_tracker_trial_up,
+    [KILN_MSG_TRIAL_RESULT] = kiln_tracker_trial_up,
+    [KILN_MSG_CANCEL] = on_cancel,
+    [KILN_MSG_QUERY] = kiln_tracker_query,
+    [KILN_MSG_WATCH] = kiln_tracker_watch,
+    [KILN_MSG_BOARD_ORDER] = kiln_tracker_board_order,
+    [KILN_MSG_PROBE] = kiln_tracker_probe_boards,
+    [KILN_MSG_TAIL] = kiln_tracker_tail_ask,
+    [KILN_MSG_LINES] = kiln_tracker_tail_lines,
+    [KILN_MSG_PROJECT_ORDER] = kiln_tracker_project_order,
+    [KILN_MSG_PROJECT_QUERY] = kiln_tracker_project_query,
 };
 
 static message_rule find_rule(kiln_message_type type) {
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(rule_table); i++)
-        if (rule_table[i].type == type) return rule_table[i].rule;
-    return NULL;
+    return (unsigned)type < KILN_ARRAY_COUNT(rule_table) ? rule_table[type] : NULL;
 }
 
 static void on_message(kiln_tracker *t, uint64_t id, const kiln_message *message) {

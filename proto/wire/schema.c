@@ -66,6 +66,23 @@ static const kiln_schema message_table[] = {
 #undef RECORD
 #undef MESSAGE
 };
+
+enum {
+#define RECORD(name, doc)
+#define MESSAGE(id, number, name, from, to, since, doc) PLACE_##id,
+#include "proto/messages.def"
+#undef RECORD
+#undef MESSAGE
+};
+
+/* In message_table, from 1; 0: there is no such message. */
+static const uint8_t place_of[] = {
+#define RECORD(name, doc)
+#define MESSAGE(id, number, name, from, to, since, doc) [number] = PLACE_##id + 1,
+#include "proto/messages.def"
+#undef RECORD
+#undef MESSAGE
+};
 /* clang-format on */
 #undef FIELD
 #undef NEST
@@ -75,9 +92,8 @@ static const kiln_schema message_table[] = {
 _Static_assert(KILN_ARRAY_COUNT(record_table) == KILN_RECORD_COUNT, "one row per record");
 
 const kiln_schema *kiln_schema_of_message(kiln_message_type type) {
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(message_table); i++)
-        if (message_table[i].type == type) return &message_table[i];
-    return NULL;
+    const bool is_one = (unsigned)type < KILN_ARRAY_COUNT(place_of) && place_of[type];
+    return is_one ? &message_table[place_of[type] - 1] : NULL;
 }
 
 const kiln_schema *kiln_schema_of_record(kiln_record_type type) {

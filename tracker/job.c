@@ -226,7 +226,8 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
     if (st) return kiln_status_note(st, "stored job %.*s", KILN_STR_ARG(row->id));
     kiln_tracker_set_text(job->tuner, kept.tuner);
     job->signer_count = (uint32_t)(kept.signers.size / sizeof job->signer[0]);
-    memcpy(job->signer, kept.signers.data, job->signer_count * sizeof job->signer[0]);
+    if (job->signer_count)
+        memcpy(job->signer, kept.signers.data, job->signer_count * sizeof job->signer[0]);
     job->abandoned = kept.abandoned;
     restore_end(t, job, &kept);
     /* Nobody is connected yet: after a longer pause all come back late, and all at once. */

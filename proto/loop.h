@@ -105,7 +105,7 @@ typedef struct kiln_turns {
  * Outside of handlers nothing is timed. */
 void kiln_loop_part(kiln_loop *loop, const char *name);
 /* Reads from no connection, or goes on: for who has more to decide than fits a turn. */
-void kiln_loop_pause_reading(kiln_loop *loop, bool pause);
+void kiln_loop_pause_reading(kiln_loop *loop, bool is_paused);
 /* Whether a turn has taken so long that a handler with a list to work off goes on in the next. */
 bool kiln_loop_is_late(const kiln_loop *loop);
 

@@ -93,7 +93,7 @@ struct kiln_loop {
     uint32_t accepts_left;      /* in this turn */
     uint32_t waiting;           /* listeners with a connection to accept in the next turn */
     bool reads_paused;
-    kiln_read_set read_set[2]; /* known peers, strangers */
+    kiln_read_set known, strangers; /* known peers, strangers */
     uint64_t last_conn_id;
     kiln_turns turns;
     kiln_turn_warner warner;

@@ -56,12 +56,13 @@ static kiln_status add(kiln_conn *conn, kiln_read_set *set) {
 }
 
 kiln_status kiln_reads_add(kiln_conn *conn) {
-    return add(conn, &conn->loop->read_set[!conn->dialled && !conn->was_opened]);
+    const bool is_known = conn->dialled || conn->was_opened;
+    return add(conn, is_known ? &conn->loop->known : &conn->loop->strangers);
 }
 
 kiln_status kiln_reads_know(kiln_conn *conn) {
     kiln_reads_remove(conn);
-    return add(conn, &conn->loop->read_set[0]);
+    return add(conn, &conn->loop->known);
 }
 
 void kiln_reads_remove(kiln_conn *conn) {
@@ -72,14 +73,17 @@ void kiln_reads_remove(kiln_conn *conn) {
     if (--set->count == 0) uv_unref((uv_handle_t *)&set->poll);
 }
 
-void kiln_loop_pause_reading(kiln_loop *loop, bool pause) {
-    if (loop->reads_paused == pause) return;
-    loop->reads_paused = pause;
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(loop->read_set); i++) {
-        uv_poll_t *poll = &loop->read_set[i].poll;
-        const int code = pause ? uv_poll_stop(poll) : uv_poll_start(poll, UV_READABLE, on_ready);
-        KILN_CHECK(code == 0);
-    }
+static void pause_set(kiln_read_set *set, bool pause) {
+    const int code =
+        pause ? uv_poll_stop(&set->poll) : uv_poll_start(&set->poll, UV_READABLE, on_ready);
+    KILN_CHECK(code == 0);
+}
+
+void kiln_loop_pause_reading(kiln_loop *loop, bool is_paused) {
+    if (loop->reads_paused == is_paused) return;
+    loop->reads_paused = is_paused;
+    pause_set(&loop->known, is_paused);
+    pause_set(&loop->strangers, is_paused);
 }
 
 /* ---- Life ---- */
@@ -95,9 +99,9 @@ static int start(kiln_loop *loop, kiln_read_set *set) {
 }
 
 int kiln_reads_start(kiln_loop *loop) {
-    loop->read_set[1].for_strangers = true;
-    int code = start(loop, &loop->read_set[0]);
-    return code ? code : start(loop, &loop->read_set[1]);
+    loop->strangers.for_strangers = true;
+    int code = start(loop, &loop->known);
+    return code ? code : start(loop, &loop->strangers);
 }
 
 static void on_closed(uv_handle_t *handle) {
@@ -106,6 +110,6 @@ static void on_closed(uv_handle_t *handle) {
 }
 
 void kiln_reads_end(kiln_loop *loop) {
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(loop->read_set); i++)
-        uv_close((uv_handle_t *)&loop->read_set[i].poll, on_closed);
+    uv_close((uv_handle_t *)&loop->known.poll, on_closed);
+    uv_close((uv_handle_t *)&loop->strangers.poll, on_closed);
 }

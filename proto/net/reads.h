@@ -1,5 +1,5 @@
 /* Who is read from, and in which order. Connections wait in two epoll sets, known peers in one and
- * strangers in the other, and libuv watches the sets. A turn reads from known peers for READ_NS and
+ * strangers in the other, and libuv watches the sets. A turn reads from known peers for 2 ms and
  * from KILN_NET_SHAKES_PER_TURN strangers, once from each; the rest stays with the system, in the
  * order in which it came. So neither a sender of gigabytes nor thousands who speak at once make a
  * turn long, and no crowd keeps those who are known from being heard.

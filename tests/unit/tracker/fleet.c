@@ -157,6 +157,15 @@ void fleet_open_job(fleet *f, uint64_t client, const char *id, bool detach) {
     fleet_say(f, client, &open);
 }
 
+kiln_code fleet_open_model(fleet *f, uint64_t client, const char *id, kiln_digest model) {
+    kiln_message open = fleet_job(id, true);
+    open.job_open.spec.model = model;
+    fleet_forget_sent(f);
+    fleet_say(f, client, &open);
+    const kiln_message *error = fleet_take(f, client, KILN_MSG_ERROR);
+    return error ? (kiln_code)error->error.code : KILN_OK;
+}
+
 kiln_message fleet_request(const char *job, uint64_t request) {
     return (kiln_message){.type = KILN_MSG_LEASE_REQ,
                           .stream = 3,

@@ -58,6 +58,8 @@ void fleet_board(fleet *f, uint64_t peer, const char *node, uint32_t slots);
 void fleet_tuner(fleet *f, uint64_t peer, const char *node, const char *boot);
 kiln_message fleet_job(const char *id, bool detach);
 void fleet_open_job(fleet *f, uint64_t client, const char *id, bool detach);
+/* A detached one with that model; what it was refused with, or KILN_OK. */
+kiln_code fleet_open_model(fleet *f, uint64_t client, const char *id, kiln_digest model);
 kiln_message fleet_request(const char *job, uint64_t request);
 /* A board (10), a tuner (20), a client (30) and job "j" running. */
 void fleet_running_job(fleet *f);

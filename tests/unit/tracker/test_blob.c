@@ -39,15 +39,6 @@ static void begin(fleet *f) {
     fleet_connect(f, BOB, KILN_PEER_CLIENT, "bob", "bob");
 }
 
-static kiln_code open_job(fleet *f, uint64_t peer, const char *id, uint8_t model) {
-    kiln_message open = fleet_job(id, true);
-    open.job_open.spec.model = digest_of(model);
-    fleet_forget_sent(f);
-    fleet_say(f, peer, &open);
-    const kiln_message *error = fleet_take(f, peer, KILN_MSG_ERROR);
-    return error ? (kiln_code)error->error.code : KILN_OK;
-}
-
 static void a_digest_alone_is_no_right(void **state) {
     fleet *f = *state;
     begin(f);
@@ -60,7 +51,8 @@ static void a_digest_alone_is_no_right(void **state) {
     put(f, ANN, 2, 100);
     assert_true(may_get(f, ANN, 2));
     assert_false(may_get(f, BOB, 2));
-    assert_int_equal(open_job(f, ANN, "a", 1), KILN_NOT_FOUND); /* naming it does not help */
+    assert_int_equal(fleet_open_model(f, ANN, "a", digest_of(1)),
+                     KILN_NOT_FOUND); /* naming it does not help */
     assert_false(may_get(f, ANN, 1));
 }
 
@@ -68,7 +60,7 @@ static void a_job_gives_its_blobs_to_its_tuner_and_its_project(void **state) {
     fleet *f = *state;
     begin(f);
     put(f, ANN, 2, 100);
-    assert_int_equal(open_job(f, ANN, "j", 2), KILN_OK);
+    assert_int_equal(fleet_open_model(f, ANN, "j", digest_of(2)), KILN_OK);
     assert_true(may_get(f, TUNER, 2));
     assert_true(may_get(f, BOB, 2)); /* both are members of `default` */
     f->who.person = NULL;
@@ -92,7 +84,7 @@ static void a_board_gets_what_its_trials_name_while_their_lease_holds(void **sta
     fleet *f = *state;
     begin(f);
     put(f, ANN, 2, 100);
-    assert_int_equal(open_job(f, ANN, "j", 2), KILN_OK);
+    assert_int_equal(fleet_open_model(f, ANN, "j", digest_of(2)), KILN_OK);
     const uint64_t lease = fleet_lease(f, 1);
     const uint64_t board = kiln_tracker_lease_find(f->t, lease)->board->peer->id;
     const uint64_t other = board == BOARD ? OTHER_BOARD : BOARD;
@@ -140,8 +132,8 @@ static void what_a_person_and_a_project_hand_in_is_bounded(void **state) {
                                                 .act = KILN_PROJECT_SET,
                                                 .settings = {&quota, 1}}});
     put(f, BOB, 2, 100);
-    assert_int_equal(open_job(f, BOB, "j", 2), KILN_OK);
-    assert_int_equal(open_job(f, BOB, "k", 2), KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(fleet_open_model(f, BOB, "j", digest_of(2)), KILN_OK);
+    assert_int_equal(fleet_open_model(f, BOB, "k", digest_of(2)), KILN_RESOURCE_EXHAUSTED);
     quota = (kiln_msg_setting){KILN_STR("everyone"), KILN_MEMBER_VIEWER};
     fleet_say(f, OWNER,
               &(kiln_message){.type = KILN_MSG_PROJECT_ORDER,
@@ -171,7 +163,7 @@ static void results_count_towards_the_quota_when_they_come(void **state) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_digest kept[2];
         put(f, BOB, row[i].model, 50);
-        assert_int_equal(open_job(f, BOB, row[i].job, row[i].model), KILN_OK);
+        assert_int_equal(fleet_open_model(f, BOB, row[i].job, digest_of(row[i].model)), KILN_OK);
         put(f, TUNER, row[i].records, row[i].size);
         fleet_say(f, TUNER,
                   &(kiln_message){.type = KILN_MSG_JOB_DONE,

@@ -36,15 +36,6 @@ static uint32_t rows_of_blobs(const fleet *f) {
     return count;
 }
 
-static kiln_code open_job(fleet *f, uint64_t peer, const char *id, uint32_t model) {
-    kiln_message open = fleet_job(id, true);
-    open.job_open.spec.model = digest_of(model);
-    fleet_forget_sent(f);
-    fleet_say(f, peer, &open);
-    const kiln_message *error = fleet_take(f, peer, KILN_MSG_ERROR);
-    return error ? (kiln_code)error->error.code : KILN_OK;
-}
-
 static void what_people_put_outlives_the_tracker(void **state) {
     fleet *f = *state;
     connect_all(f);
@@ -60,8 +51,8 @@ static void what_people_put_outlives_the_tracker(void **state) {
     assert_false(may_get(f, TUNER, 1));
     assert_false(may_get(f, TUNER, 2));
     assert_false(may_get(f, ANN, 3));
-    assert_int_equal(open_job(f, ANN, "j", 3), KILN_NOT_FOUND);
-    assert_int_equal(open_job(f, ANN, "j", 1), KILN_OK);
+    assert_int_equal(fleet_open_model(f, ANN, "j", digest_of(3)), KILN_NOT_FOUND);
+    assert_int_equal(fleet_open_model(f, ANN, "j", digest_of(1)), KILN_OK);
     assert_int_equal(kiln_tracker_job_find(f->t, KILN_STR("j"))->blob_bytes, 100);
 }
 
@@ -129,7 +120,8 @@ static void the_least_used_blobs_of_a_person_go_first(void **state) {
     for (uint32_t i = 1; i <= 4; i++) put(f, ANN, i, 250);
     fleet_wait(f, FLEET_S, people);
     assert_int_equal(f->dropped_blobs.count, 0);
-    assert_int_equal(open_job(f, ANN, "j", 1), KILN_OK); /* that needs the oldest */
+    assert_int_equal(fleet_open_model(f, ANN, "j", digest_of(1)),
+                     KILN_OK); /* that needs the oldest */
     expect_ok(kiln_tracker_may_put(f->t, ANN, 250));
     put(f, ANN, 5, 250);
     fleet_wait(f, FLEET_S, people);
@@ -151,7 +143,7 @@ static void what_jobs_need_stays_and_the_person_is_told(void **state) {
     connect_all(f);
     kiln_tracker_limit_blobs(f->t, 1000);
     put(f, ANN, 1, 900);
-    assert_int_equal(open_job(f, ANN, "j", 1), KILN_OK);
+    assert_int_equal(fleet_open_model(f, ANN, "j", digest_of(1)), KILN_OK);
     expect_ok(kiln_tracker_may_put(f->t, ANN, 100));
     put(f, ANN, 2, 100);
     expect_ok(kiln_tracker_may_put(f->t, ANN, 100)); /* instead of the second */

@@ -5,12 +5,14 @@
 
 static const struct {
     const char *name;
-    double error_factor;
+    kiln_precision precision;
+    double error_factor, relative_error;
     kiln_algorithm_function apply;
 } algorithm_table[] = {
-    [KILN_ALGORITHM_DIRECT] = {"direct", 1, kiln_program_copy},
-#define X(name, text, error_factor, function) \
-    [KILN_ALGORITHM_##name] = {text, error_factor, function},
+    [KILN_ALGORITHM_DIRECT] = {"direct", KILN_PRECISION_F32, 1, 0, kiln_program_copy},
+#define X(name, text, precision, error_factor, relative_error, function) \
+    [KILN_ALGORITHM_##                                                   \
+        name] = {text, KILN_PRECISION_##precision, error_factor, relative_error, function},
 #include "compiler-core/algorithm/algorithms.def"
 #undef X
 };
@@ -27,6 +29,22 @@ kiln_algorithm kiln_algorithm_find(kiln_str name) {
 
 double kiln_algorithm_error_factor(kiln_algorithm algorithm) {
     return algorithm_table[algorithm].error_factor;
+}
+
+kiln_precision kiln_algorithm_precision(kiln_algorithm algorithm) {
+    return algorithm_table[algorithm].precision;
+}
+
+double kiln_algorithm_relative_error(kiln_algorithm algorithm) {
+    return algorithm_table[algorithm].relative_error;
+}
+
+bool kiln_algorithm_is_allowed(kiln_algorithm algorithm, const kiln_accuracy *accuracy) {
+    if (algorithm == KILN_ALGORITHM_DIRECT) return true;
+    const kiln_precision precision = kiln_algorithm_precision(algorithm);
+    return !accuracy->exact && kiln_algorithm_relative_error(algorithm) <= accuracy->error_max &&
+           (precision == KILN_PRECISION_F32 || accuracy->precision == KILN_PRECISION_AUTO ||
+            precision == accuracy->precision);
 }
 
 kiln_program *kiln_algorithm_apply(kiln_algorithm algorithm, const kiln_program *te,

@@ -12,11 +12,12 @@
 #ifndef KILN_COMPILER_CORE_ALGORITHM_ALGORITHM_H
 #define KILN_COMPILER_CORE_ALGORITHM_ALGORITHM_H
 
+#include "base/accuracy.h"
 #include "compiler-core/ir/ir.h"
 
 typedef enum kiln_algorithm {
     KILN_ALGORITHM_DIRECT, /* the task's expression as it stands */
-#define X(name, text, error_factor, function) KILN_ALGORITHM_##name,
+#define X(name, text, precision, error_factor, relative_error, function) KILN_ALGORITHM_##name,
 #include "compiler-core/algorithm/algorithms.def"
 #undef X
     KILN_ALGORITHM_COUNT
@@ -28,6 +29,14 @@ const char *kiln_algorithm_name(kiln_algorithm algorithm);
 kiln_algorithm kiln_algorithm_find(kiln_str name);
 /* How many times the task's error bound a right result may be off; 1 for the direct form. */
 double kiln_algorithm_error_factor(kiln_algorithm algorithm);
+/* What products are computed in; F32 for the direct form, whatever the model's own types are. */
+kiln_precision kiln_algorithm_precision(kiln_algorithm algorithm);
+/* The stated error of a right result: the largest difference from double precision over the
+ * output's largest magnitude, on random data. 0 for the direct form. */
+double kiln_algorithm_relative_error(kiln_algorithm algorithm);
+/* Whether `accuracy` leaves room for it. A named precision allows what is in f32 as well; the
+ * direct form is always allowed. */
+bool kiln_algorithm_is_allowed(kiln_algorithm algorithm, const kiln_accuracy *accuracy);
 
 /* The alternative of `te` in `arena`; NULL when the algorithm does not apply to it. `te` is a
  * tensor expression in its direct form and is not changed; DIRECT gives a copy. Deterministic. */
@@ -45,7 +54,7 @@ double kiln_algorithm_least_flops(const kiln_program *te);
 
 /* What a row of algorithms.def names: as kiln_algorithm_apply. */
 typedef kiln_program *(*kiln_algorithm_function)(const kiln_program *te, kiln_arena *arena);
-#define X(name, text, error_factor, function) \
+#define X(name, text, precision, error_factor, relative_error, function) \
     kiln_program *function(const kiln_program *te, kiln_arena *arena);
 #include "compiler-core/algorithm/algorithms.def"
 #undef X

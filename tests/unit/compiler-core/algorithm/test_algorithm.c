@@ -1,7 +1,11 @@
 /* The table of algorithms. */
 #include "compiler-core/algorithm/algorithm.h"
 
+#include <math.h>
+
+#include "base/macros.h"
 #include "tests/support/test.h"
+#include "tests/unit/compiler-core/algorithm/support.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 static void names_are_found_again(void **state) {
@@ -23,10 +27,65 @@ static void the_direct_form_is_a_copy(void **state) {
     expect_ok(same_result(te, p, *state));
 }
 
+/* Tasks that rows are measured on: each row applies to one of them at least. */
+static const conv_shape tried[] = {
+    {.n = 1, .ic = 64, .h = 10, .w = 10, .oc = 4, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
+    {.n = 1, .ic = 2, .h = 16, .w = 16, .oc = 4, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
+    {.n = 1, .ic = 16, .h = 12, .w = 12, .oc = 4, .kh = 5, .kw = 5, .stride = 1, .padding = 2},
+    {.n = 1, .ic = 16, .h = 14, .w = 14, .oc = 4, .kh = 3, .kw = 3, .stride = 2, .padding = 1},
+    {.n = 1, .ic = 256, .h = 4, .w = 4, .oc = 8, .kh = 1, .kw = 1, .stride = 1},
+};
+
+/* The largest relative error over tasks and draws; 0 when the row applies to none of them. */
+static double worst_error(kiln_algorithm algorithm, kiln_arena *arena) {
+    double worst = 0;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(tried); i++) {
+        kiln_program *te = conv_program(arena, &tried[i]);
+        kiln_program *p = kiln_algorithm_apply(algorithm, te, arena);
+        if (!p) continue;
+        kiln_program_make_loops(p);
+        for (uint64_t seed = 0; seed < 4; seed++)
+            worst =
+                fmax(worst, error_on_random_data(te, p, seed, seed < 2 ? 0 : 0.5, arena).relative);
+    }
+    return worst;
+}
+
+/* And none states so much that it would lose its place under a budget which it meets. */
+static void relative_errors_are_as_stated(void **state) {
+    for (uint32_t i = 1; i < KILN_ALGORITHM_COUNT; i++) {
+        const double stated = kiln_algorithm_relative_error((kiln_algorithm)i);
+        const double worst = worst_error((kiln_algorithm)i, *state);
+        print_message("%s: %.3g, %.3g stated\n", kiln_algorithm_name((kiln_algorithm)i), worst,
+                      stated);
+        assert_true(worst > 0);
+        assert_true(worst <= stated);
+        assert_true(worst >= stated / 20);
+    }
+}
+
+static void budgets_leave_rows_out(void **state) {
+    (void)state;
+    kiln_accuracy accuracy = kiln_accuracy_default(KILN_PRECISION_F32);
+    const kiln_algorithm winograd = KILN_ALGORITHM_WINOGRAD_2X2_3X3;
+    assert_true(kiln_algorithm_is_allowed(winograd, &accuracy));
+    accuracy.precision = KILN_PRECISION_BF16;
+    assert_true(kiln_algorithm_is_allowed(winograd, &accuracy));
+    accuracy.exact = true;
+    assert_false(kiln_algorithm_is_allowed(winograd, &accuracy));
+    assert_true(kiln_algorithm_is_allowed(KILN_ALGORITHM_DIRECT, &accuracy));
+    accuracy = (kiln_accuracy){.error_max = 1e-9};
+    assert_false(kiln_algorithm_is_allowed(winograd, &accuracy));
+    assert_true(kiln_algorithm_is_allowed(KILN_ALGORITHM_DIRECT, &accuracy));
+    assert_true(kiln_algorithm_relative_error(KILN_ALGORITHM_DIRECT) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(names_are_found_again),
         test_with_arena(the_direct_form_is_a_copy),
+        test_with_arena(relative_errors_are_as_stated),
+        test_with_arena(budgets_leave_rows_out),
     };
     return cmocka_run_group_tests_name("compiler-core/algorithm/algorithm", tests, NULL, NULL);
 }

@@ -5,8 +5,8 @@
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
-#include "tests/support/interpreter.h"
 #include "tests/support/test.h"
+#include "tests/unit/compiler-core/algorithm/support.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 #define WINOGRAD KILN_ALGORITHM_WINOGRAD_2X2_3X3
@@ -107,37 +107,6 @@ static void other_computations_are_left_alone(void **state) {
     }
 }
 
-/* Computes in f32, every step rounded, and compares with the direct form in double precision.
- * Returns the largest error in units of the task's bound. */
-static double error_in_bounds(const kiln_program *te, kiln_program *p, uint64_t seed, double zeros,
-                              kiln_arena *arena) {
-    kiln_tensor wanted[8], got[8], bound[8];
-    kiln_arg_buffers arg = kiln_program_args(te);
-    uint32_t output = 0;
-    kiln_rand rand;
-    kiln_rand_init(&rand, seed);
-    for (uint32_t i = 0; i < arg.count; i++) {
-        const kiln_buffer_info *b = &te->buffer.data[arg.buffer[i]];
-        wanted[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
-        got[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
-        if (b->role == KILN_ROLE_OUTPUT) output = i;
-        if (b->role == KILN_ROLE_OUTPUT) continue;
-        for (int64_t k = 0; k < kiln_shape_count(&b->shape); k++) {
-            bool zero = b->role == KILN_ROLE_INPUT && kiln_rand_unit(&rand) < zeros;
-            double value = zero ? 0 : 2 * kiln_rand_unit(&rand) - 1;
-            kiln_dtype_store_f64(b->dtype, wanted[i].data, (size_t)k, value);
-            kiln_dtype_store_f64(b->dtype, got[i].data, (size_t)k, value);
-        }
-    }
-    expect_ok(kiln_te_eval_bounds(te, wanted, arg.count, arena, bound));
-    expect_ok(kiln_loop_eval(p, got, arg.count));
-    const float *w = wanted[output].data, *g = got[output].data, *allowed = bound[0].data;
-    double worst = 0;
-    for (int64_t k = 0; k < kiln_shape_count(&wanted[output].shape); k++)
-        worst = fmax(worst, fabs((double)g[k] - (double)w[k]) / (double)allowed[k]);
-    return worst;
-}
-
 static void errors_stay_within_the_stated_factor(void **state) {
     static const conv_shape tried[] = {
         {.n = 1, .ic = 16, .h = 12, .w = 12, .oc = 8, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
@@ -150,7 +119,8 @@ static void errors_stay_within_the_stated_factor(void **state) {
         kiln_program *te = conv_program(*state, &tried[i]), *p = winograd(te, *state);
         kiln_program_make_loops(p);
         for (uint64_t seed = 0; seed < 8; seed++)
-            worst = fmax(worst, error_in_bounds(te, p, seed, seed < 4 ? 0 : 0.5, *state));
+            worst = fmax(worst,
+                         error_on_random_data(te, p, seed, seed < 4 ? 0 : 0.5, *state).in_bounds);
     }
     print_message("worst error: %.3g of the task's bound, %.3g allowed\n", worst, factor);
     assert_true(worst <= factor);

@@ -1,0 +1,53 @@
+/* Errors of alternatives on random data. */
+#include "tests/unit/compiler-core/algorithm/support.h"
+
+#include <math.h>
+
+#include "base/rand.h"
+#include "compiler-core/ir/eval.h"
+#include "tests/support/interpreter.h"
+#include "tests/support/test.h"
+
+/* The same numbers in `wanted` and `got`, whose outputs are left as they are. Returns which
+ * argument is the output. */
+static uint32_t fill(const kiln_program *te, uint64_t seed, double zeros, kiln_arena *arena,
+                     kiln_tensor *wanted, kiln_tensor *got) {
+    kiln_arg_buffers arg = kiln_program_args(te);
+    uint32_t output = 0;
+    kiln_rand rand;
+    kiln_rand_init(&rand, seed);
+    for (uint32_t i = 0; i < arg.count; i++) {
+        const kiln_buffer_info *b = &te->buffer.data[arg.buffer[i]];
+        wanted[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
+        got[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
+        if (b->role == KILN_ROLE_OUTPUT) output = i;
+        if (b->role == KILN_ROLE_OUTPUT) continue;
+        for (int64_t k = 0; k < kiln_shape_count(&b->shape); k++) {
+            bool zero = b->role == KILN_ROLE_INPUT && kiln_rand_unit(&rand) < zeros;
+            double value = zero ? 0 : 2 * kiln_rand_unit(&rand) - 1;
+            kiln_dtype_store_f64(b->dtype, wanted[i].data, (size_t)k, value);
+            kiln_dtype_store_f64(b->dtype, got[i].data, (size_t)k, value);
+        }
+    }
+    return output;
+}
+
+random_error error_on_random_data(const kiln_program *te, const kiln_program *p, uint64_t seed,
+                                  double zeros, kiln_arena *arena) {
+    kiln_tensor wanted[8], got[8], bound[8];
+    const uint32_t count = kiln_program_args(te).count;
+    uint32_t output = fill(te, seed, zeros, arena, wanted, got);
+    expect_ok(kiln_te_eval_bounds(te, wanted, count, arena, bound));
+    expect_ok(kiln_loop_eval(p, got, count));
+    const float *w = wanted[output].data, *g = got[output].data, *allowed = bound[0].data;
+    random_error error = {0};
+    double magnitude = 0;
+    for (int64_t k = 0; k < kiln_shape_count(&wanted[output].shape); k++) {
+        double difference = fabs((double)g[k] - (double)w[k]);
+        error.in_bounds = fmax(error.in_bounds, difference / (double)allowed[k]);
+        error.relative = fmax(error.relative, difference);
+        magnitude = fmax(magnitude, fabs((double)w[k]));
+    }
+    error.relative /= magnitude;
+    return error;
+}

@@ -1,0 +1,17 @@
+/* What tests of algorithms share: how far an alternative is off on random data. */
+#ifndef KILN_TESTS_UNIT_COMPILER_CORE_ALGORITHM_SUPPORT_H
+#define KILN_TESTS_UNIT_COMPILER_CORE_ALGORITHM_SUPPORT_H
+
+#include "compiler-core/ir/ir.h"
+
+typedef struct random_error {
+    double in_bounds; /* the largest difference in units of its element's bound */
+    double relative;  /* the largest difference over the largest magnitude */
+} random_error;
+
+/* Computes loops `p`, every step rounded, and `te` in double precision, on data drawn uniformly
+ * from [-1, 1); `zeros` of the inputs' elements are 0. `te` has one output. */
+random_error error_on_random_data(const kiln_program *te, const kiln_program *p, uint64_t seed,
+                                  double zeros, kiln_arena *arena);
+
+#endif

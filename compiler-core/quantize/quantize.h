@@ -1,0 +1,90 @@
+/* The arithmetic of `kiln quantize`: histograms of activations, the scales that follow from them,
+ * and errors. Pure; used by the command, which runs the model, and by the front end, which writes
+ * the quantised one.
+ *
+ * A real number x becomes the signed byte round(x / scale) + zero, cut to [-128, 127]. Activations
+ * use all 256 bytes, and 0 is one of the numbers that bytes stand for. Weights use [-127, 127] and
+ * zero 0. Rounding is to the nearest, halves to even, as QuantizeLinear rounds. */
+#ifndef KILN_COMPILER_CORE_QUANTIZE_QUANTIZE_H
+#define KILN_COMPILER_CORE_QUANTIZE_QUANTIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/str.h"
+
+/* ---- histograms ------------------------------------------------------------------------------ */
+
+/* Half of them on each side of 0. A range that has one sign is at least 2048 bins wide: eight for
+ * each byte. */
+#define KILN_HISTOGRAM_BINS 8192
+
+/* Zero-initialised: empty. A bin is 2^exponent wide, so that bins which outgrow their range are
+ * merged pair by pair without an error, and the order of the elements does not matter. */
+typedef struct kiln_histogram {
+    uint64_t count; /* elements */
+    uint64_t zeros; /* of them, those that are 0: no bin has them, as they are always exact */
+    double low, high;
+    int exponent; /* meaningless while all elements are 0 */
+    uint64_t bin[KILN_HISTOGRAM_BINS];
+} kiln_histogram;
+
+/* False: an element is infinite or NaN; nothing was added then. */
+KILN_MUST_USE bool kiln_histogram_add(kiln_histogram *h, const float *data, size_t count);
+void kiln_histogram_merge(kiln_histogram *into, const kiln_histogram *from);
+
+/* ---- scales ---------------------------------------------------------------------------------- */
+
+typedef enum kiln_quantize_method {
+#define X(id, name, function, doc) KILN_QUANTIZE_##id,
+#include "compiler-core/quantize/methods.def"
+#undef X
+    KILN_QUANTIZE_METHOD_COUNT
+} kiln_quantize_method;
+
+/* INVALID_ARGUMENT: no such method; the note lists them. */
+KILN_MUST_USE kiln_status kiln_quantize_method_find(kiln_str name,
+                                                    kiln_quantize_method *out_method);
+
+typedef struct kiln_quantization {
+    float scale;  /* above 0 */
+    int32_t zero; /* in [-128, 127] */
+} kiln_quantization;
+
+/* Of an activation. `shift`: a power of two, and zero 0, so that requantisation is a shift. An
+ * empty histogram and one of zeros get scale 1. */
+kiln_quantization kiln_quantize_activation(const kiln_histogram *h, kiln_quantize_method method,
+                                           bool shift);
+/* Of weights of magnitude `largest` whose products with activations of `input_scale` are added to a
+ * bias of magnitude `bias`: the scale grows where bias / (input_scale * scale) would leave 30 bits.
+ */
+float kiln_quantize_weights(double largest, double bias, double input_scale, bool shift);
+
+/* The byte of x; `lowest` is -128 for activations, -127 for weights. */
+int8_t kiln_quantize_byte(double x, kiln_quantization q, int32_t lowest);
+/* The real numbers of the bytes -128 and 127. */
+double kiln_quantization_low(kiln_quantization q);
+double kiln_quantization_high(kiln_quantization q);
+/* Share of the elements that lie beyond them by more than half a step. */
+double kiln_quantize_clipped(const kiln_histogram *h, kiln_quantization q);
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* Sums over elements; zero-initialised: none. */
+typedef struct kiln_quantize_error {
+    double reference2, actual2, product, error2; /* sums of squares and products */
+    double largest, largest_error;               /* magnitudes */
+} kiln_quantize_error;
+
+void kiln_quantize_error_add(kiln_quantize_error *e, const float *reference, const float *actual,
+                             size_t count);
+/* Signal to quantisation noise in dB; infinite without an error. */
+double kiln_quantize_error_sqnr(const kiln_quantize_error *e);
+/* The largest error over the largest magnitude; 0 where there is neither. */
+double kiln_quantize_error_relative(const kiln_quantize_error *e);
+/* 1 where both are zero. */
+double kiln_quantize_error_cosine(const kiln_quantize_error *e);
+
+#endif

@@ -20,7 +20,15 @@ kiln_precision kiln_precision_find(kiln_str name) {
     return (kiln_precision)i;
 }
 
-kiln_accuracy kiln_accuracy_default(kiln_precision precision) {
-    return (kiln_accuracy){.precision = precision,
-                           .error_max = precision_table[precision].error_max};
+double kiln_accuracy_error_max(const kiln_accuracy *accuracy) {
+    return accuracy->error_max > 0 ? accuracy->error_max
+                                   : precision_table[accuracy->precision].error_max;
+}
+
+void kiln_accuracy_print(const kiln_accuracy *accuracy, kiln_strbuf *out) {
+    kiln_strbuf_text(out, kiln_precision_name(accuracy->precision));
+    if (accuracy->exact)
+        kiln_strbuf_text(out, ", direct sums only");
+    else
+        kiln_strbuf_printf(out, ", errors up to %.3g", kiln_accuracy_error_max(accuracy));
 }

@@ -17,17 +17,20 @@ typedef enum kiln_precision {
     KILN_PRECISION_COUNT
 } kiln_precision;
 
+/* All zero: f32 and what comes with it. */
 typedef struct kiln_accuracy {
     kiln_precision precision; /* AUTO: any */
-    bool exact;               /* direct sums only; then `error_max` bounds nothing */
-    double error_max;
+    bool exact;               /* direct sums only */
+    double error_max;         /* 0: what comes with the precision */
 } kiln_accuracy;
 
 /* "bf16"; static. */
 const char *kiln_precision_name(kiln_precision precision);
 /* KILN_PRECISION_COUNT: there is none of that name. */
 kiln_precision kiln_precision_find(kiln_str name);
-/* The budget that comes with the precision. */
-kiln_accuracy kiln_accuracy_default(kiln_precision precision);
+/* The largest error that is allowed; of an exact one the precision's. */
+double kiln_accuracy_error_max(const kiln_accuracy *accuracy);
+/* "f32, errors up to 0.0001", "f32, direct sums only". */
+void kiln_accuracy_print(const kiln_accuracy *accuracy, kiln_strbuf *out);
 
 #endif

@@ -169,7 +169,8 @@ static void compare_floats(const kiln_reference_output *expected, const void *ac
                           : kiln_dtype_load_f64(expected->dtype, expected->value, i);
         double bound = error_factor * (double)expected->bound[i];
         double allowed = bound + limits.epsilon * fabs(r) + limits.smallest;
-        double distance = fabs(a - r);
+        double distance = fabs(a - r), magnitude = fabs(r);
+        if (magnitude > check->magnitude && isfinite(magnitude)) check->magnitude = magnitude;
         if (distance > check->max_abs_error && isfinite(distance)) check->max_abs_error = distance;
         /* Nearly every element is right and no worse than the worst before: a product, no division.
          * What is not finite fails a comparison and is looked at. */

@@ -48,6 +48,7 @@ typedef struct kiln_reference_check {
     double worst_actual, worst_expected, worst_bound;
     double error;         /* max |actual - value| / allowed; <= 1 when all elements are right */
     double max_abs_error; /* max |actual - value| over finite elements */
+    double magnitude;     /* max |value| over finite elements; 0 for what is compared exactly */
 } kiln_reference_check;
 
 /* Compares a whole output. Element i is right when |actual - value| <= error_factor * bound +

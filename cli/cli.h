@@ -62,6 +62,22 @@ KILN_MUST_USE kiln_status kiln_target_option(const char *option, uint64_t thread
  * system; the note says which command makes C of `model` instead. */
 KILN_MUST_USE kiln_status kiln_target_check_modules(const kiln_target *target, const char *option,
                                                     const char *model);
+/* --accuracy X, --exact and --precision P, of commands that choose among schedules.
+ * INVALID_ARGUMENT: no such precision; X is no error (0 < X < 1), or together with --exact. */
+typedef struct kiln_accuracy_options {
+    const char *precision, *error_max; /* NULL: not given */
+    bool exact;
+} kiln_accuracy_options;
+#define KILN_ACCURACY_OPTIONS(options)                                              \
+    {"accuracy", KILN_OPT_TEXT, &(options)->error_max, "X", kiln_accuracy_help},    \
+        {"exact", KILN_OPT_FLAG, &(options)->exact, NULL, kiln_exact_help}, {       \
+        "precision", KILN_OPT_TEXT, &(options)->precision, "P", kiln_precision_help \
+    }
+extern const char kiln_accuracy_help[], kiln_exact_help[], kiln_precision_help[];
+KILN_MUST_USE kiln_status kiln_accuracy_option(const kiln_accuracy_options *options,
+                                               kiln_accuracy *out_accuracy);
+/* As filters on records have it. */
+kiln_db_allowed kiln_allowed_by(const kiln_accuracy *accuracy, kiln_arena *arena);
 /* This person's name: $USER, else that of the user's account, else "uid-1000". */
 const char *kiln_user_name(kiln_arena *process);
 /* --dim NAME=N...: sizes of dimensions that the model leaves open. INVALID_ARGUMENT: not of that
@@ -102,6 +118,7 @@ typedef struct kiln_stage_options {
     const kiln_import_options *onnx; /* NULL: none */
     const char *task;                /* number or key prefix; NULL: all */
     bool refused;                    /* space: also what rules tried in vain */
+    kiln_accuracy accuracy;          /* of the schedules that may be taken */
 } kiln_stage_options;
 /* The text of a stage, made in processes without rights (model_work.h); it lasts until the program
  * ends. INVALID_ARGUMENT: no such stage, pass or task, the note lists those there are; `refused` of

@@ -96,7 +96,8 @@ typedef struct source {
     omissions without;
     const kiln_target *target;
     const char *db_path; /* NULL: without one */
-    kiln_str name;       /* static C: of its functions */
+    kiln_accuracy accuracy;
+    kiln_str name; /* static C: of its functions */
     /* What the process without rights makes; without one (KILN_UNCAGED) it is here. */
     kiln_strbuf text, header;
 } source;
@@ -128,6 +129,7 @@ static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pa
     return (kiln_pack_options){.stored = stored->find ? stored : NULL,
                                .model_name = kiln_str_from(in->path),
                                .without = in->without.planners,
+                               .accuracy = in->accuracy,
                                .step = kiln_model_step,
                                .step_context = (void *)(uintptr_t)call};
 }
@@ -157,8 +159,11 @@ static kiln_status compile_module(kiln_arena *process, source *in, const char *o
     kiln_model model = {0};
     kiln_mapping result = {0};
     module_head head;
-    kiln_model_work work = {
-        .model = &model, .doing = "compiling", .run = make_module, .context = in};
+    kiln_model_work work = {.model = &model,
+                            .doing = "compiling",
+                            .run = make_module,
+                            .context = in,
+                            .precision = in->accuracy.precision};
     kiln_status st = kiln_file_check_writable(output);
     if (!st) st = kiln_model_read(in->path, &in->onnx, process, &model);
     if (!st) st = kiln_model_run(&work, in->db_path, process, &result);
@@ -244,8 +249,11 @@ static kiln_status compile_static_c(kiln_arena *process, source *in, const char 
     kiln_model model = {0};
     kiln_mapping result = {0};
     static_c_head head;
-    kiln_model_work work = {
-        .model = &model, .doing = "compiling", .run = make_static_c, .context = in};
+    kiln_model_work work = {.model = &model,
+                            .doing = "compiling",
+                            .run = make_static_c,
+                            .context = in,
+                            .precision = in->accuracy.precision};
     alone.threads = 1;
     in->target = &alone;
     in->name = identifier_of(process, path);
@@ -267,8 +275,11 @@ static kiln_status compile_static_c(kiln_arena *process, source *in, const char 
 static kiln_status emit_text(kiln_arena *process, const source *in, const char *emit,
                              const char *output) {
     kiln_str text = {0};
-    kiln_stage_options options = {
-        .stage = emit, .target = in->target, .db_path = in->db_path, .onnx = &in->onnx};
+    kiln_stage_options options = {.stage = emit,
+                                  .target = in->target,
+                                  .db_path = in->db_path,
+                                  .onnx = &in->onnx,
+                                  .accuracy = in->accuracy};
     kiln_status st = output ? kiln_file_check_writable(output) : KILN_OK;
     if (!st) st = kiln_stage_make(in->path, &options, process, &text);
     if (!st && output)
@@ -296,6 +307,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     source model = {0};
     bool json = false;
     uint64_t threads = 0;
+    kiln_accuracy_options accuracy = {0};
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T",
          "device to compile for (default native; of static-c x86-64)"},
@@ -303,6 +315,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"db", KILN_OPT_TEXT, &db_option, "PATH",
          "records database (default $KILN_HOME/kiln.db); none: default schedules"},
+        KILN_ACCURACY_OPTIONS(&accuracy),
         {"output|o", KILN_OPT_TEXT, &output, "MODULE",
          "file to write (default: the model's name with .kiln or .c)"},
         {"emit", KILN_OPT_TEXT, &emit, "WHAT",
@@ -328,6 +341,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     model.path = args.positional[0];
     model.target = &target;
     st = parse_omissions(without_text, &model.without);
+    if (!st) st = kiln_accuracy_option(&accuracy, &model.accuracy);
     if (!st) st = kiln_dim_option(&dim, process, &model.onnx);
     if (!target_text && strcmp(emit, "static-c") == 0) target_text = STATIC_C_TARGET;
     if (!st) st = kiln_target_option(target_text, threads, process, &target);

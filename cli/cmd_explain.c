@@ -8,6 +8,8 @@ typedef struct explain {
     kiln_opt_list dim;
     kiln_import_options onnx;
     bool json, refused;
+    kiln_accuracy_options accuracy_options;
+    kiln_accuracy accuracy;
     kiln_arena *process;
 } explain;
 
@@ -17,7 +19,7 @@ static kiln_status explain_why(const explain *e, const kiln_target *target) {
     kiln_strbuf text = {0};
     kiln_status st = kiln_db_path(e->db_path, e->process, &path);
     if (!st) st = kiln_db_check_there(path);
-    kiln_why_options options = {e->why, target, path, e->json, &e->onnx};
+    kiln_why_options options = {e->why, target, path, e->json, &e->onnx, e->accuracy};
     if (!st) st = kiln_why_print(e->model, &options, e->process, &text);
     if (!st && !e->json) kiln_print_text(kiln_strbuf_view(&text), KILN_TEXT_PAGE, stdout);
     kiln_strbuf_deinit(&text);
@@ -27,8 +29,8 @@ static kiln_status explain_why(const explain *e, const kiln_target *target) {
 static kiln_status explain_stage(const explain *e, const kiln_target *target) {
     kiln_str text = {0};
     kiln_status st = e->db_path ? kiln_db_check_there(e->db_path) : KILN_OK;
-    kiln_stage_options options = {e->stage, e->after, target,    e->db_path,
-                                  &e->onnx, e->task,  e->refused};
+    kiln_stage_options options = {e->stage, e->after, target,     e->db_path,
+                                  &e->onnx, e->task,  e->refused, e->accuracy};
     if (!st) st = kiln_stage_make(e->model, &options, e->process, &text);
     if (!st && e->json)
         kiln_json_line(json_pack("{s:s, s:s, s:o}", "event", "explain", "stage", e->stage, "text",
@@ -56,6 +58,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
         {"db", KILN_OPT_TEXT, &e.db_path, "PATH",
          "take the best stored schedules from here (default: the unsearched ones; with --why "
          "$KILN_HOME/kiln.db)"},
+        KILN_ACCURACY_OPTIONS(&e.accuracy_options),
         {"dim", KILN_OPT_LIST, &e.dim, "NAME=N", kiln_dim_help},
         {"loop-max", KILN_OPT_COUNT, &e.onnx.loop_max, "N", kiln_loop_help},
         {"model-memory", KILN_OPT_COUNT, &e.onnx.memory_mib, "MIB", kiln_memory_help},
@@ -74,6 +77,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
     if (st || args.help) return st;
     e.model = args.positional[0];
     st = kiln_target_option(e.target_text, threads, process, &target);
+    if (!st) st = kiln_accuracy_option(&e.accuracy_options, &e.accuracy);
     if (!st) st = kiln_dim_option(&e.dim, process, &e.onnx);
     if (st) return st;
     return e.why ? explain_why(&e, &target) : explain_stage(&e, &target);

@@ -53,8 +53,11 @@ static kiln_status check_and_compile(const kiln_model_call *call, kiln_graph *gr
 }
 
 static kiln_status find_tasks(kiln_tune *t) {
-    kiln_model_work work = {
-        .model = &t->model, .doing = "compiling", .run = check_and_compile, .context = t};
+    kiln_model_work work = {.model = &t->model,
+                            .doing = "compiling",
+                            .run = check_and_compile,
+                            .context = t,
+                            .precision = t->accuracy.precision};
     return kiln_model_take_tasks(&work, t->process, &t->compilation);
 }
 
@@ -78,6 +81,7 @@ static kiln_status check_request(kiln_tune *t) {
                           "--trials 0 measures nothing: there is no job to leave");
     if (o->seconds < 0) return KILN_ERROR(INVALID_ARGUMENT, "--seconds %g is negative", o->seconds);
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
+    if (!st) st = kiln_accuracy_option(&o->accuracy, &t->accuracy);
     if (!st) st = kiln_target_option(o->target_text, o->threads, t->process, &t->target);
     if (!st) st = kiln_space_check_target(&t->target);
     if (!st && o->out) st = kiln_target_check_modules(&t->target, o->target_text, o->model);
@@ -161,6 +165,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
          "seed of the search and of the test data (default 0)"},
         {"search", KILN_OPT_TEXT, &o.search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE", "pack the best schedules into this module"},
+        KILN_ACCURACY_OPTIONS(&o.accuracy),
         {"loop-max", KILN_OPT_COUNT, &o.loop_max, "N", kiln_loop_help},
         {"model-memory", KILN_OPT_COUNT, &o.model_memory_mib, "MIB", kiln_memory_help},
         {"detach", KILN_OPT_FLAG, &o.detach, NULL,

@@ -105,6 +105,38 @@ kiln_status kiln_target_option(const char *option, uint64_t threads, kiln_arena 
     return KILN_OK;
 }
 
+const char kiln_accuracy_help[] = "largest error of a kernel and of the whole, over the output's "
+                                  "largest magnitude (default 1e-4; "
+                                  "of bf16 and f16 2e-2)";
+const char kiln_exact_help[] = "direct sums only, whatever the budget leaves room for";
+const char kiln_precision_help[] = "what products may be computed in: f32, bf16, f16, int8 (of "
+                                   "quantised models) or auto, which is "
+                                   "any that --accuracy leaves room for (default f32)";
+
+kiln_status kiln_accuracy_option(const kiln_accuracy_options *options,
+                                 kiln_accuracy *out_accuracy) {
+    const char *name = options->precision ? options->precision : "f32";
+    const kiln_precision precision = kiln_precision_find(kiln_str_from(name));
+    if (precision == KILN_PRECISION_COUNT)
+        return KILN_ERROR(INVALID_ARGUMENT, "--precision is f32, bf16, f16, int8 or auto, not '%s'",
+                          name);
+    double error_max = 0;
+    if (options->error_max && options->exact)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--exact keeps to direct sums: it leaves --accuracy nothing to bound");
+    if (options->error_max && (!kiln_str_to_f64(kiln_str_from(options->error_max), &error_max) ||
+                               !(error_max > 0 && error_max < 1)))
+        return KILN_ERROR(INVALID_ARGUMENT, "--accuracy is above 0 and below 1, not '%s'",
+                          options->error_max);
+    *out_accuracy = (kiln_accuracy){precision, options->exact, error_max};
+    return KILN_OK;
+}
+
+kiln_db_allowed kiln_allowed_by(const kiln_accuracy *accuracy, kiln_arena *arena) {
+    return (kiln_db_allowed){kiln_algorithm_allowed(accuracy, arena),
+                             kiln_accuracy_error_max(accuracy)};
+}
+
 kiln_status kiln_target_check_modules(const kiln_target *target, const char *option,
                                       const char *model) {
     static const char *const bare[] = {"-unknown-unknown", "-none-eabi", "-none-eabihf"};

@@ -42,7 +42,8 @@ static kiln_status ask(void *context, const kiln_db_filter *filter, kiln_arena *
                        kiln_db_record **out_records, uint32_t *out_count) {
     const kiln_model_call *call = context;
     const char *question = kiln_arena_printf(
-        arena, "%u\n%.*s\n%.*s\n%.*s", filter->limit, KILN_STR_ARG(filter->task_key),
+        arena, "%u\n%.17g\n%.*s\n%.*s\n%.*s\n%.*s", filter->limit, filter->allowed.error_max,
+        KILN_STR_ARG(filter->allowed.algorithms), KILN_STR_ARG(filter->task_key),
         KILN_STR_ARG(filter->target), KILN_STR_ARG(filter->codegen_version));
     kiln_str bytes = {0};
     kiln_status st = kiln_cage_ask(&call->cage_work, question, arena, &bytes);
@@ -65,10 +66,13 @@ static void keep_judged(kiln_db_record *record, uint32_t *count) {
 static kiln_status answer(void *context, kiln_str question, kiln_strbuf *out) {
     const kiln_model_call *call = context;
     uint64_t limit = 0;
-    if (!call->db || !kiln_str_to_u64(kiln_str_cut(&question, '\n'), &limit))
+    double error_max = 0;
+    if (!call->db || !kiln_str_to_u64(kiln_str_cut(&question, '\n'), &limit) ||
+        !kiln_str_to_f64(kiln_str_cut(&question, '\n'), &error_max))
         return KILN_ERROR(INVALID_ARGUMENT, "there is no such record");
     kiln_db_filter filter = {.order = KILN_DB_FASTEST,
                              .limit = (uint32_t)KILN_MIN(limit, STORED_MAX)};
+    filter.allowed = (kiln_db_allowed){kiln_str_cut(&question, '\n'), error_max};
     filter.task_key = kiln_str_cut(&question, '\n');
     filter.target = kiln_str_cut(&question, '\n');
     filter.codegen_version = question;
@@ -100,12 +104,32 @@ kiln_cage_result kiln_model_result(kiln_str bytes, kiln_arena *arena) {
     return (kiln_cage_result){1, kiln_arena_copy(arena, &bytes, sizeof bytes)};
 }
 
+static bool is_quantised(const kiln_graph *graph) {
+    for (uint32_t n = 1; n < graph->node.count; n++) switch (graph->node.data[n].op) {
+        case KILN_OP_QUANTIZE_LINEAR:
+        case KILN_OP_DEQUANTIZE_LINEAR:
+        case KILN_OP_CONV_INTEGER:
+        case KILN_OP_MATMUL_INTEGER: return true;
+        default: break;
+        }
+    return false;
+}
+
+static kiln_status check_precision(const kiln_model_work *work, const kiln_graph *graph) {
+    if (work->precision != KILN_PRECISION_INT8 || is_quantised(graph)) return KILN_OK;
+    return KILN_ERROR(INVALID_ARGUMENT,
+                      "--precision int8: nothing of %s is quantised; kiln quantize %s -o OUT.onnx "
+                      "makes a model that is",
+                      work->model->path, work->model->path);
+}
+
 static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
     const kiln_model_call *call = context;
     const kiln_model *model = call->work->model;
     kiln_graph *graph = NULL;
     kiln_status st = kiln_status_note(kiln_graph_decode(model->graph, arena, &graph),
                                       "the graph of %s", model->path);
+    if (!st) st = check_precision(call->work, graph);
     return st ? st : call->work->run(call, graph, arena, out_result);
 }
 

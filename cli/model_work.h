@@ -37,7 +37,8 @@ typedef struct kiln_model_work {
     kiln_status (*run)(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
                        kiln_cage_result *out_result);
     void *context;
-    bool has_db; /* there will be one in kiln_model_finish */
+    kiln_precision precision; /* INT8 is refused where nothing of the model is quantised */
+    bool has_db;              /* there will be one in kiln_model_finish */
     bool judged; /* until then: of measured schedules it has those that won a final only */
 } kiln_model_work;
 

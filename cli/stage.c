@@ -22,6 +22,7 @@ static kiln_status find_trace(const stage_context *c, const kiln_task *task, kil
         kiln_target_print(c->options->target, &target);
         kiln_db_filter filter = {.task_key = task->key,
                                  .target = kiln_strbuf_view(&target),
+                                 .allowed = kiln_allowed_by(&c->options->accuracy, c->arena),
                                  .order = KILN_DB_FASTEST,
                                  .limit = 1};
         kiln_db_record *record = NULL;
@@ -40,7 +41,8 @@ static kiln_status find_trace(const stage_context *c, const kiln_task *task, kil
 
 static kiln_status print_space(const stage_context *c, const kiln_task *task) {
     kiln_space space;
-    const kiln_space_options options = {.keeps_refused = c->options->refused};
+    const kiln_space_options options = {.keeps_refused = c->options->refused,
+                                        .accuracy = c->options->accuracy};
     kiln_status st =
         kiln_space_create_with(task->te, c->options->target, &options, c->arena, &space);
     if (!st) kiln_space_print(&space, c->out);
@@ -182,7 +184,11 @@ kiln_status kiln_stage_make(const char *model_path, const kiln_stage_options *op
     kiln_stage_options own = *options;
     kiln_model model = {0};
     kiln_mapping result = {0};
-    kiln_model_work work = {.model = &model, .doing = "compiling", .run = run, .context = &own};
+    kiln_model_work work = {.model = &model,
+                            .doing = "compiling",
+                            .run = run,
+                            .context = &own,
+                            .precision = own.accuracy.precision};
     kiln_status st = check_options(options);
     if (!st) st = kiln_model_read(model_path, options->onnx, process, &model);
     if (!st) st = kiln_model_run(&work, options->db_path, process, &result);

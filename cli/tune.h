@@ -23,6 +23,7 @@ typedef struct kiln_tune_options {
     bool detach, json, insecure;
     kiln_opt_list dim;
     uint64_t loop_max, model_memory_mib;
+    kiln_accuracy_options accuracy;
 } kiln_tune_options;
 
 typedef struct kiln_tune {
@@ -30,8 +31,9 @@ typedef struct kiln_tune {
     kiln_arena *process;
     const char *db_path;
     kiln_target target;
-    const char *target_text;       /* canonical */
-    kiln_import_options import;    /* sizes of open dimensions */
+    const char *target_text;    /* canonical */
+    kiln_import_options import; /* sizes of open dimensions */
+    kiln_accuracy accuracy;
     kiln_model model;              /* as it was read */
     kiln_compilation *compilation; /* of the model for the target */
     kiln_model_work packing; /* with --out: a process that has waited since before there were a
@@ -45,7 +47,7 @@ typedef struct kiln_tune {
     kiln_message open;   /* JOB_OPEN, repeated after a reconnect */
     uint32_t interrupts; /* how often the person (or a closed pipe) asked to stop */
     bool cancel_sent, done;
-    bool stopped; /* by the person: what no final has judged is not packed */
+    bool stopped;              /* by the person: what no final has judged is not packed */
     kiln_msg_job_done end;     /* views in process */
     uint64_t start_ns, end_ns; /* of the job */
 } kiln_tune;

@@ -143,6 +143,9 @@ static kiln_status open_job(kiln_tune *t) {
                               .priority = (uint32_t)o->priority,
                               .weight = (uint32_t)o->weight,
                               .detach = o->detach,
+                              .precision = (uint32_t)t->accuracy.precision,
+                              .error_max = t->accuracy.error_max,
+                              .exact = t->accuracy.exact,
                               .user = kiln_str_from(kiln_user_name(t->process))};
     kiln_status st = kiln_boards_parse_on(o->on, t->process, &spec);
     if (!st) st = settle_target(t, &spec);

@@ -107,6 +107,7 @@ static kiln_status read_task(kiln_tune *t, kiln_db *db, const kiln_task *task, s
     kiln_db_record *record = NULL, *best = NULL;
     uint32_t count = 0, best_count = 0;
     kiln_status st = kiln_db_records(db, &filter, t->process, &record, &count);
+    filter.allowed = kiln_allowed_by(&t->accuracy, t->process);
     if (!st) st = kiln_db_best(db, &filter, t->process, &best, &best_count);
     if (st) return st;
     row.best = best_count ? best : NULL;
@@ -175,6 +176,7 @@ static kiln_status pack_bytes(const kiln_tune *t, kiln_compilation *compilation,
     const kiln_pack_options options = {.stored = stored,
                                        .model_name =
                                            kiln_str_from(kiln_file_name(t->options->model)),
+                                       .accuracy = t->accuracy,
                                        .step = kiln_model_step,
                                        .step_context = (void *)(uintptr_t)&t->packer};
     kiln_strbuf bytes = {0};
@@ -303,6 +305,9 @@ static kiln_status write_module(const kiln_tune *t, kiln_str bytes) {
     add_option("target", o->target_text, &command);
     if (o->threads) kiln_strbuf_printf(&command, " --threads %llu", (unsigned long long)o->threads);
     for (size_t i = 0; i < o->dim.count; i++) add_option("dim", o->dim.item[i], &command);
+    add_option("precision", o->accuracy.precision, &command);
+    add_option("accuracy", o->accuracy.error_max, &command);
+    if (o->accuracy.exact) kiln_strbuf_text(&command, " --exact");
     if (o->loop_max)
         kiln_strbuf_printf(&command, " --loop-max %llu", (unsigned long long)o->loop_max);
     add_option("db", o->db, &command);

@@ -70,6 +70,7 @@ static kiln_status read_all(why *w) {
     uint32_t fastest_count = 0, best_count = 0;
     kiln_db *db = w->db;
     kiln_status st = kiln_db_records(db, &filter, w->arena, &w->record, &w->record_count);
+    filter.allowed = kiln_allowed_by(&w->options->accuracy, w->arena);
     if (!st) st = kiln_db_best(db, &filter, w->arena, &best, &best_count);
     filter.order = KILN_DB_FASTEST;
     if (!st) st = kiln_db_records(db, &filter, w->arena, &fastest, &fastest_count);
@@ -343,8 +344,11 @@ kiln_status kiln_why_print(const char *model_path, const kiln_why_options *optio
     kiln_db *db = NULL;
     uint32_t found = 0;
     kiln_why_options own = *options;
-    kiln_model_work work = {
-        .model = &model, .doing = "compiling", .run = find_tasks, .context = &own};
+    kiln_model_work work = {.model = &model,
+                            .doing = "compiling",
+                            .run = find_tasks,
+                            .context = &own,
+                            .precision = own.accuracy.precision};
     kiln_status st = kiln_model_read(model_path, options->onnx, process, &model);
     if (!st) st = kiln_model_take_tasks(&work, process, &compilation);
     if (!st) st = kiln_db_open(options->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);

@@ -14,6 +14,7 @@ typedef struct kiln_why_options {
     const char *db_path;
     bool json;
     const kiln_import_options *onnx; /* NULL: none */
+    kiln_accuracy accuracy;          /* of what may win */
 } kiln_why_options;
 
 /* The model is read and compiled in processes without rights, before the database is opened.

@@ -211,12 +211,20 @@ typedef enum kiln_db_order {
                         superseded by a final of the same trace, and no final that its default
                         beat; finals first, then by median */
 } kiln_db_order;
+/* What a budget of accuracy leaves of the records (base/accuracy.h). Every choice among records
+ * goes through a filter, so this is the one place that keeps to a budget. */
+typedef struct kiln_db_allowed {
+    kiln_str algorithms; /* comma-separated names; empty: any, whatever the error */
+    double error_max;    /* of what is not direct */
+} kiln_db_allowed;
+
 typedef struct kiln_db_filter {
     kiln_str task_key, target, job_id, codegen_version, trace_hash;
     kiln_str layout_in, layout_out;
     kiln_db_whose whose;
     const kiln_db_trusting *trusting; /* for COUNTING and HINTS; NULL: as the records stand */
-    bool by_layout;                   /* match layout_in and layout_out even when they are empty */
+    kiln_db_allowed allowed;
+    bool by_layout; /* match layout_in and layout_out even when they are empty */
     kiln_db_order order;
     uint32_t limit;         /* 0: all */
     int64_t before_wall_ns; /* as if nothing had been stored from then on; 0: all */

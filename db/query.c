@@ -12,9 +12,11 @@
 
 typedef KILN_VEC(kiln_db_record) record_list;
 
+#define ALGORITHMS_MAX 64u /* of a filter */
+
 /* Texts of the filter that were set, in the order of their placeholders. */
 typedef struct condition_list {
-    kiln_str value[8];
+    kiln_str value[8 + ALGORITHMS_MAX];
     uint32_t count;
 } condition_list;
 
@@ -84,6 +86,22 @@ static void append_not_superseded(const kiln_db_filter *filter, kiln_strbuf *sql
     kiln_strbuf_text(sql, " AND (one.final = 0 OR later.rowid > one.rowid))");
 }
 
+/* What was never built names no algorithm: it counts as the direct form. */
+static void append_allowed(const kiln_db_allowed *allowed, kiln_strbuf *sql,
+                           condition_list *conditions) {
+    kiln_str list = allowed->algorithms;
+    if (list.size == 0) return;
+    kiln_strbuf_printf(sql,
+                       " AND (coalesce(one.algorithm, 'direct') = 'direct'"
+                       " OR one.relative_error <= %.17g AND one.algorithm IN (",
+                       allowed->error_max);
+    for (uint32_t i = 0; list.size && i < ALGORITHMS_MAX; i++) {
+        conditions->value[conditions->count++] = kiln_str_cut(&list, ',');
+        kiln_strbuf_printf(sql, "%s$%u", i ? ", " : "", conditions->count);
+    }
+    kiln_strbuf_text(sql, "))");
+}
+
 typedef enum question {
     OF_PAIRS,   /* of tasks and targets: of these only the filter speaks */
     OF_RECORDS, /* any outcome */
@@ -115,6 +133,7 @@ static void append_where(const kiln_db_filter *filter, question asked, kiln_strb
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
         if (text[i].wanted) add_condition(sql, conditions, text[i].column, text[i].value);
+    if (asked != OF_PAIRS) append_allowed(&filter->allowed, sql, conditions);
 }
 
 static void append_select_record(kiln_strbuf *sql) {

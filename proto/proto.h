@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/accuracy.h"
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/macros.h"

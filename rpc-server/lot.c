@@ -132,6 +132,7 @@ static kiln_msg_rival_result rival_of(const kiln_msg_trial_result *result) {
         .stop = result->stop,
         .error = result->error,
         .max_abs_error = result->max_abs_error,
+        .relative_error = result->relative_error,
         .checked = result->checked,
         .text = kiln_str_slice(result->text, 0, KILN_MESSAGES_PROSE),
     };

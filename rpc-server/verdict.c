@@ -99,6 +99,9 @@ static void compare_outputs(const kiln_evidence *evidence, const char *outputs, 
         if (isfinite(check.error)) result->error = fmax(result->error, check.error);
         if (isfinite(check.max_abs_error))
             result->max_abs_error = fmax(result->max_abs_error, check.max_abs_error);
+        if (isfinite(check.max_abs_error) && check.magnitude > 0)
+            result->relative_error =
+                fmax(result->relative_error, check.max_abs_error / check.magnitude);
         outputs += (kiln_executor_arg_bytes(arg) + KILN_KERNEL_ALIGNMENT - 1) /
                    KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
     }

@@ -130,6 +130,7 @@ static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
     kiln_db_filter filter = {.task_key = task->key,
                              .target = job->spec.target,
                              .trusting = &job->trusting,
+                             .allowed = job->allowed,
                              .order = KILN_DB_FASTEST,
                              .codegen_version = kiln_str_from(kiln_codegen_version())};
     kiln_db_record *row = NULL;

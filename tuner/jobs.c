@@ -188,7 +188,7 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_task *found,
                               .text = keep(&job->arena, kiln_strbuf_view(&text)),
                               .te = found->te,
                               .flops = found->flops,
-                              .least_flops = kiln_algorithm_least_flops(found->te),
+                              .least_flops = kiln_algorithm_least_flops(found->te, &job->accuracy),
                               .weight = (uint32_t)found->weight};
     kiln_strbuf_deinit(&text);
     kiln_status st = kiln_searcher_find(job->spec.searcher, &options.kind);
@@ -201,7 +201,8 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_task *found,
     options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
     /* Without a model nothing but the registers counts, which the analytic one knows. */
     kiln_model_kind model = options.model ? job->shell->options.model : KILN_MODEL_ANALYTIC;
-    st = kiln_points_of_space_on(task->te, &job->target, layout, model, &points);
+    const kiln_space_options space = {.layout = layout, .accuracy = job->accuracy};
+    st = kiln_points_of_space_with(task->te, &job->target, &space, model, &points);
     if (!st) st = kiln_searcher_create(&options, points, &task->searcher);
     if (!st) return KILN_OK;
     kiln_log(KILN_LOG_WARN, "job %s: %.*s cannot be searched: %s", job->identity,
@@ -417,6 +418,13 @@ static void on_begun(kiln_shell_errand *e) {
     fetch_next(job);
 }
 
+/* What is no number asks for the default. */
+static kiln_accuracy accuracy_of(const kiln_msg_job_spec *spec) {
+    return (kiln_accuracy){.precision = (kiln_precision)spec->precision,
+                           .exact = spec->exact,
+                           .error_max = isfinite(spec->error_max) ? spec->error_max : 0};
+}
+
 void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_alloc(sizeof *job);
     *job = (kiln_shell_job){.shell = shell,
@@ -429,6 +437,9 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     job->identity = kiln_str_dup(&job->arena, kiln_str_from(action->text));
     kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN, .job_assign = {.spec = *action->spec}};
     job->spec = kiln_message_copy(&assign, &job->arena).job_assign.spec;
+    job->accuracy = accuracy_of(&job->spec);
+    job->allowed = (kiln_db_allowed){kiln_algorithm_allowed(&job->accuracy, &job->arena),
+                                     kiln_accuracy_error_max(&job->accuracy)};
     job->trusting = kiln_db_trusting_read(action->trusted, &job->arena);
     kiln_log(KILN_LOG_INFO, "job %s: %.*s for %.*s", job->identity,
              KILN_STR_ARG(job->spec.model_name), KILN_STR_ARG(job->spec.target));

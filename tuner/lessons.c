@@ -61,6 +61,7 @@ static kiln_lesson lesson_of(kiln_shell_job *job, uint32_t task, const kiln_db_r
 static kiln_db_filter filter_of(const kiln_shell_job *job) {
     return (kiln_db_filter){.target = job->spec.target,
                             .trusting = &job->trusting,
+                            .allowed = job->allowed,
                             .codegen_version = kiln_str_from(kiln_codegen_version())};
 }
 

@@ -62,6 +62,7 @@ static void fill_measurement(kiln_db_record *row, const kiln_msg_trial_result *r
     row->stop_reason = kiln_str_from(kiln_stop_name(result->stop));
     row->error = result->error;
     row->max_abs_error = result->max_abs_error;
+    row->relative_error = result->relative_error;
     row->checked = result->checked;
     row->raced = result->stop == KILN_STOP_RACED;
     row->throttled = result->out_of_band;
@@ -164,6 +165,7 @@ static kiln_msg_trial_result result_of(const kiln_msg_trial_result *result, uint
     own.stop = rival->stop;
     own.error = rival->error;
     own.max_abs_error = rival->max_abs_error;
+    own.relative_error = rival->relative_error;
     own.checked = rival->checked;
     own.text = rival->text;
     return own;

@@ -115,6 +115,8 @@ struct kiln_shell_job {
     kiln_arena arena;
     const char *identity;
     kiln_msg_job_spec spec;    /* deep copy */
+    kiln_accuracy accuracy;    /* of the spec */
+    kiln_db_allowed allowed;   /* by it */
     kiln_db_trusting trusting; /* signers whose records count in it, beside those that count here */
     kiln_target target;
     uint64_t opened_wall_ns;

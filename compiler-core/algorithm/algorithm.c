@@ -42,9 +42,18 @@ double kiln_algorithm_relative_error(kiln_algorithm algorithm) {
 bool kiln_algorithm_is_allowed(kiln_algorithm algorithm, const kiln_accuracy *accuracy) {
     if (algorithm == KILN_ALGORITHM_DIRECT) return true;
     const kiln_precision precision = kiln_algorithm_precision(algorithm);
-    return !accuracy->exact && kiln_algorithm_relative_error(algorithm) <= accuracy->error_max &&
+    return !accuracy->exact &&
+           kiln_algorithm_relative_error(algorithm) <= kiln_accuracy_error_max(accuracy) &&
            (precision == KILN_PRECISION_F32 || accuracy->precision == KILN_PRECISION_AUTO ||
             precision == accuracy->precision);
+}
+
+kiln_str kiln_algorithm_allowed(const kiln_accuracy *accuracy, kiln_arena *arena) {
+    const char *list = kiln_algorithm_name(KILN_ALGORITHM_DIRECT);
+    for (uint32_t a = KILN_ALGORITHM_DIRECT + 1; a < KILN_ALGORITHM_COUNT; a++)
+        if (kiln_algorithm_is_allowed((kiln_algorithm)a, accuracy))
+            list = kiln_arena_printf(arena, "%s,%s", list, kiln_algorithm_name((kiln_algorithm)a));
+    return kiln_str_from(list);
 }
 
 kiln_program *kiln_algorithm_apply(kiln_algorithm algorithm, const kiln_program *te,
@@ -88,11 +97,12 @@ double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_progra
     return flops;
 }
 
-double kiln_algorithm_least_flops(const kiln_program *te) {
+double kiln_algorithm_least_flops(const kiln_program *te, const kiln_accuracy *accuracy) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 16);
     double least = kiln_program_flops(te);
     for (uint32_t a = 0; a < KILN_ALGORITHM_COUNT; a++) {
+        if (!kiln_algorithm_is_allowed((kiln_algorithm)a, accuracy)) continue;
         const kiln_program *alternative = kiln_algorithm_apply((kiln_algorithm)a, te, &scratch);
         if (alternative)
             least = KILN_MIN(least, kiln_algorithm_executed_flops((kiln_algorithm)a, alternative));

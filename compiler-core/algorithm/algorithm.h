@@ -37,6 +37,9 @@ double kiln_algorithm_relative_error(kiln_algorithm algorithm);
 /* Whether `accuracy` leaves room for it. A named precision allows what is in f32 as well; the
  * direct form is always allowed. */
 bool kiln_algorithm_is_allowed(kiln_algorithm algorithm, const kiln_accuracy *accuracy);
+/* The names of those that are allowed, comma-separated, the direct form first: for filters on
+ * records (db/db.h). */
+kiln_str kiln_algorithm_allowed(const kiln_accuracy *accuracy, kiln_arena *arena);
 
 /* The alternative of `te` in `arena`; NULL when the algorithm does not apply to it. `te` is a
  * tensor expression in its direct form and is not changed; DIRECT gives a copy. Deterministic. */
@@ -49,8 +52,9 @@ kiln_program *kiln_algorithm_apply(kiln_algorithm algorithm, const kiln_program 
  * the peak of its processor. */
 double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_program *alternative);
 
-/* The least of these over all algorithms that apply to `te`, a task in its direct form. */
-double kiln_algorithm_least_flops(const kiln_program *te);
+/* The least of these over all algorithms that are allowed and apply to `te`, a task in its direct
+ * form. */
+double kiln_algorithm_least_flops(const kiln_program *te, const kiln_accuracy *accuracy);
 
 /* What a row of algorithms.def names: as kiln_algorithm_apply. */
 typedef kiln_program *(*kiln_algorithm_function)(const kiln_program *te, kiln_arena *arena);

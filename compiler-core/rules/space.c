@@ -180,6 +180,7 @@ kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *ta
     const char *direct = NULL, *other = NULL;
     for (uint32_t a = 0; !st && a < KILN_ALGORITHM_COUNT; a++) {
         m.algorithm = (kiln_algorithm)a;
+        if (!kiln_algorithm_is_allowed(m.algorithm, &options->accuracy)) continue;
         st = apply_rules(&m, rules_of[target->kind], a == KILN_ALGORITHM_DIRECT ? &direct : &other);
     }
     kiln_arena_deinit(&scratch);

@@ -5,6 +5,7 @@
 #ifndef KILN_COMPILER_CORE_RULES_SPACE_H
 #define KILN_COMPILER_CORE_RULES_SPACE_H
 
+#include "base/accuracy.h"
 #include "base/rand.h"
 #include "base/status.h"
 #include "base/target.h"
@@ -42,7 +43,8 @@ typedef struct kiln_space_options {
     /* Everything in memory stays row-major, weights and copies included: what schedules are without
      * a choice of layouts. */
     bool row_major;
-    bool keeps_refused; /* fills in `refused` */
+    bool keeps_refused;     /* fills in `refused` */
+    kiln_accuracy accuracy; /* only algorithms that it allows */
 } kiln_space_options;
 
 /* UNIMPLEMENTED: there are no rules for targets of this kind. Every space_create says so too. */

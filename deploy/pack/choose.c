@@ -13,10 +13,13 @@ typedef struct chooser {
 } chooser;
 
 static kiln_db_filter fastest_of(const chooser *c, kiln_str task_key) {
-    return (kiln_db_filter){.task_key = task_key,
-                            .target = c->target,
-                            .order = KILN_DB_FASTEST,
-                            .codegen_version = kiln_str_from(kiln_codegen_version())};
+    const kiln_accuracy *accuracy = &c->options->accuracy;
+    return (kiln_db_filter){
+        .task_key = task_key,
+        .target = c->target,
+        .allowed = {kiln_algorithm_allowed(accuracy, c->arena), kiln_accuracy_error_max(accuracy)},
+        .order = KILN_DB_FASTEST,
+        .codegen_version = kiln_str_from(kiln_codegen_version())};
 }
 
 static kiln_status find_in_db(void *context, const kiln_db_filter *filter, kiln_arena *arena,

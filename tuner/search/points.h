@@ -53,10 +53,12 @@ struct kiln_points {
  * kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *target,
                                                kiln_model_kind model, kiln_points **out_points);
-/* The same with layouts of arguments given (kiln_space_options); copied. */
-KILN_MUST_USE kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *target,
-                                                  const kiln_layout *const *layout,
-                                                  kiln_model_kind model, kiln_points **out_points);
+/* The same with options; what they point at is copied. */
+KILN_MUST_USE kiln_status kiln_points_of_space_with(const kiln_program *te,
+                                                    const kiln_target *target,
+                                                    const kiln_space_options *options,
+                                                    kiln_model_kind model,
+                                                    kiln_points **out_points);
 
 /* A copy whose parts live in `arena`. */
 kiln_point kiln_point_copy(const kiln_point *point, kiln_arena *arena);

@@ -137,12 +137,13 @@ static void space_destroy(kiln_points *points) {
 
 kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *target,
                                  kiln_model_kind model, kiln_points **out_points) {
-    return kiln_points_of_space_on(te, target, NULL, model, out_points);
+    const kiln_space_options options = {0};
+    return kiln_points_of_space_with(te, target, &options, model, out_points);
 }
 
-kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *target,
-                                    const kiln_layout *const *layout, kiln_model_kind model,
-                                    kiln_points **out_points) {
+kiln_status kiln_points_of_space_with(const kiln_program *te, const kiln_target *target,
+                                      const kiln_space_options *options, kiln_model_kind model,
+                                      kiln_points **out_points) {
     static const kiln_points table = {space_first,  space_draw,  space_at,       space_size,
                                       space_mutate, space_cross, space_distance, space_find,
                                       space_adopt,  space_check, space_destroy};
@@ -152,8 +153,7 @@ kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *t
     s->model = model;
     kiln_arena_init(&s->memory, 0);
     kiln_arena_init(&s->scratch, (size_t)1 << 20);
-    const kiln_space_options options = {.layout = layout};
-    kiln_status st = kiln_space_create_with(te, target, &options, &s->memory, &s->space);
+    kiln_status st = kiln_space_create_with(te, target, options, &s->memory, &s->space);
     if (st)
         space_destroy(&s->base);
     else

@@ -15,18 +15,32 @@ static void precisions_are_found_by_name(void **state) {
 
 static void narrow_precisions_bring_a_wider_budget(void **state) {
     (void)state;
-    kiln_accuracy wide = kiln_accuracy_default(KILN_PRECISION_F32);
-    kiln_accuracy narrow = kiln_accuracy_default(KILN_PRECISION_BF16);
-    assert_true(wide.error_max == 1e-4 && narrow.error_max == 2e-2);
-    assert_true(!wide.exact && !narrow.exact);
-    assert_int_equal(narrow.precision, KILN_PRECISION_BF16);
-    assert_true(kiln_accuracy_default(KILN_PRECISION_AUTO).error_max == wide.error_max);
+    kiln_accuracy accuracy = {0};
+    assert_true(kiln_accuracy_error_max(&accuracy) == 1e-4);
+    accuracy.precision = KILN_PRECISION_BF16;
+    assert_true(kiln_accuracy_error_max(&accuracy) == 2e-2);
+    accuracy.error_max = 1e-3;
+    assert_true(kiln_accuracy_error_max(&accuracy) == 1e-3);
+    accuracy = (kiln_accuracy){.precision = KILN_PRECISION_AUTO};
+    assert_true(kiln_accuracy_error_max(&accuracy) == 1e-4);
+}
+
+static void budgets_are_told_in_words(void **state) {
+    (void)state;
+    kiln_strbuf text = {0};
+    kiln_accuracy_print(&(kiln_accuracy){0}, &text);
+    assert_string_equal(text.data, "f32, errors up to 0.0001");
+    kiln_strbuf_reset(&text);
+    kiln_accuracy_print(&(kiln_accuracy){.exact = true}, &text);
+    assert_string_equal(text.data, "f32, direct sums only");
+    kiln_strbuf_deinit(&text);
 }
 
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(precisions_are_found_by_name),
         cmocka_unit_test(narrow_precisions_bring_a_wider_budget),
+        cmocka_unit_test(budgets_are_told_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

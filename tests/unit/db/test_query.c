@@ -277,6 +277,39 @@ static void what_was_stored_later_can_be_left_out(void **state) {
     assert_string_equal(found_by(f, &filter), "r1 ");
 }
 
+/* Of the direct form errors are not asked: nothing is more exact. Whoever never heard of budgets
+ * wrote no error. */
+static void budgets_leave_records_out(void **state) {
+    fixture *f = *state;
+    static const struct {
+        const char *algorithm;
+        double sample_ns, relative_error;
+    } row[] = {{"direct", 300, 1e-3},
+               {"winograd_2x2_3x3", 200, 1e-6},
+               {"winograd_2x2_3x3", 100, 1e-4},
+               {"bf16", 50, 3e-3},
+               {"winograd_2x2_3x3", 250, 0}};
+    for (unsigned i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_db_record record = record_of(i + 1, row[i].sample_ns);
+        char hash[2] = {(char)('a' + i), 0};
+        record.trace_hash = kiln_str_from(hash);
+        record.algorithm = kiln_str_from(row[i].algorithm);
+        record.relative_error = row[i].relative_error;
+        expect_ok(kiln_db_put_record(f->db, &record));
+    }
+    kiln_db_filter filter = {.order = KILN_DB_FASTEST};
+    assert_string_equal(found_by(f, &filter), "r4 r3 r2 r5 r1 ");
+    filter.allowed = (kiln_db_allowed){KILN_STR("direct,winograd_2x2_3x3"), 1e-4};
+    assert_string_equal(found_by(f, &filter), "r3 r2 r5 r1 ");
+    filter.allowed.error_max = 1e-5;
+    assert_string_equal(found_by(f, &filter), "r2 r5 r1 ");
+    assert_string_equal(best_of(f, &filter), "r2=200 ");
+    filter.allowed = (kiln_db_allowed){KILN_STR("direct"), 1e-4};
+    assert_string_equal(found_by(f, &filter), "r1 ");
+    filter.allowed = (kiln_db_allowed){KILN_STR("direct,winograd_2x2_3x3,bf16"), 2e-2};
+    assert_string_equal(best_of(f, &filter), "r4=50 ");
+}
+
 static void stats_count_outcomes_per_task_and_target(void **state) {
     fixture *f = *state;
     put_record(f->db, 1, 500);
@@ -383,6 +416,7 @@ int main(int argc, char **argv) {
         TEST(finals_come_before_what_was_measured_alone),
         TEST(a_final_that_its_default_beats_is_not_best),
         TEST(what_was_stored_later_can_be_left_out),
+        TEST(budgets_leave_records_out),
         TEST(stats_count_outcomes_per_task_and_target),
         TEST(rows_of_one_database_can_be_put_into_another),
         TEST(sql_reads_and_prints_every_type),

@@ -95,6 +95,7 @@ static void an_error_within_the_bound_is_ok_and_told(void **state) {
     *element(f->last, 17, 2) += 0.125F;
     expect(f, KILN_OUTCOME_OK, "");
     assert_true(f->result.max_abs_error == 0.125 && fabs(f->result.error - 0.5) < 0.001);
+    assert_true(f->result.relative_error == 0.125 / (CHANNELS * 3 - 1));
 }
 
 /* Another algorithm rounds otherwise; its manifest says by how much. */
@@ -171,7 +172,8 @@ static void a_lost_race_is_believed_only_when_it_was_lost(void **state) {
 
 static void faster_than_the_machine_is_wrong(void **state) {
     fixture *f = *state;
-    f->manifest.executed_flops = 100e9 * 0.0001 * 1.1; /* 110 % of the peak: its clock may have risen */
+    f->manifest.executed_flops =
+        100e9 * 0.0001 * 1.1; /* 110 % of the peak: its clock may have risen */
     expect(f, KILN_OUTCOME_OK, "");
     f->manifest.executed_flops = 100e9 * 0.0001 * 1.3;
     expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");

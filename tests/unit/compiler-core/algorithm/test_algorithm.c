@@ -65,8 +65,7 @@ static void relative_errors_are_as_stated(void **state) {
 }
 
 static void budgets_leave_rows_out(void **state) {
-    (void)state;
-    kiln_accuracy accuracy = kiln_accuracy_default(KILN_PRECISION_F32);
+    kiln_accuracy accuracy = {0};
     const kiln_algorithm winograd = KILN_ALGORITHM_WINOGRAD_2X2_3X3;
     assert_true(kiln_algorithm_is_allowed(winograd, &accuracy));
     accuracy.precision = KILN_PRECISION_BF16;
@@ -78,6 +77,10 @@ static void budgets_leave_rows_out(void **state) {
     assert_false(kiln_algorithm_is_allowed(winograd, &accuracy));
     assert_true(kiln_algorithm_is_allowed(KILN_ALGORITHM_DIRECT, &accuracy));
     assert_true(kiln_algorithm_relative_error(KILN_ALGORITHM_DIRECT) == 0);
+    expect_str(kiln_algorithm_allowed(&accuracy, *state), "direct");
+    accuracy = (kiln_accuracy){0};
+    assert_true(
+        kiln_str_starts(kiln_algorithm_allowed(&accuracy, *state), "direct,winograd_2x2_3x3"));
 }
 
 int main(void) {

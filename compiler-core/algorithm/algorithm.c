@@ -40,7 +40,7 @@ double kiln_algorithm_relative_error(kiln_algorithm algorithm) {
 }
 
 bool kiln_algorithm_is_allowed(kiln_algorithm algorithm, const kiln_accuracy *accuracy) {
-    if (algorithm == KILN_ALGORITHM_DIRECT) return true;
+    if (kiln_algorithm_relative_error(algorithm) == 0) return true;
     const kiln_precision precision = kiln_algorithm_precision(algorithm);
     return !accuracy->exact &&
            kiln_algorithm_relative_error(algorithm) <= kiln_accuracy_error_max(accuracy) &&

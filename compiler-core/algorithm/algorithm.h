@@ -35,7 +35,7 @@ kiln_precision kiln_algorithm_precision(kiln_algorithm algorithm);
  * output's largest magnitude, on random data. 0 for the direct form. */
 double kiln_algorithm_relative_error(kiln_algorithm algorithm);
 /* Whether `accuracy` leaves room for it. A named precision allows what is in f32 as well; the
- * direct form is always allowed. */
+ * direct form is always allowed, and so are other exact ones. */
 bool kiln_algorithm_is_allowed(kiln_algorithm algorithm, const kiln_accuracy *accuracy);
 /* The names of those that are allowed, comma-separated, the direct form first: for filters on
  * records (db/db.h). */

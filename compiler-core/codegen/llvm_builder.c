@@ -176,6 +176,36 @@ static kiln_ssa saturated(kiln_llvm_builder *b, const char *name, LLVMValueRef v
     return out(kiln_llvm_intrinsic(b, name, (LLVMTypeRef[]){type, LLVMTypeOf(v)}, 2, &v, 1));
 }
 
+static LLVMValueRef pick(kiln_llvm_builder *b, LLVMRealPredicate when, LLVMValueRef v,
+                         LLVMValueRef bound) {
+    LLVMValueRef is = LLVMBuildFCmp(b->builder, when, v, bound, "");
+    return LLVMBuildSelect(b->builder, is, v, bound, "");
+}
+
+/* A float as an integer of at most 16 bits, whose bounds are floats: clamped, and then converted
+ * by way of 32 bits. LLVM takes saturating conversions of vectors to such integers apart into
+ * lanes where they are no vectors of the target. A NaN gives 0. */
+static kiln_ssa clamped(kiln_llvm_builder *b, LLVMValueRef v, kiln_ssa_type to, bool is_signed) {
+    LLVMTypeRef from = LLVMTypeOf(v), type = kiln_llvm_type(b, to);
+    double range = (double)(1u << kiln_ssa_scalar_bits(to.scalar)),
+           low = is_signed ? -range / 2 : 0;
+    LLVMTypeRef scalar = to.lanes ? LLVMGetElementType(from) : from;
+    LLVMValueRef bound[] = {LLVMConstReal(scalar, low), LLVMConstReal(scalar, low + range - 1)};
+    for (uint32_t i = 0; i < 2; i++) bound[i] = splat_constant(bound[i], to.lanes);
+    if (is_signed) v = pick(b, LLVMRealORD, v, LLVMConstNull(from));
+    v = pick(b, LLVMRealOGT, v, bound[0]); /* a NaN is not above */
+    v = pick(b, LLVMRealOLT, v, bound[1]);
+    to.scalar = KILN_SSA_I32;
+    v = LLVMBuildFPToSI(b->builder, v, kiln_llvm_type(b, to), "");
+    return out(LLVMBuildTrunc(b->builder, v, type, ""));
+}
+
+static kiln_ssa to_integer(kiln_llvm_builder *b, LLVMValueRef v, kiln_ssa_type to, bool is_signed) {
+    if (kiln_ssa_scalar_bits(to.scalar) <= 16) return clamped(b, v, to, is_signed);
+    return saturated(b, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", v,
+                     kiln_llvm_type(b, to));
+}
+
 static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa value, kiln_ssa_type to) {
     kiln_llvm_builder *b = of(base);
     LLVMTypeRef type = kiln_llvm_type(b, to);
@@ -187,10 +217,10 @@ static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa value,
     case KILN_CONVERT_FLOAT: return out(LLVMBuildFPCast(b->builder, v, type, ""));
     case KILN_CONVERT_SIGNED_TO_FLOAT: return out(LLVMBuildSIToFP(b->builder, v, type, ""));
     case KILN_CONVERT_UNSIGNED_TO_FLOAT: return out(LLVMBuildUIToFP(b->builder, v, type, ""));
-    case KILN_CONVERT_FLOAT_TO_SIGNED: return saturated(b, "llvm.fptosi.sat", v, type);
+    case KILN_CONVERT_FLOAT_TO_SIGNED: return to_integer(b, v, to, true);
     case KILN_CONVERT_FLOAT_TO_UNSIGNED: break;
     }
-    return saturated(b, "llvm.fptoui.sat", v, type);
+    return to_integer(b, v, to, false);
 }
 
 static kiln_ssa call(kiln_builder *base, const char *name, const kiln_ssa *arg, uint32_t count) {

@@ -84,8 +84,12 @@ uint32_t kiln_buffer_readers(kiln_program *p, kiln_buffer buffer, kiln_block *ou
 
 bool kiln_block_reads_only_constants(kiln_program *p, kiln_block block) {
     kiln_loads loads = kiln_block_loads(p, block);
-    for (uint32_t i = 0; i < loads.count; i++)
-        if (p->buffer.data[kiln_load_buffer(p, loads.load[i])].role != KILN_ROLE_CONSTANT)
+    for (uint32_t i = 0; i < loads.count; i++) {
+        const kiln_buffer buffer = kiln_load_buffer(p, loads.load[i]);
+        if (p->buffer.data[buffer].role == KILN_ROLE_CONSTANT) continue;
+        const kiln_block producer = kiln_program_producer(p, buffer);
+        if (!producer || producer >= block || !kiln_block_reads_only_constants(p, producer))
             return false;
+    }
     return loads.count > 0;
 }

@@ -33,7 +33,8 @@ uint32_t kiln_load_index(const kiln_program *p, kiln_expr load, kiln_expr *out);
 bool kiln_block_reads(kiln_program *p, kiln_block block, kiln_buffer buffer);
 /* Blocks that read `buffer`, in table order: out [count of blocks]; returns how many there are. */
 uint32_t kiln_buffer_readers(kiln_program *p, kiln_buffer buffer, kiln_block *out);
-/* Whether the block reads something, and constants alone: it runs once, before any measurement. */
+/* Whether the block reads something, and constants alone or what blocks compute of them: it runs
+ * once, before any measurement. */
 bool kiln_block_reads_only_constants(kiln_program *p, kiln_block block);
 
 #endif

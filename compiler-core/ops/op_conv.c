@@ -117,8 +117,7 @@ void kiln_te_conv(kiln_te *te) {
     static const int channel[KILN_RANK_MAX] = {1, -1, -1, -1, -1, -1, -1, -1};
     kiln_te_bytes bytes = integer ? kiln_te_bytes_begin(te, channel) : (kiln_te_bytes){0};
     kiln_buffer padded = kiln_te_pad_window(te, &window, fill);
-    if (bytes.applies) padded = kiln_te_bytes_data(te, padded);
-    kiln_buffer sum = kiln_te_sums(te, has_bias || bytes.offset);
+    kiln_buffer sum = kiln_te_sums(te, has_bias || bytes.zero);
 
     conv_axes a = make_axes(te, sum, &window);
     kiln_expr x = kiln_te_read_window(te, padded, a.data), y = kiln_te_load(te, 1, a.weight);
@@ -130,7 +129,7 @@ void kiln_te_conv(kiln_te *te) {
     y = kiln_cast(te, wide, y);
     kiln_te_accumulate(te, &a.block, sum, a.out, window.rank + 2, KILN_COMBINE_SUM,
                        kiln_mul(te, x, y));
-    if (bytes.offset)
+    if (bytes.zero)
         kiln_te_bytes_finish(te, &bytes, sum);
     else if (has_bias)
         add_bias(te, sum);

@@ -145,8 +145,7 @@ void kiln_te_matmul(kiln_te *te) {
     int dim_of[KILN_RANK_MAX];
     output_dims(te, &s, dim_of);
     kiln_te_bytes bytes = integer ? kiln_te_bytes_begin(te, dim_of) : (kiln_te_bytes){0};
-    kiln_buffer data = bytes.applies ? kiln_te_bytes_data(te, 0) : 0,
-                sum = kiln_te_sums(te, bytes.offset != 0);
+    kiln_buffer sum = kiln_te_sums(te, bytes.zero != 0);
 
     kiln_te_block block = kiln_te_block_begin(te, "", &s.batch), batch = block;
     block.to = sum;
@@ -157,12 +156,12 @@ void kiln_te_matmul(kiln_te *te) {
     kiln_expr k = kiln_te_block_axis(te, &block, "k", s.k, true);
     matmul_index(te, 0, &batch, m, k, s.row, a);
     matmul_index(te, 1, &batch, k, n, s.column, b);
-    kiln_expr x = kiln_cast(te, wide, data ? kiln_te_at(te, data, a) : kiln_te_load(te, 0, a)),
+    kiln_expr x = kiln_cast(te, wide, kiln_te_load(te, 0, a)),
               y = kiln_cast(te, wide, kiln_te_load(te, 1, b));
     if (kiln_te_has(te, 2) && !bytes.applies) x = kiln_sub(te, x, kiln_te_load_scalar(te, 2, wide));
     if (kiln_te_has(te, 3)) y = kiln_sub(te, y, kiln_te_load_scalar(te, 3, wide));
     kiln_te_combine(te, &block, KILN_COMBINE_SUM, kiln_mul(te, x, y));
-    if (bytes.offset)
+    if (bytes.zero)
         kiln_te_bytes_finish(te, &bytes, sum);
     else
         kiln_te_round(te, sum);

@@ -239,23 +239,21 @@ kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *
 
 /* ---- sums of products of bytes (op_bytes.c) -------------------------------------------------- */
 /* Sums over (x - zero) * w of constant signed bytes w are taken apart into a sum of products of
- * signed bytes, which processors have instructions for, and what needs no element of x:
+ * bytes, which processors have instructions for, and what needs no element of x:
  *
- *     sum (x - zero) * w  =  sum (x - b) * w  -  (zero - b) * sum w        b: 128 for u8, else 0
+ *     sum (x - zero) * w  =  sum x * w  -  zero * sum w
  *
  * Exact, as integers wrap. Inputs: 0 is x, 1 is w, 2 the zero point. */
 typedef struct kiln_te_bytes {
     bool applies;           /* false: the operator is written as it stands */
-    kiln_expr offset;       /* zero - b, an i32; 0: none, and nothing is to be taken off */
+    kiln_expr zero;         /* an i32; 0: none, and nothing is to be taken off */
     const int *dim_of;      /* [rank of w] */
-    kiln_buffer of_weights; /* sum w, with offset */
+    kiln_buffer of_weights; /* sum w, times the zero point where that is known */
 } kiln_te_bytes;
 /* Also sums up w, where that is needed. `dim_of`: per dimension of w the dimension of the output
  * that has the same index; -1: it is summed up. */
 kiln_te_bytes kiln_te_bytes_begin(kiln_te *te, const int *dim_of);
-/* x - b as signed bytes: of temp `from`, or of input 0 for 0; `from` when it holds them already. */
-kiln_buffer kiln_te_bytes_data(kiln_te *te, kiln_buffer from);
-/* Output 0 = sums - offset * (sum of w). */
+/* Output 0 = sums - zero * (sum of w). */
 void kiln_te_bytes_finish(kiln_te *te, const kiln_te_bytes *bytes, kiln_buffer sums);
 
 /* ---- order (op_sort.c) ----------------------------------------------------------------------- */

@@ -68,6 +68,11 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
     for (uint32_t i = 0; i < count; i++)
         if (is_searched(p, b->buffer, reader[i])) return false;
+    /* What is smaller than its reader and needs constants alone is computed when they are loaded.
+     */
+    if (count == 1 && is_repeated(p, block, reader[0]) &&
+        kiln_block_reads_only_constants(p, block) && !kiln_block_reads_only_constants(p, reader[0]))
+        return false;
     if (feeds_reduction)
         return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD ||
                (kiln_block_reads_only_constants(p, block) && !kiln_sketch_picks(p, block, NULL));

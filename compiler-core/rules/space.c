@@ -1,6 +1,8 @@
 /* Spaces: sketches made by rules, and ways to draw closed traces from them. */
 #include "compiler-core/rules/space.h"
 
+#include <string.h>
+
 #include "base/vec.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/lower/lower.h"
@@ -32,7 +34,8 @@ typedef struct maker {
     kiln_arena *arena;   /* of the space */
     kiln_arena *scratch; /* of one sketch */
     kiln_algorithm algorithm;
-    bool applies; /* the algorithm, to this task */
+    bool applies;   /* the algorithm, to this task */
+    uint32_t first; /* sketch that may become the default */
     KILN_VEC(kiln_sketch) sketch;
     KILN_VEC(kiln_refused) refused;
 } maker;
@@ -131,7 +134,7 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
     if (st)
         return kiln_status_note(st, "rule %s (%s) on %.*s", rule->name,
                                 options_text(m, rule, options), KILN_STR_ARG(m->te->name));
-    if (result.end == KILN_SKETCH_MADE && m->sketch.count == 0) result = check_default(&s);
+    if (result.end == KILN_SKETCH_MADE && m->sketch.count == m->first) result = check_default(&s);
     for (uint32_t i = 0; i < s.refused.count; i++)
         add_refused(m, rule, options, s.refused.data[i].instruction, s.refused.data[i].reason);
     if (result.end == KILN_SKETCH_MADE)
@@ -169,6 +172,29 @@ static kiln_status apply_rules(maker *m, const kiln_rule_set *rules, const char 
     return st;
 }
 
+/* Products that one instruction makes where the sketch uses a tensor intrinsic; 0: it uses none. */
+static uint32_t products_at_once(const kiln_sketch *sketch) {
+    for (uint32_t i = 0; i < sketch->preferred.count; i++) {
+        const kiln_instruction *in = &sketch->preferred.instruction[i];
+        if (in->prim != KILN_PRIM_TENSORIZE) continue;
+        const kiln_intrinsic *used = kiln_intrinsic_find(in->operand[1].text);
+        return used->lanes * used->steps / (1 + !used->accumulates);
+    }
+    return 0;
+}
+
+/* Sketches from `first` on are of an algorithm that is exact, as the direct form is: they come
+ * before the others, and so become the default, where a tensor intrinsic does more of it. */
+static void put_first(maker *m, uint32_t first) {
+    const uint32_t count = m->sketch.count, added = count - first;
+    if (!added || !first ||
+        products_at_once(&m->sketch.data[first]) <= products_at_once(&m->sketch.data[0]))
+        return;
+    kiln_sketch *order = KILN_ARENA_ARRAY(m->arena, kiln_sketch, count);
+    for (uint32_t i = 0; i < count; i++) order[(i + added) % count] = m->sketch.data[i];
+    memcpy(m->sketch.data, order, count * sizeof *order);
+}
+
 kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *target,
                                    const kiln_space_options *options, kiln_arena *arena,
                                    kiln_space *out_space) {
@@ -179,9 +205,13 @@ kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *ta
     maker m = {.te = te, .target = target, .options = options, .arena = arena, .scratch = &scratch};
     const char *direct = NULL, *other = NULL;
     for (uint32_t a = 0; !st && a < KILN_ALGORITHM_COUNT; a++) {
+        const bool exact = kiln_algorithm_relative_error((kiln_algorithm)a) == 0;
+        const uint32_t others = m.sketch.count;
         m.algorithm = (kiln_algorithm)a;
+        m.first = exact ? others : 0;
         if (!kiln_algorithm_is_allowed(m.algorithm, &options->accuracy)) continue;
         st = apply_rules(&m, rules_of[target->kind], a == KILN_ALGORITHM_DIRECT ? &direct : &other);
+        if (!st && exact) put_first(&m, others);
     }
     kiln_arena_deinit(&scratch);
     if (st) return st;

@@ -99,7 +99,8 @@ static bool has_operands_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
 }
 
 /* The first instruction of the target that does what the reduction does, for whole vectors of
- * weights and whole blocks of steps. */
+ * weights and whole blocks of steps. One with a bias pays for it in each use; an exact algorithm
+ * that gives the data its other sign pays once (algorithm/bytes.c). */
 static const kiln_intrinsic *find_dot(const kiln_tiling *t) {
     const kiln_program *p = t->s->program;
     bool whole = kiln_tile_can_pad(t) || kiln_tile_extent(t, t->v) % t->lanes == 0;
@@ -107,7 +108,7 @@ static const kiln_intrinsic *find_dot(const kiln_tiling *t) {
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *dot = &kiln_intrinsics[i];
         kiln_expr load[KILN_INTRINSIC_OPERANDS];
-        if (kiln_intrinsic_runs_on(dot, t->s->target) && dot->lanes == t->lanes &&
+        if (!dot->bias && kiln_intrinsic_runs_on(dot, t->s->target) && dot->lanes == t->lanes &&
             kiln_tile_extent(t, t->k) % dot->steps == 0 && has_operands_of(t, dot) &&
             kiln_intrinsic_matches(kiln_intrinsic_program(dot, t->s->arena), p,
                                    p->block.data[t->block].value, load))

@@ -272,6 +272,26 @@ static void the_default_is_blocked_vectorised_and_deterministic(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
+/* Data of the sign that the fastest instruction takes is preferred; other sketches are behind. */
+static void the_default_has_data_that_instructions_take(void **state) {
+    static const struct {
+        const char *target, *algorithm;
+    } row[] = {{"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake", "unsigned_data"},
+               {"x86-64-v3", "direct"},
+               {"rpi5", "direct"}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        kiln_target target;
+        expect_ok(kiln_target_parse(kiln_str_from(row[i].target), *state, &target));
+        kiln_space space = make_space(bytes_program(*state, 8, 32, 64), &target);
+        assert_string_equal(kiln_algorithm_name(kiln_trace_algorithm(&space.sketch[0].preferred)),
+                            row[i].algorithm);
+        bool direct = false;
+        for (uint32_t k = 0; k < space.sketch_count; k++)
+            direct |= kiln_trace_algorithm(&space.sketch[k].open) == KILN_ALGORITHM_DIRECT;
+        assert_true(direct);
+    }
+}
+
 static int64_t default_extent(kiln_arena *arena, const conv_shape *shape, const char *loop) {
     kiln_target target = avx2;
     kiln_trace trace;
@@ -613,6 +633,7 @@ int main(void) {
         test_with_arena(the_space_of_a_convolution_is_large),
         test_with_arena(draws_from_the_space_of_a_convolution_are_legal),
         test_with_arena(the_default_is_blocked_vectorised_and_deterministic),
+        test_with_arena(the_default_has_data_that_instructions_take),
         test_with_arena(what_exceeds_the_second_cache_is_fetched_once),
         test_with_arena(streamed_weights_serve_many_points),
         test_with_arena(steps_without_taps_are_unrolled_whole),

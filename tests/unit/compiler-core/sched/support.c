@@ -186,13 +186,15 @@ static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor 
         const kiln_buffer_info *b = &p->buffer.data[list.buffer[i]];
         args[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
         if (b->role == KILN_ROLE_OUTPUT) continue;
-        assert_true(b->dtype == KILN_F32 || b->dtype == KILN_I8 || b->dtype == KILN_I64);
+        assert_true(b->dtype == KILN_F32 || b->dtype == KILN_I8 || b->dtype == KILN_U8 ||
+                    b->dtype == KILN_I64);
+        const int64_t low = b->dtype == KILN_U8 ? 0 : -4, high = b->dtype == KILN_U8 ? 255 : 4;
         for (int64_t k = 0; k < kiln_shape_count(&b->shape); k++)
             if (b->dtype == KILN_I64)
-                ((int64_t *)args[i].data)[k] = kiln_rand_range(&rand, -4, 4);
+                ((int64_t *)args[i].data)[k] = kiln_rand_range(&rand, low, high);
             else
                 kiln_dtype_store_f64(b->dtype, args[i].data, (size_t)k,
-                                     (double)kiln_rand_range(&rand, -4, 4));
+                                     (double)kiln_rand_range(&rand, low, high));
     }
     return list.count;
 }

@@ -1,0 +1,213 @@
+/* Sums of products of bytes whose data changes its sign: instructions take data of one signedness.
+ *
+ *     sum x * w  =  sum (x - b) * w  +  b * sum w        b: 128 for u8, -128 for i8
+ *
+ * Exact, as integers wrap. The shift is made where the data is copied, for its padding or alone,
+ * and the weights' sums once, when they are loaded. */
+#include <string.h>
+
+#include "base/macros.h"
+#include "compiler-core/algorithm/algorithm.h"
+
+#define UNSIGNED_ZERO 128 /* of a byte that becomes a signed one */
+#define BLOCKS_ADDED 4
+
+/* A sum of data times signed constant weights. */
+typedef struct site {
+    kiln_block block;
+    kiln_expr data, weights; /* loads */
+    /* [rank of the weights] the sum's dimension with the same index; -1: it is summed up */
+    int dim_of[KILN_RANK_MAX];
+} site;
+
+/* ---- finding a sum --------------------------------------------------------------------------- */
+
+static const kiln_buffer_info *loaded(const kiln_program *p, kiln_expr load) {
+    return &p->buffer.data[kiln_expr_get(p, load)->payload.id];
+}
+
+/* The load of which `e` is the i32; 0: it is something else. */
+static kiln_expr load_below(const kiln_program *p, kiln_expr e) {
+    if (kiln_expr_get(p, e)->op != KILN_EXPR_CAST) return 0;
+    kiln_expr load = kiln_expr_operand(p, e, 0);
+    return kiln_expr_get(p, load)->op == KILN_EXPR_LOAD ? load : 0;
+}
+
+/* Whether dimension `d` of the weights is summed up as a whole: by a reduce iterator of its own, or
+ * because it has one element. */
+static bool is_summed(const kiln_program *p, const site *s, uint32_t d) {
+    const kiln_block_info *b = &p->block.data[s->block];
+    kiln_expr index = kiln_expr_operand(p, s->weights, d);
+    const int64_t extent = loaded(p, s->weights)->shape.dim[d];
+    if (kiln_expr_is_const(p, index)) return extent == 1;
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (kiln_expr_get(p, index)->op == KILN_EXPR_VAR &&
+            kiln_expr_get(p, index)->payload.id == b->iter[i].var)
+            return b->iter[i].reduce && b->iter[i].extent == extent;
+    return false;
+}
+
+static bool find_dims(const kiln_program *p, site *s) {
+    const kiln_block_info *b = &p->block.data[s->block];
+    for (uint32_t d = 0; d < loaded(p, s->weights)->shape.rank; d++) {
+        s->dim_of[d] = -1;
+        for (uint32_t k = 0; k < b->index_count; k++)
+            if (b->index[k] == kiln_expr_operand(p, s->weights, d)) s->dim_of[d] = (int)k;
+        if (s->dim_of[d] < 0 && !is_summed(p, s, d)) return false;
+    }
+    return true;
+}
+
+/* Whether each reduce iterator is an index of the weights, so that each product has a weight of its
+ * own. */
+static bool sums_weights_once(const kiln_program *p, const site *s) {
+    const kiln_block_info *b = &p->block.data[s->block];
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (b->iter[i].reduce && b->iter[i].extent > 1 &&
+            !kiln_expr_uses_var(p, s->weights, b->iter[i].var))
+            return false;
+    return true;
+}
+
+static bool match(const kiln_program *p, kiln_block block, kiln_dtype data, site *out) {
+    const kiln_block_info *b = &p->block.data[block];
+    const kiln_expr_node *value = kiln_expr_get(p, b->value);
+    if (b->combiner != KILN_COMBINE_SUM || b->removed || value->op != KILN_EXPR_MUL ||
+        value->dtype != KILN_I32)
+        return false;
+    *out = (site){.block = block,
+                  .data = load_below(p, kiln_expr_operand(p, b->value, 0)),
+                  .weights = load_below(p, kiln_expr_operand(p, b->value, 1))};
+    return out->data && out->weights && loaded(p, out->data)->dtype == data &&
+           loaded(p, out->data)->role != KILN_ROLE_CONSTANT &&
+           loaded(p, out->weights)->dtype == KILN_I8 &&
+           loaded(p, out->weights)->role == KILN_ROLE_CONSTANT && find_dims(p, out) &&
+           sums_weights_once(p, out);
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+/* A new block that writes a new temp; both named after the sum. */
+static kiln_block begin(kiln_program *p, const site *s, const char *suffix, kiln_dtype dtype,
+                        const kiln_shape *shape, kiln_buffer *out_to) {
+    kiln_str sum = p->block.data[s->block].name;
+    kiln_str name = kiln_str_printf(p->arena, "%.*s.%s", KILN_STR_ARG(sum), suffix);
+    *out_to = kiln_buffer_create(p, name, dtype, KILN_ROLE_TEMP, shape);
+    return kiln_block_create(p, name);
+}
+
+static kiln_expr add_iter(kiln_program *p, kiln_block block, uint32_t d, int64_t extent,
+                          bool reduce) {
+    return kiln_block_add_iter(p, block, kiln_arena_printf(p->arena, "%s%u", reduce ? "r" : "d", d),
+                               extent, reduce);
+}
+
+/* The weights' sums, in the shape of the weights with 1 for what is summed up. */
+static kiln_buffer sum_weights(kiln_program *p, const site *s) {
+    kiln_shape shape = loaded(p, s->weights)->shape, sums = shape;
+    for (uint32_t d = 0; d < shape.rank; d++)
+        if (s->dim_of[d] < 0) sums.dim[d] = 1;
+    kiln_buffer to;
+    kiln_block block = begin(p, s, "shift", KILN_I32, &sums, &to);
+    kiln_expr index[KILN_RANK_MAX] = {0}, at[KILN_RANK_MAX] = {0};
+    for (uint32_t reduce = 0; reduce < 2; reduce++)
+        for (uint32_t d = 0; d < shape.rank; d++)
+            if ((s->dim_of[d] < 0) == (reduce != 0))
+                at[d] = add_iter(p, block, d, shape.dim[d], reduce != 0);
+    for (uint32_t d = 0; d < shape.rank; d++)
+        index[d] = s->dim_of[d] < 0 ? kiln_expr_index(p, 0) : at[d];
+    kiln_buffer weights = kiln_expr_get(p, s->weights)->payload.id;
+    kiln_expr w = kiln_expr_cast(p, KILN_I32, kiln_expr_load(p, weights, at, shape.rank));
+    kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_SUM, w, 0);
+    return to;
+}
+
+/* Those times `by`. */
+static kiln_buffer weigh(kiln_program *p, const site *s, kiln_buffer sums, int64_t by) {
+    const kiln_shape shape = p->buffer.data[sums].shape;
+    kiln_buffer to;
+    kiln_block block = begin(p, s, "offset", KILN_I32, &shape, &to);
+    kiln_expr index[KILN_RANK_MAX] = {0};
+    for (uint32_t d = 0; d < shape.rank; d++) index[d] = add_iter(p, block, d, shape.dim[d], false);
+    kiln_expr sum = kiln_expr_load(p, sums, index, shape.rank);
+    kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE,
+                   kiln_expr_binary(p, KILN_EXPR_MUL, sum, kiln_expr_int(p, KILN_I32, by)), 0);
+    return to;
+}
+
+/* The data with the other sign: x - by. */
+static kiln_buffer shift_data(kiln_program *p, const site *s, kiln_dtype dtype, int64_t by) {
+    const kiln_shape shape = loaded(p, s->data)->shape;
+    kiln_buffer to, from = kiln_expr_get(p, s->data)->payload.id;
+    kiln_block block = begin(p, s, "shifted", dtype, &shape, &to);
+    kiln_expr index[KILN_RANK_MAX] = {0};
+    for (uint32_t d = 0; d < shape.rank; d++) index[d] = add_iter(p, block, d, shape.dim[d], false);
+    kiln_expr x = kiln_expr_cast(p, KILN_I32, kiln_expr_load(p, from, index, shape.rank));
+    x = kiln_expr_binary(p, KILN_EXPR_SUB, x, kiln_expr_int(p, KILN_I32, by));
+    kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE, kiln_expr_cast(p, dtype, x),
+                   0);
+    return to;
+}
+
+/* What the sum was: its own result plus the offset. */
+static void finish(kiln_program *p, const site *s, kiln_buffer offset) {
+    const kiln_buffer result = p->block.data[s->block].buffer;
+    const kiln_shape shape = p->buffer.data[result].shape;
+    kiln_buffer sums;
+    kiln_block block = begin(p, s, "sums", KILN_I32, &shape, &sums);
+    kiln_expr index[KILN_RANK_MAX] = {0}, at[KILN_RANK_MAX] = {0};
+    for (uint32_t d = 0; d < shape.rank; d++) index[d] = add_iter(p, block, d, shape.dim[d], false);
+    const uint32_t rank = loaded(p, s->weights)->shape.rank;
+    for (uint32_t d = 0; d < rank; d++)
+        at[d] = s->dim_of[d] < 0 ? kiln_expr_index(p, 0) : index[s->dim_of[d]];
+    kiln_expr sum = kiln_expr_load(p, sums, index, shape.rank);
+    kiln_expr more = kiln_expr_load(p, offset, at, rank);
+    kiln_block_set(p, block, result, index, shape.rank, KILN_COMBINE_NONE,
+                   kiln_expr_binary(p, KILN_EXPR_ADD, sum, more), 0);
+    p->block.data[s->block].buffer = sums;
+}
+
+static void read_shifted(kiln_program *p, const site *s, kiln_buffer shifted) {
+    kiln_expr index[KILN_RANK_MAX];
+    const uint32_t rank = kiln_expr_get(p, s->data)->operand_count;
+    for (uint32_t d = 0; d < rank; d++) index[d] = kiln_expr_operand(p, s->data, d);
+    kiln_expr x = kiln_expr_cast(p, KILN_I32, kiln_expr_load(p, shifted, index, rank));
+    kiln_expr w = kiln_expr_cast(p, KILN_I32, s->weights);
+    kiln_expr value = kiln_expr_binary(p, KILN_EXPR_MUL, x, w);
+    p->block.data[s->block].value = value;
+}
+
+/* Blocks stand in execution order: of the new ones, which are the last, all but the very last come
+ * before the sum, and that one behind it. */
+static void put_in_order(kiln_program *p, kiln_block sum) {
+    kiln_block_info added[BLOCKS_ADDED], *block = p->block.data, of_sum = block[sum];
+    const uint32_t first = p->block.count - BLOCKS_ADDED, before = BLOCKS_ADDED - 1;
+    memcpy(added, &block[first], sizeof added);
+    memmove(&block[sum + BLOCKS_ADDED + 1], &block[sum + 1], (first - sum - 1) * sizeof *block);
+    memcpy(&block[sum], added, before * sizeof *block);
+    block[sum + before] = of_sum;
+    block[sum + BLOCKS_ADDED] = added[before];
+}
+
+static kiln_program *apply(kiln_dtype from, kiln_dtype to, int64_t by, const kiln_program *te,
+                           kiln_arena *arena) {
+    kiln_program *p = kiln_program_copy(te, arena);
+    site s = {0};
+    kiln_block block = 1;
+    while (block < p->block.count && !match(p, block, from, &s)) block++;
+    if (block == p->block.count) return NULL;
+    kiln_buffer offset = weigh(p, &s, sum_weights(p, &s), by);
+    kiln_buffer shifted = shift_data(p, &s, to, by);
+    finish(p, &s, offset);
+    read_shifted(p, &s, shifted);
+    put_in_order(p, block);
+    return p;
+}
+
+kiln_program *kiln_signed_data(const kiln_program *te, kiln_arena *arena) {
+    return apply(KILN_U8, KILN_I8, UNSIGNED_ZERO, te, arena);
+}
+
+kiln_program *kiln_unsigned_data(const kiln_program *te, kiln_arena *arena) {
+    return apply(KILN_I8, KILN_U8, -UNSIGNED_ZERO, te, arena);
+}

@@ -1,0 +1,84 @@
+/* Sums of bytes whose data changes its sign are the same sums. */
+#include "base/macros.h"
+#include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
+#include "tests/support/test.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+static kiln_program *applied(kiln_algorithm algorithm, const kiln_program *te, kiln_arena *arena) {
+    kiln_program *p = kiln_algorithm_apply(algorithm, te, arena);
+    if (p) expect_ok(kiln_program_verify(p));
+    return p;
+}
+
+/* A convolution with groups, strides and a block behind it, and a product of vectors. */
+#define CONV(data)                                                                             \
+    "program p\ninput x: " data "[2,4,7,7]\nconstant w: i8[6,2,3,3]\noutput y: i32[2,6,3,3]\n" \
+    "temp s: i32[2,6,3,3]\n"                                                                   \
+    "block conv(n:2, g:2, oc:3, oh:3, ow:3 | ic:2, kh:3, kw:3): s[n, g*3 + oc, oh, ow] sum= "  \
+    "i32(x[n, g*2 + ic, oh*2 + kh, ow*2 + kw])*i32(w[g*3 + oc, ic, kh, kw]) init 0i32\n"       \
+    "block more(i:2, j:6, k:3, l:3): y[i, j, k, l] = s[i, j, k, l] + 1i32\n"
+#define DOT(data)                                                              \
+    "program p\ninput x: " data "[5,8]\nconstant w: i8[8]\noutput y: i32[5]\n" \
+    "block dot(m:5 | k:8): y[m] sum= i32(x[m, k])*i32(w[k]) init 0i32\n"
+
+static void sums_stay_what_they_are(void **state) {
+    static const struct {
+        kiln_algorithm algorithm;
+        const char *text, *shifted;
+    } tried[] = {
+        {KILN_ALGORITHM_SIGNED_DATA, CONV("u8"), "i8"},
+        {KILN_ALGORITHM_UNSIGNED_DATA, CONV("i8"), "u8"},
+        {KILN_ALGORITHM_SIGNED_DATA, DOT("u8"), "i8"},
+        {KILN_ALGORITHM_UNSIGNED_DATA, DOT("i8"), "u8"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(tried); i++) {
+        kiln_program *te = parsed(*state, tried[i].text);
+        kiln_program *p = applied(tried[i].algorithm, te, *state);
+        assert_non_null(p);
+        kiln_strbuf text = {0};
+        kiln_program_print(p, &text);
+        expect_contains(text.data, kiln_arena_printf(*state, "shifted: %s[", tried[i].shifted));
+        kiln_strbuf_deinit(&text);
+        kiln_program_make_loops(p);
+        expect_ok(same_result(te, p, *state));
+    }
+}
+
+static void other_computations_are_left_alone(void **state) {
+    static const char *const other[] = {
+        /* weights that come at run time would be summed up at each run */
+        "program p\ninput x: u8[5,8]\ninput w: i8[8]\noutput y: i32[5]\n"
+        "block dot(m:5 | k:8): y[m] sum= i32(x[m, k])*i32(w[k]) init 0i32\n",
+        /* unsigned weights */
+        "program p\ninput x: u8[5,8]\nconstant w: u8[8]\noutput y: i32[5]\n"
+        "block dot(m:5 | k:8): y[m] sum= i32(x[m, k])*i32(w[k]) init 0i32\n",
+        /* each weight is used for several elements of a sum */
+        "program p\ninput x: u8[5,8,2]\nconstant w: i8[8]\noutput y: i32[5]\n"
+        "block dot(m:5 | k:8, l:2): y[m] sum= i32(x[m, k, l])*i32(w[k]) init 0i32\n",
+        /* some of the weights only */
+        "program p\ninput x: u8[5,4]\nconstant w: i8[8]\noutput y: i32[5]\n"
+        "block dot(m:5 | k:4): y[m] sum= i32(x[m, k])*i32(w[k]) init 0i32\n",
+        "program p\ninput x: u8[5,4]\nconstant w: i8[8]\noutput y: i32[5]\n"
+        "block dot(m:5 | k:4): y[m] sum= i32(x[m, k])*i32(w[k*2]) init 0i32\n",
+        /* wider data */
+        "program p\ninput x: i16[5,8]\nconstant w: i8[8]\noutput y: i32[5]\n"
+        "block dot(m:5 | k:8): y[m] sum= i32(x[m, k])*i32(w[k]) init 0i32\n",
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(other); i++) {
+        kiln_program *te = parsed(*state, other[i]);
+        assert_null(applied(KILN_ALGORITHM_SIGNED_DATA, te, *state));
+        assert_null(applied(KILN_ALGORITHM_UNSIGNED_DATA, te, *state));
+    }
+    assert_null(applied(KILN_ALGORITHM_SIGNED_DATA, parsed(*state, DOT("i8")), *state));
+    assert_null(applied(KILN_ALGORITHM_UNSIGNED_DATA, parsed(*state, DOT("u8")), *state));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(sums_stay_what_they_are),
+        test_with_arena(other_computations_are_left_alone),
+    };
+    return cmocka_run_group_tests_name("compiler-core/algorithm/bytes", tests, NULL, NULL);
+}

@@ -4,9 +4,9 @@
  * An artefact's object exports two functions of type kiln_kernel_entry: `kiln_prepare` (packs
  * constants, called once, untimed; absent when there is nothing to pack) and `kiln_run`. Both get
  * the same argument array, in the manifest's order: inputs, constants, outputs, then packed buffers
- * (written by kiln_prepare, read by kiln_run). A manifest that lists launches (base/manifest.h) names other
- * entries of the same type, each with its own list of arguments. Tensor descriptors have DLPack's DLTensor layout
- * (version 1.0). */
+ * (written by kiln_prepare, read by kiln_run). A manifest that lists launches (base/manifest.h)
+ * names other entries of the same type, each with its own list of arguments. Tensor descriptors
+ * have DLPack's DLTensor layout (version 1.0). */
 #ifndef KILN_KERNEL_ABI_H
 #define KILN_KERNEL_ABI_H
 
@@ -39,9 +39,8 @@ typedef struct kiln_kernel_services {
     uint32_t version;      /* KILN_KERNEL_ABI_VERSION */
     uint32_t worker_count; /* threads that parallel_for may use, >= 1 */
     void *host;            /* the first argument of the functions below */
-    /* Runs body over [0, count) split into worker_count contiguous ranges (static partition: worker
-     * w gets [count*w/n, count*(w+1)/n)); returns after all are done: 0 or the first non-zero
-     * status. */
+    /* Runs body over [0, count), each iteration once, in contiguous ranges of which a worker may
+     * get any number, in any order; returns after all are done: 0 or the first non-zero status. */
     int32_t (*parallel_for)(void *host, int64_t count, kiln_kernel_body body, void *context);
     /* `scratch`: manifest's scratch_bytes shared by the call, followed by worker_count regions of
      * scratch_worker_bytes each (rounded up to KILN_KERNEL_ALIGNMENT); contents are undefined at

@@ -37,11 +37,6 @@ typedef struct cpu_program {
 static const uint16_t spoilt_element[4] = {KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST,
                                            KILN_POISON_LAST};
 
-static int32_t do_nothing(void *context, int64_t begin, int64_t end, int32_t worker) {
-    (void)context, (void)begin, (void)end, (void)worker;
-    return 0;
-}
-
 static void cpu_close(void *context) {
     cpu_device *device = context;
     if (!device) return;
@@ -50,8 +45,6 @@ static void cpu_close(void *context) {
     kiln_free(device);
 }
 
-/* Returns when every thread has started and found its core, which takes system calls: none is left
- * for later. */
 static kiln_status cpu_open(const kiln_executor_setup *setup, void **out_device) {
     cpu_device *device = kiln_alloc(sizeof *device);
     device->core_count = KILN_MAX(setup->core_count, 1);
@@ -64,8 +57,6 @@ static kiln_status cpu_open(const kiln_executor_setup *setup, void **out_device)
         cpu_close(device);
         return st;
     }
-    if (device->pool)
-        kiln_pool_run(device->pool, device->core_count, device->core_count, do_nothing, NULL);
     *out_device = device;
     return NULL;
 }

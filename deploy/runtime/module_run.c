@@ -79,11 +79,6 @@ static int report(kiln_status st, char *error, size_t error_bytes) {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static int32_t do_nothing(void *context, int64_t begin, int64_t end, int32_t worker) {
-    (void)context, (void)begin, (void)end, (void)worker;
-    return 0;
-}
-
 /* More threads than its kernels were compiled for would have nothing to do. Needs their manifests.
  */
 static uint32_t threads_used(const kiln_module *m, uint32_t asked) {
@@ -93,16 +88,12 @@ static uint32_t threads_used(const kiln_module *m, uint32_t asked) {
     return asked ? KILN_MIN(asked, most) : m->plan.threads;
 }
 
-/* When it returns each has started and found its core, which takes system calls: none is left for
- * later. */
 static kiln_status start_threads(kiln_module *m, const kiln_module_options *options) {
     m->thread_count = threads_used(m, options ? options->threads : 0);
     if (m->thread_count == 1) return KILN_OK;
     kiln_pool_options pool = {.worker_count = m->thread_count,
                               .core = options ? options->core : NULL};
-    kiln_status st = kiln_pool_create(&pool, &m->pool);
-    if (!st) kiln_pool_run(m->pool, m->thread_count, m->thread_count, do_nothing, NULL);
-    return st;
+    return kiln_pool_create(&pool, &m->pool);
 }
 
 static kiln_status open_devices(kiln_module *m) {

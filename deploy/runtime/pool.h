@@ -1,6 +1,8 @@
-/* Threads for the parallel loops of kernels: fork and join with a static partition. Idle workers
- * spin for a while, so that loops that follow each other closely start at once, then sleep. Nothing
- * is allocated after creation. */
+/* Threads for the parallel loops of kernels: fork and join. Each worker has a share of a loop, the
+ * same in every run, cut into chunks; one that is done takes the chunks that another has not begun,
+ * so that a worker whose core is taken away holds up one chunk at most. Idle workers spin for a
+ * while, so that loops that follow each other closely start at once, then sleep. Nothing is
+ * allocated after creation. */
 #ifndef KILN_DEPLOY_POOL_H
 #define KILN_DEPLOY_POOL_H
 
@@ -22,19 +24,23 @@ typedef struct kiln_pool_options {
 
 /* About 50 us of polling: longer than the gap between two kernels of a network, much shorter than a
  * person would notice on a battery. */
-#define KILN_POOL_SPIN_DEFAULT 20000u
+#define KILN_POOL_SPIN_DEFAULT 5000u
 
-/* INVALID_ARGUMENT: a worker count or core out of range. RESOURCE_EXHAUSTED: no thread to be had.
+#define KILN_POOL_CHUNKS 8 /* of a worker's share; fewer where it has fewer iterations */
+
+/* When it returns each worker has found its core: no system call but those of sleeping is left.
+ * INVALID_ARGUMENT: a worker count or core out of range. RESOURCE_EXHAUSTED: no thread to be had.
  */
 KILN_MUST_USE kiln_status kiln_pool_create(const kiln_pool_options *options, kiln_pool **out_pool);
 /* Joins all threads; accepts NULL. No loop may be running. */
 void kiln_pool_destroy(kiln_pool *pool);
 uint32_t kiln_pool_worker_count(const kiln_pool *pool);
 
-/* Runs `body` over [0, count) on the first `worker_count` workers: worker w gets
- * [count*w/n, count*(w+1)/n), and is not called when that is empty. Returns after all are done: 0,
- * or a non-zero status of one of them. One loop at a time: a body that calls this, or a second
- * thread, gets KILN_KERNEL_FAILED and nothing is run. */
+/* Runs `body` over [0, count) on the first `worker_count` workers, each iteration once. The share
+ * of worker w is [count*w/n, count*(w+1)/n); it is run in KILN_POOL_CHUNKS chunks, in order, each
+ * by whoever is free: `body` is called once per chunk, with one worker all in one. Returns after
+ * all are done: 0, or a non-zero status of one of them. One loop at a time: a body that calls this,
+ * or a second thread, gets KILN_KERNEL_FAILED and nothing is run. */
 int32_t kiln_pool_run(kiln_pool *pool, uint32_t worker_count, int64_t count, kiln_kernel_body body,
                       void *context);
 

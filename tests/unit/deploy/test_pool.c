@@ -22,53 +22,86 @@ static kiln_pool *create(uint32_t worker_count, uint32_t spin_count) {
     return pool;
 }
 
-/* What each worker was given. */
+/* How often each iteration was run, and by how many calls. */
+#define COUNT_MAX 1000
+
 typedef struct shares {
-    int64_t begin[WORKERS], end[WORKERS];
+    _Atomic uint8_t times[COUNT_MAX];
     _Atomic uint32_t calls;
     int32_t failing_worker;
 } shares;
 
 static int32_t note_share(void *context, int64_t begin, int64_t end, int32_t worker) {
     shares *s = context;
-    s->begin[worker] = begin;
-    s->end[worker] = end;
+    for (int64_t i = begin; i < end; i++) atomic_fetch_add(&s->times[i], 1);
     atomic_fetch_add(&s->calls, 1);
     return worker == s->failing_worker ? 40 + worker : KILN_KERNEL_OK;
 }
 
-static void range_is_split_as_the_abi_says(void **state) {
+static void each_iteration_is_run_once_in_few_pieces(void **state) {
     (void)state;
     kiln_pool *pool = create(WORKERS, 0);
-    static const int64_t counts[] = {1, 3, 4, 10, 1000003, INT64_MAX / WORKERS};
+    static const int64_t counts[] = {1, 3, 4, 10, 31, 33, 999};
     for (uint32_t n = 1; n <= WORKERS; n++) {
         for (size_t c = 0; c < KILN_ARRAY_COUNT(counts); c++) {
             shares s = {.failing_worker = -1};
             assert_int_equal(kiln_pool_run(pool, n, counts[c], note_share, &s), KILN_KERNEL_OK);
-            uint32_t calls = 0;
-            for (uint32_t w = 0; w < n; w++) {
-                int64_t begin = counts[c] * w / n, end = counts[c] * (w + 1) / n;
-                if (begin == end) continue;
-                calls++;
-                assert_int_equal(s.begin[w], begin);
-                assert_int_equal(s.end[w], end);
-            }
-            assert_int_equal(s.calls, calls);
+            for (int64_t i = 0; i < COUNT_MAX; i++) assert_int_equal(s.times[i], i < counts[c]);
+            assert_true(s.calls <= (n == 1 ? 1 : n * KILN_POOL_CHUNKS));
         }
     }
     kiln_pool_destroy(pool);
 }
 
+/* The pieces of the largest range, which only have to fit together. */
+typedef struct pieces {
+    _Atomic int64_t sum, largest_end;
+} pieces;
+
+static int32_t add_piece(void *context, int64_t begin, int64_t end, int32_t worker) {
+    pieces *p = context;
+    (void)worker;
+    atomic_fetch_add(&p->sum, end - begin);
+    if (end == INT64_MAX) atomic_store(&p->largest_end, end);
+    return begin < end ? KILN_KERNEL_OK : KILN_KERNEL_FAILED;
+}
+
 static void largest_range_does_not_overflow(void **state) {
     (void)state;
     kiln_pool *pool = create(3, 0);
-    shares s = {.failing_worker = -1};
-    assert_int_equal(kiln_pool_run(pool, 3, INT64_MAX, note_share, &s), KILN_KERNEL_OK);
-    assert_int_equal(s.begin[0], 0);
-    assert_int_equal(s.end[0], INT64_MAX / 3);
-    assert_int_equal(s.begin[1], s.end[0]);
-    assert_int_equal(s.begin[2], s.end[1]);
-    assert_int_equal(s.end[2], INT64_MAX);
+    pieces p = {0};
+    assert_int_equal(kiln_pool_run(pool, 3, INT64_MAX, add_piece, &p), KILN_KERNEL_OK);
+    assert_true(p.sum == INT64_MAX);
+    assert_true(p.largest_end == INT64_MAX);
+    kiln_pool_destroy(pool);
+}
+
+/* One worker is held up in its first chunk until all else is done. */
+typedef struct stalled {
+    int32_t worker;
+    int64_t iterations;
+    _Atomic int64_t done;
+    _Atomic bool held;
+} stalled;
+
+static int32_t hold_up(void *context, int64_t begin, int64_t end, int32_t worker) {
+    stalled *s = context;
+    if (worker == s->worker && !atomic_exchange(&s->held, true))
+        while (atomic_load(&s->done) + end - begin < s->iterations) sched_yield();
+    if (worker != s->worker) /* it must get a chunk at all */
+        while (!atomic_load(&s->held)) sched_yield();
+    atomic_fetch_add(&s->done, end - begin);
+    return KILN_KERNEL_OK;
+}
+
+static void others_run_what_a_worker_has_not_begun(void **state) {
+    (void)state;
+    kiln_pool *pool = create(WORKERS, 0);
+    for (int32_t w = 0; w < (int32_t)WORKERS; w++) {
+        stalled s = {.worker = w, .iterations = 100};
+        assert_int_equal(kiln_pool_run(pool, WORKERS, s.iterations, hold_up, &s), KILN_KERNEL_OK);
+        assert_true(s.done == s.iterations);
+    }
     kiln_pool_destroy(pool);
 }
 
@@ -82,13 +115,20 @@ static void empty_loop_calls_nobody(void **state) {
     kiln_pool_destroy(pool);
 }
 
-static void failure_of_any_worker_is_returned_and_all_finish(void **state) {
+static int32_t fail_at(void *context, int64_t begin, int64_t end, int32_t worker) {
+    shares *s = context;
+    (void)worker;
+    note_share(s, begin, end, -1);
+    return begin <= s->failing_worker && s->failing_worker < end ? 40 : KILN_KERNEL_OK;
+}
+
+static void failure_anywhere_is_returned_and_all_finish(void **state) {
     (void)state;
     kiln_pool *pool = create(WORKERS, 0);
-    for (int32_t w = 0; w < (int32_t)WORKERS; w++) {
-        shares s = {.failing_worker = w};
-        assert_int_equal(kiln_pool_run(pool, WORKERS, 100, note_share, &s), 40 + w);
-        assert_int_equal(s.calls, WORKERS);
+    for (int32_t at = 0; at < 100; at += 9) {
+        shares s = {.failing_worker = at};
+        assert_int_equal(kiln_pool_run(pool, WORKERS, 100, fail_at, &s), 40);
+        assert_int_equal(s.calls, WORKERS * KILN_POOL_CHUNKS);
     }
     shares s = {.failing_worker = -1}; /* and is forgotten */
     assert_int_equal(kiln_pool_run(pool, WORKERS, 100, note_share, &s), KILN_KERNEL_OK);
@@ -103,8 +143,8 @@ typedef struct nest {
 
 static int32_t run_inside(void *context, int64_t begin, int64_t end, int32_t worker) {
     nest *n = context;
-    (void)begin, (void)end;
-    if (worker == 0) atomic_store(&n->inner_status, kiln_pool_run(n->pool, 2, 10, note_share, &n->inner));
+    (void)begin, (void)end, (void)worker;
+    atomic_store(&n->inner_status, kiln_pool_run(n->pool, 2, 10, note_share, &n->inner));
     return KILN_KERNEL_OK;
 }
 
@@ -124,14 +164,14 @@ typedef struct sum {
 
 static int32_t add_up(void *context, int64_t begin, int64_t end, int32_t worker) {
     sum *s = context;
-    s->part[worker] = 0; /* a plain write: each loop must be over before the next begins */
     if (s->yield && worker == 0) sched_yield();
-    for (int64_t i = begin; i < end; i++) s->part[worker] += i;
+    for (int64_t i = begin; i < end; i++)
+        s->part[worker] += i; /* a plain write: each loop must be over before the next begins */
     return KILN_KERNEL_OK;
 }
 
-/* Many short loops of changing width; with spin_count 1 the workers go to sleep in nearly all of them,
- * with the default in nearly none. */
+/* Many short loops of changing width; with spin_count 1 the workers go to sleep in nearly all of
+ * them, with the default in nearly none. */
 static void many_loops(uint32_t spin_count, uint32_t rounds) {
     kiln_pool *pool = create(WORKERS, spin_count);
     for (uint32_t round = 0; round < rounds; round++) {
@@ -160,16 +200,20 @@ static void running_allocates_nothing(void **state) {
     kiln_pool *pool = create(WORKERS, 1);
     sum s = {.yield = false};
     uint64_t before = kiln_alloc_count();
-    for (uint32_t i = 0; i < 100; i++) assert_int_equal(kiln_pool_run(pool, WORKERS, 100, add_up, &s), KILN_KERNEL_OK);
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(kiln_pool_run(pool, WORKERS, 100, add_up, &s), KILN_KERNEL_OK);
     assert_int_equal(kiln_alloc_count(), before);
     kiln_pool_destroy(pool);
 }
 
+/* Worker 0 waits for worker 1, which so takes the other chunk of two. */
 static int32_t note_core(void *context, int64_t begin, int64_t end, int32_t worker) {
     (void)begin, (void)end;
+    _Atomic int *pinned = context;
     cpu_set_t set;
     if (worker == 1 && sched_getaffinity(0, sizeof set, &set) == 0)
-        *(int *)context = CPU_COUNT(&set) == 1 && CPU_ISSET(0, &set);
+        atomic_store(pinned, CPU_COUNT(&set) == 1 && CPU_ISSET(0, &set) ? 1 : -1);
+    while (worker == 0 && atomic_load(pinned) == 0) sched_yield();
     return KILN_KERNEL_OK;
 }
 
@@ -182,17 +226,18 @@ static void worker_stays_on_its_core(void **state) {
     kiln_pool *pool = NULL;
     kiln_pool_options options = {.worker_count = 2, .core = core};
     assert_null(kiln_pool_create(&options, &pool));
-    int pinned = 0;
+    _Atomic int pinned = 0;
     assert_int_equal(kiln_pool_run(pool, 2, 2, note_core, &pinned), KILN_KERNEL_OK);
-    assert_true(pinned);
+    assert_int_equal(pinned, 1);
     kiln_pool_destroy(pool);
 }
 
 static void impossible_pool_is_refused(void **state) {
     (void)state;
     const uint32_t far_core[2] = {0, 1u << 30};
-    const kiln_pool_options wrong[] = {
-        {.worker_count = 0}, {.worker_count = KILN_POOL_WORKERS_MAX + 1}, {.worker_count = 2, .core = far_core}};
+    const kiln_pool_options wrong[] = {{.worker_count = 0},
+                                       {.worker_count = KILN_POOL_WORKERS_MAX + 1},
+                                       {.worker_count = 2, .core = far_core}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(wrong); i++) {
         kiln_pool *pool = NULL;
         kiln_status st = kiln_pool_create(&wrong[i], &pool);
@@ -205,10 +250,11 @@ static void impossible_pool_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(range_is_split_as_the_abi_says),
+        cmocka_unit_test(each_iteration_is_run_once_in_few_pieces),
         cmocka_unit_test(largest_range_does_not_overflow),
+        cmocka_unit_test(others_run_what_a_worker_has_not_begun),
         cmocka_unit_test(empty_loop_calls_nobody),
-        cmocka_unit_test(failure_of_any_worker_is_returned_and_all_finish),
+        cmocka_unit_test(failure_anywhere_is_returned_and_all_finish),
         cmocka_unit_test(loop_inside_a_loop_is_refused),
         cmocka_unit_test(sleeping_workers_are_woken),
         cmocka_unit_test(spinning_workers_keep_up),

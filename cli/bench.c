@@ -1,13 +1,12 @@
 #include "cli/bench.h"
 
+#include <sched.h>
 #include <stdio.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "deploy/run/run.h"
-
-#define RUNS_MIN 20u
-#define COMPARE_NS KILN_NS_PER_S
 
 static void print_json(const kiln_module *module, const kiln_run_times *times) {
     const kiln_stats whole = kiln_stats_of(times->whole, times->runs);
@@ -46,31 +45,89 @@ kiln_status kiln_bench_print(kiln_module *module, const void *const *inputs, boo
     return st;
 }
 
-kiln_status kiln_bench_compare(kiln_module *a, kiln_module *b, kiln_arena *process,
-                               kiln_bench_pair *out) {
-    kiln_run run;
-    kiln_status st = kiln_run_init(&run, a, &(kiln_opt_list){0}, NULL, process);
-    if (st) return st;
-    const void **inputs = run.inputs;
-    void **outputs = run.outputs;
-    double *time_a = KILN_ARENA_ARRAY(process, double, KILN_RUN_TIMES_MAX),
-           *time_b = KILN_ARENA_ARRAY(process, double, KILN_RUN_TIMES_MAX);
-    st = kiln_run_warm_up(a, inputs, outputs);
-    if (!st) st = kiln_run_warm_up(b, inputs, outputs);
-    uint32_t runs = 0;
-    uint64_t end_ns = kiln_clock_ns() + COMPARE_NS;
-    for (; !st && runs < KILN_RUN_TIMES_MAX && (runs < RUNS_MIN || kiln_clock_ns() < end_ns);
-         runs++) {
-        bool a_first = runs % 2 == 0; /* neither always follows the other */
-        st = kiln_run_once(a_first ? a : b, inputs, outputs,
-                           a_first ? &time_a[runs] : &time_b[runs]);
-        if (!st)
-            st = kiln_run_once(a_first ? b : a, inputs, outputs,
-                               a_first ? &time_b[runs] : &time_a[runs]);
+/* ---- in turns -------------------------------------------------------------------------------- */
+
+#define STEP_ROUNDS_MAX 63u /* rounds whose steps are looked at: a module may have thousands */
+
+typedef struct step_clock {
+    const kiln_module *module;
+    uint64_t started_ns;
+    double *ns; /* [steps][STEP_ROUNDS_MAX] */
+    uint32_t round;
+} step_clock;
+
+static void on_step(void *context, uint32_t step, int done) {
+    step_clock *c = context;
+    const uint64_t now_ns = kiln_clock_precise_ns();
+    if (done && kiln_module_step_at(c->module, step)->action != KILN_MODULE_STEP_LOOP)
+        c->ns[(size_t)step * STEP_ROUNDS_MAX + c->round] += (double)(now_ns - c->started_ns);
+    c->started_ns = kiln_clock_precise_ns();
+}
+
+static kiln_status run_turn(kiln_module *module, const kiln_run *run, step_clock *steps,
+                            double *out_ns) {
+    double ignored;
+    if (steps->round < STEP_ROUNDS_MAX) kiln_module_set_hook(module, on_step, steps);
+    kiln_status st = kiln_run_once(module, run->inputs, run->outputs, &ignored);
+    kiln_module_set_hook(module, NULL, NULL);
+    return st ? st : kiln_run_once(module, run->inputs, run->outputs, out_ns);
+}
+
+static void take_step_medians(const step_clock *steps, uint32_t rounds, double *out_ns) {
+    const uint32_t seen = KILN_MIN(rounds, STEP_ROUNDS_MAX);
+    for (uint32_t i = 0; i < kiln_module_step_count(steps->module); i++)
+        out_ns[i] = kiln_stats_median(&steps->ns[(size_t)i * STEP_ROUNDS_MAX], seen);
+}
+
+static kiln_status take_turns(kiln_module *const *module, uint32_t count, uint64_t limit_ns,
+                              const kiln_run *run, step_clock *steps, kiln_bench_turns *turns) {
+    kiln_status st = KILN_OK;
+    for (uint32_t m = 0; !st && m < count; m++)
+        st = kiln_run_warm_up(module[m], run->inputs, run->outputs);
+    const uint64_t end_ns = kiln_clock_ns() + limit_ns;
+    while (!st && turns->rounds < KILN_RUN_TIMES_MAX &&
+           (turns->rounds < KILN_BENCH_ROUNDS_MIN || kiln_clock_ns() < end_ns)) {
+        for (uint32_t i = 0; !st && i < count; i++) {
+            const uint32_t m = (i + turns->rounds) % count; /* none always follows another */
+            steps[m].round = turns->rounds;
+            st = run_turn(module[m], run, &steps[m], &turns->whole[m][turns->rounds]);
+        }
+        turns->rounds++;
     }
+    return st;
+}
+
+kiln_status kiln_bench_in_turns(kiln_module *const *module, uint32_t count, uint64_t limit_ns,
+                                kiln_arena *arena, kiln_bench_turns *out) {
+    kiln_run run;
+    step_clock steps[KILN_BENCH_TURNS_MAX] = {0};
+    KILN_CHECK(count <= KILN_BENCH_TURNS_MAX);
+    *out = (kiln_bench_turns){0};
+    kiln_status st = kiln_run_init(&run, module[0], &(kiln_opt_list){0}, NULL, arena);
     if (st) return st;
-    out->a = kiln_stats_of(time_a, runs);
-    out->b = kiln_stats_of(time_b, runs);
-    kiln_stats_ratio(time_a, time_b, runs, &out->ratio, &out->low, &out->high);
-    return KILN_OK;
+    for (uint32_t m = 0; m < count; m++) {
+        const size_t step_count = kiln_module_step_count(module[m]);
+        out->whole[m] = KILN_ARENA_ARRAY(arena, double, KILN_RUN_TIMES_MAX);
+        out->step_ns[m] = KILN_ARENA_ARRAY(arena, double, step_count);
+        steps[m] = (step_clock){.module = module[m],
+                                .ns = KILN_ARENA_ARRAY(arena, double, step_count *STEP_ROUNDS_MAX)};
+    }
+    cpu_set_t before, first;
+    sched_getaffinity(0, sizeof before, &before);
+    CPU_ZERO(&first);
+    CPU_SET((size_t)sched_getcpu(), &first);
+    if (kiln_module_threads(module[0]) == 1) sched_setaffinity(0, sizeof first, &first);
+    st = take_turns(module, count, limit_ns, &run, steps, out);
+    sched_setaffinity(0, sizeof before, &before);
+    for (uint32_t m = 0; !st && m < count; m++)
+        take_step_medians(&steps[m], out->rounds, out->step_ns[m]);
+    return st;
+}
+
+kiln_bench_pair kiln_bench_pair_of(const kiln_bench_turns *turns, uint32_t a, uint32_t b) {
+    kiln_bench_pair pair = {.a = kiln_stats_of(turns->whole[a], turns->rounds),
+                            .b = kiln_stats_of(turns->whole[b], turns->rounds)};
+    kiln_stats_ratio(turns->whole[a], turns->whole[b], turns->rounds, &pair.ratio, &pair.low,
+                     &pair.high);
+    return pair;
 }

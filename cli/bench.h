@@ -1,4 +1,4 @@
-/* Timing modules in this process: `kiln run --bench`, and default against tuned, interleaved. */
+/* Timing modules in this process: `kiln run --bench`, and whole modules in turns. */
 #ifndef KILN_CLI_BENCH_H
 #define KILN_CLI_BENCH_H
 
@@ -15,12 +15,28 @@ KILN_MUST_USE kiln_status kiln_bench_print(kiln_module *module, const void *cons
 /* What was found, here or on a board, in the same form. */
 void kiln_bench_print_times(const kiln_module *module, const kiln_run_times *times, bool json);
 
-/* Runs two modules of the same model alternately on the same random inputs. */
+#define KILN_BENCH_TURNS_MAX 3u   /* modules at once */
+#define KILN_BENCH_ROUNDS_MIN 15u /* fewer pairs have no narrow interval */
+
+/* Runs modules of the same model in turns on the same random inputs, in an order that changes. In
+ * each turn a module runs twice: step by step, which also brings its weights where they will be,
+ * and then as a whole. One thread stays on its core. */
+typedef struct kiln_bench_turns {
+    uint32_t rounds;
+    double *whole[KILN_BENCH_TURNS_MAX];   /* [rounds] ns */
+    double *step_ns[KILN_BENCH_TURNS_MAX]; /* [steps of that module] median */
+} kiln_bench_turns;
+/* Until `limit_ns` have passed, but at least KILN_BENCH_ROUNDS_MIN rounds. INTERNAL: a kernel
+ * failed. */
+KILN_MUST_USE kiln_status kiln_bench_in_turns(kiln_module *const *module, uint32_t count,
+                                              uint64_t limit_ns, kiln_arena *arena,
+                                              kiln_bench_turns *out_turns);
+
 typedef struct kiln_bench_pair {
     kiln_stats a, b;         /* ns */
     double ratio, low, high; /* a / b with its 95 % interval */
 } kiln_bench_pair;
-KILN_MUST_USE kiln_status kiln_bench_compare(kiln_module *a, kiln_module *b, kiln_arena *process,
-                                             kiln_bench_pair *out);
+/* Of modules `a` and `b` of the turns. */
+kiln_bench_pair kiln_bench_pair_of(const kiln_bench_turns *turns, uint32_t a, uint32_t b);
 
 #endif

@@ -5,13 +5,14 @@
 #include "base/target.h"
 #include "cli/client.h"
 
-/* "KEY" or "KEY,K=V,...", or labels alone, or NULL for any board: fills key and labels of `spec`, views of
- * `on`. INVALID_ARGUMENT. */
+/* "KEY" or "KEY,K=V,...", or labels alone, or NULL for any board: fills key and labels of `spec`,
+ * views of `on`. INVALID_ARGUMENT. */
 KILN_MUST_USE kiln_status kiln_boards_parse_on(const char *on, kiln_arena *process,
                                                kiln_msg_job_spec *spec);
 
-/* Where only emulated boards can be what is asked for, `target` and the spec's text of it become what
- * they are: their times are labelled so, and are no processor's. `*out_emulated`: it is so, or was. */
+/* Where only emulated boards can be what is asked for, `target` and the spec's text of it become
+ * what they are: their times are labelled so, and are no processor's. `*out_emulated`: it is so, or
+ * was. */
 KILN_MUST_USE kiln_status kiln_boards_settle(kiln_client *client, kiln_target *target,
                                              kiln_msg_job_spec *spec, kiln_arena *process,
                                              bool *out_emulated);

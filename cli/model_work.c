@@ -89,6 +89,17 @@ static kiln_status answer(void *context, kiln_str question, kiln_strbuf *out) {
     return st ? st : m.st;
 }
 
+/* kiln_cage_work.look, in the command. */
+static kiln_status look(void *context, kiln_str bytes, kiln_strbuf *out_answer) {
+    const kiln_model_work *work = ((const kiln_model_call *)context)->work;
+    return work->look(work->context, bytes, out_answer);
+}
+
+kiln_status kiln_model_show(const kiln_model_call *call, const kiln_cage_result *what,
+                            kiln_arena *arena, kiln_str *out_answer) {
+    return kiln_cage_show(&call->cage_work, what, arena, out_answer);
+}
+
 kiln_pack_stored kiln_model_stored(const kiln_model_call *call) {
     return (kiln_pack_stored){call->work->has_db ? ask : NULL, (void *)(uintptr_t)call};
 }
@@ -142,6 +153,7 @@ kiln_status kiln_model_start(const kiln_model_work *work, kiln_arena *process,
             .run = run,
             .context = out_call,
             .answer = answer,
+            .look = work->look ? look : NULL,
             .step_s = KILN_MODEL_STEP_S,
             .uncaged = kiln_env("KILN_UNCAGED") != NULL,
             .limits = {.memory_bytes = work->model->memory_bytes, .cpu_s = KILN_MODEL_CPU_S}}};

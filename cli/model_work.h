@@ -36,6 +36,8 @@ typedef struct kiln_model_work {
     /* Runs in the child; gives back bytes. `call` is for the functions below. */
     kiln_status (*run)(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
                        kiln_cage_result *out_result);
+    /* In the command: answers kiln_model_show. NULL: nothing is shown. */
+    kiln_status (*look)(void *context, kiln_str bytes, kiln_strbuf *out_answer);
     void *context;
     kiln_precision precision; /* INT8 is refused where nothing of the model is quantised */
     bool has_db;              /* there will be one in kiln_model_finish */
@@ -66,6 +68,9 @@ KILN_MUST_USE kiln_status kiln_model_run(kiln_model_work *work, const char *db_p
 kiln_pack_stored kiln_model_stored(const kiln_model_call *call);
 /* kiln_pack_options.step, with the call as context: errors name it. */
 KILN_MUST_USE kiln_status kiln_model_step(void *call, const char *name);
+/* Shows the command bytes, the parts one after the other; what its `look` says to them. */
+KILN_MUST_USE kiln_status kiln_model_show(const kiln_model_call *call, const kiln_cage_result *what,
+                                          kiln_arena *arena, kiln_str *out_answer);
 /* One piece of bytes. */
 kiln_cage_result kiln_model_result(kiln_str bytes, kiln_arena *arena);
 

@@ -16,13 +16,13 @@ typedef struct kiln_run_on_options {
     bool bench;
 } kiln_run_on_options;
 
-/* Leases a board that is all the run's, sends the module and what `run` is fed (blobs, which go over
- * the wire only once), has the board run it in its contained child, and fills the outputs of `run` and,
- * of a bench, `*out_times`. `run->module` need not run here (kiln_module_inspect). The board is free
- * when it returns, whatever came.
- * NOT_FOUND, UNAVAILABLE: no such board, which says what there is; FAILED_PRECONDITION: the module is
- * not for that board; INTERNAL: it crashed; DEADLINE_EXCEEDED: it was over its time; CANCELLED: Ctrl-C;
- * RESOURCE_EXHAUSTED: more than the board or the tracker has room for. */
+/* Leases a board that is all the run's, sends the module and what `run` is fed (blobs, which go
+ * over the wire only once), has the board run it in its contained child, and fills the outputs of
+ * `run` and, of a bench, `*out_times`. `run->module` need not run here (kiln_module_inspect). The
+ * board is free when it returns, whatever came. NOT_FOUND, UNAVAILABLE: no such board, which says
+ * what there is; FAILED_PRECONDITION: the module is not for that board; INTERNAL: it crashed;
+ * DEADLINE_EXCEEDED: it was over its time; CANCELLED: Ctrl-C; RESOURCE_EXHAUSTED: more than the
+ * board or the tracker has room for. */
 KILN_MUST_USE kiln_status kiln_run_on(const kiln_run_on_options *options, kiln_run *run,
                                       kiln_arena *process, kiln_run_times *out_times);
 

@@ -2,7 +2,8 @@
  *
  * cmd_tune.c     options, the order of things, the end
  * tune_job.c     the job: its fleet, its progress, its records
- * tune_report.c  what came of it, and the module */
+ * tune_report.c  what came of it
+ * tune_module.c  the module */
 #ifndef KILN_CLI_TUNE_H
 #define KILN_CLI_TUNE_H
 
@@ -26,6 +27,8 @@ typedef struct kiln_tune_options {
     kiln_accuracy_options accuracy;
 } kiln_tune_options;
 
+typedef struct kiln_tune_turns kiln_tune_turns;
+
 typedef struct kiln_tune {
     const kiln_tune_options *options;
     kiln_arena *process;
@@ -39,7 +42,8 @@ typedef struct kiln_tune {
     kiln_model_work packing; /* with --out: a process that has waited since before there were a
                                 database and keys */
     kiln_model_call packer;
-    bool runs_here; /* what is packed for the target */
+    kiln_tune_turns *turns; /* while the module is packed and judged */
+    bool runs_here;         /* what is packed for the target */
     kiln_private_fleet *fleet;
     kiln_client *client;
     kiln_display display;
@@ -72,8 +76,14 @@ KILN_MUST_USE kiln_status kiln_tune_run_job(kiln_tune *tune);
 KILN_MUST_USE kiln_status kiln_tune_summarise(kiln_tune *tune);
 /* Starts `packer`. */
 KILN_MUST_USE kiln_status kiln_tune_start_packer(kiln_tune *tune);
-/* Writes the module, with the tuned schedules unless the whole model is slower with them; which
- * only runs on this machine's target can tell. */
+/* Time of --seconds that is left for judging the module. */
+double kiln_tune_kept_s(const kiln_tune *tune);
+/* Writes the module. Where the target is this machine's, default and tuned module run in turns,
+ * choices that lose inside of the module are taken back until the whole is fastest, and the default
+ * schedules are written unless the tuned ones are faster beyond noise. Else the tuned ones are. */
 KILN_MUST_USE kiln_status kiln_tune_pack(kiln_tune *tune);
+/* What the model takes as the sum of its kernels, one after the other, as they were measured. */
+KILN_MUST_USE kiln_status kiln_tune_sum_kernels(kiln_tune *tune, kiln_db *db,
+                                                double *out_default_ns, double *out_tuned_ns);
 
 #endif

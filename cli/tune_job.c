@@ -89,7 +89,7 @@ static kiln_status send_records(kiln_tune *t, kiln_digest *out_digest) {
 
 /* What is left of the budget when the job begins: reading the model took some of it. */
 static double seconds_left(const kiln_tune *t) {
-    double spent_s = (double)(kiln_clock_ns() - t->start_ns) / 1e9;
+    const double spent_s = (double)(kiln_clock_ns() - t->start_ns) / 1e9 + kiln_tune_kept_s(t);
     return t->options->seconds > 0 ? KILN_MAX(t->options->seconds - spent_s, 1e-3) : 0;
 }
 
@@ -154,7 +154,7 @@ static kiln_status open_job(kiln_tune *t) {
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (st) return st;
     /* The same command means the same job, however long it took to read the model. */
-    spec.seconds = o->job ? o->seconds : seconds_left(t);
+    spec.seconds = o->job ? o->seconds - kiln_tune_kept_s(t) : seconds_left(t);
     if (o->job)
         memcpy(t->job, o->job, strlen(o->job) + 1);
     else

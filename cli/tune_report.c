@@ -3,14 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "cli/bench.h"
-#include "deploy/pack/pack.h"
-
-#define MODULE_ALIGNMENT 4096u
-
-/* ---- tasks ----------------------------------------------------------------------------------- */
-
 typedef struct summary {
     uint32_t measured, verified, raced; /* by this job */
     double peak;
@@ -162,174 +154,19 @@ kiln_status kiln_tune_summarise(kiln_tune *t) {
     return st;
 }
 
-/* ---- the module ------------------------------------------------------------------------------ */
-
-/* What the packing process gives: the size of the tuned module, that module, and the one of default
- * schedules, which is empty where nothing runs it here. */
-typedef struct packed {
-    kiln_mapping bytes;
-    kiln_str tuned, base;
-} packed;
-
-static kiln_status pack_bytes(const kiln_tune *t, kiln_compilation *compilation,
-                              const kiln_pack_stored *stored, kiln_arena *arena, kiln_str *out) {
-    const kiln_pack_options options = {.stored = stored,
-                                       .model_name =
-                                           kiln_str_from(kiln_file_name(t->options->model)),
-                                       .accuracy = t->accuracy,
-                                       .step = kiln_model_step,
-                                       .step_context = (void *)(uintptr_t)&t->packer};
-    kiln_strbuf bytes = {0};
-    kiln_status st = kiln_pack(compilation, &options, arena, &bytes, NULL);
-    *out = kiln_strbuf_end(&bytes, arena);
-    return st;
-}
-
-/* In a process without rights. */
-static kiln_status pack_both(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                             kiln_cage_result *out_result) {
-    const kiln_tune *t = call->work->context;
-    const kiln_pack_stored stored = kiln_model_stored(call);
-    kiln_compilation *compilation = NULL;
-    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 3);
-    kiln_status st = kiln_compilation_of_model(graph, &t->target, arena, &compilation);
-    if (!st) st = pack_bytes(t, compilation, &stored, arena, &part[1]);
-    if (!st && t->runs_here) st = pack_bytes(t, compilation, NULL, arena, &part[2]);
-    if (st) return st;
-    part[0] =
-        (kiln_str){kiln_arena_copy(arena, &part[1].size, sizeof part[1].size), sizeof part[1].size};
-    *out_result = (kiln_cage_result){3, part};
-    return KILN_OK;
-}
-
-kiln_status kiln_tune_start_packer(kiln_tune *t) {
-    kiln_target native;
-    kiln_strbuf reason = {0};
-    kiln_status st = kiln_target_native(t->process, &native);
-    if (st) return st;
-    t->runs_here = kiln_target_runs_on(&t->target, &native, &reason);
-    kiln_strbuf_deinit(&reason);
-    t->packing = (kiln_model_work){
-        .model = &t->model, .doing = "compiling", .run = pack_both, .context = t, .has_db = true};
-    return kiln_model_start(&t->packing, t->process, &t->packer);
-}
-
-static kiln_status pack(kiln_tune *t, kiln_db *db, packed *out) {
-    size_t size = 0;
-    t->packing.judged = t->stopped;
-    kiln_status st = kiln_model_finish(&t->packer, db, &out->bytes);
-    if (st) return st;
-    const kiln_str all = {out->bytes.data, out->bytes.size};
-    if (all.size >= sizeof size) memcpy(&size, all.data, sizeof size);
-    if (all.size < sizeof size || size > all.size - sizeof size)
-        return KILN_ERROR(DATA_LOSS, "the module's bytes are cut off");
-    out->tuned = kiln_str_slice(all, sizeof size, sizeof size + size);
-    out->base = kiln_str_slice(all, sizeof size + size, all.size);
-    return KILN_OK;
-}
-
-static kiln_status open_bytes(kiln_tune *t, kiln_str bytes, kiln_module **out_module) {
-    char error[KILN_MODULE_ERROR_BYTES] = "";
-    void *aligned = kiln_arena_alloc_aligned(t->process, MODULE_ALIGNMENT, bytes.size);
-    memcpy(aligned, bytes.data, bytes.size);
-    int code = kiln_module_open_memory(aligned, bytes.size, NULL, out_module, error, sizeof error);
-    return code ? KILN_ERROR(INTERNAL, "%s", error) : KILN_OK;
-}
-
-/* Runs both modules here, alternately. */
-static kiln_status compare(kiln_tune *t, const packed *modules, kiln_bench_pair *out) {
-    kiln_module *a = NULL, *b = NULL;
-    kiln_status st = open_bytes(t, modules->base, &a);
-    if (!st) st = open_bytes(t, modules->tuned, &b);
-    if (!st) st = kiln_bench_compare(a, b, t->process, out);
-    kiln_module_close(a);
-    kiln_module_close(b);
-    return st;
-}
-
-/* What the model takes where it does not run here: its kernels as they were measured, one after the
- * other. Those that were not measured count on neither side. */
-static kiln_status sum_kernels(kiln_tune *t, kiln_db *db, kiln_bench_pair *out) {
+/* Tasks that were not measured count on neither side. */
+kiln_status kiln_tune_sum_kernels(kiln_tune *t, kiln_db *db, double *out_default_ns,
+                                  double *out_tuned_ns) {
     kiln_status st = KILN_OK;
+    *out_default_ns = *out_tuned_ns = 0;
     for (uint32_t i = 0; !st && i < t->compilation->searched.count; i++) {
         const kiln_task *task = &t->compilation->searched.task[i];
         summary ignored = {0};
         task_summary row;
         st = read_task(t, db, task, &ignored, &row);
         if (st || !row.best || row.default_ns == 0) continue;
-        out->a.median += task->weight * row.default_ns;
-        out->b.median += task->weight * row.best_ns;
+        *out_default_ns += task->weight * row.default_ns;
+        *out_tuned_ns += task->weight * row.best_ns;
     }
-    if (out->b.median > 0) out->ratio = out->a.median / out->b.median;
-    return st;
-}
-
-static void report_module(kiln_tune *t, const kiln_bench_pair *pair, bool ran, bool tuned) {
-    if (t->options->json) {
-        kiln_json_line(json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b}", "event", "module",
-                                 "file", t->options->out, "default_ms", pair->a.median / 1e6,
-                                 "tuned_ms", pair->b.median / 1e6, "ratio", pair->ratio, "low",
-                                 pair->low, "high", pair->high, "tuned", tuned));
-        return;
-    }
-    if (!ran) {
-        printf("whole model, the sum of its kernels: default %.4f ms, tuned %.4f ms (%.2fx)\n"
-               "module in %s\n",
-               pair->a.median / 1e6, pair->b.median / 1e6, pair->ratio, t->options->out);
-        return;
-    }
-    bool equal = pair->low <= 1 && pair->high >= 1;
-    printf("whole model, interleaved: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval "
-           "%.2f to %.2f)\n",
-           pair->a.median / 1e6, pair->b.median / 1e6,
-           equal             ? "equal"
-           : pair->ratio > 1 ? "faster"
-                             : "slower",
-           pair->ratio, pair->low, pair->high);
-    printf("module in %s%s\n", t->options->out,
-           tuned ? "" : ", with the default schedules, which are faster here");
-}
-
-static void add_option(const char *name, const char *value, kiln_strbuf *out) {
-    if (value) kiln_strbuf_printf(out, " --%s %s", name, value);
-}
-
-/* It was writable when the search began. What was measured is stored, so that the search is not
- * lost. */
-static kiln_status write_module(const kiln_tune *t, kiln_str bytes) {
-    const kiln_tune_options *o = t->options;
-    kiln_status st = kiln_file_write(o->out, bytes, KILN_MODULE_FILE_MODE);
-    if (!st) return KILN_OK;
-    kiln_strbuf command = {0};
-    kiln_strbuf_printf(&command, "kiln compile %s", o->model);
-    add_option("target", o->target_text, &command);
-    if (o->threads) kiln_strbuf_printf(&command, " --threads %llu", (unsigned long long)o->threads);
-    for (size_t i = 0; i < o->dim.count; i++) add_option("dim", o->dim.item[i], &command);
-    add_option("precision", o->accuracy.precision, &command);
-    add_option("accuracy", o->accuracy.error_max, &command);
-    if (o->accuracy.exact) kiln_strbuf_text(&command, " --exact");
-    if (o->loop_max)
-        kiln_strbuf_printf(&command, " --loop-max %llu", (unsigned long long)o->loop_max);
-    add_option("db", o->db, &command);
-    st = kiln_status_note(st, "the records are kept, and this packs them once more: %s -o FILE",
-                          command.data);
-    kiln_strbuf_deinit(&command);
-    return st;
-}
-
-/* Ships the tuned schedules, unless the whole model is slower with them; known only for this
- * machine's target. */
-kiln_status kiln_tune_pack(kiln_tune *t) {
-    kiln_db *db = NULL;
-    packed modules = {0};
-    kiln_bench_pair pair = {.ratio = 1, .low = 1, .high = 1};
-    kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
-    if (!st) st = pack(t, db, &modules);
-    if (!st) st = t->runs_here ? compare(t, &modules, &pair) : sum_kernels(t, db, &pair);
-    bool ship_tuned = pair.high >= 1;
-    if (!st) st = write_module(t, ship_tuned ? modules.tuned : modules.base);
-    if (!st) report_module(t, &pair, t->runs_here, ship_tuned);
-    kiln_file_unmap(&modules.bytes);
-    kiln_db_close(db);
     return st;
 }

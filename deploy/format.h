@@ -1,13 +1,14 @@
 /* The module file: its layout on disk, and the plan that it carries. Written by deploy/pack
- * (module_write.c), read by deploy/runtime (module_read.c); docs/reference/module.md is the same for
- * people. All numbers are little-endian.
+ * (module_write.c), read by deploy/runtime (module_read.c); docs/reference/module.md is the same
+ * for people. All numbers are little-endian.
  *
  *     header            64 bytes
  *     section table     48 bytes each, in the order of sections.def
  *     sections          aligned to 64 (constants: 4096), zero bytes between and none after
  *
- * Every byte counts: the header's checksum covers header and table, each entry's covers its section,
- * and gaps must be zero. Checksums are XXH3-64 with seed 0; they find damage, not forgery. */
+ * Every byte counts: the header's checksum covers header and table, each entry's covers its
+ * section, and gaps must be zero. Checksums are XXH3-64 with seed 0; they find damage, not forgery.
+ */
 #ifndef KILN_DEPLOY_FORMAT_H
 #define KILN_DEPLOY_FORMAT_H
 
@@ -22,14 +23,16 @@
 #include "base/tensor.h"
 
 #define KILN_MODULE_MAGIC "KILNMOD\n" /* 8 bytes */
-/* The newest version. A plan that uses the processor alone and has neither loops nor events is written as
- * version 1, which older programs read; otherwise buffers and steps have more fields (version 2). */
+/* The newest version. A plan that uses the processor alone and has neither loops nor events is
+ * written as version 1, which older programs read; otherwise buffers and steps have more fields
+ * (version 2). */
 #define KILN_MODULE_VERSION 2u
 #define KILN_MODULE_VERSION_PLAIN 1u
 #define KILN_MODULE_HEADER_BYTES 64u
 #define KILN_MODULE_ENTRY_BYTES 48u
 #define KILN_MODULE_SECTION_ALIGNMENT 64u
-#define KILN_MODULE_CONSTANT_ALIGNMENT 4096u /* of the section; each constant in it is aligned to 64 */
+#define KILN_MODULE_CONSTANT_ALIGNMENT \
+    4096u /* of the section; each constant in it is aligned to 64 */
 
 /* Offsets in the header; bytes not named are zero. */
 #define KILN_MODULE_AT_MAGIC 0u
@@ -58,8 +61,8 @@
 #define KILN_MODULE_KERNELS_MAX 4096u
 #define KILN_MODULE_BUFFERS_MAX (1u << 19)
 #define KILN_MODULE_STEPS_MAX (1u << 18)
-#define KILN_MODULE_DEVICES_MAX 15u     /* beside the processor */
-#define KILN_MODULE_LOOP_DEPTH_MAX 8u   /* loops inside of each other */
+#define KILN_MODULE_DEVICES_MAX 15u   /* beside the processor */
+#define KILN_MODULE_LOOP_DEPTH_MAX 8u /* loops inside of each other */
 #define KILN_MODULE_TRIPS_MAX (UINT64_C(1) << 32)
 #define KILN_MODULE_NAME_MAX 512u
 #define KILN_MODULE_ARENA_BYTES_MAX ((uint64_t)1 << 40)
@@ -87,7 +90,8 @@ typedef enum kiln_module_storage {
 
 #define KILN_PLAN_NONE UINT32_MAX /* no buffer, no step */
 
-/* A further device of a module. Device 0 is always the processor; device k is entry k - 1 of the plan's list. */
+/* A further device of a module. Device 0 is always the processor; device k is entry k - 1 of the
+ * plan's list. */
 typedef struct kiln_plan_device {
     uint32_t kind;  /* a number of deploy/runtime/devices.def */
     uint32_t index; /* which one of that kind */
@@ -97,26 +101,32 @@ typedef struct kiln_plan_device {
 typedef struct kiln_plan_buffer {
     kiln_module_storage storage;
     uint64_t size_bytes; /* physical, padding elements included */
-    uint64_t offset;     /* in the arena or of an alias: a multiple of the alignment of the device's memory, or
-                            any with a stride; constants: the file decides */
+    uint64_t offset;     /* in the arena or of an alias: a multiple of the alignment of the device's
+                            memory, or     any with a stride; constants: the file decides */
     uint32_t source;
     const void *data; /* constants: the bytes; NULL otherwise */
-    uint32_t device;  /* in whose memory; an alias is where its source is, ports are the processor's */
-    /* Of an alias in a loop: it moves by `stride` bytes with each iteration of the loop at step `loop`. A stride
-     * of 0 is no such alias, and then `loop` is 0 too. */
+    uint32_t
+        device; /* in whose memory; an alias is where its source is, ports are the processor's */
+    /* Of an alias in a loop: it moves by `stride` bytes with each iteration of the loop at step
+     * `loop`. A stride of 0 is no such alias, and then `loop` is 0 too. */
     int64_t stride;
     uint32_t loop;
 } kiln_plan_buffer;
 
 /* What a step does. Numbers are on disk. */
 typedef enum kiln_plan_action {
-    KILN_ACTION_KERNEL = 1, /* calls kernel `kernel`; arg: one buffer per argument that is not packed */
-    KILN_ACTION_ALIAS = 2,  /* nothing: its arguments are bytes of one buffer. Kept for people and timing */
-    KILN_ACTION_COPY = 3,   /* copies bytes; arg: source, result of the same size; maybe to or from a device */
-    KILN_ACTION_EVENT = 4,  /* the processor waits until step `after` is done, which `device` was given */
-    KILN_ACTION_LOOP = 5,   /* runs the `body_count` steps behind it again and again */
-    KILN_ACTION_CARRY = 6,  /* copies bytes like a copy, over a value that was there before the loop that the step
-                               is in: the next iteration finds it there, or what follows the loop */
+    KILN_ACTION_KERNEL =
+        1, /* calls kernel `kernel`; arg: one buffer per argument that is not packed */
+    KILN_ACTION_ALIAS =
+        2, /* nothing: its arguments are bytes of one buffer. Kept for people and timing */
+    KILN_ACTION_COPY =
+        3, /* copies bytes; arg: source, result of the same size; maybe to or from a device */
+    KILN_ACTION_EVENT =
+        4, /* the processor waits until step `after` is done, which `device` was given */
+    KILN_ACTION_LOOP = 5, /* runs the `body_count` steps behind it again and again */
+    KILN_ACTION_CARRY =
+        6, /* copies bytes like a copy, over a value that was there before the loop that the step
+              is in: the next iteration finds it there, or what follows the loop */
 } kiln_plan_action;
 
 typedef struct kiln_plan_step {
@@ -128,14 +138,17 @@ typedef struct kiln_plan_step {
     uint32_t arg_count;
     uint32_t output_count; /* the last output_count arguments are written, the others read */
     const uint32_t *arg;   /* [arg_count] buffers */
-    uint32_t device;       /* in whose queue it is: the kernel's device, the one that copies, the one waited for */
-    uint32_t after;        /* events: an earlier step */
-    /* Of loops, which have no arguments. The body is run at most `trip_max` times; fewer when `count` (i64) is
-     * less; and before each iteration, as long as `condition` (bool) is true. Before each iteration its number,
-     * from 0 on, is put into `index` (i64). KILN_PLAN_NONE: there is no such buffer. All are elements in the
-     * processor's memory; `count` and `condition` are written before the loop, the latter may be carried. */
+    uint32_t device; /* in whose queue it is: the kernel's device, the one that copies, the one
+                        waited for */
+    uint32_t after;  /* events: an earlier step */
+    /* Of loops, which have no arguments. The body is run at most `trip_max` times; fewer when
+     * `count` (i64) is less; and before each iteration, as long as `condition` (bool) is true.
+     * Before each iteration its number, from 0 on, is put into `index` (i64). KILN_PLAN_NONE: there
+     * is no such buffer. All are elements in the processor's memory; `count` and `condition` are
+     * written before the loop, the latter may be carried. */
     uint32_t body_count;
-    uint64_t trip_max; /* >= 1; to go on beyond it, because `count` is larger, is an error of the run */
+    uint64_t
+        trip_max; /* >= 1; to go on beyond it, because `count` is larger, is an error of the run */
     uint32_t count, condition, index;
 } kiln_plan_step;
 
@@ -153,13 +166,14 @@ typedef struct kiln_plan_pair {
 /* A whole module, in memory. Each input and output port has exactly one buffer of its storage. */
 typedef struct kiln_module_plan {
     uint32_t metadata_count, input_count, output_count, kernel_count, buffer_count, step_count;
-    kiln_plan_pair *metadata; /* [metadata_count] distinct keys; "model", "target", "codegen" by custom */
+    kiln_plan_pair
+        *metadata; /* [metadata_count] distinct keys; "model", "target", "codegen" by custom */
     kiln_plan_port *input, *output;
     kiln_str *kernel; /* [kernel_count] encoded artefacts */
     kiln_plan_buffer *buffer;
     kiln_plan_step *step;
-    uint64_t arena_bytes; /* of the processor */
-    uint32_t threads;     /* that the kernels were compiled for, >= 1 */
+    uint64_t arena_bytes;  /* of the processor */
+    uint32_t threads;      /* that the kernels were compiled for, >= 1 */
     uint32_t device_count; /* beside the processor */
     kiln_plan_device *device;
 } kiln_module_plan;
@@ -167,26 +181,29 @@ typedef struct kiln_module_plan {
 /* Whether the plan has no more than version 1 of the format can say. */
 bool kiln_module_plan_is_plain(const kiln_module_plan *plan);
 
-/* The buffer whose bytes `buffer` names: itself, or what it is an alias of; and where in it they begin. */
+/* The buffer whose bytes `buffer` names: itself, or what it is an alias of; and where in it they
+ * begin. */
 uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer);
 uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer);
 
-/* Checks a plan by the rules that writer and reader share. Indices and counts are in range; sizes agree
- * (ports, copies); arena buffers lie inside the arena and aliases inside their source; each byte of a buffer
- * is written once, before it is read, and is in the arena or an output; every output is written; no two arena
- * buffers share bytes while both are alive (from the first write into one to its last use, of aliases too),
- * but that a kernel may write a result exactly where an input stands that nobody needs after it. Arguments fit
- * the kernels in number, role, size, device and (ports) row-major layout: for this the manifests are decoded
- * from the artefacts.
+/* Checks a plan by the rules that writer and reader share. Indices and counts are in range; sizes
+ * agree (ports, copies); arena buffers lie inside the arena and aliases inside their source; each
+ * byte of a buffer is written once, before it is read, and is in the arena or an output; every
+ * output is written; no two arena buffers share bytes while both are alive (from the first write
+ * into one to its last use, of aliases too), but that a kernel may write a result exactly where an
+ * input stands that nobody needs after it. Arguments fit the kernels in number, role, size, device
+ * and (ports) row-major layout: for this the manifests are decoded from the artefacts.
  *
- * Loops: bodies nest. What a body writes is read in the same iteration only, behind what wrote it; behind a loop
- * of constant length (neither count nor condition) the last iteration's values are there too. What was written
- * before a loop and is used in it stays until its end. A strided alias moves within its source; an iteration may read
- * the row that it wrote, by the same buffer; strided results of a loop of constant length that lie side by side are
- * whole when it ends. Of any loop that is in no other they may be an output: it has as many rows as there were iterations.
+ * Loops: bodies nest. What a body writes is read in the same iteration only, behind what wrote it;
+ * behind a loop of constant length (neither count nor condition) the last iteration's values are
+ * there too. What was written before a loop and is used in it stays until its end. A strided alias
+ * moves within its source; an iteration may read the row that it wrote, by the same buffer; strided
+ * results of a loop of constant length that lie side by side are whole when it ends. Of any loop
+ * that is in no other they may be an output: it has as many rows as there were iterations.
  *
- * Devices: kernels and their arguments are on one device, copies go between the processor and one device, and
- * the processor reads what a device's queue copied only behind an event for it or for a later step of that queue.
+ * Devices: kernels and their arguments are on one device, copies go between the processor and one
+ * device, and the processor reads what a device's queue copied only behind an event for it or for a
+ * later step of that queue.
  *
  * INVALID_ARGUMENT names the step or buffer; errors of kiln_artefact_decode. Cost: n log n in
  * steps, arguments and buffers, and for each use of a buffer the parts that are written of it. */

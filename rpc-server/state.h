@@ -45,7 +45,7 @@ struct kiln_server {
     kiln_link link;
     kiln_arena arena; /* of board */
     kiln_msg_board_up board;
-    uint32_t slots; /* of all its targets */
+    uint32_t slots;                             /* of all its targets */
     uint64_t slot_lease[KILN_SERVER_SLOTS_MAX]; /* newest lease each slot has seen */
     uint32_t disturbs[KILN_SERVER_SLOTS_MAX];   /* a bit per other slot */
     KILN_VEC(kiln_server_entry *) entry;        /* in order of arrival */

@@ -2,9 +2,10 @@
  * line in a file of its own (0600), which nobody edits: it is only appended to, and moved aside as
  * FILE.1 (that as FILE.2, and so on) when it reaches KILN_AUDIT_BYTES_MAX. Of one key, and of all
  * strangers together, a file holds KILN_AUDIT_BYTES_OF_SOURCE and then counts: no key alone gets
- * the lines of others out; also not over restarts, as the file itself is counted. Peers that are turned away can not fill it: at most
- * KILN_AUDIT_REFUSED_MAX of them in KILN_AUDIT_WINDOW_NS get a line, of the others there is a
- * count. What cannot be written is said in the program's log, and the tracker goes on. */
+ * the lines of others out; also not over restarts, as the file itself is counted. Peers that are
+ * turned away can not fill it: at most KILN_AUDIT_REFUSED_MAX of them in KILN_AUDIT_WINDOW_NS get a
+ * line, of the others there is a count. What cannot be written is said in the program's log, and
+ * the tracker goes on. */
 #ifndef KILN_TRACKER_AUDIT_H
 #define KILN_TRACKER_AUDIT_H
 

@@ -26,12 +26,13 @@
 enum { CHILD_SOCKET = 0, CHILD_RESULT = 1, CHILD_ERROR = 2 };
 
 /* What goes over the socket, one message each. The parent says when the child may begin. The child
- * asks for a file or an answer, which comes as a descriptor or an error, names its steps, and says
- * how its work ended. */
+ * asks for a file or an answer (to what it wrote where its result goes, too), which comes as a
+ * descriptor or an error, names its steps, and says how its work ended. */
 typedef enum talk_kind {
     TALK_BEGIN = 1,
     TALK_OPEN,
     TALK_ASK,
+    TALK_SHOW,
     TALK_GIVEN,
     TALK_STEP,
     TALK_STATUS
@@ -123,10 +124,11 @@ static kiln_status status_of(const talk *t) {
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /* Asks for a file, or for an answer in one. */
-static kiln_status get(talk_kind kind, const char *text, int *out_fd, size_t *out_size) {
+static kiln_status get(talk_kind kind, const char *text, size_t shown, int *out_fd,
+                       size_t *out_size) {
     talk answer;
-    if (!say(CHILD_SOCKET, kind, KILN_OK, 0, text, -1) || !hear(CHILD_SOCKET, &answer, out_fd) ||
-        answer.kind != TALK_GIVEN)
+    if (!say(CHILD_SOCKET, kind, KILN_OK, shown, text, -1) ||
+        !hear(CHILD_SOCKET, &answer, out_fd) || answer.kind != TALK_GIVEN)
         return KILN_ERROR(INTERNAL, "nobody answers: %s", text);
     if (answer.code != KILN_OK) return status_of(&answer);
     if (*out_fd < 0) return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: no descriptor is left", text);
@@ -135,7 +137,7 @@ static kiln_status get(talk_kind kind, const char *text, int *out_fd, size_t *ou
 }
 
 kiln_status kiln_cage_open(const char *path, int *out_fd, size_t *out_size) {
-    return get(TALK_OPEN, path, out_fd, out_size);
+    return get(TALK_OPEN, path, 0, out_fd, out_size);
 }
 
 static kiln_status answer_here(const kiln_cage_work *work, kiln_str question, kiln_strbuf *out) {
@@ -143,18 +145,13 @@ static kiln_status answer_here(const kiln_cage_work *work, kiln_str question, ki
                         : KILN_ERROR(PERMISSION_DENIED, "nothing is answered here");
 }
 
-kiln_status kiln_cage_ask(const kiln_cage_work *work, const char *question, kiln_arena *arena,
-                          kiln_str *out_answer) {
-    kiln_strbuf bytes = {0};
+/* An answer as bytes. */
+static kiln_status get_bytes(talk_kind kind, const char *text, size_t shown, kiln_arena *arena,
+                             kiln_str *out_answer) {
     kiln_mapping given = {0};
     int fd = -1;
     size_t size = 0;
-    if (work->uncaged) {
-        kiln_status st = answer_here(work, kiln_str_from(question), &bytes);
-        *out_answer = kiln_strbuf_end(&bytes, arena);
-        return st;
-    }
-    kiln_status st = get(TALK_ASK, question, &fd, &size);
+    kiln_status st = get(kind, text, shown, &fd, &size);
     if (!st) st = map_bytes(fd, size, &given);
     if (!st) *out_answer = kiln_str_copy(arena, (kiln_str){given.data, given.size});
     kiln_file_unmap(&given);
@@ -162,14 +159,45 @@ kiln_status kiln_cage_ask(const kiln_cage_work *work, const char *question, kiln
     return st;
 }
 
-void kiln_cage_step(const kiln_cage_work *work, const char *name) {
-    if (!work->uncaged) say(CHILD_SOCKET, TALK_STEP, KILN_OK, 0, name, -1);
+kiln_status kiln_cage_ask(const kiln_cage_work *work, const char *question, kiln_arena *arena,
+                          kiln_str *out_answer) {
+    kiln_strbuf bytes = {0};
+    if (!work->uncaged) return get_bytes(TALK_ASK, question, 0, arena, out_answer);
+    kiln_status st = answer_here(work, kiln_str_from(question), &bytes);
+    *out_answer = kiln_strbuf_end(&bytes, arena);
+    return st;
 }
 
 static kiln_status write_result(int fd, const kiln_cage_result *result) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < result->part_count; i++) st = write_bytes(fd, result->part[i]);
     return kiln_status_note(st, "what it gives");
+}
+
+static kiln_status look_here(const kiln_cage_work *work, kiln_str bytes, kiln_strbuf *out) {
+    return work->look ? work->look(work->context, bytes, out)
+                      : KILN_ERROR(PERMISSION_DENIED, "nothing is looked at here");
+}
+
+kiln_status kiln_cage_show(const kiln_cage_work *work, const kiln_cage_result *what,
+                           kiln_arena *arena, kiln_str *out_answer) {
+    kiln_strbuf all = {0}, bytes = {0};
+    size_t size = 0;
+    for (uint32_t i = 0; i < what->part_count; i++) size += what->part[i].size;
+    if (!work->uncaged) {
+        kiln_status st = write_result(CHILD_RESULT, what);
+        return st ? st : get_bytes(TALK_SHOW, "", size, arena, out_answer);
+    }
+    for (uint32_t i = 0; i < what->part_count; i++)
+        kiln_strbuf_append(&all, what->part[i].data, what->part[i].size);
+    kiln_status st = look_here(work, kiln_strbuf_view(&all), &bytes);
+    *out_answer = kiln_strbuf_end(&bytes, arena);
+    kiln_strbuf_deinit(&all);
+    return st;
+}
+
+void kiln_cage_step(const kiln_cage_work *work, const char *name) {
+    if (!work->uncaged) say(CHILD_SOCKET, TALK_STEP, KILN_OK, 0, name, -1);
 }
 
 /* Of the parent's descriptors only its own ends stay, as 0, 1 and 2. */
@@ -227,6 +255,14 @@ struct kiln_cage {
     kiln_status status;
 };
 
+static kiln_status take_result(const kiln_cage *c, kiln_mapping *out_result) {
+    struct stat info;
+    if (fstat(c->result, &info) != 0 || info.st_size < 0)
+        return KILN_ERROR(INTERNAL, "%s: %s", c->work->what, strerror(errno));
+    return kiln_status_note(map_bytes(c->result, (size_t)info.st_size, out_result), "%s",
+                            c->work->what);
+}
+
 static void give(const kiln_cage *c, kiln_status st, size_t size, int fd) {
     say(c->socket, TALK_GIVEN, kiln_status_code(st), size, st ? kiln_status_text(st) : "", fd);
     if (fd >= 0) close(fd);
@@ -242,15 +278,35 @@ static void open_for(const kiln_cage *c, const char *path) {
     give(c, st, size, fd);
 }
 
-static void answer_for(const kiln_cage *c, const char *question) {
-    kiln_strbuf bytes = {0};
+/* Gives the bytes of an answer, or `st`. */
+static void give_bytes(const kiln_cage *c, kiln_status st, kiln_strbuf *bytes) {
     int fd = -1;
-    kiln_status st = answer_here(c->work, kiln_str_from(question), &bytes);
     if (!st && (fd = memfd_create("kiln-cage", MFD_CLOEXEC)) < 0)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "no memory for an answer: %s", strerror(errno));
-    if (!st) st = write_bytes(fd, kiln_strbuf_view(&bytes));
-    give(c, st, bytes.size, fd);
-    kiln_strbuf_deinit(&bytes);
+    if (!st) st = write_bytes(fd, kiln_strbuf_view(bytes));
+    give(c, st, bytes->size, fd);
+    kiln_strbuf_deinit(bytes);
+}
+
+static void answer_for(const kiln_cage *c, const char *question) {
+    kiln_strbuf bytes = {0};
+    kiln_status st = answer_here(c->work, kiln_str_from(question), &bytes);
+    give_bytes(c, st, &bytes);
+}
+
+/* What it wrote so far, which is then taken away: both have the same file, and place in it. */
+static void look_for(const kiln_cage *c, uint64_t size) {
+    kiln_mapping shown = {0};
+    kiln_strbuf bytes = {0};
+    kiln_status st = take_result(c, &shown);
+    if (!st && shown.size != size)
+        st = KILN_ERROR(DATA_LOSS, "%zu bytes are shown as %llu", shown.size,
+                        (unsigned long long)size);
+    if (!st) st = look_here(c->work, (kiln_str){shown.data, shown.size}, &bytes);
+    kiln_file_unmap(&shown);
+    const bool cleared = ftruncate(c->result, 0) == 0 && lseek(c->result, 0, SEEK_SET) == 0;
+    if (!st && !cleared) st = KILN_ERROR(INTERNAL, "clearing what was shown: %s", strerror(errno));
+    give_bytes(c, st, &bytes);
 }
 
 static uint32_t cpu_s_of(const kiln_cage *c) {
@@ -281,6 +337,9 @@ static void serve(kiln_cage *c) {
             open_for(c, t.text);
         } else if (t.kind == TALK_ASK) {
             answer_for(c, t.text);
+        } else if (t.kind == TALK_SHOW) {
+            look_for(c, t.size);
+            step_end_ns = kiln_clock_ns() + step_ns;
         } else if (t.kind == TALK_STEP) {
             kiln_text_write(kiln_str_from(t.text), KILN_TEXT_LINE, c->step, sizeof c->step);
             step_end_ns = kiln_clock_ns() + step_ns;
@@ -382,14 +441,6 @@ static kiln_status work_in_child(kiln_cage *c) {
     kiln_status st = how_it_died(c, wait_status, subject.data);
     kiln_strbuf_deinit(&subject);
     return st;
-}
-
-static kiln_status take_result(const kiln_cage *c, kiln_mapping *out_result) {
-    struct stat info;
-    if (fstat(c->result, &info) != 0 || info.st_size < 0)
-        return KILN_ERROR(INTERNAL, "%s: %s", c->work->what, strerror(errno));
-    return kiln_status_note(map_bytes(c->result, (size_t)info.st_size, out_result), "%s",
-                            c->work->what);
 }
 
 kiln_status kiln_cage_finish(kiln_cage *c, kiln_mapping *out_result) {

@@ -1,7 +1,7 @@
 /* Work on hostile input (models, tensors) without rights.
  *
  * `kiln_cage_run` is for programs that read or compile a file: the work is done in a child process
- * that can compute, ask what its caller answers, and give back bytes, and nothing else.
+ * that can compute, ask what its caller answers, show and give back bytes, and nothing else.
  * `kiln_cage_shut` is for programs that are such a
  * child from their start on (a tuner's workers). In a cage there are no files, no network, no other
  * programs, no descriptors and no environment of the parent; memory and processor time are bounded.
@@ -41,6 +41,9 @@ typedef struct kiln_cage_work {
     /* In the caller's process: answers kiln_cage_ask. Questions may be of a hijacked child. NULL:
      * nothing is answered. */
     kiln_status (*answer)(void *context, kiln_str question, kiln_strbuf *out_answer);
+    /* In the caller's process: answers kiln_cage_show. The bytes are gone afterwards, and may
+     * change while they are read. NULL: nothing can be shown. */
+    kiln_status (*look)(void *context, kiln_str bytes, kiln_strbuf *out_answer);
     uint32_t step_s; /* that one step (kiln_cage_step) may last, by the clock; 0: any */
     /* There is no child: everything happens in kiln_cage_finish. For debuggers and valgrind, which
      * a process without rights does not let work. */
@@ -72,6 +75,9 @@ KILN_MUST_USE kiln_status kiln_cage_open(const char *path, int *out_fd, size_t *
  * lasts as long as `arena`. */
 KILN_MUST_USE kiln_status kiln_cage_ask(const kiln_cage_work *work, const char *question,
                                         kiln_arena *arena, kiln_str *out_answer);
+/* In a caged function: what `look` says to the parts, one after the other, or its error. */
+KILN_MUST_USE kiln_status kiln_cage_show(const kiln_cage_work *work, const kiln_cage_result *what,
+                                         kiln_arena *arena, kiln_str *out_answer);
 /* In a caged function: a step of the work begins, "kernel conv2d". When the work dies or takes too
  * much, the error names the step. */
 void kiln_cage_step(const kiln_cage_work *work, const char *name);

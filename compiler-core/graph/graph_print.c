@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "compiler-core/graph/graph_text.h"
-#include "compiler-core/ir/text.h"
 #include "compiler-core/graph/op.h"
+#include "compiler-core/ir/text.h"
 
 /* Words that begin a line, and the mark of an operand that is left out, are quoted where they are
  * names. */

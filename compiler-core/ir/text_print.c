@@ -80,7 +80,8 @@ typedef struct printer {
     const kiln_program *p;
     kiln_strbuf *out;
     const kiln_block_info *block; /* whose iterators go by their short names; NULL outside blocks */
-    uint32_t *part; /* [expressions] number that a shared part was given, 0: none; NULL: no part was */
+    uint32_t
+        *part; /* [expressions] number that a shared part was given, 0: none; NULL: no part was */
 } printer;
 
 enum { PRECEDENCE_COMPARE = 1, PRECEDENCE_SUM, PRECEDENCE_PRODUCT, PRECEDENCE_PRIMARY };

@@ -92,6 +92,12 @@ static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_rol
     return st;
 }
 
+static bool is_taken_back(const kiln_pack_options *options, kiln_str task_key) {
+    for (uint32_t i = 0; i < options->taken_back_count; i++)
+        if (kiln_str_equal(options->taken_back[i], task_key)) return true;
+    return false;
+}
+
 /* The fastest record of each combination of layouts, fastest first. */
 static kiln_status add_records(void *context, const kiln_task *task, kiln_arena *arena,
                                kiln_ways *list) {
@@ -100,6 +106,7 @@ static kiln_status add_records(void *context, const kiln_task *task, kiln_arena 
     kiln_db_record *record = NULL;
     kiln_db_filter filter = fastest_of(c, task->key);
     kiln_status st = find_records(c, &filter, arena, &record, &count);
+    const bool taken_back = is_taken_back(c->options, task->key);
     for (uint32_t i = 0; !st && i < count; i++) {
         kiln_way way = {.trace = record[i].trace,
                         .cost_ns = record[i].median_ns,
@@ -108,7 +115,7 @@ static kiln_status add_records(void *context, const kiln_task *task, kiln_arena 
                         .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg_count)};
         st = parse_layouts(record[i].layout_in, task->te, KILN_ROLE_INPUT, way.layout);
         if (!st) st = parse_layouts(record[i].layout_out, task->te, KILN_ROLE_OUTPUT, way.layout);
-        if (!st) kiln_ways_add(list, task, &way, arena);
+        if (!st && (way.is_default || !taken_back)) kiln_ways_add(list, task, &way, arena);
     }
     return kiln_status_note(st, "records of %.*s", KILN_STR_ARG(task->op));
 }

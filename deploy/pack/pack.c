@@ -116,27 +116,46 @@ static kiln_status tell_step(kiln_packer *p, const kiln_program *te, kiln_str ke
     return p->options->step(p->options->step_context, p->text.data);
 }
 
-/* The kernel that a trace makes of a task, built once. */
-static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str key,
-                               const kiln_trace *trace, uint32_t *out_index) {
-    char hash[KILN_HASH128_TEXT];
-    uint64_t known = 0;
+/* The artefact's bytes, of an earlier packing where there was one. */
+static kiln_status build_kernel(kiln_packer *p, const kiln_program *te, kiln_str key, kiln_str name,
+                                const kiln_trace *trace, kiln_str *out_bytes) {
+    kiln_pack_kernels *known = p->options->kernels;
+    uint64_t index = 0;
     kiln_artefact artefact;
-    kiln_hash128_print(kiln_trace_hash(trace), hash);
-    kiln_str name = kiln_str_printf(p->arena, "%.*s %s", KILN_STR_ARG(key), hash);
-    if (kiln_map_find(&p->kernels, name, &known)) {
-        *out_index = (uint32_t)known;
+    if (known && kiln_map_find(&known->name, name, &index)) {
+        *out_bytes = known->bytes.data[index];
         return KILN_OK;
     }
     kiln_status st = tell_step(p, te, key);
     if (!st)
         st = p->options->as_c ? kiln_build_c(te, key, trace, p->target, p->arena, &artefact)
                               : kiln_build(te, key, trace, p->target, p->arena, &artefact);
-    if (!st) st = find_in_place(p, te, trace);
     if (st) return st;
     kiln_strbuf bytes = {0};
     kiln_artefact_encode(&artefact, &bytes);
-    kiln_vec_push_in(p->arena, &p->kernel, kiln_strbuf_end(&bytes, p->arena));
+    *out_bytes = kiln_strbuf_end(&bytes, p->arena);
+    if (!known) return KILN_OK;
+    kiln_map_put(&known->name, name, known->bytes.count);
+    kiln_vec_push_in(p->arena, &known->bytes, *out_bytes);
+    return KILN_OK;
+}
+
+/* The kernel that a trace makes of a task, once per module. */
+static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str key,
+                               const kiln_trace *trace, uint32_t *out_index) {
+    char hash[KILN_HASH128_TEXT];
+    uint64_t known = 0;
+    kiln_str bytes;
+    kiln_hash128_print(kiln_trace_hash(trace), hash);
+    kiln_str name = kiln_str_printf(p->arena, "%.*s %s", KILN_STR_ARG(key), hash);
+    if (kiln_map_find(&p->kernels, name, &known)) {
+        *out_index = (uint32_t)known;
+        return KILN_OK;
+    }
+    kiln_status st = build_kernel(p, te, key, name, trace, &bytes);
+    if (!st) st = find_in_place(p, te, trace);
+    if (st) return st;
+    kiln_vec_push_in(p->arena, &p->kernel, bytes);
     *out_index = p->kernel.count - 1;
     kiln_map_put(&p->kernels, name, *out_index);
     return KILN_OK;

@@ -9,9 +9,11 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "base/target.h"
+#include "base/vec.h"
 #include "compiler-core/core.h"
 #include "db/db.h"
 #include "deploy/format.h"
@@ -39,8 +41,18 @@ typedef struct kiln_pack_stored {
 /* In a database, which stays the caller's. */
 kiln_pack_stored kiln_pack_stored_in(kiln_db *db);
 
+/* Kernels that one packing built, for the next ones in the same arena. All zero: none yet. */
+typedef struct kiln_pack_kernels {
+    kiln_map name; /* key of the task and hash of the trace -> index into bytes */
+    KILN_VEC(kiln_str) bytes;
+} kiln_pack_kernels;
+
 typedef struct kiln_pack_options {
     const kiln_pack_stored *stored; /* NULL: default schedules only */
+    const kiln_str *taken_back;     /* [taken_back_count] keys of tasks that get default schedules,
+                                       whatever is stored */
+    uint32_t taken_back_count;
+    kiln_pack_kernels *kernels; /* NULL: each packing builds its own */
     kiln_str model_name;
     bool as_c;              /* kernels are C text: for kiln_static_c, no module runs them */
     uint32_t without;       /* bits 1 << kiln_planner: what is left out, to see what it is worth */

@@ -215,6 +215,41 @@ def test_the_best_is_compared_with_the_default_of_its_own_final(world):
     assert (task["best_ms"], task["default_ms"]) == (0.001, 0.002), (task["best_ms"], task["default_ms"])
 
 
+def plant(world, model, key, copy):
+    """A database in which the task has a record of no schedule at all, plain loops, with the times of the default, which looks ten times slower."""
+    world.json("tune", model, "--trials", 20, "--db", world.path("honest.db"))
+    rows = [json.loads(line) for line in world.run("db", "export", "--db", world.path("honest.db")).stdout.splitlines()]
+    rows = [row for row in rows if row["table"] != "record" or not row["final"]]
+    for row in rows:  # what is changed here its tuner did not sign
+        if row["table"] == "record":
+            del row["signer"], row["signature"]
+    [base] = [row for row in rows if row["table"] == "record" and row["task_key"] == key and row["searcher"] == "default"]
+    plain = lambda layouts: ";".join("row" for _ in layouts.split(";"))
+    rows.append({**base, "trial_id": "f" * 32, "trial_index": 1000, "searcher": "sa", "trace": "93019090", "trace_hash": "e" * 32,
+                 "layout_in": plain(base["layout_in"]), "layout_out": plain(base["layout_out"])})
+    base["samples_ns"] = [10 * sample for sample in base["samples_ns"]]
+    rows = [row for row in rows if row["table"] != "record" or row["task_key"] != key or row["trial_id"] in ("f" * 32, base["trial_id"])]
+    pathlib.Path(world.path("rows.jsonl")).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    world.run("db", "import", world.path("rows.jsonl"), "--db", copy)
+    world.run("key", "trust", "unsigned", "--db", copy)
+
+
+def test_what_is_fast_alone_and_slow_in_the_module_is_taken_back(world):
+    model, db, module = digits(), world.path("planted.db"), world.path("m.kiln")
+    tasks = world.json("tune", model, "--trials", 0, "--db", world.path("none.db"))[-1]["tasks"]
+    [key] = [task["key"] for task in tasks if task["label"] == "conv+relu 32x8x8 over 32x3x3"]
+    plant(world, model, key, db)
+    events = world.json("tune", model, "--trials", 0, "--db", db, "--out", module)
+    whole = [event for event in events if event["event"] == "module"][0]
+    [loser] = [row for row in whole["taken_back"] if key in row["tasks"]]
+    assert loser["tuned_ms"] > 2 * loser["default_ms"], loser  # plain loops take more than ten times as long
+    assert 1 <= whole["variants"] <= 8 and 0 < whole["turns_s"] and 0 < whole["turns_share"] <= 1, whole
+    assert whole["tuned_ms"] < 2 * whole["default_ms"], whole  # without it
+    text = world.run("tune", model, "--trials", 0, "--db", db, "--out", module).stdout
+    assert "taken back: conv+relu 32x8x8 over 32x3x3" in text and "inside of the module" in text, text
+    assert world.run("run", module).stdout.startswith("prob")
+
+
 def test_newer_database_is_refused(world):
     db = world.path("new.db")
     world.json("tune", world.zoo("gemm:8x8x8"), "--trials", 1, "--db", db)

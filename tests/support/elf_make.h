@@ -1,5 +1,5 @@
-/* A tiny writer of relocatable x86-64 ELF objects, so that tests can make right ones and every kind of
- * wrong one without a compiler. Nothing is checked: what is asked for is written. */
+/* A tiny writer of relocatable x86-64 ELF objects, so that tests can make right ones and every kind
+ * of wrong one without a compiler. Nothing is checked: what is asked for is written. */
 #ifndef KILN_TESTS_ELF_MAKE_H
 #define KILN_TESTS_ELF_MAKE_H
 
@@ -35,11 +35,12 @@ typedef struct elf_make {
 } elf_make;
 
 /* Return the index in the object. */
-uint32_t elf_make_add_section(elf_make *e, const char *name, uint32_t type, uint64_t flags, const void *data,
-                              size_t size);
-uint32_t elf_make_add_symbol(elf_make *e, const char *name, uint8_t info, uint16_t section, uint64_t value);
-void elf_make_add_relocation(elf_make *e, uint32_t section, uint64_t offset, uint32_t symbol, uint32_t type,
-                             int64_t addend);
+uint32_t elf_make_add_section(elf_make *e, const char *name, uint32_t type, uint64_t flags,
+                              const void *data, size_t size);
+uint32_t elf_make_add_symbol(elf_make *e, const char *name, uint8_t info, uint16_t section,
+                             uint64_t value);
+void elf_make_add_relocation(elf_make *e, uint32_t section, uint64_t offset, uint32_t symbol,
+                             uint32_t type, int64_t addend);
 /* Usual cases: a .text section, a .rodata section, a global function. */
 uint32_t elf_make_add_text(elf_make *e, const void *code, size_t size);
 uint32_t elf_make_add_rodata(elf_make *e, const void *data, size_t size);

@@ -6,7 +6,8 @@
 #include "deploy/format.h"
 
 void module_seal(uint8_t *data, size_t size) {
-    const size_t table_bytes = KILN_MODULE_HEADER_BYTES + KILN_MODULE_SECTION_COUNT * KILN_MODULE_ENTRY_BYTES;
+    const size_t table_bytes =
+        KILN_MODULE_HEADER_BYTES + KILN_MODULE_SECTION_COUNT * KILN_MODULE_ENTRY_BYTES;
     if (size < table_bytes) return;
     for (uint32_t i = 0; i < KILN_MODULE_SECTION_COUNT; i++) {
         uint8_t *entry = data + KILN_MODULE_HEADER_BYTES + i * KILN_MODULE_ENTRY_BYTES;

@@ -1,5 +1,5 @@
-/* Makes the checksums of a spoilt module file right again, so that tests and the fuzzer reach what lies
- * behind them. */
+/* Makes the checksums of a spoilt module file right again, so that tests and the fuzzer reach what
+ * lies behind them. */
 #ifndef KILN_TESTS_MODULE_SEAL_H
 #define KILN_TESTS_MODULE_SEAL_H
 

@@ -451,8 +451,9 @@ bool draw_constant_of_shape(draw *d) {
 bool draw_eye_like(draw *d) {
     feed(d, &(wanted){ANY, 2, 2, 0, 0});
     if (chance(d, 50))
-        set_int(d, "dtype",
-                kiln_onnx_dtype_number(draw_dtype(d, T_(F32) | T_(F64) | T_(I32) | T_(I64) | T_(U64))));
+        set_int(
+            d, "dtype",
+            kiln_onnx_dtype_number(draw_dtype(d, T_(F32) | T_(F64) | T_(I32) | T_(I64) | T_(U64))));
     if (chance(d, 50)) set_int(d, "k", between(d, -4, 4));
     results(d, 1);
     return true;

@@ -31,7 +31,8 @@ static void what_is_no_identity_is_named(void **state) {
     char text[KILN_HASH128_TEXT];
     expect_ok(kiln_file_write(path, KILN_STR("me\n"), 0600));
     expect_error(kiln_identity_load(path, text), DATA_LOSS, "node does not hold an identity");
-    expect_error(kiln_identity_load(kiln_arena_printf(arena, "%s/no/node", folder), text), NOT_FOUND, "no/node");
+    expect_error(kiln_identity_load(kiln_arena_printf(arena, "%s/no/node", folder), text),
+                 NOT_FOUND, "no/node");
     remove_folder(folder);
 }
 

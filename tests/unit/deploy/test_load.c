@@ -20,8 +20,8 @@ static kiln_arena arena;
 
 static kiln_str read_object(const char *name) {
     kiln_str bytes;
-    assert_null(kiln_file_read(kiln_arena_printf(&arena, "%s/%s", object_folder, name), KILN_OBJECT_BYTES_MAX, &arena,
-                               &bytes));
+    assert_null(kiln_file_read(kiln_arena_printf(&arena, "%s/%s", object_folder, name),
+                               KILN_OBJECT_BYTES_MAX, &arena, &bytes));
     return bytes;
 }
 
@@ -39,7 +39,8 @@ static int32_t run_alone(void *host, int64_t count, kiln_kernel_body body, void 
 
 static void compiled_kernel_computes(const char *name) {
     kiln_object *object = load(name);
-    kiln_kernel_entry prepare = kiln_object_find(object, "kiln_prepare"), run = kiln_object_find(object, "kiln_run");
+    kiln_kernel_entry prepare = kiln_object_find(object, "kiln_prepare"),
+                      run = kiln_object_find(object, "kiln_run");
     assert_non_null(prepare);
     assert_non_null(run);
     float x[5] = {0, 0, 0, 0, 0}, w[5] = {1, 2, 3, 4, 5}, y[5], p[5], scratch[16];
@@ -50,8 +51,10 @@ static void compiled_kernel_computes(const char *name) {
         tensor[i].shape = shape;
         args[i] = &tensor[i];
     }
-    kiln_kernel_services services = {
-        .version = KILN_KERNEL_ABI_VERSION, .worker_count = 1, .parallel_for = run_alone, .scratch = scratch};
+    kiln_kernel_services services = {.version = KILN_KERNEL_ABI_VERSION,
+                                     .worker_count = 1,
+                                     .parallel_for = run_alone,
+                                     .scratch = scratch};
     assert_int_equal(prepare(args, &services), KILN_KERNEL_OK);
     assert_int_equal(run(args, &services), KILN_KERNEL_OK);
     static const float expected[5] = {1 + 2, 2 + 4, 3 + 6, 4 + 8, 1 + 10}; /* exp(0) = 1 */
@@ -61,7 +64,8 @@ static void compiled_kernel_computes(const char *name) {
 
 static void static_code_runs(void **state) {
     (void)state;
-    compiled_kernel_computes("kernel_static.o"); /* has absolute 32-bit addresses: mapped below 2 GiB */
+    compiled_kernel_computes(
+        "kernel_static.o"); /* has absolute 32-bit addresses: mapped below 2 GiB */
 }
 
 static void position_independent_code_runs(void **state) {
@@ -84,7 +88,8 @@ static void refused(const char *name, kiln_code code, const char *text) {
     kiln_object *object = NULL;
     kiln_status st = kiln_object_load(read_object(name), &object);
     assert_int_equal(kiln_status_code(st), code);
-    if (!strstr(kiln_status_text(st), text)) fail_msg("'%s' does not say '%s'", kiln_status_text(st), text);
+    if (!strstr(kiln_status_text(st), text))
+        fail_msg("'%s' does not say '%s'", kiln_status_text(st), text);
     kiln_status_free(st);
     assert_null(object);
     st = kiln_object_check(read_object(name), KILN_ARCH_X86_64, NULL);
@@ -153,7 +158,8 @@ static void service_is_reached_from_anywhere(void **state) {
     elf_make e = {0};
     (void)elf_make_add_text(&e, jump, sizeof jump);
     (void)elf_make_add_function(&e, "copy", 1, 0);
-    uint32_t symbol = elf_make_add_symbol(&e, "memcpy", ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), SHN_UNDEF, 0);
+    uint32_t symbol =
+        elf_make_add_symbol(&e, "memcpy", ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), SHN_UNDEF, 0);
     elf_make_add_relocation(&e, 1, 1, symbol, R_X86_64_PLT32, -4);
     kiln_strbuf bytes = {0};
     elf_make_finish(&e, &bytes);
@@ -188,7 +194,8 @@ static void nothing_mapped_is_left_of_many_objects(void **state) {
         assert_non_null(kiln_object_code(object));
         kiln_object_unload(object);
     }
-    assert_true(mappings_now() < before + 100); /* an allocator may have some more; 2,000 it would be */
+    assert_true(mappings_now() <
+                before + 100); /* an allocator may have some more; 2,000 it would be */
 }
 
 static void object_without_code_loads(void **state) {

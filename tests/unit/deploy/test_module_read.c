@@ -46,14 +46,16 @@ static int tear_down(void **state) {
 static kiln_status decode(world *w, size_t size, kiln_module_plan *out_plan) {
     size_t constant_bytes;
     kiln_arena_reset(&w->scratch);
-    return kiln_module_decode((kiln_str){(const char *)w->copy, size}, &w->scratch, out_plan, &constant_bytes);
+    return kiln_module_decode((kiln_str){(const char *)w->copy, size}, &w->scratch, out_plan,
+                              &constant_bytes);
 }
 
 static void refused(world *w, size_t size, kiln_code code, const char *text) {
     kiln_module_plan plan = {0};
     kiln_status st = decode(w, size, &plan);
     assert_int_equal(kiln_status_code(st), code);
-    if (!strstr(kiln_status_text(st), text)) fail_msg("'%s' does not say '%s'", kiln_status_text(st), text);
+    if (!strstr(kiln_status_text(st), text))
+        fail_msg("'%s' does not say '%s'", kiln_status_text(st), text);
     kiln_status_free(st);
     assert_int_equal(plan.step_count, 0);
 }
@@ -100,7 +102,8 @@ static void plan_survives_the_file(void **state) {
     for (uint32_t i = 0; i < a->step_count; i++) {
         const kiln_plan_step *x = &a->step[i], *y = &b.step[i];
         assert_int_equal(x->action, y->action);
-        assert_true(kiln_str_equal(x->name, y->name) && kiln_str_equal(x->op, y->op) && kiln_str_equal(x->task, y->task));
+        assert_true(kiln_str_equal(x->name, y->name) && kiln_str_equal(x->op, y->op) &&
+                    kiln_str_equal(x->task, y->task));
         assert_int_equal(x->kernel, y->kernel);
         assert_int_equal(x->output_count, y->output_count);
         assert_int_equal(x->arg_count, y->arg_count);
@@ -114,7 +117,8 @@ static void change_of_any_byte_is_seen(void **state) {
         kiln_module_plan plan;
         w->copy[i] ^= (uint8_t)(1u << i % 8);
         kiln_status st = decode(w, w->good.size, &plan);
-        if (kiln_status_code(st) != KILN_DATA_LOSS) fail_msg("byte %zu: %s", i, kiln_status_text(st));
+        if (kiln_status_code(st) != KILN_DATA_LOSS)
+            fail_msg("byte %zu: %s", i, kiln_status_text(st));
         kiln_status_free(st);
         w->copy[i] ^= (uint8_t)(1u << i % 8);
     }
@@ -134,10 +138,12 @@ static size_t entry(uint32_t index, size_t field) {
     return KILN_MODULE_HEADER_BYTES + index * KILN_MODULE_ENTRY_BYTES + field;
 }
 
-/* Plans with loops and devices are of version 2; others stay of version 1, which older programs read. */
+/* Plans with loops and devices are of version 2; others stay of version 1, which older programs
+ * read. */
 static void version_says_what_the_plan_needs(void **state) {
     world *w = *state;
-    const kiln_module_plan plans[] = {w->plan, fixture_loop_plan(&w->arena), fixture_device_plan(&w->arena)};
+    const kiln_module_plan plans[] = {w->plan, fixture_loop_plan(&w->arena),
+                                      fixture_device_plan(&w->arena)};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(plans); i++) {
         kiln_strbuf once = {0}, twice = {0};
         kiln_module_plan read;
@@ -148,7 +154,8 @@ static void version_says_what_the_plan_needs(void **state) {
         assert_int_equal(version, i == 0 ? KILN_MODULE_VERSION_PLAIN : KILN_MODULE_VERSION);
         void *aligned = kiln_alloc_aligned(KILN_MODULE_CONSTANT_ALIGNMENT, once.size);
         memcpy(aligned, once.data, once.size);
-        kiln_status st = kiln_module_decode((kiln_str){aligned, once.size}, &w->scratch, &read, &constant_bytes);
+        kiln_status st =
+            kiln_module_decode((kiln_str){aligned, once.size}, &w->scratch, &read, &constant_bytes);
         if (st) fail_msg("%s", kiln_status_text(st));
         assert_null(kiln_module_encode(&read, &twice));
         assert_int_equal(once.size, twice.size);
@@ -183,7 +190,8 @@ static void lying_header_is_refused(void **state) {
         {entry(plan, KILN_MODULE_ENTRY_AT_OFFSET), UINT64_MAX - 63, 8, KILN_DATA_LOSS, "misplaced"},
         {entry(plan, KILN_MODULE_ENTRY_AT_SIZE), UINT64_MAX, 8, KILN_DATA_LOSS, "misplaced"},
         {entry(plan, KILN_MODULE_ENTRY_AT_SIZE), 0, 8, KILN_DATA_LOSS, "section"},
-        {entry(constants, KILN_MODULE_ENTRY_AT_SIZE), 64, 8, KILN_DATA_LOSS, "after the last section"},
+        {entry(constants, KILN_MODULE_ENTRY_AT_SIZE), 64, 8, KILN_DATA_LOSS,
+         "after the last section"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         put(w, row[i].at, row[i].value, row[i].bytes);
@@ -224,7 +232,8 @@ static size_t replace_section(world *w, uint32_t replaced, kiln_str content) {
 /* Each writes a section up to the point where it goes wrong. */
 static void many_entries(kiln_strbuf *b) {
     kiln_mpack_write_map(b, KILN_MODULE_METADATA_MAX + 1);
-    for (uint32_t i = 0; i < 2 * (KILN_MODULE_METADATA_MAX + 1); i++) kiln_mpack_write_str(b, KILN_STR("k"));
+    for (uint32_t i = 0; i < 2 * (KILN_MODULE_METADATA_MAX + 1); i++)
+        kiln_mpack_write_str(b, KILN_STR("k"));
 }
 static void number_as_key(kiln_strbuf *b) {
     kiln_mpack_write_map(b, 1);
@@ -311,19 +320,24 @@ static void malformed_section_is_refused(void **state) {
     }
     kiln_module_plan plan;
     kiln_str constants = section_of(&w->good, KILN_MODULE_INDEX_CONSTANTS);
-    assert_null(decode(w, replace_section(w, KILN_MODULE_INDEX_CONSTANTS, constants), &plan)); /* unchanged */
+    assert_null(decode(w, replace_section(w, KILN_MODULE_INDEX_CONSTANTS, constants),
+                       &plan)); /* unchanged */
     constants.size--;
-    refused(w, replace_section(w, KILN_MODULE_INDEX_CONSTANTS, constants), KILN_DATA_LOSS, "buffer 2 lies outside");
+    refused(w, replace_section(w, KILN_MODULE_INDEX_CONSTANTS, constants), KILN_DATA_LOSS,
+            "buffer 2 lies outside");
 }
 
 static void plan_with_broken_rules_is_damage(void **state) {
     world *w = *state;
-    /* The encoder refuses such a plan, so it is spoilt in the file: the copy's result becomes its source. */
+    /* The encoder refuses such a plan, so it is spoilt in the file: the copy's result becomes its
+     * source. */
     size_t offset;
-    memcpy(&offset, w->copy + entry(KILN_MODULE_INDEX_PLAN, KILN_MODULE_ENTRY_AT_OFFSET), sizeof offset);
+    memcpy(&offset, w->copy + entry(KILN_MODULE_INDEX_PLAN, KILN_MODULE_ENTRY_AT_OFFSET),
+           sizeof offset);
     size_t size;
     memcpy(&size, w->copy + entry(KILN_MODULE_INDEX_PLAN, KILN_MODULE_ENTRY_AT_SIZE), sizeof size);
-    assert_int_equal(w->copy[offset + size - 1], FIXTURE_OUT1); /* the last argument of the last step */
+    assert_int_equal(w->copy[offset + size - 1],
+                     FIXTURE_OUT1); /* the last argument of the last step */
     put(w, offset + size - 1, FIXTURE_A1, 1);
     refused(w, w->good.size, KILN_DATA_LOSS, "may not be written twice");
 }
@@ -334,16 +348,19 @@ static void random_damage_is_survived(void **state) {
     kiln_rand r;
     kiln_rand_init(&r, 11);
     size_t end;
-    memcpy(&end, w->copy + entry(KILN_MODULE_INDEX_CONSTANTS, KILN_MODULE_ENTRY_AT_OFFSET), sizeof end);
+    memcpy(&end, w->copy + entry(KILN_MODULE_INDEX_CONSTANTS, KILN_MODULE_ENTRY_AT_OFFSET),
+           sizeof end);
     uint32_t refused_count = 0;
     for (uint32_t round = 0; round < 5000; round++) {
         memcpy(w->copy, w->good.data, w->good.size);
         uint64_t changes = 1 + kiln_rand_below(&r, 3);
-        for (uint64_t i = 0; i < changes; i++) w->copy[kiln_rand_below(&r, end)] = (uint8_t)kiln_rand_u64(&r);
+        for (uint64_t i = 0; i < changes; i++)
+            w->copy[kiln_rand_below(&r, end)] = (uint8_t)kiln_rand_u64(&r);
         module_seal(w->copy, w->good.size);
         kiln_module_plan plan;
         kiln_status st = decode(w, w->good.size, &plan);
-        for (uint32_t i = 0; !st && i < plan.kernel_count; i++) st = kiln_kernel_check(plan.kernel[i]);
+        for (uint32_t i = 0; !st && i < plan.kernel_count; i++)
+            st = kiln_kernel_check(plan.kernel[i]);
         refused_count += st != NULL;
         kiln_status_free(st);
     }
@@ -355,8 +372,10 @@ static void random_damage_is_survived(void **state) {
 int main(int argc, char **argv) {
     fixture_init(argc, argv);
     const struct CMUnitTest tests[] = {
-        ROW(plan_survives_the_file),  ROW(change_of_any_byte_is_seen),       ROW(cut_at_any_byte_is_seen),
-        ROW(version_says_what_the_plan_needs), ROW(lying_header_is_refused), ROW(malformed_section_is_refused),     ROW(plan_with_broken_rules_is_damage), ROW(random_damage_is_survived),
+        ROW(plan_survives_the_file),           ROW(change_of_any_byte_is_seen),
+        ROW(cut_at_any_byte_is_seen),          ROW(version_says_what_the_plan_needs),
+        ROW(lying_header_is_refused),          ROW(malformed_section_is_refused),
+        ROW(plan_with_broken_rules_is_damage), ROW(random_damage_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

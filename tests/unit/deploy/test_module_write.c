@@ -14,7 +14,8 @@ static kiln_arena arena;
 
 static void same_plan_gives_the_same_bytes(void **state) {
     (void)state;
-    kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o"), again = fixture_plan(&arena, "kernel_static.o");
+    kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o"),
+                     again = fixture_plan(&arena, "kernel_static.o");
     kiln_strbuf a = {0}, b = {0};
     kiln_strbuf_text(&b, "before"); /* what is in the buffer already stays */
     assert_null(kiln_module_encode(&plan, &a));
@@ -31,8 +32,10 @@ static void constants_begin_on_a_page(void **state) {
     kiln_strbuf bytes = {0};
     assert_null(kiln_module_encode(&plan, &bytes));
     uint64_t offset;
-    memcpy(&offset, bytes.data + KILN_MODULE_HEADER_BYTES + KILN_MODULE_INDEX_CONSTANTS * KILN_MODULE_ENTRY_BYTES +
-                        KILN_MODULE_ENTRY_AT_OFFSET, sizeof offset);
+    memcpy(&offset,
+           bytes.data + KILN_MODULE_HEADER_BYTES +
+               KILN_MODULE_INDEX_CONSTANTS * KILN_MODULE_ENTRY_BYTES + KILN_MODULE_ENTRY_AT_OFFSET,
+           sizeof offset);
     assert_int_equal(offset % KILN_MODULE_CONSTANT_ALIGNMENT, 0);
     assert_memory_equal(bytes.data + offset, plan.buffer[FIXTURE_W0].data, FIXTURE_BYTES);
     kiln_strbuf_deinit(&bytes);

@@ -13,11 +13,12 @@
 #include "tests/support/elf_make.h"
 
 /* mov eax, [rip + 0]; jmp 0 */
-static const uint8_t code[] = {0x8b, 0x05, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+static const uint8_t code[] = {0x8b, 0x05, 0, 0,    0,    0,    0xe9, 0,
+                               0,    0,    0, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
 static const uint8_t data[16] = {1, 2, 3, 4};
 
-/* The good object that the tests spoil: section 1 is .text, 2 is .rodata; symbol 1 is kiln_run, 2 is in
- * .rodata, 3 is memcpy. */
+/* The good object that the tests spoil: section 1 is .text, 2 is .rodata; symbol 1 is kiln_run, 2
+ * is in .rodata, 3 is memcpy. */
 static elf_make good(void) {
     elf_make e = {0};
     (void)elf_make_add_text(&e, code, sizeof code);
@@ -61,7 +62,8 @@ static void missing_entry_is_named(void **state) {
     elf_make e = good();
     kiln_strbuf object = {0};
     elf_make_finish(&e, &object);
-    const char *present[] = {"kiln_run", NULL}, *absent[] = {"kiln_run", "kiln_prepare", NULL}, *no_code[] = {"table", NULL};
+    const char *present[] = {"kiln_run", NULL}, *absent[] = {"kiln_run", "kiln_prepare", NULL},
+               *no_code[] = {"table", NULL};
     assert_null(kiln_object_check(kiln_strbuf_view(&object), KILN_ARCH_X86_64, present));
     kiln_status st = kiln_object_check(kiln_strbuf_view(&object), KILN_ARCH_X86_64, absent);
     assert_int_equal(kiln_status_code(st), KILN_NOT_FOUND);
@@ -118,7 +120,8 @@ static void section_outside_the_contract_is_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         elf_make e = good();
-        (void)elf_make_add_section(&e, wrong[i].name, wrong[i].type, wrong[i].flags, data, sizeof data);
+        (void)elf_make_add_section(&e, wrong[i].name, wrong[i].type, wrong[i].flags, data,
+                                   sizeof data);
         expect(&e, KILN_UNIMPLEMENTED, wrong[i].name);
     }
 }
@@ -132,7 +135,8 @@ static void symbol_outside_the_contract_is_refused(void **state) {
     (void)elf_make_add_function(&e, "memcpy2", SHN_UNDEF, 0);
     expect(&e, KILN_NOT_FOUND, "memcpy2");
     e = good();
-    (void)elf_make_add_symbol(&e, "_GLOBAL_OFFSET_TABLE_", ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), SHN_UNDEF, 0);
+    (void)elf_make_add_symbol(&e, "_GLOBAL_OFFSET_TABLE_", ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE),
+                              SHN_UNDEF, 0);
     expect(&e, KILN_NOT_FOUND, "_GLOBAL_OFFSET_TABLE_");
     e = good();
     (void)elf_make_add_symbol(&e, "shared", ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), SHN_COMMON, 8);
@@ -164,10 +168,14 @@ static void relocation_outside_the_contract_is_refused(void **state) {
         uint32_t type;
         const char *text;
     } wrong[] = {
-        {R_X86_64_NONE, "not in the object contract"}, {R_X86_64_GOTPCREL, "GOT"},
-        {R_X86_64_GOTPCRELX, "R_X86_64_GOTPCRELX"},    {R_X86_64_REX_GOTPCRELX, "GOT"},
-        {R_X86_64_TPOFF32, "thread-local"},            {R_X86_64_PC64, "code model"},
-        {R_X86_64_RELATIVE, "not in the object contract"}, {0xffffffff, "not in the object contract"},
+        {R_X86_64_NONE, "not in the object contract"},
+        {R_X86_64_GOTPCREL, "GOT"},
+        {R_X86_64_GOTPCRELX, "R_X86_64_GOTPCRELX"},
+        {R_X86_64_REX_GOTPCRELX, "GOT"},
+        {R_X86_64_TPOFF32, "thread-local"},
+        {R_X86_64_PC64, "code model"},
+        {R_X86_64_RELATIVE, "not in the object contract"},
+        {0xffffffff, "not in the object contract"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         elf_make e = good();
@@ -202,7 +210,8 @@ static void relocation_to_nowhere_is_refused(void **state) {
     expect(&e, KILN_DATA_LOSS, "symbol 4 of 4");
     e = good();
     uint32_t comment = elf_make_add_section(&e, ".comment", SHT_PROGBITS, 0, "x", 2);
-    uint32_t symbol = elf_make_add_symbol(&e, "note", ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), (uint16_t)comment, 0);
+    uint32_t symbol =
+        elf_make_add_symbol(&e, "note", ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), (uint16_t)comment, 0);
     elf_make_add_relocation(&e, 1, 12, symbol, R_X86_64_PC32, 0);
     expect(&e, KILN_UNIMPLEMENTED, "no loaded section");
 }
@@ -214,10 +223,14 @@ static void value_that_does_not_fit_is_refused(void **state) {
         int64_t addend;
         kiln_code expected;
     } row[] = {
-        {R_X86_64_PC32, INT32_MAX - 65536, KILN_OK},  {R_X86_64_PC32, (int64_t)1 << 32, KILN_OUT_OF_RANGE},
-        {R_X86_64_PC32, INT64_MIN, KILN_OUT_OF_RANGE}, {R_X86_64_PLT32, INT64_MAX, KILN_OUT_OF_RANGE},
-        {R_X86_64_32, 0, KILN_OK},                     {R_X86_64_32, -((int64_t)1 << 31), KILN_OUT_OF_RANGE},
-        {R_X86_64_32, (int64_t)1 << 31, KILN_OK},      {R_X86_64_32S, (int64_t)1 << 31, KILN_OUT_OF_RANGE},
+        {R_X86_64_PC32, INT32_MAX - 65536, KILN_OK},
+        {R_X86_64_PC32, (int64_t)1 << 32, KILN_OUT_OF_RANGE},
+        {R_X86_64_PC32, INT64_MIN, KILN_OUT_OF_RANGE},
+        {R_X86_64_PLT32, INT64_MAX, KILN_OUT_OF_RANGE},
+        {R_X86_64_32, 0, KILN_OK},
+        {R_X86_64_32, -((int64_t)1 << 31), KILN_OUT_OF_RANGE},
+        {R_X86_64_32, (int64_t)1 << 31, KILN_OK},
+        {R_X86_64_32S, (int64_t)1 << 31, KILN_OUT_OF_RANGE},
         {R_X86_64_32S, -((int64_t)1 << 31), KILN_OK},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -247,17 +260,25 @@ static void spoil_section_name(kiln_strbuf *o) { elf_section_at(o, 1)->sh_name =
 static void spoil_section_offset(kiln_strbuf *o) { elf_section_at(o, 1)->sh_offset = UINT64_MAX; }
 static void spoil_section_size(kiln_strbuf *o) { elf_section_at(o, 1)->sh_size = UINT64_MAX; }
 static void spoil_alignment(kiln_strbuf *o) { elf_section_at(o, 1)->sh_addralign = 24; }
-static void spoil_alignment_large(kiln_strbuf *o) { elf_section_at(o, 1)->sh_addralign = UINT64_C(1) << 63; }
+static void spoil_alignment_large(kiln_strbuf *o) {
+    elf_section_at(o, 1)->sh_addralign = UINT64_C(1) << 63;
+}
 static void spoil_symbol_size(kiln_strbuf *o) { elf_section_find(o, SHT_SYMTAB)->sh_entsize = 0; }
 static void spoil_symbol_bytes(kiln_strbuf *o) { elf_section_find(o, SHT_SYMTAB)->sh_size -= 1; }
 static void spoil_symbol_strings(kiln_strbuf *o) { elf_section_find(o, SHT_SYMTAB)->sh_link = 99; }
-static void spoil_symbol_strings_kind(kiln_strbuf *o) { elf_section_find(o, SHT_SYMTAB)->sh_link = 1; }
+static void spoil_symbol_strings_kind(kiln_strbuf *o) {
+    elf_section_find(o, SHT_SYMTAB)->sh_link = 1;
+}
 static void spoil_string_end(kiln_strbuf *o) { elf_section_find(o, SHT_STRTAB)->sh_size -= 1; }
-static void spoil_relocation_size(kiln_strbuf *o) { elf_section_find(o, SHT_RELA)->sh_entsize = 16; }
+static void spoil_relocation_size(kiln_strbuf *o) {
+    elf_section_find(o, SHT_RELA)->sh_entsize = 16;
+}
 static void spoil_relocation_bytes(kiln_strbuf *o) { elf_section_find(o, SHT_RELA)->sh_size -= 8; }
 static void spoil_relocation_symbols(kiln_strbuf *o) { elf_section_find(o, SHT_RELA)->sh_link = 1; }
 static void spoil_relocation_target(kiln_strbuf *o) { elf_section_find(o, SHT_RELA)->sh_info = 99; }
-static void spoil_relocation_kind(kiln_strbuf *o) { elf_section_find(o, SHT_RELA)->sh_type = SHT_REL; }
+static void spoil_relocation_kind(kiln_strbuf *o) {
+    elf_section_find(o, SHT_RELA)->sh_type = SHT_REL;
+}
 
 static void spoilt_number_is_refused(void **state) {
     (void)state;
@@ -265,20 +286,33 @@ static void spoilt_number_is_refused(void **state) {
         spoil apply;
         kiln_code expected;
     } row[] = {
-        {spoil_magic, KILN_DATA_LOSS},           {spoil_class, KILN_UNIMPLEMENTED},
-        {spoil_order, KILN_UNIMPLEMENTED},       {spoil_machine, KILN_UNIMPLEMENTED},
-        {spoil_type, KILN_UNIMPLEMENTED},        {spoil_version, KILN_UNIMPLEMENTED},
-        {spoil_segments, KILN_DATA_LOSS},        {spoil_entry_size, KILN_DATA_LOSS},
-        {spoil_section_count, KILN_OUT_OF_RANGE}, {spoil_section_count_up, KILN_DATA_LOSS},
-        {spoil_section_count_far, KILN_OUT_OF_RANGE}, {spoil_table_offset, KILN_DATA_LOSS},
+        {spoil_magic, KILN_DATA_LOSS},
+        {spoil_class, KILN_UNIMPLEMENTED},
+        {spoil_order, KILN_UNIMPLEMENTED},
+        {spoil_machine, KILN_UNIMPLEMENTED},
+        {spoil_type, KILN_UNIMPLEMENTED},
+        {spoil_version, KILN_UNIMPLEMENTED},
+        {spoil_segments, KILN_DATA_LOSS},
+        {spoil_entry_size, KILN_DATA_LOSS},
+        {spoil_section_count, KILN_OUT_OF_RANGE},
+        {spoil_section_count_up, KILN_DATA_LOSS},
+        {spoil_section_count_far, KILN_OUT_OF_RANGE},
+        {spoil_table_offset, KILN_DATA_LOSS},
         {spoil_names_kind, KILN_DATA_LOSS},
-        {spoil_section_name, KILN_DATA_LOSS},    {spoil_section_offset, KILN_DATA_LOSS},
-        {spoil_section_size, KILN_DATA_LOSS},    {spoil_alignment, KILN_DATA_LOSS},
-        {spoil_alignment_large, KILN_DATA_LOSS}, {spoil_symbol_size, KILN_DATA_LOSS},
-        {spoil_symbol_bytes, KILN_DATA_LOSS},    {spoil_symbol_strings, KILN_DATA_LOSS},
-        {spoil_symbol_strings_kind, KILN_DATA_LOSS}, {spoil_string_end, KILN_DATA_LOSS},
-        {spoil_relocation_size, KILN_DATA_LOSS}, {spoil_relocation_bytes, KILN_DATA_LOSS},
-        {spoil_relocation_symbols, KILN_DATA_LOSS}, {spoil_relocation_target, KILN_DATA_LOSS},
+        {spoil_section_name, KILN_DATA_LOSS},
+        {spoil_section_offset, KILN_DATA_LOSS},
+        {spoil_section_size, KILN_DATA_LOSS},
+        {spoil_alignment, KILN_DATA_LOSS},
+        {spoil_alignment_large, KILN_DATA_LOSS},
+        {spoil_symbol_size, KILN_DATA_LOSS},
+        {spoil_symbol_bytes, KILN_DATA_LOSS},
+        {spoil_symbol_strings, KILN_DATA_LOSS},
+        {spoil_symbol_strings_kind, KILN_DATA_LOSS},
+        {spoil_string_end, KILN_DATA_LOSS},
+        {spoil_relocation_size, KILN_DATA_LOSS},
+        {spoil_relocation_bytes, KILN_DATA_LOSS},
+        {spoil_relocation_symbols, KILN_DATA_LOSS},
+        {spoil_relocation_target, KILN_DATA_LOSS},
         {spoil_relocation_kind, KILN_UNIMPLEMENTED},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -316,10 +350,12 @@ static void sections_that_share_bytes_cannot_multiply_memory(void **state) {
     for (uint32_t i = 0; i < 8; i++) (void)elf_make_add_rodata(&e, large, sizeof large);
     kiln_strbuf object = {0};
     elf_make_finish(&e, &object);
-    assert_int_equal(check_bytes(&object, "object has"), KILN_OUT_OF_RANGE); /* the file alone is too large */
+    assert_int_equal(check_bytes(&object, "object has"),
+                     KILN_OUT_OF_RANGE); /* the file alone is too large */
     kiln_strbuf_reset(&object);
     e = good();
-    for (uint32_t i = 0; i < 9; i++) (void)elf_make_add_rodata(&e, i ? large : data, i ? 16 : sizeof data);
+    for (uint32_t i = 0; i < 9; i++)
+        (void)elf_make_add_rodata(&e, i ? large : data, i ? 16 : sizeof data);
     (void)elf_make_add_section(&e, ".comment", SHT_PROGBITS, 0, large, sizeof large);
     elf_make_finish(&e, &object);
     Elf64_Shdr *whole = elf_section_at(&object, e.section_count);
@@ -374,7 +410,8 @@ static void object_cut_at_any_byte_is_refused(void **state) {
     for (size_t size = 0; size < whole; size++) {
         object.size = size;
         kiln_code found = check_bytes(&object, NULL);
-        if (found != KILN_DATA_LOSS) fail_msg("cut at %zu of %zu: %s", size, whole, kiln_code_name(found));
+        if (found != KILN_DATA_LOSS)
+            fail_msg("cut at %zu of %zu: %s", size, whole, kiln_code_name(found));
     }
     kiln_strbuf_deinit(&object);
 }

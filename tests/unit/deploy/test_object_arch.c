@@ -17,7 +17,8 @@ static void every_relocation_is_applied_or_says_why_not(void **state) {
         assert_int_equal(arch->veneer_bytes % 16, 0);
         for (uint32_t i = 0; i < arch->relocation_count; i++) {
             const kiln_relocation_kind *kind = &arch->relocation[i];
-            assert_ptr_equal(kiln_relocation_find(arch, kind->number), kind); /* numbers are unique */
+            assert_ptr_equal(kiln_relocation_find(arch, kind->number),
+                             kind); /* numbers are unique */
             assert_true((kind->apply != NULL) == (kind->byte_count > 0));
             assert_true((kind->apply != NULL) == (kind->reason == NULL));
             assert_true(kind->apply == NULL || (kind->addend != NULL) == !arch->addends);
@@ -54,7 +55,8 @@ static uint64_t apply(const char *name, uint64_t address, uint64_t value, bool *
 static void value_is_written_little_endian_in_its_width(void **state) {
     (void)state;
     bool fits;
-    assert_int_equal(apply("R_X86_64_64", 0, UINT64_C(0x1122334455667788), &fits), UINT64_C(0x1122334455667788));
+    assert_int_equal(apply("R_X86_64_64", 0, UINT64_C(0x1122334455667788), &fits),
+                     UINT64_C(0x1122334455667788));
     assert_true(fits);
     assert_int_equal(apply("R_X86_64_PC32", 0x1000, 0xff0, &fits), 0xfffffff0);
     assert_true(fits);
@@ -81,8 +83,8 @@ static void edge_of_the_range_is_exact(void **state) {
     assert_false(fits);
 }
 
-/* The furthest that each kind reaches, and the next step beyond; the bytes themselves are compared with those
- * of another linker in compiler-core/codegen/linked. */
+/* The furthest that each kind reaches, and the next step beyond; the bytes themselves are compared
+ * with those of another linker in compiler-core/codegen/linked. */
 static void instructions_reach_as_far_as_they_say(void **state) {
     (void)state;
     static const struct {
@@ -114,15 +116,19 @@ static void instructions_reach_as_far_as_they_say(void **state) {
     }
 }
 
-/* Instructions are words and what they access is aligned: a value that is not must not be cut off. */
+/* Instructions are words and what they access is aligned: a value that is not must not be cut off.
+ */
 static void values_between_steps_are_refused(void **state) {
     (void)state;
     static const struct {
         const char *name;
         uint64_t step;
-    } row[] = {{"R_AARCH64_CALL26", 4},          {"R_ARM_CALL", 4},
-               {"R_AARCH64_LDST16_ABS_LO12_NC", 2}, {"R_AARCH64_LDST32_ABS_LO12_NC", 4},
-               {"R_AARCH64_LDST64_ABS_LO12_NC", 8}, {"R_AARCH64_LDST128_ABS_LO12_NC", 16}};
+    } row[] = {{"R_AARCH64_CALL26", 4},
+               {"R_ARM_CALL", 4},
+               {"R_AARCH64_LDST16_ABS_LO12_NC", 2},
+               {"R_AARCH64_LDST32_ABS_LO12_NC", 4},
+               {"R_AARCH64_LDST64_ABS_LO12_NC", 8},
+               {"R_AARCH64_LDST128_ABS_LO12_NC", 16}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         for (uint64_t at = 0x1000; at <= 0x1000 + row[i].step; at++) {
             bool fits;

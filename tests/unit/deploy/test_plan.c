@@ -20,12 +20,18 @@ static void good_plan_is_accepted(void **state) {
     if (st) fail_msg("%s", kiln_status_text(st));
 }
 
-static uint32_t *args_of(kiln_module_plan *p, uint32_t step) { return (uint32_t *)(uintptr_t)p->step[step].arg; }
+static uint32_t *args_of(kiln_module_plan *p, uint32_t step) {
+    return (uint32_t *)(uintptr_t)p->step[step].arg;
+}
 
-static void too_many_metadata(kiln_module_plan *p) { p->metadata_count = KILN_MODULE_METADATA_MAX + 1; }
+static void too_many_metadata(kiln_module_plan *p) {
+    p->metadata_count = KILN_MODULE_METADATA_MAX + 1;
+}
 static void metadata_twice(kiln_module_plan *p) { p->metadata[1].key = p->metadata[0].key; }
 static void name_with_nul(kiln_module_plan *p) { p->input[0].name = (kiln_str){"a\0b", 3}; }
-static void name_too_long(kiln_module_plan *p) { p->step[0].name = (kiln_str){kiln_arena_alloc(&arena, 600), 600}; }
+static void name_too_long(kiln_module_plan *p) {
+    p->step[0].name = (kiln_str){kiln_arena_alloc(&arena, 600), 600};
+}
 static void no_thread(kiln_module_plan *p) { p->threads = 0; }
 static void too_many_threads(kiln_module_plan *p) { p->threads = 5000; }
 static void huge_arena(kiln_module_plan *p) { p->arena_bytes = KILN_MODULE_ARENA_BYTES_MAX + 64; }
@@ -34,10 +40,16 @@ static void offset_wraps(kiln_module_plan *p) { p->buffer[FIXTURE_A1].offset = U
 static void offset_unaligned(kiln_module_plan *p) { p->buffer[FIXTURE_A0].offset = 32; }
 static void size_huge(kiln_module_plan *p) { p->buffer[FIXTURE_A0].size_bytes = UINT64_MAX; }
 static void constant_without_bytes(kiln_module_plan *p) { p->buffer[FIXTURE_W0].data = NULL; }
-static void storage_unknown(kiln_module_plan *p) { p->buffer[FIXTURE_A0].storage = (kiln_module_storage)9; }
-static void alias_of_alias(kiln_module_plan *p) { p->buffer[FIXTURE_A1_ALIAS].source = FIXTURE_A1_ALIAS; }
+static void storage_unknown(kiln_module_plan *p) {
+    p->buffer[FIXTURE_A0].storage = (kiln_module_storage)9;
+}
+static void alias_of_alias(kiln_module_plan *p) {
+    p->buffer[FIXTURE_A1_ALIAS].source = FIXTURE_A1_ALIAS;
+}
 static void alias_of_nothing(kiln_module_plan *p) { p->buffer[FIXTURE_A1_ALIAS].source = 99; }
-static void alias_beyond_its_source(kiln_module_plan *p) { p->buffer[FIXTURE_A1_ALIAS].offset = 64; }
+static void alias_beyond_its_source(kiln_module_plan *p) {
+    p->buffer[FIXTURE_A1_ALIAS].offset = 64;
+}
 static void alias_unaligned(kiln_module_plan *p) {
     p->buffer[FIXTURE_A1_ALIAS].offset = 4;
     p->buffer[FIXTURE_A1_ALIAS].size_bytes = 64;
@@ -59,7 +71,9 @@ static void input_written(kiln_module_plan *p) { args_of(p, 1)[2] = FIXTURE_X; }
 static void read_before_written(kiln_module_plan *p) { args_of(p, 0)[0] = FIXTURE_A1; }
 static void written_twice(kiln_module_plan *p) { args_of(p, 1)[2] = FIXTURE_A0; }
 static void output_unwritten(kiln_module_plan *p) { p->step_count--; }
-static void in_place(kiln_module_plan *p) { p->buffer[FIXTURE_A1].offset = p->buffer[FIXTURE_A0].offset; }
+static void in_place(kiln_module_plan *p) {
+    p->buffer[FIXTURE_A1].offset = p->buffer[FIXTURE_A0].offset;
+}
 static void overlapping(kiln_module_plan *p) {
     in_place(p);
     args_of(p, 4)[0] = FIXTURE_A0;
@@ -76,26 +90,46 @@ static void broken_rule_is_named(void **state) {
         void (*apply)(kiln_module_plan *plan);
         const char *text;
     } row[] = {
-        {too_many_metadata, "metadata entries"}, {metadata_twice, "comes twice"},
-        {name_with_nul, "NUL"},                  {name_too_long, "600 bytes"},
-        {no_thread, "no thread"},                {too_many_threads, "5000 threads"},
-        {huge_arena, "arena of"},                {small_arena, "buffer 4"},
-        {offset_wraps, "buffer 4"},              {offset_unaligned, "buffer 3"},
-        {size_huge, "buffer 3"},                 {constant_without_bytes, "buffer 1"},
-        {storage_unknown, "buffer 3"},           {alias_of_alias, "buffer 5"},
-        {alias_of_nothing, "buffer 5"},          {alias_beyond_its_source, "buffer 5"},
-        {alias_unaligned, "buffer 5"},           {copy_of_other_size, "argument x"},
-        {port_without_buffer, "port 0 has no"}, {port_in_the_arena, "disagree"},
-        {port_of_other_size, "disagree"},        {port_shared, "outputs: port 1"},
-        {input_without_port, "buffer 0"},        {kernel_missing, "kernel 1 of 1"},
-        {action_unknown, "action 7"},            {argument_missing, "more arguments"},
-        {argument_out_of_range, "buffer 99 of 9"},    {output_count_wrong, "1 of them outputs"},
-        {output_count_too_large, "step 0: 3 arg"},   {constant_from_the_arena, "argument w"},
-        {constant_written, "at all"},            {input_written, "at all"},
-        {read_before_written, "read before"},    {written_twice, "twice"},
-        {output_unwritten, "output 1"},          {overlapping, "overwrites buffer 3"},
-        {overlapping_partly, "overwrites"},      {alias_of_another_buffer, "aliases"},
-        {copy_onto_itself, "twice"},             {kernel_damaged, "kernel 0"},
+        {too_many_metadata, "metadata entries"},
+        {metadata_twice, "comes twice"},
+        {name_with_nul, "NUL"},
+        {name_too_long, "600 bytes"},
+        {no_thread, "no thread"},
+        {too_many_threads, "5000 threads"},
+        {huge_arena, "arena of"},
+        {small_arena, "buffer 4"},
+        {offset_wraps, "buffer 4"},
+        {offset_unaligned, "buffer 3"},
+        {size_huge, "buffer 3"},
+        {constant_without_bytes, "buffer 1"},
+        {storage_unknown, "buffer 3"},
+        {alias_of_alias, "buffer 5"},
+        {alias_of_nothing, "buffer 5"},
+        {alias_beyond_its_source, "buffer 5"},
+        {alias_unaligned, "buffer 5"},
+        {copy_of_other_size, "argument x"},
+        {port_without_buffer, "port 0 has no"},
+        {port_in_the_arena, "disagree"},
+        {port_of_other_size, "disagree"},
+        {port_shared, "outputs: port 1"},
+        {input_without_port, "buffer 0"},
+        {kernel_missing, "kernel 1 of 1"},
+        {action_unknown, "action 7"},
+        {argument_missing, "more arguments"},
+        {argument_out_of_range, "buffer 99 of 9"},
+        {output_count_wrong, "1 of them outputs"},
+        {output_count_too_large, "step 0: 3 arg"},
+        {constant_from_the_arena, "argument w"},
+        {constant_written, "at all"},
+        {input_written, "at all"},
+        {read_before_written, "read before"},
+        {written_twice, "twice"},
+        {output_unwritten, "output 1"},
+        {overlapping, "overwrites buffer 3"},
+        {overlapping_partly, "overwrites"},
+        {alias_of_another_buffer, "aliases"},
+        {copy_onto_itself, "twice"},
+        {kernel_damaged, "kernel 0"},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o");
@@ -143,8 +177,10 @@ static kiln_module_plan plan_in_parts(void) {
     kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o");
     kiln_plan_buffer *buffer = KILN_ARENA_ARRAY(&arena, kiln_plan_buffer, PARTS_BUFFER_COUNT);
     memcpy(buffer, plan.buffer, FIXTURE_BUFFER_COUNT * sizeof *buffer);
-    buffer[WHOLE] = (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA, .size_bytes = slot + FIXTURE_BYTES};
-    buffer[FIRST_PART] = (kiln_plan_buffer){.storage = KILN_STORAGE_ALIAS, .size_bytes = FIXTURE_BYTES, .source = WHOLE};
+    buffer[WHOLE] =
+        (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA, .size_bytes = slot + FIXTURE_BYTES};
+    buffer[FIRST_PART] = (kiln_plan_buffer){
+        .storage = KILN_STORAGE_ALIAS, .size_bytes = FIXTURE_BYTES, .source = WHOLE};
     buffer[SECOND_PART] = buffer[FIRST_PART];
     buffer[SECOND_PART].offset = slot;
     static uint32_t joined[2];
@@ -166,7 +202,8 @@ static void a_buffer_may_be_written_in_parts(void **state) {
 }
 
 static void parts_overlap(kiln_module_plan *p) { p->buffer[SECOND_PART].offset -= 64; }
-static void a_gap_is_read(kiln_module_plan *p) { /* the bytes between the parts, then the first part alone */
+static void a_gap_is_read(
+    kiln_module_plan *p) { /* the bytes between the parts, then the first part alone */
     p->buffer[FIXTURE_A1_ALIAS] = (kiln_plan_buffer){
         .storage = KILN_STORAGE_ALIAS, .size_bytes = FIXTURE_BYTES, .source = WHOLE, .offset = 64};
     args_of(p, 1)[0] = FIXTURE_A1_ALIAS;
@@ -176,7 +213,8 @@ static void whole_written_after_a_part(kiln_module_plan *p) {
     p->buffer[SECOND_PART].offset = 0;
     args_of(p, 1)[2] = WHOLE;
 }
-/* The first part's buffer lives on while others are written: nothing may lie in its second half either. */
+/* The first part's buffer lives on while others are written: nothing may lie in its second half
+ * either. */
 static void half_of_a_live_buffer_taken(kiln_module_plan *p) {
     p->buffer[FIXTURE_A1].offset = 4032;
     args_of(p, 1)[2] = FIXTURE_A1;

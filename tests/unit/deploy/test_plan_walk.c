@@ -13,14 +13,17 @@
 
 static kiln_arena arena;
 
-static uint32_t *args_of(kiln_module_plan *p, uint32_t step) { return (uint32_t *)(uintptr_t)p->step[step].arg; }
+static uint32_t *args_of(kiln_module_plan *p, uint32_t step) {
+    return (uint32_t *)(uintptr_t)p->step[step].arg;
+}
 
 typedef struct spoiled {
     void (*apply)(kiln_module_plan *plan);
     const char *text; /* of the error; NULL: the plan is good */
 } spoiled;
 
-static void check_rows(kiln_module_plan (*make)(kiln_arena *arena), const spoiled *row, size_t count) {
+static void check_rows(kiln_module_plan (*make)(kiln_arena *arena), const spoiled *row,
+                       size_t count) {
     for (size_t i = 0; i < count; i++) {
         kiln_module_plan plan = make(&arena);
         row[i].apply(&plan);
@@ -39,16 +42,25 @@ static void nothing(kiln_module_plan *p) { (void)p; }
 static void body_empty(kiln_module_plan *p) { p->step[LOOP_STEP_LOOP].body_count = 0; }
 static void body_too_long(kiln_module_plan *p) { p->step[LOOP_STEP_LOOP].body_count = 5; }
 static void trips(kiln_module_plan *p, uint64_t trip_max) {
-    for (uint32_t i = LOOP_X_ROW; i <= LOOP_IDX_ROW; i++) p->buffer[i].stride = p->buffer[i].loop = 0;
+    for (uint32_t i = LOOP_X_ROW; i <= LOOP_IDX_ROW; i++)
+        p->buffer[i].stride = p->buffer[i].loop = 0;
     p->step[LOOP_STEP_LOOP].trip_max = trip_max;
 }
 static void no_trip(kiln_module_plan *p) { trips(p, 0); }
 static void too_many_trips(kiln_module_plan *p) { trips(p, KILN_MODULE_TRIPS_MAX + 1); }
-static void alias_moves_out(kiln_module_plan *p) { p->step[LOOP_STEP_LOOP].trip_max = LOOP_TRIPS + 1; }
-static void alias_begins_late(kiln_module_plan *p) { p->buffer[LOOP_X_ROW].offset = LOOP_ROW_BYTES; }
-static void alias_goes_below(kiln_module_plan *p) { p->buffer[LOOP_X_ROW].stride = -(int64_t)LOOP_ROW_BYTES; }
+static void alias_moves_out(kiln_module_plan *p) {
+    p->step[LOOP_STEP_LOOP].trip_max = LOOP_TRIPS + 1;
+}
+static void alias_begins_late(kiln_module_plan *p) {
+    p->buffer[LOOP_X_ROW].offset = LOOP_ROW_BYTES;
+}
+static void alias_goes_below(kiln_module_plan *p) {
+    p->buffer[LOOP_X_ROW].stride = -(int64_t)LOOP_ROW_BYTES;
+}
 static void alias_of_no_loop(kiln_module_plan *p) { p->buffer[LOOP_X_ROW].loop = LOOP_STEP_KERNEL; }
-static void loop_without_stride(kiln_module_plan *p) { p->buffer[LOOP_STATE].loop = LOOP_STEP_LOOP; }
+static void loop_without_stride(kiln_module_plan *p) {
+    p->buffer[LOOP_STATE].loop = LOOP_STEP_LOOP;
+}
 static void arena_moves(kiln_module_plan *p) { p->buffer[LOOP_STATE].stride = 64; }
 static void stride_wraps(kiln_module_plan *p) { p->buffer[LOOP_X_ROW].stride = INT64_MIN; }
 static void argument_unaligned(kiln_module_plan *p) {
@@ -60,19 +72,23 @@ static void backwards(kiln_module_plan *p) {
         p->buffer[i].offset = (LOOP_TRIPS - 1) * LOOP_ROW_BYTES;
     }
 }
-static void moves_outside_of_its_loop(kiln_module_plan *p) { args_of(p, LOOP_STEP_INIT)[0] = LOOP_X_ROW; }
+static void moves_outside_of_its_loop(kiln_module_plan *p) {
+    args_of(p, LOOP_STEP_INIT)[0] = LOOP_X_ROW;
+}
 static void iterations_overlap(kiln_module_plan *p) { p->buffer[LOOP_IDX_ROW].stride = 4; }
 static void iterations_leave_gaps(kiln_module_plan *p) { /* 8 of every 16 bytes */
     p->buffer[LOOP_IDX].size_bytes = 80;
     p->output[2].shape.dim[0] = 10;
     p->buffer[LOOP_IDX_ROW].stride = 16;
 }
-static void stacked_twice(kiln_module_plan *p) {
-    args_of(p, LOOP_STEP_KERNEL)[2] = LOOP_Y_ROW;
-}
+static void stacked_twice(kiln_module_plan *p) { args_of(p, LOOP_STEP_KERNEL)[2] = LOOP_Y_ROW; }
 static void carried_outside(kiln_module_plan *p) { p->step[LOOP_STEP_LOOP].body_count = 2; }
-static void carried_but_not_there_before(kiln_module_plan *p) { args_of(p, LOOP_STEP_CARRY)[1] = LOOP_SPARE; }
-static void carried_over_itself(kiln_module_plan *p) { args_of(p, LOOP_STEP_CARRY)[0] = LOOP_STATE; }
+static void carried_but_not_there_before(kiln_module_plan *p) {
+    args_of(p, LOOP_STEP_CARRY)[1] = LOOP_SPARE;
+}
+static void carried_over_itself(kiln_module_plan *p) {
+    args_of(p, LOOP_STEP_CARRY)[0] = LOOP_STATE;
+}
 static void carried_into_an_input(kiln_module_plan *p) { args_of(p, LOOP_STEP_CARRY)[1] = LOOP_S0; }
 static void carried_before_it_is_computed(kiln_module_plan *p) {
     kiln_plan_step kernel = p->step[LOOP_STEP_KERNEL];
@@ -81,13 +97,14 @@ static void carried_before_it_is_computed(kiln_module_plan *p) {
 }
 /* The state is read in the next iteration, so the result of this one must lie elsewhere. */
 static void next_over_the_state(kiln_module_plan *p) { p->buffer[LOOP_NEXT].offset = 0; }
-/* What is stacked lies in the arena from `offset` on, and is copied to the output behind the loop. */
+/* What is stacked lies in the arena from `offset` on, and is copied to the output behind the loop.
+ */
 static void stack_in_the_arena(kiln_module_plan *p, uint64_t offset) {
     static const uint32_t both[] = {LOOP_SPARE, LOOP_Y};
     kiln_plan_step *step = KILN_ARENA_ARRAY(&arena, kiln_plan_step, LOOP_STEP_COUNT + 1);
     memcpy(step, p->step, LOOP_STEP_COUNT * sizeof *step);
-    step[LOOP_STEP_COUNT] =
-        (kiln_plan_step){.action = KILN_ACTION_COPY, .arg_count = 2, .output_count = 1, .arg = both};
+    step[LOOP_STEP_COUNT] = (kiln_plan_step){
+        .action = KILN_ACTION_COPY, .arg_count = 2, .output_count = 1, .arg = both};
     p->step = step;
     p->step_count++;
     p->buffer[LOOP_SPARE].size_bytes = LOOP_TRIPS * LOOP_ROW_BYTES;
@@ -96,16 +113,22 @@ static void stack_in_the_arena(kiln_module_plan *p, uint64_t offset) {
 }
 static void stacked_in_the_arena(kiln_module_plan *p) { stack_in_the_arena(p, 1024); }
 static void state_over_what_is_stacked(kiln_module_plan *p) { stack_in_the_arena(p, 0); }
-static void temp_over_what_is_stacked(kiln_module_plan *p) { stack_in_the_arena(p, 448); /* go is in the last row */ }
+static void temp_over_what_is_stacked(kiln_module_plan *p) {
+    stack_in_the_arena(p, 448); /* go is in the last row */
+}
 static void index_over_the_state(kiln_module_plan *p) { p->buffer[LOOP_INDEX].offset = 0; }
-static void last_of_a_constant_loop(kiln_module_plan *p) { args_of(p, LOOP_STEP_SUM)[0] = LOOP_NEXT; }
+static void last_of_a_constant_loop(kiln_module_plan *p) {
+    args_of(p, LOOP_STEP_SUM)[0] = LOOP_NEXT;
+}
 static void stacked_read_inside(kiln_module_plan *p) {
     args_of(p, LOOP_STEP_KERNEL)[0] = LOOP_Y_ROW;
     args_of(p, LOOP_STEP_KERNEL)[3] = LOOP_SPARE;
 }
 
 /* What is carried is the row that was just stacked. */
-static void row_read_by_its_iteration(kiln_module_plan *p) { args_of(p, LOOP_STEP_CARRY)[0] = LOOP_Y_ROW; }
+static void row_read_by_its_iteration(kiln_module_plan *p) {
+    args_of(p, LOOP_STEP_CARRY)[0] = LOOP_Y_ROW;
+}
 static void row_read_behind_the_loop(kiln_module_plan *p) {
     row_read_by_its_iteration(p);
     p->step[LOOP_STEP_LOOP].body_count = 2;
@@ -127,7 +150,9 @@ static void ends_early(kiln_module_plan *p, uint32_t condition, uint32_t count) 
     p->output_count = 1;
 }
 static void condition_unwritten(kiln_module_plan *p) { ends_early(p, LOOP_GO, KILN_PLAN_NONE); }
-static void condition_of_eight_bytes(kiln_module_plan *p) { ends_early(p, LOOP_INDEX, KILN_PLAN_NONE); }
+static void condition_of_eight_bytes(kiln_module_plan *p) {
+    ends_early(p, LOOP_INDEX, KILN_PLAN_NONE);
+}
 static void condition_out_of_range(kiln_module_plan *p) { ends_early(p, 99, KILN_PLAN_NONE); }
 static void count_unwritten(kiln_module_plan *p) { ends_early(p, KILN_PLAN_NONE, LOOP_INDEX); }
 static void count_from_an_input(kiln_module_plan *p) {
@@ -154,7 +179,8 @@ static void count_and_what_is_stacked(kiln_module_plan *p) {
 /* An output may be stacked by a loop that ends early, from its first row on. */
 static void count_and_an_output(kiln_module_plan *p) {
     p->step[LOOP_STEP_LOOP].count = LOOP_SPARE;
-    p->buffer[LOOP_SPARE] = (kiln_plan_buffer){.storage = KILN_STORAGE_CONSTANT, .size_bytes = 8, .data = p};
+    p->buffer[LOOP_SPARE] =
+        (kiln_plan_buffer){.storage = KILN_STORAGE_CONSTANT, .size_bytes = 8, .data = p};
 }
 static void count_and_an_output_backwards(kiln_module_plan *p) {
     count_and_an_output(p);
@@ -221,8 +247,12 @@ static void loops_inside_of_each_other_are_bounded(void **state) {
         kiln_module_plan plan = fixture_loop_plan(&arena);
         kiln_plan_step *step = KILN_ARENA_ARRAY(&arena, kiln_plan_step, depth + LOOP_STEP_COUNT);
         for (uint32_t i = 0; i < depth; i++)
-            step[i] = (kiln_plan_step){.action = KILN_ACTION_LOOP, .body_count = depth - i, .trip_max = 2,
-                                       .count = KILN_PLAN_NONE, .condition = KILN_PLAN_NONE, .index = KILN_PLAN_NONE};
+            step[i] = (kiln_plan_step){.action = KILN_ACTION_LOOP,
+                                       .body_count = depth - i,
+                                       .trip_max = 2,
+                                       .count = KILN_PLAN_NONE,
+                                       .condition = KILN_PLAN_NONE,
+                                       .index = KILN_PLAN_NONE};
         step[depth] = plan.step[LOOP_STEP_INIT];
         step[depth + 1] = plan.step[LOOP_STEP_SUM];
         plan.step = step;
@@ -257,12 +287,16 @@ static void no_event(kiln_module_plan *p) { p->step_count--; }
 static void event_for_an_earlier_step(kiln_module_plan *p) {
     p->step[LOOP_DEVICE_STEP_EVENT].after = LOOP_DEVICE_STEP_SUM;
 }
-static void event_for_itself(kiln_module_plan *p) { p->step[LOOP_DEVICE_STEP_EVENT].after = LOOP_DEVICE_STEP_EVENT; }
+static void event_for_itself(kiln_module_plan *p) {
+    p->step[LOOP_DEVICE_STEP_EVENT].after = LOOP_DEVICE_STEP_EVENT;
+}
 static void event_of_the_processor(kiln_module_plan *p) {
     p->step[LOOP_DEVICE_STEP_EVENT].device = 0;
     p->step[LOOP_DEVICE_STEP_EVENT].after = LOOP_DEVICE_STEP_INDEX;
 }
-static void event_for_another_queue(kiln_module_plan *p) { p->step[LOOP_DEVICE_STEP_EVENT].after = LOOP_DEVICE_STEP_INDEX; }
+static void event_for_another_queue(kiln_module_plan *p) {
+    p->step[LOOP_DEVICE_STEP_EVENT].after = LOOP_DEVICE_STEP_INDEX;
+}
 /* The sum comes back into the arena and is copied from there before the event. */
 static void read_before_the_event(kiln_module_plan *p) {
     p->buffer[LOOP_SPARE].device = 0;
@@ -271,8 +305,8 @@ static void read_before_the_event(kiln_module_plan *p) {
     kiln_plan_step *step = KILN_ARENA_ARRAY(&arena, kiln_plan_step, LOOP_DEVICE_STEP_COUNT + 1);
     memcpy(step, p->step, (LOOP_DEVICE_STEP_COUNT - 1) * sizeof *step);
     static const uint32_t both[] = {LOOP_SPARE, LOOP_SUM};
-    step[LOOP_DEVICE_STEP_EVENT] =
-        (kiln_plan_step){.action = KILN_ACTION_COPY, .arg_count = 2, .output_count = 1, .arg = both};
+    step[LOOP_DEVICE_STEP_EVENT] = (kiln_plan_step){
+        .action = KILN_ACTION_COPY, .arg_count = 2, .output_count = 1, .arg = both};
     step[LOOP_DEVICE_STEP_COUNT] = p->step[LOOP_DEVICE_STEP_EVENT];
     p->step = step;
     p->step_count++;
@@ -317,8 +351,8 @@ static void rules_of_devices_are_named(void **state) {
 
 static void plain_plans_are_told_apart(void **state) {
     (void)state;
-    kiln_module_plan plain = fixture_plan(&arena, "kernel_static.o"), loop = fixture_loop_plan(&arena),
-                     device = fixture_device_plan(&arena);
+    kiln_module_plan plain = fixture_plan(&arena, "kernel_static.o"),
+                     loop = fixture_loop_plan(&arena), device = fixture_device_plan(&arena);
     assert_true(kiln_module_plan_is_plain(&plain));
     assert_false(kiln_module_plan_is_plain(&loop));
     assert_false(kiln_module_plan_is_plain(&device));

@@ -15,7 +15,8 @@ static void every_symbol_has_an_address_and_is_found(void **state) {
     for (uint32_t i = 0; i < kiln_service_count(); i++) {
         kiln_str name = kiln_str_from(kiln_service_name(i));
         bool of_arm = kiln_service_find(KILN_ARCH_X86_64, name) == KILN_SERVICE_NONE;
-        assert_int_equal(kiln_service_find(of_arm ? KILN_ARCH_ARM : KILN_ARCH_X86_64, name), i); /* names are unique */
+        assert_int_equal(kiln_service_find(of_arm ? KILN_ARCH_ARM : KILN_ARCH_X86_64, name),
+                         i); /* names are unique */
         assert_true(kiln_service_address(i) != 0 || of_arm);
     }
 }
@@ -23,19 +24,26 @@ static void every_symbol_has_an_address_and_is_found(void **state) {
 static void helpers_of_one_processor_are_for_its_code_alone(void **state) {
     (void)state;
     assert_true(kiln_service_find(KILN_ARCH_ARM, KILN_STR("__aeabi_ldivmod")) != KILN_SERVICE_NONE);
-    assert_int_equal(kiln_service_find(KILN_ARCH_X86_64, KILN_STR("__aeabi_ldivmod")), KILN_SERVICE_NONE);
-    assert_int_equal(kiln_service_find(KILN_ARCH_AARCH64, KILN_STR("__aeabi_ldivmod")), KILN_SERVICE_NONE);
+    assert_int_equal(kiln_service_find(KILN_ARCH_X86_64, KILN_STR("__aeabi_ldivmod")),
+                     KILN_SERVICE_NONE);
+    assert_int_equal(kiln_service_find(KILN_ARCH_AARCH64, KILN_STR("__aeabi_ldivmod")),
+                     KILN_SERVICE_NONE);
 }
 
 static void what_is_not_listed_is_not_found(void **state) {
     (void)state;
-    static const char *const absent[] = {"", "system", "malloc", "printf", "expf ", "exp\nf", "mmap", "__tls_get_addr"};
+    static const char *const absent[] = {"",      "system", "malloc", "printf",
+                                         "expf ", "exp\nf", "mmap",   "__tls_get_addr"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-        assert_int_equal(kiln_service_find(KILN_ARCH_X86_64, kiln_str_from(absent[i])), KILN_SERVICE_NONE);
-    assert_int_equal(kiln_service_find(KILN_ARCH_ARM, (kiln_str){"expfoo", 3}), kiln_service_find(KILN_ARCH_X86_64, KILN_STR("exp")));
+        assert_int_equal(kiln_service_find(KILN_ARCH_X86_64, kiln_str_from(absent[i])),
+                         KILN_SERVICE_NONE);
+    assert_int_equal(kiln_service_find(KILN_ARCH_ARM, (kiln_str){"expfoo", 3}),
+                     kiln_service_find(KILN_ARCH_X86_64, KILN_STR("exp")));
 }
 
-static uintptr_t address(const char *symbol) { return kiln_service_address(kiln_service_find(KILN_ARCH_X86_64, kiln_str_from(symbol))); }
+static uintptr_t address(const char *symbol) {
+    return kiln_service_address(kiln_service_find(KILN_ARCH_X86_64, kiln_str_from(symbol)));
+}
 
 static void addresses_are_those_of_the_functions(void **state) {
     (void)state;
@@ -60,9 +68,10 @@ static void brain_floats_are_rounded_once(void **state) {
     assert_int_equal(low_half(from_float(1.0f)), 0x3f80);
     assert_int_equal(low_half(from_float(-2.5f)), 0xc020);
     assert_int_equal(low_half(from_double(1.0)), 0x3f80);
-    /* Just above the middle between two bf16: rounding to float first would land on the middle, and then
-     * on the even neighbour below. */
-    double middle = 1.0 + 1.0 / 256, above = middle + ldexp(1.0, -40), below = middle - ldexp(1.0, -40);
+    /* Just above the middle between two bf16: rounding to float first would land on the middle, and
+     * then on the even neighbour below. */
+    double middle = 1.0 + 1.0 / 256, above = middle + ldexp(1.0, -40),
+           below = middle - ldexp(1.0, -40);
     assert_int_equal(low_half(from_double(middle)), 0x3f80);
     assert_int_equal(low_half(from_double(above)), 0x3f81);
     assert_int_equal(low_half(from_double(below)), 0x3f80);
@@ -119,7 +128,8 @@ static void table_runs_loops_with_its_workers(void **state) {
         assert_ptr_equal(table->scratch, scratch);
         int64_t count[3] = {0};
         assert_int_equal(table->parallel_for(table->host, 300, count_up, count), KILN_KERNEL_OK);
-        for (uint32_t w = 0; w < 3; w++) assert_int_equal(count[w], w < workers ? 300 / workers : 0);
+        for (uint32_t w = 0; w < 3; w++)
+            assert_int_equal(count[w], w < workers ? 300 / workers : 0);
     }
     kiln_pool_destroy(pool);
 }
@@ -129,8 +139,10 @@ static void table_without_pool_runs_in_the_caller(void **state) {
     kiln_services services;
     kiln_services_init(&services, NULL, 1, NULL);
     int64_t count[1] = {0};
-    assert_int_equal(services.table.parallel_for(services.table.host, 5, count_up, count), KILN_KERNEL_OK);
-    assert_int_equal(services.table.parallel_for(services.table.host, 0, count_up, count), KILN_KERNEL_OK);
+    assert_int_equal(services.table.parallel_for(services.table.host, 5, count_up, count),
+                     KILN_KERNEL_OK);
+    assert_int_equal(services.table.parallel_for(services.table.host, 0, count_up, count),
+                     KILN_KERNEL_OK);
     assert_int_equal(count[0], 5);
 }
 

@@ -249,8 +249,8 @@ static void a_plan_of_objects_is_refused(void **state) {
     kiln_target target = target_of(*state, "x86-64");
     const kiln_pack_options options = {.model_name = KILN_STR("test")};
     kiln_compilation *compilation = NULL;
-    expect_ok(kiln_compilation_create(graph_of(*state, CONVOLUTION), &target, *state,
-                                      &compilation));
+    expect_ok(
+        kiln_compilation_create(graph_of(*state, CONVOLUTION), &target, *state, &compilation));
     expect_ok(kiln_pack_plan(compilation, &options, *state, &plan, NULL));
     expect_error(kiln_static_c(&plan, KILN_STR("net"), *state, &source, &header, &sizes),
                  UNIMPLEMENTED, "is no C text");

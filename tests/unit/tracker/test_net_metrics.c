@@ -14,7 +14,7 @@ static void every_count_has_its_line(void **state) {
 #define X(name, doc)                                                                              \
     expect_contains(out.data, "# HELP kiln_net_" #name "_total " doc "\n");                       \
     expect_contains(out.data, "# TYPE kiln_net_" #name "_total counter\nkiln_net_" #name "_total" \
-                                                                                         " ");
+                              " ");
     KILN_NET_COUNTS(X)
 #undef X
     expect_contains(out.data, "\nkiln_net_accepted_total 1\n");

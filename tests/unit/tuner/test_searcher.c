@@ -248,7 +248,8 @@ static void what_cannot_be_adopted_is_ignored(void **state) {
     kiln_points *other = NULL;
     kiln_point point;
     assert_null(kiln_target_parse(KILN_STR("x86-64"), &f->arena, &target));
-    assert_null(kiln_points_of_space(matmul(&f->arena, 1, 1, 1), &target, KILN_MODEL_XGBOOST, &other));
+    assert_null(
+        kiln_points_of_space(matmul(&f->arena, 1, 1, 1), &target, KILN_MODEL_XGBOOST, &other));
     assert_null(other->first(other, 0, &f->arena, &point));
     kiln_searcher_adopt(s.searcher, KILN_STR("no trace"));
     kiln_searcher_adopt(s.searcher, point.trace); /* of another task: asks nothing alike */

@@ -251,6 +251,60 @@ static void it_asks_its_caller_and_sees_no_more_of_it(void **state) {
     expect_error(kiln_cage_run(&silent.work, &none), PERMISSION_DENIED, "nothing is answered");
 }
 
+/* ---- what it shows ---- */
+
+typedef struct show {
+    kiln_cage_work work;
+    uint32_t looks; /* the caller's */
+} show;
+
+static kiln_status shows(void *context, kiln_arena *arena, kiln_cage_result *out) {
+    const show *s = context;
+    kiln_str part[2] = {KILN_STR("much "), KILN_STR("of it")}, answer = {0};
+    kiln_status st = kiln_cage_show(&s->work, &(kiln_cage_result){2, part}, arena, &answer);
+    if (!st && !kiln_str_is(answer, "10 bytes"))
+        return KILN_ERROR(INTERNAL, "it said %.*s", KILN_STR_ARG(answer));
+    part[0] = KILN_STR("less");
+    if (!st) st = kiln_cage_show(&s->work, &(kiln_cage_result){1, part}, arena, &answer);
+    if (!st && !kiln_str_is(answer, "4 bytes"))
+        return KILN_ERROR(INTERNAL, "it said %.*s", KILN_STR_ARG(answer));
+    if (st) return st;
+    part[0] = KILN_STR("bad");
+    expect_error(kiln_cage_show(&s->work, &(kiln_cage_result){1, part}, arena, &answer), NOT_FOUND,
+                 "nothing like it");
+    out->part = kiln_arena_copy(arena, part, sizeof part[0]);
+    out->part_count = 1;
+    return KILN_OK;
+}
+
+static kiln_status looks(void *context, kiln_str bytes, kiln_strbuf *out) {
+    show *s = context;
+    static const char *const expected[] = {"much of it", "less", "bad"};
+    assert_true(s->looks < KILN_ARRAY_COUNT(expected));
+    assert_true(kiln_str_is(bytes, expected[s->looks]));
+    if (++s->looks == KILN_ARRAY_COUNT(expected)) return KILN_ERROR(NOT_FOUND, "nothing like it");
+    kiln_strbuf_printf(out, "%zu bytes", bytes.size);
+    return KILN_OK;
+}
+
+static void it_shows_bytes_and_gives_others(void **state) {
+    (void)state;
+    for (int uncaged = 0; uncaged < 2; uncaged++) {
+        kiln_mapping result = {0};
+        show s = {.work = {.what = "the test", .run = shows, .look = looks, .uncaged = uncaged}};
+        s.work.context = &s;
+        expect_ok(kiln_cage_run(&s.work, &result));
+        assert_int_equal(s.looks, 3);
+        assert_int_equal(result.size, 3);
+        assert_memory_equal(result.data, "bad", 3);
+        kiln_file_unmap(&result);
+    }
+    show blind = {.work = {.what = "the test", .run = shows}};
+    kiln_mapping none = {0};
+    blind.work.context = &blind;
+    expect_error(kiln_cage_run(&blind.work, &none), PERMISSION_DENIED, "nothing is looked at");
+}
+
 static void one_that_is_not_wanted_ends(void **state) {
     (void)state;
     talk t = {.work = {.what = "the test", .run = asks}};
@@ -302,6 +356,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_gives_arrives),
         cmocka_unit_test(it_asks_its_caller_and_sees_no_more_of_it),
+        cmocka_unit_test(it_shows_bytes_and_gives_others),
         cmocka_unit_test(one_that_is_not_wanted_ends),
         cmocka_unit_test(errors_name_the_step),
         cmocka_unit_test(what_it_gives_is_memory_too),

@@ -2,8 +2,8 @@
 
 #include "base/check.h"
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/sched/prim.h"
 #include "compiler-core/rules/space.h"
+#include "compiler-core/sched/prim.h"
 #include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/ir/support.h"
 

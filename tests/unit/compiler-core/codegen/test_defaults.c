@@ -3,9 +3,9 @@
  * says, where this machine can run it. */
 #include <string.h>
 
+#include "compiler-core/graph/attr.h"
 #include "compiler-core/graph/graph.h"
 #include "compiler-core/lower/lower.h"
-#include "compiler-core/graph/attr.h"
 #include "compiler-core/rules/space.h"
 #include "compiler-core/task/task.h"
 #include "tests/unit/compiler-core/codegen/support.h"

@@ -11,11 +11,11 @@
 #include "compiler-core/build.h"
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/eval.h"
-#include "tests/support/program_generate.h"
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/rules/space.h"
 #include "deploy/runtime/load.h"
+#include "tests/support/program_generate.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 #include "tests/unit/compiler-core/sched/support.h"
@@ -83,19 +83,19 @@ static void explained_forms_are_text(void **state) {
     assert_non_null(strstr(kiln_str_dup(arena, assembly), "vfmadd"));
 }
 
-/* What another user of LLVM in this process makes of a loop whose addresses LLVM itself can step. */
+/* What another user of LLVM in this process makes of a loop whose addresses LLVM itself can step.
+ */
 static const char *foreign_assembly(kiln_arena *arena) {
-    static const char text[] =
-        "target triple = \"x86_64-unknown-linux-gnu\"\n"
-        "define void @f(ptr %p, i64 %n) {\n"
-        "entry:\n  br label %loop\n"
-        "loop:\n  %i = phi i64 [0, %entry], [%next, %loop]\n"
-        "  %a = mul i64 %i, 12\n  %q = getelementptr i8, ptr %p, i64 %a\n"
-        "  %b = mul i64 %i, 28\n  %r = getelementptr i8, ptr %p, i64 %b\n"
-        "  %v = load float, ptr %q\n  store float %v, ptr %r\n"
-        "  %next = add i64 %i, 1\n  %end = icmp eq i64 %next, %n\n"
-        "  br i1 %end, label %out, label %loop\n"
-        "out:\n  ret void\n}\n";
+    static const char text[] = "target triple = \"x86_64-unknown-linux-gnu\"\n"
+                               "define void @f(ptr %p, i64 %n) {\n"
+                               "entry:\n  br label %loop\n"
+                               "loop:\n  %i = phi i64 [0, %entry], [%next, %loop]\n"
+                               "  %a = mul i64 %i, 12\n  %q = getelementptr i8, ptr %p, i64 %a\n"
+                               "  %b = mul i64 %i, 28\n  %r = getelementptr i8, ptr %p, i64 %b\n"
+                               "  %v = load float, ptr %q\n  store float %v, ptr %r\n"
+                               "  %next = add i64 %i, 1\n  %end = icmp eq i64 %next, %n\n"
+                               "  br i1 %end, label %out, label %loop\n"
+                               "out:\n  ret void\n}\n";
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = NULL;
     LLVMTargetRef target = NULL;
@@ -110,13 +110,13 @@ static const char *foreign_assembly(kiln_arena *arena) {
     if (LLVMParseIRInContext(context, source, &module, &message) ||
         LLVMGetTargetFromTriple("x86_64-unknown-linux-gnu", &target, &message))
         fail_msg("%s", message);
-    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
-        target, "x86_64-unknown-linux-gnu", "x86-64", "", LLVMCodeGenLevelDefault, LLVMRelocPIC,
-        LLVMCodeModelSmall);
+    LLVMTargetMachineRef machine =
+        LLVMCreateTargetMachine(target, "x86_64-unknown-linux-gnu", "x86-64", "",
+                                LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
     if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMAssemblyFile, &message, &buffer))
         fail_msg("%s", message);
-    const char *assembly = kiln_str_dup(
-        arena, (kiln_str){LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer)});
+    const char *assembly =
+        kiln_str_dup(arena, (kiln_str){LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer)});
     LLVMDisposeMemoryBuffer(buffer);
     LLVMDisposeTargetMachine(machine);
     LLVMDisposeModule(module);
@@ -139,8 +139,8 @@ static kiln_str objects_of_x86(kiln_arena *arena) {
     return copy;
 }
 
-/* LLVM's switches are the process's: ours are set for the time of a compilation, whatever others set
- * before, and others find the usual ones again. */
+/* LLVM's switches are the process's: ours are set for the time of a compilation, whatever others
+ * set before, and others find the usual ones again. */
 static void switches_of_llvm_are_ours_while_we_compile_only(void **state) {
     static const char *const others[] = {"others", "-disable-lsr=false", "-disable-cgp=false"};
     kiln_arena *arena = ((kiln_program *)*state)->arena;
@@ -394,7 +394,8 @@ static void manifests_say_what_was_built(void **state) {
     assert_float_equal(m->flops, 2.0 * 16 * 16 * 9 * 64, 1);
 }
 
-/* An alternative has its own count of operations and its own bound; weights are transformed once. */
+/* An alternative has its own count of operations and its own bound; weights are transformed once.
+ */
 static void manifests_name_the_algorithm(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
     kiln_target target = target_of(arena, level[2]);

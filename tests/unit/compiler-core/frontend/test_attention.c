@@ -5,8 +5,8 @@
 #include "base/rand.h"
 #include "compiler-core/task/task.h"
 #include "tests/support/interpreter.h"
-#include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 enum { HEADS = 4, KEY_HEADS = 2, QUERIES = 2, KEYS = 3, PAST = 1, ALL = PAST + KEYS, SIZE = 2 };
 

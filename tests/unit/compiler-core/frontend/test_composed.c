@@ -1,5 +1,5 @@
-#include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 static void indices_of_any_rank_become_rows(void **state) {
     const int64_t index[] = {2, 0};

@@ -1,5 +1,5 @@
-#include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 #include <string.h>
 

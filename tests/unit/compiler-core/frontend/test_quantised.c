@@ -1,5 +1,5 @@
-#include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 /* An initialiser of 8-bit (type 3: i8, 2: u8) or 32-bit integers (type 6) with the given
  * dimensions. */

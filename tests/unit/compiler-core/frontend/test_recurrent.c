@@ -6,8 +6,8 @@
 #include "base/rand.h"
 #include "compiler-core/task/task.h"
 #include "tests/support/interpreter.h"
-#include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 enum { STEPS = 3, BATCH = 2, FEATURES = 2, HIDDEN = 2 };
 
@@ -343,9 +343,13 @@ static void operands_must_fit_the_layer(void **state) {
 
 int main(void) {
     static const struct CMUnitTest tests[] = {
-        test_with_arena(lstm_follows_its_formulas), test_with_arena(gru_follows_its_formulas),
-        test_with_arena(rnn_follows_its_formula),   test_with_arena(activations_are_taken_by_name),
-        test_with_arena(steps_share_their_tasks), test_with_arena(a_long_sequence_is_a_loop),   test_with_arena(operands_must_fit_the_layer),
+        test_with_arena(lstm_follows_its_formulas),
+        test_with_arena(gru_follows_its_formulas),
+        test_with_arena(rnn_follows_its_formula),
+        test_with_arena(activations_are_taken_by_name),
+        test_with_arena(steps_share_their_tasks),
+        test_with_arena(a_long_sequence_is_a_loop),
+        test_with_arena(operands_must_fit_the_layer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,8 +60,8 @@ static void spaces_exist_on_the_layouts(void **state) {
         kiln_trace trace;
         kiln_program *program;
         const kiln_space_options options = {.layout = f.c->agreed[t]};
-        expect_ok(kiln_space_create_with(f.c->searched.task[t].te, &f.target, &options, *state,
-                                         &space));
+        expect_ok(
+            kiln_space_create_with(f.c->searched.task[t].te, &f.target, &options, *state, &space));
         expect_ok(kiln_space_default(&space, *state, &trace, &program));
     }
 }

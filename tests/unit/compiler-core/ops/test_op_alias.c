@@ -40,7 +40,8 @@ static void ones_come_and_go(void **state) {
 static void bits_may_be_another_number(void **state) {
     expect_op(*state, "constant k: f32[2] = [1, -0]\ninput x: f32[1]",
               "y: u32[2] = bit_cast(k) to=\"u32\"", "u32[2]: 1.06535e+09 2.14748e+09");
-    expect_op_refused(*state, "input x: f32[2]", "y: u8[8] = bit_cast(x) to=\"u8\"", "differ in size");
+    expect_op_refused(*state, "input x: f32[2]", "y: u8[8] = bit_cast(x) to=\"u8\"",
+                      "differ in size");
 }
 
 static void aliases_are_no_kernels(void **state) {

@@ -1,9 +1,9 @@
 /* What the legality analysis can prove, and what it must not. */
 #include "compiler-core/sched/dependence.h"
 
+#include "compiler-core/facts/region.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/nest.h"
-#include "compiler-core/facts/region.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 /* Groups of 5 channels: tails inside a dimension that no single iterator owns. */

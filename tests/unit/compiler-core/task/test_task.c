@@ -1,8 +1,8 @@
 /* Tasks: how a fused graph is cut into kernels, what names them, and what running them gives. */
 #include "compiler-core/task/task.h"
 
-#include "compiler-core/ir/ir_text.h"
 #include "compiler-core/graph/op.h"
+#include "compiler-core/ir/ir_text.h"
 #include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/graph/support.h"
 

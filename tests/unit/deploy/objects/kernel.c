@@ -1,6 +1,7 @@
-/* A kernel as code generation would leave it, compiled by the C compiler of the build: read-only tables,
- * calls of services, a parallel loop, scratch, and packed constants. Arguments: input x, constant w,
- * output y, packed p, all f32 [n]. prepare: p = 2 w. run: y = exp(x) * table[i % 4] + p. */
+/* A kernel as code generation would leave it, compiled by the C compiler of the build: read-only
+ * tables, calls of services, a parallel loop, scratch, and packed constants. Arguments: input x,
+ * constant w, output y, packed p, all f32 [n]. prepare: p = 2 w. run: y = exp(x) * table[i % 4] +
+ * p. */
 #include "base/kernel_abi.h"
 
 extern float expf(float value);

@@ -1,4 +1,5 @@
-/* A kernel of several launches: weights are doubled once, and a run goes through a temp and a table of four. */
+/* A kernel of several launches: weights are doubled once, and a run goes through a temp and a table
+ * of four. */
 #include "base/kernel_abi.h"
 
 int32_t double_weights(kiln_kernel_tensor *const *args, const kiln_kernel_services *services);

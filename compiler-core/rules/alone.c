@@ -100,7 +100,7 @@ void kiln_sketch_visit_alone(kiln_sched *s, void (*visit)(kiln_sched *, kiln_blo
     kiln_program *p = s->program;
     for (kiln_block b = 1; b < p->block.count; b++)
         if (!p->block.data[b].removed && !p->block.data[b].init_of && stands_alone(p, b) &&
-            !kiln_block_reads_only_constants(p, b)) /* runs once, before any measurement */
+            (!kiln_block_reads_only_constants(p, b) || kiln_sketch_picks(p, b, NULL)))
             visit(s, b);
 }
 

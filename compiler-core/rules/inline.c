@@ -56,6 +56,15 @@ static bool is_searched(kiln_program *p, kiln_buffer buffer, kiln_block reader) 
     return depends && places > 1;
 }
 
+/* In how many places the reader loads it. */
+static uint32_t places_of(kiln_program *p, kiln_buffer buffer, kiln_block reader) {
+    const kiln_loads loads = kiln_block_loads(p, reader);
+    uint32_t places = 0;
+    for (uint32_t i = 0; i < loads.count; i++)
+        places += kiln_load_buffer(p, loads.load[i]) == buffer;
+    return places;
+}
+
 static bool wants_inline(kiln_program *p, kiln_block block) {
     const kiln_block_info *b = &p->block.data[block];
     if (b->removed || kiln_block_is_reduction(p, block) ||
@@ -67,7 +76,9 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     bool feeds_reduction = false;
     for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
     for (uint32_t i = 0; i < count; i++)
-        if (is_searched(p, b->buffer, reader[i])) return false;
+        if (is_searched(p, b->buffer, reader[i]) ||
+            (kiln_sketch_picks(p, block, NULL) && places_of(p, b->buffer, reader[i]) > 1))
+            return false;
     /* What is smaller than its reader and needs constants alone is computed when they are loaded.
      */
     if (count == 1 && is_repeated(p, block, reader[0]) &&

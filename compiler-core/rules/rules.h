@@ -110,8 +110,8 @@ bool kiln_sketch_reads_contiguously(const kiln_program *p, const kiln_pattern *p
 kiln_sched_loops kiln_sketch_split_lanes(kiln_sched *s, kiln_sched_loop loop, int64_t lanes);
 /* Vectorises and parallelises a block that stands alone at the root. */
 void kiln_sketch_finish_block(kiln_sched *s, kiln_block block);
-/* Visits the blocks that stand alone at the root and have not been touched, but those of constants
- * alone, which run once. */
+/* Visits the blocks that stand alone at the root and have not been touched. Of those of constants
+ * alone, which run once, only transforms: each of their elements takes a choice among all cases. */
 void kiln_sketch_visit_alone(kiln_sched *s, void (*visit)(kiln_sched *, kiln_block));
 /* kiln_sketch_finish_block for all of them. */
 void kiln_sketch_finish(kiln_sched *s);

@@ -1,4 +1,5 @@
 /* Blocks whose value depends on which of a few cases an iterator is in: transforms of tiles. */
+#include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/rules.h"
 
@@ -9,23 +10,26 @@ typedef struct search {
     kiln_picks picks;
 } search;
 
-/* A comparison of an iterator, or of its remainder, with a constant. */
-static kiln_expr look_at(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    search *s = context;
-    if (kiln_expr_get(p, e)->op != KILN_EXPR_EQ ||
-        !kiln_expr_is_const(p, kiln_expr_operand(p, e, 1)))
-        return rebuilt;
-    kiln_expr what = kiln_expr_operand(p, e, 0);
+/* An iterator, or its remainder. */
+static void note_pick(kiln_program *p, kiln_block block, kiln_expr what, kiln_picks *picks) {
     int64_t by = 0;
     if (kiln_expr_get(p, what)->op == KILN_EXPR_FLOORMOD &&
         kiln_expr_as_int(p, kiln_expr_operand(p, what, 1), &by))
         what = kiln_expr_operand(p, what, 0);
-    int i = kiln_block_iter_of(p, s->block, what);
-    if (i < 0 || p->block.data[s->block].iter[i].reduce) return rebuilt;
-    int64_t cases = by ? by : p->block.data[s->block].iter[i].extent;
-    if (cases > CASES_MAX) return rebuilt;
-    s->picks.iters |= 1u << i;
-    s->picks.by[i] = by;
+    int i = kiln_block_iter_of(p, block, what);
+    if (i < 0 || p->block.data[block].iter[i].reduce) return;
+    int64_t cases = by ? by : p->block.data[block].iter[i].extent;
+    if (cases > CASES_MAX) return;
+    picks->iters |= 1u << i;
+    picks->by[i] = by;
+}
+
+/* A comparison of one with a constant. */
+static kiln_expr look_at(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    search *s = context;
+    if (kiln_expr_get(p, e)->op == KILN_EXPR_EQ &&
+        kiln_expr_is_const(p, kiln_expr_operand(p, e, 1)))
+        note_pick(p, s->block, kiln_expr_operand(p, e, 0), &s->picks);
     return rebuilt;
 }
 
@@ -58,50 +62,186 @@ static void block_along(kiln_sched *s, const kiln_block_access *access, int iter
         kiln_sketch_block_buffer(s, access->buffer, access->dim_of[iter], kiln_sched_const(lanes));
 }
 
-/* Lanes innermost, around them the cases, and outside what else there is. */
-static void order_cases(kiln_sched *s, kiln_block block, const kiln_picks *picks, int iter,
-                        int64_t lanes) {
+/* Loops around lanes that run over what is chosen among: those of `straight` are copied out. */
+typedef struct case_loops {
+    kiln_sched_loops serial, straight;
+} case_loops;
+
+/* Which of the block's iterators, or of their remainders, run over what the temp's maker picks by.
+ */
+static kiln_picks picked_before(kiln_program *p, kiln_block block, kiln_block maker) {
+    kiln_picks by, found = {0};
+    const kiln_block_info *m = &p->block.data[maker];
+    const kiln_loads loads = kiln_block_loads(p, block);
+    if (!maker || !kiln_sketch_picks(p, maker, &by)) return found;
+    for (uint32_t k = 0; k < loads.count; k++)
+        for (uint32_t d = 0; d < m->index_count; d++) {
+            if (kiln_load_buffer(p, loads.load[k]) != m->buffer) break;
+            const int from = kiln_block_iter_of(p, maker, m->index[d]);
+            if (from < 0 || !(by.iters >> from & 1)) continue;
+            note_pick(p, block, kiln_expr_operand(p, loads.load[k], d), &found);
+        }
+    return found;
+}
+
+/* Nobody gives constants another layout before they are read the first time: vectors would have to
+ * be gathered, which takes more code than it saves time. */
+static bool reads_constants(kiln_program *p, kiln_block block) {
+    const kiln_loads loads = kiln_block_loads(p, block);
+    for (uint32_t i = 0; i < loads.count; i++)
+        if (p->buffer.data[kiln_load_buffer(p, loads.load[i])].role == KILN_ROLE_CONSTANT)
+            return true;
+    return false;
+}
+
+/* Lanes innermost, around them the cases, and outside what else there is; without vectors the cases
+ * are innermost. Returns the innermost loop of what is outside. */
+static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_picks *serial,
+                                   const kiln_picks *straight, int iter, int64_t lanes) {
     const uint32_t iters = s->program->block.data[block].iter_count;
-    kiln_sched_loops order = {0}, cases = {0};
+    kiln_sched_loops order = {0};
+    case_loops cases = {0};
     kiln_sched_loop loop = kiln_sched_loop_of(s, block, (uint32_t)iter);
     const kiln_sched_loops vector = kiln_sketch_split_lanes(s, loop, lanes);
-    if (!vector.count) return;
+    if (!vector.count) return (kiln_sched_loop){0};
     for (uint32_t i = 0; i < iters; i++) {
         loop = kiln_sched_loop_of(s, block, i);
         if ((int)i == iter) continue;
-        if (!(picks->iters >> i & 1)) {
+        const bool is_straight = straight->iters >> i & 1, is_serial = serial->iters >> i & 1;
+        const int64_t by = is_straight ? straight->by[i] : serial->by[i];
+        kiln_sched_loops *into = is_straight ? &cases.straight : &cases.serial;
+        if (!is_straight && !is_serial) {
             kiln_sched_loops_add(&order, loop);
-        } else if (!picks->by[i]) {
-            kiln_sched_loops_add(&cases, loop);
+        } else if (!by) {
+            kiln_sched_loops_add(into, loop);
         } else {
-            const kiln_sched_loops part = kiln_sketch_split_lanes(s, loop, picks->by[i]);
+            const kiln_sched_loops part = kiln_sketch_split_lanes(s, loop, by);
             kiln_sched_loops_add(&order, part.loop[0]);
-            kiln_sched_loops_add(&cases, part.loop[1]);
+            kiln_sched_loops_add(into, part.loop[1]);
         }
     }
     const uint32_t outer = order.count + 1;
+    const bool in_vectors = !reads_constants(s->program, block);
     kiln_sched_loops_add(&order, vector.loop[0]);
-    for (uint32_t i = 0; i < cases.count; i++) kiln_sched_loops_add(&order, cases.loop[i]);
-    kiln_sched_loops_add(&order, vector.loop[1]);
+    if (!in_vectors) kiln_sched_loops_add(&order, vector.loop[1]);
+    for (uint32_t i = 0; i < cases.serial.count; i++)
+        kiln_sched_loops_add(&order, cases.serial.loop[i]);
+    for (uint32_t i = 0; i < cases.straight.count; i++)
+        kiln_sched_loops_add(&order, cases.straight.loop[i]);
+    if (in_vectors) kiln_sched_loops_add(&order, vector.loop[1]);
     kiln_sched_reorder(kiln_sched_try(s), &order);
-    kiln_sched_vectorize(kiln_sched_try(s), vector.loop[1]);
-    for (uint32_t i = cases.count; i-- > 0;) kiln_sched_unroll(kiln_sched_try(s), cases.loop[i]);
+    if (in_vectors) kiln_sched_vectorize(kiln_sched_try(s), vector.loop[1]);
+    for (uint32_t i = cases.straight.count; i-- > 0;)
+        kiln_sched_unroll(kiln_sched_try(s), cases.straight.loop[i]);
     kiln_sketch_share(s, block, outer);
+    return vector.loop[0];
+}
+
+/* The block that transforms along another dimension what `block` picks among; 0: none. */
+static kiln_block half_of(kiln_program *p, kiln_block block) {
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    for (kiln_block half = 1; half < p->block.count; half++) {
+        const kiln_block_info *b = &p->block.data[half];
+        if (!b->removed && p->buffer.data[b->buffer].role == KILN_ROLE_TEMP &&
+            kiln_sketch_picks(p, half, NULL) && kiln_block_reads(p, block, b->buffer) &&
+            kiln_buffer_readers(p, b->buffer, reader) == 1)
+            return half;
+    }
+    return 0;
+}
+
+/* Whether another block takes it along (place_half). */
+static bool is_half(kiln_program *p, kiln_block block) {
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    const kiln_buffer buffer = p->block.data[block].buffer;
+    return p->buffer.data[buffer].role == KILN_ROLE_TEMP &&
+           kiln_buffer_readers(p, buffer, reader) == 1 && kiln_sketch_picks(p, reader[0], NULL);
+}
+
+static kiln_expr look_at_border(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    const uint8_t op = kiln_expr_get(p, e)->op;
+    *(bool *)context |= op == KILN_EXPR_LT || op == KILN_EXPR_LE;
+    return rebuilt;
+}
+
+/* Whether its value asks where it is: then lowering cuts the loops around it there, and copies
+ * whatever else is in them. */
+static bool has_borders(kiln_program *p, kiln_block block) {
+    bool found = false;
+    kiln_expr_rewrite(p, p->block.data[block].value, 0, look_at_border, &found);
+    return found;
+}
+
+/* The first loop of more than one iteration, counted from 1 at the outside. */
+static uint32_t first_loop(const kiln_sched *s, const kiln_sched_loops *around) {
+    uint32_t i = 0;
+    while (i + 1 < around->count && kiln_sched_extent(s, around->loop[i]) == 1) i++;
+    return i + 1;
+}
+
+/* The half's iterator along what iterator `iter` of its reader runs along, or -1. */
+static int same_iter(const kiln_pattern *half, const kiln_pattern *reader, int iter) {
+    int dim = -1;
+    for (uint32_t a = 0; a < reader->from_count; a++)
+        if (reader->from[a].buffer == half->to.buffer) dim = reader->from[a].dim_of[iter];
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (dim >= 0 && half->to.dim_of[i] == dim) return i;
+    return -1;
+}
+
+static void block_all_along(kiln_sched *s, const kiln_pattern *pattern, int iter, int64_t lanes) {
+    block_along(s, &pattern->to, iter, lanes);
+    for (uint32_t a = 0; a < pattern->from_count; a++)
+        block_along(s, &pattern->from[a], iter, lanes);
+}
+
+/* A transform that is being placed. */
+typedef struct placing {
+    kiln_pattern pattern;
+    kiln_picks picks;
+    int iter; /* lanes run over it */
+    int64_t lanes;
+} placing;
+
+/* The half in a loop around its reader, from the root to `innermost`, which is the one around the
+ * reader's cases. Some rows of it are preferred where borders would copy code, else what the lanes
+ * of one tile need. */
+static void place_half(kiln_sched *s, kiln_block half, const placing *reader,
+                       kiln_sched_loop innermost) {
+    kiln_program *p = s->program;
+    kiln_pattern pattern;
+    kiln_picks picks;
+    const kiln_picks none = {0};
+    if (!kiln_sketch_picks(p, half, &picks) || !kiln_pattern_of(p, half, &pattern)) return;
+    const int iter = same_iter(&pattern, &reader->pattern, reader->iter);
+    if (iter < 0) return;
+    block_all_along(s, &pattern, iter, reader->lanes);
+    const kiln_sched_loops around = kiln_sched_loops_around(s, reader->pattern.block);
+    uint32_t places = 1;
+    while (places < around.count && around.loop[places - 1].var != innermost.var) places++;
+    const uint32_t preferred = has_borders(p, half) ? first_loop(s, &around) : places;
+    const kiln_sched_loop place = kiln_sched_location(kiln_sched_try(s), half, places, preferred);
+    if (kiln_sched_loop_is_none(place)) return;
+    kiln_sched_compute_at(s, half, place);
+    order_cases(s, half, &none, &picks, iter, reader->lanes);
 }
 
 bool kiln_sketch_transform(kiln_sched *s, kiln_block block) {
     kiln_program *p = s->program;
-    kiln_picks picks;
-    kiln_pattern pattern;
-    if (!kiln_sketch_picks(p, block, &picks) || !kiln_pattern_of(p, block, &pattern)) return false;
-    int iter = common_iter(p, &pattern, picks.iters);
-    if (iter < 0) return false;
+    placing it = {.iter = -1};
+    if (!kiln_sketch_picks(p, block, &it.picks) || !kiln_pattern_of(p, block, &it.pattern))
+        return false;
+    if (is_half(p, block)) return true;
+    const kiln_block half = half_of(p, block);
+    const kiln_picks serial = picked_before(p, block, half);
+    it.iter = common_iter(p, &it.pattern, it.picks.iters | serial.iters);
+    if (it.iter < 0) return false;
     const kiln_block_info *b = &p->block.data[block];
-    int64_t lanes =
-        kiln_sketch_lanes(s->target, p->buffer.data[b->buffer].dtype, b->iter[iter].extent);
-    if (lanes < 2) return false;
-    block_along(s, &pattern.to, iter, lanes);
-    for (uint32_t a = 0; a < pattern.from_count; a++) block_along(s, &pattern.from[a], iter, lanes);
-    order_cases(s, block, &picks, iter, lanes);
+    it.lanes =
+        kiln_sketch_lanes(s->target, p->buffer.data[b->buffer].dtype, b->iter[it.iter].extent);
+    if (it.lanes < 2) return false;
+    block_all_along(s, &it.pattern, it.iter, it.lanes);
+    const kiln_sched_loop at = order_cases(s, block, &serial, &it.picks, it.iter, it.lanes);
+    if (half && !kiln_sched_loop_is_none(at)) place_half(s, half, &it, at);
     return true;
 }

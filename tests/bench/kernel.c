@@ -1,8 +1,9 @@
 /* Times one convolution kernel in this process, from a trace in text form:
  *
- *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE|default [TARGET
- * [trace|scheduled|loops|llvm|asm|object]]
+ *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE|default|ALGORITHM[.K]
+ * [TARGET [trace|scheduled|loops|llvm|asm|object]]
  *
+ * An algorithm's name takes what the rules prefer in its K-th sketch (default: 0, the first).
  * Prints the time from trace to object (median of several) and the share of the machine's FMA peak,
  * or the form asked for instead. Padding is a block of its own ("pad") and counts. */
 #include <stdio.h>
@@ -181,6 +182,17 @@ static kiln_status show(const kiln_program *te, const kiln_trace *trace, const k
     return st;
 }
 
+/* The preferred trace of the algorithm's k-th sketch; false: there is none. */
+static bool find_sketch(const kiln_space *space, kiln_algorithm algorithm, uint32_t k,
+                        kiln_trace *out_trace) {
+    for (uint32_t i = 0; i < space->sketch_count; i++) {
+        if (kiln_trace_algorithm(&space->sketch[i].preferred) != algorithm || k-- > 0) continue;
+        *out_trace = space->sketch[i].preferred;
+        return true;
+    }
+    return false;
+}
+
 /* The trace in a file, or what the rules prefer. */
 static kiln_status find_trace(const char *name, const kiln_program *te, const kiln_target *target,
                               kiln_arena *arena, kiln_trace *out_trace) {
@@ -190,6 +202,17 @@ static kiln_status find_trace(const char *name, const kiln_program *te, const ki
         kiln_space *space = KILN_ARENA_NEW(arena, kiln_space);
         kiln_status st = kiln_space_create(te, target, arena, space);
         return st ? st : kiln_space_default(space, arena, out_trace, &scheduled);
+    }
+    const char *dot = strchr(name, '.');
+    const size_t length = dot ? (size_t)(dot - name) : strlen(name);
+    const kiln_algorithm algorithm = kiln_algorithm_find((kiln_str){name, length});
+    if (algorithm != KILN_ALGORITHM_COUNT) {
+        kiln_space *space = KILN_ARENA_NEW(arena, kiln_space);
+        kiln_status st = kiln_space_create(te, target, arena, space);
+        const uint32_t k = dot ? (uint32_t)strtoul(dot + 1, NULL, 10) : 0;
+        if (!st && !find_sketch(space, algorithm, k, out_trace))
+            st = KILN_ERROR(NOT_FOUND, "no sketch %s", name);
+        return st;
     }
     kiln_status st = kiln_file_read(name, 1 << 20, arena, &text);
     return st ? st : kiln_trace_parse(text, arena, out_trace);
@@ -201,7 +224,8 @@ int main(int argc, char **argv) {
     if (argc < 3 || sscanf(argv[1], "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &v[0], &v[1], &v[2],
                            &v[3], &v[4], &v[5], &v[6]) != 7) {
         fprintf(stderr,
-                "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE|default [TARGET "
+                "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD "
+                "TRACE-FILE|default|ALGORITHM[.K] [TARGET "
                 "[trace|scheduled|loops|llvm|asm|object]]\n",
                 argv[0]);
         return 2;

@@ -40,7 +40,8 @@ def test_algorithms_are_tried_checked_and_named(world):
     model, db = world.zoo("conv:32,14,14,32,3,3,1,1,1,1,1,1,1,1,1"), world.path("t.db")
     world.json("tune", model, "--trials", 24, "--tasks", "conv", "--db", db, "--search", "random")
     tried = dict(world.sql("t.db", "SELECT algorithm, count(*) FROM record WHERE outcome = 'ok' GROUP BY 1"))
-    assert set(tried) == {"direct", "winograd_2x2_3x3"}, tried
+    assert set(tried) <= {"direct", "winograd_2x2_3x3", "winograd_4x4_3x3", "winograd_6x6_3x3"}, tried
+    assert len(tried) >= 3, tried
     wrong = world.sql("t.db", "SELECT algorithm, detail FROM record WHERE outcome = 'wrong_result'")
     assert not wrong, wrong
     [why] = world.json("explain", model, "--why", "0", "--db", db)

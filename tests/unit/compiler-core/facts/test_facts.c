@@ -9,7 +9,7 @@
 #include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
-#define ELEMENTS_MAX 4096
+#define ELEMENTS_MAX (1 << 14)
 
 static int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 

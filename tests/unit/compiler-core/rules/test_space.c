@@ -25,7 +25,7 @@ static kiln_space make_space(const kiln_program *te, const kiln_target *target) 
 
 static void expect_right(const kiln_program *te, const kiln_program *p, const kiln_trace *trace) {
     kiln_status st = kiln_program_verify(p);
-    if (!st) st = same_result(te, p, te->arena);
+    if (!st) st = same_result_by(kiln_trace_algorithm(trace), te, p, te->arena);
     if (!st) return;
     kiln_strbuf text = {0};
     kiln_trace_print(trace, &text);

@@ -1,5 +1,6 @@
 #include "tests/unit/compiler-core/sched/support.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -199,16 +200,38 @@ static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor 
     return list.count;
 }
 
-kiln_status same_result(const kiln_program *te, const kiln_program *scheduled, kiln_arena *arena) {
+static double element(const kiln_tensor *t, int64_t k) {
+    return kiln_dtype_load_f64(t->dtype, t->data, (size_t)k);
+}
+
+/* Within `error` of the largest magnitude; 0: bit by bit. */
+static bool is_near(const kiln_tensor *expected, const kiln_tensor *actual, double error) {
+    double magnitude = 0;
+    bool near = true;
+    if (memcmp(expected->data, actual->data, kiln_tensor_bytes(expected)) == 0) return true;
+    if (!kiln_dtype_is_float(expected->dtype)) return false;
+    for (int64_t k = 0; k < kiln_shape_count(&expected->shape); k++)
+        magnitude = fmax(magnitude, fabs(element(expected, k)));
+    for (int64_t k = 0; k < kiln_shape_count(&expected->shape); k++)
+        near &= fabs(element(expected, k) - element(actual, k)) <= error * magnitude;
+    return near && error > 0;
+}
+
+kiln_status same_result_by(kiln_algorithm algorithm, const kiln_program *te,
+                           const kiln_program *scheduled, kiln_arena *arena) {
     kiln_tensor expected[KILN_MANIFEST_ARGS_MAX], actual[KILN_MANIFEST_ARGS_MAX];
     uint32_t count = make_args(te, arena, expected);
     assert_int_equal(make_args(scheduled, arena, actual), count);
     kiln_status st = kiln_te_eval(te, expected, count);
     if (!st) st = kiln_loop_eval(scheduled, actual, count);
     for (uint32_t i = 0; i < count && !st; i++)
-        if (memcmp(expected[i].data, actual[i].data, kiln_tensor_bytes(&expected[i])) != 0)
+        if (!is_near(&expected[i], &actual[i], kiln_algorithm_relative_error(algorithm)))
             st = KILN_ERROR(INTERNAL, "argument %u differs", i);
     return st;
+}
+
+kiln_status same_result(const kiln_program *te, const kiln_program *scheduled, kiln_arena *arena) {
+    return same_result_by(KILN_ALGORITHM_DIRECT, te, scheduled, arena);
 }
 
 static void fail_with(kiln_status st, const char *text) {

@@ -4,6 +4,7 @@
 #define KILN_TESTS_UNIT_COMPILER_CORE_SCHED_SUPPORT_H
 
 #include "base/target.h"
+#include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/support/test.h"
@@ -34,6 +35,9 @@ kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns);
 /* Random integers (small enough that sums are exact in f32) through both interpreters; NULL when
  * they agree. */
 kiln_status same_result(const kiln_program *te, const kiln_program *scheduled, kiln_arena *arena);
+/* The same for a schedule of an alternative: within its stated error. */
+kiln_status same_result_by(kiln_algorithm algorithm, const kiln_program *te,
+                           const kiln_program *scheduled, kiln_arena *arena);
 /* Replays trace text; fails the test when it does not parse or is illegal or changes the result. */
 kiln_program *schedule(const kiln_program *te, const char *text);
 /* Fails unless replaying the text is refused with ILLEGAL_SCHEDULE and a reason that contains

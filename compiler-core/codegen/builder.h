@@ -91,7 +91,7 @@ typedef struct kiln_body_values {
 
 typedef struct kiln_builder kiln_builder;
 
-/* All members are required but the two at the end. */
+/* All members are required but the three at the end. */
 typedef struct kiln_builder_ops {
 #define X(result, name, arguments) result(*name) arguments;
 #include "compiler-core/codegen/builder_control.def"
@@ -103,6 +103,9 @@ typedef struct kiln_builder_ops {
      * takes. NULL: tensorized loops are built as they stand. */
     kiln_ssa (*intrinsic)(kiln_builder *b, const kiln_intrinsic *row, kiln_ssa sum, kiln_ssa a,
                           kiln_ssa second);
+    /* v * 2^exponent, rounded once: f32, `exponent` whole or infinite. The function gives NULL
+     * where the target has no instruction for it. NULL: none has. */
+    kiln_ssa (*scale)(kiln_builder *b, kiln_ssa v, kiln_ssa exponent);
     /* The value, of which the code generator behind the builder knows nothing any more. No
      * instruction. NULL: not needed. */
     kiln_ssa (*opaque)(kiln_builder *b, kiln_ssa v);

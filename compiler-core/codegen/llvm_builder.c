@@ -364,6 +364,8 @@ static void prefetch(kiln_builder *base, kiln_ssa pointer) {
 
 /* ---- instructions of one processor ----------------------------------------------------------- */
 
+#define CURRENT_ROUNDING 4 /* of the machine, not of the instruction */
+
 static kiln_ssa intrinsic(kiln_builder *base, const kiln_intrinsic *row, kiln_ssa sum, kiln_ssa a,
                           kiln_ssa second) {
     kiln_llvm_builder *b = of(base);
@@ -379,6 +381,47 @@ static kiln_ssa intrinsic(kiln_builder *base, const kiln_intrinsic *row, kiln_ss
         LLVMLookupIntrinsicID(row->instruction, strlen(row->instruction)));
     return out(kiln_llvm_intrinsic(b, row->instruction, (LLVMTypeRef[]){result, type},
                                    overloaded ? 2 : 0, arg, count));
+}
+
+static LLVMValueRef lanes_of(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef second,
+                             uint32_t from, uint32_t have, uint32_t count) {
+    int32_t lane[KILN_LOWER_LANES_MAX];
+    for (uint32_t i = 0; i < count; i++) lane[i] = i < have ? (int32_t)(from + i) : -1;
+    return in(shuffle(&b->base, out(v), out(second), lane, count));
+}
+
+/* Of any number of lanes, by the instructions of 4, 8 and 16. */
+static LLVMValueRef scaled(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef exponent,
+                           uint32_t lanes) {
+    if (lanes == 4 || lanes == 8 || lanes == 16) {
+        const char *name = lanes == 16  ? "llvm.x86.avx512.mask.scalef.ps.512"
+                           : lanes == 8 ? "llvm.x86.avx512.mask.scalef.ps.256"
+                                        : "llvm.x86.avx512.mask.scalef.ps.128";
+        LLVMTypeRef mask = LLVMIntTypeInContext(b->context, lanes == 16 ? 16 : 8);
+        LLVMValueRef arg[] = {v, exponent, LLVMConstNull(LLVMTypeOf(v)), LLVMConstAllOnes(mask),
+                              i32_constant(b, CURRENT_ROUNDING)};
+        return kiln_llvm_intrinsic(b, name, NULL, 0, arg, lanes == 16 ? 5 : 4);
+    }
+    if (lanes > 16) {
+        LLVMValueRef side[2];
+        for (uint32_t i = 0; i < 2; i++)
+            side[i] =
+                scaled(b, lanes_of(b, v, NULL, i * lanes / 2, lanes / 2, lanes / 2),
+                       lanes_of(b, exponent, NULL, i * lanes / 2, lanes / 2, lanes / 2), lanes / 2);
+        return lanes_of(b, side[0], side[1], 0, lanes, lanes);
+    }
+    uint32_t wide = lanes < 4 ? 4 : lanes < 8 ? 8 : 16;
+    LLVMValueRef whole = scaled(b, lanes_of(b, v, NULL, 0, lanes, wide),
+                                lanes_of(b, exponent, NULL, 0, lanes, wide), wide);
+    return lanes_of(b, whole, NULL, 0, lanes, lanes);
+}
+
+static kiln_ssa scale(kiln_builder *base, kiln_ssa v, kiln_ssa exponent) {
+    kiln_llvm_builder *b = of(base);
+    uint32_t lanes = type_of(base, v).lanes;
+    if (!kiln_target_has(b->target, KILN_STR("avx512vl"))) return NULL;
+    if (lanes) return out(scaled(b, in(v), in(exponent), lanes));
+    return extract(base, out(scaled(b, in(splat(base, v, 4)), in(splat(base, exponent, 4)), 4)), 0);
 }
 
 /* LLVM would shorten chains of additions at the cost of registers, of which accumulators leave
@@ -403,6 +446,7 @@ static const kiln_builder_ops llvm_ops = {
 #include "compiler-core/codegen/builder_control.def"
 #undef X
     .intrinsic = intrinsic,
+    .scale = scale,
     .opaque = opaque,
 };
 

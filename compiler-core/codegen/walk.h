@@ -88,6 +88,7 @@ typedef struct kiln_walk {
     uint32_t var_count;
     uint32_t lanes; /* 0 outside vector loops */
     kiln_var lane_var;
+    bool combines; /* the lanes of this loop become one element */
     kiln_ssa mask; /* <lanes> BOOL, or NULL: all lanes */
     /* While one lane is built by itself: which, and what is otherwise there outside of it. */
     uint32_t lane, all_lanes;
@@ -246,6 +247,9 @@ void kiln_walk_prefetch(kiln_walk *w, kiln_stmt loop);
 /* The value of any expression for the current bindings, in the type that its dtype is computed in.
  */
 kiln_ssa kiln_walk_expr(kiln_walk *w, kiln_expr expr);
+/* The operator of `expr`, which is no load, select or variable, on values in place of its operands.
+ */
+kiln_ssa kiln_walk_apply(kiln_walk *w, kiln_expr expr, kiln_ssa *v);
 /* Runs `then_side` only where the uniform `condition` holds and joins its value with that of
  * `else_side` (NULL: no value). */
 typedef kiln_ssa (*kiln_walk_side)(kiln_walk *w, void *context);

@@ -286,7 +286,7 @@ static kiln_ssa lane_compare(kiln_walk *w, kiln_expr expr) {
 
 /* ---- dispatch -------------------------------------------------------------------------------- */
 
-static kiln_ssa apply(kiln_walk *w, kiln_expr expr, kiln_ssa *v) {
+kiln_ssa kiln_walk_apply(kiln_walk *w, kiln_expr expr, kiln_ssa *v) {
     const kiln_expr_node *node = kiln_expr_get(w->p, expr);
     kiln_expr_op op = node->op;
     kiln_dtype from = kiln_expr_get(w->p, kiln_expr_operand(w->p, expr, 0))->dtype;
@@ -317,7 +317,7 @@ static kiln_ssa build_bool(kiln_walk *w, kiln_expr expr) {
     int64_t known;
     if (w->b->ops->known_integer(w->b, v[0], &known) && (known != 0) != is_and) return v[0];
     v[1] = kiln_walk_expr(w, kiln_expr_operand(w->p, expr, 1));
-    return apply(w, expr, v);
+    return kiln_walk_apply(w, expr, v);
 }
 
 static kiln_ssa evaluate(kiln_walk *w, kiln_expr expr) {
@@ -347,7 +347,7 @@ static kiln_ssa evaluate(kiln_walk *w, kiln_expr expr) {
     KILN_CHECK(count <= 2);
     for (uint32_t i = 0; i < count; i++)
         operand[i] = kiln_walk_expr(w, kiln_expr_operand(w->p, expr, i));
-    return apply(w, expr, operand);
+    return kiln_walk_apply(w, expr, operand);
 }
 
 kiln_ssa kiln_walk_expr(kiln_walk *w, kiln_expr expr) {

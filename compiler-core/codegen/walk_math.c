@@ -94,6 +94,8 @@ static kiln_ssa math_exp(kiln_walk *w, kiln_ssa x) {
     kiln_ssa tail = HORNER(w, r, table);
     kiln_ssa p = kiln_walk_fma(w, mul(w, r, r), tail, r);
     p = add(w, p, k(w, x, 1.0));
+    kiln_ssa scaled = w->b->ops->scale ? w->b->ops->scale(w->b, p, n) : NULL;
+    if (scaled) return scaled;
     /* Two factors, since 2^n alone may leave the range where the product does not. */
     kiln_ssa exponent = bits_op(w, KILN_BUILD_SUB, as_bits(w, shifted), 0x4b400000);
     kiln_ssa half = bits_op(w, KILN_BUILD_ASHR, exponent, 1);

@@ -87,13 +87,16 @@ static void emit_unrolled(kiln_walk *w, const kiln_stmt_info *s) {
     kiln_walk_unbind(w, s->var);
 }
 
-static void emit_vector(kiln_walk *w, const kiln_stmt_info *s) {
+static void emit_vector(kiln_walk *w, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &w->p->stmt.data[stmt];
     w->slot[s->var] = (kiln_walk_slot){.binding = KILN_WALK_LANES, .constant = s->first};
     w->lanes = (uint32_t)s->extent;
     w->lane_var = s->var;
+    w->combines = kiln_stmt_combines_lanes(w->p, stmt);
     kiln_walk_stmt(w, s->child.data[0]);
     w->lanes = 0;
     w->lane_var = 0;
+    w->combines = false;
     kiln_walk_unbind(w, s->var);
 }
 
@@ -139,7 +142,7 @@ static void emit_for(kiln_walk *w, kiln_stmt stmt) {
     if (s->extent == 1 || (unrolled && !vector))
         emit_unrolled(w, s);
     else if (vector)
-        emit_vector(w, s);
+        emit_vector(w, stmt);
     else if (s->loop_kind == KILN_LOOP_PARALLEL && w->lanes == 0 && !w->in_parallel)
         emit_parallel(w, stmt);
     else
@@ -226,10 +229,31 @@ static kiln_ssa multiply_add(kiln_walk *w, const kiln_stmt_info *s) {
     return NULL;
 }
 
+/* c op (x in all lanes): halves of the lanes are combined until one is left. */
+static kiln_ssa combined_lanes(kiln_walk *w, const kiln_stmt_info *s) {
+    KILN_CHECK(!w->mask); /* the primitive refuses such loops */
+    kiln_ssa lanes =
+        kiln_walk_splat(w, kiln_walk_expr(w, kiln_expr_operand(w->p, s->value, 1)), w->lanes);
+    int32_t number[KILN_LOWER_LANES_MAX];
+    for (uint32_t i = 0; i < w->lanes; i++) number[i] = (int32_t)i;
+    for (uint32_t half = w->lanes / 2; half > 0; half /= 2) {
+        kiln_ssa side[2] = {w->b->ops->shuffle(w->b, lanes, NULL, number, half),
+                            w->b->ops->shuffle(w->b, lanes, NULL, number + half, half)};
+        lanes = kiln_walk_apply(w, s->value, side);
+    }
+    const uint32_t together = w->lanes;
+    w->lanes = 0;
+    kiln_ssa last[2] = {kiln_walk_expr(w, kiln_expr_operand(w->p, s->value, 0)),
+                        kiln_walk_extract(w, lanes, 0)};
+    kiln_ssa value = kiln_walk_apply(w, s->value, last);
+    w->lanes = together;
+    return value;
+}
+
 static void emit_store(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info s = w->p->stmt.data[stmt];
     w->stamp = ++w->last_stamp;
-    kiln_ssa value = multiply_add(w, &s);
+    kiln_ssa value = w->combines ? combined_lanes(w, &s) : multiply_add(w, &s);
     if (!value) value = kiln_walk_expr(w, s.value);
     kiln_walk_store(w, stmt, value);
 }

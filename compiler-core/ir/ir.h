@@ -394,6 +394,10 @@ kiln_stmt kiln_program_find_loop(const kiln_program *p, kiln_str var_name); /* 0
 kiln_stmt kiln_program_block_stmt(const kiln_program *p,
                                   kiln_block block); /* where it is placed; 0: nowhere */
 bool kiln_stmt_is_inside(const kiln_program *p, kiln_stmt inner, kiln_stmt outer); /* or equal */
+/* Whether the lanes of a vectorized loop all go into one element: a power of two of them, in which
+ * a reduction of another type than i64 that was initialised before stands alone, or its store. Code
+ * generation combines such lanes in halves; other vectorized loops have an element per lane. */
+bool kiln_stmt_combines_lanes(const kiln_program *p, kiln_stmt loop);
 
 /* Places every block of a tensor expression in its own serial nest at the root, iterators in order
  * (spatial, then reduce, as declared): loop "conv.oc" binds iterator oc of block conv. A reduction

@@ -100,6 +100,45 @@ bool kiln_stmt_is_inside(const kiln_program *p, kiln_stmt inner, kiln_stmt outer
     return inner == outer;
 }
 
+static bool block_combines(const kiln_program *p, kiln_block block, kiln_var lane) {
+    const kiln_block_info *b = &p->block.data[block];
+    /* Sums of i64 are reordered as those of indices are, and would not be found in the store. */
+    if (b->combiner == KILN_COMBINE_NONE || b->init ||
+        (b->predicate && kiln_expr_uses_var(p, b->predicate, lane)) ||
+        p->buffer.data[b->buffer].dtype == KILN_I64)
+        return false;
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (!b->iter[i].reduce && kiln_expr_uses_var(p, b->iter[i].binding, lane)) return false;
+    return true;
+}
+
+/* buffer[index] = buffer[index] op value, with one index for all lanes. */
+static bool store_combines(const kiln_program *p, const kiln_stmt_info *s, kiln_var lane) {
+    if (kiln_expr_get(p, s->value)->operand_count != 2) return false;
+    const kiln_expr old = kiln_expr_operand(p, s->value, 0);
+    const kiln_expr_node *load = kiln_expr_get(p, old);
+    if (load->op != KILN_EXPR_LOAD || load->payload.id != s->buffer) return false;
+    for (uint32_t d = 0; d < load->operand_count; d++)
+        if (kiln_expr_operand(p, old, d) != s->index[d] || kiln_expr_uses_var(p, s->index[d], lane))
+            return false;
+    return true;
+}
+
+bool kiln_stmt_combines_lanes(const kiln_program *p, kiln_stmt loop) {
+    const kiln_stmt_info *s = &p->stmt.data[loop], *body = s;
+    if (s->kind != KILN_STMT_FOR || s->loop_kind != KILN_LOOP_VECTORIZE ||
+        (s->extent & (s->extent - 1)) != 0)
+        return false;
+    do {
+        if (body->child.count != 1) return false;
+        body = &p->stmt.data[body->child.data[0]];
+    } while (body->kind == KILN_STMT_SEQ ||
+             (body->kind == KILN_STMT_IF && !kiln_expr_uses_var(p, body->condition, s->var)));
+    return body->kind == KILN_STMT_BLOCK   ? block_combines(p, body->block, s->var)
+           : body->kind == KILN_STMT_STORE ? store_combines(p, body, s->var)
+                                           : false;
+}
+
 kiln_stmt kiln_program_find_loop(const kiln_program *p, kiln_str var_name) {
     for (uint32_t i = 1; i < p->stmt.count; i++) {
         const kiln_stmt_info *s = &p->stmt.data[i];

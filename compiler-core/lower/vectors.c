@@ -1,6 +1,7 @@
 /* vectors: vectorized loops are cut to what one instruction or a few can do. Lanes come in whole
  * hardware vectors; what is left over becomes one vector of the next power of two with a condition
- * on the lane, which the emitter turns into a mask. */
+ * on the lane, which the emitter turns into a mask. Lanes that are combined into one element stay
+ * together: adding whole vectors comes first. */
 #include "base/check.h"
 #include "compiler-core/lower/pass.h"
 
@@ -76,7 +77,9 @@ static void cut_loop(const kiln_lowering *l, kiln_program *p, kiln_stmt loop) {
     use_tree(p, loop, &use);
     const kiln_stmt_info s = p->stmt.data[loop];
     int64_t native = KILN_MAX((int64_t)(l->target->vector_bytes / use.element_bytes), 1);
-    int64_t most = KILN_MIN(native * LANES_AT_ONCE, KILN_LOWER_LANES_MAX);
+    int64_t most = kiln_stmt_combines_lanes(p, loop)
+                       ? KILN_LOWER_LANES_MAX
+                       : KILN_MIN(native * LANES_AT_ONCE, KILN_LOWER_LANES_MAX);
     bool whole = s.extent % native == 0 || is_power_of_two(s.extent);
     if (s.extent <= most && (whole || (use.registers && s.extent < native))) return;
 

@@ -77,7 +77,14 @@ static kiln_block reduce_in_lanes(kiln_sched *s, kiln_block block) {
                               kiln_sched_element(sampled, 0));
 }
 
-/* The vectors of a reduction, which stay in registers while it runs; then their lanes, one by one.
+/* Lanes are combined in halves; where that is refused, one by one. */
+static void combine_lanes(kiln_sched *s, kiln_block block, kiln_sched_loop lanes) {
+    kiln_sched_decompose_reduction(kiln_sched_try(s), block, lanes);
+    if (!kiln_sched_vectorize(kiln_sched_try(s), lanes))
+        kiln_sched_unroll(kiln_sched_try(s), lanes);
+}
+
+/* The vectors of a reduction, which stay in registers while it runs; then their lanes.
  * `in_rows`: both are computed for one row at a time, so that those of one result are all there
  * are. */
 static void keep_lanes_in_registers(kiln_sched *s, kiln_block block, kiln_block part,
@@ -108,8 +115,7 @@ static void keep_lanes_in_registers(kiln_sched *s, kiln_block block, kiln_block 
     kiln_sched_decompose_reduction(kiln_sched_try(s), part, along);
     b = &p->block.data[block];
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce)
-            kiln_sched_unroll(kiln_sched_try(s), kiln_sched_loop_of(s, block, i));
+        if (b->iter[i].reduce) combine_lanes(s, block, kiln_sched_loop_of(s, block, i));
     if (in_rows || results == 1) kiln_sched_set_scope(s, parts, KILN_SCOPE_REGISTER);
 }
 
@@ -126,16 +132,44 @@ static void vectorize_row(kiln_sched *s, kiln_block block, uint32_t iter) {
 
 /* ---- the nest ---- */
 
-/* Rows outermost and in one loop, which is returned. */
+#define ROWS_AT_ONCE_MAX 8
+#define ROWS_AT_ONCE 4        /* preferred: chains of one row hide behind those of others */
+#define ELEMENTS_AT_ONCE 4096 /* that temps of such rows may have: half of a first cache */
+
+/* How many rows are computed together, step by step: a divisor of their innermost loop. */
+static kiln_sched_int sample_rows(kiln_sched *s, kiln_sched_loop row, int64_t width) {
+    int64_t several[ROWS_AT_ONCE_MAX];
+    uint32_t count = 0;
+    for (int64_t n = 1; n <= ROWS_AT_ONCE_MAX; n *= 2)
+        if (kiln_sched_extent(s, row) % n == 0 && (n == 1 || n * width <= ELEMENTS_AT_ONCE))
+            several[count++] = n;
+    if (count == 1) return kiln_sched_const(1);
+    return kiln_sched_element(
+        kiln_sched_categorical(s, several, count,
+                               kiln_sketch_nearest(several, count, ROWS_AT_ONCE)),
+        0);
+}
+
+/* Rows outermost and in one loop, which is returned; below it, several rows. */
 static kiln_sched_loop put_rows_outside(kiln_sched *s, kiln_block last, uint32_t rows) {
-    const uint32_t all = (1u << s->program->block.data[last].iter_count) - 1;
-    const kiln_sched_loops row = loops_of(s, last, rows), column = loops_of(s, last, all & ~rows);
+    const kiln_block_info *b = &s->program->block.data[last];
+    const uint32_t all = (1u << b->iter_count) - 1;
+    kiln_sched_loops row = loops_of(s, last, rows);
+    const kiln_sched_loops column = loops_of(s, last, all & ~rows);
+    int64_t width = 1;
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (!(rows >> i & 1)) width *= b->iter[i].extent;
     kiln_sched_loops order = row;
     add_all(&order, &column);
     if (column.count) kiln_sched_reorder(kiln_sched_try(s), &order);
+    kiln_sched_loop *innermost = &row.loop[row.count - 1];
+    const kiln_sched_int several = sample_rows(s, *innermost, width);
+    const kiln_sched_loops parts = kiln_sched_split(kiln_sched_try(s), *innermost,
+                                                    KILN_SCHED_INTS(kiln_sched_rest(), several));
+    if (parts.count) *innermost = parts.loop[0];
     kiln_sched_loop at = {0};
     if (row.count > 1) at = kiln_sched_fuse(kiln_sched_try(s), &row);
-    if (kiln_sched_loop_is_none(at)) at = row.loop[row.count - 1];
+    if (kiln_sched_loop_is_none(at)) at = *innermost;
     if (s->target->threads > 1) kiln_sched_parallel(kiln_sched_try(s), at);
     return at;
 }
@@ -163,7 +197,9 @@ kiln_sketch_result kiln_sketch_rows(kiln_sched *s, uint32_t options) {
     for (kiln_block b = last - 1; b >= 1; b--) {
         if (p->block.data[b].removed) continue;
         in_rows[b] = kiln_sched_compute_at(kiln_sched_try(s), b, at);
-        if (part[b]) in_rows[b] &= kiln_sched_compute_at(kiln_sched_try(s), part[b], at);
+        if (part[b])
+            in_rows[b] &=
+                kiln_sched_compute_at(kiln_sched_try(s), part[b], kiln_sched_loop_around(s, b, -2));
     }
     for (kiln_block b = 1; b <= last; b++) {
         if (p->block.data[b].removed || !kiln_pattern_of(p, b, &pattern)) continue;

@@ -21,7 +21,8 @@ KILN_MUST_USE kiln_status kiln_dependences_check(kiln_program *p, kiln_block blo
  * around it: then no two of its iterations touch the same element. */
 bool kiln_element_determines(kiln_program *p, kiln_block block, kiln_stmt loop);
 /* Whether two different iterations of `loop` never write the same element of a buffer that lives
- * outside the loop, for all blocks below. ILLEGAL_SCHEDULE names the block and why. */
+ * outside the loop, for all blocks below; lanes of a vectorized loop may do so where they are all
+ * combined into one. ILLEGAL_SCHEDULE names the block and why. */
 KILN_MUST_USE kiln_status kiln_iterations_check(kiln_program *p, kiln_stmt loop);
 /* The same for each loop of the program whose iterations run at once: moving a reader can end a
  * buffer's privacy. */

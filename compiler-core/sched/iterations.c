@@ -43,7 +43,7 @@ static void check_block(kiln_program *p, kiln_block block, void *context) {
     iterations_check *check = context;
     if (check->status || p->stmt.data[check->loop].extent <= 1) return;
     kiln_buffer buffer = p->block.data[block].buffer;
-    if (is_private(p, buffer, check->loop)) return;
+    if (is_private(p, buffer, check->loop) || kiln_stmt_combines_lanes(p, check->loop)) return;
     const kiln_block_info *b = &p->block.data[block];
     kiln_var var = p->stmt.data[check->loop].var;
     for (uint32_t i = 0; i < b->iter_count; i++)

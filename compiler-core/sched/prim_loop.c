@@ -338,9 +338,8 @@ kiln_status kiln_prim_vectorize(kiln_program *p, const kiln_prim_args *args) {
         return ILLEGAL("%.*s has %lld iterations; a vector has at most %d lanes",
                        LOOP_NAME(p, loop), (long long)p->stmt.data[loop].extent,
                        VECTORIZE_EXTENT_MAX);
-    st = kiln_iterations_check(p, loop);
-    if (!st) p->stmt.data[loop].loop_kind = KILN_LOOP_VECTORIZE;
-    return st;
+    p->stmt.data[loop].loop_kind = KILN_LOOP_VECTORIZE;
+    return kiln_iterations_check(p, loop);
 }
 
 kiln_status kiln_prim_unroll(kiln_program *p, const kiln_prim_args *args) {

@@ -21,9 +21,11 @@ typedef struct execution {
 
 static const kiln_program *program(const execution *ex) { return ex->w.in.p; }
 
-static bool is_concurrent(const kiln_stmt_info *s) {
+/* Lanes that become one element are added up in some order, here in theirs. */
+static bool is_concurrent(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
     return s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_SERIAL &&
-           s->loop_kind != KILN_LOOP_UNROLL;
+           s->loop_kind != KILN_LOOP_UNROLL && !kiln_stmt_combines_lanes(p, stmt);
 }
 
 /* ---- statements ------------------------------------------------------------------ */
@@ -105,7 +107,7 @@ static kiln_level *enter_level(execution *ex, kiln_stmt loop, bool is_group) {
 
 static kiln_status execute_for(execution *ex, kiln_stmt stmt) {
     const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
-    kiln_level *own = is_concurrent(s) ? enter_level(ex, stmt, false) : NULL;
+    kiln_level *own = is_concurrent(program(ex), stmt) ? enter_level(ex, stmt, false) : NULL;
     kiln_status st = NULL;
     for (int64_t i = 0; !st && i < s->extent; i++) {
         ex->w.in.var[s->var] = s->first + i;
@@ -192,9 +194,10 @@ static kiln_status step_if(execution *ex, const group *g, const kiln_stmt_info *
     return first ? step_children(ex, g, s) : KILN_OK;
 }
 
-static kiln_status step_for(execution *ex, const group *g, const kiln_stmt_info *s) {
+static kiln_status step_for(execution *ex, const group *g, kiln_stmt loop) {
+    const kiln_stmt_info *s = &program(ex)->stmt.data[loop];
     kiln_status st = NULL;
-    if (is_concurrent(s))
+    if (is_concurrent(program(ex), loop))
         return KILN_ERROR(FAILED_PRECONDITION, "a barrier stands in concurrent loop %.*s",
                           KILN_STR_ARG(program(ex)->var.data[s->var].name));
     for (int64_t i = 0; !st && i < s->extent; i++) {
@@ -227,7 +230,7 @@ static kiln_status step(execution *ex, const group *g, kiln_stmt stmt) {
     }
     if (ex->is_home[stmt]) begin_lives(ex, stmt);
     if (s->kind == KILN_STMT_SEQ) return step_children(ex, g, s);
-    if (s->kind == KILN_STMT_FOR) return step_for(ex, g, s);
+    if (s->kind == KILN_STMT_FOR) return step_for(ex, g, stmt);
     if (s->kind == KILN_STMT_IF) return step_if(ex, g, s);
     if (s->kind == KILN_STMT_ALLOC) return step_alloc(ex, g, s);
     g->level->instance = ++ex->w.instances; /* the barrier */
@@ -357,8 +360,7 @@ static uint32_t concurrent_depth(const kiln_program *p) {
     uint32_t deepest = 0;
     for (kiln_stmt s = 1; s < p->stmt.count; s++) {
         uint32_t depth = 0;
-        for (kiln_stmt at = s; at; at = p->stmt.data[at].parent)
-            depth += is_concurrent(&p->stmt.data[at]);
+        for (kiln_stmt at = s; at; at = p->stmt.data[at].parent) depth += is_concurrent(p, at);
         deepest = KILN_MAX(deepest, depth);
     }
     return deepest;

@@ -3,6 +3,7 @@
 #include "tests/support/program_generate.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/support.h"
+#include "tests/unit/compiler-core/sched/support.h"
 
 #define SEEDS 400
 #define AVX2 "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
@@ -96,8 +97,41 @@ static int run_seed(uint64_t seed) {
     return 0;
 }
 
+/* Lanes that make less than a register and several registers, of floats and integers. */
+static void lanes_of_a_reduction_are_combined(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *init;
+    } type[] = {{"f32", "3.0"}, {"i8", "3i8"}};
+    static const char *const combiner[] = {"sum", "min", "max"};
+    static const char *const target_text[] = {AVX2, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64"};
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    for (uint32_t at = 0; at < 2 * 2 * 3 * 3; at++) {
+        kiln_arena_reset(&arena);
+        const kiln_target target = target_of(&arena, target_text[at % 2]);
+        if (!runs_here(&target, &arena)) continue;
+        const char *t = type[at / 2 % 2].name;
+        const int lanes = 2 << (at / 12 * 2); /* 2, 8, 32 */
+        const char *text = kiln_arena_printf(&arena,
+                                             "program p\ninput x: %s[5,%d]\noutput y: %s[5]\n"
+                                             "block r(i:5 | j:%d): y[i] %s= x[i, j] init %s\n",
+                                             t, 2 * lanes, t, 2 * lanes, combiner[at / 4 % 3],
+                                             type[at / 2 % 2].init);
+        const kiln_program *te = parsed(&arena, text);
+        const char *trace = kiln_arena_printf(&arena,
+                                              "split(r.j, -1, %d)\n"
+                                              "decompose_reduction(r, r.j.0)\n"
+                                              "vectorize(r.j.1)\n",
+                                              lanes);
+        expect_ok(expect_compiled_equals(te, schedule(te, trace), &target, 2, at));
+    }
+    kiln_arena_deinit(&arena);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lanes_of_a_reduction_are_combined),
         cmocka_unit_test(random_primitives_keep_the_meaning_on_avx2),
         cmocka_unit_test(random_primitives_keep_the_meaning_on_sse2),
         cmocka_unit_test(random_primitives_keep_the_meaning_on_avx512),

@@ -242,6 +242,31 @@ static void vectorize_refuses_what_lanes_cannot_do(void **state) {
                    "loop c.j is already vectorized");
 }
 
+static void vectorize_combines_the_lanes_of_a_reduction(void **state) {
+    kiln_arena *arena = *state;
+    expect_loops(matmul_program(arena, 2, 3, 4),
+                 "decompose_reduction(matmul, matmul.k)\n"
+                 "vectorize(matmul.k)\n",
+                 "  for matmul.m in 2:\n"
+                 "    for matmul.n in 3:\n"
+                 "      block matmul.init(m=matmul.m, n=matmul.n)\n"
+                 "      vectorize matmul.k in 4:\n"
+                 "        block matmul(m=matmul.m, n=matmul.n, k=matmul.k)\n");
+    const char reason[] = "iterations of matmul.k add to the same elements of y";
+    expect_illegal(matmul_program(arena, 2, 3, 4), "vectorize(matmul.k)\n", reason);
+    expect_illegal(matmul_program(arena, 2, 3, 6), /* halves of 6 lanes have no halves */
+                   "decompose_reduction(matmul, matmul.k)\n"
+                   "vectorize(matmul.k)\n",
+                   reason);
+    expect_illegal(matmul_program(arena, 2, 3, 4), /* two elements */
+                   "decompose_reduction(matmul, matmul.n)\n"
+                   "reorder(matmul.k, matmul.n)\n"
+                   "fuse(matmul.k, matmul.n)\n"
+                   "split(matmul.k.f, -1, 4)\n"
+                   "vectorize(matmul.k.f.1)\n",
+                   "add to the same elements of y");
+}
+
 static void unroll_marks_the_loop(void **state) {
     kiln_arena *arena = *state;
     expect_loops(chain_program(arena, 6, 10), "unroll(c.i)\n",
@@ -405,6 +430,7 @@ int main(void) {
         test_with_arena(no_order_updates_a_sum_before_its_start),
         test_with_arena(vectorize_takes_an_innermost_loop),
         test_with_arena(vectorize_refuses_what_lanes_cannot_do),
+        test_with_arena(vectorize_combines_the_lanes_of_a_reduction),
         test_with_arena(unroll_marks_the_loop),
         test_with_arena(unroll_refuses_long_loops),
         test_with_arena(parallel_marks_the_loop),

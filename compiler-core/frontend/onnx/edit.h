@@ -1,0 +1,66 @@
+/* Changing an ONNX model that a file brought. The unpacked messages stay as they are; what changes
+ * is copied first. Private to onnx/. */
+#ifndef KILN_COMPILER_CORE_FRONTEND_ONNX_EDIT_H
+#define KILN_COMPILER_CORE_FRONTEND_ONNX_EDIT_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "compiler-core/frontend/onnx/proto.h"
+
+typedef struct kiln_onnx_edit {
+    kiln_arena *arena;
+    Onnx__ModelProto *source; /* as it was unpacked */
+    Onnx__ModelProto model;   /* a copy, of whose graph the lists below are nodes, ... */
+    Onnx__GraphProto graph;
+    KILN_VEC(Onnx__NodeProto *) node;
+    KILN_VEC(Onnx__TensorProto *) initializer;
+    KILN_VEC(Onnx__ValueInfoProto *) output;
+    kiln_map constant; /* name -> TensorProto of an initialiser or a Constant node */
+    kiln_map taken;    /* names of all values, in bodies too */
+    int64_t opset;
+} kiln_onnx_edit;
+
+/* Unpacks `bytes`, which need not last. Data in `files` becomes part of the model; all of it has at
+ * most `memory_bytes`. After an error, too, there may be something to deinit. */
+KILN_MUST_USE kiln_status kiln_onnx_edit_init(kiln_onnx_edit *edit, kiln_str bytes,
+                                              const kiln_onnx_files *files, uint64_t memory_bytes,
+                                              kiln_arena *arena);
+void kiln_onnx_edit_deinit(kiln_onnx_edit *edit);
+/* The model as it is now, its lists set: for kiln_import_model. Initialisers that nothing reads are
+ * gone, and descriptions of values between nodes. */
+const Onnx__ModelProto *kiln_onnx_edit_model(kiln_onnx_edit *edit);
+/* Its bytes, in the arena. OUT_OF_RANGE: more than a model can have. */
+KILN_MUST_USE kiln_status kiln_onnx_edit_pack(kiln_onnx_edit *edit, kiln_str *out_bytes);
+
+/* A constant of floats by name; false: there is none, it is of another type, or damaged. */
+bool kiln_onnx_edit_floats(kiln_onnx_edit *edit, const char *name, kiln_tensor *out_tensor);
+/* The same without reading it: only whether it is one of at least one element, and its rank. */
+bool kiln_onnx_edit_has_floats(const kiln_onnx_edit *edit, const char *name, uint32_t *out_rank);
+bool kiln_onnx_edit_is_constant(const kiln_onnx_edit *edit, const char *name);
+/* `wanted` and `suffix`, changed where that is taken, and taken from now on. */
+char *kiln_onnx_edit_name(kiln_onnx_edit *edit, const char *wanted, const char *suffix);
+/* A new initialiser; its data are copied. Returns its name. */
+char *kiln_onnx_edit_add_constant(kiln_onnx_edit *edit, const char *wanted, const char *suffix,
+                                  const kiln_tensor *tensor);
+/* A further output of the model. */
+void kiln_onnx_edit_add_output(kiln_onnx_edit *edit, const char *name);
+/* A copy of a node with room for `input_count` inputs, those without a name are "". */
+Onnx__NodeProto *kiln_onnx_edit_copy_node(kiln_onnx_edit *edit, const Onnx__NodeProto *node,
+                                          size_t input_count);
+/* A node that is in no list yet. */
+Onnx__NodeProto *kiln_onnx_edit_make_node(kiln_onnx_edit *edit, const char *op,
+                                          uint32_t input_count, char *const *input, char *output);
+void kiln_onnx_edit_set_int(kiln_onnx_edit *edit, Onnx__NodeProto *node, const char *name,
+                            int64_t value);
+
+/* ---- reading nodes ---- */
+/* Input `index`, "" where it is left out. */
+const char *kiln_onnx_node_input(const Onnx__NodeProto *node, size_t index);
+bool kiln_onnx_node_is(const Onnx__NodeProto *node, const char *op); /* of the standard domain */
+int64_t kiln_onnx_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise);
+double kiln_onnx_node_float(const Onnx__NodeProto *node, const char *name, double otherwise);
+/* Calls `see` for each name that nodes in bodies of `node` read, and bodies name as results. */
+void kiln_onnx_node_body_reads(const Onnx__NodeProto *node,
+                               void (*see)(void *context, const char *name), void *context);
+
+#endif

@@ -1,0 +1,76 @@
+/* From an ONNX model to its QDQ form, in parts that run one after the other on an edit. Private to
+ * onnx/. */
+#ifndef KILN_COMPILER_CORE_FRONTEND_ONNX_QUANTIZE_H
+#define KILN_COMPILER_CORE_FRONTEND_ONNX_QUANTIZE_H
+
+#include "compiler-core/frontend/onnx/edit.h"
+#include "compiler-core/frontend/quantize.h"
+
+/* Whether it can be quantised at all, before anything else is looked at. FAILED_PRECONDITION,
+ * UNIMPLEMENTED as kiln_quantize_read. */
+KILN_MUST_USE kiln_status kiln_onnx_quantize_check(const kiln_onnx_edit *edit,
+                                                   const kiln_quantize_options *options);
+
+/* Folds batch normalisations with constant statistics into the convolutions whose only readers they
+ * are. */
+void kiln_onnx_fold_norms(kiln_onnx_edit *edit);
+
+/* ---- sites: which nodes compute on bytes, which values are bytes ---- */
+
+typedef enum kiln_quantize_kind {
+    KILN_QUANTIZE_KIND_NONE,
+    KILN_QUANTIZE_KIND_WEIGHTS,
+    KILN_QUANTIZE_KIND_OWN,
+    KILN_QUANTIZE_KIND_MOVE,
+    KILN_QUANTIZE_KIND_MERGE,
+    KILN_QUANTIZE_KIND_FOLLOW,
+} kiln_quantize_kind;
+
+#define KILN_SITE_NONE UINT32_MAX
+
+/* A value between nodes; constants are none. */
+typedef struct kiln_site_value {
+    const char *name;
+    uint32_t producer;    /* node; NONE: an input of the model */
+    uint32_t readers;     /* inputs of nodes that read it */
+    uint32_t last_reader; /* one of those nodes */
+    bool floats;          /* inputs of the model: it has f32 */
+    bool
+        pinned; /* the model gives it out, or a body reads it: it stays under its name, in floats */
+    bool wanted;    /* something that computes on bytes would read it */
+    bool reachable; /* it comes from something that computes on bytes, or from outside */
+    bool quantised;
+    bool biased;    /* it is multiplied by weights, and a bias is added */
+    uint32_t group; /* of values of one scale: the first value of the group */
+} kiln_site_value;
+
+typedef struct kiln_site_node {
+    kiln_quantize_kind kind;
+    bool quantised; /* it computes on bytes */
+} kiln_site_node;
+
+typedef struct kiln_sites {
+    KILN_VEC(kiln_site_value) value;
+    kiln_site_node *node; /* [edit->node.count] */
+    kiln_map by_name;     /* name -> index of its value */
+} kiln_sites;
+
+/* Lists in the edit's arena; valid until its nodes change. */
+void kiln_sites_init(kiln_sites *sites, kiln_onnx_edit *edit);
+void kiln_sites_deinit(kiln_sites *sites);
+/* Index of a value by its name, or NONE. */
+uint32_t kiln_sites_find(const kiln_sites *sites, const char *name);
+/* Fills in observed values, layers and groups; lists in the edit's arena. FAILED_PRECONDITION:
+ * there is nothing to quantise. RESOURCE_EXHAUSTED: more values than are observed. */
+KILN_MUST_USE kiln_status kiln_sites_plan(const kiln_sites *sites, const kiln_onnx_edit *edit,
+                                          kiln_quantize_plan *out_plan);
+
+/* ---- writing ---- */
+
+/* Puts quantisations into the edit, whose sites and plan these are. `*out_names`: [observed_count]
+ * what the observed values are called now, as floats, in the edit's arena. */
+void kiln_onnx_quantize(kiln_onnx_edit *edit, const kiln_sites *sites,
+                        const kiln_quantize_plan *plan, const kiln_quantize_found *found,
+                        const kiln_quantize_options *options, char ***out_names);
+
+#endif

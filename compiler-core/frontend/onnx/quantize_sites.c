@@ -1,0 +1,329 @@
+/* Which nodes of a model compute on bytes, and which values are bytes for that. */
+#include <string.h>
+
+#include "base/macros.h"
+#include "compiler-core/frontend/onnx/quantize.h"
+
+static const struct {
+    const char *op;
+    kiln_quantize_kind kind;
+} kind_table[] = {
+#define X(op, kind) {op, KILN_QUANTIZE_KIND_##kind},
+#include "compiler-core/frontend/onnx/quantize.def"
+#undef X
+};
+
+/* ---- what can be quantised ------------------------------------------------------------------- */
+
+#define OPSET_MIN 10      /* QuantizeLinear */
+#define OPSET_CHANNELS 13 /* a scale per channel */
+
+kiln_status kiln_onnx_quantize_check(const kiln_onnx_edit *edit,
+                                     const kiln_quantize_options *options) {
+    static const char *const quantised[] = {
+        "QuantizeLinear", "DequantizeLinear", "QLinearConv",          "QLinearMatMul",
+        "ConvInteger",    "MatMulInteger",    "DynamicQuantizeLinear"};
+    for (uint32_t i = 0; i < edit->node.count; i++)
+        for (size_t k = 0; k < KILN_ARRAY_COUNT(quantised); k++)
+            if (kiln_onnx_node_is(edit->node.data[i], quantised[k]))
+                return KILN_ERROR(FAILED_PRECONDITION, "it is quantised already: node %u is a %s",
+                                  i, quantised[k]);
+    if (edit->opset < OPSET_MIN)
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "its operator set is %lld, and QuantizeLinear is there from %d on; "
+                          "convert the model to a newer one",
+                          (long long)edit->opset, OPSET_MIN);
+    if (options->per_channel && edit->opset < OPSET_CHANNELS)
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "its operator set is %lld, and scales per channel are there from %d on; "
+                          "convert the model to a newer one, or leave out --per-channel",
+                          (long long)edit->opset, OPSET_CHANNELS);
+    return KILN_OK;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+uint32_t kiln_sites_find(const kiln_sites *sites, const char *name) {
+    uint64_t index;
+    return kiln_map_find(&sites->by_name, kiln_str_from(name), &index) ? (uint32_t)index
+                                                                       : KILN_SITE_NONE;
+}
+
+static void add_value(kiln_sites *sites, kiln_onnx_edit *edit, const char *name,
+                      uint32_t producer) {
+    if (!name || !*name || kiln_onnx_edit_is_constant(edit, name)) return;
+    const kiln_site_value value = {.name = name,
+                                   .producer = producer,
+                                   .last_reader = KILN_SITE_NONE,
+                                   .group = sites->value.count};
+    kiln_map_put(&sites->by_name, kiln_str_from(name), sites->value.count);
+    kiln_vec_push_in(edit->arena, &sites->value, value);
+}
+
+static void pin(void *context, const char *name) {
+    kiln_sites *sites = context;
+    const uint32_t v = kiln_sites_find(sites, name);
+    if (v != KILN_SITE_NONE) sites->value.data[v].pinned = true;
+}
+
+static void find_values(kiln_sites *sites, kiln_onnx_edit *edit) {
+    const Onnx__GraphProto *graph = &edit->graph;
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const Onnx__ValueInfoProto *info = graph->input[i];
+        const uint32_t before = sites->value.count;
+        const bool tensor =
+            info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+        add_value(sites, edit, info->name, KILN_SITE_NONE);
+        if (sites->value.count > before)
+            sites->value.data[before].floats = tensor && info->type->tensor_type->elem_type ==
+                                                             ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+    }
+    for (uint32_t i = 0; i < edit->node.count; i++)
+        for (size_t k = 0; k < edit->node.data[i]->n_output; k++)
+            add_value(sites, edit, edit->node.data[i]->output[k], i);
+    for (uint32_t i = 0; i < edit->node.count; i++) {
+        const Onnx__NodeProto *node = edit->node.data[i];
+        for (size_t k = 0; k < node->n_input; k++) {
+            const uint32_t v = kiln_sites_find(sites, node->input[k]);
+            if (v == KILN_SITE_NONE) continue;
+            sites->value.data[v].readers++;
+            sites->value.data[v].last_reader = i;
+        }
+        kiln_onnx_node_body_reads(node, pin, sites);
+    }
+    for (uint32_t i = 0; i < edit->output.count; i++)
+        pin(sites, edit->output.data[i]->name ? edit->output.data[i]->name : "");
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+static uint32_t count_values(const kiln_sites *sites, const Onnx__NodeProto *node) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < node->n_input; i++)
+        count += kiln_sites_find(sites, node->input[i]) != KILN_SITE_NONE;
+    return count;
+}
+
+/* Inputs whose elements a node computes on, as far as they are quantised: the first so many. */
+static size_t data_inputs(const kiln_site_node *site, const Onnx__NodeProto *node) {
+    bool all = site->kind == KILN_QUANTIZE_KIND_OWN || site->kind == KILN_QUANTIZE_KIND_MERGE ||
+               site->kind == KILN_QUANTIZE_KIND_FOLLOW;
+    return all ? node->n_input : 1;
+}
+
+/* Constant weights that a node's input is multiplied by, in the ways that integer sums have. */
+static bool has_weights(const kiln_onnx_edit *edit, const kiln_sites *sites,
+                        const Onnx__NodeProto *node) {
+    uint32_t rank;
+    if (kiln_sites_find(sites, kiln_onnx_node_input(node, 0)) == KILN_SITE_NONE ||
+        !kiln_onnx_edit_has_floats(edit, kiln_onnx_node_input(node, 1), &rank))
+        return false;
+    if (kiln_onnx_node_is(node, "Conv")) return rank >= 3;
+    if (kiln_onnx_node_is(node, "MatMul")) return rank == 2;
+    return rank == 2 && !kiln_onnx_node_int(node, "transA", 0) &&
+           kiln_onnx_node_float(node, "alpha", 1) == 1 &&
+           kiln_onnx_node_float(node, "beta", 1) == 1;
+}
+
+static kiln_quantize_kind kind_of(const kiln_onnx_edit *edit, const kiln_sites *sites,
+                                  const Onnx__NodeProto *node) {
+    kiln_quantize_kind kind = KILN_QUANTIZE_KIND_NONE;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(kind_table); i++)
+        if (kiln_onnx_node_is(node, kind_table[i].op)) kind = kind_table[i].kind;
+    if (node->n_output != 1 || node->n_input == 0) return KILN_QUANTIZE_KIND_NONE;
+    const uint32_t values = count_values(sites, node);
+    switch (kind) {
+    case KILN_QUANTIZE_KIND_NONE: return kind;
+    case KILN_QUANTIZE_KIND_WEIGHTS:
+        return has_weights(edit, sites, node) ? kind : KILN_QUANTIZE_KIND_NONE;
+    case KILN_QUANTIZE_KIND_OWN: /* one that adds a constant follows */
+        if (values == node->n_input) return kind;
+        return values == 1 ? KILN_QUANTIZE_KIND_FOLLOW : KILN_QUANTIZE_KIND_NONE;
+    case KILN_QUANTIZE_KIND_MOVE:
+        return kiln_sites_find(sites, node->input[0]) != KILN_SITE_NONE ? kind
+                                                                        : KILN_QUANTIZE_KIND_NONE;
+    case KILN_QUANTIZE_KIND_MERGE: return values == node->n_input ? kind : KILN_QUANTIZE_KIND_NONE;
+    case KILN_QUANTIZE_KIND_FOLLOW: return values == 1 ? kind : KILN_QUANTIZE_KIND_NONE;
+    }
+    return KILN_QUANTIZE_KIND_NONE;
+}
+
+/* ---- what computes on bytes ------------------------------------------------------------------ */
+
+static kiln_site_value *value_at(const kiln_sites *sites, const char *name) {
+    const uint32_t v = kiln_sites_find(sites, name);
+    return v == KILN_SITE_NONE ? NULL : &sites->value.data[v];
+}
+
+/* From readers to producers: what would be read as bytes. */
+static void find_wanted(kiln_sites *sites, const kiln_onnx_edit *edit) {
+    for (uint32_t i = edit->node.count; i-- > 0;) {
+        const Onnx__NodeProto *node = edit->node.data[i];
+        const kiln_site_node *site = &sites->node[i];
+        if (site->kind == KILN_QUANTIZE_KIND_NONE) continue;
+        const kiln_site_value *result = value_at(sites, node->output[0]);
+        const bool wants = site->kind == KILN_QUANTIZE_KIND_WEIGHTS || (result && result->wanted);
+        for (size_t k = 0; wants && k < data_inputs(site, node); k++) {
+            kiln_site_value *value = value_at(sites, node->input[k]);
+            if (value) value->wanted = true;
+        }
+    }
+}
+
+/* From producers to readers: a node between floats stays one of floats. */
+static void find_reachable(kiln_sites *sites, const kiln_onnx_edit *edit) {
+    for (uint32_t v = 0; v < sites->value.count; v++)
+        sites->value.data[v].reachable = sites->value.data[v].floats;
+    for (uint32_t i = 0; i < edit->node.count; i++) {
+        const Onnx__NodeProto *node = edit->node.data[i];
+        kiln_site_node *site = &sites->node[i];
+        if (site->kind == KILN_QUANTIZE_KIND_NONE) continue;
+        kiln_site_value *result = value_at(sites, node->output[0]);
+        if (!result) continue;
+        bool reached = site->kind == KILN_QUANTIZE_KIND_WEIGHTS;
+        for (size_t k = 0; !reached && k < data_inputs(site, node); k++) {
+            const kiln_site_value *value = value_at(sites, node->input[k]);
+            reached = value && value->reachable;
+        }
+        const bool follows = site->kind == KILN_QUANTIZE_KIND_FOLLOW;
+        site->quantised =
+            !follows && reached && (result->wanted || site->kind == KILN_QUANTIZE_KIND_WEIGHTS);
+        result->reachable = follows ? reached : site->quantised;
+    }
+}
+
+/* The values that quantised nodes compute on are bytes. */
+static void find_quantised(kiln_sites *sites, const kiln_onnx_edit *edit) {
+    for (uint32_t i = 0; i < edit->node.count; i++) {
+        const Onnx__NodeProto *node = edit->node.data[i];
+        const kiln_site_node *site = &sites->node[i];
+        for (size_t k = 0; site->quantised && k < data_inputs(site, node); k++) {
+            kiln_site_value *value = value_at(sites, node->input[k]);
+            if (!value) continue;
+            value->quantised = true;
+            if (site->kind == KILN_QUANTIZE_KIND_WEIGHTS && *kiln_onnx_node_input(node, 2))
+                value->biased = true;
+        }
+    }
+}
+
+static uint32_t group_of(const kiln_sites *sites, uint32_t v) {
+    while (sites->value.data[v].group != v) v = sites->value.data[v].group;
+    return v;
+}
+
+static void join(kiln_sites *sites, const char *a, const char *b) {
+    const uint32_t x = kiln_sites_find(sites, a), y = kiln_sites_find(sites, b);
+    if (x == KILN_SITE_NONE || y == KILN_SITE_NONE) return;
+    const uint32_t first = KILN_MIN(group_of(sites, x), group_of(sites, y));
+    sites->value.data[group_of(sites, x)].group = first;
+    sites->value.data[group_of(sites, y)].group = first;
+    sites->value.data[x].group = sites->value.data[y].group = first;
+}
+
+/* What only moves bytes keeps their scale. */
+static void find_groups(kiln_sites *sites, const kiln_onnx_edit *edit) {
+    for (uint32_t i = 0; i < edit->node.count; i++) {
+        const Onnx__NodeProto *node = edit->node.data[i];
+        const kiln_site_node *site = &sites->node[i];
+        bool keeps =
+            site->kind == KILN_QUANTIZE_KIND_MOVE || site->kind == KILN_QUANTIZE_KIND_MERGE;
+        for (size_t k = 0; keeps && site->quantised && k < data_inputs(site, node); k++)
+            join(sites, node->input[k], node->output[0]);
+    }
+    for (uint32_t v = 0; v < sites->value.count; v++)
+        sites->value.data[v].group = group_of(sites, v);
+}
+
+void kiln_sites_init(kiln_sites *sites, kiln_onnx_edit *edit) {
+    *sites = (kiln_sites){0};
+    kiln_map_init(&sites->by_name);
+    find_values(sites, edit);
+    sites->node = KILN_ARENA_ARRAY(edit->arena, kiln_site_node, edit->node.count);
+    for (uint32_t i = 0; i < edit->node.count; i++)
+        sites->node[i].kind = kind_of(edit, sites, edit->node.data[i]);
+    find_wanted(sites, edit);
+    find_reachable(sites, edit);
+    find_quantised(sites, edit);
+    find_groups(sites, edit);
+}
+
+void kiln_sites_deinit(kiln_sites *sites) { kiln_map_deinit(&sites->by_name); }
+
+/* ---- plan ------------------------------------------------------------------------------------ */
+
+/* The value behind a node and the operators that follow it. */
+static uint32_t result_of(const kiln_sites *sites, const kiln_onnx_edit *edit, uint32_t node) {
+    uint32_t v = kiln_sites_find(sites, edit->node.data[node]->output[0]);
+    for (uint32_t i = 0; i < edit->node.count; i++) { /* no chain is longer */
+        const kiln_site_value *value = &sites->value.data[v];
+        if (value->quantised || value->pinned || value->readers != 1 ||
+            sites->node[value->last_reader].kind != KILN_QUANTIZE_KIND_FOLLOW)
+            break;
+        v = kiln_sites_find(sites, edit->node.data[value->last_reader]->output[0]);
+    }
+    return v;
+}
+
+static void observe(const kiln_sites *sites, uint32_t v, uint32_t *index,
+                    kiln_quantize_plan *plan) {
+    const kiln_site_value *value = &sites->value.data[v];
+    if (index[v] != KILN_SITE_NONE) return;
+    index[v] = plan->observed_count;
+    plan->observed[plan->observed_count++] = (kiln_observed){
+        .name = kiln_str_from(value->name),
+        .quantised = value->quantised,
+        .group = value->group,               /* numbered below */
+        .mean_axis = value->biased ? 1 : 0}; /* of [n, channels, ...], and of [rows, columns] */
+}
+
+/* Groups from 0 on, in the order of their first values. */
+static void number_groups(kiln_quantize_plan *plan, uint32_t *number) {
+    for (uint32_t i = 0; i < plan->observed_count; i++) {
+        kiln_observed *o = &plan->observed[i];
+        if (o->quantised && number[o->group] == KILN_SITE_NONE)
+            number[o->group] = plan->group_count++;
+        o->group = o->quantised ? number[o->group] : 0;
+    }
+}
+
+static uint32_t *make_numbers(kiln_arena *arena, uint32_t count) {
+    uint32_t *number = KILN_ARENA_ARRAY(arena, uint32_t, count);
+    for (uint32_t i = 0; i < count; i++) number[i] = KILN_SITE_NONE;
+    return number;
+}
+
+kiln_status kiln_sites_plan(const kiln_sites *sites, const kiln_onnx_edit *edit,
+                            kiln_quantize_plan *out_plan) {
+    kiln_quantize_plan plan = {.output_count = edit->output.count};
+    uint32_t *index = make_numbers(edit->arena, sites->value.count), weights = 0;
+    plan.observed = KILN_ARENA_ARRAY(edit->arena, kiln_observed, sites->value.count);
+    plan.layer = KILN_ARENA_ARRAY(edit->arena, kiln_quantize_layer, edit->node.count);
+    for (uint32_t v = 0; v < sites->value.count; v++)
+        if (sites->value.data[v].quantised) observe(sites, v, index, &plan);
+    for (uint32_t i = 0; i < edit->node.count; i++) {
+        const kiln_site_node *site = &sites->node[i];
+        bool layer = site->quantised && (site->kind == KILN_QUANTIZE_KIND_WEIGHTS ||
+                                         site->kind == KILN_QUANTIZE_KIND_OWN);
+        if (!layer) continue;
+        const Onnx__NodeProto *node = edit->node.data[i];
+        const uint32_t result = result_of(sites, edit, i);
+        weights += site->kind == KILN_QUANTIZE_KIND_WEIGHTS;
+        observe(sites, result, index, &plan);
+        plan.layer[plan.layer_count++] = (kiln_quantize_layer){
+            .name = kiln_str_from(node->name && *node->name ? node->name : node->output[0]),
+            .op = kiln_str_from(node->op_type),
+            .result = index[result]};
+    }
+    number_groups(&plan, make_numbers(edit->arena, sites->value.count));
+    if (weights == 0)
+        return KILN_ERROR(
+            FAILED_PRECONDITION,
+            "it has nothing to quantise: no Conv, Gemm or MatMul with constant weights "
+            "of f32");
+    if (plan.observed_count > KILN_OBSERVED_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "it has %u values to quantise, at most %u are",
+                          plan.observed_count, KILN_OBSERVED_MAX);
+    *out_plan = plan;
+    return KILN_OK;
+}

@@ -1,0 +1,301 @@
+/* QuantizeLinear and DequantizeLinear into a model: activations as signed bytes, weights as signed
+ * bytes around 0, biases in units of the sums. */
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/macros.h"
+#include "compiler-core/frontend/onnx/quantize.h"
+
+typedef struct writer {
+    kiln_onnx_edit *edit;
+    const kiln_sites *sites;
+    const kiln_quantize_plan *plan;
+    const kiln_quantize_found *found;
+    const kiln_quantize_options *options;
+    uint32_t *observed; /* [values] their index, or NONE */
+    char **read_as;     /* [values] what readers of a quantised value read; NULL: its own name */
+    bool *dropped;      /* [nodes] clamps that cutting to bytes does */
+    KILN_VEC(Onnx__NodeProto *) node;
+} writer;
+
+static void emit(writer *w, Onnx__NodeProto *node) {
+    kiln_vec_push_in(w->edit->arena, &w->node, node);
+}
+
+static kiln_quantization quantization_at(const writer *w, uint32_t value) {
+    return w->found->group[w->plan->observed[w->observed[value]].group];
+}
+
+static char *add_scalar(kiln_onnx_edit *edit, const char *name, const char *suffix,
+                        kiln_dtype dtype, const void *data) {
+    kiln_tensor tensor = {.dtype = dtype, .data = (void *)(uintptr_t)data};
+    return kiln_onnx_edit_add_constant(edit, name, suffix, &tensor);
+}
+
+/* ---- activations ----------------------------------------------------------------------------- */
+
+/* QuantizeLinear of `source`, which is `value` or what it was before a clamp that is dropped. */
+static void emit_pair(writer *w, uint32_t value, const char *source) {
+    kiln_onnx_edit *edit = w->edit;
+    const char *name = w->sites->value.data[value].name;
+    const kiln_quantization q = quantization_at(w, value);
+    const int8_t zero = (int8_t)q.zero;
+    char *bytes = kiln_onnx_edit_name(edit, name, "_quantized"),
+         *scale = add_scalar(edit, name, "_scale", KILN_F32, &q.scale),
+         *zero_point = add_scalar(edit, name, "_zero_point", KILN_I8, &zero);
+    char *const to[] = {kiln_str_dup(edit->arena, kiln_str_from(source)), scale, zero_point};
+    char *const from[] = {bytes, scale, zero_point};
+    w->read_as[value] = kiln_onnx_edit_name(edit, name, "_dequantized");
+    emit(w, kiln_onnx_edit_make_node(edit, "QuantizeLinear", 3, to, bytes));
+    emit(w, kiln_onnx_edit_make_node(edit, "DequantizeLinear", 3, from, w->read_as[value]));
+}
+
+/* Limits of Relu and Clip, whose second form has them as inputs. False: they are not known. */
+static bool clamp_limits(kiln_onnx_edit *edit, const Onnx__NodeProto *node, double *low,
+                         double *high) {
+    if (kiln_onnx_node_is(node, "Relu")) {
+        *low = 0;
+        *high = HUGE_VAL;
+        return true;
+    }
+    if (!kiln_onnx_node_is(node, "Clip")) return false;
+    double *const limit[] = {low, high};
+    *low = kiln_onnx_node_float(node, "min", -HUGE_VAL);
+    *high = kiln_onnx_node_float(node, "max", HUGE_VAL);
+    for (size_t i = 0; i < 2; i++) {
+        kiln_tensor t;
+        const char *name = kiln_onnx_node_input(node, i + 1);
+        if (!*name) continue;
+        if (!kiln_onnx_edit_floats(edit, name, &t) || kiln_shape_count(&t.shape) != 1) return false;
+        *limit[i] = (double)*(const float *)t.data;
+    }
+    return true;
+}
+
+/* Whether cutting to bytes keeps within the limits of the clamp that makes `value`, so that the
+ * clamp need not be there. */
+static bool is_cut_anyway(const writer *w, uint32_t value) {
+    const kiln_site_value *v = &w->sites->value.data[value];
+    if (v->producer == KILN_SITE_NONE || v->pinned) return false;
+    const Onnx__NodeProto *clamp = w->edit->node.data[v->producer];
+    const uint32_t input = kiln_sites_find(w->sites, kiln_onnx_node_input(clamp, 0));
+    double low, high;
+    if (input == KILN_SITE_NONE || w->sites->value.data[input].quantised ||
+        !clamp_limits(w->edit, clamp, &low, &high))
+        return false;
+    const kiln_quantization q = quantization_at(w, value);
+    const double half = (double)q.scale / 2;
+    return kiln_quantization_low(q) >= low - half && kiln_quantization_high(q) <= high + half;
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* How elements of weights belong to channels of the result and of the input. */
+typedef struct weights {
+    kiln_tensor data;
+    uint32_t axis;           /* of the result's channels */
+    int64_t channels, inner; /* element i is of channel i / inner % channels */
+    int64_t inputs;          /* channels of the input that one channel of the result reads */
+    int64_t input_inner; /* element i is multiplied by the i / input_inner % inputs-th of them */
+    int64_t group;       /* channels of the result that read the same ones */
+} weights;
+
+static bool read_weights(kiln_onnx_edit *edit, const Onnx__NodeProto *node, weights *out) {
+    *out = (weights){0};
+    if (!kiln_onnx_edit_floats(edit, kiln_onnx_node_input(node, 1), &out->data)) return false;
+    const kiln_shape *shape = &out->data.shape;
+    const int64_t count = kiln_shape_count(shape);
+    bool conv = kiln_onnx_node_is(node, "Conv"),
+         rows = conv ||
+                (kiln_onnx_node_is(node, "Gemm") && kiln_onnx_node_int(node, "transB", 0) != 0);
+    out->axis = rows ? 0 : 1;
+    out->channels = shape->dim[out->axis];
+    out->inner = rows ? count / out->channels : 1;
+    out->inputs = conv || rows ? shape->dim[1] : shape->dim[0];
+    out->input_inner = conv ? count / (out->channels * out->inputs) : rows ? 1 : out->channels;
+    const int64_t groups = conv ? kiln_onnx_node_int(node, "group", 1) : 1;
+    out->group = groups > 0 && out->channels % groups == 0 ? out->channels / groups : out->channels;
+    return true;
+}
+
+static int64_t channel_of(const weights *x, int64_t i) { return i / x->inner % x->channels; }
+
+/* A bias with an element per channel; false: there is none of that kind. */
+static bool read_bias(kiln_onnx_edit *edit, const Onnx__NodeProto *node, const weights *of,
+                      kiln_tensor *out) {
+    const char *name = kiln_onnx_node_input(node, 2);
+    return *name && kiln_onnx_edit_floats(edit, name, out) && out->shape.rank == 1 &&
+           out->shape.dim[0] == of->channels;
+}
+
+/* A scale per channel, or the same for all: [channels]. */
+static float *find_scales(const writer *w, const weights *x, const kiln_tensor *bias,
+                          kiln_quantization input) {
+    double *largest = KILN_ARENA_ARRAY(w->edit->arena, double, x->channels),
+           *most = KILN_ARENA_ARRAY(w->edit->arena, double, x->channels), all = 0, all_bias = 0;
+    float *scale = KILN_ARENA_ARRAY(w->edit->arena, float, x->channels);
+    const float *data = x->data.data;
+    for (int64_t i = 0; i < kiln_shape_count(&x->data.shape); i++) {
+        double *of = &largest[channel_of(x, i)];
+        *of = KILN_MAX(*of, fabs((double)data[i]));
+    }
+    for (int64_t c = 0; c < x->channels; c++) {
+        if (bias) most[c] = fabs((double)((const float *)bias->data)[c]);
+        all = KILN_MAX(all, largest[c]);
+        all_bias = KILN_MAX(all_bias, most[c]);
+    }
+    for (int64_t c = 0; c < x->channels; c++)
+        scale[c] =
+            w->options->per_channel
+                ? kiln_quantize_weights(largest[c], most[c], (double)input.scale, w->options->shift)
+                : kiln_quantize_weights(all, all_bias, (double)input.scale, w->options->shift);
+    return scale;
+}
+
+/* What rounding the weights takes from the mean of each channel of the result is added to the bias
+ * (Nagel et al. 2019, section 4.2; the input's means are measured). */
+static void correct_bias(const weights *x, const int8_t *byte, const float *scale,
+                         const double *mean, uint32_t mean_count, double *bias) {
+    const int64_t groups = x->channels / x->group;
+    if (!mean || x->inputs * groups != mean_count) return;
+    const float *data = x->data.data;
+    for (int64_t i = 0; i < kiln_shape_count(&x->data.shape); i++) {
+        const int64_t c = channel_of(x, i),
+                      input = c / x->group * x->inputs + i / x->input_inner % x->inputs;
+        bias[c] += ((double)data[i] - byte[i] * (double)scale[c]) * mean[input];
+    }
+}
+
+/* Scales of one number, or of one per channel. */
+static kiln_tensor scales_tensor(const writer *w, const weights *x, float *scale) {
+    kiln_tensor tensor = {.dtype = KILN_F32, .data = scale};
+    if (w->options->per_channel) tensor.shape = (kiln_shape){1, {x->channels}};
+    return tensor;
+}
+
+static void set_axis(const writer *w, Onnx__NodeProto *node, uint32_t axis) {
+    if (w->options->per_channel) kiln_onnx_edit_set_int(w->edit, node, "axis", axis);
+}
+
+/* DequantizeLinear of constant bytes; returns what it makes. */
+static char *emit_weights(writer *w, const char *name, const weights *x, int8_t *byte,
+                          float *scale) {
+    kiln_onnx_edit *edit = w->edit;
+    const kiln_tensor bytes = {KILN_I8, x->data.shape, byte}, scales = scales_tensor(w, x, scale);
+    const kiln_tensor zeros = kiln_tensor_create(edit->arena, KILN_I8, &scales.shape);
+    char *const input[] = {kiln_onnx_edit_add_constant(edit, name, "_quantized", &bytes),
+                           kiln_onnx_edit_add_constant(edit, name, "_scale", &scales),
+                           kiln_onnx_edit_add_constant(edit, name, "_zero_point", &zeros)};
+    char *made = kiln_onnx_edit_name(edit, name, "_dequantized");
+    Onnx__NodeProto *node = kiln_onnx_edit_make_node(edit, "DequantizeLinear", 3, input, made);
+    set_axis(w, node, x->axis);
+    emit(w, node);
+    return made;
+}
+
+/* The same of a bias in units of input scale * weight scale, without a zero point, which is 0. */
+static char *emit_bias(writer *w, const char *name, const weights *x, const double *bias,
+                       const float *scale, kiln_quantization input) {
+    kiln_onnx_edit *edit = w->edit;
+    const kiln_shape shape = {1, {x->channels}};
+    kiln_tensor sums = kiln_tensor_create(edit->arena, KILN_I32, &shape);
+    float *unit = KILN_ARENA_ARRAY(edit->arena, float, x->channels);
+    for (int64_t c = 0; c < x->channels; c++) {
+        unit[c] = (float)((double)input.scale * (double)scale[c]);
+        const double level = nearbyint(bias[c] / (double)unit[c]);
+        ((int32_t *)sums.data)[c] =
+            (int32_t)KILN_MIN(KILN_MAX(level, (double)-INT32_MAX), (double)INT32_MAX);
+    }
+    const kiln_tensor units = scales_tensor(w, x, unit);
+    char *const operand[] = {kiln_onnx_edit_add_constant(edit, name, "_quantized", &sums),
+                             kiln_onnx_edit_add_constant(edit, name, "_scale", &units)};
+    char *made = kiln_onnx_edit_name(edit, name, "_dequantized");
+    Onnx__NodeProto *node = kiln_onnx_edit_make_node(edit, "DequantizeLinear", 2, operand, made);
+    set_axis(w, node, 0);
+    emit(w, node);
+    return made;
+}
+
+static void quantize_weights(writer *w, Onnx__NodeProto *node, uint32_t input_value) {
+    const kiln_quantization input = quantization_at(w, input_value);
+    const uint32_t observed = w->observed[input_value];
+    kiln_arena *arena = w->edit->arena;
+    weights x;
+    kiln_tensor bias;
+    if (!read_weights(w->edit, node, &x)) return;
+    const bool biased = read_bias(w->edit, node, &x, &bias);
+    float *scale = find_scales(w, &x, biased ? &bias : NULL, input);
+    const int64_t count = kiln_shape_count(&x.data.shape);
+    int8_t *byte = KILN_ARENA_ARRAY(arena, int8_t, count);
+    for (int64_t i = 0; i < count; i++)
+        byte[i] = kiln_quantize_byte((double)((const float *)x.data.data)[i],
+                                     (kiln_quantization){scale[channel_of(&x, i)], 0}, -127);
+    if (biased) {
+        double *corrected = KILN_ARENA_ARRAY(arena, double, x.channels);
+        for (int64_t c = 0; c < x.channels; c++)
+            corrected[c] = (double)((const float *)bias.data)[c];
+        correct_bias(&x, byte, scale, w->found->mean[observed], w->found->mean_count[observed],
+                     corrected);
+        node->input[2] = emit_bias(w, node->input[2], &x, corrected, scale, input);
+    }
+    node->input[1] = emit_weights(w, node->input[1], &x, byte, scale);
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+static void write_node(writer *w, uint32_t index) {
+    const kiln_sites *sites = w->sites;
+    Onnx__NodeProto *node = w->edit->node.data[index];
+    const uint32_t first = kiln_sites_find(sites, kiln_onnx_node_input(node, 0));
+    if (!w->dropped[index]) {
+        node = kiln_onnx_edit_copy_node(w->edit, node, 0);
+        for (size_t k = 0; k < node->n_input; k++) {
+            const uint32_t v = kiln_sites_find(sites, node->input[k]);
+            if (v != KILN_SITE_NONE && w->read_as[v]) node->input[k] = w->read_as[v];
+        }
+        if (sites->node[index].kind == KILN_QUANTIZE_KIND_WEIGHTS) quantize_weights(w, node, first);
+        emit(w, node);
+    }
+    for (size_t k = 0; k < node->n_output; k++) {
+        const uint32_t v = kiln_sites_find(sites, node->output[k]);
+        if (v == KILN_SITE_NONE || !sites->value.data[v].quantised) continue;
+        emit_pair(w, v, w->dropped[index] ? sites->value.data[first].name : node->output[k]);
+    }
+}
+
+void kiln_onnx_quantize(kiln_onnx_edit *edit, const kiln_sites *sites,
+                        const kiln_quantize_plan *plan, const kiln_quantize_found *found,
+                        const kiln_quantize_options *options, char ***out_names) {
+    const uint32_t values = sites->value.count;
+    writer w = {.edit = edit,
+                .sites = sites,
+                .plan = plan,
+                .found = found,
+                .options = options,
+                .observed = KILN_ARENA_ARRAY(edit->arena, uint32_t, values),
+                .read_as = KILN_ARENA_ARRAY(edit->arena, char *, values),
+                .dropped = KILN_ARENA_ARRAY(edit->arena, bool, edit->node.count)};
+    for (uint32_t i = 0; i < plan->observed_count; i++) {
+        const uint32_t v =
+            kiln_sites_find(sites, kiln_str_dup(edit->arena, plan->observed[i].name));
+        KILN_CHECK(v != KILN_SITE_NONE);
+        w.observed[v] = i;
+    }
+    for (uint32_t v = 0; v < values; v++)
+        if (sites->value.data[v].quantised && is_cut_anyway(&w, v))
+            w.dropped[sites->value.data[v].producer] = true;
+    for (uint32_t v = 0; v < values; v++)
+        if (sites->value.data[v].quantised && sites->value.data[v].producer == KILN_SITE_NONE)
+            emit_pair(&w, v, sites->value.data[v].name);
+    for (uint32_t i = 0; i < edit->node.count; i++) write_node(&w, i);
+    edit->node.data = w.node.data;
+    edit->node.count = w.node.count;
+    edit->node.capacity = w.node.capacity;
+    *out_names = KILN_ARENA_ARRAY(edit->arena, char *, plan->observed_count);
+    for (uint32_t i = 0; i < plan->observed_count; i++) {
+        char *name = kiln_str_dup(edit->arena, plan->observed[i].name);
+        char *read_as = w.read_as[kiln_sites_find(sites, name)];
+        (*out_names)[i] = read_as ? read_as : name;
+    }
+}

@@ -1,0 +1,78 @@
+/* Quantising a model: what `kiln quantize` asks of a file and has written, in two steps. Both run
+ * in processes without rights (base/cage).
+ *
+ *     kiln_quantize_read ─> prepared model, its graph, what to observe
+ *         ─ (the command runs it on data: quantize/quantize.h) ─> a quantisation per group
+ *     kiln_quantize_write ─> the quantised model, its graph
+ *
+ * Batch normalisations are folded into the convolutions before them, and data beside the model is
+ * taken into it, before anything is observed. The result is the file's own model with
+ * QuantizeLinear and DequantizeLinear around the operators of quantize.def (the QDQ form), all
+ * other nodes, names and attributes as they were. docs/decisions/0028-quantised-models.md. */
+#ifndef KILN_COMPILER_CORE_FRONTEND_QUANTIZE_H
+#define KILN_COMPILER_CORE_FRONTEND_QUANTIZE_H
+
+#include "base/file.h"
+#include "compiler-core/frontend/frontend.h"
+#include "compiler-core/quantize/quantize.h"
+
+#define KILN_OBSERVED_MAX 4096u /* values of a model */
+
+typedef struct kiln_quantize_options {
+    bool per_channel; /* a scale per output channel of weights */
+    bool shift;       /* scales are powers of two */
+    const kiln_import_options *import;
+} kiln_quantize_options;
+
+/* A value that is quantised, or the result of a layer that is not. */
+typedef struct kiln_observed {
+    kiln_str name;
+    bool quantised;
+    uint32_t group;     /* quantised: values of a group share scale and zero point */
+    uint32_t mean_axis; /* of the channels whose means are wanted; 0: none are */
+} kiln_observed;
+
+/* An operator that computes on bytes; operators that only choose or move bytes are none. */
+typedef struct kiln_quantize_layer {
+    kiln_str name, op;
+    uint32_t result; /* index of the observed value that holds its result, activation included */
+} kiln_quantize_layer;
+
+/* What is said of a model that was read. Views of `bytes`, and lists in the caller's arena. */
+typedef struct kiln_quantize_plan {
+    kiln_mapping bytes; /* the caller ends it */
+    kiln_str model;     /* ONNX, for kiln_quantize_write */
+    kiln_str graph; /* canonical bytes; outputs: the model's own, then further observed values */
+    uint32_t output_count; /* the model's own */
+    uint32_t observed_count, layer_count, group_count;
+    kiln_observed *observed;
+    kiln_quantize_layer *layer;
+} kiln_quantize_plan;
+
+/* FAILED_PRECONDITION: it is quantised already, or has nothing to quantise. UNIMPLEMENTED: its
+ * operator set lacks what is asked for, and what kiln_import_file does not support. Errors of
+ * kiln_read_caged. */
+KILN_MUST_USE kiln_status kiln_quantize_read(const char *path, const kiln_quantize_options *options,
+                                             kiln_arena *arena, kiln_quantize_plan *out_plan);
+
+/* What was found on data. */
+typedef struct kiln_quantize_found {
+    const kiln_quantization *group; /* [group_count] */
+    const double *const *mean;      /* [observed_count] of each channel; NULL: not wanted */
+    const uint32_t *mean_count;     /* [observed_count] channels */
+} kiln_quantize_found;
+
+typedef struct kiln_quantised_model {
+    kiln_mapping bytes; /* the caller ends it */
+    kiln_str model;     /* ONNX */
+    kiln_str graph; /* canonical bytes; outputs: the model's own, then further observed values */
+    kiln_observed *observed; /* in the plan's order, by their names as floats in this model */
+} kiln_quantised_model;
+
+/* Errors as above. OUT_OF_RANGE: the model would have more bytes than a file of its kind can. */
+KILN_MUST_USE kiln_status kiln_quantize_write(const char *path, const kiln_quantize_plan *plan,
+                                              const kiln_quantize_found *found,
+                                              const kiln_quantize_options *options,
+                                              kiln_arena *arena, kiln_quantised_model *out_model);
+
+#endif

@@ -1,0 +1,350 @@
+/* Models in floats become models that compute on bytes. */
+#include "compiler-core/frontend/quantize.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/rand.h"
+#include "compiler-core/graph/graph_codec.h"
+#include "tests/support/interpreter.h"
+#include "tests/unit/compiler-core/frontend/support.h"
+
+static message random_tensor(kiln_arena *arena, const char *name, kiln_shape shape, uint64_t seed,
+                             kiln_fill fill) {
+    kiln_tensor tensor = kiln_tensor_create(arena, KILN_F32, &shape);
+    kiln_fill_data(tensor.data, KILN_F32, (size_t)kiln_shape_count(&shape), seed, fill);
+    return tensor_message(arena, name, &tensor);
+}
+
+/* Convolution, batch normalisation (whose shift is its mean), rectifier, pooling, a residual sum,
+ * and a product. */
+static model_parts small_net(kiln_arena *a) {
+    static const int64_t two[] = {2, 2}, one[] = {1, 1, 1, 1};
+    const kiln_shape channels = {1, {3}};
+    return (model_parts){
+        .opset = 13,
+        .input = "x:1,2,4,4",
+        .output = "y:1,2",
+        .node_count = 10,
+        .node = {with_attr_ints(node_of(a, "Conv", "x w1", "c1"), "pads", one, 4),
+                 node_of(a, "BatchNormalization", "c1 bs bm bm bv", "n1"),
+                 node_of(a, "Relu", "n1", "r1"),
+                 with_attr_ints(
+                     with_attr_ints(node_of(a, "MaxPool", "r1", "m"), "kernel_shape", two, 2),
+                     "strides", two, 2),
+                 node_of(a, "Conv", "m w2 b2", "c2"), node_of(a, "Add", "c2 m", "s"),
+                 node_of(a, "Relu", "s", "r2"), node_of(a, "GlobalAveragePool", "r2", "g"),
+                 node_of(a, "Flatten", "g", "f"), node_of(a, "Gemm", "f w3 b3", "y")},
+        .initializer_count = 8,
+        .initializer = {random_tensor(a, "w1", (kiln_shape){4, {3, 2, 3, 3}}, 1, KILN_FILL_UNIFORM),
+                        random_tensor(a, "bs", channels, 2, KILN_FILL_POSITIVE),
+                        random_tensor(a, "bm", channels, 4, KILN_FILL_UNIFORM),
+                        random_tensor(a, "bv", channels, 5, KILN_FILL_POSITIVE),
+                        random_tensor(a, "w2", (kiln_shape){4, {3, 3, 1, 1}}, 6, KILN_FILL_UNIFORM),
+                        random_tensor(a, "b2", channels, 7, KILN_FILL_UNIFORM),
+                        random_tensor(a, "w3", (kiln_shape){2, {3, 2}}, 8, KILN_FILL_UNIFORM),
+                        random_tensor(a, "b3", (kiln_shape){1, {2}}, 9, KILN_FILL_UNIFORM)}};
+}
+
+static const kiln_quantize_options per_tensor = {0}, per_channel = {.per_channel = true};
+
+static kiln_status read_model(kiln_arena *arena, const model_parts *parts,
+                              const kiln_quantize_options *options, kiln_quantize_plan *out) {
+    char *folder = make_folder(arena);
+    const char *path = kiln_arena_printf(arena, "%s/m.onnx", folder);
+    expect_ok(kiln_file_write(path, model_of(arena, parts), 0600));
+    kiln_status st = kiln_quantize_read(path, options, arena, out);
+    remove_folder(folder);
+    return st;
+}
+
+static kiln_graph *decode(kiln_arena *arena, kiln_str bytes) {
+    kiln_graph *graph = NULL;
+    expect_ok(kiln_graph_decode(bytes, arena, &graph));
+    return graph;
+}
+
+static kiln_tensor *run(kiln_arena *arena, const kiln_graph *graph, uint64_t seed) {
+    kiln_tensor *output = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->output.count);
+    const kiln_value_info *x = &graph->value.data[graph->input.data[0]];
+    kiln_tensor input = kiln_tensor_create(arena, x->dtype, &x->shape);
+    kiln_fill_data(input.data, x->dtype, (size_t)kiln_shape_count(&x->shape), seed,
+                   KILN_FILL_UNIFORM);
+    expect_ok(kiln_graph_eval(graph, &input, arena, output));
+    return output;
+}
+
+static const float *output_named(const kiln_graph *graph, const kiln_tensor *output, kiln_str name,
+                                 size_t *count) {
+    for (uint32_t i = 0; i < graph->output.count; i++) {
+        if (!kiln_str_equal(graph->value.data[graph->output.data[i]].name, name)) continue;
+        *count = (size_t)kiln_shape_count(&output[i].shape);
+        return output[i].data;
+    }
+    fail_msg("no output is called %.*s", KILN_STR_ARG(name));
+    return NULL;
+}
+
+/* Quantisations from the ranges of one run. */
+static kiln_quantization *ranges_of(kiln_arena *arena, const kiln_quantize_plan *plan,
+                                    uint64_t seed, bool shift) {
+    const kiln_graph *graph = decode(arena, plan->graph);
+    const kiln_tensor *output = run(arena, graph, seed);
+    kiln_quantization *group = KILN_ARENA_ARRAY(arena, kiln_quantization, plan->group_count);
+    kiln_histogram *seen = KILN_ARENA_ARRAY(arena, kiln_histogram, plan->group_count);
+    for (uint32_t i = 0; i < plan->observed_count; i++) {
+        size_t count = 0;
+        const float *data = output_named(graph, output, plan->observed[i].name, &count);
+        if (plan->observed[i].quantised)
+            assert_true(kiln_histogram_add(&seen[plan->observed[i].group], data, count));
+    }
+    for (uint32_t g = 0; g < plan->group_count; g++)
+        group[g] = kiln_quantize_activation(&seen[g], KILN_QUANTIZE_MINMAX, shift);
+    return group;
+}
+
+static kiln_quantised_model write_model(kiln_arena *arena, const kiln_quantize_plan *plan,
+                                        const kiln_quantization *group, const double *const *mean,
+                                        const uint32_t *mean_count,
+                                        const kiln_quantize_options *options) {
+    kiln_quantised_model made;
+    const kiln_quantize_found found = {
+        group, mean ? mean : KILN_ARENA_ARRAY(arena, const double *, plan->observed_count),
+        mean_count ? mean_count : KILN_ARENA_ARRAY(arena, uint32_t, plan->observed_count)};
+    expect_ok(kiln_quantize_write("m.onnx", plan, &found, options, arena, &made));
+    return made;
+}
+
+static uint32_t count_ops(const kiln_graph *graph, kiln_op op) {
+    uint32_t count = 0;
+    for (kiln_node n = 1; n < graph->node.count; n++) count += graph->node.data[n].op == op;
+    return count;
+}
+
+static void end(kiln_quantize_plan *plan, kiln_quantised_model *made) {
+    kiln_file_unmap(&plan->bytes);
+    if (made) kiln_file_unmap(&made->bytes);
+}
+
+/* ---- what is found in a model ---------------------------------------------------------------- */
+
+static void norms_are_folded_into_convolutions(void **state) {
+    const model_parts parts = small_net(*state);
+    kiln_quantize_plan plan;
+    expect_ok(read_model(*state, &parts, &per_tensor, &plan));
+    kiln_graph *folded = decode(*state, plan.graph), *plain = import_of(*state, &parts);
+    assert_int_equal(count_ops(plain, KILN_OP_BATCH_NORM), 1);
+    assert_int_equal(count_ops(folded, KILN_OP_BATCH_NORM), 0);
+    const float *expected = run(*state, plain, 3)->data, *actual = run(*state, folded, 3)->data;
+    for (int i = 0; i < 2; i++)
+        assert_true(fabsf(actual[i] - expected[i]) < 1e-5f * fmaxf(1, fabsf(expected[i])));
+    end(&plan, NULL);
+}
+
+static char *plan_text(kiln_arena *arena, const kiln_quantize_plan *plan) {
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < plan->observed_count; i++) {
+        const kiln_observed *o = &plan->observed[i];
+        kiln_strbuf_printf(&text, "%.*s", KILN_STR_ARG(o->name));
+        if (o->quantised) kiln_strbuf_printf(&text, ":%u", o->group);
+        kiln_strbuf_printf(&text, "%s ", o->mean_axis ? "*" : "");
+    }
+    for (uint32_t i = 0; i < plan->layer_count; i++)
+        kiln_strbuf_printf(&text, "%.*s>%.*s ", KILN_STR_ARG(plan->layer[i].op),
+                           KILN_STR_ARG(plan->observed[plan->layer[i].result].name));
+    return kiln_str_dup(arena, kiln_strbuf_end(&text, arena));
+}
+
+static void expect_plan(kiln_arena *arena, const model_parts *parts, const char *text) {
+    kiln_quantize_plan plan;
+    expect_ok(read_model(arena, parts, &per_tensor, &plan));
+    assert_string_equal(plan_text(arena, &plan), text);
+    end(&plan, NULL);
+}
+
+/* Values of a pooling and of a reshape share groups; rectifiers are inside of layers; the result of
+ * the model stays one of floats. Stars: means are wanted. */
+static void layers_and_values_are_found(void **state) {
+    const model_parts parts = small_net(*state);
+    expect_plan(*state, &parts,
+                "x:0* r1:1 m:1* c2:2 r2:3 g:4 f:4* y "
+                "Conv>r1 Conv>c2 Add>r2 GlobalAveragePool>g Gemm>y ");
+}
+
+/* Between operators of floats nothing is quantised, and what only they read is not either. */
+static void what_stays_in_floats_is_left_alone(void **state) {
+    const model_parts parts = {
+        .opset = 13,
+        .input = "x:2,4 z:2,3",
+        .output = "y:2,3",
+        .node_count = 6,
+        .initializer_count = 2,
+        .node = {node_of(*state, "Softmax", "x", "e"), node_of(*state, "MatMul", "e w", "p"),
+                 node_of(*state, "Add", "p b", "a"), node_of(*state, "Add", "a z", "s"),
+                 node_of(*state, "Reshape", "s shape", "r"), node_of(*state, "Softmax", "r", "y")},
+        .initializer = {random_tensor(*state, "w", (kiln_shape){2, {4, 3}}, 1, KILN_FILL_UNIFORM),
+                        random_tensor(*state, "b", (kiln_shape){1, {3}}, 2, KILN_FILL_UNIFORM)}};
+    model_parts shaped = parts;
+    static const int64_t shape[] = {2, 3};
+    shaped.initializer[shaped.initializer_count++] = i64s_of(*state, "shape", shape, 2);
+    expect_plan(*state, &shaped, "e:0 a MatMul>a ");
+}
+
+static void joined_values_have_one_scale(void **state) {
+    const kiln_shape one_by_one = {4, {2, 2, 1, 1}}, wide = {4, {2, 4, 1, 1}};
+    const model_parts parts = {
+        .opset = 13,
+        .input = "x:1,2,2,2",
+        .output = "y:1,2,2,2",
+        .node_count = 4,
+        .initializer_count = 2,
+        .node = {node_of(*state, "Conv", "x w", "a"), node_of(*state, "Sigmoid", "a", "s"),
+                 with_attr_int(node_of(*state, "Concat", "a s", "j"), "axis", 1),
+                 node_of(*state, "Conv", "j v", "y")},
+        .initializer = {random_tensor(*state, "w", one_by_one, 1, KILN_FILL_UNIFORM),
+                        random_tensor(*state, "v", wide, 2, KILN_FILL_UNIFORM)}};
+    expect_plan(*state, &parts, "x:0 a:1 s:1 j:1 y Conv>a Conv>y ");
+}
+
+/* ---- what is written ------------------------------------------------------------------------- */
+
+static void check_written(kiln_arena *arena, const kiln_quantize_options *options) {
+    const model_parts parts = small_net(arena);
+    kiln_quantize_plan plan;
+    expect_ok(read_model(arena, &parts, options, &plan));
+    const kiln_quantization *group = ranges_of(arena, &plan, 3, options->shift);
+    kiln_quantised_model made = write_model(arena, &plan, group, NULL, NULL, options);
+    const kiln_graph *plain = decode(arena, plan.graph), *bytes = decode(arena, made.graph);
+    assert_int_equal(count_ops(bytes, KILN_OP_CONV_INTEGER), 2);
+    assert_int_equal(count_ops(bytes, KILN_OP_MATMUL_INTEGER), 1);
+    /* Cutting to bytes rectifies, unless 0 is in their middle. */
+    assert_int_equal(count_ops(bytes, KILN_OP_RELU), options->shift ? 2 : 0);
+    const kiln_tensor *expected = run(arena, plain, 3), *actual = run(arena, bytes, 3);
+    for (uint32_t i = 0; i < plan.observed_count; i++) {
+        kiln_quantize_error e = {0};
+        size_t count = 0, same = 0;
+        const float *floats = output_named(plain, expected, plan.observed[i].name, &count),
+                    *made_of = output_named(bytes, actual, made.observed[i].name, &same);
+        assert_int_equal(count, same);
+        kiln_quantize_error_add(&e, floats, made_of, count);
+        if (!(kiln_quantize_error_relative(&e) < (options->shift ? 0.1 : 0.05)))
+            fail_msg("%.*s differs by %g", KILN_STR_ARG(plan.observed[i].name),
+                     kiln_quantize_error_relative(&e));
+    }
+    end(&plan, &made);
+}
+
+static void written_models_compute_nearly_the_same(void **state) {
+    const kiln_quantize_options shift = {.shift = true},
+                                both = {.per_channel = true, .shift = true};
+    check_written(*state, &per_tensor);
+    check_written(*state, &per_channel);
+    check_written(*state, &shift);
+    check_written(*state, &both);
+}
+
+/* The file itself, read as any other, computes what its graph does; its names are the model's. */
+static void written_files_are_what_was_checked(void **state) {
+    const model_parts parts = small_net(*state);
+    kiln_quantize_plan plan;
+    kiln_graph *file = NULL;
+    expect_ok(read_model(*state, &parts, &per_channel, &plan));
+    kiln_quantised_model made =
+        write_model(*state, &plan, ranges_of(*state, &plan, 3, false), NULL, NULL, &per_channel);
+    expect_ok(kiln_import_bytes(made.model, NULL, NULL, *state, &file));
+    assert_int_equal(file->output.count, 1);
+    expect_str(file->value.data[file->output.data[0]].name, "y");
+    assert_memory_equal(run(*state, file, 5)->data,
+                        run(*state, decode(*state, made.graph), 5)->data, 2 * sizeof(float));
+    for (kiln_value v = 1; v < file->value.count; v++) { /* no weights of floats are left */
+        const kiln_value_info *value = &file->value.data[v];
+        if (value->data && value->dtype == KILN_F32)
+            assert_true(kiln_shape_count(&value->shape) <= 3);
+    }
+    end(&plan, &made);
+}
+
+/* y = 1 x0 + 0.004 x1, where 0.004 becomes 0.00787 beside 1: with x1 = 100 on average, y would be
+ * 0.39 too large. */
+static void biases_take_up_what_rounding_weights_shifts(void **state) {
+    static const float weights[] = {1, 0.004f}, bias[] = {0.5f};
+    const kiln_shape shape = {4, {1, 2, 1, 1}};
+    const kiln_tensor w = {KILN_F32, shape, (void *)(uintptr_t)weights};
+    const model_parts parts = {
+        .opset = 13,
+        .input = "x:1,2,1,1",
+        .output = "y:1,1,1,1",
+        .node_count = 1,
+        .initializer_count = 2,
+        .node = {node_of(*state, "Conv", "x w b", "y")},
+        .initializer = {tensor_message(*state, "w", &w), floats_of(*state, "b", bias, 1)}};
+    const kiln_quantization group[] = {{1, 0}};
+    const double means[] = {10, 100}, *mean[] = {means, NULL}, *none[] = {NULL, NULL};
+    const uint32_t mean_count[] = {2, 0};
+    float point[] = {10, 100};
+    const kiln_tensor input = {KILN_F32, {4, {1, 2, 1, 1}}, point};
+    for (int corrected = 0; corrected < 2; corrected++) {
+        kiln_quantize_plan plan;
+        expect_ok(read_model(*state, &parts, &per_tensor, &plan));
+        kiln_quantised_model made =
+            write_model(*state, &plan, group, corrected ? mean : none, mean_count, &per_tensor);
+        const kiln_graph *graph = decode(*state, made.graph);
+        kiln_tensor *output = KILN_ARENA_ARRAY(*state, kiln_tensor, graph->output.count);
+        expect_ok(kiln_graph_eval(graph, &input, *state, output));
+        const float y = *(const float *)output[0].data;
+        assert_true(fabsf(y - (corrected ? 10.9f : 11.287f)) < 0.01f);
+        end(&plan, &made);
+    }
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static void expect_refused(kiln_arena *arena, const model_parts *parts,
+                           const kiln_quantize_options *options, kiln_code code,
+                           const char *needle) {
+    kiln_quantize_plan plan;
+    kiln_status st = read_model(arena, parts, options, &plan);
+    assert_non_null(st);
+    expect_contains(kiln_status_text(st), needle);
+    expect_contains(kiln_status_text(st), "m.onnx");
+    assert_int_equal(kiln_status_code(st), code);
+    kiln_status_free(st);
+}
+
+static void what_cannot_be_quantised_is_refused(void **state) {
+    model_parts parts = small_net(*state);
+    parts.opset = 11;
+    expect_refused(*state, &parts, &per_channel, KILN_UNIMPLEMENTED, "leave out --per-channel");
+    parts.opset = 9;
+    expect_refused(*state, &parts, &per_tensor, KILN_UNIMPLEMENTED, "operator set is 9");
+    const model_parts nothing = {.opset = 13,
+                                 .input = "x:2",
+                                 .output = "y:2",
+                                 .node_count = 1,
+                                 .node = {node_of(*state, "Relu", "x", "y")}};
+    expect_refused(*state, &nothing, &per_tensor, KILN_FAILED_PRECONDITION, "nothing to quantise");
+    static const float scale[] = {1};
+    model_parts twice = nothing;
+    twice.node[0] = node_of(*state, "QuantizeLinear", "x s", "y");
+    twice.initializer[twice.initializer_count++] = floats_of(*state, "s", scale, 1);
+    expect_refused(*state, &twice, &per_tensor, KILN_FAILED_PRECONDITION,
+                   "quantised already: node 0 is a QuantizeLinear");
+    parts = small_net(*state);
+    parts.node[2] = node_of(*state, "Unheard", "n1", "r1");
+    expect_refused(*state, &parts, &per_tensor, KILN_UNIMPLEMENTED, "Unheard");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(norms_are_folded_into_convolutions),
+        test_with_arena(layers_and_values_are_found),
+        test_with_arena(what_stays_in_floats_is_left_alone),
+        test_with_arena(joined_values_have_one_scale),
+        test_with_arena(written_models_compute_nearly_the_same),
+        test_with_arena(written_files_are_what_was_checked),
+        test_with_arena(biases_take_up_what_rounding_weights_shifts),
+        test_with_arena(what_cannot_be_quantised_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -48,6 +48,9 @@ void kiln_json_line(json_t *object);
 /* A string in its printable form, with its line ends. What may be no UTF-8 needs it. */
 json_t *kiln_json_str(kiln_str text);
 
+/* The tensor of a .pb or a .npy file, in `process`. Errors of reading one. */
+KILN_MUST_USE kiln_status kiln_read_tensor(const char *path, kiln_arena *process, kiln_tensor *out);
+
 /* --db PATH, or $KILN_HOME/kiln.db. */
 /* This user's own tuner counts in `db`: $KILN_HOME/signing.key, where there is one. */
 KILN_MUST_USE kiln_status kiln_trust_own(kiln_db *db, kiln_arena *process);

@@ -3,7 +3,6 @@
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "cli/run_on.h"
-#include "compiler-core/frontend/data_set.h"
 #include "deploy/runtime/module_open.h"
 
 typedef struct options {
@@ -13,16 +12,6 @@ typedef struct options {
     bool bench, perf, json;
     kiln_run_on_options there; /* `on` NULL: here */
 } options;
-
-static kiln_status read_tensor(const char *path, kiln_arena *process, kiln_tensor *out) {
-    if (kiln_str_ends(kiln_str_from(path), ".pb")) {
-        kiln_named_tensor named;
-        kiln_status st = kiln_onnx_tensor_load(path, process, &named);
-        if (!st) *out = named.tensor;
-        return st;
-    }
-    return kiln_tensor_read_npy(path, process, out);
-}
 
 static void print_json(const kiln_run *run) {
     for (uint32_t i = 0; i < kiln_module_output_count(run->module); i++) {
@@ -53,7 +42,7 @@ static kiln_status run_here(const options *o, kiln_arena *process) {
     kiln_run run = {0};
     kiln_status st = kiln_module_load(o->module, (uint32_t)KILN_MIN(o->threads, 1024), &module);
     if (!st) st = check_outputs(o, module, process);
-    if (!st) st = kiln_run_init(&run, module, &o->given, read_tensor, process);
+    if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);
     if (!st && o->perf) st = kiln_run_write_perf_map(module, process);
     if (!st && o->bench) st = kiln_bench_print(module, run.inputs, o->json, process);
     if (!st && !o->bench) st = kiln_run_samples(&run);
@@ -72,7 +61,7 @@ static kiln_status run_there(const options *o, kiln_arena *process) {
         return KILN_ERROR(INVALID_ARGUMENT, "--perf names kernels of this process: leave out --on");
     kiln_status st = kiln_module_inspect(o->module, (uint32_t)KILN_MIN(o->threads, 1024), &module);
     if (!st) st = check_outputs(o, module, process);
-    if (!st) st = kiln_run_init(&run, module, &o->given, read_tensor, process);
+    if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);
     if (!st) st = kiln_run_on(&o->there, &run, process, &times);
     if (!st && o->bench) kiln_bench_print_times(module, &times, o->json);
     if (!st && !o->bench) st = show_outputs(o, &run, process);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "compiler-core/frontend/data_set.h"
 #include "db/trust.h"
 #include "proto/signing.h"
 
@@ -28,6 +29,16 @@ void kiln_print_text(kiln_str text, kiln_text_form form, FILE *out) {
     kiln_text_append(&printable, text, form, SIZE_MAX);
     fwrite(printable.data, 1, printable.size, out);
     kiln_strbuf_deinit(&printable);
+}
+
+kiln_status kiln_read_tensor(const char *path, kiln_arena *process, kiln_tensor *out) {
+    if (kiln_str_ends(kiln_str_from(path), ".pb")) {
+        kiln_named_tensor named;
+        kiln_status st = kiln_onnx_tensor_load(path, process, &named);
+        if (!st) *out = named.tensor;
+        return st;
+    }
+    return kiln_tensor_read_npy(path, process, out);
 }
 
 /* Makes every string in `value` printable; names of members are ours, or columns'. */

@@ -132,20 +132,27 @@ static kiln_status count_samples(kiln_run *run) {
     return KILN_OK;
 }
 
-kiln_status kiln_run_init(kiln_run *run, kiln_module *module, const kiln_opt_list *given,
-                          kiln_run_reader reader, kiln_arena *arena) {
+kiln_status kiln_run_init_inputs(kiln_run *run, kiln_module *module, const kiln_opt_list *given,
+                                 kiln_run_reader reader, kiln_arena *arena) {
     const uint32_t inputs = kiln_module_input_count(module);
-    const uint32_t outputs = kiln_module_output_count(module);
     *run = (kiln_run){.module = module,
                       .feed = KILN_ARENA_ARRAY(arena, kiln_run_feed, inputs),
-                      .output = KILN_ARENA_ARRAY(arena, char *, outputs),
-                      .inputs = KILN_ARENA_ARRAY(arena, const void *, inputs),
-                      .outputs = KILN_ARENA_ARRAY(arena, void *, outputs)};
+                      .inputs = KILN_ARENA_ARRAY(arena, const void *, inputs)};
     kiln_status st = feed_given(run, given, reader, arena);
     for (uint32_t i = 0; !st && i < inputs; i++)
         if (!run->feed[i].data) feed_random(kiln_module_input(module, i), i, arena, &run->feed[i]);
     if (!st) st = count_samples(run);
+    if (!st) kiln_run_point(run, 0);
+    return st;
+}
+
+kiln_status kiln_run_init(kiln_run *run, kiln_module *module, const kiln_opt_list *given,
+                          kiln_run_reader reader, kiln_arena *arena) {
+    const uint32_t outputs = kiln_module_output_count(module);
+    kiln_status st = kiln_run_init_inputs(run, module, given, reader, arena);
     if (st) return st;
+    run->output = KILN_ARENA_ARRAY(arena, char *, outputs);
+    run->outputs = KILN_ARENA_ARRAY(arena, void *, outputs);
     for (uint32_t i = 0; i < outputs; i++)
         run->output[i] = kiln_arena_alloc_aligned(
             arena, 64, kiln_module_output(module, i)->size_bytes * run->samples);
@@ -159,7 +166,7 @@ void kiln_run_point(kiln_run *run, size_t sample) {
     for (uint32_t i = 0; i < kiln_module_input_count(run->module); i++)
         run->inputs[i] = run->feed[i].data + (run->feed[i].samples > 1 ? sample : 0) *
                                                  kiln_module_input(run->module, i)->size_bytes;
-    for (uint32_t i = 0; i < kiln_module_output_count(run->module); i++)
+    for (uint32_t i = 0; run->output && i < kiln_module_output_count(run->module); i++)
         run->outputs[i] = run->output[i] + sample * kiln_module_output(run->module, i)->size_bytes;
 }
 

@@ -35,7 +35,7 @@ typedef struct kiln_run {
     kiln_module *module;
     size_t samples;
     kiln_run_feed *feed; /* [input] */
-    char **output;       /* [output] all samples, one after the other */
+    char **output;       /* [output] all samples, one after the other; NULL: inputs only */
     const void **inputs; /* [input] of one sample */
     void **outputs;      /* [output] of one sample */
 } kiln_run;
@@ -45,7 +45,11 @@ typedef struct kiln_run {
 KILN_MUST_USE kiln_status kiln_run_init(kiln_run *run, kiln_module *module,
                                         const kiln_opt_list *given, kiln_run_reader reader,
                                         kiln_arena *arena);
-/* Sets `inputs` and `outputs` to those of a sample. */
+/* The same without outputs: for a caller who has places for them. */
+KILN_MUST_USE kiln_status kiln_run_init_inputs(kiln_run *run, kiln_module *module,
+                                               const kiln_opt_list *given, kiln_run_reader reader,
+                                               kiln_arena *arena);
+/* Sets `inputs`, and `outputs` where there are any, to those of a sample. */
 void kiln_run_point(kiln_run *run, size_t sample);
 /* Runs the module once per sample. INTERNAL: a kernel failed. */
 KILN_MUST_USE kiln_status kiln_run_samples(kiln_run *run);

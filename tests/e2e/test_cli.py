@@ -55,7 +55,7 @@ def test_doctor_is_content_and_says_what_this_machine_is(world):
 
 
 def test_help_of_every_command(world):
-    for command in ("tune", "compile", "run", "verify", "explain", "fleet", "jobs", "db", "zoo", "doctor"):
+    for command in ("tune", "compile", "run", "verify", "quantize", "explain", "fleet", "jobs", "db", "zoo", "doctor"):
         assert "Usage" in world.run(command, "--help").stdout or "usage" in world.run(command, "--help").stdout.lower()
     world.refused("frobnicate", says="no such command")
     world.refused("tune", digits(), "--trails", 3, says="--trials")

@@ -61,6 +61,25 @@ static void order_around_lanes(kiln_sched *s, const kiln_pattern *pattern, int l
     kiln_sched_vectorize(kiln_sched_try(s), vector->loop[1]);
 }
 
+/* One after the other, innermost. */
+static void put_inside(kiln_sched *s, const kiln_pattern *pattern, int iter, kiln_sched_loop loop) {
+    const kiln_block_info *b = &s->program->block.data[pattern->block];
+    kiln_sched_loops order = {0};
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if ((int)i != iter) kiln_sched_loops_add(&order, kiln_sched_loop_of(s, pattern->block, i));
+    kiln_sched_loops_add(&order, loop);
+    kiln_sched_reorder(kiln_sched_try(s), &order);
+    kiln_sched_unroll(kiln_sched_try(s), loop);
+}
+
+/* Fewer elements than fill their lanes, which lie apart where they are read (three channels brought
+ * side by side): lanes would cost a mask and a test for each of them. */
+static bool is_few_from_apart(const kiln_program *p, const kiln_pattern *pattern, int iter,
+                              int64_t lanes) {
+    return p->block.data[pattern->block].iter[iter].extent < lanes &&
+           !kiln_sketch_reads_contiguously(p, pattern, iter);
+}
+
 static void vectorize_block(kiln_sched *s, kiln_block block) {
     kiln_program *p = s->program;
     kiln_pattern pattern;
@@ -71,9 +90,11 @@ static void vectorize_block(kiln_sched *s, kiln_block block) {
     if (iter >= 0 && (!reduces || kiln_sketch_reads_contiguously(p, &pattern, iter))) {
         int64_t lanes = kiln_sketch_lanes(s->target, p->buffer.data[pattern.to.buffer].dtype,
                                           p->block.data[block].iter[iter].extent);
-        if (lanes > 1)
-            vector =
-                kiln_sketch_split_lanes(s, kiln_sched_loop_of(s, block, (uint32_t)iter), lanes);
+        const kiln_sched_loop along = kiln_sched_loop_of(s, block, (uint32_t)iter);
+        if (!reduces && is_few_from_apart(p, &pattern, iter, lanes))
+            put_inside(s, &pattern, iter, along);
+        else if (lanes > 1)
+            vector = kiln_sketch_split_lanes(s, along, lanes);
     }
     if (vector.count) order_around_lanes(s, &pattern, iter, &vector);
     uint32_t outer = 0;

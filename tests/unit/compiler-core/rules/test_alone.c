@@ -42,6 +42,16 @@ static void pointwise_blocks_run_in_lanes(void **state) {
     expect_sound(&s, te);
 }
 
+/* Three channels brought side by side: lanes would be masked gathers. */
+static void a_few_elements_from_apart_run_one_by_one(void **state) {
+    kiln_program *te = parsed(*state, "program p\ninput x: f32[3,20]\noutput y: f32[20,3]\n"
+                                      "block t(c:3, i:20): y[i, c] = x[c, i]\n");
+    kiln_sched s = kiln_sched_begin(te, &avx2, *state);
+    assert_int_equal(kiln_sketch_any(&s, 0).end, KILN_SKETCH_MADE);
+    expect_lines(&s, 0, "reorder(t.i, t.c)\nunroll(t.c)\n");
+    expect_sound(&s, te);
+}
+
 /* Lanes of a sum are several results, next to one another; a sum to one result has none. */
 static void sums_run_in_lanes_only_along_contiguous_results(void **state) {
     kiln_program *te = parsed(*state, "program p\ninput x: f32[9,40]\noutput y: f32[40]\n"
@@ -76,6 +86,7 @@ int main(void) {
         test_with_arena(the_nearest_value_is_the_first_of_equals),
         test_with_arena(contiguous_iterators_follow_layouts),
         test_with_arena(pointwise_blocks_run_in_lanes),
+        test_with_arena(a_few_elements_from_apart_run_one_by_one),
         test_with_arena(sums_run_in_lanes_only_along_contiguous_results),
         test_with_arena(only_untouched_blocks_are_finished),
     };

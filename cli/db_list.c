@@ -52,6 +52,7 @@ typedef struct describer {
     kiln_arena *arena;
     kiln_str task_key, job_id;
     const char *label, *model;
+    double flops; /* that a run of the task needs; of a program of another version, as recorded */
 } describer;
 
 static kiln_status describe_task(describer *d, kiln_str key) {
@@ -63,8 +64,12 @@ static kiln_status describe_task(describer *d, kiln_str key) {
     if (st) return st;
     d->task_key = key;
     d->label = found ? kiln_str_dup(d->arena, task.op) : "";
+    d->flops = task.flops;
     st = found ? kiln_program_parse(task.canonical, d->arena, &te) : KILN_OK;
-    if (te) d->label = kiln_task_label(&(kiln_task){.op = task.op, .te = te}, d->arena);
+    if (te) {
+        d->label = kiln_task_label(&(kiln_task){.op = task.op, .te = te}, d->arena);
+        d->flops = kiln_program_flops(te);
+    }
     kiln_status_free(st); /* of another version: then the operator must do */
     return KILN_OK;
 }
@@ -85,13 +90,13 @@ static kiln_status describe(describer *d, const kiln_db_record *r) {
     return st ? st : describe_job(d, r->job_id);
 }
 
-static double gflops_of(const kiln_db_record *r) {
-    return r->median_ns > 0 ? r->flops / r->median_ns : 0;
+static double gflops_of(const describer *d, const kiln_db_record *r) {
+    return r->median_ns > 0 ? d->flops / r->median_ns : 0;
 }
 
-static double share_of(const kiln_db_record *r) {
+static double share_of(const describer *d, const kiln_db_record *r) {
     double peak = kiln_record_peak(r);
-    return peak > 0 ? gflops_of(r) * 1e9 / peak : 0;
+    return peak > 0 ? gflops_of(d, r) * 1e9 / peak : 0;
 }
 
 /* ---- as JSON and CSV --------------------------------------------------------------------------
@@ -101,7 +106,7 @@ static void print_json(const describer *d, const kiln_db_record *r) {
     json_t *object = kiln_row_to_json(KILN_DB_TABLE_RECORD, r);
     json_object_set_new(object, "label", kiln_json_str(kiln_str_from(d->label)));
     json_object_set_new(object, "model", kiln_json_str(kiln_str_from(d->model)));
-    json_object_set_new(object, "gflops", json_real(gflops_of(r)));
+    json_object_set_new(object, "gflops", json_real(gflops_of(d, r)));
     kiln_json_line(object);
 }
 
@@ -112,8 +117,8 @@ static void print_json(const describer *d, const kiln_db_record *r) {
     X("target", kiln_str_dup(d->arena, r->target))                           \
     X("outcome", kiln_str_dup(d->arena, r->outcome))                         \
     X("median_ns", kiln_arena_printf(d->arena, "%.9g", r->median_ns))        \
-    X("gflops", kiln_arena_printf(d->arena, "%.9g", gflops_of(r)))           \
-    X("share_of_peak", kiln_arena_printf(d->arena, "%.9g", share_of(r)))     \
+    X("gflops", kiln_arena_printf(d->arena, "%.9g", gflops_of(d, r)))        \
+    X("share_of_peak", kiln_arena_printf(d->arena, "%.9g", share_of(d, r)))  \
     X("threads", kiln_arena_printf(d->arena, "%lld", (long long)r->threads)) \
     X("found_by", kiln_str_dup(d->arena, r->searcher))                       \
     X("final", kiln_arena_printf(d->arena, "%lld", (long long)r->final))     \
@@ -179,8 +184,9 @@ static void fill(const describer *d, const kiln_db_record *r, const char *cell[C
     if (r->median_ns > 0) {
         kiln_print_time(r->median_ns, &time);
         cell[MEDIAN] = kiln_str_dup(d->arena, kiln_strbuf_view(&time));
-        cell[GFLOPS] = kiln_arena_printf(d->arena, "%.1f", gflops_of(r));
-        if (share_of(r) > 0) cell[PEAK] = kiln_arena_printf(d->arena, "%.1f %%", 100 * share_of(r));
+        cell[GFLOPS] = kiln_arena_printf(d->arena, "%.1f", gflops_of(d, r));
+        if (share_of(d, r) > 0)
+            cell[PEAK] = kiln_arena_printf(d->arena, "%.1f %%", 100 * share_of(d, r));
     }
     cell[FOUND_BY] = kiln_str_dup(d->arena, r->searcher);
     cell[MEASURED] = time_text(r->stored_wall_ns, d->arena);

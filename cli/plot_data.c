@@ -15,8 +15,8 @@ static void add_record(kiln_plot_task *task, const kiln_db_record *r, kiln_arena
     kiln_curve_add(&task->curve, arena, task->trial_count, ok && !r->raced ? r->median_ns : 0);
 }
 
-/* The label and the bytes come from the task's text; one that this version cannot read has neither.
- */
+/* The label, the bytes and the operations come from the task's text; of one that this version
+ * cannot read, the operations as they were recorded. */
 static void describe(kiln_plot_task *task, kiln_str canonical, kiln_arena *arena) {
     kiln_program *te = NULL;
     task->label = kiln_str_dup(arena, task->op);
@@ -25,6 +25,7 @@ static void describe(kiln_plot_task *task, kiln_str canonical, kiln_arena *arena
         kiln_task with_program = {.op = task->op, .te = te};
         task->label = kiln_task_label(&with_program, arena);
         task->bytes = kiln_program_argument_bytes(te);
+        task->flops = kiln_program_flops(te);
     }
     kiln_status_free(st);
 }

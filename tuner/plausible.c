@@ -57,7 +57,7 @@ static bool is_of_key(kiln_str key, kiln_str ours) {
 
 static void take_program(kiln_plausible *p, const kiln_program *te) {
     p->is_read = true;
-    p->flops = kiln_program_flops(te);
+    p->flops = kiln_program_flops_with_zeros(te);
     p->written_bytes = written_bytes(te);
 }
 

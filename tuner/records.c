@@ -95,6 +95,7 @@ static void add_record(group *g, const kiln_shell_job *job, const kiln_candidate
     if (candidate->algorithm.size) kiln_digest_print(&candidate->artefact, digest);
     bool is_default =
         kiln_str_is(kiln_str_from(candidate->hash), kiln_searcher_default_hash(task->searcher));
+    const double flops = kiln_program_flops_with_zeros(task->te); /* as earlier versions count */
     kiln_db_record row = {.trial_id = kiln_str_from(action->trial),
                           .attempt = action->attempt ? action->attempt : 1,
                           .job_id = kiln_str_from(job->identity),
@@ -119,7 +120,7 @@ static void add_record(group *g, const kiln_shell_job *job, const kiln_candidate
                           .detail = kiln_str_from(action->text),
                           .stop_reason = kiln_str_from(kiln_stop_name(KILN_STOP_NONE)),
                           .cache_state = KILN_STR("warm"),
-                          .flops = task->flops,
+                          .flops = flops,
                           .build_ns = (double)candidate->build_ns,
                           .search_ns = (double)candidate->search_ns,
                           .train_ns = (double)candidate->train_ns,
@@ -127,7 +128,7 @@ static void add_record(group *g, const kiln_shell_job *job, const kiln_candidate
                           .user = job->spec.user,
                           .stored_wall_ns = (int64_t)kiln_clock_wall_ns()};
     kiln_db_task task_row = {
-        .key = task->key, .op = task->op, .canonical = task->text, .flops = task->flops};
+        .key = task->key, .op = task->op, .canonical = task->text, .flops = flops};
     kiln_db_target target_row = {.target = job->spec.target};
     if (action->result) {
         take_built(&row, action->result, digest);

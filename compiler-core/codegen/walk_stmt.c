@@ -175,9 +175,11 @@ static void emit_masked(kiln_walk *w, kiln_ssa condition, kiln_stmt child) {
     w->mask = outer;
 }
 
+/* Copies of an unrolled loop mostly decide it, with what is known of the loops around them. */
 static void emit_if(kiln_walk *w, const kiln_stmt_info *s) {
+    kiln_expr here = kiln_expr_substitute(w->p, s->condition, w->constant_of);
     w->stamp = ++w->last_stamp;
-    kiln_ssa condition = kiln_walk_expr(w, s->condition);
+    kiln_ssa condition = kiln_walk_expr(w, kiln_expr_simplify(w->p, here, NULL));
     int64_t known;
     if (w->b->ops->known_integer(w->b, condition, &known)) {
         if (known) kiln_walk_stmt(w, s->child.data[0]);

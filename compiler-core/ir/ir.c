@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "compiler-core/ir/zeros.h"
 
 kiln_program *kiln_program_create(kiln_arena *arena, kiln_str name) {
     kiln_program *p = KILN_ARENA_NEW(arena, kiln_program);
@@ -279,18 +280,33 @@ static void count_work(const kiln_program *p, kiln_expr e, uint8_t *seen, uint32
         count_work(p, kiln_expr_operand(p, e, i), seen, count);
 }
 
-double kiln_program_flops(const kiln_program *p) {
+static double flops_of(const kiln_program *p, kiln_block block) {
+    const kiln_block_info *b = &p->block.data[block];
+    if (b->removed || b->init_of) return 0;
+    uint8_t *seen = kiln_alloc(p->expr.count);
+    uint32_t per_point = b->combiner != KILN_COMBINE_NONE;
+    count_work(p, b->value, seen, &per_point);
+    kiln_free(seen);
+    double flops = per_point;
+    for (uint32_t k = 0; k < b->iter_count; k++) flops *= (double)b->iter[k].extent;
+    return flops;
+}
+
+double kiln_program_flops_with_zeros(const kiln_program *p) {
     double total = 0;
-    for (uint32_t i = 1; i < p->block.count; i++) {
-        const kiln_block_info *b = &p->block.data[i];
-        if (b->removed || b->init_of) continue;
-        uint8_t *seen = kiln_alloc(p->expr.count);
-        uint32_t per_point = b->combiner != KILN_COMBINE_NONE;
-        count_work(p, b->value, seen, &per_point);
-        kiln_free(seen);
-        double points = per_point;
-        for (uint32_t k = 0; k < b->iter_count; k++) points *= (double)b->iter[k].extent;
-        total += points;
+    for (kiln_block b = 1; b < p->block.count; b++) total += flops_of(p, b);
+    return total;
+}
+
+double kiln_program_flops(const kiln_program *p) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 16);
+    kiln_program *copy = kiln_program_copy(p, &scratch);
+    double total = 0;
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        double flops = flops_of(p, b);
+        if (flops > 0) total += flops * kiln_zeros_share_left(copy, b);
     }
+    kiln_arena_deinit(&scratch);
     return total;
 }

@@ -370,9 +370,11 @@ kiln_block kiln_program_find_block(const kiln_program *p, kiln_str name);
 kiln_block kiln_program_producer(const kiln_program *p, kiln_buffer buffer);
 /* Whether it has a combiner. */
 bool kiln_block_is_reduction(const kiln_program *p, kiln_block block);
-/* Floating (or integer) operations of one run: 2 per multiply-add of a sum reduction, else 1 per
- * arithmetic node. */
+/* Floating (or integer) operations that one run needs: 2 per multiply-add of a sum reduction, else
+ * 1 per arithmetic node. Sums need no products with the zeros of a padding (zeros.h). */
 double kiln_program_flops(const kiln_program *p);
+/* With these products: what records of earlier versions have. */
+double kiln_program_flops_with_zeros(const kiln_program *p);
 
 /* ---- statements ------------------------------------------------------------------ */
 /* A statement without children that stands nowhere. */

@@ -9,6 +9,7 @@
  * - threads: parallel loops become serial where kernels get one thread, and in the prepare program
  * - blocks: they become stores, inits and ifs over loop variables
  * - simplify: indices, conditions, loops of extent 1
+ * - skip: sums ask for what would make their term zero, products with a padding, before they add it
  * - launches: root statements are launches; temps get the scope of what shares them
  * - barriers: one behind each thread nest that others depend on
  * - unify: the thread nests of a launch become one

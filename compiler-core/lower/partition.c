@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "compiler-core/lower/pass.h"
 
-#define CUTS_MAX 4u   /* a loop becomes at most one part more than that */
+#define CUTS_MAX 6u   /* a loop becomes at most one part more than that: a window of seven taps */
 #define DIGITS_MAX 4u /* of a parallel loop's variable */
 
 typedef struct partition {
@@ -80,13 +80,26 @@ static void note_digit(partition *part, kiln_expr term, kiln_var var) {
  */
 static bool is_small(int64_t a) { return a > INT64_MIN / 4 && a < INT64_MAX / 4; }
 
-/* rest = form without the loop's variable: known interval, or false when loops outside (not
- * constant here) or anything but plain variables enter. */
-static bool rest_of(partition *part, const kiln_affine *form, kiln_var var, int64_t *coefficient,
-                    kiln_interval *rest) {
+/* A form without the loop's variable. */
+typedef struct remaining {
+    kiln_interval range;
+    int64_t coefficient; /* of the loop's variable */
+    int64_t step;        /* between its values, where it is made of one unrolled variable; else 0 */
+} remaining;
+
+static bool is_unrolled(const partition *part, kiln_var var) {
     const kiln_program *p = part->p;
-    *coefficient = 0;
-    *rest = (kiln_interval){form->constant, form->constant};
+    for (kiln_stmt s = 1; s < p->stmt.count; s++)
+        if (p->stmt.data[s].kind == KILN_STMT_FOR && p->stmt.data[s].var == var)
+            return p->stmt.data[s].loop_kind == KILN_LOOP_UNROLL;
+    return false;
+}
+
+/* False when loops outside (not constant here) or anything but plain variables enter. */
+static bool rest_of(partition *part, const kiln_affine *form, kiln_var var, remaining *out) {
+    const kiln_program *p = part->p;
+    *out = (remaining){.range = {form->constant, form->constant}};
+    uint32_t others = 0;
     for (uint32_t i = 0; i < form->term_count; i++) {
         const kiln_expr_node *node = kiln_expr_get(p, form->term[i]);
         int64_t c = form->coefficient[i];
@@ -96,21 +109,29 @@ static bool rest_of(partition *part, const kiln_affine *form, kiln_var var, int6
         }
         kiln_var v = node->payload.id;
         if (v == var) {
-            *coefficient = c;
+            out->coefficient = c;
             continue;
         }
         if (!is_inside(part, v)) return false;
         kiln_interval range = {p->var.data[v].low, p->var.data[v].high};
-        *rest = kiln_interval_add(*rest, kiln_interval_scale(range, c));
+        out->range = kiln_interval_add(out->range, kiln_interval_scale(range, c));
+        out->step = others++ == 0 && is_unrolled(part, v) ? (c < 0 ? -c : c) : 0;
     }
-    return *coefficient != 0 && is_small(*coefficient) && is_small(rest->low) &&
-           is_small(rest->high);
+    return out->coefficient != 0 && is_small(out->coefficient) && is_small(out->range.low) &&
+           is_small(out->range.high);
 }
 
-/* form < limit changes sign somewhere between the two extremes of the rest. */
-static void cut_at_sign(partition *part, int64_t c, kiln_interval rest, int64_t limit) {
-    add_cut(part, sign_change(c, rest.low - limit));
-    add_cut(part, sign_change(c, rest.high - limit));
+/* form < limit changes sign somewhere between the two extremes of the rest. Where an unrolled loop
+ * alone makes it, there is a cut for each of its copies, so that all of them are decided. */
+static void cut_at_sign(partition *part, const remaining *rest, int64_t limit) {
+    const int64_t c = rest->coefficient, low = rest->range.low - limit,
+                  high = rest->range.high - limit;
+    const partition before = *part;
+    for (int64_t at = low; rest->step && at < high && !part->too_many; at += rest->step)
+        add_cut(part, sign_change(c, at));
+    if (part->too_many && !before.too_many) *part = before;
+    add_cut(part, sign_change(c, low));
+    add_cut(part, sign_change(c, high));
 }
 
 static void cut_comparison(partition *part, kiln_expr e) {
@@ -120,14 +141,11 @@ static void cut_comparison(partition *part, kiln_expr e) {
     kiln_expr_op op = kiln_expr_get(p, e)->op;
     if (kiln_expr_get(p, a)->dtype != KILN_INDEX_DTYPE || !kiln_expr_uses_var(p, e, var)) return;
     kiln_affine form;
-    int64_t c;
-    kiln_interval rest;
+    remaining rest;
     if (!kiln_affine_of(p, kiln_expr_binary(p, KILN_EXPR_SUB, a, b), part->range, &form)) return;
-    if (!rest_of(part, &form, var, &c, &rest)) return;
-    if (op == KILN_EXPR_LT || op == KILN_EXPR_EQ || op == KILN_EXPR_NE)
-        cut_at_sign(part, c, rest, 0);
-    if (op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE)
-        cut_at_sign(part, c, rest, 1);
+    if (!rest_of(part, &form, var, &rest)) return;
+    if (op == KILN_EXPR_LT || op == KILN_EXPR_EQ || op == KILN_EXPR_NE) cut_at_sign(part, &rest, 0);
+    if (op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE) cut_at_sign(part, &rest, 1);
 }
 
 static void cut_condition(partition *part, kiln_expr e) {

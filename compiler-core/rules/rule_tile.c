@@ -38,9 +38,13 @@ static kiln_sketch_result tile_reduction(kiln_tiling *t) {
         t->packs ? steps
                  : kiln_sched_element(kiln_tile_sample_block(t, kiln_tile_extent(t, t->v)), 0);
     kiln_block copy = kiln_tile_block_data(t, t->packs ? t->k : t->v, blocks);
-    bool copies_apart = copy && (s->target->threads > 1 || kiln_tile_reads_source(t, copy));
-    if (t->options.copy_elsewhere && !copies_apart)
+    const bool skips = copy && kiln_tile_reads_source(t, copy);
+    if (t->options.padded_copy && !skips)
+        return same(OPTION_PADDED_COPY, "the data has no padding that could be left out");
+    if (t->options.copy_elsewhere && (!copy || s->target->threads == 1))
         return same(OPTION_COPY_ELSEWHERE, "the data has no copy with two places");
+    if (t->options.copy_elsewhere && skips && !t->options.padded_copy)
+        return kiln_sketch_none("the data is not copied");
     kiln_tile_block_output(t, follower, t->packs ? NULL : &blocks);
     kiln_sched_pad(kiln_sched_try(s), t->block, (uint32_t)t->v, kiln_tile_panel(t));
 

@@ -23,13 +23,16 @@
  *
  * whole              the reduction is not cut into parts where its weights exceed the second cache
  *
- * plain              no tensor intrinsic is used where there is one */
+ * plain              no tensor intrinsic is used where there is one
+ *
+ * padded_copy        the data is copied with its padding, where lowering could leave that out */
 #define KILN_TILE_OPTIONS(X)                                     \
     X(VECTORS_INNERMOST, vectors_innermost, "vectors innermost") \
     X(TAPS_OUTSIDE, taps_outside, "taps outside")                \
     X(COPY_ELSEWHERE, copy_elsewhere, "copy elsewhere")          \
     X(WHOLE, whole, "whole")                                     \
-    X(PLAIN, plain, "plain")
+    X(PLAIN, plain, "plain")                                     \
+    X(PADDED_COPY, padded_copy, "padded copy")
 
 typedef struct kiln_tile_options {
 #define X(NAME, field, text) bool field;
@@ -160,7 +163,7 @@ void kiln_tile_fetch_ahead(kiln_tiling *t, kiln_buffer packed);
 
 /* ---- the padded copy of the data: tile_pad.c ---- */
 
-/* Whether data is read where it lies, and the sketch with a copy is one of its own. */
+/* Whether data can be read where it lies, and the sketch with a copy is one of its own. */
 bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy);
 /* `outer_count`: loops outside of the reduction. */
 void kiln_tile_place_copy(kiln_tiling *t, kiln_block copy, uint32_t outer_count);

@@ -3,19 +3,23 @@
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/tile.h"
 
-/* Whether the block copies its source and fills in a constant around it. */
-static bool only_pads(const kiln_program *p, kiln_block copy) {
+/* What the block fills in around the source that it copies; 0: it does something else. */
+static kiln_expr filling(const kiln_program *p, kiln_block copy) {
     kiln_expr value = p->block.data[copy].value;
-    return kiln_expr_get(p, value)->op == KILN_EXPR_SELECT &&
-           kiln_expr_get(p, kiln_expr_operand(p, value, 1))->op == KILN_EXPR_LOAD &&
-           kiln_expr_is_const(p, kiln_expr_operand(p, value, 2));
+    bool only_pads = kiln_expr_get(p, value)->op == KILN_EXPR_SELECT &&
+                     kiln_expr_get(p, kiln_expr_operand(p, value, 1))->op == KILN_EXPR_LOAD &&
+                     kiln_expr_is_const(p, kiln_expr_operand(p, value, 2));
+    return only_pads ? kiln_expr_operand(p, value, 2) : 0;
 }
 
-/* Data that is loaded as vectors needs no padded copy: lowering cuts the loops where the padding
- * begins, and what is left in the middle reads the source itself. Broadcast data keeps it, where it
- * costs little and is read in the order in which it was made. */
+/* Lowering cuts the loops where the padding begins, and what is left in the middle reads the source
+ * itself. Sums leave products with zeros out, so that tiles at the border have less to do; a tensor
+ * intrinsic takes its operands as they are. */
 bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy) {
-    return !t->packs && only_pads(t->s->program, copy);
+    kiln_program *p = t->s->program;
+    kiln_expr filled = filling(p, copy);
+    if (!filled || !t->packs) return filled != 0;
+    return !t->dot && filled == kiln_expr_zero(p, (kiln_dtype)kiln_expr_get(p, filled)->dtype);
 }
 
 /* Iterator of the copy that runs over dimension `dim` of what it writes, or -1. */
@@ -71,12 +75,12 @@ static void vectorize_copy(kiln_tiling *t, kiln_block copy, int dim, kiln_sched_
  * threads that is a sketch of its own. */
 void kiln_tile_place_copy(kiln_tiling *t, kiln_block copy, uint32_t outer_count) {
     kiln_sched *s = t->s;
-    const bool elsewhere = t->options.copy_elsewhere, threads = s->target->threads > 1;
-    const bool at_root = threads && !elsewhere == t->packs;
+    const bool threads = s->target->threads > 1;
+    const bool at_root = threads && !t->options.copy_elsewhere;
     const uint32_t inside = 2 * ((t->mh >= 0) + (t->mw >= 0));
     const uint32_t places = outer_count > inside ? outer_count - inside : 0;
     if (kiln_sketch_picks(s->program, copy, NULL)) return; /* kiln_sketch_finish has it */
-    if (!elsewhere && kiln_tile_reads_source(t, copy)) {
+    if (!t->options.padded_copy && kiln_tile_reads_source(t, copy)) {
         kiln_sched_inline(kiln_sched_try(s), copy);
         return;
     }

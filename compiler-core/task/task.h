@@ -17,7 +17,7 @@ typedef struct kiln_task {
     kiln_str key; /* "v2:<32 hex digits>": hash of the text of `te` */
     kiln_str op;  /* for people: "conv+add+relu" */
     kiln_program *te;
-    double flops;  /* of one run */
+    double flops;  /* that one run needs, in the direct form */
     double weight; /* calls per inference */
 } kiln_task;
 

@@ -116,6 +116,18 @@ static void random_schedules_keep_their_meaning(void **state) {
     "select(2 <= i, 10i32, 0i32) + select(and(i < 5, 3 <= j), 100i32, 0i32) + "              \
     "select(and(2 <= i, i < 5), x[i, j], 0i32)\n"
 
+/* Sums that look like those with a padding: one is filled with ones, one adds its weights. */
+#define FILLED                                                                                   \
+    "program filled\n"                                                                           \
+    "input x: f32[9]\n"                                                                          \
+    "input w: f32[3]\n"                                                                          \
+    "output y: f32[9]\n"                                                                         \
+    "output z: f32[9]\n"                                                                         \
+    "block product(i:9 | k:3): y[i] sum= select(and(1 <= i + k, i + k < 10), x[i + k - 1], 1.0)" \
+    "*w[k]\n"                                                                                    \
+    "block addend(i:9 | k:3): z[i] sum= select(and(1 <= i + k, i + k < 10), x[i + k - 1], 0.0)"  \
+    " + w[k]\n"
+
 /* Accumulators in registers, packed weights, halves of the image in parallel. */
 #define CONV_TILED                                                                               \
     "cache_read(conv, w, global)\n"                                                              \
@@ -153,6 +165,14 @@ static const struct hand_row {
      "compute_at(pad, conv.oh)\nparallel(conv.oh)\nreverse_compute_at(relu, conv.oc)\n", 3, 4},
     {"conv, padding inlined, rows split", CONV,
      "inline(pad)\nsplit(conv.oh, 2, 4)\nsplit(conv.ow, 3, 3)\nparallel(conv.oh.0)\n", 3, 4},
+    {"conv, padding inlined, columns unrolled around channels", CONV,
+     "inline(pad)\ncache_write(conv, register)\nsplit(conv.oc, -1, 8)\nsplit(conv.ow, -1, 4)\n"
+     "reorder(conv.oc.0, conv.oh, conv.ow.0, conv.ic, conv.kh, conv.kw, conv.ow.1, conv.oc.1)\n"
+     "decompose_reduction(conv, conv.ic)\nreverse_compute_at(conv.write, conv.ow.0)\n"
+     "reorder(conv.write.ow, conv.write.oc)\nreorder(conv.init.ow.1, conv.init.oc.1)\n"
+     "unroll(conv.ow.1)\nunroll(conv.init.ow.1)\nunroll(conv.write.ow)\n"
+     "vectorize(conv.oc.1)\nvectorize(conv.init.oc.1)\nvectorize(conv.write.oc)\n",
+     3, 1},
     {"conv, padding inlined, vectors along rows", CONV,
      "inline(pad)\ncache_write(conv, global)\nvectorize(relu.ow)\n", 3, 1},
     {"dense, columns in vectors of 24", DENSE,
@@ -194,6 +214,7 @@ static const struct hand_row {
     {"clamp", CLAMP, "", 3, 1},
     {"clamp, split", CLAMP, "split(clamp.i, 5, 8)\n", 3, 1},
     {"band", BAND, "", 3, 1},
+    {"filled", FILLED, "unroll(product.k)\nunroll(addend.k)\n", 3, 1},
     {"conv, tiled", CONV, CONV_TILED, 3, 4},
 };
 
@@ -240,6 +261,17 @@ static bool is_alloc_in_lanes(const kiln_program *p, kiln_stmt s) {
     for (kiln_stmt at = s; at; at = p->stmt.data[at].parent)
         inside |= is_loop(p, at, KILN_LOOP_VECTORIZE);
     return inside && is_alloc(p, s);
+}
+static void find_select(kiln_program *p, kiln_expr e, void *context) {
+    (void)p;
+    (void)e;
+    *(bool *)context = true;
+}
+static bool is_select(const kiln_program *p, kiln_stmt s) {
+    bool found = false;
+    if (p->stmt.data[s].kind == KILN_STMT_STORE)
+        kiln_expr_visit_selects((kiln_program *)p, p->stmt.data[s].value, find_select, &found);
+    return found;
 }
 static bool is_if(const kiln_program *p, kiln_stmt s) {
     return p->stmt.data[s].kind == KILN_STMT_IF;
@@ -315,6 +347,10 @@ static void unrolled_nests_stay_short(void **state) {
         state, DENSE,
         "reorder(dense.k, dense.m, dense.n)\nunroll(dense.m)\nunroll(dense.n)\nunroll(dense.k)\n",
         is_long_unroll);
+}
+/* A sum asks before it adds, so nothing chooses between a product and zero. */
+static void products_with_a_padding_are_left_out(void **state) {
+    expect_none(state, CONV, "inline(pad)\nunroll(conv.kh)\nunroll(conv.kw)\n", is_select);
 }
 /* The rest of a loop is a part of its own, whose extent is known, so no condition is left anywhere.
  */
@@ -424,6 +460,7 @@ int main(void) {
         test_with_arena(simplify_removes_loops_that_run_once),
         test_with_arena(vectors_are_cut_to_hardware),
         test_with_arena(unrolled_nests_stay_short),
+        test_with_arena(products_with_a_padding_are_left_out),
         test_with_arena(full_tiles_carry_no_condition),
         test_with_arena(full_tiles_of_shared_loops_carry_no_condition),
         test_with_arena(rows_are_chosen_outside_of_their_loop),

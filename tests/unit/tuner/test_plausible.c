@@ -13,7 +13,7 @@ static kiln_db_task task_of(const char *text, kiln_arena *arena) {
     expect_ok(kiln_program_parse(kiln_str_from(text), arena, &te));
     return (kiln_db_task){.key = kiln_task_key(te, arena),
                           .canonical = kiln_str_from(text),
-                          .flops = kiln_program_flops(te)};
+                          .flops = kiln_program_flops_with_zeros(te)};
 }
 
 static kiln_db_record record_for(const kiln_db_task *task, double sample_ns) {

@@ -48,7 +48,7 @@ static void what_is_loaded_as_vectors_is_read_where_it_lies(void **state) {
 static void the_other_sketch_has_the_copy(void **state) {
     const kiln_program *te = parsed(*state, depthwise);
     placed p;
-    place(*state, te, &avx2, (kiln_tile_options){.copy_elsewhere = true}, &p);
+    place(*state, te, &avx2, (kiln_tile_options){.padded_copy = true}, &p);
     expect_lines(&p.s, p.before,
                  "l5 = location(pad, 3) = 3\n"
                  "compute_at(pad, l5)\n"
@@ -60,12 +60,31 @@ static void the_other_sketch_has_the_copy(void **state) {
     expect_sound(&p.s, te);
 }
 
-/* Broadcast data is copied, at the root by preference; the search may choose a loop. */
-static void broadcast_data_is_copied(void **state) {
+/* So is broadcast data, of which products with zeros are left out, but with zeros only: a sum of
+ * products with ones is another one. */
+static void broadcast_data_is_read_where_it_lies(void **state) {
     const kiln_program *te = conv_program(*state, &shape);
     placed p;
     place(*state, te, &avx2, (kiln_tile_options){0}, &p);
-    assert_false(kiln_tile_reads_source(&p.t, p.copy));
+    expect_lines(&p.s, p.before, "inline(pad)\n");
+    expect_sound(&p.s, te);
+    for (uint32_t ones = 0; ones < 2; ones++) {
+        p.s = kiln_sched_begin(te, &avx2, *state);
+        kiln_block_info *pad = &p.s.program->block.data[block_of(&p.s, "pad")];
+        kiln_expr inside = kiln_expr_operand(p.s.program, pad->value, 0),
+                  source = kiln_expr_operand(p.s.program, pad->value, 1),
+                  filled = kiln_expr_float(p.s.program, KILN_F32, ones);
+        pad->value = kiln_expr_select(p.s.program, inside, source, filled);
+        const kiln_tiling t = tiling_of(&p.s, "conv");
+        assert_int_equal(kiln_tile_reads_source(&t, block_of(&p.s, "pad")), !ones);
+    }
+}
+
+/* The copy is made at the root by preference; the search may choose a loop. */
+static void broadcast_data_may_be_copied(void **state) {
+    const kiln_program *te = conv_program(*state, &shape);
+    placed p;
+    place(*state, te, &avx2, (kiln_tile_options){.padded_copy = true}, &p);
     expect_lines(&p.s, p.before,
                  "l5 = location(pad, 3) = 0\n"
                  "compute_at(pad, l5)\n"
@@ -82,7 +101,7 @@ static void threads_share_the_copy_or_make_it_where_they_use_it(void **state) {
     const kiln_program *te = conv_program(*state, &shape);
     kiln_target two = avx2_target(2);
     placed p;
-    place(*state, te, &two, (kiln_tile_options){0}, &p);
+    place(*state, te, &two, (kiln_tile_options){.padded_copy = true}, &p);
     expect_lines(&p.s, p.before,
                  "split(pad.c, -1, c1[0])\n"
                  "split(pad.w, -1, c1[2])\n"
@@ -92,7 +111,7 @@ static void threads_share_the_copy_or_make_it_where_they_use_it(void **state) {
                  "fuse(pad.n, pad.c.0)\n"
                  "parallel(pad.n.f)\n");
     expect_legal(&p.s);
-    place(*state, te, &two, (kiln_tile_options){.copy_elsewhere = true}, &p);
+    place(*state, te, &two, (kiln_tile_options){.padded_copy = true, .copy_elsewhere = true}, &p);
     assert_int_equal(kiln_sched_trace(&p.s)->instruction[p.before].prim, KILN_PRIM_LOCATION);
     expect_legal(&p.s);
 }
@@ -101,7 +120,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(what_is_loaded_as_vectors_is_read_where_it_lies),
         test_with_arena(the_other_sketch_has_the_copy),
-        test_with_arena(broadcast_data_is_copied),
+        test_with_arena(broadcast_data_is_read_where_it_lies),
+        test_with_arena(broadcast_data_may_be_copied),
         test_with_arena(threads_share_the_copy_or_make_it_where_they_use_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,7 +148,7 @@ static kiln_status compile(const kiln_program *scheduled, const kiln_target *tar
 static void describe_algorithm(const kiln_program *te, kiln_algorithm algorithm,
                                kiln_arena *scratch, kiln_manifest *m) {
     m->algorithm = kiln_str_from(kiln_algorithm_name(algorithm));
-    m->error_factor = kiln_algorithm_error_factor(algorithm);
+    m->error_factor = kiln_algorithm_error_factor(algorithm, te);
     const kiln_program *alternative = kiln_algorithm_apply(algorithm, te, scratch);
     m->executed_flops = kiln_algorithm_executed_flops(algorithm, alternative);
 }

@@ -2,6 +2,7 @@
 #include "compiler-core/algorithm/algorithm.h"
 
 #include "base/macros.h"
+#include "compiler-core/ir/reference.h"
 
 static const struct {
     const char *name;
@@ -27,8 +28,10 @@ kiln_algorithm kiln_algorithm_find(kiln_str name) {
     return (kiln_algorithm)i;
 }
 
-double kiln_algorithm_error_factor(kiln_algorithm algorithm) {
-    return algorithm_table[algorithm].error_factor;
+double kiln_algorithm_error_factor(kiln_algorithm algorithm, const kiln_program *te) {
+    const double factor = algorithm_table[algorithm].error_factor;
+    const double roundoff = kiln_precision_roundoff(algorithm_table[algorithm].precision);
+    return roundoff > 0 ? 1 + factor * roundoff / kiln_te_least_bound(te) : factor;
 }
 
 kiln_precision kiln_algorithm_precision(kiln_algorithm algorithm) {

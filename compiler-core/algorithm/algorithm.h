@@ -27,8 +27,10 @@ typedef enum kiln_algorithm {
 const char *kiln_algorithm_name(kiln_algorithm algorithm);
 /* KILN_ALGORITHM_COUNT: there is none of that name. */
 kiln_algorithm kiln_algorithm_find(kiln_str name);
-/* How many times the task's error bound a right result may be off; 1 for the direct form. */
-double kiln_algorithm_error_factor(kiln_algorithm algorithm);
+/* How many times the error bound of `te`, a task in its direct form, a right result may be off; 1
+ * for the direct form. Where factors are rounded to few bits the bound, n*eps*sum|a*b|, gets a
+ * second part, u*sum|a*b|: the factor is (n*eps + u) / (n*eps). */
+double kiln_algorithm_error_factor(kiln_algorithm algorithm, const kiln_program *te);
 /* What products are computed in; F32 for the direct form, whatever the model's own types are. */
 kiln_precision kiln_algorithm_precision(kiln_algorithm algorithm);
 /* The stated error of a right result: the largest difference from double precision over the

@@ -277,6 +277,7 @@ static void translate_direct(builder *b, const kiln_block_info *source) {
     kiln_expr error = product(b, value.magnitude, f64(b, (value.roundings + 1) * b->epsilon));
     set_block(b, block, source, bound, KILN_COMBINE_NONE, kiln_expr_cast(b->to, KILN_F32, error),
               0);
+    b->roundings[source->buffer] = value.roundings + 1;
 }
 
 static void translate_block(builder *b, const kiln_block_info *source) {
@@ -393,7 +394,7 @@ static void make_buffers(builder *b) {
     }
 }
 
-kiln_program *kiln_te_reference(const kiln_program *te, kiln_arena *arena) {
+static builder build(const kiln_program *te, kiln_arena *arena) {
     KILN_CHECK(te->root == 0);
     char *name = kiln_arena_printf(arena, "%.*s.reference", KILN_STR_ARG(te->name));
     builder b = {.from = te, .to = kiln_program_create(arena, kiln_str_from(name))};
@@ -415,5 +416,20 @@ kiln_program *kiln_te_reference(const kiln_program *te, kiln_arena *arena) {
         copy_block(&b, b.output[s], b.buffer[s], 1);
         copy_block(&b, b.bound[s], b.magnitude[s], b.roundings[s] * b.epsilon);
     }
-    return b.to;
+    return b;
+}
+
+kiln_program *kiln_te_reference(const kiln_program *te, kiln_arena *arena) {
+    return build(te, arena).to;
+}
+
+double kiln_te_least_bound(const kiln_program *te) {
+    double least = 1;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 16);
+    const builder b = build(te, &scratch);
+    for (kiln_buffer s = 1; s < te->buffer.count; s++)
+        if (b.output[s]) least = KILN_MIN(least, b.roundings[s] * b.epsilon);
+    kiln_arena_deinit(&scratch);
+    return least;
 }

@@ -13,4 +13,8 @@
  * outputs have no bound (exact). */
 kiln_program *kiln_te_reference(const kiln_program *te, kiln_arena *arena);
 
+/* The smallest n*eps among the float outputs, what their bounds multiply sum|a*b| by; 1 where there
+ * are none. */
+double kiln_te_least_bound(const kiln_program *te);
+
 #endif

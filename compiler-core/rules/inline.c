@@ -65,6 +65,14 @@ static uint32_t places_of(kiln_program *p, kiln_buffer buffer, kiln_block reader
     return places;
 }
 
+/* Fewer bytes are read where it is stored. */
+static bool narrows(const kiln_program *p, kiln_expr value) {
+    const kiln_expr_node *node = kiln_expr_get(p, value);
+    if (node->op != KILN_EXPR_CAST) return false;
+    const kiln_expr_node *from = kiln_expr_get(p, kiln_expr_operand(p, value, 0));
+    return kiln_dtype_size((kiln_dtype)node->dtype) < kiln_dtype_size((kiln_dtype)from->dtype);
+}
+
 static bool wants_inline(kiln_program *p, kiln_block block) {
     const kiln_block_info *b = &p->block.data[block];
     if (b->removed || kiln_block_is_reduction(p, block) ||
@@ -86,7 +94,8 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
         return false;
     if (feeds_reduction)
         return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD ||
-               (kiln_block_reads_only_constants(p, block) && !kiln_sketch_picks(p, block, NULL));
+               (kiln_block_reads_only_constants(p, block) && !narrows(p, value) &&
+                !kiln_sketch_picks(p, block, NULL));
     return is_cheap(p, value) || (count == 1 && !is_repeated(p, block, reader[0]));
 }
 

@@ -201,7 +201,8 @@ static double worst_error(kiln_algorithm algorithm, int64_t taps, kiln_arena *ar
 static void errors_stay_within_the_stated_factor(void **state) {
     for (size_t r = 0; r <= KILN_ARRAY_COUNT(larger); r++) {
         const kiln_algorithm algorithm = r ? larger[r - 1].algorithm : WINOGRAD;
-        const double factor = kiln_algorithm_error_factor(algorithm);
+        const double factor =
+            kiln_algorithm_error_factor(algorithm, conv_program(*state, &shapes[0]));
         const double worst = worst_error(algorithm, r ? larger[r - 1].taps : 3, *state);
         print_message("%s: %.3g of the task's bound, %.3g allowed\n",
                       kiln_algorithm_name(algorithm), worst, factor);

@@ -1,0 +1,127 @@
+/* Sums of products whose factors are rounded to halves. */
+#include <math.h>
+
+#include "base/macros.h"
+#include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/facts/prepare.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/rules/space.h"
+#include "tests/support/test.h"
+#include "tests/unit/compiler-core/algorithm/support.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+static const kiln_algorithm of_weights[] = {KILN_ALGORITHM_BF16_WEIGHTS,
+                                            KILN_ALGORITHM_F16_WEIGHTS};
+
+static kiln_program *narrow(kiln_algorithm algorithm, const kiln_program *te, kiln_arena *arena) {
+    kiln_program *p = kiln_algorithm_apply(algorithm, te, arena);
+    if (p) expect_ok(kiln_program_verify(p));
+    return p;
+}
+
+/* Halves hold them exactly. */
+static void small_integers_are_exact(void **state) {
+    const conv_shape shape = {
+        .n = 1, .ic = 5, .h = 3, .w = 3, .oc = 3, .kh = 3, .kw = 3, .stride = 1, .epilogue = true};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(of_weights); i++) {
+        kiln_program *te = conv_program(*state, &shape);
+        kiln_program *p = narrow(of_weights[i], te, *state);
+        assert_non_null(p);
+        kiln_program_make_loops(p);
+        expect_ok(same_result(te, p, *state));
+    }
+}
+
+static void every_sum_of_the_task_is_narrowed(void **state) {
+    const kiln_program *te =
+        parsed(*state, "program two\ninput x: f32[1,8]\ninput h: f32[1,8]\nconstant w: f32[8,8]\n"
+                       "constant r: f32[8,8]\ntemp a: f32[1,8]\ntemp b: f32[1,8]\n"
+                       "output y: f32[1,8]\n"
+                       "block a(m:1, n:8 | k:8): a[m, n] sum= x[m, k]*w[k, n] init 0.0\n"
+                       "block b(m:1, n:8 | k:8): b[m, n] sum= h[m, k]*r[k, n] init 0.0\n"
+                       "block y(m:1, n:8): y[m, n] = a[m, n] + b[m, n]\n");
+    const kiln_program *p = narrow(KILN_ALGORITHM_BF16_WEIGHTS, te, *state);
+    uint32_t halves = 0;
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        halves += p->buffer.data[b].dtype == KILN_BF16;
+    assert_int_equal(halves, 2);
+    assert_int_equal(p->block.count, te->block.count + 2);
+}
+
+static void other_computations_are_left_alone(void **state) {
+    static const char *const text[] = {
+        /* weights that are computed by another kernel would be rounded at each run */
+        "program p\ninput x: f32[1,8]\ninput w: f32[8,8]\noutput y: f32[1,8]\n"
+        "block m(m:1, n:8 | k:8): y[m, n] sum= x[m, k]*w[k, n] init 0.0\n",
+        /* each weight is read for 64 outputs */
+        "program p\ninput x: f32[64,8]\nconstant w: f32[8,8]\noutput y: f32[64,8]\n"
+        "block m(m:64, n:8 | k:8): y[m, n] sum= x[m, k]*w[k, n] init 0.0\n",
+        /* a maximum is no sum */
+        "program p\ninput x: f32[1,8]\nconstant w: f32[8,8]\noutput y: f32[1,8]\n"
+        "block m(m:1, n:8 | k:8): y[m, n] max= x[m, k]*w[k, n] init 0.0\n",
+        /* the model's own halves */
+        "program p\ninput x: f16[1,8]\nconstant w: f16[8,8]\noutput y: f16[1,8]\n"
+        "block m(m:1, n:8 | k:8): y[m, n] sum= x[m, k]*w[k, n] init 0f16\n",
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
+        for (size_t k = 0; k < KILN_ARRAY_COUNT(of_weights); k++)
+            assert_null(narrow(of_weights[k], parsed(*state, text[i]), *state));
+}
+
+/* The bound's second part, for few and for many products: neither too narrow for what is right nor
+ * so wide that a sum with a product too many would pass. */
+static void errors_stay_within_the_bound(void **state) {
+    static const int64_t products[] = {8, 64, 1000};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(of_weights); i++)
+        for (size_t k = 0; k < KILN_ARRAY_COUNT(products); k++) {
+            kiln_program *te = matmul_program(*state, 1, 24, products[k]);
+            for (kiln_buffer b = 1; b < te->buffer.count; b++)
+                if (kiln_str_is(te->buffer.data[b].name, "w"))
+                    te->buffer.data[b].role = KILN_ROLE_CONSTANT;
+            kiln_program *p = narrow(of_weights[i], te, *state);
+            assert_non_null(p);
+            kiln_program_make_loops(p);
+            const double factor = kiln_algorithm_error_factor(of_weights[i], te);
+            double worst = 0;
+            for (uint64_t seed = 0; seed < 8; seed++)
+                worst = fmax(worst, error_on_random_data(te, p, seed, 0, *state).in_bounds);
+            print_message("%s, %lld products: %.3g of %.3g\n", kiln_algorithm_name(of_weights[i]),
+                          (long long)products[k], worst, factor);
+            assert_true(worst <= factor && worst > factor / 50);
+        }
+}
+
+/* 16 bits in memory: rounded where weights are packed, not where they are used. */
+static void weights_are_rounded_when_they_are_loaded(void **state) {
+    kiln_program *te = matmul_program(*state, 1, 64, 64);
+    for (kiln_buffer b = 1; b < te->buffer.count; b++)
+        if (kiln_str_is(te->buffer.data[b].name, "w")) te->buffer.data[b].role = KILN_ROLE_CONSTANT;
+    const kiln_space_options options = {.accuracy = {.precision = KILN_PRECISION_BF16}};
+    kiln_space space;
+    expect_ok(kiln_space_create_with(te, &avx2, &options, *state, &space));
+    uint32_t seen = 0;
+    for (uint32_t s = 0; s < space.sketch_count; s++) {
+        if (kiln_trace_algorithm(&space.sketch[s].preferred) != KILN_ALGORITHM_BF16_WEIGHTS)
+            continue;
+        kiln_program *p = NULL;
+        expect_ok(kiln_trace_replay(&space.sketch[s].preferred, te, NULL, *state, &p, NULL));
+        const kiln_nests nests = kiln_nests_of(p, *state);
+        for (kiln_buffer b = 1; b < p->buffer.count; b++)
+            seen += p->buffer.data[b].dtype == KILN_BF16 && nests.constant[b];
+    }
+    assert_true(seen > 0);
+    expect_ok(kiln_space_create(te, &avx2, *state, &space));
+    for (uint32_t s = 0; s < space.sketch_count; s++)
+        assert_int_equal(kiln_trace_algorithm(&space.sketch[s].open), KILN_ALGORITHM_DIRECT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(small_integers_are_exact),
+        test_with_arena(every_sum_of_the_task_is_narrowed),
+        test_with_arena(other_computations_are_left_alone),
+        test_with_arena(errors_stay_within_the_bound),
+        test_with_arena(weights_are_rounded_when_they_are_loaded),
+    };
+    return cmocka_run_group_tests_name("compiler-core/algorithm/narrow", tests, NULL, NULL);
+}

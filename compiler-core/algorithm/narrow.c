@@ -120,3 +120,7 @@ kiln_program *kiln_bf16_weights(const kiln_program *te, kiln_arena *arena) {
 kiln_program *kiln_f16_weights(const kiln_program *te, kiln_arena *arena) {
     return apply(&(form){KILN_F16, false}, te, arena);
 }
+
+kiln_program *kiln_bf16_products(const kiln_program *te, kiln_arena *arena) {
+    return apply(&(form){KILN_BF16, true}, te, arena);
+}

@@ -369,8 +369,12 @@ static void prefetch(kiln_builder *base, kiln_ssa pointer) {
 static kiln_ssa intrinsic(kiln_builder *base, const kiln_intrinsic *row, kiln_ssa sum, kiln_ssa a,
                           kiln_ssa second) {
     kiln_llvm_builder *b = of(base);
-    LLVMTypeRef result = LLVMVectorType(LLVMInt32TypeInContext(b->context), row->lanes);
-    LLVMTypeRef type = LLVMVectorType(LLVMIntTypeInContext(b->context, row->operand_bits),
+    const bool halves = row->operand[0] == KILN_BF16;
+    LLVMTypeRef result = LLVMVectorType(halves ? LLVMFloatTypeInContext(b->context)
+                                               : LLVMInt32TypeInContext(b->context),
+                                        row->lanes);
+    LLVMTypeRef type = LLVMVectorType(halves ? LLVMBFloatTypeInContext(b->context)
+                                             : LLVMIntTypeInContext(b->context, row->operand_bits),
                                       row->lanes * (32 / row->operand_bits));
     LLVMValueRef arg[3];
     uint32_t count = 0;

@@ -71,27 +71,33 @@ static bool find_bytes(kiln_walk *w, const use *u, kiln_expr load, kiln_walk_add
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* Bytes from memory, remembered until the buffer is written. */
-static kiln_ssa load_bytes(kiln_walk *w, kiln_buffer buffer, const kiln_walk_address *at,
-                           int64_t first, uint32_t count, uint32_t align) {
+/* Elements from memory, bytes or halves, remembered until the buffer is written. */
+static kiln_ssa load_elements(kiln_walk *w, kiln_buffer buffer, const kiln_walk_address *at,
+                              int64_t first, uint32_t count, uint32_t align) {
+    const kiln_dtype dtype = w->p->buffer.data[buffer].dtype;
+    const kiln_ssa_scalar scalar = kiln_dtype_size(dtype) == 1 ? KILN_SSA_I8 : KILN_SSA_I16;
     uint64_t key[4] = {(uint64_t)buffer << 32 | w->epoch[buffer], (uint64_t)(uintptr_t)at->pointer,
                        (uint64_t)first, UINT64_MAX - count};
     kiln_ssa v = kiln_walk_table_find(&w->loads, key);
     if (v) return v;
-    kiln_ssa pointer = kiln_walk_pointer(w, at, KILN_I8, first - at->constant);
-    v = w->b->ops->load(w->b, kiln_type_vector(KILN_SSA_I8, count), pointer, align, NULL);
+    kiln_ssa pointer = kiln_walk_pointer(w, at, dtype, first - at->constant);
+    v = w->b->ops->load(w->b, kiln_type_vector(scalar, count), pointer, align, NULL);
     kiln_walk_table_put(w, &w->loads, key, v);
     return v;
 }
 
-/* Bytes as words, each with the elements that the instruction takes. */
+static bool widens(const kiln_intrinsic *in) {
+    return in->operand_bits == 16 && kiln_dtype_size(in->operand[0]) == 1;
+}
+
+/* Elements as words, each with those that the instruction takes. */
 static kiln_ssa as_words(kiln_walk *w, const use *u, uint32_t operand, kiln_ssa bytes) {
     const kiln_intrinsic *in = u->intrinsic;
     uint32_t count = kiln_walk_type(w, bytes).lanes;
     if (operand == 0 && in->bias)
         bytes = kiln_walk_compute(w, KILN_BUILD_XOR, bytes,
                                   kiln_walk_integer(w, bytes, (int8_t)in->bias));
-    if (in->operand_bits == 16)
+    if (widens(in))
         bytes = kiln_walk_convert(
             w, in->operand[operand] == KILN_I8 ? KILN_CONVERT_SIGNED : KILN_CONVERT_UNSIGNED, bytes,
             KILN_SSA_I16);
@@ -106,15 +112,17 @@ static kiln_ssa word_for_all(kiln_walk *w, const use *u, uint32_t operand,
                              const kiln_walk_address *at) {
     kiln_buffer buffer = kiln_expr_get(w->p, u->load[operand])->payload.id;
     uint32_t steps = u->intrinsic->steps, lane = 0;
-    int64_t rest = (at->constant % GROUP_BYTES + GROUP_BYTES) % GROUP_BYTES;
-    bool wanted = w->target->factor_lanes > 1 || u->intrinsic->operand_bits == 16;
+    const uint32_t group = GROUP_BYTES / (uint32_t)kiln_dtype_size(u->intrinsic->operand[operand]);
+    int64_t rest = (at->constant % group + group) % group;
+    bool wanted = w->target->factor_lanes > 1 || widens(u->intrinsic);
     kiln_ssa words;
     if (wanted && at->pointer_align >= GROUP_BYTES && rest % steps == 0) {
         lane = (uint32_t)rest / steps;
         words = as_words(w, u, operand,
-                         load_bytes(w, buffer, at, at->constant - rest, GROUP_BYTES, GROUP_BYTES));
+                         load_elements(w, buffer, at, at->constant - rest, group, GROUP_BYTES));
     } else {
-        words = as_words(w, u, operand, load_bytes(w, buffer, at, at->constant, steps, at->align));
+        words =
+            as_words(w, u, operand, load_elements(w, buffer, at, at->constant, steps, at->align));
     }
     int32_t number[KILN_LOWER_LANES_MAX];
     for (uint32_t i = 0; i < u->intrinsic->lanes; i++) number[i] = (int32_t)lane;
@@ -126,7 +134,7 @@ static kiln_ssa operand_words(kiln_walk *w, const use *u, uint32_t operand,
     kiln_buffer buffer = kiln_expr_get(w->p, u->load[operand])->payload.id;
     if (at->lane_stride == 0) return word_for_all(w, u, operand, at);
     uint32_t count = u->intrinsic->lanes * u->intrinsic->steps;
-    return as_words(w, u, operand, load_bytes(w, buffer, at, at->constant, count, at->align));
+    return as_words(w, u, operand, load_elements(w, buffer, at, at->constant, count, at->align));
 }
 
 /* ---- the instruction ------------------------------------------------------------------------- */

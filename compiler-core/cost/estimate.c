@@ -42,13 +42,24 @@ static double points_at_once(const kiln_facts_statement *s) {
     return s->intrinsic ? s->intrinsic->steps : 1;
 }
 
+static bool sums_halves(const kiln_facts_statement *s) {
+    return s->intrinsic && kiln_intrinsic_sum(s->intrinsic) == KILN_F32;
+}
+
+/* Operations that the intrinsic does: multiply-adds, and of halves the casts of both factors. */
+static bool is_done_at_once(const kiln_facts_statement *s, uint32_t op) {
+    if (sums_halves(s)) return op == KILN_OPS_F32_MAC || op == KILN_OPS_CASTS;
+    return s->intrinsic && op == KILN_OPS_I8_MAC;
+}
+
 static double instructions_of(const kiln_facts_statement *s, uint32_t op) {
-    if (!s->intrinsic || op != KILN_OPS_I8_MAC) return op_instructions[op];
+    if (!is_done_at_once(s, op)) return op_instructions[op];
+    if (op == KILN_OPS_CASTS) return 0;
     return (1 + !s->intrinsic->accumulates + (s->intrinsic->bias > 0)) / points_at_once(s);
 }
 
 static double cycles_of_op(const kiln_facts_statement *s, uint32_t op) {
-    if (!s->intrinsic || op != KILN_OPS_I8_MAC) return op_cycles[op];
+    if (!is_done_at_once(s, op)) return op_cycles[op];
     return INTRINSIC_CYCLES * instructions_of(s, op);
 }
 

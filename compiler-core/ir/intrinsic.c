@@ -25,14 +25,20 @@ bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *
            kiln_target_has(target, kiln_str_from(intrinsic->feature));
 }
 
+kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic) {
+    return kiln_dtype_is_float(intrinsic->operand[0]) ? KILN_F32 : KILN_I32;
+}
+
 kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena) {
     kiln_str text = kiln_str_printf(
         arena,
-        "program \"%s\"\ninput a: %s[%u,%u]\ninput b: %s[%u,%u]\noutput c: i32[%u]\n"
-        "block \"%s\"(l:%u | k:%u): c[l] sum= %s init 0i32\n",
+        "program \"%s\"\ninput a: %s[%u,%u]\ninput b: %s[%u,%u]\noutput c: %s[%u]\n"
+        "block \"%s\"(l:%u | k:%u): c[l] sum= %s init %s\n",
         intrinsic->name, kiln_dtype_name(intrinsic->operand[0]), intrinsic->lanes, intrinsic->steps,
         kiln_dtype_name(intrinsic->operand[1]), intrinsic->lanes, intrinsic->steps,
-        intrinsic->lanes, intrinsic->name, intrinsic->lanes, intrinsic->steps, intrinsic->value);
+        kiln_dtype_name(kiln_intrinsic_sum(intrinsic)), intrinsic->lanes, intrinsic->name,
+        intrinsic->lanes, intrinsic->steps, intrinsic->value,
+        kiln_intrinsic_sum(intrinsic) == KILN_F32 ? "0.0" : "0i32");
     kiln_program *program = NULL;
     kiln_status st = kiln_program_parse(text, arena, &program);
     KILN_CHECK(st == NULL); /* rows are ours */

@@ -33,6 +33,9 @@ typedef struct kiln_intrinsic {
     uint32_t bias;
 } kiln_intrinsic;
 
+/* Type of what it sums up in: f32 for products of halves, else i32. */
+kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic);
+
 extern const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT]; /* Rows of intrinsics.def. */
 
 const kiln_intrinsic *kiln_intrinsic_find(kiln_str name); /* NULL: none */

@@ -87,6 +87,8 @@ kiln_sketch_result kiln_sketch_tile(kiln_sched *s, uint32_t options) {
         return same(OPTION_WHOLE, "a panel of weights fits into the second cache");
     if (!whole.dot && read.plain)
         return same(OPTION_PLAIN, "no tensor intrinsic does what the reduction does");
+    if (read.plain && kiln_intrinsic_sum(whole.dot) == KILN_F32)
+        return same(OPTION_PLAIN, "halves are worth rounding for their instruction alone");
     kiln_tiling part = {.s = s, .options = read, .given_v = whole.v};
     part.block = wants_parts && !read.whole ? reduce_in_parts(&whole) : 0;
     kiln_sketch_result made = kiln_sketch_made();

@@ -584,12 +584,13 @@ static bool draw_instruction(kiln_rand *r, const kiln_program *p, bool binds, ki
 static kiln_program *draw_product(kiln_rand *r, kiln_arena *arena) {
     const kiln_intrinsic *in = &kiln_intrinsics[kiln_rand_below(r, KILN_INTRINSIC_COUNT)];
     unsigned rows = 1 + (unsigned)kiln_rand_below(r, 3), lanes = in->lanes, steps = in->steps;
+    const char *sum = kiln_dtype_name(kiln_intrinsic_sum(in));
     const char *text = kiln_arena_printf(
         arena,
-        "program p\ninput x: %s[%u,%u]\nconstant w: %s[%u,%u]\noutput y: i32[%u,%u]\n"
-        "block dot(m:%u, n:%u | k:%u): y[m, n] sum= i32(x[m, k])*i32(w[n, k]) init 0i32\n",
+        "program p\ninput x: %s[%u,%u]\nconstant w: %s[%u,%u]\noutput y: %s[%u,%u]\n"
+        "block dot(m:%u, n:%u | k:%u): y[m, n] sum= %s(x[m, k])*%s(w[n, k]) init %s\n",
         kiln_dtype_name(in->operand[0]), rows, steps, kiln_dtype_name(in->operand[1]), lanes, steps,
-        rows, lanes, rows, lanes, steps);
+        sum, rows, lanes, rows, lanes, steps, sum, sum, *sum == 'f' ? "0.0" : "0i32");
     kiln_program *p = NULL;
     kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &p);
     KILN_CHECK(st == NULL);

@@ -6,6 +6,7 @@
 #include "compiler-core/facts/prepare.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/rules/space.h"
+#include "tests/support/targets.h"
 #include "tests/support/test.h"
 #include "tests/unit/compiler-core/algorithm/support.h"
 #include "tests/unit/compiler-core/sched/support.h"
@@ -115,6 +116,34 @@ static void weights_are_rounded_when_they_are_loaded(void **state) {
         assert_int_equal(kiln_trace_algorithm(&space.sketch[s].open), KILN_ALGORITHM_DIRECT);
 }
 
+/* Where an instruction multiplies halves both factors are rounded, and all of its sketches use it.
+ */
+static void products_of_halves_are_for_their_instruction(void **state) {
+    static const char *const name[] = {
+        "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4,features=+avx512bf16",
+        "cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-v1", "x86-64-v3"};
+    const conv_shape shape = {
+        .n = 1, .ic = 32, .h = 8, .w = 8, .oc = 32, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
+    const kiln_program *te = conv_program(*state, &shape);
+    const kiln_space_options options = {.accuracy = {.precision = KILN_PRECISION_BF16}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
+        const kiln_target target = target_of(*state, name[i]);
+        kiln_space space;
+        uint32_t with = 0, without = 0;
+        expect_ok(kiln_space_create_with(te, &target, &options, *state, &space));
+        for (uint32_t s = 0; s < space.sketch_count; s++) {
+            const kiln_trace *trace = &space.sketch[s].preferred;
+            bool tensor = false;
+            if (kiln_trace_algorithm(trace) != KILN_ALGORITHM_BF16_PRODUCTS) continue;
+            for (uint32_t k = 0; k < trace->count; k++)
+                tensor |= trace->instruction[k].prim == KILN_PRIM_TENSORIZE;
+            *(tensor ? &with : &without) += 1;
+        }
+        assert_int_equal(without, 0);
+        assert_int_equal(with > 0, i < 2);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(small_integers_are_exact),
@@ -122,6 +151,7 @@ int main(void) {
         test_with_arena(other_computations_are_left_alone),
         test_with_arena(errors_stay_within_the_bound),
         test_with_arena(weights_are_rounded_when_they_are_loaded),
+        test_with_arena(products_of_halves_are_for_their_instruction),
     };
     return cmocka_run_group_tests_name("compiler-core/algorithm/narrow", tests, NULL, NULL);
 }

@@ -7,13 +7,15 @@
 
 kiln_program *product_program(kiln_arena *arena, const kiln_intrinsic *in, int64_t m, int64_t n,
                               int64_t k) {
+    const char *sum = kiln_dtype_name(kiln_intrinsic_sum(in));
     const char *text = kiln_arena_printf(
         arena,
-        "program dot\ninput a: %s[%lld,%lld]\nconstant b: %s[%lld,%lld]\noutput c: i32[%lld,%lld]\n"
-        "block dot(m:%lld, n:%lld | k:%lld): c[m, n] sum= i32(a[m, k])*i32(b[n, k]) init 0i32\n",
+        "program dot\ninput a: %s[%lld,%lld]\nconstant b: %s[%lld,%lld]\noutput c: %s[%lld,%lld]\n"
+        "block dot(m:%lld, n:%lld | k:%lld): c[m, n] sum= %s(a[m, k])*%s(b[n, k]) init %s\n",
         kiln_dtype_name(in->operand[0]), (long long)m, (long long)k,
-        kiln_dtype_name(in->operand[1]), (long long)n, (long long)k, (long long)m, (long long)n,
-        (long long)m, (long long)n, (long long)k);
+        kiln_dtype_name(in->operand[1]), (long long)n, (long long)k, sum, (long long)m,
+        (long long)n, (long long)m, (long long)n, (long long)k, sum, sum,
+        kiln_dtype_is_float(in->operand[0]) ? "0.0" : "0i32");
     kiln_program *te = NULL;
     kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
     if (st) fail_msg("%s", kiln_status_text(st));

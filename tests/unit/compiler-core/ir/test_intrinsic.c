@@ -18,10 +18,16 @@ static void the_meaning_of_each_is_a_sum_of_products(void **state) {
         const kiln_intrinsic *in = &kiln_intrinsics[row];
         const kiln_program *p = kiln_intrinsic_program(in, arena);
         kiln_tensor arg[3];
+        const bool halves = kiln_intrinsic_sum(in) == KILN_F32;
         for (uint32_t i = 0; i < 3; i++)
             arg[i] = kiln_tensor_create(arena, p->buffer.data[i + 1].dtype,
                                         &p->buffer.data[i + 1].shape);
         for (uint32_t i = 0; i < in->lanes * in->steps; i++) { /* all extremes of both types */
+            if (halves) {                                      /* exact in all types */
+                kiln_dtype_store_i64(KILN_BF16, arg[0].data, i, (int64_t)i % 7 - 3);
+                kiln_dtype_store_i64(KILN_BF16, arg[1].data, i, (int64_t)i % 5 + 1);
+                continue;
+            }
             ((uint8_t *)arg[0].data)[i] = (uint8_t)(i % 3 == 0 ? 0x80 : i % 3 == 1 ? 0x7f : 0xff);
             ((uint8_t *)arg[1].data)[i] = (uint8_t)(i % 2 == 0 ? 0x80 : 0xff);
         }
@@ -43,7 +49,7 @@ static void names_are_unique_and_lead_back(void **state) {
     assert_null(kiln_intrinsic_find(KILN_STR("dot")));
 }
 
-/* Bytes that are widened fill a register no more than others do. */
+/* Bytes that are widened fill a register no more than halves do. */
 static void words_hold_the_steps_of_a_lane(void **state) {
     (void)state;
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
@@ -64,12 +70,14 @@ static void processors_have_what_their_features_bring(void **state) {
         {"android-arm64", ""},
         {"android-arm64,features=+dotprod", "sdot udot "},
         {"rpi5,features=-dotprod", ""},
-        {"cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-v1", "sdot udot usdot "},
+        {"cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-v1", "sdot udot usdot bfdot "},
         {"pynq", ""},
         {"cpu:x86_64-unknown-linux-gnu,mcpu=x86-64", ""},
         {"x86-64-v3", "vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed "},
         {"x86-64-v3,features=+avxvnni",
          "vpdpbusd vpdpbusd.signed vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed "},
+        {"cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4,features=+avx512bf16",
+         "vpmaddwd.512 vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed vdpbf16ps.512 "},
         {"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake",
          "vpdpbusd.512 vpdpbusd.512.signed vpmaddwd.512 vpmaddwd vpmaddwd.unsigned "
          "vpmaddwd.mixed "},

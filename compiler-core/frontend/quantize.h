@@ -21,6 +21,7 @@
 typedef struct kiln_quantize_options {
     bool per_channel; /* a scale per output channel of weights */
     bool shift;       /* scales are powers of two */
+    bool is_unsigned; /* activations are u8, not i8: the same numbers, 128 further up */
     const kiln_import_options *import;
 } kiln_quantize_options;
 

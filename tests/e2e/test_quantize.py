@@ -58,7 +58,7 @@ def test_report_for_people(world):
 
 def test_every_method_and_shift(world):
     for options in (["--method", "minmax"], ["--method", "percentile", "--per-channel"], ["--method", "mse"], ["--shift"],
-                    ["--shift", "--per-channel"]):
+                    ["--shift", "--per-channel"], ["--activations", "i8"]):
         done = world.json("quantize", DIGITS / "digits.onnx", "--data", DIGITS, *options, "-o", world.path("q.onnx"))[-1]
         assert done["accuracy"] >= done["reference_accuracy"] - 0.005, (options, done)
     scales = [s["scale"] for s in world.json("quantize", DIGITS / "digits.onnx", "--data", DIGITS, "--shift", "-o", world.path("q.onnx"))
@@ -98,6 +98,8 @@ def test_bad_calls_end_with_one_error(world):
     world.refused("quantize", model, "--synthetic", 1, says="-o OUT.onnx is missing")
     world.refused("quantize", model, "--synthetic", 1, "--data", ".", "-o", out, says="more than one kind of data")
     world.refused("quantize", model, "--synthetic", 1, "--method", "entropy", "-o", out, says="minmax, percentile, mse")
+    world.refused("quantize", model, "--synthetic", 1, "--activations", "i4", "-o", out, says="there are u8 and i8")
+    world.refused("quantize", model, "--synthetic", 1, "--shift", "--activations", "u8", "-o", out, says="leave out --activations")
     world.refused("quantize", model, "--synthetic", 1, "-o", "/proc/kiln/q.onnx", says="/proc/kiln/q.onnx")
     world.refused("quantize", model, "--data", world.path("none"), "-o", out, says="no such folder")
     pathlib.Path(world.path("empty")).mkdir()

@@ -40,10 +40,11 @@ static void emit_pair(writer *w, uint32_t value, const char *source) {
     kiln_onnx_edit *edit = w->edit;
     const char *name = w->sites->value.data[value].name;
     const kiln_quantization q = quantization_at(w, value);
-    const int8_t zero = (int8_t)q.zero;
+    const int32_t shift = w->options->is_unsigned ? 128 : 0;
+    const uint8_t zero = (uint8_t)(q.zero + shift); /* or the bits of a signed byte */
     char *bytes = kiln_onnx_edit_name(edit, name, "_quantized"),
          *scale = add_scalar(edit, name, "_scale", KILN_F32, &q.scale),
-         *zero_point = add_scalar(edit, name, "_zero_point", KILN_I8, &zero);
+         *zero_point = add_scalar(edit, name, "_zero_point", shift ? KILN_U8 : KILN_I8, &zero);
     char *const to[] = {kiln_str_dup(edit->arena, kiln_str_from(source)), scale, zero_point};
     char *const from[] = {bytes, scale, zero_point};
     w->read_as[value] = kiln_onnx_edit_name(edit, name, "_dequantized");

@@ -265,6 +265,32 @@ static void written_files_are_what_was_checked(void **state) {
     end(&plan, &made);
 }
 
+/* Signed or not, bytes stand for the same numbers. */
+static void bytes_of_both_kinds_compute_the_same(void **state) {
+    const model_parts parts = small_net(*state);
+    const kiln_quantize_options both[] = {{.per_channel = true},
+                                          {.per_channel = true, .is_unsigned = true}};
+    const kiln_tensor *output[2];
+    kiln_quantize_plan plan;
+    kiln_quantised_model made[2];
+    const kiln_graph *graph[2];
+    expect_ok(read_model(*state, &parts, &per_channel, &plan));
+    const kiln_quantization *group = ranges_of(*state, &plan, 3, false);
+    for (int i = 0; i < 2; i++) {
+        made[i] = write_model(*state, &plan, group, NULL, NULL, &both[i]);
+        graph[i] = decode(*state, made[i].graph);
+        output[i] = run(*state, graph[i], 4);
+        bool found = false;
+        for (kiln_value v = 1; v < graph[i]->value.count; v++)
+            found = found || (graph[i]->value.data[v].dtype == KILN_U8);
+        assert_int_equal(found, i);
+    }
+    for (uint32_t k = 0; k < graph[0]->output.count; k++)
+        assert_memory_equal(output[0][k].data, output[1][k].data, kiln_tensor_bytes(&output[0][k]));
+    kiln_file_unmap(&made[1].bytes);
+    end(&plan, &made[0]);
+}
+
 /* y = 1 x0 + 0.004 x1, where 0.004 becomes 0.00787 beside 1: with x1 = 100 on average, y would be
  * 0.39 too large. */
 static void biases_take_up_what_rounding_weights_shifts(void **state) {
@@ -343,6 +369,7 @@ int main(void) {
         test_with_arena(joined_values_have_one_scale),
         test_with_arena(written_models_compute_nearly_the_same),
         test_with_arena(written_files_are_what_was_checked),
+        test_with_arena(bytes_of_both_kinds_compute_the_same),
         test_with_arena(biases_take_up_what_rounding_weights_shifts),
         test_with_arena(what_cannot_be_quantised_is_refused),
     };

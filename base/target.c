@@ -148,6 +148,49 @@ kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena, kiln_target *out
     return KILN_OK;
 }
 
+/* ---- what was measured ----------------------------------------------------------------------- */
+
+void kiln_target_calibrate(kiln_target *target, const kiln_figures *calibration) {
+    const kiln_target_form *form = row_of(target->kind)->form;
+    const kiln_figures measured = *calibration; /* it may be the target's own */
+    if (form->derive) form->derive(target);
+    target->calibration = measured;
+    for (uint32_t i = 0; i < KILN_FIGURE_COUNT; i++) {
+        const double value = measured.figure[i];
+        if (value == 0) continue;
+        switch ((kiln_figure)i) {
+#define CORE(field) target->core.field = value
+#define CACHE(field) target->field = (uint32_t)value
+#define ALONE
+#define X(number, NAME, text, unit, least, most, place, doc) \
+    case KILN_FIGURE_##NAME: place; break;
+#include "base/figures.def"
+#undef X
+#undef CORE
+#undef CACHE
+#undef ALONE
+        case KILN_FIGURE_COUNT: break;
+        }
+    }
+}
+
+double kiln_target_figure(const kiln_target *target, kiln_figure figure) {
+    switch (figure) {
+#define CORE(field) target->core.field
+#define CACHE(field) target->field
+#define ALONE 0
+#define X(number, NAME, text, unit, least, most, place, doc) \
+    case KILN_FIGURE_##NAME: return place;
+#include "base/figures.def"
+#undef X
+#undef CORE
+#undef CACHE
+#undef ALONE
+    case KILN_FIGURE_COUNT: break;
+    }
+    return 0;
+}
+
 /* ---- the rest -------------------------------------------------------------------------------- */
 
 void kiln_target_print(const kiln_target *target, kiln_strbuf *out) {

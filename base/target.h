@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/figures.h"
 #include "base/status.h"
 #include "base/str.h"
 
@@ -32,12 +33,22 @@ typedef enum kiln_arch {
     KILN_ARCH_OTHER, /* kinds other than cpu */
 } kiln_arch;
 
-/* What one core does per cycle, of cpus.def. */
+/* What one core does: of cpus.def, or measured (figures.def). Vectors are the widest of the target.
+ */
 typedef struct kiln_core {
-    double issue;   /* instructions */
-    double vector;  /* multiply-adds of whole vectors */
-    double loads;   /* of whole vectors */
-    double latency; /* cycles from one multiply-add to the next on the same accumulator */
+    /* per cycle */
+    double issue;                         /* instructions */
+    double vector;                        /* multiply-adds of whole vectors */
+    double loads, stores;                 /* of whole vectors */
+    double l2_rate, l3_rate, memory_rate; /* bytes that are read from there */
+    /* cycles */
+    double latency; /* from one multiply-add to the next on the same accumulator */
+    double forward; /* the same where the accumulator is in memory */
+    double divide;  /* of a division of a whole vector */
+    double gather;  /* of an element of a vector that lies apart from the others */
+    double convert_f16, convert_bf16, convert_i8; /* of loading a whole vector of f32 from these */
+    double dot;  /* of an instruction that adds products of integers */
+    double fork; /* of a parallel loop over two workers that has nothing to do */
 } kiln_core;
 
 typedef struct kiln_target {
@@ -60,6 +71,7 @@ typedef struct kiln_target {
     uint32_t shared_bytes;  /* memory that the threads of a group share */
     uint32_t l1_bytes, l2_bytes, l3_bytes, line_bytes; /* L1d and L2 per core */
     kiln_core core;
+    kiln_figures calibration; /* of which caches and core are; empty: they are the table's */
 } kiln_target;
 
 /* "cpu", and what such targets are, for people. */
@@ -69,6 +81,11 @@ const char *kiln_target_kind_doc(kiln_target_kind kind);
  * `arena`. */
 KILN_MUST_USE kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena,
                                             kiln_target *out_target);
+/* Puts what was measured in the place of the table's figures; what was put there before goes. An
+ * empty calibration leaves the table's. Keys and texts do not change. */
+void kiln_target_calibrate(kiln_target *target, const kiln_figures *calibration);
+/* The figure as the target has it now; 0 where no model uses it. */
+double kiln_target_figure(const kiln_target *target, kiln_figure figure);
 /* Canonical text: parse(print(t)) == t; names are expanded, defaults left out. */
 void kiln_target_print(const kiln_target *target, kiln_strbuf *out);
 /* What this machine is: the expansion of "native" (cpuid; threads = 1). x86-64 picks mcpu x86-64,

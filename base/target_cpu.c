@@ -6,6 +6,9 @@
 #include "base/target_kind.h"
 
 #define FEATURES_MAX 64
+#define GATHER_LOADS 2     /* an element is loaded, and put into its lane */
+#define F16_INSTRUCTIONS 4 /* as long as a row does not say what conversions take */
+#define FORK_CYCLES 6000   /* waking and joining the pool's threads */
 
 typedef struct feature_info {
     kiln_arch arch;
@@ -29,16 +32,26 @@ typedef struct cpu_info {
 } cpu_info;
 
 static const cpu_info cpu_table[] = {
-#define X(arch, name, level, features, l1, l2, l3, line, issue, vector, loads, latency) \
-    {KILN_ARCH_##arch,                                                                  \
-     name,                                                                              \
-     level,                                                                             \
-     features,                                                                          \
-     l1,                                                                                \
-     l2,                                                                                \
-     l3,                                                                                \
-     line,                                                                              \
-     {issue, vector / 10.0, loads / 10.0, latency}},
+#define X(arch, name, level, features, l1, l2, l3, line, issue_, vector_, loads_, stores_, \
+          latency_, forward_, divide_, l2_rate_, l3_rate_, memory_rate_)                   \
+    {KILN_ARCH_##arch,                                                                     \
+     name,                                                                                 \
+     level,                                                                                \
+     features,                                                                             \
+     l1,                                                                                   \
+     l2,                                                                                   \
+     l3,                                                                                   \
+     line,                                                                                 \
+     {.issue = issue_,                                                                     \
+      .vector = vector_ / 10.0,                                                            \
+      .loads = loads_ / 10.0,                                                              \
+      .stores = stores_ / 10.0,                                                            \
+      .latency = latency_,                                                                 \
+      .forward = forward_,                                                                 \
+      .divide = divide_ / 10.0,                                                            \
+      .l2_rate = l2_rate_,                                                                 \
+      .l3_rate = l3_rate_,                                                                 \
+      .memory_rate = memory_rate_ / 10.0}},
 #include "base/cpus.def"
 #undef X
 };
@@ -135,6 +148,12 @@ static void derive(kiln_target *target) {
     target->l3_bytes = cpu->l3_kib << 10;
     target->line_bytes = cpu->line_bytes;
     target->core = cpu->core;
+    /* What rows leave out follows from what they say. */
+    kiln_core *core = &target->core;
+    core->gather = GATHER_LOADS / core->loads;
+    core->convert_f16 = F16_INSTRUCTIONS / core->vector;
+    core->convert_bf16 = core->convert_i8 = core->dot = 1 / core->vector;
+    core->fork = FORK_CYCLES;
 }
 
 static kiln_status unknown_cpu(kiln_arch arch, kiln_str name) {

@@ -42,7 +42,7 @@ static void derive(kiln_target *target) {
     target->pointer_bytes = 8;
     target->l1_bytes = target->l2_bytes = target->shared_bytes;
     target->line_bytes = 64;
-    target->core = (kiln_core){.issue = 1, .vector = 1, .loads = 1, .latency = 1};
+    target->core = (kiln_core){.issue = 1, .vector = 1, .loads = 1, .stores = 1, .latency = 1};
 }
 
 static bool runs_on(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason) {

@@ -7,6 +7,8 @@
 #include "base/opt.h"
 #include "base/proc.h"
 #include "cli/cli.h"
+#include "deploy/runtime/calibrate.h"
+#include "deploy/runtime/peak.h"
 
 #define BOARD_OUTPUT_MAX ((size_t)64 << 10)
 #define BOARD_NAME_AT 5u
@@ -73,6 +75,68 @@ static void relay(doctor *d, kiln_str line) {
            kiln_str_dup(d->process, kiln_str_trim(part[2])));
 }
 
+/* ---- --calibrate ----------------------------------------------------------------------------- */
+
+/* 0: not known. */
+static void show_figure(const doctor *d, const char *what, const char *unit, double measured,
+                        double table, const char *doubt) {
+    if (d->json) {
+        json_t *line =
+            json_pack("{s:s, s:s, s:s, s:o, s:o}", "event", "figure", "what", what, "unit", unit,
+                      "measured", measured > 0 ? json_real(measured) : json_null(), "table",
+                      table > 0 ? json_real(table) : json_null());
+        if (*doubt) json_object_set_new(line, "why", json_string(doubt));
+        kiln_json_line(line);
+        return;
+    }
+    char text[2][32] = {"-", "-"};
+    const double value[] = {measured, table};
+    for (int i = 0; i < 2; i++)
+        if (value[i] > 0) snprintf(text[i], sizeof text[i], "%.6g", value[i]);
+    printf("%-28s %10s %10s  %-18s %s\n", what, text[0], text[1], unit, doubt);
+}
+
+/* What follows from rates and the clock, for people who compare machines. */
+static void show_derived(const doctor *d, const kiln_figures *c, const kiln_target *target) {
+    static const struct {
+        kiln_figure rate;
+        const char *what;
+    } level[] = {{KILN_FIGURE_L1_RATE, "first cache's bandwidth"},
+                 {KILN_FIGURE_L2_RATE, "second cache's bandwidth"},
+                 {KILN_FIGURE_L3_RATE, "third cache's bandwidth"},
+                 {KILN_FIGURE_MEMORY_RATE, "memory's bandwidth"}};
+    const double hz = c->figure[KILN_FIGURE_WIDE_CLOCK];
+    show_figure(d, "multiply-add peak", "FLOP/s", kiln_peak_flops(),
+                2.0 * target->core.vector * target->vector_bytes / 4 * hz, "");
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(level); i++)
+        show_figure(d, level[i].what, "bytes/s", c->figure[level[i].rate] * hz,
+                    kiln_target_figure(target, level[i].rate) * hz, "");
+}
+
+/* Measures this machine and shows the figures beside the table's row. */
+static kiln_status calibrate(doctor *d) {
+    kiln_target table;
+    kiln_status st = kiln_target_native(d->process, &table);
+    if (!st && kiln_target_native_limit())
+        st = KILN_ERROR(FAILED_PRECONDITION,
+                        KILN_NATIVE_VARIABLE " takes this machine for another: measure it without");
+    if (st) return st;
+    const kiln_calibrate_report report = kiln_calibrate_core();
+    if (!d->json)
+        printf("%-28s %10s %10s\n", "figure", "measured",
+               kiln_str_dup(d->process, table.mcpu.size ? table.mcpu : KILN_STR("generic")));
+    for (uint32_t i = 0; i < KILN_FIGURE_COUNT; i++) {
+        const kiln_figure_info *info = kiln_figure_info_of((kiln_figure)i);
+        show_figure(d, info->name, info->unit, report.calibration.figure[i],
+                    kiln_target_figure(&table, (kiln_figure)i),
+                    kiln_calibrate_doubt_text(report.doubt[i]));
+    }
+    show_derived(d, &report.calibration, &table);
+    return KILN_OK;
+}
+
+/* ---- this machine as a board ----------------------------------------------------------------- */
+
 /* What this machine would be as a board. The board's own program knows; it also says it where there
  * is no other. */
 static kiln_status ask_board(doctor *d, const char *tracker, const char *key_file) {
@@ -100,8 +164,11 @@ static kiln_status ask_board(doctor *d, const char *tracker, const char *key_fil
 kiln_status kiln_cmd_doctor(kiln_arena *process, int argc, char **argv) {
     doctor d = {.process = process};
     const char *tracker = NULL, *key_file = NULL;
+    bool calibrates = false;
     const kiln_opt option[] = {
-        {"json", KILN_OPT_FLAG, &d.json, NULL, "print one object per check"},
+        {"json", KILN_OPT_FLAG, &d.json, NULL, "print one object per check or figure"},
+        {"calibrate", KILN_OPT_FLAG, &calibrates, NULL,
+         "measure this machine's core and caches, in place of checks"},
         {"tracker", KILN_OPT_TEXT, &tracker, "ADDR", "also try to register with it as a board"},
         {"key-file", KILN_OPT_TEXT, &key_file, "F", "key that the board would show"}};
     const kiln_opt_table table = {
@@ -109,6 +176,7 @@ kiln_status kiln_cmd_doctor(kiln_arena *process, int argc, char **argv) {
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
+    if (calibrates) return calibrate(&d);
     check_programs(&d);
     check_home(&d);
     check_cores(&d);

@@ -2,6 +2,7 @@
  *
  *     bench-cost DATABASE...          tables: how well each model ranks the trials of each task
  *     bench-cost --dump DATABASE...   one line a trial: task, nanoseconds, decisions, features
+ *     bench-cost --calibrate ...      the same with figures measured here in place of the table's
  *
  * A database (kiln tune --db) gives its tasks and their records. Random searches give the fairest
  * picture. */
@@ -15,6 +16,7 @@
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/trace.h"
 #include "db/db.h"
+#include "deploy/runtime/calibrate.h"
 #include "tests/bench/cost.h"
 #include "tests/support/features_autotvm.h"
 
@@ -75,6 +77,7 @@ static kiln_status read_task(kiln_db *db, const char *path, kiln_arena *arena,
         kiln_target target;
         st = kiln_trace_decode(record[i].trace, arena, &trace);
         if (!st) st = kiln_target_parse(record[i].target, arena, &target);
+        if (!st) kiln_target_calibrate(&target, &data->calibration);
         if (!st && kiln_str_is(record[i].outcome, "ok"))
             add_trial(&task, &trace, te, &target, record[i].min_ns, arena, &data->speed);
     }
@@ -122,14 +125,18 @@ static void dump(const cost_data *data) {
 }
 
 int main(int argc, char **argv) {
+    bool calibrates = argc > 1 && strcmp(argv[1], "--calibrate") == 0;
+    argc -= calibrates;
+    argv += calibrates;
     bool dumps = argc > 1 && strcmp(argv[1], "--dump") == 0;
     if (argc < 2 + dumps) {
-        fprintf(stderr, "usage: %s [--dump] DATABASE...\n", argv[0]);
+        fprintf(stderr, "usage: bench-cost [--calibrate] [--dump] DATABASE...\n");
         return 2;
     }
     kiln_arena arena;
     kiln_arena_init(&arena, 1 << 20);
     cost_data data = {0};
+    if (calibrates) data.calibration = kiln_calibrate_core().calibration;
     kiln_status st = NULL;
     for (int i = 1 + dumps; i < argc && !st; i++) st = read_database(argv[i], &arena, &data);
     if (!st && dumps) dump(&data);

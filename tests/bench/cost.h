@@ -3,6 +3,7 @@
 #define KILN_TESTS_BENCH_COST_H
 
 #include "base/alloc.h"
+#include "base/figures.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "tuner/model/model.h"
@@ -27,6 +28,7 @@ typedef struct cost_speed {
 typedef struct cost_data {
     KILN_VEC(cost_task) task;
     cost_speed speed;
+    kiln_figures calibration; /* of all targets; empty: the table's figures hold */
 } cost_data;
 
 /* Prints a table per question: pairs ranked right, the best of the first 16, and the same for tasks

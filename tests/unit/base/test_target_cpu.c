@@ -46,14 +46,26 @@ static void every_processor_has_widths_and_rates(void **state) {
         assert_true(t.has_fma == row[i].fma);
     }
     static const kiln_core core[] = {
-#define X(arch, name, level, features, l1, l2, l3, line, issue, vector, loads, latency) \
-    {issue, vector, loads, latency},
+#define X(arch, name, level, features, l1, l2, l3, line, issue_, vector_, loads_, stores_, \
+          latency_, forward_, divide_, l2_rate_, l3_rate_, memory_rate_)                   \
+    {.issue = issue_,                                                                      \
+     .vector = vector_,                                                                    \
+     .loads = loads_,                                                                      \
+     .stores = stores_,                                                                    \
+     .latency = latency_,                                                                  \
+     .forward = forward_,                                                                  \
+     .divide = divide_,                                                                    \
+     .l2_rate = l2_rate_,                                                                  \
+     .l3_rate = l3_rate_,                                                                  \
+     .memory_rate = memory_rate_},
 #include "base/cpus.def"
 #undef X
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(core); i++)
         assert_true(core[i].issue > 0 && core[i].vector > 0 && core[i].loads > 0 &&
-                    core[i].latency > 0);
+                    core[i].stores > 0 && core[i].latency > 0 &&
+                    core[i].forward > core[i].latency && core[i].divide > 0 &&
+                    core[i].l2_rate >= core[i].l3_rate && core[i].memory_rate > 0);
 }
 
 static void features_are_spelled_for_compilers(void **state) {

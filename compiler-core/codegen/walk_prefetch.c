@@ -6,6 +6,9 @@
  *       for tile:           <- reuse: it does not
  *         for step:         <- annotated: reads the part from its start to its end
  *
+ * Loops of panels and tiles that were fused for sharing out count as both: panel is floordiv(f, N),
+ * tile floormod(f, N). A worker's first part is not fetched ahead, as the first of all is not.
+ *
  * The part of panel + 1 is split over all iterations of tile and step. It is at hand in the second
  * cache when panel + 1 begins, and memory is kept busy evenly. */
 #include "base/check.h"
@@ -13,6 +16,7 @@
 #include "compiler-core/lower/pass.h"
 
 #define LOOPS_DEEP 16
+#define NO_TERM UINT32_MAX
 #define LINES_MAX 8 /* a share larger than this is no prefetch but a copy */
 
 typedef struct reader {
@@ -33,23 +37,47 @@ static void find_reader(kiln_program *p, kiln_stmt stmt, reader *r) {
     for (uint32_t i = 0; i < s.child.count && !r->load; i++) find_reader(p, s.child.data[i], r);
 }
 
-/* The part that is fetched: where it starts, as terms of serial loops, and its size. */
+/* The part that is fetched: where it starts, as terms of loops, and its size. */
 typedef struct stream_part {
     kiln_affine start;
     int64_t span;  /* elements */
     int64_t turns; /* iterations over which it is split */
     uint32_t turn_count;
     struct {
-        kiln_var var;
-        int64_t first, weight; /* turn = sum of (var - first) * weight */
+        kiln_expr at;
+        int64_t first, weight; /* turn = sum of (at - first) * weight */
     } turn[LOOPS_DEEP];
 } stream_part;
+
+static void add_turns(stream_part *part, kiln_expr at, int64_t first, int64_t count) {
+    part->turn[part->turn_count].at = at;
+    part->turn[part->turn_count].first = first;
+    part->turn[part->turn_count++].weight = part->turns;
+    part->turns *= count;
+}
+
+/* The term floordiv(var, N) of the offset, for a loop of panels and tiles in one; NO_TERM: none.
+ * `*out_count`: N, tiles of a panel. */
+static uint32_t find_fused(kiln_program *p, const kiln_affine *offset, kiln_var var,
+                           int64_t *out_count) {
+    for (uint32_t i = 0; i < offset->term_count; i++) {
+        const kiln_expr_node *node = kiln_expr_get(p, offset->term[i]);
+        if (node->op != KILN_EXPR_FLOORDIV) continue;
+        const kiln_expr_node *of = kiln_expr_get(p, kiln_expr_operand(p, offset->term[i], 0));
+        const kiln_expr_node *by = kiln_expr_get(p, kiln_expr_operand(p, offset->term[i], 1));
+        if (of->op != KILN_EXPR_VAR || of->payload.id != var || by->op != KILN_EXPR_INT) continue;
+        *out_count = by->payload.i;
+        return i;
+    }
+    return NO_TERM;
+}
 
 /* Finds the loops of reuse and the loop that goes to the next part. */
 static bool find_part(kiln_program *p, kiln_stmt at, const kiln_affine *offset, stream_part *out) {
     bool reused = false;
     kiln_stmt next = at;
-    int64_t stride = 0;
+    int64_t stride = 0, tiles = 0;
+    uint32_t fused = NO_TERM;
     *out = (stream_part){.start = *offset, .turns = 1};
     for (;; next = p->stmt.data[next].parent) {
         if (!next) return false;
@@ -57,26 +85,33 @@ static bool find_part(kiln_program *p, kiln_stmt at, const kiln_affine *offset, 
         if (s->kind != KILN_STMT_FOR || s->extent <= 1) continue;
         stride = kiln_affine_coefficient(p, offset, s->var);
         if (stride && reused) break;
+        if (out->turn_count == LOOPS_DEEP) return false;
+        fused = find_fused(p, offset, s->var, &tiles);
+        if (fused != NO_TERM) break;
         reused |= !stride;
-        if (out->turn_count == LOOPS_DEEP || s->loop_kind != KILN_LOOP_SERIAL) return false;
-        out->turn[out->turn_count].var = s->var;
-        out->turn[out->turn_count].first = s->first;
-        out->turn[out->turn_count++].weight = out->turns;
-        out->turns *= s->extent;
+        if (s->loop_kind != KILN_LOOP_SERIAL) return false;
+        add_turns(out, kiln_expr_var(p, s->var), s->first, s->extent);
+    }
+    if (fused != NO_TERM) {
+        stride = offset->coefficient[fused];
+        add_turns(out,
+                  kiln_expr_binary(p, KILN_EXPR_FLOORMOD, kiln_expr_var(p, p->stmt.data[next].var),
+                                   kiln_expr_index(p, tiles)),
+                  0, tiles);
     }
     out->start.constant += stride;
     out->start.term_count = 0;
     out->span = 1;
     for (uint32_t i = 0; i < offset->term_count; i++) {
         const kiln_expr_node *node = kiln_expr_get(p, offset->term[i]);
-        if (node->op != KILN_EXPR_VAR) return false;
-        kiln_stmt loop = kiln_lower_loop_of(p, p->stmt.data[next].child.data[0], node->payload.id);
-        const kiln_var_info *var = &p->var.data[node->payload.id];
         int64_t coefficient = offset->coefficient[i];
-        if (loop) {
+        if (i != fused && node->op != KILN_EXPR_VAR) return false;
+        if (i == fused ||
+            kiln_lower_loop_of(p, p->stmt.data[next].child.data[0], node->payload.id)) {
             out->start.term[out->start.term_count] = offset->term[i];
             out->start.coefficient[out->start.term_count++] = coefficient;
         } else if (coefficient > 0) {
+            const kiln_var_info *var = &p->var.data[node->payload.id];
             out->start.constant += coefficient * var->low;
             out->span += coefficient * (var->high - var->low);
         } else {
@@ -86,11 +121,11 @@ static bool find_part(kiln_program *p, kiln_stmt at, const kiln_affine *offset, 
     return true;
 }
 
-static kiln_affine share_start(kiln_walk *w, const stream_part *part, int64_t share) {
+static kiln_affine share_start(const stream_part *part, int64_t share) {
     kiln_affine sum = part->start;
     for (uint32_t i = 0; i < part->turn_count; i++) {
         int64_t step = part->turn[i].weight * share;
-        sum.term[sum.term_count] = kiln_expr_var(w->p, part->turn[i].var);
+        sum.term[sum.term_count] = part->turn[i].at;
         sum.coefficient[sum.term_count++] = step;
         sum.constant -= part->turn[i].first * step;
     }
@@ -107,7 +142,7 @@ static void prefetch(kiln_walk *w, kiln_stmt loop, kiln_buffer buffer) {
     int64_t line = w->target->line_bytes / (int64_t)kiln_dtype_size(dtype);
     int64_t lines = (part.span + line * part.turns - 1) / (line * part.turns);
     if (lines > LINES_MAX) return;
-    kiln_affine start = share_start(w, &part, lines * line);
+    kiln_affine start = share_start(&part, lines * line);
     kiln_walk_address address = kiln_walk_address_of(w, buffer, &start);
     if (!address.linear) return;
     for (int64_t i = 0; i < lines; i++)

@@ -49,7 +49,7 @@ static kiln_sketch_result tile_reduction(kiln_tiling *t) {
     kiln_sched_pad(kiln_sched_try(s), t->block, (uint32_t)t->v, kiln_tile_panel(t));
 
     const kiln_sched_loops outer = kiln_tile_make_nest(t);
-    uint32_t shared = kiln_sketch_share(s, t->block, kiln_tile_loops_to_share(t));
+    uint32_t shared = kiln_sketch_share(s, t->block, outer.count - 1);
     if (copy) kiln_tile_place_copy(t, copy, outer.count - (shared > 1 ? shared - 1 : 0));
     kiln_tile_place_follower(t, follower, outer.loop[outer.count - 1]);
     kiln_tile_unroll(t);

@@ -148,9 +148,6 @@ void kiln_tile_place_accumulators(kiln_tiling *t);
 /* Splits the reduction's loops and puts them in order. Returns the loops outside of the reduction.
  */
 kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t);
-/* How many of the outermost loops may be shared out: those outside of the first round of rows and
- * columns, and that round as well. Each output iterator has one loop there. */
-uint32_t kiln_tile_loops_to_share(const kiln_tiling *t);
 /* The outermost loop of the reduction, before which its results are initialised. */
 kiln_sched_loop kiln_tile_first_reduce_loop(const kiln_tiling *t);
 /* Lanes, points and steps become vectors and straight code. */

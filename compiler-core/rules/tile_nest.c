@@ -105,13 +105,6 @@ kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t) {
     return outer;
 }
 
-uint32_t kiln_tile_loops_to_share(const kiln_tiling *t) {
-    const kiln_block_info *b = &t->s->program->block.data[t->block];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < b->iter_count; i++) count += !b->iter[i].reduce;
-    return count;
-}
-
 /* ---- straight code ---- */
 
 void kiln_tile_unroll(kiln_tiling *t) {

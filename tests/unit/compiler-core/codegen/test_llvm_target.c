@@ -296,7 +296,7 @@ static void default_convolutions_of_arm_are_multiply_adds(void **state) {
 /* ---- prefetching ---- */
 
 /* Lines that one iteration of the loop over k fetches. */
-static uint32_t lines_fetched(kiln_arena *arena, int64_t m, const char *order) {
+static uint32_t lines_fetched(kiln_arena *arena, int64_t m, const char *order, const char *then) {
     kiln_target target = target_of(arena, level[2]);
     kiln_str text;
     kiln_program *p = schedule(matmul_program(arena, m, 32, 16),
@@ -306,8 +306,8 @@ static uint32_t lines_fetched(kiln_arena *arena, int64_t m, const char *order) {
                                                  "split(matmul.n, -1, 8)\n"
                                                  "reorder(%s, matmul.k, matmul.n.1)\n"
                                                  "vectorize(matmul.n.1)\n"
-                                                 "prefetch(w.read, matmul.k, 1)\n",
-                                                 order));
+                                                 "prefetch(w.read, matmul.k, 1)\n%s",
+                                                 order, then));
     assert_null(emit(p, &target, KILN_EMIT_LLVM, arena, &text));
     uint32_t count = 0;
     const char *call = "call void @llvm.prefetch";
@@ -318,10 +318,24 @@ static uint32_t lines_fetched(kiln_arena *arena, int64_t m, const char *order) {
 /* A panel of 8 lines is read again by each row: the next one is split over rows and steps. */
 static void the_next_part_is_fetched_in_equal_shares(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
-    assert_int_equal(lines_fetched(arena, 64, "matmul.n.0, matmul.m"), 1);
+    assert_int_equal(lines_fetched(arena, 64, "matmul.n.0, matmul.m", ""), 1);
     /* Nothing is read twice before the next panel, so nothing would be early. */
-    assert_int_equal(lines_fetched(arena, 64, "matmul.m, matmul.n.0"), 0);
-    assert_int_equal(lines_fetched(arena, 1, "matmul.n.0, matmul.m"), 0);
+    assert_int_equal(lines_fetched(arena, 64, "matmul.m, matmul.n.0", ""), 0);
+    assert_int_equal(lines_fetched(arena, 1, "matmul.n.0, matmul.m", ""), 0);
+}
+
+/* Panels and rows in one loop that threads share: the remainder of its number is the row. */
+static void the_next_part_is_fetched_where_threads_share_panels_and_rows(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    static const char *const shared[] = {
+        "fuse(matmul.n.0, matmul.m)\n",
+        "fuse(matmul.n.0, matmul.m)\nparallel(matmul.n.0.f)\n",
+        "parallel(matmul.n.0)\n",
+    };
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(shared); i++)
+        assert_int_equal(lines_fetched(arena, 64, "matmul.n.0, matmul.m", shared[i]), 1);
+    static const char rows_outside[] = "fuse(matmul.m, matmul.n.0)\nparallel(matmul.m.f)\n";
+    assert_int_equal(lines_fetched(arena, 64, "matmul.m, matmul.n.0", rows_outside), 0);
 }
 
 /* ---- lanes that lie apart -------------------------------------------------------------------- */
@@ -459,6 +473,7 @@ int main(void) {
         PROGRAM_TEST(tiles_of_8_by_2_stay_in_neon_registers),
         PROGRAM_TEST(default_convolutions_of_arm_are_multiply_adds),
         PROGRAM_TEST(the_next_part_is_fetched_in_equal_shares),
+        PROGRAM_TEST(the_next_part_is_fetched_where_threads_share_panels_and_rows),
         PROGRAM_TEST(vectors_over_narrower_blocks_move_in_runs),
         PROGRAM_TEST(manifests_say_what_was_built),
         PROGRAM_TEST(manifests_name_the_algorithm),

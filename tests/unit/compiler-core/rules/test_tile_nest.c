@@ -36,7 +36,6 @@ static void panels_of_weights_come_one_after_the_other(void **state) {
     assert_int_equal(outer.count, 7);
     assert_int_equal(outer.loop[6].var, t.column.tiles.var);
     assert_int_equal(kiln_tile_first_reduce_loop(&t).var, t.k_blocks.var);
-    assert_int_equal(kiln_tile_loops_to_share(&t), 4);
     expect_sound(&s, te);
 }
 

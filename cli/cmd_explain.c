@@ -1,6 +1,8 @@
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
+#include "cli/plan.h"
 #include "cli/why.h"
 
 typedef struct explain {
@@ -26,11 +28,28 @@ static kiln_status explain_why(const explain *e, const kiln_target *target) {
     return st;
 }
 
+/* What the user's own records make of it, where there are any. */
+static kiln_status explain_plan(const explain *e, kiln_stage_options *options) {
+    kiln_strbuf text = {0};
+    const char *own = NULL;
+    if (e->after || e->task || e->refused)
+        return KILN_ERROR(
+            INVALID_ARGUMENT,
+            "the stage plan is of the whole model: without --task, --after, --refused");
+    kiln_status st = options->db_path ? KILN_OK : kiln_db_path(NULL, e->process, &own);
+    if (own && kiln_db_is_there(own)) options->db_path = own;
+    if (!st) st = kiln_plan_print(e->model, options, e->json, e->process, &text);
+    if (!st && !e->json) kiln_print_text(kiln_strbuf_view(&text), KILN_TEXT_PAGE, stdout);
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
 static kiln_status explain_stage(const explain *e, const kiln_target *target) {
     kiln_str text = {0};
     kiln_status st = e->db_path ? kiln_db_check_there(e->db_path) : KILN_OK;
     kiln_stage_options options = {e->stage, e->after, target,     e->db_path,
                                   &e->onnx, e->task,  e->refused, e->accuracy};
+    if (!st && strcmp(e->stage, "plan") == 0) return explain_plan(e, &options);
     if (!st) st = kiln_stage_make(e->model, &options, e->process, &text);
     if (!st && e->json)
         kiln_json_line(json_pack("{s:s, s:s, s:o}", "event", "explain", "stage", e->stage, "text",
@@ -45,7 +64,9 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
     uint64_t threads = 0;
     const kiln_opt option[] = {
         {"stage", KILN_OPT_TEXT, &e.stage, "STAGE",
-         "graph, tasks, space, loops, llvm, asm or c (default graph)"},
+         "graph, tasks, plan (each layer's algorithm, precision and error), space, loops, llvm, "
+         "asm "
+         "or c (default graph)"},
         {"task", KILN_OPT_TEXT, &e.task, "K",
          "only this task: its number or the beginning of its key"},
         {"after", KILN_OPT_TEXT, &e.after, "PASS", "stop after this pass (graph and loops)"},
@@ -57,12 +78,13 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
         {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
         {"db", KILN_OPT_TEXT, &e.db_path, "PATH",
          "take the best stored schedules from here (default: the unsearched ones; with --why "
-         "$KILN_HOME/kiln.db)"},
+         "and of the plan those in $KILN_HOME/kiln.db)"},
         KILN_ACCURACY_OPTIONS(&e.accuracy_options),
         {"dim", KILN_OPT_LIST, &e.dim, "NAME=N", kiln_dim_help},
         {"loop-max", KILN_OPT_COUNT, &e.onnx.loop_max, "N", kiln_loop_help},
         {"model-memory", KILN_OPT_COUNT, &e.onnx.memory_mib, "MIB", kiln_memory_help},
-        {"json", KILN_OPT_FLAG, &e.json, NULL, "print one object with the text"},
+        {"json", KILN_OPT_FLAG, &e.json, NULL,
+         "print one object with the text, or of the stage plan with a list of layers"},
     };
     const kiln_opt_table table = {
         "kiln explain MODEL.onnx [--stage STAGE | --why K] [options]",

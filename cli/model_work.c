@@ -28,12 +28,13 @@ static void code_records(kiln_mpack_coder *m, kiln_arena *arena, kiln_db_record 
     if (!m->out && !m->st) *record = KILN_ARENA_ARRAY(arena, kiln_db_record, *count);
     for (uint32_t i = 0; !m->st && i < *count; i++) {
         kiln_db_record *r = &(*record)[i];
-        kiln_mpack_code_fields(m, 5);
+        kiln_mpack_code_fields(m, 6);
         kiln_mpack_code_bin(m, &r->trace);
         kiln_mpack_code_str(m, &r->layout_in);
         kiln_mpack_code_str(m, &r->layout_out);
         kiln_mpack_code_str(m, &r->searcher);
         kiln_mpack_code_f64(m, &r->median_ns);
+        kiln_mpack_code_f64(m, &r->relative_error);
     }
 }
 

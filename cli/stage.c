@@ -166,7 +166,7 @@ static kiln_status check_options(const kiln_stage_options *o) {
     if (!known)
         return KILN_ERROR(
             INVALID_ARGUMENT,
-            "no stage is called '%s'; there are graph, tasks, space, loops, llvm, asm, c",
+            "no stage is called '%s'; there are graph, tasks, plan, space, loops, llvm, asm, c",
             o->stage);
     if (o->refused && strcmp(o->stage, "space") != 0)
         return KILN_ERROR(INVALID_ARGUMENT, "only the stage space has what was refused, not %s",

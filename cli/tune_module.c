@@ -1,5 +1,6 @@
-/* The module of `kiln tune`: packed with tuned schedules, judged beside the one of default
- * schedules as a whole, and what loses inside of it taken back (takeback.h).
+/* The module of `kiln tune`: packed with tuned schedules, compared with double precision and judged
+ * beside the one of default schedules as a whole. Alternatives are taken back until the error of
+ * the whole is within the budget (network_error.h), and then what loses inside of it (takeback.h).
  *
  * The packing process has the model and no rights, the command runs modules and has no model. So
  * the former shows each module that it made, with what it chose otherwise than by default, and
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "base/mpack.h"
 #include "cli/bench.h"
+#include "cli/network_error.h"
 #include "cli/takeback.h"
 #include "cli/tune.h"
 #include "compiler-core/core.h"
@@ -43,6 +45,12 @@ typedef struct tie_rows {
     uint32_t count;
 } tie_rows;
 
+/* Tasks that a module computes by an alternative. */
+typedef struct network_parts {
+    kiln_network_part *part;
+    uint32_t count;
+} network_parts;
+
 static void code_ties(kiln_mpack_coder *m, kiln_arena *arena, tie_rows *rows) {
     kiln_mpack_code_count(m, TIES_MAX, "ties", &rows->count);
     if (!m->out && !m->st) rows->row = KILN_ARENA_ARRAY(arena, tie_row, rows->count);
@@ -51,6 +59,17 @@ static void code_ties(kiln_mpack_coder *m, kiln_arena *arena, tie_rows *rows) {
         kiln_mpack_code_str(m, &rows->row[i].name);
         kiln_mpack_code_below(m, TIES_MAX, &rows->row[i].group);
         kiln_mpack_code_bool(m, &rows->row[i].is_value);
+    }
+}
+
+static void code_parts(kiln_mpack_coder *m, kiln_arena *arena, network_parts *parts) {
+    kiln_mpack_code_count(m, KILN_COMPILATION_TASKS_MAX, "parts", &parts->count);
+    if (!m->out && !m->st) parts->part = KILN_ARENA_ARRAY(arena, kiln_network_part, parts->count);
+    for (uint32_t i = 0; !m->st && i < parts->count; i++) {
+        kiln_mpack_code_fields(m, 3);
+        kiln_mpack_code_str(m, &parts->part[i].task);
+        kiln_mpack_code_str(m, &parts->part[i].algorithm);
+        kiln_mpack_code_f64(m, &parts->part[i].error);
     }
 }
 
@@ -73,33 +92,96 @@ static tie_rows find_ties(const kiln_compilation *c, const kiln_way *const *befo
     return rows;
 }
 
+/* Whose measured error is not known states one. */
+static kiln_status find_parts(const kiln_pack_report *report, kiln_arena *arena,
+                              network_parts *out) {
+    out->part = KILN_ARENA_ARRAY(arena, kiln_network_part, report->task_count);
+    for (uint32_t i = 0; i < report->task_count; i++) {
+        const kiln_pack_task *task = &report->task[i];
+        kiln_trace trace;
+        if (!task->trace.size) continue; /* it needs no kernel */
+        kiln_status st = kiln_trace_decode(task->trace, arena, &trace);
+        if (st) return st;
+        const kiln_algorithm algorithm = kiln_trace_algorithm(&trace);
+        if (algorithm == KILN_ALGORITHM_DIRECT) continue;
+        out->part[out->count++] = (kiln_network_part){
+            .task = task->key,
+            .algorithm = kiln_str_from(kiln_algorithm_name(algorithm)),
+            .error = task->relative_error > 0 ? task->relative_error
+                                              : kiln_algorithm_relative_error(algorithm)};
+    }
+    return KILN_OK;
+}
+
+/* Shows a module with what is said of it; the answer says what comes next. */
+static kiln_status show(const kiln_model_call *call, kiln_str head, kiln_str module,
+                        kiln_arena *arena, kiln_str *out_answer) {
+    const uint64_t size = head.size;
+    const kiln_str part[] = {{(const char *)&size, sizeof size}, head, module};
+    return kiln_model_show(call, &(kiln_cage_result){3, part}, arena, out_answer);
+}
+
+/* The graph in double precision: its module, or as the head why there is none. */
+static kiln_status show_in_double(const kiln_model_call *call, const kiln_pack_options *options,
+                                  kiln_arena *arena, kiln_str *out_answer) {
+    const kiln_tune *t = call->work->context;
+    kiln_graph *graph = NULL;
+    kiln_compilation *c = NULL;
+    kiln_strbuf module = {0};
+    kiln_pack_options plain = *options;
+    plain.kernels = NULL; /* their memory goes with the arena */
+    kiln_arena own;
+    kiln_arena_init(&own, 0);
+    kiln_status st = kiln_graph_decode(t->model.graph, &own, &graph);
+    if (!st) st = kiln_graph_widen(graph);
+    if (!st) st = kiln_passes_run(graph, (kiln_str){0});
+    if (!st) st = kiln_compilation_create(graph, &t->target, &own, &c);
+    if (!st) st = kiln_pack(c, &plain, &own, &module, NULL);
+    kiln_arena_deinit(&own);
+    const kiln_str why =
+        st ? kiln_str_copy(arena, kiln_str_from(kiln_status_text(st))) : (kiln_str){0};
+    kiln_status_free(st); /* the module is not checked then, and people are told why */
+    st = show(call, why, why.size ? (kiln_str){0} : kiln_strbuf_view(&module), arena, out_answer);
+    kiln_strbuf_deinit(&module);
+    return st;
+}
+
 /* Packs and shows a module; what comes next is the answer. */
 static kiln_status pack_and_show(const kiln_model_call *call, kiln_compilation *c,
                                  const kiln_pack_options *options, const kiln_way *const *before,
                                  kiln_arena *arena, kiln_str *out_answer) {
     kiln_strbuf module = {0}, head = {0};
-    kiln_status st = kiln_pack(c, options, arena, &module, NULL);
+    kiln_pack_report report = {0};
+    network_parts parts = {0};
+    kiln_status st = kiln_pack(c, options, arena, &module, &report);
+    if (!st) st = find_parts(&report, arena, &parts);
     if (!st) {
         tie_rows rows = before ? find_ties(c, before, arena) : (tie_rows){0};
         kiln_mpack_coder m = {.out = &head};
         code_ties(&m, arena, &rows);
+        code_parts(&m, arena, &parts);
         st = m.st;
     }
-    const uint64_t size = head.size;
-    const kiln_str part[] = {
-        {(const char *)&size, sizeof size}, kiln_strbuf_view(&head), kiln_strbuf_view(&module)};
-    if (!st) st = kiln_model_show(call, &(kiln_cage_result){3, part}, arena, out_answer);
+    if (!st) st = show(call, kiln_strbuf_view(&head), kiln_strbuf_view(&module), arena, out_answer);
     kiln_strbuf_deinit(&head);
     kiln_strbuf_deinit(&module);
     return st;
 }
 
-/* The lines of an answer; none: it was the last module. */
-static uint32_t split(kiln_str answer, kiln_arena *arena, kiln_str **out_line) {
-    KILN_VEC(kiln_str) line = {0};
-    while (answer.size) kiln_vec_push_in(arena, &line, kiln_str_cut(&answer, '\n'));
-    *out_line = line.data;
-    return line.count;
+/* Before the key of a task that gets none but direct sums. */
+#define EXACTLY '='
+
+/* The lines of an answer that are of the one kind or of the other. */
+static uint32_t split(kiln_str answer, bool exactly, kiln_arena *arena, const kiln_str **out_key) {
+    KILN_VEC(kiln_str) key = {0};
+    while (answer.size) {
+        kiln_str line = kiln_str_cut(&answer, '\n');
+        const bool is_exact = line.size && line.data[0] == EXACTLY;
+        if (is_exact == exactly)
+            kiln_vec_push_in(arena, &key, kiln_str_slice(line, is_exact, line.size));
+    }
+    *out_key = key.data;
+    return key.count;
 }
 
 /* In a process without rights. */
@@ -117,15 +199,15 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
     const kiln_way *const *before = NULL;
     kiln_str answer = {0};
     kiln_status st = kiln_compilation_of_model(graph, &t->target, arena, &c);
+    if (!st && t->runs_here) st = show_in_double(call, &options, arena, &answer);
     if (!st && t->runs_here) {
         st = pack_and_show(call, c, &options, NULL, arena, &answer);
         before = c->way;
     }
     options.stored = &stored;
     do {
-        kiln_str *line = NULL;
-        options.taken_back_count = split(answer, arena, &line);
-        options.taken_back = line;
+        options.taken_back_count = split(answer, false, arena, &options.taken_back);
+        options.exact_count = split(answer, true, arena, &options.exact);
         if (!st) st = pack_and_show(call, c, &options, before, arena, &answer);
     } while (!st && answer.size);
     kiln_map_deinit(&kernels.name);
@@ -138,13 +220,19 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
 typedef struct shown {
     kiln_str bytes; /* owned */
     kiln_module *module;
-    tie_rows ties; /* in the arena of the turns */
+    tie_rows ties; /* in the arena of the turns, and so are the parts */
+    network_parts parts;
 } shown;
 
 struct kiln_tune_turns {
     kiln_tune *tune;
     kiln_arena arena;
-    shown base, best; /* best: of tuned schedules; without base where nothing runs here */
+    shown base, best;      /* best: of tuned schedules; without base where nothing runs here */
+    shown in_double;       /* without bytes where there is none */
+    const char *unchecked; /* why there is none; NULL: there is, or not yet */
+    kiln_network network;
+    double error, first_error; /* of what ships; of the tuned module before any was taken back */
+    KILN_VEC(kiln_network_part) inexact; /* taken back */
     kiln_takeback takeback;
     kiln_bench_pair pair; /* base and best, the last time that both ran */
     uint64_t spent_ns;    /* since both were there */
@@ -165,9 +253,14 @@ static kiln_status take(kiln_tune_turns *r, kiln_str all, shown *out) {
     const kiln_str head =
         kiln_str_copy(&r->arena, kiln_str_slice(all, sizeof size, sizeof size + size));
     const kiln_str module = kiln_str_slice(all, sizeof size + size, all.size);
+    if (!module.size) { /* only the one in double precision may be missing */
+        r->unchecked = kiln_str_dup(&r->arena, head);
+        return KILN_OK;
+    }
     kiln_mpack_coder m = {0};
     kiln_mpack_reader_init(&m.in, head.data, head.size);
-    code_ties(&m, &r->arena, &out->ties);
+    if (head.size) code_ties(&m, &r->arena, &out->ties);
+    if (head.size) code_parts(&m, &r->arena, &out->parts);
     if (m.st) return kiln_status_note(m.st, "what a module does otherwise");
     char *copy = kiln_alloc_aligned(MODULE_ALIGNMENT, module.size);
     memcpy(copy, module.data, module.size);
@@ -176,6 +269,7 @@ static kiln_status take(kiln_tune_turns *r, kiln_str all, shown *out) {
 }
 
 static kiln_status open_shown(shown *s) {
+    if (!s->bytes.size) return KILN_OK;
     char error[KILN_MODULE_ERROR_BYTES] = "";
     int code = kiln_module_open_memory(s->bytes.data, s->bytes.size, NULL, &s->module, error,
                                        sizeof error);
@@ -234,12 +328,41 @@ double kiln_tune_kept_s(const kiln_tune *t) {
     return KILN_MIN(SHARE * t->options->seconds, SHARE_NS_MAX / KILN_NS_PER_S);
 }
 
+/* What every later module is without. */
+static void say_exact(const kiln_tune_turns *r, kiln_strbuf *out_answer) {
+    for (uint32_t i = 0; i < r->inexact.count; i++)
+        kiln_strbuf_printf(out_answer, "%c%.*s\n", EXACTLY, KILN_STR_ARG(r->inexact.data[i].task));
+}
+
 /* The next variant is wanted: says which. */
 static void ask_for_more(kiln_tune_turns *r, kiln_strbuf *out_answer) {
     const bool in_time =
         (double)r->spent_ns < allowed_ns(r->tune) || r->takeback.variants < VARIANTS_SURE;
-    if (!r->tune->stopped && in_time && kiln_takeback_next(&r->takeback))
-        kiln_takeback_print(&r->takeback, out_answer);
+    if (r->tune->stopped || !in_time || !kiln_takeback_next(&r->takeback)) return;
+    kiln_takeback_print(&r->takeback, out_answer);
+    say_exact(r, out_answer);
+}
+
+/* Whether alternatives of the tuned module have to go: then `out_answer` asks for it without them.
+ */
+static kiln_status check_error(kiln_tune_turns *r, shown *tuned, kiln_strbuf *out_answer) {
+    const double error_max = kiln_accuracy_error_max(&r->tune->accuracy);
+    if (r->unchecked) return KILN_OK;
+    kiln_status st = KILN_OK;
+    if (!r->network.output)
+        st = kiln_network_run(r->in_double.module, tuned->module, &r->arena, &r->network);
+    drop(&r->in_double); /* its outputs are all that is wanted of it */
+    if (!st) st = kiln_network_error_of(&r->network, tuned->module, &r->error);
+    if (st) return st;
+    if (r->inexact.count == 0) r->first_error = r->error;
+    if (r->error <= error_max ||
+        !kiln_network_take_back(tuned->parts.part, tuned->parts.count, r->error, error_max))
+        return KILN_OK;
+    for (uint32_t i = 0; i < tuned->parts.count; i++)
+        if (tuned->parts.part[i].taken_back)
+            kiln_vec_push_in(&r->arena, &r->inexact, tuned->parts.part[i]);
+    say_exact(r, out_answer);
+    return KILN_OK;
 }
 
 /* The tuned module beside the default one. */
@@ -270,7 +393,8 @@ static kiln_status judge_variant(kiln_tune_turns *r, shown *variant) {
     return KILN_OK;
 }
 
-/* Each module comes by here: the default one, the tuned one, then variants of that. */
+/* Each module comes by here: where it runs, the one in double precision and the default one; the
+ * tuned one, again without alternatives that made it too inexact; then variants of that. */
 static kiln_status look(void *context, kiln_str bytes, kiln_strbuf *out_answer) {
     kiln_tune_turns *r = ((kiln_tune *)context)->turns;
     shown now = {0};
@@ -278,18 +402,21 @@ static kiln_status look(void *context, kiln_str bytes, kiln_strbuf *out_answer) 
     kiln_status st = take(r, bytes, &now);
     if (!st && r->tune->runs_here) st = open_shown(&now);
     if (!st && r->tune->runs_here && !r->base.module) {
-        r->base = now;
+        *(r->in_double.module || r->unchecked ? &r->base : &r->in_double) = now;
         return KILN_OK;
     }
     if (!st && !r->best.bytes.data) {
-        r->best = now;
-        now = (shown){0};
-        if (r->base.module) st = judge_first(r);
+        if (r->base.module) st = check_error(r, &now, out_answer);
+        if (!st && !out_answer->size) {
+            r->best = now;
+            now = (shown){0};
+            if (r->base.module) st = judge_first(r);
+        }
     } else if (!st) {
         st = judge_variant(r, &now);
     }
     drop(&now);
-    if (!st && r->base.module) ask_for_more(r, out_answer);
+    if (!st && r->best.module) ask_for_more(r, out_answer);
     r->spent_ns += kiln_clock_ns() - start_ns;
     return st;
 }
@@ -359,6 +486,38 @@ static void print_taken(const kiln_tune_turns *r) {
                (double)r->spent_ns / 1e9, 100 * turns_share(r));
 }
 
+static json_t *accuracy_json(const kiln_tune_turns *r) {
+    json_t *parts = json_array();
+    for (uint32_t i = 0; i < r->inexact.count; i++) {
+        const kiln_network_part *part = &r->inexact.data[i];
+        json_array_append_new(parts,
+                              json_pack("{s:o, s:s, s:o, s:f}", "task", kiln_json_str(part->task),
+                                        "label", label_of(r->tune, part->task), "algorithm",
+                                        kiln_json_str(part->algorithm), "error", part->error));
+    }
+    return json_pack("{s:b, s:s, s:f, s:f, s:f, s:o}", "checked", !r->unchecked, "why_not",
+                     r->unchecked ? r->unchecked : "", "error", r->error, "error_max",
+                     kiln_accuracy_error_max(&r->tune->accuracy), "before", r->first_error,
+                     "taken_back", parts);
+}
+
+static void print_accuracy(const kiln_tune_turns *r) {
+    const double error_max = kiln_accuracy_error_max(&r->tune->accuracy);
+    if (r->unchecked) {
+        printf("error of the whole: not known, %s\n", r->unchecked);
+        return;
+    }
+    for (uint32_t i = 0; i < r->inexact.count; i++) {
+        const kiln_network_part *part = &r->inexact.data[i];
+        printf("  taken back for accuracy: %s: %.*s, whose own error is %.2g\n",
+               label_of(r->tune, part->task), KILN_STR_ARG(part->algorithm), part->error);
+    }
+    if (r->inexact.count) printf("  with them the error of the whole is %.2g\n", r->first_error);
+    printf("error of the whole, against double precision: %.2g of the largest output, %s %.2g\n",
+           r->error, r->error <= error_max ? "within the budget of" : "which no schedule brings to",
+           error_max);
+}
+
 static void report_sums(const kiln_tune *t, double default_ns, double tuned_ns) {
     const double ratio = tuned_ns > 0 ? default_ns / tuned_ns : 1;
     if (t->options->json)
@@ -375,16 +534,18 @@ static void report_turns(const kiln_tune_turns *r, bool tuned) {
     const kiln_bench_pair *pair = &r->pair;
     const char *out = r->tune->options->out;
     if (r->tune->options->json) {
-        kiln_json_line(json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:i, s:f, s:f}",
-                                 "event", "module", "file", out, "default_ms", pair->a.median / 1e6,
-                                 "tuned_ms", pair->b.median / 1e6, "ratio", pair->ratio, "low",
-                                 pair->low, "high", pair->high, "tuned", tuned, "taken_back",
-                                 taken_json(r), "variants", (int)r->takeback.variants, "turns_s",
-                                 (double)r->spent_ns / 1e9, "turns_share", turns_share(r)));
+        kiln_json_line(
+            json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:i, s:f, s:f, s:o}", "event",
+                      "module", "file", out, "default_ms", pair->a.median / 1e6, "tuned_ms",
+                      pair->b.median / 1e6, "ratio", pair->ratio, "low", pair->low, "high",
+                      pair->high, "tuned", tuned, "taken_back", taken_json(r), "variants",
+                      (int)r->takeback.variants, "turns_s", (double)r->spent_ns / 1e9,
+                      "turns_share", turns_share(r), "accuracy", accuracy_json(r)));
         return;
     }
     const bool equal = pair->low <= 1 && pair->high >= 1;
     print_taken(r);
+    print_accuracy(r);
     printf("whole model, interleaved: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval "
            "%.2f to %.2f)\n",
            pair->a.median / 1e6, pair->b.median / 1e6,
@@ -428,10 +589,13 @@ static kiln_status write_module(const kiln_tune *t, kiln_str bytes) {
 /* The tuned schedules are shipped where the whole model is faster with them; which is known only of
  * this machine's target. */
 static kiln_status ship(kiln_tune *t, kiln_db *db) {
-    const kiln_tune_turns *r = t->turns;
+    kiln_tune_turns *r = t->turns;
     const bool tuned = !r->base.module || r->pair.low > 1;
     double default_ns = 0, tuned_ns = 0;
-    kiln_status st = write_module(t, tuned ? r->best.bytes : r->base.bytes);
+    const shown *shipped = tuned ? &r->best : &r->base;
+    kiln_status st = write_module(t, shipped->bytes);
+    if (!st && r->network.output)
+        st = kiln_network_error_of(&r->network, shipped->module, &r->error);
     if (!st && !t->runs_here) st = kiln_tune_sum_kernels(t, db, &default_ns, &tuned_ns);
     if (st) return st;
     if (t->runs_here)
@@ -455,6 +619,7 @@ kiln_status kiln_tune_pack(kiln_tune *t) {
     if (!st) st = ship(t, db);
     drop(&turns.best);
     drop(&turns.base);
+    drop(&turns.in_double);
     kiln_arena_deinit(&turns.arena);
     kiln_db_close(db);
     t->turns = NULL;

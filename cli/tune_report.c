@@ -45,6 +45,13 @@ static void count_records(const kiln_tune *t, const kiln_db_record *record, uint
     }
 }
 
+/* What computes it: the default's is the direct form. */
+static kiln_algorithm algorithm_of(const task_summary *task) {
+    const kiln_algorithm found =
+        task->best ? kiln_algorithm_find(task->best->algorithm) : KILN_ALGORITHM_DIRECT;
+    return found < KILN_ALGORITHM_COUNT ? found : KILN_ALGORITHM_DIRECT;
+}
+
 static void print_task(const kiln_tune *t, const task_summary *task) {
     kiln_strbuf line = {0};
     kiln_strbuf_printf(&line, "  %-40s %4u trial%s", kiln_task_label(task->task, t->process),
@@ -57,6 +64,9 @@ static void print_task(const kiln_tune *t, const task_summary *task) {
                                task->task->flops / task->best_ns, 100 * task->share);
         if (task->default_ns > 0)
             kiln_strbuf_printf(&line, ", %.2fx of the default", task->default_ns / task->best_ns);
+        if (algorithm_of(task) != KILN_ALGORITHM_DIRECT)
+            kiln_strbuf_printf(&line, ", %s (error %.1e)", kiln_algorithm_name(algorithm_of(task)),
+                               task->best->relative_error);
     } else {
         kiln_strbuf_printf(&line, "  nothing %s; the default schedule is used",
                            task->trials ? "measured ran right" : "was measured");
@@ -82,12 +92,17 @@ static kiln_str error_of(const kiln_tune *t, kiln_str key) {
 
 static json_t *task_to_json(const kiln_tune *t, const task_summary *task) {
     const kiln_task *of = task->task;
-    return json_pack("{s:o, s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:s, s:s, s:o}", "key",
-                     kiln_json_str(of->key), "op", kiln_json_str(of->op), "label",
+    const kiln_algorithm algorithm = algorithm_of(task);
+    return json_pack("{s:o, s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:s, s:s, s:f, s:f, s:s, s:s, s:o}",
+                     "key", kiln_json_str(of->key), "op", kiln_json_str(of->op), "label",
                      kiln_task_label(of, t->process), "trials", (int)task->trials, "best_ms",
                      task->best_ns / 1e6, "default_ms", task->default_ns / 1e6, "gflops",
                      task->best ? of->flops / task->best_ns : 0.0, "share_of_peak", task->share,
-                     "trace", task->best ? trace_text(task->best, t->process) : "", "note",
+                     "algorithm", kiln_algorithm_name(algorithm), "precision",
+                     kiln_precision_name(kiln_algorithm_precision(algorithm)), "stated_error",
+                     kiln_algorithm_relative_error(algorithm), "measured_error",
+                     task->best ? task->best->relative_error : 0.0, "trace",
+                     task->best ? trace_text(task->best, t->process) : "", "note",
                      kiln_rest_name(task->rest), "error", kiln_json_str(task->error));
 }
 

@@ -30,6 +30,7 @@
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/ops/rounding.h"
 #include "compiler-core/passes/pass.h"
+#include "compiler-core/passes/widen.h"
 #include "compiler-core/rules/mutate.h"
 #include "compiler-core/rules/space.h"
 #include "compiler-core/sched/trace.h"

@@ -11,11 +11,12 @@
 #define KILN_WAYS_MAX 64u /* per task */
 
 typedef struct kiln_way {
-    kiln_str trace;      /* binary form */
-    kiln_layout *layout; /* [arguments of the task's program]; constants: row-major */
-    double cost_ns;      /* of one run, measured or estimated */
-    double median_ns;    /* measured; 0: not */
-    bool is_default;     /* the default schedule, for the layouts that it wants or is given */
+    kiln_str trace;        /* binary form */
+    kiln_layout *layout;   /* [arguments of the task's program]; constants: row-major */
+    double cost_ns;        /* of one run, measured or estimated */
+    double median_ns;      /* measured; 0: not */
+    double relative_error; /* measured with it; 0: not, or none; compilations' bytes leave it out */
+    bool is_default;       /* the default schedule, for the layouts that it wants or is given */
 } kiln_way;
 
 typedef struct kiln_ways {

@@ -92,9 +92,9 @@ static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_rol
     return st;
 }
 
-static bool is_taken_back(const kiln_pack_options *options, kiln_str task_key) {
-    for (uint32_t i = 0; i < options->taken_back_count; i++)
-        if (kiln_str_equal(options->taken_back[i], task_key)) return true;
+static bool is_among(const kiln_str *key, uint32_t count, kiln_str task_key) {
+    for (uint32_t i = 0; i < count; i++)
+        if (kiln_str_equal(key[i], task_key)) return true;
     return false;
 }
 
@@ -105,12 +105,16 @@ static kiln_status add_records(void *context, const kiln_task *task, kiln_arena 
     uint32_t arg_count = kiln_program_args(task->te).count, count = 0;
     kiln_db_record *record = NULL;
     kiln_db_filter filter = fastest_of(c, task->key);
+    const kiln_pack_options *o = c->options;
+    if (is_among(o->exact, o->exact_count, task->key))
+        filter.allowed.algorithms = kiln_algorithm_allowed(&(kiln_accuracy){.exact = true}, arena);
     kiln_status st = find_records(c, &filter, arena, &record, &count);
-    const bool taken_back = is_taken_back(c->options, task->key);
+    const bool taken_back = is_among(o->taken_back, o->taken_back_count, task->key);
     for (uint32_t i = 0; !st && i < count; i++) {
         kiln_way way = {.trace = record[i].trace,
                         .cost_ns = record[i].median_ns,
                         .median_ns = record[i].median_ns,
+                        .relative_error = record[i].relative_error,
                         .is_default = kiln_str_is(record[i].searcher, "default"),
                         .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg_count)};
         st = parse_layouts(record[i].layout_in, task->te, KILN_ROLE_INPUT, way.layout);

@@ -512,8 +512,12 @@ static void fill_report(kiln_packer *p) {
         const kiln_step *step = &p->plan.step[s];
         if (step->kind != KILN_STEP_KERNEL) continue;
         const kiln_task *task = &p->plan.tasks.task[step->task];
-        p->report.task[step->task] =
-            (kiln_pack_task){task->key, task->op, p->way[s]->median_ns, p->way[s]->is_default};
+        p->report.task[step->task] = (kiln_pack_task){task->key,
+                                                      task->op,
+                                                      p->way[s]->median_ns,
+                                                      p->way[s]->relative_error,
+                                                      p->way[s]->trace,
+                                                      p->way[s]->is_default};
     }
 }
 

@@ -33,7 +33,8 @@ const char *kiln_planner_name(kiln_planner planner);
 
 /* Where the best stored schedules are: a database, or the process that has it open. */
 typedef struct kiln_pack_stored {
-    /* As kiln_db_records; of a record only trace, layouts, median and searcher are looked at. */
+    /* As kiln_db_records; of a record only trace, layouts, median, relative error
+     * and searcher are looked at. */
     kiln_status (*find)(void *context, const kiln_db_filter *filter, kiln_arena *arena,
                         kiln_db_record **out_records, uint32_t *out_count);
     void *context;
@@ -52,6 +53,8 @@ typedef struct kiln_pack_options {
     const kiln_str *taken_back;     /* [taken_back_count] keys of tasks that get default schedules,
                                        whatever is stored */
     uint32_t taken_back_count;
+    const kiln_str *exact; /* [exact_count] keys of tasks that get none but direct sums */
+    uint32_t exact_count;
     kiln_pack_kernels *kernels; /* NULL: each packing builds its own */
     kiln_str model_name;
     bool as_c;              /* kernels are C text: for kiln_static_c, no module runs them */
@@ -66,8 +69,10 @@ typedef struct kiln_pack_options {
 /* What went in, for people. */
 typedef struct kiln_pack_task {
     kiln_str key, op;
-    double median_ns; /* of the record; 0: default schedule, not measured */
-    bool is_default;  /* the trace is the default schedule's */
+    double median_ns;      /* of the record; 0: default schedule, not measured */
+    double relative_error; /* the same */
+    kiln_str trace;        /* binary form */
+    bool is_default;       /* the trace is the default schedule's */
 } kiln_pack_task;
 
 typedef struct kiln_pack_report {

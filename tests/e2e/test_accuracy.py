@@ -48,6 +48,46 @@ def test_records_over_the_budget_are_not_chosen(world):
     assert before == world.sql("t.db", "SELECT count(*) FROM record WHERE algorithm <> 'direct'")
 
 
+def module_of(events):
+    [module] = [event for event in events if event.get("event") == "module"]
+    return module
+
+
+def test_the_whole_network_is_compared_with_double_precision(world):
+    events = tune(world, world.zoo("dqn"), "--out", world.path("m.kiln"), trials=8)
+    checked = module_of(events)["accuracy"]
+    assert checked["checked"] and 0 < checked["error"] < checked["error_max"] == 1e-4, checked
+    assert checked["taken_back"] == [], checked
+    done = events[-1]
+    assert all(task["stated_error"] >= 0 and "measured_error" in task and task["precision"] for task in done["tasks"]), done
+
+
+def test_a_budget_that_nothing_meets_is_told(world):
+    """Direct sums are the most exact that there is: they ship, and the summary says so."""
+    model = world.zoo("dqn")
+    events = tune(world, model, "--out", world.path("m.kiln"), "--accuracy", "1e-9", trials=4)
+    assert module_of(events)["accuracy"]["error"] > 1e-9
+    text = world.run("tune", model, "--db", world.path("t.db"), "--trials", "0", "--out", world.path("m.kiln"),
+                     "--accuracy", "1e-9").stdout
+    assert "which no schedule brings to 1e-09" in text, text
+
+
+def test_the_plan_names_algorithm_precision_and_errors(world):
+    model = world.zoo(CONV)
+    tune(world, model, trials=4)
+    [plan] = world.json("explain", model, "--stage", "plan", "--db", world.path("t.db"))
+    [why] = world.json("explain", model, "--why", "0", "--db", world.path("t.db"))
+    assert plan["error_max"] == 1e-4 and not plan["exact"], plan
+    [layer] = plan["layers"]
+    assert layer["algorithm"] == why["algorithm"] and layer["precision"] == "f32" and layer["measured_error"] > 0, layer
+    assert abs(layer["median_ms"] - why["best_ms"]) < 1e-9, (layer, why)
+    [exact] = world.json("explain", model, "--stage", "plan", "--db", world.path("t.db"), "--exact")
+    assert exact["layers"][0]["algorithm"] == "direct", exact
+    text = world.run("explain", model, "--stage", "plan", "--db", world.path("t.db")).stdout
+    assert text.startswith("f32, errors up to 0.0001\n") and "\n1 kernel" in text, text
+    world.refused("explain", model, "--stage", "plan", "--task", "0", says="the stage plan is of the whole model")
+
+
 def test_wrong_values_are_refused(world):
     model = world.zoo("gemm:8x8x8")
     for command in ("tune", "compile", "explain"):

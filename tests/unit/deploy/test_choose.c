@@ -167,6 +167,36 @@ static void records_that_do_not_fit_are_not_looked_at(void **state) {
     expect_chosen(f, 0, 100);
 }
 
+/* Those over the budget never, and of tasks that have to be exact none but direct sums. */
+static void records_are_chosen_within_the_budget(void **state) {
+    fixture *f = *state;
+    use_graph(f, CHAIN);
+    const kiln_pack_stored stored = kiln_pack_stored_in(f->db);
+    kiln_pack_options options = {.stored = &stored};
+    put(f, 0, 100, ROW, ROW);
+    kiln_db_record record = good(f, 0, 50, ROW, ROW);
+    record.algorithm = KILN_STR("winograd_2x2_3x3");
+    record.relative_error = 1e-6;
+    store(f, &record);
+    record = good(f, 0, 10, ROW, ROW);
+    record.algorithm = KILN_STR("bf16_weights");
+    record.relative_error = 1e-3;
+    store(f, &record);
+    expect_ok(kiln_choose(f->c, &options));
+    expect_chosen(f, 0, 50);
+    assert_true(f->c->way[0]->relative_error == 1e-6);
+    options.accuracy.precision = KILN_PRECISION_BF16;
+    expect_ok(kiln_choose(f->c, &options));
+    expect_chosen(f, 0, 10);
+    options.exact = &f->c->plan.tasks.task[0].key;
+    options.exact_count = 1;
+    expect_ok(kiln_choose(f->c, &options));
+    expect_chosen(f, 0, 100);
+    options = (kiln_pack_options){.stored = &stored, .accuracy = {.exact = true}};
+    expect_ok(kiln_choose(f->c, &options));
+    expect_chosen(f, 0, 100);
+}
+
 static void a_record_with_a_damaged_layout_is_named(void **state) {
     use_graph(*state, CHAIN);
     put(*state, 0, 100, "d0,d7", ROW);
@@ -235,6 +265,7 @@ int main(void) {
         CHOOSE_TEST(a_layout_that_saves_more_than_its_conversion_is_taken),
         CHOOSE_TEST(inputs_and_outputs_of_the_graph_are_row_major),
         CHOOSE_TEST(records_that_do_not_fit_are_not_looked_at),
+        CHOOSE_TEST(records_are_chosen_within_the_budget),
         CHOOSE_TEST(a_record_with_a_damaged_layout_is_named),
         CHOOSE_TEST(values_are_written_in_the_layouts_chosen),
         CHOOSE_TEST(a_measured_conversion_counts_instead_of_the_estimate),

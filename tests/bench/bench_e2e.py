@@ -1,7 +1,9 @@
-"""e2e [NETWORK...] --peers [--threads 1|2] [--seconds S] [--db PATH]: whole networks beside ONNX Runtime and OpenVINO
+"""e2e [NETWORK...] --peers [--threads 1|2] [--seconds S] [--precision f32|bf16|int8] [--db PATH] [--save FILE]
 
-Each network is tuned for S seconds (0: default schedules), then all run in turn on the same cores, ROUNDS times, with the
-same input; outputs are compared. A ratio is the fastest peer's time / Kiln's: above 1, Kiln is faster."""
+Whole networks beside ONNX Runtime, OpenVINO, ncnn and MNN. Each is tuned for S seconds (0: default schedules), then all run in
+turn on the same cores, ROUNDS times, with the same input; outputs are compared, and a peer that cannot run a network, or gives
+another output, is left out of its row with the reason. For int8 the network is quantised by `kiln quantize`, and all run that
+model; beside it Kiln's own f32 with direct sums is timed. A ratio is the fastest peer's time / Kiln's: above 1, Kiln is faster."""
 import array
 import os
 import random
@@ -9,6 +11,7 @@ import struct
 
 import kiln
 import peers
+import table
 
 ROUNDS = 3
 SECONDS_EACH = 0.5
@@ -17,14 +20,17 @@ NETWORKS = {  # shape of the input; words to draw tokens from (0: real numbers)
     **{name: ((1, 3, 224, 224), 0) for name in (*FIRST_SEVEN[:5], "vgg11")},
     "dcgan": ((1, 100, 1, 1), 0), "dqn": ((1, 4, 84, 84), 0), "lstm_lm": ((20, 1), 10000), "bert_mini": ((1, 128), 30522),
 }
-TOLERANCE = 1e-3  # of the largest output: whole models in fp32
+TOLERANCE = {"f32": 1e-3, "bf16": 5e-2, "int8": 1e-1}  # of the largest output: peers round sums elsewhere
+QUANTISED = ("resnet18", "resnet50", "mobilenet_v2")
 
 
 def add_options(parser):
     parser.add_argument("networks", nargs="*", metavar="NETWORK", choices=[[], *NETWORKS])
     parser.add_argument("--threads", type=int, choices=[1, 2], default=1)
     parser.add_argument("--seconds", type=int, default=900)
+    parser.add_argument("--precision", choices=list(peers.NETWORK_PEERS), default="f32")
     parser.add_argument("--db", default=kiln.BUILD / "bench.db")
+    parser.add_argument("--save", metavar="FILE", help="append the table to FILE, as Markdown")
     parser.add_argument("--kernels", action="store_true", help="also print each kernel's time")
     parser.add_argument("--peers", action="store_true")
 
@@ -43,9 +49,8 @@ def read_npy(file):
     return array.array("f", raw[start:])
 
 
-def make_input(name, file):
-    shape, words = NETWORKS[name]
-    count, draw = 1, random.Random(name)
+def make_input(shape, words, seed, file):
+    count, draw = 1, random.Random(seed)
     for extent in shape:
         count *= extent
     if words:
@@ -70,30 +75,44 @@ class Compared:
     """A network beside its peers."""
 
     def __init__(self, name, options, work):
-        self.name, self.work = name, work
+        self.name, self.work, self.precision = name, work, options.precision
         self.cores = set(sorted(os.sched_getaffinity(0))[:options.threads])
-        model = kiln.zoo(name, work / "m.onnx")
-        data = make_input(name, work / "x.npy")
-        default = kiln.compile_default(model, work / "default.kiln", options.threads)
-        self.modules = {"default": default}
+        plain = model = kiln.zoo(name, work / "m.onnx")
+        data = make_input(*NETWORKS[name], name, work / "x.npy")
+        self.modules = {}
+        if options.precision == "int8":
+            model = kiln.quantize(plain, work / "q.onnx")
+            self.add("f32", plain, options, "--exact")
+        self.add("Kiln", model, options, *kiln.precision(options.precision))
         if options.seconds:
-            self.modules = {"Kiln": work / "tuned.kiln", **self.modules}
-            kiln.tune(model, self.modules["Kiln"], options.db, "--seconds", options.seconds, threads=options.threads)
-        self.peers = [peers.Peer(peer, model, data, self.cores) for peer in peers.NETWORK_PEERS]
-        self.main = next(iter(self.modules))
-        self.check(data)
+            self.modules["default"] = kiln.compile_default(model, work / "default.kiln", options.threads, *kiln.precision(options.precision))
+        self.peers, self.absent = [], []
+        ours = read_npy(kiln.output(self.modules["Kiln"], {"x": data}, work / "out"))
+        for peer in peers.NETWORK_PEERS[options.precision]:
+            self.try_peer(peer, model, data, ours)
 
-    def check(self, data):
-        ours = read_npy(kiln.output(self.modules[self.main], {"x": data}, self.work / "out"))
-        for peer in self.peers:
+    def add(self, name, model, options, *words):
+        module = self.modules[name] = self.work / f"{name}.kiln"
+        if options.seconds:
+            kiln.tune(model, module, options.db, "--seconds", options.seconds, *words, threads=options.threads)
+        else:
+            kiln.compile_default(model, module, options.threads, *words)
+
+    def try_peer(self, name, model, data, ours):
+        try:
+            peer = peers.Peer(name, model, data, self.cores, self.precision)
             theirs = self.work / "peer.npy"
             peer.ask("run", theirs)
             error = difference(ours, read_npy(theirs))
-            if error > TOLERANCE:
-                raise SystemExit(f"{self.name}: the output differs from {peer.name}'s by {error:.2e} of the largest")
+            if not error <= TOLERANCE[self.precision]:
+                peer.close()
+                raise peers.Absent(f"{name}'s output differs by {error:.2e} of the largest")
+            self.peers.append(peer)
+        except (peers.Absent, ValueError) as why:
+            self.absent.append(f"{self.name}: {why}")
 
     def measure(self):
-        """Best and median ms by name, from alternating rounds, and the last event of the main module."""
+        """Best and median ms by name, from alternating rounds, and the last event of Kiln's module."""
         seen, last = {}, None
         for _ in range(ROUNDS):
             for peer in self.peers:
@@ -101,7 +120,7 @@ class Compared:
             for name, module in self.modules.items():
                 done = kiln.time(module, self.cores)
                 seen.setdefault(name, []).append(done)
-                last = done if name == self.main else last
+                last = done if name == "Kiln" else last
         best = {name: (min(r["min_ms"] for r in rounds), min(r["median_ms"] for r in rounds)) for name, rounds in seen.items()}
         return best, last
 
@@ -111,21 +130,27 @@ class Compared:
 
 
 def run(options, work):
-    columns = [*peers.NETWORK_PEERS, *(["Kiln", "default"] if options.seconds else ["default"])]
-    print(f"{options.threads} thread(s), {options.seconds} s of tuning; ms: least / median; ratios of the least and of the medians")
-    print(f"{'network':<14}" + "".join(f"{name:>20}" for name in columns) + f"{'ratio':>14}")
-    ratios = {}
-    for name in options.networks or [n for n in NETWORKS if n != "vgg11"]:
+    others = peers.NETWORK_PEERS[options.precision]
+    columns = [*others, *(["f32"] if options.precision == "int8" else []), "Kiln", *(["default"] if options.seconds else [])]
+    out = table.Table(f"networks, {options.precision}, {options.threads} thread(s), {options.seconds} s of tuning; ms: least / median; "
+                      "ratios of the least and of the medians", ["network", *(f"{c:>16}" for c in columns), "ratio", "medians"], options.save)
+    ratios, absent = {}, []
+    for name in options.networks or (QUANTISED if options.precision == "int8" else [n for n in NETWORKS if n != "vgg11"]):
         compared = Compared(name, options, work)
         best, last = compared.measure()
-        ratios[name] = [min(best[p][i] for p in peers.NETWORK_PEERS) / best[compared.main][i] for i in (0, 1)]
-        print(f"{name:<14}" + "".join(f"{best[c][0]:>11.3f} /{best[c][1]:>7.2f}" for c in columns)
-              + f"{ratios[name][0]:>7.2f}{ratios[name][1]:>7.2f}", flush=True)
+        absent += compared.absent
+        rivals = [best[p] for p in others if p in best]
+        if rivals:
+            ratios[name] = [min(r[i] for r in rivals) / best["Kiln"][i] for i in (0, 1)]
+        out.row([name, *(f"{best[c][0]:.3f} / {best[c][1]:.2f}" if c in best else "-" for c in columns),
+                 *(f"{r:.2f}" for r in ratios.get(name, ()))] + ([] if rivals else ["-", "-"]))
         if options.kernels:
-            print_kernels(last, compared.peers)
+            print_kernels(last, [p for p in compared.peers if p.name in peers.OPERATOR_PEERS])
         compared.close()
+    means = []
     for title, names in (("image networks", FIRST_SEVEN), ("all", NETWORKS)):
         some = [ratios[n] for n in names if n in ratios]
         if some:
-            print(f"geometric mean over {len(some)} {title}: {peers.geomean([r[0] for r in some]):.3f} by the least, "
-                  f"{peers.geomean([r[1] for r in some]):.3f} by the medians")
+            means.append(f"geometric mean over {len(some)} {title}: {peers.geomean([r[0] for r in some]):.3f} by the least, "
+                         f"{peers.geomean([r[1] for r in some]):.3f} by the medians, lowest {min(r[0] for r in some):.3f}")
+    out.end(means + absent)

@@ -1,4 +1,4 @@
-"""random-conv [--count N] [--seed S] [--trials N]: random convolutions beside oneDNN's direct one
+"""random-conv [--count N] [--seed S] [--trials N]: random convolutions beside oneDNN's direct one, both by direct sums
 
 Odd sizes, groups, dilation, stride and asymmetric padding; needs Debian's libdnnl-dev."""
 import os
@@ -34,17 +34,17 @@ def random_shape(generator):
 
 
 def run(options, work):
-    program, generator, ratios = peers.build("onednn_conv", "dnnl", work), random.Random(options.seed), []
+    library, generator, ratios = peers.debian_onednn(work), random.Random(options.seed), []
     cores = {min(os.sched_getaffinity(0))}
     for number in range(options.count):
         shape = random_shape(generator)
         name = ",".join(map(str, shape))
         model, module = kiln.zoo(f"conv:{name}", work / "m.onnx"), work / "m.kiln"
-        done = kiln.tune(model, module, work / "bench.db", "--trials", options.trials)
+        done = kiln.tune(model, module, work / "bench.db", "--exact", "--trials", options.trials)
         ours, theirs = [], []
         for _ in range(ROUNDS):
             ours.append(max(kiln.time(module, cores)["kernels"], key=lambda k: k["gflops"])["median_ms"] * 1e3)
-            theirs.append(peers.run(program, shape, cores)["min_us"])
+            theirs.append(library.time_us(("f32", "direct", "conv", *shape), cores))
         ratios.append(statistics.median(theirs) / statistics.median(ours))
         print(f"{number:>3} {name:<42} share of peak {done['tasks'][0]['share_of_peak']:.2f}  Kiln {statistics.median(ours):.1f} us"
               f"  oneDNN {statistics.median(theirs):.1f} us  ratio {ratios[-1]:.2f}", flush=True)

@@ -44,8 +44,8 @@ def run(options, work):
     print(f"{'network':<14}{'all':>17}" + "".join(f"{'without ' + name:>31}" for name in switches))
     for network in options.networks or [n for n in bench_e2e.NETWORKS if n != "vgg11"]:
         model = kiln.zoo(network, work / "m.onnx")
-        data = bench_e2e.make_input(network, work / "x.npy")
-        modules = {name: kiln.compile_default(model, work / f"{i}.kiln", options.threads, name.replace("+", ","))
+        data = bench_e2e.make_input(*bench_e2e.NETWORKS[network], network, work / "x.npy")
+        modules = {name: kiln.compile_default(model, work / f"{i}.kiln", options.threads, *(["--without", name.replace("+", ",")] if name else []))
                    for i, name in enumerate(["", *switches])}
         check(modules, data, work)
         best = measure(modules, cores)

@@ -38,11 +38,27 @@ def target(threads):
     return "native" if threads == 1 else f"native,threads={threads}"
 
 
-def compile_default(model, module, threads=1, without=""):
-    """With no record and no measurement: an empty database; and without what these words name."""
-    lines("compile", model, "--target", target(threads), "--db", "none", "-o", module,
-          *(["--without", without] if without else []))
+def compile_default(model, module, threads=1, *words):
+    """With no record and no measurement: an empty database."""
+    lines("compile", model, "--target", target(threads), "--db", "none", "-o", module, *words)
     return module
+
+
+def precision(name):
+    """Words of tune and compile; int8 is a property of the model."""
+    return ["--precision", name] if name == "bf16" else []
+
+
+def quantize(model, file):
+    lines("quantize", model, "--synthetic", 4, "--per-channel", "-o", file)
+    return file
+
+
+def speeds():
+    """The multiply-add peak of a core and what it reads from memory, in words; "" for what cannot be measured here."""
+    figures = {e["what"]: e["measured"] for e in lines("doctor", "--calibrate") if e["event"] == "figure"}
+    peak, memory = figures.get("multiply-add peak"), figures.get("memory's bandwidth")
+    return "; ".join(([f"a core's peak {peak / 1e9:.0f} GFLOP/s"] if peak else []) + ([f"from memory {memory / 1e9:.1f} GB/s"] if memory else []))
 
 
 def tune(model, module, db, *budget, threads=1):

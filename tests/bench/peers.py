@@ -1,4 +1,4 @@
-"""The peers: programs in C against Debian's libraries, and networks in the private environment of peers.txt."""
+"""The peers: programs in C against Debian's libraries and oneDNN 3, and networks in the private environment of peers.txt."""
 import json
 import math
 import os
@@ -9,26 +9,40 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 PYTHON = os.environ.get("KILN_PEERS", "")  # the private environment's interpreter
-NETWORK_PEERS = ("onnxruntime", "openvino")
+NETWORK_PEERS = {  # what each precision is compared with
+    "f32": ("onnxruntime", "openvino", "ncnn", "mnn"), "int8": ("onnxruntime", "openvino"), "bf16": ("openvino", "ncnn", "mnn"),
+}
+OPERATOR_PEERS = ("onnxruntime", "openvino")  # with a profiler that tells kernels apart
+
+
+class Absent(Exception):
+    """A peer cannot run a model; says why."""
 
 
 class Peer:
-    """A peer that has a model loaded, pinned to `cores`; idle until asked."""
+    """A peer that has a model loaded, pinned to `cores`; idle until asked. Raises Absent."""
 
-    def __init__(self, name, model, data, cores):
+    def __init__(self, name, model, data, cores, precision="f32"):
         if not PYTHON:
             sys.exit("without its peers this benchmark says nothing: add --peers")
         self.name = name
-        self.process = subprocess.Popen([PYTHON, HERE / "peer.py", name, model, data, str(len(cores))], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([PYTHON, HERE / "peer.py", name, model, data, str(len(cores)), precision], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                         preexec_fn=lambda: os.sched_setaffinity(0, cores))
-        self.read()
+        try:
+            self.read()
+        except Absent:
+            self.close()
+            raise
 
     def read(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"{self.name} ended early")
-        return json.loads(line)
+            raise Absent(f"{self.name} ended with {self.process.wait()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise Absent(f"{self.name}: {answer['error']}")
+        return answer
 
     def ask(self, *words):
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
@@ -40,20 +54,39 @@ class Peer:
         self.process.wait()
 
 
-def build(name, library, work):
-    """A peer in C."""
-    program = work / name
-    done = subprocess.run(["cc", "-O2", HERE / f"{name}.c", "-o", program, f"-l{library}"], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"the peer {name} does not build; {library}'s development package is missing\n{done.stderr}")
-    return program
+class Library:
+    """A peer in C: the program SOURCE.c, linked with one library."""
+
+    def __init__(self, source, name, work, flags, variables=None):
+        self.name, self.program, self.variables = name, work / f"{source}-{name}", variables or {}
+        done = subprocess.run(["cc", "-O2", HERE / f"{source}.c", "-o", self.program, *flags], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"the peer {name} does not build; its development package is missing\n{done.stderr}")
+
+    def time_us(self, words, cores):
+        """Its least time; raises Absent where the library has nothing for that."""
+        done = subprocess.run([self.program, *map(str, words)], capture_output=True, text=True,
+                              env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **self.variables},
+                              preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        if done.returncode:
+            raise Absent(f"{self.name}: {done.stderr.strip()}")
+        return json.loads(done.stdout.splitlines()[-1])["min_us"]
 
 
-def run(program, numbers, cores):
-    done = subprocess.run([program, *map(str, numbers)], capture_output=True, text=True, check=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-                          preexec_fn=lambda: os.sched_setaffinity(0, cores))
-    return json.loads(done.stdout)
+def debian_onednn(work):
+    return Library("onednn", "dnnl2", work, ["-ldnnl"])
+
+
+def newest_onednn(work):
+    """oneDNN 3 runs on SYCL's device for processors, which its run-time has to be told of."""
+    root = pathlib.Path(PYTHON).parent.parent
+    return Library("onednn", "dnnl3", work, [f"-I{root}/include", f"-L{root}/lib", "-ldnnl", f"-Wl,-rpath,{root}/lib", "-Wl,--disable-new-dtags",
+                                             "-Wl,--allow-shlib-undefined"],
+                   {"OCL_ICD_FILENAMES": f"{root}/lib/libintelocl.so", "DPCPP_CPU_NUM_CUS": "1", "TBB_NUM_THREADS": "1"})
+
+
+def openblas(work):
+    return Library("openblas_gemm", "openblas", work, ["-lopenblas"])
 
 
 def geomean(values):

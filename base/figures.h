@@ -42,7 +42,6 @@ void kiln_figures_print(const kiln_figures *calibration, kiln_strbuf *out);
 void kiln_figures_code(kiln_mpack_coder *coder, kiln_figures *calibration);
 /* The same alone; nothing is appended for an empty one, and no bytes are an empty one. */
 void kiln_figures_encode(const kiln_figures *calibration, kiln_strbuf *out);
-KILN_MUST_USE kiln_status kiln_figures_decode(kiln_str bytes,
-                                                  kiln_figures *out_calibration);
+KILN_MUST_USE kiln_status kiln_figures_decode(kiln_str bytes, kiln_figures *out_calibration);
 
 #endif

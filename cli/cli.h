@@ -61,6 +61,11 @@ KILN_MUST_USE kiln_status kiln_db_path(const char *option, kiln_arena *process,
 extern const char kiln_threads_help[];
 KILN_MUST_USE kiln_status kiln_target_option(const char *option, uint64_t threads,
                                              kiln_arena *process, kiln_target *out_target);
+/* Whether --target means this machine, by its name or by default. */
+bool kiln_target_is_native(const char *option);
+/* What was measured of this machine and is kept in $KILN_HOME; empty where nothing is, or where
+ * only the table counts (calibrate_kept.h). Targets that mean this machine have it. */
+kiln_figures kiln_own_calibration(kiln_arena *process);
 /* What a module is for: FAILED_PRECONDITION where nothing loads modules, as without an operating
  * system; the note says which command makes C of `model` instead. */
 KILN_MUST_USE kiln_status kiln_target_check_modules(const kiln_target *target, const char *option,

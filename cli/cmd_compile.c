@@ -346,6 +346,8 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     if (!target_text && strcmp(emit, "static-c") == 0) target_text = STATIC_C_TARGET;
     if (!st) st = kiln_target_option(target_text, threads, process, &target);
     if (!st) st = find_db(db_option, process, &model.db_path);
+    if (!st && db_option && !model.db_path) /* by what every machine knows */
+        kiln_target_calibrate(&target, &(kiln_figures){0});
     if (!st && strcmp(emit, "module") == 0)
         st = kiln_target_check_modules(&target, target_text, model.path);
     if (st) return st;

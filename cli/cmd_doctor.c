@@ -8,6 +8,7 @@
 #include "base/proc.h"
 #include "cli/cli.h"
 #include "deploy/runtime/calibrate.h"
+#include "deploy/runtime/calibrate_kept.h"
 #include "deploy/runtime/peak.h"
 
 #define BOARD_OUTPUT_MAX ((size_t)64 << 10)
@@ -113,13 +114,16 @@ static void show_derived(const doctor *d, const kiln_figures *c, const kiln_targ
                     kiln_target_figure(target, level[i].rate) * hz, "");
 }
 
-/* Measures this machine and shows the figures beside the table's row. */
+/* Measures this machine, keeps the figures for commands and private fleets, and shows them beside
+ * the table's row. */
 static kiln_status calibrate(doctor *d) {
     kiln_target table;
+    char *home = NULL;
     kiln_status st = kiln_target_native(d->process, &table);
     if (!st && kiln_target_native_limit())
         st = KILN_ERROR(FAILED_PRECONDITION,
                         KILN_NATIVE_VARIABLE " takes this machine for another: measure it without");
+    if (!st) st = kiln_home(d->process, &home);
     if (st) return st;
     const kiln_calibrate_report report = kiln_calibrate_core();
     if (!d->json)
@@ -132,7 +136,7 @@ static kiln_status calibrate(doctor *d) {
                     kiln_calibrate_doubt_text(report.doubt[i]));
     }
     show_derived(d, &report.calibration, &table);
-    return KILN_OK;
+    return kiln_calibration_keep(home, &report.calibration, d->process);
 }
 
 /* ---- this machine as a board ----------------------------------------------------------------- */
@@ -168,7 +172,8 @@ kiln_status kiln_cmd_doctor(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"json", KILN_OPT_FLAG, &d.json, NULL, "print one object per check or figure"},
         {"calibrate", KILN_OPT_FLAG, &calibrates, NULL,
-         "measure this machine's core and caches, in place of checks"},
+         "measure this machine's core and caches, in place of checks; native targets use what is "
+         "found from then on"},
         {"tracker", KILN_OPT_TEXT, &tracker, "ADDR", "also try to register with it as a board"},
         {"key-file", KILN_OPT_TEXT, &key_file, "F", "key that the board would show"}};
     const kiln_opt_table table = {

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "compiler-core/frontend/data_set.h"
 #include "db/trust.h"
+#include "deploy/runtime/calibrate_kept.h"
 #include "proto/signing.h"
 
 kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *process,
@@ -94,6 +95,21 @@ kiln_status kiln_trust_own(kiln_db *db, kiln_arena *process) {
     return st;
 }
 
+bool kiln_target_is_native(const char *option) {
+    kiln_str text = kiln_str_from(option ? option : "native");
+    return kiln_str_is(kiln_str_cut(&text, ','), "native");
+}
+
+kiln_figures kiln_own_calibration(kiln_arena *process) {
+    const kiln_figures none = {0};
+    char *home = NULL;
+    if (!kiln_calibration_is_wanted()) return none;
+    kiln_status st = kiln_home(process, &home);
+    if (!st) return kiln_calibration_kept(home, process);
+    kiln_status_free(st); /* what needs the folder says so */
+    return none;
+}
+
 const char kiln_threads_help[] =
     "threads that a kernel may use: part of the target, as threads=N in --target (default 1)";
 
@@ -112,6 +128,10 @@ kiln_status kiln_target_option(const char *option, uint64_t threads, kiln_arena 
                         (unsigned long long)threads, target.threads);
     if (st) return st;
     if (threads) target.threads = (uint32_t)threads;
+    if (kiln_target_is_native(option)) {
+        const kiln_figures kept = kiln_own_calibration(process);
+        kiln_target_calibrate(&target, &kept);
+    }
     *out_target = target;
     return KILN_OK;
 }

@@ -147,6 +147,9 @@ static kiln_status open_job(kiln_tune *t) {
                               .error_max = t->accuracy.error_max,
                               .exact = t->accuracy.exact,
                               .user = kiln_str_from(kiln_user_name(t->process))};
+    kiln_strbuf calibration = {0};
+    kiln_figures_encode(&t->target.calibration, &calibration);
+    spec.figures = kiln_strbuf_end(&calibration, t->process);
     kiln_status st = kiln_boards_parse_on(o->on, t->process, &spec);
     if (!st) st = settle_target(t, &spec);
     if (!st) st = send_model(t, &spec);

@@ -417,13 +417,14 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
 /* ---- What clients say ---- */
 
 /* Whether `asked` is what the job does, whoever its client says to be. What they bring along of
- * stored records grows meanwhile. */
+ * stored records grows meanwhile, and their machine may have been measured anew. */
 static bool same_spec(const kiln_msg_job_spec *spec, const kiln_msg_job_spec *asked) {
     kiln_msg_job_spec a = *spec, b = *asked;
     name_project(&b);
     b.user = a.user;
     kiln_strbuf left = {0}, right = {0};
     a.records = b.records = (kiln_digest){0};
+    a.figures = b.figures = (kiln_str){0};
     kiln_status st = kiln_record_encode(KILN_RECORD_job_spec, &a, &left);
     if (!st) st = kiln_record_encode(KILN_RECORD_job_spec, &b, &right);
     bool same = !st && kiln_str_equal(kiln_strbuf_view(&left), kiln_strbuf_view(&right));

@@ -314,6 +314,7 @@ static void ask_tasks(kiln_shell_job *job) {
     }
     kiln_work_request request = {.work = KILN_WORK_TASKS,
                                  .target = job->spec.target,
+                                 .figures = job->spec.figures,
                                  .model_path = kiln_str_from(path),
                                  .model_form = job->spec.form};
     kiln_builders_submit(job->shell->builders, &request, true, TASKS_DEADLINE_NS, on_tasks,
@@ -443,7 +444,10 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     job->trusting = kiln_db_trusting_read(action->trusted, &job->arena);
     kiln_log(KILN_LOG_INFO, "job %s: %.*s for %.*s", job->identity,
              KILN_STR_ARG(job->spec.model_name), KILN_STR_ARG(job->spec.target));
+    kiln_figures calibration;
     kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
+    if (!st) st = kiln_figures_decode(job->spec.figures, &calibration);
+    if (!st) kiln_target_calibrate(&job->target, &calibration);
     if (st) {
         kiln_shell_part_done(job, st);
         return;

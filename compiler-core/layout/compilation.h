@@ -20,7 +20,7 @@
 typedef struct kiln_compilation {
     kiln_arena *arena;
     kiln_graph *graph;  /* NULL: decoded from bytes that leave it out */
-    kiln_target target; /* views of what `create` was given */
+    kiln_target target; /* views of what `create` was given, its calibration included */
     kiln_plan plan;     /* its kernels: steps over the graph's values, and their tasks */
     /* after choose */
     kiln_ways *list;      /* [tasks of the plan] ways to run each; NULL: nothing is chosen */

@@ -221,7 +221,19 @@ static void code_windows(codec *k) {
     k->c->no_windows = !on;
 }
 
-enum { PARTS = 8 };
+/* The last one only where something was measured. */
+enum { PARTS = 9 };
+
+static uint32_t part_count(const kiln_compilation *c) {
+    return kiln_figures_is_empty(&c->target.calibration) ? PARTS - 1 : PARTS;
+}
+
+/* What schedules were chosen by. */
+static void code_calibration(codec *k) {
+    kiln_figures calibration = k->c->target.calibration;
+    kiln_figures_code(&k->m, &calibration);
+    if (!writes(k) && !k->m.st) kiln_target_calibrate(&k->c->target, &calibration);
+}
 
 static void code_part(codec *k, uint64_t key) {
     switch (key) {
@@ -237,12 +249,13 @@ static void code_part(codec *k, uint64_t key) {
     case 5: code_tasks(k); break;
     case 6: code_choice(k, k->c->graph != NULL); break;
     case 7: code_windows(k); break;
-    default: code_searched(k);
+    case 8: code_searched(k); break;
+    default: code_calibration(k);
     }
 }
 
-static void code_parts(codec *k) {
-    for (uint64_t key = 1; !k->m.st && key <= PARTS; key++) {
+static void code_parts(codec *k, uint32_t count) {
+    for (uint64_t key = 1; !k->m.st && key <= count; key++) {
         uint64_t found = key;
         kiln_mpack_code_u64(&k->m, &found);
         if (!k->m.st && found != key)
@@ -276,8 +289,8 @@ void kiln_compilation_encode(const kiln_compilation *compilation, bool with_grap
     for (uint32_t s = 0; s < c.plan.step_count; s++)
         if (c.way[s]) k.way[s] = (uint32_t)(c.way[s] - c.list[c.plan.step[s].task].way.data);
     list_tasks(&k);
-    kiln_mpack_write_map(out, PARTS);
-    code_parts(&k);
+    kiln_mpack_write_map(out, part_count(&c));
+    code_parts(&k, part_count(&c));
     kiln_arena_deinit(&scratch);
 }
 
@@ -287,8 +300,9 @@ static kiln_status decode(kiln_str bytes, kiln_arena *arena, kiln_compilation **
     k.c->arena = arena;
     kiln_mpack_reader_init(&k.m.in, bytes.data, bytes.size);
     k.m.st = kiln_mpack_read_map(&k.m.in, &parts);
-    if (!k.m.st && parts != PARTS) k.m.st = KILN_ERROR(DATA_LOSS, "%u parts", parts);
-    code_parts(&k);
+    if (!k.m.st && parts != PARTS && parts != PARTS - 1)
+        k.m.st = KILN_ERROR(DATA_LOSS, "%u parts", parts);
+    code_parts(&k, parts);
     if (!k.m.st && kiln_mpack_peek(&k.m.in) != KILN_MPACK_END)
         k.m.st = KILN_ERROR(DATA_LOSS, "bytes behind their end");
     if (k.m.st) return k.m.st;

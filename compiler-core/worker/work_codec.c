@@ -31,6 +31,7 @@ static const field request_fields[] = {
     FIELD(request, 6, BIN, trace),
     FIELD(request, 7, U64, seed),
     FIELD(request, 8, U64, model_form),
+    FIELD(request, 9, BIN, figures),
 };
 
 static const field reply_fields[] = {

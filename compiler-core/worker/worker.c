@@ -45,8 +45,11 @@ static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *aren
     kiln_graph *graph = NULL;
     kiln_target target;
     kiln_compilation *c = NULL;
+    kiln_figures calibration;
     kiln_status st = read_model(request, arena, mapping, &graph);
     if (!st) st = kiln_target_parse(request->target, arena, &target);
+    if (!st) st = kiln_figures_decode(request->figures, &calibration);
+    if (!st) kiln_target_calibrate(&target, &calibration);
     if (!st) st = kiln_compilation_of_model(graph, &target, arena, &c);
     if (!st && c->plan.tasks.count + c->searched.count > KILN_COMPILATION_TASKS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "the model has %u tasks, at most %u are tuned",

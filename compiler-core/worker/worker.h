@@ -27,14 +27,15 @@ typedef enum kiln_work {
 
 typedef struct kiln_work_request {
     kiln_work work;
-    uint64_t id;         /* returned in the reply */
-    kiln_str target;     /* canonical text */
-    kiln_str model_path; /* TASKS: a file with the model, in that form; the pool opens it */
-    uint64_t model_form; /* TASKS: kiln_model_form */
-    kiln_str te;         /* BUILD, REFERENCE: program text */
-    kiln_str task_key;   /* BUILD, REFERENCE */
-    kiln_str trace;      /* BUILD: binary form */
-    uint64_t seed;       /* REFERENCE: of the inputs */
+    uint64_t id;          /* returned in the reply */
+    kiln_str target;      /* canonical text */
+    kiln_str model_path;  /* TASKS: a file with the model, in that form; the pool opens it */
+    uint64_t model_form;  /* TASKS: kiln_model_form */
+    kiln_str figures; /* TASKS: bytes of what was measured of the target (base/figures.h) */
+    kiln_str te;          /* BUILD, REFERENCE: program text */
+    kiln_str task_key;    /* BUILD, REFERENCE */
+    kiln_str trace;       /* BUILD: binary form */
+    uint64_t seed;        /* REFERENCE: of the inputs */
 } kiln_work_request;
 
 typedef struct kiln_work_reply {

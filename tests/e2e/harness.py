@@ -92,7 +92,7 @@ class World:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kiln-e2e-"))
         self.home = self.folder / "home"
         (self.folder / "tmp").mkdir()
-        self.env = {**os.environ, "KILN_HOME": str(self.home), "TMPDIR": str(self.folder / "tmp")}
+        self.env = {**os.environ, "KILN_HOME": str(self.home), "KILN_CALIBRATION": "none", "TMPDIR": str(self.folder / "tmp")}
         self.children = []
 
     def path(self, name):

@@ -66,8 +66,7 @@ static void expect_refused(uint32_t number, double value) {
     kiln_mpack_write_map(&bytes, 1);
     kiln_mpack_write_u64(&bytes, number);
     kiln_mpack_write_f64(&bytes, value);
-    expect_error(kiln_figures_decode(kiln_strbuf_view(&bytes), &read), DATA_LOSS,
-                 "no processor");
+    expect_error(kiln_figures_decode(kiln_strbuf_view(&bytes), &read), DATA_LOSS, "no processor");
     assert_true(kiln_figures_equal(&read, &before)); /* written only on success */
     kiln_strbuf_deinit(&bytes);
 }
@@ -102,9 +101,8 @@ static void hostile_bytes_are_refused(void **state) {
     const kiln_figures c = some();
     kiln_figures_encode(&c, &bytes);
     for (size_t size = 1; size < bytes.size; size++)
-        expect_error(
-            kiln_figures_decode(kiln_str_slice(kiln_strbuf_view(&bytes), 0, size), &read),
-            DATA_LOSS, "");
+        expect_error(kiln_figures_decode(kiln_str_slice(kiln_strbuf_view(&bytes), 0, size), &read),
+                     DATA_LOSS, "");
     kiln_strbuf_char(&bytes, 0);
     expect_error(kiln_figures_decode(kiln_strbuf_view(&bytes), &read), DATA_LOSS, "behind");
     kiln_strbuf_reset(&bytes);
@@ -153,8 +151,7 @@ static void measured_figures_take_the_place_of_the_tables(void **state) {
                 kiln_target_figure(&target, KILN_FIGURE_CLOCK) == 0);
     kiln_target_calibrate(&target, &empty);
     assert_int_equal(target.l1_bytes, table.l1_bytes);
-    assert_true(target.core.fork == table.core.fork &&
-                kiln_figures_is_empty(&target.calibration));
+    assert_true(target.core.fork == table.core.fork && kiln_figures_is_empty(&target.calibration));
 }
 
 static void texts_of_targets_do_not_tell_of_it(void **state) {

@@ -85,6 +85,22 @@ static void with_the_graph_all_that_follows_from_the_choice_comes_back(void **st
     assert_int_equal(windows, 1);
 }
 
+/* Whoever reads the bytes chooses by the figures that their writer had. */
+static void figures_of_the_target_come_along(void **state) {
+    kiln_compilation *c = compilation_of(*state), *again = NULL;
+    const size_t plain = bytes_of(*state, c, true).size;
+    kiln_figures measured = {0};
+    measured.figure[KILN_FIGURE_L1_BYTES] = 40 << 10;
+    measured.figure[KILN_FIGURE_LATENCY] = 7;
+    kiln_target_calibrate(&c->target, &measured);
+    const kiln_str bytes = bytes_of(*state, c, true);
+    assert_true(bytes.size > plain); /* without figures there is no such part */
+    expect_ok(kiln_compilation_decode(bytes, *state, &again));
+    assert_true(kiln_figures_equal(&again->target.calibration, &measured));
+    assert_true(again->target.l1_bytes == 40 << 10 && again->target.core.latency == 7);
+    assert_true(again->target.l2_bytes == c->target.l2_bytes);
+}
+
 static void bytes_that_end_early_are_refused_at_every_place(void **state) {
     kiln_str bytes = bytes_of(*state, compilation_of(*state), false);
     for (size_t size = 0; size < bytes.size; size++) {
@@ -125,6 +141,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(what_is_searched_comes_back_without_the_graph),
         test_with_arena(with_the_graph_all_that_follows_from_the_choice_comes_back),
+        test_with_arena(figures_of_the_target_come_along),
         test_with_arena(bytes_that_end_early_are_refused_at_every_place),
         test_with_arena(damage_is_named),
     };

@@ -55,9 +55,10 @@ static kiln_status count_board(const kiln_target *target, const kiln_msg_board_r
     return st;
 }
 
-static kiln_status count_boards(kiln_client *client, const kiln_target *target,
-                                const kiln_msg_job_spec *spec, kiln_arena *process,
-                                fleet_count *count) {
+/* Calls `each` with every row of the fleet. */
+static kiln_status each_board(kiln_client *client, kiln_arena *process,
+                              kiln_status (*each)(void *context, const kiln_msg_board_row *board),
+                              void *context) {
     uint32_t offset = 0;
     for (bool more = true; more;) {
         kiln_message question = {.type = KILN_MSG_QUERY, .query = {KILN_TOPIC_FLEET, {0}, offset}};
@@ -67,8 +68,7 @@ static kiln_status count_boards(kiln_client *client, const kiln_target *target,
             st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
         const kiln_msg_answer *page = &answer.answer;
         for (uint32_t i = 0; !st && i < page->boards.count; i++)
-            if (is_asked_for(&page->boards.item[i], spec))
-                st = count_board(target, &page->boards.item[i], process, count);
+            st = each(context, &page->boards.item[i]);
         if (st) return st;
         offset += page->boards.count;
         more = page->boards.count > 0 && offset < page->total;
@@ -76,17 +76,66 @@ static kiln_status count_boards(kiln_client *client, const kiln_target *target,
     return KILN_OK;
 }
 
+typedef struct counting {
+    const kiln_target *target;
+    const kiln_msg_job_spec *spec;
+    kiln_arena *process;
+    fleet_count count;
+} counting;
+
+static kiln_status count_one(void *context, const kiln_msg_board_row *board) {
+    counting *c = context;
+    return is_asked_for(board, c->spec) ? count_board(c->target, board, c->process, &c->count)
+                                        : KILN_OK;
+}
+
 kiln_status kiln_boards_settle(kiln_client *client, kiln_target *target, kiln_msg_job_spec *spec,
                                kiln_arena *process, bool *out_emulated) {
-    fleet_count count = {0};
+    counting c = {.target = target, .spec = spec, .process = process};
     *out_emulated = target->emulated;
     if (target->emulated) return KILN_OK;
-    kiln_status st = count_boards(client, target, spec, process, &count);
-    if (st || count.real || !count.emulated) return st;
+    kiln_status st = each_board(client, process, count_one, &c);
+    if (st || c.count.real || !c.count.emulated) return st;
     kiln_strbuf text = {0};
     *out_emulated = target->emulated = true;
     kiln_target_print(target, &text);
     spec->target = kiln_str_from(kiln_str_dup(process, kiln_strbuf_view(&text)));
     kiln_strbuf_deinit(&text);
     return KILN_OK;
+}
+
+typedef struct looking {
+    kiln_str wanted; /* text of a processor */
+    kiln_arena *process;
+    kiln_figures *figures;
+} looking;
+
+/* Without what one machine offers of it. */
+static kiln_str processor_text(kiln_target target, kiln_arena *process) {
+    kiln_strbuf text = {0};
+    target.cores = target.threads = 1;
+    kiln_target_print(&target, &text);
+    return kiln_strbuf_end(&text, process);
+}
+
+static kiln_status look_at(void *context, const kiln_msg_board_row *board) {
+    looking *l = context;
+    kiln_target device;
+    if (board->figures.size == 0) return KILN_OK;
+    kiln_status st = kiln_target_parse(board->target, l->process, &device);
+    if (!st && kiln_str_equal(processor_text(device, l->process), l->wanted))
+        st = kiln_figures_decode(board->figures, l->figures);
+    return kiln_status_note(st, "board %.*s", KILN_STR_ARG(board->key));
+}
+
+kiln_status kiln_boards_figures(const kiln_client_options *options, const kiln_target *target,
+                                kiln_arena *process, kiln_figures *out_figures) {
+    kiln_client *client = NULL;
+    kiln_figures figures = {0};
+    looking l = {processor_text(*target, process), process, &figures};
+    kiln_status st = kiln_client_open(options, process, &client);
+    if (!st) st = each_board(client, process, look_at, &l);
+    kiln_client_close(client);
+    if (!st) *out_figures = figures;
+    return st;
 }

@@ -17,4 +17,11 @@ KILN_MUST_USE kiln_status kiln_boards_settle(kiln_client *client, kiln_target *t
                                              kiln_msg_job_spec *spec, kiln_arena *process,
                                              bool *out_emulated);
 
+/* What the tracker keeps of the processor of `target`: figures of a board of its text, whatever its
+ * cores and threads. Empty: of none, or the tracker is of a version that keeps none. Errors of the
+ * client. */
+KILN_MUST_USE kiln_status kiln_boards_figures(const kiln_client_options *options,
+                                              const kiln_target *target, kiln_arena *process,
+                                              kiln_figures *out_figures);
+
 #endif

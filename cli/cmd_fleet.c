@@ -97,6 +97,16 @@ static void print_board(const kiln_msg_answer *answer, bool json) {
     for (uint32_t i = 0; i < b->labels.count; i++)
         printf("  %.*s = %.*s\n", KILN_STR_ARG(b->labels.item[i].key),
                KILN_STR_ARG(b->labels.item[i].value));
+    kiln_figures figures;
+    kiln_strbuf text = {0};
+    kiln_status unknown = kiln_figures_decode(b->figures, &figures);
+    if (!unknown) kiln_figures_print(&figures, &text);
+    kiln_status_free(unknown); /* of a later version */
+    for (kiln_str rest = kiln_strbuf_view(&text); rest.size;) {
+        const kiln_str line = kiln_str_cut(&rest, '\n');
+        printf("  measured  %.*s\n", KILN_STR_ARG(line));
+    }
+    kiln_strbuf_deinit(&text);
     for (uint32_t i = 0; i < b->facts.count; i++)
         printf("  %-9.*s  %.*s\n", KILN_STR_ARG(b->facts.item[i].key),
                KILN_STR_ARG(b->facts.item[i].value));

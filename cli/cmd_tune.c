@@ -7,8 +7,11 @@
 #include "base/cage/cage.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "cli/boards.h"
 #include "cli/tune.h"
 #include "deploy/pack/limits.h"
+#include "deploy/runtime/calibrate.h"
+#include "deploy/runtime/calibrate_kept.h"
 #include "tuner/search/searcher.h"
 
 static const char searchers_help[] = "one of:"
@@ -52,6 +55,31 @@ static kiln_status check_and_compile(const kiln_model_call *call, kiln_graph *gr
     return st ? st : kiln_model_give_tasks(c, arena, out_result);
 }
 
+/* The first job of a private fleet for this machine measures it, once for all later commands. */
+static kiln_status calibrate_once(kiln_tune *t) {
+    char *home = NULL;
+    if (t->options->trials == 0 || !kiln_target_is_native(t->options->target_text) ||
+        !kiln_calibration_is_wanted() || !kiln_figures_is_empty(&t->target.calibration))
+        return KILN_OK;
+    kiln_status st = kiln_home(t->process, &home);
+    if (st) return st;
+    const kiln_figures found = kiln_calibrate_core().calibration;
+    kiln_target_calibrate(&t->target, &found);
+    return kiln_calibration_keep(home, &found, t->process);
+}
+
+/* By which figures schedules are chosen: those of the fleet that measures. */
+static kiln_status find_figures(kiln_tune *t) {
+    const kiln_tune_options *o = t->options;
+    const kiln_client_options client = {
+        .tracker = o->tracker, .key_file = o->key_file, .insecure = o->insecure};
+    kiln_figures kept = {0};
+    if (!o->tracker || o->trials == 0) return calibrate_once(t);
+    kiln_status st = kiln_boards_figures(&client, &t->target, t->process, &kept);
+    if (!st) kiln_target_calibrate(&t->target, &kept);
+    return st;
+}
+
 static kiln_status find_tasks(kiln_tune *t) {
     kiln_model_work work = {.model = &t->model,
                             .doing = "compiling",
@@ -90,6 +118,7 @@ static kiln_status check_request(kiln_tune *t) {
     t->import.memory_mib = o->model_memory_mib;
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->import);
     if (!st) st = kiln_model_read(o->model, &t->import, t->process, &t->model);
+    if (!st) st = find_figures(t);
     if (!st) st = find_tasks(t);
     if (!st && o->out) st = kiln_tune_start_packer(t);
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);

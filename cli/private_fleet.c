@@ -81,15 +81,12 @@ kiln_status kiln_private_fleet_start(const char *db_path, const char *also, kiln
                            "--db",      db_path,
                            "--state",   kiln_arena_printf(process, "%s/tuner", f->folder),
                            NULL};
-    const char *server[] = {"--tracker",
-                            f->address,
-                            "--key",
-                            "this-machine",
-                            "--state",
-                            kiln_arena_printf(process, "%s/rpc-server", f->folder),
-                            also ? "--also" : NULL,
-                            also,
-                            NULL};
+    const char *server[] = {"--tracker",   f->address,
+                            "--key",       "this-machine",
+                            "--state",     kiln_arena_printf(process, "%s/rpc-server", f->folder),
+                            "--calibrate", /* the command brings what is known of this machine */
+                            "never",       also ? "--also" : NULL,
+                            also,          NULL};
     st = start(f, RPC_SERVER,
                server); /* first, while every core is there; it waits for the tracker */
     leave_the_measuring_core(f);

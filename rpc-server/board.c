@@ -129,6 +129,15 @@ const char *kiln_board_name(const char *key, kiln_arena *arena) {
     return kiln_str_dup(arena, kiln_str_slice(name, 0, KILN_MESSAGES_NAME));
 }
 
+static void describe_figures(const kiln_board_options *options, kiln_arena *arena,
+                             kiln_msg_board_up *board) {
+    kiln_strbuf bytes = {0};
+    if (!options->figures) return;
+    kiln_figures_encode(options->figures, &bytes);
+    board->figures = kiln_strbuf_end(&bytes, arena);
+    board->remeasured = options->remeasured;
+}
+
 kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                 kiln_msg_board_up *out_board) {
     struct utsname system;
@@ -156,6 +165,7 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
         .labels = {labels.data, labels.count},
         .env = kiln_machine_read_env(options->root ? options->root : "", core[0], arena),
     };
+    describe_figures(options, arena, out_board);
     describe_machine(options, &system, arena, out_board);
     return describe_others(options, target, arena, out_board);
 }

@@ -18,8 +18,10 @@ typedef struct kiln_board_options {
     uint32_t slots;                /* of this machine's processor; 0: one */
     const char *const *also;       /* [also_count] targets that are offered beside it */
     uint32_t also_count;
-    const char *builds; /* codegen version with which it builds; NULL: it does not */
-    const char *root;   /* of /proc and /sys (rpc-server/discover.h); NULL: this machine's */
+    const char *builds;          /* codegen version with which it builds; NULL: it does not */
+    const kiln_figures *figures; /* measured of its processor; NULL: none */
+    bool remeasured;             /* these are new, as a person asked */
+    const char *root; /* of /proc and /sys (rpc-server/discover.h); NULL: this machine's */
 } kiln_board_options;
 
 /* Its name: `key`, or the host's where that is NULL; cut to what messages carry. */

@@ -7,8 +7,11 @@
 
 #include "base/daemon.h"
 #include "base/fence.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "deploy/runtime/calibrate.h"
+#include "deploy/runtime/calibrate_kept.h"
 #include "rpc-server/doctor.h"
 #include "rpc-server/privilege.h"
 #include "rpc-server/shell.h"
@@ -18,11 +21,21 @@
 
 typedef struct options {
     const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file, *cluster;
-    const char *require;
+    const char *require, *calibrate;
     uint64_t slots, builders;
     kiln_opt_list also;
     bool insecure, doctor;
+    bool measures, again; /* this machine's core: what --calibrate and the environment say */
 } options;
+
+/* Before the environment is cleaned. */
+static kiln_status read_calibrate(options *o) {
+    const kiln_str word = kiln_str_from(o->calibrate ? o->calibrate : "once");
+    o->again = kiln_str_is(word, "again");
+    o->measures = kiln_calibration_is_wanted() && !kiln_str_is(word, "never");
+    if (o->again || kiln_str_is(word, "once") || kiln_str_is(word, "never")) return KILN_OK;
+    return KILN_ERROR(INVALID_ARGUMENT, "--calibrate is once, again or never");
+}
 
 static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell_options *out) {
     if (!o->tracker && !o->doctor)
@@ -104,6 +117,26 @@ static kiln_status split(kiln_server_shell_options *out) {
     return NULL;
 }
 
+/* What is known of this machine's core; at its first start a server finds that out. A figure that
+ * cannot be kept is measured anew at the next start. */
+static void measure_core(const options *o, const kiln_server_shell_options *shell_options,
+                         kiln_arena *process, kiln_board_options *board) {
+    const char *folder = shell_options->state_folder;
+    kiln_figures *figures = KILN_ARENA_NEW(process, kiln_figures);
+    if (!o->measures || board->emulator) return;
+    kiln_status st = kiln_folder_create(folder, 0700);
+    if (!st && !o->again) *figures = kiln_calibration_kept(folder, process);
+    if (!st && kiln_figures_is_empty(figures)) {
+        kiln_log(KILN_LOG_INFO, "measuring the core and its caches, once");
+        *figures = kiln_calibrate_core().calibration;
+        board->remeasured = o->again;
+        st = kiln_calibration_keep(folder, figures, process);
+    }
+    board->figures = figures;
+    if (st) kiln_log(KILN_LOG_WARN, "figures of the core are not kept: %s", kiln_status_text(st));
+    kiln_status_free(st); /* what else needs the folder says so */
+}
+
 static kiln_status serve(const options *o, kiln_server_shell_options *shell_options,
                          kiln_arena *process) {
     kiln_server_shell *shell = NULL;
@@ -111,6 +144,7 @@ static kiln_status serve(const options *o, kiln_server_shell_options *shell_opti
     kiln_status st = split(shell_options);
     if (st && !o->doctor) return st;
     kiln_status_free(st); /* the doctor says what is wrong with the folder */
+    if (!o->doctor) measure_core(o, shell_options, process, &shell_options->board);
     kiln_privilege_shut(shell_options->builders > 0 && kiln_workshop_codegen());
     if (shell_options->is_split) shell_options->program = "/proc/self/exe"; /* wherever it lies */
     if (o->doctor) return run_doctor(shell_options, process);
@@ -121,9 +155,11 @@ static kiln_status serve(const options *o, kiln_server_shell_options *shell_opti
 }
 
 static kiln_status run(const void *given, kiln_arena *process) {
-    const options *o = given;
+    options read = *(const options *)given;
+    const options *o = &read;
     kiln_server_shell_options shell_options = {0};
-    kiln_status st = fill(o, process, &shell_options);
+    kiln_status st = read_calibrate(&read);
+    if (!st) st = fill(o, process, &shell_options);
     if (!st) st = open_helper(o, process, &shell_options);
     if (!st) st = serve(o, &shell_options, process);
     kiln_helper_close(shell_options.helper);
@@ -161,6 +197,10 @@ int main(int argc, char **argv) {
          "switches this board off and on; run when nothing else helps"},
         {"require", KILN_OPT_TEXT, &o.require, "F,...",
          "do not serve without these fences, or `all` (base/fences.def)"},
+        {"calibrate", KILN_OPT_TEXT, &o.calibrate, "WHEN",
+         "measure this machine's core for cost models: once (default), again, whatever is kept "
+         "here "
+         "and at the tracker, or never"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
          "key to show to the tracker (default $KILN_HOME/key; on this machine none is needed)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},

@@ -396,6 +396,7 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     }
     board->peer = peer;
     bind_to_key(board, peer->has_key);
+    kiln_tracker_figures_hear(t, board);
     board->sick = board->leaving = false;
     board->env = board->up.env;
     board->env.governor = (kiln_str){0};

@@ -22,6 +22,7 @@ static const kiln_db_table table_of[] = {
     [KILN_TRACKER_ROW_MEMBER] = KILN_DB_TABLE_TRACKER_MEMBER,
     [KILN_TRACKER_ROW_QUOTA] = KILN_DB_TABLE_TRACKER_QUOTA,
     [KILN_TRACKER_ROW_SIGNER] = KILN_DB_TABLE_TRACKER_SIGNER,
+    [KILN_TRACKER_ROW_FIGURES] = KILN_DB_TABLE_TRACKER_FIGURES,
     [KILN_TRACKER_ROW_BLOB] = KILN_DB_TABLE_TRACKER_BLOB,
 };
 _Static_assert(KILN_ARRAY_COUNT(table_of) == KILN_TRACKER_ROW_KIND_COUNT, "one table per kind");
@@ -33,6 +34,7 @@ _Static_assert(KILN_ARRAY_COUNT(table_of) == KILN_TRACKER_ROW_KIND_COUNT, "one t
     X(MEMBER, member)   \
     X(QUOTA, quota)     \
     X(SIGNER, signer)   \
+    X(FIGURES, figures) \
     X(BLOB, blob)       \
     X(SHARE, share)     \
     X(BOARD, board)

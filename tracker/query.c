@@ -60,6 +60,7 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
     row.labels.item = board->up.labels.item;
     row.labels.count = board->up.labels.count;
     row.missing = board->up.missing;
+    row.figures = kiln_tracker_figures_of(t, board);
     row.targets.item = &board->device[0].said[1];
     row.targets.count = board->device_count - 1;
     if (board->sick || board->lacking || board->duty != KILN_DUTY_IN_SERVICE)

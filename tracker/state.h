@@ -183,6 +183,14 @@ typedef struct kiln_tracker_member {
     uint64_t given_ms;
 } kiln_tracker_member;
 
+/* What the first board of a target had measured of its processor. */
+typedef struct kiln_tracker_figures {
+    char target[KILN_TRACKER_ROW_ID_MAX + 1]; /* without cores, threads and emulation */
+    char bytes[KILN_FIGURES_BYTES_MAX];
+    uint32_t size;
+} kiln_tracker_figures;
+#define KILN_TRACKER_FIGURES_MAX 1024u /* targets; of later ones nothing is kept */
+
 /* A signer whose records count in a project's jobs. */
 typedef struct kiln_tracker_trusted {
     kiln_sign_public half;
@@ -379,6 +387,7 @@ struct kiln_tracker {
     kiln_map project_of_name;
     KILN_VEC(kiln_tracker_person *) person;
     kiln_map person_of_name;
+    KILN_VEC(kiln_tracker_figures) figures;
     KILN_VEC(kiln_tracker_project_change) project_change;
     kiln_tracker_find_key find_key; /* NULL: there is no list of keys */
     void *find_key_context;
@@ -428,6 +437,14 @@ struct kiln_tracker {
     uint64_t now_ns;
     kiln_tracker_actions *actions;
 };
+
+/* figures.c */
+/* Keeps what the board measured, where nothing is kept of its target yet or a person asked it to
+ * measure anew. What cannot be read is not kept: the board's other words count all the same. */
+void kiln_tracker_figures_hear(kiln_tracker *t, const kiln_tracker_board *board);
+/* Figures of the target of the board's processor, as they are sent; empty: none are kept. */
+kiln_str kiln_tracker_figures_of(const kiln_tracker *t, const kiln_tracker_board *board);
+kiln_status kiln_tracker_figures_restore(kiln_tracker *t, const kiln_tracker_row *row);
 
 /* tracker.c */
 /* Sends a deep copy of `message`; a NULL peer swallows it. */

@@ -408,6 +408,7 @@ static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     case KILN_TRACKER_ROW_MEMBER:
     case KILN_TRACKER_ROW_QUOTA:
     case KILN_TRACKER_ROW_SIGNER: return kiln_tracker_project_restore(t, row);
+    case KILN_TRACKER_ROW_FIGURES: return kiln_tracker_figures_restore(t, row);
     case KILN_TRACKER_ROW_BLOB: return kiln_tracker_put_restore(t, row);
     case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
     case KILN_TRACKER_ROW_SHARE: return kiln_tracker_share_restore(t, row);
@@ -462,6 +463,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_map_deinit(&t->holder_of_boot);
     for (uint32_t i = 0; i < t->person.count; i++) kiln_free(t->person.data[i]);
     kiln_vec_deinit(&t->person);
+    kiln_vec_deinit(&t->figures);
     kiln_map_deinit(&t->person_of_name);
     kiln_vec_deinit(&t->project_change);
     kiln_vec_deinit(&t->cancel);

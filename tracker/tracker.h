@@ -61,6 +61,7 @@ typedef enum kiln_tracker_row_kind {
     KILN_TRACKER_ROW_MEMBER,
     KILN_TRACKER_ROW_QUOTA,
     KILN_TRACKER_ROW_SIGNER,
+    KILN_TRACKER_ROW_FIGURES,
     KILN_TRACKER_ROW_BLOB,
     KILN_TRACKER_ROW_JOB,
     KILN_TRACKER_ROW_SHARE,
@@ -73,13 +74,13 @@ typedef struct kiln_tracker_row {
     kiln_tracker_row_kind kind;
     bool removed;   /* the row goes away */
     kiln_str id;    /* person, project: its name; member: "PROJECT/PERSON"; quota: its project;
-                     * signer: "PROJECT/PUBLIC";
+                     * signer: "PROJECT/PUBLIC"; figures: text of a target;
                      * blob: "DIGEST/PERSON"; job: identity; share: "project/" and its name; board:
                      * node; lease: its board and    slot, "NODE/0"; epoch: "epoch"
                      */
     kiln_str state; /* job: kiln_job_state_name */
     kiln_str body;  /* but of lease and epoch: record `kept_job`, `kept_share`, ... of messages.def,
-                       encoded */
+                       encoded; of figures: theirs (base/figures.h) */
     kiln_str board, tuner, node,
         job;          /* lease: node of the board, boot and node of the holder, job */
     uint64_t epoch;   /* lease: its number; epoch: highest number that may have been given out */

@@ -13,6 +13,7 @@ static const kiln_tracker_row the_rows[] = {
     {.kind = KILN_TRACKER_ROW_MEMBER, .id = TEXT("p/ann"), .body = TEXT("a member")},
     {.kind = KILN_TRACKER_ROW_QUOTA, .id = TEXT("p"), .body = TEXT("quotas")},
     {.kind = KILN_TRACKER_ROW_SIGNER, .id = TEXT("p/00ff"), .body = TEXT("a signer")},
+    {.kind = KILN_TRACKER_ROW_FIGURES, .id = TEXT("cpu:t"), .body = TEXT("figures")},
     {.kind = KILN_TRACKER_ROW_BLOB, .id = TEXT("d/ann"), .body = TEXT("a blob")},
     {.kind = KILN_TRACKER_ROW_JOB,
      .id = TEXT("j"),
@@ -150,7 +151,7 @@ static void begin(fixture *f, void **state) {
 
 /* Its number is what tells the rows of one identity apart. */
 static kiln_tracker_row lease_row(fixture *f, uint64_t slot, uint64_t epoch) {
-    kiln_tracker_row row = the_rows[8];
+    kiln_tracker_row row = the_rows[9];
     row.id = kiln_str_from(kiln_arena_printf(f->arena, "n/%llu", (unsigned long long)slot));
     row.epoch = epoch;
     return row;

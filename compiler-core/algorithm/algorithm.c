@@ -100,6 +100,12 @@ double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_progra
     return flops;
 }
 
+/* Instructions that multiply halves take two where others take one float. */
+static double products_at_once(kiln_algorithm algorithm) {
+    const bool rounds = kiln_precision_roundoff(algorithm_table[algorithm].precision) > 0;
+    return rounds && algorithm_table[algorithm].error_factor > 1 ? 2 : 1;
+}
+
 double kiln_algorithm_least_flops(const kiln_program *te, const kiln_accuracy *accuracy) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 16);
@@ -108,7 +114,8 @@ double kiln_algorithm_least_flops(const kiln_program *te, const kiln_accuracy *a
         if (!kiln_algorithm_is_allowed((kiln_algorithm)a, accuracy)) continue;
         const kiln_program *alternative = kiln_algorithm_apply((kiln_algorithm)a, te, &scratch);
         if (alternative)
-            least = KILN_MIN(least, kiln_algorithm_executed_flops((kiln_algorithm)a, alternative));
+            least = KILN_MIN(least, kiln_algorithm_executed_flops((kiln_algorithm)a, alternative) /
+                                        products_at_once((kiln_algorithm)a));
     }
     kiln_arena_deinit(&scratch);
     return least;

@@ -55,7 +55,7 @@ kiln_program *kiln_algorithm_apply(kiln_algorithm algorithm, const kiln_program 
 double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_program *alternative);
 
 /* The least of these over all algorithms that are allowed and apply to `te`, a task in its direct
- * form. */
+ * form; of products of halves half as many, as a processor's peak is told in f32. */
 double kiln_algorithm_least_flops(const kiln_program *te, const kiln_accuracy *accuracy);
 
 /* What a row of algorithms.def names: as kiln_algorithm_apply. */

@@ -144,6 +144,16 @@ static void products_of_halves_are_for_their_instruction(void **state) {
     }
 }
 
+/* Else searches would end at the peak of f32. */
+static void the_peak_of_halves_is_twice_that_of_floats(void **state) {
+    const conv_shape shape = {
+        .n = 1, .ic = 32, .h = 8, .w = 8, .oc = 32, .kh = 1, .kw = 1, .stride = 1};
+    const kiln_program *te = conv_program(*state, &shape);
+    const kiln_accuracy f32 = {0}, bf16 = {.precision = KILN_PRECISION_BF16};
+    assert_true(kiln_algorithm_least_flops(te, &f32) == kiln_program_flops(te));
+    assert_true(kiln_algorithm_least_flops(te, &bf16) == kiln_program_flops(te) / 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(small_integers_are_exact),
@@ -152,6 +162,7 @@ int main(void) {
         test_with_arena(errors_stay_within_the_bound),
         test_with_arena(weights_are_rounded_when_they_are_loaded),
         test_with_arena(products_of_halves_are_for_their_instruction),
+        test_with_arena(the_peak_of_halves_is_twice_that_of_floats),
     };
     return cmocka_run_group_tests_name("compiler-core/algorithm/narrow", tests, NULL, NULL);
 }

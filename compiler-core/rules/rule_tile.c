@@ -56,7 +56,8 @@ static kiln_sketch_result tile_reduction(kiln_tiling *t) {
     kiln_block init = kiln_sched_decompose_reduction(s, t->block, kiln_tile_first_reduce_loop(t));
     if (t->dot) kiln_tile_tensorize(t, init);
     kiln_tile_place_accumulators(t);
-    if (packed && kiln_tile_fetches_ahead(t)) kiln_tile_fetch_ahead(t, packed);
+    if (packed && kiln_tile_fetches_ahead(t))
+        kiln_tile_fetch_ahead(t, packed, skips && !t->options.padded_copy);
     return kiln_sketch_made();
 }
 

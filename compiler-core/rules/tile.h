@@ -155,8 +155,9 @@ void kiln_tile_unroll(kiln_tiling *t);
 /* Lanes and their steps become the instruction; the initial values, which were the same loops until
  * then, vectors. `init`: the block that decompose_reduction made. */
 void kiln_tile_tensorize(kiln_tiling *t, kiln_block init);
-/* While tiles use one panel of weights, each block of steps fetches a share of the next. */
-void kiln_tile_fetch_ahead(kiln_tiling *t, kiln_buffer packed);
+/* While tiles use one panel of weights, each block of steps fetches a share of the next, or each
+ * step, where the taps around them will be cut. */
+void kiln_tile_fetch_ahead(kiln_tiling *t, kiln_buffer packed, bool cuts_taps);
 
 /* ---- the padded copy of the data: tile_pad.c ---- */
 

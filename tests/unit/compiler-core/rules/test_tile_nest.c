@@ -107,16 +107,19 @@ static void lanes_and_steps_become_an_instruction(void **state) {
 
 static void panels_are_fetched_ahead_while_the_innermost_reduction_runs(void **state) {
     const kiln_program *te = conv_program(*state, &shape);
-    for (uint32_t taps_outside = 0; taps_outside < 2; taps_outside++) {
+    for (uint32_t v = 0; v < 3; v++) {
+        const bool taps_outside = v == 1, cuts_taps = v == 2;
         kiln_sched s = kiln_sched_begin(te, &avx2, *state);
         kiln_tiling t = sized(&s, (kiln_tile_options){.taps_outside = taps_outside});
         kiln_buffer packed = kiln_tile_pack_weights(&t);
         kiln_tile_make_nest(&t);
         uint32_t before = kiln_sched_trace(&s)->count;
-        kiln_tile_fetch_ahead(&t, packed);
+        kiln_tile_fetch_ahead(&t, packed, cuts_taps);
         expect_lines(&s, before,
-                     taps_outside ? "c5 = categorical(0, 1) = 1\nprefetch(w.read, conv.ic.0, c5)\n"
-                                  : "c5 = categorical(0, 1) = 1\nprefetch(w.read, conv.kw, c5)\n");
+                     cuts_taps ? "c5 = categorical(0, 1) = 1\nprefetch(w.read, conv.ic.1.0, c5)\n"
+                     : taps_outside
+                         ? "c5 = categorical(0, 1) = 1\nprefetch(w.read, conv.ic.0, c5)\n"
+                         : "c5 = categorical(0, 1) = 1\nprefetch(w.read, conv.kw, c5)\n");
         expect_sound(&s, te);
     }
 }

@@ -2,7 +2,9 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "cli/cli.h"
@@ -47,6 +49,8 @@ kiln_status kiln_bench_print(kiln_module *module, const void *const *inputs, boo
 
 /* ---- in turns -------------------------------------------------------------------------------- */
 
+#define RUNS_AGAIN_MAX 12u
+#define DISTURBED_SHARE 0.05
 #define STEP_ROUNDS_MAX 63u /* rounds whose steps are looked at: a module may have thousands */
 
 typedef struct step_clock {
@@ -64,13 +68,29 @@ static void on_step(void *context, uint32_t step, int done) {
     c->started_ns = kiln_clock_precise_ns();
 }
 
+/* A run as a whole. One in which another program had the core for a twentieth of it is taken again,
+ * as samples of kernels are (decision 11); the threads of a pool cannot be asked. */
+static kiln_status run_undisturbed(kiln_module *module, const kiln_run *run, double *out_ns) {
+    kiln_status st = KILN_OK;
+    bool disturbed = true;
+    for (uint32_t i = 0; !st && disturbed && i < RUNS_AGAIN_MAX; i++) {
+        const uint64_t cpu_ns = kiln_clock_thread_ns();
+        double ns = 0;
+        st = kiln_run_once(module, run->inputs, run->outputs, &ns);
+        disturbed = kiln_module_threads(module) == 1 &&
+                    (double)(kiln_clock_thread_ns() - cpu_ns) < ns * (1 - DISTURBED_SHARE);
+        *out_ns = i == 0 ? ns : KILN_MIN(*out_ns, ns);
+    }
+    return st;
+}
+
 static kiln_status run_turn(kiln_module *module, const kiln_run *run, step_clock *steps,
                             double *out_ns) {
     double ignored;
     if (steps->round < STEP_ROUNDS_MAX) kiln_module_set_hook(module, on_step, steps);
     kiln_status st = kiln_run_once(module, run->inputs, run->outputs, &ignored);
     kiln_module_set_hook(module, NULL, NULL);
-    return st ? st : kiln_run_once(module, run->inputs, run->outputs, out_ns);
+    return st ? st : run_undisturbed(module, run, out_ns);
 }
 
 static void take_step_medians(const step_clock *steps, uint32_t rounds, double *out_ns) {
@@ -124,10 +144,33 @@ kiln_status kiln_bench_in_turns(kiln_module *const *module, uint32_t count, uint
     return st;
 }
 
+typedef struct round_sum {
+    double ns;
+    uint32_t round;
+} round_sum;
+
+static int by_ns(const void *a, const void *b) {
+    const round_sum *x = a, *y = b;
+    if (x->ns != y->ns) return x->ns < y->ns ? -1 : 1;
+    return (x->round > y->round) - (x->round < y->round);
+}
+
+/* Other programs slow down some rounds, whichever module runs then: the half in which both together
+ * took least counts. */
 kiln_bench_pair kiln_bench_pair_of(const kiln_bench_turns *turns, uint32_t a, uint32_t b) {
-    kiln_bench_pair pair = {.a = kiln_stats_of(turns->whole[a], turns->rounds),
-                            .b = kiln_stats_of(turns->whole[b], turns->rounds)};
-    kiln_stats_ratio(turns->whole[a], turns->whole[b], turns->rounds, &pair.ratio, &pair.low,
-                     &pair.high);
+    const uint32_t rounds = (turns->rounds + 1) / 2;
+    round_sum *sum = kiln_alloc(turns->rounds * sizeof *sum);
+    double *of_a = kiln_alloc(2 * (size_t)rounds * sizeof *of_a), *of_b = of_a + rounds;
+    for (uint32_t i = 0; i < turns->rounds; i++)
+        sum[i] = (round_sum){turns->whole[a][i] + turns->whole[b][i], i};
+    qsort(sum, turns->rounds, sizeof *sum, by_ns);
+    for (uint32_t i = 0; i < rounds; i++) {
+        of_a[i] = turns->whole[a][sum[i].round];
+        of_b[i] = turns->whole[b][sum[i].round];
+    }
+    kiln_bench_pair pair = {.a = kiln_stats_of(of_a, rounds), .b = kiln_stats_of(of_b, rounds)};
+    kiln_stats_ratio(of_a, of_b, rounds, &pair.ratio, &pair.low, &pair.high);
+    kiln_free(of_a);
+    kiln_free(sum);
     return pair;
 }

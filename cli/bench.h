@@ -36,7 +36,7 @@ typedef struct kiln_bench_pair {
     kiln_stats a, b;         /* ns */
     double ratio, low, high; /* a / b with its 95 % interval */
 } kiln_bench_pair;
-/* Of modules `a` and `b` of the turns. */
+/* Of modules `a` and `b` of the turns, by the faster half of the rounds. */
 kiln_bench_pair kiln_bench_pair_of(const kiln_bench_turns *turns, uint32_t a, uint32_t b);
 
 #endif

@@ -71,6 +71,7 @@ kiln_status kiln_import_if(kiln_importer *im) {
     bool known = false, taken = false;
     kiln_status st = check_body(branch[0], 0, im->node->n_output);
     if (!st) st = check_body(branch[1], 0, im->node->n_output);
+    if (!st && !condition) st = KILN_ERROR(INVALID_ARGUMENT, "it has no condition");
     if (!st) st = known_truth(im, condition, &known, &taken);
     for (uint32_t side = 0; !st && side < 2; side++)
         if (!known || taken == (side == 1))

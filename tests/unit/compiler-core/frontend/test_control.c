@@ -51,6 +51,17 @@ static void a_known_condition_takes_one_branch(void **state) {
     expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "Frobnicate (opset 13): operator");
 }
 
+static void a_condition_is_needed(void **state) {
+    message node = with_text(message_of(*state), 1, ""),
+            body_node = node_of(*state, "Neg", "x", "t");
+    const message body = body_of(*state, "", "t", 1, &body_node);
+    node = with_text(with_text(node, 2, "y"), 4, "If");
+    node = with_body(with_body(node, "then_branch", body), "else_branch", body);
+    const model_parts parts = {
+        .opset = 13, .input = "x:2", .output = "y:2", .node_count = 1, .node = {node}};
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "it has no condition");
+}
+
 static void an_unknown_condition_chooses_between_both(void **state) {
     model_parts parts = {.opset = 13,
                          .input = "x:2 k:2",
@@ -349,6 +360,7 @@ static void bodies_must_fit_their_node(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(a_known_condition_takes_one_branch),
+        test_with_arena(a_condition_is_needed),
         test_with_arena(an_unknown_condition_chooses_between_both),
         test_with_arena(loops_of_known_length_are_unrolled),
         test_with_arena(longer_loops_stay_loops),

@@ -200,7 +200,8 @@ kiln_status kiln_samples_read(const kiln_samples_source *source, kiln_module *mo
     samples.batch = r.batch.data;
     samples.batch_count = r.batch.count;
     for (uint32_t i = 0; i < r.batch.count; i++) samples.count += r.batch.data[i].samples;
-    if (source->samples_max) samples.count = KILN_MIN(samples.count, source->samples_max);
+    samples.is_part = source->samples_max && source->samples_max < samples.count;
+    if (samples.is_part) samples.count = source->samples_max;
     *out_samples = samples;
     return KILN_OK;
 }

@@ -21,6 +21,7 @@ typedef struct kiln_samples {
     const int64_t *label; /* [label_count] the right class of each row of the first output; NULL:
                              not known */
     size_t label_count;
+    bool is_part; /* there are more, beyond samples_max: labels, too */
 } kiln_samples;
 
 /* Whether exactly one kind of data is named, and is there, before a module is made for it.

@@ -396,7 +396,7 @@ def compilers(world):
     world.run("tune", world.path("g.onnx"), "--trials", 0, "--db", db)
     return path, [("compile", "-o", world.path("m.kiln")), ("compile", "--db", db, "-o", world.path("m.kiln")), ("compile", "--emit", "static-c", "-o", world.path("m.c")),
                   ("compile", "--emit", "asm"), ("explain", "--stage", "llvm"), ("explain", "--stage", "c"),
-                  ("tune", "--trials", 0, "--db", db, "--out", world.path("m.kiln"))]
+                  ("tune", "--trials", 0, "--db", db, "--out", world.path("m.kiln")), ("quantize", "--synthetic", 1, "-o", world.path("m.kiln"))]
 
 
 def hooked(world, hook, command, path, *options):
@@ -433,7 +433,7 @@ def test_outputs_and_databases_are_looked_at_before_the_model(world):
     path = world.path("none.onnx")
     for says, argv in (("there is no such database", ["compile", path, "--db", world.path("typo.db")]), ("there is no such database", ["explain", path, "--db", world.path("typo.db")]),
                        ("there is no such database", ["explain", path, "--why", 0, "--db", world.path("typo.db")]),
-                       ("/nowhere", ["compile", path, "-o", "/nowhere/m.kiln"]), ("/nowhere", ["compile", path, "--emit", "static-c", "-o", "/nowhere/m.c"])):
+                       ("/nowhere", ["compile", path, "-o", "/nowhere/m.kiln"]), ("/nowhere", ["quantize", path, "--synthetic", 1, "-o", "/nowhere/q.onnx"]), ("/nowhere", ["compile", path, "--emit", "static-c", "-o", "/nowhere/m.c"])):
         check(argv[0], says, argv[0], run_bounded(world, *argv))
 
 
@@ -451,7 +451,8 @@ def test_reading_takes_no_more_memory_than_allowed(world):
     path = pathlib.Path(world.path("big.onnx"))
     path.write_bytes(big)
     few, many = ["--model-memory", 64], ["--model-memory", 400]
-    for argv in (["compile", path, "-o", world.path("m.kiln")], ["explain", path], ["tune", path, "--db", world.path("r.db")]):
+    for argv in (["compile", path, "-o", world.path("m.kiln")], ["explain", path], ["tune", path, "--db", world.path("r.db")],
+                 ["quantize", path, "--synthetic", 1, "-o", world.path("q.onnx")]):
         says = f"reading {path} takes more than 64 MiB of memory (--model-memory allows more)"
         check(f"{argv[0]} in little memory", says, argv[0], run_bounded(world, *argv, *few))
     world.run("explain", path, *many)

@@ -91,6 +91,15 @@ def test_weights_beside_the_model_come_into_the_file(world):
     world.run("compile", out, "-o", world.path("q.kiln"))
 
 
+def test_open_dimensions_stay_open(world):
+    path, out = pathlib.Path(world.path("open.onnx")), world.path("q.onnx")
+    path.write_bytes(onnx_file.model([node("MatMul", "x w", "y")], [port("x", ["n", 2])], [port("y", ["n", 2])], [floats("w", [2, 2], [1, -2, 0.5, 3])]))
+    world.refused("quantize", path, "--synthetic", 2, "-o", out, says="give it a size: --dim n=N")
+    world.run("quantize", path, "--synthetic", 2, "--dim", "n=3", "-o", out)
+    world.refused("compile", out, "-o", world.path("q.kiln"), says="--dim n=N")
+    world.run("compile", out, "--dim", "n=5", "-o", world.path("q.kiln"))
+
+
 def test_bad_calls_end_with_one_error(world):
     model, out = small(world), world.path("q.onnx")
     data = npy(world, (2, 2, 2, 2), [float(i) for i in range(16)])

@@ -84,7 +84,9 @@ char *kiln_onnx_edit_name(kiln_onnx_edit *edit, const char *wanted, const char *
     return name;
 }
 
+/* An input without a name is left out, so it is no constant either. */
 static void note_constant(kiln_onnx_edit *edit, const char *name, const Onnx__TensorProto *tensor) {
+    if (!*name) return;
     kiln_map_put(&edit->constant, kiln_str_from(name), (uint64_t)(uintptr_t)tensor);
 }
 

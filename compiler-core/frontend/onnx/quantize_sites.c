@@ -130,7 +130,9 @@ static kiln_quantize_kind kind_of(const kiln_onnx_edit *edit, const kiln_sites *
     kiln_quantize_kind kind = KILN_QUANTIZE_KIND_NONE;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(kind_table); i++)
         if (kiln_onnx_node_is(node, kind_table[i].op)) kind = kind_table[i].kind;
-    if (node->n_output != 1 || node->n_input == 0) return KILN_QUANTIZE_KIND_NONE;
+    if (node->n_output != 1 || node->n_input == 0 ||
+        kiln_sites_find(sites, node->output[0]) == KILN_SITE_NONE)
+        return KILN_QUANTIZE_KIND_NONE;
     const uint32_t values = count_values(sites, node);
     switch (kind) {
     case KILN_QUANTIZE_KIND_NONE: return kind;
@@ -162,7 +164,7 @@ static void find_wanted(kiln_sites *sites, const kiln_onnx_edit *edit) {
         const kiln_site_node *site = &sites->node[i];
         if (site->kind == KILN_QUANTIZE_KIND_NONE) continue;
         const kiln_site_value *result = value_at(sites, node->output[0]);
-        const bool wants = site->kind == KILN_QUANTIZE_KIND_WEIGHTS || (result && result->wanted);
+        const bool wants = site->kind == KILN_QUANTIZE_KIND_WEIGHTS || result->wanted;
         for (size_t k = 0; wants && k < data_inputs(site, node); k++) {
             kiln_site_value *value = value_at(sites, node->input[k]);
             if (value) value->wanted = true;
@@ -179,7 +181,6 @@ static void find_reachable(kiln_sites *sites, const kiln_onnx_edit *edit) {
         kiln_site_node *site = &sites->node[i];
         if (site->kind == KILN_QUANTIZE_KIND_NONE) continue;
         kiln_site_value *result = value_at(sites, node->output[0]);
-        if (!result) continue;
         bool reached = site->kind == KILN_QUANTIZE_KIND_WEIGHTS;
         for (size_t k = 0; !reached && k < data_inputs(site, node); k++) {
             const kiln_site_value *value = value_at(sites, node->input[k]);

@@ -1,4 +1,4 @@
-/* QuantizeLinear and DequantizeLinear into a model: activations as signed bytes, weights as signed
+/* QuantizeLinear and DequantizeLinear into a model: activations as bytes, weights as signed
  * bytes around 0, biases in units of the sums. */
 #include <math.h>
 #include <string.h>

@@ -142,13 +142,20 @@ static void means_and_ranges_are_those_of_the_data(void **state) {
     end_world(&w);
 }
 
-static void labels_must_be_enough(void **state) {
+static void labels_are_as_many_as_rows(void **state) {
     world w = make_world(*state, false, false, 10);
     kiln_calibration_check check;
     w.samples.label_count = 9;
     expect_error(kiln_calibration_check_run(w.module, w.module, &w.plan, w.plan.observed,
                                             &w.samples, w.arena, &check),
                  INVALID_ARGUMENT, "there are 9 labels for 10 rows of output probability");
+    w.samples.label_count = 11;
+    expect_ok(kiln_calibration_check_run(w.module, w.module, &w.plan, w.plan.observed, &w.samples,
+                                         w.arena, &check)); /* the rest of 359 was left out */
+    w.samples.is_part = false;
+    expect_error(kiln_calibration_check_run(w.module, w.module, &w.plan, w.plan.observed,
+                                            &w.samples, w.arena, &check),
+                 INVALID_ARGUMENT, "there are 11 labels for 10 rows");
     end_world(&w);
 }
 
@@ -157,7 +164,7 @@ int main(void) {
         test_with_arena(modules_compute_what_the_interpreter_computes),
         test_with_arena(digits_keep_their_accuracy),
         test_with_arena(means_and_ranges_are_those_of_the_data),
-        test_with_arena(labels_must_be_enough),
+        test_with_arena(labels_are_as_many_as_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,9 @@ static kiln_status find_trace(const stage_context *c, const kiln_task *task, kil
             st = kiln_trace_replay(out_trace, task->te, NULL, c->arena, out_program, NULL);
         if (st || count) return st;
     }
-    kiln_status st = kiln_space_create(task->te, c->options->target, c->arena, &space);
+    const kiln_space_options options = {.accuracy = c->options->accuracy};
+    kiln_status st =
+        kiln_space_create_with(task->te, c->options->target, &options, c->arena, &space);
     if (!st) st = kiln_space_default(&space, c->arena, out_trace, out_program);
     return st;
 }

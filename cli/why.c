@@ -59,7 +59,9 @@ static kiln_status find_fallback(why *w) {
     kiln_space space;
     const kiln_db_record *base = kiln_record_default(w->record, w->record_count, w->winner.record);
     if (base) return replay(w, base, &w->fallback);
-    kiln_status st = kiln_space_create(w->task->te, w->options->target, w->arena, &space);
+    const kiln_space_options options = {.accuracy = w->options->accuracy};
+    kiln_status st =
+        kiln_space_create_with(w->task->te, w->options->target, &options, w->arena, &space);
     if (!st) st = kiln_space_default(&space, w->arena, &w->fallback.trace, &w->fallback.program);
     return st;
 }

@@ -40,9 +40,10 @@ static kiln_status find_ways(kiln_compilation *c, const kiln_choice *choice) {
     for (uint32_t t = 0; !st && choice->measured && t < c->plan.tasks.count; t++)
         st = choice->measured(choice->context, &c->plan.tasks.task[t], c->arena, &c->list[t]);
     if (st) return st;
+    const kiln_ways_maker maker = {&c->target, choice->accuracy, c->arena};
     st = choice->row_major || choice->apart
-             ? kiln_ways_make_row_major(&c->plan, &c->target, !choice->row_major, c->arena, c->list)
-             : kiln_ways_add_defaults(&c->plan, &c->target, c->arena, c->list);
+             ? kiln_ways_make_row_major(&c->plan, &maker, !choice->row_major, c->list)
+             : kiln_ways_add_defaults(&c->plan, &maker, c->list);
     if (!st && !choice->no_windows) kiln_ways_free_windows(&c->plan, c->arena, c->list);
     return st;
 }

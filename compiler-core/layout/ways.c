@@ -48,12 +48,14 @@ static double estimate_ns(const kiln_task *task, const kiln_ways *list) {
 
 /* The default schedule of the task with these options. ILLEGAL_SCHEDULE: an argument cannot have
  * the layout that they give it. */
-static kiln_status make_default(const kiln_task *task, const kiln_target *target,
-                                kiln_space_options options, kiln_arena *arena, kiln_way *out) {
+static kiln_status make_default(const kiln_ways_maker *maker, const kiln_task *task,
+                                kiln_space_options options, kiln_way *out) {
+    kiln_arena *arena = maker->arena;
     kiln_space space;
     kiln_trace trace;
     kiln_program *program = NULL;
-    kiln_status st = kiln_space_create_with(task->te, target, &options, arena, &space);
+    options.accuracy = maker->accuracy;
+    kiln_status st = kiln_space_create_with(task->te, maker->target, &options, arena, &space);
     if (!st) st = kiln_space_default(&space, arena, &trace, &program);
     if (st) return st;
     kiln_strbuf bytes = {0};
@@ -136,8 +138,9 @@ static bool *find_joined(const kiln_plan *plan, kiln_arena *arena) {
 }
 
 /* What fits no block is row-major, or for tasks that compute much what they want. */
-static kiln_status add_on_family(const kiln_task *task, const kiln_target *target, const family *f,
-                                 kiln_arena *arena, kiln_ways *list) {
+static kiln_status add_on_family(const kiln_ways_maker *maker, const kiln_task *task,
+                                 const family *f, kiln_ways *list) {
+    kiln_arena *arena = maker->arena;
     kiln_arg_buffers arg = kiln_program_args(task->te);
     const kiln_layout **given = KILN_ARENA_ARRAY(arena, const kiln_layout *, arg.count);
     bool any = false, light = is_light(task);
@@ -149,7 +152,7 @@ static kiln_status add_on_family(const kiln_task *task, const kiln_target *targe
     if (!any) return KILN_OK;
     kiln_way way;
     double cost_ns = estimate_ns(task, list) * FOREIGN;
-    kiln_status st = make_default(task, target, (kiln_space_options){.layout = given}, arena, &way);
+    kiln_status st = make_default(maker, task, (kiln_space_options){.layout = given}, &way);
     if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE) {
         kiln_status_free(st); /* then not */
         return KILN_OK;
@@ -159,14 +162,15 @@ static kiln_status add_on_family(const kiln_task *task, const kiln_target *targe
     return st;
 }
 
-kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_target *target,
-                                   kiln_arena *arena, kiln_ways *list) {
+kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_ways_maker *maker,
+                                   kiln_ways *list) {
+    kiln_arena *arena = maker->arena;
     families f = {0};
     kiln_status st = KILN_OK;
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
         kiln_way way;
-        st = make_default(task, target, (kiln_space_options){0}, arena, &way);
+        st = make_default(maker, task, (kiln_space_options){0}, &way);
         if (st) return kiln_status_note(st, "the default schedule of %.*s", KILN_STR_ARG(task->op));
         way.cost_ns = estimate_ns(task, &list[t]);
         add_families(&f, task, &way);
@@ -178,7 +182,7 @@ kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_target *tar
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++)
         for (uint32_t k = 0; !st && k < f.count; k++)
             if (joined[t] || is_light(&plan->tasks.task[t]))
-                st = add_on_family(&plan->tasks.task[t], target, &f.item[k], arena, &list[t]);
+                st = add_on_family(maker, &plan->tasks.task[t], &f.item[k], &list[t]);
     return kiln_status_note(st, "schedules on the layouts of others");
 }
 
@@ -192,8 +196,9 @@ void kiln_ways_free_windows(const kiln_plan *plan, kiln_arena *arena, kiln_ways 
     }
 }
 
-kiln_status kiln_ways_make_row_major(const kiln_plan *plan, const kiln_target *target, bool packed,
-                                     kiln_arena *arena, kiln_ways *list) {
+kiln_status kiln_ways_make_row_major(const kiln_plan *plan, const kiln_ways_maker *maker,
+                                     bool packed, kiln_ways *list) {
+    kiln_arena *arena = maker->arena;
     kiln_status st = KILN_OK;
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
@@ -202,9 +207,8 @@ kiln_status kiln_ways_make_row_major(const kiln_plan *plan, const kiln_target *t
         for (uint32_t i = 0; i < count; i++) given[i] = &row;
         kiln_way way;
         st = make_default(
-            task, target,
-            (kiln_space_options){.layout = packed ? given : NULL, .row_major = !packed}, arena,
-            &way);
+            maker, task,
+            (kiln_space_options){.layout = packed ? given : NULL, .row_major = !packed}, &way);
         list[t].way.count = 0;
         if (!st) kiln_ways_add(&list[t], task, &way, arena);
     }

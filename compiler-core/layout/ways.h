@@ -4,6 +4,7 @@
 #ifndef KILN_COMPILER_CORE_LAYOUT_WAYS_H
 #define KILN_COMPILER_CORE_LAYOUT_WAYS_H
 
+#include "base/accuracy.h"
 #include "base/target.h"
 #include "base/vec.h"
 #include "compiler-core/task/task.h"
@@ -23,6 +24,13 @@ typedef struct kiln_ways {
     KILN_VEC(kiln_way) way;
 } kiln_ways;
 
+/* What default schedules are made for. */
+typedef struct kiln_ways_maker {
+    const kiln_target *target;
+    kiln_accuracy accuracy;
+    kiln_arena *arena; /* of the lists */
+} kiln_ways_maker;
+
 /* Adds one, unless there is one of the same layouts or no room. */
 void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, kiln_arena *arena);
 /* Adds to each task's list ([tasks of the plan], measured ones already in it) its default schedule;
@@ -30,14 +38,15 @@ void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, 
  * the blocks that the others write, so that a blocked image passes from kernel to kernel as it is.
  * What was not measured is a little dearer than the fastest that was; without any it is estimated
  * from operations and bytes. Errors of kiln_space_create. */
-KILN_MUST_USE kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_target *target,
-                                                 kiln_arena *arena, kiln_ways *list);
+KILN_MUST_USE kiln_status kiln_ways_add_defaults(const kiln_plan *plan,
+                                                 const kiln_ways_maker *maker, kiln_ways *list);
 /* Whatever needs no kernel on its layouts (parts.h) costs nothing: for those who leave it out. */
 void kiln_ways_free_windows(const kiln_plan *plan, kiln_arena *arena, kiln_ways *list);
 /* Leaves each task nothing but the default schedule on row-major arguments. `packed`: copies in
  * other layouts are its own affair, weights among them; otherwise everything is row-major
  * (row_major of kiln_space_options): what a module is without any choice of layouts. */
-KILN_MUST_USE kiln_status kiln_ways_make_row_major(const kiln_plan *plan, const kiln_target *target,
-                                                   bool packed, kiln_arena *arena, kiln_ways *list);
+KILN_MUST_USE kiln_status kiln_ways_make_row_major(const kiln_plan *plan,
+                                                   const kiln_ways_maker *maker, bool packed,
+                                                   kiln_ways *list);
 
 #endif

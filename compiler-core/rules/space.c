@@ -3,9 +3,12 @@
 
 #include <string.h>
 
+#include <math.h>
+
 #include "base/vec.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/rules/expected.h"
 #include "compiler-core/rules/rules.h"
 
 #define SAMPLE_ATTEMPTS 256
@@ -36,6 +39,7 @@ typedef struct maker {
     kiln_algorithm algorithm;
     bool applies;   /* the algorithm, to this task */
     uint32_t first; /* sketch that may become the default */
+    bool fits;      /* it, the layouts of the task's arguments */
     KILN_VEC(kiln_sketch) sketch;
     KILN_VEC(kiln_refused) refused;
 } maker;
@@ -145,6 +149,20 @@ static kiln_status begin_sketch(maker *m, kiln_sched *s) {
     return m->applies ? give_layouts(s, m->options->layout) : KILN_OK;
 }
 
+/* Whether vectors lie behind one another in every argument that changes from run to run. */
+static bool has_vectors(const kiln_program *p, const kiln_target *target) {
+    const kiln_arg_buffers arg = kiln_program_args(p);
+    for (uint32_t i = 0; i < arg.count; i++) {
+        const kiln_buffer_info *b = &p->buffer.data[arg.buffer[i]];
+        const kiln_layout *layout = &b->layout;
+        const int64_t lanes = (int64_t)(target->vector_bytes / kiln_dtype_size(b->dtype));
+        const int64_t block =
+            layout->piece_count ? layout->piece[layout->piece_count - 1].modulus : 0;
+        if (b->role != KILN_ROLE_CONSTANT && (block == 0 || block % lanes != 0)) return false;
+    }
+    return true;
+}
+
 /* One sketch, or why there is none. */
 static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options,
                                kiln_sketch_result *out_result) {
@@ -162,7 +180,10 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
     if (st)
         return kiln_status_note(st, "rule %s (%s) on %.*s", rule->name,
                                 options_text(m, rule, options), KILN_STR_ARG(m->te->name));
-    if (result.end == KILN_SKETCH_MADE && m->sketch.count == m->first) result = check_default(&s);
+    if (result.end == KILN_SKETCH_MADE && m->sketch.count == m->first) {
+        result = check_default(&s);
+        m->fits = has_vectors(s.program, m->target);
+    }
     for (uint32_t i = 0; i < s.refused.count; i++)
         add_refused(m, rule, options, s.refused.data[i].instruction, s.refused.data[i].reason);
     if (result.end == KILN_SKETCH_MADE)
@@ -223,6 +244,53 @@ static void put_first(maker *m, uint32_t first) {
     memcpy(m->sketch.data, order, count * sizeof *order);
 }
 
+/* Less work than this is done before a choice could matter. */
+#define RIVALS_WORK_MIN 8e6
+/* What an alternative may take of the time of the best one so far, so that the model's errors do
+ * not count. */
+#define RIVAL_SHARE 0.85
+
+/* What the algorithm is expected to take, in cycles; infinitely many when it does not apply. */
+static double expected_cycles(maker *m, kiln_algorithm algorithm) {
+    kiln_program *p = kiln_algorithm_apply(algorithm, m->te, m->scratch);
+    const double cycles = p ? kiln_expected_cycles(p, m->target) : INFINITY;
+    kiln_arena_reset(m->scratch);
+    return cycles;
+}
+
+/* Whether the choice is worth a model, and there are vectors to count. */
+static bool has_rivals(maker *m) {
+    kiln_program *p = kiln_program_copy(m->te, m->scratch);
+    const bool has = m->target->vector_bytes && m->target->core.vector > 0 &&
+                     kiln_expected_work(p) >= RIVALS_WORK_MIN;
+    kiln_arena_reset(m->scratch);
+    return has;
+}
+
+/* Sketches of all algorithms that are allowed, and which of them is preferred. */
+static kiln_status make_all(maker *m, const char **out_rule, uint32_t *out_preferred) {
+    const kiln_rule_set *rules = rules_of[m->target->kind];
+    const bool rivals = has_rivals(m);
+    const char *other = NULL;
+    kiln_status st = KILN_OK;
+    double best = rivals ? expected_cycles(m, KILN_ALGORITHM_DIRECT) : 0;
+    for (uint32_t a = 0; !st && a < KILN_ALGORITHM_COUNT; a++) {
+        const bool exact = kiln_algorithm_relative_error((kiln_algorithm)a) == 0;
+        const uint32_t others = m->sketch.count;
+        m->algorithm = (kiln_algorithm)a;
+        if (!kiln_algorithm_is_allowed(m->algorithm, &m->options->accuracy)) continue;
+        const double cycles = rivals && !exact ? expected_cycles(m, m->algorithm) : INFINITY;
+        const bool rival = cycles < RIVAL_SHARE * best;
+        m->first = exact || rival ? others : 0;
+        st = apply_rules(m, rules, a == KILN_ALGORITHM_DIRECT ? out_rule : &other);
+        if (!st && exact) put_first(m, others);
+        if (st || !rival || m->sketch.count == others || !m->fits) continue;
+        best = cycles / RIVAL_SHARE; /* the next one has to be no worse */
+        *out_preferred = others;
+    }
+    return st;
+}
+
 kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *target,
                                    const kiln_space_options *options, kiln_arena *arena,
                                    kiln_space *out_space) {
@@ -231,22 +299,21 @@ kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *ta
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
     maker m = {.te = te, .target = target, .options = options, .arena = arena, .scratch = &scratch};
-    const char *direct = NULL, *other = NULL;
-    for (uint32_t a = 0; !st && a < KILN_ALGORITHM_COUNT; a++) {
-        const bool exact = kiln_algorithm_relative_error((kiln_algorithm)a) == 0;
-        const uint32_t others = m.sketch.count;
-        m.algorithm = (kiln_algorithm)a;
-        m.first = exact ? others : 0;
-        if (!kiln_algorithm_is_allowed(m.algorithm, &options->accuracy)) continue;
-        st = apply_rules(&m, rules_of[target->kind], a == KILN_ALGORITHM_DIRECT ? &direct : &other);
-        if (!st && exact) put_first(&m, others);
-    }
+    const char *rule = NULL;
+    uint32_t preferred = 0;
+    st = make_all(&m, &rule, &preferred);
     kiln_arena_deinit(&scratch);
     if (st) return st;
     if (m.sketch.count == 0)
         return KILN_ERROR(INTERNAL, "no rule applies to %.*s", KILN_STR_ARG(te->name));
-    *out_space = (kiln_space){
-        te, target, direct, m.sketch.count, m.sketch.data, m.refused.count, m.refused.data};
+    *out_space = (kiln_space){te,
+                              target,
+                              rule,
+                              preferred,
+                              m.sketch.count,
+                              m.sketch.data,
+                              m.refused.count,
+                              m.refused.data};
     return KILN_OK;
 }
 
@@ -282,8 +349,8 @@ kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand, kiln_are
 
 kiln_status kiln_space_default(const kiln_space *space, kiln_arena *arena, kiln_trace *out_trace,
                                kiln_program **out_program) {
-    return kiln_trace_replay(&space->sketch[0].preferred, space->te, NULL, arena, out_program,
-                             out_trace);
+    return kiln_trace_replay(&space->sketch[space->preferred].preferred, space->te, NULL, arena,
+                             out_program, out_trace);
 }
 
 double kiln_space_size(const kiln_space *space) {

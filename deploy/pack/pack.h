@@ -59,7 +59,7 @@ typedef struct kiln_pack_options {
     kiln_str model_name;
     bool as_c;              /* kernels are C text: for kiln_static_c, no module runs them */
     uint32_t without;       /* bits 1 << kiln_planner: what is left out, to see what it is worth */
-    kiln_accuracy accuracy; /* of the stored schedules that may be chosen */
+    kiln_accuracy accuracy; /* of the schedules that may be chosen, stored or by default */
     /* Told before each kernel is built, "kernel conv2d of task KEY"; an error ends the packing.
      * NULL: nobody. */
     kiln_status (*step)(void *context, const char *name);

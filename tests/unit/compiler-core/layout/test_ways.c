@@ -29,7 +29,8 @@ static fixture made_for(kiln_arena *arena, const char *target, const char *text,
                         .layout = KILN_ARENA_ARRAY(arena, kiln_layout, 8)};
         kiln_ways_add(&f.list[0], &f.plan.tasks.task[0], &way, arena);
     }
-    expect_ok(kiln_ways_add_defaults(&f.plan, &f.target, arena, f.list));
+    const kiln_ways_maker maker = {.target = &f.target, .arena = arena};
+    expect_ok(kiln_ways_add_defaults(&f.plan, &maker, f.list));
     return f;
 }
 

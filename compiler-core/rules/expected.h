@@ -1,0 +1,15 @@
+/* What a task takes at best, before it is scheduled: enough to tell algorithms of one task apart.
+ * Private to rules/. */
+#ifndef KILN_COMPILER_CORE_RULES_EXPECTED_H
+#define KILN_COMPILER_CORE_RULES_EXPECTED_H
+
+#include "base/target.h"
+#include "compiler-core/ir/ir.h"
+
+/* Cycles of one run of `te`, a task or an alternative of it: its reductions at the peak, or as fast
+ * as their constants arrive, and its transforms. Whatever algorithms have in common is left out. */
+double kiln_expected_cycles(kiln_program *te, const kiln_target *target);
+/* Multiplications and additions of the reductions that run each time. */
+double kiln_expected_work(kiln_program *te);
+
+#endif

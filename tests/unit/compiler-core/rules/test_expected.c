@@ -1,0 +1,88 @@
+/* What algorithms of a task are expected to take. */
+#include "compiler-core/rules/expected.h"
+
+#include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/rules/space.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+static conv_shape image(int64_t size, int64_t channels) {
+    return (conv_shape){.n = 1,
+                        .ic = channels,
+                        .h = size,
+                        .w = size,
+                        .oc = channels,
+                        .kh = 3,
+                        .kw = 3,
+                        .stride = 1,
+                        .padding = 1};
+}
+
+static double cycles_of(kiln_algorithm algorithm, conv_shape shape, kiln_arena *arena) {
+    kiln_target target;
+    expect_ok(kiln_target_parse(KILN_STR("x86-64-v4"), arena, &target));
+    kiln_program *te = conv_program(arena, &shape);
+    return kiln_expected_cycles(kiln_algorithm_apply(algorithm, te, arena), &target);
+}
+
+static void direct_sums_run_at_the_peak(void **state) {
+    const double products = 28 * 28 * 64 * 64 * 9;
+    const conv_shape shape = image(28, 64);
+    assert_true(kiln_expected_work(conv_program(*state, &shape)) == products);
+    assert_true(cycles_of(KILN_ALGORITHM_DIRECT, shape, *state) == products / 16 / 2);
+}
+
+/* Many tiles: few products count. Few tiles: weights that arrive count. */
+static void larger_tiles_pay_on_larger_images(void **state) {
+    const conv_shape large = image(56, 64), small = image(7, 512);
+    const double direct = cycles_of(KILN_ALGORITHM_DIRECT, large, *state),
+                 two = cycles_of(KILN_ALGORITHM_WINOGRAD_2X2_3X3, large, *state),
+                 four = cycles_of(KILN_ALGORITHM_WINOGRAD_4X4_3X3, large, *state);
+    assert_true(two < 0.85 * direct && four < 0.85 * two);
+    assert_true(cycles_of(KILN_ALGORITHM_WINOGRAD_6X6_3X3, small, *state) >
+                cycles_of(KILN_ALGORITHM_DIRECT, small, *state));
+}
+
+/* Products of few channels are little beside transforms. */
+static void few_channels_stay_direct(void **state) {
+    conv_shape shape = image(112, 3);
+    shape.oc = 64;
+    assert_true(cycles_of(KILN_ALGORITHM_WINOGRAD_4X4_3X3, shape, *state) >
+                0.85 * cycles_of(KILN_ALGORITHM_DIRECT, shape, *state));
+}
+
+static kiln_algorithm default_of(conv_shape shape, const kiln_space_options *options,
+                                 kiln_arena *arena) {
+    kiln_target target;
+    kiln_space space;
+    kiln_trace trace;
+    expect_ok(kiln_target_parse(KILN_STR("x86-64-v4"), arena, &target));
+    kiln_program *te = conv_program(arena, &shape);
+    expect_ok(kiln_space_create_with(te, &target, options, arena, &space));
+    expect_ok(kiln_space_default(&space, arena, &trace, NULL));
+    return kiln_trace_algorithm(&trace);
+}
+
+static void the_default_is_of_the_algorithm_that_is_expected_to_be_fastest(void **state) {
+    const kiln_layout row = {0}, *const given[] = {&row, NULL, &row};
+    const kiln_space_options any = {0}, exact = {.accuracy.exact = true},
+                             tight = {.accuracy.error_max = 2e-6}, row_major = {.row_major = true},
+                             rows = {.layout = given};
+    const conv_shape shape = image(28, 64);
+    assert_int_equal(default_of(shape, &any, *state), KILN_ALGORITHM_WINOGRAD_6X6_3X3);
+    assert_int_equal(default_of(shape, &tight, *state), KILN_ALGORITHM_WINOGRAD_2X2_3X3);
+    assert_int_equal(default_of(shape, &exact, *state), KILN_ALGORITHM_DIRECT);
+    assert_int_equal(default_of(shape, &row_major, *state), KILN_ALGORITHM_DIRECT);
+    assert_int_equal(default_of(shape, &rows, *state), KILN_ALGORITHM_DIRECT);
+    assert_int_equal(default_of(image(7, 512), &any, *state), KILN_ALGORITHM_DIRECT);
+    assert_int_equal(default_of(image(8, 16), &any, *state), KILN_ALGORITHM_DIRECT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(direct_sums_run_at_the_peak),
+        test_with_arena(larger_tiles_pay_on_larger_images),
+        test_with_arena(few_channels_stay_direct),
+        test_with_arena(the_default_is_of_the_algorithm_that_is_expected_to_be_fastest),
+    };
+    return cmocka_run_group_tests_name("compiler-core/rules/expected", tests, NULL, NULL);
+}

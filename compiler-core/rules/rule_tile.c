@@ -48,10 +48,15 @@ static kiln_sketch_result tile_reduction(kiln_tiling *t) {
     kiln_tile_block_output(t, follower, t->packs ? NULL : &blocks);
     kiln_sched_pad(kiln_sched_try(s), t->block, (uint32_t)t->v, kiln_tile_panel(t));
 
+    const bool groups = kiln_tile_has_groups(t, copy, follower);
+    if (!groups && t->options.apart) return same(OPTION_APART, "there are no transforms to group");
+    if (groups && !t->options.apart && !kiln_tile_group(t, copy, follower))
+        return kiln_sketch_none("the transforms cannot be grouped");
     const kiln_sched_loops outer = kiln_tile_make_nest(t);
     uint32_t shared = kiln_sketch_share(s, t->block, outer.count - 1);
     if (copy) kiln_tile_place_copy(t, copy, outer.count - (shared > 1 ? shared - 1 : 0));
-    kiln_tile_place_follower(t, follower, outer.loop[outer.count - 1]);
+    if (!kiln_tile_place_follower(t, follower, outer.loop[outer.count - 1]) && groups)
+        return kiln_sketch_none("the result cannot be taken out of the registers of a group");
     kiln_tile_unroll(t);
     kiln_block init = kiln_sched_decompose_reduction(s, t->block, kiln_tile_first_reduce_loop(t));
     if (t->dot) kiln_tile_tensorize(t, init);

@@ -93,9 +93,16 @@ typedef struct kiln_picks {
 } kiln_picks;
 /* Whether it picks at all; `out` may be NULL. */
 bool kiln_sketch_picks(kiln_program *p, kiln_block block, kiln_picks *out);
+/* The block that reads what the transforms before it read, of `buffer`: the last one, which picks
+ * and is no half of another; 0: none. */
+kiln_block kiln_sketch_transform_of(kiln_program *p, kiln_buffer buffer);
 /* A block that picks, alone at the root: lanes over what all its operands have in common, blocked
  * alike, and what it picks by unrolled inside. False when there are no such lanes. */
 bool kiln_sketch_transform(kiln_sched *s, kiln_block block);
+/* The same with so many rows of tiles in a group. The loop over groups, outermost but for what has
+ * no tiles; none: there is none. */
+kiln_sched_loop kiln_sketch_transform_in_groups(kiln_sched *s, kiln_block block,
+                                                kiln_sched_int rows);
 
 /* alone.c: lanes of the target's widest vector of `dtype`, at most what `extent` fills to more than
  * half. */

@@ -25,14 +25,18 @@
  *
  * plain              no tensor intrinsic is used where there is one
  *
- * padded_copy        the data is copied with its padding, where lowering could leave that out */
+ * padded_copy        the data is copied with its padding, where lowering could leave that out
+ *
+ * apart              transforms around the reduction are nests of their own, not in groups with it
+ *                    (tile_group.c) */
 #define KILN_TILE_OPTIONS(X)                                     \
     X(VECTORS_INNERMOST, vectors_innermost, "vectors innermost") \
     X(TAPS_OUTSIDE, taps_outside, "taps outside")                \
     X(COPY_ELSEWHERE, copy_elsewhere, "copy elsewhere")          \
     X(WHOLE, whole, "whole")                                     \
     X(PLAIN, plain, "plain")                                     \
-    X(PADDED_COPY, padded_copy, "padded copy")
+    X(PADDED_COPY, padded_copy, "padded copy")                   \
+    X(APART, apart, "apart")
 
 typedef struct kiln_tile_options {
 #define X(NAME, field, text) bool field;
@@ -166,9 +170,19 @@ bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy);
 /* `outer_count`: loops outside of the reduction. */
 void kiln_tile_place_copy(kiln_tiling *t, kiln_block copy, uint32_t outer_count);
 
+/* ---- transforms around the reduction: tile_group.c ---- */
+
+/* Whether `copy`, which makes the data, and what reads the results that `follower` takes are
+ * transforms in two blocks each, of rows and columns of tiles. */
+bool kiln_tile_has_groups(const kiln_tiling *t, kiln_block copy, kiln_block follower);
+/* Puts the reduction, `copy` and `follower` into a loop over groups of rows of tiles, so that what
+ * is transformed stays in the second cache. Before the nest is made. False: it cannot be done. */
+bool kiln_tile_group(kiln_tiling *t, kiln_block copy, kiln_block follower);
+
 /* ---- what follows the reduction: tile_follow.c ---- */
 
-/* At the tile: lanes contiguous, the rest unrolled because registers have no address. */
-void kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_loop at);
+/* At the tile: lanes contiguous, the rest unrolled because registers have no address. False: it
+ * cannot be placed there. */
+bool kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_loop at);
 
 #endif

@@ -62,11 +62,11 @@ kiln_block kiln_sketch_separate_result(kiln_sched *s, kiln_block block, kiln_sco
 
 /* Whatever the follower's loops do not allow is left as it was: it may have more of them than the
  * result has dimensions. */
-void kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_loop at) {
+bool kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_loop at) {
     kiln_sched *s = t->s;
     kiln_pattern pattern;
-    if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), follower, at)) return;
-    if (!kiln_pattern_of(s->program, follower, &pattern)) return;
+    if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), follower, at)) return false;
+    if (!kiln_pattern_of(s->program, follower, &pattern)) return true;
     const int lanes_iter = kiln_tile_lanes_of(t, &pattern);
     kiln_sched_loops order = {0};
     const uint32_t iters = s->program->block.data[follower].iter_count;
@@ -85,4 +85,5 @@ void kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_lo
         kiln_sched_unroll(kiln_sched_try(s), vector.loop[0]);
     }
     for (uint32_t i = 0; i < rest.count; i++) kiln_sched_unroll(kiln_sched_try(s), rest.loop[i]);
+    return true;
 }

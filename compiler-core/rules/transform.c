@@ -94,14 +94,21 @@ static bool reads_constants(kiln_program *p, kiln_block block) {
     return false;
 }
 
+/* Rows of tiles in groups. */
+typedef struct grouping {
+    kiln_sched_int rows;
+    kiln_sched_loop loop; /* over groups; none until it is made */
+} grouping;
+
 /* Lanes innermost, around them the cases, and outside what else there is; without vectors the cases
  * are innermost. Returns the innermost loop of what is outside. */
 static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_picks *serial,
-                                   const kiln_picks *straight, int iter, int64_t lanes) {
+                                   const kiln_picks *straight, int iter, int64_t lanes,
+                                   grouping *groups) {
     const uint32_t iters = s->program->block.data[block].iter_count;
     kiln_sched_loops order = {0};
     case_loops cases = {0};
-    kiln_sched_loop loop = kiln_sched_loop_of(s, block, (uint32_t)iter);
+    kiln_sched_loop loop = kiln_sched_loop_of(s, block, (uint32_t)iter), tile_rows = {0};
     const kiln_sched_loops vector = kiln_sketch_split_lanes(s, loop, lanes);
     if (!vector.count) return (kiln_sched_loop){0};
     for (uint32_t i = 0; i < iters; i++) {
@@ -116,11 +123,12 @@ static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_p
             kiln_sched_loops_add(into, loop);
         } else {
             const kiln_sched_loops part = kiln_sketch_split_lanes(s, loop, by);
+            if (kiln_sched_loop_is_none(tile_rows)) tile_rows = part.loop[0];
             kiln_sched_loops_add(&order, part.loop[0]);
             kiln_sched_loops_add(into, part.loop[1]);
         }
     }
-    const uint32_t outer = order.count + 1;
+    const kiln_sched_loops outside = order;
     const bool in_vectors = !reads_constants(s->program, block);
     kiln_sched_loops_add(&order, vector.loop[0]);
     if (!in_vectors) kiln_sched_loops_add(&order, vector.loop[1]);
@@ -133,7 +141,11 @@ static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_p
     if (in_vectors) kiln_sched_vectorize(kiln_sched_try(s), vector.loop[1]);
     for (uint32_t i = cases.straight.count; i-- > 0;)
         kiln_sched_unroll(kiln_sched_try(s), cases.straight.loop[i]);
-    kiln_sketch_share(s, block, outer);
+    if (groups && !kiln_sched_loop_is_none(tile_rows))
+        groups->loop =
+            kiln_sched_split(s, tile_rows, KILN_SCHED_INTS(kiln_sched_rest(), groups->rows))
+                .loop[0];
+    kiln_sketch_share(s, block, outside.count + 1);
     return vector.loop[0];
 }
 
@@ -223,10 +235,19 @@ static void place_half(kiln_sched *s, kiln_block half, const placing *reader,
     const kiln_sched_loop place = kiln_sched_location(kiln_sched_try(s), half, places, preferred);
     if (kiln_sched_loop_is_none(place)) return;
     kiln_sched_compute_at(s, half, place);
-    order_cases(s, half, &none, &picks, iter, reader->lanes);
+    order_cases(s, half, &none, &picks, iter, reader->lanes, NULL);
 }
 
-bool kiln_sketch_transform(kiln_sched *s, kiln_block block) {
+kiln_block kiln_sketch_transform_of(kiln_program *p, kiln_buffer buffer) {
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    while (kiln_buffer_readers(p, buffer, reader) == 1 && kiln_sketch_picks(p, reader[0], NULL)) {
+        if (!is_half(p, reader[0])) return reader[0];
+        buffer = p->block.data[reader[0]].buffer;
+    }
+    return 0;
+}
+
+static bool transform(kiln_sched *s, kiln_block block, grouping *groups) {
     kiln_program *p = s->program;
     placing it = {.iter = -1};
     if (!kiln_sketch_picks(p, block, &it.picks) || !kiln_pattern_of(p, block, &it.pattern))
@@ -241,7 +262,16 @@ bool kiln_sketch_transform(kiln_sched *s, kiln_block block) {
         kiln_sketch_lanes(s->target, p->buffer.data[b->buffer].dtype, b->iter[it.iter].extent);
     if (it.lanes < 2) return false;
     block_all_along(s, &it.pattern, it.iter, it.lanes);
-    const kiln_sched_loop at = order_cases(s, block, &serial, &it.picks, it.iter, it.lanes);
+    const kiln_sched_loop at = order_cases(s, block, &serial, &it.picks, it.iter, it.lanes, groups);
     if (half && !kiln_sched_loop_is_none(at)) place_half(s, half, &it, at);
     return true;
+}
+
+bool kiln_sketch_transform(kiln_sched *s, kiln_block block) { return transform(s, block, NULL); }
+
+kiln_sched_loop kiln_sketch_transform_in_groups(kiln_sched *s, kiln_block block,
+                                                kiln_sched_int rows) {
+    grouping groups = {.rows = rows};
+    transform(s, block, &groups);
+    return groups.loop;
 }

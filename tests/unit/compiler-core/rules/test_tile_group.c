@@ -1,0 +1,94 @@
+/* Reductions between transforms, in groups of rows of tiles. */
+#include <string.h>
+
+#include "compiler-core/rules/space.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+#define F_4_3 KILN_ALGORITHM_WINOGRAD_4X4_3X3
+
+static kiln_space space_of(conv_shape shape, uint32_t threads, kiln_arena *arena) {
+    kiln_space space;
+    kiln_target *target = KILN_ARENA_NEW(arena, kiln_target);
+    *target = avx2_target(threads);
+    expect_ok(kiln_space_create(conv_program(arena, &shape), target, arena, &space));
+    return space;
+}
+
+static conv_shape image(int64_t size, int64_t channels) {
+    return (conv_shape){.n = 1,
+                        .ic = channels,
+                        .h = size,
+                        .w = size,
+                        .oc = channels,
+                        .kh = 3,
+                        .kw = 3,
+                        .stride = 1,
+                        .padding = 1};
+}
+
+/* What the preferred traces of the algorithm with and without "apart" say; "" for none. */
+static kiln_str text_of(const kiln_space *space, bool apart, kiln_arena *arena) {
+    for (uint32_t i = 0; i < space->sketch_count; i++) {
+        const kiln_sketch *sketch = &space->sketch[i];
+        if (kiln_trace_algorithm(&sketch->preferred) != F_4_3) continue;
+        if ((strstr(sketch->options, "apart") != NULL) != apart) continue;
+        kiln_strbuf text = {0};
+        kiln_trace_print(&sketch->preferred, &text);
+        return kiln_strbuf_end(&text, arena);
+    }
+    return KILN_STR("");
+}
+
+static bool has(kiln_str text, const char *part) {
+    return memmem(text.data, text.size, part, strlen(part)) != NULL;
+}
+
+static void a_group_is_transformed_multiplied_and_transformed_back(void **state) {
+    const kiln_space space = space_of(image(32, 32), 1, *state);
+    const kiln_str grouped = text_of(&space, false, *state), apart = text_of(&space, true, *state);
+    assert_true(has(grouped, "compute_at(conv.products, conv.oh.0.0)\n"));
+    assert_true(has(grouped, "compute_at(conv.tiles, conv.oh.0.0)\n"));
+    assert_true(apart.size > 0);
+    assert_false(has(apart, "compute_at(conv.products, "));
+}
+
+/* Threads share each nest out by itself. */
+static void threads_have_no_groups(void **state) {
+    const kiln_space space = space_of(image(32, 32), 2, *state);
+    const kiln_str text = text_of(&space, false, *state);
+    assert_true(text.size > 0);
+    assert_false(has(text, "compute_at(conv.products, "));
+}
+
+/* Groups that leave a last one smaller, rows of tiles that registers do not divide, channels that
+ * vectors do not: whatever is drawn computes the convolution or is refused. */
+static void draws_compute_the_convolution(void **state) {
+    const conv_shape shape[] = {image(24, 16), image(20, 8), image(13, 12)};
+    kiln_rand rand;
+    kiln_rand_init(&rand, 11);
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
+        const kiln_space space = space_of(shape[i], 1, *state);
+        for (uint32_t k = 0; k < space.sketch_count; k++)
+            for (uint32_t draw = 0; draw < 3; draw++) {
+                const kiln_algorithm algorithm = kiln_trace_algorithm(&space.sketch[k].open);
+                kiln_program *p = NULL;
+                kiln_trace closed;
+                if (algorithm == KILN_ALGORITHM_DIRECT) break;
+                kiln_status st =
+                    kiln_trace_replay(&space.sketch[k].open, space.te, &rand, *state, &p, &closed);
+                if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE)
+                    kiln_status_free(st);
+                else
+                    expect_ok(st ? st : same_result_by(algorithm, space.te, p, *state));
+            }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(a_group_is_transformed_multiplied_and_transformed_back),
+        test_with_arena(threads_have_no_groups),
+        test_with_arena(draws_compute_the_convolution),
+    };
+    return cmocka_run_group_tests_name("compiler-core/rules/tile_group", tests, NULL, NULL);
+}

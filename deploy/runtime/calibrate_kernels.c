@@ -253,11 +253,8 @@ VALUES(divide_neon, , neon, ONE / *(const neon *)(const void *)memory)
 VALUES(widen_f16_neon, , neon, widened_f16(p))
 VALUES(widen_bf16_neon, , neon, widened_bf16(p))
 VALUES(widen_i8_neon, , neon, widened_i8(p))
-#define STEP(i)                                                             \
-    __asm__ volatile(".arch_extension dotprod\n sdot %0.4s, %1.16b, %1.16b" \
-                     : "+w"(sum##i)                                         \
-                     : "w"(factor));
-SUMS(dot_neon, , bytes, STEP)
+#define STEP(i) __asm__ volatile("sdot %0.4s, %1.16b, %1.16b" : "+w"(sum##i) : "w"(factor));
+SUMS(dot_neon, KILN_TARGET("arch=armv8.2-a+dotprod"), bytes, STEP)
 #undef STEP
 #endif
 

@@ -109,6 +109,9 @@ typedef struct kiln_builder_ops {
     /* The value, of which the code generator behind the builder knows nothing any more. No
      * instruction. NULL: not needed. */
     kiln_ssa (*opaque)(kiln_builder *b, kiln_ssa v);
+    /* Optional. Floats within the range of an I32 to the nearest, halves to even; the lowest 16
+     * bits of what a NaN gives are 0. Without it they are rounded and converted as any float. */
+    kiln_ssa (*rounded)(kiln_builder *b, kiln_ssa v);
 } kiln_builder_ops;
 
 /* First member of each builder. */

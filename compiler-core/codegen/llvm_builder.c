@@ -430,6 +430,19 @@ static kiln_ssa scale(kiln_builder *base, kiln_ssa v, kiln_ssa exponent) {
 
 /* LLVM would shorten chains of additions at the cost of registers, of which accumulators leave
  * none. */
+/* LLVM leaves open what rounding a NaN gives; the processor does not: 0x80000000. */
+static kiln_ssa rounded(kiln_builder *base, kiln_ssa value) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef v = in(value);
+    kiln_ssa_type to = {KILN_SSA_I32, LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind
+                                          ? LLVMGetVectorSize(LLVMTypeOf(v))
+                                          : 0};
+    LLVMTypeRef type = kiln_llvm_type(b, to), from = LLVMTypeOf(v);
+    if (b->target->arch == KILN_ARCH_X86_64) return saturated(b, "llvm.lrint", v, type);
+    v = kiln_llvm_intrinsic(b, "llvm.roundeven", &from, 1, &v, 1);
+    return saturated(b, "llvm.fptosi.sat", v, type);
+}
+
 static kiln_ssa opaque(kiln_builder *base, kiln_ssa v) {
     kiln_llvm_builder *b = of(base);
     const char *place = kiln_llvm_vector_constraint(b->target->arch);
@@ -452,6 +465,7 @@ static const kiln_builder_ops llvm_ops = {
     .intrinsic = intrinsic,
     .scale = scale,
     .opaque = opaque,
+    .rounded = rounded,
 };
 
 void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target, LLVMContextRef context,

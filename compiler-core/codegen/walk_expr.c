@@ -284,6 +284,55 @@ static kiln_ssa lane_compare(kiln_walk *w, kiln_expr expr) {
     return build_compare(w, op, KILN_I32, v, kiln_walk_integer(w, v, 0));
 }
 
+/* ---- quantisation ---------------------------------------------------------------------------- */
+
+/* The operand of `e`, an operator of two, beside a constant; 0: neither is constant. */
+static kiln_expr beside_constant(const kiln_walk *w, kiln_expr e, kiln_expr_op op,
+                                 kiln_expr *out_constant) {
+    if (kiln_expr_get(w->p, e)->op != op) return 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        *out_constant = kiln_expr_operand(w->p, e, i);
+        if (kiln_expr_is_const(w->p, *out_constant)) return kiln_expr_operand(w->p, e, 1 - i);
+    }
+    return 0;
+}
+
+static kiln_expr below(const kiln_walk *w, kiln_expr e, kiln_expr_op op, kiln_dtype dtype) {
+    const kiln_expr_node *node = kiln_expr_get(w->p, e);
+    return node->op == op && node->dtype == dtype ? kiln_expr_operand(w->p, e, 0) : 0;
+}
+
+#define BOUND_MAX 0x1p30 /* of a float that becomes an i32 */
+
+/* A float that is cut to constant bounds, rounded, and cast to few bits, a zero point added: what
+ * quantize_linear ends in. Within bounds one instruction rounds and converts. NULL: it is something
+ * else. */
+static kiln_ssa build_quantised(kiln_walk *w, kiln_expr expr) {
+    const kiln_dtype dtype = (kiln_dtype)kiln_expr_get(w->p, expr)->dtype;
+    kiln_expr zero = 0, low, high, whole = kiln_expr_operand(w->p, expr, 0);
+    if (!w->b->ops->rounded || kiln_dtype_is_float(dtype) || kiln_dtype_size(dtype) > 2)
+        return NULL;
+    kiln_expr sum = beside_constant(w, whole, KILN_EXPR_ADD, &zero);
+    kiln_expr round = below(w, sum ? sum : whole, KILN_EXPR_CAST, KILN_I32);
+    kiln_expr cut = round ? below(w, round, KILN_EXPR_ROUND, KILN_F32) : 0;
+    kiln_expr above = cut ? beside_constant(w, cut, KILN_EXPR_MIN, &high) : 0;
+    kiln_expr value = above ? beside_constant(w, above, KILN_EXPR_MAX, &low) : 0;
+    if (!value || kiln_expr_get(w->p, low)->payload.f < -BOUND_MAX ||
+        kiln_expr_get(w->p, high)->payload.f > BOUND_MAX)
+        return NULL;
+    /* Of two operands where one is NaN the second is taken, so that a NaN stays one. */
+    kiln_ssa v = kiln_walk_expr(w, value);
+    kiln_ssa bound = kiln_walk_real(w, v, kiln_expr_get(w->p, low)->payload.f);
+    v = kiln_walk_select(w, op2(w, KILN_BUILD_OGT, bound, v), bound, v);
+    bound = kiln_walk_real(w, v, kiln_expr_get(w->p, high)->payload.f);
+    v = kiln_walk_select(w, op2(w, KILN_BUILD_OLT, bound, v), bound, v);
+    v = w->b->ops->rounded(w->b, v);
+    if (sum)
+        v = op2(w, KILN_BUILD_ADD, v,
+                kiln_walk_integer(w, v, kiln_expr_get(w->p, zero)->payload.i));
+    return kiln_walk_convert(w, KILN_CONVERT_SIGNED, v, kiln_scalar_computed(dtype));
+}
+
 /* ---- dispatch -------------------------------------------------------------------------------- */
 
 kiln_ssa kiln_walk_apply(kiln_walk *w, kiln_expr expr, kiln_ssa *v) {
@@ -339,6 +388,10 @@ static kiln_ssa evaluate(kiln_walk *w, kiln_expr expr) {
     case KILN_EXPR_EQ:
     case KILN_EXPR_NE:
         operand[0] = lane_compare(w, expr);
+        if (operand[0]) return operand[0];
+        break;
+    case KILN_EXPR_CAST:
+        operand[0] = build_quantised(w, expr);
         if (operand[0]) return operand[0];
         break;
     default: break;

@@ -372,28 +372,60 @@ kiln_status kiln_rule_dequantize_linear(kiln_infer *infer) {
     return rule_quantize(infer, kiln_infer_input(infer, 1)->dtype);
 }
 
-static kiln_expr quantize_operand(kiln_te *te, uint32_t input, const kiln_te_block *block) {
+static kiln_expr quantize_operand(kiln_te *te, uint32_t input, kiln_dtype dtype,
+                                  const kiln_te_block *block) {
     if (kiln_shape_count(kiln_te_in_shape(te, input)) == 1)
-        return kiln_te_load_scalar(te, input, KILN_F32);
-    return kiln_cast(te, KILN_F32, kiln_te_load(te, input, &block->i[kiln_te_axis(te)]));
+        return kiln_te_load_scalar(te, input, dtype);
+    return kiln_cast(te, dtype, kiln_te_load(te, input, &block->i[kiln_te_axis(te)]));
 }
 
-/* saturate(round(x / scale) + zero); the cast to the integer type saturates. */
+/* Whether an input is given, and is no literal of `neutral`. */
+static bool changes(kiln_te *te, uint32_t input, double neutral) {
+    if (!kiln_te_has(te, input)) return false;
+    const kiln_value value = te->node->input[input];
+    const kiln_value_info *info = &te->graph->value.data[value];
+    return !kiln_value_is_literal(te->graph, value) ||
+           kiln_dtype_load_f64(info->dtype, info->data, 0) != neutral;
+}
+
+/* round(x) + zero for an integer type of at most 16 bits, saturated: x is cut to what fits before
+ * it is rounded, so that the rest is exact in i32. A NaN becomes the zero point. */
+static kiln_expr quantised_narrow(kiln_te *te, kiln_expr x, kiln_expr zero, kiln_dtype dtype) {
+    kiln_expr low = kiln_expr_identity(te->p, KILN_COMBINE_MAX, dtype),
+              high = kiln_expr_identity(te->p, KILN_COMBINE_MIN, dtype);
+    kiln_expr least = kiln_sub(te, kiln_cast(te, KILN_F32, low), kiln_cast(te, KILN_F32, zero)),
+              most = kiln_sub(te, kiln_cast(te, KILN_F32, high), kiln_cast(te, KILN_F32, zero));
+    x = kiln_min(te, kiln_max(te, x, least), most);
+    x = kiln_cast(te, KILN_I32, kiln_unary(te, KILN_EXPR_ROUND, x));
+    return kiln_cast(te, dtype, kiln_add(te, x, zero));
+}
+
+/* saturate(round(x / scale) + zero). */
 void kiln_te_quantize_linear(kiln_te *te) {
     /* The quotient is rounded to f32 before it is rounded to an integer: ties depend on it. */
     kiln_te_block divide = kiln_te_temp_begin(te, "scaled", KILN_F32, kiln_te_in_shape(te, 0));
     kiln_expr x = kiln_cast(te, KILN_F32, kiln_te_load(te, 0, divide.i));
-    kiln_te_put(te, &divide, kiln_div(te, x, quantize_operand(te, 1, &divide)));
+    if (changes(te, 1, 1)) x = kiln_div(te, x, quantize_operand(te, 1, KILN_F32, &divide));
+    kiln_te_put(te, &divide, x);
 
+    const kiln_dtype dtype = te->p->buffer.data[te->output[0]].dtype;
     kiln_te_block block = kiln_te_output_begin(te, "");
-    kiln_expr value = kiln_unary(te, KILN_EXPR_ROUND, kiln_te_at(te, divide.to, block.i));
-    if (kiln_te_has(te, 2)) value = kiln_add(te, value, quantize_operand(te, 2, &block));
+    kiln_expr value = kiln_te_at(te, divide.to, block.i);
+    if (kiln_dtype_size(dtype) <= 2) {
+        kiln_expr zero = kiln_expr_int(te->p, KILN_I32, 0);
+        if (changes(te, 2, 0)) zero = quantize_operand(te, 2, KILN_I32, &block);
+        kiln_te_put(te, &block, quantised_narrow(te, value, zero, dtype));
+        return;
+    }
+    value = kiln_unary(te, KILN_EXPR_ROUND, value); /* the cast to the integer type saturates */
+    if (changes(te, 2, 0)) value = kiln_add(te, value, quantize_operand(te, 2, KILN_F32, &block));
     kiln_te_put(te, &block, value);
 }
 
 void kiln_te_dequantize_linear(kiln_te *te) {
     kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr x = kiln_cast(te, KILN_F32, kiln_te_load(te, 0, block.i));
-    if (kiln_te_has(te, 2)) x = kiln_sub(te, x, quantize_operand(te, 2, &block));
-    kiln_te_put(te, &block, kiln_mul(te, x, quantize_operand(te, 1, &block)));
+    if (changes(te, 2, 0)) x = kiln_sub(te, x, quantize_operand(te, 2, KILN_F32, &block));
+    if (changes(te, 1, 1)) x = kiln_mul(te, x, quantize_operand(te, 1, KILN_F32, &block));
+    kiln_te_put(te, &block, x);
 }

@@ -4,6 +4,18 @@
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
+/* The type of sums: integers of few bits have room there for more than 2^23 elements. */
+static kiln_dtype sum_dtype(kiln_dtype dtype) {
+    return kiln_dtype_is_float(dtype) ? kiln_te_compute_dtype(dtype) : KILN_I32;
+}
+
+/* Averages of integers are floats. */
+static void infer_average(kiln_infer *infer) {
+    const bool averages =
+        infer->node->op == KILN_OP_AVERAGE_POOL || infer->node->op == KILN_OP_GLOBAL_AVERAGE_POOL;
+    if (averages && !kiln_dtype_is_float(infer->dtype[0])) infer->dtype[0] = KILN_F32;
+}
+
 kiln_status kiln_rule_pool(kiln_infer *infer) {
     const kiln_value_info *data = kiln_infer_input(infer, 0);
     kiln_sliding_window window;
@@ -13,6 +25,7 @@ kiln_status kiln_rule_pool(kiln_infer *infer) {
         if (i) infer->dtype[i] = KILN_I64;
         memcpy(&infer->shape[i].dim[2], window.out, sizeof *window.out * window.rank);
     }
+    infer_average(infer);
     return KILN_OK;
 }
 
@@ -144,9 +157,9 @@ static kiln_expr root(kiln_te *te, kiln_expr x, int64_t p) {
 static kiln_buffer window_sums(kiln_te *te, const kiln_sliding_window *w, bool powers) {
     kiln_dtype dtype = kiln_te_in_dtype(te, 0);
     kiln_buffer padded = kiln_te_pad_window(te, w, kiln_expr_zero(te->p, dtype));
-    kiln_buffer sum = kiln_te_temp(te, "sum", kiln_te_compute_dtype(dtype), kiln_te_out_shape(te));
+    kiln_buffer sum = kiln_te_temp(te, "sum", sum_dtype(dtype), kiln_te_out_shape(te));
     pool_axes a = make_axes(te, "", w, sum);
-    kiln_expr x = kiln_te_read_window(te, padded, a.element);
+    kiln_expr x = kiln_cast(te, sum_dtype(dtype), kiln_te_read_window(te, padded, a.element));
     kiln_te_combine(te, &a.block, KILN_COMBINE_SUM,
                     powers ? power(te, x, kiln_node_int(te->node, "p")) : x);
     return sum;
@@ -156,7 +169,7 @@ void kiln_te_average_pool(kiln_te *te) {
     kiln_sliding_window w = window_of(te);
     kiln_buffer sum = window_sums(te, &w, false);
     kiln_te_block divide = kiln_te_output_begin(te, "divide");
-    kiln_expr total = kiln_te_at(te, sum, divide.i);
+    kiln_expr total = kiln_cast(te, kiln_te_out_wide(te), kiln_te_at(te, sum, divide.i));
     kiln_te_put(te, &divide, kiln_div(te, total, average_count(te, &w, divide.i, total)));
 }
 
@@ -176,15 +189,19 @@ kiln_status kiln_rule_global_pool(kiln_infer *infer) {
         if (shape->dim[d] == 0) return KILN_ERROR(INVALID_ARGUMENT, "input 0 is empty");
         shape->dim[d] = 1;
     }
+    infer_average(infer);
     return KILN_OK;
 }
 
-/* The spatial dimensions reduced to 1. */
-static kiln_expr reduce_spatial(kiln_te *te, const char *suffix, kiln_combiner combiner,
-                                kiln_te_operand operand, kiln_te_block *out_block) {
+/* The spatial dimensions reduced to 1, in `dtype`. */
+static kiln_expr reduce_spatial(kiln_te *te, const char *suffix, kiln_dtype dtype,
+                                kiln_combiner combiner, kiln_te_operand operand,
+                                kiln_te_block *out_block) {
     const uint32_t mask = kiln_mask_all(kiln_te_in_shape(te, 0)->rank) & ~3u;
-    const kiln_te_reduced reduced = kiln_te_reduce(
-        te, suffix, (kiln_te_reduction){.mask = mask, .combiner = combiner, .operand = operand});
+    const kiln_te_reduced reduced =
+        kiln_te_reduce(te, suffix,
+                       (kiln_te_reduction){
+                           .mask = mask, .dtype = dtype, .combiner = combiner, .operand = operand});
     *out_block = kiln_te_output_begin(te, "");
     return kiln_te_at(te, reduced.buffer, out_block->i);
 }
@@ -192,14 +209,16 @@ static kiln_expr reduce_spatial(kiln_te *te, const char *suffix, kiln_combiner c
 void kiln_te_global_average_pool(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     kiln_te_block block;
-    kiln_expr total = reduce_spatial(te, "sum", KILN_COMBINE_SUM, NULL, &block);
+    kiln_dtype sums = sum_dtype(kiln_te_in_dtype(te, 0));
+    kiln_expr total = reduce_spatial(te, "sum", sums, KILN_COMBINE_SUM, NULL, &block);
+    total = kiln_cast(te, kiln_te_out_wide(te), total);
     double count = kiln_shape_count_of(shape, kiln_mask_all(shape->rank) & ~3u);
     kiln_te_put(te, &block, kiln_div(te, total, kiln_te_const(te, total, count)));
 }
 
 void kiln_te_global_max_pool(kiln_te *te) {
     kiln_te_block block;
-    kiln_expr best = reduce_spatial(te, "best", KILN_COMBINE_MAX, NULL, &block);
+    kiln_expr best = reduce_spatial(te, "best", kiln_te_wide(te), KILN_COMBINE_MAX, NULL, &block);
     kiln_te_put(te, &block, best);
 }
 
@@ -210,6 +229,7 @@ static kiln_expr operand_power(kiln_te *te, const void *context, const kiln_expr
 
 void kiln_te_global_lp_pool(kiln_te *te) {
     kiln_te_block block;
-    kiln_expr total = reduce_spatial(te, "sum", KILN_COMBINE_SUM, operand_power, &block);
+    kiln_expr total =
+        reduce_spatial(te, "sum", kiln_te_wide(te), KILN_COMBINE_SUM, operand_power, &block);
     kiln_te_put(te, &block, root(te, total, kiln_node_int(te->node, "p")));
 }

@@ -182,6 +182,69 @@ static void fuse_node(fusion *f, kiln_node n) {
     if (f->graph->node.data[n].output_count == 1) follow_producers(f, n);
 }
 
+/* ---- what lies between kernels ----------------------------------------------------------------
+ */
+
+/* Whether the node makes wider elements of those of its first input, of nothing else but constants.
+ */
+static bool widens(const kiln_graph *graph, const kiln_node_info *node) {
+    if (node->output_count != 1 || !node->input_count || !node->input[0]) return false;
+    for (uint32_t i = 1; i < node->input_count; i++)
+        if (node->input[i] && !kiln_value_is_constant(graph, node->input[i])) return false;
+    return same_shape(graph, node->input[0], node->output[0]) &&
+           kiln_dtype_size(graph->value.data[node->output[0]].dtype) >
+               kiln_dtype_size(graph->value.data[node->input[0]].dtype);
+}
+
+/* The one node that reads `value`, once; 0: there are others, or it is an output of the graph. */
+static kiln_node only_reader(const fusion *f, kiln_value value, const kiln_node *reader) {
+    return f->uses[value] == 1 ? reader[value] : 0;
+}
+
+/* The group that may take `n`, which ends its own group with wider elements than it reads there:
+ * that of its only reader, if that computes element by element on them. 0: none. */
+static uint32_t group_after(const fusion *f, kiln_node n, const kiln_node *reader) {
+    const kiln_node_info *node = &f->graph->node.data[n];
+    if (!widens(f->graph, node)) return 0;
+    const kiln_value in = node->input[0], out = node->output[0];
+    const kiln_node before = f->graph->value.data[in].producer;
+    if (!before || f->graph->node.data[before].group != node->group || f->uses[in] != 1) return 0;
+    kiln_op_class class;
+    kiln_node_classify(f->graph, n, &class);
+    const kiln_node after = only_reader(f, out, reader);
+    const uint32_t group =
+        after && is_kernel(f->graph, after) ? f->graph->node.data[after].group : 0;
+    if (class.node > KILN_ACCESS_BROADCAST || !group || group == node->group ||
+        !in_one_body(f, n, after) || f->size[group] >= GROUP_NODES_MAX ||
+        f->values[group] + node->input_count > GROUP_VALUES_MAX)
+        return 0;
+    kiln_node_classify(f->graph, after, &class);
+    for (uint32_t i = 0; i < f->graph->node.data[after].input_count; i++)
+        if (f->graph->node.data[after].input[i] == out && class.input[i] > KILN_ACCESS_ELEMENTWISE)
+            return 0;
+    return class.node <= KILN_ACCESS_BROADCAST &&
+                   same_shape(f->graph, out, f->graph->node.data[after].output[0])
+               ? group
+               : 0;
+}
+
+/* Widening conversions at the end of a group go to the group that reads them: what lies in memory
+ * between the two is narrow. */
+static void pass_narrow(fusion *f, kiln_arena *scratch) {
+    kiln_graph *graph = f->graph;
+    kiln_node *reader = KILN_ARENA_ARRAY(scratch, kiln_node, graph->value.count);
+    for (kiln_node n = 1; n < graph->node.count; n++)
+        for (uint32_t i = 0; i < graph->node.data[n].input_count; i++)
+            if (graph->node.data[n].op != KILN_OP_NONE) reader[graph->node.data[n].input[i]] = n;
+    for (kiln_node n = 1; n < graph->node.count; n++) {
+        const uint32_t group = is_kernel(graph, n) ? group_after(f, n, reader) : 0;
+        if (!group) continue;
+        graph->node.data[n].group = group;
+        f->size[group]++;
+        f->values[group] += graph->node.data[n].input_count;
+    }
+}
+
 kiln_status kiln_pass_fuse(kiln_graph *graph) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -198,6 +261,7 @@ kiln_status kiln_pass_fuse(kiln_graph *graph) {
     for (kiln_node n = 1; n < graph->node.count; n++) graph->node.data[n].group = 0;
     for (kiln_node n = 1; !st && n < graph->node.count; n++)
         if (is_kernel(graph, n)) fuse_node(&f, n);
+    if (!st) pass_narrow(&f, &scratch);
     kiln_arena_deinit(&scratch);
     return st;
 }

@@ -5,6 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/macros.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 
 #define STEP 257u /* prime */
@@ -108,11 +111,60 @@ static void sigmoid_is_accurate(void **state) {
     expect_ulps(KILN_EXPR_SIGMOID, sigmoid, 3, 3.5);
 }
 
+/* What quantize_linear ends in, of every kind of float, in one vector and in each lane alone. */
+static void expect_quantised(const char *target_text, const char *dtype, const char *value) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_target target = target_of(&arena, target_text);
+    kiln_program *te = NULL;
+    expect_ok(kiln_program_parse(
+        kiln_str_from(kiln_arena_printf(&arena,
+                                        "program q\ninput x: f32[64]\noutput y: %s[64]\n"
+                                        "block f(i:64): y[i] = %s(%s)\n",
+                                        dtype, dtype, value)),
+        &arena, &te));
+    static const float special[] = {NAN,     INFINITY, -INFINITY, 1e30f,  -1e30f, 2147483648.0f,
+                                    -129.5f, -128.5f,  -127.5f,   126.5f, 127.5f, 128.5f,
+                                    -0.5f,   0.5f,     1.5f,      -0.0f,  254.5f, 255.5f};
+    for (uint32_t optimise = 0; optimise < 4; optimise += 2) {
+        kiln_tensor wanted[2], got[2];
+        kiln_artefact artefact;
+        make_args(te, 1, wanted);
+        make_args(te, 1, got);
+        for (uint32_t i = 0; i < 64; i++)
+            ((float *)wanted[0].data)[i] = ((float *)got[0].data)[i] =
+                i < KILN_ARRAY_COUNT(special) ? special[i] : (float)i * 8.125f - 256;
+        expect_ok(kiln_te_eval(te, wanted, 2));
+        kiln_program *loops = vectorized(te);
+        expect_ok(compile_scheduled(loops, &target, optimise, &arena, &artefact));
+        expect_ok(run_artefact(&artefact, te, got, 1));
+        assert_memory_equal(got[1].data, wanted[1].data, 64);
+    }
+    kiln_arena_deinit(&arena);
+}
+
+static void quantised_numbers_are_rounded_and_cut(void **state) {
+    for (size_t i = 0; i < TEST_LEVELS; i++) {
+        const char *level = test_level[i];
+        kiln_target target = target_of(*state, level);
+        if (!runs_here(&target, *state)) continue;
+        expect_quantised(level, "u8", "i32(round(min(max(x[i], -3.0), 252.0))) + 3i32");
+        expect_quantised(level, "u8", "i32(round(max(min(255.0, x[i]), 0.0)))");
+        expect_quantised(level, "i8", "i32(round(min(max(x[i], 0.0), 255.0))) + -128i32");
+        expect_quantised(level, "i8", "i32(round(min(max(x[i], -135.0), 120.0))) + 7i32");
+        expect_quantised(level, "u8", "round(x[i]) + 3.0"); /* a saturating cast */
+        expect_quantised(level, "i8", "round(x[i])");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exp_is_accurate),     cmocka_unit_test(log_is_accurate),
-        cmocka_unit_test(tanh_is_accurate),    cmocka_unit_test(erf_is_accurate),
+        cmocka_unit_test(exp_is_accurate),
+        cmocka_unit_test(log_is_accurate),
+        cmocka_unit_test(tanh_is_accurate),
+        cmocka_unit_test(erf_is_accurate),
         cmocka_unit_test(sigmoid_is_accurate),
+        test_with_arena(quantised_numbers_are_rounded_and_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,14 @@ static void global_pools_leave_ones(void **state) {
                       "input 0 is empty");
 }
 
+static void averages_of_bytes_are_floats(void **state) {
+    expect_op(*state, "constant x: u8[1,1,4] = [255, 255, 254, 1]\ninput z: f32[1]",
+              "y: f32[1,1,1] = global_average_pool(x)", "f32[1,1,1]: 191.25");
+    expect_op(*state, "constant x: i8[1,1,4] = [-128, -128, 127, 1]\ninput z: f32[1]",
+              "y: f32[1,1,4] = average_pool(x) kernel_shape=[2] pads=[0,1]",
+              "f32[1,1,4]: -128 -0.5 64 1");
+}
+
 static void windows_need_a_size(void **state) {
     expect_op_refused(*state, LINE, "y: f32[1,1,5] = max_pool(x)",
                       "attribute kernel_shape is missing");
@@ -74,6 +82,7 @@ int main(void) {
         test_with_arena(averages_count_what_is_inside),
         test_with_arena(norms_are_taken_over_windows),
         test_with_arena(global_pools_leave_ones),
+        test_with_arena(averages_of_bytes_are_floats),
         test_with_arena(windows_need_a_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

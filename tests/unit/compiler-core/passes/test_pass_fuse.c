@@ -137,6 +137,27 @@ static void no_kernel_waits_for_itself(void **state) {
                    "conv+relu, conv+neg+add+relu");
 }
 
+/* What widens at the end of a kernel is done by the one that reads it, element by element. */
+static void narrow_elements_lie_between_kernels(void **state) {
+#define NARROW                                                                          \
+    CONV "b: f16[1,2,4,4] = cast(c) to=\"f16\"\ne: f32[1,2,4,4] = cast(b) to=\"f32\"\n" \
+         "d: f32[1,2,4,4] = conv(z, w) pads=[1,1,1,1]\n"
+    expect_kernels(*state, NARROW "f: f32[1,2,4,4] = add(d, e)\noutput f\n",
+                   "conv+cast, cast+conv+add");
+    /* a reduction reads it */
+    expect_kernels(*state,
+                   NARROW "f: f32[1,2,4,4] = conv(e, w) pads=[1,1,1,1]\ng: f32[1,2,4,4] = add(f, "
+                          "d)\noutput g\n",
+                   "conv+cast+cast, conv, conv+add");
+    /* two kernels read it, or it is an output */
+    expect_kernels(*state,
+                   NARROW "f: f32[1,2,4,4] = add(d, e)\ng: f32[1,2,4,4] = neg(e)\noutput "
+                          "f\noutput g\n",
+                   "conv+cast+cast, conv+add, neg");
+    expect_kernels(*state, NARROW "f: f32[1,2,4,4] = add(d, e)\noutput f\noutput e\n",
+                   "conv+cast+cast, conv+add");
+}
+
 static void softmax_is_one_kernel(void **state) {
     expect_kernels(*state, "s: f32[1,2,4,4] = softmax(x)\ny: f32[1,2,4,4] = mul(s, v)\noutput y\n",
                    "softmax+mul");
@@ -155,6 +176,7 @@ int main(void) {
         test_with_arena(chains_without_reductions_merge),
         test_with_arena(operands_that_only_the_epilogue_reads_come_along),
         test_with_arena(no_kernel_waits_for_itself),
+        test_with_arena(narrow_elements_lie_between_kernels),
         test_with_arena(softmax_is_one_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,13 @@
     "[] = [" zero "]\n"
 #define CONV "y: i32[1,1,2] = conv_integer(bx, bw, bz, bz)\noutput y\n"
 
+/* Bytes b and c that stand for floats d and e, by one quantum. */
+#define QUANTISED(zero)                                                                           \
+    "input b: u8[1,2,2,2]\ninput c: u8[1,2,2,2]\nconstant s: f32[] = [0.5]\nconstant t: f32[] = " \
+    "[0.25]\nconstant q: u8[] = [" zero "]\nd: f32[1,2,2,2] = dequantize_linear(b, s, q)\n"
+#define AGAIN "e: f32[1,2,2,2] = dequantize_linear(c, s, q)\n"
+#define NEGATED "z: f32[1,2,2,2] = neg(y)\noutput z\n"
+
 typedef struct example {
     kiln_simplify_row row;
     bool applies;
@@ -112,6 +119,81 @@ static const example table[] = {
     {KILN_SIMPLIFY_NORM, false, NORM("[2]", "1,2,1,3", "mul(d, d)", "add(v, tiny)") "output y\n"},
     {KILN_SIMPLIFY_NORM, false, NORM("[3]", "1,2,3,1", "mul(d, x)", "add(v, tiny)") "output y\n"},
     {KILN_SIMPLIFY_NORM, false, NORM("[3]", "1,2,3,1", "mul(x, x)", "add(v, tiny)") "output y\n"},
+    {KILN_SIMPLIFY_REQUANTISED, true,
+     QUANTISED("3") "y: u8[1,2,2,2] = quantize_linear(d, s, q)\nz: f32[1,2,2,2] = cast(y) "
+                    "to=\"f32\"\noutput z\noutput d\n"},
+    {KILN_SIMPLIFY_REQUANTISED, false, /* another scale; d has two readers, so it stays */
+     QUANTISED("3") "y: u8[1,2,2,2] = quantize_linear(d, t, q)\noutput y\noutput d\n"},
+    {KILN_SIMPLIFY_REQUANTISED, false, /* another zero point */
+     QUANTISED("3") "constant p: u8[] = [4]\ny: u8[1,2,2,2] = quantize_linear(d, s, p)\noutput "
+                    "y\noutput d\n"},
+    {KILN_SIMPLIFY_REQUANTISED, false, /* another type */
+     QUANTISED("3") "constant p: i8[] = [3]\ny: i8[1,2,2,2] = quantize_linear(d, s, p)\noutput "
+                    "y\noutput d\n"},
+    {KILN_SIMPLIFY_CUT_TWICE, true,
+     QUANTISED("0") "k: f32[1,2,2,2] = sigmoid(d)\nl: f32[1,2,2,2] = relu(k)\n"
+                    "y: u8[1,2,2,2] = quantize_linear(l, s, q)\noutput y\n"},
+    {KILN_SIMPLIFY_CUT_TWICE, true, /* 127.4 is 255 */
+     QUANTISED("0") "constant f: f32[] = [127.4]\nconstant g: f32[] = [-0.2]\n"
+                    "k: f32[1,2,2,2] = sigmoid(d)\nl: f32[1,2,2,2] = clip(k, g, f)\n"
+                    "y: u8[1,2,2,2] = quantize_linear(l, s, q)\noutput y\n"},
+    {KILN_SIMPLIFY_CUT_TWICE, false, /* 127.2 is 254 */
+     QUANTISED(
+         "0") "constant f: f32[] = [127.2]\nconstant g: f32[] = [0]\nk: f32[1,2,2,2] = sigmoid(d)\n"
+              "l: f32[1,2,2,2] = clip(k, g, f)\n"
+              "y: u8[1,2,2,2] = quantize_linear(l, s, q)\noutput y\n"},
+    {KILN_SIMPLIFY_CUT_TWICE, false, /* bytes below the zero point stand for what is cut off */
+     QUANTISED("1") "k: f32[1,2,2,2] = sigmoid(d)\nl: f32[1,2,2,2] = relu(k)\n"
+                    "y: u8[1,2,2,2] = quantize_linear(l, s, q)\noutput y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, true,
+     QUANTISED("3") "y: f32[1,2,2,2] = max_pool(d) kernel_shape=[3,3] pads=[1,1,1,1]\n" NEGATED},
+    {KILN_SIMPLIFY_BYTES_MOVED, true,
+     QUANTISED("3") "y: f32[1,2,2,2] = transpose(d) perm=[0,2,1,3]\noutput y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, true,
+     QUANTISED("3") "y: f32[8] = reshape(d) shape=[8]\noutput y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, true,
+     QUANTISED("3") "y: f32[1,2,1,1] = global_average_pool(d)\noutput y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, true,
+     QUANTISED("3") "y: f32[1,2,3,3] = average_pool(d) kernel_shape=[2,2] pads=[1,1,1,1]\noutput "
+                    "y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, true,
+     QUANTISED("3") AGAIN "y: f32[1,4,2,2] = concat(d, e) axis=1\noutput y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, true,
+     QUANTISED("3") AGAIN "y: f32[1,4,2,2] = concat(e, d) axis=1\noutput y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, false, /* padding counts as 0, which is no byte 0 */
+     QUANTISED("3") "y: f32[1,2,3,3] = average_pool(d) count_include_pad=1 kernel_shape=[2,2] "
+                    "pads=[1,1,1,1]\noutput y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, false, /* two scales */
+     QUANTISED("3") "e: f32[1,2,2,2] = dequantize_linear(c, t, q)\ny: f32[1,4,2,2] = concat(d, e) "
+                    "axis=1\noutput y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, false, /* a float among them */
+     QUANTISED("3") "y: f32[1,4,2,2] = concat(w, d) axis=1\noutput y\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, false, /* somebody else reads it */
+     QUANTISED("3") "y: f32[8] = reshape(d) shape=[8]\noutput y\noutput d\n"},
+    {KILN_SIMPLIFY_BYTES_MOVED, false, /* the largest negated is the least */
+     "input b: u8[2]\nconstant s: f32[] = [-0.5]\nd: f32[2] = dequantize_linear(b, s)\ny: f32[] "
+     "= reduce_max(d) keepdims=0\noutput y\n"},
+    {KILN_SIMPLIFY_SCALES_TAKEN, true,
+     QUANTISED("3") "y: u8[1,2,2,2] = quantize_linear(d, t, q)\noutput y\n"},
+    {KILN_SIMPLIFY_SCALES_TAKEN, true,
+     QUANTISED("3") AGAIN "constant f: f32[2,1,1] = [1, 5]\ng: f32[1,2,2,2] = mul(e, f)\n"
+                          "h: f32[1,2,2,2] = add(g, f)\nk: f32[1,2,2,2] = sub(d, h)\n"
+                          "l: f32[1,2,2,2] = relu(k)\ny: u8[1,2,2,2] = quantize_linear(l, t, "
+                          "q)\noutput y\n"},
+    {KILN_SIMPLIFY_SCALES_TAKEN, true,
+     QUANTISED("3") "constant f: f32[] = [6]\nk: f32[1,2,2,2] = clip(d, t, f)\n"
+                    "y: u8[1,2,2,2] = quantize_linear(k, t, q)\noutput y\n"},
+    {KILN_SIMPLIFY_SCALES_TAKEN, false, /* nothing to take it */
+     "input b: u8[1]\nconstant s: f32[] = [0.5]\ny: u8[1,2,3,3] = quantize_linear(x, s)\noutput "
+     "y\n"},
+    {KILN_SIMPLIFY_SCALES_TAKEN, false, /* not all of a sum takes it */
+     QUANTISED("3") "input f: f32[1,2,2,2]\nk: f32[1,2,2,2] = add(d, f)\n"
+                    "y: u8[1,2,2,2] = quantize_linear(k, t, q)\noutput y\n"},
+    {KILN_SIMPLIFY_SCALES_TAKEN, false, /* no line through 0 */
+     QUANTISED("3") "k: f32[1,2,2,2] = sigmoid(d)\n"
+                    "y: u8[1,2,2,2] = quantize_linear(k, t, q)\noutput y\n"},
+    {KILN_SIMPLIFY_SCALES_TAKEN, false, /* somebody else reads it */
+     QUANTISED("3") "y: u8[1,2,2,2] = quantize_linear(d, t, q)\noutput y\noutput d\n"},
     {KILN_SIMPLIFY_PADDING, true,
      "a: f32[1,2,5,6] = pad(x) pads=[0,0,1,1,0,0,1,2]\nb: f32[1,1,4,5] = conv(a, w)\noutput b\n"},
     {KILN_SIMPLIFY_PADDING, true,

@@ -1,16 +1,18 @@
-/* Sums of products of bytes whose data changes its sign: instructions take data of one signedness.
+/* Sums of products of bytes in the form that instructions take: data of one signedness, and whole
+ * groups of steps.
  *
  *     sum x * w  =  sum (x - b) * w  +  b * sum w        b: 128 for u8, -128 for i8
  *
- * Exact, as integers wrap. The shift is made where the data is copied, for its padding or alone,
- * and the weights' sums once, when they are loaded. */
+ * Exact, as integers wrap; steps that are added have weights of 0. The data are changed where they
+ * are copied, for their padding or alone, and the weights once, when they are loaded. */
 #include <string.h>
 
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
 
 #define UNSIGNED_ZERO 128 /* of a byte that becomes a signed one */
-#define BLOCKS_ADDED 4
+#define BLOCKS_ADDED_MAX 5
+#define STEPS 4 /* of dot products of bytes */
 
 /* A sum of data times signed constant weights. */
 typedef struct site {
@@ -18,6 +20,8 @@ typedef struct site {
     kiln_expr data, weights; /* loads */
     /* [rank of the weights] the sum's dimension with the same index; -1: it is summed up */
     int dim_of[KILN_RANK_MAX];
+    int padded;                     /* reduce iterator that is no multiple of STEPS; -1: none */
+    uint32_t data_dim, weights_dim; /* that it alone indexes */
 } site;
 
 /* ---- finding a sum --------------------------------------------------------------------------- */
@@ -67,6 +71,33 @@ static bool sums_weights_once(const kiln_program *p, const site *s) {
             !kiln_expr_uses_var(p, s->weights, b->iter[i].var))
             return false;
     return true;
+}
+
+/* The dimension of a load that an iterator indexes, and it alone; -1: none. */
+static int dim_along(const kiln_program *p, kiln_expr load, kiln_var var) {
+    for (uint32_t d = 0; d < kiln_expr_get(p, load)->operand_count; d++) {
+        const kiln_expr_node *index = kiln_expr_get(p, kiln_expr_operand(p, load, d));
+        if (index->op == KILN_EXPR_VAR && index->payload.id == var) return (int)d;
+    }
+    return -1;
+}
+
+/* The longest reduce iterator along one dimension of both factors is the one that instructions
+ * take steps of. */
+static void find_padded(const kiln_program *p, site *s) {
+    const kiln_block_info *b = &p->block.data[s->block];
+    int64_t longest = 1;
+    s->padded = -1;
+    for (uint32_t i = 0; i < b->iter_count; i++) {
+        const int of_data = dim_along(p, s->data, b->iter[i].var),
+                  of_weights = dim_along(p, s->weights, b->iter[i].var);
+        if (!b->iter[i].reduce || b->iter[i].extent <= longest || of_data < 0 || of_weights < 0)
+            continue;
+        longest = b->iter[i].extent;
+        s->padded = longest % STEPS ? (int)i : -1;
+        s->data_dim = (uint32_t)of_data;
+        s->weights_dim = (uint32_t)of_weights;
+    }
 }
 
 static bool match(const kiln_program *p, kiln_block block, kiln_dtype data, site *out) {
@@ -135,17 +166,50 @@ static kiln_buffer weigh(kiln_program *p, const site *s, kiln_buffer sums, int64
     return to;
 }
 
-/* The data with the other sign: x - by. */
-static kiln_buffer shift_data(kiln_program *p, const site *s, kiln_dtype dtype, int64_t by) {
-    const kiln_shape shape = loaded(p, s->data)->shape;
-    kiln_buffer to, from = kiln_expr_get(p, s->data)->payload.id;
-    kiln_block block = begin(p, s, "shifted", dtype, &shape, &to);
+static int64_t padded_extent(const kiln_program *p, const site *s) {
+    const int64_t extent = p->block.data[s->block].iter[s->padded].extent;
+    return (extent + STEPS - 1) / STEPS * STEPS;
+}
+
+/* `value` at `index` of what has `extent` elements along a dimension, and 0 beyond them. */
+static kiln_expr or_zero(kiln_program *p, kiln_expr value, kiln_expr index, int64_t extent) {
+    kiln_expr inside = kiln_expr_binary(p, KILN_EXPR_LT, index, kiln_expr_index(p, extent));
+    const kiln_dtype dtype = (kiln_dtype)kiln_expr_get(p, value)->dtype;
+    return kiln_expr_select(p, inside, value, kiln_expr_zero(p, dtype));
+}
+
+/* Weights with zeros for the steps that are added. */
+static kiln_buffer pad_weights(kiln_program *p, const site *s) {
+    const int64_t extent = loaded(p, s->weights)->shape.dim[s->weights_dim];
+    kiln_shape shape = loaded(p, s->weights)->shape;
+    shape.dim[s->weights_dim] = padded_extent(p, s);
+    kiln_buffer to, from = kiln_expr_get(p, s->weights)->payload.id;
+    kiln_block block = begin(p, s, "padded", KILN_I8, &shape, &to);
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < shape.rank; d++) index[d] = add_iter(p, block, d, shape.dim[d], false);
-    kiln_expr x = kiln_expr_cast(p, KILN_I32, kiln_expr_load(p, from, index, shape.rank));
-    x = kiln_expr_binary(p, KILN_EXPR_SUB, x, kiln_expr_int(p, KILN_I32, by));
-    kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE, kiln_expr_cast(p, dtype, x),
-                   0);
+    kiln_expr w = kiln_expr_load(p, from, index, shape.rank);
+    kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE,
+                   or_zero(p, w, index[s->weights_dim], extent), 0);
+    return to;
+}
+
+/* The data with the wanted sign, x - by, and room for the steps that are added. */
+static kiln_buffer make_data(kiln_program *p, const site *s, kiln_dtype dtype, int64_t by) {
+    kiln_shape shape = loaded(p, s->data)->shape;
+    const int64_t extent = shape.dim[s->data_dim];
+    if (s->padded >= 0) shape.dim[s->data_dim] = padded_extent(p, s);
+    kiln_buffer to, from = kiln_expr_get(p, s->data)->payload.id;
+    kiln_block block = begin(p, s, "data", dtype, &shape, &to);
+    kiln_expr index[KILN_RANK_MAX] = {0};
+    for (uint32_t d = 0; d < shape.rank; d++) index[d] = add_iter(p, block, d, shape.dim[d], false);
+    kiln_expr x = kiln_expr_load(p, from, index, shape.rank);
+    if (by) {
+        x = kiln_expr_cast(p, KILN_I32, x);
+        x = kiln_expr_binary(p, KILN_EXPR_SUB, x, kiln_expr_int(p, KILN_I32, by));
+        x = kiln_expr_cast(p, dtype, x);
+    }
+    if (s->padded >= 0) x = or_zero(p, x, index[s->data_dim], extent);
+    kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE, x, 0);
     return to;
 }
 
@@ -167,26 +231,36 @@ static void finish(kiln_program *p, const site *s, kiln_buffer offset) {
     p->block.data[s->block].buffer = sums;
 }
 
-static void read_shifted(kiln_program *p, const site *s, kiln_buffer shifted) {
+/* The same element of another buffer, as an i32. */
+static kiln_expr read_instead(kiln_program *p, kiln_expr load, kiln_buffer buffer) {
     kiln_expr index[KILN_RANK_MAX];
-    const uint32_t rank = kiln_expr_get(p, s->data)->operand_count;
-    for (uint32_t d = 0; d < rank; d++) index[d] = kiln_expr_operand(p, s->data, d);
-    kiln_expr x = kiln_expr_cast(p, KILN_I32, kiln_expr_load(p, shifted, index, rank));
-    kiln_expr w = kiln_expr_cast(p, KILN_I32, s->weights);
+    const uint32_t rank = kiln_expr_get(p, load)->operand_count;
+    for (uint32_t d = 0; d < rank; d++) index[d] = kiln_expr_operand(p, load, d);
+    return kiln_expr_cast(p, KILN_I32, kiln_expr_load(p, buffer, index, rank));
+}
+
+/* The sum reads what was made for it. */
+static void read_made(kiln_program *p, const site *s, kiln_buffer data, kiln_buffer weights) {
+    if (s->padded >= 0) {
+        kiln_iter *iter = &p->block.data[s->block].iter[s->padded];
+        iter->extent = padded_extent(p, s);
+        kiln_var_set_range(p, iter->var, 0, iter->extent - 1);
+    }
+    kiln_expr x = read_instead(p, s->data, data), w = read_instead(p, s->weights, weights);
     kiln_expr value = kiln_expr_binary(p, KILN_EXPR_MUL, x, w);
     p->block.data[s->block].value = value;
 }
 
-/* Blocks stand in execution order: of the new ones, which are the last, all but the very last come
- * before the sum, and that one behind it. */
-static void put_in_order(kiln_program *p, kiln_block sum) {
-    kiln_block_info added[BLOCKS_ADDED], *block = p->block.data, of_sum = block[sum];
-    const uint32_t first = p->block.count - BLOCKS_ADDED, before = BLOCKS_ADDED - 1;
-    memcpy(added, &block[first], sizeof added);
-    memmove(&block[sum + BLOCKS_ADDED + 1], &block[sum + 1], (first - sum - 1) * sizeof *block);
+/* Blocks stand in execution order: of the new ones, which are the last, `after` (0 or 1) come
+ * behind the sum and the others before it. */
+static void put_in_order(kiln_program *p, kiln_block sum, uint32_t count, uint32_t after) {
+    kiln_block_info added[BLOCKS_ADDED_MAX], *block = p->block.data, of_sum = block[sum];
+    const uint32_t first = p->block.count - count, before = count - after;
+    memcpy(added, &block[first], count * sizeof *block);
+    memmove(&block[sum + count + 1], &block[sum + 1], (first - sum - 1) * sizeof *block);
     memcpy(&block[sum], added, before * sizeof *block);
     block[sum + before] = of_sum;
-    block[sum + BLOCKS_ADDED] = added[before];
+    if (after) block[sum + count] = added[before];
 }
 
 static kiln_program *apply(kiln_dtype from, kiln_dtype to, int64_t by, const kiln_program *te,
@@ -196,12 +270,22 @@ static kiln_program *apply(kiln_dtype from, kiln_dtype to, int64_t by, const kil
     kiln_block block = 1;
     while (block < p->block.count && !match(p, block, from, &s)) block++;
     if (block == p->block.count) return NULL;
-    kiln_buffer offset = weigh(p, &s, sum_weights(p, &s), by);
-    kiln_buffer shifted = shift_data(p, &s, to, by);
-    finish(p, &s, offset);
-    read_shifted(p, &s, shifted);
-    put_in_order(p, block);
+    find_padded(p, &s);
+    if (!by && s.padded < 0) return NULL;
+    const uint32_t blocks = p->block.count;
+    kiln_buffer weights = kiln_expr_get(p, s.weights)->payload.id;
+    kiln_buffer offset = by ? weigh(p, &s, sum_weights(p, &s), by) : 0;
+    if (s.padded >= 0) weights = pad_weights(p, &s);
+    kiln_buffer data = make_data(p, &s, to, by);
+    if (offset) finish(p, &s, offset);
+    read_made(p, &s, data, weights);
+    put_in_order(p, block, p->block.count - blocks, offset != 0);
     return p;
+}
+
+kiln_program *kiln_padded_data(const kiln_program *te, kiln_arena *arena) {
+    kiln_program *p = apply(KILN_U8, KILN_U8, 0, te, arena);
+    return p ? p : apply(KILN_I8, KILN_I8, 0, te, arena);
 }
 
 kiln_program *kiln_signed_data(const kiln_program *te, kiln_arena *arena) {

@@ -1,4 +1,4 @@
-/* Sums of bytes whose data changes its sign are the same sums. */
+/* Sums of bytes whose data change their sign, or get more steps, are the same sums. */
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/ir/eval.h"
@@ -13,25 +13,37 @@ static kiln_program *applied(kiln_algorithm algorithm, const kiln_program *te, k
 }
 
 /* A convolution with groups, strides and a block behind it, and a product of vectors. */
-#define CONV(data)                                                                             \
-    "program p\ninput x: " data "[2,4,7,7]\nconstant w: i8[6,2,3,3]\noutput y: i32[2,6,3,3]\n" \
-    "temp s: i32[2,6,3,3]\n"                                                                   \
-    "block conv(n:2, g:2, oc:3, oh:3, ow:3 | ic:2, kh:3, kw:3): s[n, g*3 + oc, oh, ow] sum= "  \
-    "i32(x[n, g*2 + ic, oh*2 + kh, ow*2 + kw])*i32(w[g*3 + oc, ic, kh, kw]) init 0i32\n"       \
-    "block more(i:2, j:6, k:3, l:3): y[i, j, k, l] = s[i, j, k, l] + 1i32\n"
-#define DOT(data)                                                              \
-    "program p\ninput x: " data "[5,8]\nconstant w: i8[8]\noutput y: i32[5]\n" \
-    "block dot(m:5 | k:8): y[m] sum= i32(x[m, k])*i32(w[k]) init 0i32\n"
+#define CONV(data, ic, each)                                             \
+    "program p\ninput x: " data "[2," ic ",7,7]\nconstant w: i8[6," each \
+    ",3,3]\noutput y: i32[2,6,3,3]\ntemp s: i32[2,6,3,3]\n"
+#define GROUPED(data)                                                                         \
+    CONV(data, "4", "2")                                                                      \
+    "block conv(n:2, g:2, oc:3, oh:3, ow:3 | ic:2, kh:3, kw:3): s[n, g*3 + oc, oh, ow] sum= " \
+    "i32(x[n, g*2 + ic, oh*2 + kh, ow*2 + kw])*i32(w[g*3 + oc, ic, kh, kw]) init 0i32\n" MORE
+#define THREE(data)                                                                \
+    CONV(data, "3", "3")                                                           \
+    "block conv(n:2, oc:6, oh:3, ow:3 | ic:3, kh:3, kw:3): s[n, oc, oh, ow] sum= " \
+    "i32(x[n, ic, oh*2 + kh, ow*2 + kw])*i32(w[oc, ic, kh, kw]) init 0i32\n" MORE
+#define MORE "block more(i:2, j:6, k:3, l:3): y[i, j, k, l] = s[i, j, k, l] + 1i32\n"
+#define DOT(data, k)                                                                   \
+    "program p\ninput x: " data "[5," k "]\nconstant w: i8[" k "]\noutput y: i32[5]\n" \
+    "block dot(m:5 | k:" k "): y[m] sum= i32(x[m, k])*i32(w[k]) init 0i32\n"
 
 static void sums_stay_what_they_are(void **state) {
     static const struct {
         kiln_algorithm algorithm;
-        const char *text, *shifted;
+        const char *text, *data;
     } tried[] = {
-        {KILN_ALGORITHM_SIGNED_DATA, CONV("u8"), "i8"},
-        {KILN_ALGORITHM_UNSIGNED_DATA, CONV("i8"), "u8"},
-        {KILN_ALGORITHM_SIGNED_DATA, DOT("u8"), "i8"},
-        {KILN_ALGORITHM_UNSIGNED_DATA, DOT("i8"), "u8"},
+        {KILN_ALGORITHM_SIGNED_DATA, GROUPED("u8"), "i8[2,4,7,7]"},
+        {KILN_ALGORITHM_UNSIGNED_DATA, GROUPED("i8"), "u8[2,4,7,7]"},
+        {KILN_ALGORITHM_PADDED_DATA, THREE("u8"), "u8[2,4,7,7]"},
+        {KILN_ALGORITHM_PADDED_DATA, THREE("i8"), "i8[2,4,7,7]"},
+        {KILN_ALGORITHM_SIGNED_DATA, THREE("u8"), "i8[2,4,7,7]"},
+        {KILN_ALGORITHM_UNSIGNED_DATA, THREE("i8"), "u8[2,4,7,7]"},
+        {KILN_ALGORITHM_SIGNED_DATA, DOT("u8", "8"), "i8[5,8]"},
+        {KILN_ALGORITHM_UNSIGNED_DATA, DOT("i8", "8"), "u8[5,8]"},
+        {KILN_ALGORITHM_PADDED_DATA, DOT("i8", "9"), "i8[5,12]"},
+        {KILN_ALGORITHM_UNSIGNED_DATA, DOT("i8", "9"), "u8[5,12]"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(tried); i++) {
         kiln_program *te = parsed(*state, tried[i].text);
@@ -39,7 +51,7 @@ static void sums_stay_what_they_are(void **state) {
         assert_non_null(p);
         kiln_strbuf text = {0};
         kiln_program_print(p, &text);
-        expect_contains(text.data, kiln_arena_printf(*state, "shifted: %s[", tried[i].shifted));
+        expect_contains(text.data, kiln_arena_printf(*state, "data: %s", tried[i].data));
         kiln_strbuf_deinit(&text);
         kiln_program_make_loops(p);
         expect_ok(same_result(te, p, *state));
@@ -70,9 +82,13 @@ static void other_computations_are_left_alone(void **state) {
         kiln_program *te = parsed(*state, other[i]);
         assert_null(applied(KILN_ALGORITHM_SIGNED_DATA, te, *state));
         assert_null(applied(KILN_ALGORITHM_UNSIGNED_DATA, te, *state));
+        assert_null(applied(KILN_ALGORITHM_PADDED_DATA, te, *state));
     }
-    assert_null(applied(KILN_ALGORITHM_SIGNED_DATA, parsed(*state, DOT("i8")), *state));
-    assert_null(applied(KILN_ALGORITHM_UNSIGNED_DATA, parsed(*state, DOT("u8")), *state));
+    assert_null(applied(KILN_ALGORITHM_SIGNED_DATA, parsed(*state, DOT("i8", "8")), *state));
+    assert_null(applied(KILN_ALGORITHM_UNSIGNED_DATA, parsed(*state, DOT("u8", "8")), *state));
+    /* whole groups of steps, and steps that are channels of a group */
+    assert_null(applied(KILN_ALGORITHM_PADDED_DATA, parsed(*state, DOT("u8", "8")), *state));
+    assert_null(applied(KILN_ALGORITHM_PADDED_DATA, parsed(*state, GROUPED("u8")), *state));
 }
 
 int main(void) {

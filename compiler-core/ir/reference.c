@@ -5,7 +5,12 @@
  * magnitude that errors scale with. Loads and constants are exact (n = 0, m = |v|); sums add
  * magnitudes, products multiply them, a function f of x has m = |f(x)| + |f'(x)| * m(x). A
  * reduction over k elements adds k to n. Source: the running error analysis of Higham, Accuracy and
- * Stability of Numerical Algorithms, chapter 3. */
+ * Stability of Numerical Algorithms, chapter 3.
+ *
+ * Where floats become integers a difference in the last place may become one of a whole step, which
+ * no bound allows. There floats are rounded as a kernel rounds them, operation by operation: a
+ * result in f64 that is rounded to f32 is the result in f32. Sums of floats have no order that a
+ * kernel must keep, so programs with such sums stay in f64. */
 #include "compiler-core/ir/reference.h"
 
 #include "base/check.h"
@@ -32,6 +37,7 @@ typedef struct builder {
     double *roundings;           /* [from's buffers] */
     kiln_buffer *output, *bound; /* [from's buffers]: float outputs, and their bounds */
     bool *direct;   /* [from's buffers]: outputs that are computed without a temp (is_direct) */
+    bool rounds;    /* each float operation, to its own type */
     double epsilon; /* the coarsest precision that anything is computed or stored in */
 } builder;
 
@@ -216,8 +222,24 @@ static computed translate_node(builder *b, kiln_expr e) {
                                     : combination_of(b, (kiln_expr_op)node->op, x[0], x[1]);
 }
 
+/* Of an arithmetic operation or a cast; functions are approximated anyway. */
+static bool is_rounded(const builder *b, const kiln_expr_node *node) {
+    const kiln_expr_op op = (kiln_expr_op)node->op;
+    return b->rounds && kiln_dtype_is_float((kiln_dtype)node->dtype) &&
+           (op == KILN_EXPR_FLOAT || op == KILN_EXPR_ADD || op == KILN_EXPR_SUB ||
+            op == KILN_EXPR_MUL || op == KILN_EXPR_DIV || op == KILN_EXPR_SQRT ||
+            op == KILN_EXPR_CAST);
+}
+
 static const computed *translate(builder *b, kiln_expr e) {
-    if (!b->done[e].value) b->done[e] = translate_node(b, e);
+    if (b->done[e].value) return &b->done[e];
+    computed r = translate_node(b, e);
+    const kiln_expr_node *node = kiln_expr_get(b->from, e);
+    if (is_rounded(b, node)) {
+        r.value = kiln_expr_cast(b->to, (kiln_dtype)node->dtype, r.value);
+        r.value = kiln_expr_cast(b->to, KILN_F64, r.value);
+    }
+    b->done[e] = r;
     return &b->done[e];
 }
 
@@ -394,6 +416,24 @@ static void make_buffers(builder *b) {
     }
 }
 
+/* Whether a float becomes an integer, and none is summed up. */
+static bool makes_integers(const kiln_program *te) {
+    for (kiln_block block = 1; block < te->block.count; block++) {
+        const kiln_block_info *info = &te->block.data[block];
+        if (!info->removed && kiln_dtype_is_float(te->buffer.data[info->buffer].dtype) &&
+            (info->combiner == KILN_COMBINE_SUM || info->combiner == KILN_COMBINE_PROD))
+            return false;
+    }
+    for (kiln_expr e = 1; e < te->expr.count; e++) {
+        const kiln_expr_node *node = kiln_expr_get(te, e);
+        if (node->op == KILN_EXPR_CAST && node->dtype != KILN_BOOL &&
+            !kiln_dtype_is_float((kiln_dtype)node->dtype) &&
+            kiln_dtype_is_float((kiln_dtype)kiln_expr_get(te, kiln_expr_operand(te, e, 0))->dtype))
+            return true;
+    }
+    return false;
+}
+
 static builder build(const kiln_program *te, kiln_arena *arena) {
     KILN_CHECK(te->root == 0);
     char *name = kiln_arena_printf(arena, "%.*s.reference", KILN_STR_ARG(te->name));
@@ -406,6 +446,7 @@ static builder build(const kiln_program *te, kiln_arena *arena) {
     b.output = KILN_ARENA_ARRAY(arena, kiln_buffer, te->buffer.count);
     b.bound = KILN_ARENA_ARRAY(arena, kiln_buffer, te->buffer.count);
     b.direct = KILN_ARENA_ARRAY(arena, bool, te->buffer.count);
+    b.rounds = makes_integers(te);
     b.epsilon = coarsest_epsilon(te);
 
     make_buffers(&b);

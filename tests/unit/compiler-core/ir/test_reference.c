@@ -46,6 +46,31 @@ static void bounds_follow_magnitudes_not_values(void **state) {
     assert_true(floats(&bound[0])[0] < 128 * 0x1p-23 * magnitudes);
 }
 
+/* 5 * 0.1 is 0.5 in f32 and more than that in f64; the even neighbour is 0, and then 1. */
+static void integers_are_made_of_floats_as_kernels_have_them(void **state) {
+    static const struct {
+        const char *text;
+        uint8_t wanted;
+    } row[] = {
+        {"program q\ninput x: i32[4]\noutput y: u8[4]\n"
+         "block q(i:4): y[i] = u8(round(f32(i + 5)*0.1))\n",
+         0},
+        /* floats that are summed up have no order of their own */
+        {"program q\ninput x: i32[4]\noutput y: u8[4]\ntemp t: f32[4]\ntemp s: f32[4]\n"
+         "block t(i:4): t[i] = f32(i + 5)*0.1\n"
+         "block s(i:4 | k:1): s[i] sum= t[i + k] init 0.0\n"
+         "block q(i:4): y[i] = u8(round(s[i]))\n",
+         1},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        kiln_program *p = parse(*state, row[i].text);
+        kiln_tensor args[4], bound[4];
+        uint32_t count = make_args(p, 3, args);
+        expect_ok(kiln_te_eval_bounds(p, args, count, p->arena, bound));
+        assert_int_equal(((uint8_t *)args[1].data)[0], row[i].wanted);
+    }
+}
+
 /* Every float operator: computing in f32 step by step stays within the bound. */
 static void float_arithmetic_stays_within_the_bound(void **state) {
     static const char *const value[] = {
@@ -94,6 +119,7 @@ static void float_arithmetic_stays_within_the_bound(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(the_reference_lists_each_bound_after_its_output),
+        PROGRAM_TEST(integers_are_made_of_floats_as_kernels_have_them),
         PROGRAM_TEST(bounds_follow_magnitudes_not_values),
         PROGRAM_TEST(float_arithmetic_stays_within_the_bound),
     };

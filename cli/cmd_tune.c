@@ -68,18 +68,6 @@ static kiln_status calibrate_once(kiln_tune *t) {
     return kiln_calibration_keep(home, &found, t->process);
 }
 
-/* By which figures schedules are chosen: those of the fleet that measures. */
-static kiln_status find_figures(kiln_tune *t) {
-    const kiln_tune_options *o = t->options;
-    const kiln_client_options client = {
-        .tracker = o->tracker, .key_file = o->key_file, .insecure = o->insecure};
-    kiln_figures kept = {0};
-    if (!o->tracker || o->trials == 0) return calibrate_once(t);
-    kiln_status st = kiln_boards_figures(&client, &t->target, t->process, &kept);
-    if (!st) kiln_target_calibrate(&t->target, &kept);
-    return st;
-}
-
 static kiln_status find_tasks(kiln_tune *t) {
     kiln_model_work work = {.model = &t->model,
                             .doing = "compiling",
@@ -87,6 +75,19 @@ static kiln_status find_tasks(kiln_tune *t) {
                             .context = t,
                             .precision = t->accuracy.precision};
     return kiln_model_take_tasks(&work, t->process, &t->compilation);
+}
+
+/* Again, where the fleet that measures has other figures than the model was compiled by. */
+static kiln_status find_figures(kiln_tune *t) {
+    const kiln_tune_options *o = t->options;
+    const kiln_client_options client = {
+        .tracker = o->tracker, .key_file = o->key_file, .insecure = o->insecure};
+    kiln_figures kept = {0};
+    if (!o->tracker || o->trials == 0) return KILN_OK;
+    kiln_status st = kiln_boards_figures(&client, &t->target, t->process, &kept);
+    if (st || kiln_figures_equal(&kept, &t->target.calibration)) return st;
+    kiln_target_calibrate(&t->target, &kept);
+    return find_tasks(t);
 }
 
 /* Everything that can be wrong with the request is found before a program is started. */
@@ -118,8 +119,9 @@ static kiln_status check_request(kiln_tune *t) {
     t->import.memory_mib = o->model_memory_mib;
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->import);
     if (!st) st = kiln_model_read(o->model, &t->import, t->process, &t->model);
-    if (!st) st = find_figures(t);
+    if (!st && !o->tracker) st = calibrate_once(t);
     if (!st) st = find_tasks(t);
+    if (!st) st = find_figures(t); /* what is wrong with the model is known by now */
     if (!st && o->out) st = kiln_tune_start_packer(t);
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
     if (!st)

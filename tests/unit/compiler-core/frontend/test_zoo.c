@@ -77,14 +77,15 @@ static void same_seed_gives_the_same_bytes(void **state) {
     assert_int_equal(a.size, c.size);
 }
 
-/* Millions of multiply-adds, twice: the work that the literature gives for these layers. */
+/* Millions of multiply-adds, twice: the work that the literature gives for these layers, less the
+ * products with zeros of their padding. Bytes are padded with what stands for zero. */
 static void workloads_are_as_large_as_they_are_known_to_be(void **state) {
     static const struct {
         const char *name;
         double mflop;
-    } rows[] = {{"conv:C1", 236.03},         {"conv:C2", 231.21},     {"conv:C3", 25.69},
-                {"conv:C5", 12.85},          {"conv:C9", 231.21},     {"conv:C12", 231.21},
-                {"qconv:C9", 231.26},        {"conv:D1", 7.23},       {"conv:D9", 0.90},
+    } rows[] = {{"conv:C1", 232.43},         {"conv:C2", 225.74},     {"conv:C3", 25.69},
+                {"conv:C5", 12.85},          {"conv:C9", 209.72},     {"conv:C12", 189.27},
+                {"qconv:C9", 231.26},        {"conv:D1", 7.13},       {"conv:D9", 0.73},
                 {"layernorm:128x768", 0.68}, {"gemm:100x200x300", 12}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(rows); i++) {
         kiln_arena arena;

@@ -32,12 +32,18 @@ static space_points *begin(kiln_points *points) {
     return s;
 }
 
+/* The index-th sketch with the preferred one, whose trace is the default, in front. */
+static const kiln_sketch *sketch_at(const kiln_space *space, uint32_t index) {
+    if (index == 0) return &space->sketch[space->preferred];
+    return &space->sketch[index <= space->preferred ? index - 1 : index];
+}
+
 static kiln_status space_first(kiln_points *points, uint32_t index, kiln_arena *arena,
                                kiln_point *out) {
     space_points *s = begin(points);
     kiln_program *program = NULL;
     if (index >= s->space.sketch_count) return KILN_ERROR(OUT_OF_RANGE, "no further sketch");
-    const kiln_trace *trace = &s->space.sketch[index].preferred;
+    const kiln_trace *trace = &sketch_at(&s->space, index)->preferred;
     kiln_status st = kiln_trace_replay(trace, s->space.te, NULL, &s->scratch, &program, NULL);
     return st ? st : point_of(s, trace, program, arena, out);
 }

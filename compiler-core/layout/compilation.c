@@ -40,7 +40,7 @@ static kiln_status find_ways(kiln_compilation *c, const kiln_choice *choice) {
     for (uint32_t t = 0; !st && choice->measured && t < c->plan.tasks.count; t++)
         st = choice->measured(choice->context, &c->plan.tasks.task[t], c->arena, &c->list[t]);
     if (st) return st;
-    const kiln_ways_maker maker = {&c->target, choice->accuracy, c->arena};
+    const kiln_ways_maker maker = {&c->target, choice->accuracy, choice->compact, c->arena};
     st = choice->row_major || choice->apart
              ? kiln_ways_make_row_major(&c->plan, &maker, !choice->row_major, c->list)
              : kiln_ways_add_defaults(&c->plan, &maker, c->list);

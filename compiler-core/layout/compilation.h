@@ -48,6 +48,7 @@ typedef struct kiln_choice {
     bool row_major;  /* everything is row-major, packed weights included */
     bool apart;      /* values pass from kernel to kernel row-major, but weights are packed */
     bool no_windows; /* kernels copy what could lie inside of another value */
+    bool compact;    /* code stays small (rules/space.h) */
     kiln_accuracy accuracy; /* of default schedules */
     /* Adds the measured ways of a task to its list; NULL: nothing was measured. */
     kiln_status (*measured)(void *context, const kiln_task *task, kiln_arena *arena,

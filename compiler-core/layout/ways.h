@@ -28,6 +28,7 @@ typedef struct kiln_ways {
 typedef struct kiln_ways_maker {
     const kiln_target *target;
     kiln_accuracy accuracy;
+    bool compact;      /* small code (rules/space.h) */
     kiln_arena *arena; /* of the lists */
 } kiln_ways_maker;
 

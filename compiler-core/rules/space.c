@@ -143,6 +143,7 @@ static bool has_instructions_for(const kiln_target *target, const kiln_program *
 static kiln_status begin_sketch(maker *m, kiln_sched *s) {
     *s = kiln_sched_begin(m->te, m->target, m->scratch);
     s->row_major = m->options->row_major;
+    s->compact = m->options->compact;
     s->keeps_refused = m->options->keeps_refused;
     m->applies = !m->algorithm || (kiln_sched_algorithm(kiln_sched_try(s), m->algorithm) &&
                                    has_instructions_for(m->target, s->program));
@@ -261,8 +262,8 @@ static double expected_cycles(maker *m, kiln_algorithm algorithm) {
 /* Whether the choice is worth a model, and there are vectors to count. */
 static bool has_rivals(maker *m) {
     kiln_program *p = kiln_program_copy(m->te, m->scratch);
-    const bool has = m->target->vector_bytes && m->target->core.vector > 0 &&
-                     kiln_expected_work(p) >= RIVALS_WORK_MIN;
+    const bool has = !m->options->compact && m->target->vector_bytes &&
+                     m->target->core.vector > 0 && kiln_expected_work(p) >= RIVALS_WORK_MIN;
     kiln_arena_reset(m->scratch);
     return has;
 }

@@ -44,6 +44,8 @@ typedef struct kiln_space_options {
     /* Everything in memory stays row-major, weights and copies included: what schedules are without
      * a choice of layouts. */
     bool row_major;
+    /* Code is to stay small: the direct form, and paddings are copied instead of cut out. */
+    bool compact;
     bool keeps_refused;     /* fills in `refused` */
     kiln_accuracy accuracy; /* only algorithms that it allows */
 } kiln_space_options;

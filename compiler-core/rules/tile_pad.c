@@ -14,12 +14,13 @@ static kiln_expr filling(const kiln_program *p, kiln_block copy) {
 
 /* Lowering cuts the loops where the padding begins, and what is left in the middle reads the source
  * itself. Sums leave products with zeros out, so that tiles at the border have less to do; a tensor
- * intrinsic takes its operands as they are. */
+ * intrinsic takes its operands as they are, and each piece that is cut is code of its own. */
 bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy) {
     kiln_program *p = t->s->program;
     kiln_expr filled = filling(p, copy);
     if (!filled || !t->packs) return filled != 0;
-    return !t->dot && filled == kiln_expr_zero(p, (kiln_dtype)kiln_expr_get(p, filled)->dtype);
+    return !t->dot && !t->s->compact &&
+           filled == kiln_expr_zero(p, (kiln_dtype)kiln_expr_get(p, filled)->dtype);
 }
 
 /* Iterator of the copy that runs over dimension `dim` of what it writes, or -1. */

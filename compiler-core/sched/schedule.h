@@ -63,6 +63,7 @@ typedef struct kiln_sched {
     const kiln_target *target;
     kiln_program *program; /* scheduled so far */
     bool row_major;        /* set after begin: layouts of buffers in memory are refused */
+    bool compact;          /* set after begin: rules prefer small code to the fastest */
     bool keeps_refused;    /* set after begin */
     KILN_VEC(kiln_sched_refusal) refused;
     /* Private from here on. */

@@ -136,6 +136,7 @@ kiln_status kiln_choose(kiln_compilation *compilation, const kiln_pack_options *
     const kiln_choice choice = {.row_major = leaves_out(options, KILN_PLANNER_LAYOUT),
                                 .apart = leaves_out(options, KILN_PLANNER_EXCHANGE),
                                 .no_windows = leaves_out(options, KILN_PLANNER_WINDOWS),
+                                .compact = options->as_c,
                                 .accuracy = options->accuracy,
                                 .measured = options->stored ? add_records : NULL,
                                 .conversion_ns = conversion_ns,

@@ -199,8 +199,7 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
     };
     const kiln_opt_table table = {
         "kiln quantize MODEL.onnx (--data DIR | --input NAME=FILE... | --synthetic N) -o OUT.onnx",
-        "Writes a model that computes on bytes (QuantizeLinear, DequantizeLinear), with scales "
-        "that "
+        "Writes a model that computes on bytes (QuantizeLinear, DequantizeLinear), with scales that "
         "fit what the model does with samples, and says what that changes.",
         option,
         KILN_ARRAY_COUNT(option),

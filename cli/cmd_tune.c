@@ -186,8 +186,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
          "towards a task's share, so the same call again measures nothing; 0: report and pack what "
          "is stored"},
         {"seconds", KILN_OPT_NUMBER, &o.seconds, "S",
-         "end after this long, finals and judging the module included, or sooner when little is to "
-         "be "
+         "end after this long, finals and judging the module included, or sooner when little is to be "
          "gained"},
         {"tasks", KILN_OPT_TEXT, &o.tasks, "FILTER",
          "only tasks whose key or operator contains one of these, comma-separated"},

@@ -34,12 +34,22 @@ static bool runs_over_tiles(const kiln_tiling *t) {
            t->pattern.to.dim_of[t->mw] == rank - 1;
 }
 
+/* Whether an iterator of more than one value, a batch, runs over data alone beside the tile. */
+static bool has_batch(const kiln_tiling *t) {
+    const kiln_block_access *weights = &t->pattern.from[t->weights];
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (kiln_tile_has(t->pattern.spatial, i) && i != t->v && i != t->mh && i != t->mw &&
+            weights->dim_of[i] < 0 && kiln_tile_extent(t, i) > 1)
+            return true;
+    return false;
+}
+
 bool kiln_tile_has_groups(const kiln_tiling *t, kiln_block copy, kiln_block follower) {
     kiln_program *p = t->s->program;
     const kiln_buffer results = p->block.data[follower].buffer;
     const kiln_block reader = kiln_sketch_transform_of(p, results);
-    return t->s->target->threads == 1 && t->packs && runs_over_tiles(t) && copy && reader &&
-           kiln_sketch_picks(p, copy, NULL) && !kiln_block_reads(p, reader, results);
+    return t->s->target->threads == 1 && t->packs && runs_over_tiles(t) && !has_batch(t) && copy &&
+           reader && kiln_sketch_picks(p, copy, NULL) && !kiln_block_reads(p, reader, results);
 }
 
 bool kiln_tile_group(kiln_tiling *t, kiln_block copy, kiln_block follower) {

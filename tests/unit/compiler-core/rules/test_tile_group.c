@@ -60,6 +60,17 @@ static void threads_have_no_groups(void **state) {
     assert_false(has(text, "compute_at(conv.products, "));
 }
 
+/* A group would have the rows of one image, and its results those of several. */
+static void batches_have_no_groups(void **state) {
+    conv_shape shape = image(32, 16);
+    shape.n = 3;
+    shape.oc = 13;
+    const kiln_space space = space_of(shape, 1, *state);
+    const kiln_str text = text_of(&space, false, *state);
+    assert_true(text.size > 0);
+    assert_false(has(text, "compute_at(conv.products, "));
+}
+
 /* Groups that leave a last one smaller, rows of tiles that registers do not divide, channels that
  * vectors do not: whatever is drawn computes the convolution or is refused. */
 static void draws_compute_the_convolution(void **state) {
@@ -88,6 +99,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_group_is_transformed_multiplied_and_transformed_back),
         test_with_arena(threads_have_no_groups),
+        test_with_arena(batches_have_no_groups),
         test_with_arena(draws_compute_the_convolution),
     };
     return cmocka_run_group_tests_name("compiler-core/rules/tile_group", tests, NULL, NULL);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+
 typedef struct collection {
     KILN_VEC(kiln_expr) load;
 } collection;
@@ -82,14 +84,26 @@ uint32_t kiln_buffer_readers(kiln_program *p, kiln_buffer buffer, kiln_block *ou
     return count;
 }
 
-bool kiln_block_reads_only_constants(kiln_program *p, kiln_block block) {
+/* Whether the block reads, and nothing but constants and what blocks before it made, which are
+ * noted in `asked`. */
+static bool ask_producers(kiln_program *p, kiln_block block, bool *asked) {
     kiln_loads loads = kiln_block_loads(p, block);
     for (uint32_t i = 0; i < loads.count; i++) {
         const kiln_buffer buffer = kiln_load_buffer(p, loads.load[i]);
         if (p->buffer.data[buffer].role == KILN_ROLE_CONSTANT) continue;
         const kiln_block producer = kiln_program_producer(p, buffer);
-        if (!producer || producer >= block || !kiln_block_reads_only_constants(p, producer))
-            return false;
+        if (!producer || producer >= block) return false;
+        asked[producer] = true;
     }
     return loads.count > 0;
+}
+
+/* Each block is asked once, however many ways lead to it. */
+bool kiln_block_reads_only_constants(kiln_program *p, kiln_block block) {
+    bool *asked = kiln_alloc((size_t)block + 1), all = true;
+    asked[block] = true;
+    for (kiln_block b = block; b > 0 && all; b--)
+        if (asked[b]) all = ask_producers(p, b, asked);
+    kiln_free(asked);
+    return all;
 }

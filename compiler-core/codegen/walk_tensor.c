@@ -17,6 +17,7 @@ typedef struct use {
     const kiln_intrinsic *intrinsic;
     const kiln_stmt_info *loop;
     kiln_stmt store;
+    bool never;                              /* it does nothing here */
     kiln_expr before;                        /* load of the result */
     kiln_expr load[KILN_INTRINSIC_OPERANDS]; /* a, b */
 } use;
@@ -29,6 +30,23 @@ static const kiln_program *meaning_of(kiln_walk *w, const kiln_intrinsic *intrin
     return *known;
 }
 
+/* What a loop does under conditions that are known here, as those of a tile's rest are once its
+ * points are unrolled; 0: not known. `*out_never`: nothing. */
+static kiln_stmt under_known(kiln_walk *w, const kiln_stmt_info *loop, bool *out_never) {
+    kiln_stmt at = loop->child.data[0];
+    *out_never = false;
+    for (const kiln_stmt_info *s = &w->p->stmt.data[at]; s->kind == KILN_STMT_IF;
+         s = &w->p->stmt.data[at]) {
+        int64_t holds;
+        if (kiln_expr_uses_var(w->p, s->condition, loop->var)) return 0;
+        w->stamp = ++w->last_stamp;
+        if (!w->b->ops->known_integer(w->b, kiln_walk_expr(w, s->condition), &holds)) return 0;
+        *out_never |= !holds;
+        at = s->child.data[0];
+    }
+    return at;
+}
+
 /* store = load of the same element + value of the intrinsic. */
 static bool find_use(kiln_walk *w, kiln_stmt stmt, use *out) {
     const kiln_program *p = w->p;
@@ -36,10 +54,12 @@ static bool find_use(kiln_walk *w, kiln_stmt stmt, use *out) {
     const kiln_intrinsic *intrinsic = kiln_intrinsic_of_loop(p, stmt);
     if (!intrinsic || w->lanes != intrinsic->lanes || w->mask || loop->extent != intrinsic->steps)
         return false;
-    kiln_stmt store = loop->child.data[0];
+    bool never;
+    kiln_stmt store = under_known(w, loop, &never);
     const kiln_stmt_info *s = &p->stmt.data[store];
-    if (s->kind != KILN_STMT_STORE || kiln_expr_get(p, s->value)->op != KILN_EXPR_ADD) return false;
-    *out = (use){.intrinsic = intrinsic, .loop = loop, .store = store};
+    if (!store || s->kind != KILN_STMT_STORE || kiln_expr_get(p, s->value)->op != KILN_EXPR_ADD)
+        return false;
+    *out = (use){.intrinsic = intrinsic, .loop = loop, .store = store, .never = never};
     for (uint32_t i = 0; i < 2; i++) {
         kiln_expr before = kiln_expr_operand(p, s->value, i);
         const kiln_expr_node *node = kiln_expr_get(p, before);
@@ -169,6 +189,7 @@ bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt) {
     use u;
     kiln_walk_address at[KILN_INTRINSIC_OPERANDS] = {{0}};
     if (!w->b->ops->intrinsic || w->lanes == 0 || !find_use(w, stmt, &u)) return false;
+    if (u.never) return true;
     bool found = find_bytes(w, &u, u.load[0], &at[0]) && find_bytes(w, &u, u.load[1], &at[1]);
     if (found) {
         w->stamp = ++w->last_stamp;

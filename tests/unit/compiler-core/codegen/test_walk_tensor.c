@@ -52,6 +52,29 @@ static void every_intrinsic_is_one_instruction(void **state) {
     }
 }
 
+/* Seven rows in tiles of four: the second tile has three, and as many instructions. */
+static void the_rest_of_a_tile_is_instructions(void **state) {
+    kiln_arena *arena = *state;
+    const kiln_intrinsic *in = kiln_intrinsic_find(KILN_STR("vpdpbusd.512"));
+    const kiln_target target = target_with(arena, in);
+    kiln_program *te = product_program(arena, in, 7, 16, 16);
+    kiln_program *scheduled = schedule(te, "cache_write(dot, \"register\")\n"
+                                           "cache_read(dot, b, \"global\")\n"
+                                           "transform_layout(b.read, \"d0/16,d1/4,d0%16,d1%4\")\n"
+                                           "split(dot.m, -1, 4)\nsplit(dot.k, -1, 4)\n"
+                                           "reorder(dot.m.0, dot.k.0, dot.m.1, dot.n, dot.k.1)\n"
+                                           "reverse_compute_at(dot.write, dot.m.0)\n"
+                                           "unroll(dot.write.m)\nvectorize(dot.write.n)\n"
+                                           "unroll(dot.m.1)\n"
+                                           "decompose_reduction(dot, dot.k.0)\n"
+                                           "tensorize(dot.n, \"vpdpbusd.512\")\n"
+                                           "vectorize(dot.init.n)\n");
+    const char *text = assembly_of(scheduled, &target, arena);
+    assert_int_equal(occurrences(text, "\tvpdpbusd\t"), 4 + 3);
+    assert_null(strstr(text, "imul"));
+    if (runs_here(&target, arena)) expect_ok(expect_compiled_equals(te, scheduled, &target, 2, 1));
+}
+
 static void products_equal_the_interpreter_where_they_run(void **state) {
     kiln_arena *arena = *state;
     uint32_t rows = 0;
@@ -169,6 +192,7 @@ static void samples_of_spaces_equal_the_interpreter(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_intrinsic_is_one_instruction),
+        test_with_arena(the_rest_of_a_tile_is_instructions),
         test_with_arena(products_equal_the_interpreter_where_they_run),
         test_with_arena(a_target_without_the_instruction_is_told_so),
         test_with_arena(default_schedules_multiply_in_the_instruction_and_in_registers),

@@ -46,6 +46,32 @@ double kiln_expected_work(kiln_program *te) {
     return work;
 }
 
+static bool is_half(const kiln_program *p, kiln_expr e) {
+    if (kiln_expr_get(p, e)->op != KILN_EXPR_CAST) return false;
+    const kiln_dtype from = (kiln_dtype)kiln_expr_get(p, kiln_expr_operand(p, e, 0))->dtype;
+    return kiln_dtype_is_float(from) && kiln_dtype_size(from) == 2;
+}
+
+bool kiln_multiplies_halves(const kiln_program *p, kiln_block block) {
+    const kiln_expr value = p->block.data[block].value;
+    return kiln_expr_get(p, value)->op == KILN_EXPR_MUL &&
+           is_half(p, kiln_expr_operand(p, value, 0)) && is_half(p, kiln_expr_operand(p, value, 1));
+}
+
+const kiln_intrinsic *kiln_expected_halves(const kiln_target *target) {
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++)
+        if (kiln_intrinsic_sum(&kiln_intrinsics[i]) == KILN_F32 &&
+            kiln_intrinsic_runs_on(&kiln_intrinsics[i], target))
+            return &kiln_intrinsics[i];
+    return NULL;
+}
+
+/* Multiply-adds of one lane that an instruction does for the block. */
+static double steps_at_once(const kiln_program *p, kiln_block block, const kiln_target *target) {
+    const kiln_intrinsic *halves = kiln_expected_halves(target);
+    return halves && kiln_multiplies_halves(p, block) ? halves->steps : 1;
+}
+
 double kiln_expected_cycles(kiln_program *te, const kiln_target *target) {
     const double lanes = target->vector_bytes / 4.0;
     double cycles = 0, spilled = 0;
@@ -56,7 +82,8 @@ double kiln_expected_cycles(kiln_program *te, const kiln_target *target) {
         if (kiln_block_is_reduction(te, b)) {
             const double arrival =
                 constants > target->l2_bytes / 2.0 ? constants / BYTES_PER_CYCLE : 0;
-            cycles += KILN_MAX(work / target->core.vector, arrival);
+            const double rate = target->core.vector * steps_at_once(te, b, target);
+            cycles += KILN_MAX(work / rate, arrival);
         } else if (kiln_sketch_picks(te, b, NULL)) {
             cycles += work * TRANSFORM_CYCLES * 2 / target->core.vector;
         } else {

@@ -4,12 +4,17 @@
 #define KILN_COMPILER_CORE_RULES_EXPECTED_H
 
 #include "base/target.h"
-#include "compiler-core/ir/ir.h"
+#include "compiler-core/ir/intrinsic.h"
 
 /* Cycles of one run of `te`, a task or an alternative of it: its reductions at the peak, or as fast
  * as their constants arrive, and its transforms. Whatever algorithms have in common is left out. */
 double kiln_expected_cycles(kiln_program *te, const kiln_target *target);
 /* Multiplications and additions of the reductions that run each time. */
 double kiln_expected_work(kiln_program *te);
+
+/* Whether the block sums up products of two halves in f32. */
+bool kiln_multiplies_halves(const kiln_program *p, kiln_block block);
+/* The instruction of the target that sums up such products; NULL: none. */
+const kiln_intrinsic *kiln_expected_halves(const kiln_target *target);
 
 #endif

@@ -112,31 +112,12 @@ static kiln_status give_layouts(kiln_sched *s, const kiln_layout *const *layout)
     return KILN_OK;
 }
 
-static bool is_half(const kiln_program *p, kiln_expr e) {
-    if (kiln_expr_get(p, e)->op != KILN_EXPR_CAST) return false;
-    const kiln_dtype from = (kiln_dtype)kiln_expr_get(p, kiln_expr_operand(p, e, 0))->dtype;
-    return kiln_dtype_is_float(from) && kiln_dtype_size(from) == 2;
-}
-
-static bool multiplies_halves(const kiln_program *p) {
-    bool found = false;
-    for (kiln_block b = 1; b < p->block.count; b++) {
-        const kiln_block_info *block = &p->block.data[b];
-        if (block->removed || kiln_expr_get(p, block->value)->op != KILN_EXPR_MUL) continue;
-        found |= is_half(p, kiln_expr_operand(p, block->value, 0)) &&
-                 is_half(p, kiln_expr_operand(p, block->value, 1));
-    }
-    return found;
-}
-
 /* An alternative that rounds both factors is worth it for an instruction alone. */
 static bool has_instructions_for(const kiln_target *target, const kiln_program *alternative) {
-    if (!multiplies_halves(alternative)) return true;
-    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++)
-        if (kiln_intrinsic_sum(&kiln_intrinsics[i]) == KILN_F32 &&
-            kiln_intrinsic_runs_on(&kiln_intrinsics[i], target))
-            return true;
-    return false;
+    for (kiln_block b = 1; b < alternative->block.count; b++)
+        if (!alternative->block.data[b].removed && kiln_multiplies_halves(alternative, b))
+            return kiln_expected_halves(target) != NULL;
+    return true;
 }
 
 /* The task in the algorithm, if that applies, with the layouts that are given. */

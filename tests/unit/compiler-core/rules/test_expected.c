@@ -50,6 +50,19 @@ static void few_channels_stay_direct(void **state) {
                 0.85 * cycles_of(KILN_ALGORITHM_DIRECT, shape, *state));
 }
 
+/* Where an instruction adds two products of halves at once. */
+static void products_of_halves_take_half_the_time(void **state) {
+    kiln_target with, without;
+    const conv_shape shape = image(28, 64);
+    kiln_program *te = conv_program(*state, &shape),
+                 *halves = kiln_algorithm_apply(KILN_ALGORITHM_BF16_PRODUCTS, te, *state);
+    expect_ok(kiln_target_parse(KILN_STR("x86-64-v4,features=+avx512bf16"), *state, &with));
+    expect_ok(kiln_target_parse(KILN_STR("x86-64-v4"), *state, &without));
+    const double direct = kiln_expected_cycles(te, &with);
+    assert_true(kiln_expected_cycles(halves, &with) == direct / 2);
+    assert_true(kiln_expected_cycles(halves, &without) == direct);
+}
+
 static kiln_algorithm default_of(conv_shape shape, const kiln_space_options *options,
                                  kiln_arena *arena) {
     kiln_target target;
@@ -82,6 +95,7 @@ int main(void) {
         test_with_arena(direct_sums_run_at_the_peak),
         test_with_arena(larger_tiles_pay_on_larger_images),
         test_with_arena(few_channels_stay_direct),
+        test_with_arena(products_of_halves_take_half_the_time),
         test_with_arena(the_default_is_of_the_algorithm_that_is_expected_to_be_fastest),
     };
     return cmocka_run_group_tests_name("compiler-core/rules/expected", tests, NULL, NULL);

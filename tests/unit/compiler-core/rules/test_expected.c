@@ -5,18 +5,6 @@
 #include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
-static conv_shape image(int64_t size, int64_t channels) {
-    return (conv_shape){.n = 1,
-                        .ic = channels,
-                        .h = size,
-                        .w = size,
-                        .oc = channels,
-                        .kh = 3,
-                        .kw = 3,
-                        .stride = 1,
-                        .padding = 1};
-}
-
 static double cycles_of(kiln_algorithm algorithm, conv_shape shape, kiln_arena *arena) {
     kiln_target target;
     expect_ok(kiln_target_parse(KILN_STR("x86-64-v4"), arena, &target));
@@ -26,14 +14,14 @@ static double cycles_of(kiln_algorithm algorithm, conv_shape shape, kiln_arena *
 
 static void direct_sums_run_at_the_peak(void **state) {
     const double products = 28 * 28 * 64 * 64 * 9;
-    const conv_shape shape = image(28, 64);
+    const conv_shape shape = square_conv(28, 64);
     assert_true(kiln_expected_work(conv_program(*state, &shape)) == products);
     assert_true(cycles_of(KILN_ALGORITHM_DIRECT, shape, *state) == products / 16 / 2);
 }
 
 /* Many tiles: few products count. Few tiles: weights that arrive count. */
 static void larger_tiles_pay_on_larger_images(void **state) {
-    const conv_shape large = image(56, 64), small = image(7, 512);
+    const conv_shape large = square_conv(56, 64), small = square_conv(7, 512);
     const double direct = cycles_of(KILN_ALGORITHM_DIRECT, large, *state),
                  two = cycles_of(KILN_ALGORITHM_WINOGRAD_2X2_3X3, large, *state),
                  four = cycles_of(KILN_ALGORITHM_WINOGRAD_4X4_3X3, large, *state);
@@ -44,7 +32,7 @@ static void larger_tiles_pay_on_larger_images(void **state) {
 
 /* Products of few channels are little beside transforms. */
 static void few_channels_stay_direct(void **state) {
-    conv_shape shape = image(112, 3);
+    conv_shape shape = square_conv(112, 3);
     shape.oc = 64;
     assert_true(cycles_of(KILN_ALGORITHM_WINOGRAD_4X4_3X3, shape, *state) >
                 0.85 * cycles_of(KILN_ALGORITHM_DIRECT, shape, *state));
@@ -53,7 +41,7 @@ static void few_channels_stay_direct(void **state) {
 /* Where an instruction adds two products of halves at once. */
 static void products_of_halves_take_half_the_time(void **state) {
     kiln_target with, without;
-    const conv_shape shape = image(28, 64);
+    const conv_shape shape = square_conv(28, 64);
     kiln_program *te = conv_program(*state, &shape),
                  *halves = kiln_algorithm_apply(KILN_ALGORITHM_BF16_PRODUCTS, te, *state);
     expect_ok(kiln_target_parse(KILN_STR("x86-64-v4,features=+avx512bf16"), *state, &with));
@@ -80,14 +68,14 @@ static void the_default_is_of_the_algorithm_that_is_expected_to_be_fastest(void 
     const kiln_space_options any = {0}, exact = {.accuracy.exact = true},
                              tight = {.accuracy.error_max = 2e-6}, row_major = {.row_major = true},
                              rows = {.layout = given};
-    const conv_shape shape = image(28, 64);
+    const conv_shape shape = square_conv(28, 64);
     assert_int_equal(default_of(shape, &any, *state), KILN_ALGORITHM_WINOGRAD_6X6_3X3);
     assert_int_equal(default_of(shape, &tight, *state), KILN_ALGORITHM_WINOGRAD_2X2_3X3);
     assert_int_equal(default_of(shape, &exact, *state), KILN_ALGORITHM_DIRECT);
     assert_int_equal(default_of(shape, &row_major, *state), KILN_ALGORITHM_DIRECT);
     assert_int_equal(default_of(shape, &rows, *state), KILN_ALGORITHM_DIRECT);
-    assert_int_equal(default_of(image(7, 512), &any, *state), KILN_ALGORITHM_DIRECT);
-    assert_int_equal(default_of(image(8, 16), &any, *state), KILN_ALGORITHM_DIRECT);
+    assert_int_equal(default_of(square_conv(7, 512), &any, *state), KILN_ALGORITHM_DIRECT);
+    assert_int_equal(default_of(square_conv(8, 16), &any, *state), KILN_ALGORITHM_DIRECT);
 }
 
 int main(void) {

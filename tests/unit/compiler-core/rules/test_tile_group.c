@@ -14,18 +14,6 @@ static kiln_space space_of(conv_shape shape, uint32_t threads, kiln_arena *arena
     return space;
 }
 
-static conv_shape image(int64_t size, int64_t channels) {
-    return (conv_shape){.n = 1,
-                        .ic = channels,
-                        .h = size,
-                        .w = size,
-                        .oc = channels,
-                        .kh = 3,
-                        .kw = 3,
-                        .stride = 1,
-                        .padding = 1};
-}
-
 /* What the preferred traces of the algorithm with and without "apart" say; "" for none. */
 static kiln_str text_of(const kiln_space *space, bool apart, kiln_arena *arena) {
     for (uint32_t i = 0; i < space->sketch_count; i++) {
@@ -44,7 +32,7 @@ static bool has(kiln_str text, const char *part) {
 }
 
 static void a_group_is_transformed_multiplied_and_transformed_back(void **state) {
-    const kiln_space space = space_of(image(32, 32), 1, *state);
+    const kiln_space space = space_of(square_conv(32, 32), 1, *state);
     const kiln_str grouped = text_of(&space, false, *state), apart = text_of(&space, true, *state);
     assert_true(has(grouped, "compute_at(conv.products, conv.oh.0.0)\n"));
     assert_true(has(grouped, "compute_at(conv.tiles, conv.oh.0.0)\n"));
@@ -54,7 +42,7 @@ static void a_group_is_transformed_multiplied_and_transformed_back(void **state)
 
 /* Threads share each nest out by itself. */
 static void threads_have_no_groups(void **state) {
-    const kiln_space space = space_of(image(32, 32), 2, *state);
+    const kiln_space space = space_of(square_conv(32, 32), 2, *state);
     const kiln_str text = text_of(&space, false, *state);
     assert_true(text.size > 0);
     assert_false(has(text, "compute_at(conv.products, "));
@@ -62,7 +50,7 @@ static void threads_have_no_groups(void **state) {
 
 /* A group would have the rows of one image, and its results those of several. */
 static void batches_have_no_groups(void **state) {
-    conv_shape shape = image(32, 16);
+    conv_shape shape = square_conv(32, 16);
     shape.n = 3;
     shape.oc = 13;
     const kiln_space space = space_of(shape, 1, *state);
@@ -74,7 +62,7 @@ static void batches_have_no_groups(void **state) {
 /* Groups that leave a last one smaller, rows of tiles that registers do not divide, channels that
  * vectors do not: whatever is drawn computes the convolution or is refused. */
 static void draws_compute_the_convolution(void **state) {
-    const conv_shape shape[] = {image(24, 16), image(20, 8), image(13, 12)};
+    const conv_shape shape[] = {square_conv(24, 16), square_conv(20, 8), square_conv(13, 12)};
     kiln_rand rand;
     kiln_rand_init(&rand, 11);
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {

@@ -103,6 +103,18 @@ static void add_epilogue(kiln_program *p, kiln_buffer from, const conv_shape *s)
     kiln_block_set(p, relu, y, i, 4, KILN_COMBINE_NONE, positive, 0);
 }
 
+conv_shape square_conv(int64_t size, int64_t channels) {
+    return (conv_shape){.n = 1,
+                        .ic = channels,
+                        .h = size,
+                        .w = size,
+                        .oc = channels,
+                        .kh = 3,
+                        .kw = 3,
+                        .stride = 1,
+                        .padding = 1};
+}
+
 kiln_program *conv_program(kiln_arena *arena, const conv_shape *s) {
     kiln_program *p = kiln_program_create(arena, KILN_STR("conv"));
     kiln_buffer x = buffer(p, "x", KILN_ROLE_INPUT, 4, (int64_t[]){s->n, s->ic, s->h, s->w});

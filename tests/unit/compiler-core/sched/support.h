@@ -18,6 +18,8 @@ typedef struct conv_shape {
     bool epilogue; /* bias and relu */
 } conv_shape;
 
+/* A 3x3 convolution of one square image that keeps its size and channels. */
+conv_shape square_conv(int64_t size, int64_t channels);
 /* "pad" (when padding > 0), "conv", and with an epilogue "bias" and "relu"; input x, constants w
  * and b, output y. */
 kiln_program *conv_program(kiln_arena *arena, const conv_shape *shape);

@@ -91,16 +91,16 @@ typedef struct kiln_body_values {
 
 typedef struct kiln_builder kiln_builder;
 
-/* All members are required but the three at the end. */
+/* All members are required but those that say so, at the end. */
 typedef struct kiln_builder_ops {
 #define X(result, name, arguments) result(*name) arguments;
 #include "compiler-core/codegen/builder_control.def"
 #include "compiler-core/codegen/builder_values.def"
 #undef X
 
-    /* ---- optional: instructions of intrinsics.def ---- */
-    /* sum + a * b, or a * b where `sum` is NULL: vectors of I32 with the elements that the row
-     * takes. NULL: tensorized loops are built as they stand. */
+    /* ---- optional: what not every target has an instruction for ---- */
+    /* A row of intrinsics.def. sum + a * b, or a * b where `sum` is NULL: vectors of I32 with the
+     * elements that the row takes. NULL: tensorized loops are built as they stand. */
     kiln_ssa (*intrinsic)(kiln_builder *b, const kiln_intrinsic *row, kiln_ssa sum, kiln_ssa a,
                           kiln_ssa second);
     /* v * 2^exponent, rounded once: f32, `exponent` whole or infinite. The function gives NULL
@@ -109,8 +109,8 @@ typedef struct kiln_builder_ops {
     /* The value, of which the code generator behind the builder knows nothing any more. No
      * instruction. NULL: not needed. */
     kiln_ssa (*opaque)(kiln_builder *b, kiln_ssa v);
-    /* Optional. Floats within the range of an I32 to the nearest, halves to even; the lowest 16
-     * bits of what a NaN gives are 0. Without it they are rounded and converted as any float. */
+    /* Floats within the range of an I32 to the nearest, halves to even; the lowest 16 bits of what
+     * a NaN gives are 0. NULL: they are rounded and converted as any float. */
     kiln_ssa (*rounded)(kiln_builder *b, kiln_ssa v);
 } kiln_builder_ops;
 

@@ -52,8 +52,9 @@ enum arg_key {
     ARG_FILL,
     ARG_READ_BY_RUN,
     ARG_REQUIRED = ARG_READ_BY_RUN,
-    ARG_DATA, /* tables have it, nothing else */
-    ARG_KEY_COUNT = ARG_DATA,
+    ARG_DATA,  /* tables have it, nothing else */
+    ARG_RANGE, /* [low, high, step]; with KILN_FILL_RANGE alone */
+    ARG_KEY_COUNT = ARG_RANGE,
 };
 
 enum payload_key {
@@ -101,8 +102,8 @@ kiln_payload_kind kiln_payload_of(kiln_target_kind kind) {
 static void write_arg(const kiln_manifest_arg *arg, kiln_strbuf *out) {
     kiln_strbuf layout = {0};
     kiln_layout_print(&arg->layout, &layout);
-    bool table = arg->role == KILN_ROLE_TABLE;
-    kiln_mpack_write_map(out, ARG_REQUIRED + table);
+    const bool table = arg->role == KILN_ROLE_TABLE, ranges = arg->fill == KILN_FILL_RANGE;
+    kiln_mpack_write_map(out, (uint32_t)ARG_REQUIRED + table + ranges);
     kiln_mpack_write_u64(out, ARG_NAME);
     kiln_mpack_write_str(out, arg->name);
     kiln_mpack_write_u64(out, ARG_DTYPE);
@@ -121,6 +122,13 @@ static void write_arg(const kiln_manifest_arg *arg, kiln_strbuf *out) {
     if (table) {
         kiln_mpack_write_u64(out, ARG_DATA);
         kiln_mpack_write_bin(out, arg->data.data, arg->data.size);
+    }
+    if (ranges) {
+        kiln_mpack_write_u64(out, ARG_RANGE);
+        kiln_mpack_write_array(out, 3);
+        kiln_mpack_write_i64(out, arg->range.low);
+        kiln_mpack_write_i64(out, arg->range.high);
+        kiln_mpack_write_i64(out, arg->range.step);
     }
     kiln_strbuf_deinit(&layout);
 }
@@ -170,6 +178,14 @@ static bool executes_what_it_needs(const kiln_manifest *m) {
 
 static bool error_is_plain(const kiln_manifest *m) {
     return m->error_factor == 0 || m->error_factor == 1;
+}
+
+void kiln_manifest_arg_fill(const kiln_manifest_arg *arg, uint64_t seed, void *data) {
+    const size_t count = (size_t)kiln_shape_count(&arg->shape);
+    if (arg->fill == KILN_FILL_RANGE)
+        kiln_fill_range(data, arg->dtype, count, seed, &arg->range);
+    else
+        kiln_fill_data(data, arg->dtype, count, seed, arg->fill);
 }
 
 bool kiln_manifest_is_plain(const kiln_manifest *m) {
@@ -384,6 +400,16 @@ static kiln_status read_fields(kiln_mpack_reader *r, uint64_t required, uint64_t
     return st;
 }
 
+static kiln_status read_range(kiln_mpack_reader *r, kiln_range *out) {
+    uint32_t count = 0;
+    kiln_status st = kiln_mpack_read_array(r, &count);
+    if (!st && count != 3) st = KILN_ERROR(DATA_LOSS, "a range of %u numbers", count);
+    if (!st) st = kiln_mpack_read_i64(r, &out->low);
+    if (!st) st = kiln_mpack_read_i64(r, &out->high);
+    if (!st) st = kiln_mpack_read_i64(r, &out->step);
+    return st;
+}
+
 /* The layout's text needs the rank, which may come later in the map: it is kept until the map is
  * read. */
 typedef struct arg_reading {
@@ -411,11 +437,12 @@ static kiln_status read_arg_field(kiln_mpack_reader *r, uint64_t key, kiln_arena
     case ARG_SHAPE: return read_shape(r, &arg->shape);
     case ARG_LAYOUT: return read_text(r, &reading->layout);
     case ARG_FILL:
-        st = read_number(r, KILN_FILL_UNIFORM, KILN_FILL_ZERO, &number);
+        st = read_number(r, KILN_FILL_UNIFORM, KILN_FILL_RANGE, &number);
         arg->fill = (kiln_fill)number;
         return st;
     case ARG_READ_BY_RUN: return kiln_mpack_read_bool(r, &arg->read_by_run);
     case ARG_DATA: return kiln_mpack_read_bin(r, &arg->data);
+    case ARG_RANGE: return read_range(r, &arg->range);
     }
     return KILN_ERROR(INTERNAL, "argument key %llu has no reader", (unsigned long long)key);
 }
@@ -435,6 +462,10 @@ static kiln_status read_arg(kiln_mpack_reader *r, kiln_manifest_arg *out) {
         bytes * table > KILN_MANIFEST_TABLE_BYTES_MAX)
         return KILN_ERROR(DATA_LOSS, "a %s of %zu bytes that brings along %zu",
                           role_name[reading.arg.role], bytes, reading.arg.data.size);
+    const bool ranges = reading.arg.fill == KILN_FILL_RANGE;
+    if (ranges ? !kiln_range_fits(&reading.arg.range, reading.arg.dtype) : reading.arg.range.step)
+        return KILN_ERROR(DATA_LOSS, "a range of %s that it cannot have",
+                          kiln_dtype_name(reading.arg.dtype));
     *out = reading.arg;
     return KILN_OK;
 }

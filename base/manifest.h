@@ -67,6 +67,7 @@ typedef struct kiln_manifest_arg {
     kiln_shape shape; /* logical */
     kiln_layout layout;
     kiln_fill fill;   /* how a board makes this input when it measures */
+    kiln_range range; /* with KILN_FILL_RANGE: which integers it holds */
     bool read_by_run; /* false: only kiln_prepare needs it */
     kiln_str data;    /* of a table: its bytes in physical layout; empty otherwise */
 } kiln_manifest_arg;
@@ -132,6 +133,9 @@ static inline bool kiln_role_is_owned(kiln_role role) { return role >= KILN_ROLE
 
 /* The bytes of one payload of a decoded artefact. `index` must be below payload_count. */
 kiln_str kiln_artefact_payload(const kiln_artefact *artefact, uint32_t index);
+/* Makes the elements of an input or a constant in logical order, as its fill says: `data` has room
+ * for them. */
+void kiln_manifest_arg_fill(const kiln_manifest_arg *arg, uint64_t seed, void *data);
 /* Whether the manifest says no more than manifests of the first version could. */
 bool kiln_manifest_is_plain(const kiln_manifest *manifest);
 

@@ -95,8 +95,30 @@ static int64_t integer_at(uint64_t bits, kiln_dtype_kind kind, kiln_fill fill) {
     return kind == KILN_KIND_INT ? (int64_t)(bits >> 56) - 128 : (int64_t)(bits >> 57);
 }
 
+bool kiln_range_fits(const kiln_range *range, kiln_dtype dtype) {
+    const kiln_dtype_kind kind = kiln_dtype_kind_of(dtype);
+    if ((kind != KILN_KIND_INT && kind != KILN_KIND_UINT) || kiln_dtype_size(dtype) > 4)
+        return false;
+    const int64_t values = (int64_t)1 << 8 * kiln_dtype_size(dtype),
+                  low = kind == KILN_KIND_INT ? -values / 2 : 0;
+    return range->step > 0 && range->low >= low && range->high < low + values &&
+           range->low <= range->high && (range->high - range->low) % range->step == 0 &&
+           (range->high - range->low) / range->step < KILN_RANGE_COUNT_MAX;
+}
+
+void kiln_fill_range(void *data, kiln_dtype dtype, size_t count, uint64_t seed,
+                     const kiln_range *range) {
+    KILN_CHECK(kiln_range_fits(range, dtype));
+    const uint64_t values = (uint64_t)((range->high - range->low) / range->step) + 1;
+    for (size_t i = 0; i < count; i++)
+        kiln_dtype_store_i64(dtype, data, i,
+                             range->low +
+                                 (int64_t)((bits_at(seed, i) >> 32) * values >> 32) * range->step);
+}
+
 void kiln_fill_data(void *data, kiln_dtype dtype, size_t count, uint64_t seed, kiln_fill fill) {
     kiln_dtype_kind kind = kiln_dtype_kind_of(dtype);
+    KILN_CHECK(fill != KILN_FILL_RANGE);
     if (fill == KILN_FILL_ZERO) {
         if (count) memset(data, 0, count * kiln_dtype_size(dtype));
     } else if (kind == KILN_KIND_FLOAT) {

@@ -45,10 +45,25 @@ typedef enum kiln_fill {
     KILN_FILL_POSITIVE =
         2, /* floats uniform in [0.5, 1.5); integers in [1, 15] (divisors, variances) */
     KILN_FILL_ZERO = 3,
+    KILN_FILL_RANGE = 4, /* integers of a kiln_range that goes with it: kiln_fill_range */
 } kiln_fill;
 /* Same (seed, dtype, count, fill), same bytes on every machine; element i depends on (seed, i)
- * only. `data`: [count]. */
+ * only. `data`: [count]. `fill` is none of RANGE. */
 void kiln_fill_data(void *data, kiln_dtype dtype, size_t count, uint64_t seed, kiln_fill fill);
+
+/* The integers that a tensor may hold: low, low + step, ... high. step 0: all of its dtype. */
+typedef struct kiln_range {
+    int64_t low, high, step;
+} kiln_range;
+
+#define KILN_RANGE_COUNT_MAX 65536 /* integers in a range */
+
+/* Whether a tensor of this dtype, an integer, may have this range: step > 0, low and high are
+ * integers of the dtype, at most KILN_RANGE_COUNT_MAX of them. */
+bool kiln_range_fits(const kiln_range *range, kiln_dtype dtype);
+/* As kiln_fill_data, uniform over a range that fits (checked). */
+void kiln_fill_range(void *data, kiln_dtype dtype, size_t count, uint64_t seed,
+                     const kiln_range *range);
 
 typedef struct kiln_compare {
     double max_abs;     /* max |a - r| */

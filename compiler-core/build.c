@@ -39,7 +39,8 @@ static void fill_args(const kiln_program *scheduled, const kiln_lowered *lowered
             .role = info->role,
             .shape = info->shape,
             .layout = info->layout,
-            .fill = info->fill,
+            .fill = info->range.step ? KILN_FILL_RANGE : info->fill,
+            .range = info->range,
             .read_by_run = in_run != 0,
         };
     }

@@ -113,11 +113,11 @@ static void make_read_only(const kiln_pages *buffer) {
 static void fill_argument(const kiln_manifest_arg *arg, uint64_t seed, kiln_pages *buffer) {
     size_t count = (size_t)kiln_shape_count(&arg->shape);
     if (kiln_layout_is_identity(&arg->layout)) {
-        kiln_fill_data(buffer->data, arg->dtype, count, seed, arg->fill);
+        kiln_manifest_arg_fill(arg, seed, buffer->data);
         return;
     }
     void *logical = kiln_alloc(count * kiln_dtype_size(arg->dtype));
-    kiln_fill_data(logical, arg->dtype, count, seed, arg->fill);
+    kiln_manifest_arg_fill(arg, seed, logical);
     /* What a layout pads with is unspecified: a kernel that counts on zeros there must not pass. */
     kiln_pages_poison(buffer, KILN_POISON_FIRST);
     kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype, logical, buffer->data);

@@ -95,7 +95,7 @@ static void null_fill(void *context, uint64_t seed) {
         if (arg->role != KILN_ROLE_INPUT && arg->role != KILN_ROLE_CONSTANT) continue;
         size_t count = (size_t)kiln_shape_count(&arg->shape);
         void *logical = kiln_alloc(count * kiln_dtype_size(arg->dtype));
-        kiln_fill_data(logical, arg->dtype, count, kiln_input_seed(seed, i), arg->fill);
+        kiln_manifest_arg_fill(arg, kiln_input_seed(seed, i), logical);
         fill_staging(program, KILN_POISON_FIRST); /* what a layout pads with is unspecified */
         kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype, logical, program->staging);
         kiln_free(logical);

@@ -288,6 +288,10 @@ static kiln_interval bounds_of_node(kiln_bounds *b, kiln_expr e) {
     if (node->op == KILN_EXPR_INT && dtype != KILN_U64)
         return (kiln_interval){node->payload.i, node->payload.i};
     if (node->op == KILN_EXPR_CAST) return bounds_of_cast(b, e);
+    if (node->op == KILN_EXPR_LOAD && b->p->buffer.data[node->payload.id].range.step) {
+        const kiln_range *held = &b->p->buffer.data[node->payload.id].range;
+        return (kiln_interval){held->low, held->high};
+    }
     if (node->op == KILN_EXPR_LOAD || (dtype != KILN_INDEX_DTYPE && dtype != KILN_BOOL))
         return dtype_interval(dtype);
     if (node->op == KILN_EXPR_ADD || node->op == KILN_EXPR_SUB || node->op == KILN_EXPR_NEG ||

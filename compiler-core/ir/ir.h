@@ -97,9 +97,10 @@ typedef struct kiln_buffer_info {
     kiln_scope scope;
     kiln_shape shape; /* logical; a padded temp has the padded extents */
     kiln_layout layout;
-    bool pinned;    /* arguments: the layout is part of what is computed and never changes */
-    kiln_fill fill; /* arguments: how boards make data when measuring */
-    double scale;   /* reserved for quantised tensors; 0 = none */
+    bool pinned;      /* arguments: the layout is part of what is computed and never changes */
+    kiln_fill fill;   /* arguments: how boards make data when measuring */
+    kiln_range range; /* inputs and constants: which integers they hold. The caller keeps to it */
+    double scale;     /* reserved for quantised tensors; 0 = none */
     int32_t zero_point;
 } kiln_buffer_info;
 

@@ -373,6 +373,7 @@ static kiln_buffer add_buffer(builder *b, kiln_buffer source, const char *suffix
     char *name = kiln_arena_printf(b->to->arena, "%.*s%s", KILN_STR_ARG(info->name), suffix);
     kiln_buffer made = kiln_buffer_create(b->to, kiln_str_from(name), dtype, role, &info->shape);
     b->to->buffer.data[made].fill = info->fill;
+    if (role == info->role) b->to->buffer.data[made].range = info->range;
     return made;
 }
 

@@ -110,6 +110,18 @@ static double parse_scale(kiln_parser *ps) {
     return negative ? -value : value;
 }
 
+/* low, high[, step) */
+static void parse_range(kiln_parser *ps, kiln_buffer_info *info) {
+    kiln_range range = {.step = 1};
+    range.low = expect_int(ps, INT32_MIN, UINT32_MAX);
+    kiln_parse_expect(ps, ",");
+    range.high = expect_int(ps, INT32_MIN, UINT32_MAX);
+    if (kiln_parse_accept(ps, ",")) range.step = expect_int(ps, 1, UINT32_MAX);
+    if (!ps->status && !kiln_range_fits(&range, info->dtype))
+        KILN_PARSE_FAIL(ps, "%s cannot have this range", kiln_dtype_name(info->dtype));
+    info->range = range;
+}
+
 static bool parse_attribute(kiln_parser *ps, kiln_buffer_info *info) {
     bool is_pinned = kiln_parse_accept(ps, "pinned");
     if (is_pinned || kiln_parse_accept(ps, "layout")) {
@@ -120,8 +132,10 @@ static bool parse_attribute(kiln_parser *ps, kiln_buffer_info *info) {
     bool is_scope = kiln_parse_accept(ps, "scope");
     bool is_fill = !is_scope && kiln_parse_accept(ps, "fill");
     bool is_scale = !is_scope && !is_fill && kiln_parse_accept(ps, "scale");
-    if (!is_scope && !is_fill && !is_scale) return false;
+    bool is_range = !is_scope && !is_fill && !is_scale && kiln_parse_accept(ps, "range");
+    if (!is_scope && !is_fill && !is_scale && !is_range) return false;
     kiln_parse_expect(ps, "(");
+    if (is_range) parse_range(ps, info);
     if (is_scope && !kiln_scope_find(ps->lx.token, &info->scope))
         KILN_PARSE_FAIL(ps, "a memory scope is expected here");
     if (is_scope && !ps->status) kiln_lexer_next(&ps->lx);

@@ -277,6 +277,12 @@ static void print_buffer(const printer *pr, kiln_buffer buffer) {
         kiln_strbuf_printf(pr->out, " scope(%s)", kiln_scopes[b->scope].text);
     if (b->fill != KILN_FILL_UNIFORM)
         kiln_strbuf_printf(pr->out, " fill(%s)", kiln_fill_word[b->fill]);
+    if (b->range.step) {
+        kiln_strbuf_printf(pr->out, " range(%lld, %lld", (long long)b->range.low,
+                           (long long)b->range.high);
+        if (b->range.step > 1) kiln_strbuf_printf(pr->out, ", %lld", (long long)b->range.step);
+        kiln_strbuf_char(pr->out, ')');
+    }
     if (b->scale != 0) kiln_strbuf_printf(pr->out, " scale(%.17g, %d)", b->scale, b->zero_point);
     kiln_strbuf_char(pr->out, '\n');
 }

@@ -76,6 +76,10 @@ static void verify_buffer(verifier *v, kiln_buffer buffer) {
         REQUIRE(v, b->shape.dim[i] >= 0, "dimension %u is negative", i);
     REQUIRE(v, !is_argument || b->scope == KILN_SCOPE_GLOBAL, "an argument lies in global memory");
     REQUIRE(v, b->layout.piece_count <= KILN_RANK_MAX, "the layout has too many pieces");
+    REQUIRE(v, !b->range.step || b->role == KILN_ROLE_INPUT || b->role == KILN_ROLE_CONSTANT,
+            "what is no input or constant has a range");
+    REQUIRE(v, !b->range.step || kiln_range_fits(&b->range, b->dtype), "%s cannot have this range",
+            kiln_dtype_name(b->dtype));
 }
 
 /* ---- expressions in their place -------------------------------------------------- */

@@ -365,7 +365,12 @@ static kiln_status rule_quantize(kiln_infer *infer, kiln_dtype dtype) {
 
 kiln_status kiln_rule_quantize_linear(kiln_infer *infer) {
     const kiln_value_info *zero = kiln_infer_input(infer, 2);
-    return rule_quantize(infer, zero ? zero->dtype : KILN_U8);
+    const kiln_dtype dtype = zero ? zero->dtype : KILN_U8;
+    const int64_t bits = kiln_node_int(infer->node, "bits");
+    if (bits && (bits < 1 || bits > 8 || (dtype != KILN_U8 && dtype != KILN_I8)))
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute bits: %lld of %s; from 1 to 8 bits of bytes",
+                          (long long)bits, kiln_dtype_name(dtype));
+    return rule_quantize(infer, dtype);
 }
 
 kiln_status kiln_rule_dequantize_linear(kiln_infer *infer) {
@@ -388,11 +393,18 @@ static bool changes(kiln_te *te, uint32_t input, double neutral) {
            kiln_dtype_load_f64(info->dtype, info->data, 0) != neutral;
 }
 
-/* round(x) + zero for an integer type of at most 16 bits, saturated: x is cut to what fits before
- * it is rounded, so that the rest is exact in i32. A NaN becomes the zero point. */
+/* round(x) + zero for an integer type of at most 16 bits, or some bits of it, saturated: x is cut
+ * to what fits before it is rounded, so that the rest is exact in i32. A NaN becomes the zero
+ * point. */
 static kiln_expr quantised_narrow(kiln_te *te, kiln_expr x, kiln_expr zero, kiln_dtype dtype) {
     kiln_expr low = kiln_expr_identity(te->p, KILN_COMBINE_MAX, dtype),
               high = kiln_expr_identity(te->p, KILN_COMBINE_MIN, dtype);
+    const int64_t bits = kiln_node_int(te->node, "bits");
+    if (bits) {
+        const int64_t least = dtype == KILN_I8 ? -((int64_t)1 << (bits - 1)) : 0;
+        low = kiln_expr_int(te->p, dtype, least);
+        high = kiln_expr_int(te->p, dtype, least + ((int64_t)1 << bits) - 1);
+    }
     kiln_expr least = kiln_sub(te, kiln_cast(te, KILN_F32, low), kiln_cast(te, KILN_F32, zero)),
               most = kiln_sub(te, kiln_cast(te, KILN_F32, high), kiln_cast(te, KILN_F32, zero));
     x = kiln_min(te, kiln_max(te, x, least), most);

@@ -47,7 +47,17 @@ static kiln_node dequantised(const kiln_sweep *s, kiln_value value, quantum *out
                : 0;
 }
 
-/* Dequantised and quantised again, by the same numbers. */
+/* The integers that a quantize_linear makes. */
+static void find_limits(const kiln_sweep *s, const kiln_node_info *node, int64_t *low,
+                        int64_t *high) {
+    const int64_t bits = kiln_node_int(node, "bits");
+    const kiln_dtype dtype = value_of(s, node->output[0])->dtype;
+    const int64_t values = (int64_t)1 << (bits ? (size_t)bits : 8 * kiln_dtype_size(dtype));
+    *low = kiln_dtype_kind_of(dtype) == KILN_KIND_INT ? -values / 2 : 0;
+    *high = *low + values - 1;
+}
+
+/* Dequantised and quantised again, by the same numbers, to all bits of the bytes. */
 kiln_value kiln_simplify_requantised(kiln_sweep *s, kiln_node n) {
     const kiln_node_info *node = node_of(s, n);
     quantum by, was;
@@ -57,7 +67,8 @@ kiln_value kiln_simplify_requantised(kiln_sweep *s, kiln_node n) {
         !find_quantum(s, node_of(s, before), &was))
         return 0;
     kiln_value bytes = node_of(s, before)->input[0];
-    return was.scale == by.scale && was.zero == by.zero &&
+    const int64_t bits = kiln_node_int(node, "bits");
+    return was.scale == by.scale && was.zero == by.zero && bits % 8 == 0 &&
                    value_of(s, bytes)->dtype == value_of(s, node->output[0])->dtype
                ? bytes
                : 0;
@@ -80,16 +91,16 @@ kiln_value kiln_simplify_cut_twice(kiln_sweep *s, kiln_node n) {
     if (node->op != KILN_OP_QUANTIZE_LINEAR || !find_quantum(s, node, &by)) return 0;
     const kiln_node before = value_of(s, node->input[0])->producer;
     const kiln_node_info *cut = node_of(s, before);
-    const bool relu = cut->op == KILN_OP_RELU,
-               is_signed = value_of(s, node->output[0])->dtype == KILN_I8;
-    if (!before || (!relu && cut->op != KILN_OP_CLIP) ||
-        (!is_signed && value_of(s, node->output[0])->dtype != KILN_U8))
+    const bool relu = cut->op == KILN_OP_RELU;
+    const kiln_dtype dtype = value_of(s, node->output[0])->dtype;
+    if (!before || (!relu && cut->op != KILN_OP_CLIP) || (dtype != KILN_I8 && dtype != KILN_U8))
         return 0;
+    int64_t least, most;
+    find_limits(s, node, &least, &most);
     const double low = relu ? 0 : bound_of(s, cut, 1, -INFINITY),
                  high = relu ? INFINITY : bound_of(s, cut, 2, INFINITY);
     const double scale = (double)by.scale, zero = (double)by.zero;
-    if (rint(low / scale) + zero <= (is_signed ? INT8_MIN : 0) &&
-        rint(high / scale) + zero >= (is_signed ? INT8_MAX : UINT8_MAX))
+    if (rint(low / scale) + zero <= (double)least && rint(high / scale) + zero >= (double)most)
         kiln_sweep_set_input(s, n, 0, cut->input[0]);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "compiler-core/graph/op.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/task/fill.h"
+#include "compiler-core/task/ranges.h"
 
 /* Nodes that become one step: a fused group, or a node by itself. */
 typedef struct unit {
@@ -22,8 +23,9 @@ typedef struct planner {
     kiln_arena *arena;
     kiln_arena kernel; /* what is needed while one kernel is made */
     kiln_graph_loops loops;
-    body *body;    /* [loops + 1] of units, in order: outside of all loops, then of each loop */
-    double *times; /* [loops + 1] that one inference runs it */
+    body *body;        /* [loops + 1] of units, in order: outside of all loops, then of each loop */
+    double *times;     /* [loops + 1] that one inference runs it */
+    kiln_range *range; /* [value] of what operators compute */
     KILN_VEC(unit) unit;
     uint32_t *unit_of;        /* [node] index into unit, + 1; 0: removed */
     uint32_t *outside;        /* [value] readers, less those in the unit that is being looked at */
@@ -180,6 +182,20 @@ static void add_buffers(const planner *p, kiln_program *te, const kiln_value *va
     }
 }
 
+/* Constants have a range where they meet data that have one: other tasks keep their keys, and need
+ * not be looked through. Arguments come first, in the order of the ports. */
+static void set_ranges(const planner *p, kiln_program *te, const ports *port) {
+    bool any = false;
+    for (uint32_t i = 0; i < port->input.count; i++) {
+        te->buffer.data[i + 1].range = p->range[port->input.data[i]];
+        any |= te->buffer.data[i + 1].range.step != 0;
+    }
+    for (uint32_t i = 0; any && i < port->constant.count; i++) {
+        const kiln_tensor constant = kiln_value_tensor(p->graph, port->constant.data[i]);
+        te->buffer.data[port->input.count + i + 1].range = kiln_constant_range(&constant);
+    }
+}
+
 static kiln_str unit_name(const planner *p, const unit *u, kiln_arena *arena) {
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < u->node.count; i++)
@@ -252,6 +268,7 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
     add_buffers(p, te, port.constant.data, port.constant.count, KILN_ROLE_CONSTANT, buffer_of);
     add_buffers(p, te, port.output.data, port.output.count, KILN_ROLE_OUTPUT, buffer_of);
     for (uint32_t i = 0; i < u->node.count; i++) build_node(p, u->node.data[i], te, buffer_of);
+    set_ranges(p, te, &port);
     kiln_task_choose_fill(te);
     const double times = p->times[p->loops.of[u->node.data[0]]];
     kiln_step step = {.kind = KILN_STEP_KERNEL,
@@ -375,6 +392,7 @@ static kiln_status add_body(planner *p, uint32_t loop, kiln_buffer *buffer_of) {
 static kiln_status make_plan(planner *p) {
     kiln_buffer *buffer_of = KILN_ARENA_ARRAY(p->arena, kiln_buffer, p->graph->value.count);
     p->outside = kiln_graph_count_uses(p->graph, p->arena);
+    p->range = kiln_graph_ranges(p->graph, p->arena);
     find_units(p);
     kiln_status st = kiln_graph_loops_find(p->graph, p->arena, &p->loops);
     if (!st) st = order_units(p);

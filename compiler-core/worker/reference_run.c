@@ -37,8 +37,7 @@ static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_
         size_t size = kiln_kernel_arg_bytes(kernel, i);
         data[i] = kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, size);
         if (arg->role == KILN_ROLE_INPUT || arg->role == KILN_ROLE_CONSTANT)
-            kiln_fill_data(data[i], arg->dtype, (size_t)kiln_shape_count(&arg->shape),
-                           kiln_input_seed(seed, i), arg->fill);
+            kiln_manifest_arg_fill(arg, kiln_input_seed(seed, i), data[i]);
         st = kiln_call_bind(call, i, data[i], size);
     }
     return st;

@@ -13,6 +13,7 @@
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
+#include "tests/support/fill.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/program_generate.h"
 
@@ -35,9 +36,7 @@ static void draw_args(const kiln_program *p, uint64_t seed, kiln_arena *arena, k
     for (uint32_t i = 0; i < arg.count; i++) {
         const kiln_buffer_info *b = &p->buffer.data[arg.buffer[i]];
         out[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
-        if (b->role != KILN_ROLE_OUTPUT)
-            kiln_fill_data(out[i].data, b->dtype, (size_t)kiln_shape_count(&b->shape), seed + i,
-                           b->fill);
+        if (b->role != KILN_ROLE_OUTPUT) fill_buffer(b, seed + i, out[i].data);
     }
 }
 

@@ -136,6 +136,22 @@ static void plain_artefacts_keep_their_bytes(void **state) {
     kiln_strbuf_deinit(&bytes);
 }
 
+/* Readers of before know no such fill, so they refuse it. */
+static void ranges_round_trip(void **state) {
+    kiln_arena *arena = *state;
+    kiln_manifest_arg arg[4];
+    kiln_artefact artefact = example(arg), decoded;
+    arg[1].dtype = KILN_I8;
+    arg[1].fill = KILN_FILL_RANGE;
+    arg[1].range = (kiln_range){-3, 3, 2};
+    kiln_strbuf bytes = {0};
+    encode(&artefact, &bytes);
+    expect_ok(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded));
+    assert_int_equal(decoded.manifest.arg[1].fill, KILN_FILL_RANGE);
+    assert_memory_equal(&decoded.manifest.arg[1].range, &arg[1].range, sizeof arg[1].range);
+    kiln_strbuf_deinit(&bytes);
+}
+
 static void plain_artefacts_are_one_launch_per_phase(void **state) {
     kiln_arena *arena = *state;
     kiln_manifest_arg arg[4];
@@ -253,6 +269,11 @@ static void spoil_padding(kiln_artefact *a) {
     a->manifest.arg[3].dtype = KILN_F64;
 }
 static void spoil_fill(kiln_artefact *a) { a->manifest.arg[0].fill = (kiln_fill)0; }
+static void spoil_range(kiln_artefact *a) {
+    a->manifest.arg[0].dtype = KILN_I8;
+    a->manifest.arg[0].fill = KILN_FILL_RANGE;
+    a->manifest.arg[0].range = (kiln_range){0, 300, 1};
+}
 static void spoil_dtype(kiln_artefact *a) { a->manifest.arg[0].dtype = (kiln_dtype)99; }
 
 static void contradictory_fields_are_refused_by_name(void **state) {
@@ -275,6 +296,7 @@ static void contradictory_fields_are_refused_by_name(void **state) {
         {spoil_layout, KILN_INVALID_ARGUMENT, "argument 0"},
         {spoil_padding, KILN_OUT_OF_RANGE, "argument 3"},
         {spoil_fill, KILN_DATA_LOSS, "key 6"},
+        {spoil_range, KILN_DATA_LOSS, "a range of i8"},
         {spoil_dtype, KILN_DATA_LOSS, "key 2"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
@@ -385,6 +407,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(artefact_round_trips_and_is_deterministic),
         test_with_arena(plain_artefacts_keep_their_bytes),
+        test_with_arena(ranges_round_trip),
         test_with_arena(plain_artefacts_are_one_launch_per_phase),
         test_with_arena(launches_round_trip),
         test_with_arena(contradictory_launches_are_refused_by_name),

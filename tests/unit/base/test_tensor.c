@@ -79,6 +79,55 @@ static void fill_depends_on_seed_and_place_only(void **state) {
     assert_memory_not_equal(whole, other, sizeof other);
 }
 
+static void ranges_have_all_of_their_integers_and_no_others(void **state) {
+    kiln_arena *arena = *state;
+    static const struct {
+        kiln_dtype dtype;
+        kiln_range range;
+        const char *hash; /* boards and reference makers agree for ever */
+    } row[] = {
+        {KILN_I8, {-1, 1, 2}, "3fa5d44cd9ec0cf5b10b904fdba18262"},
+        {KILN_U8, {0, 3, 1}, "55fcf4b2da2a9d11ee45f38182452d92"},
+        {KILN_I32, {-70000, 70000, 20000}, "ff54a3d9d4594951a8a4f23349ce9073"},
+    };
+    enum { COUNT = 1000 };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const kiln_range *range = &row[i].range;
+        const size_t size = COUNT * kiln_dtype_size(row[i].dtype);
+        void *data = kiln_arena_alloc(arena, size);
+        kiln_fill_range(data, row[i].dtype, COUNT, 42, range);
+        uint32_t seen = 0;
+        for (size_t k = 0; k < COUNT; k++) {
+            const int64_t value = kiln_dtype_load_i64(row[i].dtype, data, k);
+            assert_true(value >= range->low && value <= range->high);
+            assert_int_equal((value - range->low) % range->step, 0);
+            seen |= 1u << (value - range->low) / range->step;
+        }
+        assert_int_equal(seen, (2u << (range->high - range->low) / range->step) - 1);
+        char hash[KILN_HASH128_TEXT];
+        kiln_hash128_print(kiln_hash128_of(data, size), hash);
+        assert_string_equal(hash, row[i].hash);
+    }
+}
+
+static void ranges_that_a_dtype_cannot_have_do_not_fit(void **state) {
+    (void)state;
+    static const struct {
+        kiln_dtype dtype;
+        kiln_range range;
+        bool fits;
+    } row[] = {
+        {KILN_U8, {0, 255, 1}, true},     {KILN_U8, {-1, 3, 1}, false},
+        {KILN_U8, {0, 256, 1}, false},    {KILN_I8, {-128, 127, 1}, true},
+        {KILN_I8, {1, 0, 1}, false},      {KILN_I8, {0, 1, 0}, false},
+        {KILN_I8, {-1, 1, 3}, false},     {KILN_F32, {0, 1, 1}, false},
+        {KILN_BOOL, {0, 1, 1}, false},    {KILN_I64, {0, 1, 1}, false},
+        {KILN_I32, {0, 65536, 1}, false}, {KILN_U32, {INT64_MIN, INT64_MAX, 1}, false},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        assert_int_equal(kiln_range_fits(&row[i].range, row[i].dtype), row[i].fits);
+}
+
 static void fill_stays_in_its_range(void **state) {
     kiln_arena *arena = *state;
     enum { COUNT = 20000 };
@@ -170,6 +219,8 @@ int main(void) {
         test_with_arena(created_tensors_are_zero_and_aligned),
         test_with_arena(fill_never_changes),
         cmocka_unit_test(fill_depends_on_seed_and_place_only),
+        test_with_arena(ranges_have_all_of_their_integers_and_no_others),
+        cmocka_unit_test(ranges_that_a_dtype_cannot_have_do_not_fit),
         test_with_arena(fill_stays_in_its_range),
         test_with_arena(comparison_counts_what_is_beyond_tolerance),
         test_with_arena(not_a_number_and_infinity_match_only_themselves),

@@ -28,7 +28,8 @@ static void manifest_args(const kiln_program *scheduled, const kiln_lowered *low
                                         .role = info->role,
                                         .shape = info->shape,
                                         .layout = info->layout,
-                                        .fill = info->fill,
+                                        .fill = info->range.step ? KILN_FILL_RANGE : info->fill,
+                                        .range = info->range,
                                         .read_by_run = in_run != 0};
     }
 }

@@ -7,6 +7,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/interp.h"
 #include "compiler-core/ir/ir_text.h"
+#include "tests/support/fill.h"
 
 int program_set_up(void **state) {
     kiln_arena *arena = kiln_alloc(sizeof *arena);
@@ -134,11 +135,10 @@ uint32_t make_args(const kiln_program *p, uint64_t seed, kiln_tensor *out) {
     for (uint32_t i = 0; i < arg.count; i++) {
         const kiln_buffer_info *b = &p->buffer.data[arg.buffer[i]];
         out[i] = kiln_tensor_create(p->arena, b->dtype, &b->shape);
-        size_t elements = (size_t)kiln_shape_count(&b->shape);
         if (b->role == KILN_ROLE_OUTPUT) {
             memset(out[i].data, 0x5a, kiln_tensor_bytes(&out[i]));
         } else {
-            kiln_fill_data(out[i].data, b->dtype, elements, seed + i, b->fill);
+            fill_buffer(b, seed + i, out[i].data);
         }
     }
     return arg.count;

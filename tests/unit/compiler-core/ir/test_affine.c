@@ -14,6 +14,16 @@ static void sums_of_independent_variables_have_exact_bounds(void **state) {
     assert_int_equal(b.high, 3);
 }
 
+static void loads_lie_in_the_range_of_their_buffer(void **state) {
+    kiln_program *p = parse(*state, "program p\ninput x: u8[4] range(0, 3)\ninput z: u8[4]\n"
+                                    "output y: i64[4]\noutput u: i64[4]\n"
+                                    "block b(i:4): y[i] = min(i64(x[i]) + 1, 4)\n"
+                                    "block c(i:4): u[i] = min(i64(z[i]) + 1, 4)\n");
+    expect_text(p, kiln_expr_simplify(p, p->block.data[1].value, NULL), "i64(x[\"b:i\"]) + 1");
+    expect_text(p, kiln_expr_simplify(p, p->block.data[2].value, NULL),
+                "min(i64(z[\"c:i\"]) + 1, 4)");
+}
+
 static void affine_forms_list_terms_and_coefficients(void **state) {
     kiln_program *p = *state;
     kiln_expr x = var(p, "x", 10);
@@ -66,6 +76,7 @@ static void intervals_that_overflow_are_unknown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(sums_of_independent_variables_have_exact_bounds),
+        PROGRAM_TEST(loads_lie_in_the_range_of_their_buffer),
         PROGRAM_TEST(affine_forms_list_terms_and_coefficients),
         PROGRAM_TEST(shared_sums_are_taken_apart_once),
         cmocka_unit_test(intervals_that_overflow_are_unknown),

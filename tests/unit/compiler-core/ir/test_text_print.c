@@ -15,6 +15,8 @@ static void everything_that_is_reserved_or_rare_comes_back(void **state) {
     expect_round_trip(*state, "program \"a \\\"b\\\" \\x01\"\n"
                               "input \"/conv/x:0\": u8[2,3] fill(positive) scale(0.0078125, -128)\n"
                               "constant \"true\": f64[2] fill(zero)\n"
+                              "constant c: i8[2] range(-1, 1, 2)\n"
+                              "constant d: u8[2] fill(positive) range(0, 3)\n"
                               "packed w: bf16[16,8] layout(d0/8,d1,d0%8)\n"
                               "output y: bool[2,3]\n"
                               "temp t: f32[2] scope(shared)\n"

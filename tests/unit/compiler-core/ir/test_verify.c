@@ -23,6 +23,15 @@ static kiln_stmt loop(const kiln_program *p, const char *name) {
 
 static void a_good_program_passes(void **state) { expect_ok(kiln_program_verify(good(state))); }
 
+static void a_range_that_its_buffer_cannot_have_is_found(void **state) {
+    kiln_program *p = good(state);
+    p->buffer.data[1].range = (kiln_range){0, 3, 1};
+    expect_error(kiln_program_verify(p), INTERNAL, "f32 cannot have this range");
+    p = good(state);
+    p->buffer.data[2].range = (kiln_range){0, 3, 1};
+    expect_error(kiln_program_verify(p), INTERNAL, "what is no input or constant has a range");
+}
+
 static void a_child_that_knows_another_parent_is_found(void **state) {
     kiln_program *p = good(state);
     p->stmt.data[loop(p, "j")].parent = p->root;
@@ -125,6 +134,7 @@ static void blocks_and_stores_do_not_mix(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(a_good_program_passes),
+        PROGRAM_TEST(a_range_that_its_buffer_cannot_have_is_found),
         PROGRAM_TEST(a_child_that_knows_another_parent_is_found),
         PROGRAM_TEST(a_statement_inside_itself_is_found),
         PROGRAM_TEST(a_loop_beyond_its_variables_range_is_found),

@@ -130,6 +130,12 @@ static const example table[] = {
     {KILN_SIMPLIFY_REQUANTISED, false, /* another type */
      QUANTISED("3") "constant p: i8[] = [3]\ny: i8[1,2,2,2] = quantize_linear(d, s, p)\noutput "
                     "y\noutput d\n"},
+    {KILN_SIMPLIFY_REQUANTISED, false, /* fewer bits */
+     QUANTISED("3") "y: u8[1,2,2,2] = quantize_linear(d, s, q) bits=2\noutput y\noutput d\n"},
+    {KILN_SIMPLIFY_CUT_TWICE, true, /* 1.4 is 3, the largest of two bits */
+     QUANTISED("0") "constant f: f32[] = [1.4]\nconstant g: f32[] = [-0.2]\n"
+                    "k: f32[1,2,2,2] = sigmoid(d)\nl: f32[1,2,2,2] = clip(k, g, f)\n"
+                    "y: u8[1,2,2,2] = quantize_linear(l, s, q) bits=2\noutput y\n"},
     {KILN_SIMPLIFY_CUT_TWICE, true,
      QUANTISED("0") "k: f32[1,2,2,2] = sigmoid(d)\nl: f32[1,2,2,2] = relu(k)\n"
                     "y: u8[1,2,2,2] = quantize_linear(l, s, q)\noutput y\n"},

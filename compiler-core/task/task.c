@@ -1,5 +1,7 @@
 #include "compiler-core/task/task.h"
 
+#include <stdlib.h>
+
 #include "base/map.h"
 #include "base/vec.h"
 #include "compiler-core/graph/loops.h"
@@ -39,7 +41,6 @@ typedef struct planner {
 
 static void find_units(planner *p) {
     const kiln_graph *g = p->graph;
-    p->unit_of = KILN_ARENA_ARRAY(p->arena, uint32_t, g->node.count);
     uint32_t group_max = 0;
     for (kiln_node n = 1; n < g->node.count; n++)
         group_max = KILN_MAX(group_max, g->node.data[n].group);
@@ -277,7 +278,9 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
                       .times = times,
                       .arg_count = count,
                       .read_count = port.input.count + port.constant.count,
-                      .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, count)};
+                      .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, count),
+                      .member_count = u->node.count,
+                      .member = u->node.data};
     kiln_str known = p->task.data[step.task].op; /* the name is no part of the key */
     step.op = kiln_str_equal(op, known) ? known : kiln_str_copy(p->arena, op);
     for (uint32_t i = 0; i < port.input.count; i++) step.arg[at++] = port.input.data[i];
@@ -389,29 +392,76 @@ static kiln_status add_body(planner *p, uint32_t loop, kiln_buffer *buffer_of) {
     return st;
 }
 
+static kiln_status open_planner(planner *p, const kiln_graph *graph, kiln_arena *arena) {
+    *p = (planner){.graph = graph, .arena = arena};
+    kiln_arena_init(&p->kernel, 0);
+    kiln_map_init(&p->tasks);
+    p->outside = kiln_graph_count_uses(graph, arena);
+    p->range = kiln_graph_ranges(graph, arena);
+    p->unit_of = KILN_ARENA_ARRAY(arena, uint32_t, graph->node.count);
+    kiln_status st = kiln_graph_loops_find(graph, arena, &p->loops);
+    if (!st) find_times(p);
+    return st;
+}
+
+static void close_planner(planner *p) {
+    kiln_map_deinit(&p->tasks);
+    kiln_arena_deinit(&p->kernel);
+}
+
 static kiln_status make_plan(planner *p) {
     kiln_buffer *buffer_of = KILN_ARENA_ARRAY(p->arena, kiln_buffer, p->graph->value.count);
-    p->outside = kiln_graph_count_uses(p->graph, p->arena);
-    p->range = kiln_graph_ranges(p->graph, p->arena);
     find_units(p);
-    kiln_status st = kiln_graph_loops_find(p->graph, p->arena, &p->loops);
-    if (!st) st = order_units(p);
+    kiln_status st = order_units(p);
     if (st) return st;
     find_unread_units(p);
-    find_times(p);
     sort_into_bodies(p);
     return add_body(p, 0, buffer_of);
 }
 
 kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena, kiln_plan *out_plan) {
-    planner p = {.graph = graph, .arena = arena};
-    kiln_arena_init(&p.kernel, 0);
-    kiln_map_init(&p.tasks);
-    kiln_status st = make_plan(&p);
-    kiln_map_deinit(&p.tasks);
-    kiln_arena_deinit(&p.kernel);
+    planner p;
+    kiln_status st = open_planner(&p, graph, arena);
+    if (!st) st = make_plan(&p);
+    close_planner(&p);
     if (st) return kiln_status_note(st, "cutting the graph into kernels");
     *out_plan = (kiln_plan){{p.task.count, p.task.data}, p.step.count, p.step.data};
+    return KILN_OK;
+}
+
+static int by_number(const void *a, const void *b) {
+    const kiln_node x = *(const kiln_node *)a, y = *(const kiln_node *)b;
+    return (x > y) - (x < y);
+}
+
+/* The nodes of all steps of a row, in order. A node is in the unit of the row that was made last.
+ */
+static void add_unit_of_row(planner *p, const kiln_plan *plan, const kiln_step_row *row) {
+    unit u = {0};
+    for (uint32_t i = 0; i < row->count; i++) {
+        const kiln_step *step = &plan->step[row->step[i]];
+        for (uint32_t k = 0; k < step->member_count; k++)
+            kiln_vec_push_in(p->arena, &u.node, step->member[k]);
+    }
+    qsort(u.node.data, u.node.count, sizeof *u.node.data, by_number);
+    kiln_vec_push_in(p->arena, &p->unit, u);
+    for (uint32_t i = 0; i < u.node.count; i++) p->unit_of[u.node.data[i]] = p->unit.count;
+}
+
+kiln_status kiln_plan_join(const kiln_graph *graph, const kiln_plan *plan, const kiln_step_row *row,
+                           uint32_t count, kiln_arena *arena, kiln_step *out_step,
+                           kiln_tasks *out_tasks) {
+    planner p;
+    kiln_status st = open_planner(&p, graph, arena);
+    kiln_buffer *buffer_of = KILN_ARENA_ARRAY(arena, kiln_buffer, graph->value.count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        add_unit_of_row(&p, plan, &row[i]);
+        st = add_kernel(&p, i, buffer_of);
+    }
+    close_planner(&p);
+    if (st) return kiln_status_note(st, "joining kernels");
+    for (uint32_t i = 0; i < count; i++) out_step[i] = p.step.data[i];
+    *out_tasks = (kiln_tasks){p.task.count, p.task.data};
     return KILN_OK;
 }
 

@@ -12,6 +12,7 @@
 #include "compiler-core/ir/ir.h"
 
 #define KILN_TASK_KEY_VERSION 2
+#define KILN_ROW_STEPS_MAX 3u /* kernels that may become one */
 
 typedef struct kiln_task {
     kiln_str key; /* "v2:<32 hex digits>": hash of the text of `te` */
@@ -47,6 +48,8 @@ typedef struct kiln_step {
     double times;     /* that one inference does it; a guess where loops end by what they compute */
     kiln_node node;   /* of loops: the loop_begin, the loop_end */
     uint32_t partner; /* of loops: the step that is their other end */
+    uint32_t member_count;
+    const kiln_node *member; /* KERNEL: the nodes that it computes, ascending */
 } kiln_step;
 
 /* How one inference runs: steps in order over graph values. */
@@ -63,6 +66,18 @@ KILN_MUST_USE kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena
 /* The same, and the steps that use them. */
 KILN_MUST_USE kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena,
                                            kiln_plan *out_plan);
+/* Kernels in a row, each of which reads what the one before it computes. */
+typedef struct kiln_step_row {
+    uint32_t count;
+    uint32_t step[KILN_ROW_STEPS_MAX]; /* of a plan */
+} kiln_step_row;
+/* What the steps of each row would be as one kernel: the plan's step if all their nodes were one
+ * group. out_step: [count]; their tasks are counted in `*out_tasks`, in which equal ones are one.
+ * Errors of kiln_tasks_extract. */
+KILN_MUST_USE kiln_status kiln_plan_join(const kiln_graph *graph, const kiln_plan *plan,
+                                         const kiln_step_row *row, uint32_t count,
+                                         kiln_arena *arena, kiln_step *out_step,
+                                         kiln_tasks *out_tasks);
 /* Key of a tensor expression, in `arena`. Its text has no name of a model: kernels' buffers are
  * named after role and number, the rest by their operators. Equal keys mean equal names, so that a
  * trace recorded under a key fits every program with this key. */

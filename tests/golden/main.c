@@ -17,12 +17,14 @@
 #include "base/opt.h"
 #include "base/target.h"
 #include "compiler-core/codegen/codegen.h"
+#include "compiler-core/frontend/frontend.h"
+#include "compiler-core/frontend/zoo/zoo.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/passes/pass.h"
-#include "compiler-core/task/task.h"
+#include "compiler-core/task/join.h"
 #include "tests/support/graph_parse.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
@@ -119,6 +121,32 @@ static kiln_status run_tasks(kiln_str input, kiln_str argument, kiln_arena *aren
     return st;
 }
 
+static kiln_status print_joins_of(kiln_str network, kiln_arena *arena, kiln_strbuf *out) {
+    const kiln_target core = {.l2_bytes = 1u << 20};
+    kiln_strbuf model = {0};
+    kiln_graph *graph = NULL;
+    kiln_plan plan;
+    kiln_joins joins;
+    kiln_status st = kiln_zoo_build(network, 1, &model);
+    if (!st) st = kiln_import_bytes(kiln_strbuf_view(&model), NULL, NULL, arena, &graph);
+    if (!st) st = kiln_passes_run(graph, (kiln_str){0});
+    if (!st) st = kiln_plan_create(graph, arena, &plan);
+    if (!st) st = kiln_joins_find(graph, &plan, &core, arena, &joins);
+    if (!st) kiln_strbuf_printf(out, "%.*s\n", KILN_STR_ARG(network));
+    if (!st) kiln_joins_print(&joins, &plan, out);
+    kiln_strbuf_deinit(&model);
+    return st;
+}
+
+/* Joins that networks of the zoo offer to a core with an L2 of 1 MiB. */
+static kiln_status run_joins(kiln_str input, kiln_str argument, kiln_arena *arena,
+                             kiln_strbuf *out) {
+    kiln_status st = KILN_OK;
+    (void)input;
+    while (!st && argument.size) st = print_joins_of(kiln_str_cut(&argument, ' '), arena, out);
+    return st;
+}
+
 /* A scheduled program after the named pass of lowering, for AVX2. */
 static kiln_status run_lower(kiln_str input, kiln_str argument, kiln_arena *arena,
                              kiln_strbuf *out) {
@@ -197,6 +225,7 @@ static const struct {
 } command_table[] = {
     {"c", run_c},
     {"graph", run_graph},
+    {"joins", run_joins},
     {"loops", run_loops},
     {"lower", run_lower},
     {"objects", run_objects},

@@ -1,0 +1,312 @@
+#include "compiler-core/task/join.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/vec.h"
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/eval.h"
+
+#define NODES_MAX 64u             /* of a kernel, as fusion has it */
+#define VALUES_MAX 48u            /* operands of a kernel, packed ones left out */
+#define NEAR_SHARE 0.5            /* of L2: constants and what is read lie there too */
+#define NEAR_BYTES_UNKNOWN 0x1p18 /* of targets whose caches nobody knows */
+#define AGAIN_MAX 0.125           /* of all operations */
+/* Operations for each byte that kernels pass on: with so many, moving it takes 2 to 4 % of the time
+ * (64 operations a cycle; written and read at 10 bytes a cycle beyond L2, at 48 within). */
+#define OPERATIONS_FAR_MAX 300.0
+#define OPERATIONS_NEAR_MAX 150.0
+
+typedef struct finder {
+    const kiln_plan *plan;
+    const kiln_graph *graph;
+    kiln_program **te; /* [tasks] copies to ask; made when needed */
+    uint32_t *next;    /* [steps] the step that alone reads the result of this one; 0: none */
+    double near_bytes;
+    kiln_arena scratch;
+} finder;
+
+static const kiln_task *task_of(const finder *f, uint32_t step) {
+    return &f->plan->tasks.task[f->plan->step[step].task];
+}
+
+static kiln_program *te_of(finder *f, uint32_t step) {
+    kiln_program **te = &f->te[f->plan->step[step].task];
+    if (!*te) *te = kiln_program_copy(task_of(f, step)->te, &f->scratch);
+    return *te;
+}
+
+/* What a step with one result computes. */
+static kiln_value result_of(const finder *f, uint32_t step) {
+    return f->plan->step[step].arg[f->plan->step[step].read_count];
+}
+
+static double bytes_of(const finder *f, kiln_value v) {
+    const kiln_value_info *info = &f->graph->value.data[v];
+    return (double)kiln_shape_count(&info->shape) * (double)kiln_dtype_size(info->dtype);
+}
+
+/* ---- what a block needs ---------------------------------------------------------------------- */
+
+/* Elements of a buffer: an interval of indices per dimension around them, and how many at most. */
+typedef struct region {
+    bool any;
+    kiln_interval dim[KILN_RANK_MAX];
+    double elements;
+} region;
+
+static double count_along(kiln_interval i, int64_t extent) {
+    return (double)KILN_MIN(i.high - i.low + 1, extent);
+}
+
+/* Adds what one load reads while variables lie in `range`. */
+static void add_load(const kiln_program *te, kiln_expr load, const kiln_interval *range,
+                     region *of) {
+    const kiln_buffer buffer = kiln_load_buffer(te, load);
+    const kiln_shape *shape = &te->buffer.data[buffer].shape;
+    double read = 1, around = 1;
+    region *to = &of[buffer];
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        kiln_interval i = kiln_expr_bounds(te, kiln_expr_operand(te, load, d), range);
+        if (!kiln_interval_is_bounded(i)) i = (kiln_interval){0, shape->dim[d] - 1};
+        read *= count_along(i, shape->dim[d]);
+        if (to->any)
+            i = (kiln_interval){KILN_MIN(i.low, to->dim[d].low), KILN_MAX(i.high, to->dim[d].high)};
+        to->dim[d] = i;
+        around *= count_along(i, shape->dim[d]);
+    }
+    to->elements = KILN_MIN(to->elements + read, around);
+    to->any = true;
+}
+
+/* From what is wanted of some buffers to what is wanted of all: of: [buffers]. */
+static void spread(kiln_program *te, region *of, kiln_arena *arena) {
+    kiln_interval *range = KILN_ARENA_ARRAY(arena, kiln_interval, te->var.count);
+    for (kiln_block b = te->block.count; b-- > 1;) {
+        const kiln_block_info *block = &te->block.data[b];
+        if (!of[block->buffer].any) continue;
+        for (uint32_t v = 1; v < te->var.count; v++)
+            range[v] = (kiln_interval){te->var.data[v].low, te->var.data[v].high};
+        for (uint32_t d = 0; d < block->index_count; d++) {
+            const kiln_expr_node *index = kiln_expr_get(te, block->index[d]);
+            if (index->op == KILN_EXPR_VAR) range[index->payload.id] = of[block->buffer].dim[d];
+        }
+        const kiln_loads loads = kiln_block_loads(te, b);
+        for (uint32_t i = 0; i < loads.count; i++) add_load(te, loads.load[i], range, of);
+    }
+}
+
+/* What blocks of the last result cost. */
+typedef struct blocks {
+    double near_bytes, again; /* as in kiln_join */
+    double least_share;       /* of a result between the kernels that a block needs, the largest */
+} blocks;
+
+/* The last result in blocks of `extent`. */
+static blocks look_at_blocks(finder *f, const kiln_step_row *row, const int64_t *extent) {
+    const uint32_t last = row->step[row->count - 1];
+    const kiln_shape *shape = &f->graph->value.data[result_of(f, last)].shape;
+    double count = 1, done = task_of(f, last)->flops, again = 0;
+    blocks out = {0};
+    region wanted = {.any = true};
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        wanted.dim[d] = (kiln_interval){0, extent[d] - 1};
+        count *= (double)shape->dim[d] / (double)extent[d];
+    }
+    for (uint32_t k = row->count; k-- > 1;) {
+        const kiln_step *reader = &f->plan->step[row->step[k]];
+        const kiln_value between = result_of(f, row->step[k - 1]);
+        kiln_program *te = te_of(f, row->step[k]);
+        const kiln_arg_buffers arg = kiln_program_args(te);
+        region *of = KILN_ARENA_ARRAY(&f->scratch, region, te->buffer.count);
+        uint32_t i = 0;
+        of[arg.buffer[reader->read_count]] = wanted;
+        spread(te, of, &f->scratch);
+        while (reader->arg[i] != between) i++;
+        wanted = of[arg.buffer[i]];
+        const kiln_value_info *info = &f->graph->value.data[between];
+        const double all = (double)kiln_shape_count(&info->shape), share = wanted.elements / all;
+        const double flops = task_of(f, row->step[k - 1])->flops;
+        out.near_bytes += wanted.elements * (double)kiln_dtype_size(info->dtype);
+        out.least_share = KILN_MAX(out.least_share, share);
+        done += flops;
+        again += flops * KILN_MAX(share * count - 1, 0);
+    }
+    out.again = done > 0 ? again / done : 0;
+    return out;
+}
+
+/* Whether all results between the kernels shrink with the block along dimension `d`. */
+static bool is_shared(finder *f, const kiln_step_row *row, const kiln_shape *shape, uint32_t d) {
+    int64_t extent[KILN_RANK_MAX];
+    memcpy(extent, shape->dim, sizeof extent);
+    extent[d] = 1;
+    return shape->dim[d] > 1 && look_at_blocks(f, row, extent).least_share < 1;
+}
+
+/* The largest extent along dimension `d` that fits, at least 1. */
+static int64_t largest_that_fits(finder *f, const kiln_step_row *row, int64_t *extent, uint32_t d) {
+    int64_t low = 1, high = extent[d];
+    while (low < high) {
+        extent[d] = low + (high - low + 1) / 2;
+        if (look_at_blocks(f, row, extent).near_bytes <= f->near_bytes)
+            low = extent[d];
+        else
+            high = extent[d] - 1;
+    }
+    return low;
+}
+
+/* ---- conditions ------------------------------------------------------------------------------ */
+
+typedef bool (*condition)(finder *f, const kiln_step_row *row, kiln_join *join);
+
+static bool has_room(finder *f, const kiln_step_row *row, kiln_join *join) {
+    uint32_t nodes = 0, values = 0;
+    (void)join;
+    for (uint32_t k = 0; k < row->count; k++) {
+        nodes += f->plan->step[row->step[k]].member_count;
+        values += f->plan->step[row->step[k]].arg_count;
+    }
+    return nodes <= NODES_MAX && values <= VALUES_MAX;
+}
+
+static bool reduces(finder *f, const kiln_step_row *row, kiln_join *join) {
+    (void)join;
+    for (uint32_t k = 0; k < row->count; k++) {
+        const kiln_program *te = te_of(f, row->step[k]);
+        kiln_block b = 1;
+        while (b < te->block.count && !kiln_block_is_reduction(te, b)) b++;
+        if (b == te->block.count) return false;
+    }
+    return true;
+}
+
+/* Outer dimensions are cut first, as little as fits. */
+static bool has_blocks(finder *f, const kiln_step_row *row, kiln_join *join) {
+    const kiln_shape *shape = &f->graph->value.data[result_of(f, row->step[row->count - 1])].shape;
+    int64_t extent[KILN_RANK_MAX];
+    bool shared = false;
+    memcpy(extent, shape->dim, sizeof extent);
+    blocks found = look_at_blocks(f, row, extent);
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        if (!is_shared(f, row, shape, d)) continue;
+        shared = true;
+        extent[d] = largest_that_fits(f, row, extent, d);
+        found = look_at_blocks(f, row, extent);
+    }
+    join->near_bytes = found.near_bytes;
+    join->again = found.again;
+    return shared && found.near_bytes <= f->near_bytes && found.again <= AGAIN_MAX;
+}
+
+static bool is_worth(finder *f, const kiln_step_row *row, kiln_join *join) {
+    (void)join;
+    for (uint32_t k = 1; k < row->count; k++) {
+        const double bytes = bytes_of(f, result_of(f, row->step[k - 1]));
+        const double flops = task_of(f, row->step[k - 1])->flops + task_of(f, row->step[k])->flops;
+        if (flops > bytes * (bytes > f->near_bytes ? OPERATIONS_FAR_MAX : OPERATIONS_NEAR_MAX))
+            return false;
+    }
+    return true;
+}
+
+static const condition conditions[] = {
+#define X(id, function, doc) function,
+#include "compiler-core/task/join_conditions.def"
+#undef X
+};
+
+static bool is_join(finder *f, const kiln_step_row *row, kiln_join *out) {
+    bool holds = true;
+    *out = (kiln_join){.row = *row};
+    for (size_t i = 0; holds && i < KILN_ARRAY_COUNT(conditions); i++)
+        holds = conditions[i](f, row, out);
+    return holds;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Who alone reads what. A reader in another body reads it once for each iteration, or in another
+ * one. */
+static void find_readers(finder *f) {
+    const kiln_plan *plan = f->plan;
+    const uint32_t values = f->graph->value.count;
+    uint32_t *writer = KILN_ARENA_ARRAY(&f->scratch, uint32_t, values); /* step + 1 */
+    uint32_t *readers = KILN_ARENA_ARRAY(&f->scratch, uint32_t, values);
+    uint32_t *body = KILN_ARENA_ARRAY(&f->scratch, uint32_t, plan->step_count + 1), open = 0;
+    for (uint32_t i = 0; i < f->graph->output.count; i++) readers[f->graph->output.data[i]]++;
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        for (uint32_t i = 0; i < plan->step[s].read_count; i++) readers[plan->step[s].arg[i]]++;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const kiln_step *step = &plan->step[s];
+        if (step->kind == KILN_STEP_LOOP_END) open = body[step->partner];
+        body[s] = open;
+        if (step->kind == KILN_STEP_LOOP) open = s + 1;
+        if (step->kind != KILN_STEP_KERNEL || step->arg_count != step->read_count + 1) continue;
+        for (uint32_t i = 0; i < step->read_count; i++) {
+            const uint32_t from = writer[step->arg[i]];
+            if (from && readers[step->arg[i]] == 1 && body[from - 1] == body[s])
+                f->next[from - 1] = s;
+        }
+        writer[step->arg[step->read_count]] = s + 1;
+    }
+}
+
+static kiln_status find(finder *f, kiln_arena *arena, kiln_joins *out) {
+    KILN_VEC(kiln_join) join = {0};
+    KILN_VEC(kiln_step_row) rows = {0};
+    for (uint32_t s = 0; s < f->plan->step_count; s++) {
+        kiln_step_row row = {1, {s}};
+        while (row.count < KILN_ROW_STEPS_MAX && f->next[row.step[row.count - 1]]) {
+            kiln_join found;
+            row.step[row.count] = f->next[row.step[row.count - 1]];
+            row.count++;
+            if (!is_join(f, &row, &found)) break;
+            kiln_vec_push_in(arena, &join, found);
+            kiln_vec_push_in(&f->scratch, &rows, row);
+        }
+    }
+    *out = (kiln_joins){.count = join.count, .join = join.data};
+    if (!join.count) return KILN_OK;
+    kiln_step *step = KILN_ARENA_ARRAY(&f->scratch, kiln_step, rows.count);
+    kiln_status st =
+        kiln_plan_join(f->graph, f->plan, rows.data, rows.count, arena, step, &out->tasks);
+    for (uint32_t i = 0; !st && i < join.count; i++) join.data[i].step = step[i];
+    return st;
+}
+
+kiln_status kiln_joins_find(const kiln_graph *graph, const kiln_plan *plan,
+                            const kiln_target *target, kiln_arena *arena, kiln_joins *out_joins) {
+    finder f = {.graph = graph,
+                .plan = plan,
+                .near_bytes =
+                    target->l2_bytes ? NEAR_SHARE * target->l2_bytes : NEAR_BYTES_UNKNOWN};
+    kiln_arena_init(&f.scratch, 0);
+    f.te = KILN_ARENA_ARRAY(&f.scratch, kiln_program *, plan->tasks.count);
+    f.next = KILN_ARENA_ARRAY(&f.scratch, uint32_t, plan->step_count);
+    find_readers(&f);
+    kiln_status st = find(&f, arena, out_joins);
+    kiln_arena_deinit(&f.scratch);
+    return st;
+}
+
+void kiln_joins_print(const kiln_joins *joins, const kiln_plan *plan, kiln_strbuf *out) {
+    for (uint32_t t = 0; t < joins->tasks.count; t++) {
+        const kiln_task *task = &joins->tasks.task[t];
+        const kiln_join *join = joins->join;
+        while (join->step.task != t) join++;
+        for (uint32_t k = 0; k < join->row.count; k++)
+            kiln_strbuf_printf(out, "%s%.*s", k ? " > " : "join ",
+                               KILN_STR_ARG(plan->step[join->row.step[k]].op));
+        kiln_strbuf_printf(out, " %.*s, %g per inference, %.0f KiB near, %.1f %% again\n",
+                           KILN_STR_ARG(task->key), task->weight, join->near_bytes / 1024,
+                           100 * join->again);
+    }
+}
+
+void kiln_join_apply(const kiln_join *join, kiln_graph *graph) {
+    for (uint32_t i = 0; i < join->step.member_count; i++)
+        graph->node.data[join->step.member[i]].group = join->step.member[0];
+}

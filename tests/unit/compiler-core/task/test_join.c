@@ -1,0 +1,186 @@
+/* Joins: which kernels may also be one, and what that one computes. */
+#include "compiler-core/task/join.h"
+
+#include "compiler-core/passes/pass.h"
+#include "tests/unit/compiler-core/graph/support.h"
+
+typedef struct fixture {
+    kiln_graph *graph;
+    kiln_plan plan;
+    kiln_joins joins;
+} fixture;
+
+/* Joins for a core whose L2 has so many bytes. */
+static fixture find(kiln_arena *arena, kiln_graph *graph, uint32_t l2_bytes) {
+    fixture f = {.graph = graph};
+    const kiln_target target = {.l2_bytes = l2_bytes};
+    expect_ok(kiln_passes_run(f.graph, (kiln_str){0}));
+    expect_ok(kiln_plan_create(f.graph, arena, &f.plan));
+    expect_ok(kiln_joins_find(f.graph, &f.plan, &target, arena, &f.joins));
+    return f;
+}
+
+/* "conv > max_pool, ..." */
+static void expect_joins(const fixture *f, const char *expected) {
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < f->joins.count; i++) {
+        const kiln_step_row *row = &f->joins.join[i].row;
+        if (i) kiln_strbuf_text(&text, ", ");
+        for (uint32_t k = 0; k < row->count; k++)
+            kiln_strbuf_printf(&text, "%s%.*s", k ? " > " : "",
+                               KILN_STR_ARG(f->plan.step[row->step[k]].op));
+    }
+    assert_string_equal(text.data ? text.data : "", expected);
+    kiln_strbuf_deinit(&text);
+}
+
+#define MAP "input x: f32[1,4,8,8]\n"
+#define L2 (256u << 10)
+
+/* Names of weights: e and p are 1x1, d is of single channels, c is 3x3. */
+static kiln_graph *graph_with_weights(kiln_arena *arena, const char *body) {
+    kiln_strbuf text = {0};
+    static const struct {
+        char name;
+        uint32_t out, in, size;
+    } weight[] = {{'e', 16, 4, 1}, {'p', 4, 16, 1}, {'d', 16, 1, 3}, {'c', 4, 4, 3}};
+    kiln_strbuf_text(&text, "graph g\n" MAP);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(weight); i++) {
+        const uint32_t count = weight[i].out * weight[i].in * weight[i].size * weight[i].size;
+        kiln_strbuf_printf(&text, "constant %c: f32[%u,%u,%u,%u] = [", weight[i].name,
+                           weight[i].out, weight[i].in, weight[i].size, weight[i].size);
+        for (uint32_t k = 0; k < count; k++)
+            kiln_strbuf_printf(&text, "%s%d", k ? ", " : "", (int)(k * 7 % 5) - 2);
+        kiln_strbuf_text(&text, "]\n");
+    }
+    kiln_strbuf_text(&text, body);
+    kiln_graph *graph = graph_of(arena, text.data);
+    kiln_strbuf_deinit(&text);
+    return graph;
+}
+
+#define EXPAND "a: f32[1,16,8,8] = conv(x, e)\nb: f32[1,16,8,8] = relu(a)\n"
+#define DEPTHWISE \
+    "f: f32[1,16,8,8] = conv(b, d) pads=[1,1,1,1] group=16\ng: f32[1,16,8,8] = relu(f)\n"
+#define PROJECT "h: f32[1,4,8,8] = conv(g, p)\n"
+
+static void depthwise_and_its_neighbours_are_offered_in_twos_and_threes(void **state) {
+    fixture f = find(*state, graph_with_weights(*state, EXPAND DEPTHWISE PROJECT "output h\n"), L2);
+    expect_joins(&f, "conv+relu > conv+relu, conv+relu > conv+relu > conv, conv+relu > conv");
+    assert_int_equal(f.joins.tasks.count, 3);
+    expect_str(f.joins.join[1].step.op, "conv+relu+conv+relu+conv");
+}
+
+static void pooling_follows_a_convolution(void **state) {
+    fixture f = find(*state,
+                     graph_with_weights(*state, "a: f32[1,4,8,8] = conv(x, c) pads=[1,1,1,1]\n"
+                                                "b: f32[1,4,8,8] = relu(a)\n"
+                                                "y: f32[1,4,4,4] = max_pool(b) kernel_shape=[2,2] "
+                                                "strides=[2,2]\noutput y\n"),
+                     L2);
+    expect_joins(&f, "conv+relu > max_pool");
+}
+
+static void rows_of_products_are_offered_with_what_normalises_them(void **state) {
+    fixture f = find(*state,
+                     graph_of(*state, "graph g\ninput q: f32[2,8,4]\ninput k: f32[2,4,8]\n"
+                                      "input v: f32[2,8,4]\na: f32[2,8,8] = matmul(q, k)\n"
+                                      "b: f32[2,8,8] = softmax(a)\nc: f32[2,8,4] = matmul(b, v)\n"
+                                      "output c\n"),
+                     L2);
+    expect_joins(&f, "matmul > softmax, matmul > softmax > matmul, softmax > matmul");
+}
+
+/* ---- conditions ------------------------------------------------------------------------------ */
+
+static void a_result_that_others_read_is_no_part_of_a_join(void **state) {
+    fixture f = find(*state,
+                     graph_with_weights(*state, EXPAND DEPTHWISE PROJECT
+                                        "i: f32[1,16,8,8] = exp(g)\noutput h\noutput i\n"),
+                     L2);
+    expect_joins(&f, "conv+relu > conv+relu");
+    f = find(*state, graph_with_weights(*state, EXPAND DEPTHWISE "output b\noutput g\n"), L2);
+    expect_joins(&f, "");
+}
+
+static void without_two_reductions_there_is_none(void **state) {
+    fixture f = find(*state,
+                     graph_of(*state, "graph g\ninput x: f32[8,8]\ninput w: f32[8,8]\n"
+                                      "a: f32[8,8] = matmul(x, w)\n"
+                                      "y: f32[8,8] = transpose(a)\noutput y\n"),
+                     L2);
+    expect_joins(&f, "");
+}
+
+static void a_reader_of_everything_leaves_nothing_to_share(void **state) {
+    static const char text[] = "graph g\ninput x: f32[%s]\ninput w: f32[8,16]\n"
+                               "input v: f32[16,8]\na: f32[%s] = matmul(x, w)\n"
+                               "y: f32[%s] = matmul(a, v)\noutput y\n";
+    fixture f =
+        find(*state, graph_of(*state, kiln_arena_printf(*state, text, "4,8", "4,16", "4,8")), L2);
+    expect_joins(&f, "matmul > matmul");
+    f = find(*state, graph_of(*state, kiln_arena_printf(*state, text, "1,8", "1,16", "1,8")), L2);
+    expect_joins(&f, "");
+}
+
+/* 8 rows of 16 channels take 4 KB, 3 and 1 row 2 KB; then each row is expanded three times. */
+static void blocks_have_to_fit_without_much_done_again(void **state) {
+    fixture f =
+        find(*state, graph_with_weights(*state, EXPAND DEPTHWISE PROJECT "output h\n"), 8192);
+    expect_joins(&f, "conv+relu > conv+relu, conv+relu > conv");
+    assert_true(f.joins.join[0].near_bytes <= 4096);
+    assert_true(f.joins.join[0].again == 0); /* channel by channel */
+    f = find(*state, graph_with_weights(*state, EXPAND DEPTHWISE PROJECT "output h\n"), 64);
+    expect_joins(&f, "");
+}
+
+static void much_work_for_little_data_is_no_join(void **state) {
+    static const char text[] = "graph g\ninput x: f32[32,%s]\ninput w: f32[%s,16]\n"
+                               "a: f32[32,16] = matmul(x, w)\n"
+                               "y: f32[32,16] = softmax(a)\noutput y\n";
+    fixture f = find(*state, graph_of(*state, kiln_arena_printf(*state, text, "256", "256")), L2);
+    expect_joins(&f, "matmul > softmax");
+    f = find(*state, graph_of(*state, kiln_arena_printf(*state, text, "320", "320")), L2);
+    expect_joins(&f, "");
+}
+
+/* ---- what a join is -------------------------------------------------------------------------- */
+
+static void a_join_is_the_kernel_of_its_nodes_as_one_group(void **state) {
+    fixture f = find(*state, graph_with_weights(*state, EXPAND DEPTHWISE PROJECT "output h\n"), L2);
+    const char *before = result_of(*state, f.graph);
+    for (uint32_t i = 0; i < f.joins.count; i++) {
+        const kiln_join *join = &f.joins.join[i];
+        const kiln_task *task = &f.joins.tasks.task[join->step.task];
+        kiln_plan plan;
+        uint32_t found = 0;
+        expect_ok(kiln_pass_run(KILN_PASS_FUSE, f.graph));
+        kiln_join_apply(join, f.graph);
+        expect_ok(kiln_plan_create(f.graph, *state, &plan));
+        assert_int_equal(plan.step_count, f.plan.step_count - join->row.count + 1);
+        for (uint32_t s = 0; s < plan.step_count; s++) {
+            if (!kiln_str_equal(plan.tasks.task[plan.step[s].task].key, task->key)) continue;
+            assert_int_equal(plan.step[s].arg_count, join->step.arg_count);
+            for (uint32_t a = 0; a < join->step.arg_count; a++)
+                assert_int_equal(plan.step[s].arg[a], join->step.arg[a]);
+            found++;
+        }
+        assert_int_equal(found, 1);
+        assert_string_equal(result_of(*state, f.graph), before);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(depthwise_and_its_neighbours_are_offered_in_twos_and_threes),
+        test_with_arena(pooling_follows_a_convolution),
+        test_with_arena(rows_of_products_are_offered_with_what_normalises_them),
+        test_with_arena(a_result_that_others_read_is_no_part_of_a_join),
+        test_with_arena(without_two_reductions_there_is_none),
+        test_with_arena(a_reader_of_everything_leaves_nothing_to_share),
+        test_with_arena(blocks_have_to_fit_without_much_done_again),
+        test_with_arena(much_work_for_little_data_is_no_join),
+        test_with_arena(a_join_is_the_kernel_of_its_nodes_as_one_group),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

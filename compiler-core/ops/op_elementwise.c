@@ -367,10 +367,22 @@ kiln_status kiln_rule_quantize_linear(kiln_infer *infer) {
     const kiln_value_info *zero = kiln_infer_input(infer, 2);
     const kiln_dtype dtype = zero ? zero->dtype : KILN_U8;
     const int64_t bits = kiln_node_int(infer->node, "bits");
-    if (bits && (bits < 1 || bits > 8 || (dtype != KILN_U8 && dtype != KILN_I8)))
-        return KILN_ERROR(INVALID_ARGUMENT, "attribute bits: %lld of %s; from 1 to 8 bits of bytes",
-                          (long long)bits, kiln_dtype_name(dtype));
+    if (kiln_dtype_kind_of(dtype) != KILN_KIND_INT && kiln_dtype_kind_of(dtype) != KILN_KIND_UINT)
+        return KILN_ERROR(INVALID_ARGUMENT, "input 2 has type %s", kiln_dtype_name(dtype));
+    if (bits && ((dtype != KILN_I8 && dtype != KILN_U8) || bits < 1 || bits > 8))
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute bits: %lld of type %s", (long long)bits,
+                          kiln_dtype_name(dtype));
     return rule_quantize(infer, dtype);
+}
+
+void kiln_quantize_range(const kiln_node_info *node, kiln_dtype dtype, int64_t *out_low,
+                         int64_t *out_high) {
+    const int64_t given = kiln_node_int(node, "bits");
+    const uint32_t bits = given ? (uint32_t)given : 8u * (uint32_t)kiln_dtype_size(dtype);
+    const bool is_signed = kiln_dtype_kind_of(dtype) == KILN_KIND_INT;
+    KILN_CHECK(bits <= 32);
+    *out_low = is_signed ? -((int64_t)1 << (bits - 1)) : 0;
+    *out_high = ((int64_t)1 << (is_signed ? bits - 1 : bits)) - 1;
 }
 
 kiln_status kiln_rule_dequantize_linear(kiln_infer *infer) {
@@ -397,14 +409,10 @@ static bool changes(kiln_te *te, uint32_t input, double neutral) {
  * to what fits before it is rounded, so that the rest is exact in i32. A NaN becomes the zero
  * point. */
 static kiln_expr quantised_narrow(kiln_te *te, kiln_expr x, kiln_expr zero, kiln_dtype dtype) {
-    kiln_expr low = kiln_expr_identity(te->p, KILN_COMBINE_MAX, dtype),
-              high = kiln_expr_identity(te->p, KILN_COMBINE_MIN, dtype);
-    const int64_t bits = kiln_node_int(te->node, "bits");
-    if (bits) {
-        const int64_t least = dtype == KILN_I8 ? -((int64_t)1 << (bits - 1)) : 0;
-        low = kiln_expr_int(te->p, dtype, least);
-        high = kiln_expr_int(te->p, dtype, least + ((int64_t)1 << bits) - 1);
-    }
+    int64_t least_integer, most_integer;
+    kiln_quantize_range(te->node, dtype, &least_integer, &most_integer);
+    kiln_expr low = kiln_expr_int(te->p, dtype, least_integer),
+              high = kiln_expr_int(te->p, dtype, most_integer);
     kiln_expr least = kiln_sub(te, kiln_cast(te, KILN_F32, low), kiln_cast(te, KILN_F32, zero)),
               most = kiln_sub(te, kiln_cast(te, KILN_F32, high), kiln_cast(te, KILN_F32, zero));
     x = kiln_min(te, kiln_max(te, x, least), most);

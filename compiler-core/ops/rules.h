@@ -17,6 +17,11 @@ bool kiln_node_has(const kiln_node_info *node, const char *name);
 const int64_t *kiln_node_ints(const kiln_node_info *node, const char *name, uint32_t *out_count);
 const double *kiln_node_floats(const kiln_node_info *node, const char *name, uint32_t *out_count);
 
+/* The integers that a quantize_linear with results of `dtype` cuts to: those of its `bits`, or all
+ * of the type. */
+void kiln_quantize_range(const kiln_node_info *node, kiln_dtype dtype, int64_t *out_low,
+                         int64_t *out_high);
+
 /* ---- shape rules ----------------------------------------------------------------------------- */
 typedef struct kiln_infer {
     const kiln_graph *graph;

@@ -47,17 +47,36 @@ static kiln_node dequantised(const kiln_sweep *s, kiln_value value, quantum *out
                : 0;
 }
 
-/* The integers that a quantize_linear makes. */
-static void find_limits(const kiln_sweep *s, const kiln_node_info *node, int64_t *low,
-                        int64_t *high) {
-    const int64_t bits = kiln_node_int(node, "bits");
-    const kiln_dtype dtype = value_of(s, node->output[0])->dtype;
-    const int64_t values = (int64_t)1 << (bits ? (size_t)bits : 8 * kiln_dtype_size(dtype));
-    *low = kiln_dtype_kind_of(dtype) == KILN_KIND_INT ? -values / 2 : 0;
-    *high = *low + values - 1;
+/* Operators that move elements of their one input or choose among them; larger numbers have larger
+ * bytes. */
+static bool moves_or_chooses(const kiln_node_info *node) {
+    static const kiln_op table[] = {KILN_OP_MAX_POOL,       KILN_OP_GLOBAL_MAX_POOL,
+                                    KILN_OP_REDUCE_MAX,     KILN_OP_REDUCE_MIN,
+                                    KILN_OP_TRANSPOSE,      KILN_OP_SLICE,
+                                    KILN_OP_DEPTH_TO_SPACE, KILN_OP_SPACE_TO_DEPTH,
+                                    KILN_OP_EXPAND,         KILN_OP_TILE};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (node->op == table[i]) return node->input_count == 1 && node->output_count == 1;
+    return kiln_op_is_alias(node->op) && node->op != KILN_OP_BIT_CAST;
 }
 
-/* Dequantised and quantised again, by the same numbers, to all bits of the bytes. */
+/* Whether a quantisation to `bits` would leave `bytes` as they are; 0: to all of their type. */
+static bool fits_bits(const kiln_sweep *s, kiln_value bytes, int64_t bits) {
+    while (bits) {
+        const kiln_node producer = value_of(s, bytes)->producer;
+        if (!producer) return false;
+        const kiln_node_info *node = node_of(s, producer);
+        if (node->op == KILN_OP_QUANTIZE_LINEAR) {
+            const int64_t own = kiln_node_int(node, "bits");
+            return own && own <= bits;
+        }
+        if (!moves_or_chooses(node)) return false;
+        bytes = node->input[0];
+    }
+    return true;
+}
+
+/* Dequantised and quantised again, by the same numbers. */
 kiln_value kiln_simplify_requantised(kiln_sweep *s, kiln_node n) {
     const kiln_node_info *node = node_of(s, n);
     quantum by, was;
@@ -67,9 +86,9 @@ kiln_value kiln_simplify_requantised(kiln_sweep *s, kiln_node n) {
         !find_quantum(s, node_of(s, before), &was))
         return 0;
     kiln_value bytes = node_of(s, before)->input[0];
-    const int64_t bits = kiln_node_int(node, "bits");
-    return was.scale == by.scale && was.zero == by.zero && bits % 8 == 0 &&
-                   value_of(s, bytes)->dtype == value_of(s, node->output[0])->dtype
+    return was.scale == by.scale && was.zero == by.zero &&
+                   value_of(s, bytes)->dtype == value_of(s, node->output[0])->dtype &&
+                   fits_bits(s, bytes, kiln_node_int(node, "bits"))
                ? bytes
                : 0;
 }
@@ -83,42 +102,46 @@ static double bound_of(const kiln_sweep *s, const kiln_node_info *clip, uint32_t
                : (double)NAN;
 }
 
-/* Cut at `low` and `high` every number has the byte that it has without: what is cut off has the
- * lowest or the highest byte. */
+/* The fewest bits of `dtype` whose integers are those from `low` to `high`; 0: there are none. */
+static int64_t bits_between(kiln_dtype dtype, double low, double high) {
+    for (int64_t bits = 1; bits <= 8; bits++) {
+        const double half = (double)((int64_t)1 << (bits - 1));
+        if (dtype == KILN_I8 ? low == -half && high == half - 1 : low == 0 && high == 2 * half - 1)
+            return bits;
+    }
+    return 0;
+}
+
+/* Cut at `low` and `high` every number has the byte that it has without, where what is cut off has
+ * the lowest or the highest byte. Bounds within them may be those of fewer bits. */
 kiln_value kiln_simplify_cut_twice(kiln_sweep *s, kiln_node n) {
     const kiln_node_info *node = node_of(s, n);
     quantum by;
     if (node->op != KILN_OP_QUANTIZE_LINEAR || !find_quantum(s, node, &by)) return 0;
     const kiln_node before = value_of(s, node->input[0])->producer;
     const kiln_node_info *cut = node_of(s, before);
-    const bool relu = cut->op == KILN_OP_RELU;
     const kiln_dtype dtype = value_of(s, node->output[0])->dtype;
+    const bool relu = cut->op == KILN_OP_RELU;
     if (!before || (!relu && cut->op != KILN_OP_CLIP) || (dtype != KILN_I8 && dtype != KILN_U8))
         return 0;
+    const double scale = (double)by.scale, zero = (double)by.zero,
+                 low = rint((relu ? 0 : bound_of(s, cut, 1, -INFINITY)) / scale) + zero,
+                 high = rint((relu ? INFINITY : bound_of(s, cut, 2, INFINITY)) / scale) + zero;
     int64_t least, most;
-    find_limits(s, node, &least, &most);
-    const double low = relu ? 0 : bound_of(s, cut, 1, -INFINITY),
-                 high = relu ? INFINITY : bound_of(s, cut, 2, INFINITY);
-    const double scale = (double)by.scale, zero = (double)by.zero;
-    if (rint(low / scale) + zero <= (double)least && rint(high / scale) + zero >= (double)most)
-        kiln_sweep_set_input(s, n, 0, cut->input[0]);
+    kiln_quantize_range(node, dtype, &least, &most);
+    const int64_t fewer =
+        bits_between(dtype, KILN_MAX(low, (double)least), KILN_MIN(high, (double)most));
+    if (isnan(low) || isnan(high) || (!fewer && (low > (double)least || high < (double)most)))
+        return 0;
+    if (low > (double)least || high < (double)most) {
+        const kiln_attr bits = {.name = KILN_STR("bits"), .kind = KILN_ATTR_INT, .i = fewer};
+        kiln_graph_set_attr(s->graph, n, &bits);
+    }
+    kiln_sweep_set_input(s, n, 0, cut->input[0]);
     return 0;
 }
 
 /* ---- moving bytes ---------------------------------------------------------------------------- */
-
-/* Operators that move elements of their one input or choose among them; larger numbers have larger
- * bytes. */
-static bool moves_or_chooses(const kiln_node_info *node) {
-    static const kiln_op table[] = {KILN_OP_MAX_POOL,       KILN_OP_GLOBAL_MAX_POOL,
-                                    KILN_OP_REDUCE_MAX,     KILN_OP_REDUCE_MIN,
-                                    KILN_OP_TRANSPOSE,      KILN_OP_SLICE,
-                                    KILN_OP_DEPTH_TO_SPACE, KILN_OP_SPACE_TO_DEPTH,
-                                    KILN_OP_EXPAND,         KILN_OP_TILE};
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (node->op == table[i]) return node->input_count == 1 && node->output_count == 1;
-    return kiln_op_is_alias(node->op) && node->op != KILN_OP_BIT_CAST;
-}
 
 /* Averages over elements alone, no padding: of bytes they are numbers that dequantize_linear takes
  * as it takes bytes. */

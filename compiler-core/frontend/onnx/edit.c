@@ -122,27 +122,40 @@ bool kiln_onnx_edit_floats(kiln_onnx_edit *edit, const char *name, kiln_tensor *
     return good;
 }
 
-static Onnx__TensorProto *make_tensor(kiln_onnx_edit *edit, char *name, const kiln_tensor *from) {
+static Onnx__TensorProto *make_tensor(kiln_onnx_edit *edit, char *name, const kiln_tensor *from,
+                                      uint32_t bits) {
     Onnx__TensorProto *tensor = KILN_ARENA_NEW(edit->arena, Onnx__TensorProto);
-    const size_t size = kiln_tensor_bytes(from);
+    const size_t bytes = kiln_tensor_bytes(from),
+                 size = bits ? kiln_onnx_packed_bytes(bytes, bits) : bytes;
+    uint8_t *data = kiln_arena_alloc(edit->arena, size);
+    if (bits)
+        kiln_onnx_pack(from->data, bytes, bits, data);
+    else if (size)
+        memcpy(data, from->data, size);
     onnx__tensor_proto__init(tensor);
     tensor->name = name;
     tensor->n_dims = from->shape.rank;
     tensor->dims =
         kiln_arena_copy(edit->arena, from->shape.dim, from->shape.rank * sizeof *tensor->dims);
     tensor->has_data_type = true;
-    tensor->data_type = kiln_onnx_dtype_number(from->dtype);
+    tensor->data_type = kiln_onnx_type_number(from->dtype, bits);
     tensor->has_raw_data = true;
-    tensor->raw_data = (ProtobufCBinaryData){size, kiln_arena_copy(edit->arena, from->data, size)};
+    tensor->raw_data = (ProtobufCBinaryData){size, data};
     return tensor;
+}
+
+char *kiln_onnx_edit_add_packed(kiln_onnx_edit *edit, const char *wanted, const char *suffix,
+                                const kiln_tensor *tensor, uint32_t bits) {
+    Onnx__TensorProto *made =
+        make_tensor(edit, kiln_onnx_edit_name(edit, wanted, suffix), tensor, bits);
+    kiln_vec_push_in(edit->arena, &edit->initializer, made);
+    note_constant(edit, made->name, made);
+    return made->name;
 }
 
 char *kiln_onnx_edit_add_constant(kiln_onnx_edit *edit, const char *wanted, const char *suffix,
                                   const kiln_tensor *tensor) {
-    Onnx__TensorProto *made = make_tensor(edit, kiln_onnx_edit_name(edit, wanted, suffix), tensor);
-    kiln_vec_push_in(edit->arena, &edit->initializer, made);
-    note_constant(edit, made->name, made);
-    return made->name;
+    return kiln_onnx_edit_add_packed(edit, wanted, suffix, tensor, 0);
 }
 
 /* ---- taking a model in, and giving it back --------------------------------------------------- */
@@ -158,7 +171,7 @@ static kiln_status take_initializers(kiln_onnx_edit *edit, const kiln_onnx_files
             st =
                 kiln_status_note(kiln_onnx_tensor(tensor, files, &memory_bytes, edit->arena, &data),
                                  "initialiser \"%s\"", text(tensor->name));
-            if (!st) tensor = make_tensor(edit, tensor->name, &data);
+            if (!st) tensor = make_tensor(edit, tensor->name, &data, kiln_onnx_tensor_bits(tensor));
         }
         if (st) break;
         kiln_vec_push_in(edit->arena, &edit->initializer, tensor);

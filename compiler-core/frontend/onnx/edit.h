@@ -42,6 +42,9 @@ char *kiln_onnx_edit_name(kiln_onnx_edit *edit, const char *wanted, const char *
 /* A new initialiser; its data are copied. Returns its name. */
 char *kiln_onnx_edit_add_constant(kiln_onnx_edit *edit, const char *wanted, const char *suffix,
                                   const kiln_tensor *tensor);
+/* The same of integers of 2 or 4 bits, each in a byte of I8 or U8; 0: of a whole type. */
+char *kiln_onnx_edit_add_packed(kiln_onnx_edit *edit, const char *wanted, const char *suffix,
+                                const kiln_tensor *tensor, uint32_t bits);
 /* A further output of the model. */
 void kiln_onnx_edit_add_output(kiln_onnx_edit *edit, const char *name);
 /* A copy of a node with room for `input_count` inputs, those without a name are "". */

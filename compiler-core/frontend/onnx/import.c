@@ -130,6 +130,27 @@ kiln_status kiln_import_take_memory(kiln_importer *im, size_t size_bytes) {
     return KILN_OK;
 }
 
+uint32_t kiln_import_bits(const kiln_importer *im, kiln_value value) {
+    return value < im->bits.count ? im->bits.data[value] : 0;
+}
+
+void kiln_import_set_bits(kiln_importer *im, kiln_value value, uint32_t bits) {
+    if (!bits) return;
+    while (im->bits.count <= value) kiln_vec_push_in(im->graph->arena, &im->bits, 0);
+    im->bits.data[value] = (uint8_t)bits;
+}
+
+/* Integers of few bits are only moved, by operators whose results have the type of input 0. */
+static void pass_bits_on(kiln_importer *im) {
+    const kiln_value from = kiln_import_input(im, 0);
+    const uint32_t bits = kiln_import_bits(im, from);
+    for (uint32_t i = 0; bits && i < im->node->n_output; i++) {
+        const kiln_value to = *im->node->output[i] ? kiln_import_defined(im, i) : 0;
+        if (to && im->graph->value.data[to].dtype == im->graph->value.data[from].dtype)
+            kiln_import_set_bits(im, to, bits);
+    }
+}
+
 void kiln_import_define_constant(kiln_importer *im, const kiln_tensor *tensor) {
     kiln_value value = kiln_graph_add_named_value(im->graph, kiln_import_output_name(im, 0));
     kiln_graph_set_constant(im->graph, value, tensor);
@@ -243,6 +264,7 @@ static kiln_status import_one(kiln_importer *im) {
     bool composed = row && row->op == KILN_OP_NONE;
     if (!st) st = check_lengths(im);
     if (!st && !(composed && kiln_import_reads_poison(im))) st = row->import(im);
+    if (!st && row->op != KILN_OP_CAST && row->op != KILN_OP_BIT_CAST) pass_bits_on(im);
     if (st && kiln_status_code(st) != KILN_UNIMPLEMENTED)
         return kiln_status_note(st, "node \"%s\": %s (opset %lld)", kiln_import_node_name(node),
                                 node->op_type ? node->op_type : "", (long long)im->opset);
@@ -286,7 +308,10 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
         if (st && !unsupported)
             return kiln_status_note(st, "initialiser \"%.*s\"", KILN_STR_ARG(name));
         kiln_value value = kiln_graph_add_named_value(im->graph, scoped_name(im, proto->name));
-        if (!unsupported) kiln_graph_set_constant(im->graph, value, &tensor);
+        if (!unsupported) {
+            kiln_graph_set_constant(im->graph, value, &tensor);
+            kiln_import_set_bits(im, value, kiln_onnx_tensor_bits(proto));
+        }
         if (!kiln_map_put(&im->value, name, unsupported ? KILN_IMPORT_POISON : value))
             return KILN_ERROR(INVALID_ARGUMENT, "initialiser \"%.*s\" is defined twice",
                               KILN_STR_ARG(name));
@@ -313,11 +338,11 @@ static kiln_status read_dimension(const kiln_importer *im, const Onnx__ValueInfo
 }
 
 static kiln_status read_type(const kiln_importer *im, const Onnx__ValueInfoProto *info,
-                             kiln_dtype *out_dtype, kiln_shape *out_shape) {
+                             kiln_dtype *out_dtype, uint32_t *out_bits, kiln_shape *out_shape) {
     const Onnx__TypeProto *type = info->type;
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return KILN_ERROR(UNIMPLEMENTED, "it is no tensor");
-    if (!kiln_onnx_dtype_find(type->tensor_type->elem_type, out_dtype))
+    if (!kiln_onnx_type_find(type->tensor_type->elem_type, out_dtype, out_bits))
         return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", type->tensor_type->elem_type);
     const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
     if (!shape) return KILN_ERROR(UNIMPLEMENTED, "it has no shape");
@@ -340,6 +365,7 @@ static kiln_status import_inputs(kiln_importer *im, const Onnx__GraphProto *grap
         kiln_str name = kiln_proto_text(graph->input[i]->name);
         kiln_dtype dtype;
         kiln_shape shape;
+        uint32_t bits;
         uint64_t value;
         if (kiln_map_find(&im->value, name, &value)) {
             if (value == KILN_IMPORT_POISON || kiln_value_is_constant(im->graph, (kiln_value)value))
@@ -347,13 +373,13 @@ static kiln_status import_inputs(kiln_importer *im, const Onnx__GraphProto *grap
             return KILN_ERROR(INVALID_ARGUMENT, "two inputs of the model are called \"%.*s\"",
                               KILN_STR_ARG(name));
         }
-        kiln_status st = read_type(im, graph->input[i], &dtype, &shape);
-        if (!st)
-            kiln_map_put(&im->value, name, kiln_graph_add_input(im->graph, name, dtype, &shape));
-        else if (is_listed(im, st, "input", name))
-            kiln_map_put(&im->value, name, KILN_IMPORT_POISON);
-        else
-            return kiln_status_note(st, "input \"%.*s\"", KILN_STR_ARG(name));
+        kiln_status st = read_type(im, graph->input[i], &dtype, &bits, &shape);
+        const bool unsupported = is_listed(im, st, "input", name);
+        if (st && !unsupported) return kiln_status_note(st, "input \"%.*s\"", KILN_STR_ARG(name));
+        value =
+            unsupported ? KILN_IMPORT_POISON : kiln_graph_add_input(im->graph, name, dtype, &shape);
+        kiln_map_put(&im->value, name, value);
+        if (!unsupported) kiln_import_set_bits(im, (kiln_value)value, bits);
     }
     return KILN_OK;
 }

@@ -65,8 +65,9 @@ kiln_status kiln_onnx_import(kiln_str bytes, const char *folder, const kiln_impo
 
 static kiln_dtype port_dtype(const Onnx__ValueInfoProto *info) {
     kiln_dtype dtype = KILN_DTYPE_NONE;
+    uint32_t bits;
     bool tensor = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    return tensor && kiln_onnx_dtype_find(info->type->tensor_type->elem_type, &dtype)
+    return tensor && kiln_onnx_type_find(info->type->tensor_type->elem_type, &dtype, &bits)
                ? dtype
                : KILN_DTYPE_NONE;
 }

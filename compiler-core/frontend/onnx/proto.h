@@ -4,6 +4,7 @@
 #define KILN_COMPILER_CORE_FRONTEND_ONNX_PROTO_H
 
 #include "base/map.h"
+#include "base/vec.h"
 #include "compiler-core/frontend/onnx/dtype.h"
 #include "compiler-core/frontend/onnx/onnx.h"
 #include "compiler-core/graph/op.h"
@@ -35,6 +36,8 @@ KILN_MUST_USE kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto,
                                            const kiln_onnx_files *files, uint64_t *budget_bytes,
                                            kiln_arena *arena, kiln_tensor *out_tensor);
 
+/* Of its integers where they are packed; else 0. */
+uint32_t kiln_onnx_tensor_bits(const Onnx__TensorProto *proto);
 /* Bytes that the tensor has in a file beside the model; 0: none, or its kind is not supported. */
 uint64_t kiln_onnx_external_bytes(const Onnx__TensorProto *proto);
 
@@ -62,6 +65,7 @@ typedef struct kiln_importer {
     kiln_map
         value; /* ONNX name -> kiln_value; KILN_IMPORT_POISON: the result of an unsupported node */
     kiln_map taken;              /* names of the graph's values, and of those to come */
+    KILN_VEC(uint8_t) bits;      /* by kiln_value: kiln_import_bits; values beyond have 0 */
     const Onnx__NodeProto *node; /* being imported */
     const kiln_import_row *row;  /* what it means */
     const char *scope;           /* of names in a body, "loop.3"; "" outside of bodies */
@@ -130,6 +134,9 @@ kiln_str kiln_import_fresh_name(kiln_importer *im);
 KILN_MUST_USE kiln_status kiln_import_take_memory(kiln_importer *im, size_t size_bytes);
 /* A constant under ONNX output 0's name. */
 void kiln_import_define_constant(kiln_importer *im, const kiln_tensor *tensor);
+/* How many bits the file gives to the integers of a value that has one in each byte; 0: all. */
+uint32_t kiln_import_bits(const kiln_importer *im, kiln_value value);
+void kiln_import_set_bits(kiln_importer *im, kiln_value value, uint32_t bits);
 /* A graph node for the current ONNX node with these inputs, its attributes by `row`, and its
  * outputs. */
 KILN_MUST_USE kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row,

@@ -54,6 +54,75 @@ static bool describe_dequantised(const kiln_graph *graph, kiln_value value, quan
                     (uint32_t)(axis < 0 ? axis + shape->rank : axis), out);
 }
 
+/* ---- one quantisation ------------------------------------------------------------------------ */
+
+/* An attribute that names a type; false: it is not given, or 0. */
+static kiln_status read_type(const kiln_importer *im, const char *name, bool *out_given,
+                             kiln_dtype *out_dtype, uint32_t *out_bits) {
+    const int64_t number = kiln_import_int(im, name, 0);
+    *out_given = number != 0;
+    if (number && !kiln_onnx_type_find(number, out_dtype, out_bits))
+        return KILN_ERROR(UNIMPLEMENTED, "attribute %s: type %lld is not supported", name,
+                          (long long)number);
+    return KILN_OK;
+}
+
+/* Zero points of a type that only an attribute names. */
+static kiln_value make_zeros(kiln_importer *im, kiln_dtype dtype) {
+    const kiln_value_info *scale = &im->graph->value.data[kiln_import_input(im, 1)];
+    const kiln_tensor zeros = kiln_tensor_create(im->graph->arena, dtype, &scale->shape);
+    return kiln_graph_add_constant(im->graph, KILN_STR("zero_point"), &zeros);
+}
+
+/* The result's type is that of the zero point, or `output_dtype`, or u8. `bits` is an attribute of
+ * ours, not of ONNX. */
+kiln_status kiln_import_quantize_linear(kiln_importer *im) {
+    kiln_value input[] = {kiln_import_input(im, 0), kiln_import_input(im, 1),
+                          kiln_import_input(im, 2)};
+    kiln_import_row row = *im->row;
+    kiln_dtype dtype = KILN_U8, precision = KILN_F32;
+    uint32_t bits = 0, ignored;
+    bool given, precise;
+    if (kiln_import_reads_poison(im)) return kiln_import_node(im);
+    kiln_status st = read_type(im, "output_dtype", &given, &dtype, &bits);
+    if (!st) st = read_type(im, "precision", &precise, &precision, &ignored);
+    const uint32_t zero_bits = kiln_import_bits(im, input[2]);
+    if (!st && precision != KILN_F32)
+        st = KILN_ERROR(UNIMPLEMENTED, "attribute precision: %s, only f32 is supported",
+                        kiln_dtype_name(precision));
+    if (!st && kiln_import_attribute(im, "bits")) st = KILN_ERROR(UNIMPLEMENTED, "attribute bits");
+    if (!st && (!input[0] || !input[1])) st = KILN_ERROR(INVALID_ARGUMENT, "an input is missing");
+    if (st) return st;
+    if (input[2] && !given) {
+        dtype = im->graph->value.data[input[2]].dtype;
+        bits = zero_bits;
+    }
+    if (input[2] && (dtype != im->graph->value.data[input[2]].dtype || bits != zero_bits))
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute output_dtype is not the zero point's type");
+    if (!input[2] && given) input[2] = make_zeros(im, dtype);
+    if (bits) row.spec = kiln_arena_printf(im->graph->arena, "%s bits=%u", row.spec, bits);
+    st = kiln_import_emit(im, &row, input, input[2] ? 3 : 2);
+    if (!st) kiln_import_set_bits(im, kiln_import_defined(im, 0), bits);
+    return st;
+}
+
+kiln_status kiln_import_dequantize_linear(kiln_importer *im) {
+    const kiln_value data = kiln_import_input(im, 0), scale = kiln_import_input(im, 1),
+                     zero = kiln_import_input(im, 2);
+    kiln_dtype dtype = KILN_DTYPE_NONE;
+    uint32_t bits;
+    bool given;
+    if (kiln_import_reads_poison(im)) return kiln_import_node(im);
+    kiln_status st = read_type(im, "output_dtype", &given, &dtype, &bits);
+    if (!st && given && scale && dtype != im->graph->value.data[scale].dtype)
+        st = KILN_ERROR(UNIMPLEMENTED, "attribute output_dtype: it is not the scale's type");
+    if (!st && zero && kiln_import_bits(im, data) != kiln_import_bits(im, zero))
+        st = KILN_ERROR(INVALID_ARGUMENT,
+                        "integers of %u bits with a zero point of %u (0: those of a whole type)",
+                        kiln_import_bits(im, data), kiln_import_bits(im, zero));
+    return st ? st : kiln_import_node(im);
+}
+
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 static bool is_scalar(const quantised *q) { return kiln_shape_count(&q->scale.shape) == 1; }

@@ -28,6 +28,7 @@ static kiln_status input_info(const kiln_importer *im, uint32_t index,
 
 kiln_status kiln_import_constant(kiln_importer *im) {
     kiln_tensor tensor;
+    uint32_t bits = 0;
     if (im->node->n_attribute != 1)
         return KILN_ERROR(INVALID_ARGUMENT, "it must have exactly one attribute");
     const Onnx__AttributeProto *a = im->node->attribute[0];
@@ -36,6 +37,7 @@ kiln_status kiln_import_constant(kiln_importer *im) {
         kiln_status st =
             kiln_onnx_tensor(a->t, &im->files, &im->budget_bytes, im->graph->arena, &tensor);
         if (st) return kiln_status_note(st, "attribute value");
+        bits = kiln_onnx_tensor_bits(a->t);
     } else if (kiln_str_is(name, "value_int")) {
         tensor = vector_of_i64(im, &a->i, 1, 0);
     } else if (kiln_str_is(name, "value_ints")) {
@@ -50,6 +52,7 @@ kiln_status kiln_import_constant(kiln_importer *im) {
         return KILN_ERROR(UNIMPLEMENTED, "attribute %.*s", KILN_STR_ARG(name));
     }
     kiln_import_define_constant(im, &tensor);
+    kiln_import_set_bits(im, kiln_import_defined(im, 0), bits);
     return KILN_OK;
 }
 
@@ -83,6 +86,7 @@ kiln_status kiln_import_constant_of_shape(kiln_importer *im) {
         im->graph->value.data[filled].name =
             kiln_str_copy(im->graph->arena, kiln_import_output_name(im, 0));
     kiln_compose_define(&c, 0, filled);
+    if (!c.st && a && a->t) kiln_import_set_bits(im, filled, kiln_onnx_tensor_bits(a->t));
     return c.st;
 }
 
@@ -191,6 +195,9 @@ kiln_status kiln_import_cast_like(kiln_importer *im) {
     const kiln_value_info *like = NULL;
     if (kiln_import_reads_poison(im)) return KILN_OK;
     kiln_status st = input_info(im, 1, &like);
+    if (!st && kiln_import_bits(im, kiln_import_input(im, 1)))
+        st = KILN_ERROR(UNIMPLEMENTED, "a cast to integers of %u bits",
+                        kiln_import_bits(im, kiln_import_input(im, 1)));
     return st ? st : emit_with(im, "to", kiln_dtype_name(like->dtype), 1);
 }
 

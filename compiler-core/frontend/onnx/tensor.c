@@ -53,22 +53,47 @@ static void copy_typed(const typed *from, kiln_tensor *tensor) {
     }
 }
 
+/* What kind of tensor a file has. */
+typedef struct tensor_kind {
+    kiln_tensor tensor; /* without data */
+    uint32_t bits;      /* of packed integers; 0: they are not packed */
+    size_t file_bytes;
+} tensor_kind;
+
+/* The typed field has a packed byte in each item. */
+static void copy_packed(const Onnx__TensorProto *proto, const tensor_kind *kind,
+                        kiln_tensor *tensor) {
+    const size_t count = (size_t)kiln_shape_count(&tensor->shape), each = 8 / kind->bits;
+    uint8_t *byte = tensor->data;
+    if (proto->has_raw_data) {
+        kiln_onnx_unpack(proto->raw_data.data, count, tensor->dtype, kind->bits, byte);
+        return;
+    }
+    for (size_t i = 0; i < kind->file_bytes; i++) {
+        const uint8_t packed = (uint8_t)proto->int32_data[i];
+        kiln_onnx_unpack(&packed, KILN_MIN(each, count - i * each), tensor->dtype, kind->bits,
+                         byte + i * each);
+    }
+}
+
 /* The sizes first: a small lie in the model must not cost a large allocation. */
-static kiln_status read_data(const Onnx__TensorProto *proto, size_t size_bytes, kiln_arena *arena,
-                             kiln_tensor *tensor) {
-    size_t count = (size_t)kiln_shape_count(&tensor->shape);
-    if (proto->has_raw_data && proto->raw_data.len != size_bytes)
+static kiln_status read_data(const Onnx__TensorProto *proto, const tensor_kind *kind,
+                             kiln_arena *arena, kiln_tensor *tensor) {
+    const size_t items = kind->bits ? kind->file_bytes : (size_t)kiln_shape_count(&tensor->shape);
+    if (proto->has_raw_data && proto->raw_data.len != kind->file_bytes)
         return KILN_ERROR(INVALID_ARGUMENT, "%zu bytes of data instead of %zu", proto->raw_data.len,
-                          size_bytes);
+                          kind->file_bytes);
     const typed from = typed_of(proto, tensor->dtype);
-    if (!proto->has_raw_data && from.count != count)
+    if (!proto->has_raw_data && from.count != items)
         return KILN_ERROR(INVALID_ARGUMENT, "%zu elements of data instead of %zu", from.count,
-                          count);
+                          items);
     *tensor = kiln_tensor_create(arena, tensor->dtype, &tensor->shape);
-    if (!proto->has_raw_data)
+    if (kind->bits)
+        copy_packed(proto, kind, tensor);
+    else if (!proto->has_raw_data)
         copy_typed(&from, tensor);
-    else if (size_bytes)
-        memcpy(tensor->data, proto->raw_data.data, size_bytes);
+    else if (kind->file_bytes)
+        memcpy(tensor->data, proto->raw_data.data, kind->file_bytes);
     return KILN_OK;
 }
 
@@ -80,38 +105,54 @@ static void normalise_bool(kiln_tensor *tensor) {
         byte[i] = byte[i] != 0;
 }
 
-/* What kind of tensor it is, and how large. */
-static kiln_status read_kind(const Onnx__TensorProto *proto, kiln_tensor *out, size_t *out_bytes) {
+static kiln_status read_kind(const Onnx__TensorProto *proto, tensor_kind *out, size_t *out_bytes) {
+    *out = (tensor_kind){0};
     if (proto->segment) return KILN_ERROR(UNIMPLEMENTED, "segmented data");
-    if (!kiln_onnx_dtype_find(proto->data_type, &out->dtype))
+    if (!kiln_onnx_type_find(proto->data_type, &out->tensor.dtype, &out->bits))
         return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", proto->data_type);
-    kiln_status st = read_shape(proto, &out->shape);
-    return st ? st : kiln_shape_bytes(&out->shape, out->dtype, out_bytes);
+    kiln_status st = read_shape(proto, &out->tensor.shape);
+    if (!st) st = kiln_shape_bytes(&out->tensor.shape, out->tensor.dtype, out_bytes);
+    if (!st)
+        out->file_bytes = out->bits ? kiln_onnx_packed_bytes(*out_bytes, out->bits) : *out_bytes;
+    return st;
+}
+
+uint32_t kiln_onnx_tensor_bits(const Onnx__TensorProto *proto) {
+    kiln_dtype dtype;
+    uint32_t bits = 0;
+    return kiln_onnx_type_find(proto->data_type, &dtype, &bits) ? bits : 0;
 }
 
 uint64_t kiln_onnx_external_bytes(const Onnx__TensorProto *proto) {
-    kiln_tensor tensor = {0};
-    size_t size_bytes = 0;
+    tensor_kind kind = {0};
+    size_t size_bytes;
     if (kiln_onnx_is_external(proto))
-        kiln_status_free(read_kind(proto, &tensor, &size_bytes)); /* told when it is read */
-    return size_bytes;
+        kiln_status_free(read_kind(proto, &kind, &size_bytes)); /* told when it is read */
+    return kind.file_bytes;
 }
 
 kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const kiln_onnx_files *files,
                              uint64_t *budget_bytes, kiln_arena *arena, kiln_tensor *out_tensor) {
-    kiln_tensor tensor = {0};
+    tensor_kind kind;
     size_t size_bytes = 0;
-    kiln_status st = read_kind(proto, &tensor, &size_bytes);
+    kiln_status st = read_kind(proto, &kind, &size_bytes);
+    kiln_tensor tensor = kind.tensor;
     if (!st && size_bytes > *budget_bytes)
         st = KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
     if (st) return st;
     *budget_bytes -= size_bytes;
     if (kiln_onnx_is_external(proto)) {
         kiln_str data;
-        st = kiln_onnx_external_read(files, proto, size_bytes, arena, &data);
-        if (!st) tensor.data = (void *)(uintptr_t)data.data;
+        st = kiln_onnx_external_read(files, proto, kind.file_bytes, arena, &data);
+        if (!st && kind.bits) {
+            tensor = kiln_tensor_create(arena, tensor.dtype, &tensor.shape);
+            kiln_onnx_unpack((const uint8_t *)data.data, size_bytes, tensor.dtype, kind.bits,
+                             tensor.data);
+        } else if (!st) {
+            tensor.data = (void *)(uintptr_t)data.data;
+        }
     } else {
-        st = read_data(proto, size_bytes, arena, &tensor);
+        st = read_data(proto, &kind, arena, &tensor);
     }
     if (st) return st;
     normalise_bool(&tensor);

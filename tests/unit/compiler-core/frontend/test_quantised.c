@@ -99,6 +99,70 @@ static void operands_of_other_kinds_stay_as_they_are(void **state) {
     expect_contains(text_of_import(*state, &parts), "= matmul(x, v)");
 }
 
+/* x = 1 2 3 4 -> 2 3 3 3 of UINT2 with scale 0.5 and zero point 0 (for 2 and more); weights 1 -2 0
+ * -1 of INT2 are a byte, 0xc9. The result is (2 - 6 + 0 - 3) * 0.5 * 0.25. */
+static model_parts narrow_model(kiln_arena *arena, int64_t data_type) {
+    static const char packed[] = "\xc9", zero[] = "\0";
+    model_parts parts =
+        quantised_model(arena, "x:1,1,2,2", "1,1,2,2", node_of(arena, "Conv", "d v", "y"));
+    parts.opset = 25;
+    parts.initializer[2] = integers(arena, "zx", data_type, zero, 1, "");
+    parts.initializer[3] = integers(arena, "zw", 26, zero, 1, "");
+    parts.initializer[4] = integers(arena, "w", 26, packed, 1, "1,1,2,2");
+    return parts;
+}
+
+static void integers_of_two_bits_are_bytes_with_a_range(void **state) {
+    model_parts parts = narrow_model(*state, 25);
+    expect_text_and_result(*state, &parts, "quantize_linear(x, sx, zx) bits=2",
+                           "f32[1,1,1,1]: -0.875");
+    parts = narrow_model(*state, 21); /* UINT4: 2 4 6 8 */
+    expect_text_and_result(*state, &parts, "quantize_linear(x, sx, zx) bits=4",
+                           "f32[1,1,1,1]: -1.75");
+}
+
+static void the_type_may_be_an_attribute(void **state) {
+    model_parts parts = narrow_model(*state, 25);
+    message quantize = node_of(*state, "QuantizeLinear", "x sx", "q"),
+            both = node_of(*state, "QuantizeLinear", "x sx zx", "q");
+    parts.node[0] = with_attr_int(quantize, "output_dtype", 25);
+    expect_text_and_result(*state, &parts, "bits=2", "f32[1,1,1,1]: -0.875");
+    parts.node[0] = with_attr_int(both, "output_dtype", 25);
+    expect_text_and_result(*state, &parts, "bits=2", "f32[1,1,1,1]: -0.875");
+    parts.node[0] = with_attr_int(with_attr_int(both, "precision", 1), "output_dtype", 21);
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "not the zero point's type");
+    parts.node[0] = with_attr_int(quantize, "output_dtype", 2);
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT,
+                          "integers of 0 bits with a zero point of 2");
+    parts.node[0] = with_attr_int(quantize, "output_dtype", 17 /* FLOAT8E4M3FN */);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "output_dtype: type 17");
+    parts.node[0] = with_attr_int(both, "precision", 10);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "precision: f16");
+    parts.node[0] = with_attr_int(both, "bits", 2);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "attribute bits");
+    parts.node[0] = both;
+    parts.node[1] = with_attr_int(parts.node[1], "output_dtype", 10);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "not the scale's type");
+}
+
+static void bits_follow_what_only_moves_integers(void **state) {
+    model_parts parts = narrow_model(*state, 25);
+    parts.node_count = 5;
+    parts.node[4] = parts.node[3];
+    parts.node[3] = parts.node[2];
+    parts.node[2] = parts.node[1];
+    parts.node[0] = node_of(*state, "Identity", "zx", "z");
+    parts.node[1] = node_of(*state, "QuantizeLinear", "x sx z", "q");
+    expect_text_and_result(*state, &parts, "bits=2", "f32[1,1,1,1]: -0.875");
+    parts.node[0] = with_attr_int(node_of(*state, "Cast", "zx", "z"), "to", 2);
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT,
+                          "integers of 0 bits with a zero point of 2");
+    parts.node[0] = node_of(*state, "CastLike", "sx zx", "z");
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "a cast to integers of 2 bits");
+    parts.node[0] = with_attr_int(node_of(*state, "Cast", "sx", "z"), "to", 25);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "type 25 is not supported");
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(convolutions_of_quantised_tensors_sum_integers),
@@ -106,6 +170,9 @@ int main(void) {
         test_with_arena(bias_of_the_sums_scale_is_added_to_the_sums),
         test_with_arena(linear_operators_round_once),
         test_with_arena(operands_of_other_kinds_stay_as_they_are),
+        test_with_arena(integers_of_two_bits_are_bytes_with_a_range),
+        test_with_arena(the_type_may_be_an_attribute),
+        test_with_arena(bits_follow_what_only_moves_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

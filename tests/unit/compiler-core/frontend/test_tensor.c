@@ -39,6 +39,28 @@ static void bool_is_zero_or_one(void **state) {
     assert_memory_equal(tensor.data, "\x00\x01\x01", 3);
 }
 
+/* 1 -2 0 -1 -2 of INT2 (26): raw, or a byte in each item of int32_data. */
+static void integers_of_few_bits_come_one_per_byte(void **state) {
+    kiln_tensor tensor = decode(with_bytes(typed(*state, 26, 5), 9, "\xc9\x02", 2));
+    assert_int_equal(tensor.dtype, KILN_I8);
+    assert_memory_equal(tensor.data, "\x01\xfe\x00\xff\xfe", 5);
+    tensor = decode(with_int(with_int(typed(*state, 25, 5), 5, 0xc9), 5, 2));
+    assert_int_equal(tensor.dtype, KILN_U8);
+    assert_memory_equal(tensor.data, "\1\2\0\3\2", 5);
+    tensor = decode(with_bytes(typed(*state, 22, 3), 9, "\x78\x0f", 2));
+    assert_memory_equal(tensor.data, "\xf8\x07\xff", 3);
+    tensor = decode(with_bytes(typed(*state, 21, 2), 9, "\xf1", 1));
+    assert_memory_equal(tensor.data, "\x01\x0f", 2);
+    expect_bad(with_bytes(typed(*state, 26, 5), 9, "12345", 5), KILN_INVALID_ARGUMENT,
+               "5 bytes of data instead of 2");
+    expect_bad(with_bytes(typed(*state, 21, 3), 9, "1", 1), KILN_INVALID_ARGUMENT,
+               "1 bytes of data instead of 2");
+    expect_bad(with_int(typed(*state, 25, 5), 5, 0xc9), KILN_INVALID_ARGUMENT,
+               "1 elements of data instead of 2");
+    expect_bad(with_int(typed(*state, 26, INT64_MAX), 1, INT64_MAX), KILN_OUT_OF_RANGE,
+               "larger than");
+}
+
 static void sizes_must_agree(void **state) {
     expect_bad(with_bytes(typed(*state, 1, 2), 9, "1234", 4), KILN_INVALID_ARGUMENT,
                "4 bytes of data instead of 8");
@@ -74,6 +96,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(data_may_be_raw_or_typed),
         test_with_arena(bool_is_zero_or_one),
+        test_with_arena(integers_of_few_bits_come_one_per_byte),
         test_with_arena(sizes_must_agree),
         test_with_arena(other_types_are_not_supported),
         test_with_arena(tensors_without_a_file_have_no_external_data),

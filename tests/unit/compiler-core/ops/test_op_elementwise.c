@@ -84,6 +84,17 @@ static void quantised_values_round_and_saturate(void **state) {
     expect_op(*state, few, "y: u8[4] = quantize_linear(k, s, z) bits=2", "u8[4]: 0 1 3 3");
     expect_op(*state, few, "y: i8[4] = quantize_linear(k, s, n) bits=2", "i8[4]: -2 0 1 1");
     expect_op(*state, few, "y: i8[4] = quantize_linear(k, s, n) bits=1", "i8[4]: -1 0 0 0");
+    expect_op(*state, inputs, "y: u8[4] = quantize_linear(k, s, z) bits=4", "u8[4]: 0 10 12 15");
+    const char *around_zero = "input x: f32[1]\nconstant k: f32[4] = [-9, -0.5, 0.75, 900]\n"
+                              "constant s: f32[] = [0.5]\nconstant z: i8[] = [0]";
+    expect_op(*state, around_zero, "y: i8[4] = quantize_linear(k, s, z) bits=2",
+              "i8[4]: -2 -1 1 1");
+    expect_op_refused(*state, inputs, "y: u8[4] = quantize_linear(k, s, z) bits=9", "bits: 9");
+    expect_op_refused(*state, inputs, "y: u8[4] = quantize_linear(k, s, z) bits=-1", "bits: -1");
+    expect_op_refused(*state, "input x: f32[1]\nconstant s: f32[] = [1]\nconstant z: i16[] = [0]",
+                      "y: i16[1] = quantize_linear(x, s, z) bits=2", "bits: 2 of type i16");
+    expect_op_refused(*state, "input x: f32[1]\nconstant s: f32[] = [1]\nconstant z: f32[] = [0]",
+                      "y: f32[1] = quantize_linear(x, s, z)", "input 2 has type f32");
     expect_op(*state,
               "input q: u8[3]\nconstant s: f32[3] = [1, 2, 3]\nconstant z: u8[3] = [1, 1, 1]",
               "y: f32[3] = dequantize_linear(q, s, z) axis=0", "f32[3]: 0 2 6");

@@ -130,10 +130,24 @@ static const example table[] = {
     {KILN_SIMPLIFY_REQUANTISED, false, /* another type */
      QUANTISED("3") "constant p: i8[] = [3]\ny: i8[1,2,2,2] = quantize_linear(d, s, p)\noutput "
                     "y\noutput d\n"},
-    {KILN_SIMPLIFY_REQUANTISED, false, /* fewer bits */
+    {KILN_SIMPLIFY_REQUANTISED, false, /* to fewer bits */
      QUANTISED("3") "y: u8[1,2,2,2] = quantize_linear(d, s, q) bits=2\noutput y\noutput d\n"},
-    {KILN_SIMPLIFY_CUT_TWICE, true, /* 1.4 is 3, the largest of two bits */
-     QUANTISED("0") "constant f: f32[] = [1.4]\nconstant g: f32[] = [-0.2]\n"
+    {KILN_SIMPLIFY_REQUANTISED, true, /* of as few bits already, through what moves them */
+     QUANTISED("1") "k: f32[1,2,2,2] = sigmoid(d)\n"
+                    "n: u8[1,2,2,2] = quantize_linear(k, t, q) bits=2\n"
+                    "m: u8[8] = reshape(n) shape=[8]\nf: f32[8] = dequantize_linear(m, s, q)\n"
+                    "y: u8[8] = quantize_linear(f, s, q) bits=2\noutput f\n"
+                    "z: f32[8] = cast(y) to=\"f32\"\noutput z\n"},
+    {KILN_SIMPLIFY_CUT_TWICE, true, /* 1.6 is 3, the largest of 2 bits */
+     QUANTISED("0") "constant f: f32[] = [1.6]\nconstant g: f32[] = [0]\n"
+                    "k: f32[1,2,2,2] = sigmoid(d)\nl: f32[1,2,2,2] = clip(k, g, f)\n"
+                    "y: u8[1,2,2,2] = quantize_linear(l, s, q) bits=2\noutput y\n"},
+    {KILN_SIMPLIFY_CUT_TWICE, true, /* from 0 to 1 is one bit */
+     QUANTISED("0") "constant f: f32[] = [0.5]\nconstant g: f32[] = [0]\n"
+                    "k: f32[1,2,2,2] = sigmoid(d)\nl: f32[1,2,2,2] = clip(k, g, f)\n"
+                    "y: u8[1,2,2,2] = quantize_linear(l, s, q) bits=2\noutput y\n"},
+    {KILN_SIMPLIFY_CUT_TWICE, false, /* from 0 to 2 is no number of bits */
+     QUANTISED("0") "constant f: f32[] = [1]\nconstant g: f32[] = [0]\n"
                     "k: f32[1,2,2,2] = sigmoid(d)\nl: f32[1,2,2,2] = clip(k, g, f)\n"
                     "y: u8[1,2,2,2] = quantize_linear(l, s, q) bits=2\noutput y\n"},
     {KILN_SIMPLIFY_CUT_TWICE, true,

@@ -3,9 +3,9 @@
 
 static const struct {
     const char *name;
-    double error_max, roundoff;
+    double error_max;
 } precision_table[] = {
-#define X(name, text, accuracy, roundoff) [KILN_PRECISION_##name] = {text, accuracy, roundoff},
+#define X(name, text, accuracy) [KILN_PRECISION_##name] = {text, accuracy},
 #include "base/precisions.def"
 #undef X
 };
@@ -18,10 +18,6 @@ kiln_precision kiln_precision_find(kiln_str name) {
     uint32_t i = 0;
     while (i < KILN_PRECISION_COUNT && !kiln_str_is(name, precision_table[i].name)) i++;
     return (kiln_precision)i;
-}
-
-double kiln_precision_roundoff(kiln_precision precision) {
-    return precision_table[precision].roundoff;
 }
 
 double kiln_accuracy_error_max(const kiln_accuracy *accuracy) {

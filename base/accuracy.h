@@ -11,7 +11,7 @@
 #include "base/str.h"
 
 typedef enum kiln_precision {
-#define X(name, text, accuracy, roundoff) KILN_PRECISION_##name,
+#define X(name, text, accuracy) KILN_PRECISION_##name,
 #include "base/precisions.def"
 #undef X
     KILN_PRECISION_COUNT
@@ -28,8 +28,6 @@ typedef struct kiln_accuracy {
 const char *kiln_precision_name(kiln_precision precision);
 /* KILN_PRECISION_COUNT: there is none of that name. */
 kiln_precision kiln_precision_find(kiln_str name);
-/* By how much of itself a factor is off that was rounded to it; 0: none is. */
-double kiln_precision_roundoff(kiln_precision precision);
 /* The largest error that is allowed; of an exact one the precision's. */
 double kiln_accuracy_error_max(const kiln_accuracy *accuracy);
 /* "f32, errors up to 0.0001", "f32, direct sums only". */

@@ -7,13 +7,13 @@
 static const struct {
     const char *name;
     kiln_precision precision;
-    double error_factor, relative_error;
+    double roundoff, error_factor, relative_error;
     kiln_algorithm_function apply;
 } algorithm_table[] = {
-    [KILN_ALGORITHM_DIRECT] = {"direct", KILN_PRECISION_F32, 1, 0, kiln_program_copy},
-#define X(name, text, precision, error_factor, relative_error, function) \
-    [KILN_ALGORITHM_##                                                   \
-        name] = {text, KILN_PRECISION_##precision, error_factor, relative_error, function},
+    [KILN_ALGORITHM_DIRECT] = {"direct", KILN_PRECISION_F32, 0, 1, 0, kiln_program_copy},
+#define X(name, text, precision, roundoff, error_factor, relative_error, function) \
+    [KILN_ALGORITHM_##name] = {                                                    \
+        text, KILN_PRECISION_##precision, roundoff, error_factor, relative_error, function},
 #include "compiler-core/algorithm/algorithms.def"
 #undef X
 };
@@ -30,8 +30,12 @@ kiln_algorithm kiln_algorithm_find(kiln_str name) {
 
 double kiln_algorithm_error_factor(kiln_algorithm algorithm, const kiln_program *te) {
     const double factor = algorithm_table[algorithm].error_factor;
-    const double roundoff = kiln_precision_roundoff(algorithm_table[algorithm].precision);
+    const double roundoff = algorithm_table[algorithm].roundoff;
     return roundoff > 0 ? 1 + factor * roundoff / kiln_te_least_bound(te) : factor;
+}
+
+double kiln_algorithm_roundoff(kiln_algorithm algorithm) {
+    return algorithm_table[algorithm].roundoff;
 }
 
 kiln_precision kiln_algorithm_precision(kiln_algorithm algorithm) {
@@ -102,7 +106,7 @@ double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_progra
 
 /* Instructions that multiply halves take two where others take one float. */
 static double products_at_once(kiln_algorithm algorithm) {
-    const bool rounds = kiln_precision_roundoff(algorithm_table[algorithm].precision) > 0;
+    const bool rounds = algorithm_table[algorithm].roundoff > 0;
     return rounds && algorithm_table[algorithm].error_factor > 1 ? 2 : 1;
 }
 

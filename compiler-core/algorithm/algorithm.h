@@ -17,7 +17,8 @@
 
 typedef enum kiln_algorithm {
     KILN_ALGORITHM_DIRECT, /* the task's expression as it stands */
-#define X(name, text, precision, error_factor, relative_error, function) KILN_ALGORITHM_##name,
+#define X(name, text, precision, roundoff, error_factor, relative_error, function) \
+    KILN_ALGORITHM_##name,
 #include "compiler-core/algorithm/algorithms.def"
 #undef X
     KILN_ALGORITHM_COUNT
@@ -31,6 +32,8 @@ kiln_algorithm kiln_algorithm_find(kiln_str name);
  * for the direct form. Where factors are rounded to few bits the bound, n*eps*sum|a*b|, gets a
  * second part, u*sum|a*b|: the factor is (n*eps + u) / (n*eps). */
 double kiln_algorithm_error_factor(kiln_algorithm algorithm, const kiln_program *te);
+/* By how much of itself a factor is off at most that is rounded on purpose; 0: none is. */
+double kiln_algorithm_roundoff(kiln_algorithm algorithm);
 /* What products are computed in; F32 for the direct form, whatever the model's own types are. */
 kiln_precision kiln_algorithm_precision(kiln_algorithm algorithm);
 /* The stated error of a right result: the largest difference from double precision over the
@@ -60,7 +63,7 @@ double kiln_algorithm_least_flops(const kiln_program *te, const kiln_accuracy *a
 
 /* What a row of algorithms.def names: as kiln_algorithm_apply. */
 typedef kiln_program *(*kiln_algorithm_function)(const kiln_program *te, kiln_arena *arena);
-#define X(name, text, precision, error_factor, relative_error, function) \
+#define X(name, text, precision, roundoff, error_factor, relative_error, function) \
     kiln_program *function(const kiln_program *te, kiln_arena *arena);
 #include "compiler-core/algorithm/algorithms.def"
 #undef X

@@ -8,14 +8,12 @@
  * for f16 (whose numbers below 2^-14 are off by up to 2^-25, which is nothing beside the others of
  * a sum). So a sum is off by u * sum|a*b| for each factor that is rounded: the row's error factor
  * is how many of a product's are (kiln_algorithm_error_factor). */
+#include "compiler-core/algorithm/narrow.h"
+
 #include <string.h>
 
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
-
-/* Weights that are read for more outputs than this stay in caches or registers: what they are
- * widened for each time costs more than reading them saved. */
-#define READS_MAX 32
 
 typedef struct form {
     kiln_dtype dtype;
@@ -32,8 +30,8 @@ static bool is_weight(const kiln_program *p, kiln_expr e) {
            p->buffer.data[kiln_expr_get(p, e)->payload.id].role == KILN_ROLE_CONSTANT;
 }
 
-/* For how many outputs each element is read. */
-static double reads_of(const kiln_program *p, const kiln_block_info *b, kiln_expr load) {
+double kiln_narrow_reads(const kiln_program *p, kiln_block block, kiln_expr load) {
+    const kiln_block_info *b = &p->block.data[block];
     double reads = 1;
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (!b->iter[i].reduce && !kiln_expr_uses_var(p, load, b->iter[i].var))
@@ -41,21 +39,32 @@ static double reads_of(const kiln_program *p, const kiln_block_info *b, kiln_exp
     return reads;
 }
 
-/* Whether the block adds up products of a weight and of what is no weight; which factor is the
- * weight. */
-static bool match(const kiln_program *p, kiln_block block, const form *f, uint32_t *out_weight) {
+bool kiln_narrow_finds(const kiln_program *p, kiln_block block, uint32_t *out_weight) {
     const kiln_block_info *b = &p->block.data[block];
     const kiln_expr_node *value = kiln_expr_get(p, b->value);
     if (b->removed || b->combiner != KILN_COMBINE_SUM || value->op != KILN_EXPR_MUL ||
         value->dtype != KILN_F32)
         return false;
     kiln_expr factor[] = {kiln_expr_operand(p, b->value, 0), kiln_expr_operand(p, b->value, 1)};
-    const uint32_t weight = is_weight(p, factor[1]);
-    if (!is_weight(p, factor[weight]) || is_weight(p, factor[1 - weight]) ||
-        !is_plain_load(p, factor[1 - weight]))
-        return false;
-    *out_weight = weight;
-    return f->both || reads_of(p, b, factor[weight]) <= READS_MAX;
+    *out_weight = is_weight(p, factor[1]);
+    return is_weight(p, factor[*out_weight]) && !is_weight(p, factor[1 - *out_weight]) &&
+           is_plain_load(p, factor[1 - *out_weight]);
+}
+
+static bool match(const kiln_program *p, kiln_block block, const form *f, uint32_t *out_weight) {
+    return kiln_narrow_finds(p, block, out_weight) &&
+           (f->both || kiln_narrow_reads(p, block,
+                                         kiln_expr_operand(p, p->block.data[block].value,
+                                                           *out_weight)) <= KILN_NARROW_READS_MAX);
+}
+
+void kiln_narrow_move_before(kiln_program *p, kiln_block block, kiln_block first) {
+    const uint32_t added = p->block.count - first;
+    kiln_block_info *moved =
+        kiln_arena_copy(p->arena, &p->block.data[first], added * sizeof *moved);
+    memmove(&p->block.data[block + added], &p->block.data[block],
+            (first - block) * sizeof p->block.data[0]);
+    memcpy(&p->block.data[block], moved, added * sizeof *moved);
 }
 
 /* A block in front of `block`, which moves up by one, that rounds the whole buffer. */
@@ -72,10 +81,7 @@ static kiln_buffer add_rounded(kiln_program *p, kiln_block block, kiln_buffer fr
                                        false);
     kiln_expr value = kiln_expr_cast(p, dtype, kiln_expr_load(p, from, index, shape.rank));
     kiln_block_set(p, made, to, index, shape.rank, KILN_COMBINE_NONE, value, 0);
-    const kiln_block_info info = p->block.data[made];
-    memmove(&p->block.data[block + 1], &p->block.data[block],
-            (made - block) * sizeof p->block.data[0]);
-    p->block.data[block] = info;
+    kiln_narrow_move_before(p, block, made);
     return to;
 }
 

@@ -46,6 +46,18 @@ double kiln_expected_work(kiln_program *te) {
     return work;
 }
 
+static bool streams(double constants, const kiln_target *target) {
+    return constants > target->l2_bytes / 2.0;
+}
+
+bool kiln_expected_streams(kiln_program *te, const kiln_target *target) {
+    for (kiln_block b = 1; b < te->block.count; b++)
+        if (runs_each_time(te, b) && kiln_block_is_reduction(te, b) &&
+            streams(constant_bytes(te, b), target))
+            return true;
+    return false;
+}
+
 static bool is_half(const kiln_program *p, kiln_expr e) {
     if (kiln_expr_get(p, e)->op != KILN_EXPR_CAST) return false;
     const kiln_dtype from = (kiln_dtype)kiln_expr_get(p, kiln_expr_operand(p, e, 0))->dtype;
@@ -80,8 +92,7 @@ double kiln_expected_cycles(kiln_program *te, const kiln_target *target) {
         const double constants = constant_bytes(te, b);
         if (!runs_each_time(te, b)) continue;
         if (kiln_block_is_reduction(te, b)) {
-            const double arrival =
-                constants > target->l2_bytes / 2.0 ? constants / BYTES_PER_CYCLE : 0;
+            const double arrival = streams(constants, target) ? constants / BYTES_PER_CYCLE : 0;
             const double rate = target->core.vector * steps_at_once(te, b, target);
             cycles += KILN_MAX(work / rate, arrival);
         } else if (kiln_sketch_picks(te, b, NULL)) {

@@ -37,9 +37,10 @@ typedef struct maker {
     kiln_arena *arena;   /* of the space */
     kiln_arena *scratch; /* of one sketch */
     kiln_algorithm algorithm;
-    bool applies;   /* the algorithm, to this task */
-    uint32_t first; /* sketch that may become the default */
-    bool fits;      /* it, the layouts of the task's arguments */
+    bool applies;        /* the algorithm, to this task */
+    uint32_t first;      /* sketch that may become the default */
+    bool fits;           /* it, the layouts of the task's arguments */
+    kiln_layout *direct; /* [arguments] of the direct form's first sketch; NULL: it has none */
     KILN_VEC(kiln_sketch) sketch;
     KILN_VEC(kiln_refused) refused;
 } maker;
@@ -145,6 +146,32 @@ static bool has_vectors(const kiln_program *p, const kiln_target *target) {
     return true;
 }
 
+static void keep_layouts(maker *m, const kiln_program *p) {
+    const kiln_arg_buffers arg = kiln_program_args(p);
+    m->direct = KILN_ARENA_ARRAY(m->arena, kiln_layout, arg.count);
+    for (uint32_t i = 0; i < arg.count; i++) m->direct[i] = p->buffer.data[arg.buffer[i]].layout;
+}
+
+/* Whether every argument that changes from run to run lies as the direct form has it. */
+static bool lies_as_direct(const maker *m, const kiln_program *p) {
+    const kiln_arg_buffers arg = kiln_program_args(p);
+    bool same = m->direct != NULL;
+    for (uint32_t i = 0; same && i < arg.count; i++) {
+        const kiln_buffer_info *b = &p->buffer.data[arg.buffer[i]];
+        same = b->role == KILN_ROLE_CONSTANT || kiln_layout_equal(&b->layout, &m->direct[i]);
+    }
+    return same;
+}
+
+/* Whether the algorithm can take the layouts that its sketch, of program `p`, has: transforms want
+ * vectors, others what the direct form takes as well. */
+static bool fits(const maker *m, kiln_program *p) {
+    bool transforms = false;
+    for (kiln_block b = 1; b < p->block.count; b++)
+        transforms |= !p->block.data[b].removed && kiln_sketch_picks(p, b, NULL);
+    return has_vectors(p, m->target) || (!transforms && lies_as_direct(m, p));
+}
+
 /* One sketch, or why there is none. */
 static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options,
                                kiln_sketch_result *out_result) {
@@ -164,7 +191,8 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
                                 options_text(m, rule, options), KILN_STR_ARG(m->te->name));
     if (result.end == KILN_SKETCH_MADE && m->sketch.count == m->first) {
         result = check_default(&s);
-        m->fits = has_vectors(s.program, m->target);
+        m->fits = fits(m, s.program);
+        if (!m->algorithm) keep_layouts(m, s.program);
     }
     for (uint32_t i = 0; i < s.refused.count; i++)
         add_refused(m, rule, options, s.refused.data[i].instruction, s.refused.data[i].reason);
@@ -226,7 +254,8 @@ static void put_first(maker *m, uint32_t first) {
     memcpy(m->sketch.data, order, count * sizeof *order);
 }
 
-/* Less work than this is done before a choice could matter. */
+/* Less work than this, on constants that the second cache holds, is done before a choice could
+ * matter. */
 #define RIVALS_WORK_MIN 8e6
 /* What an alternative may take of the time of the best one so far, so that the model's errors do
  * not count. */
@@ -243,8 +272,9 @@ static double expected_cycles(maker *m, kiln_algorithm algorithm) {
 /* Whether the choice is worth a model, and there are vectors to count. */
 static bool has_rivals(maker *m) {
     kiln_program *p = kiln_program_copy(m->te, m->scratch);
-    const bool has = !m->options->compact && m->target->vector_bytes &&
-                     m->target->core.vector > 0 && kiln_expected_work(p) >= RIVALS_WORK_MIN;
+    const bool has =
+        !m->options->compact && m->target->vector_bytes && m->target->core.vector > 0 &&
+        (kiln_expected_work(p) >= RIVALS_WORK_MIN || kiln_expected_streams(p, m->target));
     kiln_arena_reset(m->scratch);
     return has;
 }

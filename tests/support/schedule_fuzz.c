@@ -531,7 +531,7 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     case KILN_PRIM_ALGORITHM:
         drawn = (uint32_t)kiln_rand_below(d->r, KILN_ALGORITHM_COUNT);
         /* What rounds factors to few bits gives other results behind a floor or a comparison. */
-        if (kiln_precision_roundoff(kiln_algorithm_precision((kiln_algorithm)drawn)) > 0)
+        if (kiln_algorithm_roundoff((kiln_algorithm)drawn) > 0)
             drawn = KILN_ALGORITHM_WINOGRAD_2X2_3X3;
         give_name(d, kiln_str_from(kiln_algorithm_name((kiln_algorithm)drawn)));
         break;

@@ -33,6 +33,7 @@ static const conv_shape tried[] = {
     {.n = 1, .ic = 2, .h = 16, .w = 16, .oc = 4, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
     {.n = 1, .ic = 16, .h = 12, .w = 12, .oc = 4, .kh = 5, .kw = 5, .stride = 1, .padding = 2},
     {.n = 1, .ic = 16, .h = 14, .w = 14, .oc = 4, .kh = 3, .kw = 3, .stride = 2, .padding = 1},
+    {.n = 1, .ic = 100, .h = 1, .w = 4, .oc = 30, .kh = 1, .kw = 1, .stride = 1},
     {.n = 1, .ic = 256, .h = 4, .w = 4, .oc = 8, .kh = 1, .kw = 1, .stride = 1},
 };
 
@@ -81,7 +82,8 @@ static void budgets_leave_rows_out(void **state) {
     assert_true(kiln_algorithm_relative_error(KILN_ALGORITHM_DIRECT) == 0);
     accuracy.exact = true;
     assert_true(kiln_algorithm_is_allowed(KILN_ALGORITHM_SIGNED_DATA, &accuracy));
-    expect_str(kiln_algorithm_allowed(&accuracy, *state), "direct,padded_data,signed_data,unsigned_data");
+    expect_str(kiln_algorithm_allowed(&accuracy, *state),
+               "direct,padded_data,signed_data,unsigned_data");
     accuracy = (kiln_accuracy){0};
     assert_true(
         kiln_str_starts(kiln_algorithm_allowed(&accuracy, *state), "direct,winograd_2x2_3x3"));

@@ -113,7 +113,8 @@ static void weights_are_rounded_when_they_are_loaded(void **state) {
     assert_true(seen > 0);
     expect_ok(kiln_space_create(te, &avx2, *state, &space));
     for (uint32_t s = 0; s < space.sketch_count; s++)
-        assert_int_equal(kiln_trace_algorithm(&space.sketch[s].open), KILN_ALGORITHM_DIRECT);
+        assert_int_equal(kiln_algorithm_precision(kiln_trace_algorithm(&space.sketch[s].open)),
+                         KILN_PRECISION_F32);
 }
 
 /* Where an instruction multiplies halves both factors are rounded, and all of its sketches use it.

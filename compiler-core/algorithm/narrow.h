@@ -1,0 +1,20 @@
+/* Sums of products that can do with narrower factors, private to algorithm/. */
+#ifndef KILN_COMPILER_CORE_ALGORITHM_NARROW_H
+#define KILN_COMPILER_CORE_ALGORITHM_NARROW_H
+
+#include "compiler-core/ir/ir.h"
+
+/* Weights that are read for more outputs than this stay in caches or registers: what they are
+ * widened for each time costs more than reading them saved. */
+#define KILN_NARROW_READS_MAX 32
+
+/* Whether the block adds up products in f32 of a weight and of what is no weight; which factor is
+ * the weight. */
+bool kiln_narrow_finds(const kiln_program *p, kiln_block block, uint32_t *out_weight);
+/* For how many of the block's outputs each element that `load` reads is read. */
+double kiln_narrow_reads(const kiln_program *p, kiln_block block, kiln_expr load);
+/* Blocks stand in the order of execution: the last ones of the program, from `first` on, come
+ * before `block`, which moves up by their number. */
+void kiln_narrow_move_before(kiln_program *p, kiln_block block, kiln_block first);
+
+#endif

@@ -73,6 +73,24 @@ static bool narrows(const kiln_program *p, kiln_expr value) {
     return kiln_dtype_size((kiln_dtype)node->dtype) < kiln_dtype_size((kiln_dtype)from->dtype);
 }
 
+static bool reads_reduction(kiln_program *p, kiln_block block) {
+    const kiln_loads loads = kiln_block_loads(p, block);
+    for (uint32_t i = 0; i < loads.count; i++) {
+        const kiln_block from = kiln_program_producer(p, kiln_load_buffer(p, loads.load[i]));
+        if (from && kiln_block_is_reduction(p, from)) return true;
+    }
+    return false;
+}
+
+/* A padding between two reductions: what follows the first one stays apart from it, because it
+ * takes results out of registers and the padding disappears into the second one. */
+static bool pads_for_reduction(kiln_program *p, kiln_block block) {
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    return kiln_sketch_padding_of(p, block) &&
+           kiln_buffer_readers(p, p->block.data[block].buffer, reader) == 1 &&
+           kiln_block_is_reduction(p, reader[0]);
+}
+
 static bool wants_inline(kiln_program *p, kiln_block block) {
     const kiln_block_info *b = &p->block.data[block];
     if (b->removed || kiln_block_is_reduction(p, block) ||
@@ -82,6 +100,7 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     uint32_t count = kiln_buffer_readers(p, b->buffer, reader);
     bool feeds_reduction = false;
+    if (count == 1 && reads_reduction(p, block) && pads_for_reduction(p, reader[0])) return false;
     for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
     for (uint32_t i = 0; i < count; i++)
         if (is_searched(p, b->buffer, reader[i]) ||

@@ -17,8 +17,20 @@ static kiln_sketch_result same(uint32_t option, const char *reason) {
     return (kiln_sketch_result){KILN_SKETCH_SAME, option, reason};
 }
 
-/* Tiles t->block. */
-static kiln_sketch_result tile_reduction(kiln_tiling *t) {
+/* Shares out loops outside of the reduction, with `carries` down to that over rounds of rows. How
+ * many. */
+static uint32_t share(kiln_tiling *t, const kiln_sched_loops *outer) {
+    uint32_t most = outer->count - 1, at = 0;
+    if (t->within) return 0;
+    while (t->carries && outer->loop[at].var != t->round.var) at++;
+    if (t->carries) most = at + 1;
+    const uint32_t shared = kiln_sketch_share(t->s, t->block, most);
+    if (t->carries && shared > 1)
+        t->round = kiln_sched_loops_around(t->s, t->block).loop[at + 1 - shared];
+    return shared;
+}
+
+kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
     kiln_sched *s = t->s;
     if (!kiln_tile_choose_roles(t)) return kiln_sketch_none("no iterator can be lanes");
     if (t->options.taps_outside && (t->k < 0 || (t->pattern.reduce & ~(1u << t->k)) == 0))
@@ -53,7 +65,7 @@ static kiln_sketch_result tile_reduction(kiln_tiling *t) {
     if (groups && !t->options.apart && !kiln_tile_group(t, copy, follower))
         return kiln_sketch_none("the transforms cannot be grouped");
     const kiln_sched_loops outer = kiln_tile_make_nest(t);
-    uint32_t shared = kiln_sketch_share(s, t->block, outer.count - 1);
+    const uint32_t shared = share(t, &outer);
     if (copy) kiln_tile_place_copy(t, copy, outer.count - (shared > 1 ? shared - 1 : 0));
     if (!kiln_tile_place_follower(t, follower, outer.loop[outer.count - 1]) && groups)
         return kiln_sketch_none("the result cannot be taken out of the registers of a group");
@@ -99,12 +111,12 @@ kiln_sketch_result kiln_sketch_tile(kiln_sched *s, uint32_t options) {
     part.block = wants_parts && !read.whole ? reduce_in_parts(&whole) : 0;
     kiln_sketch_result made = kiln_sketch_made();
     if (part.block) {
-        made = tile_reduction(&part);
+        made = kiln_tile_reduction(&part);
         whole.given_v = whole.v; /* what sums up the parts has the same lanes, and no options */
     } else {
         whole.options = read;
     }
-    if (made.end == KILN_SKETCH_MADE) made = tile_reduction(&whole);
+    if (made.end == KILN_SKETCH_MADE) made = kiln_tile_reduction(&whole);
     if (made.end == KILN_SKETCH_MADE) kiln_sketch_finish(s);
     return made;
 }

@@ -44,6 +44,8 @@ typedef struct kiln_rule_set {
 
 /* rule_tile.c: one large reduction with a register tile; what feeds and follows it moves along. */
 kiln_sketch_result kiln_sketch_tile(kiln_sched *s, uint32_t options);
+/* rule_stack.c: reductions in series, each in a tile; blocks of rows go through all of them. */
+kiln_sketch_result kiln_sketch_stack(kiln_sched *s, uint32_t options);
 /* rule_rows.c: several reductions over the same rows. */
 kiln_sketch_result kiln_sketch_rows(kiln_sched *s, uint32_t options);
 /* alone.c: anything at all. */
@@ -73,6 +75,10 @@ kiln_block kiln_sketch_main_reduction(kiln_program *p, uint32_t *out_count);
  * its reader, or a copy to where they were written before, which then are in `scope`. 0: there can
  * be none. */
 kiln_block kiln_sketch_separate_result(kiln_sched *s, kiln_block block, kiln_scope scope);
+
+/* tile_pad.c: what the block fills in around the source that it copies; 0: it does something else.
+ */
+kiln_expr kiln_sketch_padding_of(const kiln_program *p, kiln_block copy);
 
 /* share.c: where the target has threads and the block enough work, shares out the outermost loops
  * around it, fused: as few as keep the threads equally busy, at most `most`. How many; 0: none. */

@@ -9,6 +9,7 @@ static const char *const tile_option[] = {KILN_TILE_OPTIONS(X)};
 
 static const kiln_rule rules[] = {
     {"tile", KILN_ARRAY_COUNT(tile_option), tile_option, kiln_sketch_tile},
+    {"stack", 0, NULL, kiln_sketch_stack},
     {"rows", 0, NULL, kiln_sketch_rows},
     {"any", 0, NULL, kiln_sketch_any},
 };

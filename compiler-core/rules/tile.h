@@ -55,6 +55,11 @@ typedef struct kiln_tiling {
     kiln_tile_options options;
     kiln_block block; /* the reduction */
     int given_v;      /* what v must be, or -1 */
+    /* rule_stack.c: in a loop of its reader. Its loops may run over a part of its iterators. */
+    bool within;
+    /* The same: earlier reductions are computed in its rounds of rows, which come first then. */
+    bool carries;
+    int64_t rounds; /* with `carries`: how many, preferably */
 
     /* tile_roles.c. Iterators of the block, or -1. */
     kiln_pattern pattern;
@@ -78,7 +83,13 @@ typedef struct kiln_tiling {
     kiln_sched_loop lane;                                 /* inside of vector.points */
     kiln_sched_loop k_blocks, k_steps, k_unrolled, k_dot; /* of k, from the outside */
     kiln_sched_loop tap_loop;
+    kiln_sched_loop round; /* with `carries`: the loop over rounds of rows */
 } kiln_tiling;
+
+/* ---- all of it: rule_tile.c ---- */
+
+/* Tiles t->block: all steps below, in the order in which they stand here. */
+kiln_sketch_result kiln_tile_reduction(kiln_tiling *t);
 
 /* ---- what iterators are for: tile_roles.c ---- */
 
@@ -100,6 +111,9 @@ static inline int64_t kiln_tile_extent(const kiln_tiling *t, int i) {
 static inline uint32_t kiln_tile_rank(const kiln_tiling *t, const kiln_block_access *a) {
     return t->s->program->buffer.data[a->buffer].shape.rank;
 }
+/* Values that the loop of an iterator runs over, before it is split: with `within` a part of them.
+ */
+int64_t kiln_tile_span(const kiln_tiling *t, int i);
 /* Its role. */
 static inline kiln_role kiln_tile_role(const kiln_tiling *t, const kiln_block_access *a) {
     return t->s->program->buffer.data[a->buffer].role;
@@ -117,6 +131,10 @@ kiln_sched_sample kiln_tile_sample_parts(kiln_tiling *t);     /* (steps, parts) 
 kiln_sched_sample kiln_tile_sample_block(kiln_tiling *t, int64_t extent);
 /* Splits a loop over tiles into rounds without remainder, at best of `preferred` tiles. */
 kiln_tile_loops kiln_tile_split_rounds(kiln_tiling *t, kiln_sched_loop tiles, int64_t preferred);
+
+/* The same where earlier reductions are computed in the rounds: any number of tiles, preferably
+ * those that make t->rounds of them. */
+kiln_tile_loops kiln_tile_split_rows(kiln_tiling *t, kiln_sched_loop tiles);
 
 /* Whether a panel of weights exceeds the second cache, so that a reduction in parts pays: a part of
  * the panel stays there while all tiles use it. */

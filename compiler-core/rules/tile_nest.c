@@ -15,8 +15,11 @@ static kiln_tile_loops split_points(kiln_tiling *t, int iter, uint32_t element) 
     if (iter < 0) return (kiln_tile_loops){{0}, {0}, {0}};
     const bool is_row = iter == t->mh;
     kiln_sched_loops part = split_off(t, loop_of(t, iter), kiln_sched_element(t->tile, element));
-    kiln_tile_loops loops = kiln_tile_split_rounds(
-        t, part.loop[0], is_row ? kiln_tile_rows_a_round(t, part.loop[0]) : INT64_MAX);
+    kiln_tile_loops loops =
+        t->carries && (is_row || t->mh < 0)
+            ? kiln_tile_split_rows(t, part.loop[0])
+            : kiln_tile_split_rounds(t, part.loop[0],
+                                     is_row ? kiln_tile_rows_a_round(t, part.loop[0]) : INT64_MAX);
     loops.points = part.loop[1];
     return loops;
 }
@@ -45,6 +48,7 @@ static void split_tile(kiln_tiling *t) {
     t->lane = part.loop[2];
     t->row = split_points(t, t->mh, 0);
     t->column = split_points(t, t->mw, 1);
+    t->round = t->mh < 0 ? t->column.rounds : t->row.rounds;
     split_steps(t);
     t->tap_loop = loop_of(t, t->tap);
 }
@@ -91,7 +95,8 @@ kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t) {
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (!b->iter[i].reduce && (int)i != t->v && (int)i != t->mh && (int)i != t->mw)
             kiln_sched_loops_add(&order, loop_of(t, (int)i));
-    add_round(&order, t->row.rounds, t->column.rounds, t->vector.rounds, shares_rows_first(t));
+    add_round(&order, t->row.rounds, t->column.rounds, t->vector.rounds,
+              t->carries || shares_rows_first(t));
     add_round(&order, t->row.tiles, t->column.tiles, t->vector.tiles, t->options.vectors_innermost);
     const kiln_sched_loops outer = order;
     add_reduction(t, &order);

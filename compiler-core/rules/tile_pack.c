@@ -73,14 +73,18 @@ kiln_block kiln_tile_block_data(kiln_tiling *t, int iter, kiln_sched_int size) {
     const kiln_block_access x = t->pattern.from[t->data];
     kiln_block copy = kiln_program_producer(p, x.buffer);
     int dim = iter < 0 ? -1 : x.dim_of[iter], source = -1;
-    if (dim < 0 || dim + 1 == (int)kiln_tile_rank(t, &x)) return copy;
-    kiln_sketch_block_buffer(t->s, x.buffer, dim, size);
+    if (dim >= 0 && dim + 1 < (int)kiln_tile_rank(t, &x))
+        kiln_sketch_block_buffer(t->s, x.buffer, dim, size);
     kiln_pattern pattern;
-    if (!copy || !kiln_pattern_of(p, copy, &pattern) || pattern.from_count != 1) return copy;
-    kiln_block maker = kiln_program_producer(p, pattern.from[0].buffer);
-    if (maker && kiln_block_is_reduction(p, maker)) return 0; /* the result of another tile */
+    if (!copy || !kiln_pattern_of(p, copy, &pattern)) return copy;
+    if (kiln_block_is_reduction(p, copy)) return 0;
+    for (uint32_t a = 0; a < pattern.from_count; a++) {
+        kiln_block maker = kiln_program_producer(p, pattern.from[a].buffer);
+        if (maker && kiln_block_is_reduction(p, maker)) return 0; /* the result of another tile */
+    }
+    if (pattern.from_count != 1) return copy;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
-        if (pattern.to.dim_of[i] == dim) source = pattern.from[0].dim_of[i];
+        if (dim >= 0 && pattern.to.dim_of[i] == dim) source = pattern.from[0].dim_of[i];
     kiln_sketch_block_buffer(t->s, pattern.from[0].buffer, source, size);
     return copy;
 }

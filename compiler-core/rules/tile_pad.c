@@ -3,8 +3,7 @@
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/tile.h"
 
-/* What the block fills in around the source that it copies; 0: it does something else. */
-static kiln_expr filling(const kiln_program *p, kiln_block copy) {
+kiln_expr kiln_sketch_padding_of(const kiln_program *p, kiln_block copy) {
     kiln_expr value = p->block.data[copy].value;
     bool only_pads = kiln_expr_get(p, value)->op == KILN_EXPR_SELECT &&
                      kiln_expr_get(p, kiln_expr_operand(p, value, 1))->op == KILN_EXPR_LOAD &&
@@ -17,7 +16,7 @@ static kiln_expr filling(const kiln_program *p, kiln_block copy) {
  * intrinsic takes its operands as they are, and each piece that is cut is code of its own. */
 bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy) {
     kiln_program *p = t->s->program;
-    kiln_expr filled = filling(p, copy);
+    kiln_expr filled = kiln_sketch_padding_of(p, copy);
     if (!filled || !t->packs) return filled != 0;
     return !t->dot && !t->s->compact &&
            filled == kiln_expr_zero(p, (kiln_dtype)kiln_expr_get(p, filled)->dtype);

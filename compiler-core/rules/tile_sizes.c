@@ -8,6 +8,7 @@
 #define REDUCE_BLOCK_MAX 64
 #define STEPS_UNROLLED_MAX 8
 #define ROUND_TILES_MAX 1000000 /* no bound */
+#define ROUNDS_MAX 16           /* sizes of rounds of rows that are tried */
 
 /* Times in slots, of which one multiply-add of a vector takes one: half a cycle where two are done
  * in a cycle. Fitted to the times of a few tiles of 1x1 convolutions on one Zen 3; the causes given
@@ -19,6 +20,12 @@
  * is left to save: narrow cores cannot hide all of it. Not measured; it decides between tiles that
  * are equal otherwise. */
 #define LOAD_SLOTS_EXPOSED 0.1
+
+int64_t kiln_tile_span(const kiln_tiling *t, int i) {
+    const kiln_sched_loop loop =
+        i < 0 ? (kiln_sched_loop){0} : kiln_sched_loop_of(t->s, t->block, (uint32_t)i);
+    return kiln_sched_loop_is_none(loop) ? kiln_tile_extent(t, i) : kiln_sched_extent(t->s, loop);
+}
 
 /* ---- caches ---- */
 
@@ -141,8 +148,8 @@ static double in_flight(const kiln_target *target) {
 /* Share of the arithmetic peak that a tile reaches by its shape alone: partial tiles at the
  * borders, few accumulators and many loads cost time. */
 static double tile_efficiency(const kiln_tiling *t, int64_t mh, int64_t mw, int64_t vectors) {
-    int64_t h = kiln_tile_extent(t, t->mh), w = kiln_tile_extent(t, t->mw),
-            n = (kiln_tile_extent(t, t->v) + t->lanes - 1) / t->lanes;
+    int64_t h = kiln_tile_span(t, t->mh), w = kiln_tile_span(t, t->mw),
+            n = (kiln_tile_span(t, t->v) + t->lanes - 1) / t->lanes;
     double cost = 0, least = streams_weights(t, vectors) ? STREAMED_SLOTS * (double)vectors : 0;
     least = KILN_MAX(least, in_flight(t->s->target));
     for (int tail_h = 0; tail_h < 2; tail_h++)
@@ -156,7 +163,7 @@ static double tile_efficiency(const kiln_tiling *t, int64_t mh, int64_t mw, int6
                     (KILN_MAX(KILN_MAX(points * (double)vectors, least), loads) + exposed);
         }
     cost *= (double)((n + vectors - 1) / vectors);
-    double useful = (double)(h * w) * (double)kiln_tile_extent(t, t->v) / (double)t->lanes;
+    double useful = (double)(h * w) * (double)kiln_tile_span(t, t->v) / (double)t->lanes;
     return useful / cost * (mh > 1 && mw < w ? 0.99 : 1.0);
 }
 
@@ -174,15 +181,25 @@ static void insert_row(tile_row *row, uint32_t *count, tile_row added) {
     if (at < TILE_ROWS_MAX) row[at] = added;
 }
 
+/* Whether tiles of so many values would leave a remainder of a part of the iterator's: what is
+ * computed then is not known to be all of the part. */
+static bool cuts_part(const kiln_tiling *t, int i, int64_t size) {
+    const int64_t span = kiln_tile_span(t, i);
+    return span < kiln_tile_extent(t, i) && span % size != 0;
+}
+
 /* Register tiles that fit: accumulators, one row of weights, the data. Best first. */
 kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
     tile_row row[TILE_ROWS_MAX];
     uint32_t count = 0;
     int64_t registers = t->s->target->vector_registers;
     int64_t vectors_max = KILN_MIN(6, (kiln_tile_extent(t, t->v) + t->lanes - 1) / t->lanes);
-    for (int64_t mh = 1; mh <= KILN_MIN(kiln_tile_extent(t, t->mh), 8); mh++)
-        for (int64_t mw = KILN_MIN(kiln_tile_extent(t, t->mw), 32); mw >= 1; mw--)
+    const bool part = kiln_tile_span(t, t->mh) < kiln_tile_extent(t, t->mh);
+    const int64_t rows_max = part ? 1 : KILN_MIN(kiln_tile_extent(t, t->mh), 8);
+    for (int64_t mh = 1; mh <= rows_max; mh++)
+        for (int64_t mw = KILN_MIN(kiln_tile_span(t, t->mw), 32); mw >= 1; mw--)
             for (int64_t vectors = 1; vectors <= vectors_max; vectors++) {
+                if (cuts_part(t, t->mw, mw) || cuts_part(t, t->v, vectors * t->lanes)) continue;
                 int64_t operands = weight_registers(t, vectors) + data_registers(t, mh * mw);
                 if (mh * mw * vectors + operands > registers) break;
                 if (vectors > 1 && kiln_tile_extent(t, t->v) % (vectors * t->lanes) != 0 &&
@@ -285,5 +302,22 @@ kiln_tile_loops kiln_tile_split_rounds(kiln_tiling *t, kiln_sched_loop tiles, in
         kiln_sched_perfect_tile(t->s, tiles, 2, ROUND_TILES_MAX, (int64_t[]){count / round, round});
     kiln_sched_loops part = kiln_sched_split(
         t->s, tiles, KILN_SCHED_INTS(kiln_sched_element(rounds, 0), kiln_sched_element(rounds, 1)));
+    return (kiln_tile_loops){.rounds = part.loop[0], .tiles = part.loop[1]};
+}
+
+kiln_tile_loops kiln_tile_split_rows(kiln_tiling *t, kiln_sched_loop tiles) {
+    const int64_t count = kiln_sched_extent(t->s, tiles);
+    int64_t value[ROUNDS_MAX], last = 0;
+    uint32_t values = 0, preferred = 0;
+    for (int64_t rounds = 1; rounds <= count && values < ROUNDS_MAX; rounds++) {
+        const int64_t size = (count + rounds - 1) / rounds;
+        if (size == last) continue;
+        last = value[values] = size;
+        if (rounds <= t->rounds) preferred = values;
+        values++;
+    }
+    const kiln_sched_sample size = kiln_sched_categorical(t->s, value, values, preferred);
+    const kiln_sched_loops part = kiln_sched_split(
+        t->s, tiles, KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(size, 0)));
     return (kiln_tile_loops){.rounds = part.loop[0], .tiles = part.loop[1]};
 }

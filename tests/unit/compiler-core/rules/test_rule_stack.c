@@ -1,0 +1,182 @@
+/* The rule "stack": reductions in series, each in a tile in the loops of the next. */
+#include <stdio.h>
+
+#include "tests/unit/compiler-core/rules/support.h"
+
+#include "base/macros.h"
+#include "compiler-core/rules/space.h"
+
+/* A program that grows by a reduction and what follows it. */
+typedef struct series {
+    kiln_strbuf head, body;
+    char from[16]; /* the buffer that the next one reads */
+    int channels, size, blocks;
+} series;
+
+enum { SIZE = 7, CHANNELS = 8 };
+
+static void pad(series *p, int by, const char *with) {
+    const int size = p->size + 2 * by, at = p->blocks;
+    kiln_strbuf_printf(&p->head, "temp pad%d: f32[1,%d,%d,%d]\n", at, p->channels, size, size);
+    kiln_strbuf_printf(&p->body,
+                       "block pad%d(n:1, c:%d, h:%d, w:%d): pad%d[n, c, h, w] = select(and(and(and("
+                       "%d <= h, h < %d), %d <= w), w < %d), %s[n, c, h - %d, w - %d], %s)\n",
+                       at, p->channels, size, size, at, by, p->size + by, by, p->size + by, p->from,
+                       by, by, with);
+    p->size = size;
+    snprintf(p->from, sizeof p->from, "pad%d", at);
+}
+
+/* 'p' a product over channels, 'd' a depthwise convolution of 3x3 ('e': of stride 2), 'c' one over
+ * channels, 'm' a maximum of 3x3 of stride 2 ('n': of 2x2), 's' a sum of 3x3. */
+static void add(series *p, char kind, int channels, bool is_last) {
+    const bool windows = kind != 'p', is_max = kind == 'm' || kind == 'n',
+               mixes = kind == 'p' || kind == 'c', weighs = !is_max && kind != 's';
+    const int taps = !windows      ? 1
+                     : kind == 'n' ? 2
+                                   : 3,
+              in = p->channels, stride = is_max || kind == 'e' ? 2 : 1, at = p->blocks++;
+    if (windows && kind != 'n') pad(p, 1, is_max ? "-inf" : "0.0");
+    if (!mixes) channels = in;
+    p->size = (p->size - taps) / stride + 1;
+    if (weighs)
+        kiln_strbuf_printf(&p->head, "constant k%d: f32[%d,%d,%d,%d]\nconstant b%d: f32[%d]\n", at,
+                           channels, mixes ? in : 1, taps, taps, at, channels);
+    kiln_strbuf_printf(&p->head, "temp s%d: f32[1,%d,%d,%d]\n%s y%d: f32[1,%d,%d,%d]\n", at,
+                       channels, p->size, p->size, is_last ? "output" : "temp", at, channels,
+                       p->size, p->size);
+    kiln_strbuf_printf(&p->body, "block r%d(n:1, o:%d, h:%d, w:%d | ", at, channels, p->size,
+                       p->size);
+    if (mixes) kiln_strbuf_printf(&p->body, "i:%d, ", in);
+    kiln_strbuf_printf(
+        &p->body, "kh:%d, kw:%d): s%d[n, o, h, w] %s= %s[n, %s, h*%d + kh, w*%d + kw]", taps, taps,
+        at, is_max ? "max" : "sum", p->from, mixes ? "i" : "o", stride, stride);
+    if (weighs) kiln_strbuf_printf(&p->body, "*k%d[o, %s, kh, kw]", at, mixes ? "i" : "0");
+    kiln_strbuf_printf(&p->body, " init %s\n", is_max ? "-inf" : "0.0");
+    kiln_strbuf_printf(&p->body, "block f%d(n:1, o:%d, h:%d, w:%d): y%d[n, o, h, w] = ", at,
+                       channels, p->size, p->size, at);
+    if (weighs)
+        kiln_strbuf_printf(&p->body, "max(s%d[n, o, h, w] + b%d[o], 0.0)\n", at, at);
+    else
+        kiln_strbuf_printf(&p->body, "s%d[n, o, h, w] + 0.5\n", at);
+    p->channels = channels;
+    snprintf(p->from, sizeof p->from, "y%d", at);
+}
+
+/* The kinds one after the other; products make 16 channels of 8 and the other way. */
+static const kiln_program *series_of(kiln_arena *arena, const char *kinds) {
+    series p = {.from = "x", .channels = CHANNELS, .size = SIZE};
+    for (const char *kind = kinds; *kind; kind++)
+        add(&p, *kind, p.channels == CHANNELS ? 16 : CHANNELS, !kind[1]);
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "program series\ninput x: f32[1,%d,%d,%d]\n%.*s%.*s", CHANNELS, SIZE,
+                       SIZE, (int)p.head.size, p.head.data, (int)p.body.size, p.body.data);
+    const kiln_program *te = parsed(arena, kiln_str_dup(arena, kiln_strbuf_view(&text)));
+    kiln_strbuf_deinit(&text);
+    kiln_strbuf_deinit(&p.head);
+    kiln_strbuf_deinit(&p.body);
+    return te;
+}
+
+static const char *const all_series[] = {"dp", "ep", "pd", "pdp", "pep", "cm",  "cn",
+                                         "pc", "mp", "np", "cs",  "pcp", "dpdp"};
+
+/* Caches so small that nothing stays without rounds of rows. */
+static kiln_target small_target(uint32_t threads) {
+    kiln_target target = avx2_target(threads);
+    target.l2_bytes = 1 << 13;
+    return target;
+}
+
+static void each_series_is_right_in_rounds_and_as_a_whole(void **state) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(all_series); i++)
+        for (uint32_t threads = 1; threads <= 2; threads++) {
+            const kiln_program *te = series_of(*state, all_series[i]);
+            kiln_target target = small_target(threads);
+            kiln_sched s = kiln_sched_begin(te, &target, *state);
+            kiln_sketch_result result = kiln_sketch_stack(&s, 0);
+            if (result.end != KILN_SKETCH_MADE) fail_msg("%s: %s", all_series[i], result.reason);
+            expect_sound(&s, te);
+            if (threads > 1) continue;
+            s = kiln_sched_begin(te, &avx2, *state);
+            assert_int_equal(kiln_sketch_stack(&s, 0).end, KILN_SKETCH_MADE);
+            expect_sound(&s, te);
+        }
+}
+
+/* Everything but the last reduction stands in its rounds of rows, in registers of its own. */
+static void all_reductions_run_in_rounds_of_rows(void **state) {
+    const kiln_program *te = series_of(*state, "pdp");
+    kiln_target target = small_target(1);
+    kiln_sched s = kiln_sched_begin(te, &target, *state);
+    assert_int_equal(kiln_sketch_stack(&s, 0).end, KILN_SKETCH_MADE);
+    const kiln_stmt last = kiln_program_block_stmt(s.program, block_of(&s, "r2"));
+    const kiln_sched_loop round = kiln_sched_loop_around(&s, block_of(&s, "r2"), 1);
+    assert_true(kiln_sched_extent(&s, round) > 1);
+    static const char *const inside[] = {"r0", "f0", "r1", "f1", "f2"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(inside); i++)
+        assert_int_equal(kiln_sched_loop_around(&s, block_of(&s, inside[i]), 1).var, round.var);
+    static const char *const registers[] = {"s0", "s1", "s2"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(registers); i++)
+        assert_int_equal(s.program->buffer.data[buffer_of(&s, registers[i])].scope,
+                         KILN_SCOPE_REGISTER);
+    assert_true(s.program->block.data[block_of(&s, "r0")].removed == false && last != 0);
+}
+
+/* The space takes the rule, and what is drawn from it is right. */
+static void draws_are_right(void **state) {
+    kiln_rand rand;
+    kiln_rand_init(&rand, 35);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(all_series); i++) {
+        const kiln_program *te = series_of(*state, all_series[i]);
+        kiln_target target = small_target(1);
+        kiln_space space;
+        const kiln_space_options options = {.accuracy = {.exact = true}};
+        expect_ok(kiln_space_create_with(te, &target, &options, *state, &space));
+        assert_string_equal(space.rule, "stack");
+        for (uint32_t draw = 0; draw < 2; draw++) {
+            kiln_trace trace;
+            kiln_program *drawn = NULL;
+            expect_ok(kiln_space_sample(&space, &rand, *state, &trace, &drawn));
+            expect_ok(same_result(te, drawn, *state));
+        }
+    }
+}
+
+static void expect_never(kiln_arena *arena, const char *text, const char *reason) {
+    kiln_sched s = kiln_sched_begin(parsed(arena, text), &avx2, arena);
+    const kiln_sketch_result result = kiln_sketch_stack(&s, 0);
+    assert_int_equal(result.end, KILN_SKETCH_NEVER);
+    expect_contains(result.reason, reason);
+}
+
+static void other_programs_are_for_other_rules(void **state) {
+    kiln_sched s = kiln_sched_begin(series_of(*state, "c"), &avx2, *state);
+    assert_int_equal(kiln_sketch_stack(&s, 0).end, KILN_SKETCH_NEVER);
+    expect_never(*state,
+                 "program p\ninput x: f32[1,6,8,16]\ntemp m: f32[1,8,16]\ntemp e: f32[1,6,8,16]\n"
+                 "temp s: f32[1,8,16]\noutput y: f32[1,6,8,16]\n"
+                 "block max(n:1, h:8, w:16 | c:6): m[n, h, w] max= x[n, c, h, w] init -inf\n"
+                 "block exp(n:1, c:6, h:8, w:16): e[n, c, h, w] = exp(x[n, c, h, w] - m[n, h, w])\n"
+                 "block sum(n:1, h:8, w:16 | c:6): s[n, h, w] sum= e[n, c, h, w] init 0.0\n"
+                 "block out(n:1, c:6, h:8, w:16): y[n, c, h, w] = e[n, c, h, w]/s[n, h, w]\n",
+                 "no series of tiles");
+    expect_never(*state,
+                 "program p\ninput a: f32[8,16]\ninput b: f32[8,16]\nconstant u: f32[16,16]\n"
+                 "constant v: f32[16,16]\ntemp s: f32[8,16]\ntemp t: f32[8,16]\noutput y: "
+                 "f32[8,16]\n"
+                 "block s(i:8, j:16 | k:16): s[i, j] sum= a[i, k]*u[k, j] init 0.0\n"
+                 "block t(i:8, j:16 | k:16): t[i, j] sum= b[i, k]*v[k, j] init 0.0\n"
+                 "block y(i:8, j:16): y[i, j] = s[i, j] + t[i, j]\n",
+                 "no series of tiles");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(each_series_is_right_in_rounds_and_as_a_whole),
+        test_with_arena(all_reductions_run_in_rounds_of_rows),
+        test_with_arena(draws_are_right),
+        test_with_arena(other_programs_are_for_other_rules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

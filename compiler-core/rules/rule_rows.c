@@ -3,10 +3,9 @@
  * lanes. */
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
-#include "compiler-core/rules/rules.h"
+#include "compiler-core/rules/rows.h"
 
-/* The last block that writes an output. */
-static kiln_block last_block(const kiln_program *p) {
+kiln_block kiln_rows_last_block(const kiln_program *p) {
     kiln_block last = 0;
     for (kiln_block b = 1; b < p->block.count; b++)
         if (!p->block.data[b].removed &&
@@ -15,8 +14,7 @@ static kiln_block last_block(const kiln_program *p) {
     return last;
 }
 
-/* Iterators of `last` that index everything that earlier blocks hand to it: the rows. */
-static uint32_t row_iters(kiln_program *p, const kiln_pattern *last) {
+uint32_t kiln_rows_iters(kiln_program *p, const kiln_pattern *last) {
     uint32_t rows = last->spatial, found = 0;
     for (uint32_t a = 0; a < last->from_count; a++) {
         if (!kiln_program_producer(p, last->from[a].buffer)) continue;
@@ -56,9 +54,7 @@ static int contiguous_reduction(const kiln_program *p, const kiln_pattern *patte
     return -1;
 }
 
-/* A reduction along contiguous elements becomes one of several vectors, and one of their lanes.
- * Returns the block that makes the vectors; 0: none. */
-static kiln_block reduce_in_lanes(kiln_sched *s, kiln_block block) {
+kiln_block kiln_rows_reduce_in_lanes(kiln_sched *s, kiln_block block) {
     kiln_program *p = s->program;
     kiln_pattern pattern;
     if (!kiln_block_is_reduction(p, block) || !kiln_pattern_of(p, block, &pattern)) return 0;
@@ -132,26 +128,27 @@ static void vectorize_row(kiln_sched *s, kiln_block block, uint32_t iter) {
 
 /* ---- the nest ---- */
 
-#define ROWS_AT_ONCE_MAX 8
-#define ROWS_AT_ONCE 4        /* preferred: chains of one row hide behind those of others */
-#define ELEMENTS_AT_ONCE 4096 /* that temps of such rows may have: half of a first cache */
+/* Chains of one row hide behind those of others; elements are half of a first cache. */
+static const kiln_rows_limits few_rows = {.preferred = 4, .most = 8, .elements = 4096};
+#define SIZES_MAX 16
 
 /* How many rows are computed together, step by step: a divisor of their innermost loop. */
-static kiln_sched_int sample_rows(kiln_sched *s, kiln_sched_loop row, int64_t width) {
-    int64_t several[ROWS_AT_ONCE_MAX];
+static kiln_sched_int sample_rows(kiln_sched *s, kiln_sched_loop row, int64_t width,
+                                  const kiln_rows_limits *limits) {
+    int64_t several[SIZES_MAX];
     uint32_t count = 0;
-    for (int64_t n = 1; n <= ROWS_AT_ONCE_MAX; n *= 2)
-        if (kiln_sched_extent(s, row) % n == 0 && (n == 1 || n * width <= ELEMENTS_AT_ONCE))
+    for (int64_t n = 1; n <= limits->most && count < SIZES_MAX; n *= 2)
+        if (kiln_sched_extent(s, row) % n == 0 && (n == 1 || n * width <= limits->elements))
             several[count++] = n;
     if (count == 1) return kiln_sched_const(1);
     return kiln_sched_element(
         kiln_sched_categorical(s, several, count,
-                               kiln_sketch_nearest(several, count, ROWS_AT_ONCE)),
+                               kiln_sketch_nearest(several, count, limits->preferred)),
         0);
 }
 
-/* Rows outermost and in one loop, which is returned; below it, several rows. */
-static kiln_sched_loop put_rows_outside(kiln_sched *s, kiln_block last, uint32_t rows) {
+kiln_sched_loop kiln_rows_put_outside(kiln_sched *s, kiln_block last, uint32_t rows,
+                                      const kiln_rows_limits *limits) {
     const kiln_block_info *b = &s->program->block.data[last];
     const uint32_t all = (1u << b->iter_count) - 1;
     kiln_sched_loops row = loops_of(s, last, rows);
@@ -163,7 +160,7 @@ static kiln_sched_loop put_rows_outside(kiln_sched *s, kiln_block last, uint32_t
     add_all(&order, &column);
     if (column.count) kiln_sched_reorder(kiln_sched_try(s), &order);
     kiln_sched_loop *innermost = &row.loop[row.count - 1];
-    const kiln_sched_int several = sample_rows(s, *innermost, width);
+    const kiln_sched_int several = sample_rows(s, *innermost, width, limits);
     const kiln_sched_loops parts = kiln_sched_split(kiln_sched_try(s), *innermost,
                                                     KILN_SCHED_INTS(kiln_sched_rest(), several));
     if (parts.count) *innermost = parts.loop[0];
@@ -174,41 +171,49 @@ static kiln_sched_loop put_rows_outside(kiln_sched *s, kiln_block last, uint32_t
     return at;
 }
 
+bool kiln_rows_place(kiln_sched *s, kiln_block block, kiln_block part, kiln_sched_loop at) {
+    bool placed = kiln_sched_compute_at(kiln_sched_try(s), block, at);
+    if (part)
+        placed &=
+            kiln_sched_compute_at(kiln_sched_try(s), part, kiln_sched_loop_around(s, block, -2));
+    return placed;
+}
+
+void kiln_rows_finish(kiln_sched *s, kiln_block block, kiln_block part, bool in_rows,
+                      uint32_t rows) {
+    kiln_program *p = s->program;
+    kiln_pattern pattern;
+    if (p->block.data[block].removed || !kiln_pattern_of(p, block, &pattern)) return;
+    if (part) keep_lanes_in_registers(s, block, part, in_rows);
+    const int iter = kiln_sketch_contiguous_iter(p, &pattern);
+    if (iter >= 0 && !(rows >> iter & 1) && !kiln_block_is_reduction(p, block))
+        vectorize_row(s, block, (uint32_t)iter);
+}
+
 kiln_sketch_result kiln_sketch_rows(kiln_sched *s, uint32_t options) {
     (void)options;
     uint32_t reductions;
     kiln_sketch_inline(s);
     kiln_program *p = s->program;
-    kiln_block last = last_block(p);
+    kiln_block last = kiln_rows_last_block(p);
     kiln_pattern pattern;
     if (!kiln_sketch_main_reduction(p, &reductions))
         return kiln_sketch_never("there is no reduction");
     if (!last || kiln_block_is_reduction(p, last))
         return kiln_sketch_never("what comes last is a reduction");
-    uint32_t rows = kiln_pattern_of(p, last, &pattern) ? row_iters(p, &pattern) : 0;
+    uint32_t rows = kiln_pattern_of(p, last, &pattern) ? kiln_rows_iters(p, &pattern) : 0;
     if (!rows) return kiln_sketch_never("there are no rows that all blocks share");
 
     kiln_block *part = KILN_ARENA_ARRAY(s->arena, kiln_block, last + 1);
     bool *in_rows = KILN_ARENA_ARRAY(s->arena, bool, last + 1);
     for (kiln_block b = 1; b < last; b++)
-        if (!p->block.data[b].removed) part[b] = reduce_in_lanes(s, b);
+        if (!p->block.data[b].removed) part[b] = kiln_rows_reduce_in_lanes(s, b);
 
-    const kiln_sched_loop at = put_rows_outside(s, last, rows);
-    for (kiln_block b = last - 1; b >= 1; b--) {
-        if (p->block.data[b].removed) continue;
-        in_rows[b] = kiln_sched_compute_at(kiln_sched_try(s), b, at);
-        if (part[b])
-            in_rows[b] &=
-                kiln_sched_compute_at(kiln_sched_try(s), part[b], kiln_sched_loop_around(s, b, -2));
-    }
-    for (kiln_block b = 1; b <= last; b++) {
-        if (p->block.data[b].removed || !kiln_pattern_of(p, b, &pattern)) continue;
-        if (part[b]) keep_lanes_in_registers(s, b, part[b], in_rows[b]);
-        int iter = kiln_sketch_contiguous_iter(p, &pattern);
-        bool is_row = b == last && iter >= 0 && (rows >> iter & 1);
-        if (iter >= 0 && !is_row && !kiln_block_is_reduction(p, b))
-            vectorize_row(s, b, (uint32_t)iter);
-    }
+    const kiln_sched_loop at = kiln_rows_put_outside(s, last, rows, &few_rows);
+    for (kiln_block b = last - 1; b >= 1; b--)
+        if (!p->block.data[b].removed) in_rows[b] = kiln_rows_place(s, b, part[b], at);
+    for (kiln_block b = 1; b <= last; b++)
+        kiln_rows_finish(s, b, part[b], in_rows[b], b == last ? rows : 0);
     kiln_sketch_finish(s);
     return kiln_sketch_made();
 }

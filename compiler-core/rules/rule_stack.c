@@ -7,7 +7,12 @@
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
+#include "compiler-core/rules/rows.h"
 #include "compiler-core/rules/tile.h"
+
+/* Rows that are computed together where no tile is last: products use their weights for all. */
+#define ROWS_AT_ONCE 32
+#define ROWS_AT_ONCE_MAX 128
 
 /* A program on its way. */
 typedef struct stack {
@@ -15,12 +20,15 @@ typedef struct stack {
     kiln_block last; /* the last reduction */
     kiln_block count;
     bool *depends; /* [count] on a reduction that runs each time, or is one */
+    bool *taken;   /* [count] takes results out of registers */
+    uint32_t rows; /* iterators of what comes last, where that is no reduction */
 } stack;
 
 static void find_dependent(stack *k) {
     kiln_program *p = k->s->program;
     k->count = p->block.count;
     k->depends = KILN_ARENA_ARRAY(k->s->arena, bool, k->count);
+    k->taken = KILN_ARENA_ARRAY(k->s->arena, bool, k->count);
     for (kiln_block b = 1; b < k->count; b++) {
         if (p->block.data[b].removed || kiln_block_reads_only_constants(p, b)) continue;
         const kiln_loads loads = kiln_block_loads(p, b);
@@ -32,22 +40,40 @@ static void find_dependent(stack *k) {
     }
 }
 
-/* Whether all that comes before the last reduction is read on the way to it, and each reduction is
- * a product or slides a window: others are no work for register tiles. */
-static bool is_series(const stack *k) {
+/* Whether the reduction is a product or slides a window; others are no work for register tiles. */
+static bool wants_tile(kiln_program *p, kiln_block block) {
+    kiln_pattern pattern;
+    if (!kiln_block_is_reduction(p, block) || !kiln_pattern_of(p, block, &pattern)) return false;
+    for (uint32_t a = 0; a < pattern.from_count; a++)
+        if (pattern.from[a].window) return true;
+    return pattern.multiplies;
+}
+
+/* Whether the block alone reads the results of a tile, which it takes out of registers: it goes
+ * where that goes. */
+static bool follows_tile(kiln_program *p, kiln_block block) {
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    const kiln_loads loads = kiln_block_loads(p, block);
+    for (uint32_t i = 0; i < loads.count && !kiln_block_is_reduction(p, block); i++) {
+        const kiln_buffer from = kiln_load_buffer(p, loads.load[i]);
+        const kiln_block producer = kiln_program_producer(p, from);
+        if (producer && wants_tile(p, producer) && kiln_buffer_readers(p, from, reader) == 1)
+            return true;
+    }
+    return false;
+}
+
+/* Whether all that comes before `last`, and is computed each time, is read on the way to it. */
+static bool is_series(const stack *k, kiln_block last) {
     kiln_program *p = k->s->program;
     bool *needed = KILN_ARENA_ARRAY(k->s->arena, bool, k->count);
-    needed[k->last] = true;
-    for (kiln_block b = k->last; b >= 1; b--) {
-        kiln_pattern pattern;
-        if (!k->depends[b] || !kiln_pattern_of(p, b, &pattern)) continue;
+    needed[last] = true;
+    for (kiln_block b = last; b >= 1; b--) {
+        const kiln_loads loads = kiln_block_loads(p, b);
+        if (!k->depends[b] || p->block.data[b].removed) continue;
         if (!needed[b]) return false;
-        bool slides = false;
-        for (uint32_t a = 0; a < pattern.from_count; a++) {
-            needed[kiln_program_producer(p, pattern.from[a].buffer)] = true;
-            slides |= pattern.from[a].window != 0;
-        }
-        if (kiln_block_is_reduction(p, b) && !pattern.multiplies && !slides) return false;
+        for (uint32_t i = 0; i < loads.count; i++)
+            needed[kiln_program_producer(p, kiln_load_buffer(p, loads.load[i]))] = true;
     }
     return true;
 }
@@ -70,8 +96,6 @@ static bool shares_lanes(const stack *k, kiln_block block) {
            !t.packs;
 }
 
-#define LANES_VECTORS 2 /* of what is computed for some lanes at a time */
-
 /* Bytes of what earlier reductions hand on, as far as it lives at once. */
 static double bytes_between(const stack *k) {
     kiln_program *p = k->s->program;
@@ -85,7 +109,7 @@ static double bytes_between(const stack *k) {
         const kiln_block taker = taker_of(p, b);
         kiln_pattern pattern;
         if (taker != k->last && shares_lanes(k, taker) && kiln_pattern_of(p, b, &pattern))
-            all *= KILN_MIN(LANES_VECTORS * k->s->target->vector_bytes /
+            all *= KILN_MIN(KILN_TILE_SHARED_VECTORS * k->s->target->vector_bytes /
                                 (double)(to->shape.dim[1] * kiln_dtype_size(to->dtype)),
                             1);
         bytes += all;
@@ -130,6 +154,7 @@ static kiln_sketch_result stack_up(const stack *k, kiln_block block, kiln_tiling
     kiln_sched *s = k->s;
     const kiln_block follower = kiln_sketch_separate_result(s, block, KILN_SCOPE_REGISTER);
     if (!follower) return kiln_sketch_none("the result cannot be copied out of registers");
+    if (follower < k->count) k->taken[follower] = true;
     *at = place_producers(t, follower, *at);
     if (!kiln_sched_compute_at(kiln_sched_try(s), follower, *at) ||
         !kiln_sched_compute_at(kiln_sched_try(s), block, *at))
@@ -138,24 +163,74 @@ static kiln_sketch_result stack_up(const stack *k, kiln_block block, kiln_tiling
     return kiln_tile_reduction(t);
 }
 
+/* All blocks before the frame, from the last one up. */
+static kiln_sketch_result stack_all(const stack *k, kiln_block frame, kiln_tiling *t,
+                                    kiln_sched_loop at, const kiln_block *part) {
+    kiln_sched *s = k->s;
+    kiln_program *p = s->program;
+    kiln_sketch_result made = kiln_sketch_made();
+    for (kiln_block b = frame - 1; b >= 1 && made.end == KILN_SKETCH_MADE; b--) {
+        if (!k->depends[b] || p->block.data[b].removed || kiln_sketch_padding_of(p, b) ||
+            follows_tile(p, b))
+            continue;
+        if (wants_tile(p, b))
+            made = stack_up(k, b, t, &at);
+        else if (!kiln_rows_place(s, b, part[b], at))
+            made = kiln_sketch_none("an earlier block cannot be computed for some rows");
+    }
+    return made;
+}
+
+/* Rows of `last` outermost, where it is computed from earlier reductions along them. */
+static kiln_sched_loop frame_rows(stack *k, kiln_block last) {
+    kiln_pattern pattern;
+    kiln_sched *s = k->s;
+    k->rows =
+        kiln_pattern_of(s->program, last, &pattern) ? kiln_rows_iters(s->program, &pattern) : 0;
+    const kiln_rows_limits many = {.preferred = ROWS_AT_ONCE,
+                                   .most = ROWS_AT_ONCE_MAX,
+                                   .elements = (int64_t)(s->target->l2_bytes / 4 / sizeof(float))};
+    return k->rows ? kiln_rows_put_outside(s, last, k->rows, &many) : (kiln_sched_loop){0};
+}
+
 kiln_sketch_result kiln_sketch_stack(kiln_sched *s, uint32_t options) {
     (void)options;
     stack k = {.s = s};
     kiln_program *p = s->program;
-    uint32_t reductions;
+    uint32_t reductions, tiles = 0;
     kiln_sketch_inline(s);
     if (!kiln_sketch_main_reduction(p, &reductions) || reductions < 2)
         return kiln_sketch_never("there are no reductions in series");
     find_dependent(&k);
+    const bool tiled = wants_tile(p, k.last);
+    const kiln_block frame = tiled ? k.last : kiln_rows_last_block(p);
+    for (kiln_block b = 1; b < frame; b++)
+        tiles += b < k.count && k.depends[b] && !p->block.data[b].removed && wants_tile(p, b);
+    if (!(tiles + tiled) || frame < k.last || kiln_block_is_reduction(p, frame) != tiled ||
+        !is_series(&k, frame))
+        return kiln_sketch_never("the reductions are no series of tiles");
+
     kiln_tiling t = {.s = s, .block = k.last, .given_v = -1, .carries = true};
-    if (!is_series(&k)) return kiln_sketch_never("the reductions are no series of tiles");
-    if (!kiln_tile_choose_roles(&t)) return kiln_sketch_never("no iterator can be lanes");
-    if (t.mw < 0) return kiln_sketch_never("the last reduction has no rows");
-    t.rounds = preferred_rounds(&k, &t);
-    kiln_sketch_result made = kiln_tile_reduction(&t);
-    kiln_sched_loop at = t.round;
-    for (kiln_block b = k.last - 1; b >= 1 && made.end == KILN_SKETCH_MADE; b--)
-        if (k.depends[b] && kiln_block_is_reduction(p, b)) made = stack_up(&k, b, &t, &at);
+    if (tiled && !kiln_tile_choose_roles(&t)) return kiln_sketch_never("no iterator can be lanes");
+    if (tiled && t.mw < 0) return kiln_sketch_never("the last reduction has no rows");
+    kiln_block *part = KILN_ARENA_ARRAY(s->arena, kiln_block, frame + 1);
+    for (kiln_block b = 1; b < frame; b++)
+        if (k.depends[b] && !p->block.data[b].removed && !wants_tile(p, b))
+            part[b] = kiln_rows_reduce_in_lanes(s, b);
+    kiln_sketch_result made = kiln_sketch_made();
+    if (tiled) {
+        t.rounds = preferred_rounds(&k, &t);
+        made = kiln_tile_reduction(&t);
+    } else {
+        t.packs = true; /* what it reads is computed in its rows */
+        t.round = frame_rows(&k, frame);
+        if (kiln_sched_loop_is_none(t.round))
+            return kiln_sketch_never("there are no rows that all blocks share");
+    }
+    if (made.end == KILN_SKETCH_MADE) made = stack_all(&k, frame, &t, t.round, part);
+    for (kiln_block b = 1; b <= frame && made.end == KILN_SKETCH_MADE; b++)
+        if (k.depends[b] && !k.taken[b] && !wants_tile(p, b))
+            kiln_rows_finish(s, b, part[b], true, b == frame ? k.rows : 0);
     if (made.end == KILN_SKETCH_MADE) kiln_sketch_finish(s);
     return made;
 }

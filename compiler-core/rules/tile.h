@@ -93,6 +93,10 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t);
 
 /* ---- what iterators are for: tile_roles.c ---- */
 
+/* Vectors of what is read that are computed at once, at best, where the reduction's lanes are also
+ * those of its data: enough for a register tile of their own. */
+#define KILN_TILE_SHARED_VECTORS 4
+
 /* Fills in the first part for t->block; false when no iterator can be lanes. */
 bool kiln_tile_choose_roles(kiln_tiling *t);
 /* Whether v alone indexes its dimension of the output, so that padding it is padding the buffer.

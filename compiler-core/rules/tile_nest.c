@@ -43,7 +43,10 @@ static void split_tile(kiln_tiling *t) {
                          KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(t->tile, 2),
                                          kiln_sched_const(t->lanes)));
     const bool all_vectors = t->options.vectors_innermost || kiln_tile_keeps_weights(t);
-    t->vector = kiln_tile_split_rounds(t, part.loop[0], all_vectors ? INT64_MAX : 1);
+    t->vector = kiln_tile_split_rounds(t, part.loop[0],
+                                       all_vectors              ? INT64_MAX
+                                       : t->within && !t->packs ? KILN_TILE_SHARED_VECTORS
+                                                                : 1);
     t->vector.points = part.loop[1];
     t->lane = part.loop[2];
     t->row = split_points(t, t->mh, 0);

@@ -143,6 +143,70 @@ static void draws_are_right(void **state) {
     }
 }
 
+static const char attention[] =
+    "program attention\ninput q: f32[1,2,24,16]\ninput k: f32[1,2,24,16]\n"
+    "input v: f32[1,2,24,16]\ntemp s: f32[1,2,24,24]\ntemp t: f32[1,2,24,24]\n"
+    "temp m: f32[1,2,24]\ntemp e: f32[1,2,24,24]\ntemp z: f32[1,2,24]\n"
+    "temp a: f32[1,2,24,24]\noutput y: f32[1,2,24,16]\n"
+    "block scores(n:1, h:2, i:24, j:24 | c:16): s[n, h, i, j] sum= q[n, h, i, c]*k[n, h, j, c] "
+    "init "
+    "0.0\n"
+    "block scale(n:1, h:2, i:24, j:24): t[n, h, i, j] = s[n, h, i, j]*0.25\n"
+    "block max(n:1, h:2, i:24 | j:24): m[n, h, i] max= t[n, h, i, j] init -inf\n"
+    "block exp(n:1, h:2, i:24, j:24): e[n, h, i, j] = max(t[n, h, i, j] - m[n, h, i], -1.0)\n"
+    "block sum(n:1, h:2, i:24 | j:24): z[n, h, i] sum= e[n, h, i, j] init 0.0\n"
+    "block share(n:1, h:2, i:24, j:24): a[n, h, i, j] = e[n, h, i, j]*z[n, h, i]\n"
+    "block values(n:1, h:2, i:24, c:16 | j:24): y[n, h, i, c] sum= a[n, h, i, j]*v[n, h, j, c] "
+    "init "
+    "0.0\n";
+
+static const char normalised[] =
+    "program normalised\ninput x: f32[24,16]\ninput r: f32[24,32]\nconstant w: f32[16,32]\n"
+    "temp s: f32[24,32]\ntemp t: f32[24,32]\ntemp m: f32[24]\ntemp d: f32[24,32]\n"
+    "temp v: f32[24]\noutput y: f32[24,32]\n"
+    "block product(i:24, j:32 | k:16): s[i, j] sum= x[i, k]*w[k, j] init 0.0\n"
+    "block add(i:24, j:32): t[i, j] = s[i, j] + r[i, j]\n"
+    "block mean(i:24 | j:32): m[i] sum= t[i, j] init 0.0\n"
+    "block diff(i:24, j:32): d[i, j] = t[i, j] - m[i]\n"
+    "block var(i:24 | j:32): v[i] sum= d[i, j]*d[i, j] init 0.0\n"
+    "block out(i:24, j:32): y[i, j] = d[i, j]*2.0 + v[i]\n";
+
+/* Sums along rows stand between products, or behind one: in rounds as well, in lanes. */
+static void reductions_of_rows_are_computed_in_rounds(void **state) {
+    static const struct {
+        const char *text, *inside[4];
+    } cases[] = {{attention, {"scores", "max", "exp", "sum"}},
+                 {normalised, {"product", "mean", "var", "add"}}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(cases); i++) {
+        const kiln_program *te = parsed(*state, cases[i].text);
+        for (uint32_t threads = 1; threads <= 2; threads++) {
+            kiln_target target = small_target(threads);
+            kiln_sched s = kiln_sched_begin(te, &target, *state);
+            const kiln_sketch_result result = kiln_sketch_stack(&s, 0);
+            if (result.end != KILN_SKETCH_MADE) fail_msg("%zu: %s", i, result.reason);
+            expect_sound(&s, te);
+            const kiln_sched_loop outermost =
+                kiln_sched_loop_around(&s, block_of(&s, cases[i].inside[0]), 0);
+            for (uint32_t b = 0; b < 4; b++)
+                assert_int_equal(
+                    kiln_sched_loop_around(&s, block_of(&s, cases[i].inside[b]), 0).var,
+                    outermost.var);
+        }
+        kiln_target target = small_target(1);
+        kiln_space space;
+        kiln_rand rand;
+        kiln_rand_init(&rand, 36);
+        expect_ok(kiln_space_create(te, &target, *state, &space));
+        assert_string_equal(space.rule, "stack");
+        for (uint32_t draw = 0; draw < 4; draw++) {
+            kiln_trace trace;
+            kiln_program *drawn = NULL;
+            expect_ok(kiln_space_sample(&space, &rand, *state, &trace, &drawn));
+            expect_ok(same_result(te, drawn, *state));
+        }
+    }
+}
+
 static void expect_never(kiln_arena *arena, const char *text, const char *reason) {
     kiln_sched s = kiln_sched_begin(parsed(arena, text), &avx2, arena);
     const kiln_sketch_result result = kiln_sketch_stack(&s, 0);
@@ -176,6 +240,7 @@ int main(void) {
         test_with_arena(each_series_is_right_in_rounds_and_as_a_whole),
         test_with_arena(all_reductions_run_in_rounds_of_rows),
         test_with_arena(draws_are_right),
+        test_with_arena(reductions_of_rows_are_computed_in_rounds),
         test_with_arena(other_programs_are_for_other_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

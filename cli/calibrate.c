@@ -110,24 +110,11 @@ static kiln_status see_sample(const kiln_module *module, const kiln_quantize_pla
     return KILN_OK;
 }
 
-/* Values of a group have one scale: that of all of their elements. */
-static void choose(const kiln_quantize_plan *plan, kiln_quantize_method method, bool shift,
-                   kiln_calibration *c) {
-    for (uint32_t g = 0; g < plan->group_count; g++) {
-        kiln_histogram all = {0};
-        for (uint32_t i = 0; i < plan->observed_count; i++)
-            if (plan->observed[i].quantised && plan->observed[i].group == g)
-                kiln_histogram_merge(&all, &c->seen[i]);
-        c->group[g] = kiln_quantize_activation(&all, method, shift);
-    }
-}
-
 kiln_status kiln_calibrate(kiln_module *module, const kiln_quantize_plan *plan,
                            const kiln_samples *samples, kiln_quantize_method method, bool shift,
                            kiln_arena *arena, kiln_calibration *out) {
     uint32_t *port = NULL;
     kiln_calibration c = {.seen = KILN_ARENA_ARRAY(arena, kiln_histogram, plan->observed_count),
-                          .group = KILN_ARENA_ARRAY(arena, kiln_quantization, plan->group_count),
                           .mean = KILN_ARENA_ARRAY(arena, double *, plan->observed_count),
                           .mean_count = KILN_ARENA_ARRAY(arena, uint32_t, plan->observed_count)};
     void **outputs = kiln_run_make_outputs(module, arena);
@@ -143,7 +130,7 @@ kiln_status kiln_calibrate(kiln_module *module, const kiln_quantize_plan *plan,
     for (uint32_t i = 0; i < plan->observed_count; i++)
         for (uint32_t k = 0; k < c.mean_count[i]; k++)
             c.mean[i][k] /= (double)c.seen[i].count / c.mean_count[i];
-    choose(plan, method, shift, &c);
+    c.group = kiln_quantize_choose(plan, c.seen, method, shift, arena);
     *out = c;
     return KILN_OK;
 }

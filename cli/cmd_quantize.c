@@ -38,10 +38,13 @@ static void json_layer(const report *r, const kiln_quantize_layer *layer) {
     const kiln_observed *o = &r->plan->observed[layer->result];
     const kiln_histogram *seen = &r->found->seen[layer->result];
     const kiln_quantize_error *e = &r->check->observed[layer->result];
-    json_t *line = json_pack("{s:s, s:o, s:o, s:f, s:f, s:o, s:f}", "event", "layer", "name",
-                             kiln_json_str(layer->name), "op", kiln_json_str(layer->op), "low",
-                             seen->low, "high", seen->high, "sqnr_db", json_sqnr(e), "error",
-                             kiln_quantize_error_relative(e));
+    json_t *line =
+        json_pack("{s:s, s:o, s:o, s:i, s:f, s:f, s:o, s:f}", "event", "layer", "name",
+                  kiln_json_str(layer->name), "op", kiln_json_str(layer->op), "activation_bits",
+                  (int)layer->activation_bits, "low", seen->low, "high", seen->high, "sqnr_db",
+                  json_sqnr(e), "error", kiln_quantize_error_relative(e));
+    if (layer->weight_bits)
+        json_object_set_new(line, "weight_bits", json_integer(layer->weight_bits));
     if (o->quantised) {
         const kiln_quantization q = r->found->group[o->group];
         json_object_set_new(line, "scale", json_real((double)q.scale));
@@ -78,7 +81,12 @@ static void print_layer(const report *r, const kiln_quantize_layer *layer) {
     const kiln_quantize_error *e = &r->check->observed[layer->result];
     kiln_strbuf name = {0};
     kiln_text_append(&name, layer->name, KILN_TEXT_LINE, 40);
-    printf("%-40s %-17.*s %10.4g %10.4g ", name.data, KILN_STR_ARG(layer->op), seen->low,
+    char bits[32];
+    if (layer->weight_bits)
+        snprintf(bits, sizeof bits, "w%ua%u", layer->weight_bits, layer->activation_bits);
+    else
+        snprintf(bits, sizeof bits, "a%u", layer->activation_bits);
+    printf("%-40s %-17.*s %4s %10.4g %10.4g ", name.data, KILN_STR_ARG(layer->op), bits, seen->low,
            seen->high);
     if (o->quantised)
         printf("%8.4f%%", 100 * kiln_quantize_clipped(seen, r->found->group[o->group]));
@@ -89,8 +97,8 @@ static void print_layer(const report *r, const kiln_quantize_layer *layer) {
 }
 
 static void print_report(const options *o, const report *r, size_t bytes) {
-    printf("%-40s %-17s %10s %10s %9s %8s %9s\n", "layer", "operator", "lowest", "highest",
-           "clipped", "SQNR dB", "error");
+    printf("%-40s %-17s %4s %10s %10s %9s %8s %9s\n", "layer", "operator", "bits", "lowest",
+           "highest", "clipped", "SQNR dB", "error");
     for (uint32_t i = 0; i < r->plan->layer_count; i++) print_layer(r, &r->plan->layer[i]);
     for (uint32_t i = 0; i < r->plan->output_count; i++) {
         printf("output ");
@@ -101,7 +109,9 @@ static void print_report(const options *o, const report *r, size_t bytes) {
                kiln_quantize_error_relative(&r->check->output[i]));
     }
     if (r->samples->label)
-        printf("accuracy: %.2f %% in bytes, %.2f %% in floats\n", 100 * r->check->accuracy,
+        printf("accuracy: %.2f %% in %s, %.2f %% in floats\n", 100 * r->check->accuracy,
+               o->quantize.weight_bits < 8 || o->quantize.activation_bits < 8 ? "fewer bits"
+                                                                              : "bytes",
                100 * r->check->reference_accuracy);
     printf("%s: %zu bytes, %u layers, calibrated on %zu sample%s%s in %.1f s\n", o->output, bytes,
            r->plan->layer_count, r->samples->count, r->samples->count == 1 ? "" : "s",
@@ -163,11 +173,30 @@ static kiln_status choose_bytes(const char *text, kiln_quantize_options *out) {
     return KILN_OK;
 }
 
+static kiln_status choose_bits(const char *name, uint64_t given, uint32_t *out_bits) {
+    if (given != 1 && given != 2 && given != 4 && given != 8)
+        return KILN_ERROR(INVALID_ARGUMENT, "--%s %llu: there are 1, 2, 4 and 8", name,
+                          (unsigned long long)given);
+    *out_bits = (uint32_t)given;
+    return KILN_OK;
+}
+
+static kiln_status choose_few(uint64_t weights, uint64_t activations, kiln_quantize_options *out) {
+    kiln_status st = choose_bits("weight-bits", weights, &out->weight_bits);
+    if (!st) st = choose_bits("activation-bits", activations, &out->activation_bits);
+    if (!st && out->shift && activations < 8)
+        st = KILN_ERROR(INVALID_ARGUMENT,
+                        "--shift has zero points of 0, which leaves too few of %llu bits: leave "
+                        "out --activation-bits",
+                        (unsigned long long)activations);
+    return st;
+}
+
 kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
     options o = {.method_name = "mse", .source = {.seed = 1}};
     kiln_opt_list dim = {0};
     const char *activations = NULL;
-    uint64_t threads = 0;
+    uint64_t threads = 0, weight_bits = 8, activation_bits = 8;
     const kiln_opt option[] = {
         {"data", KILN_OPT_TEXT, &o.source.folder, "DIR",
          "samples: .npy or .pb files (NAME.npy where there are several inputs), or "
@@ -190,6 +219,13 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
          "--shift i8)"},
         {"shift", KILN_OPT_FLAG, &o.quantize.shift, NULL,
          "scales are powers of two and zero points 0, for boards that only shift"},
+        {"weight-bits", KILN_OPT_COUNT, &weight_bits, "1|2|4|8",
+         "bits of weights, with a scale per channel where they are fewer than 8; one bit: -1 and "
+         "1"},
+        {"activation-bits", KILN_OPT_COUNT, &activation_bits, "1|2|4|8",
+         "bits of what layers with weights read"},
+        {"all-layers", KILN_OPT_FLAG, &o.quantize.all_layers, NULL,
+         "fewer bits in the first and the last layer, too (default: they keep 8)"},
         {"output|o", KILN_OPT_TEXT, &o.output, "OUT.onnx", "file to write"},
         {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
@@ -199,8 +235,8 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
     };
     const kiln_opt_table table = {
         "kiln quantize MODEL.onnx (--data DIR | --input NAME=FILE... | --synthetic N) -o OUT.onnx",
-        "Writes a model that computes on bytes (QuantizeLinear, DequantizeLinear), with scales that "
-        "fit what the model does with samples, and says what that changes.",
+        "Writes a model that computes on bytes, or fewer bits (QuantizeLinear, DequantizeLinear), "
+        "with scales that fit what the model does with samples, and says what that changes.",
         option,
         KILN_ARRAY_COUNT(option),
         1,
@@ -213,6 +249,7 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
     if (!o.output) st = KILN_ERROR(INVALID_ARGUMENT, "-o OUT.onnx is missing");
     if (!st) st = kiln_quantize_method_find(kiln_str_from(o.method_name), &o.method);
     if (!st) st = choose_bytes(activations, &o.quantize);
+    if (!st) st = choose_few(weight_bits, activation_bits, &o.quantize);
     if (!st) st = kiln_samples_check(&o.source, process);
     if (!st) st = kiln_file_check_writable(o.output);
     if (!st) st = kiln_dim_option(&dim, process, &o.import);

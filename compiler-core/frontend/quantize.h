@@ -22,14 +22,21 @@ typedef struct kiln_quantize_options {
     bool per_channel; /* a scale per output channel of weights */
     bool shift;       /* scales are powers of two */
     bool is_unsigned; /* activations are u8, not i8: the same numbers, 128 further up */
+    /* 1, 2, 4 or 8; fewer than 8 are those of layers with weights, whose scales are per channel
+     * then. The first and the last of them, and depthwise convolutions, keep 8 of both. */
+    uint32_t weight_bits, activation_bits;
+    bool all_layers; /* the first and the last as well */
     const kiln_import_options *import;
 } kiln_quantize_options;
+
+#define KILN_GROUP_NONE UINT32_MAX
 
 /* A value that is quantised, or the result of a layer that is not. */
 typedef struct kiln_observed {
     kiln_str name;
     bool quantised;
     uint32_t group;     /* quantised: values of a group share scale and zero point */
+    uint32_t few_group; /* quantised, and once more to fewer bits for some readers; or NONE */
     uint32_t mean_axis; /* of the channels whose means are wanted; 0: none are */
 } kiln_observed;
 
@@ -37,6 +44,7 @@ typedef struct kiln_observed {
 typedef struct kiln_quantize_layer {
     kiln_str name, op;
     uint32_t result; /* index of the observed value that holds its result, activation included */
+    uint32_t weight_bits, activation_bits; /* weights: 0 where it has none */
 } kiln_quantize_layer;
 
 /* What is said of a model that was read. Views of `bytes`, and lists in the caller's arena. */
@@ -48,6 +56,7 @@ typedef struct kiln_quantize_plan {
     uint32_t observed_count, layer_count, group_count;
     kiln_observed *observed;
     kiln_quantize_layer *layer;
+    uint32_t *group_bits; /* [group_count] */
 } kiln_quantize_plan;
 
 /* FAILED_PRECONDITION: it is quantised already, or has nothing to quantise. UNIMPLEMENTED: its
@@ -55,6 +64,11 @@ typedef struct kiln_quantize_plan {
  * kiln_read_caged. */
 KILN_MUST_USE kiln_status kiln_quantize_read(const char *path, const kiln_quantize_options *options,
                                              kiln_arena *arena, kiln_quantize_plan *out_plan);
+
+/* A quantisation for each group, [group_count] in `arena`, from what was seen of each observed
+ * value, [observed_count]. */
+kiln_quantization *kiln_quantize_choose(const kiln_quantize_plan *plan, const kiln_histogram *seen,
+                                        kiln_quantize_method method, bool shift, kiln_arena *arena);
 
 /* What was found on data. */
 typedef struct kiln_quantize_found {
@@ -75,5 +89,12 @@ KILN_MUST_USE kiln_status kiln_quantize_write(const char *path, const kiln_quant
                                               const kiln_quantize_found *found,
                                               const kiln_quantize_options *options,
                                               kiln_arena *arena, kiln_quantised_model *out_model);
+
+/* Quantises a model of this program's own making, in this process: `expect` fills in what is
+ * expected of a value instead of what was observed. `*out_model` in `arena`. */
+KILN_MUST_USE kiln_status
+kiln_quantize_expected(kiln_str model, const kiln_quantize_options *options,
+                       void (*expect)(void *context, kiln_str name, kiln_histogram *out),
+                       void *context, kiln_arena *arena, kiln_str *out_model);
 
 #endif

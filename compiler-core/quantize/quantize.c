@@ -2,14 +2,19 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "base/macros.h"
 
 #define HALF (KILN_HISTOGRAM_BINS / 2)
-#define LEVELS 255.0 /* steps between the lowest and the highest byte */
 
 #define CLIPPED_SHARE 1e-4 /* of the method percentile */
 #define MSE_STEPS 64       /* ranges that the method mse tries: all of it, and down to a part */
 #define MSE_LEAST 0.25
+#define MSE_LEAST_FEW (1.0 / 64) /* of fewer than 8 bits */
+
+#define FEW_SCALES 32   /* that are tried for weights of few bits, ... */
+#define FEW_SAMPLES 256 /* ... on so many of them */
+#define FEW_PASSES 3    /* and then made better with all */
 
 #define BIAS_MAX 1073741824.0 /* 2^30: leaves a bit for the products */
 #define SCALE_MIN 1e-30       /* products of two are normal floats no more below it */
@@ -90,27 +95,32 @@ static double middle(const kiln_histogram *h, int bin) {
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-static kiln_quantization quantization_of(double low, double high, bool shift) {
-    const double magnitude = KILN_MAX(high, -low);
-    if (!(magnitude > SCALE_MIN)) return (kiln_quantization){1, 0};
-    if (shift) /* up: nothing of the range is cut */
-        return (kiln_quantization){(float)exp2(ceil(log2(magnitude / 127))), 0};
-    const double scale = (high - low) / LEVELS;
-    return (kiln_quantization){(float)scale, (int32_t)nearbyint(-128 - low / scale)};
+static double lowest(uint32_t bits) { return -(double)(1 << (bits - 1)); }
+static double highest(uint32_t bits) { return (double)(1 << (bits - 1)) - 1; }
+
+static kiln_quantization quantization_of(double low, double high, kiln_quantize_form form) {
+    const double magnitude = KILN_MAX(high, -low), least = lowest(form.bits),
+                 most = highest(form.bits);
+    if (!(magnitude > SCALE_MIN)) return (kiln_quantization){1, 0, form.bits};
+    if (form.shift) /* up: nothing of the range is cut */
+        return (kiln_quantization){(float)exp2(ceil(log2(magnitude / most))), 0, form.bits};
+    const double scale = (high - low) / (most - least);
+    return (kiln_quantization){(float)scale, (int32_t)nearbyint(least - low / scale), form.bits};
 }
 
-typedef kiln_quantization (*range_function)(const kiln_histogram *h, bool shift);
+typedef kiln_quantization (*range_function)(const kiln_histogram *h, kiln_quantize_form form);
 
-static kiln_quantization range_minmax(const kiln_histogram *h, bool shift) {
-    return quantization_of(h->low, h->high, shift);
+static kiln_quantization range_minmax(const kiln_histogram *h, kiln_quantize_form form) {
+    return quantization_of(h->low, h->high, form);
 }
 
 /* What was seen, up to a magnitude. */
-static kiln_quantization range_within(const kiln_histogram *h, double limit, bool shift) {
-    return quantization_of(KILN_MAX(h->low, -limit), KILN_MIN(h->high, limit), shift);
+static kiln_quantization range_within(const kiln_histogram *h, double limit,
+                                      kiln_quantize_form form) {
+    return quantization_of(KILN_MAX(h->low, -limit), KILN_MIN(h->high, limit), form);
 }
 
-static kiln_quantization range_percentile(const kiln_histogram *h, bool shift) {
+static kiln_quantization range_percentile(const kiln_histogram *h, kiln_quantize_form form) {
     const double most = CLIPPED_SHARE * (double)h->count;
     double beyond = 0;
     int distance = HALF; /* bins on each side that stay */
@@ -119,11 +129,30 @@ static kiln_quantization range_percentile(const kiln_histogram *h, bool shift) {
         distance--;
         beyond += (double)(h->bin[HALF + distance] + h->bin[HALF - distance - 1]);
     }
-    return range_within(h, is_flat(h) ? 0 : ldexp(distance, h->exponent), shift);
+    return range_within(h, is_flat(h) ? 0 : ldexp(distance, h->exponent), form);
+}
+
+static double level_of(double x, double scale, double zero, double least, double most) {
+    return KILN_MIN(KILN_MAX(nearbyint(x / scale) + zero, least), most);
+}
+
+/* Elements of few levels lie where they lie. */
+static double expected_error_few(const kiln_histogram *h, kiln_quantization q) {
+    const double scale = (double)q.scale, zero = q.zero;
+    double sum = 0;
+    for (int i = 0; i < KILN_HISTOGRAM_BINS; i++) {
+        if (h->bin[i] == 0) continue;
+        const double x = middle(h, i),
+                     level = level_of(x, scale, zero, lowest(q.bits), highest(q.bits)),
+                     error = (level - zero) * scale - x;
+        sum += (double)h->bin[i] * error * error;
+    }
+    return sum;
 }
 
 /* Of an element inside of the range the error is uniform in a step; one outside is cut. */
 static double expected_error(const kiln_histogram *h, kiln_quantization q) {
+    if (q.bits < 8) return expected_error_few(h, q);
     const double low = kiln_quantization_low(q), high = kiln_quantization_high(q),
                  inside = (double)q.scale * (double)q.scale / 12;
     double sum = 0;
@@ -135,13 +164,14 @@ static double expected_error(const kiln_histogram *h, kiln_quantization q) {
     return sum;
 }
 
-static kiln_quantization range_mse(const kiln_histogram *h, bool shift) {
-    kiln_quantization best = range_minmax(h, shift);
+static kiln_quantization range_mse(const kiln_histogram *h, kiln_quantize_form form) {
+    kiln_quantization best = range_minmax(h, form);
     const double magnitude = KILN_MAX(h->high, -h->low);
     double least = expected_error(h, best);
     for (int i = 1; i < MSE_STEPS; i++) {
-        const double part = 1 - (1 - MSE_LEAST) * i / (MSE_STEPS - 1);
-        const kiln_quantization q = range_within(h, magnitude * part, shift);
+        const double way = (double)i / (MSE_STEPS - 1),
+                     part = form.bits < 8 ? pow(MSE_LEAST_FEW, way) : 1 - (1 - MSE_LEAST) * way;
+        const kiln_quantization q = range_within(h, magnitude * part, form);
         const double error = expected_error(h, q);
         if (error >= least) continue;
         least = error;
@@ -178,8 +208,9 @@ kiln_status kiln_quantize_method_find(kiln_str name, kiln_quantize_method *out_m
 /* ---- scales ---------------------------------------------------------------------------------- */
 
 kiln_quantization kiln_quantize_activation(const kiln_histogram *h, kiln_quantize_method method,
-                                           bool shift) {
-    return method_table[method].choose(h, shift);
+                                           kiln_quantize_form form) {
+    KILN_CHECK(form.bits >= 1 && form.bits <= 8);
+    return method_table[method].choose(h, form);
 }
 
 float kiln_quantize_weights(double largest, double bias, double input_scale, bool shift) {
@@ -190,13 +221,76 @@ float kiln_quantize_weights(double largest, double bias, double input_scale, boo
     return (float)scale;
 }
 
-int8_t kiln_quantize_byte(double x, kiln_quantization q, int32_t lowest) {
-    const double level = nearbyint(x / (double)q.scale) + q.zero;
-    return (int8_t)KILN_MIN(KILN_MAX(level, (double)lowest), 127.0);
+static double few_error(const float *weight, size_t count, size_t step, uint32_t bits,
+                        double scale) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i += step) {
+        const double x = (double)weight[i],
+                     error = level_of(x, scale, 0, lowest(bits), highest(bits)) * scale - x;
+        sum += error * error;
+    }
+    return sum;
 }
 
-double kiln_quantization_low(kiln_quantization q) { return (-128 - q.zero) * (double)q.scale; }
-double kiln_quantization_high(kiln_quantization q) { return (127 - q.zero) * (double)q.scale; }
+/* The best scale of these levels: the sum of weight * level over that of level^2. */
+static double few_refined(const float *weight, size_t count, uint32_t bits, double scale) {
+    double product = 0, square = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double level = level_of((double)weight[i], scale, 0, lowest(bits), highest(bits));
+        product += (double)weight[i] * level;
+        square += level * level;
+    }
+    return product > 0 ? product / square : scale;
+}
+
+static double few_scale(const float *weight, size_t count, uint32_t bits, double largest) {
+    const size_t step = KILN_MAX(count / FEW_SAMPLES, 1);
+    double best = largest / -lowest(bits), least = few_error(weight, count, step, bits, best);
+    const double widest = best * 2;
+    for (int i = 1; i < FEW_SCALES; i++) {
+        const double scale = widest * i / FEW_SCALES,
+                     error = few_error(weight, count, step, bits, scale);
+        if (error >= least) continue;
+        least = error;
+        best = scale;
+    }
+    for (int i = 0; i < FEW_PASSES; i++) best = few_refined(weight, count, bits, best);
+    return best;
+}
+
+float kiln_quantize_weights_few(const float *weight, size_t count, kiln_quantize_form form,
+                                int8_t *out_level) {
+    double largest = 0, sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        largest = KILN_MAX(largest, fabs((double)weight[i]));
+        sum += fabs((double)weight[i]);
+    }
+    double scale =
+        largest > SCALE_MIN
+            ? (form.bits == 1 ? sum / (double)count : few_scale(weight, count, form.bits, largest))
+            : SCALE_MIN; /* -1 and 1 must be as good as 0 */
+    if (form.shift) scale = exp2(nearbyint(log2(scale)));
+    for (size_t i = 0; i < count; i++) {
+        const double x = (double)weight[i];
+        out_level[i] =
+            (int8_t)(form.bits == 1 ? (x < 0 ? -1 : 1)
+                                    : level_of(x, scale, 0, lowest(form.bits), highest(form.bits)));
+    }
+    return (float)KILN_MAX(scale, SCALE_MIN);
+}
+
+int8_t kiln_quantize_byte(double x, kiln_quantization q, int32_t least) {
+    const double level = nearbyint(x / (double)q.scale) + q.zero;
+    return (int8_t)KILN_MIN(KILN_MAX(level, (double)least), 127.0);
+}
+
+double kiln_quantization_low(kiln_quantization q) {
+    return (lowest(q.bits) - q.zero) * (double)q.scale;
+}
+
+double kiln_quantization_high(kiln_quantization q) {
+    return (highest(q.bits) - q.zero) * (double)q.scale;
+}
 
 double kiln_quantize_clipped(const kiln_histogram *h, kiln_quantization q) {
     const double half = (double)q.scale / 2, low = kiln_quantization_low(q) - half,

@@ -4,7 +4,9 @@
  *
  * A real number x becomes the signed byte round(x / scale) + zero, cut to [-128, 127]. Activations
  * use all 256 bytes, and 0 is one of the numbers that bytes stand for. Weights use [-127, 127] and
- * zero 0. Rounding is to the nearest, halves to even, as QuantizeLinear rounds. */
+ * zero 0. Rounding is to the nearest, halves to even, as QuantizeLinear rounds. With fewer bits an
+ * activation is one of [-2^(bits-1), 2^(bits-1) - 1], and a weight as well, but those of one bit
+ * are -1 and 1. */
 #ifndef KILN_COMPILER_CORE_QUANTIZE_QUANTIZE_H
 #define KILN_COMPILER_CORE_QUANTIZE_QUANTIZE_H
 
@@ -49,22 +51,34 @@ KILN_MUST_USE kiln_status kiln_quantize_method_find(kiln_str name,
                                                     kiln_quantize_method *out_method);
 
 typedef struct kiln_quantization {
-    float scale;  /* above 0 */
-    int32_t zero; /* in [-128, 127] */
+    float scale;   /* above 0 */
+    int32_t zero;  /* of the integers of so many bits, around 0 */
+    uint32_t bits; /* 1 to 8 */
 } kiln_quantization;
 
-/* Of an activation. `shift`: a power of two, and zero 0, so that requantisation is a shift. An
- * empty histogram and one of zeros get scale 1. */
+/* What integers are wanted. */
+typedef struct kiln_quantize_form {
+    uint32_t bits; /* 1 to 8 */
+    bool shift;    /* scales are powers of two and zero points 0: requantisation is a shift. With 1
+                      bit only of weights */
+} kiln_quantize_form;
+
+/* Of an activation. An empty histogram and one of zeros get scale 1. */
 kiln_quantization kiln_quantize_activation(const kiln_histogram *h, kiln_quantize_method method,
-                                           bool shift);
+                                           kiln_quantize_form form);
 /* Of weights of magnitude `largest` whose products with activations of `input_scale` are added to a
  * bias of magnitude `bias`: the scale grows where bias / (input_scale * scale) would leave 30 bits.
  */
 float kiln_quantize_weights(double largest, double bias, double input_scale, bool shift);
+/* The scale of weights of fewer than 8 bits, and their levels, [count]. One bit: the mean magnitude
+ * and the signs (Rastegari et al. 2016, section 3.1); more: those of least squared error, searched
+ * for on some of the weights and then made better on all, in turns with the levels. */
+float kiln_quantize_weights_few(const float *weight, size_t count, kiln_quantize_form form,
+                                int8_t *out_level);
 
-/* The byte of x; `lowest` is -128 for activations, -127 for weights. */
-int8_t kiln_quantize_byte(double x, kiln_quantization q, int32_t lowest);
-/* The real numbers of the bytes -128 and 127. */
+/* The byte of x, of 8 bits; `least` is -128 for activations, -127 for weights. */
+int8_t kiln_quantize_byte(double x, kiln_quantization q, int32_t least);
+/* The real numbers of the lowest and the highest integer. */
 double kiln_quantization_low(kiln_quantization q);
 double kiln_quantization_high(kiln_quantization q);
 /* Share of the elements that lie beyond them by more than half a step. */

@@ -1,9 +1,11 @@
-"""e2e [NETWORK...] --peers [--threads 1|2] [--seconds S] [--precision f32|bf16|int8] [--db PATH] [--save FILE]
+"""e2e [NETWORK...] --peers [--threads 1|2] [--seconds S] [--precision f32|bf16|int8|w1a2|w2a2] [--db PATH] [--save FILE]
 
 Whole networks beside ONNX Runtime, OpenVINO, ncnn and MNN. Each is tuned for S seconds (0: default schedules), then all run in
 turn on the same cores, ROUNDS times, with the same input; outputs are compared, and a peer that cannot run a network, or gives
 another output, is left out of its row with the reason. For int8 the network is quantised by `kiln quantize`, and all run that
-model; beside it Kiln's own f32 with direct sums is timed. A ratio is the fastest peer's time / Kiln's: above 1, Kiln is faster."""
+model; beside it Kiln's own f32 with direct sums is timed. A ratio is the fastest peer's time / Kiln's: above 1, Kiln is faster.
+w1a2 (weights of 1 bit, activations of 2) and w2a2 have no peers that could be asked: the network of the zoo in these bits stands
+beside Kiln's own f32 and int8, with the bytes of the modules and of the ONNX file of few bits."""
 import array
 import os
 import random
@@ -22,13 +24,14 @@ NETWORKS = {  # shape of the input; words to draw tokens from (0: real numbers)
 }
 TOLERANCE = {"f32": 1e-3, "bf16": 5e-2, "int8": 1e-1}  # of the largest output: peers round sums elsewhere
 QUANTISED = ("resnet18", "resnet50", "mobilenet_v2")
+FEW_BITS = {"w1a2": ("resnet18", "vgg11"), "w2a2": ("resnet18", "vgg11")}
 
 
 def add_options(parser):
     parser.add_argument("networks", nargs="*", metavar="NETWORK", choices=[[], *NETWORKS])
     parser.add_argument("--threads", type=int, choices=[1, 2], default=1)
     parser.add_argument("--seconds", type=int, default=900)
-    parser.add_argument("--precision", choices=list(peers.NETWORK_PEERS), default="f32")
+    parser.add_argument("--precision", choices=[*peers.NETWORK_PEERS, *FEW_BITS], default="f32")
     parser.add_argument("--db", default=kiln.BUILD / "bench.db")
     parser.add_argument("--save", metavar="FILE", help="append the table to FILE, as Markdown")
     parser.add_argument("--kernels", action="store_true", help="also print each kernel's time")
@@ -71,6 +74,14 @@ def print_kernels(done, all_peers):
             print(f"    {us:>9.1f} us  {name}")
 
 
+def make_module(model, module, options, *words):
+    if options.seconds:
+        kiln.tune(model, module, options.db, "--seconds", options.seconds, *words, threads=options.threads)
+    else:
+        kiln.compile_default(model, module, options.threads, *words)
+    return module
+
+
 class Compared:
     """A network beside its peers."""
 
@@ -92,11 +103,7 @@ class Compared:
             self.try_peer(peer, model, data, ours)
 
     def add(self, name, model, options, *words):
-        module = self.modules[name] = self.work / f"{name}.kiln"
-        if options.seconds:
-            kiln.tune(model, module, options.db, "--seconds", options.seconds, *words, threads=options.threads)
-        else:
-            kiln.compile_default(model, module, options.threads, *words)
+        self.modules[name] = make_module(model, self.work / f"{name}.kiln", options, *words)
 
     def try_peer(self, name, model, data, ours):
         try:
@@ -129,7 +136,32 @@ class Compared:
             peer.close()
 
 
+def run_few_bits(options, work):
+    """A row per network: ms and bytes in f32, int8 and few bits, and what the last gains over the others."""
+    bits = options.precision
+    kinds = ("f32", "int8", bits)
+    out = table.Table(f"networks, {bits}, {options.threads} thread(s), {options.seconds} s of tuning; ms: least / median; MB: of modules, and of "
+                      f"the ONNX file in {bits}", ["network", *(f"{k:>16}" for k in kinds), *(f"{k + ' MB':>9}" for k in kinds), " onnx MB",
+                                                   "f32/" + bits, "int8/" + bits], options.save)
+    cores = set(sorted(os.sched_getaffinity(0))[:options.threads])
+    for name in options.networks or FEW_BITS[bits]:
+        model = {"f32": kiln.zoo(name, work / "m.onnx"), bits: kiln.zoo(f"{name}_{bits}", work / "few.onnx")}
+        model["int8"] = kiln.quantize(model["f32"], work / "q.onnx")
+        modules = {kind: make_module(model[kind], work / f"{kind}.kiln", options) for kind in kinds}
+        seen = {kind: [] for kind in kinds}
+        for _ in range(ROUNDS):
+            for kind, module in modules.items():
+                seen[kind].append(kiln.time(module, cores))
+        best = {kind: (min(r["min_ms"] for r in rounds), min(r["median_ms"] for r in rounds)) for kind, rounds in seen.items()}
+        size = {kind: module.stat().st_size / 1e6 for kind, module in modules.items()}
+        out.row([name, *(f"{best[k][0]:.3f} / {best[k][1]:.2f}" for k in kinds), *(f"{size[k]:.1f}" for k in kinds),
+                 f"{model[bits].stat().st_size / 1e6:.1f}", *(f"{best[k][0] / best[bits][0]:.2f}" for k in kinds[:2])])
+    out.end([])
+
+
 def run(options, work):
+    if options.precision in FEW_BITS:
+        return run_few_bits(options, work)
     others = peers.NETWORK_PEERS[options.precision]
     columns = [*others, *(["f32"] if options.precision == "int8" else []), "Kiln", *(["default"] if options.seconds else [])]
     out = table.Table(f"networks, {options.precision}, {options.threads} thread(s), {options.seconds} s of tuning; ms: least / median; "

@@ -73,6 +73,36 @@ def test_networks_of_the_zoo_keep_their_direction(world):
         assert said[-1]["synthetic"] is True and "accuracy" not in said[-1], said[-1]
 
 
+def test_few_bits_as_typed(world):
+    """Four bits cost nothing, two little, one weighs; the file gets smaller. The first and the last layer keep 8 bits."""
+    least = {(4, 4): 0.97, (2, 2): 0.93, (1, 2): 0.80}
+    for (weights, activations), accuracy in least.items():
+        q = world.path("few.onnx")
+        said = world.json("quantize", DIGITS / "digits.onnx", "--data", DIGITS, "--weight-bits", weights, "--activation-bits", activations, "-o", q)
+        layers = [(s.get("weight_bits"), s["activation_bits"]) for s in said if s["event"] == "layer"]
+        assert layers == [(8, 8), (weights, activations), (weights, activations), (None, 8), (8, 8)], layers
+        assert said[-1]["accuracy"] >= accuracy, said[-1]
+        assert said[-1]["bytes"] < (DIGITS / "digits.onnx").stat().st_size / 4, said[-1]
+    module = world.path("few.kiln")
+    world.run("compile", q, "--db", "none", "-o", module)
+    world.run("run", module, "--input", f"image={DIGITS}/images.npy", "--output", world.path("out"))
+    found = subprocess.run([sys.executable, DIGITS / "accuracy.py", DIGITS / "labels.npy", world.path("out/probability.npy")],
+                           check=True, capture_output=True, text=True).stdout
+    assert abs(float(found) - said[-1]["accuracy"]) < 1e-4, (found, said[-1])
+
+
+def test_few_bits_of_the_zoo(world):
+    for name, size in (("dqn_w1a2", 2.6e6), ("dqn_w4a4", 2.6e6)):
+        model = world.zoo(name)
+        assert pathlib.Path(model).stat().st_size < size, pathlib.Path(model).stat()
+        world.run("compile", model, "--db", "none", "-o", world.path("z.kiln"))
+        world.run("run", world.path("z.kiln"))
+    assert pathlib.Path(world.zoo("conv:C6_w1a2")).stat().st_size < 128 * 128 * 9 / 4 + 10000
+    for name in ("dqn_w3a2", "none_w1a2", "dqn_w1", "dqn_a2w1"):
+        world.refused("zoo", name, "-o", world.path("m.onnx"), says="NAME_wWaA")
+    world.refused("zoo", "conv:C0_w1a2", "-o", world.path("m.onnx"), says="no such convolution")
+
+
 def test_same_data_same_file(world):
     model = small(world)
     for name in ("a.onnx", "b.onnx"):
@@ -109,6 +139,10 @@ def test_bad_calls_end_with_one_error(world):
     world.refused("quantize", model, "--synthetic", 1, "--method", "entropy", "-o", out, says="minmax, percentile, mse")
     world.refused("quantize", model, "--synthetic", 1, "--activations", "i4", "-o", out, says="there are u8 and i8")
     world.refused("quantize", model, "--synthetic", 1, "--shift", "--activations", "u8", "-o", out, says="leave out --activations")
+    for bits in ("0", "3", "16"):
+        world.refused("quantize", model, "--synthetic", 1, "--weight-bits", bits, "-o", out, says=f"--weight-bits {bits}: there are 1, 2, 4 and 8")
+    world.refused("quantize", model, "--synthetic", 1, "--activation-bits", 5, "-o", out, says="--activation-bits 5")
+    world.refused("quantize", model, "--synthetic", 1, "--activation-bits", 2, "--shift", "-o", out, says="leave out --activation-bits")
     world.refused("quantize", model, "--synthetic", 1, "-o", "/proc/kiln/q.onnx", says="/proc/kiln/q.onnx")
     world.refused("quantize", model, "--data", world.path("none"), "-o", out, says="no such folder")
     pathlib.Path(world.path("empty")).mkdir()
@@ -128,10 +162,9 @@ def test_bad_calls_end_with_one_error(world):
 
 def test_bad_models_end_with_one_error(world):
     out = world.path("q.onnx")
-    old = small(world, opset=11, name="old.onnx")
-    world.run("quantize", old, "--synthetic", 1, "-o", out)
-    world.refused("quantize", old, "--synthetic", 1, "--per-channel", "-o", out, says="leave out --per-channel")
-    world.refused("quantize", small(world, opset=9), "--synthetic", 1, "-o", out, says="operator set is 9")
+    for opset in (7, 9, 11):
+        world.run("quantize", small(world, opset=opset, name="old.onnx"), "--synthetic", 1, "--per-channel", "-o", out)
+    world.refused("quantize", small(world, opset=6), "--synthetic", 1, "-o", out, says="operator set is 6")
     world.refused("quantize", small(world, nodes=[node("Relu", "x", "y")]), "--synthetic", 1, "-o", out, says="nothing to quantise")
     world.refused("quantize", small(world, nodes=[node("Unheard", "x", "c"), node("Conv", "c w", "y")]), "--synthetic", 1, "-o", out,
                   says="Unheard")

@@ -102,12 +102,15 @@ static const Onnx__TensorProto *find_floats(const kiln_onnx_edit *edit, const ch
     return proto->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ? proto : NULL;
 }
 
-bool kiln_onnx_edit_has_floats(const kiln_onnx_edit *edit, const char *name, uint32_t *out_rank) {
+bool kiln_onnx_edit_has_floats(const kiln_onnx_edit *edit, const char *name,
+                               kiln_shape *out_shape) {
     const Onnx__TensorProto *proto = find_floats(edit, name);
-    if (!proto) return false;
-    for (size_t d = 0; d < proto->n_dims; d++)
+    if (!proto || proto->n_dims > KILN_RANK_MAX) return false;
+    *out_shape = (kiln_shape){.rank = (uint32_t)proto->n_dims};
+    for (size_t d = 0; d < proto->n_dims; d++) {
         if (proto->dims[d] < 1) return false;
-    *out_rank = (uint32_t)proto->n_dims;
+        out_shape->dim[d] = proto->dims[d];
+    }
     return true;
 }
 
@@ -215,6 +218,26 @@ kiln_status kiln_onnx_edit_init(kiln_onnx_edit *edit, kiln_str bytes, const kiln
     st = take_initializers(edit, files, memory_bytes);
     if (!st) take_nodes(edit);
     return st;
+}
+
+void kiln_onnx_edit_set_opset(kiln_onnx_edit *edit, int64_t opset) {
+    const size_t count = edit->model.n_opset_import;
+    Onnx__OperatorSetIdProto **list =
+        KILN_ARENA_ARRAY(edit->arena, Onnx__OperatorSetIdProto *, count + 1);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *domain = text(edit->model.opset_import[i]->domain);
+        if (*domain && strcmp(domain, "ai.onnx") != 0) list[kept++] = edit->model.opset_import[i];
+    }
+    Onnx__OperatorSetIdProto *set = KILN_ARENA_NEW(edit->arena, Onnx__OperatorSetIdProto);
+    onnx__operator_set_id_proto__init(set);
+    set->domain = kiln_str_dup(edit->arena, KILN_STR(""));
+    set->has_version = true;
+    set->version = opset;
+    list[kept++] = set;
+    edit->model.opset_import = list;
+    edit->model.n_opset_import = kept;
+    edit->opset = opset;
 }
 
 void kiln_onnx_edit_deinit(kiln_onnx_edit *edit) {

@@ -34,8 +34,8 @@ KILN_MUST_USE kiln_status kiln_onnx_edit_pack(kiln_onnx_edit *edit, kiln_str *ou
 
 /* A constant of floats by name; false: there is none, it is of another type, or damaged. */
 bool kiln_onnx_edit_floats(kiln_onnx_edit *edit, const char *name, kiln_tensor *out_tensor);
-/* The same without reading it: only whether it is one of at least one element, and its rank. */
-bool kiln_onnx_edit_has_floats(const kiln_onnx_edit *edit, const char *name, uint32_t *out_rank);
+/* The same without reading it: only whether it is one of at least one element, and its extents. */
+bool kiln_onnx_edit_has_floats(const kiln_onnx_edit *edit, const char *name, kiln_shape *out_shape);
 bool kiln_onnx_edit_is_constant(const kiln_onnx_edit *edit, const char *name);
 /* `wanted` and `suffix`, changed where that is taken, and taken from now on. */
 char *kiln_onnx_edit_name(kiln_onnx_edit *edit, const char *wanted, const char *suffix);
@@ -55,6 +55,12 @@ Onnx__NodeProto *kiln_onnx_edit_make_node(kiln_onnx_edit *edit, const char *op,
                                           uint32_t input_count, char *const *input, char *output);
 void kiln_onnx_edit_set_int(kiln_onnx_edit *edit, Onnx__NodeProto *node, const char *name,
                             int64_t value);
+
+/* The standard operators of the model are those of `opset` from now on. */
+void kiln_onnx_edit_set_opset(kiln_onnx_edit *edit, int64_t opset);
+/* Rewrites what changed between the model's operator set and `to`, where that is newer; the model
+ * means what it meant. UNIMPLEMENTED: a node that is not converted, or a set before 7. */
+KILN_MUST_USE kiln_status kiln_onnx_raise_opset(kiln_onnx_edit *edit, int64_t to);
 
 /* ---- reading nodes ---- */
 /* Input `index`, "" where it is left out. */

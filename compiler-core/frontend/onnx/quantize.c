@@ -33,16 +33,22 @@ static void code_plan(kiln_mpack_coder *m, kiln_arena *arena, kiln_quantize_plan
     const bool reads = !m->out;
     kiln_mpack_code_fields(m, 4);
     kiln_mpack_code_below(m, KILN_GRAPH_VALUES_MAX, &plan->output_count);
-    kiln_mpack_code_below(m, KILN_OBSERVED_MAX + 1, &plan->group_count);
+    kiln_mpack_code_count(m, 2 * KILN_OBSERVED_MAX, "groups", &plan->group_count);
+    if (reads && !m->st) plan->group_bits = KILN_ARENA_ARRAY(arena, uint32_t, plan->group_count);
+    for (uint32_t i = 0; !m->st && i < plan->group_count; i++)
+        kiln_mpack_code_below(m, 9, &plan->group_bits[i]);
     kiln_mpack_code_count(m, KILN_OBSERVED_MAX, "observed values", &plan->observed_count);
     if (reads && !m->st)
         plan->observed = KILN_ARENA_ARRAY(arena, kiln_observed, plan->observed_count);
     for (uint32_t i = 0; !m->st && i < plan->observed_count; i++) {
         kiln_observed *o = &plan->observed[i];
-        kiln_mpack_code_fields(m, 4);
+        uint32_t few = o->few_group + 1; /* 0: none */
+        kiln_mpack_code_fields(m, 5);
         kiln_mpack_code_str(m, &o->name);
         kiln_mpack_code_bool(m, &o->quantised);
         kiln_mpack_code_below(m, KILN_MAX(plan->group_count, 1), &o->group);
+        kiln_mpack_code_below(m, plan->group_count + 1, &few);
+        o->few_group = few - 1;
         kiln_mpack_code_below(m, KILN_RANK_MAX, &o->mean_axis);
     }
     kiln_mpack_code_count(m, KILN_GRAPH_NODES_MAX, "layers", &plan->layer_count);
@@ -50,11 +56,30 @@ static void code_plan(kiln_mpack_coder *m, kiln_arena *arena, kiln_quantize_plan
         plan->layer = KILN_ARENA_ARRAY(arena, kiln_quantize_layer, plan->layer_count);
     for (uint32_t i = 0; !m->st && i < plan->layer_count; i++) {
         kiln_quantize_layer *layer = &plan->layer[i];
-        kiln_mpack_code_fields(m, 3);
+        kiln_mpack_code_fields(m, 5);
         kiln_mpack_code_str(m, &layer->name);
         kiln_mpack_code_str(m, &layer->op);
         kiln_mpack_code_below(m, plan->observed_count, &layer->result);
+        kiln_mpack_code_below(m, 9, &layer->weight_bits);
+        kiln_mpack_code_below(m, 9, &layer->activation_bits);
     }
+}
+
+kiln_quantization *kiln_quantize_choose(const kiln_quantize_plan *plan, const kiln_histogram *seen,
+                                        kiln_quantize_method method, bool shift,
+                                        kiln_arena *arena) {
+    kiln_quantization *group = KILN_ARENA_ARRAY(arena, kiln_quantization, plan->group_count);
+    for (uint32_t g = 0; g < plan->group_count; g++) {
+        kiln_histogram all = {0};
+        for (uint32_t i = 0; i < plan->observed_count; i++) {
+            const kiln_observed *o = &plan->observed[i];
+            if (o->quantised && (o->group == g || o->few_group == g))
+                kiln_histogram_merge(&all, &seen[i]);
+        }
+        const kiln_quantize_form form = {plan->group_bits[g], shift};
+        group[g] = kiln_quantize_activation(&all, method, form);
+    }
+    return group;
 }
 
 /* The parts of a result. */
@@ -127,11 +152,12 @@ static kiln_status prepare(const job *j, kiln_onnx_edit *edit, kiln_cage_result 
     kiln_graph *graph = NULL;
     kiln_strbuf summary = {0};
     kiln_str model = {0};
-    kiln_status st = kiln_onnx_quantize_check(edit, j->options);
+    kiln_status st = kiln_onnx_quantize_check(edit);
+    if (!st) st = kiln_onnx_raise_opset(edit, kiln_onnx_quantize_opset(j->options));
     if (st) return st;
     kiln_onnx_fold_norms(edit);
     st = kiln_onnx_edit_pack(edit, &model);
-    kiln_sites_init(&sites, edit);
+    kiln_sites_init(&sites, edit, j->options);
     if (!st) st = kiln_sites_plan(&sites, edit, &plan);
     kiln_sites_deinit(&sites);
     if (!st)
@@ -163,7 +189,7 @@ static kiln_status rewrite(const job *j, kiln_onnx_edit *edit, kiln_cage_result 
     kiln_graph *graph = NULL;
     char **name = NULL;
     kiln_str model = {0};
-    kiln_sites_init(&sites, edit);
+    kiln_sites_init(&sites, edit, j->options);
     kiln_status st = kiln_sites_plan(&sites, edit, &plan);
     if (!st && (plan.observed_count != j->plan->observed_count ||
                 plan.group_count != j->plan->group_count))
@@ -192,6 +218,48 @@ static kiln_status write_caged(void *context, kiln_arena *arena, kiln_cage_resul
     if (!st) st = rewrite(j, &edit, out_result);
     kiln_onnx_edit_deinit(&edit);
     return kiln_status_note(st, "%s", j->path);
+}
+
+/* ---- without a process of its own ------------------------------------------------------------ */
+
+static kiln_status quantize_expected(kiln_onnx_edit *edit, const kiln_quantize_options *options,
+                                     void (*expect)(void *context, kiln_str name,
+                                                    kiln_histogram *out),
+                                     void *context, kiln_str *out_model) {
+    kiln_arena *arena = edit->arena;
+    kiln_quantize_plan plan = {0};
+    kiln_sites sites = {0};
+    char **name = NULL;
+    kiln_status st = kiln_onnx_quantize_check(edit);
+    if (!st) st = kiln_onnx_raise_opset(edit, kiln_onnx_quantize_opset(options));
+    if (st) return st;
+    kiln_onnx_fold_norms(edit);
+    kiln_sites_init(&sites, edit, options);
+    st = kiln_sites_plan(&sites, edit, &plan);
+    if (!st) {
+        kiln_histogram *seen = KILN_ARENA_ARRAY(arena, kiln_histogram, plan.observed_count);
+        for (uint32_t i = 0; i < plan.observed_count; i++)
+            expect(context, plan.observed[i].name, &seen[i]);
+        const kiln_quantize_found found = {
+            kiln_quantize_choose(&plan, seen, KILN_QUANTIZE_MSE, options->shift, arena),
+            KILN_ARENA_ARRAY(arena, const double *, plan.observed_count),
+            KILN_ARENA_ARRAY(arena, uint32_t, plan.observed_count)};
+        kiln_onnx_quantize(edit, &sites, &plan, &found, options, &name);
+        st = kiln_onnx_edit_pack(edit, out_model);
+    }
+    kiln_sites_deinit(&sites);
+    return st;
+}
+
+kiln_status kiln_quantize_expected(kiln_str model, const kiln_quantize_options *options,
+                                   void (*expect)(void *context, kiln_str name,
+                                                  kiln_histogram *out),
+                                   void *context, kiln_arena *arena, kiln_str *out_model) {
+    kiln_onnx_edit edit;
+    kiln_status st = kiln_onnx_edit_init(&edit, model, &(kiln_onnx_files){0}, 0, arena);
+    if (!st) st = quantize_expected(&edit, options, expect, context, out_model);
+    kiln_onnx_edit_deinit(&edit);
+    return st;
 }
 
 /* ---- the caller's side ----------------------------------------------------------------------- */

@@ -6,10 +6,11 @@
 #include "compiler-core/frontend/onnx/edit.h"
 #include "compiler-core/frontend/quantize.h"
 
-/* Whether it can be quantised at all, before anything else is looked at. FAILED_PRECONDITION,
- * UNIMPLEMENTED as kiln_quantize_read. */
-KILN_MUST_USE kiln_status kiln_onnx_quantize_check(const kiln_onnx_edit *edit,
-                                                   const kiln_quantize_options *options);
+/* Whether it can be quantised at all, before anything else is looked at. FAILED_PRECONDITION as
+ * kiln_quantize_read. */
+KILN_MUST_USE kiln_status kiln_onnx_quantize_check(const kiln_onnx_edit *edit);
+/* The operator set that has everything which is to be written. */
+int64_t kiln_onnx_quantize_opset(const kiln_quantize_options *options);
 
 /* Folds batch normalisations with constant statistics into the convolutions whose only readers they
  * are. */
@@ -40,23 +41,28 @@ typedef struct kiln_site_value {
     bool wanted;    /* something that computes on bytes would read it */
     bool reachable; /* it comes from something that computes on bytes, or from outside */
     bool quantised;
+    bool few;       /* something reads it as fewer bits than 8 */
     bool biased;    /* it is multiplied by weights, and a bias is added */
+    uint32_t bits;  /* quantised: of its group, */
+    bool narrowed;  /* and once more to fewer for those that read so many */
     uint32_t group; /* of values of one scale: the first value of the group */
 } kiln_site_value;
 
 typedef struct kiln_site_node {
     kiln_quantize_kind kind;
     bool quantised; /* it computes on bytes */
+    bool few;       /* and on fewer bits than 8 */
 } kiln_site_node;
 
 typedef struct kiln_sites {
     KILN_VEC(kiln_site_value) value;
     kiln_site_node *node; /* [edit->node.count] */
     kiln_map by_name;     /* name -> index of its value */
+    const kiln_quantize_options *options;
 } kiln_sites;
 
 /* Lists in the edit's arena; valid until its nodes change. */
-void kiln_sites_init(kiln_sites *sites, kiln_onnx_edit *edit);
+void kiln_sites_init(kiln_sites *sites, kiln_onnx_edit *edit, const kiln_quantize_options *options);
 void kiln_sites_deinit(kiln_sites *sites);
 /* Index of a value by its name, or NONE. */
 uint32_t kiln_sites_find(const kiln_sites *sites, const char *name);

@@ -83,9 +83,10 @@ static uint32_t find_conv(const kiln_onnx_edit *edit, const kiln_sites *sites,
 }
 
 void kiln_onnx_fold_norms(kiln_onnx_edit *edit) {
+    static const kiln_quantize_options nothing = {.weight_bits = 8, .activation_bits = 8};
     kiln_sites sites;
     uint32_t kept = 0;
-    kiln_sites_init(&sites, edit);
+    kiln_sites_init(&sites, edit, &nothing);
     for (uint32_t i = 0; i < edit->node.count; i++) {
         if (!kiln_onnx_node_is(edit->node.data[i], "BatchNormalization")) continue;
         const uint32_t conv = find_conv(edit, &sites, edit->node.data[i]);

@@ -17,9 +17,20 @@ static const struct {
 
 #define OPSET_MIN 10      /* QuantizeLinear */
 #define OPSET_CHANNELS 13 /* a scale per channel */
+#define OPSET_FOUR 21     /* integers of 4 bits */
+#define OPSET_TWO 25      /* integers of 2 bits */
 
-kiln_status kiln_onnx_quantize_check(const kiln_onnx_edit *edit,
-                                     const kiln_quantize_options *options) {
+static bool is_few(const kiln_quantize_options *options) {
+    return options->weight_bits < 8 || options->activation_bits < 8;
+}
+
+int64_t kiln_onnx_quantize_opset(const kiln_quantize_options *options) {
+    if (options->weight_bits < 4 || options->activation_bits < 4) return OPSET_TWO;
+    if (is_few(options)) return OPSET_FOUR;
+    return options->per_channel ? OPSET_CHANNELS : OPSET_MIN;
+}
+
+kiln_status kiln_onnx_quantize_check(const kiln_onnx_edit *edit) {
     static const char *const quantised[] = {
         "QuantizeLinear", "DequantizeLinear", "QLinearConv",          "QLinearMatMul",
         "ConvInteger",    "MatMulInteger",    "DynamicQuantizeLinear"};
@@ -28,16 +39,6 @@ kiln_status kiln_onnx_quantize_check(const kiln_onnx_edit *edit,
             if (kiln_onnx_node_is(edit->node.data[i], quantised[k]))
                 return KILN_ERROR(FAILED_PRECONDITION, "it is quantised already: node %u is a %s",
                                   i, quantised[k]);
-    if (edit->opset < OPSET_MIN)
-        return KILN_ERROR(UNIMPLEMENTED,
-                          "its operator set is %lld, and QuantizeLinear is there from %d on; "
-                          "convert the model to a newer one",
-                          (long long)edit->opset, OPSET_MIN);
-    if (options->per_channel && edit->opset < OPSET_CHANNELS)
-        return KILN_ERROR(UNIMPLEMENTED,
-                          "its operator set is %lld, and scales per channel are there from %d on; "
-                          "convert the model to a newer one, or leave out --per-channel",
-                          (long long)edit->opset, OPSET_CHANNELS);
     return KILN_OK;
 }
 
@@ -114,13 +115,13 @@ static size_t data_inputs(const kiln_site_node *site, const Onnx__NodeProto *nod
 /* Constant weights that a node's input is multiplied by, in the ways that integer sums have. */
 static bool has_weights(const kiln_onnx_edit *edit, const kiln_sites *sites,
                         const Onnx__NodeProto *node) {
-    uint32_t rank;
+    kiln_shape shape;
     if (kiln_sites_find(sites, kiln_onnx_node_input(node, 0)) == KILN_SITE_NONE ||
-        !kiln_onnx_edit_has_floats(edit, kiln_onnx_node_input(node, 1), &rank))
+        !kiln_onnx_edit_has_floats(edit, kiln_onnx_node_input(node, 1), &shape))
         return false;
-    if (kiln_onnx_node_is(node, "Conv")) return rank >= 3;
-    if (kiln_onnx_node_is(node, "MatMul")) return rank == 2;
-    return rank == 2 && !kiln_onnx_node_int(node, "transA", 0) &&
+    if (kiln_onnx_node_is(node, "Conv")) return shape.rank >= 3;
+    if (kiln_onnx_node_is(node, "MatMul")) return shape.rank == 2;
+    return shape.rank == 2 && !kiln_onnx_node_int(node, "transA", 0) &&
            kiln_onnx_node_float(node, "alpha", 1) == 1 &&
            kiln_onnx_node_float(node, "beta", 1) == 1;
 }
@@ -236,8 +237,81 @@ static void find_groups(kiln_sites *sites, const kiln_onnx_edit *edit) {
         sites->value.data[v].group = group_of(sites, v);
 }
 
-void kiln_sites_init(kiln_sites *sites, kiln_onnx_edit *edit) {
-    *sites = (kiln_sites){0};
+/* ---- what computes on fewer bits ------------------------------------------------------------- */
+
+/* A sum of a window of one channel is too short for that. */
+static bool is_depthwise(const kiln_onnx_edit *edit, const Onnx__NodeProto *node) {
+    kiln_shape shape;
+    return kiln_onnx_node_is(node, "Conv") &&
+           kiln_onnx_edit_has_floats(edit, kiln_onnx_node_input(node, 1), &shape) &&
+           shape.dim[1] == 1 && kiln_onnx_node_int(node, "group", 1) > 1;
+}
+
+/* Layers with weights that have such layers before and behind them, or all. */
+static void find_few(kiln_sites *sites, const kiln_onnx_edit *edit) {
+    const bool all = sites->options->all_layers;
+    bool *behind = KILN_ARENA_ARRAY(edit->arena, bool, sites->value.count),
+         *before = KILN_ARENA_ARRAY(edit->arena, bool, sites->value.count);
+    if (!is_few(sites->options)) return;
+    for (uint32_t i = 0; i < edit->node.count; i++) {
+        const Onnx__NodeProto *node = edit->node.data[i];
+        bool found = sites->node[i].kind == KILN_QUANTIZE_KIND_WEIGHTS;
+        sites->node[i].few = found && !is_depthwise(edit, node) &&
+                             (all || behind[kiln_sites_find(sites, node->input[0])]);
+        for (size_t k = 0; k < node->n_input; k++) {
+            const uint32_t v = kiln_sites_find(sites, node->input[k]);
+            found = found || (v != KILN_SITE_NONE && behind[v]);
+        }
+        for (size_t k = 0; k < node->n_output; k++) {
+            const uint32_t v = kiln_sites_find(sites, node->output[k]);
+            if (v != KILN_SITE_NONE) behind[v] = found;
+        }
+    }
+    for (uint32_t i = edit->node.count; i-- > 0;) {
+        const Onnx__NodeProto *node = edit->node.data[i];
+        bool found = false;
+        for (size_t k = 0; k < node->n_output; k++) {
+            const uint32_t v = kiln_sites_find(sites, node->output[k]);
+            found = found || (v != KILN_SITE_NONE && before[v]);
+        }
+        sites->node[i].few = sites->node[i].few && (all || found);
+        found = found || sites->node[i].kind == KILN_QUANTIZE_KIND_WEIGHTS;
+        for (size_t k = 0; found && k < node->n_input; k++) {
+            const uint32_t v = kiln_sites_find(sites, node->input[k]);
+            if (v != KILN_SITE_NONE) before[v] = true;
+        }
+    }
+}
+
+/* A group has as many bits as the one of its readers that wants most; a reader that wants fewer
+ * gets the value quantised once more. */
+static void find_bits(kiln_sites *sites, const kiln_onnx_edit *edit) {
+    bool *wide = KILN_ARENA_ARRAY(edit->arena, bool, sites->value.count),
+         *few = KILN_ARENA_ARRAY(edit->arena, bool, sites->value.count);
+    for (uint32_t i = 0; i < edit->node.count; i++) {
+        const Onnx__NodeProto *node = edit->node.data[i];
+        const kiln_site_node *site = &sites->node[i];
+        const bool computes =
+            site->kind == KILN_QUANTIZE_KIND_WEIGHTS || site->kind == KILN_QUANTIZE_KIND_OWN;
+        for (size_t k = 0; site->quantised && computes && k < data_inputs(site, node); k++) {
+            kiln_site_value *value = value_at(sites, node->input[k]);
+            if (!value) continue;
+            const bool fewer = site->few && sites->options->activation_bits < 8;
+            value->few |= fewer;
+            *(fewer ? &few[value->group] : &wide[value->group]) = true;
+        }
+    }
+    for (uint32_t v = 0; v < sites->value.count; v++) {
+        kiln_site_value *value = &sites->value.data[v];
+        const bool is_wide = wide[value->group] || !few[value->group];
+        value->bits = is_wide ? 8 : sites->options->activation_bits;
+        value->narrowed = is_wide && value->few;
+    }
+}
+
+void kiln_sites_init(kiln_sites *sites, kiln_onnx_edit *edit,
+                     const kiln_quantize_options *options) {
+    *sites = (kiln_sites){.options = options};
     kiln_map_init(&sites->by_name);
     find_values(sites, edit);
     sites->node = KILN_ARENA_ARRAY(edit->arena, kiln_site_node, edit->node.count);
@@ -247,6 +321,8 @@ void kiln_sites_init(kiln_sites *sites, kiln_onnx_edit *edit) {
     find_reachable(sites, edit);
     find_quantised(sites, edit);
     find_groups(sites, edit);
+    find_few(sites, edit);
+    find_bits(sites, edit);
 }
 
 void kiln_sites_deinit(kiln_sites *sites) { kiln_map_deinit(&sites->by_name); }
@@ -274,17 +350,25 @@ static void observe(const kiln_sites *sites, uint32_t v, uint32_t *index,
     plan->observed[plan->observed_count++] = (kiln_observed){
         .name = kiln_str_from(value->name),
         .quantised = value->quantised,
-        .group = value->group,               /* numbered below */
+        .group = value->group, /* numbered below */
+        .few_group = value->narrowed ? 0 : KILN_GROUP_NONE,
         .mean_axis = value->biased ? 1 : 0}; /* of [n, channels, ...], and of [rows, columns] */
 }
 
-/* Groups from 0 on, in the order of their first values. */
-static void number_groups(kiln_quantize_plan *plan, uint32_t *number) {
+/* Groups from 0 on, in the order of their first values, and then those of fewer bits. */
+static void number_groups(const kiln_sites *sites, kiln_quantize_plan *plan, uint32_t *number) {
     for (uint32_t i = 0; i < plan->observed_count; i++) {
         kiln_observed *o = &plan->observed[i];
-        if (o->quantised && number[o->group] == KILN_SITE_NONE)
+        if (o->quantised && number[o->group] == KILN_SITE_NONE) {
+            plan->group_bits[plan->group_count] = sites->value.data[o->group].bits;
             number[o->group] = plan->group_count++;
+        }
         o->group = o->quantised ? number[o->group] : 0;
+    }
+    for (uint32_t i = 0; i < plan->observed_count; i++) {
+        if (plan->observed[i].few_group == KILN_GROUP_NONE) continue;
+        plan->group_bits[plan->group_count] = sites->options->activation_bits;
+        plan->observed[i].few_group = plan->group_count++;
     }
 }
 
@@ -314,9 +398,14 @@ kiln_status kiln_sites_plan(const kiln_sites *sites, const kiln_onnx_edit *edit,
         plan.layer[plan.layer_count++] = (kiln_quantize_layer){
             .name = kiln_str_from(node->name && *node->name ? node->name : node->output[0]),
             .op = kiln_str_from(node->op_type),
-            .result = index[result]};
+            .result = index[result],
+            .weight_bits = site->kind == KILN_QUANTIZE_KIND_WEIGHTS
+                               ? site->few ? sites->options->weight_bits : 8
+                               : 0,
+            .activation_bits = site->few ? sites->options->activation_bits : 8};
     }
-    number_groups(&plan, make_numbers(edit->arena, sites->value.count));
+    plan.group_bits = KILN_ARENA_ARRAY(edit->arena, uint32_t, 2 * plan.observed_count);
+    number_groups(sites, &plan, make_numbers(edit->arena, sites->value.count));
     if (weights == 0)
         return KILN_ERROR(
             FAILED_PRECONDITION,

@@ -1,5 +1,5 @@
-/* QuantizeLinear and DequantizeLinear into a model: activations as bytes, weights as signed
- * bytes around 0, biases in units of the sums. */
+/* QuantizeLinear and DequantizeLinear into a model: activations as bytes or fewer bits, weights as
+ * signed integers around 0, biases in units of the sums. */
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +15,7 @@ typedef struct writer {
     const kiln_quantize_options *options;
     uint32_t *observed; /* [values] their index, or NONE */
     char **read_as;     /* [values] what readers of a quantised value read; NULL: its own name */
+    char **read_as_few; /* [values] those of them that compute on fewer bits; NULL: the same */
     bool *dropped;      /* [nodes] clamps that cutting to bytes does */
     KILN_VEC(Onnx__NodeProto *) node;
 } writer;
@@ -27,29 +28,63 @@ static kiln_quantization quantization_at(const writer *w, uint32_t value) {
     return w->found->group[w->plan->observed[w->observed[value]].group];
 }
 
-static char *add_scalar(kiln_onnx_edit *edit, const char *name, const char *suffix,
-                        kiln_dtype dtype, const void *data) {
-    kiln_tensor tensor = {.dtype = dtype, .data = (void *)(uintptr_t)data};
+/* Of `value` where a layer reads it that may compute on fewer bits. */
+static kiln_quantization quantization_for(const writer *w, uint32_t value, bool few) {
+    const uint32_t group = w->plan->observed[w->observed[value]].few_group;
+    return few && group != KILN_GROUP_NONE ? w->found->group[group] : quantization_at(w, value);
+}
+
+/* A scalar of f32, or a zero point of so many bits. */
+static char *add_float(kiln_onnx_edit *edit, const char *name, const char *suffix, float value) {
+    const kiln_tensor tensor = {.dtype = KILN_F32, .data = &value};
     return kiln_onnx_edit_add_constant(edit, name, suffix, &tensor);
 }
 
+/* Bits that a file has integers of: ONNX has none of one bit. */
+static uint32_t packed_bits(uint32_t bits) { return bits == 8 ? 0 : KILN_MAX(bits, 2); }
+
 /* ---- activations ----------------------------------------------------------------------------- */
 
-/* QuantizeLinear of `source`, which is `value` or what it was before a clamp that is dropped. */
-static void emit_pair(writer *w, uint32_t value, const char *source) {
+/* Numbers of one bit are cut to it before they become integers of two. */
+static char *emit_cut(writer *w, const char *name, const char *source, kiln_quantization q) {
     kiln_onnx_edit *edit = w->edit;
-    const char *name = w->sites->value.data[value].name;
-    const kiln_quantization q = quantization_at(w, value);
-    const int32_t shift = w->options->is_unsigned ? 128 : 0;
-    const uint8_t zero = (uint8_t)(q.zero + shift); /* or the bits of a signed byte */
-    char *bytes = kiln_onnx_edit_name(edit, name, "_quantized"),
-         *scale = add_scalar(edit, name, "_scale", KILN_F32, &q.scale),
-         *zero_point = add_scalar(edit, name, "_zero_point", shift ? KILN_U8 : KILN_I8, &zero);
+    char *cut = kiln_onnx_edit_name(edit, name, "_cut");
+    char *const limits[] = {kiln_str_dup(edit->arena, kiln_str_from(source)),
+                            add_float(edit, name, "_low", (float)kiln_quantization_low(q)),
+                            add_float(edit, name, "_high", (float)kiln_quantization_high(q))};
+    emit(w, kiln_onnx_edit_make_node(edit, "Clip", 3, limits, cut));
+    return cut;
+}
+
+/* QuantizeLinear and DequantizeLinear of `source`; returns the numbers that readers get. */
+static char *emit_pair(writer *w, const char *name, const char *source, kiln_quantization q) {
+    kiln_onnx_edit *edit = w->edit;
+    const bool is_unsigned = w->options->is_unsigned;
+    const uint8_t zero = (uint8_t)(q.zero + (is_unsigned ? 1 << (q.bits - 1) : 0)); /* or the bits
+                                                                                     of an i8 */
+    const kiln_tensor zeros = {.dtype = is_unsigned ? KILN_U8 : KILN_I8,
+                               .data = (void *)(uintptr_t)&zero};
+    if (q.bits == 1) source = emit_cut(w, name, source, q);
+    char *integers = kiln_onnx_edit_name(edit, name, "_quantized"),
+         *scale = add_float(edit, name, "_scale", q.scale),
+         *zero_point =
+             kiln_onnx_edit_add_packed(edit, name, "_zero_point", &zeros, packed_bits(q.bits)),
+         *made = kiln_onnx_edit_name(edit, name, "_dequantized");
     char *const to[] = {kiln_str_dup(edit->arena, kiln_str_from(source)), scale, zero_point};
-    char *const from[] = {bytes, scale, zero_point};
-    w->read_as[value] = kiln_onnx_edit_name(edit, name, "_dequantized");
-    emit(w, kiln_onnx_edit_make_node(edit, "QuantizeLinear", 3, to, bytes));
-    emit(w, kiln_onnx_edit_make_node(edit, "DequantizeLinear", 3, from, w->read_as[value]));
+    char *const from[] = {integers, scale, zero_point};
+    emit(w, kiln_onnx_edit_make_node(edit, "QuantizeLinear", 3, to, integers));
+    emit(w, kiln_onnx_edit_make_node(edit, "DequantizeLinear", 3, from, made));
+    return made;
+}
+
+/* `source` is `value` or what it was before a clamp that is dropped. */
+static void emit_pairs(writer *w, uint32_t value, const char *source) {
+    const char *name = w->sites->value.data[value].name;
+    const uint32_t few = w->plan->observed[w->observed[value]].few_group;
+    w->read_as[value] = emit_pair(w, name, source, quantization_at(w, value));
+    if (few != KILN_GROUP_NONE)
+        w->read_as_few[value] = emit_pair(w, kiln_arena_printf(w->edit->arena, "%s_few", name),
+                                          w->read_as[value], w->found->group[few]);
 }
 
 /* Limits of Relu and Clip, whose second form has them as inputs. False: they are not known. */
@@ -100,6 +135,8 @@ typedef struct weights {
     int64_t inputs;          /* channels of the input that one channel of the result reads */
     int64_t input_inner; /* element i is multiplied by the i / input_inner % inputs-th of them */
     int64_t group;       /* channels of the result that read the same ones */
+    uint32_t bits;       /* of the integers that they become */
+    bool per_channel;    /* a scale for each channel of the result */
 } weights;
 
 static bool read_weights(kiln_onnx_edit *edit, const Onnx__NodeProto *node, weights *out) {
@@ -148,7 +185,7 @@ static float *find_scales(const writer *w, const weights *x, const kiln_tensor *
     }
     for (int64_t c = 0; c < x->channels; c++)
         scale[c] =
-            w->options->per_channel
+            x->per_channel
                 ? kiln_quantize_weights(largest[c], most[c], (double)input.scale, w->options->shift)
                 : kiln_quantize_weights(all, all_bias, (double)input.scale, w->options->shift);
     return scale;
@@ -169,28 +206,50 @@ static void correct_bias(const weights *x, const int8_t *byte, const float *scal
 }
 
 /* Scales of one number, or of one per channel. */
-static kiln_tensor scales_tensor(const writer *w, const weights *x, float *scale) {
+static kiln_tensor scales_tensor(const weights *x, float *scale) {
     kiln_tensor tensor = {.dtype = KILN_F32, .data = scale};
-    if (w->options->per_channel) tensor.shape = (kiln_shape){1, {x->channels}};
+    if (x->per_channel) tensor.shape = (kiln_shape){1, {x->channels}};
     return tensor;
 }
 
-static void set_axis(const writer *w, Onnx__NodeProto *node, uint32_t axis) {
-    if (w->options->per_channel) kiln_onnx_edit_set_int(w->edit, node, "axis", axis);
+static void set_axis(const writer *w, const weights *x, Onnx__NodeProto *node, uint32_t axis) {
+    if (x->per_channel) kiln_onnx_edit_set_int(w->edit, node, "axis", axis);
 }
 
-/* DequantizeLinear of constant bytes; returns what it makes. */
+/* Levels of weights of fewer than 8 bits, and a scale per channel. */
+static float *find_levels(const writer *w, const weights *x, int8_t *level) {
+    kiln_arena *arena = w->edit->arena;
+    const kiln_quantize_form form = {x->bits, w->options->shift};
+    const size_t each = (size_t)(kiln_shape_count(&x->data.shape) / x->channels);
+    float *scale = KILN_ARENA_ARRAY(arena, float, x->channels),
+          *own = KILN_ARENA_ARRAY(arena, float, each);
+    int8_t *own_level = KILN_ARENA_ARRAY(arena, int8_t, each);
+    for (int64_t c = 0; c < x->channels; c++) {
+        const int64_t first = c * x->inner, step = x->inner * x->channels;
+        for (size_t i = 0; i < each; i++)
+            own[i] =
+                ((const float *)
+                     x->data.data)[first + (int64_t)i / x->inner * step + (int64_t)i % x->inner];
+        scale[c] = kiln_quantize_weights_few(own, each, form, own_level);
+        for (size_t i = 0; i < each; i++)
+            level[first + (int64_t)i / x->inner * step + (int64_t)i % x->inner] = own_level[i];
+    }
+    return scale;
+}
+
+/* DequantizeLinear of constant integers; returns what it makes. */
 static char *emit_weights(writer *w, const char *name, const weights *x, int8_t *byte,
                           float *scale) {
     kiln_onnx_edit *edit = w->edit;
-    const kiln_tensor bytes = {KILN_I8, x->data.shape, byte}, scales = scales_tensor(w, x, scale);
+    const kiln_tensor bytes = {KILN_I8, x->data.shape, byte}, scales = scales_tensor(x, scale);
     const kiln_tensor zeros = kiln_tensor_create(edit->arena, KILN_I8, &scales.shape);
-    char *const input[] = {kiln_onnx_edit_add_constant(edit, name, "_quantized", &bytes),
+    const uint32_t bits = packed_bits(x->bits);
+    char *const input[] = {kiln_onnx_edit_add_packed(edit, name, "_quantized", &bytes, bits),
                            kiln_onnx_edit_add_constant(edit, name, "_scale", &scales),
-                           kiln_onnx_edit_add_constant(edit, name, "_zero_point", &zeros)};
+                           kiln_onnx_edit_add_packed(edit, name, "_zero_point", &zeros, bits)};
     char *made = kiln_onnx_edit_name(edit, name, "_dequantized");
     Onnx__NodeProto *node = kiln_onnx_edit_make_node(edit, "DequantizeLinear", 3, input, made);
-    set_axis(w, node, x->axis);
+    set_axis(w, x, node, x->axis);
     emit(w, node);
     return made;
 }
@@ -208,37 +267,49 @@ static char *emit_bias(writer *w, const char *name, const weights *x, const doub
         ((int32_t *)sums.data)[c] =
             (int32_t)KILN_MIN(KILN_MAX(level, (double)-INT32_MAX), (double)INT32_MAX);
     }
-    const kiln_tensor units = scales_tensor(w, x, unit);
+    const kiln_tensor units = scales_tensor(x, unit);
     char *const operand[] = {kiln_onnx_edit_add_constant(edit, name, "_quantized", &sums),
                              kiln_onnx_edit_add_constant(edit, name, "_scale", &units)};
     char *made = kiln_onnx_edit_name(edit, name, "_dequantized");
     Onnx__NodeProto *node = kiln_onnx_edit_make_node(edit, "DequantizeLinear", 2, operand, made);
-    set_axis(w, node, 0);
+    set_axis(w, x, node, 0);
     emit(w, node);
     return made;
 }
 
-static void quantize_weights(writer *w, Onnx__NodeProto *node, uint32_t input_value) {
-    const kiln_quantization input = quantization_at(w, input_value);
+/* One unit of sums of few bits is too coarse for a bias, which stays in floats. */
+static char *add_bias(const writer *w, const char *name, const weights *x, const double *bias) {
+    const kiln_shape shape = {1, {x->channels}};
+    kiln_tensor tensor = kiln_tensor_create(w->edit->arena, KILN_F32, &shape);
+    for (int64_t c = 0; c < x->channels; c++) ((float *)tensor.data)[c] = (float)bias[c];
+    return kiln_onnx_edit_add_constant(w->edit, name, "_corrected", &tensor);
+}
+
+static void quantize_weights(writer *w, Onnx__NodeProto *node, uint32_t input_value, bool few) {
+    const kiln_quantization input = quantization_for(w, input_value, few);
     const uint32_t observed = w->observed[input_value];
     kiln_arena *arena = w->edit->arena;
     weights x;
     kiln_tensor bias;
     if (!read_weights(w->edit, node, &x)) return;
+    x.bits = few ? w->options->weight_bits : 8;
+    x.per_channel = w->options->per_channel || x.bits < 8;
     const bool biased = read_bias(w->edit, node, &x, &bias);
-    float *scale = find_scales(w, &x, biased ? &bias : NULL, input);
     const int64_t count = kiln_shape_count(&x.data.shape);
     int8_t *byte = KILN_ARENA_ARRAY(arena, int8_t, count);
-    for (int64_t i = 0; i < count; i++)
+    float *scale =
+        x.bits < 8 ? find_levels(w, &x, byte) : find_scales(w, &x, biased ? &bias : NULL, input);
+    for (int64_t i = 0; x.bits == 8 && i < count; i++)
         byte[i] = kiln_quantize_byte((double)((const float *)x.data.data)[i],
-                                     (kiln_quantization){scale[channel_of(&x, i)], 0}, -127);
+                                     (kiln_quantization){scale[channel_of(&x, i)], 0, 8}, -127);
     if (biased) {
         double *corrected = KILN_ARENA_ARRAY(arena, double, x.channels);
         for (int64_t c = 0; c < x.channels; c++)
             corrected[c] = (double)((const float *)bias.data)[c];
         correct_bias(&x, byte, scale, w->found->mean[observed], w->found->mean_count[observed],
                      corrected);
-        node->input[2] = emit_bias(w, node->input[2], &x, corrected, scale, input);
+        node->input[2] = few ? add_bias(w, node->input[2], &x, corrected)
+                             : emit_bias(w, node->input[2], &x, corrected, scale, input);
     }
     node->input[1] = emit_weights(w, node->input[1], &x, byte, scale);
 }
@@ -249,19 +320,22 @@ static void write_node(writer *w, uint32_t index) {
     const kiln_sites *sites = w->sites;
     Onnx__NodeProto *node = w->edit->node.data[index];
     const uint32_t first = kiln_sites_find(sites, kiln_onnx_node_input(node, 0));
+    const bool few = sites->node[index].few;
     if (!w->dropped[index]) {
         node = kiln_onnx_edit_copy_node(w->edit, node, 0);
         for (size_t k = 0; k < node->n_input; k++) {
             const uint32_t v = kiln_sites_find(sites, node->input[k]);
-            if (v != KILN_SITE_NONE && w->read_as[v]) node->input[k] = w->read_as[v];
+            if (v == KILN_SITE_NONE || !w->read_as[v]) continue;
+            node->input[k] = few && w->read_as_few[v] ? w->read_as_few[v] : w->read_as[v];
         }
-        if (sites->node[index].kind == KILN_QUANTIZE_KIND_WEIGHTS) quantize_weights(w, node, first);
+        if (sites->node[index].kind == KILN_QUANTIZE_KIND_WEIGHTS)
+            quantize_weights(w, node, first, few);
         emit(w, node);
     }
     for (size_t k = 0; k < node->n_output; k++) {
         const uint32_t v = kiln_sites_find(sites, node->output[k]);
         if (v == KILN_SITE_NONE || !sites->value.data[v].quantised) continue;
-        emit_pair(w, v, w->dropped[index] ? sites->value.data[first].name : node->output[k]);
+        emit_pairs(w, v, w->dropped[index] ? sites->value.data[first].name : node->output[k]);
     }
 }
 
@@ -276,6 +350,7 @@ void kiln_onnx_quantize(kiln_onnx_edit *edit, const kiln_sites *sites,
                 .options = options,
                 .observed = KILN_ARENA_ARRAY(edit->arena, uint32_t, values),
                 .read_as = KILN_ARENA_ARRAY(edit->arena, char *, values),
+                .read_as_few = KILN_ARENA_ARRAY(edit->arena, char *, values),
                 .dropped = KILN_ARENA_ARRAY(edit->arena, bool, edit->node.count)};
     for (uint32_t i = 0; i < plan->observed_count; i++) {
         const uint32_t v =
@@ -288,7 +363,7 @@ void kiln_onnx_quantize(kiln_onnx_edit *edit, const kiln_sites *sites,
             w.dropped[sites->value.data[v].producer] = true;
     for (uint32_t v = 0; v < values; v++)
         if (sites->value.data[v].quantised && sites->value.data[v].producer == KILN_SITE_NONE)
-            emit_pair(&w, v, sites->value.data[v].name);
+            emit_pairs(&w, v, sites->value.data[v].name);
     for (uint32_t i = 0; i < edit->node.count; i++) write_node(&w, i);
     edit->node.data = w.node.data;
     edit->node.count = w.node.count;

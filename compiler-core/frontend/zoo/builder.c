@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/macros.h"
+
 #define OPSET 17 /* the first with LayerNormalization */
 #define IR_VERSION 8
 
@@ -64,9 +66,37 @@ static Onnx__ValueInfoProto *value_info(kiln_zoo_builder *b, const char *name, i
     return info;
 }
 
+const kiln_zoo_expected *kiln_zoo_expectation(const kiln_zoo_builder *b, kiln_str name) {
+    for (uint32_t i = 0; i < b->expected.count; i++)
+        if (kiln_str_is(name, b->expected.data[i].name)) return &b->expected.data[i];
+    return NULL;
+}
+
+static void expect(kiln_zoo_builder *b, const char *name, double power, bool rectified) {
+    const kiln_zoo_expected expected = {name, power, rectified};
+    kiln_vec_push_in(b->arena, &b->expected, expected);
+}
+
+/* Rectifiers, and what passes on what they made. */
+static bool is_rectified(const kiln_zoo_builder *b, const Onnx__NodeProto *node) {
+    static const char *const rectifier[] = {"Relu", "Clip"}, *const keeper[] = {
+                                                                 "MaxPool", "GlobalAveragePool",
+                                                                 "Flatten", "Concat"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(rectifier); i++)
+        if (strcmp(node->op_type, rectifier[i]) == 0) return true;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(keeper); i++) {
+        if (strcmp(node->op_type, keeper[i]) != 0) continue;
+        const kiln_zoo_expected *from = kiln_zoo_expectation(b, kiln_str_from(node->input[0]));
+        return from && from->rectified;
+    }
+    return false;
+}
+
 kiln_zoo_value kiln_zoo_input(kiln_zoo_builder *b, int32_t type, kiln_zoo_shape shape) {
+    char *name = text(b, "x");
     PUSH(b, &b->graph, input, value_info(b, "x", type, &shape));
-    return (kiln_zoo_value){text(b, "x"), shape, 1};
+    expect(b, name, 1, false);
+    return (kiln_zoo_value){name, shape, 1};
 }
 
 void kiln_zoo_end(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value y, kiln_strbuf *out) {
@@ -105,6 +135,7 @@ kiln_zoo_value kiln_zoo_result(kiln_zoo_builder *b, Onnx__NodeProto *node, kiln_
                                double power) {
     char *name = kiln_arena_printf(b->arena, "%s:%zu", node->name, node->n_output);
     PUSH(b, node, output, name);
+    expect(b, name, power, is_rectified(b, node));
     return (kiln_zoo_value){name, shape, power};
 }
 

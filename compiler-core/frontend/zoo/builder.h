@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/rand.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "onnx.pb-c.h"
 
 #define KILN_ZOO_RANK_MAX 4
@@ -27,6 +28,13 @@ typedef struct kiln_zoo_value {
     double power; /* expected mean square of an element */
 } kiln_zoo_value;
 
+/* What is expected of a value's elements. */
+typedef struct kiln_zoo_expected {
+    const char *name;
+    double power;
+    bool rectified; /* none is below 0 */
+} kiln_zoo_expected;
+
 /* A model under construction: protobuf structs in an arena, only read by `end`. */
 typedef struct kiln_zoo_builder {
     kiln_arena *arena;
@@ -35,12 +43,16 @@ typedef struct kiln_zoo_builder {
     Onnx__ModelProto model;
     Onnx__GraphProto graph;
     Onnx__OperatorSetIdProto opset;
+    KILN_VEC(kiln_zoo_expected) expected; /* of the input and the results of nodes */
 } kiln_zoo_builder;
 
 /* An empty model in `arena`, whose weights are drawn from `seed`. */
 void kiln_zoo_begin(kiln_zoo_builder *b, kiln_arena *arena, uint64_t seed);
 /* Appends the model's bytes with `y` as its output, which is renamed so. */
 void kiln_zoo_end(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value y, kiln_strbuf *out);
+
+/* NULL: there is no such value. */
+const kiln_zoo_expected *kiln_zoo_expectation(const kiln_zoo_builder *b, kiln_str name);
 
 /* The input "x"; `type` is an Onnx__TensorProto__DataType. */
 kiln_zoo_value kiln_zoo_input(kiln_zoo_builder *b, int32_t type, kiln_zoo_shape shape);

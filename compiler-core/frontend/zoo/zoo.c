@@ -1,5 +1,10 @@
 #include "compiler-core/frontend/zoo/zoo.h"
 
+#include <math.h>
+
+#include "base/check.h"
+#include "base/macros.h"
+#include "compiler-core/frontend/quantize.h"
 #include "compiler-core/frontend/zoo/networks.h"
 #include "compiler-core/frontend/zoo/workloads.h"
 
@@ -27,6 +32,7 @@ static kiln_status unknown_entry(void) {
     kiln_strbuf known = {0};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(network_table); i++)
         kiln_strbuf_printf(&known, " %s", network_table[i].name);
+    kiln_strbuf_text(&known, " NAME_wWaA");
     for (size_t i = 0; i < KILN_ARRAY_COUNT(workload_table); i++)
         kiln_strbuf_printf(&known, " %s:%s", workload_table[i].prefix, workload_table[i].form);
     kiln_status st =
@@ -50,14 +56,68 @@ static kiln_status add_entry(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value 
     return unknown_entry();
 }
 
+/* ---- networks on integers -------------------------------------------------------------------- */
+
+#define EXPECTED_DRAWS 4096
+
+/* Elements are normally distributed, or what a rectifier leaves of such. */
+static void expect(void *context, kiln_str name, kiln_histogram *out) {
+    const kiln_zoo_builder *b = context;
+    const kiln_zoo_expected *expected = kiln_zoo_expectation(b, name);
+    float draw[EXPECTED_DRAWS];
+    kiln_rand rand;
+    KILN_CHECK(expected);
+    const double deviation = sqrt(expected->rectified ? 2 * expected->power : expected->power);
+    kiln_rand_init(&rand, 1);
+    for (size_t i = 0; i < EXPECTED_DRAWS; i++) {
+        const double x = deviation * kiln_rand_normal(&rand);
+        draw[i] = (float)(expected->rectified ? KILN_MAX(x, 0) : x);
+    }
+    KILN_CHECK(kiln_histogram_add(out, draw, EXPECTED_DRAWS));
+}
+
+static bool read_bits(kiln_str text, uint32_t *out_bits) {
+    int64_t bits = 0;
+    if (!kiln_str_to_i64(text, &bits)) return false;
+    *out_bits = (uint32_t)bits;
+    return bits == 1 || bits == 2 || bits == 4 || bits == 8;
+}
+
+/* "NAME_w1a2": weights of 1 bit by activations of 2; the only layer of a single operator as well.
+ * False: `name` has no such end. */
+static bool cut_bits(kiln_str *name, kiln_quantize_options *out) {
+    size_t end = name->size;
+    while (end > 0 && name->data[end - 1] != '_') end--;
+    kiln_str activations = kiln_str_slice(*name, end, name->size);
+    if (end < 2 || !activations.size || activations.data[0] != 'w') return false;
+    activations = kiln_str_slice(activations, 1, activations.size);
+    const kiln_str weights = kiln_str_cut(&activations, 'a');
+    *out = (kiln_quantize_options){.per_channel = true, .is_unsigned = true};
+    if (!read_bits(weights, &out->weight_bits) || !read_bits(activations, &out->activation_bits))
+        return false;
+    *name = kiln_str_slice(*name, 0, end - 1);
+    out->all_layers = kiln_str_find_char(*name, ':') < name->size;
+    return true;
+}
+
 kiln_status kiln_zoo_build(kiln_str name, uint64_t seed, kiln_strbuf *out) {
     kiln_arena arena;
     kiln_zoo_builder b;
     kiln_zoo_value y;
+    kiln_quantize_options options;
+    kiln_strbuf floats = {0};
+    kiln_str model = {0}, network = name;
+    const bool integers = cut_bits(&network, &options);
     kiln_arena_init(&arena, (size_t)1 << 20);
     kiln_zoo_begin(&b, &arena, seed);
-    kiln_status st = add_entry(&b, name, &y);
-    if (!st) kiln_zoo_end(&b, name, y, out);
+    kiln_status st = add_entry(&b, network, &y);
+    if (!st) kiln_zoo_end(&b, name, y, integers ? &floats : out);
+    if (!st && integers) {
+        st =
+            kiln_quantize_expected(kiln_strbuf_view(&floats), &options, expect, &b, &arena, &model);
+        if (!st) kiln_strbuf_str(out, model);
+    }
+    kiln_strbuf_deinit(&floats);
     kiln_arena_deinit(&arena);
     return kiln_status_note(st, "%.*s", KILN_STR_ARG(name));
 }
@@ -65,6 +125,10 @@ kiln_status kiln_zoo_build(kiln_str name, uint64_t seed, kiln_strbuf *out) {
 void kiln_zoo_list(kiln_strbuf *out) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(network_table); i++)
         kiln_strbuf_printf(out, "%-14s %s\n", network_table[i].name, network_table[i].what);
+    kiln_strbuf_printf(
+        out, "%-14s %s\n", "NAME_wWaA",
+        "any of them on integers: weights of W bits, activations of A (1, 2, 4 or 8; "
+        "the first and the last layer of networks keep 8)");
     kiln_zoo_list_convs(out);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(workload_table); i++)
         kiln_strbuf_printf(out, "%s:%s  %s\n", workload_table[i].prefix, workload_table[i].form,

@@ -29,8 +29,12 @@ typedef struct world {
 static world make_world(kiln_arena *arena, bool per_channel, bool shift, size_t samples_max) {
     world w = {.arena = arena};
     const kiln_samples_source source = {.folder = FOLDER, .samples_max = samples_max};
-    w.options = (kiln_quantize_options){
-        .per_channel = per_channel, .shift = shift, .is_unsigned = !shift, .import = &import};
+    w.options = (kiln_quantize_options){.per_channel = per_channel,
+                                        .shift = shift,
+                                        .is_unsigned = !shift,
+                                        .weight_bits = 8,
+                                        .activation_bits = 8,
+                                        .import = &import};
     w.target = plain_target(arena);
     expect_ok(kiln_samples_check(&source, arena));
     expect_ok(kiln_quantize_read(MODEL, &w.options, arena, &w.plan));

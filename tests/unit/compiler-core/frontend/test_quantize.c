@@ -4,9 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include <stdlib.h>
+
 #include "base/macros.h"
 #include "base/rand.h"
 #include "compiler-core/graph/graph_codec.h"
+#include "compiler-core/passes/pass.h"
 #include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/frontend/support.h"
 
@@ -47,7 +50,8 @@ static model_parts small_net(kiln_arena *a) {
                         random_tensor(a, "b3", (kiln_shape){1, {2}}, 9, KILN_FILL_UNIFORM)}};
 }
 
-static const kiln_quantize_options per_tensor = {0}, per_channel = {.per_channel = true};
+#define BITS .weight_bits = 8, .activation_bits = 8
+static const kiln_quantize_options per_tensor = {BITS}, per_channel = {.per_channel = true, BITS};
 
 static kiln_status read_model(kiln_arena *arena, const model_parts *parts,
                               const kiln_quantize_options *options, kiln_quantize_plan *out) {
@@ -98,9 +102,12 @@ static kiln_quantization *ranges_of(kiln_arena *arena, const kiln_quantize_plan 
         const float *data = output_named(graph, output, plan->observed[i].name, &count);
         if (plan->observed[i].quantised)
             assert_true(kiln_histogram_add(&seen[plan->observed[i].group], data, count));
+        if (plan->observed[i].few_group != KILN_GROUP_NONE)
+            assert_true(kiln_histogram_add(&seen[plan->observed[i].few_group], data, count));
     }
     for (uint32_t g = 0; g < plan->group_count; g++)
-        group[g] = kiln_quantize_activation(&seen[g], KILN_QUANTIZE_MINMAX, shift);
+        group[g] = kiln_quantize_activation(&seen[g], KILN_QUANTIZE_MINMAX,
+                                            (kiln_quantize_form){plan->group_bits[g], shift});
     return group;
 }
 
@@ -236,8 +243,8 @@ static void check_written(kiln_arena *arena, const kiln_quantize_options *option
 }
 
 static void written_models_compute_nearly_the_same(void **state) {
-    const kiln_quantize_options shift = {.shift = true},
-                                both = {.per_channel = true, .shift = true};
+    const kiln_quantize_options shift = {.shift = true, BITS},
+                                both = {.per_channel = true, .shift = true, BITS};
     check_written(*state, &per_tensor);
     check_written(*state, &per_channel);
     check_written(*state, &shift);
@@ -268,8 +275,8 @@ static void written_files_are_what_was_checked(void **state) {
 /* Signed or not, bytes stand for the same numbers. */
 static void bytes_of_both_kinds_compute_the_same(void **state) {
     const model_parts parts = small_net(*state);
-    const kiln_quantize_options both[] = {{.per_channel = true},
-                                          {.per_channel = true, .is_unsigned = true}};
+    const kiln_quantize_options both[] = {{.per_channel = true, BITS},
+                                          {.per_channel = true, .is_unsigned = true, BITS}};
     const kiln_tensor *output[2];
     kiln_quantize_plan plan;
     kiln_quantised_model made[2];
@@ -305,7 +312,7 @@ static void biases_take_up_what_rounding_weights_shifts(void **state) {
         .initializer_count = 2,
         .node = {node_of(*state, "Conv", "x w b", "y")},
         .initializer = {tensor_message(*state, "w", &w), floats_of(*state, "b", bias, 1)}};
-    const kiln_quantization group[] = {{1, 0}};
+    const kiln_quantization group[] = {{1, 0, 8}};
     const double means[] = {10, 100}, *mean[] = {means, NULL}, *none[] = {NULL, NULL};
     const uint32_t mean_count[] = {2, 0};
     float point[] = {10, 100};
@@ -324,6 +331,98 @@ static void biases_take_up_what_rounding_weights_shifts(void **state) {
     }
 }
 
+/* ---- few bits -------------------------------------------------------------------------------- */
+
+static const kiln_quantize_options w1a2 = {
+    .is_unsigned = true, .weight_bits = 1, .activation_bits = 2};
+
+static char *bits_text(kiln_arena *arena, const kiln_quantize_plan *plan) {
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < plan->layer_count; i++)
+        kiln_strbuf_printf(&text, "%.*s:w%ua%u ", KILN_STR_ARG(plan->layer[i].name),
+                           plan->layer[i].weight_bits, plan->layer[i].activation_bits);
+    for (uint32_t i = 0; i < plan->observed_count; i++) {
+        const kiln_observed *o = &plan->observed[i];
+        if (!o->quantised) continue;
+        kiln_strbuf_printf(&text, "%.*s:%u", KILN_STR_ARG(o->name), plan->group_bits[o->group]);
+        if (o->few_group != KILN_GROUP_NONE)
+            kiln_strbuf_printf(&text, "/%u", plan->group_bits[o->few_group]);
+        kiln_strbuf_text(&text, " ");
+    }
+    return kiln_str_dup(arena, kiln_strbuf_end(&text, arena));
+}
+
+/* The first and the last layer keep 8 bits, and so does what a residual sum reads; m is read both
+ * ways. */
+static void few_bits_are_those_of_layers_between_the_first_and_the_last(void **state) {
+    const model_parts parts = small_net(*state);
+    const kiln_quantize_options all = {.weight_bits = 2, .activation_bits = 1, .all_layers = true};
+    kiln_quantize_plan plan;
+    expect_ok(read_model(*state, &parts, &w1a2, &plan));
+    assert_string_equal(bits_text(*state, &plan),
+                        "n1:w8a8 c2:w1a2 s:w0a8 g:w0a8 y:w8a8 x:8 r1:8 m:8/2 c2:8 r2:8 g:8 f:8 ");
+    end(&plan, NULL);
+    expect_ok(read_model(*state, &parts, &all, &plan));
+    assert_string_equal(bits_text(*state, &plan),
+                        "n1:w2a1 c2:w2a1 s:w0a8 g:w0a8 y:w2a1 x:1 r1:8 m:8/1 c2:8 r2:8 g:1 f:1 ");
+    end(&plan, NULL);
+}
+
+static uint32_t count_of_bits(const kiln_graph *graph, int64_t bits) {
+    uint32_t count = 0;
+    for (kiln_node n = 1; n < graph->node.count; n++) {
+        if (graph->node.data[n].op != KILN_OP_QUANTIZE_LINEAR) continue;
+        const kiln_attr *own = kiln_node_attr(&graph->node.data[n], "bits");
+        count += (own ? own->i : 0) == bits;
+    }
+    return count;
+}
+
+static void models_of_few_bits_are_of_standard_types(void **state) {
+    const model_parts parts = small_net(*state);
+    kiln_quantize_plan plan;
+    kiln_graph *file = NULL;
+    expect_ok(read_model(*state, &parts, &w1a2, &plan));
+    kiln_quantised_model made =
+        write_model(*state, &plan, ranges_of(*state, &plan, 3, false), NULL, NULL, &w1a2);
+    expect_ok(kiln_import_bytes(made.model, NULL, NULL, *state, &file));
+    assert_int_equal(count_of_bits(file, 2), 1);
+    uint32_t binary = 0;
+    for (kiln_value v = 1; v < file->value.count; v++) { /* w2 is 3x3 */
+        const kiln_value_info *value = &file->value.data[v];
+        if (!value->data || value->dtype != KILN_I8 || kiln_shape_count(&value->shape) != 9)
+            continue;
+        for (int i = 0; i < 9; i++) binary += abs(((const int8_t *)value->data)[i]) == 1;
+    }
+    assert_int_equal(binary, 9);
+    const float *result = run(*state, file, 5)->data;
+    assert_true(isfinite(result[0]));
+    assert_memory_equal(result, run(*state, decode(*state, made.graph), 5)->data,
+                        2 * sizeof(float));
+    end(&plan, &made);
+}
+
+/* Numbers of one bit are UINT2 behind a clip, and become one bit again when they are simplified. */
+static void activations_of_one_bit_are_cut_before_they_are_quantised(void **state) {
+    const model_parts parts = small_net(*state);
+    const kiln_quantize_options w1a1 = {
+        .is_unsigned = true, .weight_bits = 1, .activation_bits = 1};
+    kiln_quantize_plan plan;
+    kiln_graph *file = NULL;
+    expect_ok(read_model(*state, &parts, &w1a1, &plan));
+    kiln_quantised_model made =
+        write_model(*state, &plan, ranges_of(*state, &plan, 3, false), NULL, NULL, &w1a1);
+    expect_ok(kiln_import_bytes(made.model, NULL, NULL, *state, &file));
+    assert_int_equal(count_of_bits(file, 2), 1);
+    const float before = *(const float *)run(*state, file, 5)->data;
+    expect_ok(kiln_passes_run(file, KILN_STR("")));
+    assert_int_equal(count_of_bits(file, 1), 1);
+    assert_int_equal(count_of_bits(file, 2), 0);
+    assert_true(fabsf(*(const float *)run(*state, file, 5)->data - before) <
+                1e-5f * fmaxf(1, fabsf(before)));
+    end(&plan, &made);
+}
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static void expect_refused(kiln_arena *arena, const model_parts *parts,
@@ -340,10 +439,9 @@ static void expect_refused(kiln_arena *arena, const model_parts *parts,
 
 static void what_cannot_be_quantised_is_refused(void **state) {
     model_parts parts = small_net(*state);
-    parts.opset = 11;
-    expect_refused(*state, &parts, &per_channel, KILN_UNIMPLEMENTED, "leave out --per-channel");
-    parts.opset = 9;
-    expect_refused(*state, &parts, &per_tensor, KILN_UNIMPLEMENTED, "operator set is 9");
+    parts.opset = 6;
+    expect_refused(*state, &parts, &per_tensor, KILN_UNIMPLEMENTED, "operator set is 6, 10 is");
+    expect_refused(*state, &parts, &per_channel, KILN_UNIMPLEMENTED, "operator set is 6, 13 is");
     const model_parts nothing = {.opset = 13,
                                  .input = "x:2",
                                  .output = "y:2",
@@ -371,6 +469,9 @@ int main(void) {
         test_with_arena(written_files_are_what_was_checked),
         test_with_arena(bytes_of_both_kinds_compute_the_same),
         test_with_arena(biases_take_up_what_rounding_weights_shifts),
+        test_with_arena(few_bits_are_those_of_layers_between_the_first_and_the_last),
+        test_with_arena(models_of_few_bits_are_of_standard_types),
+        test_with_arena(activations_of_one_bit_are_cut_before_they_are_quantised),
         test_with_arena(what_cannot_be_quantised_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,6 +190,27 @@ static void unknown_names_are_refused_with_the_known_ones(void **state) {
     (void)state;
 }
 
+/* Same seed, same bytes; weights of few bits are packed, four to a byte, and nearly all there is.
+ */
+static void names_may_end_in_bits(void **state) {
+    static const struct {
+        const char *name;
+        size_t weights, others_max;
+    } row[] = {{"resnet18_w1a2", 11000000, 700000},
+               {"conv:C6_w2a2", 147456, 8000},
+               {"gemm:8x512x512_w1a1", 262144, 8000}};
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        const kiln_str first = build(*state, row[i].name, 3),
+                       second = build(*state, row[i].name, 3);
+        kiln_graph *graph = NULL;
+        assert_int_equal(first.size, second.size);
+        assert_memory_equal(first.data, second.data, first.size);
+        assert_true(first.size < row[i].weights / 4 + row[i].others_max);
+        expect_ok(kiln_import_bytes(first, NULL, NULL, *state, &graph));
+        expect_str(graph->value.data[graph->output.data[0]].name, "y");
+    }
+}
+
 static void every_listed_workload_builds(void **state) {
     kiln_strbuf list = {0};
     kiln_zoo_list(&list);
@@ -213,6 +234,7 @@ static void every_listed_workload_builds(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(every_network_survives_the_way_to_a_tuner),
+        test_with_arena(names_may_end_in_bits),
         test_with_arena(same_seed_gives_the_same_bytes),
         test_with_arena(workloads_are_as_large_as_they_are_known_to_be),
         test_with_arena(networks_have_as_many_parameters_as_published),

@@ -81,8 +81,8 @@ static void tiny_and_huge_elements_have_bins(void **state) {
 
 static void minmax_spreads_256_bytes_over_what_was_seen(void **state) {
     const float data[] = {-1, 4.1f, 0.3f};
-    const kiln_quantization q =
-        kiln_quantize_activation(histogram_of(state, data, 3), KILN_QUANTIZE_MINMAX, false);
+    const kiln_quantization q = kiln_quantize_activation(
+        histogram_of(state, data, 3), KILN_QUANTIZE_MINMAX, (kiln_quantize_form){8, false});
     assert_near(q.scale, 0.02, 1e-7);
     assert_int_equal(q.zero, -78);
     assert_int_equal(kiln_quantize_byte(-1, q, -128), -128);
@@ -97,16 +97,18 @@ static void ranges_include_zero(void **state) {
     const float above[] = {2, 5.1f}, below[] = {-5.1f, -3}, none[] = {0, 0};
     for (int m = 0; m < KILN_QUANTIZE_METHOD_COUNT; m++) {
         const kiln_quantize_method method = (kiln_quantize_method)m;
-        kiln_quantization q =
-            kiln_quantize_activation(histogram_of(state, above, 2), method, false);
+        kiln_quantization q = kiln_quantize_activation(histogram_of(state, above, 2), method,
+                                                       (kiln_quantize_form){8, false});
         assert_int_equal(q.zero, -128);
         assert_true(kiln_quantization_low(q) == 0);
-        q = kiln_quantize_activation(histogram_of(state, below, 2), method, false);
+        q = kiln_quantize_activation(histogram_of(state, below, 2), method,
+                                     (kiln_quantize_form){8, false});
         assert_int_equal(q.zero, 127);
         assert_true(kiln_quantization_high(q) == 0);
-        q = kiln_quantize_activation(histogram_of(state, none, 2), method, false);
+        q = kiln_quantize_activation(histogram_of(state, none, 2), method,
+                                     (kiln_quantize_form){8, false});
         assert_true(q.scale == 1 && q.zero == 0);
-        q = kiln_quantize_activation(empty(state), method, true);
+        q = kiln_quantize_activation(empty(state), method, (kiln_quantize_form){8, true});
         assert_true(q.scale == 1 && q.zero == 0);
     }
 }
@@ -117,12 +119,13 @@ static void percentile_leaves_out_one_in_ten_thousand(void **state) {
     for (int i = 0; i < COUNT; i++) data[i] = (float)(i % 1000) / 1000;
     for (int i = 0; i < 20; i++) data[i] = 50; /* exactly 0.01 % */
     const kiln_histogram *h = histogram_of(state, data, COUNT);
-    const kiln_quantization q = kiln_quantize_activation(h, KILN_QUANTIZE_PERCENTILE, false);
+    const kiln_quantization q =
+        kiln_quantize_activation(h, KILN_QUANTIZE_PERCENTILE, (kiln_quantize_form){8, false});
     assert_near(kiln_quantization_high(q), 1, 0.02);
     assert_near(kiln_quantize_clipped(h, q), 1e-4, 1e-9);
     data[20] = 50; /* one more: it stays */
-    const kiln_quantization wide =
-        kiln_quantize_activation(histogram_of(state, data, COUNT), KILN_QUANTIZE_PERCENTILE, false);
+    const kiln_quantization wide = kiln_quantize_activation(
+        histogram_of(state, data, COUNT), KILN_QUANTIZE_PERCENTILE, (kiln_quantize_form){8, false});
     assert_near(kiln_quantization_high(wide), 50, 1e-3);
 }
 
@@ -146,15 +149,17 @@ static void mse_finds_a_range_near_the_best(void **state) {
     for (int i = 0; i < COUNT; i++) data[i] = (float)(2 * kiln_rand_unit(&rand) - 1);
     data[5] = 1.5f;
     assert_true(kiln_histogram_add(h, data, COUNT));
-    const kiln_quantization q = kiln_quantize_activation(h, KILN_QUANTIZE_MSE, false),
-                            all = kiln_quantize_activation(h, KILN_QUANTIZE_MINMAX, false);
+    const kiln_quantization q = kiln_quantize_activation(h, KILN_QUANTIZE_MSE,
+                                                         (kiln_quantize_form){8, false}),
+                            all = kiln_quantize_activation(h, KILN_QUANTIZE_MINMAX,
+                                                           (kiln_quantize_form){8, false});
     const double error = squared_error(data, COUNT, q), of_all = squared_error(data, COUNT, all);
     assert_true(error < 0.8 * of_all);
     for (int i = 1; i < STEPS; i++) {
         const float most = 1.5f * (float)i / STEPS, limit[] = {-fminf(1, most), most};
         const kiln_histogram *within = histogram_of(state, limit, 2);
         const kiln_quantization other =
-            kiln_quantize_activation(within, KILN_QUANTIZE_MINMAX, false);
+            kiln_quantize_activation(within, KILN_QUANTIZE_MINMAX, (kiln_quantize_form){8, false});
         assert_true(error < 1.05 * squared_error(data, COUNT, other));
     }
 }
@@ -163,11 +168,13 @@ static void shifts_are_powers_of_two_around_zero(void **state) {
     const kiln_histogram *h = histogram_of(state, normal(state, 1000, 3), 1000);
     for (int m = 0; m < KILN_QUANTIZE_METHOD_COUNT; m++) {
         int exponent;
-        const kiln_quantization q = kiln_quantize_activation(h, (kiln_quantize_method)m, true);
+        const kiln_quantization q =
+            kiln_quantize_activation(h, (kiln_quantize_method)m, (kiln_quantize_form){8, true});
         assert_true(frexpf(q.scale, &exponent) == 0.5f);
         assert_int_equal(q.zero, 0);
     }
-    const kiln_quantization all = kiln_quantize_activation(h, KILN_QUANTIZE_MINMAX, true);
+    const kiln_quantization all =
+        kiln_quantize_activation(h, KILN_QUANTIZE_MINMAX, (kiln_quantize_form){8, true});
     assert_true(kiln_quantization_high(all) >= fmax(h->high, -h->low));
     assert_true(kiln_quantization_high(all) < 2 * fmax(h->high, -h->low));
 }
@@ -209,6 +216,52 @@ static void errors_add_up_over_calls(void **state) {
     assert_true(isinf(kiln_quantize_error_sqnr(&same)));
 }
 
+/* ---- few bits -------------------------------------------------------------------------------- */
+
+static void weights_of_one_bit_are_signs_and_their_mean_magnitude(void **state) {
+    (void)state;
+    const float weight[] = {1, -3, 0, -0.5f, 0.5f}, none[] = {0, 0};
+    int8_t level[5];
+    const kiln_quantize_form one = {1, false}, shift = {1, true};
+    assert_near(kiln_quantize_weights_few(weight, 5, one, level), 1, 1e-6);
+    assert_memory_equal(level, ((int8_t[]){1, -1, 1, -1, 1}), 5);
+    const float twice[] = {3, -3};
+    assert_true(kiln_quantize_weights_few(twice, 2, shift, level) == 4);
+    assert_true(kiln_quantize_weights_few(none, 2, one, level) < 1e-20f); /* as good as 0 */
+}
+
+static void weights_that_are_levels_keep_them(void **state) {
+    (void)state;
+    const float two[] = {-0.5f, 0, 0.25f, -0.25f, 0.25f}, four[] = {-16, 14, 2, -6, 10, 4};
+    int8_t level[6];
+    assert_near(kiln_quantize_weights_few(two, 5, (kiln_quantize_form){2, false}, level), 0.25,
+                1e-6);
+    assert_memory_equal(level, ((int8_t[]){-2, 0, 1, -1, 1}), 5);
+    assert_near(kiln_quantize_weights_few(four, 6, (kiln_quantize_form){4, false}, level), 2, 1e-6);
+    assert_memory_equal(level, ((int8_t[]){-8, 7, 1, -3, 5, 2}), 6);
+    const float zeros[] = {0, 0};
+    kiln_quantize_weights_few(zeros, 2, (kiln_quantize_form){2, false}, level);
+    assert_memory_equal(level, ((int8_t[]){0, 0}), 2);
+}
+
+/* Steps of least squared error for what a rectifier leaves of normal numbers, by integrating over
+ * their density: 0.650 with four levels, 1.225 with two. */
+static void few_levels_of_rectified_normal_numbers_lie_where_they_should(void **state) {
+    enum { COUNT = 200000 };
+    float *data = normal(state, COUNT, 7);
+    for (int i = 0; i < COUNT; i++) data[i] = fmaxf(data[i], 0);
+    const kiln_histogram *h = histogram_of(state, data, COUNT);
+    kiln_quantization q =
+        kiln_quantize_activation(h, KILN_QUANTIZE_MSE, (kiln_quantize_form){2, false});
+    assert_int_equal(q.bits, 2);
+    assert_int_equal(q.zero, -2);
+    assert_near(q.scale, 0.65, 0.03);
+    assert_near(kiln_quantization_high(q), 3 * q.scale, 1e-6);
+    q = kiln_quantize_activation(h, KILN_QUANTIZE_MSE, (kiln_quantize_form){1, false});
+    assert_near(q.scale, 1.225, 0.06);
+    assert_true(kiln_quantization_low(q) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(the_order_of_elements_does_not_matter),
@@ -223,6 +276,9 @@ int main(void) {
         test_with_arena(weights_are_symmetric_and_leave_room_for_the_bias),
         cmocka_unit_test(methods_are_found_by_name),
         cmocka_unit_test(errors_add_up_over_calls),
+        cmocka_unit_test(weights_of_one_bit_are_signs_and_their_mean_magnitude),
+        cmocka_unit_test(weights_that_are_levels_keep_them),
+        test_with_arena(few_levels_of_rectified_normal_numbers_lie_where_they_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,12 @@ static const kiln_import_row import_table[] = {
 #undef X
 };
 
+static const kiln_import_row contributed_table[] = {
+#define X(name, since, op, how, spec) {name, since, KILN_OP_##op, kiln_import_##how, spec},
+#include "compiler-core/frontend/onnx/contributed.def"
+#undef X
+};
+
 /* ---- findings -------------------------------------------------------------------------------- */
 
 static void add_problem(kiln_importer *im, const char *format, ...) KILN_PRINTF(2, 3);
@@ -206,9 +212,15 @@ kiln_status kiln_import_demand(kiln_importer *im, uint32_t index, kiln_tensor *o
 
 static const kiln_import_row *find_row(const Onnx__NodeProto *node, int64_t opset) {
     const kiln_import_row *best = NULL;
-    bool standard = !node->domain || !*node->domain || strcmp(node->domain, "ai.onnx") == 0;
-    for (size_t i = 0; standard && node->op_type && i < KILN_ARRAY_COUNT(import_table); i++) {
-        const kiln_import_row *row = &import_table[i];
+    const char *domain = node->domain ? node->domain : "";
+    const bool standard = !*domain || strcmp(domain, "ai.onnx") == 0,
+               contributed = strcmp(domain, "com.microsoft") == 0;
+    const kiln_import_row *table = standard ? import_table : contributed_table;
+    const size_t count = standard      ? KILN_ARRAY_COUNT(import_table)
+                         : contributed ? KILN_ARRAY_COUNT(contributed_table)
+                                       : 0;
+    for (size_t i = 0; node->op_type && i < count; i++) {
+        const kiln_import_row *row = &table[i];
         if (strcmp(row->name, node->op_type) == 0 && row->since <= opset &&
             (!best || row->since > best->since))
             best = row;

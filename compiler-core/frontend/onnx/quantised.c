@@ -307,5 +307,33 @@ static kiln_status import_qlinear(kiln_importer *im, bool conv) {
     return c.st;
 }
 
+/* A product and its bias, of integers in units of the sums, with the scale and zero point of the
+ * result; without these it is one of floats. */
+kiln_status kiln_import_qgemm(kiln_importer *im) {
+    quantised x, w;
+    static const int64_t swap[] = {1, 0};
+    kiln_composer c = {.im = im};
+    const bool turn_b = kiln_import_int(im, "transB", 0) != 0;
+    kiln_value in[9];
+    for (uint32_t i = 0; i < 9; i++) in[i] = kiln_import_input(im, i);
+    for (uint32_t i = 0; i < 6; i++)
+        if (!in[i]) return KILN_ERROR(INVALID_ARGUMENT, "input %u is missing", i);
+    if (!describe(im->graph, in[0], in[1], in[2], 0, &x) ||
+        !describe(im->graph, in[3], in[4], in[5], turn_b ? 0 : 1, &w) || !is_scalar(&x) ||
+        kiln_import_int(im, "transA", 0))
+        return KILN_ERROR(UNIMPLEMENTED, "transA, or scales or zero points that are known only at "
+                                         "run time, or differ within the first operand");
+    const kiln_tensor scale = product_of_scales(im, &x, &w, kiln_import_float(im, "alpha", 1));
+    if (turn_b) w.data = kiln_compose_ints(&c, KILN_OP_TRANSPOSE, w.data, "perm", swap, 2);
+    kiln_value y = scaled(&c, multiply(&c, &x, &w), in[6], &scale, 1);
+    if (in[7]) {
+        kiln_value operand[] = {y, in[7], in[8]};
+        if (!in[8]) operand[2] = kiln_compose_scalar(&c, im->graph->value.data[in[0]].dtype, 0);
+        kiln_compose_node(&c, KILN_OP_QUANTIZE_LINEAR, operand, 3, NULL, 0, &y, 1);
+    }
+    kiln_compose_define(&c, 0, y);
+    return c.st;
+}
+
 kiln_status kiln_import_qlinear_conv(kiln_importer *im) { return import_qlinear(im, true); }
 kiln_status kiln_import_qlinear_matmul(kiln_importer *im) { return import_qlinear(im, false); }

@@ -163,6 +163,72 @@ static void bits_follow_what_only_moves_integers(void **state) {
     expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "type 25 is not supported");
 }
 
+/* ---- com.microsoft --------------------------------------------------------------------------- */
+
+static message contributed(kiln_arena *arena, const char *op, const char *inputs) {
+    return with_text(node_of(arena, op, inputs, "y"), 7, "com.microsoft");
+}
+
+/* q is 3 5 7 9 with scale 0.5 and zero point 1, for 1 2 3 4; w is 1 2 3 -4 with scale 0.25. */
+static void operators_of_another_domain_are_quantised_again(void **state) {
+    const float scale_y[] = {0.5f};
+    model_parts parts =
+        quantised_model(*state, "x:1,1,2,2", "1,1,2,2", node_of(*state, "Relu", "d", "y"));
+    parts.initializer_count = 6;
+    parts.initializer[5] = floats_of(*state, "sy", scale_y, 1);
+    parts.node[3] = contributed(*state, "QLinearAdd", "q sx zx w sw zw sy zx");
+    expect_text_and_result(*state, &parts, "quantize_linear(", "u8[1,1,2,2]: 3 6 9 7");
+    parts.node[3] = contributed(*state, "QLinearMul", "q sx zx w sw zw sy zw");
+    expect_text_and_result(*state, &parts, "quantize_linear(", "i8[1,1,2,2]: 0 2 4 -8");
+    parts.node[3] =
+        with_attr_int(contributed(*state, "QLinearConcat", "sy zx q sx zx w sw zw"), "axis", 1);
+    expect_text_and_result(*state, &parts, "concat(", "u8[1,2,2,2]: 3 5 7 9 1 2 3 0");
+    static const int64_t kernel[] = {1, 2};
+    parts.node[3] = with_attr_ints(contributed(*state, "QLinearAveragePool", "q sx zx sy zx"),
+                                   "kernel_shape", kernel, 2);
+    expect_text_and_result(*state, &parts, "average_pool(", "u8[1,1,2,1]: 4 8");
+    parts.node[3] = with_attr_int(contributed(*state, "QLinearGlobalAveragePool", "q sx zx sy zx"),
+                                  "channels_last", 0);
+    expect_text_and_result(*state, &parts, "global_average_pool(", "u8[1,1,1,1]: 6");
+    parts.node[3] =
+        with_attr_float(contributed(*state, "QLinearLeakyRelu", "w sw zw sy zw"), "alpha", 0.5);
+    expect_text_and_result(*state, &parts, "leaky_relu(", "i8[1,1,2,2]: 0 1 2 -1");
+    parts.node[3] = contributed(*state, "QLinearSigmoid", "w sw zw sy");
+    expect_text_and_result(*state, &parts, "sigmoid(", "i8[1,1,2,2]: 1 1 1 1");
+}
+
+static void products_of_another_domain_are_sums_of_integers(void **state) {
+    const float scale_y[] = {0.5f};
+    const int32_t bias[] = {8, -8};
+    model_parts parts = quantised_model(*state, "x:2,2", "2,2", node_of(*state, "Relu", "d", "y"));
+    parts.initializer_count = 7;
+    parts.initializer[5] = floats_of(*state, "sy", scale_y, 1);
+    parts.initializer[6] = integers(*state, "b", 6, bias, sizeof bias, "2");
+    parts.node[3] = contributed(*state, "QGemm", "q sx zx w sw zw b sy zw");
+    expect_text_and_result(*state, &parts, "matmul_integer(", "i8[2,2]: 6 -5 10 -7");
+    parts.node[3] = contributed(*state, "QGemm", "q sx zx w sw zw");
+    expect_text_and_result(*state, &parts, "matmul_integer(", "f32[2,2]: 1.75 -1.5 3.75 -2.5");
+    parts.node[3] = with_attr_int(contributed(*state, "QGemm", "q sx zx w sw zw b"), "transB", 1);
+    expect_text_and_result(*state, &parts, "transpose(w)", "f32[2,2]: 2.25 -2.25 3.75 -2.75");
+}
+
+static void bad_operators_of_another_domain_are_refused(void **state) {
+    model_parts parts = quantised_model(*state, "x:1,1,2,2", "1,1,2,2",
+                                        contributed(*state, "QLinearAdd", "q sx zx"));
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "input 3 is missing");
+    parts.node[3] = contributed(*state, "QLinearConcat", "sx zx q sx");
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "three for each part");
+    parts.node[3] = with_attr_int(contributed(*state, "QLinearConcat", "sx zx q sx zx"), "axis", 4);
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "axis: 4");
+    parts.node[3] = contributed(*state, "QGemm", "q sx zx w sw");
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "input 5 is missing");
+    parts.node[3] = with_attr_int(contributed(*state, "QLinearGlobalAveragePool", "q sx zx sx zx"),
+                                  "channels_last", 1);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "channels_last: 1");
+    parts.node[3] = contributed(*state, "FusedConv", "q w");
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "operator of domain com.microsoft");
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(convolutions_of_quantised_tensors_sum_integers),
@@ -170,6 +236,9 @@ int main(void) {
         test_with_arena(bias_of_the_sums_scale_is_added_to_the_sums),
         test_with_arena(linear_operators_round_once),
         test_with_arena(operands_of_other_kinds_stay_as_they_are),
+        test_with_arena(operators_of_another_domain_are_quantised_again),
+        test_with_arena(products_of_another_domain_are_sums_of_integers),
+        test_with_arena(bad_operators_of_another_domain_are_refused),
         test_with_arena(integers_of_two_bits_are_bytes_with_a_range),
         test_with_arena(the_type_may_be_an_attribute),
         test_with_arena(bits_follow_what_only_moves_integers),

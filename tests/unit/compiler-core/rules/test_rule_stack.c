@@ -84,7 +84,7 @@ static const char *const all_series[] = {"dp", "ep", "pd", "pdp", "pep", "cm",  
 /* Caches so small that nothing stays without rounds of rows. */
 static kiln_target small_target(uint32_t threads) {
     kiln_target target = avx2_target(threads);
-    target.l2_bytes = 1 << 13;
+    target.l2_bytes = 1 << 11;
     return target;
 }
 
@@ -110,7 +110,6 @@ static void all_reductions_run_in_rounds_of_rows(void **state) {
     kiln_target target = small_target(1);
     kiln_sched s = kiln_sched_begin(te, &target, *state);
     assert_int_equal(kiln_sketch_stack(&s, 0).end, KILN_SKETCH_MADE);
-    const kiln_stmt last = kiln_program_block_stmt(s.program, block_of(&s, "r2"));
     const kiln_sched_loop round = kiln_sched_loop_around(&s, block_of(&s, "r2"), 1);
     assert_true(kiln_sched_extent(&s, round) > 1);
     static const char *const inside[] = {"r0", "f0", "r1", "f1", "f2"};
@@ -120,7 +119,32 @@ static void all_reductions_run_in_rounds_of_rows(void **state) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(registers); i++)
         assert_int_equal(s.program->buffer.data[buffer_of(&s, registers[i])].scope,
                          KILN_SCOPE_REGISTER);
-    assert_true(s.program->block.data[block_of(&s, "r0")].removed == false && last != 0);
+}
+
+/* What makes the default schedules of a depthwise convolution and a product over channels, and of
+ * an inverted residual: the padding is not computed, and the widest buffer holds some channels of
+ * some rows. */
+static void defaults_have_these_lines(void **state) {
+    static const struct {
+        const char *kinds, *line;
+    } expected[] = {
+        {"dp", "c4 = categorical(4, 2, 1) = 1\nsplit(r1.h.0, -1, c4)\n"},
+        {"dp", "compute_at(f0, r1.h.0.0)\ncompute_at(r0, r1.h.0.0)\n"},
+        {"dp", "inline(pad1)\nreverse_compute_at(f0, r0.w.0.1)\n"},
+        {"dp", "set_scope(s0, \"register\")\n"},
+        {"pdp", "compute_at(f1, r2.h.0.0)\ncompute_at(r1, r2.h.0.0)\n"},
+        {"pdp", "location(f0, 4) = 4\ncompute_at(f0, l12)\ncompute_at(r0, l12)\n"},
+        {"pdp", "inline(pad2)\nreverse_compute_at(f1, r1.w.0.1)\n"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(expected); i++) {
+        kiln_target target = small_target(1);
+        kiln_strbuf text = {0};
+        kiln_sched s = kiln_sched_begin(series_of(*state, expected[i].kinds), &target, *state);
+        assert_int_equal(kiln_sketch_stack(&s, 0).end, KILN_SKETCH_MADE);
+        kiln_trace_print(kiln_sched_trace(&s), &text);
+        expect_contains(kiln_str_dup(*state, kiln_strbuf_view(&text)), expected[i].line);
+        kiln_strbuf_deinit(&text);
+    }
 }
 
 /* The space takes the rule, and what is drawn from it is right. */
@@ -239,6 +263,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(each_series_is_right_in_rounds_and_as_a_whole),
         test_with_arena(all_reductions_run_in_rounds_of_rows),
+        test_with_arena(defaults_have_these_lines),
         test_with_arena(draws_are_right),
         test_with_arena(reductions_of_rows_are_computed_in_rounds),
         test_with_arena(other_programs_are_for_other_rules),

@@ -104,7 +104,7 @@ static void vectorize_block(kiln_sched *s, kiln_block block) {
 }
 
 void kiln_sketch_finish_block(kiln_sched *s, kiln_block block) {
-    if (!kiln_sketch_transform(s, block)) vectorize_block(s, block);
+    if (!kiln_sketch_transform(s, block, (kiln_sched_loop){0})) vectorize_block(s, block);
 }
 
 /* Alone in its nest, and every loop is as it was made. */

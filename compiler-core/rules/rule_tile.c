@@ -24,7 +24,7 @@ static uint32_t share(kiln_tiling *t, const kiln_sched_loops *outer) {
     if (t->within) return 0;
     while (t->carries && outer->loop[at].var != t->round.var) at++;
     if (t->carries) most = at + 1;
-    const uint32_t shared = kiln_sketch_share(t->s, t->block, most);
+    const uint32_t shared = kiln_sketch_share_inside(t->s, t->block, t->groups, most);
     if (t->carries && shared > 1)
         t->round = kiln_sched_loops_around(t->s, t->block).loop[at + 1 - shared];
     return shared;
@@ -53,7 +53,8 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
     const bool skips = copy && kiln_tile_reads_source(t, copy);
     if (t->options.padded_copy && !skips)
         return same(OPTION_PADDED_COPY, "the data has no padding that could be left out");
-    if (t->options.copy_elsewhere && (!copy || s->target->threads == 1))
+    if (t->options.copy_elsewhere &&
+        (!copy || s->target->threads == 1 || kiln_sketch_picks(s->program, copy, NULL)))
         return same(OPTION_COPY_ELSEWHERE, "the data has no copy with two places");
     if (t->options.copy_elsewhere && skips && !t->options.padded_copy)
         return kiln_sketch_none("the data is not copied");
@@ -62,6 +63,10 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
 
     const bool groups = kiln_tile_has_groups(t, copy, follower);
     if (!groups && t->options.apart) return same(OPTION_APART, "there are no transforms to group");
+    if (t->options.other_shares && (!groups || s->target->threads == 1))
+        return same(OPTION_OTHER_SHARES, "threads share no groups");
+    if (t->options.other_shares && t->options.apart)
+        return kiln_sketch_none("there are no groups to be shared");
     if (groups && !t->options.apart && !kiln_tile_group(t, copy, follower))
         return kiln_sketch_none("the transforms cannot be grouped");
     const kiln_sched_loops outer = kiln_tile_make_nest(t);

@@ -83,6 +83,15 @@ kiln_expr kiln_sketch_padding_of(const kiln_program *p, kiln_block copy);
 /* share.c: where the target has threads and the block enough work, shares out the outermost loops
  * around it, fused: as few as keep the threads equally busy, at most `most`. How many; 0: none. */
 uint32_t kiln_sketch_share(kiln_sched *s, kiln_block block, uint32_t most);
+/* The same with the loops inside of `outer`, which stays as it is. None: as kiln_sketch_share. */
+uint32_t kiln_sketch_share_inside(kiln_sched *s, kiln_block block, kiln_sched_loop outer,
+                                  uint32_t most);
+/* How many loops stand around the block, from the root to `loop`; 0: it is none of them. */
+uint32_t kiln_sketch_depth(const kiln_sched *s, kiln_block block, kiln_sched_loop loop);
+/* Share of the threads' time in which they wait for the last of `parts` equal ones. */
+double kiln_sketch_waiting(int64_t parts, int64_t threads);
+/* The same of the loop that threads share; 0: they share none. */
+uint32_t kiln_sketch_shared_depth(const kiln_sched *s, kiln_block block);
 
 /* block_layout.c: adds the piece; more than a layout may have are left out and counted. */
 void kiln_sketch_add_piece(kiln_layout *layout, uint32_t dim, int64_t divisor, int64_t modulus);
@@ -102,13 +111,14 @@ bool kiln_sketch_picks(kiln_program *p, kiln_block block, kiln_picks *out);
 /* The block that reads what the transforms before it read, of `buffer`: the last one, which picks
  * and is no half of another; 0: none. */
 kiln_block kiln_sketch_transform_of(kiln_program *p, kiln_buffer buffer);
-/* A block that picks, alone at the root: lanes over what all its operands have in common, blocked
- * alike, and what it picks by unrolled inside. False when there are no such lanes. */
-bool kiln_sketch_transform(kiln_sched *s, kiln_block block);
-/* The same with so many rows of tiles in a group. The loop over groups, outermost but for what has
- * no tiles; none: there is none. */
+/* A block that picks, in a nest of its own inside of loop `outer` (none: at the root): lanes over
+ * what all its operands have in common, blocked alike, and what it picks by unrolled inside. False
+ * when there are no such lanes. */
+bool kiln_sketch_transform(kiln_sched *s, kiln_block block, kiln_sched_loop outer);
+/* The same at the root with so many rows of tiles in a group. The loop over groups, outermost but
+ * for what has no tiles; none: there is none. Threads share it, or what is inside of it. */
 kiln_sched_loop kiln_sketch_transform_in_groups(kiln_sched *s, kiln_block block,
-                                                kiln_sched_int rows);
+                                                kiln_sched_int rows, bool shares_groups);
 
 /* alone.c: lanes of the target's widest vector of `dtype`, at most what `extent` fills to more than
  * half. */

@@ -28,7 +28,10 @@
  * padded_copy        the data is copied with its padding, where lowering could leave that out
  *
  * apart              transforms around the reduction are nests of their own, not in groups with it
- *                    (tile_group.c) */
+ *                    (tile_group.c)
+ *
+ * other_shares       threads share what is inside of groups where they would share the groups, and
+ *                    the reverse */
 #define KILN_TILE_OPTIONS(X)                                     \
     X(VECTORS_INNERMOST, vectors_innermost, "vectors innermost") \
     X(TAPS_OUTSIDE, taps_outside, "taps outside")                \
@@ -36,7 +39,8 @@
     X(WHOLE, whole, "whole")                                     \
     X(PLAIN, plain, "plain")                                     \
     X(PADDED_COPY, padded_copy, "padded copy")                   \
-    X(APART, apart, "apart")
+    X(APART, apart, "apart")                                     \
+    X(OTHER_SHARES, other_shares, "other shares")
 
 typedef struct kiln_tile_options {
 #define X(NAME, field, text) bool field;
@@ -83,7 +87,8 @@ typedef struct kiln_tiling {
     kiln_sched_loop lane;                                 /* inside of vector.points */
     kiln_sched_loop k_blocks, k_steps, k_unrolled, k_dot; /* of k, from the outside */
     kiln_sched_loop tap_loop;
-    kiln_sched_loop round; /* with `carries`: the loop over rounds of rows */
+    kiln_sched_loop round;  /* with `carries`: the loop over rounds of rows */
+    kiln_sched_loop groups; /* around the reduction (tile_group.c); none: there are none */
 } kiln_tiling;
 
 /* ---- all of it: rule_tile.c ---- */

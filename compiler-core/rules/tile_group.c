@@ -1,27 +1,60 @@
 /* A reduction between transforms: what it reads is transformed, and its results are transformed
  * back, in groups of rows of tiles, so that a group stays in the second cache. */
+#include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/tile.h"
 
 #define SIZES_MAX 16
+#define WAITING_MAX 0.1 /* worth less than what threads would fetch from each other */
 
 static double bytes_of(const kiln_tiling *t, kiln_buffer buffer) {
     const kiln_buffer_info *b = &t->s->program->buffer.data[buffer];
     return (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
 }
 
-/* Register tiles in the rows of a group. All rows are preferred where the weights come from beyond
- * the second cache, because each group reads them anew; else as many as leave half of it to other
- * data. */
-static kiln_sched_sample sample_rows(kiln_tiling *t, kiln_buffer results, int64_t rows) {
-    const double cache = t->s->target->l2_bytes,
-                 row = (kiln_tile_operand_bytes(t, t->data) + bytes_of(t, results)) / (double)rows;
-    const bool streams = kiln_tile_operand_bytes(t, t->weights) > 2 * cache;
+/* What groups are made of. */
+typedef struct group_sizes {
+    int64_t rows;     /* of tiles */
+    double row_bytes; /* transformed data and products of one */
+    bool shared;      /* threads share the groups */
+} group_sizes;
+
+/* How long threads wait at the end of groups of so many register tiles. */
+static double waiting(const kiln_tiling *t, const group_sizes *g, int64_t tiles) {
+    const int64_t rows = KILN_MAX(kiln_sched_decided(t->s, t->tile, 0), 1) * tiles;
+    return g->shared ? kiln_sketch_waiting((g->rows + rows - 1) / rows, t->s->target->threads) : 0;
+}
+
+/* Threads that share groups leave what they transform where they are; those that share what is
+ * inside of groups fetch a part of it from each other, but are equally busy with any number of
+ * rows. Two threads: 55x55 16->64 95 and 185 us, 112x112 64->128 1.67 and 2.18 ms, 56x56x64 228 and
+ * 218 us; 28x28x128 (7 rows) 196 and 161 us. */
+static bool shares_groups(const kiln_tiling *t, group_sizes g) {
+    g.shared = true;
+    return waiting(t, &g, 1) <= WAITING_MAX;
+}
+
+/* Whether a group stays in the second cache. */
+static bool fits(const kiln_tiling *t, const group_sizes *g, int64_t tiles) {
+    const double rows = (double)(KILN_MAX(kiln_sched_decided(t->s, t->tile, 0), 1) * tiles),
+                 caches = g->shared ? 1 : t->s->target->threads;
+    return rows * g->row_bytes <= t->s->target->l2_bytes / 2.0 * caches;
+}
+
+/* Register tiles in the rows of a group. Few groups are preferred where the weights come from
+ * beyond the second cache, because each group reads them anew; else as many rows as leave half of
+ * it to other data. Threads that share groups are to be equally busy. */
+static kiln_sched_sample sample_rows(kiln_tiling *t, const group_sizes *g) {
     int64_t value[SIZES_MAX];
     uint32_t count = 0, preferred = 0;
-    for (int64_t i = 1; i <= rows && count < SIZES_MAX; i++) {
-        if (i > 4 && i < rows && (rows % i != 0 || count + 1 == SIZES_MAX)) continue;
-        if (i == 1 || (streams ? i == rows : (double)i * row <= cache / 2)) preferred = count;
+    const bool streams = kiln_tile_operand_bytes(t, t->weights) > 2.0 * t->s->target->l2_bytes;
+    double least = 1;
+    for (int64_t i = 1; i <= g->rows && count < SIZES_MAX; i++) {
+        if (i > 4 && i < g->rows && (g->rows % i != 0 || count + 1 == SIZES_MAX)) continue;
+        if (waiting(t, g, i) <= least && (i == 1 || streams || fits(t, g, i))) {
+            preferred = count;
+            least = waiting(t, g, i);
+        }
         value[count++] = i;
     }
     return kiln_sched_categorical(t->s, value, count, preferred);
@@ -48,20 +81,23 @@ bool kiln_tile_has_groups(const kiln_tiling *t, kiln_block copy, kiln_block foll
     kiln_program *p = t->s->program;
     const kiln_buffer results = p->block.data[follower].buffer;
     const kiln_block reader = kiln_sketch_transform_of(p, results);
-    return t->s->target->threads == 1 && t->packs && runs_over_tiles(t) && !has_batch(t) && copy &&
-           reader && kiln_sketch_picks(p, copy, NULL) && !kiln_block_reads(p, reader, results);
+    return t->packs && runs_over_tiles(t) && !has_batch(t) && copy && reader &&
+           kiln_sketch_picks(p, copy, NULL) && !kiln_block_reads(p, reader, results);
 }
 
 bool kiln_tile_group(kiln_tiling *t, kiln_block copy, kiln_block follower) {
     kiln_sched *s = t->s;
     const kiln_buffer results = s->program->block.data[follower].buffer;
     const kiln_block reader = kiln_sketch_transform_of(s->program, results);
-    const kiln_sched_int rows = kiln_sched_times(
-        kiln_sched_element(t->tile, 0),
-        kiln_sched_element(sample_rows(t, results, kiln_tile_extent(t, t->mh)), 0));
-    const kiln_sched_loop groups = kiln_sketch_transform_in_groups(s, reader, rows);
-    return !kiln_sched_loop_is_none(groups) &&
-           kiln_sched_compute_at(kiln_sched_try(s), follower, groups) &&
-           kiln_sched_compute_at(kiln_sched_try(s), t->block, groups) &&
-           kiln_sched_compute_at(kiln_sched_try(s), copy, groups) && kiln_sketch_transform(s, copy);
+    group_sizes g = {.rows = kiln_tile_extent(t, t->mh)};
+    g.row_bytes = (kiln_tile_operand_bytes(t, t->data) + bytes_of(t, results)) / (double)g.rows;
+    g.shared = shares_groups(t, g) != t->options.other_shares;
+    const kiln_sched_int rows =
+        kiln_sched_times(kiln_sched_element(t->tile, 0), kiln_sched_element(sample_rows(t, &g), 0));
+    t->groups = kiln_sketch_transform_in_groups(s, reader, rows, g.shared);
+    return !kiln_sched_loop_is_none(t->groups) &&
+           kiln_sched_compute_at(kiln_sched_try(s), follower, t->groups) &&
+           kiln_sched_compute_at(kiln_sched_try(s), t->block, t->groups) &&
+           kiln_sched_compute_at(kiln_sched_try(s), copy, t->groups) &&
+           kiln_sketch_transform(s, copy, t->groups);
 }

@@ -94,11 +94,26 @@ static bool reads_constants(kiln_program *p, kiln_block block) {
     return false;
 }
 
-/* Rows of tiles in groups. */
+/* A nest in a loop over groups of rows of tiles. */
 typedef struct grouping {
+    bool makes_loop; /* this nest has the loop, with so many rows in a group */
     kiln_sched_int rows;
-    kiln_sched_loop loop; /* over groups; none until it is made */
+    bool shared;          /* by threads; else what is inside of it */
+    kiln_sched_loop loop; /* over groups; none: there are none, or it is to be made */
 } grouping;
+
+/* Splits `tile_rows`, a loop of the block. */
+static void make_groups(kiln_sched *s, kiln_block block, kiln_sched_loop tile_rows,
+                        grouping *groups) {
+    if (kiln_sched_loop_is_none(tile_rows)) return;
+    groups->loop =
+        kiln_sched_split(s, tile_rows, KILN_SCHED_INTS(kiln_sched_rest(), groups->rows)).loop[0];
+    const uint32_t depth = kiln_sketch_depth(s, block, groups->loop);
+    const uint32_t inside = kiln_sched_loops_around(s, block).count - depth;
+    if (!groups->shared || !kiln_sketch_share(s, block, depth)) return;
+    const kiln_sched_loops around = kiln_sched_loops_around(s, block); /* some are fused */
+    groups->loop = around.loop[around.count - inside - 1];
+}
 
 /* Lanes innermost, around them the cases, and outside what else there is; without vectors the cases
  * are innermost. Returns the innermost loop of what is outside. */
@@ -141,11 +156,8 @@ static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_p
     if (in_vectors) kiln_sched_vectorize(kiln_sched_try(s), vector.loop[1]);
     for (uint32_t i = cases.straight.count; i-- > 0;)
         kiln_sched_unroll(kiln_sched_try(s), cases.straight.loop[i]);
-    if (groups && !kiln_sched_loop_is_none(tile_rows))
-        groups->loop =
-            kiln_sched_split(s, tile_rows, KILN_SCHED_INTS(kiln_sched_rest(), groups->rows))
-                .loop[0];
-    kiln_sketch_share(s, block, outside.count + 1);
+    if (groups->makes_loop) make_groups(s, block, tile_rows, groups);
+    kiln_sketch_share_inside(s, block, groups->loop, outside.count + 1);
     return vector.loop[0];
 }
 
@@ -184,10 +196,13 @@ static bool has_borders(kiln_program *p, kiln_block block) {
     return found;
 }
 
-/* The first loop of more than one iteration, counted from 1 at the outside. */
-static uint32_t first_loop(const kiln_sched *s, const kiln_sched_loops *around) {
-    uint32_t i = 0;
-    while (i + 1 < around->count && kiln_sched_extent(s, around->loop[i]) == 1) i++;
+/* The first loop around the block of more than one iteration that is inside of what threads share,
+ * or is it, counted from 1 at the outside. */
+static uint32_t first_loop(kiln_sched *s, kiln_block block) {
+    const kiln_sched_loops around = kiln_sched_loops_around(s, block);
+    const uint32_t shared = kiln_sketch_shared_depth(s, block);
+    uint32_t i = shared ? shared - 1 : 0;
+    while (i + 1 < around.count && kiln_sched_extent(s, around.loop[i]) == 1) i++;
     return i + 1;
 }
 
@@ -231,11 +246,13 @@ static void place_half(kiln_sched *s, kiln_block half, const placing *reader,
     const kiln_sched_loops around = kiln_sched_loops_around(s, reader->pattern.block);
     uint32_t places = 1;
     while (places < around.count && around.loop[places - 1].var != innermost.var) places++;
-    const uint32_t preferred = has_borders(p, half) ? first_loop(s, &around) : places;
+    const uint32_t preferred = has_borders(p, half) ? first_loop(s, reader->pattern.block) : places;
     const kiln_sched_loop place = kiln_sched_location(kiln_sched_try(s), half, places, preferred);
     if (kiln_sched_loop_is_none(place)) return;
     kiln_sched_compute_at(s, half, place);
-    order_cases(s, half, &none, &picks, iter, reader->lanes, NULL);
+    const kiln_sched_loops placed = kiln_sched_loops_around(s, half); /* its own are the last */
+    grouping inside = {.loop = placed.loop[placed.count - p->block.data[half].iter_count - 1]};
+    order_cases(s, half, &none, &picks, iter, reader->lanes, &inside);
 }
 
 kiln_block kiln_sketch_transform_of(kiln_program *p, kiln_buffer buffer) {
@@ -267,11 +284,14 @@ static bool transform(kiln_sched *s, kiln_block block, grouping *groups) {
     return true;
 }
 
-bool kiln_sketch_transform(kiln_sched *s, kiln_block block) { return transform(s, block, NULL); }
+bool kiln_sketch_transform(kiln_sched *s, kiln_block block, kiln_sched_loop outer) {
+    grouping groups = {.loop = outer};
+    return transform(s, block, &groups);
+}
 
 kiln_sched_loop kiln_sketch_transform_in_groups(kiln_sched *s, kiln_block block,
-                                                kiln_sched_int rows) {
-    grouping groups = {.rows = rows};
+                                                kiln_sched_int rows, bool shares_groups) {
+    grouping groups = {.makes_loop = true, .rows = rows, .shared = shares_groups};
     transform(s, block, &groups);
     return groups.loop;
 }

@@ -227,6 +227,12 @@ kiln_sched_int kiln_sched_element(kiln_sched_sample sample, uint32_t element) {
     return (kiln_sched_int){kiln_operand_ref(sample.instruction, element)};
 }
 
+int64_t kiln_sched_decided(const kiln_sched *s, kiln_sched_sample sample, uint32_t element) {
+    const kiln_replay_result *from =
+        sample.instruction ? &s->replay.result[sample.instruction - 1] : NULL;
+    return from && element < from->count ? from->value[element] : 0;
+}
+
 kiln_sched_int kiln_sched_times(kiln_sched_int a, kiln_sched_int b) {
     return (kiln_sched_int){kiln_operand_times(a.operand, b.operand)};
 }

@@ -103,6 +103,8 @@ void kiln_sched_loops_add(kiln_sched_loops *list, kiln_sched_loop loop);
 kiln_sched_int kiln_sched_const(int64_t value); /* The number itself. */
 kiln_sched_int kiln_sched_rest(void); /* the factor of a split that takes whatever is left */
 kiln_sched_int kiln_sched_element(kiln_sched_sample sample, uint32_t element);
+/* The element as it was decided; 0: there is none. */
+int64_t kiln_sched_decided(const kiln_sched *s, kiln_sched_sample sample, uint32_t element);
 /* At most KILN_OPERAND_FACTORS_MAX factors altogether. */
 kiln_sched_int kiln_sched_times(kiln_sched_int a, kiln_sched_int b);
 /* A list of integers and its length, as the functions below take them. */

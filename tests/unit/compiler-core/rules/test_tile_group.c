@@ -40,12 +40,22 @@ static void a_group_is_transformed_multiplied_and_transformed_back(void **state)
     assert_false(has(apart, "compute_at(conv.products, "));
 }
 
-/* Threads share each nest out by itself. */
-static void threads_have_no_groups(void **state) {
-    const kiln_space space = space_of(square_conv(32, 32), 2, *state);
-    const kiln_str text = text_of(&space, false, *state);
-    assert_true(text.size > 0);
-    assert_false(has(text, "compute_at(conv.products, "));
+/* Each has its own; where their number leaves a thread without work, what is inside of them is
+ * shared. The other way is a sketch as well. */
+static void threads_share_groups_or_what_is_inside(void **state) {
+    const kiln_space even = space_of(square_conv(32, 32), 2, *state);
+    const kiln_str groups = text_of(&even, false, *state);
+    assert_true(has(groups, "fuse(conv.n, conv.oh.0.0)\nparallel(conv.n.f)\n"));
+    assert_true(has(groups, "compute_at(conv.products, conv.n.f)\n"));
+    assert_false(has(groups, "parallel(conv.products"));
+    const kiln_space odd = space_of(square_conv(20, 32), 2, *state);
+    const kiln_str inside = text_of(&odd, false, *state);
+    assert_true(has(inside, "compute_at(conv.products, conv.oh.0.0)\n"));
+    assert_true(has(inside, "parallel(conv.products.p)\n"));
+    uint32_t other = 0;
+    for (uint32_t i = 0; i < odd.sketch_count; i++)
+        other += strstr(odd.sketch[i].options, "other shares") != NULL;
+    assert_true(other > 0);
 }
 
 /* A group would have the rows of one image, and its results those of several. */
@@ -61,12 +71,12 @@ static void batches_have_no_groups(void **state) {
 
 /* Groups that leave a last one smaller, rows of tiles that registers do not divide, channels that
  * vectors do not: whatever is drawn computes the convolution or is refused. */
-static void draws_compute_the_convolution(void **state) {
+static void draws_compute_the_convolution_with(void **state, uint32_t threads) {
     const conv_shape shape[] = {square_conv(24, 16), square_conv(20, 8), square_conv(13, 12)};
     kiln_rand rand;
     kiln_rand_init(&rand, 11);
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
-        const kiln_space space = space_of(shape[i], 1, *state);
+        const kiln_space space = space_of(shape[i], threads, *state);
         for (uint32_t k = 0; k < space.sketch_count; k++)
             for (uint32_t draw = 0; draw < 3; draw++) {
                 const kiln_algorithm algorithm = kiln_trace_algorithm(&space.sketch[k].open);
@@ -83,10 +93,15 @@ static void draws_compute_the_convolution(void **state) {
     }
 }
 
+static void draws_compute_the_convolution(void **state) {
+    draws_compute_the_convolution_with(state, 1);
+    draws_compute_the_convolution_with(state, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_group_is_transformed_multiplied_and_transformed_back),
-        test_with_arena(threads_have_no_groups),
+        test_with_arena(threads_share_groups_or_what_is_inside),
         test_with_arena(batches_have_no_groups),
         test_with_arena(draws_compute_the_convolution),
     };

@@ -149,6 +149,7 @@ static bool is_promise(const kiln_msg_task_state *t) {
 
 static void add_inference(sums *s, const kiln_msg_task_state *t, bool *all) {
     double base = t->default_ns > 0 ? t->default_ns : t->best_ns, weight = t->weight;
+    if (t->weight == 0) return;
     *all = *all && t->best_ns > 0;
     s->promised |= is_promise(t);
     s->default_ns += weight * base;
@@ -156,11 +157,20 @@ static void add_inference(sums *s, const kiln_msg_task_state *t, bool *all) {
     s->best_ns += weight * (t->best_ns < base ? t->best_ns : base);
 }
 
+/* Whether every task of an inference is there: kernels that may stand in place of others are not.
+ */
+static bool has_all(const kiln_display *d) {
+    uint32_t wanted = 0, there = 0;
+    for (uint32_t i = 0; i < d->options.tasks->count; i++)
+        wanted += d->options.tasks->task[i].weight > 0;
+    for (uint32_t i = 0; i < d->task.count; i++) there += d->task.data[i].state.weight > 0;
+    return there == wanted;
+}
+
 static sums sums_of(const kiln_display *d, uint64_t now_ns) {
     sums s = {.elapsed_s = (double)(now_ns - d->start_ns) / 1e9, .left_s = -1};
     bool all = d->task.count > 0, counted = true;
-    if (d->options.tasks)
-        all = d->task.count == d->options.tasks->count; /* --tasks leaves some out */
+    if (d->options.tasks) all = has_all(d); /* --tasks leaves some out */
     for (uint32_t i = 0; i < d->task.count; i++) {
         const kiln_msg_task_state *t = &d->task.data[i].state;
         s.done += t->done;

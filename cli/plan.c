@@ -17,10 +17,33 @@ typedef struct layer {
     bool is_default;
 } layer;
 
+/* Kernels that may be one, and were measured as one. */
+typedef struct joint {
+    kiln_str name, kernels; /* of the first of them; "conv+relu > max_pool" */
+    bool chosen;
+    double joined_ns, apart_ns;
+} joint;
+
 typedef struct layers {
     layer *item;
     uint32_t count;
+    joint *joint;
+    uint32_t joint_count;
 } layers;
+
+static void code_joints(kiln_mpack_coder *m, kiln_arena *arena, layers *l) {
+    kiln_mpack_code_count(m, LAYERS_MAX, "joins", &l->joint_count);
+    if (!m->out && !m->st) l->joint = KILN_ARENA_ARRAY(arena, joint, l->joint_count);
+    for (uint32_t i = 0; !m->st && i < l->joint_count; i++) {
+        joint *of = &l->joint[i];
+        kiln_mpack_code_fields(m, 5);
+        kiln_mpack_code_str(m, &of->name);
+        kiln_mpack_code_str(m, &of->kernels);
+        kiln_mpack_code_bool(m, &of->chosen);
+        kiln_mpack_code_f64(m, &of->joined_ns);
+        kiln_mpack_code_f64(m, &of->apart_ns);
+    }
+}
 
 static void code_layers(kiln_mpack_coder *m, kiln_arena *arena, layers *l) {
     kiln_mpack_code_count(m, LAYERS_MAX, "layers", &l->count);
@@ -35,6 +58,7 @@ static void code_layers(kiln_mpack_coder *m, kiln_arena *arena, layers *l) {
         for (size_t k = 0; k < KILN_ARRAY_COUNT(number); k++) kiln_mpack_code_f64(m, number[k]);
         kiln_mpack_code_bool(m, &of->is_default);
     }
+    code_joints(m, arena, l);
 }
 
 /* ---- in the process without rights ----------------------------------------------------------- */
@@ -70,6 +94,22 @@ static kiln_status layer_of(const kiln_compilation *c, uint32_t s, kiln_arena *a
     return KILN_OK;
 }
 
+static void find_joints(const kiln_compilation *c, kiln_arena *arena, layers *out) {
+    out->joint = KILN_ARENA_ARRAY(arena, joint, c->joins.count);
+    for (uint32_t j = 0; j < c->joins.count; j++) {
+        const kiln_join *join = &c->joins.join[j];
+        const kiln_join_times *times = &c->join_times[j];
+        kiln_strbuf kernels = {0};
+        if (times->joined_ns <= 0) continue;
+        kiln_step_row_print(&join->row, &c->base, &kernels);
+        out->joint[out->joint_count++] = (joint){.name = join->step.name,
+                                                 .kernels = kiln_strbuf_end(&kernels, arena),
+                                                 .chosen = c->joined[j],
+                                                 .joined_ns = times->joined_ns,
+                                                 .apart_ns = times->apart_ns};
+    }
+}
+
 static kiln_status run(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
                        kiln_cage_result *out_result) {
     const kiln_stage_options *o = call->work->context;
@@ -85,6 +125,7 @@ static kiln_status run(const kiln_model_call *call, kiln_graph *graph, kiln_aren
     for (uint32_t s = 0; !st && s < c->plan.step_count; s++)
         if (c->plan.step[s].kind == KILN_STEP_KERNEL && !c->windows.step[s])
             st = layer_of(c, s, arena, &found.item[found.count++]);
+    if (!st) find_joints(c, arena, &found);
     kiln_mpack_coder m = {.out = &bytes, .st = st};
     if (!st) code_layers(&m, arena, &found);
     *out_result = kiln_model_result(kiln_strbuf_end(&bytes, arena), arena);
@@ -94,7 +135,14 @@ static kiln_status run(const kiln_model_call *call, kiln_graph *graph, kiln_aren
 /* ---- in the command -------------------------------------------------------------------------- */
 
 static void print_json(const layers *l, const kiln_accuracy *accuracy) {
-    json_t *list = json_array();
+    json_t *list = json_array(), *joins = json_array();
+    for (uint32_t i = 0; i < l->joint_count; i++) {
+        const joint *of = &l->joint[i];
+        json_array_append_new(
+            joins, json_pack("{s:o, s:o, s:b, s:f, s:f}", "name", kiln_json_str(of->name),
+                             "kernels", kiln_json_str(of->kernels), "chosen", of->chosen,
+                             "joined_ms", of->joined_ns / 1e6, "apart_ms", of->apart_ns / 1e6));
+    }
     for (uint32_t i = 0; i < l->count; i++) {
         const layer *of = &l->item[i];
         json_array_append_new(
@@ -106,10 +154,10 @@ static void print_json(const layers *l, const kiln_accuracy *accuracy) {
                       kiln_json_str(of->layout), "stated_error", of->stated, "measured_error",
                       of->measured, "median_ms", of->median_ns / 1e6, "default", of->is_default));
     }
-    kiln_json_line(json_pack("{s:s, s:s, s:s, s:f, s:b, s:o}", "event", "explain", "stage", "plan",
-                             "precision", kiln_precision_name(accuracy->precision), "error_max",
-                             kiln_accuracy_error_max(accuracy), "exact", accuracy->exact, "layers",
-                             list));
+    kiln_json_line(json_pack("{s:s, s:s, s:s, s:f, s:b, s:o, s:o}", "event", "explain", "stage",
+                             "plan", "precision", kiln_precision_name(accuracy->precision),
+                             "error_max", kiln_accuracy_error_max(accuracy), "exact",
+                             accuracy->exact, "layers", list, "joins", joins));
 }
 
 static void print_error(double error, kiln_strbuf *out) {
@@ -146,6 +194,16 @@ static void print_text(const layers *l, const kiln_accuracy *accuracy, kiln_strb
         kiln_print_time(sum_ns, out);
     }
     kiln_strbuf_char(out, '\n');
+    for (uint32_t i = 0; i < l->joint_count; i++) {
+        const joint *of = &l->joint[i];
+        kiln_strbuf_printf(out, "%s %.*s at %.*s: as one kernel ",
+                           of->chosen ? "joined" : "not joined", KILN_STR_ARG(of->kernels),
+                           KILN_STR_ARG(of->name));
+        kiln_print_time(of->joined_ns, out);
+        kiln_strbuf_text(out, ", apart ");
+        kiln_print_time(of->apart_ns, out);
+        kiln_strbuf_char(out, '\n');
+    }
 }
 
 kiln_status kiln_plan_print(const char *model_path, const kiln_stage_options *options, bool json,

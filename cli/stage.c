@@ -147,6 +147,8 @@ static kiln_status print_stage(const stage_context *c, kiln_graph *graph) {
         if (strcmp(o->stage, task_stages[i].name) == 0)
             return print_tasks(c, &tasks, task_stages[i].print);
     kiln_tasks_print(&tasks, true, c->out);
+    if (compilation->joins.count) kiln_strbuf_char(c->out, '\n');
+    kiln_joins_print(&compilation->joins, &compilation->base, c->out);
     return KILN_OK;
 }
 

@@ -32,12 +32,14 @@
 
 /* ---- what is shown --------------------------------------------------------------------------- */
 
-/* A task (by its key) or a value (by its name, as conversions go by it) that a module treats
- * otherwise than the default one, and the group that it hangs together with. */
+/* What a module treats otherwise than the default one: tasks of its own and those that only the
+ * default one has (by their keys), values (by their names, as conversions go by them). */
+typedef enum tie_kind { TIE_TASK, TIE_BEFORE, TIE_VALUE, TIE_KINDS } tie_kind;
+
 typedef struct tie_row {
     kiln_str name;
-    uint32_t group; /* from 0 on */
-    bool is_value;
+    uint32_t group; /* that it hangs together with, from 0 on */
+    uint32_t kind;  /* tie_kind */
 } tie_row;
 
 typedef struct tie_rows {
@@ -58,7 +60,7 @@ static void code_ties(kiln_mpack_coder *m, kiln_arena *arena, tie_rows *rows) {
         kiln_mpack_code_fields(m, 3);
         kiln_mpack_code_str(m, &rows->row[i].name);
         kiln_mpack_code_below(m, TIES_MAX, &rows->row[i].group);
-        kiln_mpack_code_bool(m, &rows->row[i].is_value);
+        kiln_mpack_code_below(m, TIE_KINDS, &rows->row[i].kind);
     }
 }
 
@@ -75,20 +77,25 @@ static void code_parts(kiln_mpack_coder *m, kiln_arena *arena, network_parts *pa
 
 /* ---- the packing process --------------------------------------------------------------------- */
 
-static tie_rows find_ties(const kiln_compilation *c, const kiln_way *const *before,
-                          kiln_arena *arena) {
+static void add_tasks(tie_rows *rows, const kiln_tasks *tasks, const uint32_t *group,
+                      tie_kind kind) {
+    for (uint32_t i = 0; i < tasks->count; i++)
+        if (group[i]) rows->row[rows->count++] = (tie_row){tasks->task[i].key, group[i] - 1, kind};
+}
+
+static tie_rows find_ties(const kiln_compilation *c, const kiln_chosen *before, kiln_arena *arena) {
     kiln_ties ties;
     tie_rows rows = {0};
     kiln_ties_find(c, before, arena, &ties);
-    const uint32_t tasks = c->plan.tasks.count, values = c->graph->value.count;
-    rows.row = KILN_ARENA_ARRAY(arena, tie_row, tasks + values);
-    for (uint32_t i = 0; i < tasks; i++)
-        if (ties.task[i])
-            rows.row[rows.count++] = (tie_row){c->plan.tasks.task[i].key, ties.task[i] - 1, false};
+    const kiln_tasks *now = &c->plan.tasks, *old = &before->plan.tasks;
+    const uint32_t values = c->graph->value.count;
+    rows.row = KILN_ARENA_ARRAY(arena, tie_row, now->count + old->count + values);
+    add_tasks(&rows, now, ties.task, TIE_TASK);
+    add_tasks(&rows, old, ties.before, TIE_BEFORE);
     for (uint32_t v = 0; v < values; v++)
         if (ties.value[v])
             rows.row[rows.count++] =
-                (tie_row){c->graph->value.data[v].name, ties.value[v] - 1, true};
+                (tie_row){c->graph->value.data[v].name, ties.value[v] - 1, TIE_VALUE};
     return rows;
 }
 
@@ -148,7 +155,7 @@ static kiln_status show_in_double(const kiln_model_call *call, const kiln_pack_o
 
 /* Packs and shows a module; what comes next is the answer. */
 static kiln_status pack_and_show(const kiln_model_call *call, kiln_compilation *c,
-                                 const kiln_pack_options *options, const kiln_way *const *before,
+                                 const kiln_pack_options *options, const kiln_chosen *before,
                                  kiln_arena *arena, kiln_str *out_answer) {
     kiln_strbuf module = {0}, head = {0};
     kiln_pack_report report = {0};
@@ -156,7 +163,7 @@ static kiln_status pack_and_show(const kiln_model_call *call, kiln_compilation *
     kiln_status st = kiln_pack(c, options, arena, &module, &report);
     if (!st) st = find_parts(&report, arena, &parts);
     if (!st) {
-        tie_rows rows = before ? find_ties(c, before, arena) : (tie_rows){0};
+        tie_rows rows = before->way ? find_ties(c, before, arena) : (tie_rows){0};
         kiln_mpack_coder m = {.out = &head};
         code_ties(&m, arena, &rows);
         code_parts(&m, arena, &parts);
@@ -196,19 +203,19 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
                                  .accuracy = t->accuracy,
                                  .step = kiln_model_step,
                                  .step_context = (void *)(uintptr_t)call};
-    const kiln_way *const *before = NULL;
+    kiln_chosen before = {0}; /* what the default module chose */
     kiln_str answer = {0};
     kiln_status st = kiln_compilation_of_model(graph, &t->target, arena, &c);
     if (!st && t->runs_here) st = show_in_double(call, &options, arena, &answer);
     if (!st && t->runs_here) {
-        st = pack_and_show(call, c, &options, NULL, arena, &answer);
-        before = c->way;
+        st = pack_and_show(call, c, &options, &before, arena, &answer);
+        before = (kiln_chosen){c->plan, c->way};
     }
     options.stored = &stored;
     do {
         options.taken_back_count = split(answer, false, arena, &options.taken_back);
         options.exact_count = split(answer, true, arena, &options.exact);
-        if (!st) st = pack_and_show(call, c, &options, before, arena, &answer);
+        if (!st) st = pack_and_show(call, c, &options, &before, arena, &answer);
     } while (!st && answer.size);
     kiln_map_deinit(&kernels.name);
     *out_result = (kiln_cage_result){0};
@@ -305,7 +312,7 @@ static void see(kiln_tune_turns *r, const shown *of, uint32_t index,
     for (uint32_t g = 0; g < groups; g++) {
         KILN_VEC(kiln_str) task = {0};
         for (uint32_t i = 0; i < ties->count; i++)
-            if (ties->row[i].group == g && !ties->row[i].is_value)
+            if (ties->row[i].group == g && ties->row[i].kind == TIE_TASK)
                 kiln_vec_push_in(&r->arena, &task, ties->row[i].name);
         group[g] = (kiln_takeback_group){.task = task.data, .count = task.count};
     }

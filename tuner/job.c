@@ -100,6 +100,37 @@ static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {
     }
 }
 
+static kiln_tuner_chance *chance_at(kiln_tuner_job *job, uint32_t task) {
+    KILN_CHECK(task < job->task_count);
+    return &job->task[task].chance;
+}
+
+/* Each task sees those on whose sides it is. */
+static void keep_rivals(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    const uint32_t count = event->alternative_count;
+    kiln_tuner_rivals *rivals = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_rivals, count);
+    for (uint32_t r = 0; r < count; r++) {
+        const kiln_tuner_alternative *from = &event->alternative[r];
+        rivals[r] = (kiln_tuner_rivals){
+            .joined = chance_at(job, from->task), .count = from->count, .times = from->times};
+        chance_at(job, from->task)->weight = 0; /* its calls count with those that it replaces */
+        for (uint32_t i = 0; i < from->count; i++)
+            rivals[r].apart[i] = chance_at(job, from->instead_of[i]);
+    }
+    for (uint32_t t = 0; count && t < job->task_count; t++) {
+        kiln_tuner_chance *chance = &job->task[t].chance;
+        const kiln_tuner_rivals **of =
+            KILN_ARENA_ARRAY(&job->arena, const kiln_tuner_rivals *, count);
+        for (uint32_t r = 0; r < count; r++) {
+            bool on_side = rivals[r].joined == chance;
+            for (uint32_t i = 0; i < rivals[r].count; i++)
+                on_side = on_side || rivals[r].apart[i] == chance;
+            if (on_side) of[chance->rivals_count++] = &rivals[r];
+        }
+        chance->rivals = of;
+    }
+}
+
 void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event) {
     if (job->state != KILN_TUNER_JOB_PREPARING) return;
     if (event->failure) {
@@ -132,6 +163,7 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
         kiln_tuner_best_take(task, task->given.best_ns);
         task->changed = true;
     }
+    keep_rivals(job, event);
     bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, event->task_count);
     job->budget = kiln_tuner_budget(&job->spec, event->task_list, event->task_count, closed);
     for (uint32_t i = 0; i < event->task_count; i++) {

@@ -44,6 +44,7 @@
 #include "base/vec.h"
 #include "proto/proto.h"
 #include "tuner/finalist.h"
+#include "tuner/turns.h"
 
 #define KILN_TUNER_JOBS_MAX 64u
 #define KILN_TUNER_TASKS_MAX KILN_MESSAGES_TASKS /* of one job */
@@ -76,7 +77,7 @@ typedef struct kiln_tuner_options {
 /* A task as PREPARED describes it. */
 typedef struct kiln_tuner_task {
     kiln_str key, op;      /* for messages */
-    uint32_t weight;       /* calls per inference */
+    uint32_t weight;       /* calls per inference; 0: only in place of others */
     uint32_t stored_count; /* records of other models' jobs: they count towards this task's share */
     uint32_t repeat_count; /* records of earlier jobs on this model: they count towards the whole */
     double flops;          /* of one call, in the direct form */
@@ -87,6 +88,12 @@ typedef struct kiln_tuner_task {
     uint64_t input_seed;   /* of the inputs that boards make */
     kiln_str error;        /* why it cannot be searched; empty: it can */
 } kiln_tuner_task;
+
+/* Tasks that another one may stand in place of; all by their place in the list. */
+typedef struct kiln_tuner_alternative {
+    uint32_t task, count, instead_of[KILN_TUNER_ROW];
+    double times; /* per inference */
+} kiln_tuner_alternative;
 
 /* How trial `index` of `task` ended, as it is recorded and observed. */
 typedef struct kiln_tuner_result {
@@ -102,7 +109,7 @@ typedef enum kiln_tuner_event_kind {
     KILN_TUNER_OPENED,   /* the dialled connection is open */
     KILN_TUNER_CLOSED,   /* it closed, or could not be made */
     KILN_TUNER_MESSAGE,  /* message from the tracker */
-    KILN_TUNER_PREPARED, /* job, task..., stored..., failure: PREPARE is done */
+    KILN_TUNER_PREPARED, /* job, task..., alternative..., stored..., failure: PREPARE is done */
     KILN_TUNER_PROPOSED, /* job, task, index, trace, exhausted, is_default: PROPOSE is done; the
                             shell keeps the candidate under (job, task, index) until OBSERVE.
                             exhausted: the space has no further candidate. is_default: it is the
@@ -128,6 +135,8 @@ typedef struct kiln_tuner_event {
     uint64_t job; /* handle given by PREPARE; unknown ones are ignored */
     const kiln_tuner_task *task_list;
     uint32_t task_count;
+    const kiln_tuner_alternative *alternative; /* PREPARED, as the tasks */
+    uint32_t alternative_count;
     const kiln_tuner_result *stored; /* this job's own committed results, in any order */
     uint32_t stored_count;
     uint64_t spent_ns; /* PREPARED: what earlier runs used of the job's time */

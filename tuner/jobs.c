@@ -159,6 +159,8 @@ static void post_prepared(kiln_shell_errand *e) {
                               .spent_ns = job->spent_ns};
     event.task_list = list_tasks(job); /* in the job's arena: it outlives the event */
     event.task_count = job->task_count;
+    event.alternative = job->alternative;
+    event.alternative_count = job->alternative_count;
     event.code = kiln_status_code(job->failure);
     if (job->failure) event.failure = kiln_status_text(job->failure);
     kiln_shell_post(job->shell, &event);
@@ -224,6 +226,26 @@ static bool wanted(const kiln_shell_job *job, const kiln_task *task) {
     return false;
 }
 
+_Static_assert(KILN_TUNER_ROW == KILN_ROW_STEPS_MAX, "rows of the tuner are the compiler's");
+
+/* Those of the alternatives all of whose tasks are the job's. place: [searched] in the job's list,
+ * + 1; 0: not in it. */
+static void keep_alternatives(kiln_shell_job *job, const kiln_compilation *c,
+                              const uint32_t *place) {
+    job->alternative = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_alternative, c->alternative_count);
+    for (uint32_t i = 0; i < c->alternative_count; i++) {
+        const kiln_alternative *from = &c->alternative[i];
+        kiln_tuner_alternative to = {
+            .task = place[from->task] - 1, .count = from->count, .times = from->times};
+        bool whole = place[from->task] > 0;
+        for (uint32_t k = 0; k < from->count; k++) {
+            whole = whole && place[from->instead_of[k]];
+            to.instead_of[k] = place[from->instead_of[k]] - 1;
+        }
+        if (whole) job->alternative[job->alternative_count++] = to;
+    }
+}
+
 /* `bytes`: a compilation, which the job keeps. */
 static kiln_status open_tasks(kiln_shell_job *job, kiln_str bytes) {
     kiln_compilation *c = NULL;
@@ -236,9 +258,13 @@ static kiln_status open_tasks(kiln_shell_job *job, kiln_str bytes) {
     if (tasks->count && !job->task_count)
         st = KILN_ERROR(NOT_FOUND, "none of the model's %u tasks matches '%.*s'", tasks->count,
                         KILN_STR_ARG(job->spec.tasks));
-    for (uint32_t i = 0, at = 0; !st && i < tasks->count; i++)
-        if (wanted(job, &tasks->task[i]))
-            st = open_task(job, &tasks->task[i], c->agreed[i], &job->task[at++]);
+    uint32_t *place = KILN_ARENA_ARRAY(&job->arena, uint32_t, tasks->count), count = 0;
+    for (uint32_t i = 0; !st && i < tasks->count; i++) {
+        if (!wanted(job, &tasks->task[i])) continue;
+        st = open_task(job, &tasks->task[i], c->agreed[i], &job->task[count++]);
+        place[i] = count;
+    }
+    if (!st) keep_alternatives(job, c, place);
     return st;
 }
 

@@ -122,6 +122,8 @@ struct kiln_shell_job {
     uint64_t opened_wall_ns;
     kiln_shell_task *task;
     uint32_t task_count;
+    kiln_tuner_alternative *alternative; /* [alternative_count] among the tasks */
+    uint32_t alternative_count;
     uint32_t waiting;                /* parts that PREPARE still waits for */
     const kiln_tuner_result *stored; /* of this job, by an earlier run of this tuner */
     uint32_t stored_count;

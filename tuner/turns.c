@@ -43,11 +43,35 @@ static double hope(const kiln_tuner_chance *c, double flops_per_ns) {
     return gain;
 }
 
+/* What remains of a gain on the side that is behind by so much. */
+static double beyond(double gain, double behind_ns) {
+    return behind_ns > 0 ? KILN_MAX(gain - behind_ns, 0) : gain;
+}
+
+/* Of one inference, when each call gains so much. */
+static double gain_of_inference(const kiln_tuner_chance *c, double gain) {
+    double sum = c->weight * gain;
+    for (uint32_t r = 0; r < c->rivals_count; r++) {
+        const kiln_tuner_rivals *of = c->rivals[r];
+        double apart_ns = 0, calls = 0;
+        bool known = of->joined->best_ns > 0;
+        for (uint32_t i = 0; i < of->count; i++) {
+            known = known && of->apart[i]->best_ns > 0;
+            apart_ns += of->apart[i]->best_ns;
+            calls += of->apart[i] == c ? of->times : 0;
+        }
+        const double ahead_ns = known ? apart_ns - of->joined->best_ns : 0;
+        if (c == of->joined) sum += of->times * beyond(gain, -ahead_ns);
+        sum += calls * (beyond(gain, ahead_ns) - gain);
+    }
+    return KILN_MAX(sum, 0);
+}
+
 double kiln_tuner_chance_gain(const kiln_tuner_chance *c, double flops_per_ns) {
     if (c->best_ns <= 0) return INFINITY;
     double cost_ns = TRIAL_NS + KILN_MAX(TRIAL_RUNS * c->best_ns, SAMPLES_NS);
     double gain = PROGRESS * progress(c) + (1 - PROGRESS) * hope(c, flops_per_ns);
-    return c->weight * gain / (cost_ns / 1e9);
+    return gain_of_inference(c, gain) / (cost_ns / 1e9);
 }
 
 static double best_speed(const kiln_tuner_chance *const *chance, uint32_t count, kiln_str op) {

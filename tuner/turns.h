@@ -14,11 +14,22 @@
 #include "base/str.h"
 
 #define KILN_TUNER_TRAIL 8u /* trials over which progress is looked at */
+#define KILN_TUNER_ROW 3u   /* tasks in a row that one may stand in place of */
+
+typedef struct kiln_tuner_chance kiln_tuner_chance;
+
+/* A task that may stand in place of others: only the faster side of the two is of use. */
+typedef struct kiln_tuner_rivals {
+    const kiln_tuner_chance *joined;
+    uint32_t count;
+    const kiln_tuner_chance *apart[KILN_TUNER_ROW];
+    double times; /* per inference */
+} kiln_tuner_rivals;
 
 /* What is known of a task. */
-typedef struct kiln_tuner_chance {
+struct kiln_tuner_chance {
     kiln_str op;
-    double weight;                     /* calls per inference */
+    double weight;                     /* calls per inference; 0: only in place of others */
     double flops;                      /* of one call; 0: unknown */
     double best_ns;                    /* 0: nothing was measured */
     double least_flops;                /* of one call by the cheapest algorithm; 0: unknown */
@@ -28,13 +39,16 @@ typedef struct kiln_tuner_chance {
     double trail_ns[KILN_TUNER_TRAIL]; /* best after each of the last results, in a ring */
     uint32_t trail_count;
     bool waits; /* may not propose now */
-} kiln_tuner_chance;
+    uint32_t rivals_count;
+    const kiln_tuner_rivals *const *rivals; /* [rivals_count] on whose one side or other it is */
+};
 
 /* Adds a result; `median_ns` 0: it failed. */
 void kiln_tuner_chance_add(kiln_tuner_chance *chance, double median_ns);
 /* A board can do so many operations per second; 0: it did not say. The fastest counts. */
 void kiln_tuner_chance_limit(kiln_tuner_chance *chance, double peak_flops);
-/* Nanoseconds per inference that one more trial is expected to save, per second of tuning. Infinite
+/* Nanoseconds per inference that one more trial is expected to save, per second of tuning: of what
+ * others replace, or is behind what it would replace, only what goes beyond the distance. Infinite
  * when nothing was measured. `flops_per_ns`: the best speed among similar tasks; 0: unknown. */
 double kiln_tuner_chance_gain(const kiln_tuner_chance *chance, double flops_per_ns);
 /* The task to propose next, or `count` when all wait. The first of equals. Cost: O(count^2). */

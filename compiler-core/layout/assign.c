@@ -30,12 +30,19 @@ static double convert_ns(const kiln_assignment *a, kiln_value value, const kiln_
 
 /* ---- the problem ----------------------------------------------------------------------------- */
 
+/* What conversions between two kernels cost: [ways of the giver][ways of the taker]. */
+typedef struct edge {
+    uint32_t giver, taker; /* steps */
+    const double *cost;
+} edge;
+
 typedef struct maker {
     const kiln_assignment *a;
     kiln_arena *arena;
     writer *from;    /* [values] */
     uint32_t *node;  /* [steps] of the problem; aliases have none */
     double **own_ns; /* [steps][ways] */
+    KILN_VEC(edge) edge;
     kiln_pbqp *problem;
 } maker;
 
@@ -93,10 +100,24 @@ static void add_edge(maker *m, uint32_t step, uint32_t arg) {
             most = KILN_MAX(most, ns);
         }
     }
-    if (most > 0) kiln_pbqp_add_edge(m->problem, m->node[from->step], m->node[step], cost);
+    if (most <= 0) return;
+    kiln_pbqp_add_edge(m->problem, m->node[from->step], m->node[step], cost);
+    kiln_vec_push_in(m->arena, &m->edge, ((edge){from->step, step, cost}));
 }
 
-bool kiln_layout_assign(const kiln_assignment *a, kiln_arena *arena, uint32_t *out_way) {
+static double sum_up(const maker *m, const uint32_t *way) {
+    double ns = 0;
+    for (uint32_t s = 0; s < m->a->plan->step_count; s++)
+        if (is_kernel(m->a, s)) ns += m->own_ns[s][way[s]];
+    for (uint32_t i = 0; i < m->edge.count; i++) {
+        const edge *e = &m->edge.data[i];
+        ns += e->cost[(size_t)way[e->giver] * ways_of(m->a, e->taker)->way.count + way[e->taker]];
+    }
+    return ns;
+}
+
+bool kiln_layout_assign(const kiln_assignment *a, kiln_arena *arena, uint32_t *out_way,
+                        double *out_ns) {
     uint32_t steps = a->plan->step_count, kernels = 0;
     maker m = {.a = a,
                .arena = arena,
@@ -126,6 +147,7 @@ bool kiln_layout_assign(const kiln_assignment *a, kiln_arena *arena, uint32_t *o
     bool exact = kiln_pbqp_solve(m.problem, choice);
     for (uint32_t s = 0; s < steps; s++)
         if (is_kernel(a, s)) out_way[s] = choice[m.node[s]];
+    *out_ns = sum_up(&m, out_way);
     return exact;
 }
 

@@ -16,10 +16,11 @@ typedef struct kiln_assignment {
     void *context;
 } kiln_assignment;
 
-/* out_way: [steps], which way of its task each kernel takes (0 for aliases). Returns
- * whether the answer is optimal (pbqp.h). A conversion that several readers share is counted for
- * each. */
-bool kiln_layout_assign(const kiln_assignment *assignment, kiln_arena *arena, uint32_t *out_way);
+/* out_way: [steps], which way of its task each kernel takes (0 for aliases); *out_ns: what all of
+ * it takes. Returns whether the answer is optimal (pbqp.h). A conversion that several readers share
+ * is counted for each. */
+bool kiln_layout_assign(const kiln_assignment *assignment, kiln_arena *arena, uint32_t *out_way,
+                        double *out_ns);
 /* Layout in which each value is written under `way`, [values]; row-major for inputs, constants,
  * aliases. */
 void kiln_layout_of_values(const kiln_assignment *assignment, const uint32_t *way,

@@ -1,19 +1,31 @@
 #include "compiler-core/layout/compilation.h"
 
+#include "base/check.h"
 #include "base/map.h"
 #include "base/reference.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/layout/assign.h"
 #include "compiler-core/layout/convert.h"
+#include "compiler-core/layout/joined.h"
 #include "compiler-core/passes/pass.h"
 
 static const kiln_layout row;
+
+static kiln_status find_joins(kiln_compilation *c) {
+    uint32_t *group = KILN_ARENA_ARRAY(c->arena, uint32_t, c->graph->node.count);
+    for (kiln_node n = 1; n < c->graph->node.count; n++) group[n] = c->graph->node.data[n].group;
+    c->base = c->plan;
+    c->base_group = group;
+    if (c->target.kind != KILN_TARGET_CPU) return KILN_OK; /* launches share no near memory */
+    return kiln_joins_find(c->graph, &c->base, &c->target, c->arena, &c->joins);
+}
 
 kiln_status kiln_compilation_create(kiln_graph *graph, const kiln_target *target, kiln_arena *arena,
                                     kiln_compilation **out_compilation) {
     kiln_compilation *c = KILN_ARENA_NEW(arena, kiln_compilation);
     *c = (kiln_compilation){.arena = arena, .graph = graph, .target = *target};
     kiln_status st = kiln_plan_create(graph, arena, &c->plan);
+    if (!st) st = find_joins(c);
     if (!st) *out_compilation = c;
     return st;
 }
@@ -23,6 +35,8 @@ kiln_status kiln_compilation_create(kiln_graph *graph, const kiln_target *target
 typedef struct chooser {
     const kiln_compilation *c;
     const kiln_choice *choice;
+    kiln_plan whole; /* the base, with the tasks of the joins behind its own */
+    kiln_ways *list; /* [tasks of whole] */
 } chooser;
 
 static double conversion_ns(void *context, kiln_value value, const kiln_layout *from,
@@ -34,18 +48,84 @@ static double conversion_ns(void *context, kiln_value value, const kiln_layout *
     return kiln_conversion_estimate_ns(info->dtype, &info->shape, from, to);
 }
 
-static kiln_status find_ways(kiln_compilation *c, const kiln_choice *choice) {
+static bool is_measured(const kiln_ways *list) {
+    for (uint32_t i = 0; i < list->way.count; i++)
+        if (list->way.data[i].median_ns > 0) return true;
+    return false;
+}
+
+/* Measured ways of a join are of use where all its kernels have some, too: an estimate says nothing
+ * beside a measurement. */
+static kiln_status find_ways_of_joins(chooser *ch) {
+    const kiln_choice *choice = ch->choice;
+    const kiln_joins *joins = &ch->c->joins;
+    const uint32_t own = ch->c->base.tasks.count;
     kiln_status st = KILN_OK;
-    c->list = KILN_ARENA_ARRAY(c->arena, kiln_ways, c->plan.tasks.count);
-    for (uint32_t t = 0; !st && choice->measured && t < c->plan.tasks.count; t++)
-        st = choice->measured(choice->context, &c->plan.tasks.task[t], c->arena, &c->list[t]);
+    for (uint32_t j = 0; !st && choice->measured && j < joins->count; j++) {
+        const kiln_join *join = &joins->join[j];
+        kiln_ways *list = &ch->list[own + join->step.task];
+        bool known = !choice->no_joins && !list->way.count;
+        for (uint32_t k = 0; k < join->row.count; k++)
+            known = known && is_measured(&ch->list[ch->c->base.step[join->row.step[k]].task]);
+        const kiln_task *task = &joins->tasks.task[join->step.task];
+        if (known && (!choice->may_join || choice->may_join(choice->context, task)))
+            st = choice->measured(choice->context, task, ch->c->arena, list);
+    }
+    return st;
+}
+
+static kiln_status find_ways(chooser *ch) {
+    const kiln_compilation *c = ch->c;
+    const kiln_choice *choice = ch->choice;
+    kiln_status st = KILN_OK;
+    ch->list = KILN_ARENA_ARRAY(c->arena, kiln_ways, ch->whole.tasks.count);
+    for (uint32_t t = 0; !st && choice->measured && t < c->base.tasks.count; t++)
+        st = choice->measured(choice->context, &c->base.tasks.task[t], c->arena, &ch->list[t]);
+    if (!st) st = find_ways_of_joins(ch);
     if (st) return st;
     const kiln_ways_maker maker = {&c->target, choice->accuracy, choice->compact, c->arena};
     st = choice->row_major || choice->apart
-             ? kiln_ways_make_row_major(&c->plan, &maker, !choice->row_major, c->list)
-             : kiln_ways_add_defaults(&c->plan, &maker, c->list);
-    if (!st && !choice->no_windows) kiln_ways_free_windows(&c->plan, c->arena, c->list);
+             ? kiln_ways_make_row_major(&c->base, &maker, !choice->row_major, ch->list)
+             : kiln_ways_add_defaults(&c->base, &maker, ch->list);
+    if (!st && !choice->no_windows) kiln_ways_free_windows(&c->base, c->arena, ch->list);
     return st;
+}
+
+static void note_times(chooser *ch, kiln_join_times *out) {
+    const kiln_compilation *c = ch->c;
+    for (uint32_t j = 0; j < c->joins.count; j++) {
+        const kiln_join *join = &c->joins.join[j];
+        out[j].joined_ns = kiln_ways_least_ns(&ch->list[c->base.tasks.count + join->step.task]);
+        for (uint32_t k = 0; k < join->row.count; k++)
+            out[j].apart_ns += kiln_ways_least_ns(&ch->list[c->base.step[join->row.step[k]].task]);
+    }
+}
+
+/* The groups of the graph become those of the base with the joins that were chosen, and the plan
+ * what they say; lists: of all tasks, those that the plan has are taken over. */
+static kiln_status make_plan(kiln_compilation *c, const kiln_plan *whole, const kiln_ways *list) {
+    bool any = false;
+    kiln_map place; /* key -> index into list */
+    for (kiln_node n = 1; n < c->graph->node.count; n++)
+        c->graph->node.data[n].group = c->base_group[n];
+    for (uint32_t j = 0; j < c->joins.count; j++) {
+        if (c->joined[j]) kiln_join_apply(&c->joins.join[j], c->graph);
+        any |= c->joined[j];
+    }
+    c->plan = c->base;
+    kiln_status st = any ? kiln_plan_create(c->graph, c->arena, &c->plan) : KILN_OK;
+    if (st) return st;
+    c->list = KILN_ARENA_ARRAY(c->arena, kiln_ways, c->plan.tasks.count);
+    kiln_map_init(&place);
+    for (uint32_t t = 0; t < whole->tasks.count; t++)
+        kiln_map_put(&place, whole->tasks.task[t].key, t);
+    for (uint32_t t = 0; t < c->plan.tasks.count; t++) {
+        uint64_t at = 0;
+        KILN_CHECK(kiln_map_find(&place, c->plan.tasks.task[t].key, &at));
+        c->list[t] = list[at];
+    }
+    kiln_map_deinit(&place);
+    return KILN_OK;
 }
 
 void kiln_compilation_use(kiln_compilation *c, const uint32_t *way) {
@@ -65,13 +145,22 @@ void kiln_compilation_use(kiln_compilation *c, const uint32_t *way) {
 
 kiln_status kiln_compilation_choose(kiln_compilation *c, const kiln_choice *choice) {
     static const kiln_choice plain;
-    chooser ch = {c, choice ? choice : &plain};
+    chooser ch = {.c = c, .choice = choice ? choice : &plain};
+    c->joined = KILN_ARENA_ARRAY(c->arena, bool, c->joins.count);
+    c->join_times = KILN_ARENA_ARRAY(c->arena, kiln_join_times, c->joins.count);
     c->no_windows = ch.choice->no_windows;
-    kiln_status st = find_ways(c, ch.choice);
+    ch.whole = kiln_joined_plan(&c->base, &c->joins, c->joined, c->arena);
+    kiln_status st = find_ways(&ch);
+    kiln_assignment assignment = {c->graph, &ch.whole, ch.list, conversion_ns, &ch};
+    if (!st) note_times(&ch, c->join_times);
+    if (!st) kiln_joined_choose(&assignment, &c->joins, c->arena, c->joined);
+    if (!st) st = make_plan(c, &ch.whole, ch.list);
     if (st) return kiln_status_note(st, "choosing schedules");
-    const kiln_assignment assignment = {c->graph, &c->plan, c->list, conversion_ns, &ch};
+    assignment.plan = &c->plan;
+    assignment.list = c->list;
     uint32_t *way = KILN_ARENA_ARRAY(c->arena, uint32_t, c->plan.step_count);
-    kiln_layout_assign(&assignment, c->arena, way);
+    double ns = 0;
+    kiln_layout_assign(&assignment, c->arena, way, &ns);
     kiln_compilation_use(c, way);
     return KILN_OK;
 }
@@ -81,8 +170,11 @@ kiln_status kiln_compilation_choose(kiln_compilation *c, const kiln_choice *choi
 typedef struct finder {
     kiln_compilation *c;
     bool *written, *read; /* [values] by a kernel */
+    uint32_t *step_of;    /* [nodes] of the plan, of those that kernels compute */
+    uint32_t *place;      /* [tasks of the base] among the searched ones, + 1 */
     KILN_VEC(kiln_task) task;
     KILN_VEC(const kiln_layout **) agreed;
+    KILN_VEC(kiln_alternative) alternative;
     kiln_map conversions; /* key -> index into task */
 } finder;
 
@@ -100,32 +192,81 @@ static void find_links(finder *f) {
     const kiln_compilation *c = f->c;
     f->written = KILN_ARENA_ARRAY(c->arena, bool, c->graph->value.count);
     f->read = KILN_ARENA_ARRAY(c->arena, bool, c->graph->value.count);
+    f->step_of = KILN_ARENA_ARRAY(c->arena, uint32_t, c->graph->node.count);
     for (uint32_t s = 0; s < c->plan.step_count; s++) {
         const kiln_step *step = &c->plan.step[s];
         for (uint32_t i = 0; step->kind == KILN_STEP_KERNEL && i < step->arg_count; i++)
             (i < step->read_count ? f->read : f->written)[step->arg[i]] = true;
+        for (uint32_t i = 0; i < step->member_count; i++) f->step_of[step->member[i]] = s;
     }
+}
+
+/* The layout that an argument of the step has under the choice, of the base's or of a join's: as
+ * the kernel of the plan has it that computes one of its nodes. NULL: it is inside of a kernel, or
+ * comes from or goes to outside of all. */
+static const kiln_layout *agreed_on(const finder *f, const kiln_step *step, uint32_t arg) {
+    const kiln_compilation *c = f->c;
+    const kiln_value value = step->arg[arg];
+    for (uint32_t m = 0; f->written[value] && f->read[value] && m < step->member_count; m++) {
+        const uint32_t s = f->step_of[step->member[m]];
+        const kiln_step *planned = &c->plan.step[s];
+        const uint32_t first = arg < step->read_count ? 0 : planned->read_count;
+        const uint32_t end = arg < step->read_count ? planned->read_count : planned->arg_count;
+        for (uint32_t i = first; i < end; i++)
+            if (planned->arg[i] == value) return &c->way[s]->layout[i];
+    }
+    return NULL;
+}
+
+static void add_task(finder *f, const kiln_task *task, const kiln_step *step) {
+    const kiln_layout **agreed =
+        KILN_ARENA_ARRAY(f->c->arena, const kiln_layout *, step->arg_count);
+    for (uint32_t i = 0; i < step->arg_count; i++) agreed[i] = agreed_on(f, step, i);
+    kiln_vec_push_in(f->c->arena, &f->task, *task);
+    kiln_vec_push_in(f->c->arena, &f->agreed, agreed);
 }
 
 /* What only moves values that lie inside of others is never called. */
 static void add_kernels(finder *f) {
     const kiln_compilation *c = f->c;
-    const kiln_tasks *tasks = &c->plan.tasks;
+    const kiln_tasks *tasks = &c->base.tasks;
     bool *tuned = KILN_ARENA_ARRAY(c->arena, bool, tasks->count);
-    const kiln_layout ***agreed = KILN_ARENA_ARRAY(c->arena, const kiln_layout **, tasks->count);
-    for (uint32_t s = c->plan.step_count; s-- > 0;) { /* the first step of a task comes last */
-        const kiln_step *step = &c->plan.step[s];
+    const kiln_step **first = KILN_ARENA_ARRAY(c->arena, const kiln_step *, tasks->count);
+    for (uint32_t s = c->base.step_count; s-- > 0;) { /* the first step of a task comes last */
+        const kiln_step *step = &c->base.step[s];
         if (step->kind != KILN_STEP_KERNEL) continue;
-        if (!c->windows.step[s]) tuned[step->task] = can_be_checked(tasks->task[step->task].te);
-        agreed[step->task] = KILN_ARENA_ARRAY(c->arena, const kiln_layout *, step->arg_count);
-        for (uint32_t i = 0; i < step->arg_count; i++)
-            if (f->written[step->arg[i]] && f->read[step->arg[i]])
-                agreed[step->task][i] = &c->way[s]->layout[i];
+        if (!c->windows.step[f->step_of[step->member[0]]])
+            tuned[step->task] = can_be_checked(tasks->task[step->task].te);
+        first[step->task] = step;
     }
+    f->place = KILN_ARENA_ARRAY(c->arena, uint32_t, tasks->count);
     for (uint32_t t = 0; t < tasks->count; t++) {
         if (!tuned[t]) continue;
-        kiln_vec_push_in(c->arena, &f->task, tasks->task[t]);
-        kiln_vec_push_in(c->arena, &f->agreed, agreed[t]);
+        add_task(f, &tasks->task[t], first[t]);
+        f->place[t] = f->task.count;
+    }
+}
+
+/* They stand for calls of others, which count already. */
+static void add_joins(finder *f) {
+    const kiln_compilation *c = f->c;
+    bool *added = KILN_ARENA_ARRAY(c->arena, bool, c->joins.tasks.count);
+    for (uint32_t j = 0; j < c->joins.count; j++) {
+        const kiln_join *join = &c->joins.join[j];
+        kiln_task task = c->joins.tasks.task[join->step.task];
+        kiln_alternative of = {
+            .task = f->task.count, .count = join->row.count, .times = task.weight};
+        bool known = !added[join->step.task] && can_be_checked(task.te);
+        for (uint32_t k = 0; k < join->row.count; k++) {
+            const uint32_t place = f->place[c->base.step[join->row.step[k]].task];
+            known = known && place;
+            of.instead_of[k] = place - 1;
+        }
+        if (!known) continue;
+        added[join->step.task] = true;
+        task.weight = 0;
+        add_task(f, &task, &join->step);
+        kiln_vec_push_in(c->arena, &f->alternative, of);
     }
 }
 
@@ -168,8 +309,11 @@ void kiln_compilation_find_searched(kiln_compilation *c) {
     kiln_map_init(&f.conversions);
     add_conversions(&f);
     kiln_map_deinit(&f.conversions);
+    add_joins(&f);
     c->searched = (kiln_tasks){f.task.count, f.task.data};
     c->agreed = f.agreed.data;
+    c->alternative_count = f.alternative.count;
+    c->alternative = f.alternative.data;
 }
 
 kiln_status kiln_compilation_of_model(kiln_graph *graph, const kiln_target *target,

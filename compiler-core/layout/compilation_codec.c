@@ -1,6 +1,7 @@
 /* Bytes of compilations: a msgpack map with the keys below, ascending. Tasks of the plan stand
- * first, then those of conversions; searched tasks name them by their place. Steps are
- * not written: the graph gives the same ones each time. */
+ * first, then what else is searched; searched tasks name them by their place. Steps are not
+ * written: the graph gives the same ones each time. Nor are the joins: the graph's groups are those
+ * of the plan that was chosen. */
 #include "base/mpack.h"
 #include "compiler-core/graph/graph_codec.h"
 #include "compiler-core/ir/eval.h"
@@ -12,7 +13,7 @@ typedef struct codec {
     kiln_mpack_coder m;
     kiln_compilation *c;
     kiln_arena *arena;
-    uint32_t task_count; /* conversions included */
+    uint32_t task_count; /* those included that the plan does not have */
     kiln_task *task;
     uint32_t *way; /* [steps of the plan] */
 } codec;
@@ -221,11 +222,30 @@ static void code_windows(codec *k) {
     k->c->no_windows = !on;
 }
 
-/* The last one only where something was measured. */
-enum { PARTS = 9 };
+/* [[task, [tasks that it stands in place of], times]] */
+static void code_alternatives(codec *k) {
+    kiln_compilation *c = k->c;
+    kiln_mpack_code_count(&k->m, c->searched.count, "alternatives", &c->alternative_count);
+    if (!writes(k) && !k->m.st)
+        c->alternative = KILN_ARENA_ARRAY(k->arena, kiln_alternative, c->alternative_count);
+    for (uint32_t i = 0; !k->m.st && i < c->alternative_count; i++) {
+        kiln_alternative *of = &c->alternative[i];
+        kiln_mpack_code_fields(&k->m, 3);
+        kiln_mpack_code_below(&k->m, c->searched.count, &of->task);
+        kiln_mpack_code_count(&k->m, KILN_ROW_STEPS_MAX, "tasks in a row", &of->count);
+        for (uint32_t n = 0; !k->m.st && n < of->count; n++)
+            kiln_mpack_code_below(&k->m, c->searched.count, &of->instead_of[n]);
+        kiln_mpack_code_f64(&k->m, &of->times);
+        k->m.st = kiln_status_note(k->m.st, "alternative %u", i);
+    }
+}
+
+/* The last ones are left out where they are empty. */
+enum { PARTS_LEAST = 8, PARTS = 10 };
 
 static uint32_t part_count(const kiln_compilation *c) {
-    return kiln_figures_is_empty(&c->target.calibration) ? PARTS - 1 : PARTS;
+    if (c->alternative_count) return PARTS;
+    return kiln_figures_is_empty(&c->target.calibration) ? PARTS_LEAST : PARTS_LEAST + 1;
 }
 
 /* What schedules were chosen by. */
@@ -250,7 +270,8 @@ static void code_part(codec *k, uint64_t key) {
     case 6: code_choice(k, k->c->graph != NULL); break;
     case 7: code_windows(k); break;
     case 8: code_searched(k); break;
-    default: code_calibration(k);
+    case 9: code_calibration(k); break;
+    default: code_alternatives(k);
     }
 }
 
@@ -265,7 +286,7 @@ static void code_parts(codec *k, uint32_t count) {
     }
 }
 
-/* The plan's tasks, then the conversions among those that are searched. */
+/* The plan's tasks, then the others among those that are searched. */
 static void list_tasks(codec *k) {
     const kiln_tasks *plan = &k->c->plan.tasks, *searched = &k->c->searched;
     k->task = KILN_ARENA_ARRAY(k->arena, kiln_task, plan->count + searched->count);
@@ -300,7 +321,7 @@ static kiln_status decode(kiln_str bytes, kiln_arena *arena, kiln_compilation **
     k.c->arena = arena;
     kiln_mpack_reader_init(&k.m.in, bytes.data, bytes.size);
     k.m.st = kiln_mpack_read_map(&k.m.in, &parts);
-    if (!k.m.st && parts != PARTS && parts != PARTS - 1)
+    if (!k.m.st && (parts < PARTS_LEAST || parts > PARTS))
         k.m.st = KILN_ERROR(DATA_LOSS, "%u parts", parts);
     code_parts(&k, parts);
     if (!k.m.st && kiln_mpack_peek(&k.m.in) != KILN_MPACK_END)

@@ -31,6 +31,13 @@ void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, 
     kiln_vec_push_in(arena, &list->way, *way);
 }
 
+double kiln_ways_least_ns(const kiln_ways *list) {
+    double least = list->way.count ? list->way.data[0].cost_ns : 0;
+    for (uint32_t i = 1; i < list->way.count; i++)
+        least = KILN_MIN(least, list->way.data[i].cost_ns);
+    return least;
+}
+
 static double estimate_ns(const kiln_task *task, const kiln_ways *list) {
     kiln_arg_buffers arg = kiln_program_args(task->te);
     double bytes = 0, measured = 0;

@@ -34,6 +34,8 @@ typedef struct kiln_ways_maker {
 
 /* Adds one, unless there is one of the same layouts or no room. */
 void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, kiln_arena *arena);
+/* Of the fastest way; 0: there is none. */
+double kiln_ways_least_ns(const kiln_ways *list);
 /* Adds to each task's list ([tasks of the plan], measured ones already in it) its default schedule;
  * and to tasks that compute as well on any layout, and to those around a concatenation, the same on
  * the blocks that the others write, so that a blocked image passes from kernel to kernel as it is.

@@ -292,14 +292,19 @@ kiln_status kiln_joins_find(const kiln_graph *graph, const kiln_plan *plan,
     return st;
 }
 
+void kiln_step_row_print(const kiln_step_row *row, const kiln_plan *plan, kiln_strbuf *out) {
+    for (uint32_t k = 0; k < row->count; k++)
+        kiln_strbuf_printf(out, "%s%.*s", k ? " > " : "",
+                           KILN_STR_ARG(plan->step[row->step[k]].op));
+}
+
 void kiln_joins_print(const kiln_joins *joins, const kiln_plan *plan, kiln_strbuf *out) {
     for (uint32_t t = 0; t < joins->tasks.count; t++) {
         const kiln_task *task = &joins->tasks.task[t];
         const kiln_join *join = joins->join;
         while (join->step.task != t) join++;
-        for (uint32_t k = 0; k < join->row.count; k++)
-            kiln_strbuf_printf(out, "%s%.*s", k ? " > " : "join ",
-                               KILN_STR_ARG(plan->step[join->row.step[k]].op));
+        kiln_strbuf_text(out, "join ");
+        kiln_step_row_print(&join->row, plan, out);
         kiln_strbuf_printf(out, " %.*s, %g per inference, %.0f KiB near, %.1f %% again\n",
                            KILN_STR_ARG(task->key), task->weight, join->near_bytes / 1024,
                            100 * join->again);

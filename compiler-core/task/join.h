@@ -26,6 +26,8 @@ typedef struct kiln_joins {
 KILN_MUST_USE kiln_status kiln_joins_find(const kiln_graph *graph, const kiln_plan *plan,
                                           const kiln_target *target, kiln_arena *arena,
                                           kiln_joins *out_joins);
+/* "conv+relu > max_pool". */
+void kiln_step_row_print(const kiln_step_row *row, const kiln_plan *plan, kiln_strbuf *out);
 /* One line per task of theirs: its kernels, what its first join needs, and its key. */
 void kiln_joins_print(const kiln_joins *joins, const kiln_plan *plan, kiln_strbuf *out);
 /* Makes the nodes of a join one group: the next plan of the graph has them as one kernel. */

@@ -124,6 +124,11 @@ static kiln_status add_records(void *context, const kiln_task *task, kiln_arena 
     return kiln_status_note(st, "records of %.*s", KILN_STR_ARG(task->op));
 }
 
+static bool may_join(void *context, const kiln_task *task) {
+    const kiln_pack_options *o = ((const chooser *)context)->options;
+    return !is_among(o->taken_back, o->taken_back_count, task->key);
+}
+
 static bool leaves_out(const kiln_pack_options *options, kiln_planner planner) {
     return options->without >> planner & 1;
 }
@@ -137,8 +142,10 @@ kiln_status kiln_choose(kiln_compilation *compilation, const kiln_pack_options *
                                 .apart = leaves_out(options, KILN_PLANNER_EXCHANGE),
                                 .no_windows = leaves_out(options, KILN_PLANNER_WINDOWS),
                                 .compact = options->as_c,
+                                .no_joins = leaves_out(options, KILN_PLANNER_JOINS),
                                 .accuracy = options->accuracy,
                                 .measured = options->stored ? add_records : NULL,
+                                .may_join = may_join,
                                 .conversion_ns = conversion_ns,
                                 .context = &c};
     kiln_map_init(&c.conversions);

@@ -51,7 +51,7 @@ typedef struct kiln_pack_kernels {
 typedef struct kiln_pack_options {
     const kiln_pack_stored *stored; /* NULL: default schedules only */
     const kiln_str *taken_back;     /* [taken_back_count] keys of tasks that get default schedules,
-                                       whatever is stored */
+                                       whatever is stored; those of joins are not used */
     uint32_t taken_back_count;
     const kiln_str *exact; /* [exact_count] keys of tasks that get none but direct sums */
     uint32_t exact_count;

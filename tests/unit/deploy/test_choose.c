@@ -50,17 +50,22 @@ static void use_graph(fixture *f, const char *text) {
 }
 
 /* A good record of a task; the caller may still spoil it. */
-static kiln_db_record good(fixture *f, uint32_t task, double us, const char *in, const char *out) {
+static kiln_db_record good_of(fixture *f, const kiln_task *task, double us, const char *in,
+                              const char *out) {
     kiln_db_record record = record_of(f->records++, us * 1e3);
     kiln_strbuf target = {0};
     kiln_target_print(&f->target, &target);
-    record.task_key = f->c->plan.tasks.task[task].key;
+    record.task_key = task->key;
     record.target = kiln_str_from(kiln_str_dup(&f->arena, kiln_strbuf_view(&target)));
     record.codegen_version = kiln_str_from(kiln_codegen_version());
     record.layout_in = kiln_str_from(in);
     record.layout_out = kiln_str_from(out);
     kiln_strbuf_deinit(&target);
     return record;
+}
+
+static kiln_db_record good(fixture *f, uint32_t task, double us, const char *in, const char *out) {
+    return good_of(f, &f->c->base.tasks.task[task], us, in, out);
 }
 
 static void store(fixture *f, const kiln_db_record *record) {
@@ -72,6 +77,11 @@ static void store(fixture *f, const kiln_db_record *record) {
 
 static void put(fixture *f, uint32_t task, double us, const char *in, const char *out) {
     kiln_db_record record = good(f, task, us, in, out);
+    store(f, &record);
+}
+
+static void put_join(fixture *f, uint32_t task, double us, const char *in) {
+    kiln_db_record record = good_of(f, &f->c->joins.tasks.task[task], us, in, ROW);
     store(f, &record);
 }
 
@@ -256,6 +266,92 @@ static void steps_of_one_task_may_take_different_schedules(void **state) {
 
 #define CHOOSE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- kernels that may be one ------------------------------------------------------------------
+ */
+
+/* Three kernels a, b, c, and the joins a > b, a > b > c, b > c. */
+#define ROWS                                                                       \
+    "graph rows\ninput x: f32[64,4]\ninput w: f32[4,64]\ninput v: f32[64,4]\n"     \
+    "a: f32[64,64] = matmul(x, w) kernel 1\nb: f32[64,64] = softmax(a) kernel 2\n" \
+    "c: f32[64,4] = matmul(b, v) kernel 3\noutput c\n"
+enum { AB, ABC, BC };
+
+static void use_rows(fixture *f) {
+    use_graph(f, ROWS);
+    assert_int_equal(f->c->joins.count, 3);
+    put(f, 0, 100, "row;row", ROW);
+    put(f, 1, 100, ROW, ROW);
+    put(f, 2, 100, "row;row", ROW);
+}
+
+static void expect_joined(fixture *f, bool ab, bool abc, bool bc) {
+    const bool expected[] = {ab, abc, bc};
+    for (uint32_t j = 0; j < 3; j++) assert_int_equal(f->c->joined[j], expected[j]);
+    assert_int_equal(f->c->plan.step_count, 3u - ab - 2u * abc - bc);
+    for (uint32_t s = 0; s < f->c->plan.step_count; s++) assert_non_null(f->c->way[s]);
+}
+
+static void a_join_is_chosen_where_it_was_measured_to_be_faster(void **state) {
+    use_rows(*state);
+    put_join(*state, AB, 210, "row;row");
+    expect_ok(choose(*state));
+    expect_joined(*state, false, false, false);
+    put_join(*state, AB, 150, "row;row");
+    expect_ok(choose(*state));
+    expect_joined(*state, true, false, false);
+    expect_chosen(*state, 0, 150);
+    expect_chosen(*state, 1, 100);
+}
+
+static void of_joins_that_overlap_the_best_set_is_chosen(void **state) {
+    use_rows(*state);
+    put_join(*state, AB, 150, "row;row");
+    put_join(*state, BC, 140, "row;row");
+    expect_ok(choose(*state));
+    expect_joined(*state, false, false, true);
+    put_join(*state, ABC, 230, "row;row;row");
+    expect_ok(choose(*state));
+    expect_joined(*state, false, true, false);
+    expect_chosen(*state, 0, 230);
+}
+
+/* Measured at other moments, both times are as good as equal. */
+static void a_join_has_to_gain_more_than_noise(void **state) {
+    use_rows(*state);
+    put_join(*state, AB, 199, "row;row");
+    expect_ok(choose(*state));
+    expect_joined(*state, false, false, false);
+}
+
+static void an_estimate_says_nothing_beside_a_measured_join(void **state) {
+    use_graph(*state, ROWS);
+    put_join(*state, AB, 1, "row;row");
+    put(*state, 0, 100, "row;row", ROW);
+    expect_ok(choose(*state));
+    expect_joined(*state, false, false, false);
+}
+
+static void what_is_taken_back_or_left_out_is_not_joined(void **state) {
+    fixture *f = *state;
+    const kiln_pack_stored stored = kiln_pack_stored_in(f->db);
+    kiln_pack_options options = {.stored = &stored};
+    use_rows(f);
+    put_join(f, AB, 150, "row;row");
+    expect_ok(kiln_choose(f->c, &options));
+    expect_joined(f, true, false, false);
+    options.taken_back = &f->c->joins.tasks.task[AB].key;
+    options.taken_back_count = 1;
+    expect_ok(kiln_choose(f->c, &options));
+    expect_joined(f, false, false, false);
+    expect_chosen(f, 0, 100);
+    options = (kiln_pack_options){.stored = &stored, .without = 1u << KILN_PLANNER_JOINS};
+    expect_ok(kiln_choose(f->c, &options));
+    expect_joined(f, false, false, false);
+    options.without = 0;
+    expect_ok(kiln_choose(f->c, &options));
+    expect_joined(f, true, false, false);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         CHOOSE_TEST(without_records_the_default_schedule_is_taken),
@@ -270,6 +366,11 @@ int main(void) {
         CHOOSE_TEST(values_are_written_in_the_layouts_chosen),
         CHOOSE_TEST(a_measured_conversion_counts_instead_of_the_estimate),
         CHOOSE_TEST(steps_of_one_task_may_take_different_schedules),
+        CHOOSE_TEST(a_join_is_chosen_where_it_was_measured_to_be_faster),
+        CHOOSE_TEST(of_joins_that_overlap_the_best_set_is_chosen),
+        CHOOSE_TEST(a_join_has_to_gain_more_than_noise),
+        CHOOSE_TEST(an_estimate_says_nothing_beside_a_measured_join),
+        CHOOSE_TEST(what_is_taken_back_or_left_out_is_not_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

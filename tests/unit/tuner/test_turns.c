@@ -1,6 +1,8 @@
 /* Which task gets the next trial: what nothing is known of, then what promises most time saved. */
 #include "tuner/turns.h"
 
+#include <math.h>
+
 #include "tests/support/test.h"
 
 static kiln_tuner_chance chance_of(double weight, double best_ns, uint32_t tried) {
@@ -108,6 +110,61 @@ static void when_all_wait_none_is_chosen(void **state) {
     assert_int_equal(choose(&a, &b), 2);
 }
 
+/* ---- tasks that may stand in place of others ---------------------------------------------------
+ */
+
+typedef struct row {
+    kiln_tuner_chance joined, apart[2];
+    kiln_tuner_rivals rivals;
+    const kiln_tuner_rivals *list;
+} row;
+
+/* Two tasks of one call each, and one that may stand for both. */
+static void row_of(row *r, double joined_ns, uint32_t tried, double one_ns, double other_ns) {
+    *r = (row){.joined = chance_of(0, joined_ns, tried),
+               .apart = {chance_of(1, one_ns, 10), chance_of(1, other_ns, 10)}};
+    r->rivals = (kiln_tuner_rivals){&r->joined, 2, {&r->apart[0], &r->apart[1]}, 1};
+    r->list = &r->rivals;
+    kiln_tuner_chance *const all[] = {&r->joined, &r->apart[0], &r->apart[1]};
+    for (size_t i = 0; i < 3; i++) {
+        all[i]->rivals = &r->list;
+        all[i]->rivals_count = 1;
+    }
+}
+
+static void a_joined_task_far_behind_gets_no_trials(void **state) {
+    (void)state;
+    row r;
+    row_of(&r, 3e6, 1, 5e5, 5e5); /* the next trial may halve it */
+    assert_true(kiln_tuner_chance_gain(&r.joined, 0) == 0);
+    row_of(&r, 1.2e6, 1, 5e5, 5e5);
+    assert_true(kiln_tuner_chance_gain(&r.joined, 0) > 0);
+    row_of(&r, 1.2e6, 20, 5e5, 5e5);
+    assert_true(kiln_tuner_chance_gain(&r.joined, 0) == 0);
+}
+
+static void what_a_joined_task_replaces_gets_no_trials(void **state) {
+    (void)state;
+    row r;
+    kiln_tuner_chance alone = chance_of(1, 5e5, 10);
+    row_of(&r, 1e6, 10, 6e5, 6e5);
+    assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) == 0);
+    assert_true(kiln_tuner_chance_gain(&r.joined, 0) > kiln_tuner_chance_gain(&alone, 0));
+    r.apart[0].weight = 2; /* once more, where it cannot be replaced */
+    assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) > 0);
+    row_of(&r, 1.3e6, 10, 6e5, 6e5);
+    kiln_tuner_chance free = chance_of(1, 6e5, 10);
+    assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) == kiln_tuner_chance_gain(&free, 0));
+}
+
+static void nothing_is_known_of_a_row_that_was_measured_in_part(void **state) {
+    (void)state;
+    row r;
+    row_of(&r, 3e6, 1, 5e5, 0);
+    assert_true(kiln_tuner_chance_gain(&r.joined, 0) > 0);
+    assert_true(isinf(kiln_tuner_chance_gain(&r.apart[1], 0)));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_without_results_goes_first),
@@ -120,6 +177,9 @@ int main(void) {
         cmocka_unit_test(what_is_near_the_peak_waits_for_what_is_not),
         cmocka_unit_test(what_is_a_small_part_of_an_inference_is_soon_not_worth_a_trial),
         cmocka_unit_test(when_all_wait_none_is_chosen),
+        cmocka_unit_test(a_joined_task_far_behind_gets_no_trials),
+        cmocka_unit_test(what_a_joined_task_replaces_gets_no_trials),
+        cmocka_unit_test(nothing_is_known_of_a_row_that_was_measured_in_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,39 @@ static void what_boards_cannot_check_is_not_tuned(void **state) {
     }
 }
 
+/* ---- kernels that may be one ------------------------------------------------------------------
+ */
+
+#define POOLED                                                                   \
+    "a: f32[1,16,9,9] = conv(x, w) pads=[1,1,1,1]\nb: f32[1,16,9,9] = relu(a)\n" \
+    "p: f32[1,16,3,3] = max_pool(b) kernel_shape=[3,3] strides=[3,3]\n"          \
+    "q: f32[1,16,3,3] = conv(p, w) pads=[1,1,1,1]\nd: f32[1,16,3,3] = relu(q)\noutput d\n"
+
+static void a_join_is_searched_beside_what_it_stands_for(void **state) {
+    fixture f = compilation_of(*state, POOLED);
+    const kiln_compilation *c = f.c;
+    assert_int_equal(c->alternative_count, c->joins.tasks.count);
+    assert_true(c->alternative_count > 0);
+    for (uint32_t i = 0; i < c->alternative_count; i++) {
+        const kiln_alternative *a = &c->alternative[i];
+        const kiln_task *joined = &c->searched.task[a->task];
+        double flops = 0;
+        for (uint32_t k = 0; k < a->count; k++) {
+            const kiln_task *apart = &c->searched.task[a->instead_of[k]];
+            assert_true(apart->weight > 0);
+            flops += apart->flops;
+        }
+        assert_true(joined->flops == flops);
+        assert_float_equal(joined->weight, 0, 0);
+        assert_float_equal(a->times, 1, 0);
+    }
+    /* conv+relu > max_pool: x and the pooled result as the kernels apart have them */
+    const kiln_alternative *first = &c->alternative[0];
+    expect_str(c->searched.task[first->task].op, "conv+relu+max_pool");
+    assert_null(c->agreed[first->task][0]);
+    assert_true(kiln_layout_equal(c->agreed[first->task][2], c->agreed[first->instead_of[1]][1]));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(neighbours_agree_and_the_edges_are_free),
@@ -115,6 +148,7 @@ int main(void) {
         test_with_arena(what_is_left_to_convert_is_tuned_too),
         test_with_arena(what_needs_no_kernel_is_not_tuned),
         test_with_arena(what_boards_cannot_check_is_not_tuned),
+        test_with_arena(a_join_is_searched_beside_what_it_stands_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

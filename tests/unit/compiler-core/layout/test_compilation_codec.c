@@ -59,6 +59,19 @@ static void what_is_searched_comes_back_without_the_graph(void **state) {
     assert_true(kiln_str_equal(bytes_of(*state, again, false), bytes_of(*state, c, false)));
 }
 
+static void alternatives_come_back(void **state) {
+    kiln_compilation *c = compilation_of(*state), *again = NULL;
+    kiln_alternative alternative = {.task = 1, .count = 2, .instead_of = {2, 0}, .times = 3};
+    c->alternative = &alternative;
+    c->alternative_count = 1;
+    expect_ok(kiln_compilation_decode(bytes_of(*state, c, false), *state, &again));
+    assert_int_equal(again->alternative_count, 1);
+    assert_memory_equal(again->alternative, &alternative, sizeof alternative);
+    alternative.instead_of[1] = c->searched.count;
+    expect_error(kiln_compilation_decode(bytes_of(*state, c, false), *state, &again), DATA_LOSS,
+                 "alternative 0");
+}
+
 static void with_the_graph_all_that_follows_from_the_choice_comes_back(void **state) {
     kiln_compilation *c = compilation_of(*state), *again = NULL;
     kiln_str bytes = bytes_of(*state, c, true);
@@ -140,6 +153,7 @@ static void damage_is_named(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(what_is_searched_comes_back_without_the_graph),
+        test_with_arena(alternatives_come_back),
         test_with_arena(with_the_graph_all_that_follows_from_the_choice_comes_back),
         test_with_arena(figures_of_the_target_come_along),
         test_with_arena(bytes_that_end_early_are_refused_at_every_place),

@@ -24,11 +24,8 @@ static fixture find(kiln_arena *arena, kiln_graph *graph, uint32_t l2_bytes) {
 static void expect_joins(const fixture *f, const char *expected) {
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < f->joins.count; i++) {
-        const kiln_step_row *row = &f->joins.join[i].row;
         if (i) kiln_strbuf_text(&text, ", ");
-        for (uint32_t k = 0; k < row->count; k++)
-            kiln_strbuf_printf(&text, "%s%.*s", k ? " > " : "",
-                               KILN_STR_ARG(f->plan.step[row->step[k]].op));
+        kiln_step_row_print(&f->joins.join[i].row, &f->plan, &text);
     }
     assert_string_equal(text.data ? text.data : "", expected);
     kiln_strbuf_deinit(&text);

@@ -17,7 +17,9 @@
 
 #define LOOPS_DEEP 16
 #define NO_TERM UINT32_MAX
-#define LINES_MAX 8 /* a share larger than this is no prefetch but a copy */
+/* A share that is larger, and larger than what its iteration reads itself, is no prefetch but a
+ * copy. */
+#define LINES_MAX 8
 
 typedef struct reader {
     kiln_buffer buffer;
@@ -41,6 +43,7 @@ static void find_reader(kiln_program *p, kiln_stmt stmt, reader *r) {
 typedef struct stream_part {
     kiln_affine start;
     int64_t span;  /* elements */
+    int64_t read;  /* elements that an iteration of the annotated loop reads itself */
     int64_t turns; /* iterations over which it is split */
     uint32_t turn_count;
     struct {
@@ -78,7 +81,7 @@ static bool find_part(kiln_program *p, kiln_stmt at, const kiln_affine *offset, 
     kiln_stmt next = at;
     int64_t stride = 0, tiles = 0;
     uint32_t fused = NO_TERM;
-    *out = (stream_part){.start = *offset, .turns = 1};
+    *out = (stream_part){.start = *offset, .turns = 1, .span = 1, .read = 1};
     for (;; next = p->stmt.data[next].parent) {
         if (!next) return false;
         const kiln_stmt_info *s = &p->stmt.data[next];
@@ -101,7 +104,6 @@ static bool find_part(kiln_program *p, kiln_stmt at, const kiln_affine *offset, 
     }
     out->start.constant += stride;
     out->start.term_count = 0;
-    out->span = 1;
     for (uint32_t i = 0; i < offset->term_count; i++) {
         const kiln_expr_node *node = kiln_expr_get(p, offset->term[i]);
         int64_t coefficient = offset->coefficient[i];
@@ -113,7 +115,9 @@ static bool find_part(kiln_program *p, kiln_stmt at, const kiln_affine *offset, 
         } else if (coefficient > 0) {
             const kiln_var_info *var = &p->var.data[node->payload.id];
             out->start.constant += coefficient * var->low;
-            out->span += coefficient * (var->high - var->low);
+            const int64_t more = coefficient * (var->high - var->low);
+            out->span += more;
+            if (!kiln_lower_loop_of(p, at, node->payload.id)) out->read += more;
         } else {
             return false;
         }
@@ -141,7 +145,7 @@ static void prefetch(kiln_walk *w, kiln_stmt loop, kiln_buffer buffer) {
     kiln_dtype dtype = w->p->buffer.data[buffer].dtype;
     int64_t line = w->target->line_bytes / (int64_t)kiln_dtype_size(dtype);
     int64_t lines = (part.span + line * part.turns - 1) / (line * part.turns);
-    if (lines > LINES_MAX) return;
+    if (lines > LINES_MAX && lines * line > part.read) return;
     kiln_affine start = share_start(&part, lines * line);
     kiln_walk_address address = kiln_walk_address_of(w, buffer, &start);
     if (!address.linear) return;

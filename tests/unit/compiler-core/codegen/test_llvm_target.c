@@ -295,24 +295,30 @@ static void default_convolutions_of_arm_are_multiply_adds(void **state) {
 
 /* ---- prefetching ---- */
 
-/* Lines that one iteration of the loop over k fetches. */
-static uint32_t lines_fetched(kiln_arena *arena, int64_t m, const char *order, const char *then) {
+/* Lines that one iteration of the loop over k, or what `then` names, fetches. */
+static uint32_t lines_of_steps(kiln_arena *arena, int64_t m, int64_t k, const char *order,
+                               const char *then) {
     kiln_target target = target_of(arena, level[2]);
     kiln_str text;
-    kiln_program *p = schedule(matmul_program(arena, m, 32, 16),
+    kiln_program *p = schedule(matmul_program(arena, m, 32, k),
                                kiln_arena_printf(arena,
                                                  "cache_read(matmul, w, \"global\")\n"
                                                  "transform_layout(w.read, \"d1/8,d0,d1%%8\")\n"
                                                  "split(matmul.n, -1, 8)\n"
                                                  "reorder(%s, matmul.k, matmul.n.1)\n"
                                                  "vectorize(matmul.n.1)\n"
-                                                 "prefetch(w.read, matmul.k, 1)\n%s",
+                                                 "%s",
                                                  order, then));
     assert_null(emit(p, &target, KILN_EMIT_LLVM, arena, &text));
     uint32_t count = 0;
     const char *call = "call void @llvm.prefetch";
     for (const char *at = kiln_str_dup(arena, text); (at = strstr(at, call)); at++) count++;
     return count;
+}
+
+static uint32_t lines_fetched(kiln_arena *arena, int64_t m, const char *order, const char *then) {
+    return lines_of_steps(arena, m, 16, order,
+                          kiln_arena_printf(arena, "prefetch(w.read, matmul.k, 1)\n%s", then));
 }
 
 /* A panel of 8 lines is read again by each row: the next one is split over rows and steps. */
@@ -322,6 +328,23 @@ static void the_next_part_is_fetched_in_equal_shares(void **state) {
     /* Nothing is read twice before the next panel, so nothing would be early. */
     assert_int_equal(lines_fetched(arena, 64, "matmul.m, matmul.n.0", ""), 0);
     assert_int_equal(lines_fetched(arena, 1, "matmul.n.0, matmul.m", ""), 0);
+}
+
+/* A panel of 256 steps is 128 lines, of which each of 4 blocks reads 32: two rows fetch 16 in each,
+ * which is more than usual, but less than what is read. */
+static void blocks_that_read_much_fetch_much(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    static const struct {
+        int64_t rows, k, blocks;
+        uint32_t lines;
+    } row[] = {{2, 64, 4, 4}, {2, 128, 4, 8}, {2, 256, 4, 16}, {64, 256, 4, 1}};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        assert_int_equal(lines_of_steps(arena, row[i].rows, row[i].k, "matmul.n.0, matmul.m",
+                                        kiln_arena_printf(arena,
+                                                          "split(matmul.k, %d, -1)\n"
+                                                          "prefetch(w.read, matmul.k.0, 1)\n",
+                                                          (int)row[i].blocks)),
+                         row[i].lines);
 }
 
 /* Panels and rows in one loop that threads share: the remainder of its number is the row. */
@@ -473,6 +496,7 @@ int main(void) {
         PROGRAM_TEST(tiles_of_8_by_2_stay_in_neon_registers),
         PROGRAM_TEST(default_convolutions_of_arm_are_multiply_adds),
         PROGRAM_TEST(the_next_part_is_fetched_in_equal_shares),
+        PROGRAM_TEST(blocks_that_read_much_fetch_much),
         PROGRAM_TEST(the_next_part_is_fetched_where_threads_share_panels_and_rows),
         PROGRAM_TEST(vectors_over_narrower_blocks_move_in_runs),
         PROGRAM_TEST(manifests_say_what_was_built),

@@ -34,6 +34,18 @@ static void register_tiles_fit_with_their_operands(void **state) {
     assert_true(cell(in, 0, 0) * cell(in, 0, 1) * cell(in, 0, 2) >= 8);
 }
 
+/* Twenty columns of two vectors: 14 and 6 take as long as twice 10, which needs no second code. */
+static void tiles_without_a_remainder_are_preferred(void **state) {
+    static const conv_shape columns = {1, 32, 1, 20, 16, 1, 1, 1, 0, false};
+    kiln_target target = avx2;
+    target.vector_registers = 32;
+    kiln_sched s = kiln_sched_begin(conv_program(*state, &columns), &target, *state);
+    kiln_tiling t = tiling_of(&s, "conv");
+    t.tile = kiln_tile_sample_registers(&t);
+    assert_int_equal(cell(last(&s), 0, 1), 10);
+    assert_int_equal(cell(last(&s), 0, 2), 2);
+}
+
 static void without_registers_there_is_no_tile(void **state) {
     kiln_target target = avx2;
     target.vector_registers = 2;
@@ -98,8 +110,10 @@ static void what_fits_the_second_cache_stays_there(void **state) {
     kiln_tiling t = tiling_of(&s, "conv");
     assert_true(kiln_tile_operand_bytes(&t, t.weights) == 64 << 10);
     assert_true(kiln_tile_keeps_weights(&t));
-    assert_false(kiln_tile_fetches_ahead(&t));
+    assert_true(kiln_tile_fetches_ahead(&t)); /* but is elsewhere when the kernel starts */
     assert_int_equal(kiln_tile_rows_a_round(&t, kiln_sched_loop_of(&s, t.block, 2)), 10);
+    target.l2_bytes = 512 << 10;
+    assert_false(kiln_tile_fetches_ahead(&t));
     target.l2_bytes = 64 << 10; /* now neither does */
     assert_false(kiln_tile_keeps_weights(&t));
     assert_true(kiln_tile_fetches_ahead(&t));
@@ -136,6 +150,7 @@ static void rounds_have_no_remainder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(register_tiles_fit_with_their_operands),
+        test_with_arena(tiles_without_a_remainder_are_preferred),
         test_with_arena(without_registers_there_is_no_tile),
         test_with_arena(steps_divide_the_reduction_and_are_unrolled_in_whole_parts),
         test_with_arena(steps_of_an_instruction_are_whole_ones),

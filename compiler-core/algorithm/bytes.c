@@ -1,5 +1,6 @@
 /* Sums of products of bytes in the form that instructions take: data of one signedness, and whole
- * groups of steps.
+ * groups of steps. Steps are channels, or, where each channel has a sum of its own, the taps of a
+ * window along its last dimension.
  *
  *     sum x * w  =  sum (x - b) * w  +  b * sum w        b: 128 for u8, -128 for i8
  *
@@ -9,6 +10,7 @@
 
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/ir/affine.h"
 
 #define UNSIGNED_ZERO 128 /* of a byte that becomes a signed one */
 #define BLOCKS_ADDED_MAX 5
@@ -21,8 +23,16 @@ typedef struct site {
     /* [rank of the weights] the sum's dimension with the same index; -1: it is summed up */
     int dim_of[KILN_RANK_MAX];
     int padded;                     /* reduce iterator that is no multiple of STEPS; -1: none */
-    uint32_t data_dim, weights_dim; /* that it alone indexes */
+    uint32_t data_dim, weights_dim; /* that it indexes; of the weights it alone */
+    int64_t stretch;                /* by which data_dim grows with it */
 } site;
+
+/* What an algorithm makes of a sum. */
+typedef struct form {
+    kiln_dtype from, to; /* of the data */
+    int64_t by;          /* is taken off the data; 0: nothing */
+    bool taps;           /* are the steps that are padded */
+} form;
 
 /* ---- finding a sum --------------------------------------------------------------------------- */
 
@@ -83,11 +93,10 @@ static int dim_along(const kiln_program *p, kiln_expr load, kiln_var var) {
 }
 
 /* The longest reduce iterator along one dimension of both factors is the one that instructions
- * take steps of. */
-static void find_padded(const kiln_program *p, site *s) {
+ * take steps of. False: there is none. */
+static bool find_padded_channels(const kiln_program *p, site *s) {
     const kiln_block_info *b = &p->block.data[s->block];
     int64_t longest = 1;
-    s->padded = -1;
     for (uint32_t i = 0; i < b->iter_count; i++) {
         const int of_data = dim_along(p, s->data, b->iter[i].var),
                   of_weights = dim_along(p, s->weights, b->iter[i].var);
@@ -97,7 +106,37 @@ static void find_padded(const kiln_program *p, site *s) {
         s->padded = longest % STEPS ? (int)i : -1;
         s->data_dim = (uint32_t)of_data;
         s->weights_dim = (uint32_t)of_weights;
+        s->stretch = 1;
     }
+    return longest > 1;
+}
+
+/* The last reduce iterator that indexes a dimension of the weights alone, and slides along one of
+ * the data. */
+static void find_padded_taps(kiln_program *p, site *s) {
+    const uint32_t rank = loaded(p, s->data)->shape.rank;
+    for (uint32_t i = 0; i < p->block.data[s->block].iter_count; i++) {
+        const kiln_iter iter = p->block.data[s->block].iter[i];
+        const int of_weights = dim_along(p, s->weights, iter.var);
+        for (uint32_t d = 0; d < rank && of_weights >= 0 && iter.reduce && iter.extent > 1; d++) {
+            kiln_affine index;
+            if (!kiln_affine_of(p, kiln_expr_operand(p, s->data, d), NULL, &index)) continue;
+            const int64_t by = kiln_affine_coefficient(p, &index, iter.var);
+            if (by <= 0) continue;
+            s->padded = iter.extent % STEPS ? (int)i : -1;
+            s->data_dim = d;
+            s->weights_dim = (uint32_t)of_weights;
+            s->stretch = by;
+        }
+    }
+}
+
+/* Whether the sum has steps of the form's kind. */
+static bool find_padded(kiln_program *p, site *s, const form *f) {
+    s->padded = -1;
+    if (find_padded_channels(p, s)) return !f->taps;
+    if (f->taps) find_padded_taps(p, s);
+    return !f->taps || s->padded >= 0;
 }
 
 static bool match(const kiln_program *p, kiln_block block, kiln_dtype data, site *out) {
@@ -194,19 +233,21 @@ static kiln_buffer pad_weights(kiln_program *p, const site *s) {
 }
 
 /* The data with the wanted sign, x - by, and room for the steps that are added. */
-static kiln_buffer make_data(kiln_program *p, const site *s, kiln_dtype dtype, int64_t by) {
+static kiln_buffer make_data(kiln_program *p, const site *s, const form *f) {
     kiln_shape shape = loaded(p, s->data)->shape;
     const int64_t extent = shape.dim[s->data_dim];
-    if (s->padded >= 0) shape.dim[s->data_dim] = padded_extent(p, s);
+    if (s->padded >= 0)
+        shape.dim[s->data_dim] +=
+            s->stretch * (padded_extent(p, s) - p->block.data[s->block].iter[s->padded].extent);
     kiln_buffer to, from = kiln_expr_get(p, s->data)->payload.id;
-    kiln_block block = begin(p, s, "data", dtype, &shape, &to);
+    kiln_block block = begin(p, s, "data", f->to, &shape, &to);
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < shape.rank; d++) index[d] = add_iter(p, block, d, shape.dim[d], false);
     kiln_expr x = kiln_expr_load(p, from, index, shape.rank);
-    if (by) {
+    if (f->by) {
         x = kiln_expr_cast(p, KILN_I32, x);
-        x = kiln_expr_binary(p, KILN_EXPR_SUB, x, kiln_expr_int(p, KILN_I32, by));
-        x = kiln_expr_cast(p, dtype, x);
+        x = kiln_expr_binary(p, KILN_EXPR_SUB, x, kiln_expr_int(p, KILN_I32, f->by));
+        x = kiln_expr_cast(p, f->to, x);
     }
     if (s->padded >= 0) x = or_zero(p, x, index[s->data_dim], extent);
     kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE, x, 0);
@@ -263,35 +304,49 @@ static void put_in_order(kiln_program *p, kiln_block sum, uint32_t count, uint32
     if (after) block[sum + count] = added[before];
 }
 
-static kiln_program *apply(kiln_dtype from, kiln_dtype to, int64_t by, const kiln_program *te,
-                           kiln_arena *arena) {
+static kiln_program *apply(const form *f, const kiln_program *te, kiln_arena *arena) {
     kiln_program *p = kiln_program_copy(te, arena);
     site s = {0};
     kiln_block block = 1;
-    while (block < p->block.count && !match(p, block, from, &s)) block++;
-    if (block == p->block.count) return NULL;
-    find_padded(p, &s);
-    if (!by && s.padded < 0) return NULL;
+    while (block < p->block.count && !match(p, block, f->from, &s)) block++;
+    if (block == p->block.count || !find_padded(p, &s, f) || (!f->by && s.padded < 0)) return NULL;
     const uint32_t blocks = p->block.count;
     kiln_buffer weights = kiln_expr_get(p, s.weights)->payload.id;
-    kiln_buffer offset = by ? weigh(p, &s, sum_weights(p, &s), by) : 0;
+    kiln_buffer offset = f->by ? weigh(p, &s, sum_weights(p, &s), f->by) : 0;
     if (s.padded >= 0) weights = pad_weights(p, &s);
-    kiln_buffer data = make_data(p, &s, to, by);
+    kiln_buffer data = make_data(p, &s, f);
     if (offset) finish(p, &s, offset);
     read_made(p, &s, data, weights);
     put_in_order(p, block, p->block.count - blocks, offset != 0);
     return p;
 }
 
+/* Of data of either sign, which it keeps. */
+static kiln_program *pad(bool taps, const kiln_program *te, kiln_arena *arena) {
+    kiln_program *p = apply(&(form){KILN_U8, KILN_U8, 0, taps}, te, arena);
+    return p ? p : apply(&(form){KILN_I8, KILN_I8, 0, taps}, te, arena);
+}
+
 kiln_program *kiln_padded_data(const kiln_program *te, kiln_arena *arena) {
-    kiln_program *p = apply(KILN_U8, KILN_U8, 0, te, arena);
-    return p ? p : apply(KILN_I8, KILN_I8, 0, te, arena);
+    return pad(false, te, arena);
 }
 
 kiln_program *kiln_signed_data(const kiln_program *te, kiln_arena *arena) {
-    return apply(KILN_U8, KILN_I8, UNSIGNED_ZERO, te, arena);
+    return apply(&(form){KILN_U8, KILN_I8, UNSIGNED_ZERO, false}, te, arena);
 }
 
 kiln_program *kiln_unsigned_data(const kiln_program *te, kiln_arena *arena) {
-    return apply(KILN_I8, KILN_U8, -UNSIGNED_ZERO, te, arena);
+    return apply(&(form){KILN_I8, KILN_U8, -UNSIGNED_ZERO, false}, te, arena);
+}
+
+kiln_program *kiln_padded_taps(const kiln_program *te, kiln_arena *arena) {
+    return pad(true, te, arena);
+}
+
+kiln_program *kiln_signed_taps(const kiln_program *te, kiln_arena *arena) {
+    return apply(&(form){KILN_U8, KILN_I8, UNSIGNED_ZERO, true}, te, arena);
+}
+
+kiln_program *kiln_unsigned_taps(const kiln_program *te, kiln_arena *arena) {
+    return apply(&(form){KILN_I8, KILN_U8, -UNSIGNED_ZERO, true}, te, arena);
 }

@@ -1,8 +1,9 @@
 /* Tensor intrinsics: the loop that `tensorize` marked becomes one instruction over all lanes.
  *
  * Both operands are brought into one form, a word of four bytes per lane that holds the steps of
- * the lane's sum: read as a vector where the steps of neighbouring lanes lie behind one another, or
- * one word for all lanes. Where the bytes lie otherwise the loop is emitted as it stands. */
+ * the lane's sum: read as a vector where the steps of neighbouring lanes lie behind one another,
+ * joined of vectors where lanes do, one for each step, or one word for all lanes. Where the bytes
+ * lie otherwise the loop is emitted as it stands. */
 #include <string.h>
 
 #include "base/check.h"
@@ -71,22 +72,32 @@ static bool find_use(kiln_walk *w, kiln_stmt stmt, use *out) {
     return false;
 }
 
-/* Where the steps of an operand lie, if they lie behind one another. */
-static bool find_bytes(kiln_walk *w, const use *u, kiln_expr load, kiln_walk_address *out) {
+/* Where an operand lies: that of step 0, and how far the next step is from it. */
+typedef struct place {
+    kiln_walk_address at;
+    int64_t step_stride; /* elements */
+} place;
+
+/* Finds it, where steps of each lane lie behind one another, or lanes of each step do. */
+static bool find_place(kiln_walk *w, const use *u, kiln_expr load, place *out) {
     kiln_buffer buffer = kiln_expr_get(w->p, load)->payload.id;
     const kiln_affine *offset = kiln_walk_load_offset(w, load);
+    const uint32_t steps = u->intrinsic->steps;
     if (w->p->buffer.data[buffer].scope == KILN_SCOPE_REGISTER) return false;
-    for (uint32_t step = u->intrinsic->steps; step-- > 0;) {
+    for (uint32_t step = steps; step-- > 0;) {
         kiln_walk_bind(w, u->loop->var, u->loop->first + step);
         kiln_walk_address at = kiln_walk_address_of(w, buffer, offset);
-        bool first = step + 1 == u->intrinsic->steps;
-        if (!at.linear || (at.lane_stride != 0 && at.lane_stride != u->intrinsic->steps) ||
-            (!first && (at.pointer != out->pointer || at.lane_stride != out->lane_stride ||
-                        at.constant + 1 != out->constant)))
+        const int64_t stride = step + 1 < steps ? out->at.constant - at.constant : 0;
+        if (!at.linear ||
+            (step + 1 < steps &&
+             (at.pointer != out->at.pointer || at.lane_stride != out->at.lane_stride)) ||
+            (step + 2 < steps && stride != out->step_stride))
             return false;
-        *out = at;
+        *out = (place){at, stride};
     }
-    return true;
+    const int64_t lane_stride = out->at.lane_stride;
+    return lane_stride == 1 ||
+           (out->step_stride == 1 && (lane_stride == 0 || lane_stride == steps));
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -149,12 +160,62 @@ static kiln_ssa word_for_all(kiln_walk *w, const use *u, uint32_t operand,
     return w->b->ops->shuffle(w->b, words, NULL, number, u->intrinsic->lanes);
 }
 
-static kiln_ssa operand_words(kiln_walk *w, const use *u, uint32_t operand,
-                              const kiln_walk_address *at) {
+#define ELEMENTS_MAX 64 /* of an operand: lanes times steps */
+
+/* Elements of `a` and `b` by turns, `unit` at a time. */
+static kiln_ssa interleaved(kiln_walk *w, kiln_ssa a, kiln_ssa b, uint32_t unit) {
+    int32_t number[ELEMENTS_MAX];
+    const uint32_t count = kiln_walk_type(w, a).lanes;
+    for (uint32_t i = 0; i < 2 * count; i++)
+        number[i] = (int32_t)(i / (2 * unit) * unit + i % unit + i / unit % 2 * count);
+    return w->b->ops->shuffle(w->b, a, b, number, 2 * count);
+}
+
+/* Lanes of each step lie behind one another: with the next step's in one piece, or apart. */
+static kiln_ssa joined_steps(kiln_walk *w, kiln_buffer buffer, const kiln_intrinsic *in,
+                             const place *x) {
+    int32_t number[ELEMENTS_MAX];
+    kiln_ssa part[KILN_INTRINSIC_STEPS_MAX];
+    KILN_CHECK(in->lanes * in->steps <= ELEMENTS_MAX);
+    if (x->step_stride == in->lanes) {
+        for (uint32_t i = 0; i < in->lanes * in->steps; i++)
+            number[i] = (int32_t)(i % in->steps * in->lanes + i / in->steps);
+        kiln_ssa all =
+            load_elements(w, buffer, &x->at, x->at.constant, in->lanes * in->steps, x->at.align);
+        return w->b->ops->shuffle(w->b, all, NULL, number, in->lanes * in->steps);
+    }
+    for (uint32_t i = 0; i < in->steps; i++) {
+        const int64_t first = x->at.constant + i * x->step_stride;
+        part[i] = load_elements(w, buffer, &x->at, first, in->lanes,
+                                (uint32_t)kiln_dtype_size(in->operand[0]));
+    }
+    for (uint32_t unit = 1; unit < in->steps; unit *= 2)
+        for (uint32_t i = 0; i < in->steps / unit; i += 2)
+            part[i / 2] = interleaved(w, part[i], part[i + 1], unit);
+    return part[0];
+}
+
+/* Those that were made for another use, if the buffer was not written since. */
+static kiln_ssa known_joined(kiln_walk *w, kiln_buffer buffer, const kiln_intrinsic *in,
+                             const place *x) {
+    uint64_t key[4] = {(uint64_t)buffer << 32 | w->epoch[buffer],
+                       (uint64_t)(uintptr_t)x->at.pointer, (uint64_t)x->at.constant,
+                       UINT64_MAX - ((uint64_t)x->step_stride << 8 | in->steps)};
+    kiln_ssa v = kiln_walk_table_find(&w->loads, key);
+    if (v) return v;
+    v = joined_steps(w, buffer, in, x);
+    kiln_walk_table_put(w, &w->loads, key, v);
+    return v;
+}
+
+static kiln_ssa operand_words(kiln_walk *w, const use *u, uint32_t operand, const place *x) {
+    const kiln_intrinsic *in = u->intrinsic;
     kiln_buffer buffer = kiln_expr_get(w->p, u->load[operand])->payload.id;
-    if (at->lane_stride == 0) return word_for_all(w, u, operand, at);
-    uint32_t count = u->intrinsic->lanes * u->intrinsic->steps;
-    return as_words(w, u, operand, load_elements(w, buffer, at, at->constant, count, at->align));
+    if (x->at.lane_stride == 0) return word_for_all(w, u, operand, &x->at);
+    if (x->at.lane_stride == 1) return as_words(w, u, operand, known_joined(w, buffer, in, x));
+    return as_words(
+        w, u, operand,
+        load_elements(w, buffer, &x->at, x->at.constant, in->lanes * in->steps, x->at.align));
 }
 
 /* ---- the instruction ------------------------------------------------------------------------- */
@@ -181,21 +242,21 @@ static kiln_ssa accumulate(kiln_walk *w, const kiln_intrinsic *in, kiln_ssa sum,
 
 /* Where operands may change places the one word for all lanes comes second: some instructions take
  * it out of a register there. */
-static bool wants_swap(const kiln_intrinsic *in, const kiln_walk_address *at) {
-    return in->operand[0] == in->operand[1] && !in->bias && at[0].lane_stride == 0;
+static bool wants_swap(const kiln_intrinsic *in, const place *x) {
+    return in->operand[0] == in->operand[1] && !in->bias && x[0].at.lane_stride == 0;
 }
 
 bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt) {
     use u;
-    kiln_walk_address at[KILN_INTRINSIC_OPERANDS] = {{0}};
+    place x[KILN_INTRINSIC_OPERANDS] = {{.step_stride = 0}};
     if (!w->b->ops->intrinsic || w->lanes == 0 || !find_use(w, stmt, &u)) return false;
     if (u.never) return true;
-    bool found = find_bytes(w, &u, u.load[0], &at[0]) && find_bytes(w, &u, u.load[1], &at[1]);
+    bool found = find_place(w, &u, u.load[0], &x[0]) && find_place(w, &u, u.load[1], &x[1]);
     if (found) {
         w->stamp = ++w->last_stamp;
         const kiln_intrinsic *in = u.intrinsic;
-        bool swap = wants_swap(in, at);
-        kiln_ssa operand[] = {operand_words(w, &u, 0, &at[0]), operand_words(w, &u, 1, &at[1])},
+        bool swap = wants_swap(in, x);
+        kiln_ssa operand[] = {operand_words(w, &u, 0, &x[0]), operand_words(w, &u, 1, &x[1])},
                  sum = kiln_walk_expr(w, u.before);
         sum = accumulate(w, in, sum, operand[swap], operand[!swap]);
         kiln_walk_store(w, u.store, sum);

@@ -18,6 +18,7 @@ typedef enum kiln_intrinsic_id {
 } kiln_intrinsic_id;
 
 #define KILN_INTRINSIC_OPERANDS 2
+#define KILN_INTRINSIC_STEPS_MAX 4 /* powers of two */
 
 /* One row of intrinsics.def. */
 typedef struct kiln_intrinsic {

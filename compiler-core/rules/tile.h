@@ -72,9 +72,12 @@ typedef struct kiln_tiling {
     int mh, mw;        /* rows and columns of the tile */
     int k;             /* reduced in blocks */
     int tap;           /* slides over the columns, where data is loaded as vectors */
+    int row_tap;       /* slides over the rows, where `dot` takes steps of the tap */
     int64_t lanes;
-    bool packs;                /* v belongs to `weights` alone: broadcast data, packed weights */
-    const kiln_intrinsic *dot; /* takes a vector of weights and as many steps of k; NULL: none */
+    bool packs; /* v belongs to `weights` alone: broadcast data, packed weights */
+    /* Takes a vector of weights and as many steps of k, or of the tap where all operands share the
+     * lanes; NULL: none. */
+    const kiln_intrinsic *dot;
 
     /* tile_sizes.c. */
     kiln_sched_sample tile; /* (points of mh, of mw, vectors of v) */
@@ -84,11 +87,12 @@ typedef struct kiln_tiling {
 
     /* tile_nest.c. None for iterators that are -1. */
     kiln_tile_loops row, column, vector;
-    kiln_sched_loop lane;                                 /* inside of vector.points */
-    kiln_sched_loop k_blocks, k_steps, k_unrolled, k_dot; /* of k, from the outside */
-    kiln_sched_loop tap_loop;
-    kiln_sched_loop round;  /* with `carries`: the loop over rounds of rows */
-    kiln_sched_loop groups; /* around the reduction (tile_group.c); none: there are none */
+    kiln_sched_loop lane;                          /* inside of vector.points */
+    kiln_sched_loop k_blocks, k_steps, k_unrolled; /* of k, from the outside */
+    kiln_sched_loop row_tap_loop, tap_loop;
+    kiln_sched_loop dot_loop; /* of k or of the tap, inside of them: the steps of `dot` */
+    kiln_sched_loop round;    /* with `carries`: the loop over rounds of rows */
+    kiln_sched_loop groups;   /* around the reduction (tile_group.c); none: there are none */
 } kiln_tiling;
 
 /* ---- all of it: rule_tile.c ---- */
@@ -127,8 +131,10 @@ int64_t kiln_tile_span(const kiln_tiling *t, int i);
 static inline kiln_role kiln_tile_role(const kiln_tiling *t, const kiln_block_access *a) {
     return t->s->program->buffer.data[a->buffer].role;
 }
-/* Steps of the reduction that one instruction takes. */
-static inline int64_t kiln_tile_stride(const kiln_tiling *t) { return t->dot ? t->dot->steps : 1; }
+/* Steps of k that one instruction takes. */
+static inline int64_t kiln_tile_stride(const kiln_tiling *t) {
+    return t->dot && t->packs ? t->dot->steps : 1;
+}
 
 /* ---- which sizes are worth trying: tile_sizes.c ---- */
 

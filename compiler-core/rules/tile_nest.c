@@ -24,6 +24,13 @@ static kiln_tile_loops split_points(kiln_tiling *t, int iter, uint32_t element) 
     return loops;
 }
 
+/* The innermost steps of a loop are those of the instruction. */
+static void take_steps(kiln_tiling *t, kiln_sched_loop *loop) {
+    kiln_sched_loops part = split_off(t, *loop, kiln_sched_const(t->dot->steps));
+    *loop = part.loop[0];
+    t->dot_loop = part.loop[1];
+}
+
 static void split_steps(kiln_tiling *t) {
     if (t->k < 0) return;
     kiln_sched_loops part = split_off(t, loop_of(t, t->k), kiln_sched_element(t->steps, 0));
@@ -31,10 +38,7 @@ static void split_steps(kiln_tiling *t) {
     part = split_off(t, part.loop[1], kiln_sched_element(t->steps, 1));
     t->k_steps = part.loop[0];
     t->k_unrolled = part.loop[1];
-    if (!t->dot) return;
-    part = split_off(t, part.loop[1], kiln_sched_const(t->dot->steps));
-    t->k_unrolled = part.loop[0];
-    t->k_dot = part.loop[1];
+    if (t->dot) take_steps(t, &t->k_unrolled);
 }
 
 static void split_tile(kiln_tiling *t) {
@@ -53,7 +57,9 @@ static void split_tile(kiln_tiling *t) {
     t->column = split_points(t, t->mw, 1);
     t->round = t->mh < 0 ? t->column.rounds : t->row.rounds;
     split_steps(t);
+    t->row_tap_loop = loop_of(t, t->row_tap);
     t->tap_loop = loop_of(t, t->tap);
+    if (t->dot && !t->packs) take_steps(t, &t->tap_loop);
 }
 
 /* ---- order ---- */
@@ -79,7 +85,7 @@ static void add_reduction(const kiln_tiling *t, kiln_sched_loops *order) {
     const kiln_block_info *b = &t->s->program->block.data[t->block];
     if (!t->options.taps_outside) kiln_sched_loops_add(order, t->k_blocks);
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap)
+        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap && (int)i != t->row_tap)
             kiln_sched_loops_add(order, loop_of(t, (int)i));
     if (t->options.taps_outside) kiln_sched_loops_add(order, t->k_blocks);
 }
@@ -87,6 +93,7 @@ static void add_reduction(const kiln_tiling *t, kiln_sched_loops *order) {
 kiln_sched_loop kiln_tile_first_reduce_loop(const kiln_tiling *t) {
     kiln_sched_loops order = {0};
     add_reduction(t, &order);
+    kiln_sched_loops_add(&order, t->row_tap_loop);
     kiln_sched_loops_add(&order, t->tap_loop);
     return order.loop[0];
 }
@@ -105,10 +112,14 @@ kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t) {
     add_reduction(t, &order);
     kiln_sched_loops_add(&order, t->k_steps);
     kiln_sched_loops_add(&order, t->k_unrolled);
-    add_round(&order, t->row.points, t->column.points, t->vector.points, true);
+    /* With rows innermost each vector of data is made once, for the rows around it. */
+    const bool rows_innermost = t->row_tap >= 0;
+    add_round(&order, rows_innermost ? t->column.points : t->row.points,
+              rows_innermost ? t->row.points : t->column.points, t->vector.points, true);
+    kiln_sched_loops_add(&order, t->row_tap_loop);
     kiln_sched_loops_add(&order, t->tap_loop);
     kiln_sched_loops_add(&order, t->lane);
-    kiln_sched_loops_add(&order, t->k_dot);
+    kiln_sched_loops_add(&order, t->dot_loop);
     kiln_sched_reorder(t->s, &order);
     return outer;
 }
@@ -117,7 +128,7 @@ kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t) {
 
 void kiln_tile_unroll(kiln_tiling *t) {
     const kiln_sched_loop unrolled[] = {t->vector.points, t->column.points, t->row.points,
-                                        t->k_unrolled, t->tap_loop};
+                                        t->k_unrolled,    t->row_tap_loop,  t->tap_loop};
     if (!t->dot) kiln_sched_vectorize(t->s, t->lane);
     for (uint32_t i = 0; i < sizeof unrolled / sizeof unrolled[0]; i++)
         if (!kiln_sched_loop_is_none(unrolled[i])) kiln_sched_unroll(t->s, unrolled[i]);

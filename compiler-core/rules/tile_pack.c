@@ -16,11 +16,14 @@ kiln_sched_int kiln_tile_panel(const kiln_tiling *t) {
 
 /* Panels of {0} weights along v, and in them the order of the nest: blocks of {1} steps of k inside
  * or outside of the taps, then step by step a row of the panel. An instruction takes several steps
- * of each lane, which lie behind one another; a block of k has {2} times as many. */
+ * of each lane, of k or of the tap, which lie behind one another; a block of k has {2} times as
+ * many. */
 static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *w) {
     kiln_layout layout = {0};
     const uint32_t rank = kiln_tile_rank(t, w), dv = (uint32_t)w->dim_of[t->v];
-    const int dk = t->k < 0 ? -1 : w->dim_of[t->k];
+    const int dk = t->k < 0 ? -1 : w->dim_of[t->k], ds = !t->dot    ? -1
+                                                         : t->packs ? dk
+                                                                    : w->dim_of[t->tap];
     const bool taps_outside = t->options.taps_outside;
     kiln_sketch_add_piece(&layout, dv, KILN_SCHED_GIVEN(0), 0);
     for (uint32_t d = 0; d < rank; d++) /* a walk through the reduction leaves most of these out */
@@ -31,15 +34,15 @@ static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *
         kiln_sketch_add_piece(&layout, (uint32_t)dk, KILN_SCHED_GIVEN(1), 0);
     for (uint32_t d = 0; d < rank; d++)
         if (d != dv && (int)d != dk && !is_strided(t, w, d))
-            kiln_sketch_add_piece(&layout, d, 1, 0);
+            kiln_sketch_add_piece(&layout, d, (int)d == ds ? t->dot->steps : 1, 0);
     if (dk >= 0 && taps_outside)
         kiln_sketch_add_piece(&layout, (uint32_t)dk, KILN_SCHED_GIVEN(1), 0);
-    if (t->dot)
-        kiln_sketch_add_piece(&layout, (uint32_t)dk, kiln_tile_stride(t), KILN_SCHED_GIVEN(2));
+    if (t->dot && t->packs)
+        kiln_sketch_add_piece(&layout, (uint32_t)dk, t->dot->steps, KILN_SCHED_GIVEN(2));
     else if (dk >= 0)
         kiln_sketch_add_piece(&layout, (uint32_t)dk, 1, KILN_SCHED_GIVEN(1));
     kiln_sketch_add_piece(&layout, dv, 1, KILN_SCHED_GIVEN(0));
-    if (t->dot) kiln_sketch_add_piece(&layout, (uint32_t)dk, 1, kiln_tile_stride(t));
+    if (ds >= 0) kiln_sketch_add_piece(&layout, (uint32_t)ds, 1, t->dot->steps);
     return layout;
 }
 
@@ -60,7 +63,8 @@ kiln_buffer kiln_tile_pack_weights(kiln_tiling *t) {
     const kiln_sched_int given[] = {panel, kiln_sched_element(t->steps, 0),
                                     kiln_sched_element(t->steps, 3)};
     if (layout.piece_count <= KILN_RANK_MAX)
-        kiln_sched_transform_layout(kiln_sched_try(s), packed, &layout, given, t->dot ? 3 : 2);
+        kiln_sched_transform_layout(kiln_sched_try(s), packed, &layout, given,
+                                    t->dot && t->packs ? 3 : 2);
     if (s->program->buffer.data[w.buffer].role != KILN_ROLE_CONSTANT)
         kiln_sketch_finish_block(s, copy);
     return packed;

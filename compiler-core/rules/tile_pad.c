@@ -3,6 +3,8 @@
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/tile.h"
 
+#define PIXELS_UNROLLED 8 /* vectors that are copied at a time for products with steps of a tap */
+
 kiln_expr kiln_sketch_padding_of(const kiln_program *p, kiln_block copy) {
     kiln_expr value = p->block.data[copy].value;
     bool only_pads = kiln_expr_get(p, value)->op == KILN_EXPR_SELECT &&
@@ -17,8 +19,9 @@ kiln_expr kiln_sketch_padding_of(const kiln_program *p, kiln_block copy) {
 bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy) {
     kiln_program *p = t->s->program;
     kiln_expr filled = kiln_sketch_padding_of(p, copy);
-    if (!filled || !t->packs) return filled != 0;
-    return !t->dot && !t->s->compact &&
+    if (!filled || t->dot) return false;
+    if (!t->packs) return true;
+    return !t->s->compact &&
            filled == kiln_expr_zero(p, (kiln_dtype)kiln_expr_get(p, filled)->dtype);
 }
 
@@ -48,6 +51,11 @@ static void vectorize_blocks(kiln_tiling *t, kiln_block copy, int inner, int las
     kiln_sched_loops_add(&order, vectors.loop[1]);
     kiln_sched_loops_add(&order, blocks.loop[1]);
     kiln_sched_reorder(s, &order);
+    if (t->dot && !t->packs) { /* whole vectors each */
+        kiln_sched_vectorize(s, blocks.loop[1]);
+        kiln_sched_unroll(s, vectors.loop[1]);
+        return;
+    }
     const kiln_sched_loops innermost = {2, {vectors.loop[1], blocks.loop[1]}};
     kiln_sched_vectorize(s, kiln_sched_fuse(s, &innermost));
 }
@@ -91,8 +99,8 @@ void kiln_tile_place_copy(kiln_tiling *t, kiln_block copy, uint32_t outer_count)
     }
     const kiln_block_access *x = &t->pattern.from[t->data];
     if (!t->packs)
-        vectorize_copy(t, copy, x->dim_of[t->v], kiln_sched_const(t->lanes), kiln_sched_const(1),
-                       at_root);
+        vectorize_copy(t, copy, x->dim_of[t->v], kiln_sched_const(t->lanes),
+                       kiln_sched_const(t->dot ? PIXELS_UNROLLED : 1), at_root);
     else
         vectorize_copy(t, copy, t->k >= 0 ? x->dim_of[t->k] : -1,
                        t->k >= 0 ? kiln_sched_element(t->steps, 0) : kiln_sched_const(1),

@@ -3,7 +3,7 @@
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/tile.h"
 
-#define TAPS_UNROLLED_MAX 7
+#define TAPS_UNROLLED_MAX 8
 
 /* An output iterator of which blocks are blocks of a dimension of everything that it indexes. */
 static bool can_be_lanes(const kiln_tiling *t, int i) {
@@ -53,7 +53,7 @@ static bool choose_packed(kiln_tiling *t) {
 static bool choose_shared(kiln_tiling *t) {
     t->data = -1;
     for (uint32_t a = 0; a < t->pattern.from_count; a++)
-        if (kiln_tile_role(t, &t->pattern.from[a]) != KILN_ROLE_CONSTANT) {
+        if (!is_constant(t, &t->pattern.from[a])) {
             if (t->data >= 0) return false;
             t->data = (int)a;
         } else {
@@ -71,12 +71,12 @@ static bool choose_shared(kiln_tiling *t) {
 
 /* With data in vectors, neighbouring columns of a window read the same vectors: the window's
  * columns are unrolled inside the tile, so that each vector is loaded once. Broadcast data has no
- * such gain. */
-static int find_tap(const kiln_tiling *t) {
+ * such gain. The last iterator before `end` that does so. */
+static int find_tap(const kiln_tiling *t, int end) {
     const kiln_block_access *x = &t->pattern.from[t->data];
     int tap = -1;
     if (t->packs || t->mw < 0 || x->window == 0) return -1;
-    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+    for (int i = 0; i < end; i++)
         if (kiln_tile_has(t->pattern.reduce, i) && kiln_tile_has(x->iters, i) && x->dim_of[i] < 0 &&
             kiln_tile_extent(t, i) <= TAPS_UNROLLED_MAX)
             tap = i;
@@ -98,18 +98,27 @@ static bool has_operands_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
            (a == dot->operand[1] && b == dot->operand[0]);
 }
 
+/* The reduce iterator that an instruction may take steps of: k, or the tap where it runs along a
+ * dimension of the weights; -1: none. */
+static int steps_iter(const kiln_tiling *t) {
+    if (t->packs || t->tap < 0 || t->weights < 0) return t->packs ? t->k : -1;
+    const kiln_block_access *w = &t->pattern.from[t->weights];
+    return w->dim_of[t->tap] >= 0 && w->dim_of[t->v] >= 0 ? t->tap : -1;
+}
+
 /* The first instruction of the target that does what the reduction does, for whole vectors of
  * weights and whole blocks of steps. One with a bias pays for it in each use; an exact algorithm
  * that gives the data its other sign pays once (algorithm/bytes.c). */
 static const kiln_intrinsic *find_dot(const kiln_tiling *t) {
     const kiln_program *p = t->s->program;
-    bool whole = kiln_tile_can_pad(t) || kiln_tile_extent(t, t->v) % t->lanes == 0;
-    if (t->options.plain || !t->packs || t->k < 0 || !whole) return NULL;
+    const int steps = steps_iter(t);
+    bool whole = (t->packs && kiln_tile_can_pad(t)) || kiln_tile_extent(t, t->v) % t->lanes == 0;
+    if (t->options.plain || steps < 0 || !whole) return NULL;
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *dot = &kiln_intrinsics[i];
         kiln_expr load[KILN_INTRINSIC_OPERANDS];
         if (!dot->bias && kiln_intrinsic_runs_on(dot, t->s->target) && dot->lanes == t->lanes &&
-            kiln_tile_extent(t, t->k) % dot->steps == 0 && has_operands_of(t, dot) &&
+            kiln_tile_extent(t, steps) % dot->steps == 0 && has_operands_of(t, dot) &&
             kiln_intrinsic_matches(kiln_intrinsic_program(dot, t->s->arena), p,
                                    p->block.data[t->block].value, load))
             return dot;
@@ -134,11 +143,12 @@ bool kiln_tile_choose_roles(kiln_tiling *t) {
                       t->pattern.from[t->weights].dim_of[i] >= 0;
         if (blocks && (t->k < 0 || kiln_tile_extent(t, i) > kiln_tile_extent(t, t->k))) t->k = i;
     }
-    t->tap = find_tap(t);
+    t->tap = find_tap(t, KILN_BLOCK_ITERS_MAX);
     t->lanes =
         kiln_sketch_lanes(t->s->target, t->s->program->buffer.data[t->pattern.to.buffer].dtype,
                           kiln_tile_extent(t, t->v));
     t->dot = find_dot(t);
+    t->row_tap = t->dot && !t->packs ? find_tap(t, t->tap) : -1;
     return t->lanes > 1;
 }
 

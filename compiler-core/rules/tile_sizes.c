@@ -15,6 +15,7 @@
  * are what fits, no counters were read. */
 #define BROADCAST_SLOTS 1.2 /* as many loads a cycle, but those of one bank exclude each other */
 #define WIDENED_SLOTS 4     /* bytes that are widened and then broadcast; not measured */
+#define JOINED_SLOTS 3      /* a vector of data that is joined of those of several taps */
 #define STREAMED_SLOTS 2.3  /* a vector of weights that comes from the second cache */
 /* Of a load that multiply-adds hide, where factors are elements of registers and loads are all that
  * is left to save: narrow cores cannot hide all of it. Not measured; it decides between tiles that
@@ -128,18 +129,31 @@ static bool takes_factors(const kiln_tiling *t) {
  * instruction of their own adds, and four for a bias and where it is taken off. */
 static int64_t data_registers(const kiln_tiling *t, int64_t points) {
     if (takes_factors(t)) return points + 1;
+    if (t->row_tap >= 0) { /* a vector for each row of the window, what joins them, and bounds of
+                            * the result; or all vectors, where compilers load them first */
+        const bool first = t->s->target->factor_lanes > 1;
+        return (first ? 2 * points : kiln_tile_extent(t, t->row_tap)) + 3 + t->dot->accumulates;
+    }
     return 1 + (t->dot && !t->dot->accumulates) + (t->dot && t->dot->bias ? 4 : 0);
 }
 
 /* Those that hold a row of weights, and what a bias adds to their products. */
 static int64_t weight_registers(const kiln_tiling *t, int64_t vectors) {
+    if (t->row_tap >= 0)
+        return vectors * kiln_tile_extent(t, t->row_tap) * kiln_tile_extent(t, t->tap) /
+               t->dot->steps;
     return t->dot && t->dot->bias ? 2 * vectors : vectors;
 }
 
 /* Slots of the loads of one step. */
-static double load_slots(const kiln_tiling *t, double points, double vectors) {
+static double load_slots(const kiln_tiling *t, double rows, double columns, double vectors) {
     const kiln_target *target = t->s->target;
+    const double points = rows * columns;
     double slots = target->core.vector / target->core.loads;
+    if (t->row_tap >= 0) { /* each is made once for all rows of the window, and of the tile */
+        const double taps = (double)kiln_tile_extent(t, t->row_tap);
+        return columns * (rows + taps - 1) * vectors * JOINED_SLOTS * slots / taps;
+    }
     if (!t->packs) return points * vectors * 1.5 * slots;
     double broadcast = takes_factors(t)                       ? 1.0 / target->factor_lanes
                        : t->dot && t->dot->operand_bits == 16 ? WIDENED_SLOTS
@@ -164,7 +178,7 @@ static double tile_efficiency(const kiln_tiling *t, int64_t mh, int64_t mw, int6
             int64_t rows = tail_h ? h % mh : mh, columns = tail_w ? w % mw : mw;
             int64_t count = (tail_h ? (h % mh != 0) : h / mh) * (tail_w ? (w % mw != 0) : w / mw);
             double points = (double)(rows * columns);
-            double loads = load_slots(t, points, (double)vectors);
+            double loads = load_slots(t, (double)rows, (double)columns, (double)vectors);
             double exposed = takes_factors(t) ? LOAD_SLOTS_EXPOSED * loads : 0;
             cost += (double)count *
                     (KILN_MAX(KILN_MAX(points * (double)vectors, least), loads) + exposed);
@@ -263,7 +277,7 @@ static int64_t preferred_unrolled(const kiln_tiling *t) {
  * An instruction that takes several steps takes whole ones of both. */
 kiln_sched_sample kiln_tile_sample_steps(kiln_tiling *t) {
     int64_t extent = t->k < 0 ? 1 : kiln_tile_extent(t, t->k), stride = kiln_tile_stride(t);
-    size_table table = {.width = t->dot ? 4 : 3};
+    size_table table = {.width = t->dot && t->packs ? 4 : 3};
     int64_t best = 0, most = preferred_steps(t);
     for (int64_t block = stride; block <= KILN_MIN(extent, REDUCE_BLOCK_MAX); block += stride) {
         if (extent % block != 0 || (block < 4 && block < extent && extent % 4 == 0)) continue;
@@ -295,7 +309,16 @@ kiln_sched_sample kiln_tile_sample_block(kiln_tiling *t, int64_t extent) {
 
 /* ---- rounds ---- */
 
+/* As many as have copies of their data, of one vector of channels, in a quarter of the first cache.
+ */
+static int64_t rows_copied_near(const kiln_tiling *t, kiln_sched_loop rows) {
+    const double row = kiln_tile_operand_bytes(t, t->data) * (double)t->lanes /
+                       (double)(kiln_tile_extent(t, t->v) * kiln_sched_extent(t->s, rows));
+    return KILN_MAX(1, (int64_t)(t->s->target->l1_bytes / 4 / row));
+}
+
 int64_t kiln_tile_rows_a_round(const kiln_tiling *t, kiln_sched_loop rows) {
+    if (t->row_tap >= 0) return rows_copied_near(t, rows);
     if (!kiln_tile_keeps_weights(t)) return t->packs ? 4 : 8;
     double row = kiln_tile_operand_bytes(t, t->data) / (double)kiln_sched_extent(t->s, rows);
     int64_t count = (int64_t)(t->s->target->l2_bytes / 4 / row);

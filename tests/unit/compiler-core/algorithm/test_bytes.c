@@ -29,6 +29,13 @@ static kiln_program *applied(kiln_algorithm algorithm, const kiln_program *te, k
     "program p\ninput x: " data "[5," k "]\nconstant w: i8[" k "]\noutput y: i32[5]\n" \
     "block dot(m:5 | k:" k "): y[m] sum= i32(x[m, k])*i32(w[k]) init 0i32\n"
 
+/* A sum for each channel, over a window of three rows and `kw` columns. */
+#define TAPS(data, kw, column)                                                  \
+    "program p\ninput x: " data "[2,6,7,7]\nconstant w: i8[6,3," kw "]\n"       \
+    "output y: i32[2,6,3,3]\ntemp s: i32[2,6,3,3]\n"                            \
+    "block conv(n:2, g:6, oh:3, ow:3 | kh:3, kw:" kw "): s[n, g, oh, ow] sum= " \
+    "i32(x[n, g, oh*2 + kh, " column "])*i32(w[g, kh, kw]) init 0i32\n" MORE
+
 static void sums_stay_what_they_are(void **state) {
     static const struct {
         kiln_algorithm algorithm;
@@ -44,6 +51,12 @@ static void sums_stay_what_they_are(void **state) {
         {KILN_ALGORITHM_UNSIGNED_DATA, DOT("i8", "8"), "u8[5,8]"},
         {KILN_ALGORITHM_PADDED_DATA, DOT("i8", "9"), "i8[5,12]"},
         {KILN_ALGORITHM_UNSIGNED_DATA, DOT("i8", "9"), "u8[5,12]"},
+        {KILN_ALGORITHM_SIGNED_DATA, TAPS("u8", "3", "ow*2 + kw"), "i8[2,6,7,7]"},
+        {KILN_ALGORITHM_PADDED_TAPS, TAPS("u8", "3", "ow*2 + kw"), "u8[2,6,7,8]"},
+        {KILN_ALGORITHM_PADDED_TAPS, TAPS("i8", "3", "ow + kw*2"), "i8[2,6,7,9]"},
+        {KILN_ALGORITHM_PADDED_TAPS, TAPS("i8", "5", "ow + kw"), "i8[2,6,7,10]"},
+        {KILN_ALGORITHM_SIGNED_TAPS, TAPS("u8", "2", "ow*2 + kw"), "i8[2,6,7,9]"},
+        {KILN_ALGORITHM_UNSIGNED_TAPS, TAPS("i8", "3", "ow*2 + kw"), "u8[2,6,7,8]"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(tried); i++) {
         kiln_program *te = parsed(*state, tried[i].text);
@@ -83,12 +96,20 @@ static void other_computations_are_left_alone(void **state) {
         assert_null(applied(KILN_ALGORITHM_SIGNED_DATA, te, *state));
         assert_null(applied(KILN_ALGORITHM_UNSIGNED_DATA, te, *state));
         assert_null(applied(KILN_ALGORITHM_PADDED_DATA, te, *state));
+        assert_null(applied(KILN_ALGORITHM_PADDED_TAPS, te, *state));
     }
     assert_null(applied(KILN_ALGORITHM_SIGNED_DATA, parsed(*state, DOT("i8", "8")), *state));
     assert_null(applied(KILN_ALGORITHM_UNSIGNED_DATA, parsed(*state, DOT("u8", "8")), *state));
     /* whole groups of steps, and steps that are channels of a group */
     assert_null(applied(KILN_ALGORITHM_PADDED_DATA, parsed(*state, DOT("u8", "8")), *state));
     assert_null(applied(KILN_ALGORITHM_PADDED_DATA, parsed(*state, GROUPED("u8")), *state));
+    /* taps are steps where channels are none, and only if some are missing */
+    kiln_program *taps = parsed(*state, TAPS("u8", "3", "ow*2 + kw"));
+    assert_null(applied(KILN_ALGORITHM_PADDED_DATA, taps, *state));
+    assert_null(applied(KILN_ALGORITHM_PADDED_TAPS, parsed(*state, THREE("u8")), *state));
+    taps = parsed(*state, TAPS("u8", "4", "ow + kw"));
+    assert_null(applied(KILN_ALGORITHM_PADDED_TAPS, taps, *state));
+    assert_null(applied(KILN_ALGORITHM_SIGNED_TAPS, taps, *state));
 }
 
 int main(void) {

@@ -106,6 +106,29 @@ kiln_program *quantised_program(kiln_arena *arena, kiln_dtype data, int64_t chan
     return te;
 }
 
+kiln_program *depthwise_program(kiln_arena *arena, kiln_dtype data, int64_t channels, int64_t size,
+                                int64_t taps, int64_t stride, int64_t distance) {
+    const long long c = (long long)channels, t = (long long)taps,
+                    h = (long long)((size - 2 * distance - 1) / stride + 1),
+                    w = (long long)((size - (taps - 1) * distance - 1) / stride + 1);
+    const char *text = kiln_arena_printf(
+        arena,
+        "program depthwise\ninput x: %s[1,%lld,%lld,%lld]\nconstant w: i8[%lld,1,3,%lld]\n"
+        "constant scale: f32[%lld]\noutput y: u8[1,%lld,%lld,%lld]\ntemp sum: "
+        "i32[1,%lld,%lld,%lld]\n"
+        "block conv(n:1, c:%lld, y:%lld, x:%lld | ky:3, kx:%lld): sum[n, c, y, x] sum= "
+        "i32(x[n, c, y*%lld + ky*%lld, x*%lld + kx*%lld])*i32(w[c, 0, ky, kx]) init 0i32\n"
+        "block result(n:1, c:%lld, y:%lld, x:%lld): "
+        "y[n, c, y, x] = u8(i32(round(min(max(f32(sum[n, c, y, x])*scale[c], 0.0), 255.0))))\n",
+        kiln_dtype_name(data), c, (long long)size, (long long)size, c, t, c, c, h, w, c, h, w, c, h,
+        w, t, (long long)stride, (long long)distance, (long long)stride, (long long)distance, c, h,
+        w);
+    kiln_program *te = NULL;
+    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
+    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
+    return te;
+}
+
 kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *in) {
     static const char *const base[] = {
         [KILN_ARCH_X86_64] = "x86_64-unknown-linux-gnu,mcpu=x86-64-v3",

@@ -17,6 +17,10 @@ kiln_program *draw_product(kiln_arena *arena, const kiln_intrinsic *intrinsic, k
  * zero point: padding, signed bytes, sums, what the zero point takes off, scaling, bytes again. */
 kiln_program *quantised_program(kiln_arena *arena, kiln_dtype data, int64_t channels, int64_t size,
                                 int64_t results);
+/* A convolution of each channel by itself, in windows of three rows and `taps` columns with the
+ * stride and distance that are given, without padding: data of `size` pixels square. */
+kiln_program *depthwise_program(kiln_arena *arena, kiln_dtype data, int64_t channels, int64_t size,
+                                int64_t taps, int64_t stride, int64_t distance);
 /* A target of the intrinsic's architecture with its feature. */
 kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *intrinsic);
 

@@ -1,6 +1,7 @@
 /* Tensor intrinsics become their instructions, and compute what the loops that they replace do. */
 #include <string.h>
 
+#include "base/macros.h"
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
@@ -128,34 +129,72 @@ static const char *inner_loop(kiln_arena *arena, const char *text, const char *i
     return best;
 }
 
+static kiln_program *default_schedule(kiln_program *te, const kiln_target *target,
+                                      kiln_arena *arena) {
+    kiln_space *space = KILN_ARENA_NEW(arena, kiln_space);
+    kiln_program *scheduled = NULL;
+    kiln_trace trace;
+    kiln_status st = kiln_space_create(te, target, arena, space);
+    if (!st) st = kiln_space_default(space, arena, &trace, &scheduled);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    return scheduled;
+}
+
+/* The inner loop has so many of them, and stores nothing on the stack. */
+static void expect_in_registers(kiln_program *te, const kiln_target *target,
+                                const char *instruction, uint32_t at_least, kiln_arena *arena) {
+    const char *inner = inner_loop(
+        arena, assembly_of(default_schedule(te, target, arena), target, arena), instruction);
+    if (occurrences(inner, instruction) < at_least || strstr(inner, "[sp") ||
+        strstr(inner, "(%rsp)"))
+        fail_msg("%s: %u instructions:\n%s", target->mcpu.data, occurrences(inner, instruction),
+                 inner);
+}
+
 static void default_schedules_multiply_in_the_instruction_and_in_registers(void **state) {
     kiln_arena *arena = *state;
     static const struct {
         const char *target, *instruction;
         kiln_dtype data;
-        uint32_t at_least;
+        uint32_t at_least, taps; /* of a window of each channel */
     } row[] = {
-        {"rpi5", "\tsdot\t", KILN_I8, 32},
-        {"rpi5", "\tsdot\t", KILN_U8, 32},
-        {"android-arm64,features=+dotprod", "\tsdot\t", KILN_U8, 32},
-        {"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake", "\tvpdpbusd\t", KILN_I8, 16},
-        {"x86-64-v3,features=+avxvnni", "\tvpdpbusd\t", KILN_U8, 16},
-        {"x86-64-v3", "\tvpmaddwd\t", KILN_U8, 16},
+        {"rpi5", "\tsdot\t", KILN_I8, 32, 12},
+        {"rpi5", "\tsdot\t", KILN_U8, 32, 12},
+        {"android-arm64,features=+dotprod", "\tsdot\t", KILN_U8, 32, 12},
+        {"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake", "\tvpdpbusd\t", KILN_I8, 16, 24},
+        {"x86-64-v3,features=+avxvnni", "\tvpdpbusd\t", KILN_U8, 16, 12},
+        {"x86-64-v3", "\tvpmaddwd\t", KILN_U8, 16, 12},
     };
     for (uint32_t i = 0; i < sizeof row / sizeof *row; i++) {
         kiln_target target = target_of(arena, row[i].target);
-        kiln_program *te = quantised_program(arena, row[i].data, 64, 14, 64), *scheduled = NULL;
-        kiln_space *space = KILN_ARENA_NEW(arena, kiln_space);
-        kiln_trace trace;
-        kiln_status st = kiln_space_create(te, &target, arena, space);
-        if (!st) st = kiln_space_default(space, arena, &trace, &scheduled);
-        if (st) fail_msg("%s", kiln_status_text(st));
-        const char *inner =
-            inner_loop(arena, assembly_of(scheduled, &target, arena), row[i].instruction);
-        if (occurrences(inner, row[i].instruction) < row[i].at_least || strstr(inner, "[sp") ||
-            strstr(inner, "(%rsp)"))
-            fail_msg("%s:\n%s", row[i].target, inner);
+        kiln_program *te = quantised_program(arena, row[i].data, 64, 14, 64);
+        expect_in_registers(te, &target, row[i].instruction, row[i].at_least, arena);
+        te = depthwise_program(arena, row[i].data, 64, 16, 3, 1, 1);
+        expect_in_registers(te, &target, row[i].instruction, row[i].taps, arena);
     }
+}
+
+static void sums_over_taps_equal_the_interpreter(void **state) {
+    kiln_arena *arena = *state;
+    static const char *const text[] = {"x86-64-v3", "x86-64-v3,features=+avxvnni",
+                                       "x86-64-v4,features=+avx512vnni",
+                                       "x86-64-v4,features=+avx512vbmi+avx512vnni"};
+    uint32_t targets = 0;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
+        kiln_target target = target_of(arena, text[i]);
+        if (!runs_here(&target, arena)) continue;
+        targets++;
+        for (uint64_t seed = 1; seed <= 8; seed++) {
+            const int64_t taps = seed > 6 ? 5 : 3, stride = 1 + (seed & 1),
+                          distance = 1 + (seed == 4);
+            kiln_program *te =
+                depthwise_program(arena, seed & 2 ? KILN_U8 : KILN_I8, seed == 5 ? 24 : 32,
+                                  9 + (int64_t)seed, taps, stride, distance);
+            kiln_program *scheduled = default_schedule(te, &target, arena);
+            expect_ok(expect_compiled_equals(te, scheduled, &target, 2, seed));
+        }
+    }
+    if (targets == 0) skip();
 }
 
 static void targets_without_one_multiply_in_vectors(void **state) {
@@ -196,6 +235,7 @@ int main(void) {
         test_with_arena(products_equal_the_interpreter_where_they_run),
         test_with_arena(a_target_without_the_instruction_is_told_so),
         test_with_arena(default_schedules_multiply_in_the_instruction_and_in_registers),
+        test_with_arena(sums_over_taps_equal_the_interpreter),
         test_with_arena(targets_without_one_multiply_in_vectors),
         test_with_arena(samples_of_spaces_equal_the_interpreter),
     };

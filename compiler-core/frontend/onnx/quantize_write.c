@@ -56,35 +56,57 @@ static char *emit_cut(writer *w, const char *name, const char *source, kiln_quan
     return cut;
 }
 
-/* QuantizeLinear and DequantizeLinear of `source`; returns the numbers that readers get. */
-static char *emit_pair(writer *w, const char *name, const char *source, kiln_quantization q) {
+/* What stands for a value. */
+typedef struct pair {
+    char *integers, *zero_point, *numbers; /* the last: what readers get */
+} pair;
+
+/* QuantizeLinear of `source`, whose step is `unit`, and DequantizeLinear by the value's own step.
+ */
+static pair emit_pair(writer *w, const char *name, const char *source, kiln_quantization q,
+                      float unit) {
     kiln_onnx_edit *edit = w->edit;
     const bool is_unsigned = w->options->is_unsigned;
     const uint8_t zero = (uint8_t)(q.zero + (is_unsigned ? 1 << (q.bits - 1) : 0)); /* or the bits
                                                                                      of an i8 */
     const kiln_tensor zeros = {.dtype = is_unsigned ? KILN_U8 : KILN_I8,
                                .data = (void *)(uintptr_t)&zero};
-    if (q.bits == 1) source = emit_cut(w, name, source, q);
-    char *integers = kiln_onnx_edit_name(edit, name, "_quantized"),
-         *scale = add_float(edit, name, "_scale", q.scale),
-         *zero_point =
-             kiln_onnx_edit_add_packed(edit, name, "_zero_point", &zeros, packed_bits(q.bits)),
-         *made = kiln_onnx_edit_name(edit, name, "_dequantized");
-    char *const to[] = {kiln_str_dup(edit->arena, kiln_str_from(source)), scale, zero_point};
-    char *const from[] = {integers, scale, zero_point};
-    emit(w, kiln_onnx_edit_make_node(edit, "QuantizeLinear", 3, to, integers));
-    emit(w, kiln_onnx_edit_make_node(edit, "DequantizeLinear", 3, from, made));
+    if (q.bits == 1) source = emit_cut(w, name, source, (kiln_quantization){unit, q.zero, q.bits});
+    char *scale = add_float(edit, name, "_scale", q.scale),
+         *step = unit == q.scale ? scale : add_float(edit, name, "_unit", unit);
+    const pair made = {
+        kiln_onnx_edit_name(edit, name, "_quantized"),
+        kiln_onnx_edit_add_packed(edit, name, "_zero_point", &zeros, packed_bits(q.bits)),
+        kiln_onnx_edit_name(edit, name, "_dequantized")};
+    char *const to[] = {kiln_str_dup(edit->arena, kiln_str_from(source)), step, made.zero_point};
+    char *const from[] = {made.integers, scale, made.zero_point};
+    emit(w, kiln_onnx_edit_make_node(edit, "QuantizeLinear", 3, to, made.integers));
+    emit(w, kiln_onnx_edit_make_node(edit, "DequantizeLinear", 3, from, made.numbers));
     return made;
+}
+
+/* Bytes once more, to fewer bits. They are dequantised in units of the larger step, by a node that
+ * nobody else reads: so the conversion is from integers to integers, and no floats are stored. */
+static char *emit_fewer(writer *w, const char *name, const pair *bytes, float scale,
+                        kiln_quantization q) {
+    kiln_onnx_edit *edit = w->edit;
+    const char *few = kiln_arena_printf(edit->arena, "%s_few", name);
+    char *units = kiln_onnx_edit_name(edit, few, "_units");
+    char *const from[] = {bytes->integers, add_float(edit, few, "_ratio", scale / q.scale),
+                          bytes->zero_point};
+    emit(w, kiln_onnx_edit_make_node(edit, "DequantizeLinear", 3, from, units));
+    return emit_pair(w, few, units, q, 1).numbers;
 }
 
 /* `source` is `value` or what it was before a clamp that is dropped. */
 static void emit_pairs(writer *w, uint32_t value, const char *source) {
     const char *name = w->sites->value.data[value].name;
     const uint32_t few = w->plan->observed[w->observed[value]].few_group;
-    w->read_as[value] = emit_pair(w, name, source, quantization_at(w, value));
+    const kiln_quantization q = quantization_at(w, value);
+    const pair bytes = emit_pair(w, name, source, q, q.scale);
+    w->read_as[value] = bytes.numbers;
     if (few != KILN_GROUP_NONE)
-        w->read_as_few[value] = emit_pair(w, kiln_arena_printf(w->edit->arena, "%s_few", name),
-                                          w->read_as[value], w->found->group[few]);
+        w->read_as_few[value] = emit_fewer(w, name, &bytes, q.scale, w->found->group[few]);
 }
 
 /* Limits of Relu and Clip, whose second form has them as inputs. False: they are not known. */

@@ -101,7 +101,25 @@ static void spread(kiln_program *te, region *of, kiln_arena *arena) {
 typedef struct blocks {
     double near_bytes, again; /* as in kiln_join */
     double least_share;       /* of a result between the kernels that a block needs, the largest */
+    double data_share;        /* of what the first kernel reads beside constants, the least */
 } blocks;
+
+/* The least share of an input of the step that a block of its result needs. */
+static double data_share_of(finder *f, uint32_t step, const region *wanted) {
+    kiln_program *te = te_of(f, step);
+    const kiln_arg_buffers arg = kiln_program_args(te);
+    region *of = KILN_ARENA_ARRAY(&f->scratch, region, te->buffer.count);
+    double least = 1;
+    of[arg.buffer[f->plan->step[step].read_count]] = *wanted;
+    spread(te, of, &f->scratch);
+    for (uint32_t i = 0; i < arg.count; i++) {
+        const kiln_buffer_info *buffer = &te->buffer.data[arg.buffer[i]];
+        if (buffer->role == KILN_ROLE_INPUT)
+            least = KILN_MIN(least,
+                             of[arg.buffer[i]].elements / (double)kiln_shape_count(&buffer->shape));
+    }
+    return least;
+}
 
 /* The last result in blocks of `extent`. */
 static blocks look_at_blocks(finder *f, const kiln_step_row *row, const int64_t *extent) {
@@ -134,15 +152,21 @@ static blocks look_at_blocks(finder *f, const kiln_step_row *row, const int64_t 
         again += flops * KILN_MAX(share * count - 1, 0);
     }
     out.again = done > 0 ? again / done : 0;
+    out.data_share = data_share_of(f, row->step[0], &wanted);
     return out;
 }
 
-/* Whether all results between the kernels shrink with the block along dimension `d`. */
-static bool is_shared(finder *f, const kiln_step_row *row, const kiln_shape *shape, uint32_t d) {
+/* Whether all results between the kernels shrink with the block along dimension `d`; sets
+ * *along_data where what the first kernel reads does, too. */
+static bool is_shared(finder *f, const kiln_step_row *row, const kiln_shape *shape, uint32_t d,
+                      bool *along_data) {
     int64_t extent[KILN_RANK_MAX];
     memcpy(extent, shape->dim, sizeof extent);
     extent[d] = 1;
-    return shape->dim[d] > 1 && look_at_blocks(f, row, extent).least_share < 1;
+    const blocks least = look_at_blocks(f, row, extent);
+    if (shape->dim[d] == 1 || least.least_share >= 1) return false;
+    *along_data = *along_data || least.data_share < 1;
+    return true;
 }
 
 /* The largest extent along dimension `d` that fits, at least 1. */
@@ -187,18 +211,17 @@ static bool reduces(finder *f, const kiln_step_row *row, kiln_join *join) {
 static bool has_blocks(finder *f, const kiln_step_row *row, kiln_join *join) {
     const kiln_shape *shape = &f->graph->value.data[result_of(f, row->step[row->count - 1])].shape;
     int64_t extent[KILN_RANK_MAX];
-    bool shared = false;
+    bool along_data = false;
     memcpy(extent, shape->dim, sizeof extent);
     blocks found = look_at_blocks(f, row, extent);
     for (uint32_t d = 0; d < shape->rank; d++) {
-        if (!is_shared(f, row, shape, d)) continue;
-        shared = true;
+        if (!is_shared(f, row, shape, d, &along_data)) continue;
         extent[d] = largest_that_fits(f, row, extent, d);
         found = look_at_blocks(f, row, extent);
     }
     join->near_bytes = found.near_bytes;
     join->again = found.again;
-    return shared && found.near_bytes <= f->near_bytes && found.again <= AGAIN_MAX;
+    return along_data && found.near_bytes <= f->near_bytes && found.again <= AGAIN_MAX;
 }
 
 static bool is_worth(finder *f, const kiln_step_row *row, kiln_join *join) {

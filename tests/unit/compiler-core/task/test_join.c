@@ -120,6 +120,15 @@ static void a_reader_of_everything_leaves_nothing_to_share(void **state) {
     expect_joins(&f, "");
 }
 
+/* Only channels are shared, and each block of them reads all of the data. */
+static void blocks_of_weights_alone_are_no_blocks(void **state) {
+    fixture f = find(*state,
+                     graph_with_weights(*state, EXPAND "y: f32[1,16,1,1] = "
+                                                       "global_average_pool(b)\noutput y\n"),
+                     L2);
+    expect_joins(&f, "");
+}
+
 /* 8 rows of 16 channels take 4 KB, 3 and 1 row 2 KB; then each row is expanded three times. */
 static void blocks_have_to_fit_without_much_done_again(void **state) {
     fixture f =
@@ -175,6 +184,7 @@ int main(void) {
         test_with_arena(a_result_that_others_read_is_no_part_of_a_join),
         test_with_arena(without_two_reductions_there_is_none),
         test_with_arena(a_reader_of_everything_leaves_nothing_to_share),
+        test_with_arena(blocks_of_weights_alone_are_no_blocks),
         test_with_arena(blocks_have_to_fit_without_much_done_again),
         test_with_arena(much_work_for_little_data_is_no_join),
         test_with_arena(a_join_is_the_kernel_of_its_nodes_as_one_group),

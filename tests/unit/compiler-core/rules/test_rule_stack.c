@@ -133,7 +133,7 @@ static void defaults_have_these_lines(void **state) {
         {"dp", "inline(pad1)\nreverse_compute_at(f0, r0.w.0.1)\n"},
         {"dp", "set_scope(s0, \"register\")\n"},
         {"pdp", "compute_at(f1, r2.h.0.0)\ncompute_at(r1, r2.h.0.0)\n"},
-        {"pdp", "location(f0, 4) = 4\ncompute_at(f0, l12)\ncompute_at(r0, l12)\n"},
+        {"pdp", "location(f0, 4) = 4\ncompute_at(f0, l13)\ncompute_at(r0, l13)\n"},
         {"pdp", "inline(pad2)\nreverse_compute_at(f1, r1.w.0.1)\n"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(expected); i++) {

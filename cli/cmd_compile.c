@@ -143,6 +143,7 @@ static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, k
     kiln_pack_report packed;
     kiln_compilation *compilation = NULL;
     kiln_status st = kiln_passes_run_without(graph, in->without.passes);
+    if (!st) st = kiln_compilation_narrow(graph, in->target, &in->accuracy);
     if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
     if (!st) st = kiln_pack(compilation, &options, arena, &in->text, &packed);
     if (st) return st;
@@ -224,6 +225,7 @@ static kiln_status make_static_c(const kiln_model_call *call, kiln_graph *graph,
     static_c_head *head = KILN_ARENA_NEW(arena, static_c_head);
     options.as_c = true;
     kiln_status st = kiln_passes_run_without(graph, in->without.passes);
+    if (!st) st = kiln_compilation_narrow(graph, in->target, &in->accuracy);
     if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
     if (!st) st = kiln_pack_plan(compilation, &options, arena, &plan, NULL);
     if (!st) st = kiln_static_c(&plan, in->name, arena, &in->text, &in->header, &head->sizes);

@@ -50,7 +50,7 @@ static kiln_status check_and_compile(const kiln_model_call *call, kiln_graph *gr
     const kiln_tune *t = call->work->context;
     kiln_compilation *c = NULL;
     kiln_status st = check_memory(graph, t->options->model_memory_mib);
-    if (!st) st = kiln_compilation_of_model(graph, &t->target, arena, &c);
+    if (!st) st = kiln_compilation_of_model(graph, &t->target, &t->accuracy, arena, &c);
     if (!st) st = kiln_limits_check(c);
     return st ? st : kiln_model_give_tasks(c, arena, out_result);
 }

@@ -119,7 +119,7 @@ static kiln_status run(const kiln_model_call *call, kiln_graph *graph, kiln_aren
     kiln_compilation *c = NULL;
     layers found = {0};
     kiln_strbuf bytes = {0};
-    kiln_status st = kiln_compilation_of_model(graph, o->target, arena, &c);
+    kiln_status st = kiln_compilation_of_model(graph, o->target, &o->accuracy, arena, &c);
     if (!st) st = kiln_choose(c, &options);
     if (!st) found.item = KILN_ARENA_ARRAY(arena, layer, c->plan.step_count);
     for (uint32_t s = 0; !st && s < c->plan.step_count; s++)

@@ -140,7 +140,7 @@ static kiln_status print_stage(const stage_context *c, kiln_graph *graph) {
         if (!st) kiln_graph_print(graph, c->out);
         return st;
     }
-    st = kiln_compilation_of_model(graph, o->target, c->arena, &compilation);
+    st = kiln_compilation_of_model(graph, o->target, &o->accuracy, c->arena, &compilation);
     if (st) return st;
     const kiln_tasks tasks = compilation->searched; /* numbered as kiln tune does */
     for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++)

@@ -205,7 +205,7 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
                                  .step_context = (void *)(uintptr_t)call};
     kiln_chosen before = {0}; /* what the default module chose */
     kiln_str answer = {0};
-    kiln_status st = kiln_compilation_of_model(graph, &t->target, arena, &c);
+    kiln_status st = kiln_compilation_of_model(graph, &t->target, &t->accuracy, arena, &c);
     if (!st && t->runs_here) st = show_in_double(call, &options, arena, &answer);
     if (!st && t->runs_here) {
         st = pack_and_show(call, c, &options, &before, arena, &answer);

@@ -335,7 +335,7 @@ static kiln_status find_tasks(const kiln_model_call *call, kiln_graph *graph, ki
                               kiln_cage_result *out_result) {
     const kiln_why_options *options = call->work->context;
     kiln_compilation *c = NULL;
-    kiln_status st = kiln_compilation_of_model(graph, options->target, arena, &c);
+    kiln_status st = kiln_compilation_of_model(graph, options->target, &options->accuracy, arena, &c);
     return st ? st : kiln_model_give_tasks(c, arena, out_result);
 }
 

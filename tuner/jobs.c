@@ -341,6 +341,7 @@ static void ask_tasks(kiln_shell_job *job) {
     kiln_work_request request = {.work = KILN_WORK_TASKS,
                                  .target = job->spec.target,
                                  .figures = job->spec.figures,
+                                 .accuracy = job->accuracy,
                                  .model_path = kiln_str_from(path),
                                  .model_form = job->spec.form};
     kiln_builders_submit(job->shell->builders, &request, true, TASKS_DEADLINE_NS, on_tasks,

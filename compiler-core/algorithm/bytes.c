@@ -10,6 +10,7 @@
 
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/algorithm/steps.h"
 #include "compiler-core/ir/affine.h"
 
 #define UNSIGNED_ZERO 128 /* of a byte that becomes a signed one */
@@ -83,32 +84,14 @@ static bool sums_weights_once(const kiln_program *p, const site *s) {
     return true;
 }
 
-/* The dimension of a load that an iterator indexes, and it alone; -1: none. */
-static int dim_along(const kiln_program *p, kiln_expr load, kiln_var var) {
-    for (uint32_t d = 0; d < kiln_expr_get(p, load)->operand_count; d++) {
-        const kiln_expr_node *index = kiln_expr_get(p, kiln_expr_operand(p, load, d));
-        if (index->op == KILN_EXPR_VAR && index->payload.id == var) return (int)d;
-    }
-    return -1;
-}
-
-/* The longest reduce iterator along one dimension of both factors is the one that instructions
- * take steps of. False: there is none. */
+/* Channels. False: there are none. */
 static bool find_padded_channels(const kiln_program *p, site *s) {
-    const kiln_block_info *b = &p->block.data[s->block];
-    int64_t longest = 1;
-    for (uint32_t i = 0; i < b->iter_count; i++) {
-        const int of_data = dim_along(p, s->data, b->iter[i].var),
-                  of_weights = dim_along(p, s->weights, b->iter[i].var);
-        if (!b->iter[i].reduce || b->iter[i].extent <= longest || of_data < 0 || of_weights < 0)
-            continue;
-        longest = b->iter[i].extent;
-        s->padded = longest % STEPS ? (int)i : -1;
-        s->data_dim = (uint32_t)of_data;
-        s->weights_dim = (uint32_t)of_weights;
-        s->stretch = 1;
-    }
-    return longest > 1;
+    const kiln_steps steps = kiln_steps_find(p, s->block, s->data, s->weights, STEPS);
+    s->padded = steps.padded;
+    s->data_dim = steps.data_dim;
+    s->weights_dim = steps.weights_dim;
+    s->stretch = 1;
+    return steps.extent > 0;
 }
 
 /* The last reduce iterator that indexes a dimension of the weights alone, and slides along one of
@@ -117,7 +100,7 @@ static void find_padded_taps(kiln_program *p, site *s) {
     const uint32_t rank = loaded(p, s->data)->shape.rank;
     for (uint32_t i = 0; i < p->block.data[s->block].iter_count; i++) {
         const kiln_iter iter = p->block.data[s->block].iter[i];
-        const int of_weights = dim_along(p, s->weights, iter.var);
+        const int of_weights = kiln_steps_dim_along(p, s->weights, iter.var);
         for (uint32_t d = 0; d < rank && of_weights >= 0 && iter.reduce && iter.extent > 1; d++) {
             kiln_affine index;
             if (!kiln_affine_of(p, kiln_expr_operand(p, s->data, d), NULL, &index)) continue;
@@ -210,13 +193,6 @@ static int64_t padded_extent(const kiln_program *p, const site *s) {
     return (extent + STEPS - 1) / STEPS * STEPS;
 }
 
-/* `value` at `index` of what has `extent` elements along a dimension, and 0 beyond them. */
-static kiln_expr or_zero(kiln_program *p, kiln_expr value, kiln_expr index, int64_t extent) {
-    kiln_expr inside = kiln_expr_binary(p, KILN_EXPR_LT, index, kiln_expr_index(p, extent));
-    const kiln_dtype dtype = (kiln_dtype)kiln_expr_get(p, value)->dtype;
-    return kiln_expr_select(p, inside, value, kiln_expr_zero(p, dtype));
-}
-
 /* Weights with zeros for the steps that are added. */
 static kiln_buffer pad_weights(kiln_program *p, const site *s) {
     const int64_t extent = loaded(p, s->weights)->shape.dim[s->weights_dim];
@@ -228,7 +204,7 @@ static kiln_buffer pad_weights(kiln_program *p, const site *s) {
     for (uint32_t d = 0; d < shape.rank; d++) index[d] = add_iter(p, block, d, shape.dim[d], false);
     kiln_expr w = kiln_expr_load(p, from, index, shape.rank);
     kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE,
-                   or_zero(p, w, index[s->weights_dim], extent), 0);
+                   kiln_steps_or_zero(p, w, index[s->weights_dim], extent), 0);
     return to;
 }
 
@@ -249,7 +225,7 @@ static kiln_buffer make_data(kiln_program *p, const site *s, const form *f) {
         x = kiln_expr_binary(p, KILN_EXPR_SUB, x, kiln_expr_int(p, KILN_I32, f->by));
         x = kiln_expr_cast(p, f->to, x);
     }
-    if (s->padded >= 0) x = or_zero(p, x, index[s->data_dim], extent);
+    if (s->padded >= 0) x = kiln_steps_or_zero(p, x, index[s->data_dim], extent);
     kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE, x, 0);
     return to;
 }

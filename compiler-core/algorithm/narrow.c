@@ -1,8 +1,11 @@
 /* Sums of products whose factors are rounded to fewer bits, and that are added up in f32 as before.
  *
- *     weights   w is stored in halves, rounded once when it is loaded, and widened in registers:
- * half the bytes where reading weights is what takes the time (fully connected layers, recurrent
- * ones) products  x is rounded as well, in a copy: for instructions that multiply halves
+ *     weights:  w is stored in halves, rounded once when it is loaded, and widened in registers:
+ *               half the bytes where reading weights is what takes the time (fully connected
+ *               layers, recurrent ones)
+ *     products: x is rounded as well, for instructions that multiply halves: in the copy that pads
+ *               it, or in one of its own, unless it lies in memory as halves already. Steps that
+ *               are no multiple of what an instruction takes are padded with zeros in both
  *
  * A factor that is rounded to nearest is off by at most u of itself, u = 2^-8 for bf16 and 2^-11
  * for f16 (whose numbers below 2^-14 are off by up to 2^-25, which is nothing beside the others of
@@ -14,6 +17,9 @@
 
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/algorithm/steps.h"
+
+#define STEPS 2 /* of dot products of halves */
 
 typedef struct form {
     kiln_dtype dtype;
@@ -52,10 +58,11 @@ bool kiln_narrow_finds(const kiln_program *p, kiln_block block, uint32_t *out_we
 }
 
 static bool match(const kiln_program *p, kiln_block block, const form *f, uint32_t *out_weight) {
-    return kiln_narrow_finds(p, block, out_weight) &&
-           (f->both || kiln_narrow_reads(p, block,
-                                         kiln_expr_operand(p, p->block.data[block].value,
-                                                           *out_weight)) <= KILN_NARROW_READS_MAX);
+    if (!kiln_narrow_finds(p, block, out_weight)) return false;
+    const kiln_expr weight = kiln_expr_operand(p, p->block.data[block].value, *out_weight),
+                    data = kiln_expr_operand(p, p->block.data[block].value, 1 - *out_weight);
+    return f->both ? kiln_steps_find(p, block, data, weight, STEPS).extent > 0
+                   : kiln_narrow_reads(p, block, weight) <= KILN_NARROW_READS_MAX;
 }
 
 void kiln_narrow_move_before(kiln_program *p, kiln_block block, kiln_block first) {
@@ -67,42 +74,137 @@ void kiln_narrow_move_before(kiln_program *p, kiln_block block, kiln_block first
     memcpy(&p->block.data[block], moved, added * sizeof *moved);
 }
 
-/* A block in front of `block`, which moves up by one, that rounds the whole buffer. */
+/* ---- halves that are there ------------------------------------------------------------------- */
+
+/* The buffer of halves that `buffer` has the elements of, widened; 0: there is none. */
+static kiln_buffer narrow_source(const kiln_program *p, kiln_buffer buffer, kiln_dtype dtype) {
+    const kiln_block producer = kiln_program_producer(p, buffer);
+    const kiln_block_info *b = &p->block.data[producer];
+    if (!producer || b->combiner != KILN_COMBINE_NONE ||
+        kiln_expr_get(p, b->value)->op != KILN_EXPR_CAST)
+        return 0;
+    const kiln_expr load = kiln_expr_operand(p, b->value, 0);
+    const kiln_expr_node *from = kiln_expr_get(p, load);
+    if (from->op != KILN_EXPR_LOAD || from->dtype != dtype ||
+        !kiln_shape_equal(&p->buffer.data[from->payload.id].shape, &p->buffer.data[buffer].shape))
+        return 0;
+    for (uint32_t i = 0; i < from->operand_count; i++)
+        if (kiln_expr_operand(p, load, i) != b->index[i]) return 0;
+    return from->payload.id;
+}
+
+static kiln_expr load_instead(kiln_program *p, kiln_expr load, kiln_buffer buffer) {
+    kiln_expr index[KILN_RANK_MAX];
+    const uint32_t rank = kiln_expr_get(p, load)->operand_count;
+    for (uint32_t i = 0; i < rank; i++) index[i] = kiln_expr_operand(p, load, i);
+    return kiln_expr_load(p, buffer, index, rank);
+}
+
+/* `e` rounded: what was widened is the halves themselves. */
+static kiln_expr rounded(kiln_program *p, kiln_expr e, kiln_dtype dtype) {
+    const kiln_expr_node node = *kiln_expr_get(p, e);
+    const kiln_buffer source =
+        node.op == KILN_EXPR_LOAD ? narrow_source(p, node.payload.id, dtype) : 0;
+    if (source) return load_instead(p, e, source);
+    if (node.op == KILN_EXPR_SELECT) {
+        const kiln_expr then = rounded(p, kiln_expr_operand(p, e, 1), dtype),
+                        other = rounded(p, kiln_expr_operand(p, e, 2), dtype);
+        return kiln_expr_select(p, kiln_expr_operand(p, e, 0), then, other);
+    }
+    return kiln_expr_cast(p, dtype, e);
+}
+
+typedef struct reader {
+    kiln_buffer buffer;
+    bool found;
+} reader;
+
+static void look_at_load(kiln_program *p, kiln_expr load, void *context) {
+    reader *r = context;
+    r->found |= kiln_expr_get(p, load)->payload.id == r->buffer;
+}
+
+/* Whether another block than `block` (0: than none) reads the buffer. */
+static bool is_read(kiln_program *p, kiln_buffer buffer, kiln_block block) {
+    reader r = {.buffer = buffer};
+    for (kiln_block b = 1; b < p->block.count; b++)
+        if (b != block && !p->block.data[b].removed)
+            kiln_expr_visit_loads(p, p->block.data[b].value, 0, look_at_load, &r);
+    return r.found;
+}
+
+/* The copy that pads the data, which nobody else reads, makes halves instead; 0: it is none. */
+static kiln_buffer round_copy(kiln_program *p, kiln_block block, kiln_buffer data,
+                              kiln_dtype dtype) {
+    const kiln_block copy = kiln_program_producer(p, data);
+    if (!copy || p->buffer.data[data].role != KILN_ROLE_TEMP || is_read(p, data, block) ||
+        kiln_expr_get(p, p->block.data[copy].value)->op != KILN_EXPR_SELECT)
+        return 0;
+    const kiln_shape shape = p->buffer.data[data].shape;
+    const kiln_str name =
+        kiln_str_printf(p->arena, "%.*s.data", KILN_STR_ARG(p->block.data[block].name));
+    const kiln_buffer to = kiln_buffer_create(p, name, dtype, KILN_ROLE_TEMP, &shape);
+    const kiln_expr value = rounded(p, p->block.data[copy].value, dtype);
+    p->block.data[copy].value = value;
+    p->block.data[copy].buffer = to;
+    return to;
+}
+
+/* ---- halves that are made -------------------------------------------------------------------- */
+
+/* A block in front of `block`, which moves up by one, that rounds the whole buffer; `extent`: of
+ * dimension `dim`, with zeros behind what there is; 0: as it is. */
 static kiln_buffer add_rounded(kiln_program *p, kiln_block block, kiln_buffer from,
-                               const char *suffix, kiln_dtype dtype) {
-    const kiln_shape shape = p->buffer.data[from].shape;
+                               const char *suffix, kiln_dtype dtype, uint32_t dim, int64_t extent) {
+    kiln_shape shape = p->buffer.data[from].shape;
+    const int64_t elements = shape.dim[dim];
     kiln_str name =
         kiln_str_printf(p->arena, "%.*s.%s", KILN_STR_ARG(p->block.data[block].name), suffix);
+    if (extent) shape.dim[dim] = extent;
     kiln_buffer to = kiln_buffer_create(p, name, dtype, KILN_ROLE_TEMP, &shape);
     kiln_block made = kiln_block_create(p, name);
     kiln_expr index[KILN_RANK_MAX];
     for (uint32_t i = 0; i < shape.rank; i++)
         index[i] = kiln_block_add_iter(p, made, kiln_arena_printf(p->arena, "i%u", i), shape.dim[i],
                                        false);
-    kiln_expr value = kiln_expr_cast(p, dtype, kiln_expr_load(p, from, index, shape.rank));
+    kiln_expr value = rounded(p, kiln_expr_load(p, from, index, shape.rank), dtype);
+    if (extent) value = kiln_steps_or_zero(p, value, index[dim], elements);
     kiln_block_set(p, made, to, index, shape.rank, KILN_COMBINE_NONE, value, 0);
     kiln_narrow_move_before(p, block, made);
     return to;
 }
 
-static kiln_expr rounded_load(kiln_program *p, kiln_expr load, kiln_buffer rounded) {
-    kiln_expr index[KILN_RANK_MAX];
-    const uint32_t rank = kiln_expr_get(p, load)->operand_count;
-    for (uint32_t i = 0; i < rank; i++) index[i] = kiln_expr_operand(p, load, i);
-    return kiln_expr_cast(p, KILN_F32, kiln_expr_load(p, rounded, index, rank));
+/* Leaves blocks out that widened what nobody reads widened any more. */
+static void drop_unread(kiln_program *p) {
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        const kiln_buffer to = p->block.data[b].buffer;
+        if (p->buffer.data[to].role == KILN_ROLE_TEMP && !is_read(p, to, 0))
+            p->block.data[b].removed = true;
+    }
 }
 
 static kiln_block narrow_block(kiln_program *p, kiln_block block, const form *f, uint32_t weight) {
     static const char *const suffix[] = {"data", "weights"};
+    const kiln_steps none = {.padded = -1};
     kiln_expr factor[2];
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(factor); i++) {
-        const bool is_weights = i == weight;
+    for (uint32_t i = 0; i < 2; i++)
         factor[i] = kiln_expr_operand(p, p->block.data[block].value, i);
-        if (!is_weights && !f->both) continue;
+    const kiln_steps steps =
+        f->both ? kiln_steps_find(p, block, factor[1 - weight], factor[weight], STEPS) : none;
+    const bool pads = steps.padded >= 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        const bool is_weights = i == weight;
         const kiln_buffer from = kiln_expr_get(p, factor[i])->payload.id;
-        kiln_buffer rounded = add_rounded(p, block++, from, suffix[is_weights], f->dtype);
-        factor[i] = rounded_load(p, factor[i], rounded);
+        if (!is_weights && !f->both) continue;
+        kiln_buffer narrow = is_weights || pads ? 0 : narrow_source(p, from, f->dtype);
+        if (!narrow && !is_weights && !pads) narrow = round_copy(p, block, from, f->dtype);
+        if (!narrow)
+            narrow = add_rounded(p, block++, from, suffix[is_weights], f->dtype,
+                                 is_weights ? steps.weights_dim : steps.data_dim,
+                                 pads ? steps.extent : 0);
+        factor[i] = kiln_expr_cast(p, KILN_F32, load_instead(p, factor[i], narrow));
     }
+    kiln_steps_extend(p, block, &steps);
     p->block.data[block].value = kiln_expr_binary(p, KILN_EXPR_MUL, factor[0], factor[1]);
     return block;
 }
@@ -116,6 +218,7 @@ static kiln_program *apply(const form *f, const kiln_program *te, kiln_arena *ar
         block = narrow_block(p, block, f, weight);
         found = true;
     }
+    if (found) drop_unread(p);
     return found ? p : NULL;
 }
 

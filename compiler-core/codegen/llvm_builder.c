@@ -394,38 +394,67 @@ static LLVMValueRef lanes_of(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef 
     return in(shuffle(&b->base, out(v), out(second), lane, count));
 }
 
-/* Of any number of lanes, by the instructions of 4, 8 and 16. */
-static LLVMValueRef scaled(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef exponent,
-                           uint32_t lanes) {
-    if (lanes == 4 || lanes == 8 || lanes == 16) {
-        const char *name = lanes == 16  ? "llvm.x86.avx512.mask.scalef.ps.512"
-                           : lanes == 8 ? "llvm.x86.avx512.mask.scalef.ps.256"
-                                        : "llvm.x86.avx512.mask.scalef.ps.128";
-        LLVMTypeRef mask = LLVMIntTypeInContext(b->context, lanes == 16 ? 16 : 8);
-        LLVMValueRef arg[] = {v, exponent, LLVMConstNull(LLVMTypeOf(v)), LLVMConstAllOnes(mask),
-                              i32_constant(b, CURRENT_ROUNDING)};
-        return kiln_llvm_intrinsic(b, name, NULL, 0, arg, lanes == 16 ? 5 : 4);
-    }
+/* What an instruction gives for whole vectors, of as many lanes as it takes. */
+typedef LLVMValueRef (*of_vectors)(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef second,
+                                   uint32_t lanes);
+
+/* Of any number of lanes, by the instructions of `least`, ..., 8 and 16. `second` may be NULL. */
+static LLVMValueRef by_vectors(kiln_llvm_builder *b, of_vectors function, LLVMValueRef v,
+                               LLVMValueRef second, uint32_t lanes, uint32_t least) {
+    if (lanes >= least && (lanes == 4 || lanes == 8 || lanes == 16))
+        return function(b, v, second, lanes);
     if (lanes > 16) {
         LLVMValueRef side[2];
         for (uint32_t i = 0; i < 2; i++)
-            side[i] =
-                scaled(b, lanes_of(b, v, NULL, i * lanes / 2, lanes / 2, lanes / 2),
-                       lanes_of(b, exponent, NULL, i * lanes / 2, lanes / 2, lanes / 2), lanes / 2);
+            side[i] = by_vectors(
+                b, function, lanes_of(b, v, NULL, i * lanes / 2, lanes / 2, lanes / 2),
+                second ? lanes_of(b, second, NULL, i * lanes / 2, lanes / 2, lanes / 2) : NULL,
+                lanes / 2, least);
         return lanes_of(b, side[0], side[1], 0, lanes, lanes);
     }
-    uint32_t wide = lanes < 4 ? 4 : lanes < 8 ? 8 : 16;
-    LLVMValueRef whole = scaled(b, lanes_of(b, v, NULL, 0, lanes, wide),
-                                lanes_of(b, exponent, NULL, 0, lanes, wide), wide);
+    uint32_t wide = KILN_MAX(lanes < 4 ? 4 : lanes < 8 ? 8 : 16, least);
+    LLVMValueRef whole =
+        by_vectors(b, function, lanes_of(b, v, NULL, 0, lanes, wide),
+                   second ? lanes_of(b, second, NULL, 0, lanes, wide) : NULL, wide, least);
     return lanes_of(b, whole, NULL, 0, lanes, lanes);
+}
+
+static LLVMValueRef scaled(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef exponent,
+                           uint32_t lanes) {
+    const char *name = lanes == 16  ? "llvm.x86.avx512.mask.scalef.ps.512"
+                       : lanes == 8 ? "llvm.x86.avx512.mask.scalef.ps.256"
+                                    : "llvm.x86.avx512.mask.scalef.ps.128";
+    LLVMTypeRef mask = LLVMIntTypeInContext(b->context, lanes == 16 ? 16 : 8);
+    LLVMValueRef arg[] = {v, exponent, LLVMConstNull(LLVMTypeOf(v)), LLVMConstAllOnes(mask),
+                          i32_constant(b, CURRENT_ROUNDING)};
+    return kiln_llvm_intrinsic(b, name, NULL, 0, arg, lanes == 16 ? 5 : 4);
 }
 
 static kiln_ssa scale(kiln_builder *base, kiln_ssa v, kiln_ssa exponent) {
     kiln_llvm_builder *b = of(base);
     uint32_t lanes = type_of(base, v).lanes;
     if (!kiln_target_has(b->target, KILN_STR("avx512vl"))) return NULL;
-    if (lanes) return out(scaled(b, in(v), in(exponent), lanes));
+    if (lanes) return out(by_vectors(b, scaled, in(v), in(exponent), lanes, 4));
     return extract(base, out(scaled(b, in(splat(base, v, 4)), in(splat(base, exponent, 4)), 4)), 0);
+}
+
+/* VCVTNEPS2BF16 of 8 or 16 floats. */
+static LLVMValueRef shortened(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef second,
+                              uint32_t lanes) {
+    (void)second;
+    const char *name = lanes == 16 ? "llvm.x86.avx512bf16.cvtneps2bf16.512"
+                                   : "llvm.x86.avx512bf16.cvtneps2bf16.256";
+    LLVMTypeRef type = LLVMVectorType(LLVMInt16TypeInContext(b->context), lanes);
+    return LLVMBuildBitCast(b->builder, kiln_llvm_intrinsic(b, name, NULL, 0, &v, 1), type, "");
+}
+
+static kiln_ssa to_bf16(kiln_builder *base, kiln_ssa v) {
+    kiln_llvm_builder *b = of(base);
+    const uint32_t lanes = type_of(base, v).lanes;
+    if (!lanes || !kiln_target_has(b->target, KILN_STR("avx512bf16")) ||
+        !kiln_target_has(b->target, KILN_STR("avx512vl")))
+        return NULL;
+    return out(by_vectors(b, shortened, in(v), NULL, lanes, 8));
 }
 
 /* LLVM would shorten chains of additions at the cost of registers, of which accumulators leave
@@ -464,6 +493,7 @@ static const kiln_builder_ops llvm_ops = {
 #undef X
     .intrinsic = intrinsic,
     .scale = scale,
+    .to_bf16 = to_bf16,
     .opaque = opaque,
     .rounded = rounded,
 };

@@ -158,6 +158,8 @@ static kiln_ssa bf16_from_bits(kiln_walk *w, kiln_ssa bits) {
 
 /* Round to nearest, ties to even; a NaN keeps its upper bits and becomes quiet. */
 static kiln_ssa bf16_to_bits(kiln_walk *w, kiln_ssa v) {
+    kiln_ssa at_once = w->b->ops->to_bf16 ? w->b->ops->to_bf16(w->b, v) : NULL;
+    if (at_once) return at_once;
     kiln_ssa bits = kiln_walk_convert(w, KILN_CONVERT_BITS, v, KILN_SSA_I32);
     kiln_ssa sixteen = kiln_walk_integer(w, bits, 16);
     kiln_ssa high = kiln_walk_compute(w, KILN_BUILD_LSHR, bits, sixteen);

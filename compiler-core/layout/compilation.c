@@ -7,7 +7,9 @@
 #include "compiler-core/layout/assign.h"
 #include "compiler-core/layout/convert.h"
 #include "compiler-core/layout/joined.h"
+#include "compiler-core/passes/narrow.h"
 #include "compiler-core/passes/pass.h"
+#include "compiler-core/rules/space.h"
 
 static const kiln_layout row;
 
@@ -316,12 +318,21 @@ void kiln_compilation_find_searched(kiln_compilation *c) {
     c->alternative = f.alternative.data;
 }
 
+kiln_status kiln_compilation_narrow(kiln_graph *graph, const kiln_target *target,
+                                    const kiln_accuracy *accuracy) {
+    const kiln_dtype storage = kiln_space_storage(target, accuracy);
+    return storage == KILN_DTYPE_NONE ? KILN_OK : kiln_graph_narrow(graph, storage);
+}
+
 kiln_status kiln_compilation_of_model(kiln_graph *graph, const kiln_target *target,
-                                      kiln_arena *arena, kiln_compilation **out_compilation) {
+                                      const kiln_accuracy *accuracy, kiln_arena *arena,
+                                      kiln_compilation **out_compilation) {
+    const kiln_choice choice = {.accuracy = *accuracy};
     kiln_compilation *c = NULL;
     kiln_status st = kiln_passes_run(graph, (kiln_str){0});
+    if (!st) st = kiln_compilation_narrow(graph, target, accuracy);
     if (!st) st = kiln_compilation_create(graph, target, arena, &c);
-    if (!st) st = kiln_compilation_choose(c, NULL);
+    if (!st) st = kiln_compilation_choose(c, &choice);
     if (st) return st;
     kiln_compilation_find_searched(c);
     *out_compilation = c;

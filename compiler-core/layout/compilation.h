@@ -63,7 +63,8 @@ typedef struct kiln_compilation {
     const kiln_layout ***agreed;
 } kiln_compilation;
 
-/* Cuts a graph that has had its passes into kernels. Errors of kiln_plan_create. */
+/* Cuts a graph that has had its passes (and kiln_graph_narrow) into kernels. Errors of
+ * kiln_plan_create. */
 KILN_MUST_USE kiln_status kiln_compilation_create(kiln_graph *graph, const kiln_target *target,
                                                   kiln_arena *arena,
                                                   kiln_compilation **out_compilation);
@@ -99,8 +100,14 @@ void kiln_compilation_use(kiln_compilation *compilation, const uint32_t *way);
 /* What is tuned, each task on the layouts that its neighbours agree on: those of the choice. A task
  * that stands at several places is searched on the layouts of the first. */
 void kiln_compilation_find_searched(kiln_compilation *compilation);
-/* All passes, then the three calls above with nothing measured. */
+/* Values between kernels become halves where `accuracy` allows products of them
+ * (kiln_space_storage); of a graph that has had its passes. */
+KILN_MUST_USE kiln_status kiln_compilation_narrow(kiln_graph *graph, const kiln_target *target,
+                                                  const kiln_accuracy *accuracy);
+/* All passes, kiln_compilation_narrow, then create, choose and find_searched with nothing measured.
+ */
 KILN_MUST_USE kiln_status kiln_compilation_of_model(kiln_graph *graph, const kiln_target *target,
+                                                    const kiln_accuracy *accuracy,
                                                     kiln_arena *arena,
                                                     kiln_compilation **out_compilation);
 

@@ -28,6 +28,13 @@ kiln_status kiln_space_check_target(const kiln_target *target) {
                       kiln_target_kind_name(target->kind));
 }
 
+kiln_dtype kiln_space_storage(const kiln_target *target, const kiln_accuracy *accuracy) {
+    return kiln_algorithm_is_allowed(KILN_ALGORITHM_BF16_PRODUCTS, accuracy) &&
+                   kiln_expected_halves(target)
+               ? KILN_BF16
+               : KILN_DTYPE_NONE;
+}
+
 /* ---- making sketches ---- */
 
 typedef struct maker {
@@ -169,7 +176,8 @@ static bool fits(const maker *m, kiln_program *p) {
     bool transforms = false;
     for (kiln_block b = 1; b < p->block.count; b++)
         transforms |= !p->block.data[b].removed && kiln_sketch_picks(p, b, NULL);
-    return has_vectors(p, m->target) || (!transforms && lies_as_direct(m, p));
+    const bool halves = kiln_algorithm_precision(m->algorithm) != KILN_PRECISION_F32;
+    return has_vectors(p, m->target) || (!transforms && (halves || lies_as_direct(m, p)));
 }
 
 /* One sketch, or why there is none. */
@@ -269,12 +277,16 @@ static double expected_cycles(maker *m, kiln_algorithm algorithm) {
     return cycles;
 }
 
-/* Whether the choice is worth a model, and there are vectors to count. */
-static bool has_rivals(maker *m) {
+/* Whether there are vectors to count. */
+static bool has_rivals(const maker *m) {
+    return !m->options->compact && m->target->vector_bytes && m->target->core.vector > 0;
+}
+
+/* Whether a choice among transforms is worth a model. */
+static bool has_work(maker *m) {
     kiln_program *p = kiln_program_copy(m->te, m->scratch);
     const bool has =
-        !m->options->compact && m->target->vector_bytes && m->target->core.vector > 0 &&
-        (kiln_expected_work(p) >= RIVALS_WORK_MIN || kiln_expected_streams(p, m->target));
+        kiln_expected_work(p) >= RIVALS_WORK_MIN || kiln_expected_streams(p, m->target);
     kiln_arena_reset(m->scratch);
     return has;
 }
@@ -282,7 +294,7 @@ static bool has_rivals(maker *m) {
 /* Sketches of all algorithms that are allowed, and which of them is preferred. */
 static kiln_status make_all(maker *m, const char **out_rule, uint32_t *out_preferred) {
     const kiln_rule_set *rules = rules_of[m->target->kind];
-    const bool rivals = has_rivals(m);
+    const bool rivals = has_rivals(m), works = rivals && has_work(m);
     const char *other = NULL;
     kiln_status st = KILN_OK;
     double best = rivals ? expected_cycles(m, KILN_ALGORITHM_DIRECT) : 0;
@@ -291,7 +303,9 @@ static kiln_status make_all(maker *m, const char **out_rule, uint32_t *out_prefe
         const uint32_t others = m->sketch.count;
         m->algorithm = (kiln_algorithm)a;
         if (!kiln_algorithm_is_allowed(m->algorithm, &m->options->accuracy)) continue;
-        const double cycles = rivals && !exact ? expected_cycles(m, m->algorithm) : INFINITY;
+        const bool halves = kiln_algorithm_precision(m->algorithm) != KILN_PRECISION_F32;
+        const double cycles =
+            (halves ? rivals : works) && !exact ? expected_cycles(m, m->algorithm) : INFINITY;
         const bool rival = cycles < RIVAL_SHARE * best;
         m->first = exact || rival ? others : 0;
         st = apply_rules(m, rules, a == KILN_ALGORITHM_DIRECT ? out_rule : &other);

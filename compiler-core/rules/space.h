@@ -50,6 +50,9 @@ typedef struct kiln_space_options {
     kiln_accuracy accuracy; /* only algorithms that it allows */
 } kiln_space_options;
 
+/* What values between kernels are best stored in: BF16 where `accuracy` leaves room for products of
+ * them and the target has an instruction for these; else NONE, which is as the model has them. */
+kiln_dtype kiln_space_storage(const kiln_target *target, const kiln_accuracy *accuracy);
 /* UNIMPLEMENTED: there are no rules for targets of this kind. Every space_create says so too. */
 KILN_MUST_USE kiln_status kiln_space_check_target(const kiln_target *target);
 /* `te` and `target` must outlive the space.

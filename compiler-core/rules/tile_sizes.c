@@ -145,6 +145,11 @@ static int64_t weight_registers(const kiln_tiling *t, int64_t vectors) {
     return t->dot && t->dot->bias ? 2 * vectors : vectors;
 }
 
+/* Whether bytes become 16 bits before the instruction takes them. */
+static bool widens(const kiln_tiling *t) {
+    return t->dot && t->dot->operand_bits == 16 && kiln_dtype_size(t->dot->operand[0]) == 1;
+}
+
 /* Slots of the loads of one step. */
 static double load_slots(const kiln_tiling *t, double rows, double columns, double vectors) {
     const kiln_target *target = t->s->target;
@@ -155,9 +160,9 @@ static double load_slots(const kiln_tiling *t, double rows, double columns, doub
         return columns * (rows + taps - 1) * vectors * JOINED_SLOTS * slots / taps;
     }
     if (!t->packs) return points * vectors * 1.5 * slots;
-    double broadcast = takes_factors(t)                       ? 1.0 / target->factor_lanes
-                       : t->dot && t->dot->operand_bits == 16 ? WIDENED_SLOTS
-                                                              : BROADCAST_SLOTS;
+    double broadcast = takes_factors(t) ? 1.0 / target->factor_lanes
+                       : widens(t)      ? WIDENED_SLOTS
+                                        : BROADCAST_SLOTS;
     return (points * broadcast + vectors) * slots;
 }
 
@@ -267,8 +272,7 @@ static int64_t preferred_steps(const kiln_tiling *t) {
  * cache yet; then all steps of a block are, so that each instruction walks by one stride, which
  * prefetchers learn (0.79 to 0.97 of the peak for 28x28x256 1x1). */
 static int64_t preferred_unrolled(const kiln_tiling *t) {
-    if (t->dot && t->dot->operand_bits == 16)
-        return 4; /* widening makes code and needs registers */
+    if (widens(t)) return 4; /* widening makes code and needs registers */
     return t->k >= 0 && t->pattern.reduce == 1u << t->k ? STEPS_UNROLLED_MAX : 4;
 }
 

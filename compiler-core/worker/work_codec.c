@@ -9,7 +9,7 @@
 
 #define HEADER_BYTES 4u
 
-typedef enum form { U64, STR, BIN, BOOL, U32 } form;
+typedef enum form { U64, STR, BIN, BOOL, U32, F64 } form;
 
 /* A member of a message; U32: at most `limit`. */
 typedef struct field {
@@ -32,6 +32,9 @@ static const field request_fields[] = {
     FIELD(request, 7, U64, seed),
     FIELD(request, 8, U64, model_form),
     FIELD(request, 9, BIN, figures),
+    {10, U32, offsetof(kiln_work_request, accuracy.precision), KILN_PRECISION_COUNT - 1},
+    FIELD(request, 11, BOOL, accuracy.exact),
+    FIELD(request, 12, F64, accuracy.error_max),
 };
 
 static const field reply_fields[] = {
@@ -48,6 +51,7 @@ static const field reply_fields[] = {
 };
 
 _Static_assert(sizeof(kiln_work) == sizeof(uint32_t), "the kind of work is a U32");
+_Static_assert(sizeof(kiln_precision) == sizeof(uint32_t), "a precision is a U32");
 
 static void code_u32(kiln_mpack_coder *c, uint32_t limit, uint32_t *value) {
     uint64_t wide = *value;
@@ -65,6 +69,7 @@ static void code_field(kiln_mpack_coder *c, const field *f, void *message) {
     case BIN: kiln_mpack_code_bin(c, at); break;
     case BOOL: kiln_mpack_code_bool(c, at); break;
     case U32: code_u32(c, f->limit, at); break;
+    case F64: kiln_mpack_code_f64(c, at); break;
     }
 }
 

@@ -50,7 +50,7 @@ static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *aren
     if (!st) st = kiln_target_parse(request->target, arena, &target);
     if (!st) st = kiln_figures_decode(request->figures, &calibration);
     if (!st) kiln_target_calibrate(&target, &calibration);
-    if (!st) st = kiln_compilation_of_model(graph, &target, arena, &c);
+    if (!st) st = kiln_compilation_of_model(graph, &target, &request->accuracy, arena, &c);
     if (!st && c->plan.tasks.count + c->searched.count > KILN_COMPILATION_TASKS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "the model has %u tasks, at most %u are tuned",
                         c->plan.tasks.count + c->searched.count, KILN_COMPILATION_TASKS_MAX);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/accuracy.h"
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/str.h"
@@ -27,15 +28,16 @@ typedef enum kiln_work {
 
 typedef struct kiln_work_request {
     kiln_work work;
-    uint64_t id;          /* returned in the reply */
-    kiln_str target;      /* canonical text */
-    kiln_str model_path;  /* TASKS: a file with the model, in that form; the pool opens it */
-    uint64_t model_form;  /* TASKS: kiln_model_form */
-    kiln_str figures; /* TASKS: bytes of what was measured of the target (base/figures.h) */
-    kiln_str te;          /* BUILD, REFERENCE: program text */
-    kiln_str task_key;    /* BUILD, REFERENCE */
-    kiln_str trace;       /* BUILD: binary form */
-    uint64_t seed;        /* REFERENCE: of the inputs */
+    uint64_t id;            /* returned in the reply */
+    kiln_str target;        /* canonical text */
+    kiln_str model_path;    /* TASKS: a file with the model, in that form; the pool opens it */
+    uint64_t model_form;    /* TASKS: kiln_model_form */
+    kiln_accuracy accuracy; /* TASKS: what values between kernels are stored in depends on it */
+    kiln_str figures;       /* TASKS: bytes of what was measured of the target (base/figures.h) */
+    kiln_str te;            /* BUILD, REFERENCE: program text */
+    kiln_str task_key;      /* BUILD, REFERENCE */
+    kiln_str trace;         /* BUILD: binary form */
+    uint64_t seed;          /* REFERENCE: of the inputs */
 } kiln_work_request;
 
 typedef struct kiln_work_reply {

@@ -62,6 +62,14 @@ def test_the_whole_network_is_compared_with_double_precision(world):
     assert all(task["stated_error"] >= 0 and "measured_error" in task and task["precision"] for task in done["tasks"]), done
 
 
+def test_halves_between_kernels_stay_within_their_budget(world):
+    """Where the machine multiplies them; elsewhere nothing is stored in halves."""
+    [module] = [event for event in world.json("tune", world.zoo("dqn"), "--trials", "0", "--db", world.path("t.db"), "--precision", "bf16",
+                                              "--out", world.path("m.kiln")) if event.get("event") == "module"]
+    checked = module["accuracy"]
+    assert checked["checked"] and 0 < checked["error"] < checked["error_max"] == 2e-2, checked
+
+
 def test_a_budget_that_nothing_meets_is_told(world):
     """Direct sums are the most exact that there is: they ship, and the summary says so."""
     model = world.zoo("dqn")

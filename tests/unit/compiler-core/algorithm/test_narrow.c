@@ -145,6 +145,50 @@ static void products_of_halves_are_for_their_instruction(void **state) {
     }
 }
 
+/* Halves that another kernel wrote are multiplied as they are; of the padded copy halves are made.
+ */
+static void data_in_halves_is_not_rounded_again(void **state) {
+    const kiln_program *te =
+        parsed(*state, "program p\ninput x: bf16[8,8]\nconstant w: f32[8,8]\ntemp t: f32[8,8]\n"
+                       "output y: f32[8,8]\n"
+                       "block c(m:8, k:8): t[m, k] = f32(x[m, k])\n"
+                       "block y(m:8, n:8 | k:8): y[m, n] sum= t[m, k]*w[k, n] init 0.0\n");
+    kiln_program *p = narrow(KILN_ALGORITHM_BF16_PRODUCTS, te, *state);
+    assert_non_null(p);
+    assert_true(p->block.data[1].removed);
+    assert_int_equal(p->block.count, te->block.count + 1); /* of the weights */
+    kiln_program_make_loops(p);
+
+    te = parsed(*state, "program p\ninput x: bf16[8,8]\nconstant w: f32[10,8]\ntemp t: f32[8,8]\n"
+                        "temp u: f32[8,10]\noutput y: f32[8,8]\n"
+                        "block c(m:8, k:8): t[m, k] = f32(x[m, k])\n"
+                        "block u(m:8, k:10): u[m, k] = select(k < 8, t[m, k], 0.0)\n"
+                        "block y(m:8, n:8 | k:10): y[m, n] sum= u[m, k]*w[k, n] init 0.0\n");
+    p = narrow(KILN_ALGORITHM_BF16_PRODUCTS, te, *state);
+    assert_non_null(p);
+    assert_int_equal(p->block.count, te->block.count + 1);
+    assert_int_equal(p->buffer.data[p->block.data[2].buffer].dtype, KILN_BF16);
+}
+
+/* The first layer of a network: 3 channels become 4, the fourth with zeros. */
+static void odd_steps_are_padded_with_zeros(void **state) {
+    const conv_shape shape = {
+        .n = 1, .ic = 3, .h = 6, .w = 6, .oc = 8, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
+    kiln_program *te = conv_program(*state, &shape);
+    kiln_program *p = narrow(KILN_ALGORITHM_BF16_PRODUCTS, te, *state);
+    assert_non_null(p);
+    kiln_program_make_loops(p);
+    expect_ok(same_result(te, p, *state)); /* of small integers */
+}
+
+/* Windows of a depthwise convolution have no steps behind one another. */
+static void products_without_steps_stay_floats(void **state) {
+    const kiln_program *te =
+        parsed(*state, "program p\ninput x: f32[8,10]\nconstant w: f32[8,3]\noutput y: f32[8,8]\n"
+                       "block y(c:8, i:8 | k:3): y[c, i] sum= x[c, i + k]*w[c, k] init 0.0\n");
+    assert_null(narrow(KILN_ALGORITHM_BF16_PRODUCTS, te, *state));
+}
+
 /* Else searches would end at the peak of f32. */
 static void the_peak_of_halves_is_twice_that_of_floats(void **state) {
     const conv_shape shape = {
@@ -163,6 +207,9 @@ int main(void) {
         test_with_arena(errors_stay_within_the_bound),
         test_with_arena(weights_are_rounded_when_they_are_loaded),
         test_with_arena(products_of_halves_are_for_their_instruction),
+        test_with_arena(data_in_halves_is_not_rounded_again),
+        test_with_arena(odd_steps_are_padded_with_zeros),
+        test_with_arena(products_without_steps_stay_floats),
         test_with_arena(the_peak_of_halves_is_twice_that_of_floats),
     };
     return cmocka_run_group_tests_name("compiler-core/algorithm/narrow", tests, NULL, NULL);

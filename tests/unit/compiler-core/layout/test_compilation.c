@@ -21,7 +21,7 @@ static fixture compilation_of(kiln_arena *arena, const char *body) {
         arena, kiln_arena_printf(arena, "graph g\ninput x: f32[1,16,9,9]\n" WEIGHTS "%s", body));
     expect_ok(kiln_target_parse(KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), arena,
                                 &f.target));
-    expect_ok(kiln_compilation_of_model(graph, &f.target, arena, &f.c));
+    expect_ok(kiln_compilation_of_model(graph, &f.target, &(kiln_accuracy){0}, arena, &f.c));
     return f;
 }
 

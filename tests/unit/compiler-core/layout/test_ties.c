@@ -38,7 +38,7 @@ static fixture chain(kiln_arena *arena) {
     kiln_target target;
     expect_ok(
         kiln_target_parse(KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), arena, &target));
-    expect_ok(kiln_compilation_of_model(graph_of(arena, CHAIN), &target, arena, &f.c));
+    expect_ok(kiln_compilation_of_model(graph_of(arena, CHAIN), &target, &(kiln_accuracy){0}, arena, &f.c));
     assert_int_equal(f.c->plan.step_count, 3);
     f.before = copy_of(&f);
     f.c->way = copy_of(&f);
@@ -131,7 +131,7 @@ static void a_join_is_tied_to_what_it_stands_for(void **state) {
         graph_of(*state, "graph g\ninput x: f32[8,4]\ninput w: f32[4,8]\ninput v: f32[2,8]\n"
                          "a: f32[8,8] = matmul(x, w)\nb: f32[8,8] = softmax(a)\n"
                          "d: f32[2,4] = matmul(v, x)\noutput b\noutput d\n"),
-        &target, *state, &c));
+        &target, &(kiln_accuracy){0}, *state, &c));
     for (int joins = 0; joins < 2; joins++) {
         double joined_ns[] = {joins ? 300 : 100, joins ? 100 : 300};
         kiln_choice choice = {.measured = measured, .context = &joined_ns[0]};

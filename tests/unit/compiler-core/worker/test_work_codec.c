@@ -31,6 +31,7 @@ static int tear_down(void **state) {
 }
 
 static const kiln_work_request request = {.work = KILN_WORK_BUILD,
+                                          .accuracy = {KILN_PRECISION_BF16, true, 0.25},
                                           .id = 7,
                                           .target = {"cpu:x", 5},
                                           .te = {"program p", 9},
@@ -67,6 +68,9 @@ static void a_request_comes_back_as_it_was_written(void **state) {
     assert_true(kiln_str_equal(got.trace, request.trace));
     assert_int_equal(got.model_path.size, 0);
     assert_int_equal(got.model_form, request.model_form);
+    assert_int_equal(got.accuracy.precision, request.accuracy.precision);
+    assert_true(got.accuracy.exact == request.accuracy.exact);
+    assert_true(got.accuracy.error_max == request.accuracy.error_max);
 }
 
 static void a_reply_comes_back_as_it_was_written(void **state) {

@@ -116,6 +116,15 @@ typedef struct kiln_builder_ops {
     /* Floats within the range of an I32 to the nearest, halves to even; the lowest 16 bits of what
      * a NaN gives are 0. NULL: they are rounded and converted as any float. */
     kiln_ssa (*rounded)(kiln_builder *b, kiln_ssa v);
+    /* How many bits are 1, in each lane of integers. NULL: it is spelt out in other instructions.
+     */
+    kiln_ssa (*count_ones)(kiln_builder *b, kiln_ssa v);
+    /* sum + factor * count_ones(v) in lanes of I32, -128 <= factor <= 127. The function gives NULL
+     * where the target has no instruction for it. NULL: none has. */
+    kiln_ssa (*add_ones)(kiln_builder *b, kiln_ssa sum, kiln_ssa v, int64_t factor);
+    /* The lanes of a BOOL vector as bits of an integer of as many, lane 0 the lowest: 8, 16, 32 or
+     * 64. NULL: lanes are combined in halves. */
+    kiln_ssa (*bits_of_lanes)(kiln_builder *b, kiln_ssa mask);
 } kiln_builder_ops;
 
 /* First member of each builder. */

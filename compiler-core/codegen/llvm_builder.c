@@ -472,6 +472,80 @@ static kiln_ssa rounded(kiln_builder *base, kiln_ssa value) {
     return saturated(b, "llvm.fptosi.sat", v, type);
 }
 
+static LLVMValueRef ones(kiln_llvm_builder *b, LLVMValueRef v) {
+    LLVMTypeRef type = LLVMTypeOf(v);
+    return kiln_llvm_intrinsic(b, "llvm.ctpop", &type, 1, &v, 1);
+}
+
+static kiln_ssa count_ones(kiln_builder *b, kiln_ssa v) { return out(ones(of(b), in(v))); }
+
+static LLVMValueRef bytes_of(kiln_llvm_builder *b, int64_t value, uint32_t count) {
+    LLVMTypeRef type = LLVMInt8TypeInContext(b->context);
+    return splat_constant(LLVMConstInt(type, (uint64_t)value, true), count);
+}
+
+/* Bytes that are counted alone are summed up and weighed by an instruction for products of bytes,
+ * four to a lane: no shuffles, and no shift for the factor. */
+static const struct weigher {
+    const char *needs[2]; /* features; NULL: no other */
+    uint32_t lanes;
+    const char *instruction;
+} weigher_table[] = {
+    {{"avx512bitalg", "avx512vnni"}, 16, "llvm.x86.avx512.vpdpbusd.512"},
+    {{"avxvnni", NULL}, 8, "llvm.x86.avx512.vpdpbusd.256"},
+    {{"dotprod", NULL}, 4, "llvm.aarch64.neon.sdot"},
+};
+
+static const struct weigher *find_weigher(const kiln_target *target, uint32_t lanes) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(weigher_table); i++) {
+        const struct weigher *row = &weigher_table[i];
+        bool has = row->lanes == lanes;
+        for (uint32_t k = 0; k < KILN_ARRAY_COUNT(row->needs); k++)
+            has = has && (!row->needs[k] || kiln_target_has(target, kiln_str_from(row->needs[k])));
+        if (has) return row;
+    }
+    return NULL;
+}
+
+/* Without such an instruction AVX2 sums up pairs of weighed bytes, and pairs of those. */
+static LLVMValueRef weighed_pairs(kiln_llvm_builder *b, LLVMValueRef counts, int64_t factor) {
+    LLVMTypeRef i16 = LLVMInt16TypeInContext(b->context);
+    LLVMValueRef arg[] = {counts, bytes_of(b, factor, 32)};
+    arg[0] = kiln_llvm_intrinsic(b, "llvm.x86.avx2.pmadd.ub.sw", NULL, 0, arg, 2);
+    arg[1] = splat_constant(LLVMConstInt(i16, 1, false), 16);
+    return kiln_llvm_intrinsic(b, "llvm.x86.avx2.pmadd.wd", NULL, 0, arg, 2);
+}
+
+static kiln_ssa add_ones(kiln_builder *base, kiln_ssa sum, kiln_ssa v, int64_t factor) {
+    kiln_llvm_builder *b = of(base);
+    const uint32_t lanes = type_of(base, v).lanes;
+    if (lanes == 16 && (factor == 1 || factor == -1) &&
+        kiln_target_has(b->target, KILN_STR("avx512vpopcntdq"))) {
+        LLVMValueRef counts = ones(b, in(v));
+        return out(factor > 0 ? LLVMBuildAdd(b->builder, in(sum), counts, "")
+                              : LLVMBuildSub(b->builder, in(sum), counts, ""));
+    }
+    const struct weigher *row = find_weigher(b->target, lanes);
+    const bool pairs = !row && lanes == 8 && kiln_target_has(b->target, KILN_STR("avx2"));
+    if (!row && !pairs) return NULL;
+    LLVMTypeRef bytes = LLVMVectorType(LLVMInt8TypeInContext(b->context), 4 * lanes);
+    LLVMValueRef counts = ones(b, LLVMBuildBitCast(b->builder, in(v), bytes, ""));
+    if (pairs) return out(LLVMBuildAdd(b->builder, in(sum), weighed_pairs(b, counts, factor), ""));
+    const bool overloaded = b->target->arch == KILN_ARCH_AARCH64;
+    LLVMTypeRef type = LLVMTypeOf(in(sum));
+    LLVMValueRef arg[] = {in(sum), counts, bytes_of(b, factor, 4 * lanes)};
+    if (!overloaded)
+        for (uint32_t i = 1; i < 3; i++) arg[i] = LLVMBuildBitCast(b->builder, arg[i], type, "");
+    return out(kiln_llvm_intrinsic(b, row->instruction, (LLVMTypeRef[]){type, bytes},
+                                   overloaded ? 2 : 0, arg, 3));
+}
+
+static kiln_ssa bits_of_lanes(kiln_builder *base, kiln_ssa mask) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef type = LLVMIntTypeInContext(b->context, LLVMGetVectorSize(LLVMTypeOf(in(mask))));
+    return out(LLVMBuildBitCast(b->builder, in(mask), type, ""));
+}
+
 static kiln_ssa opaque(kiln_builder *base, kiln_ssa v) {
     kiln_llvm_builder *b = of(base);
     const char *place = kiln_llvm_vector_constraint(b->target->arch);
@@ -496,6 +570,9 @@ static const kiln_builder_ops llvm_ops = {
     .to_bf16 = to_bf16,
     .opaque = opaque,
     .rounded = rounded,
+    .count_ones = count_ones,
+    .add_ones = add_ones,
+    .bits_of_lanes = bits_of_lanes,
 };
 
 void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target, LLVMContextRef context,

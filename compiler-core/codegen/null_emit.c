@@ -312,6 +312,25 @@ static uint16_t cast(emitter *e, kiln_dtype from, kiln_dtype to, uint16_t reg) {
     return wrap(e, to, reg);
 }
 
+/* Bits of `reg` at distance `by`, under a mask, added to those without. */
+static uint16_t add_neighbours(emitter *e, uint16_t reg, int64_t by, uint64_t mask) {
+    const uint16_t part = constant(e, (int64_t)mask), moved = new_register(e);
+    put(e, KILN_NULL_SHIFT_RIGHT_UNSIGNED, moved, reg, constant(e, by), 0, 64);
+    return compute(e, KILN_NULL_ADD, compute(e, KILN_NULL_AND, reg, part),
+                   compute(e, KILN_NULL_AND, moved, part));
+}
+
+static uint16_t count_ones(emitter *e, kiln_dtype dtype, uint16_t reg) {
+    const size_t size = kiln_dtype_size(dtype);
+    if (size < 8) reg = compute(e, KILN_NULL_AND, reg, constant(e, ((int64_t)1 << 8 * size) - 1));
+    static const uint64_t mask[] = {UINT64_C(0x5555555555555555), UINT64_C(0x3333333333333333),
+                                    UINT64_C(0x0f0f0f0f0f0f0f0f), UINT64_C(0x00ff00ff00ff00ff),
+                                    UINT64_C(0x0000ffff0000ffff), UINT64_C(0x00000000ffffffff)};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(mask); i++)
+        reg = add_neighbours(e, reg, (int64_t)1 << i, mask[i]);
+    return reg;
+}
+
 /* Integer operators that are no instruction. */
 static uint16_t integer_special(emitter *e, kiln_expr_op op, kiln_dtype dtype,
                                 const uint16_t *operand) {
@@ -327,6 +346,7 @@ static uint16_t integer_special(emitter *e, kiln_expr_op op, kiln_dtype dtype,
             a, operand[0], operand[1], 0, 8 * (int64_t)kiln_dtype_size(dtype));
         return a;
     case KILN_EXPR_NEG: return compute(e, KILN_NULL_SUB, constant(e, 0), operand[0]);
+    case KILN_EXPR_POPCOUNT: return count_ones(e, dtype, operand[0]);
     case KILN_EXPR_ISNAN:
     case KILN_EXPR_ISINF: return constant(e, 0);
     default: return operand[0]; /* FLOOR, CEIL, ROUND of an integer */

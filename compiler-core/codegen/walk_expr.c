@@ -203,6 +203,23 @@ static kiln_ssa integer_pow(kiln_walk *w, bool is_signed, kiln_ssa base, kiln_ss
     return kiln_walk_select(w, is_negative, inverse, result);
 }
 
+/* Sums of neighbouring bits, of neighbouring pairs, and so on up to bytes, which a product adds up
+ * in the highest one. */
+static kiln_ssa count_ones(kiln_walk *w, kiln_ssa v) {
+    if (w->b->ops->count_ones) return w->b->ops->count_ones(w->b, v);
+    const uint32_t width = kiln_ssa_scalar_bits(kiln_walk_type(w, v).scalar);
+    static const uint64_t mask[] = {UINT64_C(0x5555555555555555), UINT64_C(0x3333333333333333),
+                                    UINT64_C(0x0f0f0f0f0f0f0f0f)};
+    for (uint32_t i = 0; i < 3; i++) {
+        kiln_ssa part = kiln_walk_integer(w, v, (int64_t)mask[i]);
+        kiln_ssa other = op2(w, KILN_BUILD_LSHR, v, kiln_walk_integer(w, v, 1 << i));
+        v = op2(w, KILN_BUILD_ADD, op2(w, KILN_BUILD_AND, v, part),
+                op2(w, KILN_BUILD_AND, other, part));
+    }
+    v = op2(w, KILN_BUILD_MUL, v, kiln_walk_integer(w, v, 0x0101010101010101));
+    return op2(w, KILN_BUILD_LSHR, v, kiln_walk_integer(w, v, width - 8));
+}
+
 static kiln_ssa integer_operator(kiln_walk *w, kiln_expr expr, bool is_signed, const kiln_ssa *v) {
     kiln_expr_op op = kiln_expr_get(w->p, expr)->op;
     kiln_ssa less;
@@ -234,6 +251,7 @@ static kiln_ssa integer_operator(kiln_walk *w, kiln_expr expr, bool is_signed, c
     case KILN_EXPR_FLOOR:
     case KILN_EXPR_CEIL:
     case KILN_EXPR_ROUND: return v[0];
+    case KILN_EXPR_POPCOUNT: return count_ones(w, v[0]);
     default: break;
     }
     KILN_CHECK(op == KILN_EXPR_OP_COUNT); /* no such integer operator */

@@ -231,9 +231,83 @@ static kiln_ssa multiply_add(kiln_walk *w, const kiln_stmt_info *s) {
     return NULL;
 }
 
+/* Of `e`, the product of an i32 that counts ones and a factor, or that alone: what is counted; 0:
+ * it is something else. `*out_factor` 0: 1. */
+static kiln_expr counted_ones(const kiln_program *p, kiln_expr e, kiln_expr *out_factor) {
+    kiln_expr side[2] = {e, 0};
+    if (kiln_expr_get(p, e)->op == KILN_EXPR_MUL)
+        for (uint32_t i = 0; i < 2; i++) side[i] = kiln_expr_operand(p, e, i);
+    for (uint32_t i = 0; i < 2 && side[i]; i++) {
+        const kiln_expr_node *node = kiln_expr_get(p, side[i]);
+        if (node->op != KILN_EXPR_CAST || node->dtype != KILN_I32) continue;
+        const kiln_expr count = kiln_expr_operand(p, side[i], 0);
+        if (kiln_expr_get(p, count)->op != KILN_EXPR_POPCOUNT ||
+            kiln_expr_get(p, count)->dtype != KILN_U32)
+            continue;
+        *out_factor = side[1 - i];
+        return kiln_expr_operand(p, count, 0);
+    }
+    return 0;
+}
+
+/* c + popcount(x) * factor of a sum reduction, where the target adds up what it counts. */
+static kiln_ssa add_ones(kiln_walk *w, const kiln_stmt_info *s) {
+    const kiln_program *p = w->p;
+    if (!w->b->ops->add_ones || w->lanes == 0 || kiln_expr_get(p, s->value)->op != KILN_EXPR_ADD)
+        return NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        const kiln_expr old = kiln_expr_operand(p, s->value, i);
+        const kiln_expr_node *node = kiln_expr_get(p, old);
+        kiln_expr factor = 0;
+        if (node->op != KILN_EXPR_LOAD || node->payload.id != s->buffer) continue;
+        const kiln_expr what = counted_ones(p, kiln_expr_operand(p, s->value, 1 - i), &factor);
+        int64_t by = 1;
+        if (!what || (factor && !w->b->ops->known_integer(w->b, kiln_walk_expr(w, factor), &by)) ||
+            by < INT8_MIN || by > INT8_MAX)
+            continue;
+        kiln_ssa v = kiln_walk_expr(w, what), sum = kiln_walk_expr(w, old);
+        if (!kiln_walk_is_vector(w, v) || !kiln_walk_is_vector(w, sum)) return NULL;
+        return w->b->ops->add_ones(w->b, sum, v, by);
+    }
+    return NULL;
+}
+
+/* Whether `e` is a number of the lane, lane 0 being `*out_first`, as an i64 or cast from one. */
+static bool numbers_lanes(kiln_walk *w, kiln_expr e, int64_t *out_first) {
+    const kiln_program *p = w->p;
+    while (kiln_expr_get(p, e)->op == KILN_EXPR_CAST) e = kiln_expr_operand(p, e, 0);
+    kiln_affine form;
+    kiln_ssa base;
+    int64_t stride;
+    return kiln_expr_get(p, e)->dtype == KILN_INDEX_DTYPE && kiln_affine_of(w->p, e, NULL, &form) &&
+           kiln_walk_linear(w, &form, &base, out_first, &stride) && !base && stride == 1;
+}
+
+/* c + select(x, 1 << lane, 0) in all lanes: a mask is that sum. NULL: it is another one. */
+static kiln_ssa lanes_as_bits(kiln_walk *w, const kiln_stmt_info *s) {
+    const kiln_program *p = w->p;
+    const kiln_expr term = kiln_expr_operand(p, s->value, 1);
+    const kiln_expr_node *node = kiln_expr_get(p, term);
+    int64_t value, first;
+    if (!w->b->ops->bits_of_lanes || kiln_expr_get(p, s->value)->op != KILN_EXPR_ADD ||
+        node->op != KILN_EXPR_SELECT || node->dtype != KILN_U32 || w->lanes < 8 ||
+        !kiln_expr_as_int(p, kiln_expr_operand(p, term, 2), &value) || value != 0)
+        return NULL;
+    const kiln_expr bit = kiln_expr_operand(p, term, 1);
+    if (kiln_expr_get(p, bit)->op != KILN_EXPR_SHL ||
+        !kiln_expr_as_int(p, kiln_expr_operand(p, bit, 0), &value) || value != 1 ||
+        !numbers_lanes(w, kiln_expr_operand(p, bit, 1), &first) || first < 0 ||
+        first + w->lanes > 32)
+        return NULL;
+    kiln_ssa mask = kiln_walk_expr(w, kiln_expr_operand(p, term, 0));
+    if (!kiln_walk_is_vector(w, mask)) return NULL;
+    kiln_ssa bits = w->b->ops->bits_of_lanes(w->b, mask);
+    bits = kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, bits, KILN_SSA_I32);
+    return kiln_walk_compute(w, KILN_BUILD_SHL, bits, kiln_walk_integer(w, bits, first));
+}
+
 /* c op (x in all lanes): halves of the lanes are combined until one is left. */
-static kiln_ssa combined_lanes(kiln_walk *w, const kiln_stmt_info *s) {
-    KILN_CHECK(!w->mask); /* the primitive refuses such loops */
+static kiln_ssa halves_of_lanes(kiln_walk *w, const kiln_stmt_info *s) {
     kiln_ssa lanes =
         kiln_walk_splat(w, kiln_walk_expr(w, kiln_expr_operand(w->p, s->value, 1)), w->lanes);
     int32_t number[KILN_LOWER_LANES_MAX];
@@ -243,10 +317,16 @@ static kiln_ssa combined_lanes(kiln_walk *w, const kiln_stmt_info *s) {
                             w->b->ops->shuffle(w->b, lanes, NULL, number + half, half)};
         lanes = kiln_walk_apply(w, s->value, side);
     }
+    return kiln_walk_extract(w, lanes, 0);
+}
+
+static kiln_ssa combined_lanes(kiln_walk *w, const kiln_stmt_info *s) {
+    KILN_CHECK(!w->mask); /* the primitive refuses such loops */
+    kiln_ssa lanes = lanes_as_bits(w, s);
+    if (!lanes) lanes = halves_of_lanes(w, s);
     const uint32_t together = w->lanes;
     w->lanes = 0;
-    kiln_ssa last[2] = {kiln_walk_expr(w, kiln_expr_operand(w->p, s->value, 0)),
-                        kiln_walk_extract(w, lanes, 0)};
+    kiln_ssa last[2] = {kiln_walk_expr(w, kiln_expr_operand(w->p, s->value, 0)), lanes};
     kiln_ssa value = kiln_walk_apply(w, s->value, last);
     w->lanes = together;
     return value;
@@ -256,6 +336,7 @@ static void emit_store(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info s = w->p->stmt.data[stmt];
     w->stamp = ++w->last_stamp;
     kiln_ssa value = w->combines ? combined_lanes(w, &s) : multiply_add(w, &s);
+    if (!value) value = add_ones(w, &s);
     if (!value) value = kiln_walk_expr(w, s.value);
     kiln_walk_store(w, stmt, value);
 }

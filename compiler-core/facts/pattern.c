@@ -45,14 +45,49 @@ static kiln_expr without_casts(const kiln_program *p, kiln_expr e) {
     return e;
 }
 
-static bool is_product_of_loads(const kiln_program *p, kiln_expr value, kiln_expr *out_left,
-                                kiln_expr *out_right) {
-    value = without_casts(p, value);
-    if (kiln_expr_get(p, value)->op != KILN_EXPR_MUL) return false;
+static bool are_loads(const kiln_program *p, kiln_expr value, kiln_expr *out_left,
+                      kiln_expr *out_right) {
     *out_left = without_casts(p, kiln_expr_operand(p, value, 0));
     *out_right = without_casts(p, kiln_expr_operand(p, value, 1));
     return kiln_expr_get(p, *out_left)->op == KILN_EXPR_LOAD &&
            kiln_expr_get(p, *out_right)->op == KILN_EXPR_LOAD;
+}
+
+/* The number of ones in what both words have, or one of them has: sums of products of bits. */
+static bool counts_ones(const kiln_program *p, kiln_expr value, kiln_expr *out_left,
+                        kiln_expr *out_right) {
+    value = without_casts(p, value);
+    if (kiln_expr_get(p, value)->op != KILN_EXPR_POPCOUNT) return false;
+    value = kiln_expr_operand(p, value, 0);
+    const uint8_t op = kiln_expr_get(p, value)->op;
+    return (op == KILN_EXPR_AND || op == KILN_EXPR_XOR) && are_loads(p, value, out_left, out_right);
+}
+
+static bool is_product_of_loads(const kiln_program *p, kiln_expr value, kiln_expr *out_left,
+                                kiln_expr *out_right, bool *out_counts) {
+    value = without_casts(p, value);
+    *out_counts = false;
+    if (kiln_expr_get(p, value)->op == KILN_EXPR_MUL && are_loads(p, value, out_left, out_right))
+        return true;
+    *out_counts = true;
+    if (kiln_expr_get(p, value)->op != KILN_EXPR_MUL)
+        return counts_ones(p, value, out_left, out_right);
+    for (uint32_t i = 0; i < 2; i++) /* the other one is the weight of the bits */
+        if (counts_ones(p, kiln_expr_operand(p, value, i), out_left, out_right)) return true;
+    return false;
+}
+
+bool kiln_block_packs_bits(const kiln_program *p, kiln_block block) {
+    const kiln_block_info *b = &p->block.data[block];
+    if (b->removed || b->combiner != KILN_COMBINE_SUM ||
+        kiln_expr_get(p, b->value)->op != KILN_EXPR_SELECT)
+        return false;
+    const kiln_expr bit = kiln_expr_operand(p, b->value, 1),
+                    none = kiln_expr_operand(p, b->value, 2);
+    int64_t value;
+    return kiln_expr_get(p, bit)->op == KILN_EXPR_SHL &&
+           kiln_expr_as_int(p, kiln_expr_operand(p, bit, 0), &value) && value == 1 &&
+           kiln_expr_as_int(p, none, &value) && value == 0;
 }
 
 bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
@@ -61,8 +96,9 @@ bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
     kiln_loads loads = kiln_block_loads(p, block);
     kiln_expr factor[2] = {0};
     if (b.removed) return false;
-    out->multiplies = b.combiner == KILN_COMBINE_SUM &&
-                      is_product_of_loads(p, b.value, &factor[0], &factor[1]) && loads.count == 2;
+    out->multiplies = b.combiner == KILN_COMBINE_SUM && loads.count == 2 &&
+                      is_product_of_loads(p, b.value, &factor[0], &factor[1], &out->counts_ones);
+    out->counts_ones &= out->multiplies;
     const kiln_expr *load = out->multiplies ? factor : loads.load;
     out->to = access_of(p, &b, b.buffer, b.index, b.index_count);
     out->from_count = loads.count;

@@ -24,10 +24,13 @@ typedef struct kiln_pattern {
     kiln_block_access *from;  /* [from_count] distinct loads, in the program's arena */
     uint32_t spatial, reduce; /* bit i: iterator i, extent above 1 */
     bool multiplies;          /* a sum of products of two loads: from[0] and from[1] */
+    bool counts_ones;         /* multiplies bits: loads are words of them (algorithm/bits.c) */
 } kiln_pattern;
 
 /* False when the block was inlined away. */
 bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out);
+/* Whether it joins bits to words: a sum of select(.., 1 << .., 0). */
+bool kiln_block_packs_bits(const kiln_program *p, kiln_block block);
 /* Operations of one run of the block. */
 double kiln_pattern_work(const kiln_program *p, kiln_block block);
 

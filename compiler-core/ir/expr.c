@@ -179,7 +179,8 @@ const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const k
     if (takes_bits_only(op) && kiln_dtype_is_float(dtype)) return "operator needs integers or bool";
     if ((op == KILN_EXPR_SHL || op == KILN_EXPR_SHR) && dtype == KILN_BOOL)
         return "operator needs integers";
-    if (op == KILN_EXPR_FLOORDIV && kiln_dtype_is_float(dtype)) return "operator needs integers";
+    if ((op == KILN_EXPR_FLOORDIV || op == KILN_EXPR_POPCOUNT) && kiln_dtype_is_float(dtype))
+        return "operator needs integers";
     if (dtype == KILN_BOOL && !takes_bits_only(op) && !takes_bool(op))
         return "operator needs numbers";
     return NULL;

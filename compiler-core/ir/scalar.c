@@ -35,6 +35,12 @@ static int64_t shift_right(int64_t a, int64_t amount, int64_t width, bool is_uns
     return is_unsigned ? (int64_t)((uint64_t)a >> amount) : a >> amount;
 }
 
+static int64_t count_ones(int64_t a, int64_t width) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < width; i++) count += (int64_t)((uint64_t)a >> i & 1);
+    return count;
+}
+
 static bool less(kiln_dtype dtype, kiln_scalar a, kiln_scalar b) {
     if (kiln_dtype_is_float(dtype)) return a.f < b.f;
     return dtype == KILN_U64 ? (uint64_t)a.i < (uint64_t)b.i : a.i < b.i;
@@ -82,6 +88,7 @@ static int64_t integer_apply(kiln_expr_op op, kiln_dtype dtype, const kiln_scala
     case KILN_EXPR_FLOOR:
     case KILN_EXPR_CEIL:
     case KILN_EXPR_ROUND: return a;
+    case KILN_EXPR_POPCOUNT: return count_ones(a, width);
     default: break;
     }
     kiln_check_failed("operator has an integer form", __FILE__, __LINE__);

@@ -103,8 +103,28 @@ static void vectorize_block(kiln_sched *s, kiln_block block) {
     kiln_sketch_share(s, block, outer);
 }
 
+/* Words of bits: a lane for each bit, which become a mask. What a vector of data is tested for,
+ * plane by plane, is straight code. */
+static void pack_bits(kiln_sched *s, kiln_block block) {
+    const kiln_block_info *b = &s->program->block.data[block];
+    kiln_sched_loop bits = {0}, plane = {0};
+    uint32_t outer = 0;
+    for (uint32_t i = 0; i < b->iter_count; i++) {
+        const kiln_sched_loop loop = kiln_sched_loop_of(s, block, i);
+        *(b->iter[i].reduce ? &bits : &plane) = loop;
+        outer += !b->iter[i].reduce;
+    }
+    kiln_sched_decompose_reduction(kiln_sched_try(s), block, bits);
+    kiln_sched_vectorize(kiln_sched_try(s), bits);
+    if (outer > 1) kiln_sched_unroll(kiln_sched_try(s), plane);
+    kiln_sketch_share(s, block, outer - 1);
+}
+
 void kiln_sketch_finish_block(kiln_sched *s, kiln_block block) {
-    if (!kiln_sketch_transform(s, block, (kiln_sched_loop){0})) vectorize_block(s, block);
+    if (kiln_block_packs_bits(s->program, block))
+        pack_bits(s, block);
+    else if (!kiln_sketch_transform(s, block, (kiln_sched_loop){0}))
+        vectorize_block(s, block);
 }
 
 /* Alone in its nest, and every loop is as it was made. */

@@ -58,6 +58,25 @@ bool kiln_expected_streams(kiln_program *te, const kiln_target *target) {
     return false;
 }
 
+/* Instructions for one vector of words, which are ANDed or XORed, counted and added; where no
+ * instruction counts ones, halves of bytes look them up in a table. */
+static double counting_instructions(const kiln_target *target) {
+    if (target->arch != KILN_ARCH_X86_64)
+        return kiln_target_has(target, KILN_STR("dotprod")) ? 3 : 5;
+    if (target->vector_bytes == 64 && kiln_target_has(target, KILN_STR("avx512bitalg"))) return 3;
+    return kiln_target_has(target, KILN_STR("avxvnni")) ? 8 : 10;
+}
+
+double kiln_expected_bit_products(kiln_program *te, kiln_program *alternative,
+                                  const kiln_target *target) {
+    kiln_pattern pattern;
+    for (kiln_block b = 1; b < alternative->block.count; b++)
+        if (kiln_pattern_of(alternative, b, &pattern) && pattern.counts_ones)
+            return kiln_expected_work(te) / kiln_pattern_work(alternative, b) *
+                   (target->vector_bytes / 4.0) / counting_instructions(target);
+    return 0;
+}
+
 static bool is_half(const kiln_program *p, kiln_expr e) {
     if (kiln_expr_get(p, e)->op != KILN_EXPR_CAST) return false;
     const kiln_dtype from = (kiln_dtype)kiln_expr_get(p, kiln_expr_operand(p, e, 0))->dtype;

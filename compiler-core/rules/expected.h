@@ -14,6 +14,11 @@ double kiln_expected_work(kiln_program *te);
 /* Whether the constants of such a reduction come from beyond the second cache. */
 bool kiln_expected_streams(kiln_program *te, const kiln_target *target);
 
+/* Products that one instruction makes where sums count ones (algorithm/bits.c) in `alternative` of
+ * `te`; 0: none does. */
+double kiln_expected_bit_products(kiln_program *te, kiln_program *alternative,
+                                  const kiln_target *target);
+
 /* Whether the block sums up products of two halves in f32. */
 bool kiln_multiplies_halves(const kiln_program *p, kiln_block block);
 /* The instruction of the target that sums up such products; NULL: none. */

@@ -7,6 +7,7 @@ kiln_block kiln_sketch_main_reduction(kiln_program *p, uint32_t *out_count) {
     *out_count = 0;
     for (kiln_block b = 1; b < p->block.count; b++) {
         if (p->block.data[b].removed || !kiln_block_is_reduction(p, b) ||
+            kiln_block_packs_bits(p, b) ||         /* stands alone */
             kiln_block_reads_only_constants(p, b)) /* runs once, before any other */
             continue;
         ++*out_count;
@@ -101,7 +102,9 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     uint32_t count = kiln_buffer_readers(p, b->buffer, reader);
     bool feeds_reduction = false;
     if (count == 1 && reads_reduction(p, block) && pads_for_reduction(p, reader[0])) return false;
-    for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
+    for (uint32_t i = 0; i < count; i++)
+        feeds_reduction |=
+            kiln_block_is_reduction(p, reader[i]) && !kiln_block_packs_bits(p, reader[i]);
     for (uint32_t i = 0; i < count; i++)
         if (is_searched(p, b->buffer, reader[i]) ||
             (kiln_sketch_picks(p, block, NULL) && places_of(p, b->buffer, reader[i]) > 1))

@@ -239,23 +239,31 @@ static kiln_status apply_rules(maker *m, const kiln_rule_set *rules, const char 
     return st;
 }
 
-/* Products that one instruction makes where the sketch uses a tensor intrinsic; 0: it uses none. */
-static uint32_t products_at_once(const kiln_sketch *sketch) {
+/* Products that one instruction makes where the sketch uses a tensor intrinsic, or counts ones in
+ * place of products; 0: neither. */
+static double products_at_once(maker *m, const kiln_sketch *sketch) {
     for (uint32_t i = 0; i < sketch->preferred.count; i++) {
         const kiln_instruction *in = &sketch->preferred.instruction[i];
         if (in->prim != KILN_PRIM_TENSORIZE) continue;
         const kiln_intrinsic *used = kiln_intrinsic_find(in->operand[1].text);
-        return used->lanes * used->steps / (1 + !used->accumulates);
+        return used->lanes * used->steps / (1.0 + !used->accumulates);
     }
-    return 0;
+    const kiln_instruction *first = sketch->preferred.instruction;
+    if (!sketch->preferred.count || first->prim != KILN_PRIM_ALGORITHM) return 0;
+    kiln_program *te = kiln_program_copy(m->te, m->scratch);
+    kiln_program *p =
+        kiln_algorithm_apply(kiln_algorithm_find(first->operand[0].text), te, m->scratch);
+    const double products = kiln_expected_bit_products(te, p, m->target);
+    kiln_arena_reset(m->scratch);
+    return products;
 }
 
 /* Sketches from `first` on are of an algorithm that is exact, as the direct form is: they come
- * before the others, and so become the default, where a tensor intrinsic does more of it. */
+ * before the others, and so become the default, where an instruction does more of it. */
 static void put_first(maker *m, uint32_t first) {
     const uint32_t count = m->sketch.count, added = count - first;
     if (!added || !first ||
-        products_at_once(&m->sketch.data[first]) <= products_at_once(&m->sketch.data[0]))
+        products_at_once(m, &m->sketch.data[first]) <= products_at_once(m, &m->sketch.data[0]))
         return;
     kiln_sketch *order = KILN_ARENA_ARRAY(m->arena, kiln_sketch, count);
     for (uint32_t i = 0; i < count; i++) order[(i + added) % count] = m->sketch.data[i];

@@ -73,6 +73,7 @@ typedef struct kiln_tiling {
     int k;             /* reduced in blocks */
     int tap;           /* slides over the columns, where data is loaded as vectors */
     int row_tap;       /* slides over the rows, where `dot` takes steps of the tap */
+    uint32_t planes;   /* bit i: iterator i runs over the planes of bits of one operand */
     int64_t lanes;
     bool packs; /* v belongs to `weights` alone: broadcast data, packed weights */
     /* Takes a vector of weights and as many steps of k, or of the tap where all operands share the
@@ -99,6 +100,9 @@ typedef struct kiln_tiling {
 
 /* Tiles t->block: all steps below, in the order in which they stand here. */
 kiln_sketch_result kiln_tile_reduction(kiln_tiling *t);
+
+/* tile_sizes.c. The block of so many channels that kernels prefer. */
+kiln_sched_int kiln_tile_channels(const kiln_tiling *t, int64_t channels);
 
 /* ---- what iterators are for: tile_roles.c ---- */
 

@@ -85,9 +85,17 @@ static void add_reduction(const kiln_tiling *t, kiln_sched_loops *order) {
     const kiln_block_info *b = &t->s->program->block.data[t->block];
     if (!t->options.taps_outside) kiln_sched_loops_add(order, t->k_blocks);
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap && (int)i != t->row_tap)
+        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap && (int)i != t->row_tap &&
+            !(t->planes >> i & 1))
             kiln_sched_loops_add(order, loop_of(t, (int)i));
     if (t->options.taps_outside) kiln_sched_loops_add(order, t->k_blocks);
+}
+
+static kiln_sched_loops plane_loops(const kiln_tiling *t) {
+    kiln_sched_loops loops = {0};
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (t->planes >> i & 1) kiln_sched_loops_add(&loops, loop_of(t, i));
+    return loops;
 }
 
 kiln_sched_loop kiln_tile_first_reduce_loop(const kiln_tiling *t) {
@@ -112,6 +120,8 @@ kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t) {
     add_reduction(t, &order);
     kiln_sched_loops_add(&order, t->k_steps);
     kiln_sched_loops_add(&order, t->k_unrolled);
+    const kiln_sched_loops planes = plane_loops(t);
+    for (uint32_t i = 0; i < planes.count; i++) kiln_sched_loops_add(&order, planes.loop[i]);
     /* With rows innermost each vector of data is made once, for the rows around it. */
     const bool rows_innermost = t->row_tap >= 0;
     add_round(&order, rows_innermost ? t->column.points : t->row.points,
@@ -132,6 +142,8 @@ void kiln_tile_unroll(kiln_tiling *t) {
     if (!t->dot) kiln_sched_vectorize(t->s, t->lane);
     for (uint32_t i = 0; i < sizeof unrolled / sizeof unrolled[0]; i++)
         if (!kiln_sched_loop_is_none(unrolled[i])) kiln_sched_unroll(t->s, unrolled[i]);
+    const kiln_sched_loops planes = plane_loops(t);
+    for (uint32_t i = 0; i < planes.count; i++) kiln_sched_unroll(t->s, planes.loop[i]);
 }
 
 void kiln_tile_tensorize(kiln_tiling *t, kiln_block init) {

@@ -72,11 +72,31 @@ kiln_buffer kiln_tile_pack_weights(kiln_tiling *t) {
 
 /* ---- data and results ---- */
 
+/* Channels that become words of bits lie behind one another in what they are read from. */
+static void block_below_words(kiln_tiling *t, kiln_block copy) {
+    kiln_program *p = t->s->program;
+    kiln_pattern pattern;
+    if (!kiln_pattern_of(p, copy, &pattern)) return;
+    for (uint32_t a = 0; a < pattern.from_count; a++) {
+        const kiln_block_access *x = &pattern.from[a];
+        for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+            if (kiln_tile_has(pattern.reduce, i) && x->dim_of[i] >= 0)
+                kiln_sketch_block_buffer(
+                    t->s, x->buffer, x->dim_of[i],
+                    kiln_tile_channels(t, p->buffer.data[x->buffer].shape.dim[x->dim_of[i]]));
+    }
+}
+
 kiln_block kiln_tile_block_data(kiln_tiling *t, int iter, kiln_sched_int size) {
     kiln_program *p = t->s->program;
     const kiln_block_access x = t->pattern.from[t->data];
     kiln_block copy = kiln_program_producer(p, x.buffer);
     int dim = iter < 0 ? -1 : x.dim_of[iter], source = -1;
+    if (copy && kiln_block_packs_bits(p, copy)) { /* at the root, in vectors of its own */
+        kiln_sketch_block_buffer(t->s, x.buffer, dim, size);
+        block_below_words(t, copy);
+        return 0;
+    }
     if (dim >= 0 && dim + 1 < (int)kiln_tile_rank(t, &x))
         kiln_sketch_block_buffer(t->s, x.buffer, dim, size);
     kiln_pattern pattern;

@@ -83,6 +83,12 @@ static int find_tap(const kiln_tiling *t, int end) {
     return tap;
 }
 
+/* Reduce iterators of one operand alone: where bits are multiplied, these are its planes. */
+static uint32_t find_planes(const kiln_tiling *t) {
+    if (!t->packs || !t->pattern.counts_ones) return 0;
+    return t->pattern.reduce & (t->pattern.from[0].iters ^ t->pattern.from[1].iters);
+}
+
 bool kiln_tile_can_pad(const kiln_tiling *t) {
     const kiln_buffer_info *to = &t->s->program->buffer.data[t->pattern.to.buffer];
     return to->shape.dim[t->pattern.to.dim_of[t->v]] == kiln_tile_extent(t, t->v);
@@ -144,6 +150,7 @@ bool kiln_tile_choose_roles(kiln_tiling *t) {
         if (blocks && (t->k < 0 || kiln_tile_extent(t, i) > kiln_tile_extent(t, t->k))) t->k = i;
     }
     t->tap = find_tap(t, KILN_BLOCK_ITERS_MAX);
+    t->planes = find_planes(t);
     t->lanes =
         kiln_sketch_lanes(t->s->target, t->s->program->buffer.data[t->pattern.to.buffer].dtype,
                           kiln_tile_extent(t, t->v));

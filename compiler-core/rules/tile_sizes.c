@@ -120,8 +120,17 @@ kiln_sched_sample kiln_tile_sample_parts(kiln_tiling *t) {
  */
 static bool takes_factors(const kiln_tiling *t) {
     int64_t group = t->s->target->factor_lanes;
-    return t->packs && group > 1 && t->k >= 0 &&
+    return t->packs && group > 1 && t->k >= 0 && !t->pattern.counts_ones &&
            kiln_tile_extent(t, t->k) % (group * kiln_tile_stride(t)) == 0;
+}
+
+/* Counting ones takes a register for the word, one for the weight of a further plane, and without
+ * an instruction for it a table, a mask, two more factors and two temporaries. */
+static int64_t counting_registers(const kiln_tiling *t) {
+    if (!t->pattern.counts_ones) return 0;
+    const bool counts = t->s->target->arch != KILN_ARCH_X86_64 ||
+                        kiln_target_has(t->s->target, KILN_STR("avx512bitalg"));
+    return counts ? 2 : 7;
 }
 
 /* Vector registers that hold data while a tile of so many points takes its steps; with factors one
@@ -134,7 +143,8 @@ static int64_t data_registers(const kiln_tiling *t, int64_t points) {
         const bool first = t->s->target->factor_lanes > 1;
         return (first ? 2 * points : kiln_tile_extent(t, t->row_tap)) + 3 + t->dot->accumulates;
     }
-    return 1 + (t->dot && !t->dot->accumulates) + (t->dot && t->dot->bias ? 4 : 0);
+    return 1 + (t->dot && !t->dot->accumulates) + (t->dot && t->dot->bias ? 4 : 0) +
+           counting_registers(t);
 }
 
 /* Those that hold a row of weights, and what a bias adds to their products. */
@@ -245,8 +255,11 @@ kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
 /* ---- steps and blocks ---- */
 
 #define BLOCK_MIN 4
+/* Channels that lie behind one another where they become words of bits: one or two words. */
+#define BITS_BLOCK 64
 
 static int64_t channel_block(const kiln_tiling *t) {
+    if (t->pattern.counts_ones) return BITS_BLOCK;
     return (int64_t)t->s->target->vector_bytes / (int64_t)sizeof(float) * kiln_tile_stride(t);
 }
 
@@ -257,6 +270,10 @@ static int64_t preferred_block(const kiln_tiling *t, int64_t channels) {
     int64_t block = channel_block(t);
     while (block >= BLOCK_MIN && channels % block != 0) block /= 2;
     return block >= BLOCK_MIN ? block : channels;
+}
+
+kiln_sched_int kiln_tile_channels(const kiln_tiling *t, int64_t channels) {
+    return kiln_sched_const(preferred_block(t, channels));
 }
 
 /* The most steps of the reduction that lie behind one another without measurement: a block of
@@ -272,7 +289,8 @@ static int64_t preferred_steps(const kiln_tiling *t) {
  * cache yet; then all steps of a block are, so that each instruction walks by one stride, which
  * prefetchers learn (0.79 to 0.97 of the peak for 28x28x256 1x1). */
 static int64_t preferred_unrolled(const kiln_tiling *t) {
-    if (widens(t)) return 4; /* widening makes code and needs registers */
+    if (widens(t)) return 4;              /* widening makes code and needs registers */
+    if (t->pattern.counts_ones) return 2; /* planes are unrolled as well */
     return t->k >= 0 && t->pattern.reduce == 1u << t->k ? STEPS_UNROLLED_MAX : 4;
 }
 

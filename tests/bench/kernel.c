@@ -1,7 +1,8 @@
-/* Times one convolution kernel in this process, from a trace in text form:
+/* Times one kernel in this process, of a convolution or of a task in text form (loop-text.md), from
+ * a trace in text form:
  *
- *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE|default|ALGORITHM[.K]
- * [TARGET [trace|scheduled|loops|llvm|asm|object]]
+ *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD|TASK-FILE
+ * TRACE-FILE|default|ALGORITHM[.K] [TARGET [trace|scheduled|loops|llvm|asm|object]]
  *
  * An algorithm's name takes what the rules prefer in its K-th sketch (default: 0, the first).
  * Prints the time from trace to object (median of several) and the share of the machine's FMA peak,
@@ -108,7 +109,7 @@ static kiln_status time_kernel(const kiln_artefact *artefact) {
         if (kiln_role_is_owned(m->arg[i].role)) continue;
         size_t size = kiln_kernel_arg_bytes(kernel, i);
         st = kiln_pages_create(size, KILN_GUARD_NONE, &pages[i]);
-        if (!st) kiln_fill_data(pages[i].data, KILN_F32, size / 4, i + 1, KILN_FILL_UNIFORM);
+        if (!st) kiln_manifest_arg_fill(&m->arg[i], i + 1, pages[i].data);
         if (!st) st = kiln_call_bind(call, i, pages[i].data, size);
     }
     if (!st) st = kiln_pages_create(kiln_services_scratch_bytes(m, 1), KILN_GUARD_NONE, &scratch);
@@ -218,27 +219,38 @@ static kiln_status find_trace(const char *name, const kiln_program *te, const ki
     return st ? st : kiln_trace_parse(text, arena, out_trace);
 }
 
-int main(int argc, char **argv) {
-    conv_shape s;
+/* The convolution of that shape, or the task in that file. */
+static kiln_status find_task(const char *name, kiln_arena *arena, kiln_program **out_te) {
     long long v[7];
-    if (argc < 3 || sscanf(argv[1], "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &v[0], &v[1], &v[2],
-                           &v[3], &v[4], &v[5], &v[6]) != 7) {
+    if (sscanf(name, "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
+               &v[6]) == 7) {
+        const conv_shape s = {v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
+        *out_te = make_conv(arena, &s);
+        return KILN_OK;
+    }
+    kiln_str text;
+    kiln_status st = kiln_file_read(name, 1 << 20, arena, &text);
+    return st ? st : kiln_program_parse(text, arena, out_te);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) {
         fprintf(stderr,
-                "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD "
+                "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD|TASK-FILE "
                 "TRACE-FILE|default|ALGORITHM[.K] [TARGET "
                 "[trace|scheduled|loops|llvm|asm|object]]\n",
                 argv[0]);
         return 2;
     }
-    s = (conv_shape){v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
     kiln_arena arena;
     kiln_arena_init(&arena, 1 << 20);
     kiln_target target;
     kiln_trace trace;
     kiln_artefact artefact;
-    kiln_program *te = make_conv(&arena, &s);
+    kiln_program *te = NULL;
     kiln_status st = argc > 3 ? kiln_target_parse(kiln_str_from(argv[3]), &arena, &target)
                               : kiln_target_native(&arena, &target);
+    if (!st) st = find_task(argv[1], &arena, &te);
     if (!st) st = find_trace(argv[2], te, &target, &arena, &trace);
     if (!st && argc > 4) {
         st = show(te, &trace, &target, argv[4], &arena);

@@ -129,7 +129,7 @@ static kiln_expr draw_function(generator *g, kiln_dtype dtype, kiln_expr x) {
     kiln_expr zero = kiln_expr_zero(g->p, dtype);
     kiln_expr three = kiln_expr_const(g->p, dtype, 3);
     bool is_float = kiln_dtype_is_float(dtype);
-    switch (below(g, is_float ? 9 : 7)) {
+    switch (below(g, is_float ? 9 : 8)) {
     case 0: return op2(g, KILN_EXPR_MAX, x, zero);
     case 1: return op2(g, KILN_EXPR_ADD, x, three);
     case 2: return op2(g, KILN_EXPR_MUL, x, kiln_expr_const(g->p, dtype, is_float ? 0.5 : 5));
@@ -139,7 +139,9 @@ static kiln_expr draw_function(generator *g, kiln_dtype dtype, kiln_expr x) {
                                 op2(g, KILN_EXPR_MUL, x, three));
     case 5: return kiln_expr_unary(g->p, KILN_EXPR_NEG, x);
     case 6: return op2(g, KILN_EXPR_DIV, x, three);
-    case 7: return kiln_expr_unary(g->p, KILN_EXPR_SQRT, kiln_expr_unary(g->p, KILN_EXPR_ABS, x));
+    case 7:
+        if (!is_float) return kiln_expr_unary(g->p, KILN_EXPR_POPCOUNT, x);
+        return kiln_expr_unary(g->p, KILN_EXPR_SQRT, kiln_expr_unary(g->p, KILN_EXPR_ABS, x));
     default: return kiln_expr_unary(g->p, smooth[below(g, KILN_ARRAY_COUNT(smooth))], x);
     }
 }

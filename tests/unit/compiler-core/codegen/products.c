@@ -129,6 +129,32 @@ kiln_program *depthwise_program(kiln_arena *arena, kiln_dtype data, int64_t chan
     return te;
 }
 
+kiln_program *bits_program(kiln_arena *arena, kiln_range data, kiln_range weights, int64_t channels,
+                           int64_t size, int64_t results) {
+    const char *x = data.low < 0 ? "i8" : "u8", *w = weights.low < 0 ? "i8" : "u8";
+    const long long c = (long long)channels, s = (long long)size, r = (long long)results;
+    const char *text = kiln_arena_printf(
+        arena,
+        "program bits\ninput x: %s[1,%lld,%lld,%lld] range(%lld, %lld)\n"
+        "constant w: %s[%lld,%lld,3,3] range(%lld, %lld, %lld)\nconstant scale: f32[%lld]\n"
+        "output y: %s[1,%lld,%lld,%lld]\n"
+        "temp pad: %s[1,%lld,%lld,%lld]\ntemp sum: i32[1,%lld,%lld,%lld]\n"
+        "block pad(n:1, c:%lld, y:%lld, x:%lld): pad[n, c, y, x] = "
+        "select(and(and(1 <= y, y < %lld), and(1 <= x, x < %lld)), x[n, c, y - 1, x - 1], 0%s)\n"
+        "block conv(n:1, c:%lld, y:%lld, x:%lld | ic:%lld, ky:3, kx:3): sum[n, c, y, x] sum= "
+        "i32(pad[n, ic, y + ky, x + kx])*i32(w[c, ic, ky, kx]) init 0i32\n"
+        "block result(n:1, c:%lld, y:%lld, x:%lld): y[n, c, y, x] = "
+        "%s(i32(round(min(max(f32(sum[n, c, y, x])*scale[c], %lld.0), %lld.0))))\n",
+        x, c, s, s, (long long)data.low, (long long)data.high, w, r, c, (long long)weights.low,
+        (long long)weights.high, (long long)weights.step, r, x, r, s, s, x, c, s + 2, s + 2, r, s,
+        s, c, s + 2, s + 2, s + 1, s + 1, x, r, s, s, c, r, s, s, x, (long long)data.low,
+        (long long)data.high);
+    kiln_program *te = NULL;
+    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
+    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
+    return te;
+}
+
 kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *in) {
     static const char *const base[] = {
         [KILN_ARCH_X86_64] = "x86_64-unknown-linux-gnu,mcpu=x86-64-v3",

@@ -21,6 +21,10 @@ kiln_program *quantised_program(kiln_arena *arena, kiln_dtype data, int64_t chan
  * stride and distance that are given, without padding: data of `size` pixels square. */
 kiln_program *depthwise_program(kiln_arena *arena, kiln_dtype data, int64_t channels, int64_t size,
                                 int64_t taps, int64_t stride, int64_t distance);
+/* A convolution of bytes within these ranges, with a padding, scaled and cut to the range of the
+ * data again. */
+kiln_program *bits_program(kiln_arena *arena, kiln_range data, kiln_range weights, int64_t channels,
+                           int64_t size, int64_t results);
 /* A target of the intrinsic's architecture with its feature. */
 kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *intrinsic);
 

@@ -110,6 +110,33 @@ static void quantised_convolutions_keep_the_meaning(void **state) {
     assert_true(refused < SEEDS / 4);
 }
 
+static void sums_of_bits_keep_the_meaning(void **state) {
+    (void)state;
+    static const kiln_range data[] = {{0, 3, 1}, {-2, 1, 1}}, weights[] = {{-1, 1, 2}, {-2, 1, 1}};
+    uint32_t refused = 0, counting = 0;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    for (uint64_t seed = 1; seed <= SEEDS / 2; seed++) {
+        kiln_arena_reset(&arena);
+        kiln_rand rand;
+        kiln_rand_init(&rand, seed);
+        kiln_target target = target_of(&arena, target_text);
+        kiln_program *te = bits_program(&arena, data[seed % 2], weights[seed / 2 % 2],
+                                        20 + 4 * (int64_t)kiln_rand_below(&rand, 12),
+                                        3 + (int64_t)kiln_rand_below(&rand, 3),
+                                        1 + (int64_t)kiln_rand_below(&rand, 20));
+        kiln_program *scheduled = draw_sample(te, &target, &rand);
+        counting += kiln_program_find_buffer(scheduled, KILN_STR("conv.bits")) != 0;
+        kiln_status st =
+            expect_runs_equal(te, scheduled, &target, NULL, 2, seed, run_on_board, &other);
+        refused += st != NULL; /* register buffers that do not fit */
+        kiln_status_free(st);
+    }
+    kiln_arena_deinit(&arena);
+    assert_true(counting >= 2);
+    assert_true(refused < SEEDS / 4);
+}
+
 static kiln_program *unary(kiln_arena *arena, kiln_expr_op op, kiln_dtype dtype) {
     kiln_program *p = kiln_program_create(arena, KILN_STR("unary"));
     const kiln_shape shape = {.rank = 1, .dim = {UNARY_ELEMENTS}};
@@ -149,6 +176,7 @@ int main(int argc, char **argv) {
         test_with_arena(whole_numbers_are_found_in_scalars_and_vectors),
         cmocka_unit_test(products_in_tensor_intrinsics_keep_the_meaning),
         cmocka_unit_test(quantised_convolutions_keep_the_meaning),
+        cmocka_unit_test(sums_of_bits_keep_the_meaning),
     };
     if (argc != 4) return 2;
     target_text = argv[1];

@@ -228,6 +228,88 @@ static void samples_of_spaces_equal_the_interpreter(void **state) {
     }
 }
 
+/* ---- bits ---- */
+
+static const kiln_range two_bits = {0, 3, 1}, signs = {-1, 1, 2};
+
+/* What the rules prefer, which counts ones. */
+static kiln_program *counting(kiln_arena *arena, const kiln_program *te,
+                              const kiln_target *target) {
+    kiln_space *space = KILN_ARENA_NEW(arena, kiln_space);
+    kiln_trace trace;
+    kiln_program *scheduled;
+    expect_ok(kiln_space_create(te, target, arena, space));
+    expect_ok(kiln_space_default(space, arena, &trace, &scheduled));
+    assert_int_equal(kiln_trace_algorithm(&trace), KILN_ALGORITHM_BIT_PLANES);
+    return scheduled;
+}
+
+#define X86 "cpu:x86_64-unknown-linux-gnu,mcpu="
+
+static void sums_of_bits_count_ones_in_registers(void **state) {
+    kiln_arena *arena = *state;
+    static const struct {
+        const char *target, *instruction, *adds;
+    } row[] = {
+        {X86 "znver4", "vpopcnt", "vpdpbusd"},
+        {X86 "x86-64-v3", "vpshufb", "vpmaddubsw"},
+        {"rpi5", "cnt\t", "sdot\t"},
+        {"rpi4", "cnt\t", "uaddlp"},
+    };
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const kiln_target target = target_of(arena, row[i].target);
+        const kiln_program *te = bits_program(arena, two_bits, signs, 64, 12, 64);
+        const char *text = assembly_of(counting(arena, te, &target), &target, arena),
+                   *inner = inner_loop(arena, text, row[i].adds);
+        if (occurrences(inner, row[i].instruction) < 8 || occurrences(inner, row[i].adds) < 8 ||
+            (target.vector_bytes == 64 && strstr(inner, "(%rsp)")))
+            fail_msg("%s:\n%s", row[i].target, inner);
+    }
+}
+
+/* 64 lanes of bytes are two words. */
+static void masks_become_words_of_bits(void **state) {
+    kiln_arena *arena = *state;
+    static const struct {
+        const char *target, *instruction;
+    } row[] = {{X86 "znver4", "kmovd"}, {X86 "x86-64-v3", "vpmovmskb"}};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const kiln_target target = target_of(arena, row[i].target);
+        const kiln_program *te = bits_program(arena, two_bits, signs, 64, 12, 64);
+        const char *text = assembly_of(counting(arena, te, &target), &target, arena);
+        if (!strstr(text, row[i].instruction)) fail_msg("%s:\n%s", row[i].target, text);
+    }
+}
+
+static void sums_of_bits_equal_the_interpreter_where_they_run(void **state) {
+    kiln_arena *arena = *state;
+    static const char *const text[] = {X86 "znver4", X86 "x86-64-v4", X86 "x86-64-v3",
+                                       X86 "x86-64-v3,features=+avxvnni", X86 "x86-64"};
+    static const kiln_range data[] = {{0, 3, 1}, {-2, 1, 1}, {0, 1, 1}},
+                            weights[] = {{-1, 1, 2}, {-2, 1, 1}, {0, 1, 1}};
+    uint32_t ran = 0;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
+        const kiln_target target = target_of(arena, text[i]);
+        if (!runs_here(&target, arena)) continue;
+        ran++;
+        const kiln_program *te = bits_program(arena, two_bits, signs, 64, 5, 24);
+        if (!kiln_target_has(&target, KILN_STR("avxvnni")))
+            expect_ok(expect_compiled_equals(te, counting(arena, te, &target), &target, 2, i));
+        for (uint64_t seed = 1; seed <= SEEDS / 4; seed++) {
+            kiln_rand rand;
+            kiln_rand_init(&rand, seed);
+            te = bits_program(arena, data[seed % 3], weights[seed / 3 % 3],
+                              20 + (int64_t)kiln_rand_below(&rand, 60),
+                              3 + (int64_t)kiln_rand_below(&rand, 4),
+                              1 + (int64_t)kiln_rand_below(&rand, 40));
+            kiln_status st =
+                expect_compiled_equals(te, draw_sample(te, &target, &rand), &target, 2, seed);
+            kiln_status_free(st); /* register buffers that do not fit */
+        }
+    }
+    assert_true(ran > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_intrinsic_is_one_instruction),
@@ -238,6 +320,9 @@ int main(void) {
         test_with_arena(sums_over_taps_equal_the_interpreter),
         test_with_arena(targets_without_one_multiply_in_vectors),
         test_with_arena(samples_of_spaces_equal_the_interpreter),
+        test_with_arena(sums_of_bits_count_ones_in_registers),
+        test_with_arena(masks_become_words_of_bits),
+        test_with_arena(sums_of_bits_equal_the_interpreter_where_they_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,29 @@ static void blocks_of_one_operand_multiply_nothing(void **state) {
     assert_int_equal((int64_t)kiln_pattern_work(p, found.block), 24);
 }
 
+static void counting_ones_is_multiplying_bits(void **state) {
+    kiln_program *p = parsed(
+        *state,
+        "program p\ninput x: u8[5,32]\nconstant w: u32[6,2]\noutput y: i32[5,6]\noutput z: "
+        "i32[5]\ntemp b: u32[5,2]\n"
+        "block pack(m:5, i:2 | c:32): b[m, i] sum= select(and(x[m, c], shl(1u8, u8(i))) != 0u8, "
+        "shl(1u32, u32(c)), 0u32) init 0u32\n"
+        "block count(m:5, n:6 | i:2, j:2): y[m, n] sum= i32(popcount(xor(b[m, i], w[n, "
+        "j])))*shl(-1i32, i32(i + j)) init 0i32\n"
+        "block ones(m:5 | i:2): z[m] sum= i32(popcount(b[m, i])) init 0i32\n");
+    kiln_pattern found;
+    assert_true(kiln_block_packs_bits(p, 1));
+    assert_false(kiln_block_packs_bits(p, 2));
+    assert_true(kiln_pattern_of(p, 2, &found));
+    assert_true(found.multiplies && found.counts_ones);
+    assert_int_equal(found.from[0].dim_of[bit(p, 2, "i")], 1);
+    assert_int_equal(found.from[1].dim_of[bit(p, 2, "n")], 0);
+    for (kiln_block b = 1; b <= 3; b += 2) {
+        assert_true(kiln_pattern_of(p, b, &found));
+        assert_false(found.multiplies || found.counts_ones);
+    }
+}
+
 /* As many as Winograd's transform back reads, with a bias and a residual. */
 static void every_operand_has_its_access(void **state) {
     kiln_strbuf text = {0};
@@ -64,6 +87,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_convolution_multiplies_under_a_window),
         test_with_arena(blocks_of_one_operand_multiply_nothing),
+        test_with_arena(counting_ones_is_multiplying_bits),
         test_with_arena(every_operand_has_its_access),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

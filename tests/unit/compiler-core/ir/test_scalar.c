@@ -61,6 +61,17 @@ static void shifts_beyond_the_width_give_zero(void **state) {
     assert_int_equal(apply_int(KILN_EXPR_SHR, KILN_I8, -2, -1), 0);
 }
 
+static void ones_are_counted_within_the_width(void **state) {
+    (void)state;
+    const int64_t none = 0; /* the second operand is not looked at */
+    assert_int_equal(apply_int(KILN_EXPR_POPCOUNT, KILN_U8, 0xb1, none), 4);
+    assert_int_equal(apply_int(KILN_EXPR_POPCOUNT, KILN_I8, -1, none), 8);
+    assert_int_equal(apply_int(KILN_EXPR_POPCOUNT, KILN_I16, -2, none), 15);
+    assert_int_equal(apply_int(KILN_EXPR_POPCOUNT, KILN_U32, 0xffffffff, none), 32);
+    assert_int_equal(apply_int(KILN_EXPR_POPCOUNT, KILN_I64, -1, none), 64);
+    assert_int_equal(apply_int(KILN_EXPR_POPCOUNT, KILN_I64, 0, none), 0);
+}
+
 static void minimum_and_maximum_keep_nan(void **state) {
     (void)state;
     assert_true(isnan(apply_float(KILN_EXPR_MIN, NAN, 1)));
@@ -99,6 +110,7 @@ int main(void) {
         cmocka_unit_test(division_is_total_and_rounds_as_named),
         cmocka_unit_test(u64_above_the_signed_range_is_compared_and_divided_unsigned),
         cmocka_unit_test(shifts_beyond_the_width_give_zero),
+        cmocka_unit_test(ones_are_counted_within_the_width),
         cmocka_unit_test(minimum_and_maximum_keep_nan),
         cmocka_unit_test(casts_saturate_truncate_and_round),
         cmocka_unit_test(rounding_is_to_even),

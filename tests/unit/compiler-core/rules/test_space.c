@@ -314,6 +314,35 @@ static void the_default_has_data_that_instructions_take(void **state) {
     }
 }
 
+/* Bits are counted where that makes more products than multiplying bytes. */
+static void the_default_counts_bits_where_that_is_faster(void **state) {
+    static const struct {
+        const char *target, *data, *weights, *algorithm;
+    } row[] = {
+        {"cpu:x86_64-unknown-linux-gnu,mcpu=znver4", "0, 3", "-1, 1, 2", "bit_planes"},
+        {"cpu:x86_64-unknown-linux-gnu,mcpu=znver4", "0, 1", "-1, 1, 2", "bit_planes"},
+        {"cpu:x86_64-unknown-linux-gnu,mcpu=znver4", "0, 3", "-2, 1", "direct"},
+        {"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake", "0, 3", "-1, 1, 2", "direct"},
+        {"x86-64-v3", "0, 3", "-1, 1, 2", "bit_planes"},
+        {"x86-64-v3", "0, 3", "-2, 1", "direct"},
+        {"rpi5", "0, 3", "-1, 1, 2", "bit_planes"},
+        {"rpi4", "0, 3", "-2, 1", "bit_planes"},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        kiln_target target;
+        expect_ok(kiln_target_parse(kiln_str_from(row[i].target), *state, &target));
+        const char *text = kiln_arena_printf(
+            *state,
+            "program p\ninput x: u8[32,64] range(%s)\nconstant w: i8[64,64] range(%s)\n"
+            "output y: i32[32,64]\nblock dot(m:32, n:64 | k:64): "
+            "y[m, n] sum= i32(x[m, k])*i32(w[k, n]) init 0i32\n",
+            row[i].data, row[i].weights);
+        kiln_space space = make_space(parsed(*state, text), &target);
+        assert_string_equal(kiln_algorithm_name(kiln_trace_algorithm(&space.sketch[0].preferred)),
+                            row[i].algorithm);
+    }
+}
+
 static int64_t default_extent(kiln_arena *arena, const conv_shape *shape, const char *loop) {
     kiln_target target = avx2;
     kiln_trace trace;
@@ -656,6 +685,7 @@ int main(void) {
         test_with_arena(draws_from_the_space_of_a_convolution_are_legal),
         test_with_arena(the_default_is_blocked_vectorised_and_deterministic),
         test_with_arena(the_default_has_data_that_instructions_take),
+        test_with_arena(the_default_counts_bits_where_that_is_faster),
         test_with_arena(what_exceeds_the_second_cache_is_fetched_once),
         test_with_arena(streamed_weights_serve_many_points),
         test_with_arena(steps_without_taps_are_unrolled_whole),

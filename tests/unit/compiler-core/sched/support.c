@@ -7,6 +7,7 @@
 #include "base/rand.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "tests/support/fill.h"
 #include "tests/support/interpreter.h"
 
 const kiln_target avx2 = {.kind = KILN_TARGET_CPU,
@@ -214,6 +215,10 @@ static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor 
         const kiln_buffer_info *b = &p->buffer.data[list.buffer[i]];
         args[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
         if (b->role == KILN_ROLE_OUTPUT) continue;
+        if (b->range.step) {
+            fill_buffer(b, i, args[i].data);
+            continue;
+        }
         assert_true(b->dtype == KILN_F32 || b->dtype == KILN_I8 || b->dtype == KILN_U8 ||
                     b->dtype == KILN_I64);
         const int64_t low = b->dtype == KILN_U8 ? 0 : -4, high = b->dtype == KILN_U8 ? 255 : 4;

@@ -155,7 +155,7 @@ void kiln_tile_fetch_ahead(kiln_tiling *t, kiln_buffer packed, bool cuts_taps) {
     const kiln_block_info *b = &t->s->program->block.data[t->block];
     kiln_sched_loop steps = t->k_blocks;
     for (uint32_t i = 0; i < b->iter_count && !t->options.taps_outside; i++)
-        if (b->iter[i].reduce && (int)i != t->k && b->iter[i].extent > 1)
+        if (b->iter[i].reduce && (int)i != t->k && b->iter[i].extent > 1 && !(t->planes >> i & 1))
             steps = loop_of(t, (int)i);
     if (cuts_taps) steps = t->k_steps;
     kiln_sched_sample ahead = kiln_sched_categorical(t->s, (int64_t[]){0, 1}, 2, 1);

@@ -34,8 +34,8 @@ static void on_event(kiln_tune *t, const kiln_msg_job_event *event) {
 
 static void on_message(void *context, const kiln_message *message) {
     kiln_tune *t = context;
-    if (!message) { /* connected again: the tracker attaches us to the job */
-        kiln_client_send(t->client, &t->open);
+    if (!message) { /* connected again: the tracker attaches us to the job, if it is open */
+        if (t->open.type == KILN_MSG_JOB_OPEN) kiln_client_send(t->client, &t->open);
         t->cancel_sent = false;
         return;
     }

@@ -136,6 +136,19 @@ def test_a_tracker_killed_at_every_point_forgets_nothing(world):
     stop_all(world)
 
 
+def test_a_tracker_killed_while_a_model_comes_gets_the_job_all_the_same(world):
+    address = f"unix:{world.path('tracker.sock')}"
+    start = lambda: world.start("kiln-tracker", "--listen", address, "--state", world.path("state"))
+    first = failing(world, "BLOB_KEPT", start)
+    tune = world.tune(world.zoo("conv:C4"), address, SHORT, db="short.db")
+    world.ends(first, -signal.SIGKILL)
+    start()
+    world.board(address)
+    world.tuner(address)
+    check_end(world, tune, SHORT)
+    stop_all(world)
+
+
 def test_an_error_at_a_point_ends_the_job_with_it_and_the_next_has_all(world):
     _, address = world.tracker()
     world.board(address)

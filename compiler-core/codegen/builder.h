@@ -114,7 +114,8 @@ typedef struct kiln_builder_ops {
      * instruction. NULL: not needed. */
     kiln_ssa (*opaque)(kiln_builder *b, kiln_ssa v);
     /* Floats within the range of an I32 to the nearest, halves to even; the lowest 16 bits of what
-     * a NaN gives are 0. NULL: they are rounded and converted as any float. */
+     * a NaN gives are 0. The function gives NULL where no one instruction does it. NULL: they are
+     * rounded and converted as any float. */
     kiln_ssa (*rounded)(kiln_builder *b, kiln_ssa v);
     /* How many bits are 1, in each lane of integers. NULL: it is spelt out in other instructions.
      */

@@ -457,19 +457,12 @@ static kiln_ssa to_bf16(kiln_builder *base, kiln_ssa v) {
     return out(by_vectors(b, shortened, in(v), NULL, lanes, 8));
 }
 
-/* LLVM would shorten chains of additions at the cost of registers, of which accumulators leave
- * none. */
 /* LLVM leaves open what rounding a NaN gives; the processor does not: 0x80000000. */
 static kiln_ssa rounded(kiln_builder *base, kiln_ssa value) {
     kiln_llvm_builder *b = of(base);
-    LLVMValueRef v = in(value);
-    kiln_ssa_type to = {KILN_SSA_I32, LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind
-                                          ? LLVMGetVectorSize(LLVMTypeOf(v))
-                                          : 0};
-    LLVMTypeRef type = kiln_llvm_type(b, to), from = LLVMTypeOf(v);
-    if (b->target->arch == KILN_ARCH_X86_64) return saturated(b, "llvm.lrint", v, type);
-    v = kiln_llvm_intrinsic(b, "llvm.roundeven", &from, 1, &v, 1);
-    return saturated(b, "llvm.fptosi.sat", v, type);
+    const kiln_ssa_type to = {KILN_SSA_I32, type_of(base, value).lanes};
+    if (b->target->arch != KILN_ARCH_X86_64) return NULL;
+    return saturated(b, "llvm.lrint", in(value), kiln_llvm_type(b, to));
 }
 
 static LLVMValueRef ones(kiln_llvm_builder *b, LLVMValueRef v) {
@@ -546,6 +539,8 @@ static kiln_ssa bits_of_lanes(kiln_builder *base, kiln_ssa mask) {
     return out(LLVMBuildBitCast(b->builder, in(mask), type, ""));
 }
 
+/* LLVM would shorten chains of additions at the cost of registers, of which accumulators leave
+ * none. */
 static kiln_ssa opaque(kiln_builder *base, kiln_ssa v) {
     kiln_llvm_builder *b = of(base);
     const char *place = kiln_llvm_vector_constraint(b->target->arch);

@@ -344,7 +344,10 @@ static kiln_ssa build_quantised(kiln_walk *w, kiln_expr expr) {
     v = kiln_walk_select(w, op2(w, KILN_BUILD_OGT, bound, v), bound, v);
     bound = kiln_walk_real(w, v, kiln_expr_get(w->p, high)->payload.f);
     v = kiln_walk_select(w, op2(w, KILN_BUILD_OLT, bound, v), bound, v);
-    v = w->b->ops->rounded(w->b, v);
+    kiln_ssa rounded = w->b->ops->rounded(w->b, v);
+    v = rounded ? rounded
+                : kiln_walk_convert(w, KILN_CONVERT_FLOAT_TO_SIGNED,
+                                    kiln_walk_math(w, KILN_EXPR_ROUND, &v), KILN_SSA_I32);
     if (sum)
         v = op2(w, KILN_BUILD_ADD, v,
                 kiln_walk_integer(w, v, kiln_expr_get(w->p, zero)->payload.i));

@@ -3,6 +3,8 @@
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "compiler-core/rules/space.h"
+#include "tests/support/targets.h"
 #include "tests/support/test.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
@@ -86,10 +88,26 @@ static void other_computations_are_left_alone(void **state) {
         assert_null(applied(parsed(*state, other[i]), *state));
 }
 
+/* Planes are unrolled, so that nothing is fetched ahead in loops over them. */
+static void many_weights_of_two_bits_have_a_space(void **state) {
+    const kiln_program *te =
+        parsed(*state, "program p\ninput x: u8[1,512,9,9] range(0, 3)\n"
+                       "constant w: i8[512,512,3,3] range(-2, 1)\noutput y: i32[1,512,7,7]\n"
+                       "block conv(n:1, oc:512, oh:7, ow:7 | ic:512, kh:3, kw:3): y[n, oc, oh, ow] "
+                       "sum= i32(x[n, ic, oh + kh, ow + kw])*i32(w[oc, ic, kh, kw]) init 0i32\n");
+    kiln_space space;
+    uint32_t counting = 0;
+    expect_ok(kiln_space_create(te, &avx2, *state, &space));
+    for (uint32_t i = 0; i < space.sketch_count; i++)
+        counting += kiln_trace_algorithm(&space.sketch[i].preferred) == KILN_ALGORITHM_BIT_PLANES;
+    assert_true(counting > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(sums_stay_what_they_are),
         test_with_arena(other_computations_are_left_alone),
+        test_with_arena(many_weights_of_two_bits_have_a_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

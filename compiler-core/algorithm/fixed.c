@@ -15,6 +15,7 @@
  * the check of whole networks on their own weights takes the row back there. */
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/algorithm/narrow.h"
+#include "compiler-core/algorithm/sums.h"
 
 #define STEPS 32767.0
 /* Fewer products than this say nothing about the mean of their magnitudes. */
@@ -184,7 +185,7 @@ static uint32_t fix_weights(kiln_program *p, const site *s) {
     const part largest = make_largest(p, s), multiples = make_multiples(p, s, &largest),
                products = make_products(p, s, &multiples);
     take_results(p, s, &largest, &products);
-    kiln_narrow_move_before(p, s->block, first);
+    kiln_blocks_put_around(p, s->block, p->block.count - first, 0);
     return p->block.count - first;
 }
 

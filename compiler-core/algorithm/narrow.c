@@ -13,11 +13,10 @@
  * is how many of a product's are (kiln_algorithm_error_factor). */
 #include "compiler-core/algorithm/narrow.h"
 
-#include <string.h>
-
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/algorithm/steps.h"
+#include "compiler-core/algorithm/sums.h"
 
 #define STEPS 2 /* of dot products of halves */
 
@@ -63,15 +62,6 @@ static bool match(const kiln_program *p, kiln_block block, const form *f, uint32
                     data = kiln_expr_operand(p, p->block.data[block].value, 1 - *out_weight);
     return f->both ? kiln_steps_find(p, block, data, weight, STEPS).extent > 0
                    : kiln_narrow_reads(p, block, weight) <= KILN_NARROW_READS_MAX;
-}
-
-void kiln_narrow_move_before(kiln_program *p, kiln_block block, kiln_block first) {
-    const uint32_t added = p->block.count - first;
-    kiln_block_info *moved =
-        kiln_arena_copy(p->arena, &p->block.data[first], added * sizeof *moved);
-    memmove(&p->block.data[block + added], &p->block.data[block],
-            (first - block) * sizeof p->block.data[0]);
-    memcpy(&p->block.data[block], moved, added * sizeof *moved);
 }
 
 /* ---- halves that are there ------------------------------------------------------------------- */
@@ -170,7 +160,7 @@ static kiln_buffer add_rounded(kiln_program *p, kiln_block block, kiln_buffer fr
     kiln_expr value = rounded(p, kiln_expr_load(p, from, index, shape.rank), dtype);
     if (extent) value = kiln_steps_or_zero(p, value, index[dim], elements);
     kiln_block_set(p, made, to, index, shape.rank, KILN_COMBINE_NONE, value, 0);
-    kiln_narrow_move_before(p, block, made);
+    kiln_blocks_put_around(p, block, 1, 0);
     return to;
 }
 

@@ -13,8 +13,5 @@
 bool kiln_narrow_finds(const kiln_program *p, kiln_block block, uint32_t *out_weight);
 /* For how many of the block's outputs each element that `load` reads is read. */
 double kiln_narrow_reads(const kiln_program *p, kiln_block block, kiln_expr load);
-/* Blocks stand in the order of execution: the last ones of the program, from `first` on, come
- * before `block`, which moves up by their number. */
-void kiln_narrow_move_before(kiln_program *p, kiln_block block, kiln_block first);
 
 #endif

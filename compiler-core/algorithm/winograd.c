@@ -15,9 +15,9 @@
 
 #include <string.h>
 
-#include "base/check.h"
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/algorithm/sums.h"
 #include "compiler-core/ir/affine.h"
 
 #define POINTS_MAX KILN_WINOGRAD_POINTS_MAX
@@ -539,18 +539,6 @@ static void make_results(builder *w, const part *m, const part *half) {
                                : transformed(p, f->result, f->outputs, f->points, y, in[0], in[1]));
 }
 
-/* Blocks stand in execution order: the new ones, which are the last, come before the convolution.
- */
-static void move_before(kiln_program *p, kiln_block block, uint32_t first) {
-    const uint32_t added = p->block.count - first;
-    kiln_block_info moved[6];
-    KILN_CHECK(added <= KILN_ARRAY_COUNT(moved));
-    memcpy(moved, &p->block.data[first], added * sizeof moved[0]);
-    memmove(&p->block.data[block + added], &p->block.data[block],
-            (first - block) * sizeof p->block.data[0]);
-    memcpy(&p->block.data[block], moved, added * sizeof moved[0]);
-}
-
 static kiln_program *apply(const kiln_winograd *f, const kiln_program *te, kiln_arena *arena) {
     kiln_program *p = kiln_program_copy(te, arena);
     site s;
@@ -570,7 +558,7 @@ static kiln_program *apply(const kiln_winograd *f, const kiln_program *te, kiln_
     } else {
         make_results(&w, &m, NULL);
     }
-    move_before(p, block, first);
+    kiln_blocks_put_around(p, block, p->block.count - first, 0);
     return p;
 }
 

@@ -43,6 +43,10 @@ static double hope(const kiln_tuner_chance *c, double flops_per_ns) {
     return gain;
 }
 
+/* Tasks are not left to what joins them before they were tried so often: a single time may be one
+ * that something else disturbed. */
+#define TRIED_MIN 3
+
 /* What remains of a gain on the side that is behind by so much. */
 static double beyond(double gain, double behind_ns) {
     return behind_ns > 0 ? KILN_MAX(gain - behind_ns, 0) : gain;
@@ -54,13 +58,15 @@ static double gain_of_inference(const kiln_tuner_chance *c, double gain) {
     for (uint32_t r = 0; r < c->rivals_count; r++) {
         const kiln_tuner_rivals *of = c->rivals[r];
         double apart_ns = 0, calls = 0;
-        bool known = of->joined->best_ns > 0;
+        bool known = of->joined->best_ns > 0, sure = true;
         for (uint32_t i = 0; i < of->count; i++) {
             known = known && of->apart[i]->best_ns > 0;
+            sure = sure && of->apart[i]->tried >= TRIED_MIN;
             apart_ns += of->apart[i]->best_ns;
             calls += of->apart[i] == c ? of->times : 0;
         }
-        const double ahead_ns = known ? apart_ns - of->joined->best_ns : 0;
+        const double ahead_ns =
+            !known ? 0 : KILN_MIN(apart_ns - of->joined->best_ns, sure ? INFINITY : 0);
         if (c == of->joined) sum += of->times * beyond(gain, -ahead_ns);
         sum += calls * (beyond(gain, ahead_ns) - gain);
     }

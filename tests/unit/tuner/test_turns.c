@@ -150,6 +150,10 @@ static void what_a_joined_task_replaces_gets_no_trials(void **state) {
     row_of(&r, 1e6, 10, 6e5, 6e5);
     assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) == 0);
     assert_true(kiln_tuner_chance_gain(&r.joined, 0) > kiln_tuner_chance_gain(&alone, 0));
+    r.apart[1].tried = 2; /* its time may be one that something disturbed */
+    assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) > 0);
+    assert_true(kiln_tuner_chance_gain(&r.apart[1], 0) > 0);
+    r.apart[1].tried = 10;
     r.apart[0].weight = 2; /* once more, where it cannot be replaced */
     assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) > 0);
     row_of(&r, 1.3e6, 10, 6e5, 6e5);

@@ -45,20 +45,20 @@ static bool find_padded_channels(const kiln_program *p, site *s) {
 /* The last reduce iterator that indexes a dimension of the weights alone, and slides along one of
  * the data. */
 static void find_padded_taps(kiln_program *p, site *s) {
-    const uint32_t rank = kiln_loaded(p, s->sum.data)->shape.rank;
     for (uint32_t i = 0; i < p->block.data[s->sum.block].iter_count; i++) {
         const kiln_iter iter = p->block.data[s->sum.block].iter[i];
         const int of_weights = kiln_steps_dim_along(p, s->sum.weights, iter.var);
-        for (uint32_t d = 0; d < rank && of_weights >= 0 && iter.reduce && iter.extent > 1; d++) {
-            kiln_affine index;
-            if (!kiln_affine_of(p, kiln_expr_operand(p, s->sum.data, d), NULL, &index)) continue;
-            const int64_t by = kiln_affine_coefficient(p, &index, iter.var);
-            if (by <= 0) continue;
-            s->padded = iter.extent % STEPS ? (int)i : -1;
-            s->data_dim = d;
-            s->weights_dim = (uint32_t)of_weights;
-            s->stretch = by;
-        }
+        const int of_data = kiln_steps_dim_moved(p, s->sum.data, iter.var);
+        kiln_affine index;
+        if (!iter.reduce || iter.extent <= 1 || of_weights < 0 || of_data < 0 ||
+            !kiln_affine_of(p, kiln_expr_operand(p, s->sum.data, (uint32_t)of_data), NULL, &index))
+            continue;
+        const int64_t by = kiln_affine_coefficient(p, &index, iter.var);
+        if (by <= 0) continue;
+        s->padded = iter.extent % STEPS ? (int)i : -1;
+        s->data_dim = (uint32_t)of_data;
+        s->weights_dim = (uint32_t)of_weights;
+        s->stretch = by;
     }
 }
 

@@ -1,11 +1,20 @@
 #include "compiler-core/algorithm/steps.h"
 
-int kiln_steps_dim_along(const kiln_program *p, kiln_expr load, kiln_var var) {
+int kiln_steps_dim_moved(const kiln_program *p, kiln_expr load, kiln_var var) {
+    int found = -1;
     for (uint32_t d = 0; d < kiln_expr_get(p, load)->operand_count; d++) {
-        const kiln_expr_node *index = kiln_expr_get(p, kiln_expr_operand(p, load, d));
-        if (index->op == KILN_EXPR_VAR && index->payload.id == var) return (int)d;
+        if (!kiln_expr_uses_var(p, kiln_expr_operand(p, load, d), var)) continue;
+        if (found >= 0) return -1;
+        found = (int)d;
     }
-    return -1;
+    return found;
+}
+
+int kiln_steps_dim_along(const kiln_program *p, kiln_expr load, kiln_var var) {
+    const int d = kiln_steps_dim_moved(p, load, var);
+    return d >= 0 && kiln_expr_get(p, kiln_expr_operand(p, load, (uint32_t)d))->op == KILN_EXPR_VAR
+               ? d
+               : -1;
 }
 
 kiln_steps kiln_steps_find(const kiln_program *p, kiln_block block, kiln_expr data,

@@ -11,7 +11,9 @@ typedef struct kiln_steps {
     uint32_t data_dim, weights_dim; /* that it alone indexes */
 } kiln_steps;
 
-/* The dimension of a load that an iterator indexes, and it alone; -1: none. */
+/* The one dimension of a load whose index depends on an iterator; -1: there are none or several. */
+int kiln_steps_dim_moved(const kiln_program *p, kiln_expr load, kiln_var var);
+/* The same where the iterator alone is that index. */
 int kiln_steps_dim_along(const kiln_program *p, kiln_expr load, kiln_var var);
 /* Of `block`, which sums up products of two loads. The longest reduce iterator along one dimension
  * of both is the one that instructions take `at_once` steps of. */

@@ -80,6 +80,10 @@ static void other_computations_are_left_alone(void **state) {
         "program p\ninput x: u8[5,80] range(0, 3)\nconstant w: i8[40,7] range(-1, 1, 2)\n"
         "output y: i32[5,7]\n"
         "block dot(m:5, o:7 | k:40): y[m, o] sum= i32(w[k, o])*i32(x[m, k]) init 0i32\n",
+        /* channels that two dimensions run along */
+        "program p\ninput x: u8[5,40,40] range(0, 3)\nconstant w: i8[40,7] range(-1, 1, 2)\n"
+        "output y: i32[5,7]\n"
+        "block dot(m:5, o:7 | k:40): y[m, o] sum= i32(w[k, o])*i32(x[m, k, k]) init 0i32\n",
         /* a padding beyond the range, of more bits with it */
         CONV(SQUARE("u8", "32") " range(250, 251)", "u8", TAPS("i8", "32") " range(-1, 1, 2)",
              "32"),

@@ -103,6 +103,17 @@ static void other_computations_are_left_alone(void **state) {
     /* whole groups of steps, and steps that are channels of a group */
     assert_null(applied(KILN_ALGORITHM_PADDED_DATA, parsed(*state, DOT("u8", "8")), *state));
     assert_null(applied(KILN_ALGORITHM_PADDED_DATA, parsed(*state, GROUPED("u8")), *state));
+    /* steps that two dimensions of the data run along: zeros behind one would not do */
+    static const char *const twice[] = {
+        "program p\ninput x: u8[5,7,7]\nconstant w: i8[7]\noutput y: i32[5]\n"
+        "block dot(m:5 | k:7): y[m] sum= i32(x[m, k, k])*i32(w[k]) init 0i32\n",
+        "program p\ninput x: u8[5,7,11]\nconstant w: i8[7]\noutput y: i32[5]\n"
+        "block dot(m:5 | k:7): y[m] sum= i32(x[m, k, m + k])*i32(w[k]) init 0i32\n",
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(twice); i++) {
+        assert_null(applied(KILN_ALGORITHM_PADDED_DATA, parsed(*state, twice[i]), *state));
+        assert_null(applied(KILN_ALGORITHM_PADDED_TAPS, parsed(*state, twice[i]), *state));
+    }
     /* taps are steps where channels are none, and only if some are missing */
     kiln_program *taps = parsed(*state, TAPS("u8", "3", "ow*2 + kw"));
     assert_null(applied(KILN_ALGORITHM_PADDED_DATA, taps, *state));

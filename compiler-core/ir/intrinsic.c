@@ -5,11 +5,20 @@
 #include "compiler-core/ir/ir_text.h"
 
 const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT] = {
-#define X(id, name, arch, feature, lanes, steps, a, b, value, instruction, bits, accumulates, \
-          bias)                                                                               \
-    [KILN_INTRINSIC_##id] = {name,  KILN_ARCH_##arch,     feature, lanes,                     \
-                             steps, {KILN_##a, KILN_##b}, value,   instruction,               \
-                             bits,  accumulates,          bias},
+#define X(id, name_, arch_, feature_, rows_, lanes_, steps_, a, b, value_, instruction_, bits, \
+          adds, bias_)                                                                         \
+    [KILN_INTRINSIC_##id] = {.name = name_,                                                    \
+                             .arch = KILN_ARCH_##arch_,                                        \
+                             .feature = feature_,                                              \
+                             .rows = rows_,                                                    \
+                             .lanes = lanes_,                                                  \
+                             .steps = steps_,                                                  \
+                             .operand = {KILN_##a, KILN_##b},                                  \
+                             .value = value_,                                                  \
+                             .instruction = instruction_,                                      \
+                             .operand_bits = bits,                                             \
+                             .accumulates = adds,                                              \
+                             .bias = bias_},
 #include "compiler-core/ir/intrinsics.def"
 #undef X
 };
@@ -30,14 +39,16 @@ kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic) {
 }
 
 kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena) {
+    const bool rows = intrinsic->rows > 1;
     kiln_str text = kiln_str_printf(
         arena,
-        "program \"%s\"\ninput a: %s[%u,%u]\ninput b: %s[%u,%u]\noutput c: %s[%u]\n"
-        "block \"%s\"(l:%u | k:%u): c[l] sum= %s init %s\n",
-        intrinsic->name, kiln_dtype_name(intrinsic->operand[0]), intrinsic->lanes, intrinsic->steps,
+        "program \"%s\"\ninput a: %s[%u,%u]\ninput b: %s[%u,%u]\noutput c: %s[%u,%u]\n"
+        "block \"%s\"(r:%u, l:%u | k:%u): c[r, l] sum= %s init %s\n",
+        intrinsic->name, kiln_dtype_name(intrinsic->operand[0]),
+        rows ? intrinsic->rows : intrinsic->lanes, intrinsic->steps,
         kiln_dtype_name(intrinsic->operand[1]), intrinsic->lanes, intrinsic->steps,
-        kiln_dtype_name(kiln_intrinsic_sum(intrinsic)), intrinsic->lanes, intrinsic->name,
-        intrinsic->lanes, intrinsic->steps, intrinsic->value,
+        kiln_dtype_name(kiln_intrinsic_sum(intrinsic)), intrinsic->rows, intrinsic->lanes,
+        intrinsic->name, intrinsic->rows, intrinsic->lanes, intrinsic->steps, intrinsic->value,
         kiln_intrinsic_sum(intrinsic) == KILN_F32 ? "0.0" : "0i32");
     kiln_program *program = NULL;
     kiln_status st = kiln_program_parse(text, arena, &program);

@@ -25,7 +25,7 @@ typedef struct kiln_intrinsic {
     const char *name;
     kiln_arch arch;
     const char *feature;
-    uint32_t lanes, steps;
+    uint32_t rows, lanes, steps;
     kiln_dtype operand[KILN_INTRINSIC_OPERANDS];
     const char *value;
     const char *instruction;

@@ -4,8 +4,10 @@
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
 
-/* The nest that the instruction stands for: lanes, and in each the steps of a sum. */
+/* The nest that the instruction stands for: rows where it has several, lanes, and in each the steps
+ * of a sum. */
 typedef struct piece {
+    kiln_stmt rows; /* 0: it has one */
     kiln_stmt lanes, steps;
     kiln_block block;
 } piece;
@@ -20,34 +22,50 @@ static kiln_status check_loop(const kiln_program *p, kiln_stmt loop, uint32_t ex
     return NULL;
 }
 
-static kiln_status find_piece(const kiln_program *p, kiln_stmt lanes,
+/* The only loop in another one; 0: there is none. */
+static kiln_stmt loop_in(const kiln_program *p, kiln_stmt loop) {
+    kiln_stmt child = loop ? kiln_nest_only_child(p, loop) : 0;
+    return child && p->stmt.data[child].kind == KILN_STMT_FOR ? child : 0;
+}
+
+static kiln_status find_piece(const kiln_program *p, kiln_stmt outer,
                               const kiln_intrinsic *intrinsic, piece *out) {
-    kiln_stmt steps = kiln_nest_only_child(p, lanes);
-    bool nested = steps && p->stmt.data[steps].kind == KILN_STMT_FOR;
-    kiln_stmt body = nested ? kiln_nest_only_child(p, steps) : 0;
+    const bool has_rows = intrinsic->rows > 1;
+    kiln_stmt lanes = has_rows ? loop_in(p, outer) : outer, steps = loop_in(p, lanes);
+    kiln_stmt body = steps ? kiln_nest_only_child(p, steps) : 0;
     if (!body || p->stmt.data[body].kind != KILN_STMT_BLOCK)
-        return ILLEGAL("%.*s is not the outer one of the two innermost loops around one block",
-                       LOOP_NAME(p, lanes));
-    kiln_status st = check_loop(p, lanes, intrinsic->lanes, intrinsic);
+        return ILLEGAL("%.*s is not the outer one of the %s innermost loops around one block",
+                       LOOP_NAME(p, outer), has_rows ? "three" : "two");
+    kiln_status st = has_rows ? check_loop(p, outer, intrinsic->rows, intrinsic) : NULL;
+    if (!st) st = check_loop(p, lanes, intrinsic->lanes, intrinsic);
     if (!st) st = check_loop(p, steps, intrinsic->steps, intrinsic);
-    *out = (piece){lanes, steps, p->stmt.data[body].block};
+    *out = (piece){has_rows ? outer : 0, lanes, steps, p->stmt.data[body].block};
     return st;
 }
 
-/* Lanes are elements of the result, steps are summed up in each, and all of them always run. */
+/* Whether the block, with its predicate, runs in all iterations of the loop. */
+static bool always_runs(const kiln_program *p, kiln_block block, kiln_stmt loop) {
+    const kiln_block_info *b = &p->block.data[block];
+    return !loop || !b->predicate || !kiln_expr_uses_var(p, b->predicate, p->stmt.data[loop].var);
+}
+
+static bool is_spatial(const kiln_program *p, kiln_block block, kiln_stmt loop) {
+    return !loop || !kiln_block_reach(p, block, p->stmt.data[loop].var).reduce;
+}
+
+/* Rows and lanes are elements of the result, steps are summed up in each, and all of them always
+ * run. */
 static kiln_status check_roles(const kiln_program *p, const piece *at) {
     const kiln_block_info *b = &p->block.data[at->block];
-    kiln_var lane = p->stmt.data[at->lanes].var, step = p->stmt.data[at->steps].var;
-    kiln_reach of_lane = kiln_block_reach(p, at->block, lane),
-               of_step = kiln_block_reach(p, at->block, step);
     if (b->combiner != KILN_COMBINE_SUM) return ILLEGAL("%.*s is no sum", BLOCK_NAME(p, at->block));
     if (b->init)
         return ILLEGAL("the reduction of %.*s has not been decomposed", BLOCK_NAME(p, at->block));
-    if (of_lane.reduce || of_step.spatial)
+    if (!is_spatial(p, at->block, at->rows) || !is_spatial(p, at->block, at->lanes) ||
+        kiln_block_reach(p, at->block, p->stmt.data[at->steps].var).spatial)
         return ILLEGAL("%.*s is no loop over elements of the result, or %.*s no step of the sum",
                        LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
-    if (b->predicate &&
-        (kiln_expr_uses_var(p, b->predicate, lane) || kiln_expr_uses_var(p, b->predicate, step)))
+    if (!always_runs(p, at->block, at->rows) || !always_runs(p, at->block, at->lanes) ||
+        !always_runs(p, at->block, at->steps))
         return ILLEGAL("%.*s does not run in all iterations of %.*s and %.*s",
                        BLOCK_NAME(p, at->block), LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
     return NULL;
@@ -74,6 +92,7 @@ kiln_status kiln_prim_tensorize(kiln_program *p, const kiln_prim_args *args) {
     if (!st) st = check_value(p, &at, intrinsic);
     if (!st) st = kiln_iterations_check(p, at.lanes);
     if (st) return st;
+    if (at.rows) p->stmt.data[at.rows].loop_kind = KILN_LOOP_UNROLL;
     p->stmt.data[at.lanes].loop_kind = KILN_LOOP_VECTORIZE;
     p->stmt.data[at.steps].loop_kind = KILN_LOOP_UNROLL;
     kiln_stmt_set_attribute(p, at.steps,

@@ -10,11 +10,22 @@ static bool is_strided(const kiln_tiling *t, const kiln_block_access *w, uint32_
     return w->step[d] > 1 && extent % w->step[d] == 0;
 }
 
+/* Whether the dimension runs along one of the results: each of its elements has weights of its own,
+ * as points of transforms and groups of channels have. */
+static bool is_apart(const kiln_tiling *t, const kiln_block_access *w, uint32_t d) {
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX && !is_strided(t, w, d); i++)
+        if (i != t->v && kiln_tile_has(t->pattern.spatial, i) && w->dim_of[i] == (int)d)
+            return true;
+    return false;
+}
+
 kiln_sched_int kiln_tile_panel(const kiln_tiling *t) {
     return kiln_sched_times(kiln_sched_element(t->tile, 2), kiln_sched_const(t->lanes));
 }
 
-/* Panels of {0} weights along v, and in them the order of the nest: blocks of {1} steps of k inside
+/* What has weights of its own is outermost, so that these lie behind one another: with points of
+ * transforms inside of panels a walk through the reduction would jump from page to page. Then
+ * panels of {0} weights along v, and in them the order of the nest: blocks of {1} steps of k inside
  * or outside of the taps, then step by step a row of the panel. An instruction takes several steps
  * of each lane, of k or of the tap, which lie behind one another; a block of k has {2} times as
  * many. */
@@ -25,6 +36,8 @@ static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *
                                                          : t->packs ? dk
                                                                     : w->dim_of[t->tap];
     const bool taps_outside = t->options.taps_outside;
+    for (uint32_t d = 0; d < rank; d++)
+        if (is_apart(t, w, d)) kiln_sketch_add_piece(&layout, d, 1, 0);
     kiln_sketch_add_piece(&layout, dv, KILN_SCHED_GIVEN(0), 0);
     for (uint32_t d = 0; d < rank; d++) /* a walk through the reduction leaves most of these out */
         if (is_strided(t, w, d)) kiln_sketch_add_piece(&layout, d, w->step[d], 0);
@@ -33,7 +46,7 @@ static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *
     if (dk >= 0 && !taps_outside)
         kiln_sketch_add_piece(&layout, (uint32_t)dk, KILN_SCHED_GIVEN(1), 0);
     for (uint32_t d = 0; d < rank; d++)
-        if (d != dv && (int)d != dk && !is_strided(t, w, d))
+        if (d != dv && (int)d != dk && !is_strided(t, w, d) && !is_apart(t, w, d))
             kiln_sketch_add_piece(&layout, d, (int)d == ds ? t->dot->steps : 1, 0);
     if (dk >= 0 && taps_outside)
         kiln_sketch_add_piece(&layout, (uint32_t)dk, KILN_SCHED_GIVEN(1), 0);

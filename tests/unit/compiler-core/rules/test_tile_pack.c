@@ -38,6 +38,21 @@ static void taps_outside_come_before_the_blocks(void **state) {
     assert_string_equal(layout_of(&s, "w.read"), "d0/16,d2,d3,d1/8,d1%8,d0%16");
 }
 
+/* Points of transforms, groups of channels: each has weights of its own, which lie behind one
+ * another. */
+static void what_has_weights_of_its_own_is_outermost(void **state) {
+    const kiln_program *te =
+        parsed(*state, "program p\ninput x: f32[3,2,16,6]\nconstant w: f32[3,2,20,16]\n"
+                       "output y: f32[3,2,20,6]\n"
+                       "block conv(p:3, q:2, oc:20, t:6 | ic:16): y[p, q, oc, t] sum= "
+                       "x[p, q, ic, t]*w[p, q, oc, ic] init 0.0\n");
+    kiln_sched s = kiln_sched_begin(te, &avx2, *state);
+    kiln_tiling t = sized(&s, (kiln_tile_options){0});
+    kiln_tile_pack_weights(&t);
+    assert_string_equal(layout_of(&s, "w.read"), "d0,d1,d2/16,d3/8,d3%8,d2%16");
+    expect_sound(&s, te);
+}
+
 /* Four steps of each lane lie behind one another for an instruction that takes four. */
 static void weights_of_an_instruction_keep_its_steps_together(void **state) {
     kiln_target target;
@@ -103,6 +118,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(weights_lie_in_the_order_of_the_nest),
         test_with_arena(taps_outside_come_before_the_blocks),
+        test_with_arena(what_has_weights_of_its_own_is_outermost),
         test_with_arena(weights_of_an_instruction_keep_its_steps_together),
         test_with_arena(data_is_blocked_together_with_what_it_copies),
         test_with_arena(data_without_a_copy_has_no_copy),

@@ -89,6 +89,9 @@ typedef struct kiln_walk {
     uint32_t lanes; /* 0 outside vector loops */
     kiln_var lane_var;
     bool combines; /* the lanes of this loop become one element */
+    /* The unrolled loop whose copies are one vector loop each, with as many lanes as there are
+     * copies, that stores once; NULL: none. */
+    const kiln_stmt_info *square;
     kiln_ssa mask; /* <lanes> BOOL, or NULL: all lanes */
     /* While one lane is built by itself: which, and what is otherwise there outside of it. */
     uint32_t lane, all_lanes;

@@ -79,12 +79,22 @@ void kiln_walk_unbind(kiln_walk *w, kiln_var var) {
     w->constant_of[var] = 0;
 }
 
+/* Whether copies and lanes are the rows and columns of a square that is stored as a whole. */
+static bool is_square(const kiln_walk *w, const kiln_stmt_info *s) {
+    const kiln_stmt_info *stmt = w->p->stmt.data, *vector = &stmt[s->child.data[0]];
+    return w->lanes == 0 && s->extent > 1 && vector->kind == KILN_STMT_FOR &&
+           vector->loop_kind == KILN_LOOP_VECTORIZE && vector->extent == s->extent &&
+           stmt[vector->child.data[0]].kind == KILN_STMT_STORE;
+}
+
 static void emit_unrolled(kiln_walk *w, const kiln_stmt_info *s) {
+    w->square = is_square(w, s) ? s : NULL;
     for (int64_t i = 0; i < s->extent; i++) {
         kiln_walk_bind(w, s->var, s->first + i);
         kiln_walk_stmt(w, s->child.data[0]);
     }
     kiln_walk_unbind(w, s->var);
+    w->square = NULL;
 }
 
 static void emit_vector(kiln_walk *w, kiln_stmt stmt) {

@@ -80,6 +80,49 @@ static bool is_few_from_apart(const kiln_program *p, const kiln_pattern *pattern
            !kiln_sketch_reads_contiguously(p, pattern, iter);
 }
 
+/* Where lanes along `iter` are read from apart: the iterator along which what is read lies behind
+ * one another, if it is cut into as many elements as there are lanes; else -1. Squares of both are
+ * transposed in registers. */
+static int square_iter(kiln_program *p, const kiln_pattern *pattern, int iter, int64_t lanes) {
+    const kiln_block_info *b = &p->block.data[pattern->block];
+    const kiln_block_access *x = &pattern->from[0];
+    if (pattern->from_count != 1 || lanes < 4 || b->iter[iter].extent % lanes != 0) return -1;
+    const kiln_buffer_info *from = &p->buffer.data[x->buffer], *to = &p->buffer.data[b->buffer];
+    if (from->shape.rank == 0 || kiln_dtype_size(from->dtype) != kiln_dtype_size(to->dtype) ||
+        kiln_dtype_size(to->dtype) < 4)
+        return -1;
+    const kiln_layout_piece *last =
+        from->layout.piece_count ? &from->layout.piece[from->layout.piece_count - 1] : NULL;
+    const int dim = last ? (int)last->dim : (int)from->shape.rank - 1;
+    if (last && (last->divisor != 1 || last->modulus % lanes != 0)) return -1;
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (i != iter && (pattern->spatial >> i & 1) && x->dim_of[i] == dim &&
+            x->dim_of[iter] != dim && b->iter[i].extent % lanes == 0)
+            return i;
+    return -1;
+}
+
+/* Whole squares outside, then the elements that are read behind one another, then lanes. */
+static void transpose_squares(kiln_sched *s, const kiln_pattern *pattern, int iter, int across,
+                              int64_t lanes) {
+    const kiln_block_info *b = &s->program->block.data[pattern->block];
+    const kiln_sched_loops to =
+        kiln_sketch_split_lanes(s, kiln_sched_loop_of(s, pattern->block, (uint32_t)iter), lanes);
+    const kiln_sched_loops from =
+        kiln_sketch_split_lanes(s, kiln_sched_loop_of(s, pattern->block, (uint32_t)across), lanes);
+    kiln_sched_loops order = {0};
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if ((int)i != iter && (int)i != across)
+            kiln_sched_loops_add(&order, kiln_sched_loop_of(s, pattern->block, i));
+    kiln_sched_loops_add(&order, from.loop[0]);
+    kiln_sched_loops_add(&order, to.loop[0]);
+    kiln_sched_loops_add(&order, from.loop[1]);
+    kiln_sched_loops_add(&order, to.loop[1]);
+    kiln_sched_reorder(kiln_sched_try(s), &order);
+    kiln_sched_unroll(kiln_sched_try(s), from.loop[1]);
+    kiln_sched_vectorize(kiln_sched_try(s), to.loop[1]);
+}
+
 static void vectorize_block(kiln_sched *s, kiln_block block) {
     kiln_program *p = s->program;
     kiln_pattern pattern;
@@ -91,7 +134,10 @@ static void vectorize_block(kiln_sched *s, kiln_block block) {
         int64_t lanes = kiln_sketch_lanes(s->target, p->buffer.data[pattern.to.buffer].dtype,
                                           p->block.data[block].iter[iter].extent);
         const kiln_sched_loop along = kiln_sched_loop_of(s, block, (uint32_t)iter);
-        if (!reduces && is_few_from_apart(p, &pattern, iter, lanes))
+        const int across = reduces ? -1 : square_iter(p, &pattern, iter, lanes);
+        if (across >= 0)
+            transpose_squares(s, &pattern, iter, across, lanes);
+        else if (!reduces && is_few_from_apart(p, &pattern, iter, lanes))
             put_inside(s, &pattern, iter, along);
         else if (lanes > 1)
             vector = kiln_sketch_split_lanes(s, along, lanes);

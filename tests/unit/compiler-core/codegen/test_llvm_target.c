@@ -387,6 +387,29 @@ static void expect_runs(kiln_arena *arena, const char *target_text, int64_t colu
     if (runs_here(&target, arena)) assert_null(expect_compiled_equals(te, p, &target, 2, 1));
 }
 
+/* Squares are read row by row, whatever the layout, and transposed by shuffles. */
+static void squares_are_transposed_in_registers(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    static const char *const apart[] = {"masked.gather", "insertelement", "load float"};
+    for (int lanes = 8; lanes <= 16; lanes *= 2) {
+        kiln_target target = target_of(arena, level[lanes / 8 + 1]);
+        kiln_program *te = parsed(arena, "program p\ninput x: f32[2,32,48]\n"
+                                         "output y: f32[2,48,32]\n"
+                                         "block t(b:2, i:48, j:32): y[b, i, j] = x[b, j, i]\n");
+        kiln_program *p = schedule(te, kiln_arena_printf(arena,
+                                                         "split(t.j, -1, %d)\nsplit(t.i, -1, %d)\n"
+                                                         "reorder(t.i.0, t.j.0, t.i.1, t.j.1)\n"
+                                                         "unroll(t.i.1)\nvectorize(t.j.1)\n",
+                                                         lanes, lanes));
+        kiln_str text;
+        assert_null(emit(p, &target, KILN_EMIT_LLVM, arena, &text));
+        const char *code = kiln_str_dup(arena, text);
+        for (uint32_t i = 0; i < KILN_ARRAY_COUNT(apart); i++)
+            if (strstr(code, apart[i])) fail_msg("%s in\n%s", apart[i], code);
+        assert_non_null(strstr(code, "shufflevector"));
+    }
+}
+
 static void vectors_over_narrower_blocks_move_in_runs(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
     expect_runs(arena, level[3], 48, 8, 16);
@@ -499,6 +522,7 @@ int main(void) {
         PROGRAM_TEST(blocks_that_read_much_fetch_much),
         PROGRAM_TEST(the_next_part_is_fetched_where_threads_share_panels_and_rows),
         PROGRAM_TEST(vectors_over_narrower_blocks_move_in_runs),
+        PROGRAM_TEST(squares_are_transposed_in_registers),
         PROGRAM_TEST(manifests_say_what_was_built),
         PROGRAM_TEST(manifests_name_the_algorithm),
         PROGRAM_TEST(references_compute_result_and_bound),

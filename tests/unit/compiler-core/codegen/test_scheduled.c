@@ -129,9 +129,48 @@ static void lanes_of_a_reduction_are_combined(void **state) {
     kiln_arena_deinit(&arena);
 }
 
+/* Lanes that are read from apart, copy by copy of an unrolled loop: squares that are transposed in
+ * registers, of several types; and what only looks like one: beyond the ends of what is read, in
+ * steps of two, along a diagonal, where what is read is written in between. */
+static void squares_are_read_by_rows(void **state) {
+    (void)state;
+    static const char *const body[] = {
+        "block t(i:16, j:24): y[i, j] = x[j, i]\n",
+        "block t(i:16, j:24): y[i, j] = x[j + 3, i + 5] + x[i, j]\n",
+        "block t(i:16, j:24): y[i, j] = select(i < 4, x[j, i], select(j < 20, x[j + 8, i + 8], "
+        "x[0, 0]))\n",
+        "block t(i:16, j:24): y[i, j] = select(13 < i + j, x[i + j - 14, i], x[j, i])\n",
+        "block t(i:16, j:24): y[i, j] = x[j, 2*i]\n",
+    };
+    static const char *const type[] = {"f32", "i64", "i8"};
+    static const char *const target_text[] = {AVX2, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64",
+                                              "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4"};
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    for (uint32_t at = 0; at < 3 * 3 * 5 * 2; at++) {
+        kiln_arena_reset(&arena);
+        const kiln_target target = target_of(&arena, target_text[at % 3]);
+        if (!runs_here(&target, &arena)) continue;
+        const char *t = type[at / 3 % 3];
+        const int lanes = at / 45 ? 8 : 4;
+        const char *text =
+            kiln_arena_printf(&arena, "program p\ninput x: %s[40,32]\noutput y: %s[16,24]\n%s", t,
+                              t, body[at / 9 % 5]);
+        const char *trace = kiln_arena_printf(&arena,
+                                              "split(t.j, -1, %d)\nsplit(t.i, -1, %d)\n"
+                                              "reorder(t.i.0, t.j.0, t.i.1, t.j.1)\n"
+                                              "unroll(t.i.1)\nvectorize(t.j.1)\n",
+                                              lanes, lanes);
+        const kiln_program *te = parsed(&arena, text);
+        expect_ok(expect_compiled_equals(te, schedule(te, trace), &target, 2, at));
+    }
+    kiln_arena_deinit(&arena);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_of_a_reduction_are_combined),
+        cmocka_unit_test(squares_are_read_by_rows),
         cmocka_unit_test(random_primitives_keep_the_meaning_on_avx2),
         cmocka_unit_test(random_primitives_keep_the_meaning_on_sse2),
         cmocka_unit_test(random_primitives_keep_the_meaning_on_avx512),

@@ -1,4 +1,5 @@
 /* Blocks that stand alone: lanes along what is contiguous, whatever the program. */
+#include "base/macros.h"
 #include "tests/unit/compiler-core/rules/support.h"
 
 static void lanes_are_halved_until_they_are_more_than_half_full(void **state) {
@@ -34,12 +35,38 @@ static void contiguous_iterators_follow_layouts(void **state) {
     assert_int_equal(kiln_sketch_contiguous_iter(p, &pattern), 0);
 }
 
+/* Squares of what is written and what is read along. */
 static void pointwise_blocks_run_in_lanes(void **state) {
     kiln_program *te = parsed(*state, transposed);
     kiln_sched s = kiln_sched_begin(te, &avx2, *state);
     assert_int_equal(kiln_sketch_any(&s, 0).end, KILN_SKETCH_MADE);
-    expect_lines(&s, 0, "split(t.j, -1, 8)\nreorder(t.i, t.j.0, t.j.1)\nvectorize(t.j.1)\n");
+    expect_lines(&s, 0,
+                 "split(t.j, -1, 8)\nsplit(t.i, -1, 8)\nreorder(t.i.0, t.j.0, t.i.1, t.j.1)\n"
+                 "unroll(t.i.1)\nvectorize(t.j.1)\n");
     expect_sound(&s, te);
+}
+
+/* No squares: what is read lies apart in steps of two, or is no whole number of vectors. */
+static void lanes_are_read_one_by_one_where_there_are_no_squares(void **state) {
+    static const char *const text[] = {
+        "program p\ninput x: f32[40,48]\noutput y: f32[24,40]\n"
+        "block t(i:24, j:40): y[i, j] = x[j, 2*i]\n",
+        "program p\ninput x: f32[40,20]\noutput y: f32[20,40]\n"
+        "block t(i:20, j:40): y[i, j] = x[j, i]\n",
+        "program p\ninput x: f32[36,24]\noutput y: f32[24,36]\n"
+        "block t(i:24, j:36): y[i, j] = x[j, i]\n",
+        "program p\ninput x: i8[40,32]\noutput y: i8[32,40]\n"
+        "block t(i:32, j:40): y[i, j] = x[j, i]\n",
+    };
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
+        kiln_program *te = parsed(*state, text[i]);
+        kiln_sched s = kiln_sched_begin(te, &avx2, *state);
+        assert_int_equal(kiln_sketch_any(&s, 0).end, KILN_SKETCH_MADE);
+        expect_lines(&s, 0,
+                     i < 3 ? "split(t.j, -1, 8)\nreorder(t.i, t.j.0, t.j.1)\nvectorize(t.j.1)\n"
+                           : "split(t.j, -1, 32)\nreorder(t.i, t.j.0, t.j.1)\nvectorize(t.j.1)\n");
+        expect_sound(&s, te);
+    }
 }
 
 /* Three channels brought side by side: lanes would be masked gathers. */
@@ -86,6 +113,7 @@ int main(void) {
         test_with_arena(the_nearest_value_is_the_first_of_equals),
         test_with_arena(contiguous_iterators_follow_layouts),
         test_with_arena(pointwise_blocks_run_in_lanes),
+        test_with_arena(lanes_are_read_one_by_one_where_there_are_no_squares),
         test_with_arena(a_few_elements_from_apart_run_one_by_one),
         test_with_arena(sums_run_in_lanes_only_along_contiguous_results),
         test_with_arena(only_untouched_blocks_are_finished),

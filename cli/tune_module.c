@@ -110,12 +110,12 @@ static kiln_status find_parts(const kiln_pack_report *report, kiln_arena *arena,
         kiln_status st = kiln_trace_decode(task->trace, arena, &trace);
         if (st) return st;
         const kiln_algorithm algorithm = kiln_trace_algorithm(&trace);
-        if (algorithm == KILN_ALGORITHM_DIRECT) continue;
-        out->part[out->count++] = (kiln_network_part){
-            .task = task->key,
-            .algorithm = kiln_str_from(kiln_algorithm_name(algorithm)),
-            .error = task->relative_error > 0 ? task->relative_error
-                                              : kiln_algorithm_relative_error(algorithm)};
+        const double stated = kiln_algorithm_relative_error(algorithm);
+        if (stated == 0) continue; /* it is as exact as direct sums */
+        out->part[out->count++] =
+            (kiln_network_part){.task = task->key,
+                                .algorithm = kiln_str_from(kiln_algorithm_name(algorithm)),
+                                .error = task->relative_error > 0 ? task->relative_error : stated};
     }
     return KILN_OK;
 }
@@ -239,6 +239,7 @@ struct kiln_tune_turns {
     const char *unchecked; /* why there is none; NULL: there is, or not yet */
     kiln_network network;
     double error, first_error; /* of what ships; of the tuned module before any was taken back */
+    double base_error;
     KILN_VEC(kiln_network_part) inexact; /* taken back */
     kiln_takeback takeback;
     kiln_bench_pair pair; /* base and best, the last time that both ran */
@@ -283,14 +284,21 @@ static kiln_status open_shown(shown *s) {
     return code ? KILN_ERROR(INTERNAL, "%s", error) : KILN_OK;
 }
 
-/* Adds the times of a module's steps to their groups, at default_ns or tuned_ns. */
-static void add_times(const kiln_map *group_of, const kiln_module *module, const double *step_ns,
-                      bool tuned, kiln_takeback_group *group) {
+static bool is_inexact(const kiln_tune_turns *r, const char *task) {
+    for (uint32_t i = 0; i < r->inexact.count; i++)
+        if (kiln_str_is(r->inexact.data[i].task, task)) return true;
+    return false;
+}
+
+/* Adds the times of a module's steps to their groups, at default_ns or tuned_ns. Tasks that were
+ * taken back for accuracy are left out: there is nothing else that they may be. */
+static void add_times(const kiln_tune_turns *r, const kiln_map *group_of, const kiln_module *module,
+                      const double *step_ns, bool tuned, kiln_takeback_group *group) {
     for (uint32_t i = 0; i < kiln_module_step_count(module); i++) {
         const kiln_module_step *step = kiln_module_step_at(module, i);
         const bool converts = strcmp(step->op, "convert") == 0;
         uint64_t g = 0;
-        if (!step->task[0]) continue;
+        if (!step->task[0] || is_inexact(r, step->task)) continue;
         if (!kiln_map_find(group_of, kiln_str_from(converts ? step->name : step->task), &g))
             continue;
         *(tuned ? &group[g].tuned_ns : &group[g].default_ns) += step_ns[i];
@@ -316,8 +324,8 @@ static void see(kiln_tune_turns *r, const shown *of, uint32_t index,
                 kiln_vec_push_in(&r->arena, &task, ties->row[i].name);
         group[g] = (kiln_takeback_group){.task = task.data, .count = task.count};
     }
-    add_times(&group_of, r->base.module, turns->step_ns[0], false, group);
-    add_times(&group_of, of->module, turns->step_ns[index], true, group);
+    add_times(r, &group_of, r->base.module, turns->step_ns[0], false, group);
+    add_times(r, &group_of, of->module, turns->step_ns[index], true, group);
     kiln_map_deinit(&group_of);
     r->pair = kiln_bench_pair_of(turns, 0, index);
     kiln_takeback_see(&r->takeback, group, groups, r->pair.a.median);
@@ -359,6 +367,8 @@ static kiln_status check_error(kiln_tune_turns *r, shown *tuned, kiln_strbuf *ou
     if (!r->network.output)
         st = kiln_network_run(r->in_double.module, tuned->module, &r->arena, &r->network);
     drop(&r->in_double); /* its outputs are all that is wanted of it */
+    if (!st && r->inexact.count == 0)
+        st = kiln_network_error_of(&r->network, r->base.module, &r->base_error);
     if (!st) st = kiln_network_error_of(&r->network, tuned->module, &r->error);
     if (st) return st;
     if (r->inexact.count == 0) r->first_error = r->error;
@@ -537,6 +547,11 @@ static void report_sums(const kiln_tune *t, double default_ns, double tuned_ns) 
                default_ns / 1e6, tuned_ns / 1e6, ratio, t->options->out);
 }
 
+/* Whether the default module is out of the budget and the tuned one is closer to it. */
+static bool base_is_inexact(const kiln_tune_turns *r) {
+    return r->base_error > kiln_accuracy_error_max(&r->tune->accuracy) && r->error < r->base_error;
+}
+
 static void report_turns(const kiln_tune_turns *r, bool tuned) {
     const kiln_bench_pair *pair = &r->pair;
     const char *out = r->tune->options->out;
@@ -560,10 +575,14 @@ static void report_turns(const kiln_tune_turns *r, bool tuned) {
            : pair->ratio > 1 ? "faster"
                              : "slower",
            pair->ratio, pair->low, pair->high);
-    printf("module in %s%s\n", out,
-           tuned   ? ""
-           : equal ? ", with the default schedules: the tuned ones are not faster here"
-                   : ", with the default schedules, which are faster here");
+    if (tuned && pair->low <= 1)
+        printf("module in %s, with the tuned schedules: the error of the default ones is %.2g\n",
+               out, r->base_error);
+    else
+        printf("module in %s%s\n", out,
+               tuned   ? ""
+               : equal ? ", with the default schedules: the tuned ones are not faster here"
+                       : ", with the default schedules, which are faster here");
 }
 
 static void add_option(const char *name, const char *value, kiln_strbuf *out) {
@@ -593,11 +612,12 @@ static kiln_status write_module(const kiln_tune *t, kiln_str bytes) {
     return st;
 }
 
-/* The tuned schedules are shipped where the whole model is faster with them; which is known only of
+/* The tuned schedules are shipped where the whole model is faster with them, or within the budget
+ * of accuracy with none but them; which is known only of
  * this machine's target. */
 static kiln_status ship(kiln_tune *t, kiln_db *db) {
     kiln_tune_turns *r = t->turns;
-    const bool tuned = !r->base.module || r->pair.low > 1;
+    const bool tuned = !r->base.module || r->pair.low > 1 || base_is_inexact(r);
     double default_ns = 0, tuned_ns = 0;
     const shown *shipped = tuned ? &r->best : &r->base;
     kiln_status st = write_module(t, shipped->bytes);

@@ -85,7 +85,12 @@ static kiln_status find_ways(chooser *ch) {
         st = choice->measured(choice->context, &c->base.tasks.task[t], c->arena, &ch->list[t]);
     if (!st) st = find_ways_of_joins(ch);
     if (st) return st;
-    const kiln_ways_maker maker = {&c->target, choice->accuracy, choice->compact, c->arena};
+    const kiln_ways_maker maker = {.target = &c->target,
+                                   .accuracy = choice->accuracy,
+                                   .is_exact = choice->is_exact,
+                                   .context = choice->context,
+                                   .compact = choice->compact,
+                                   .arena = c->arena};
     st = choice->row_major || choice->apart
              ? kiln_ways_make_row_major(&c->base, &maker, !choice->row_major, ch->list)
              : kiln_ways_add_defaults(&c->base, &maker, ch->list);

@@ -78,6 +78,8 @@ typedef struct kiln_choice {
     bool compact;    /* code stays small (rules/space.h) */
     bool no_joins;   /* kernels stay as fusion cut them */
     kiln_accuracy accuracy; /* of default schedules */
+    /* Whether the default schedule of a task keeps to direct sums all the same; NULL: none does. */
+    bool (*is_exact)(void *context, const kiln_task *task);
     /* Adds the measured ways of a task to its list; NULL: nothing was measured. */
     kiln_status (*measured)(void *context, const kiln_task *task, kiln_arena *arena,
                             kiln_ways *list);

@@ -62,6 +62,7 @@ static kiln_status make_default(const kiln_ways_maker *maker, const kiln_task *t
     kiln_trace trace;
     kiln_program *program = NULL;
     options.accuracy = maker->accuracy;
+    options.accuracy.exact |= maker->is_exact && maker->is_exact(maker->context, task);
     options.compact = maker->compact;
     kiln_status st = kiln_space_create_with(task->te, maker->target, &options, arena, &space);
     if (!st) st = kiln_space_default(&space, arena, &trace, &program);

@@ -28,6 +28,9 @@ typedef struct kiln_ways {
 typedef struct kiln_ways_maker {
     const kiln_target *target;
     kiln_accuracy accuracy;
+    /* Whether a task gets none but direct sums all the same; NULL: none does. */
+    bool (*is_exact)(void *context, const kiln_task *task);
+    void *context;
     bool compact;      /* small code (rules/space.h) */
     kiln_arena *arena; /* of the lists */
 } kiln_ways_maker;

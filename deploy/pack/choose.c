@@ -98,6 +98,11 @@ static bool is_among(const kiln_str *key, uint32_t count, kiln_str task_key) {
     return false;
 }
 
+static bool is_exact(void *context, const kiln_task *task) {
+    const kiln_pack_options *o = ((const chooser *)context)->options;
+    return is_among(o->exact, o->exact_count, task->key);
+}
+
 /* The fastest record of each combination of layouts, fastest first. */
 static kiln_status add_records(void *context, const kiln_task *task, kiln_arena *arena,
                                kiln_ways *list) {
@@ -106,7 +111,7 @@ static kiln_status add_records(void *context, const kiln_task *task, kiln_arena 
     kiln_db_record *record = NULL;
     kiln_db_filter filter = fastest_of(c, task->key);
     const kiln_pack_options *o = c->options;
-    if (is_among(o->exact, o->exact_count, task->key))
+    if (is_exact(context, task))
         filter.allowed.algorithms = kiln_algorithm_allowed(&(kiln_accuracy){.exact = true}, arena);
     kiln_status st = find_records(c, &filter, arena, &record, &count);
     const bool taken_back = is_among(o->taken_back, o->taken_back_count, task->key);
@@ -144,6 +149,7 @@ kiln_status kiln_choose(kiln_compilation *compilation, const kiln_pack_options *
                                 .compact = options->as_c,
                                 .no_joins = leaves_out(options, KILN_PLANNER_JOINS),
                                 .accuracy = options->accuracy,
+                                .is_exact = is_exact,
                                 .measured = options->stored ? add_records : NULL,
                                 .may_join = may_join,
                                 .conversion_ns = conversion_ns,

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Budgets of accuracy: what they leave of the space is searched, and what they leave of the records is chosen."""
+import array
+import random
 import sys
 
 import harness
+import onnx_file
 
 CONV = "conv:32,14,14,32,3,3,1,1,1,1,1,1,1,1,1"
 
@@ -60,6 +63,28 @@ def test_the_whole_network_is_compared_with_double_precision(world):
     assert checked["taken_back"] == [], checked
     done = events[-1]
     assert all(task["stated_error"] >= 0 and "measured_error" in task and task["precision"] for task in done["tasks"]), done
+
+
+def differences(inner, outer):
+    """Two products, each of a 16 MB weight, whose difference is 16 times smaller than they are."""
+    draw = random.Random(1)
+    one = array.array("f", [draw.uniform(-1, 1) for _ in range(inner * outer)])
+    other = array.array("f", [value + draw.uniform(-1, 1) / 16 for value in one])
+    weights = [onnx_file.tensor(name, onnx_file.FLOAT, [inner, outer], data.tobytes()) for name, data in (("W", one), ("V", other))]
+    nodes = [onnx_file.node("MatMul", "x W", "p"), onnx_file.node("MatMul", "x V", "q"), onnx_file.node("Sub", "p q", "y")]
+    return onnx_file.model(nodes, [onnx_file.port("x", [1, inner])], [onnx_file.port("y", [1, outer])], weights)
+
+
+def test_alternatives_are_taken_back_until_the_whole_is_within_the_budget(world):
+    """Each kernel is within it by its weights of 16 bits; their difference is not."""
+    model = world.path("differences.onnx")
+    with open(model, "wb") as file:
+        file.write(differences(2048, 2048))
+    module = module_of(world.json("tune", model, "--trials", "0", "--db", world.path("t.db"), "--out", world.path("m.kiln")))
+    checked = module["accuracy"]
+    assert checked["before"] > 1e-4 > checked["error"] > 0, checked
+    assert module["tuned"] and module["taken_back"] == [], module
+    assert {part["algorithm"] for part in checked["taken_back"]} == {"fixed_weights"}, checked
 
 
 def test_halves_between_kernels_stay_within_their_budget(world):

@@ -126,6 +126,13 @@ typedef struct kiln_builder_ops {
     /* The lanes of a BOOL vector as bits of an integer of as many, lane 0 the lowest: 8, 16, 32 or
      * 64. NULL: lanes are combined in halves. */
     kiln_ssa (*bits_of_lanes)(kiln_builder *b, kiln_ssa mask);
+    /* An instruction on tiles, by LLVM's name: numbers of tiles, then a pointer and the bytes from
+     * a row to the next, an I64, or the pointer alone, or neither. NULL: buffers of scope TILE lie
+     * in memory. */
+    void (*tile)(kiln_builder *b, const char *instruction, const uint32_t *number, uint32_t count,
+                 kiln_ssa pointer, kiln_ssa stride);
+    /* With `tile`: a pointer to bytes that never change, aligned to a line. */
+    kiln_ssa (*constant_bytes)(kiln_builder *b, const uint8_t *bytes, uint32_t count);
 } kiln_builder_ops;
 
 /* First member of each builder. */

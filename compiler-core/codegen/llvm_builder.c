@@ -387,6 +387,31 @@ static kiln_ssa intrinsic(kiln_builder *base, const kiln_intrinsic *row, kiln_ss
                                    overloaded ? 2 : 0, arg, count));
 }
 
+#define LINE_BYTES 64
+
+static void tile(kiln_builder *base, const char *instruction, const uint32_t *number,
+                 uint32_t count, kiln_ssa pointer, kiln_ssa stride) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef arg[5];
+    uint32_t args = 0;
+    for (; args < count; args++)
+        arg[args] = LLVMConstInt(LLVMInt8TypeInContext(b->context), number[args], false);
+    if (pointer) arg[args++] = in(pointer);
+    if (stride) arg[args++] = in(stride);
+    kiln_llvm_intrinsic(b, instruction, NULL, 0, arg, args);
+}
+
+static kiln_ssa constant_bytes(kiln_builder *base, const uint8_t *bytes, uint32_t count) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef value = LLVMConstStringInContext2(b->context, (const char *)bytes, count, true);
+    LLVMValueRef global = LLVMAddGlobal(b->module, LLVMTypeOf(value), "");
+    LLVMSetInitializer(global, value);
+    LLVMSetGlobalConstant(global, true);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetAlignment(global, LINE_BYTES);
+    return out(global);
+}
+
 static LLVMValueRef lanes_of(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef second,
                              uint32_t from, uint32_t have, uint32_t count) {
     int32_t lane[KILN_LOWER_LANES_MAX];
@@ -568,6 +593,8 @@ static const kiln_builder_ops llvm_ops = {
     .count_ones = count_ones,
     .add_ones = add_ones,
     .bits_of_lanes = bits_of_lanes,
+    .tile = tile,
+    .constant_bytes = constant_bytes,
 };
 
 void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target, LLVMContextRef context,

@@ -61,6 +61,18 @@ typedef struct kiln_walk_registers {
     kiln_ssa *chunk; /* NULL: never written */
 } kiln_walk_registers;
 
+/* What a tile of a matrix unit holds of memory. */
+typedef struct kiln_walk_tile_holds {
+    kiln_buffer buffer;
+    uint32_t epoch;
+    kiln_ssa pointer; /* NULL: nothing that is known */
+    int64_t constant, stride;
+    uint64_t last_use;
+} kiln_walk_tile_holds;
+
+typedef struct kiln_walk_tiles kiln_walk_tiles; /* how a TILE buffer lies in tiles (walk_tiles.c) */
+
+#define KILN_WALK_TILES 8 /* of a processor that has them */
 #define KILN_WALK_LEVELS_MAX 64
 
 typedef struct kiln_walk {
@@ -107,6 +119,14 @@ typedef struct kiln_walk {
     uint32_t stamp, last_stamp;
 
     const kiln_program *meaning[KILN_INTRINSIC_COUNT]; /* of tensor intrinsics used so far */
+
+    /* Tiles of a matrix unit. */
+    kiln_walk_tiles **tiles_of;  /* [stmt count] of allocations; NULL: in memory */
+    kiln_walk_tiles *tiles;      /* any of the function that is written */
+    bool tiles_differ;           /* its allocations have several configurations */
+    kiln_walk_tiles *tiles_here; /* of the allocation that is open */
+    kiln_walk_tile_holds tile_holds[KILN_WALK_TILES];
+    uint64_t last_tile_use;
 
     /* Layout of scratch: every temp in memory has its place. */
     uint64_t *scratch_offset; /* [buffer count] */
@@ -239,6 +259,24 @@ kiln_ssa_type kiln_walk_chunk_type(const kiln_walk *w, kiln_buffer buffer);
  * longer the piece of a nest that it was, or the builder has none; then it is a loop like others.
  */
 bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt);
+
+/* The program of kiln_intrinsic_program, made once. */
+const kiln_program *kiln_walk_meaning(kiln_walk *w, const kiln_intrinsic *intrinsic);
+
+/* ---- walk_tiles.c ---------------------------------------------------------------------------- */
+
+/* At the start of a function whose statement is `body`, and at its end. */
+void kiln_walk_tiles_begin(kiln_walk *w, kiln_stmt body);
+void kiln_walk_tiles_end(kiln_walk *w);
+/* Behind a call of another function, which has its own configuration. */
+void kiln_walk_tiles_resume(kiln_walk *w);
+/* At the start of an allocation of a TILE buffer. */
+void kiln_walk_tiles_alloc(kiln_walk *w, kiln_stmt alloc);
+/* Where code may be reached from elsewhere: what operand tiles hold is no longer known. */
+void kiln_walk_tiles_forget(kiln_walk *w);
+/* Builds a loop over the rows of a tile as one instruction. False: it is no such loop, or its
+ * buffer lies in memory. */
+bool kiln_walk_tile_nest(kiln_walk *w, kiln_stmt stmt);
 
 /* ---- walk_prefetch.c ------------------------------------------------------------------------- */
 

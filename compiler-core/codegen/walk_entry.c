@@ -156,7 +156,9 @@ void kiln_walk_parallel(kiln_walk *w, kiln_stmt stmt) {
     kiln_ssa begin = kiln_walk_compute(w, KILN_BUILD_ADD, body.begin, first);
     kiln_ssa end = kiln_walk_compute(w, KILN_BUILD_ADD, body.end, first);
     kiln_walk_push_level(w, NULL, NULL);
+    kiln_walk_tiles_begin(w, s.child.data[0]);
     kiln_walk_counted(w, stmt, begin, end);
+    kiln_walk_tiles_end(w);
     kiln_walk_pop_level(w);
     w->b->ops->parallel_end(w->b, s.extent);
 
@@ -167,8 +169,11 @@ void kiln_walk_parallel(kiln_walk *w, kiln_stmt stmt) {
     memcpy(w->level, saved.level, sizeof w->level);
     w->level_count = saved.level_count;
     w->loads = saved.loads;
+    w->tiles = saved.tiles;
+    w->tiles_differ = saved.tiles_differ;
     w->in_parallel = false;
     w->stamp = ++w->last_stamp;
+    kiln_walk_tiles_resume(w);
 }
 
 kiln_ssa kiln_walk_scratch(kiln_walk *w, kiln_buffer buffer) {
@@ -226,7 +231,9 @@ static kiln_status add_entry(kiln_builder *b, const kiln_lowered *lowered, bool 
     while (plan_scratch(w, p->root, 0, false)) {}
 
     begin_entry(w, lowered, is_prepare);
+    kiln_walk_tiles_begin(w, p->root);
     kiln_walk_stmt(w, p->root);
+    kiln_walk_tiles_end(w);
     b->ops->entry_end(b);
     kiln_walk_pop_level(w);
     output->scratch_bytes = w->scratch_bytes;

@@ -125,9 +125,11 @@ void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa en
     kiln_walk_push_level(w, loop, counter);
     uint32_t mark = kiln_walk_table_mark(&w->loads);
     forget_loads(w, stored);
+    kiln_walk_tiles_forget(w);
     kiln_walk_prefetch(w, stmt);
     kiln_walk_stmt(w, body);
     forget_loads(w, stored);
+    kiln_walk_tiles_forget(w);
     kiln_walk_table_pop(&w->loads, mark);
 
     kiln_ssa *carried = values_of(w, &list);
@@ -146,7 +148,7 @@ static void emit_parallel(kiln_walk *w, kiln_stmt stmt) {
 
 static void emit_for(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
-    if (s->extent <= 0 || kiln_walk_tensor(w, stmt)) return;
+    if (s->extent <= 0 || kiln_walk_tile_nest(w, stmt) || kiln_walk_tensor(w, stmt)) return;
     bool vector = s->loop_kind == KILN_LOOP_VECTORIZE && w->lanes == 0;
     bool unrolled = s->loop_kind == KILN_LOOP_UNROLL || s->loop_kind == KILN_LOOP_VECTORIZE;
     if (s->extent == 1 || (unrolled && !vector))
@@ -176,6 +178,7 @@ static void emit_branch(kiln_walk *w, kiln_ssa condition, kiln_stmt child) {
         if (*chunk != old[i]) *chunk = w->b->ops->branch_join(w->b, branch, *chunk, old[i]);
     }
     forget_loads(w, stored);
+    kiln_walk_tiles_forget(w);
 }
 
 static void emit_masked(kiln_walk *w, kiln_ssa condition, kiln_stmt child) {
@@ -211,7 +214,10 @@ static void emit_alloc(kiln_walk *w, kiln_stmt stmt) {
     }
     w->data[b] = kiln_walk_scratch(w, b);
     w->epoch[b]++;
-    kiln_walk_stmt(w, s->child.data[0]);
+    kiln_walk_tiles *around = w->tiles_here;
+    if (w->p->buffer.data[b].scope == KILN_SCOPE_TILE) kiln_walk_tiles_alloc(w, stmt);
+    kiln_walk_stmt(w, w->p->stmt.data[stmt].child.data[0]);
+    w->tiles_here = around;
     w->data[b] = NULL;
 }
 

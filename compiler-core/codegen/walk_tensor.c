@@ -25,7 +25,7 @@ typedef struct use {
 
 /* ---- what the loop does ---------------------------------------------------------------------- */
 
-static const kiln_program *meaning_of(kiln_walk *w, const kiln_intrinsic *intrinsic) {
+const kiln_program *kiln_walk_meaning(kiln_walk *w, const kiln_intrinsic *intrinsic) {
     const kiln_program **known = &w->meaning[intrinsic - kiln_intrinsics];
     if (!*known) *known = kiln_intrinsic_program(intrinsic, w->arena);
     return *known;
@@ -53,7 +53,8 @@ static bool find_use(kiln_walk *w, kiln_stmt stmt, use *out) {
     const kiln_program *p = w->p;
     const kiln_stmt_info *loop = &p->stmt.data[stmt];
     const kiln_intrinsic *intrinsic = kiln_intrinsic_of_loop(p, stmt);
-    if (!intrinsic || w->lanes != intrinsic->lanes || w->mask || loop->extent != intrinsic->steps)
+    if (!intrinsic || kiln_intrinsic_in_tiles(intrinsic) || w->lanes != intrinsic->lanes ||
+        w->mask || loop->extent != intrinsic->steps)
         return false;
     bool never;
     kiln_stmt store = under_known(w, loop, &never);
@@ -66,7 +67,7 @@ static bool find_use(kiln_walk *w, kiln_stmt stmt, use *out) {
         const kiln_expr_node *node = kiln_expr_get(p, before);
         if (node->op != KILN_EXPR_LOAD || node->payload.id != s->buffer) continue;
         out->before = before;
-        return kiln_intrinsic_matches(meaning_of(w, intrinsic), p,
+        return kiln_intrinsic_matches(kiln_walk_meaning(w, intrinsic), p,
                                       kiln_expr_operand(p, s->value, 1 - i), out->load);
     }
     return false;

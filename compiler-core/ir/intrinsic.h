@@ -18,7 +18,7 @@ typedef enum kiln_intrinsic_id {
 } kiln_intrinsic_id;
 
 #define KILN_INTRINSIC_OPERANDS 2
-#define KILN_INTRINSIC_STEPS_MAX 4 /* powers of two */
+#define KILN_INTRINSIC_STEPS_MAX 4 /* powers of two; of those in tiles, a word's */
 
 /* One row of intrinsics.def. */
 typedef struct kiln_intrinsic {
@@ -36,6 +36,18 @@ typedef struct kiln_intrinsic {
 
 /* Type of what it sums up in: f32 for products of halves, else i32. */
 kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic);
+
+/* Rows of a tile; an instruction of so many works on tiles: it takes fewer rows as well, and fewer
+ * steps, in whole words. */
+#define KILN_INTRINSIC_TILE_ROWS 16
+static inline bool kiln_intrinsic_in_tiles(const kiln_intrinsic *intrinsic) {
+    return intrinsic->rows == KILN_INTRINSIC_TILE_ROWS;
+}
+/* Steps of one lane that lie behind one another where operands are packed. */
+static inline uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic) {
+    return kiln_intrinsic_in_tiles(intrinsic) ? intrinsic->steps / KILN_INTRINSIC_TILE_ROWS
+                                              : intrinsic->steps;
+}
 
 extern const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT]; /* Rows of intrinsics.def. */
 

@@ -29,7 +29,8 @@ static kiln_status check_tree(const kiln_program *p, kiln_stmt stmt, kiln_lower_
 static kiln_status check_scope(const kiln_buffer_info *b, kiln_lower_list list) {
     bool core = kiln_scopes[b->scope].seen_by == KILN_SEEN_BY_CORE;
     bool grid = b->scope == KILN_SCOPE_SHARED || b->scope == KILN_SCOPE_LOCAL;
-    return core || (grid && list != KILN_LOWER_GRID)
+    bool tile = b->scope == KILN_SCOPE_TILE;
+    return core || (list == KILN_LOWER_GRID ? tile : grid)
                ? REFUSE("%.*s has scope %s, which the target does not have", KILN_STR_ARG(b->name),
                         kiln_scopes[b->scope].text)
                : KILN_OK;

@@ -22,6 +22,16 @@ static kiln_status check_loop(const kiln_program *p, kiln_stmt loop, uint32_t ex
     return NULL;
 }
 
+/* The same where it takes up to `most` in multiples of `unit`. */
+static kiln_status check_part(const kiln_program *p, kiln_stmt loop, uint32_t most, uint32_t unit,
+                              const kiln_intrinsic *intrinsic) {
+    const int64_t extent = p->stmt.data[loop].extent;
+    if (extent > most || extent % unit != 0)
+        return ILLEGAL("%.*s has %lld iterations; %s takes up to %u, in multiples of %u",
+                       LOOP_NAME(p, loop), (long long)extent, intrinsic->name, most, unit);
+    return check_loop(p, loop, (uint32_t)extent, intrinsic);
+}
+
 /* The only loop in another one; 0: there is none. */
 static kiln_stmt loop_in(const kiln_program *p, kiln_stmt loop) {
     kiln_stmt child = loop ? kiln_nest_only_child(p, loop) : 0;
@@ -36,9 +46,17 @@ static kiln_status find_piece(const kiln_program *p, kiln_stmt outer,
     if (!body || p->stmt.data[body].kind != KILN_STMT_BLOCK)
         return ILLEGAL("%.*s is not the outer one of the %s innermost loops around one block",
                        LOOP_NAME(p, outer), has_rows ? "three" : "two");
-    kiln_status st = has_rows ? check_loop(p, outer, intrinsic->rows, intrinsic) : NULL;
+    const bool tiles = kiln_intrinsic_in_tiles(intrinsic);
+    kiln_status st = NULL;
+    if (tiles)
+        st = check_part(p, outer, intrinsic->rows, 1, intrinsic);
+    else if (has_rows)
+        st = check_loop(p, outer, intrinsic->rows, intrinsic);
     if (!st) st = check_loop(p, lanes, intrinsic->lanes, intrinsic);
-    if (!st) st = check_loop(p, steps, intrinsic->steps, intrinsic);
+    if (!st && tiles)
+        st = check_part(p, steps, intrinsic->steps, kiln_intrinsic_word(intrinsic), intrinsic);
+    else if (!st)
+        st = check_loop(p, steps, intrinsic->steps, intrinsic);
     *out = (piece){has_rows ? outer : 0, lanes, steps, p->stmt.data[body].block};
     return st;
 }
@@ -55,7 +73,8 @@ static bool is_spatial(const kiln_program *p, kiln_block block, kiln_stmt loop) 
 
 /* Rows and lanes are elements of the result, steps are summed up in each, and all of them always
  * run. */
-static kiln_status check_roles(const kiln_program *p, const piece *at) {
+static kiln_status check_roles(const kiln_program *p, const piece *at,
+                               const kiln_intrinsic *intrinsic) {
     const kiln_block_info *b = &p->block.data[at->block];
     if (b->combiner != KILN_COMBINE_SUM) return ILLEGAL("%.*s is no sum", BLOCK_NAME(p, at->block));
     if (b->init)
@@ -64,8 +83,9 @@ static kiln_status check_roles(const kiln_program *p, const piece *at) {
         kiln_block_reach(p, at->block, p->stmt.data[at->steps].var).spatial)
         return ILLEGAL("%.*s is no loop over elements of the result, or %.*s no step of the sum",
                        LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
-    if (!always_runs(p, at->block, at->rows) || !always_runs(p, at->block, at->lanes) ||
-        !always_runs(p, at->block, at->steps))
+    const bool fewer_rows = kiln_intrinsic_in_tiles(intrinsic); /* the last tile may have */
+    if ((!fewer_rows && !always_runs(p, at->block, at->rows)) ||
+        !always_runs(p, at->block, at->lanes) || !always_runs(p, at->block, at->steps))
         return ILLEGAL("%.*s does not run in all iterations of %.*s and %.*s",
                        BLOCK_NAME(p, at->block), LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
     return NULL;
@@ -88,13 +108,15 @@ kiln_status kiln_prim_tensorize(kiln_program *p, const kiln_prim_args *args) {
     if (!intrinsic) return ILLEGAL("there is no tensor intrinsic %.*s", KILN_STR_ARG(args->text));
     piece at = {0};
     kiln_status st = find_piece(p, args->loop[0], intrinsic, &at);
-    if (!st) st = check_roles(p, &at);
+    if (!st) st = check_roles(p, &at, intrinsic);
     if (!st) st = check_value(p, &at, intrinsic);
     if (!st) st = kiln_iterations_check(p, at.lanes);
     if (st) return st;
-    if (at.rows) p->stmt.data[at.rows].loop_kind = KILN_LOOP_UNROLL;
+    const bool tiles = kiln_intrinsic_in_tiles(intrinsic);
+    if (at.rows && !tiles) p->stmt.data[at.rows].loop_kind = KILN_LOOP_UNROLL;
     p->stmt.data[at.lanes].loop_kind = KILN_LOOP_VECTORIZE;
-    p->stmt.data[at.steps].loop_kind = KILN_LOOP_UNROLL;
+    if (!tiles)
+        p->stmt.data[at.steps].loop_kind = KILN_LOOP_UNROLL; /* else one instruction, or many */
     kiln_stmt_set_attribute(p, at.steps,
                             (kiln_attribute){.id = KILN_ATTRIBUTE_TENSORIZE,
                                              .row = (uint32_t)(intrinsic - kiln_intrinsics)});

@@ -197,9 +197,13 @@ static void *work(void *argument) {
 }
 
 static kiln_status start_workers(kiln_pool *pool, const kiln_pool_options *options) {
+    /* Signals are for the program's own threads, but for faults of the worker itself: a handler of
+     * the program's would not be asked for one that is blocked. */
+    static const int fault[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+    for (size_t i = 0; i < sizeof fault / sizeof *fault; i++) sigdelset(&all, fault[i]);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = 0;
     for (uint32_t i = 1; !failed && i < pool->worker_count; i++) {
         pool->worker[i].pool = pool;

@@ -480,15 +480,16 @@ static void draw_bind(drawing *d) {
 static void draw_tensorize(drawing *d) {
     kiln_loops nest = draw_nest(d);
     const kiln_stmt *loop = nest.loop;
-    uint32_t count = nest.count, drawn = 0;
+    uint32_t count = nest.count, drawn = 0, depth = 2;
     if (count < 2) return;
     for (uint32_t tries = 0; tries < 16; tries++) {
         drawn = (uint32_t)kiln_rand_below(d->r, KILN_INTRINSIC_COUNT);
+        depth = kiln_intrinsics[drawn].rows > 1 && count > 2 ? 3 : 2;
         if (kiln_intrinsics[drawn].lanes == d->p->stmt.data[loop[count - 2]].extent &&
             kiln_intrinsics[drawn].steps == d->p->stmt.data[loop[count - 1]].extent)
             break;
     }
-    give_loop(d, loop[kiln_rand_below(d->r, 8) ? count - 2 : kiln_rand_below(d->r, count)]);
+    give_loop(d, loop[kiln_rand_below(d->r, 8) ? count - depth : kiln_rand_below(d->r, count)]);
     give_name(d, kiln_str_from(kiln_intrinsics[drawn].name));
 }
 

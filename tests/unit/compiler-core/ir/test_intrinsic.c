@@ -32,11 +32,13 @@ static void the_meaning_of_each_is_a_sum_of_products(void **state) {
             ((uint8_t *)arg[1].data)[i] = (uint8_t)(i % 2 == 0 ? 0x80 : 0xff);
         }
         assert_null(kiln_te_eval(p, arg, 3));
-        for (uint32_t l = 0; l < in->lanes; l++) {
+        for (uint32_t i = 0; i < in->rows * in->lanes; i++) {
+            const uint32_t lane = i % in->lanes, row_of_a = in->rows > 1 ? i / in->lanes : lane;
             int64_t sum = 0;
             for (uint32_t k = 0; k < in->steps; k++)
-                sum += element(&arg[0], l * in->steps + k) * element(&arg[1], l * in->steps + k);
-            assert_int_equal(element(&arg[2], l), sum);
+                sum += element(&arg[0], row_of_a * in->steps + k) *
+                       element(&arg[1], lane * in->steps + k);
+            assert_int_equal(element(&arg[2], i), sum);
         }
     }
 }
@@ -55,7 +57,7 @@ static void words_hold_the_steps_of_a_lane(void **state) {
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *in = &kiln_intrinsics[i];
         uint32_t bits = in->operand_bits == 16 ? 16 : 8;
-        assert_int_equal(in->steps * bits, 32);
+        assert_int_equal(kiln_intrinsic_word(in) * bits, 32);
     }
 }
 
@@ -81,6 +83,8 @@ static void processors_have_what_their_features_bring(void **state) {
         {"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake",
          "vpdpbusd.512 vpdpbusd.512.signed vpmaddwd.512 vpmaddwd vpmaddwd.unsigned "
          "vpmaddwd.mixed "},
+        {"x86-64-v3,features=+amx-tile+amx-int8+amx-bf16",
+         "vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed tdpbssd tdpbsud tdpbusd tdpbuud tdpbf16ps "},
     };
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_target target = target_of(arena, row[i].target);

@@ -1,0 +1,205 @@
+/* Products in tiles: which instructions they become, and that they compute what their loops do.
+ * Processors without AMX run them in an emulator (tiles.h). */
+#include <string.h>
+
+#include "base/macros.h"
+#include "compiler-core/codegen/codegen.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/lower/lower.h"
+#include "compiler-core/sched/trace.h"
+#include "tests/support/targets.h"
+#include "tests/unit/compiler-core/codegen/draw.h"
+#include "tests/unit/compiler-core/codegen/products.h"
+#include "tests/unit/compiler-core/codegen/support.h"
+#include "tests/unit/compiler-core/codegen/tiles.h"
+
+#define SEEDS 16
+#define TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3,features=+amx-tile+amx-int8+amx-bf16"
+
+/* A product of m x n x k in blocks of `down` by `across` tiles. */
+typedef struct form {
+    int64_t m, n, k;
+    int64_t rows, down, across, steps;
+    const char *data_layout, *packed_layout; /* NULL: rows; what the instruction takes */
+    bool parallel;
+} form;
+
+static kiln_program *in_tiles(kiln_arena *arena, const kiln_intrinsic *in, const form *f,
+                              kiln_program **out_te) {
+    const unsigned word = kiln_intrinsic_word(in);
+    const long long panel = 16 * f->across;
+    const char *packed =
+        f->packed_layout
+            ? f->packed_layout
+            : kiln_arena_printf(arena, "d0/%lld,d1/%u,d0%%%lld,d1%%%u", panel, word, panel, word);
+    const char *text = kiln_arena_printf(
+        arena,
+        "cache_write(dot, \"tile\")\ncache_read(dot, b, \"global\")\n"
+        "transform_layout(b.read, \"%s\")\n%s"
+        "split(dot.m, -1, %lld, %lld)\nsplit(dot.n, -1, %lld, 16)\nsplit(dot.k, -1, %lld)\n"
+        "reorder(dot.m.0, dot.n.0, dot.k.0, dot.m.1, dot.n.1, dot.m.2, dot.n.2, dot.k.1)\n"
+        "reverse_compute_at(dot.write, dot.n.0)\n"
+        "split(dot.write.m, -1, %lld)\nsplit(dot.write.n, -1, 16)\n"
+        "reorder(dot.write.m.0, dot.write.n.0, dot.write.m.1, dot.write.n.1)\n"
+        "unroll(dot.write.m.0)\nunroll(dot.write.n.0)\nvectorize(dot.write.n.1)\n"
+        "unroll(dot.m.1)\nunroll(dot.n.1)\ndecompose_reduction(dot, dot.k.0)\n"
+        "tensorize(dot.m.2, \"%s\")\nvectorize(dot.init.n.2)\n%s",
+        packed,
+        f->data_layout ? kiln_arena_printf(arena, "transform_layout(a, \"%s\")\n", f->data_layout)
+                       : "",
+        (long long)f->down, (long long)f->rows, (long long)f->across, (long long)f->steps,
+        (long long)f->rows, in->name, f->parallel ? "parallel(dot.m.0)\n" : "");
+    *out_te = product_program(arena, in, f->m, f->n, f->k);
+    kiln_trace trace;
+    kiln_program *scheduled = NULL;
+    kiln_status st = kiln_trace_parse(kiln_str_from(text), arena, &trace);
+    if (!st) st = kiln_trace_replay(&trace, *out_te, NULL, arena, &scheduled, NULL);
+    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
+    assert_true(schedule_is_sound(*out_te, scheduled, 1));
+    return scheduled;
+}
+
+static const char *assembly_of(const kiln_program *scheduled, kiln_arena *arena) {
+    const kiln_target target = target_of(arena, TARGET);
+    const kiln_codegen_options options = {.emit = KILN_EMIT_ASM, .optimise = 2};
+    kiln_lowered lowered;
+    kiln_str text = {0};
+    uint64_t scratch = 0, worker = 0;
+    kiln_status st = kiln_lower(scheduled, &target, arena, &lowered);
+    if (!st) st = kiln_codegen(&lowered, &target, &options, arena, &text, &scratch, &worker);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    return kiln_str_dup(arena, text);
+}
+
+static uint32_t occurrences(const char *text, const char *word) {
+    uint32_t count = 0;
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) count++;
+    return count;
+}
+
+static void expect_count(const char *text, const char *instruction, uint32_t wanted) {
+    if (occurrences(text, instruction) != wanted)
+        fail_msg("%s: %u instead of %u:\n%s", instruction, occurrences(text, instruction), wanted,
+                 text);
+}
+
+/* Two by two tiles of sums, two and two of factors: four loads for four products. */
+static void blocks_of_tiles_load_each_factor_once(void **state) {
+    kiln_arena *arena = *state;
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
+        const kiln_intrinsic *in = &kiln_intrinsics[i];
+        if (!kiln_intrinsic_in_tiles(in)) continue;
+        const form f = {64, 64, 4 * in->steps, 16, 2, 2, in->steps, NULL, NULL, false};
+        kiln_program *te;
+        const char *text = assembly_of(in_tiles(arena, in, &f, &te), arena);
+        expect_count(text, kiln_arena_printf(arena, "\t%s\t", in->name), 4);
+        expect_count(text, "\ttileloadd\t", 4);
+        expect_count(text, "\ttilezero\t", 4);
+        expect_count(text, "\ttilestored\t", 4);
+        expect_count(text, "\tldtilecfg\t", 1);
+        expect_count(text, "\ttilerelease", 1);
+    }
+}
+
+static bool runs_tiles(kiln_arena *arena) {
+    const kiln_target level = target_of(arena, "x86-64-v3");
+    if (runs_here(&level, arena) && emulate_tiles()) return true;
+    print_message("# this processor does not run x86-64-v3\n");
+    return false;
+}
+
+static void expect_equal(const kiln_program *te, const kiln_program *scheduled, uint32_t threads,
+                         uint64_t seed) {
+    kiln_target target =
+        target_of(te->arena, kiln_arena_printf(te->arena, TARGET ",threads=%u", threads));
+    expect_ok(expect_runs_equal(te, scheduled, &target, NULL, 2, seed, run_in_tiles, NULL));
+}
+
+static void products_in_tiles_equal_the_interpreter(void **state) {
+    kiln_arena *arena = *state;
+    if (!runs_tiles(arena)) skip();
+    const kiln_target target = target_of(arena, TARGET);
+    const bool is_emulated = !runs_here(&target, arena);
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
+        const kiln_intrinsic *in = &kiln_intrinsics[i];
+        if (!kiln_intrinsic_in_tiles(in)) continue;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            kiln_rand rand;
+            kiln_rand_init(&rand, seed);
+            static const int64_t shape[][2] = {{1, 1}, {2, 2}, {1, 4}, {4, 1}, {3, 2}, {2, 3}};
+            const int64_t *tiles = shape[kiln_rand_below(&rand, 6)];
+            form f = {.rows = kiln_rand_range(&rand, 2, 16), .down = tiles[0], .across = tiles[1]};
+            f.steps = kiln_intrinsic_word(in) * kiln_rand_range(&rand, 1, 16);
+            f.m = f.rows * f.down * kiln_rand_range(&rand, 1, 2);
+            f.n = 16 * f.across * kiln_rand_range(&rand, 1, 2);
+            f.k = f.steps * kiln_rand_range(&rand, 1, 3);
+            f.parallel = seed % 3 == 0;
+            if (kiln_rand_below(&rand, 2))
+                f.data_layout = kiln_arena_printf(arena, "d1/%lld,d0,d1%%%lld", (long long)f.steps,
+                                                  (long long)f.steps);
+            kiln_program *te, *scheduled = in_tiles(arena, in, &f, &te);
+            const tile_counts before = tiles_emulated();
+            expect_equal(te, scheduled, f.parallel ? 2 : 1, seed);
+            const tile_counts after = tiles_emulated();
+            const uint64_t wanted = 2 * (uint64_t)(f.m / f.rows * f.n / 16 * f.k / f.steps);
+            if (is_emulated) assert_int_equal(after.multiplied - before.multiplied, wanted);
+            assert_int_equal(after.configured - before.configured,
+                             after.released - before.released);
+        }
+    }
+}
+
+/* Layouts that no tile can be loaded from, and tails of rows: loops over memory. */
+static void what_no_tile_holds_lies_in_memory(void **state) {
+    kiln_arena *arena = *state;
+    static const form row[] = {
+        {32, 32, 128, 16, 1, 2, 64, NULL, "d1,d0", false},
+        {32, 32, 128, 16, 1, 2, 64, NULL, "d0,d1", false},
+        {32, 32, 128, 16, 1, 2, 64, "d1,d0", NULL, false},
+        {32, 32, 128, 8, 4, 2, 64, NULL, NULL, false}, /* eight tiles of sums */
+    };
+    const kiln_intrinsic *in = kiln_intrinsic_find(KILN_STR("tdpbusd"));
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_program *te, *scheduled = in_tiles(arena, in, &row[i], &te);
+        expect_count(assembly_of(scheduled, arena), "\ttdpbusd\t", 0);
+        if (runs_tiles(arena)) expect_equal(te, scheduled, 1, i);
+    }
+}
+
+/* The last tile has fewer rows, and a configuration of its own. */
+static void tails_of_rows_are_tiles(void **state) {
+    kiln_arena *arena = *state;
+    const form f = {28, 32, 128, 16, 1, 2, 64, NULL, NULL, false};
+    const kiln_intrinsic *in = kiln_intrinsic_find(KILN_STR("tdpbusd"));
+    kiln_program *te, *scheduled = in_tiles(arena, in, &f, &te);
+    const char *text = assembly_of(scheduled, arena);
+    expect_count(text, "\ttdpbusd\t", 4);
+    expect_count(text, "\tldtilecfg\t", 2);
+    if (runs_tiles(arena)) expect_equal(te, scheduled, 1, 1);
+}
+
+/* Interpreters and other targets know no tiles. */
+static void a_target_without_tiles_is_told_so(void **state) {
+    kiln_arena *arena = *state;
+    const kiln_intrinsic *in = kiln_intrinsic_find(KILN_STR("tdpbusd"));
+    const form f = {32, 32, 128, 16, 1, 2, 64, NULL, NULL, false};
+    kiln_program *te, *scheduled = in_tiles(arena, in, &f, &te);
+    const kiln_target target = target_of(arena, "cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake");
+    kiln_lowered lowered;
+    kiln_status st = kiln_lower(scheduled, &target, arena, &lowered);
+    assert_int_equal(kiln_status_code(st), KILN_ILLEGAL_SCHEDULE);
+    assert_non_null(
+        strstr(kiln_status_text(st), "tdpbusd, which needs amx-int8; cascadelake lacks it"));
+    kiln_status_free(st);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(blocks_of_tiles_load_each_factor_once),
+        test_with_arena(products_in_tiles_equal_the_interpreter),
+        test_with_arena(tails_of_rows_are_tiles),
+        test_with_arena(what_no_tile_holds_lies_in_memory),
+        test_with_arena(a_target_without_tiles_is_told_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -14,6 +14,7 @@
  * within 2^-13 of sum|a*b|. Where few weights of a channel are far beyond the others more is lost;
  * the check of whole networks on their own weights takes the row back there. */
 #include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/algorithm/combine.h"
 #include "compiler-core/algorithm/narrow.h"
 #include "compiler-core/algorithm/sums.h"
 
@@ -155,28 +156,20 @@ static part make_products(kiln_program *p, const site *s, const part *multiples)
     return made;
 }
 
-/* The block takes its results from the products and loses its sum. */
+/* The block takes its results from the products. */
 static void take_results(kiln_program *p, const site *s, const part *largest,
                          const part *products) {
+    const kiln_block_info *b = &p->block.data[s->block];
     kiln_expr index[KILN_BLOCK_ITERS_MAX], at[KILN_RANK_MAX];
-    uint32_t kept = 0;
+    uint32_t rank = 0;
     for (uint32_t d = 0; d < s->rank; d++) at[d] = kiln_expr_operand(p, s->load, d);
     const kiln_expr most = largest_at(p, s, largest, at);
     const kiln_expr step =
         kiln_expr_binary(p, KILN_EXPR_MUL, most, kiln_expr_float(p, KILN_F32, 1 / STEPS));
-    kiln_block_info *b = &p->block.data[s->block];
-    for (uint32_t i = 0; i < b->iter_count; i++) {
-        if (b->iter[i].reduce) continue;
-        index[kept] = kiln_expr_var(p, b->iter[i].var);
-        b->iter[kept++] = b->iter[i];
-    }
-    b->iter_count = kept;
-    b->combiner = KILN_COMBINE_NONE;
-    kiln_expr value = kiln_expr_binary(
-        p, KILN_EXPR_MUL, kiln_expr_load(p, products->buffer, index, products->rank), step);
-    if (b->init) value = kiln_expr_binary(p, KILN_EXPR_ADD, b->init, value);
-    b->value = value;
-    b->init = 0;
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (!b->iter[i].reduce) index[rank++] = kiln_expr_var(p, b->iter[i].var);
+    const kiln_expr product = kiln_expr_load(p, products->buffer, index, products->rank);
+    kiln_block_replace_sum(p, s->block, kiln_expr_binary(p, KILN_EXPR_MUL, product, step));
 }
 
 /* Returns how many blocks it added in front of the site's. */

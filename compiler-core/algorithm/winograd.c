@@ -17,6 +17,7 @@
 
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/algorithm/combine.h"
 #include "compiler-core/algorithm/sums.h"
 #include "compiler-core/ir/affine.h"
 
@@ -116,41 +117,10 @@ static bool match(kiln_program *p, kiln_block block, int64_t taps, site *out) {
 
 /* ---- expressions ---- */
 
-/* sum of coefficient[i] * value[i], without products by 0, 1 and -1. */
-static kiln_expr combine(kiln_program *p, const double *coefficient, const kiln_expr *value,
-                         int64_t count) {
-    kiln_expr sum = 0;
-    for (int pass = 0; pass < 2; pass++) /* what is added first, so that nothing is negated */
-        for (int64_t i = 0; i < count; i++) {
-            double c = coefficient[i];
-            if (c == 0 || (c < 0) != pass) continue;
-            kiln_dtype dtype = (kiln_dtype)kiln_expr_get(p, value[i])->dtype;
-            double size = c < 0 ? -c : c;
-            kiln_expr term = size == 1 ? value[i]
-                                       : kiln_expr_binary(p, KILN_EXPR_MUL, value[i],
-                                                          kiln_expr_float(p, dtype, size));
-            if (!sum && c < 0) sum = kiln_expr_zero(p, dtype);
-            sum =
-                sum ? kiln_expr_binary(p, c < 0 ? KILN_EXPR_SUB : KILN_EXPR_ADD, sum, term) : term;
-        }
-    return sum;
-}
-
-/* value[which]; `which` runs over [0, count). Loops over it are unrolled, which leaves one of them.
- */
-static kiln_expr pick(kiln_program *p, kiln_expr which, const kiln_expr *value, int64_t count) {
-    kiln_expr picked = value[count - 1];
-    for (int64_t i = count - 2; i >= 0; i--) {
-        kiln_expr is = kiln_expr_binary(p, KILN_EXPR_EQ, which, kiln_expr_index(p, i));
-        picked = kiln_expr_select(p, is, value[i], picked);
-    }
-    return picked;
-}
-
 /* A matrix times x: out [rows]. */
 static void multiply(kiln_program *p, const double (*t)[POINTS_MAX], int64_t rows, int64_t size,
                      const kiln_expr *x, kiln_expr *out) {
-    for (int64_t i = 0; i < rows; i++) out[i] = combine(p, t[i], x, size);
+    for (int64_t i = 0; i < rows; i++) out[i] = kiln_combine(p, t[i], x, size);
 }
 
 /* Element (row, column) of T x T', T: [rows][size], x: [size][size] given element by element. */
@@ -160,10 +130,10 @@ static kiln_expr transformed(kiln_program *p, const double (*t)[POINTS_MAX], int
     kiln_expr line[POINTS_MAX], value[POINTS_MAX];
     for (int64_t r = 0; r < size; r++) {
         multiply(p, t, rows, size, x[r], value);
-        line[r] = pick(p, column, value, rows);
+        line[r] = kiln_pick(p, column, value, rows);
     }
     multiply(p, t, rows, size, line, value);
-    return pick(p, row, value, rows);
+    return kiln_pick(p, row, value, rows);
 }
 
 /* ---- expressions of one dimension ---- */
@@ -202,7 +172,7 @@ static void multiply_pair(kiln_program *p, const double (*t)[POINTS_MAX], int64_
         even[j] = is_same(t[i][j], t[k][j]) ? t[i][j] : 0;
         odd[j] = is_same(t[i][j], t[k][j]) ? 0 : t[i][j];
     }
-    const kiln_expr e = combine(p, even, x, size), o = combine(p, odd, x, size);
+    const kiln_expr e = kiln_combine(p, even, x, size), o = kiln_combine(p, odd, x, size);
     out[i] = kiln_expr_binary(p, KILN_EXPR_ADD, e, o);
     out[k] = kiln_expr_binary(p, KILN_EXPR_SUB, e, o);
 }
@@ -232,7 +202,7 @@ static void multiply_shared(kiln_program *p, const double (*given)[POINTS_MAX], 
             multiply_pair(p, t, i, i + 1, size, x, out);
             i++;
         } else {
-            out[i] = combine(p, t[i], x, size);
+            out[i] = kiln_combine(p, t[i], x, size);
         }
     }
 }
@@ -242,7 +212,7 @@ static kiln_expr transformed_line(kiln_program *p, const double (*t)[POINTS_MAX]
                                   int64_t size, const kiln_expr *x, kiln_expr which) {
     kiln_expr value[POINTS_MAX];
     multiply_shared(p, t, rows, size, x, value);
-    return pick(p, which, value, rows);
+    return kiln_pick(p, which, value, rows);
 }
 
 /* ---- building ---- */
@@ -501,19 +471,6 @@ static part make_result_rows(builder *w, const part *m) {
     return half;
 }
 
-/* The convolution's block becomes `value` and loses its sum. */
-static void replace_convolution(builder *w, kiln_expr value) {
-    kiln_block_info *b = &w->p->block.data[w->s->block];
-    if (b->init) value = kiln_expr_binary(w->p, KILN_EXPR_ADD, b->init, value);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < b->iter_count; i++)
-        if (!b->iter[i].reduce) b->iter[kept++] = b->iter[i];
-    b->iter_count = kept;
-    b->combiner = KILN_COMBINE_NONE;
-    b->value = value;
-    b->init = 0;
-}
-
 /* The convolution's block takes its results from the products; `half`: their rows are transformed.
  */
 static void make_results(builder *w, const part *m, const part *half) {
@@ -534,7 +491,8 @@ static void make_results(builder *w, const part *m, const part *half) {
             y[i][k] = load_part(w, m, kiln_expr_index(p, i), kiln_expr_index(p, k), iter);
     for (int64_t k = 0; k < f->points && half; k++)
         y[0][k] = load_part(w, half, in[0], kiln_expr_index(p, k), iter);
-    replace_convolution(w, half
+    kiln_block_replace_sum(p, s->block,
+                           half
                                ? transformed_line(p, f->result, f->outputs, f->points, y[0], in[1])
                                : transformed(p, f->result, f->outputs, f->points, y, in[0], in[1]));
 }

@@ -108,6 +108,9 @@ typedef struct kiln_picks {
 } kiln_picks;
 /* Whether it picks at all; `out` may be NULL. */
 bool kiln_sketch_picks(kiln_program *p, kiln_block block, kiln_picks *out);
+/* Whether its value asks where it is: then lowering cuts the loops around it there, and copies
+ * whatever else is in them. */
+bool kiln_sketch_has_borders(kiln_program *p, kiln_block block);
 /* The block that reads what the transforms before it read, of `buffer`: the last one, which picks
  * and is no half of another; 0: none. */
 kiln_block kiln_sketch_transform_of(kiln_program *p, kiln_buffer buffer);

@@ -5,12 +5,20 @@
 #include "compiler-core/rules/tile.h"
 
 #define SIZES_MAX 16
+#define NEAR_CACHES 4   /* in second caches: what the third one has of one kernel */
 #define WAITING_MAX 0.1 /* worth less than what threads would fetch from each other */
 
 static double bytes_of(const kiln_tiling *t, kiln_buffer buffer) {
     const kiln_buffer_info *b = &t->s->program->buffer.data[buffer];
     return (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
 }
+
+/* The iterator of the register tile whose values groups share out: rows of tiles, or of a matrix.
+ */
+static int rows_of(const kiln_tiling *t) { return t->mh >= 0 ? t->mh : t->mw; }
+
+/* The same as an element of t->tile. */
+static uint32_t rows_element(const kiln_tiling *t) { return t->mh >= 0 ? 0 : 1; }
 
 /* What groups are made of. */
 typedef struct group_sizes {
@@ -21,7 +29,7 @@ typedef struct group_sizes {
 
 /* How long threads wait at the end of groups of so many register tiles. */
 static double waiting(const kiln_tiling *t, const group_sizes *g, int64_t tiles) {
-    const int64_t rows = KILN_MAX(kiln_sched_decided(t->s, t->tile, 0), 1) * tiles;
+    const int64_t rows = KILN_MAX(kiln_sched_decided(t->s, t->tile, rows_element(t)), 1) * tiles;
     return g->shared ? kiln_sketch_waiting((g->rows + rows - 1) / rows, t->s->target->threads) : 0;
 }
 
@@ -36,22 +44,30 @@ static bool shares_groups(const kiln_tiling *t, group_sizes g) {
 
 /* Whether a group stays in the second cache. */
 static bool fits(const kiln_tiling *t, const group_sizes *g, int64_t tiles) {
-    const double rows = (double)(KILN_MAX(kiln_sched_decided(t->s, t->tile, 0), 1) * tiles),
+    const double rows = (double)(KILN_MAX(kiln_sched_decided(t->s, t->tile, rows_element(t)), 1) *
+                                 tiles),
                  caches = g->shared ? 1 : t->s->target->threads;
     return rows * g->row_bytes <= t->s->target->l2_bytes / 2.0 * caches;
 }
 
-/* Register tiles in the rows of a group. Few groups are preferred where the weights come from
- * beyond the second cache, because each group reads them anew; else as many rows as leave half of
- * it to other data. Threads that share groups are to be equally busy. */
+/* Whether all rows are better one group, because each group reads the weights anew: from beyond the
+ * second cache, where the third one surely has what is transformed, or more than twice as many. In
+ * one group 512x512 by 512x512 takes 970 us by Strassen's products, in eight 1,017. */
+static bool prefers_one(const kiln_tiling *t, const group_sizes *g) {
+    const double weights = kiln_tile_operand_bytes(t, t->weights), l2 = t->s->target->l2_bytes;
+    return weights > (g->row_bytes * (double)g->rows > NEAR_CACHES * l2 ? 2 * l2 : l2);
+}
+
+/* Register tiles in the rows of a group. As many rows as leave half of the second cache to other
+ * data, unless groups cost too much. Threads that share groups are to be equally busy. */
 static kiln_sched_sample sample_rows(kiln_tiling *t, const group_sizes *g) {
     int64_t value[SIZES_MAX];
     uint32_t count = 0, preferred = 0;
-    const bool streams = kiln_tile_operand_bytes(t, t->weights) > 2.0 * t->s->target->l2_bytes;
+    const bool one = prefers_one(t, g);
     double least = 1;
     for (int64_t i = 1; i <= g->rows && count < SIZES_MAX; i++) {
         if (i > 4 && i < g->rows && (g->rows % i != 0 || count + 1 == SIZES_MAX)) continue;
-        if (waiting(t, g, i) <= least && (i == 1 || streams || fits(t, g, i))) {
+        if (waiting(t, g, i) <= least && (i == 1 || one || fits(t, g, i))) {
             preferred = count;
             least = waiting(t, g, i);
         }
@@ -60,11 +76,12 @@ static kiln_sched_sample sample_rows(kiln_tiling *t, const group_sizes *g) {
     return kiln_sched_categorical(t->s, value, count, preferred);
 }
 
-/* Whether rows and columns of the register tile are those of tiles, the last of the results. */
-static bool runs_over_tiles(const kiln_tiling *t) {
-    const int rank = (int)kiln_tile_rank(t, &t->pattern.to);
-    return t->mh >= 0 && t->mw >= 0 && t->pattern.to.dim_of[t->mh] == rank - 2 &&
-           t->pattern.to.dim_of[t->mw] == rank - 1;
+/* Whether the last dimensions of the results are rows and columns of tiles, or a matrix. */
+static bool runs_over_rows(const kiln_tiling *t) {
+    const int rank = (int)kiln_tile_rank(t, &t->pattern.to), rows = rows_of(t),
+              last = t->mh >= 0 ? t->mw : t->v;
+    return rows >= 0 && t->pattern.to.dim_of[rows] == rank - 2 &&
+           t->pattern.to.dim_of[last] == rank - 1;
 }
 
 /* Whether an iterator of more than one value, a batch, runs over data alone beside the tile. */
@@ -81,19 +98,20 @@ bool kiln_tile_has_groups(const kiln_tiling *t, kiln_block copy, kiln_block foll
     kiln_program *p = t->s->program;
     const kiln_buffer results = p->block.data[follower].buffer;
     const kiln_block reader = kiln_sketch_transform_of(p, results);
-    return t->packs && runs_over_tiles(t) && !has_batch(t) && copy && reader &&
-           kiln_sketch_picks(p, copy, NULL) && !kiln_block_reads(p, reader, results);
+    return t->packs && runs_over_rows(t) && !has_batch(t) && copy && reader &&
+           kiln_sketch_picks(p, copy, NULL) &&
+           (!kiln_block_reads(p, reader, results) || !kiln_sketch_has_borders(p, copy));
 }
 
 bool kiln_tile_group(kiln_tiling *t, kiln_block copy, kiln_block follower) {
     kiln_sched *s = t->s;
     const kiln_buffer results = s->program->block.data[follower].buffer;
     const kiln_block reader = kiln_sketch_transform_of(s->program, results);
-    group_sizes g = {.rows = kiln_tile_extent(t, t->mh)};
+    group_sizes g = {.rows = kiln_tile_extent(t, rows_of(t))};
     g.row_bytes = (kiln_tile_operand_bytes(t, t->data) + bytes_of(t, results)) / (double)g.rows;
     g.shared = shares_groups(t, g) != t->options.other_shares;
-    const kiln_sched_int rows =
-        kiln_sched_times(kiln_sched_element(t->tile, 0), kiln_sched_element(sample_rows(t, &g), 0));
+    const kiln_sched_int rows = kiln_sched_times(kiln_sched_element(t->tile, rows_element(t)),
+                                                 kiln_sched_element(sample_rows(t, &g), 0));
     t->groups = kiln_sketch_transform_in_groups(s, reader, rows, g.shared);
     return !kiln_sched_loop_is_none(t->groups) &&
            kiln_sched_compute_at(kiln_sched_try(s), follower, t->groups) &&

@@ -116,14 +116,18 @@ static void make_groups(kiln_sched *s, kiln_block block, kiln_sched_loop tile_ro
 }
 
 /* Lanes innermost, around them the cases, and outside what else there is; without vectors the cases
- * are innermost. Returns the innermost loop of what is outside. */
+ * are innermost. Groups share out the first loop of tiles or, where the block's iterators are
+ * divided already, the first of more than one value. Returns the innermost loop of what is outside.
+ */
 static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_picks *serial,
                                    const kiln_picks *straight, int iter, int64_t lanes,
                                    grouping *groups) {
-    const uint32_t iters = s->program->block.data[block].iter_count;
+    const kiln_block_info *b = &s->program->block.data[block];
+    const uint32_t iters = b->iter_count;
     kiln_sched_loops order = {0};
     case_loops cases = {0};
-    kiln_sched_loop loop = kiln_sched_loop_of(s, block, (uint32_t)iter), tile_rows = {0};
+    kiln_sched_loop loop = kiln_sched_loop_of(s, block, (uint32_t)iter), tile_rows = {0},
+                    rows = {0};
     const kiln_sched_loops vector = kiln_sketch_split_lanes(s, loop, lanes);
     if (!vector.count) return (kiln_sched_loop){0};
     for (uint32_t i = 0; i < iters; i++) {
@@ -133,6 +137,7 @@ static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_p
         const int64_t by = is_straight ? straight->by[i] : serial->by[i];
         kiln_sched_loops *into = is_straight ? &cases.straight : &cases.serial;
         if (!is_straight && !is_serial) {
+            if (kiln_sched_loop_is_none(rows) && b->iter[i].extent > 1) rows = loop;
             kiln_sched_loops_add(&order, loop);
         } else if (!by) {
             kiln_sched_loops_add(into, loop);
@@ -156,7 +161,8 @@ static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_p
     if (in_vectors) kiln_sched_vectorize(kiln_sched_try(s), vector.loop[1]);
     for (uint32_t i = cases.straight.count; i-- > 0;)
         kiln_sched_unroll(kiln_sched_try(s), cases.straight.loop[i]);
-    if (groups->makes_loop) make_groups(s, block, tile_rows, groups);
+    if (groups->makes_loop)
+        make_groups(s, block, kiln_sched_loop_is_none(tile_rows) ? rows : tile_rows, groups);
     kiln_sketch_share_inside(s, block, groups->loop, outside.count + 1);
     return vector.loop[0];
 }
@@ -188,9 +194,7 @@ static kiln_expr look_at_border(kiln_program *p, kiln_expr e, kiln_expr rebuilt,
     return rebuilt;
 }
 
-/* Whether its value asks where it is: then lowering cuts the loops around it there, and copies
- * whatever else is in them. */
-static bool has_borders(kiln_program *p, kiln_block block) {
+bool kiln_sketch_has_borders(kiln_program *p, kiln_block block) {
     bool found = false;
     kiln_expr_rewrite(p, p->block.data[block].value, 0, look_at_border, &found);
     return found;
@@ -246,7 +250,8 @@ static void place_half(kiln_sched *s, kiln_block half, const placing *reader,
     const kiln_sched_loops around = kiln_sched_loops_around(s, reader->pattern.block);
     uint32_t places = 1;
     while (places < around.count && around.loop[places - 1].var != innermost.var) places++;
-    const uint32_t preferred = has_borders(p, half) ? first_loop(s, reader->pattern.block) : places;
+    const uint32_t preferred =
+        kiln_sketch_has_borders(p, half) ? first_loop(s, reader->pattern.block) : places;
     const kiln_sched_loop place = kiln_sched_location(kiln_sched_try(s), half, places, preferred);
     if (kiln_sched_loop_is_none(place)) return;
     kiln_sched_compute_at(s, half, place);

@@ -118,10 +118,6 @@ static kiln_ssa load_elements(kiln_walk *w, kiln_buffer buffer, const kiln_walk_
     return v;
 }
 
-static bool widens(const kiln_intrinsic *in) {
-    return in->operand_bits == 16 && kiln_dtype_size(in->operand[0]) == 1;
-}
-
 /* Elements as words, each with those that the instruction takes. */
 static kiln_ssa as_words(kiln_walk *w, const use *u, uint32_t operand, kiln_ssa bytes) {
     const kiln_intrinsic *in = u->intrinsic;
@@ -129,7 +125,7 @@ static kiln_ssa as_words(kiln_walk *w, const use *u, uint32_t operand, kiln_ssa 
     if (operand == 0 && in->bias)
         bytes = kiln_walk_compute(w, KILN_BUILD_XOR, bytes,
                                   kiln_walk_integer(w, bytes, (int8_t)in->bias));
-    if (widens(in))
+    if (kiln_intrinsic_widens(in))
         bytes = kiln_walk_convert(
             w, in->operand[operand] == KILN_I8 ? KILN_CONVERT_SIGNED : KILN_CONVERT_UNSIGNED, bytes,
             KILN_SSA_I16);
@@ -146,7 +142,7 @@ static kiln_ssa word_for_all(kiln_walk *w, const use *u, uint32_t operand,
     uint32_t steps = u->intrinsic->steps, lane = 0;
     const uint32_t group = GROUP_BYTES / (uint32_t)kiln_dtype_size(u->intrinsic->operand[operand]);
     int64_t rest = (at->constant % group + group) % group;
-    bool wanted = w->target->factor_lanes > 1 || widens(u->intrinsic);
+    bool wanted = w->target->factor_lanes > 1 || kiln_intrinsic_widens(u->intrinsic);
     kiln_ssa words;
     if (wanted && at->pointer_align >= GROUP_BYTES && rest % steps == 0) {
         lane = (uint32_t)rest / steps;

@@ -38,6 +38,10 @@ kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic) {
     return kiln_dtype_is_float(intrinsic->operand[0]) ? KILN_F32 : KILN_I32;
 }
 
+bool kiln_intrinsic_widens(const kiln_intrinsic *intrinsic) {
+    return intrinsic->operand_bits == 16 && kiln_dtype_size(intrinsic->operand[0]) == 1;
+}
+
 kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena) {
     const bool rows = intrinsic->rows > 1;
     kiln_str text = kiln_str_printf(

@@ -36,6 +36,8 @@ typedef struct kiln_intrinsic {
 
 /* Type of what it sums up in: f32 for products of halves, else i32. */
 kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic);
+/* Whether its operands are bytes that become 16 bits before it takes them. */
+bool kiln_intrinsic_widens(const kiln_intrinsic *intrinsic);
 
 /* Rows of a tile; an instruction of so many works on tiles: it takes fewer rows as well, and fewer
  * steps, in whole words. */

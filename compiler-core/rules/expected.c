@@ -97,6 +97,29 @@ const kiln_intrinsic *kiln_expected_halves(const kiln_target *target) {
     return NULL;
 }
 
+static bool is_wide(const kiln_program *p, kiln_expr e) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    return node->op == KILN_EXPR_CAST && node->dtype == KILN_I32 &&
+           kiln_expr_get(p, kiln_expr_operand(p, e, 0))->dtype == KILN_I16;
+}
+
+bool kiln_multiplies_wide(const kiln_program *p, kiln_block block) {
+    const kiln_expr value = p->block.data[block].value;
+    return kiln_expr_get(p, value)->op == KILN_EXPR_MUL &&
+           is_wide(p, kiln_expr_operand(p, value, 0)) && is_wide(p, kiln_expr_operand(p, value, 1));
+}
+
+const kiln_intrinsic *kiln_expected_wide(const kiln_target *target) {
+    const kiln_intrinsic *found = NULL;
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
+        const kiln_intrinsic *in = &kiln_intrinsics[i];
+        if (!kiln_intrinsic_runs_on(in, target) || kiln_intrinsic_sum(in) != KILN_I32) continue;
+        if (in->operand[0] == KILN_I16 && !found) found = in;
+        if (in->operand[0] != KILN_I16 && !kiln_intrinsic_widens(in)) return NULL;
+    }
+    return found;
+}
+
 /* Multiply-adds of one lane that an instruction does for the block. */
 static double steps_at_once(const kiln_program *p, kiln_block block, const kiln_target *target) {
     const kiln_intrinsic *halves = kiln_expected_halves(target);

@@ -23,5 +23,9 @@ double kiln_expected_bit_products(kiln_program *te, kiln_program *alternative,
 bool kiln_multiplies_halves(const kiln_program *p, kiln_block block);
 /* The instruction of the target that sums up such products; NULL: none. */
 const kiln_intrinsic *kiln_expected_halves(const kiln_target *target);
+/* Whether the block sums up products of two integers of 16 bits in 32. */
+bool kiln_multiplies_wide(const kiln_program *p, kiln_block block);
+/* The same, of a target on which it does more at once than any that takes bytes; NULL: none. */
+const kiln_intrinsic *kiln_expected_wide(const kiln_target *target);
 
 #endif

@@ -120,11 +120,14 @@ static kiln_status give_layouts(kiln_sched *s, const kiln_layout *const *layout)
     return KILN_OK;
 }
 
-/* An alternative that rounds both factors is worth it for an instruction alone. */
+/* An alternative that rounds both factors, or widens bytes, is worth it for an instruction alone.
+ */
 static bool has_instructions_for(const kiln_target *target, const kiln_program *alternative) {
-    for (kiln_block b = 1; b < alternative->block.count; b++)
-        if (!alternative->block.data[b].removed && kiln_multiplies_halves(alternative, b))
-            return kiln_expected_halves(target) != NULL;
+    for (kiln_block b = 1; b < alternative->block.count; b++) {
+        if (alternative->block.data[b].removed) continue;
+        if (kiln_multiplies_halves(alternative, b)) return kiln_expected_halves(target) != NULL;
+        if (kiln_multiplies_wide(alternative, b)) return kiln_expected_wide(target) != NULL;
+    }
     return true;
 }
 
@@ -244,13 +247,13 @@ static kiln_status apply_rules(maker *m, const kiln_rule_set *rules, const char 
 }
 
 /* Products that one instruction makes where the sketch uses a tensor intrinsic, or counts ones in
- * place of products; 0: neither. */
+ * place of products; 0: neither. An addition, and making bytes wide, are instructions as well. */
 static double products_at_once(maker *m, const kiln_sketch *sketch) {
     for (uint32_t i = 0; i < sketch->preferred.count; i++) {
         const kiln_instruction *in = &sketch->preferred.instruction[i];
         if (in->prim != KILN_PRIM_TENSORIZE) continue;
         const kiln_intrinsic *used = kiln_intrinsic_find(in->operand[1].text);
-        return used->lanes * used->steps / (1.0 + !used->accumulates);
+        return used->lanes * used->steps / (1.0 + !used->accumulates + kiln_intrinsic_widens(used));
     }
     const kiln_instruction *first = sketch->preferred.instruction;
     if (!sketch->preferred.count || first->prim != KILN_PRIM_ALGORITHM) return 0;

@@ -134,7 +134,7 @@ static int64_t counting_registers(const kiln_tiling *t) {
 }
 
 /* Vector registers that hold data while a tile of so many points takes its steps; with factors one
- * more is left to the compiler, which orders loads as it likes, and so it is for products that an
+ * more is left to the compiler, which orders loads as it likes, and so are two for products that an
  * instruction of their own adds, and four for a bias and where it is taken off. */
 static int64_t data_registers(const kiln_tiling *t, int64_t points) {
     if (takes_factors(t)) return points + 1;
@@ -143,7 +143,7 @@ static int64_t data_registers(const kiln_tiling *t, int64_t points) {
         const bool first = t->s->target->factor_lanes > 1;
         return (first ? 2 * points : kiln_tile_extent(t, t->row_tap)) + 3 + t->dot->accumulates;
     }
-    return 1 + (t->dot && !t->dot->accumulates) + (t->dot && t->dot->bias ? 4 : 0) +
+    return 1 + (t->dot && !t->dot->accumulates ? 2 : 0) + (t->dot && t->dot->bias ? 4 : 0) +
            counting_registers(t);
 }
 
@@ -155,10 +155,7 @@ static int64_t weight_registers(const kiln_tiling *t, int64_t vectors) {
     return t->dot && t->dot->bias ? 2 * vectors : vectors;
 }
 
-/* Whether bytes become 16 bits before the instruction takes them. */
-static bool widens(const kiln_tiling *t) {
-    return t->dot && t->dot->operand_bits == 16 && kiln_dtype_size(t->dot->operand[0]) == 1;
-}
+static bool widens(const kiln_tiling *t) { return t->dot && kiln_intrinsic_widens(t->dot); }
 
 /* Slots of the loads of one step. */
 static double load_slots(const kiln_tiling *t, double rows, double columns, double vectors) {
@@ -289,8 +286,9 @@ static int64_t preferred_steps(const kiln_tiling *t) {
  * cache yet; then all steps of a block are, so that each instruction walks by one stride, which
  * prefetchers learn (0.79 to 0.97 of the peak for 28x28x256 1x1). */
 static int64_t preferred_unrolled(const kiln_tiling *t) {
-    if (widens(t)) return 4;              /* widening makes code and needs registers */
-    if (t->pattern.counts_ones) return 2; /* planes are unrolled as well */
+    if (widens(t)) return 4;                      /* widening makes code and needs registers */
+    if (t->dot && !t->dot->accumulates) return 2; /* compilers load weights of later steps early */
+    if (t->pattern.counts_ones) return 2;         /* planes are unrolled as well */
     return t->k >= 0 && t->pattern.reduce == 1u << t->k ? STEPS_UNROLLED_MAX : 4;
 }
 

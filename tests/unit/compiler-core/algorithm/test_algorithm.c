@@ -85,7 +85,7 @@ static void budgets_leave_rows_out(void **state) {
     assert_true(kiln_algorithm_is_allowed(KILN_ALGORITHM_SIGNED_DATA, &accuracy));
     expect_str(kiln_algorithm_allowed(&accuracy, *state),
                "direct,padded_data,signed_data,unsigned_data,padded_taps,signed_taps,unsigned_taps,"
-               "bit_planes");
+               "bit_planes,wide_data,wide_taps");
     accuracy = (kiln_accuracy){0};
     assert_true(
         kiln_str_starts(kiln_algorithm_allowed(&accuracy, *state), "direct,winograd_2x2_3x3"));

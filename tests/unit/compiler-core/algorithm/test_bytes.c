@@ -57,6 +57,11 @@ static void sums_stay_what_they_are(void **state) {
         {KILN_ALGORITHM_PADDED_TAPS, TAPS("i8", "5", "ow + kw"), "i8[2,6,7,10]"},
         {KILN_ALGORITHM_SIGNED_TAPS, TAPS("u8", "2", "ow*2 + kw"), "i8[2,6,7,9]"},
         {KILN_ALGORITHM_UNSIGNED_TAPS, TAPS("i8", "3", "ow*2 + kw"), "u8[2,6,7,8]"},
+        {KILN_ALGORITHM_WIDE_DATA, THREE("i8"), "i16[2,4,7,7]"},
+        {KILN_ALGORITHM_WIDE_DATA, DOT("u8", "8"), "i16[5,8]"},
+        {KILN_ALGORITHM_WIDE_DATA, DOT("i8", "9"), "i16[5,10]"},
+        {KILN_ALGORITHM_WIDE_TAPS, TAPS("u8", "3", "ow*2 + kw"), "i16[2,6,7,8]"},
+        {KILN_ALGORITHM_WIDE_TAPS, TAPS("i8", "4", "ow + kw"), "i16[2,6,7,7]"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(tried); i++) {
         kiln_program *te = parsed(*state, tried[i].text);
@@ -97,12 +102,15 @@ static void other_computations_are_left_alone(void **state) {
         assert_null(applied(KILN_ALGORITHM_UNSIGNED_DATA, te, *state));
         assert_null(applied(KILN_ALGORITHM_PADDED_DATA, te, *state));
         assert_null(applied(KILN_ALGORITHM_PADDED_TAPS, te, *state));
+        assert_null(applied(KILN_ALGORITHM_WIDE_DATA, te, *state));
+        assert_null(applied(KILN_ALGORITHM_WIDE_TAPS, te, *state));
     }
     assert_null(applied(KILN_ALGORITHM_SIGNED_DATA, parsed(*state, DOT("i8", "8")), *state));
     assert_null(applied(KILN_ALGORITHM_UNSIGNED_DATA, parsed(*state, DOT("u8", "8")), *state));
     /* whole groups of steps, and steps that are channels of a group */
     assert_null(applied(KILN_ALGORITHM_PADDED_DATA, parsed(*state, DOT("u8", "8")), *state));
     assert_null(applied(KILN_ALGORITHM_PADDED_DATA, parsed(*state, GROUPED("u8")), *state));
+    assert_null(applied(KILN_ALGORITHM_WIDE_DATA, parsed(*state, GROUPED("u8")), *state));
     /* steps that two dimensions of the data run along: zeros behind one would not do */
     static const char *const twice[] = {
         "program p\ninput x: u8[5,7,7]\nconstant w: i8[7]\noutput y: i32[5]\n"
@@ -118,6 +126,8 @@ static void other_computations_are_left_alone(void **state) {
     kiln_program *taps = parsed(*state, TAPS("u8", "3", "ow*2 + kw"));
     assert_null(applied(KILN_ALGORITHM_PADDED_DATA, taps, *state));
     assert_null(applied(KILN_ALGORITHM_PADDED_TAPS, parsed(*state, THREE("u8")), *state));
+    assert_null(applied(KILN_ALGORITHM_WIDE_DATA, taps, *state));
+    assert_null(applied(KILN_ALGORITHM_WIDE_TAPS, parsed(*state, THREE("u8")), *state));
     taps = parsed(*state, TAPS("u8", "4", "ow + kw"));
     assert_null(applied(KILN_ALGORITHM_PADDED_TAPS, taps, *state));
     assert_null(applied(KILN_ALGORITHM_SIGNED_TAPS, taps, *state));

@@ -75,16 +75,18 @@ static void processors_have_what_their_features_bring(void **state) {
         {"cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-v1", "sdot udot usdot bfdot "},
         {"pynq", ""},
         {"cpu:x86_64-unknown-linux-gnu,mcpu=x86-64", ""},
-        {"x86-64-v3", "vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed "},
+        {"x86-64-v3", "vpmaddwd vpmaddwd.wide vpmaddwd.unsigned vpmaddwd.mixed "},
         {"x86-64-v3,features=+avxvnni",
-         "vpdpbusd vpdpbusd.signed vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed "},
+         "vpdpbusd vpdpbusd.signed vpmaddwd vpmaddwd.wide vpmaddwd.unsigned vpmaddwd.mixed "},
         {"cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4,features=+avx512bf16",
-         "vpmaddwd.512 vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed vdpbf16ps.512 "},
+         "vpmaddwd.512 vpmaddwd vpmaddwd.512.wide vpmaddwd.wide vpmaddwd.unsigned "
+         "vpmaddwd.mixed vdpbf16ps.512 "},
         {"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake",
-         "vpdpbusd.512 vpdpbusd.512.signed vpmaddwd.512 vpmaddwd vpmaddwd.unsigned "
-         "vpmaddwd.mixed "},
+         "vpdpbusd.512 vpdpbusd.512.signed vpmaddwd.512 vpmaddwd vpmaddwd.512.wide vpmaddwd.wide "
+         "vpmaddwd.unsigned vpmaddwd.mixed "},
         {"x86-64-v3,features=+amx-tile+amx-int8+amx-bf16",
-         "vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed tdpbssd tdpbsud tdpbusd tdpbuud tdpbf16ps "},
+         "vpmaddwd vpmaddwd.wide vpmaddwd.unsigned vpmaddwd.mixed tdpbssd tdpbsud tdpbusd tdpbuud "
+         "tdpbf16ps "},
     };
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_target target = target_of(arena, row[i].target);

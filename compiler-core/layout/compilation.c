@@ -56,22 +56,32 @@ static bool is_measured(const kiln_ways *list) {
     return false;
 }
 
+/* Of the kernels that the join stands for. */
+static uint32_t count_measured(const chooser *ch, const kiln_join *join) {
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < join->row.count; k++)
+        count += is_measured(&ch->list[ch->c->base.step[join->row.step[k]].task]);
+    return count;
+}
+
 /* Measured ways of a join are of use where all its kernels have some, too: an estimate says nothing
- * beside a measurement. */
-static kiln_status find_ways_of_joins(chooser *ch) {
+ * beside a measurement. Where nothing was measured, joins of parts have their default schedules. */
+static kiln_status find_ways_of_joins(chooser *ch, const kiln_ways_maker *maker) {
     const kiln_choice *choice = ch->choice;
     const kiln_joins *joins = &ch->c->joins;
     const uint32_t own = ch->c->base.tasks.count;
     kiln_status st = KILN_OK;
-    for (uint32_t j = 0; !st && choice->measured && j < joins->count; j++) {
+    for (uint32_t j = 0; !st && !choice->no_joins && j < joins->count; j++) {
         const kiln_join *join = &joins->join[j];
-        kiln_ways *list = &ch->list[own + join->step.task];
-        bool known = !choice->no_joins && !list->way.count;
-        for (uint32_t k = 0; k < join->row.count; k++)
-            known = known && is_measured(&ch->list[ch->c->base.step[join->row.step[k]].task]);
         const kiln_task *task = &joins->tasks.task[join->step.task];
-        if (known && (!choice->may_join || choice->may_join(choice->context, task)))
+        kiln_ways *list = &ch->list[own + join->step.task];
+        const uint32_t measured = count_measured(ch, join);
+        if (list->way.count) continue;
+        if (measured == join->row.count &&
+            (!choice->may_join || choice->may_join(choice->context, task)))
             st = choice->measured(choice->context, task, ch->c->arena, list);
+        else if (measured == 0 && join->kind == KILN_JOIN_PARTS && maker)
+            st = kiln_ways_add_default(task, maker, list);
     }
     return st;
 }
@@ -83,17 +93,17 @@ static kiln_status find_ways(chooser *ch) {
     ch->list = KILN_ARENA_ARRAY(c->arena, kiln_ways, ch->whole.tasks.count);
     for (uint32_t t = 0; !st && choice->measured && t < c->base.tasks.count; t++)
         st = choice->measured(choice->context, &c->base.tasks.task[t], c->arena, &ch->list[t]);
-    if (!st) st = find_ways_of_joins(ch);
-    if (st) return st;
     const kiln_ways_maker maker = {.target = &c->target,
                                    .accuracy = choice->accuracy,
                                    .is_exact = choice->is_exact,
                                    .context = choice->context,
                                    .compact = choice->compact,
                                    .arena = c->arena};
-    st = choice->row_major || choice->apart
-             ? kiln_ways_make_row_major(&c->base, &maker, !choice->row_major, ch->list)
-             : kiln_ways_add_defaults(&c->base, &maker, ch->list);
+    const bool row_major = choice->row_major || choice->apart;
+    if (!st) st = find_ways_of_joins(ch, row_major ? NULL : &maker);
+    if (st) return st;
+    st = row_major ? kiln_ways_make_row_major(&c->base, &maker, !choice->row_major, ch->list)
+                   : kiln_ways_add_defaults(&c->base, &maker, ch->list);
     if (!st && !choice->no_windows) kiln_ways_free_windows(&c->base, c->arena, ch->list);
     return st;
 }
@@ -102,7 +112,9 @@ static void note_times(chooser *ch, kiln_join_times *out) {
     const kiln_compilation *c = ch->c;
     for (uint32_t j = 0; j < c->joins.count; j++) {
         const kiln_join *join = &c->joins.join[j];
-        out[j].joined_ns = kiln_ways_least_ns(&ch->list[c->base.tasks.count + join->step.task]);
+        const kiln_ways *joined = &ch->list[c->base.tasks.count + join->step.task];
+        if (!is_measured(joined)) continue;
+        out[j].joined_ns = kiln_ways_least_ns(joined);
         for (uint32_t k = 0; k < join->row.count; k++)
             out[j].apart_ns += kiln_ways_least_ns(&ch->list[c->base.step[join->row.step[k]].task]);
     }

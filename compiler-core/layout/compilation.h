@@ -28,9 +28,9 @@ typedef struct kiln_alternative {
     double times; /* that one inference would run it */
 } kiln_alternative;
 
-/* What a join and its kernels take, each by its fastest way. */
+/* What a measured join and its kernels take, each by its fastest way. */
 typedef struct kiln_join_times {
-    double joined_ns; /* 0: it has no way, and is not chosen */
+    double joined_ns; /* 0: it was not measured */
     double apart_ns;
 } kiln_join_times;
 

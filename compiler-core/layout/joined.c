@@ -4,7 +4,8 @@
 
 #include "base/macros.h"
 
-/* A join has to save this share of its kernels' time: they were measured at other moments. */
+/* A measured join has to save this share of its kernels' time: they were measured at other moments.
+ */
 #define MARGIN 0.01
 /* It is not tried where it takes more than its kernels by this factor: no conversion costs that. */
 #define HOPELESS 1.25
@@ -59,7 +60,7 @@ static bool may_gain(const chooser *c, uint32_t join, hope *out) {
     for (uint32_t k = 0; k < j->row.count; k++)
         apart_ns += kiln_ways_least_ns(&c->a->list[c->base->step[j->row.step[k]].task]);
     const double joined_ns = kiln_ways_least_ns(list);
-    const double margin_ns = MARGIN * apart_ns;
+    const double margin_ns = list->way.data[0].median_ns > 0 ? MARGIN * apart_ns : 0;
     *out =
         (hope){join, j->step.times * (apart_ns - joined_ns - margin_ns), j->step.times * margin_ns};
     return joined_ns <= HOPELESS * apart_ns;

@@ -171,6 +171,23 @@ static kiln_status add_on_family(const kiln_ways_maker *maker, const kiln_task *
     return st;
 }
 
+/* The default schedule on the layouts that it wants. */
+static kiln_status make_own(const kiln_ways_maker *maker, const kiln_task *task,
+                            const kiln_ways *list, kiln_way *out) {
+    kiln_status st = make_default(maker, task, (kiln_space_options){0}, out);
+    if (st) return kiln_status_note(st, "the default schedule of %.*s", KILN_STR_ARG(task->op));
+    out->cost_ns = estimate_ns(task, list);
+    return KILN_OK;
+}
+
+kiln_status kiln_ways_add_default(const kiln_task *task, const kiln_ways_maker *maker,
+                                  kiln_ways *list) {
+    kiln_way way;
+    kiln_status st = make_own(maker, task, list, &way);
+    if (!st) kiln_ways_add(list, task, &way, maker->arena);
+    return st;
+}
+
 kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_ways_maker *maker,
                                    kiln_ways *list) {
     kiln_arena *arena = maker->arena;
@@ -179,9 +196,8 @@ kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_ways_maker 
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
         kiln_way way;
-        st = make_default(maker, task, (kiln_space_options){0}, &way);
-        if (st) return kiln_status_note(st, "the default schedule of %.*s", KILN_STR_ARG(task->op));
-        way.cost_ns = estimate_ns(task, &list[t]);
+        st = make_own(maker, task, &list[t], &way);
+        if (st) return st;
         add_families(&f, task, &way);
         kiln_ways_add(&list[t], task, &way, arena);
         for (uint32_t i = 0; i < list[t].way.count; i++)

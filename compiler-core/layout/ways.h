@@ -46,6 +46,10 @@ double kiln_ways_least_ns(const kiln_ways *list);
  * from operations and bytes. Errors of kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_ways_add_defaults(const kiln_plan *plan,
                                                  const kiln_ways_maker *maker, kiln_ways *list);
+/* Adds the default schedule of one task in the same way, for the layouts that it wants. Errors of
+ * kiln_space_create. */
+KILN_MUST_USE kiln_status kiln_ways_add_default(const kiln_task *task,
+                                                const kiln_ways_maker *maker, kiln_ways *list);
 /* Whatever needs no kernel on its layouts (parts.h) costs nothing: for those who leave it out. */
 void kiln_ways_free_windows(const kiln_plan *plan, kiln_arena *arena, kiln_ways *list);
 /* Leaves each task nothing but the default schedule on row-major arguments. `packed`: copies in

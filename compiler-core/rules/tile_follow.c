@@ -31,9 +31,25 @@ static bool divide_once(kiln_sched *s, kiln_buffer buffer, kiln_block reader) {
     return false;
 }
 
+/* Whether the reader wants the element at another place than its own: gates side by side. */
+static bool reads_elsewhere(kiln_program *p, kiln_block reader, kiln_buffer buffer) {
+    const kiln_loads loads = kiln_block_loads(p, reader);
+    for (uint32_t k = 0; k < loads.count; k++)
+        for (uint32_t d = 0; d < p->buffer.data[buffer].shape.rank; d++) {
+            if (kiln_load_buffer(p, loads.load[k]) != buffer) break;
+            const kiln_expr index = kiln_expr_operand(p, loads.load[k], d);
+            const uint8_t op = kiln_expr_get(p, index)->op;
+            if ((op == KILN_EXPR_ADD || op == KILN_EXPR_SUB) &&
+                kiln_expr_is_const(p, kiln_expr_operand(p, index, 1)))
+                return true;
+        }
+    return false;
+}
+
 /* Whether each dimension of the buffer is indexed by a plain iterator of its own. */
-static bool follows_plainly(const kiln_program *p, const kiln_pattern *reader, kiln_buffer buffer) {
+static bool follows_plainly(kiln_program *p, const kiln_pattern *reader, kiln_buffer buffer) {
     uint32_t plain = 0;
+    if (reads_elsewhere(p, reader->block, buffer)) return false;
     for (uint32_t a = 0; a < reader->from_count; a++)
         for (int i = 0; i < KILN_BLOCK_ITERS_MAX && reader->from[a].buffer == buffer; i++)
             if (reader->from[a].dim_of[i] >= 0) plain |= 1u << reader->from[a].dim_of[i];

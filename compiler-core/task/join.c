@@ -8,6 +8,7 @@
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/eval.h"
 
+#define READERS_MAX (KILN_ROW_STEPS_MAX - 1)
 #define NODES_MAX 64u             /* of a kernel, as fusion has it */
 #define VALUES_MAX 48u            /* operands of a kernel, packed ones left out */
 #define NEAR_SHARE 0.5            /* of L2: constants and what is read lie there too */
@@ -21,8 +22,11 @@
 typedef struct finder {
     const kiln_plan *plan;
     const kiln_graph *graph;
-    kiln_program **te; /* [tasks] copies to ask; made when needed */
-    uint32_t *next;    /* [steps] the step that alone reads the result of this one; 0: none */
+    kiln_program **te;               /* [tasks] copies to ask; made when needed */
+    uint32_t *writer;                /* [values] the step that writes it, + 1; 0: none */
+    uint32_t *readers;               /* [values] how many steps read it, and outputs of the graph */
+    uint32_t (*reader)[READERS_MAX]; /* [values] the first of those steps */
+    uint32_t *body;                  /* [steps] the loop around it, + 1; 0: none */
     double near_bytes;
     kiln_arena scratch;
 } finder;
@@ -196,15 +200,18 @@ static bool has_room(finder *f, const kiln_step_row *row, kiln_join *join) {
     return nodes <= NODES_MAX && values <= VALUES_MAX;
 }
 
+static bool has_reduction(finder *f, uint32_t step) {
+    const kiln_program *te = te_of(f, step);
+    kiln_block b = 1;
+    while (b < te->block.count && !kiln_block_is_reduction(te, b)) b++;
+    return b < te->block.count;
+}
+
 static bool reduces(finder *f, const kiln_step_row *row, kiln_join *join) {
+    bool all = true;
     (void)join;
-    for (uint32_t k = 0; k < row->count; k++) {
-        const kiln_program *te = te_of(f, row->step[k]);
-        kiln_block b = 1;
-        while (b < te->block.count && !kiln_block_is_reduction(te, b)) b++;
-        if (b == te->block.count) return false;
-    }
-    return true;
+    for (uint32_t k = 0; k < row->count; k++) all = all && has_reduction(f, row->step[k]);
+    return all;
 }
 
 /* Outer dimensions are cut first, as little as fits. */
@@ -235,67 +242,197 @@ static bool is_worth(finder *f, const kiln_step_row *row, kiln_join *join) {
     return true;
 }
 
-static const condition conditions[] = {
-#define X(id, function, doc) function,
+/* In how many places the step reads the value. */
+static uint32_t places_of(finder *f, uint32_t step, kiln_value value) {
+    kiln_program *te = te_of(f, step);
+    const kiln_arg_buffers arg = kiln_program_args(te);
+    uint32_t at = 0, places = 0;
+    while (f->plan->step[step].arg[at] != value) at++;
+    for (kiln_block b = 1; b < te->block.count; b++) {
+        const kiln_loads loads = kiln_block_loads(te, b);
+        for (uint32_t i = 0; i < loads.count; i++)
+            places += kiln_load_buffer(te, loads.load[i]) == arg.buffer[at];
+    }
+    return places;
+}
+
+static bool computes_elements(finder *f, const kiln_step_row *row, kiln_join *join) {
+    const kiln_value parts = result_of(f, row->step[0]);
+    uint32_t places = 0;
+    join->near_bytes = bytes_of(f, parts);
+    for (uint32_t k = 0; k < row->count; k++) {
+        if (has_reduction(f, row->step[k]) != (k == 0)) return false;
+        if (k > 0) places += places_of(f, row->step[k], parts);
+    }
+    return places > 1 && join->near_bytes <= f->near_bytes;
+}
+
+static bool is_in_row(const kiln_step_row *row, uint32_t step) {
+    uint32_t k = 0;
+    while (k < row->count && row->step[k] != step) k++;
+    return k < row->count;
+}
+
+/* What the row reads was there before it, and what stands between its steps reads nothing of it. */
+static bool is_closed(finder *f, const kiln_step_row *row, kiln_join *join) {
+    (void)join;
+    for (uint32_t s = row->step[0]; s <= row->step[row->count - 1]; s++) {
+        const kiln_step *step = &f->plan->step[s];
+        const bool inside = is_in_row(row, s);
+        if (f->body[s] != f->body[row->step[0]]) return false;
+        for (uint32_t i = 0; i < step->read_count; i++) {
+            const uint32_t from = f->writer[step->arg[i]];
+            if (from > row->step[0] && is_in_row(row, from - 1) != inside) return false;
+        }
+    }
+    return true;
+}
+
+static const struct {
+    uint32_t kinds;
+    condition holds;
+} conditions[] = {
+#define SERIES KILN_JOIN_SERIES
+#define PARTS KILN_JOIN_PARTS
+#define X(id, kinds, function, doc) {kinds, function},
 #include "compiler-core/task/join_conditions.def"
 #undef X
+#undef SERIES
+#undef PARTS
 };
 
-static bool is_join(finder *f, const kiln_step_row *row, kiln_join *out) {
+static bool is_join(finder *f, kiln_join_kind kind, const kiln_step_row *row, kiln_join *out) {
     bool holds = true;
-    *out = (kiln_join){.row = *row};
+    *out = (kiln_join){.kind = kind, .row = *row};
     for (size_t i = 0; holds && i < KILN_ARRAY_COUNT(conditions); i++)
-        holds = conditions[i](f, row, out);
+        holds = !(conditions[i].kinds & kind) || conditions[i].holds(f, row, out);
     return holds;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Who alone reads what. A reader in another body reads it once for each iteration, or in another
- * one. */
+/* Who reads what. A reader in another body reads it once for each iteration, or in another one. */
 static void find_readers(finder *f) {
     const kiln_plan *plan = f->plan;
     const uint32_t values = f->graph->value.count;
-    uint32_t *writer = KILN_ARENA_ARRAY(&f->scratch, uint32_t, values); /* step + 1 */
-    uint32_t *readers = KILN_ARENA_ARRAY(&f->scratch, uint32_t, values);
-    uint32_t *body = KILN_ARENA_ARRAY(&f->scratch, uint32_t, plan->step_count + 1), open = 0;
-    for (uint32_t i = 0; i < f->graph->output.count; i++) readers[f->graph->output.data[i]]++;
-    for (uint32_t s = 0; s < plan->step_count; s++)
-        for (uint32_t i = 0; i < plan->step[s].read_count; i++) readers[plan->step[s].arg[i]]++;
+    uint32_t open = 0;
+    f->writer = KILN_ARENA_ARRAY(&f->scratch, uint32_t, values);
+    f->readers = KILN_ARENA_ARRAY(&f->scratch, uint32_t, values);
+    f->reader = kiln_arena_alloc(&f->scratch, values * sizeof *f->reader);
+    f->body = KILN_ARENA_ARRAY(&f->scratch, uint32_t, plan->step_count + 1);
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const kiln_step *step = &plan->step[s];
-        if (step->kind == KILN_STEP_LOOP_END) open = body[step->partner];
-        body[s] = open;
+        if (step->kind == KILN_STEP_LOOP_END) open = f->body[step->partner];
+        f->body[s] = open;
         if (step->kind == KILN_STEP_LOOP) open = s + 1;
-        if (step->kind != KILN_STEP_KERNEL || step->arg_count != step->read_count + 1) continue;
         for (uint32_t i = 0; i < step->read_count; i++) {
-            const uint32_t from = writer[step->arg[i]];
-            if (from && readers[step->arg[i]] == 1 && body[from - 1] == body[s])
-                f->next[from - 1] = s;
+            const uint32_t before = f->readers[step->arg[i]]++;
+            if (before < READERS_MAX) f->reader[step->arg[i]][before] = s;
         }
-        writer[step->arg[step->read_count]] = s + 1;
+        for (uint32_t i = step->read_count; i < step->arg_count; i++)
+            f->writer[step->arg[i]] = s + 1;
+    }
+    for (uint32_t i = 0; i < f->graph->output.count; i++) f->readers[f->graph->output.data[i]]++;
+}
+
+static bool has_one_result(const kiln_step *step) {
+    return step->kind == KILN_STEP_KERNEL && step->arg_count == step->read_count + 1;
+}
+
+/* The kernel in the same body that alone reads the result of this one; 0: none. */
+static uint32_t next_of(const finder *f, uint32_t s) {
+    const kiln_step *step = &f->plan->step[s];
+    if (!has_one_result(step) || f->readers[result_of(f, s)] != 1) return 0;
+    const uint32_t reader = f->reader[result_of(f, s)][0];
+    return has_one_result(&f->plan->step[reader]) && f->body[reader] == f->body[s] ? reader : 0;
+}
+
+/* The step and all that reads its result, at most as many as a row has. */
+static bool row_of_readers(const finder *f, uint32_t s, kiln_step_row *out) {
+    if (!has_one_result(&f->plan->step[s])) return false;
+    const kiln_value result = result_of(f, s);
+    *out = (kiln_step_row){1, {s}};
+    if (f->readers[result] > READERS_MAX) return false;
+    for (uint32_t i = 0; i < f->readers[result]; i++) {
+        const uint32_t reader = f->reader[result][i];
+        if (reader <= s || !has_one_result(&f->plan->step[reader])) return false;
+        out->step[out->count++] = reader;
+    }
+    return out->count > 1;
+}
+
+/* The row of a join of parts, if it is one. */
+static bool find_parts(finder *f, uint32_t s, kiln_join *out) {
+    kiln_step_row row;
+    return row_of_readers(f, s, &row) && is_join(f, KILN_JOIN_PARTS, &row, out);
+}
+
+static bool is_alike(const finder *f, const kiln_step_row *a, const kiln_step_row *b) {
+    uint32_t k = 0;
+    while (k < a->count && k < b->count &&
+           f->plan->step[a->step[k]].task == f->plan->step[b->step[k]].task)
+        k++;
+    return k == a->count && k == b->count;
+}
+
+static bool reads(const finder *f, const kiln_step_row *row, kiln_value value) {
+    const kiln_step *step = &f->plan->step[row->step[0]];
+    uint32_t i = 0;
+    while (i < step->read_count && step->arg[i] != value) i++;
+    return i < step->read_count;
+}
+
+/* Whether all that reads the constants of the product would be the same kernel. Others keep a
+ * packed copy of their own, which comes from memory, and no measurement of a kernel alone sees
+ * that: 18 of 19 steps of an LSTM as one kernel won 20 us, and the last one lost 60. */
+static bool has_constants(const finder *f, const kiln_join *parts, uint32_t count,
+                          const kiln_join *join) {
+    const kiln_step *step = &f->plan->step[join->row.step[0]];
+    for (uint32_t i = 0; i < step->read_count; i++) {
+        uint32_t alike = 0;
+        if (!kiln_value_is_constant(f->graph, step->arg[i])) continue;
+        for (uint32_t k = 0; k < count; k++)
+            alike +=
+                is_alike(f, &parts[k].row, &join->row) && reads(f, &parts[k].row, step->arg[i]);
+        if (alike != f->readers[step->arg[i]]) return false;
+    }
+    return true;
+}
+
+typedef KILN_VEC(kiln_join) join_list;
+
+/* Joins in the order of their first steps. */
+static void find_all(finder *f, kiln_arena *arena, join_list *out) {
+    join_list parts = {0};
+    uint32_t at = 0, next;
+    for (uint32_t s = 0; s < f->plan->step_count; s++) {
+        kiln_join found;
+        if (find_parts(f, s, &found)) kiln_vec_push_in(&f->scratch, &parts, found);
+    }
+    for (uint32_t s = 0; s < f->plan->step_count; s++) {
+        kiln_step_row row = {1, {s}};
+        kiln_join found;
+        while (row.count < KILN_ROW_STEPS_MAX && (next = next_of(f, row.step[row.count - 1]))) {
+            row.step[row.count++] = next;
+            if (!is_join(f, KILN_JOIN_SERIES, &row, &found)) break;
+            kiln_vec_push_in(arena, out, found);
+        }
+        if (at == parts.count || parts.data[at].row.step[0] != s) continue;
+        if (has_constants(f, parts.data, parts.count, &parts.data[at]))
+            kiln_vec_push_in(arena, out, parts.data[at]);
+        at++;
     }
 }
 
 static kiln_status find(finder *f, kiln_arena *arena, kiln_joins *out) {
-    KILN_VEC(kiln_join) join = {0};
-    KILN_VEC(kiln_step_row) rows = {0};
-    for (uint32_t s = 0; s < f->plan->step_count; s++) {
-        kiln_step_row row = {1, {s}};
-        while (row.count < KILN_ROW_STEPS_MAX && f->next[row.step[row.count - 1]]) {
-            kiln_join found;
-            row.step[row.count] = f->next[row.step[row.count - 1]];
-            row.count++;
-            if (!is_join(f, &row, &found)) break;
-            kiln_vec_push_in(arena, &join, found);
-            kiln_vec_push_in(&f->scratch, &rows, row);
-        }
-    }
+    join_list join = {0};
+    find_all(f, arena, &join);
     *out = (kiln_joins){.count = join.count, .join = join.data};
     if (!join.count) return KILN_OK;
-    kiln_step *step = KILN_ARENA_ARRAY(&f->scratch, kiln_step, rows.count);
-    kiln_status st =
-        kiln_plan_join(f->graph, f->plan, rows.data, rows.count, arena, step, &out->tasks);
+    kiln_step_row *row = KILN_ARENA_ARRAY(&f->scratch, kiln_step_row, join.count);
+    kiln_step *step = KILN_ARENA_ARRAY(&f->scratch, kiln_step, join.count);
+    for (uint32_t i = 0; i < join.count; i++) row[i] = join.data[i].row;
+    kiln_status st = kiln_plan_join(f->graph, f->plan, row, join.count, arena, step, &out->tasks);
     for (uint32_t i = 0; !st && i < join.count; i++) join.data[i].step = step[i];
     return st;
 }
@@ -308,7 +445,6 @@ kiln_status kiln_joins_find(const kiln_graph *graph, const kiln_plan *plan,
                     target->l2_bytes ? NEAR_SHARE * target->l2_bytes : NEAR_BYTES_UNKNOWN};
     kiln_arena_init(&f.scratch, 0);
     f.te = KILN_ARENA_ARRAY(&f.scratch, kiln_program *, plan->tasks.count);
-    f.next = KILN_ARENA_ARRAY(&f.scratch, uint32_t, plan->step_count);
     find_readers(&f);
     kiln_status st = find(&f, arena, out_joins);
     kiln_arena_deinit(&f.scratch);

@@ -1,14 +1,24 @@
 /* Kernels that may also be one kernel. Fusion says which nodes share a kernel whatever happens
- * (passes/pass_fuse.c). A join is a row of two or three such kernels, each with reductions, that
- * could be computed together block by block: a block of the last result along outer axes needs
- * blocks of the results before it that stay in a near cache. Whether that is faster is for
- * measurement to say (layout/compilation.h). Found from access patterns alone. */
+ * (passes/pass_fuse.c). A join is a row of two or three such kernels, of one of two kinds. Found
+ * from access patterns alone.
+ *
+ * SERIES: each has reductions, and they could be computed together block by block: a block of the
+ * last result along outer axes needs blocks of the results before it that stay in a near cache.
+ * Whether that is faster is for measurement to say (layout/compilation.h).
+ *
+ * PARTS: one product, and all that reads its result: small kernels that compute element by element
+ * on several parts of it, as the state of a recurrent step is computed from its gates. They are the
+ * same loops in one kernel, so what is spared is calling them, and plans have such joins without
+ * any measurement, too. */
 #ifndef KILN_COMPILER_CORE_TASK_JOIN_H
 #define KILN_COMPILER_CORE_TASK_JOIN_H
 
 #include "compiler-core/task/task.h"
 
+typedef enum kiln_join_kind { KILN_JOIN_SERIES = 1, KILN_JOIN_PARTS = 2 } kiln_join_kind;
+
 typedef struct kiln_join {
+    kiln_join_kind kind;
     kiln_step_row row; /* of the plan that was looked at */
     kiln_step step;    /* what would stand in place of the last of them; `task` is of kiln_joins */
     double near_bytes; /* that blocks of the results between the kernels take */

@@ -37,7 +37,8 @@ static void softmaxes(fixture *f, kiln_arena *arena) {
 }
 
 static void set_ns(fixture *f, uint32_t task, double ns) {
-    const kiln_way way = {.layout = KILN_ARENA_ARRAY(f->arena, kiln_layout, 2), .cost_ns = ns};
+    const kiln_way way = {
+        .layout = KILN_ARENA_ARRAY(f->arena, kiln_layout, 2), .cost_ns = ns, .median_ns = ns};
     f->list[task] = (kiln_ways){0};
     kiln_ways_add(&f->list[task], &f->whole.tasks.task[task], &way, f->arena);
 }

@@ -26,11 +26,14 @@ static const char product[] =
     "temp s: f32[16,16]\noutput y: f32[16,16]\noutput z: f32[16,16]\n"
     "block conv(i:16, j:16 | k:8): s[i, j] sum= x[i, k]*w[k, j] init 0.0\n";
 
-/* Two readers, and one that reads every element in several places. */
+/* Two readers, one that reads every element in several places, one that wants parts side by side.
+ */
 static void other_readers_do_not_follow(void **state) {
     static const char *const readers[] = {
         "block y(i:16, j:16): y[i, j] = s[i, j]\nblock z(i:16, j:16): z[i, j] = s[i, j]\n",
         "block y(i:16, j:16): y[i, j] = s[i, i]\nblock z(i:16, j:16): z[i, j] = x[i, 0]\n",
+        "block y(i:16, j:8): y[i, j] = s[i, j] + s[i, j + 8]\n"
+        "block z(i:16, j:16): z[i, j] = x[i, 0]\n",
     };
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
         const char *text = kiln_arena_printf(*state, "%s%s", product, readers[i]);

@@ -150,11 +150,83 @@ static void much_work_for_little_data_is_no_join(void **state) {
     expect_joins(&f, "");
 }
 
+/* ---- parts of one result --------------------------------------------------------------------- */
+
+#define GATES                                         \
+    "graph g\ninput h: f32[1,8]\ninput c: f32[1,8]\n" \
+    "input w: f32[8,24]\na: f32[1,24] = matmul(h, w)\n"
+#define PART(to, from, first, end) \
+    to ": f32[1,8] = slice(" from ") starts=[" #first "] ends=[" #end "] axes=[1]\n"
+#define STATE                                      \
+    PART("i", "a", 0, 8)                           \
+    PART("f", "a", 8, 16)                          \
+    "j: f32[1,8] = tanh(i)\nk: f32[1,8] = sigmoid" \
+    "(f)\nl: f32[1,8] = mul(k, c)\nm: f32[1,8] = add(l, j)\n"
+#define RESULT             \
+    PART("o", "a", 16, 24) \
+    "p: f32[1,8] = tanh(m)\nq: f32[1,8] = sigmoid(o)\nr: f32[1,8] = mul(p, q)\n"
+
+static void a_product_is_offered_with_all_that_reads_parts_of_it(void **state) {
+    fixture f = find(*state, graph_of(*state, GATES STATE RESULT "output m\noutput r\n"), L2);
+    expect_joins(&f, "matmul > slice+slice+tanh+sigmoid+mul+add > slice+tanh+sigmoid+mul");
+    assert_int_equal(f.joins.join[0].kind, KILN_JOIN_PARTS);
+    assert_int_equal(f.joins.join[0].step.arg_count - f.joins.join[0].step.read_count, 2);
+    f = find(*state, graph_of(*state, GATES STATE RESULT "output r\n"), L2);
+    assert_int_equal(f.joins.count, 1);
+    assert_int_equal(f.joins.join[0].row.count, 2);
+}
+
+/* One part alone; a reader beside them that has a reduction; an output; parts beyond a near cache.
+ */
+static void a_result_that_is_read_otherwise_is_not_joined_with_its_parts(void **state) {
+    static const char *const body[] = {
+        PART("i", "a", 0, 8) "y: f32[1,8] = tanh(i)\noutput y\n",
+        STATE "n: f32[1,24] = softmax(a)\noutput m\noutput n\n",
+        STATE "output m\noutput a\n",
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(body); i++) {
+        fixture f =
+            find(*state, graph_of(*state, kiln_arena_printf(*state, GATES "%s", body[i])), L2);
+        for (uint32_t j = 0; j < f.joins.count; j++)
+            assert_int_equal(f.joins.join[j].kind, KILN_JOIN_SERIES);
+    }
+    fixture f = find(*state, graph_of(*state, GATES STATE "output m\n"), 100);
+    assert_int_equal(f.joins.count, 0);
+}
+
+/* The state takes the way of another product to what reads it: one kernel would wait for itself. */
+static void what_waits_for_another_kernel_is_not_joined(void **state) {
+    fixture f =
+        find(*state,
+             graph_of(*state, GATES STATE "input v: f32[8,8]\nn: f32[1,8] = matmul(m, v)\n" PART(
+                                  "o", "a", 16,
+                                  24) "r: f32[1,8] = mul(o, n)\noutput n\noutput m\noutput r\n"),
+             L2);
+    for (uint32_t j = 0; j < f.joins.count; j++)
+        assert_int_equal(f.joins.join[j].kind, KILN_JOIN_SERIES);
+}
+
+/* A kernel that stays apart would pack the same weights once more. */
+static void constants_that_others_read_are_packed_once(void **state) {
+    static const char weights[] = "constant w: f32[1,8] = [1, 2, 3, 4, 5, 6, 7, 8]\n";
+    static const char both[] = "graph g\ninput h: f32[1,1]\ninput c: f32[1,4]\n%s"
+                               "a: f32[1,8] = matmul(h, w)\n"
+                               "i: f32[1,4] = slice(a) starts=[0] ends=[4] axes=[1]\n"
+                               "f: f32[1,4] = slice(a) starts=[4] ends=[8] axes=[1]\n"
+                               "j: f32[1,4] = tanh(i)\nk: f32[1,4] = mul(f, c)\n"
+                               "m: f32[1,4] = add(j, k)\noutput m\n%s";
+    static const char other[] = "input z: f32[1,1]\ny: f32[1,8] = matmul(z, w)\noutput y\n";
+    fixture f = find(*state, graph_of(*state, kiln_arena_printf(*state, both, weights, "")), L2);
+    assert_int_equal(f.joins.count, 1);
+    assert_int_equal(f.joins.join[0].kind, KILN_JOIN_PARTS);
+    f = find(*state, graph_of(*state, kiln_arena_printf(*state, both, weights, other)), L2);
+    assert_int_equal(f.joins.count, 0);
+}
+
 /* ---- what a join is -------------------------------------------------------------------------- */
 
-static void a_join_is_the_kernel_of_its_nodes_as_one_group(void **state) {
-    fixture f = find(*state, graph_with_weights(*state, EXPAND DEPTHWISE PROJECT "output h\n"), L2);
-    const char *before = result_of(*state, f.graph);
+static void expect_one_group(kiln_arena *arena, fixture f) {
+    const char *before = result_of(arena, f.graph);
     for (uint32_t i = 0; i < f.joins.count; i++) {
         const kiln_join *join = &f.joins.join[i];
         const kiln_task *task = &f.joins.tasks.task[join->step.task];
@@ -162,7 +234,7 @@ static void a_join_is_the_kernel_of_its_nodes_as_one_group(void **state) {
         uint32_t found = 0;
         expect_ok(kiln_pass_run(KILN_PASS_FUSE, f.graph));
         kiln_join_apply(join, f.graph);
-        expect_ok(kiln_plan_create(f.graph, *state, &plan));
+        expect_ok(kiln_plan_create(f.graph, arena, &plan));
         assert_int_equal(plan.step_count, f.plan.step_count - join->row.count + 1);
         for (uint32_t s = 0; s < plan.step_count; s++) {
             if (!kiln_str_equal(plan.tasks.task[plan.step[s].task].key, task->key)) continue;
@@ -172,8 +244,16 @@ static void a_join_is_the_kernel_of_its_nodes_as_one_group(void **state) {
             found++;
         }
         assert_int_equal(found, 1);
-        assert_string_equal(result_of(*state, f.graph), before);
+        assert_string_equal(result_of(arena, f.graph), before);
     }
+}
+
+static void a_join_is_the_kernel_of_its_nodes_as_one_group(void **state) {
+    expect_one_group(
+        *state,
+        find(*state, graph_with_weights(*state, EXPAND DEPTHWISE PROJECT "output h\n"), L2));
+    expect_one_group(*state,
+                     find(*state, graph_of(*state, GATES STATE RESULT "output m\noutput r\n"), L2));
 }
 
 int main(void) {
@@ -187,6 +267,10 @@ int main(void) {
         test_with_arena(blocks_of_weights_alone_are_no_blocks),
         test_with_arena(blocks_have_to_fit_without_much_done_again),
         test_with_arena(much_work_for_little_data_is_no_join),
+        test_with_arena(a_product_is_offered_with_all_that_reads_parts_of_it),
+        test_with_arena(a_result_that_is_read_otherwise_is_not_joined_with_its_parts),
+        test_with_arena(what_waits_for_another_kernel_is_not_joined),
+        test_with_arena(constants_that_others_read_are_packed_once),
         test_with_arena(a_join_is_the_kernel_of_its_nodes_as_one_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,8 @@
  * sum|a*b| bounds the error only where many products are summed up: the mean of |w| is a half of
  * the largest if weights are uniform, about a fifth if they are normal, and what t is off by stays
  * within 2^-13 of sum|a*b|. Where few weights of a channel are far beyond the others more is lost;
- * the check of whole networks on their own weights takes the row back there. */
+ * the check of whole networks on their own weights takes the row back there. Transformed weights
+ * (winograd.c) become multiples alike. */
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/algorithm/combine.h"
 #include "compiler-core/algorithm/narrow.h"
@@ -55,16 +56,14 @@ static bool reads_in_order(const kiln_program *p, site *s) {
     return true;
 }
 
-static bool match(const kiln_program *p, kiln_block block, site *out) {
+/* Whether factor `weight` of the block's products can be of multiples. */
+static bool match(const kiln_program *p, kiln_block block, uint32_t weight, site *out) {
     const kiln_block_info *b = &p->block.data[block];
     int64_t products = 1;
-    *out = (site){.block = block};
-    if (!kiln_narrow_finds(p, block, &out->weight)) return false;
-    out->load = kiln_expr_operand(p, b->value, out->weight);
+    *out = (site){.block = block, .weight = weight, .load = kiln_expr_operand(p, b->value, weight)};
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (b->iter[i].reduce) products *= b->iter[i].extent;
-    return products >= PRODUCTS_MIN && reads_in_order(p, out) &&
-           kiln_narrow_reads(p, block, out->load) <= KILN_NARROW_READS_MAX;
+    return products >= PRODUCTS_MIN && reads_in_order(p, out);
 }
 
 /* A block over the weights, and what it writes. */
@@ -172,13 +171,14 @@ static void take_results(kiln_program *p, const site *s, const part *largest,
     kiln_block_replace_sum(p, s->block, kiln_expr_binary(p, KILN_EXPR_MUL, product, step));
 }
 
-/* Returns how many blocks it added in front of the site's. */
-static uint32_t fix_weights(kiln_program *p, const site *s) {
+uint32_t kiln_fix_weights(kiln_program *p, kiln_block block, uint32_t weight) {
     const uint32_t first = p->block.count;
-    const part largest = make_largest(p, s), multiples = make_multiples(p, s, &largest),
-               products = make_products(p, s, &multiples);
-    take_results(p, s, &largest, &products);
-    kiln_blocks_put_around(p, s->block, p->block.count - first, 0);
+    site s;
+    if (!match(p, block, weight, &s)) return 0;
+    const part largest = make_largest(p, &s), multiples = make_multiples(p, &s, &largest),
+               products = make_products(p, &s, &multiples);
+    take_results(p, &s, &largest, &products);
+    kiln_blocks_put_around(p, block, p->block.count - first, 0);
     return p->block.count - first;
 }
 
@@ -186,8 +186,11 @@ kiln_program *kiln_fixed_weights(const kiln_program *te, kiln_arena *arena) {
     kiln_program *p = kiln_program_copy(te, arena);
     const uint32_t known = p->block.count;
     for (kiln_block block = 1; block < p->block.count; block++) {
-        site s;
-        if (match(p, block, &s)) block += fix_weights(p, &s);
+        uint32_t weight = 0;
+        if (kiln_narrow_finds(p, block, &weight) &&
+            kiln_narrow_reads(p, block, kiln_expr_operand(p, p->block.data[block].value, weight)) <=
+                KILN_NARROW_READS_MAX)
+            block += kiln_fix_weights(p, block, weight);
     }
     return p->block.count > known ? p : NULL;
 }

@@ -13,5 +13,9 @@
 bool kiln_narrow_finds(const kiln_program *p, kiln_block block, uint32_t *out_weight);
 /* For how many of the block's outputs each element that `load` reads is read. */
 double kiln_narrow_reads(const kiln_program *p, kiln_block block, kiln_expr load);
+/* Factor `weight` of the block's products, which is constant or computed of constants, becomes
+ * 16-bit multiples of a step for each of the elements that are not summed up (fixed.c). Returns how
+ * many blocks it added in front of the block; 0: too few products, or not in order. */
+uint32_t kiln_fix_weights(kiln_program *p, kiln_block block, uint32_t weight);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/algorithm/combine.h"
+#include "compiler-core/algorithm/narrow.h"
 #include "compiler-core/algorithm/sums.h"
 #include "compiler-core/ir/affine.h"
 
@@ -497,7 +498,9 @@ static void make_results(builder *w, const part *m, const part *half) {
                                : transformed(p, f->result, f->outputs, f->points, y, in[0], in[1]));
 }
 
-static kiln_program *apply(const kiln_winograd *f, const kiln_program *te, kiln_arena *arena) {
+/* `fixed`: transformed weights are 16-bit multiples of a step for each point of each channel. */
+static kiln_program *apply(const kiln_winograd *f, bool fixed, const kiln_program *te,
+                           kiln_arena *arena) {
     kiln_program *p = kiln_program_copy(te, arena);
     site s;
     kiln_block block = 1;
@@ -517,7 +520,7 @@ static kiln_program *apply(const kiln_winograd *f, const kiln_program *te, kiln_
         make_results(&w, &m, NULL);
     }
     kiln_blocks_put_around(p, block, p->block.count - first, 0);
-    return p;
+    return !fixed || kiln_fix_weights(p, kiln_program_producer(p, m.buffer), 1) ? p : NULL;
 }
 
 /* Points with the smallest measured errors among 0 and pairs of 3/8 to 5/2; in 64 channels F(4, 3)
@@ -529,10 +532,16 @@ static const double four[] = {0, 1, -1}, six[] = {0, 0.625, -0.625, 1.5, -1.5},
     kiln_program *kiln_winograd_##outputs##x##outputs##_##taps##x##taps(const kiln_program *te, \
                                                                         kiln_arena *arena) {    \
         const kiln_winograd f = kiln_winograd_of_points(outputs, taps, points);                 \
-        return apply(&f, te, arena);                                                            \
+        return apply(&f, false, te, arena);                                                     \
     }
+
 F(2, 3, four)
 F(4, 3, six)
 F(6, 3, eight)
 F(2, 5, six)
 F(4, 5, eight)
+
+kiln_program *kiln_winograd_2x2_3x3_fixed(const kiln_program *te, kiln_arena *arena) {
+    const kiln_winograd f = kiln_winograd_of_points(2, 3, four);
+    return apply(&f, true, te, arena);
+}

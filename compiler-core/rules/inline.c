@@ -101,7 +101,11 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     uint32_t count = kiln_buffer_readers(p, b->buffer, reader);
     bool feeds_reduction = false;
-    if (count == 1 && reads_reduction(p, block) && pads_for_reduction(p, reader[0])) return false;
+    /* What follows a reduction is computed once, where results are taken out of registers; padding
+     * in front of another reduction disappears, and a transform reads it in several places. */
+    if (count == 1 && reads_reduction(p, block) &&
+        (pads_for_reduction(p, reader[0]) || kiln_sketch_picks(p, reader[0], NULL)))
+        return false;
     for (uint32_t i = 0; i < count; i++)
         feeds_reduction |=
             kiln_block_is_reduction(p, reader[i]) && !kiln_block_packs_bits(p, reader[i]);

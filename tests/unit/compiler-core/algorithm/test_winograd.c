@@ -211,6 +211,45 @@ static void errors_stay_within_the_stated_factor(void **state) {
     }
 }
 
+#define FIXED KILN_ALGORITHM_WINOGRAD_2X2_3X3_FIXED
+
+/* 16 points of 4 output channels have a step each. */
+static void transformed_weights_become_16_bits_and_steps(void **state) {
+    conv_shape s = {.n = 1, .ic = 64, .h = 7, .w = 7, .oc = 4, .kh = 3, .kw = 3, .stride = 1};
+    kiln_program *p = kiln_algorithm_apply(FIXED, conv_program(*state, &s), *state);
+    uint32_t multiples = 0, steps = 0;
+    expect_ok(kiln_program_verify(p));
+    for (kiln_buffer b = 1; b < p->buffer.count; b++) {
+        const kiln_buffer_info *info = &p->buffer.data[b];
+        multiples += info->dtype == KILN_I16 && kiln_shape_count(&info->shape) == 16 * 4 * 64;
+        steps += info->shape.rank == 3 && kiln_shape_count(&info->shape) == 16 * 4;
+    }
+    assert_int_equal(multiples, 1);
+    assert_int_equal(steps, 1);
+    s.ic = 63; /* too few products to bound the error by their magnitudes */
+    assert_null(kiln_algorithm_apply(FIXED, conv_program(*state, &s), *state));
+}
+
+/* Neither too narrow for what is right, nor so wide that mistakes would pass. */
+static void errors_of_multiples_stay_within_the_stated_factor(void **state) {
+    static const conv_shape tried[] = {
+        {.n = 1, .ic = 64, .h = 7, .w = 7, .oc = 4, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
+        {.n = 2, .ic = 200, .h = 5, .w = 6, .oc = 3, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(tried); i++) {
+        kiln_program *te = conv_program(*state, &tried[i]);
+        kiln_program *p = kiln_algorithm_apply(FIXED, te, *state);
+        const double factor = kiln_algorithm_error_factor(FIXED, te);
+        double worst = 0;
+        kiln_program_make_loops(p);
+        for (uint64_t seed = 0; seed < 6; seed++)
+            worst = fmax(worst,
+                         error_on_random_data(te, p, seed, seed < 3 ? 0 : 0.5, *state).in_bounds);
+        print_message("%lld channels: %.3g of %.3g\n", (long long)tried[i].ic, worst, factor);
+        assert_true(worst <= factor && worst > factor / 400);
+    }
+}
+
 /* Without the transforms: 16 products instead of 36 for each channel and tile. */
 static void executed_operations_are_those_of_the_products(void **state) {
     const conv_shape s = {.n = 1,
@@ -236,6 +275,8 @@ int main(void) {
         test_with_arena(groups_are_convolutions_side_by_side),
         test_with_arena(other_computations_are_left_alone),
         test_with_arena(errors_stay_within_the_stated_factor),
+        test_with_arena(transformed_weights_become_16_bits_and_steps),
+        test_with_arena(errors_of_multiples_stay_within_the_stated_factor),
         test_with_arena(executed_operations_are_those_of_the_products),
     };
     return cmocka_run_group_tests_name("compiler-core/algorithm/winograd", tests, NULL, NULL);

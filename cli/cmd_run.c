@@ -1,4 +1,5 @@
 /* Runs a module on given or seeded random inputs, or times it; here, or on a board of a tracker. */
+#include "base/file.h"
 #include "base/stats.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
@@ -56,17 +57,27 @@ static kiln_status run_here(const options *o, kiln_arena *process) {
 static kiln_status run_there(const options *o, kiln_arena *process) {
     kiln_module *module = NULL;
     kiln_run run = {0};
-    kiln_run_times times = {0};
+    kiln_run_on_done done = {0};
+    kiln_mapping file = {0};
     if (o->perf)
         return KILN_ERROR(INVALID_ARGUMENT, "--perf names kernels of this process: leave out --on");
-    kiln_status st = kiln_module_inspect(o->module, (uint32_t)KILN_MIN(o->threads, 1024), &module);
+    kiln_status st = kiln_file_map(o->module, &file);
+    kiln_run_on_options there = o->there;
+    there.module = (kiln_str){file.data, file.size};
+    if (!st)
+        st = kiln_status_note(
+            kiln_module_inspect(there.module, (uint32_t)KILN_MIN(o->threads, 1024), &module),
+            "module %s", o->module);
     if (!st) st = check_outputs(o, module, process);
     if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);
-    if (!st) st = kiln_run_on(&o->there, &run, process, &times);
-    if (!st && o->bench) kiln_bench_print_times(module, &times, o->json);
+    if (!st) st = kiln_run_on(&there, &run, process, &done);
+    if (!st && o->bench && done.emulated)
+        fprintf(stderr, "the board is emulated: these times say nothing of the processor\n");
+    if (!st && o->bench) kiln_bench_print_times(module, &done.times, o->json);
     if (!st && !o->bench) st = show_outputs(o, &run, process);
     if (!st && o->bench && o->folder) st = kiln_run_write(&run, o->folder, process);
     kiln_module_close(module);
+    kiln_file_unmap(&file);
     return st;
 }
 
@@ -101,7 +112,7 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
-    o.module = o.there.path = args.positional[0];
+    o.module = o.there.name = args.positional[0];
     o.there.bench = o.bench;
     return o.there.on ? run_there(&o, process) : run_here(&o, process);
 }

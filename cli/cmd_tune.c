@@ -186,7 +186,8 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
          "towards a task's share, so the same call again measures nothing; 0: report and pack what "
          "is stored"},
         {"seconds", KILN_OPT_NUMBER, &o.seconds, "S",
-         "end after this long, finals and judging the module included, or sooner when little is to be "
+         "end after this long, finals and judging the module included, or sooner when little is to "
+         "be "
          "gained"},
         {"tasks", KILN_OPT_TEXT, &o.tasks, "FILTER",
          "only tasks whose key or operator contains one of these, comma-separated"},
@@ -197,8 +198,9 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
          "seed of the search and of the test data (default 0)"},
         {"search", KILN_OPT_TEXT, &o.search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE",
-         "pack the best schedules into this module; where it runs here, without those that lose "
-         "inside of it"},
+         "pack the best schedules into this module; where it runs here or on a board of --tracker, "
+         "without "
+         "those that lose inside of it"},
         KILN_ACCURACY_OPTIONS(&o.accuracy),
         {"loop-max", KILN_OPT_COUNT, &o.loop_max, "N", kiln_loop_help},
         {"model-memory", KILN_OPT_COUNT, &o.model_memory_mib, "MIB", kiln_memory_help},

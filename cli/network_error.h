@@ -2,7 +2,7 @@
  * precision (passes/widen.h), on seeded inputs. Used by `kiln tune`:
  *
  *     kiln_network_run(module in doubles, ...)           once
- *     kiln_network_error_of(&network, module, ...)       for each module that may be shipped
+ *     kiln_network_error_of(&network, module, outputs)   for each module that may be shipped
  *     while (error > budget && kiln_network_take_back(...))   without its worst alternatives */
 #ifndef KILN_CLI_NETWORK_ERROR_H
 #define KILN_CLI_NETWORK_ERROR_H
@@ -21,10 +21,11 @@ typedef struct kiln_network {
  * same graph in its own types) is given at random. INTERNAL: a kernel failed, or ports differ. */
 KILN_MUST_USE kiln_status kiln_network_run(kiln_module *in_double, kiln_module *module,
                                            kiln_arena *arena, kiln_network *out_network);
-/* The largest difference over the largest magnitude of an output, the largest of all outputs.
- * Elements that double precision makes no finite number are left out. */
-KILN_MUST_USE kiln_status kiln_network_error_of(const kiln_network *network, kiln_module *module,
-                                                double *out_error);
+/* What `module` made of the same inputs: the largest difference over the largest magnitude of an
+ * output, the largest of all outputs. Elements that double precision makes no finite number are
+ * left out. */
+double kiln_network_error_of(const kiln_network *network, const kiln_module *module,
+                             void *const *outputs);
 
 /* A task that a module computes by another algorithm than the direct one. */
 typedef struct kiln_network_part {

@@ -24,7 +24,8 @@ typedef struct errand {
     kiln_arena *process;
     kiln_client *client;
     kiln_parcel parcel;
-    uint64_t *samples; /* [input] */
+    uint64_t *samples;      /* [input] */
+    uint64_t wait_until_ns; /* 0: for ever */
     kiln_msg_trial trial;
     char job[KILN_HASH128_TEXT];
     kiln_str target; /* that the board must run */
@@ -120,6 +121,9 @@ static kiln_status wait_for(errand *e, const bool *fact) {
         const uint64_t until_ns = kiln_clock_ns() + MOMENT_NS;
         st = kiln_client_wait(e->client, MOMENT_NS);
         if (!*fact && kiln_clock_ns() >= until_ns) say_what_for(e);
+        if (!st && !e->granted && e->wait_until_ns && kiln_clock_ns() >= e->wait_until_ns)
+            fail(e, KILN_ERROR(DEADLINE_EXCEEDED, "no board was free for %llu s",
+                               (unsigned long long)e->options->wait_s));
     }
     if (!st && e->failure) {
         st = e->failure;
@@ -161,7 +165,8 @@ static kiln_status prepare(errand *e) {
 }
 
 /* Asks for a board, and waits until one is there: at once, what there is otherwise. */
-static kiln_status open_job(errand *e, kiln_str module, bool *out_emulated) {
+static kiln_status open_job(errand *e, bool *out_emulated) {
+    const kiln_str module = e->options->module;
     const char *text = kiln_module_metadata(e->run->module, "target");
     kiln_target target;
     kiln_digest digest;
@@ -170,14 +175,14 @@ static kiln_status open_job(errand *e, kiln_str module, bool *out_emulated) {
         .type = KILN_MSG_JOB_OPEN,
         .job_open = {.job = kiln_str_from(e->job),
                      .spec = {.model = digest,
-                              .model_name = kiln_str_from(kiln_file_name(e->options->path)),
+                              .model_name = kiln_str_from(kiln_file_name(e->options->name)),
                               .target = kiln_str_from(text),
                               .searcher = KILN_STR("run"),
                               .by_client = true,
                               .user = kiln_str_from(kiln_user_name(e->process))}}};
     if (!text)
         return KILN_ERROR(INVALID_ARGUMENT, "%s does not say what it was compiled for",
-                          e->options->path);
+                          e->options->name);
     kiln_msg_job_spec *spec = &open.job_open.spec;
     kiln_status st = kiln_target_parse(kiln_str_from(text), e->process, &target);
     if (!st) st = kiln_boards_parse_on(e->options->on, e->process, spec);
@@ -223,7 +228,7 @@ static kiln_status judge(const errand *e) {
     const kiln_msg_trial_result *result = &e->result;
     if (result->outcome == KILN_OUTCOME_OK) return KILN_OK;
     return kiln_status_make(code_of(result), __FILE__, __LINE__, "%s on board %.*s: %s: %.*s",
-                            e->options->path, KILN_STR_ARG(e->grant.key),
+                            e->options->name, KILN_STR_ARG(e->grant.key),
                             kiln_outcome_name((kiln_outcome)result->outcome),
                             KILN_STR_ARG(result->text));
 }
@@ -246,12 +251,9 @@ static kiln_status read_outputs(errand *e, kiln_run_times *out_times) {
 
 /* Up to the result. */
 static kiln_status run_there(errand *e, bool *out_emulated) {
-    kiln_mapping file = {0};
     kiln_digest digest;
-    kiln_status st = kiln_file_map(e->options->path, &file);
-    if (!st) st = open_job(e, (kiln_str){file.data, file.size}, out_emulated);
-    if (!st) st = kiln_client_put(e->client, (kiln_str){file.data, file.size}, &digest);
-    kiln_file_unmap(&file);
+    kiln_status st = open_job(e, out_emulated);
+    if (!st) st = kiln_client_put(e->client, e->options->module, &digest);
     if (!st) st = put_inputs(e);
     if (!st) st = take_lease(e);
     if (st) return st;
@@ -287,9 +289,10 @@ static kiln_status check_version(const errand *e) {
 }
 
 kiln_status kiln_run_on(const kiln_run_on_options *options, kiln_run *run, kiln_arena *process,
-                        kiln_run_times *out_times) {
+                        kiln_run_on_done *out_done) {
     errand e = {.options = options, .run = run, .process = process};
-    bool emulated = false;
+    kiln_run_on_done done = {0};
+    if (options->wait_s) e.wait_until_ns = kiln_clock_ns() + options->wait_s * KILN_NS_PER_S;
     kiln_client_options client = options->client;
     client.message = on_message;
     client.context = &e;
@@ -299,15 +302,14 @@ kiln_status kiln_run_on(const kiln_run_on_options *options, kiln_run *run, kiln_
     kiln_loop_on_signal(kiln_client_loop(e.client), SIGINT, on_stop, &e);
     st = check_version(&e);
     if (!st) {
-        st = run_there(&e, &emulated);
+        st = run_there(&e, &done.emulated);
         if (!st) st = judge(&e);
         part(&e, st);
     }
-    if (!st) st = read_outputs(&e, out_times);
-    if (!st && emulated && options->bench) {
-        out_times->peak_flops = 0; /* what an emulator does in a second bounds nothing */
-        fprintf(stderr, "the board is emulated: these times say nothing of the processor\n");
-    }
+    if (!st) st = read_outputs(&e, &done.times);
+    if (done.emulated) done.times.peak_flops = 0; /* what it does in a second bounds nothing */
+    if (e.granted) done.board = kiln_str_dup(process, e.grant.key);
+    if (!st) *out_done = done;
     kiln_client_close(e.client);
     kiln_status_free(e.failure);
     return st;

@@ -43,7 +43,8 @@ typedef struct kiln_tune {
                                 database and keys */
     kiln_model_call packer;
     kiln_tune_turns *turns; /* while the module is packed and judged */
-    bool runs_here;         /* what is packed for the target */
+    bool judges;            /* whole modules, here or on a board */
+    kiln_target in_double;  /* of the module that they are compared with, which runs here */
     kiln_private_fleet *fleet;
     kiln_client *client;
     kiln_display display;
@@ -78,9 +79,10 @@ KILN_MUST_USE kiln_status kiln_tune_summarise(kiln_tune *tune);
 KILN_MUST_USE kiln_status kiln_tune_start_packer(kiln_tune *tune);
 /* Time of --seconds that is left for judging the module. */
 double kiln_tune_kept_s(const kiln_tune *tune);
-/* Writes the module. Where the target is this machine's, default and tuned module run in turns,
- * choices that lose inside of the module are taken back until the whole is fastest, and the default
- * schedules are written unless the tuned ones are faster beyond noise. Else the tuned ones are. */
+/* Writes the module. With a tracker on one of its boards, else here where the target is this
+ * machine's, default and tuned module run in turns, choices that lose inside of the module are
+ * taken back until the whole is fastest, and the default schedules are written unless the tuned
+ * ones are faster beyond noise. Else the tuned ones are. */
 KILN_MUST_USE kiln_status kiln_tune_pack(kiln_tune *tune);
 /* What the model takes as the sum of its kernels, one after the other, as they were measured. */
 KILN_MUST_USE kiln_status kiln_tune_sum_kernels(kiln_tune *tune, kiln_db *db,

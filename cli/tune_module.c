@@ -2,6 +2,9 @@
  * beside the one of default schedules as a whole. Alternatives are taken back until the error of
  * the whole is within the budget (network_error.h), and then what loses inside of it (takeback.h).
  *
+ * Modules run where the job's boards are (module_runs.h): with --tracker on one of those, else
+ * here, if this machine is what they are for.
+ *
  * The packing process has the model and no rights, the command runs modules and has no model. So
  * the former shows each module that it made, with what it chose otherwise than by default, and
  * hears which tasks to take back for the next one. */
@@ -12,7 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mpack.h"
-#include "cli/bench.h"
+#include "cli/module_runs.h"
 #include "cli/network_error.h"
 #include "cli/takeback.h"
 #include "cli/tune.h"
@@ -28,6 +31,7 @@
 #define SHARE_NS_MIN (2.0 * KILN_NS_PER_S)
 #define SHARE_NS_MAX (20.0 * KILN_NS_PER_S)
 #define VARIANTS_SURE 2u
+#define BOARD_WAIT_S 60u                            /* for a board that is free */
 #define TIES_MAX (KILN_COMPILATION_TASKS_MAX * 16u) /* rows of a module that is shown */
 
 /* ---- what is shown --------------------------------------------------------------------------- */
@@ -142,7 +146,7 @@ static kiln_status show_in_double(const kiln_model_call *call, const kiln_pack_o
     kiln_status st = kiln_graph_decode(t->model.graph, &own, &graph);
     if (!st) st = kiln_graph_widen(graph);
     if (!st) st = kiln_passes_run(graph, (kiln_str){0});
-    if (!st) st = kiln_compilation_create(graph, &t->target, &own, &c);
+    if (!st) st = kiln_compilation_create(graph, &t->in_double, &own, &c);
     if (!st) st = kiln_pack(c, &plain, &own, &module, NULL);
     kiln_arena_deinit(&own);
     const kiln_str why =
@@ -206,8 +210,8 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
     kiln_chosen before = {0}; /* what the default module chose */
     kiln_str answer = {0};
     kiln_status st = kiln_compilation_of_model(graph, &t->target, &t->accuracy, arena, &c);
-    if (!st && t->runs_here) st = show_in_double(call, &options, arena, &answer);
-    if (!st && t->runs_here) {
+    if (!st && t->judges) st = show_in_double(call, &options, arena, &answer);
+    if (!st && t->judges) {
         st = pack_and_show(call, c, &options, &before, arena, &answer);
         before = (kiln_chosen){c->plan, c->way};
     }
@@ -225,21 +229,23 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
 /* ---- the command ----------------------------------------------------------------------------- */
 
 typedef struct shown {
-    kiln_str bytes; /* owned */
-    kiln_module *module;
-    tie_rows ties; /* in the arena of the turns, and so are the parts */
+    kiln_shown_module run; /* its bytes are owned */
+    tie_rows ties;         /* in the arena of the turns, and so are the parts */
     network_parts parts;
 } shown;
 
 struct kiln_tune_turns {
     kiln_tune *tune;
     kiln_arena arena;
-    shown base, best;      /* best: of tuned schedules; without base where nothing runs here */
+    kiln_module_runs runs;
+    shown base, best;      /* best: of tuned schedules; without base where nothing is judged */
     shown in_double;       /* without bytes where there is none */
     const char *unchecked; /* why there is none; NULL: there is, or not yet */
+    const char *untimed;   /* why no board says what is faster; NULL: one does, or this machine */
     kiln_network network;
     double error, first_error; /* of what ships; of the tuned module before any was taken back */
     double base_error;
+    bool is_checked;                     /* these are known */
     KILN_VEC(kiln_network_part) inexact; /* taken back */
     kiln_takeback takeback;
     kiln_bench_pair pair; /* base and best, the last time that both ran */
@@ -247,8 +253,8 @@ struct kiln_tune_turns {
 };
 
 static void drop(shown *s) {
-    kiln_module_close(s->module);
-    kiln_free((void *)(uintptr_t)s->bytes.data);
+    kiln_module_close(s->run.module);
+    kiln_free((void *)(uintptr_t)s->run.bytes.data);
     *s = (shown){0};
 }
 
@@ -272,16 +278,8 @@ static kiln_status take(kiln_tune_turns *r, kiln_str all, shown *out) {
     if (m.st) return kiln_status_note(m.st, "what a module does otherwise");
     char *copy = kiln_alloc_aligned(MODULE_ALIGNMENT, module.size);
     memcpy(copy, module.data, module.size);
-    out->bytes = (kiln_str){copy, module.size};
+    out->run.bytes = (kiln_str){copy, module.size};
     return KILN_OK;
-}
-
-static kiln_status open_shown(shown *s) {
-    if (!s->bytes.size) return KILN_OK;
-    char error[KILN_MODULE_ERROR_BYTES] = "";
-    int code = kiln_module_open_memory(s->bytes.data, s->bytes.size, NULL, &s->module, error,
-                                       sizeof error);
-    return code ? KILN_ERROR(INTERNAL, "%s", error) : KILN_OK;
 }
 
 static bool is_inexact(const kiln_tune_turns *r, const char *task) {
@@ -324,8 +322,8 @@ static void see(kiln_tune_turns *r, const shown *of, uint32_t index,
                 kiln_vec_push_in(&r->arena, &task, ties->row[i].name);
         group[g] = (kiln_takeback_group){.task = task.data, .count = task.count};
     }
-    add_times(r, &group_of, r->base.module, turns->step_ns[0], false, group);
-    add_times(r, &group_of, of->module, turns->step_ns[index], true, group);
+    add_times(r, &group_of, r->base.run.module, turns->step_ns[0], false, group);
+    add_times(r, &group_of, of->run.module, turns->step_ns[index], true, group);
     kiln_map_deinit(&group_of);
     r->pair = kiln_bench_pair_of(turns, 0, index);
     kiln_takeback_see(&r->takeback, group, groups, r->pair.a.median);
@@ -339,7 +337,7 @@ static double allowed_ns(const kiln_tune *t) {
 }
 
 double kiln_tune_kept_s(const kiln_tune *t) {
-    if (!t->options->out || !t->runs_here) return 0;
+    if (!t->options->out || !t->judges) return 0;
     return KILN_MIN(SHARE * t->options->seconds, SHARE_NS_MAX / KILN_NS_PER_S);
 }
 
@@ -351,11 +349,32 @@ static void say_exact(const kiln_tune_turns *r, kiln_strbuf *out_answer) {
 
 /* The next variant is wanted: says which. */
 static void ask_for_more(kiln_tune_turns *r, kiln_strbuf *out_answer) {
+    if (r->untimed) return;
     const bool in_time =
         (double)r->spent_ns < allowed_ns(r->tune) || r->takeback.variants < VARIANTS_SURE;
     if (r->tune->stopped || !in_time || !kiln_takeback_next(&r->takeback)) return;
     kiln_takeback_print(&r->takeback, out_answer);
     say_exact(r, out_answer);
+}
+
+/* A board that is not there, is not free or has no room is no reason to lose a module: it ships as
+ * it is, and people are told. What a module itself does wrong is one. */
+static kiln_status excuse(kiln_tune_turns *r, kiln_status st) {
+    if (!st || !r->runs.there || kiln_status_code(st) == KILN_INTERNAL) return st;
+    r->untimed = kiln_str_dup(&r->arena, kiln_str_from(kiln_status_text(st)));
+    if (!r->is_checked) r->unchecked = r->untimed;
+    kiln_status_free(st);
+    return KILN_OK;
+}
+
+static kiln_status find_error(kiln_tune_turns *r, const shown *s, double *out_error) {
+    kiln_run run;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_module_runs_once(&r->runs, &s->run, &scratch, &run);
+    if (!st) *out_error = kiln_network_error_of(&r->network, s->run.module, run.outputs);
+    kiln_arena_deinit(&scratch);
+    return st;
 }
 
 /* Whether alternatives of the tuned module have to go: then `out_answer` asks for it without them.
@@ -365,12 +384,12 @@ static kiln_status check_error(kiln_tune_turns *r, shown *tuned, kiln_strbuf *ou
     if (r->unchecked) return KILN_OK;
     kiln_status st = KILN_OK;
     if (!r->network.output)
-        st = kiln_network_run(r->in_double.module, tuned->module, &r->arena, &r->network);
+        st = kiln_network_run(r->in_double.run.module, tuned->run.module, &r->arena, &r->network);
     drop(&r->in_double); /* its outputs are all that is wanted of it */
-    if (!st && r->inexact.count == 0)
-        st = kiln_network_error_of(&r->network, r->base.module, &r->base_error);
-    if (!st) st = kiln_network_error_of(&r->network, tuned->module, &r->error);
-    if (st) return st;
+    if (!st && r->inexact.count == 0) st = find_error(r, &r->base, &r->base_error);
+    if (!st) st = find_error(r, tuned, &r->error);
+    if (st) return excuse(r, st);
+    r->is_checked = true;
     if (r->inexact.count == 0) r->first_error = r->error;
     if (r->error <= error_max ||
         !kiln_network_take_back(tuned->parts.part, tuned->parts.count, r->error, error_max))
@@ -385,18 +404,21 @@ static kiln_status check_error(kiln_tune_turns *r, shown *tuned, kiln_strbuf *ou
 /* The tuned module beside the default one. */
 static kiln_status judge_first(kiln_tune_turns *r) {
     kiln_bench_turns turns;
-    kiln_module *const both[] = {r->base.module, r->best.module};
-    kiln_status st = kiln_bench_in_turns(both, 2, FIRST_NS, &r->arena, &turns);
+    const kiln_shown_module both[] = {r->base.run, r->best.run};
+    if (r->runs.emulated) r->untimed = "the board is emulated";
+    if (r->untimed) return KILN_OK;
+    kiln_status st = kiln_module_runs_in_turns(&r->runs, both, 2, FIRST_NS, &r->arena, &turns);
     if (!st) see(r, &r->best, 1, &turns);
-    return st;
+    if (r->runs.emulated) r->untimed = "the board is emulated";
+    return excuse(r, st);
 }
 
 /* A variant beside both. It takes the place of the best one, or is dropped. */
 static kiln_status judge_variant(kiln_tune_turns *r, shown *variant) {
     kiln_bench_turns turns;
-    kiln_module *const all[] = {r->base.module, r->best.module, variant->module};
-    kiln_status st = kiln_bench_in_turns(all, 3, VARIANT_NS, &r->arena, &turns);
-    if (st) return st;
+    const kiln_shown_module all[] = {r->base.run, r->best.run, variant->run};
+    kiln_status st = kiln_module_runs_in_turns(&r->runs, all, 3, VARIANT_NS, &r->arena, &turns);
+    if (st) return excuse(r, st);
     const bool faster = kiln_bench_pair_of(&turns, 1, 2).low > 1;
     kiln_takeback_judge(&r->takeback, faster);
     if (faster) {
@@ -410,30 +432,39 @@ static kiln_status judge_variant(kiln_tune_turns *r, shown *variant) {
     return KILN_OK;
 }
 
-/* Each module comes by here: where it runs, the one in double precision and the default one; the
- * tuned one, again without alternatives that made it too inexact; then variants of that. */
+/* The one in double precision runs here, the others where they are judged. */
+static kiln_status open_shown(kiln_tune_turns *r, shown *s) {
+    const kiln_module_runs here = {0};
+    const bool is_first = !r->in_double.run.module && !r->base.run.module && !r->unchecked;
+    if (!s->run.bytes.size) return KILN_OK;
+    return kiln_module_runs_open(is_first ? &here : &r->runs, s->run.bytes, &s->run.module);
+}
+
+/* Each module comes by here: where they are judged, the one in double precision and the default
+ * one; the tuned one, again without alternatives that made it too inexact; then variants of that.
+ */
 static kiln_status look(void *context, kiln_str bytes, kiln_strbuf *out_answer) {
     kiln_tune_turns *r = ((kiln_tune *)context)->turns;
     shown now = {0};
     const uint64_t start_ns = kiln_clock_ns();
     kiln_status st = take(r, bytes, &now);
-    if (!st && r->tune->runs_here) st = open_shown(&now);
-    if (!st && r->tune->runs_here && !r->base.module) {
-        *(r->in_double.module || r->unchecked ? &r->base : &r->in_double) = now;
+    if (!st && r->tune->judges) st = open_shown(r, &now);
+    if (!st && r->tune->judges && !r->base.run.module) {
+        *(r->in_double.run.module || r->unchecked ? &r->base : &r->in_double) = now;
         return KILN_OK;
     }
-    if (!st && !r->best.bytes.data) {
-        if (r->base.module) st = check_error(r, &now, out_answer);
+    if (!st && !r->best.run.bytes.data) {
+        if (r->base.run.module) st = check_error(r, &now, out_answer);
         if (!st && !out_answer->size) {
             r->best = now;
             now = (shown){0};
-            if (r->base.module) st = judge_first(r);
+            if (r->base.run.module) st = judge_first(r);
         }
     } else if (!st) {
         st = judge_variant(r, &now);
     }
     drop(&now);
-    if (!st && r->best.module) ask_for_more(r, out_answer);
+    if (!st && r->best.run.module) ask_for_more(r, out_answer);
     r->spent_ns += kiln_clock_ns() - start_ns;
     return st;
 }
@@ -443,8 +474,10 @@ kiln_status kiln_tune_start_packer(kiln_tune *t) {
     kiln_strbuf reason = {0};
     kiln_status st = kiln_target_native(t->process, &native);
     if (st) return st;
-    t->runs_here = kiln_target_runs_on(&t->target, &native, &reason);
+    const bool runs_here = kiln_target_runs_on(&t->target, &native, &reason);
     kiln_strbuf_deinit(&reason);
+    t->judges = runs_here || t->options->tracker;
+    t->in_double = runs_here ? t->target : native;
     t->packing = (kiln_model_work){.model = &t->model,
                                    .doing = "compiling",
                                    .run = pack_variants,
@@ -535,16 +568,26 @@ static void print_accuracy(const kiln_tune_turns *r) {
            error_max);
 }
 
-static void report_sums(const kiln_tune *t, double default_ns, double tuned_ns) {
+/* Of modules that were not run in turns. */
+static void report_sums(const kiln_tune_turns *r, double default_ns, double tuned_ns) {
+    const kiln_tune *t = r->tune;
     const double ratio = tuned_ns > 0 ? default_ns / tuned_ns : 1;
-    if (t->options->json)
-        kiln_json_line(json_pack("{s:s, s:s, s:f, s:f, s:f, s:b}", "event", "module", "file",
+    if (t->options->json) {
+        json_t *line = json_pack("{s:s, s:s, s:f, s:f, s:f, s:b}", "event", "module", "file",
                                  t->options->out, "default_ms", default_ns / 1e6, "tuned_ms",
-                                 tuned_ns / 1e6, "ratio", ratio, "tuned", true));
-    else
-        printf("whole model, the sum of its kernels: default %.4f ms, tuned %.4f ms (%.2fx)\n"
-               "module in %s\n",
-               default_ns / 1e6, tuned_ns / 1e6, ratio, t->options->out);
+                                 tuned_ns / 1e6, "ratio", ratio, "tuned", true);
+        if (t->judges) json_object_set_new(line, "accuracy", accuracy_json(r));
+        if (t->judges) json_object_set_new(line, "untimed", json_string(r->untimed));
+        kiln_json_line(line);
+        return;
+    }
+    if (t->judges && r->is_checked) print_accuracy(r);
+    if (t->judges)
+        printf("not compared with the default schedules as a whole%s: %s\n",
+               r->is_checked ? "" : ", nor with double precision", r->untimed);
+    printf("whole model, the sum of its kernels: default %.4f ms, tuned %.4f ms (%.2fx)\n"
+           "module in %s\n",
+           default_ns / 1e6, tuned_ns / 1e6, ratio, t->options->out);
 }
 
 /* Whether the default module is out of the budget and the tuned one is closer to it. */
@@ -554,27 +597,29 @@ static bool base_is_inexact(const kiln_tune_turns *r) {
 
 static void report_turns(const kiln_tune_turns *r, bool tuned) {
     const kiln_bench_pair *pair = &r->pair;
+    const char *board = r->runs.there ? r->runs.board.on : "";
     const char *out = r->tune->options->out;
     if (r->tune->options->json) {
-        kiln_json_line(
-            json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:i, s:f, s:f, s:o}", "event",
-                      "module", "file", out, "default_ms", pair->a.median / 1e6, "tuned_ms",
-                      pair->b.median / 1e6, "ratio", pair->ratio, "low", pair->low, "high",
-                      pair->high, "tuned", tuned, "taken_back", taken_json(r), "variants",
-                      (int)r->takeback.variants, "turns_s", (double)r->spent_ns / 1e9,
-                      "turns_share", turns_share(r), "accuracy", accuracy_json(r)));
+        kiln_json_line(json_pack(
+            "{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:i, s:f, s:f, s:o}", "event",
+            "module", "file", out, "board", board, "default_ms", pair->a.median / 1e6, "tuned_ms",
+            pair->b.median / 1e6, "ratio", pair->ratio, "low", pair->low, "high", pair->high,
+            "tuned", tuned, "taken_back", taken_json(r), "variants", (int)r->takeback.variants,
+            "turns_s", (double)r->spent_ns / 1e9, "turns_share", turns_share(r), "accuracy",
+            accuracy_json(r)));
         return;
     }
     const bool equal = pair->low <= 1 && pair->high >= 1;
     print_taken(r);
     print_accuracy(r);
-    printf("whole model, interleaved: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval "
-           "%.2f to %.2f)\n",
-           pair->a.median / 1e6, pair->b.median / 1e6,
-           equal             ? "equal"
-           : pair->ratio > 1 ? "faster"
-                             : "slower",
-           pair->ratio, pair->low, pair->high);
+    printf(
+        "whole model, interleaved%s%s: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval "
+        "%.2f to %.2f)\n",
+        r->runs.there ? " on board " : "", board, pair->a.median / 1e6, pair->b.median / 1e6,
+        equal             ? "equal"
+        : pair->ratio > 1 ? "faster"
+                          : "slower",
+        pair->ratio, pair->low, pair->high);
     if (tuned && pair->low <= 1)
         printf("module in %s, with the tuned schedules: the error of the default ones is %.2g\n",
                out, r->base_error);
@@ -617,26 +662,37 @@ static kiln_status write_module(const kiln_tune *t, kiln_str bytes) {
  * this machine's target. */
 static kiln_status ship(kiln_tune *t, kiln_db *db) {
     kiln_tune_turns *r = t->turns;
-    const bool tuned = !r->base.module || r->pair.low > 1 || base_is_inexact(r);
+    const bool timed = r->base.run.module && !r->untimed;
+    const bool tuned = !timed || r->pair.low > 1 || base_is_inexact(r);
     double default_ns = 0, tuned_ns = 0;
     const shown *shipped = tuned ? &r->best : &r->base;
-    kiln_status st = write_module(t, shipped->bytes);
-    if (!st && r->network.output)
-        st = kiln_network_error_of(&r->network, shipped->module, &r->error);
-    if (!st && !t->runs_here) st = kiln_tune_sum_kernels(t, db, &default_ns, &tuned_ns);
+    kiln_status st = write_module(t, shipped->run.bytes);
+    if (!tuned) r->error = r->base_error;
+    if (!st && tuned && r->is_checked && r->takeback.taken.count)
+        st = excuse(r, find_error(r, shipped, &r->error));
+    if (!st && !timed) st = kiln_tune_sum_kernels(t, db, &default_ns, &tuned_ns);
     if (st) return st;
-    if (t->runs_here)
+    if (timed)
         report_turns(r, tuned);
     else
-        report_sums(t, default_ns, tuned_ns);
+        report_sums(r, default_ns, tuned_ns);
     return KILN_OK;
 }
 
 kiln_status kiln_tune_pack(kiln_tune *t) {
     kiln_db *db = NULL;
     kiln_mapping nothing = {0};
+    const kiln_tune_options *o = t->options;
     kiln_tune_turns turns = {.tune = t};
     kiln_arena_init(&turns.arena, 0);
+    turns.runs = (kiln_module_runs){.there = o->tracker,
+                                    .board = {.client = {.tracker = o->tracker,
+                                                         .key_file = o->key_file,
+                                                         .insecure = o->insecure},
+                                              .on = o->on,
+                                              .name = o->out,
+                                              .wait_s = BOARD_WAIT_S},
+                                    .arena = &turns.arena};
     kiln_takeback_init(&turns.takeback, &turns.arena);
     t->turns = &turns;
     t->packing.judged = t->stopped;

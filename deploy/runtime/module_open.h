@@ -18,9 +18,9 @@ KILN_MUST_USE kiln_status kiln_module_link(kiln_str bytes, const kiln_module_opt
 KILN_MUST_USE kiln_status kiln_module_pack(kiln_module *module);
 
 /* A module for any machine, checked byte by byte, that answers what it is but cannot run: no code
- * is loaded. `threads`: that it says it uses; 0: as many as it was compiled for. Errors of files,
- * and DATA_LOSS. */
-KILN_MUST_USE kiln_status kiln_module_inspect(const char *path, uint32_t threads,
+ * is loaded. `bytes` outlives it. `threads`: that it says it uses; 0: as many as it was compiled
+ * for. DATA_LOSS. */
+KILN_MUST_USE kiln_status kiln_module_inspect(kiln_str bytes, uint32_t threads,
                                               kiln_module **out_module);
 
 #endif

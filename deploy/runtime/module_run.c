@@ -554,10 +554,9 @@ kiln_status kiln_module_link(kiln_str bytes, const kiln_module_options *options,
     return st;
 }
 
-kiln_status kiln_module_inspect(const char *path, uint32_t threads, kiln_module **out_module) {
+kiln_status kiln_module_inspect(kiln_str bytes, uint32_t threads, kiln_module **out_module) {
     kiln_module *m = create();
-    kiln_status st = kiln_file_map(path, &m->mapping);
-    if (!st) st = decode(m, (kiln_str){m->mapping.data, m->mapping.size});
+    kiln_status st = decode(m, bytes);
     if (!st) st = read_manifests(m);
     if (!st) {
         m->thread_count = threads_used(m, threads);
@@ -566,7 +565,7 @@ kiln_status kiln_module_inspect(const char *path, uint32_t threads, kiln_module 
     } else {
         kiln_module_close(m);
     }
-    return kiln_status_note(st, "module %s", path);
+    return st;
 }
 
 int kiln_module_verify(const char *path, char *error, size_t error_bytes) {

@@ -70,7 +70,11 @@ def check_tuning(world, target, model, trials, tasks):
     done = world.run("tune", model, "--target", target, "--trials", trials, "--tracker", address, "--db", world.path("client.db"),
                      "--out", module, "--json")
     assert "only emulated boards" in done.stderr, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["verified"] > 0, done.stdout
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[-1]["verified"] > 0, events
+    [shipped] = [event for event in events if event["event"] == "module"]
+    assert shipped["untimed"] == "the board is emulated" and shipped["accuracy"]["checked"], shipped
+    assert 0 < shipped["accuracy"]["error"] < 1e-4, shipped
     check_records(world, target, tasks)
     check_outputs(world, model, module, target)
 

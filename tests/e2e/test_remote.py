@@ -64,6 +64,36 @@ def test_times_of_each_kernel_come_back(world):
     assert "GFLOP/s" in shown and "median" in shown.splitlines()[-1], shown
 
 
+def module_of(events):
+    [module] = [event for event in events if event.get("event") == "module"]
+    return module
+
+
+def test_what_is_tuned_on_a_board_is_judged_there_as_a_whole(world):
+    address, _ = fleet(world)
+    world.tuner(address)
+    model, module, db = world.zoo("dqn"), world.path("m.kiln"), world.path("c.db")
+    judged = module_of(world.json("tune", model, "--trials", 12, "--tracker", address, "--db", db, "--out", module))
+    assert judged["board"] == "board" and judged["default_ms"] > 0 and judged["low"] <= judged["ratio"] <= judged["high"], judged
+    assert judged["accuracy"]["checked"] and 0 < judged["accuracy"]["error"] < 1e-4, judged
+    assert judged["tuned"] == (judged["low"] > 1), judged
+    world.run("run", module)
+    text = world.run("tune", model, "--trials", 0, "--tracker", address, "--db", db, "--out", module).stdout
+    assert "whole model, interleaved on board board" in text, text
+    free_again(world, address)
+
+
+def test_without_a_board_the_tuned_module_ships_and_people_are_told(world):
+    _, address = world.tracker()
+    model, module, db = world.zoo("dqn"), world.path("m.kiln"), world.path("c.db")
+    tune = ["tune", model, "--trials", 0, "--tracker", address, "--db", db, "--out", module]
+    shipped = module_of(world.json(*tune))
+    assert shipped["tuned"] and "board" in shipped["untimed"] and not shipped["accuracy"]["checked"], shipped
+    text = world.run(*tune).stdout
+    assert "not compared with the default schedules as a whole, nor with double precision: " in text, text
+    world.run("run", module)
+
+
 def test_the_tracker_of_this_user_needs_no_address(world):
     tracker, address = world.tracker()
     board(world, address)

@@ -51,7 +51,9 @@ static kiln_msg_blob_ref upload_file(fleet *f, const char *path) {
 static visit prepare(fleet *f, const char *fault, bool bench) {
     visit v = {.samples = {SAMPLES}};
     const char *path = make_module(f, fault);
-    expect_ok(kiln_module_inspect(path, 0, &v.module));
+    kiln_str bytes;
+    expect_ok(kiln_file_read(path, (size_t)1 << 24, &f->arena, &bytes));
+    expect_ok(kiln_module_inspect(bytes, 0, &v.module));
     expect_ok(kiln_parcel_measure(v.module, v.samples, bench, &v.parcel));
     v.x = kiln_arena_alloc_aligned(&f->arena, 64, (size_t)v.parcel.input_bytes);
     memset(v.x, 0, (size_t)v.parcel.input_bytes);

@@ -46,6 +46,16 @@ double kiln_expected_work(kiln_program *te) {
     return work;
 }
 
+double kiln_expected_steps(kiln_program *te) {
+    double steps = 0;
+    for (kiln_block b = 1; b < te->block.count; b++) {
+        const kiln_shape *results = &te->buffer.data[te->block.data[b].buffer].shape;
+        if (runs_each_time(te, b) && kiln_block_is_reduction(te, b))
+            steps = KILN_MAX(steps, kiln_pattern_work(te, b) / (double)kiln_shape_count(results));
+    }
+    return steps;
+}
+
 static bool streams(double constants, const kiln_target *target) {
     return constants > target->l2_bytes / 2.0;
 }

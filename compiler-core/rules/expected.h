@@ -11,6 +11,8 @@
 double kiln_expected_cycles(kiln_program *te, const kiln_target *target);
 /* Multiplications and additions of the reductions that run each time. */
 double kiln_expected_work(kiln_program *te);
+/* Steps of the longest of them. */
+double kiln_expected_steps(kiln_program *te);
 /* Whether the constants of such a reduction come from beyond the second cache. */
 bool kiln_expected_streams(kiln_program *te, const kiln_target *target);
 

@@ -84,13 +84,17 @@ static kiln_picks picked_before(kiln_program *p, kiln_block block, kiln_block ma
     return found;
 }
 
-/* Nobody gives constants another layout before they are read the first time: vectors would have to
- * be gathered, which takes more code than it saves time. */
-static bool reads_constants(kiln_program *p, kiln_block block) {
-    const kiln_loads loads = kiln_block_loads(p, block);
-    for (uint32_t i = 0; i < loads.count; i++)
-        if (p->buffer.data[kiln_load_buffer(p, loads.load[i])].role == KILN_ROLE_CONSTANT)
+/* Whether iterator `iter` runs across constants. Nobody gives them another layout before they are
+ * read the first time: vectors would have to be gathered, which takes more code than it saves time.
+ */
+static bool gathers_constants(const kiln_program *p, const kiln_pattern *pattern, int iter) {
+    for (uint32_t a = 0; a < pattern->from_count; a++) {
+        const kiln_block_access *x = &pattern->from[a];
+        const kiln_buffer_info *b = &p->buffer.data[x->buffer];
+        if (b->role == KILN_ROLE_CONSTANT && (x->iters >> iter & 1) &&
+            x->dim_of[iter] + 1 != (int)b->shape.rank)
             return true;
+    }
     return false;
 }
 
@@ -119,9 +123,10 @@ static void make_groups(kiln_sched *s, kiln_block block, kiln_sched_loop tile_ro
  * are innermost. Groups share out the first loop of tiles or, where the block's iterators are
  * divided already, the first of more than one value. Returns the innermost loop of what is outside.
  */
-static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_picks *serial,
-                                   const kiln_picks *straight, int iter, int64_t lanes,
-                                   grouping *groups) {
+static kiln_sched_loop order_cases(kiln_sched *s, const kiln_pattern *pattern,
+                                   const kiln_picks *serial, const kiln_picks *straight, int iter,
+                                   int64_t lanes, grouping *groups) {
+    const kiln_block block = pattern->block;
     const kiln_block_info *b = &s->program->block.data[block];
     const uint32_t iters = b->iter_count;
     kiln_sched_loops order = {0};
@@ -149,7 +154,7 @@ static kiln_sched_loop order_cases(kiln_sched *s, kiln_block block, const kiln_p
         }
     }
     const kiln_sched_loops outside = order;
-    const bool in_vectors = !reads_constants(s->program, block);
+    const bool in_vectors = !gathers_constants(s->program, pattern, iter);
     kiln_sched_loops_add(&order, vector.loop[0]);
     if (!in_vectors) kiln_sched_loops_add(&order, vector.loop[1]);
     for (uint32_t i = 0; i < cases.serial.count; i++)
@@ -257,7 +262,7 @@ static void place_half(kiln_sched *s, kiln_block half, const placing *reader,
     kiln_sched_compute_at(s, half, place);
     const kiln_sched_loops placed = kiln_sched_loops_around(s, half); /* its own are the last */
     grouping inside = {.loop = placed.loop[placed.count - p->block.data[half].iter_count - 1]};
-    order_cases(s, half, &none, &picks, iter, reader->lanes, &inside);
+    order_cases(s, &pattern, &none, &picks, iter, reader->lanes, &inside);
 }
 
 kiln_block kiln_sketch_transform_of(kiln_program *p, kiln_buffer buffer) {
@@ -284,7 +289,8 @@ static bool transform(kiln_sched *s, kiln_block block, grouping *groups) {
         kiln_sketch_lanes(s->target, p->buffer.data[b->buffer].dtype, b->iter[it.iter].extent);
     if (it.lanes < 2) return false;
     block_all_along(s, &it.pattern, it.iter, it.lanes);
-    const kiln_sched_loop at = order_cases(s, block, &serial, &it.picks, it.iter, it.lanes, groups);
+    const kiln_sched_loop at =
+        order_cases(s, &it.pattern, &serial, &it.picks, it.iter, it.lanes, groups);
     if (half && !kiln_sched_loop_is_none(at)) place_half(s, half, &it, at);
     return true;
 }

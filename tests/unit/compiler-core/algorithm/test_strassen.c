@@ -117,12 +117,15 @@ static kiln_algorithm preferred(kiln_program *te, bool exact, kiln_arena *arena)
     return kiln_trace_algorithm(&space.sketch[space.preferred].preferred);
 }
 
-static void it_is_the_default_where_sums_are_few(void **state) {
+static void it_is_the_default_for_matrices_of_many_steps(void **state) {
     assert_int_equal(preferred(product(*state, 128, 768, 768), false, *state), strassen);
     assert_int_equal(preferred(product(*state, 128, 768, 768), true, *state),
                      KILN_ALGORITHM_DIRECT);
-    assert_int_equal(preferred(product(*state, 128, 200, 200), false, *state),
+    assert_int_equal(preferred(product(*state, 128, 768, 256), false, *state),
                      KILN_ALGORITHM_DIRECT);
+    const conv_shape image = {
+        .n = 1, .ic = 512, .h = 14, .w = 14, .oc = 512, .kh = 1, .kw = 1, .stride = 1};
+    assert_int_equal(preferred(conv_program(*state, &image), false, *state), KILN_ALGORITHM_DIRECT);
 }
 
 /* Schedules of matrices and of images, in groups of rows and apart. */
@@ -162,7 +165,7 @@ int main(void) {
         test_with_arena(seven_eighths_of_the_products_are_left),
         test_with_arena(other_computations_are_left_alone),
         test_with_arena(errors_stay_within_the_bound),
-        test_with_arena(it_is_the_default_where_sums_are_few),
+        test_with_arena(it_is_the_default_for_matrices_of_many_steps),
         test_with_arena(sketches_keep_the_result),
     };
     return cmocka_run_group_tests_name("compiler-core/algorithm/strassen", tests, NULL, NULL);

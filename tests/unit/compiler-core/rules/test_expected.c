@@ -16,6 +16,7 @@ static void direct_sums_run_at_the_peak(void **state) {
     const double products = 28 * 28 * 64 * 64 * 9;
     const conv_shape shape = square_conv(28, 64);
     assert_true(kiln_expected_work(conv_program(*state, &shape)) == products);
+    assert_true(kiln_expected_steps(conv_program(*state, &shape)) == 64 * 9);
     assert_true(cycles_of(KILN_ALGORITHM_DIRECT, shape, *state) == products / 16 / 2);
 }
 

@@ -55,6 +55,21 @@ static void transforms_are_unrolled_around_lanes(void **state) {
     expect_ok(same_result(p, scheduled, *state));
 }
 
+/* A bias along the lanes is read as a vector; weights that lie across them would be gathered. */
+static void constants_along_the_lanes_are_vectors(void **state) {
+    kiln_program *along =
+        parsed(*state, "program p\ninput x: f32[4,64]\nconstant b: f32[64]\noutput y: f32[4,64]\n"
+                       "block y(p:4, c:64): y[p, c] = select(p == 0, x[0, c], x[1, c]) + b[c]\n");
+    kiln_program *across = parsed(
+        *state, "program p\ninput x: f32[4,64]\nconstant w: f32[64,2]\noutput y: f32[4,64]\n"
+                "block y(p:4, c:64): y[p, c] = select(p == 0, x[0, c]*w[c, 0], x[1, c]*w[c, 1])\n");
+    kiln_space space;
+    expect_ok(kiln_space_create(along, &avx2, *state, &space));
+    assert_true(has_line(&space.sketch[0].preferred, "vectorize(y.c.1)\n"));
+    expect_ok(kiln_space_create(across, &avx2, *state, &space));
+    assert_false(has_line(&space.sketch[0].preferred, "vectorize("));
+}
+
 /* Convolutions whose rows are even and odd, small and with an epilogue. */
 static const conv_shape shapes[] = {
     {.n = 1, .ic = 16, .h = 8, .w = 8, .oc = 16, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
@@ -118,6 +133,7 @@ int main(void) {
         test_with_arena(cases_are_iterators_compared_with_constants),
         test_with_arena(other_blocks_do_not_pick),
         test_with_arena(transforms_are_unrolled_around_lanes),
+        test_with_arena(constants_along_the_lanes_are_vectors),
         test_with_arena(spaces_hold_the_algorithms_that_apply_and_begin_with_the_direct_form),
         test_with_arena(schedules_of_every_algorithm_compute_the_task),
     };

@@ -75,7 +75,8 @@ static void the_default_is_of_the_algorithm_that_is_expected_to_be_fastest(void 
     assert_int_equal(default_of(shape, &exact, *state), KILN_ALGORITHM_DIRECT);
     assert_int_equal(default_of(shape, &row_major, *state), KILN_ALGORITHM_DIRECT);
     assert_int_equal(default_of(shape, &rows, *state), KILN_ALGORITHM_DIRECT);
-    assert_int_equal(default_of(square_conv(7, 512), &any, *state), KILN_ALGORITHM_DIRECT);
+    assert_int_equal(default_of(square_conv(7, 512), &any, *state),
+                     KILN_ALGORITHM_WINOGRAD_2X2_3X3_FIXED);
     assert_int_equal(default_of(square_conv(8, 16), &any, *state), KILN_ALGORITHM_DIRECT);
 }
 

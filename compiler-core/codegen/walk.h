@@ -159,6 +159,9 @@ void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa en
 /* Gives a loop variable one value, and takes it back. */
 void kiln_walk_bind(kiln_walk *w, kiln_var var, int64_t value);
 void kiln_walk_unbind(kiln_walk *w, kiln_var var);
+/* Makes the variable of a vector loop lanes, and takes that back. */
+void kiln_walk_open_lanes(kiln_walk *w, kiln_stmt loop);
+void kiln_walk_close_lanes(kiln_walk *w);
 /* Opens and closes a level at the current place. */
 void kiln_walk_push_level(kiln_walk *w, kiln_loop_handle loop, kiln_ssa counter);
 void kiln_walk_pop_level(kiln_walk *w);
@@ -250,14 +253,20 @@ bool kiln_walk_load_is_safe(kiln_walk *w, kiln_expr load);
 /* A REGISTER buffer lives inside its alloc `scope`. */
 void kiln_walk_registers_begin(kiln_walk *w, kiln_buffer buffer, kiln_stmt scope);
 void kiln_walk_registers_end(kiln_walk *w, kiln_buffer buffer); /* Its life ends. */
+/* A vector of elements of a live REGISTER buffer, and back: a chunk as it is where they are that.
+ */
+kiln_ssa kiln_walk_registers_take(kiln_walk *w, kiln_buffer buffer, const int64_t *element,
+                                  uint32_t count);
+void kiln_walk_registers_put(kiln_walk *w, kiln_buffer buffer, const int64_t *element,
+                             uint32_t count, kiln_ssa value);
 /* Of one chunk of a live REGISTER buffer. */
 kiln_ssa_type kiln_walk_chunk_type(const kiln_walk *w, kiln_buffer buffer);
 
 /* ---- walk_tensor.c --------------------------------------------------------------------------- */
 
-/* Builds the loop `stmt` as the tensor intrinsic that it is marked with. False: it is not, or no
- * longer the piece of a nest that it was, or the builder has none; then it is a loop like others.
- */
+/* Builds the loop `stmt` as the tensor intrinsic that it, or the loop over steps inside of a loop
+ * over rows, is marked with. False: it is not, or no longer the piece of a nest that it was, or the
+ * builder has none; then it is a loop like others. */
 bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt);
 
 /* The program of kiln_intrinsic_program, made once. */

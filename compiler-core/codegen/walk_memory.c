@@ -104,6 +104,55 @@ static kiln_ssa join_chunks(kiln_walk *w, const kiln_ssa *chunk, uint32_t count,
     return all;
 }
 
+/* The chunk that the elements are, in order; NULL: they are not one. */
+static kiln_ssa *chunk_of(kiln_walk *w, kiln_buffer buffer, const int64_t *element,
+                          uint32_t count) {
+    const uint32_t width = w->registers[buffer].width;
+    if (width != count || width == 1 || element[0] % width != 0) return NULL;
+    for (uint32_t i = 1; i < count; i++)
+        if (element[i] != element[0] + i) return NULL;
+    return chunk_at(w, buffer, element[0]);
+}
+
+/* Lanes out of two chunks by one shuffle. NULL: they lie in more, or in other ones. */
+static kiln_ssa lanes_of_chunks(kiln_walk *w, kiln_buffer buffer, const int64_t *element,
+                                uint32_t count) {
+    const uint32_t width = w->registers[buffer].width;
+    kiln_ssa *chunk[2] = {chunk_at(w, buffer, element[0]), NULL};
+    int32_t number[KILN_LOWER_LANES_MAX];
+    if (width == 1) return NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_ssa *at = chunk_at(w, buffer, element[i]);
+        if (!at || !*at) return NULL;
+        if (at != chunk[0] && !chunk[1]) chunk[1] = at;
+        if (at != chunk[0] && at != chunk[1]) return NULL;
+        number[i] = (int32_t)(element[i] % width + (at == chunk[0] ? 0 : width));
+    }
+    return w->b->ops->shuffle(w->b, *chunk[0], chunk[1] ? *chunk[1] : NULL, number, count);
+}
+
+kiln_ssa kiln_walk_registers_take(kiln_walk *w, kiln_buffer buffer, const int64_t *element,
+                                  uint32_t count) {
+    const kiln_ssa *chunk = chunk_of(w, buffer, element, count);
+    if (chunk) return *chunk ? *chunk : poison(w, kiln_walk_chunk_type(w, buffer));
+    kiln_ssa all = lanes_of_chunks(w, buffer, element, count);
+    if (all) return all;
+    all = poison(w, element_type(w, buffer, count));
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_ssa one = register_read_element(w, buffer, element[i]);
+        all = w->b->ops->insert(w->b, all, one, i);
+    }
+    return all;
+}
+
+void kiln_walk_registers_put(kiln_walk *w, kiln_buffer buffer, const int64_t *element,
+                             uint32_t count, kiln_ssa value) {
+    kiln_ssa *chunk = chunk_of(w, buffer, element, count);
+    if (chunk) *chunk = value;
+    for (uint32_t i = 0; i < count && !chunk; i++)
+        register_write_element(w, buffer, element[i], kiln_walk_extract(w, value, i));
+}
+
 static kiln_ssa register_load(kiln_walk *w, kiln_buffer buffer, const kiln_affine *offset) {
     if (w->lanes == 0)
         return register_read_element(w, buffer, kiln_walk_constant_offset(w, offset, 0));
@@ -112,17 +161,12 @@ static kiln_ssa register_load(kiln_walk *w, kiln_buffer buffer, const kiln_affin
     if (chunk)
         return join_chunks(w, chunk, w->lanes / width, width, kiln_walk_chunk_type(w, buffer));
 
-    int64_t first = kiln_walk_constant_offset(w, offset, 0);
-    bool uniform = kiln_walk_constant_offset(w, offset, 1) == first &&
-                   kiln_walk_constant_offset(w, offset, w->lanes - 1) == first;
-    if (uniform) return register_read_element(w, buffer, first);
-    kiln_ssa all = poison(w, element_type(w, buffer, w->lanes));
-    for (uint32_t lane = 0; lane < w->lanes; lane++) {
-        int64_t element = kiln_walk_constant_offset(w, offset, lane);
-        kiln_ssa one = register_read_element(w, buffer, element);
-        all = w->b->ops->insert(w->b, all, one, lane);
-    }
-    return all;
+    int64_t element[KILN_LOWER_LANES_MAX];
+    for (uint32_t lane = 0; lane < w->lanes; lane++)
+        element[lane] = kiln_walk_constant_offset(w, offset, lane);
+    bool uniform = element[1] == element[0] && element[w->lanes - 1] == element[0];
+    if (uniform) return register_read_element(w, buffer, element[0]);
+    return kiln_walk_registers_take(w, buffer, element, w->lanes);
 }
 
 static kiln_ssa blend(kiln_walk *w, kiln_ssa mask, kiln_ssa value, kiln_ssa old) {

@@ -97,17 +97,25 @@ static void emit_unrolled(kiln_walk *w, const kiln_stmt_info *s) {
     w->square = NULL;
 }
 
-static void emit_vector(kiln_walk *w, kiln_stmt stmt) {
-    const kiln_stmt_info *s = &w->p->stmt.data[stmt];
+void kiln_walk_open_lanes(kiln_walk *w, kiln_stmt loop) {
+    const kiln_stmt_info *s = &w->p->stmt.data[loop];
     w->slot[s->var] = (kiln_walk_slot){.binding = KILN_WALK_LANES, .constant = s->first};
     w->lanes = (uint32_t)s->extent;
     w->lane_var = s->var;
-    w->combines = kiln_stmt_combines_lanes(w->p, stmt);
-    kiln_walk_stmt(w, s->child.data[0]);
+    w->combines = kiln_stmt_combines_lanes(w->p, loop);
+}
+
+void kiln_walk_close_lanes(kiln_walk *w) {
+    kiln_walk_unbind(w, w->lane_var);
     w->lanes = 0;
     w->lane_var = 0;
     w->combines = false;
-    kiln_walk_unbind(w, s->var);
+}
+
+static void emit_vector(kiln_walk *w, kiln_stmt stmt) {
+    kiln_walk_open_lanes(w, stmt);
+    kiln_walk_stmt(w, w->p->stmt.data[stmt].child.data[0]);
+    kiln_walk_close_lanes(w);
 }
 
 void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa end) {

@@ -1,12 +1,17 @@
-/* Tensor intrinsics: the loop that `tensorize` marked becomes one instruction over all lanes.
+/* Tensor intrinsics: the loop that `tensorize` marked becomes one instruction over all lanes, or
+ * with a loop over rows around the lanes a few.
  *
  * Both operands are brought into one form, a word of four bytes per lane that holds the steps of
  * the lane's sum: read as a vector where the steps of neighbouring lanes lie behind one another,
  * joined of vectors where lanes do, one for each step, or one word for all lanes. Where the bytes
- * lie otherwise the loop is emitted as it stands. */
+ * lie otherwise the loop is emitted as it stands.
+ *
+ * An instruction with two rows multiplies a word of eight bytes of each of two rows by those of two
+ * lanes: a vector of sums is both rows of two lanes, and takes half of the lanes' words. */
 #include <string.h>
 
 #include "base/check.h"
+#include "base/macros.h"
 #include "compiler-core/codegen/walk.h"
 
 #define GROUP_BYTES                                                              \
@@ -32,14 +37,16 @@ const kiln_program *kiln_walk_meaning(kiln_walk *w, const kiln_intrinsic *intrin
 }
 
 /* What a loop does under conditions that are known here, as those of a tile's rest are once its
- * points are unrolled; 0: not known. `*out_never`: nothing. */
-static kiln_stmt under_known(kiln_walk *w, const kiln_stmt_info *loop, bool *out_never) {
-    kiln_stmt at = loop->child.data[0];
-    *out_never = false;
+ * points are unrolled; 0: not known. `*out_never` becomes true: nothing. */
+static kiln_stmt under_known(kiln_walk *w, kiln_stmt loop, bool *out_never) {
+    const kiln_var var = w->p->stmt.data[loop].var;
+    kiln_stmt at = w->p->stmt.data[loop].child.data[0];
     for (const kiln_stmt_info *s = &w->p->stmt.data[at]; s->kind == KILN_STMT_IF;
          s = &w->p->stmt.data[at]) {
         int64_t holds;
-        if (kiln_expr_uses_var(w->p, s->condition, loop->var)) return 0;
+        if (w->slot[var].binding == KILN_WALK_UNBOUND &&
+            kiln_expr_uses_var(w->p, s->condition, var))
+            return 0;
         w->stamp = ++w->last_stamp;
         if (!w->b->ops->known_integer(w->b, kiln_walk_expr(w, s->condition), &holds)) return 0;
         *out_never |= !holds;
@@ -56,8 +63,8 @@ static bool find_use(kiln_walk *w, kiln_stmt stmt, use *out) {
     if (!intrinsic || kiln_intrinsic_in_tiles(intrinsic) || w->lanes != intrinsic->lanes ||
         w->mask || loop->extent != intrinsic->steps)
         return false;
-    bool never;
-    kiln_stmt store = under_known(w, loop, &never);
+    bool never = false;
+    kiln_stmt store = under_known(w, stmt, &never);
     const kiln_stmt_info *s = &p->stmt.data[store];
     if (!store || s->kind != KILN_STMT_STORE || kiln_expr_get(p, s->value)->op != KILN_EXPR_ADD)
         return false;
@@ -243,10 +250,10 @@ static bool wants_swap(const kiln_intrinsic *in, const place *x) {
     return in->operand[0] == in->operand[1] && !in->bias && x[0].at.lane_stride == 0;
 }
 
-bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt) {
+static bool emit_lanes(kiln_walk *w, kiln_stmt stmt) {
     use u;
     place x[KILN_INTRINSIC_OPERANDS] = {{.step_stride = 0}};
-    if (!w->b->ops->intrinsic || w->lanes == 0 || !find_use(w, stmt, &u)) return false;
+    if (!find_use(w, stmt, &u) || u.intrinsic->rows > 1) return false;
     if (u.never) return true;
     bool found = find_place(w, &u, u.load[0], &x[0]) && find_place(w, &u, u.load[1], &x[1]);
     if (found) {
@@ -260,4 +267,210 @@ bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt) {
     }
     kiln_walk_unbind(w, u.loop->var);
     return found;
+}
+
+/* ---- several rows ---------------------------------------------------------------------------- */
+
+#define ROWS 2    /* of all such instructions, and as many lanes */
+#define COLUMNS 4 /* lanes of the loop, ROWS a time */
+
+/* The loops of a piece with rows, and what each row does. */
+typedef struct matrix {
+    kiln_stmt rows, lanes;
+    use u[ROWS]; /* the same but for `never` */
+    place x[ROWS][KILN_INTRINSIC_OPERANDS];
+    uint32_t by_row; /* the operand that rows have words of; the other one has those of lanes */
+    int64_t element[ROWS][COLUMNS]; /* of the sums, where they are in registers */
+} matrix;
+
+/* The vector loop inside of a loop over rows whose steps are marked with an intrinsic of so many.
+ */
+static bool has_rows(const kiln_program *p, kiln_stmt rows) {
+    kiln_stmt at = rows;
+    for (uint32_t depth = 0; depth < 2; depth++) {
+        do at = p->stmt.data[at].child.data[0];
+        while (p->stmt.data[at].kind == KILN_STMT_IF);
+        if (p->stmt.data[at].kind != KILN_STMT_FOR) return false;
+        if (depth == 0 && p->stmt.data[at].loop_kind != KILN_LOOP_VECTORIZE) return false;
+    }
+    const kiln_intrinsic *in = kiln_intrinsic_of_loop(p, at);
+    const kiln_stmt_info *s = &p->stmt.data[rows];
+    return in && in->rows == ROWS && in->lanes == COLUMNS && s->extent == ROWS &&
+           s->loop_kind == KILN_LOOP_UNROLL;
+}
+
+static bool in_registers(const kiln_walk *w, const use *u) {
+    return w->p->buffer.data[w->p->stmt.data[u->store].buffer].scope == KILN_SCOPE_REGISTER;
+}
+
+/* Makes the lanes of one row what is appended to. False: the row is under an unknown condition. */
+static bool open_row(kiln_walk *w, matrix *m, uint32_t row, bool *out_never) {
+    kiln_walk_bind(w, w->p->stmt.data[m->rows].var, w->p->stmt.data[m->rows].first + row);
+    m->lanes = under_known(w, m->rows, out_never);
+    if (m->lanes) kiln_walk_open_lanes(w, m->lanes);
+    return m->lanes != 0;
+}
+
+static void close_row(kiln_walk *w, const matrix *m) {
+    if (w->lanes) kiln_walk_close_lanes(w);
+    kiln_walk_unbind(w, w->p->stmt.data[m->rows].var);
+}
+
+static bool find_row(kiln_walk *w, matrix *m, uint32_t row) {
+    bool never = false;
+    use *u = &m->u[row];
+    bool found = open_row(w, m, row, &never);
+    const kiln_stmt steps = found ? under_known(w, m->lanes, &never) : 0;
+    found = steps && find_use(w, steps, u);
+    if (found) u->never |= never;
+    for (uint32_t i = 0; found && i < KILN_INTRINSIC_OPERANDS && !u->never; i++)
+        found = find_place(w, u, u->load[i], &m->x[row][i]);
+    for (uint32_t lane = 0; found && lane < COLUMNS && in_registers(w, u); lane++)
+        m->element[row][lane] =
+            kiln_walk_constant_offset(w, kiln_walk_store_offset(w, u->store), lane);
+    if (steps) kiln_walk_unbind(w, w->p->stmt.data[steps].var);
+    close_row(w, m);
+    return found;
+}
+
+static bool same_place(const place *a, const place *b) {
+    return a->at.pointer == b->at.pointer && a->at.constant == b->at.constant &&
+           a->step_stride == b->step_stride && a->at.lane_stride == b->at.lane_stride;
+}
+
+/* Whether one operand is the same for all lanes and the other for both rows, in the order that the
+ * instruction takes them. A row that is not computed, at the end of an odd number, reads what the
+ * one before it reads. */
+static bool find_matrix(kiln_walk *w, kiln_stmt rows, matrix *out) {
+    *out = (matrix){.rows = rows};
+    for (uint32_t row = 0; row < ROWS; row++)
+        if (!find_row(w, out, row)) return false;
+    if (out->u[0].never) return out->u[1].never;
+    if (out->u[1].never) memcpy(out->x[1], out->x[0], sizeof out->x[0]);
+    const kiln_intrinsic *in = out->u[0].intrinsic;
+    out->by_row = out->x[0][0].at.lane_stride != 0;
+    const uint32_t by_lane = 1 - out->by_row;
+    return out->x[0][out->by_row].at.lane_stride == 0 &&
+           out->x[1][out->by_row].at.lane_stride == 0 && out->x[0][by_lane].at.lane_stride != 0 &&
+           same_place(&out->x[0][by_lane], &out->x[1][by_lane]) &&
+           (out->by_row == 0 || in->operand[0] == in->operand[1]);
+}
+
+/* Elements of a row of an operand out of a group that is aligned as a whole, so that it lies in one
+ * page with what is asked for; or they alone, where that is not known to be. `*out_first`: of them.
+ */
+static kiln_ssa row_group(kiln_walk *w, kiln_buffer buffer, const place *x, uint32_t steps,
+                          int32_t *out_first) {
+    const int64_t group = ROWS * steps, rest = (x->at.constant % group + group) % group;
+    const bool whole = x->at.pointer_align >= GROUP_BYTES && rest % steps == 0;
+    *out_first = whole ? (int32_t)rest : 0;
+    if (whole)
+        return load_elements(w, buffer, &x->at, x->at.constant - rest, ROWS * steps, GROUP_BYTES);
+    kiln_ssa own = load_elements(w, buffer, &x->at, x->at.constant, steps, x->at.align);
+    int32_t number[ELEMENTS_MAX];
+    for (uint32_t i = 0; i < ROWS * steps; i++) number[i] = i < steps ? (int32_t)i : -1;
+    return w->b->ops->shuffle(w->b, own, NULL, number, ROWS * steps);
+}
+
+/* The words of both rows. */
+static kiln_ssa words_of_rows(kiln_walk *w, const matrix *m) {
+    const place *x[ROWS] = {&m->x[0][m->by_row], &m->x[1][m->by_row]};
+    const uint32_t steps = m->u[0].intrinsic->steps;
+    const kiln_buffer buffer = kiln_expr_get(w->p, m->u[0].load[m->by_row])->payload.id;
+    if (x[0]->at.pointer == x[1]->at.pointer && x[1]->at.constant == x[0]->at.constant + steps)
+        return load_elements(w, buffer, &x[0]->at, x[0]->at.constant, ROWS * steps, x[0]->at.align);
+    uint64_t key[4] = {(uint64_t)buffer << 32 | w->epoch[buffer],
+                       (uint64_t)(uintptr_t)x[0]->at.pointer, (uint64_t)(uintptr_t)x[1]->at.pointer,
+                       (uint64_t)x[0]->at.constant << 32 ^ (uint64_t)x[1]->at.constant};
+    kiln_ssa v = kiln_walk_table_find(&w->loads, key);
+    if (v) return v;
+    int32_t number[ELEMENTS_MAX], first[ROWS];
+    kiln_ssa row[ROWS];
+    for (uint32_t r = 0; r < ROWS; r++) row[r] = row_group(w, buffer, x[r], steps, &first[r]);
+    for (uint32_t i = 0; i < ROWS * steps; i++)
+        number[i] = first[i / steps] + (int32_t)(i % steps + i / steps * ROWS * steps);
+    v = w->b->ops->shuffle(w->b, row[0], row[1], number, ROWS * steps);
+    kiln_walk_table_put(w, &w->loads, key, v);
+    return v;
+}
+
+/* The words of two lanes, from `lane` on. */
+static kiln_ssa words_of_lanes(kiln_walk *w, const matrix *m, uint32_t lane) {
+    const kiln_intrinsic *in = m->u[0].intrinsic;
+    const place *x = &m->x[0][1 - m->by_row];
+    const kiln_buffer buffer = kiln_expr_get(w->p, m->u[0].load[1 - m->by_row])->payload.id;
+    if (x->at.lane_stride != 1) {
+        const uint32_t align = KILN_MIN(x->at.align, GROUP_BYTES);
+        return load_elements(w, buffer, &x->at, x->at.constant + lane * in->steps, ROWS * in->steps,
+                             align);
+    }
+    int32_t number[ELEMENTS_MAX];
+    for (uint32_t i = 0; i < ROWS * in->steps; i++) number[i] = (int32_t)(lane * in->steps + i);
+    return w->b->ops->shuffle(w->b, known_joined(w, buffer, in, x), NULL, number, ROWS * in->steps);
+}
+
+/* Lanes [2 * half, 2 * half + 2) of `a`, and then of `b`. */
+static kiln_ssa halves(kiln_walk *w, kiln_ssa a, kiln_ssa b, uint32_t half) {
+    int32_t number[COLUMNS];
+    for (uint32_t i = 0; i < COLUMNS; i++)
+        number[i] = (int32_t)(i / ROWS * COLUMNS + half * ROWS + i % ROWS);
+    return w->b->ops->shuffle(w->b, a, b, number, COLUMNS);
+}
+
+/* Adds the products to two vectors of sums, each both rows of two lanes. */
+static void add_products(kiln_walk *w, const matrix *m, kiln_ssa sum[COLUMNS / ROWS]) {
+    const kiln_intrinsic *in = m->u[0].intrinsic;
+    kiln_ssa rows = words_of_rows(w, m);
+    for (uint32_t i = 0; i < COLUMNS / ROWS; i++)
+        sum[i] = w->b->ops->intrinsic(w->b, in, sum[i], rows, words_of_lanes(w, m, i * ROWS));
+}
+
+static void add_in_registers(kiln_walk *w, const matrix *m) {
+    const kiln_buffer buffer = w->p->stmt.data[m->u[0].store].buffer;
+    int64_t element[COLUMNS / ROWS][COLUMNS];
+    kiln_ssa sum[COLUMNS / ROWS];
+    for (uint32_t i = 0; i < COLUMNS / ROWS; i++) {
+        for (uint32_t e = 0; e < COLUMNS; e++)
+            element[i][e] = m->element[e / ROWS][i * ROWS + e % ROWS];
+        sum[i] = kiln_walk_registers_take(w, buffer, element[i], COLUMNS);
+    }
+    add_products(w, m, sum);
+    for (uint32_t i = 0; i < COLUMNS / ROWS; i++)
+        kiln_walk_registers_put(w, buffer, element[i], COLUMNS, sum[i]);
+}
+
+static void add_in_memory(kiln_walk *w, matrix *m) {
+    kiln_ssa row[ROWS], sum[COLUMNS / ROWS];
+    const uint32_t rows = m->u[1].never ? 1 : ROWS;
+    bool never;
+    for (uint32_t r = 0; r < rows; r++) {
+        open_row(w, m, r, &never);
+        w->stamp = ++w->last_stamp;
+        row[r] = kiln_walk_expr(w, m->u[r].before);
+        close_row(w, m);
+    }
+    if (rows < ROWS) row[1] = row[0];
+    for (uint32_t i = 0; i < COLUMNS / ROWS; i++) sum[i] = halves(w, row[0], row[1], i);
+    add_products(w, m, sum);
+    for (uint32_t r = 0; r < rows; r++) {
+        open_row(w, m, r, &never);
+        kiln_walk_store(w, m->u[r].store, halves(w, sum[0], sum[1], r));
+        close_row(w, m);
+    }
+}
+
+static bool emit_rows(kiln_walk *w, kiln_stmt stmt) {
+    matrix m;
+    if (!has_rows(w->p, stmt) || !find_matrix(w, stmt, &m)) return false;
+    if (m.u[0].never) return true;
+    if (in_registers(w, &m.u[0]))
+        add_in_registers(w, &m);
+    else
+        add_in_memory(w, &m);
+    return true;
+}
+
+bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt) {
+    if (!w->b->ops->intrinsic) return false;
+    return w->lanes == 0 ? emit_rows(w, stmt) : emit_lanes(w, stmt);
 }

@@ -37,6 +37,11 @@ static double points_at_once(const kiln_facts_statement *s) {
     return s->intrinsic ? s->intrinsic->steps : 1;
 }
 
+/* By how much the word of a lane's steps is longer than an element of the sum. */
+static double word_elements(const kiln_facts_statement *s) {
+    return s->intrinsic ? s->intrinsic->rows : 1;
+}
+
 static bool sums_halves(const kiln_facts_statement *s) {
     return s->intrinsic && kiln_intrinsic_sum(s->intrinsic) == KILN_F32;
 }
@@ -77,11 +82,13 @@ static void size_tile(const kiln_estimate *e, const kiln_facts_statement *s, kil
         t->count *= (double)e->facts->loop[s->path[k]].extent;
 }
 
-/* `together`: elements that lie in one lane, those of the steps of a tensor intrinsic. */
-static void count_access(const kiln_facts_access *a, double together, kiln_tile_use *t) {
+/* `together`: elements that lie in one lane, those of the steps of a tensor intrinsic, in `words`
+ * elements of the sum. */
+static void count_access(const kiln_facts_access *a, double together, double words,
+                         kiln_tile_use *t) {
     if (!a->in_memory) return;
-    if (a->stores) together = 1;
-    double elements = a->elements[t->of.level] / together;
+    if (a->stores) together = words = 1;
+    double elements = a->elements[t->of.level] / together * words;
     bool vector = t->of.lanes > 1 && a->lane_stride != 0,
          behind = (double)a->lane_stride == together;
     double vectors = vector ? elements / t->of.lanes * t->registers_per_vector : elements;
@@ -97,13 +104,14 @@ static void count_access(const kiln_facts_access *a, double together, kiln_tile_
 
 static void count_tile(const kiln_estimate *e, const kiln_facts_statement *s, kiln_tile_use *t) {
     size_tile(e, s, t);
-    double together = points_at_once(s), steps = KILN_MAX(t->of.reduce / together, 1);
-    for (uint32_t i = 0; i < s->access_count; i++) count_access(&s->access[i], together, t);
+    double together = points_at_once(s), steps = KILN_MAX(t->of.reduce / together, 1),
+           words = word_elements(s);
+    for (uint32_t i = 0; i < s->access_count; i++) count_access(&s->access[i], together, words, t);
     const kiln_facts_access *result = &s->access[0];
     if (s->reduction)
         t->accumulators = result->elements[t->of.level] / t->of.lanes * t->registers_per_vector;
     double group = e->target->factor_lanes;
-    bool in_groups = group > 1 && steps >= group;
+    bool in_groups = group > 1 && steps * words >= group;
     if (in_groups) t->broadcasts /= group;
     t->operands =
         t->vector_loads / steps + (in_groups ? t->broadcasts * group / steps : t->broadcasts > 0);

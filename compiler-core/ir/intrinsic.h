@@ -18,7 +18,7 @@ typedef enum kiln_intrinsic_id {
 } kiln_intrinsic_id;
 
 #define KILN_INTRINSIC_OPERANDS 2
-#define KILN_INTRINSIC_STEPS_MAX 4 /* powers of two; of those in tiles, a word's */
+#define KILN_INTRINSIC_STEPS_MAX 8 /* powers of two; of those in tiles, a word's */
 
 /* One row of intrinsics.def. */
 typedef struct kiln_intrinsic {

@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "compiler-core/facts/loads.h"
+#include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/lower/pass.h"
 
 typedef kiln_status (*access_visitor)(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset,
@@ -75,8 +76,16 @@ static kiln_status narrow_width(kiln_program *p, kiln_stmt stmt, const kiln_affi
     return KILN_OK;
 }
 
+/* Elements of the blocks that a layout of number_elements has, of rows of lanes; 0: it has none. */
+static uint32_t block_of(const kiln_layout *layout) {
+    const kiln_layout_piece *last = &layout->piece[layout->piece_count - 1];
+    if (layout->piece_count < 2 || !last[0].modulus || !last[-1].modulus) return 0;
+    return (uint32_t)(last[-1].modulus * last[0].modulus);
+}
+
 uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffer) {
-    width_walk width = {0};
+    width_walk width = {.width = block_of(&p->buffer.data[buffer].layout)};
+    if (width.width) return (uint32_t)width.width;
     access_walk w = {.buffer = buffer, .visit = narrow_width, .context = &width};
     walk_accesses(p, scope, &w);
     return width.width ? (uint32_t)width.width : 1;
@@ -84,12 +93,24 @@ uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffe
 
 /* ---- numbering ------------------------------------------------------------------------------- */
 
-/* The dimension that lanes run along, and by how many. */
+/* The dimension that lanes run along, and by how many; and that of rows, where instructions take
+ * several of them at once. */
 typedef struct lane_walk {
     kiln_buffer buffer;
-    uint32_t dim;
+    uint32_t dim, row_dim;
     int64_t lanes; /* 0: none found */
+    int64_t rows;  /* 0: one at a time */
 } lane_walk;
+
+/* The dimension of the buffer that the loop's variable steps along one by one; rank: none. */
+static uint32_t dim_along(kiln_program *p, const kiln_expr *index, kiln_stmt loop, uint32_t rank) {
+    uint32_t d = 0;
+    for (kiln_affine form; d < rank; d++)
+        if (kiln_affine_of(p, index[d], NULL, &form) &&
+            kiln_affine_coefficient(p, &form, p->stmt.data[loop].var) == 1)
+            break;
+    return d;
+}
 
 static void find_lanes(kiln_program *p, kiln_stmt stmt, const kiln_expr *index, lane_walk *w) {
     kiln_stmt loop = lane_loop(p, stmt);
@@ -106,6 +127,25 @@ static void find_lanes(kiln_program *p, kiln_stmt stmt, const kiln_expr *index, 
     }
 }
 
+static kiln_stmt loop_around(const kiln_program *p, kiln_stmt stmt) {
+    do stmt = p->stmt.data[stmt].parent;
+    while (stmt && p->stmt.data[stmt].kind != KILN_STMT_FOR);
+    return stmt;
+}
+
+/* Of a store by a tensor intrinsic of several rows. */
+static void find_rows(kiln_program *p, kiln_stmt store, const kiln_expr *index, lane_walk *w) {
+    const kiln_stmt steps = loop_around(p, store);
+    const kiln_intrinsic *by = steps ? kiln_intrinsic_of_loop(p, steps) : NULL;
+    const bool fills = by && by->rows > 1 && by->rows * by->rows == by->lanes; /* a vector */
+    const kiln_stmt lanes = fills ? loop_around(p, steps) : 0,
+                    rows = lanes ? loop_around(p, lanes) : 0;
+    const uint32_t rank = p->buffer.data[w->buffer].shape.rank;
+    if (!rows || p->stmt.data[rows].extent != by->rows) return;
+    w->row_dim = dim_along(p, index, rows, rank);
+    w->rows = w->row_dim < rank ? by->rows : 0;
+}
+
 static void find_lanes_of_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     lane_walk *w = context;
     kiln_expr index[KILN_RANK_MAX];
@@ -115,13 +155,21 @@ static void find_lanes_of_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, 
 
 static void find_lanes_below(kiln_program *p, kiln_stmt stmt, lane_walk *w) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
-    if (s->kind == KILN_STMT_STORE && s->buffer == w->buffer) find_lanes(p, stmt, s->index, w);
+    if (s->kind == KILN_STMT_STORE && s->buffer == w->buffer) {
+        find_lanes(p, stmt, s->index, w);
+        find_rows(p, stmt, s->index, w);
+    }
     kiln_lower_visit_loads(p, stmt, w->buffer, find_lanes_of_load, w);
     for (uint32_t i = 0; i < s->child.count; i++) find_lanes_below(p, s->child.data[i], w);
 }
 
+static void add_piece(kiln_layout *layout, uint32_t dim, int64_t divisor, int64_t modulus) {
+    layout->piece[layout->piece_count++] =
+        (kiln_layout_piece){.dim = dim, .divisor = divisor, .modulus = modulus};
+}
+
 /* A register buffer has no memory, so its layout only numbers its elements: such that lanes are
- * neighbours. */
+ * neighbours, or, where an instruction takes several rows, as many lanes of each of them. */
 static void number_elements(kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info s = p->stmt.data[stmt];
     if (s.kind == KILN_STMT_ALLOC && p->buffer.data[s.buffer].scope == KILN_SCOPE_REGISTER) {
@@ -129,13 +177,15 @@ static void number_elements(kiln_program *p, kiln_stmt stmt) {
         lane_walk w = {.buffer = s.buffer};
         find_lanes_below(p, stmt, &w);
         info->layout = (kiln_layout){0};
-        if (w.lanes > 1 && info->shape.rank < KILN_RANK_MAX) {
-            kiln_layout *layout = &info->layout;
+        if (w.rows && w.row_dim != w.dim && info->shape.rank + 2 <= KILN_RANK_MAX) {
             for (uint32_t d = 0; d < info->shape.rank; d++)
-                layout->piece[layout->piece_count++] =
-                    (kiln_layout_piece){.dim = d, .divisor = d == w.dim ? w.lanes : 1};
-            layout->piece[layout->piece_count++] =
-                (kiln_layout_piece){.dim = w.dim, .divisor = 1, .modulus = w.lanes};
+                add_piece(&info->layout, d, d == w.dim || d == w.row_dim ? w.rows : 1, 0);
+            add_piece(&info->layout, w.row_dim, 1, w.rows);
+            add_piece(&info->layout, w.dim, 1, w.rows);
+        } else if (w.lanes > 1 && info->shape.rank < KILN_RANK_MAX) {
+            for (uint32_t d = 0; d < info->shape.rank; d++)
+                add_piece(&info->layout, d, d == w.dim ? w.lanes : 1, 0);
+            add_piece(&info->layout, w.dim, 1, w.lanes);
         }
     }
     for (uint32_t i = 0; i < s.child.count; i++) number_elements(p, s.child.data[i]);

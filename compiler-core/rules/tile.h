@@ -81,7 +81,7 @@ typedef struct kiln_tiling {
     const kiln_intrinsic *dot;
 
     /* tile_sizes.c. */
-    kiln_sched_sample tile; /* (points of mh, of mw, vectors of v) */
+    kiln_sched_sample tile; /* (points of mh, of mw, vectors of v); of mw whole rows of `dot` */
     /* (block of k, unrolled steps, lanes of the padded copy); with `dot` also the block in steps of
      * the instruction. */
     kiln_sched_sample steps;
@@ -92,6 +92,7 @@ typedef struct kiln_tiling {
     kiln_sched_loop k_blocks, k_steps, k_unrolled; /* of k, from the outside */
     kiln_sched_loop row_tap_loop, tap_loop;
     kiln_sched_loop dot_loop; /* of k or of the tap, inside of them: the steps of `dot` */
+    kiln_sched_loop dot_rows; /* of mw, around the lanes: the rows of `dot`, where it has several */
     kiln_sched_loop round;    /* with `carries`: the loop over rounds of rows */
     kiln_sched_loop groups;   /* around the reduction (tile_group.c); none: there are none */
 } kiln_tiling;
@@ -139,6 +140,9 @@ static inline kiln_role kiln_tile_role(const kiln_tiling *t, const kiln_block_ac
 static inline int64_t kiln_tile_stride(const kiln_tiling *t) {
     return t->dot && t->packs ? t->dot->steps : 1;
 }
+
+/* Points of mw that one instruction takes. */
+static inline int64_t kiln_tile_dot_rows(const kiln_tiling *t) { return t->dot ? t->dot->rows : 1; }
 
 /* ---- which sizes are worth trying: tile_sizes.c ---- */
 

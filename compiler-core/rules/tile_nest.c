@@ -21,6 +21,11 @@ static kiln_tile_loops split_points(kiln_tiling *t, int iter, uint32_t element) 
             : kiln_tile_split_rounds(t, part.loop[0],
                                      is_row ? kiln_tile_rows_a_round(t, part.loop[0]) : INT64_MAX);
     loops.points = part.loop[1];
+    if (!is_row && kiln_tile_dot_rows(t) > 1) {
+        part = split_off(t, loops.points, kiln_sched_const(t->dot->rows));
+        loops.points = part.loop[0];
+        t->dot_rows = part.loop[1];
+    }
     return loops;
 }
 
@@ -128,6 +133,7 @@ kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t) {
               rows_innermost ? t->row.points : t->column.points, t->vector.points, true);
     kiln_sched_loops_add(&order, t->row_tap_loop);
     kiln_sched_loops_add(&order, t->tap_loop);
+    kiln_sched_loops_add(&order, t->dot_rows);
     kiln_sched_loops_add(&order, t->lane);
     kiln_sched_loops_add(&order, t->dot_loop);
     kiln_sched_reorder(t->s, &order);
@@ -147,8 +153,10 @@ void kiln_tile_unroll(kiln_tiling *t) {
 }
 
 void kiln_tile_tensorize(kiln_tiling *t, kiln_block init) {
-    kiln_sched_tensorize(t->s, t->lane, t->dot);
+    const bool rows = kiln_tile_dot_rows(t) > 1;
+    kiln_sched_tensorize(t->s, rows ? t->dot_rows : t->lane, t->dot);
     kiln_sched_vectorize(t->s, kiln_sched_loop_around(t->s, init, -1));
+    if (rows) kiln_sched_unroll(t->s, kiln_sched_loop_around(t->s, init, -2));
 }
 
 void kiln_tile_fetch_ahead(kiln_tiling *t, kiln_buffer packed, bool cuts_taps) {

@@ -95,13 +95,22 @@ bool kiln_tile_can_pad(const kiln_tiling *t) {
 }
 
 /* Whether the operands have the instruction's element types, in either order: known at once, where
- * comparing what is computed takes a parser. */
+ * comparing what is computed takes a parser. Rows are the data's. */
 static bool has_operands_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
     const kiln_buffer_info *buffer = t->s->program->buffer.data;
     kiln_dtype a = buffer[t->pattern.from[0].buffer].dtype,
                b = buffer[t->pattern.from[1].buffer].dtype;
+    if (dot->rows > 1)
+        return buffer[t->pattern.from[t->data].buffer].dtype == dot->operand[0] &&
+               buffer[t->pattern.from[t->weights].buffer].dtype == dot->operand[1];
     return (a == dot->operand[0] && b == dot->operand[1]) ||
            (a == dot->operand[1] && b == dot->operand[0]);
+}
+
+/* Whether there are the points and lanes that one instruction takes at once. */
+static bool has_shape_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
+    return dot->lanes == t->lanes && !kiln_intrinsic_in_tiles(dot) &&
+           (dot->rows == 1 || (t->packs && kiln_tile_extent(t, t->mw) >= dot->rows));
 }
 
 /* The reduce iterator that an instruction may take steps of: k, or the tap where it runs along a
@@ -123,7 +132,7 @@ static const kiln_intrinsic *find_dot(const kiln_tiling *t) {
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *dot = &kiln_intrinsics[i];
         kiln_expr load[KILN_INTRINSIC_OPERANDS];
-        if (!dot->bias && kiln_intrinsic_runs_on(dot, t->s->target) && dot->lanes == t->lanes &&
+        if (!dot->bias && kiln_intrinsic_runs_on(dot, t->s->target) && has_shape_of(t, dot) &&
             kiln_tile_extent(t, steps) % dot->steps == 0 && has_operands_of(t, dot) &&
             kiln_intrinsic_matches(kiln_intrinsic_program(dot, t->s->arena), p,
                                    p->block.data[t->block].value, load))

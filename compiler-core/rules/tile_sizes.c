@@ -17,9 +17,9 @@
 #define WIDENED_SLOTS 4     /* bytes that are widened and then broadcast; not measured */
 #define JOINED_SLOTS 3      /* a vector of data that is joined of those of several taps */
 #define STREAMED_SLOTS 2.3  /* a vector of weights that comes from the second cache */
-/* Of a load that multiply-adds hide, where factors are elements of registers and loads are all that
- * is left to save: narrow cores cannot hide all of it. Not measured; it decides between tiles that
- * are equal otherwise. */
+/* Of a load that multiply-adds hide, where factors are elements of registers, or several rows are
+ * multiplied at once, and loads are all that is left to save: narrow cores cannot hide all of it.
+ * Not measured; it decides between tiles that are equal otherwise. */
 #define LOAD_SLOTS_EXPOSED 0.1
 /* Decides between tiles that are equal otherwise: a last one that is smaller is a second copy of
  * the code, in which weights are not fetched ahead. 128x256 by 256x256 takes 66 instead of 69 us in
@@ -120,8 +120,16 @@ kiln_sched_sample kiln_tile_sample_parts(kiln_tiling *t) {
  */
 static bool takes_factors(const kiln_tiling *t) {
     int64_t group = t->s->target->factor_lanes;
-    return t->packs && group > 1 && t->k >= 0 && !t->pattern.counts_ones &&
+    return t->packs && group > 1 && kiln_tile_dot_rows(t) == 1 && t->k >= 0 &&
+           !t->pattern.counts_ones &&
            kiln_tile_extent(t, t->k) % (group * kiln_tile_stride(t)) == 0;
+}
+
+/* Whether steps of the data lie in blocks of an instruction's, so that those of two rows are often
+ * neighbours. */
+static bool blocks_steps(const kiln_tiling *t) {
+    const kiln_block_access *x = &t->pattern.from[t->data];
+    return kiln_tile_dot_rows(t) > 1 && x->dim_of[t->k] + 1 < (int)kiln_tile_rank(t, x);
 }
 
 /* Counting ones takes a register for the word, one for the weight of a further plane, and without
@@ -138,6 +146,8 @@ static int64_t counting_registers(const kiln_tiling *t) {
  * instruction of their own adds, and four for a bias and where it is taken off. */
 static int64_t data_registers(const kiln_tiling *t, int64_t points) {
     if (takes_factors(t)) return points + 1;
+    /* Of each row what is loaded at once, and of that what is multiplied next. */
+    if (kiln_tile_dot_rows(t) > 1) return blocks_steps(t) ? points / kiln_tile_dot_rows(t) : points;
     if (t->row_tap >= 0) { /* a vector for each row of the window, what joins them, and bounds of
                             * the result; or all vectors, where compilers load them first */
         const bool first = t->s->target->factor_lanes > 1;
@@ -152,10 +162,16 @@ static int64_t weight_registers(const kiln_tiling *t, int64_t vectors) {
     if (t->row_tap >= 0)
         return vectors * kiln_tile_extent(t, t->row_tap) * kiln_tile_extent(t, t->tap) /
                t->dot->steps;
-    return t->dot && t->dot->bias ? 2 * vectors : vectors;
+    return t->dot && t->dot->bias ? 2 * vectors : vectors * kiln_tile_dot_rows(t);
 }
 
 static bool widens(const kiln_tiling *t) { return t->dot && kiln_intrinsic_widens(t->dot); }
+
+/* Slots of arithmetic of one step beside its multiply-adds: joining words of rows. */
+static double joining_slots(const kiln_tiling *t, double points) {
+    const double rows = (double)kiln_tile_dot_rows(t);
+    return rows > 1 && !blocks_steps(t) ? points / rows : 0;
+}
 
 /* Slots of the loads of one step. */
 static double load_slots(const kiln_tiling *t, double rows, double columns, double vectors) {
@@ -167,15 +183,23 @@ static double load_slots(const kiln_tiling *t, double rows, double columns, doub
         return columns * (rows + taps - 1) * vectors * JOINED_SLOTS * slots / taps;
     }
     if (!t->packs) return points * vectors * 1.5 * slots;
-    double broadcast = takes_factors(t) ? 1.0 / target->factor_lanes
-                       : widens(t)      ? WIDENED_SLOTS
-                                        : BROADCAST_SLOTS;
-    return (points * broadcast + vectors) * slots;
+    const double rows_at_once = (double)kiln_tile_dot_rows(t); /* words are as many times longer */
+    double broadcast = rows_at_once > 1   ? 1.0 / rows_at_once
+                       : takes_factors(t) ? 1.0 / target->factor_lanes
+                       : widens(t)        ? WIDENED_SLOTS
+                                          : BROADCAST_SLOTS;
+    return (points * broadcast + vectors * rows_at_once) * slots;
 }
 
 /* Multiply-adds in flight that keep the units busy, and the one that issues. */
 static double in_flight(const kiln_target *target) {
     return target->core.vector * target->core.latency + 1;
+}
+
+/* Points of mw that instructions take for so many: a last row may have no other one beside it. */
+static int64_t whole_rows(const kiln_tiling *t, int64_t points) {
+    const int64_t rows = kiln_tile_dot_rows(t);
+    return (points + rows - 1) / rows * rows;
 }
 
 /* Share of the arithmetic peak that a tile reaches by its shape alone: partial tiles at the
@@ -187,13 +211,16 @@ static double tile_efficiency(const kiln_tiling *t, int64_t mh, int64_t mw, int6
     least = KILN_MAX(least, in_flight(t->s->target));
     for (int tail_h = 0; tail_h < 2; tail_h++)
         for (int tail_w = 0; tail_w < 2; tail_w++) {
-            int64_t rows = tail_h ? h % mh : mh, columns = tail_w ? w % mw : mw;
+            int64_t rows = tail_h ? h % mh : mh, columns = whole_rows(t, tail_w ? w % mw : mw);
             int64_t count = (tail_h ? (h % mh != 0) : h / mh) * (tail_w ? (w % mw != 0) : w / mw);
             double points = (double)(rows * columns);
             double loads = load_slots(t, (double)rows, (double)columns, (double)vectors);
-            double exposed = takes_factors(t) ? LOAD_SLOTS_EXPOSED * loads : 0;
+            const bool narrow = takes_factors(t) || kiln_tile_dot_rows(t) > 1;
+            double exposed = narrow ? LOAD_SLOTS_EXPOSED * loads : 0;
             cost += (double)count *
-                    (KILN_MAX(KILN_MAX(points * (double)vectors, least), loads) + exposed);
+                    (KILN_MAX(KILN_MAX(points * (double)vectors + joining_slots(t, points), least),
+                              loads) +
+                     exposed);
         }
     cost *= (double)((n + vectors - 1) / vectors);
     double useful = (double)(h * w) * (double)kiln_tile_span(t, t->v) / (double)t->lanes;
@@ -231,8 +258,9 @@ kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
     const bool part = kiln_tile_span(t, t->mh) < kiln_tile_extent(t, t->mh);
     const int64_t rows_max = part ? 1 : KILN_MIN(kiln_tile_extent(t, t->mh), 8);
     for (int64_t mh = 1; mh <= rows_max; mh++)
-        for (int64_t mw = KILN_MIN(kiln_tile_span(t, t->mw), 32); mw >= 1; mw--)
+        for (int64_t mw = KILN_MIN(whole_rows(t, kiln_tile_span(t, t->mw)), 32); mw >= 1; mw--)
             for (int64_t vectors = 1; vectors <= vectors_max; vectors++) {
+                if (mw != whole_rows(t, mw)) continue;
                 if (cuts_part(t, t->mw, mw) || cuts_part(t, t->v, vectors * t->lanes)) continue;
                 int64_t operands = weight_registers(t, vectors) + data_registers(t, mh * mw);
                 if (mh * mw * vectors + operands > registers) break;
@@ -257,6 +285,7 @@ kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
 
 static int64_t channel_block(const kiln_tiling *t) {
     if (t->pattern.counts_ones) return BITS_BLOCK;
+    if (blocks_steps(t)) return t->dot->steps;
     return (int64_t)t->s->target->vector_bytes / (int64_t)sizeof(float) * kiln_tile_stride(t);
 }
 

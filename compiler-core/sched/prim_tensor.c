@@ -64,17 +64,16 @@ static kiln_status find_piece(const kiln_program *p, kiln_stmt outer,
 /* Whether the block, with its predicate, runs in all iterations of the loop. */
 static bool always_runs(const kiln_program *p, kiln_block block, kiln_stmt loop) {
     const kiln_block_info *b = &p->block.data[block];
-    return !loop || !b->predicate || !kiln_expr_uses_var(p, b->predicate, p->stmt.data[loop].var);
+    return !b->predicate || !kiln_expr_uses_var(p, b->predicate, p->stmt.data[loop].var);
 }
 
 static bool is_spatial(const kiln_program *p, kiln_block block, kiln_stmt loop) {
     return !loop || !kiln_block_reach(p, block, p->stmt.data[loop].var).reduce;
 }
 
-/* Rows and lanes are elements of the result, steps are summed up in each, and all of them always
- * run. */
-static kiln_status check_roles(const kiln_program *p, const piece *at,
-                               const kiln_intrinsic *intrinsic) {
+/* Rows and lanes are elements of the result, steps are summed up in each. Lanes and steps always
+ * run; rows need not, because the last of them may be fewer. */
+static kiln_status check_roles(const kiln_program *p, const piece *at) {
     const kiln_block_info *b = &p->block.data[at->block];
     if (b->combiner != KILN_COMBINE_SUM) return ILLEGAL("%.*s is no sum", BLOCK_NAME(p, at->block));
     if (b->init)
@@ -83,9 +82,7 @@ static kiln_status check_roles(const kiln_program *p, const piece *at,
         kiln_block_reach(p, at->block, p->stmt.data[at->steps].var).spatial)
         return ILLEGAL("%.*s is no loop over elements of the result, or %.*s no step of the sum",
                        LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
-    const bool fewer_rows = kiln_intrinsic_in_tiles(intrinsic); /* the last tile may have */
-    if ((!fewer_rows && !always_runs(p, at->block, at->rows)) ||
-        !always_runs(p, at->block, at->lanes) || !always_runs(p, at->block, at->steps))
+    if (!always_runs(p, at->block, at->lanes) || !always_runs(p, at->block, at->steps))
         return ILLEGAL("%.*s does not run in all iterations of %.*s and %.*s",
                        BLOCK_NAME(p, at->block), LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
     return NULL;
@@ -108,7 +105,7 @@ kiln_status kiln_prim_tensorize(kiln_program *p, const kiln_prim_args *args) {
     if (!intrinsic) return ILLEGAL("there is no tensor intrinsic %.*s", KILN_STR_ARG(args->text));
     piece at = {0};
     kiln_status st = find_piece(p, args->loop[0], intrinsic, &at);
-    if (!st) st = check_roles(p, &at, intrinsic);
+    if (!st) st = check_roles(p, &at);
     if (!st) st = check_value(p, &at, intrinsic);
     if (!st) st = kiln_iterations_check(p, at.lanes);
     if (st) return st;

@@ -476,20 +476,27 @@ static void draw_bind(drawing *d) {
     give_name(d, kiln_str_from(kiln_axes[axis].text));
 }
 
-/* Mostly an instruction that has as many lanes and steps as the innermost loops around a block. */
+/* Whether the innermost loops around a block have as many rows, lanes and steps. */
+static bool fits_nest(const kiln_program *p, const kiln_loops *nest, const kiln_intrinsic *in) {
+    const kiln_stmt *last = &nest->loop[nest->count - 1];
+    return p->stmt.data[last[0]].extent == in->steps &&
+           p->stmt.data[last[-1]].extent == in->lanes &&
+           (in->rows == 1 || kiln_intrinsic_in_tiles(in) ||
+            (nest->count > 2 && p->stmt.data[last[-2]].extent == in->rows));
+}
+
+/* Mostly an instruction that has as many of them. */
 static void draw_tensorize(drawing *d) {
     kiln_loops nest = draw_nest(d);
     const kiln_stmt *loop = nest.loop;
-    uint32_t count = nest.count, drawn = 0, depth = 2;
+    uint32_t count = nest.count, drawn = 0;
     if (count < 2) return;
     for (uint32_t tries = 0; tries < 16; tries++) {
         drawn = (uint32_t)kiln_rand_below(d->r, KILN_INTRINSIC_COUNT);
-        depth = kiln_intrinsics[drawn].rows > 1 && count > 2 ? 3 : 2;
-        if (kiln_intrinsics[drawn].lanes == d->p->stmt.data[loop[count - 2]].extent &&
-            kiln_intrinsics[drawn].steps == d->p->stmt.data[loop[count - 1]].extent)
-            break;
+        if (fits_nest(d->p, &nest, &kiln_intrinsics[drawn])) break;
     }
-    give_loop(d, loop[kiln_rand_below(d->r, 8) ? count - depth : kiln_rand_below(d->r, count)]);
+    const uint32_t outer = count - (kiln_intrinsics[drawn].rows > 1 && count > 2 ? 3 : 2);
+    give_loop(d, loop[kiln_rand_below(d->r, 8) ? outer : kiln_rand_below(d->r, count)]);
     give_name(d, kiln_str_from(kiln_intrinsics[drawn].name));
 }
 
@@ -587,6 +594,7 @@ static bool draw_instruction(kiln_rand *r, const kiln_program *p, bool binds, ki
 static kiln_program *draw_product(kiln_rand *r, kiln_arena *arena) {
     const kiln_intrinsic *in = &kiln_intrinsics[kiln_rand_below(r, KILN_INTRINSIC_COUNT)];
     unsigned rows = 1 + (unsigned)kiln_rand_below(r, 3), lanes = in->lanes, steps = in->steps;
+    if (in->rows > 1 && !kiln_intrinsic_in_tiles(in)) rows = in->rows;
     const char *sum = kiln_dtype_name(kiln_intrinsic_sum(in));
     const char *text = kiln_arena_printf(
         arena,

@@ -35,29 +35,31 @@ static const char *draw_layout(kiln_arena *arena, const kiln_intrinsic *in, kiln
 
 kiln_program *draw_product(kiln_arena *arena, const kiln_intrinsic *in, kiln_rand *rand, bool plain,
                            kiln_program **out_te) {
+    const bool rows = in->rows > 1;
     int64_t tile = plain ? 2 : kiln_rand_range(rand, 1, 4);
-    int64_t m = tile * (plain ? 2 : kiln_rand_range(rand, 1, 3));
+    int64_t m = tile * in->rows * (plain ? 2 : kiln_rand_range(rand, 1, 3));
     int64_t n = in->lanes * (plain ? 2 : kiln_rand_range(rand, 1, 3));
     int64_t k = in->steps * (plain ? 8 : kiln_rand_range(rand, 1, 9));
     int64_t unrolled = plain ? 4 : kiln_rand_range(rand, 1, 4);
     bool in_registers = plain || kiln_rand_below(rand, 3) > 0;
+    if (rows && !plain && in_registers) m -= (int64_t)kiln_rand_below(rand, 2); /* an odd number */
     *out_te = product_program(arena, in, m, n,
                               (k + unrolled * in->steps - 1) / unrolled / in->steps * unrolled *
                                   in->steps);
     const char *text = kiln_arena_printf(
         arena,
         "%scache_read(dot, b, \"global\")\ntransform_layout(b.read, \"%s\")\n"
-        "split(dot.m, -1, %lld)\nsplit(dot.n, -1, %u)\nsplit(dot.k, -1, %lld, %u)\n"
-        "reorder(dot.m.0, dot.n.0, dot.k.0, dot.k.1, dot.m.1, dot.n.1, dot.k.2)\n"
+        "split(dot.m, -1, %lld, %u)\nsplit(dot.n, -1, %u)\nsplit(dot.k, -1, %lld, %u)\n"
+        "reorder(dot.m.0, dot.n.0, dot.k.0, dot.k.1, dot.m.1, dot.m.2, dot.n.1, dot.k.2)\n"
         "%sunroll(dot.m.1)\nunroll(dot.k.1)\n"
         "decompose_reduction(dot, dot.k.0)\n"
-        "tensorize(dot.n.1, \"%s\")\nvectorize(dot.init.n.1)\n",
+        "tensorize(dot.%s.%u, \"%s\")\nvectorize(dot.init.n.1)\n%s",
         in_registers ? "cache_write(dot, \"register\")\n" : "", draw_layout(arena, in, rand, plain),
-        (long long)tile, in->lanes, (long long)unrolled, in->steps,
+        (long long)tile, in->rows, in->lanes, (long long)unrolled, in->steps,
         in_registers ? "reverse_compute_at(dot.write, dot.n.0)\nunroll(dot.write.m)\n"
                        "vectorize(dot.write.n)\n"
                      : "",
-        in->name);
+        rows ? "m" : "n", rows ? 2 : 1, in->name, rows ? "unroll(dot.init.m.2)\n" : "");
     kiln_trace trace;
     kiln_program *scheduled = NULL;
     kiln_status st = kiln_trace_parse(kiln_str_from(text), arena, &trace);

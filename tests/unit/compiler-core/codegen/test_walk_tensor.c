@@ -33,7 +33,7 @@ static uint32_t occurrences(const char *text, const char *word) {
 /* "vpdpbusd" of "vpdpbusd.512.signed". USDOT with the one or the other factor broadcast is SUDOT.
  */
 static const char *mnemonic(kiln_arena *arena, const kiln_intrinsic *in) {
-    if (in->arch == KILN_ARCH_AARCH64) return "dot\t";
+    if (in->arch == KILN_ARCH_AARCH64 && in->rows == 1) return "dot\t";
     return kiln_arena_printf(arena, "\t%.*s\t", (int)strcspn(in->name, "."), in->name);
 }
 
@@ -47,7 +47,7 @@ static void every_intrinsic_is_one_instruction(void **state) {
         kiln_target target = target_with(arena, in);
         kiln_program *te, *scheduled = draw_product(arena, in, &rand, true, &te);
         const char *text = assembly_of(scheduled, &target, arena);
-        uint32_t wanted = 2 * 4; /* two rows, four unrolled steps */
+        uint32_t wanted = 2 * 4 * in->rows; /* two rows or pairs of them, four unrolled steps */
         uint32_t found = occurrences(text, mnemonic(arena, in));
         if (found < wanted || found > wanted * (in->bias ? 2 : 1))
             fail_msg("%s: %u instructions instead of %u:\n%s", in->name, found, wanted, text);
@@ -116,7 +116,8 @@ static const char *inner_loop(kiln_arena *arena, const char *text, const char *i
     uint32_t most = 0;
     for (const char *line = text, *start = text; *line; line += strcspn(line, "\n") + 1) {
         const char *next = line + strcspn(line, "\n");
-        bool ends = *line != '\t' || strncmp(line, "\tb", 2) == 0 || strncmp(line, "\tj", 2) == 0 ||
+        const bool branch = strncmp(line, "\tb", 2) == 0 && strncmp(line, "\tbf", 3) != 0;
+        bool ends = *line != '\t' || branch || strncmp(line, "\tj", 2) == 0 ||
                     strncmp(line, "\tcb", 3) == 0;
         if (!*next) break;
         if (!ends) continue;
@@ -173,6 +174,37 @@ static void default_schedules_multiply_in_the_instruction_and_in_registers(void 
         te = depthwise_program(arena, row[i].data, 64, 16, 3, 1, 1);
         expect_in_registers(te, &target, row[i].instruction, row[i].taps, arena);
     }
+}
+
+#define N2 "cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-n2"
+
+/* Two rows at a time, of even and odd numbers, and what holds them: nothing but words of rows that
+ * lie apart is shuffled, two times a pair. */
+static void default_schedules_multiply_two_rows_at_once(void **state) {
+    kiln_arena *arena = *state;
+    kiln_target target = target_of(arena, N2);
+    static const int64_t size[] = {14, 7, 13};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(size); i++) {
+        kiln_program *te = quantised_program(arena, KILN_I8, 64, size[i], 64);
+        expect_in_registers(te, &target, "\tsmmla\t", 12, arena);
+        te = depthwise_program(arena, KILN_U8, 64, 16, 3, 1, 1); /* one row: a dot product */
+        expect_in_registers(te, &target, "usdot\t", 12, arena);
+    }
+    static const char *const name[] = {"smmla", "ummla", "usmmla", "bfmmla"};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(name); i++)
+        for (int64_t m = 48; m < 50; m++) {
+            const kiln_intrinsic *in = kiln_intrinsic_find(kiln_str_from(name[i]));
+            kiln_program *te = product_program(arena, in, m, 256, 256);
+            const char *instruction = kiln_arena_printf(arena, "\t%s\t", name[i]);
+            expect_in_registers(te, &target, instruction, 32, arena);
+            const char *inner =
+                inner_loop(arena, assembly_of(default_schedule(te, &target, arena), &target, arena),
+                           instruction);
+            const uint32_t moves = occurrences(inner, "zip") + occurrences(inner, "mov\t");
+            if (moves * 4 > occurrences(inner, instruction) * 2) fail_msg("%s", inner);
+        }
+    kiln_program *te = product_program(arena, kiln_intrinsic_find(KILN_STR("smmla")), 1, 256, 256);
+    expect_in_registers(te, &target, "\tsdot\t", 8, arena);
 }
 
 static void sums_over_taps_equal_the_interpreter(void **state) {
@@ -318,6 +350,7 @@ int main(void) {
         test_with_arena(products_equal_the_interpreter_where_they_run),
         test_with_arena(a_target_without_the_instruction_is_told_so),
         test_with_arena(default_schedules_multiply_in_the_instruction_and_in_registers),
+        test_with_arena(default_schedules_multiply_two_rows_at_once),
         test_with_arena(sums_over_taps_equal_the_interpreter),
         test_with_arena(targets_without_one_multiply_in_vectors),
         test_with_arena(samples_of_spaces_equal_the_interpreter),

@@ -22,15 +22,18 @@ static void the_meaning_of_each_is_a_sum_of_products(void **state) {
         for (uint32_t i = 0; i < 3; i++)
             arg[i] = kiln_tensor_create(arena, p->buffer.data[i + 1].dtype,
                                         &p->buffer.data[i + 1].shape);
-        for (uint32_t i = 0; i < in->lanes * in->steps; i++) { /* all extremes of both types */
-            if (halves) {                                      /* exact in all types */
+        for (uint32_t i = 0; i < kiln_shape_count(&arg[0].shape); i++) /* all extremes */
+            if (halves)                                                /* exact in all types */
                 kiln_dtype_store_i64(KILN_BF16, arg[0].data, i, (int64_t)i % 7 - 3);
+            else
+                ((uint8_t *)arg[0].data)[i] = (uint8_t)(i % 3 == 0   ? 0x80
+                                                        : i % 3 == 1 ? 0x7f
+                                                                     : 0xff);
+        for (uint32_t i = 0; i < kiln_shape_count(&arg[1].shape); i++)
+            if (halves)
                 kiln_dtype_store_i64(KILN_BF16, arg[1].data, i, (int64_t)i % 5 + 1);
-                continue;
-            }
-            ((uint8_t *)arg[0].data)[i] = (uint8_t)(i % 3 == 0 ? 0x80 : i % 3 == 1 ? 0x7f : 0xff);
-            ((uint8_t *)arg[1].data)[i] = (uint8_t)(i % 2 == 0 ? 0x80 : 0xff);
-        }
+            else
+                ((uint8_t *)arg[1].data)[i] = (uint8_t)(i % 2 == 0 ? 0x80 : 0xff);
         assert_null(kiln_te_eval(p, arg, 3));
         for (uint32_t i = 0; i < in->rows * in->lanes; i++) {
             const uint32_t lane = i % in->lanes, row_of_a = in->rows > 1 ? i / in->lanes : lane;
@@ -51,13 +54,14 @@ static void names_are_unique_and_lead_back(void **state) {
     assert_null(kiln_intrinsic_find(KILN_STR("dot")));
 }
 
-/* Bytes that are widened fill a register no more than halves do. */
+/* Bytes that are widened fill a register no more than halves do; of two rows at once half as many
+ * lanes are taken, so that each has a word twice as long. */
 static void words_hold_the_steps_of_a_lane(void **state) {
     (void)state;
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *in = &kiln_intrinsics[i];
         uint32_t bits = in->operand_bits == 16 ? 16 : 8;
-        assert_int_equal(kiln_intrinsic_word(in) * bits, 32);
+        assert_int_equal(kiln_intrinsic_word(in) * bits, in->rows == 2 ? 64 : 32);
     }
 }
 
@@ -72,7 +76,8 @@ static void processors_have_what_their_features_bring(void **state) {
         {"android-arm64", ""},
         {"android-arm64,features=+dotprod", "sdot udot "},
         {"rpi5,features=-dotprod", ""},
-        {"cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-v1", "sdot udot usdot bfdot "},
+        {"cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-v1",
+         "smmla ummla usmmla bfmmla sdot udot usdot bfdot "},
         {"pynq", ""},
         {"cpu:x86_64-unknown-linux-gnu,mcpu=x86-64", ""},
         {"x86-64-v3", "vpmaddwd vpmaddwd.wide vpmaddwd.unsigned vpmaddwd.mixed "},

@@ -19,6 +19,33 @@ static void lanes_and_steps_are_marked(void **state) {
                  "            block dot(m=dot.m, n=dot.n.0*4 + dot.n.1, k=dot.k.0*4 + dot.k.1)\n");
 }
 
+#define SPLIT_ROWS                                                    \
+    "split(dot.m, -1, 2)\nsplit(dot.n, -1, 4)\nsplit(dot.k, -1, 8)\n" \
+    "reorder(dot.m.0, dot.n.0, dot.k.0, dot.m.1, dot.n.1, dot.k.1)\n" \
+    "decompose_reduction(dot, dot.k.0)\n"
+
+/* Of three rows the last has no other one beside it. */
+static void rows_are_marked_even_where_their_number_is_odd(void **state) {
+    kiln_arena *arena = *state;
+    expect_loops(bytes_program(arena, 3, 4, 16), SPLIT_ROWS "tensorize(dot.m.1, \"smmla\")\n",
+                 "  for dot.m.0 in 2:\n"
+                 "    for dot.n.0 in 1:\n"
+                 "      for dot.init.m.1 in 2:\n"
+                 "        for dot.init.n.1 in 4:\n"
+                 "          block dot.init(m=dot.m.0*2 + dot.init.m.1, n=dot.init.n.1) if "
+                 "dot.m.0*2 + dot.init.m.1 < 3\n"
+                 "      for dot.k.0 in 2:\n"
+                 "        unroll dot.m.1 in 2:\n"
+                 "          vectorize dot.n.1 in 4:\n"
+                 "            unroll dot.k.1 in 8 @tensorize(smmla):\n"
+                 "              block dot(m=dot.m.0*2 + dot.m.1, n=dot.n.1, k=dot.k.0*8 + dot.k.1) "
+                 "if dot.m.0*2 + dot.m.1 < 3\n");
+    expect_illegal(bytes_program(arena, 4, 4, 16), SPLIT_ROWS "tensorize(dot.n.1, \"smmla\")\n",
+                   "is not the outer one of the three");
+    expect_illegal(bytes_program(arena, 4, 4, 16), SPLIT_ROWS "tensorize(dot.m.1, \"bfmmla\")\n",
+                   "dot.k.1 has 8 iterations; bfmmla takes 4");
+}
+
 #define SPLIT "split(dot.n, -1, 4)\nsplit(dot.k, -1, 4)\nreorder(dot.k.0, dot.n.1, dot.k.1)\n"
 #define DECOMPOSE "decompose_reduction(dot, dot.k.0)\n"
 
@@ -68,6 +95,7 @@ static void nothing_is_placed_inside_afterwards(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(lanes_and_steps_are_marked),
+        test_with_arena(rows_are_marked_even_where_their_number_is_odd),
         test_with_arena(what_is_no_such_piece_is_refused),
         test_with_arena(partial_lanes_and_steps_are_refused),
         test_with_arena(nothing_is_placed_inside_afterwards),

@@ -56,14 +56,15 @@ static bool reads_in_order(const kiln_program *p, site *s) {
     return true;
 }
 
-/* Whether factor `weight` of the block's products can be of multiples. */
+/* Whether factor `weight` of the block's products, of single precision, can be of multiples. */
 static bool match(const kiln_program *p, kiln_block block, uint32_t weight, site *out) {
     const kiln_block_info *b = &p->block.data[block];
     int64_t products = 1;
     *out = (site){.block = block, .weight = weight, .load = kiln_expr_operand(p, b->value, weight)};
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (b->iter[i].reduce) products *= b->iter[i].extent;
-    return products >= PRODUCTS_MIN && reads_in_order(p, out);
+    return products >= PRODUCTS_MIN && kiln_expr_get(p, b->value)->dtype == KILN_F32 &&
+           reads_in_order(p, out);
 }
 
 /* A block over the weights, and what it writes. */

@@ -226,6 +226,7 @@ static void transformed_weights_become_16_bits_and_steps(void **state) {
     }
     assert_int_equal(multiples, 1);
     assert_int_equal(steps, 1);
+    assert_null(kiln_algorithm_apply(FIXED, in_doubles(conv_program(*state, &s), *state), *state));
     s.ic = 63; /* too few products to bound the error by their magnitudes */
     assert_null(kiln_algorithm_apply(FIXED, conv_program(*state, &s), *state));
 }

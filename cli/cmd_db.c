@@ -64,11 +64,21 @@ static kiln_status resolve_target(kiln_db_call *c) {
     return check_recorded(c, kiln_str_from(c->target));
 }
 
+/* A budget of accuracy that was asked for. */
+static kiln_status resolve_allowed(const kiln_accuracy_options *options, kiln_db_call *c) {
+    kiln_accuracy accuracy;
+    if (!options->precision && !options->error_max && !options->exact) return KILN_OK;
+    kiln_status st = kiln_accuracy_option(options, &accuracy);
+    if (!st) c->allowed = kiln_allowed_by(&accuracy, c->process);
+    return st;
+}
+
 /* ---- questions ------------------------------------------------------------------------------- */
 
 static kiln_db_filter filter_of(const kiln_db_call *c, kiln_db_order order, uint32_t limit) {
     return (kiln_db_filter){.task_key = kiln_str_from(c->task),
                             .target = kiln_str_from(c->target),
+                            .allowed = c->allowed,
                             .order = order,
                             .limit = c->limit ? (uint32_t)KILN_MIN(c->limit, UINT32_MAX) : limit};
 }
@@ -251,12 +261,14 @@ static const struct {
 
 kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     const char *db_option = NULL;
+    kiln_accuracy_options accuracy = {0};
     kiln_db_call c = {.process = process};
     const kiln_opt option[] = {
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"task", KILN_OPT_TEXT, &c.task, "KEY", "only this task"},
         {"target", KILN_OPT_TEXT, &c.target, "T",
          "only this target: rpi4, native, cpu:... (best, top, history, plot)"},
+        KILN_ACCURACY_OPTIONS(&accuracy),
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "plot: the page to write"},
         {"reason", KILN_OPT_TEXT, &c.reason, "TEXT", "forget, quarantine, restore: why"},
         {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most so many (default: 10 for top, else all)"},
@@ -267,7 +279,10 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         "kiln db best|top|history|stats|export|import FILE|sql STATEMENT|plot|verify|prune "
         "[options], "
         "kiln db forget|quarantine|restore ID",
-        "Looks into the records database. sql cannot change anything; plot writes a page of "
+        "Looks into the records database. --accuracy, --exact and --precision leave out what such "
+        "a "
+        "budget does not allow (best, top, history, plot; default: any record). sql cannot change "
+        "anything; plot writes a page of "
         "curves. verify checks every signature. forget removes records for good, also from later "
         "imports; quarantine sets them aside until restore; ID is that of a trial, a job or a "
         "signer, or the beginning of a trace. prune removes hints (records of strangers) and what "
@@ -284,7 +299,8 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     c.argument = args.count > 1 ? args.positional[1] : NULL;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(actions); i++) {
         if (strcmp(args.positional[0], actions[i].name) != 0) continue;
-        st = kiln_db_path(db_option, process, &c.path);
+        st = resolve_allowed(&accuracy, &c);
+        if (!st) st = kiln_db_path(db_option, process, &c.path);
         if (!st) st = kiln_db_open(c.path, KILN_DB_RECORDS, actions[i].mode, &c.db);
         if (!st) st = resolve_target(&c);
         if (!st) st = actions[i].run(&c);

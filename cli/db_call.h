@@ -13,6 +13,7 @@ typedef struct kiln_db_call {
     const char *path, *output; /* of the database; of plot */
     const char *reason;        /* NULL: none */
     uint64_t limit;
+    kiln_db_allowed allowed; /* by --accuracy, --exact and --precision; empty: any record */
     kiln_db_form form;
     bool json, csv;
 } kiln_db_call;

@@ -30,9 +30,10 @@ static void describe(kiln_plot_task *task, kiln_str canonical, kiln_arena *arena
     kiln_status_free(st);
 }
 
-static kiln_status read_task(kiln_db *db, const kiln_db_stat *stat, kiln_arena *arena,
-                             kiln_plot_task *out) {
-    kiln_db_filter filter = {.task_key = stat->task_key, .target = stat->target};
+static kiln_status read_task(kiln_db *db, const kiln_db_stat *stat, const kiln_db_allowed *allowed,
+                             kiln_arena *arena, kiln_plot_task *out) {
+    const kiln_db_filter filter = {
+        .task_key = stat->task_key, .target = stat->target, .allowed = *allowed};
     kiln_db_record *record = NULL, *best = NULL;
     kiln_db_task task;
     uint32_t count = 0, best_count = 0;
@@ -87,6 +88,6 @@ kiln_status kiln_plot_read(kiln_db *db, const kiln_db_filter *filter, kiln_arena
     out->task_count = 0;
     for (uint32_t i = 0; !st && i < count; i++)
         if (matches(filter, &stat[i]))
-            st = read_task(db, &stat[i], arena, &out->task[out->task_count++]);
+            st = read_task(db, &stat[i], &filter->allowed, arena, &out->task[out->task_count++]);
     return st ? st : measure_machine(out, arena);
 }

@@ -44,6 +44,11 @@ def test_records_over_the_budget_are_not_chosen(world):
     [why] = world.json("explain", model, "--why", "0", "--db", db)
     [exact] = world.json("explain", model, "--why", "0", "--db", db, "--exact")
     assert exact["algorithm"] == "direct" and why["best_ms"] <= exact["best_ms"], (why, exact)
+    for question in ("best", "top"):
+        rows = world.json("db", question, "--db", db, "--exact")
+        assert rows and {row["algorithm"] for row in rows} == {"direct"}, rows
+    assert "winograd_2x2_3x3" in {row["algorithm"] for row in world.json("db", "top", "--limit", 100, "--db", db)}
+    world.refused("db", "best", "--db", db, "--accuracy", "2", says="--accuracy is above 0 and below 1")
     loops = world.run("explain", model, "--stage", "loops", "--db", db, "--accuracy", "1e-9").stdout
     assert "winograd" not in loops
     before = world.sql("t.db", "SELECT count(*) FROM record WHERE algorithm <> 'direct'")

@@ -34,12 +34,14 @@ static const double op_instructions[KILN_OPS_COUNT] = {
 
 /* Points of one lane that one vector operation does. */
 static double points_at_once(const kiln_facts_statement *s) {
-    return s->intrinsic ? s->intrinsic->steps : 1;
+    if (!s->intrinsic) return 1;
+    return kiln_intrinsic_in_tiles(s->intrinsic) ? s->intrinsic->rows * s->intrinsic->steps
+                                                 : s->intrinsic->steps;
 }
 
 /* By how much the word of a lane's steps is longer than an element of the sum. */
 static double word_elements(const kiln_facts_statement *s) {
-    return s->intrinsic ? s->intrinsic->rows : 1;
+    return s->intrinsic && !kiln_intrinsic_in_tiles(s->intrinsic) ? s->intrinsic->rows : 1;
 }
 
 static bool sums_halves(const kiln_facts_statement *s) {
@@ -82,12 +84,17 @@ static void size_tile(const kiln_estimate *e, const kiln_facts_statement *s, kil
         t->count *= (double)e->facts->loop[s->path[k]].extent;
 }
 
+static bool in_tiles(const kiln_facts_statement *s) {
+    return s->intrinsic && kiln_intrinsic_in_tiles(s->intrinsic);
+}
+
 /* `together`: elements that lie in one lane, those of the steps of a tensor intrinsic, in `words`
  * elements of the sum. */
-static void count_access(const kiln_facts_access *a, double together, double words,
-                         kiln_tile_use *t) {
+static void count_access(const kiln_facts_statement *s, const kiln_facts_access *a, double together,
+                         double words, kiln_tile_use *t) {
     if (!a->in_memory) return;
     if (a->stores) together = words = 1;
+    if (in_tiles(s) && a->lane_stride != 0) together = kiln_intrinsic_word(s->intrinsic);
     double elements = a->elements[t->of.level] / together * words;
     bool vector = t->of.lanes > 1 && a->lane_stride != 0,
          behind = (double)a->lane_stride == together;
@@ -104,9 +111,10 @@ static void count_access(const kiln_facts_access *a, double together, double wor
 
 static void count_tile(const kiln_estimate *e, const kiln_facts_statement *s, kiln_tile_use *t) {
     size_tile(e, s, t);
-    double together = points_at_once(s), steps = KILN_MAX(t->of.reduce / together, 1),
-           words = word_elements(s);
-    for (uint32_t i = 0; i < s->access_count; i++) count_access(&s->access[i], together, words, t);
+    double together = s->intrinsic ? s->intrinsic->steps : 1,
+           steps = KILN_MAX(t->of.reduce / together, 1), words = word_elements(s);
+    for (uint32_t i = 0; i < s->access_count; i++)
+        count_access(s, &s->access[i], together, words, t);
     const kiln_facts_access *result = &s->access[0];
     if (s->reduction)
         t->accumulators = result->elements[t->of.level] / t->of.lanes * t->registers_per_vector;
@@ -154,6 +162,20 @@ static double share_of_points(const kiln_facts_statement *s) {
     return s->iterations > 0 ? s->points / s->iterations : 1;
 }
 
+/* Of products in tiles: the matrix unit takes as long for tiles that are not full. */
+static void tile_terms(const kiln_estimate *e, const kiln_facts_statement *s,
+                       const kiln_tile_use *t, double *term) {
+    const kiln_facts *facts = e->facts;
+    const double rows = (double)facts->loop[s->path[s->depth - 3]].extent,
+                 steps = (double)facts->loop[s->path[s->depth - 1]].extent,
+                 sums = KILN_MAX(t->of.spatial / rows, 1),
+                 products =
+                     sums * KILN_MAX(t->of.reduce / steps, 1) * t->count * share_of_points(s);
+    term[KILN_TERM_PORTS] = products * KILN_INTRINSIC_TILE_CYCLES;
+    term[KILN_TERM_LATENCY] = products / sums * KILN_INTRINSIC_TILE_LATENCY;
+    term[KILN_TERM_STORES] = term[KILN_TERM_SPILL] = 0;
+}
+
 static void statement_terms(const kiln_estimate *e, uint32_t at, double *term) {
     const kiln_facts *facts = e->facts;
     const kiln_core *core = &e->target->core;
@@ -173,6 +195,7 @@ static void statement_terms(const kiln_estimate *e, uint32_t at, double *term) {
     term[KILN_TERM_ISSUE] = (t->code * executed + loops * t->count) / core->issue;
     double over = t->accumulators + t->operands - e->target->vector_registers;
     if (!in_memory) term[KILN_TERM_SPILL] = 0.4 * KILN_MAX(over, 0) * t->of.reduce * executed;
+    if (in_tiles(s)) tile_terms(e, s, t, term);
     double entered = t->count;
     for (uint32_t k = t->of.level; k-- > 1;) {
         entered /= (double)facts->loop[s->path[k]].extent;

@@ -109,7 +109,8 @@ static void add_access(builder *b, kiln_facts_statement *s, kiln_buffer buffer,
                            .loads = !stores,
                            .stores = stores,
                            .conditional = conditional,
-                           .in_memory = info->scope != KILN_SCOPE_REGISTER,
+                           .in_memory =
+                               info->scope != KILN_SCOPE_REGISTER && info->scope != KILN_SCOPE_TILE,
                            .element_bytes = (uint32_t)kiln_dtype_size(info->dtype),
                            .rank = rank,
                            .index = KILN_ARENA_ARRAY(b->arena, kiln_form, rank)};
@@ -147,13 +148,14 @@ static void bind_iterators(builder *b, kiln_facts_statement *s, const kiln_block
 
 static void find_tile(const kiln_facts *facts, kiln_facts_statement *s) {
     kiln_facts_tile *t = &s->tile;
+    const uint32_t own = s->intrinsic && kiln_intrinsic_in_tiles(s->intrinsic) ? 3 : 0; /* loops */
     t->lanes = t->spatial = t->reduce = 1;
     for (t->level = s->depth; t->level > 1; t->level--) {
         const kiln_facts_loop *loop = &facts->loop[s->path[t->level - 1]];
         double extent = (double)loop->extent;
         if (loop->kind == KILN_LOOP_VECTORIZE)
             t->lanes *= extent;
-        else if (loop->kind != KILN_LOOP_UNROLL && loop->extent > 1)
+        else if (loop->kind != KILN_LOOP_UNROLL && loop->extent > 1 && t->level + own <= s->depth)
             break;
         else if (s->reduces[t->level - 1])
             t->reduce *= extent;

@@ -100,8 +100,12 @@ static void tile_words(const scene *at, kiln_strbuf *out) {
                                    KILN_STR_ARG(kiln_iter_name(p, &b.iter[i])));
     if (!shown) kiln_strbuf_text(out, "one element");
     if (t.lanes > 1) kiln_strbuf_printf(out, ", %lld at a time", (long long)t.lanes);
-    if (t.by) kiln_strbuf_printf(out, " by %s, %u steps each", t.by->name, t.by->steps);
-    if (t.by && t.by->rows > 1) kiln_strbuf_printf(out, " of %u rows", t.by->rows);
+    if (t.by && kiln_intrinsic_in_tiles(t.by)) {
+        kiln_strbuf_printf(out, " by %s, sums in tiles", t.by->name);
+    } else if (t.by) {
+        kiln_strbuf_printf(out, " by %s, %u steps each", t.by->name, t.by->steps);
+        if (t.by->rows > 1) kiln_strbuf_printf(out, " of %u rows", t.by->rows);
+    }
     if (in_registers(p, &b))
         kiln_strbuf_printf(out, ", %lld accumulator%s in registers", (long long)t.accumulators,
                            t.accumulators == 1 ? "" : "s");

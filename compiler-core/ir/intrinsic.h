@@ -45,6 +45,11 @@ bool kiln_intrinsic_widens(const kiln_intrinsic *intrinsic);
 static inline bool kiln_intrinsic_in_tiles(const kiln_intrinsic *intrinsic) {
     return intrinsic->rows == KILN_INTRINSIC_TILE_ROWS;
 }
+/* Of AMX, in cycles (Intel's optimization manual; no machine at hand measured it): one product of
+ * whole tiles begins every 16 cycles and takes 52, a tile is loaded in 8. */
+#define KILN_INTRINSIC_TILE_CYCLES 16.0
+#define KILN_INTRINSIC_TILE_LATENCY 52.0
+#define KILN_INTRINSIC_TILE_LOAD_CYCLES 8.0
 /* Steps of one lane that lie behind one another where operands are packed. */
 static inline uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic) {
     return kiln_intrinsic_in_tiles(intrinsic) ? intrinsic->steps / KILN_INTRINSIC_TILE_ROWS

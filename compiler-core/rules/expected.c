@@ -100,11 +100,14 @@ bool kiln_multiplies_halves(const kiln_program *p, kiln_block block) {
 }
 
 const kiln_intrinsic *kiln_expected_halves(const kiln_target *target) {
-    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++)
-        if (kiln_intrinsic_sum(&kiln_intrinsics[i]) == KILN_F32 &&
-            kiln_intrinsic_runs_on(&kiln_intrinsics[i], target))
-            return &kiln_intrinsics[i];
-    return NULL;
+    const kiln_intrinsic *found = NULL;
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
+        const kiln_intrinsic *in = &kiln_intrinsics[i];
+        if (kiln_intrinsic_sum(in) == KILN_F32 && kiln_intrinsic_runs_on(in, target) &&
+            (!found || kiln_intrinsic_in_tiles(in)))
+            found = in;
+    }
+    return found;
 }
 
 static bool is_wide(const kiln_program *p, kiln_expr e) {
@@ -130,10 +133,15 @@ const kiln_intrinsic *kiln_expected_wide(const kiln_target *target) {
     return found;
 }
 
-/* Multiply-adds of one lane that an instruction does for the block. */
-static double steps_at_once(const kiln_program *p, kiln_block block, const kiln_target *target) {
-    const kiln_intrinsic *halves = kiln_expected_halves(target);
-    return halves && kiln_multiplies_halves(p, block) ? halves->steps : 1;
+/* Multiply-adds of a vector that are done for the block in a cycle. In tiles that are half full:
+ * which they are is not known here. */
+static double products_a_cycle(const kiln_program *p, kiln_block block, const kiln_target *target) {
+    const kiln_intrinsic *halves =
+        kiln_multiplies_halves(p, block) ? kiln_expected_halves(target) : NULL;
+    if (!halves) return target->core.vector;
+    if (!kiln_intrinsic_in_tiles(halves)) return target->core.vector * halves->steps;
+    return halves->rows * halves->lanes * halves->steps / KILN_INTRINSIC_TILE_CYCLES /
+           (target->vector_bytes / 4.0) / 2;
 }
 
 double kiln_expected_cycles(kiln_program *te, const kiln_target *target) {
@@ -145,7 +153,7 @@ double kiln_expected_cycles(kiln_program *te, const kiln_target *target) {
         if (!runs_each_time(te, b)) continue;
         if (kiln_block_is_reduction(te, b)) {
             const double arrival = streams(constants, target) ? constants / BYTES_PER_CYCLE : 0;
-            const double rate = target->core.vector * steps_at_once(te, b, target);
+            const double rate = products_a_cycle(te, b, target);
             cycles += KILN_MAX(work / rate, arrival);
         } else if (kiln_sketch_picks(te, b, NULL)) {
             cycles += work * TRANSFORM_CYCLES * 2 / target->core.vector;

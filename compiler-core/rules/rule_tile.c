@@ -39,7 +39,9 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
     t->tile = kiln_tile_sample_registers(t);
     if (!t->tile.instruction) return kiln_sketch_none("no tile fits into the registers");
     t->steps = kiln_tile_sample_steps(t);
-    kiln_block follower = kiln_sketch_separate_result(s, t->block, KILN_SCOPE_REGISTER);
+    const bool in_tiles = kiln_tile_in_tiles(t);
+    kiln_block follower = kiln_sketch_separate_result(
+        s, t->block, in_tiles ? KILN_SCOPE_GLOBAL : KILN_SCOPE_REGISTER);
     if (!follower) return kiln_sketch_none("the result cannot be copied out of registers");
     if (!kiln_tile_choose_roles(t)) /* the block's buffer may be another now */
         return kiln_sketch_none("no iterator can be lanes of the copied result");
@@ -60,6 +62,8 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
         return kiln_sketch_none("the data is not copied");
     kiln_tile_block_output(t, follower, t->packs ? NULL : &blocks);
     kiln_sched_pad(kiln_sched_try(s), t->block, (uint32_t)t->v, kiln_tile_panel(t));
+    if (in_tiles && (!kiln_tile_store_tiles(t) || !kiln_tile_choose_roles(t)))
+        return kiln_sketch_none("the result cannot be copied out of tiles");
 
     const bool groups = kiln_tile_has_groups(t, copy, follower);
     if (!groups && t->options.apart) return same(OPTION_APART, "there are no transforms to group");
@@ -72,6 +76,8 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
     const kiln_sched_loops outer = kiln_tile_make_nest(t);
     const uint32_t shared = share(t, &outer);
     if (copy) kiln_tile_place_copy(t, copy, outer.count - (shared > 1 ? shared - 1 : 0));
+    if (in_tiles && !kiln_tile_place_stored(t, outer.loop[outer.count - 1]))
+        return kiln_sketch_none("the result cannot be taken out of tiles");
     if (!kiln_tile_place_follower(t, follower, outer.loop[outer.count - 1]) && groups)
         return kiln_sketch_none("the result cannot be taken out of the registers of a group");
     kiln_tile_unroll(t);
@@ -110,6 +116,8 @@ kiln_sketch_result kiln_sketch_tile(kiln_sched *s, uint32_t options) {
         return same(OPTION_WHOLE, "a panel of weights fits into the second cache");
     if (!whole.dot && read.plain)
         return same(OPTION_PLAIN, "no tensor intrinsic does what the reduction does");
+    if (!kiln_tile_in_tiles(&whole) && read.no_tiles)
+        return same(OPTION_NO_TILES, "no tensor intrinsic on tiles does what the reduction does");
     if (read.plain && kiln_intrinsic_sum(whole.dot) == KILN_F32)
         return same(OPTION_PLAIN, "halves are worth rounding for their instruction alone");
     kiln_tiling part = {.s = s, .options = read, .given_v = whole.v};

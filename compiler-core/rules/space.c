@@ -254,7 +254,8 @@ static double products_at_once(maker *m, const kiln_sketch *sketch) {
         const kiln_instruction *in = &sketch->preferred.instruction[i];
         if (in->prim != KILN_PRIM_TENSORIZE) continue;
         const kiln_intrinsic *used = kiln_intrinsic_find(in->operand[1].text);
-        return used->lanes * used->steps / (1.0 + !used->accumulates + kiln_intrinsic_widens(used));
+        return used->rows * used->lanes * used->steps /
+               (1.0 + !used->accumulates + kiln_intrinsic_widens(used));
     }
     const kiln_instruction *first = sketch->preferred.instruction;
     if (!sketch->preferred.count || first->prim != KILN_PRIM_ALGORITHM) return 0;

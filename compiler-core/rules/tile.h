@@ -25,6 +25,8 @@
  *
  * plain              no tensor intrinsic is used where there is one
  *
+ * no_tiles           no tensor intrinsic on tiles of a matrix unit is used where there is one
+ *
  * padded_copy        the data is copied with its padding, where lowering could leave that out
  *
  * apart              transforms around the reduction are nests of their own, not in groups with it
@@ -38,6 +40,7 @@
     X(COPY_ELSEWHERE, copy_elsewhere, "copy elsewhere")          \
     X(WHOLE, whole, "whole")                                     \
     X(PLAIN, plain, "plain")                                     \
+    X(NO_TILES, no_tiles, "no tiles")                            \
     X(PADDED_COPY, padded_copy, "padded copy")                   \
     X(APART, apart, "apart")                                     \
     X(OTHER_SHARES, other_shares, "other shares")
@@ -79,11 +82,15 @@ typedef struct kiln_tiling {
     /* Takes a vector of weights and as many steps of k, or of the tap where all operands share the
      * lanes; NULL: none. */
     const kiln_intrinsic *dot;
+    int64_t dot_steps; /* how many it takes here: 1 without one */
+    kiln_block stored; /* in tiles: the block that copies them to memory */
 
     /* tile_sizes.c. */
-    kiln_sched_sample tile; /* (points of mh, of mw, vectors of v); of mw whole rows of `dot` */
-    /* (block of k, unrolled steps, lanes of the padded copy); with `dot` also the block in steps of
-     * the instruction. */
+    /* (points of mh, of mw, vectors of v); of mw whole rows of `dot`; in tiles also the rows of one
+     */
+    kiln_sched_sample tile;
+    /* (block of k, unrolled steps, lanes of the padded copy); with `dot` also the block in words of
+     * steps that lie behind one another. */
     kiln_sched_sample steps;
 
     /* tile_nest.c. None for iterators that are -1. */
@@ -137,11 +144,13 @@ static inline kiln_role kiln_tile_role(const kiln_tiling *t, const kiln_block_ac
     return t->s->program->buffer.data[a->buffer].role;
 }
 /* Steps of k that one instruction takes. */
-static inline int64_t kiln_tile_stride(const kiln_tiling *t) {
-    return t->dot && t->packs ? t->dot->steps : 1;
+static inline int64_t kiln_tile_stride(const kiln_tiling *t) { return t->packs ? t->dot_steps : 1; }
+/* Whether the reduction is summed up in tiles of a matrix unit. */
+static inline bool kiln_tile_in_tiles(const kiln_tiling *t) {
+    return t->dot && kiln_intrinsic_in_tiles(t->dot);
 }
 
-/* Points of mw that one instruction takes. */
+/* Points of mw that one instruction takes; in tiles at most. */
 static inline int64_t kiln_tile_dot_rows(const kiln_tiling *t) { return t->dot ? t->dot->rows : 1; }
 
 /* ---- which sizes are worth trying: tile_sizes.c ---- */
@@ -175,6 +184,10 @@ double kiln_tile_operand_bytes(const kiln_tiling *t, int operand);
 
 /* ---- layouts: tile_pack.c ---- */
 
+/* Bytes' worth of steps that lie behind one another for each lane of `dot`. */
+static inline uint32_t kiln_tile_word(const kiln_tiling *t) {
+    return t->dot ? kiln_intrinsic_word(t->dot) : 1;
+}
 /* One panel: all vectors of a tile. */
 kiln_sched_int kiln_tile_panel(const kiln_tiling *t);
 /* Packed copy of the weights in reading order; tails of v are zeros. 0: none is made. */
@@ -185,7 +198,11 @@ kiln_block kiln_tile_block_data(kiln_tiling *t, int iter, kiln_sched_int size);
 /* The same along v for the follower's result, and for other arguments that it reads element by
  * element. `size` NULL: one is sampled. */
 void kiln_tile_block_output(kiln_tiling *t, kiln_block follower, const kiln_sched_int *size);
-/* The accumulators become registers: lanes innermost, so that each vector is one register. */
+/* In tiles: the results become a copy of what the reduction makes. False: it cannot be done. */
+bool kiln_tile_store_tiles(kiln_tiling *t);
+/* The accumulators become registers, or tiles: lanes innermost, so that each vector is one
+ * register.
+ */
 void kiln_tile_place_accumulators(kiln_tiling *t);
 
 /* ---- the nest: tile_nest.c ---- */
@@ -225,5 +242,7 @@ bool kiln_tile_group(kiln_tiling *t, kiln_block copy, kiln_block follower);
 /* At the tile: lanes contiguous, the rest unrolled because registers have no address. False: it
  * cannot be placed there. */
 bool kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_loop at);
+/* Tile by tile, before it. False: as above. */
+bool kiln_tile_place_stored(kiln_tiling *t, kiln_sched_loop at);
 
 #endif

@@ -100,6 +100,33 @@ bool kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_lo
         kiln_sched_vectorize(kiln_sched_try(s), vector.loop[1]);
         kiln_sched_unroll(kiln_sched_try(s), vector.loop[0]);
     }
+    if (t->stored) return true; /* out of memory */
     for (uint32_t i = 0; i < rest.count; i++) kiln_sched_unroll(kiln_sched_try(s), rest.loop[i]);
+    return true;
+}
+
+bool kiln_tile_place_stored(kiln_tiling *t, kiln_sched_loop at) {
+    kiln_sched *s = t->s;
+    const uint32_t lanes_dim = (uint32_t)t->pattern.to.dim_of[t->v],
+                   rows_dim = (uint32_t)t->pattern.to.dim_of[t->mw];
+    if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), t->stored, at)) return false;
+    kiln_sched_loops order = {0};
+    for (uint32_t i = 0; i < s->program->block.data[t->stored].iter_count; i++)
+        if (i != lanes_dim && i != rows_dim)
+            kiln_sched_loops_add(&order, kiln_sched_loop_of(s, t->stored, i));
+    const kiln_sched_loops rows =
+        kiln_sched_split(s, kiln_sched_loop_of(s, t->stored, rows_dim),
+                         KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(t->tile, 3)));
+    const kiln_sched_loops lanes =
+        kiln_sched_split(s, kiln_sched_loop_of(s, t->stored, lanes_dim),
+                         KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_const(t->lanes)));
+    kiln_sched_loops_add(&order, rows.loop[0]);
+    kiln_sched_loops_add(&order, lanes.loop[0]);
+    const kiln_sched_loops tiles = order;
+    kiln_sched_loops_add(&order, rows.loop[1]);
+    kiln_sched_loops_add(&order, lanes.loop[1]);
+    kiln_sched_reorder(s, &order);
+    for (uint32_t i = 0; i < tiles.count; i++) kiln_sched_unroll(s, tiles.loop[i]);
+    kiln_sched_vectorize(s, lanes.loop[1]);
     return true;
 }

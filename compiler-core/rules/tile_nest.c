@@ -22,7 +22,9 @@ static kiln_tile_loops split_points(kiln_tiling *t, int iter, uint32_t element) 
                                      is_row ? kiln_tile_rows_a_round(t, part.loop[0]) : INT64_MAX);
     loops.points = part.loop[1];
     if (!is_row && kiln_tile_dot_rows(t) > 1) {
-        part = split_off(t, loops.points, kiln_sched_const(t->dot->rows));
+        part = split_off(t, loops.points,
+                         kiln_tile_in_tiles(t) ? kiln_sched_element(t->tile, 3)
+                                               : kiln_sched_const(t->dot->rows));
         loops.points = part.loop[0];
         t->dot_rows = part.loop[1];
     }
@@ -31,7 +33,7 @@ static kiln_tile_loops split_points(kiln_tiling *t, int iter, uint32_t element) 
 
 /* The innermost steps of a loop are those of the instruction. */
 static void take_steps(kiln_tiling *t, kiln_sched_loop *loop) {
-    kiln_sched_loops part = split_off(t, *loop, kiln_sched_const(t->dot->steps));
+    kiln_sched_loops part = split_off(t, *loop, kiln_sched_const(t->dot_steps));
     *loop = part.loop[0];
     t->dot_loop = part.loop[1];
 }
@@ -156,7 +158,7 @@ void kiln_tile_tensorize(kiln_tiling *t, kiln_block init) {
     const bool rows = kiln_tile_dot_rows(t) > 1;
     kiln_sched_tensorize(t->s, rows ? t->dot_rows : t->lane, t->dot);
     kiln_sched_vectorize(t->s, kiln_sched_loop_around(t->s, init, -1));
-    if (rows) kiln_sched_unroll(t->s, kiln_sched_loop_around(t->s, init, -2));
+    if (rows && !t->stored) kiln_sched_unroll(t->s, kiln_sched_loop_around(t->s, init, -2));
 }
 
 void kiln_tile_fetch_ahead(kiln_tiling *t, kiln_buffer packed, bool cuts_taps) {

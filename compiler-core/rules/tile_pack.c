@@ -47,15 +47,15 @@ static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *
         kiln_sketch_add_piece(&layout, (uint32_t)dk, KILN_SCHED_GIVEN(1), 0);
     for (uint32_t d = 0; d < rank; d++)
         if (d != dv && (int)d != dk && !is_strided(t, w, d) && !is_apart(t, w, d))
-            kiln_sketch_add_piece(&layout, d, (int)d == ds ? t->dot->steps : 1, 0);
+            kiln_sketch_add_piece(&layout, d, (int)d == ds ? kiln_tile_word(t) : 1, 0);
     if (dk >= 0 && taps_outside)
         kiln_sketch_add_piece(&layout, (uint32_t)dk, KILN_SCHED_GIVEN(1), 0);
     if (t->dot && t->packs)
-        kiln_sketch_add_piece(&layout, (uint32_t)dk, t->dot->steps, KILN_SCHED_GIVEN(2));
+        kiln_sketch_add_piece(&layout, (uint32_t)dk, kiln_tile_word(t), KILN_SCHED_GIVEN(2));
     else if (dk >= 0)
         kiln_sketch_add_piece(&layout, (uint32_t)dk, 1, KILN_SCHED_GIVEN(1));
     kiln_sketch_add_piece(&layout, dv, 1, KILN_SCHED_GIVEN(0));
-    if (ds >= 0) kiln_sketch_add_piece(&layout, (uint32_t)ds, 1, t->dot->steps);
+    if (ds >= 0) kiln_sketch_add_piece(&layout, (uint32_t)ds, 1, kiln_tile_word(t));
     return layout;
 }
 
@@ -154,15 +154,29 @@ void kiln_tile_block_output(kiln_tiling *t, kiln_block follower, const kiln_sche
     }
 }
 
-void kiln_tile_place_accumulators(kiln_tiling *t) {
-    kiln_buffer buffer = t->s->program->block.data[t->block].buffer;
+bool kiln_tile_store_tiles(kiln_tiling *t) {
+    t->stored = kiln_sched_cache_write(kiln_sched_try(t->s), t->block, KILN_SCOPE_TILE);
+    return t->stored != 0;
+}
+
+/* Lanes of the results become the innermost dimension of a buffer. */
+static void put_lanes_innermost(kiln_tiling *t, kiln_buffer buffer) {
     const uint32_t rank = kiln_tile_rank(t, &t->pattern.to);
     const uint32_t lanes_dim = (uint32_t)t->pattern.to.dim_of[t->v];
-    kiln_sched_set_scope(t->s, buffer, KILN_SCOPE_REGISTER);
     if (lanes_dim + 1 == rank) return;
     kiln_layout layout = {0};
     for (uint32_t d = 0; d < rank; d++)
         if (d != lanes_dim) kiln_sketch_add_piece(&layout, d, 1, 0);
     kiln_sketch_add_piece(&layout, lanes_dim, 1, 0);
     kiln_sched_transform_layout(t->s, buffer, &layout, NULL, 0);
+}
+
+void kiln_tile_place_accumulators(kiln_tiling *t) {
+    const kiln_program *p = t->s->program;
+    const kiln_buffer buffer = p->block.data[t->block].buffer;
+    if (t->stored)
+        put_lanes_innermost(t, p->block.data[t->stored].buffer);
+    else
+        kiln_sched_set_scope(t->s, buffer, KILN_SCOPE_REGISTER);
+    put_lanes_innermost(t, buffer);
 }

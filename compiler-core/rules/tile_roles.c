@@ -107,12 +107,6 @@ static bool has_operands_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
            (a == dot->operand[1] && b == dot->operand[0]);
 }
 
-/* Whether there are the points and lanes that one instruction takes at once. */
-static bool has_shape_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
-    return dot->lanes == t->lanes && !kiln_intrinsic_in_tiles(dot) &&
-           (dot->rows == 1 || (t->packs && kiln_tile_extent(t, t->mw) >= dot->rows));
-}
-
 /* The reduce iterator that an instruction may take steps of: k, or the tap where it runs along a
  * dimension of the weights; -1: none. */
 static int steps_iter(const kiln_tiling *t) {
@@ -121,10 +115,34 @@ static int steps_iter(const kiln_tiling *t) {
     return w->dim_of[t->tap] >= 0 && w->dim_of[t->v] >= 0 ? t->tap : -1;
 }
 
+#define TILE_ROWS_MIN 4
+#define TILE_WORDS_MIN 4 /* of a row: fewer leave most of a tile empty */
+
+/* Steps that an instruction takes: all of its own. In tiles fewer as well: what divides the blocks
+ * that other kernels prefer, unless that is half of what could be taken. */
+static int64_t steps_of(const kiln_tiling *t, const kiln_intrinsic *dot, int64_t extent) {
+    const int64_t word = kiln_intrinsic_word(dot);
+    int64_t steps = dot->steps, half = dot->steps;
+    if (!kiln_intrinsic_in_tiles(dot)) return extent % steps == 0 ? steps : 0;
+    while (steps > 0 && extent % steps != 0) steps -= word;
+    while (half >= word && extent % half != 0) half /= 2;
+    if (2 * half > steps) steps = half;
+    return !t->options.no_tiles && steps >= TILE_WORDS_MIN * word ? steps : 0;
+}
+
+/* Whether there are the points and lanes that it takes at once. Tiles are those of one nest. */
+static bool has_shape_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
+    if (!kiln_intrinsic_in_tiles(dot))
+        return dot->lanes == t->lanes &&
+               (dot->rows == 1 || (t->packs && kiln_tile_extent(t, t->mw) >= dot->rows));
+    return t->packs && !t->within && !t->carries && t->mw >= 0 &&
+           kiln_tile_extent(t, t->mw) >= TILE_ROWS_MIN;
+}
+
 /* The first instruction of the target that does what the reduction does, for whole vectors of
  * weights and whole blocks of steps. One with a bias pays for it in each use; an exact algorithm
  * that gives the data its other sign pays once (algorithm/bytes.c). */
-static const kiln_intrinsic *find_dot(const kiln_tiling *t) {
+static const kiln_intrinsic *find_dot(const kiln_tiling *t, bool in_tiles) {
     const kiln_program *p = t->s->program;
     const int steps = steps_iter(t);
     bool whole = (t->packs && kiln_tile_can_pad(t)) || kiln_tile_extent(t, t->v) % t->lanes == 0;
@@ -132,8 +150,9 @@ static const kiln_intrinsic *find_dot(const kiln_tiling *t) {
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *dot = &kiln_intrinsics[i];
         kiln_expr load[KILN_INTRINSIC_OPERANDS];
-        if (!dot->bias && kiln_intrinsic_runs_on(dot, t->s->target) && has_shape_of(t, dot) &&
-            kiln_tile_extent(t, steps) % dot->steps == 0 && has_operands_of(t, dot) &&
+        if (!dot->bias && kiln_intrinsic_in_tiles(dot) == in_tiles &&
+            kiln_intrinsic_runs_on(dot, t->s->target) && has_shape_of(t, dot) &&
+            steps_of(t, dot, kiln_tile_extent(t, steps)) && has_operands_of(t, dot) &&
             kiln_intrinsic_matches(kiln_intrinsic_program(dot, t->s->arena), p,
                                    p->block.data[t->block].value, load))
             return dot;
@@ -163,13 +182,17 @@ bool kiln_tile_choose_roles(kiln_tiling *t) {
     t->lanes =
         kiln_sketch_lanes(t->s->target, t->s->program->buffer.data[t->pattern.to.buffer].dtype,
                           kiln_tile_extent(t, t->v));
-    t->dot = find_dot(t);
+    t->dot = find_dot(t, true);
+    if (t->dot) t->lanes = t->dot->lanes;
+    if (!t->dot) t->dot = find_dot(t, false);
+    t->dot_steps = t->dot ? steps_of(t, t->dot, kiln_tile_extent(t, steps_iter(t))) : 1;
     t->row_tap = t->dot && !t->packs ? find_tap(t, t->tap) : -1;
     return t->lanes > 1;
 }
 
 int kiln_tile_lanes_of(const kiln_tiling *t, const kiln_pattern *follower) {
-    kiln_buffer result = t->s->program->block.data[t->block].buffer;
+    const kiln_block last = t->stored ? t->stored : t->block;
+    kiln_buffer result = t->s->program->block.data[last].buffer;
     for (uint32_t a = 0; a < follower->from_count; a++)
         for (int i = 0; i < KILN_BLOCK_ITERS_MAX && follower->from[a].buffer == result; i++)
             if (follower->from[a].dim_of[i] == t->pattern.to.dim_of[t->v] &&

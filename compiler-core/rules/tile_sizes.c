@@ -129,7 +129,8 @@ static bool takes_factors(const kiln_tiling *t) {
  * neighbours. */
 static bool blocks_steps(const kiln_tiling *t) {
     const kiln_block_access *x = &t->pattern.from[t->data];
-    return kiln_tile_dot_rows(t) > 1 && x->dim_of[t->k] + 1 < (int)kiln_tile_rank(t, x);
+    return kiln_tile_dot_rows(t) > 1 && !kiln_tile_in_tiles(t) &&
+           x->dim_of[t->k] + 1 < (int)kiln_tile_rank(t, x);
 }
 
 /* Counting ones takes a register for the word, one for the weight of a further plane, and without
@@ -231,6 +232,7 @@ static double tile_efficiency(const kiln_tiling *t, int64_t mh, int64_t mw, int6
 typedef struct tile_row {
     int64_t mh, mw, vectors;
     double efficiency;
+    int64_t rows; /* of a tile of a matrix unit */
 } tile_row;
 
 static void insert_row(tile_row *row, uint32_t *count, tile_row added) {
@@ -249,8 +251,63 @@ static bool cuts_part(const kiln_tiling *t, int i, int64_t size) {
     return span < kiln_tile_extent(t, i) && span % size != 0;
 }
 
+/* ---- tiles of a matrix unit ---- */
+
+/* A new configuration, and tiles to be waited for: a guess. */
+#define CONFIGURE_CYCLES 100.0
+#define TILES_OF_SUMS 6 /* of eight: each factor needs one */
+
+/* Share of the peak in blocks of mh by `across` tiles of `rows`, and by `vectors`. */
+static double efficiency_in_tiles(const kiln_tiling *t, int64_t mh, int64_t across, int64_t rows,
+                                  int64_t vectors) {
+    const int64_t w = kiln_tile_extent(t, t->mw), sums = mh * across * vectors;
+    double products = 1, blocks = (double)(kiln_tile_extent(t, t->mh) / mh);
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (kiln_tile_has(t->pattern.reduce, i))
+            products *= (double)kiln_tile_extent(t, i) / (i == t->k ? (double)t->dot_steps : 1);
+    const double loads = (double)(mh * across + vectors) * KILN_INTRINSIC_TILE_LOAD_CYCLES,
+                 product = KILN_MAX((double)sums * KILN_INTRINSIC_TILE_CYCLES, loads),
+                 block = products * (product + LOAD_SLOTS_EXPOSED * loads) +
+                         KILN_INTRINSIC_TILE_LATENCY +
+                         (double)sums * 2 * KILN_INTRINSIC_TILE_LOAD_CYCLES +
+                         (w % rows != 0 ? CONFIGURE_CYCLES : 0);
+    blocks *= (double)((w + across * rows - 1) / (across * rows));
+    const int64_t v = kiln_tile_extent(t, t->v), panel = vectors * t->lanes;
+    const double points = (double)(kiln_tile_extent(t, t->mh) * w) * (double)v /
+                          (KILN_INTRINSIC_TILE_ROWS * (double)t->lanes);
+    const double filled = (double)t->dot_steps / t->dot->steps;
+    return points * products * filled * KILN_INTRINSIC_TILE_CYCLES /
+           (blocks * block * (double)((v + panel - 1) / panel));
+}
+
+/* A last tile of fewer rows is one of a block of its own. */
+static kiln_sched_sample sample_tiles(kiln_tiling *t) {
+    tile_row row[TILE_ROWS_MAX];
+    uint32_t count = 0;
+    const int64_t h = kiln_tile_extent(t, t->mh), w = kiln_tile_extent(t, t->mw);
+    for (int64_t mh = 1; mh <= KILN_MIN(h, TILES_OF_SUMS); mh++)
+        for (int64_t rows = 1; rows <= KILN_MIN(w, KILN_INTRINSIC_TILE_ROWS); rows++)
+            for (int64_t across = 1; across * mh <= TILES_OF_SUMS; across++)
+                for (int64_t vectors = 1; vectors * across * mh <= TILES_OF_SUMS; vectors++) {
+                    const int64_t panel = vectors * t->lanes;
+                    if (h % mh != 0 || (across > 1 && w % (across * rows) != 0) ||
+                        panel >= kiln_tile_extent(t, t->v) + t->lanes ||
+                        (kiln_tile_extent(t, t->v) % panel != 0 && !kiln_tile_can_pad(t)))
+                        continue;
+                    insert_row(row, &count,
+                               (tile_row){mh, across * rows, vectors,
+                                          efficiency_in_tiles(t, mh, across, rows, vectors), rows});
+                }
+    while (count > 1 && row[count - 1].efficiency < TILE_WORTH_TRYING * row[0].efficiency) count--;
+    size_table table = {.width = 4};
+    for (uint32_t i = 0; i < count; i++)
+        add_row(t, &table, (int64_t[]){row[i].mh, row[i].mw, row[i].vectors, row[i].rows});
+    return sample(t, &table);
+}
+
 /* Register tiles that fit: accumulators, one row of weights, the data. Best first. */
 kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
+    if (kiln_tile_in_tiles(t)) return sample_tiles(t);
     tile_row row[TILE_ROWS_MAX];
     uint32_t count = 0;
     int64_t registers = t->s->target->vector_registers;
@@ -268,7 +325,7 @@ kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
                     !kiln_tile_can_pad(t))
                     continue;
                 insert_row(row, &count,
-                           (tile_row){mh, mw, vectors, tile_efficiency(t, mh, mw, vectors)});
+                           (tile_row){mh, mw, vectors, tile_efficiency(t, mh, mw, vectors), 0});
             }
     while (count > 1 && row[count - 1].efficiency < TILE_WORTH_TRYING * row[0].efficiency) count--;
     size_table table = {.width = 3};
@@ -286,7 +343,8 @@ kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
 static int64_t channel_block(const kiln_tiling *t) {
     if (t->pattern.counts_ones) return BITS_BLOCK;
     if (blocks_steps(t)) return t->dot->steps;
-    return (int64_t)t->s->target->vector_bytes / (int64_t)sizeof(float) * kiln_tile_stride(t);
+    const int64_t word = t->packs ? kiln_tile_word(t) : 1;
+    return (int64_t)t->s->target->vector_bytes / (int64_t)sizeof(float) * word;
 }
 
 /* The block of so many channels that every kernel prefers, whether it reads or writes them, so that
@@ -339,7 +397,7 @@ kiln_sched_sample kiln_tile_sample_steps(kiln_tiling *t) {
                 table.preferred = table.rows;
             }
             int64_t lanes = block > 1 ? 1 : t->lanes;
-            add_row(t, &table, (int64_t[]){block, unrolled, lanes, block / stride});
+            add_row(t, &table, (int64_t[]){block, unrolled, lanes, block / kiln_tile_word(t)});
         }
     }
     return sample(t, &table);

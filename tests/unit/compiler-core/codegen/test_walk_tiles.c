@@ -6,6 +6,7 @@
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/rules/space.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
@@ -178,6 +179,62 @@ static void tails_of_rows_are_tiles(void **state) {
     if (runs_tiles(arena)) expect_equal(te, scheduled, 1, 1);
 }
 
+/* ---- what rules make ---- */
+
+static kiln_program *default_schedule(kiln_program *te, const kiln_target *target) {
+    kiln_space *space = KILN_ARENA_NEW(te->arena, kiln_space);
+    kiln_program *scheduled = NULL;
+    kiln_trace trace;
+    kiln_status st = kiln_space_create(te, target, te->arena, space);
+    if (!st) st = kiln_space_default(space, te->arena, &trace, &scheduled);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    return scheduled;
+}
+
+static kiln_program *product_of_halves(kiln_arena *arena, int64_t m, int64_t n, int64_t k) {
+    return product_program(arena, kiln_intrinsic_find(KILN_STR("tdpbf16ps")), m, n, k);
+}
+
+/* Convolutions of bytes and products of halves, with tails of rows, columns and steps. */
+static void default_schedules_multiply_in_tiles(void **state) {
+    kiln_arena *arena = *state;
+    const kiln_target target = target_of(arena, TARGET);
+    const struct {
+        kiln_program *te;
+        const char *instruction;
+    } row[] = {
+        {quantised_program(arena, KILN_I8, 64, 14, 64), "\ttdpbssd\t"},
+        {quantised_program(arena, KILN_I8, 32, 7, 40), "\ttdpbssd\t"},
+        {quantised_program(arena, KILN_I8, 48, 17, 32), "\ttdpbssd\t"},
+        {product_of_halves(arena, 32, 64, 128), "\ttdpbf16ps\t"},
+        {product_of_halves(arena, 50, 20, 24), "\ttdpbf16ps\t"},
+    };
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_program *scheduled = default_schedule(row[i].te, &target);
+        const char *text = assembly_of(scheduled, arena);
+        if (!strstr(text, row[i].instruction)) fail_msg("row %u:\n%s", i, text);
+        if (runs_tiles(arena)) expect_equal(row[i].te, scheduled, 1, i);
+    }
+}
+
+static void samples_of_spaces_equal_the_interpreter(void **state) {
+    kiln_arena *arena = *state;
+    if (!runs_tiles(arena)) skip();
+    const kiln_target target = target_of(arena, TARGET);
+    const uint64_t before = tiles_emulated().multiplied;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        kiln_rand rand;
+        kiln_rand_init(&rand, seed);
+        const int64_t channels = 4 * kiln_rand_range(&rand, 4, 12),
+                      size = kiln_rand_range(&rand, 4, 9), results = kiln_rand_range(&rand, 1, 40);
+        kiln_program *te = seed % 3 == 0
+                               ? product_of_halves(arena, 3 * size, results, channels)
+                               : quantised_program(arena, KILN_I8, channels, size, results);
+        expect_equal(te, draw_sample(te, &target, &rand), 1, seed);
+    }
+    assert_true(tiles_emulated().multiplied > before || runs_here(&target, arena));
+}
+
 /* Interpreters and other targets know no tiles. */
 static void a_target_without_tiles_is_told_so(void **state) {
     kiln_arena *arena = *state;
@@ -198,6 +255,8 @@ int main(void) {
         test_with_arena(blocks_of_tiles_load_each_factor_once),
         test_with_arena(products_in_tiles_equal_the_interpreter),
         test_with_arena(tails_of_rows_are_tiles),
+        test_with_arena(default_schedules_multiply_in_tiles),
+        test_with_arena(samples_of_spaces_equal_the_interpreter),
         test_with_arena(what_no_tile_holds_lies_in_memory),
         test_with_arena(a_target_without_tiles_is_told_so),
     };

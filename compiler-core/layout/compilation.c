@@ -65,7 +65,7 @@ static uint32_t count_measured(const chooser *ch, const kiln_join *join) {
 }
 
 /* Measured ways of a join are of use where all its kernels have some, too: an estimate says nothing
- * beside a measurement. Where nothing was measured, joins of parts have their default schedules. */
+ * beside a measurement. Where nothing was measured, some have their default schedules. */
 static kiln_status find_ways_of_joins(chooser *ch, const kiln_ways_maker *maker) {
     const kiln_choice *choice = ch->choice;
     const kiln_joins *joins = &ch->c->joins;
@@ -80,7 +80,7 @@ static kiln_status find_ways_of_joins(chooser *ch, const kiln_ways_maker *maker)
         if (measured == join->row.count &&
             (!choice->may_join || choice->may_join(choice->context, task)))
             st = choice->measured(choice->context, task, ch->c->arena, list);
-        else if (measured == 0 && join->kind == KILN_JOIN_PARTS && maker)
+        else if (measured == 0 && join->by_default && maker)
             st = kiln_ways_add_default(task, maker, list);
     }
     return st;

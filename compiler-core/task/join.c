@@ -18,6 +18,12 @@
  * (64 operations a cycle; written and read at 10 bytes a cycle beyond L2, at 48 within). */
 #define OPERATIONS_FAR_MAX 300.0
 #define OPERATIONS_NEAR_MAX 150.0
+/* Joined without a measurement: what one kernel passes on exceeds L2 so many times, and moving it
+ * would take a sixth of the time at least. Gains were 4 to 20 % there and none with less: inverted
+ * residuals of 112x112x96 against 56x56x144, attention of 1024 and 2048 keys against 512, on 1 MB
+ * of L2 (docs/decisions/0047-blocks-of-layers.md). */
+#define DEFAULT_BEYOND 4.0
+#define DEFAULT_OPERATIONS_MAX 64.0
 
 typedef struct finder {
     const kiln_plan *plan;
@@ -27,7 +33,7 @@ typedef struct finder {
     uint32_t *readers;               /* [values] how many steps read it, and outputs of the graph */
     uint32_t (*reader)[READERS_MAX]; /* [values] the first of those steps */
     uint32_t *body;                  /* [steps] the loop around it, + 1; 0: none */
-    double near_bytes;
+    double l2_bytes, near_bytes;
     kiln_arena scratch;
 } finder;
 
@@ -232,12 +238,13 @@ static bool has_blocks(finder *f, const kiln_step_row *row, kiln_join *join) {
 }
 
 static bool is_worth(finder *f, const kiln_step_row *row, kiln_join *join) {
-    (void)join;
     for (uint32_t k = 1; k < row->count; k++) {
         const double bytes = bytes_of(f, result_of(f, row->step[k - 1]));
         const double flops = task_of(f, row->step[k - 1])->flops + task_of(f, row->step[k])->flops;
         if (flops > bytes * (bytes > f->near_bytes ? OPERATIONS_FAR_MAX : OPERATIONS_NEAR_MAX))
             return false;
+        join->by_default |= f->l2_bytes > 0 && bytes > DEFAULT_BEYOND * f->l2_bytes &&
+                            flops <= DEFAULT_OPERATIONS_MAX * bytes;
     }
     return true;
 }
@@ -260,6 +267,7 @@ static bool computes_elements(finder *f, const kiln_step_row *row, kiln_join *jo
     const kiln_value parts = result_of(f, row->step[0]);
     uint32_t places = 0;
     join->near_bytes = bytes_of(f, parts);
+    join->by_default = true;
     for (uint32_t k = 0; k < row->count; k++) {
         if (has_reduction(f, row->step[k]) != (k == 0)) return false;
         if (k > 0) places += places_of(f, row->step[k], parts);
@@ -441,6 +449,7 @@ kiln_status kiln_joins_find(const kiln_graph *graph, const kiln_plan *plan,
                             const kiln_target *target, kiln_arena *arena, kiln_joins *out_joins) {
     finder f = {.graph = graph,
                 .plan = plan,
+                .l2_bytes = target->l2_bytes,
                 .near_bytes =
                     target->l2_bytes ? NEAR_SHARE * target->l2_bytes : NEAR_BYTES_UNKNOWN};
     kiln_arena_init(&f.scratch, 0);
@@ -464,9 +473,9 @@ void kiln_joins_print(const kiln_joins *joins, const kiln_plan *plan, kiln_strbu
         while (join->step.task != t) join++;
         kiln_strbuf_text(out, "join ");
         kiln_step_row_print(&join->row, plan, out);
-        kiln_strbuf_printf(out, " %.*s, %g per inference, %.0f KiB near, %.1f %% again\n",
+        kiln_strbuf_printf(out, " %.*s, %g per inference, %.0f KiB near, %.1f %% again%s\n",
                            KILN_STR_ARG(task->key), task->weight, join->near_bytes / 1024,
-                           100 * join->again);
+                           100 * join->again, join->by_default ? ", by default" : "");
     }
 }
 

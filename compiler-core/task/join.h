@@ -4,7 +4,8 @@
  *
  * SERIES: each has reductions, and they could be computed together block by block: a block of the
  * last result along outer axes needs blocks of the results before it that stay in a near cache.
- * Whether that is faster is for measurement to say (layout/compilation.h).
+ * Whether that is faster is for measurement to say (layout/compilation.h); without any, plans have
+ * those whose kernels would pass on far more than L2 holds, with few operations for each byte.
  *
  * PARTS: one product, and all that reads its result: small kernels that compute element by element
  * on several parts of it, as the state of a recurrent step is computed from its gates. They are the
@@ -23,6 +24,7 @@ typedef struct kiln_join {
     kiln_step step;    /* what would stand in place of the last of them; `task` is of kiln_joins */
     double near_bytes; /* that blocks of the results between the kernels take */
     double again;      /* share of the operations that blocks do again */
+    bool by_default;   /* plans have it where nothing was measured */
 } kiln_join;
 
 typedef struct kiln_joins {

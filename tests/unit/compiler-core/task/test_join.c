@@ -150,6 +150,25 @@ static void much_work_for_little_data_is_no_join(void **state) {
     expect_joins(&f, "");
 }
 
+/* Scores of 64 KB: more than four times L2, or not; at four operations for each byte, or many more.
+ */
+static void what_exceeds_l2_by_far_is_joined_without_a_measurement(void **state) {
+    static const char text[] = "graph g\ninput q: f32[128,%s]\ninput k: f32[%s,128]\n"
+                               "a: f32[128,128] = matmul(q, k)\n"
+                               "b: f32[128,128] = softmax(a)\noutput b\n";
+    static const struct {
+        const char *size;
+        uint32_t l2_bytes;
+        bool by_default;
+    } row[] = {{"4", 8192, true}, {"4", 16384, false}, {"120", 8192, true}, {"126", 8192, false}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const char *body = kiln_arena_printf(*state, text, row[i].size, row[i].size);
+        fixture f = find(*state, graph_of(*state, body), row[i].l2_bytes);
+        assert_int_equal(f.joins.count, 1);
+        assert_int_equal(f.joins.join[0].by_default, row[i].by_default);
+    }
+}
+
 /* ---- parts of one result --------------------------------------------------------------------- */
 
 #define GATES                                         \
@@ -267,6 +286,7 @@ int main(void) {
         test_with_arena(blocks_of_weights_alone_are_no_blocks),
         test_with_arena(blocks_have_to_fit_without_much_done_again),
         test_with_arena(much_work_for_little_data_is_no_join),
+        test_with_arena(what_exceeds_l2_by_far_is_joined_without_a_measurement),
         test_with_arena(a_product_is_offered_with_all_that_reads_parts_of_it),
         test_with_arena(a_result_that_is_read_otherwise_is_not_joined_with_its_parts),
         test_with_arena(what_waits_for_another_kernel_is_not_joined),

@@ -330,6 +330,15 @@ static bool is_off(kiln_walk *w, kiln_ssa mask) {
     return mask && w->b->ops->known_mask(w->b, mask, false);
 }
 
+/* Whether it is known of each lane whether it is on. */
+static bool is_known(kiln_walk *w, kiln_ssa mask) {
+    for (uint32_t lane = 0; lane < w->lanes; lane++) {
+        const kiln_ssa one = take_lanes(w, mask, NULL, lane, 1);
+        if (!w->b->ops->known_mask(w->b, one, true) && !is_off(w, one)) return false;
+    }
+    return true;
+}
+
 /* Lanes [first, first + count) of `all` become those of `part`. */
 static kiln_ssa put_lanes(kiln_walk *w, kiln_ssa all, kiln_ssa part, lane_run run) {
     int32_t number[KILN_LOWER_LANES_MAX], wide[KILN_LOWER_LANES_MAX];
@@ -361,13 +370,15 @@ static kiln_ssa load_lanes(kiln_walk *w, kiln_buffer buffer, const kiln_affine *
     lane_places places;
     find_places(w, buffer, offset, &places);
     if (places.run_count) return load_runs(w, buffer, &places, mask);
-    if (mask) {
+    if (mask && !is_known(w, mask)) {
         kiln_ssa_type type = kiln_type_vector(kiln_scalar_in_memory(dtype), w->lanes);
         kiln_ssa pointers = lane_pointers(w, buffer, &places);
         return kiln_walk_from_memory(w, dtype, w->b->ops->gather(w->b, type, pointers, mask));
     }
-    kiln_ssa all = poison(w, element_type(w, buffer, w->lanes));
+    kiln_ssa_type type = element_type(w, buffer, w->lanes);
+    kiln_ssa all = mask ? w->b->ops->zero(w->b, type) : poison(w, type);
     for (uint32_t lane = 0; lane < w->lanes; lane++) {
+        if (mask && is_off(w, take_lanes(w, mask, NULL, lane, 1))) continue;
         kiln_ssa one = load_scalar_at(w, buffer, &places.at[lane], 0);
         all = w->b->ops->insert(w->b, all, one, lane);
     }

@@ -5,20 +5,30 @@
 
 #define PIXELS_UNROLLED 8 /* vectors that are copied at a time for products with steps of a tap */
 
-kiln_expr kiln_sketch_padding_of(const kiln_program *p, kiln_block copy) {
-    kiln_expr value = p->block.data[copy].value;
-    bool only_pads = kiln_expr_get(p, value)->op == KILN_EXPR_SELECT &&
-                     kiln_expr_get(p, kiln_expr_operand(p, value, 1))->op == KILN_EXPR_LOAD &&
-                     kiln_expr_is_const(p, kiln_expr_operand(p, value, 2));
+/* What a copy fills up with that does nothing else, or with `casts` casts as well; 0: it does more.
+ */
+static kiln_expr padding_of(const kiln_program *p, kiln_block copy, bool casts) {
+    const kiln_expr value = p->block.data[copy].value;
+    if (kiln_expr_get(p, value)->op != KILN_EXPR_SELECT) return 0;
+    kiln_expr copied = kiln_expr_operand(p, value, 1);
+    if (casts && kiln_expr_get(p, copied)->op == KILN_EXPR_CAST)
+        copied = kiln_expr_operand(p, copied, 0);
+    const bool only_pads = kiln_expr_get(p, copied)->op == KILN_EXPR_LOAD &&
+                           kiln_expr_is_const(p, kiln_expr_operand(p, value, 2));
     return only_pads ? kiln_expr_operand(p, value, 2) : 0;
+}
+
+kiln_expr kiln_sketch_padding_of(const kiln_program *p, kiln_block copy) {
+    return padding_of(p, copy, false);
 }
 
 /* Lowering cuts the loops where the padding begins, and what is left in the middle reads the source
  * itself. Sums leave products with zeros out, so that tiles at the border have less to do; a tensor
- * intrinsic takes its operands as they are, and each piece that is cut is code of its own. */
+ * intrinsic takes its operands as they are, and each piece that is cut is code of its own. Vectors
+ * of data are widened once for the taps that share them, so halves are read where they lie, too. */
 bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy) {
     kiln_program *p = t->s->program;
-    kiln_expr filled = kiln_sketch_padding_of(p, copy);
+    kiln_expr filled = padding_of(p, copy, !t->packs);
     if (!filled || t->dot) return false;
     if (!t->packs) return true;
     return !t->s->compact &&

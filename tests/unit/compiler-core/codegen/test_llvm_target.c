@@ -410,6 +410,20 @@ static void squares_are_transposed_in_registers(void **state) {
     }
 }
 
+/* Three channels padded to four: which lanes are read is known, so no mask is needed. */
+static void lanes_that_are_known_to_be_off_are_not_read(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    const kiln_target target = target_of(arena, level[3]);
+    kiln_program *te = parsed(arena, "program p\ninput x: f32[3,20]\noutput y: f32[20,4]\n"
+                                     "block t(i:20, j:4): y[i, j] = select(j < 3, x[j, i], 0.0)\n");
+    kiln_program *p = schedule(te, "vectorize(t.j)\n");
+    kiln_str text;
+    assert_null(emit(p, &target, KILN_EMIT_LLVM, arena, &text));
+    const char *code = kiln_str_dup(arena, text);
+    if (strstr(code, "masked.gather")) fail_msg("%s", code);
+    if (runs_here(&target, arena)) assert_null(expect_compiled_equals(te, p, &target, 2, 1));
+}
+
 static void vectors_over_narrower_blocks_move_in_runs(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
     expect_runs(arena, level[3], 48, 8, 16);
@@ -523,6 +537,7 @@ int main(void) {
         PROGRAM_TEST(the_next_part_is_fetched_where_threads_share_panels_and_rows),
         PROGRAM_TEST(vectors_over_narrower_blocks_move_in_runs),
         PROGRAM_TEST(squares_are_transposed_in_registers),
+        PROGRAM_TEST(lanes_that_are_known_to_be_off_are_not_read),
         PROGRAM_TEST(manifests_say_what_was_built),
         PROGRAM_TEST(manifests_name_the_algorithm),
         PROGRAM_TEST(references_compute_result_and_bound),

@@ -1,14 +1,16 @@
 /* The padded copy: read through, placed around tiles, or made apart. */
+#include "base/macros.h"
 #include "tests/unit/compiler-core/rules/support.h"
 
 static const conv_shape shape = {1, 64, 14, 14, 16, 3, 3, 1, 1, false};
-static const char depthwise[] =
-    "program depthwise\ninput x: f32[1,16,20,20]\nconstant w: f32[16,1,3,3]\n"
-    "temp xp: f32[1,16,22,22]\noutput y: f32[1,16,20,20]\n"
-    "block pad(n:1, c:16, h:22, w:22): xp[n, c, h, w] = select(and(and(1 <= h, h < 21), "
-    "and(1 <= w, w < 21)), x[n, c, h - 1, w - 1], 0.0)\n"
-    "block conv(n:1, g:16, oh:20, ow:20 | kh:3, kw:3): y[n, g, oh, ow] sum= "
-    "xp[n, g, oh + kh, ow + kw]*w[g, 0, kh, kw] init 0.0\n";
+#define DEPTHWISE(data, read)                                                             \
+    "program depthwise\ninput x: " data "[1,16,20,20]\nconstant w: f32[16,1,3,3]\n"       \
+    "temp xp: f32[1,16,22,22]\noutput y: f32[1,16,20,20]\n"                               \
+    "block pad(n:1, c:16, h:22, w:22): xp[n, c, h, w] = select(and(and(1 <= h, h < 21), " \
+    "and(1 <= w, w < 21)), " read ", 0.0)\n"                                              \
+    "block conv(n:1, g:16, oh:20, ow:20 | kh:3, kw:3): y[n, g, oh, ow] sum= "             \
+    "xp[n, g, oh + kh, ow + kw]*w[g, 0, kh, kw] init 0.0\n"
+static const char depthwise[] = DEPTHWISE("f32", "x[n, c, h - 1, w - 1]");
 
 typedef struct placed {
     kiln_sched s;
@@ -34,14 +36,17 @@ static void place(kiln_arena *arena, const kiln_program *te, const kiln_target *
 }
 
 static void what_is_loaded_as_vectors_is_read_where_it_lies(void **state) {
-    const kiln_program *te = parsed(*state, depthwise);
-    placed p;
-    place(*state, te, &avx2, (kiln_tile_options){0}, &p);
-    expect_lines(&p.s, p.before, "inline(pad)\n");
-    expect_sound(&p.s, te);
-    p.s = kiln_sched_begin(te, &avx2, *state);
-    kiln_tiling t = tiling_of(&p.s, "conv");
-    assert_true(kiln_tile_reads_source(&t, block_of(&p.s, "pad")));
+    static const char *const text[] = {depthwise, DEPTHWISE("i8", "f32(x[n, c, h - 1, w - 1])")};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
+        const kiln_program *te = parsed(*state, text[i]);
+        placed p;
+        place(*state, te, &avx2, (kiln_tile_options){0}, &p);
+        expect_lines(&p.s, p.before, "inline(pad)\n");
+        expect_sound(&p.s, te);
+        p.s = kiln_sched_begin(te, &avx2, *state);
+        kiln_tiling t = tiling_of(&p.s, "conv");
+        assert_true(kiln_tile_reads_source(&t, block_of(&p.s, "pad")));
+    }
 }
 
 /* The same data with a copy of its own, in vectors of channels, around tiles. */

@@ -107,7 +107,7 @@ typedef struct kiln_builder_ops {
      * where the target has no instruction for it. NULL: none has. */
     kiln_ssa (*scale)(kiln_builder *b, kiln_ssa v, kiln_ssa exponent);
     /* The bits of an f32 rounded to the nearest bf16, halves to even, as an I16; of a number below
-     * the least normal one those of 0. The function gives NULL where there is no instruction for
+     * the least normal one those of 0, or its own. The function gives NULL where there is no instruction for
      * it. NULL: none has. */
     kiln_ssa (*to_bf16)(kiln_builder *b, kiln_ssa v);
     /* The value, of which the code generator behind the builder knows nothing any more. No

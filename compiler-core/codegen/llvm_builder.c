@@ -476,6 +476,13 @@ static LLVMValueRef shortened(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef
 static kiln_ssa to_bf16(kiln_builder *base, kiln_ssa v) {
     kiln_llvm_builder *b = of(base);
     const uint32_t lanes = type_of(base, v).lanes;
+    if (b->target->arch == KILN_ARCH_AARCH64 && kiln_target_has(b->target, KILN_STR("bf16"))) {
+        LLVMTypeRef half = LLVMBFloatTypeInContext(b->context);
+        if (lanes) half = LLVMVectorType(half, lanes);
+        LLVMValueRef halves = LLVMBuildFPTrunc(b->builder, in(v), half, "");
+        return out(LLVMBuildBitCast(b->builder, halves,
+                                    kiln_llvm_type(b, (kiln_ssa_type){KILN_SSA_I16, lanes}), ""));
+    }
     if (!lanes || !kiln_target_has(b->target, KILN_STR("avx512bf16")) ||
         !kiln_target_has(b->target, KILN_STR("avx512vl")))
         return NULL;

@@ -261,6 +261,22 @@ static void samples_of_spaces_equal_the_interpreter(void **state) {
     }
 }
 
+/* Four floats at a time, rounded by one instruction. */
+static void products_of_halves_are_stored_as_halves(void **state) {
+    kiln_arena *arena = *state;
+    const kiln_target target = target_of(arena, N2);
+    kiln_program *te = NULL;
+    expect_ok(kiln_program_parse(
+        KILN_STR("program halves\ninput a: bf16[16,64]\nconstant b: bf16[32,64]\n"
+                 "temp c: f32[16,32]\noutput y: bf16[16,32]\n"
+                 "block dot(m:16, n:32 | k:64): c[m, n] sum= f32(a[m, k])*f32(b[n, k]) init 0.0\n"
+                 "block narrow(m:16, n:32): y[m, n] = bf16(c[m, n])\n"),
+        arena, &te));
+    const char *text = assembly_of(default_schedule(te, &target, arena), &target, arena);
+    if (!strstr(text, "\tbfmmla\t") || !strstr(text, "\tbfcvtn\t") || strstr(text, "\tushr\t"))
+        fail_msg("%s", text);
+}
+
 /* ---- bits ---- */
 
 static const kiln_range two_bits = {0, 3, 1}, signs = {-1, 1, 2};
@@ -354,6 +370,7 @@ int main(void) {
         test_with_arena(sums_over_taps_equal_the_interpreter),
         test_with_arena(targets_without_one_multiply_in_vectors),
         test_with_arena(samples_of_spaces_equal_the_interpreter),
+        test_with_arena(products_of_halves_are_stored_as_halves),
         test_with_arena(sums_of_bits_count_ones_in_registers),
         test_with_arena(masks_become_words_of_bits),
         test_with_arena(sums_of_bits_equal_the_interpreter_where_they_run),

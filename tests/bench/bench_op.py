@@ -1,10 +1,12 @@
-"""op [WORKLOAD...] --peers [--trials N] [--algorithm any|direct] [--precision f32|bf16|int8] [--db PATH] [--save FILE]
+"""op [WORKLOAD...] --peers [--trials N] [--algorithm any|direct] [--precision f32|bf16|int8] [--isa avx2]
+[--db PATH] [--save FILE]
 
 Single operators beside oneDNN (Debian's 2 and PyPI's 3), OpenBLAS, ONNX Runtime and OpenVINO. Workloads are names of the zoo
 (default: conv:C1..C12, conv:D1..D9, products, softmax, layer norm) or prefixes of them. One thread. Times are the least ones of
 the kernel alone, without conversions of layouts, by each library's own profiler where it has one. "any" takes the fastest
-algorithm of each, Winograd's included, and shows Kiln's direct form beside it; "direct" holds all of them to direct sums. A
-ratio is the fastest peer's time / Kiln's."""
+algorithm of each, Winograd's included, and shows Kiln's direct form beside it; "direct" holds all of them to direct sums. With
+--isa avx2 Kiln and the libraries are held to AVX2 on a processor that has more; runtimes, which cannot be, are left out. A ratio
+is the fastest peer's time / Kiln's."""
 import os
 import re
 
@@ -14,6 +16,8 @@ import peers
 import table
 
 ROUNDS = 3
+AVX2_CORE = "x86-64-v3,mcpu=znver3"
+AVX2_PEERS = {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell"}
 GEMMS = ((64, 64, 64), (128, 128, 128), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048),
          (128, 768, 768), (128, 3072, 768), (128, 768, 3072))  # the last three: BERT
 ROWS = {"softmax": (1536, 128), "layernorm": (128, 768)}
@@ -24,6 +28,7 @@ def add_options(parser):
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--algorithm", choices=["any", "direct"], default="any")
     parser.add_argument("--precision", choices=list(peers.NETWORK_PEERS), default="f32")
+    parser.add_argument("--isa", choices=["avx2"])
     parser.add_argument("--db", default=kiln.BUILD / "bench.db")
     parser.add_argument("--save", metavar="FILE", help="append the table to FILE, as Markdown")
     parser.add_argument("--peers", action="store_true")
@@ -52,7 +57,7 @@ class Rivals:
                 name = library.name + ("w" if algorithm == "winograd" else "")
                 ask[name] = lambda it=library, a=algorithm: it.time_us((options.precision, a, *words), self.cores)
         self.runtimes, self.ask = {}, ask
-        for name in peers.OPERATOR_PEERS:
+        for name in () if options.isa else peers.OPERATOR_PEERS:
             if options.precision not in (p for p, who in peers.NETWORK_PEERS.items() if name in who):
                 continue
             try:
@@ -95,11 +100,15 @@ def compare(name, shape, words, libraries, options, work):
 
 
 def run(options, work):
+    isa = "AVX2, " if options.isa else ""
+    if isa:
+        kiln.core = AVX2_CORE
+        os.environ.update(AVX2_PEERS)
     workloads = all_workloads()
     names = [n for n in workloads if not options.workloads or any(n.startswith(w) for w in options.workloads)]
     libraries = [make(work) for make in (peers.debian_onednn, peers.newest_onednn, peers.openblas)]
     columns = ("dnnl2", "dnnl2w", "dnnl3", "dnnl3w", "openblas", *peers.OPERATOR_PEERS, "direct", "Kiln")
-    out = table.Table(f"operators, {options.precision}, algorithm {options.algorithm}, us, 1 thread, {options.trials} trials",
+    out = table.Table(f"operators, {options.precision}, algorithm {options.algorithm}, {isa}us, 1 thread, {options.trials} trials",
                       ["workload", *columns, "of peak", "ratio"], options.save)
     groups = {}
     for name in names:

@@ -34,8 +34,11 @@ def named_convs():
     return {row[0].removeprefix("conv:"): tuple(map(int, row[2].removeprefix("conv:").split(","))) for row in rows}
 
 
+core = "native"  # what target() is of
+
+
 def target(threads):
-    return "native" if threads == 1 else f"native,threads={threads}"
+    return core if threads == 1 else f"{core},threads={threads}"
 
 
 def compile_default(model, module, threads=1, *words):

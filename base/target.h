@@ -90,8 +90,10 @@ double kiln_target_figure(const kiln_target *target, kiln_figure figure);
 void kiln_target_print(const kiln_target *target, kiln_strbuf *out);
 /* What this machine is: the expansion of "native" (cpuid; threads = 1). x86-64 picks mcpu x86-64,
  * -v2, -v3 or -v4 and lists further features that code generation uses, so equal machines give
- * equal keys. The environment variable KILN_NATIVE holds it to a level of x86-64, for tests of the
- * other levels: errors of kiln_target_hold. */
+ * equal keys. Where there are tiles (AMX) it asks the system for their state, for the whole
+ * process; where that is refused they are none of its features. The environment variable
+ * KILN_NATIVE holds it to a level of x86-64, for tests of the other levels: errors of
+ * kiln_target_hold. */
 #define KILN_NATIVE_VARIABLE "KILN_NATIVE"
 KILN_MUST_USE kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target);
 /* The level that KILN_NATIVE names, 1 to 4; 0: none. For what measures with machine code of its

@@ -9,6 +9,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #else
 #include <sys/auxv.h>
 #endif
@@ -69,12 +70,22 @@ static uint64_t enabled_state(void) {
     return (uint64_t)high << 32 | eax;
 }
 
+/* Tiles of AMX are 8 KiB of state, which the system saves for processes that ask for it: once for
+ * all of their threads and children, until another program is executed (Linux,
+ * Documentation/arch/x86/xstate.rst). A process that was refused has no such instructions. */
+#define TILE_DATA 18 /* bit of XCR0 */
+static bool may_use_tiles(void) {
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+}
+
 static bool machine_has(const cpuid_bit *feature, uint64_t state) {
     unsigned reg[4] = {0};
     if (feature->arch != KILN_ARCH_X86_64 || (feature->xcr0 & ~state)) return false;
     if (!__get_cpuid_count(feature->leaf, feature->subleaf, &reg[0], &reg[1], &reg[2], &reg[3]))
         return false;
-    return reg[feature->reg] >> feature->bit & 1;
+    const bool has = reg[feature->reg] >> feature->bit & 1;
+    return has && (!(feature->xcr0 >> TILE_DATA & 1) || may_use_tiles());
 }
 
 /* Its level, and what it has beyond that. */

@@ -271,6 +271,8 @@ static kiln_status compile_static_c(kiln_arena *process, source *in, const char 
     if (!st)
         st = kiln_file_write(header_path, kiln_str_slice(text, head.source_bytes, text.size), 0666);
     if (!st) report_static_c(&head.sizes, path, json);
+    if (!st && !json && kiln_target_has(in->target, KILN_STR("amx-tile")))
+        printf("tiles of AMX are left out: products are loops, for the C compiler's vectors\n");
     return st;
 }
 

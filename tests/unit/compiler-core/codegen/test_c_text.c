@@ -120,6 +120,22 @@ static void marked_products_keep_the_meaning(void **state) {
     remove_folder(c.folder);
 }
 
+/* C has no tiles: their buffers lie in memory. */
+static void products_in_tiles_keep_the_meaning(void **state) {
+    kiln_arena *arena = *state;
+    compilation c = {.folder = make_folder(arena), .compiler = c_compiler[0]};
+    const kiln_target target =
+        target_of(arena, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3,features=+amx-tile+amx-int8");
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        kiln_rand rand;
+        kiln_rand_init(&rand, seed);
+        kiln_program *te = quantised_program(arena, KILN_I8, 32, 6, 20);
+        kiln_program *scheduled = draw_sample(te, &target, &rand);
+        expect_ok(expect_runs_equal(te, scheduled, &target, "c", 2, seed, run_compiled, &c));
+    }
+    remove_folder(c.folder);
+}
+
 static kiln_buffer add_vector(kiln_program *p, const char *name, kiln_dtype dtype, kiln_role role) {
     const kiln_shape shape = {.rank = 1, .dim = {UNARY_ELEMENTS}};
     return kiln_buffer_create(p, kiln_str_from(name), dtype, role, &shape);
@@ -210,6 +226,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(samples_of_spaces_keep_the_meaning),
         cmocka_unit_test(samples_for_wide_vectors_keep_the_meaning),
         test_with_arena(marked_products_keep_the_meaning),
+        test_with_arena(products_in_tiles_keep_the_meaning),
         test_with_arena(functions_keep_the_meaning),
         test_with_arena(casts_between_all_types_keep_the_meaning),
     };

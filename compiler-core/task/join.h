@@ -9,8 +9,8 @@
  *
  * PARTS: one product, and all that reads its result: small kernels that compute element by element
  * on several parts of it, as the state of a recurrent step is computed from its gates. They are the
- * same loops in one kernel, so what is spared is calling them, and plans have such joins without
- * any measurement, too. */
+ * same loops in one kernel, so what is spared is calling them. Plans have such joins by measurement
+ * alone. */
 #ifndef KILN_COMPILER_CORE_TASK_JOIN_H
 #define KILN_COMPILER_CORE_TASK_JOIN_H
 

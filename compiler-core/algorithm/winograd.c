@@ -57,19 +57,41 @@ static uint32_t count_uses(const kiln_program *p, kiln_expr load, kiln_var var,
     return uses;
 }
 
+/* What the terms of an index are. */
+typedef struct terms {
+    uint32_t along, tap;
+    bool others; /* depend on neither */
+} terms;
+
+static void count_terms(const kiln_program *p, kiln_expr e, const kiln_expr *var, terms *out) {
+    if (kiln_expr_get(p, e)->op == KILN_EXPR_ADD) {
+        count_terms(p, kiln_expr_operand(p, e, 0), var, out);
+        count_terms(p, kiln_expr_operand(p, e, 1), var, out);
+        return;
+    }
+    out->along += e == var[0];
+    out->tap += e == var[1];
+    for (uint32_t i = 0; i < 2; i++)
+        out->others &=
+            e == var[i] || !kiln_expr_uses_var(p, e, kiln_expr_get(p, var[i])->payload.id);
+}
+
 /* Whether iterators `along` and `tap` slide a window over one dimension of the data with stride and
- * dilation 1, and the weights have a dimension for the tap. */
+ * dilation 1, wherever it begins, and the weights have a dimension for the tap. */
 static bool slides(kiln_program *p, site *s, uint32_t along, uint32_t tap, uint32_t *out_window) {
     const kiln_block_info *b = &p->block.data[s->block];
     kiln_expr data = load_below(p, s->data), weights = load_below(p, s->weights);
-    kiln_expr o = iter_var(p, s->block, along), t = iter_var(p, s->block, tap);
+    const kiln_expr var[] = {iter_var(p, s->block, along), iter_var(p, s->block, tap)};
     uint32_t of_along = 0, of_tap = 0, of_weights = 0;
-    return count_uses(p, data, b->iter[along].var, &of_along) == 1 &&
-           count_uses(p, data, b->iter[tap].var, &of_tap) == 1 && of_along == of_tap &&
-           kiln_expr_operand(p, data, of_tap) == kiln_expr_binary(p, KILN_EXPR_ADD, o, t) &&
+    terms window = {.others = true};
+    if (count_uses(p, data, b->iter[along].var, &of_along) != 1 ||
+        count_uses(p, data, b->iter[tap].var, &of_tap) != 1 || of_along != of_tap)
+        return false;
+    count_terms(p, kiln_expr_operand(p, data, of_tap), var, &window);
+    *out_window = of_tap;
+    return window.along == 1 && window.tap == 1 && window.others &&
            count_uses(p, weights, b->iter[along].var, &of_weights) == 0 &&
-           count_uses(p, weights, b->iter[tap].var, &of_weights) == 1 &&
-           kiln_expr_operand(p, weights, of_weights) == t && (*out_window = of_tap, true);
+           count_uses(p, weights, b->iter[tap].var, &of_weights) == 1;
 }
 
 static bool is_weight(const kiln_program *p, kiln_expr factor) {
@@ -77,11 +99,17 @@ static bool is_weight(const kiln_program *p, kiln_expr factor) {
     return load && p->buffer.data[kiln_expr_get(p, load)->payload.id].role == KILN_ROLE_CONSTANT;
 }
 
-/* Whether channels are left to be summed up once the taps are gone. */
-static bool sums_channels(const kiln_program *p, const site *s) {
+/* Of windows of 2 taps: half of such a window of two channels is often 0, and then sums whose bound
+ * is next to nothing have what is left of roundings. Others have had fewer channels from the start.
+ */
+#define CHANNELS_OF_TWO_TAPS 8
+
+/* Whether channels enough are left to be summed up once the taps are gone. */
+static bool sums_channels(const kiln_program *p, const site *s, int64_t taps) {
     const kiln_block_info *b = &p->block.data[s->block];
+    const int64_t least = taps == 2 ? CHANNELS_OF_TWO_TAPS : 2;
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && i != s->tap[0] && i != s->tap[1] && b->iter[i].extent > 1)
+        if (b->iter[i].reduce && i != s->tap[0] && i != s->tap[1] && b->iter[i].extent >= least)
             return true;
     return false;
 }
@@ -112,7 +140,7 @@ static bool match(kiln_program *p, kiln_block block, int64_t taps, site *out) {
     uint32_t weights = is_weight(p, factor[1]);
     *out = (site){.block = block, .data = factor[1 - weights], .weights = factor[weights]};
     return load_below(p, out->data) && !is_weight(p, out->data) && is_weight(p, out->weights) &&
-           find_windows(p, out, taps) && sums_channels(p, out) &&
+           find_windows(p, out, taps) && sums_channels(p, out, taps) &&
            b->index_count + 2 <= KILN_RANK_MAX && b->iter_count + 2 <= KILN_BLOCK_ITERS_MAX;
 }
 
@@ -223,6 +251,7 @@ typedef struct builder {
     const site *s;
     const kiln_winograd *f;
     int64_t tiles[DIMS];
+    uint32_t left_out; /* iterators of one value that parts have no dimension for */
 } builder;
 
 /* A block named after the convolution with iterators p and q over points (rows and columns), then
@@ -253,7 +282,7 @@ static uint32_t iters_of(const builder *w, kiln_expr factor) {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (kiln_expr_uses_var(w->p, factor, b->iter[i].var)) mask |= 1u << i;
-    return mask;
+    return mask & ~w->left_out;
 }
 
 static part begin(builder *w, const char *suffix, uint32_t mask, part_shape of) {
@@ -323,7 +352,8 @@ typedef struct replaced {
 static replaced replace_in(builder *w, kiln_expr factor, const part *at) {
     const kiln_block_info *b = &w->p->block.data[w->s->block];
     replaced r = {w, factor, KILN_ARENA_ARRAY(w->p->arena, kiln_expr, w->p->var.count)};
-    for (uint32_t i = 0; i < b->iter_count; i++) r.to[b->iter[i].var] = at->iter[i];
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        r.to[b->iter[i].var] = w->left_out >> i & 1 ? kiln_expr_index(w->p, 0) : at->iter[i];
     return r;
 }
 
@@ -366,7 +396,8 @@ static part make_weights(builder *w) {
     return u;
 }
 
-/* `value`, or 0 where the last tile reaches beyond the data. */
+/* `value`, or 0 where the last tile reaches beyond the data: `at`, an index of dimension
+ * `window[d]`. */
 static kiln_expr inside(builder *w, kiln_expr value, uint32_t d, kiln_expr at) {
     kiln_expr load = load_below(w->p, w->s->data);
     const kiln_buffer_info *data = &w->p->buffer.data[kiln_expr_get(w->p, load)->payload.id];
@@ -393,7 +424,11 @@ static kiln_expr data_at(replaced *r, kiln_expr row, kiln_expr column) {
         r->to[iter[s->tap[d]].var] = kiln_expr_index(r->w->p, 0);
     }
     kiln_expr value = kiln_expr_substitute(r->w->p, r->factor, r->to);
-    for (uint32_t d = 0; d < DIMS; d++) value = inside(r->w, value, d, at[d]);
+    const kiln_expr load = load_below(r->w->p, s->data);
+    for (uint32_t d = 0; d < DIMS; d++)
+        value = inside(
+            r->w, value, d,
+            kiln_expr_substitute(r->w->p, kiln_expr_operand(r->w->p, load, s->window[d]), r->to));
     return value;
 }
 
@@ -443,7 +478,7 @@ static uint32_t spatial_of(const builder *w) {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (!b->iter[i].reduce) mask |= 1u << i;
-    return mask;
+    return mask & ~w->left_out;
 }
 
 static part make_products(builder *w, const part *u, const part *v) {
@@ -498,6 +533,17 @@ static void make_results(builder *w, const part *m, const part *half) {
                                : transformed(p, f->result, f->outputs, f->points, y, in[0], in[1]));
 }
 
+/* Iterators of one value, where parts would have no dimension left for blocks of channels: the
+ * batch of a transposed convolution, whose phases are dimensions. */
+static uint32_t left_out(const kiln_program *p, const site *s) {
+    const kiln_block_info *b = &p->block.data[s->block];
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < b->iter_count && b->index_count + DIMS + 1 > KILN_RANK_MAX; i++)
+        if (!b->iter[i].reduce && b->iter[i].extent == 1 && i != s->along[0] && i != s->along[1])
+            mask |= 1u << i;
+    return mask;
+}
+
 /* `fixed`: transformed weights are 16-bit multiples of a step for each point of each channel. */
 static kiln_program *apply(const kiln_winograd *f, bool fixed, const kiln_program *te,
                            kiln_arena *arena) {
@@ -506,7 +552,7 @@ static kiln_program *apply(const kiln_winograd *f, bool fixed, const kiln_progra
     kiln_block block = 1;
     while (block < p->block.count && !match(p, block, f->taps, &s)) block++;
     if (block == p->block.count) return NULL;
-    builder w = {.p = p, .s = &s, .f = f};
+    builder w = {.p = p, .s = &s, .f = f, .left_out = left_out(p, &s)};
     for (uint32_t d = 0; d < DIMS; d++) {
         int64_t extent = p->block.data[block].iter[s.along[d]].extent;
         w.tiles[d] = (extent + f->outputs - 1) / f->outputs;
@@ -525,8 +571,8 @@ static kiln_program *apply(const kiln_winograd *f, bool fixed, const kiln_progra
 
 /* Points with the smallest measured errors among 0 and pairs of 3/8 to 5/2; in 64 channels F(4, 3)
  * is off by 1.2e-6 of the largest result, and by 7.6e-6 with 0, +-1, +-2 (decision 26). */
-static const double four[] = {0, 1, -1}, six[] = {0, 0.625, -0.625, 1.5, -1.5},
-                    eight[] = {0, 0.5, -0.5, 1, -1, 2, -2};
+static const double three[] = {0, 1}, five[] = {0.5, -0.5, 1.25, -1.25}, four[] = {0, 1, -1},
+                    six[] = {0, 0.625, -0.625, 1.5, -1.5}, eight[] = {0, 0.5, -0.5, 1, -1, 2, -2};
 
 #define F(outputs, taps, points)                                                                \
     kiln_program *kiln_winograd_##outputs##x##outputs##_##taps##x##taps(const kiln_program *te, \
@@ -535,7 +581,9 @@ static const double four[] = {0, 1, -1}, six[] = {0, 0.625, -0.625, 1.5, -1.5},
         return apply(&f, false, te, arena);                                                     \
     }
 
+F(2, 2, three)
 F(2, 3, four)
+F(4, 2, five)
 F(4, 3, six)
 F(6, 3, eight)
 F(2, 5, six)

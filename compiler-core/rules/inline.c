@@ -66,6 +66,20 @@ static uint32_t places_of(kiln_program *p, kiln_buffer buffer, kiln_block reader
     return places;
 }
 
+/* Whether the reader loads it at its iterators, not at quotients or remainders of them. */
+static bool reads_in_place(kiln_program *p, kiln_buffer buffer, kiln_block reader) {
+    const kiln_loads loads = kiln_block_loads(p, reader);
+    for (uint32_t i = 0; i < loads.count; i++) {
+        kiln_expr index[KILN_RANK_MAX];
+        if (kiln_load_buffer(p, loads.load[i]) != buffer) continue;
+        const uint32_t rank = kiln_load_index(p, loads.load[i], index);
+        for (uint32_t d = 0; d < rank; d++)
+            if (kiln_expr_get(p, index[d])->op != KILN_EXPR_VAR && !kiln_expr_is_const(p, index[d]))
+                return false;
+    }
+    return true;
+}
+
 /* Fewer bytes are read where it is stored. */
 static bool narrows(const kiln_program *p, kiln_expr value) {
     const kiln_expr_node *node = kiln_expr_get(p, value);
@@ -111,7 +125,8 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
             kiln_block_is_reduction(p, reader[i]) && !kiln_block_packs_bits(p, reader[i]);
     for (uint32_t i = 0; i < count; i++)
         if (is_searched(p, b->buffer, reader[i]) ||
-            (kiln_sketch_picks(p, block, NULL) && places_of(p, b->buffer, reader[i]) > 1))
+            (kiln_sketch_picks(p, block, NULL) &&
+             (places_of(p, b->buffer, reader[i]) > 1 || !reads_in_place(p, b->buffer, reader[i]))))
             return false;
     /* What is smaller than its reader and needs constants alone is computed when they are loaded.
      */

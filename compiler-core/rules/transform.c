@@ -274,6 +274,24 @@ kiln_block kiln_sketch_transform_of(kiln_program *p, kiln_buffer buffer) {
     return 0;
 }
 
+/* What puts the results at other places (phases of a transposed convolution between each other)
+ * gets the same blocks. */
+static void block_reader(kiln_sched *s, const placing *it) {
+    kiln_program *p = s->program;
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    const kiln_buffer results = it->pattern.to.buffer;
+    kiln_pattern pattern;
+    if (p->buffer.data[results].role != KILN_ROLE_TEMP ||
+        kiln_buffer_readers(p, results, reader) != 1 || kiln_block_is_reduction(p, reader[0]) ||
+        kiln_sketch_picks(p, reader[0], NULL) || !kiln_pattern_of(p, reader[0], &pattern))
+        return;
+    const int dim = it->pattern.to.dim_of[it->iter];
+    for (uint32_t a = 0; a < pattern.from_count; a++)
+        for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+            if (pattern.from[a].buffer == results && pattern.from[a].dim_of[i] == dim)
+                block_all_along(s, &pattern, i, it->lanes);
+}
+
 static bool transform(kiln_sched *s, kiln_block block, grouping *groups) {
     kiln_program *p = s->program;
     placing it = {.iter = -1};
@@ -289,6 +307,7 @@ static bool transform(kiln_sched *s, kiln_block block, grouping *groups) {
         kiln_sketch_lanes(s->target, p->buffer.data[b->buffer].dtype, b->iter[it.iter].extent);
     if (it.lanes < 2) return false;
     block_all_along(s, &it.pattern, it.iter, it.lanes);
+    block_reader(s, &it);
     const kiln_sched_loop at =
         order_cases(s, &it.pattern, &serial, &it.picks, it.iter, it.lanes, groups);
     if (half && !kiln_sched_loop_is_none(at)) place_half(s, half, &it, at);

@@ -58,6 +58,33 @@ static void what_is_searched_is_not_computed_anew(void **state) {
     expect_lines(&s, 0, "inline(a)\n");
 }
 
+/* A transform picks among cases by the remainder of an iterator, which rules find only where it is
+ * read at iterators. */
+static void transforms_disappear_into_what_reads_them_in_place(void **state) {
+    static const char head[] = "program p\ninput x: f32[8]\ntemp a: f32[8]\noutput y: f32[16]\n"
+                               "block a(i:8): a[i] = select(floormod(i, 2) == 0, x[i], x[i]*2.0)\n";
+    kiln_sched s =
+        inlined(*state, kiln_arena_printf(*state, "%sblock y(i:8): y[i] = a[i] + 1.0\n", head));
+    expect_lines(&s, 0, "inline(a)\n");
+    s = inlined(*state, kiln_arena_printf(
+                            *state, "%sblock y(i:16): y[i] = a[floordiv(i, 2)] + 1.0\n", head));
+    expect_lines(&s, 0, "");
+}
+
+/* Where it is taken out of registers, not in each place where the transform reads it. */
+static void what_follows_a_sum_is_not_computed_in_a_transform(void **state) {
+    static const char text[] =
+        "program p\ninput x: f32[8,8]\ntemp t: f32[8]\ntemp a: f32[8]\noutput y: f32[8]\n"
+        "block t(i:8 | k:8): t[i] sum= x[i, k] init 0.0\n"
+        "block a(i:8): a[i] = t[i]*3.0\n"
+        "block y(i:8): y[i] = %s\n";
+    kiln_sched s = inlined(*state, kiln_arena_printf(*state, text, "a[i] + 1.0"));
+    expect_lines(&s, 0, "inline(a)\n");
+    s = inlined(*state,
+                kiln_arena_printf(*state, text, "select(floormod(i, 2) == 0, a[i], 0.0 - a[i])"));
+    expect_lines(&s, 0, "");
+}
+
 static void the_main_reduction_has_most_work_and_reads_more_than_constants(void **state) {
     kiln_program *p = parsed(*state, "program p\ninput x: f32[8,8]\nconstant w: f32[8,64]\n"
                                      "output y: f32[8]\noutput z: f32[8]\noutput u: f32[8]\n"
@@ -91,6 +118,8 @@ int main(void) {
         test_with_arena(costly_blocks_are_computed_once),
         test_with_arena(only_copies_are_inlined_into_reductions),
         test_with_arena(shared_operands_are_looked_at_once),
+        test_with_arena(transforms_disappear_into_what_reads_them_in_place),
+        test_with_arena(what_follows_a_sum_is_not_computed_in_a_transform),
         test_with_arena(what_is_searched_is_not_computed_anew),
         test_with_arena(the_main_reduction_has_most_work_and_reads_more_than_constants),
     };

@@ -1,17 +1,22 @@
 /* Reductions between transforms, in groups of rows of tiles. */
 #include <string.h>
 
+#include "compiler-core/ir/ir_text.h"
 #include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 #define F_4_3 KILN_ALGORITHM_WINOGRAD_4X4_3X3
 
-static kiln_space space_of(conv_shape shape, uint32_t threads, kiln_arena *arena) {
+static kiln_space space_for(const kiln_program *te, uint32_t threads, kiln_arena *arena) {
     kiln_space space;
     kiln_target *target = KILN_ARENA_NEW(arena, kiln_target);
     *target = avx2_target(threads);
-    expect_ok(kiln_space_create(conv_program(arena, &shape), target, arena, &space));
+    expect_ok(kiln_space_create(te, target, arena, &space));
     return space;
+}
+
+static kiln_space space_of(conv_shape shape, uint32_t threads, kiln_arena *arena) {
+    return space_for(conv_program(arena, &shape), threads, arena);
 }
 
 /* What the preferred traces of `algorithm` with and without "apart" say; "" for none. */
@@ -85,9 +90,7 @@ static void batches_have_no_groups(void **state) {
 
 /* Whatever is drawn computes the convolution or is refused. `by`: of this algorithm alone; DIRECT:
  * of all others. */
-static void draws_compute(conv_shape shape, uint32_t threads, kiln_algorithm by,
-                          kiln_arena *arena) {
-    const kiln_space space = space_of(shape, threads, arena);
+static void draws_compute(kiln_space space, kiln_algorithm by, kiln_arena *arena) {
     kiln_rand rand;
     kiln_rand_init(&rand, 11);
     for (uint32_t k = 0; k < space.sketch_count; k++)
@@ -109,16 +112,42 @@ static void draws_compute(conv_shape shape, uint32_t threads, kiln_algorithm by,
  * vectors do not. */
 static void draws_compute_the_convolution(void **state) {
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        draws_compute(square_conv(24, 16), threads, KILN_ALGORITHM_DIRECT, *state);
-        draws_compute(square_conv(20, 8), threads, KILN_ALGORITHM_DIRECT, *state);
-        draws_compute(square_conv(13, 12), threads, KILN_ALGORITHM_DIRECT, *state);
+        draws_compute(space_of(square_conv(24, 16), threads, *state), KILN_ALGORITHM_DIRECT,
+                      *state);
+        draws_compute(space_of(square_conv(20, 8), threads, *state), KILN_ALGORITHM_DIRECT, *state);
+        draws_compute(space_of(square_conv(13, 12), threads, *state), KILN_ALGORITHM_DIRECT,
+                      *state);
     }
 }
 
 static void draws_of_multiples_compute_the_convolution(void **state) {
     conv_shape shape = square_conv(5, 64);
     shape.oc = 16;
-    draws_compute(shape, 1, KILN_ALGORITHM_WINOGRAD_2X2_3X3_FIXED, *state);
+    draws_compute(space_of(shape, 1, *state), KILN_ALGORITHM_WINOGRAD_2X2_3X3_FIXED, *state);
+}
+
+/* Its phases are put between each other in vectors of channels. */
+static void phases_of_a_transposed_convolution_are_tiled(void **state) {
+    static const kiln_algorithm tried[] = {KILN_ALGORITHM_WINOGRAD_2X2_2X2,
+                                           KILN_ALGORITHM_WINOGRAD_4X4_2X2};
+    kiln_program *te = NULL;
+    expect_ok(kiln_program_parse(
+        KILN_STR("program t\ninput x: f32[1,16,6,10]\nconstant w: f32[16,16,4,4]\n"
+                 "temp s: f32[1,16,2,2,4,8]\noutput y: f32[1,16,8,16]\n"
+                 "block conv(n:1, oc:16, ph:2, pw:2, oh:4, ow:8 | ic:16, kh:2, kw:2): "
+                 "s[n, oc, ph, pw, oh, ow] sum= x[n, ic, oh + floordiv(ph + 1, 2) + kh, "
+                 "ow + floordiv(pw + 1, 2) + kw]*w[ic, oc, floormod(ph + 1, 2) + (kh*-2 + 2), "
+                 "floormod(pw + 1, 2) + (kw*-2 + 2)] init 0.0\n"
+                 "block join(i:1, j:16, k:8, l:16): y[i, j, k, l] = s[i, j, floormod(k, 2), "
+                 "floormod(l, 2), floordiv(k, 2), floordiv(l, 2)]\n"),
+        *state, &te));
+    const kiln_space space = space_for(te, 1, *state);
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++) {
+        const kiln_str text = text_by(tried[i], &space, false, *state);
+        assert_true(has(text, "transform_layout(y, \"d0,d1/{0},d2,d3,d1%{0}\", 8)\n"));
+        assert_true(has(text, "reverse_compute_at(conv.products.write, conv.products."));
+        draws_compute(space, tried[i], *state);
+    }
 }
 
 int main(void) {
@@ -128,6 +157,7 @@ int main(void) {
         test_with_arena(threads_share_groups_or_what_is_inside),
         test_with_arena(batches_have_no_groups),
         test_with_arena(draws_compute_the_convolution),
+        test_with_arena(phases_of_a_transposed_convolution_are_tiled),
         test_with_arena(draws_of_multiples_compute_the_convolution),
     };
     return cmocka_run_group_tests_name("compiler-core/rules/tile_group", tests, NULL, NULL);

@@ -38,6 +38,9 @@ bool kiln_op_find(kiln_str name, kiln_op *out_op);
 /* Results with the elements of input 0 in the same order: reshape, flatten, squeeze, ... No kernel.
  */
 bool kiln_op_is_alias(kiln_op op);
+/* Whether elements of the results are elements of inputs of their type: moved, or the largest or
+ * least of some. */
+bool kiln_op_keeps_elements(kiln_op op);
 /* The two ends of a loop, which are no kernels either. */
 bool kiln_op_is_loop(kiln_op op);
 

@@ -58,6 +58,23 @@ bool kiln_op_find(kiln_str name, kiln_op *out_op) {
 }
 
 bool kiln_op_is_alias(kiln_op op) { return kiln_op_get(op)->build == kiln_te_alias; }
+bool kiln_op_keeps_elements(kiln_op op) {
+    switch ((int)op) {
+    case KILN_OP_CONCAT:
+    case KILN_OP_DEPTH_TO_SPACE:
+    case KILN_OP_EXPAND:
+    case KILN_OP_GLOBAL_MAX_POOL:
+    case KILN_OP_MAX_POOL:
+    case KILN_OP_REDUCE_MAX:
+    case KILN_OP_REDUCE_MIN:
+    case KILN_OP_SLICE:
+    case KILN_OP_SPACE_TO_DEPTH:
+    case KILN_OP_SPLIT:
+    case KILN_OP_TILE:
+    case KILN_OP_TRANSPOSE: return true;
+    default: return kiln_op_is_alias(op) && op != KILN_OP_BIT_CAST;
+    }
+}
 bool kiln_op_is_loop(kiln_op op) { return kiln_op_get(op)->build == kiln_te_loop; }
 
 /* ---- inference ------------------------------------------------------------------------------- */

@@ -30,18 +30,6 @@ static uint32_t kernel_of(const kiln_graph *graph, kiln_node n) {
     return group ? group : n;
 }
 
-/* Operators that give elements of their inputs as they are. */
-static bool moves(kiln_op op) {
-    switch (op) {
-    case KILN_OP_CONCAT:
-    case KILN_OP_SPLIT:
-    case KILN_OP_SLICE:
-    case KILN_OP_TRANSPOSE:
-    case KILN_OP_MAX_POOL: return true;
-    default: return kiln_op_is_alias(op) && op != KILN_OP_BIT_CAST;
-    }
-}
-
 static void find_wanted(narrower *w) {
     const kiln_graph *g = w->graph;
     for (kiln_value v = 1; v < w->values; v++)
@@ -50,7 +38,8 @@ static void find_wanted(narrower *w) {
     for (kiln_node n = w->nodes; n-- > 1;) {
         const kiln_node_info *node = &g->node.data[n];
         const bool alias = kiln_op_is_alias(node->op), loop = kiln_op_is_loop(node->op);
-        const bool fits = !loop && (!alias || (moves(node->op) && w->wanted[node->output[0]]));
+        const bool fits =
+            !loop && (!alias || (kiln_op_keeps_elements(node->op) && w->wanted[node->output[0]]));
         for (uint32_t i = 0; i < node->output_count; i++)
             if (loop) w->wanted[node->output[i]] = false;
         for (uint32_t i = 0; i < node->input_count; i++) {
@@ -88,7 +77,7 @@ static kiln_status add_cast(narrower *w, kiln_value from, kiln_dtype to, kiln_no
 /* Whether all that the node reads is there in halves, and all that it gives may be. */
 static bool moves_halves(const narrower *w, kiln_node n, const uint32_t *size) {
     const kiln_node_info *node = &w->graph->node.data[n];
-    if (!moves(node->op) || size[kernel_of(w->graph, n)] > 1) return false;
+    if (!kiln_op_keeps_elements(node->op) || size[kernel_of(w->graph, n)] > 1) return false;
     for (uint32_t i = 0; i < node->input_count; i++)
         if (!w->narrow[node->input[i]]) return false;
     for (uint32_t i = 0; i < node->output_count; i++)

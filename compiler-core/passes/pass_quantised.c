@@ -47,17 +47,10 @@ static kiln_node dequantised(const kiln_sweep *s, kiln_value value, quantum *out
                : 0;
 }
 
-/* Operators that move elements of their one input or choose among them; larger numbers have larger
- * bytes. */
-static bool moves_or_chooses(const kiln_node_info *node) {
-    static const kiln_op table[] = {KILN_OP_MAX_POOL,       KILN_OP_GLOBAL_MAX_POOL,
-                                    KILN_OP_REDUCE_MAX,     KILN_OP_REDUCE_MIN,
-                                    KILN_OP_TRANSPOSE,      KILN_OP_SLICE,
-                                    KILN_OP_DEPTH_TO_SPACE, KILN_OP_SPACE_TO_DEPTH,
-                                    KILN_OP_EXPAND,         KILN_OP_TILE};
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (node->op == table[i]) return node->input_count == 1 && node->output_count == 1;
-    return kiln_op_is_alias(node->op) && node->op != KILN_OP_BIT_CAST;
+/* Larger numbers have larger bytes. */
+static bool keeps_elements(const kiln_node_info *node) {
+    return kiln_op_keeps_elements(node->op) &&
+           (kiln_op_is_alias(node->op) || (node->input_count == 1 && node->output_count == 1));
 }
 
 /* Whether a quantisation to `bits` would leave `bytes` as they are; 0: to all of their type. */
@@ -70,7 +63,7 @@ static bool fits_bits(const kiln_sweep *s, kiln_value bytes, int64_t bits) {
             const int64_t own = kiln_node_int(node, "bits");
             return own && own <= bits;
         }
-        if (!moves_or_chooses(node)) return false;
+        if (!keeps_elements(node)) return false;
         bytes = node->input[0];
     }
     return true;
@@ -203,7 +196,7 @@ static void change_places(kiln_sweep *s, kiln_node before, kiln_node n, const ki
 kiln_value kiln_simplify_bytes_moved(kiln_sweep *s, kiln_node n) {
     const kiln_node_info *node = node_of(s, n);
     const bool joins = node->op == KILN_OP_CONCAT, means = averages(node);
-    if (!joins && !means && !moves_or_chooses(node)) return 0;
+    if (!joins && !means && !keeps_elements(node)) return 0;
     kiln_value bytes[KILN_NODE_OPERANDS_MAX];
     kiln_node last = find_bytes(s, n, bytes);
     if (last) change_places(s, last, n, bytes, means ? KILN_F32 : value_of(s, bytes[0])->dtype);
@@ -254,7 +247,7 @@ static bool find_scaled(const kiln_sweep *s, const kiln_node_info *node, scaled_
     case KILN_OP_RELU:
     case KILN_OP_AVERAGE_POOL:
     case KILN_OP_GLOBAL_AVERAGE_POOL: out[0] = SCALES; return true;
-    default: out[0] = SCALES; return moves_or_chooses(node);
+    default: out[0] = SCALES; return keeps_elements(node);
     }
 }
 

@@ -49,6 +49,10 @@ static void aliases_are_no_kernels(void **state) {
     assert_true(kiln_op_is_alias(KILN_OP_RESHAPE));
     assert_true(kiln_op_is_alias(KILN_OP_SQUEEZE));
     assert_false(kiln_op_is_alias(KILN_OP_TRANSPOSE));
+    assert_true(kiln_op_keeps_elements(KILN_OP_RESHAPE) &&
+                kiln_op_keeps_elements(KILN_OP_TRANSPOSE) &&
+                kiln_op_keeps_elements(KILN_OP_MAX_POOL));
+    assert_false(kiln_op_keeps_elements(KILN_OP_BIT_CAST) || kiln_op_keeps_elements(KILN_OP_RELU));
 }
 
 int main(void) {

@@ -29,8 +29,8 @@ double kiln_network_error_of(const kiln_network *network, const kiln_module *mod
 
 /* A task that a module computes by another algorithm than the direct one. */
 typedef struct kiln_network_part {
-    kiln_str task, algorithm; /* key, name */
-    double error;             /* measured alone, over the largest magnitude; else stated */
+    kiln_str task, op, algorithm; /* key, its operators, name */
+    double error;                 /* measured alone, over the largest magnitude; else stated */
     bool taken_back;
 } kiln_network_part;
 

@@ -72,8 +72,9 @@ static void code_parts(kiln_mpack_coder *m, kiln_arena *arena, network_parts *pa
     kiln_mpack_code_count(m, KILN_COMPILATION_TASKS_MAX, "parts", &parts->count);
     if (!m->out && !m->st) parts->part = KILN_ARENA_ARRAY(arena, kiln_network_part, parts->count);
     for (uint32_t i = 0; !m->st && i < parts->count; i++) {
-        kiln_mpack_code_fields(m, 3);
+        kiln_mpack_code_fields(m, 4);
         kiln_mpack_code_str(m, &parts->part[i].task);
+        kiln_mpack_code_str(m, &parts->part[i].op);
         kiln_mpack_code_str(m, &parts->part[i].algorithm);
         kiln_mpack_code_f64(m, &parts->part[i].error);
     }
@@ -118,6 +119,7 @@ static kiln_status find_parts(const kiln_pack_report *report, kiln_arena *arena,
         if (stated == 0) continue; /* it is as exact as direct sums */
         out->part[out->count++] =
             (kiln_network_part){.task = task->key,
+                                .op = task->op,
                                 .algorithm = kiln_str_from(kiln_algorithm_name(algorithm)),
                                 .error = task->relative_error > 0 ? task->relative_error : stated};
     }
@@ -179,20 +181,32 @@ static kiln_status pack_and_show(const kiln_model_call *call, kiln_compilation *
     return st;
 }
 
-/* Before the key of a task that gets none but direct sums. */
-#define EXACTLY '='
+/* What lines of an answer begin with, unless they are the key of a task that is taken back for its
+ * time. */
+#define EXACTLY '='    /* before the key of a task that gets none but direct sums */
+#define UNNARROWED '~' /* alone: what lies between kernels has the model's own types */
+#define TAKEN_BACK 0
 
-/* The lines of an answer that are of the one kind or of the other. */
-static uint32_t split(kiln_str answer, bool exactly, kiln_arena *arena, const kiln_str **out_key) {
+/* What follows in the lines that begin so. */
+static uint32_t lines_of(kiln_str answer, char kind, kiln_arena *arena, const kiln_str **out_key) {
     KILN_VEC(kiln_str) key = {0};
     while (answer.size) {
         kiln_str line = kiln_str_cut(&answer, '\n');
-        const bool is_exact = line.size && line.data[0] == EXACTLY;
-        if (is_exact == exactly)
-            kiln_vec_push_in(arena, &key, kiln_str_slice(line, is_exact, line.size));
+        const char first = line.size ? line.data[0] : 0;
+        const bool marked = first == EXACTLY || first == UNNARROWED;
+        if (kind == (marked ? first : TAKEN_BACK))
+            kiln_vec_push_in(arena, &key, kiln_str_slice(line, marked, line.size));
     }
     *out_key = key.data;
     return key.count;
+}
+
+/* The model once more, whose values between kernels are not narrowed. */
+static kiln_status compile_unnarrowed(const kiln_tune *t, kiln_arena *arena, kiln_compilation **c) {
+    kiln_graph *graph = NULL;
+    kiln_status st = kiln_graph_decode(t->model.graph, arena, &graph);
+    if (!st) st = kiln_passes_run(graph, (kiln_str){0});
+    return st ? st : kiln_compilation_create(graph, &t->target, arena, c);
 }
 
 /* In a process without rights. */
@@ -209,6 +223,8 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
                                  .step_context = (void *)(uintptr_t)call};
     kiln_chosen before = {0}; /* what the default module chose */
     kiln_str answer = {0};
+    const kiln_str *nothing;
+    bool narrowed = true;
     kiln_status st = kiln_compilation_of_model(graph, &t->target, &t->accuracy, arena, &c);
     if (!st && t->judges) st = show_in_double(call, &options, arena, &answer);
     if (!st && t->judges) {
@@ -217,8 +233,13 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
     }
     options.stored = &stored;
     do {
-        options.taken_back_count = split(answer, false, arena, &options.taken_back);
-        options.exact_count = split(answer, true, arena, &options.exact);
+        options.taken_back_count = lines_of(answer, TAKEN_BACK, arena, &options.taken_back);
+        options.exact_count = lines_of(answer, EXACTLY, arena, &options.exact);
+        if (!st && narrowed && lines_of(answer, UNNARROWED, arena, &nothing)) {
+            narrowed = false;
+            before = (kiln_chosen){0}; /* of other values */
+            st = compile_unnarrowed(t, arena, &c);
+        }
         if (!st) st = pack_and_show(call, c, &options, &before, arena, &answer);
     } while (!st && answer.size);
     kiln_map_deinit(&kernels.name);
@@ -247,6 +268,7 @@ struct kiln_tune_turns {
     double base_error;
     bool is_checked;                     /* these are known */
     KILN_VEC(kiln_network_part) inexact; /* taken back */
+    bool unnarrowed;                     /* and so was what lies between kernels */
     kiln_takeback takeback;
     kiln_bench_pair pair; /* base and best, the last time that both ran */
     uint64_t spent_ns;    /* since both were there */
@@ -345,6 +367,7 @@ double kiln_tune_kept_s(const kiln_tune *t) {
 static void say_exact(const kiln_tune_turns *r, kiln_strbuf *out_answer) {
     for (uint32_t i = 0; i < r->inexact.count; i++)
         kiln_strbuf_printf(out_answer, "%c%.*s\n", EXACTLY, KILN_STR_ARG(r->inexact.data[i].task));
+    if (r->unnarrowed) kiln_strbuf_printf(out_answer, "%c\n", UNNARROWED);
 }
 
 /* The next variant is wanted: says which. */
@@ -377,8 +400,12 @@ static kiln_status find_error(kiln_tune_turns *r, const shown *s, double *out_er
     return st;
 }
 
-/* Whether alternatives of the tuned module have to go: then `out_answer` asks for it without them.
- */
+static bool is_narrowed(const kiln_tune *t) {
+    return kiln_space_storage(&t->target, &t->accuracy) != KILN_DTYPE_NONE;
+}
+
+/* Whether alternatives of the tuned module have to go, or in the end the halves between its
+ * kernels: then `out_answer` asks for it without them. */
 static kiln_status check_error(kiln_tune_turns *r, shown *tuned, kiln_strbuf *out_answer) {
     const double error_max = kiln_accuracy_error_max(&r->tune->accuracy);
     if (r->unchecked) return KILN_OK;
@@ -386,14 +413,16 @@ static kiln_status check_error(kiln_tune_turns *r, shown *tuned, kiln_strbuf *ou
     if (!r->network.output)
         st = kiln_network_run(r->in_double.run.module, tuned->run.module, &r->arena, &r->network);
     drop(&r->in_double); /* its outputs are all that is wanted of it */
-    if (!st && r->inexact.count == 0) st = find_error(r, &r->base, &r->base_error);
+    if (!st && !r->is_checked) st = find_error(r, &r->base, &r->base_error);
     if (!st) st = find_error(r, tuned, &r->error);
     if (st) return excuse(r, st);
+    if (!r->is_checked) r->first_error = r->error;
     r->is_checked = true;
-    if (r->inexact.count == 0) r->first_error = r->error;
-    if (r->error <= error_max ||
-        !kiln_network_take_back(tuned->parts.part, tuned->parts.count, r->error, error_max))
-        return KILN_OK;
+    if (r->error <= error_max) return KILN_OK;
+    if (!kiln_network_take_back(tuned->parts.part, tuned->parts.count, r->error, error_max)) {
+        if (r->unnarrowed || !is_narrowed(r->tune)) return KILN_OK;
+        r->unnarrowed = true;
+    }
     for (uint32_t i = 0; i < tuned->parts.count; i++)
         if (tuned->parts.part[i].taken_back)
             kiln_vec_push_in(&r->arena, &r->inexact, tuned->parts.part[i]);
@@ -489,11 +518,12 @@ kiln_status kiln_tune_start_packer(kiln_tune *t) {
 
 /* ---- the report ------------------------------------------------------------------------------ */
 
-static const char *label_of(const kiln_tune *t, kiln_str key) {
+/* `op`: of a task that the compilation does not have. */
+static const char *label_of(const kiln_tune *t, kiln_str key, kiln_str op) {
     for (uint32_t i = 0; i < t->compilation->searched.count; i++)
         if (kiln_str_equal(t->compilation->searched.task[i].key, key))
             return kiln_task_label(&t->compilation->searched.task[i], t->process);
-    return kiln_str_dup(t->process, key);
+    return kiln_str_dup(t->process, op);
 }
 
 /* Its share of all time that the command took. */
@@ -509,9 +539,10 @@ static json_t *taken_json(const kiln_tune_turns *r) {
         json_t *tasks = json_array();
         for (uint32_t k = 0; k < g->count; k++)
             json_array_append_new(tasks, kiln_json_str(g->task[k]));
-        json_array_append_new(rows, json_pack("{s:o, s:s, s:f, s:f}", "tasks", tasks, "label",
-                                              label_of(r->tune, g->task[0]), "default_ms",
-                                              g->default_ns / 1e6, "tuned_ms", g->tuned_ns / 1e6));
+        json_array_append_new(rows,
+                              json_pack("{s:o, s:s, s:f, s:f}", "tasks", tasks, "label",
+                                        label_of(r->tune, g->task[0], g->task[0]), "default_ms",
+                                        g->default_ns / 1e6, "tuned_ms", g->tuned_ns / 1e6));
     }
     return rows;
 }
@@ -520,7 +551,7 @@ static void print_taken(const kiln_tune_turns *r) {
     for (uint32_t i = 0; i < r->takeback.taken.count; i++) {
         const kiln_takeback_group *g = &r->takeback.taken.data[i];
         kiln_strbuf line = {0};
-        kiln_strbuf_printf(&line, "  taken back: %s", label_of(r->tune, g->task[0]));
+        kiln_strbuf_printf(&line, "  taken back: %s", label_of(r->tune, g->task[0], g->task[0]));
         if (g->count > 1) kiln_strbuf_printf(&line, " and %u more of its layouts", g->count - 1);
         kiln_strbuf_text(&line, ": inside of the module ");
         kiln_print_time(g->tuned_ns, &line);
@@ -540,15 +571,15 @@ static json_t *accuracy_json(const kiln_tune_turns *r) {
     json_t *parts = json_array();
     for (uint32_t i = 0; i < r->inexact.count; i++) {
         const kiln_network_part *part = &r->inexact.data[i];
-        json_array_append_new(parts,
-                              json_pack("{s:o, s:s, s:o, s:f}", "task", kiln_json_str(part->task),
-                                        "label", label_of(r->tune, part->task), "algorithm",
-                                        kiln_json_str(part->algorithm), "error", part->error));
+        json_array_append_new(
+            parts, json_pack("{s:o, s:s, s:o, s:f}", "task", kiln_json_str(part->task), "label",
+                             label_of(r->tune, part->task, part->op), "algorithm",
+                             kiln_json_str(part->algorithm), "error", part->error));
     }
-    return json_pack("{s:b, s:s, s:f, s:f, s:f, s:o}", "checked", !r->unchecked, "why_not",
+    return json_pack("{s:b, s:s, s:f, s:f, s:f, s:o, s:b}", "checked", !r->unchecked, "why_not",
                      r->unchecked ? r->unchecked : "", "error", r->error, "error_max",
                      kiln_accuracy_error_max(&r->tune->accuracy), "before", r->first_error,
-                     "taken_back", parts);
+                     "taken_back", parts, "unnarrowed", r->unnarrowed);
 }
 
 static void print_accuracy(const kiln_tune_turns *r) {
@@ -560,9 +591,11 @@ static void print_accuracy(const kiln_tune_turns *r) {
     for (uint32_t i = 0; i < r->inexact.count; i++) {
         const kiln_network_part *part = &r->inexact.data[i];
         printf("  taken back for accuracy: %s: %.*s, whose own error is %.2g\n",
-               label_of(r->tune, part->task), KILN_STR_ARG(part->algorithm), part->error);
+               label_of(r->tune, part->task, part->op), KILN_STR_ARG(part->algorithm), part->error);
     }
-    if (r->inexact.count) printf("  with them the error of the whole is %.2g\n", r->first_error);
+    if (r->unnarrowed) printf("  taken back for accuracy: halves between kernels\n");
+    if (r->inexact.count || r->unnarrowed)
+        printf("  with them the error of the whole is %.2g\n", r->first_error);
     printf("error of the whole, against double precision: %.2g of the largest output, %s %.2g\n",
            r->error, r->error <= error_max ? "within the budget of" : "which no schedule brings to",
            error_max);

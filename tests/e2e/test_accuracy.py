@@ -71,7 +71,7 @@ def test_the_whole_network_is_compared_with_double_precision(world):
 
 
 def differences(inner, outer):
-    """Two products, each of a 16 MB weight, whose difference is 16 times smaller than they are."""
+    """Two products by constant weights whose difference is 16 times smaller than they are."""
     draw = random.Random(1)
     one = array.array("f", [draw.uniform(-1, 1) for _ in range(inner * outer)])
     other = array.array("f", [value + draw.uniform(-1, 1) / 16 for value in one])
@@ -98,6 +98,19 @@ def test_halves_between_kernels_stay_within_their_budget(world):
                                               "--out", world.path("m.kiln")) if event.get("event") == "module"]
     checked = module["accuracy"]
     assert checked["checked"] and 0 < checked["error"] < checked["error_max"] == 2e-2, checked
+
+
+def test_halves_between_kernels_are_taken_back(world):
+    """A difference of results that lie in halves between kernels, where the machine multiplies them; else of weights in halves."""
+    model = world.path("differences.onnx")
+    with open(model, "wb") as file:
+        file.write(differences(256, 256))
+    tune = ["tune", model, "--trials", "0", "--db", world.path("t.db"), "--precision", "bf16", "--accuracy", "7e-3", "--out", world.path("m.kiln")]
+    module = module_of(world.json(*tune))
+    assert module["accuracy"]["before"] > 7e-3 > module["accuracy"]["error"] > 0 and module["tuned"], module
+    if module["accuracy"]["unnarrowed"]:
+        text = world.run(*tune).stdout
+        assert "taken back for accuracy: halves between kernels" in text, text
 
 
 def test_a_budget_that_nothing_meets_is_told(world):

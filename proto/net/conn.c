@@ -395,8 +395,14 @@ static kiln_status unsqueeze(kiln_conn *conn, kiln_frame *frame) {
     return st;
 }
 
+/* For the times of the loop. */
+static const char *name_of(const kiln_frame *frame) {
+    const char *name = kiln_message_name(frame->type);
+    return name ? name : frame->type == KILN_MSG_DATA ? "DATA" : "an unknown message";
+}
+
 static void on_frame(kiln_conn *conn, kiln_frame *frame) {
-    conn->loop->handler = kiln_message_name(frame->type);
+    conn->loop->handler = name_of(frame);
     kiln_status st = unsqueeze(conn, frame);
     if (st) {
         kiln_conn_fail_telling(conn, st);

@@ -112,6 +112,7 @@ static void time_cpu(kiln_loop *loop, uint64_t took_ns) {
 }
 
 static void end_part(kiln_loop *loop, uint64_t began_ns) {
+    KILN_CHECK(loop->handler != NULL);
     const uint64_t took_ns = kiln_clock_ns() - began_ns;
     time_cpu(loop, took_ns);
     if (took_ns <= loop->turn.handler_ns) return;

@@ -279,6 +279,18 @@ static void put_first(maker *m, uint32_t first) {
     memcpy(m->sketch.data, order, count * sizeof *order);
 }
 
+/* Whether the algorithm multiplies halves and the sketch does so without an instruction for them:
+ * each would be widened for itself, as in the phases of a transposed convolution. */
+static bool lacks_instruction(maker *m, const kiln_sketch *sketch) {
+    bool halves = false;
+    const kiln_program *p =
+        kiln_algorithm_apply(m->algorithm, kiln_program_copy(m->te, m->scratch), m->scratch);
+    for (kiln_block b = 1; b < p->block.count; b++)
+        halves |= !p->block.data[b].removed && kiln_multiplies_halves(p, b);
+    kiln_arena_reset(m->scratch);
+    return halves && products_at_once(m, sketch) == 0;
+}
+
 /* Less work than this, on constants that the second cache holds, is done before a choice could
  * matter. */
 #define RIVALS_WORK_MIN 8e6
@@ -351,6 +363,7 @@ static kiln_status make_all(maker *m, const char **out_rule, uint32_t *out_prefe
         st = apply_rules(m, rules, a == KILN_ALGORITHM_DIRECT ? out_rule : &other);
         if (!st && exact) put_first(m, others);
         if (st || !rival || m->sketch.count == others || !m->fits) continue;
+        if (lacks_instruction(m, &m->sketch.data[others])) continue;
         best = cycles / RIVAL_SHARE; /* the next one has to be no worse */
         *out_preferred = others;
     }

@@ -28,14 +28,16 @@ kiln_sched_int kiln_tile_panel(const kiln_tiling *t) {
  * panels of {0} weights along v, and in them the order of the nest: blocks of {1} steps of k inside
  * or outside of the taps, then step by step a row of the panel. An instruction takes several steps
  * of each lane, of k or of the tap, which lie behind one another; a block of k has {2} times as
- * many. */
-static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *w) {
+ * many. `blocks`: of k; without them its steps lie behind one another where the blocks would. */
+static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *w, bool blocks) {
     kiln_layout layout = {0};
     const uint32_t rank = kiln_tile_rank(t, w), dv = (uint32_t)w->dim_of[t->v];
     const int dk = t->k < 0 ? -1 : w->dim_of[t->k], ds = !t->dot    ? -1
                                                          : t->packs ? dk
                                                                     : w->dim_of[t->tap];
     const bool taps_outside = t->options.taps_outside;
+    const int64_t of_block = blocks ? KILN_SCHED_GIVEN(1) : 0,
+                  of_words = blocks ? KILN_SCHED_GIVEN(2) : 0;
     for (uint32_t d = 0; d < rank; d++)
         if (is_apart(t, w, d)) kiln_sketch_add_piece(&layout, d, 1, 0);
     kiln_sketch_add_piece(&layout, dv, KILN_SCHED_GIVEN(0), 0);
@@ -43,17 +45,17 @@ static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *
         if (is_strided(t, w, d)) kiln_sketch_add_piece(&layout, d, w->step[d], 0);
     for (uint32_t d = 0; d < rank; d++)
         if (is_strided(t, w, d)) kiln_sketch_add_piece(&layout, d, 1, w->step[d]);
-    if (dk >= 0 && !taps_outside)
+    if (dk >= 0 && blocks && !taps_outside)
         kiln_sketch_add_piece(&layout, (uint32_t)dk, KILN_SCHED_GIVEN(1), 0);
     for (uint32_t d = 0; d < rank; d++)
         if (d != dv && (int)d != dk && !is_strided(t, w, d) && !is_apart(t, w, d))
             kiln_sketch_add_piece(&layout, d, (int)d == ds ? kiln_tile_word(t) : 1, 0);
-    if (dk >= 0 && taps_outside)
+    if (dk >= 0 && blocks && taps_outside)
         kiln_sketch_add_piece(&layout, (uint32_t)dk, KILN_SCHED_GIVEN(1), 0);
     if (t->dot && t->packs)
-        kiln_sketch_add_piece(&layout, (uint32_t)dk, kiln_tile_word(t), KILN_SCHED_GIVEN(2));
+        kiln_sketch_add_piece(&layout, (uint32_t)dk, kiln_tile_word(t), of_words);
     else if (dk >= 0)
-        kiln_sketch_add_piece(&layout, (uint32_t)dk, 1, KILN_SCHED_GIVEN(1));
+        kiln_sketch_add_piece(&layout, (uint32_t)dk, 1, of_block);
     kiln_sketch_add_piece(&layout, dv, 1, KILN_SCHED_GIVEN(0));
     if (ds >= 0) kiln_sketch_add_piece(&layout, (uint32_t)ds, 1, kiln_tile_word(t));
     return layout;
@@ -72,12 +74,16 @@ kiln_buffer kiln_tile_pack_weights(kiln_tiling *t) {
         whole_vectors ? kiln_tile_panel(t) : kiln_sched_const(kiln_tile_extent(t, t->v));
     if (kiln_tile_can_pad(t))
         kiln_sched_pad(kiln_sched_try(s), copy, (uint32_t)w.dim_of[t->v], panel);
-    const kiln_layout layout = packed_layout(t, &w);
+    kiln_layout layout = packed_layout(t, &w, true);
+    uint32_t given_count = t->dot && t->packs ? 3 : 2;
+    if (layout.piece_count > KILN_RANK_MAX) {
+        layout = packed_layout(t, &w, false);
+        given_count = 1;
+    }
     const kiln_sched_int given[] = {panel, kiln_sched_element(t->steps, 0),
                                     kiln_sched_element(t->steps, 3)};
     if (layout.piece_count <= KILN_RANK_MAX)
-        kiln_sched_transform_layout(kiln_sched_try(s), packed, &layout, given,
-                                    t->dot && t->packs ? 3 : 2);
+        kiln_sched_transform_layout(kiln_sched_try(s), packed, &layout, given, given_count);
     if (s->program->buffer.data[w.buffer].role != KILN_ROLE_CONSTANT)
         kiln_sketch_finish_block(s, copy);
     return packed;

@@ -65,6 +65,26 @@ static void weights_of_an_instruction_keep_its_steps_together(void **state) {
     assert_string_equal(layout_of(&s, "w.read"), "d0/8,d1/16,d1/4%4,d0%8,d1%4");
 }
 
+/* Phases of a transposed convolution leave no dimension for blocks of k as well. */
+static void weights_of_phases_keep_the_steps_of_an_instruction_together(void **state) {
+    kiln_target target;
+    expect_ok(kiln_target_parse(KILN_STR("rpi5"), *state, &target));
+    const kiln_program *te = parsed(
+        *state, "program t\ninput x: i8[1,16,6,10]\nconstant w: i8[16,16,4,4]\n"
+                "output s: i32[1,16,2,2,4,8]\n"
+                "block dot(n:1, oc:16, ph:2, pw:2, oh:4, ow:8 | ic:16, kh:2, kw:2): "
+                "s[n, oc, ph, pw, oh, ow] sum= i32(x[n, ic, oh + floordiv(ph + 1, 2) + kh, "
+                "ow + floordiv(pw + 1, 2) + kw])*i32(w[ic, oc, floormod(ph + 1, 2) + (kh*-2 + 2), "
+                "floormod(pw + 1, 2) + (kw*-2 + 2)]) init 0i32\n");
+    kiln_sched s = kiln_sched_begin(te, &target, *state);
+    kiln_tiling t = tiling_of(&s, "dot");
+    t.tile = kiln_sched_choice(&s, 3, (int64_t[]){1, 2, 2}, 1, 0);
+    t.steps = kiln_sched_choice(&s, 4, (int64_t[]){16, 4, 1, 4}, 1, 0);
+    kiln_tile_pack_weights(&t);
+    assert_string_equal(layout_of(&s, "w.read"), "d1/8,d2/2,d3/2,d2%2,d3%2,d0/4,d1%8,d0%4");
+    expect_sound(&s, te);
+}
+
 /* The padded copy is blocked, and the argument that it copies alike. */
 static void data_is_blocked_together_with_what_it_copies(void **state) {
     const kiln_program *te = conv_program(*state, &shape);
@@ -120,6 +140,7 @@ int main(void) {
         test_with_arena(taps_outside_come_before_the_blocks),
         test_with_arena(what_has_weights_of_its_own_is_outermost),
         test_with_arena(weights_of_an_instruction_keep_its_steps_together),
+        test_with_arena(weights_of_phases_keep_the_steps_of_an_instruction_together),
         test_with_arena(data_is_blocked_together_with_what_it_copies),
         test_with_arena(data_without_a_copy_has_no_copy),
         test_with_arena(results_are_blocked_with_what_is_added_to_them),

@@ -7,8 +7,8 @@
 #include "base/stats.h"
 #include "deploy/runtime/module_open.h"
 
-/* Times that each module has its turn on a board: drift between them is seen, and every turn costs
- * a lease. Never fewer. */
+/* How many turns each module has on a board: several, so that drift between them is seen, but each
+ * costs a lease. */
 #define TURNS_MIN 3u
 #define TURNS_MAX 8u
 

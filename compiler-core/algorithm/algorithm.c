@@ -4,16 +4,32 @@
 #include "base/macros.h"
 #include "compiler-core/ir/reference.h"
 
+typedef enum default_by {
+#define X(name, instruction, share, steps, images, doc) BY_##name,
+#include "compiler-core/algorithm/defaults.def"
+#undef X
+} default_by;
+
+static const kiln_algorithm_default default_table[] = {
+#define X(name, instruction, share, steps, images, doc) \
+    [BY_##name] = {instruction, share, steps, images},
+#include "compiler-core/algorithm/defaults.def"
+#undef X
+};
+
 static const struct {
     const char *name;
     kiln_precision precision;
     double roundoff, error_factor, relative_error;
+    default_by by;
     kiln_algorithm_function apply;
 } algorithm_table[] = {
-    [KILN_ALGORITHM_DIRECT] = {"direct", KILN_PRECISION_F32, 0, 1, 0, kiln_program_copy},
-#define X(name, text, precision, roundoff, error_factor, relative_error, function) \
-    [KILN_ALGORITHM_##name] = {                                                    \
-        text, KILN_PRECISION_##precision, roundoff, error_factor, relative_error, function},
+    [KILN_ALGORITHM_DIRECT] = {"direct", KILN_PRECISION_F32, 0, 1, 0, BY_INSTRUCTION,
+                               kiln_program_copy},
+#define X(name, text, precision, roundoff, error_factor, relative_error, by, function)        \
+    [KILN_ALGORITHM_##name] = {                                                               \
+        text,    KILN_PRECISION_##precision, roundoff, error_factor, relative_error, BY_##by, \
+        function},
 #include "compiler-core/algorithm/algorithms.def"
 #undef X
 };
@@ -38,12 +54,20 @@ double kiln_algorithm_roundoff(kiln_algorithm algorithm) {
     return algorithm_table[algorithm].roundoff;
 }
 
+bool kiln_algorithm_rounds_both(kiln_algorithm algorithm) {
+    return algorithm_table[algorithm].roundoff > 0 && algorithm_table[algorithm].error_factor > 1;
+}
+
 kiln_precision kiln_algorithm_precision(kiln_algorithm algorithm) {
     return algorithm_table[algorithm].precision;
 }
 
 double kiln_algorithm_relative_error(kiln_algorithm algorithm) {
     return algorithm_table[algorithm].relative_error;
+}
+
+const kiln_algorithm_default *kiln_algorithm_default_of(kiln_algorithm algorithm) {
+    return &default_table[algorithm_table[algorithm].by];
 }
 
 bool kiln_algorithm_is_allowed(kiln_algorithm algorithm, const kiln_accuracy *accuracy) {
@@ -106,8 +130,7 @@ double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_progra
 
 /* Instructions that multiply halves take two where others take one float. */
 static double products_at_once(kiln_algorithm algorithm) {
-    const bool rounds = algorithm_table[algorithm].roundoff > 0;
-    return rounds && algorithm_table[algorithm].error_factor > 1 ? 2 : 1;
+    return kiln_algorithm_rounds_both(algorithm) ? 2 : 1;
 }
 
 double kiln_algorithm_least_flops(const kiln_program *te, const kiln_accuracy *accuracy) {

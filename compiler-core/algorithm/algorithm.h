@@ -17,12 +17,19 @@
 
 typedef enum kiln_algorithm {
     KILN_ALGORITHM_DIRECT, /* the task's expression as it stands */
-#define X(name, text, precision, roundoff, error_factor, relative_error, function) \
+#define X(name, text, precision, roundoff, error_factor, relative_error, by, function) \
     KILN_ALGORITHM_##name,
 #include "compiler-core/algorithm/algorithms.def"
 #undef X
     KILN_ALGORITHM_COUNT
 } kiln_algorithm;
+
+/* A row of defaults.def, which says what its columns mean. */
+typedef struct kiln_algorithm_default {
+    bool instruction;
+    double share, steps;
+    bool images;
+} kiln_algorithm_default;
 
 /* "direct", else the text of algorithms.def; static. */
 const char *kiln_algorithm_name(kiln_algorithm algorithm);
@@ -34,11 +41,15 @@ kiln_algorithm kiln_algorithm_find(kiln_str name);
 double kiln_algorithm_error_factor(kiln_algorithm algorithm, const kiln_program *te);
 /* By how much of itself a factor is off at most that is rounded on purpose; 0: none is. */
 double kiln_algorithm_roundoff(kiln_algorithm algorithm);
+/* Whether both factors of its products are rounded, to the type of its precision. */
+bool kiln_algorithm_rounds_both(kiln_algorithm algorithm);
 /* What products are computed in; F32 for the direct form, whatever the model's own types are. */
 kiln_precision kiln_algorithm_precision(kiln_algorithm algorithm);
 /* The stated error of a right result: the largest difference from double precision over the
  * output's largest magnitude, on random data. 0 for the direct form. */
 double kiln_algorithm_relative_error(kiln_algorithm algorithm);
+/* When a schedule that nobody has measured may use it. */
+const kiln_algorithm_default *kiln_algorithm_default_of(kiln_algorithm algorithm);
 /* Whether `accuracy` leaves room for it. A named precision allows what is in f32 as well; the
  * direct form is always allowed, and so are other exact ones. */
 bool kiln_algorithm_is_allowed(kiln_algorithm algorithm, const kiln_accuracy *accuracy);
@@ -63,7 +74,7 @@ double kiln_algorithm_least_flops(const kiln_program *te, const kiln_accuracy *a
 
 /* What a row of algorithms.def names: as kiln_algorithm_apply. */
 typedef kiln_program *(*kiln_algorithm_function)(const kiln_program *te, kiln_arena *arena);
-#define X(name, text, precision, roundoff, error_factor, relative_error, function) \
+#define X(name, text, precision, roundoff, error_factor, relative_error, by, function) \
     kiln_program *function(const kiln_program *te, kiln_arena *arena);
 #include "compiler-core/algorithm/algorithms.def"
 #undef X

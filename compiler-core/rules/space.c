@@ -30,10 +30,12 @@ kiln_status kiln_space_check_target(const kiln_target *target) {
 }
 
 kiln_dtype kiln_space_storage(const kiln_target *target, const kiln_accuracy *accuracy) {
-    return kiln_algorithm_is_allowed(KILN_ALGORITHM_BF16_PRODUCTS, accuracy) &&
-                   kiln_expected_halves(target)
-               ? KILN_BF16
-               : KILN_DTYPE_NONE;
+    bool rounds = false; /* some algorithm, both factors of its products to bf16 */
+    for (uint32_t a = 0; a < KILN_ALGORITHM_COUNT; a++)
+        rounds |= kiln_algorithm_rounds_both((kiln_algorithm)a) &&
+                  kiln_algorithm_precision((kiln_algorithm)a) == KILN_PRECISION_BF16 &&
+                  kiln_algorithm_is_allowed((kiln_algorithm)a, accuracy);
+    return rounds && kiln_expected_halves(target) ? KILN_BF16 : KILN_DTYPE_NONE;
 }
 
 /* ---- making sketches ---- */
@@ -294,30 +296,18 @@ static bool lacks_instruction(maker *m, const kiln_sketch *sketch) {
 /* Less work than this, on constants that the second cache holds, is done before a choice could
  * matter. */
 #define RIVALS_WORK_MIN 8e6
-/* What an alternative may take of the time of the best one so far, so that the model's errors do
- * not count. */
-#define RIVAL_SHARE 0.85
-/* The same where products are multiplied as the direct form does it, so that only the time of the
- * transforms is the model's. Of the direct form's time products of 512x512 by 512x512 take 0.91,
- * and 0.97 by the model; of 128x768 by 768x768 0.91 and 0.90 (Zen 5). */
-#define CLOSE_RIVAL_SHARE 0.98
-/* Shorter sums are stored too often: inside of BERT-mini 128x256 by 256x256 takes 1.05 of the
- * direct form's time, 128x1024 by 1024x256 0.95. */
-#define CLOSE_RIVAL_STEPS_MIN 512
 
-/* Strassen's products of images are left to measurements: 14x14, 512 to 1024 channels takes 0.88 of
- * the direct form's time alone, with its weights in the third cache, and 1.04 inside of ResNet-50.
- */
-static double rival_share(maker *m) {
+/* Whether the algorithm takes so little of the direct form's time that the default may be of it. */
+static bool is_rival(maker *m, double cycles, double direct) {
+    const kiln_algorithm_default *needs = kiln_algorithm_default_of(m->algorithm);
     bool image = false;
-    if (m->algorithm != KILN_ALGORITHM_STRASSEN) return RIVAL_SHARE;
     kiln_program *p = kiln_program_copy(m->te, m->scratch);
     const kiln_arg_buffers arg = kiln_program_args(p);
     for (uint32_t i = 0; i < arg.count; i++)
         image |= p->buffer.data[arg.buffer[i]].shape.rank >= IMAGE_RANK;
-    const bool close = !image && kiln_expected_steps(p) >= CLOSE_RIVAL_STEPS_MIN;
+    const bool applies = (needs->images || !image) && kiln_expected_steps(p) >= needs->steps;
     kiln_arena_reset(m->scratch);
-    return close ? CLOSE_RIVAL_SHARE : 0;
+    return applies && cycles < needs->share * direct;
 }
 
 /* What the algorithm is expected to take, in cycles; infinitely many when it does not apply. */
@@ -348,23 +338,23 @@ static kiln_status make_all(maker *m, const char **out_rule, uint32_t *out_prefe
     const bool rivals = has_rivals(m), works = rivals && has_work(m);
     const char *other = NULL;
     kiln_status st = KILN_OK;
-    double best = rivals ? expected_cycles(m, KILN_ALGORITHM_DIRECT) : 0;
+    const double direct = rivals ? expected_cycles(m, KILN_ALGORITHM_DIRECT) : 0;
+    double best = direct;
     for (uint32_t a = 0; !st && a < KILN_ALGORITHM_COUNT; a++) {
-        const bool exact = kiln_algorithm_relative_error((kiln_algorithm)a) == 0;
         const uint32_t others = m->sketch.count;
         m->algorithm = (kiln_algorithm)a;
         if (!kiln_algorithm_is_allowed(m->algorithm, &m->options->accuracy)) continue;
-        const bool halves = kiln_algorithm_precision(m->algorithm) != KILN_PRECISION_F32;
+        const bool exact = kiln_algorithm_default_of(m->algorithm)->instruction,
+                   halves = kiln_algorithm_precision(m->algorithm) != KILN_PRECISION_F32;
         const double cycles =
             (halves ? rivals : works) && !exact ? expected_cycles(m, m->algorithm) : INFINITY;
-        const double share = KILN_MIN(rival_share(m), *out_preferred ? RIVAL_SHARE : 1);
-        const bool rival = cycles < share * best;
+        const bool rival = cycles < best && is_rival(m, cycles, direct);
         m->first = exact || rival ? others : 0;
         st = apply_rules(m, rules, a == KILN_ALGORITHM_DIRECT ? out_rule : &other);
         if (!st && exact) put_first(m, others);
         if (st || !rival || m->sketch.count == others || !m->fits) continue;
         if (lacks_instruction(m, &m->sketch.data[others])) continue;
-        best = cycles / RIVAL_SHARE; /* the next one has to be no worse */
+        best = cycles;
         *out_preferred = others;
     }
     return st;

@@ -69,6 +69,17 @@ static void relative_errors_are_as_stated(void **state) {
     }
 }
 
+/* Only what is exact goes before the direct form without a model; and the model chooses among the
+ * others, or nobody does. */
+static void defaults_are_by_instruction_where_rows_are_exact(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < KILN_ALGORITHM_COUNT; i++) {
+        const kiln_algorithm_default *by = kiln_algorithm_default_of((kiln_algorithm)i);
+        assert_int_equal(by->instruction, kiln_algorithm_relative_error((kiln_algorithm)i) == 0);
+        assert_true(by->share >= 0 && by->share < 1 && !(by->instruction && by->share > 0));
+    }
+}
+
 static void budgets_leave_rows_out(void **state) {
     kiln_accuracy accuracy = {0};
     const kiln_algorithm winograd = KILN_ALGORITHM_WINOGRAD_2X2_3X3;
@@ -97,6 +108,7 @@ int main(void) {
         test_with_arena(names_are_found_again),
         test_with_arena(the_direct_form_is_a_copy),
         test_with_arena(relative_errors_are_as_stated),
+        test_with_arena(defaults_are_by_instruction_where_rows_are_exact),
         test_with_arena(budgets_leave_rows_out),
     };
     return cmocka_run_group_tests_name("compiler-core/algorithm/algorithm", tests, NULL, NULL);

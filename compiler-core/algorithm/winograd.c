@@ -6,6 +6,9 @@
  *     M = sum over channels of U * V, point by point
  *     Y = A' M A      a tile of outputs
  *
+ * Tiles of convolutions with stride s are s m apart, and have s (m - 1) + r points in each
+ * dimension (winograd.h).
+ *
  * With four points each transform is one block, and a tile stays in registers. With more it is two:
  * one along columns, whose result is a temp, and one along rows of that.
  *
@@ -63,31 +66,35 @@ typedef struct terms {
     bool others; /* depend on neither */
 } terms;
 
-static void count_terms(const kiln_program *p, kiln_expr e, const kiln_expr *var, terms *out) {
+/* `of`: the iterator times the stride, and the tap. */
+static void count_terms(const kiln_program *p, kiln_expr e, const kiln_expr *of,
+                        const kiln_var *var, terms *out) {
     if (kiln_expr_get(p, e)->op == KILN_EXPR_ADD) {
-        count_terms(p, kiln_expr_operand(p, e, 0), var, out);
-        count_terms(p, kiln_expr_operand(p, e, 1), var, out);
+        count_terms(p, kiln_expr_operand(p, e, 0), of, var, out);
+        count_terms(p, kiln_expr_operand(p, e, 1), of, var, out);
         return;
     }
-    out->along += e == var[0];
-    out->tap += e == var[1];
-    for (uint32_t i = 0; i < 2; i++)
-        out->others &=
-            e == var[i] || !kiln_expr_uses_var(p, e, kiln_expr_get(p, var[i])->payload.id);
+    out->along += e == of[0];
+    out->tap += e == of[1];
+    for (uint32_t i = 0; i < 2; i++) out->others &= e == of[i] || !kiln_expr_uses_var(p, e, var[i]);
 }
 
-/* Whether iterators `along` and `tap` slide a window over one dimension of the data with stride and
- * dilation 1, wherever it begins, and the weights have a dimension for the tap. */
-static bool slides(kiln_program *p, site *s, uint32_t along, uint32_t tap, uint32_t *out_window) {
+/* Whether iterators `along` and `tap` slide a window over one dimension of the data with this
+ * stride and dilation 1, wherever it begins, and the weights have a dimension for the tap. */
+static bool slides(kiln_program *p, site *s, uint32_t along, uint32_t tap, int64_t stride,
+                   uint32_t *out_window) {
     const kiln_block_info *b = &p->block.data[s->block];
     kiln_expr data = load_below(p, s->data), weights = load_below(p, s->weights);
-    const kiln_expr var[] = {iter_var(p, s->block, along), iter_var(p, s->block, tap)};
+    const kiln_expr strided = kiln_expr_binary(p, KILN_EXPR_MUL, iter_var(p, s->block, along),
+                                               kiln_expr_index(p, stride)),
+                    of[] = {strided, iter_var(p, s->block, tap)};
+    const kiln_var var[] = {b->iter[along].var, b->iter[tap].var};
     uint32_t of_along = 0, of_tap = 0, of_weights = 0;
     terms window = {.others = true};
     if (count_uses(p, data, b->iter[along].var, &of_along) != 1 ||
         count_uses(p, data, b->iter[tap].var, &of_tap) != 1 || of_along != of_tap)
         return false;
-    count_terms(p, kiln_expr_operand(p, data, of_tap), var, &window);
+    count_terms(p, kiln_expr_operand(p, data, of_tap), of, var, &window);
     *out_window = of_tap;
     return window.along == 1 && window.tap == 1 && window.others &&
            count_uses(p, weights, b->iter[along].var, &of_weights) == 0 &&
@@ -99,28 +106,30 @@ static bool is_weight(const kiln_program *p, kiln_expr factor) {
     return load && p->buffer.data[kiln_expr_get(p, load)->payload.id].role == KILN_ROLE_CONSTANT;
 }
 
-/* Of windows of 2 taps: half of such a window of two channels is often 0, and then sums whose bound
+/* Of phases of 2 taps: half of such a window of two channels is often 0, and then sums whose bound
  * is next to nothing have what is left of roundings. Others have had fewer channels from the start.
  */
 #define CHANNELS_OF_TWO_TAPS 8
 
 /* Whether channels enough are left to be summed up once the taps are gone. */
-static bool sums_channels(const kiln_program *p, const site *s, int64_t taps) {
+static bool sums_channels(const kiln_program *p, const site *s, const kiln_winograd *f) {
     const kiln_block_info *b = &p->block.data[s->block];
-    const int64_t least = taps == 2 ? CHANNELS_OF_TWO_TAPS : 2;
+    const int64_t most_taps = (f->taps + f->stride - 1) / f->stride; /* of a phase */
+    const int64_t least = most_taps == 2 ? CHANNELS_OF_TWO_TAPS : 2;
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (b->iter[i].reduce && i != s->tap[0] && i != s->tap[1] && b->iter[i].extent >= least)
             return true;
     return false;
 }
 
-static bool find_windows(kiln_program *p, site *s, int64_t taps) {
+static bool find_windows(kiln_program *p, site *s, const kiln_winograd *f) {
     const kiln_block_info *b = &p->block.data[s->block];
     uint32_t found = 0;
     for (uint32_t i = 0; i < b->iter_count; i++)
         for (uint32_t k = 0; k < b->iter_count && !b->iter[i].reduce; k++) {
             uint32_t window = 0;
-            if (!b->iter[k].reduce || b->iter[k].extent != taps || !slides(p, s, i, k, &window))
+            if (!b->iter[k].reduce || b->iter[k].extent != f->taps ||
+                !slides(p, s, i, k, f->stride, &window))
                 continue;
             if (found == DIMS) return false;
             s->along[found] = i, s->tap[found] = k, s->window[found++] = window;
@@ -130,7 +139,7 @@ static bool find_windows(kiln_program *p, site *s, int64_t taps) {
 
 /* A sum of products of floats in which one factor is a weight and the other is looked at through
  * two windows. */
-static bool match(kiln_program *p, kiln_block block, int64_t taps, site *out) {
+static bool match(kiln_program *p, kiln_block block, const kiln_winograd *f, site *out) {
     const kiln_block_info *b = &p->block.data[block];
     const kiln_expr_node *value = kiln_expr_get(p, b->value);
     if (b->combiner != KILN_COMBINE_SUM || b->removed || value->op != KILN_EXPR_MUL ||
@@ -140,7 +149,7 @@ static bool match(kiln_program *p, kiln_block block, int64_t taps, site *out) {
     uint32_t weights = is_weight(p, factor[1]);
     *out = (site){.block = block, .data = factor[1 - weights], .weights = factor[weights]};
     return load_below(p, out->data) && !is_weight(p, out->data) && is_weight(p, out->weights) &&
-           find_windows(p, out, taps) && sums_channels(p, out, taps) &&
+           find_windows(p, out, f) && sums_channels(p, out, f) &&
            b->index_count + 2 <= KILN_RANK_MAX && b->iter_count + 2 <= KILN_BLOCK_ITERS_MAX;
 }
 
@@ -410,18 +419,19 @@ static kiln_expr inside(builder *w, kiln_expr value, uint32_t d, kiln_expr at) {
 /* Element `point` of the tile. */
 static kiln_expr in_tile(builder *w, kiln_expr tile, int64_t point) {
     kiln_program *p = w->p;
-    kiln_expr first = kiln_expr_binary(p, KILN_EXPR_MUL, tile, kiln_expr_index(p, w->f->outputs));
+    const kiln_expr apart = kiln_expr_index(p, w->f->stride * w->f->outputs);
+    const kiln_expr first = kiln_expr_binary(p, KILN_EXPR_MUL, tile, apart);
     return kiln_expr_binary(p, KILN_EXPR_ADD, first, kiln_expr_index(p, point));
 }
 
-/* The data at (row, column), 0 beyond its end. */
+/* The data that the first window sees at (row, column), 0 beyond their end. */
 static kiln_expr data_at(replaced *r, kiln_expr row, kiln_expr column) {
     const site *s = r->w->s;
     const kiln_iter *iter = r->w->p->block.data[s->block].iter;
     const kiln_expr at[DIMS] = {row, column};
     for (uint32_t d = 0; d < DIMS; d++) {
-        r->to[iter[s->along[d]].var] = at[d];
-        r->to[iter[s->tap[d]].var] = kiln_expr_index(r->w->p, 0);
+        r->to[iter[s->along[d]].var] = kiln_expr_index(r->w->p, 0);
+        r->to[iter[s->tap[d]].var] = at[d];
     }
     kiln_expr value = kiln_expr_substitute(r->w->p, r->factor, r->to);
     const kiln_expr load = load_below(r->w->p, s->data);
@@ -455,8 +465,9 @@ static part make_tiles(builder *w) {
     const uint32_t mask = iters_of(w, s->data), row = s->along[0];
     if (!is_in_two(w)) return make_tiles_at_once(w);
     kiln_expr x[POINTS_MAX], at[KILN_BLOCK_ITERS_MAX];
-    part half = begin(w, "tiles.columns", mask,
-                      (part_shape){{0, f->points}, (w->tiles[0] - 1) * f->outputs + f->points});
+    part half =
+        begin(w, "tiles.columns", mask,
+              (part_shape){{0, f->points}, (w->tiles[0] - 1) * f->stride * f->outputs + f->points});
     replaced r = replace_in(w, s->data, &half);
     for (int64_t k = 0; k < f->points; k++)
         x[k] = data_at(&r, half.iter[row], in_tile(w, half.iter[s->along[1]], k));
@@ -550,7 +561,7 @@ static kiln_program *apply(const kiln_winograd *f, bool fixed, const kiln_progra
     kiln_program *p = kiln_program_copy(te, arena);
     site s;
     kiln_block block = 1;
-    while (block < p->block.count && !match(p, block, f->taps, &s)) block++;
+    while (block < p->block.count && !match(p, block, f, &s)) block++;
     if (block == p->block.count) return NULL;
     builder w = {.p = p, .s = &s, .f = f, .left_out = left_out(p, &s)};
     for (uint32_t d = 0; d < DIMS; d++) {
@@ -574,22 +585,20 @@ static kiln_program *apply(const kiln_winograd *f, bool fixed, const kiln_progra
 static const double three[] = {0, 1}, five[] = {0.5, -0.5, 1.25, -1.25}, four[] = {0, 1, -1},
                     six[] = {0, 0.625, -0.625, 1.5, -1.5}, eight[] = {0, 0.5, -0.5, 1, -1, 2, -2};
 
-#define F(outputs, taps, points)                                                                \
-    kiln_program *kiln_winograd_##outputs##x##outputs##_##taps##x##taps(const kiln_program *te, \
-                                                                        kiln_arena *arena) {    \
-        const kiln_winograd f = kiln_winograd_of_points(outputs, taps, points);                 \
-        return apply(&f, false, te, arena);                                                     \
+#define F(suffix, outputs, taps, stride, points, fixed)                                 \
+    kiln_program *kiln_winograd_##outputs##x##outputs##_##taps##x##taps##suffix(        \
+        const kiln_program *te, kiln_arena *arena) {                                    \
+        const kiln_winograd f = kiln_winograd_of_points(outputs, taps, stride, points); \
+        return apply(&f, fixed, te, arena);                                             \
     }
 
-F(2, 2, three)
-F(2, 3, four)
-F(4, 2, five)
-F(4, 3, six)
-F(6, 3, eight)
-F(2, 5, six)
-F(4, 5, eight)
-
-kiln_program *kiln_winograd_2x2_3x3_fixed(const kiln_program *te, kiln_arena *arena) {
-    const kiln_winograd f = kiln_winograd_of_points(2, 3, four);
-    return apply(&f, true, te, arena);
-}
+F(, 2, 2, 1, three, false)
+F(, 2, 3, 1, four, false)
+F(_fixed, 2, 3, 1, four, true)
+F(, 4, 2, 1, five, false)
+F(, 4, 3, 1, six, false)
+F(, 6, 3, 1, eight, false)
+F(, 2, 5, 1, six, false)
+F(, 4, 5, 1, eight, false)
+F(_stride2, 2, 3, 2, three, false)
+F(_stride2, 4, 3, 2, five, false)

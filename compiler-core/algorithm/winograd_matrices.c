@@ -46,10 +46,37 @@ static void set_infinity(kiln_winograd *w, const double *point) {
     w->result[w->outputs - 1][last] = first < 0 ? -1 : 1;
 }
 
-kiln_winograd kiln_winograd_of_points(int64_t outputs, int64_t taps, const double *point) {
-    kiln_winograd w = {.outputs = outputs, .taps = taps, .points = outputs + taps - 1};
+static kiln_winograd without_stride(int64_t outputs, int64_t taps, const double *point) {
+    kiln_winograd w = {.outputs = outputs, .taps = taps, .stride = 1, .points = outputs + taps - 1};
     KILN_CHECK(w.points <= KILN_WINOGRAD_POINTS_MAX);
-    for (int64_t j = 0; j < w.points - 1; j++) set_point(&w, point, j);
-    set_infinity(&w, point);
+    for (int64_t j = 0; j < w.points && taps == 1; j++)
+        w.data[j][j] = w.weights[j][0] = w.result[j][j] = 1;
+    for (int64_t j = 0; j < w.points - 1 && taps > 1; j++) set_point(&w, point, j);
+    if (taps > 1) set_infinity(&w, point);
+    return w;
+}
+
+/* The points of the phase whose first tap is `phase`, from point `first` on. */
+static void set_phase(kiln_winograd *w, const kiln_winograd *of, int64_t phase, int64_t first) {
+    for (int64_t j = 0; j < of->points; j++) {
+        for (int64_t i = 0; i < of->points; i++)
+            w->data[first + j][phase + i * w->stride] = of->data[j][i];
+        for (int64_t i = 0; i < of->taps; i++)
+            w->weights[first + j][phase + i * w->stride] = of->weights[j][i];
+        for (int64_t i = 0; i < of->outputs; i++) w->result[i][first + j] = of->result[i][j];
+    }
+}
+
+kiln_winograd kiln_winograd_of_points(int64_t outputs, int64_t taps, int64_t stride,
+                                      const double *point) {
+    kiln_winograd w = {.outputs = outputs, .taps = taps, .stride = stride};
+    KILN_CHECK(taps >= stride);
+    KILN_CHECK(stride * (outputs - 1) + taps <= KILN_WINOGRAD_POINTS_MAX);
+    for (int64_t phase = 0; phase < stride; phase++) {
+        const kiln_winograd of =
+            without_stride(outputs, (taps - phase + stride - 1) / stride, point);
+        set_phase(&w, &of, phase, w.points);
+        w.points += of.points;
+    }
     return w;
 }

@@ -3,7 +3,7 @@
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/rules.h"
 
-#define CASES_MAX 8
+#define CASES_MAX 9
 
 typedef struct search {
     kiln_block block;

@@ -10,9 +10,11 @@ static const double four[] = {0, 1, -1}, six[] = {0, 0.625, -0.625, 1.5, -1.5},
                     eight[] = {0, 0.5, -0.5, 1, -1, 2, -2};
 
 static const struct {
-    int64_t outputs, taps;
+    int64_t outputs, taps, stride;
     const double *point;
-} made[] = {{2, 3, four}, {4, 3, six}, {6, 3, eight}, {2, 5, six}, {4, 5, eight}, {1, 3, four}};
+} made[] = {{2, 3, 1, four}, {4, 3, 1, six},  {6, 3, 1, eight}, {2, 5, 1, six}, {4, 5, 1, eight},
+            {1, 3, 1, four}, {3, 1, 1, NULL}, {2, 3, 2, four},  {4, 3, 2, six}, {2, 4, 2, four},
+            {2, 5, 2, four}, {2, 3, 3, NULL}, {2, 5, 3, four},  {1, 5, 2, four}};
 
 /* sum over points of result[o][p] * weights[p][t] * data[p][x]: how much element x of the data
  * counts in output o with tap t. */
@@ -27,12 +29,12 @@ static void outputs_are_sums_of_taps_times_data(void **state) {
     (void)state;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(made); i++) {
         const kiln_winograd w =
-            kiln_winograd_of_points(made[i].outputs, made[i].taps, made[i].point);
-        assert_int_equal(w.points, made[i].outputs + made[i].taps - 1);
+            kiln_winograd_of_points(made[i].outputs, made[i].taps, made[i].stride, made[i].point);
+        assert_int_equal(w.points, made[i].stride * (made[i].outputs - 1) + made[i].taps);
         for (int64_t o = 0; o < w.outputs; o++)
             for (int64_t t = 0; t < w.taps; t++)
                 for (int64_t x = 0; x < w.points; x++)
-                    assert_true(fabs(share(&w, o, t, x) - (x == o + t)) < 1e-13);
+                    assert_true(fabs(share(&w, o, t, x) - (x == made[i].stride * o + t)) < 1e-13);
     }
 }
 
@@ -42,7 +44,7 @@ static void f_2_3_is_as_published(void **state) {
     static const double data[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
     static const double weights[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
     static const double result[2][4] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
-    const kiln_winograd w = kiln_winograd_of_points(2, 3, four);
+    const kiln_winograd w = kiln_winograd_of_points(2, 3, 1, four);
     for (size_t i = 0; i < 4; i++)
         for (size_t k = 0; k < 4; k++) {
             assert_true(w.data[i][k] == data[i][k]);

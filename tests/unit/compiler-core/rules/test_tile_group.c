@@ -120,6 +120,21 @@ static void draws_compute_the_convolution(void **state) {
     }
 }
 
+/* Phases of two taps and of one; the last tiles are cut. */
+static void draws_compute_strided_convolutions(void **state) {
+    conv_shape shape = square_conv(21, 16);
+    shape.stride = 2;
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        const kiln_space space = space_of(shape, threads, *state);
+        const kiln_algorithm tried[] = {KILN_ALGORITHM_WINOGRAD_2X2_3X3_STRIDE2,
+                                        KILN_ALGORITHM_WINOGRAD_4X4_3X3_STRIDE2};
+        for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++) {
+            assert_true(text_by(tried[i], &space, false, *state).size > 0);
+            draws_compute(space, tried[i], *state);
+        }
+    }
+}
+
 static void draws_of_multiples_compute_the_convolution(void **state) {
     conv_shape shape = square_conv(5, 64);
     shape.oc = 16;
@@ -157,6 +172,7 @@ int main(void) {
         test_with_arena(threads_share_groups_or_what_is_inside),
         test_with_arena(batches_have_no_groups),
         test_with_arena(draws_compute_the_convolution),
+        test_with_arena(draws_compute_strided_convolutions),
         test_with_arena(phases_of_a_transposed_convolution_are_tiled),
         test_with_arena(draws_of_multiples_compute_the_convolution),
     };

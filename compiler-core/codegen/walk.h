@@ -105,6 +105,7 @@ typedef struct kiln_walk {
      * copies, that stores once; NULL: none. */
     const kiln_stmt_info *square;
     kiln_ssa mask; /* <lanes> BOOL, or NULL: all lanes */
+    bool moves;    /* halves are only moved here: they stay as they lie in memory */
     /* While one lane is built by itself: which, and what is otherwise there outside of it. */
     uint32_t lane, all_lanes;
     kiln_ssa all_mask;
@@ -206,6 +207,9 @@ void kiln_walk_table_put(kiln_walk *w, kiln_walk_table *t, const uint64_t key[4]
 uint32_t kiln_walk_table_mark(const kiln_walk_table *t);     /* For kiln_walk_table_pop. */
 void kiln_walk_table_pop(kiln_walk_table *t, uint32_t mark); /* Forgets what was put since. */
 
+/* What values of a dtype are here: kiln_scalar_computed, or as they lie in memory where halves are
+ * only moved. */
+kiln_ssa_scalar kiln_walk_scalar(const kiln_walk *w, kiln_dtype dtype);
 /* From bits in memory to what is computed with, and back. */
 kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v);
 kiln_ssa kiln_walk_to_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v);

@@ -1,5 +1,7 @@
 /* Values of expressions: dispatch by operator, integer semantics of exprs.def, lane conditions,
  * selects. */
+#include <math.h>
+
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
 
@@ -392,11 +394,14 @@ static kiln_ssa build_bool(kiln_walk *w, kiln_expr expr) {
 
 static kiln_ssa evaluate(kiln_walk *w, kiln_expr expr) {
     const kiln_expr_node *node = kiln_expr_get(w->p, expr);
-    kiln_ssa_type type = kiln_type_scalar(kiln_scalar_computed(node->dtype));
+    kiln_ssa_type type = kiln_type_scalar(kiln_walk_scalar(w, (kiln_dtype)node->dtype));
     kiln_ssa operand[2];
     switch ((kiln_expr_op)node->op) {
     case KILN_EXPR_INT: return w->b->ops->integer(w->b, type, node->payload.i);
-    case KILN_EXPR_FLOAT: return w->b->ops->real(w->b, type, node->payload.f);
+    case KILN_EXPR_FLOAT:
+        return node->payload.f == 0 && !signbit(node->payload.f)
+                   ? w->b->ops->zero(w->b, type)
+                   : w->b->ops->real(w->b, type, node->payload.f);
     case KILN_EXPR_VAR: return build_var(w, node->payload.id);
     case KILN_EXPR_LOAD: return kiln_walk_load(w, expr);
     case KILN_EXPR_SELECT: return build_select(w, expr);

@@ -30,7 +30,7 @@ void kiln_walk_registers_end(kiln_walk *w, kiln_buffer buffer) {
 
 /* Of values of the buffer, as computed with: `lanes` 0 for one. */
 static kiln_ssa_type element_type(const kiln_walk *w, kiln_buffer buffer, uint32_t lanes) {
-    return kiln_type_vector(kiln_scalar_computed(buffer_dtype(w, buffer)), lanes);
+    return kiln_type_vector(kiln_walk_scalar(w, buffer_dtype(w, buffer)), lanes);
 }
 
 kiln_ssa_type kiln_walk_chunk_type(const kiln_walk *w, kiln_buffer buffer) {
@@ -224,6 +224,7 @@ static void load_key(const kiln_walk *w, kiln_buffer buffer, const kiln_walk_add
     key[3] = form == KEY_VECTOR  ? (uint64_t)w->lanes << 32 | (uint32_t)a->lane_stride
              : form == KEY_GROUP ? UINT64_MAX
                                  : 0;
+    key[0] |= (uint64_t)w->moves << 63;
 }
 
 /* Where multiply-adds take one element of a register as a factor of all lanes, elements that lie
@@ -424,7 +425,7 @@ static kiln_ssa load_square(kiln_walk *w, kiln_expr load, kiln_buffer buffer,
     const int64_t bytes = (int64_t)kiln_dtype_size(dtype);
     const bool is_first = w->square && w->square->first == w->slot[w->square->var].constant;
     kiln_ssa row[KILN_LOWER_LANES_MAX];
-    if (!is_first || bytes < 4 || !follows_copies(w, offset) || !kiln_walk_load_is_safe(w, load))
+    if (!is_first || bytes < 2 || !follows_copies(w, offset) || !kiln_walk_load_is_safe(w, load))
         return NULL;
     for (uint32_t lane = 0; lane < w->lanes; lane++) {
         kiln_walk_address at = *a;

@@ -1,5 +1,7 @@
 /* Statements and loops: a walk over the lowered program that appends to the function being written.
  */
+#include <math.h>
+
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
 
@@ -356,13 +358,42 @@ static kiln_ssa combined_lanes(kiln_walk *w, const kiln_stmt_info *s) {
     return value;
 }
 
+static void look_at_condition(kiln_program *p, kiln_expr load, void *context) {
+    (void)p, (void)load;
+    *(bool *)context = true;
+}
+
+/* Whether a half in memory is `e` as that lies in memory: read elsewhere, or zero, as an index
+ * says. */
+static bool is_moved(kiln_walk *w, kiln_expr e) {
+    const kiln_expr_node *node = kiln_expr_get(w->p, e);
+    bool by_data = false;
+    switch ((kiln_expr_op)node->op) {
+    case KILN_EXPR_LOAD: return w->p->buffer.data[node->payload.id].scope != KILN_SCOPE_REGISTER;
+    case KILN_EXPR_FLOAT: return node->payload.f == 0 && !signbit(node->payload.f);
+    case KILN_EXPR_SELECT:
+        kiln_expr_visit_loads(w->p, kiln_expr_operand(w->p, e, 0), 0, look_at_condition, &by_data);
+        return !by_data && is_moved(w, kiln_expr_operand(w->p, e, 1)) &&
+               is_moved(w, kiln_expr_operand(w->p, e, 2));
+    default: return false;
+    }
+}
+
+static bool moves_half(kiln_walk *w, const kiln_stmt_info *s) {
+    const kiln_buffer_info *to = &w->p->buffer.data[s->buffer];
+    return to->scope != KILN_SCOPE_REGISTER && kiln_dtype_is_float(to->dtype) &&
+           kiln_dtype_size(to->dtype) == 2 && is_moved(w, s->value);
+}
+
 static void emit_store(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info s = w->p->stmt.data[stmt];
     w->stamp = ++w->last_stamp;
+    w->moves = moves_half(w, &s);
     kiln_ssa value = w->combines ? combined_lanes(w, &s) : multiply_add(w, &s);
     if (!value) value = add_ones(w, &s);
     if (!value) value = kiln_walk_expr(w, s.value);
     kiln_walk_store(w, stmt, value);
+    w->moves = false;
 }
 
 void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {

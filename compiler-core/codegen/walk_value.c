@@ -174,7 +174,16 @@ static kiln_ssa bf16_to_bits(kiln_walk *w, kiln_ssa v) {
                              KILN_SSA_I16);
 }
 
+static bool stays_as_it_lies(const kiln_walk *w, kiln_dtype dtype) {
+    return w->moves && kiln_dtype_is_float(dtype) && kiln_dtype_size(dtype) == 2;
+}
+
+kiln_ssa_scalar kiln_walk_scalar(const kiln_walk *w, kiln_dtype dtype) {
+    return stays_as_it_lies(w, dtype) ? kiln_scalar_in_memory(dtype) : kiln_scalar_computed(dtype);
+}
+
 kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v) {
+    if (stays_as_it_lies(w, dtype)) return v;
     if (dtype == KILN_BF16) return bf16_from_bits(w, v);
     if (dtype == KILN_F16) return kiln_walk_convert(w, KILN_CONVERT_FLOAT, v, KILN_SSA_F32);
     if (dtype == KILN_BOOL)
@@ -183,6 +192,7 @@ kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v) {
 }
 
 kiln_ssa kiln_walk_to_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v) {
+    if (stays_as_it_lies(w, dtype)) return v;
     if (dtype == KILN_BF16) return bf16_to_bits(w, v);
     if (dtype == KILN_F16) return kiln_walk_convert(w, KILN_CONVERT_FLOAT, v, KILN_SSA_F16);
     if (dtype == KILN_BOOL) return kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, v, KILN_SSA_I8);

@@ -2,6 +2,7 @@
  * block does not allow is left as it was, so this applies to any program. */
 #include <stdlib.h>
 
+#include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/rules.h"
@@ -80,6 +81,9 @@ static bool is_few_from_apart(const kiln_program *p, const kiln_pattern *pattern
            !kiln_sketch_reads_contiguously(p, pattern, iter);
 }
 
+/* Elements of a square's side, so that registers hold all of its rows. */
+#define SQUARE_MAX 16
+
 /* Where lanes along `iter` are read from apart: the iterator along which what is read lies behind
  * one another, if it is cut into as many elements as there are lanes; else -1. Squares of both are
  * transposed in registers. */
@@ -89,7 +93,7 @@ static int square_iter(kiln_program *p, const kiln_pattern *pattern, int iter, i
     if (pattern->from_count != 1 || lanes < 4 || b->iter[iter].extent % lanes != 0) return -1;
     const kiln_buffer_info *from = &p->buffer.data[x->buffer], *to = &p->buffer.data[b->buffer];
     if (from->shape.rank == 0 || kiln_dtype_size(from->dtype) != kiln_dtype_size(to->dtype) ||
-        kiln_dtype_size(to->dtype) < 4)
+        kiln_dtype_size(to->dtype) < 2)
         return -1;
     const kiln_layout_piece *last =
         from->layout.piece_count ? &from->layout.piece[from->layout.piece_count - 1] : NULL;
@@ -134,9 +138,10 @@ static void vectorize_block(kiln_sched *s, kiln_block block) {
         int64_t lanes = kiln_sketch_lanes(s->target, p->buffer.data[pattern.to.buffer].dtype,
                                           p->block.data[block].iter[iter].extent);
         const kiln_sched_loop along = kiln_sched_loop_of(s, block, (uint32_t)iter);
-        const int across = reduces ? -1 : square_iter(p, &pattern, iter, lanes);
+        const int64_t side = KILN_MIN(lanes, SQUARE_MAX);
+        const int across = reduces ? -1 : square_iter(p, &pattern, iter, side);
         if (across >= 0)
-            transpose_squares(s, &pattern, iter, across, lanes);
+            transpose_squares(s, &pattern, iter, across, side);
         else if (!reduces && is_few_from_apart(p, &pattern, iter, lanes))
             put_inside(s, &pattern, iter, along);
         else if (lanes > 1)

@@ -410,6 +410,32 @@ static void squares_are_transposed_in_registers(void **state) {
     }
 }
 
+/* Halves that are copied, transposed, or padded with zeros are not widened on the way. */
+static void halves_are_moved_as_they_lie(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    const kiln_target target = target_of(arena, level[3]);
+    static const char *const type[] = {"bf16", "f16"};
+    static const char *const value[] = {"x[i, j]", "x[j, i]", "select(j < 20, x[i, j], %s)",
+                                        "x[i, j] + x[j, i]"};
+    static const char *const zero[] = {"0bf16", "0f16"};
+    for (uint32_t at = 0; at < 2 * KILN_ARRAY_COUNT(value); at++) {
+        const char *t = type[at % 2], *body = kiln_arena_printf(arena, value[at / 2], zero[at % 2]);
+        kiln_program *te =
+            parsed(arena, kiln_arena_printf(arena,
+                                            "program p\ninput x: %s[32,32]\noutput y: %s[32,32]\n"
+                                            "block t(i:32, j:32): y[i, j] = %s\n",
+                                            t, t, body));
+        kiln_program *p = schedule(te, "split(t.j, -1, 16)\nsplit(t.i, -1, 16)\n"
+                                       "reorder(t.i.0, t.j.0, t.i.1, t.j.1)\n"
+                                       "unroll(t.i.1)\nvectorize(t.j.1)\n");
+        kiln_str text;
+        assert_null(emit(p, &target, KILN_EMIT_LLVM, arena, &text));
+        const bool computes = strstr(kiln_str_dup(arena, text), "float") != NULL;
+        assert_int_equal(computes, at / 2 == 3);
+        if (runs_here(&target, arena)) expect_ok(expect_compiled_equals(te, p, &target, 2, 1));
+    }
+}
+
 /* Three channels padded to four: which lanes are read is known, so no mask is needed. */
 static void lanes_that_are_known_to_be_off_are_not_read(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
@@ -537,6 +563,7 @@ int main(void) {
         PROGRAM_TEST(the_next_part_is_fetched_where_threads_share_panels_and_rows),
         PROGRAM_TEST(vectors_over_narrower_blocks_move_in_runs),
         PROGRAM_TEST(squares_are_transposed_in_registers),
+        PROGRAM_TEST(halves_are_moved_as_they_lie),
         PROGRAM_TEST(lanes_that_are_known_to_be_off_are_not_read),
         PROGRAM_TEST(manifests_say_what_was_built),
         PROGRAM_TEST(manifests_name_the_algorithm),

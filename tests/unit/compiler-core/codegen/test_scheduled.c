@@ -142,20 +142,20 @@ static void squares_are_read_by_rows(void **state) {
         "block t(i:16, j:24): y[i, j] = select(13 < i + j, x[i + j - 14, i], x[j, i])\n",
         "block t(i:16, j:24): y[i, j] = x[j, 2*i]\n",
     };
-    static const char *const type[] = {"f32", "i64", "i8"};
+    static const char *const type[] = {"f32", "i64", "i8", "bf16", "f16"};
     static const char *const target_text[] = {AVX2, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64",
                                               "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4"};
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
-    for (uint32_t at = 0; at < 3 * 3 * 5 * 2; at++) {
+    for (uint32_t at = 0; at < 3 * 5 * 5 * 2; at++) {
         kiln_arena_reset(&arena);
         const kiln_target target = target_of(&arena, target_text[at % 3]);
         if (!runs_here(&target, &arena)) continue;
-        const char *t = type[at / 3 % 3];
-        const int lanes = at / 45 ? 8 : 4;
+        const char *t = type[at / 3 % 5];
+        const int lanes = at / 75 ? 8 : 4;
         const char *text =
             kiln_arena_printf(&arena, "program p\ninput x: %s[40,32]\noutput y: %s[16,24]\n%s", t,
-                              t, body[at / 9 % 5]);
+                              t, body[at / 15 % 5]);
         const char *trace = kiln_arena_printf(&arena,
                                               "split(t.j, -1, %d)\nsplit(t.i, -1, %d)\n"
                                               "reorder(t.i.0, t.j.0, t.i.1, t.j.1)\n"

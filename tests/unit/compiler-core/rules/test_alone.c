@@ -1,5 +1,6 @@
 /* Blocks that stand alone: lanes along what is contiguous, whatever the program. */
 #include "base/macros.h"
+#include "tests/support/targets.h"
 #include "tests/unit/compiler-core/rules/support.h"
 
 static void lanes_are_halved_until_they_are_more_than_half_full(void **state) {
@@ -42,6 +43,19 @@ static void pointwise_blocks_run_in_lanes(void **state) {
     assert_int_equal(kiln_sketch_any(&s, 0).end, KILN_SKETCH_MADE);
     expect_lines(&s, 0,
                  "split(t.j, -1, 8)\nsplit(t.i, -1, 8)\nreorder(t.i.0, t.j.0, t.i.1, t.j.1)\n"
+                 "unroll(t.i.1)\nvectorize(t.j.1)\n");
+    expect_sound(&s, te);
+}
+
+/* Of halves registers hold sixteen rows. */
+static void squares_of_halves_have_sixteen_rows(void **state) {
+    kiln_program *te = parsed(*state, "program p\ninput x: bf16[64,32]\noutput y: bf16[32,64]\n"
+                                      "block t(i:32, j:64): y[i, j] = x[j, i]\n");
+    const kiln_target target = target_of(*state, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4");
+    kiln_sched s = kiln_sched_begin(te, &target, *state);
+    assert_int_equal(kiln_sketch_any(&s, 0).end, KILN_SKETCH_MADE);
+    expect_lines(&s, 0,
+                 "split(t.j, -1, 16)\nsplit(t.i, -1, 16)\nreorder(t.i.0, t.j.0, t.i.1, t.j.1)\n"
                  "unroll(t.i.1)\nvectorize(t.j.1)\n");
     expect_sound(&s, te);
 }
@@ -113,6 +127,7 @@ int main(void) {
         test_with_arena(the_nearest_value_is_the_first_of_equals),
         test_with_arena(contiguous_iterators_follow_layouts),
         test_with_arena(pointwise_blocks_run_in_lanes),
+        test_with_arena(squares_of_halves_have_sixteen_rows),
         test_with_arena(lanes_are_read_one_by_one_where_there_are_no_squares),
         test_with_arena(a_few_elements_from_apart_run_one_by_one),
         test_with_arena(sums_run_in_lanes_only_along_contiguous_results),

@@ -6,6 +6,8 @@
  *     products: x is rounded as well, for instructions that multiply halves: in the copy that pads
  *               it, or in one of its own, unless it lies in memory as halves already. Steps that
  *               are no multiple of what an instruction takes are padded with zeros in both
+ *     data:     the same for products of two values that are both computed at run time
+ *               (attention's scores and its sums of values)
  *
  * A factor that is rounded to nearest is off by at most u of itself, u = 2^-8 for bf16 and 2^-11
  * for f16 (whose numbers below 2^-14 are off by up to 2^-25, which is nothing beside the others of
@@ -23,6 +25,7 @@
 typedef struct form {
     kiln_dtype dtype;
     bool both; /* factors are rounded */
+    bool data; /* neither factor is a weight */
 } form;
 
 static bool is_plain_load(const kiln_program *p, kiln_expr e) {
@@ -44,20 +47,34 @@ double kiln_narrow_reads(const kiln_program *p, kiln_block block, kiln_expr load
     return reads;
 }
 
-bool kiln_narrow_finds(const kiln_program *p, kiln_block block, uint32_t *out_weight) {
+static bool sums_products(const kiln_program *p, kiln_block block) {
     const kiln_block_info *b = &p->block.data[block];
     const kiln_expr_node *value = kiln_expr_get(p, b->value);
-    if (b->removed || b->combiner != KILN_COMBINE_SUM || value->op != KILN_EXPR_MUL ||
-        value->dtype != KILN_F32)
-        return false;
+    return !b->removed && b->combiner == KILN_COMBINE_SUM && value->op == KILN_EXPR_MUL &&
+           value->dtype == KILN_F32;
+}
+
+bool kiln_narrow_finds(const kiln_program *p, kiln_block block, uint32_t *out_weight) {
+    const kiln_block_info *b = &p->block.data[block];
+    if (!sums_products(p, block)) return false;
     kiln_expr factor[] = {kiln_expr_operand(p, b->value, 0), kiln_expr_operand(p, b->value, 1)};
     *out_weight = is_weight(p, factor[1]);
     return is_weight(p, factor[*out_weight]) && !is_weight(p, factor[1 - *out_weight]) &&
            is_plain_load(p, factor[1 - *out_weight]);
 }
 
+/* Products of two values that are no weights, and not of one with itself. */
+static bool multiplies_data(const kiln_program *p, kiln_block block) {
+    if (!sums_products(p, block)) return false;
+    const kiln_expr a = kiln_expr_operand(p, p->block.data[block].value, 0),
+                    b = kiln_expr_operand(p, p->block.data[block].value, 1);
+    return is_plain_load(p, a) && is_plain_load(p, b) && !is_weight(p, a) && !is_weight(p, b) &&
+           kiln_expr_get(p, a)->payload.id != kiln_expr_get(p, b)->payload.id;
+}
+
 static bool match(const kiln_program *p, kiln_block block, const form *f, uint32_t *out_weight) {
-    if (!kiln_narrow_finds(p, block, out_weight)) return false;
+    if (!(f->data ? multiplies_data(p, block) : kiln_narrow_finds(p, block, out_weight)))
+        return false;
     const kiln_expr weight = kiln_expr_operand(p, p->block.data[block].value, *out_weight),
                     data = kiln_expr_operand(p, p->block.data[block].value, 1 - *out_weight);
     return f->both ? kiln_steps_find(p, block, data, weight, STEPS).extent > 0
@@ -174,7 +191,7 @@ static void drop_unread(kiln_program *p) {
 }
 
 static kiln_block narrow_block(kiln_program *p, kiln_block block, const form *f, uint32_t weight) {
-    static const char *const suffix[] = {"data", "weights"};
+    const char *const suffix[] = {"data", f->data ? "others" : "weights"};
     const kiln_steps none = {.padded = -1};
     kiln_expr factor[2];
     for (uint32_t i = 0; i < 2; i++)
@@ -186,8 +203,8 @@ static kiln_block narrow_block(kiln_program *p, kiln_block block, const form *f,
         const bool is_weights = i == weight;
         const kiln_buffer from = kiln_expr_get(p, factor[i])->payload.id;
         if (!is_weights && !f->both) continue;
-        kiln_buffer narrow = is_weights || pads ? 0 : narrow_source(p, from, f->dtype);
-        if (!narrow && !is_weights && !pads) narrow = round_copy(p, block, from, f->dtype);
+        kiln_buffer narrow = pads ? 0 : narrow_source(p, from, f->dtype);
+        if (!narrow && !pads) narrow = round_copy(p, block, from, f->dtype);
         if (!narrow)
             narrow = add_rounded(p, block++, from, suffix[is_weights], f->dtype,
                                  is_weights ? steps.weights_dim : steps.data_dim,
@@ -213,13 +230,17 @@ static kiln_program *apply(const form *f, const kiln_program *te, kiln_arena *ar
 }
 
 kiln_program *kiln_bf16_weights(const kiln_program *te, kiln_arena *arena) {
-    return apply(&(form){KILN_BF16, false}, te, arena);
+    return apply(&(form){.dtype = KILN_BF16}, te, arena);
 }
 
 kiln_program *kiln_f16_weights(const kiln_program *te, kiln_arena *arena) {
-    return apply(&(form){KILN_F16, false}, te, arena);
+    return apply(&(form){.dtype = KILN_F16}, te, arena);
 }
 
 kiln_program *kiln_bf16_products(const kiln_program *te, kiln_arena *arena) {
-    return apply(&(form){KILN_BF16, true}, te, arena);
+    return apply(&(form){.dtype = KILN_BF16, .both = true}, te, arena);
+}
+
+kiln_program *kiln_bf16_data(const kiln_program *te, kiln_arena *arena) {
+    return apply(&(form){.dtype = KILN_BF16, .both = true, .data = true}, te, arena);
 }

@@ -46,6 +46,8 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
     if (!kiln_tile_choose_roles(t)) /* the block's buffer may be another now */
         return kiln_sketch_none("no iterator can be lanes of the copied result");
 
+    if (t->options.packed && !kiln_tile_reads_in_place(t))
+        return same(OPTION_PACKED, "no weights could be read where they lie");
     kiln_buffer packed = kiln_tile_pack_weights(t);
     const kiln_sched_int steps = t->k >= 0 ? kiln_sched_element(t->steps, 0) : kiln_sched_const(1);
     const kiln_sched_int blocks = /* the same in and out */

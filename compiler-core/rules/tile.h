@@ -33,7 +33,9 @@
  *                    (tile_group.c)
  *
  * other_shares       threads share what is inside of groups where they would share the groups, and
- *                    the reverse */
+ *                    the reverse
+ *
+ * packed             weights are packed where an instruction could take them as they lie */
 #define KILN_TILE_OPTIONS(X)                                     \
     X(VECTORS_INNERMOST, vectors_innermost, "vectors innermost") \
     X(TAPS_OUTSIDE, taps_outside, "taps outside")                \
@@ -43,7 +45,8 @@
     X(NO_TILES, no_tiles, "no tiles")                            \
     X(PADDED_COPY, padded_copy, "padded copy")                   \
     X(APART, apart, "apart")                                     \
-    X(OTHER_SHARES, other_shares, "other shares")
+    X(OTHER_SHARES, other_shares, "other shares")                \
+    X(PACKED, packed, "packed")
 
 typedef struct kiln_tile_options {
 #define X(NAME, field, text) bool field;
@@ -190,6 +193,9 @@ static inline uint32_t kiln_tile_word(const kiln_tiling *t) {
 }
 /* One panel: all vectors of a tile. */
 kiln_sched_int kiln_tile_panel(const kiln_tiling *t);
+/* Whether weights that change from run to run can stay as they lie: lanes behind one another, of
+ * which the instruction's steps are joined in registers. A copy takes longer than that. */
+bool kiln_tile_reads_in_place(const kiln_tiling *t);
 /* Packed copy of the weights in reading order; tails of v are zeros. 0: none is made. */
 kiln_buffer kiln_tile_pack_weights(kiln_tiling *t);
 /* Gives the data, and the argument that it is a copy of, blocks of `size` along iterator `iter`.

@@ -61,10 +61,22 @@ static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *
     return layout;
 }
 
+bool kiln_tile_reads_in_place(const kiln_tiling *t) {
+    kiln_program *p = t->s->program;
+    if (t->weights < 0 || !t->dot || !t->packs || t->dot->rows > 1) return false;
+    const kiln_block_access *w = &t->pattern.from[t->weights];
+    const kiln_buffer_info *b = &p->buffer.data[w->buffer];
+    const kiln_block producer = kiln_program_producer(p, w->buffer);
+    return b->role != KILN_ROLE_CONSTANT && kiln_layout_is_identity(&b->layout) &&
+           w->dim_of[t->v] + 1 == (int)b->shape.rank && kiln_tile_extent(t, t->v) % t->lanes == 0 &&
+           (!producer || !kiln_block_reads_only_constants(p, producer));
+}
+
 kiln_buffer kiln_tile_pack_weights(kiln_tiling *t) {
     if (t->weights < 0) return 0;
     kiln_sched *s = t->s;
     const kiln_block_access w = t->pattern.from[t->weights];
+    if (kiln_tile_reads_in_place(t) && !t->options.packed) return 0;
     kiln_block copy =
         kiln_sched_cache_read(kiln_sched_try(s), t->block, w.buffer, KILN_SCOPE_GLOBAL);
     if (!copy) return 0;

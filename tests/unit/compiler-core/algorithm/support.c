@@ -7,6 +7,7 @@
 #include "compiler-core/ir/eval.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/test.h"
+#include "tests/unit/compiler-core/sched/support.h"
 
 /* The same numbers in `wanted` and `got`, whose outputs are left as they are. Returns which
  * argument is the output. */
@@ -50,4 +51,11 @@ random_error error_on_random_data(const kiln_program *te, const kiln_program *p,
     }
     error.relative /= magnitude;
     return error;
+}
+
+kiln_program *data_product_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k) {
+    kiln_program *p = matmul_program(arena, m, n, k);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (kiln_str_is(p->buffer.data[b].name, "w")) p->buffer.data[b].role = KILN_ROLE_INPUT;
+    return p;
 }

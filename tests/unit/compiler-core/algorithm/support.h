@@ -14,4 +14,7 @@ typedef struct random_error {
 random_error error_on_random_data(const kiln_program *te, const kiln_program *p, uint64_t seed,
                                   double zeros, kiln_arena *arena);
 
+/* matmul_program of sched/support.h, with no weights: both factors are inputs. */
+kiln_program *data_product_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k);
+
 #endif

@@ -170,6 +170,79 @@ static void data_in_halves_is_not_rounded_again(void **state) {
     assert_int_equal(p->buffer.data[p->block.data[2].buffer].dtype, KILN_BF16);
 }
 
+/* Attention's products: both factors are rounded, unless they are halves already. */
+static void products_of_data_round_both_factors(void **state) {
+    kiln_program *te = data_product_program(*state, 12, 24, 65);
+    assert_null(narrow(KILN_ALGORITHM_BF16_PRODUCTS, te, *state));
+    kiln_program *p = narrow(KILN_ALGORITHM_BF16_DATA, te, *state);
+    assert_non_null(p);
+    assert_int_equal(p->block.count, te->block.count + 2);
+    kiln_program_make_loops(p);
+    expect_ok(same_result(te, p, *state)); /* of small integers, the odd step padded */
+    const double factor = kiln_algorithm_error_factor(KILN_ALGORITHM_BF16_DATA, te);
+    double worst = 0;
+    for (uint64_t seed = 0; seed < 8; seed++)
+        worst = fmax(worst, error_on_random_data(te, p, seed, 0, *state).in_bounds);
+    print_message("%.3g of %.3g\n", worst, factor);
+    assert_true(worst <= factor && worst > factor / 50);
+
+    te = parsed(*state, "program p\ninput x: bf16[8,8]\ninput w: bf16[8,8]\ntemp t: f32[8,8]\n"
+                        "temp u: f32[8,8]\noutput y: f32[8,8]\n"
+                        "block t(m:8, k:8): t[m, k] = f32(x[m, k])\n"
+                        "block u(m:8, k:8): u[m, k] = f32(w[m, k])\n"
+                        "block y(m:8, n:8 | k:8): y[m, n] sum= t[m, k]*u[k, n] init 0.0\n");
+    p = narrow(KILN_ALGORITHM_BF16_DATA, te, *state);
+    assert_non_null(p);
+    assert_int_equal(p->block.count, te->block.count);
+    assert_true(p->block.data[1].removed && p->block.data[2].removed);
+}
+
+/* Weights are another row's; a square's two factors are one. */
+static void products_of_data_are_no_products_of_weights(void **state) {
+    static const char *const text[] = {
+        "program p\ninput x: f32[8,8]\nconstant w: f32[8,8]\noutput y: f32[8,8]\n"
+        "block m(m:8, n:8 | k:8): y[m, n] sum= x[m, k]*w[k, n] init 0.0\n",
+        "program p\ninput x: f32[8,8]\noutput y: f32[8,8]\n"
+        "block m(m:8, n:8 | k:8): y[m, n] sum= x[m, k]*x[k, n] init 0.0\n",
+        "program p\ninput x: f32[8,8]\ninput w: f32[8,8]\noutput y: f32[8,8]\n"
+        "block m(m:8, n:8 | k:8): y[m, n] max= x[m, k]*w[k, n] init 0.0\n",
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
+        assert_null(narrow(KILN_ALGORITHM_BF16_DATA, parsed(*state, text[i]), *state));
+}
+
+/* Scores of an attention, whose keys lie as the instruction's lanes want them: nothing is packed,
+ * unless a sketch is asked to. */
+static void data_of_products_is_read_where_it_lies(void **state) {
+    const kiln_target target =
+        target_of(*state, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4,features=+avx512bf16");
+    const kiln_program *te =
+        parsed(*state, "program p\ninput x: bf16[2,32,64]\ninput w: bf16[2,64,64]\n"
+                       "temp t: f32[2,32,64]\ntemp u: f32[2,64,64]\noutput y: f32[2,32,64]\n"
+                       "block t(b:2, m:32, k:64): t[b, m, k] = f32(x[b, m, k])\n"
+                       "block u(b:2, k:64, n:64): u[b, k, n] = f32(w[b, k, n])\n"
+                       "block y(b:2, m:32, n:64 | k:64): y[b, m, n] sum= t[b, m, k]*u[b, k, n] "
+                       "init 0.0\n");
+    const kiln_space_options options = {.accuracy = {.precision = KILN_PRECISION_BF16}};
+    kiln_space space;
+    uint32_t packed = 0, others = 0;
+    expect_ok(kiln_space_create_with(te, &target, &options, *state, &space));
+    assert_int_equal(kiln_trace_algorithm(&space.sketch[space.preferred].preferred),
+                     KILN_ALGORITHM_BF16_DATA);
+    for (uint32_t s = 0; s < space.sketch_count; s++) {
+        const kiln_trace *trace = &space.sketch[s].preferred;
+        bool copies = false, tensor = false;
+        if (kiln_trace_algorithm(trace) != KILN_ALGORITHM_BF16_DATA) continue;
+        for (uint32_t k = 0; k < trace->count; k++) {
+            copies |= trace->instruction[k].prim == KILN_PRIM_CACHE_READ;
+            tensor |= trace->instruction[k].prim == KILN_PRIM_TENSORIZE;
+        }
+        if (s == space.preferred) assert_true(tensor && !copies);
+        *(copies ? &packed : &others) += 1;
+    }
+    assert_true(packed > 0 && others > 0);
+}
+
 /* The first layer of a network: 3 channels become 4, the fourth with zeros. */
 static void odd_steps_are_padded_with_zeros(void **state) {
     const conv_shape shape = {
@@ -208,6 +281,9 @@ int main(void) {
         test_with_arena(weights_are_rounded_when_they_are_loaded),
         test_with_arena(products_of_halves_are_for_their_instruction),
         test_with_arena(data_in_halves_is_not_rounded_again),
+        test_with_arena(products_of_data_round_both_factors),
+        test_with_arena(products_of_data_are_no_products_of_weights),
+        test_with_arena(data_of_products_is_read_where_it_lies),
         test_with_arena(odd_steps_are_padded_with_zeros),
         test_with_arena(products_without_steps_stay_floats),
         test_with_arena(the_peak_of_halves_is_twice_that_of_floats),

@@ -324,6 +324,22 @@ static kiln_expr below(const kiln_walk *w, kiln_expr e, kiln_expr_op op, kiln_dt
 
 #define BOUND_MAX 0x1p30 /* of a float that becomes an i32 */
 
+/* Whether bytes are made of vectors of i32 by instructions that saturate: they cut negative numbers
+ * off, and what a NaN becomes. AVX-512's takes numbers as they are. */
+static bool packs_saturate(const kiln_walk *w, kiln_dtype dtype, double low, double high) {
+    return kiln_dtype_size(dtype) == 1 && low == 0 && high <= UINT8_MAX && w->lanes > 1 &&
+           w->target->arch == KILN_ARCH_X86_64 && w->target->vector_bytes < 64;
+}
+
+/* An i32 as a byte, in the form that becomes such instructions. */
+static kiln_ssa packed(kiln_walk *w, kiln_ssa v) {
+    kiln_ssa bound = kiln_walk_integer(w, v, 0);
+    v = kiln_walk_select(w, op2(w, KILN_BUILD_SLT, bound, v), v, bound);
+    bound = kiln_walk_integer(w, v, UINT8_MAX);
+    v = kiln_walk_select(w, op2(w, KILN_BUILD_SLT, v, bound), v, bound);
+    return kiln_walk_convert(w, KILN_CONVERT_SIGNED, v, KILN_SSA_I8);
+}
+
 /* A float that is cut to constant bounds, rounded, and cast to few bits, a zero point added: what
  * quantize_linear ends in. Within bounds one instruction rounds and converts. NULL: it is something
  * else. */
@@ -340,16 +356,19 @@ static kiln_ssa build_quantised(kiln_walk *w, kiln_expr expr) {
     if (!value || kiln_expr_get(w->p, low)->payload.f < -BOUND_MAX ||
         kiln_expr_get(w->p, high)->payload.f > BOUND_MAX)
         return NULL;
+    const bool packs = packs_saturate(w, dtype, kiln_expr_get(w->p, low)->payload.f,
+                                      kiln_expr_get(w->p, high)->payload.f);
     /* Of two operands where one is NaN the second is taken, so that a NaN stays one. */
     kiln_ssa v = kiln_walk_expr(w, value);
     kiln_ssa bound = kiln_walk_real(w, v, kiln_expr_get(w->p, low)->payload.f);
-    v = kiln_walk_select(w, op2(w, KILN_BUILD_OGT, bound, v), bound, v);
+    if (!packs) v = kiln_walk_select(w, op2(w, KILN_BUILD_OGT, bound, v), bound, v);
     bound = kiln_walk_real(w, v, kiln_expr_get(w->p, high)->payload.f);
     v = kiln_walk_select(w, op2(w, KILN_BUILD_OLT, bound, v), bound, v);
     kiln_ssa rounded = w->b->ops->rounded(w->b, v);
     v = rounded ? rounded
                 : kiln_walk_convert(w, KILN_CONVERT_FLOAT_TO_SIGNED,
                                     kiln_walk_math(w, KILN_EXPR_ROUND, &v), KILN_SSA_I32);
+    if (packs) v = packed(w, v);
     if (sum)
         v = op2(w, KILN_BUILD_ADD, v,
                 kiln_walk_integer(w, v, kiln_expr_get(w->p, zero)->payload.i));

@@ -150,6 +150,8 @@ static void quantised_numbers_are_rounded_and_cut(void **state) {
         if (!runs_here(&target, *state)) continue;
         expect_quantised(level, "u8", "i32(round(min(max(x[i], -3.0), 252.0))) + 3i32");
         expect_quantised(level, "u8", "i32(round(max(min(255.0, x[i]), 0.0)))");
+        expect_quantised(level, "u8", "i32(round(min(max(x[i], 0.0), 255.0)))");
+        expect_quantised(level, "u8", "i32(round(min(max(x[i], 0.0), 130.0))) + 7i32");
         expect_quantised(level, "i8", "i32(round(min(max(x[i], 0.0), 255.0))) + -128i32");
         expect_quantised(level, "i8", "i32(round(min(max(x[i], -135.0), 120.0))) + 7i32");
         expect_quantised(level, "u8", "round(x[i]) + 3.0"); /* a saturating cast */

@@ -34,6 +34,24 @@ static void register_tiles_fit_with_their_operands(void **state) {
     assert_true(cell(in, 0, 0) * cell(in, 0, 1) * cell(in, 0, 2) >= 8);
 }
 
+/* What VPMADDWD takes of a window is joined once for the rows of a tile, so that tiles are high:
+ * its products leave no room for the window's weights anyway, which come from memory. */
+static void tiles_of_taps_are_high(void **state) {
+    kiln_program *te =
+        parsed(*state, "program p\ninput x: i16[1,16,16,17]\nconstant w: i16[16,3,4]\n"
+                       "output y: i32[1,16,14,14]\n"
+                       "block conv(n:1, g:16, oh:14, ow:14 | kh:3, kw:4): y[n, g, oh, ow] sum= "
+                       "i32(x[n, g, oh + kh, ow + kw])*i32(w[g, kh, kw]) init 0i32\n");
+    kiln_target target;
+    expect_ok(kiln_target_parse(KILN_STR("x86-64-v3"), *state, &target));
+    kiln_sched s = kiln_sched_begin(te, &target, *state);
+    kiln_tiling t = tiling_of(&s, "conv");
+    assert_non_null(t.dot);
+    t.tile = kiln_tile_sample_registers(&t);
+    assert_int_equal(cell(last(&s), 0, 0), 7);
+    assert_int_equal(cell(last(&s), 0, 1), 1);
+}
+
 /* Twenty columns of two vectors: 14 and 6 take as long as twice 10, which needs no second code. */
 static void tiles_without_a_remainder_are_preferred(void **state) {
     static const conv_shape columns = {1, 32, 1, 20, 16, 1, 1, 1, 0, false};
@@ -150,6 +168,7 @@ static void rounds_have_no_remainder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(register_tiles_fit_with_their_operands),
+        test_with_arena(tiles_of_taps_are_high),
         test_with_arena(tiles_without_a_remainder_are_preferred),
         test_with_arena(without_registers_there_is_no_tile),
         test_with_arena(steps_divide_the_reduction_and_are_unrolled_in_whole_parts),

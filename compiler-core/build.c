@@ -3,13 +3,14 @@
 
 #include "base/kernel_abi.h"
 #include "compiler-core/algorithm/algorithm.h"
-#include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/sched/prim.h"
 
 #define SCRATCH_ARENA_BYTES ((size_t)1 << 20)
 #define REFERENCE_LANES_MIN 4
+
+static const kiln_codegen_options as_object = {.emit = KILN_EMIT_OBJECT, .optimise = 2};
 
 static bool has_parallel(const kiln_program *p, kiln_stmt stmt) {
     if (!stmt) return false;
@@ -121,15 +122,13 @@ static kiln_str target_text(const kiln_target *target, kiln_arena *arena) {
 }
 
 static kiln_status compile(const kiln_program *scheduled, const kiln_target *target,
-                           const char *backend, kiln_arena *scratch, kiln_arena *arena,
-                           kiln_artefact *out) {
-    const kiln_codegen_options options = {
-        .emit = KILN_EMIT_OBJECT, .optimise = 2, .backend = backend};
+                           const kiln_codegen_options *options, kiln_arena *scratch,
+                           kiln_arena *arena, kiln_artefact *out) {
     kiln_lowered lowered;
     kiln_manifest *m = &out->manifest;
     kiln_status st = kiln_lower(scheduled, target, scratch, &lowered);
     if (!st)
-        st = kiln_codegen(&lowered, target, &options, arena, &out->payload, &m->scratch_bytes,
+        st = kiln_codegen(&lowered, target, options, arena, &out->payload, &m->scratch_bytes,
                           &m->scratch_worker_bytes);
     if (st) return st;
     if (m->scratch_bytes > KILN_BUILD_SCRATCH_MAX ||
@@ -156,19 +155,19 @@ static void describe_algorithm(const kiln_program *te, kiln_algorithm algorithm,
 
 static kiln_status build_in(const kiln_program *te, kiln_str task_key, kiln_algorithm algorithm,
                             const kiln_program *scheduled, const kiln_target *target,
-                            const char *backend, kiln_arena *scratch, kiln_arena *arena,
-                            kiln_artefact *out_artefact) {
+                            const kiln_codegen_options *options, kiln_arena *scratch,
+                            kiln_arena *arena, kiln_artefact *out_artefact) {
     kiln_artefact artefact = {
         .manifest = {
             .abi_version = KILN_KERNEL_ABI_VERSION,
-            .payload_kind = backend ? KILN_PAYLOAD_C : kiln_payload_of(target->kind),
+            .payload_kind = options->backend ? KILN_PAYLOAD_C : kiln_payload_of(target->kind),
             .target = target_text(target, arena),
             .codegen_version = kiln_str_from(kiln_codegen_version()),
             .task_key = copy_str(arena, task_key),
             .flops = kiln_program_flops(te),
         }};
     describe_algorithm(te, algorithm, scratch, &artefact.manifest);
-    kiln_status st = compile(scheduled, target, backend, scratch, arena, &artefact);
+    kiln_status st = compile(scheduled, target, options, scratch, arena, &artefact);
     if (!st) *out_artefact = artefact;
     return st;
 }
@@ -178,21 +177,21 @@ kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key,
                                  kiln_arena *arena, kiln_artefact *out_artefact) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
-    kiln_status st = build_in(te, task_key, KILN_ALGORITHM_DIRECT, scheduled, target, NULL,
+    kiln_status st = build_in(te, task_key, KILN_ALGORITHM_DIRECT, scheduled, target, &as_object,
                               &scratch, arena, out_artefact);
     kiln_arena_deinit(&scratch);
     return st;
 }
 
 static kiln_status build_trace(const kiln_program *te, kiln_str task_key, const kiln_trace *trace,
-                               const kiln_target *target, const char *backend, kiln_arena *arena,
-                               kiln_artefact *out_artefact) {
+                               const kiln_target *target, const kiln_codegen_options *options,
+                               kiln_arena *arena, kiln_artefact *out_artefact) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
     kiln_program *scheduled = NULL;
     kiln_status st = kiln_trace_replay(trace, te, NULL, &scratch, &scheduled, NULL);
     if (!st)
-        st = build_in(te, task_key, kiln_trace_algorithm(trace), scheduled, target, backend,
+        st = build_in(te, task_key, kiln_trace_algorithm(trace), scheduled, target, options,
                       &scratch, arena, out_artefact);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "building a candidate of %.*s", KILN_STR_ARG(te->name));
@@ -200,13 +199,24 @@ static kiln_status build_trace(const kiln_program *te, kiln_str task_key, const 
 
 kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_trace *trace,
                        const kiln_target *target, kiln_arena *arena, kiln_artefact *out_artefact) {
-    return build_trace(te, task_key, trace, target, NULL, arena, out_artefact);
+    return build_trace(te, task_key, trace, target, &as_object, arena, out_artefact);
+}
+
+kiln_status kiln_build_keeping(kiln_codegen_context *context, const kiln_program *te,
+                               kiln_str task_key, const kiln_trace *trace,
+                               const kiln_target *target, kiln_arena *arena,
+                               kiln_artefact *out_artefact) {
+    kiln_codegen_options options = as_object;
+    options.context = context;
+    return build_trace(te, task_key, trace, target, &options, arena, out_artefact);
 }
 
 kiln_status kiln_build_c(const kiln_program *te, kiln_str task_key, const kiln_trace *trace,
                          const kiln_target *target, kiln_arena *arena,
                          kiln_artefact *out_artefact) {
-    return build_trace(te, task_key, trace, target, "c", arena, out_artefact);
+    kiln_codegen_options options = as_object;
+    options.backend = "c";
+    return build_trace(te, task_key, trace, target, &options, arena, out_artefact);
 }
 
 /* Lanes over outputs, nothing else: every sum keeps the order that the expression gives it. Serial
@@ -243,7 +253,7 @@ kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key,
     kiln_program_make_loops(reference);
     uint32_t block_count = reference->block.count;
     for (kiln_block b = 1; b < block_count; b++) vectorize_sums(reference, b);
-    kiln_status st = build_in(te, task_key, KILN_ALGORITHM_DIRECT, reference, target, NULL,
+    kiln_status st = build_in(te, task_key, KILN_ALGORITHM_DIRECT, reference, target, &as_object,
                               &scratch, arena, out_artefact);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "building the reference of %.*s", KILN_STR_ARG(te->name));

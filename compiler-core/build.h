@@ -6,6 +6,7 @@
 #include "base/manifest.h"
 #include "base/status.h"
 #include "base/target.h"
+#include "compiler-core/codegen/codegen.h"
 #include "compiler-core/sched/trace.h"
 
 /* Scratch memory that one kernel may ask for, shared by all workers and for each of them. */
@@ -16,6 +17,11 @@
 KILN_MUST_USE kiln_status kiln_build(const kiln_program *te, kiln_str task_key,
                                      const kiln_trace *trace, const kiln_target *target,
                                      kiln_arena *arena, kiln_artefact *out_artefact);
+/* The same with what `context` keeps from one candidate to the next. */
+KILN_MUST_USE kiln_status kiln_build_keeping(kiln_codegen_context *context, const kiln_program *te,
+                                             kiln_str task_key, const kiln_trace *trace,
+                                             const kiln_target *target, kiln_arena *arena,
+                                             kiln_artefact *out_artefact);
 /* The same as C text, for the target's vectors and caches. */
 KILN_MUST_USE kiln_status kiln_build_c(const kiln_program *te, kiln_str task_key,
                                        const kiln_trace *trace, const kiln_target *target,

@@ -15,12 +15,20 @@
 /* "1-llvm19.1.7" */
 const char *kiln_codegen_version(void);
 
+/* What is kept from one compilation to the next: LLVM's machine for the last target, which takes
+ * half a millisecond to make. For one thread at a time. From its first compilation on until
+ * it is destroyed, switches of LLVM's that hold for the process are Kiln's. */
+typedef struct kiln_codegen_context kiln_codegen_context;
+kiln_codegen_context *kiln_codegen_context_create(void);
+void kiln_codegen_context_destroy(kiln_codegen_context *context); /* NULL is fine. */
+
 typedef enum kiln_emit { KILN_EMIT_OBJECT, KILN_EMIT_ASM, KILN_EMIT_LLVM } kiln_emit;
 
 typedef struct kiln_codegen_options {
     kiln_emit emit;
-    uint32_t optimise;   /* 2: as usual; 0: LLVM optimises nothing (differential tests) */
-    const char *backend; /* of backends.def; NULL: the first that fits the target */
+    uint32_t optimise;             /* 2: as usual; 0: LLVM optimises nothing (differential tests) */
+    const char *backend;           /* of backends.def; NULL: the first that fits the target */
+    kiln_codegen_context *context; /* NULL: one for this compilation */
 } kiln_codegen_options;
 
 /* Text of the backend `c` is one translation unit for gcc and clang, with the entries of

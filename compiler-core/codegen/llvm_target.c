@@ -8,6 +8,7 @@
 
 #include <llvm/Config/llvm-config.h>
 
+#include "base/alloc.h"
 #include "compiler-core/codegen/llvm_builder.h"
 #include "compiler-core/codegen/walk.h"
 
@@ -18,7 +19,51 @@ const char *kiln_codegen_version(void) {
     return TEXT(KILN_CODEGEN_VERSION) "-llvm" LLVM_VERSION_STRING;
 }
 
-/* Everything of LLVM's that one compilation owns. */
+/* Turns passes of the code generator off, or on again: those that find nothing in what is emitted
+ * here, where addresses are stepped and no expression is there twice. Loop strength reduction would
+ * take half of all time, the others a tenth; kernels of conv:C2 and C9 run as fast without
+ * (candidates drawn at random, within 1 %). LLVM has only switches of the whole process for this,
+ * so they are set by each compilation, whatever they were before, until its context ends. */
+static void set_switches(bool off) {
+    static const char *const on_or_off[2][8] = {
+#define SWITCHES(value)                     \
+    {"kiln",                                \
+     "-disable-lsr=" value,                 \
+     "-disable-cgp=" value,                 \
+     "-disable-postra-machine-licm=" value, \
+     "-disable-machine-cse=" value,         \
+     "-disable-constant-hoisting=" value,   \
+     "-disable-mergeicmps=" value,          \
+     "-disable-partial-libcall-inlining=" value}
+        SWITCHES("false"), SWITCHES("true")
+#undef SWITCHES
+    };
+    LLVMParseCommandLineOptions(KILN_ARRAY_COUNT(on_or_off[off]), on_or_off[off], "");
+}
+
+struct kiln_codegen_context {
+    LLVMTargetMachineRef machine; /* NULL: none yet */
+    kiln_strbuf made_for;         /* all that the machine depends on */
+};
+
+static void drop_machine(kiln_codegen_context *context) {
+    if (context->machine) LLVMDisposeTargetMachine(context->machine);
+    kiln_strbuf_deinit(&context->made_for);
+    *context = (kiln_codegen_context){0};
+}
+
+kiln_codegen_context *kiln_codegen_context_create(void) {
+    return kiln_alloc(sizeof(kiln_codegen_context));
+}
+
+void kiln_codegen_context_destroy(kiln_codegen_context *context) {
+    if (!context) return;
+    drop_machine(context);
+    kiln_free(context);
+    set_switches(false);
+}
+
+/* Everything of LLVM's that one compilation owns, and the machine, which its context owns. */
 typedef struct llvm_job {
     LLVMTargetMachineRef machine;
     LLVMContextRef context;
@@ -31,7 +76,6 @@ static void llvm_job_deinit(llvm_job *job) {
     if (job->buffer) LLVMDisposeMemoryBuffer(job->buffer);
     if (job->module) LLVMDisposeModule(job->module);
     if (job->context) LLVMContextDispose(job->context);
-    if (job->machine) LLVMDisposeTargetMachine(job->machine);
     if (job->message) LLVMDisposeMessage(job->message);
 }
 
@@ -70,46 +114,38 @@ const char *kiln_llvm_features(const kiln_target *target, kiln_arena *arena) {
     return kiln_strbuf_end(&text, arena).data;
 }
 
-/* Turns passes of the code generator off, or on again: those that find nothing in what is emitted
- * here, where addresses are stepped and no expression is there twice. Loop strength reduction would
- * take half of all time, the others a tenth; kernels of conv:C2 and C9 run as fast without
- * (candidates drawn at random, within 1 %). LLVM has only switches of the whole process for this,
- * so they are set for the time of one compilation, whatever they were before. */
-static void set_switches(bool off, kiln_arena *arena) {
-    static const char *const pass[] = {"lsr",
-                                       "cgp",
-                                       "postra-machine-licm",
-                                       "machine-cse",
-                                       "constant-hoisting",
-                                       "mergeicmps",
-                                       "partial-libcall-inlining"};
-    const char *switches[KILN_ARRAY_COUNT(pass) + 1] = {"kiln"};
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(pass); i++)
-        switches[i + 1] =
-            kiln_arena_printf(arena, "-disable-%s=%s", pass[i], off ? "true" : "false");
-    LLVMParseCommandLineOptions(KILN_ARRAY_COUNT(switches), switches, "");
-}
-
-static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32_t optimise,
-                                kiln_arena *arena) {
+static kiln_status make_machine(kiln_codegen_context *context, const kiln_target *target,
+                                uint32_t optimise, kiln_arena *arena) {
     const char *abi = open_machine(target->arch);
-    const char *triple = kiln_str_dup(arena, target->triple);
+    const char *triple = kiln_str_dup(arena, target->triple),
+               *cpu = kiln_str_dup(arena, target->mcpu),
+               *features = kiln_llvm_features(target, arena);
+    const char *made_for =
+        kiln_arena_printf(arena, "%s %s %s %s %u", triple, cpu, features, abi, optimise);
+    if (context->machine && kiln_str_is(kiln_strbuf_view(&context->made_for), made_for))
+        return KILN_OK;
+    drop_machine(context);
     LLVMTargetRef found;
-    if (LLVMGetTargetFromTriple(triple, &found, &job->message))
-        return KILN_ERROR(UNIMPLEMENTED, "LLVM: %s", job->message);
+    char *message = NULL;
+    if (LLVMGetTargetFromTriple(triple, &found, &message)) {
+        kiln_status st = KILN_ERROR(UNIMPLEMENTED, "LLVM: %s", message);
+        LLVMDisposeMessage(message);
+        return st;
+    }
     /* Position independent with a small code model: relative addresses within the object and PLT
      * calls to services, no GOT. */
     LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
-    LLVMTargetMachineOptionsSetCPU(options, kiln_str_dup(arena, target->mcpu));
-    LLVMTargetMachineOptionsSetFeatures(options, kiln_llvm_features(target, arena));
+    LLVMTargetMachineOptionsSetCPU(options, cpu);
+    LLVMTargetMachineOptionsSetFeatures(options, features);
     LLVMTargetMachineOptionsSetABI(options, abi);
     LLVMTargetMachineOptionsSetCodeGenOptLevel(options, optimise ? LLVMCodeGenLevelDefault
                                                                  : LLVMCodeGenLevelNone);
     LLVMTargetMachineOptionsSetRelocMode(options, LLVMRelocPIC);
     LLVMTargetMachineOptionsSetCodeModel(options, LLVMCodeModelSmall);
-    job->machine = LLVMCreateTargetMachineWithOptions(found, triple, options);
+    context->machine = LLVMCreateTargetMachineWithOptions(found, triple, options);
     LLVMDisposeTargetMachineOptions(options);
-    if (!job->machine) return KILN_ERROR(UNIMPLEMENTED, "LLVM has no machine for %s", triple);
+    if (!context->machine) return KILN_ERROR(UNIMPLEMENTED, "LLVM has no machine for %s", triple);
+    kiln_strbuf_printf(&context->made_for, "%s", made_for);
     return KILN_OK;
 }
 
@@ -155,15 +191,18 @@ kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *targe
                            const kiln_codegen_options *options, kiln_arena *arena,
                            kiln_codegen_output *out_output) {
     llvm_job job = {0};
+    kiln_codegen_context *context =
+        options->context ? options->context : kiln_codegen_context_create();
     kiln_codegen_output output = {0};
     kiln_arena scratch;
     kiln_arena_init(&scratch, 256 << 10);
-    set_switches(true, &scratch);
-    kiln_status st = make_machine(&job, target, options->optimise, &scratch);
+    set_switches(true); /* another context may have ended since */
+    kiln_status st = make_machine(context, target, options->optimise, &scratch);
+    job.machine = context->machine;
     if (!st) st = make_module(&job, lowered, target, &scratch, &output);
     if (!st) st = write_bytes(&job, options->emit, arena, &output.bytes);
     llvm_job_deinit(&job);
-    set_switches(false, &scratch);
+    if (!options->context) kiln_codegen_context_destroy(context);
     kiln_arena_deinit(&scratch);
     if (!st) *out_output = output;
     return st;

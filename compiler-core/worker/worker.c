@@ -73,8 +73,8 @@ static kiln_str layouts_of(const kiln_manifest *manifest, kiln_role role, kiln_a
     return kiln_strbuf_end(&text, arena);
 }
 
-static kiln_status build(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *bytes,
-                         kiln_work_reply *reply) {
+static kiln_status build(const kiln_work_request *request, kiln_codegen_context *context,
+                         kiln_arena *arena, kiln_strbuf *bytes, kiln_work_reply *reply) {
     kiln_program *te = NULL;
     kiln_trace trace;
     kiln_target target;
@@ -82,7 +82,8 @@ static kiln_status build(const kiln_work_request *request, kiln_arena *arena, ki
     kiln_status st = kiln_program_parse(request->te, arena, &te);
     if (!st) st = kiln_trace_decode(request->trace, arena, &trace);
     if (!st) st = kiln_target_parse(request->target, arena, &target);
-    if (!st) st = kiln_build(te, request->task_key, &trace, &target, arena, &artefact);
+    if (!st)
+        st = kiln_build_keeping(context, te, request->task_key, &trace, &target, arena, &artefact);
     if (st) return st;
     kiln_artefact_encode(&artefact, bytes);
     reply->bytes = kiln_strbuf_view(bytes);
@@ -115,8 +116,8 @@ static kiln_status make_reference(const kiln_work_request *request, const kiln_t
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void serve(const kiln_work_request *request, const kiln_target *native, kiln_arena *arena,
-                  kiln_strbuf *out_frame) {
+static void serve(const kiln_work_request *request, const kiln_target *native,
+                  kiln_codegen_context *context, kiln_arena *arena, kiln_strbuf *out_frame) {
     uint64_t start_ns = kiln_clock_ns();
     kiln_work_reply reply = {.id = request->id};
     kiln_strbuf bytes = {0};
@@ -124,7 +125,7 @@ static void serve(const kiln_work_request *request, const kiln_target *native, k
     kiln_status st = KILN_OK;
     switch (request->work) {
     case KILN_WORK_TASKS: st = find_tasks(request, arena, &model, &bytes, &reply); break;
-    case KILN_WORK_BUILD: st = build(request, arena, &bytes, &reply); break;
+    case KILN_WORK_BUILD: st = build(request, context, arena, &bytes, &reply); break;
     case KILN_WORK_REFERENCE: st = make_reference(request, native, arena, &bytes, &reply); break;
     }
     if (st) fail(&reply, st, arena);
@@ -206,6 +207,7 @@ int kiln_worker_main(int argc, char **argv) {
         dprintf(STDERR_FILENO, "worker: %s\n", kiln_status_text(rights));
         return kiln_code_exit(kiln_status_code(rights));
     }
+    kiln_codegen_context *context = kiln_codegen_context_create();
     kiln_strbuf input = {0}, frame = {0};
     size_t size = 0;
     bool ok = true;
@@ -214,7 +216,7 @@ int kiln_worker_main(int argc, char **argv) {
         kiln_status st =
             kiln_work_request_read(kiln_str_slice(kiln_strbuf_view(&input), 0, size), &request);
         ok = st == KILN_OK;
-        if (ok) serve(&request, &native, &arena, &frame);
+        if (ok) serve(&request, &native, context, &arena, &frame);
         kiln_status_free(st);
         ok = ok && write_all(&frame);
         kiln_strbuf_reset(&frame);
@@ -223,6 +225,7 @@ int kiln_worker_main(int argc, char **argv) {
     }
     kiln_strbuf_deinit(&input);
     kiln_strbuf_deinit(&frame);
+    kiln_codegen_context_destroy(context);
     kiln_arena_deinit(&arena);
     kiln_arena_deinit(&process);
     return ok ? 0 : 1;

@@ -1,7 +1,6 @@
 /* Times what makes one space, and what a builder does for one candidate, over candidates drawn at
- * random:
- *
- *     bench-build MODEL.onnx [COUNT [SEED [TASK [TARGET]]]]
+ * random from the spaces of models: files, or names that `kiln zoo` knows. Without a model those
+ * are conv:C1 to C12.
  *
  * Prints median, 90th percentile and lowest of each step in CPU time of this thread: the space with
  * all its sketches, then from the bytes that a builder is sent to the object. `lowered` is what
@@ -10,8 +9,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/opt.h"
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
+#include "compiler-core/frontend/zoo/zoo.h"
 
 #define CANDIDATES_MAX 10000u
 #define STEPS(X)          \
@@ -36,12 +37,17 @@ static const char *const step_name[] = {
 #undef X
 };
 
+static const char *const default_model[] = {"conv:C1", "conv:C2",  "conv:C3",  "conv:C4",
+                                            "conv:C5", "conv:C6",  "conv:C7",  "conv:C8",
+                                            "conv:C9", "conv:C10", "conv:C11", "conv:C12"};
+
 typedef struct bench {
     kiln_arena *arena;
     kiln_space space;
     kiln_str te; /* text */
     kiln_target target;
-    uint32_t count;
+    kiln_codegen_context *context;
+    uint32_t count;         /* of candidates */
     double *ms[STEP_COUNT]; /* [count] */
 } bench;
 
@@ -59,7 +65,8 @@ static kiln_status build_one(bench *b, kiln_str bytes, uint32_t at, kiln_arena *
     kiln_lowered lowered;
     kiln_str object;
     uint64_t scratch, worker, since = kiln_clock_thread_ns();
-    const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = 2};
+    const kiln_codegen_options options = {
+        .emit = KILN_EMIT_OBJECT, .optimise = 2, .context = b->context};
     double ms[STEP_COUNT] = {0};
     kiln_status st = kiln_program_parse(b->te, arena, &te);
     if (!st) st = kiln_trace_decode(bytes, arena, &trace);
@@ -123,25 +130,36 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void report(bench *b) {
-    printf("%-10s%10s%10s%10s  ms, %u candidates\n", "", "median", "p90", "lowest", b->count);
+/* Sorts the `count` times of each step from `first` on. */
+static void report(const char *what, double *const *ms, uint32_t first, uint32_t count) {
+    printf("%-10s%10s%10s%10s  ms, %u candidates\n", what, "median", "p90", "lowest", count);
     for (step s = 0; s < STEP_COUNT; s++) {
-        qsort(b->ms[s], b->count, sizeof(double), compare);
-        printf("%-10s%10.3f%10.3f%10.3f\n", step_name[s], b->ms[s][b->count / 2],
-               b->ms[s][b->count * 9 / 10], b->ms[s][0]);
+        double *of = ms[s] + first;
+        qsort(of, count, sizeof(double), compare);
+        printf("%-10s%10.3f%10.3f%10.3f\n", step_name[s], of[count / 2], of[count * 9 / 10], of[0]);
     }
 }
 
-static kiln_status open_task(bench *b, const char *path, uint32_t index, const char *target) {
+static kiln_status import(const char *name, kiln_arena *arena, kiln_graph **out_graph) {
+    kiln_strbuf bytes = {0};
+    kiln_status st = kiln_import_file(name, NULL, arena, out_graph);
+    if (kiln_status_code(st) != KILN_NOT_FOUND) return st;
+    kiln_status_free(st); /* then it is a name */
+    st = kiln_zoo_build(kiln_str_from(name), 0, &bytes);
+    if (!st) st = kiln_import_bytes(kiln_strbuf_view(&bytes), NULL, NULL, arena, out_graph);
+    kiln_strbuf_deinit(&bytes);
+    return st;
+}
+
+static kiln_status open_task(bench *b, const char *name, uint64_t index) {
     kiln_graph *graph = NULL;
     kiln_tasks tasks;
     kiln_strbuf text = {0};
-    kiln_status st = kiln_import_file(path, NULL, b->arena, &graph);
+    kiln_status st = import(name, b->arena, &graph);
     if (!st) st = kiln_passes_run(graph, (kiln_str){0});
     if (!st) st = kiln_tasks_extract(graph, b->arena, &tasks);
     if (!st && index >= tasks.count)
-        st = KILN_ERROR(INVALID_ARGUMENT, "%s has %u tasks", path, tasks.count);
-    if (!st) st = kiln_target_parse(kiln_str_from(target), b->arena, &b->target);
+        st = KILN_ERROR(INVALID_ARGUMENT, "%s has %u tasks", name, tasks.count);
     if (!st) st = kiln_space_create(tasks.task[index].te, &b->target, b->arena, &b->space);
     if (st) return st;
     kiln_program_print(tasks.task[index].te, &text);
@@ -150,24 +168,63 @@ static kiln_status open_task(bench *b, const char *path, uint32_t index, const c
     return KILN_OK;
 }
 
-static long number(int argc, char **argv, int at, long otherwise) {
-    return argc > at ? strtol(argv[at], NULL, 10) : otherwise;
+typedef struct bench_options {
+    uint64_t count, seed, task;
+    const char *target;
+} bench_options;
+
+static kiln_status run_all(const bench_options *options, const char *const *model, uint32_t count,
+                           kiln_arena *arena) {
+    double *all[STEP_COUNT];
+    bench b = {.arena = arena,
+               .count = (uint32_t)options->count,
+               .context = kiln_codegen_context_create()};
+    for (step s = 0; s < STEP_COUNT; s++) all[s] = KILN_ARENA_ARRAY(arena, double, count *b.count);
+    kiln_status st = kiln_target_parse(kiln_str_from(options->target), arena, &b.target);
+    for (uint32_t i = 0; i < count && !st; i++) {
+        for (step s = 0; s < STEP_COUNT; s++) b.ms[s] = all[s] + i * b.count;
+        st = open_task(&b, model[i], options->task);
+        if (!st) st = run(&b, options->seed);
+        if (!st) report(model[i], all, i * b.count, b.count);
+    }
+    if (!st && count > 1) report("together", all, 0, count * b.count);
+    kiln_codegen_context_destroy(b.context);
+    return st;
 }
 
 int main(int argc, char **argv) {
-    long count = number(argc, argv, 2, 100);
-    if (argc < 2 || count < 1 || count > CANDIDATES_MAX) {
-        fprintf(stderr, "usage: %s MODEL.onnx [COUNT [SEED [TASK [TARGET]]]]\n", argv[0]);
-        return 2;
-    }
+    bench_options options = {.count = 40, .seed = 1, .target = "native"};
+    const kiln_opt option[] = {
+        {"count", KILN_OPT_COUNT, &options.count, "N", "Candidates of each model (default 40)."},
+        {"seed", KILN_OPT_COUNT, &options.seed, "N", "Of the draws (default 1)."},
+        {"task", KILN_OPT_COUNT, &options.task, "N", "Which task of the model (default 0)."},
+        {"target", KILN_OPT_TEXT, &options.target, "TARGET", "Default native."},
+    };
+    const kiln_opt_table table = {
+        .usage = "bench-build [MODEL...] [options]",
+        .summary = "Times building candidates of MODEL, a file or a name of `kiln zoo`; without "
+                   "one of conv:C1 to C12.",
+        .option = option,
+        .option_count = KILN_ARRAY_COUNT(option),
+        .positional_max = 64,
+    };
     kiln_arena arena;
     kiln_arena_init(&arena, (size_t)1 << 20);
-    bench b = {.arena = &arena, .count = (uint32_t)count};
-    for (step s = 0; s < STEP_COUNT; s++) b.ms[s] = KILN_ARENA_ARRAY(&arena, double, b.count);
-    kiln_status st =
-        open_task(&b, argv[1], (uint32_t)number(argc, argv, 4, 0), argc > 5 ? argv[5] : "native");
-    if (!st) st = run(&b, (uint64_t)number(argc, argv, 3, 1));
-    if (!st) report(&b);
+    const char **given;
+    size_t count = 0;
+    bool help = false;
+    kiln_status st = kiln_opt_parse(&table, argc, argv, &arena, &given, &count, &help);
+    if (!st && (options.count < 1 || options.count > CANDIDATES_MAX))
+        st = KILN_ERROR(INVALID_ARGUMENT, "--count is 1 to %u", CANDIDATES_MAX);
+    if (!st && help) {
+        kiln_strbuf text = {0};
+        kiln_opt_print_help(&table, &text);
+        fputs(text.data, stdout);
+        kiln_strbuf_deinit(&text);
+    } else if (!st) {
+        st = run_all(&options, count ? given : default_model,
+                     count ? (uint32_t)count : (uint32_t)KILN_ARRAY_COUNT(default_model), &arena);
+    }
     if (st) fprintf(stderr, "%s\n", kiln_status_text(st));
     int code = kiln_code_exit(kiln_status_code(st));
     kiln_status_free(st);

@@ -40,13 +40,19 @@ static kiln_program *draw(kiln_arena *arena, uint64_t seed) {
     return draw_schedule(kiln_program_generate(&rand, &options, arena), &rand, 20);
 }
 
-static kiln_status emit(const kiln_program *scheduled, const kiln_target *target, kiln_emit form,
-                        kiln_arena *arena, kiln_str *out) {
-    const kiln_codegen_options options = {.emit = form, .optimise = 2};
+static kiln_status emit_in(kiln_codegen_context *context, const kiln_program *scheduled,
+                           const kiln_target *target, kiln_emit form, kiln_arena *arena,
+                           kiln_str *out) {
+    const kiln_codegen_options options = {.emit = form, .optimise = 2, .context = context};
     kiln_lowered lowered;
     uint64_t scratch, worker;
     kiln_status st = kiln_lower(scheduled, target, arena, &lowered);
     return st ? st : kiln_codegen(&lowered, target, &options, arena, out, &scratch, &worker);
+}
+
+static kiln_status emit(const kiln_program *scheduled, const kiln_target *target, kiln_emit form,
+                        kiln_arena *arena, kiln_str *out) {
+    return emit_in(NULL, scheduled, target, form, arena, out);
 }
 
 static void objects_keep_the_contract_and_their_bytes(void **state) {
@@ -69,6 +75,29 @@ static void objects_keep_the_contract_and_their_bytes(void **state) {
         compiled++;
     }
     assert_true(compiled > 45);
+}
+
+/* Two seeds each for one level: a machine that is made, and one that is there. */
+static void a_kept_context_changes_no_bytes(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    kiln_codegen_context *context = kiln_codegen_context_create();
+    uint32_t compiled = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        kiln_target target = target_of(arena, level[seed / 2 % KILN_ARRAY_COUNT(level)]);
+        kiln_str alone, kept;
+        kiln_program *scheduled = draw(arena, seed);
+        kiln_status st = emit(scheduled, &target, KILN_EMIT_OBJECT, arena, &alone);
+        if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE) {
+            kiln_status_free(st);
+            continue;
+        }
+        if (!st) st = emit_in(context, scheduled, &target, KILN_EMIT_OBJECT, arena, &kept);
+        if (st) fail_msg("seed %llu: %s", (unsigned long long)seed, kiln_status_text(st));
+        assert_true(kiln_str_equal(alone, kept));
+        compiled++;
+    }
+    assert_true(compiled > 20);
+    kiln_codegen_context_destroy(context);
 }
 
 static void explained_forms_are_text(void **state) {
@@ -551,6 +580,7 @@ static void references_compute_result_and_bound(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(objects_keep_the_contract_and_their_bytes),
+        PROGRAM_TEST(a_kept_context_changes_no_bytes),
         PROGRAM_TEST(explained_forms_are_text),
         PROGRAM_TEST(switches_of_llvm_are_ours_while_we_compile_only),
         PROGRAM_TEST(targets_without_a_backend_are_refused),

@@ -379,16 +379,27 @@ static bool is_moved(kiln_walk *w, kiln_expr e) {
     }
 }
 
-static bool moves_half(kiln_walk *w, const kiln_stmt_info *s) {
+/* Whether the store is of halves in memory. */
+static bool stores_halves(const kiln_walk *w, const kiln_stmt_info *s) {
     const kiln_buffer_info *to = &w->p->buffer.data[s->buffer];
     return to->scope != KILN_SCOPE_REGISTER && kiln_dtype_is_float(to->dtype) &&
-           kiln_dtype_size(to->dtype) == 2 && is_moved(w, s->value);
+           kiln_dtype_size(to->dtype) == 2;
+}
+
+/* What is rounded to halves, which the store does anyway; else the value itself. */
+static kiln_expr before_rounding(const kiln_walk *w, const kiln_stmt_info *s) {
+    if (kiln_expr_get(w->p, s->value)->op != KILN_EXPR_CAST) return s->value;
+    const kiln_expr before = kiln_expr_operand(w->p, s->value, 0);
+    return kiln_expr_get(w->p, before)->dtype == KILN_F32 ? before : s->value;
 }
 
 static void emit_store(kiln_walk *w, kiln_stmt stmt) {
-    const kiln_stmt_info s = w->p->stmt.data[stmt];
+    kiln_stmt_info s = w->p->stmt.data[stmt];
     w->stamp = ++w->last_stamp;
-    w->moves = moves_half(w, &s);
+    if (stores_halves(w, &s)) {
+        w->moves = is_moved(w, s.value);
+        s.value = before_rounding(w, &s);
+    }
     kiln_ssa value = w->combines ? combined_lanes(w, &s) : multiply_add(w, &s);
     if (!value) value = add_ones(w, &s);
     if (!value) value = kiln_walk_expr(w, s.value);

@@ -465,6 +465,37 @@ static void halves_are_moved_as_they_lie(void **state) {
     }
 }
 
+static uint32_t occurrences(const char *code, const char *word) {
+    uint32_t count = 0;
+    for (const char *at = strstr(code, word); at; at = strstr(at + 1, word)) count++;
+    return count;
+}
+
+/* A cast to halves that are stored is the store's own rounding. */
+static void stored_halves_are_rounded_once(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    const kiln_target target =
+        target_of(arena, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4,features=+avx512bf16");
+    static const char *const type[] = {"bf16", "f16"};
+    static const char *const rounding[] = {"@llvm.x86.avx512bf16.cvtneps2bf16.512(<", "fptrunc"};
+    for (uint32_t i = 0; i < 2; i++) {
+        kiln_program *te =
+            parsed(arena, kiln_arena_printf(arena,
+                                            "program p\ninput x: f32[16]\noutput y: %s[16]\n"
+                                            "block t(i:16): y[i] = %s(x[i] + 1.0)\n",
+                                            type[i], type[i]));
+        kiln_program *p = schedule(te, "vectorize(t.i)\n");
+        kiln_str text;
+        assert_null(emit(p, &target, KILN_EMIT_LLVM, arena, &text));
+        const char *code = kiln_str_dup(arena, text);
+        const char *end = strstr(code, "\ndeclare"); /* of the instruction, with its type */
+        const uint32_t declared = end ? occurrences(end, rounding[i]) : 0;
+        assert_int_equal(occurrences(code, rounding[i]), 1 + declared);
+        assert_int_equal(occurrences(code, "fpext"), 0);
+        if (runs_here(&target, arena)) expect_ok(expect_compiled_equals(te, p, &target, 2, 1));
+    }
+}
+
 /* Three channels padded to four: which lanes are read is known, so no mask is needed. */
 static void lanes_that_are_known_to_be_off_are_not_read(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
@@ -594,6 +625,7 @@ int main(void) {
         PROGRAM_TEST(vectors_over_narrower_blocks_move_in_runs),
         PROGRAM_TEST(squares_are_transposed_in_registers),
         PROGRAM_TEST(halves_are_moved_as_they_lie),
+        PROGRAM_TEST(stored_halves_are_rounded_once),
         PROGRAM_TEST(lanes_that_are_known_to_be_off_are_not_read),
         PROGRAM_TEST(manifests_say_what_was_built),
         PROGRAM_TEST(manifests_name_the_algorithm),

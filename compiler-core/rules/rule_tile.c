@@ -63,17 +63,18 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
     if (t->options.copy_elsewhere && skips && !t->options.padded_copy)
         return kiln_sketch_none("the data is not copied");
     kiln_tile_block_output(t, follower, t->packs ? NULL : &blocks);
-    kiln_sched_pad(kiln_sched_try(s), t->block, (uint32_t)t->v, kiln_tile_panel(t));
+    const bool groups = !in_tiles && kiln_tile_has_groups(t, copy, follower),
+               grouped = groups && !t->options.apart;
+    if (!grouped) kiln_tile_pad_lanes(t);
     if (in_tiles && (!kiln_tile_store_tiles(t) || !kiln_tile_choose_roles(t)))
         return kiln_sketch_none("the result cannot be copied out of tiles");
 
-    const bool groups = kiln_tile_has_groups(t, copy, follower);
     if (!groups && t->options.apart) return same(OPTION_APART, "there are no transforms to group");
     if (t->options.other_shares && (!groups || s->target->threads == 1))
         return same(OPTION_OTHER_SHARES, "threads share no groups");
     if (t->options.other_shares && t->options.apart)
         return kiln_sketch_none("there are no groups to be shared");
-    if (groups && !t->options.apart && !kiln_tile_group(t, copy, follower))
+    if (grouped && !kiln_tile_group(t, copy, follower))
         return kiln_sketch_none("the transforms cannot be grouped");
     const kiln_sched_loops outer = kiln_tile_make_nest(t);
     const uint32_t shared = share(t, &outer);

@@ -196,6 +196,8 @@ kiln_sched_int kiln_tile_panel(const kiln_tiling *t);
 /* Whether weights that change from run to run can stay as they lie: lanes behind one another, of
  * which the instruction's steps are joined in registers. A copy takes longer than that. */
 bool kiln_tile_reads_in_place(const kiln_tiling *t);
+/* Results for whole panels. */
+void kiln_tile_pad_lanes(kiln_tiling *t);
 /* Packed copy of the weights in reading order; tails of v are zeros. 0: none is made. */
 kiln_buffer kiln_tile_pack_weights(kiln_tiling *t);
 /* Gives the data, and the argument that it is a copy of, blocks of `size` along iterator `iter`.

@@ -22,15 +22,17 @@ static uint32_t rows_element(const kiln_tiling *t) { return t->mh >= 0 ? 0 : 1; 
 
 /* What groups are made of. */
 typedef struct group_sizes {
-    int64_t rows;     /* of tiles */
-    double row_bytes; /* transformed data and products of one */
+    int64_t rows; /* of tiles, in an image */
+    int64_t images;
+    double row_bytes; /* transformed data and products of one row */
     bool shared;      /* threads share the groups */
 } group_sizes;
 
 /* How long threads wait at the end of groups of so many register tiles. */
 static double waiting(const kiln_tiling *t, const group_sizes *g, int64_t tiles) {
     const int64_t rows = KILN_MAX(kiln_sched_decided(t->s, t->tile, rows_element(t)), 1) * tiles;
-    return g->shared ? kiln_sketch_waiting((g->rows + rows - 1) / rows, t->s->target->threads) : 0;
+    const int64_t groups = (g->rows + rows - 1) / rows * g->images;
+    return g->shared ? kiln_sketch_waiting(groups, t->s->target->threads) : 0;
 }
 
 /* Threads that share groups leave what they transform where they are; those that share what is
@@ -84,21 +86,36 @@ static bool runs_over_rows(const kiln_tiling *t) {
            t->pattern.to.dim_of[last] == rank - 1;
 }
 
-/* Whether an iterator of more than one value, a batch, runs over data alone beside the tile. */
-static bool has_batch(const kiln_tiling *t) {
-    const kiln_block_access *weights = &t->pattern.from[t->weights];
+/* Whether iterator i runs over images: over data and results alone, beside the tile. */
+static bool is_batch(const kiln_tiling *t, int i) {
+    return kiln_tile_has(t->pattern.spatial, i) && i != t->v && i != t->mh && i != t->mw &&
+           !kiln_tile_has(t->pattern.from[t->weights].iters, i);
+}
+
+/* Images of a batch, each of which has groups of its own. */
+static int64_t images(const kiln_tiling *t) {
+    int64_t count = 1;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
-        if (kiln_tile_has(t->pattern.spatial, i) && i != t->v && i != t->mh && i != t->mw &&
-            weights->dim_of[i] < 0 && kiln_tile_extent(t, i) > 1)
-            return true;
-    return false;
+        if (is_batch(t, i)) count *= kiln_tile_extent(t, i);
+    return count;
+}
+
+/* Whether transforms have lanes over channels, not over a batch as long as these: then loops over
+ * channels would stand around the groups. */
+static bool has_lanes_of_channels(const kiln_tiling *t) {
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (is_batch(t, i) && kiln_tile_extent(t, i) > 1 &&
+            kiln_tile_extent(t, i) >=
+                KILN_MIN(kiln_tile_extent(t, t->v), kiln_tile_extent(t, t->k)))
+            return false;
+    return true;
 }
 
 bool kiln_tile_has_groups(const kiln_tiling *t, kiln_block copy, kiln_block follower) {
     kiln_program *p = t->s->program;
     const kiln_buffer results = p->block.data[follower].buffer;
     const kiln_block reader = kiln_sketch_transform_of(p, results);
-    return t->packs && runs_over_rows(t) && !has_batch(t) && copy && reader &&
+    return t->packs && runs_over_rows(t) && has_lanes_of_channels(t) && copy && reader &&
            kiln_sketch_picks(p, copy, NULL) &&
            (!kiln_block_reads(p, reader, results) || !kiln_sketch_has_borders(p, copy));
 }
@@ -107,15 +124,18 @@ bool kiln_tile_group(kiln_tiling *t, kiln_block copy, kiln_block follower) {
     kiln_sched *s = t->s;
     const kiln_buffer results = s->program->block.data[follower].buffer;
     const kiln_block reader = kiln_sketch_transform_of(s->program, results);
-    group_sizes g = {.rows = kiln_tile_extent(t, rows_of(t))};
-    g.row_bytes = (kiln_tile_operand_bytes(t, t->data) + bytes_of(t, results)) / (double)g.rows;
+    group_sizes g = {.rows = kiln_tile_extent(t, rows_of(t)), .images = images(t)};
+    g.row_bytes =
+        (kiln_tile_operand_bytes(t, t->data) + bytes_of(t, results)) / (double)(g.rows * g.images);
     g.shared = shares_groups(t, g) != t->options.other_shares;
     const kiln_sched_int rows = kiln_sched_times(kiln_sched_element(t->tile, rows_element(t)),
                                                  kiln_sched_element(sample_rows(t, &g), 0));
     t->groups = kiln_sketch_transform_in_groups(s, reader, rows, g.shared);
-    return !kiln_sched_loop_is_none(t->groups) &&
-           kiln_sched_compute_at(kiln_sched_try(s), follower, t->groups) &&
-           kiln_sched_compute_at(kiln_sched_try(s), t->block, t->groups) &&
-           kiln_sched_compute_at(kiln_sched_try(s), copy, t->groups) &&
+    if (kiln_sched_loop_is_none(t->groups) ||
+        !kiln_sched_compute_at(kiln_sched_try(s), follower, t->groups) ||
+        !kiln_sched_compute_at(kiln_sched_try(s), t->block, t->groups))
+        return false;
+    kiln_tile_pad_lanes(t); /* before, compute_at would have cut the padding off again */
+    return kiln_sched_compute_at(kiln_sched_try(s), copy, t->groups) &&
            kiln_sketch_transform(s, copy, t->groups);
 }

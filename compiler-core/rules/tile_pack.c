@@ -72,6 +72,10 @@ bool kiln_tile_reads_in_place(const kiln_tiling *t) {
            (!producer || !kiln_block_reads_only_constants(p, producer));
 }
 
+void kiln_tile_pad_lanes(kiln_tiling *t) {
+    kiln_sched_pad(kiln_sched_try(t->s), t->block, (uint32_t)t->v, kiln_tile_panel(t));
+}
+
 kiln_buffer kiln_tile_pack_weights(kiln_tiling *t) {
     if (t->weights < 0) return 0;
     kiln_sched *s = t->s;

@@ -77,15 +77,37 @@ static void threads_share_groups_or_what_is_inside(void **state) {
     assert_true(other > 0);
 }
 
-/* A group would have the rows of one image, and its results those of several. */
-static void batches_have_no_groups(void **state) {
+/* Groups are of rows of tiles of one image. */
+static void images_of_a_batch_have_groups_of_their_own(void **state) {
     conv_shape shape = square_conv(32, 16);
     shape.n = 3;
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        const kiln_space space = space_of(shape, threads, *state);
+        const kiln_str text = text_of(&space, false, *state);
+        assert_true(has(text, threads == 1 ? "compute_at(conv.products, conv.oh.0.0)\n"
+                                           : "compute_at(conv.products, conv.n.f)\n"));
+    }
+}
+
+/* Its transforms have lanes over images, which then are inside of channels. */
+static void longer_batches_than_channels_have_no_groups(void **state) {
+    conv_shape shape = square_conv(32, 16);
+    shape.n = 20;
+    shape.oc = 13;
+    const kiln_space space = space_of(shape, 1, *state);
+    assert_int_equal(text_of(&space, true, *state).size, 0);
+    assert_true(text_of(&space, false, *state).size > 0);
+    assert_false(has(text_of(&space, false, *state), "compute_at(conv.products, "));
+}
+
+/* Channels that no vector divides are padded inside of the groups. */
+static void channels_of_a_group_are_padded(void **state) {
+    conv_shape shape = square_conv(24, 16);
     shape.oc = 13;
     const kiln_space space = space_of(shape, 1, *state);
     const kiln_str text = text_of(&space, false, *state);
-    assert_true(text.size > 0);
-    assert_false(has(text, "compute_at(conv.products, "));
+    assert_true(has(text, "compute_at(conv.products, conv.oh.0.0)\npad(conv.products, \"oc\", "));
+    assert_true(has(text, "reverse_compute_at(conv.products.write, conv.products."));
 }
 
 /* Whatever is drawn computes the convolution or is refused. `by`: of this algorithm alone; DIRECT:
@@ -115,8 +137,10 @@ static void draws_compute_the_convolution(void **state) {
         draws_compute(space_of(square_conv(24, 16), threads, *state), KILN_ALGORITHM_DIRECT,
                       *state);
         draws_compute(space_of(square_conv(20, 8), threads, *state), KILN_ALGORITHM_DIRECT, *state);
-        draws_compute(space_of(square_conv(13, 12), threads, *state), KILN_ALGORITHM_DIRECT,
-                      *state);
+        conv_shape batch = square_conv(13, 12);
+        batch.n = 2;
+        batch.oc = 11;
+        draws_compute(space_of(batch, threads, *state), KILN_ALGORITHM_DIRECT, *state);
     }
 }
 
@@ -170,7 +194,9 @@ int main(void) {
         test_with_arena(a_group_is_transformed_multiplied_and_transformed_back),
         test_with_arena(sums_of_multiples_are_scaled_once),
         test_with_arena(threads_share_groups_or_what_is_inside),
-        test_with_arena(batches_have_no_groups),
+        test_with_arena(images_of_a_batch_have_groups_of_their_own),
+        test_with_arena(longer_batches_than_channels_have_no_groups),
+        test_with_arena(channels_of_a_group_are_padded),
         test_with_arena(draws_compute_the_convolution),
         test_with_arena(draws_compute_strided_convolutions),
         test_with_arena(phases_of_a_transposed_convolution_are_tiled),

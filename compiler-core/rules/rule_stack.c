@@ -134,6 +134,17 @@ static uint32_t place_of(const kiln_sched *s, kiln_block block, kiln_sched_loop 
     return places + 1;
 }
 
+/* The loop over blocks of steps, each of which has a result of its own; none: there is none. */
+static kiln_sched_loop blocks_of_steps(const kiln_tiling *t) {
+    if (!t->packs || t->k < 0) return (kiln_sched_loop){0};
+    const kiln_block_access *w = &t->pattern.from[t->weights], *x = &t->pattern.from[t->data];
+    if (!(w->window >> w->dim_of[t->k] & 1)) return (kiln_sched_loop){0};
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (kiln_tile_has(t->pattern.spatial & x->iters & w->iters, i) && w->dim_of[i] < 0)
+            return kiln_sched_loop_of(t->s, t->block, (uint32_t)i);
+    return (kiln_sched_loop){0};
+}
+
 /* Where what the reduction reads is computed: in the round of rows, or, where its lanes are those
  * of what it reads, in the loop over them. */
 static kiln_sched_loop place_producers(const kiln_tiling *t, kiln_block producer,
@@ -163,21 +174,48 @@ static kiln_sketch_result stack_up(const stack *k, kiln_block block, kiln_tiling
     return kiln_tile_reduction(t);
 }
 
+/* One block before the frame, with what takes its results; `*at` is where what a product reads may
+ * be computed, as far as that is not read elsewhere in the round. */
+static kiln_sketch_result stack_one(const stack *k, kiln_block b, kiln_tiling *t,
+                                    kiln_sched_loop *at, kiln_sched_loop round,
+                                    const kiln_block *part) {
+    kiln_sched *s = k->s;
+    if (wants_tile(s->program, b)) {
+        const kiln_sketch_result made = stack_up(k, b, t, at);
+        const kiln_sched_loop blocks =
+            made.end == KILN_SKETCH_MADE ? blocks_of_steps(t) : (kiln_sched_loop){0};
+        if (!kiln_sched_loop_is_none(blocks)) *at = blocks;
+        return made;
+    }
+    if (kiln_rows_place(s, b, part[b], *at) ||
+        (at->var != round.var && kiln_rows_place(s, b, part[b], round)))
+        return kiln_sketch_made();
+    return kiln_sketch_none("an earlier block cannot be computed for some rows");
+}
+
+/* Whether the frame takes the block's results out of registers itself. What else it reads is
+ * computed behind the block then, because it may read what is computed in the block's loops. */
+static bool is_first(const stack *k, kiln_block b, kiln_block frame) {
+    kiln_program *p = k->s->program;
+    return !kiln_block_is_reduction(p, frame) && wants_tile(p, b) && taker_of(p, b) == frame;
+}
+
 /* All blocks before the frame, from the last one up. */
 static kiln_sketch_result stack_all(const stack *k, kiln_block frame, kiln_tiling *t,
-                                    kiln_sched_loop at, const kiln_block *part) {
-    kiln_sched *s = k->s;
-    kiln_program *p = s->program;
+                                    kiln_sched_loop round, const kiln_block *part) {
+    kiln_program *p = k->s->program;
     kiln_sketch_result made = kiln_sketch_made();
-    for (kiln_block b = frame - 1; b >= 1 && made.end == KILN_SKETCH_MADE; b--) {
-        if (!k->depends[b] || p->block.data[b].removed || kiln_sketch_padding_of(p, b) ||
-            follows_tile(p, b))
-            continue;
-        if (wants_tile(p, b))
-            made = stack_up(k, b, t, &at);
-        else if (!kiln_rows_place(s, b, part[b], at))
-            made = kiln_sketch_none("an earlier block cannot be computed for some rows");
-    }
+    kiln_sched_loop at = round;
+    bool *placed = KILN_ARENA_ARRAY(k->s->arena, bool, frame);
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (kiln_block b = frame - 1; b >= 1 && made.end == KILN_SKETCH_MADE; b--) {
+            if (!k->depends[b] || p->block.data[b].removed || placed[b] ||
+                kiln_sketch_padding_of(p, b) || follows_tile(p, b) ||
+                (pass == 0 && !is_first(k, b, frame)))
+                continue;
+            placed[b] = true;
+            made = stack_one(k, b, t, &at, round, part);
+        }
     return made;
 }
 

@@ -86,8 +86,12 @@ static kiln_status check_movable(kiln_program *p, kiln_block block, kiln_stmt lo
 
 /* ---- compute_at ---- */
 
+/* Readers inside of the loop are the first `*out_count` of `reader` afterwards. Those behind it
+ * find what all its iterations have computed; the check of dependences asks whether that is enough.
+ */
 static kiln_status check_producer(kiln_program *p, kiln_block block, kiln_stmt loop,
                                   kiln_block *reader, uint32_t *out_count) {
+    uint32_t inside = 0;
     kiln_status st = check_movable(p, block, loop);
     if (st) return st;
     kiln_buffer buffer = p->block.data[block].buffer;
@@ -97,9 +101,12 @@ static kiln_status check_producer(kiln_program *p, kiln_block block, kiln_stmt l
     *out_count = kiln_buffer_readers(p, buffer, reader);
     if (*out_count == 0) return ILLEGAL("nothing reads what %.*s writes", BLOCK_NAME(p, block));
     for (uint32_t i = 0; i < *out_count; i++)
-        if (!kiln_stmt_is_inside(p, kiln_program_block_stmt(p, reader[i]), loop))
-            return ILLEGAL("%.*s reads what %.*s writes and is not inside %.*s",
-                           BLOCK_NAME(p, reader[i]), BLOCK_NAME(p, block), LOOP_NAME(p, loop));
+        if (kiln_stmt_is_inside(p, kiln_program_block_stmt(p, reader[i]), loop))
+            reader[inside++] = reader[i];
+    if (inside == 0)
+        return ILLEGAL("nothing inside %.*s reads what %.*s writes", LOOP_NAME(p, loop),
+                       BLOCK_NAME(p, block));
+    *out_count = inside;
     return NULL;
 }
 
@@ -153,8 +160,9 @@ kiln_loops kiln_block_locations(kiln_program *p, kiln_block block) {
     kiln_loops around = kiln_block_loops(p, reader[0]), found = {0, around.loop};
     for (uint32_t i = 0; i < around.count; i++) {
         kiln_stmt loop = around.loop[i];
-        kiln_status st = check_producer(p, block, loop, reader, &reader_count);
-        if (!st) found.loop[found.count++] = loop;
+        uint32_t inside = reader_count;
+        kiln_status st = check_producer(p, block, loop, reader, &inside);
+        if (!st && inside == reader_count) found.loop[found.count++] = loop;
         kiln_status_free(st); /* why it does not apply there is of no interest */
     }
     return found;

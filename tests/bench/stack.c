@@ -5,6 +5,8 @@
  *     bench-stack MODEL.onnx FIRST-LAST... [DRAWS [SEED]]
  *     bench-stack MODEL.onnx FIRST-LAST STAGE         STAGE: te, trace, space, scheduled, loops,
  * asm
+ *     bench-stack --algorithm NAME MODEL.onnx ...     the one kernel by that algorithm, beside the
+ * one kernel by the direct form
  *
  * Times are the least of many. Kernels have their default schedules; with DRAWS so many random ones
  * of the joined kernel are timed as well and the fastest is printed. The results' sums are
@@ -40,6 +42,7 @@ typedef struct bench {
     kiln_arena *arena;
     kiln_target target;
     const kiln_graph *graph;
+    kiln_algorithm algorithm; /* of the one kernel; DIRECT: whichever it prefers */
     uint32_t count;
     value_memory memory[VALUES_MAX];
 } bench;
@@ -144,11 +147,37 @@ static void join(kiln_graph *g, const kiln_plan *plan, const uint32_t *kernel, u
     free(in);
 }
 
+/* Leaves the space with the sketches of one algorithm. */
+static kiln_status keep_algorithm(kiln_space *space, kiln_algorithm algorithm) {
+    uint32_t first = 0, last;
+    while (first < space->sketch_count &&
+           kiln_trace_algorithm(&space->sketch[first].preferred) != algorithm)
+        first++;
+    for (last = first; last < space->sketch_count; last++)
+        if (kiln_trace_algorithm(&space->sketch[last].preferred) != algorithm) break;
+    if (first == last)
+        return KILN_ERROR(NOT_FOUND, "%s makes no sketch", kiln_algorithm_name(algorithm));
+    space->sketch += first;
+    space->sketch_count = last - first;
+    space->preferred = 0;
+    return KILN_OK;
+}
+
 static kiln_status preferred(bench *b, const kiln_task *task, kiln_space *space,
                              kiln_trace *out_trace) {
     kiln_program *scheduled = NULL;
     kiln_space_options options = {.keeps_refused = true};
     kiln_status st = kiln_space_create_with(task->te, &b->target, &options, b->arena, space);
+    return st ? st : kiln_space_default(space, b->arena, out_trace, &scheduled);
+}
+
+/* The same of the one kernel. */
+static kiln_status preferred_of_joined(bench *b, const kiln_task *task, kiln_space *space,
+                                       kiln_trace *out_trace) {
+    kiln_program *scheduled = NULL;
+    kiln_status st = preferred(b, task, space, out_trace);
+    if (st || !b->algorithm) return st;
+    st = keep_algorithm(space, b->algorithm);
     return st ? st : kiln_space_default(space, b->arena, out_trace, &scheduled);
 }
 
@@ -161,7 +190,7 @@ static kiln_status show(bench *b, const kiln_task *task, const char *stage) {
     if (strcmp(stage, "te") == 0) {
         kiln_program_print(task->te, &text);
     } else {
-        st = preferred(b, task, &space, &trace);
+        st = preferred_of_joined(b, task, &space, &trace);
         if (!st) st = kiln_trace_replay(&trace, task->te, NULL, b->arena, &scheduled, NULL);
         kiln_lowered lowered;
         kiln_codegen_options options = {.emit = KILN_EMIT_ASM, .optimise = 2};
@@ -243,15 +272,22 @@ static kiln_status compare(bench *b, kiln_graph *g, uint32_t first, uint32_t las
     kiln_space space;
     kiln_trace trace;
     double best = INFINITY, best_one = INFINITY, sum = 0, sum_one = 0, flops = 0;
-    const uint32_t kernels = last - first + 1;
-    for (uint32_t k = 0; !st && k < kernels; k++) {
+    const uint32_t kernels = b->algorithm ? 1 : last - first + 1;
+    if (b->algorithm) {
+        st = preferred(b, joined, &space, &trace);
+        if (!st) st = keep_algorithm(&space, KILN_ALGORITHM_DIRECT);
+        if (!st) st = kiln_space_default(&space, b->arena, &trace, NULL);
+        if (!st) st = load(b, step, joined, &trace, &apart[0]);
+        flops = joined->flops;
+    }
+    for (uint32_t k = 0; !st && k < kernels && !b->algorithm; k++) {
         const kiln_step *s = &plan.step[kernel[first + k]];
         const kiln_task *task = &plan.tasks.task[s->task];
         st = preferred(b, task, &space, &trace);
         if (!st) st = load(b, s, task, &trace, &apart[k]);
         flops += task->flops;
     }
-    if (!st) st = preferred(b, joined, &space, &trace);
+    if (!st) st = preferred_of_joined(b, joined, &space, &trace);
     if (!st) st = load(b, step, joined, &trace, &one);
     for (uint32_t i = 0; !st && i < ROUNDS; i++) {
         for (uint32_t r = 0; r < 3; r++) best = fmin(best, run(apart, kernels));
@@ -296,8 +332,16 @@ static kiln_status list(bench *b) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        fprintf(stderr, "usage: %s MODEL.onnx [FIRST-LAST... [DRAWS [SEED]] | STAGE]\n", argv[0]);
+    const bool given = argc > 2 && strcmp(argv[1], "--algorithm") == 0;
+    const kiln_algorithm algorithm = given ? kiln_algorithm_find(kiln_str_from(argv[2])) : 0;
+    if (given) {
+        argc -= 2;
+        argv += 2;
+    }
+    if (argc < 2 || algorithm == KILN_ALGORITHM_COUNT) {
+        fprintf(stderr,
+                "usage: %s [--algorithm NAME] MODEL.onnx [FIRST-LAST... [DRAWS [SEED]] | STAGE]\n",
+                argv[0]);
         return 2;
     }
     kiln_arena arena;
@@ -312,6 +356,7 @@ int main(int argc, char **argv) {
     const uint32_t draws = !stage && at < argc ? (uint32_t)atol(argv[at]) : 0;
     const uint64_t seed = at + 1 < argc ? (uint64_t)atol(argv[at + 1]) : 1;
     b->arena = &arena;
+    b->algorithm = algorithm;
     kiln_status st = kiln_target_native(&arena, &b->target);
     if (!st) st = kiln_import_file(argv[1], NULL, &arena, &graph);
     if (!st) st = kiln_passes_run(graph, (kiln_str){0});

@@ -179,6 +179,20 @@ kiln_status kiln_zoo_workload_layer_norm(builder *b, kiln_str rest, value *out) 
     return st;
 }
 
+kiln_status kiln_zoo_workload_attention(builder *b, kiln_str rest, value *out) {
+    static const int64_t across[] = {0, 1, 3, 2};
+    int64_t v[3];
+    if (!parse_numbers(rest, 'x', v, 3)) return KILN_ERROR(INVALID_ARGUMENT, "no such attention");
+    kiln_status st = check_extents(v, 3);
+    if (st) return st;
+    const value x = input(b, KILN_ZOO_SHAPE(1, v[0], v[1], v[2]));
+    const value scale = kiln_zoo_scalar(b, (float)(1 / sqrt((double)v[2])));
+    value score = kiln_zoo_matmul(b, x, kiln_zoo_transpose(b, x, across));
+    score = kiln_zoo_binary(b, "Mul", score, scale);
+    *out = kiln_zoo_matmul(b, kiln_zoo_softmax(b, score), x);
+    return KILN_OK;
+}
+
 void kiln_zoo_list_convs(kiln_strbuf *out) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(conv_table); i++) {
         const int64_t *v = conv_table[i].v;

@@ -3,7 +3,7 @@
  * `kiln quantize` does it, with ranges that follow from how weights are drawn), and single
  * operators (workloads.def): conv:C1..C12 (ResNet-18), conv:D1..D9 (MobileNet depthwise), conv:
  * with any other shape, qconv: of the same in bytes, gemm:MxNxK, softmax: and layernorm: of a
- * shape. */
+ * shape, attention:HEADSxLENGTHxSIZE. */
 #ifndef KILN_COMPILER_CORE_FRONTEND_ZOO_ZOO_H
 #define KILN_COMPILER_CORE_FRONTEND_ZOO_ZOO_H
 

@@ -2,6 +2,7 @@
 #include "tests/unit/compiler-core/algorithm/support.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/rand.h"
 #include "compiler-core/ir/eval.h"
@@ -58,4 +59,36 @@ kiln_program *data_product_program(kiln_arena *arena, int64_t m, int64_t n, int6
     for (kiln_buffer b = 1; b < p->buffer.count; b++)
         if (kiln_str_is(p->buffer.data[b].name, "w")) p->buffer.data[b].role = KILN_ROLE_INPUT;
     return p;
+}
+
+kiln_program *attention_program(kiln_arena *arena, const attention_shape *a) {
+    const bool scales = strchr(a->share, '*') != NULL;
+    const int keys = a->keys;
+    const char *dtype = a->dtype, *f = strcmp(dtype, "f64") == 0 ? "f64" : "";
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text,
+                       "program p\ninput q: %s[2,3,4]\ninput k: %s[2,%d,4]\ninput v: %s[2,%d,4]\n"
+                       "input w: %s[3,%d]\noutput y: %s[2,3,4]\ntemp s: %s[2,3,%d]\n"
+                       "temp t: %s[2,3,%d]\ntemp m: %s[2,3]\ntemp e: %s[2,3,%d]\ntemp l: "
+                       "%s[2,3]\ntemp a: %s[2,3,%d]\n",
+                       dtype, dtype, keys, dtype, keys, dtype, keys, dtype, dtype, keys, dtype,
+                       keys, dtype, dtype, keys, dtype, dtype, keys);
+    if (scales) kiln_strbuf_printf(&text, "temp r: %s[2,3]\n", dtype);
+    kiln_strbuf_printf(
+        &text,
+        "block scores(h:2, i:3, j:%d | c:4): s[h, i, j] sum= q[h, i, c]*k[h, j, c] init 0.0%s\n"
+        "block scaled(h:2, i:3, j:%d): t[h, i, j] = %s\n"
+        "block max(h:2, i:3 | j:%d): m[h, i] max= t[h, i, j] init -1e30%s\n"
+        "block exp(h:2, i:3, j:%d): e[h, i, j] = exp(t[h, i, j] - m[h, i])\n"
+        "block sum(h:2, i:3 | j:%d): l[h, i] sum= e[h, i, j] init 0.0%s\n",
+        keys, f, keys, a->scaled, keys, f, keys, keys, f);
+    if (scales) kiln_strbuf_printf(&text, "block scale(h:2, i:3): r[h, i] = 1.0%s/l[h, i]\n", f);
+    kiln_strbuf_printf(
+        &text,
+        "block share(h:2, i:3, j:%d): a[h, i, j] = %s\n"
+        "block values(h:2, i:3, c:4 | j:%d): y[h, i, c] sum= a[h, i, j]*v[h, j, c] init 0.0%s\n",
+        keys, a->share, keys, f);
+    kiln_program *te = parsed(arena, kiln_str_dup(arena, kiln_strbuf_view(&text)));
+    kiln_strbuf_deinit(&text);
+    return te;
 }

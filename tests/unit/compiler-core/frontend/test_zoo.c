@@ -174,11 +174,33 @@ static void every_convolution_is_one_kernel(void **state) {
     (void)state;
 }
 
+/* A transposition, two products of 2 * 2 * 4 * 8 * 8 operations each, softmax between them. */
+static void attention_is_two_products_and_a_softmax(void **state) {
+    kiln_graph *graph = NULL;
+    kiln_tasks tasks;
+    double flops = 0;
+    expect_ok(kiln_import_bytes(build(*state, "attention:2x8x4", 1), NULL, NULL, *state, &graph));
+    expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+    expect_ok(kiln_tasks_extract(graph, *state, &tasks));
+    for (uint32_t t = 0; t < tasks.count; t++) flops += tasks.task[t].flops;
+    assert_int_equal(tasks.count, 4);
+    assert_true(flops >= 2 * 1024 && flops < 3 * 1024);
+}
+
 static void unknown_names_are_refused_with_the_known_ones(void **state) {
-    static const char *const names[] = {
-        "",         "conv:C13",   "conv:",          "gemm:",
-        "gemm:8x8", "gemm:0x1x1", "gemm:8x8x8x8",   "gemm:8x8x99999999",
-        "resnet",   "softmax:8",  "layernorm:8x8x8"};
+    static const char *const names[] = {"",
+                                        "conv:C13",
+                                        "conv:",
+                                        "gemm:",
+                                        "gemm:8x8",
+                                        "gemm:0x1x1",
+                                        "gemm:8x8x8x8",
+                                        "gemm:8x8x99999999",
+                                        "resnet",
+                                        "softmax:8",
+                                        "layernorm:8x8x8",
+                                        "attention:8x8",
+                                        "attention:1x0x8"};
     kiln_strbuf bytes = {0};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(names); i++) {
         kiln_status st = kiln_zoo_build(kiln_str_from(names[i]), 1, &bytes);
@@ -240,6 +262,7 @@ int main(void) {
         test_with_arena(networks_have_as_many_parameters_as_published),
         test_with_arena(networks_make_what_they_are_known_for),
         test_with_arena(every_convolution_is_one_kernel),
+        test_with_arena(attention_is_two_products_and_a_softmax),
         test_with_arena(unknown_names_are_refused_with_the_known_ones),
         test_with_arena(every_listed_workload_builds),
     };

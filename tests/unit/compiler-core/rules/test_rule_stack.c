@@ -231,6 +231,60 @@ static void reductions_of_rows_are_computed_in_rounds(void **state) {
     }
 }
 
+/* 140 keys are two blocks of 70: all that is computed of one stands in the loop over blocks, in
+ * rounds of rows, and what combines blocks behind it. */
+static const char long_attention[] =
+    "program attention\ninput q: f32[2,5,8]\ninput k: f32[2,8,140]\n"
+    "input v: f32[2,140,8]\ntemp s: f32[2,5,140]\ntemp t: f32[2,5,140]\n"
+    "temp m: f32[2,5]\ntemp e: f32[2,5,140]\ntemp z: f32[2,5]\ntemp r: f32[2,5]\n"
+    "temp a: f32[2,5,140]\noutput y: f32[2,5,8]\n"
+    "block scores(h:2, i:5, j:140 | c:8): s[h, i, j] sum= q[h, i, c]*k[h, c, j] init 0.0\n"
+    "block scaled(h:2, i:5, j:140): t[h, i, j] = select(j <= i*30, s[h, i, j]*0.25, -inf)\n"
+    "block max(h:2, i:5 | j:140): m[h, i] max= t[h, i, j] init -inf\n"
+    "block exp(h:2, i:5, j:140): e[h, i, j] = exp(t[h, i, j] - m[h, i])\n"
+    "block sum(h:2, i:5 | j:140): z[h, i] sum= e[h, i, j] init 0.0\n"
+    "block scale(h:2, i:5): r[h, i] = 1.0/z[h, i]\n"
+    "block share(h:2, i:5, j:140): a[h, i, j] = e[h, i, j]*r[h, i]\n"
+    "block values(h:2, i:5, c:8 | j:140): y[h, i, c] sum= a[h, i, j]*v[h, j, c] init 0.0\n";
+
+static void blocks_of_keys_are_finished_one_after_the_other(void **state) {
+    static const char *const inside[] = {"scores.blocks", "scaled.blocks", "max.blocks",
+                                         "exp.blocks",    "sum.blocks",    "share.blocks"},
+                             *const behind[] = {"values.max", "values.weight", "values.sum"};
+    const kiln_algorithm algorithm = KILN_ALGORITHM_KEY_BLOCKS_128;
+    const kiln_program *te = parsed(*state, long_attention);
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        kiln_target target = small_target(threads);
+        kiln_sched s = kiln_sched_begin(te, &target, *state);
+        assert_true(kiln_sched_algorithm(&s, algorithm));
+        const kiln_sketch_result result = kiln_sketch_stack(&s, 0);
+        if (result.end != KILN_SKETCH_MADE) fail_msg("%s", result.reason);
+        const kiln_sched_loop round = kiln_sched_loop_around(&s, block_of(&s, "values.blocks"), 0),
+                              keys = kiln_sched_loop_around(&s, block_of(&s, "values.blocks"), 1);
+        assert_int_equal(kiln_sched_extent(&s, keys), 2);
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(inside); i++)
+            assert_int_equal(kiln_sched_loop_around(&s, block_of(&s, inside[i]), 1).var, keys.var);
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(behind); i++) {
+            const kiln_block b = block_of(&s, behind[i]);
+            assert_int_equal(kiln_sched_loop_around(&s, b, 0).var, round.var);
+            assert_int_not_equal(kiln_sched_loop_around(&s, b, 1).var, keys.var);
+        }
+        expect_ok(same_result_by(algorithm, te, s.program, *state));
+    }
+    kiln_target target = small_target(2);
+    kiln_space space;
+    kiln_rand rand;
+    kiln_rand_init(&rand, 49);
+    expect_ok(kiln_space_create(te, &target, *state, &space));
+    assert_int_equal(space.sketch_count, 2);
+    for (uint32_t draw = 0; draw < 8; draw++) {
+        kiln_trace trace;
+        kiln_program *drawn = NULL;
+        expect_ok(kiln_space_sample(&space, &rand, *state, &trace, &drawn));
+        expect_ok(same_result_by(algorithm, te, drawn, *state));
+    }
+}
+
 static void expect_never(kiln_arena *arena, const char *text, const char *reason) {
     kiln_sched s = kiln_sched_begin(parsed(arena, text), &avx2, arena);
     const kiln_sketch_result result = kiln_sketch_stack(&s, 0);
@@ -266,6 +320,7 @@ int main(void) {
         test_with_arena(defaults_have_these_lines),
         test_with_arena(draws_are_right),
         test_with_arena(reductions_of_rows_are_computed_in_rounds),
+        test_with_arena(blocks_of_keys_are_finished_one_after_the_other),
         test_with_arena(other_programs_are_for_other_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

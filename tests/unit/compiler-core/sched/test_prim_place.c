@@ -99,7 +99,7 @@ static void compute_at_computes_a_whole_sum(void **state) {
 static void compute_at_refuses_places_without_the_readers(void **state) {
     kiln_arena *arena = *state;
     expect_illegal(chain_program(arena, 6, 10), "compute_at(a, a.i)\n",
-                   "c reads what a writes and is not inside a.i");
+                   "nothing inside a.i reads what a writes");
     expect_illegal(chain_program(arena, 6, 10), "compute_at(c, a.i)\n",
                    "c writes y, which is an output");
     expect_illegal(chain_program(arena, 6, 10), "compute_at(a, c.k)\n", "there is no loop c.k");
@@ -122,6 +122,35 @@ static void compute_at_refuses_places_without_the_readers(void **state) {
                    "inline(a)\n"
                    "compute_at(a, c.j)\n",
                    "there is no block a");
+}
+
+/* c reads rows of a that d, behind it, reads as a whole. */
+static kiln_program *two_readers(kiln_arena *arena, int rows_of_c) {
+    return parsed(arena, kiln_arena_printf(arena,
+                                           "program p\ninput x: f32[6,10]\ntemp a: f32[6,10]\n"
+                                           "output y: f32[%d,10]\noutput z: f32[6,10]\n"
+                                           "block a(i:6, j:10): a[i, j] = x[i, j]*2.0\n"
+                                           "block c(i:%d, j:10): y[i, j] = a[i, j] + 1.0\n"
+                                           "block d(i:6, j:10): z[i, j] = a[5 - i, j] + 2.0\n",
+                                           rows_of_c, rows_of_c));
+}
+
+static void compute_at_leaves_the_whole_to_readers_behind_the_loop(void **state) {
+    kiln_arena *arena = *state;
+    expect_loops(two_readers(arena, 6), "compute_at(a, c.i)\n",
+                 "  for c.i in 6:\n"
+                 "    for a.i in 1:\n"
+                 "      for a.j in 10:\n"
+                 "        block a(i=c.i, j=a.j)\n"
+                 "    for c.j in 10:\n"
+                 "      block c(i=c.i, j=c.j)\n"
+                 "  for d.i in 6:\n"
+                 "    for d.j in 10:\n"
+                 "      block d(i=d.i, j=d.j)\n");
+    expect_illegal(two_readers(arena, 5), "compute_at(a, c.i)\n",
+                   "d reads a from a, but more of it is read there than the same iteration wrote");
+    expect_illegal(two_readers(arena, 6), "compute_at(a, d.i)\n",
+                   "c reads a from a, but it would be read before it is written");
 }
 
 static void reverse_compute_at_follows_the_producer(void **state) {
@@ -269,6 +298,7 @@ int main(void) {
         test_with_arena(compute_at_cuts_what_lies_outside_the_buffer),
         test_with_arena(compute_at_computes_a_whole_sum),
         test_with_arena(compute_at_refuses_places_without_the_readers),
+        test_with_arena(compute_at_leaves_the_whole_to_readers_behind_the_loop),
         test_with_arena(reverse_compute_at_follows_the_producer),
         test_with_arena(reverse_compute_at_wants_the_producer_in_every_iteration),
         test_with_arena(reverse_compute_at_takes_a_tile),

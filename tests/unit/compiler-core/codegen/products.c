@@ -1,9 +1,23 @@
 #include "tests/unit/compiler-core/codegen/products.h"
 
-#include "base/macros.h"
-#include "compiler-core/ir/ir_text.h"
+#include <string.h>
+
+#include "compiler-core/codegen/codegen.h"
+#include "compiler-core/lower/lower.h"
+#include "compiler-core/rules/space.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+kiln_program *replayed(const kiln_program *te, const char *text) {
+    kiln_trace trace;
+    kiln_program *scheduled = NULL;
+    kiln_status st = kiln_trace_parse(kiln_str_from(text), te->arena, &trace);
+    if (!st) st = kiln_trace_replay(&trace, te, NULL, te->arena, &scheduled, NULL);
+    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
+    assert_true(schedule_is_sound(te, scheduled, 1));
+    return scheduled;
+}
 
 kiln_program *product_program(kiln_arena *arena, const kiln_intrinsic *in, int64_t m, int64_t n,
                               int64_t k) {
@@ -16,10 +30,7 @@ kiln_program *product_program(kiln_arena *arena, const kiln_intrinsic *in, int64
         kiln_dtype_name(in->operand[1]), (long long)n, (long long)k, sum, (long long)m,
         (long long)n, (long long)m, (long long)n, (long long)k, sum, sum,
         kiln_dtype_is_float(in->operand[0]) ? "0.0" : "0i32");
-    kiln_program *te = NULL;
-    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
-    if (st) fail_msg("%s", kiln_status_text(st));
-    return te;
+    return parsed(arena, text);
 }
 
 /* Where the bytes lie: packed for the instruction, row-major, or blocked along one dimension. */
@@ -60,13 +71,7 @@ kiln_program *draw_product(kiln_arena *arena, const kiln_intrinsic *in, kiln_ran
                        "vectorize(dot.write.n)\n"
                      : "",
         rows ? "m" : "n", rows ? 2 : 1, in->name, rows ? "unroll(dot.init.m.2)\n" : "");
-    kiln_trace trace;
-    kiln_program *scheduled = NULL;
-    kiln_status st = kiln_trace_parse(kiln_str_from(text), arena, &trace);
-    if (!st) st = kiln_trace_replay(&trace, *out_te, NULL, arena, &scheduled, NULL);
-    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
-    assert_true(schedule_is_sound(*out_te, scheduled, 1));
-    return scheduled;
+    return replayed(*out_te, text);
 }
 
 kiln_program *quantised_program(kiln_arena *arena, kiln_dtype data, int64_t channels, int64_t size,
@@ -102,10 +107,7 @@ kiln_program *quantised_program(kiln_arena *arena, kiln_dtype data, int64_t chan
             : "",
         r, s, s, r, r, s, s, c, s + 2, s + 2, s + 1, s + 1, type, shifted, r, c, r, s, s, c, from,
         r, s, s, r, s, s, type);
-    kiln_program *te = NULL;
-    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
-    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
-    return te;
+    return parsed(arena, text);
 }
 
 kiln_program *depthwise_program(kiln_arena *arena, kiln_dtype data, int64_t channels, int64_t size,
@@ -125,10 +127,7 @@ kiln_program *depthwise_program(kiln_arena *arena, kiln_dtype data, int64_t chan
         kiln_dtype_name(data), c, (long long)size, (long long)size, c, t, c, c, h, w, c, h, w, c, h,
         w, t, (long long)stride, (long long)distance, (long long)stride, (long long)distance, c, h,
         w);
-    kiln_program *te = NULL;
-    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
-    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
-    return te;
+    return parsed(arena, text);
 }
 
 kiln_program *bits_program(kiln_arena *arena, kiln_range data, kiln_range weights, int64_t channels,
@@ -151,10 +150,7 @@ kiln_program *bits_program(kiln_arena *arena, kiln_range data, kiln_range weight
         (long long)weights.high, (long long)weights.step, r, x, r, s, s, x, c, s + 2, s + 2, r, s,
         s, c, s + 2, s + 2, s + 1, s + 1, x, r, s, s, c, r, s, s, x, (long long)data.low,
         (long long)data.high);
-    kiln_program *te = NULL;
-    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
-    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
-    return te;
+    return parsed(arena, text);
 }
 
 kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *in) {
@@ -166,4 +162,30 @@ kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *in) {
     if (in->lanes == 16) processor = "x86_64-unknown-linux-gnu,mcpu=x86-64-v4";
     return target_of(arena,
                      kiln_arena_printf(arena, "cpu:%s,features=+%s", processor, in->feature));
+}
+
+kiln_program *default_schedule(kiln_program *te, const kiln_target *target) {
+    kiln_space *space = KILN_ARENA_NEW(te->arena, kiln_space);
+    kiln_program *scheduled = NULL;
+    kiln_trace trace;
+    expect_ok(kiln_space_create(te, target, te->arena, space));
+    expect_ok(kiln_space_default(space, te->arena, &trace, &scheduled));
+    return scheduled;
+}
+
+const char *assembly_of(const kiln_program *scheduled, const kiln_target *target,
+                        kiln_arena *arena) {
+    const kiln_codegen_options options = {.emit = KILN_EMIT_ASM, .optimise = 2};
+    kiln_lowered lowered;
+    kiln_str text = {0};
+    uint64_t scratch = 0, worker = 0;
+    expect_ok(kiln_lower(scheduled, target, arena, &lowered));
+    expect_ok(kiln_codegen(&lowered, target, &options, arena, &text, &scratch, &worker));
+    return kiln_str_dup(arena, text);
+}
+
+uint32_t occurrences(const char *text, const char *word) {
+    uint32_t count = 0;
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) count++;
+    return count;
 }

@@ -1,4 +1,5 @@
-/* Products of bytes, tensorized: what tests of tensor intrinsics share. */
+/* Products of bytes, tensorized, and the code that they become: what tests of tensor intrinsics
+ * share. */
 #ifndef KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_PRODUCTS_H
 #define KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_PRODUCTS_H
 
@@ -6,6 +7,8 @@
 #include "compiler-core/ir/intrinsic.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 
+/* Replays trace text, which must be legal and keep the meaning; types of 16 bits, too. */
+kiln_program *replayed(const kiln_program *te, const char *text);
 /* "dot": c[m][n] = sum over k of a[m][k] * b[n][k], operands of the intrinsic's types. */
 kiln_program *product_program(kiln_arena *arena, const kiln_intrinsic *intrinsic, int64_t m,
                               int64_t n, int64_t k);
@@ -27,5 +30,11 @@ kiln_program *bits_program(kiln_arena *arena, kiln_range data, kiln_range weight
                            int64_t size, int64_t results);
 /* A target of the intrinsic's architecture with its feature. */
 kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *intrinsic);
+/* What the rules prefer. */
+kiln_program *default_schedule(kiln_program *te, const kiln_target *target);
+const char *assembly_of(const kiln_program *scheduled, const kiln_target *target,
+                        kiln_arena *arena);
+/* How often the text has the word. */
+uint32_t occurrences(const char *text, const char *word);
 
 #endif

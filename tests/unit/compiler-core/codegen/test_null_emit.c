@@ -10,14 +10,9 @@
 #include "tests/support/schedule_fuzz.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/null_board.h"
+#include "tests/unit/compiler-core/sched/support.h"
 
 #define SEEDS 300
-
-static kiln_program *parsed(kiln_arena *arena, const char *text) {
-    kiln_program *p = NULL;
-    expect_ok(kiln_program_parse(kiln_str_from(text), arena, &p));
-    return p;
-}
 
 static void random_schedules_keep_the_meaning(void **state) {
     (void)state;

@@ -12,24 +12,6 @@
 
 #define SEEDS 40
 
-static const char *assembly_of(const kiln_program *scheduled, const kiln_target *target,
-                               kiln_arena *arena) {
-    const kiln_codegen_options options = {.emit = KILN_EMIT_ASM, .optimise = 2};
-    kiln_lowered lowered;
-    kiln_str text = {0};
-    uint64_t scratch = 0, worker = 0;
-    kiln_status st = kiln_lower(scheduled, target, arena, &lowered);
-    if (!st) st = kiln_codegen(&lowered, target, &options, arena, &text, &scratch, &worker);
-    if (st) fail_msg("%s", kiln_status_text(st));
-    return kiln_str_dup(arena, text);
-}
-
-static uint32_t occurrences(const char *text, const char *word) {
-    uint32_t count = 0;
-    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) count++;
-    return count;
-}
-
 /* "vpdpbusd" of "vpdpbusd.512.signed". USDOT with the one or the other factor broadcast is SUDOT.
  */
 static const char *mnemonic(kiln_arena *arena, const kiln_intrinsic *in) {
@@ -131,22 +113,11 @@ static const char *inner_loop(kiln_arena *arena, const char *text, const char *i
     return best;
 }
 
-static kiln_program *default_schedule(kiln_program *te, const kiln_target *target,
-                                      kiln_arena *arena) {
-    kiln_space *space = KILN_ARENA_NEW(arena, kiln_space);
-    kiln_program *scheduled = NULL;
-    kiln_trace trace;
-    kiln_status st = kiln_space_create(te, target, arena, space);
-    if (!st) st = kiln_space_default(space, arena, &trace, &scheduled);
-    if (st) fail_msg("%s", kiln_status_text(st));
-    return scheduled;
-}
-
 /* The inner loop has so many of them, and stores nothing on the stack. */
 static void expect_in_registers(kiln_program *te, const kiln_target *target,
                                 const char *instruction, uint32_t at_least, kiln_arena *arena) {
-    const char *inner = inner_loop(
-        arena, assembly_of(default_schedule(te, target, arena), target, arena), instruction);
+    const char *inner =
+        inner_loop(arena, assembly_of(default_schedule(te, target), target, arena), instruction);
     if (occurrences(inner, instruction) < at_least || strstr(inner, "[sp") ||
         strstr(inner, "(%rsp)"))
         fail_msg("%s: %u instructions:\n%s", target->mcpu.data, occurrences(inner, instruction),
@@ -197,9 +168,8 @@ static void default_schedules_multiply_two_rows_at_once(void **state) {
             kiln_program *te = product_program(arena, in, m, 256, 256);
             const char *instruction = kiln_arena_printf(arena, "\t%s\t", name[i]);
             expect_in_registers(te, &target, instruction, 32, arena);
-            const char *inner =
-                inner_loop(arena, assembly_of(default_schedule(te, &target, arena), &target, arena),
-                           instruction);
+            const char *inner = inner_loop(
+                arena, assembly_of(default_schedule(te, &target), &target, arena), instruction);
             const uint32_t moves = occurrences(inner, "zip") + occurrences(inner, "mov\t");
             if (moves * 4 > occurrences(inner, instruction) * 2) fail_msg("%s", inner);
         }
@@ -223,7 +193,7 @@ static void sums_over_taps_equal_the_interpreter(void **state) {
             kiln_program *te =
                 depthwise_program(arena, seed & 2 ? KILN_U8 : KILN_I8, seed == 5 ? 24 : 32,
                                   9 + (int64_t)seed, taps, stride, distance);
-            kiln_program *scheduled = default_schedule(te, &target, arena);
+            kiln_program *scheduled = default_schedule(te, &target);
             expect_ok(expect_compiled_equals(te, scheduled, &target, 2, seed));
         }
     }
@@ -272,7 +242,7 @@ static void products_of_halves_are_stored_as_halves(void **state) {
                  "block dot(m:16, n:32 | k:64): c[m, n] sum= f32(a[m, k])*f32(b[n, k]) init 0.0\n"
                  "block narrow(m:16, n:32): y[m, n] = bf16(c[m, n])\n"),
         arena, &te));
-    const char *text = assembly_of(default_schedule(te, &target, arena), &target, arena);
+    const char *text = assembly_of(default_schedule(te, &target), &target, arena);
     if (!strstr(text, "\tbfmmla\t") || !strstr(text, "\tbfcvtn\t") || strstr(text, "\tushr\t"))
         fail_msg("%s", text);
 }

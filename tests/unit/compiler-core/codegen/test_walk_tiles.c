@@ -3,11 +3,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "compiler-core/codegen/codegen.h"
-#include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
-#include "compiler-core/rules/space.h"
-#include "compiler-core/sched/trace.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/products.h"
@@ -51,31 +47,12 @@ static kiln_program *in_tiles(kiln_arena *arena, const kiln_intrinsic *in, const
         (long long)f->down, (long long)f->rows, (long long)f->across, (long long)f->steps,
         (long long)f->rows, in->name, f->parallel ? "parallel(dot.m.0)\n" : "");
     *out_te = product_program(arena, in, f->m, f->n, f->k);
-    kiln_trace trace;
-    kiln_program *scheduled = NULL;
-    kiln_status st = kiln_trace_parse(kiln_str_from(text), arena, &trace);
-    if (!st) st = kiln_trace_replay(&trace, *out_te, NULL, arena, &scheduled, NULL);
-    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
-    assert_true(schedule_is_sound(*out_te, scheduled, 1));
-    return scheduled;
+    return replayed(*out_te, text);
 }
 
-static const char *assembly_of(const kiln_program *scheduled, kiln_arena *arena) {
+static const char *assembly_in_tiles(const kiln_program *scheduled, kiln_arena *arena) {
     const kiln_target target = target_of(arena, TARGET);
-    const kiln_codegen_options options = {.emit = KILN_EMIT_ASM, .optimise = 2};
-    kiln_lowered lowered;
-    kiln_str text = {0};
-    uint64_t scratch = 0, worker = 0;
-    kiln_status st = kiln_lower(scheduled, &target, arena, &lowered);
-    if (!st) st = kiln_codegen(&lowered, &target, &options, arena, &text, &scratch, &worker);
-    if (st) fail_msg("%s", kiln_status_text(st));
-    return kiln_str_dup(arena, text);
-}
-
-static uint32_t occurrences(const char *text, const char *word) {
-    uint32_t count = 0;
-    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) count++;
-    return count;
+    return assembly_of(scheduled, &target, arena);
 }
 
 static void expect_count(const char *text, const char *instruction, uint32_t wanted) {
@@ -92,7 +69,7 @@ static void blocks_of_tiles_load_each_factor_once(void **state) {
         if (!kiln_intrinsic_in_tiles(in)) continue;
         const form f = {64, 64, 4 * in->steps, 16, 2, 2, in->steps, NULL, NULL, false};
         kiln_program *te;
-        const char *text = assembly_of(in_tiles(arena, in, &f, &te), arena);
+        const char *text = assembly_in_tiles(in_tiles(arena, in, &f, &te), arena);
         expect_count(text, kiln_arena_printf(arena, "\t%s\t", in->name), 4);
         expect_count(text, "\ttileloadd\t", 4);
         expect_count(text, "\ttilezero\t", 4);
@@ -162,7 +139,7 @@ static void what_no_tile_holds_lies_in_memory(void **state) {
     const kiln_intrinsic *in = kiln_intrinsic_find(KILN_STR("tdpbusd"));
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_program *te, *scheduled = in_tiles(arena, in, &row[i], &te);
-        expect_count(assembly_of(scheduled, arena), "\ttdpbusd\t", 0);
+        expect_count(assembly_in_tiles(scheduled, arena), "\ttdpbusd\t", 0);
         if (runs_tiles(arena)) expect_equal(te, scheduled, 1, i);
     }
 }
@@ -173,23 +150,13 @@ static void tails_of_rows_are_tiles(void **state) {
     const form f = {28, 32, 128, 16, 1, 2, 64, NULL, NULL, false};
     const kiln_intrinsic *in = kiln_intrinsic_find(KILN_STR("tdpbusd"));
     kiln_program *te, *scheduled = in_tiles(arena, in, &f, &te);
-    const char *text = assembly_of(scheduled, arena);
+    const char *text = assembly_in_tiles(scheduled, arena);
     expect_count(text, "\ttdpbusd\t", 4);
     expect_count(text, "\tldtilecfg\t", 2);
     if (runs_tiles(arena)) expect_equal(te, scheduled, 1, 1);
 }
 
 /* ---- what rules make ---- */
-
-static kiln_program *default_schedule(kiln_program *te, const kiln_target *target) {
-    kiln_space *space = KILN_ARENA_NEW(te->arena, kiln_space);
-    kiln_program *scheduled = NULL;
-    kiln_trace trace;
-    kiln_status st = kiln_space_create(te, target, te->arena, space);
-    if (!st) st = kiln_space_default(space, te->arena, &trace, &scheduled);
-    if (st) fail_msg("%s", kiln_status_text(st));
-    return scheduled;
-}
 
 static kiln_program *product_of_halves(kiln_arena *arena, int64_t m, int64_t n, int64_t k) {
     return product_program(arena, kiln_intrinsic_find(KILN_STR("tdpbf16ps")), m, n, k);
@@ -211,7 +178,7 @@ static void default_schedules_multiply_in_tiles(void **state) {
     };
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_program *scheduled = default_schedule(row[i].te, &target);
-        const char *text = assembly_of(scheduled, arena);
+        const char *text = assembly_in_tiles(scheduled, arena);
         if (!strstr(text, row[i].instruction)) fail_msg("row %u:\n%s", i, text);
         if (runs_tiles(arena)) expect_equal(row[i].te, scheduled, 1, i);
     }

@@ -189,6 +189,20 @@ kiln_status kiln_model_run(kiln_model_work *work, const char *db_path, kiln_aren
     return st;
 }
 
+kiln_status kiln_model_explain(const char *path, const kiln_stage_options *options,
+                               kiln_model_function explain, kiln_arena *process,
+                               kiln_mapping *out_result) {
+    kiln_stage_options own = *options;
+    kiln_model model = {0};
+    kiln_model_work work = {.model = &model,
+                            .doing = "compiling",
+                            .run = explain,
+                            .context = &own,
+                            .precision = own.accuracy.precision};
+    kiln_status st = kiln_model_read(path, options->onnx, process, &model);
+    return st ? st : kiln_model_run(&work, options->db_path, process, out_result);
+}
+
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 kiln_status kiln_model_give_tasks(const kiln_compilation *c, kiln_arena *arena,

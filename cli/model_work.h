@@ -30,12 +30,14 @@ void kiln_model_deinit(kiln_model *model);
 
 typedef struct kiln_model_call kiln_model_call;
 
+/* Runs in the child; gives back bytes. `call` is for the functions below. */
+typedef kiln_status (*kiln_model_function)(const kiln_model_call *call, kiln_graph *graph,
+                                           kiln_arena *arena, kiln_cage_result *out_result);
+
 typedef struct kiln_model_work {
     const kiln_model *model;
     const char *doing; /* "compiling": in front of the model's path in errors */
-    /* Runs in the child; gives back bytes. `call` is for the functions below. */
-    kiln_status (*run)(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                       kiln_cage_result *out_result);
+    kiln_model_function run;
     /* In the command: answers kiln_model_show. NULL: nothing is shown. */
     kiln_status (*look)(void *context, kiln_str bytes, kiln_strbuf *out_answer);
     void *context;
@@ -62,6 +64,12 @@ void kiln_model_cancel(kiln_model_call *call);
 /* Start and finish with the database at `db_path` opened in between; NULL: without one. */
 KILN_MUST_USE kiln_status kiln_model_run(kiln_model_work *work, const char *db_path,
                                          kiln_arena *process, kiln_mapping *out_result);
+
+/* Reads a model and runs work on it whose context is a copy of `options`, with their database.
+ * Errors of kiln_model_read and kiln_model_run. */
+KILN_MUST_USE kiln_status kiln_model_explain(const char *path, const kiln_stage_options *options,
+                                             kiln_model_function explain, kiln_arena *process,
+                                             kiln_mapping *out_result);
 
 /* ---- for `run` ---- */
 /* The records of the command's database; `find` is NULL where there is none. */

@@ -208,18 +208,10 @@ static void print_text(const layers *l, const kiln_accuracy *accuracy, kiln_strb
 
 kiln_status kiln_plan_print(const char *model_path, const kiln_stage_options *options, bool json,
                             kiln_arena *process, kiln_strbuf *out) {
-    kiln_stage_options own = *options;
-    kiln_model model = {0};
     kiln_mapping result = {0};
     kiln_mpack_coder m = {0};
     layers found = {0};
-    kiln_model_work work = {.model = &model,
-                            .doing = "compiling",
-                            .run = run,
-                            .context = &own,
-                            .precision = own.accuracy.precision};
-    kiln_status st = kiln_model_read(model_path, options->onnx, process, &model);
-    if (!st) st = kiln_model_run(&work, options->db_path, process, &result);
+    kiln_status st = kiln_model_explain(model_path, options, run, process, &result);
     if (st) return st;
     kiln_mpack_reader_init(&m.in, result.data, result.size);
     code_layers(&m, process, &found);

@@ -185,17 +185,9 @@ static kiln_status check_options(const kiln_stage_options *o) {
 
 kiln_status kiln_stage_make(const char *model_path, const kiln_stage_options *options,
                             kiln_arena *process, kiln_str *out_text) {
-    kiln_stage_options own = *options;
-    kiln_model model = {0};
     kiln_mapping result = {0};
-    kiln_model_work work = {.model = &model,
-                            .doing = "compiling",
-                            .run = run,
-                            .context = &own,
-                            .precision = own.accuracy.precision};
     kiln_status st = check_options(options);
-    if (!st) st = kiln_model_read(model_path, options->onnx, process, &model);
-    if (!st) st = kiln_model_run(&work, options->db_path, process, &result);
+    if (!st) st = kiln_model_explain(model_path, options, run, process, &result);
     if (!st) *out_text = (kiln_str){result.data, result.size};
     return st;
 }

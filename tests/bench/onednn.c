@@ -13,10 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define RUNS_MAX 400
-#define SECONDS 0.3
+#include "tests/bench/peer_times.h"
+
 #define OLD (DNNL_VERSION_MAJOR < 3)
 #define ARGUMENTS_MAX 8
 
@@ -24,17 +23,6 @@ static void must(dnnl_status_t status, const char *what) {
     if (status == dnnl_success) return;
     fprintf(stderr, "%s: oneDNN status %d\n", what, (int)status);
     exit(status == dnnl_unimplemented ? 3 : 1);
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* ---- descriptions, which the versions spell differently ---- */
@@ -229,26 +217,28 @@ static const struct {
 
 #define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
 
-static int time_it(const job *j) {
+typedef struct execution {
+    const job *job;
     dnnl_stream_t stream;
     dnnl_primitive_t primitive;
+} execution;
+
+static void execute(void *context) {
+    const execution *e = context;
+    must(dnnl_primitive_execute(e->primitive, e->stream, e->job->argument_count, e->job->argument),
+         "run");
+    must(dnnl_stream_wait(e->stream), "wait");
+}
+
+static int time_it(const job *j) {
+    execution e = {.job = j};
     const char *implementation = "";
-    must(dnnl_stream_create(&stream, j->engine, dnnl_stream_default_flags), "stream");
-    must(dnnl_primitive_create(&primitive, j->pd), "primitive");
+    must(dnnl_stream_create(&e.stream, j->engine, dnnl_stream_default_flags), "stream");
+    must(dnnl_primitive_create(&e.primitive, j->pd), "primitive");
     must(dnnl_primitive_desc_query(j->pd, dnnl_query_impl_info_str, 0, &implementation), "name");
-    static double sample[RUNS_MAX];
-    int runs = 0;
-    double end = 0;
-    for (int run = -5; run < RUNS_MAX && (run < 10 || now() < end); run++) {
-        if (run == 0) end = now() + SECONDS;
-        double start = now();
-        must(dnnl_primitive_execute(primitive, stream, j->argument_count, j->argument), "run");
-        must(dnnl_stream_wait(stream), "wait");
-        if (run >= 0) sample[runs++] = (now() - start) * 1e6;
-    }
-    qsort(sample, (size_t)runs, sizeof *sample, ascending);
-    printf("{\"median_us\": %.3f, \"min_us\": %.3f, \"implementation\": \"%s\"}\n",
-           sample[runs / 2], sample[0], implementation);
+    const peer_times times = peer_time(execute, &e);
+    printf("{\"median_us\": %.3f, \"min_us\": %.3f, \"implementation\": \"%s\"}\n", times.median_us,
+           times.min_us, implementation);
     return 0;
 }
 

@@ -6,21 +6,14 @@
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#define RUNS_MAX 400
-#define SECONDS 0.3
+#include "tests/bench/peer_times.h"
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+typedef struct product {
+    int m, n, k;
+    const float *a, *b;
+    float *c;
+} product;
 
 static float *matrix(int count) {
     float *data = aligned_alloc(64, ((size_t)count * sizeof *data + 63) / 64 * 64);
@@ -29,22 +22,20 @@ static float *matrix(int count) {
     return data;
 }
 
+static void multiply(void *context) {
+    const product *p = context;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->m, p->n, p->k, 1, p->a, p->k, p->b,
+                p->n, 0, p->c, p->n);
+}
+
 int main(int argc, char **argv) {
     if (argc != 4) {
         fprintf(stderr, "usage: openblas_gemm M N K\n");
         return 2;
     }
-    int m = atoi(argv[1]), n = atoi(argv[2]), k = atoi(argv[3]), runs = 0;
-    float *a = matrix(m * k), *b = matrix(k * n), *c = matrix(m * n);
-    static double sample[RUNS_MAX];
-    double end = 0;
-    for (int run = -5; run < RUNS_MAX && (run < 10 || now() < end); run++) {
-        if (run == 0) end = now() + SECONDS;
-        double start = now();
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, k, b, n, 0, c, n);
-        if (run >= 0) sample[runs++] = (now() - start) * 1e6;
-    }
-    qsort(sample, (size_t)runs, sizeof *sample, ascending);
-    printf("{\"median_us\": %.3f, \"min_us\": %.3f}\n", sample[runs / 2], sample[0]);
+    const int m = atoi(argv[1]), n = atoi(argv[2]), k = atoi(argv[3]);
+    product p = {m, n, k, matrix(m * k), matrix(k * n), matrix(m * n)};
+    const peer_times times = peer_time(multiply, &p);
+    printf("{\"median_us\": %.3f, \"min_us\": %.3f}\n", times.median_us, times.min_us);
     return 0;
 }

@@ -55,11 +55,11 @@ class Peer:
 
 
 class Library:
-    """A peer in C: the program SOURCE.c, linked with one library."""
+    """A peer in C: the program SOURCE.c and what they share, linked with one library."""
 
     def __init__(self, source, name, work, flags, variables=None):
         self.name, self.program, self.variables = name, work / f"{source}-{name}", variables or {}
-        done = subprocess.run(["cc", "-O2", HERE / f"{source}.c", "-o", self.program, *flags], capture_output=True, text=True)
+        done = subprocess.run(["cc", "-O2", f"-I{HERE.parent.parent}", HERE / f"{source}.c", HERE / "peer_times.c", "-o", self.program, *flags], capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"the peer {name} does not build; its development package is missing\n{done.stderr}")
 

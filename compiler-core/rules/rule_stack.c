@@ -126,12 +126,11 @@ static int64_t preferred_rounds(const stack *k, const kiln_tiling *t) {
     return KILN_MIN(KILN_MAX(shared, 1), rows);
 }
 
-/* How many loops around the block lie outside of `loop`, and it. */
+/* How many loops stand around the block, from the root to `loop`. One that is no more, because
+ * threads share it fused with others, counts as inside of all. */
 static uint32_t place_of(const kiln_sched *s, kiln_block block, kiln_sched_loop loop) {
-    const kiln_sched_loops around = kiln_sched_loops_around(s, block);
-    uint32_t places = 0;
-    while (places < around.count && around.loop[places].var != loop.var) places++;
-    return places + 1;
+    const uint32_t depth = kiln_sketch_depth(s, block, loop);
+    return depth ? depth : kiln_sched_loops_around(s, block).count + 1;
 }
 
 /* The loop over blocks of steps, each of which has a result of its own; none: there is none. */

@@ -252,11 +252,11 @@ static void place_half(kiln_sched *s, kiln_block half, const placing *reader,
     const int iter = same_iter(&pattern, &reader->pattern, reader->iter);
     if (iter < 0) return;
     block_all_along(s, &pattern, iter, reader->lanes);
-    const kiln_sched_loops around = kiln_sched_loops_around(s, reader->pattern.block);
-    uint32_t places = 1;
-    while (places < around.count && around.loop[places - 1].var != innermost.var) places++;
-    const uint32_t preferred =
-        kiln_sketch_has_borders(p, half) ? first_loop(s, reader->pattern.block) : places;
+    const kiln_block block = reader->pattern.block;
+    const uint32_t depth =
+                       kiln_sketch_depth(s, block, innermost), /* 0: shared, fused with others */
+        places = depth ? depth : kiln_sched_loops_around(s, block).count;
+    const uint32_t preferred = kiln_sketch_has_borders(p, half) ? first_loop(s, block) : places;
     const kiln_sched_loop place = kiln_sched_location(kiln_sched_try(s), half, places, preferred);
     if (kiln_sched_loop_is_none(place)) return;
     kiln_sched_compute_at(s, half, place);

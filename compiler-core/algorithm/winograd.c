@@ -9,6 +9,9 @@
  * Tiles of convolutions with stride s are s m apart, and have s (m - 1) + r points in each
  * dimension (winograd.h).
  *
+ * Where the stride divides the taps, phases have equally many: they share points and sums, so each
+ * is as channels of its own. 4x4 with stride 2 is 2x2 over four times the channels.
+ *
  * With four points each transform is one block, and a tile stays in registers. With more it is two:
  * one along columns, whose result is a temp, and one along rows of that.
  *
@@ -35,6 +38,7 @@ typedef struct site {
     kiln_expr data, weights;         /* the factors */
     uint32_t along[DIMS], tap[DIMS]; /* iterators: output rows and columns, and their taps */
     uint32_t window[DIMS];           /* the data's dimension that both index */
+    int64_t apart;                   /* neighbouring taps in the data: 1, or phases are channels */
 } site;
 
 /* ---- finding a convolution ---- */
@@ -66,7 +70,7 @@ typedef struct terms {
     bool others; /* depend on neither */
 } terms;
 
-/* `of`: the iterator times the stride, and the tap. */
+/* `of`: the iterator and the tap, each times its stride. */
 static void count_terms(const kiln_program *p, kiln_expr e, const kiln_expr *of,
                         const kiln_var *var, terms *out) {
     if (kiln_expr_get(p, e)->op == KILN_EXPR_ADD) {
@@ -79,15 +83,23 @@ static void count_terms(const kiln_program *p, kiln_expr e, const kiln_expr *of,
     for (uint32_t i = 0; i < 2; i++) out->others &= e == of[i] || !kiln_expr_uses_var(p, e, var[i]);
 }
 
-/* Whether iterators `along` and `tap` slide a window over one dimension of the data with this
- * stride and dilation 1, wherever it begins, and the weights have a dimension for the tap. */
-static bool slides(kiln_program *p, site *s, uint32_t along, uint32_t tap, int64_t stride,
+static kiln_expr times(kiln_program *p, kiln_expr e, int64_t by) {
+    return kiln_expr_binary(p, KILN_EXPR_MUL, e, kiln_expr_index(p, by));
+}
+
+/* How far apart windows are in the data, and taps of one. */
+typedef struct strides {
+    int64_t windows, taps;
+} strides;
+
+/* Whether iterators `along` and `tap` slide a window over one dimension of the data with these
+ * strides, wherever it begins, and the weights have a dimension for the tap. */
+static bool slides(kiln_program *p, const site *s, uint32_t along, uint32_t tap, strides by,
                    uint32_t *out_window) {
     const kiln_block_info *b = &p->block.data[s->block];
     kiln_expr data = load_below(p, s->data), weights = load_below(p, s->weights);
-    const kiln_expr strided = kiln_expr_binary(p, KILN_EXPR_MUL, iter_var(p, s->block, along),
-                                               kiln_expr_index(p, stride)),
-                    of[] = {strided, iter_var(p, s->block, tap)};
+    const kiln_expr of[] = {times(p, iter_var(p, s->block, along), by.windows),
+                            times(p, iter_var(p, s->block, tap), by.taps)};
     const kiln_var var[] = {b->iter[along].var, b->iter[tap].var};
     uint32_t of_along = 0, of_tap = 0, of_weights = 0;
     terms window = {.others = true};
@@ -116,10 +128,44 @@ static bool sums_channels(const kiln_program *p, const site *s, const kiln_winog
     const kiln_block_info *b = &p->block.data[s->block];
     const int64_t most_taps = (f->taps + f->stride - 1) / f->stride; /* of a phase */
     const int64_t least = most_taps == 2 ? CHANNELS_OF_TWO_TAPS : 2;
+    int64_t channels = 1;
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && i != s->tap[0] && i != s->tap[1] && b->iter[i].extent >= least)
-            return true;
-    return false;
+        if (b->iter[i].reduce && i != s->tap[0] && i != s->tap[1]) channels *= b->iter[i].extent;
+    return channels >= least;
+}
+
+/* Reduce iterator `tap` becomes taps `apart` from each other, and a phase. */
+static void split_tap(kiln_program *p, kiln_block block, uint32_t tap, int64_t apart) {
+    kiln_iter *iter = &p->block.data[block].iter[tap];
+    const kiln_var var = iter->var;
+    const char *name =
+        kiln_arena_printf(p->arena, "%.*s.phase", KILN_STR_ARG(kiln_iter_name(p, iter)));
+    iter->extent /= apart;
+    kiln_var_set_range(p, var, 0, iter->extent - 1);
+    const kiln_expr phase = kiln_block_add_iter(p, block, name, apart, true);
+    kiln_expr *to = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count);
+    to[var] = kiln_expr_binary(p, KILN_EXPR_ADD, times(p, kiln_expr_var(p, var), apart), phase);
+    p->block.data[block].value = kiln_expr_substitute(p, p->block.data[block].value, to);
+}
+
+/* Splits the taps of windows that slide by what divides their taps into those of `f`; of both
+ * dimensions or of none. */
+static void split_taps(kiln_program *p, site *s, const kiln_winograd *f) {
+    uint32_t tap[DIMS], found = 0, window;
+    for (uint32_t k = 0; k < p->block.data[s->block].iter_count; k++) {
+        const kiln_iter iter = p->block.data[s->block].iter[k];
+        const int64_t apart = iter.extent / f->taps;
+        if (!iter.reduce || apart < 2 || apart * f->taps != iter.extent) continue;
+        for (uint32_t i = 0; i < p->block.data[s->block].iter_count; i++)
+            if (!p->block.data[s->block].iter[i].reduce &&
+                slides(p, s, i, k, (strides){apart, 1}, &window)) {
+                if (found == DIMS || (found == 1 && apart != s->apart)) return;
+                tap[found++] = k;
+                s->apart = apart;
+            }
+    }
+    for (uint32_t d = 0; d < DIMS && found == DIMS; d++) split_tap(p, s->block, tap[d], s->apart);
+    if (found < DIMS) s->apart = 1;
 }
 
 static bool find_windows(kiln_program *p, site *s, const kiln_winograd *f) {
@@ -129,7 +175,7 @@ static bool find_windows(kiln_program *p, site *s, const kiln_winograd *f) {
         for (uint32_t k = 0; k < b->iter_count && !b->iter[i].reduce; k++) {
             uint32_t window = 0;
             if (!b->iter[k].reduce || b->iter[k].extent != f->taps ||
-                !slides(p, s, i, k, f->stride, &window))
+                !slides(p, s, i, k, (strides){f->stride * s->apart, s->apart}, &window))
                 continue;
             if (found == DIMS) return false;
             s->along[found] = i, s->tap[found] = k, s->window[found++] = window;
@@ -142,15 +188,21 @@ static bool find_windows(kiln_program *p, site *s, const kiln_winograd *f) {
 static bool match(kiln_program *p, kiln_block block, const kiln_winograd *f, site *out) {
     const kiln_block_info *b = &p->block.data[block];
     const kiln_expr_node *value = kiln_expr_get(p, b->value);
+    const uint32_t iters = b->iter_count + 2 * DIMS; /* with points and phases */
     if (b->combiner != KILN_COMBINE_SUM || b->removed || value->op != KILN_EXPR_MUL ||
         (value->dtype != KILN_F32 && value->dtype != KILN_F64))
         return false;
     kiln_expr factor[2] = {kiln_expr_operand(p, b->value, 0), kiln_expr_operand(p, b->value, 1)};
     uint32_t weights = is_weight(p, factor[1]);
-    *out = (site){.block = block, .data = factor[1 - weights], .weights = factor[weights]};
-    return load_below(p, out->data) && !is_weight(p, out->data) && is_weight(p, out->weights) &&
-           find_windows(p, out, f) && sums_channels(p, out, f) &&
-           b->index_count + 2 <= KILN_RANK_MAX && b->iter_count + 2 <= KILN_BLOCK_ITERS_MAX;
+    *out =
+        (site){.block = block, .data = factor[1 - weights], .weights = factor[weights], .apart = 1};
+    if (!load_below(p, out->data) || is_weight(p, out->data) || !is_weight(p, out->weights) ||
+        iters > KILN_BLOCK_ITERS_MAX || b->index_count + DIMS > KILN_RANK_MAX)
+        return false;
+    if (f->stride == 1) split_taps(p, out, f);
+    out->data = kiln_expr_operand(p, p->block.data[block].value, 1 - weights);
+    out->weights = kiln_expr_operand(p, p->block.data[block].value, weights);
+    return find_windows(p, out, f) && sums_channels(p, out, f);
 }
 
 /* ---- expressions ---- */
@@ -544,12 +596,24 @@ static void make_results(builder *w, const part *m, const part *half) {
                                : transformed(p, f->result, f->outputs, f->points, y, in[0], in[1]));
 }
 
+/* Dimensions of the largest part with blocks of channels, but for `left_out`. */
+static uint32_t rank_of(const kiln_program *p, const site *s, uint32_t left_out) {
+    const kiln_block_info *b = &p->block.data[s->block];
+    uint32_t of_data = 0, of_results = 0;
+    for (uint32_t i = 0; i < b->iter_count; i++) {
+        if (left_out >> i & 1 || i == s->tap[0] || i == s->tap[1]) continue;
+        of_data += kiln_expr_uses_var(p, s->data, b->iter[i].var);
+        of_results += !b->iter[i].reduce;
+    }
+    return KILN_MAX(of_data, of_results) + DIMS + 1;
+}
+
 /* Iterators of one value, where parts would have no dimension left for blocks of channels: the
- * batch of a transposed convolution, whose phases are dimensions. */
+ * batch where phases are dimensions. */
 static uint32_t left_out(const kiln_program *p, const site *s) {
     const kiln_block_info *b = &p->block.data[s->block];
     uint32_t mask = 0;
-    for (uint32_t i = 0; i < b->iter_count && b->index_count + DIMS + 1 > KILN_RANK_MAX; i++)
+    for (uint32_t i = 0; i < b->iter_count && rank_of(p, s, 0) > KILN_RANK_MAX; i++)
         if (!b->iter[i].reduce && b->iter[i].extent == 1 && i != s->along[0] && i != s->along[1])
             mask |= 1u << i;
     return mask;
@@ -564,6 +628,7 @@ static kiln_program *apply(const kiln_winograd *f, bool fixed, const kiln_progra
     while (block < p->block.count && !match(p, block, f, &s)) block++;
     if (block == p->block.count) return NULL;
     builder w = {.p = p, .s = &s, .f = f, .left_out = left_out(p, &s)};
+    if (s.apart > 1 && rank_of(p, &s, w.left_out) > KILN_RANK_MAX) return NULL;
     for (uint32_t d = 0; d < DIMS; d++) {
         int64_t extent = p->block.data[block].iter[s.along[d]].extent;
         w.tiles[d] = (extent + f->outputs - 1) / f->outputs;
@@ -595,6 +660,7 @@ static const double three[] = {0, 1}, five[] = {0.5, -0.5, 1.25, -1.25}, four[] 
 F(, 2, 2, 1, three, false)
 F(, 2, 3, 1, four, false)
 F(_fixed, 2, 3, 1, four, true)
+F(, 3, 2, 1, four, false)
 F(, 4, 2, 1, five, false)
 F(, 4, 3, 1, six, false)
 F(, 6, 3, 1, eight, false)

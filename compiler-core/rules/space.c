@@ -295,7 +295,7 @@ static bool lacks_instruction(maker *m, const kiln_sketch *sketch) {
 
 /* Less work than this, on constants that the second cache holds, is done before a choice could
  * matter. */
-#define RIVALS_WORK_MIN 8e6
+#define RIVALS_WORK_MIN 2e6
 
 /* Whether the algorithm takes so little of the direct form's time that the default may be of it. */
 static bool is_rival(maker *m, double cycles, double direct) {

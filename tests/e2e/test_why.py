@@ -57,6 +57,14 @@ def test_strided_algorithms_are_tried_and_checked(world):
     assert not world.sql("t.db", "SELECT algorithm, detail FROM record WHERE outcome = 'wrong_result'")
 
 
+def test_phases_of_equally_many_taps_are_tried_and_checked(world):
+    db = world.path("t.db")
+    world.json("tune", world.zoo("conv:16,21,24,24,4,4,2,2,1,1,1,1,1,1,1"), "--trials", 32, "--tasks", "conv", "--db", db, "--search", "random")
+    tried = dict(world.sql("t.db", "SELECT algorithm, count(*) FROM record WHERE outcome = 'ok' GROUP BY 1"))
+    assert set(tried) <= {"direct", "winograd_2x2_2x2", "winograd_3x3_2x2", "winograd_4x4_2x2"} and len(tried) >= 3, tried
+    assert not world.sql("t.db", "SELECT algorithm, detail FROM record WHERE outcome = 'wrong_result'")
+
+
 def test_what_is_not_known_is_said(world):
     model, db = tuned(world)
     world.refused("explain", model, "--why", "7", "--db", db, says="tasks 0 to 0")

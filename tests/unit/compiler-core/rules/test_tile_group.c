@@ -144,6 +144,16 @@ static void draws_compute_the_convolution(void **state) {
     }
 }
 
+/* Phases of two taps each are channels. */
+static void draws_compute_phases_of_equally_many_taps(void **state) {
+    conv_shape shape = square_conv(20, 16);
+    shape.kh = shape.kw = 4;
+    shape.stride = 2;
+    const kiln_space space = space_of(shape, 1, *state);
+    assert_true(text_by(KILN_ALGORITHM_WINOGRAD_3X3_2X2, &space, false, *state).size > 0);
+    draws_compute(space, KILN_ALGORITHM_WINOGRAD_3X3_2X2, *state);
+}
+
 /* Phases of two taps and of one; the last tiles are cut. */
 static void draws_compute_strided_convolutions(void **state) {
     conv_shape shape = square_conv(21, 16);
@@ -199,6 +209,7 @@ int main(void) {
         test_with_arena(channels_of_a_group_are_padded),
         test_with_arena(draws_compute_the_convolution),
         test_with_arena(draws_compute_strided_convolutions),
+        test_with_arena(draws_compute_phases_of_equally_many_taps),
         test_with_arena(phases_of_a_transposed_convolution_are_tiled),
         test_with_arena(draws_of_multiples_compute_the_convolution),
     };

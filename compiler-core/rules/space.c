@@ -297,8 +297,9 @@ static bool lacks_instruction(maker *m, const kiln_sketch *sketch) {
  * matter. */
 #define RIVALS_WORK_MIN 2e6
 
-/* Whether the algorithm takes so little of the direct form's time that the default may be of it. */
-static bool is_rival(maker *m, double cycles, double direct) {
+/* Whether the algorithm takes so little of the direct form's time that the default may be of it,
+ * and no more than the best one so far. */
+static bool is_rival(maker *m, double cycles, double direct, double best) {
     const kiln_algorithm_default *needs = kiln_algorithm_default_of(m->algorithm);
     bool image = false;
     kiln_program *p = kiln_program_copy(m->te, m->scratch);
@@ -307,7 +308,7 @@ static bool is_rival(maker *m, double cycles, double direct) {
         image |= p->buffer.data[arg.buffer[i]].shape.rank >= IMAGE_RANK;
     const bool applies = (needs->images || !image) && kiln_expected_steps(p) >= needs->steps;
     kiln_arena_reset(m->scratch);
-    return applies && cycles < needs->share * direct;
+    return applies && cycles < needs->share * direct && cycles < KILN_MAX(needs->share, 1) * best;
 }
 
 /* What the algorithm is expected to take, in cycles; infinitely many when it does not apply. */
@@ -348,7 +349,7 @@ static kiln_status make_all(maker *m, const char **out_rule, uint32_t *out_prefe
                    halves = kiln_algorithm_precision(m->algorithm) != KILN_PRECISION_F32;
         const double cycles =
             (halves ? rivals : works) && !exact ? expected_cycles(m, m->algorithm) : INFINITY;
-        const bool rival = cycles < best && is_rival(m, cycles, direct);
+        const bool rival = is_rival(m, cycles, direct, best);
         m->first = exact || rival ? others : 0;
         st = apply_rules(m, rules, a == KILN_ALGORITHM_DIRECT ? out_rule : &other);
         if (!st && exact) put_first(m, others);

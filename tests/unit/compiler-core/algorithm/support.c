@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/macros.h"
 #include "base/rand.h"
 #include "compiler-core/ir/eval.h"
 #include "tests/support/interpreter.h"
@@ -63,31 +64,33 @@ kiln_program *data_product_program(kiln_arena *arena, int64_t m, int64_t n, int6
 
 kiln_program *attention_program(kiln_arena *arena, const attention_shape *a) {
     const bool scales = strchr(a->share, '*') != NULL;
-    const int keys = a->keys;
-    const char *dtype = a->dtype, *f = strcmp(dtype, "f64") == 0 ? "f64" : "";
+    const int n = a->keys, rows = a->rows;
+    const char *t = a->dtype, *f = strcmp(t, "f64") == 0 ? "f64" : "";
     kiln_strbuf text = {0};
     kiln_strbuf_printf(&text,
-                       "program p\ninput q: %s[2,3,4]\ninput k: %s[2,%d,4]\ninput v: %s[2,%d,4]\n"
-                       "input w: %s[3,%d]\noutput y: %s[2,3,4]\ntemp s: %s[2,3,%d]\n"
-                       "temp t: %s[2,3,%d]\ntemp m: %s[2,3]\ntemp e: %s[2,3,%d]\ntemp l: "
-                       "%s[2,3]\ntemp a: %s[2,3,%d]\n",
-                       dtype, dtype, keys, dtype, keys, dtype, keys, dtype, dtype, keys, dtype,
-                       keys, dtype, dtype, keys, dtype, dtype, keys);
-    if (scales) kiln_strbuf_printf(&text, "temp r: %s[2,3]\n", dtype);
+                       "program p\ninput q: %s[2,%d,4]\ninput k: %s[2,%d,4]\n"
+                       "input v: %s[2,%d,4]\ninput w: %s[%d,%d]\noutput y: %s[2,%d,4]\n",
+                       t, rows, t, n, t, n, t, rows, n, t, rows);
+    static const char *const wide[] = {"s", "t", "e", "a"}, *const narrow[] = {"m", "l", "r"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(wide); i++)
+        kiln_strbuf_printf(&text, "temp %s: %s[2,%d,%d]\n", wide[i], t, rows, n);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(narrow) - !scales; i++)
+        kiln_strbuf_printf(&text, "temp %s: %s[2,%d]\n", narrow[i], t, rows);
+    const char *const all = kiln_arena_printf(arena, "h:2, i:%d, j:%d", rows, n);
+    kiln_strbuf_printf(&text,
+                       "block scores(%s | c:4): s[h, i, j] sum= q[h, i, c]*k[h, j, c] init 0.0%s\n"
+                       "block scaled(%s): t[h, i, j] = %s\n"
+                       "block max(h:2, i:%d | j:%d): m[h, i] max= t[h, i, j] init -1e30%s\n"
+                       "block exp(%s): e[h, i, j] = exp(t[h, i, j] - m[h, i])\n"
+                       "block sum(h:2, i:%d | j:%d): l[h, i] sum= e[h, i, j] init 0.0%s\n",
+                       all, f, all, a->scaled, rows, n, f, all, rows, n, f);
+    if (scales)
+        kiln_strbuf_printf(&text, "block scale(h:2, i:%d): r[h, i] = 1.0%s/l[h, i]\n", rows, f);
     kiln_strbuf_printf(
         &text,
-        "block scores(h:2, i:3, j:%d | c:4): s[h, i, j] sum= q[h, i, c]*k[h, j, c] init 0.0%s\n"
-        "block scaled(h:2, i:3, j:%d): t[h, i, j] = %s\n"
-        "block max(h:2, i:3 | j:%d): m[h, i] max= t[h, i, j] init -1e30%s\n"
-        "block exp(h:2, i:3, j:%d): e[h, i, j] = exp(t[h, i, j] - m[h, i])\n"
-        "block sum(h:2, i:3 | j:%d): l[h, i] sum= e[h, i, j] init 0.0%s\n",
-        keys, f, keys, a->scaled, keys, f, keys, keys, f);
-    if (scales) kiln_strbuf_printf(&text, "block scale(h:2, i:3): r[h, i] = 1.0%s/l[h, i]\n", f);
-    kiln_strbuf_printf(
-        &text,
-        "block share(h:2, i:3, j:%d): a[h, i, j] = %s\n"
-        "block values(h:2, i:3, c:4 | j:%d): y[h, i, c] sum= a[h, i, j]*v[h, j, c] init 0.0%s\n",
-        keys, a->share, keys, f);
+        "block share(%s): a[h, i, j] = %s\n"
+        "block values(h:2, i:%d, c:4 | j:%d): y[h, i, c] sum= a[h, i, j]*v[h, j, c] init 0.0%s\n",
+        all, a->share, rows, n, f);
     kiln_program *te = parsed(arena, kiln_str_dup(arena, kiln_strbuf_view(&text)));
     kiln_strbuf_deinit(&text);
     return te;

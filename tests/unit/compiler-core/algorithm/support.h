@@ -17,13 +17,14 @@ random_error error_on_random_data(const kiln_program *te, const kiln_program *p,
 /* matmul_program of sched/support.h, with no weights: both factors are inputs. */
 kiln_program *data_product_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k);
 
-/* Softmax between two products: y[h, i, c] of 2 heads, 3 rows and 4 values each, from inputs q, k,
- * v, and w[i, j], which masks may read. */
+/* Softmax between two products: y[h, i, c] of 2 heads, some rows and 4 values each, from inputs q,
+ * k, v, and w[i, j], which masks may read. */
 typedef struct attention_shape {
     const char *dtype;
     int keys;
     const char *scaled; /* what becomes of score s[h, i, j] */
     const char *share;  /* of exponential e[h, i, j], by sums l[h, i], or by r, one over them */
+    int rows;
 } attention_shape;
 kiln_program *attention_program(kiln_arena *arena, const attention_shape *a);
 

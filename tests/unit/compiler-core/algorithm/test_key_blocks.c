@@ -6,6 +6,7 @@
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "compiler-core/rules/space.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/test.h"
 #include "tests/unit/compiler-core/algorithm/support.h"
@@ -36,18 +37,18 @@ static const kiln_algorithm by_128 = KILN_ALGORITHM_KEY_BLOCKS_128;
 /* Even and odd lengths, whole vectors and others, masks that leave nothing of a block. */
 static void results_are_those_of_the_whole(void **state) {
     static const shape shapes[] = {
-        {"f32", 256, SCALED, BY_QUOTIENT},
-        {"f32", 256, SCALED, BY_SCALE},
-        {"f32", 192, SCALED, BY_SCALE},
-        {"f32", 231, SCALED, BY_SCALE},
-        {"f32", 485, CAUSAL, BY_SCALE},
-        {"f32", 256, CAUSAL, BY_QUOTIENT},
-        {"f32", 256, ADDED, BY_SCALE},
-        {"f32", 384, BLOCK_MASKED, BY_SCALE},
-        {"f32", 384, LOWEST, BY_QUOTIENT},
-        {"f64", 256, "s[h, i, j]*0.125f64", BY_SCALE},
-        {"f64", 231, "select(j <= i*70, s[h, i, j], -1.0f64/0.0f64)", BY_SCALE},
-        {"f64", 384, "select(j < 128, -1.0f64/0.0f64, s[h, i, j])", BY_QUOTIENT},
+        {"f32", 256, SCALED, BY_QUOTIENT, 3},
+        {"f32", 256, SCALED, BY_SCALE, 3},
+        {"f32", 192, SCALED, BY_SCALE, 3},
+        {"f32", 231, SCALED, BY_SCALE, 3},
+        {"f32", 485, CAUSAL, BY_SCALE, 3},
+        {"f32", 256, CAUSAL, BY_QUOTIENT, 3},
+        {"f32", 256, ADDED, BY_SCALE, 3},
+        {"f32", 384, BLOCK_MASKED, BY_SCALE, 3},
+        {"f32", 384, LOWEST, BY_QUOTIENT, 3},
+        {"f64", 256, "s[h, i, j]*0.125f64", BY_SCALE, 3},
+        {"f64", 231, "select(j <= i*70, s[h, i, j], -1.0f64/0.0f64)", BY_SCALE, 3},
+        {"f64", 384, "select(j < 128, -1.0f64/0.0f64, s[h, i, j])", BY_QUOTIENT, 3},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(shapes); i++) {
         const kiln_program *te = attention_program(*state, &shapes[i]);
@@ -61,7 +62,7 @@ static void results_are_those_of_the_whole(void **state) {
 /* Of a row without any key both forms give NaN, and of no other row. */
 static void rows_without_keys_are_no_numbers(void **state) {
     const kiln_program *te = attention_program(
-        *state, &(shape){"f32", 256, "select(i == 1, -inf, s[h, i, j])", BY_SCALE});
+        *state, &(shape){"f32", 256, "select(i == 1, -inf, s[h, i, j])", BY_SCALE, 3});
     kiln_program *p = applied(by_128, te, *state);
     kiln_program_make_loops(p);
     const kiln_program *form[] = {te, p};
@@ -88,7 +89,7 @@ static void rows_without_keys_are_no_numbers(void **state) {
 
 /* The product's operations are the same; no buffer of one row has all of its keys. */
 static void scores_are_those_of_a_block(void **state) {
-    kiln_program *te = attention_program(*state, &(shape){"f32", 256, SCALED, BY_SCALE}),
+    kiln_program *te = attention_program(*state, &(shape){"f32", 256, SCALED, BY_SCALE, 3}),
                  *p = applied(by_128, te, *state);
     const kiln_block scores = kiln_program_find_block(p, KILN_STR("scores.blocks"));
     const kiln_shape *to = &p->buffer.data[p->block.data[scores].buffer].shape;
@@ -99,13 +100,13 @@ static void scores_are_those_of_a_block(void **state) {
 
 static void other_computations_are_left_alone(void **state) {
     static const shape shapes[] = {
-        {"f32", 96, SCALED, BY_SCALE},  /* too few keys */
-        {"f32", 257, SCALED, BY_SCALE}, /* nothing divides them */
-        {"f32", 256, SCALED, "e[h, i, j]/m[h, i]"},
-        {"f32", 256, SCALED, "e[h, i, j]*l[h, i]"},
-        {"f32", 256, SCALED, "e[h, i, j]/l[h, 0]"}, /* the sum of another row */
-        {"f32", 256, "w[i, j]*2.0", BY_SCALE},      /* scores that no product makes */
-        {"f32", 256, "s[h, i, 255 - j]", BY_SCALE}, /* and that lie elsewhere */
+        {"f32", 96, SCALED, BY_SCALE, 3},  /* too few keys */
+        {"f32", 257, SCALED, BY_SCALE, 3}, /* nothing divides them */
+        {"f32", 256, SCALED, "e[h, i, j]/m[h, i]", 3},
+        {"f32", 256, SCALED, "e[h, i, j]*l[h, i]", 3},
+        {"f32", 256, SCALED, "e[h, i, j]/l[h, 0]", 3}, /* the sum of another row */
+        {"f32", 256, "w[i, j]*2.0", BY_SCALE, 3},      /* scores that no product makes */
+        {"f32", 256, "s[h, i, 255 - j]", BY_SCALE, 3}, /* and that lie elsewhere */
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(shapes); i++)
         if (kiln_algorithm_apply(by_128, attention_program(*state, &shapes[i]), *state))
@@ -117,7 +118,7 @@ static void errors_stay_within_the_bound(void **state) {
                                          KILN_ALGORITHM_KEY_BLOCKS_256,
                                          KILN_ALGORITHM_KEY_BLOCKS_512};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(all); i++) {
-        kiln_program *te = attention_program(*state, &(shape){"f32", 1024, SCALED, BY_SCALE}),
+        kiln_program *te = attention_program(*state, &(shape){"f32", 1024, SCALED, BY_SCALE, 3}),
                      *p = applied(all[i], te, *state);
         double worst = 0, relative = 0;
         kiln_program_make_loops(p);
@@ -134,6 +135,21 @@ static void errors_stay_within_the_bound(void **state) {
     }
 }
 
+static kiln_algorithm preferred(kiln_program *te, kiln_arena *arena) {
+    const kiln_space_options options = {0};
+    kiln_space space;
+    expect_ok(kiln_space_create_with(te, &avx2, &options, arena, &space));
+    return kiln_trace_algorithm(&space.sketch[space.preferred].preferred);
+}
+
+/* Where whole rows of scores are long. */
+static void it_is_the_default_for_long_sequences(void **state) {
+    kiln_program *longer = attention_program(*state, &(shape){"f32", 1024, SCALED, BY_SCALE, 512}),
+                 *shorter = attention_program(*state, &(shape){"f32", 512, SCALED, BY_SCALE, 1024});
+    assert_int_equal(preferred(longer, *state), KILN_ALGORITHM_KEY_BLOCKS_256);
+    assert_int_equal(preferred(shorter, *state), KILN_ALGORITHM_DIRECT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(results_are_those_of_the_whole),
@@ -141,6 +157,7 @@ int main(void) {
         test_with_arena(scores_are_those_of_a_block),
         test_with_arena(other_computations_are_left_alone),
         test_with_arena(errors_stay_within_the_bound),
+        test_with_arena(it_is_the_default_for_long_sequences),
     };
     return cmocka_run_group_tests_name("compiler-core/algorithm/key_blocks", tests, NULL, NULL);
 }

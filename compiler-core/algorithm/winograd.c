@@ -648,7 +648,8 @@ static kiln_program *apply(const kiln_winograd *f, bool fixed, const kiln_progra
 /* Points with the smallest measured errors among 0 and pairs of 3/8 to 5/2; in 64 channels F(4, 3)
  * is off by 1.2e-6 of the largest result, and by 7.6e-6 with 0, +-1, +-2 (decision 26). */
 static const double three[] = {0, 1}, five[] = {0.5, -0.5, 1.25, -1.25}, four[] = {0, 1, -1},
-                    six[] = {0, 0.625, -0.625, 1.5, -1.5}, eight[] = {0, 0.5, -0.5, 1, -1, 2, -2};
+                    six[] = {0, 0.625, -0.625, 1.5, -1.5}, eight[] = {0, 0.5, -0.5, 1, -1, 2, -2},
+                    nine[] = {0.375, -0.375, 0.75, -0.75, 1.25, -1.25, 2.5, -2.5};
 
 #define F(suffix, outputs, taps, stride, points, fixed)                                 \
     kiln_program *kiln_winograd_##outputs##x##outputs##_##taps##x##taps##suffix(        \
@@ -666,5 +667,6 @@ F(, 4, 3, 1, six, false)
 F(, 6, 3, 1, eight, false)
 F(, 2, 5, 1, six, false)
 F(, 4, 5, 1, eight, false)
+F(, 3, 7, 1, nine, false)
 F(_stride2, 2, 3, 2, three, false)
 F(_stride2, 4, 3, 2, five, false)

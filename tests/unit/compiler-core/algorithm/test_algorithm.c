@@ -32,6 +32,7 @@ static const conv_shape tried[] = {
     {.n = 1, .ic = 64, .h = 10, .w = 10, .oc = 4, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
     {.n = 1, .ic = 2, .h = 16, .w = 16, .oc = 4, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
     {.n = 1, .ic = 16, .h = 12, .w = 12, .oc = 4, .kh = 5, .kw = 5, .stride = 1, .padding = 2},
+    {.n = 1, .ic = 16, .h = 12, .w = 12, .oc = 4, .kh = 7, .kw = 7, .stride = 1, .padding = 3},
     {.n = 1, .ic = 32, .h = 9, .w = 9, .oc = 4, .kh = 2, .kw = 2, .stride = 1},
     {.n = 1, .ic = 16, .h = 14, .w = 14, .oc = 4, .kh = 3, .kw = 3, .stride = 2, .padding = 1},
     {.n = 1, .ic = 100, .h = 1, .w = 4, .oc = 30, .kh = 1, .kw = 1, .stride = 1},

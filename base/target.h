@@ -96,6 +96,12 @@ void kiln_target_print(const kiln_target *target, kiln_strbuf *out);
  * kiln_target_hold. */
 #define KILN_NATIVE_VARIABLE "KILN_NATIVE"
 KILN_MUST_USE kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target);
+/* Why kiln_target_native leaves tiles (AMX) out that the processor has, in words; NULL: it does not.
+ * Asks the system as that does. */
+const char *kiln_target_native_tiles(void);
+/* The same by what is known: whether the processor has tiles, the system saves them, and the
+ * process may use them. */
+const char *kiln_target_tiles_missing(bool processor, bool system, bool process);
 /* The level that KILN_NATIVE names, 1 to 4; 0: none. For what measures with machine code of its
  * own, which must not use what kiln_target_native leaves out. */
 uint32_t kiln_target_native_limit(void);

@@ -79,13 +79,29 @@ static bool may_use_tiles(void) {
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
 }
 
-static bool machine_has(const cpuid_bit *feature, uint64_t state) {
+static bool processor_has(const cpuid_bit *feature) {
     unsigned reg[4] = {0};
-    if (feature->arch != KILN_ARCH_X86_64 || (feature->xcr0 & ~state)) return false;
-    if (!__get_cpuid_count(feature->leaf, feature->subleaf, &reg[0], &reg[1], &reg[2], &reg[3]))
-        return false;
-    const bool has = reg[feature->reg] >> feature->bit & 1;
-    return has && (!(feature->xcr0 >> TILE_DATA & 1) || may_use_tiles());
+    return feature->arch == KILN_ARCH_X86_64 &&
+           __get_cpuid_count(feature->leaf, feature->subleaf, &reg[0], &reg[1], &reg[2], &reg[3]) &&
+           reg[feature->reg] >> feature->bit & 1;
+}
+
+static bool machine_has(const cpuid_bit *feature, uint64_t state) {
+    return !(feature->xcr0 & ~state) && processor_has(feature) &&
+           (!(feature->xcr0 >> TILE_DATA & 1) || may_use_tiles());
+}
+
+/* Whether one of the rows that want the state of tiles is of the processor. */
+static bool processor_has_tiles(void) {
+    bool has = false;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(cpuid_table); i++)
+        if (cpuid_table[i].xcr0 >> TILE_DATA & 1) has |= processor_has(&cpuid_table[i]);
+    return has;
+}
+
+const char *kiln_target_native_tiles(void) {
+    const bool has = processor_has_tiles();
+    return kiln_target_tiles_missing(has, enabled_state() >> TILE_DATA & 1, has && may_use_tiles());
 }
 
 /* Its level, and what it has beyond that. */
@@ -103,6 +119,8 @@ static void spell_machine(kiln_strbuf *out) {
             kiln_strbuf_printf(out, "+%s", cpuid_table[i].name);
 }
 #else
+const char *kiln_target_native_tiles(void) { return NULL; }
+
 #if defined(__aarch64__)
 #define NATIVE_TRIPLE "aarch64-unknown-linux-gnu"
 #define NATIVE_ARCH KILN_ARCH_AARCH64
@@ -134,6 +152,14 @@ static void spell_machine(kiln_strbuf *out) {
             kiln_strbuf_printf(out, "+%s", hwcap_table[i].name);
 }
 #endif
+
+const char *kiln_target_tiles_missing(bool processor, bool system, bool process) {
+    if (!processor || (system && process)) return NULL;
+    return system ? "has AMX, but Linux refuses this process the state of its tiles (arch_prctl, "
+                    "ARCH_REQ_XCOMP_PERM): kernels do without"
+                  : "has AMX, but this system does not save its tiles (Linux does from 5.16 on): "
+                    "kernels do without";
+}
 
 kiln_status kiln_target_hold(const kiln_target *machine, kiln_str level, kiln_arena *arena,
                              kiln_target *out_target) {

@@ -49,7 +49,9 @@ static verdict check_processor(doctor *d) {
     kiln_target_print(&target, &d->found);
     if (kiln_target_native_limit())
         kiln_strbuf_text(&d->found, ", held to that level by " KILN_NATIVE_VARIABLE);
-    if (!d->options->board.emulator) return FINE;
+    const char *tiles = kiln_target_native_tiles();
+    if (tiles) kiln_strbuf_printf(&d->found, "; it %s", tiles);
+    if (!d->options->board.emulator) return tiles ? NOTE : FINE;
     kiln_strbuf_printf(&d->found, ", emulated by %s: times say nothing",
                        d->options->board.emulator);
     return NOTE;

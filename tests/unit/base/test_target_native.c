@@ -56,6 +56,30 @@ static void a_machine_can_be_held_to_a_level_that_it_has(void **state) {
     }
 }
 
+static void tiles_that_are_refused_are_named(void **state) {
+    static const struct {
+        bool processor, system, process;
+        const char *words;
+    } row[] = {
+        {true, true, false, "Linux refuses this process the state of its tiles"},
+        {true, false, false, "this system does not save its tiles"},
+        {true, true, true, NULL},
+        {false, true, false, NULL},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const char *said =
+            kiln_target_tiles_missing(row[i].processor, row[i].system, row[i].process);
+        if (row[i].words)
+            expect_contains(said, row[i].words);
+        else
+            assert_null(said);
+    }
+    kiln_target machine;
+    unsetenv(KILN_NATIVE_VARIABLE);
+    expect_ok(kiln_target_native(*state, &machine));
+    if (kiln_target_has(&machine, KILN_STR("amx-tile"))) assert_null(kiln_target_native_tiles());
+}
+
 static void other_levels_are_refused(void **state) {
     static const char *const unknown[] = {"x86-64-v5", "v3", "rpi4", "native", "x86-64-v3,cores=2"};
     kiln_target machine = target_of(*state, ZEN), held;
@@ -87,6 +111,7 @@ int main(void) {
         test_with_arena(this_machine_knows_itself),
         test_with_arena(its_text_is_read_as_itself),
         test_with_arena(a_machine_can_be_held_to_a_level_that_it_has),
+        test_with_arena(tiles_that_are_refused_are_named),
         test_with_arena(other_levels_are_refused),
         test_with_arena(the_environment_holds_this_machine),
     };

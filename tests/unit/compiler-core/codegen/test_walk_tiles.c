@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
@@ -21,15 +22,15 @@ typedef struct form {
     bool parallel;
 } form;
 
-static kiln_program *in_tiles(kiln_arena *arena, const kiln_intrinsic *in, const form *f,
-                              kiln_program **out_te) {
+/* The trace of a product of that form: block `dot`, whose second factor is `b`. */
+static const char *trace_of(kiln_arena *arena, const kiln_intrinsic *in, const form *f) {
     const unsigned word = kiln_intrinsic_word(in);
     const long long panel = 16 * f->across;
     const char *packed =
         f->packed_layout
             ? f->packed_layout
             : kiln_arena_printf(arena, "d0/%lld,d1/%u,d0%%%lld,d1%%%u", panel, word, panel, word);
-    const char *text = kiln_arena_printf(
+    return kiln_arena_printf(
         arena,
         "cache_write(dot, \"tile\")\ncache_read(dot, b, \"global\")\n"
         "transform_layout(b.read, \"%s\")\n%s"
@@ -46,8 +47,12 @@ static kiln_program *in_tiles(kiln_arena *arena, const kiln_intrinsic *in, const
                        : "",
         (long long)f->down, (long long)f->rows, (long long)f->across, (long long)f->steps,
         (long long)f->rows, in->name, f->parallel ? "parallel(dot.m.0)\n" : "");
+}
+
+static kiln_program *in_tiles(kiln_arena *arena, const kiln_intrinsic *in, const form *f,
+                              kiln_program **out_te) {
     *out_te = product_program(arena, in, f->m, f->n, f->k);
-    return replayed(*out_te, text);
+    return replayed(*out_te, trace_of(arena, in, f));
 }
 
 static const char *assembly_in_tiles(const kiln_program *scheduled, kiln_arena *arena) {
@@ -124,6 +129,51 @@ static void products_in_tiles_equal_the_interpreter(void **state) {
             assert_int_equal(after.configured - before.configured,
                              after.released - before.released);
         }
+    }
+}
+
+/* `text` with the product's block and its second factor called otherwise. */
+static const char *renamed(kiln_arena *arena, const char *text, const char *block,
+                           const char *factor) {
+    kiln_strbuf out = {0};
+    while (*text) {
+        const bool is_block = strncmp(text, "dot", 3) == 0,
+                   is_factor = strncmp(text, "b.read", 6) == 0 || strncmp(text, "b, ", 3) == 0;
+        if (is_block || is_factor)
+            kiln_strbuf_text(&out, is_block ? block : factor);
+        else
+            kiln_strbuf_printf(&out, "%c", *text);
+        text += is_block ? 3 : 1;
+    }
+    const char *copy = kiln_str_dup(arena, kiln_str_from(out.data));
+    kiln_strbuf_deinit(&out);
+    return copy;
+}
+
+/* Two products of one factor: bodies of a parallel loop, which release their tiles, run before and
+ * after the one in the function around them, which has its own. */
+static void a_parallel_loop_leaves_its_callers_tiles(void **state) {
+    kiln_arena *arena = *state;
+    if (!runs_tiles(arena)) skip();
+    const kiln_target target = target_of(arena, TARGET);
+    const bool is_emulated = !runs_here(&target, arena);
+    const kiln_intrinsic *in = kiln_intrinsic_find(KILN_STR("tdpbusd"));
+    const char *text =
+        "program p\ninput a: u8[32,64]\nconstant b: i8[32,64]\nconstant e: i8[32,64]\n"
+        "output c: i32[32,32]\noutput g: i32[32,32]\n"
+        "block dot(m:32, n:32 | k:64): c[m, n] sum= i32(a[m, k])*i32(b[n, k]) init 0i32\n"
+        "block tod(m:32, n:32 | k:64): g[m, n] sum= i32(a[m, k])*i32(e[n, k]) init 0i32\n";
+    for (uint32_t parallel = 0; parallel < 2; parallel++) {
+        const form first = {32, 32, 64, 16, 1, 2, 64, NULL, NULL, parallel == 0},
+                   second = {32, 32, 64, 16, 1, 2, 64, NULL, NULL, parallel == 1};
+        kiln_program *te = NULL;
+        expect_ok(kiln_program_parse(kiln_str_from(text), arena, &te));
+        kiln_program *scheduled = replayed(
+            te, kiln_arena_printf(arena, "%s%s", trace_of(arena, in, &first),
+                                  renamed(arena, trace_of(arena, in, &second), "tod", "e")));
+        const uint64_t before = tiles_emulated().multiplied;
+        expect_equal(te, scheduled, 2, parallel);
+        if (is_emulated) assert_int_equal(tiles_emulated().multiplied - before, 2 * (4 + 4));
     }
 }
 
@@ -225,6 +275,7 @@ int main(void) {
         test_with_arena(default_schedules_multiply_in_tiles),
         test_with_arena(samples_of_spaces_equal_the_interpreter),
         test_with_arena(what_no_tile_holds_lies_in_memory),
+        test_with_arena(a_parallel_loop_leaves_its_callers_tiles),
         test_with_arena(a_target_without_tiles_is_told_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,9 +128,12 @@ double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_progra
     return flops;
 }
 
-/* Instructions that multiply halves take two where others take one float. */
+/* Instructions that multiply bf16 take two where others take one float; of f16 (FMLAL) one. */
 static double products_at_once(kiln_algorithm algorithm) {
-    return kiln_algorithm_rounds_both(algorithm) ? 2 : 1;
+    return kiln_algorithm_rounds_both(algorithm) &&
+                   kiln_algorithm_precision(algorithm) == KILN_PRECISION_BF16
+               ? 2
+               : 1;
 }
 
 double kiln_algorithm_least_flops(const kiln_program *te, const kiln_accuracy *accuracy) {

@@ -5,7 +5,8 @@
  *               layers, recurrent ones)
  *     products: x is rounded as well, for instructions that multiply halves: in the copy that pads
  *               it, or in one of its own, unless it lies in memory as halves already. Steps that
- *               are no multiple of what an instruction takes are padded with zeros in both
+ *               are no multiple of what an instruction takes are padded with zeros in both. FMLAL
+ *               multiplies f16, one step at a time
  *     data:     the same for products of two values that are both computed at run time
  *               (attention's scores and its sums of values)
  *
@@ -239,6 +240,10 @@ kiln_program *kiln_f16_weights(const kiln_program *te, kiln_arena *arena) {
 
 kiln_program *kiln_bf16_products(const kiln_program *te, kiln_arena *arena) {
     return apply(&(form){.dtype = KILN_BF16, .both = true}, te, arena);
+}
+
+kiln_program *kiln_f16_products(const kiln_program *te, kiln_arena *arena) {
+    return apply(&(form){.dtype = KILN_F16, .both = true}, te, arena);
 }
 
 kiln_program *kiln_bf16_data(const kiln_program *te, kiln_arena *arena) {

@@ -165,8 +165,49 @@ static kiln_ssa choose(kiln_builder *b, kiln_ssa condition, kiln_ssa yes, kiln_s
     return out(LLVMBuildSelect(of(b)->builder, in(condition), in(yes), in(no), ""));
 }
 
+static kiln_ssa splat(kiln_builder *base, kiln_ssa scalar, uint32_t lanes);
+static kiln_ssa shuffle(kiln_builder *base, kiln_ssa a, kiln_ssa second, const int32_t *lane,
+                        uint32_t count);
+
+#define FMLAL_LANES 4
+
+/* The f16 that `v`, of FMLAL_LANES floats, is widened from, in the lower half of a vector of
+ * FMLAL's operands; NULL: it is something else. */
+static LLVMValueRef before_widening(kiln_llvm_builder *b, LLVMValueRef v) {
+    int32_t lane[2 * FMLAL_LANES];
+    LLVMValueRef scalar = LLVMIsAShuffleVectorInst(v) ? LLVMGetOperand(v, 0) : NULL;
+    for (uint32_t i = 0; i < FMLAL_LANES && scalar; i++)
+        if (LLVMGetMaskValue(v, i) != 0) scalar = NULL;
+    scalar = scalar && LLVMIsAInsertElementInst(scalar) ? LLVMGetOperand(scalar, 1) : NULL;
+    if (!LLVMIsAFPExtInst(scalar ? scalar : v)) return NULL;
+    const LLVMValueRef from = LLVMGetOperand(scalar ? scalar : v, 0);
+    const LLVMTypeRef type = LLVMTypeOf(from);
+    const bool is_vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
+    if (LLVMGetTypeKind(is_vector ? LLVMGetElementType(type) : type) != LLVMHalfTypeKind)
+        return NULL;
+    if (scalar) return in(splat(&b->base, out(from), 2 * FMLAL_LANES));
+    for (uint32_t i = 0; i < 2 * FMLAL_LANES; i++) lane[i] = i < FMLAL_LANES ? (int32_t)i : -1;
+    return in(shuffle(&b->base, out(from), NULL, lane, 2 * FMLAL_LANES));
+}
+
+/* FMLAL: f16 by f16, added to floats without a rounding in between. NULL: it is something else. */
+static kiln_ssa multiply_add_halves(kiln_llvm_builder *b, LLVMValueRef x, LLVMValueRef y,
+                                    LLVMValueRef sum) {
+    const LLVMTypeRef type = LLVMTypeOf(sum);
+    if (b->target->arch != KILN_ARCH_AARCH64 || !kiln_target_has(b->target, KILN_STR("fp16fml")) ||
+        LLVMGetTypeKind(type) != LLVMVectorTypeKind || LLVMGetVectorSize(type) != FMLAL_LANES)
+        return NULL;
+    const LLVMValueRef first = before_widening(b, x), second = first ? before_widening(b, y) : NULL;
+    if (!second) return NULL;
+    return out(kiln_llvm_intrinsic(b, "llvm.aarch64.neon.fmlal",
+                                   (LLVMTypeRef[]){type, LLVMTypeOf(first)}, 2,
+                                   (LLVMValueRef[]){sum, first, second}, 3));
+}
+
 static kiln_ssa multiply_add(kiln_builder *b, kiln_ssa x, kiln_ssa y, kiln_ssa z) {
     LLVMTypeRef type = LLVMTypeOf(in(x));
+    const kiln_ssa halves = multiply_add_halves(of(b), in(x), in(y), in(z));
+    if (halves) return halves;
     return out(kiln_llvm_intrinsic(of(b), "llvm.fmuladd", &type, 1,
                                    (LLVMValueRef[]){in(x), in(y), in(z)}, 3));
 }

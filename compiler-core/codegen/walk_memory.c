@@ -232,10 +232,12 @@ static void load_key(const kiln_walk *w, kiln_buffer buffer, const kiln_walk_add
  * aligned as a whole, so that it lies in one page with the element that is asked for, even where it
  * goes beyond its buffer. NULL: not of that kind. */
 static kiln_ssa load_in_group(kiln_walk *w, kiln_buffer buffer, const kiln_walk_address *a) {
-    int64_t group = w->target->factor_lanes;
     kiln_dtype dtype = buffer_dtype(w, buffer);
+    const bool halves = dtype == KILN_F16 && kiln_target_has(w->target, KILN_STR("fp16fml"));
+    int64_t group = w->target->factor_lanes * (halves ? 2 : 1);
     uint32_t bytes = (uint32_t)group * (uint32_t)kiln_dtype_size(dtype);
-    if (group == 1 || dtype != KILN_F32 || a->pointer_align < bytes) return NULL;
+    if (w->target->factor_lanes == 1 || (dtype != KILN_F32 && !halves) || a->pointer_align < bytes)
+        return NULL;
     int64_t lane = ((a->constant % group) + group) % group;
     kiln_walk_address at = *a;
     at.constant -= lane;
@@ -247,7 +249,7 @@ static kiln_ssa load_in_group(kiln_walk *w, kiln_buffer buffer, const kiln_walk_
         all = w->b->ops->load(w->b, type, kiln_walk_pointer(w, &at, dtype, 0), bytes, NULL);
         kiln_walk_table_put(w, &w->loads, key, all);
     }
-    return kiln_walk_extract(w, all, (uint32_t)lane);
+    return kiln_walk_from_memory(w, dtype, kiln_walk_extract(w, all, (uint32_t)lane));
 }
 
 static kiln_ssa load_scalar_at(kiln_walk *w, kiln_buffer buffer, const kiln_walk_address *a,

@@ -87,16 +87,18 @@ double kiln_expected_bit_products(kiln_program *te, kiln_program *alternative,
     return 0;
 }
 
-static bool is_half(const kiln_program *p, kiln_expr e) {
-    if (kiln_expr_get(p, e)->op != KILN_EXPR_CAST) return false;
+static kiln_dtype widened_half(const kiln_program *p, kiln_expr e) {
+    if (kiln_expr_get(p, e)->op != KILN_EXPR_CAST) return KILN_DTYPE_NONE;
     const kiln_dtype from = (kiln_dtype)kiln_expr_get(p, kiln_expr_operand(p, e, 0))->dtype;
-    return kiln_dtype_is_float(from) && kiln_dtype_size(from) == 2;
+    return kiln_dtype_is_float(from) && kiln_dtype_size(from) == 2 ? from : KILN_DTYPE_NONE;
 }
 
-bool kiln_multiplies_halves(const kiln_program *p, kiln_block block) {
+kiln_dtype kiln_halves_multiplied(const kiln_program *p, kiln_block block) {
     const kiln_expr value = p->block.data[block].value;
-    return kiln_expr_get(p, value)->op == KILN_EXPR_MUL &&
-           is_half(p, kiln_expr_operand(p, value, 0)) && is_half(p, kiln_expr_operand(p, value, 1));
+    if (kiln_expr_get(p, value)->op != KILN_EXPR_MUL) return KILN_DTYPE_NONE;
+    const kiln_dtype a = widened_half(p, kiln_expr_operand(p, value, 0)),
+                     b = widened_half(p, kiln_expr_operand(p, value, 1));
+    return a == b ? a : KILN_DTYPE_NONE;
 }
 
 const kiln_intrinsic *kiln_expected_halves(const kiln_target *target) {
@@ -108,6 +110,11 @@ const kiln_intrinsic *kiln_expected_halves(const kiln_target *target) {
             found = in;
     }
     return found;
+}
+
+bool kiln_expected_multiplies(const kiln_target *target, kiln_dtype halves) {
+    return halves == KILN_F16 ? kiln_target_has(target, KILN_STR("fp16fml"))
+                              : kiln_expected_halves(target) != NULL;
 }
 
 static bool is_wide(const kiln_program *p, kiln_expr e) {
@@ -137,7 +144,7 @@ const kiln_intrinsic *kiln_expected_wide(const kiln_target *target) {
  * which they are is not known here. */
 static double products_a_cycle(const kiln_program *p, kiln_block block, const kiln_target *target) {
     const kiln_intrinsic *halves =
-        kiln_multiplies_halves(p, block) ? kiln_expected_halves(target) : NULL;
+        kiln_halves_multiplied(p, block) == KILN_BF16 ? kiln_expected_halves(target) : NULL;
     if (!halves) return target->core.vector;
     if (!kiln_intrinsic_in_tiles(halves)) return target->core.vector * halves->steps;
     return halves->rows * halves->lanes * halves->steps / KILN_INTRINSIC_TILE_CYCLES /

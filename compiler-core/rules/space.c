@@ -128,7 +128,8 @@ static kiln_status give_layouts(kiln_sched *s, const kiln_layout *const *layout)
 static bool has_instructions_for(const kiln_target *target, const kiln_program *alternative) {
     for (kiln_block b = 1; b < alternative->block.count; b++) {
         if (alternative->block.data[b].removed) continue;
-        if (kiln_multiplies_halves(alternative, b)) return kiln_expected_halves(target) != NULL;
+        const kiln_dtype halves = kiln_halves_multiplied(alternative, b);
+        if (halves != KILN_DTYPE_NONE) return kiln_expected_multiplies(target, halves);
         if (kiln_multiplies_wide(alternative, b)) return kiln_expected_wide(target) != NULL;
     }
     return true;
@@ -288,7 +289,7 @@ static bool lacks_instruction(maker *m, const kiln_sketch *sketch) {
     const kiln_program *p =
         kiln_algorithm_apply(m->algorithm, kiln_program_copy(m->te, m->scratch), m->scratch);
     for (kiln_block b = 1; b < p->block.count; b++)
-        halves |= !p->block.data[b].removed && kiln_multiplies_halves(p, b);
+        halves |= !p->block.data[b].removed && kiln_halves_multiplied(p, b) != KILN_DTYPE_NONE;
     kiln_arena_reset(m->scratch);
     return halves && products_at_once(m, sketch) == 0;
 }

@@ -145,6 +145,27 @@ static void products_of_halves_are_for_their_instruction(void **state) {
     }
 }
 
+/* FMLAL multiplies f16 as they are, at the rate of floats, so no default schedule takes them. */
+static void products_of_f16_are_for_cores_that_multiply_them(void **state) {
+    static const char *const name[] = {"cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-n2",
+                                       "cpu:aarch64-unknown-linux-gnu,mcpu=cortex-a76",
+                                       "x86-64-v3"};
+    kiln_program *te = matmul_program(*state, 64, 64, 64);
+    const kiln_space_options options = {.accuracy = {.precision = KILN_PRECISION_F16}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
+        const kiln_target target = target_of(*state, name[i]);
+        kiln_space space;
+        uint32_t found = 0;
+        expect_ok(kiln_space_create_with(te, &target, &options, *state, &space));
+        for (uint32_t s = 0; s < space.sketch_count; s++)
+            found +=
+                kiln_trace_algorithm(&space.sketch[s].preferred) == KILN_ALGORITHM_F16_PRODUCTS;
+        assert_int_equal(found > 0, i == 0);
+        assert_int_equal(kiln_trace_algorithm(&space.sketch[space.preferred].preferred),
+                         KILN_ALGORITHM_DIRECT);
+    }
+}
+
 /* Halves that another kernel wrote are multiplied as they are; of the padded copy halves are made.
  */
 static void data_in_halves_is_not_rounded_again(void **state) {
@@ -280,6 +301,7 @@ int main(void) {
         test_with_arena(errors_stay_within_the_bound),
         test_with_arena(weights_are_rounded_when_they_are_loaded),
         test_with_arena(products_of_halves_are_for_their_instruction),
+        test_with_arena(products_of_f16_are_for_cores_that_multiply_them),
         test_with_arena(data_in_halves_is_not_rounded_again),
         test_with_arena(products_of_data_round_both_factors),
         test_with_arena(products_of_data_are_no_products_of_weights),

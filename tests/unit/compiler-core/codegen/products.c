@@ -33,6 +33,16 @@ kiln_program *product_program(kiln_arena *arena, const kiln_intrinsic *in, int64
     return parsed(arena, text);
 }
 
+kiln_program *f16_product_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k) {
+    const char *text = kiln_arena_printf(
+        arena,
+        "program p\ninput a: f16[%lld,%lld]\nconstant b: f16[%lld,%lld]\noutput c: f32[%lld,%lld]\n"
+        "block p(m:%lld, n:%lld | k:%lld): c[m, n] sum= f32(a[m, k])*f32(b[k, n]) init 0.0\n",
+        (long long)m, (long long)k, (long long)k, (long long)n, (long long)m, (long long)n,
+        (long long)m, (long long)n, (long long)k);
+    return parsed(arena, text);
+}
+
 /* Where the bytes lie: packed for the instruction, row-major, or blocked along one dimension. */
 static const char *draw_layout(kiln_arena *arena, const kiln_intrinsic *in, kiln_rand *rand,
                                bool plain) {

@@ -9,6 +9,10 @@
 
 /* Replays trace text, which must be legal and keep the meaning; types of 16 bits, too. */
 kiln_program *replayed(const kiln_program *te, const char *text);
+
+/* c[m, n] = sum over k of f16 a[m, k] times constant f16 b[k, n], in f32. */
+kiln_program *f16_product_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k);
+
 /* "dot": c[m][n] = sum over k of a[m][k] * b[n][k], operands of the intrinsic's types. */
 kiln_program *product_program(kiln_arena *arena, const kiln_intrinsic *intrinsic, int64_t m,
                               int64_t n, int64_t k);

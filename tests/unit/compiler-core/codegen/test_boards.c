@@ -89,6 +89,29 @@ static void products_in_tensor_intrinsics_keep_the_meaning(void **state) {
     if (rows == 0) skip(); /* the processor has none */
 }
 
+/* FMLAL where the processor has it, of elements of registers and of whole ones. */
+static void products_of_f16_keep_the_meaning(void **state) {
+    (void)state;
+    uint64_t refused = 0;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    for (uint64_t seed = 1; seed <= SEEDS / 2; seed++) {
+        kiln_arena_reset(&arena);
+        kiln_rand rand;
+        kiln_rand_init(&rand, seed);
+        kiln_target target = target_of(&arena, target_text);
+        kiln_program *te = f16_product_program(&arena, 1 + (int64_t)kiln_rand_below(&rand, 20),
+                                               1 + (int64_t)kiln_rand_below(&rand, 40),
+                                               1 + (int64_t)kiln_rand_below(&rand, 40));
+        kiln_status st = expect_runs_equal(te, draw_sample(te, &target, &rand), &target, NULL, 2,
+                                           seed, run_on_board, &other);
+        refused += st != NULL; /* register buffers that do not fit */
+        kiln_status_free(st);
+    }
+    kiln_arena_deinit(&arena);
+    assert_true(refused < SEEDS / 4);
+}
+
 static void quantised_convolutions_keep_the_meaning(void **state) {
     (void)state;
     uint64_t refused = 0;
@@ -198,6 +221,7 @@ int main(int argc, char **argv) {
         test_with_arena(whole_numbers_are_found_in_scalars_and_vectors),
         test_with_arena(floats_become_halves_in_scalars_and_vectors),
         cmocka_unit_test(products_in_tensor_intrinsics_keep_the_meaning),
+        cmocka_unit_test(products_of_f16_keep_the_meaning),
         cmocka_unit_test(quantised_convolutions_keep_the_meaning),
         cmocka_unit_test(sums_of_bits_keep_the_meaning),
     };

@@ -177,6 +177,20 @@ static void default_schedules_multiply_two_rows_at_once(void **state) {
     expect_in_registers(te, &target, "\tsdot\t", 8, arena);
 }
 
+/* FMLAL, whose factors are not widened, on a core that has it. */
+static void products_of_f16_are_one_instruction(void **state) {
+    kiln_arena *arena = *state;
+    const kiln_target with = target_of(arena, N2),
+                      without = target_of(arena, "cpu:aarch64-unknown-linux-gnu,mcpu=cortex-a76");
+    kiln_program *te = f16_product_program(arena, 48, 64, 64);
+    expect_in_registers(te, &with, "\tfmlal\t", 32, arena);
+    const char *inner =
+        inner_loop(arena, assembly_of(default_schedule(te, &with), &with, arena), "\tfmlal\t");
+    assert_int_equal(occurrences(inner, "\tfcvt"), 0);
+    assert_int_equal(
+        occurrences(assembly_of(default_schedule(te, &without), &without, arena), "fmlal"), 0);
+}
+
 static void sums_over_taps_equal_the_interpreter(void **state) {
     kiln_arena *arena = *state;
     static const char *const text[] = {"x86-64-v3", "x86-64-v3,features=+avxvnni",
@@ -337,6 +351,7 @@ int main(void) {
         test_with_arena(a_target_without_the_instruction_is_told_so),
         test_with_arena(default_schedules_multiply_in_the_instruction_and_in_registers),
         test_with_arena(default_schedules_multiply_two_rows_at_once),
+        test_with_arena(products_of_f16_are_one_instruction),
         test_with_arena(sums_over_taps_equal_the_interpreter),
         test_with_arena(targets_without_one_multiply_in_vectors),
         test_with_arena(samples_of_spaces_equal_the_interpreter),

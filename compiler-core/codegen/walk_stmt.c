@@ -358,22 +358,29 @@ static kiln_ssa combined_lanes(kiln_walk *w, const kiln_stmt_info *s) {
     return value;
 }
 
-static void look_at_condition(kiln_program *p, kiln_expr load, void *context) {
+static void count_load(kiln_program *p, kiln_expr load, void *context) {
     (void)p, (void)load;
-    *(bool *)context = true;
+    ++*(uint32_t *)context;
 }
 
-/* Whether a half in memory is `e` as that lies in memory: read elsewhere, or zero, as an index
- * says. */
-static bool is_moved(kiln_walk *w, kiln_expr e) {
+static uint32_t count_loads(const kiln_walk *w, kiln_expr e) {
+    uint32_t count = 0;
+    kiln_expr_visit_loads(w->p, e, 0, count_load, &count);
+    return count;
+}
+
+/* Whether a half in memory is `e` as that lies in memory: read elsewhere, or zero, where no data
+ * says which or where. */
+static bool is_moved(const kiln_walk *w, kiln_expr e) {
     const kiln_expr_node *node = kiln_expr_get(w->p, e);
-    bool by_data = false;
     switch ((kiln_expr_op)node->op) {
-    case KILN_EXPR_LOAD: return w->p->buffer.data[node->payload.id].scope != KILN_SCOPE_REGISTER;
+    case KILN_EXPR_LOAD:
+        return w->p->buffer.data[node->payload.id].scope != KILN_SCOPE_REGISTER &&
+               count_loads(w, e) == 1;
     case KILN_EXPR_FLOAT: return node->payload.f == 0 && !signbit(node->payload.f);
     case KILN_EXPR_SELECT:
-        kiln_expr_visit_loads(w->p, kiln_expr_operand(w->p, e, 0), 0, look_at_condition, &by_data);
-        return !by_data && is_moved(w, kiln_expr_operand(w->p, e, 1)) &&
+        return count_loads(w, kiln_expr_operand(w->p, e, 0)) == 0 &&
+               is_moved(w, kiln_expr_operand(w->p, e, 1)) &&
                is_moved(w, kiln_expr_operand(w->p, e, 2));
     default: return false;
     }

@@ -17,10 +17,6 @@
 #define WIDENED_SLOTS 4     /* bytes that are widened and then broadcast; not measured */
 #define JOINED_SLOTS 3      /* a vector of data that is joined of those of several taps */
 #define STREAMED_SLOTS 2.3  /* a vector of weights that comes from the second cache */
-/* A vector of weights that lie in 16 bits: two instructions beside the multiply-adds. 512 channels
- * of 7x7 by Winograd's filtering: 570 us in tiles of 8 points by 2 vectors, 594 of 4 by 4 (Zen 5).
- */
-#define NARROW_SLOTS 0.4
 /* Of a load that multiply-adds hide, where factors are elements of registers, or several rows are
  * multiplied at once, and loads are all that is left to save: narrow cores cannot hide all of it.
  * Not measured; it decides between tiles that are equal otherwise. */
@@ -197,14 +193,6 @@ static double load_slots(const kiln_tiling *t, double rows, double columns, doub
     return (points * broadcast + vectors * rows_at_once) * slots;
 }
 
-/* Slots of widening weights of one step to the type that is multiplied. */
-static double widening_slots(const kiln_tiling *t, double vectors) {
-    if (t->weights < 0 || t->dot) return 0;
-    const bool narrow = kiln_dtype_size(dtype_of(t, &t->pattern.from[t->weights])) <
-                        kiln_dtype_size(dtype_of(t, &t->pattern.to));
-    return narrow ? vectors * NARROW_SLOTS : 0;
-}
-
 /* Multiply-adds in flight that keep the units busy, and the one that issues. */
 static double in_flight(const kiln_target *target) {
     return target->core.vector * target->core.latency + 1;
@@ -234,7 +222,7 @@ static double tile_efficiency(const kiln_tiling *t, int64_t mh, int64_t mw, int6
             cost += (double)count *
                     (KILN_MAX(KILN_MAX(points * (double)vectors + joining_slots(t, points), least),
                               loads) +
-                     exposed + widening_slots(t, (double)vectors));
+                     exposed);
         }
     cost *= (double)((n + vectors - 1) / vectors);
     double useful = (double)(h * w) * (double)kiln_tile_span(t, t->v) / (double)t->lanes;

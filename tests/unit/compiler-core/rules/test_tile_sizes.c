@@ -64,29 +64,6 @@ static void tiles_without_a_remainder_are_preferred(void **state) {
     assert_int_equal(cell(last(&s), 0, 2), 2);
 }
 
-/* Sixteen tiles of 2x2: weights of 16 bits are widened for each register tile anew. */
-static void weights_that_are_widened_are_used_by_more_points(void **state) {
-    static const conv_shape image = {1, 64, 7, 7, 64, 3, 3, 1, 1, false};
-    static const struct {
-        kiln_algorithm algorithm;
-        const char *block;
-        int64_t points, vectors;
-    } tried[] = {
-        {KILN_ALGORITHM_WINOGRAD_2X2_3X3, "conv.products", 4, 4},
-        {KILN_ALGORITHM_WINOGRAD_2X2_3X3_FIXED, "conv.products.products", 8, 2},
-    };
-    kiln_target target = avx2;
-    target.vector_registers = 32;
-    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++) {
-        kiln_sched s = kiln_sched_begin(conv_program(*state, &image), &target, *state);
-        assert_true(kiln_sched_algorithm(&s, tried[i].algorithm));
-        kiln_tiling t = tiling_of(&s, tried[i].block);
-        t.tile = kiln_tile_sample_registers(&t);
-        assert_int_equal(cell(last(&s), 0, 0) * cell(last(&s), 0, 1), tried[i].points);
-        assert_int_equal(cell(last(&s), 0, 2), tried[i].vectors);
-    }
-}
-
 static void without_registers_there_is_no_tile(void **state) {
     kiln_target target = avx2;
     target.vector_registers = 2;
@@ -193,7 +170,6 @@ int main(void) {
         test_with_arena(register_tiles_fit_with_their_operands),
         test_with_arena(tiles_of_taps_are_high),
         test_with_arena(tiles_without_a_remainder_are_preferred),
-        test_with_arena(weights_that_are_widened_are_used_by_more_points),
         test_with_arena(without_registers_there_is_no_tile),
         test_with_arena(steps_divide_the_reduction_and_are_unrolled_in_whole_parts),
         test_with_arena(steps_of_an_instruction_are_whole_ones),

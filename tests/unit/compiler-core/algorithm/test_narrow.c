@@ -117,14 +117,14 @@ static void weights_are_rounded_when_they_are_loaded(void **state) {
                          KILN_PRECISION_F32);
 }
 
-/* Where an instruction multiplies halves both factors are rounded, and all of its sketches use it.
- */
+/* Where an instruction multiplies halves both factors are rounded, all of its sketches use it,
+ * and the default is one of them. */
 static void products_of_halves_are_for_their_instruction(void **state) {
     static const char *const name[] = {
         "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4,features=+avx512bf16",
         "cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-v1", "x86-64-v3"};
     const conv_shape shape = {
-        .n = 1, .ic = 32, .h = 8, .w = 8, .oc = 32, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
+        .n = 1, .ic = 64, .h = 16, .w = 16, .oc = 64, .kh = 1, .kw = 1, .stride = 1};
     const kiln_program *te = conv_program(*state, &shape);
     const kiln_space_options options = {.accuracy = {.precision = KILN_PRECISION_BF16}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
@@ -142,6 +142,9 @@ static void products_of_halves_are_for_their_instruction(void **state) {
         }
         assert_int_equal(without, 0);
         assert_int_equal(with > 0, i < 2);
+        assert_int_equal(kiln_trace_algorithm(&space.sketch[space.preferred].preferred) ==
+                             KILN_ALGORITHM_BF16_PRODUCTS,
+                         i < 2);
     }
 }
 

@@ -170,7 +170,7 @@ static void print_error(double error, kiln_strbuf *out) {
 static void print_text(const layers *l, const kiln_accuracy *accuracy, kiln_strbuf *out) {
     double sum_ns = 0;
     kiln_accuracy_print(accuracy, out);
-    kiln_strbuf_printf(out, "\n%-36s  %-18s  %-9s  %8s  %8s  %10s  %s\n", "layer", "algorithm",
+    kiln_strbuf_printf(out, "\n%-36s  %-25s  %-9s  %8s  %8s  %10s  %s\n", "layer", "algorithm",
                        "precision", "stated", "measured", "time", "writes");
     for (uint32_t i = 0; i < l->count; i++) {
         const layer *of = &l->item[i];
@@ -180,7 +180,7 @@ static void print_text(const layers *l, const kiln_accuracy *accuracy, kiln_strb
         else
             kiln_strbuf_text(&time, "-");
         sum_ns += of->median_ns;
-        kiln_strbuf_printf(out, "%-36.*s  %-18.*s  %-9.*s", KILN_STR_ARG(of->label),
+        kiln_strbuf_printf(out, "%-36.*s  %-25.*s  %-9.*s", KILN_STR_ARG(of->label),
                            KILN_STR_ARG(of->algorithm), KILN_STR_ARG(of->precision));
         print_error(of->stated, out);
         print_error(of->measured, out);

@@ -158,11 +158,15 @@ static int64_t data_registers(const kiln_tiling *t, int64_t points) {
            counting_registers(t);
 }
 
+/* Where an instruction over taps only multiplies, weights are read from memory: for a product and
+ * the sum of two. */
+#define TAP_REGISTERS 2
+
 /* Those that hold a row of weights, and what a bias adds to their products. */
 static int64_t weight_registers(const kiln_tiling *t, int64_t vectors) {
     if (t->row_tap >= 0) {
         const int64_t taps = kiln_tile_extent(t, t->row_tap) * kiln_tile_extent(t, t->tap);
-        return t->dot->accumulates ? vectors * taps / t->dot->steps : 2;
+        return t->dot->accumulates ? vectors * taps / t->dot->steps : TAP_REGISTERS;
     }
     return t->dot && t->dot->bias ? 2 * vectors : vectors * kiln_tile_dot_rows(t);
 }

@@ -36,7 +36,7 @@ static bool is_replaced(const char *variable, char *const *by, size_t count) {
 /* Our environment without what `extra` and `parent` replace, and them. */
 static char **merge_environment(const char *const *extra, char *parent) {
     size_t ours = 0, count = 0;
-    while (environ[ours]) ours++;
+    while (environ && environ[ours]) ours++; /* NULL once it was cleared */
     while (extra[count]) count++;
     char **merged = kiln_alloc((ours + count + 2) * sizeof *merged);
     for (size_t i = 0; i < count; i++) merged[i] = (char *)(uintptr_t)extra[i];

@@ -17,6 +17,8 @@ uint64_t kiln_clock_precise_ns(void) { return read_ns(CLOCK_MONOTONIC_RAW); }
 
 uint64_t kiln_clock_thread_ns(void) { return read_ns(CLOCK_THREAD_CPUTIME_ID); }
 
+uint64_t kiln_clock_process_ns(void) { return read_ns(CLOCK_PROCESS_CPUTIME_ID); }
+
 uint64_t kiln_clock_wall_ns(void) { return read_ns(CLOCK_REALTIME); }
 
 void kiln_clock_wait_until(uint64_t deadline_ns) {

@@ -13,6 +13,7 @@
 uint64_t kiln_clock_ns(void);                     /* monotonic */
 uint64_t kiln_clock_precise_ns(void);             /* CLOCK_MONOTONIC_RAW, for timing kernels */
 uint64_t kiln_clock_thread_ns(void);              /* CPU time of the calling thread */
+uint64_t kiln_clock_process_ns(void);             /* CPU time of all threads of the process */
 uint64_t kiln_clock_wall_ns(void);                /* since 1970, for records */
 void kiln_clock_wait_until(uint64_t deadline_ns); /* absolute, of kiln_clock_ns; not for tests */
 

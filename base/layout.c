@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/integer.h"
 
 #define DIVISOR_MAX ((int64_t)1 << 31)
 
@@ -17,14 +18,34 @@ static bool take_number(kiln_str *rest, int64_t *out_number) {
     return valid && *out_number >= 0 && *out_number <= DIVISOR_MAX;
 }
 
-/* "d1", "d1/16", "d1%16" or "d1/4%4". */
-static bool parse_piece(kiln_str text, uint32_t rank, kiln_layout_piece *out_piece) {
-    int64_t dim = 0, divisor = 1, modulus = 0;
-    if (!kiln_str_starts(text, "d") || !take_number(&text, &dim) || dim >= (int64_t)rank)
+/* "d1", "d1/16", "d1%16" or "d1/4%4", cut off the front. */
+static bool take_part(kiln_str *text, uint32_t rank, uint32_t *out_dim, int64_t *out_divisor,
+                      int64_t *out_modulus) {
+    int64_t dim = 0;
+    *out_divisor = 1;
+    *out_modulus = 0;
+    if (!kiln_str_starts(*text, "d") || !take_number(text, &dim) || dim >= (int64_t)rank)
         return false;
-    if (kiln_str_starts(text, "/") && (!take_number(&text, &divisor) || divisor < 1)) return false;
-    if (kiln_str_starts(text, "%") && (!take_number(&text, &modulus) || modulus < 1)) return false;
-    *out_piece = (kiln_layout_piece){(uint32_t)dim, divisor, modulus};
+    if (kiln_str_starts(*text, "/") && (!take_number(text, out_divisor) || *out_divisor < 1))
+        return false;
+    if (kiln_str_starts(*text, "%") && (!take_number(text, out_modulus) || *out_modulus < 1))
+        return false;
+    *out_dim = (uint32_t)dim;
+    return true;
+}
+
+static bool parse_piece(kiln_str text, uint32_t rank, kiln_layout_piece *out_piece) {
+    kiln_layout_piece piece = {.dim = 0};
+    if (!take_part(&text, rank, &piece.dim, &piece.divisor, &piece.modulus)) return false;
+    if (kiln_str_starts(text, "^")) {
+        text = kiln_str_slice(text, 1, text.size);
+        if (!take_part(&text, rank, &piece.xor_dim, &piece.xor_divisor, &piece.xor_modulus) ||
+            piece.xor_modulus == 0)
+            return false;
+    }
+    if (kiln_str_starts(text, "+") && (!take_number(&text, &piece.pitch) || piece.pitch < 1))
+        return false;
+    *out_piece = piece;
     return text.size == 0;
 }
 
@@ -50,11 +71,31 @@ static kiln_status check_dimension(const kiln_layout *layout, uint32_t dim) {
     return KILN_OK;
 }
 
+/* What it is XORed with must be known from its own places alone. */
+static kiln_status check_xor(const kiln_layout *layout, const kiln_layout_piece *piece) {
+    if (piece->xor_modulus == 0) return KILN_OK;
+    if (piece->xor_modulus & (piece->xor_modulus - 1))
+        return KILN_ERROR(INVALID_ARGUMENT, "an XOR of %lld ways, which is no power of two",
+                          (long long)piece->xor_modulus);
+    for (uint32_t j = 0; j < layout->piece_count; j++)
+        if (piece->xor_dim == piece->dim ||
+            (layout->piece[j].dim == piece->xor_dim && layout->piece[j].xor_modulus))
+            return KILN_ERROR(INVALID_ARGUMENT, "d%u is XORed with d%u, which depends on it",
+                              piece->dim, piece->xor_dim);
+    return KILN_OK;
+}
+
 static bool is_row_major(const kiln_layout *layout) {
     for (uint32_t j = 0; j < layout->piece_count; j++)
         if (layout->piece[j].dim != j || layout->piece[j].divisor != 1 ||
             layout->piece[j].modulus != 0)
             return false;
+    return kiln_layout_is_plain(layout);
+}
+
+bool kiln_layout_is_plain(const kiln_layout *layout) {
+    for (uint32_t j = 0; j < layout->piece_count; j++)
+        if (layout->piece[j].pitch || layout->piece[j].xor_modulus) return false;
     return true;
 }
 
@@ -78,20 +119,38 @@ kiln_status kiln_layout_parse(kiln_str text, uint32_t rank, kiln_layout *out_lay
     kiln_status st = KILN_OK;
     for (uint32_t dim = 0; dim < rank && layout.piece_count && !st; dim++)
         st = check_dimension(&layout, dim);
+    for (uint32_t j = 0; j < layout.piece_count && !st; j++)
+        st = check_xor(&layout, &layout.piece[j]);
     if (st) return kiln_status_note(st, "layout '%.*s'", KILN_STR_ARG(text));
     if (is_row_major(&layout)) layout = (kiln_layout){0}; /* one form for the identity */
     *out_layout = layout;
     return KILN_OK;
 }
 
+static void print_part(kiln_strbuf *out, uint32_t dim, int64_t divisor, int64_t modulus) {
+    kiln_strbuf_printf(out, "d%u", dim);
+    if (divisor != 1) kiln_strbuf_printf(out, "/%lld", (long long)divisor);
+    if (modulus != 0) kiln_strbuf_printf(out, "%%%lld", (long long)modulus);
+}
+
 void kiln_layout_print(const kiln_layout *layout, kiln_strbuf *out) {
     if (layout->piece_count == 0) kiln_strbuf_text(out, "row");
     for (uint32_t j = 0; j < layout->piece_count; j++) {
         const kiln_layout_piece *piece = &layout->piece[j];
-        kiln_strbuf_printf(out, "%sd%u", j ? "," : "", piece->dim);
-        if (piece->divisor != 1) kiln_strbuf_printf(out, "/%lld", (long long)piece->divisor);
-        if (piece->modulus != 0) kiln_strbuf_printf(out, "%%%lld", (long long)piece->modulus);
+        if (j) kiln_strbuf_char(out, ',');
+        print_part(out, piece->dim, piece->divisor, piece->modulus);
+        if (piece->xor_modulus) {
+            kiln_strbuf_char(out, '^');
+            print_part(out, piece->xor_dim, piece->xor_divisor, piece->xor_modulus);
+        }
+        if (piece->pitch) kiln_strbuf_printf(out, "+%lld", (long long)piece->pitch);
     }
+}
+
+static bool pieces_equal(const kiln_layout_piece *a, const kiln_layout_piece *b) {
+    return a->dim == b->dim && a->divisor == b->divisor && a->modulus == b->modulus &&
+           a->pitch == b->pitch && a->xor_modulus == b->xor_modulus &&
+           (!a->xor_modulus || (a->xor_dim == b->xor_dim && a->xor_divisor == b->xor_divisor));
 }
 
 bool kiln_layout_is_identity(const kiln_layout *layout) { return is_row_major(layout); }
@@ -100,9 +159,7 @@ bool kiln_layout_equal(const kiln_layout *a, const kiln_layout *b) {
     if (is_row_major(a) && is_row_major(b)) return true;
     if (a->piece_count != b->piece_count) return false;
     for (uint32_t j = 0; j < a->piece_count; j++)
-        if (a->piece[j].dim != b->piece[j].dim || a->piece[j].divisor != b->piece[j].divisor ||
-            a->piece[j].modulus != b->piece[j].modulus)
-            return false;
+        if (!pieces_equal(&a->piece[j], &b->piece[j])) return false;
     return true;
 }
 
@@ -113,8 +170,11 @@ kiln_shape kiln_layout_physical(const kiln_layout *layout, const kiln_shape *log
         const kiln_layout_piece *piece = &layout->piece[j];
         KILN_CHECK(piece->dim < logical->rank);
         int64_t extent = logical->dim[piece->dim];
-        physical.dim[j] = piece->modulus ? piece->modulus
-                                         : extent / piece->divisor + (extent % piece->divisor != 0);
+        int64_t *places = &physical.dim[j];
+        *places = piece->modulus ? piece->modulus
+                                 : extent / piece->divisor + (extent % piece->divisor != 0);
+        if (piece->xor_modulus) *places = KILN_ALIGN_UP(*places, piece->xor_modulus);
+        *places += piece->pitch;
     }
     return physical;
 }
@@ -126,16 +186,19 @@ static uint32_t essential_pieces(const kiln_layout *layout, const kiln_shape *lo
     kiln_shape physical = kiln_layout_physical(layout, logical);
     uint32_t count = 0;
     for (uint32_t j = 0; j < physical.rank; j++) {
-        kiln_layout_piece piece = {j, 1, 0};
+        kiln_layout_piece piece = {.dim = j, .divisor = 1};
         if (layout->piece_count) piece = layout->piece[j];
         piece.modulus = physical.dim[j];
         if (piece.modulus == 1) continue;
         kiln_layout_piece *before = count ? &out[count - 1] : NULL;
-        bool joins =
-            before && before->dim == piece.dim && before->divisor == piece.divisor * piece.modulus;
+        bool joins = before && before->dim == piece.dim &&
+                     before->divisor == piece.divisor * piece.modulus && !piece.pitch &&
+                     !piece.xor_modulus && !before->xor_modulus;
         if (joins)
-            *before =
-                (kiln_layout_piece){piece.dim, piece.divisor, before->modulus * piece.modulus};
+            *before = (kiln_layout_piece){.dim = piece.dim,
+                                          .divisor = piece.divisor,
+                                          .modulus = before->modulus * piece.modulus,
+                                          .pitch = before->pitch * piece.modulus};
         else
             out[count++] = piece;
     }
@@ -149,14 +212,12 @@ bool kiln_layout_same_places(const kiln_layout *a, const kiln_layout *b,
     uint32_t count = essential_pieces(a, logical, one);
     if (count != essential_pieces(b, logical, other)) return false;
     for (uint32_t j = 0; j < count; j++)
-        if (one[j].dim != other[j].dim || one[j].divisor != other[j].divisor ||
-            one[j].modulus != other[j].modulus)
-            return false;
+        if (!pieces_equal(&one[j], &other[j])) return false;
     return true;
 }
 
-/* What one logical dimension's index adds to the offset. A layout's offset is the sum over
- * dimensions. */
+/* What one logical dimension's index adds to the offset. The offset is the sum over dimensions
+ * where no piece has an XOR. */
 static int64_t dimension_offset(const kiln_layout *layout, const kiln_shape *physical, uint32_t dim,
                                 int64_t index) {
     int64_t offset = 0, stride = 1;
@@ -177,9 +238,30 @@ int64_t kiln_layout_offset(const kiln_layout *layout, const kiln_shape *logical,
                            const int64_t *index) {
     kiln_shape physical = kiln_layout_physical(layout, logical);
     int64_t offset = 0;
-    for (uint32_t dim = 0; dim < logical->rank; dim++)
-        offset += dimension_offset(layout, &physical, dim, index[dim]);
+    for (uint32_t j = 0; j < physical.rank; j++) {
+        kiln_layout_piece piece = {.dim = j, .divisor = 1};
+        if (layout->piece_count) piece = layout->piece[j];
+        int64_t at = index[piece.dim] / piece.divisor;
+        if (piece.modulus) at %= piece.modulus;
+        if (piece.xor_modulus) at ^= index[piece.xor_dim] / piece.xor_divisor % piece.xor_modulus;
+        offset = offset * physical.dim[j] + at;
+    }
     return offset;
+}
+
+/* One element after the other, for layouts whose offset is no sum over dimensions. */
+static void copy_elements(const kiln_layout *layout, const kiln_shape *logical, size_t size,
+                          char *row_major, char *physical, bool packs) {
+    int64_t index[KILN_RANK_MAX] = {0};
+    for (int64_t i = 0; i < kiln_shape_count(logical); i++) {
+        char *there = physical + (size_t)kiln_layout_offset(layout, logical, index) * size;
+        char *here = row_major + (size_t)i * size;
+        memcpy(packs ? there : here, packs ? here : there, size);
+        for (uint32_t dim = logical->rank; dim-- > 0;) {
+            if (++index[dim] < logical->dim[dim]) break;
+            index[dim] = 0;
+        }
+    }
 }
 
 /* dimension_offset of every index of every dimension: a copy then costs one addition per element.
@@ -223,6 +305,10 @@ static void copy_all(const kiln_layout *layout, const kiln_shape *logical, size_
     static const int64_t scalar_offset[1] = {0};
     int64_t count = kiln_shape_count(logical), index[KILN_RANK_MAX] = {0};
     if (count == 0) return;
+    if (!kiln_layout_is_plain(layout)) {
+        copy_elements(layout, logical, size, row_major, physical, packs);
+        return;
+    }
     uint32_t outer = logical->rank ? logical->rank - 1 : 0;
     int64_t row_count = logical->rank ? logical->dim[outer] : 1;
     offset_table table;

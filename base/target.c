@@ -10,11 +10,11 @@
 #define PARTS_MAX 16 /* of one target; no kind has so many */
 
 static const struct kind_row {
-    const char *name, *doc;
+    const char *name, *executor, *doc;
     const kiln_target_form *form;
 } kind_table[] = {
 #define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \
-    {#name, doc, &kiln_target_form_##name},
+    {#name, #executor, doc, &kiln_target_form_##name},
 #include "base/target_kinds.def"
 #undef X
 };
@@ -36,6 +36,7 @@ static const struct kind_row *row_of(kiln_target_kind kind) {
 const char *kiln_target_kind_name(kiln_target_kind kind) { return row_of(kind)->name; }
 
 const char *kiln_target_kind_doc(kiln_target_kind kind) { return row_of(kind)->doc; }
+const char *kiln_target_kind_executor(kiln_target_kind kind) { return row_of(kind)->executor; }
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
@@ -200,6 +201,20 @@ void kiln_target_print(const kiln_target *target, kiln_strbuf *out) {
     if (kind->form->print_parts) kind->form->print_parts(target, out);
 }
 
+kiln_status kiln_target_emulated(const kiln_target *target, kiln_arena *arena,
+                                 kiln_target *out_target) {
+    kiln_target emulated;
+    kiln_strbuf text = {0};
+    kiln_target_print(target, &text);
+    if (!target->emulated) kiln_strbuf_text(&text, ",emulated");
+    kiln_status st = kiln_target_parse(kiln_strbuf_view(&text), arena, &emulated);
+    kiln_strbuf_deinit(&text);
+    if (st) return st;
+    kiln_target_calibrate(&emulated, &target->calibration);
+    *out_target = emulated;
+    return KILN_OK;
+}
+
 kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena) {
     kiln_target copy = *target;
     kiln_str *text[] = {&copy.triple, &copy.mcpu, &copy.features};
@@ -222,8 +237,8 @@ bool kiln_target_same_head(const kiln_target *wanted, const kiln_target *device,
 
 bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
                          kiln_strbuf *out_reason) {
-    if (wanted->kind == device->kind)
-        return row_of(wanted->kind)->form->runs_on(wanted, device, out_reason);
+    const kiln_target_form *form = row_of(wanted->kind)->form;
+    if (form == row_of(device->kind)->form) return form->runs_on(wanted, device, out_reason);
     kiln_strbuf_printf(out_reason, "the device is a %s, not a %s",
                        kiln_target_kind_name(device->kind), kiln_target_kind_name(wanted->kind));
     return false;

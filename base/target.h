@@ -1,8 +1,9 @@
 /* Target strings (docs/reference/target.md):
- * "cpu:<triple>[,mcpu=..][,features=+a-b][,cores=N][,threads=N][,emulated]", "cuda:sm_90",
- * "opencl[:device]", "vta:<config>", or a name from targets.def, with the same suffixes. A name is
- * expanded before it enters a key; target text and threads are part of every key, so times under an
- * emulator are never those of a processor. */
+ * "cpu:<triple>[,mcpu=..][,features=+a-b][,cores=N][,threads=N][,emulated]",
+ * "cuda:sm_90a[,mcpu=h200]", "opencl[:device][,group=N][,shared=N][,units=N][,vector=N]
+ * [,features=+f16-f64][,emulated]", "vta:<config>", or a name from targets.def, with suffixes. A
+ * name is expanded before it enters a key; target text and threads are part of every key, so times
+ * under an emulator are never those of a processor. */
 #ifndef KILN_BASE_TARGET_H
 #define KILN_BASE_TARGET_H
 
@@ -11,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/figures.h"
+#include "base/gpu.h"
 #include "base/status.h"
 #include "base/str.h"
 
@@ -54,11 +56,11 @@ typedef struct kiln_core {
 typedef struct kiln_target {
     kiln_target_kind kind;
     kiln_str triple; /* "x86_64-unknown-linux-gnu"; for other kinds what follows the colon */
-    kiln_str mcpu;   /* LLVM's name: "x86-64-v3" */
+    kiln_str mcpu;   /* LLVM's name: "x86-64-v3"; of cuda a row of gpus.def, or empty */
     kiln_str
         features; /* LLVM's list in canonical (sorted) order "+avx512vnni,+f16c"; may be empty */
     kiln_arch arch;
-    uint32_t cores;   /* physical cores of the device; 1 when unknown */
+    uint32_t cores;   /* physical cores of the device, units of a GPU; 1 when unknown */
     uint32_t threads; /* threads a kernel may use; 1 by default */
     bool emulated;    /* timed under an emulator; the code is the same */
     /* Derived from arch, mcpu and features; not part of the text. */
@@ -69,6 +71,8 @@ typedef struct kiln_target {
     bool has_fma;
     uint32_t group_threads; /* of kinds that launch grids: threads of a group; 0: there are none */
     uint32_t shared_bytes;  /* memory that the threads of a group share */
+    const kiln_gpu *gpu;    /* the row of gpus.def; NULL: no GPU. Parts of the text (group_threads,
+                               shared_bytes, cores, vector_bytes) take the place of the row's */
     uint32_t l1_bytes, l2_bytes, l3_bytes, line_bytes; /* L1d and L2 per core */
     kiln_core core;
     kiln_figures calibration; /* of which caches and core are; empty: they are the table's */
@@ -77,6 +81,8 @@ typedef struct kiln_target {
 /* "cpu", and what such targets are, for people. */
 const char *kiln_target_kind_name(kiln_target_kind kind);
 const char *kiln_target_kind_doc(kiln_target_kind kind);
+/* What runs its artefacts on boards: a row of rpc-server/executors.def, or "none". */
+const char *kiln_target_kind_executor(kiln_target_kind kind);
 /* INVALID_ARGUMENT: the note quotes the bad part and lists the known names. Strings live in
  * `arena`. */
 KILN_MUST_USE kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena,
@@ -96,8 +102,8 @@ void kiln_target_print(const kiln_target *target, kiln_strbuf *out);
  * kiln_target_hold. */
 #define KILN_NATIVE_VARIABLE "KILN_NATIVE"
 KILN_MUST_USE kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target);
-/* Why kiln_target_native leaves tiles (AMX) out that the processor has, in words; NULL: it does not.
- * Asks the system as that does. */
+/* Why kiln_target_native leaves tiles (AMX) out that the processor has, in words; NULL: it does
+ * not. Asks the system as that does. */
 const char *kiln_target_native_tiles(void);
 /* The same by what is known: whether the processor has tiles, the system saves them, and the
  * process may use them. */
@@ -121,6 +127,14 @@ bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
 /* Whether the target's processor has the feature (a name of cpu_features.def), by its name, its
  * level or its list. */
 bool kiln_target_has(const kiln_target *target, kiln_str feature);
+/* Whether a GPU computes in elements of that type; true of all other targets. */
+bool kiln_target_computes(const kiln_target *target, kiln_dtype dtype);
+/* A device's name as target texts have it: lower case, digits, `-` for every other character. */
+void kiln_target_spell_device(kiln_str name, kiln_strbuf *out);
+/* The same target where only emulated devices run it; its kind may be another. Measured figures
+ * are kept. INVALID_ARGUMENT: the kind has no emulated devices. */
+KILN_MUST_USE kiln_status kiln_target_emulated(const kiln_target *target, kiln_arena *arena,
+                                               kiln_target *out_target);
 /* Features as a compiler wants them, "+neon,+crc,-lse": those that the row of `mcpu` lists, unless
  * its name brings them (x86-64 levels), then the target's own. */
 void kiln_target_spell_features(const kiln_target *target, kiln_strbuf *out);

@@ -38,5 +38,11 @@ KILN_MUST_USE kiln_status kiln_target_unknown_part(const kiln_target *target, ki
 /* Whether the device has the same head, which names it wholly; else the reason. */
 bool kiln_target_same_head(const kiln_target *wanted, const kiln_target *device,
                            kiln_strbuf *out_reason);
+/* target_gpu.c. Fills what all GPUs derive from their row; limits are the form's. */
+void kiln_target_derive_gpu(kiln_target *target, const kiln_gpu *gpu);
+/* Whether the device has the threads and shared bytes of a group, and the types, that code for
+ * `wanted` may use; else the reason with both numbers. */
+bool kiln_target_fits_gpu(const kiln_target *wanted, const kiln_target *device,
+                          kiln_strbuf *out_reason);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "deploy/run/run.h"
+#include "deploy/runtime/module_open.h"
 
 static void print_json(const kiln_module *module, const kiln_run_times *times) {
     const kiln_stats whole = kiln_stats_of(times->whole, times->runs);
@@ -43,6 +44,9 @@ kiln_status kiln_bench_print(kiln_module *module, const void *const *inputs, boo
                              kiln_arena *process) {
     kiln_run_times times;
     kiln_status st = kiln_run_time(module, inputs, process, &times);
+    const kiln_target *device = kiln_module_device(module);
+    if (!st && device && device->emulated)
+        fprintf(stderr, "the device is emulated: these times say nothing of a GPU\n");
     if (!st) kiln_bench_print_times(module, &times, json);
     return st;
 }

@@ -97,7 +97,9 @@ kiln_status kiln_boards_settle(kiln_client *client, kiln_target *target, kiln_ms
     kiln_status st = each_board(client, process, count_one, &c);
     if (st || c.count.real || !c.count.emulated) return st;
     kiln_strbuf text = {0};
-    *out_emulated = target->emulated = true;
+    st = kiln_target_emulated(target, process, target);
+    if (st) return st;
+    *out_emulated = true;
     kiln_target_print(target, &text);
     spec->target = kiln_str_from(kiln_str_dup(process, kiln_strbuf_view(&text)));
     kiln_strbuf_deinit(&text);

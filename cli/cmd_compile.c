@@ -104,16 +104,20 @@ typedef struct source {
 
 /* Why nothing of an emulated board's records is in the module, to who looks for them. */
 static kiln_status note_emulated(const source *in, kiln_arena *process) {
-    kiln_target emulated = *in->target;
+    kiln_target emulated;
     kiln_strbuf name = {0};
     kiln_db *db = NULL;
     kiln_db_record *row = NULL;
     uint32_t count = 0;
-    if (!in->db_path || emulated.emulated) return KILN_OK;
-    emulated.emulated = true;
+    if (!in->db_path || in->target->emulated) return KILN_OK;
+    kiln_status st = kiln_target_emulated(in->target, process, &emulated);
+    if (st) {
+        kiln_status_free(st); /* the kind has no such boards */
+        return KILN_OK;
+    }
     kiln_target_print(&emulated, &name);
     const kiln_db_filter filter = {.target = kiln_strbuf_view(&name), .limit = 1};
-    kiln_status st = kiln_db_open(in->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
+    st = kiln_db_open(in->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
     if (!st) st = kiln_db_records(db, &filter, process, &row, &count);
     kiln_db_close(db);
     if (!st && count > 0)

@@ -15,12 +15,14 @@ typedef struct explain {
     kiln_arena *process;
 } explain;
 
-/* Which schedule won: asked of the database, so there is always one. */
+/* Which schedule won: asked of the database; what launches do is counted without one. */
 static kiln_status explain_why(const explain *e, const kiln_target *target) {
     const char *path = NULL;
     kiln_strbuf text = {0};
     kiln_status st = kiln_db_path(e->db_path, e->process, &path);
-    if (!st) st = kiln_db_check_there(path);
+    if (!st && !e->db_path && kiln_features_of(target)->describe && !kiln_db_is_there(path))
+        path = NULL;
+    if (!st && path) st = kiln_db_check_there(path);
     kiln_why_options options = {e->why, target, path, e->json, &e->onnx, e->accuracy};
     if (!st) st = kiln_why_print(e->model, &options, e->process, &text);
     if (!st && !e->json) kiln_print_text(kiln_strbuf_view(&text), KILN_TEXT_PAGE, stdout);
@@ -65,8 +67,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"stage", KILN_OPT_TEXT, &e.stage, "STAGE",
          "graph, tasks, plan (each layer's algorithm, precision and error), space, loops, llvm, "
-         "asm "
-         "or c (default graph)"},
+         "asm, c, opencl, cuda, ptx or sass (default graph)"},
         {"task", KILN_OPT_TEXT, &e.task, "K",
          "only this task: its number or the beginning of its key"},
         {"after", KILN_OPT_TEXT, &e.after, "PASS", "stop after this pass (graph and loops)"},

@@ -26,11 +26,29 @@ static void print_holder(const kiln_msg_board_row *b) {
         printf(", longer than usual");
 }
 
+/* A line for each target that a board offers beside its first, which has the board's own line. */
+static void print_further_targets(const kiln_msg_board_row *b) {
+    for (uint32_t i = 0; i < b->targets.count; i++) {
+        const kiln_msg_board_target *also = &b->targets.item[i];
+        const kiln_msg_board_row row = {.node = b->node,
+                                        .key = b->key,
+                                        .target = also->target,
+                                        .state = b->state,
+                                        .device = also->device,
+                                        .slots = also->slots,
+                                        .busy = also->busy,
+                                        .silent_ms = b->silent_ms,
+                                        .memory_bytes = also->memory_bytes};
+        kiln_print_record(KILN_RECORD_board_row, &row);
+    }
+}
+
 static void print_boards(const kiln_msg_answer *answer, bool json) {
     for (uint32_t i = 0; i < answer->boards.count; i++) {
         const kiln_msg_board_row *b = &answer->boards.item[i];
         if (json) {
             kiln_print_record(KILN_RECORD_board_row, b);
+            print_further_targets(b);
             continue;
         }
         printf("%-12.*s %-8.*s %-11.*s %u/%u busy  %6llu trials  noise %4.1f %%  %-24.*s",

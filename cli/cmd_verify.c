@@ -1,4 +1,5 @@
-/* kiln verify: models in the layout of ONNX's backend tests, with their default schedules here. */
+/* kiln verify: models in the layout of ONNX's backend tests, with their default schedules on a
+ * device of this machine. */
 #include <stdio.h>
 
 #include "base/file.h"
@@ -53,7 +54,10 @@ static void verify_one(const char *folder, tally *t) {
 kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
     tally t = {0};
     kiln_opt_list dim = {0};
+    const char *target_text = "native";
     const kiln_opt option[] = {
+        {"target", KILN_OPT_TEXT, &target_text, "T",
+         "compile for this device, which is one of this machine (default native)"},
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"loop-max", KILN_OPT_COUNT, &t.options.onnx.loop_max, "N", kiln_loop_help},
         {"model-memory", KILN_OPT_COUNT, &t.options.onnx.memory_mib, "MIB", kiln_memory_help},
@@ -74,11 +78,11 @@ kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
-    kiln_target native;
-    t.options.target = &native;
+    kiln_target target;
+    t.options.target = &target;
     t.options.run = kiln_verify_here;
     st = kiln_dim_option(&dim, process, &t.options.onnx);
-    if (!st) st = kiln_target_native(process, &native);
+    if (!st) st = kiln_target_parse(kiln_str_from(target_text), process, &target);
     if (st) return st;
     const uint32_t *const count = t.count;
     for (size_t i = 0; i < args.count; i++) {

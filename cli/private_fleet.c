@@ -66,8 +66,21 @@ static void leave_the_measuring_core(kiln_private_fleet *f) {
     f->moved = sched_setaffinity(0, sizeof rest, &rest) == 0;
 }
 
-kiln_status kiln_private_fleet_start(const char *db_path, const char *also, kiln_arena *process,
-                                     kiln_private_fleet **out_fleet) {
+/* What a server offers besides, or in place of the processor: an option and its value; NULLs:
+ * nothing. */
+static void choose_device(const kiln_target *target, kiln_arena *process, const char *out[2]) {
+    kiln_strbuf text = {0};
+    if (kiln_str_is(kiln_str_from(kiln_target_kind_executor(target->kind)), "cpu")) return;
+    kiln_target_print(target, &text);
+    const bool beside = kiln_target_is_software(target);
+    out[0] = beside ? "--also" : "--executor";
+    out[1] = beside ? kiln_str_dup(process, kiln_strbuf_view(&text))
+                    : kiln_target_kind_executor(target->kind);
+    kiln_strbuf_deinit(&text);
+}
+
+kiln_status kiln_private_fleet_start(const char *db_path, const kiln_target *target,
+                                     kiln_arena *process, kiln_private_fleet **out_fleet) {
     kiln_private_fleet *f = KILN_ARENA_NEW(process, kiln_private_fleet);
     f->process = process;
     const size_t path_max = sizeof((struct sockaddr_un *)0)->sun_path - sizeof SOCKET_NAME;
@@ -81,12 +94,14 @@ kiln_status kiln_private_fleet_start(const char *db_path, const char *also, kiln
                            "--db",      db_path,
                            "--state",   kiln_arena_printf(process, "%s/tuner", f->folder),
                            NULL};
+    const char *device[2] = {NULL, NULL};
+    choose_device(target, process, device);
     const char *server[] = {"--tracker",   f->address,
                             "--key",       "this-machine",
                             "--state",     kiln_arena_printf(process, "%s/rpc-server", f->folder),
                             "--calibrate", /* the command brings what is known of this machine */
-                            "never",       also ? "--also" : NULL,
-                            also,          NULL};
+                            "never",       device[0],
+                            device[1],     NULL};
     st = start(f, RPC_SERVER,
                server); /* first, while every core is there; it waits for the tracker */
     leave_the_measuring_core(f);

@@ -5,13 +5,15 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "base/target.h"
 
 typedef struct kiln_private_fleet kiln_private_fleet;
 
 /* Starts the three programs; they may not be connected yet. The tuner keeps its records in
- * `db_path`; the server offers the target `also` beside this machine's own; NULL: none. NOT_FOUND:
- * a program is not installed beside this one. */
-KILN_MUST_USE kiln_status kiln_private_fleet_start(const char *db_path, const char *also,
+ * `db_path`; the server offers what `target` is for: this machine's processor, a device in software
+ * beside it, or a device with a driver in its place. NOT_FOUND: a program is not installed beside
+ * this one. */
+KILN_MUST_USE kiln_status kiln_private_fleet_start(const char *db_path, const kiln_target *target,
                                                    kiln_arena *process,
                                                    kiln_private_fleet **out_fleet);
 /* Address of its tracker. */

@@ -19,8 +19,21 @@ kiln_status kiln_roofline_measure(kiln_arena *arena, kiln_roofline *out) {
     *out = (kiln_roofline){.peak_flops = kiln_peak_flops(),
                            .memory_bytes = kiln_peak_read(memory, MEMORY_BYTES),
                            .cache_bytes = cached ? kiln_peak_read(memory, cached) : 0,
-                           .l2_bytes = native.l2_bytes};
+                           .l2_bytes = native.l2_bytes,
+                           .memory_of = "this machine"};
     kiln_arena_deinit(&scratch);
+    return KILN_OK;
+}
+
+kiln_status kiln_roofline_of(const kiln_target *target, kiln_arena *arena, kiln_roofline *out) {
+    const kiln_gpu *gpu = target->gpu;
+    if (!gpu || gpu->is_cpu) return kiln_roofline_measure(arena, out);
+    *out = (kiln_roofline){.peak_flops =
+                               2 * gpu->multiply_adds[KILN_F32] * target->cores * gpu->clock_hz,
+                           .memory_bytes = gpu->memory_rate,
+                           .cache_bytes = gpu->l2_rate,
+                           .l2_bytes = target->l2_bytes,
+                           .memory_of = kiln_arena_printf(arena, "the row %s", gpu->name)};
     return KILN_OK;
 }
 

@@ -9,10 +9,16 @@ typedef struct kiln_roofline {
     double peak_flops;                /* per second, of all threads; 0: unknown */
     double memory_bytes, cache_bytes; /* read per second by one core; 0: unknown */
     uint32_t l2_bytes;                /* what cache_bytes is measured in half of */
+    const char *memory_of;            /* for people: whose memory_bytes they are */
 } kiln_roofline;
 
 /* Measures this machine on this core; about 0.1 s. */
 KILN_MUST_USE kiln_status kiln_roofline_measure(kiln_arena *arena, kiln_roofline *out);
+
+/* That of the target: of a GPU by its row of base/gpus.def, at full rate without tensor cores; else
+ * what kiln_roofline_measure finds. */
+KILN_MUST_USE kiln_status kiln_roofline_of(const kiln_target *target, kiln_arena *arena,
+                                           kiln_roofline *out);
 
 /* Bytes that any implementation moves at least: inputs, constants and outputs once. */
 double kiln_program_argument_bytes(const kiln_program *te);

@@ -2,6 +2,10 @@
 #include <string.h>
 
 #include "cli/model_work.h"
+#include "cli/sass.h"
+
+/* Of PTX, and made of it outside of the process without rights, which starts no program. */
+#define SASS "sass"
 
 typedef struct stage_context {
     const kiln_stage_options *options;
@@ -90,18 +94,21 @@ static kiln_status print_llvm(const stage_context *c, const kiln_task *task) {
 static kiln_status print_asm(const stage_context *c, const kiln_task *task) {
     return print_code(c, task, &(kiln_codegen_options){.emit = KILN_EMIT_ASM, .optimise = 2});
 }
-static kiln_status print_c(const stage_context *c, const kiln_task *task) {
-    return print_code(c, task, &(kiln_codegen_options){.backend = "c"});
+/* Text of the back end with the stage's name. */
+static kiln_status print_source(const stage_context *c, const kiln_task *task) {
+    return print_code(c, task, &(kiln_codegen_options){.backend = c->options->stage});
+}
+
+static kiln_status print_ptx(const stage_context *c, const kiln_task *task) {
+    return print_code(c, task, &(kiln_codegen_options){.emit = KILN_EMIT_OBJECT, .optimise = 2});
 }
 
 static const struct {
     const char *name;
     task_printer print;
-} task_stages[] = {{"space", print_space},
-                   {"loops", print_loops},
-                   {"llvm", print_llvm},
-                   {"asm", print_asm},
-                   {"c", print_c}};
+} task_stages[] = {{"space", print_space}, {"loops", print_loops}, {"llvm", print_llvm},
+                   {"asm", print_asm},     {"c", print_source},    {"opencl", print_source},
+                   {"cuda", print_source}, {"ptx", print_ptx},     {SASS, print_ptx}};
 
 bool kiln_task_is(const kiln_task *task, uint32_t number, const char *wanted) {
     uint64_t value = 0;
@@ -168,10 +175,14 @@ static kiln_status check_options(const kiln_stage_options *o) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++)
         known = known || strcmp(o->stage, task_stages[i].name) == 0;
     if (!known)
-        return KILN_ERROR(
-            INVALID_ARGUMENT,
-            "no stage is called '%s'; there are graph, tasks, plan, space, loops, llvm, asm, c",
-            o->stage);
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "no stage is called '%s'; there are graph, tasks, plan, space, loops, "
+                          "llvm, asm, c, opencl, cuda, ptx, sass",
+                          o->stage);
+    if ((strcmp(o->stage, "ptx") == 0 || strcmp(o->stage, SASS) == 0) &&
+        kiln_payload_of(o->target->kind) != KILN_PAYLOAD_PTX)
+        return KILN_ERROR(INVALID_ARGUMENT, "the stage %s is of targets such as cuda:sm_90, not %s",
+                          o->stage, kiln_target_kind_name(o->target->kind));
     if (o->refused && strcmp(o->stage, "space") != 0)
         return KILN_ERROR(INVALID_ARGUMENT, "only the stage space has what was refused, not %s",
                           o->stage);
@@ -186,8 +197,17 @@ static kiln_status check_options(const kiln_stage_options *o) {
 kiln_status kiln_stage_make(const char *model_path, const kiln_stage_options *options,
                             kiln_arena *process, kiln_str *out_text) {
     kiln_mapping result = {0};
+    kiln_sass_tools tools;
+    kiln_strbuf sass = {0};
+    const bool is_sass = strcmp(options->stage, SASS) == 0;
     kiln_status st = check_options(options);
+    if (!st && is_sass) st = kiln_sass_find(process, &tools);
     if (!st) st = kiln_model_explain(model_path, options, run, process, &result);
-    if (!st) *out_text = (kiln_str){result.data, result.size};
+    if (st) return st;
+    *out_text = (kiln_str){result.data, result.size};
+    if (is_sass) {
+        st = kiln_sass_print(&tools, options->target->triple, *out_text, process, &sass);
+        *out_text = kiln_strbuf_end(&sass, process);
+    }
     return st;
 }

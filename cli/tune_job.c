@@ -270,9 +270,9 @@ static void say_detached(const kiln_tune *t) {
 
 kiln_status kiln_tune_run_job(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
-    const char *also = kiln_target_is_software(&t->target) ? t->target_text : NULL;
-    kiln_status st =
-        o->tracker ? KILN_OK : kiln_private_fleet_start(t->db_path, also, t->process, &t->fleet);
+    kiln_status st = o->tracker
+                         ? KILN_OK
+                         : kiln_private_fleet_start(t->db_path, &t->target, t->process, &t->fleet);
     kiln_client_options client = {.tracker = o->tracker ? o->tracker
                                              : t->fleet ? kiln_private_fleet_address(t->fleet)
                                                         : NULL,

@@ -66,7 +66,25 @@ static kiln_status find_fallback(why *w) {
     return st;
 }
 
+/* The features of the target, where they tell of launches: what is said of them needs no device. */
+static const kiln_feature_set *counted_features(const why *w) {
+    const kiln_feature_set *features = kiln_features_of(w->options->target);
+    return features->describe ? features : NULL;
+}
+
+/* Nothing was measured: the default takes the winner's place. */
+static kiln_status find_unmeasured(why *w) {
+    const kiln_space_options options = {.accuracy = w->options->accuracy};
+    kiln_space space;
+    kiln_status st =
+        kiln_space_create_with(w->task->te, w->options->target, &options, w->arena, &space);
+    if (!st) st = kiln_space_default(&space, w->arena, &w->winner.trace, &w->winner.program);
+    if (!st) st = kiln_roofline_of(w->options->target, w->arena, &w->machine);
+    return st;
+}
+
 static kiln_status read_all(why *w) {
+    if (!w->db) return find_unmeasured(w);
     kiln_db_filter filter = {.task_key = w->task->key, .target = w->target};
     kiln_db_record *fastest = NULL, *best = NULL;
     uint32_t fastest_count = 0, best_count = 0;
@@ -77,13 +95,14 @@ static kiln_status read_all(why *w) {
     filter.order = KILN_DB_FASTEST;
     if (!st) st = kiln_db_records(db, &filter, w->arena, &fastest, &fastest_count);
     if (st) return st;
+    if (!best_count && counted_features(w)) return find_unmeasured(w);
     if (!best_count)
         return KILN_ERROR(NOT_FOUND, "nothing measured can be best for %.*s; tune it first",
                           KILN_STR_ARG(w->target));
     st = replay(w, best, &w->winner);
     if (!st) st = find_rivals(w, fastest, fastest_count);
     if (!st) st = find_fallback(w);
-    if (!st) st = kiln_roofline_measure(w->arena, &w->machine);
+    if (!st) st = kiln_roofline_of(w->options->target, w->arena, &w->machine);
     if (!st)
         st = kiln_attributions_of(db, w->task, w->options->target, w->winner.program,
                                   w->fallback.program, w->arena, &w->attributions);
@@ -221,6 +240,14 @@ static void print_terms(why *w) {
     kiln_strbuf_char(w->out, '\n');
 }
 
+/* Of devices with launches: blocks, threads, waves, shared memory, and what bounds each. */
+static void print_launches(why *w) {
+    const kiln_feature_set *features = counted_features(w);
+    if (!features) return;
+    kiln_strbuf_text(w->out, "\nIts launches, counted from the loops and the target's row\n");
+    features->describe(w->winner.program, w->options->target, w->arena, w->out);
+}
+
 static const char *const bound_words[] = {
     [KILN_BOUND_UNKNOWN] = "what bounds it is not known",
     [KILN_BOUND_ARITHMETIC] = "bound by arithmetic",
@@ -228,6 +255,22 @@ static const char *const bound_words[] = {
 };
 
 static double bytes_of(const why *w) { return kiln_program_argument_bytes(w->task->te); }
+
+/* Of what was not measured: the roof, and the analytic model. */
+static void print_unmeasured_roofline(why *w) {
+    const double bytes = bytes_of(w), intensity = bytes > 0 ? w->task->flops / bytes : 0;
+    kiln_bound bound;
+    const double roof = kiln_roof(&w->machine, intensity, &bound);
+    kiln_strbuf_printf(w->out,
+                       "\nOn the roofline of %s\n  %.4g MFLOP over %.4g MB of inputs, constants "
+                       "and outputs: %.3g operations per byte\n  at most %.1f GFLOP/s, %s: no less "
+                       "than ",
+                       w->machine.memory_of, w->task->flops / 1e6, bytes / 1e6, intensity,
+                       roof / 1e9, bound_words[bound]);
+    kiln_print_time(roof > 0 ? w->task->flops / roof * 1e9 : 0, w->out);
+    kiln_strbuf_char(w->out, '\n');
+    print_terms(w);
+}
 
 static void print_roofline(why *w) {
     double bytes = bytes_of(w), intensity = bytes > 0 ? w->task->flops / bytes : 0;
@@ -243,15 +286,13 @@ static void print_roofline(why *w) {
                        w->task->flops / 1e6, bytes / 1e6, intensity, rate, 100 * share_of_peak(w),
                        machine.peak_flops / 1e9, bound_words[bound]);
     if (bound == KILN_BOUND_MEMORY && rate * 1e9 > roof)
-        kiln_strbuf_printf(
-            w->out,
-            "  memory of this machine brings %.1f GB/s, good for %.1f GFLOP/s: what it "
-            "touches stays in a cache\n",
-            machine.memory_bytes / 1e9, roof / 1e9);
-    else if (bound == KILN_BOUND_MEMORY)
         kiln_strbuf_printf(w->out,
-                           "  memory of this machine brings %.1f GB/s: a roof of %.1f GFLOP/s\n",
-                           machine.memory_bytes / 1e9, roof / 1e9);
+                           "  memory of %s brings %.1f GB/s, good for %.1f GFLOP/s: what it "
+                           "touches stays in a cache\n",
+                           machine.memory_of, machine.memory_bytes / 1e9, roof / 1e9);
+    else if (bound == KILN_BOUND_MEMORY)
+        kiln_strbuf_printf(w->out, "  memory of %s brings %.1f GB/s: a roof of %.1f GFLOP/s\n",
+                           machine.memory_of, machine.memory_bytes / 1e9, roof / 1e9);
     print_terms(w);
 }
 
@@ -282,10 +323,36 @@ static void print_text(why *w, uint32_t number) {
     kiln_strbuf_printf(w->out, "%stask %u %s\n  %.*s, %g per inference\n\n",
                        w->out->size ? "\n" : "", number, kiln_task_label(w->task, w->arena),
                        KILN_STR_ARG(w->task->key), w->task->weight);
+    if (!w->winner.record) {
+        kiln_strbuf_printf(w->out,
+                           "Nothing was measured for %.*s\n  this is the default schedule, which "
+                           "no device has run for this answer\n",
+                           KILN_STR_ARG(w->target));
+        print_loops(w);
+        print_launches(w);
+        print_unmeasured_roofline(w);
+        return;
+    }
     print_winner(w);
     print_loops(w);
+    print_launches(w);
     print_roofline(w);
     print_attributions(w);
+}
+
+/* What is known of a schedule that nobody measured. */
+static void print_unmeasured_json(why *w, uint32_t number) {
+    kiln_strbuf words = {0}, launches = {0};
+    kiln_program_words(w->winner.program, &words);
+    counted_features(w)->describe(w->winner.program, w->options->target, w->arena, &launches);
+    kiln_json_line(json_pack("{s:s, s:i, s:o, s:s, s:s, s:i, s:o, s:o}", "event", "why", "task",
+                             (int)number, "key", kiln_json_str(w->task->key), "label",
+                             kiln_task_label(w->task, w->arena), "algorithm",
+                             kiln_algorithm_name(kiln_trace_algorithm(&w->winner.trace)),
+                             "measurements", 0, "loops", kiln_json_str(kiln_strbuf_view(&words)),
+                             "launches", kiln_json_str(kiln_strbuf_view(&launches))));
+    kiln_strbuf_deinit(&launches);
+    kiln_strbuf_deinit(&words);
 }
 
 static void print_json(why *w, uint32_t number) {
@@ -323,7 +390,9 @@ static kiln_status explain_task(const kiln_why_options *options, kiln_db *db, co
     kiln_strbuf_deinit(&target);
     kiln_status st = read_all(&w);
     if (st) return kiln_status_note(st, "task %u %.*s", number, KILN_STR_ARG(task->op));
-    if (options->json)
+    if (options->json && !w.winner.record)
+        print_unmeasured_json(&w, number);
+    else if (options->json)
         print_json(&w, number);
     else
         print_text(&w, number);
@@ -335,7 +404,8 @@ static kiln_status find_tasks(const kiln_model_call *call, kiln_graph *graph, ki
                               kiln_cage_result *out_result) {
     const kiln_why_options *options = call->work->context;
     kiln_compilation *c = NULL;
-    kiln_status st = kiln_compilation_of_model(graph, options->target, &options->accuracy, arena, &c);
+    kiln_status st =
+        kiln_compilation_of_model(graph, options->target, &options->accuracy, arena, &c);
     return st ? st : kiln_model_give_tasks(c, arena, out_result);
 }
 
@@ -353,7 +423,8 @@ kiln_status kiln_why_print(const char *model_path, const kiln_why_options *optio
                             .precision = own.accuracy.precision};
     kiln_status st = kiln_model_read(model_path, options->onnx, process, &model);
     if (!st) st = kiln_model_take_tasks(&work, process, &compilation);
-    if (!st) st = kiln_db_open(options->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
+    if (!st && options->db_path)
+        st = kiln_db_open(options->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
     const kiln_tasks tasks =
         compilation ? compilation->searched : (kiln_tasks){0}; /* numbered as kiln tune does */
     for (uint32_t i = 0; !st && i < tasks.count; i++) {

@@ -11,7 +11,7 @@
 typedef struct kiln_why_options {
     const char *task; /* number or beginning of a key */
     const kiln_target *target;
-    const char *db_path;
+    const char *db_path; /* NULL: there are no records */
     bool json;
     const kiln_import_options *onnx; /* NULL: none */
     kiln_accuracy accuracy;          /* of what may win */
@@ -19,7 +19,8 @@ typedef struct kiln_why_options {
 
 /* The model is read and compiled in processes without rights, before the database is opened.
  * Appends the answer for each task asked for; with `json` prints one object a line instead.
- * INVALID_ARGUMENT: no such task; NOT_FOUND: no record of it for this target that could be best. */
+ * INVALID_ARGUMENT: no such task; NOT_FOUND: no record of it for this target that could be best,
+ * unless launches of the target are counted: then the default schedule is explained. */
 KILN_MUST_USE kiln_status kiln_why_print(const char *model_path, const kiln_why_options *options,
                                          kiln_arena *process, kiln_strbuf *out);
 

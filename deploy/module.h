@@ -108,7 +108,9 @@ size_t kiln_module_packed_bytes(const kiln_module *module);
 size_t kiln_module_constant_bytes(const kiln_module *module);
 
 /* Called before (`done` 0) and after (`done` 1) each step, on the thread that runs; NULL turns it
- * off. Steps of a loop's body are called between the two calls of the loop, once per iteration. */
+ * off. Steps of a loop's body are called between the two calls of the loop, once per iteration.
+ * What a step does on a device is done when the hook is told of its end: runs with a hook wait
+ * more. */
 typedef void (*kiln_module_hook)(void *context, uint32_t step, int done);
 void kiln_module_set_hook(kiln_module *module, kiln_module_hook hook, void *context);
 

@@ -49,7 +49,8 @@ static bool is_due(const kiln_account *account, const kiln_inmate_note *note) {
     case KILN_INMATE_REFUSED: return account->phase == KILN_PHASE_LOAD && !account->is_loaded;
     case KILN_INMATE_FAILED:
         return account->phase > KILN_PHASE_LOAD && note->code >= KILN_RAN_ERROR &&
-               note->code <= KILN_RAN_STALE;
+               note->code <= (account->may_lose ? KILN_RAN_LOST : KILN_RAN_STALE);
+    case KILN_INMATE_DEVICE: return false;
     case KILN_INMATE_MEASURED:
         return account->phase == KILN_PHASE_CHECK && note->kernel == account->measured;
     }
@@ -65,6 +66,7 @@ bool kiln_account_take(kiln_account *account, const kiln_inmate_note *note, uint
     case KILN_INMATE_READY: account->is_ready = true; break;
     case KILN_INMATE_LOADED: account->is_loaded = true; break;
     case KILN_INMATE_PHASE: account->phase = (kiln_phase)note->phase; break;
+    case KILN_INMATE_DEVICE: break; /* never due */
     case KILN_INMATE_REFUSED:
     case KILN_INMATE_FAILED: account->is_told = true; break;
     case KILN_INMATE_MEASURED:
@@ -94,21 +96,28 @@ static const char *describe_death(const kiln_account *account, const kiln_child_
 }
 
 /* What its last words mean. */
-static kiln_ending read_last_note(const kiln_inmate_note *note) {
+static kiln_ending read_last_note(const kiln_inmate_note *note, kiln_arena *arena) {
     static const struct {
         kiln_outcome outcome;
+        kiln_blame blame;
         const char *text;
     } failure[] = {
-        [KILN_RAN_ERROR] = {KILN_OUTCOME_CRASH, "the kernel returned an error"},
-        [KILN_RAN_STRAY] = {KILN_OUTCOME_CRASH, "the kernel wrote outside of its arguments"},
-        [KILN_RAN_STALE] = {KILN_OUTCOME_WRONG_RESULT,
+        [KILN_RAN_ERROR] = {KILN_OUTCOME_CRASH, KILN_BLAME_CANDIDATE,
+                            "the kernel returned an error"},
+        [KILN_RAN_STRAY] = {KILN_OUTCOME_CRASH, KILN_BLAME_CANDIDATE,
+                            "the kernel wrote outside of its arguments"},
+        [KILN_RAN_STALE] = {KILN_OUTCOME_WRONG_RESULT, KILN_BLAME_CANDIDATE,
                             "a timed call left an element of an output as it was before"},
+        [KILN_RAN_LOST] = {KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, "the device was lost"},
     };
     if (note->said == KILN_INMATE_FAILED)
-        return (kiln_ending){KILN_ENDED_DECIDED, failure[note->code].outcome, KILN_BLAME_CANDIDATE,
-                             failure[note->code].text};
+        return (kiln_ending){
+            KILN_ENDED_DECIDED, failure[note->code].outcome, failure[note->code].blame,
+            note->text[0] ? kiln_arena_printf(arena, "%s: %s", failure[note->code].text, note->text)
+                          : failure[note->code].text};
     if (note->said != KILN_INMATE_REFUSED) return (kiln_ending){.how = KILN_ENDED_MEASURED};
-    if (note->code == KILN_FAILED_PRECONDITION || note->code == KILN_RESOURCE_EXHAUSTED)
+    if (note->code == KILN_FAILED_PRECONDITION || note->code == KILN_RESOURCE_EXHAUSTED ||
+        note->code == KILN_UNAVAILABLE)
         return (kiln_ending){KILN_ENDED_DECIDED, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, note->text};
     return (kiln_ending){KILN_ENDED_DECIDED, KILN_OUTCOME_LINK_ERROR, KILN_BLAME_CANDIDATE,
                          note->text};
@@ -117,7 +126,8 @@ static kiln_ending read_last_note(const kiln_inmate_note *note) {
 kiln_ending kiln_account_ending(const kiln_account *account, const kiln_child_exit *end,
                                 kiln_arena *arena) {
     const bool by_itself = end->signal == 0 && !account->broke_rules;
-    if (by_itself && account->is_told && end->code == 0) return read_last_note(&account->note);
+    if (by_itself && account->is_told && end->code == 0)
+        return read_last_note(&account->note, arena);
     const char *text = describe_death(account, end, arena);
     /* No code of the candidate ran, and ours gave up: no memory, no sandbox. */
     if (by_itself && account->phase <= KILN_PHASE_LOAD)

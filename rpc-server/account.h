@@ -11,6 +11,8 @@ typedef struct kiln_account {
     uint32_t kernel_count; /* of the order */
     kiln_phase phase;
     bool is_ready, is_loaded, may_time;
+    bool may_lose;         /* candidates run on a device of its own, so what it says of a loss is
+                              not theirs; set by the caller */
     bool is_told;          /* the last note came */
     bool broke_rules;      /* from here on nothing counts */
     kiln_inmate_note note; /* the newest */

@@ -12,6 +12,7 @@
 #include "rpc-server/discover.h"
 
 #define OWN_LABELS 2 /* peak_gflops, builds */
+#define PACE_FACTS 2 /* that the shell adds */
 
 typedef KILN_VEC(kiln_msg_label) label_list;
 
@@ -42,7 +43,10 @@ static kiln_str executor_names(const kiln_executor *only, kiln_arena *arena) {
     const char *names = "";
     for (uint32_t i = 0; i < kiln_executor_count(); i++) {
         const kiln_executor *executor = kiln_executor_at(i);
-        if (!kiln_executor_is_of_kind(executor)) continue;
+        /* Devices with drivers have servers of their own. */
+        if (!kiln_executor_is_of_kind(executor) ||
+            (executor->driver && executor->driver->folder_bytes))
+            continue;
         names = kiln_arena_printf(arena, "%s%s%s", names, *names ? "," : "", executor->name);
     }
     return kiln_str_from(names);
@@ -84,6 +88,50 @@ static kiln_status native_target(bool emulated, kiln_arena *arena, kiln_str *out
     return NULL;
 }
 
+static void add_fact(kiln_arena *arena, kiln_msg_board_up *board, const char *name,
+                     kiln_str value) {
+    kiln_msg_label *fact = KILN_ARENA_ARRAY(arena, kiln_msg_label, KILN_MESSAGES_FACTS);
+    value = kiln_str_slice(value, 0, KILN_MESSAGES_KEY);
+    if (value.size == 0 || board->facts.count + PACE_FACTS >= KILN_MESSAGES_FACTS) return;
+    memcpy(fact, board->facts.item, board->facts.count * sizeof *fact);
+    fact[board->facts.count++] = (kiln_msg_label){kiln_str_from(name), value};
+    board->facts.item = fact;
+}
+
+static kiln_msg_board_target offer(const kiln_found_device *device) {
+    return (kiln_msg_board_target){.target = device->target_text,
+                                   .slots = 1,
+                                   .device = kiln_str_slice(device->name, 0, KILN_MESSAGES_NAME)};
+}
+
+/* The first device stands where the processor stands on other boards; its facts join those of the
+ * machine. */
+static kiln_status describe_devices(const kiln_board_options *options, kiln_arena *arena,
+                                    kiln_msg_board_up *board) {
+    const kiln_found_device *first = &options->device[0];
+    if (options->also_count > 0)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--also belongs to a server that offers the processor; "
+                          "this one offers devices of --executor %s alone",
+                          options->executor->name);
+    if (options->slots > 1)
+        return KILN_ERROR(INVALID_ARGUMENT, "a device has one slot, not %u", options->slots);
+    if (options->device_count > KILN_MESSAGES_TARGETS + 1)
+        return KILN_ERROR(INVALID_ARGUMENT, "a board offers at most %d devices",
+                          KILN_MESSAGES_TARGETS + 1);
+    board->target = first->target_text;
+    board->device = offer(first).device;
+    if (first->memory_bytes) board->memory_bytes = first->memory_bytes;
+    add_fact(arena, board, "device", first->name);
+    add_fact(arena, board, "driver", first->driver);
+    kiln_msg_board_target *other =
+        KILN_ARENA_ARRAY(arena, kiln_msg_board_target, options->device_count);
+    for (uint32_t i = 1; i < options->device_count; i++) other[i - 1] = offer(&options->device[i]);
+    board->targets.item = other;
+    board->targets.count = options->device_count - 1;
+    return NULL;
+}
+
 /* Another device of the machine, with one slot. */
 static kiln_status describe_also(const char *text, const kiln_target *own, kiln_arena *arena,
                                  kiln_msg_board_target *out) {
@@ -93,7 +141,12 @@ static kiln_status describe_also(const char *text, const kiln_target *own, kiln_
     if (st) return st;
     if (target.kind == own->kind)
         return KILN_ERROR(INVALID_ARGUMENT, "%s: this machine's own target is of that kind", text);
-    if (!kiln_executor_for(kiln_payload_of(target.kind)))
+    const kiln_executor *executor = kiln_executor_for(kiln_payload_of(target.kind));
+    if (executor && !kiln_target_is_software(&target))
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "%s: a device with a driver has a server of its own: --executor %s", text,
+                          executor->name);
+    if (!executor)
         return KILN_ERROR(INVALID_ARGUMENT, "%s: this server has no executor for %s targets", text,
                           kiln_target_kind_name(target.kind));
     kiln_target_print(&target, &canonical);
@@ -167,6 +220,7 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
     };
     describe_figures(options, arena, out_board);
     describe_machine(options, &system, arena, out_board);
+    if (options->device_count > 0) return describe_devices(options, arena, out_board);
     return describe_others(options, target, arena, out_board);
 }
 

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "proto/proto.h"
-#include "rpc-server/executor.h"
+#include "rpc-server/find_device.h"
 
 typedef struct kiln_board_options {
     const char *key;               /* NULL: the host's name */
@@ -16,7 +16,11 @@ typedef struct kiln_board_options {
     double peak_flops;             /* of one core; goes into the labels */
     const char *emulator;          /* that this program runs under; NULL: none */
     uint32_t slots;                /* of this machine's processor; 0: one */
-    const char *const *also;       /* [also_count] targets that are offered beside it */
+    /* Devices with a driver that are offered in place of the processor, each with a slot of its
+     * own; none: the processor is offered. */
+    const kiln_found_device *device; /* [device_count] */
+    uint32_t device_count;
+    const char *const *also; /* [also_count] targets that are offered beside it */
     uint32_t also_count;
     const char *builds;          /* codegen version with which it builds; NULL: it does not */
     const kiln_figures *figures; /* measured of its processor; NULL: none */

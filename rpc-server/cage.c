@@ -16,6 +16,8 @@
 
 /* Between two looks at a group that does not want to go. */
 #define GROUP_RETRY_NS UINT64_C(10000000)
+/* The same of one that was killed while it waited, which is gone soon. */
+#define FORMER_RETRY_NS UINT64_C(1000000)
 
 typedef struct cage {
     struct cage *next;
@@ -33,23 +35,39 @@ typedef struct cage {
     const char *reference_path;
     kiln_blob_store_options blobs;
 
+    kiln_inmate_order order;
     kiln_ward ward;
+    uint32_t served; /* trials that it served before */
     kiln_watch *exit_watch, *note_watch;
     kiln_timer *retry;
+    /* The child that was kept in the slot and must go before this one starts. */
+    kiln_ward former;
 
     /* What was seen. */
     kiln_account account;
     double peak_flops;     /* of one core, said before candidate code ran */
     double roofline_flops; /* best of this machine, all cores of the kernel */
+    const kiln_gpu *gpu;   /* whose peak takes its place */
     kiln_child_exit exit;
     kiln_ending ending;
-    bool judging; /* on the pool: hands off */
+    bool is_served; /* it is unloaded, and its child has not ended */
+    bool is_killed; /* before it started */
+    bool judging;   /* on the pool: hands off */
     kiln_msg_trial_result result;
 } cage;
+
+/* A child that waits in its slot for the next trial. */
+typedef struct kept {
+    kiln_ward ward; /* number 0: there is none */
+    const kiln_executor *executor;
+    kiln_hash128 reference; /* of its content's name */
+    uint32_t served;
+} kept;
 
 struct kiln_cages {
     kiln_cage_options options;
     double peak_flops; /* best that was seen on this machine */
+    kept kept[KILN_SERVER_SLOTS_MAX];
     kiln_drift drift[KILN_SERVER_SLOTS_MAX];
     uint64_t memory_max; /* of what a run leaves */
     kiln_wards wards;
@@ -64,6 +82,7 @@ static void clear_child(cage *c) {
     c->note_watch = c->exit_watch = NULL;
     c->retry = NULL;
     kiln_ward_release(&c->ward);
+    kiln_ward_release(&c->former);
 }
 
 static uint32_t measuring_core(const cage *c) {
@@ -75,6 +94,25 @@ static void free_cage(cage *c) {
     kiln_lot_close(&c->lot);
     kiln_arena_deinit(&c->arena);
     kiln_free(c);
+}
+
+/* Blobs are named by their content. */
+static kiln_hash128 reference_of(const cage *c) {
+    return kiln_hash128_of(c->reference_path, strlen(c->reference_path));
+}
+
+/* What the slot's child has to open beside its files; NULL: nothing. */
+static const kiln_executor *executor_of(const cage *c) {
+    const kiln_cage_options *options = &c->owner->options;
+    if (c->lot.executor || options->executor) /* a module has none */
+        return c->lot.executor ? c->lot.executor : options->executor;
+    return kiln_executor_for(kiln_payload_of(options->slots->slot[c->slot].kind));
+}
+
+/* The device of the slot, where its peak is not that of the processor's cores; else NULL. */
+static const kiln_gpu *gpu_of(const cage *c) {
+    const kiln_target *target = c->owner->options.slots->slot[c->slot].target;
+    return target && !target->emulated ? target->gpu : NULL;
 }
 
 /* ---- The end of a run ---- */
@@ -97,6 +135,7 @@ static void judge(void *context) {
             .race_ns = c->race_ns,
             .elapsed_ns = c->account.since_ns - c->account.began_ns,
             .peak_flops = c->roofline_flops,
+            .gpu = c->gpu,
         };
         kiln_status st =
             kiln_lot_judge(&c->lot, c->reference_path, &evidence, &c->arena, &c->result);
@@ -124,21 +163,48 @@ static void deliver(void *context) {
     free_cage(c);
 }
 
+static double gpu_peak(const cage *c) {
+    return c->lot.is_module || c->lot.count == 0
+               ? kiln_gpu_peak_flops(gpu_of(c), KILN_DTYPE_NONE)
+               : kiln_verdict_gpu_peak(gpu_of(c), &c->lot.kernel[0].artefact.manifest);
+}
+
 static void end_run(cage *c) {
     const kiln_cage_options *options = &c->owner->options;
     clear_child(c);
     c->result.phase = c->account.phase;
     c->result.times_ns = c->account.times_ns;
-    c->result.peak_flops = c->peak_flops * c->core_count;
+    c->result.peak_flops = gpu_of(c) ? gpu_peak(c) : c->peak_flops * c->core_count;
     c->result.after = kiln_board_read_env(measuring_core(c), &c->arena);
     const kiln_drift_ratio drift = kiln_lot_drift(&c->lot, &c->result.again);
     c->result.drift = drift.arithmetic;
     c->result.drift_memory = drift.memory;
     c->result.out_of_band = kiln_drift_is_out(&drift, &c->owner->drift[c->slot].norm,
                                               &c->result.before, &c->result.after);
+    c->gpu = gpu_of(c);
     c->roofline_flops = c->owner->peak_flops * c->core_count;
     c->judging = true;
     kiln_loop_work(options->loop, judge, deliver, c);
+}
+
+/* Its child waits for the next trial. */
+static void keep_child(cage *c) {
+    kept *k = &c->owner->kept[c->slot];
+    *k = (kept){c->ward, c->lot.executor, reference_of(c), c->served + 1};
+    c->ward = KILN_WARD_NONE;
+    c->ending = kiln_account_ending(&c->account, &(kiln_child_exit){0}, &c->arena);
+}
+
+/* All of it is told and unloaded. A child that served enough ends, and the run with it. */
+static void end_served(cage *c) {
+    if (c->served + 1 >= KILN_CAGE_SERVES_MAX) {
+        kiln_watch_set(c->note_watch, 0);
+        kiln_ward_kill(&c->ward);
+        return;
+    }
+    keep_child(c);
+    end_run(c);
+    c->owner->options.handler->vacated(c->owner->options.context, c->slot, c->run);
 }
 
 /* The process has ended; the run has when its whole group has. */
@@ -149,7 +215,15 @@ static void verify_gone(void *context) {
         kiln_timer_start(c->retry, GROUP_RETRY_NS);
         return;
     }
+    if (c->is_served) c->exit = (kiln_child_exit){0}; /* it was told to end when all was done */
     c->ending = kiln_account_ending(&c->account, &c->exit, &c->arena);
+    if (c->served > 0 && c->ending.how == KILN_ENDED_DIED && c->account.phase <= KILN_PHASE_LOAD) {
+        /* No code of this candidate ran. */
+        decide(c, KILN_OUTCOME_INFRA,
+               KILN_ERROR(UNAVAILABLE, "the child had served %u trials: %s", c->served,
+                          c->ending.text));
+        c->ending.blame = KILN_BLAME_BOARD;
+    }
     kiln_wards_refill(&c->owner->wards); /* should the first attempt have been refused */
     end_run(c);
     /* The next one may start while this one is judged. */
@@ -185,9 +259,17 @@ static void take_note(cage *c, const kiln_inmate_note *note) {
         break;
     case KILN_INMATE_MEASURED: c->lot.kernel[note->kernel].timing = note->timing; break;
     case KILN_INMATE_READY:
+    case KILN_INMATE_DEVICE:
     case KILN_INMATE_REFUSED:
     case KILN_INMATE_FAILED: break;
     }
+}
+
+/* Whether a child that lives on says that it has unloaded what it told of. */
+static bool is_ready_again(const cage *c, const kiln_inmate_note *note) {
+    return c->account.is_told && !c->account.broke_rules && !c->is_served && !c->lot.is_module &&
+           c->lot.executor->lifetime == KILN_LIFETIME_FAULT && note->magic == KILN_INMATE_MAGIC &&
+           note->said == KILN_INMATE_READY;
 }
 
 /* Reads what there is. False when no more can come. */
@@ -197,6 +279,10 @@ static bool read_notes(cage *c) {
         kiln_inmate_got got = kiln_inmate_read_note(c->ward.socket, &note);
         if (got == KILN_INMATE_GOT_NOTHING) return true;
         if (got == KILN_INMATE_GOT_END) return false;
+        if (got == KILN_INMATE_GOT_NOTE && is_ready_again(c, &note)) {
+            c->is_served = true;
+            return true;
+        }
         if (got == KILN_INMATE_GOT_RUBBISH) c->account.broke_rules = true;
         if (!kiln_account_take(&c->account, &note, kiln_loop_now_ns(c->owner->options.loop))) break;
         take_note(c, &note);
@@ -209,7 +295,10 @@ static void on_note(void *context, unsigned ready_for) {
     (void)ready_for;
     cage *c = context;
     /* The end of a socket is readable for ever; the exit watch takes over. */
-    if (!read_notes(c)) kiln_watch_set(c->note_watch, 0);
+    if (!read_notes(c))
+        kiln_watch_set(c->note_watch, 0);
+    else if (c->is_served)
+        end_served(c);
 }
 
 static void on_exit(void *context, unsigned ready_for) {
@@ -262,6 +351,9 @@ static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
         .kernel_count = c->lot.count,
         .module = module_of(c, &trial->module),
         .seed = trial->seed,
+        .memory_bytes = c->owner->memory_max,
+        .is_gpu = gpu_of(c) != NULL,
+        .device = c->owner->options.slots->slot[c->slot].device,
         /* A second fence behind the deadlines, for a parent that is stopped or dead. */
         .cpu_seconds =
             (KILN_CAGE_CPU_S + (deadline->warm + deadline->run + deadline->check) / 1000) *
@@ -278,8 +370,7 @@ static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
     return order;
 }
 
-static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
-    const kiln_inmate_order order = order_of(c, trial);
+static kiln_status send_order(cage *c) {
     int fd[KILN_INMATE_FDS_MAX];
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(fd); i++) fd[i] = -1;
     fd[KILN_INMATE_OUTPUTS] = c->lot.outputs_fd;
@@ -287,27 +378,90 @@ static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
     fd[KILN_INMATE_FOLDER] = c->ward.folder_fd >= 0 ? c->ward.folder_fd : c->lot.outputs_fd;
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_ORDER);
     if (!st) st = kiln_lot_open_files(&c->lot, fd + KILN_INMATE_ARTEFACT);
-    if (!st) st = kiln_inmate_send_order(c->ward.socket, &order, fd);
+    if (!st) st = kiln_inmate_send_order(c->ward.socket, &c->order, fd);
     for (uint32_t i = KILN_INMATE_ARTEFACT; i < KILN_ARRAY_COUNT(fd); i++)
         if (fd[i] >= 0) close(fd[i]);
     return st;
 }
 
-static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
+/* The child that waits in the slot, the spare, or a new one. */
+static kiln_status take_child(cage *c) {
+    kept *k = &c->owner->kept[c->slot];
+    if (k->ward.child.number == 0)
+        return kiln_ward_take(&c->owner->wards, c->run, executor_of(c)->driver, &c->ward);
+    c->ward = k->ward;
+    c->served = k->served;
+    *k = (kept){.ward = KILN_WARD_NONE};
+    return NULL;
+}
+
+static kiln_status launch(cage *c) {
     kiln_loop *loop = c->owner->options.loop;
     kiln_status st = kiln_lot_create_outputs(&c->lot, c->owner->memory_max);
-    if (!st) st = kiln_ward_take(&c->owner->wards, c->run, &c->arena, &c->ward);
+    if (!st) st = take_child(c);
     if (st) return st;
     kiln_ward_keep_to(&c->ward, c->core, c->core_count);
     kiln_account_open(&c->account, c->lot.count, c->waits, kiln_loop_now_ns(loop));
-    st = send_order(c, trial);
+    c->account.may_lose = gpu_of(c) != NULL;
+    st = send_order(c);
     if (st) return st;
     kiln_fail_pass(KILN_FAIL_CAGE_STARTED);
-    c->retry = kiln_timer_create(loop, verify_gone, c);
     c->note_watch = kiln_watch_create(loop, c->ward.socket, KILN_WATCH_READ, on_note, c);
     c->exit_watch = kiln_watch_create(loop, c->ward.child.pidfd, KILN_WATCH_READ, on_exit, c);
     kiln_wards_refill(&c->owner->wards); /* while this one works */
     return NULL;
+}
+
+static void launch_or_end(cage *c) {
+    kiln_status st = launch(c);
+    if (!st) {
+        kiln_timer_destroy(c->retry);
+        c->retry = kiln_timer_create(c->owner->options.loop, verify_gone, c);
+        return;
+    }
+    decide(c, KILN_OUTCOME_INFRA, kiln_status_note(st, "starting a measurement"));
+    c->ending.blame = KILN_BLAME_BOARD;
+    end_run(c);
+}
+
+/* Whether the child that waits in the slot can serve this trial. */
+static bool fits(const cage *c, const kept *k) {
+    const kiln_hash128 reference = reference_of(c);
+    return !c->lot.is_module && k->executor == c->lot.executor &&
+           k->reference.high == reference.high && k->reference.low == reference.low &&
+           !kiln_ward_has_ended(&k->ward);
+}
+
+static void await_former(void *context) {
+    cage *c = context;
+    kiln_child_exit ignored;
+    (void)kiln_ward_ended(&c->former, &ignored);
+    if (!kiln_ward_is_gone(&c->former)) {
+        kiln_ward_kill(&c->former);
+        kiln_timer_start(c->retry, FORMER_RETRY_NS);
+        return;
+    }
+    kiln_ward_release(&c->former);
+    if (!c->is_killed) {
+        launch_or_end(c);
+        return;
+    }
+    c->ending = (kiln_ending){.how = KILN_ENDED_DIED, .text = "killed before it started"};
+    end_run(c);
+}
+
+/* Starts it, when the child that was kept in its slot and cannot serve it is gone. */
+static void start(cage *c) {
+    kept *k = &c->owner->kept[c->slot];
+    if (k->ward.child.number == 0 || fits(c, k)) {
+        launch_or_end(c);
+        return;
+    }
+    c->former = k->ward;
+    *k = (kept){.ward = KILN_WARD_NONE};
+    kiln_ward_kill(&c->former);
+    c->retry = kiln_timer_create(c->owner->options.loop, await_former, c);
+    kiln_timer_start(c->retry, 0);
 }
 
 void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln_msg_trial *trial,
@@ -324,7 +478,8 @@ void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln
                 .race_ns = trial->race_ns,
                 .waits = blobs->waits,
                 .lot = {.outputs_fd = -1},
-                .ward = KILN_WARD_NONE};
+                .ward = KILN_WARD_NONE,
+                .former = KILN_WARD_NONE};
     cages->first = c;
     kiln_arena_init(&c->arena, 0);
     c->reference_path = kiln_str_dup(&c->arena, kiln_str_from(blobs->reference));
@@ -332,12 +487,11 @@ void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln
     c->blobs.folder = kiln_str_dup(&c->arena, kiln_str_from(c->blobs.folder));
     c->result.before = kiln_board_read_env(measuring_core(c), &c->arena);
     if (read_artefacts(c, &trial->module, blobs)) {
-        kiln_status st = launch(c, trial);
-        if (!st) return;
-        decide(c, KILN_OUTCOME_INFRA, kiln_status_note(st, "starting a measurement"));
-        c->ending.blame = KILN_BLAME_BOARD;
+        c->order = order_of(c, trial);
+        start(c);
+    } else {
+        end_run(c);
     }
-    end_run(c);
 }
 
 /* NULL: no child of that run is there any more. */
@@ -356,7 +510,9 @@ void kiln_cages_time(kiln_cages *cages, uint32_t slot, uint64_t run) {
 
 void kiln_cages_kill(kiln_cages *cages, uint32_t slot, uint64_t run) {
     cage *c = find_cage(cages, slot, run);
-    if (c) kiln_ward_kill(&c->ward);
+    if (!c) return;
+    c->is_killed = true;
+    kiln_ward_kill(&c->ward);
 }
 
 /* ---- All of them ---- */
@@ -380,13 +536,29 @@ static kiln_status learn_pace(kiln_cages *cages) {
     return st;
 }
 
+/* With a look at the children of each driver that a slot needs. */
+static kiln_status open_wards(kiln_cages *cages) {
+    const kiln_cage_options *options = &cages->options;
+    const kiln_driver *driver[KILN_SERVER_SLOTS_MAX];
+    uint32_t count = 0;
+    for (uint32_t slot = 0; slot < options->slots->count; slot++) {
+        const kiln_executor *executor =
+            options->executor ? options->executor
+                              : kiln_executor_for(kiln_payload_of(options->slots->slot[slot].kind));
+        if (executor && executor->driver) driver[count++] = executor->driver;
+    }
+    return kiln_wards_open(&cages->wards, driver, count);
+}
+
 kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out_cages) {
     kiln_cages *cages = kiln_alloc(sizeof *cages);
     *cages = (kiln_cages){.options = *options,
                           .peak_flops = options->peak_flops,
                           .memory_max = memory_share(options->slots->count),
                           .wards = {.helper = options->helper, .folder = options->folder}};
-    kiln_status st = kiln_wards_open(&cages->wards);
+    for (uint32_t slot = 0; slot < KILN_SERVER_SLOTS_MAX; slot++)
+        cages->kept[slot].ward = KILN_WARD_NONE;
+    kiln_status st = open_wards(cages);
     if (!st) st = learn_pace(cages);
     if (st) {
         kiln_cages_destroy(cages);
@@ -410,6 +582,8 @@ void kiln_cages_destroy(kiln_cages *cages) {
         c->owner = NULL;
         if (!c->judging) free_cage(c); /* else the pool's completion does */
     }
+    for (uint32_t slot = 0; slot < KILN_SERVER_SLOTS_MAX; slot++)
+        kiln_ward_release(&cages->kept[slot].ward);
     kiln_wards_close(&cages->wards);
     kiln_free(cages);
 }

@@ -2,6 +2,12 @@
  * a group and verified gone, its report bounded, its outputs compared here with the reference. A
  * spare child waits ready, so that starting a process does not cost measuring time.
  *
+ * Where opening the device takes long (executors with the lifetime FAULT), a child is kept in its
+ * slot from trial to trial, until one goes wrong, its time is over, KILN_CAGE_SERVES_MAX are done,
+ * or one comes with another reference or executor. Then it is killed, and nothing starts before it
+ * is verified gone. One that ends while it links for a later trial than its first is the board's
+ * fault: what ran in it before may have spoilt the device.
+ *
  * Everything is called on the loop's thread; comparing runs on the loop's pool. */
 #ifndef KILN_RPC_SERVER_CAGE_H
 #define KILN_RPC_SERVER_CAGE_H
@@ -16,6 +22,8 @@
 
 /* Processor time of a child beyond the deadlines of its phases, per core. */
 #define KILN_CAGE_CPU_S 60u
+/* Trials that one child serves at most. */
+#define KILN_CAGE_SERVES_MAX 256u
 
 typedef struct kiln_cages kiln_cages;
 
@@ -43,7 +51,7 @@ typedef struct kiln_cage_options {
     const char *folder;            /* of the children's own folders; what is in it goes away */
     kiln_blob_store_options blobs; /* of the store that takes what modules leave */
     const kiln_executor
-        *executor; /* used for everything; NULL: the one that the artefact asks for */
+        *executor;   /* used for everything; NULL: the one that the artefact asks for */
     const kiln_slots *slots;
     double peak_flops; /* of one core, measured here: what no kernel can beat; 0: unknown */
     const kiln_cage_handler *handler;

@@ -14,6 +14,7 @@
 #include "deploy/runtime/peak.h"
 #include "rpc-server/board.h"
 #include "rpc-server/discover.h"
+#include "rpc-server/doctor_drivers.h"
 #include "rpc-server/drift.h"
 #include "rpc-server/executor.h"
 #include "rpc-server/uplink.h"
@@ -136,12 +137,29 @@ static verdict check_state(doctor *d) {
     return from_status(d, st);
 }
 
+static verdict check_device(doctor *d) {
+    const kiln_executor *executor = d->options->board.executor;
+    kiln_found_device found;
+    if (!executor || !executor->driver) {
+        kiln_strbuf_text(&d->found, "none was named; --executor NAME tries one with a driver");
+        return FINE;
+    }
+    const uint32_t index = d->options->device_count ? d->options->device[0] : 0;
+    kiln_status st = kiln_find_device(d->options->helper, executor, index, d->arena, &found);
+    if (!st)
+        kiln_strbuf_printf(&d->found, "%.*s: %.*s, %.*s", KILN_STR_ARG(found.target_text),
+                           KILN_STR_ARG(found.name), KILN_STR_ARG(found.driver));
+    return from_status(d, st);
+}
+
 static verdict check_fences(doctor *d) {
     kiln_wards wards = {.helper = d->options->helper,
                         .folder =
                             kiln_arena_printf(d->arena, "%s/doctor", d->options->state_folder)};
     kiln_strbuf missing = {0};
-    kiln_status st = kiln_wards_open(&wards);
+    const kiln_executor *executor = d->options->board.executor;
+    const kiln_driver *driver = executor ? executor->driver : NULL;
+    kiln_status st = kiln_wards_open(&wards, &driver, driver ? 1 : 0);
     kiln_wards_close(&wards);
     if (kiln_status_code(st) == KILN_PERMISSION_DENIED)
         st = kiln_status_note(st, "is %s on a file system mounted noexec?", d->options->program);
@@ -283,6 +301,16 @@ static verdict check_tracker(doctor *d) {
     }
     close(lock_fd);
     return result;
+}
+
+static verdict check_opencl(doctor *d) {
+    static const char *const files[] = {"/dev/dri/render", NULL};
+    return kiln_doctor_drivers(KILN_DEVICE_OPENCL, files, d->arena, &d->found) ? FINE : NOTE;
+}
+
+static verdict check_cuda(doctor *d) {
+    static const char *const files[] = {"/dev/nvidia", NULL};
+    return kiln_doctor_drivers(KILN_DEVICE_CUDA, files, d->arena, &d->found) ? FINE : NOTE;
 }
 
 static const struct {

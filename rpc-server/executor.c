@@ -4,14 +4,17 @@
 #include "base/kernel_abi.h"
 #include "base/layout.h"
 
-#define X(name, lifetime, sandbox, exact, doc) \
-    extern const kiln_executor_vtable kiln_executor_##name;
+#define X(name, code, lifetime, sandbox, exact, doc) \
+    extern const kiln_executor_vtable kiln_executor_##code;
 #include "rpc-server/executors.def"
 #undef X
 
+#define FULL(name) NULL
+#define DRIVER(name) &kiln_driver_##name
+
 static const kiln_executor executor_table[] = {
-#define X(name, lifetime, sandbox, exact, doc) \
-    {#name, doc, KILN_LIFETIME_##lifetime, KILN_SANDBOX_##sandbox, exact, &kiln_executor_##name},
+#define X(name, code, lifetime, sandbox, exact, doc) \
+    {#name, doc, KILN_LIFETIME_##lifetime, sandbox(name), exact, &kiln_executor_##code},
 #include "rpc-server/executors.def"
 #undef X
 };

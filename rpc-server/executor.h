@@ -1,8 +1,9 @@
-/* What runs artefacts of one kind: a row of executors.def and a vtable in ex_<name>.c (copy
- * ex_null.c to start a new one). Executors run inside the contained child, in one thread: open,
- * load, fill; then the sandbox shuts; prepare, check and run in any number; unload, close. From
- * `prepare` on nothing may be allocated, opened or mapped, and nothing that the candidate can reach
- * may be trusted. */
+/* What runs artefacts of one kind: a row of executors.def and a vtable in ex_<code>.c. Executors
+ * run inside the contained child, in one thread: open, load, fill; prepare, check and run in any
+ * number; unload, close. With the sandbox FULL it shuts before `prepare`, from where on nothing may
+ * be allocated, opened or mapped; with DRIVER it shuts behind `open`, and the child may load the
+ * next program when the last one is unloaded. Nothing that the candidate can reach may be trusted.
+ */
 #ifndef KILN_RPC_SERVER_EXECUTOR_H
 #define KILN_RPC_SERVER_EXECUTOR_H
 
@@ -12,15 +13,18 @@
 #include "base/manifest.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "base/target.h"
+#include "rpc-server/driver.h"
 
 #define KILN_EXECUTOR_CORES_MAX 64u
 
 typedef enum kiln_lifetime { KILN_LIFETIME_TRIAL, KILN_LIFETIME_FAULT } kiln_lifetime;
-typedef enum kiln_sandbox_profile { KILN_SANDBOX_FULL, KILN_SANDBOX_OPEN } kiln_sandbox_profile;
 
 typedef struct kiln_executor_setup {
     uint32_t core_count; /* as many as the trial's kernels can use; the caller runs on core[0] */
     const uint32_t *core;
+    const char *name; /* of the executor's row */
+    uint32_t device;  /* which one of its kind */
 } kiln_executor_setup;
 
 /* How a call of the candidate went. */
@@ -29,9 +33,17 @@ typedef enum kiln_ran {
     KILN_RAN_ERROR, /* it says that it failed */
     KILN_RAN_STRAY, /* it wrote beside an argument */
     KILN_RAN_STALE, /* it did not write an output that it has to write */
+    KILN_RAN_LOST,  /* the device broke, by no doing of the candidate */
 } kiln_ran;
 
-/* All required. `device` and `program` are the executor's own. */
+/* What a device is. */
+typedef struct kiln_executor_facts {
+    const char *name, *driver;
+    kiln_target target;
+    uint64_t memory_bytes;
+} kiln_executor_facts;
+
+/* All required but those said to be optional. `device` and `program` are the executor's own. */
 typedef struct kiln_executor_vtable {
     /* Brings the device up. UNAVAILABLE: it is not there. */
     kiln_status (*open)(const kiln_executor_setup *setup, void **out_device);
@@ -55,12 +67,17 @@ typedef struct kiln_executor_vtable {
     kiln_ran (*check)(void *program, uint16_t poison, void *out_outputs, uint64_t *out_ns);
     void (*unload)(void *program); /* accepts NULL */
     void (*close)(void *device);   /* accepts NULL */
+    /* What the device is, without opening it; in `arena`. NOT_FOUND: there is none. Optional. */
+    kiln_status (*describe)(const kiln_executor_setup *setup, kiln_arena *arena,
+                            kiln_executor_facts *out_facts);
+    /* What the device says about the last call that went wrong; optional. */
+    const char *(*error)(const void *device);
 } kiln_executor_vtable;
 
 typedef struct kiln_executor {
     const char *name, *doc;
     kiln_lifetime lifetime;
-    kiln_sandbox_profile sandbox;
+    const kiln_driver *driver; /* NULL: the full sandbox */
     bool exact;
     const kiln_executor_vtable *vtable;
 } kiln_executor;

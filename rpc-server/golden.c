@@ -20,7 +20,29 @@ static kiln_manifest_arg arg_of(const char *name, kiln_role role) {
                                .read_by_run = true};
 }
 
-static kiln_status write_artefact(const char *path, kiln_arena *arena) {
+/* A row of golden_texts.def. */
+typedef struct golden_text {
+    kiln_payload_kind payload;
+    const char *entry, *text;
+} golden_text;
+
+static const golden_text text_table[] = {
+#define X(PAYLOAD, entry, text) {KILN_PAYLOAD_##PAYLOAD, entry, text},
+#include "rpc-server/golden_texts.def"
+#undef X
+};
+
+static const golden_text *find_text(const kiln_target *device) {
+    const kiln_payload_kind payload = kiln_payload_of(device->kind);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text_table); i++)
+        if (text_table[i].payload == payload) return &text_table[i];
+    return NULL;
+}
+
+/* `text`: for `target`; NULL: the processor's object. */
+static kiln_status write_bytes(const char *path, const kiln_target *target,
+                               const golden_text *text) {
+    static const uint32_t all[] = {0, 1, 2};
     kiln_manifest_arg arg[] = {arg_of("x", KILN_ROLE_INPUT), arg_of("w", KILN_ROLE_CONSTANT),
                                arg_of("y", KILN_ROLE_OUTPUT)};
     kiln_artefact artefact = {
@@ -35,18 +57,33 @@ static kiln_status write_artefact(const char *path, kiln_arena *arena) {
                      .arg = arg},
         .payload = {(const char *)golden_object, sizeof golden_object},
     };
-    kiln_target native;
-    kiln_strbuf text = {0}, bytes = {0};
-    kiln_status st = kiln_target_native(arena, &native);
-    if (!st) {
-        kiln_target_print(&native, &text);
-        artefact.manifest.target = kiln_strbuf_view(&text);
-        kiln_artefact_encode(&artefact, &bytes);
-        st = kiln_file_write(path, kiln_strbuf_view(&bytes), 0600);
+    kiln_manifest_launch launch = {.phase = KILN_LAUNCH_RUN,
+                                   .grid = {SIZE, 1, 1},
+                                   .group = {SIZE, 1, 1},
+                                   .arg_count = KILN_ARRAY_COUNT(arg),
+                                   .arg = all};
+    kiln_strbuf written = {0}, bytes = {0};
+    if (text) {
+        launch.entry = kiln_str_from(text->entry);
+        artefact.payload = kiln_str_from(text->text);
+        artefact.manifest.payload_kind = text->payload;
+        artefact.manifest.launch_count = 1;
+        artefact.manifest.launch = &launch;
     }
-    kiln_strbuf_deinit(&text);
+    kiln_target_print(target, &written);
+    artefact.manifest.target = kiln_strbuf_view(&written);
+    kiln_artefact_encode(&artefact, &bytes);
+    kiln_status st = kiln_file_write(path, kiln_strbuf_view(&bytes), 0600);
+    kiln_strbuf_deinit(&written);
     kiln_strbuf_deinit(&bytes);
     return st;
+}
+
+static kiln_status write_artefact(const char *path, const kiln_target *device, kiln_arena *arena) {
+    kiln_target native;
+    if (device) return write_bytes(path, device, find_text(device));
+    kiln_status st = kiln_target_native(arena, &native);
+    return st ? st : write_bytes(path, &native, NULL);
 }
 
 /* What the kernel must compute, in plain C. */
@@ -79,18 +116,27 @@ static double read_memory(const char *path, kiln_arena *arena) {
     return best_ns;
 }
 
-kiln_status kiln_golden_open(const char *folder, kiln_arena *arena, kiln_golden *out_golden) {
+kiln_status kiln_golden_open(const char *folder, const kiln_target *device, kiln_arena *arena,
+                             kiln_golden *out_golden) {
+    if (device && !find_text(device)) {
+        *out_golden = (kiln_golden){0};
+        return NULL;
+    }
     const char *artefact = kiln_arena_printf(arena, "%s/artefact", folder);
     const char *reference = kiln_arena_printf(arena, "%s/reference", folder);
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_folder_create(folder, 0700);
-    if (!st) st = write_artefact(artefact, &scratch);
+    if (!st) st = write_artefact(artefact, device, &scratch);
     if (!st) st = write_reference(reference, &scratch);
     kiln_arena_deinit(&scratch);
     if (st) return kiln_status_note(st, "preparing the board's self-check");
-    const char *memory = kiln_arena_printf(arena, "%s/best-ns", folder);
-    *out_golden = (kiln_golden){artefact, reference, memory, read_memory(memory, arena)};
+    /* A folder may have served another device before. */
+    const char *kind = device ? kiln_payload_name(kiln_payload_of(device->kind)) : NULL;
+    const char *memory =
+        kiln_arena_printf(arena, "%s/best-ns%s%s", folder, kind ? "-" : "", kind ? kind : "");
+    *out_golden = (kiln_golden){artefact, reference, memory, !device || !device->emulated,
+                                read_memory(memory, arena)};
     return NULL;
 }
 
@@ -125,6 +171,7 @@ const char *kiln_golden_judge(kiln_golden *golden, const kiln_msg_trial_result *
                                  kiln_outcome_name((kiln_outcome)result->outcome),
                                  KILN_STR_ARG(result->text));
     const double run_ns = least_run_ns(result);
+    if (!golden->is_timed) return NULL;
     if (golden->best_ns > 0 && run_ns > golden->best_ns * KILN_GOLDEN_SLOW)
         return kiln_arena_printf(arena,
                                  "the board's self-check took %.0f ns where it has taken %.0f; "

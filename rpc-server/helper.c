@@ -71,8 +71,10 @@ static void tell(kiln_helper *helper, kiln_helper_request *request) {
     kiln_status_free(ask(helper, request, -1, &answer, NULL)); /* LOOK tells what came of it */
 }
 
-kiln_status kiln_helper_start(kiln_helper *helper, int *out_socket, kiln_held *out_child) {
-    kiln_helper_request request = {.ask = KILN_HELPER_START};
+kiln_status kiln_helper_start(kiln_helper *helper, const kiln_driver *driver, int *out_socket,
+                              kiln_held *out_child) {
+    kiln_helper_request request = {.ask = KILN_HELPER_START,
+                                   .driver = driver ? kiln_driver_index(driver) + 1 : 0};
     kiln_helper_answer answer;
     int end[2];
     kiln_held held = {.pidfd = -1};
@@ -187,6 +189,7 @@ static kiln_status fill(const kiln_helper_options *options, kiln_helper_setup *s
     setup->has_key_file = options->key_file != NULL;
     setup->is_emulated = options->emulator != NULL;
     setup->has_power = options->power != NULL;
+    setup->has_drivers = options->drivers;
     setup->tracker = options->tracker;
     if (keep(setup->program, sizeof setup->program, options->program) &&
         keep(setup->emulator, sizeof setup->emulator, options->emulator) &&

@@ -19,6 +19,7 @@
 #include "base/macros.h"
 #include "base/status.h"
 #include "proto/net.h"
+#include "rpc-server/driver.h"
 
 typedef struct kiln_helper kiln_helper;
 
@@ -31,6 +32,7 @@ typedef struct kiln_helper_options {
     const char *home;       /* of the loopback token and the key; NULL: none */
     const char *key_file;   /* NULL: the one in `home` */
     bool insecure;          /* no credentials */
+    bool drivers;           /* children will see the files of drivers (rpc-server/driver.h) */
     const char *power, *board; /* command that switches the board off and on; NULL: none */
 } kiln_helper_options;
 
@@ -54,11 +56,12 @@ typedef struct kiln_held {
     int pidfd; /* readable when it has ended; the caller closes it */
 } kiln_held;
 
-/* A contained child (rpc-server/inmate.h); `*out_socket` is the caller's end of its socket,
+/* A contained child (rpc-server/inmate.h), of those that open a device of `driver`, unless that is
+ * NULL; `*out_socket` is the caller's end of its socket,
  * non-blocking. RESOURCE_EXHAUSTED, PERMISSION_DENIED: this machine's fault; UNAVAILABLE: the
  * helper is gone. */
-KILN_MUST_USE kiln_status kiln_helper_start(kiln_helper *helper, int *out_socket,
-                                            kiln_held *out_child);
+KILN_MUST_USE kiln_status kiln_helper_start(kiln_helper *helper, const kiln_driver *driver,
+                                            int *out_socket, kiln_held *out_child);
 /* The --power-cycle command. NOT_FOUND: there is none; FAILED_PRECONDITION: it runs already. */
 KILN_MUST_USE kiln_status kiln_helper_power(kiln_helper *helper, const char *reason,
                                             kiln_held *out_child);

@@ -3,12 +3,15 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "rpc-server/driver.h"
+
 typedef struct row {
-    bool child, cores, address, text, fd;
+    bool child, cores, address, driver, text, fd;
 } row;
 
 static const row table[] = {
-#define X(NAME, child, cores, address, text, fd, doc) {child, cores, address, text, fd},
+#define X(NAME, child, cores, address, driver, text, fd, doc) \
+    {child, cores, address, driver, text, fd},
 #include "rpc-server/helper_asks.def"
 #undef X
 };
@@ -52,6 +55,7 @@ const char *kiln_helper_request_check(const void *bytes, size_t size, uint32_t f
     if (has->child ? request.child == 0 : request.child != 0) return "no number of a child";
     if (has->address ? request.address >= limits->addresses : request.address != 0)
         return "no address of the tracker";
+    if (request.driver > (has->driver ? kiln_driver_count() : 0)) return "no driver of a device";
     if (has->cores ? !are_cores(&request, limits)
                    : request.core_count != 0 || !is_zero(request.core, sizeof request.core))
         return "no cores of this machine";

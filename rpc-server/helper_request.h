@@ -21,7 +21,7 @@ typedef struct kiln_helper_setup {
     uint32_t magic;
     uint32_t slots;    /* between which the machine's memory is shared */
     uint32_t insecure; /* needs no credentials */
-    uint32_t has_key_file, is_emulated, has_power;
+    uint32_t has_key_file, is_emulated, has_power, has_drivers;
     kiln_addresses tracker;
     char program[KILN_HELPER_PATH_BYTES];
     char emulator[KILN_HELPER_PATH_BYTES];
@@ -30,7 +30,7 @@ typedef struct kiln_helper_setup {
 } kiln_helper_setup;
 
 typedef enum kiln_helper_ask {
-#define X(NAME, child, cores, address, text, fd, doc) KILN_HELPER_##NAME,
+#define X(NAME, child, cores, address, driver, text, fd, doc) KILN_HELPER_##NAME,
 #include "rpc-server/helper_asks.def"
 #undef X
     KILN_HELPER_ASK_COUNT
@@ -38,7 +38,7 @@ typedef enum kiln_helper_ask {
 
 typedef struct kiln_helper_request {
     uint32_t magic, ask;
-    uint32_t child, address;
+    uint32_t child, address, driver;
     uint32_t core_count, core[KILN_EXECUTOR_CORES_MAX];
     char text[KILN_HELPER_TEXT_BYTES];
 } kiln_helper_request;

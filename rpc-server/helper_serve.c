@@ -116,19 +116,22 @@ static bool sweep(server *s) {
 }
 
 /* From a zygote that lives. */
-static kiln_status copy_zygote(server *s, const char *cgroup, int socket, pid_t *out_pid) {
+static kiln_status copy_zygote(server *s, const kiln_driver *driver, const char *cgroup, int socket,
+                               pid_t *out_pid) {
     kiln_child *process = &s->zygote.process;
     kiln_child_exit ignored;
     kiln_status st = NULL;
     if (kiln_child_ended(process, &ignored)) kiln_zygote_close(&s->zygote);
     if (!process->pid) st = kiln_zygote_open(&s->zygote, s->setup.program);
-    if (!st) st = kiln_zygote_start(&s->zygote, cgroup, socket, out_pid);
+    if (!st) st = kiln_zygote_start(&s->zygote, driver, cgroup, socket, out_pid);
     if (st) kiln_zygote_close(&s->zygote);
     return st;
 }
 
-static kiln_status load_program(const server *s, const char *cgroup, int socket, pid_t *out_pid) {
-    const char *const emulated[] = {s->setup.emulator, s->setup.program, "--child", cgroup, NULL};
+static kiln_status load_program(const server *s, const kiln_driver *driver, const char *cgroup,
+                                int socket, pid_t *out_pid) {
+    const char *const emulated[] = {s->setup.emulator,           s->setup.program, "--child",
+                                    driver ? driver->name : "-", cgroup,           NULL};
     const char *const *argv = s->setup.is_emulated ? emulated : emulated + 1;
     kiln_child child = {.in_fd = -1, .out_fd = -1, .error_fd = -1};
     kiln_status st = kiln_child_start(
@@ -138,14 +141,15 @@ static kiln_status load_program(const server *s, const char *cgroup, int socket,
 }
 
 /* Whether a zygote can have copies here is tried, not assumed. */
-static kiln_status start_process(server *s, const char *cgroup, int socket, pid_t *out_pid) {
+static kiln_status start_process(server *s, const kiln_driver *driver, const char *cgroup,
+                                 int socket, pid_t *out_pid) {
     if (!s->tried) s->copies = !s->setup.is_emulated && kiln_zygote_is_allowed();
-    kiln_status st = s->copies ? copy_zygote(s, cgroup, socket, out_pid)
-                               : load_program(s, cgroup, socket, out_pid);
+    kiln_status st = s->copies ? copy_zygote(s, driver, cgroup, socket, out_pid)
+                               : load_program(s, driver, cgroup, socket, out_pid);
     if (st && s->copies && !s->tried) {
         kiln_status_free(st);
         s->copies = false;
-        st = load_program(s, cgroup, socket, out_pid);
+        st = load_program(s, driver, cgroup, socket, out_pid);
     }
     s->tried |= !st;
     return st;
@@ -170,7 +174,7 @@ static kiln_status hold(server *s, held *h, const kiln_cgroup *cgroup, pid_t pid
 /* ---- What may be asked (rpc-server/helper_asks.def) ---- */
 
 static kiln_status ask_start(server *s, const kiln_helper_request *q, int fd, reply *r) {
-    (void)q;
+    const kiln_driver *driver = q->driver ? kiln_driver_at(q->driver - 1) : NULL;
     int type = 0;
     socklen_t size = sizeof type;
     struct sockaddr_un name;
@@ -183,7 +187,7 @@ static kiln_status ask_start(server *s, const kiln_helper_request *q, int fd, re
         getsockname(fd, (struct sockaddr *)&name, &name_size) != 0 || name.sun_family != AF_UNIX)
         return KILN_ERROR(INVALID_ARGUMENT, "a child's descriptor is no socket of the right kind");
     kiln_cgroup_create(&s->cgroups, &cgroup);
-    kiln_status st = start_process(s, cgroup.folder[0] ? cgroup.folder : NULL, fd, &pid);
+    kiln_status st = start_process(s, driver, cgroup.folder[0] ? cgroup.folder : NULL, fd, &pid);
     if (!st) return hold(s, place, &cgroup, pid, false, r);
     kiln_cgroup_destroy(&cgroup);
     return st;
@@ -381,7 +385,7 @@ static bool set_up(server *s) {
         kiln_cgroups_open(&s->cgroups, parent, memory_share(setup->slots), getppid());
     reply r = {.fd = -1, .answer.fences = s->cgroups.fences};
     /* The owner's command may do what it likes, and would inherit the filter. */
-    if (!setup->has_power && kiln_helper_filter_install())
+    if (!setup->has_power && kiln_helper_filter_install(setup->has_drivers != 0))
         r.answer.fences |= 1U << KILN_FENCE_HELPER;
     return send_reply(&r);
 }

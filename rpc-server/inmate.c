@@ -1,7 +1,9 @@
 #include "rpc-server/inmate.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,7 +27,7 @@ typedef struct kernel {
     kiln_timing timing;
 } kernel;
 
-/* Large, and reused throughout: nothing may be allocated once the sandbox is shut. */
+/* Large, and reused throughout: nothing may be allocated once the full sandbox is shut. */
 typedef struct inmate {
     kiln_inmate_order order;
     int fd[KILN_INMATE_FDS_MAX];
@@ -35,6 +37,8 @@ typedef struct inmate {
     kiln_guest *guest; /* a module, in place of kernels */
     kiln_inmate_note note;
     kiln_sandbox sandbox;
+    void *outputs; /* mapped */
+    uint64_t outputs_bytes;
     bool knows_absence; /* of the measuring thread from its core; with others, it may wait for them
                          */
     kiln_pacer pacer;
@@ -55,15 +59,25 @@ static void enter(inmate *self, kiln_phase phase) {
     say(self, KILN_INMATE_PHASE);
 }
 
-KILN_NORETURN static void end_refused(inmate *self, kiln_status status) {
-    self->note.code = kiln_status_code(status);
-    snprintf(self->note.text, sizeof self->note.text, "%s", kiln_status_text(status));
-    say(self, KILN_INMATE_REFUSED);
-    kiln_sandbox_exit(0);
+static void write_text(inmate *self, const char *text) {
+    snprintf(self->note.text, sizeof self->note.text, "%s", text);
 }
 
+/* No code of the candidate ran. */
+static void refuse(inmate *self, kiln_status status) {
+    self->note.code = kiln_status_code(status);
+    write_text(self, kiln_status_text(status));
+    kiln_status_free(status);
+    say(self, KILN_INMATE_REFUSED);
+}
+
+/* What a device thinks of it is worth a line; whatever state it is in, the next trial gets a fresh
+ * one. */
 KILN_NORETURN static void end_failed(inmate *self, kiln_ran ran) {
+    const kiln_executor_vtable *vtable = self->executor ? self->executor->vtable : NULL;
     self->note.code = ran;
+    const bool told = (ran == KILN_RAN_ERROR || ran == KILN_RAN_LOST) && vtable && vtable->error;
+    write_text(self, told ? vtable->error(self->device) : "");
     say(self, KILN_INMATE_FAILED);
     kiln_sandbox_exit(0);
 }
@@ -73,12 +87,12 @@ static void expect_ok(inmate *self, kiln_ran ran) {
     if (ran != KILN_RAN_OK) end_failed(self, ran);
 }
 
-static kiln_status pin_to(uint32_t core) {
+static kiln_status pin_to(const uint32_t *core, uint32_t core_count) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(core, &set);
+    for (uint32_t i = 0; i < core_count; i++) CPU_SET(core[i], &set);
     if (sched_setaffinity(0, sizeof set, &set) != 0)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "core %u is not to be had for measuring", core);
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "core %u is not to be had for measuring", core[0]);
     return NULL;
 }
 
@@ -101,20 +115,33 @@ static kiln_status load_kernel(inmate *self, uint32_t index, char *outputs, kiln
         map(self->fd[KILN_INMATE_ARTEFACT + index], order->artefact_bytes, PROT_READ, &bytes);
     kiln_str artefact_bytes = {bytes, (size_t)order->artefact_bytes};
     if (!st) st = kiln_artefact_decode(artefact_bytes, arena, &artefact);
-    if (st) return st;
     *k = (kernel){.inmate = self, .vtable = self->executor->vtable};
     k->first = outputs;
     k->last = outputs + order->output_bytes;
-    st = k->vtable->load(self->device, artefact_bytes, &artefact.manifest, &k->program);
+    if (!st) st = k->vtable->load(self->device, artefact_bytes, &artefact.manifest, &k->program);
+    if (bytes) munmap(bytes, (size_t)order->artefact_bytes); /* it was copied */
     if (!st) k->vtable->fill(k->program, self->order.seed);
     return st;
+}
+
+/* The environment of the driver: it writes into a folder of the child's own. */
+static void point_driver(const inmate *self) {
+    kiln_driver_variable variable;
+    char here[PATH_MAX];
+    if (self->sandbox.fences & 1U << KILN_FENCE_FOLDER)
+        snprintf(here, sizeof here, "/tmp");
+    else if (!getcwd(here, sizeof here))
+        return;
+    for (uint32_t at = 0; kiln_driver_next_variable(self->sandbox.driver, &at, &variable);)
+        setenv(variable.name, variable.value ? variable.value : here, 1);
 }
 
 static kiln_status load_guest(inmate *self, kiln_arena *arena) {
     const kiln_inmate_order *order = &self->order;
     void *module = NULL, *inputs = NULL, *outputs = NULL;
     const int *file = self->fd + KILN_INMATE_ARTEFACT;
-    kiln_status st = pin_to(order->core[0]);
+    if (self->sandbox.driver) point_driver(self);
+    kiln_status st = pin_to(order->core, self->sandbox.driver ? order->core_count : 1);
     if (!st) st = map(file[0], order->kernel[0].artefact_bytes, PROT_READ, &module);
     if (!st) st = map(file[1], order->module.input_bytes, PROT_READ, &inputs);
     if (!st)
@@ -125,24 +152,65 @@ static kiln_status load_guest(inmate *self, kiln_arena *arena) {
                            &self->guest);
 }
 
+static void shut(const inmate *self) {
+    const kiln_inmate_order *order = &self->order;
+    kiln_sandbox_shut(&self->sandbox,
+                      &(kiln_sandbox_bounds){order->cpu_seconds, order->memory_bytes});
+}
+
+/* A driver's own threads go where this one may when it is opened: a device in software computes on
+ * all cores of the slot. */
+static kiln_status open_device(inmate *self) {
+    const kiln_inmate_order *order = &self->order;
+    const kiln_executor *executor = kiln_executor_at(order->executor);
+    const kiln_executor_setup setup = {order->core_count, order->core, executor->name,
+                                       order->device};
+    self->executor = executor;
+    if (self->sandbox.driver) point_driver(self);
+    kiln_status st = pin_to(order->core, executor->driver ? order->core_count : 1);
+    if (!st) st = executor->vtable->open(&setup, &self->device);
+    if (!st || !executor->driver) return st;
+    /* Whatever it was, no candidate had a hand in it. */
+    kiln_status unavailable =
+        KILN_ERROR(UNAVAILABLE, "opening device %u: %s", order->device, kiln_status_text(st));
+    kiln_status_free(st);
+    return unavailable;
+}
+
 /* Nothing of the candidates runs before the sandbox is shut. */
 static kiln_status load(inmate *self, kiln_arena *arena) {
     const kiln_inmate_order *order = &self->order;
     if (order->module.is_asked) return load_guest(self, arena);
-    const kiln_executor_setup setup = {order->core_count, order->core};
-    uint64_t total = 0;
-    void *outputs = NULL;
-    for (uint32_t i = 0; i < order->kernel_count; i++) total += 2 * order->kernel[i].output_bytes;
-    self->executor = kiln_executor_at(order->executor);
-    kiln_status st = pin_to(order->core[0]);
-    if (!st) st = map(self->fd[KILN_INMATE_OUTPUTS], total, PROT_READ | PROT_WRITE, &outputs);
-    if (!st) st = self->executor->vtable->open(&setup, &self->device);
-    char *at = outputs;
+    self->outputs_bytes = 0;
+    for (uint32_t i = 0; i < order->kernel_count; i++)
+        self->outputs_bytes += 2 * order->kernel[i].output_bytes;
+    kiln_status st = map(self->fd[KILN_INMATE_OUTPUTS], self->outputs_bytes, PROT_READ | PROT_WRITE,
+                         &self->outputs);
+    if (!st && !self->device) {
+        st = open_device(self);
+        if (!st && self->sandbox.driver) shut(self);
+    } else if (!st) {
+        kiln_sandbox_allow_time(order->cpu_seconds);
+    }
+    char *at = self->outputs;
     for (uint32_t i = 0; !st && i < order->kernel_count; i++) {
         st = load_kernel(self, i, at, arena);
         at += 2 * order->kernel[i].output_bytes;
     }
     return st;
+}
+
+/* Nothing of a trial is left for the next one. */
+static void unload(inmate *self) {
+    const kiln_inmate_order *order = &self->order;
+    for (uint32_t i = 0; i < order->kernel_count; i++) {
+        if (self->kernel[i].program) self->executor->vtable->unload(self->kernel[i].program);
+        self->kernel[i] = (kernel){0};
+    }
+    if (self->outputs) munmap(self->outputs, (size_t)self->outputs_bytes);
+    self->outputs = NULL;
+    for (uint32_t i = 0; i < KILN_INMATE_ARTEFACT + kiln_inmate_file_count(order); i++)
+        close(self->fd[i]);
 }
 
 /* Source of times for timing.h. What went wrong ends the process here, so it never fails. */
@@ -166,17 +234,16 @@ static void check(kernel *k, uint16_t poison, char *outputs) {
     expect_ok(k->inmate, k->vtable->check(k->program, poison, outputs, &k->call_ns));
 }
 
-KILN_NORETURN static void report(inmate *self) {
+static void report(inmate *self) {
     for (uint32_t i = 0; i < self->order.kernel_count; i++) {
         self->note.kernel = i;
         self->note.timing = self->kernel[i].timing;
         say(self, KILN_INMATE_MEASURED);
     }
-    kiln_sandbox_exit(0);
 }
 
 /* By a clock that counts what was done: another run would take the same time and leave the same. */
-KILN_NORETURN static void measure_once(inmate *self) {
+static void measure_once(inmate *self) {
     const kiln_inmate_order *order = &self->order;
     for (uint32_t i = 0; i < order->kernel_count; i++) {
         kernel *k = &self->kernel[i];
@@ -191,19 +258,29 @@ KILN_NORETURN static void measure_once(inmate *self) {
     report(self);
 }
 
-KILN_NORETURN static void measure(inmate *self) {
+static void measure(inmate *self) {
     const kiln_inmate_order *order = &self->order;
     const uint64_t overhead_ns = kiln_timing_overhead_ns();
     kiln_timing_turn *turn = self->turn;
-    self->knows_absence = order->core_count == 1 && kiln_timing_knows_absence();
-    const kiln_timing_pace pace = {take_pace, self, order->norm};
+    /* A thread that waits for a device has its core all the same. */
+    self->knows_absence =
+        !self->executor->driver && order->core_count == 1 && kiln_timing_knows_absence();
+    /* A reading of this core says nothing of a device, and on a device in software it would take a
+     * core from it. */
+    kiln_timing_pace pace = {.context = self};
+    const kiln_timing_warmth warmth =
+        order->is_gpu ? KILN_TIMING_WARM_DEVICE : KILN_TIMING_WARM_CORE;
+    if (!self->executor->driver) {
+        pace.take = take_pace;
+        pace.norm = order->norm;
+    }
     for (uint32_t i = 0; i < order->kernel_count; i++) {
         kernel *k = &self->kernel[i];
         turn[i].source = (kiln_timing_source){run_timed, k, overhead_ns};
         turn[i].timing = &k->timing;
         expect_ok(self, k->vtable->prepare(k->program));
         check(k, KILN_POISON_FIRST, k->first);
-        turn[i].runs = kiln_timing_warm_up(&turn[i].source, &order->policy, k->call_ns);
+        turn[i].runs = kiln_timing_warm_up(&turn[i].source, &order->policy, k->call_ns, &warmth);
     }
     enter(self, KILN_PHASE_RUN);
     kiln_timing_sample(turn, order->kernel_count, &pace, &order->policy, order->race_ns);
@@ -238,39 +315,103 @@ static bool is_zygote(int argc, char **argv) {
 }
 
 bool kiln_inmate_is_asked(int argc, char **argv) {
-    return is_zygote(argc, argv) || ((argc == 2 || argc == 3) && strcmp(argv[1], "--child") == 0);
+    return is_zygote(argc, argv) || ((argc == 3 || argc == 4) && strcmp(argv[1], "--child") == 0);
+}
+
+/* As a zygote's copy knows it of itself. */
+static kiln_zygote_birth read_arguments(int argc, char **argv) {
+    kiln_zygote_birth birth = {.is_grouped = argc == 4 && kiln_cgroup_enter(argv[3])};
+    for (uint32_t i = 0; i < kiln_driver_count(); i++)
+        if (strcmp(argv[2], kiln_driver_at(i)->name) == 0) birth.driver = kiln_driver_at(i);
+    return birth;
+}
+
+/* One order, from its arrival to its last note. */
+static void serve(inmate *self, kiln_arena *arena) {
+    enter(self, KILN_PHASE_LOAD);
+    kiln_status st = load(self, arena);
+    if (st) {
+        refuse(self, st);
+        return;
+    }
+    if (self->order.waits) {
+        say(self, KILN_INMATE_LOADED);
+        if (!kiln_inmate_await_turn(KILN_SANDBOX_SOCKET)) kiln_sandbox_exit(0);
+    }
+    self->note.round = kiln_pacer_round(&self->pacer);
+    if (!self->sandbox.driver || self->guest) shut(self);
+    enter(self, KILN_PHASE_WARM);
+    if (self->guest) run_guest(self);
+    if (self->executor->exact)
+        measure_once(self);
+    else
+        measure(self);
+}
+
+static kiln_status copy_text(kiln_str text, char out[KILN_INMATE_TEXT_BYTES]) {
+    if (text.size >= KILN_INMATE_TEXT_BYTES)
+        return KILN_ERROR(OUT_OF_RANGE, "a text of a device has %zu bytes", text.size);
+    memcpy(out, text.data, text.size);
+    return NULL;
+}
+
+static kiln_status describe_device(inmate *self, kiln_arena *arena) {
+    const kiln_executor *executor = kiln_executor_at(self->order.executor);
+    const kiln_executor_setup setup = {.name = executor->name, .device = self->order.device};
+    kiln_executor_facts facts;
+    kiln_strbuf text = {0};
+    kiln_inmate_device *device = &self->note.device;
+    if (!executor->vtable->describe)
+        return KILN_ERROR(UNIMPLEMENTED, "%s has no devices to choose from", executor->name);
+    if (self->sandbox.driver) point_driver(self);
+    kiln_status st = executor->vtable->describe(&setup, arena, &facts);
+    if (st) return st;
+    kiln_target_print(&facts.target, &text);
+    st = copy_text(kiln_strbuf_view(&text), device->target);
+    if (!st) st = copy_text(kiln_str_from(facts.name), device->name);
+    if (!st) st = copy_text(kiln_str_from(facts.driver), device->driver);
+    device->memory_bytes = facts.memory_bytes;
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+/* Says what the device is. */
+KILN_NORETURN static void tell_device(inmate *self, kiln_arena *arena) {
+    kiln_status st = describe_device(self, arena);
+    if (st)
+        refuse(self, st);
+    else
+        say(self, KILN_INMATE_DEVICE);
+    kiln_sandbox_exit(0);
+}
+
+/* Whether the device may serve another trial. */
+static bool serves_on(const inmate *self) {
+    return self->device && self->executor->lifetime == KILN_LIFETIME_FAULT;
 }
 
 void kiln_inmate_main(int argc, char **argv) {
     static inmate self; /* large, and used to the end of the process */
     open_pacer(&self);  /* before there are copies: they all read the same memory */
-    /* With all that it starts. */
-    const bool is_grouped =
-        is_zygote(argc, argv) ? kiln_zygote_serve() : argc == 3 && kiln_cgroup_enter(argv[2]);
-    kiln_sandbox_confine(&self.sandbox);
-    if (is_grouped) self.sandbox.fences |= 1U << KILN_FENCE_GROUP;
-    self.note.code = self.sandbox.fences;
-    say(&self, KILN_INMATE_READY);
-    if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd)) kiln_sandbox_exit(0);
-    /* Where it has no files of its own, an empty folder must do. */
-    if (!(self.sandbox.fences & 1U << KILN_FENCE_FOLDER) &&
-        fchdir(self.fd[KILN_INMATE_FOLDER]) != 0)
-        kiln_sandbox_exit(KILN_INTERNAL);
-
-    kiln_arena arena;
-    kiln_arena_init(&arena, 0);
-    enter(&self, KILN_PHASE_LOAD);
-    kiln_status st = load(&self, &arena);
-    if (st) end_refused(&self, st);
-    if (self.order.waits) {
-        say(&self, KILN_INMATE_LOADED);
-        if (!kiln_inmate_await_turn(KILN_SANDBOX_SOCKET)) kiln_sandbox_exit(0);
-    }
-    self.note.round = kiln_pacer_round(&self.pacer);
-    kiln_sandbox_shut(&self.sandbox, self.guest ? KILN_SANDBOX_FULL : self.executor->sandbox,
-                      self.order.cpu_seconds);
-    enter(&self, KILN_PHASE_WARM);
-    if (self.guest) run_guest(&self);
-    if (self.executor->exact) measure_once(&self);
-    measure(&self);
+    const kiln_zygote_birth birth =
+        is_zygote(argc, argv) ? kiln_zygote_serve() : read_arguments(argc, argv);
+    kiln_sandbox_confine(birth.driver, &self.sandbox);
+    if (birth.is_grouped) self.sandbox.fences |= 1U << KILN_FENCE_GROUP;
+    do {
+        kiln_arena arena;
+        kiln_arena_init(&arena, 0);
+        self.note = (kiln_inmate_note){.code = self.sandbox.fences};
+        say(&self, KILN_INMATE_READY);
+        if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd))
+            kiln_sandbox_exit(0);
+        /* Where it has no files of its own, an empty folder must do. */
+        if (!(self.sandbox.fences & 1U << KILN_FENCE_FOLDER) && !self.device &&
+            fchdir(self.fd[KILN_INMATE_FOLDER]) != 0)
+            kiln_sandbox_exit(KILN_INTERNAL);
+        if (self.order.asks) tell_device(&self, &arena);
+        serve(&self, &arena);
+        if (serves_on(&self)) unload(&self);
+        kiln_arena_deinit(&arena);
+    } while (serves_on(&self));
+    kiln_sandbox_exit(0);
 }

@@ -1,6 +1,7 @@
-/* The contained child's side: one measurement in one process, whose standard input is the socket of
- * rpc-server/talk.h. The child is a copy of a zygote (`kiln-rpc-server --children`), or loads the
- * program by itself (`kiln-rpc-server --child [GROUP]`). */
+/* The contained child's side: one measurement in one process, or one after the other where the
+ * executor's device serves until a fault. Its standard input is the socket of rpc-server/talk.h.
+ * The child is a copy of a zygote (`kiln-rpc-server --children`), or loads the program by itself
+ * (`kiln-rpc-server --child DRIVER [GROUP]`, with - for no driver). */
 #ifndef KILN_RPC_SERVER_INMATE_H
 #define KILN_RPC_SERVER_INMATE_H
 
@@ -10,8 +11,7 @@
 
 /* Whether a program was started as a contained child, or their zygote. */
 bool kiln_inmate_is_asked(int argc, char **argv);
-/* The whole life of either, by the same arguments: the control group that a child goes into comes
- * third, where there is one. Never returns. */
+/* The whole life of either, by the same arguments. Never returns. */
 KILN_NORETURN void kiln_inmate_main(int argc, char **argv);
 
 #endif

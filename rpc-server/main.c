@@ -23,7 +23,7 @@ typedef struct options {
     const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file, *cluster;
     const char *require, *calibrate;
     uint64_t slots, builders;
-    kiln_opt_list also;
+    kiln_opt_list also, device;
     bool insecure, doctor;
     bool measures, again; /* this machine's core: what --calibrate and the environment say */
 } options;
@@ -35,6 +35,20 @@ static kiln_status read_calibrate(options *o) {
     o->measures = kiln_calibration_is_wanted() && !kiln_str_is(word, "never");
     if (o->again || kiln_str_is(word, "once") || kiln_str_is(word, "never")) return KILN_OK;
     return KILN_ERROR(INVALID_ARGUMENT, "--calibrate is once, again or never");
+}
+
+static kiln_status read_devices(const options *o, kiln_server_shell_options *out) {
+    if (o->device.count > KILN_SERVER_SLOTS_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "at most %u devices", KILN_SERVER_SLOTS_MAX);
+    for (size_t i = 0; i < o->device.count; i++) {
+        uint64_t number = 0;
+        if (!kiln_str_to_u64(kiln_str_from(o->device.item[i]), &number) || number > UINT32_MAX)
+            return KILN_ERROR(INVALID_ARGUMENT, "--device %s is no number", o->device.item[i]);
+        out->device[out->device_count++] = (uint32_t)number;
+    }
+    if (out->device_count && !out->board.executor->driver)
+        return KILN_ERROR(INVALID_ARGUMENT, "--device: %s is one device", o->executor);
+    return NULL;
 }
 
 static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell_options *out) {
@@ -64,10 +78,12 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
         st = KILN_ERROR(INVALID_ARGUMENT, "--builders: this kiln-rpc-server has no compiler; it is "
                                           "built with one by -Dserver_build=enabled");
     if (!st && o->cluster) st = kiln_board_enter_cluster(o->cluster, process);
+    if (!st && o->device.count && !o->executor)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--device is one of --executor NAME");
     if (st || !o->executor) return st;
     out->board.executor = kiln_executor_find(kiln_str_from(o->executor));
     return out->board.executor
-               ? NULL
+               ? read_devices(o, out)
                : KILN_ERROR(INVALID_ARGUMENT, "there is no executor \"%s\"", o->executor);
 }
 
@@ -85,17 +101,18 @@ static kiln_status open_helper(const options *o, kiln_arena *process,
     char *home = NULL;
     kiln_status st = kiln_home(process, &home);
     if (st) return st;
-    const kiln_helper_options helper = {.program = out->program,
-                                        .emulator = out->board.emulator,
-                                        .label = out->state_name,
-                                        .slots =
-                                            KILN_MAX(out->board.slots, 1) + out->board.also_count,
-                                        .tracker = out->tracker,
-                                        .home = home,
-                                        .key_file = o->key_file,
-                                        .insecure = o->insecure,
-                                        .power = o->power_cycle,
-                                        .board = kiln_board_name(o->key, process)};
+    const kiln_helper_options helper = {
+        .program = out->program,
+        .emulator = out->board.emulator,
+        .label = out->state_name,
+        .slots = KILN_MAX(out->board.slots, 1) + out->board.also_count,
+        .tracker = out->tracker,
+        .home = home,
+        .key_file = o->key_file,
+        .insecure = o->insecure,
+        .drivers = out->board.executor && out->board.executor->driver,
+        .power = o->power_cycle,
+        .board = kiln_board_name(o->key, process)};
     return kiln_helper_open(&helper, &out->helper);
 }
 
@@ -123,7 +140,7 @@ static void measure_core(const options *o, const kiln_server_shell_options *shel
                          kiln_arena *process, kiln_board_options *board) {
     const char *folder = shell_options->state_folder;
     kiln_figures *figures = KILN_ARENA_NEW(process, kiln_figures);
-    if (!o->measures || board->emulator) return;
+    if (!o->measures || board->emulator || (board->executor && board->executor->driver)) return;
     kiln_status st = kiln_folder_create(folder, 0700);
     if (!st && !o->again) *figures = kiln_calibration_kept(folder, process);
     if (!st && kiln_figures_is_empty(figures)) {
@@ -184,6 +201,8 @@ int main(int argc, char **argv) {
          "cached blobs and identity (default $KILN_HOME/rpc-server)"},
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
          "use only this one (default: as artefacts ask)"},
+        {"device", KILN_OPT_LIST, &o.device, "N",
+         "which device of --executor to offer, from 0 on (default 0); may be given several times"},
         {"slots", KILN_OPT_COUNT, &o.slots, "N",
          "trials at once, each on cores of its own; they time one after the other where they would "
          "disturb each other (default 1)"},

@@ -1,14 +1,22 @@
 #include "rpc-server/namespaces.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/macros.h"
+
+#define PATH_BYTES 256
+#define EMPTY_FILES 64u
+#define EMPTY_BYTES ((uint64_t)1 << 20)
+#define DRIVER_FILES 16384u /* that it may write, and places of what it sees */
 
 static bool write_file(const char *path, const char *content, int size) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -31,18 +39,18 @@ bool kiln_namespace_network(void) { return unshare(CLONE_NEWNET | CLONE_NEWIPC) 
 
 /* A file system that hangs nowhere in the machine's tree, so that no path leads back. -1: refused.
  */
-static int mount_empty(uint64_t size_bytes, uid_t owner) {
-    char size[32], user[32];
+static int mount_empty(uint64_t size_bytes, uint32_t files, uid_t owner, unsigned attributes) {
+    char size[32], user[32], inodes[32];
     snprintf(size, sizeof size, "%llu", (unsigned long long)size_bytes);
+    snprintf(inodes, sizeof inodes, "%u", files);
     snprintf(user, sizeof user, "%u", (unsigned)owner);
     int context = fsopen("tmpfs", FSOPEN_CLOEXEC);
     if (context < 0) return -1;
     bool set = fsconfig(context, FSCONFIG_SET_STRING, "size", size, 0) == 0 &&
-               fsconfig(context, FSCONFIG_SET_STRING, "nr_inodes", "64", 0) == 0 &&
+               fsconfig(context, FSCONFIG_SET_STRING, "nr_inodes", inodes, 0) == 0 &&
                fsconfig(context, FSCONFIG_SET_STRING, "mode", "0700", 0) == 0 &&
                fsconfig(context, FSCONFIG_SET_STRING, "uid", user, 0) == 0 &&
                fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0;
-    const unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
     int root = set ? fsmount(context, FSMOUNT_CLOEXEC, attributes) : -1;
     close(context);
     return root;
@@ -50,10 +58,76 @@ static int mount_empty(uint64_t size_bytes, uid_t owner) {
 
 bool kiln_namespace_files(uint64_t size_bytes, uid_t owner) {
     if (unshare(CLONE_NEWNS) != 0) return false;
-    int root = mount_empty(size_bytes, owner);
+    const unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    int root = mount_empty(size_bytes, EMPTY_FILES, owner, attributes);
     bool entered = root >= 0 && fchdir(root) == 0 && chroot(".") == 0;
     if (root >= 0) close(root);
     return entered;
+}
+
+/* ---- Files of a driver ---- */
+
+/* Makes `path`, relative to the working folder, as a folder or an empty file to mount on. */
+static bool make_place(const char *path, bool is_folder) {
+    char part[PATH_BYTES];
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+        if (mkdir(part, 0755) != 0 && errno != EEXIST) return false;
+    }
+    if (is_folder) return mkdir(path, 0755) == 0 || errno == EEXIST;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+/* A link stays one: where it leads is seen by a row of its own. */
+static bool copy_link(const char *from, const char *to) {
+    char target[PATH_BYTES];
+    const ssize_t size = readlink(from, target, sizeof target - 1);
+    if (size < 0) return false;
+    target[size] = '\0';
+    return symlink(target, to) == 0 || errno == EEXIST;
+}
+
+/* The working folder is the new root. */
+static bool show(const kiln_driver_file *file) {
+    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_NOSUID |
+                                                (file->is_device ? 0 : MOUNT_ATTR_RDONLY)};
+    const char *place = file->path + 1;
+    struct stat info;
+    if (lstat(file->path, &info) != 0) return true; /* the machine has none */
+    if (S_ISLNK(info.st_mode)) return copy_link(file->path, place);
+    const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
+    if (!make_place(place, S_ISDIR(info.st_mode))) return false;
+    int tree = open_tree(AT_FDCWD, file->path, flags);
+    const bool shown = tree >= 0 &&
+                       mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
+                                     sizeof attributes) == 0 &&
+                       move_mount(tree, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) == 0;
+    if (tree >= 0) close(tree);
+    return shown;
+}
+
+static bool show_all(const kiln_driver *driver) {
+    kiln_driver_file file;
+    bool shown = true;
+    for (uint32_t at = 0; shown && kiln_driver_next_file(driver, &at, &file);) shown = show(&file);
+    return shown && mkdir("tmp", 0700) == 0;
+}
+
+bool kiln_namespace_driver_files(const kiln_driver *driver, uid_t owner) {
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        return false;
+    const uint64_t bytes = driver->folder_bytes + EMPTY_BYTES;
+    int root = mount_empty(bytes, DRIVER_FILES, owner, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    const bool entered = root >= 0 &&
+                         move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
+                         fchdir(root) == 0;
+    if (root >= 0) close(root);
+    /* The old root lies below the new one and goes. */
+    return entered && show_all(driver) && chown("tmp", owner, (gid_t)-1) == 0 &&
+           syscall(SYS_pivot_root, ".", ".") == 0 && umount2(".", MNT_DETACH) == 0 &&
+           chdir("/") == 0;
 }
 
 bool kiln_namespace_processes(pid_t *out_guard) {

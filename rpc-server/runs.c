@@ -145,7 +145,7 @@ kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_r
         .context = runs};
     kiln_status st =
         kiln_golden_open(kiln_arena_printf(&runs->arena, "%s/golden", options->state_folder),
-                         &runs->arena, &runs->golden);
+                         options->slots->slot[0].target, &runs->arena, &runs->golden);
     if (!st) st = kiln_cages_create(&cages, &runs->cages);
     if (st) {
         kiln_runs_destroy(runs);
@@ -165,5 +165,7 @@ void kiln_runs_destroy(kiln_runs *runs) {
 const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot) {
     return kiln_cages_norm(runs->cages, slot);
 }
+
+bool kiln_runs_checks(const kiln_runs *runs) { return runs->golden.artefact; }
 
 uint32_t kiln_runs_fences(const kiln_runs *runs) { return kiln_cages_fences(runs->cages); }

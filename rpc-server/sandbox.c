@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/clock.h"
 #include "base/macros.h"
 #include "base/proc.h"
 #include "rpc-server/namespaces.h"
@@ -86,7 +87,7 @@ static bool leave_root(void) {
 }
 
 /* What holds for the process that computes and for the one that guards it. */
-static bool bind_to_parent(void) {
+static bool bind_to_parent(uint64_t file_bytes) {
     bool left_root = leave_root();
     kiln_namespace_leave_rights();
     /* After the change of user, which clears it. */
@@ -94,7 +95,7 @@ static bool bind_to_parent(void) {
     must(prctl(PR_SET_DUMPABLE, 0), "forbidding core dumps");
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges");
     limit(RLIMIT_CORE, 0, "limiting core dumps");
-    limit(RLIMIT_FSIZE, 0, "limiting files");
+    limit(RLIMIT_FSIZE, file_bytes, "limiting files");
     return left_root;
 }
 
@@ -102,7 +103,7 @@ static bool bind_to_parent(void) {
 KILN_NORETURN static void guard(pid_t child) {
     int status = 0;
     close_range(0, ~0U, 0); /* the socket must end with the child */
-    bind_to_parent();
+    bind_to_parent(0);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     if (WIFSIGNALED(status)) {
         signal(WTERMSIG(status), SIG_DFL);
@@ -122,7 +123,7 @@ static bool is_emulated(void) {
 }
 
 /* A file system and processes of its own, unless a sanitizer must read /proc and map files. */
-static uint32_t enter_namespaces(void) {
+static uint32_t enter_namespaces(const kiln_driver *driver) {
     uint32_t fences = 0;
     pid_t child = 0;
     if (KILN_SANITIZED || !kiln_namespace_user()) return 0;
@@ -130,20 +131,24 @@ static uint32_t enter_namespaces(void) {
     if (kiln_namespace_network()) fences |= 1U << KILN_FENCE_NETWORK;
     if (!is_emulated() && kiln_namespace_processes(&child)) fences |= 1U << KILN_FENCE_PIDS;
     if (child > 0) guard(child);
-    if (kiln_namespace_files(KILN_SANDBOX_FOLDER_BYTES, owner)) fences |= 1U << KILN_FENCE_FOLDER;
+    if (driver && driver->folder_bytes ? kiln_namespace_driver_files(driver, owner)
+                                       : kiln_namespace_files(KILN_SANDBOX_FOLDER_BYTES, owner))
+        fences |= 1U << KILN_FENCE_FOLDER;
     return fences;
 }
 
-void kiln_sandbox_confine(kiln_sandbox *out_sandbox) {
+void kiln_sandbox_confine(const kiln_driver *driver, kiln_sandbox *out_sandbox) {
     int memory_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     kiln_child_leave_stopping(); /* before there is a guard */
-    uint32_t fences = enter_namespaces();
-    if (bind_to_parent()) fences |= 1U << KILN_FENCE_UID;
-    if (!KILN_SANITIZED && limit_holds(RLIMIT_NPROC, cannot_fork))
+    uint32_t fences = enter_namespaces(driver);
+    const bool starts = driver && driver->starts, bounded = !driver || driver->bounded;
+    if (bind_to_parent(driver ? driver->folder_bytes : 0)) fences |= 1U << KILN_FENCE_UID;
+    if (!KILN_SANITIZED && !starts && limit_holds(RLIMIT_NPROC, cannot_fork))
         fences |= 1U << KILN_FENCE_PROCESSES;
-    if (!KILN_SANITIZED && limit_holds(RLIMIT_AS, cannot_map)) fences |= 1U << KILN_FENCE_MEMORY;
+    if (!KILN_SANITIZED && bounded && limit_holds(RLIMIT_AS, cannot_map))
+        fences |= 1U << KILN_FENCE_MEMORY;
     if (have_seccomp()) fences |= 1U << KILN_FENCE_SECCOMP;
-    *out_sandbox = (kiln_sandbox){fences, memory_fd};
+    *out_sandbox = (kiln_sandbox){fences, memory_fd, driver};
 }
 
 /* ---- The second step ---- */
@@ -188,11 +193,20 @@ static int add_rules(scmp_filter_ctx filter) {
     return rc;
 }
 
-static void install_filter(void) {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+/* A call that this processor does not have needs no rule. */
+static int add_driver_rules(scmp_filter_ctx filter, const kiln_driver *driver) {
+    int rc = 0, call = 0;
+    for (uint32_t at = 0; rc == 0 && kiln_driver_next_call(driver, &at, &call);)
+        rc = allow(filter, call);
+    return rc;
+}
+
+/* Drivers look which calls there are, and live without some. */
+static void install_filter(const kiln_driver *driver) {
+    scmp_filter_ctx filter = seccomp_init(driver ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_KILL_PROCESS);
     must(filter ? 0 : -1, "making the system call filter");
     int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* the pool's threads as well */
-    if (rc == 0) rc = add_rules(filter);
+    if (rc == 0) rc = driver ? add_driver_rules(filter, driver) : add_rules(filter);
     if (rc == 0) rc = seccomp_load(filter);
     errno = -rc;
     must(rc, "installing the system call filter");
@@ -209,16 +223,40 @@ KILN_NORETURN void kiln_sandbox_exit(int code) {
     for (;;) syscall(SYS_exit_group, code);
 }
 
-void kiln_sandbox_shut(const kiln_sandbox *sandbox, kiln_sandbox_profile profile,
-                       uint64_t cpu_seconds) {
-    limit(RLIMIT_CPU, cpu_seconds, "limiting processor time");
+/* Only the soft limit: the next trial has time of its own. */
+void kiln_sandbox_allow_time(uint64_t cpu_seconds) {
+    const uint64_t spent = kiln_clock_process_ns() / KILN_NS_PER_S + 1;
+    struct rlimit now;
+    must(getrlimit(RLIMIT_CPU, &now), "reading a limit");
+    now.rlim_cur = KILN_MIN((rlim_t)(spent + cpu_seconds), now.rlim_max);
+    must(setrlimit(RLIMIT_CPU, &now), "limiting processor time");
+}
+
+static void shut_beside_driver(const kiln_sandbox *sandbox, const kiln_sandbox_bounds *bounds) {
+    const kiln_driver *driver = sandbox->driver;
+    kiln_sandbox_allow_time(bounds->cpu_seconds);
+    if (!KILN_SANITIZED && driver->bounded)
+        limit(RLIMIT_AS, address_space(sandbox->memory_fd) + bounds->memory_bytes,
+              "limiting memory");
+    if (!driver->starts) limit(RLIMIT_NPROC, 0, "limiting processes");
+    close(sandbox->memory_fd);
+}
+
+static void shut_all(const kiln_sandbox *sandbox, const kiln_sandbox_bounds *bounds) {
+    limit(RLIMIT_CPU, bounds->cpu_seconds, "limiting processor time");
     if (!KILN_SANITIZED)
         limit(RLIMIT_AS, address_space(sandbox->memory_fd) + KILN_SANDBOX_GROWTH_BYTES,
               "limiting memory");
     limit(RLIMIT_NPROC, 0, "limiting processes");
     must(close_range(KILN_SANDBOX_SOCKET + 1, ~0U, 0), "closing descriptors");
     limit(RLIMIT_NOFILE, KILN_SANDBOX_SOCKET + 1, "limiting descriptors");
+}
+
+void kiln_sandbox_shut(const kiln_sandbox *sandbox, const kiln_sandbox_bounds *bounds) {
+    if (sandbox->driver)
+        shut_beside_driver(sandbox, bounds);
+    else
+        shut_all(sandbox, bounds);
     reset_fault_signals();
-    if (profile == KILN_SANDBOX_FULL && sandbox->fences & 1U << KILN_FENCE_SECCOMP)
-        install_filter();
+    if (sandbox->fences & 1U << KILN_FENCE_SECCOMP) install_filter(sandbox->driver);
 }

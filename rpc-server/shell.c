@@ -287,9 +287,36 @@ static void open_workshop(kiln_server_shell *shell) {
     kiln_log(KILN_LOG_INFO, "builds candidates with codegen version %s", kiln_workshop_codegen());
 }
 
+/* Slots of the devices that are offered in place of the processor. */
+static kiln_status find_devices(kiln_server_shell *shell, const uint32_t *core,
+                                uint32_t core_count) {
+    const kiln_server_shell_options *own = &shell->options;
+    const uint32_t count = KILN_MAX(own->device_count, 1);
+    kiln_found_device *found = KILN_ARENA_ARRAY(&shell->arena, kiln_found_device, count);
+    kiln_target *target = KILN_ARENA_ARRAY(&shell->arena, kiln_target, count);
+    uint32_t *index = KILN_ARENA_ARRAY(&shell->arena, uint32_t, count);
+    kiln_status st = NULL;
+    for (uint32_t i = 0; !st && i < count; i++) {
+        index[i] = own->device_count ? own->device[i] : 0;
+        st = kiln_find_device(own->helper, own->board.executor, index[i], &shell->arena, &found[i]);
+        if (!st) target[i] = found[i].target;
+    }
+    if (st) return st;
+    shell->options.board.device = found;
+    shell->options.board.device_count = count;
+    return kiln_slots_of_devices(target, index, count, core, core_count, &shell->slots);
+}
+
 static kiln_status share_cores(kiln_server_shell *shell) {
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    const kiln_executor *executor = shell->options.board.executor;
     const uint32_t count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
+    if (executor && executor->driver) {
+        kiln_status found = find_devices(shell, core, count);
+        if (!found) open_workshop(shell);
+        return found ? found
+                     : kiln_board_describe(&shell->options.board, &shell->arena, &shell->board);
+    }
     kiln_status st = kiln_slots_share(core, count, KILN_MAX(shell->options.board.slots, 1),
                                       "/sys/devices/system", &shell->slots);
     for (uint32_t i = 0; !st && i < shell->options.board.also_count; i++) {
@@ -336,6 +363,7 @@ static void add_fact(kiln_arena *arena, const char *name, const kiln_part_norm *
 static void describe_pace(kiln_server_shell *shell) {
     const kiln_pace_norm *norm = kiln_runs_norm(shell->runs, 0);
     kiln_msg_board_up *board = &shell->board;
+    if (shell->options.board.device_count) return; /* no device is timed by it */
     kiln_msg_label *fact = KILN_ARENA_ARRAY(&shell->arena, kiln_msg_label, KILN_MESSAGES_FACTS);
     KILN_CHECK(board->facts.count + 2 <= KILN_MESSAGES_FACTS);
     if (board->facts.count) memcpy(fact, board->facts.item, board->facts.count * sizeof *fact);
@@ -424,11 +452,12 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     shell->power = kiln_power_create(shell->loop, shell->options.helper, KILN_POWER_LIMIT_NS);
     shell->helper_watch = kiln_watch_create(shell->loop, shell->helper_pidfd, KILN_WATCH_READ,
                                             on_helper_ended, shell);
-    shell->server = kiln_server_create(&(kiln_server_options){.board = &shell->board,
-                                                              .disturbs = shell->slots.disturbs,
-                                                              .seed = seed,
-                                                              .checks = true},
-                                       kiln_loop_now_ns(shell->loop));
+    shell->server =
+        kiln_server_create(&(kiln_server_options){.board = &shell->board,
+                                                  .disturbs = shell->slots.disturbs,
+                                                  .seed = seed,
+                                                  .checks = kiln_runs_checks(shell->runs)},
+                           kiln_loop_now_ns(shell->loop));
     on_tick(shell);
     kiln_timer_start(shell->reading, KILN_SERVER_READING_NS);
     *out_shell = shell;

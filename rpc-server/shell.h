@@ -8,6 +8,7 @@
 
 #include "proto/net.h"
 #include "rpc-server/board.h"
+#include "rpc-server/server.h"
 #include "rpc-server/helper.h"
 
 #define KILN_SERVER_READING_NS \
@@ -26,6 +27,8 @@ typedef struct kiln_server_shell_options {
     uint64_t builders; /* of a server with a compiler; more than there are cores that nothing is
                           timed on are not used, so that they do not disturb */
     kiln_board_options board;
+    /* Of an executor with a driver: which devices to offer; none: the first. */
+    uint32_t device[KILN_SERVER_SLOTS_MAX], device_count;
 } kiln_server_shell_options;
 
 /* Takes the state folder for this process, describes the board, starts the first spare child, and

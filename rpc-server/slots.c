@@ -67,8 +67,30 @@ kiln_status kiln_slots_add(kiln_slots *slots, kiln_target_kind kind, const char 
     return NULL;
 }
 
+kiln_status kiln_slots_of_devices(const kiln_target *target, const uint32_t *device, uint32_t count,
+                                  const uint32_t *core, uint32_t core_count,
+                                  kiln_slots *out_slots) {
+    if (count > KILN_SERVER_SLOTS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "a board has at most %u slots, of all its targets",
+                          KILN_SERVER_SLOTS_MAX);
+    *out_slots = (kiln_slots){.count = count, .shared_count = 1};
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_slot *slot = &out_slots->slot[i];
+        *slot = (kiln_slot){target[i].kind, &target[i], device[i], core_count, {0}};
+        for (uint32_t k = 0; k < core_count; k++) slot->core[k] = core[k];
+        for (uint32_t other = 0; other < count; other++)
+            if (other != i) out_slots->disturbs[i] |= 1U << other;
+    }
+    return NULL;
+}
+
 uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threads,
                           uint32_t out_core[KILN_EXECUTOR_CORES_MAX]) {
+    const kiln_slot *own = &slots->slot[slot];
+    if (own->target) { /* whatever the driver makes of it */
+        for (uint32_t i = 0; i < own->core_count; i++) out_core[i] = own->core[i];
+        return own->core_count;
+    }
     const bool shares = slot < slots->shared_count;
     const bool all = shares && threads > slots->slot[slot].core_count;
     uint32_t count = 0;

@@ -17,8 +17,10 @@
 #include "rpc-server/server.h"
 
 typedef struct kiln_slot {
-    kiln_target_kind kind; /* of the artefacts that run here */
-    uint32_t core_count;   /* at least 1 */
+    kiln_target_kind kind;     /* of the artefacts that run here */
+    const kiln_target *target; /* of a device with a driver; NULL: of none */
+    uint32_t device;           /* which one it is */
+    uint32_t core_count;       /* at least 1 */
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
 } kiln_slot;
 
@@ -41,6 +43,11 @@ KILN_MUST_USE kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_c
  * the processor. RESOURCE_EXHAUSTED: there are KILN_SERVER_SLOTS_MAX. */
 KILN_MUST_USE kiln_status kiln_slots_add(kiln_slots *slots, kiln_target_kind kind,
                                          const char *system);
+/* The slots of a server that offers devices with drivers, and not the processor: one for each of
+ * `target` [count], with all cores, on which a driver's threads run; so they take turns. */
+KILN_MUST_USE kiln_status kiln_slots_of_devices(const kiln_target *target, const uint32_t *device,
+                                                uint32_t count, const uint32_t *core,
+                                                uint32_t core_count, kiln_slots *out_slots);
 /* The cores for a kernel of `threads` threads in `slot`: those of the slot, or, when it wants more,
  * those of all, the slot's first: the tracker leases such a kernel the whole board. Returns how
  * many; at least 1. Slots that were added have theirs alone. */

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #define READY_MS 10000
+#define DEVICE_MS 60000 /* drivers of GPUs take seconds to start */
 
 /* Room for the descriptors that travel with an order. */
 typedef union order_control {
@@ -22,7 +23,8 @@ static size_t fd_bytes_of(const kiln_inmate_order *order) {
 }
 
 static bool is_sound(const kiln_inmate_order *order) {
-    if (order->magic != KILN_INMATE_MAGIC || order->kernel_count == 0) return false;
+    if (order->magic != KILN_INMATE_MAGIC || (order->kernel_count == 0) != (order->asks != 0))
+        return false;
     return order->module.is_asked
                ? order->kernel_count == 1 && order->module.input_count <= KILN_INMATE_INPUTS_MAX
                : order->kernel_count <= KILN_INMATE_KERNELS_MAX;
@@ -65,19 +67,49 @@ kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note) {
     return got == sizeof *out_note ? KILN_INMATE_GOT_NOTE : KILN_INMATE_GOT_RUBBISH;
 }
 
-kiln_status kiln_inmate_await_ready(int socket, uint32_t *out_fences) {
-    kiln_inmate_note note;
+static kiln_status await_note(int socket, int limit_ms) {
     struct pollfd ready = {.fd = socket, .events = POLLIN};
     int count;
-    do count = poll(&ready, 1, READY_MS);
+    do count = poll(&ready, 1, limit_ms);
     while (count < 0 && errno == EINTR);
     if (count == 0)
         return KILN_ERROR(DEADLINE_EXCEEDED, "a contained child was not ready after %d ms",
-                          READY_MS);
+                          limit_ms);
+    return NULL;
+}
+
+kiln_status kiln_inmate_await_ready(int socket, uint32_t *out_fences) {
+    kiln_inmate_note note;
+    kiln_status st = await_note(socket, READY_MS);
+    if (st) return st;
     ssize_t got = recv(socket, &note, sizeof note, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
     if (got != sizeof note || note.said != KILN_INMATE_READY)
         return KILN_ERROR(UNAVAILABLE, "a contained child ended before it was ready");
     *out_fences = note.code;
+    return NULL;
+}
+
+/* The child does not look at the descriptors. */
+kiln_status kiln_inmate_ask_device(int socket, uint32_t executor, uint32_t index,
+                                   kiln_inmate_device *out_device) {
+    const kiln_inmate_order order = {
+        .magic = KILN_INMATE_MAGIC, .executor = executor, .device = index, .asks = 1};
+    const int fd[KILN_INMATE_ARTEFACT] = {socket, socket};
+    kiln_inmate_note note;
+    kiln_inmate_got got = KILN_INMATE_GOT_NOTE;
+    kiln_status st = kiln_inmate_send_order(socket, &order, fd);
+    for (note.said = KILN_INMATE_READY; !st && note.said == KILN_INMATE_READY;) {
+        st = await_note(socket, DEVICE_MS);
+        if (!st) got = kiln_inmate_read_note(socket, &note);
+        if (!st && got != KILN_INMATE_GOT_NOTE)
+            st = KILN_ERROR(UNAVAILABLE, "the child that opened the device ended");
+    }
+    if (st) return st;
+    if (note.said == KILN_INMATE_REFUSED)
+        return kiln_status_make((kiln_code)note.code, __FILE__, __LINE__, "%s", note.text);
+    if (note.said != KILN_INMATE_DEVICE)
+        return KILN_ERROR(UNAVAILABLE, "the child that opened the device did not say what it is");
+    *out_device = note.device;
     return NULL;
 }
 

@@ -1,6 +1,7 @@
 /* What a parent and its contained child say to each other, over a SOCK_SEQPACKET socket: one order
  * with its descriptors, then notes, all of one size, and between them one word of the parent: that
- * the child may time. Both ends are the same program, so these are
+ * the child may time. A child whose executor has the lifetime FAULT says READY again when all of a
+ * trial is unloaded, and takes the next order. Both ends are the same program, so these are
  * plain structs. From the note WARM on, candidate code may have run in the child's address space,
  * so nothing it says is evidence: the parent bounds every number, and compares the outputs itself,
  * in memory that the child can write but whose expected content it never sees. */
@@ -30,6 +31,7 @@ typedef enum kiln_inmate_fd {
     KILN_INMATE_FDS_MAX = KILN_INMATE_ARTEFACT + KILN_INMATE_KERNELS_MAX
 } kiln_inmate_fd;
 
+#define KILN_INMATE_TEXT_BYTES 512u
 #define KILN_INMATE_INPUTS_MAX 256u /* of a module */
 
 typedef struct kiln_inmate_kernel {
@@ -54,27 +56,39 @@ typedef struct kiln_inmate_order {
     kiln_inmate_kernel kernel[KILN_INMATE_KERNELS_MAX];
     kiln_inmate_module module;
     uint64_t seed, cpu_seconds;
+    uint64_t memory_bytes; /* as in rpc-server/sandbox.h */
+    uint32_t device;       /* of the executor: which one of its kind */
+    uint32_t is_gpu;       /* the device has a clock of its own, which takes its time */
+    uint32_t asks;         /* what the device is: there are no kernels, and the child ends */
     double race_ns;
     kiln_msg_policy policy;
     kiln_pace_norm norm; /* of the board */
 } kiln_inmate_order;
 
+typedef struct kiln_inmate_device {
+    char target[KILN_INMATE_TEXT_BYTES], name[KILN_INMATE_TEXT_BYTES];
+    char driver[KILN_INMATE_TEXT_BYTES];
+    uint64_t memory_bytes;
+} kiln_inmate_device;
+
 typedef enum kiln_inmate_said {
     KILN_INMATE_PHASE = 1, /* entered `phase` */
-    KILN_INMATE_READY,     /* the first note, before the order: code (fences that hold) */
+    KILN_INMATE_READY,     /* the first note, before an order: code (fences that hold) */
     KILN_INMATE_LOADED,    /* all is linked and filled; it waits to be let time, as it was told */
     KILN_INMATE_REFUSED,   /* the artefact cannot be run: code, text; last note */
-    KILN_INMATE_FAILED,    /* a call of the candidate went wrong: code (kiln_ran); last note */
-    KILN_INMATE_MEASURED,  /* timing of `kernel`; one after the other, that of the last kernel last
-                            */
+    KILN_INMATE_FAILED,   /* a call of the candidate went wrong: code (kiln_ran), text; last note */
+    KILN_INMATE_DEVICE,   /* `device`, as was asked; last note */
+    KILN_INMATE_MEASURED, /* timing of `kernel`; one after the other, that of the last kernel last
+                           */
 } kiln_inmate_said;
 
 typedef struct kiln_inmate_note {
     uint32_t magic, said, phase, kernel;
     uint32_t code;         /* REFUSED: kiln_code; FAILED: kiln_ran; READY: a bit per kiln_fence */
     kiln_pace_round round; /* PHASE WARM and later: of the core, before the candidate ran */
-    char text[512];        /* REFUSED; NUL-terminated */
+    char text[KILN_INMATE_TEXT_BYTES]; /* REFUSED, FAILED; NUL-terminated */
     kiln_timing timing;
+    kiln_inmate_device device;
 } kiln_inmate_note;
 
 /* Files that travel with it: one per kernel, or a module and its inputs. */
@@ -96,6 +110,11 @@ kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note);
 /* Parent: waits for the first note of a child and leaves it to be read. DEADLINE_EXCEEDED,
  * UNAVAILABLE: it does not get ready. */
 KILN_MUST_USE kiln_status kiln_inmate_await_ready(int socket, uint32_t *out_fences);
+
+/* Parent: asks a child that is ready what device `index` of the executor is, and waits. Errors of
+ * the device, and DEADLINE_EXCEEDED, UNAVAILABLE: nobody answers. */
+KILN_MUST_USE kiln_status kiln_inmate_ask_device(int socket, uint32_t executor, uint32_t index,
+                                                 kiln_inmate_device *out_device);
 
 /* Child: waits. False when no order will come: a spare that is not needed, or a parent of another
  * version. */

@@ -41,19 +41,22 @@ static uint32_t runs_for(const kiln_timing_source *source, const kiln_msg_policy
 }
 
 uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy,
-                             uint64_t first_ns) {
+                             uint64_t first_ns, const kiln_timing_warmth *warmth) {
     /* The first run was cold: aim at a quarter of a sample, and trust no time that is mostly the
      * timer. */
     double before = (double)first_ns;
     uint32_t runs = KILN_MAX(runs_for(source, policy, before) / 4, 1);
     uint64_t spent = first_ns;
-    while (spent < KILN_TIMING_WARM_NS) {
+    uint32_t in_row = 0;
+    while (spent < warmth->most_ns) {
         const uint64_t elapsed = source->run(source->context, runs).elapsed_ns;
         spent += KILN_MAX(elapsed, 1);
         double now = (double)elapsed / runs;
-        bool steady = now > 0 && before < now * 1.05 && before > now * 0.95;
+        const bool steady =
+            now > 0 && before < now * (1 + warmth->steady) && before > now * (1 - warmth->steady);
         before = now;
-        if (steady) break;
+        in_row = steady ? in_row + 1 : 0;
+        if (in_row == warmth->in_row) break;
         runs = KILN_MAX(runs_for(source, policy, now) / 4, 1);
     }
     return runs_for(source, policy, before);

@@ -69,11 +69,20 @@ uint64_t kiln_timing_overhead_ns(void);
 /* Whether the clock of the thread's own time steps finely enough to tell who had its core. */
 bool kiln_timing_knows_absence(void);
 
-/* Runs until two times in a row differ by less than 5 %, or KILN_TIMING_WARM_NS are spent. Returns
- * how many runs a sample needs, by the last time. `first_ns`: time of one run that was made
- * already. */
+/* When a warm-up ends. */
+typedef struct kiln_timing_warmth {
+    double steady;    /* times in a row differ by less than this share */
+    uint32_t in_row;  /* so many of them, at least 1 */
+    uint64_t most_ns; /* or this is spent */
+} kiln_timing_warmth;
+/* A core, whose clock follows within microseconds; and a device, whose clock rises for a good part
+ * of a second under load (345 to 1,980 MHz were reported of an H200). */
+#define KILN_TIMING_WARM_CORE ((kiln_timing_warmth){0.05, 1, KILN_TIMING_WARM_NS})
+#define KILN_TIMING_WARM_DEVICE ((kiln_timing_warmth){0.01, 8, UINT64_C(500000000)})
+/* Runs until it is warm. Returns how many runs a sample needs, by the last time. `first_ns`: time
+ * of one run that was made already. */
 uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy,
-                             uint64_t first_ns);
+                             uint64_t first_ns, const kiln_timing_warmth *warmth);
 /* One of several kernels that are timed in turns. */
 typedef struct kiln_timing_turn {
     kiln_timing_source source;

@@ -135,6 +135,14 @@ static double density(const kiln_manifest *manifest) {
     return (double)sizeof(float) / (double)narrowest;
 }
 
+double kiln_verdict_gpu_peak(const kiln_gpu *gpu, const kiln_manifest *manifest) {
+    double peak = 0;
+    for (uint32_t i = 0; i < manifest->arg_count; i++)
+        if (manifest->arg[i].role != KILN_ROLE_OUTPUT)
+            peak = KILN_MAX(peak, kiln_gpu_peak_flops(gpu, manifest->arg[i].dtype));
+    return peak;
+}
+
 void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena,
                      kiln_msg_trial_result *result) {
     result->outcome = KILN_OUTCOME_OK;
@@ -153,8 +161,9 @@ void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena,
                                               sizeof timing->sample_ns[0] * timing->sample_count);
     if (evidence->reference) check_outputs(evidence, arena, result);
 
-    const double peak_flops =
-        evidence->peak_flops * density(evidence->manifest) * KILN_VERDICT_PEAK_MARGIN;
+    const double own_peak = evidence->gpu ? kiln_verdict_gpu_peak(evidence->gpu, evidence->manifest)
+                                          : evidence->peak_flops * density(evidence->manifest);
+    const double peak_flops = own_peak * KILN_VERDICT_PEAK_MARGIN;
     double least_ns = peak_flops > 0 ? evidence->manifest->executed_flops / peak_flops * 1e9 : 0;
     double median_ns = median_run_ns(timing);
     if (result->outcome == KILN_OUTCOME_OK && evidence->reference && median_ns < least_ns)

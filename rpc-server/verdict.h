@@ -4,6 +4,7 @@
 #define KILN_RPC_SERVER_VERDICT_H
 
 #include "base/arena.h"
+#include "base/gpu.h"
 #include "base/manifest.h"
 #include "base/reference.h"
 #include "proto/proto.h"
@@ -27,7 +28,11 @@ typedef struct kiln_evidence {
     double race_ns;            /* bound above which the kernel may have been stopped; 0: none */
     uint64_t elapsed_ns;       /* from start to end of the child, as its parent saw it */
     double peak_flops;         /* of all cores that the kernel may use; 0: unknown */
+    const kiln_gpu *gpu;       /* the device, whose peak takes its place; NULL: none */
 } kiln_evidence;
+
+/* What a device of that row cannot exceed with such operands; 0: unknown. */
+double kiln_verdict_gpu_peak(const kiln_gpu *gpu, const kiln_manifest *manifest);
 
 /* Fills outcome, blame, samples, runs, stop, errors, checked and text of `*result`. Lists and text
  * in `arena`. */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/fence.h"
 #include "base/file.h"
@@ -24,11 +25,24 @@ static void close_fd(int *fd) {
 static kiln_status start_spare(kiln_wards *wards) {
     kiln_ward *spare = &wards->spare;
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_CHILD);
-    if (!st) st = kiln_helper_start(wards->helper, &spare->socket, &spare->child);
+    if (!st) st = kiln_helper_start(wards->helper, NULL, &spare->socket, &spare->child);
     return st;
 }
 
-kiln_status kiln_wards_open(kiln_wards *wards) {
+/* What holds for a child that opens a device of that driver. */
+static kiln_status try_driver(kiln_wards *wards, const kiln_driver *driver) {
+    kiln_ward ward = KILN_WARD_NONE;
+    uint32_t fences = 0;
+    ward.helper = wards->helper;
+    kiln_status st = kiln_helper_start(wards->helper, driver, &ward.socket, &ward.child);
+    if (!st) st = kiln_inmate_await_ready(ward.socket, &fences);
+    if (!st) wards->fences &= fences;
+    kiln_ward_release(&ward);
+    return kiln_status_note(st, "a child for the driver %s", driver->name);
+}
+
+kiln_status kiln_wards_open(kiln_wards *wards, const kiln_driver *const *driver,
+                            uint32_t driver_count) {
     wards->spare = KILN_WARD_NONE;
     wards->spare.helper = wards->helper;
     /* Folders of children of a server that was killed. */
@@ -37,6 +51,9 @@ kiln_status kiln_wards_open(kiln_wards *wards) {
     if (st) return kiln_status_note(st, "folder for measurements");
     st = start_spare(wards);
     if (!st) st = kiln_inmate_await_ready(wards->spare.socket, &wards->fences);
+    wards->own_files = wards->fences & 1U << KILN_FENCE_FOLDER;
+    for (uint32_t i = 0; !st && i < driver_count; i++) st = try_driver(wards, driver[i]);
+    wards->drivers_own_files = wards->fences & 1U << KILN_FENCE_FOLDER;
     const uint32_t own = 1U << KILN_FENCE_HELPER, of_helper = kiln_helper_fences(wards->helper);
     /* Bounds of a group hold for who is in it. */
     wards->fences |= wards->fences & 1U << KILN_FENCE_GROUP ? of_helper : of_helper & own;
@@ -54,14 +71,15 @@ void kiln_wards_refill(kiln_wards *wards) {
         kiln_status_free(start_spare(wards)); /* the next one tries again */
 }
 
-static bool has_ended(const kiln_ward *ward) {
+bool kiln_ward_has_ended(const kiln_ward *ward) {
     struct pollfd ended = {.fd = ward->child.pidfd, .events = POLLIN};
     return poll(&ended, 1, 0) > 0;
 }
 
 /* The waiting spare, or a new child. */
 static kiln_status take_child(kiln_wards *wards, kiln_ward *ward) {
-    if (wards->spare.child.number && has_ended(&wards->spare)) kiln_ward_release(&wards->spare);
+    if (wards->spare.child.number && kiln_ward_has_ended(&wards->spare))
+        kiln_ward_release(&wards->spare);
     kiln_status st = wards->spare.child.number ? NULL : start_spare(wards);
     if (st) return st;
     ward->child = wards->spare.child;
@@ -71,25 +89,28 @@ static kiln_status take_child(kiln_wards *wards, kiln_ward *ward) {
     return NULL;
 }
 
-static kiln_status create_folder(kiln_ward *ward, char *path) {
+static kiln_status create_folder(kiln_ward *ward, const char *folder, uint64_t run) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "%s/run-%llu", folder, (unsigned long long)run);
+    char *path = ward->folder = text.data;
     kiln_status st = kiln_folder_create(path, FOLDER_MODE);
     if (st) return st;
-    ward->folder = path;
     ward->folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (ward->folder_fd < 0) return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: %s", path, strerror(errno));
     (void)fchmod(ward->folder_fd, FOLDER_MODE); /* whatever the umask: the child is another user */
     return NULL;
 }
 
-kiln_status kiln_ward_take(kiln_wards *wards, uint64_t run, kiln_arena *arena,
+kiln_status kiln_ward_take(kiln_wards *wards, uint64_t run, const kiln_driver *driver,
                            kiln_ward *out_ward) {
     *out_ward = KILN_WARD_NONE;
     out_ward->helper = wards->helper;
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_FOLDER);
-    if (!st && !(wards->fences & 1U << KILN_FENCE_FOLDER))
-        st = create_folder(out_ward, kiln_arena_printf(arena, "%s/run-%llu", wards->folder,
-                                                       (unsigned long long)run));
-    return st ? st : take_child(wards, out_ward);
+    if (!st && !(driver ? wards->drivers_own_files : wards->own_files))
+        st = create_folder(out_ward, wards->folder, run);
+    if (st) return st;
+    return driver ? kiln_helper_start(wards->helper, driver, &out_ward->socket, &out_ward->child)
+                  : take_child(wards, out_ward);
 }
 
 void kiln_ward_keep_to(const kiln_ward *ward, const uint32_t *core, uint32_t core_count) {
@@ -106,7 +127,7 @@ static kiln_helper_seen look(kiln_ward *ward) {
 }
 
 bool kiln_ward_ended(kiln_ward *ward, kiln_child_exit *out_exit) {
-    if (ward->ended || !has_ended(ward)) return false;
+    if (ward->ended || !kiln_ward_has_ended(ward)) return false;
     const kiln_helper_seen seen = look(ward);
     if (seen.ended) *out_exit = seen.exit;
     return seen.ended;
@@ -122,5 +143,6 @@ void kiln_ward_release(kiln_ward *ward) {
     close_fd(&ward->folder_fd);
     if (ward->folder)
         kiln_status_free(kiln_folder_remove(ward->folder)); /* the next start tries again */
+    kiln_free(ward->folder);
     ward->folder = NULL;
 }

@@ -9,16 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/child.h"
 #include "rpc-server/helper.h"
 
 typedef struct kiln_ward {
     kiln_helper *helper;
-    kiln_held child; /* number 0: none */
-    int socket;      /* of rpc-server/talk.h */
-    int folder_fd;   /* -1: it has files of its own */
-    char *folder;
+    kiln_held child;  /* number 0: none */
+    int socket;       /* of rpc-server/talk.h */
+    int folder_fd;    /* -1: it has files of its own */
+    char *folder;     /* on the heap */
     bool ended, gone; /* as far as we looked */
 } kiln_ward;
 
@@ -29,21 +28,25 @@ typedef struct kiln_wards {
     kiln_helper *helper; /* of the caller, like `folder` */
     const char *folder;
     kiln_ward spare;
-    uint32_t fences; /* bit per kiln_fence that holds for children here */
+    uint32_t fences;                   /* bit per kiln_fence that holds for children here */
+    bool own_files, drivers_own_files; /* whether children need no folder */
 } kiln_wards;
 
 /* Empties the folder of what an earlier server left, starts the first spare and waits until it is
- * ready. PERMISSION_DENIED, RESOURCE_EXHAUSTED: the folder; NOT_FOUND: the program. */
-KILN_MUST_USE kiln_status kiln_wards_open(kiln_wards *wards);
+ * ready; and once a child for each of `driver` [driver_count], so that `fences` are those that hold
+ * for all. PERMISSION_DENIED, RESOURCE_EXHAUSTED: the folder; NOT_FOUND: the program. */
+KILN_MUST_USE kiln_status kiln_wards_open(kiln_wards *wards, const kiln_driver *const *driver,
+                                          uint32_t driver_count);
 /* Ends the spare and removes the folder. Accepts one that was not opened. */
 void kiln_wards_close(kiln_wards *wards);
 /* The next spare, unless one waits. What a machine refuses now it may allow later: the next call
  * tries again, and a trial that finds none starts its own, or says why not. */
 void kiln_wards_refill(kiln_wards *wards);
 
-/* The spare, or a new child, in `*out_ward`, which is released by the caller whatever comes.
- * `arena` keeps the folder's name. RESOURCE_EXHAUSTED, PERMISSION_DENIED: this machine's fault. */
-KILN_MUST_USE kiln_status kiln_ward_take(kiln_wards *wards, uint64_t run, kiln_arena *arena,
+/* The spare, or a new child where there is none or it is to open a device of `driver`, in
+ * `*out_ward`, which is released by the caller whatever comes. RESOURCE_EXHAUSTED,
+ * PERMISSION_DENIED: this machine's fault. */
+KILN_MUST_USE kiln_status kiln_ward_take(kiln_wards *wards, uint64_t run, const kiln_driver *driver,
                                          kiln_ward *out_ward);
 /* Binds it to these cores, where that can be done from outside. */
 void kiln_ward_keep_to(const kiln_ward *ward, const uint32_t *core, uint32_t core_count);
@@ -51,6 +54,8 @@ void kiln_ward_keep_to(const kiln_ward *ward, const uint32_t *core, uint32_t cor
 void kiln_ward_kill(const kiln_ward *ward);
 /* Whether the child ended and was reaped; then `*out_exit` says how. */
 bool kiln_ward_ended(kiln_ward *ward, kiln_child_exit *out_exit);
+/* Whether its process has ended, as far as can be seen without asking the helper. */
+bool kiln_ward_has_ended(const kiln_ward *ward);
 /* Whether no process is left of its group, nor of its control group. */
 bool kiln_ward_is_gone(kiln_ward *ward);
 /* Kills what is left, closes, removes the folder. Accepts KILN_WARD_NONE, and twice. */

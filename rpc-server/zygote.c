@@ -70,8 +70,9 @@ static kiln_status await_answer(int socket, pid_t *out_pid) {
     return NULL;
 }
 
-kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup, int socket,
-                              pid_t *out_pid) {
+kiln_status kiln_zygote_start(const kiln_zygote *zygote, const kiln_driver *driver,
+                              const char *cgroup, int socket, pid_t *out_pid) {
+    const uint8_t request = driver ? (uint8_t)(kiln_driver_index(driver) + 1) : 0;
     const int zygote_fd = zygote->process.in_fd;
     int cgroup_fd = -1;
     pid_t pid = 0;
@@ -79,7 +80,7 @@ kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup, int
     if (cgroup) cgroup_fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (cgroup && cgroup_fd < 0) return KILN_ERROR(NOT_FOUND, "%s: %s", cgroup, strerror(errno));
     const int fd[CHILD_FDS_MAX] = {[CHILD_SOCKET] = socket, [CHILD_CGROUP] = cgroup_fd};
-    if (!kiln_talk_send(zygote_fd, "", 1, fd, cgroup ? CHILD_FDS_MAX : CHILD_CGROUP))
+    if (!kiln_talk_send(zygote_fd, &request, 1, fd, cgroup ? CHILD_FDS_MAX : CHILD_CGROUP))
         st = KILN_ERROR(UNAVAILABLE, "what starts contained children has ended");
     if (!st) st = await_answer(zygote_fd, &pid);
     close_fd(cgroup_fd);
@@ -92,11 +93,13 @@ kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup, int
 /* ---- The zygote's side ---- */
 
 /* How many descriptors came; 0: the caller is gone, or there is no place for them. */
-static uint32_t receive_request(int fd[KILN_TALK_FDS_MAX]) {
-    char byte;
+static uint32_t receive_request(int fd[KILN_TALK_FDS_MAX], const kiln_driver **out_driver) {
+    uint8_t request = 0;
     uint32_t fd_count = 0;
-    const size_t size = kiln_talk_receive(STDIN_FILENO, &byte, 1, fd, &fd_count);
-    return size == 1 && fd_count <= CHILD_FDS_MAX ? fd_count : 0;
+    const size_t size = kiln_talk_receive(STDIN_FILENO, &request, 1, fd, &fd_count);
+    if (size != 1 || request > kiln_driver_count() || fd_count > CHILD_FDS_MAX) return 0;
+    *out_driver = request ? kiln_driver_at(request - 1u) : NULL;
+    return fd_count;
 }
 
 /* As fork() does, but as a child of our caller, in that control group from its beginning, and as
@@ -127,17 +130,18 @@ static void take_socket(const int *fd, uint32_t fd_count) {
     for (uint32_t i = 0; i < fd_count; i++) close(fd[i]);
 }
 
-bool kiln_zygote_serve(void) {
+kiln_zygote_birth kiln_zygote_serve(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* one that is gone already has closed the socket */
     kiln_child_leave_stopping();
     for (;;) {
         int fd[KILN_TALK_FDS_MAX] = {-1, -1};
-        const uint32_t fd_count = receive_request(fd);
+        const kiln_driver *driver = NULL;
+        const uint32_t fd_count = receive_request(fd, &driver);
         if (fd_count == 0) _exit(0);
         const pid_t pid = copy_self(fd[CHILD_CGROUP]);
         if (pid == 0) {
             take_socket(fd, fd_count);
-            return fd_count == CHILD_FDS_MAX;
+            return (kiln_zygote_birth){fd_count == CHILD_FDS_MAX, driver};
         }
         const answer told = {pid, pid < 0 ? errno : 0};
         if (send(STDIN_FILENO, &told, sizeof told, MSG_NOSIGNAL) != sizeof told) _exit(0);

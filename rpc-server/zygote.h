@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/child.h"
+#include "rpc-server/driver.h"
 
 /* Zeroed: closed. */
 typedef struct kiln_zygote {
@@ -26,16 +27,21 @@ KILN_MUST_USE kiln_status kiln_zygote_open(kiln_zygote *zygote, const char *prog
 /* Children stay. Accepts a closed one. */
 void kiln_zygote_close(kiln_zygote *zygote);
 
-/* A child in a process group of its own, and in the control group with that folder unless it is
- * NULL; its standard input is `socket`, which stays the caller's. PERMISSION_DENIED, UNIMPLEMENTED:
- * there are no copies on this machine; RESOURCE_EXHAUSTED: no processes, memory or descriptors now;
- * NOT_FOUND, INVALID_ARGUMENT: the folder is no control group; UNAVAILABLE, DEADLINE_EXCEEDED:
- * nobody answers, and nobody will. */
-KILN_MUST_USE kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup,
-                                            int socket, pid_t *out_pid);
+/* A child that opens a device of `driver`, unless that is NULL, in a process group of its own, and
+ * in the control group with that folder unless it is NULL; its standard input is `socket`, which
+ * stays the caller's. PERMISSION_DENIED, UNIMPLEMENTED: there are no copies on this machine;
+ * RESOURCE_EXHAUSTED: no processes, memory or descriptors now; NOT_FOUND, INVALID_ARGUMENT: the
+ * folder is no control group; UNAVAILABLE, DEADLINE_EXCEEDED: nobody answers, and nobody will. */
+KILN_MUST_USE kiln_status kiln_zygote_start(const kiln_zygote *zygote, const kiln_driver *driver,
+                                            const char *cgroup, int socket, pid_t *out_pid);
 
+/* How a child was born. */
+typedef struct kiln_zygote_birth {
+    bool is_grouped;           /* into a control group */
+    const kiln_driver *driver; /* of the device that it will open; NULL: of none */
+} kiln_zygote_birth;
 /* The zygote's own life, its caller's socket being its standard input. Returns in each child, whose
- * socket is then its standard input, and says whether it was born into a control group. */
-bool kiln_zygote_serve(void);
+ * socket is then its standard input. */
+kiln_zygote_birth kiln_zygote_serve(void);
 
 #endif

@@ -113,9 +113,13 @@ static bool has_label(const kiln_msg_board_up *up, const kiln_msg_label *label) 
 }
 
 /* Times under an emulator say nothing of a processor, so neither kind of board stands in for the
- * other. */
+ * other; and one GPU's times are not those of another that runs its code. */
 static bool serves(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason) {
     if (!kiln_target_runs_on(wanted, device, out_reason)) return false;
+    if (wanted->gpu && wanted->mcpu.size && !kiln_str_equal(wanted->mcpu, device->mcpu)) {
+        kiln_strbuf_printf(out_reason, "it is no %.*s", KILN_STR_ARG(wanted->mcpu));
+        return false;
+    }
     if (wanted->emulated == device->emulated) return true;
     kiln_strbuf_text(out_reason, device->emulated ? "it is emulated: ask for TARGET,emulated"
                                                   : "it is not emulated");

@@ -12,6 +12,7 @@
 #ifndef KILN_COMPILER_CORE_CODEGEN_BUILDER_H
 #define KILN_COMPILER_CORE_CODEGEN_BUILDER_H
 
+#include "base/manifest.h"
 #include "base/str.h"
 #include "compiler-core/ir/intrinsic.h"
 
@@ -27,9 +28,19 @@ typedef enum kiln_ssa_scalar {
     KILN_SSA_POINTER, /* to bytes */
 } kiln_ssa_scalar;
 
+/* Where a pointer points to. What a device has beside the memory of a host is told apart, because
+ * its instructions are. */
+typedef enum kiln_ssa_space {
+    KILN_SPACE_HOST,
+    KILN_SPACE_GLOBAL, /* memory of the device: arguments and scratch of launches */
+    KILN_SPACE_SHARED, /* memory of a group of threads */
+    KILN_SPACE_LOCAL,  /* memory of one thread */
+} kiln_ssa_space;
+
 typedef struct kiln_ssa_type {
     kiln_ssa_scalar scalar;
-    uint32_t lanes; /* 0: a scalar; a vector may have one lane */
+    uint32_t lanes;       /* 0: a scalar; a vector may have one lane */
+    kiln_ssa_space space; /* of pointers; HOST for numbers. Offsets from a pointer keep it. */
 } kiln_ssa_type;
 
 /* walk_value.c */
@@ -89,12 +100,34 @@ typedef struct kiln_body_values {
     kiln_ssa worker;     /* I32 */
 } kiln_body_values;
 
+/* One launch of a device (lower/launch.h), as its function is declared. */
+typedef struct kiln_launch_head {
+    const char *name; /* of letters, digits and _: "run_0" */
+    uint32_t arg_count;
+    struct {
+        bool is_written;
+        uint32_t alignment;        /* bytes */
+    } arg[KILN_MANIFEST_ARGS_MAX]; /* pointers to GLOBAL memory, in this order; none overlap */
+    bool
+        uses_scratch; /* device scratch, GLOBAL too, is the last argument; aligned as buffers are */
+    uint64_t shared_bytes, local_bytes; /* of a group, of a thread; 0: none */
+    uint32_t group_size[3];             /* threads in x, y, z; at least 1 */
+} kiln_launch_head;
+
+/* What the function of a launch gets, for each thread. */
+typedef struct kiln_launch_values {
+    kiln_ssa data[KILN_MANIFEST_ARGS_MAX]; /* [arg_count] */
+    kiln_ssa scratch, shared, local;       /* NULL where the head has none */
+    kiln_ssa grid[3], group[3]; /* I64: which group this is, which thread of it; x, y, z */
+} kiln_launch_values;
+
 typedef struct kiln_builder kiln_builder;
 
 /* All members are required but those that say so, at the end. */
 typedef struct kiln_builder_ops {
 #define X(result, name, arguments) result(*name) arguments;
 #include "compiler-core/codegen/builder_control.def"
+#include "compiler-core/codegen/builder_memory.def"
 #include "compiler-core/codegen/builder_values.def"
 #undef X
 
@@ -107,8 +140,8 @@ typedef struct kiln_builder_ops {
      * where the target has no instruction for it. NULL: none has. */
     kiln_ssa (*scale)(kiln_builder *b, kiln_ssa v, kiln_ssa exponent);
     /* The bits of an f32 rounded to the nearest bf16, halves to even, as an I16; of a number below
-     * the least normal one those of 0, or its own. The function gives NULL where there is no instruction for
-     * it. NULL: none has. */
+     * the least normal one those of 0, or its own. The function gives NULL where there is no
+     * instruction for it. NULL: none has. */
     kiln_ssa (*to_bf16)(kiln_builder *b, kiln_ssa v);
     /* The value, of which the code generator behind the builder knows nothing any more. No
      * instruction. NULL: not needed. */
@@ -133,6 +166,23 @@ typedef struct kiln_builder_ops {
                  kiln_ssa pointer, kiln_ssa stride);
     /* With `tile`: a pointer to bytes that never change, aligned to a line. */
     kiln_ssa (*constant_bytes)(kiln_builder *b, const uint8_t *bytes, uint32_t count);
+    /* An instruction of a warp (walk_warp.c), which all its threads come to: `a`, `second`:
+     * registers of fragments.def, I32; `sum`: those of the sums, of F32 or I32, before and after.
+     * NULL: its loops are built as they stand. */
+    void (*warp_product)(kiln_builder *b, const kiln_intrinsic *row, const kiln_ssa *a,
+                         const kiln_ssa *second, kiln_ssa *sum);
+    /* With `warp_product`: `count` matrices of 8 rows of 16 bytes from shared memory, a register of
+     * I32 of each in `out`. `pointer`: thread l's to row l % 8 of matrix l / 8. `transposed`: of
+     * elements of two bytes. NULL: words are loaded one by one. */
+    void (*load_matrices)(kiln_builder *b, kiln_ssa pointer, uint32_t count, bool transposed,
+                          kiln_ssa *out);
+    /* Copies of one thread that land later, from global to shared memory: 4, 8 or 16 bytes at
+     * addresses that are aligned to as many; `copy_commit` ends a group of them, `copy_wait` waits
+     * until at most `pending` groups are in flight. NULL, all three: copies are loads and stores.
+     */
+    void (*copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes);
+    void (*copy_commit)(kiln_builder *b);
+    void (*copy_wait)(kiln_builder *b, uint32_t pending);
 } kiln_builder_ops;
 
 /* First member of each builder. */

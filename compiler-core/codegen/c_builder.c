@@ -1,5 +1,5 @@
-/* Values in C-family text: constants, instructions, lanes, memory. Integers of all kinds are
- * unsigned, so that they wrap; operators with a sign cast. */
+/* Values in C-family text: constants, instructions, lanes. Integers of all kinds are unsigned, so
+ * that they wrap; operators with a sign cast. */
 #include "compiler-core/codegen/c_builder.h"
 
 #include <math.h>
@@ -123,6 +123,9 @@ static const struct instruction_row {
 #undef X
 };
 
+kiln_build_class kiln_c_class(kiln_build_op what) { return instruction_table[what].what; }
+const char *kiln_c_spelling(kiln_build_op what) { return instruction_table[what].spelling; }
+
 /* What an instruction gives for known numbers; divisors are not 0, amounts below the width. */
 static int64_t folded(kiln_build_op what, kiln_ssa_scalar scalar, int64_t a, int64_t b) {
     uint32_t bits = kiln_ssa_scalar_bits(scalar);
@@ -155,8 +158,9 @@ static int64_t folded(kiln_build_op what, kiln_ssa_scalar scalar, int64_t a, int
 
 static const char *library_call(kiln_c_builder *b, kiln_ssa_scalar scalar, const char *name,
                                 const char *x, const char *y) {
-    return TEXT(b, "%s%s%s(%s%s%s)", b->dialect->library, name, scalar == KILN_SSA_F32 ? "f" : "",
-                x, y ? ", " : "", y ? y : "");
+    return TEXT(b, "%s%s%s(%s%s%s)", b->dialect->library, name,
+                scalar == KILN_SSA_F32 && b->dialect->has_suffix ? "f" : "", x, y ? ", " : "",
+                y ? y : "");
 }
 
 /* The instruction on scalars that are spelled `x` and `y`. */
@@ -198,6 +202,55 @@ static bool spans_lanes(const kiln_c_builder *b, kiln_build_op what, kiln_ssa x,
            kiln_ssa_scalar_bits(x->type.scalar) >= 32 && kiln_c_is_native(b, x->type);
 }
 
+/* ---- lane by lane, where each has a name ---- */
+
+static kiln_ssa extract(kiln_builder *base, kiln_ssa vector, uint32_t lane);
+
+typedef kiln_ssa (*lane_function)(kiln_builder *b, uint32_t what, kiln_ssa_scalar to,
+                                  const kiln_ssa *operand);
+
+/* `one` of each lane of the operands; scalars stand for all lanes. */
+static kiln_ssa by_lanes(kiln_c_builder *b, kiln_ssa_type type, lane_function one, uint32_t what,
+                         const kiln_ssa *operand, uint32_t count) {
+    kiln_ssa v = kiln_c_node(b, type, NULL);
+    v->element = KILN_ARENA_ARRAY(b->arena, kiln_ssa, type.lanes);
+    for (uint32_t lane = 0; lane < type.lanes; lane++) {
+        kiln_ssa scalar[3] = {NULL};
+        for (uint32_t i = 0; i < count; i++)
+            scalar[i] = operand[i]->type.lanes ? extract(&b->base, operand[i], lane) : operand[i];
+        v->element[lane] = one(&b->base, what, type.scalar, scalar);
+    }
+    return kiln_c_joined(b, v);
+}
+
+/* What a vector is at once, by the text of its dialect; NULL: it is made lane by lane. */
+static kiln_ssa at_once(kiln_c_builder *b, kiln_ssa_type type, const char *text,
+                        const kiln_ssa *operand, uint32_t count) {
+    return text ? kiln_c_define(b, type, false, text, operand, count) : NULL;
+}
+
+static const kiln_c_vectors *vectors_of(const kiln_c_builder *b, kiln_ssa_type type) {
+    return kiln_c_is_native(b, type) ? b->dialect->vectors : NULL;
+}
+
+static kiln_ssa compute(kiln_builder *base, kiln_build_op what, kiln_ssa x, kiln_ssa y);
+
+static kiln_ssa compute_lane(kiln_builder *b, uint32_t what, kiln_ssa_scalar to,
+                             const kiln_ssa *operand) {
+    (void)to;
+    return compute(b, (kiln_build_op)what, operand[0], operand[1]);
+}
+
+static kiln_ssa compute_lanes(kiln_c_builder *b, kiln_build_op what, kiln_ssa_type type,
+                              const kiln_ssa *operand, uint32_t count) {
+    const kiln_c_vectors *all = vectors_of(b, type);
+    const char *text = all ? all->compute(b, what, operand[0]->type, kiln_c_whole(b, operand[0]),
+                                          count > 1 ? kiln_c_whole(b, operand[1]) : NULL)
+                           : NULL;
+    kiln_ssa v = at_once(b, type, text, operand, count);
+    return v ? v : by_lanes(b, type, compute_lane, what, operand, count);
+}
+
 /* How a vector stands beside another one in such an operator. */
 static const char *beside(kiln_c_builder *b, kiln_ssa v) {
     return kiln_c_whole(b, v->uniform ? v->uniform : v);
@@ -208,7 +261,7 @@ static kiln_ssa compute(kiln_builder *base, kiln_build_op what, kiln_ssa x, kiln
     kiln_build_class class = instruction_table[what].what;
     bool compares = class == KILN_BUILDS_INT_COMPARE || class == KILN_BUILDS_FLOAT_COMPARE;
     uint32_t lanes = x->type.lanes;
-    kiln_ssa_type type = {compares ? KILN_SSA_BOOL : x->type.scalar, lanes};
+    kiln_ssa_type type = kiln_type_vector(compares ? KILN_SSA_BOOL : x->type.scalar, lanes);
     kiln_ssa operand[] = {x, y};
     if (x->lane && y && y->lane) {
         int64_t value[KILN_C_LANES_MAX];
@@ -218,6 +271,7 @@ static kiln_ssa compute(kiln_builder *base, kiln_build_op what, kiln_ssa x, kiln
     }
     if (x->uniform && (!y || y->uniform))
         return in_all_lanes(b, compute(base, what, x->uniform, y ? y->uniform : NULL), lanes);
+    if (lanes && !b->dialect->lane_loops) return compute_lanes(b, what, type, operand, y ? 2 : 1);
     bool whole = lanes == 0 || spans_lanes(b, what, x, y);
     const char *left = whole ? beside(b, x) : kiln_c_each(b, x), *right = !y ? NULL
                                                                           : whole
@@ -225,6 +279,26 @@ static kiln_ssa compute(kiln_builder *base, kiln_build_op what, kiln_ssa x, kiln
                                                                               : kiln_c_each(b, y);
     return kiln_c_define(b, type, !whole, spell(b, what, x->type.scalar, left, right), operand,
                          y ? 2 : 1);
+}
+
+static kiln_ssa choose(kiln_builder *base, kiln_ssa condition, kiln_ssa yes, kiln_ssa no);
+
+static kiln_ssa choose_lane(kiln_builder *b, uint32_t what, kiln_ssa_scalar to,
+                            const kiln_ssa *operand) {
+    (void)what, (void)to;
+    return choose(b, operand[0], operand[1], operand[2]);
+}
+
+static kiln_ssa choose_lanes(kiln_c_builder *b, const kiln_ssa *operand) {
+    const kiln_ssa_type type = operand[1]->type;
+    const kiln_c_vectors *all = vectors_of(b, type);
+    const bool each = operand[0]->type.lanes != 0;
+    const char *text = all && each
+                           ? all->choose(b, type, kiln_c_whole(b, operand[0]),
+                                         kiln_c_whole(b, operand[1]), kiln_c_whole(b, operand[2]))
+                           : NULL;
+    kiln_ssa v = at_once(b, type, text, operand, 3);
+    return v ? v : by_lanes(b, type, choose_lane, 0, operand, 3);
 }
 
 static kiln_ssa choose(kiln_builder *base, kiln_ssa condition, kiln_ssa yes, kiln_ssa no) {
@@ -239,6 +313,7 @@ static kiln_ssa choose(kiln_builder *base, kiln_ssa condition, kiln_ssa yes, kil
             value[i] = condition->lane[i] ? yes->lane[i] : no->lane[i];
         return of_lanes(b, yes->type, value);
     }
+    if (lanes && !b->dialect->lane_loops) return choose_lanes(b, operand);
     bool each = condition->type.lanes != 0;
     const char *expression = each ? TEXT(b, "%s ? %s : %s", kiln_c_each(b, condition),
                                          kiln_c_each(b, yes), kiln_c_each(b, no))
@@ -247,9 +322,29 @@ static kiln_ssa choose(kiln_builder *base, kiln_ssa condition, kiln_ssa yes, kil
     return kiln_c_define(b, yes->type, each, expression, operand, 3);
 }
 
+static kiln_ssa multiply_add(kiln_builder *base, kiln_ssa x, kiln_ssa y, kiln_ssa z);
+
+static kiln_ssa multiply_add_lane(kiln_builder *b, uint32_t what, kiln_ssa_scalar to,
+                                  const kiln_ssa *operand) {
+    (void)what, (void)to;
+    return multiply_add(b, operand[0], operand[1], operand[2]);
+}
+
+/* By the function that the dialect has for it. */
+static kiln_ssa call_multiply_add(kiln_c_builder *b, const kiln_ssa *operand) {
+    const kiln_ssa_type type = operand[0]->type;
+    if (!kiln_c_is_named(b, type)) return by_lanes(b, type, multiply_add_lane, 0, operand, 3);
+    const char *name = TEXT(b, b->dialect->multiply_add, kiln_ssa_scalar_bits(type.scalar));
+    return kiln_c_define(b, type, false,
+                         TEXT(b, "%s(%s, %s, %s)", name, kiln_c_whole(b, operand[0]),
+                              kiln_c_whole(b, operand[1]), kiln_c_whole(b, operand[2])),
+                         operand, 3);
+}
+
 static kiln_ssa multiply_add(kiln_builder *base, kiln_ssa x, kiln_ssa y, kiln_ssa z) {
     kiln_c_builder *b = of(base);
     kiln_ssa operand[] = {x, y, z};
+    if (b->dialect->multiply_add) return call_multiply_add(b, operand);
     bool scalar = !x->type.lanes, uniform = x->uniform && y->uniform;
     bool whole = scalar || (!uniform && spans_lanes(b, KILN_BUILD_FMUL, x, y) &&
                             spans_lanes(b, KILN_BUILD_FADD, x, z));
@@ -284,6 +379,21 @@ static const char *spell_conversion(kiln_c_builder *b, kiln_conversion how, kiln
     return TEXT(b, "%s_of_%s(%s)", type, from_type, x);
 }
 
+static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa v, kiln_ssa_type to);
+
+static kiln_ssa convert_lane(kiln_builder *b, uint32_t how, kiln_ssa_scalar to,
+                             const kiln_ssa *operand) {
+    return convert(b, (kiln_conversion)how, operand[0], kiln_type_scalar(to));
+}
+
+static kiln_ssa convert_lanes(kiln_c_builder *b, kiln_conversion how, kiln_ssa v,
+                              kiln_ssa_type to) {
+    const kiln_c_vectors *all = vectors_of(b, to);
+    const char *text = all ? all->convert(b, how, v->type, to.scalar, kiln_c_whole(b, v)) : NULL;
+    kiln_ssa converted = at_once(b, to, text, &v, 1);
+    return converted ? converted : by_lanes(b, to, convert_lane, how, &v, 1);
+}
+
 static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa v, kiln_ssa_type to) {
     kiln_c_builder *b = of(base);
     KILN_CHECK(v->type.lanes ==
@@ -302,6 +412,7 @@ static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa v, kil
     if (v->uniform)
         return in_all_lanes(b, convert(base, how, v->uniform, kiln_type_scalar(to.scalar)),
                             to.lanes);
+    if (to.lanes && !b->dialect->lane_loops) return convert_lanes(b, how, v, to);
     const char *x = to.lanes ? kiln_c_each(b, v) : kiln_c_whole(b, v);
     return kiln_c_define(b, to, to.lanes != 0,
                          spell_conversion(b, how, v->type.scalar, to.scalar, x), &v, 1);
@@ -339,20 +450,19 @@ static kiln_ssa insert(kiln_builder *base, kiln_ssa vector, kiln_ssa scalar, uin
     kiln_c_builder *b = of(base);
     uint32_t lanes = vector->type.lanes;
     kiln_ssa v = kiln_c_node(b, vector->type, NULL), operand[] = {vector, scalar};
-    if (vector->element) {
-        v->element = kiln_arena_copy(b->arena, vector->element, lanes * sizeof *v->element);
+    if (vector->element || !kiln_c_is_named(b, vector->type)) {
+        v->element = KILN_ARENA_ARRAY(b->arena, kiln_ssa, lanes);
+        for (uint32_t i = 0; i < lanes; i++)
+            v->element[i] = vector->element ? vector->element[i] : extract(base, vector, i);
         v->element[lane] = scalar;
         bool whole = lane + 1 == lanes && vector->type.scalar != KILN_SSA_POINTER;
-        return whole ? kiln_c_define(b, vector->type, false, kiln_c_whole(b, v), &v, 1) : v;
+        return whole ? kiln_c_joined(b, v) : v;
     }
-    const char *name = kiln_c_name(b);
-    return kiln_c_define_as(b, vector->type, name,
-                            TEXT(b,
-                                 kiln_c_is_native(b, vector->type)
-                                     ? "%s %s = %s; %s[%u] = %s;"
-                                     : "%s %s = %s; %s.lane[%u] = %s;",
-                                 kiln_c_type(b, vector->type), name, kiln_c_whole(b, vector), name,
-                                 lane, kiln_c_whole(b, scalar)),
+    kiln_ssa named = kiln_c_node(b, vector->type, kiln_c_name(b));
+    return kiln_c_define_as(b, vector->type, named->text,
+                            TEXT(b, "%s %s = %s; %s = %s;", kiln_c_type(b, vector->type),
+                                 named->text, kiln_c_whole(b, vector), kiln_c_lane(b, named, lane),
+                                 kiln_c_whole(b, scalar)),
                             operand, 2);
 }
 
@@ -374,14 +484,24 @@ static kiln_ssa shuffle(kiln_builder *base, kiln_ssa a, kiln_ssa second, const i
         v->element[i] = lane[i] < 0 ? NULL : extract(base, source, from);
         value[i] = known ? source->lane[from] : 0;
     }
-    if (known) return of_lanes(b, v->type, value);
-    return kiln_c_define(b, v->type, false, kiln_c_whole(b, v), &v, 1);
+    return known ? of_lanes(b, v->type, value) : kiln_c_joined(b, v);
 }
 
 /* C compilers find for themselves where an instruction takes a lane. */
 static bool taken_from(kiln_builder *b, kiln_ssa v, kiln_ssa *out_vector, uint32_t *out_lane) {
     (void)b, (void)v, (void)out_vector, (void)out_lane;
     return false;
+}
+
+static kiln_ssa any_lane(kiln_c_builder *b, kiln_ssa mask) {
+    const kiln_c_vectors *all = vectors_of(b, mask->type);
+    if (all)
+        return kiln_c_define(b, kiln_type_scalar(KILN_SSA_BOOL), false,
+                             all->any(b, mask->type, kiln_c_whole(b, mask)), &mask, 1);
+    kiln_ssa found = extract(&b->base, mask, 0);
+    for (uint32_t i = 1; i < mask->type.lanes; i++)
+        found = compute(&b->base, KILN_BUILD_OR, found, extract(&b->base, mask, i));
+    return found;
 }
 
 static kiln_ssa any(kiln_builder *base, kiln_ssa mask) {
@@ -393,100 +513,12 @@ static kiln_ssa any(kiln_builder *base, kiln_ssa mask) {
         for (uint32_t i = 0; i < mask->type.lanes; i++) found |= mask->lane[i];
         return of_lanes(b, type, &found);
     }
+    if (!b->dialect->lane_loops) return any_lane(b, mask);
     const char *name = kiln_c_name(b);
     return kiln_c_define_as(b, type, name,
                             TEXT(b, "u8 %s = 0; EACH(%u) %s |= %s;", name, mask->type.lanes, name,
                                  kiln_c_each(b, mask)),
                             &mask, 1);
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static kiln_ssa offset(kiln_builder *base, kiln_ssa pointer, kiln_ssa bytes) {
-    kiln_c_builder *b = of(base);
-    kiln_ssa operand[] = {pointer, bytes};
-    const char *p = kiln_c_whole(b, pointer);
-    if (!bytes->lane)
-        return kiln_c_define(b, pointer->type, false,
-                             TEXT(b, "%s + (ptrdiff_t)%s", p, kiln_c_whole(b, bytes)), operand, 2);
-    int64_t n = bytes->lane[0];
-    if (n == 0) return pointer;
-    kiln_ssa v = kiln_c_node(b, pointer->type,
-                             TEXT(b, "(%s %c %llu)", p, n < 0 ? '-' : '+',
-                                  n < 0 ? 0 - (unsigned long long)n : (unsigned long long)n));
-    v->base = pointer;
-    return v;
-}
-
-/* A pointer to elements, or to whole vectors, in memory. */
-static const char *cast(kiln_c_builder *b, kiln_ssa_type type, kiln_ssa pointer, bool reads) {
-    return TEXT(b, "(%s%s_m *)%s", reads ? "const " : "", kiln_c_type(b, type),
-                kiln_c_whole(b, pointer));
-}
-
-static kiln_ssa load(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointer, uint32_t align,
-                     kiln_ssa mask) {
-    kiln_c_builder *b = of(base);
-    (void)align; /* that of an element is what every compiler needs */
-    kiln_ssa operand[] = {pointer, mask};
-    if (!mask && (!type.lanes || kiln_c_is_native(b, type)))
-        return kiln_c_define(b, type, false, TEXT(b, "*%s", cast(b, type, pointer, true)), operand,
-                             1);
-    const char *at = TEXT(b, "(%s)[l]", cast(b, kiln_type_scalar(type.scalar), pointer, true));
-    if (mask) at = TEXT(b, "%s ? %s : 0", kiln_c_each(b, mask), at);
-    return kiln_c_define(b, type, true, at, operand, mask ? 2 : 1);
-}
-
-static void store(kiln_builder *base, kiln_ssa v, kiln_ssa pointer, uint32_t align, kiln_ssa mask) {
-    kiln_c_builder *b = of(base);
-    (void)align;
-    kiln_ssa operand[] = {v, pointer, mask};
-    if (!mask && (!v->type.lanes || (kiln_c_is_native(b, v->type) && v->text))) {
-        kiln_c_effect(b, TEXT(b, "*%s = %s;", cast(b, v->type, pointer, false), kiln_c_whole(b, v)),
-                      operand, 2);
-        return;
-    }
-    const char *when = mask ? TEXT(b, "if (%s) ", kiln_c_each(b, mask)) : "";
-    kiln_c_effect(b,
-                  TEXT(b, "EACH(%u) %s(%s)[l] = %s;", v->type.lanes, when,
-                       cast(b, kiln_type_scalar(v->type.scalar), pointer, false),
-                       kiln_c_each(b, v)),
-                  operand, mask ? 3 : 2);
-}
-
-static kiln_ssa gather(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointers, kiln_ssa mask) {
-    kiln_c_builder *b = of(base);
-    kiln_ssa_type one = kiln_type_scalar(type.scalar);
-    kiln_ssa v = kiln_c_node(b, type, NULL);
-    v->element = KILN_ARENA_ARRAY(b->arena, kiln_ssa, type.lanes);
-    for (uint32_t i = 0; i < type.lanes; i++) {
-        kiln_ssa operand[] = {pointers->element[i], mask};
-        v->element[i] = kiln_c_define(b, one, false,
-                                      TEXT(b, "%s ? *%s : 0", kiln_c_lane(b, mask, i),
-                                           cast(b, one, pointers->element[i], true)),
-                                      operand, 2);
-    }
-    return kiln_c_define(b, type, false, kiln_c_whole(b, v), &v, 1);
-}
-
-static void scatter(kiln_builder *base, kiln_ssa v, kiln_ssa pointers, kiln_ssa mask) {
-    kiln_c_builder *b = of(base);
-    for (uint32_t i = 0; i < v->type.lanes; i++) {
-        kiln_ssa operand[] = {pointers->element[i], mask, v};
-        kiln_c_effect(b,
-                      TEXT(b, "if (%s) *%s = %s;", kiln_c_lane(b, mask, i),
-                           cast(b, kiln_type_scalar(v->type.scalar), pointers->element[i], false),
-                           kiln_c_lane(b, v, i)),
-                      operand, 3);
-    }
-}
-
-static void prefetch(kiln_builder *b, kiln_ssa pointer) {
-    if (of(b)->dialect->prefetch)
-        kiln_c_effect(
-            of(b),
-            TEXT(of(b), "%s(%s, 0, 2);", of(b)->dialect->prefetch, kiln_c_whole(of(b), pointer)),
-            &pointer, 1);
 }
 
 static const kiln_builder_ops c_ops = {
@@ -495,9 +527,15 @@ static const kiln_builder_ops c_ops = {
 #undef X
 #define X(result, name, arguments) .name = kiln_c_##name,
 #include "compiler-core/codegen/builder_control.def"
+#include "compiler-core/codegen/builder_memory.def"
 #undef X
 };
 
 void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_arena *arena) {
-    *b = (kiln_c_builder){.base = {&c_ops}, .dialect = dialect, .arena = arena};
+    *b = (kiln_c_builder){.base = {&b->ops}, .ops = c_ops, .dialect = dialect, .arena = arena};
+    b->ops.warp_product = dialect->warp_product;
+    b->ops.load_matrices = dialect->load_matrices;
+    b->ops.copy = dialect->copy;
+    b->ops.copy_commit = dialect->copy_commit;
+    b->ops.copy_wait = dialect->copy_wait;
 }

@@ -1,23 +1,75 @@
-/* Private to codegen/: the value builder of C-family text (c_builder.c, c_lines.c, c_control.c) and
- * what puts its functions together (c_text.c).
+/* Private to codegen/: the value builder of C-family text (c_builder.c, c_memory.c, c_lines.c,
+ * c_control.c) and what puts its functions together (c_text.c). Each language of the family is a
+ * dialect: C11 (c_text.c), OpenCL C (c_opencl.c), CUDA C (c_cuda.c).
  *
  * Each value is a named constant of its own, or a text that is put where it is used: literals,
  * lanes, addresses plus a constant. Vectors are those of the compiler where the dialect has them
- * and their size is a power of two; otherwise structures, computed lane by lane. */
+ * and their size is a power of two. Others are structures, computed in loops over lanes; or where
+ * the dialect is for GPUs, whose arrays lie in memory, each lane is a value with a name. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_C_BUILDER_H
 #define KILN_COMPILER_CORE_CODEGEN_C_BUILDER_H
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "compiler-core/codegen/backend.h"
 #include "compiler-core/codegen/builder.h"
+
+typedef struct kiln_c_builder kiln_c_builder;
+
+#define KILN_C_PREAMBLE_PARTS 6
+
+/* What vectors of the compiler do at once. Types are those of the operands `x`, `y`, `yes`; texts
+ * stand for whole vectors. A function gives NULL for what is done lane by lane. */
+typedef struct kiln_c_vectors {
+    const char *(*compute)(kiln_c_builder *b, kiln_build_op what, kiln_ssa_type type, const char *x,
+                           const char *y);
+    const char *(*choose)(kiln_c_builder *b, kiln_ssa_type type, const char *condition,
+                          const char *yes, const char *no);
+    const char *(*convert)(kiln_c_builder *b, kiln_conversion how, kiln_ssa_type type,
+                           kiln_ssa_scalar to, const char *x);
+    const char *(*any)(kiln_c_builder *b, kiln_ssa_type type, const char *mask);
+} kiln_c_vectors;
+
+/* How launches are written. */
+typedef struct kiln_c_kernels {
+    /* From the start of the function up to its opening parenthesis. */
+    const char *(*head)(kiln_c_builder *b, const kiln_launch_head *head);
+    const char *read_arg, *written_arg; /* types of arguments */
+    const char *shared, *local;         /* formats of a number of bytes: declarations of memory */
+    const char *grid[3], *group[3];     /* which group this is, which thread of it */
+    const char *barrier;
+} kiln_c_kernels;
 
 /* What differs between languages of the family. */
 typedef struct kiln_c_dialect {
-    bool vectors;         /* vectors of the compiler, with + - * / and v[lane] */
-    const char *of_64;    /* behind literals of 64 bits */
-    const char *library;  /* before names of C's library */
-    const char *prefetch; /* format of one pointer; NULL: nothing */
-    const char *preamble; /* before everything else */
+    uint32_t vector_lanes; /* most lanes of the compiler's vectors, with + - * /; 0: it has none */
+    bool lane_loops; /* what vectors do not do at once is done in loops over v[l]; or else each lane
+                        has a name */
+    const kiln_c_vectors *vectors; /* NULL: + - * / alone */
+    /* Vectors in memory, without lane_loops. */
+    uint32_t piece_lanes, piece_bytes;    /* the largest */
+    const char *load_apart, *store_apart; /* format of lanes: a function for vectors that are
+                                             aligned as their elements are; NULL: none */
+    const char *const *lane;              /* behind vectors: each lane; NULL: [lane] */
+    const char *literal;                  /* format of type and lanes: a vector */
+    const char *of_64;                    /* behind literals of 64 bits */
+    const char *library;                  /* before names of C's library */
+    bool has_suffix;                      /* names of that library for f32 end with f */
+    const char *multiply_add; /* format of bits: a function, fused where that is quick; NULL: * + */
+    const char *difference;   /* type of what is added to pointers */
+    const char *pointer[4];   /* types of pointers to bytes, by space */
+    const char *space[4];     /* before types that are pointed to */
+    const char *prefetch;     /* a function of a pointer and two numbers; NULL: nothing */
+    const kiln_c_kernels *kernels; /* NULL: for processors */
+    /* Optional members of kiln_builder_ops, for warps and copies; NULL: none. */
+    void (*warp_product)(kiln_builder *b, const kiln_intrinsic *row, const kiln_ssa *a,
+                         const kiln_ssa *second, kiln_ssa *sum);
+    void (*load_matrices)(kiln_builder *b, kiln_ssa pointer, uint32_t count, bool transposed,
+                          kiln_ssa *out);
+    void (*copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes);
+    void (*copy_commit)(kiln_builder *b);
+    void (*copy_wait)(kiln_builder *b, uint32_t pending);
+    const char *preamble[KILN_C_PREAMBLE_PARTS]; /* before everything else; NULL: no more */
 } kiln_c_dialect;
 
 #define KILN_C_LANES_MAX 128 /* of what shuffles join on the way */
@@ -49,8 +101,9 @@ typedef struct kiln_c_function {
     kiln_c_line *end; /* the list is a ring around it */
 } kiln_c_function;
 
-typedef struct kiln_c_builder {
+struct kiln_c_builder {
     kiln_builder base;
+    kiln_builder_ops ops;
     const kiln_c_dialect *dialect;
     kiln_arena *arena;
     KILN_VEC(kiln_c_function) done;                    /* in the order in which C wants them */
@@ -61,18 +114,37 @@ typedef struct kiln_c_builder {
     kiln_c_line *at, *caller_at;      /* what follows goes before it */
     const char *tail;                 /* behind the function being written; NULL: nothing */
     const char *body_name, *context;  /* of the parallel body being written */
-} kiln_c_builder;
+};
 
 /* An empty builder; everything lives in `arena`. */
 void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_arena *arena);
 /* Appends all functions and the types that they use. */
 void kiln_c_builder_print(kiln_c_builder *b, kiln_strbuf *out);
+/* A lowered program in a dialect (c_text.c), which kiln_backend_emit gives. */
+KILN_MUST_USE kiln_status kiln_c_write(const kiln_c_dialect *dialect, const kiln_lowered *lowered,
+                                       const kiln_target *target,
+                                       const kiln_codegen_options *options, kiln_arena *arena,
+                                       kiln_codegen_output *out_output);
+/* What texts of all dialects share, over u8, s8, f32, ...: conversions; and those of f64. */
+extern const char kiln_c_helpers[], kiln_c_helpers_f64[];
+/* Of an instruction: its class, and its spelling in instructions.def. */
+kiln_build_class kiln_c_class(kiln_build_op what);
+const char *kiln_c_spelling(kiln_build_op what);
+
+/* ---- c_memory.c: members of kiln_builder_ops --------------------------------------------------
+ */
+
+#define X(result, name, arguments) result kiln_c_##name arguments;
+#include "compiler-core/codegen/builder_memory.def"
+#undef X
 
 /* ---- c_lines.c: types, names, lines ---------------------------------------------------------- */
 
 uint64_t kiln_c_low_bits(int64_t value, uint32_t bits);         /* zeros above */
 const char *kiln_c_type(kiln_c_builder *b, kiln_ssa_type type); /* "u32", "f32x8", "char *" */
 bool kiln_c_is_native(const kiln_c_builder *b, kiln_ssa_type type);
+/* Whether values of the type have a name; others have one for each lane. */
+bool kiln_c_is_named(const kiln_c_builder *b, kiln_ssa_type type);
 /* A value without a line of its own: `text`, or what its members say. */
 kiln_ssa kiln_c_node(kiln_c_builder *b, kiln_ssa_type type, const char *text);
 const char *kiln_c_name(kiln_c_builder *b); /* "v12", a new one */
@@ -80,6 +152,8 @@ const char *kiln_c_name(kiln_c_builder *b); /* "v12", a new one */
 const char *kiln_c_whole(kiln_c_builder *b, kiln_ssa v);
 const char *kiln_c_each(kiln_c_builder *b, kiln_ssa v);
 const char *kiln_c_lane(kiln_c_builder *b, kiln_ssa v, uint32_t lane);
+/* Of a value that is there lane by lane: itself, or with the name that its type has. */
+kiln_ssa kiln_c_joined(kiln_c_builder *b, kiln_ssa v);
 /* A line before `at`. `operand`: values that its text names. */
 kiln_c_line *kiln_c_insert(kiln_c_builder *b, kiln_c_line *at, const char *text, kiln_ssa value,
                            const kiln_ssa *operand, uint32_t operand_count);

@@ -1,12 +1,16 @@
 /* Control in C-family text: marks, loops, branches, functions as the kernel ABI has them. */
 #include <string.h>
 
+#include "base/check.h"
 #include "compiler-core/codegen/c_builder.h"
 
 static kiln_c_builder *of(kiln_builder *b) { return (kiln_c_builder *)b; }
 #define TEXT(b, ...) kiln_arena_printf((b)->arena, __VA_ARGS__)
 
-static kiln_ssa_type pointer(void) { return (kiln_ssa_type){KILN_SSA_POINTER, 0}; }
+static kiln_ssa_type pointer(void) { return kiln_type_scalar(KILN_SSA_POINTER); }
+static kiln_ssa_type pointer_to(kiln_ssa_space space) {
+    return (kiln_ssa_type){.scalar = KILN_SSA_POINTER, .space = space};
+}
 
 /* A line that is no definition, before `at`. */
 static kiln_c_line *put(kiln_c_builder *b, kiln_c_line *at, const char *text, kiln_ssa operand) {
@@ -19,15 +23,42 @@ static void put_variable(kiln_c_builder *b, kiln_c_line *at, const char *text, k
     kiln_c_insert(b, at, text, to, &operand, operand ? 1 : 0);
 }
 
-/* A variable that lines assign to. */
+/* A variable that lines assign to; for each lane one where vectors of the type have no name. */
 static kiln_ssa variable(kiln_c_builder *b, kiln_ssa_type type) {
-    kiln_ssa v = kiln_c_node(b, type, kiln_c_name(b));
-    v->defined = true;
+    kiln_ssa v = kiln_c_node(b, type, NULL);
+    if (kiln_c_is_named(b, type)) {
+        v->text = kiln_c_name(b);
+        v->defined = true;
+        return v;
+    }
+    v->element = KILN_ARENA_ARRAY(b->arena, kiln_ssa, type.lanes);
+    for (uint32_t i = 0; i < type.lanes; i++)
+        v->element[i] = variable(b, kiln_type_scalar(type.scalar));
     return v;
 }
 
+static kiln_ssa lane_of(kiln_c_builder *b, kiln_ssa v, uint32_t lane) {
+    return b->base.ops->extract(&b->base, v, lane);
+}
+
+/* Declares a variable, with `v` as its first value or, where that is NULL, without one. */
+static void declare(kiln_c_builder *b, kiln_c_line *at, kiln_ssa to, kiln_ssa v) {
+    if (to->text) {
+        const char *type = kiln_c_type(b, to->type);
+        put_variable(b, at,
+                     v ? TEXT(b, "%s %s = %s;", type, to->text, kiln_c_whole(b, v))
+                       : TEXT(b, "%s %s;", type, to->text),
+                     to, v);
+        return;
+    }
+    for (uint32_t i = 0; i < to->type.lanes; i++)
+        declare(b, at, to->element[i], v ? lane_of(b, v, i) : NULL);
+}
+
 static void assign(kiln_c_builder *b, kiln_c_line *at, kiln_ssa to, kiln_ssa v) {
-    put_variable(b, at, TEXT(b, "%s = %s;", to->text, kiln_c_whole(b, v)), to, v);
+    if (to->text) put_variable(b, at, TEXT(b, "%s = %s;", to->text, kiln_c_whole(b, v)), to, v);
+    for (uint32_t i = 0; !to->text && i < to->type.lanes; i++)
+        assign(b, at, to->element[i], lane_of(b, v, i));
 }
 
 /* ---- marks ----------------------------------------------------------------------------------- */
@@ -72,9 +103,7 @@ kiln_loop_handle kiln_c_loop_begin(kiln_builder *base, kiln_ssa first, kiln_ssa 
 kiln_ssa kiln_c_loop_carry(kiln_builder *base, kiln_loop_handle loop, kiln_ssa before) {
     kiln_c_builder *b = of(base);
     kiln_ssa v = variable(b, before->type);
-    put_variable(b, loop->head,
-                 TEXT(b, "%s %s = %s;", kiln_c_type(b, v->type), v->text, kiln_c_whole(b, before)),
-                 v, before);
+    declare(b, loop->head, v, before);
     kiln_vec_push_in(b->arena, &loop->carried, v);
     return v;
 }
@@ -82,36 +111,51 @@ kiln_ssa kiln_c_loop_carry(kiln_builder *base, kiln_loop_handle loop, kiln_ssa b
 kiln_ssa kiln_c_loop_pointer(kiln_builder *base, kiln_loop_handle loop, kiln_ssa start,
                              int64_t step_bytes) {
     kiln_c_builder *b = of(base);
-    kiln_ssa v = variable(b, pointer());
+    kiln_ssa v = variable(b, start->type);
     const char *from = kiln_c_whole(b, start);
     bool at_zero = loop->first->lane && loop->first->lane[0] == 0;
     kiln_ssa operand[] = {start, loop->first};
     kiln_c_insert(b, loop->head,
-                  at_zero ? TEXT(b, "char *%s = %s;", v->text, from)
-                          : TEXT(b, "char *%s = %s + (ptrdiff_t)%s * %lld;", v->text, from,
-                                 kiln_c_whole(b, loop->first), (long long)step_bytes),
+                  at_zero ? TEXT(b, "%s%s = %s;", kiln_c_type(b, v->type), v->text, from)
+                          : TEXT(b, "%s%s = %s + (%s)%s * %lld;", kiln_c_type(b, v->type), v->text,
+                                 from, b->dialect->difference, kiln_c_whole(b, loop->first),
+                                 (long long)step_bytes),
                   v, operand, 2);
     kiln_vec_push_in(b->arena, &loop->pointer, ((stepping){v, step_bytes}));
     return v;
 }
 
+/* What a variable becomes. */
+typedef struct assignment {
+    kiln_ssa to, v;
+} assignment;
+
+typedef KILN_VEC(assignment) assignments;
+
+static void add_assignment(kiln_c_builder *b, assignments *list, kiln_ssa to, kiln_ssa v) {
+    if (to->text) kiln_vec_push_in(b->arena, list, ((assignment){to, v}));
+    for (uint32_t i = 0; !to->text && i < to->type.lanes; i++)
+        add_assignment(b, list, to->element[i], lane_of(b, v, i));
+}
+
 /* All values of the next iteration are computed before the first of them is given away. */
 void kiln_c_loop_end(kiln_builder *base, kiln_loop_handle loop, kiln_ssa end, kiln_ssa *carried) {
     kiln_c_builder *b = of(base);
-    uint32_t count = loop->carried.count;
-    kiln_ssa *next = KILN_ARENA_ARRAY(b->arena, kiln_ssa, count + 1);
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_ssa v = carried[i];
+    assignments list = {0};
+    for (uint32_t i = 0; i < loop->carried.count; i++)
+        add_assignment(b, &list, loop->carried.data[i], carried[i]);
+    kiln_ssa *next = KILN_ARENA_ARRAY(b->arena, kiln_ssa, list.count + 1);
+    for (uint32_t i = 0; i < list.count; i++) {
+        kiln_ssa v = list.data[i].v;
         bool may_change = !v->text || !v->defined;
-        for (uint32_t k = 0; k < count; k++) may_change |= v == loop->carried.data[k];
-        next[i] = v == loop->carried.data[i] ? NULL
-                  : may_change ? kiln_c_define(b, v->type, false, kiln_c_whole(b, v), &v, 1)
-                               : v;
+        for (uint32_t k = 0; k < list.count; k++) may_change |= v == list.data[k].to;
+        next[i] = v == list.data[i].to ? NULL
+                  : may_change         ? kiln_c_define(b, v->type, false, kiln_c_whole(b, v), &v, 1)
+                                       : v;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (next[i]) assign(b, b->at, loop->carried.data[i], next[i]);
-        carried[i] = loop->carried.data[i];
-    }
+    for (uint32_t i = 0; i < list.count; i++)
+        if (next[i]) assign(b, b->at, list.data[i].to, next[i]);
+    for (uint32_t i = 0; i < loop->carried.count; i++) carried[i] = loop->carried.data[i];
     for (uint32_t i = 0; i < loop->pointer.count; i++) {
         const stepping *p = &loop->pointer.data[i];
         put_variable(b, b->at, TEXT(b, "%s += %lld;", p->pointer->text, (long long)p->step_bytes),
@@ -150,7 +194,7 @@ kiln_ssa kiln_c_branch_join(kiln_builder *base, kiln_branch_handle branch, kiln_
                             kiln_ssa no) {
     kiln_c_builder *b = of(base);
     kiln_ssa v = variable(b, yes->type);
-    put_variable(b, branch->head, TEXT(b, "%s %s;", kiln_c_type(b, v->type), v->text), v, NULL);
+    declare(b, branch->head, v, NULL);
     assign(b, branch->otherwise ? branch->otherwise : branch->end, v, yes);
     assign(b, branch->otherwise ? branch->end : branch->head, v, no);
     return v;
@@ -261,4 +305,63 @@ void kiln_c_parallel_end(kiln_builder *base, int64_t count) {
              (long long)count, b->body_name, b->context),
         NULL);
     put(b, b->at, TEXT(b, "if (%s != 0) return %s;", status, status), NULL);
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+static const char *const arg_name = "a%u", *const scratch_name = "scratch";
+
+/* The declaration of the arguments, and their values. */
+static void declare_args(kiln_c_builder *b, const kiln_launch_head *head, kiln_strbuf *text,
+                         kiln_launch_values *out) {
+    const kiln_c_kernels *words = b->dialect->kernels;
+    const kiln_ssa_type global = pointer_to(KILN_SPACE_GLOBAL);
+    for (uint32_t i = 0; i < head->arg_count; i++) {
+        const char *name = TEXT(b, arg_name, i);
+        kiln_strbuf_printf(text, "%s%s%s", i ? ", " : "",
+                           head->arg[i].is_written ? words->written_arg : words->read_arg, name);
+        out->data[i] = kiln_c_node(b, global, name);
+    }
+    if (!head->uses_scratch) return;
+    kiln_strbuf_printf(text, "%s%s%s", head->arg_count ? ", " : "", words->written_arg,
+                       scratch_name);
+    out->scratch = kiln_c_node(b, global, scratch_name);
+}
+
+/* Memory of a group or a thread, as an array in the function; NULL: it has none. */
+static kiln_ssa declare_memory(kiln_c_builder *b, const char *format, const char *name,
+                               uint64_t bytes, kiln_ssa_space space) {
+    if (bytes == 0) return NULL;
+    put(b, b->at, TEXT(b, format, name, (unsigned long long)bytes), NULL);
+    return kiln_c_node(b, pointer_to(space), name);
+}
+
+void kiln_c_launch_begin(kiln_builder *base, const kiln_launch_head *head,
+                         kiln_launch_values *out) {
+    kiln_c_builder *b = of(base);
+    const kiln_c_kernels *words = b->dialect->kernels;
+    const kiln_ssa_type i64 = kiln_type_scalar(KILN_SSA_I64);
+    kiln_strbuf text = {0};
+    KILN_CHECK(words != NULL); /* dialects without launches are of targets without them */
+    *out = (kiln_launch_values){.scratch = NULL};
+    kiln_strbuf_text(&text, words->head(b, head));
+    declare_args(b, head, &text, out);
+    kiln_strbuf_text(&text, ") {");
+    begin_function(b, kiln_strbuf_end(&text, b->arena).data);
+    out->shared =
+        declare_memory(b, words->shared, "group_memory", head->shared_bytes, KILN_SPACE_SHARED);
+    out->local =
+        declare_memory(b, words->local, "thread_memory", head->local_bytes, KILN_SPACE_LOCAL);
+    for (uint32_t d = 0; d < 3; d++) {
+        out->grid[d] = kiln_c_define(b, i64, false, words->grid[d], NULL, 0);
+        out->group[d] = kiln_c_define(b, i64, false, words->group[d], NULL, 0);
+    }
+}
+
+void kiln_c_launch_end(kiln_builder *b) {
+    kiln_vec_push_in(of(b)->arena, &of(b)->done, of(b)->function);
+}
+
+void kiln_c_barrier(kiln_builder *b) {
+    put(of(b), of(b)->at, of(b)->dialect->kernels->barrier, NULL);
 }

@@ -6,8 +6,7 @@
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-static const char *const scalar_name[] = {"u8",  "u8",  "u16", "u32",   "u64",
-                                          "u16", "f32", "f64", "char *"};
+static const char *const scalar_name[] = {"u8", "u8", "u16", "u32", "u64", "u16", "f32", "f64"};
 
 /* Of a lane; a BOOL takes a byte. */
 static uint32_t lane_bits(kiln_ssa_scalar scalar) {
@@ -19,23 +18,31 @@ uint64_t kiln_c_low_bits(int64_t value, uint32_t bits) {
 }
 
 bool kiln_c_is_native(const kiln_c_builder *b, kiln_ssa_type type) {
-    return b->dialect->vectors && type.lanes > 1 && (type.lanes & (type.lanes - 1)) == 0;
+    return type.lanes <= b->dialect->vector_lanes && type.lanes > 1 &&
+           (type.lanes & (type.lanes - 1)) == 0;
+}
+
+bool kiln_c_is_named(const kiln_c_builder *b, kiln_ssa_type type) {
+    return !type.lanes || b->dialect->lane_loops || kiln_c_is_native(b, type);
 }
 
 const char *kiln_c_type(kiln_c_builder *b, kiln_ssa_type type) {
+    if (type.scalar == KILN_SSA_POINTER) return b->dialect->pointer[type.space];
     if (!type.lanes) return scalar_name[type.scalar];
     KILN_CHECK(type.scalar < KILN_SSA_POINTER && type.lanes <= KILN_C_LANES_MAX);
     b->used[type.scalar][type.lanes] = true;
     return kiln_arena_printf(b->arena, "%sx%u", scalar_name[type.scalar], type.lanes);
 }
 
+/* What does not loop over lanes has no types of its own. */
 static void print_types(kiln_c_builder *b, kiln_strbuf *out) {
+    if (!b->dialect->lane_loops) return;
     for (kiln_ssa_scalar s = 0; s < KILN_SSA_POINTER; s++) {
         for (uint32_t n = 1; n <= KILN_C_LANES_MAX; n++) {
             const char *name = scalar_name[s];
             if (!b->used[s][n]) continue;
             kiln_strbuf_printf(out, "#ifndef HAS_%sx%u\n#define HAS_%sx%u\n", name, n, name, n);
-            if (kiln_c_is_native(b, (kiln_ssa_type){s, n}))
+            if (kiln_c_is_native(b, kiln_type_vector(s, n)))
                 kiln_strbuf_printf(out, "VECTOR(%s, %u, %u, %sx%u);\n", name, n, lane_bits(s) / 8,
                                    name, n);
             else
@@ -70,6 +77,8 @@ const char *kiln_c_lane(kiln_c_builder *b, kiln_ssa v, uint32_t lane) {
     if (v->lane) return integer_text(b, v->type.scalar, v->lane[lane]);
     if (v->uniform) return kiln_c_whole(b, v->uniform);
     if (v->element) return v->element[lane] ? kiln_c_whole(b, v->element[lane]) : "0";
+    if (b->dialect->lane)
+        return kiln_arena_printf(b->arena, "%s%s", v->text, b->dialect->lane[lane]);
     return kiln_arena_printf(b->arena, kiln_c_is_native(b, v->type) ? "%s[%u]" : "%s.lane[%u]",
                              v->text, lane);
 }
@@ -85,7 +94,11 @@ static const char *list_text(kiln_c_builder *b, kiln_ssa v) {
 const char *kiln_c_whole(kiln_c_builder *b, kiln_ssa v) {
     if (v->text) return v->text;
     if (!v->type.lanes) return integer_text(b, v->type.scalar, v->lane[0]);
-    return kiln_arena_printf(b->arena, kiln_c_is_native(b, v->type) ? "(%s){%s}" : "(%s){{%s}}",
+    if (v->uniform && b->dialect->vectors) /* one stands for all */
+        return kiln_arena_printf(b->arena, b->dialect->literal, kiln_c_type(b, v->type),
+                                 kiln_c_whole(b, v->uniform));
+    const bool nested = b->dialect->lane_loops && !kiln_c_is_native(b, v->type);
+    return kiln_arena_printf(b->arena, nested ? "(%s){{%s}}" : b->dialect->literal,
                              kiln_c_type(b, v->type), list_text(b, v));
 }
 
@@ -149,6 +162,11 @@ kiln_ssa kiln_c_define_as(kiln_c_builder *b, kiln_ssa_type type, const char *nam
     v->defined = true;
     kiln_c_insert(b, b->at, text, v, operand, operand_count);
     return v;
+}
+
+kiln_ssa kiln_c_joined(kiln_c_builder *b, kiln_ssa v) {
+    if (!kiln_c_is_named(b, v->type)) return v;
+    return kiln_c_define(b, v->type, false, kiln_c_whole(b, v), &v, 1);
 }
 
 kiln_ssa kiln_c_define(kiln_c_builder *b, kiln_ssa_type type, bool each, const char *expression,

@@ -1,13 +1,50 @@
-/* Lowered programs to C: one translation unit that needs nothing but a C11 compiler. */
+/* Lowered programs to C-family text; and to C, as one translation unit that needs nothing but a C11
+ * compiler. */
 #include "compiler-core/codegen/c_builder.h"
 #include "compiler-core/codegen/walk.h"
 
 /* Behind this line is what belongs to one artefact alone. */
 const char kiln_c_text_split[] = "/* ---- code ---- */\n";
 
+const char kiln_c_helpers[] =
+    "HELPER u32 bits_of_f32(f32 x) { union { f32 f; u32 u; } v = {x}; return v.u; }\n"
+    "HELPER f32 f32_of_bits(u32 x) { union { u32 u; f32 f; } v = {x}; return v.f; }\n"
+    "HELPER f32 f32_of_half(u16 h) {\n"
+    "    const u32 sign = (u32)(h & 0x8000u) << 16, rest = h & 0x7fffu;\n"
+    "    if (rest >= 0x7c00u) /* quiet NaN */\n"
+    "        return f32_of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13 | "
+    "(rest > 0x7c00u ? 0x400000u : 0u));\n"
+    "    if (rest >= 0x400u) return f32_of_bits(sign | ((rest << 13) + 0x38000000u));\n"
+    "    return f32_of_bits(sign | bits_of_f32((f32)rest * 0x1p-24f));\n"
+    "}\n"
+    "HELPER u16 half_of_f32(f32 x) {\n"
+    "    const u32 bits = bits_of_f32(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;\n"
+    "    if (rest > 0x7f800000u) return (u16)(sign | 0x7e00u | (rest >> 13 & 0x3ffu));\n"
+    "    if (rest >= 0x477ff000u) return (u16)(sign | 0x7c00u);\n"
+    "    if (rest >= 0x38800000u) /* normal: to nearest, ties to even */\n"
+    "        return (u16)(sign | ((rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13));\n"
+    "    /* a sum whose lowest mantissa bit is worth 2^-24 rounds as it should */\n"
+    "    return (u16)(sign | (bits_of_f32(f32_of_bits(rest) + 0.5f) - 0x3f000000u));\n"
+    "}\n"
+    "/* Towards zero, saturating; NaN gives 0. */\n"
+    "#define SATURATE(F, X, S, U, BITS, MIN, MAX) \\\n"
+    "    HELPER S S##_of_##F(F x) { \\\n"
+    "        return x >= X ? MAX : x >= -X ? (S)x : x != x ? 0 : MIN; \\\n"
+    "    } \\\n"
+    "    HELPER U U##_of_##F(F x) { return x >= 2 * X ? (U)-1 : x > 0 ? (U)x : 0; }\n"
+    "SATURATE(f32, 0x1p7f, s8, u8, 8, INT8_MIN, INT8_MAX)\n"
+    "SATURATE(f32, 0x1p15f, s16, u16, 16, INT16_MIN, INT16_MAX)\n"
+    "SATURATE(f32, 0x1p31f, s32, u32, 32, INT32_MIN, INT32_MAX)\n"
+    "SATURATE(f32, 0x1p63f, s64, u64, 64, INT64_MIN, INT64_MAX)\n";
+
+const char kiln_c_helpers_f64[] = "SATURATE(f64, 0x1p7, s8, u8, 8, INT8_MIN, INT8_MAX)\n"
+                                  "SATURATE(f64, 0x1p15, s16, u16, 16, INT16_MIN, INT16_MAX)\n"
+                                  "SATURATE(f64, 0x1p31, s32, u32, 32, INT32_MIN, INT32_MAX)\n"
+                                  "SATURATE(f64, 0x1p63, s64, u64, 64, INT64_MIN, INT64_MAX)\n";
+
 /* Compilers other than gcc and clang have no vectors of their own here, and no aliasing rules that
  * they would use against us. */
-static const char c11_preamble[] =
+static const char c11_types[] =
     "#ifndef KILN_C_PREAMBLE\n"
     "#define KILN_C_PREAMBLE\n"
     "#include <stddef.h>\n"
@@ -45,63 +82,37 @@ static const char c11_preamble[] =
     "    void *host;\n"
     "    int32_t (*parallel_for)(void *host, int64_t count, kiln_body body, void *context);\n"
     "    void *scratch;\n"
-    "} kiln_kernel_services;\n"
-    "HELPER u32 bits_of_f32(f32 x) { union { f32 f; u32 u; } v = {x}; return v.u; }\n"
-    "HELPER f32 f32_of_bits(u32 x) { union { u32 u; f32 f; } v = {x}; return v.f; }\n"
-    "HELPER f32 f32_of_half(u16 h) {\n"
-    "    const u32 sign = (u32)(h & 0x8000u) << 16, rest = h & 0x7fffu;\n"
-    "    if (rest >= 0x7c00u) /* quiet NaN */\n"
-    "        return f32_of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13 | "
-    "(rest > 0x7c00u ? 0x400000u : 0u));\n"
-    "    if (rest >= 0x400u) return f32_of_bits(sign | ((rest << 13) + 0x38000000u));\n"
-    "    return f32_of_bits(sign | bits_of_f32((f32)rest * 0x1p-24f));\n"
-    "}\n"
-    "HELPER u16 half_of_f32(f32 x) {\n"
-    "    const u32 bits = bits_of_f32(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;\n"
-    "    if (rest > 0x7f800000u) return (u16)(sign | 0x7e00u | (rest >> 13 & 0x3ffu));\n"
-    "    if (rest >= 0x477ff000u) return (u16)(sign | 0x7c00u);\n"
-    "    if (rest >= 0x38800000u) /* normal: to nearest, ties to even */\n"
-    "        return (u16)(sign | ((rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13));\n"
-    "    /* a sum whose lowest mantissa bit is worth 2^-24 rounds as it should */\n"
-    "    return (u16)(sign | (bits_of_f32(f32_of_bits(rest) + 0.5f) - 0x3f000000u));\n"
-    "}\n"
-    "/* Towards zero, saturating; NaN gives 0. */\n"
-    "#define SATURATE(F, X, S, U, BITS, MIN, MAX) \\\n"
-    "    HELPER S S##_of_##F(F x) { \\\n"
-    "        return x >= X ? MAX : x >= -X ? (S)x : x != x ? 0 : MIN; \\\n"
-    "    } \\\n"
-    "    HELPER U U##_of_##F(F x) { return x >= 2 * X ? (U)-1 : x > 0 ? (U)x : 0; }\n"
-    "SATURATE(f32, 0x1p7f, s8, u8, 8, INT8_MIN, INT8_MAX)\n"
-    "SATURATE(f32, 0x1p15f, s16, u16, 16, INT16_MIN, INT16_MAX)\n"
-    "SATURATE(f32, 0x1p31f, s32, u32, 32, INT32_MIN, INT32_MAX)\n"
-    "SATURATE(f32, 0x1p63f, s64, u64, 64, INT64_MIN, INT64_MAX)\n"
-    "SATURATE(f64, 0x1p7, s8, u8, 8, INT8_MIN, INT8_MAX)\n"
-    "SATURATE(f64, 0x1p15, s16, u16, 16, INT16_MIN, INT16_MAX)\n"
-    "SATURATE(f64, 0x1p31, s32, u32, 32, INT32_MIN, INT32_MAX)\n"
-    "SATURATE(f64, 0x1p63, s64, u64, 64, INT64_MIN, INT64_MAX)\n"
-    "#endif\n\n";
+    "} kiln_kernel_services;\n";
 
-static const kiln_c_dialect c11 = {.vectors = true,
-                                   .of_64 = "ull",
-                                   .library = "__builtin_",
-                                   .prefetch = "__builtin_prefetch",
-                                   .preamble = c11_preamble};
+static const kiln_c_dialect c11 = {
+    .vector_lanes = KILN_C_LANES_MAX,
+    .lane_loops = true,
+    .literal = "(%s){%s}",
+    .of_64 = "ull",
+    .library = "__builtin_",
+    .has_suffix = true,
+    .difference = "ptrdiff_t",
+    .pointer = {"char *"},
+    .space = {""},
+    .prefetch = "__builtin_prefetch",
+    .preamble = {c11_types, kiln_c_helpers, kiln_c_helpers_f64, "#endif\n\n", kiln_c_text_split},
+};
 
-kiln_status kiln_c_emit(const kiln_lowered *lowered, const kiln_target *target,
-                        const kiln_codegen_options *options, kiln_arena *arena,
-                        kiln_codegen_output *out_output) {
+kiln_status kiln_c_write(const kiln_c_dialect *dialect, const kiln_lowered *lowered,
+                         const kiln_target *target, const kiln_codegen_options *options,
+                         kiln_arena *arena, kiln_codegen_output *out_output) {
     kiln_c_builder b;
     kiln_arena scratch;
     kiln_codegen_output output = {0};
     if (options->emit != KILN_EMIT_OBJECT)
-        return KILN_ERROR(UNIMPLEMENTED, "the back end for C writes C alone");
+        return KILN_ERROR(UNIMPLEMENTED, "back ends for C write C alone");
     kiln_arena_init(&scratch, 256 << 10);
-    kiln_c_builder_init(&b, &c11, &scratch);
+    kiln_c_builder_init(&b, dialect, &scratch);
     kiln_status st = kiln_walk_lowered(&b.base, lowered, target, &scratch, &output);
     if (!st) {
         kiln_strbuf text = {0};
-        kiln_strbuf_text(&text, c11.preamble);
-        kiln_strbuf_text(&text, kiln_c_text_split);
+        for (uint32_t i = 0; i < KILN_C_PREAMBLE_PARTS && dialect->preamble[i]; i++)
+            kiln_strbuf_text(&text, dialect->preamble[i]);
         kiln_c_builder_print(&b, &text);
         output.bytes = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&text)), text.size};
         kiln_strbuf_deinit(&text);
@@ -109,4 +120,10 @@ kiln_status kiln_c_emit(const kiln_lowered *lowered, const kiln_target *target,
     }
     kiln_arena_deinit(&scratch);
     return st;
+}
+
+kiln_status kiln_c_emit(const kiln_lowered *lowered, const kiln_target *target,
+                        const kiln_codegen_options *options, kiln_arena *arena,
+                        kiln_codegen_output *out_output) {
+    return kiln_c_write(&c11, lowered, target, options, arena, out_output);
 }

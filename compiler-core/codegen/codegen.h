@@ -26,8 +26,12 @@ typedef enum kiln_emit { KILN_EMIT_OBJECT, KILN_EMIT_ASM, KILN_EMIT_LLVM } kiln_
 
 typedef struct kiln_codegen_options {
     kiln_emit emit;
-    uint32_t optimise;             /* 2: as usual; 0: LLVM optimises nothing (differential tests) */
-    const char *backend;           /* of backends.def; NULL: the first that fits the target */
+    uint32_t optimise;     /* 2: as usual; 0: LLVM optimises nothing (differential tests) */
+    const char *backend;   /* of backends.def; NULL: the first that fits the target */
+    const char *processor; /* LLVM's name, of back ends that no target names (amdgpu: "gfx90a") */
+    /* No function of C's library is called, as on targets that have none: for tests of what is
+     * there instead. */
+    bool own_functions;
     kiln_codegen_context *context; /* NULL: one for this compilation */
 } kiln_codegen_options;
 

@@ -12,6 +12,16 @@ static kiln_ssa out(LLVMValueRef v) { return (kiln_ssa)v; }
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
+/* Address spaces have the same numbers on all machines that have more than one. */
+static const unsigned space_number[] = {[KILN_SPACE_HOST] = 0,
+                                        [KILN_SPACE_GLOBAL] = 1,
+                                        [KILN_SPACE_SHARED] = 3,
+                                        [KILN_SPACE_LOCAL] = 5};
+
+LLVMTypeRef kiln_llvm_pointer(const kiln_llvm_builder *b, kiln_ssa_space space) {
+    return LLVMPointerTypeInContext(b->context, space_number[space]);
+}
+
 static LLVMTypeRef scalar_type(const kiln_llvm_builder *b, kiln_ssa_scalar scalar) {
     switch (scalar) {
     case KILN_SSA_BOOL:
@@ -24,11 +34,12 @@ static LLVMTypeRef scalar_type(const kiln_llvm_builder *b, kiln_ssa_scalar scala
     case KILN_SSA_F64: return LLVMDoubleTypeInContext(b->context);
     case KILN_SSA_POINTER: break;
     }
-    return LLVMPointerTypeInContext(b->context, 0);
+    return kiln_llvm_pointer(b, KILN_SPACE_HOST);
 }
 
 LLVMTypeRef kiln_llvm_type(const kiln_llvm_builder *b, kiln_ssa_type type) {
-    LLVMTypeRef scalar = scalar_type(b, type.scalar);
+    LLVMTypeRef scalar = type.scalar == KILN_SSA_POINTER ? kiln_llvm_pointer(b, type.space)
+                                                         : scalar_type(b, type.scalar);
     return type.lanes ? LLVMVectorType(scalar, type.lanes) : scalar;
 }
 
@@ -42,12 +53,20 @@ static kiln_ssa_scalar integer_of(unsigned bits) {
                         : KILN_SSA_I64;
 }
 
+static kiln_ssa_space space_of(unsigned number) {
+    kiln_ssa_space space = KILN_SPACE_HOST;
+    while (space_number[space] != number) space++;
+    return space;
+}
+
 static kiln_ssa_type type_of(kiln_builder *b, kiln_ssa v) {
     LLVMTypeRef type = LLVMTypeOf(in(v)),
                 scalar = is_vector(type) ? LLVMGetElementType(type) : type;
-    kiln_ssa_type found = {KILN_SSA_POINTER, is_vector(type) ? LLVMGetVectorSize(type) : 0};
+    kiln_ssa_type found =
+        kiln_type_vector(KILN_SSA_POINTER, is_vector(type) ? LLVMGetVectorSize(type) : 0);
     (void)b;
     LLVMTypeKind kind = LLVMGetTypeKind(scalar);
+    if (kind == LLVMPointerTypeKind) found.space = space_of(LLVMGetPointerAddressSpace(scalar));
     if (kind == LLVMIntegerTypeKind) found.scalar = integer_of(LLVMGetIntTypeWidth(scalar));
     if (kind == LLVMHalfTypeKind) found.scalar = KILN_SSA_F16;
     if (kind == LLVMFloatTypeKind) found.scalar = KILN_SSA_F32;
@@ -356,7 +375,7 @@ static kiln_ssa load(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointer, u
     LLVMTypeRef t = kiln_llvm_type(b, type);
     if (mask) {
         LLVMValueRef arg[4] = {in(pointer), i32_constant(b, align), in(mask), LLVMConstNull(t)};
-        LLVMTypeRef overload[2] = {t, LLVMPointerTypeInContext(b->context, 0)};
+        LLVMTypeRef overload[2] = {t, LLVMTypeOf(in(pointer))};
         return out(kiln_llvm_intrinsic(b, "llvm.masked.load", overload, 2, arg, 4));
     }
     LLVMValueRef v = LLVMBuildLoad2(b->builder, t, in(pointer), "");
@@ -368,7 +387,7 @@ static void store(kiln_builder *base, kiln_ssa v, kiln_ssa pointer, uint32_t ali
     kiln_llvm_builder *b = of(base);
     if (mask) {
         LLVMValueRef arg[4] = {in(v), in(pointer), i32_constant(b, align), in(mask)};
-        LLVMTypeRef overload[2] = {LLVMTypeOf(in(v)), LLVMPointerTypeInContext(b->context, 0)};
+        LLVMTypeRef overload[2] = {LLVMTypeOf(in(v)), LLVMTypeOf(in(pointer))};
         kiln_llvm_intrinsic(b, "llvm.masked.store", overload, 2, arg, 4);
         return;
     }
@@ -517,12 +536,13 @@ static LLVMValueRef shortened(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef
 static kiln_ssa to_bf16(kiln_builder *base, kiln_ssa v) {
     kiln_llvm_builder *b = of(base);
     const uint32_t lanes = type_of(base, v).lanes;
-    if (b->target->arch == KILN_ARCH_AARCH64 && kiln_target_has(b->target, KILN_STR("bf16"))) {
+    if (b->machine->launches ||
+        (b->target->arch == KILN_ARCH_AARCH64 && kiln_target_has(b->target, KILN_STR("bf16")))) {
         LLVMTypeRef half = LLVMBFloatTypeInContext(b->context);
         if (lanes) half = LLVMVectorType(half, lanes);
         LLVMValueRef halves = LLVMBuildFPTrunc(b->builder, in(v), half, "");
         return out(LLVMBuildBitCast(b->builder, halves,
-                                    kiln_llvm_type(b, (kiln_ssa_type){KILN_SSA_I16, lanes}), ""));
+                                    kiln_llvm_type(b, kiln_type_vector(KILN_SSA_I16, lanes)), ""));
     }
     if (!lanes || !kiln_target_has(b->target, KILN_STR("avx512bf16")) ||
         !kiln_target_has(b->target, KILN_STR("avx512vl")))
@@ -533,7 +553,7 @@ static kiln_ssa to_bf16(kiln_builder *base, kiln_ssa v) {
 /* LLVM leaves open what rounding a NaN gives; the processor does not: 0x80000000. */
 static kiln_ssa rounded(kiln_builder *base, kiln_ssa value) {
     kiln_llvm_builder *b = of(base);
-    const kiln_ssa_type to = {KILN_SSA_I32, type_of(base, value).lanes};
+    const kiln_ssa_type to = kiln_type_vector(KILN_SSA_I32, type_of(base, value).lanes);
     if (b->target->arch != KILN_ARCH_X86_64) return NULL;
     return saturated(b, "llvm.lrint", in(value), kiln_llvm_type(b, to));
 }
@@ -616,7 +636,7 @@ static kiln_ssa bits_of_lanes(kiln_builder *base, kiln_ssa mask) {
  * none. */
 static kiln_ssa opaque(kiln_builder *base, kiln_ssa v) {
     kiln_llvm_builder *b = of(base);
-    const char *place = kiln_llvm_vector_constraint(b->target->arch);
+    const char *place = b->machine->vector_constraint;
     if (!*place) return v;
     char *constraint = kiln_arena_printf(b->arena, "=%s,0", place), nothing[] = "";
     LLVMValueRef value = in(v);
@@ -628,6 +648,7 @@ static kiln_ssa opaque(kiln_builder *base, kiln_ssa v) {
 
 static const kiln_builder_ops llvm_ops = {
 #define X(result, name, arguments) .name = name,
+#include "compiler-core/codegen/builder_memory.def"
 #include "compiler-core/codegen/builder_values.def"
 #undef X
 #define X(result, name, arguments) .name = kiln_llvm_##name,
@@ -645,14 +666,19 @@ static const kiln_builder_ops llvm_ops = {
     .constant_bytes = constant_bytes,
 };
 
-void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target, LLVMContextRef context,
+void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target,
+                            const kiln_llvm_machine *machine, LLVMContextRef context,
                             LLVMModuleRef module, kiln_arena *arena) {
-    *b = (kiln_llvm_builder){.base = {&llvm_ops},
+    *b = (kiln_llvm_builder){.ops = llvm_ops,
                              .target = target,
+                             .machine = machine,
                              .arena = arena,
                              .context = context,
                              .module = module,
                              .builder = LLVMCreateBuilderInContext(context)};
+    b->base.ops = &b->ops;
+    if (!machine->has_library) b->ops.call = NULL;
+    if (machine->launches) kiln_llvm_add_warps(machine->launches, &b->ops);
 }
 
 void kiln_llvm_builder_deinit(kiln_llvm_builder *b) {

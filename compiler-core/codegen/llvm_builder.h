@@ -8,9 +8,23 @@
 #include "base/target.h"
 #include "compiler-core/codegen/builder.h"
 
+/* What the functions of launches are made of, on machines that have them (llvm_launch.c). */
+typedef struct kiln_llvm_launches kiln_llvm_launches;
+
+/* A code generator of LLVM as one compilation uses it: a row of llvm_machines.def, spelt. */
+typedef struct kiln_llvm_machine {
+    const char *triple, *cpu, *features, *abi;
+    const char *vector_constraint;      /* the letter in inline assembly; "": none is known */
+    const kiln_llvm_launches *launches; /* NULL: it has none */
+    bool is_text;                       /* payloads are assembly */
+    bool has_library;                   /* code may call functions of C's */
+} kiln_llvm_machine;
+
 typedef struct kiln_llvm_builder {
     kiln_builder base;
+    kiln_builder_ops ops; /* of this machine */
     const kiln_target *target;
+    const kiln_llvm_machine *machine;
     kiln_arena *arena;
     LLVMContextRef context;
     LLVMModuleRef module;
@@ -22,8 +36,10 @@ typedef struct kiln_llvm_builder {
     LLVMBasicBlockRef caller_block;
 } kiln_llvm_builder;
 
-/* Functions are added to `module`, for `target`; both and `arena` must outlive the builder. */
-void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target, LLVMContextRef context,
+/* Functions are added to `module`, for `target` on `machine`; all of them and `arena` must outlive
+ * the builder. */
+void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target,
+                            const kiln_llvm_machine *machine, LLVMContextRef context,
                             LLVMModuleRef module, kiln_arena *arena);
 void kiln_llvm_builder_deinit(kiln_llvm_builder *b); /* Keeps what was added to the module. */
 
@@ -31,6 +47,7 @@ void kiln_llvm_builder_deinit(kiln_llvm_builder *b); /* Keeps what was added to 
 
 /* LLVM's form of a type. */
 LLVMTypeRef kiln_llvm_type(const kiln_llvm_builder *b, kiln_ssa_type type);
+LLVMTypeRef kiln_llvm_pointer(const kiln_llvm_builder *b, kiln_ssa_space space);
 /* pointer + bytes. */
 LLVMValueRef kiln_llvm_offset(kiln_llvm_builder *b, LLVMValueRef pointer, LLVMValueRef bytes);
 /* Calls an intrinsic whose overloads are the types `overload`. */
@@ -43,11 +60,24 @@ LLVMValueRef kiln_llvm_intrinsic(kiln_llvm_builder *b, const char *name, LLVMTyp
 #include "compiler-core/codegen/builder_control.def"
 #undef X
 
-/* ---- llvm_target.c --------------------------------------------------------------------------- */
+/* Starts a function with what every one has, and goes into it. */
+void kiln_llvm_begin_function(kiln_llvm_builder *b, const char *name, LLVMTypeRef type,
+                              LLVMLinkage linkage);
+void kiln_llvm_add_attribute(kiln_llvm_builder *b, LLVMValueRef function, LLVMAttributeIndex at,
+                             const char *name, uint64_t value);
+void kiln_llvm_add_text_attribute(kiln_llvm_builder *b, LLVMValueRef function, const char *name,
+                                  const char *value);
 
-/* The target's features as LLVM wants them. */
-const char *kiln_llvm_features(const kiln_target *target, kiln_arena *arena);
-/* The letter of a vector register in constraints of inline assembly; "" where none is known. */
-const char *kiln_llvm_vector_constraint(kiln_arch arch);
+/* ---- llvm_target.c, llvm_launch.c: column `spell` of llvm_machines.def -------------------------
+ */
+
+#define X(backend, kind, arch, name, abi, constraint, form, spell)                 \
+    void kiln_llvm_spell_##spell(const kiln_target *target, const char *processor, \
+                                 kiln_arena *arena, kiln_llvm_machine *out);
+#include "compiler-core/codegen/llvm_machines.def"
+#undef X
+
+/* Adds what the machine has for whole warps (llvm_launch.c). */
+void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *ops);
 
 #endif

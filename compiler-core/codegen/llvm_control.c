@@ -96,7 +96,7 @@ kiln_ssa kiln_llvm_loop_pointer(kiln_builder *base, kiln_loop_handle loop, kiln_
     LLVMValueRef before = in(start);
     if (!LLVMIsNull(offset)) before = kiln_llvm_offset(b, before, offset);
     LLVMPositionBuilder(b->builder, loop->block, LLVMGetFirstInstruction(loop->block));
-    LLVMValueRef phi = LLVMBuildPhi(b->builder, pointer_type(b), "");
+    LLVMValueRef phi = LLVMBuildPhi(b->builder, LLVMTypeOf(before), "");
     LLVMAddIncoming(phi, &before, &loop->preheader, 1);
     kiln_vec_push_in(b->arena, &loop->pointer, ((stepping){phi, step_bytes}));
     LLVMPositionBuilderAtEnd(b->builder, here);
@@ -111,12 +111,37 @@ static void step_pointers(kiln_llvm_builder *b, kiln_loop_handle loop, LLVMBasic
     }
 }
 
+/* Integers of 64 bits are pairs of registers there: where the bounds are known and small the
+ * counter has 32 bits, and what is computed of it takes it extended. */
+static void shorten_counter(kiln_llvm_builder *b, kiln_loop_handle loop, LLVMValueRef end) {
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(b->builder);
+    LLVMValueRef first = loop->first, counter = loop->counter;
+    if (!LLVMIsAConstantInt(first) || !LLVMIsAConstantInt(end) ||
+        LLVMConstIntGetSExtValue(first) < INT32_MIN || LLVMConstIntGetSExtValue(end) > INT32_MAX)
+        return;
+    LLVMPositionBuilderBefore(b->builder, counter);
+    loop->counter = LLVMBuildPhi(b->builder, i32_type(b), "");
+    first = LLVMConstInt(i32_type(b), (uint64_t)LLVMConstIntGetSExtValue(first), true);
+    LLVMAddIncoming(loop->counter, &first, &loop->preheader, 1);
+    if (LLVMGetFirstUse(counter)) {
+        LLVMValueRef after = counter;
+        while (LLVMIsAPHINode(after)) after = LLVMGetNextInstruction(after);
+        LLVMPositionBuilderBefore(b->builder, after);
+        LLVMReplaceAllUsesWith(counter, LLVMBuildSExt(b->builder, loop->counter, i64_type(b), ""));
+    }
+    LLVMInstructionEraseFromParent(counter);
+    LLVMPositionBuilderAtEnd(b->builder, here);
+}
+
 void kiln_llvm_loop_end(kiln_builder *base, kiln_loop_handle loop, kiln_ssa end,
                         kiln_ssa *carried) {
     kiln_llvm_builder *b = of(base);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b->builder);
     step_pointers(b, loop, latch);
-    LLVMValueRef next = LLVMBuildNSWAdd(b->builder, loop->counter, i64(b, 1), "");
+    if (b->machine->launches) shorten_counter(b, loop, in(end));
+    LLVMValueRef one = LLVMConstInt(LLVMTypeOf(loop->counter), 1, false);
+    LLVMValueRef next = LLVMBuildNSWAdd(b->builder, loop->counter, one, "");
+    end = out(LLVMBuildTruncOrBitCast(b->builder, in(end), LLVMTypeOf(next), ""));
     LLVMValueRef again = LLVMBuildICmp(b->builder, LLVMIntNE, next, in(end), "");
     LLVMBasicBlockRef exit = append_block(b);
     LLVMBuildCondBr(b->builder, again, loop->block, exit);
@@ -187,30 +212,31 @@ kiln_ssa kiln_llvm_branch_join(kiln_builder *b, kiln_branch_handle branch, kiln_
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-static void add_attribute(kiln_llvm_builder *b, LLVMValueRef function, LLVMAttributeIndex at,
-                          const char *name, uint64_t value) {
+void kiln_llvm_add_attribute(kiln_llvm_builder *b, LLVMValueRef function, LLVMAttributeIndex at,
+                             const char *name, uint64_t value) {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
     LLVMAddAttributeAtIndex(function, at, LLVMCreateEnumAttribute(b->context, kind, value));
 }
 
-static void add_text_attribute(kiln_llvm_builder *b, LLVMValueRef function, const char *name,
-                               const char *value) {
+void kiln_llvm_add_text_attribute(kiln_llvm_builder *b, LLVMValueRef function, const char *name,
+                                  const char *value) {
     LLVMAttributeRef attribute = LLVMCreateStringAttribute(b->context, name, (unsigned)strlen(name),
                                                            value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, attribute);
 }
 
-/* Starts a function and goes into it. */
-static void begin_function(kiln_llvm_builder *b, const char *name, LLVMTypeRef type,
-                           LLVMLinkage linkage) {
+void kiln_llvm_begin_function(kiln_llvm_builder *b, const char *name, LLVMTypeRef type,
+                              LLVMLinkage linkage) {
     LLVMValueRef function = LLVMAddFunction(b->module, name, type);
     LLVMSetLinkage(function, linkage);
-    add_attribute(b, function, LLVMAttributeFunctionIndex, "nounwind", 0);
-    add_text_attribute(b, function, "target-cpu", kiln_str_dup(b->arena, b->target->mcpu));
-    const char *features = kiln_llvm_features(b->target, b->arena);
-    if (*features) add_text_attribute(b, function, "target-features", features);
-    add_text_attribute(b, function, "prefer-vector-width",
-                       kiln_arena_printf(b->arena, "%u", b->target->vector_bytes * 8));
+    kiln_llvm_add_attribute(b, function, LLVMAttributeFunctionIndex, "nounwind", 0);
+    kiln_llvm_add_text_attribute(b, function, "target-cpu", b->machine->cpu);
+    const char *features = b->machine->features;
+    if (*features) kiln_llvm_add_text_attribute(b, function, "target-features", features);
+    if (!b->machine->launches)
+        kiln_llvm_add_text_attribute(
+            b, function, "prefer-vector-width",
+            kiln_arena_printf(b->arena, "%u", b->target->vector_bytes * 8));
     b->function = function;
     LLVMPositionBuilderAtEnd(b->builder, append_block(b));
 }
@@ -248,8 +274,9 @@ void kiln_llvm_entry_begin(kiln_builder *base, const char *name, uint32_t arg_co
                            const bool *touched, kiln_entry_values *out_values) {
     kiln_llvm_builder *b = of(base);
     LLVMTypeRef ptr = pointer_type(b);
-    begin_function(b, name, LLVMFunctionType(i32_type(b), (LLVMTypeRef[]){ptr, ptr}, 2, false),
-                   LLVMExternalLinkage);
+    kiln_llvm_begin_function(b, name,
+                             LLVMFunctionType(i32_type(b), (LLVMTypeRef[]){ptr, ptr}, 2, false),
+                             LLVMExternalLinkage);
     b->services = LLVMGetParam(b->function, 1);
     out_values->scratch = out(load_pointer(b, b->services, service_offset(b, SERVICE_SCRATCH)));
     out_values->data = KILN_ARENA_ARRAY(b->arena, kiln_ssa, arg_count + 1);
@@ -280,8 +307,9 @@ void kiln_llvm_parallel_begin(kiln_builder *base, const char *name, kiln_mark en
     b->caller_services = b->services;
     b->caller_block = here;
     b->closure = words;
-    begin_function(b, name, LLVMFunctionType(i32, (LLVMTypeRef[]){ptr, i64t, i64t, i32}, 4, false),
-                   LLVMInternalLinkage);
+    kiln_llvm_begin_function(b, name,
+                             LLVMFunctionType(i32, (LLVMTypeRef[]){ptr, i64t, i64t, i32}, 4, false),
+                             LLVMInternalLinkage);
     LLVMValueRef context = LLVMGetParam(b->function, 0);
     b->services = load_pointer(b, context, 0);
     out_values->captured = KILN_ARENA_ARRAY(b->arena, kiln_ssa, captured_count + 1);

@@ -7,8 +7,10 @@
 #include <llvm-c/TargetMachine.h>
 
 #include <llvm/Config/llvm-config.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "compiler-core/codegen/llvm_builder.h"
 #include "compiler-core/codegen/walk.h"
 
@@ -79,55 +81,55 @@ static void llvm_job_deinit(llvm_job *job) {
     if (job->message) LLVMDisposeMessage(job->message);
 }
 
-/* Registers the code generator of an architecture, once; then it does nothing. Gives its ABI's
- * name. */
-static const char *open_machine(kiln_arch arch) {
-    switch (arch) {
-#define X(arch, name, abi, constraint)      \
-    case KILN_ARCH_##arch:                  \
-        LLVMInitialize##name##TargetInfo(); \
-        LLVMInitialize##name##Target();     \
-        LLVMInitialize##name##TargetMC();   \
-        LLVMInitialize##name##AsmPrinter(); \
-        return abi;
+void kiln_llvm_spell_cpu(const kiln_target *target, const char *processor, kiln_arena *arena,
+                         kiln_llvm_machine *out) {
+    (void)processor; /* the target has one */
+    kiln_strbuf features = {0};
+    kiln_target_spell_features(target, &features);
+    out->triple = kiln_str_dup(arena, target->triple);
+    out->cpu = kiln_str_dup(arena, target->mcpu);
+    out->features = kiln_strbuf_end(&features, arena).data;
+    out->has_library = true;
+}
+
+static bool is_row(const kiln_target *target, const kiln_codegen_options *options,
+                   const char *backend, kiln_target_kind kind, kiln_arch arch) {
+    return target->kind == kind && target->arch == arch &&
+           strcmp(options->backend ? options->backend : "llvm", backend) == 0;
+}
+
+/* The row of the target, whose code generator is registered, once. */
+static kiln_llvm_machine open_machine(const kiln_target *target,
+                                      const kiln_codegen_options *options, kiln_arena *arena) {
+    kiln_llvm_machine machine = {0};
+    enum { Object, Assembly };
+#define X(backend_name, kind, arch, name, abi_name, constraint, form, spell)                \
+    if (is_row(target, options, #backend_name, KILN_TARGET_##kind, KILN_ARCH_##arch)) {     \
+        machine = (kiln_llvm_machine){                                                      \
+            .abi = abi_name, .vector_constraint = constraint, .is_text = form == Assembly}; \
+        LLVMInitialize##name##TargetInfo();                                                 \
+        LLVMInitialize##name##Target();                                                     \
+        LLVMInitialize##name##TargetMC();                                                   \
+        LLVMInitialize##name##AsmPrinter();                                                 \
+        kiln_llvm_spell_##spell(target, options->processor, arena, &machine);               \
+    }
 #include "compiler-core/codegen/llvm_machines.def"
 #undef X
-    case KILN_ARCH_OTHER: break;
-    }
-    return "";
+    if (options->own_functions) machine.has_library = false;
+    KILN_CHECK(machine.triple != NULL); /* backends.def has a row of LLVM's that is not there */
+    return machine;
 }
 
-const char *kiln_llvm_vector_constraint(kiln_arch arch) {
-    switch (arch) {
-#define X(arch, name, abi, constraint) \
-    case KILN_ARCH_##arch: return constraint;
-#include "compiler-core/codegen/llvm_machines.def"
-#undef X
-    case KILN_ARCH_OTHER: break;
-    }
-    return "";
-}
-
-const char *kiln_llvm_features(const kiln_target *target, kiln_arena *arena) {
-    kiln_strbuf text = {0};
-    kiln_target_spell_features(target, &text);
-    return kiln_strbuf_end(&text, arena).data;
-}
-
-static kiln_status make_machine(kiln_codegen_context *context, const kiln_target *target,
+static kiln_status make_machine(kiln_codegen_context *context, const kiln_llvm_machine *machine,
                                 uint32_t optimise, kiln_arena *arena) {
-    const char *abi = open_machine(target->arch);
-    const char *triple = kiln_str_dup(arena, target->triple),
-               *cpu = kiln_str_dup(arena, target->mcpu),
-               *features = kiln_llvm_features(target, arena);
-    const char *made_for =
-        kiln_arena_printf(arena, "%s %s %s %s %u", triple, cpu, features, abi, optimise);
+    const char *made_for = kiln_arena_printf(arena, "%s %s %s %s %u", machine->triple, machine->cpu,
+                                             machine->features, machine->abi, optimise);
     if (context->machine && kiln_str_is(kiln_strbuf_view(&context->made_for), made_for))
         return KILN_OK;
     drop_machine(context);
     LLVMTargetRef found;
     char *message = NULL;
-    if (LLVMGetTargetFromTriple(triple, &found, &message)) {
+    if (LLVMGetTargetFromTriple(machine->triple, &found, &message)) {
         kiln_status st = KILN_ERROR(UNIMPLEMENTED, "LLVM: %s", message);
         LLVMDisposeMessage(message);
         return st;
@@ -135,31 +137,35 @@ static kiln_status make_machine(kiln_codegen_context *context, const kiln_target
     /* Position independent with a small code model: relative addresses within the object and PLT
      * calls to services, no GOT. */
     LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
-    LLVMTargetMachineOptionsSetCPU(options, cpu);
-    LLVMTargetMachineOptionsSetFeatures(options, features);
-    LLVMTargetMachineOptionsSetABI(options, abi);
+    LLVMTargetMachineOptionsSetCPU(options, machine->cpu);
+    LLVMTargetMachineOptionsSetFeatures(options, machine->features);
+    LLVMTargetMachineOptionsSetABI(options, machine->abi);
     LLVMTargetMachineOptionsSetCodeGenOptLevel(options, optimise ? LLVMCodeGenLevelDefault
                                                                  : LLVMCodeGenLevelNone);
     LLVMTargetMachineOptionsSetRelocMode(options, LLVMRelocPIC);
     LLVMTargetMachineOptionsSetCodeModel(options, LLVMCodeModelSmall);
-    context->machine = LLVMCreateTargetMachineWithOptions(found, triple, options);
+    context->machine = LLVMCreateTargetMachineWithOptions(found, machine->triple, options);
+    /* Objects of devices: registers and occupancy are counted in comments. */
+    if (context->machine && machine->launches && !machine->is_text)
+        LLVMSetTargetMachineAsmVerbosity(context->machine, true);
     LLVMDisposeTargetMachineOptions(options);
-    if (!context->machine) return KILN_ERROR(UNIMPLEMENTED, "LLVM has no machine for %s", triple);
+    if (!context->machine)
+        return KILN_ERROR(UNIMPLEMENTED, "LLVM has no machine for %s", machine->triple);
     kiln_strbuf_printf(&context->made_for, "%s", made_for);
     return KILN_OK;
 }
 
-static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered,
-                               const kiln_target *target, kiln_arena *arena,
-                               kiln_codegen_output *output) {
+static kiln_status make_module(llvm_job *job, const kiln_llvm_machine *machine,
+                               const kiln_lowered *lowered, const kiln_target *target,
+                               kiln_arena *arena, kiln_codegen_output *output) {
     job->context = LLVMContextCreate();
     job->module = LLVMModuleCreateWithNameInContext("kiln", job->context);
-    LLVMSetTarget(job->module, kiln_str_dup(arena, target->triple));
+    LLVMSetTarget(job->module, machine->triple);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(job->machine);
     LLVMSetModuleDataLayout(job->module, layout);
     LLVMDisposeTargetData(layout);
     kiln_llvm_builder builder;
-    kiln_llvm_builder_init(&builder, target, job->context, job->module, arena);
+    kiln_llvm_builder_init(&builder, target, machine, job->context, job->module, arena);
     kiln_status st = kiln_walk_lowered(&builder.base, lowered, target, arena, output);
     kiln_llvm_builder_deinit(&builder);
     if (st) return st;
@@ -171,13 +177,14 @@ static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered,
     return KILN_OK;
 }
 
-static kiln_status write_bytes(llvm_job *job, kiln_emit emit, kiln_arena *arena,
+static kiln_status write_bytes(llvm_job *job, bool is_text, kiln_emit emit, kiln_arena *arena,
                                kiln_str *out_bytes) {
     if (emit == KILN_EMIT_LLVM) {
         job->message = LLVMPrintModuleToString(job->module);
         *out_bytes = kiln_str_from(job->message);
     } else {
-        LLVMCodeGenFileType type = emit == KILN_EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile;
+        LLVMCodeGenFileType type =
+            emit == KILN_EMIT_ASM || is_text ? LLVMAssemblyFile : LLVMObjectFile;
         if (LLVMTargetMachineEmitToMemoryBuffer(job->machine, job->module, type, &job->message,
                                                 &job->buffer))
             return KILN_ERROR(INTERNAL, "LLVM: %s", job->message);
@@ -197,10 +204,11 @@ kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *targe
     kiln_arena scratch;
     kiln_arena_init(&scratch, 256 << 10);
     set_switches(true); /* another context may have ended since */
-    kiln_status st = make_machine(context, target, options->optimise, &scratch);
+    const kiln_llvm_machine machine = open_machine(target, options, &scratch);
+    kiln_status st = make_machine(context, &machine, options->optimise, &scratch);
     job.machine = context->machine;
-    if (!st) st = make_module(&job, lowered, target, &scratch, &output);
-    if (!st) st = write_bytes(&job, options->emit, arena, &output.bytes);
+    if (!st) st = make_module(&job, &machine, lowered, target, &scratch, &output);
+    if (!st) st = write_bytes(&job, machine.is_text, options->emit, arena, &output.bytes);
     llvm_job_deinit(&job);
     if (!options->context) kiln_codegen_context_destroy(context);
     kiln_arena_deinit(&scratch);

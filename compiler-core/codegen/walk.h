@@ -92,7 +92,8 @@ typedef struct kiln_walk {
     kiln_walk_level *level[KILN_WALK_LEVELS_MAX];
     uint32_t level_count;
     uint32_t function_count; /* parallel bodies so far, for their names */
-    bool in_parallel;
+    bool in_parallel;        /* parallel loops run in order here */
+    const bool *written; /* [buffer count] that the launch stores to; NULL: no launch is written */
 
     kiln_walk_slot *slot; /* [var count at the start] */
     kiln_expr
@@ -119,6 +120,8 @@ typedef struct kiln_walk {
     KILN_VEC(uint32_t) memo_stamp;
     uint32_t stamp, last_stamp;
 
+    uint32_t copy_tokens; /* of the launch; devices do not tell groups of different ones apart */
+    kiln_var warp_lane;   /* of the launch's threads, whose 32 values are a warp; 0: none */
     const kiln_program *meaning[KILN_INTRINSIC_COUNT]; /* of tensor intrinsics used so far */
 
     /* Tiles of a matrix unit. */
@@ -139,8 +142,8 @@ typedef struct kiln_walk {
 
 /* ---- walk_entry.c: functions ----------------------------------------------------------------- */
 
-/* Adds the entries of a lowered program: kiln_prepare, where it has one, and kiln_run. Their
- * scratch needs go into `output`.
+/* Adds the entries of a lowered program: kiln_prepare, where it has one, and kiln_run, whose
+ * scratch needs go into `output`; or a function for each launch.
  *
  * UNIMPLEMENTED  a program holds what no builder can make; the note says what */
 KILN_MUST_USE kiln_status kiln_walk_lowered(kiln_builder *b, const kiln_lowered *lowered,
@@ -153,6 +156,8 @@ kiln_ssa kiln_walk_scratch(kiln_walk *w, kiln_buffer buffer);
 
 /* ---- walk_stmt.c: statements and loops ------------------------------------------------------- */
 
+/* [buffer count] what is stored to below `stmt`; barriers let other threads store. */
+const bool *kiln_walk_stored_below(kiln_walk *w, kiln_stmt stmt);
 /* Appends a statement for the current bindings. */
 void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt);
 /* do { body of the loop `stmt` } while (++v != end), from `first`: I64 values, first < end. */
@@ -266,6 +271,14 @@ void kiln_walk_registers_put(kiln_walk *w, kiln_buffer buffer, const int64_t *el
 /* Of one chunk of a live REGISTER buffer. */
 kiln_ssa_type kiln_walk_chunk_type(const kiln_walk *w, kiln_buffer buffer);
 
+/* ---- walk_library.c: where the builder's `call` is NULL ---------------------------------------
+ */
+
+/* A function of f32 that others have in a library: POW, REM and what takes one operand. */
+kiln_ssa kiln_walk_library(kiln_walk *w, kiln_expr_op op, const kiln_ssa *v, uint32_t count);
+/* UNIMPLEMENTED: a function of f64 below `stmt`; the note names it. */
+KILN_MUST_USE kiln_status kiln_walk_check_library(kiln_program *p, kiln_stmt stmt);
+
 /* ---- walk_tensor.c --------------------------------------------------------------------------- */
 
 /* Builds the loop `stmt` as the tensor intrinsic that it, or the loop over steps inside of a loop
@@ -275,6 +288,20 @@ bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt);
 
 /* The program of kiln_intrinsic_program, made once. */
 const kiln_program *kiln_walk_meaning(kiln_walk *w, const kiln_intrinsic *intrinsic);
+
+/* ---- walk_warp.c ----------------------------------------------------------------------------- */
+
+/* Builds three loops of each thread of a warp as one instruction of the warp. False: the loop is
+ * not the outer one of such a piece, or no longer; then it is a loop like others. */
+bool kiln_walk_warp(kiln_walk *w, kiln_stmt stmt);
+
+/* ---- walk_copy.c ----------------------------------------------------------------------------- */
+
+/* Appends a COPY that lands later. False: the builder has none that takes it, as a copy may be a
+ * load and a store. */
+bool kiln_walk_copy(kiln_walk *w, kiln_stmt stmt);
+/* How many tokens copies below `stmt` have. */
+uint32_t kiln_walk_copy_tokens(const kiln_program *p, kiln_stmt stmt);
 
 /* ---- walk_tiles.c ---------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
+#include "compiler-core/ir/device.h"
 
 static kiln_affine *offset_of(kiln_walk *w, kiln_buffer buffer, const kiln_expr *index) {
     kiln_affine *affine = KILN_ARENA_NEW(w->arena, kiln_affine);
@@ -179,10 +180,17 @@ static kiln_ssa sum_of(kiln_walk *w, kiln_ssa base, const split_form *form, int6
     return base;
 }
 
-/* Largest power of two, up to the alignment of buffers, that divides every part of a byte offset.
- */
-static uint32_t offset_align(const split_form *form, int64_t constant, int64_t element_bytes) {
-    uint64_t bits = KILN_KERNEL_ALIGNMENT | (uint64_t)(constant * element_bytes);
+/* Of a buffer's first byte. What is not in a launch lies in memory of the host. */
+static uint32_t buffer_align(const kiln_walk *w, kiln_buffer buffer) {
+    return w->written ? kiln_scopes[w->p->buffer.data[buffer].scope].alignment
+                      : KILN_KERNEL_ALIGNMENT;
+}
+
+/* Largest power of two, up to the alignment of the buffer, that divides every part of a byte
+ * offset. */
+static uint32_t offset_align(const split_form *form, uint32_t buffer, int64_t constant,
+                             int64_t element_bytes) {
+    uint64_t bits = buffer | (uint64_t)(constant * element_bytes);
     for (uint32_t i = 0; i < form->count; i++)
         bits |= (uint64_t)(form->serial[i].coefficient * element_bytes);
     return (uint32_t)(bits & -bits);
@@ -196,8 +204,9 @@ kiln_walk_address kiln_walk_address_of(kiln_walk *w, kiln_buffer buffer,
         .constant = form.constant, .lane_stride = form.lane_stride, .linear = form.linear};
     if (!form.linear) return a;
     int64_t element_bytes = (int64_t)kiln_dtype_size(w->p->buffer.data[buffer].dtype);
-    a.align = offset_align(&form, form.constant, element_bytes);
-    a.pointer_align = offset_align(&form, 0, element_bytes);
+    const uint32_t align = buffer_align(w, buffer);
+    a.align = offset_align(&form, align, form.constant, element_bytes);
+    a.pointer_align = offset_align(&form, align, 0, element_bytes);
     a.pointer = sum_of(w, w->data[buffer], &form, element_bytes);
     return a;
 }

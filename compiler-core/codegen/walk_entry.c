@@ -39,15 +39,24 @@ static bool plan_scratch(kiln_walk *w, kiln_stmt stmt, uint64_t used, bool in_pa
 
 /* ---- what no builder can make ---------------------------------------------------------------- */
 
-/* `levels`: serial loops around; `in_lanes`: a vectorized loop is among them. */
-static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t levels,
-                              bool in_lanes) {
+/* `levels`: serial loops around; `in_lanes`: a vectorized loop is among them. `in_launch`: `stmt`
+ * is what each thread of a launch runs. */
+static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t levels, bool in_lanes,
+                              bool in_launch) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     switch ((kiln_stmt_kind)s->kind) {
     case KILN_STMT_SEQ:
     case KILN_STMT_IF:
     case KILN_STMT_ALLOC:
     case KILN_STMT_STORE: break;
+    case KILN_STMT_BARRIER:
+        if (in_launch) break;
+        return KILN_ERROR(UNIMPLEMENTED, "a barrier outside of the threads of a launch");
+    case KILN_STMT_COPY:
+    case KILN_STMT_COMMIT:
+    case KILN_STMT_WAIT:
+        if (in_launch) break;
+        return KILN_ERROR(UNIMPLEMENTED, "a copy outside of the threads of a launch");
     case KILN_STMT_FOR:
         if (s->loop_kind == KILN_LOOP_BIND || s->loop_kind == KILN_LOOP_VTHREAD)
             return KILN_ERROR(UNIMPLEMENTED, "code generation has no loops of threads");
@@ -61,19 +70,14 @@ static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t le
         }
         break;
     case KILN_STMT_BLOCK:
-    case KILN_STMT_BARRIER:
-    case KILN_STMT_COPY:
-    case KILN_STMT_COMMIT:
-    case KILN_STMT_WAIT:
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP:
     case KILN_STMT_KIND_COUNT:
-        return KILN_ERROR(
-            UNIMPLEMENTED,
-            "code generation has no blocks, barriers, copies and tokens; lowering left one");
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "code generation has no blocks and tokens; lowering left one");
     }
     for (uint32_t i = 0; i < s->child.count; i++) {
-        kiln_status st = check_stmt(p, s->child.data[i], levels, in_lanes);
+        kiln_status st = check_stmt(p, s->child.data[i], levels, in_lanes, in_launch);
         if (st) return st;
     }
     return KILN_OK;
@@ -206,27 +210,29 @@ static void begin_entry(kiln_walk *w, const kiln_lowered *lowered, bool is_prepa
     kiln_walk_push_level(w, NULL, NULL);
 }
 
-/* Scratch needs are raised to what this program needs. */
-static kiln_status add_entry(kiln_builder *b, const kiln_lowered *lowered, bool is_prepare,
-                             const kiln_target *target, kiln_arena *arena,
-                             kiln_codegen_output *output) {
-    kiln_program *p = is_prepare ? lowered->prepare : lowered->run;
-    kiln_status st = check_stmt(p, p->root, 0, false);
-    if (st) return st;
+static kiln_walk *new_walk(kiln_builder *b, kiln_program *p, const char *name,
+                           const kiln_target *target, kiln_arena *arena) {
     kiln_walk *w = KILN_ARENA_NEW(arena, kiln_walk);
-    *w = (kiln_walk){.b = b,
-                     .p = p,
-                     .target = target,
-                     .arena = arena,
-                     .name = is_prepare ? "kiln_prepare" : "kiln_run",
-                     .var_count = p->var.count,
-                     .scratch_bytes = output->scratch_bytes,
-                     .worker_bytes = output->worker_bytes};
+    *w = (kiln_walk){
+        .b = b, .p = p, .target = target, .arena = arena, .name = name, .var_count = p->var.count};
     w->slot = KILN_ARENA_ARRAY(arena, kiln_walk_slot, p->var.count);
     w->constant_of = KILN_ARENA_ARRAY(arena, kiln_expr, p->var.count);
     w->data = KILN_ARENA_ARRAY(arena, kiln_ssa, p->buffer.count);
     w->registers = KILN_ARENA_ARRAY(arena, kiln_walk_registers, p->buffer.count);
     w->epoch = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count);
+    return w;
+}
+
+/* Scratch needs are raised to what this program needs. */
+static kiln_status add_entry(kiln_builder *b, const kiln_lowered *lowered, bool is_prepare,
+                             const kiln_target *target, kiln_arena *arena,
+                             kiln_codegen_output *output) {
+    kiln_program *p = is_prepare ? lowered->prepare : lowered->run;
+    kiln_status st = check_stmt(p, p->root, 0, false, false);
+    if (st) return st;
+    kiln_walk *w = new_walk(b, p, is_prepare ? "kiln_prepare" : "kiln_run", target, arena);
+    w->scratch_bytes = output->scratch_bytes;
+    w->worker_bytes = output->worker_bytes;
     w->scratch_offset = KILN_ARENA_ARRAY(arena, uint64_t, p->buffer.count);
     while (plan_scratch(w, p->root, 0, false)) {}
 
@@ -241,9 +247,98 @@ static kiln_status add_entry(kiln_builder *b, const kiln_lowered *lowered, bool 
     return KILN_OK;
 }
 
+/* ---- launches -------------------------------------------------------------------------------- */
+
+/* Manifests know no launch without arguments: it has one that it does not touch. */
+static void describe_head(const kiln_walk *w, const kiln_launch *launch, kiln_launch_head *head) {
+    *head = (kiln_launch_head){.name = w->name,
+                               .arg_count = launch->arg_count,
+                               .uses_scratch = launch->uses_scratch,
+                               .shared_bytes = launch->shared_bytes,
+                               .local_bytes = launch->local_bytes};
+    memcpy(head->group_size, launch->group_size, sizeof head->group_size);
+    if (launch->arg_count == 0 && !launch->uses_scratch) head->arg_count = 1;
+    for (uint32_t i = 0; i < head->arg_count; i++) head->arg[i].alignment = KILN_KERNEL_ALIGNMENT;
+    for (uint32_t i = 0; i < launch->arg_count; i++)
+        head->arg[i].is_written = w->written[launch->arg[i]];
+}
+
+static void place_temps(kiln_walk *w, const kiln_launch_temp *temp, uint32_t count, kiln_ssa base) {
+    for (uint32_t i = 0; i < count; i++)
+        w->data[temp[i].buffer] = plus_bytes(w, base, temp[i].offset);
+}
+
+/* Of this group, in device scratch. */
+static kiln_ssa own_part(kiln_walk *w, const kiln_launch *launch,
+                         const kiln_launch_values *values) {
+    kiln_ssa group = values->grid[KILN_LAUNCH_DIMS - 1];
+    for (uint32_t d = KILN_LAUNCH_DIMS - 1; d-- > 0;) {
+        group = kiln_walk_compute(w, KILN_BUILD_MUL, group, kiln_walk_i64(w, launch->grid_size[d]));
+        group = kiln_walk_compute(w, KILN_BUILD_ADD, group, values->grid[d]);
+    }
+    group =
+        kiln_walk_compute(w, KILN_BUILD_MUL, group, kiln_walk_i64(w, (int64_t)launch->own_bytes));
+    return w->b->ops->offset(w->b, plus_bytes(w, values->scratch, launch->own_offset), group);
+}
+
+/* Where everything lies, and which thread this is. */
+static void unpack_launch(kiln_walk *w, const kiln_launches *launches, const kiln_launch *launch,
+                          const kiln_launch_values *values) {
+    for (uint32_t i = 0; i < launch->arg_count; i++) w->data[launch->arg[i]] = values->data[i];
+    if (launch->uses_scratch) place_temps(w, launches->temp, launches->temp_count, values->scratch);
+    place_temps(w, launch->shared, launch->shared_count, values->shared);
+    place_temps(w, launch->local, launch->local_count,
+                launch->own_bytes ? own_part(w, launch, values) : values->local);
+    for (uint32_t d = 0; d < KILN_LAUNCH_DIMS; d++) {
+        w->slot[launch->grid_var[d]] =
+            (kiln_walk_slot){.binding = KILN_WALK_SERIAL, .value = values->grid[d]};
+        w->slot[launch->group_var[d]] =
+            (kiln_walk_slot){.binding = KILN_WALK_SERIAL, .value = values->group[d]};
+    }
+    w->slot[0] = (kiln_walk_slot){0}; /* of dimensions without a loop */
+    if (launch->group_size[0] == KILN_WARP_LANES) w->warp_lane = launch->group_var[0];
+}
+
+static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launches *launches,
+                              const kiln_launch *launch, const kiln_target *target,
+                              kiln_arena *arena) {
+    kiln_launch_head head;
+    kiln_launch_values values;
+    kiln_status st = check_stmt(p, launch->body, 0, false, true);
+    if (!st && !b->ops->call) st = kiln_walk_check_library(p, launch->body);
+    if (st) return st;
+    kiln_walk *w = new_walk(b, p, kiln_str_dup(arena, launch->entry), target, arena);
+    w->in_parallel = true;
+    w->copy_tokens = kiln_walk_copy_tokens(p, launch->body);
+    w->written = kiln_walk_stored_below(w, launch->body);
+    describe_head(w, launch, &head);
+    b->ops->launch_begin(b, &head, &values);
+    begin_function(w);
+    unpack_launch(w, launches, launch, &values);
+    kiln_walk_push_level(w, NULL, NULL);
+    kiln_walk_stmt(w, launch->body);
+    b->ops->launch_end(b);
+    kiln_walk_pop_level(w);
+    return KILN_OK;
+}
+
+static kiln_status add_launches(kiln_builder *b, kiln_program *p, const kiln_launches *launches,
+                                const kiln_target *target, kiln_arena *arena) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; i < launches->count && !st; i++)
+        st = add_launch(b, p, launches, &launches->launch[i], target, arena);
+    return st;
+}
+
 kiln_status kiln_walk_lowered(kiln_builder *b, const kiln_lowered *lowered,
                               const kiln_target *target, kiln_arena *arena,
                               kiln_codegen_output *output) {
+    if (lowered->has_launches) {
+        kiln_status failed =
+            add_launches(b, lowered->prepare, &lowered->prepare_launches, target, arena);
+        return failed ? failed
+                      : add_launches(b, lowered->run, &lowered->run_launches, target, arena);
+    }
     kiln_status st =
         lowered->prepare ? add_entry(b, lowered, true, target, arena, output) : KILN_OK;
     return st ? st : add_entry(b, lowered, false, target, arena, output);

@@ -127,6 +127,17 @@ static void divide(kiln_walk *w, bool is_signed, kiln_ssa a, kiln_ssa b, kiln_ss
     *remainder = r; /* x rem 1 = 0 stands for both odd divisors */
 }
 
+/* By a constant, neither of them negative. Devices with groups of threads have no multiplication of
+ * 64 bits, of which such a division is made: they divide in 32 where the dividend fits. */
+static kiln_ssa index_divide_unsigned(kiln_walk *w, kiln_build_op what, kiln_ssa a, int64_t divisor,
+                                      int64_t most) {
+    const bool is_short = w->target->group_threads > 0 && KILN_MAX(most, divisor) <= INT32_MAX;
+    if (!is_short) return op2(w, what, a, kiln_walk_integer(w, a, divisor));
+    a = kiln_walk_convert(w, KILN_CONVERT_SIGNED, a, KILN_SSA_I32);
+    kiln_ssa result = op2(w, what, a, kiln_walk_integer(w, a, divisor));
+    return kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, result, KILN_SSA_I64);
+}
+
 /* Division of indices: the divisor is a positive constant, and the dividend is often known not to
  * be negative. */
 static kiln_ssa index_divide(kiln_walk *w, kiln_expr expr, kiln_ssa a, int64_t divisor) {
@@ -136,9 +147,11 @@ static kiln_ssa index_divide(kiln_walk *w, kiln_expr expr, kiln_ssa a, int64_t d
             kiln_walk_integer(w, a, quotient ? __builtin_ctzll((uint64_t)divisor) : divisor - 1);
         return op2(w, quotient ? KILN_BUILD_ASHR : KILN_BUILD_AND, a, bits);
     }
+    const kiln_interval bounds = kiln_expr_bounds(w->p, kiln_expr_operand(w->p, expr, 0), NULL);
+    if (bounds.low >= 0)
+        return index_divide_unsigned(w, quotient ? KILN_BUILD_UDIV : KILN_BUILD_UREM, a, divisor,
+                                     bounds.high);
     kiln_ssa b = kiln_walk_integer(w, a, divisor);
-    if (kiln_expr_bounds(w->p, kiln_expr_operand(w->p, expr, 0), NULL).low >= 0)
-        return op2(w, quotient ? KILN_BUILD_UDIV : KILN_BUILD_UREM, a, b);
     kiln_ssa r = op2(w, KILN_BUILD_SREM, a, b);
     kiln_ssa negative = op2(w, KILN_BUILD_SLT, r, kiln_walk_integer(w, r, 0));
     if (!quotient) return kiln_walk_select(w, negative, op2(w, KILN_BUILD_ADD, r, b), r);

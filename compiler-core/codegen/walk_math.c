@@ -158,6 +158,7 @@ static kiln_ssa math_erf(kiln_walk *w, kiln_ssa x) {
 
 static bool is_f32(kiln_walk *w, kiln_ssa v) { return kiln_walk_type(w, v).scalar == KILN_SSA_F32; }
 
+/* f64 only where there is a library (kiln_walk_check_library). */
 static kiln_ssa exponential(kiln_walk *w, kiln_ssa x) {
     return is_f32(w, x) ? math_exp(w, x) : kiln_walk_libm(w, "exp", &x, 1);
 }
@@ -183,9 +184,15 @@ static kiln_ssa extreme(kiln_walk *w, kiln_build_op wins, kiln_ssa a, kiln_ssa b
     return w->b->ops->is_constant(w->b, a) ? best : choose(w, KILN_BUILD_UNO, a, a, a, best);
 }
 
+static kiln_ssa remainder_of(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
+    const kiln_ssa v[] = {a, b};
+    return w->b->ops->call ? kiln_walk_compute(w, KILN_BUILD_FREM, a, b)
+                           : kiln_walk_library(w, KILN_EXPR_REM, v, 2);
+}
+
 static kiln_ssa floor_modulo(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
     kiln_ssa zero = k(w, a, 0.0);
-    kiln_ssa r = kiln_walk_compute(w, KILN_BUILD_FREM, a, b);
+    kiln_ssa r = remainder_of(w, a, b);
     kiln_ssa below = kiln_walk_compute(w, KILN_BUILD_OLT, b, zero);
     kiln_ssa negative = kiln_walk_compute(w, KILN_BUILD_OLT, r, zero);
     kiln_ssa differ = kiln_walk_compute(w, KILN_BUILD_XOR, negative, below);
@@ -230,11 +237,12 @@ kiln_ssa kiln_walk_math(kiln_walk *w, kiln_expr_op op, const kiln_ssa *v) {
     case KILN_EXPR_SUB: return sub(w, a, v[1]);
     case KILN_EXPR_MUL: return mul(w, a, v[1]);
     case KILN_EXPR_DIV: return quotient(w, a, v[1]);
-    case KILN_EXPR_REM: return kiln_walk_compute(w, KILN_BUILD_FREM, a, v[1]);
+    case KILN_EXPR_REM: return remainder_of(w, a, v[1]);
     case KILN_EXPR_FLOORMOD: return floor_modulo(w, a, v[1]);
     case KILN_EXPR_MIN: return extreme(w, KILN_BUILD_OLT, a, v[1]);
     case KILN_EXPR_MAX: return extreme(w, KILN_BUILD_OGT, a, v[1]);
-    case KILN_EXPR_POW: return kiln_walk_libm(w, "pow", v, 2);
+    case KILN_EXPR_POW:
+        return w->b->ops->call ? kiln_walk_libm(w, "pow", v, 2) : kiln_walk_library(w, op, v, 2);
     case KILN_EXPR_NEG: return kiln_walk_compute(w, KILN_BUILD_FNEG, a, NULL);
     case KILN_EXPR_ABS: return absolute(w, a);
     case KILN_EXPR_FLOOR: return kiln_walk_compute(w, KILN_BUILD_FLOOR, a, NULL);
@@ -249,6 +257,6 @@ kiln_ssa kiln_walk_math(kiln_walk *w, kiln_expr_op op, const kiln_ssa *v) {
     }
     const struct function_row *row = &function_table[op];
     KILN_CHECK(row->name != NULL);
-    return row->inline_f32 && is_f32(w, a) ? row->inline_f32(w, a)
-                                           : kiln_walk_libm(w, row->name, v, 1);
+    if (row->inline_f32 && is_f32(w, a)) return row->inline_f32(w, a);
+    return w->b->ops->call ? kiln_walk_libm(w, row->name, v, 1) : kiln_walk_library(w, op, v, 1);
 }

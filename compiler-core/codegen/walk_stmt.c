@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
+#include "compiler-core/ir/device.h"
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
@@ -24,16 +25,23 @@ void kiln_walk_pop_level(kiln_walk *w) {
 
 /* ---- register buffers across control flow ---------------------------------------------------- */
 
-/* Buffers stored to below `stmt`, as a byte per buffer. */
-static void collect_stored(const kiln_program *p, kiln_stmt stmt, bool *stored) {
-    const kiln_stmt_info *s = &p->stmt.data[stmt];
-    if (s->kind == KILN_STMT_STORE) stored[s->buffer] = true;
-    for (uint32_t i = 0; i < s->child.count; i++) collect_stored(p, s->child.data[i], stored);
+/* What other threads of the launch may have written behind a barrier. */
+static void add_shared(const kiln_walk *w, bool *stored) {
+    for (kiln_buffer b = 1; w->written && b < w->p->buffer.count; b++)
+        stored[b] |=
+            w->written[b] && kiln_scopes[w->p->buffer.data[b].scope].seen_by != KILN_SEEN_BY_THREAD;
 }
 
-static const bool *stored_below(kiln_walk *w, kiln_stmt stmt) {
+static void collect_stored(const kiln_walk *w, kiln_stmt stmt, bool *stored) {
+    const kiln_stmt_info *s = &w->p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_STORE || s->kind == KILN_STMT_COPY) stored[s->buffer] = true;
+    if (s->kind == KILN_STMT_BARRIER) add_shared(w, stored);
+    for (uint32_t i = 0; i < s->child.count; i++) collect_stored(w, s->child.data[i], stored);
+}
+
+const bool *kiln_walk_stored_below(kiln_walk *w, kiln_stmt stmt) {
     bool *stored = KILN_ARENA_ARRAY(w->arena, bool, w->p->buffer.count);
-    collect_stored(w->p, stmt, stored);
+    collect_stored(w, stmt, stored);
     return stored;
 }
 
@@ -123,7 +131,7 @@ static void emit_vector(kiln_walk *w, kiln_stmt stmt) {
 void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa end) {
     kiln_stmt body = w->p->stmt.data[stmt].child.data[0];
     kiln_var var = w->p->stmt.data[stmt].var;
-    const bool *stored = stored_below(w, body);
+    const bool *stored = kiln_walk_stored_below(w, body);
     kiln_ssa counter;
     carried_list list = find_carried(w, stored);
     kiln_loop_handle loop = w->b->ops->loop_begin(w->b, first, &counter);
@@ -153,12 +161,14 @@ void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa en
 
 static void emit_parallel(kiln_walk *w, kiln_stmt stmt) {
     kiln_walk_parallel(w, stmt);
-    forget_loads(w, stored_below(w, stmt));
+    forget_loads(w, kiln_walk_stored_below(w, stmt));
 }
 
 static void emit_for(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
-    if (s->extent <= 0 || kiln_walk_tile_nest(w, stmt) || kiln_walk_tensor(w, stmt)) return;
+    if (s->extent <= 0 || kiln_walk_tile_nest(w, stmt) || kiln_walk_tensor(w, stmt) ||
+        kiln_walk_warp(w, stmt))
+        return;
     bool vector = s->loop_kind == KILN_LOOP_VECTORIZE && w->lanes == 0;
     bool unrolled = s->loop_kind == KILN_LOOP_UNROLL || s->loop_kind == KILN_LOOP_VECTORIZE;
     if (s->extent == 1 || (unrolled && !vector))
@@ -175,7 +185,7 @@ static void emit_for(kiln_walk *w, kiln_stmt stmt) {
 /* Runs the child where the uniform `condition` holds; register buffers that it writes are joined
  * afterwards. */
 static void emit_branch(kiln_walk *w, kiln_ssa condition, kiln_stmt child) {
-    const bool *stored = stored_below(w, child);
+    const bool *stored = kiln_walk_stored_below(w, child);
     carried_list list = find_carried(w, stored);
     kiln_ssa *old = values_of(w, &list);
     kiln_branch_handle branch = w->b->ops->branch_begin(w->b, condition, false);
@@ -222,13 +232,14 @@ static void emit_alloc(kiln_walk *w, kiln_stmt stmt) {
         kiln_walk_registers_end(w, b);
         return;
     }
-    w->data[b] = kiln_walk_scratch(w, b);
+    const bool is_placed = w->data[b] != NULL; /* launches know from the start where temps lie */
+    if (!is_placed) w->data[b] = kiln_walk_scratch(w, b);
     w->epoch[b]++;
     kiln_walk_tiles *around = w->tiles_here;
     if (w->p->buffer.data[b].scope == KILN_SCOPE_TILE) kiln_walk_tiles_alloc(w, stmt);
     kiln_walk_stmt(w, w->p->stmt.data[stmt].child.data[0]);
     w->tiles_here = around;
-    w->data[b] = NULL;
+    if (!is_placed) w->data[b] = NULL;
 }
 
 /* c + a * b of a sum reduction becomes one multiply-add: the schedule fixes the order of the sum,
@@ -424,11 +435,20 @@ void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {
     case KILN_STMT_IF: emit_if(w, s); return;
     case KILN_STMT_ALLOC: emit_alloc(w, stmt); return;
     case KILN_STMT_STORE: emit_store(w, stmt); return;
-    case KILN_STMT_BLOCK:
     case KILN_STMT_BARRIER:
+        w->b->ops->barrier(w->b);
+        forget_loads(w, kiln_walk_stored_below(w, stmt));
+        return;
     case KILN_STMT_COPY:
+        if (!kiln_walk_copy(w, stmt)) emit_store(w, stmt);
+        return;
     case KILN_STMT_COMMIT:
+        if (w->b->ops->copy) w->b->ops->copy_commit(w->b);
+        return;
     case KILN_STMT_WAIT:
+        if (w->b->ops->copy) w->b->ops->copy_wait(w->b, w->copy_tokens > 1 ? 0 : s->pending);
+        return;
+    case KILN_STMT_BLOCK:
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP:
     case KILN_STMT_KIND_COUNT: break;

@@ -6,12 +6,12 @@
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-kiln_ssa_type kiln_type_scalar(kiln_ssa_scalar scalar) { return (kiln_ssa_type){scalar, 0}; }
+kiln_ssa_type kiln_type_scalar(kiln_ssa_scalar scalar) { return (kiln_ssa_type){.scalar = scalar}; }
 kiln_ssa_type kiln_type_vector(kiln_ssa_scalar scalar, uint32_t lanes) {
-    return (kiln_ssa_type){scalar, lanes};
+    return (kiln_ssa_type){.scalar = scalar, .lanes = lanes};
 }
 kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_ssa_scalar scalar) {
-    return (kiln_ssa_type){scalar, kiln_walk_type(w, v).lanes};
+    return kiln_type_vector(scalar, kiln_walk_type(w, v).lanes);
 }
 
 kiln_ssa_scalar kiln_scalar_in_memory(kiln_dtype dtype) {

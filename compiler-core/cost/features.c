@@ -2,6 +2,7 @@
 #include "compiler-core/cost/features.h"
 
 #include "compiler-core/cost/features_cpu.h"
+#include "compiler-core/cost/features_gpu.h"
 #include "compiler-core/cost/features_grid.h"
 
 static const kiln_feature_set kiln_features_none;

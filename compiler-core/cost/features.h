@@ -30,6 +30,10 @@ typedef struct kiln_feature_set {
     /* Whether the candidate can be built, as far as that can be told before lowering, which refuses
      * what does not fit the registers. */
     bool (*fits)(const float *vector);
+    /* What the analytic model sees of each launch, in lines for people, all of it counted; NULL:
+     * the kind has no launches. */
+    void (*describe)(const kiln_program *scheduled, const kiln_target *target, kiln_arena *scratch,
+                     kiln_strbuf *out);
 } kiln_feature_set;
 
 /* The set of the target's kind. */

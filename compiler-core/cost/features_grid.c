@@ -5,8 +5,7 @@
 
 #include "base/macros.h"
 #include "base/null_code.h"
-#include "compiler-core/facts/facts.h"
-#include "compiler-core/ir/device.h"
+#include "compiler-core/cost/grid.h"
 
 typedef enum tick_term { STATEMENTS, DEVICE, SHARED, BARRIERS, LAUNCHES, TERM_COUNT } tick_term;
 
@@ -25,49 +24,16 @@ typedef struct counting {
     double device, shared, work, executed; /* of all threads */
 } counting;
 
-static kiln_axis_level level_of(const counting *c, uint32_t loop) {
-    kiln_stmt stmt = c->facts->loop[loop].stmt;
-    return stmt ? kiln_stmt_level(c->facts->p, stmt) : KILN_LEVEL_NONE;
-}
-
-/* Whose memory a buffer lies in: what lowering decides for temps of the device that do not leave a
- * group or a thread. */
-static kiln_seen_by seen_by(const counting *c, kiln_buffer buffer) {
-    const kiln_buffer_info *b = &c->facts->p->buffer.data[buffer];
-    kiln_seen_by seen = kiln_scopes[b->scope].seen_by;
-    if (seen != KILN_SEEN_BY_DEVICE || b->role != KILN_ROLE_TEMP ||
-        c->facts->home[buffer] == KILN_FACTS_NO_HOME)
-        return seen;
-    for (uint32_t l = c->facts->home[buffer]; l != 0; l = c->facts->loop[l].parent) {
-        if (level_of(c, l) == KILN_LEVEL_GROUP) return KILN_SEEN_BY_THREAD;
-        if (level_of(c, l) == KILN_LEVEL_GRID) seen = KILN_SEEN_BY_GROUP;
-    }
-    return seen;
-}
-
-/* The loops around a statement: groups, threads of a group, and how often a group comes by the
- * thread loops. */
-static void count_loops(const counting *c, const kiln_facts_statement *s, double *groups,
-                        double *threads, double *rounds) {
-    *groups = *threads = *rounds = 1;
-    for (uint32_t k = 1; k < s->depth; k++) {
-        const double extent = (double)c->facts->loop[s->path[k]].extent;
-        kiln_axis_level level = level_of(c, s->path[k]);
-        if (level == KILN_LEVEL_GRID) *groups *= extent;
-        if (level == KILN_LEVEL_GROUP) *threads *= extent;
-        if (level == KILN_LEVEL_NONE && *threads == 1) *rounds *= extent;
-    }
-}
-
 static void add_statement(counting *c, const kiln_facts_statement *s) {
     launch *l = &c->launch[s->nest];
-    double groups, threads, rounds, device = 0, shared = 0;
+    const kiln_grid_loops n = kiln_grid_loops_of(c->facts, s);
+    const double groups = n.groups, threads = n.threads, rounds = n.rounds;
+    double device = 0, shared = 0;
     bool meets = false;
-    count_loops(c, s, &groups, &threads, &rounds);
     const double times = s->iterations / (groups * threads); /* of one thread */
     for (uint32_t i = 0; i < s->access_count; i++) {
         const kiln_facts_access *a = &s->access[i];
-        const kiln_seen_by seen = seen_by(c, a->buffer);
+        const kiln_seen_by seen = kiln_grid_seen_by(c->facts, a->buffer);
         const double accesses = (double)a->loads + (double)a->stores;
         device += seen == KILN_SEEN_BY_DEVICE ? accesses : 0;
         shared += seen == KILN_SEEN_BY_GROUP ? accesses : 0;

@@ -91,13 +91,69 @@ static bool join_division(kiln_program *p, kiln_decoding *d, kiln_expr e) {
     return learn(d, x);
 }
 
+/* A sum with a term floordiv(t, g) of coefficient 1 is a quotient itself: of g times everything
+ * else, and t. `*a` is multiplied by g; returns what is divided. */
+static kiln_expr undivided(kiln_program *p, kiln_expr x, int64_t *a) {
+    kiln_affine sum;
+    if (!kiln_affine_of(p, x, NULL, &sum)) return x;
+    for (uint32_t i = 0; i < sum.term_count; i++) {
+        const kiln_expr term = sum.term[i];
+        int64_t g, whole;
+        if (kiln_expr_get(p, term)->op != KILN_EXPR_FLOORDIV || sum.coefficient[i] != 1 ||
+            !kiln_expr_as_int(p, kiln_expr_operand(p, term, 1), &g) || g <= 0 ||
+            __builtin_mul_overflow(*a, g, &whole))
+            continue;
+        const kiln_expr divided = kiln_expr_operand(p, term, 0);
+        kiln_expr rest = kiln_expr_binary(p, KILN_EXPR_SUB, x, term);
+        rest = kiln_expr_binary(p, KILN_EXPR_MUL, rest, kiln_expr_index(p, g));
+        rest = kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_ADD, rest, divided), NULL);
+        if (!kiln_interval_is_bounded(kiln_expr_bounds(p, rest, NULL))) continue;
+        *a = whole;
+        return rest;
+    }
+    return x;
+}
+
+static bool knows_value(kiln_program *p, const kiln_decoding *d, kiln_expr e) {
+    kiln_affine sum;
+    if (kiln_expr_is_const(p, e) || knows(d, e)) return true;
+    if (!kiln_affine_of(p, e, NULL, &sum)) return false;
+    for (uint32_t i = 0; i < sum.term_count; i++)
+        if (!knows(d, sum.term[i])) return false;
+    return true;
+}
+
+/* floormod(q, b) and floordiv(q, b), in whatever form the simplifier left them, determine q. */
+static bool join_digit(kiln_program *p, kiln_decoding *d, kiln_expr e) {
+    int64_t a = 1, b, whole;
+    if (kiln_expr_get(p, e)->op != KILN_EXPR_FLOORMOD ||
+        !kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &b) || b <= 0)
+        return false;
+    const kiln_expr q = kiln_expr_operand(p, e, 0);
+    kiln_expr x = q;
+    if (kiln_expr_get(p, q)->op == KILN_EXPR_FLOORDIV &&
+        kiln_expr_as_int(p, kiln_expr_operand(p, q, 1), &a))
+        x = kiln_expr_operand(p, q, 0);
+    if (a <= 0 || knows(d, q)) return false;
+    const kiln_expr y = undivided(p, x, &a);
+    if (__builtin_mul_overflow(a, b, &whole)) return false;
+    const kiln_expr above = kiln_expr_binary(p, KILN_EXPR_FLOORDIV, y, kiln_expr_index(p, whole));
+    if (!knows(d, above) && !knows_value(p, d, kiln_expr_simplify(p, above, NULL))) return false;
+    const kiln_expr same = kiln_expr_binary(p, KILN_EXPR_FLOORDIV, y, kiln_expr_index(p, a));
+    bool learnt = learn(d, q);
+    learnt |= learn(d, same);
+    learnt |= learn(d, kiln_expr_simplify(p, same, NULL));
+    return learnt;
+}
+
 bool kiln_decoding_determines(kiln_program *p, kiln_decoding *d, kiln_expr wanted) {
     for (bool learnt = true; learnt && !knows(d, wanted);) {
         learnt = false;
         for (uint32_t i = 0; i < d->count; i++) {
             uint64_t slack = d->known[i].slack;
             learnt |= decode_sum(p, d, d->known[i].e, slack) ||
-                      (slack == 0 && join_division(p, d, d->known[i].e));
+                      (slack == 0 &&
+                       (join_division(p, d, d->known[i].e) || join_digit(p, d, d->known[i].e)));
         }
     }
     return knows(d, wanted);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/macros.h"
 #include "compiler-core/facts/facts.h"
 #include "compiler-core/facts/nest.h"
@@ -112,7 +113,8 @@ static piece piece_of(const kiln_layout *layout, const kiln_shape *shape, uint32
     int64_t extent = cut->modulus ? cut->modulus : (dim + divisor - 1) / divisor;
     int64_t span = KILN_MIN(extent, (m->span[cut->dim] + divisor - 1) / divisor);
     int64_t values = divisor == 1 ? m->values[cut->dim] : span;
-    return (piece){extent, KILN_MIN(values, span), span};
+    if (cut->xor_modulus) extent = KILN_ALIGN_UP(extent, cut->xor_modulus);
+    return (piece){extent + cut->pitch, KILN_MIN(values, span), span};
 }
 
 typedef struct extent_in_memory {

@@ -227,6 +227,14 @@ static kiln_interval interval_abs(kiln_interval a) {
     return (kiln_interval){0, KILN_MAX(-a.low, a.high)};
 }
 
+/* Bits above the highest of both stay 0. */
+static kiln_interval interval_xor(kiln_interval a, kiln_interval b) {
+    if (a.low < 0 || b.low < 0) return unknown;
+    int64_t bits = a.high | b.high;
+    for (uint32_t shift = 1; shift < 64; shift *= 2) bits |= bits >> shift;
+    return (kiln_interval){0, bits};
+}
+
 /* [0,0], [1,1] or [0,1]. */
 static kiln_interval truth(bool never, bool always) { return (kiln_interval){always, !never}; }
 
@@ -332,6 +340,8 @@ static kiln_interval bounds_of_node(kiln_bounds *b, kiln_expr e) {
         if (dtype == KILN_BOOL)
             return (kiln_interval){v[0].low || v[1].low, v[0].high || v[1].high};
         return unknown;
+    case KILN_EXPR_XOR:
+        return dtype == KILN_BOOL ? (kiln_interval){0, 1} : interval_xor(v[0], v[1]);
     case KILN_EXPR_NOT:
         return dtype == KILN_BOOL ? (kiln_interval){!v[0].high, !v[0].low} : unknown;
     default: return dtype_interval(dtype);

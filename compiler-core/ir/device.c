@@ -73,7 +73,10 @@ bool kiln_token_queue_exists(kiln_unit from, kiln_unit to) {
 
 /* ---- attributes ---- */
 
-enum { VALUE_TEXT, VALUE_BUFFER, VALUE_INTRINSIC, VALUE_UNIT };
+enum { VALUE_TEXT, VALUE_BUFFER, VALUE_INTRINSIC, VALUE_UNIT, VALUE_STAGES };
+
+static const char *const stages_word[KILN_PIPELINE_STAGES_MAX + 1] = {"0", "1", "2", "3", "4",
+                                                                      "5", "6", "7", "8"};
 
 const char *const kiln_attribute_word[KILN_ATTRIBUTE_COUNT] = {
 #define X(name, text, number, value) [KILN_ATTRIBUTE_##name] = text,
@@ -113,6 +116,13 @@ static bool find_value(const kiln_program *p, uint8_t kind, kiln_str value, uint
                 return true;
             }
         return false;
+    case VALUE_STAGES:
+        for (uint32_t i = 2; i <= KILN_PIPELINE_STAGES_MAX; i++)
+            if (kiln_str_is(value, stages_word[i])) {
+                *out_row = i;
+                return true;
+            }
+        return false;
     default: return false;
     }
 }
@@ -145,6 +155,7 @@ kiln_str kiln_attribute_value(const kiln_program *p, const kiln_attribute *a) {
     case VALUE_BUFFER: return p->buffer.data[a->row].name;
     case VALUE_INTRINSIC: return kiln_str_from(kiln_intrinsics[a->row].name);
     case VALUE_UNIT: return kiln_str_from(kiln_unit_word[a->row]);
+    case VALUE_STAGES: return kiln_str_from(stages_word[a->row]);
     default: return a->text;
     }
 }

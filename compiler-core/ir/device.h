@@ -26,6 +26,7 @@
 #include "compiler-core/ir/ir.h"
 
 #define KILN_GROUP_THREADS_MAX 1024
+#define KILN_PIPELINE_STAGES_MAX 8 /* at least 2 */
 
 typedef enum kiln_seen_by {
     KILN_SEEN_BY_THREAD,

@@ -1,12 +1,13 @@
 #include "compiler-core/ir/intrinsic.h"
 
 #include "base/check.h"
+#include "base/gpu.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/ir_text.h"
 
 const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT] = {
 #define X(id, name_, arch_, feature_, rows_, lanes_, steps_, a, b, value_, instruction_, bits, \
-          adds, bias_)                                                                         \
+          adds, bias_, owner_, capability_)                                                    \
     [KILN_INTRINSIC_##id] = {.name = name_,                                                    \
                              .arch = KILN_ARCH_##arch_,                                        \
                              .feature = feature_,                                              \
@@ -18,8 +19,18 @@ const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT] = {
                              .instruction = instruction_,                                      \
                              .operand_bits = bits,                                             \
                              .accumulates = adds,                                              \
-                             .bias = bias_},
+                             .bias = bias_,                                                    \
+                             .owner = KILN_INTRINSIC_##owner_,                                 \
+                             .capability = capability_},
 #include "compiler-core/ir/intrinsics.def"
+#undef X
+};
+
+const kiln_fragment kiln_fragments[KILN_FRAGMENT_COUNT] = {
+#define X(id, count, group, in_group, odd, high, word_group, word_in_group, word_odd, word_high) \
+    [KILN_FRAGMENT_##id] = {                                                                     \
+        count, {group, in_group, odd, high}, {word_group, word_in_group, word_odd, word_high}},
+#include "compiler-core/ir/fragments.def"
 #undef X
 };
 
@@ -30,12 +41,23 @@ const kiln_intrinsic *kiln_intrinsic_find(kiln_str name) {
 }
 
 bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *target) {
+    if (intrinsic->owner == KILN_INTRINSIC_WARP)
+        return target->gpu && target->gpu->capability >= intrinsic->capability;
     return intrinsic->arch == target->arch &&
            kiln_target_has(target, kiln_str_from(intrinsic->feature));
 }
 
 kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic) {
     return kiln_dtype_is_float(intrinsic->operand[0]) ? KILN_F32 : KILN_I32;
+}
+
+uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic) {
+    switch (intrinsic->owner) {
+    case KILN_INTRINSIC_TILE: return intrinsic->steps / KILN_INTRINSIC_TILE_ROWS;
+    case KILN_INTRINSIC_WARP: return 4 / (uint32_t)kiln_dtype_size(intrinsic->operand[0]);
+    case KILN_INTRINSIC_LANES: break;
+    }
+    return intrinsic->steps;
 }
 
 bool kiln_intrinsic_widens(const kiln_intrinsic *intrinsic) {
@@ -108,6 +130,20 @@ bool kiln_intrinsic_matches(const kiln_program *meaning, const kiln_program *p, 
     kiln_expr load[KILN_INTRINSIC_OPERANDS] = {0, 0};
     if (!match(meaning, meaning->block.data[1].value, p, value, load)) return false;
     for (uint32_t i = 0; i < KILN_INTRINSIC_OPERANDS; i++) out_load[i] = load[i];
+    return true;
+}
+
+bool kiln_intrinsic_asks_lane(const kiln_program *p, kiln_expr e, kiln_var lane, bool by_group) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (!kiln_expr_uses_var(p, e, lane)) return true;
+    if (node->op == KILN_EXPR_VAR) return false;
+    const kiln_expr_op wanted = by_group ? KILN_EXPR_FLOORDIV : KILN_EXPR_FLOORMOD;
+    int64_t by;
+    if (node->op == wanted && kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &by) &&
+        kiln_expr_get(p, kiln_expr_operand(p, e, 0))->op == KILN_EXPR_VAR)
+        return by_group ? by % KILN_WARP_GROUP == 0 : KILN_WARP_GROUP % by == 0;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        if (!kiln_intrinsic_asks_lane(p, kiln_expr_operand(p, e, i), lane, by_group)) return false;
     return true;
 }
 

@@ -20,6 +20,12 @@ typedef enum kiln_intrinsic_id {
 #define KILN_INTRINSIC_OPERANDS 2
 #define KILN_INTRINSIC_STEPS_MAX 8 /* powers of two; of those in tiles, a word's */
 
+typedef enum kiln_intrinsic_owner {
+    KILN_INTRINSIC_LANES, /* a vector in one thread */
+    KILN_INTRINSIC_TILE,  /* tiles of a matrix unit */
+    KILN_INTRINSIC_WARP,  /* all threads of a warp */
+} kiln_intrinsic_owner;
+
 /* One row of intrinsics.def. */
 typedef struct kiln_intrinsic {
     const char *name;
@@ -32,6 +38,8 @@ typedef struct kiln_intrinsic {
     uint32_t operand_bits;
     bool accumulates;
     uint32_t bias;
+    kiln_intrinsic_owner owner;
+    uint32_t capability; /* of CUDA, with owner WARP */
 } kiln_intrinsic;
 
 /* Type of what it sums up in: f32 for products of halves, else i32. */
@@ -43,18 +51,41 @@ bool kiln_intrinsic_widens(const kiln_intrinsic *intrinsic);
  * steps, in whole words. */
 #define KILN_INTRINSIC_TILE_ROWS 16
 static inline bool kiln_intrinsic_in_tiles(const kiln_intrinsic *intrinsic) {
-    return intrinsic->rows == KILN_INTRINSIC_TILE_ROWS;
+    return intrinsic->owner == KILN_INTRINSIC_TILE;
 }
 /* Of AMX, in cycles (Intel's optimization manual; no machine at hand measured it): one product of
  * whole tiles begins every 16 cycles and takes 52, a tile is loaded in 8. */
 #define KILN_INTRINSIC_TILE_CYCLES 16.0
 #define KILN_INTRINSIC_TILE_LATENCY 52.0
 #define KILN_INTRINSIC_TILE_LOAD_CYCLES 8.0
-/* Steps of one lane that lie behind one another where operands are packed. */
-static inline uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic) {
-    return kiln_intrinsic_in_tiles(intrinsic) ? intrinsic->steps / KILN_INTRINSIC_TILE_ROWS
-                                              : intrinsic->steps;
-}
+/* Steps of one lane that lie behind one another where operands are packed; of a warp's operands
+ * those in four bytes. */
+uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic);
+
+/* ---- owner WARP ----
+ * The 32 iterations of the thread loop around a piece are the warp. Each thread sums up the
+ * elements that it holds of the result, two rows of two columns, over all steps: so the piece is
+ * three loops in each thread, over rows, columns and steps, and to interpreters and passes nothing
+ * else. */
+#define KILN_WARP_LANES 32
+#define KILN_WARP_GROUP 4   /* threads that hold a row of sums between them: threadID_in_group */
+#define KILN_WARP_ROWS 2    /* of the sums of a thread */
+#define KILN_WARP_COLUMNS 2 /* the same */
+#define KILN_WARP_REGISTERS 4
+
+typedef enum kiln_fragment_id {
+#define X(id, ...) KILN_FRAGMENT_##id,
+#include "compiler-core/ir/fragments.def"
+#undef X
+    KILN_FRAGMENT_COUNT
+} kiln_fragment_id;
+
+/* Factors of l / 4, l % 4, r % 2 and r / 2. */
+typedef struct kiln_fragment {
+    uint32_t registers;
+    uint32_t outer[4], word[4];
+} kiln_fragment;
+extern const kiln_fragment kiln_fragments[KILN_FRAGMENT_COUNT]; /* Rows of fragments.def. */
 
 extern const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT]; /* Rows of intrinsics.def. */
 
@@ -64,8 +95,14 @@ bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *
 kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena);
 /* Whether `value` of `p` is the expression that `meaning`, an intrinsic's program, sums up, with
  * loads in the places of a and b, which are given in that order. Factors may be swapped. */
-bool kiln_intrinsic_matches(const kiln_program *meaning, const kiln_program *p, kiln_expr value,
-                            kiln_expr out_load[KILN_INTRINSIC_OPERANDS]);
+bool kiln_intrinsic_matches(
+    const kiln_program *meaning, const kiln_program *p, kiln_expr value,
+    kiln_expr
+        out_load[KILN_INTRINSIC_OPERANDS]); /* Whether `e` asks of `lane`, a thread's number in its
+                                             * warp, no more than its group (by_group) or its place
+                                             * in the group: so each use of it is a quotient, or a
+                                             * remainder, of KILN_WARP_GROUP. */
+bool kiln_intrinsic_asks_lane(const kiln_program *p, kiln_expr e, kiln_var lane, bool by_group);
 /* The intrinsic that the loop is marked with; NULL: none. */
 const kiln_intrinsic *kiln_intrinsic_of_loop(const kiln_program *p, kiln_stmt loop);
 

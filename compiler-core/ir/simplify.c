@@ -405,6 +405,12 @@ kiln_expr kiln_buffer_offset(kiln_program *p, kiln_buffer buffer, const kiln_exp
             at = kiln_expr_binary(p, KILN_EXPR_FLOORDIV, at, kiln_expr_index(p, piece.divisor));
         if (piece.modulus)
             at = kiln_expr_binary(p, KILN_EXPR_FLOORMOD, at, kiln_expr_index(p, piece.modulus));
+        if (piece.xor_modulus) {
+            kiln_expr by = kiln_expr_binary(p, KILN_EXPR_FLOORDIV, index[piece.xor_dim],
+                                            kiln_expr_index(p, piece.xor_divisor));
+            by = kiln_expr_binary(p, KILN_EXPR_FLOORMOD, by, kiln_expr_index(p, piece.xor_modulus));
+            at = kiln_expr_binary(p, KILN_EXPR_XOR, at, by);
+        }
         offset = kiln_expr_binary(p, KILN_EXPR_MUL, offset, kiln_expr_index(p, physical.dim[i]));
         offset = kiln_expr_binary(p, KILN_EXPR_ADD, offset, at);
     }

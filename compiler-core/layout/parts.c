@@ -131,9 +131,10 @@ kiln_parts kiln_parts_of(const kiln_program *te, kiln_arena *arena) {
 static bool is_run(const kiln_part *part, const kiln_shape *whole, int64_t extent,
                    const kiln_layout *layout) {
     kiln_shape physical = kiln_layout_physical(layout, whole);
+    if (!kiln_layout_is_plain(layout)) return false;
     for (uint32_t j = 0; j < physical.rank; j++) {
         kiln_layout_piece piece =
-            layout->piece_count ? layout->piece[j] : (kiln_layout_piece){j, 1, 0};
+            layout->piece_count ? layout->piece[j] : (kiln_layout_piece){.dim = j, .divisor = 1};
         if (piece.dim != part->axis) {
             if (physical.dim[j] != 1) return false;
             continue;

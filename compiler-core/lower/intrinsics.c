@@ -10,7 +10,7 @@ static kiln_status check_tree(const kiln_program *p, kiln_stmt stmt, const kiln_
     if (used && !kiln_intrinsic_runs_on(used, target))
         st = KILN_ERROR(ILLEGAL_SCHEDULE, "loop %.*s uses %s, which needs %s; %.*s lacks it",
                         KILN_STR_ARG(p->var.data[s->var].name), used->name, used->feature,
-                        KILN_STR_ARG(target->mcpu));
+                        KILN_STR_ARG(target->gpu ? target->triple : target->mcpu));
     for (uint32_t i = 0; !st && i < s->child.count; i++)
         st = check_tree(p, s->child.data[i], target);
     return st;

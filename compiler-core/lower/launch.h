@@ -45,7 +45,7 @@ typedef struct kiln_launch_temp {
 
 /* One launch. Pointers are in the lowering's arena. */
 typedef struct kiln_launch {
-    kiln_str entry;  /* name of its function, unique in the artefact: "run.0", "prepare.1" */
+    kiln_str entry;  /* name of its function, unique in the artefact: "run_0", "prepare_1" */
     kiln_stmt nest;  /* in the lowered program: outermost grid loop, or what stands in its place */
     kiln_stmt group; /* what each group runs: the first statement inside the grid loops */
     kiln_stmt body;  /* what each thread runs: the first statement inside the thread loops */
@@ -59,6 +59,10 @@ typedef struct kiln_launch {
     uint64_t local_bytes; /* of one thread: local[] from 0; REGISTER buffers take none */
     uint32_t local_count;
     kiln_launch_temp *local;
+    /* Where `local` lies in device scratch instead, for each group a part of `own_bytes` from
+     * `own_offset` on, in the order of groups, x first. A processor that stands for a device has
+     * the thread's memory on a stack; only groups of one thread have this. 0: it does not. */
+    uint64_t own_offset, own_bytes;
     /* What its entry takes: the program's arguments that it touches, in table order, and behind
      * them the device scratch where it touches that. */
     uint32_t arg_count;

@@ -2,6 +2,7 @@
  * scope of what shares them: what each group makes for itself cannot lie in memory that all groups
  * see, and what several launches touch must. */
 #include "base/check.h"
+#include "base/integer.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/lower/launch.h"
@@ -47,7 +48,8 @@ bool kiln_lower_has_level(const kiln_program *p, kiln_stmt stmt, kiln_axis_level
 /* ---- scopes ---------------------------------------------------------------------------------- */
 
 /* The scope that a temp with this home has. */
-static kiln_status settle_scope(const kiln_program *p, kiln_buffer_info *b, kiln_stmt home) {
+static kiln_status settle_scope(kiln_program *p, kiln_buffer buffer, kiln_stmt home) {
+    kiln_buffer_info *b = &p->buffer.data[buffer];
     kiln_seen_by seen = kiln_scopes[b->scope].seen_by;
     bool is_root = home == p->root;
     if (is_root && seen != KILN_SEEN_BY_DEVICE)
@@ -60,7 +62,8 @@ static kiln_status settle_scope(const kiln_program *p, kiln_buffer_info *b, kiln
                       kiln_scopes[b->scope].text);
     if (seen != KILN_SEEN_BY_DEVICE) return KILN_OK;
     kiln_stmt grid = kiln_stmt_outermost(p, home, KILN_LEVEL_GRID);
-    if (of_thread || (grid && !kiln_lower_has_level(p, grid, KILN_LEVEL_GROUP)))
+    if (of_thread || (grid && (!kiln_lower_has_level(p, grid, KILN_LEVEL_GROUP) ||
+                               kiln_lower_is_owned(p, kiln_lower_group(p, grid), buffer))))
         b->scope = KILN_SCOPE_LOCAL;
     else if (grid)
         b->scope = KILN_SCOPE_SHARED;
@@ -74,8 +77,7 @@ static kiln_status settle_program(kiln_program *p) {
     const kiln_stmt *home = kiln_lower_homes(p, p->root);
     kiln_status st = kiln_device_check(p);
     for (kiln_buffer b = 1; b < p->buffer.count && !st; b++)
-        if (p->buffer.data[b].role == KILN_ROLE_TEMP && home[b])
-            st = settle_scope(p, &p->buffer.data[b], home[b]);
+        if (p->buffer.data[b].role == KILN_ROLE_TEMP && home[b]) st = settle_scope(p, b, home[b]);
     return st;
 }
 
@@ -118,7 +120,7 @@ static void describe_stmt(describing *d, kiln_stmt stmt, kiln_launch *launch) {
     kiln_program *p = d->p;
     const kiln_stmt_info s = p->stmt.data[stmt];
     kiln_lower_visit_loads(p, stmt, 0, touch_load, d);
-    if (s.kind == KILN_STMT_STORE) d->touched[s.buffer] = true;
+    if (s.kind == KILN_STMT_STORE || s.kind == KILN_STMT_COPY) d->touched[s.buffer] = true;
     if (s.kind == KILN_STMT_BARRIER) launch->barrier_count++;
     if (s.kind == KILN_STMT_ALLOC) {
         kiln_scope scope = p->buffer.data[s.buffer].scope;
@@ -154,6 +156,26 @@ static kiln_stmt enter_loops(const kiln_program *p, kiln_stmt stmt, kiln_axis_le
     return stmt;
 }
 
+/* Most of a thread's memory that lies on the stack of a driver's worker. PoCL's have 8 MiB. */
+#define STACK_BYTES_MAX (UINT64_C(1) << 20)
+
+/* Gives groups whose memory is too much for a stack their own part of device scratch, behind the
+ * temps between launches. Launches run one after another, so they share that place. */
+static void place_own(const kiln_target *target, kiln_launches *out) {
+    const uint64_t offset =
+        KILN_ALIGN_UP(out->scratch_bytes, kiln_scopes[KILN_SCOPE_GLOBAL].alignment);
+    for (uint32_t i = 0; i < out->count; i++) {
+        kiln_launch *l = &out->launch[i];
+        if (!target->gpu || !target->gpu->is_cpu || l->local_bytes <= STACK_BYTES_MAX) continue;
+        const uint64_t groups = (uint64_t)l->grid_size[0] * l->grid_size[1] * l->grid_size[2];
+        l->own_offset = offset;
+        l->own_bytes = KILN_ALIGN_UP(l->local_bytes, kiln_scopes[KILN_SCOPE_GLOBAL].alignment);
+        l->local_bytes = 0;
+        l->uses_scratch = true;
+        out->scratch_bytes = KILN_MAX(out->scratch_bytes, offset + groups * l->own_bytes);
+    }
+}
+
 /* What a kind of targets does not limit is 0. */
 static kiln_status check_limits(const describing *d, const kiln_launch *launch) {
     const kiln_target *target = d->target;
@@ -183,7 +205,7 @@ static kiln_status describe_launch(describing *d, kiln_stmt nest) {
     kiln_launch *launch = &d->out->launch[d->out->count];
     *launch = (kiln_launch){.nest = nest};
     launch->entry = kiln_str_from(
-        kiln_arena_printf(d->arena, "%.*s.%u", KILN_STR_ARG(d->prefix), d->out->count++));
+        kiln_arena_printf(d->arena, "%.*s_%u", KILN_STR_ARG(d->prefix), d->out->count++));
     launch->group = enter_loops(p, nest, KILN_LEVEL_GRID, launch->grid_size, launch->grid_var);
     launch->body =
         enter_loops(p, launch->group, KILN_LEVEL_GROUP, launch->group_size, launch->group_var);
@@ -226,7 +248,9 @@ kiln_status kiln_launches_describe(kiln_program *lowered, const kiln_target *tar
     out->temp = KILN_ARENA_ARRAY(arena, kiln_launch_temp, lowered->buffer.count);
     describing d = {.p = lowered, .target = target, .arena = arena, .prefix = prefix, .out = out};
     kiln_status st = describe_root(&d, lowered->root);
-    return st || out->count ? st : describe_launch(&d, lowered->root);
+    if (!st && !out->count) st = describe_launch(&d, lowered->root);
+    if (!st) place_own(target, out);
+    return st;
 }
 
 void kiln_launches_print(const kiln_launches *launches, kiln_strbuf *out) {

@@ -5,7 +5,7 @@
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/pass.h"
 
-enum { CPU = KILN_LOWER_CPU, GRID = KILN_LOWER_GRID };
+enum { CPU = KILN_LOWER_CPU, GRID = KILN_LOWER_GRID, ITEMS = KILN_LOWER_ITEMS };
 
 static const struct pass_row {
     const char *name;
@@ -70,7 +70,8 @@ static kiln_lowering begin(const kiln_program *scheduled, const kiln_target *tar
 }
 
 static kiln_status describe(const kiln_lowering *l, kiln_lowered *out) {
-    if (l->list != KILN_LOWER_GRID) return KILN_OK;
+    out->has_launches = l->list != KILN_LOWER_CPU;
+    if (!out->has_launches) return KILN_OK;
     kiln_status st = kiln_launches_describe(l->prepare, l->target, KILN_STR("prepare"), l->arena,
                                             &out->prepare_launches);
     return st ? st

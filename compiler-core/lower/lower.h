@@ -10,8 +10,12 @@
  * - blocks: they become stores, inits and ifs over loop variables
  * - simplify: indices, conditions, loops of extent 1
  * - skip: sums ask for what would make their term zero, products with a padding, before they add it
+ * - vthread: loops over virtual threads move inwards and are unrolled
+ * - items: parallel loops at the root become groups of one work item
  * - launches: root statements are launches; temps get the scope of what shares them
- * - barriers: one behind each thread nest that others depend on
+ * - crossthread: parts of a reduction that threads have made are summed by these threads
+ * - pipeline: what iterations fetch into shared temps is begun an iteration ahead
+ * - barriers: as few between thread nests as keep the order
  * - unify: the thread nests of a launch become one
  * - place: each temp is allocated around all its accesses and compacted to the region that one
  *   execution of that scope touches
@@ -21,7 +25,7 @@
  * - unroll: nothing is copied here: UNROLL loops stay for the emitter; those above a size limit
  *   become serial
  * - registers: every REGISTER buffer is indexed by constants once unrolled; counts the vector
- *   registers that live at once against the target
+ *   registers, or registers of a thread, that live at once against the target
  */
 #ifndef KILN_COMPILER_CORE_LOWER_LOWER_H
 #define KILN_COMPILER_CORE_LOWER_LOWER_H
@@ -38,6 +42,7 @@
 typedef enum kiln_lower_list {
     KILN_LOWER_CPU = 1,
     KILN_LOWER_GRID = 2,
+    KILN_LOWER_ITEMS = 4,
 } kiln_lower_list;
 
 typedef struct kiln_lowered {
@@ -51,8 +56,8 @@ typedef struct kiln_lowered {
         kiln_buffer in_scheduled;
         kiln_buffer in_prepare, in_run; /* 0: that program does not touch it */
     } arg[KILN_MANIFEST_ARGS_MAX];
-    uint32_t registers; /* vector registers of the widest region */
-    /* Of the list GRID; none in others. */
+    uint32_t registers; /* of the widest region: vectors, or of a thread, 4 bytes each */
+    bool has_launches;  /* of the lists GRID and ITEMS */
     kiln_launches run_launches, prepare_launches;
 } kiln_lowered;
 

@@ -36,6 +36,12 @@ void kiln_lower_simplify_below(kiln_program *p, kiln_stmt stmt, const kiln_inter
 /* A copy of the tree with loops over new variables; `*var` (a free variable, or NULL) is replaced
  * by `with`. */
 kiln_stmt kiln_lower_copy(kiln_program *p, kiln_stmt stmt, const kiln_var *var, kiln_expr with);
+/* Puts a detached statement directly before `stmt`. */
+void kiln_lower_put_before(kiln_program *p, kiln_stmt stmt, kiln_stmt added);
+/* Puts another temp in the place of `buffer`, in all accesses of the tree, with a dimension of
+ * `extent` in front that is indexed by `at`. Returns it; 0: there is no room for a dimension. */
+kiln_buffer kiln_lower_expand(kiln_program *p, kiln_stmt tree, kiln_buffer buffer, int64_t extent,
+                              kiln_expr at);
 /* Stores that the emitter will make of the tree: copies by unrolling counted. */
 uint64_t kiln_lower_size(const kiln_program *p, kiln_stmt stmt);
 /* Calls `visit` for every load from `buffer` (0: any) in the statement's own expressions (not its
@@ -59,13 +65,34 @@ bool kiln_lower_has_level(const kiln_program *p, kiln_stmt stmt, kiln_axis_level
 /* What each group of the launch runs: the statement inside its grid loops. */
 kiln_stmt kiln_lower_group(const kiln_program *p, kiln_stmt launch);
 /* Calls `visit` for every thread nest below `group`, and for every largest statement without one,
- * in order; `repeats`: a loop below the group contains it. The visitor may put another statement in
- * its place. ILLEGAL_SCHEDULE: a condition around nests depends on data, so threads might answer it
- * differently. */
-typedef void (*kiln_lower_nest_visitor)(kiln_program *p, kiln_stmt nest, bool repeats,
-                                        void *context);
+ * in order. The visitor may put another statement in its place. ILLEGAL_SCHEDULE: a condition
+ * around nests depends on data, so threads might answer it differently. */
+typedef void (*kiln_lower_nest_visitor)(kiln_program *p, kiln_stmt nest, void *context);
 KILN_MUST_USE kiln_status kiln_lower_visit_nests(kiln_program *p, kiln_stmt group,
                                                  kiln_lower_nest_visitor visit, void *context);
+
+/* ---- place.c --------------------------------------------------------------------------------- */
+
+/* Makes a temp as small as what one execution of the tree, which contains all its accesses, touches
+ * of it. */
+void kiln_lower_compact(kiln_program *p, kiln_buffer buffer, kiln_stmt tree);
+
+/* ---- owner.c --------------------------------------------------------------------------------- */
+
+/* A thread's number on one axis, or the iteration of a loop: the first `extent` of the variable's
+ * values are at work. */
+typedef struct kiln_owner {
+    kiln_var var;
+    int64_t extent;
+} kiln_owner;
+/* Whether each element of the temp that the tree touches belongs to one value of all owners: its
+ * index tells them, and in the same way at every access. `home` is around all accesses; loops
+ * inside of it may take any value. */
+bool kiln_lower_tells(kiln_program *p, kiln_stmt tree, kiln_buffer buffer, kiln_stmt home,
+                      const kiln_owner *owner, uint32_t owner_count);
+/* Whether of the threads of a group one alone touches each element of the buffer, in all nests
+ * below `group`. */
+bool kiln_lower_is_owned(kiln_program *p, kiln_stmt group, kiln_buffer buffer);
 
 /* Most stores (copies counted) in one program; about 100 times a good kernel. */
 #define KILN_LOWER_SIZE_MAX 16384u

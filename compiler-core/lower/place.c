@@ -2,6 +2,7 @@
  * region that one execution of that place touches: per dimension an origin over the loops outside
  * and a constant extent. */
 #include "base/check.h"
+#include "base/integer.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/lower/pass.h"
@@ -242,6 +243,141 @@ static void remove_stores(kiln_program *p, kiln_buffer buffer) {
             kiln_stmt_remove(p, stmt);
 }
 
+/* ---- gaps ------------------------------------------------------------------------------------ */
+
+/* A dimension of a thread's own temp, whose indices are all stride*quotient + rest: virtual threads
+ * lie a stride apart, and between their parts are those of other threads. */
+typedef struct gaps {
+    kiln_buffer buffer;
+    uint32_t dim;
+    int64_t stride;
+    bool fails, started;
+    kiln_interval quotient, rest;
+} gaps;
+
+/* The two parts of an index; false when it cannot be taken apart. */
+static bool split_by_stride(kiln_program *p, const gaps *g, kiln_expr index, kiln_affine *quotient,
+                            kiln_affine *rest) {
+    kiln_affine all;
+    if (!kiln_affine_of(p, index, NULL, &all)) return false;
+    *quotient = (kiln_affine){.constant = kiln_floordiv(all.constant, g->stride)};
+    *rest = (kiln_affine){.constant = kiln_floormod(all.constant, g->stride)};
+    for (uint32_t i = 0; i < all.term_count; i++) {
+        bool above = all.coefficient[i] % g->stride == 0;
+        kiln_affine *into = above ? quotient : rest;
+        into->term[into->term_count] = all.term[i];
+        into->coefficient[into->term_count++] =
+            above ? all.coefficient[i] / g->stride : all.coefficient[i];
+    }
+    return true;
+}
+
+static void widen(kiln_interval *all, kiln_interval one, bool started) {
+    all->low = started ? KILN_MIN(all->low, one.low) : one.low;
+    all->high = started ? KILN_MAX(all->high, one.high) : one.high;
+}
+
+/* First the stride is found, then what lies between. */
+static void gaps_of_index(kiln_program *p, gaps *g, kiln_expr index, bool finds_stride) {
+    kiln_affine all, quotient, rest;
+    if (finds_stride) {
+        if (!kiln_affine_of(p, index, NULL, &all)) return;
+        for (uint32_t i = 0; i < all.term_count; i++)
+            g->stride = KILN_MAX(g->stride, all.coefficient[i]);
+        return;
+    }
+    g->fails |= !split_by_stride(p, g, index, &quotient, &rest);
+    if (g->fails) return;
+    kiln_interval above = kiln_expr_bounds(p, kiln_affine_to_expr(p, &quotient), NULL);
+    kiln_interval below = kiln_expr_bounds(p, kiln_affine_to_expr(p, &rest), NULL);
+    g->fails |= !kiln_interval_is_bounded(above) || !kiln_interval_is_bounded(below);
+    widen(&g->quotient, above, g->started);
+    widen(&g->rest, below, g->started);
+    g->started = true;
+}
+
+typedef struct gaps_walk {
+    gaps *g;
+    bool finds_stride;
+} gaps_walk;
+
+static void gaps_of_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
+    const gaps_walk *w = context;
+    (void)stmt;
+    gaps_of_index(p, w->g, kiln_expr_operand(p, load, w->g->dim), w->finds_stride);
+}
+
+static void gaps_of_tree(kiln_program *p, kiln_stmt stmt, gaps *g, bool finds_stride) {
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    gaps_walk w = {g, finds_stride};
+    if (s.kind == KILN_STMT_STORE && s.buffer == g->buffer)
+        gaps_of_index(p, g, s.index[g->dim], finds_stride);
+    kiln_lower_visit_loads(p, stmt, g->buffer, gaps_of_load, &w);
+    for (uint32_t i = 0; i < s.child.count; i++) gaps_of_tree(p, s.child.data[i], g, finds_stride);
+}
+
+/* (quotient - its least) * size of the rest + (rest - its least) */
+static kiln_expr close_gap(kiln_program *p, const gaps *g, kiln_expr index) {
+    kiln_affine quotient, rest;
+    KILN_CHECK(split_by_stride(p, g, index, &quotient, &rest)); /* it could be a moment ago */
+    const int64_t size = g->rest.high - g->rest.low + 1;
+    quotient.constant -= g->quotient.low;
+    rest.constant -= g->rest.low;
+    kiln_expr at = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_affine_to_expr(p, &quotient),
+                                    kiln_expr_index(p, size));
+    at = kiln_expr_binary(p, KILN_EXPR_ADD, at, kiln_affine_to_expr(p, &rest));
+    return kiln_expr_simplify(p, at, NULL);
+}
+
+static kiln_expr close_in_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    const gaps *g = context;
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (node->op != KILN_EXPR_LOAD || node->payload.id != g->buffer) return rebuilt;
+    kiln_expr index[KILN_RANK_MAX];
+    uint32_t count = kiln_load_index(p, rebuilt, index);
+    index[g->dim] = close_gap(p, g, index[g->dim]);
+    return kiln_expr_load(p, g->buffer, index, count);
+}
+
+static kiln_expr close_in_loads(kiln_program *p, kiln_expr e, void *context) {
+    const gaps *g = context;
+    return kiln_expr_rewrite(p, e, kiln_uses_load(g->buffer), close_in_load, context);
+}
+
+static void close_in_stores(kiln_program *p, kiln_stmt stmt, const gaps *g) {
+    kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_STORE && s->buffer == g->buffer)
+        s->index[g->dim] = close_gap(p, g, s->index[g->dim]);
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        close_in_stores(p, p->stmt.data[stmt].child.data[i], g);
+}
+
+static void close_gaps(kiln_program *p, kiln_buffer buffer, kiln_stmt alloc) {
+    for (uint32_t d = 0; d < p->buffer.data[buffer].shape.rank; d++) {
+        int64_t *extent = &p->buffer.data[buffer].shape.dim[d], size;
+        gaps g = {.buffer = buffer, .dim = d};
+        gaps_of_tree(p, alloc, &g, true);
+        if (g.stride < 2) continue;
+        gaps_of_tree(p, alloc, &g, false);
+        const int64_t rest = g.rest.high - g.rest.low + 1;
+        if (g.fails || !g.started || rest >= g.stride ||
+            __builtin_mul_overflow(rest, g.quotient.high - g.quotient.low + 1, &size) ||
+            size >= *extent)
+            continue;
+        close_in_stores(p, alloc, &g);
+        kiln_lower_rewrite(p, alloc, close_in_loads, &g);
+        *extent = size;
+    }
+}
+
+void kiln_lower_compact(kiln_program *p, kiln_buffer buffer, kiln_stmt tree) {
+    accesses a = {.buffer = buffer, .alloc = tree, .inner = tree};
+    walk(p, tree, region_stmt, &a);
+    settle_region(p, &a);
+    walk(p, tree, shift_stores, &a);
+    kiln_lower_rewrite(p, tree, shift_loads, &a);
+}
+
 static void place_temp(kiln_program *p, kiln_buffer buffer) {
     accesses a = {.buffer = buffer};
     walk(p, p->root, home_stmt, &a);
@@ -260,6 +396,7 @@ static void place_temp(kiln_program *p, kiln_buffer buffer) {
     settle_region(p, &a);
     walk(p, a.alloc, shift_stores, &a);
     kiln_lower_rewrite(p, a.alloc, shift_loads, &a);
+    if (kiln_stmt_outermost(p, a.alloc, KILN_LEVEL_GROUP)) close_gaps(p, buffer, a.alloc);
 }
 
 static void place_program(kiln_program *p) {

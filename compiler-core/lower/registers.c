@@ -2,8 +2,10 @@
  * live at once must fit the machine. */
 #include "compiler-core/lower/registers.h"
 
+#include "base/gpu.h"
 #include "base/integer.h"
 #include "compiler-core/facts/loads.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/lower/pass.h"
 
@@ -246,24 +248,55 @@ static uint64_t value_bytes(kiln_dtype dtype) {
     return kiln_dtype_is_float(dtype) ? KILN_MAX(size, sizeof(float)) : size;
 }
 
-/* Machine registers that the buffer takes. */
-static uint64_t register_count(kiln_program *p, const kiln_target *target, kiln_stmt alloc) {
+/* What one thread of a launch has where a target says nothing else, and what addresses, counters
+ * and values on their way take of it beside REGISTER buffers (of kernels that ptxas compiled for
+ * sm_80 and sm_90, 22 and a few). */
+#define THREAD_REGISTERS 255
+#define THREAD_REGISTERS_BESIDE 22
+
+/* Machine registers of `register_bytes` that the buffer takes. */
+static uint64_t register_count(kiln_program *p, uint64_t register_bytes, kiln_stmt alloc) {
     kiln_buffer buffer = p->stmt.data[alloc].buffer;
     const kiln_buffer_info *info = &p->buffer.data[buffer];
     uint64_t width = kiln_register_width(p, alloc, buffer);
     kiln_shape numbered = kiln_layout_physical(&info->layout, &info->shape);
     uint64_t values = ((uint64_t)kiln_shape_count(&numbered) + width - 1) / width;
     uint64_t bytes = width * value_bytes(info->dtype);
-    return values * ((bytes + target->vector_bytes - 1) / target->vector_bytes);
+    return values * ((bytes + register_bytes - 1) / register_bytes);
 }
 
 typedef struct count_walk {
     kiln_program *p;
     const kiln_target *target;
+    bool by_threads; /* registers of 4 bytes, of one thread of a group; else vectors */
     uint64_t widest;
 } count_walk;
 
-static kiln_status count_tree(count_walk *c, kiln_stmt stmt, uint64_t live) {
+/* A unit's registers are shared out among the threads of a group, which it holds at once. */
+static kiln_status check_count(const count_walk *c, kiln_buffer buffer, uint64_t live,
+                               uint64_t threads) {
+    const kiln_str name = c->p->buffer.data[buffer].name;
+    if (!c->by_threads) /* One register at least is needed for what streams through. */
+        return live + 1 > c->target->vector_registers
+                   ? KILN_ERROR(ILLEGAL_SCHEDULE,
+                                "buffer %.*s needs %llu vector registers with those around it; the "
+                                "target has %u",
+                                KILN_STR_ARG(name), (unsigned long long)live,
+                                c->target->vector_registers)
+                   : KILN_OK;
+    const kiln_gpu *gpu = c->target->gpu;
+    uint64_t most = gpu && gpu->thread_registers ? gpu->thread_registers : THREAD_REGISTERS;
+    if (gpu && gpu->unit_registers) most = KILN_MIN(most, gpu->unit_registers / threads);
+    return live + THREAD_REGISTERS_BESIDE > most
+               ? KILN_ERROR(ILLEGAL_SCHEDULE,
+                            "buffer %.*s needs %llu registers of a thread with those around it, "
+                            "and %d more are needed; a thread of a group of %llu has %llu",
+                            KILN_STR_ARG(name), (unsigned long long)live, THREAD_REGISTERS_BESIDE,
+                            (unsigned long long)threads, (unsigned long long)most)
+               : KILN_OK;
+}
+
+static kiln_status count_tree(count_walk *c, kiln_stmt stmt, uint64_t live, uint64_t threads) {
     kiln_program *p = c->p;
     kiln_status st = NULL;
     if (p->stmt.data[stmt].kind == KILN_STMT_ALLOC &&
@@ -272,34 +305,31 @@ static kiln_status count_tree(count_walk *c, kiln_stmt stmt, uint64_t live) {
         access_walk w = {.buffer = check.buffer, .visit = check_access, .context = &check};
         walk_accesses(p, stmt, &w);
         st = w.status;
-        if (!st) live += register_count(p, c->target, stmt);
-        /* One register at least is needed for what streams through. */
-        if (!st && live + 1 > c->target->vector_registers)
-            st = KILN_ERROR(
-                ILLEGAL_SCHEDULE,
-                "buffer %.*s needs %llu vector registers with those around it; the target has %u",
-                KILN_STR_ARG(p->buffer.data[check.buffer].name), (unsigned long long)live,
-                c->target->vector_registers);
+        if (!st) live += register_count(p, c->by_threads ? 4 : c->target->vector_bytes, stmt);
+        if (!st) st = check_count(c, check.buffer, live, threads);
     }
+    if (kiln_stmt_level(p, stmt) == KILN_LEVEL_GROUP)
+        threads *= (uint64_t)p->stmt.data[stmt].extent;
     c->widest = KILN_MAX(c->widest, live);
     for (uint32_t i = 0; !st && i < p->stmt.data[stmt].child.count; i++)
-        st = count_tree(c, p->stmt.data[stmt].child.data[i], live);
+        st = count_tree(c, p->stmt.data[stmt].child.data[i], live, threads);
     return st;
 }
 
-kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target,
+kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target, bool by_threads,
                                  uint32_t *out_registers) {
     if (p->root) number_elements(p, p->root);
-    count_walk c = {.p = p, .target = target};
-    kiln_status st = p->root ? count_tree(&c, p->root, 0) : KILN_OK;
+    count_walk c = {.p = p, .target = target, .by_threads = by_threads};
+    kiln_status st = p->root ? count_tree(&c, p->root, 0, 1) : KILN_OK;
     if (!st) *out_registers = (uint32_t)c.widest;
     return st;
 }
 
 kiln_status kiln_lower_registers(kiln_lowering *l) {
     uint32_t prepare = 0;
-    kiln_status st = kiln_registers_check(l->run, l->target, &l->registers);
-    if (!st && l->prepare) st = kiln_registers_check(l->prepare, l->target, &prepare);
+    const bool by_threads = l->list == KILN_LOWER_GRID;
+    kiln_status st = kiln_registers_check(l->run, l->target, by_threads, &l->registers);
+    if (!st && l->prepare) st = kiln_registers_check(l->prepare, l->target, by_threads, &prepare);
     l->registers = KILN_MAX(l->registers, prepare);
     return st;
 }

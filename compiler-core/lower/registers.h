@@ -12,9 +12,10 @@
 uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffer);
 /* Numbers the elements of each REGISTER buffer (its layout) so that lanes are neighbours, and
  * checks. ILLEGAL_SCHEDULE: an access whose element is not known once loops are unrolled, a buffer
- * that crosses into a parallel loop, or more vector registers than the target has.
+ * that crosses into a parallel loop, or more registers than the target has: vectors, or by
+ * threads, of 4 bytes, what one thread of a group gets of those of its unit.
  * `*out_registers`: of the widest region. */
 KILN_MUST_USE kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target,
-                                               uint32_t *out_registers);
+                                               bool by_threads, uint32_t *out_registers);
 
 #endif

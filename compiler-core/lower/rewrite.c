@@ -1,5 +1,7 @@
 /* Walks over statement trees that several passes use. */
 #include "base/check.h"
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/lower/pass.h"
 
@@ -119,7 +121,8 @@ static void simplify_for(kiln_program *p, kiln_stmt stmt, simplification *s) {
     }
     simplify_children(p, stmt, s);
     if (get(p, stmt)->parent == 0 && p->root != stmt) return; /* left empty */
-    if (once) dissolve(p, stmt);
+    /* The one group of a launch: what stands inside of it is one launch, not several. */
+    if (once && kiln_stmt_level(p, stmt) != KILN_LEVEL_GRID) dissolve(p, stmt);
 }
 
 static void simplify_if(kiln_program *p, kiln_stmt stmt, simplification *s) {
@@ -237,4 +240,78 @@ uint64_t kiln_lower_size(const kiln_program *p, kiln_stmt stmt) {
                   !kiln_intrinsic_of_loop(p, stmt);
     if (copies && __builtin_mul_overflow(size, (uint64_t)s->extent, &size)) return SIZE_ENDLESS;
     return KILN_MIN(size, SIZE_ENDLESS);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+void kiln_lower_put_before(kiln_program *p, kiln_stmt stmt, kiln_stmt added) {
+    kiln_stmt seq = p->stmt.data[stmt].parent;
+    if (!seq || p->stmt.data[seq].kind != KILN_STMT_SEQ) {
+        seq = kiln_stmt_create(p, KILN_STMT_SEQ);
+        kiln_stmt_wrap(p, stmt, seq);
+    }
+    const uint32_t at = kiln_nest_position(p, seq, stmt);
+    kiln_stmt_append(p, seq, added);
+    kiln_stmt *child = p->stmt.data[seq].child.data;
+    for (uint32_t i = p->stmt.data[seq].child.count - 1; i > at; i--) child[i] = child[i - 1];
+    child[at] = added;
+}
+
+/* ---- temps with a dimension more ------------------------------------------------------------- */
+
+typedef struct expansion {
+    kiln_buffer from, to;
+    kiln_expr at;
+} expansion;
+
+static void expand_index(const expansion *x, kiln_expr *index, uint32_t count) {
+    for (uint32_t d = count; d > 0; d--) index[d] = index[d - 1];
+    index[0] = x->at;
+}
+
+static kiln_expr expand_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    const expansion *x = context;
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (node->op != KILN_EXPR_LOAD || node->payload.id != x->from) return rebuilt;
+    kiln_expr index[KILN_RANK_MAX + 1];
+    uint32_t count = kiln_load_index(p, rebuilt, index);
+    expand_index(x, index, count);
+    return kiln_expr_load(p, x->to, index, count + 1);
+}
+
+static kiln_expr expand_loads(kiln_program *p, kiln_expr e, void *context) {
+    const expansion *x = context;
+    return kiln_expr_rewrite(p, e, kiln_uses_load(x->from), expand_load, context);
+}
+
+static void expand_stores(kiln_program *p, kiln_stmt stmt, const expansion *x) {
+    kiln_stmt_info *info = &p->stmt.data[stmt];
+    if (info->kind == KILN_STMT_STORE && info->buffer == x->from) {
+        info->buffer = x->to;
+        expand_index(x, info->index, info->index_count++);
+    }
+    for (uint32_t i = 0; i < info->child.count; i++) expand_stores(p, info->child.data[i], x);
+}
+
+kiln_buffer kiln_lower_expand(kiln_program *p, kiln_stmt tree, kiln_buffer buffer, int64_t extent,
+                              kiln_expr at) {
+    const kiln_buffer_info from = p->buffer.data[buffer];
+    kiln_shape shape = {.rank = from.shape.rank + 1, .dim = {extent}};
+    kiln_layout layout = {.piece_count = from.layout.piece_count};
+    if (shape.rank > KILN_RANK_MAX || layout.piece_count == KILN_RANK_MAX) return 0;
+    for (uint32_t d = 1; d < shape.rank; d++) shape.dim[d] = from.shape.dim[d - 1];
+    if (layout.piece_count) layout.piece[0] = (kiln_layout_piece){.divisor = 1};
+    layout.piece_count += layout.piece_count > 0;
+    for (uint32_t i = 1; i < layout.piece_count; i++) {
+        layout.piece[i] = from.layout.piece[i - 1];
+        layout.piece[i].dim++;
+        layout.piece[i].xor_dim++; /* means nothing where there is no XOR */
+    }
+    expansion x = {buffer, kiln_buffer_create(p, from.name, from.dtype, KILN_ROLE_TEMP, &shape),
+                   at};
+    p->buffer.data[x.to].scope = from.scope;
+    p->buffer.data[x.to].layout = layout;
+    expand_stores(p, tree, &x);
+    kiln_lower_rewrite(p, tree, expand_loads, &x);
+    return x.to;
 }

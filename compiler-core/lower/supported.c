@@ -5,10 +5,13 @@
 
 #define REFUSE(...) KILN_ERROR(ILLEGAL_SCHEDULE, __VA_ARGS__)
 
-static kiln_status check_loop(const kiln_program *p, const kiln_stmt_info *s,
-                              kiln_lower_list list) {
-    if (s->loop_kind == KILN_LOOP_VTHREAD)
-        return REFUSE("loop %.*s is over virtual threads, which no target has yet",
+static kiln_status check_loop(const kiln_program *p, kiln_stmt stmt, kiln_lower_list list) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->loop_kind == KILN_LOOP_VTHREAD && list != KILN_LOWER_GRID)
+        return REFUSE("loop %.*s is over virtual threads, and the target has no launches",
+                      KILN_STR_ARG(p->var.data[s->var].name));
+    if (kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE) && list != KILN_LOWER_GRID)
+        return REFUSE("loop %.*s is a pipeline, and the target has no launches",
                       KILN_STR_ARG(p->var.data[s->var].name));
     if (s->loop_kind == KILN_LOOP_BIND && list != KILN_LOWER_GRID)
         return REFUSE("loop %.*s is bound to %s, and the target has no launches",
@@ -18,7 +21,7 @@ static kiln_status check_loop(const kiln_program *p, const kiln_stmt_info *s,
 
 static kiln_status check_tree(const kiln_program *p, kiln_stmt stmt, kiln_lower_list list) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
-    kiln_status st = s->kind == KILN_STMT_FOR ? check_loop(p, s, list) : KILN_OK;
+    kiln_status st = s->kind == KILN_STMT_FOR ? check_loop(p, stmt, list) : KILN_OK;
     if (!st && (s->kind >= KILN_STMT_BARRIER || kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_UNIT)))
         st = REFUSE(
             "the program has barriers, copies, tokens or units, which lowering makes itself");
@@ -30,10 +33,12 @@ static kiln_status check_scope(const kiln_buffer_info *b, kiln_lower_list list) 
     bool core = kiln_scopes[b->scope].seen_by == KILN_SEEN_BY_CORE;
     bool grid = b->scope == KILN_SCOPE_SHARED || b->scope == KILN_SCOPE_LOCAL;
     bool tile = b->scope == KILN_SCOPE_TILE;
-    return core || (list == KILN_LOWER_GRID ? tile : grid)
-               ? REFUSE("%.*s has scope %s, which the target does not have", KILN_STR_ARG(b->name),
-                        kiln_scopes[b->scope].text)
-               : KILN_OK;
+    const bool is_missing = list == KILN_LOWER_GRID    ? tile
+                            : list == KILN_LOWER_ITEMS ? tile || grid
+                                                       : grid;
+    return core || is_missing ? REFUSE("%.*s has scope %s, which the target does not have",
+                                       KILN_STR_ARG(b->name), kiln_scopes[b->scope].text)
+                              : KILN_OK;
 }
 
 kiln_status kiln_lower_supported(kiln_lowering *l) {

@@ -6,7 +6,6 @@
  * one thread alone must touch each of its elements: its index has to tell the thread, and in the
  * same way everywhere. */
 #include "base/check.h"
-#include "compiler-core/facts/decode.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/lower/launch.h"
@@ -29,9 +28,8 @@ typedef struct unifying {
 
 /* ---- merging --------------------------------------------------------------------------------- */
 
-static void measure_nest(kiln_program *p, kiln_stmt nest, bool repeats, void *context) {
+static void measure_nest(kiln_program *p, kiln_stmt nest, void *context) {
     unifying *u = context;
-    (void)repeats;
     for (; kiln_stmt_level(p, nest) == KILN_LEVEL_GROUP; nest = p->stmt.data[nest].child.data[0]) {
         const kiln_stmt_info *s = &p->stmt.data[nest];
         u->extent[s->axis] = KILN_MAX(u->extent[s->axis], s->extent);
@@ -55,9 +53,8 @@ static kiln_expr guard_of(const unifying *u, const merged_nest *nest) {
     return all;
 }
 
-static void merge_nest(kiln_program *p, kiln_stmt nest, bool repeats, void *context) {
+static void merge_nest(kiln_program *p, kiln_stmt nest, void *context) {
     unifying *u = context;
-    (void)repeats;
     merged_nest merged = {.stmt = nest};
     kiln_expr *replacement = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count);
     for (uint32_t a = 0; a < KILN_AXIS_COUNT; a++) merged.extent[a] = 1;
@@ -82,101 +79,6 @@ static void merge_nest(kiln_program *p, kiln_stmt nest, bool repeats, void *cont
 
 /* ---- memory of one thread -------------------------------------------------------------------- */
 
-/* All accesses to a temp: where in its own part of the index each thread goes. */
-typedef struct owned {
-    const unifying *u;
-    kiln_buffer buffer;
-    kiln_stmt home;
-    bool started, differs;
-    kiln_expr origin[KILN_RANK_MAX]; /* over threads and loops outside of the home */
-    kiln_interval inside[KILN_RANK_MAX];
-} owned;
-
-static bool is_thread_var(const unifying *u, kiln_var var) {
-    for (uint32_t a = 0; a < KILN_AXIS_COUNT; a++)
-        if (u->var[a] && u->var[a] == var) return true;
-    return false;
-}
-
-enum { OF_THREAD = 1, INSIDE = 2, OUTSIDE = 4, OF_DATA = 8 };
-
-static uint32_t parts_of(const owned *o, kiln_stmt stmt, kiln_expr e) {
-    const kiln_program *p = o->u->p;
-    const kiln_expr_node *node = kiln_expr_get(p, e);
-    if (node->op == KILN_EXPR_LOAD) return OF_DATA;
-    if (node->op == KILN_EXPR_VAR && is_thread_var(o->u, node->payload.id)) return OF_THREAD;
-    if (node->op == KILN_EXPR_VAR) {
-        kiln_stmt loop = kiln_lower_loop_of(p, stmt, node->payload.id);
-        return loop && kiln_stmt_is_inside(p, loop, o->home) ? INSIDE : OUTSIDE;
-    }
-    uint32_t parts = 0;
-    for (uint32_t i = 0; i < node->operand_count; i++)
-        parts |= parts_of(o, stmt, kiln_expr_operand(p, e, i));
-    return parts;
-}
-
-static void add_index(owned *o, kiln_stmt stmt, uint32_t d, kiln_expr index) {
-    kiln_program *p = o->u->p;
-    kiln_affine all, origin = {.constant = 0};
-    if (!kiln_affine_of(p, index, NULL, &all)) {
-        o->differs = true;
-        return;
-    }
-    kiln_affine inside = {.constant = all.constant};
-    for (uint32_t i = 0; i < all.term_count; i++) {
-        uint32_t parts = parts_of(o, stmt, all.term[i]);
-        o->differs |= (parts & OF_DATA) || ((parts & INSIDE) && parts != INSIDE);
-        kiln_affine *into = parts == INSIDE ? &inside : &origin;
-        into->term[into->term_count] = all.term[i];
-        into->coefficient[into->term_count++] = all.coefficient[i];
-    }
-    kiln_expr from = kiln_affine_to_expr(p, &origin);
-    kiln_interval range = kiln_expr_bounds(p, kiln_affine_to_expr(p, &inside), NULL);
-    o->differs |= !kiln_interval_is_bounded(range) || (o->started && from != o->origin[d]);
-    o->inside[d].low = o->started ? KILN_MIN(o->inside[d].low, range.low) : range.low;
-    o->inside[d].high = o->started ? KILN_MAX(o->inside[d].high, range.high) : range.high;
-    o->origin[d] = from;
-}
-
-static void add_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
-    owned *o = context;
-    for (uint32_t d = 0; d < kiln_expr_get(p, load)->operand_count; d++)
-        add_index(o, stmt, d, kiln_expr_operand(p, load, d));
-    o->started = true;
-}
-
-static void add_accesses(owned *o, kiln_stmt stmt) {
-    kiln_program *p = o->u->p;
-    kiln_lower_visit_loads(p, stmt, o->buffer, add_load, o);
-    const kiln_stmt_info s = p->stmt.data[stmt];
-    if (s.kind == KILN_STMT_STORE && s.buffer == o->buffer) {
-        for (uint32_t d = 0; d < s.index_count; d++) add_index(o, stmt, d, s.index[d]);
-        o->started = true;
-    }
-    for (uint32_t i = 0; i < s.child.count; i++) add_accesses(o, s.child.data[i]);
-}
-
-static bool moves(kiln_program *p, kiln_expr term, const void *context) {
-    const unifying *u = context;
-    for (uint32_t a = 0; a < KILN_AXIS_COUNT; a++)
-        if (u->var[a] && kiln_expr_uses_var(p, term, u->var[a])) return true;
-    return false;
-}
-
-/* Whether each element belongs to one thread of those that touch the temp; `extent`: the most that
- * a nest which does has on each axis. */
-static bool tells_thread(const owned *o, const int64_t *extent) {
-    kiln_program *p = o->u->p;
-    kiln_decoding d = {.moves = moves, .context = o->u};
-    if (o->differs) return false;
-    for (uint32_t i = 0; i < p->buffer.data[o->buffer].shape.rank; i++)
-        kiln_decoding_learn(&d, o->origin[i], (uint64_t)(o->inside[i].high - o->inside[i].low));
-    for (uint32_t a = 0; a < KILN_AXIS_COUNT; a++)
-        if (extent[a] > 1 && !kiln_decoding_determines(p, &d, kiln_expr_var(p, o->u->var[a])))
-            return false;
-    return true;
-}
-
 static kiln_status check_owner(unifying *u, kiln_stmt group, kiln_buffer buffer, kiln_stmt home) {
     kiln_program *p = u->p;
     int64_t extent[KILN_AXIS_COUNT];
@@ -189,10 +91,12 @@ static kiln_status check_owner(unifying *u, kiln_stmt group, kiln_buffer buffer,
             extent[a] = KILN_MAX(extent[a], u->nest.data[i].extent[a]);
     }
     if (touching < 2) return KILN_OK;
-    owned o = {.u = u, .buffer = buffer, .home = home};
-    add_accesses(&o, group);
+    kiln_owner thread[KILN_AXIS_COUNT];
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < KILN_AXIS_COUNT; a++)
+        if (extent[a] > 1) thread[count++] = (kiln_owner){u->var[a], extent[a]};
     const kiln_buffer_info *b = &p->buffer.data[buffer];
-    return tells_thread(&o, extent)
+    return kiln_lower_tells(p, group, buffer, home, thread, count)
                ? KILN_OK
                : REFUSE("%.*s has scope %s and several threads may touch one of its elements",
                         KILN_STR_ARG(b->name), kiln_scopes[b->scope].text);

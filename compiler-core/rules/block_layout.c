@@ -3,7 +3,8 @@
 
 void kiln_sketch_add_piece(kiln_layout *layout, uint32_t dim, int64_t divisor, int64_t modulus) {
     uint32_t i = layout->piece_count++;
-    if (i < KILN_RANK_MAX) layout->piece[i] = (kiln_layout_piece){dim, divisor, modulus};
+    if (i < KILN_RANK_MAX)
+        layout->piece[i] = (kiln_layout_piece){.dim = dim, .divisor = divisor, .modulus = modulus};
 }
 
 void kiln_sketch_block_buffer(kiln_sched *s, kiln_buffer buffer, int dim, kiln_sched_int size) {

@@ -51,6 +51,7 @@ typedef struct maker {
     uint32_t first;      /* sketch that may become the default */
     bool fits;           /* it, the layouts of the task's arguments */
     kiln_layout *direct; /* [arguments] of the direct form's first sketch; NULL: it has none */
+    const char *why;     /* the last rule made no sketch of the direct form; NULL: none tried */
     KILN_VEC(kiln_sketch) sketch;
     KILN_VEC(kiln_refused) refused;
 } maker;
@@ -215,6 +216,8 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
     }
     for (uint32_t i = 0; i < s.refused.count; i++)
         add_refused(m, rule, options, s.refused.data[i].instruction, s.refused.data[i].reason);
+    if (result.end != KILN_SKETCH_MADE && result.reason && !m->algorithm)
+        m->why = kiln_str_dup(m->arena, kiln_str_from(result.reason));
     if (result.end == KILN_SKETCH_MADE)
         add_sketch(m, rule, options, &s);
     else
@@ -362,10 +365,22 @@ static kiln_status make_all(maker *m, const char **out_rule, uint32_t *out_prefe
     return st;
 }
 
+/* Halves are kept as integers and computed in f32, so every device has those. */
+static kiln_status check_types(const kiln_program *te, const kiln_target *target) {
+    for (kiln_buffer b = 1; b < te->buffer.count; b++) {
+        const kiln_buffer_info *buffer = &te->buffer.data[b];
+        if (buffer->dtype == KILN_F64 && !kiln_target_computes(target, KILN_F64))
+            return KILN_ERROR(UNIMPLEMENTED, "the device lacks f64, the type of %.*s in %.*s",
+                              KILN_STR_ARG(buffer->name), KILN_STR_ARG(te->name));
+    }
+    return KILN_OK;
+}
+
 kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *target,
                                    const kiln_space_options *options, kiln_arena *arena,
                                    kiln_space *out_space) {
     kiln_status st = kiln_space_check_target(target);
+    if (!st) st = check_types(te, target);
     if (st) return st;
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
@@ -376,7 +391,8 @@ kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *ta
     kiln_arena_deinit(&scratch);
     if (st) return st;
     if (m.sketch.count == 0)
-        return KILN_ERROR(INTERNAL, "no rule applies to %.*s", KILN_STR_ARG(te->name));
+        return KILN_ERROR(INTERNAL, "no rule applies to %.*s: %s", KILN_STR_ARG(te->name),
+                          m.why ? m.why : "there are none");
     *out_space = (kiln_space){te,
                               target,
                               rule,

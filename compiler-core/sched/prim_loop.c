@@ -10,6 +10,7 @@
 
 #define VECTORIZE_EXTENT_MAX 64
 #define UNROLL_EXTENT_MAX 256
+#define VTHREADS_MAX 16
 #define SPLIT_EXTENT_MAX (INT64_C(1) << 40)
 
 static kiln_status need_serial(const kiln_program *p, kiln_stmt loop) {
@@ -207,11 +208,19 @@ kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
     kiln_var fused = kiln_var_create(p, fused_name, 0, extent - 1);
     kiln_expr *replacement = kiln_nest_replacements(p);
     kiln_expr rest = kiln_expr_var(p, fused);
+    /* Loops of one iteration take no digit: what is split later may run further than the fused
+     * loop, under a condition, and all digits but the first would come round again there. */
+    uint32_t first = 0;
+    while (first + 1 < args->loop_count && p->stmt.data[args->loop[first]].extent == 1) first++;
     for (uint32_t i = args->loop_count; i-- > 0;) {
         const kiln_stmt_info *info = &p->stmt.data[args->loop[i]];
         kiln_expr size = kiln_expr_index(p, info->extent);
+        if (i < first || (i > first && info->extent == 1)) {
+            replacement[info->var] = kiln_expr_index(p, 0);
+            continue;
+        }
         replacement[info->var] =
-            i == 0 ? rest : kiln_expr_binary(p, KILN_EXPR_FLOORMOD, rest, size);
+            i == first ? rest : kiln_expr_binary(p, KILN_EXPR_FLOORMOD, rest, size);
         rest = kiln_expr_binary(p, KILN_EXPR_FLOORDIV, rest, size);
     }
     kiln_nest_substitute(p, outermost, replacement);
@@ -397,12 +406,29 @@ kiln_status kiln_prim_bind(kiln_program *p, const kiln_prim_args *args) {
     return NULL;
 }
 
+/* Iterations become copies in one thread's code, so there are as few of them as of an unrolled
+ * loop. */
+kiln_status kiln_prim_vthread(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    kiln_status st = need_serial(p, loop);
+    if (!st && p->stmt.data[loop].extent > VTHREADS_MAX)
+        st = ILLEGAL("%.*s has %lld iterations; a thread has at most %d virtual threads",
+                     LOOP_NAME(p, loop), (long long)p->stmt.data[loop].extent, VTHREADS_MAX);
+    if (!st) st = kiln_iterations_check(p, loop);
+    if (!st) p->stmt.data[loop].loop_kind = KILN_LOOP_VTHREAD;
+    return st;
+}
+
 kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args) {
     kiln_stmt loop = args->loop[0];
     size_t equals = kiln_str_find_char(args->text, '=');
     if (equals == 0 || equals == args->text.size)
         return ILLEGAL("annotation \"%.*s\" of %.*s is not key=value", KILN_STR_ARG(args->text),
                        LOOP_NAME(p, loop));
-    kiln_stmt_set_attribute(p, loop, kiln_attribute_from(p, args->text));
+    const kiln_attribute attribute = kiln_attribute_from(p, args->text);
+    if (attribute.id == KILN_ATTRIBUTE_PIPELINE)
+        return ILLEGAL("stages of %.*s are given by pipeline, which looks whether they can be",
+                       LOOP_NAME(p, loop));
+    kiln_stmt_set_attribute(p, loop, attribute);
     return NULL;
 }

@@ -186,8 +186,75 @@ kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *ar
         kiln_shape_count(&physical) != kiln_shape_count(&buffer->shape))
         return ILLEGAL("%.*s is an argument and this layout would pad it",
                        BUFFER_NAME(p, args->buffer));
+    if (!kiln_layout_is_plain(&layout))
+        return ILLEGAL("a layout has no pitch and no XOR; swizzle gives them to %.*s",
+                       BUFFER_NAME(p, args->buffer));
     buffer->layout = layout;
     return NULL;
+}
+
+/* ---- swizzle ---- */
+
+#define PITCH_MAX 1024
+#define XOR_WAYS_MAX 64
+
+static bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+static kiln_status check_swizzle(const kiln_program *p, const kiln_prim_args *args) {
+    const kiln_buffer_info *buffer = &p->buffer.data[args->buffer];
+    const int64_t pitch = args->integer[0], unit = args->integer[1], ways = args->integer[2];
+    if (buffer->role != KILN_ROLE_TEMP || buffer->scope != KILN_SCOPE_SHARED)
+        return ILLEGAL("%.*s is no temp in the memory of a group", BUFFER_NAME(p, args->buffer));
+    if (!kiln_layout_is_plain(&buffer->layout))
+        return ILLEGAL("%.*s is swizzled already", BUFFER_NAME(p, args->buffer));
+    if (pitch < 0 || pitch > PITCH_MAX)
+        return ILLEGAL("a pitch of %lld; it is 0 to %d", (long long)pitch, PITCH_MAX);
+    if (unit < 1 || args->integer[3] < 1)
+        return ILLEGAL("units of %lld elements, every %lld rows", (long long)unit,
+                       (long long)args->integer[3]);
+    if (!is_power_of_two(ways) || ways > XOR_WAYS_MAX)
+        return ILLEGAL("%lld ways; they are a power of two up to %d", (long long)ways,
+                       XOR_WAYS_MAX);
+    return NULL;
+}
+
+/* The innermost piece, cut into units that are XORed with the row: the piece before it. */
+static kiln_status add_xor(const kiln_prim_args *args, kiln_layout *layout) {
+    const int64_t unit = args->integer[1], ways = args->integer[2], step = args->integer[3];
+    const uint32_t count = layout->piece_count;
+    if (count < 2) return ILLEGAL("a temp of one dimension has no rows");
+    const kiln_layout_piece row = layout->piece[count - 2];
+    kiln_layout_piece *last = &layout->piece[count - 1];
+    if (row.dim == last->dim || last->modulus || row.modulus)
+        return ILLEGAL("the two innermost dimensions in memory are no whole ones");
+    if (unit > 1 && count == KILN_RANK_MAX) return ILLEGAL("the layout has no room for units");
+    last->divisor = unit;
+    last->xor_dim = row.dim;
+    last->xor_divisor = row.divisor * step;
+    last->xor_modulus = ways;
+    if (unit > 1)
+        layout->piece[layout->piece_count++] =
+            (kiln_layout_piece){.dim = last->dim, .divisor = 1, .modulus = unit};
+    return NULL;
+}
+
+/* Accesses keep their logical indices; addresses alone change. */
+kiln_status kiln_prim_swizzle(kiln_program *p, const kiln_prim_args *args) {
+    kiln_status st = check_swizzle(p, args);
+    if (st) return st;
+    kiln_buffer_info *buffer = &p->buffer.data[args->buffer];
+    kiln_layout layout = buffer->layout;
+    if (layout.piece_count == 0)
+        for (; layout.piece_count < buffer->shape.rank; layout.piece_count++)
+            layout.piece[layout.piece_count] =
+                (kiln_layout_piece){.dim = layout.piece_count, .divisor = 1};
+    if (layout.piece_count == 0)
+        return ILLEGAL("%.*s is one element", BUFFER_NAME(p, args->buffer));
+    if (args->integer[2] > 1) st = add_xor(args, &layout);
+    if (!st) layout.piece[layout.piece_count - 1].pitch = args->integer[0];
+    if (!st) st = check_size(p, args->buffer, &buffer->shape, &layout);
+    if (!st && !kiln_layout_is_identity(&layout)) buffer->layout = layout;
+    return kiln_status_note(st, "swizzling %.*s", BUFFER_NAME(p, args->buffer));
 }
 
 /* ---- pad ---- */
@@ -307,5 +374,60 @@ kiln_status kiln_prim_prefetch(kiln_program *p, const kiln_prim_args *args) {
     if (args->integer[0] == 0) return NULL;
     kiln_stmt_set_attribute(p, loop,
                             (kiln_attribute){.id = KILN_ATTRIBUTE_PREFETCH, .row = args->buffer});
+    return NULL;
+}
+
+/* ---- pipeline ---- */
+
+/* Blocks of the loop that fill a temp anew in each iteration, of nothing that the loop makes. */
+typedef struct fetching {
+    kiln_stmt loop;
+    bool *made; /* [buffer count] by the loop */
+    uint32_t fetches;
+} fetching;
+
+static void note_made(kiln_program *p, kiln_block block, void *context) {
+    ((fetching *)context)->made[p->block.data[block].buffer] = true;
+}
+
+static bool is_fetched(const kiln_program *p, kiln_buffer buffer) {
+    const kiln_buffer_info *b = &p->buffer.data[buffer];
+    return b->role == KILN_ROLE_TEMP &&
+           (b->scope == KILN_SCOPE_SHARED || b->scope == KILN_SCOPE_GLOBAL);
+}
+
+static void count_fetch(kiln_program *p, kiln_block block, void *context) {
+    fetching *f = context;
+    const kiln_block_info *b = &p->block.data[block];
+    if (b->combiner != KILN_COMBINE_NONE || b->init_of || !is_fetched(p, b->buffer)) return;
+    kiln_loads loads = kiln_block_loads(p, block);
+    for (uint32_t i = 0; i < loads.count; i++)
+        if (f->made[kiln_load_buffer(p, loads.load[i])]) return;
+    for (kiln_block reader = 1; reader < p->block.count; reader++)
+        if (!p->block.data[reader].removed && kiln_block_reads(p, reader, b->buffer) &&
+            !kiln_stmt_is_inside(p, kiln_program_block_stmt(p, reader), f->loop))
+            return;
+    f->fetches += loads.count > 0;
+}
+
+kiln_status kiln_prim_pipeline(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    const int64_t stages = args->integer[0];
+    fetching f = {.loop = loop, .made = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
+    if (stages < 1 || stages > KILN_PIPELINE_STAGES_MAX)
+        return ILLEGAL("%lld stages; a pipeline has 1 to %d", (long long)stages,
+                       KILN_PIPELINE_STAGES_MAX);
+    if (p->stmt.data[loop].loop_kind != KILN_LOOP_SERIAL)
+        return ILLEGAL("the iterations of %.*s do not follow one another", LOOP_NAME(p, loop));
+    if (kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_PIPELINE))
+        return ILLEGAL("%.*s is a pipeline already", LOOP_NAME(p, loop));
+    kiln_nest_visit_blocks(p, loop, note_made, &f);
+    kiln_nest_visit_blocks(p, loop, count_fetch, &f);
+    if (f.fetches == 0)
+        return ILLEGAL("nothing inside %.*s copies into memory that its own iteration reads",
+                       LOOP_NAME(p, loop));
+    if (stages > 1)
+        kiln_stmt_set_attribute(
+            p, loop, (kiln_attribute){.id = KILN_ATTRIBUTE_PIPELINE, .row = (uint32_t)stages});
     return NULL;
 }

@@ -88,11 +88,11 @@ static kiln_status check_roles(const kiln_program *p, const piece *at) {
     return NULL;
 }
 
-static kiln_status check_value(kiln_program *p, const piece *at, const kiln_intrinsic *intrinsic) {
+static kiln_status check_value(kiln_program *p, const piece *at, const kiln_intrinsic *intrinsic,
+                               kiln_expr load[KILN_INTRINSIC_OPERANDS]) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     const kiln_program *meaning = kiln_intrinsic_program(intrinsic, &scratch);
-    kiln_expr load[KILN_INTRINSIC_OPERANDS];
     bool same = kiln_intrinsic_matches(meaning, p, p->block.data[at->block].value, load);
     kiln_arena_deinit(&scratch);
     return same ? NULL
@@ -100,13 +100,86 @@ static kiln_status check_value(kiln_program *p, const piece *at, const kiln_intr
                           intrinsic->value, intrinsic->name);
 }
 
+/* ---- pieces of a warp ------------------------------------------------------------------------ */
+
+/* The thread loop around a piece whose iterations are a warp. */
+static kiln_status find_warp(const kiln_program *p, kiln_stmt inner,
+                             const kiln_intrinsic *intrinsic, kiln_stmt *out_warp) {
+    for (kiln_stmt at = inner; at; at = p->stmt.data[at].parent) {
+        const kiln_stmt_info *s = &p->stmt.data[at];
+        if (s->kind != KILN_STMT_FOR || s->loop_kind != KILN_LOOP_BIND ||
+            s->axis != KILN_AXIS_THREAD_X)
+            continue;
+        *out_warp = at;
+        if (s->extent == KILN_WARP_LANES) return NULL;
+        return ILLEGAL("%.*s has %lld iterations on thread.x; %s takes a warp of %d",
+                       LOOP_NAME(p, at), (long long)s->extent, intrinsic->name, KILN_WARP_LANES);
+    }
+    return ILLEGAL("%.*s is not in a loop on thread.x; %s takes a warp of %d threads",
+                   LOOP_NAME(p, inner), intrinsic->name, KILN_WARP_LANES);
+}
+
+/* Whether the load's element is the same for all threads and iterations that hold one `word` of its
+ * operand: it may ask for the group of a lane, or else for its place in the group, and not for
+ * `var`, which moves in the other operand. */
+static bool is_fragment(kiln_program *p, const piece *at, kiln_stmt warp, kiln_expr load,
+                        bool by_group, kiln_stmt other) {
+    const kiln_block_info *b = &p->block.data[at->block];
+    kiln_expr *value = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count);
+    for (uint32_t i = 0; i < b->iter_count; i++) value[b->iter[i].var] = b->iter[i].binding;
+    kiln_expr placed = kiln_expr_substitute(p, load, value);
+    return !kiln_expr_uses_var(p, placed, p->stmt.data[other].var) &&
+           kiln_intrinsic_asks_lane(p, placed, p->stmt.data[warp].var, by_group);
+}
+
+/* Rows, columns and steps of each thread: loops at.rows, at.lanes, at.steps. */
+static kiln_status tensorize_warp(kiln_program *p, kiln_stmt outer,
+                                  const kiln_intrinsic *intrinsic) {
+    kiln_stmt warp = 0, columns = loop_in(p, outer), steps = loop_in(p, columns);
+    kiln_stmt body = steps ? kiln_nest_only_child(p, steps) : 0;
+    kiln_expr load[KILN_INTRINSIC_OPERANDS];
+    if (!body || p->stmt.data[body].kind != KILN_STMT_BLOCK)
+        return ILLEGAL("%.*s is not the outer one of the three innermost loops around one block",
+                       LOOP_NAME(p, outer));
+    const piece at = {outer, columns, steps, p->stmt.data[body].block};
+    kiln_status st = check_loop(p, outer, KILN_WARP_ROWS, intrinsic);
+    if (!st) st = check_loop(p, columns, KILN_WARP_COLUMNS, intrinsic);
+    if (!st) st = check_loop(p, steps, intrinsic->steps, intrinsic);
+    if (!st) st = find_warp(p, outer, intrinsic, &warp);
+    if (!st) st = check_roles(p, &at);
+    if (!st && (!always_runs(p, at.block, outer) || !always_runs(p, at.block, warp)))
+        st = ILLEGAL("%.*s does not run in all iterations of %.*s", BLOCK_NAME(p, at.block),
+                     LOOP_NAME(p, warp));
+    if (!st) st = check_value(p, &at, intrinsic, load);
+    if (st) return st;
+    bool found = false;
+    for (uint32_t a = 0; a < KILN_INTRINSIC_OPERANDS && !found; a++)
+        found = (a == 0 || intrinsic->operand[0] == intrinsic->operand[1]) &&
+                is_fragment(p, &at, warp, load[a], true, columns) &&
+                is_fragment(p, &at, warp, load[1 - a], false, outer);
+    if (!found)
+        return ILLEGAL(
+            "threads of %.*s do not share rows by %.*s / %d and columns by %.*s %% %d, as "
+            "%s does",
+            LOOP_NAME(p, warp), LOOP_NAME(p, warp), KILN_WARP_GROUP, LOOP_NAME(p, warp),
+            KILN_WARP_GROUP, intrinsic->name);
+    p->stmt.data[outer].loop_kind = KILN_LOOP_UNROLL;
+    p->stmt.data[columns].loop_kind = KILN_LOOP_UNROLL;
+    kiln_stmt_set_attribute(p, steps,
+                            (kiln_attribute){.id = KILN_ATTRIBUTE_TENSORIZE,
+                                             .row = (uint32_t)(intrinsic - kiln_intrinsics)});
+    return NULL;
+}
+
 kiln_status kiln_prim_tensorize(kiln_program *p, const kiln_prim_args *args) {
     const kiln_intrinsic *intrinsic = kiln_intrinsic_find(args->text);
     if (!intrinsic) return ILLEGAL("there is no tensor intrinsic %.*s", KILN_STR_ARG(args->text));
+    if (intrinsic->owner == KILN_INTRINSIC_WARP) return tensorize_warp(p, args->loop[0], intrinsic);
     piece at = {0};
+    kiln_expr load[KILN_INTRINSIC_OPERANDS];
     kiln_status st = find_piece(p, args->loop[0], intrinsic, &at);
     if (!st) st = check_roles(p, &at);
-    if (!st) st = check_value(p, &at, intrinsic);
+    if (!st) st = check_value(p, &at, intrinsic, load);
     if (!st) st = kiln_iterations_check(p, at.lanes);
     if (st) return st;
     const bool tiles = kiln_intrinsic_in_tiles(intrinsic);

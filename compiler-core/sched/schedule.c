@@ -315,6 +315,10 @@ bool kiln_sched_bind(kiln_sched *s, kiln_sched_loop loop, kiln_loop_axis axis) {
     return apply(CALL(s, BIND, of_loop(s, loop), kiln_operand_name(kiln_axes[axis].text)));
 }
 
+bool kiln_sched_vthread(kiln_sched *s, kiln_sched_loop loop) {
+    return apply(CALL(s, VTHREAD, of_loop(s, loop)));
+}
+
 bool kiln_sched_annotate(kiln_sched *s, kiln_sched_loop loop, const char *key_and_value) {
     return apply(CALL(s, ANNOTATE, of_loop(s, loop), kiln_operand_name(key_and_value)));
 }
@@ -397,6 +401,16 @@ bool kiln_sched_transform_layout(kiln_sched *s, kiln_buffer buffer, const kiln_l
     if (s->row_major && s->program->buffer.data[buffer].scope == KILN_SCOPE_GLOBAL && !s->bug)
         return refuse(&c, ILLEGAL("everything in memory stays row-major in this space"));
     return apply(c);
+}
+
+bool kiln_sched_swizzle(kiln_sched *s, kiln_buffer buffer, kiln_sched_int pitch,
+                        kiln_sched_int unit, kiln_sched_int ways, kiln_sched_int step) {
+    return apply(CALL(s, SWIZZLE, of_buffer(s, buffer), pitch.operand, unit.operand, ways.operand,
+                      step.operand));
+}
+
+bool kiln_sched_pipeline(kiln_sched *s, kiln_sched_loop loop, kiln_sched_int stages) {
+    return apply(CALL(s, PIPELINE, of_loop(s, loop), stages.operand));
 }
 
 bool kiln_sched_pad(kiln_sched *s, kiln_block block, uint32_t iter, kiln_sched_int multiple) {

@@ -149,6 +149,8 @@ bool kiln_sched_unroll(kiln_sched *s, kiln_sched_loop loop); /* Straight code. *
 bool kiln_sched_parallel(kiln_sched *s, kiln_sched_loop loop);
 /* Over the groups of a launch or the threads of a group. */
 bool kiln_sched_bind(kiln_sched *s, kiln_sched_loop loop, kiln_loop_axis axis);
+/* Its iterations side by side in each thread; around or inside a thread nest. */
+bool kiln_sched_vthread(kiln_sched *s, kiln_sched_loop loop);
 /* A remark on the loop, or an attribute in text form: "key=value". */
 bool kiln_sched_annotate(kiln_sched *s, kiln_sched_loop loop, const char *key_and_value);
 /* The loop and the reduce loop in it, the innermost two, become the instruction. */
@@ -184,6 +186,14 @@ bool kiln_sched_set_scope(kiln_sched *s, kiln_buffer buffer, kiln_scope scope);
 /* Changes the layout of a buffer. `given`: [count] integers of `layout`. */
 bool kiln_sched_transform_layout(kiln_sched *s, kiln_buffer buffer, const kiln_layout *layout,
                                  const kiln_sched_int *given, uint32_t count);
+/* Keeps rows of a shared temp out of each other's banks: they are `pitch` elements longer in
+ * memory, and units of a row of `unit` elements change places, in `ways` ways (1: they do not),
+ * every `step` rows. */
+bool kiln_sched_swizzle(kiln_sched *s, kiln_buffer buffer, kiln_sched_int pitch,
+                        kiln_sched_int unit, kiln_sched_int ways, kiln_sched_int step);
+/* What iterations of the loop fetch into shared temps is begun stages - 1 iterations before; 1: in
+ * its own. */
+bool kiln_sched_pipeline(kiln_sched *s, kiln_sched_loop loop, kiln_sched_int stages);
 /* Makes the iterator, and the temp that the block writes, a multiple longer. */
 bool kiln_sched_pad(kiln_sched *s, kiln_block block, uint32_t iter, kiln_sched_int multiple);
 /* With `on` 1 iterations also fetch a share each of what comes next in the buffer. */

@@ -16,6 +16,7 @@
 #include "base/macros.h"
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
+#include "compiler-core/worker/assembler.h"
 #include "compiler-core/worker/reference_run.h"
 #include "deploy/runtime/kernel.h"
 #include "proto/proto.h"
@@ -73,8 +74,27 @@ static kiln_str layouts_of(const kiln_manifest *manifest, kiln_role role, kiln_a
     return kiln_strbuf_end(&text, arena);
 }
 
+/* Where NVIDIA's assembler is there, it is asked about PTX: what it refuses, or what spills, costs
+ * no trial. */
+static kiln_status check_registers(const kiln_artefact *artefact, const kiln_target *target,
+                                   int *assembler, kiln_arena *arena) {
+    kiln_ptxas_report report;
+    if (artefact->manifest.payload_kind != KILN_PAYLOAD_PTX || *assembler < 0) return KILN_OK;
+    kiln_status st =
+        kiln_assembler_ask(*assembler, target->triple, artefact->payload, arena, &report);
+    if (!st) return kiln_ptxas_check_spills(&report);
+    if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE ||
+        kiln_status_code(st) == KILN_DEADLINE_EXCEEDED)
+        return st;
+    dprintf(STDERR_FILENO, "worker: PTX is not checked any more: %s\n", kiln_status_text(st));
+    kiln_status_free(st);
+    *assembler = -1;
+    return KILN_OK;
+}
+
 static kiln_status build(const kiln_work_request *request, kiln_codegen_context *context,
-                         kiln_arena *arena, kiln_strbuf *bytes, kiln_work_reply *reply) {
+                         int *assembler, kiln_arena *arena, kiln_strbuf *bytes,
+                         kiln_work_reply *reply) {
     kiln_program *te = NULL;
     kiln_trace trace;
     kiln_target target;
@@ -84,6 +104,7 @@ static kiln_status build(const kiln_work_request *request, kiln_codegen_context 
     if (!st) st = kiln_target_parse(request->target, arena, &target);
     if (!st)
         st = kiln_build_keeping(context, te, request->task_key, &trace, &target, arena, &artefact);
+    if (!st) st = check_registers(&artefact, &target, assembler, arena);
     if (st) return st;
     kiln_artefact_encode(&artefact, bytes);
     reply->bytes = kiln_strbuf_view(bytes);
@@ -117,7 +138,8 @@ static kiln_status make_reference(const kiln_work_request *request, const kiln_t
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 static void serve(const kiln_work_request *request, const kiln_target *native,
-                  kiln_codegen_context *context, kiln_arena *arena, kiln_strbuf *out_frame) {
+                  kiln_codegen_context *context, int *assembler, kiln_arena *arena,
+                  kiln_strbuf *out_frame) {
     uint64_t start_ns = kiln_clock_ns();
     kiln_work_reply reply = {.id = request->id};
     kiln_strbuf bytes = {0};
@@ -125,7 +147,7 @@ static void serve(const kiln_work_request *request, const kiln_target *native,
     kiln_status st = KILN_OK;
     switch (request->work) {
     case KILN_WORK_TASKS: st = find_tasks(request, arena, &model, &bytes, &reply); break;
-    case KILN_WORK_BUILD: st = build(request, context, arena, &bytes, &reply); break;
+    case KILN_WORK_BUILD: st = build(request, context, assembler, arena, &bytes, &reply); break;
     case KILN_WORK_REFERENCE: st = make_reference(request, native, arena, &bytes, &reply); break;
     }
     if (st) fail(&reply, st, arena);
@@ -197,6 +219,7 @@ int kiln_worker_main(int argc, char **argv) {
         if (strcmp(argv[i], "--memory") == 0)
             kiln_str_to_u64(kiln_str_from(argv[i + 1]), &limits.memory_bytes);
     }
+    int assembler = kiln_assembler_start(last_fd + 1) ? ++last_fd : -1;
     kiln_arena process, arena;
     kiln_target native; /* found out while the machine can still be looked at */
     kiln_arena_init(&process, 0);
@@ -216,7 +239,7 @@ int kiln_worker_main(int argc, char **argv) {
         kiln_status st =
             kiln_work_request_read(kiln_str_slice(kiln_strbuf_view(&input), 0, size), &request);
         ok = st == KILN_OK;
-        if (ok) serve(&request, &native, context, &arena, &frame);
+        if (ok) serve(&request, &native, context, &assembler, &arena, &frame);
         kiln_status_free(st);
         ok = ok && write_all(&frame);
         kiln_strbuf_reset(&frame);

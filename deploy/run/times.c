@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "base/stats.h"
 #include "deploy/run/run.h"
+#include "deploy/runtime/module_open.h"
 #include "deploy/runtime/peak.h"
 
 #define RUNS_MIN KILN_RUN_TIMES_MIN
@@ -89,7 +90,7 @@ kiln_status kiln_run_time(kiln_module *module, const void *const *inputs, kiln_a
     if (pinned) pin(&before);
     kiln_run_times times = {.whole = KILN_ARENA_ARRAY(arena, double, KILN_RUN_TIMES_MAX),
                             .step = KILN_ARENA_ARRAY(arena, double *, step_count),
-                            .peak_flops = kiln_peak_flops()};
+                            .peak_flops = kiln_module_device(module) ? 0 : kiln_peak_flops()};
     for (uint32_t i = 0; i < step_count; i++)
         times.step[i] = KILN_ARENA_ARRAY(arena, double, KILN_RUN_TIMES_MAX);
     kiln_status st = kiln_run_measure(module, inputs, kiln_run_make_outputs(module, arena),

@@ -43,17 +43,64 @@ const kiln_device_row *kiln_device_row_for(kiln_payload_kind payload) {
     return NULL;
 }
 
+static kiln_status find_row(kiln_device_kind kind, const kiln_device_row **out_row) {
+    *out_row = kiln_device_row_of(kind);
+    if (*out_row) return KILN_OK;
+    return KILN_ERROR(UNIMPLEMENTED, "there are no devices of kind %d here", (int)kind);
+}
+
+kiln_status kiln_device_list(kiln_device_kind kind, kiln_arena *arena,
+                             kiln_device_facts **out_facts, uint32_t *out_count) {
+    const kiln_device_row *row;
+    kiln_status st = find_row(kind, &row);
+    return st ? st : row->vtable->list(arena, out_facts, out_count);
+}
+
+kiln_status kiln_device_count(kiln_device_kind kind, uint32_t *out_count) {
+    kiln_arena scratch;
+    kiln_device_facts *facts;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_device_list(kind, &scratch, &facts, out_count);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+kiln_status kiln_device_choose(const kiln_device_setup *setup, const kiln_device_facts *facts,
+                               uint32_t count, uint32_t *out_index) {
+    kiln_strbuf reason = {0};
+    uint32_t fitting = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_strbuf_reset(&reason);
+        if (setup->wanted && !kiln_target_runs_on(setup->wanted, &facts[i].target, &reason))
+            continue;
+        if (fitting++ < setup->index) continue;
+        kiln_strbuf_deinit(&reason);
+        *out_index = i;
+        return KILN_OK;
+    }
+    kiln_status st;
+    if (setup->wanted && fitting == 0)
+        st = KILN_ERROR(NOT_FOUND, "of %u devices none runs the code: %.*s", count,
+                        KILN_STR_ARG(kiln_strbuf_view(&reason)));
+    else
+        st = KILN_ERROR(NOT_FOUND, "there is no device %u: there are %u%s", setup->index, fitting,
+                        setup->wanted ? " that run the code" : "");
+    kiln_strbuf_deinit(&reason);
+    return st;
+}
+
 kiln_status kiln_device_open(kiln_device_kind kind, const kiln_device_setup *setup,
                              kiln_device **out_device) {
     static const kiln_device_setup first = {0};
-    const kiln_device_row *row = kiln_device_row_of(kind);
-    if (!row) return KILN_ERROR(UNIMPLEMENTED, "there are no devices of kind %d here", (int)kind);
+    const kiln_device_row *row;
+    kiln_status st = find_row(kind, &row);
+    if (st) return st;
     kiln_device *device = kiln_alloc(sizeof *device);
     device->row = row;
     kiln_arena_init(&device->arena, 0);
     if (!setup) setup = &first;
     if (setup->target) device->target = kiln_target_copy(setup->target, &device->arena);
-    kiln_status st = row->vtable->open(setup, &device->arena, &device->target, &device->state);
+    st = row->vtable->open(setup, &device->arena, &device->target, &device->state);
     if (st) {
         kiln_arena_deinit(&device->arena);
         kiln_free(device);
@@ -116,4 +163,14 @@ const char *kiln_device_error(const kiln_device *device) {
     const kiln_device_vtable *vtable = device->row->vtable;
     const char *text = vtable->error ? vtable->error(device->state) : NULL;
     return text ? text : "";
+}
+
+bool kiln_device_is_broken(const kiln_device *device) {
+    const kiln_device_vtable *vtable = device->row->vtable;
+    return vtable->is_broken && vtable->is_broken(device->state);
+}
+
+bool kiln_device_is_lost(const kiln_device *device) {
+    const kiln_device_vtable *vtable = device->row->vtable;
+    return vtable->is_lost && vtable->is_lost(device->state);
 }

@@ -59,13 +59,29 @@ typedef enum kiln_copy_direction {
 typedef struct kiln_device_setup {
     uint32_t index;            /* which device of this kind; 0: the first */
     const kiln_target *target; /* what the device is; NULL: the row finds out */
+    const kiln_target *wanted; /* `index` counts the devices that run code for it; NULL: all */
 } kiln_device_setup;
 
+/* What is known of a device before it is opened. */
+typedef struct kiln_device_facts {
+    const char *name;   /* as its driver has it */
+    const char *driver; /* whose and which version */
+    kiln_target target;
+    uint64_t memory_bytes; /* 0: main memory of this machine */
+} kiln_device_facts;
+
 /* What a row of devices.def implements. `state` is what `open` made. All members are required but
- * those said to be optional; none but `open`, `allocate`, `check` and `load` may allocate. */
+ * those said to be optional. None but `list`, `open`, `allocate`, `check` and `load` may allocate,
+ * and `launch` when it sees a place for the first time. A driver is loaded by `list` and `open`
+ * alone. */
 typedef struct kiln_device_vtable {
+    /* The devices that are there, by index, without opening one: [*out_count], at least one; all of
+     * it in `arena`. NOT_FOUND: there is no driver, or no device; the note says what to install.
+     * UNIMPLEMENTED: this program cannot load drivers. */
+    kiln_status (*list)(kiln_arena *arena, kiln_device_facts **out_facts, uint32_t *out_count);
     /* Finds the device and says in `out_target` (strings in `arena`, which lives as long as the
-     * device) what it is, unless the setup did. NOT_FOUND: there is no such device. */
+     * device) what it is, unless the setup did. Errors of `list`, and NOT_FOUND: there is no such
+     * device, or none that runs what is wanted. */
     kiln_status (*open)(const kiln_device_setup *setup, kiln_arena *arena, kiln_target *out_target,
                         void **out_state);
     void (*close)(void *state); /* everything of it is gone by then */
@@ -105,6 +121,12 @@ typedef struct kiln_device_vtable {
 
     /* The text of the last failure of the functions above that return a kernel status; optional. */
     const char *(*error)(void *state);
+    /* Whether a failure spoilt the device for whoever has it open: nothing but closing it works any
+     * more. Optional: that cannot be. */
+    bool (*is_lost)(void *state);
+    /* Whether it is lost by no doing of what ran on it: it fell off its bus, its memory is broken.
+     * Optional: that cannot be told. */
+    bool (*is_broken)(void *state);
     /* Where the code of a program lies in this process, for profilers; optional. */
     const void *(*code)(const void *program, size_t *out_bytes);
 } kiln_device_vtable;
@@ -127,6 +149,17 @@ const kiln_device_row *kiln_device_row_at(uint32_t index);
 const kiln_device_row *kiln_device_row_of(kiln_device_kind kind);
 /* The row that runs such payloads; NULL when there is none. */
 const kiln_device_row *kiln_device_row_for(kiln_payload_kind payload);
+
+/* What `list` of the row says. UNIMPLEMENTED: the kind has no row here. */
+KILN_MUST_USE kiln_status kiln_device_list(kiln_device_kind kind, kiln_arena *arena,
+                                           kiln_device_facts **out_facts, uint32_t *out_count);
+/* The same without the facts. */
+KILN_MUST_USE kiln_status kiln_device_count(kiln_device_kind kind, uint32_t *out_count);
+/* For rows that find devices by their facts: the index of the one that the setup means. NOT_FOUND:
+ * there are fewer; or none that runs `wanted`, with the reason why the last one does not. */
+KILN_MUST_USE kiln_status kiln_device_choose(const kiln_device_setup *setup,
+                                             const kiln_device_facts *facts, uint32_t count,
+                                             uint32_t *out_index);
 
 /* `setup` may be NULL: the first device of the kind, whatever it is. Errors of the row, and
  * UNIMPLEMENTED  the kind has no row here */
@@ -157,5 +190,7 @@ int32_t kiln_device_wait(kiln_device *device, uint32_t event);
 uint64_t kiln_device_elapsed_ns(const kiln_device *device, uint32_t from_event, uint32_t to_event);
 /* Empty when nothing is known. */
 const char *kiln_device_error(const kiln_device *device);
+bool kiln_device_is_lost(const kiln_device *device);
+bool kiln_device_is_broken(const kiln_device *device);
 
 #endif

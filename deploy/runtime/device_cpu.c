@@ -19,6 +19,14 @@ typedef struct cpu_program {
     kiln_kernel_entry *entry; /* [launch_count] */
 } cpu_program;
 
+static kiln_status cpu_list(kiln_arena *arena, kiln_device_facts **out_facts, uint32_t *out_count) {
+    *out_facts = KILN_ARENA_NEW(arena, kiln_device_facts);
+    *out_count = 1;
+    (*out_facts)->name = "this machine's processor";
+    (*out_facts)->driver = "none";
+    return kiln_target_native(arena, &(*out_facts)->target);
+}
+
 static kiln_status cpu_open(const kiln_device_setup *setup, kiln_arena *arena,
                             kiln_target *out_target, void **out_state) {
     if (setup->index > 0)
@@ -175,6 +183,7 @@ static const void *cpu_code(const void *loaded, size_t *out_bytes) {
 }
 
 const kiln_device_vtable kiln_device_cpu = {
+    .list = cpu_list,
     .open = cpu_open,
     .close = cpu_close,
     .allocate = cpu_allocate,

@@ -35,6 +35,15 @@ typedef struct null_program {
     kiln_null_memory *argument; /* of the launch that runs: as many as any has */
 } null_program;
 
+static kiln_status null_list(kiln_arena *arena, kiln_device_facts **out_facts,
+                             uint32_t *out_count) {
+    *out_facts = KILN_ARENA_NEW(arena, kiln_device_facts);
+    *out_count = 1;
+    (*out_facts)->name = "byte code";
+    (*out_facts)->driver = "none";
+    return kiln_target_parse(KILN_STR("null"), arena, &(*out_facts)->target);
+}
+
 static kiln_status null_open(const kiln_device_setup *setup, kiln_arena *arena,
                              kiln_target *out_target, void **out_state) {
     if (!setup->target) {
@@ -276,6 +285,7 @@ static const char *null_error(void *context) {
 }
 
 const kiln_device_vtable kiln_device_null = {
+    .list = null_list,
     .open = null_open,
     .close = null_close,
     .allocate = null_allocate,

@@ -73,6 +73,10 @@ static kiln_status read_artefact(kiln_str bytes, kiln_arena *arena, kiln_artefac
     if (!st) st = find_arg_bytes(&out_artefact->manifest, arena, out_arg_bytes);
     if (!st) st = find_row(&out_artefact->manifest, out_row);
     if (!st) st = kiln_target_parse(out_artefact->manifest.target, arena, out_target);
+    const kiln_payload_kind kind = out_artefact->manifest.payload_kind;
+    if (!st && kiln_payload_of(out_target->kind) != kind)
+        st = KILN_ERROR(DATA_LOSS, "a payload %s is not what runs on %.*s", kiln_payload_name(kind),
+                        KILN_STR_ARG(out_artefact->manifest.target));
     return st;
 }
 
@@ -310,14 +314,15 @@ kiln_status kiln_call_create_over(const kiln_kernel *kernel, const kiln_call_mem
            temp_bytes = lay_out(kernel, KILN_ROLE_TEMP, offset);
     kiln_status st = check_memory(kernel, "packed constants", memory->packed, memory->packed_offset,
                                   packed_bytes);
-    if (!st) st = check_memory(kernel, "temps", memory->temps, 0, temp_bytes);
+    if (!st) st = check_memory(kernel, "temps", memory->temps, memory->temps_offset, temp_bytes);
     kiln_call *call = st ? NULL : new_call(kernel);
     for (uint32_t i = 0; call && i < arg_count; i++) {
         if (!is_memory_of_call(kernel, i)) continue;
         bool packed = kernel->artefact.manifest.arg[i].role == KILN_ROLE_PACKED;
         set_place(&call->arg[i],
-                  kiln_device_place_at(kernel->device, packed ? memory->packed : memory->temps,
-                                       offset[i] + (packed ? memory->packed_offset : 0)));
+                  kiln_device_place_at(
+                      kernel->device, packed ? memory->packed : memory->temps,
+                      offset[i] + (packed ? memory->packed_offset : memory->temps_offset)));
     }
     kiln_free(offset);
     if (!st) *out_call = call;

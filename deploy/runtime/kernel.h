@@ -70,7 +70,8 @@ typedef struct kiln_call_memory {
         *packed;            /* kiln_kernel_packed_bytes from the offset on; NULL when that is 0 */
     uint64_t packed_offset; /* a multiple of the alignment of the device's memory */
     const kiln_device_memory
-        *temps; /* kiln_kernel_temp_bytes from its beginning; NULL when that is 0 */
+        *temps;            /* kiln_kernel_temp_bytes from the offset on; NULL when that is 0 */
+    uint64_t temps_offset; /* as of what is packed */
 } kiln_call_memory;
 /* The same over the caller's memory. Calls of one kernel with the same constants may share what is
  * packed, and then one of them is prepared for all; calls that do not run at the same time may

@@ -96,17 +96,6 @@ static kiln_status start_threads(kiln_module *m, const kiln_module_options *opti
     return kiln_pool_create(&pool, &m->pool);
 }
 
-static kiln_status open_devices(kiln_module *m) {
-    const kiln_module_plan *plan = &m->plan;
-    m->device = KILN_ARENA_ARRAY(&m->arena, device, plan->device_count + 1);
-    kiln_status st = kiln_device_open(KILN_DEVICE_CPU, NULL, &m->device[0].device);
-    for (uint32_t i = 0; !st && i < plan->device_count; i++)
-        st = kiln_device_open((kiln_device_kind)plan->device[i].kind,
-                              &(kiln_device_setup){.index = plan->device[i].index},
-                              &m->device[i + 1].device);
-    return st;
-}
-
 /* The device that each kernel is called on; of one that no step calls, the processor. */
 static uint32_t *find_kernel_devices(kiln_module *m) {
     uint32_t *at = KILN_ARENA_ARRAY(&m->arena, uint32_t, m->plan.kernel_count);
@@ -116,8 +105,45 @@ static uint32_t *find_kernel_devices(kiln_module *m) {
     return at;
 }
 
-static kiln_status load_kernels(kiln_module *m) {
-    const uint32_t *at = find_kernel_devices(m);
+/* Of the first kernel on a device: what it is made for is what the device is to be. */
+static kiln_status find_wanted(const kiln_module *m, const uint32_t *at, uint32_t number,
+                               kiln_arena *arena, kiln_target *out_target, bool *out_found) {
+    *out_found = false;
+    for (uint32_t i = 0; i < m->plan.kernel_count; i++) {
+        kiln_artefact artefact;
+        if (at[i] != number) continue;
+        kiln_status st = kiln_artefact_decode(m->plan.kernel[i], arena, &artefact);
+        if (!st) st = kiln_target_parse(artefact.manifest.target, arena, out_target);
+        *out_found = !st;
+        return kiln_module_damage(kiln_status_note(st, "kernel %u", i));
+    }
+    return KILN_OK;
+}
+
+static kiln_status open_device(kiln_module *m, const uint32_t *at, uint32_t number) {
+    const kiln_plan_device *planned = &m->plan.device[number - 1];
+    kiln_arena scratch;
+    kiln_target wanted;
+    bool found;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = find_wanted(m, at, number, &scratch, &wanted, &found);
+    if (!st)
+        st = kiln_device_open(
+            (kiln_device_kind)planned->kind,
+            &(kiln_device_setup){.index = planned->index, .wanted = found ? &wanted : NULL},
+            &m->device[number].device);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+static kiln_status open_devices(kiln_module *m, const uint32_t *at) {
+    m->device = KILN_ARENA_ARRAY(&m->arena, device, m->plan.device_count + 1);
+    kiln_status st = kiln_device_open(KILN_DEVICE_CPU, NULL, &m->device[0].device);
+    for (uint32_t i = 1; !st && i <= m->plan.device_count; i++) st = open_device(m, at, i);
+    return st;
+}
+
+static kiln_status load_kernels(kiln_module *m, const uint32_t *at) {
     kiln_status st = KILN_OK;
     m->kernel = KILN_ARENA_ARRAY(&m->arena, kiln_kernel *, m->plan.kernel_count);
     for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++) {
@@ -332,7 +358,7 @@ static kiln_status create_call(kiln_module *m, uint32_t index, uint64_t packed_o
     const device *on = &m->device[step->device];
     m->call_threads[index] = threads_of(m, kernel);
     kiln_status st = kiln_call_create_over(
-        kernel, &(kiln_call_memory){&on->packed, packed_offset, &on->temps}, &m->call[index]);
+        kernel, &(kiln_call_memory){&on->packed, packed_offset, &on->temps, 0}, &m->call[index]);
     for (uint32_t i = 0; !st && i < step->arg_count; i++) {
         uint32_t buffer = step->arg[i];
         st = kiln_call_bind_place(m->call[index], i, place_of(m, buffer),
@@ -489,8 +515,9 @@ static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_option
                           KILN_MODULE_SECTION_ALIGNMENT);
     kiln_status st = decode(m, bytes);
     if (!st) m->iteration = KILN_ARENA_ARRAY(&m->arena, uint64_t, m->plan.step_count);
-    if (!st) st = open_devices(m);
-    if (!st) st = load_kernels(m);
+    const uint32_t *at = st ? NULL : find_kernel_devices(m);
+    if (!st) st = open_devices(m, at);
+    if (!st) st = load_kernels(m, at);
     if (!st) st = start_threads(m, options);
     if (!st) st = create_services(m);
     if (!st) st = create_memory(m);
@@ -649,6 +676,10 @@ int64_t kiln_module_output_rows(const kiln_module *m, uint32_t index) {
     return shape->rank ? shape->dim[0] : 1;
 }
 
+const kiln_target *kiln_module_device(const kiln_module *m) {
+    return m->device && m->plan.device_count > 0 ? kiln_device_target(m->device[1].device) : NULL;
+}
+
 const void *kiln_module_step_code(const kiln_module *m, uint32_t index, size_t *out_bytes) {
     KILN_CHECK(index < m->plan.step_count);
     const kiln_plan_step *step = &m->plan.step[index];
@@ -780,6 +811,14 @@ static int run_loop(kiln_module *m, uint32_t index) {
     return code;
 }
 
+/* A step of a device has only entered its queue; a hook is told of its end. */
+static int finish_step(kiln_module *m, uint32_t index) {
+    const kiln_plan_step *step = &m->plan.step[index];
+    kiln_device *on = m->device[step->device].device;
+    if (step->device == 0 || step->action == KILN_ACTION_LOOP) return KILN_OK;
+    return kiln_device_record(on, 0) || kiln_device_wait(on, 0) ? refuse_step(m, index) : KILN_OK;
+}
+
 static int run_steps(kiln_module *m, uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t at = i;
@@ -794,6 +833,7 @@ static int run_steps(kiln_module *m, uint32_t begin, uint32_t end) {
         if (!code && m->event[at] > 0 &&
             kiln_device_record(m->device[m->plan.step[at].device].device, m->event[at] - 1))
             code = refuse_step(m, at);
+        if (!code && m->hook) code = finish_step(m, at);
         if (code) return code;
         if (m->hook) m->hook(m->hook_context, at, 1);
     }

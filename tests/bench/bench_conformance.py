@@ -2,7 +2,8 @@
 
 Each model is compiled with default schedules. On x86-64 its module runs here; for the others its kernels run in the order
 of the module's plan under qemu-user or node, fed and read by tests/boards. As C text (c-gcc, c-clang) each module becomes
-static C, compiled and run here. What passes on x86-64 must pass everywhere."""
+static C, compiled and run here. On OpenCL modules run on the first device of this machine's drivers: as what it is, and with
+schedules for GPUs (opencl-gpu), which a processor runs slowly. What passes on x86-64 must pass everywhere."""
 import concurrent.futures
 import os
 import pathlib
@@ -24,6 +25,8 @@ PROCESSORS = {  # name -> target, emulator, runner
     "armv7": ("pynq", "qemu-arm", RUNNERS / "runner-arm"),
     "riscv64": ("riscv64", "qemu-riscv64", RUNNERS / "runner-riscv64"),
     "wasm": ("wasm", "node", HERE.parent / "boards/runner.js"),
+    "opencl": ("opencl,emulated", None, None),
+    "opencl-gpu": ("opencl", None, None),
     "c-gcc": ("x86-64", "gcc", None),
     "c-clang": ("x86-64", "clang-19", None),
 }
@@ -49,8 +52,16 @@ def run_batch(target, runner, batch):
     return verdicts
 
 
+def has_opencl():
+    """Whether a driver has a device: the server's doctor lists it."""
+    done = subprocess.run([kiln.BUILD / "rpc-server/kiln-rpc-server", "--doctor"], capture_output=True, text=True)
+    return re.search(r"^ok +opencl +0: ", done.stdout, re.M)
+
+
 def run_all(name, cases):
     target, emulator, runner = PROCESSORS[name]
+    if target.startswith("opencl") and not has_opencl():
+        return None
     found = emulator and shutil.which(emulator)
     if emulator and not (found and (runner is None or runner.exists())):
         return None
@@ -62,6 +73,7 @@ def run_all(name, cases):
 
 
 def run(options, work):
+    os.environ["POCL_CACHE_DIR"] = str(work)  # of a driver; it would take the home folder
     if not CASES.is_dir():
         sys.exit("libonnx-testdata is not installed")
     cases = sorted(path.parent for path in CASES.rglob("model.onnx")
@@ -72,7 +84,7 @@ def run(options, work):
     for name in options.only or PROCESSORS:
         verdicts = run_all(name, cases)
         if verdicts is None:
-            print(f"{name:<10} not run: its emulator or its compiler is not installed")
+            print(f"{name:<10} not run: its emulator, its compiler or its driver is not installed")
             continue
         count = [sum(verdict == word for verdict, _ in verdicts.values()) for word in ("passed", "FAILED", "unsupported")]
         passed[name] = {case for case, (verdict, _) in verdicts.items() if verdict == "passed"}

@@ -33,7 +33,7 @@ def twin(text):
 def twin_row(line):
     number = re.compile(r"(?<=, )\d+(?=,)")
     return number.sub(lambda m: str(int(m.group(0)) + 90), twin(line), count=1).replace("X(NULL,", "X(TWIN,").replace(" NULL,", " TWIN,") \
-        .replace(" null,", " twin,").replace("X(null,", "X(twin,").replace('"null"', '"twin"')
+        .replace(" null,", " twin,").replace("X(null,", "X(twin,").replace("DRIVER(null,", "DRIVER(twin,").replace('"null"', '"twin"')
 
 
 def copy_kind(tree, rows, files):

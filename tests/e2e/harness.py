@@ -92,7 +92,9 @@ class World:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kiln-e2e-"))
         self.home = self.folder / "home"
         (self.folder / "tmp").mkdir()
-        self.env = {**os.environ, "KILN_HOME": str(self.home), "KILN_CALIBRATION": "none", "TMPDIR": str(self.folder / "tmp")}
+        (self.folder / "driver").mkdir()
+        self.env = {**os.environ, "KILN_HOME": str(self.home), "KILN_CALIBRATION": "none", "TMPDIR": str(self.folder / "tmp"),
+                    "POCL_CACHE_DIR": str(self.folder / "driver")}
         self.children = []
 
     def path(self, name):

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "compiler-core/sched/prim.h"
 #include "tests/support/schedule_fuzz.h"
-#include "tests/unit/compiler-core/codegen/null_board.h"
+#include "tests/unit/compiler-core/codegen/device_board.h"
 
 static void print_counts(const schedule_fuzz_counts *counts) {
     printf("  launches: %" PRIu64 " lowered, %" PRIu64 " refused; several groups %" PRIu64

@@ -42,6 +42,8 @@ FAULTS = [
     # threads
     ("parallel loops stay where there is one thread", LOWER + "threads.c",
      "if (l->target->threads <= 1 || l->list == KILN_LOWER_GRID) make_serial(l->run);", ""),
+    # items
+    ("parallel loops inside others are shared out too", LOWER + "items.c", "is_at_root(p, s) && ", ""),
     # rewrite
     ("a loop that runs once loses its first value", LOWER + "rewrite.c",
      "kiln_expr_index(p, loop->first)", "kiln_expr_index(p, 0)"),
@@ -124,7 +126,7 @@ FAULTS = [
     ("elements of registers may be chosen by any loop", LOWER + "registers.c",
      "if (kind == KILN_LOOP_UNROLL || kind == KILN_LOOP_VECTORIZE) return KILN_OK;", "(void)kind; return KILN_OK;"),
     ("registers are not counted against the target", LOWER + "registers.c",
-     "if (!st && live + 1 > c->target->vector_registers)", "if (false)"),
+     "return live + 1 > c->target->vector_registers ?", "return false ?"),
     ("a register is taken for every element", LOWER + "registers.c",
      "return width.width ? (uint32_t)width.width : 1;", "return 1;"),
     # the simplifier, which lowering leans on
@@ -155,7 +157,21 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
     ("every loop is bound to one axis", SCHED + "prim_loop.c",
      "p->stmt.data[loop].axis = (uint8_t)axis;", "p->stmt.data[loop].axis = KILN_AXIS_THREAD_X;"),
     ("an initialisation's loops are bound to no axis", SCHED + "prim_place.c", "p->stmt.data[nest].axis = info.axis;", ""),
+    # vthread
+    ("virtual threads may add to the same element", SCHED + "prim_loop.c",
+     "if (!st) st = kiln_iterations_check(p, loop);\n    if (!st) p->stmt.data[loop].loop_kind = KILN_LOOP_VTHREAD;",
+     "if (!st) p->stmt.data[loop].loop_kind = KILN_LOOP_VTHREAD;"),
+    ("virtual threads share what each makes for itself", LOWER + "vthread.c",
+     "if (s->depends[b] && !kiln_lower_tells(", "if (false && !kiln_lower_tells("),
+    ("all virtual threads are the first", LOWER + "vthread.c", "if (!uses_var(p, stmt, s->var)) return;", "return;"),
+    ("a condition on the virtual thread is forgotten", LOWER + "vthread.c", "if (condition) {", "if (false) {"),
+    ("parts of virtual threads lie on one another", LOWER + "place.c",
+     "const int64_t size = g->rest.high - g->rest.low + 1;", "const int64_t size = g->rest.high - g->rest.low;"),
+    ("a thread may reach into its neighbour's digit", LOWER + "owner.c",
+     "d->low.high - d->low.low < d->stride;", "d->low.high - d->low.low <= d->stride;"),
     # launches
+    ("the only group of a launch is no group", LOWER + "rewrite.c",
+     "if (once && kiln_stmt_level(p, stmt) != KILN_LEVEL_GRID) dissolve(p, stmt);", "if (once) dissolve(p, stmt);"),
     ("several launches share a group's memory", LOWER + "launches.c",
      "if (is_root && seen != KILN_SEEN_BY_DEVICE)", "if (false)"),
     ("a group's memory is each thread's", LOWER + "launches.c", "if (of_thread && seen == KILN_SEEN_BY_GROUP)", "if (false)"),
@@ -165,17 +181,56 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
      "size[dimension] = (uint32_t)s->extent;", "size[0] = (uint32_t)s->extent;"),
     ("temps of a group lie on one another", LOWER + "launches.c", "*bytes += size;", ""),
     ("a launch does not know what it touches", LOWER + "launches.c", "if (s.kind == KILN_STMT_STORE) d->touched[s.buffer] = true;", ""),
+    # crossthread
+    ("parts are added to themselves", LOWER + "crossthread.c", "kiln_expr one = part_at(t, q), other = part_at(t, far);",
+     "kiln_expr one = part_at(t, q), other = part_at(t, q); (void)far;"),
+    ("an odd part is forgotten", LOWER + "crossthread.c", "parts > 1; parts -= parts / 2)", "parts > 1; parts /= 2)"),
+    ("halves overlap", LOWER + "crossthread.c", "make_step(t, parts / 2, parts - parts / 2)", "make_step(t, parts - parts / 2, parts / 2)"),
+    ("the sum of all parts is one of them", LOWER + "crossthread.c",
+     "kiln_lower_put_before(p, t->nest, make_step(", "(void)(p, t->nest, make_step("),
+    ("parts are summed though others read them", LOWER + "crossthread.c", "((tree_sum *)context)->fails = true;", "(void)context;"),
+    ("parts of one sum are summed again for the next", LOWER + "crossthread.c",
+     "t->fails |= p->stmt.data[at].kind == KILN_STMT_FOR;", ";"),
+    # pipeline
+    ("a stage too few", LOWER + "pipeline.c", "kiln_expr_index(p, s.first)), kiln_expr_index(p, 2));",
+     "kiln_expr_index(p, s.first)), kiln_expr_index(p, 1));"),
+    ("what is stored ahead goes into the slot that is worked on", LOWER + "pipeline.c",
+     "kiln_stmt store = kiln_lower_copy(p, l->fetch.data[i], &s.var, next);",
+     "kiln_stmt store = kiln_lower_copy(p, l->fetch.data[i], &s.var, var);"),
+    ("nothing is fetched ahead but what is there already", LOWER + "pipeline.c",
+     "kiln_stmt load = kiln_lower_copy(p, l->fetch.data[i], &s.var, next);",
+     "kiln_stmt load = kiln_lower_copy(p, l->fetch.data[i], &s.var, var);"),
+    ("the last iteration does the work of the one before", LOWER + "pipeline.c",
+     "kiln_expr_index(p, s.first + s.extent - 1));", "kiln_expr_index(p, s.first + s.extent - 2));"),
+    ("what the loop makes is fetched ahead", LOWER + "pipeline.c",
+     "if (l->made[kiln_load_buffer(p, load)]) l->staged[0] = true;", ""),
+    ("the first iteration fetches nothing", LOWER + "pipeline.c",
+     "append_copies(p, all, l->fetch.data, l->fetch.count, s.var, kiln_expr_index(p, s.first));", ""),
+    ("threads have one register of what they fetch", LOWER + "pipeline.c", "count *= s.extent;", ""),
+    ("more stages than a target has are two", LOWER + "pipeline.c", "if (stages > 2)", "if (false)"),
+    ("a unit's registers are each thread's", LOWER + "registers.c", "gpu->unit_registers / threads", "gpu->unit_registers"),
     # barriers
-    ("what a nest writes may be read without a barrier", LOWER + "barriers.c",
-     "(a->writes[buffer] && (b->reads[buffer] || b->writes[buffer]))", "(a->writes[buffer] && b->writes[buffer])"),
-    ("what a nest reads may be overwritten without a barrier", LOWER + "barriers.c",
-     "(a->reads[buffer] && b->writes[buffer]))", "false)"),
-    ("loads need no barrier", LOWER + "barriers.c", "use->reads[buffer] |= is_seen_by_others(p, buffer);", ""),
-    ("stores need no barrier", LOWER + "barriers.c", "use->writes[s.buffer] |= is_seen_by_others(p, s.buffer);", ""),
-    ("the last nest of a loop has no barrier", LOWER + "barriers.c", "if (use->repeats) return false;", ""),
-    ("a nest does not meet itself again", LOWER + "barriers.c", "(k != i || use->repeats) &&", "k != i &&"),
-    ("a barrier stands before its nest", LOWER + "barriers.c", "kiln_nest_position(p, seq, nest) + 1;", "kiln_nest_position(p, seq, nest);"),
-    ("loops around nests do not repeat them", LOWER + "barriers.c", "repeats || s.kind == KILN_STMT_FOR", "repeats"),
+    ("what a nest writes may be touched without a barrier", LOWER + "barriers.c",
+     "(one->writes || other->writes) &&", "(one->writes && other->writes) &&"),
+    ("loads need no barrier", LOWER + "barriers.c", "a->index_count = kiln_load_index(p, load, a->index);", "a->buffer = 0;"),
+    ("stores need no barrier", LOWER + "barriers.c",
+     "if (s.kind == KILN_STMT_STORE && o->ordered[s.buffer]) {", "if (false) {"),
+    ("a barrier is left out", LOWER + "barriers.c", "kiln_lower_put_before(o->p, nest, kiln_stmt_create(o->p, KILN_STMT_BARRIER));", ""),
+    ("a barrier stands behind its nest", LOWER + "rewrite.c",
+     "const uint32_t at = kiln_nest_position(p, seq, stmt);", "const uint32_t at = kiln_nest_position(p, seq, stmt) + 1;"),
+    ("a nest does not meet the iteration before", LOWER + "barriers.c", "if (s.kind == KILN_STMT_FOR) {", "if (false) {"),
+    ("a barrier that may not be reached orders what is behind it", LOWER + "barriers.c",
+     "i < before.item.count && may_run; i++)", "i < before.item.count && false; i++)"),
+    ("slots of a ring are others in all iterations", LOWER + "barriers.c", "if (!is_before && is_of_both(", "if (is_of_both("),
+    ("any two slots of a ring are others", LOWER + "barriers.c", "&apart) && apart % n != 0;", "&apart) && apart != n + 1;"),
+    ("what threads touch in turn is each one's own", LOWER + "barriers.c",
+     "!kiln_lower_is_owned(p, group, b);", "kiln_lower_is_owned(p, group, b);"),
+    ("a temp that all threads touch becomes each one's own", LOWER + "launches.c",
+     "kiln_lower_is_owned(p, kiln_lower_group(p, grid), buffer))))", "true)))"),
+    ("a barrier is moved into a branch", LOWER + "unify.c",
+     "kiln_expr guard = guard_of(u, &merged);",
+     "kiln_expr guard = guard_of(u, &merged); kiln_stmt seq = p->stmt.data[merged.stmt].parent; "
+     "if (guard && p->stmt.data[seq].kind == KILN_STMT_SEQ && p->stmt.data[seq].child.data[0] == merged.stmt) merged.stmt = seq;"),
     ("conditions on data may stand around nests", LOWER + "barriers.c",
      "if (s.kind == KILN_STMT_IF && kiln_lower_reads(p, s.condition))", "if (false)"),
     # unify
@@ -185,11 +240,11 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
     ("a launch has the threads of its last nest", LOWER + "unify.c",
      "u->extent[s->axis] = KILN_MAX(u->extent[s->axis], s->extent);", "u->extent[s->axis] = s->extent;"),
     ("threads share what is their own", LOWER + "unify.c", "if (touching < 2) return KILN_OK;", "return KILN_OK;"),
-    ("an index need not tell the thread", LOWER + "unify.c",
-     "if (extent[a] > 1 && !kiln_decoding_determines(", "if (false && !kiln_decoding_determines("),
-    ("threads of two nests may have other elements", LOWER + "unify.c", "(o->started && from != o->origin[d])", "false"),
-    ("a thread has one element of what is its own", LOWER + "unify.c",
-     "(uint64_t)(o->inside[i].high - o->inside[i].low)", "0"),
+    ("an index need not tell the thread", LOWER + "owner.c",
+     "if (!kiln_decoding_determines(", "if (false && !kiln_decoding_determines("),
+    ("threads of two nests may have other elements", LOWER + "owner.c", "(o->started && from != o->origin[d])", "false"),
+    ("a thread has one element of what is its own", LOWER + "owner.c",
+     "(uint64_t)(o.inside[k].high - o.inside[k].low)", "0"),
     ("threads in neighbouring parts may overlap by one", "compiler-core/facts/decode.c", "stride <= reach", "stride < reach"),
     ("a group may have any number of threads", LOWER + "unify.c", "if (threads > KILN_GROUP_THREADS_MAX)", "if (false)"),
     # place
@@ -237,6 +292,26 @@ FAULTS += [(name, file, old, new, NULL_DEVICE) for name, file, old, new in [
     ("all threads have one memory", NULL_RUN, "ready->local + index * ready->local_stride +", "ready->local +"),
     ("a thread runs on beyond a barrier", NULL_RUN, "t->at = (uint32_t)(s - ready->step) + 1;\n    return STOPPED_AT_BARRIER;", "NEXT;"),
 ]]
+
+# Pitches and XORs of shared memory: where addresses are made, and where layouts say what they are.
+SIMPLIFY, LAYOUT = "tests/unit/compiler-core/test-core-ir-simplify", "tests/unit/base/test-base-layout"
+PRIM_MEMORY = "tests/unit/compiler-core/test-core-sched-prim_memory"
+PROGRAMS += [SIMPLIFY, LAYOUT, PRIM_MEMORY]
+FAULTS += [
+    ("what is stored is not swizzled", NULL_EMIT,
+     "address to = address_of(e, kiln_buffer_offset(e->p, s->buffer, s->index));",
+     "const kiln_layout swizzled = e->p->buffer.data[s->buffer].layout; e->p->buffer.data[s->buffer].layout = (kiln_layout){0}; "
+     "address to = address_of(e, kiln_buffer_offset(e->p, s->buffer, s->index)); e->p->buffer.data[s->buffer].layout = swizzled;",
+     NULL_DEVICE),
+    ("addresses are not XORed", IR + "simplify.c", "at = kiln_expr_binary(p, KILN_EXPR_XOR, at, by);", "(void)by;", SIMPLIFY),
+    ("every row is XORed alike", IR + "simplify.c", "kiln_expr_index(p, piece.xor_divisor));", "kiln_expr_index(p, 1 << 20));", SIMPLIFY),
+    ("an XOR leaves the row", "base/layout.c", "if (piece->xor_modulus) *places = KILN_ALIGN_UP(*places, piece->xor_modulus);", "", LAYOUT),
+    ("rows have no pitch", "base/layout.c", "*places += piece->pitch;", "", LAYOUT),
+    ("a dimension may be XORed with what depends on it", "base/layout.c", "if (piece->xor_dim == piece->dim || (layout->piece[j].dim == piece->xor_dim && layout->piece[j].xor_modulus))", "if (false)", LAYOUT),
+    ("memory of any kind is swizzled", SCHED + "prim_memory.c",
+     "if (buffer->role != KILN_ROLE_TEMP || buffer->scope != KILN_SCOPE_SHARED)", "if (false)",
+     PRIM_MEMORY),
+]
 
 # Tables whose rows are left out one by one: (file, the sources that read it, the program that must notice).
 TABLES = [

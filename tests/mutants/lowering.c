@@ -439,6 +439,45 @@ static void launches_keep_their_meaning(void **state) {
     assert_int_equal(lowered.run_launches.launch[0].shared_count, 3);
 }
 
+static void virtual_threads_are_no_loops_of_their_own(void **state) {
+    kiln_program *te = parse_in(*state, SOFTMAX);
+    kiln_program *scheduled = replay_text(te, "bind(e.i, \"block.x\")\nvthread(e.j)\n");
+    kiln_strbuf text = {0};
+    kiln_target target = x86_target(*state, 3, 1);
+    expect_ok(kiln_lower_explain_by(scheduled, &target, KILN_LOWER_GRID, KILN_STR("unroll"), *state,
+                                    &text));
+    assert_null(strstr(text.data, "vthread"));
+    expect_contains(text.data, "unroll e.j");
+    kiln_strbuf_deinit(&text);
+}
+
+static void pipelines_are_no_loops_any_more(void **state) {
+    kiln_program *te = parse_in(*state, "program p\ninput x: f32[4,8]\noutput y: f32[4,8]\n"
+                                        "temp t: f32[4,8]\n"
+                                        "block t(i:4, j:8): t[i, j] = x[i, j]\n"
+                                        "block y(i:4, j:8): y[i, j] = t[i, 7 - j]\n");
+    kiln_program *scheduled =
+        replay_text(te, "split(y.i, 1, 4)\nbind(y.i.0, \"block.x\")\ncompute_at(t, y.i.1)\n"
+                        "bind(t.j, \"thread.x\")\nbind(y.j, \"thread.x\")\npipeline(y.i.1, 2)\n");
+    kiln_strbuf text = {0};
+    kiln_target target = x86_target(*state, 3, 1);
+    expect_ok(kiln_lower_explain_by(scheduled, &target, KILN_LOWER_GRID, KILN_STR("unroll"), *state,
+                                    &text));
+    assert_null(strstr(text.data, "pipeline"));
+    kiln_strbuf_deinit(&text);
+}
+
+static void threads_sum_what_threads_made(void **state) {
+    kiln_lowered lowered;
+    kiln_program *te = parse_in(*state, "program p\ninput x: f32[3,37]\noutput y: f32[3]\n"
+                                        "block s(i:3 | j:37): y[i] sum= x[i, j]\n");
+    kiln_program *scheduled =
+        replay_text(te, "rfactor(s, \"j\", 8)\nreverse_compute_at(s, s.part.i)\n"
+                        "bind(s.part.i, \"block.x\")\nbind(s.part.j.1, \"thread.x\")\n");
+    expect_ok(grid_equals(te, scheduled, 1, &lowered));
+    assert_int_equal(lowered.run_launches.launch[0].barrier_count, 1 + 2 + 1);
+}
+
 static void registers_are_counted(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
     kiln_lowered lowered;
@@ -468,6 +507,9 @@ int main(void) {
         test_with_arena(instructions_that_the_target_lacks_are_refused),
         test_with_arena(bound_loops_need_launches),
         test_with_arena(launches_keep_their_meaning),
+        test_with_arena(virtual_threads_are_no_loops_of_their_own),
+        test_with_arena(pipelines_are_no_loops_any_more),
+        test_with_arena(threads_sum_what_threads_made),
         test_with_arena(registers_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

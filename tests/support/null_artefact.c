@@ -16,7 +16,7 @@ static kiln_manifest_arg argument(const null_artefact *a, const char *name, kiln
 
 kiln_str null_artefact_encode(const null_artefact *a, kiln_arena *arena) {
     static const uint32_t both[] = {0, 1};
-    const kiln_str entry = KILN_STR("run.0");
+    const kiln_str entry = KILN_STR("run_0");
     kiln_null_buffer buffer[] = {
         {KILN_NULL_ARGUMENT, (uint8_t)a->dtype, 0, 0, a->count},
         {KILN_NULL_ARGUMENT, (uint8_t)a->dtype, 1, 0, a->count},

@@ -192,14 +192,14 @@ static kiln_status compare_outputs(const truth *t, const kiln_tensor *got) {
 
 /* Launches compute what the expression says, or lowering refuses the schedule. */
 static kiln_status check_launches(const truth *t, const kiln_program *scheduled,
-                                  schedule_fuzz_counts *counts) {
+                                  const char *target_text, schedule_fuzz_counts *counts) {
     kiln_arena scratch;
     kiln_target target;
     kiln_lowered lowered = {0};
     bindings b = {.t = t};
     if (has_temps_in_lanes(scheduled)) return NULL;
     kiln_arena_init(&scratch, 0);
-    kiln_status st = kiln_target_parse(KILN_STR(TARGET), &scratch, &target);
+    kiln_status st = kiln_target_parse(kiln_str_from(target_text), &scratch, &target);
     if (!st) st = kiln_lower_by(scheduled, &target, KILN_LOWER_GRID, &scratch, &lowered);
     bool refused = is_refusal(st);
     if (!st) count_launches(&lowered.run_launches, counts);
@@ -232,6 +232,25 @@ static kiln_status check_device(const truth *t, const kiln_program *scheduled,
     }
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "on the device");
+}
+
+bool schedule_fuzz_candidate(const kiln_program *te, const kiln_program *scheduled,
+                             const char *target_text, uint64_t seed, schedule_fuzz_device device,
+                             schedule_fuzz_counts *counts, kiln_strbuf *out_report) {
+    kiln_arena arena;
+    truth t = {0};
+    kiln_arena_init(&arena, (size_t)1 << 20);
+    kiln_program *p = kiln_program_copy(scheduled, &arena);
+    kiln_status st = find_truth(te, seed, &arena, &t);
+    counts->pairs++;
+    if (!st) st = check_program(&t, p);
+    if (!st) st = check_launches(&t, p, target_text, counts);
+    if (!st && device) st = check_device(&t, p, device, counts);
+    if (st) kiln_strbuf_text(out_report, kiln_status_text(st));
+    const bool same = !st;
+    kiln_status_free(st);
+    kiln_arena_deinit(&arena);
+    return same;
 }
 
 /* ---- drawing instructions ---- */
@@ -410,6 +429,26 @@ static void draw_layout(drawing *d) {
     give_int(d, one_of(d, size, KILN_ARRAY_COUNT(size)));
 }
 
+/* A loop around a block, in stages. */
+static void draw_pipeline(drawing *d) {
+    kiln_stmt loop = draw_loop(d);
+    if (!loop) return;
+    give_loop(d, loop);
+    give_int(d, kiln_rand_range(d->r, 1, 3));
+}
+
+/* Rows of a shared temp, in banks or out of them. */
+static void draw_swizzle(drawing *d) {
+    kiln_buffer buffer = 1 + (kiln_buffer)kiln_rand_below(d->r, d->p->buffer.count - 1);
+    for (kiln_buffer b = 1; b < d->p->buffer.count; b++)
+        if (d->p->buffer.data[b].scope == KILN_SCOPE_SHARED) buffer = b;
+    give_name(d, d->p->buffer.data[buffer].name);
+    give_int(d, kiln_rand_range(d->r, 0, 3));
+    give_int(d, kiln_rand_range(d->r, 1, 3));
+    give_int(d, INT64_C(1) << kiln_rand_range(d->r, 0, 3));
+    give_int(d, kiln_rand_range(d->r, 1, 2));
+}
+
 static void draw_pad(drawing *d) {
     kiln_block block = draw_block(d);
     const kiln_block_info *b = &d->p->block.data[block];
@@ -476,6 +515,10 @@ static void draw_bind(drawing *d) {
     give_name(d, kiln_str_from(kiln_axes[axis].text));
 }
 
+/* Rows of intrinsics.def but those of warps, which are the last ones: pieces of a warp are drawn by
+ * test_gpu_warp.c. */
+#define INTRINSICS KILN_INTRINSIC_MMA_F16
+
 /* Whether the innermost loops around a block have as many rows, lanes and steps. */
 static bool fits_nest(const kiln_program *p, const kiln_loops *nest, const kiln_intrinsic *in) {
     const kiln_stmt *last = &nest->loop[nest->count - 1];
@@ -492,7 +535,7 @@ static void draw_tensorize(drawing *d) {
     uint32_t count = nest.count, drawn = 0;
     if (count < 2) return;
     for (uint32_t tries = 0; tries < 16; tries++) {
-        drawn = (uint32_t)kiln_rand_below(d->r, KILN_INTRINSIC_COUNT);
+        drawn = (uint32_t)kiln_rand_below(d->r, INTRINSICS);
         if (fits_nest(d->p, &nest, &kiln_intrinsics[drawn])) break;
     }
     const uint32_t outer = count - (kiln_intrinsics[drawn].rows > 1 && count > 2 ? 3 : 2);
@@ -521,10 +564,13 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     case KILN_PRIM_RFACTOR:
     case KILN_PRIM_PAD: draw_pad(d); break;
     case KILN_PRIM_BIND: draw_bind(d); break;
+    case KILN_PRIM_PIPELINE: draw_pipeline(d); break;
+    case KILN_PRIM_SWIZZLE: draw_swizzle(d); break;
     case KILN_PRIM_INLINE: give_name(d, d->p->block.data[draw_block(d)].name); break;
     case KILN_PRIM_VECTORIZE:
     case KILN_PRIM_UNROLL:
     case KILN_PRIM_PARALLEL:
+    case KILN_PRIM_VTHREAD:
     case KILN_PRIM_ANNOTATE:
     case KILN_PRIM_PERFECT_TILE:
         loop = draw_loop(d);
@@ -592,7 +638,7 @@ static bool draw_instruction(kiln_rand *r, const kiln_program *p, bool binds, ki
 /* A product whose innermost loops are lanes and steps of an instruction, once its initialisation is
  * outside. */
 static kiln_program *draw_product(kiln_rand *r, kiln_arena *arena) {
-    const kiln_intrinsic *in = &kiln_intrinsics[kiln_rand_below(r, KILN_INTRINSIC_COUNT)];
+    const kiln_intrinsic *in = &kiln_intrinsics[kiln_rand_below(r, INTRINSICS)];
     unsigned rows = 1 + (unsigned)kiln_rand_below(r, 3), lanes = in->lanes, steps = in->steps;
     if (in->rows > 1 && !kiln_intrinsic_in_tiles(in)) rows = in->rows;
     const char *sum = kiln_dtype_name(kiln_intrinsic_sum(in));
@@ -615,7 +661,7 @@ static kiln_program *draw_tiled(kiln_rand *r, kiln_arena *arena, kiln_trace *out
     static const char *const group[] = {"shared", "shared", "global"},
                              *const own[] = {"local", "global"},
                              *const axis[] = {"thread.x", "thread.y", "thread.z"};
-    int m = (int)kiln_rand_range(r, 2, 9), n = (int)kiln_rand_range(r, 2, 9);
+    int m = (int)kiln_rand_range(r, 2, 12), n = (int)kiln_rand_range(r, 2, 12);
     int k = (int)kiln_rand_range(r, 2, 12), m1 = (int)kiln_rand_range(r, 1, 3);
     int m2 = (int)kiln_rand_range(r, 1, 3), n1 = (int)kiln_rand_range(r, 1, 3);
     int n2 = (int)kiln_rand_range(r, 1, 3), k1 = (int)kiln_rand_range(r, 1, 4);
@@ -624,24 +670,39 @@ static kiln_program *draw_tiled(kiln_rand *r, kiln_arena *arena, kiln_trace *out
         "program p\ninput x: f32[%d,%d]\ninput w: f32[%d,%d]\noutput y: f32[%d,%d]\n"
         "block mm(m:%d, n:%d | k:%d): y[m, n] sum= x[m, k]*w[k, n]\n",
         m, k, k, n, m, n, m, n, k);
+    static const char *const order[] = {
+        /* virtual threads around everything, around each nest of threads, inside of it */
+        "mm.m.0, mm.n.0, mm.m.1, mm.n.1, mm.k.0, mm.m.2, mm.n.2, mm.k.1, mm.m.3, mm.n.3",
+        "mm.m.0, mm.n.0, mm.k.0, mm.n.1, mm.m.1, mm.m.2, mm.n.2, mm.k.1, mm.m.3, mm.n.3",
+        "mm.m.0, mm.n.0, mm.k.0, mm.m.2, mm.n.2, mm.m.1, mm.k.1, mm.n.1, mm.m.3, mm.n.3"};
+    int mv = (int)kiln_rand_range(r, 1, 2), nv = (int)kiln_rand_range(r, 1, 2);
     const char *trace = kiln_arena_printf(
         arena,
         "cache_read(mm, x, \"%s\")\ncache_read(mm, w, \"%s\")\ncache_write(mm, \"%s\")\n"
-        "split(mm.m, -1, %d, %d)\nsplit(mm.n, -1, %d, %d)\nsplit(mm.k, -1, %d)\n"
-        "reorder(mm.m.0, mm.n.0, mm.k.0, mm.m.1, mm.n.1, mm.k.1, mm.m.2, mm.n.2)\n"
+        "split(mm.m, -1, %d, %d, %d)\nsplit(mm.n, -1, %d, %d, %d)\nsplit(mm.k, -1, %d)\n"
+        "reorder(%s)\n"
         "bind(mm.m.0, \"block.y\")\nbind(mm.n.0, \"block.x\")\n"
-        "bind(mm.m.1, \"thread.y\")\nbind(mm.n.1, \"thread.x\")\n"
+        "bind(mm.m.2, \"thread.y\")\nbind(mm.n.2, \"thread.x\")\n"
+        "vthread(mm.m.1)\nvthread(mm.n.1)\n"
         "decompose_reduction(mm, mm.k.0)\n"
         "compute_at(x.read, mm.k.0)\ncompute_at(w.read, mm.k.0)\n"
         "fuse(x.read.d0, x.read.d1)\nsplit(x.read.d0.f, -1, %d)\nbind(x.read.d0.f.1, \"%s\")\n"
         "fuse(w.read.d0, w.read.d1)\nsplit(w.read.d0.f, %d, -1)\nbind(w.read.d0.f.0, \"%s\")\n"
         "reverse_compute_at(mm.write, mm.n.0)\n"
-        "split(mm.write.m, -1, %d)\nsplit(mm.write.n, -1, %d)\n"
-        "reorder(mm.write.m.0, mm.write.n.0, mm.write.m.1, mm.write.n.1)\n"
-        "bind(mm.write.m.0, \"thread.y\")\nbind(mm.write.n.0, \"thread.x\")\n",
-        group[kiln_rand_below(r, 3)], group[kiln_rand_below(r, 3)], own[kiln_rand_below(r, 2)], m1,
-        m2, n1, n2, k1, (int)kiln_rand_range(r, 1, 6), axis[kiln_rand_below(r, 3)],
-        (int)kiln_rand_range(r, 1, 6), axis[kiln_rand_below(r, 3)], m2, n2);
+        "split(mm.write.m, -1, %d, %d)\nsplit(mm.write.n, -1, %d, %d)\n"
+        "reorder(mm.write.m.1, mm.write.n.1, mm.write.m.0, mm.write.n.0, mm.write.m.2, "
+        "mm.write.n.2)\n"
+        "bind(mm.write.m.1, \"thread.y\")\nbind(mm.write.n.1, \"thread.x\")\n"
+        "vthread(mm.write.m.0)\nvthread(mm.write.n.0)\n"
+        "swizzle(x.read, %d, %d, %d, %d)\nswizzle(w.read, %d, %d, %d, %d)\n"
+        "pipeline(mm.k.0, %d)\n",
+        group[kiln_rand_below(r, 3)], group[kiln_rand_below(r, 3)], own[kiln_rand_below(r, 2)], mv,
+        m1, m2, nv, n1, n2, k1, order[kiln_rand_below(r, 3)], (int)kiln_rand_range(r, 1, 6),
+        axis[kiln_rand_below(r, 3)], (int)kiln_rand_range(r, 1, 6), axis[kiln_rand_below(r, 3)], m1,
+        m2, n1, n2, (int)kiln_rand_below(r, 3), (int)kiln_rand_range(r, 1, 3),
+        1 << kiln_rand_below(r, 4), (int)kiln_rand_range(r, 1, 2), (int)kiln_rand_below(r, 3),
+        (int)kiln_rand_range(r, 1, 3), 1 << kiln_rand_below(r, 4), (int)kiln_rand_range(r, 1, 2),
+        (int)kiln_rand_range(r, 1, 2));
     kiln_program *p = NULL;
     kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &p);
     if (!st) st = kiln_trace_parse(kiln_str_from(trace), arena, out_trace);
@@ -669,7 +730,7 @@ static kiln_status run_checked(const truth *t, kiln_trace *trace, kiln_arena *ar
         kiln_status_free(st); /* illegal after something was dropped: so is this */
     }
     schedule_fuzz_counts counts = {0};
-    return wrong ? wrong : check_launches(t, replay.p, &counts);
+    return wrong ? wrong : check_launches(t, replay.p, TARGET, &counts);
 }
 
 static kiln_trace without(const kiln_trace *trace, uint32_t dropped, kiln_arena *arena) {
@@ -782,7 +843,7 @@ bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_device device, schedule_fuz
         wrong = check_program(&t, replay.p);
     }
     if (!wrong) wrong = check_forms(&trace, &arena);
-    if (!wrong) wrong = check_launches(&t, replay.p, counts);
+    if (!wrong) wrong = check_launches(&t, replay.p, TARGET, counts);
     if (!wrong && device) wrong = check_device(&t, replay.p, device, counts);
     counts->pairs++;
     bool same = wrong == NULL;

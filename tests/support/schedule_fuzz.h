@@ -27,4 +27,9 @@ typedef kiln_status (*schedule_fuzz_device)(const kiln_program *te, const kiln_p
  * mismatch: `out_report` then has the smallest program and trace found that still show it. */
 bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_device device, schedule_fuzz_counts *counts,
                         kiln_strbuf *out_report);
+/* The same for a schedule that is there already, on a target with launches. */
+bool schedule_fuzz_candidate(const kiln_program *te, const kiln_program *scheduled,
+                             const char *target_text, uint64_t seed, schedule_fuzz_device device,
+                             schedule_fuzz_counts *counts, kiln_strbuf *out_report);
+
 #endif

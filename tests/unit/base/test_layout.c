@@ -28,6 +28,9 @@ static void text_round_trips(void **state) {
         {3, "d0,d1,d2", "row"}, /* one form for the identity */
         {1, "d0/1", "row"},
         {0, "", "row"},
+        {2, "d0,d1+4", "d0,d1+4"},
+        {2, "d0,d1/4^d0%8,d1%4", "d0,d1/4^d0%8,d1%4"},
+        {2, "d1,d0/2^d1/2%4+8,d0/1%2+1", "d1,d0/2^d1/2%4+8,d0%2+1"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_layout layout = parsed(row[i].text, row[i].rank), again;
@@ -57,6 +60,14 @@ static void what_is_no_bijection_is_refused(void **state) {
         {1, "d0/0,d0%0", "is not a piece"},
         {1, "d0/-1", "is not a piece"},
         {1, "d0/99999999999999999999", "is not a piece"},
+        {2, "d0,d1+", "is not a piece"},
+        {2, "d0,d1+0", "is not a piece"},
+        {2, "d0,d1^d0", "is not a piece"},
+        {2, "d0,d1^d2%4", "is not a piece"},
+        {2, "d0,d1^", "is not a piece"},
+        {2, "d0,d1^d0%3", "no power of two"},
+        {2, "d0,d1^d1%4", "d1 is XORed with d1, which depends on it"},
+        {2, "d0^d1%4,d1^d0%4", "d0 is XORed with d1, which depends on it"},
         {1, "d0,", "is not a piece"},
         {1, ",d0", "is not a piece"},
         {1, "d", "is not a piece"},
@@ -86,6 +97,19 @@ static void blocked_channels_lie_innermost(void **state) {
                      1 * 2 * 3 * 16 + 1 * 3 * 16 + 2 * 16 + 1);
 }
 
+static void rows_with_a_pitch_lie_further_apart(void **state) {
+    (void)state;
+    kiln_layout pitch = parsed("d0,d1+4", 2), swizzled = parsed("d0,d1/4^d0%4,d1%4", 2);
+    kiln_shape logical = {2, {3, 16}};
+    assert_int_equal(kiln_layout_offset(&pitch, &logical, (int64_t[]){2, 5}), 2 * 20 + 5);
+    assert_int_equal(kiln_layout_offset(&swizzled, &logical, (int64_t[]){0, 5}), 5);
+    assert_int_equal(kiln_layout_offset(&swizzled, &logical, (int64_t[]){2, 5}),
+                     2 * 16 + 3 * 4 + 1);
+    assert_true(kiln_layout_is_plain(&(kiln_layout){.piece_count = 0}));
+    assert_false(kiln_layout_is_plain(&pitch));
+    assert_false(kiln_layout_is_plain(&swizzled));
+}
+
 static void identity_is_row_major_for_every_rank(void **state) {
     (void)state;
     kiln_layout layout = {0};
@@ -113,10 +137,11 @@ static void random_layout(kiln_rand *r, uint32_t rank, kiln_layout *out) {
         splits = KILN_MIN(splits, room);
         int64_t factor[2] = {kiln_rand_range(r, 1, 5), kiln_rand_range(r, 1, 5)};
         for (uint32_t s = 0; s < splits; s++) divisor *= factor[s];
-        pieces[count++] = (kiln_layout_piece){dim, divisor, 0};
+        pieces[count++] = (kiln_layout_piece){.dim = dim, .divisor = divisor};
         for (uint32_t s = 0; s < splits; s++) {
             divisor /= factor[s];
-            pieces[count++] = (kiln_layout_piece){dim, divisor, factor[s]};
+            pieces[count++] =
+                (kiln_layout_piece){.dim = dim, .divisor = divisor, .modulus = factor[s]};
         }
     }
     *out = (kiln_layout){.piece_count = count};
@@ -129,6 +154,16 @@ static void random_layout(kiln_rand *r, uint32_t rank, kiln_layout *out) {
             out->piece[j++] = pieces[i];
             break;
         }
+    }
+    /* Pitches, and XORs of one dimension with another. */
+    uint32_t with = (uint32_t)kiln_rand_below(r, rank), of = (uint32_t)kiln_rand_below(r, rank);
+    for (uint32_t j = 0; j < count && kiln_rand_below(r, 2); j++) {
+        kiln_layout_piece *piece = &out->piece[j];
+        piece->pitch = kiln_rand_range(r, 0, 3);
+        if (piece->dim != of || of == with || kiln_rand_below(r, 2)) continue;
+        piece->xor_dim = with;
+        piece->xor_divisor = kiln_rand_range(r, 1, 3);
+        piece->xor_modulus = INT64_C(1) << kiln_rand_range(r, 0, 3);
     }
 }
 
@@ -196,6 +231,13 @@ static void layouts_that_place_every_element_alike_are_the_same_places(void **st
         {"d0,d1/8,d2,d3,d1%8", "d0,d1/16,d2,d3,d1%16", {4, {1, 64, 1, 1}}, true},
         {"d0,d1/8,d2,d3,d1%8", "row", {4, {1, 8, 1, 1}}, true},
         {"d0,d2,d1", "row", {3, {5, 1, 7}}, true},
+        {"d0,d1+4", "d0,d1+4", {2, {5, 7}}, true},
+        {"d0,d1+4", "row", {2, {5, 7}}, false},
+        {"d0,d1+4", "d0,d1+3", {2, {5, 7}}, false},
+        {"d0,d1/2+2,d1%2", "d0,d1+4", {2, {5, 8}}, true},
+        {"d0,d1/2,d1%2+4", "d0,d1+4", {2, {5, 8}}, false},
+        {"d0,d1/4^d0%4,d1%4", "row", {2, {8, 16}}, false},
+        {"d0,d1/4^d0%4,d1%4", "d0,d1/4^d0/2%4,d1%4", {2, {8, 16}}, false},
         {"d0,d1/8,d2,d3,d1%8", "row", {4, {1, 64, 1, 2}}, false},
         {"d0,d1/8,d2,d3,d1%8", "d0,d2,d3,d1", {4, {1, 8, 3, 3}}, true},
         {"d0,d1/8,d2,d3,d1%8", "d0,d2,d3,d1", {4, {1, 16, 3, 3}}, false},
@@ -215,6 +257,7 @@ int main(void) {
         cmocka_unit_test(what_is_no_bijection_is_refused),
         cmocka_unit_test(blocked_channels_lie_innermost),
         cmocka_unit_test(identity_is_row_major_for_every_rank),
+        cmocka_unit_test(rows_with_a_pitch_lie_further_apart),
         test_with_arena(random_layouts_keep_every_element),
         cmocka_unit_test(padding_is_left_alone),
         cmocka_unit_test(layouts_that_place_every_element_alike_are_the_same_places),

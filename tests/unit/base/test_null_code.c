@@ -17,7 +17,7 @@ static kiln_null_buffer buffers[] = {{KILN_NULL_ARGUMENT, KILN_F32, 0, 0, 8},
                                      {KILN_NULL_ARGUMENT, KILN_F32, 1, 0, 8}};
 
 static kiln_null_function function(void) {
-    return (kiln_null_function){.name = KILN_STR("run.0"),
+    return (kiln_null_function){.name = KILN_STR("run_0"),
                                 .register_count = 9,
                                 .buffer_count = KILN_ARRAY_COUNT(buffers),
                                 .buffer = buffers,
@@ -33,8 +33,8 @@ static void code_comes_back_from_its_bytes(void **state) {
     expect_ok(kiln_null_code_decode(kiln_strbuf_view(&bytes), *state, &again));
     assert_int_equal(again.function_count, 1);
     assert_int_equal(again.function[0].steps, 16); /* eight passes, each with a statement */
-    assert_non_null(kiln_null_code_find(&again, KILN_STR("run.0")));
-    assert_null(kiln_null_code_find(&again, KILN_STR("prepare.0")));
+    assert_non_null(kiln_null_code_find(&again, KILN_STR("run_0")));
+    assert_null(kiln_null_code_find(&again, KILN_STR("prepare_0")));
     kiln_null_code_encode(&again, &twice);
     assert_true(kiln_str_equal(kiln_strbuf_view(&bytes), kiln_strbuf_view(&twice)));
     for (size_t size = 0; size < bytes.size; size++)
@@ -112,7 +112,7 @@ static void text_says_what_each_instruction_does(void **state) {
     kiln_null_function f = function();
     kiln_strbuf text = {0};
     kiln_null_code_print(&(kiln_null_code){1, &f}, &text);
-    expect_contains(text.data, "run.0: 9 registers, 0 bytes shared, 0 local\n");
+    expect_contains(text.data, "run_0: 9 registers, 0 bytes shared, 0 local\n");
     expect_contains(text.data, "  b1: f32 argument 1, 8 elements\n");
     expect_contains(text.data,
                     "\n  LOOP r7 from 0\n    IF_NOT r6\n      LOAD r8 = b0[r6 + r7 * 1]\n");

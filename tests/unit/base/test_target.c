@@ -29,6 +29,8 @@ static void assert_same(const kiln_target *a, const kiln_target *b) {
                 a->has_fma == b->has_fma);
     assert_true(a->l1_bytes == b->l1_bytes && a->l2_bytes == b->l2_bytes &&
                 a->l3_bytes == b->l3_bytes && a->line_bytes == b->line_bytes);
+    assert_true(a->gpu == b->gpu && a->group_threads == b->group_threads &&
+                a->shared_bytes == b->shared_bytes);
     assert_true(a->factor_lanes == b->factor_lanes && a->pointer_bytes == b->pointer_bytes);
     assert_memory_equal(&a->core, &b->core, sizeof a->core);
 }
@@ -145,7 +147,8 @@ static void malformed_targets_are_refused_with_the_known_words(void **state) {
         {"native,,threads=2", "unknown part ''"},
         {"cuda:90", "is not a CUDA architecture"},
         {"cuda", "is not a CUDA architecture"},
-        {"cuda:sm_90,threads=2", "cuda targets have no further parts"},
+        {"cuda:sm_90,threads=2", "unknown part 'threads=2'; known: mcpu="},
+        {"vta:pynq,threads=2", "vta targets have no further parts"},
         {"vta:", "vta wants a configuration"},
         {"opencl:a b", "has a character"},
         {"cpu:x86_64-unknown-linux-gnu\n", "has a character"},
@@ -164,9 +167,9 @@ static void malformed_targets_are_refused_with_the_known_words(void **state) {
 
 static void random_text_never_crashes_the_parser(void **state) {
     static const char *const word[] = {
-        "native",   "cpu:",  "x86_64-", "rpi4",      ",",        "=",       "mcpu",
-        "features", "+",     "-",       "avx2",      "amx-tile", "threads", "2",
-        "cuda:",    "sm_90", "\xff",    "x86-64-v3", "cores",    ":",       "emulated"};
+        "native", "cpu:", "x86_64-",  "rpi4",    ",",    "=",     "mcpu",  "features", "+",
+        "-",      "avx2", "amx-tile", "threads", "2",    "cuda:", "sm_90", "\xff",     "x86-64-v3",
+        "cores",  ":",    "emulated", "opencl",  "h200", "group", "a"};
     kiln_rand r;
     kiln_rand_init(&r, 13);
     for (int round = 0; round < 20000; round++) {

@@ -48,6 +48,19 @@ static void caches_are_read_faster_than_memory(void **state) {
     assert_true(kiln_peak_read(state, 0) == 0);
 }
 
+/* Nothing is measured: the machine that asks has no such device. */
+static void the_roof_of_a_gpu_is_its_rows(void **state) {
+    kiln_roofline m;
+    kiln_target target = target_of(*state, "h200");
+    expect_ok(kiln_roofline_of(&target, *state, &m));
+    assert_true(m.peak_flops > 66e12 && m.peak_flops < 68e12); /* f32 without tensor cores */
+    assert_true(m.memory_bytes == 4.8e12);
+    assert_string_equal(m.memory_of, "the row h200");
+    target = target_of(*state, "opencl:x,units=32");
+    expect_ok(kiln_roofline_of(&target, *state, &m));
+    assert_true(m.peak_flops == 2 * 64 * 32 * 1e9);
+}
+
 /* A share of the peak of another level would say nothing of kernels that are held to theirs. */
 static void the_peak_is_that_of_the_level(void **state) {
     double held = 0, wide = 0;
@@ -73,6 +86,7 @@ int main(void) {
         cmocka_unit_test(the_lower_of_two_roofs_counts),
         cmocka_unit_test(a_machine_not_known_sets_no_bound),
         test_with_arena(arguments_count_once_and_temps_do_not),
+        test_with_arena(the_roof_of_a_gpu_is_its_rows),
         test_with_arena(caches_are_read_faster_than_memory),
         test_with_arena(the_peak_is_that_of_the_level),
     };

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -30,7 +31,7 @@ static void required_functions_are_there(void **state) {
     (void)state;
     for (uint32_t i = 0; i < kiln_device_row_count(); i++) {
         const kiln_device_vtable *v = kiln_device_row_at(i)->vtable;
-        assert_true(v->open && v->close && v->allocate && v->release && v->place);
+        assert_true(v->list && v->open && v->close && v->allocate && v->release && v->place);
         assert_true(v->check && v->load && v->unload && v->launch && v->copy);
         assert_true(v->record && v->wait && v->elapsed_ns);
     }
@@ -43,7 +44,7 @@ static void bytes_survive_the_way_through_a_device(void **state) {
         const kiln_device_row *row = kiln_device_row_at(i);
         kiln_device *device = NULL;
         kiln_status st = kiln_device_open(row->kind, NULL, &device);
-        if (kiln_status_code(st) == KILN_NOT_FOUND) { /* the kind has no device on this machine */
+        if (kiln_status_code(st) == KILN_NOT_FOUND) { /* a driver: main has hidden those */
             kiln_status_free(st);
             continue;
         }
@@ -77,6 +78,35 @@ static void bytes_survive_the_way_through_a_device(void **state) {
     kiln_device_close(NULL);
 }
 
+/* The setup's index counts what runs the code that is wanted. */
+static void a_device_is_chosen_by_number_among_those_that_fit(void **state) {
+    (void)state;
+    kiln_arena arena;
+    kiln_target wanted;
+    kiln_device_facts facts[3] = {{0}};
+    uint32_t index = 99;
+    kiln_arena_init(&arena, 0);
+    assert_null(kiln_target_parse(KILN_STR("null"), &arena, &facts[0].target));
+    assert_null(kiln_target_parse(KILN_STR("null,shared=64"), &arena, &facts[1].target));
+    assert_null(kiln_target_parse(KILN_STR("null"), &arena, &facts[2].target));
+    assert_null(kiln_target_parse(KILN_STR("null,shared=128"), &arena, &wanted));
+    kiln_device_setup setup = {.index = 1};
+    assert_null(kiln_device_choose(&setup, facts, 3, &index));
+    assert_int_equal(index, 1);
+    setup.wanted = &wanted;
+    assert_null(kiln_device_choose(&setup, facts, 3, &index));
+    assert_int_equal(index, 2);
+    setup.index = 2;
+    kiln_status st = kiln_device_choose(&setup, facts, 3, &index);
+    assert_int_equal(kiln_status_code(st), KILN_NOT_FOUND);
+    assert_non_null(strstr(kiln_status_text(st), "there are 2 that run the code"));
+    kiln_status_free(st);
+    st = kiln_device_choose(&setup, facts + 1, 1, &index);
+    assert_non_null(strstr(kiln_status_text(st), "128"));
+    kiln_status_free(st);
+    kiln_arena_deinit(&arena);
+}
+
 static void a_device_that_is_not_there_is_refused(void **state) {
     (void)state;
     kiln_device *device = NULL;
@@ -92,10 +122,14 @@ static void a_device_that_is_not_there_is_refused(void **state) {
 
 int main(int argc, char **argv) {
     fixture_init(argc, argv);
+    /* Drivers have tests of their own, which sanitizers do not run. */
+    (void)setenv("KILN_OPENCL_LIBRARY", "libno-such-library.so", 1);
+    (void)setenv("KILN_CUDA_LIBRARY", "libno-such-library.so", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_found_by_kind_and_payload),
         cmocka_unit_test(required_functions_are_there),
         cmocka_unit_test(bytes_survive_the_way_through_a_device),
+        cmocka_unit_test(a_device_is_chosen_by_number_among_those_that_fit),
         cmocka_unit_test(a_device_that_is_not_there_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

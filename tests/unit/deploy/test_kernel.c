@@ -149,7 +149,7 @@ static void calls_over_the_same_memory_are_prepared_once(void **state) {
         kiln_call_destroy(call[c]);
     }
     const kiln_call_memory wrong[] = {
-        {&packed, 4, NULL}, {&packed, 128, NULL}, {&packed, UINT64_MAX - 63, NULL}, {0}};
+        {&packed, 4, NULL, 0}, {&packed, 128, NULL, 0}, {&packed, UINT64_MAX - 63, NULL, 0}, {0}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(wrong); i++) {
         kiln_status st = kiln_call_create_over(kernel, &wrong[i], &call[0]);
         assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
@@ -232,7 +232,7 @@ static void calls_may_share_temps_that_the_caller_has(void **state) {
     kiln_services_init(&services, NULL, 1, NULL);
     for (uint32_t c = 0; c < 2; c++) {
         assert_null(
-            kiln_call_create_over(kernel, &(kiln_call_memory){&packed, 0, &temps}, &call[c]));
+            kiln_call_create_over(kernel, &(kiln_call_memory){&packed, 0, &temps, 0}, &call[c]));
         for (uint32_t i = 0; i < 3; i++)
             assert_null(kiln_call_bind_place(
                 call[c], i, kiln_device_place_at(device, &data[i == 2 ? 2 + c : i], 0),
@@ -379,8 +379,10 @@ static void link_error_is_found_without_loading(void **state) {
 static void foreign_payload_or_version_is_refused(void **state) {
     world *w = *state;
     kiln_manifest good = w->manifest;
+    w->manifest.payload_kind = KILN_PAYLOAD_VTA;
+    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "no device for payloads of kind 4");
     w->manifest.payload_kind = KILN_PAYLOAD_PTX;
-    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "no device for payloads of kind 2");
+    refused(w, "kernel_static.o", KILN_DATA_LOSS, "a payload ptx is not what runs on");
     w->manifest = good;
     w->manifest.abi_version = KILN_MANIFEST_ABI_LAUNCHES + 1;
     refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "kernel ABI 3");

@@ -201,6 +201,26 @@ static void what_is_not_the_candidates_fault_is_the_boards(void **state) {
     kiln_arena_deinit(&arena);
 }
 
+/* Code on a processor could say so of itself. */
+static void only_a_device_of_its_own_can_be_lost(void **state) {
+    (void)state;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_inmate_note words = note(KILN_INMATE_FAILED, 0);
+    words.code = KILN_RAN_LOST;
+    snprintf(words.text, sizeof words.text, "out of its bus");
+    kiln_account account = account_in(KILN_PHASE_RUN);
+    assert_false(kiln_account_take(&account, &words, 0));
+    account = account_in(KILN_PHASE_RUN);
+    account.may_lose = true;
+    assert_true(kiln_account_take(&account, &words, 0));
+    const kiln_ending ending = end_of(&account, 0, 0, &arena);
+    assert_int_equal(ending.outcome, KILN_OUTCOME_INFRA);
+    assert_int_equal(ending.blame, KILN_BLAME_BOARD);
+    assert_string_equal(ending.text, "the device was lost: out of its bus");
+    kiln_arena_deinit(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(phases_are_timed_and_waiting_is_not),
@@ -210,6 +230,7 @@ int main(void) {
         cmocka_unit_test(nothing_counts_after_the_last_word_or_a_broken_rule),
         cmocka_unit_test(ends_mean_what_was_said_before),
         cmocka_unit_test(what_is_not_the_candidates_fault_is_the_boards),
+        cmocka_unit_test(only_a_device_of_its_own_can_be_lost),
     };
     return cmocka_run_group_tests_name("rpc-server/account", tests, NULL, NULL);
 }

@@ -59,7 +59,8 @@ static void other_targets_are_offered_beside_its_own(void **state) {
     static const char *const also[] = {"null", "null,group=8"},
                              *const many[] = {"null", "null", "null", "null"},
                              *const wrong[][2] = {{"rpi4", "own target is of that kind"},
-                                                  {"h200", "no executor for cuda targets"},
+                                                  {"vta:pynq", "no executor for vta targets"},
+                                                  {"opencl:pocl,emulated", "--executor opencl"},
                                                   {"nonsense", "unknown target"}};
     kiln_board_options options = {.key = "desk", .also = also, .also_count = 2};
     kiln_msg_board_up board;
@@ -180,7 +181,7 @@ static void every_executor_has_a_name_and_all_functions(void **state) {
     assert_ptr_equal(kiln_executor_for(kiln_payload_of(KILN_TARGET_CPU)), cpu);
     assert_true(kiln_executor_is_of_kind(cpu));
     assert_null(kiln_executor_find(KILN_STR("abacus")));
-    assert_null(kiln_executor_for(KILN_PAYLOAD_PTX));
+    assert_null(kiln_executor_for(KILN_PAYLOAD_VTA));
 }
 
 int main(void) {

@@ -385,7 +385,7 @@ static void the_golden_kernel_passes(void **state) {
     fixture *f = *state;
     kiln_golden golden;
     const char *folder = kiln_arena_printf(&f->arena, "%s/golden", f->folder);
-    expect_ok(kiln_golden_open(folder, &f->arena, &golden));
+    expect_ok(kiln_golden_open(folder, NULL, &f->arena, &golden));
     const kiln_msg_trial trial = kiln_golden_trial();
     run_trial(f, &trial, &(kiln_cage_blobs){golden.reference, 1, {golden.artefact}, false},
               KILN_PHASE_NONE);

@@ -41,7 +41,7 @@ static void *load(const kiln_executor_vtable *cpu, void *device, const char *can
 static void kernels_in_turns_share_their_threads(void **state) {
     const kiln_executor_vtable *cpu = kiln_executor_find(KILN_STR("cpu"))->vtable;
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
-    const kiln_executor_setup setup = {kiln_board_cores(core, 2), core};
+    const kiln_executor_setup setup = {kiln_board_cores(core, 2), core, "cpu", 0};
     void *device = NULL, *program[2];
     expect_ok(cpu->open(&setup, &device));
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(program); i++)

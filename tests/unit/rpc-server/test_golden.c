@@ -20,7 +20,7 @@ static int set_up(void **state) {
     *f = (fixture){0};
     kiln_arena_init(&f->arena, 0);
     expect_ok(kiln_folder_create_temp("kiln-golden-test", &f->arena, &f->folder));
-    expect_ok(kiln_golden_open(f->folder, &f->arena, &f->golden));
+    expect_ok(kiln_golden_open(f->folder, NULL, &f->arena, &f->golden));
     *state = f;
     return 0;
 }
@@ -62,7 +62,7 @@ static void the_least_time_counts_and_the_best_is_remembered(void **state) {
     assert_true(f->golden.best_ns == 1000);
     assert_null(judge(f, 800));
     kiln_golden again;
-    expect_ok(kiln_golden_open(f->folder, &f->arena, &again));
+    expect_ok(kiln_golden_open(f->folder, NULL, &f->arena, &again));
     assert_true(again.best_ns == 800);
 }
 
@@ -87,7 +87,7 @@ static void a_board_that_computes_wrong_fails(void **state) {
 static void rubbish_in_its_memory_is_as_good_as_none(void **state) {
     fixture *f = *state;
     expect_ok(kiln_file_write(f->golden.memory, KILN_STR("-7\n"), 0600));
-    expect_ok(kiln_golden_open(f->folder, &f->arena, &f->golden));
+    expect_ok(kiln_golden_open(f->folder, NULL, &f->arena, &f->golden));
     assert_true(f->golden.best_ns == 0);
 }
 

@@ -99,7 +99,7 @@ static void a_child_is_started_ended_and_forgotten(void **state) {
     kiln_held child;
     int socket = -1;
     uint32_t fences = 0;
-    expect_ok(kiln_helper_start(f->helper, &socket, &child));
+    expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
     expect_ok(kiln_inmate_await_ready(socket, &fences));
     kiln_helper_keep_to(f->helper, child.number, (const uint32_t[]){0}, 1);
     assert_false(kiln_helper_look(f->helper, child.number).ended);
@@ -127,12 +127,12 @@ static void without_descriptors_there_is_no_child_and_none_is_lost(void **state)
     for (int more = 0; more < 2; more++) { /* a socket has two ends */
         const struct rlimit low = {(rlim_t)(next + more), limit.rlim_max};
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
-        kiln_status st = kiln_helper_start(f->helper, &socket, &child);
+        kiln_status st = kiln_helper_start(f->helper, NULL, &socket, &child);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
         expect_error(st, RESOURCE_EXHAUSTED, "socket");
         assert_int_equal(count_entries("/proc/self/fd"), before);
     }
-    expect_ok(kiln_helper_start(f->helper, &socket, &child));
+    expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
     close(socket);
     close(child.pidfd);
 }
@@ -142,8 +142,8 @@ static void there_are_no_more_children_than_places(void **state) {
     int socket[KILN_HELPER_CHILDREN_MAX + 1];
     kiln_held child[KILN_HELPER_CHILDREN_MAX + 1];
     for (uint32_t i = 0; i < KILN_HELPER_CHILDREN_MAX; i++)
-        expect_ok(kiln_helper_start(f->helper, &socket[i], &child[i]));
-    expect_error(kiln_helper_start(f->helper, &socket[KILN_HELPER_CHILDREN_MAX],
+        expect_ok(kiln_helper_start(f->helper, NULL, &socket[i], &child[i]));
+    expect_error(kiln_helper_start(f->helper, NULL, &socket[KILN_HELPER_CHILDREN_MAX],
                                    &child[KILN_HELPER_CHILDREN_MAX]),
                  RESOURCE_EXHAUSTED, "too many");
     for (uint32_t i = 0; i < KILN_HELPER_CHILDREN_MAX; i++) {
@@ -153,7 +153,7 @@ static void there_are_no_more_children_than_places(void **state) {
         close(socket[i]);
         close(child[i].pidfd);
     }
-    expect_ok(kiln_helper_start(f->helper, &socket[0], &child[0]));
+    expect_ok(kiln_helper_start(f->helper, NULL, &socket[0], &child[0]));
     close(socket[0]);
     close(child[0].pidfd);
 }
@@ -246,7 +246,7 @@ static void nothing_of_our_environment_and_descriptors_goes_on(void **state) {
     assert_int_equal(setenv("DB_PASSWORD", "hunter2", 1), 0);
     const int secret = dup(STDIN_FILENO); /* not closed by exec */
     open_helper(f, NULL);
-    expect_ok(kiln_helper_start(f->helper, &socket, &child));
+    expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
     expect_ok(kiln_inmate_await_ready(socket, &fences));
     pid[0] = (uint64_t)kiln_helper_pid(f->helper);
     const uint32_t count = 1 + list_children(f, pid + 1, 7);
@@ -266,7 +266,7 @@ static void all_end_with_the_server(void **state) {
     fixture *f = *state;
     kiln_held child;
     int socket = -1;
-    expect_ok(kiln_helper_start(f->helper, &socket, &child));
+    expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
     kiln_helper_close(f->helper);
     f->helper = NULL;
     await_end(&child);
@@ -279,13 +279,13 @@ static void a_helper_that_is_gone_is_an_error_and_its_children_are_gone_too(void
     kiln_held child, other;
     int socket = -1, none = -1;
     uint32_t fences = 0;
-    expect_ok(kiln_helper_start(f->helper, &socket, &child));
+    expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
     expect_ok(kiln_inmate_await_ready(socket, &fences)); /* before, it ends when we close */
     kill(kiln_helper_pid(f->helper), SIGKILL);
     await_end(&child);
     const kiln_helper_seen seen = kiln_helper_look(f->helper, child.number);
     assert_true(seen.ended && seen.gone && seen.exit.signal == SIGKILL);
-    expect_error(kiln_helper_start(f->helper, &none, &other), UNAVAILABLE, "has ended");
+    expect_error(kiln_helper_start(f->helper, NULL, &none, &other), UNAVAILABLE, "has ended");
     close(socket);
     close(child.pidfd);
 }
@@ -296,7 +296,7 @@ static void requests_to_end_are_no_matter_of_its(void **state) {
     int socket = -1;
     kill(kiln_helper_pid(f->helper), SIGTERM);
     kill(kiln_helper_pid(f->helper), SIGINT);
-    expect_ok(kiln_helper_start(f->helper, &socket, &child));
+    expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
     close(socket);
     close(child.pidfd);
 }
@@ -437,7 +437,7 @@ static void a_helper_without_a_power_command_has_a_filter_and_says_so(void **sta
     kiln_held child; /* which gets through its own beginning under that filter */
     int socket = -1;
     uint32_t fences = 0;
-    expect_ok(kiln_helper_start(f->helper, &socket, &child));
+    expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
     expect_ok(kiln_inmate_await_ready(socket, &fences));
     close(socket);
     close(child.pidfd);
@@ -466,7 +466,7 @@ static const struct {
 
 /* 0: each is refused as if the kernel had it not, and what it needs goes on. */
 static int try_forbidden(void) {
-    if (!kiln_helper_filter_install()) return 77;
+    if (!kiln_helper_filter_install(false)) return 77;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(forbidden); i++) {
         errno = 0;
         if (syscall(forbidden[i].number, forbidden[i].first, forbidden[i].second, 0, 0, 0) != -1 ||

@@ -155,6 +155,23 @@ static void the_server_leaves_the_cores_that_are_timed_on(void **state) {
     assert_int_equal(sched_setaffinity(0, sizeof ours, &ours), 0);
 }
 
+static void devices_have_a_slot_each_with_all_cores(void **state) {
+    (void)state;
+    const kiln_target target[2] = {{.kind = KILN_TARGET_OPENCL}, {.kind = KILN_TARGET_OPENCL}};
+    const uint32_t device[2] = {3, 0}, core[2] = {7, 6};
+    uint32_t got[KILN_EXECUTOR_CORES_MAX];
+    kiln_slots slots;
+    expect_ok(kiln_slots_of_devices(target, device, 2, core, 2, &slots));
+    assert_int_equal(slots.count, 2);
+    assert_int_equal(slots.slot[0].device, 3);
+    assert_ptr_equal(slots.slot[1].target, &target[1]);
+    assert_true(slots.disturbs[0] == 2 && slots.disturbs[1] == 1);
+    for (uint32_t slot = 0; slot < 2; slot++) {
+        assert_int_equal(kiln_slots_cores(&slots, slot, 1, got), 2);
+        assert_true(got[0] == 7 && got[1] == 6);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_slot_has_cores_of_its_own),
@@ -165,6 +182,7 @@ int main(void) {
         cmocka_unit_test(more_slots_than_cores_are_refused),
         cmocka_unit_test(a_kernel_with_more_threads_than_its_slot_has_cores_takes_those_of_all),
         cmocka_unit_test(the_server_leaves_the_cores_that_are_timed_on),
+        cmocka_unit_test(devices_have_a_slot_each_with_all_cores),
     };
     return cmocka_run_group_tests_name("rpc-server/slots", tests, NULL, NULL);
 }

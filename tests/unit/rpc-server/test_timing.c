@@ -45,9 +45,10 @@ static kiln_timing measure(machine *m, const kiln_msg_policy *policy, uint64_t o
     kiln_timing_source source = {run, m, overhead_ns};
     kiln_timing timing;
     const uint64_t first_ns = run(m, 1).elapsed_ns;
-    kiln_timing_turn turn = {.source = source,
-                             .runs = kiln_timing_warm_up(&source, policy, first_ns),
-                             .timing = &timing};
+    kiln_timing_turn turn = {
+        .source = source,
+        .runs = kiln_timing_warm_up(&source, policy, first_ns, &KILN_TIMING_WARM_CORE),
+        .timing = &timing};
     m->total_ns = 0;
     kiln_timing_sample(&turn, 1, &unread, policy, 0);
     return timing;
@@ -103,6 +104,24 @@ static void warm_up_lasts_until_times_are_steady(void **state) {
     /* The first calls took five times as long; no sample may still be 5 % above the truth. */
     for (uint32_t i = 0; i < timing.sample_count; i++)
         assert_true((double)timing.sample_ns[i] / timing.runs < 500000 * 1.05);
+}
+
+/* A device's clock that rises slowly: steps of a few per cent look steady to a core's warm-up. */
+static kiln_timing_spent run_rising(void *context, uint32_t runs) {
+    double *speed = context;
+    *speed = KILN_MIN(*speed * 1.02, 1);
+    return (kiln_timing_spent){(uint64_t)(1e6 * runs / *speed), 0};
+}
+
+static void a_device_is_warm_when_its_clock_holds(void **state) {
+    (void)state;
+    double speed = 0.2;
+    const kiln_timing_source source = {run_rising, &speed, 20};
+    (void)kiln_timing_warm_up(&source, &search_policy, 5000000, &KILN_TIMING_WARM_CORE);
+    assert_true(speed < 0.5);
+    speed = 0.2;
+    (void)kiln_timing_warm_up(&source, &search_policy, 5000000, &KILN_TIMING_WARM_DEVICE);
+    assert_true(speed == 1);
 }
 
 static void warm_up_of_a_restless_kernel_ends(void **state) {
@@ -384,6 +403,7 @@ int main(void) {
         cmocka_unit_test(a_long_kernel_is_not_run_more_than_it_must),
         cmocka_unit_test(noise_takes_more_samples_up_to_the_caps),
         cmocka_unit_test(warm_up_lasts_until_times_are_steady),
+        cmocka_unit_test(a_device_is_warm_when_its_clock_holds),
         cmocka_unit_test(warm_up_of_a_restless_kernel_ends),
         cmocka_unit_test(a_kernel_without_time_is_not_divided_by),
         cmocka_unit_test(policies_beyond_the_limits_are_cut),

@@ -66,7 +66,7 @@ static kiln_status start_copy(const kiln_zygote *zygote, const char *cgroup,
     int end[2];
     pid_t pid = 0;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end), 0);
-    kiln_status st = kiln_zygote_start(zygote, cgroup, end[0], &pid);
+    kiln_status st = kiln_zygote_start(zygote, NULL, cgroup, end[0], &pid);
     close(end[0]);
     if (st)
         close(end[1]);
@@ -157,7 +157,7 @@ static void an_end_of_the_zygote_is_noticed(void **state) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "--children") == 0) live(kiln_zygote_serve());
+    if (argc == 2 && strcmp(argv[1], "--children") == 0) live(kiln_zygote_serve().is_grouped);
     the_program = argv[0];
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {

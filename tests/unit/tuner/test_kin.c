@@ -1,4 +1,5 @@
-/* Whose times teach whom: cores of one architecture, the nearer the more; never an emulator. */
+/* Whose times teach whom: cores of one architecture and GPUs of one family, the nearer the more;
+ * never an emulator. */
 #include "tests/support/test.h"
 #include "tuner/kin.h"
 
@@ -15,7 +16,21 @@ static void cores_of_one_architecture_are_akin(void **state) {
     assert_true(kinship(*state, "x86-64", "x86-64-v4") > 0);
     assert_int_equal(kinship(*state, "rpi4", "pynq"), 0);
     assert_int_equal(kinship(*state, "rpi4", "x86-64"), 0);
-    assert_int_equal(kinship(*state, "h100", "h100"), 0);
+    assert_int_equal(kinship(*state, "null", "null"), 0);
+}
+
+static void gpus_of_one_family_are_akin(void **state) {
+    static const char *const order[] = {"h100", "cuda:sm_90,mcpu=h200", "cuda:sm_90"};
+    for (size_t i = 1; i < KILN_ARRAY_COUNT(order); i++)
+        assert_true(kinship(*state, "h100", order[i - 1]) > kinship(*state, "h100", order[i]));
+    assert_true(kinship(*state, "h100", "cuda:sm_90") > 0);
+    assert_true(kinship(*state, "a100", "cuda:sm_80") > 0);
+    assert_int_equal(kinship(*state, "h100", "a100"), 0);
+    assert_int_equal(kinship(*state, "h100", "opencl:h100"), 0);
+    assert_true(kinship(*state, "opencl:x", "opencl:x,units=2") > 0);
+    assert_int_equal(kinship(*state, "opencl:x", "opencl:y"), 0);
+    assert_int_equal(kinship(*state, "opencl:x", "opencl:x,emulated"), 0);
+    assert_true(kinship(*state, "opencl:x,emulated", "opencl:x,emulated,units=2") > 0);
 }
 
 static void times_under_an_emulator_teach_no_processor(void **state) {
@@ -36,6 +51,7 @@ static void the_nearest_core_comes_first(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(cores_of_one_architecture_are_akin),
+        test_with_arena(gpus_of_one_family_are_akin),
         test_with_arena(times_under_an_emulator_teach_no_processor),
         test_with_arena(the_nearest_core_comes_first),
     };

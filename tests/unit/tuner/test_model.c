@@ -329,12 +329,12 @@ static void every_row_guides_a_search(void **state) {
 
 static void a_kind_without_features_says_so(void **state) {
     space *s = space_for(KILN_MODEL_XGBOOST, *state);
-    kiln_target gpu = target_of(*state, "cuda:sm_90");
+    kiln_target vta = target_of(*state, "vta:pynq");
     kiln_encoding unused;
     kiln_program_make_loops(s->te);
     for (unsigned k = KILN_MODEL_XGBOOST; k <= KILN_MODEL_ANALYTIC; k++)
-        expect_error(kiln_model_encode((kiln_model_kind)k, s->te, &gpu, *state, *state, &unused),
-                     UNIMPLEMENTED, "cuda");
+        expect_error(kiln_model_encode((kiln_model_kind)k, s->te, &vta, *state, *state, &unused),
+                     UNIMPLEMENTED, "vta");
     s->points->destroy(s->points);
 }
 

@@ -188,7 +188,7 @@ static void switches_of_llvm_are_ours_while_we_compile_only(void **state) {
 
 static void targets_without_a_backend_are_refused(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
-    kiln_target target = target_of(arena, "opencl");
+    kiln_target target = target_of(arena, "vta:pynq");
     kiln_str object;
     kiln_program *p = matmul_program(arena, 4, 4, 4);
     kiln_program_make_loops(p);

@@ -9,7 +9,7 @@
 #include "tests/support/program_generate.h"
 #include "tests/support/schedule_fuzz.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
-#include "tests/unit/compiler-core/codegen/null_board.h"
+#include "tests/unit/compiler-core/codegen/device_board.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 #define SEEDS 300
@@ -127,7 +127,7 @@ static void a_launch_runs_groups_of_threads_with_shared_memory(void **state) {
     expect_ok(compile_scheduled(scheduled, &target, 2, *state, &artefact));
     assert_int_equal(artefact.manifest.launch_count, 1);
     const kiln_manifest_launch *launch = &artefact.manifest.launch[0];
-    expect_str(launch->entry, "run.0");
+    expect_str(launch->entry, "run_0");
     assert_int_equal(launch->phase, KILN_LAUNCH_RUN);
     assert_true(launch->grid[0] == 2 && launch->grid[1] == 2 && launch->grid[2] == 1);
     assert_true(launch->group[0] == 4 && launch->group[1] == 2 && launch->group[2] == 1);
@@ -197,7 +197,7 @@ static void temps_between_launches_lie_in_scratch_of_the_device(void **state) {
     const kiln_manifest *m = &artefact.manifest;
     assert_int_equal(m->launch_count, 4);
     assert_true(m->has_prepare);
-    expect_str(m->launch[0].entry, "prepare.0");
+    expect_str(m->launch[0].entry, "prepare_0");
     const kiln_manifest_arg *scratch = &m->arg[m->arg_count - 1];
     assert_int_equal(scratch->role, KILN_ROLE_TEMP);
     assert_int_equal(scratch->shape.dim[0], 64 + 4 * 8 * sizeof(float)); /* s is aligned */
@@ -231,7 +231,7 @@ static void what_an_outer_loop_decides_is_computed_there(void **state) {
     expect_ok(
         kiln_codegen(&lowered, &target, &options, *state, &bytes, &scratch_bytes, &worker_bytes));
     expect_ok(kiln_null_code_decode(bytes, *state, &code));
-    const kiln_null_function *f = kiln_null_code_find(&code, KILN_STR("run.0"));
+    const kiln_null_function *f = kiln_null_code_find(&code, KILN_STR("run_0"));
     uint32_t last_loop = 0, last_address = 0, in_body = 0;
     for (uint32_t i = 0; i < f->instruction_count; i++) {
         if (f->instruction[i].op == KILN_NULL_LOOP) last_loop = i;
@@ -253,7 +253,7 @@ static void explaining_prints_the_code(void **state) {
     expect_ok(kiln_lower(loops, &target, *state, &lowered));
     expect_ok(
         kiln_codegen(&lowered, &target, &options, *state, &text, &scratch_bytes, &worker_bytes));
-    expect_contains(text.data, "run.0: ");
+    expect_contains(text.data, "run_0: ");
     expect_contains(text.data, "MULTIPLY_ADD r");
     expect_contains(text.data, "b0: f32 argument 0, 128 elements");
 }

@@ -48,11 +48,28 @@ static void quotient_and_remainder_give_the_whole(void **state) {
     assert_true(kiln_decoding_determines(p, &d, t));
 }
 
+/* A number that runs over f0 * 64 + f1, in digits of 4, 6 and 8, as the simplifier writes them. */
+static void digits_give_the_whole_in_any_form(void **state) {
+    kiln_program *p = *state;
+    kiln_expr f0 = var(p, "f0", 3), f1 = var(p, "f1", 64);
+    kiln_expr whole = add(p, times(p, f0, 64), f1);
+    for (int missing = 0; missing < 4; missing++) {
+        kiln_decoding d = {.moves = all_move};
+        if (missing != 1) kiln_decoding_learn(&d, simple(p, floordiv(p, whole, 48)), 0);
+        if (missing != 2)
+            kiln_decoding_learn(&d, simple(p, floormod(p, floordiv(p, whole, 8), 6)), 0);
+        if (missing != 3) kiln_decoding_learn(&d, simple(p, floormod(p, whole, 8)), 0);
+        assert_int_equal(kiln_decoding_determines(p, &d, f0), missing == 0 || missing == 3);
+        assert_int_equal(kiln_decoding_determines(p, &d, f1), missing == 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(sums_with_wide_strides_have_one_reading),
         PROGRAM_TEST(slack_is_taken_for_another_digit),
         PROGRAM_TEST(quotient_and_remainder_give_the_whole),
+        PROGRAM_TEST(digits_give_the_whole_in_any_form),
     };
     return cmocka_run_group_tests_name("compiler-core/facts/decode", tests, NULL, NULL);
 }

@@ -24,14 +24,14 @@ static void the_meaning_of_each_is_a_sum_of_products(void **state) {
                                         &p->buffer.data[i + 1].shape);
         for (uint32_t i = 0; i < kiln_shape_count(&arg[0].shape); i++) /* all extremes */
             if (halves)                                                /* exact in all types */
-                kiln_dtype_store_i64(KILN_BF16, arg[0].data, i, (int64_t)i % 7 - 3);
+                kiln_dtype_store_i64(arg[0].dtype, arg[0].data, i, (int64_t)i % 7 - 3);
             else
                 ((uint8_t *)arg[0].data)[i] = (uint8_t)(i % 3 == 0   ? 0x80
                                                         : i % 3 == 1 ? 0x7f
                                                                      : 0xff);
         for (uint32_t i = 0; i < kiln_shape_count(&arg[1].shape); i++)
             if (halves)
-                kiln_dtype_store_i64(KILN_BF16, arg[1].data, i, (int64_t)i % 5 + 1);
+                kiln_dtype_store_i64(arg[1].dtype, arg[1].data, i, (int64_t)i % 5 + 1);
             else
                 ((uint8_t *)arg[1].data)[i] = (uint8_t)(i % 2 == 0 ? 0x80 : 0xff);
         assert_null(kiln_te_eval(p, arg, 3));
@@ -92,6 +92,10 @@ static void processors_have_what_their_features_bring(void **state) {
         {"x86-64-v3,features=+amx-tile+amx-int8+amx-bf16",
          "vpmaddwd vpmaddwd.wide vpmaddwd.unsigned vpmaddwd.mixed tdpbssd tdpbsud tdpbusd tdpbuud "
          "tdpbf16ps "},
+        {"cuda:sm_80", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k32.s8 "},
+        {"h200", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k32.s8 "},
+        {"opencl", ""},
+        {"null", ""},
     };
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_target target = target_of(arena, row[i].target);
@@ -101,6 +105,31 @@ static void processors_have_what_their_features_bring(void **state) {
                 has = kiln_arena_printf(arena, "%s%s ", has, kiln_intrinsics[k].name);
         if (strcmp(has, row[i].has) != 0)
             fail_msg("%s has \"%s\" instead of \"%s\"", row[i].target, has, row[i].has);
+    }
+}
+
+/* Each word of an operand is in one register of one thread. */
+static void fragments_hold_each_word_once(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t outer, words;
+    } shape[KILN_FRAGMENT_COUNT] = {{16, 8}, {8, 8}, {16, 8}};
+    for (uint32_t f = 0; f < KILN_FRAGMENT_COUNT; f++) {
+        bool held[16][8] = {{false}};
+        uint32_t words = 0;
+        for (uint32_t lane = 0; lane < KILN_WARP_LANES; lane++)
+            for (uint32_t r = 0; r < kiln_fragments[f].registers; r++) {
+                const uint32_t of[] = {lane / 4, lane % 4, r % 2, r / 2};
+                uint32_t outer = 0, word = 0;
+                for (uint32_t i = 0; i < 4; i++) {
+                    outer += kiln_fragments[f].outer[i] * of[i];
+                    word += kiln_fragments[f].word[i] * of[i];
+                }
+                assert_true(outer < shape[f].outer && word < shape[f].words);
+                words += !held[outer][word];
+                held[outer][word] = true;
+            }
+        assert_int_equal(words, shape[f].outer * shape[f].words);
     }
 }
 
@@ -149,6 +178,7 @@ int main(void) {
         test_with_arena(the_meaning_of_each_is_a_sum_of_products),
         cmocka_unit_test(names_are_unique_and_lead_back),
         cmocka_unit_test(words_hold_the_steps_of_a_lane),
+        cmocka_unit_test(fragments_hold_each_word_once),
         test_with_arena(processors_have_what_their_features_bring),
         test_with_arena(products_match_in_either_order),
         test_with_arena(other_types_and_other_sums_do_not_match),

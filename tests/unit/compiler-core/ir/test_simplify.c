@@ -1,5 +1,6 @@
 /* The quasi-affine simplifier: what it must find, and that it never changes a value. */
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/interp.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
 static void expect_simplified(kiln_program *p, kiln_expr e, const char *text) {
@@ -133,6 +134,37 @@ static void offsets_follow_the_layout(void **state) {
     expect_text(p, kiln_buffer_offset(p, b, index), "oc.0*50176 + oc.1 + h*896 + w*16");
 }
 
+/* Addresses that code forms are those of the layout, at every index. */
+static void offsets_are_those_of_the_layout(void **state) {
+    static const char *const layout[] = {"row",
+                                         "d1,d0",
+                                         "d0/2,d1,d0%2",
+                                         "d0,d1+3",
+                                         "d0,d1/4^d0%4,d1%4",
+                                         "d0,d1/2^d0/2%2,d1%2+1",
+                                         "d1+2,d0^d1/4%8+1"};
+    kiln_program *p = *state;
+    kiln_shape shape = {.rank = 2, .dim = {6, 9}};
+    kiln_buffer b = kiln_buffer_create(p, KILN_STR("t"), KILN_F32, KILN_ROLE_TEMP, &shape);
+    kiln_expr index[] = {var(p, "i", 6), var(p, "j", 9)};
+    for (size_t l = 0; l < KILN_ARRAY_COUNT(layout); l++) {
+        expect_ok(kiln_layout_parse(kiln_str_from(layout[l]), 2, &p->buffer.data[b].layout));
+        kiln_interp in;
+        kiln_expr offset = kiln_buffer_offset(p, b, index);
+        kiln_interp_init(&in, p, NULL, NULL);
+        for (int64_t i = 0; i < 6; i++)
+            for (int64_t j = 0; j < 9; j++) {
+                in.var[kiln_expr_get(p, index[0])->payload.id] = i;
+                in.var[kiln_expr_get(p, index[1])->payload.id] = j;
+                kiln_interp_moved(&in);
+                assert_int_equal(
+                    kiln_interp_eval(&in, offset).i,
+                    kiln_layout_offset(&p->buffer.data[b].layout, &shape, (int64_t[]){i, j}));
+            }
+        kiln_interp_deinit(&in);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(comparisons_are_decided_by_bounds_or_reduced),
@@ -143,6 +175,7 @@ int main(void) {
         PROGRAM_TEST(simplified_expressions_have_the_same_value_everywhere),
         PROGRAM_TEST(simplifying_twice_changes_nothing_more),
         PROGRAM_TEST(offsets_follow_the_layout),
+        PROGRAM_TEST(offsets_are_those_of_the_layout),
     };
     return cmocka_run_group_tests_name("compiler-core/ir/simplify", tests, NULL, NULL);
 }

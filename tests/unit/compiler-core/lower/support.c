@@ -125,6 +125,11 @@ kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled
     return equals_by(te, scheduled, target, KILN_LOWER_CPU, seed, NULL);
 }
 
+kiln_status items_equal(const kiln_program *te, const kiln_program *scheduled,
+                        const kiln_target *target, uint64_t seed) {
+    return equals_by(te, scheduled, target, KILN_LOWER_ITEMS, seed, NULL);
+}
+
 void expect_computes(const kiln_program *te, const kiln_program *p, uint64_t seed) {
     kiln_tensor wanted[ARGS_MAX], got[ARGS_MAX], bound[ARGS_MAX];
     uint32_t count = make_args(te, seed, wanted);
@@ -143,6 +148,11 @@ kiln_status grid_equals(const kiln_program *te, const kiln_program *scheduled, u
                         kiln_lowered *out_lowered) {
     kiln_target target = x86_target(te->arena, 3, 1);
     return equals_by(te, scheduled, &target, KILN_LOWER_GRID, seed, out_lowered);
+}
+
+kiln_status grid_equals_on(const kiln_program *te, const kiln_program *scheduled,
+                           const kiln_target *target, uint64_t seed, kiln_lowered *out_lowered) {
+    return equals_by(te, scheduled, target, KILN_LOWER_GRID, seed, out_lowered);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */

@@ -22,9 +22,17 @@ kiln_program *unscheduled(const kiln_program *te);
 kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled,
                            const kiln_target *target, uint64_t seed);
 
+/* The same by groups of one work item. */
+kiln_status items_equal(const kiln_program *te, const kiln_program *scheduled,
+                        const kiln_target *target, uint64_t seed);
+
 /* The same by launches of groups of threads; `*out_lowered` (or NULL) is what was run. */
 kiln_status grid_equals(const kiln_program *te, const kiln_program *scheduled, uint64_t seed,
                         kiln_lowered *out_lowered);
+
+/* By launches within the limits of that target. */
+kiln_status grid_equals_on(const kiln_program *te, const kiln_program *scheduled,
+                           const kiln_target *target, uint64_t seed, kiln_lowered *out_lowered);
 
 /* Runs the program, which is at any stage of `te`; fails the test unless outputs are within bounds.
  */

@@ -16,7 +16,7 @@
 #define ARGS_MAX 64
 #define AVX2 "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 
-enum { CPU = KILN_LOWER_CPU, GRID = KILN_LOWER_GRID };
+enum { CPU = KILN_LOWER_CPU, GRID = KILN_LOWER_GRID, ITEMS = KILN_LOWER_ITEMS };
 
 static const struct {
     const char *name;
@@ -405,8 +405,8 @@ static void what_a_target_lacks_is_refused(void **state) {
     } row[] = {
         {"", "  bind(thread.x) i in 62:\n    block c(a=i)\n",
          "loop i is bound to thread.x, and the target has no launches", NULL},
-        {"", "  vthread i in 62:\n    block c(a=i)\n", "loop i is over virtual threads",
-         "loop i is over virtual threads"},
+        {"", "  vthread i in 62:\n    block c(a=i)\n",
+         "loop i is over virtual threads, and the target has no launches", NULL},
         {"temp t: f32[1] scope(shared)\n", "  for i in 62:\n    block c(a=i)\n",
          "t has scope shared, which the target does not have", NULL},
         {"temp t: f32[1] scope(acc)\n", "  for i in 62:\n    block c(a=i)\n", "t has scope acc",

@@ -32,7 +32,11 @@ static void contiguous_iterators_follow_layouts(void **state) {
     assert_int_equal(kiln_sketch_contiguous_iter(p, &pattern), 1);
     assert_false(kiln_sketch_reads_contiguously(p, &pattern, 1));
     assert_true(kiln_sketch_reads_contiguously(p, &pattern, 0));
-    p->buffer.data[pattern.to.buffer].layout = (kiln_layout){3, {{0, 8, 0}, {1, 1, 0}, {0, 1, 8}}};
+    p->buffer.data[pattern.to.buffer].layout =
+        (kiln_layout){3,
+                      {{.dim = 0, .divisor = 8},
+                       {.dim = 1, .divisor = 1},
+                       {.dim = 0, .divisor = 1, .modulus = 8}}};
     assert_int_equal(kiln_sketch_contiguous_iter(p, &pattern), 0);
 }
 

@@ -7,6 +7,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
+#include "tests/support/targets.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 static kiln_target avx512(uint32_t threads) {
@@ -668,12 +669,33 @@ static void the_default_is_never_refused(void **state) {
 }
 
 static void other_targets_have_no_rules_yet(void **state) {
-    kiln_target target = {.kind = KILN_TARGET_CUDA};
+    kiln_target target = {.kind = KILN_TARGET_VTA};
     kiln_program *te = chain_program(*state, 2, 2);
     kiln_space space;
     kiln_status st = kiln_space_create(te, &target, te->arena, &space);
     assert_int_equal(kiln_status_code(st), KILN_UNIMPLEMENTED);
     kiln_status_free(st);
+}
+
+static void types_that_a_device_lacks_are_refused_by_name(void **state) {
+    static const char *const text = "program p\ninput x: %s[64]\noutput y: %s[64]\n"
+                                    "block b(i:64): y[i] = x[i] + x[i]\n";
+    static const struct {
+        const char *dtype, *target, *reason;
+    } row[] = {{"f64", "opencl:x,features=-f64", "the device lacks f64, the type of x in p"},
+               {"f64", "opencl:x", NULL},
+               {"f16", "opencl:x", NULL}}; /* computed in f32 */
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_target target = target_of(*state, row[i].target);
+        kiln_program *te =
+            parsed(*state, kiln_arena_printf(*state, text, row[i].dtype, row[i].dtype));
+        kiln_space space;
+        kiln_status st = kiln_space_create(te, &target, te->arena, &space);
+        if (row[i].reason)
+            expect_error(st, UNIMPLEMENTED, row[i].reason);
+        else
+            expect_ok(st);
+    }
 }
 
 int main(void) {
@@ -708,6 +730,7 @@ int main(void) {
         test_with_arena(little_work_is_not_shared_out),
         test_with_arena(an_index_names_one_trace),
         test_with_arena(other_targets_have_no_rules_yet),
+        test_with_arena(types_that_a_device_lacks_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

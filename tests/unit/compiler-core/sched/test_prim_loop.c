@@ -333,6 +333,28 @@ static void bind_puts_loops_on_axes(void **state) {
                  "      block c(i=c.i, j=c.j)\n");
 }
 
+static void vthread_marks_loops_and_refuses_races(void **state) {
+    kiln_arena *arena = *state;
+    expect_line(matmul_program(arena, 6, 10, 4), "vthread(matmul.n)\n",
+                "    vthread matmul.n in 10:");
+    expect_line(matmul_program(arena, 6, 10, 4),
+                "vthread(matmul.n)\ndecompose_reduction(matmul, matmul.n)\n",
+                "    vthread matmul.init.n in 10:");
+    static const struct {
+        const char *trace, *why;
+    } row[] = {
+        {"vthread(matmul.k)\n", "iterations of matmul.k add to the same elements of y"},
+        {"vthread(matmul.m)\nvthread(matmul.m)\n", "loop matmul.m is already a virtual thread"},
+        {"bind(matmul.m, \"thread.y\")\nvthread(matmul.n)\nbind(matmul.k, \"thread.x\")\n",
+         "iterations of matmul.k add to the same elements of y"},
+        {"vthread(matmul.m)\nbind(matmul.n, \"block.x\")\n", "has more than grid loops around it"},
+        {"split(matmul.n, 1, 17)\nvthread(matmul.n.1)\n",
+         "matmul.n.1 has 17 iterations; a thread has at most 16 virtual threads"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        expect_illegal(matmul_program(arena, 6, 10, 4), row[i].trace, row[i].why);
+}
+
 static void initialisations_are_bound_as_their_reductions(void **state) {
     kiln_arena *arena = *state;
     expect_line(matmul_program(arena, 6, 10, 4),
@@ -437,6 +459,7 @@ int main(void) {
         test_with_arena(parallel_refuses_races_and_nesting),
         test_with_arena(a_refused_primitive_leaves_no_names),
         test_with_arena(bind_puts_loops_on_axes),
+        test_with_arena(vthread_marks_loops_and_refuses_races),
         test_with_arena(initialisations_are_bound_as_their_reductions),
         test_with_arena(bind_refuses_races_and_places_that_cannot_be),
         test_with_arena(annotate_keeps_the_text),

@@ -101,6 +101,60 @@ static void transform_layout_refuses_padded_arguments_and_constants(void **state
                    "t cannot have this layout");
     expect_illegal(chain_program(arena, 6, 10), "transform_layout(t, \"d0,d1/{1},d1%{1}\", 2)\n",
                    "names an integer that is not given");
+    expect_illegal(chain_program(arena, 6, 10), "transform_layout(t, \"d0,d1+1\")\n",
+                   "a layout has no pitch and no XOR; swizzle gives them to t");
+}
+
+static void pipeline_marks_loops_that_fetch(void **state) {
+    expect_line(chain_program(*state, 8, 16), "compute_at(a, c.i)\npipeline(c.i, 2)\n",
+                "  for c.i in 8 @pipeline(\"2\"):");
+    expect_line(chain_program(*state, 8, 16), "compute_at(a, c.i)\npipeline(c.i, 1)\n",
+                "  for c.i in 8:");
+    static const char *const row[][2] = {
+        {"pipeline(c.i, 2)\n", "nothing inside c.i copies into memory"},
+        {"compute_at(a, c.i)\npipeline(c.i, 9)\n", "9 stages; a pipeline has 1 to 8"},
+        {"compute_at(a, c.i)\npipeline(c.i, 0)\n", "0 stages"},
+        {"compute_at(a, c.i)\nparallel(c.i)\npipeline(c.i, 2)\n",
+         "the iterations of c.i do not follow one another"},
+        {"compute_at(a, c.i)\npipeline(c.i, 2)\npipeline(c.i, 2)\n", "c.i is a pipeline already"},
+        {"annotate(c.i, \"pipeline=2\")\n", "stages of c.i are given by pipeline"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        expect_illegal(chain_program(*state, 8, 16), row[i][0], row[i][1]);
+}
+
+static void swizzle_lengthens_rows_and_moves_units(void **state) {
+    static const char *const row[][2] = {
+        {"swizzle(t, 4, 1, 1, 1)\n", "temp t: f32[8,16] layout(d0,d1+4) scope(shared)"},
+        {"swizzle(t, 0, 4, 8, 1)\n", "temp t: f32[8,16] layout(d0,d1/4^d0%8,d1%4) scope(shared)"},
+        {"swizzle(t, 0, 4, 4, 2)\n", "temp t: f32[8,16] layout(d0,d1/4^d0/2%4,d1%4) scope(shared)"},
+        {"swizzle(t, 1, 1, 2, 1)\n", "temp t: f32[8,16] layout(d0,d1^d0%2+1) scope(shared)"},
+        {"swizzle(t, 0, 4, 1, 1)\n", "temp t: f32[8,16] scope(shared)"},
+        {"transform_layout(t, \"d1,d0\")\nswizzle(t, 4, 2, 2, 1)\n",
+         "temp t: f32[8,16] layout(d1,d0/2^d1%2,d0%2+4) scope(shared)"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        expect_line(chain_program(*state, 8, 16),
+                    kiln_arena_printf(*state, "set_scope(t, \"shared\")\n%s", row[i][0]),
+                    row[i][1]);
+}
+
+static void swizzle_refuses_what_has_no_banks_and_what_is_no_swizzle(void **state) {
+    static const char *const row[][2] = {
+        {"swizzle(t, 4, 1, 1, 1)\n", "t is no temp in the memory of a group"},
+        {"swizzle(x, 4, 1, 1, 1)\n", "x is no temp in the memory of a group"},
+        {"set_scope(t, \"shared\")\nswizzle(t, -1, 1, 1, 1)\n", "a pitch of -1; it is 0 to 1024"},
+        {"set_scope(t, \"shared\")\nswizzle(t, 0, 4, 3, 1)\n", "3 ways; they are a power of two"},
+        {"set_scope(t, \"shared\")\nswizzle(t, 0, 0, 2, 1)\n", "units of 0 elements"},
+        {"set_scope(t, \"shared\")\nswizzle(t, 0, 1, 2, 0)\n", "every 0 rows"},
+        {"set_scope(t, \"shared\")\nswizzle(t, 4, 1, 1, 1)\nswizzle(t, 4, 1, 1, 1)\n",
+         "t is swizzled already"},
+        {"set_scope(t, \"shared\")\ntransform_layout(t, \"d0,d1/4,d1%4\")\n"
+         "swizzle(t, 0, 2, 2, 1)\n",
+         "the two innermost dimensions in memory are no whole ones"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        expect_illegal(chain_program(*state, 8, 16), row[i][0], row[i][1]);
 }
 
 static void pad_lengthens_the_loop(void **state) {
@@ -207,6 +261,9 @@ int main(void) {
         test_with_arena(transform_layout_fills_in_the_sizes),
         test_with_arena(transform_layout_may_pad_a_temp),
         test_with_arena(transform_layout_refuses_padded_arguments_and_constants),
+        test_with_arena(pipeline_marks_loops_that_fetch),
+        test_with_arena(swizzle_lengthens_rows_and_moves_units),
+        test_with_arena(swizzle_refuses_what_has_no_banks_and_what_is_no_swizzle),
         test_with_arena(pad_lengthens_the_loop),
         test_with_arena(pad_gives_zero_beyond_the_end),
         test_with_arena(pad_reads_a_padded_copy_without_a_guard),

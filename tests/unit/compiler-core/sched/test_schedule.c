@@ -78,7 +78,12 @@ static const char conv_lines[] =
     "divide(relu.write, \"w\", 5)\n"
     "fuse(relu.write.c, relu.write.h)\n"
     "parallel(relu.write.n)\n"
-    "bind(conv.n, \"block.x\")\n";
+    "bind(conv.n, \"block.x\")\n"
+    "vthread(conv.oc)\n"
+    "cache_read(conv.part, w.read, \"shared\")\n"
+    "swizzle(w.read.read, 4, 2, 2, 1)\n"
+    "compute_at(w.read.read, conv.part.kh)\n"
+    "pipeline(conv.part.kh, 2)\n";
 
 static void write_conv(kiln_sched *s) {
     assert_true(kiln_sched_inline(s, block(s, "bias")));
@@ -89,11 +94,11 @@ static void write_conv(kiln_sched *s) {
     assert_int_equal(copy, block(s, "w.read"));
     assert_true(kiln_sched_pad(s, copy, 0, kiln_sched_const(8)));
     const kiln_layout blocked = {5,
-                                 {{0, KILN_SCHED_GIVEN(0), 0},
-                                  {1, 1, 0},
-                                  {2, 1, 0},
-                                  {3, 1, 0},
-                                  {0, 1, KILN_SCHED_GIVEN(0)}}};
+                                 {{.dim = 0, .divisor = KILN_SCHED_GIVEN(0)},
+                                  {.dim = 1, .divisor = 1},
+                                  {.dim = 2, .divisor = 1},
+                                  {.dim = 3, .divisor = 1},
+                                  {.dim = 0, .divisor = 1, .modulus = KILN_SCHED_GIVEN(0)}}};
     assert_true(kiln_sched_transform_layout(s, buffer(s, "w.read"), &blocked,
                                             KILN_SCHED_INTS(kiln_sched_const(8))));
     kiln_sched_loop oc = loop(s, "conv.part", "oc");
@@ -145,6 +150,12 @@ static void write_conv(kiln_sched *s) {
     assert_int_equal(kiln_sched_extent(s, kiln_sched_fuse(s, &both)), 20);
     assert_true(kiln_sched_parallel(s, loop(s, "relu.write", "n")));
     assert_true(kiln_sched_bind(s, loop(s, "conv", "n"), KILN_AXIS_BLOCK_X));
+    assert_true(kiln_sched_vthread(s, loop(s, "conv", "oc")));
+    kiln_sched_cache_read(s, part, buffer(s, "w.read"), KILN_SCOPE_SHARED);
+    assert_true(kiln_sched_swizzle(s, buffer(s, "w.read.read"), kiln_sched_const(4),
+                                   kiln_sched_const(2), kiln_sched_const(2), kiln_sched_const(1)));
+    assert_true(kiln_sched_compute_at(s, block(s, "w.read.read"), kh));
+    assert_true(kiln_sched_pipeline(s, kh, kiln_sched_const(2)));
 }
 
 static void write_bytes(kiln_sched *s) {
@@ -294,7 +305,11 @@ static void a_full_trace_is_no_bug(void **state) {
 static void row_major_schedules_refuse_layouts_in_memory(void **state) {
     kiln_arena *arena = *state;
     kiln_sched s = kiln_sched_begin(conv_program(arena, &small_conv), &avx2, arena);
-    const kiln_layout swapped = {4, {{0, 1, 0}, {2, 1, 0}, {3, 1, 0}, {1, 1, 0}}};
+    const kiln_layout swapped = {4,
+                                 {{.dim = 0, .divisor = 1},
+                                  {.dim = 2, .divisor = 1},
+                                  {.dim = 3, .divisor = 1},
+                                  {.dim = 1, .divisor = 1}}};
     s.row_major = true;
     assert_false(
         kiln_sched_transform_layout(kiln_sched_try(&s), buffer(&s, "x"), &swapped, NULL, 0));

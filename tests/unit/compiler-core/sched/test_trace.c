@@ -39,7 +39,12 @@ static const char every_primitive[] = "inline(bias)\n"
                                       "divide(relu.write, \"w\", 5)\n"
                                       "fuse(relu.write.c, relu.write.h)\n"
                                       "parallel(relu.write.n)\n"
-                                      "bind(conv.n, \"block.x\")\n";
+                                      "bind(conv.n, \"block.x\")\n"
+                                      "vthread(conv.oc)\n"
+                                      "cache_read(conv.part, w.read, \"shared\")\n"
+                                      "swizzle(w.read.read, 4, 2, 2, 1)\n"
+                                      "compute_at(w.read.read, conv.part.kh)\n"
+                                      "pipeline(conv.part.kh, 2)\n";
 
 /* The same for what takes a product of bytes. */
 static const char every_primitive_of_bytes[] = "split(dot.n, -1, 4)\n"

@@ -31,7 +31,7 @@ static kiln_str artefact(kiln_arena *arena, int64_t count) {
 /* What one checked run leaves and takes. */
 static kiln_ran run(kiln_arena *arena, int64_t count, float out[ELEMENTS], uint64_t *out_ns) {
     const kiln_executor_vtable *v = kiln_executor_for(KILN_PAYLOAD_NULL_CODE)->vtable;
-    const kiln_executor_setup setup = {0};
+    const kiln_executor_setup setup = {.name = "null"};
     kiln_str bytes = artefact(arena, count);
     kiln_artefact a;
     void *device = NULL, *program = NULL;

@@ -1,0 +1,55 @@
+/* Rows of gpus.def: limits and figures of devices with groups of threads. Rules keep to the limits,
+ * the cost model counts with the figures; neither asks for a kind of targets. */
+#ifndef KILN_BASE_GPU_H
+#define KILN_BASE_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/str.h"
+
+typedef struct kiln_gpu {
+    const char *name;     /* "h200"; of all devices of a capability "sm_90" */
+    const char *features; /* "f16 f64": types that it computes in beside f32 and integers */
+    bool is_cpu;          /* a processor behind a driver for GPUs */
+    bool is_generic;      /* stands for every device of its capability */
+    uint32_t capability;  /* CUDA's, 90 for 9.0; 0: there is none */
+    uint32_t warp;        /* threads that run in step */
+    /* Of a unit (multiprocessor). */
+    uint32_t units;
+    uint32_t unit_threads, unit_groups; /* at once */
+    uint32_t unit_registers;            /* of 4 bytes */
+    uint32_t unit_shared_bytes;
+    /* Of a group; shared_bytes: most that it may ask for, static_: most that a kernel may declare,
+     * reserved_: taken from the unit's beside what the group asks for. */
+    uint32_t thread_registers; /* most of a thread */
+    uint32_t group_threads;
+    uint32_t group_shared_bytes, static_shared_bytes, reserved_shared_bytes;
+    uint32_t load_bytes; /* widest load or store of a thread */
+    uint64_t l2_bytes, memory_bytes;
+    double clock_hz;
+    double memory_rate, l2_rate; /* bytes a second, of the device */
+    double shared_rate;          /* bytes a cycle, of a unit */
+    double issue;                /* instructions of warps a cycle, of a unit */
+    double launch_ns;            /* from one kernel's end to the next one's start */
+    /* Multiply-adds a cycle, of a unit; 0: the type is computed in another one. f32 on tensor cores
+     * means tf32. */
+    double multiply_adds[KILN_DTYPE_COUNT], tensor_multiply_adds[KILN_DTYPE_COUNT];
+    double special; /* roots, exponentials and quotients a cycle, of a unit */
+} kiln_gpu;
+
+/* By its name; NULL: there is no such row. Static. */
+const kiln_gpu *kiln_gpu_find(kiln_str name);
+/* Rows in the order of gpus.def. */
+uint32_t kiln_gpu_count(void);
+const kiln_gpu *kiln_gpu_at(uint32_t index);
+
+/* What no such device exceeds: operations a second, two of each multiply-add, whose products are of
+ * that type (of f32: tf32 too; NONE: of any type). For a generic row that of the fastest device of
+ * its capability. 0: not known, as of OpenCL devices. */
+double kiln_gpu_peak_flops(const kiln_gpu *gpu, kiln_dtype dtype);
+/* The same of bytes a second that its memory gives. */
+double kiln_gpu_peak_bytes(const kiln_gpu *gpu);
+
+#endif

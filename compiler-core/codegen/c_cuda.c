@@ -1,0 +1,197 @@
+/* CUDA C++: a kernel for each launch, for people to read and for tests; devices take PTX. All
+ * numbers are scalars with names; vectors are what memory is read and written by. */
+#include "compiler-core/codegen/c_builder.h"
+
+static const char types[] =
+    "typedef unsigned char u8;\n"
+    "typedef unsigned short u16;\n"
+    "typedef unsigned int u32;\n"
+    "typedef unsigned long long u64;\n"
+    "typedef signed char s8;\n"
+    "typedef short s16;\n"
+    "typedef int s32;\n"
+    "typedef long long s64;\n"
+    "typedef float f32;\n"
+    "typedef double f64;\n"
+    "typedef u8 u8_m;\n"
+    "typedef u16 u16_m;\n"
+    "typedef u32 u32_m;\n"
+    "typedef u64 u64_m;\n"
+    "typedef f32 f32_m;\n"
+    "typedef f64 f64_m;\n"
+    "#define PIECES(T, N) typedef T##2 N##x2; typedef T##2 N##x2_m; typedef T##4 N##x4; "
+    "typedef T##4 N##x4_m;\n"
+    "PIECES(uchar, u8)\n"
+    "PIECES(ushort, u16)\n"
+    "PIECES(uint, u32)\n"
+    "PIECES(float, f32)\n"
+    "typedef ulonglong2 u64x2; typedef ulonglong2 u64x2_m;\n"
+    "typedef double2 f64x2; typedef double2 f64x2_m;\n"
+    "#define INT8_MIN (-128)\n"
+    "#define INT8_MAX 127\n"
+    "#define INT16_MIN (-32768)\n"
+    "#define INT16_MAX 32767\n"
+    "#define INT32_MIN (-2147483647 - 1)\n"
+    "#define INT32_MAX 2147483647\n"
+    "#define INT64_MIN (-9223372036854775807ll - 1)\n"
+    "#define INT64_MAX 9223372036854775807ll\n"
+    "#define INF32 f32_of_bits(0x7f800000u)\n"
+    "#define NAN32 f32_of_bits(0x7fc00000u)\n"
+    "#define INF64 ((f64)INF32)\n"
+    "#define NAN64 ((f64)NAN32)\n"
+    "#define fma_32 fmaf\n"
+    "#define fma_64 fma\n"
+    "#define HELPER static inline __device__\n";
+
+/* Instructions of a warp. The tests' emulator brings functions of its own. */
+#define MMA(NAME, INSTRUCTION, VECTOR, SCALAR, LETTER)                                    \
+    "HELPER " VECTOR " " NAME "(u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, " SCALAR  \
+    " c0, " SCALAR " c1, " SCALAR " c2, " SCALAR " c3) {\n"                               \
+    "    asm volatile(\"mma.sync.aligned." INSTRUCTION " {%0, %1, %2, %3}, \"\n"          \
+    "        \"{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"                         \
+    "        : \"+" LETTER "\"(c0), \"+" LETTER "\"(c1), \"+" LETTER "\"(c2), \"+" LETTER \
+    "\"(c3)\n"                                                                            \
+    "        : \"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3), \"r\"(b0), \"r\"(b1));\n"      \
+    "    return " VECTOR "{c0, c1, c2, c3};\n"                                            \
+    "}\n"
+#define LDMATRIX(NAME, TRANS)                                                                  \
+    "HELPER u32x2 " NAME "_x2(const void *row) {\n"                                            \
+    "    u32x2 m;\n"                                                                           \
+    "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x2" TRANS ".shared.b16 {%0, %1}, [%2];\"\n" \
+    "        : \"=r\"(m.x), \"=r\"(m.y) : \"r\"(shared_address(row)) : \"memory\");\n"         \
+    "    return m;\n"                                                                          \
+    "}\n"                                                                                      \
+    "HELPER u32x4 " NAME "_x4(const void *row) {\n"                                            \
+    "    u32x4 m;\n"                                                                           \
+    "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x4" TRANS                                   \
+    ".shared.b16 {%0, %1, %2, %3}, [%4];\"\n"                                                  \
+    "        : \"=r\"(m.x), \"=r\"(m.y), \"=r\"(m.z), \"=r\"(m.w)\n"                           \
+    "        : \"r\"(shared_address(row)) : \"memory\");\n"                                    \
+    "    return m;\n"                                                                          \
+    "}\n"
+
+static const char warps[] =
+    "#ifndef KILN_EMULATED\n"
+    "HELPER u32 shared_address(const void *p) {\n"
+    "    u32 address;\n"
+    "    asm(\"{ .reg .u64 shared; cvta.to.shared.u64 shared, %1; cvt.u32.u64 %0, shared; }\"\n"
+    "        : \"=r\"(address) : \"l\"(p));\n"
+    "    return address;\n"
+    "}\n" /* clang-format off */
+    MMA("mma_m16n8k16_f16", "m16n8k16.row.col.f32.f16.f16.f32", "f32x4", "f32", "f")
+    MMA("mma_m16n8k16_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", "f32x4", "f32", "f")
+    MMA("mma_m16n8k32_s8", "m16n8k32.row.col.s32.s8.s8.s32", "u32x4", "u32", "r")
+    LDMATRIX("ldmatrix", "")
+    LDMATRIX("ldmatrix_trans", ".trans")
+    "template <u32 BYTES> HELPER void cp_async(void *to, const void *from) {\n"
+    "    asm volatile(\"{ .reg .u64 global; cvta.to.global.u64 global, %1;\"\n"
+    "        \" cp.async.ca.shared.global [%0], [global], %2; }\"\n"
+    "        : : \"r\"(shared_address(to)), \"l\"(from), \"n\"(BYTES) : \"memory\");\n"
+    "}\n"
+    "HELPER void cp_async_commit() { asm volatile(\"cp.async.commit_group;\" : : : \"memory\"); }\n"
+    "template <u32 PENDING> HELPER void cp_async_wait() {\n"
+    "    asm volatile(\"cp.async.wait_group %0;\" : : \"n\"(PENDING) : \"memory\");\n"
+    "}\n"
+    "#endif\n"; /* clang-format on */
+
+static kiln_ssa register_of(kiln_builder *b, kiln_ssa all, uint32_t number) {
+    return b->ops->extract(b, all, number);
+}
+
+/* A row "mma.m16n8k16.f16" is the function mma_m16n8k16_f16. */
+static void warp_product(kiln_builder *base, const kiln_intrinsic *row, const kiln_ssa *a,
+                         const kiln_ssa *second, kiln_ssa *sum) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    kiln_ssa operand[3 * KILN_WARP_REGISTERS];
+    uint32_t count = 0;
+    kiln_strbuf call = {0};
+    for (uint32_t i = 0; i < kiln_fragments[KILN_FRAGMENT_A].registers; i++)
+        operand[count++] = a[i];
+    for (uint32_t i = 0; i < kiln_fragments[KILN_FRAGMENT_B].registers; i++)
+        operand[count++] = second[i];
+    for (uint32_t i = 0; i < KILN_WARP_REGISTERS; i++) operand[count++] = sum[i];
+    for (const char *at = row->name; *at; at++)
+        kiln_strbuf_printf(&call, "%c", *at == '.' ? '_' : *at);
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(&call, "%s%s", i ? ", " : "(", kiln_c_whole(b, operand[i]));
+    kiln_strbuf_text(&call, ")");
+    kiln_ssa all = kiln_c_define(b, kiln_type_vector(sum[0]->type.scalar, KILN_WARP_REGISTERS),
+                                 false, kiln_strbuf_end(&call, b->arena).data, operand, count);
+    for (uint32_t i = 0; i < KILN_WARP_REGISTERS; i++) sum[i] = register_of(base, all, i);
+}
+
+static void load_matrices(kiln_builder *base, kiln_ssa pointer, uint32_t count, bool transposed,
+                          kiln_ssa *out) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    const char *call = kiln_arena_printf(b->arena, "ldmatrix%s_x%u(%s)", transposed ? "_trans" : "",
+                                         count, kiln_c_whole(b, pointer));
+    kiln_ssa all =
+        kiln_c_define(b, kiln_type_vector(KILN_SSA_I32, count), false, call, &pointer, 1);
+    for (uint32_t i = 0; i < count; i++) out[i] = register_of(base, all, i);
+}
+
+static void copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t bytes) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    const kiln_ssa operand[] = {to, from};
+    kiln_c_effect(b,
+                  kiln_arena_printf(b->arena, "cp_async<%u>((char *)%s, %s);", bytes,
+                                    kiln_c_whole(b, to), kiln_c_whole(b, from)),
+                  operand, 2);
+}
+
+static void copy_commit(kiln_builder *base) {
+    kiln_c_effect((kiln_c_builder *)base, "cp_async_commit();", NULL, 0);
+}
+
+static void copy_wait(kiln_builder *base, uint32_t pending) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    kiln_c_effect(b, kiln_arena_printf(b->arena, "cp_async_wait<%u>();", pending), NULL, 0);
+}
+
+static const char *head_of(kiln_c_builder *b, const kiln_launch_head *head) {
+    const uint32_t *size = head->group_size;
+    return kiln_arena_printf(b->arena, "extern \"C\" __global__ void __launch_bounds__(%u) %s(",
+                             size[0] * size[1] * size[2], head->name);
+}
+
+static const kiln_c_kernels kernels = {
+    .head = head_of,
+    .read_arg = "const char *__restrict__ ",
+    .written_arg = "char *__restrict__ ",
+    .shared = "extern __shared__ __align__(16) char %s[]; /* %llu bytes */",
+    .local = "__align__(16) char %s[%llu];",
+    .grid = {"blockIdx.x", "blockIdx.y", "blockIdx.z"},
+    .group = {"threadIdx.x", "threadIdx.y", "threadIdx.z"},
+    .barrier = "__syncthreads();",
+};
+
+static const char *const lane[] = {".x", ".y", ".z", ".w"};
+
+#define POINTER "const char *"
+
+static const kiln_c_dialect cuda = {
+    .piece_lanes = 4,
+    .piece_bytes = 16,
+    .lane = lane,
+    .literal = "%s{%s}",
+    .of_64 = "ull",
+    .library = "",
+    .has_suffix = true,
+    .multiply_add = "fma_%u",
+    .difference = "s64",
+    .pointer = {POINTER, POINTER, POINTER, POINTER},
+    .space = {"", "", "", ""},
+    .kernels = &kernels,
+    .warp_product = warp_product,
+    .load_matrices = load_matrices,
+    .copy = copy,
+    .copy_commit = copy_commit,
+    .copy_wait = copy_wait,
+    .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, kiln_c_text_split},
+};
+
+kiln_status kiln_cuda_emit(const kiln_lowered *lowered, const kiln_target *target,
+                           const kiln_codegen_options *options, kiln_arena *arena,
+                           kiln_codegen_output *out_output) {
+    return kiln_c_write(&cuda, lowered, target, options, arena, out_output);
+}

@@ -1,0 +1,249 @@
+/* Functions of launches over LLVM's C API, for machines that launch grids: NVIDIA's, as PTX text,
+ * and AMD's, as objects. */
+#include <string.h>
+
+#include "base/kernel_abi.h"
+#include "base/macros.h"
+#include "compiler-core/codegen/llvm_builder.h"
+
+#define SHARED_ALIGNMENT 16u /* scopes.def; also of LOCAL */
+#define GRID_X_MAX UINT64_C(0x7fffffff)
+#define GRID_YZ_MAX UINT64_C(0xffff)
+
+struct kiln_llvm_launches {
+    unsigned convention; /* LLVM's number of the calling convention of kernels */
+    const char *grid[3], *group[3], *barrier; /* intrinsics */
+    bool barrier_orders_memory;               /* else fences stand around it */
+    bool shared_is_dynamic;                   /* its size is the launch's, not the function's */
+    void (*describe)(kiln_llvm_builder *b, const kiln_launch_head *head);
+    bool has_warps; /* of NVIDIA's instructions */
+};
+
+static kiln_llvm_builder *of(kiln_builder *b) { return (kiln_llvm_builder *)b; }
+static kiln_ssa out(LLVMValueRef v) { return (kiln_ssa)v; }
+
+static LLVMTypeRef i32_type(const kiln_llvm_builder *b) {
+    return LLVMInt32TypeInContext(b->context);
+}
+
+static LLVMTypeRef bytes_type(const kiln_llvm_builder *b, uint64_t count) {
+    return LLVMArrayType2(LLVMInt8TypeInContext(b->context), count);
+}
+
+/* ---- what a kernel is, to each machine ------------------------------------------------------- */
+
+/* nvvm.annotations: {function, name, value}. */
+static void annotate(kiln_llvm_builder *b, const char *name, uint32_t value) {
+    LLVMMetadataRef part[] = {
+        LLVMValueAsMetadata(b->function),
+        LLVMMDStringInContext2(b->context, name, strlen(name)),
+        LLVMValueAsMetadata(LLVMConstInt(i32_type(b), value, false)),
+    };
+    LLVMMetadataRef node = LLVMMDNodeInContext2(b->context, part, KILN_ARRAY_COUNT(part));
+    LLVMAddNamedMetadataOperand(b->module, "nvvm.annotations",
+                                LLVMMetadataAsValue(b->context, node));
+}
+
+static void describe_ptx(kiln_llvm_builder *b, const kiln_launch_head *head) {
+    static const char *const size[] = {"reqntidx", "reqntidy", "reqntidz"};
+    for (uint32_t d = 0; d < 3; d++) annotate(b, size[d], head->group_size[d]);
+}
+
+static void describe_amdgpu(kiln_llvm_builder *b, const kiln_launch_head *head) {
+    const uint32_t threads = head->group_size[0] * head->group_size[1] * head->group_size[2];
+    kiln_llvm_add_text_attribute(b, b->function, "amdgpu-flat-work-group-size",
+                                 kiln_arena_printf(b->arena, "%u,%u", threads, threads));
+}
+
+static const kiln_llvm_launches ptx_launches = {
+    .convention = 71,
+    .grid = {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y",
+             "llvm.nvvm.read.ptx.sreg.ctaid.z"},
+    .group = {"llvm.nvvm.read.ptx.sreg.tid.x", "llvm.nvvm.read.ptx.sreg.tid.y",
+              "llvm.nvvm.read.ptx.sreg.tid.z"},
+    .barrier = "llvm.nvvm.barrier0",
+    .barrier_orders_memory = true,
+    .shared_is_dynamic = true,
+    .describe = describe_ptx,
+    .has_warps = true,
+};
+
+static const kiln_llvm_launches amdgpu_launches = {
+    .convention = 91,
+    .grid = {"llvm.amdgcn.workgroup.id.x", "llvm.amdgcn.workgroup.id.y",
+             "llvm.amdgcn.workgroup.id.z"},
+    .group = {"llvm.amdgcn.workitem.id.x", "llvm.amdgcn.workitem.id.y",
+              "llvm.amdgcn.workitem.id.z"},
+    .barrier = "llvm.amdgcn.s.barrier",
+    .describe = describe_amdgpu,
+};
+
+/* The first version of PTX that has the processor (sm_90: with sm_90a), so that every driver that
+ * knows the processor reads it: of CUDA 11.0 (450) and 12.0 (525). */
+static const struct {
+    const char *processor, *features;
+} ptx_versions[] = {{"sm_80", "+ptx70"}, {"sm_90", "+ptx80"}, {"sm_90a", "+ptx80"}};
+
+void kiln_llvm_spell_ptx(const kiln_target *target, const char *processor, kiln_arena *arena,
+                         kiln_llvm_machine *machine) {
+    (void)processor;
+    machine->triple = "nvptx64-nvidia-cuda";
+    machine->cpu = kiln_str_dup(arena, target->triple);
+    machine->features = "";
+    machine->launches = &ptx_launches;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(ptx_versions); i++)
+        if (kiln_str_is(target->triple, ptx_versions[i].processor))
+            machine->features = ptx_versions[i].features;
+}
+
+void kiln_llvm_spell_amdgpu(const kiln_target *target, const char *processor, kiln_arena *arena,
+                            kiln_llvm_machine *machine) {
+    (void)target, (void)arena;
+    machine->triple = "amdgcn-amd-amdhsa";
+    machine->cpu = processor ? processor : "";
+    machine->features = "";
+    machine->launches = &amdgpu_launches;
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+/* Where a thread is, as an I64; LLVM is told the bound, so that what is computed of it needs no
+ * more than 32 bits. */
+static kiln_ssa place(kiln_llvm_builder *b, const char *name, uint64_t end) {
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(b->context);
+    if (end == 1) return out(LLVMConstNull(i64));
+    LLVMValueRef id = kiln_llvm_intrinsic(b, name, NULL, 0, NULL, 0);
+    LLVMMetadataRef bound[] = {LLVMValueAsMetadata(LLVMConstNull(i32_type(b))),
+                               LLVMValueAsMetadata(LLVMConstInt(i32_type(b), end, false))};
+    LLVMMetadataRef node = LLVMMDNodeInContext2(b->context, bound, KILN_ARRAY_COUNT(bound));
+    LLVMSetMetadata(id, LLVMGetMDKindIDInContext(b->context, "range", 5),
+                    LLVMMetadataAsValue(b->context, node));
+    return out(LLVMBuildZExt(b->builder, id, i64, ""));
+}
+
+static LLVMValueRef shared_memory(kiln_llvm_builder *b, const kiln_launch_head *head) {
+    const bool is_dynamic = b->machine->launches->shared_is_dynamic;
+    const char *name = is_dynamic ? "shared" : kiln_arena_printf(b->arena, "%s_shared", head->name);
+    LLVMTypeRef type = bytes_type(b, is_dynamic ? 0 : head->shared_bytes);
+    LLVMValueRef memory = LLVMGetNamedGlobal(b->module, name);
+    if (memory) return memory;
+    memory = LLVMAddGlobalInAddressSpace(
+        b->module, type, name, LLVMGetPointerAddressSpace(kiln_llvm_pointer(b, KILN_SPACE_SHARED)));
+    LLVMSetAlignment(memory, SHARED_ALIGNMENT);
+    if (is_dynamic) return memory;
+    LLVMSetLinkage(memory, LLVMInternalLinkage);
+    LLVMSetInitializer(memory, LLVMGetPoison(type));
+    return memory;
+}
+
+static LLVMValueRef local_memory(kiln_llvm_builder *b, uint64_t bytes) {
+    LLVMValueRef memory = LLVMBuildAlloca(b->builder, bytes_type(b, bytes), "");
+    LLVMSetAlignment(memory, SHARED_ALIGNMENT);
+    LLVMTypeRef type = kiln_llvm_pointer(b, KILN_SPACE_LOCAL);
+    return LLVMTypeOf(memory) == type ? memory
+                                      : LLVMBuildAddrSpaceCast(b->builder, memory, type, "");
+}
+
+/* void name(pointers). They may overlap: modules put results over inputs that are read no more. */
+void kiln_llvm_launch_begin(kiln_builder *base, const kiln_launch_head *head,
+                            kiln_launch_values *values) {
+    kiln_llvm_builder *b = of(base);
+    const kiln_llvm_launches *machine = b->machine->launches;
+    const uint32_t count = head->arg_count + head->uses_scratch;
+    LLVMTypeRef parameter[KILN_MANIFEST_ARGS_MAX + 1];
+    for (uint32_t i = 0; i < count; i++) parameter[i] = kiln_llvm_pointer(b, KILN_SPACE_GLOBAL);
+    LLVMTypeRef nothing = LLVMVoidTypeInContext(b->context);
+    kiln_llvm_begin_function(b, head->name, LLVMFunctionType(nothing, parameter, count, false),
+                             LLVMExternalLinkage);
+    LLVMSetFunctionCallConv(b->function, machine->convention);
+    machine->describe(b, head);
+    *values = (kiln_launch_values){0};
+    for (uint32_t i = 0; i < count; i++) {
+        const bool is_scratch = i == head->arg_count;
+        LLVMValueRef data = LLVMGetParam(b->function, i);
+        kiln_llvm_add_attribute(b, b->function, i + 1, "align",
+                                is_scratch ? KILN_KERNEL_ALIGNMENT : head->arg[i].alignment);
+        if (!is_scratch && !head->arg[i].is_written)
+            kiln_llvm_add_attribute(b, b->function, i + 1, "readonly", 0);
+        *(is_scratch ? &values->scratch : &values->data[i]) = out(data);
+    }
+    if (head->shared_bytes) values->shared = out(shared_memory(b, head));
+    if (head->local_bytes) values->local = out(local_memory(b, head->local_bytes));
+    for (uint32_t d = 0; d < 3; d++) {
+        values->grid[d] = place(b, machine->grid[d], d ? GRID_YZ_MAX : GRID_X_MAX);
+        values->group[d] = place(b, machine->group[d], head->group_size[d]);
+    }
+}
+
+void kiln_llvm_launch_end(kiln_builder *b) { LLVMBuildRetVoid(of(b)->builder); }
+
+void kiln_llvm_barrier(kiln_builder *base) {
+    kiln_llvm_builder *b = of(base);
+    const kiln_llvm_launches *machine = b->machine->launches;
+    if (!machine->barrier_orders_memory)
+        LLVMBuildFence(b->builder, LLVMAtomicOrderingRelease, false, "");
+    kiln_llvm_intrinsic(b, machine->barrier, NULL, 0, NULL, 0);
+    if (!machine->barrier_orders_memory)
+        LLVMBuildFence(b->builder, LLVMAtomicOrderingAcquire, false, "");
+}
+
+/* ---- instructions of warps, copies that land later ------------------------------------------- */
+
+/* Registers are I32; LLVM wants those of f16 as pairs of them. */
+static void warp_product(kiln_builder *base, const kiln_intrinsic *row, const kiln_ssa *a,
+                         const kiln_ssa *second, kiln_ssa *sum) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef arg[3 * KILN_WARP_REGISTERS];
+    uint32_t count = 0;
+    LLVMTypeRef type = row->operand[0] == KILN_F16
+                           ? LLVMVectorType(LLVMHalfTypeInContext(b->context), 2)
+                           : i32_type(b);
+    for (uint32_t i = 0; i < kiln_fragments[KILN_FRAGMENT_A].registers; i++)
+        arg[count++] = LLVMBuildBitCast(b->builder, (LLVMValueRef)a[i], type, "");
+    for (uint32_t i = 0; i < kiln_fragments[KILN_FRAGMENT_B].registers; i++)
+        arg[count++] = LLVMBuildBitCast(b->builder, (LLVMValueRef)second[i], type, "");
+    for (uint32_t i = 0; i < KILN_WARP_REGISTERS; i++) arg[count++] = (LLVMValueRef)sum[i];
+    LLVMValueRef all = kiln_llvm_intrinsic(b, row->instruction, NULL, 0, arg, count);
+    for (uint32_t i = 0; i < KILN_WARP_REGISTERS; i++)
+        sum[i] = out(LLVMBuildExtractValue(b->builder, all, i, ""));
+}
+
+static void load_matrices(kiln_builder *base, kiln_ssa pointer, uint32_t count, bool transposed,
+                          kiln_ssa *result) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef from = (LLVMValueRef)pointer;
+    LLVMTypeRef type = LLVMTypeOf(from);
+    const char *name = kiln_arena_printf(b->arena, "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x%u%s.b16",
+                                         count, transposed ? ".trans" : "");
+    LLVMValueRef all = kiln_llvm_intrinsic(b, name, &type, 1, &from, 1);
+    for (uint32_t i = 0; i < count; i++)
+        result[i] = out(LLVMBuildExtractValue(b->builder, all, i, ""));
+}
+
+/* 16 bytes pass by the first cache, which keeps them only for this group. */
+static void copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t bytes) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef arg[] = {(LLVMValueRef)to, (LLVMValueRef)from};
+    kiln_llvm_intrinsic(b,
+                        kiln_arena_printf(b->arena, "llvm.nvvm.cp.async.%s.shared.global.%u",
+                                          bytes == 16 ? "cg" : "ca", bytes),
+                        NULL, 0, arg, 2);
+}
+
+static void copy_commit(kiln_builder *b) {
+    kiln_llvm_intrinsic(of(b), "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
+}
+
+static void copy_wait(kiln_builder *b, uint32_t pending) {
+    LLVMValueRef arg = LLVMConstInt(i32_type(of(b)), pending, false);
+    kiln_llvm_intrinsic(of(b), "llvm.nvvm.cp.async.wait.group", NULL, 0, &arg, 1);
+}
+
+void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *ops) {
+    if (!machine->has_warps) return;
+    ops->warp_product = warp_product;
+    ops->load_matrices = load_matrices;
+    ops->copy = copy;
+    ops->copy_commit = copy_commit;
+    ops->copy_wait = copy_wait;
+}

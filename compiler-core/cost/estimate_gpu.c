@@ -1,0 +1,445 @@
+#include "compiler-core/cost/estimate_gpu.h"
+
+#include <math.h>
+
+#include "base/macros.h"
+#include "compiler-core/cost/grid.h"
+#include "compiler-core/cost/warp.h"
+
+typedef enum pipe { F32, F64, INTEGER, SPECIAL, PIPES, NONE = PIPES } pipe;
+
+/* What one operation of a thread becomes: instructions, the pipe that they take, and slots of it.
+ * Quotients and calls as the sequences that ptxas makes of them; halves are computed in f32. */
+static const struct {
+    double instructions, slots;
+    pipe of;
+} op_table[KILN_OPS_COUNT] = {
+    [KILN_OPS_F32_MAC] = {1, 1, F32},       [KILN_OPS_F32_ADD] = {1, 1, F32},
+    [KILN_OPS_F32_MUL] = {1, 1, F32},       [KILN_OPS_F32_DIV] = {10, 1, SPECIAL},
+    [KILN_OPS_F32_CALL] = {20, 2, SPECIAL}, [KILN_OPS_F64] = {1, 1, F64},
+    [KILN_OPS_F16] = {1, 1, INTEGER},       [KILN_OPS_I8_MAC] = {1, 1, INTEGER},
+    [KILN_OPS_INT_MAC] = {1, 1, INTEGER},   [KILN_OPS_INT_OPS] = {1, 1, INTEGER},
+    [KILN_OPS_CASTS] = {1, 1, INTEGER},     [KILN_OPS_SELECTS] = {2, 1, INTEGER},
+};
+
+#define LOOP_INSTRUCTIONS 3 /* counting, comparing, branching */
+#define COPY_INSTRUCTIONS                                                  \
+    2 /* an address and a condition, of an access outside of the main tile \
+       */
+#define KERNEL_INSTRUCTIONS 30 /* reading parameters and numbering the thread */
+/* Cycles, as others have measured them on A100 and H100. */
+#define DEVICE_LATENCY 600.0
+#define SHARED_LATENCY 30.0
+#define BARRIER_CYCLES 30.0
+#define CHAIN_CYCLES 4.0 /* from one multiply-add to the next */
+#define SPILL_CYCLES 2.0 /* of a word, stored and loaded, in each step of its loop */
+/* Registers beside accumulators, operands and fetched words (addresses, counters): calibrated
+ * against ptxas 12.9 on eight tiles, within 6 % on sm_80 and 13 % on sm_90. */
+#define OTHER_REGISTERS 22
+#define REGISTER_STEP 8 /* registers of a thread are given out in eights */
+/* Shares of the published rates that kernels reach: 4.3 of 4.8 TB/s were copied on an H200. */
+#define ISSUE_SHARE 0.97
+#define MEMORY_SHARE 0.9
+#define L2_SHARE 0.8
+#define EXPOSED 0.05   /* of what memory takes when it is not the largest term */
+#define CACHE_FULL 0.6 /* share of a cache that data may fill and stay */
+#define CACHE_NONE 1.2
+
+static double stays(double bytes, double cache_bytes) {
+    const double share = cache_bytes > 0 ? bytes / cache_bytes : CACHE_NONE;
+    return fmin(fmax((CACHE_NONE - share) / (CACHE_NONE - CACHE_FULL), 0), 1);
+}
+
+/* ---- what a launch is ------------------------------------------------------------------------ */
+
+static void measure_group(const kiln_facts *facts, const kiln_facts_statement *s,
+                          kiln_gpu_launch *l) {
+    l->used = true;
+    l->groups = fmax(l->groups, kiln_grid_loops_of(facts, s).groups);
+    for (uint32_t k = 1; k < s->depth; k++) {
+        if (kiln_grid_level(facts, s->path[k]) != KILN_LEVEL_GROUP) continue;
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+        const uint32_t d = kiln_axes[facts->p->stmt.data[loop->stmt].axis].dimension;
+        l->group_size[d] = KILN_MAX(l->group_size[d], (uint32_t)loop->extent);
+    }
+}
+
+static bool moves(const kiln_facts_access *a, kiln_var var) {
+    for (uint32_t d = 0; d < a->rank; d++)
+        for (uint32_t i = 0; i < a->index[d].term_count; i++)
+            if (a->index[d].term[i].var == var) return true;
+    return false;
+}
+
+/* Of the path: where what one thread runs in one go begins. */
+static uint32_t thread_level(const kiln_facts *facts, const kiln_facts_statement *s) {
+    uint32_t level = 1;
+    for (uint32_t k = 1; k < s->depth; k++)
+        if (kiln_grid_level(facts, s->path[k]) != KILN_LEVEL_NONE) level = k + 1;
+    return level;
+}
+
+/* Iterations of the virtual threads outside of `level` that touch memory of their own, or (false)
+ * the same. */
+static double virtual_threads(const kiln_facts *facts, const kiln_facts_statement *s,
+                              const kiln_facts_access *a, uint32_t level, bool own) {
+    double count = 1;
+    for (uint32_t k = 1; k < level; k++) {
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+        if (loop->kind == KILN_LOOP_VTHREAD && moves(a, loop->var) == own)
+            count *= (double)loop->extent;
+    }
+    return count;
+}
+
+/* Memory and registers of temporaries, by the launch of the statement that writes them first. */
+static void add_temp(kiln_gpu_estimate *e, kiln_buffer buffer) {
+    const kiln_facts *facts = e->facts;
+    const kiln_buffer_info *b = &facts->p->buffer.data[buffer];
+    if (b->role != KILN_ROLE_TEMP || facts->home[buffer] == KILN_FACTS_NO_HOME) return;
+    const kiln_seen_by seen = kiln_grid_seen_by(facts, buffer);
+    const double bytes = (double)kiln_dtype_size(b->dtype);
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
+        if (s->prepare || s->access[0].buffer != buffer) continue;
+        kiln_gpu_launch *l = &e->launch[s->nest];
+        const kiln_facts_access *a = &s->access[0];
+        const uint32_t own = thread_level(facts, s);
+        if (seen == KILN_SEEN_BY_GROUP) /* each virtual thread around its home has one */
+            l->shared_bytes += (double)kiln_shape_count(&facts->shape[buffer]) * bytes *
+                               virtual_threads(facts, s, a, a->home_level, true);
+        if (seen == KILN_SEEN_BY_THREAD)
+            l->accumulators +=
+                a->elements[own] * virtual_threads(facts, s, a, own, true) * fmax(bytes / 4, 1);
+        return;
+    }
+}
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+/* One statement while it is counted. */
+typedef struct counted {
+    const kiln_facts_statement *s;
+    kiln_gpu_launch *l;
+    uint32_t group_level,
+        round_level; /* of the path: where what a group runs, and its threads, begin */
+    double warps;    /* that run it */
+    double tiles;    /* executions of the tile by one thread */
+    double passes;   /* of the loops around it: virtual threads go through them together */
+    double rounds;   /* times that the group comes by */
+    bool reads_device, writes_group, reads_group;
+} counted;
+
+/* Whether each iteration of the loop runs the statement. Virtual threads that make the same make it
+ * once. */
+static bool counts(const kiln_facts *facts, const kiln_facts_statement *s, uint32_t k) {
+    const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+    bool moved = loop->kind != KILN_LOOP_VTHREAD;
+    for (uint32_t i = 0; i < s->access_count && !moved; i++)
+        moved = moves(&s->access[i], loop->var);
+    return moved;
+}
+
+static counted begin(const kiln_gpu_estimate *e, const kiln_facts_statement *s) {
+    const kiln_facts *facts = e->facts;
+    counted c = {.s = s, .l = &e->launch[s->nest], .group_level = 1, .tiles = 1, .passes = 1};
+    const kiln_warp_shape shape = {e->target->gpu->warp,
+                                   {c.l->group_size[0], c.l->group_size[1], c.l->group_size[2]}};
+    c.warps = kiln_warps_of(facts, s, &shape);
+    c.rounds = kiln_grid_loops_of(facts, s).rounds;
+    for (uint32_t k = 1; k < s->depth; k++) {
+        const kiln_axis_level level = kiln_grid_level(facts, s->path[k]);
+        if (level == KILN_LEVEL_GRID) c.group_level = k + 1;
+        if (level == KILN_LEVEL_GROUP && !c.round_level) c.round_level = k;
+        if (level != KILN_LEVEL_NONE || k >= s->tile.level) continue;
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+        if (counts(facts, s, k)) c.tiles *= (double)loop->extent;
+        if (loop->kind != KILN_LOOP_VTHREAD) c.passes *= (double)loop->extent;
+    }
+    if (!c.round_level) c.round_level = c.group_level;
+    return c;
+}
+
+/* Whether runs of `width` elements begin at multiples of it, wherever the other loops stand. */
+static bool is_aligned(const kiln_facts *facts, const kiln_facts_statement *s,
+                       const kiln_facts_access *a, uint32_t along, uint32_t width) {
+    for (uint32_t k = 1; k < s->depth; k++) {
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+        if (k != along && moves(a, loop->var) &&
+            kiln_facts_stride(facts, a, loop->var) % width != 0)
+            return false;
+    }
+    for (uint32_t d = 0; d < a->rank; d++)
+        if (!a->index[d].exact || a->index[d].constant % width != 0) return false;
+    return true;
+}
+
+/* Elements that one load or store of a thread moves: neighbours along a vectorized or unrolled loop
+ * of the tile, which compilers put together where they are aligned. */
+static uint32_t width_of(const kiln_gpu_estimate *e, const kiln_facts_statement *s,
+                         const kiln_facts_access *a) {
+    const kiln_facts *facts = e->facts;
+    uint32_t most = KILN_MAX(e->target->gpu->load_bytes / a->element_bytes, 1);
+    for (uint32_t k = s->depth; k-- > s->tile.level;) {
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+        if (loop->extent < 2 || kiln_facts_stride(facts, a, loop->var) != 1) continue;
+        for (; most > 1; most /= 2)
+            if (loop->extent % most == 0 && is_aligned(facts, s, a, k, most)) return most;
+    }
+    return 1;
+}
+
+/* Distinct sectors that groups which run at once touch, each wave for itself. Grid loops run from
+ * the innermost one outwards. */
+static double sectors_of_waves(const kiln_gpu_estimate *e, const counted *c,
+                               const kiln_facts_access *a) {
+    const double at_once = c->l->occupancy * e->target->cores;
+    double groups = 1, sectors = a->lines[c->group_level];
+    for (uint32_t k = c->group_level; k-- > 1;) {
+        if (kiln_grid_level(e->facts, c->s->path[k]) != KILN_LEVEL_GRID) continue;
+        const double extent = (double)e->facts->loop[c->s->path[k]].extent;
+        const double part = fmin(fmax(at_once / groups, 1), extent);
+        if (extent > 1) sectors += (a->lines[k] - sectors) * (part - 1) / (extent - 1);
+        if (part < extent) return sectors * ceil(c->l->groups / at_once);
+        groups *= extent;
+    }
+    return sectors;
+}
+
+static void add_traffic(const kiln_gpu_estimate *e, const counted *c, const kiln_facts_access *a,
+                        double sectors) {
+    const kiln_gpu *gpu = e->target->gpu;
+    const double groups = c->l->groups, own = a->lines[c->group_level] * KILN_WARP_SECTOR_BYTES;
+    /* Threads of one round find what their neighbours asked for. */
+    const double asked =
+        fmin(sectors, a->lines[c->round_level] * c->rounds *
+                          virtual_threads(e->facts, c->s, a, c->round_level, true)) *
+        KILN_WARP_SECTOR_BYTES;
+    const double l1 = gpu->unit_shared_bytes - c->l->shared_bytes * c->l->occupancy;
+    const double kept = a->stores ? 0 : stays(own * c->l->occupancy, l1);
+    const double l2 = (kept * fmin(own, asked) + (1 - kept) * asked) * groups;
+    const double all = a->lines[0] * KILN_WARP_SECTOR_BYTES;
+    const double waves = sectors_of_waves(e, c, a) * KILN_WARP_SECTOR_BYTES;
+    const double in_l2 = stays(e->facts->bytes, (double)gpu->l2_bytes);
+    const bool temp = e->facts->p->buffer.data[a->buffer].role == KILN_ROLE_TEMP;
+    c->l->l2_bytes += l2;
+    c->l->memory_bytes += temp ? (1 - in_l2) * all
+                               : fmin(in_l2 * all + (1 - in_l2) * fmax(waves, all), fmax(l2, all));
+}
+
+static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a) {
+    if (!a->in_memory) return;
+    const kiln_seen_by seen = kiln_grid_seen_by(e->facts, a->buffer);
+    const uint32_t width = width_of(e, c->s, a);
+    const uint32_t level = c->s->tile.level;
+    const double once = c->tiles / fmin(virtual_threads(e->facts, c->s, a, level, false), c->tiles);
+    const double requests = once * a->elements[level] / width * (1 + (a->loads && a->stores));
+    kiln_gpu_launch *l = c->l;
+    if (seen == KILN_SEEN_BY_THREAD) return; /* registers, once loops are unrolled */
+    const kiln_warp_shape shape = {e->target->gpu->warp,
+                                   {l->group_size[0], l->group_size[1], l->group_size[2]}};
+    const kiln_warp_request one =
+        kiln_warp_request_of(e->facts, c->s, a, &shape, width * a->element_bytes);
+    l->instructions += requests * c->warps;
+    l->warp_instructions += requests;
+    if (seen == KILN_SEEN_BY_GROUP) {
+        l->shared_requests += requests * c->warps;
+        l->shared_cycles += requests * c->warps * one.cycles;
+        c->writes_group |= a->stores;
+        c->reads_group |= a->loads;
+        return;
+    }
+    const double per_cycle = e->target->gpu->shared_rate / KILN_WARP_SECTOR_BYTES;
+    l->device_requests += requests * c->warps;
+    l->device_cycles += requests * c->warps * ceil(one.sectors / per_cycle);
+    l->sectors += requests * c->warps * one.sectors;
+    c->reads_device |= a->loads;
+    add_traffic(e, c, a, requests * c->warps * one.sectors);
+}
+
+/* Words that a thread holds: operands of one step of the tile, and what a copy fetches at once. */
+static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
+    const kiln_facts_statement *s = c->s;
+    double words = 0;
+    for (uint32_t i = 1; i < s->access_count; i++) {
+        const kiln_facts_access *a = &s->access[i];
+        if (a->in_memory && kiln_grid_seen_by(e->facts, a->buffer) != KILN_SEEN_BY_THREAD)
+            words += a->elements[s->tile.level] / s->tile.reduce * fmax(a->element_bytes / 4.0, 1) *
+                     virtual_threads(e->facts, s, a, s->tile.level, true);
+    }
+    if (c->writes_group)
+        c->l->fetched += words;
+    else
+        c->l->operands = fmax(c->l->operands, words);
+}
+
+static void add_operations(const kiln_gpu_estimate *e, const counted *c) {
+    const kiln_facts_statement *s = c->s;
+    const kiln_gpu *gpu = e->target->gpu;
+    const double rate[PIPES] = {gpu->multiply_adds[KILN_F32], gpu->multiply_adds[KILN_F64],
+                                gpu->multiply_adds[KILN_I32], gpu->special};
+    const double points = s->tile.lanes * s->tile.spatial * s->tile.reduce * c->tiles;
+    double instructions = 0;
+    for (uint32_t k = 0; k < KILN_OPS_COUNT; k++) {
+        const double ops = s->ops[k] * points;
+        instructions += ops * op_table[k].instructions;
+        const double throughput = fmax(rate[op_table[k].of], 1);
+        c->l->pipe[op_table[k].of] += ops * op_table[k].slots * c->warps * gpu->warp / throughput;
+    }
+    const bool main_tile = s->reduction && s->tile.reduce > 1;
+    instructions += c->passes * LOOP_INSTRUCTIONS;
+    if (!main_tile) instructions += c->tiles * COPY_INSTRUCTIONS * s->access_count;
+    c->l->instructions += instructions * c->warps;
+    c->l->warp_instructions += instructions;
+    if (s->reduction) c->l->chain += c->tiles * s->tile.reduce * CHAIN_CYCLES;
+}
+
+/* The innermost loop around the statement's thread loops, 0: none. */
+static uint32_t round_loop(const kiln_facts *facts, const kiln_facts_statement *s) {
+    uint32_t found = 0;
+    for (uint32_t k = 1; k < s->depth; k++) {
+        const kiln_axis_level level = kiln_grid_level(facts, s->path[k]);
+        if (level == KILN_LEVEL_GROUP) break;
+        if (level == KILN_LEVEL_NONE && facts->loop[s->path[k]].kind != KILN_LOOP_VTHREAD &&
+            facts->loop[s->path[k]].extent > 1)
+            found = s->path[k];
+    }
+    return found;
+}
+
+/* A group waits once a round for what its threads bring from device memory, and where they share it
+ * comes to a barrier behind the writes, and one before the next round's. Without sharing each tile
+ * waits for its own loads. */
+static void add_waits(const kiln_gpu_estimate *e, const counted *c, uint8_t *met) {
+    if (c->writes_group) {
+        uint8_t *at = &met[round_loop(e->facts, c->s)];
+        if (!*at) c->l->barriers += c->l->threads > 1 ? (c->rounds > 1 ? 2 : 1) * c->rounds : 0;
+        if (!*at && c->reads_device) c->l->fetches += c->rounds;
+        *at = 1;
+    } else if (c->reads_device) {
+        c->l->fetches += c->tiles;
+    }
+    if (c->reads_group) c->l->chain += c->tiles * SHARED_LATENCY * !c->s->reduction;
+}
+
+/* ---- a launch -------------------------------------------------------------------------------- */
+
+static void find_occupancy(const kiln_target *target, kiln_gpu_launch *l) {
+    const kiln_gpu *gpu = target->gpu;
+    const double warps = ceil(l->threads / gpu->warp);
+    l->registers = l->accumulators + 2 * l->operands + l->fetched + OTHER_REGISTERS;
+    const double given =
+        fmin(ceil(l->registers / REGISTER_STEP) * REGISTER_STEP, gpu->thread_registers + 1);
+    const double most[] = {
+        [KILN_GPU_BY_GROUPS] = gpu->unit_groups,
+        [KILN_GPU_BY_THREADS] = floor(gpu->unit_threads / (warps * gpu->warp)),
+        [KILN_GPU_BY_REGISTERS] = floor(gpu->unit_registers / (given * warps * gpu->warp)),
+        [KILN_GPU_BY_SHARED] =
+            l->shared_bytes > 0
+                ? floor(gpu->unit_shared_bytes / (l->shared_bytes + gpu->reserved_shared_bytes))
+                : INFINITY};
+    l->limit = KILN_GPU_BY_GROUPS;
+    for (kiln_gpu_limit i = KILN_GPU_BY_THREADS; i <= KILN_GPU_BY_SHARED; i++)
+        if (most[i] < most[l->limit]) l->limit = i;
+    l->occupancy = fmax(most[l->limit], 1); /* what does not fit is refused elsewhere */
+    l->waves = l->groups / (l->occupancy * target->cores);
+}
+
+/* Cycles of a unit until `count` groups are done that it holds at once. */
+static double cycles_of_groups(double busy, double alone, double count) {
+    return fmax(busy * count, alone);
+}
+
+static void finish_launch(const kiln_target *target, kiln_gpu_launch *l) {
+    const kiln_gpu *gpu = target->gpu;
+    const double ns = 1e9 / gpu->clock_hz, units = target->cores;
+    double *term = l->term, arithmetic = 0;
+    l->instructions += KERNEL_INSTRUCTIONS * ceil(l->threads / gpu->warp);
+    l->warp_instructions += KERNEL_INSTRUCTIONS;
+    for (pipe p = F32; p < PIPES; p++) arithmetic = fmax(arithmetic, l->pipe[p]);
+    const double spilled = fmax(l->registers - gpu->thread_registers, 0);
+    const double steps = l->operands > 0 ? l->shared_requests / fmax(l->operands, 1) : 0;
+    const double one[] = {
+        [KILN_GPU_ISSUE] = l->instructions / gpu->issue / ISSUE_SHARE,
+        [KILN_GPU_ARITHMETIC] = arithmetic,
+        [KILN_GPU_TENSOR] = 0,
+        [KILN_GPU_SHARED] = l->shared_cycles + l->device_cycles,
+        [KILN_GPU_LATENCY] = l->fetches * DEVICE_LATENCY,
+        [KILN_GPU_BARRIERS] = l->barriers * BARRIER_CYCLES,
+        [KILN_GPU_SPILL] = spilled * steps * SPILL_CYCLES,
+    };
+    double busy = 0;
+    for (kiln_gpu_term t = KILN_GPU_ISSUE; t <= KILN_GPU_SHARED; t++) busy = fmax(busy, one[t]);
+    busy += one[KILN_GPU_SPILL];
+    const double alone = fmax(fmax(busy, l->warp_instructions), l->chain) + one[KILN_GPU_LATENCY] +
+                         one[KILN_GPU_BARRIERS];
+    const double full = floor(l->waves), rest = l->groups - full * l->occupancy * units;
+    const double cycles = full * cycles_of_groups(busy, alone, l->occupancy) +
+                          (rest > 0 ? cycles_of_groups(busy, alone, ceil(rest / units)) : 0);
+    const double share = l->groups / units; /* of a unit, were groups shared out evenly */
+    for (kiln_gpu_term t = KILN_GPU_ISSUE; t <= KILN_GPU_SPILL; t++) term[t] = one[t] * share;
+    /* Groups of a unit wait at the same time. */
+    const double together = fmax(fmin(l->occupancy, share), 1);
+    term[KILN_GPU_LATENCY] /= together;
+    term[KILN_GPU_BARRIERS] /= together;
+    term[KILN_GPU_TAIL] = fmax(cycles - fmax(busy, alone / together) * share, 0);
+    term[KILN_GPU_L2] = l->l2_bytes / (gpu->l2_rate * L2_SHARE) * gpu->clock_hz;
+    term[KILN_GPU_MEMORY] = l->memory_bytes / (gpu->memory_rate * MEMORY_SHARE) * gpu->clock_hz;
+    term[KILN_GPU_LAUNCHES] = gpu->launch_ns / ns;
+    const double memory = term[KILN_GPU_L2] + term[KILN_GPU_MEMORY];
+    const double largest = fmax(cycles, fmax(term[KILN_GPU_L2], term[KILN_GPU_MEMORY]));
+    l->ns = (largest + EXPOSED * memory) * ns + gpu->launch_ns;
+    for (kiln_gpu_term t = KILN_GPU_ISSUE; t < KILN_GPU_TERM_COUNT; t++)
+        if (term[t] > term[l->bound]) l->bound = t;
+}
+
+void kiln_gpu_estimate_make(const kiln_facts *facts, const kiln_target *target, kiln_arena *arena,
+                            kiln_gpu_estimate *out) {
+    *out = (kiln_gpu_estimate){.facts = facts, .target = target};
+    for (uint32_t i = 0; i < facts->statement_count; i++)
+        out->launch_count = KILN_MAX(out->launch_count, facts->statement[i].nest + 1);
+    out->launch = KILN_ARENA_ARRAY(arena, kiln_gpu_launch, out->launch_count);
+    uint8_t *met = KILN_ARENA_ARRAY(arena, uint8_t, facts->loop_count * out->launch_count);
+    for (uint32_t i = 0; i < out->launch_count; i++) {
+        kiln_gpu_launch *l = &out->launch[i];
+        l->groups = l->group_size[0] = l->group_size[1] = l->group_size[2] = 1;
+    }
+    for (uint32_t i = 0; i < facts->statement_count; i++)
+        if (!facts->statement[i].prepare)
+            measure_group(facts, &facts->statement[i], &out->launch[facts->statement[i].nest]);
+    for (kiln_buffer b = 1; b < facts->p->buffer.count; b++) add_temp(out, b);
+    for (uint32_t i = 0; i < out->launch_count; i++) {
+        kiln_gpu_launch *l = &out->launch[i];
+        l->threads = (double)l->group_size[0] * l->group_size[1] * l->group_size[2];
+    }
+    /* Registers first: how many groups run at once decides what caches keep. */
+    counted *c = KILN_ARENA_ARRAY(arena, counted, facts->statement_count);
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
+        if (s->prepare) continue;
+        c[i] = begin(out, s);
+        c[i].writes_group = kiln_grid_seen_by(facts, s->access[0].buffer) == KILN_SEEN_BY_GROUP;
+        add_registers(out, &c[i]);
+    }
+    for (uint32_t i = 0; i < out->launch_count; i++)
+        if (out->launch[i].used) find_occupancy(target, &out->launch[i]);
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
+        if (s->prepare) continue;
+        for (uint32_t k = 0; k < s->access_count; k++) add_access(out, &c[i], &s->access[k]);
+        add_operations(out, &c[i]);
+        add_waits(out, &c[i], &met[s->nest * facts->loop_count]);
+        for (uint32_t k = 0; k < KILN_OPS_COUNT; k++) {
+            out->executed += s->ops[k] * s->points;
+            out->work += s->ops[k] * s->domain;
+        }
+    }
+    for (uint32_t i = 0; i < out->launch_count; i++) {
+        kiln_gpu_launch *l = &out->launch[i];
+        if (!l->used) continue;
+        finish_launch(target, l);
+        if (!out->used++ || l->ns > out->launch[out->main].ns) out->main = i;
+        out->ns += l->ns;
+        for (uint32_t t = 0; t < KILN_GPU_TERM_COUNT; t++) out->term[t] += l->term[t];
+    }
+}

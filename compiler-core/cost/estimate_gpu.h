@@ -1,0 +1,72 @@
+/* The analytic model of GPUs: what each launch asks of issue slots, pipes and memory, how many
+ * groups a unit holds at once, and what of that takes longest. Counts are those of the scheduled
+ * program; rates and limits are those of the target's row in base/gpus.def. Private to cost/. */
+#ifndef KILN_COMPILER_CORE_COST_ESTIMATE_GPU_H
+#define KILN_COMPILER_CORE_COST_ESTIMATE_GPU_H
+
+#include "base/target.h"
+#include "compiler-core/facts/facts.h"
+
+/* Terms in the order of their rows in features_gpu.def. */
+typedef enum kiln_gpu_term {
+    KILN_GPU_ISSUE,
+    KILN_GPU_ARITHMETIC,
+    KILN_GPU_TENSOR,
+    KILN_GPU_SHARED,
+    KILN_GPU_LATENCY,
+    KILN_GPU_BARRIERS,
+    KILN_GPU_SPILL,
+    KILN_GPU_TAIL,
+    KILN_GPU_L2,
+    KILN_GPU_MEMORY,
+    KILN_GPU_LAUNCHES,
+    KILN_GPU_TERM_COUNT
+} kiln_gpu_term;
+
+/* What limits the groups that a unit holds at once. */
+typedef enum kiln_gpu_limit {
+    KILN_GPU_BY_GROUPS,
+    KILN_GPU_BY_THREADS,
+    KILN_GPU_BY_REGISTERS,
+    KILN_GPU_BY_SHARED,
+} kiln_gpu_limit;
+
+/* A nest at the root. */
+typedef struct kiln_gpu_launch {
+    bool used;
+    uint32_t group_size[3];
+    double groups, threads, shared_bytes;
+    double registers; /* of a thread, of 4 bytes; expected, and not cut to what a thread may have */
+    double accumulators, fetched, operands; /* of these */
+    /* Of one group. */
+    double instructions;                   /* of warps */
+    double warp_instructions;              /* of its busiest warp */
+    double pipe[4];                        /* cycles: f32, f64, integers, special */
+    double shared_requests, shared_cycles; /* of warps; cycles count bank conflicts */
+    double device_requests, device_cycles, sectors;
+    double barriers, fetches; /* times that the group waits for device memory */
+    double chain;             /* cycles that results wait for each other */
+    /* Of all groups. */
+    double l2_bytes, memory_bytes;
+    double occupancy; /* groups of a unit at once */
+    kiln_gpu_limit limit;
+    double waves;
+    double ns, term[KILN_GPU_TERM_COUNT]; /* cycles of a unit */
+    kiln_gpu_term bound;                  /* the largest of them */
+} kiln_gpu_launch;
+
+typedef struct kiln_gpu_estimate {
+    const kiln_facts *facts;
+    const kiln_target *target;
+    uint32_t launch_count, main; /* main: the one that takes longest */
+    kiln_gpu_launch *launch;     /* [launch_count], some not used */
+    uint32_t used;
+    double executed, work; /* operations */
+    double ns, term[KILN_GPU_TERM_COUNT];
+} kiln_gpu_estimate;
+
+/* `facts` count lines of KILN_WARP_SECTOR_BYTES. */
+void kiln_gpu_estimate_make(const kiln_facts *facts, const kiln_target *target, kiln_arena *arena,
+                            kiln_gpu_estimate *out);
+
+#endif

@@ -1,0 +1,22 @@
+/* What candidates for devices with groups of threads have in common: which loops are groups and
+ * threads, and whose memory a buffer lies in. Private to cost/. */
+#ifndef KILN_COMPILER_CORE_COST_GRID_H
+#define KILN_COMPILER_CORE_COST_GRID_H
+
+#include "compiler-core/facts/facts.h"
+#include "compiler-core/ir/device.h"
+
+/* Of the loop's axis. */
+kiln_axis_level kiln_grid_level(const kiln_facts *facts, uint32_t loop);
+/* Whose memory a buffer lies in: what lowering decides for temps of the device that do not leave a
+ * group or a thread. */
+kiln_seen_by kiln_grid_seen_by(const kiln_facts *facts, kiln_buffer buffer);
+
+/* The loops around a statement. */
+typedef struct kiln_grid_loops {
+    double groups, threads;
+    double rounds; /* how often a group comes by the thread loops: virtual threads go with each */
+} kiln_grid_loops;
+kiln_grid_loops kiln_grid_loops_of(const kiln_facts *facts, const kiln_facts_statement *s);
+
+#endif

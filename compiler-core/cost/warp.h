@@ -1,0 +1,32 @@
+/* One access of one warp: what the first warp of the first group asks of memory at once. Counted by
+ * the addresses of its threads, which index forms and layouts give; nothing is estimated but what
+ * is chosen by data. Private to cost/. */
+#ifndef KILN_COMPILER_CORE_COST_WARP_H
+#define KILN_COMPILER_CORE_COST_WARP_H
+
+#include "compiler-core/facts/facts.h"
+
+#define KILN_WARP_SECTOR_BYTES 32 /* what device memory moves at once */
+#define KILN_WARP_BANKS 32        /* of shared memory, a word of 4 bytes each */
+
+typedef struct kiln_warp_shape {
+    uint32_t warp;          /* threads of a warp, at most 64 */
+    uint32_t group_size[3]; /* of the launch: which threads make the first warp */
+} kiln_warp_shape;
+
+typedef struct kiln_warp_request {
+    uint32_t threads; /* that take part */
+    uint32_t sectors; /* distinct ones of device memory */
+    uint32_t cycles;  /* most distinct words of one bank: 1 where no two threads are in conflict */
+} kiln_warp_request;
+
+/* `bytes`: consecutive bytes that each thread asks for. */
+kiln_warp_request kiln_warp_request_of(const kiln_facts *facts, const kiln_facts_statement *s,
+                                       const kiln_facts_access *a, const kiln_warp_shape *shape,
+                                       uint32_t bytes);
+
+/* Warps of a group in which any thread runs the statement. */
+uint32_t kiln_warps_of(const kiln_facts *facts, const kiln_facts_statement *s,
+                       const kiln_warp_shape *shape);
+
+#endif

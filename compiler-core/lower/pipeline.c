@@ -1,0 +1,268 @@
+/* pipeline: what an iteration of a loop fetches into shared temps is begun an iteration ahead, so
+ * that it is on its way while threads compute. The temps get two slots, which iterations use in
+ * turn:
+ *
+ *     fetch of the first iteration into slot 0
+ *     for all iterations but the last:
+ *       load what the next one fetches into registers
+ *       the work of this one, of its slot
+ *       store the registers into the other slot
+ *     the work of the last one
+ *
+ * All of it stays nests one after the other, so barriers are found as for any program: one in each
+ * iteration, since the two slots are told apart. */
+#include "base/check.h"
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/facts/nest.h"
+#include "compiler-core/ir/device.h"
+#include "compiler-core/lower/pass.h"
+
+#define REFUSE(...) KILN_ERROR(ILLEGAL_SCHEDULE, __VA_ARGS__)
+/* Elements that a thread fetches, up to which they stand in registers. */
+#define STAGED_MAX 64
+
+typedef struct pipelining {
+    kiln_program *p;
+    kiln_stmt loop;
+    bool *made;   /* [buffer count] stored to in the loop */
+    bool *staged; /* [buffer count] shared temps of one iteration that a fetch fills */
+    KILN_VEC(kiln_stmt) fetch;
+    KILN_VEC(kiln_stmt) work;
+} pipelining;
+
+/* ---- what is fetched ------------------------------------------------------------------------- */
+
+static void find_made(pipelining *l, kiln_stmt stmt) {
+    const kiln_stmt_info s = l->p->stmt.data[stmt];
+    if (s.kind == KILN_STMT_STORE) l->made[s.buffer] = true;
+    for (uint32_t i = 0; i < s.child.count; i++) find_made(l, s.child.data[i]);
+}
+
+static void look_at_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
+    pipelining *l = context;
+    (void)stmt;
+    if (l->made[kiln_load_buffer(p, load)]) l->staged[0] = true;
+}
+
+/* Whether the statement stores to shared temps of this iteration alone, of what the loop does not
+ * make. staged[0] says that it loads something else. */
+static bool is_fetch(pipelining *l, kiln_stmt stmt, const kiln_stmt *home) {
+    kiln_program *p = l->p;
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    kiln_lower_visit_loads(p, stmt, 0, look_at_load, l);
+    if (s.kind == KILN_STMT_STORE &&
+        (p->buffer.data[s.buffer].scope != KILN_SCOPE_SHARED || home[s.buffer] == l->loop ||
+         !kiln_stmt_is_inside(p, home[s.buffer], l->loop)))
+        return false;
+    for (uint32_t i = 0; i < s.child.count; i++)
+        if (!is_fetch(l, s.child.data[i], home)) return false;
+    return !l->staged[0];
+}
+
+static void mark_staged(pipelining *l, kiln_stmt stmt) {
+    const kiln_stmt_info s = l->p->stmt.data[stmt];
+    if (s.kind == KILN_STMT_STORE) l->staged[s.buffer] = true;
+    for (uint32_t i = 0; i < s.child.count; i++) mark_staged(l, s.child.data[i]);
+}
+
+/* Takes the iterations' statements apart; false: none of them fetches. */
+static bool find_fetches(pipelining *l) {
+    kiln_program *p = l->p;
+    kiln_stmt body = p->stmt.data[l->loop].child.data[0];
+    const kiln_stmt *home = kiln_lower_homes(p, p->root);
+    if (p->stmt.data[body].kind != KILN_STMT_SEQ) return false;
+    find_made(l, body);
+    for (uint32_t i = 0; i < p->stmt.data[body].child.count; i++) {
+        kiln_stmt child = p->stmt.data[body].child.data[i];
+        l->staged[0] = false;
+        if (is_fetch(l, child, home))
+            kiln_vec_push_in(p->arena, &l->fetch, child);
+        else
+            kiln_vec_push_in(p->arena, &l->work, child);
+    }
+    l->staged[0] = false;
+    for (uint32_t i = 0; i < l->fetch.count; i++) mark_staged(l, l->fetch.data[i]);
+    /* A temp that other statements fill as well is none of a fetch's. */
+    for (uint32_t i = 0; i < l->work.count; i++) {
+        pipelining other = {.p = p, .staged = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
+        mark_staged(&other, l->work.data[i]);
+        for (kiln_buffer b = 1; b < p->buffer.count; b++)
+            if (other.staged[b] && l->staged[b]) return false;
+    }
+    return l->fetch.count > 0 && l->work.count > 0;
+}
+
+/* ---- registers between load and store -------------------------------------------------------- */
+
+/* The loops between a fetch's root and one of its stores. */
+typedef struct path {
+    uint32_t count;
+    kiln_stmt loop[KILN_LOWER_DEPTH_MAX];
+} path;
+
+/* The temp's index: threads have a dimension each, all other loops one together. */
+static uint32_t own_index(kiln_program *p, const path *around, kiln_expr *index,
+                          kiln_shape *shape) {
+    int64_t count = 1;
+    kiln_expr at = kiln_expr_index(p, 0);
+    *shape = (kiln_shape){.rank = 0};
+    for (uint32_t i = 0; i < around->count; i++) {
+        const kiln_stmt_info s = p->stmt.data[around->loop[i]];
+        kiln_expr value = kiln_expr_binary(p, KILN_EXPR_SUB, kiln_expr_var(p, s.var),
+                                           kiln_expr_index(p, s.first));
+        if (kiln_stmt_level(p, around->loop[i]) == KILN_LEVEL_GROUP) {
+            index[shape->rank] = value;
+            shape->dim[shape->rank++] = s.extent;
+            continue;
+        }
+        at = kiln_expr_binary(p, KILN_EXPR_MUL, at, kiln_expr_index(p, s.extent));
+        at = kiln_expr_binary(p, KILN_EXPR_ADD, at, value);
+        count *= s.extent;
+    }
+    index[shape->rank] = kiln_expr_simplify(p, at, NULL);
+    shape->dim[shape->rank++] = count;
+    return shape->rank;
+}
+
+static void unroll_path(kiln_program *p, const path *around) {
+    for (uint32_t i = 0; i < around->count; i++) {
+        kiln_stmt_info *s = &p->stmt.data[around->loop[i]];
+        if (s->loop_kind == KILN_LOOP_SERIAL) s->loop_kind = KILN_LOOP_UNROLL;
+    }
+}
+
+/* Of two copies of a fetch the first keeps the loads and the second the stores. */
+static void part(kiln_program *p, kiln_stmt load, kiln_stmt store, path *to_load, path *to_store) {
+    const kiln_stmt_info s = p->stmt.data[load];
+    if (s.kind == KILN_STMT_FOR) {
+        to_load->loop[to_load->count++] = load;
+        to_store->loop[to_store->count++] = store;
+    }
+    for (uint32_t i = 0; i < s.child.count; i++)
+        part(p, s.child.data[i], p->stmt.data[store].child.data[i], to_load, to_store);
+    to_load->count -= s.kind == KILN_STMT_FOR;
+    to_store->count -= s.kind == KILN_STMT_FOR;
+    if (s.kind != KILN_STMT_STORE) return;
+    kiln_expr index[KILN_RANK_MAX];
+    kiln_shape shape;
+    const kiln_buffer_info b = p->buffer.data[s.buffer];
+    uint32_t rank = own_index(p, to_load, index, &shape);
+    kiln_buffer own =
+        kiln_buffer_create(p, kiln_str_printf(p->arena, "%.*s.next", KILN_STR_ARG(b.name)), b.dtype,
+                           KILN_ROLE_TEMP, &shape);
+    const bool few = shape.dim[rank - 1] <= STAGED_MAX;
+    p->buffer.data[own].scope = few ? KILN_SCOPE_REGISTER : KILN_SCOPE_LOCAL;
+    if (few) unroll_path(p, to_load);
+    if (few) unroll_path(p, to_store);
+    kiln_stmt_info *to = &p->stmt.data[load];
+    to->buffer = own;
+    to->index_count = rank;
+    for (uint32_t d = 0; d < rank; d++) to->index[d] = index[d];
+    own_index(p, to_store, index, &shape);
+    p->stmt.data[store].value = kiln_expr_load(p, own, index, rank);
+}
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+static void append_copies(kiln_program *p, kiln_stmt to, const kiln_stmt *part, uint32_t count,
+                          kiln_var var, kiln_expr with) {
+    for (uint32_t i = 0; i < count; i++)
+        kiln_stmt_append(p, to, kiln_lower_copy(p, part[i], &var, with));
+}
+
+/* Temps of one iteration keep what it touches: copies of the body then use them alike, whichever
+ * iteration they are of. */
+static void compact_temps(kiln_program *p, kiln_stmt body) {
+    const kiln_stmt *home = kiln_lower_homes(p, p->root);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (p->buffer.data[b].role == KILN_ROLE_TEMP && home[b] &&
+            kiln_stmt_is_inside(p, home[b], body))
+            kiln_lower_compact(p, b, body);
+}
+
+static kiln_status expand_staged(pipelining *l, kiln_stmt body, kiln_expr slot) {
+    const uint32_t count = l->p->buffer.count;
+    for (kiln_buffer b = 1; b < count; b++) {
+        if (!l->staged[b]) continue;
+        if (!kiln_lower_expand(l->p, body, b, 2, slot))
+            return REFUSE("%.*s has no dimension left for stages",
+                          KILN_STR_ARG(l->p->buffer.data[b].name));
+    }
+    return KILN_OK;
+}
+
+static kiln_status make_stages(pipelining *l) {
+    kiln_program *p = l->p;
+    const kiln_stmt_info s = p->stmt.data[l->loop];
+    kiln_stmt body = s.child.data[0];
+    kiln_expr var = kiln_expr_var(p, s.var);
+    kiln_expr slot = kiln_expr_binary(
+        p, KILN_EXPR_FLOORMOD, kiln_expr_binary(p, KILN_EXPR_SUB, var, kiln_expr_index(p, s.first)),
+        kiln_expr_index(p, 2));
+    compact_temps(p, body);
+    kiln_status st = expand_staged(l, body, slot);
+    if (st) return st;
+
+    kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ), steady = kiln_stmt_create(p, KILN_STMT_SEQ);
+    append_copies(p, all, l->fetch.data, l->fetch.count, s.var, kiln_expr_index(p, s.first));
+    kiln_expr next = kiln_expr_binary(p, KILN_EXPR_ADD, var, kiln_expr_index(p, 1));
+    kiln_stmt stores = kiln_stmt_create(p, KILN_STMT_SEQ);
+    for (uint32_t i = 0; i < l->fetch.count; i++) {
+        path to_load = {.count = 0}, to_store = {.count = 0};
+        kiln_stmt load = kiln_lower_copy(p, l->fetch.data[i], &s.var, next);
+        kiln_stmt store = kiln_lower_copy(p, l->fetch.data[i], &s.var, next);
+        part(p, load, store, &to_load, &to_store);
+        kiln_stmt_append(p, steady, load);
+        kiln_stmt_append(p, stores, store);
+    }
+    append_copies(p, steady, l->work.data, l->work.count, s.var, var);
+    kiln_stmt_append(p, steady, stores);
+    kiln_stmt_append(p, all,
+                     kiln_stmt_for(p, s.var, s.first, s.extent - 1, KILN_LOOP_SERIAL, steady));
+    append_copies(p, all, l->work.data, l->work.count, s.var,
+                  kiln_expr_index(p, s.first + s.extent - 1));
+    kiln_stmt_replace(p, l->loop, all);
+    kiln_lower_simplify_below(p, all, NULL);
+    return KILN_OK;
+}
+
+static kiln_stmt find_loop(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_FOR && kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE))
+        return stmt;
+    kiln_stmt found = 0;
+    for (uint32_t i = 0; i < s->child.count && !found; i++) found = find_loop(p, s->child.data[i]);
+    return found;
+}
+
+static kiln_status pipeline_loop(kiln_program *p, kiln_stmt loop) {
+    const uint32_t stages = kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_PIPELINE)->row;
+    kiln_str name = p->var.data[p->stmt.data[loop].var].name;
+    pipelining l = {.p = p,
+                    .loop = loop,
+                    .made = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count),
+                    .staged = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
+    if (stages > 2)
+        return REFUSE("loop %.*s has %u stages; more than 2 need copies that the target makes by "
+                      "itself, which it does not",
+                      KILN_STR_ARG(name), stages);
+    if (kiln_stmt_outermost(p, loop, KILN_LEVEL_GROUP))
+        return REFUSE("loop %.*s is a pipeline inside of a thread, which fetches for itself alone",
+                      KILN_STR_ARG(name));
+    if (!find_fetches(&l))
+        return REFUSE("loop %.*s is a pipeline, and no statement of it fetches into shared memory",
+                      KILN_STR_ARG(name));
+    return make_stages(&l);
+}
+
+static kiln_status pipeline_program(kiln_program *p) {
+    kiln_status st = KILN_OK;
+    for (kiln_stmt loop; !st && p && p->root && (loop = find_loop(p, p->root)) != 0;)
+        st = pipeline_loop(p, loop);
+    return st;
+}
+
+kiln_status kiln_lower_pipeline(kiln_lowering *l) {
+    kiln_status st = pipeline_program(l->run);
+    return st ? st : pipeline_program(l->prepare);
+}

@@ -1,0 +1,102 @@
+/* Rules for GPUs: grids of groups of threads whose sums lie in registers. What they decide comes
+ * from access patterns and from the limits of the target alone. Private to rules/. */
+#ifndef KILN_COMPILER_CORE_RULES_GPU_H
+#define KILN_COMPILER_CORE_RULES_GPU_H
+
+#include "compiler-core/ir/affine.h"
+#include "compiler-core/rules/rules.h"
+
+/* What schedules must keep to, and what makes one tile better than another. */
+typedef struct kiln_gpu_limits {
+    int64_t threads;      /* of a group */
+    int64_t warp;         /* threads that run in step */
+    int64_t shared_bytes; /* of a group */
+    int64_t registers;    /* of a thread, 4 bytes each */
+    int64_t fetch_bytes;  /* widest access of a thread */
+    int64_t units;        /* that run groups */
+    /* of all groups on one unit */
+    int64_t unit_threads, unit_groups, unit_shared_bytes, unit_registers;
+    int64_t reserved_bytes; /* of shared memory, for each group */
+    double issue;           /* instructions of warps that a unit does a cycle */
+    double copy_rate;       /* bytes that a unit reads from the device a cycle */
+} kiln_gpu_limits;
+
+kiln_gpu_limits kiln_gpu_limits_of(const kiln_target *target);
+
+/* ---- one large reduction --------------------------------------------------------------------- */
+
+#define KILN_GPU_TILED_MAX 3  /* iterators that a tile has */
+#define KILN_GPU_COPIES_MAX 2 /* operands that threads of a group share */
+#define KILN_GPU_ROWS_MAX 56  /* tiles that are worth a try: what a table of a trace holds */
+#define KILN_GPU_STEPS_MAX 8
+
+/* An operand that the group copies into its memory. */
+typedef struct kiln_gpu_operand {
+    kiln_buffer buffer;
+    uint32_t rank;
+    /* index of dimension d = sum of coefficient[d][i] * iterator i */
+    int64_t coefficient[KILN_RANK_MAX][KILN_BLOCK_ITERS_MAX];
+    int along;                   /* dimension that lies innermost in shared memory */
+    int64_t bytes;               /* of an element */
+    int64_t fetch;               /* elements that one thread copies at a time */
+    int64_t most[KILN_RANK_MAX]; /* elements of a dimension that some tile of the table reads */
+} kiln_gpu_operand;
+
+/* A row of the table: a tile that every step of the reduction goes with. */
+typedef struct kiln_gpu_tile {
+    int64_t threads[KILN_GPU_TILED_MAX], points[KILN_GPU_TILED_MAX];
+    int64_t lanes;
+    double cycles; /* all groups, with the preferred steps, about */
+} kiln_gpu_tile;
+
+typedef struct kiln_gpu_tiling {
+    kiln_sched *s;
+    kiln_gpu_limits limits;
+    kiln_block block;
+    kiln_pattern pattern;
+    uint32_t tiled;               /* how many iterators are */
+    int iter[KILN_GPU_TILED_MAX]; /* outermost first; the last one is contiguous in the result */
+    int vector;                   /* which of them has lanes; -1: none */
+    int k;                        /* reduced in blocks */
+    uint32_t operand_count;
+    kiln_gpu_operand operand[KILN_GPU_COPIES_MAX];
+    uint32_t row_count, preferred;
+    kiln_gpu_tile row[KILN_GPU_ROWS_MAX];
+    uint32_t step_count, preferred_step;
+    int64_t step[KILN_GPU_STEPS_MAX][2]; /* a block of k, and how many of it are unrolled */
+    kiln_sched_sample tile, steps;
+} kiln_gpu_tiling;
+
+/* gpu_roles.c: which iterators make the tile, and what is copied. False: no element is used by
+ * several rows and several columns of a tile. */
+bool kiln_gpu_choose_roles(kiln_gpu_tiling *t);
+/* Extent of iterator `i` of the tiling's block. */
+int64_t kiln_gpu_extent(const kiln_gpu_tiling *t, int i);
+
+/* gpu_sizes.c: tables of tiles and of steps, all of which go together within the limits. NULL, or
+ * the limit that leaves none. */
+const char *kiln_gpu_choose_sizes(kiln_gpu_tiling *t);
+/* Elements of dimension `d` of the operand that a group reads for one block of steps. */
+int64_t kiln_gpu_region(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, uint32_t d,
+                        const kiln_gpu_tile *tile, int64_t steps);
+/* 4-byte registers of a thread, about. */
+int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps);
+
+/* gpu_tile.c: whether the block is a reduction whose operands are used several times. */
+bool kiln_gpu_is_tiled(kiln_sched *s, kiln_block block);
+/* The nest of one reduction. NULL, or why there is none. */
+const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block);
+kiln_sketch_result kiln_sketch_gpu_tile(kiln_sched *s, uint32_t options);
+
+/* ---- everything else ------------------------------------------------------------------------- */
+
+/* gpu_rows.c: reductions along rows, a group for each row. */
+kiln_sketch_result kiln_sketch_gpu_rows(kiln_sched *s, uint32_t options);
+/* gpu_spread.c: a block that stands alone at the root, some results for each thread. */
+void kiln_gpu_spread_block(kiln_sched *s, kiln_block block);
+/* What only fills up around the data of one reduction disappears into it, unless a group copies
+ * that. */
+void kiln_gpu_inline_paddings(kiln_sched *s);
+kiln_sketch_result kiln_sketch_gpu_spread(kiln_sched *s, uint32_t options);
+
+#endif

@@ -1,0 +1,94 @@
+/* What Kiln uses of the CUDA driver API: types, constants and functions, by the names of NVIDIA's
+ * header with Kiln's prefix, so that building needs no package. The functions are those of
+ * libcuda.so.1, found when a device is opened (driver.h). Source: CUDA Driver API reference,
+ * version 12; all of it is there since 11.0. */
+#ifndef KILN_DEPLOY_CUDA_H
+#define KILN_DEPLOY_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct kiln_cu_context *kiln_cu_context;
+typedef struct kiln_cu_module *kiln_cu_module;
+typedef struct kiln_cu_function *kiln_cu_function;
+typedef struct kiln_cu_stream *kiln_cu_stream;
+typedef struct kiln_cu_event *kiln_cu_event;
+typedef int kiln_cu_device;
+typedef unsigned long long kiln_cu_pointer; /* to memory of a device */
+
+enum {
+    KILN_CU_SUCCESS = 0,
+    KILN_CU_INVALID_VALUE = 1,
+    KILN_CU_OUT_OF_MEMORY = 2,
+    KILN_CU_NO_DEVICE = 100,
+    KILN_CU_INVALID_PTX = 218,
+    KILN_CU_UNSUPPORTED_PTX_VERSION = 222,
+    KILN_CU_ILLEGAL_ADDRESS = 700
+};
+
+enum {
+    KILN_CU_ATTRIBUTE_GROUP_THREADS = 1, /* MAX_THREADS_PER_BLOCK */
+    KILN_CU_ATTRIBUTE_UNITS = 16,        /* MULTIPROCESSOR_COUNT */
+    KILN_CU_ATTRIBUTE_MAJOR = 75,        /* COMPUTE_CAPABILITY_MAJOR */
+    KILN_CU_ATTRIBUTE_MINOR = 76,        /* COMPUTE_CAPABILITY_MINOR */
+    KILN_CU_ATTRIBUTE_GROUP_SHARED = 97, /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+    KILN_CU_FUNCTION_THREADS = 0,        /* MAX_THREADS_PER_BLOCK */
+    KILN_CU_FUNCTION_STATIC_SHARED = 1,  /* SHARED_SIZE_BYTES */
+    KILN_CU_FUNCTION_DYNAMIC_SHARED = 8, /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    KILN_CU_JIT_ERROR_LOG = 5,           /* ERROR_LOG_BUFFER */
+    KILN_CU_JIT_ERROR_LOG_BYTES = 6,     /* ERROR_LOG_BUFFER_SIZE_BYTES */
+    KILN_CU_STREAM_NON_BLOCKING = 1,
+    KILN_CU_EVENT_DEFAULT = 0
+};
+
+/* X(name, symbol, parameters); every one returns a CUresult, an int. Where the interface changed,
+ * the symbol is that of its version. */
+#define KILN_CU_FUNCTIONS(X)                                                                      \
+    X(Init, "cuInit", (unsigned))                                                                 \
+    X(DriverGetVersion, "cuDriverGetVersion", (int *))                                            \
+    X(GetErrorName, "cuGetErrorName", (int, const char **))                                       \
+    X(GetErrorString, "cuGetErrorString", (int, const char **))                                   \
+    X(DeviceGetCount, "cuDeviceGetCount", (int *))                                                \
+    X(DeviceGet, "cuDeviceGet", (kiln_cu_device *, int))                                          \
+    X(DeviceGetName, "cuDeviceGetName", (char *, int, kiln_cu_device))                            \
+    X(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t *, kiln_cu_device))                          \
+    X(DeviceGetAttribute, "cuDeviceGetAttribute", (int *, int, kiln_cu_device))                   \
+    X(PrimaryRetain, "cuDevicePrimaryCtxRetain", (kiln_cu_context *, kiln_cu_device))             \
+    X(PrimaryRelease, "cuDevicePrimaryCtxRelease_v2", (kiln_cu_device))                           \
+    X(CtxSetCurrent, "cuCtxSetCurrent", (kiln_cu_context))                                        \
+    X(StreamCreate, "cuStreamCreate", (kiln_cu_stream *, unsigned))                               \
+    X(StreamDestroy, "cuStreamDestroy_v2", (kiln_cu_stream))                                      \
+    X(StreamSynchronize, "cuStreamSynchronize", (kiln_cu_stream))                                 \
+    X(EventCreate, "cuEventCreate", (kiln_cu_event *, unsigned))                                  \
+    X(EventDestroy, "cuEventDestroy_v2", (kiln_cu_event))                                         \
+    X(EventRecord, "cuEventRecord", (kiln_cu_event, kiln_cu_stream))                              \
+    X(EventSynchronize, "cuEventSynchronize", (kiln_cu_event))                                    \
+    X(EventElapsedTime, "cuEventElapsedTime", (float *, kiln_cu_event, kiln_cu_event))            \
+    X(MemGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                                        \
+    X(MemAlloc, "cuMemAlloc_v2", (kiln_cu_pointer *, size_t))                                     \
+    X(MemFree, "cuMemFree_v2", (kiln_cu_pointer))                                                 \
+    X(MemsetD8Async, "cuMemsetD8Async", (kiln_cu_pointer, unsigned char, size_t, kiln_cu_stream)) \
+    X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                    \
+      (kiln_cu_pointer, const void *, size_t, kiln_cu_stream))                                    \
+    X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, kiln_cu_pointer, size_t, kiln_cu_stream)) \
+    X(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2",                                                    \
+      (kiln_cu_pointer, kiln_cu_pointer, size_t, kiln_cu_stream))                                 \
+    X(ModuleLoadDataEx, "cuModuleLoadDataEx",                                                     \
+      (kiln_cu_module *, const void *, unsigned, int *, void **))                                 \
+    X(ModuleUnload, "cuModuleUnload", (kiln_cu_module))                                           \
+    X(ModuleGetFunction, "cuModuleGetFunction",                                                   \
+      (kiln_cu_function *, kiln_cu_module, const char *))                                         \
+    X(FuncGetAttribute, "cuFuncGetAttribute", (int *, int, kiln_cu_function))                     \
+    X(FuncSetAttribute, "cuFuncSetAttribute", (kiln_cu_function, int, int))                       \
+    X(LaunchKernel, "cuLaunchKernel",                                                             \
+      (kiln_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,    \
+       kiln_cu_stream, void **, void **))
+
+/* The functions by their names without "cu". */
+typedef struct kiln_cu {
+#define X(name, symbol, parameters) int(*name) parameters;
+    KILN_CU_FUNCTIONS(X)
+#undef X
+} kiln_cu;
+
+#endif

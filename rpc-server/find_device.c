@@ -1,0 +1,45 @@
+#include "rpc-server/find_device.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "rpc-server/talk.h"
+
+/* What another process told is cut where it should end. */
+static kiln_str keep(const char text[KILN_INMATE_TEXT_BYTES], kiln_arena *arena) {
+    const kiln_str whole = {text, strnlen(text, KILN_INMATE_TEXT_BYTES)};
+    return (kiln_str){kiln_str_dup(arena, whole), whole.size};
+}
+
+static kiln_status ask(int socket, const kiln_executor *executor, uint32_t index, kiln_arena *arena,
+                       kiln_found_device *out) {
+    kiln_inmate_device device;
+    uint32_t row = 0, fences = 0;
+    while (kiln_executor_at(row) != executor) row++;
+    kiln_status st = kiln_inmate_await_ready(socket, &fences);
+    if (!st) st = kiln_inmate_ask_device(socket, row, index, &device);
+    if (st) return st;
+    *out = (kiln_found_device){.index = index,
+                               .target_text = keep(device.target, arena),
+                               .name = keep(device.name, arena),
+                               .driver = keep(device.driver, arena),
+                               .memory_bytes = device.memory_bytes};
+    return kiln_target_parse(out->target_text, arena, &out->target);
+}
+
+kiln_status kiln_find_device(kiln_helper *helper, const kiln_executor *executor, uint32_t index,
+                             kiln_arena *arena, kiln_found_device *out_device) {
+    kiln_held child = {.pidfd = -1};
+    kiln_found_device found;
+    int socket = -1;
+    KILN_CHECK(executor->driver);
+    kiln_status st = kiln_helper_start(helper, executor->driver, &socket, &child);
+    if (!st) st = ask(socket, executor, index, arena, &found);
+    if (child.number) kiln_helper_release(helper, child.number);
+    if (child.pidfd >= 0) close(child.pidfd);
+    if (socket >= 0) close(socket);
+    if (st) return kiln_status_note(st, "device %u of --executor %s", index, executor->name);
+    *out_device = found;
+    return NULL;
+}

@@ -1,0 +1,191 @@
+"""gpu [PART...]: what is counted of kernels for GPUs without one: machine code, registers, spills, builds
+
+Machine code is NVIDIA's assembler's for what Kiln makes of each default schedule; a share is one of issue slots of the
+innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. Parts: slots, zoo, drawn, time."""
+import collections
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import kiln
+import sass
+
+NETWORKS = ["resnet18", "resnet50", "mobilenet_v1", "mobilenet_v2", "squeezenet1_1", "vgg11", "dqn", "dcgan", "lstm_lm", "bert_mini"]
+BATCH = 32
+SLOTS_WANTED = {"gemm": 0.90, "conv": 0.85}  # counted for sm_90
+DRAWN = 1000
+LONG_NS = 25e6, 150e6  # a build, and with ptxas
+
+
+def product(size):
+    return (f"program gemm\ninput x: f32[{size},{size}]\ninput w: f32[{size},{size}]\noutput y: f32[{size},{size}]\n"
+            f"block gemm(m:{size}, n:{size} | k:{size}): y[m, n] sum= x[m, k]*w[k, n] init 0.0\n")
+
+
+def convolution(batch, channels, height, width, filters, kh, kw, sh, sw, top, left, bottom, right, dh, dw, groups):
+    assert groups == 1
+    tall, wide = height + top + bottom, width + left + right
+    oh, ow = (tall - (kh - 1) * dh - 1) // sh + 1, (wide - (kw - 1) * dw - 1) // sw + 1
+    padded = (tall, wide) != (height, width)
+    pad = (f"temp pad: f32[{batch},{channels},{tall},{wide}]\n"
+           f"block pad(n:{batch}, c:{channels}, h:{tall}, w:{wide}): pad[n, c, h, w] = select(and(and(and({top} <= h, h < {top + height}), {left} <= w), "
+           f"w < {left + width}), x[n, c, h - {top}, w - {left}], 0.0)\n") if padded else ""
+    return (f"program conv\ninput x: f32[{batch},{channels},{height},{width}]\nconstant w: f32[{filters},{channels},{kh},{kw}]\n"
+            f"output y: f32[{batch},{filters},{oh},{ow}]\n{pad}"
+            f"block conv(n:{batch}, o:{filters}, h:{oh}, w:{ow} | c:{channels}, r:{kh}, q:{kw}): y[n, o, h, w] sum= "
+            f"{'pad' if padded else 'x'}[n, c, h*{sh} + r*{dh}, w*{sw} + q*{dw}]*w[o, c, r, q] init 0.0\n")
+
+
+def write(folder, models, target, *words):
+    """What bench-gpu says of each candidate, whose payloads lie in `folder`."""
+    folder.mkdir()
+    done = subprocess.run([kiln.BUILD / "tests/bench/bench-gpu", *map(str, models), "--target", target, "--out", folder, *map(str, words)],
+                          capture_output=True, text=True)
+    if done.returncode:
+        print(f"  {done.stderr.strip()}", flush=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def processor(target):
+    return "sm_90a" if target == "h200" else target.removeprefix("cuda:")
+
+
+def assembled(candidates, target):
+    """Each candidate with what ptxas says of it: `entries`, `notes`, or `ptxas` why not."""
+    def one(candidate):
+        try:
+            candidate["entries"], candidate["notes"] = sass.assemble(candidate["path"], processor(target), candidate["path"] + ".cubin")
+        except sass.Refused as refused:
+            candidate["ptxas"] = str(refused)
+        return candidate
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(one, [c for c in candidates if "path" in c]))
+
+
+# ---- parts ------------------------------------------------------------------------------------------------------------------------
+
+
+def slots_of(candidate):
+    """Of the launch whose hot loop has most multiply-adds: (share, share with the loop around it, counter of its loop, launch)."""
+    best = (0.0, 0.0, collections.Counter(), None)
+    for name, code in sass.functions(candidate["path"] + ".cubin").items():
+        body, around = sass.hot_loop(code, {"FFMA"})
+        if body and sass.count(body, {"FFMA"}) > best[2]["FFMA"]:
+            best = (sass.count(body, {"FFMA"}) / len(body), sass.count(around, {"FFMA"}) / len(around), collections.Counter(op.split(".")[0] for op in body), name)
+    return best
+
+
+def slots(options, work):
+    convs = kiln.named_convs()
+    texts = {"gemm 4096": product(4096), **{f"conv {name}": convolution(BATCH, *convs[name]) for name in (f"C{i}" for i in range(2, 13))}}
+    print(f"slots: fp32 default schedules for h200, convolutions at batch {BATCH}; the innermost loop's other slots by opcode;\n"
+          f"`around`: with the loop around it, where the innermost one is counted once although it runs more often\n{'':<10}{'FFMA':>7}{'around':>7}{'loop':>6}{'regs':>5}{'spill':>6}{'shared':>8}{'blocks':>8}{'threads':>8}  others")
+    shares = {}
+    for number, (name, text) in enumerate(texts.items()):
+        file = work / f"{name.replace(' ', '_')}.te"
+        file.write_text(text)
+        for candidate in assembled(write(work / f"slots{number}", [file], "h200"), "h200"):
+            if "ptxas" in candidate:
+                print(f"{name:<10}ptxas: {candidate['ptxas']}")
+                continue
+            share, whole, body, entry = slots_of(candidate)
+            if not entry:
+                print(f"{name:<10}no loop with FFMA: its reduction is unrolled or none")
+                continue
+            launch = next(l for l in candidate["launches"] if l["entry"] == entry)
+            counts = candidate["entries"][entry]
+            shares[name] = share
+            others = ", ".join(f"{n} {op}" for op, n in body.most_common(8) if op != "FFMA")
+            print(f"{name:<10}{share:>7.3f}{whole:>7.3f}{sum(body.values()):>6}{counts['registers']:>5}{counts['spilled']:>6}{launch['shared']:>8}"
+                  f"{math.prod(launch['grid']):>8}{math.prod(launch['group']):>8}  {others}", flush=True)
+    of_convs = [share for name, share in shares.items() if name.startswith("conv")]
+    if of_convs:
+        print(f"convolutions: geometric mean {statistics.geometric_mean(of_convs):.3f} of {len(of_convs)} (wanted {SLOTS_WANTED['conv']}); "
+              f"gemm {shares.get('gemm 4096', 0):.3f} (wanted {SLOTS_WANTED['gemm']})")
+
+
+def zoo(options, work):
+    print("zoo: every kernel of the ten networks' default schedules through ptxas")
+    for target in ("cuda:sm_80", "cuda:sm_90a"):
+        refused = spilled = notes = kernels = 0
+        for name in NETWORKS:
+            found = write(work / f"{name}-{processor(target)}", [name], target)
+            for candidate in found:
+                if "refused" in candidate:
+                    print(f"  {target} {name} {candidate['op']}: {candidate['refused']}")
+                refused += "refused" in candidate
+            for candidate in assembled(found, target):
+                kernels += len(candidate.get("entries", {}))
+                refused += "ptxas" in candidate
+                notes += len(candidate.get("notes", ()))
+                for entry, counts in candidate.get("entries", {}).items():
+                    spilled += counts["spilled"] > 0
+                    if counts["spilled"]:
+                        print(f"  {target} {name} {candidate['op']} {entry}: {counts['registers']} registers, {counts['spilled']} bytes spilled")
+                if "ptxas" in candidate:
+                    print(f"  {target} {name} {candidate['op']}: {candidate['ptxas']}")
+        print(f"{target}: {kernels} kernels, {refused} refused, {spilled} spill, {notes} notes of lost performance", flush=True)
+
+
+def drawn(options, work):
+    models = ["gemm:1024x1024x1024", *(f"conv:C{i}" for i in range(1, 13)), "softmax:512x1024", "layernorm:512x1024", "conv:D3"]
+    found = write(work / "drawn", models, "h200", "--drawn", -(-options.drawn // len(models)), "--seed", options.seed)
+    found = [c for c in found if c["kind"] == "drawn"][:options.drawn]
+    done = assembled(found, "h200")
+    taken = [c for c in done if "entries" in c]
+    spilled = [c for c in taken if any(e["spilled"] for e in c["entries"].values())]
+    registers = sorted(max(e["registers"] for e in c["entries"].values()) for c in taken)
+    why = collections.Counter(c["refused"].split(":")[-1].strip()[:80] for c in found if "refused" in c)
+    print(f"drawn: {len(found)} candidates of {len(models)} models for h200 (seed {options.seed})\n"
+          f"  lowering and limits refuse {len(found) - len(done)}; ptxas refuses {len(done) - len(taken)} (wanted 0); "
+          f"{len(spilled)} spill ({len(spilled) / max(1, len(taken)):.1%}, wanted at most 5 %)")
+    for text, number in why.most_common(5):
+        print(f"    {number} x {text}")
+    if registers:
+        print(f"  registers of the widest kernel: median {statistics.median(registers):.0f}, p90 {registers[len(registers) * 9 // 10]}; what the rules "
+              "predict while they draw is not kept with a candidate, so it is not compared")
+
+
+def time(options, work):
+    models = ["gemm:1024x1024x1024", *(f"conv:C{i}" for i in range(1, 13))]
+    found = [c for c in write(work / "time", models, "h200", "--drawn", 8, "--seed", options.seed) if "path" in c]
+    builds = sorted(c["elapsed_ns"] for c in found)
+    seconds = []
+    for candidate in found:
+        before = kiln_clock()
+        try:
+            sass.assemble(candidate["path"], "sm_90a")
+        except sass.Refused:
+            continue
+        seconds.append(kiln_clock() - before + candidate["elapsed_ns"] * 1e-9)
+    print(f"time: from trace to PTX median {statistics.median(builds) * 1e-6:.1f} ms, p90 {builds[len(builds) * 9 // 10] * 1e-6:.1f} (wanted {LONG_NS[0] * 1e-6:.0f}); "
+          f"with ptxas median {statistics.median(seconds) * 1e3:.0f} ms (wanted {LONG_NS[1] * 1e-6:.0f}); {len(found)} candidates")
+
+
+def kiln_clock():
+    import time as clock
+    return clock.perf_counter()
+
+
+# Parts that need something else than ptxas add themselves here: name -> function(options, work).
+PARTS = {"slots": slots, "zoo": zoo, "drawn": drawn, "time": time}
+
+
+def add_options(parser):
+    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
+    parser.add_argument("--drawn", type=int, default=DRAWN, metavar="N", help=f"candidates drawn ({DRAWN})")
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def run(options, work):
+    unknown = [part for part in options.parts if part not in PARTS]
+    if unknown:
+        sys.exit(f"there is no part {unknown[0]}; there are {' '.join(PARTS)}")
+    if not pathlib.Path(sass.PTXAS).is_file() or not pathlib.Path(sass.NVDISASM).is_file():
+        sys.exit("KILN_PTXAS and KILN_NVDISASM name no programs; ./dev bench gpu installs them")
+    for part in options.parts or PARTS:
+        PARTS[part](options, work)

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""What launches do by counting, PTX of a network as text, and its machine code, for which scripts stand in the place of the vendor's programs."""
+import os
+import pathlib
+import re
+import sys
+
+import harness
+
+DIGITS = str(pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx")
+PTXAS = """#!/bin/sh
+cat > "$5"
+[ -z "$SPOILT" ] || { echo "line 7; error : $SPOILT" >&2; exit 255; }
+printf "Compiling entry function 'run_0' for '%s'\\n 0 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads\\nUsed 40 registers\\n" "$3" >&2
+"""
+NVDISASM = """#!/bin/sh
+printf 'FFMA of %s\\n' "$(grep -c '\\.entry' "$2")"
+"""
+
+
+def test_ptx_is_printed_for_each_architecture(world):
+    for target, version in (("cuda:sm_80", "7.0"), ("cuda:sm_90", "8.0"), ("h200", "8.0")):
+        text = world.run("explain", DIGITS, "--stage", "ptx", "--target", target).stdout
+        assert f".version {version}\n" in text and ".visible .entry run_0(" in text, text[:2000]
+        assert text.count("# task ") == text.count(".version"), text[:2000]
+    world.refused("explain", DIGITS, "--stage", "ptx", says="the stage ptx is of targets such as cuda:sm_90, not cpu")
+
+
+def test_missing_programs_of_the_vendor_are_named(world):
+    world.env.update(PATH="/nowhere", KILN_PTXAS="", KILN_NVDISASM="/nowhere/nvdisasm")
+    world.refused("explain", DIGITS, "--stage", "sass", "--target", "h200", says="missing: ptxas. Install them (pip: nvidia-cuda-nvcc-cu12")
+
+
+def test_machine_code_is_printed_with_its_registers(world):
+    for name, text in (("ptxas", PTXAS), ("nvdisasm", NVDISASM)):
+        path = pathlib.Path(world.path(name))
+        path.write_text(text)
+        path.chmod(0o755)
+        world.env[f"KILN_{name.upper()}"] = str(path)
+    text = world.run("explain", DIGITS, "--stage", "sass", "--target", "h200", "--task", "1").stdout
+    assert "# task 1 " in text and "# run_0: 40 registers, 12 bytes of spills, 0 of stack\nFFMA of " in text, text
+    world.env["SPOILT"] = "no such instruction"
+    world.refused("explain", DIGITS, "--stage", "sass", "--target", "h200", says="ptxas refuses it: line 7; error : no such instruction")
+    assert not os.listdir(world.path("tmp")), "something is left"
+
+
+def test_why_tells_of_launches_that_nobody_measured(world):
+    for target, units in (("h200", 132), ("a100", 108), ("opencl:x,units=24", 24)):
+        text = world.run("explain", DIGITS, "--why", "0", "--target", target).stdout
+        assert "Nothing was measured" in text and "counted from the loops and the target's row" in text, text
+        assert re.search(r"^  \d+ blocks? of \d+ threads? \(\d+ warps?\), [\d.]+ KB shared, about \d+ registers", text, re.M), text
+        assert f" on {units} units\n" in text and "bound by: " in text and "waves" in text, text
+    [row] = world.json("explain", DIGITS, "--why", "0", "--target", "h200")
+    assert row["measurements"] == 0 and "on 132 units" in row["launches"] and row["algorithm"] == "direct", row
+    world.refused("explain", DIGITS, "--why", "0", "--target", "h200", "--db", world.path("none.db"), says="there is no such database")
+    world.refused("explain", DIGITS, "--why", "0", says="there is no such database")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

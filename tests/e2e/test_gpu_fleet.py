@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Devices behind drivers as boards: what a server with --executor offers, tells and refuses, and a tune through one that lives on."""
+import os
+import sys
+
+import harness
+from harness import until
+
+
+def pocl(world):
+    """The fleet of a tracker, a tuner and a board for this machine's OpenCL device: (address, row of the board)."""
+    done = world.run("--executor", "opencl", "--doctor", ok=False, name="kiln-rpc-server")
+    [device] = [line for line in done.stdout.splitlines() if line[5:].startswith("device")]
+    if not device.startswith("ok"):
+        raise harness.Skip(f"no OpenCL device (pocl-opencl-icd): {device}")
+    _, address = world.tracker()
+    board = world.board(address, "--executor", "opencl", key="pocl")
+    [row] = until(lambda: world.json("fleet", "list", "--tracker", address), "the board in the fleet")
+    return address, board, row
+
+
+def test_a_board_offers_its_device_and_nothing_else(world):
+    address, board, row = pocl(world)
+    assert row["target"].startswith("opencl:") and row["target"].endswith(",emulated") and row["slots"] == 1, row
+    assert "targets" not in row and row["memory_bytes"] > 1 << 28, row
+    shown = world.run("fleet", "show", "pocl", "--tracker", address).stdout
+    assert "OpenCL" in shown and row["device"] in shown and "processes" in row["missing"], (shown, row)
+    board.terminate()
+    world.ends(board)
+
+
+def test_a_device_is_tuned_by_a_private_fleet(world):
+    """One child measures trial after trial, each checked; what is packed runs there."""
+    _, board, row = pocl(world)
+    board.terminate()
+    world.ends(board)
+    model, module = world.zoo("gemm:64x64x64"), world.path("gemm.kiln")
+    done = world.json("tune", model, "--target", row["target"], "--trials", 8, "--db", world.path("t.db"), "--out", module)[-1]
+    assert done["event"] == "done" and done["measured"] == 8 and done["verified"] == 8, done
+    [(kinds, checked)] = world.sql("t.db", "SELECT count(DISTINCT artefact_kind), sum(checked) FROM record WHERE final = 0 AND artefact_kind = 'opencl'")
+    assert kinds == "1" and int(checked) == 8, (kinds, checked)
+    assert world.json("run", module, "--bench")[-1]["median_ms"] > 0
+
+
+def test_each_target_of_a_board_has_a_line(world):
+    _, address = world.tracker()
+    world.board(address, "--also", "null")
+    rows = until(lambda: world.json("fleet", "list", "--tracker", address), "the board in the fleet")
+    assert [row["target"].split(":")[0] for row in rows] == ["cpu", "null"], rows
+    assert len({row["node"] for row in rows}) == 1 and rows[1]["slots"] == 1, rows
+
+
+def test_what_cannot_be_offered_is_refused(world):
+    server = ("--tracker", "127.0.0.1:1")
+    refuse = lambda *argv, says: world.refused(*server, *argv, says=says, name="kiln-rpc-server")
+    refuse("--device", "0", says="--executor NAME")
+    refuse("--executor", "cpu", "--device", "0", says="is one device")
+    refuse("--executor", "opencl", "--device", "first", says="is no number")
+    refuse("--executor", "abacus", says='there is no executor "abacus"')
+    if not os.path.exists("/dev/nvidiactl"):
+        refuse("--executor", "cuda", says="device 0 of --executor cuda")
+    done = world.run("--executor", "opencl", "--doctor", ok=False, name="kiln-rpc-server")
+    if any(line.startswith("ok   device") for line in done.stdout.splitlines()):
+        refuse("--executor", "opencl", "--device", "77", says="there is no opencl device 77")
+        refuse("--executor", "opencl", "--also", "null", says="--also belongs to a server that offers the processor")
+        refuse("--executor", "opencl", "--slots", "2", says="a device has one slot")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

@@ -1,0 +1,123 @@
+/* Random schedules of the rules for GPUs, of random programs: fuzz-gpu [--seconds S] [--runs N]
+ * [--seed N] [--corpus IGNORED]. Both interpreters, Debian's PoCL and, in a process of its own,
+ * oclgrind compute each, and the latter looks for races; what is not installed is left out and
+ * named. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/rules/space.h"
+#include "tests/support/gpu_programs.h"
+#include "tests/support/schedule_fuzz.h"
+#include "tests/support/targets.h"
+#include "tests/unit/compiler-core/codegen/device_board.h"
+
+typedef struct options {
+    uint64_t seconds, runs, seed;
+} options;
+
+/* The program's text and the trace that shows the fault. */
+static void print_candidate(const kiln_program *te, const kiln_trace *trace) {
+    kiln_strbuf text = {0};
+    kiln_program_print(te, &text);
+    kiln_trace_print(trace, &text);
+    printf("%s\n", text.data);
+    kiln_strbuf_deinit(&text);
+}
+
+/* One program and one schedule of it; false: something differs, and is printed. */
+static bool try_one(uint64_t seed, schedule_fuzz_device device, bool races,
+                    schedule_fuzz_counts *counts) {
+    kiln_arena arena;
+    kiln_rand rand;
+    kiln_space space;
+    kiln_trace trace;
+    kiln_program *scheduled = NULL;
+    kiln_arena_init(&arena, (size_t)1 << 20);
+    kiln_rand_init(&rand, seed);
+    kiln_program *te = gpu_program_draw(&rand, &arena);
+    const kiln_target target = target_of(&arena, GPU_PROGRAMS_TARGET);
+    const kiln_space_options direct = {.accuracy = {.exact = true}};
+    kiln_strbuf report = {0};
+    kiln_status st = kiln_space_create_with(te, &target, &direct, &arena, &space);
+    if (!st) st = kiln_space_sample(&space, &rand, &arena, &trace, &scheduled);
+    bool same = !st && schedule_fuzz_candidate(te, scheduled, GPU_PROGRAMS_TARGET, seed, device,
+                                               counts, &report);
+    const char *findings = same && races ? gpu_oclgrind_findings(&arena) : "";
+    if (!same || *findings) {
+        printf("seed %" PRIu64 ": %s\n", seed,
+               st     ? kiln_status_text(st)
+               : same ? findings
+                      : report.data);
+        if (!st) print_candidate(te, &trace);
+        same = false;
+    }
+    kiln_status_free(st);
+    kiln_strbuf_deinit(&report);
+    kiln_arena_deinit(&arena);
+    return same;
+}
+
+static int run(const options *o, const char *name, schedule_fuzz_device device, bool races) {
+    schedule_fuzz_counts counts = {0};
+    const uint64_t end_ns = kiln_clock_ns() + o->seconds * 1000000000u;
+    bool same = true;
+    for (uint64_t k = 0; same && (o->runs ? k < o->runs : kiln_clock_ns() < end_ns); k++)
+        same = try_one(o->seed * 1000003u + k, device, races, &counts);
+    printf("gpu: %s: %" PRIu64 " schedules, %" PRIu64 " ran, %" PRIu64 " with barriers, %s\n", name,
+           counts.lowered, counts.ran, counts.barriers, same ? "no mismatch" : "MISMATCH");
+    fflush(stdout);
+    return same ? 0 : 1;
+}
+
+/* In a process of its own: one loads one OpenCL library. */
+static int run_races(const options *o) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    char *folder = make_folder(&arena);
+    int code = 0;
+    if (gpu_oclgrind_begin(folder, false, &arena)) {
+        code = run(o, "oclgrind", build_and_run_on_small_opencl, true);
+        opencl_board_close();
+    } else {
+        printf("gpu: oclgrind is not installed\n");
+    }
+    remove_folder(folder);
+    kiln_arena_deinit(&arena);
+    return code;
+}
+
+static int run_plain(const options *o) {
+    kiln_device *device;
+    kiln_status st = opencl_board_open(&device);
+    if (st) printf("gpu: no OpenCL device, interpreters alone: %s\n", kiln_status_text(st));
+    const int code =
+        run(o, st ? "interpreters" : "PoCL", st ? NULL : build_and_run_on_small_opencl, false);
+    kiln_status_free(st);
+    opencl_board_close();
+    return code;
+}
+
+int main(int argc, char **argv) {
+    options o = {.seed = 1};
+    for (int i = 1; i + 1 < argc; i += 2) {
+        kiln_str name = kiln_str_from(argv[i]), value = kiln_str_from(argv[i + 1]);
+        bool known = kiln_str_is(name, "--corpus");
+        known |= kiln_str_is(name, "--seconds") && kiln_str_to_u64(value, &o.seconds);
+        known |= kiln_str_is(name, "--runs") && kiln_str_to_u64(value, &o.runs);
+        known |= kiln_str_is(name, "--seed") && kiln_str_to_u64(value, &o.seed);
+        if (!known) {
+            fprintf(stderr, "fuzz-gpu: %s %s is not an option\n", argv[i], argv[i + 1]);
+            return 2;
+        }
+    }
+    int races = 1;
+    const pid_t child = fork();
+    if (child == 0) return run_races(&o);
+    const int plain = run_plain(&o);
+    return child < 0 || waitpid(child, &races, 0) != child || races || plain;
+}

@@ -1,0 +1,370 @@
+#include "tests/support/emulate_block.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "base/file.h"
+#include "base/macros.h"
+#include "base/proc.h"
+#include "base/vec.h"
+#include "tests/support/emulate_warp.h"
+
+#define THREADS_MAX 1024
+#define STACK_BYTES (128 << 10)
+#define CANARY_BYTES 1024 /* behind the shared memory of a launch */
+#define POISON 0xff       /* NaN in every float type */
+
+typedef enum fibre_state { READY, AT_BARRIER, AT_INSTRUCTION, ENDED } fibre_state;
+
+/* A copy under way. */
+typedef struct copy {
+    void *to;
+    const void *from;
+    uint32_t bytes;
+    uint32_t group; /* number of commits before it */
+} copy;
+
+typedef struct fibre {
+    ucontext_t context;
+    fibre_state state;
+    struct emulate_index thread;
+    uint32_t line, instruction, mask; /* that it waits at */
+    void *operands;
+    KILN_VEC(copy) copies; /* in order */
+    uint32_t commits;
+} fibre;
+
+struct emulate_block {
+    kiln_arena *arena;
+    void *library;
+    struct emulate_state *state;
+    char *shared, *static_begin, *static_end;
+    char *stacks;
+    fibre *fibre; /* [THREADS_MAX] */
+
+    ucontext_t scheduler;
+    fibre *running;
+    uint32_t count; /* threads of a block */
+    void (*entry)(void);
+    const emulate_block_launch *launch;
+    kiln_status fault;
+};
+
+/* ---- compiling ------------------------------------------------------------------------------- */
+
+/* The text with "extern __shared__" made a plain declaration of what the prelude has; `out_name`:
+ * what the text calls it, NULL: nothing. */
+static char *declare_shared(kiln_str text, kiln_arena *arena, const char **out_name) {
+    static const char extern_shared[] = "extern __shared__";
+    char *copy_of = kiln_str_dup(arena, text);
+    *out_name = NULL;
+    for (char *at = copy_of; (at = strstr(at, extern_shared)); at++) {
+        memset(at + strlen("extern"), ' ', strlen(extern_shared) - strlen("extern"));
+        char *end = strchr(at, '[');
+        if (!end) break;
+        char *begin = end;
+        while (begin > at && strchr(" *)", begin[-1]) == NULL) begin--;
+        *out_name =
+            kiln_arena_printf(arena, "-D%.*s=kiln_emulated_shared", (int)(end - begin), begin);
+    }
+    return copy_of;
+}
+
+static kiln_status compile(kiln_str text, const char *folder, kiln_arena *arena,
+                           const char **out_path) {
+    const char *source = kiln_arena_printf(arena, "%s/kernel.cc", folder),
+               *library = kiln_arena_printf(arena, "%s/kernel.so", folder), *shared_name;
+    kiln_str plain = kiln_str_from(declare_shared(text, arena, &shared_name));
+    const char *const argv[] = {"clang++-19",
+                                "-x",
+                                "c++",
+                                "-std=c++17",
+                                "-O1",
+                                "-fPIC",
+                                "-shared",
+                                "-nostdinc",
+                                "-fno-exceptions",
+                                "-fno-rtti",
+                                "-ffp-contract=off",
+                                "-Wno-everything",
+                                "-I.",
+                                "-include",
+                                "tests/support/emulate_block.cuh",
+                                "-o",
+                                library,
+                                source,
+                                shared_name,
+                                NULL};
+    const kiln_proc_options options = {.argv = argv, .output_max = 64 << 10};
+    kiln_proc_result result;
+    *out_path = library;
+    kiln_status st = kiln_file_write(source, plain, 0600);
+    if (!st) st = kiln_proc_run(&options, arena, &result);
+    if (!st && result.exit_code != 0)
+        st = KILN_ERROR(INVALID_ARGUMENT, "the kernel does not compile:\n%.*s",
+                        KILN_STR_ARG(result.err));
+    return st;
+}
+
+static kiln_status load(emulate_block *e, const char *path) {
+    typedef char *place_of(void);
+    e->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!e->library) return KILN_ERROR(INTERNAL, "%s", dlerror());
+    e->state = dlsym(e->library, "kiln_emulated");
+    e->shared = dlsym(e->library, "kiln_emulated_shared");
+    place_of *begin, *end;
+    *(void **)&begin = dlsym(e->library, "kiln_emulated_static_begin");
+    *(void **)&end = dlsym(e->library, "kiln_emulated_static_end");
+    e->static_begin = begin();
+    e->static_end = end();
+    return KILN_OK;
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static const char *waits_for(const fibre *f) {
+    return f->state == AT_BARRIER ? "the barrier" : emulate_warp[f->instruction].text;
+}
+
+static const char *describe(emulate_block *e, const fibre *f) {
+    const struct emulate_index *t = &f->thread;
+    const char *name = kiln_arena_printf(e->arena, "thread (%u, %u, %u)", t->x, t->y, t->z);
+    if (f->state == ENDED) return kiln_arena_printf(e->arena, "%s has ended", name);
+    return kiln_arena_printf(e->arena, "%s is at %s of line %u", name, waits_for(f), f->line);
+}
+
+static void fail_at(emulate_block *e, const fibre *f, const char *what) {
+    const struct emulate_index *b = &e->state->block;
+    if (e->fault) return;
+    e->fault = KILN_ERROR(FAILED_PRECONDITION, "block (%u, %u, %u): %s: %s", b->x, b->y, b->z,
+                          describe(e, f), what);
+}
+
+/* ---- what kernels call ----------------------------------------------------------------------- */
+
+static void leave(emulate_block *e) { swapcontext(&e->running->context, &e->scheduler); }
+
+static void call_barrier(void *emulator, unsigned line) {
+    emulate_block *e = emulator;
+    e->running->state = AT_BARRIER;
+    e->running->line = line;
+    leave(e);
+}
+
+static void call_warp(void *emulator, unsigned instruction, void *operands, unsigned mask,
+                      unsigned line) {
+    emulate_block *e = emulator;
+    fibre *f = e->running;
+    f->state = AT_INSTRUCTION;
+    f->instruction = instruction;
+    f->operands = operands;
+    f->mask = mask;
+    f->line = line;
+    leave(e);
+}
+
+static void call_copy(void *emulator, void *to, const void *from, unsigned bytes, unsigned line) {
+    emulate_block *e = emulator;
+    fibre *f = e->running;
+    f->line = line;
+    if ((bytes != 4 && bytes != 8 && bytes != 16) || ((uintptr_t)to | (uintptr_t)from) % bytes != 0)
+        fail_at(e, f, "cp.async copies 4, 8 or 16 bytes that are aligned to as many");
+    memset(to, POISON, bytes);
+    copy c = {to, from, bytes, f->commits};
+    kiln_vec_push_in(e->arena, &f->copies, c);
+}
+
+static void call_commit(void *emulator) { ((emulate_block *)emulator)->running->commits++; }
+
+/* Groups land in order; all but the last `pending` that were committed. */
+static void call_wait(void *emulator, unsigned pending) {
+    fibre *f = ((emulate_block *)emulator)->running;
+    uint32_t landed = 0;
+    while (landed < f->copies.count && f->copies.data[landed].group + pending < f->commits) {
+        const copy *c = &f->copies.data[landed++];
+        memcpy(c->to, c->from, c->bytes);
+    }
+    f->copies.count -= landed;
+    if (landed) memmove(f->copies.data, f->copies.data + landed, f->copies.count * sizeof(copy));
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static void call_entry(const emulate_block *e) {
+    void *const *a = e->launch->arg;
+    switch (e->launch->arg_count) {
+#define CALL(COUNT, TYPES, ...) \
+    case COUNT: ((void(*) TYPES)e->entry)(__VA_ARGS__); break
+#define P void *
+        CALL(1, (P), a[0]);
+        CALL(2, (P, P), a[0], a[1]);
+        CALL(3, (P, P, P), a[0], a[1], a[2]);
+        CALL(4, (P, P, P, P), a[0], a[1], a[2], a[3]);
+        CALL(5, (P, P, P, P, P), a[0], a[1], a[2], a[3], a[4]);
+        CALL(6, (P, P, P, P, P, P), a[0], a[1], a[2], a[3], a[4], a[5]);
+        CALL(7, (P, P, P, P, P, P, P), a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+        CALL(8, (P, P, P, P, P, P, P, P), a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+#undef P
+#undef CALL
+    }
+}
+
+static void start(unsigned high, unsigned low) {
+    emulate_block *e = (emulate_block *)(uintptr_t)((uint64_t)high << 32 | low); /* NOLINT */
+    call_entry(e);
+    e->running->state = ENDED;
+    leave(e);
+}
+
+static void prepare_thread(emulate_block *e, uint32_t i) {
+    const uint32_t *size = e->launch->block;
+    fibre *f = &e->fibre[i];
+    const uint64_t self = (uintptr_t)e;
+    f->state = READY;
+    f->thread = (struct emulate_index){i % size[0], i / size[0] % size[1], i / size[0] / size[1]};
+    f->commits = 0;
+    f->copies.count = 0;
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = e->stacks + (size_t)i * STACK_BYTES;
+    f->context.uc_stack.ss_size = STACK_BYTES;
+    f->context.uc_link = NULL;
+    makecontext(&f->context, (void (*)(void))start, 2, (unsigned)(self >> 32), (unsigned)self);
+}
+
+static bool run_thread(emulate_block *e, fibre *f) {
+    if (f->state != READY) return false;
+    e->running = f;
+    e->state->thread = f->thread;
+    swapcontext(&e->scheduler, &f->context);
+    return true;
+}
+
+/* ---- warps and blocks ------------------------------------------------------------------------ */
+
+/* Carries out an instruction to which all lanes have come that one of them names. */
+static bool run_instruction(emulate_block *e, fibre *warp, uint32_t lanes) {
+    for (uint32_t i = 0; i < lanes; i++) {
+        const fibre *first = &warp[i];
+        void *operands[EMULATE_WARP] = {NULL};
+        bool all = first->state == AT_INSTRUCTION;
+        for (uint32_t l = 0; l < lanes && all; l++) {
+            const fibre *f = &warp[l];
+            if (!(first->mask >> l & 1)) continue;
+            all = f->state == AT_INSTRUCTION && f->instruction == first->instruction &&
+                  f->line == first->line && f->mask == first->mask;
+            operands[l] = f->operands;
+        }
+        if (!all) continue;
+        const char *wrong = emulate_warp[first->instruction].run(operands);
+        if (wrong) fail_at(e, first, wrong);
+        for (uint32_t l = 0; l < lanes; l++)
+            if (operands[l]) warp[l].state = READY;
+        return true;
+    }
+    return false;
+}
+
+/* Runs a warp as far as it gets alone. */
+static void run_warp(emulate_block *e, fibre *warp, uint32_t lanes) {
+    bool moved = true;
+    while (moved && !e->fault) {
+        for (uint32_t i = 0; i < lanes && !e->fault; i++) run_thread(e, &warp[i]);
+        moved = !e->fault && run_instruction(e, warp, lanes);
+    }
+}
+
+/* All threads stand still: at one barrier, which opens, or at their end; else some wait in vain.
+ * False: the block has ended. */
+static bool open_barrier(emulate_block *e) {
+    const fibre *first = &e->fibre[0];
+    for (uint32_t i = 0; i < e->count; i++) {
+        const fibre *f = &e->fibre[i];
+        const bool same = f->state == first->state && f->state != AT_INSTRUCTION &&
+                          (f->state == ENDED || f->line == first->line);
+        if (same) continue;
+        const fibre *other = f == first ? &e->fibre[e->count > 1] : first;
+        fail_at(e, f, describe(e, other));
+        return false;
+    }
+    if (first->state == ENDED) return false;
+    for (uint32_t i = 0; i < e->count; i++) e->fibre[i].state = READY;
+    return true;
+}
+
+static void check_canary(emulate_block *e) {
+    for (uint32_t i = 0; i < CANARY_BYTES && !e->fault; i++)
+        if ((uint8_t)e->shared[e->launch->shared_bytes + i] != POISON)
+            fail_at(e, &e->fibre[0], "the block has written behind its shared memory");
+}
+
+static void run_block(emulate_block *e) {
+    memset(e->shared, POISON, e->launch->shared_bytes + CANARY_BYTES);
+    if (e->static_begin != e->static_end)
+        memset(e->static_begin, POISON, (size_t)(e->static_end - e->static_begin));
+    for (uint32_t i = 0; i < e->count; i++) prepare_thread(e, i);
+    do {
+        for (uint32_t i = 0; i < e->count; i += EMULATE_WARP)
+            run_warp(e, &e->fibre[i], KILN_MIN(e->count - i, (uint32_t)EMULATE_WARP));
+    } while (!e->fault && open_barrier(e));
+    check_canary(e);
+}
+
+/* ---- front ----------------------------------------------------------------------------------- */
+
+kiln_status emulate_block_create(kiln_str text, const char *folder, kiln_arena *arena,
+                                 emulate_block **out_emulator) {
+    const char *path;
+    emulate_block *e = KILN_ARENA_NEW(arena, emulate_block);
+    *e = (emulate_block){.arena = arena, .stacks = MAP_FAILED};
+    kiln_status st = compile(text, folder, arena, &path);
+    if (!st) st = load(e, path);
+    if (!st) {
+        e->fibre = KILN_ARENA_ARRAY(arena, fibre, THREADS_MAX);
+        e->stacks = mmap(NULL, (size_t)THREADS_MAX * STACK_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (e->stacks == MAP_FAILED) st = KILN_ERROR(RESOURCE_EXHAUSTED, "no memory for stacks");
+    }
+    if (st) {
+        emulate_block_destroy(e);
+        return st;
+    }
+    *e->state = (struct emulate_state){.emulator = e,
+                                       .barrier = call_barrier,
+                                       .warp = call_warp,
+                                       .copy = call_copy,
+                                       .commit = call_commit,
+                                       .wait = call_wait};
+    *out_emulator = e;
+    return KILN_OK;
+}
+
+void emulate_block_destroy(emulate_block *e) {
+    if (!e) return;
+    if (e->stacks != MAP_FAILED) munmap(e->stacks, (size_t)THREADS_MAX * STACK_BYTES);
+    if (e->library) dlclose(e->library);
+}
+
+kiln_status emulate_block_run(emulate_block *e, const emulate_block_launch *launch) {
+    const uint32_t *grid = launch->grid, *block = launch->block;
+    *(void **)&e->entry = dlsym(e->library, launch->entry);
+    if (!e->entry) return KILN_ERROR(NOT_FOUND, "the text has no kernel %s", launch->entry);
+    e->launch = launch;
+    e->count = block[0] * block[1] * block[2];
+    if (e->count == 0 || e->count > THREADS_MAX || launch->arg_count == 0 ||
+        launch->arg_count > EMULATE_BLOCK_ARGS_MAX ||
+        launch->shared_bytes + CANARY_BYTES > EMULATE_SHARED_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "a launch has 1 to %d threads and 1 to %d arguments",
+                          THREADS_MAX, EMULATE_BLOCK_ARGS_MAX);
+    e->state->block_size = (struct emulate_index){block[0], block[1], block[2]};
+    e->state->grid_size = (struct emulate_index){grid[0], grid[1], grid[2]};
+    e->fault = NULL;
+    for (uint32_t i = 0; i < grid[0] * grid[1] * grid[2] && !e->fault; i++) {
+        e->state->block =
+            (struct emulate_index){i % grid[0], i / grid[0] % grid[1], i / grid[0] / grid[1]};
+        run_block(e);
+    }
+    return e->fault;
+}

@@ -1,0 +1,115 @@
+// What CUDA's compiler and headers give a kernel, for the block emulator (emulate_block.h). Compiled by clang++ in
+// front of the kernel's text; no headers of the system.
+#include "tests/support/emulate_calls.h"
+#define KILN_EMULATED 1 // kernels leave out their own definitions of warp instructions
+
+#define __global__
+#define __device__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __shared__ static __attribute__((section("kiln_shared")))
+#define __align__(N) __attribute__((aligned(N)))
+#define __launch_bounds__(...)
+
+extern "C" {
+emulate_state kiln_emulated;
+extern char __start_kiln_shared[] __attribute__((weak, visibility("hidden")));
+extern char __stop_kiln_shared[] __attribute__((weak, visibility("hidden")));
+char *kiln_emulated_static_begin() { return __start_kiln_shared; }
+char *kiln_emulated_static_end() { return __stop_kiln_shared; }
+float fmaf(float, float, float), fmodf(float, float), floorf(float), ceilf(float), rintf(float), sqrtf(float),
+    fabsf(float), copysignf(float, float), expf(float);
+double fma(double, double, double), fmod(double, double), floor(double), ceil(double), rint(double), sqrt(double),
+    fabs(double), copysign(double, double);
+}
+asm(".comm kiln_emulated_shared,262144,256"); // EMULATE_SHARED_MAX; what the emulator calls `extern __shared__`
+
+#define threadIdx kiln_emulated.thread
+#define blockIdx kiln_emulated.block
+#define blockDim kiln_emulated.block_size
+#define gridDim kiln_emulated.grid_size
+
+#define KILN_VECTORS(T, NAME)                                \
+    struct __align__(2 * sizeof(T)) NAME##2 { T x, y; };     \
+    struct __align__(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) NAME##4 { T x, y, z, w; };
+KILN_VECTORS(char, char)
+KILN_VECTORS(unsigned char, uchar)
+KILN_VECTORS(short, short)
+KILN_VECTORS(unsigned short, ushort)
+KILN_VECTORS(int, int)
+KILN_VECTORS(unsigned, uint)
+KILN_VECTORS(float, float)
+KILN_VECTORS(long long, longlong)
+KILN_VECTORS(unsigned long long, ulonglong)
+KILN_VECTORS(double, double)
+
+#define KILN_LINE unsigned line = __builtin_LINE()
+#define KILN_ALL 0xffffffffu
+
+static inline void __syncthreads(KILN_LINE) { kiln_emulated.barrier(kiln_emulated.emulator, line); }
+
+// ---- warp instructions: names that kernels of Kiln give them ----
+static inline unsigned kiln_emulated_lane() {
+    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % EMULATE_WARP;
+}
+template <typename T>
+static inline T kiln_emulated_shuffle(unsigned mask, T value, unsigned lane, unsigned line) {
+    emulate_shuffle x;
+    static_assert(sizeof(T) == 4, "values of four bytes");
+    __builtin_memcpy(&x.value, &value, 4);
+    x.lane = lane;
+    kiln_emulated.warp(kiln_emulated.emulator, EMULATE_SHUFFLE, &x, mask, line);
+    __builtin_memcpy(&value, &x.value, 4);
+    return value;
+}
+template <typename T> static inline T __shfl_sync(unsigned mask, T value, int lane, KILN_LINE) {
+    return kiln_emulated_shuffle(mask, value, (unsigned)lane % EMULATE_WARP, line);
+}
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int lanes, KILN_LINE) {
+    return kiln_emulated_shuffle(mask, value, kiln_emulated_lane() ^ (unsigned)lanes, line);
+}
+template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, KILN_LINE) {
+    return kiln_emulated_shuffle(mask, value, kiln_emulated_lane() + by, line);
+}
+
+#define KILN_MMA(NAME, ID, VECTOR, SCALAR, MEMBER)                                                             \
+    static inline VECTOR NAME(unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1,   \
+                              SCALAR c0, SCALAR c1, SCALAR c2, SCALAR c3, KILN_LINE) {                        \
+        emulate_mma x = {{a0, a1, a2, a3}, {b0, b1}, {}};                                                     \
+        x.sum.MEMBER[0] = c0, x.sum.MEMBER[1] = c1, x.sum.MEMBER[2] = c2, x.sum.MEMBER[3] = c3;               \
+        kiln_emulated.warp(kiln_emulated.emulator, ID, &x, KILN_ALL, line);                                   \
+        return VECTOR{x.sum.MEMBER[0], x.sum.MEMBER[1], x.sum.MEMBER[2], x.sum.MEMBER[3]};                    \
+    }
+KILN_MMA(mma_m16n8k16_f16, EMULATE_MMA_F16, float4, float, f)
+KILN_MMA(mma_m16n8k16_bf16, EMULATE_MMA_BF16, float4, float, f)
+KILN_MMA(mma_m16n8k8_tf32, EMULATE_MMA_TF32, float4, float, f)
+KILN_MMA(mma_m16n8k32_s8, EMULATE_MMA_S8, uint4, unsigned, i)
+
+static inline emulate_ldmatrix kiln_emulated_matrices(const void *row, unsigned count, unsigned transposed,
+                                                      unsigned line) {
+    emulate_ldmatrix x = {row, count, transposed, {}};
+    kiln_emulated.warp(kiln_emulated.emulator, EMULATE_LDMATRIX, &x, KILN_ALL, line);
+    return x;
+}
+#define KILN_LDMATRIX(NAME, TRANSPOSED)                                                        \
+    static inline unsigned NAME##_x1(const void *row, KILN_LINE) {                             \
+        return kiln_emulated_matrices(row, 1, TRANSPOSED, line).to[0];                         \
+    }                                                                                          \
+    static inline uint2 NAME##_x2(const void *row, KILN_LINE) {                                \
+        emulate_ldmatrix x = kiln_emulated_matrices(row, 2, TRANSPOSED, line);                 \
+        return uint2{x.to[0], x.to[1]};                                                        \
+    }                                                                                          \
+    static inline uint4 NAME##_x4(const void *row, KILN_LINE) {                                \
+        emulate_ldmatrix x = kiln_emulated_matrices(row, 4, TRANSPOSED, line);                 \
+        return uint4{x.to[0], x.to[1], x.to[2], x.to[3]};                                      \
+    }
+KILN_LDMATRIX(ldmatrix, 0)
+KILN_LDMATRIX(ldmatrix_trans, 1)
+
+// ---- asynchronous copies: of the thread that asks for them ----
+template <unsigned BYTES> static inline void cp_async(void *to, const void *from, KILN_LINE) {
+    kiln_emulated.copy(kiln_emulated.emulator, to, from, BYTES, line);
+}
+static inline void cp_async_commit() { kiln_emulated.commit(kiln_emulated.emulator); }
+template <unsigned PENDING> static inline void cp_async_wait() {
+    kiln_emulated.wait(kiln_emulated.emulator, PENDING);
+}

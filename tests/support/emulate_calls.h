@@ -1,0 +1,53 @@
+/* What a kernel asks of the block emulator: shared by the emulator, in C, and by the prelude of the
+ * kernels that it compiles, in C++. */
+#ifndef KILN_TESTS_SUPPORT_EMULATE_CALLS_H
+#define KILN_TESTS_SUPPORT_EMULATE_CALLS_H
+
+#define EMULATE_SHARED_MAX (256 << 10)
+#define EMULATE_WARP 32
+
+enum emulate_instruction {
+#define X(id, ...) EMULATE_##id,
+#include "tests/support/emulate_warp.def"
+#undef X
+    EMULATE_INSTRUCTION_COUNT
+};
+
+/* Operands of one thread. */
+struct emulate_mma {
+    unsigned a[4], b[2]; /* registers, several elements in each */
+    union {
+        float f[4];
+        unsigned i[4];
+    } sum; /* c, and then d */
+};
+struct emulate_ldmatrix {
+    const void *row; /* that this thread names */
+    unsigned count;  /* of matrices: 1, 2, 4 */
+    unsigned transposed;
+    unsigned to[4];
+};
+struct emulate_shuffle {
+    unsigned value;
+    unsigned lane; /* whose value it takes; 32 and more: its own */
+};
+
+struct emulate_index {
+    unsigned x, y, z;
+};
+
+/* Of the thread that runs, kept by the emulator, and the emulator's functions. `line`: where in the
+ * text. */
+struct emulate_state {
+    struct emulate_index thread, block, block_size, grid_size;
+    void *emulator;
+    void (*barrier)(void *emulator, unsigned line);
+    /* `mask`: lanes that take part. */
+    void (*warp)(void *emulator, unsigned instruction, void *operands, unsigned mask,
+                 unsigned line);
+    void (*copy)(void *emulator, void *to, const void *from, unsigned bytes, unsigned line);
+    void (*commit)(void *emulator);
+    void (*wait)(void *emulator, unsigned pending); /* groups that may stay in flight */
+};
+
+#endif

@@ -1,0 +1,51 @@
+/* A driver for GPUs that has none: a library with the functions of deploy/runtime/cuda.h over
+ * memory of the host, chosen with KILN_CUDA_LIBRARY. It does not run PTX: a launch calls the
+ * function of the host that a test registered for the entry's name, and otherwise writes nothing.
+ * It looks that calls come in an order that is allowed, on things that are alive and within their
+ * bounds, and that what was made is gone in the end; what it finds is in `complaints`.
+ *
+ * A test in the same process finds `fake_cuda_state` with dlsym. Other programs read their
+ * environment: KILN_FAKE_CUDA_FAIL=SYMBOL:N:CODE gives the N-th call of a function that result,
+ * KILN_FAKE_CUDA_DEVICES=N is how many there are. */
+#ifndef KILN_TESTS_SUPPORT_FAKE_CUDA_H
+#define KILN_TESTS_SUPPORT_FAKE_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAKE_CUDA_DEVICES_MAX 4
+#define FAKE_CUDA_KERNELS_MAX 8
+
+/* A launch on the host; `parameter` as cuLaunchKernel has it, over memory that can be followed. */
+typedef void (*fake_cuda_run)(const uint32_t grid[3], const uint32_t group[3], void **parameter);
+
+typedef struct fake_cuda_device {
+    const char *name;
+    int major, minor, units, group_threads, group_shared;
+    size_t memory_bytes;
+} fake_cuda_device;
+
+typedef struct fake_cuda {
+    int version;
+    int device_count;
+    fake_cuda_device device[FAKE_CUDA_DEVICES_MAX];
+    struct {
+        const char *entry;
+        fake_cuda_run run;
+    } kernel[FAKE_CUDA_KERNELS_MAX];
+    /* The `fail_at`-th call from now on of the function `fail_symbol` returns `fail_code`; a code
+     * of those that spoil a context is what every later call on it returns, too. */
+    const char *fail_symbol;
+    int fail_at, fail_code;
+    int spoilt;           /* that code; 0: the context is sound */
+    int function_threads; /* of every kernel; 0: as many as the device */
+    /* What happened. */
+    int complaints;
+    char complaint[200]; /* the first one */
+    int inits, contexts, streams, events, modules, allocations, launches;
+    size_t allocated_bytes;
+    int dynamic_shared; /* that a function was allowed last */
+    int launch_shared;  /* that a launch asked for last */
+} fake_cuda;
+
+#endif

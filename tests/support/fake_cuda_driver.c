@@ -1,0 +1,440 @@
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "deploy/runtime/cuda.h"
+#include "tests/support/fake_cuda.h"
+
+#define LIVE_MAX 4096
+
+fake_cuda fake_cuda_state = {
+    .version = 12040,
+    .device_count = 1,
+    .device = {{"NVIDIA H200", 9, 0, 132, 1024, 232448, (size_t)143771 << 20}},
+};
+
+enum { CONTEXT = 1, STREAM, EVENT, MODULE, FUNCTION };
+
+/* Everything with a handle, and memory. */
+typedef struct thing {
+    int kind;
+    int calls;        /* of events: the clock when it was recorded, plus 1 */
+    char entry[128];  /* of functions */
+    struct thing *of; /* of functions: the module */
+    char *text;       /* of modules */
+    int dynamic_shared;
+} thing;
+
+static struct {
+    uint8_t *data;
+    size_t size_bytes;
+} memory[LIVE_MAX];
+static thing *alive[LIVE_MAX];
+static thing *current;
+static int clock_us;
+
+#define S fake_cuda_state
+
+static int complain(const char *function, const char *what) {
+    if (S.complaints++ == 0)
+        (void)snprintf(S.complaint, sizeof S.complaint, "%s: %s", function, what);
+    fprintf(stderr, "fake CUDA: %s: %s\n", function, what);
+    return KILN_CU_INVALID_VALUE;
+}
+
+static int is_sticky(int code) { return code >= 700 && code < 720 && code != 701; }
+
+/* What a call returns before it does anything: what a test wants, or what came before. */
+static int begin(const char *symbol, int needs_context) {
+    if (S.fail_symbol && strcmp(S.fail_symbol, symbol) == 0 && --S.fail_at == 0) {
+        if (is_sticky(S.fail_code)) S.spoilt = S.fail_code;
+        return S.fail_code;
+    }
+    if (S.inits == 0) return complain(symbol, "called before cuInit");
+    if (needs_context && !current) return complain(symbol, "no context is current");
+    return needs_context ? S.spoilt : 0;
+}
+#define BEGIN(symbol, needs_context)              \
+    do {                                          \
+        int began = begin(symbol, needs_context); \
+        if (began) return began;                  \
+    } while (0)
+
+static thing *make(int kind) {
+    for (int i = 0; i < LIVE_MAX; i++) {
+        if (alive[i]) continue;
+        alive[i] = calloc(1, sizeof *alive[i]);
+        alive[i]->kind = kind;
+        return alive[i];
+    }
+    abort();
+}
+
+static int is_alive(const void *handle, int kind) {
+    for (int i = 0; i < LIVE_MAX; i++)
+        if (alive[i] && alive[i] == handle) return alive[i]->kind == kind;
+    return 0;
+}
+
+static void destroy(void *handle) {
+    for (int i = 0; i < LIVE_MAX; i++) {
+        if (alive[i] != handle) continue;
+        free(alive[i]->text);
+        free(alive[i]);
+        alive[i] = NULL;
+    }
+}
+
+/* Whether so many bytes from there on are one allocation's. */
+static int is_memory(kiln_cu_pointer pointer, size_t size_bytes) {
+    for (int i = 0; i < LIVE_MAX; i++) {
+        uintptr_t begins = (uintptr_t)memory[i].data;
+        if (!memory[i].data || pointer < begins || pointer > begins + memory[i].size_bytes)
+            continue;
+        return size_bytes <= memory[i].size_bytes - (pointer - begins);
+    }
+    return 0;
+}
+
+/* The functions; each is declared by its first line, as the driver's header would. */
+#define EXPORT(symbol, ...)  \
+    int symbol(__VA_ARGS__); \
+    int symbol(__VA_ARGS__)
+
+EXPORT(cuInit, unsigned flags) {
+    if (flags) return complain("cuInit", "flags");
+    S.inits++;
+    int code = begin("cuInit", 0);
+    if (code) S.inits--;
+    if (!code && S.device_count == 0) return KILN_CU_NO_DEVICE;
+    return code;
+}
+
+EXPORT(cuDriverGetVersion, int *out) {
+    *out = S.version;
+    return 0;
+}
+
+EXPORT(cuGetErrorName, int code, const char **out) {
+    *out = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+           : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY"
+                       : "CUDA_ERROR";
+    return 0;
+}
+
+EXPORT(cuGetErrorString, int code, const char **out) {
+    *out = code == 700 ? "an illegal memory access was encountered" : "an error of the fake driver";
+    return 0;
+}
+
+EXPORT(cuDeviceGetCount, int *out) {
+    BEGIN("cuDeviceGetCount", 0);
+    *out = S.device_count;
+    return 0;
+}
+
+EXPORT(cuDeviceGet, kiln_cu_device *out, int index) {
+    BEGIN("cuDeviceGet", 0);
+    if (index < 0 || index >= S.device_count) return complain("cuDeviceGet", "no such device");
+    *out = index;
+    return 0;
+}
+
+EXPORT(cuDeviceGetName, char *out, int out_bytes, kiln_cu_device device) {
+    BEGIN("cuDeviceGetName", 0);
+    (void)snprintf(out, (size_t)out_bytes, "%s", S.device[device].name);
+    return 0;
+}
+
+EXPORT(cuDeviceTotalMem_v2, size_t *out, kiln_cu_device device) {
+    BEGIN("cuDeviceTotalMem_v2", 0);
+    *out = S.device[device].memory_bytes;
+    return 0;
+}
+
+EXPORT(cuDeviceGetAttribute, int *out, int which, kiln_cu_device device) {
+    BEGIN("cuDeviceGetAttribute", 0);
+    const fake_cuda_device *d = &S.device[device];
+    switch (which) {
+    case KILN_CU_ATTRIBUTE_GROUP_THREADS: *out = d->group_threads; return 0;
+    case KILN_CU_ATTRIBUTE_UNITS: *out = d->units; return 0;
+    case KILN_CU_ATTRIBUTE_MAJOR: *out = d->major; return 0;
+    case KILN_CU_ATTRIBUTE_MINOR: *out = d->minor; return 0;
+    case KILN_CU_ATTRIBUTE_GROUP_SHARED: *out = d->group_shared; return 0;
+    default: return complain("cuDeviceGetAttribute", "an attribute that it does not have");
+    }
+}
+
+EXPORT(cuDevicePrimaryCtxRetain, kiln_cu_context *out, kiln_cu_device device) {
+    BEGIN("cuDevicePrimaryCtxRetain", 0);
+    (void)device;
+    S.contexts++;
+    *out = (kiln_cu_context)make(CONTEXT);
+    return 0;
+}
+
+EXPORT(cuDevicePrimaryCtxRelease_v2, kiln_cu_device device) {
+    BEGIN("cuDevicePrimaryCtxRelease_v2", 0);
+    (void)device;
+    if (S.contexts == 0) return complain("cuDevicePrimaryCtxRelease_v2", "released too often");
+    S.contexts--;
+    if (S.streams || S.events || S.modules || S.allocations)
+        (void)complain("cuDevicePrimaryCtxRelease_v2", "something of it is left");
+    for (int i = 0; i < LIVE_MAX; i++)
+        if (alive[i] && alive[i]->kind == CONTEXT) {
+            destroy(alive[i]);
+            break;
+        }
+    S.spoilt = 0;
+    return 0;
+}
+
+EXPORT(cuCtxSetCurrent, kiln_cu_context context) {
+    BEGIN("cuCtxSetCurrent", 0);
+    if (context && !is_alive(context, CONTEXT)) return complain("cuCtxSetCurrent", "no context");
+    current = (thing *)context;
+    return 0;
+}
+
+EXPORT(cuStreamCreate, kiln_cu_stream *out, unsigned flags) {
+    BEGIN("cuStreamCreate", 1);
+    if (flags > 1) return complain("cuStreamCreate", "flags");
+    S.streams++;
+    *out = (kiln_cu_stream)make(STREAM);
+    return 0;
+}
+
+EXPORT(cuStreamDestroy_v2, kiln_cu_stream stream) {
+    if (!is_alive(stream, STREAM)) return complain("cuStreamDestroy_v2", "no stream");
+    S.streams--;
+    destroy(stream);
+    return 0;
+}
+
+static int on_stream(const char *symbol, kiln_cu_stream stream) {
+    BEGIN(symbol, 1);
+    return is_alive(stream, STREAM) ? 0 : complain(symbol, "no stream");
+}
+#define ON_STREAM(symbol, stream)              \
+    do {                                       \
+        int wrong = on_stream(symbol, stream); \
+        if (wrong) return wrong;               \
+    } while (0)
+
+EXPORT(cuStreamSynchronize, kiln_cu_stream stream) {
+    ON_STREAM("cuStreamSynchronize", stream);
+    return 0;
+}
+
+EXPORT(cuEventCreate, kiln_cu_event *out, unsigned flags) {
+    BEGIN("cuEventCreate", 1);
+    if (flags) return complain("cuEventCreate", "flags: it would have no time");
+    S.events++;
+    *out = (kiln_cu_event)make(EVENT);
+    return 0;
+}
+
+EXPORT(cuEventDestroy_v2, kiln_cu_event event) {
+    if (!is_alive(event, EVENT)) return complain("cuEventDestroy_v2", "no event");
+    S.events--;
+    destroy(event);
+    return 0;
+}
+
+EXPORT(cuEventRecord, kiln_cu_event event, kiln_cu_stream stream) {
+    ON_STREAM("cuEventRecord", stream);
+    if (!is_alive(event, EVENT)) return complain("cuEventRecord", "no event");
+    ((thing *)event)->calls = clock_us + 1;
+    return 0;
+}
+
+EXPORT(cuEventSynchronize, kiln_cu_event event) {
+    BEGIN("cuEventSynchronize", 1);
+    return is_alive(event, EVENT) ? 0 : complain("cuEventSynchronize", "no event");
+}
+
+EXPORT(cuEventElapsedTime, float *out, kiln_cu_event from, kiln_cu_event to) {
+    BEGIN("cuEventElapsedTime", 1);
+    if (!is_alive(from, EVENT) || !is_alive(to, EVENT) || !((thing *)from)->calls ||
+        !((thing *)to)->calls)
+        return complain("cuEventElapsedTime", "an event that was not recorded");
+    *out = (float)(((thing *)to)->calls - ((thing *)from)->calls) / 1000;
+    return 0;
+}
+
+EXPORT(cuMemGetInfo_v2, size_t *out_left, size_t *out_all) {
+    BEGIN("cuMemGetInfo_v2", 1);
+    *out_all = S.device[0].memory_bytes;
+    *out_left = *out_all - S.allocated_bytes;
+    return 0;
+}
+
+EXPORT(cuMemAlloc_v2, kiln_cu_pointer *out, size_t size_bytes) {
+    BEGIN("cuMemAlloc_v2", 1);
+    if (size_bytes == 0) return complain("cuMemAlloc_v2", "no bytes");
+    if (size_bytes > S.device[0].memory_bytes - S.allocated_bytes) return KILN_CU_OUT_OF_MEMORY;
+    for (int i = 0; i < LIVE_MAX; i++) {
+        if (memory[i].data) continue;
+        memory[i].size_bytes = size_bytes;
+        memory[i].data = aligned_alloc(256, (size_bytes + 511) / 256 * 256);
+        memset(memory[i].data, 0xa5, size_bytes); /* what it held before */
+        S.allocations++;
+        S.allocated_bytes += size_bytes;
+        *out = (uintptr_t)memory[i].data;
+        return 0;
+    }
+    return KILN_CU_OUT_OF_MEMORY;
+}
+
+EXPORT(cuMemFree_v2, kiln_cu_pointer pointer) {
+    for (int i = 0; i < LIVE_MAX; i++) {
+        if (!memory[i].data || (uintptr_t)memory[i].data != pointer) continue;
+        S.allocations--;
+        S.allocated_bytes -= memory[i].size_bytes;
+        free(memory[i].data);
+        memory[i].data = NULL;
+        return S.spoilt;
+    }
+    return complain("cuMemFree_v2", "no allocation begins there");
+}
+
+EXPORT(cuMemsetD8Async, kiln_cu_pointer pointer, unsigned char value, size_t size_bytes,
+       kiln_cu_stream stream) {
+    ON_STREAM("cuMemsetD8Async", stream);
+    if (!is_memory(pointer, size_bytes)) return complain("cuMemsetD8Async", "beyond an allocation");
+    memset((void *)(uintptr_t)pointer, value, size_bytes);
+    return 0;
+}
+
+EXPORT(cuMemcpyHtoDAsync_v2, kiln_cu_pointer to, const void *from, size_t size_bytes,
+       kiln_cu_stream stream) {
+    ON_STREAM("cuMemcpyHtoDAsync_v2", stream);
+    if (!is_memory(to, size_bytes)) return complain("cuMemcpyHtoDAsync_v2", "beyond an allocation");
+    memcpy((void *)(uintptr_t)to, from, size_bytes);
+    return 0;
+}
+
+EXPORT(cuMemcpyDtoHAsync_v2, void *to, kiln_cu_pointer from, size_t size_bytes,
+       kiln_cu_stream stream) {
+    ON_STREAM("cuMemcpyDtoHAsync_v2", stream);
+    if (!is_memory(from, size_bytes))
+        return complain("cuMemcpyDtoHAsync_v2", "beyond an allocation");
+    memcpy(to, (const void *)(uintptr_t)from, size_bytes);
+    return 0;
+}
+
+EXPORT(cuMemcpyDtoDAsync_v2, kiln_cu_pointer to, kiln_cu_pointer from, size_t size_bytes,
+       kiln_cu_stream stream) {
+    ON_STREAM("cuMemcpyDtoDAsync_v2", stream);
+    if (!is_memory(from, size_bytes) || !is_memory(to, size_bytes))
+        return complain("cuMemcpyDtoDAsync_v2", "beyond an allocation");
+    memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size_bytes);
+    return 0;
+}
+
+/* Text that has the word `nonsense` does not compile. */
+EXPORT(cuModuleLoadDataEx, kiln_cu_module *out, const void *image, unsigned count, int *option,
+       void **value) {
+    BEGIN("cuModuleLoadDataEx", 1);
+    if (strstr(image, "nonsense")) {
+        char *log = NULL;
+        size_t log_bytes = 0;
+        for (unsigned i = 0; i < count; i++) {
+            if (option[i] == KILN_CU_JIT_ERROR_LOG) log = value[i];
+            if (option[i] == KILN_CU_JIT_ERROR_LOG_BYTES) log_bytes = (uintptr_t)value[i];
+        }
+        if (log)
+            (void)snprintf(
+                log, log_bytes,
+                "ptxas application ptx input, line 3; fatal : Parsing error near 'nonsense'\n");
+        return KILN_CU_INVALID_PTX;
+    }
+    thing *made = make(MODULE);
+    made->text = strdup(image);
+    S.modules++;
+    *out = (kiln_cu_module)made;
+    return 0;
+}
+
+EXPORT(cuModuleUnload, kiln_cu_module module) {
+    if (!is_alive(module, MODULE)) return complain("cuModuleUnload", "no module");
+    for (int i = 0; i < LIVE_MAX; i++)
+        if (alive[i] && alive[i]->of == (thing *)module) destroy(alive[i]);
+    S.modules--;
+    destroy(module);
+    return S.spoilt;
+}
+
+EXPORT(cuModuleGetFunction, kiln_cu_function *out, kiln_cu_module module, const char *name) {
+    BEGIN("cuModuleGetFunction", 1);
+    if (!is_alive(module, MODULE)) return complain("cuModuleGetFunction", "no module");
+    if (!strstr(((thing *)module)->text, name)) return 500; /* NOT_FOUND */
+    thing *made = make(FUNCTION);
+    made->of = (thing *)module;
+    (void)snprintf(made->entry, sizeof made->entry, "%s", name);
+    *out = (kiln_cu_function)made;
+    return 0;
+}
+
+EXPORT(cuFuncGetAttribute, int *out, int which, kiln_cu_function function) {
+    BEGIN("cuFuncGetAttribute", 1);
+    if (!is_alive(function, FUNCTION)) return complain("cuFuncGetAttribute", "no function");
+    *out = which == KILN_CU_FUNCTION_THREADS
+               ? S.function_threads ? S.function_threads : S.device[0].group_threads
+               : 0;
+    return 0;
+}
+
+EXPORT(cuFuncSetAttribute, kiln_cu_function function, int which, int value) {
+    BEGIN("cuFuncSetAttribute", 1);
+    if (!is_alive(function, FUNCTION)) return complain("cuFuncSetAttribute", "no function");
+    if (which != KILN_CU_FUNCTION_DYNAMIC_SHARED || value > S.device[0].group_shared)
+        return complain("cuFuncSetAttribute", "more shared memory than the device has");
+    S.dynamic_shared = ((thing *)function)->dynamic_shared = value;
+    return 0;
+}
+
+/* Each parameter of Kiln's kernels is a pointer: there are as many as the text declares. */
+static int check_parameters(const thing *function, void **parameter) {
+    const char *at = strstr(function->of->text, function->entry);
+    const char *end = at ? strchr(at, ')') : NULL;
+    for (int i = 0; at && (at = strstr(at, ".param")) && at < end; i++, at++)
+        if (!parameter[i] || !is_memory(*(kiln_cu_pointer *)parameter[i], 1)) return 0;
+    return 1;
+}
+
+EXPORT(cuLaunchKernel, kiln_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+       unsigned group_x, unsigned group_y, unsigned group_z, unsigned shared_bytes,
+       kiln_cu_stream stream, void **parameter, void **extra) {
+    ON_STREAM("cuLaunchKernel", stream);
+    const uint32_t grid[3] = {grid_x, grid_y, grid_z}, group[3] = {group_x, group_y, group_z};
+    thing *of = (thing *)function;
+    if (!is_alive(function, FUNCTION)) return complain("cuLaunchKernel", "no function");
+    if (extra || grid_x * grid_y * grid_z == 0 || group_x * group_y * group_z == 0 ||
+        group_x * group_y * group_z > (unsigned)S.device[0].group_threads)
+        return complain("cuLaunchKernel", "a grid or a group");
+    if (shared_bytes > 49152 && (int)shared_bytes > of->dynamic_shared)
+        return complain("cuLaunchKernel", "shared memory that the function was not allowed");
+    if (!check_parameters(of, parameter))
+        return complain("cuLaunchKernel", "a parameter that is no memory of the device");
+    S.launch_shared = (int)shared_bytes;
+    S.launches++;
+    clock_us += 10;
+    for (int i = 0; i < FAKE_CUDA_KERNELS_MAX; i++)
+        if (S.kernel[i].entry && strcmp(S.kernel[i].entry, of->entry) == 0)
+            S.kernel[i].run(grid, group, parameter);
+    return 0;
+}
+
+/* Programs that no test looks into are told by their environment. */
+__attribute__((constructor)) static void read_environment(void) {
+    const char *fail = getenv("KILN_FAKE_CUDA_FAIL");
+    static char symbol[64];
+    if (fail && sscanf(fail, "%63[^:]:%d:%d", symbol, &S.fail_at, &S.fail_code) == 3)
+        S.fail_symbol = symbol;
+    const char *count = getenv("KILN_FAKE_CUDA_DEVICES");
+    if (count && count[0] >= '0' && count[0] <= '0' + FAKE_CUDA_DEVICES_MAX)
+        S.device_count = count[0] - '0';
+    for (int i = 1; i < S.device_count; i++) S.device[i] = S.device[0];
+}

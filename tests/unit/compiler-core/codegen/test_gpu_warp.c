@@ -1,0 +1,411 @@
+/* Products by instructions of warps: what `tensorize` takes and refuses, that programs mean what
+ * they meant, and that CUDA C run by the block emulator computes that; PTX, and what NVIDIA's
+ * assembler says of it where it is installed. */
+#include <string.h>
+
+#include "base/rand.h"
+#include "compiler-core/codegen/codegen.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/lower/lower.h"
+#include "compiler-core/ptxas.h"
+#include "compiler-core/sched/trace.h"
+#include "tests/support/emulate_block.h"
+#include "tests/support/interpreter.h"
+#include "tests/unit/compiler-core/codegen/c_compile.h"
+#include "tests/unit/compiler-core/codegen/support.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+/* A product. */
+typedef struct product {
+    const char *type, *sum, *intrinsic;
+    int64_t m, n, k, steps; /* steps: of the instruction */
+    int64_t tiles;          /* of 8 columns, of a warp */
+    bool by_rows;           /* w[k, j]: columns lie behind one another */
+    bool in_shared;
+} product;
+
+static kiln_program *program_of(const product *x, kiln_arena *arena) {
+    return parsed(
+        arena,
+        kiln_arena_printf(
+            arena,
+            "program p\ninput x: %s[%lld, %lld]\ninput w: %s[%lld, %lld]\noutput y: %s[%lld, "
+            "%lld]\n"
+            "block mul(i:%lld, j:%lld | k:%lld): y[i, j] sum= %s(x[i, k]) * %s(w[%s]) init %s\n",
+            x->type, (long long)x->m, (long long)x->k, x->type,
+            (long long)(x->by_rows ? x->k : x->n), (long long)(x->by_rows ? x->n : x->k), x->sum,
+            (long long)x->m, (long long)x->n, (long long)x->m, (long long)x->n, (long long)x->k,
+            x->sum, x->sum, x->by_rows ? "k, j" : "j, k",
+            strcmp(x->sum, "f32") == 0 ? "0.0" : "0i32"));
+}
+
+/* Blocks of 64 rows, two warps each, two steps of the instruction deep; each thread has two times
+ * `tiles` pieces of 2 x 2 sums, whose rows and columns are neighbours, so that one thread owns them
+ * whatever the nest. */
+static const char *schedule_of(const product *x, kiln_arena *arena) {
+    const long long m = x->m / 64, n = x->n / (8 * x->tiles), k = x->k / (2 * x->steps);
+    const char *fetch =
+        !x->in_shared ? ""
+                      : "compute_at(x.read, mul.k.0)\ncompute_at(w.read, mul.k.0)\n"
+                        "fuse(x.read.d0, x.read.d1)\nsplit(x.read.d0.f, 2, 32, -1)\n"
+                        "bind(x.read.d0.f.0, \"thread.y\")\nbind(x.read.d0.f.1, \"thread.x\")\n"
+                        "fuse(w.read.d0, w.read.d1)\nsplit(w.read.d0.f, 2, 32, -1)\n"
+                        "bind(w.read.d0.f.0, \"thread.y\")\nbind(w.read.d0.f.1, \"thread.x\")\n";
+    return kiln_arena_printf(
+        arena,
+        "%scache_write(mul, \"register\")\n"
+        "split(mul.i, %lld, 2, 8, 2, 2)\nsplit(mul.j, %lld, 4, %lld, 2)\n"
+        "split(mul.k, %lld, 2, %lld)\n"
+        "reorder(mul.i.0, mul.j.0, mul.k.0, mul.i.1, mul.i.2, mul.j.1, mul.k.1, mul.i.3, mul.j.2, "
+        "mul.i.4, mul.j.3, mul.k.2)\n"
+        "fuse(mul.i.2, mul.j.1)\n"
+        "bind(mul.i.0, \"block.y\")\nbind(mul.j.0, \"block.x\")\n"
+        "bind(mul.i.1, \"thread.y\")\nbind(mul.i.2.f, \"thread.x\")\n"
+        "decompose_reduction(mul, mul.k.0)\n%s"
+        "reverse_compute_at(mul.write, mul.j.0)\n"
+        "split(mul.write.i, 2, 8, 4)\nsplit(mul.write.j, 4, %lld)\n"
+        "reorder(mul.write.i.0, mul.write.i.1, mul.write.j.0, mul.write.i.2, mul.write.j.1)\n"
+        "fuse(mul.write.i.1, mul.write.j.0)\n"
+        "bind(mul.write.i.0, \"thread.y\")\nbind(mul.write.i.1.f, \"thread.x\")\n"
+        "unroll(mul.write.i.2)\nvectorize(mul.write.j.1)\n"
+        "unroll(mul.init.i.3)\nunroll(mul.init.j.2)\nunroll(mul.init.i.4)\nunroll(mul.init.j.3)\n"
+        "unroll(mul.k.1)\nunroll(mul.i.3)\nunroll(mul.j.2)\n"
+        "tensorize(mul.i.4, \"%s\")\n",
+        x->in_shared ? "cache_read(mul, x, \"shared\")\ncache_read(mul, w, \"shared\")\n" : "", m,
+        n, (long long)x->tiles, k, (long long)x->steps, fetch, (long long)(2 * x->tiles),
+        x->intrinsic);
+}
+
+static kiln_program *scheduled(const kiln_program *te, const char *text) {
+    kiln_trace trace;
+    kiln_program *p = NULL;
+    expect_ok(kiln_trace_parse(kiln_str_from(text), te->arena, &trace));
+    expect_ok(kiln_trace_replay(&trace, te, NULL, te->arena, &p, NULL));
+    return p;
+}
+
+static kiln_str text_of(const kiln_program *p, const char *target_text, const char *backend,
+                        kiln_arena *arena, kiln_lowered *lowered) {
+    const kiln_codegen_options options = {
+        .emit = KILN_EMIT_OBJECT, .optimise = 2, .backend = backend};
+    kiln_target target = target_of(arena, target_text);
+    kiln_str text;
+    uint64_t scratch, worker;
+    expect_ok(kiln_lower(p, &target, arena, lowered));
+    expect_ok(kiln_codegen(lowered, &target, &options, arena, &text, &scratch, &worker));
+    return text;
+}
+
+static const product products[] = {
+    {"f16", "f32", "mma.m16n8k16.f16", 64, 64, 64, 16, 4, false, true},
+    {"bf16", "f32", "mma.m16n8k16.bf16", 128, 32, 64, 16, 1, true, true},
+    {"i8", "i32", "mma.m16n8k32.s8", 64, 32, 128, 32, 4, false, true},
+    {"i8", "i32", "mma.m16n8k32.s8", 64, 32, 64, 32, 4, true, true},
+    {"f16", "f32", "mma.m16n8k16.f16", 64, 32, 32, 16, 4, true, false},
+};
+
+static void fill(kiln_tensor *t, uint32_t salt) {
+    for (uint32_t i = 0; i < kiln_shape_count(&t->shape); i++)
+        kiln_dtype_store_i64(t->dtype, t->data, i, (int64_t)((i * 7 + i / 13 + salt) % 11) - 5);
+}
+
+static void tensors_of(const kiln_program *te, kiln_arena *arena, kiln_tensor arg[3]) {
+    for (uint32_t i = 0; i < 3; i++) {
+        arg[i] =
+            kiln_tensor_create(arena, te->buffer.data[i + 1].dtype, &te->buffer.data[i + 1].shape);
+        if (i < 2) fill(&arg[i], i);
+    }
+}
+
+static uint32_t count_of(const char *text, const char *needle) {
+    uint32_t count = 0;
+    for (const char *at = strstr(text, needle); at; at = strstr(at + 1, needle)) count++;
+    return count;
+}
+
+/* The expression, the schedule, what lowering makes of it and what the emulator does with its CUDA
+ * C are equal bit by bit: data are small integers. `swizzle`: more lines of the trace. */
+static void expect_equal_everywhere(const product *x, const char *swizzle, kiln_arena *arena) {
+    const char *schedule = kiln_arena_printf(arena, "%s%s", schedule_of(x, arena), swizzle);
+    kiln_program *te = program_of(x, arena), *p = scheduled(te, schedule);
+    kiln_lowered lowered;
+    kiln_tensor want[3], loops[3], low[3], got[3];
+    tensors_of(te, arena, want);
+    tensors_of(te, arena, loops);
+    tensors_of(te, arena, low);
+    tensors_of(te, arena, got);
+    expect_ok(kiln_te_eval(te, want, 3));
+    expect_ok(kiln_loop_eval(p, loops, 3));
+    kiln_str text = text_of(p, "cuda:sm_80", "cuda", arena, &lowered);
+    expect_ok(kiln_loop_eval(lowered.run, low, 3));
+    expect_contains(text.data, "= mma_m16n8k");
+    char *folder = make_folder(arena);
+    emulate_block *e = NULL;
+    const kiln_launch *l = &lowered.run_launches.launch[0];
+    emulate_block_launch launch = {.entry = "run_0",
+                                   .shared_bytes = l->shared_bytes,
+                                   .arg = {got[0].data, got[1].data, got[2].data},
+                                   .arg_count = 3};
+    memcpy(launch.grid, l->grid_size, sizeof launch.grid);
+    memcpy(launch.block, l->group_size, sizeof launch.block);
+    expect_ok(emulate_block_create(text, folder, arena, &e));
+    expect_ok(emulate_block_run(e, &launch));
+    emulate_block_destroy(e);
+    remove_folder(folder);
+    const size_t bytes = kiln_tensor_bytes(&want[2]);
+    assert_memory_equal(loops[2].data, want[2].data, bytes);
+    assert_memory_equal(low[2].data, want[2].data, bytes);
+    assert_memory_equal(got[2].data, want[2].data, bytes);
+}
+
+static void emulated_products_equal_the_interpreter(void **state) {
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(products); i++)
+        expect_equal_everywhere(&products[i], "", *state);
+}
+
+/* Sizes, types, tiles, layouts of operands, pitches and exchanged units of shared memory. */
+static void drawn_products_equal_the_interpreter(void **state) {
+    static const product type[] = {{"f16", "f32", "mma.m16n8k16.f16", .steps = 16},
+                                   {"bf16", "f32", "mma.m16n8k16.bf16", .steps = 16},
+                                   {"i8", "i32", "mma.m16n8k32.s8", .steps = 32}};
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        kiln_rand rand;
+        kiln_arena arena;
+        (void)state;
+        kiln_arena_init(&arena, 0);
+        kiln_rand_init(&rand, seed);
+        product x = type[kiln_rand_below(&rand, KILN_ARRAY_COUNT(type))];
+        x.tiles = (int64_t)1 << kiln_rand_below(&rand, 4);
+        x.m = 64 * kiln_rand_range(&rand, 1, 2);
+        x.n = 8 * x.tiles * kiln_rand_range(&rand, 1, 2);
+        x.k = 2 * x.steps * kiln_rand_range(&rand, 1, 2);
+        x.by_rows = kiln_rand_below(&rand, 2);
+        x.in_shared = kiln_rand_below(&rand, 4) > 0;
+        const int unit = (int)(x.steps / 2); /* elements of 16 bytes */
+        const char *swizzle = "";
+        if (x.in_shared && kiln_rand_below(&rand, 2))
+            swizzle = kiln_arena_printf(&arena, "swizzle(x.read, %d, %d, 1, 1)\n",
+                                        unit * (int)kiln_rand_range(&rand, 1, 2), unit);
+        else if (x.in_shared)
+            swizzle = kiln_arena_printf(&arena, "swizzle(x.read, 0, %d, %d, %d)\n", unit,
+                                        (int)(2 << kiln_rand_below(&rand, 2)),
+                                        (int)(1 << kiln_rand_below(&rand, 2)));
+        print_message("seed %u: %s %d x %d x %d, %d tiles%s\n%s", (unsigned)seed, x.intrinsic,
+                      (int)x.m, (int)x.n, (int)x.k, (int)x.tiles, x.by_rows ? ", by rows" : "",
+                      swizzle);
+        expect_equal_everywhere(&x, swizzle, &arena);
+        kiln_arena_deinit(&arena);
+    }
+}
+
+/* How an instruction and its operands are written in PTX: A of four matrices, B of two. */
+static void ptx_has_the_instructions(void **state) {
+    static const struct {
+        const char *product, *a, *b; /* counted in the loop */
+        uint32_t a_count, b_count;
+    } row[] = {
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x2.shared.b16", 4,
+         8},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+         "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", 4, 2},
+        {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x2.shared.b16", 4,
+         8},
+        {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ld.shared.u8", 4, 64},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "ldmatrix", "ld.global.u16", 0, 32},
+    };
+    static const char *const processor[] = {"sm_80", "sm_90a"};
+    kiln_arena *arena = *state;
+    const char *program = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", arena);
+    if (!program)
+        print_message("no ptxas on PATH or in " KILN_PTXAS_VARIABLE ": it is not asked\n");
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        for (uint32_t t = 0; t < KILN_ARRAY_COUNT(processor); t++) {
+            kiln_program *te = program_of(&products[i], arena);
+            kiln_lowered lowered;
+            kiln_str printed, ptx = text_of(scheduled(te, schedule_of(&products[i], arena)),
+                                            kiln_arena_printf(arena, "cuda:%s", processor[t]), NULL,
+                                            arena, &lowered);
+            const char *text = kiln_str_dup(arena, ptx);
+            assert_int_equal(count_of(text, row[i].product), 4 * products[i].tiles);
+            assert_int_equal(count_of(text, row[i].a), row[i].a_count);
+            assert_int_equal(count_of(text, row[i].b), row[i].b_count);
+            if (!program) continue;
+            kiln_ptxas_report report;
+            expect_ok(
+                kiln_ptxas_run(program, kiln_str_from(processor[t]), ptx, NULL, arena, &printed));
+            expect_ok(kiln_ptxas_parse(printed, arena, &report));
+            expect_ok(kiln_ptxas_check_spills(&report));
+            assert_int_equal(report.note.size, 0);
+            assert_true(report.entry[0].registers <= 128);
+        }
+}
+
+/* The same of CUDA C, by clang: its assembly is what NVIDIA's assembler takes. */
+static void cuda_text_has_the_instructions(void **state) {
+    kiln_arena *arena = *state;
+    const char *program = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", arena);
+    char *folder = make_folder(arena);
+    for (uint32_t i = 0; i < 3; i++) {
+        kiln_program *te = program_of(&products[i], arena);
+        kiln_lowered lowered;
+        kiln_str printed,
+            ptx = compile_cuda(text_of(scheduled(te, schedule_of(&products[i], arena)),
+                                       "cuda:sm_80", "cuda", arena, &lowered),
+                               folder, arena);
+        const char *text = kiln_str_dup(arena, ptx);
+        assert_int_equal(count_of(text, "mma.sync.aligned.m16n8k"), 4 * products[i].tiles);
+        assert_int_equal(count_of(text, "ldmatrix.sync.aligned.m8n8.x4"), 4);
+        assert_int_equal(count_of(text, "ldmatrix.sync.aligned.m8n8.x2"), 2 * products[i].tiles);
+        if (program)
+            expect_ok(kiln_ptxas_run(program, KILN_STR("sm_80"), ptx, NULL, arena, &printed));
+    }
+    remove_folder(folder);
+}
+
+/* ---- copies that land later ------------------------------------------------------------------ */
+
+/* Two stages; each thread fetches 16 bytes and reads what the other one fetched. */
+static const char staged[] =
+    "program staged\ninput x: f32[32]\noutput y: f32[32]\ntemp s: f32[2,8] scope(shared)\n"
+    "loops:\n"
+    "  alloc s:\n"
+    "    bind(thread.x) t in 2:\n"
+    "      vectorize l in 4:\n"
+    "        copy(0) s[0, t*4 + l] = x[t*4 + l]\n"
+    "      commit(0)\n"
+    "      for k in 4:\n"
+    "        if k < 3:\n"
+    "          vectorize m in 4:\n"
+    "            copy(%u) s[floormod(k + 1, 2), t*4 + m] = x[k*8 + t*4 + m + 8]\n"
+    "          commit(%u)\n"
+    "          wait(0, %u)\n"
+    "        if 3 <= k:\n"
+    "          wait(%u, 0)\n"
+    "        barrier\n"
+    "        vectorize n in 4:\n"
+    "          y[k*8 + t*4 + n] = s[floormod(k, 2), 4 - t*4 + n]\n"
+    "        barrier\n";
+
+static kiln_str staged_text(uint32_t token, uint32_t pending, const char *backend,
+                            kiln_arena *arena, kiln_lowered *lowered) {
+    const kiln_codegen_options options = {
+        .emit = KILN_EMIT_OBJECT, .optimise = 2, .backend = backend};
+    kiln_target target = target_of(arena, "cuda:sm_80");
+    kiln_str text;
+    uint64_t scratch, worker;
+    *lowered = (kiln_lowered){.has_launches = true};
+    expect_ok(kiln_program_parse(
+        kiln_str_from(kiln_arena_printf(arena, staged, token, token, pending, token)), arena,
+        &lowered->run));
+    expect_ok(kiln_launches_describe(lowered->run, &target, KILN_STR("run"), arena,
+                                     &lowered->run_launches));
+    expect_ok(kiln_codegen(lowered, &target, &options, arena, &text, &scratch, &worker));
+    return text;
+}
+
+/* What the emulator makes of it: how many elements of y are not as they should be. */
+static uint32_t wrong_of_staged(kiln_str text, kiln_arena *arena) {
+    float x[32], y[32];
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < 32; i++) x[i] = (float)i;
+    char *folder = make_folder(arena);
+    emulate_block *e = NULL;
+    emulate_block_launch launch = {.entry = "run_0",
+                                   .grid = {1, 1, 1},
+                                   .block = {2, 1, 1},
+                                   .shared_bytes = 64,
+                                   .arg = {x, y},
+                                   .arg_count = 2};
+    expect_ok(emulate_block_create(text, folder, arena, &e));
+    expect_ok(emulate_block_run(e, &launch));
+    emulate_block_destroy(e);
+    remove_folder(folder);
+    for (uint32_t i = 0; i < 32; i++) wrong += y[i] != (float)(i ^ 4);
+    return wrong;
+}
+
+static void copies_land_where_they_are_waited_for(void **state) {
+    kiln_arena *arena = *state;
+    kiln_lowered lowered;
+    kiln_str text = staged_text(0, 1, "cuda", arena, &lowered);
+    expect_contains(text.data, "cp_async<16>(");
+    expect_contains(text.data, "cp_async_wait<1>();");
+    assert_int_equal(wrong_of_staged(text, arena), 0);
+    /* A wait too late: the interpreter finds it, and it is NaN in the emulator. */
+    text = staged_text(0, 2, "cuda", arena, &lowered);
+    assert_true(wrong_of_staged(text, arena) > 0);
+    /* Groups of two tokens are one sequence on devices, so a wait is for all of them. */
+    text = staged_text(1, 1, "cuda", arena, &lowered);
+    assert_int_equal(count_of(text.data, "cp_async_wait<0>();"), 2);
+    text = staged_text(0, 1, NULL, arena, &lowered);
+    expect_contains(kiln_str_dup(arena, text), "cp.async.cg.shared.global");
+    expect_contains(kiln_str_dup(arena, text), "cp.async.commit_group");
+    expect_contains(kiln_str_dup(arena, text), "cp.async.wait_group");
+}
+
+/* A schedule with one of its lines replaced. */
+static const char *with_line(const product *x, const char *line, const char *instead,
+                             kiln_arena *arena) {
+    const char *text = schedule_of(x, arena), *at = strstr(text, line);
+    assert_non_null(at);
+    return kiln_arena_printf(arena, "%.*s%s%s", (int)(at - text), text, instead, at + strlen(line));
+}
+
+static void expect_refused(const product *x, const char *line, const char *instead,
+                           const char *needle, kiln_arena *arena) {
+    kiln_trace trace;
+    kiln_program *te = program_of(x, arena), *p = NULL;
+    expect_ok(kiln_trace_parse(kiln_str_from(with_line(x, line, instead, arena)), arena, &trace));
+    expect_error(kiln_trace_replay(&trace, te, NULL, arena, &p, NULL), ILLEGAL_SCHEDULE, needle);
+}
+
+static void what_is_no_piece_of_a_warp_is_refused(void **state) {
+    kiln_arena *arena = *state;
+    product x = products[0];
+    expect_refused(&x, "bind(mul.i.2.f, \"thread.x\")\n", "", "is not in a loop on thread.x",
+                   arena);
+    expect_refused(&x, "mul.i.4, mul.j.3, mul.k.2", "mul.j.3, mul.i.4, mul.k.2",
+                   "the three innermost loops around one block", arena);
+    expect_refused(&x, "tensorize(mul.i.4,", "tensorize(mul.j.3,", "the three innermost loops",
+                   arena);
+    expect_refused(&x, "fuse(mul.i.2, mul.j.1)\nbind",
+                   "fuse(mul.i.2, mul.j.1)\nunroll(mul.k.2)\nbind", "mul.k.2 is not serial", arena);
+    /* Lanes that are counted along columns first. */
+    expect_refused(&x, "8, 2, 2)\nsplit(mul.j, 2, 4, 4, 2)", "4, 4, 2)\nsplit(mul.j, 2, 8, 2, 2)",
+                   "do not share rows", arena);
+    x.intrinsic = "mma.m16n8k16.bf16";
+    expect_refused(&x, "mul", "mul", "does not sum up", arena);
+    x.intrinsic = "mma.m16n8k32.s8";
+    expect_refused(&x, "mul", "mul", "has 16 iterations; mma.m16n8k32.s8 takes 32", arena);
+}
+
+static void targets_without_it_refuse_it_by_name(void **state) {
+    kiln_arena *arena = *state;
+    kiln_program *te = program_of(&products[0], arena),
+                 *p = scheduled(te, schedule_of(&products[0], arena));
+    static const char *const without[] = {"null", "opencl,shared=65536"};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(without); i++) {
+        kiln_target target = target_of(arena, without[i]);
+        kiln_lowered lowered;
+        expect_error(kiln_lower(p, &target, arena, &lowered), ILLEGAL_SCHEDULE,
+                     "uses mma.m16n8k16.f16, which needs sm_80");
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(ptx_has_the_instructions),
+        test_with_arena(cuda_text_has_the_instructions),
+        test_with_arena(copies_land_where_they_are_waited_for),
+        test_with_arena(what_is_no_piece_of_a_warp_is_refused),
+        test_with_arena(targets_without_it_refuse_it_by_name),
+        test_with_arena(emulated_products_equal_the_interpreter),
+        test_with_arena(drawn_products_equal_the_interpreter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -180,7 +180,7 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
     ("a launch is as large in x as in its last axis", LOWER + "launches.c",
      "size[dimension] = (uint32_t)s->extent;", "size[0] = (uint32_t)s->extent;"),
     ("temps of a group lie on one another", LOWER + "launches.c", "*bytes += size;", ""),
-    ("a launch does not know what it touches", LOWER + "launches.c", "if (s.kind == KILN_STMT_STORE) d->touched[s.buffer] = true;", ""),
+    ("a launch does not know what it touches", LOWER + "launches.c", "if (s.kind == KILN_STMT_STORE || s.kind == KILN_STMT_COPY) d->touched[s.buffer] = true;", ""),
     # crossthread
     ("parts are added to themselves", LOWER + "crossthread.c", "kiln_expr one = part_at(t, q), other = part_at(t, far);",
      "kiln_expr one = part_at(t, q), other = part_at(t, q); (void)far;"),

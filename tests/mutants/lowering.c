@@ -5,6 +5,7 @@
 
 #include "compiler-core/rules/space.h"
 #include "tests/support/program_generate.h"
+#include "tests/support/targets.h"
 #include "tests/unit/compiler-core/lower/support.h"
 
 #define PLAIN_PROGRAMS 150
@@ -478,6 +479,27 @@ static void threads_sum_what_threads_made(void **state) {
     assert_int_equal(lowered.run_launches.launch[0].barrier_count, 1 + 2 + 1);
 }
 
+/* Parallel loops of processors behind the interface of a GPU. */
+static void parallel_loops_at_the_root_are_groups_of_one_item(void **state) {
+    kiln_target target = target_of(*state, "opencl:x,units=2,emulated");
+    kiln_program *te = parse_in(*state, "program p\ninput x: f32[6,8]\ntemp t: f32[6,8]\n"
+                                        "output y: f32[6,8]\noutput z: f32[6,8]\n"
+                                        "block t(i:6, j:8): t[i, j] = x[i, j]*2.0\n"
+                                        "block y(i:6, j:8): y[i, j] = t[i, 7 - j]\n"
+                                        "block z(i:6, j:8): z[i, j] = x[5 - i, j]\n");
+    kiln_program *scheduled = replay_text(te, "parallel(y.i)\ncompute_at(t, y.i)\nparallel(z.j)\n");
+    kiln_lowered lowered;
+    expect_ok(kiln_lower(scheduled, &target, *state, &lowered));
+    const kiln_launch *launch = lowered.run_launches.launch;
+    assert_int_equal(lowered.run_launches.count, 2);
+    assert_int_equal(launch[0].grid_size[0], 6);
+    assert_int_equal(launch[0].group_size[0], 1);
+    assert_int_equal(launch[0].local_bytes, 8 * sizeof(float)); /* t of one item */
+    assert_int_equal(launch[1].grid_size[0], 1); /* its parallel loop stands inside */
+    assert_false(launch[0].uses_scratch);
+    expect_ok(items_equal(te, scheduled, &target, 1));
+}
+
 static void registers_are_counted(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
     kiln_lowered lowered;
@@ -510,6 +532,7 @@ int main(void) {
         test_with_arena(virtual_threads_are_no_loops_of_their_own),
         test_with_arena(pipelines_are_no_loops_any_more),
         test_with_arena(threads_sum_what_threads_made),
+        test_with_arena(parallel_loops_at_the_root_are_groups_of_one_item),
         test_with_arena(registers_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static kiln_str artefact(kiln_arena *arena, int64_t count) {
                                 arena);
 }
 
-/* What one checked run leaves and takes. */
+/* What one checked run leaves and takes; code that writes all of its output is run again. */
 static kiln_ran run(kiln_arena *arena, int64_t count, float out[ELEMENTS], uint64_t *out_ns) {
     const kiln_executor_vtable *v = kiln_executor_for(KILN_PAYLOAD_NULL_CODE)->vtable;
     const kiln_executor_setup setup = {.name = "null"};
@@ -42,7 +42,7 @@ static kiln_ran run(kiln_arena *arena, int64_t count, float out[ELEMENTS], uint6
     assert_int_equal(v->prepare(program), KILN_RAN_OK);
     kiln_ran ran = v->check(program, KILN_POISON_FIRST, out, out_ns);
     uint64_t again_ns = 0;
-    if (ran == KILN_RAN_OK) {
+    if (ran == KILN_RAN_OK && count == ELEMENTS) {
         assert_int_equal(v->run(program, 3, &again_ns), KILN_RAN_OK);
         assert_int_equal(again_ns, 3 * *out_ns);
     }

@@ -655,27 +655,6 @@ static void random_schedules_keep_their_meaning(void **state) {
     assert_true(counts.shared > 10);
 }
 
-/* Parallel loops of processors behind the interface of a GPU. */
-static void parallel_loops_at_the_root_are_groups_of_one_item(void **state) {
-    kiln_target target = target_of(*state, "opencl:x,units=2,emulated");
-    kiln_program *te = parse_in(*state, "program p\ninput x: f32[6,8]\ntemp t: f32[6,8]\n"
-                                        "output y: f32[6,8]\noutput z: f32[6,8]\n"
-                                        "block t(i:6, j:8): t[i, j] = x[i, j]*2.0\n"
-                                        "block y(i:6, j:8): y[i, j] = t[i, 7 - j]\n"
-                                        "block z(i:6, j:8): z[i, j] = x[5 - i, j]\n");
-    kiln_program *scheduled = replay_text(te, "parallel(y.i)\ncompute_at(t, y.i)\nparallel(z.j)\n");
-    kiln_lowered lowered;
-    expect_ok(kiln_lower(scheduled, &target, *state, &lowered));
-    const kiln_launch *launch = lowered.run_launches.launch;
-    assert_int_equal(lowered.run_launches.count, 2);
-    assert_int_equal(launch[0].grid_size[0], 6);
-    assert_int_equal(launch[0].group_size[0], 1);
-    assert_int_equal(launch[0].local_bytes, 8 * sizeof(float)); /* t of one item */
-    assert_int_equal(launch[1].grid_size[0], 1); /* its parallel loop stands inside */
-    assert_false(launch[0].uses_scratch);
-    expect_ok(items_equal(te, scheduled, &target, 1));
-}
-
 static void random_schedules_keep_their_meaning_as_items(void **state) {
     (void)state;
     kiln_arena arena;
@@ -723,7 +702,6 @@ int main(void) {
         test_with_arena(launches_beyond_the_limits_of_the_target_are_refused),
         test_with_arena(a_temp_of_a_group_becomes_shared_and_of_a_thread_local),
         cmocka_unit_test(random_schedules_keep_their_meaning),
-        test_with_arena(parallel_loops_at_the_root_are_groups_of_one_item),
         cmocka_unit_test(random_schedules_keep_their_meaning_as_items),
     };
     return cmocka_run_group_tests_name("compiler-core/lower/launches", tests, NULL, NULL);

@@ -8,11 +8,13 @@
 
 #define OWNERS_MAX KILN_AXIS_COUNT
 
-/* An owner as a digit of one dimension's indices: index = ... + stride*owner + low, where what is
- * above is a multiple of stride times the owner's values, and `low` stays below the stride. Parts
- * of one thread may then lie far from each other, as those of virtual threads do. */
+/* An owner, or a quotient or remainder of it, as a digit of one dimension's indices: index = ... +
+ * stride*term + low, where what is above is a multiple of stride times the term's values, and `low`
+ * stays below the stride. Parts of one thread may then lie far from each other, as those of virtual
+ * threads and the sums of a warp's instructions do. */
 typedef struct digit {
     bool started, fails;
+    kiln_expr term;
     int64_t stride;
     kiln_expr outside;
     kiln_interval low;
@@ -56,23 +58,47 @@ static uint32_t parts_of(const owned *o, kiln_stmt stmt, kiln_expr e) {
     return parts;
 }
 
+static bool asks_other(const owned *o, kiln_expr term, const kiln_owner *owner) {
+    for (uint32_t i = 0; i < o->owner_count; i++)
+        if (o->owner[i].var != owner->var && kiln_expr_uses_var(o->p, term, o->owner[i].var))
+            return true;
+    return false;
+}
+
+/* The only term of the index that asks for the owner, and how many values it has; false where there
+ * is none, or it asks for something else as well. */
+static bool find_term(const owned *o, kiln_stmt stmt, const kiln_owner *owner,
+                      const kiln_affine *index, digit *out, int64_t *values) {
+    for (uint32_t i = 0; i < index->term_count; i++) {
+        if (!kiln_expr_uses_var(o->p, index->term[i], owner->var)) continue;
+        if (out->term || parts_of(o, stmt, index->term[i]) != OF_OWNER ||
+            asks_other(o, index->term[i], owner))
+            return false;
+        const kiln_interval range = kiln_expr_bounds(o->p, index->term[i], o->range);
+        if (range.low != 0 || range.high == INT64_MAX) return false;
+        out->term = index->term[i];
+        out->stride = index->coefficient[i];
+        *values = range.high + 1;
+    }
+    return out->term != 0;
+}
+
 /* The index as seen from one owner. */
 static bool read_digit(const owned *o, kiln_stmt stmt, const kiln_owner *owner,
                        const kiln_affine *index, digit *out) {
     kiln_program *p = o->p;
-    int64_t period;
-    *out = (digit){.started = true, .stride = kiln_affine_coefficient(p, index, owner->var)};
-    if (out->stride < 1 || __builtin_mul_overflow(out->stride, owner->extent, &period))
+    int64_t period, values;
+    *out = (digit){.started = true};
+    if (!find_term(o, stmt, owner, index, out, &values) || out->stride < 1 ||
+        __builtin_mul_overflow(out->stride, values, &period))
         return false;
     kiln_affine outside = {.constant = 0};
     const int64_t constant = kiln_floormod(index->constant, period);
     out->low = (kiln_interval){constant, constant};
     for (uint32_t i = 0; i < index->term_count; i++) {
-        const kiln_expr_node *node = kiln_expr_get(p, index->term[i]);
         const uint32_t parts = parts_of(o, stmt, index->term[i]);
         const int64_t stride = index->coefficient[i];
-        if (node->op == KILN_EXPR_VAR && node->payload.id == owner->var) continue;
-        if (kiln_expr_uses_var(p, index->term[i], owner->var)) return false;
+        if (index->term[i] == out->term) continue;
         if (parts == OUTSIDE) {
             outside.term[outside.term_count] = index->term[i];
             outside.coefficient[outside.term_count++] = stride;
@@ -92,7 +118,8 @@ static void add_digits(owned *o, kiln_stmt stmt, uint32_t d, const kiln_affine *
         digit now, *all = &o->digit[i][d];
         if (all->fails) continue;
         all->fails = !read_digit(o, stmt, &o->owner[i], index, &now) ||
-                     (all->started && (now.stride != all->stride || now.outside != all->outside));
+                     (all->started && (now.term != all->term || now.stride != all->stride ||
+                                       now.outside != all->outside));
         if (all->started) {
             now.low.low = KILN_MIN(now.low.low, all->low.low);
             now.low.high = KILN_MAX(now.low.high, all->low.high);
@@ -174,8 +201,7 @@ static bool tells(kiln_program *p, kiln_stmt tree, kiln_buffer buffer, kiln_stmt
     add_accesses(&o, tree);
     for (uint32_t k = 0; k < p->buffer.data[buffer].shape.rank; k++) {
         for (uint32_t i = 0; i < owner_count; i++)
-            if (is_digit(&o.digit[i][k]))
-                kiln_decoding_learn(&d, kiln_expr_var(p, owner[i].var), 0);
+            if (is_digit(&o.digit[i][k])) kiln_decoding_learn(&d, o.digit[i][k].term, 0);
         if (!o.differs)
             kiln_decoding_learn(&d, o.origin[k], (uint64_t)(o.inside[k].high - o.inside[k].low));
     }

@@ -250,7 +250,7 @@ static void remove_stores(kiln_program *p, kiln_buffer buffer) {
 typedef struct gaps {
     kiln_buffer buffer;
     uint32_t dim;
-    int64_t stride;
+    int64_t stride, common; /* common: of all strides and constants */
     bool fails, started;
     kiln_interval quotient, rest;
 } gaps;
@@ -277,13 +277,17 @@ static void widen(kiln_interval *all, kiln_interval one, bool started) {
     all->high = started ? KILN_MAX(all->high, one.high) : one.high;
 }
 
-/* First the stride is found, then what lies between. */
+/* First the stride is found, then what lies between. Where all indices are multiples of one stride,
+ * nothing does. */
 static void gaps_of_index(kiln_program *p, gaps *g, kiln_expr index, bool finds_stride) {
     kiln_affine all, quotient, rest;
     if (finds_stride) {
         if (!kiln_affine_of(p, index, NULL, &all)) return;
-        for (uint32_t i = 0; i < all.term_count; i++)
+        for (uint32_t i = 0; i < all.term_count; i++) {
             g->stride = KILN_MAX(g->stride, all.coefficient[i]);
+            g->common = kiln_gcd(g->common, all.coefficient[i]);
+        }
+        g->common = kiln_gcd(g->common, all.constant);
         return;
     }
     g->fails |= !split_by_stride(p, g, index, &quotient, &rest);
@@ -358,6 +362,7 @@ static void close_gaps(kiln_program *p, kiln_buffer buffer, kiln_stmt alloc) {
         gaps g = {.buffer = buffer, .dim = d};
         gaps_of_tree(p, alloc, &g, true);
         if (g.stride < 2) continue;
+        if (g.common > 1) g.stride = g.common;
         gaps_of_tree(p, alloc, &g, false);
         const int64_t rest = g.rest.high - g.rest.low + 1;
         if (g.fails || !g.started || rest >= g.stride ||

@@ -23,6 +23,7 @@ typedef struct product {
     int64_t tiles;          /* of 8 columns, of a warp */
     bool by_rows;           /* w[k, j]: columns lie behind one another */
     bool in_shared;
+    bool apart; /* a thread's tiles of 16 rows and 8 columns lie behind those of other threads */
 } product;
 
 static kiln_program *program_of(const product *x, kiln_arena *arena) {
@@ -41,8 +42,8 @@ static kiln_program *program_of(const product *x, kiln_arena *arena) {
 }
 
 /* Blocks of 64 rows, two warps each, two steps of the instruction deep; each thread has two times
- * `tiles` pieces of 2 x 2 sums, whose rows and columns are neighbours, so that one thread owns them
- * whatever the nest. */
+ * `tiles` pieces of 2 x 2 sums, whose rows and columns are neighbours, or lie apart as in the
+ * vendor's description. */
 static const char *schedule_of(const product *x, kiln_arena *arena) {
     const long long m = x->m / 64, n = x->n / (8 * x->tiles), k = x->k / (2 * x->steps);
     const char *fetch =
@@ -52,28 +53,53 @@ static const char *schedule_of(const product *x, kiln_arena *arena) {
                         "bind(x.read.d0.f.0, \"thread.y\")\nbind(x.read.d0.f.1, \"thread.x\")\n"
                         "fuse(w.read.d0, w.read.d1)\nsplit(w.read.d0.f, 2, 32, -1)\n"
                         "bind(w.read.d0.f.0, \"thread.y\")\nbind(w.read.d0.f.1, \"thread.x\")\n";
+    const char *split =
+        x->apart
+            ? kiln_arena_printf(arena,
+                                "split(mul.i, %lld, 2, 2, 2, 8)\nsplit(mul.j, %lld, %lld, 4, 2)\n"
+                                "split(mul.k, %lld, 2, %lld)\n"
+                                "reorder(mul.i.0, mul.j.0, mul.k.0, mul.i.1, mul.i.4, mul.j.2, "
+                                "mul.k.1, mul.i.2, mul.j.1, mul.i.3, mul.j.3, mul.k.2)\n"
+                                "fuse(mul.i.4, mul.j.2)\n",
+                                m, n, (long long)x->tiles, k, (long long)x->steps)
+            : kiln_arena_printf(arena,
+                                "split(mul.i, %lld, 2, 8, 2, 2)\nsplit(mul.j, %lld, 4, %lld, 2)\n"
+                                "split(mul.k, %lld, 2, %lld)\n"
+                                "reorder(mul.i.0, mul.j.0, mul.k.0, mul.i.1, mul.i.2, mul.j.1, "
+                                "mul.k.1, mul.i.3, mul.j.2, mul.i.4, mul.j.3, mul.k.2)\n"
+                                "fuse(mul.i.2, mul.j.1)\n",
+                                m, n, (long long)x->tiles, k, (long long)x->steps);
+    const char *write =
+        x->apart ? kiln_arena_printf(
+                       arena,
+                       "split(mul.write.i, 2, 2, 2, 8)\nsplit(mul.write.j, %lld, 4, 2)\n"
+                       "reorder(mul.write.i.0, mul.write.i.3, mul.write.j.1, mul.write.i.1, "
+                       "mul.write.j.0, mul.write.i.2, mul.write.j.2)\n"
+                       "fuse(mul.write.i.3, mul.write.j.1)\nbind(mul.write.i.0, \"thread.y\")\n"
+                       "bind(mul.write.i.3.f, \"thread.x\")\nunroll(mul.write.i.1)\n"
+                       "unroll(mul.write.j.0)\nunroll(mul.write.i.2)\nvectorize(mul.write.j.2)\n",
+                       (long long)x->tiles)
+                 : kiln_arena_printf(
+                       arena,
+                       "split(mul.write.i, 2, 8, 4)\nsplit(mul.write.j, 4, %lld)\n"
+                       "reorder(mul.write.i.0, mul.write.i.1, mul.write.j.0, mul.write.i.2, "
+                       "mul.write.j.1)\nfuse(mul.write.i.1, mul.write.j.0)\n"
+                       "bind(mul.write.i.0, \"thread.y\")\nbind(mul.write.i.1.f, \"thread.x\")\n"
+                       "unroll(mul.write.i.2)\nvectorize(mul.write.j.1)\n",
+                       (long long)(2 * x->tiles));
+    const char *thread = x->apart ? "4" : "2", *row_tile = x->apart ? "2" : "3",
+               *column_tile = x->apart ? "1" : "2", *row = x->apart ? "3" : "4";
     return kiln_arena_printf(
         arena,
-        "%scache_write(mul, \"register\")\n"
-        "split(mul.i, %lld, 2, 8, 2, 2)\nsplit(mul.j, %lld, 4, %lld, 2)\n"
-        "split(mul.k, %lld, 2, %lld)\n"
-        "reorder(mul.i.0, mul.j.0, mul.k.0, mul.i.1, mul.i.2, mul.j.1, mul.k.1, mul.i.3, mul.j.2, "
-        "mul.i.4, mul.j.3, mul.k.2)\n"
-        "fuse(mul.i.2, mul.j.1)\n"
+        "%scache_write(mul, \"register\")\n%s"
         "bind(mul.i.0, \"block.y\")\nbind(mul.j.0, \"block.x\")\n"
-        "bind(mul.i.1, \"thread.y\")\nbind(mul.i.2.f, \"thread.x\")\n"
-        "decompose_reduction(mul, mul.k.0)\n%s"
-        "reverse_compute_at(mul.write, mul.j.0)\n"
-        "split(mul.write.i, 2, 8, 4)\nsplit(mul.write.j, 4, %lld)\n"
-        "reorder(mul.write.i.0, mul.write.i.1, mul.write.j.0, mul.write.i.2, mul.write.j.1)\n"
-        "fuse(mul.write.i.1, mul.write.j.0)\n"
-        "bind(mul.write.i.0, \"thread.y\")\nbind(mul.write.i.1.f, \"thread.x\")\n"
-        "unroll(mul.write.i.2)\nvectorize(mul.write.j.1)\n"
-        "unroll(mul.init.i.3)\nunroll(mul.init.j.2)\nunroll(mul.init.i.4)\nunroll(mul.init.j.3)\n"
-        "unroll(mul.k.1)\nunroll(mul.i.3)\nunroll(mul.j.2)\n"
-        "tensorize(mul.i.4, \"%s\")\n",
-        x->in_shared ? "cache_read(mul, x, \"shared\")\ncache_read(mul, w, \"shared\")\n" : "", m,
-        n, (long long)x->tiles, k, (long long)x->steps, fetch, (long long)(2 * x->tiles),
+        "bind(mul.i.1, \"thread.y\")\nbind(mul.i.%s.f, \"thread.x\")\n"
+        "decompose_reduction(mul, mul.k.0)\n%sreverse_compute_at(mul.write, mul.j.0)\n%s"
+        "unroll(mul.init.i.%s)\nunroll(mul.init.j.%s)\nunroll(mul.init.i.%s)\n"
+        "unroll(mul.init.j.3)\nunroll(mul.k.1)\nunroll(mul.i.%s)\nunroll(mul.j.%s)\n"
+        "tensorize(mul.i.%s, \"%s\")\n",
+        x->in_shared ? "cache_read(mul, x, \"shared\")\ncache_read(mul, w, \"shared\")\n" : "",
+        split, thread, fetch, write, row_tile, column_tile, row, row_tile, column_tile, row,
         x->intrinsic);
 }
 
@@ -98,11 +124,13 @@ static kiln_str text_of(const kiln_program *p, const char *target_text, const ch
 }
 
 static const product products[] = {
-    {"f16", "f32", "mma.m16n8k16.f16", 64, 64, 64, 16, 4, false, true},
-    {"bf16", "f32", "mma.m16n8k16.bf16", 128, 32, 64, 16, 1, true, true},
-    {"i8", "i32", "mma.m16n8k32.s8", 64, 32, 128, 32, 4, false, true},
-    {"i8", "i32", "mma.m16n8k32.s8", 64, 32, 64, 32, 4, true, true},
-    {"f16", "f32", "mma.m16n8k16.f16", 64, 32, 32, 16, 4, true, false},
+    {"f16", "f32", "mma.m16n8k16.f16", 64, 64, 64, 16, 4, false, true, false},
+    {"bf16", "f32", "mma.m16n8k16.bf16", 128, 32, 64, 16, 1, true, true, false},
+    {"i8", "i32", "mma.m16n8k32.s8", 64, 32, 128, 32, 4, false, true, false},
+    {"i8", "i32", "mma.m16n8k32.s8", 64, 32, 64, 32, 4, true, true, false},
+    {"f16", "f32", "mma.m16n8k16.f16", 64, 32, 32, 16, 4, true, false, false},
+    {"f16", "f32", "mma.m16n8k16.f16", 64, 64, 32, 16, 4, true, true, true},
+    {"i8", "i32", "mma.m16n8k32.s8", 128, 32, 64, 32, 2, false, true, true},
 };
 
 static void fill(kiln_tensor *t, uint32_t salt) {
@@ -182,6 +210,7 @@ static void drawn_products_equal_the_interpreter(void **state) {
         x.k = 2 * x.steps * kiln_rand_range(&rand, 1, 2);
         x.by_rows = kiln_rand_below(&rand, 2);
         x.in_shared = kiln_rand_below(&rand, 4) > 0;
+        x.apart = kiln_rand_below(&rand, 2);
         const int unit = (int)(x.steps / 2); /* elements of 16 bytes */
         const char *swizzle = "";
         if (x.in_shared && kiln_rand_below(&rand, 2))
@@ -217,6 +246,12 @@ static void ptx_has_the_instructions(void **state) {
         {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
          "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ld.shared.u8", 4, 64},
         {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "ldmatrix", "ld.global.u16", 0, 32},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+         "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", 4, 8},
+        {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x2.shared.b16", 4,
+         4},
     };
     static const char *const processor[] = {"sm_80", "sm_90a"};
     kiln_arena *arena = *state;

@@ -243,3 +243,16 @@ bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
                        kiln_target_kind_name(device->kind), kiln_target_kind_name(wanted->kind));
     return false;
 }
+
+bool kiln_target_serves(const kiln_target *wanted, const kiln_target *device,
+                        kiln_strbuf *out_reason) {
+    if (!kiln_target_runs_on(wanted, device, out_reason)) return false;
+    if (wanted->gpu && wanted->mcpu.size && !kiln_str_equal(wanted->mcpu, device->mcpu)) {
+        kiln_strbuf_printf(out_reason, "it is no %.*s", KILN_STR_ARG(wanted->mcpu));
+        return false;
+    }
+    if (wanted->emulated == device->emulated) return true;
+    kiln_strbuf_text(out_reason, device->emulated ? "it is emulated: ask for TARGET,emulated"
+                                                  : "it is not emulated");
+    return false;
+}

@@ -124,6 +124,11 @@ bool kiln_target_is_software(const kiln_target *target);
 /* Whether code for `wanted` runs on `device`; when not, a reason naming the missing feature. */
 bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
                          kiln_strbuf *out_reason);
+/* The same for what is measured there. Times under an emulator say nothing of a processor, so
+ * neither kind of device stands in for the other; and one GPU's times are not those of another that
+ * runs its code. */
+bool kiln_target_serves(const kiln_target *wanted, const kiln_target *device,
+                        kiln_strbuf *out_reason);
 /* Whether the target's processor has the feature (a name of cpu_features.def), by its name, its
  * level or its list. */
 bool kiln_target_has(const kiln_target *target, kiln_str feature);

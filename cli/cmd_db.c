@@ -9,6 +9,7 @@
 #include "cli/db_list.h"
 #include "cli/plot.h"
 #include "cli/rows_json.h"
+#include "proto/signing.h"
 #include "tuner/plausible.h"
 
 #define IMPORT_BYTES_MAX ((size_t)4 << 30)
@@ -180,6 +181,16 @@ static kiln_status db_export(const kiln_db_call *c) {
     return st;
 }
 
+/* The key of this person, made at first use. */
+static kiln_status load_own(const kiln_db_call *c, kiln_signing *out_signing) {
+    char *home = NULL;
+    kiln_status st = kiln_home(c->process, &home);
+    if (!st) st = kiln_signing_load(home, NULL, out_signing);
+    if (!st && !out_signing->signer)
+        st = KILN_ERROR(UNIMPLEMENTED, "--own signs records, and this kiln has no signatures");
+    return st;
+}
+
 static kiln_status db_import(const kiln_db_call *c) {
     kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns(),
                                       .implausible = kiln_plausible_why_not};
@@ -189,9 +200,15 @@ static kiln_status db_import(const kiln_db_call *c) {
     uint64_t line_number = 0;
     if (!c->argument)
         return KILN_ERROR(INVALID_ARGUMENT, "kiln db import FILE: the file is missing");
+    kiln_signing own = {0};
     kiln_status st = kiln_file_read(c->argument, IMPORT_BYTES_MAX, c->process, &content);
+    if (!st && c->own) st = load_own(c, &own);
     if (!st) st = kiln_trust_own(c->db, c->process);
-    if (st) return st;
+    if (st) {
+        kiln_signer_destroy(own.signer);
+        return st;
+    }
+    options.signer = own.signer;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     options.context = kiln_plausible_create();
@@ -205,6 +222,7 @@ static kiln_status db_import(const kiln_db_call *c) {
     kiln_arena_deinit(&scratch);
     st = kiln_db_import_end(import, st, &counts);
     kiln_plausible_destroy(options.context);
+    kiln_signer_destroy(own.signer);
     if (st)
         return kiln_status_note(st, "%s:%llu (nothing was imported)", c->argument,
                                 (unsigned long long)line_number);
@@ -271,6 +289,9 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         KILN_ACCURACY_OPTIONS(&accuracy),
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "plot: the page to write"},
         {"reason", KILN_OPT_TEXT, &c.reason, "TEXT", "forget, quarantine, restore: why"},
+        {"own", KILN_OPT_FLAG, &c.own, NULL,
+         "import: records without a signature are mine (kiln-rpc-server --batch): sign them, so "
+         "that they count"},
         {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most so many (default: 10 for top, else all)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
         {"csv", KILN_OPT_FLAG, &c.csv, NULL, "print CSV with a header (best, top, history, sql)"},

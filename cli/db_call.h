@@ -15,7 +15,7 @@ typedef struct kiln_db_call {
     uint64_t limit;
     kiln_db_allowed allowed; /* by --accuracy, --exact and --precision; empty: any record */
     kiln_db_form form;
-    bool json, csv;
+    bool json, csv, own;
 } kiln_db_call;
 
 /* kiln db forget, quarantine, restore, prune, verify. */

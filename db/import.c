@@ -17,7 +17,7 @@ struct kiln_db_import {
     kiln_strbuf word; /* the origin of what counts on the word of options.word */
     bool has_trust, has_task;
     kiln_db_trust trust;
-    kiln_arena task_arena;
+    kiln_arena task_arena, signed_arena;
     kiln_db_task task;
 };
 
@@ -28,6 +28,7 @@ void kiln_db_import_begin(kiln_db *db, const kiln_db_import_options *options,
     if (options) import->options = *options;
     if (import->options.word) kiln_db_word_print(import->options.word->project, &import->word);
     kiln_arena_init(&import->task_arena, 1024);
+    kiln_arena_init(&import->signed_arena, 1024);
     *out_import = import;
 }
 
@@ -100,11 +101,19 @@ static kiln_status judge(kiln_db_import *import, kiln_db_record *record,
     return KILN_OK;
 }
 
+/* The signature lies in the arena until the next one. */
+static kiln_status sign(kiln_db_import *import, kiln_db_record *record) {
+    if (!import->options.signer || record->signer.size || record->signature.size) return KILN_OK;
+    kiln_arena_reset(&import->signed_arena);
+    return kiln_record_sign(import->options.signer, &import->signed_arena, record);
+}
+
 static kiln_status take_record(kiln_db_import *import, kiln_db_record *record) {
     kiln_db_import_counts *counts = &import->counts;
     kiln_db_verdict verdict = KILN_DB_RESTORED;
     const char *why = NULL;
-    kiln_status st = judge(import, record, &verdict);
+    kiln_status st = sign(import, record);
+    if (!st) st = judge(import, record, &verdict);
     if (!st) st = implausible(import, record, &why);
     if (st) return st;
     counts->records++;
@@ -162,6 +171,7 @@ kiln_status kiln_db_import_end(kiln_db_import *import, kiln_status st,
     kiln_strbuf_deinit(&import->task_key);
     kiln_strbuf_deinit(&import->word);
     kiln_arena_deinit(&import->task_arena);
+    kiln_arena_deinit(&import->signed_arena);
     kiln_free(import);
     return st;
 }

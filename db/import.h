@@ -10,6 +10,7 @@
 #ifndef KILN_DB_IMPORT_H
 #define KILN_DB_IMPORT_H
 
+#include "base/sign/sign.h"
 #include "db/trust.h"
 
 typedef struct kiln_db_import_options {
@@ -21,6 +22,9 @@ typedef struct kiln_db_import_options {
     void *context;
     /* Optional: a project on whose word records count that nobody here spoke for. */
     const kiln_db_word *word;
+    /* Signs records that nobody signed, for a person who says that they are his own; NULL: they
+     * stay as they are. */
+    kiln_signer *signer;
 } kiln_db_import_options;
 
 typedef struct kiln_db_import_counts {

@@ -20,7 +20,8 @@
 #define ALL UINT64_MAX
 
 typedef struct options {
-    const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file, *cluster;
+    const char *tracker, *batch, *key, *labels, *state, *executor, *power_cycle, *key_file,
+        *cluster;
     const char *require, *calibrate;
     uint64_t slots, builders;
     kiln_opt_list also, device;
@@ -52,9 +53,11 @@ static kiln_status read_devices(const options *o, kiln_server_shell_options *out
 }
 
 static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell_options *out) {
-    if (!o->tracker && !o->doctor)
-        return KILN_ERROR(INVALID_ARGUMENT,
-                          "--tracker ADDR is missing; see kiln-rpc-server --help");
+    if (!o->tracker && !o->batch && !o->doctor)
+        return KILN_ERROR(INVALID_ARGUMENT, "--tracker ADDR, or --batch FOLDER, is missing; see "
+                                            "kiln-rpc-server --help");
+    if (o->batch && (o->tracker || o->doctor))
+        return KILN_ERROR(INVALID_ARGUMENT, "--batch goes without --tracker and --doctor");
     char *home = NULL, *program = NULL;
     kiln_status st =
         o->tracker ? kiln_addresses_parse(kiln_str_from(o->tracker), &out->tracker) : NULL;
@@ -177,9 +180,11 @@ static kiln_status run(const void *given, kiln_arena *process) {
     kiln_server_shell_options shell_options = {0};
     kiln_status st = read_calibrate(&read);
     if (!st) st = fill(o, process, &shell_options);
+    if (!st && o->batch) st = kiln_batch_open(o->batch, &shell_options.batch);
     if (!st) st = open_helper(o, process, &shell_options);
     if (!st) st = serve(o, &shell_options, process);
     kiln_helper_close(shell_options.helper);
+    kiln_batch_close(shell_options.batch);
     return st;
 }
 
@@ -192,6 +197,8 @@ int main(int argc, char **argv) {
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
          "where the tracker listens: HOST:PORT or unix:PATH; ADDR,ADDR: or those that stand by"},
+        {"batch", KILN_OPT_TEXT, &o.batch, "FOLDER",
+         "measure the candidates that kiln batch wrote there, without a tracker, and end"},
         {"key", KILN_OPT_TEXT, &o.key, "K",
          "name under which this board serves (default: the host's name)"},
         {"labels", KILN_OPT_TEXT, &o.labels, "K=V,...", "properties that jobs may ask for"},
@@ -228,7 +235,7 @@ int main(int argc, char **argv) {
     };
     const kiln_daemon daemon = {
         .name = "kiln-rpc-server",
-        .table = {.usage = "kiln-rpc-server --tracker ADDR [options]",
+        .table = {.usage = "kiln-rpc-server --tracker ADDR|--batch FOLDER [options]",
                   .summary = "Offers this machine to a tracker: receives candidates, links, checks "
                              "and times each in a contained process of its own.",
                   .option = option,

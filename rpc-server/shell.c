@@ -45,7 +45,7 @@ struct kiln_server_shell {
     bool leaving; /* asked to stop: it ends when nothing is left to hand in */
 
     kiln_blob_store *store;
-    kiln_uplink *uplink;
+    kiln_uplink *uplink; /* NULL: a batch is measured */
     kiln_runs *runs;
     kiln_workshop *workshop; /* NULL: nothing is built here */
     kiln_power *power;
@@ -207,12 +207,42 @@ static void build(kiln_server_shell *shell, const kiln_server_action *action) {
                                          .text = "this server builds no candidates"});
 }
 
+/* What goes to a tracker, or to the batch in its place. */
+static void carry_out_there(kiln_server_shell *shell, const kiln_server_action *action) {
+    kiln_batch *batch = shell->options.batch;
+    switch ((int)action->kind) {
+    case KILN_SERVER_DIAL:
+        if (batch)
+            kiln_batch_dial(batch);
+        else
+            kiln_uplink_dial(shell->uplink);
+        break;
+    case KILN_SERVER_HANG_UP:
+        if (batch)
+            on_closed(shell);
+        else
+            kiln_uplink_hang_up(shell->uplink);
+        break;
+    case KILN_SERVER_SEND:
+        if (batch)
+            kiln_batch_take(batch, &action->message);
+        else
+            kiln_uplink_send(shell->uplink, &action->message);
+        break;
+    default:
+        if (batch)
+            kiln_batch_fetch(batch, &action->digest);
+        else
+            kiln_uplink_fetch(shell->uplink, &action->digest);
+    }
+}
+
 static void carry_out(kiln_server_shell *shell, const kiln_server_action *action) {
     switch (action->kind) {
-    case KILN_SERVER_DIAL: kiln_uplink_dial(shell->uplink); break;
-    case KILN_SERVER_HANG_UP: kiln_uplink_hang_up(shell->uplink); break;
-    case KILN_SERVER_SEND: kiln_uplink_send(shell->uplink, &action->message); break;
-    case KILN_SERVER_FETCH: kiln_uplink_fetch(shell->uplink, &action->digest); break;
+    case KILN_SERVER_DIAL:
+    case KILN_SERVER_HANG_UP:
+    case KILN_SERVER_SEND:
+    case KILN_SERVER_FETCH: carry_out_there(shell, action); break;
     case KILN_SERVER_BUILD: build(shell, action); break;
     case KILN_SERVER_START: kiln_runs_start(shell->runs, action); break;
     case KILN_SERVER_TIME: kiln_runs_time(shell->runs, action); break;
@@ -228,7 +258,7 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
 static void on_stop_signal(void *context, int number) {
     (void)number;
     kiln_server_shell *shell = context;
-    if (shell->leaving ||
+    if (shell->leaving || shell->options.batch ||
         !kiln_uplink_is_open(shell->uplink)) { /* asked twice, or nobody to tell */
         kiln_loop_stop(shell->loop);
         return;
@@ -330,6 +360,18 @@ static kiln_status share_cores(kiln_server_shell *shell) {
     return st;
 }
 
+static void on_batch_ended(void *context) { kiln_loop_stop(((kiln_server_shell *)context)->loop); }
+
+static kiln_status open_batch(kiln_server_shell *shell) {
+    const kiln_batch_options options = {.board = &shell->board,
+                                        .node = shell->node,
+                                        .store = shell->store,
+                                        .handler = &uplink_handler,
+                                        .ended = on_batch_ended,
+                                        .context = shell};
+    return kiln_batch_begin(shell->options.batch, &options);
+}
+
 static void on_lines(void *context, const kiln_message *message) {
     kiln_uplink_send(((kiln_server_shell *)context)->uplink, message);
 }
@@ -414,9 +456,10 @@ static kiln_status open_parts(kiln_server_shell *shell) {
     kiln_status st = share_cores(shell);
     if (!st) st = kiln_runs_create(&runs, &shell->runs);
     if (st) return st;
-    open_uplink(shell);
+    if (!own->batch) open_uplink(shell);
     describe_pace(shell);
-    return describe_fences(shell);
+    st = describe_fences(shell);
+    return st || !own->batch ? st : open_batch(shell);
 }
 
 kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
@@ -466,11 +509,10 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
 
 kiln_status kiln_server_shell_run(kiln_server_shell *shell) {
     kiln_loop_run(shell->loop);
-    return shell->helper_ended
-               ? KILN_ERROR(UNAVAILABLE,
-                            "the helper has ended, and nothing can be measured: was it "
-                            "killed for memory? Start the server again")
-               : NULL;
+    if (shell->helper_ended)
+        return KILN_ERROR(UNAVAILABLE, "the helper has ended, and nothing can be measured: was it "
+                                       "killed for memory? Start the server again");
+    return shell->options.batch ? kiln_batch_end(shell->options.batch) : NULL;
 }
 
 void kiln_server_shell_destroy(kiln_server_shell *shell) {

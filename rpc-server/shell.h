@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 #include "proto/net.h"
+#include "rpc-server/batch.h"
 #include "rpc-server/board.h"
-#include "rpc-server/server.h"
 #include "rpc-server/helper.h"
+#include "rpc-server/server.h"
 
 #define KILN_SERVER_READING_NS \
     UINT64_C(5000000000) /* between two readings of clock and temperature */
@@ -18,6 +19,7 @@ typedef struct kiln_server_shell kiln_server_shell;
 
 typedef struct kiln_server_shell_options {
     kiln_addresses tracker;
+    kiln_batch *batch;        /* in place of a tracker; NULL: there is one. Outlives the shell */
     kiln_helper *helper;      /* which has the same addresses; outlives the shell */
     bool is_split;            /* the helper has rights that this process has given up */
     uint32_t required;        /* fences without which it is not to serve: a bit per kiln_fence */
@@ -37,7 +39,8 @@ typedef struct kiln_server_shell_options {
  * PERMISSION_DENIED, RESOURCE_EXHAUSTED  the folder cannot be written */
 KILN_MUST_USE kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
                                                    kiln_server_shell **out_shell);
-/* Serves until SIGINT or SIGTERM. UNAVAILABLE: the helper has ended. */
+/* Serves until SIGINT or SIGTERM, or the end of the batch. UNAVAILABLE: the helper has ended.
+ * Errors of kiln_batch_end. */
 KILN_MUST_USE kiln_status kiln_server_shell_run(kiln_server_shell *shell);
 /* Kills what is measured, hangs up, leaves the folder. NULL is fine. */
 void kiln_server_shell_destroy(kiln_server_shell *shell);

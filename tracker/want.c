@@ -112,20 +112,6 @@ static bool has_label(const kiln_msg_board_up *up, const kiln_msg_label *label) 
     return false;
 }
 
-/* Times under an emulator say nothing of a processor, so neither kind of board stands in for the
- * other; and one GPU's times are not those of another that runs its code. */
-static bool serves(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason) {
-    if (!kiln_target_runs_on(wanted, device, out_reason)) return false;
-    if (wanted->gpu && wanted->mcpu.size && !kiln_str_equal(wanted->mcpu, device->mcpu)) {
-        kiln_strbuf_printf(out_reason, "it is no %.*s", KILN_STR_ARG(wanted->mcpu));
-        return false;
-    }
-    if (wanted->emulated == device->emulated) return true;
-    kiln_strbuf_text(out_reason, device->emulated ? "it is emulated: ask for TARGET,emulated"
-                                                  : "it is not emulated");
-    return false;
-}
-
 static bool compare(const kiln_tracker_want *want, const kiln_tracker_device *device) {
     const kiln_tracker_board *board = device->board;
     if (!board->known) return false;
@@ -135,7 +121,7 @@ static bool compare(const kiln_tracker_want *want, const kiln_tracker_device *de
     for (uint32_t i = 0; i < want->label_count; i++)
         if (!has_label(&board->up, &want->label[i])) return false;
     kiln_strbuf reason = {0};
-    bool fits = serves(&want->target, &device->target, &reason);
+    bool fits = kiln_target_serves(&want->target, &device->target, &reason);
     kiln_strbuf_deinit(&reason);
     return fits;
 }
@@ -219,7 +205,7 @@ static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *w
     }
     for (uint32_t i = 0; i < count; i++) {
         kiln_strbuf reason = {0};
-        bool fits = serves(&want->target, name[i].target, &reason);
+        bool fits = kiln_target_serves(&want->target, name[i].target, &reason);
         kiln_strbuf_printf(out, "%s%.*s (%u of %u in service%s%s)", i ? ", " : "; there are ",
                            KILN_STR_ARG(name[i].key), name[i].here, name[i].boards,
                            fits ? "" : "; ", fits ? "" : reason.data);

@@ -236,6 +236,13 @@ static inline uint32_t kiln_tuner_lag(uint32_t index) {
     return lag < KILN_TUNER_LAG_MAX ? lag : KILN_TUNER_LAG_MAX;
 }
 
+/* How a trial is measured in a search: when to stop sampling, and deadlines. */
+typedef struct kiln_search_measure {
+    kiln_msg_policy policy;
+    kiln_msg_phases deadlines_ms;
+} kiln_search_measure;
+const kiln_search_measure *kiln_search_measure_of(bool emulated);
+
 /* Identity of trial `index` of a task of a job: the same in every run of every tuner. */
 void kiln_trial_identity(kiln_str job, kiln_str task_key, uint32_t index,
                          char out_text[KILN_HASH128_TEXT]);

@@ -7,25 +7,36 @@
 #include "base/reading.h"
 #include "tuner/state.h"
 
-/* Search policy and deadlines. A trial is over in a fraction of them; they bound what a bad one can
- * cost. */
-static const kiln_msg_policy search_policy = {.samples_min = 5,
-                                              .samples_max = 20,
-                                              .interval = 0.01,
-                                              .sample_ns = 1000000,
-                                              .total_ns = 50000000};
-static const kiln_msg_phases search_deadlines_ms = {
-    .fetch = 30000, .build = 20000, .load = 10000, .warm = 10000, .run = 10000, .check = 10000};
+/* A trial is over in a fraction of these deadlines; they bound what a bad one can cost. */
+static const kiln_search_measure measures = {.policy = {.samples_min = 5,
+                                                        .samples_max = 20,
+                                                        .interval = 0.01,
+                                                        .sample_ns = 1000000,
+                                                        .total_ns = 50000000},
+                                             .deadlines_ms = {.fetch = 30000,
+                                                              .build = 20000,
+                                                              .load = 10000,
+                                                              .warm = 10000,
+                                                              .run = 10000,
+                                                              .check = 10000}};
 
 /* Under an emulator a kernel takes some hundred times as long, and how long says little: few
  * samples are enough, and nothing that is right is given up. */
-static const kiln_msg_policy emulated_policy = {.samples_min = 2,
-                                                .samples_max = 5,
-                                                .interval = 0.05,
-                                                .sample_ns = 1000000,
-                                                .total_ns = 50000000};
-static const kiln_msg_phases emulated_deadlines_ms = {
-    .fetch = 30000, .build = 20000, .load = 60000, .warm = 120000, .run = 120000, .check = 60000};
+static const kiln_search_measure emulated_measures = {.policy = {.samples_min = 2,
+                                                                 .samples_max = 5,
+                                                                 .interval = 0.05,
+                                                                 .sample_ns = 1000000,
+                                                                 .total_ns = 50000000},
+                                                      .deadlines_ms = {.fetch = 30000,
+                                                                       .build = 20000,
+                                                                       .load = 60000,
+                                                                       .warm = 120000,
+                                                                       .run = 120000,
+                                                                       .check = 60000}};
+
+const kiln_search_measure *kiln_search_measure_of(bool emulated) {
+    return emulated ? &emulated_measures : &measures;
+}
 
 static uint32_t in_flight(const kiln_tuner_job *job, const kiln_tuner_lease *lease) {
     uint32_t count = 0;
@@ -187,6 +198,7 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
     const bool final = trial->index == KILN_TUNER_FINAL;
     const bool early = task->final == KILN_TUNER_FINAL_EARLY;
     const bool emulated = job->emulated;
+    const kiln_search_measure *measure = kiln_search_measure_of(emulated);
     kiln_msg_blob_ref rivals[KILN_TUNER_ARTEFACTS_MAX];
     memcpy(rivals, trial->artefact, sizeof rivals);
     kiln_message message = {
@@ -201,10 +213,10 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                   .reference = task->reference.ref,
                   .seed = task->given.input_seed,
                   .race_ns = final ? 0 : kiln_tuner_race_bound_ns(&task->race),
-                  .policy = emulated ? emulated_policy
-                            : final  ? early ? kiln_tuner_judge_policy : kiln_tuner_final_policy
-                                     : search_policy,
-                  .deadlines_ms = emulated ? emulated_deadlines_ms : search_deadlines_ms},
+                  .policy = final && !emulated
+                                ? early ? kiln_tuner_judge_policy : kiln_tuner_final_policy
+                                : measure->policy,
+                  .deadlines_ms = measure->deadlines_ms},
     };
     if (trial->by_recipe) message.trial.recipe = kiln_tuner_recipe_of(job, trial);
     kiln_tuner_send(job->tuner, &message);

@@ -111,6 +111,7 @@ typedef struct kiln_launch_head {
     bool
         uses_scratch; /* device scratch, GLOBAL too, is the last argument; aligned as buffers are */
     uint64_t shared_bytes, local_bytes; /* of a group, of a thread; 0: none */
+    uint32_t shared_alignment;          /* bytes */
     uint32_t group_size[3];             /* threads in x, y, z; at least 1 */
 } kiln_launch_head;
 
@@ -120,6 +121,17 @@ typedef struct kiln_launch_values {
     kiln_ssa scratch, shared, local;       /* NULL where the head has none */
     kiln_ssa grid[3], group[3]; /* I64: which group this is, which thread of it; x, y, z */
 } kiln_launch_values;
+
+/* A matrix in shared memory, as a group's instruction takes it (intrinsic.h): in rows of
+ * KILN_GROUP_ROW_BYTES, of steps, or transposed, of rows or columns. */
+typedef struct kiln_group_operand {
+    kiln_ssa pointer; /* to its first element */
+    bool is_transposed;
+    uint32_t leading_bytes; /* transposed: from one such row to the row with what follows in it */
+    uint32_t stride_bytes;  /* from 8 such rows to the next 8 */
+} kiln_group_operand;
+/* Bits of the descriptor of such a matrix beside its address / 16, which are the lowest 14. */
+uint64_t kiln_group_descriptor(const kiln_group_operand *operand);
 
 typedef struct kiln_builder kiln_builder;
 
@@ -176,6 +188,17 @@ typedef struct kiln_builder_ops {
      * elements of two bytes. NULL: words are loaded one by one. */
     void (*load_matrices)(kiln_builder *b, kiln_ssa pointer, uint32_t count, bool transposed,
                           kiln_ssa *out);
+    /* An instruction of four warps (walk_group.c), which all their threads come to, and which reads
+     * its operands and adds to `sum`, [columns / 2] values of F32, some time until it is waited
+     * for. `group_begin` says that the thread leaves these values alone from here on; `group_wait`
+     * waits for all instructions since, `sum` being all their sums. Each gives the values that the
+     * next takes. `group_fence` stands before barriers: shared memory that the thread wrote is seen
+     * by the instructions behind them. NULL, all four: loops are built as they stand. */
+    void (*group_begin)(kiln_builder *b, kiln_ssa *sum, uint32_t count);
+    void (*group_product)(kiln_builder *b, const kiln_intrinsic *row, uint32_t columns,
+                          const kiln_group_operand operand[KILN_INTRINSIC_OPERANDS], kiln_ssa *sum);
+    void (*group_wait)(kiln_builder *b, kiln_ssa *sum, uint32_t count);
+    void (*group_fence)(kiln_builder *b);
     /* Copies of one thread that land later, from global to shared memory: 4, 8 or 16 bytes at
      * addresses that are aligned to as many; `copy_commit` ends a group of them, `copy_wait` waits
      * until at most `pending` groups are in flight. NULL, all three: copies are loads and stores.

@@ -36,7 +36,8 @@ typedef struct kiln_c_kernels {
     const char *(*head)(kiln_c_builder *b, const kiln_launch_head *head);
     const char *read_arg, *written_arg; /* types of arguments */
     const char *shared, *local;         /* formats of a number of bytes: declarations of memory */
-    const char *grid[3], *group[3];     /* which group this is, which thread of it */
+    const char *shared_matrices;    /* shared memory aligned to KILN_GROUP_ATOM_BYTES; NULL: none */
+    const char *grid[3], *group[3]; /* which group this is, which thread of it */
     const char *barrier;
 } kiln_c_kernels;
 
@@ -69,6 +70,11 @@ typedef struct kiln_c_dialect {
     void (*copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes);
     void (*copy_commit)(kiln_builder *b);
     void (*copy_wait)(kiln_builder *b, uint32_t pending);
+    void (*group_begin)(kiln_builder *b, kiln_ssa *sum, uint32_t count);
+    void (*group_product)(kiln_builder *b, const kiln_intrinsic *row, uint32_t columns,
+                          const kiln_group_operand operand[KILN_INTRINSIC_OPERANDS], kiln_ssa *sum);
+    void (*group_wait)(kiln_builder *b, kiln_ssa *sum, uint32_t count);
+    void (*group_fence)(kiln_builder *b);
     const char *preamble[KILN_C_PREAMBLE_PARTS]; /* before everything else; NULL: no more */
 } kiln_c_dialect;
 
@@ -108,6 +114,7 @@ struct kiln_c_builder {
     kiln_arena *arena;
     KILN_VEC(kiln_c_function) done;                    /* in the order in which C wants them */
     bool used[KILN_SSA_POINTER][KILN_C_LANES_MAX + 1]; /* types of vectors */
+    KILN_VEC(const char *) helpers; /* definitions that the text needs, each once */
     uint32_t name_count;
 
     kiln_c_function function, caller; /* being written */
@@ -166,6 +173,9 @@ kiln_ssa kiln_c_define(kiln_c_builder *b, kiln_ssa_type type, bool each, const c
 /* `text` defines `name`. */
 kiln_ssa kiln_c_define_as(kiln_c_builder *b, kiln_ssa_type type, const char *name, const char *text,
                           const kiln_ssa *operand, uint32_t operand_count);
+
+/* Adds a definition before all functions, once. */
+void kiln_c_add_helper(kiln_c_builder *b, const char *text);
 
 /* ---- c_control.c: members of kiln_builder_ops ------------------------------------------------ */
 

@@ -348,8 +348,10 @@ void kiln_c_launch_begin(kiln_builder *base, const kiln_launch_head *head,
     declare_args(b, head, &text, out);
     kiln_strbuf_text(&text, ") {");
     begin_function(b, kiln_strbuf_end(&text, b->arena).data);
-    out->shared =
-        declare_memory(b, words->shared, "group_memory", head->shared_bytes, KILN_SPACE_SHARED);
+    const bool has_matrices =
+        words->shared_matrices && head->shared_alignment == KILN_GROUP_ATOM_BYTES;
+    out->shared = declare_memory(b, has_matrices ? words->shared_matrices : words->shared,
+                                 "group_memory", head->shared_bytes, KILN_SPACE_SHARED);
     out->local =
         declare_memory(b, words->local, "thread_memory", head->local_bytes, KILN_SPACE_LOCAL);
     for (uint32_t d = 0; d < 3; d++) {

@@ -92,6 +92,21 @@ static const char warps[] =
     "template <u32 PENDING> HELPER void cp_async_wait() {\n"
     "    asm volatile(\"cp.async.wait_group %0;\" : : \"n\"(PENDING) : \"memory\");\n"
     "}\n"
+    "HELPER u64 shared_matrix(const void *p, u64 rest) {\n"
+    "    return rest | (shared_address(p) >> 4 & 0x3fffu);\n"
+    "}\n"
+    "HELPER void wgmma_fence() { asm volatile(\"wgmma.fence.sync.aligned;\" : : : \"memory\"); }\n"
+    "HELPER void wgmma_commit() {\n"
+    "    asm volatile(\"wgmma.commit_group.sync.aligned;\" : : : \"memory\");\n"
+    "}\n"
+    "HELPER void in_register(f32 &sum) { asm volatile(\"\" : \"+f\"(sum) : : \"memory\"); }\n"
+    "template <u32 PENDING, typename... T> HELPER void wgmma_wait(T &...sum) {\n"
+    "    asm volatile(\"wgmma.wait_group.sync.aligned %0;\" : : \"n\"(PENDING) : \"memory\");\n"
+    "    (in_register(sum), ...);\n"
+    "}\n"
+    "HELPER void fence_async_shared() {\n"
+    "    asm volatile(\"fence.proxy.async.shared::cta;\" : : : \"memory\");\n"
+    "}\n"
     "#endif\n"; /* clang-format on */
 
 static kiln_ssa register_of(kiln_builder *b, kiln_ssa all, uint32_t number) {
@@ -148,6 +163,86 @@ static void copy_wait(kiln_builder *base, uint32_t pending) {
     kiln_c_effect(b, kiln_arena_printf(b->arena, "cp_async_wait<%u>();", pending), NULL, 0);
 }
 
+/* ---- instructions of groups of warps --------------------------------------------------------- */
+
+/* Sums are variables of their own while they are in flight: instructions change them. */
+static void group_begin(kiln_builder *base, kiln_ssa *sum, uint32_t count) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = kiln_c_name(b);
+        sum[i] = kiln_c_define_as(
+            b, sum[i]->type, name,
+            kiln_arena_printf(b->arena, "f32 %s = %s;", name, kiln_c_whole(b, sum[i])), &sum[i], 1);
+    }
+    kiln_c_effect(b, "wgmma_fence();", NULL, 0);
+}
+
+/* A row "wgmma.m64k16.f16" with 128 columns is the function wgmma_m64n128k16_f16. */
+static const char *name_of_product(kiln_c_builder *b, const kiln_intrinsic *row, uint32_t columns) {
+    return kiln_arena_printf(b->arena, "wgmma_m64n%uk16_%s", columns,
+                             kiln_dtype_name(row->operand[0]));
+}
+
+static void define_product(kiln_c_builder *b, const kiln_intrinsic *row, uint32_t columns) {
+    const uint32_t count = columns / KILN_WARP_COLUMNS;
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text,
+                       "#ifndef KILN_EMULATED\n"
+                       "template <u32 TRANS_A, u32 TRANS_B> HELPER void %s(u64 a, u64 b",
+                       name_of_product(b, row, columns));
+    for (uint32_t i = 0; i < count; i++) kiln_strbuf_printf(&text, ", f32 &d%u", i);
+    kiln_strbuf_text(&text, ") {\n"
+                            "    asm volatile(\"{ .reg .pred adds; setp.eq.u32 adds, 0, 0;\"\n"
+                            "        \" ");
+    kiln_strbuf_printf(&text, row->instruction, columns);
+    for (uint32_t i = 0; i < count; i++) kiln_strbuf_printf(&text, "%s%%%u", i ? ", " : " {", i);
+    kiln_strbuf_printf(&text, "}, %%%u, %%%u, adds, 1, 1, %%%u, %%%u; }\"\n        : ", count,
+                       count + 1, count + 2, count + 3);
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(&text, "%s\"+f\"(d%u)", i ? ", " : "", i);
+    kiln_strbuf_text(&text, "\n        : \"l\"(a), \"l\"(b), \"n\"(TRANS_A), \"n\"(TRANS_B) : "
+                            "\"memory\");\n}\n#endif\n");
+    kiln_c_add_helper(b, kiln_strbuf_end(&text, b->arena).data);
+}
+
+static void group_product(kiln_builder *base, const kiln_intrinsic *row, uint32_t columns,
+                          const kiln_group_operand operand[KILN_INTRINSIC_OPERANDS],
+                          kiln_ssa *sum) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    const uint32_t count = columns / KILN_WARP_COLUMNS;
+    kiln_ssa *used = KILN_ARENA_ARRAY(b->arena, kiln_ssa, count + KILN_INTRINSIC_OPERANDS);
+    kiln_strbuf call = {0};
+    define_product(b, row, columns);
+    kiln_strbuf_printf(&call, "%s<%d, %d>(", name_of_product(b, row, columns),
+                       operand[0].is_transposed, operand[1].is_transposed);
+    for (uint32_t i = 0; i < KILN_INTRINSIC_OPERANDS; i++) {
+        used[count + i] = operand[i].pointer;
+        kiln_strbuf_printf(&call, "%sshared_matrix(%s, 0x%llxull)", i ? ", " : "",
+                           kiln_c_whole(b, operand[i].pointer),
+                           (unsigned long long)kiln_group_descriptor(&operand[i]));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        used[i] = sum[i];
+        kiln_strbuf_printf(&call, ", %s", kiln_c_whole(b, sum[i]));
+    }
+    kiln_strbuf_text(&call, ");");
+    kiln_c_effect(b, kiln_strbuf_end(&call, b->arena).data, used, count + KILN_INTRINSIC_OPERANDS);
+}
+
+static void group_wait(kiln_builder *base, kiln_ssa *sum, uint32_t count) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    kiln_strbuf call = {0};
+    kiln_strbuf_text(&call, "wgmma_commit(); wgmma_wait<0>(");
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(&call, "%s%s", i ? ", " : "", kiln_c_whole(b, sum[i]));
+    kiln_strbuf_text(&call, ");");
+    kiln_c_effect(b, kiln_strbuf_end(&call, b->arena).data, sum, count);
+}
+
+static void group_fence(kiln_builder *base) {
+    kiln_c_effect((kiln_c_builder *)base, "fence_async_shared();", NULL, 0);
+}
+
 static const char *head_of(kiln_c_builder *b, const kiln_launch_head *head) {
     const uint32_t *size = head->group_size;
     return kiln_arena_printf(b->arena, "extern \"C\" __global__ void __launch_bounds__(%u) %s(",
@@ -159,6 +254,7 @@ static const kiln_c_kernels kernels = {
     .read_arg = "const char *__restrict__ ",
     .written_arg = "char *__restrict__ ",
     .shared = "extern __shared__ __align__(16) char %s[]; /* %llu bytes */",
+    .shared_matrices = "extern __shared__ __align__(1024) char %s[]; /* %llu bytes */",
     .local = "__align__(16) char %s[%llu];",
     .grid = {"blockIdx.x", "blockIdx.y", "blockIdx.z"},
     .group = {"threadIdx.x", "threadIdx.y", "threadIdx.z"},
@@ -187,6 +283,10 @@ static const kiln_c_dialect cuda = {
     .copy = copy,
     .copy_commit = copy_commit,
     .copy_wait = copy_wait,
+    .group_begin = group_begin,
+    .group_product = group_product,
+    .group_wait = group_wait,
+    .group_fence = group_fence,
     .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, kiln_c_text_split},
 };
 

@@ -215,9 +215,16 @@ static void print_function(const kiln_c_function *f, kiln_strbuf *out) {
     kiln_strbuf_printf(out, "}\n%s\n", f->end->text ? f->end->text : "");
 }
 
+void kiln_c_add_helper(kiln_c_builder *b, const char *text) {
+    for (uint32_t i = 0; i < b->helpers.count; i++)
+        if (strcmp(b->helpers.data[i], text) == 0) return;
+    kiln_vec_push_in(b->arena, &b->helpers, text);
+}
+
 void kiln_c_builder_print(kiln_c_builder *b, kiln_strbuf *out) {
     for (uint32_t i = 0; i < b->done.count; i++) drop_unused(&b->done.data[i]);
     print_types(b, out);
+    for (uint32_t i = 0; i < b->helpers.count; i++) kiln_strbuf_text(out, b->helpers.data[i]);
     kiln_strbuf_char(out, '\n');
     for (uint32_t i = 0; i < b->done.count; i++) print_function(&b->done.data[i], out);
 }

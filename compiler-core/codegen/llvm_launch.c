@@ -6,7 +6,7 @@
 #include "base/macros.h"
 #include "compiler-core/codegen/llvm_builder.h"
 
-#define SHARED_ALIGNMENT 16u /* scopes.def; also of LOCAL */
+#define LOCAL_ALIGNMENT 16u /* scopes.def */
 #define GRID_X_MAX UINT64_C(0x7fffffff)
 #define GRID_YZ_MAX UINT64_C(0xffff)
 
@@ -126,10 +126,13 @@ static LLVMValueRef shared_memory(kiln_llvm_builder *b, const kiln_launch_head *
     const char *name = is_dynamic ? "shared" : kiln_arena_printf(b->arena, "%s_shared", head->name);
     LLVMTypeRef type = bytes_type(b, is_dynamic ? 0 : head->shared_bytes);
     LLVMValueRef memory = LLVMGetNamedGlobal(b->module, name);
-    if (memory) return memory;
+    if (memory) {
+        LLVMSetAlignment(memory, KILN_MAX(LLVMGetAlignment(memory), head->shared_alignment));
+        return memory;
+    }
     memory = LLVMAddGlobalInAddressSpace(
         b->module, type, name, LLVMGetPointerAddressSpace(kiln_llvm_pointer(b, KILN_SPACE_SHARED)));
-    LLVMSetAlignment(memory, SHARED_ALIGNMENT);
+    LLVMSetAlignment(memory, head->shared_alignment);
     if (is_dynamic) return memory;
     LLVMSetLinkage(memory, LLVMInternalLinkage);
     LLVMSetInitializer(memory, LLVMGetPoison(type));
@@ -138,7 +141,7 @@ static LLVMValueRef shared_memory(kiln_llvm_builder *b, const kiln_launch_head *
 
 static LLVMValueRef local_memory(kiln_llvm_builder *b, uint64_t bytes) {
     LLVMValueRef memory = LLVMBuildAlloca(b->builder, bytes_type(b, bytes), "");
-    LLVMSetAlignment(memory, SHARED_ALIGNMENT);
+    LLVMSetAlignment(memory, LOCAL_ALIGNMENT);
     LLVMTypeRef type = kiln_llvm_pointer(b, KILN_SPACE_LOCAL);
     return LLVMTypeOf(memory) == type ? memory
                                       : LLVMBuildAddrSpaceCast(b->builder, memory, type, "");
@@ -239,6 +242,78 @@ static void copy_wait(kiln_builder *b, uint32_t pending) {
     kiln_llvm_intrinsic(of(b), "llvm.nvvm.cp.async.wait.group", NULL, 0, &arg, 1);
 }
 
+/* ---- instructions of groups of warps --------------------------------------------------------- */
+
+/* LLVM has no intrinsics for them: they are inline assembly that takes all sums and gives them
+ * back, so that nothing which touches a sum moves across it. `more`: operands behind the sums. */
+static void assemble(kiln_llvm_builder *b, const char *text, kiln_ssa *sum, uint32_t count,
+                     LLVMValueRef *more, uint32_t more_count) {
+    kiln_strbuf constraint = {0};
+    LLVMValueRef *arg = KILN_ARENA_ARRAY(b->arena, LLVMValueRef, count + more_count);
+    LLVMTypeRef *type = KILN_ARENA_ARRAY(b->arena, LLVMTypeRef, count + more_count);
+    for (uint32_t i = 0; i < count; i++) kiln_strbuf_printf(&constraint, "%s=f", i ? "," : "");
+    for (uint32_t i = 0; i < count; i++) {
+        arg[i] = (LLVMValueRef)sum[i];
+        kiln_strbuf_printf(&constraint, ",%u", i);
+    }
+    for (uint32_t i = 0; i < more_count; i++) {
+        arg[count + i] = more[i];
+        kiln_strbuf_text(&constraint, ",l");
+    }
+    kiln_strbuf_printf(&constraint, "%s~{memory}", count + more_count ? "," : "");
+    for (uint32_t i = 0; i < count + more_count; i++) type[i] = LLVMTypeOf(arg[i]);
+    LLVMTypeRef result = count ? LLVMStructTypeInContext(b->context, type, count, false)
+                               : LLVMVoidTypeInContext(b->context);
+    if (count == 1) result = type[0];
+    LLVMTypeRef function = LLVMFunctionType(result, type, count + more_count, false);
+    const kiln_str place = kiln_strbuf_end(&constraint, b->arena);
+    LLVMValueRef code = LLVMGetInlineAsm(function, text, strlen(text), place.data, place.size, true,
+                                         false, LLVMInlineAsmDialectATT, false);
+    LLVMValueRef all = LLVMBuildCall2(b->builder, function, code, arg, count + more_count, "");
+    for (uint32_t i = 0; i < count; i++)
+        sum[i] = out(count == 1 ? all : LLVMBuildExtractValue(b->builder, all, i, ""));
+}
+
+static void group_begin(kiln_builder *b, kiln_ssa *sum, uint32_t count) {
+    assemble(of(b), "wgmma.fence.sync.aligned;", sum, count, NULL, 0);
+}
+
+static LLVMValueRef descriptor(kiln_llvm_builder *b, const kiln_group_operand *operand) {
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(b->context);
+    LLVMValueRef at = LLVMBuildPtrToInt(b->builder, (LLVMValueRef)operand->pointer,
+                                        LLVMInt32TypeInContext(b->context), "");
+    at = LLVMBuildLShr(b->builder, at, LLVMConstInt(i32_type(b), 4, false), "");
+    at = LLVMBuildAnd(b->builder, at, LLVMConstInt(i32_type(b), 0x3fff, false), "");
+    at = LLVMBuildZExt(b->builder, at, i64, "");
+    return LLVMBuildOr(b->builder, at, LLVMConstInt(i64, kiln_group_descriptor(operand), false),
+                       "");
+}
+
+static void group_product(kiln_builder *base, const kiln_intrinsic *row, uint32_t columns,
+                          const kiln_group_operand operand[KILN_INTRINSIC_OPERANDS],
+                          kiln_ssa *sum) {
+    kiln_llvm_builder *b = of(base);
+    const uint32_t count = columns / KILN_WARP_COLUMNS;
+    LLVMValueRef matrix[] = {descriptor(b, &operand[0]), descriptor(b, &operand[1])};
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "{ .reg .pred adds; setp.eq.u32 adds, 0, 0; ");
+    kiln_strbuf_printf(&text, row->instruction, columns);
+    for (uint32_t i = 0; i < count; i++) kiln_strbuf_printf(&text, "%s$%u", i ? ", " : " {", i);
+    /* Tied operands are numbered too. */
+    kiln_strbuf_printf(&text, "}, $%u, $%u, adds, 1, 1, %d, %d; }", 2 * count, 2 * count + 1,
+                       operand[0].is_transposed, operand[1].is_transposed);
+    assemble(b, kiln_strbuf_end(&text, b->arena).data, sum, count, matrix, 2);
+}
+
+static void group_wait(kiln_builder *b, kiln_ssa *sum, uint32_t count) {
+    assemble(of(b), "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;", sum, count,
+             NULL, 0);
+}
+
+static void group_fence(kiln_builder *b) {
+    assemble(of(b), "fence.proxy.async.shared::cta;", NULL, 0, NULL, 0);
+}
+
 void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *ops) {
     if (!machine->has_warps) return;
     ops->warp_product = warp_product;
@@ -246,4 +321,8 @@ void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *op
     ops->copy = copy;
     ops->copy_commit = copy_commit;
     ops->copy_wait = copy_wait;
+    ops->group_begin = group_begin;
+    ops->group_product = group_product;
+    ops->group_wait = group_wait;
+    ops->group_fence = group_fence;
 }

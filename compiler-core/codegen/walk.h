@@ -70,6 +70,13 @@ typedef struct kiln_walk_tile_holds {
     uint64_t last_use;
 } kiln_walk_tile_holds;
 
+/* An element of a REGISTER buffer that an instruction of a group of warps adds to. */
+typedef struct kiln_walk_sum {
+    kiln_buffer buffer;
+    int64_t element;
+    kiln_ssa value;
+} kiln_walk_sum;
+
 typedef struct kiln_walk_tiles kiln_walk_tiles; /* how a TILE buffer lies in tiles (walk_tiles.c) */
 
 #define KILN_WALK_TILES 8 /* of a processor that has them */
@@ -122,6 +129,10 @@ typedef struct kiln_walk {
 
     uint32_t copy_tokens; /* of the launch; devices do not tell groups of different ones apart */
     kiln_var warp_lane;   /* of the launch's threads, whose 32 values are a warp; 0: none */
+    kiln_var group_warp;  /* the same, whose values are the four warps of a group; 0: none */
+    bool has_groups;      /* instructions of groups, which read shared memory beside the threads */
+    /* Sums of groups' instructions that have not been waited for. */
+    KILN_VEC(kiln_walk_sum) in_flight;
     const kiln_program *meaning[KILN_INTRINSIC_COUNT]; /* of tensor intrinsics used so far */
 
     /* Tiles of a matrix unit. */
@@ -294,6 +305,26 @@ const kiln_program *kiln_walk_meaning(kiln_walk *w, const kiln_intrinsic *intrin
 /* Builds three loops of each thread of a warp as one instruction of the warp. False: the loop is
  * not the outer one of such a piece, or no longer; then it is a loop like others. */
 bool kiln_walk_warp(kiln_walk *w, kiln_stmt stmt);
+
+/* Where all threads of a warp come to the statement together. */
+bool kiln_walk_is_uniform(const kiln_walk *w, kiln_stmt stmt);
+/* The only statement of a loop, where that is a loop as well; else NULL. */
+const kiln_stmt_info *kiln_walk_loop_in(const kiln_walk *w, const kiln_stmt_info *outer,
+                                        kiln_stmt *out);
+/* Which load of the value that a row's piece sums up is which operand: rows are shared by a group
+ * of threads, columns by a place in it. */
+bool kiln_walk_find_operands(kiln_walk *w, const kiln_intrinsic *row, kiln_var rows,
+                             kiln_var columns, kiln_expr value,
+                             kiln_expr load[KILN_INTRINSIC_OPERANDS]);
+
+/* ---- walk_group.c ---------------------------------------------------------------------------- */
+
+/* The same for four warps: the instruction is begun. */
+bool kiln_walk_group(kiln_walk *w, kiln_stmt stmt);
+/* Waits for what was begun: before sums or operands are touched otherwise. */
+void kiln_walk_group_wait(kiln_walk *w);
+/* Whether a loop below `stmt` is marked with an instruction of groups. */
+bool kiln_walk_has_groups(const kiln_program *p, kiln_stmt stmt);
 
 /* ---- walk_copy.c ----------------------------------------------------------------------------- */
 

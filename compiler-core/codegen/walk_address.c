@@ -182,8 +182,7 @@ static kiln_ssa sum_of(kiln_walk *w, kiln_ssa base, const split_form *form, int6
 
 /* Of a buffer's first byte. What is not in a launch lies in memory of the host. */
 static uint32_t buffer_align(const kiln_walk *w, kiln_buffer buffer) {
-    return w->written ? kiln_scopes[w->p->buffer.data[buffer].scope].alignment
-                      : KILN_KERNEL_ALIGNMENT;
+    return w->written ? kiln_buffer_alignment(w->p, buffer) : KILN_KERNEL_ALIGNMENT;
 }
 
 /* Largest power of two, up to the alignment of the buffer, that divides every part of a byte

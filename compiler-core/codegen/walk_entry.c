@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/integer.h"
 #include "compiler-core/codegen/walk.h"
+#include "compiler-core/ir/device.h"
 
 /* Serial loops inside of each other, beside the level of the function. */
 #define LOOPS_MAX (KILN_WALK_LEVELS_MAX - 1)
@@ -255,7 +256,11 @@ static void describe_head(const kiln_walk *w, const kiln_launch *launch, kiln_la
                                .arg_count = launch->arg_count,
                                .uses_scratch = launch->uses_scratch,
                                .shared_bytes = launch->shared_bytes,
-                               .local_bytes = launch->local_bytes};
+                               .local_bytes = launch->local_bytes,
+                               .shared_alignment = kiln_scopes[KILN_SCOPE_SHARED].alignment};
+    for (uint32_t i = 0; i < launch->shared_count; i++)
+        head->shared_alignment =
+            KILN_MAX(head->shared_alignment, kiln_buffer_alignment(w->p, launch->shared[i].buffer));
     memcpy(head->group_size, launch->group_size, sizeof head->group_size);
     if (launch->arg_count == 0 && !launch->uses_scratch) head->arg_count = 1;
     for (uint32_t i = 0; i < head->arg_count; i++) head->arg[i].alignment = KILN_KERNEL_ALIGNMENT;
@@ -296,7 +301,9 @@ static void unpack_launch(kiln_walk *w, const kiln_launches *launches, const kil
             (kiln_walk_slot){.binding = KILN_WALK_SERIAL, .value = values->group[d]};
     }
     w->slot[0] = (kiln_walk_slot){0}; /* of dimensions without a loop */
-    if (launch->group_size[0] == KILN_WARP_LANES) w->warp_lane = launch->group_var[0];
+    if (launch->group_size[0] != KILN_WARP_LANES) return;
+    w->warp_lane = launch->group_var[0];
+    if (launch->group_size[1] == KILN_GROUP_WARPS) w->group_warp = launch->group_var[1];
 }
 
 static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launches *launches,
@@ -310,6 +317,7 @@ static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launc
     kiln_walk *w = new_walk(b, p, kiln_str_dup(arena, launch->entry), target, arena);
     w->in_parallel = true;
     w->copy_tokens = kiln_walk_copy_tokens(p, launch->body);
+    w->has_groups = b->ops->group_product && kiln_walk_has_groups(p, launch->body);
     w->written = kiln_walk_stored_below(w, launch->body);
     describe_head(w, launch, &head);
     b->ops->launch_begin(b, &head, &values);
@@ -317,6 +325,7 @@ static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launc
     unpack_launch(w, launches, launch, &values);
     kiln_walk_push_level(w, NULL, NULL);
     kiln_walk_stmt(w, launch->body);
+    kiln_walk_group_wait(w);
     b->ops->launch_end(b);
     kiln_walk_pop_level(w);
     return KILN_OK;

@@ -133,6 +133,7 @@ void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa en
     kiln_var var = w->p->stmt.data[stmt].var;
     const bool *stored = kiln_walk_stored_below(w, body);
     kiln_ssa counter;
+    kiln_walk_group_wait(w);
     carried_list list = find_carried(w, stored);
     kiln_loop_handle loop = w->b->ops->loop_begin(w->b, first, &counter);
     for (uint32_t i = 0; i < list.count; i++)
@@ -146,6 +147,7 @@ void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa en
     kiln_walk_tiles_forget(w);
     kiln_walk_prefetch(w, stmt);
     kiln_walk_stmt(w, body);
+    kiln_walk_group_wait(w);
     forget_loads(w, stored);
     kiln_walk_tiles_forget(w);
     kiln_walk_table_pop(&w->loads, mark);
@@ -167,7 +169,7 @@ static void emit_parallel(kiln_walk *w, kiln_stmt stmt) {
 static void emit_for(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
     if (s->extent <= 0 || kiln_walk_tile_nest(w, stmt) || kiln_walk_tensor(w, stmt) ||
-        kiln_walk_warp(w, stmt))
+        kiln_walk_warp(w, stmt) || kiln_walk_group(w, stmt))
         return;
     bool vector = s->loop_kind == KILN_LOOP_VECTORIZE && w->lanes == 0;
     bool unrolled = s->loop_kind == KILN_LOOP_UNROLL || s->loop_kind == KILN_LOOP_VECTORIZE;
@@ -191,6 +193,7 @@ static void emit_branch(kiln_walk *w, kiln_ssa condition, kiln_stmt child) {
     kiln_branch_handle branch = w->b->ops->branch_begin(w->b, condition, false);
     uint32_t mark = kiln_walk_table_mark(&w->loads);
     kiln_walk_stmt(w, child);
+    kiln_walk_group_wait(w);
     kiln_walk_table_pop(&w->loads, mark); /* known there only */
     w->b->ops->branch_end(w->b, branch);
     for (uint32_t i = 0; i < list.count; i++) {
@@ -229,6 +232,7 @@ static void emit_alloc(kiln_walk *w, kiln_stmt stmt) {
     if (w->p->buffer.data[b].scope == KILN_SCOPE_REGISTER) {
         kiln_walk_registers_begin(w, b, stmt);
         kiln_walk_stmt(w, w->p->stmt.data[stmt].child.data[0]);
+        kiln_walk_group_wait(w);
         kiln_walk_registers_end(w, b);
         return;
     }
@@ -427,6 +431,8 @@ static void emit_store(kiln_walk *w, kiln_stmt stmt) {
 
 void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
+    if (s->kind != KILN_STMT_SEQ && s->kind != KILN_STMT_FOR && s->kind != KILN_STMT_ALLOC)
+        kiln_walk_group_wait(w);
     switch ((kiln_stmt_kind)s->kind) {
     case KILN_STMT_SEQ:
         for (uint32_t i = 0; i < s->child.count; i++) kiln_walk_stmt(w, s->child.data[i]);
@@ -436,6 +442,7 @@ void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {
     case KILN_STMT_ALLOC: emit_alloc(w, stmt); return;
     case KILN_STMT_STORE: emit_store(w, stmt); return;
     case KILN_STMT_BARRIER:
+        if (w->has_groups) w->b->ops->group_fence(w->b);
         w->b->ops->barrier(w->b);
         forget_loads(w, kiln_walk_stored_below(w, stmt));
         return;

@@ -37,8 +37,7 @@ static bool asks_thread(const kiln_walk *w, kiln_expr e) {
     return false;
 }
 
-/* Whether all threads of a warp come to the statement together. */
-static bool is_uniform(const kiln_walk *w, kiln_stmt stmt) {
+bool kiln_walk_is_uniform(const kiln_walk *w, kiln_stmt stmt) {
     for (; stmt; stmt = w->p->stmt.data[stmt].parent)
         if (w->p->stmt.data[stmt].kind == KILN_STMT_IF &&
             asks_thread(w, w->p->stmt.data[stmt].condition))
@@ -46,27 +45,26 @@ static bool is_uniform(const kiln_walk *w, kiln_stmt stmt) {
     return true;
 }
 
-/* The only statement of a loop, which has to be a loop of `extent` iterations. */
-static const kiln_stmt_info *loop_in(const kiln_walk *w, const kiln_stmt_info *outer,
-                                     kiln_stmt *out) {
+const kiln_stmt_info *kiln_walk_loop_in(const kiln_walk *w, const kiln_stmt_info *outer,
+                                        kiln_stmt *out) {
     *out = outer->child.data[0];
     const kiln_stmt_info *s = &w->p->stmt.data[*out];
     return s->kind == KILN_STMT_FOR ? s : NULL;
 }
 
-/* Which load is which operand: rows are shared by a group of threads, columns by a place in it. */
-static bool find_operands(kiln_walk *w, warp_piece *u, kiln_expr value) {
-    const kiln_intrinsic *in = u->intrinsic;
-    kiln_expr load[KILN_INTRINSIC_OPERANDS];
-    if (!kiln_intrinsic_matches(kiln_walk_meaning(w, in), w->p, value, load)) return false;
+bool kiln_walk_find_operands(kiln_walk *w, const kiln_intrinsic *row, kiln_var rows,
+                             kiln_var columns, kiln_expr value,
+                             kiln_expr load[KILN_INTRINSIC_OPERANDS]) {
+    kiln_expr found[KILN_INTRINSIC_OPERANDS];
+    if (!kiln_intrinsic_matches(kiln_walk_meaning(w, row), w->p, value, found)) return false;
     for (uint32_t a = 0; a < KILN_INTRINSIC_OPERANDS; a++) {
-        u->load[0] = load[a];
-        u->load[1] = load[1 - a];
-        if ((a == 0 || in->operand[0] == in->operand[1]) &&
-            !kiln_expr_uses_var(w->p, u->load[0], u->columns->var) &&
-            !kiln_expr_uses_var(w->p, u->load[1], u->rows->var) &&
-            kiln_intrinsic_asks_lane(w->p, u->load[0], w->warp_lane, true) &&
-            kiln_intrinsic_asks_lane(w->p, u->load[1], w->warp_lane, false))
+        load[0] = found[a];
+        load[1] = found[1 - a];
+        if ((a == 0 || row->operand[0] == row->operand[1]) &&
+            !kiln_expr_uses_var(w->p, load[0], columns) &&
+            !kiln_expr_uses_var(w->p, load[1], rows) &&
+            kiln_intrinsic_asks_lane(w->p, load[0], w->warp_lane, true) &&
+            kiln_intrinsic_asks_lane(w->p, load[1], w->warp_lane, false))
             return true;
     }
     return false;
@@ -76,8 +74,9 @@ static bool find_piece(kiln_walk *w, kiln_stmt stmt, warp_piece *u) {
     const kiln_program *p = w->p;
     kiln_stmt at;
     u->rows = &p->stmt.data[stmt];
-    if (u->rows->extent != KILN_WARP_ROWS || !(u->columns = loop_in(w, u->rows, &at)) ||
-        u->columns->extent != KILN_WARP_COLUMNS || !(u->steps = loop_in(w, u->columns, &at)))
+    if (u->rows->extent != KILN_WARP_ROWS || !(u->columns = kiln_walk_loop_in(w, u->rows, &at)) ||
+        u->columns->extent != KILN_WARP_COLUMNS ||
+        !(u->steps = kiln_walk_loop_in(w, u->columns, &at)))
         return false;
     u->intrinsic = kiln_intrinsic_of_loop(p, at);
     if (!u->intrinsic || u->intrinsic->owner != KILN_INTRINSIC_WARP ||
@@ -90,8 +89,9 @@ static bool find_piece(kiln_walk *w, kiln_stmt stmt, warp_piece *u) {
         u->before = kiln_expr_operand(p, s->value, i);
         const kiln_expr_node *node = kiln_expr_get(p, u->before);
         if (node->op == KILN_EXPR_LOAD && node->payload.id == s->buffer)
-            return is_uniform(w, stmt) &&
-                   find_operands(w, u, kiln_expr_operand(p, s->value, 1 - i));
+            return kiln_walk_is_uniform(w, stmt) &&
+                   kiln_walk_find_operands(w, u->intrinsic, u->rows->var, u->columns->var,
+                                           kiln_expr_operand(p, s->value, 1 - i), u->load);
     }
     return false;
 }

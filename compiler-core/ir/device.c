@@ -33,6 +33,17 @@ bool kiln_scope_find(kiln_str text, kiln_scope *out_scope) {
     return false;
 }
 
+uint32_t kiln_buffer_alignment(const kiln_program *p, kiln_buffer buffer) {
+    const kiln_buffer_info *b = &p->buffer.data[buffer];
+    const uint32_t alignment = kiln_scopes[b->scope].alignment, n = b->layout.piece_count;
+    if (b->scope != KILN_SCOPE_SHARED || n < 3) return alignment;
+    const kiln_layout_piece *unit = &b->layout.piece[n - 1], *units = &b->layout.piece[n - 2];
+    const bool is_exchanged =
+        units->xor_modulus == KILN_GROUP_WAYS && !units->pitch && !unit->pitch &&
+        unit->modulus * (int64_t)kiln_dtype_size(b->dtype) == KILN_GROUP_UNIT_BYTES;
+    return is_exchanged ? KILN_GROUP_ATOM_BYTES : alignment;
+}
+
 bool kiln_loop_axis_find(kiln_str text, kiln_loop_axis *out_axis) {
     for (uint32_t i = KILN_AXIS_NONE + 1; i < KILN_AXIS_COUNT; i++)
         if (kiln_str_is(text, kiln_axes[i].text)) {

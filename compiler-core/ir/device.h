@@ -43,6 +43,10 @@ typedef struct kiln_scope_info {
 extern const kiln_scope_info kiln_scopes[KILN_SCOPE_COUNT]; /* Rows of scopes.def. */
 bool kiln_scope_find(kiln_str text, kiln_scope *out_scope); /* By its text; false: none. */
 
+/* Of the buffer's first byte: its scope's, or 1024 for rows in shared memory whose units of 16
+ * bytes change places in 8 ways, as descriptors of matrices want them (intrinsic.h). */
+uint32_t kiln_buffer_alignment(const kiln_program *p, kiln_buffer buffer);
+
 typedef enum kiln_axis_level {
     KILN_LEVEL_NONE, /* no bound loop */
     KILN_LEVEL_GRID,

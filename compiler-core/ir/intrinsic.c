@@ -43,6 +43,8 @@ const kiln_intrinsic *kiln_intrinsic_find(kiln_str name) {
 bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *target) {
     if (intrinsic->owner == KILN_INTRINSIC_WARP)
         return target->gpu && target->gpu->capability >= intrinsic->capability;
+    if (intrinsic->owner == KILN_INTRINSIC_GROUP)
+        return target->gpu && kiln_str_is(target->triple, intrinsic->feature);
     return intrinsic->arch == target->arch &&
            kiln_target_has(target, kiln_str_from(intrinsic->feature));
 }
@@ -54,7 +56,8 @@ kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic) {
 uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic) {
     switch (intrinsic->owner) {
     case KILN_INTRINSIC_TILE: return intrinsic->steps / KILN_INTRINSIC_TILE_ROWS;
-    case KILN_INTRINSIC_WARP: return 4 / (uint32_t)kiln_dtype_size(intrinsic->operand[0]);
+    case KILN_INTRINSIC_WARP:
+    case KILN_INTRINSIC_GROUP: return 4 / (uint32_t)kiln_dtype_size(intrinsic->operand[0]);
     case KILN_INTRINSIC_LANES: break;
     }
     return intrinsic->steps;

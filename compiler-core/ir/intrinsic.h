@@ -24,6 +24,7 @@ typedef enum kiln_intrinsic_owner {
     KILN_INTRINSIC_LANES, /* a vector in one thread */
     KILN_INTRINSIC_TILE,  /* tiles of a matrix unit */
     KILN_INTRINSIC_WARP,  /* all threads of a warp */
+    KILN_INTRINSIC_GROUP, /* all threads of four warps */
 } kiln_intrinsic_owner;
 
 /* One row of intrinsics.def. */
@@ -39,7 +40,7 @@ typedef struct kiln_intrinsic {
     bool accumulates;
     uint32_t bias;
     kiln_intrinsic_owner owner;
-    uint32_t capability; /* of CUDA, with owner WARP */
+    uint32_t capability; /* of CUDA, with owners WARP and GROUP */
 } kiln_intrinsic;
 
 /* Type of what it sums up in: f32 for products of halves, else i32. */
@@ -58,6 +59,10 @@ static inline bool kiln_intrinsic_in_tiles(const kiln_intrinsic *intrinsic) {
 #define KILN_INTRINSIC_TILE_CYCLES 16.0
 #define KILN_INTRINSIC_TILE_LATENCY 52.0
 #define KILN_INTRINSIC_TILE_LOAD_CYCLES 8.0
+/* Whether it is one of several threads, whose parts lie in all of them. */
+static inline bool kiln_intrinsic_of_threads(const kiln_intrinsic *intrinsic) {
+    return intrinsic->owner == KILN_INTRINSIC_WARP || intrinsic->owner == KILN_INTRINSIC_GROUP;
+}
 /* Steps of one lane that lie behind one another where operands are packed; of a warp's operands
  * those in four bytes. */
 uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic);
@@ -72,6 +77,23 @@ uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic);
 #define KILN_WARP_ROWS 2    /* of the sums of a thread */
 #define KILN_WARP_COLUMNS 2 /* the same */
 #define KILN_WARP_REGISTERS 4
+
+/* ---- owner GROUP ----
+ * The same with four warps, the iterations of the loop on thread.y, each of which has a fourth of
+ * the rows. Row r is what warp r / 16 has in its thread group r % 8 and its iteration r / 8 % 2,
+ * and column c what place c / 2 % 4 has in its iteration c / 8 * 2 + c % 2 (PTX ISA, "wgmma:
+ * Register Fragments"). So a piece has two rows and a fourth of the columns. Groups are on
+ * thread.z. */
+#define KILN_GROUP_WARPS 4
+#define KILN_GROUP_COLUMNS 8      /* columns are a multiple of it */
+#define KILN_GROUP_COLUMNS_MIN 64 /* with fewer, memory is slower than products */
+/* Operands lie in shared memory in rows of 128 bytes, whose units of 16 change places from row to
+ * row in 8 ways, from a multiple of 8 such rows on. */
+#define KILN_GROUP_UNIT_BYTES 16
+#define KILN_GROUP_WAYS 8
+#define KILN_GROUP_ROW_BYTES (KILN_GROUP_UNIT_BYTES * KILN_GROUP_WAYS)
+#define KILN_GROUP_BYTES_MAX (1 << 18) /* distances that a descriptor says are below it */
+#define KILN_GROUP_ATOM_BYTES (KILN_GROUP_ROW_BYTES * KILN_GROUP_WAYS)
 
 typedef enum kiln_fragment_id {
 #define X(id, ...) KILN_FRAGMENT_##id,

@@ -39,7 +39,7 @@
 /* A temp at its place: in device scratch, in a group's shared memory or in a thread's own. */
 typedef struct kiln_launch_temp {
     kiln_buffer buffer;
-    uint64_t offset; /* bytes; a multiple of the scope's alignment (ir/scopes.def) */
+    uint64_t offset; /* bytes; a multiple of kiln_buffer_alignment */
     uint64_t size_bytes;
 } kiln_launch_temp;
 

@@ -105,7 +105,7 @@ static void add_temp(const kiln_program *p, kiln_buffer buffer, kiln_launch_temp
         if (temp[i].buffer == buffer) return; /* lowering copies code with its allocations */
     kiln_shape shape = kiln_layout_physical(&b->layout, &b->shape);
     uint64_t size = (uint64_t)kiln_shape_count(&shape) * kiln_dtype_size(b->dtype);
-    uint64_t alignment = kiln_scopes[b->scope].alignment;
+    const uint64_t alignment = kiln_buffer_alignment(p, buffer);
     *bytes = (*bytes + alignment - 1) / alignment * alignment;
     temp[(*count)++] = (kiln_launch_temp){.buffer = buffer, .offset = *bytes, .size_bytes = size};
     *bytes += size;

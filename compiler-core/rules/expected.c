@@ -105,7 +105,7 @@ const kiln_intrinsic *kiln_expected_halves(const kiln_target *target) {
     const kiln_intrinsic *found = NULL;
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *in = &kiln_intrinsics[i];
-        if (in->owner != KILN_INTRINSIC_WARP && kiln_intrinsic_sum(in) == KILN_F32 &&
+        if (!kiln_intrinsic_of_threads(in) && kiln_intrinsic_sum(in) == KILN_F32 &&
             kiln_intrinsic_runs_on(in, target) && (!found || kiln_intrinsic_in_tiles(in)))
             found = in;
     }
@@ -133,7 +133,7 @@ const kiln_intrinsic *kiln_expected_wide(const kiln_target *target) {
     const kiln_intrinsic *found = NULL;
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *in = &kiln_intrinsics[i];
-        if (in->owner == KILN_INTRINSIC_WARP || !kiln_intrinsic_runs_on(in, target) ||
+        if (kiln_intrinsic_of_threads(in) || !kiln_intrinsic_runs_on(in, target) ||
             kiln_intrinsic_sum(in) != KILN_I32)
             continue;
         if (in->operand[0] == KILN_I16 && !found) found = in;

@@ -150,7 +150,7 @@ static const kiln_intrinsic *find_dot(const kiln_tiling *t, bool in_tiles) {
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *dot = &kiln_intrinsics[i];
         kiln_expr load[KILN_INTRINSIC_OPERANDS];
-        if (!dot->bias && dot->owner != KILN_INTRINSIC_WARP &&
+        if (!dot->bias && !kiln_intrinsic_of_threads(dot) &&
             kiln_intrinsic_in_tiles(dot) == in_tiles && kiln_intrinsic_runs_on(dot, t->s->target) &&
             has_shape_of(t, dot) && steps_of(t, dot, kiln_tile_extent(t, steps)) &&
             has_operands_of(t, dot) &&

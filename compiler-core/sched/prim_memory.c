@@ -225,10 +225,14 @@ static kiln_status add_xor(const kiln_prim_args *args, kiln_layout *layout) {
     if (count < 2) return ILLEGAL("a temp of one dimension has no rows");
     const kiln_layout_piece row = layout->piece[count - 2];
     kiln_layout_piece *last = &layout->piece[count - 1];
-    if (row.dim == last->dim || last->modulus || row.modulus)
+    if (row.dim == last->dim || row.modulus)
         return ILLEGAL("the two innermost dimensions in memory are no whole ones");
+    if (last->modulus % (unit * ways) != 0)
+        return ILLEGAL("%lld ways of units of %lld elements do not divide rows of %lld",
+                       (long long)ways, (long long)unit, (long long)last->modulus);
     if (unit > 1 && count == KILN_RANK_MAX) return ILLEGAL("the layout has no room for units");
     last->divisor = unit;
+    last->modulus /= unit;
     last->xor_dim = row.dim;
     last->xor_divisor = row.divisor * step;
     last->xor_modulus = ways;

@@ -100,42 +100,60 @@ static kiln_status check_value(kiln_program *p, const piece *at, const kiln_intr
                           intrinsic->value, intrinsic->name);
 }
 
-/* ---- pieces of a warp ------------------------------------------------------------------------ */
+/* ---- pieces of warps ------------------------------------------------------------------------- */
 
-/* The thread loop around a piece whose iterations are a warp. */
-static kiln_status find_warp(const kiln_program *p, kiln_stmt inner,
-                             const kiln_intrinsic *intrinsic, kiln_stmt *out_warp) {
+/* The thread loop around a piece whose iterations are a warp, or the warps of a group. */
+static kiln_status find_threads(const kiln_program *p, kiln_stmt inner, kiln_loop_axis axis,
+                                int64_t extent, const kiln_intrinsic *intrinsic,
+                                kiln_stmt *out_loop) {
+    const char *what = axis == KILN_AXIS_THREAD_X ? "a warp" : "a group", *of = "threads";
+    if (axis == KILN_AXIS_THREAD_Y) of = "warps";
     for (kiln_stmt at = inner; at; at = p->stmt.data[at].parent) {
         const kiln_stmt_info *s = &p->stmt.data[at];
-        if (s->kind != KILN_STMT_FOR || s->loop_kind != KILN_LOOP_BIND ||
-            s->axis != KILN_AXIS_THREAD_X)
-            continue;
-        *out_warp = at;
-        if (s->extent == KILN_WARP_LANES) return NULL;
-        return ILLEGAL("%.*s has %lld iterations on thread.x; %s takes a warp of %d",
-                       LOOP_NAME(p, at), (long long)s->extent, intrinsic->name, KILN_WARP_LANES);
+        if (s->kind != KILN_STMT_FOR || s->loop_kind != KILN_LOOP_BIND || s->axis != axis) continue;
+        *out_loop = at;
+        if (s->extent == extent) return NULL;
+        return ILLEGAL("%.*s has %lld iterations on %s; %s takes %s of %lld", LOOP_NAME(p, at),
+                       (long long)s->extent, kiln_axes[axis].text, intrinsic->name, what,
+                       (long long)extent);
     }
-    return ILLEGAL("%.*s is not in a loop on thread.x; %s takes a warp of %d threads",
-                   LOOP_NAME(p, inner), intrinsic->name, KILN_WARP_LANES);
+    return ILLEGAL("%.*s is not in a loop on %s; %s takes %s of %lld %s", LOOP_NAME(p, inner),
+                   kiln_axes[axis].text, intrinsic->name, what, (long long)extent, of);
 }
 
 /* Whether the load's element is the same for all threads and iterations that hold one `word` of its
- * operand: it may ask for the group of a lane, or else for its place in the group, and not for
- * `var`, which moves in the other operand. */
+ * operand: it may ask for the group of a lane, or else for its place in the group, and not for the
+ * variables of the loops `other` and `warps` (0: none), which move in the other operand. */
 static bool is_fragment(kiln_program *p, const piece *at, kiln_stmt warp, kiln_expr load,
-                        bool by_group, kiln_stmt other) {
+                        bool by_group, kiln_stmt other, kiln_stmt warps) {
     const kiln_block_info *b = &p->block.data[at->block];
     kiln_expr *value = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count);
     for (uint32_t i = 0; i < b->iter_count; i++) value[b->iter[i].var] = b->iter[i].binding;
     kiln_expr placed = kiln_expr_substitute(p, load, value);
     return !kiln_expr_uses_var(p, placed, p->stmt.data[other].var) &&
+           (!warps || !kiln_expr_uses_var(p, placed, p->stmt.data[warps].var)) &&
            kiln_intrinsic_asks_lane(p, placed, p->stmt.data[warp].var, by_group);
+}
+
+/* Whether each of so many threads holds that part of the columns of the instruction. */
+static kiln_status check_columns(const kiln_program *p, kiln_stmt columns,
+                                 const kiln_intrinsic *intrinsic) {
+    if (intrinsic->owner == KILN_INTRINSIC_WARP)
+        return check_loop(p, columns, KILN_WARP_COLUMNS, intrinsic);
+    const int64_t extent = p->stmt.data[columns].extent, all = extent * KILN_WARP_GROUP;
+    if (all < KILN_GROUP_COLUMNS_MIN || all > intrinsic->lanes || all % KILN_GROUP_COLUMNS != 0)
+        return ILLEGAL("%.*s has %lld iterations; %s takes %u to %u, in multiples of %u",
+                       LOOP_NAME(p, columns), (long long)extent, intrinsic->name,
+                       KILN_GROUP_COLUMNS_MIN / KILN_WARP_GROUP, intrinsic->lanes / KILN_WARP_GROUP,
+                       KILN_GROUP_COLUMNS / KILN_WARP_GROUP);
+    return check_loop(p, columns, (uint32_t)extent, intrinsic);
 }
 
 /* Rows, columns and steps of each thread: loops at.rows, at.lanes, at.steps. */
 static kiln_status tensorize_warp(kiln_program *p, kiln_stmt outer,
                                   const kiln_intrinsic *intrinsic) {
-    kiln_stmt warp = 0, columns = loop_in(p, outer), steps = loop_in(p, columns);
+    const bool has_warps = intrinsic->owner == KILN_INTRINSIC_GROUP;
+    kiln_stmt warp = 0, warps = 0, columns = loop_in(p, outer), steps = loop_in(p, columns);
     kiln_stmt body = steps ? kiln_nest_only_child(p, steps) : 0;
     kiln_expr load[KILN_INTRINSIC_OPERANDS];
     if (!body || p->stmt.data[body].kind != KILN_STMT_BLOCK)
@@ -143,11 +161,14 @@ static kiln_status tensorize_warp(kiln_program *p, kiln_stmt outer,
                        LOOP_NAME(p, outer));
     const piece at = {outer, columns, steps, p->stmt.data[body].block};
     kiln_status st = check_loop(p, outer, KILN_WARP_ROWS, intrinsic);
-    if (!st) st = check_loop(p, columns, KILN_WARP_COLUMNS, intrinsic);
+    if (!st) st = check_columns(p, columns, intrinsic);
     if (!st) st = check_loop(p, steps, intrinsic->steps, intrinsic);
-    if (!st) st = find_warp(p, outer, intrinsic, &warp);
+    if (!st) st = find_threads(p, outer, KILN_AXIS_THREAD_X, KILN_WARP_LANES, intrinsic, &warp);
+    if (!st && has_warps)
+        st = find_threads(p, outer, KILN_AXIS_THREAD_Y, KILN_GROUP_WARPS, intrinsic, &warps);
     if (!st) st = check_roles(p, &at);
-    if (!st && (!always_runs(p, at.block, outer) || !always_runs(p, at.block, warp)))
+    if (!st && (!always_runs(p, at.block, outer) || !always_runs(p, at.block, warp) ||
+                (warps && !always_runs(p, at.block, warps))))
         st = ILLEGAL("%.*s does not run in all iterations of %.*s", BLOCK_NAME(p, at.block),
                      LOOP_NAME(p, warp));
     if (!st) st = check_value(p, &at, intrinsic, load);
@@ -155,8 +176,8 @@ static kiln_status tensorize_warp(kiln_program *p, kiln_stmt outer,
     bool found = false;
     for (uint32_t a = 0; a < KILN_INTRINSIC_OPERANDS && !found; a++)
         found = (a == 0 || intrinsic->operand[0] == intrinsic->operand[1]) &&
-                is_fragment(p, &at, warp, load[a], true, columns) &&
-                is_fragment(p, &at, warp, load[1 - a], false, outer);
+                is_fragment(p, &at, warp, load[a], true, columns, 0) &&
+                is_fragment(p, &at, warp, load[1 - a], false, outer, warps);
     if (!found)
         return ILLEGAL(
             "threads of %.*s do not share rows by %.*s / %d and columns by %.*s %% %d, as "
@@ -174,7 +195,7 @@ static kiln_status tensorize_warp(kiln_program *p, kiln_stmt outer,
 kiln_status kiln_prim_tensorize(kiln_program *p, const kiln_prim_args *args) {
     const kiln_intrinsic *intrinsic = kiln_intrinsic_find(args->text);
     if (!intrinsic) return ILLEGAL("there is no tensor intrinsic %.*s", KILN_STR_ARG(args->text));
-    if (intrinsic->owner == KILN_INTRINSIC_WARP) return tensorize_warp(p, args->loop[0], intrinsic);
+    if (kiln_intrinsic_of_threads(intrinsic)) return tensorize_warp(p, args->loop[0], intrinsic);
     piece at = {0};
     kiln_expr load[KILN_INTRINSIC_OPERANDS];
     kiln_status st = find_piece(p, args->loop[0], intrinsic, &at);

@@ -10,6 +10,7 @@
 #include "base/macros.h"
 #include "base/proc.h"
 #include "base/vec.h"
+#include "tests/support/emulate_group.h"
 #include "tests/support/emulate_warp.h"
 
 #define THREADS_MAX 1024
@@ -17,7 +18,7 @@
 #define CANARY_BYTES 1024 /* behind the shared memory of a launch */
 #define POISON 0xff       /* NaN in every float type */
 
-typedef enum fibre_state { READY, AT_BARRIER, AT_INSTRUCTION, ENDED } fibre_state;
+typedef enum fibre_state { READY, AT_BARRIER, AT_INSTRUCTION, AT_GROUP_WAIT, ENDED } fibre_state;
 
 /* A copy under way. */
 typedef struct copy {
@@ -35,6 +36,9 @@ typedef struct fibre {
     void *operands;
     KILN_VEC(copy) copies; /* in order */
     uint32_t commits;
+    emulate_products *products;
+    uint32_t pending;  /* groups of products that its wait leaves in flight */
+    bool fenced_async; /* since the last barrier */
 } fibre;
 
 struct emulate_block {
@@ -48,6 +52,7 @@ struct emulate_block {
     ucontext_t scheduler;
     fibre *running;
     uint32_t count; /* threads of a block */
+    bool unfenced;  /* threads came to a barrier without a fence for asynchronous reads */
     void (*entry)(void);
     const emulate_block_launch *launch;
     kiln_status fault;
@@ -126,6 +131,7 @@ static kiln_status load(emulate_block *e, const char *path) {
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 static const char *waits_for(const fibre *f) {
+    if (f->state == AT_GROUP_WAIT) return "wgmma.wait_group";
     return f->state == AT_BARRIER ? "the barrier" : emulate_warp[f->instruction].text;
 }
 
@@ -191,6 +197,34 @@ static void call_wait(void *emulator, unsigned pending) {
     if (landed) memmove(f->copies.data, f->copies.data + landed, f->copies.count * sizeof(copy));
 }
 
+static void call_group_begin(void *emulator, const struct emulate_wgmma *what, unsigned line) {
+    emulate_block *e = emulator;
+    e->running->line = line;
+    const char *wrong = emulate_products_begin(e->running->products, what, line);
+    if (e->unfenced) wrong = "no fence.proxy.async stands before the barrier in front of it";
+    if (wrong) fail_at(e, e->running, wrong);
+}
+
+static void call_group_fence(void *emulator) {
+    emulate_products_fence(((emulate_block *)emulator)->running->products);
+}
+
+static void call_group_commit(void *emulator) {
+    emulate_products_commit(((emulate_block *)emulator)->running->products);
+}
+
+static void call_group_wait(void *emulator, unsigned pending, unsigned line) {
+    emulate_block *e = emulator;
+    e->running->state = AT_GROUP_WAIT;
+    e->running->pending = pending;
+    e->running->line = line;
+    leave(e);
+}
+
+static void call_fence_async(void *emulator) {
+    ((emulate_block *)emulator)->running->fenced_async = true;
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void call_entry(const emulate_block *e) {
@@ -227,6 +261,8 @@ static void prepare_thread(emulate_block *e, uint32_t i) {
     f->thread = (struct emulate_index){i % size[0], i / size[0] % size[1], i / size[0] / size[1]};
     f->commits = 0;
     f->copies.count = 0;
+    emulate_products_reset(f->products);
+    f->fenced_async = false;
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = e->stacks + (size_t)i * STACK_BYTES;
     f->context.uc_stack.ss_size = STACK_BYTES;
@@ -276,6 +312,29 @@ static void run_warp(emulate_block *e, fibre *warp, uint32_t lanes) {
     }
 }
 
+/* Lands what warp groups wait for, all of whose threads have come. */
+static bool run_groups(emulate_block *e) {
+    bool moved = false;
+    for (uint32_t first = 0; first + EMULATE_GROUP <= e->count && !e->fault;
+         first += EMULATE_GROUP) {
+        emulate_products *thread[EMULATE_GROUP];
+        const fibre *f = &e->fibre[first];
+        bool all = true;
+        for (uint32_t i = 0; i < EMULATE_GROUP; i++) {
+            thread[i] = f[i].products;
+            all &=
+                f[i].state == AT_GROUP_WAIT && f[i].line == f->line && f[i].pending == f->pending;
+        }
+        if (!all) continue;
+        const char *wrong =
+            emulate_products_land(thread, f->pending, e->shared, e->launch->shared_bytes);
+        if (wrong) fail_at(e, f, wrong);
+        for (uint32_t i = 0; i < EMULATE_GROUP; i++) e->fibre[first + i].state = READY;
+        moved = true;
+    }
+    return moved;
+}
+
 /* All threads stand still: at one barrier, which opens, or at their end; else some wait in vain.
  * False: the block has ended. */
 static bool open_barrier(emulate_block *e) {
@@ -283,6 +342,7 @@ static bool open_barrier(emulate_block *e) {
     for (uint32_t i = 0; i < e->count; i++) {
         const fibre *f = &e->fibre[i];
         const bool same = f->state == first->state && f->state != AT_INSTRUCTION &&
+                          f->state != AT_GROUP_WAIT &&
                           (f->state == ENDED || f->line == first->line);
         if (same) continue;
         const fibre *other = f == first ? &e->fibre[e->count > 1] : first;
@@ -290,7 +350,12 @@ static bool open_barrier(emulate_block *e) {
         return false;
     }
     if (first->state == ENDED) return false;
-    for (uint32_t i = 0; i < e->count; i++) e->fibre[i].state = READY;
+    e->unfenced = false;
+    for (uint32_t i = 0; i < e->count; i++) {
+        e->unfenced |= !e->fibre[i].fenced_async;
+        e->fibre[i].fenced_async = false;
+        e->fibre[i].state = READY;
+    }
     return true;
 }
 
@@ -304,11 +369,12 @@ static void run_block(emulate_block *e) {
     memset(e->shared, POISON, e->launch->shared_bytes + CANARY_BYTES);
     if (e->static_begin != e->static_end)
         memset(e->static_begin, POISON, (size_t)(e->static_end - e->static_begin));
+    e->unfenced = false;
     for (uint32_t i = 0; i < e->count; i++) prepare_thread(e, i);
     do {
         for (uint32_t i = 0; i < e->count; i += EMULATE_WARP)
             run_warp(e, &e->fibre[i], KILN_MIN(e->count - i, (uint32_t)EMULATE_WARP));
-    } while (!e->fault && open_barrier(e));
+    } while (!e->fault && (run_groups(e) || open_barrier(e)));
     check_canary(e);
 }
 
@@ -323,6 +389,8 @@ kiln_status emulate_block_create(kiln_str text, const char *folder, kiln_arena *
     if (!st) st = load(e, path);
     if (!st) {
         e->fibre = KILN_ARENA_ARRAY(arena, fibre, THREADS_MAX);
+        for (uint32_t i = 0; i < THREADS_MAX; i++)
+            e->fibre[i].products = emulate_products_create(arena);
         e->stacks = mmap(NULL, (size_t)THREADS_MAX * STACK_BYTES, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (e->stacks == MAP_FAILED) st = KILN_ERROR(RESOURCE_EXHAUSTED, "no memory for stacks");
@@ -332,11 +400,17 @@ kiln_status emulate_block_create(kiln_str text, const char *folder, kiln_arena *
         return st;
     }
     *e->state = (struct emulate_state){.emulator = e,
+                                       .shared = e->shared,
                                        .barrier = call_barrier,
                                        .warp = call_warp,
                                        .copy = call_copy,
                                        .commit = call_commit,
-                                       .wait = call_wait};
+                                       .wait = call_wait,
+                                       .group_begin = call_group_begin,
+                                       .group_fence = call_group_fence,
+                                       .group_commit = call_group_commit,
+                                       .group_wait = call_group_wait,
+                                       .fence_async = call_fence_async};
     *out_emulator = e;
     return KILN_OK;
 }

@@ -21,7 +21,7 @@ float fmaf(float, float, float), fmodf(float, float), floorf(float), ceilf(float
 double fma(double, double, double), fmod(double, double), floor(double), ceil(double), rint(double), sqrt(double),
     fabs(double), copysign(double, double);
 }
-asm(".comm kiln_emulated_shared,262144,256"); // EMULATE_SHARED_MAX; what the emulator calls `extern __shared__`
+asm(".comm kiln_emulated_shared,262144,1024"); // EMULATE_SHARED_MAX; what the emulator calls `extern __shared__`
 
 #define threadIdx kiln_emulated.thread
 #define blockIdx kiln_emulated.block
@@ -104,6 +104,41 @@ static inline emulate_ldmatrix kiln_emulated_matrices(const void *row, unsigned 
     }
 KILN_LDMATRIX(ldmatrix, 0)
 KILN_LDMATRIX(ldmatrix_trans, 1)
+
+// ---- instructions of warp groups ----
+static unsigned kiln_emulated_line; // of the instruction in hand: its own parameters are a pack
+static inline unsigned long long shared_matrix(const void *p, unsigned long long rest, KILN_LINE) {
+    kiln_emulated_line = line;
+    return rest | (unsigned long long)((const char *)p - kiln_emulated.shared) / 16;
+}
+static inline void wgmma_fence() { kiln_emulated.group_fence(kiln_emulated.emulator); }
+static inline void wgmma_commit() { kiln_emulated.group_commit(kiln_emulated.emulator); }
+static inline void fence_async_shared() { kiln_emulated.fence_async(kiln_emulated.emulator); }
+#define wgmma_wait kiln_emulated_line = __LINE__, kiln_emulated_wgmma_wait
+template <unsigned PENDING, typename... T> static inline void kiln_emulated_wgmma_wait(T &...) {
+    kiln_emulated.group_wait(kiln_emulated.emulator, PENDING, kiln_emulated_line);
+}
+template <typename... T>
+static inline void kiln_emulated_wgmma(unsigned columns, unsigned is_bf16, unsigned trans_a, unsigned trans_b,
+                                       unsigned long long a, unsigned long long b, T &...sum) {
+    float *sums[] = {&sum...};
+    emulate_wgmma x = {columns, is_bf16, {trans_a, trans_b}, {a, b}, sums};
+    kiln_emulated.group_begin(kiln_emulated.emulator, &x, kiln_emulated_line);
+}
+#define KILN_WGMMA(N)                                                                                         \
+    template <unsigned A, unsigned B, typename... T>                                                          \
+    static inline void wgmma_m64n##N##k16_f16(unsigned long long a, unsigned long long b, T &...sum) {        \
+        static_assert(sizeof...(T) == N / 2, "two sums of each column");                                      \
+        kiln_emulated_wgmma(N, 0, A, B, a, b, sum...);                                                        \
+    }                                                                                                         \
+    template <unsigned A, unsigned B, typename... T>                                                          \
+    static inline void wgmma_m64n##N##k16_bf16(unsigned long long a, unsigned long long b, T &...sum) {       \
+        kiln_emulated_wgmma(N, 1, A, B, a, b, sum...);                                                        \
+    }
+KILN_WGMMA(64) KILN_WGMMA(72) KILN_WGMMA(80) KILN_WGMMA(88) KILN_WGMMA(96) KILN_WGMMA(104) KILN_WGMMA(112)
+KILN_WGMMA(120) KILN_WGMMA(128) KILN_WGMMA(136) KILN_WGMMA(144) KILN_WGMMA(152) KILN_WGMMA(160) KILN_WGMMA(168)
+KILN_WGMMA(176) KILN_WGMMA(184) KILN_WGMMA(192) KILN_WGMMA(200) KILN_WGMMA(208) KILN_WGMMA(216) KILN_WGMMA(224)
+KILN_WGMMA(232) KILN_WGMMA(240) KILN_WGMMA(248) KILN_WGMMA(256)
 
 // ---- asynchronous copies: of the thread that asks for them ----
 template <unsigned BYTES> static inline void cp_async(void *to, const void *from, KILN_LINE) {

@@ -12,6 +12,9 @@
  *   to the wait that covers its group, and its source is read then; groups nobody committed stay so
  * - shared memory nobody wrote: it is NaN when a block begins; writes behind its end
  * - addresses that copies or ldmatrix cannot take
+ * - instructions of warp groups that are not waited for: their sums are NaN from the instruction to
+ *   the wait that covers it, and their operands are read from shared memory then, so a slot that is
+ *   written early gives wrong results; fences that they need, descriptors that say something else
  * What it does not notice: a missing barrier. Threads run in order, so a thread often finds what
  * another one has not written yet on a device. The loop interpreter and oclgrind find those.
  *

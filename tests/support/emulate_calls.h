@@ -32,6 +32,16 @@ struct emulate_shuffle {
     unsigned lane; /* whose value it takes; 32 and more: its own */
 };
 
+#define EMULATE_GROUP 128 /* threads of a warp group */
+#define EMULATE_GROUP_COLUMNS_MAX 256
+/* An instruction that one thread of a warp group begins. */
+struct emulate_wgmma {
+    unsigned columns, is_bf16;
+    unsigned transposed[2];       /* a, b */
+    unsigned long long matrix[2]; /* descriptors, with addresses from the start of shared memory */
+    float **sum;                  /* [columns / 2] where its sums are */
+};
+
 struct emulate_index {
     unsigned x, y, z;
 };
@@ -40,6 +50,7 @@ struct emulate_index {
  * text. */
 struct emulate_state {
     struct emulate_index thread, block, block_size, grid_size;
+    char *shared; /* of the block */
     void *emulator;
     void (*barrier)(void *emulator, unsigned line);
     /* `mask`: lanes that take part. */
@@ -48,6 +59,11 @@ struct emulate_state {
     void (*copy)(void *emulator, void *to, const void *from, unsigned bytes, unsigned line);
     void (*commit)(void *emulator);
     void (*wait)(void *emulator, unsigned pending); /* groups that may stay in flight */
+    void (*group_begin)(void *emulator, const struct emulate_wgmma *what, unsigned line);
+    void (*group_fence)(void *emulator);
+    void (*group_commit)(void *emulator);
+    void (*group_wait)(void *emulator, unsigned pending, unsigned line);
+    void (*fence_async)(void *emulator);
 };
 
 #endif

@@ -67,14 +67,14 @@ static const char cuda_words[] =
     "#define fmaf __builtin_fmaf\n"
     "#define fma __builtin_fma\n";
 
-kiln_str compile_cuda(kiln_str text, const char *folder, kiln_arena *arena) {
+kiln_str compile_cuda(kiln_str text, const char *processor, const char *folder, kiln_arena *arena) {
     const char *source = kiln_arena_printf(arena, "%s/kernel.cu", folder),
                *ptx = kiln_arena_printf(arena, "%s/kernel.ptx", folder);
     const char *const argv[] = {"clang-19",
                                 "-x",
                                 "cuda",
                                 "--cuda-device-only",
-                                "--cuda-gpu-arch=sm_80",
+                                kiln_arena_printf(arena, "--cuda-gpu-arch=%s", processor),
                                 "-nocudainc",
                                 "-nocudalib",
                                 "-O2",

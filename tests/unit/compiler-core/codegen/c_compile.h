@@ -11,7 +11,8 @@ extern const char *const c_compiler[C_COMPILERS]; /* "gcc", "clang-19" */
  * makes none. `flag`: one more, NULL: none. `folder`: private. */
 kiln_str compile_c(kiln_str text, const char *compiler, const char *flag, const char *folder,
                    kiln_arena *arena);
-/* The PTX for sm_80 that clang makes of CUDA C, without a toolkit's headers; the same. */
-kiln_str compile_cuda(kiln_str text, const char *folder, kiln_arena *arena);
+/* The PTX for a processor ("sm_80") that clang makes of CUDA C, without a toolkit's headers; the
+ * same. */
+kiln_str compile_cuda(kiln_str text, const char *processor, const char *folder, kiln_arena *arena);
 
 #endif

@@ -223,8 +223,8 @@ static void what_is_too_much_for_a_stack_lies_in_scratch(void **state) {
 static void cuda_text_compiles_to_multiply_adds(void **state) {
     char *folder = make_folder(*state);
     kiln_program *te = parsed(*state, product);
-    kiln_str ptx =
-        compile_cuda(text_of(replayed(te, tiles), "cuda:sm_80", "cuda", *state), folder, *state);
+    kiln_str ptx = compile_cuda(text_of(replayed(te, tiles), "cuda:sm_80", "cuda", *state), "sm_80",
+                                folder, *state);
     expect_contains(ptx.data, ".visible .entry run_0(");
     expect_contains(ptx.data, ".maxntid 64");
     expect_contains(ptx.data, "ld.shared.v4.f32");
@@ -252,9 +252,9 @@ static void random_launches_compile_as_cuda(void **state) {
             draw_schedule(te, &rand, 12 + (uint32_t)kiln_rand_below(&rand, 30));
         kiln_status st = kiln_lower(scheduled, &target, &arena, &lowered);
         if (!st)
-            compiled +=
-                compile_cuda(text_of(scheduled, "cuda:sm_80", "cuda", &arena), folder, &arena)
-                    .size > 0;
+            compiled += compile_cuda(text_of(scheduled, "cuda:sm_80", "cuda", &arena), "sm_80",
+                                     folder, &arena)
+                            .size > 0;
         kiln_status_free(st);
     }
     remove_folder(folder);

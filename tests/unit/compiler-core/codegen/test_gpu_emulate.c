@@ -264,6 +264,85 @@ static void a_missing_commit_is_noticed(void **state) {
     assert_int_equal(wrong_of_tile(*state, "#define WAIT 1\n#define COMMIT\n"), SIZE * SIZE);
 }
 
+/* ---- warp groups ----------------------------------------------------------------------------- */
+
+/* A product of 64 x 64 in steps of 64, with a slot for each parity; rows of 128 bytes, whose units
+ * are exchanged. FETCH_INTO and WAIT_BEFORE are what tests break. */
+static const char group_text[] =
+    "typedef unsigned short half_bits;\n"
+    "static void fetch(char *to, const half_bits *from) {\n"
+    "    for (unsigned i = threadIdx.x; i < 64 * 8; i += 128) {\n"
+    "        const unsigned row = i / 8, unit = i % 8;\n"
+    "        for (unsigned e = 0; e < 8; e++)\n"
+    "            ((half_bits *)(to + row * 128 + (unit ^ row % 8) * 16))[e] = from[row * 256 + "
+    "unit * "
+    "8 + e];\n"
+    "    }\n"
+    "}\n"
+    "#define SUMS(X) X(0), X(1), X(2), X(3), X(4), X(5), X(6), X(7), X(8), X(9), X(10), X(11), "
+    "X(12), X(13), X(14), \\\n"
+    "    X(15), X(16), X(17), X(18), X(19), X(20), X(21), X(22), X(23), X(24), X(25), X(26), "
+    "X(27), "
+    "X(28), X(29), X(30), X(31)\n"
+    "#define SUM(I) d[I]\n"
+    "extern \"C\" __global__ void group(const half_bits *a, const half_bits *b, float *c) {\n"
+    "    extern __shared__ __align__(1024) char shared[];\n"
+    "    float d[32] = {};\n"
+    "    fetch(shared, a); fetch(shared + 8192, b);\n"
+    "    for (unsigned k = 0; k < 4; k++) {\n"
+    "        const char *at = shared + k % 2 * 16384;\n"
+    "        fence_async_shared(); __syncthreads();\n"
+    "        wgmma_fence();\n"
+    "        for (unsigned s = 0; s < 4; s++)\n"
+    "            wgmma_m64n64k16_f16<0, 0>(shared_matrix(at + s * 32, 0x4000004000010000ull),\n"
+    "                shared_matrix(at + 8192 + s * 32, 0x4000004000010000ull), SUMS(SUM));\n"
+    "        wgmma_commit();\n"
+    "        if (WAIT_BEFORE) wgmma_wait<0>();\n"
+    "        if (k < 3) {\n"
+    "            fetch(shared + FETCH_INTO * 16384, a + (k + 1) * 64);\n"
+    "            fetch(shared + FETCH_INTO * 16384 + 8192, b + (k + 1) * 64);\n"
+    "        }\n"
+    "        if (!WAIT_BEFORE) wgmma_wait<0>();\n"
+    "    }\n"
+    "    for (unsigned i = 0; i < 32; i++)\n"
+    "        c[(threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + i / 2 % 2 * 8) * 64 + i / 4 * 8 +\n"
+    "          threadIdx.x % 4 * 2 + i % 2] = d[i];\n"
+    "}\n";
+
+static uint32_t wrong_of_group(kiln_arena *arena, const char *definitions) {
+    enum { ROWS = 64, STEPS = 256 };
+    static uint16_t a[ROWS * STEPS], b[ROWS * STEPS];
+    static float c[ROWS * ROWS];
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < ROWS * STEPS; i++) {
+        a[i] = kiln_f32_to_f16((float)number(i / STEPS, i % STEPS, 2));
+        b[i] = kiln_f32_to_f16((float)number(i / STEPS, i % STEPS, 9));
+    }
+    emulate_block_launch launch = {.entry = "group",
+                                   .grid = {1, 1, 1},
+                                   .block = {128, 1, 1},
+                                   .shared_bytes = (size_t)4 * 8192,
+                                   .arg = {a, b, c},
+                                   .arg_count = 3};
+    expect_ok(run(arena, kiln_arena_printf(arena, "%s%s", definitions, group_text), &launch));
+    for (uint32_t m = 0; m < ROWS; m++)
+        for (uint32_t n = 0; n < ROWS; n++) {
+            int32_t sum = 0;
+            for (uint32_t k = 0; k < STEPS; k++) sum += number(m, k, 2) * number(n, k, 9);
+            wrong += c[m * ROWS + n] != (float)sum;
+        }
+    return wrong;
+}
+
+/* Operands are read when they are waited for: what is fetched into the other slot before that does
+ * no harm, into the same one it does. */
+static void a_slot_that_is_freed_early_is_noticed(void **state) {
+    static const char other[] = "#define WAIT_BEFORE 0\n#define FETCH_INTO ((k + 1) % 2)\n",
+                      same[] = "#define WAIT_BEFORE 0\n#define FETCH_INTO (k % 2)\n";
+    assert_int_equal(wrong_of_group(*state, other), 0);
+    assert_true(wrong_of_group(*state, same) > 3000);
+}
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 static void expect_fault(kiln_arena *arena, const char *body, uint32_t threads,
@@ -296,6 +375,8 @@ static void divergence_is_an_error(void **state) {
                  "block (1, 0, 0)");
     expect_fault(*state, "data[0] = mma_m16n8k16_f16(0, 0, 0, 0, 0, 0, 0, 0, 0, 0).x;", 16,
                  "it takes all 32 threads of a warp");
+    expect_fault(*state, "if (threadIdx.x < 64) wgmma_wait<0>();", 128,
+                 "thread (0, 0, 0) is at wgmma.wait_group of line 3");
     expect_fault(*state, "data[0] = __shfl_sync(0x3u << threadIdx.x / 2 * 2, 1.0f, 5);", 32,
                  "one that does not take part");
 }
@@ -342,6 +423,7 @@ int main(void) {
         test_with_arena(a_pipelined_tile_is_exact),
         test_with_arena(a_wait_too_late_is_noticed),
         test_with_arena(a_missing_commit_is_noticed),
+        test_with_arena(a_slot_that_is_freed_early_is_noticed),
         test_with_arena(divergence_is_an_error),
         test_with_arena(memory_is_checked),
         test_with_arena(shared_memory_begins_as_nan),

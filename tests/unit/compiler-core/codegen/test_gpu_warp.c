@@ -291,7 +291,7 @@ static void cuda_text_has_the_instructions(void **state) {
         kiln_str printed,
             ptx = compile_cuda(text_of(scheduled(te, schedule_of(&products[i], arena)),
                                        "cuda:sm_80", "cuda", arena, &lowered),
-                               folder, arena);
+                               "sm_80", folder, arena);
         const char *text = kiln_str_dup(arena, ptx);
         assert_int_equal(count_of(text, "mma.sync.aligned.m16n8k"), 4 * products[i].tiles);
         assert_int_equal(count_of(text, "ldmatrix.sync.aligned.m8n8.x4"), 4);

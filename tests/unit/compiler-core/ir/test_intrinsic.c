@@ -93,7 +93,9 @@ static void processors_have_what_their_features_bring(void **state) {
          "vpmaddwd vpmaddwd.wide vpmaddwd.unsigned vpmaddwd.mixed tdpbssd tdpbsud tdpbusd tdpbuud "
          "tdpbf16ps "},
         {"cuda:sm_80", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k32.s8 "},
-        {"h200", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k32.s8 "},
+        {"cuda:sm_90", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k32.s8 "},
+        {"h200",
+         "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k32.s8 wgmma.m64k16.f16 wgmma.m64k16.bf16 "},
         {"opencl", ""},
         {"null", ""},
     };

@@ -27,8 +27,8 @@ uint32_t served_children(served *f) {
 
 uint64_t served_by(served *f) {
     kiln_str pids = list_children(f);
-    uint64_t pid = 0, last = 0;
-    while (kiln_str_to_u64(kiln_str_cut(&pids, ' '), &pid)) last = KILN_MAX(last, pid);
+    uint64_t pid = 0, last = 0; /* the youngest stands last; numbers begin anew some time */
+    while (kiln_str_to_u64(kiln_str_cut(&pids, ' '), &pid)) last = pid;
     return last;
 }
 

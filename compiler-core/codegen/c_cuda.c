@@ -84,9 +84,14 @@ static const char warps[] =
     LDMATRIX("ldmatrix", "")
     LDMATRIX("ldmatrix_trans", ".trans")
     "template <u32 BYTES> HELPER void cp_async(void *to, const void *from) {\n"
-    "    asm volatile(\"{ .reg .u64 global; cvta.to.global.u64 global, %1;\"\n"
-    "        \" cp.async.ca.shared.global [%0], [global], %2; }\"\n"
-    "        : : \"r\"(shared_address(to)), \"l\"(from), \"n\"(BYTES) : \"memory\");\n"
+    "    if (BYTES == 16) /* past the first cache, which keeps nothing of it */\n"
+    "        asm volatile(\"{ .reg .u64 global; cvta.to.global.u64 global, %1;\"\n"
+    "            \" cp.async.cg.shared.global [%0], [global], 16; }\"\n"
+    "            : : \"r\"(shared_address(to)), \"l\"(from) : \"memory\");\n"
+    "    else\n"
+    "        asm volatile(\"{ .reg .u64 global; cvta.to.global.u64 global, %1;\"\n"
+    "            \" cp.async.ca.shared.global [%0], [global], %2; }\"\n"
+    "            : : \"r\"(shared_address(to)), \"l\"(from), \"n\"(BYTES) : \"memory\");\n"
     "}\n"
     "HELPER void cp_async_commit() { asm volatile(\"cp.async.commit_group;\" : : : \"memory\"); }\n"
     "template <u32 PENDING> HELPER void cp_async_wait() {\n"

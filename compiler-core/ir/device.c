@@ -84,10 +84,11 @@ bool kiln_token_queue_exists(kiln_unit from, kiln_unit to) {
 
 /* ---- attributes ---- */
 
-enum { VALUE_TEXT, VALUE_BUFFER, VALUE_INTRINSIC, VALUE_UNIT, VALUE_STAGES };
+enum { VALUE_TEXT, VALUE_BUFFER, VALUE_INTRINSIC, VALUE_UNIT, VALUE_STAGES, VALUE_TOKEN };
 
-static const char *const stages_word[KILN_PIPELINE_STAGES_MAX + 1] = {"0", "1", "2", "3", "4",
-                                                                      "5", "6", "7", "8"};
+static const char *const number_word[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
+_Static_assert(KILN_PIPELINE_STAGES_MAX < KILN_ARRAY_COUNT(number_word), "a word per number");
+_Static_assert(KILN_COPY_TOKENS_MAX <= KILN_ARRAY_COUNT(number_word), "a word per token");
 
 const char *const kiln_attribute_word[KILN_ATTRIBUTE_COUNT] = {
 #define X(name, text, number, value) [KILN_ATTRIBUTE_##name] = text,
@@ -112,6 +113,15 @@ void kiln_stmt_set_attribute(kiln_program *p, kiln_stmt stmt, kiln_attribute att
     kiln_vec_push_in(p->arena, &p->stmt.data[stmt].attribute, attribute);
 }
 
+static bool find_number(kiln_str value, uint32_t low, uint32_t high, uint32_t *out_row) {
+    for (uint32_t i = low; i <= high; i++)
+        if (kiln_str_is(value, number_word[i])) {
+            *out_row = i;
+            return true;
+        }
+    return false;
+}
+
 static bool find_value(const kiln_program *p, uint8_t kind, kiln_str value, uint32_t *out_row) {
     const kiln_intrinsic *intrinsic;
     switch (kind) {
@@ -127,13 +137,8 @@ static bool find_value(const kiln_program *p, uint8_t kind, kiln_str value, uint
                 return true;
             }
         return false;
-    case VALUE_STAGES:
-        for (uint32_t i = 2; i <= KILN_PIPELINE_STAGES_MAX; i++)
-            if (kiln_str_is(value, stages_word[i])) {
-                *out_row = i;
-                return true;
-            }
-        return false;
+    case VALUE_STAGES: return find_number(value, 2, KILN_PIPELINE_STAGES_MAX, out_row);
+    case VALUE_TOKEN: return find_number(value, 0, KILN_COPY_TOKENS_MAX - 1, out_row);
     default: return false;
     }
 }
@@ -166,7 +171,8 @@ kiln_str kiln_attribute_value(const kiln_program *p, const kiln_attribute *a) {
     case VALUE_BUFFER: return p->buffer.data[a->row].name;
     case VALUE_INTRINSIC: return kiln_str_from(kiln_intrinsics[a->row].name);
     case VALUE_UNIT: return kiln_str_from(kiln_unit_word[a->row]);
-    case VALUE_STAGES: return kiln_str_from(stages_word[a->row]);
+    case VALUE_STAGES:
+    case VALUE_TOKEN: return kiln_str_from(number_word[a->row]);
     default: return a->text;
     }
 }

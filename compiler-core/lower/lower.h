@@ -26,6 +26,7 @@
  *   become serial
  * - registers: every REGISTER buffer is indexed by constants once unrolled; counts the vector
  *   registers, or registers of a thread, that live at once against the target
+ * - copies: stores of pipelines with more than two stages become copies that land later
  */
 #ifndef KILN_COMPILER_CORE_LOWER_LOWER_H
 #define KILN_COMPILER_CORE_LOWER_LOWER_H

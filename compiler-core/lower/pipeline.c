@@ -1,6 +1,6 @@
-/* pipeline: what an iteration of a loop fetches into shared temps is begun an iteration ahead, so
- * that it is on its way while threads compute. The temps get two slots, which iterations use in
- * turn:
+/* pipeline: what an iteration of a loop fetches into shared temps is begun ahead, so that it is on
+ * its way while threads compute. With two stages it goes through registers, and the temps get two
+ * slots, which iterations use in turn:
  *
  *     fetch of the first iteration into slot 0
  *     for all iterations but the last:
@@ -10,7 +10,20 @@
  *     the work of the last one
  *
  * All of it stays nests one after the other, so barriers are found as for any program: one in each
- * iteration, since the two slots are told apart. */
+ * iteration, since the two slots are told apart.
+ *
+ * With more stages the target copies by itself. The temps get a slot per stage; with 3 of them:
+ *
+ *     for the first 2 iterations: copies into slots 0 and 1, a group each
+ *     for all iterations but the last 2:
+ *       wait for this one's group; barrier
+ *       copies of the second next one into the slot that the one before has left, a group
+ *       the work of this one, of its slot
+ *     for the last 2: wait; barrier; an empty group, so that groups count as before; the work
+ *
+ * The barrier says both that all threads' copies are there and that all of them have left the slot.
+ * Until the pass `copies` such copies are stores with an attribute, which means the same; those
+ * that change what they fetch remain stores. */
 #include "base/check.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
@@ -20,6 +33,9 @@
 #define REFUSE(...) KILN_ERROR(ILLEGAL_SCHEDULE, __VA_ARGS__)
 /* Elements that a thread fetches, up to which they stand in registers. */
 #define STAGED_MAX 64
+
+/* Capability of CUDA devices from which on they copy into shared memory by themselves: cp.async. */
+#define COPIES_CAPABILITY 80
 
 typedef struct pipelining {
     kiln_program *p;
@@ -180,27 +196,31 @@ static void compact_temps(kiln_program *p, kiln_stmt body) {
             kiln_lower_compact(p, b, body);
 }
 
-static kiln_status expand_staged(pipelining *l, kiln_stmt body, kiln_expr slot) {
-    const uint32_t count = l->p->buffer.count;
+/* Each iteration uses the next of `slots` slots. */
+static kiln_status expand_staged(pipelining *l, int64_t slots) {
+    kiln_program *p = l->p;
+    const kiln_stmt_info s = p->stmt.data[l->loop];
+    const kiln_stmt body = s.child.data[0];
+    const kiln_expr number =
+        kiln_expr_binary(p, KILN_EXPR_SUB, kiln_expr_var(p, s.var), kiln_expr_index(p, s.first));
+    const kiln_expr slot =
+        kiln_expr_binary(p, KILN_EXPR_FLOORMOD, number, kiln_expr_index(p, slots));
+    compact_temps(p, body);
+    const uint32_t count = p->buffer.count;
     for (kiln_buffer b = 1; b < count; b++) {
         if (!l->staged[b]) continue;
-        if (!kiln_lower_expand(l->p, body, b, 2, slot))
+        if (!kiln_lower_expand(p, body, b, slots, slot))
             return REFUSE("%.*s has no dimension left for stages",
-                          KILN_STR_ARG(l->p->buffer.data[b].name));
+                          KILN_STR_ARG(p->buffer.data[b].name));
     }
     return KILN_OK;
 }
 
-static kiln_status make_stages(pipelining *l) {
+static kiln_status fetch_through_registers(pipelining *l) {
     kiln_program *p = l->p;
     const kiln_stmt_info s = p->stmt.data[l->loop];
-    kiln_stmt body = s.child.data[0];
     kiln_expr var = kiln_expr_var(p, s.var);
-    kiln_expr slot = kiln_expr_binary(
-        p, KILN_EXPR_FLOORMOD, kiln_expr_binary(p, KILN_EXPR_SUB, var, kiln_expr_index(p, s.first)),
-        kiln_expr_index(p, 2));
-    compact_temps(p, body);
-    kiln_status st = expand_staged(l, body, slot);
+    kiln_status st = expand_staged(l, 2);
     if (st) return st;
 
     kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ), steady = kiln_stmt_create(p, KILN_STMT_SEQ);
@@ -226,6 +246,119 @@ static kiln_status make_stages(pipelining *l) {
     return KILN_OK;
 }
 
+/* ---- copies that land by themselves ---------------------------------------------------------- */
+
+typedef struct ring {
+    uint8_t token, ahead; /* groups in flight while an iteration works */
+    uint32_t copies;      /* stores that may become one */
+    int64_t threads[KILN_AXIS_COUNT];
+} ring;
+
+static bool is_copy(const kiln_program *p, kiln_expr value) {
+    const kiln_expr_node *node = kiln_expr_get(p, value);
+    if (node->op == KILN_EXPR_SELECT)
+        return is_copy(p, kiln_expr_operand(p, value, 1)) ||
+               is_copy(p, kiln_expr_operand(p, value, 2));
+    return node->op == KILN_EXPR_LOAD &&
+           p->buffer.data[kiln_load_buffer(p, value)].scope == KILN_SCOPE_GLOBAL;
+}
+
+/* Marks what may be copied, and finds how many threads fetch. */
+static void mark_copies(kiln_program *p, kiln_stmt stmt, ring *r) {
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    if (kiln_stmt_level(p, stmt) == KILN_LEVEL_GROUP)
+        r->threads[s.axis] = KILN_MAX(r->threads[s.axis], s.extent);
+    if (s.kind == KILN_STMT_STORE && is_copy(p, s.value)) {
+        kiln_stmt_set_attribute(p, stmt,
+                                (kiln_attribute){.id = KILN_ATTRIBUTE_ASYNC, .row = r->token});
+        r->copies++;
+    }
+    for (uint32_t i = 0; i < s.child.count; i++) mark_copies(p, s.child.data[i], r);
+}
+
+/* A COMMIT or WAIT of all threads that fetch. */
+static void append_by_threads(kiln_program *p, kiln_stmt to, const ring *r, kiln_stmt_kind kind) {
+    kiln_stmt stmt = kiln_stmt_create(p, kind);
+    p->stmt.data[stmt].token = r->token;
+    if (kind == KILN_STMT_WAIT) p->stmt.data[stmt].pending = (uint8_t)(r->ahead - 1);
+    for (uint32_t a = 1; a < KILN_AXIS_COUNT; a++) {
+        if (r->threads[a] == 1) continue;
+        kiln_var var = kiln_var_create(p, kiln_str_from(kiln_axes[a].text), 0, r->threads[a] - 1);
+        stmt = kiln_stmt_for(p, var, 0, r->threads[a], KILN_LOOP_BIND, stmt);
+        p->stmt.data[stmt].axis = (uint8_t)a;
+    }
+    kiln_stmt_append(p, to, stmt);
+}
+
+/* Iterations that fetch, that work, or that do both. */
+typedef struct span {
+    int64_t first, extent;
+    bool works, fetches;
+} span;
+
+static void append_span(const pipelining *l, const ring *r, kiln_stmt to, const span *part) {
+    kiln_program *p = l->p;
+    const kiln_var loop_var = p->stmt.data[l->loop].var;
+    if (part->extent == 0) return;
+    const kiln_var var =
+        kiln_var_create(p, p->var.data[loop_var].name, part->first, part->first + part->extent - 1);
+    const kiln_expr now = kiln_expr_var(p, var);
+    const kiln_expr next =
+        kiln_expr_binary(p, KILN_EXPR_ADD, now, kiln_expr_index(p, part->works ? r->ahead : 0));
+    kiln_stmt body = kiln_stmt_create(p, KILN_STMT_SEQ);
+    if (part->works) {
+        append_by_threads(p, body, r, KILN_STMT_WAIT);
+        kiln_stmt_append(p, body, kiln_stmt_create(p, KILN_STMT_BARRIER));
+    }
+    if (part->fetches) append_copies(p, body, l->fetch.data, l->fetch.count, loop_var, next);
+    append_by_threads(p, body, r, KILN_STMT_COMMIT);
+    if (part->works) append_copies(p, body, l->work.data, l->work.count, loop_var, now);
+    kiln_stmt_append(p, to,
+                     kiln_stmt_for(p, var, part->first, part->extent, KILN_LOOP_SERIAL, body));
+}
+
+/* How deep pipelines of copies stand in one another inside the statement. */
+static uint8_t depth_of_rings(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_attribute *a = kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE);
+    uint8_t depth = 0;
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        depth = KILN_MAX(depth, depth_of_rings(p, p->stmt.data[stmt].child.data[i]));
+    return (uint8_t)(depth + (a && a->row > 2));
+}
+
+static kiln_status fetch_by_copies(pipelining *l, int64_t stages) {
+    kiln_program *p = l->p;
+    const kiln_stmt_info s = p->stmt.data[l->loop];
+    const int64_t ahead = KILN_MIN(stages - 1, s.extent);
+    ring r = {.token = (uint8_t)(depth_of_rings(p, l->loop) - 1), .ahead = (uint8_t)ahead};
+    for (uint32_t a = 0; a < KILN_AXIS_COUNT; a++) r.threads[a] = 1;
+    for (uint32_t i = 0; i < l->fetch.count; i++) mark_copies(p, l->fetch.data[i], &r);
+    if (r.copies == 0)
+        return REFUSE("loop %.*s has %lld stages; more than 2 need fetches that are copies, and "
+                      "all of its change what they fetch",
+                      KILN_STR_ARG(p->var.data[s.var].name), (long long)stages);
+    if (r.token >= KILN_COPY_TOKENS_MAX)
+        return REFUSE("more than %d pipelines of copies stand in one another",
+                      KILN_COPY_TOKENS_MAX);
+    kiln_status st = expand_staged(l, ahead + 1);
+    if (st) return st;
+    const span both = {s.first, s.extent - ahead, .fetches = true, .works = true},
+               last = {s.first + s.extent - ahead, ahead, .works = true};
+    kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ);
+    /* One by one, so that their slots are seen to be different ones. */
+    for (int64_t i = 0; i < ahead; i++) {
+        const span one = {s.first + i, 1, .fetches = true};
+        append_span(l, &r, all, &one);
+    }
+    append_span(l, &r, all, &both);
+    append_span(l, &r, all, &last);
+    kiln_stmt_replace(p, l->loop, all);
+    kiln_lower_simplify_below(p, all, NULL);
+    return KILN_OK;
+}
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
 static kiln_stmt find_loop(const kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     if (s->kind == KILN_STMT_FOR && kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE))
@@ -235,14 +368,15 @@ static kiln_stmt find_loop(const kiln_program *p, kiln_stmt stmt) {
     return found;
 }
 
-static kiln_status pipeline_loop(kiln_program *p, kiln_stmt loop) {
+static kiln_status pipeline_loop(kiln_program *p, kiln_stmt loop, const kiln_target *target) {
+    const bool copies = target->gpu && target->gpu->capability >= COPIES_CAPABILITY;
     const uint32_t stages = kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_PIPELINE)->row;
     kiln_str name = p->var.data[p->stmt.data[loop].var].name;
     pipelining l = {.p = p,
                     .loop = loop,
                     .made = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count),
                     .staged = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
-    if (stages > 2)
+    if (stages > 2 && !copies)
         return REFUSE("loop %.*s has %u stages; more than 2 need copies that the target makes by "
                       "itself, which it does not",
                       KILN_STR_ARG(name), stages);
@@ -252,17 +386,17 @@ static kiln_status pipeline_loop(kiln_program *p, kiln_stmt loop) {
     if (!find_fetches(&l))
         return REFUSE("loop %.*s is a pipeline, and no statement of it fetches into shared memory",
                       KILN_STR_ARG(name));
-    return make_stages(&l);
+    return stages > 2 ? fetch_by_copies(&l, stages) : fetch_through_registers(&l);
 }
 
-static kiln_status pipeline_program(kiln_program *p) {
+static kiln_status pipeline_program(kiln_program *p, const kiln_target *target) {
     kiln_status st = KILN_OK;
     for (kiln_stmt loop; !st && p && p->root && (loop = find_loop(p, p->root)) != 0;)
-        st = pipeline_loop(p, loop);
+        st = pipeline_loop(p, loop, target);
     return st;
 }
 
 kiln_status kiln_lower_pipeline(kiln_lowering *l) {
-    kiln_status st = pipeline_program(l->run);
-    return st ? st : pipeline_program(l->prepare);
+    kiln_status st = pipeline_program(l->run, l->target);
+    return st ? st : pipeline_program(l->prepare, l->target);
 }

@@ -468,6 +468,26 @@ static void pipelines_are_no_loops_any_more(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
+static void pipelines_of_copies_copy(void **state) {
+    kiln_program *te = parse_in(*state, "program p\ninput x: f32[5,8]\noutput y: f32[8]\n"
+                                        "temp t: f32[5,8]\n"
+                                        "block t(k:5, j:8): t[k, j] = x[k, j]\n"
+                                        "block y(j:8 | k:5): y[j] sum= t[k, 7 - j]\n");
+    kiln_program *scheduled = replay_text(
+        te, "split(y.j, 1, 8)\nreorder(y.j.0, y.k, y.j.1)\nbind(y.j.0, \"block.x\")\n"
+            "decompose_reduction(y, y.k)\ncompute_at(t, y.k)\nset_scope(t, \"shared\")\n"
+            "bind(t.j, \"thread.x\")\nbind(y.j.1, \"thread.x\")\n"
+            "bind(y.init.j.1, \"thread.x\")\npipeline(y.k, 3)\n");
+    kiln_target target = target_of(*state, "cuda:sm_80");
+    kiln_strbuf text = {0};
+    kiln_lowered lowered;
+    expect_ok(kiln_lower_explain(scheduled, &target, KILN_STR(""), *state, &text));
+    expect_contains(text.data, "copy(0) t");
+    expect_contains(text.data, "wait(0, 1)");
+    kiln_strbuf_deinit(&text);
+    expect_ok(grid_equals_on(te, scheduled, &target, 1, &lowered));
+}
+
 static void threads_sum_what_threads_made(void **state) {
     kiln_lowered lowered;
     kiln_program *te = parse_in(*state, "program p\ninput x: f32[3,37]\noutput y: f32[3]\n"
@@ -531,6 +551,7 @@ int main(void) {
         test_with_arena(launches_keep_their_meaning),
         test_with_arena(virtual_threads_are_no_loops_of_their_own),
         test_with_arena(pipelines_are_no_loops_any_more),
+        test_with_arena(pipelines_of_copies_copy),
         test_with_arena(threads_sum_what_threads_made),
         test_with_arena(parallel_loops_at_the_root_are_groups_of_one_item),
         test_with_arena(registers_are_counted),

@@ -19,9 +19,9 @@
 
 #define STEPS_MAX 14
 #define BINDS_MAX 12
-#define TILED 8 /* one program in so many is a product in tiles of threads */
-#define TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
-#define PRODUCTS 8 /* one program in so many is a product of bytes */
+#define TILED 8             /* one program in so many is a product in tiles of threads */
+#define TARGET "cuda:sm_80" /* takes copies that land later */
+#define PRODUCTS 8          /* one program in so many is a product of bytes */
 #define ARGS_MAX KILN_MANIFEST_ARGS_MAX
 
 /* What a program must compute, on data drawn from the seed. */
@@ -434,7 +434,7 @@ static void draw_pipeline(drawing *d) {
     kiln_stmt loop = draw_loop(d);
     if (!loop) return;
     give_loop(d, loop);
-    give_int(d, kiln_rand_range(d->r, 1, 3));
+    give_int(d, kiln_rand_range(d->r, 1, 4));
 }
 
 /* Rows of a shared temp, in banks or out of them. */
@@ -702,7 +702,7 @@ static kiln_program *draw_tiled(kiln_rand *r, kiln_arena *arena, kiln_trace *out
         m2, n1, n2, (int)kiln_rand_below(r, 3), (int)kiln_rand_range(r, 1, 3),
         1 << kiln_rand_below(r, 4), (int)kiln_rand_range(r, 1, 2), (int)kiln_rand_below(r, 3),
         (int)kiln_rand_range(r, 1, 3), 1 << kiln_rand_below(r, 4), (int)kiln_rand_range(r, 1, 2),
-        (int)kiln_rand_range(r, 1, 2));
+        (int)kiln_rand_range(r, 1, 4));
     kiln_program *p = NULL;
     kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &p);
     if (!st) st = kiln_trace_parse(kiln_str_from(trace), arena, out_trace);

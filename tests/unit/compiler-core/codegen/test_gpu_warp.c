@@ -153,8 +153,9 @@ static uint32_t count_of(const char *text, const char *needle) {
 }
 
 /* The expression, the schedule, what lowering makes of it and what the emulator does with its CUDA
- * C are equal bit by bit: data are small integers. `swizzle`: more lines of the trace. */
-static void expect_equal_everywhere(const product *x, const char *swizzle, kiln_arena *arena) {
+ * C, which it returns, are equal bit by bit: data are small integers. `swizzle`: more lines of the
+ * trace. */
+static kiln_str expect_equal_everywhere(const product *x, const char *swizzle, kiln_arena *arena) {
     const char *schedule = kiln_arena_printf(arena, "%s%s", schedule_of(x, arena), swizzle);
     kiln_program *te = program_of(x, arena), *p = scheduled(te, schedule);
     kiln_lowered lowered;
@@ -185,11 +186,28 @@ static void expect_equal_everywhere(const product *x, const char *swizzle, kiln_
     assert_memory_equal(loops[2].data, want[2].data, bytes);
     assert_memory_equal(low[2].data, want[2].data, bytes);
     assert_memory_equal(got[2].data, want[2].data, bytes);
+    return text;
 }
 
 static void emulated_products_equal_the_interpreter(void **state) {
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(products); i++)
         expect_equal_everywhere(&products[i], "", *state);
+}
+
+/* Tiles of three, four and eight stages, fetched in pieces of 16 and of 4 bytes, and in halves that
+ * are stored as nothing copies them. */
+static void pipelined_products_equal_the_interpreter(void **state) {
+    static const char *const fetch[] = {"split(x.read.d0.f.2, -1, 8)\nvectorize(x.read.d0.f.2.1)\n",
+                                        "split(x.read.d0.f.2, -1, 2)\nvectorize(x.read.d0.f.2.1)\n",
+                                        ""};
+    static const char *const copy[] = {"cp_async<16>(", "cp_async<4>(", "cp_async_commit("};
+    const product x = {"f16", "f32", "mma.m16n8k16.f16", 64, 64, 160, 16, 4, false, true, false};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(fetch); i++)
+        for (uint32_t stages = 3; stages <= 8; stages += stages == 3 ? 1 : 4) {
+            const char *lines =
+                kiln_arena_printf(*state, "%spipeline(mul.k.0, %u)\n", fetch[i], stages);
+            expect_contains(expect_equal_everywhere(&x, lines, *state).data, copy[i]);
+        }
 }
 
 /* Sizes, types, tiles, layouts of operands, pitches and exchanged units of shared memory. */
@@ -225,6 +243,29 @@ static void drawn_products_equal_the_interpreter(void **state) {
                       swizzle);
         expect_equal_everywhere(&x, swizzle, &arena);
         kiln_arena_deinit(&arena);
+    }
+}
+
+/* Copies of 16 bytes as PTX, which NVIDIA's assembler takes. */
+static void ptx_of_pipelines_has_copies(void **state) {
+    const product x = {"f16", "f32", "mma.m16n8k16.f16", 64, 64, 160, 16, 4, false, true, false};
+    const char *program = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", *state);
+    for (uint32_t stages = 3; stages <= 4; stages++) {
+        kiln_program *te = program_of(&x, *state);
+        const char *lines = kiln_arena_printf(
+            *state,
+            "%ssplit(x.read.d0.f.2, -1, 8)\nvectorize(x.read.d0.f.2.1)\n"
+            "split(w.read.d0.f.2, -1, 8)\nvectorize(w.read.d0.f.2.1)\npipeline(mul.k.0, %u)\n",
+            schedule_of(&x, *state), stages);
+        kiln_lowered lowered;
+        kiln_str printed, ptx = text_of(scheduled(te, lines), "cuda:sm_80", NULL, *state, &lowered);
+        const char *text = kiln_str_dup(*state, ptx);
+        expect_contains(text, "cp.async.cg.shared.global");
+        expect_contains(text, kiln_arena_printf(*state, "cp.async.wait_group %u", stages - 2));
+        assert_null(strstr(text, "st.shared"));
+        assert_int_equal(lowered.run_launches.launch[0].shared_bytes, stages * (64 + 32) * 32 * 2);
+        if (program)
+            expect_ok(kiln_ptxas_run(program, KILN_STR("sm_80"), ptx, NULL, *state, &printed));
     }
 }
 
@@ -441,6 +482,8 @@ int main(void) {
         test_with_arena(targets_without_it_refuse_it_by_name),
         test_with_arena(emulated_products_equal_the_interpreter),
         test_with_arena(drawn_products_equal_the_interpreter),
+        test_with_arena(pipelined_products_equal_the_interpreter),
+        test_with_arena(ptx_of_pipelines_has_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,10 +71,13 @@ static void a_tiled_product_keeps_its_meaning(void **state) {
 #define INSIDE "mm.m.0, mm.n.0, mm.k.0, mm.m.2, mm.n.2, mm.m.1, mm.n.1, mm.k.1, mm.m.3, mm.n.3"
 
 #define PIPELINE "pipeline(mm.k.0, 2)\n"
+/* By copies; more stages than iterations are as many as there can be. */
+#define COPIES(stages) "pipeline(mm.k.0, " #stages ")\n"
 
 static const char *const scheduled_texts[] = {
-    TILED,          VIRTUAL("local", AROUND),          VIRTUAL("local", INSIDE),
-    TILED PIPELINE, VIRTUAL("local", AROUND) PIPELINE, VIRTUAL("local", INSIDE) PIPELINE};
+    TILED,           VIRTUAL("local", AROUND),           VIRTUAL("local", INSIDE),
+    TILED PIPELINE,  VIRTUAL("local", AROUND) PIPELINE,  VIRTUAL("local", INSIDE) PIPELINE,
+    TILED COPIES(3), VIRTUAL("local", AROUND) COPIES(4), VIRTUAL("local", INSIDE) COPIES(3)};
 
 /* Fork-join before barriers and unify, barriers behind: both compute the same, behind every pass.
  */
@@ -86,7 +89,7 @@ static void expect_meaning_behind_every_pass(kiln_arena *arena, kiln_program *te
 #undef X
     };
     kiln_program *scheduled = replay_text(te, trace);
-    kiln_target target = x86_target(arena, 3, 1);
+    kiln_target target = target_of(arena, "cuda:sm_80");
     expect_computes(te, scheduled, 1);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(pass); i++) {
         kiln_strbuf text = {0};
@@ -188,6 +191,60 @@ static void a_pipeline_fetches_ahead_through_registers(void **state) {
     expect_ok(grid_equals(te, scheduled, 1, NULL));
 }
 
+#define ROWS_OF(value)                                 \
+    "program p\ninput x: f32[5,4]\noutput y: f32[4]\n" \
+    "temp t: f32[5,4]\n"                               \
+    "block t(k:5, i:4): t[k, i] = " value "\n"         \
+    "block y(i:4 | k:5): y[i] sum= t[k, 3 - i]\n"
+#define ROWS_AHEAD(stages)                                                     \
+    "split(y.i, 1, 4)\nreorder(y.i.0, y.k, y.i.1)\nbind(y.i.0, \"block.x\")\n" \
+    "decompose_reduction(y, y.k)\ncompute_at(t, y.k)\n"                        \
+    "set_scope(t, \"shared\")\nbind(t.i, \"thread.x\")\n"                      \
+    "bind(y.i.1, \"thread.x\")\nbind(y.init.i.1, \"thread.x\")\npipeline(y.k, " #stages ")\n"
+
+/* A slot per stage, one barrier in each iteration, behind the wait for the oldest group. */
+static void a_pipeline_of_copies_waits_for_the_oldest(void **state) {
+    kiln_program *te = parse_in(*state, ROWS_OF("x[k, i]"));
+    kiln_program *scheduled = replay_text(te, ROWS_AHEAD(3));
+    kiln_target target = target_of(*state, "cuda:sm_80");
+    kiln_strbuf text = {0};
+    kiln_lowered lowered;
+    expect_ok(kiln_lower_explain(scheduled, &target, KILN_STR(""), *state, &text));
+    expect_contains(
+        text.data, "        for y.k'4 in 3:\n"
+                   "          wait(0, 1)\n"
+                   "          barrier\n"
+                   "          copy(0) t'2[floormod(y.k'4 + 2, 3), 0, thread.x'7] = "
+                   "x[y.k'4 + 2, thread.x'7]\n"
+                   "          commit(0)\n"
+                   "          y[thread.x'7] = y[thread.x'7] + t'2[y.k'4, 0, 3 - thread.x'7]\n"
+                   "        for y.k'5 in 3..5:\n"
+                   "          wait(0, 1)\n"
+                   "          barrier\n"
+                   "          commit(0)\n"
+                   "          y[thread.x'7] = y[thread.x'7] + t'2[y.k'5 - 3, 0, 3 - thread.x'7]\n");
+    kiln_strbuf_deinit(&text);
+    expect_ok(grid_equals_on(te, scheduled, &target, 1, &lowered));
+    assert_int_equal(lowered.run_launches.launch[0].shared_bytes, 3 * 4 * sizeof(float));
+    assert_int_equal(lowered.run_launches.launch[0].barrier_count, 2); /* none before the loops */
+    expect_meaning_behind_every_pass(*state, te, ROWS_AHEAD(3));
+    expect_meaning_behind_every_pass(*state, te, ROWS_AHEAD(8)); /* five iterations: six slots */
+}
+
+/* A padding is stored where there is nothing to copy; what is not 0 there as well. */
+static void a_fill_value_is_stored_and_the_rest_copied(void **state) {
+    kiln_program *te =
+        parse_in(*state, ROWS_OF("select(and(1 <= k + i, k + i < 6), x[min(k + i, 4), i], 7.0)"));
+    kiln_target target = target_of(*state, "cuda:sm_90a");
+    kiln_strbuf text = {0};
+    expect_meaning_behind_every_pass(*state, te, ROWS_AHEAD(4));
+    expect_ok(
+        kiln_lower_explain(replay_text(te, ROWS_AHEAD(4)), &target, KILN_STR(""), *state, &text));
+    expect_contains(text.data, "copy(0) t");
+    expect_contains(text.data, " = 7.0");
+    kiln_strbuf_deinit(&text);
+}
+
 /* What is made of what was fetched is work, and not fetched ahead with it. */
 static void what_is_made_of_what_is_fetched_comes_in_its_turn(void **state) {
     kiln_program *te = parse_in(*state, "program p\ninput x: f32[4,4]\noutput y: f32[4]\n"
@@ -209,6 +266,15 @@ static void what_is_made_of_what_is_fetched_comes_in_its_turn(void **state) {
 static void pipelines_that_cannot_be_are_refused(void **state) {
     expect_refused(state, MATMUL, TILED "pipeline(mm.k.0, 3)\n",
                    "loop mm.k.0 has 3 stages; more than 2 need copies that the target makes");
+    kiln_program *te = parse_in(*state, ROWS_OF("x[k, i]*2.0"));
+    kiln_target target = target_of(*state, "cuda:sm_80");
+    expect_error(grid_equals_on(te, replay_text(te, ROWS_AHEAD(3)), &target, 1, NULL),
+                 ILLEGAL_SCHEDULE,
+                 "loop y.k has 3 stages; more than 2 need fetches that are copies");
+    target = target_of(*state, "opencl");
+    te = parse_in(*state, ROWS_OF("x[k, i]"));
+    expect_error(grid_equals_on(te, replay_text(te, ROWS_AHEAD(3)), &target, 1, NULL),
+                 ILLEGAL_SCHEDULE, "more than 2 need copies that the target makes by itself");
     expect_refused(state, MATMUL,
                    "cache_read(mm, x, \"global\")\nbind(mm.m, \"thread.x\")\n"
                    "compute_at(x.read, mm.n)\npipeline(mm.n, 2)\n",
@@ -685,6 +751,8 @@ int main(void) {
         test_with_arena(what_a_virtual_thread_makes_is_its_own),
         test_with_arena(a_pipeline_fetches_ahead_through_registers),
         test_with_arena(what_is_made_of_what_is_fetched_comes_in_its_turn),
+        test_with_arena(a_pipeline_of_copies_waits_for_the_oldest),
+        test_with_arena(a_fill_value_is_stored_and_the_rest_copied),
         test_with_arena(pipelines_that_cannot_be_are_refused),
         test_with_arena(parts_of_threads_are_summed_by_threads),
         test_with_arena(parts_that_are_needed_again_are_left_alone),

@@ -106,8 +106,9 @@ typedef struct kiln_launch_head {
     uint32_t arg_count;
     struct {
         bool is_written;
+        bool is_alone; /* overlaps no other argument; results may lie over inputs (in_place.h) */
         uint32_t alignment;        /* bytes */
-    } arg[KILN_MANIFEST_ARGS_MAX]; /* pointers to GLOBAL memory, in this order; none overlap */
+    } arg[KILN_MANIFEST_ARGS_MAX]; /* pointers to GLOBAL memory, in this order */
     bool
         uses_scratch; /* device scratch, GLOBAL too, is the last argument; aligned as buffers are */
     uint64_t shared_bytes, local_bytes; /* of a group, of a thread; 0: none */

@@ -169,7 +169,8 @@ static const char *spell(kiln_c_builder *b, kiln_build_op what, kiln_ssa_scalar 
     const struct instruction_row *row = &instruction_table[what];
     const char *c = row->spelling;
     switch (row->what) {
-    case KILN_BUILDS_NEGATE: return TEXT(b, "%s%s", c, x);
+    case KILN_BUILDS_NEGATE: /* of a negative number it would be another operator */
+        return TEXT(b, *x == *c ? "%s(%s)" : "%s%s", c, x);
     case KILN_BUILDS_CALL1: return library_call(b, scalar, c, x, NULL);
     case KILN_BUILDS_CALL2: return library_call(b, scalar, c, x, y);
     case KILN_BUILDS_FLOAT:

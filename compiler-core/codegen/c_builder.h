@@ -35,6 +35,7 @@ typedef struct kiln_c_kernels {
     /* From the start of the function up to its opening parenthesis. */
     const char *(*head)(kiln_c_builder *b, const kiln_launch_head *head);
     const char *read_arg, *written_arg; /* types of arguments */
+    const char *alone;                  /* behind the type of what overlaps no other argument */
     const char *shared, *local;         /* formats of a number of bytes: declarations of memory */
     const char *shared_matrices;    /* shared memory aligned to KILN_GROUP_ATOM_BYTES; NULL: none */
     const char *grid[3], *group[3]; /* which group this is, which thread of it */

@@ -318,13 +318,14 @@ static void declare_args(kiln_c_builder *b, const kiln_launch_head *head, kiln_s
     const kiln_ssa_type global = pointer_to(KILN_SPACE_GLOBAL);
     for (uint32_t i = 0; i < head->arg_count; i++) {
         const char *name = TEXT(b, arg_name, i);
-        kiln_strbuf_printf(text, "%s%s%s", i ? ", " : "",
-                           head->arg[i].is_written ? words->written_arg : words->read_arg, name);
+        kiln_strbuf_printf(text, "%s%s%s%s", i ? ", " : "",
+                           head->arg[i].is_written ? words->written_arg : words->read_arg,
+                           head->arg[i].is_alone ? words->alone : "", name);
         out->data[i] = kiln_c_node(b, global, name);
     }
     if (!head->uses_scratch) return;
-    kiln_strbuf_printf(text, "%s%s%s", head->arg_count ? ", " : "", words->written_arg,
-                       scratch_name);
+    kiln_strbuf_printf(text, "%s%s%s%s", head->arg_count ? ", " : "", words->written_arg,
+                       words->alone, scratch_name);
     out->scratch = kiln_c_node(b, global, scratch_name);
 }
 

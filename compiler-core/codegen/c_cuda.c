@@ -256,8 +256,9 @@ static const char *head_of(kiln_c_builder *b, const kiln_launch_head *head) {
 
 static const kiln_c_kernels kernels = {
     .head = head_of,
-    .read_arg = "const char *__restrict__ ",
-    .written_arg = "char *__restrict__ ",
+    .read_arg = "const char *",
+    .written_arg = "char *",
+    .alone = "__restrict__ ",
     .shared = "extern __shared__ __align__(16) char %s[]; /* %llu bytes */",
     .shared_matrices = "extern __shared__ __align__(1024) char %s[]; /* %llu bytes */",
     .local = "__align__(16) char %s[%llu];",

@@ -76,8 +76,8 @@ static const char *compute(kiln_c_builder *b, kiln_build_op what, kiln_ssa_type 
     case KILN_BUILDS_NEGATE: return TEXT(b, "%s%s", c, x);
     case KILN_BUILDS_CALL1: return TEXT(b, "%s(%s)", c, x);
     case KILN_BUILDS_CALL2: return TEXT(b, "%s(%s, %s)", c, x, y);
-    case KILN_BUILDS_FLOAT:
-        return *c == 'f' ? TEXT(b, "%s(%s, %s)", c, x, y) : TEXT(b, "%s %s %s", x, c, y);
+    case KILN_BUILDS_FLOAT: /* fmod of vectors of doubles is wrong in PoCL 3.1 */
+        return *c == 'f' ? NULL : TEXT(b, "%s %s %s", x, c, y);
     case KILN_BUILDS_FLOAT_COMPARE:
         if (*c == '!' && c[1] == '<') return to_bool(b, type, TEXT(b, "!(%s < %s)", x, y));
         return to_bool(b, type, TEXT(b, "%s %s %s", x, c, y));
@@ -136,8 +136,9 @@ static const char *head_of(kiln_c_builder *b, const kiln_launch_head *head) {
 
 static const kiln_c_kernels kernels = {
     .head = head_of,
-    .read_arg = "const global char *restrict ",
-    .written_arg = "global char *restrict ",
+    .read_arg = "const global char *",
+    .written_arg = "global char *",
+    .alone = "restrict ",
     .shared = "local char %s[%llu] __attribute__((aligned(64)));",
     .local = "private char %s[%llu] __attribute__((aligned(64)));",
     .grid = {"get_group_id(0)", "get_group_id(1)", "get_group_id(2)"},

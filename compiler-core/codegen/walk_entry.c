@@ -264,8 +264,11 @@ static void describe_head(const kiln_walk *w, const kiln_launch *launch, kiln_la
     memcpy(head->group_size, launch->group_size, sizeof head->group_size);
     if (launch->arg_count == 0 && !launch->uses_scratch) head->arg_count = 1;
     for (uint32_t i = 0; i < head->arg_count; i++) head->arg[i].alignment = KILN_KERNEL_ALIGNMENT;
-    for (uint32_t i = 0; i < launch->arg_count; i++)
+    for (uint32_t i = 0; i < launch->arg_count; i++) {
+        const kiln_role role = w->p->buffer.data[launch->arg[i]].role;
         head->arg[i].is_written = w->written[launch->arg[i]];
+        head->arg[i].is_alone = role != KILN_ROLE_INPUT && role != KILN_ROLE_OUTPUT;
+    }
 }
 
 static void place_temps(kiln_walk *w, const kiln_launch_temp *temp, uint32_t count, kiln_ssa base) {

@@ -17,14 +17,15 @@ typedef struct bucket {
 
 struct kiln_gate {
     uint64_t seed;
-    double burst;
+    double burst, rate;
     bucket bucket[KILN_GATE_SETS][KILN_GATE_WAYS];
 };
 
-kiln_gate *kiln_gate_create(uint64_t seed, uint32_t burst) {
+kiln_gate *kiln_gate_create(uint64_t seed, uint32_t burst, double rate) {
     kiln_gate *gate = kiln_alloc(sizeof *gate);
     gate->seed = seed;
     gate->burst = burst;
+    gate->rate = rate;
     return gate;
 }
 
@@ -51,7 +52,7 @@ uint64_t kiln_gate_key(const kiln_gate *gate, const struct sockaddr_storage *add
 
 static double tokens_at(const kiln_gate *gate, const bucket *b, uint64_t now_ns) {
     double passed_s = (double)(now_ns - b->at_ns) / (double)KILN_NS_PER_S;
-    return KILN_MIN(gate->burst, b->tokens + passed_s * KILN_GATE_RATE);
+    return KILN_MIN(gate->burst, b->tokens + passed_s * gate->rate);
 }
 
 static bucket *find(const kiln_gate *gate, uint64_t key) {

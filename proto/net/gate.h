@@ -15,12 +15,13 @@
 
 #define KILN_GATE_SETS 1024u /* power of two */
 #define KILN_GATE_WAYS 4u    /* addresses that share a hash and are known at a time */
-#define KILN_GATE_RATE 64.0  /* tokens that an address gets back in a second */
+#define KILN_GATE_RATE 64.0  /* tokens a second, of loops */
 
 typedef struct kiln_gate kiln_gate;
 
-/* `seed`: nobody may guess which addresses share a hash. `burst`: tokens of an address. */
-kiln_gate *kiln_gate_create(uint64_t seed, uint32_t burst);
+/* `seed`: nobody may guess which addresses share a hash. `burst`: tokens of an address. `rate`:
+ * those that it gets back in a second. */
+kiln_gate *kiln_gate_create(uint64_t seed, uint32_t burst, double rate);
 void kiln_gate_destroy(kiln_gate *gate); /* NULL is fine */
 
 /* Names an address for the calls below, whatever its port: IPv4 by all of it (also in IPv6

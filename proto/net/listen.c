@@ -92,7 +92,7 @@ static void plan_places(kiln_listener *listener) {
     if (!loop->gate) {
         uint64_t seed = 0;
         kiln_status_free(kiln_rand_system(&seed, sizeof seed)); /* then it can be guessed */
-        loop->gate = kiln_gate_create(seed, *most);
+        loop->gate = kiln_gate_create(seed, *most, KILN_GATE_RATE);
     }
 }
 

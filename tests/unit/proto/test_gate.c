@@ -38,7 +38,7 @@ static void a_host_has_one_key_whatever_its_port(void **state) {
         {"192.0.2.1", "::ffff:192.0.2.1", true},   {"2001:db8::1", "2001:db8::2:3:4", true},
         {"2001:db8::1", "2001:db8:0:1::1", false}, {"::1", "127.0.0.1", false},
     };
-    kiln_gate *gate = kiln_gate_create(7, 8);
+    kiln_gate *gate = kiln_gate_create(7, 8, KILN_GATE_RATE);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
         assert_int_equal(key_of(gate, row[i].a) == key_of(gate, row[i].b), row[i].same);
     kiln_gate_destroy(gate);
@@ -46,7 +46,7 @@ static void a_host_has_one_key_whatever_its_port(void **state) {
 
 static void who_spends_all_waits_for_more_and_nobody_else_does(void **state) {
     (void)state;
-    kiln_gate *gate = kiln_gate_create(7, 100);
+    kiln_gate *gate = kiln_gate_create(7, 100, KILN_GATE_RATE);
     uint64_t loud = key_of(gate, "192.0.2.1"), other = key_of(gate, "192.0.2.2");
     assert_int_equal(enter_many(gate, loud, 1000, 5), 100);
     assert_int_equal(enter_many(gate, other, 60, 5), 60);
@@ -58,7 +58,7 @@ static void who_spends_all_waits_for_more_and_nobody_else_does(void **state) {
 
 static void who_is_let_in_spends_nothing(void **state) {
     (void)state;
-    kiln_gate *gate = kiln_gate_create(7, 10);
+    kiln_gate *gate = kiln_gate_create(7, 10, KILN_GATE_RATE);
     uint64_t fleet = key_of(gate, "192.0.2.1");
     assert_false(kiln_gate_knows(gate, fleet));
     for (uint32_t i = 0; i < 1000; i++) {
@@ -73,7 +73,7 @@ static void who_is_let_in_spends_nothing(void **state) {
 /* More addresses than places: those that were let in, and those that spent most, are remembered. */
 static void a_crowd_of_addresses_does_not_make_the_known_and_the_loud_forgotten(void **state) {
     (void)state;
-    kiln_gate *gate = kiln_gate_create(7, 10);
+    kiln_gate *gate = kiln_gate_create(7, 10, KILN_GATE_RATE);
     uint64_t known = key_of(gate, "192.0.2.1"), loud = key_of(gate, "192.0.2.2");
     kiln_gate_enter(gate, known, 9);
     kiln_gate_pass(gate, known, 9);

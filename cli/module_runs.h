@@ -1,5 +1,5 @@
-/* Where `kiln tune` runs whole modules: in this process, or on a board of the job's tracker, the
- * same one for all of them. In use:
+/* Where `kiln tune` runs whole modules: in this process (on the processor, or on a device that the
+ * module opens), or on a board of the job's tracker, the same one for all of them. In use:
  *
  *     kiln_module_runs_open(&runs, bytes, &module)      each
  *     kiln_module_runs_once(&runs, ...)                 what it computes

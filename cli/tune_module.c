@@ -21,6 +21,7 @@
 #include "cli/tune.h"
 #include "compiler-core/core.h"
 #include "deploy/pack/pack.h"
+#include "deploy/runtime/device.h"
 
 #define MODULE_ALIGNMENT 4096u
 #define FIRST_NS KILN_NS_PER_S         /* of the default and the tuned module, in turns */
@@ -503,10 +504,12 @@ kiln_status kiln_tune_start_packer(kiln_tune *t) {
     kiln_strbuf reason = {0};
     kiln_status st = kiln_target_native(t->process, &native);
     if (st) return st;
-    const bool runs_here = kiln_target_runs_on(&t->target, &native, &reason);
+    const bool is_native = kiln_target_runs_on(&t->target, &native, &reason);
+    const kiln_device_row *row = kiln_device_row_for(kiln_payload_of(t->target.kind));
+    const bool has_device = row && row->kind != KILN_DEVICE_CPU; /* which the module opens */
     kiln_strbuf_deinit(&reason);
-    t->judges = runs_here || t->options->tracker;
-    t->in_double = runs_here ? t->target : native;
+    t->judges = is_native || has_device || t->options->tracker;
+    t->in_double = is_native ? t->target : native;
     t->packing = (kiln_model_work){.model = &t->model,
                                    .doing = "compiling",
                                    .run = pack_variants,
@@ -719,6 +722,7 @@ kiln_status kiln_tune_pack(kiln_tune *t) {
     kiln_tune_turns turns = {.tune = t};
     kiln_arena_init(&turns.arena, 0);
     turns.runs = (kiln_module_runs){.there = o->tracker,
+                                    .emulated = !o->tracker && t->target.emulated,
                                     .board = {.client = {.tracker = o->tracker,
                                                          .key_file = o->key_file,
                                                          .insecure = o->insecure},

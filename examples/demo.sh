@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # The demo: tunes a small network, one convolution and ResNet-18 (or, instead of the networks, the one you name) on
-# this machine and shows before and after. Run it as `./dev demo [MODEL.onnx]`. KILN is the command,
+# this machine and shows before and after. Run it as `./dev demo [--target TARGET] [MODEL.onnx]`: without a target on the
+# processor, else on this machine's device of that target (opencl,emulated; h200). KILN is the command,
 # KILN_DEMO_TRIALS the budget per task of the small network, KILN_DEMO_SECONDS the time for everything.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 kiln=${KILN:-kiln}
 digits=$here/digits/digits.onnx
+on=()
+if [ "${1:-}" = --target ]; then
+    on=(--target "${2:?which target?}")
+    shift 2
+fi
 model=${1:-$digits}
 per_task=${KILN_DEMO_TRIALS:-32}
 seconds=${KILN_DEMO_SECONDS:-270}
@@ -18,13 +24,13 @@ get() { python3 "$here/show.py" get "$@"; }
 
 tune() { # NAME MODEL OPTION...: prints the table, leaves NAME.json and NAME.kiln
     local name=$1 onnx=$2
-    "$kiln" tune "$onnx" "${@:3}" --db "$db" --out "$work/$name.kiln" --json > "$work/$name.json"
+    "$kiln" tune "$onnx" "${on[@]}" "${@:3}" --db "$db" --out "$work/$name.kiln" --json > "$work/$name.json"
     python3 "$here/show.py" table "$work/$name.json"
 }
 
-say "The model: $(basename "$model")"
-"$kiln" explain "$model" --stage tasks | grep '^task' | head -20 || true
-"$kiln" compile "$model" -o "$work/default.kiln" --db none --json > "$work/compiled.json"
+say "The model: $(basename "$model")${on[1]:+, for ${on[1]}}"
+"$kiln" explain "$model" "${on[@]}" --stage tasks | grep '^task' | head -20 || true
+"$kiln" compile "$model" "${on[@]}" -o "$work/default.kiln" --db none --json > "$work/compiled.json"
 tasks=$(get "$work/compiled.json" compiled tasks)
 
 say "Tuning its $tasks tasks, $per_task trials each, on this machine (a private tracker, tuner and rpc-server)"
@@ -38,7 +44,7 @@ say "The database remembers every trial"
 "$kiln" db best --db "$db"
 
 say "Why conv:C2 is fast"
-"$kiln" explain "$work/c2.onnx" --why 0 --db "$db"
+"$kiln" explain "$work/c2.onnx" "${on[@]}" --why 0 --db "$db"
 
 say "The module runs without a compiler"
 "$kiln" run "$work/model.kiln" --bench
@@ -49,7 +55,9 @@ if [ "$model" = "$digits" ]; then
     accuracy_before=$(python3 "$here/digits/accuracy.py" "$here/digits/labels.npy" "$work/before/probability.npy")
     accuracy_after=$(python3 "$here/digits/accuracy.py" "$here/digits/labels.npy" "$work/after/probability.npy" "$work/before/probability.npy")
     echo "the same class on every test image, before and after"
+fi
 
+if [ "$model" = "$digits" ] && [[ "${on[*]}" != *emulated* ]]; then
     # Its share of the time: what is left, less what references, finals and packing take.
     left=$((seconds - SECONDS - 75))
     budget=$((left > 20 ? left : 20))

@@ -35,8 +35,10 @@ def test_a_device_is_tuned_by_a_private_fleet(world):
     board.terminate()
     world.ends(board)
     model, module = world.zoo("gemm:64x64x64"), world.path("gemm.kiln")
-    done = world.json("tune", model, "--target", row["target"], "--trials", 8, "--db", world.path("t.db"), "--out", module)[-1]
+    *_, shipped, done = world.json("tune", model, "--target", row["target"], "--trials", 8, "--db", world.path("t.db"), "--out", module)
     assert done["event"] == "done" and done["measured"] == 8 and done["verified"] == 8, done
+    assert shipped["event"] == "module" and shipped["untimed"] == "the board is emulated", shipped
+    assert shipped["accuracy"]["checked"] and 0 < shipped["accuracy"]["error"] < 1e-5, shipped
     [(kinds, checked)] = world.sql("t.db", "SELECT count(DISTINCT artefact_kind), sum(checked) FROM record WHERE final = 0 AND artefact_kind = 'opencl'")
     assert kinds == "1" and int(checked) == 8, (kinds, checked)
     assert world.json("run", module, "--bench")[-1]["median_ms"] > 0

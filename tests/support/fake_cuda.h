@@ -6,7 +6,9 @@
  *
  * A test in the same process finds `fake_cuda_state` with dlsym. Other programs read their
  * environment: KILN_FAKE_CUDA_FAIL=SYMBOL:N:CODE gives the N-th call of a function that result,
- * KILN_FAKE_CUDA_DEVICES=N is how many there are. */
+ * KILN_FAKE_CUDA_DEVICES=N is how many there are, KILN_FAKE_CUDA_VERSION the driver's; of the
+ * devices KILN_FAKE_CUDA_MAJOR is the first number of their capability, _THREADS and _SHARED
+ * (bytes) are what a group may have, _MEMORY_MIB is their memory. */
 #ifndef KILN_TESTS_SUPPORT_FAKE_CUDA_H
 #define KILN_TESTS_SUPPORT_FAKE_CUDA_H
 

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -143,11 +144,16 @@ kiln_status kiln_private_fleet_check(kiln_private_fleet *fleet) {
 void kiln_private_fleet_stop(kiln_private_fleet *f) {
     if (!f) return;
     for (member m = 0; m < MEMBER_COUNT; m++) {
-        kiln_child_exit how;
+        kiln_child_exit how = {0};
         uint64_t end_ns = kiln_clock_ns() + STOP_NS;
         kiln_child_stop(&f->child[m]);
         while (f->child[m].pid && !kiln_child_ended(&f->child[m], &how) && kiln_clock_ns() < end_ns)
             kiln_clock_wait_until(kiln_clock_ns() + KILN_NS_PER_MS);
+        if (how.signal)
+            fprintf(stderr,
+                    "kiln: %s of the private fleet crashed when it was asked to end (signal %d): "
+                    "please report it; results are stored\n",
+                    member_name[m], how.signal);
         kiln_child_destroy(&f->child[m]);
     }
     if (f->moved) sched_setaffinity(0, sizeof f->cores, &f->cores);

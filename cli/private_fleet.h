@@ -20,7 +20,8 @@ KILN_MUST_USE kiln_status kiln_private_fleet_start(const char *db_path, const ki
 const char *kiln_private_fleet_address(const kiln_private_fleet *fleet);
 /* UNAVAILABLE with the last line of its log when one of the programs has ended. */
 KILN_MUST_USE kiln_status kiln_private_fleet_check(kiln_private_fleet *fleet);
-/* Stops them in order, waits until they are gone, removes the folder. NULL is fine. */
+/* Stops them in order, waits until they are gone, removes the folder; says when one crashes then.
+ * NULL is fine. */
 void kiln_private_fleet_stop(kiln_private_fleet *fleet);
 
 #endif

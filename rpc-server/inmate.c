@@ -404,8 +404,8 @@ void kiln_inmate_main(int argc, char **argv) {
         say(&self, KILN_INMATE_READY);
         if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd))
             kiln_sandbox_exit(0);
-        /* Where it has no files of its own, an empty folder must do. */
-        if (!(self.sandbox.fences & 1U << KILN_FENCE_FOLDER) && !self.device &&
+        /* Where it has no files of its own, an empty folder must do; who only asks sends none. */
+        if (!(self.sandbox.fences & 1U << KILN_FENCE_FOLDER) && !self.device && !self.order.asks &&
             fchdir(self.fd[KILN_INMATE_FOLDER]) != 0)
             kiln_sandbox_exit(KILN_INTERNAL);
         if (self.order.asks) tell_device(&self, &arena);

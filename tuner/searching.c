@@ -64,6 +64,7 @@ static void start(kiln_shell_job *job);
 static void on_orders_done(void *context) {
     kiln_shell_job *job = context;
     job->searching = false;
+    job->shell->searching--;
     for (uint32_t i = 0; i < job->now.count; i++) {
         const kiln_search_order *order = &job->now.data[i];
         if (order->observes) continue;
@@ -97,6 +98,7 @@ static void start(kiln_shell_job *job) {
     job->order.count -= count;
     memmove(job->order.data, job->order.data + count, job->order.count * sizeof *job->order.data);
     job->searching = true;
+    job->shell->searching++;
     kiln_loop_work(job->shell->loop, carry_out_orders, on_orders_done, job);
 }
 
@@ -135,8 +137,6 @@ kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, ui
 }
 
 void kiln_shell_search_wait(kiln_shell *shell) {
-    for (kiln_shell_job *job = shell->jobs; job; job = job->next) {
-        job->order.count = 0;
-        while (job->searching) kiln_loop_run_once(shell->loop);
-    }
+    for (kiln_shell_job *job = shell->jobs; job; job = job->next) job->order.count = 0;
+    while (shell->searching > 0) kiln_loop_run_once(shell->loop);
 }

@@ -163,6 +163,7 @@ struct kiln_shell {
     kiln_sign_public signs; /* its public half, or soon: a key that was rotated brings another */
     kiln_builders *builders;
     kiln_shell_job *jobs;
+    uint32_t searching;      /* jobs whose searchers are at work, forgotten ones too */
     kiln_shell_group *group; /* of records that wait for their commit; NULL: there are none */
 };
 
@@ -225,7 +226,7 @@ kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, ui
 void kiln_candidate_destroy(kiln_candidate *candidate);
 /* Frees the job, now or when its searchers are done. */
 void kiln_shell_job_destroy(kiln_shell_job *job);
-/* Waits for the searchers of all jobs. */
+/* Waits for the searchers of all jobs, also of those that were forgotten. */
 void kiln_shell_search_wait(kiln_shell *shell);
 
 #endif

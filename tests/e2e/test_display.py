@@ -26,6 +26,7 @@ def test_time_budget_shows_time_left(world):
     seen.until(lambda shown: re.search(r"\d+ s of 20 min 00 s, about \d+ min \d\d s left", shown), "time left")
     seen.type(b"\x03")
     seen.ends(10)
+    assert "crashed" not in seen.shown, seen.shown
 
 
 def test_plain_lines_off_a_terminal(world):
@@ -41,7 +42,7 @@ def test_ctrl_c_keeps_everything_and_the_command_it_names_goes_on(world):
     seen.until(lambda shown: done_so_far(shown) >= 3, "three trials")
     seen.type(b"\x03")
     seen.ends(10)
-    assert "stopping" in seen.shown
+    assert "stopping" in seen.shown and "crashed" not in seen.shown
     assert re.search(r"\033\[\d+A\033\[J", seen.shown), "no frame was drawn over another"
     world.left_nothing()
     world.run("run", module)

@@ -13,6 +13,7 @@
 #include "base/proc.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "deploy/runtime/device.h"
 
 #define STOP_NS (UINT64_C(5) * KILN_NS_PER_S) /* before a program that does not stop is killed */
 #define SOCKET_NAME "/tracker.sock"
@@ -67,17 +68,30 @@ static void leave_the_measuring_core(kiln_private_fleet *f) {
     f->moved = sched_setaffinity(0, sizeof rest, &rest) == 0;
 }
 
-/* What a server offers besides, or in place of the processor: an option and its value; NULLs:
- * nothing. */
-static void choose_device(const kiln_target *target, kiln_arena *process, const char *out[2]) {
+#define OFFER_ARGS 4
+
+/* What a server offers besides, or in place of the processor: options and their values;
+ * NULL-terminated. Errors of kiln_device_find. */
+static kiln_status choose_device(const kiln_target *target, kiln_arena *process,
+                                 const char *out[OFFER_ARGS + 1]) {
+    const kiln_device_row *row = kiln_device_row_for(kiln_payload_of(target->kind));
+    const char *executor = kiln_target_kind_executor(target->kind);
     kiln_strbuf text = {0};
-    if (kiln_str_is(kiln_str_from(kiln_target_kind_executor(target->kind)), "cpu")) return;
-    kiln_target_print(target, &text);
-    const bool beside = kiln_target_is_software(target);
-    out[0] = beside ? "--also" : "--executor";
-    out[1] = beside ? kiln_str_dup(process, kiln_strbuf_view(&text))
-                    : kiln_target_kind_executor(target->kind);
-    kiln_strbuf_deinit(&text);
+    uint32_t index = 0;
+    if (kiln_str_is(kiln_str_from(executor), "cpu")) return KILN_OK;
+    if (kiln_target_is_software(target)) {
+        kiln_target_print(target, &text);
+        out[0] = "--also";
+        out[1] = kiln_str_dup(process, kiln_strbuf_view(&text));
+        kiln_strbuf_deinit(&text);
+        return KILN_OK;
+    }
+    kiln_status st = row ? kiln_device_find(row, target, &index) : KILN_OK;
+    out[0] = "--executor";
+    out[1] = executor;
+    out[2] = "--device";
+    out[3] = kiln_arena_printf(process, "%u", index);
+    return st;
 }
 
 kiln_status kiln_private_fleet_start(const char *db_path, const kiln_target *target,
@@ -95,17 +109,17 @@ kiln_status kiln_private_fleet_start(const char *db_path, const kiln_target *tar
                            "--db",      db_path,
                            "--state",   kiln_arena_printf(process, "%s/tuner", f->folder),
                            NULL};
-    const char *device[2] = {NULL, NULL};
-    choose_device(target, process, device);
-    const char *server[] = {"--tracker",   f->address,
-                            "--key",       "this-machine",
-                            "--state",     kiln_arena_printf(process, "%s/rpc-server", f->folder),
-                            "--calibrate", /* the command brings what is known of this machine */
-                            "never",       device[0],
-                            device[1],     NULL};
-    st = start(f, RPC_SERVER,
-               server); /* first, while every core is there; it waits for the tracker */
-    leave_the_measuring_core(f);
+    const char *device[OFFER_ARGS + 1] = {NULL};
+    st = choose_device(target, process, device);
+    const char *server[] = {
+        "--tracker",    f->address, "--key",
+        "this-machine", "--state",  kiln_arena_printf(process, "%s/rpc-server", f->folder),
+        "--calibrate", /* the command brings what is known of this machine */
+        "never",        device[0],  device[1],
+        device[2],      device[3],  NULL};
+    /* First, while every core is there; it waits for the tracker. */
+    if (!st) st = start(f, RPC_SERVER, server);
+    if (!st) leave_the_measuring_core(f);
     if (!st) st = start(f, TRACKER, tracker);
     if (!st) st = start(f, TUNER, tuner);
     if (st) {

@@ -4,10 +4,14 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/opt.h"
+
+extern char **environ;
 
 typedef struct file_row {
     const char *driver;
-    kiln_driver_file file;
+    kiln_driver_file file; /* path NULL: what `variable` says, if it is a path */
+    const char *variable;
 } file_row;
 
 typedef struct call_row {
@@ -18,12 +22,14 @@ typedef struct call_row {
 #define DRIVER(name, mib, starts, bounded, doc) \
     const kiln_driver kiln_driver_##name = {#name, doc, (uint64_t)(mib) << 20, starts, bounded};
 #define SETS(name, variable, value, doc)
+#define KEEPS(name, variable, is_path, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALLS(name, why, calls)
 #include "rpc-server/drivers.def"
 #undef DRIVER
 #undef SETS
+#undef KEEPS
 #undef SEES
 #undef OPENS
 #undef CALLS
@@ -31,12 +37,14 @@ typedef struct call_row {
 static const kiln_driver *const driver_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc) &kiln_driver_##name,
 #define SETS(name, variable, value, doc)
+#define KEEPS(name, variable, is_path, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALLS(name, why, calls)
 #include "rpc-server/drivers.def"
 #undef DRIVER
 #undef SETS
+#undef KEEPS
 #undef SEES
 #undef OPENS
 #undef CALLS
@@ -45,12 +53,14 @@ static const kiln_driver *const driver_table[] = {
 static const file_row file_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc)
 #define SETS(name, variable, value, doc)
-#define SEES(name, path, doc) {#name, {path, false}},
-#define OPENS(name, path, doc) {#name, {path, true}},
+#define KEEPS(name, variable, is_path, doc) {#name, {NULL, false}, (is_path) ? variable : NULL},
+#define SEES(name, path, doc) {#name, {path, false}, NULL},
+#define OPENS(name, path, doc) {#name, {path, true}, NULL},
 #define CALLS(name, why, calls)
 #include "rpc-server/drivers.def"
 #undef DRIVER
 #undef SETS
+#undef KEEPS
 #undef SEES
 #undef OPENS
 #undef CALLS
@@ -64,12 +74,30 @@ typedef struct variable_row {
 static const variable_row variable_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc)
 #define SETS(name, variable, value, doc) {#name, {variable, value}},
+#define KEEPS(name, variable, is_path, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALLS(name, why, calls)
 #include "rpc-server/drivers.def"
 #undef DRIVER
 #undef SETS
+#undef KEEPS
+#undef SEES
+#undef OPENS
+#undef CALLS
+};
+
+static const char *const kept_table[] = {
+#define DRIVER(name, mib, starts, bounded, doc)
+#define SETS(name, variable, value, doc)
+#define KEEPS(name, variable, is_path, doc) variable,
+#define SEES(name, path, doc)
+#define OPENS(name, path, doc)
+#define CALLS(name, why, calls)
+#include "rpc-server/drivers.def"
+#undef DRIVER
+#undef SETS
+#undef KEEPS
 #undef SEES
 #undef OPENS
 #undef CALLS
@@ -80,6 +108,7 @@ static const variable_row variable_table[] = {
 static const call_row call_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc)
 #define SETS(name, variable, value, doc)
+#define KEEPS(name, variable, is_path, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALL(name) {NULL, SCMP_SYS(name)},
@@ -87,6 +116,7 @@ static const call_row call_table[] = {
 #include "rpc-server/drivers.def"
 #undef DRIVER
 #undef SETS
+#undef KEEPS
 #undef SEES
 #undef OPENS
 #undef CALLS
@@ -111,7 +141,8 @@ bool kiln_driver_next_file(const kiln_driver *driver, uint32_t *at, kiln_driver_
         const file_row *row = &file_table[(*at)++];
         if (strcmp(row->driver, driver->name) != 0) continue;
         *out_file = row->file;
-        return true;
+        if (row->variable) out_file->path = kiln_env(row->variable);
+        if (out_file->path && out_file->path[0] == '/') return true;
     }
     return false;
 }
@@ -125,6 +156,23 @@ bool kiln_driver_next_variable(const kiln_driver *driver, uint32_t *at,
         return true;
     }
     return false;
+}
+
+bool kiln_driver_keeps(const char *variable) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(kept_table); i++) {
+        const size_t size = strlen(kept_table[i]);
+        if (strncmp(variable, kept_table[i], size) == 0 &&
+            (variable[size] == '=' || kept_table[i][size - 1] == '_'))
+            return true;
+    }
+    return false;
+}
+
+void kiln_driver_environment(const char *out[KILN_DRIVER_KEPT_MAX + 1]) {
+    uint32_t count = 0;
+    for (char **variable = environ; variable && *variable; variable++)
+        if (count < KILN_DRIVER_KEPT_MAX && kiln_driver_keeps(*variable)) out[count++] = *variable;
+    out[count] = NULL;
 }
 
 /* Whether the row that entry `at` of the calls belongs to is one of `driver`. */

@@ -19,12 +19,14 @@ typedef struct kiln_driver {
 
 #define DRIVER(name, mib, starts, bounded, doc) extern const kiln_driver kiln_driver_##name;
 #define SETS(name, variable, value, doc)
+#define KEEPS(name, variable, is_path, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALLS(name, why, calls)
 #include "rpc-server/drivers.def"
 #undef DRIVER
 #undef SETS
+#undef KEEPS
 #undef SEES
 #undef OPENS
 #undef CALLS
@@ -39,7 +41,8 @@ typedef struct kiln_driver_file {
     const char *path;
     bool is_device; /* it may be written to; the others only read */
 } kiln_driver_file;
-/* From `*at` on, which begins at 0 and moves behind the one found; false: there are no more. */
+/* With what KEEPS rows name in this process's environment. From `*at` on, which begins at 0 and
+ * moves behind the one found; false: there are no more. */
 bool kiln_driver_next_file(const kiln_driver *driver, uint32_t *at, kiln_driver_file *out_file);
 /* A variable of its environment. */
 typedef struct kiln_driver_variable {
@@ -48,7 +51,12 @@ typedef struct kiln_driver_variable {
 /* The same as kiln_driver_next_file of them. */
 bool kiln_driver_next_variable(const kiln_driver *driver, uint32_t *at,
                                kiln_driver_variable *out_variable);
-/* The same of numbers of system calls, as libseccomp has them. */
+/* Whether "NAME=value" is one of a KEEPS row, of any driver. */
+bool kiln_driver_keeps(const char *variable);
+/* Those of this process's environment, NULL-terminated; later ones are left out. */
+#define KILN_DRIVER_KEPT_MAX 64u
+void kiln_driver_environment(const char *out[KILN_DRIVER_KEPT_MAX + 1]);
+/* The same as kiln_driver_next_file of numbers of system calls, as libseccomp has them. */
 bool kiln_driver_next_call(const kiln_driver *driver, uint32_t *at, int *out_call);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/macros.h"
+#include "rpc-server/driver.h"
 #include "rpc-server/helper_request.h"
 #include "rpc-server/helper_talk.h"
 
@@ -206,9 +207,13 @@ static kiln_status start(kiln_helper *helper, const kiln_helper_options *options
     const char *label = options->label ? options->label : "";
     const char *const emulated[] = {options->emulator, options->program, "--helper", label, NULL};
     const char *const *argv = options->emulator ? emulated : emulated + 1;
-    return kiln_child_start(
-        &(kiln_child_options){.argv = argv, .socket_in = true, .bare_environment = true},
-        &helper->process);
+    const char *kept[KILN_DRIVER_KEPT_MAX + 1];
+    kiln_driver_environment(kept);
+    return kiln_child_start(&(kiln_child_options){.argv = argv,
+                                                  .env_extra = options->drivers ? kept : NULL,
+                                                  .socket_in = true,
+                                                  .bare_environment = true},
+                            &helper->process);
 }
 
 static kiln_status introduce(kiln_helper *helper, const kiln_helper_setup *setup) {

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/fence.h"
 #include "rpc-server/cgroup.h"
+#include "rpc-server/driver.h"
 #include "rpc-server/helper.h"
 #include "rpc-server/helper_filter.h"
 #include "rpc-server/helper_request.h"
@@ -133,9 +134,14 @@ static kiln_status load_program(const server *s, const kiln_driver *driver, cons
     const char *const emulated[] = {s->setup.emulator,           s->setup.program, "--child",
                                     driver ? driver->name : "-", cgroup,           NULL};
     const char *const *argv = s->setup.is_emulated ? emulated : emulated + 1;
+    const char *kept[KILN_DRIVER_KEPT_MAX + 1];
     kiln_child child = {.in_fd = -1, .out_fd = -1, .error_fd = -1};
-    kiln_status st = kiln_child_start(
-        &(kiln_child_options){.argv = argv, .input_fd = socket, .bare_environment = true}, &child);
+    kiln_driver_environment(kept);
+    kiln_status st = kiln_child_start(&(kiln_child_options){.argv = argv,
+                                                            .env_extra = driver ? kept : NULL,
+                                                            .input_fd = socket,
+                                                            .bare_environment = true},
+                                      &child);
     if (!st) *out_pid = child.pid;
     return st;
 }

@@ -95,7 +95,9 @@ static bool show(const kiln_driver_file *file) {
                                                 (file->is_device ? 0 : MOUNT_ATTR_RDONLY)};
     const char *place = file->path + 1;
     struct stat info;
-    if (lstat(file->path, &info) != 0) return true; /* the machine has none */
+    if (lstat(place, &info) == 0) return true; /* within what another row shows */
+    if (lstat(file->path, &info) != 0 || strlen(file->path) >= PATH_BYTES)
+        return true; /* the machine has none, or at a place that nobody reaches */
     if (S_ISLNK(info.st_mode)) return copy_link(file->path, place);
     const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
     if (!make_place(place, S_ISDIR(info.st_mode))) return false;
@@ -110,9 +112,9 @@ static bool show(const kiln_driver_file *file) {
 
 static bool show_all(const kiln_driver *driver) {
     kiln_driver_file file;
-    bool shown = true;
+    bool shown = mkdir("tmp", 0700) == 0;
     for (uint32_t at = 0; shown && kiln_driver_next_file(driver, &at, &file);) shown = show(&file);
-    return shown && mkdir("tmp", 0700) == 0;
+    return shown;
 }
 
 bool kiln_namespace_driver_files(const kiln_driver *driver, uid_t owner) {

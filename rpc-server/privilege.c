@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "rpc-server/driver.h"
 #include "rpc-server/sandbox.h"
 
 extern char **environ;
@@ -165,7 +166,8 @@ kiln_status kiln_privilege_leave_root(kiln_privilege_user user) {
 void kiln_privilege_clean_environment(void) {
     char **kept = environ;
     for (char **variable = environ; variable && *variable; variable++) {
-        if (strncmp(*variable, "KILN_", 5) == 0 || strstr(*variable, "SAN_OPTIONS="))
+        if (strncmp(*variable, "KILN_", 5) == 0 || kiln_driver_keeps(*variable) ||
+            strstr(*variable, "SAN_OPTIONS="))
             *kept++ = *variable;
         else
             explicit_bzero(*variable, strlen(*variable));

@@ -36,7 +36,8 @@ KILN_MUST_USE kiln_status kiln_privilege_take_folder(const char *path, kiln_priv
 KILN_MUST_USE kiln_status kiln_privilege_leave_root(kiln_privilege_user user);
 
 /* Wipes the environment, also where the kernel shows it, of all but Kiln's own variables and those
- * of sanitizers: neither this process nor the builders that it starts have more. */
+ * of drivers (drivers.def) and sanitizers: neither this process nor the builders that it starts
+ * have more. */
 void kiln_privilege_clean_environment(void);
 /* Nobody but root reads or traces this process from now on, nor dumps its core. */
 void kiln_privilege_hide(void);

@@ -15,6 +15,8 @@
 #include "base/macros.h"
 #include "rpc-server/helper_talk.h"
 
+extern char **environ;
+
 #define ANSWER_MS 10000
 
 /* What travels with a request: the child's socket, and the folder of its control group. */
@@ -35,8 +37,11 @@ bool kiln_zygote_is_allowed(void) { return !KILN_SANITIZED; }
 
 kiln_status kiln_zygote_open(kiln_zygote *zygote, const char *program) {
     const char *const argv[] = {program, "--children", NULL};
+    const char *kept[KILN_DRIVER_KEPT_MAX + 1];
+    kiln_driver_environment(kept);
     return kiln_child_start(
-        &(kiln_child_options){.argv = argv, .socket_in = true, .bare_environment = true},
+        &(kiln_child_options){
+            .argv = argv, .env_extra = kept, .socket_in = true, .bare_environment = true},
         &zygote->process);
 }
 
@@ -124,6 +129,13 @@ static pid_t copy_self(int cgroup_fd) {
     return pid;
 }
 
+/* Its strings as well: candidates run in this process. */
+static void empty_environment(void) {
+    for (char **variable = environ; variable && *variable; variable++)
+        explicit_bzero(*variable, strlen(*variable));
+    if (environ) *environ = NULL;
+}
+
 static void take_socket(const int *fd, uint32_t fd_count) {
     setpgid(0, 0);
     dup2(fd[CHILD_SOCKET], STDIN_FILENO);
@@ -141,6 +153,7 @@ kiln_zygote_birth kiln_zygote_serve(void) {
         const pid_t pid = copy_self(fd[CHILD_CGROUP]);
         if (pid == 0) {
             take_socket(fd, fd_count);
+            if (!driver) empty_environment(); /* it has what drivers keep */
             return (kiln_zygote_birth){fd_count == CHILD_FDS_MAX, driver};
         }
         const answer told = {pid, pid < 0 ? errno : 0};

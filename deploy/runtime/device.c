@@ -65,10 +65,35 @@ kiln_status kiln_device_count(kiln_device_kind kind, uint32_t *out_count) {
     return st;
 }
 
+/* Code for any device is run by the only one that can, not by the first that comes. */
+static kiln_status check_name(const kiln_target *wanted, const kiln_device_facts *facts,
+                              uint32_t count) {
+    kiln_strbuf names = {0}, reason = {0};
+    uint32_t fitting = 0;
+    if (wanted->triple.size > 0) return KILN_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_str name = facts[i].target.triple;
+        if (name.size == 0 || !kiln_target_runs_on(wanted, &facts[i].target, &reason)) continue;
+        kiln_strbuf_printf(&names, "%s%.*s", fitting++ > 0 ? ", " : "", KILN_STR_ARG(name));
+    }
+    kiln_status st = KILN_OK;
+    if (fitting > 1) {
+        const char *kind = kiln_target_kind_name(wanted->kind);
+        st = KILN_ERROR(FAILED_PRECONDITION,
+                        "%u devices run code for '%s'; name one in the target, %s:NAME: %s",
+                        fitting, kind, kind, names.data);
+    }
+    kiln_strbuf_deinit(&reason);
+    kiln_strbuf_deinit(&names);
+    return st;
+}
+
 kiln_status kiln_device_choose(const kiln_device_setup *setup, const kiln_device_facts *facts,
                                uint32_t count, uint32_t *out_index) {
     kiln_strbuf reason = {0};
     uint32_t fitting = 0;
+    kiln_status st = setup->wanted ? check_name(setup->wanted, facts, count) : KILN_OK;
+    if (st) return st;
     for (uint32_t i = 0; i < count; i++) {
         kiln_strbuf_reset(&reason);
         if (setup->wanted && !kiln_target_runs_on(setup->wanted, &facts[i].target, &reason))
@@ -78,7 +103,6 @@ kiln_status kiln_device_choose(const kiln_device_setup *setup, const kiln_device
         *out_index = i;
         return KILN_OK;
     }
-    kiln_status st;
     if (setup->wanted && fitting == 0)
         st = KILN_ERROR(NOT_FOUND, "of %u devices none runs the code: %.*s", count,
                         KILN_STR_ARG(kiln_strbuf_view(&reason)));
@@ -86,6 +110,19 @@ kiln_status kiln_device_choose(const kiln_device_setup *setup, const kiln_device
         st = KILN_ERROR(NOT_FOUND, "there is no device %u: there are %u%s", setup->index, fitting,
                         setup->wanted ? " that run the code" : "");
     kiln_strbuf_deinit(&reason);
+    return st;
+}
+
+kiln_status kiln_device_find(const kiln_device_row *row, const kiln_target *wanted,
+                             uint32_t *out_index) {
+    const kiln_device_setup setup = {.wanted = wanted};
+    kiln_arena scratch;
+    kiln_device_facts *facts;
+    uint32_t count;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = row->vtable->list(&scratch, &facts, &count);
+    if (!st) st = kiln_device_choose(&setup, facts, count, out_index);
+    kiln_arena_deinit(&scratch);
     return st;
 }
 

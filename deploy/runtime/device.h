@@ -156,10 +156,15 @@ KILN_MUST_USE kiln_status kiln_device_list(kiln_device_kind kind, kiln_arena *ar
 /* The same without the facts. */
 KILN_MUST_USE kiln_status kiln_device_count(kiln_device_kind kind, uint32_t *out_count);
 /* For rows that find devices by their facts: the index of the one that the setup means. NOT_FOUND:
- * there are fewer; or none that runs `wanted`, with the reason why the last one does not. */
+ * there are fewer; or none that runs `wanted`, with the reason why the last one does not.
+ * FAILED_PRECONDITION: several devices run `wanted`, which names none of them. */
 KILN_MUST_USE kiln_status kiln_device_choose(const kiln_device_setup *setup,
                                              const kiln_device_facts *facts, uint32_t count,
                                              uint32_t *out_index);
+/* The first device of the row that runs code for `wanted`, by its number among all. Errors of
+ * `list` and of kiln_device_choose. */
+KILN_MUST_USE kiln_status kiln_device_find(const kiln_device_row *row, const kiln_target *wanted,
+                                           uint32_t *out_index);
 
 /* `setup` may be NULL: the first device of the kind, whatever it is. Errors of the row, and
  * UNIMPLEMENTED  the kind has no row here */

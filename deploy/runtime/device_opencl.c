@@ -247,27 +247,6 @@ static kiln_status make_queue(opencl_state *s) {
     return s->queue ? KILN_OK : refuse("making a queue", code);
 }
 
-/* Code for any device is run by the only one that can, not by the first that comes. */
-static kiln_status check_name(const kiln_device_setup *setup, const kiln_device_facts *facts,
-                              uint32_t count) {
-    kiln_strbuf names = {0}, reason = {0};
-    uint32_t fitting = 0;
-    if (!setup->wanted || setup->wanted->triple.size > 0) return KILN_OK;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!kiln_target_runs_on(setup->wanted, &facts[i].target, &reason)) continue;
-        kiln_strbuf_printf(&names, "%s%.*s", fitting++ > 0 ? ", " : "",
-                           KILN_STR_ARG(facts[i].target.triple));
-    }
-    kiln_status st = KILN_OK;
-    if (fitting > 1)
-        st = KILN_ERROR(FAILED_PRECONDITION,
-                        "%u devices run code for 'opencl'; name one in the target, opencl:NAME: %s",
-                        fitting, names.data);
-    kiln_strbuf_deinit(&reason);
-    kiln_strbuf_deinit(&names);
-    return st;
-}
-
 static kiln_status opencl_open(const kiln_device_setup *setup, kiln_arena *arena,
                                kiln_target *out_target, void **out_state) {
     opencl_state *s = kiln_alloc(sizeof *s);
@@ -276,7 +255,6 @@ static kiln_status opencl_open(const kiln_device_setup *setup, kiln_arena *arena
     uint32_t count, index = 0;
     kiln_map_init(&s->view);
     kiln_status st = find_all(&s->cl, arena, device, &facts, &count);
-    if (!st) st = check_name(setup, facts, count);
     if (!st) st = kiln_device_choose(setup, facts, count, &index);
     if (!st) {
         const uint64_t floats =

@@ -19,15 +19,23 @@ kiln_status kiln_driver_load(const kiln_driver_library *library,
 
 #include "base/opt.h"
 
+/* The loader gives the last reason of several places where it looked for a name, which may be that
+ * one of them is closed. */
+static kiln_status refuse(const kiln_driver_library *library, const char *file, const char *why) {
+    const size_t size = strlen(file);
+    if (!why) why = file;
+    if (!strchr(file, '/') && strncmp(why, file, size) == 0 &&
+        strncmp(why + size, ": cannot open", strlen(": cannot open")) == 0)
+        return KILN_ERROR(NOT_FOUND, "there is no driver: %s is not installed; %s", file,
+                          library->install);
+    return KILN_ERROR(NOT_FOUND, "there is no driver: %s; %s", why, library->install);
+}
+
 kiln_status kiln_driver_load(const kiln_driver_library *library,
                              const kiln_driver_function *function, uint32_t count) {
     const char *named = kiln_env(library->variable), *file = named ? named : library->file;
     void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        const char *why = dlerror();
-        return KILN_ERROR(NOT_FOUND, "there is no driver: %s; %s", why ? why : file,
-                          library->install);
-    }
+    if (!handle) return refuse(library, file, dlerror());
     for (uint32_t i = 0; i < count; i++) {
         void *found = dlsym(handle, function[i].name);
         if (!found)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Devices behind drivers as boards: what a server with --executor offers, tells and refuses, and a tune through one that lives on."""
 import os
+import re
 import sys
 
 import harness
 from harness import until
+from test_gpu_run import FAKE_CUDA, checks
 
 
 def pocl(world):
@@ -50,6 +52,29 @@ def test_each_target_of_a_board_has_a_line(world):
     rows = until(lambda: world.json("fleet", "list", "--tracker", address), "the board in the fleet")
     assert [row["target"].split(":")[0] for row in rows] == ["cpu", "null"], rows
     assert len({row["node"] for row in rows}) == 1 and rows[1]["slots"] == 1, rows
+
+
+def test_a_server_uses_the_driver_that_its_environment_names(world):
+    """Also where it may not open it itself: its contained children see that file and no other of the folder."""
+    world.env |= {"KILN_CUDA_LIBRARY": str(FAKE_CUDA), "KILN_CUDA_FAKE_DEVICES": "2", "KILN_CUDA_FAKE_MEMORY_MIB": "4096"}
+    _, address = world.tracker()
+    world.board(address, "--executor", "cuda", "--device", "1", key="h200")
+    [row] = until(lambda: world.json("fleet", "list", "--tracker", address), "the board in the fleet")
+    assert row["target"] == "cuda:sm_90a" and row["device"] == "NVIDIA H200" and row["memory_bytes"] == 4 << 30, row
+    shown = world.run("fleet", "show", "h200", "--tracker", address).stdout
+    for fact in ("NVIDIA H200", "CUDA 12.4", "cuda:sm_90a"):
+        assert fact in shown, (fact, shown)
+    world.refused("--executor", "cuda", "--device", "2", "--tracker", address, "--state", world.path("other"), says="there is no cuda device 2; there are 2",
+                  name="kiln-rpc-server")
+
+
+def test_a_device_that_is_not_the_first_is_tuned(world):
+    world.env["POCL_DEVICES"] = "pthread basic"
+    found = re.search(r"; 1: .* as (opencl:[^ ;]*)", checks(world)["opencl"][1])
+    if not found:
+        raise harness.Skip("no driver that offers two devices: install pocl-opencl-icd")
+    done = world.json("tune", world.zoo("gemm:32x32x32"), "--target", found[1], "--trials", 1, "--db", world.path("t.db"))[-1]
+    assert done["event"] == "done" and done["verified"] == 1, done
 
 
 def test_what_cannot_be_offered_is_refused(world):

@@ -53,21 +53,23 @@ def test_a_driver_that_is_not_as_it_must_be(world):
     cuda, cl = compiled(world, "cuda:sm_90"), compiled(world, "opencl")
     refused(world, "run", cuda, KILN_CUDA_LIBRARY="libno-such-library.so.1", says=("there is no driver", "install NVIDIA's driver"))
     refused(world, "run", cl, KILN_OPENCL_LIBRARY="libno-such-library.so.1", says=("install ocl-icd-libopencl1",))
+    refused(world, "tune", world.zoo("gemm:32x32x32"), "--target", "cuda:sm_90", "--trials", 1, KILN_CUDA_LIBRARY="libno-such-library.so.1",
+            says=("libno-such-library.so.1 is not installed; install NVIDIA's driver",))
     for env, says in (({"VERSION": 9000}, ("CUDA 9.0", "11.0")), ({"DEVICES": 0}, ("no device of it", "/dev/nvidia")),
                       ({"FAIL": "cuInit:1:803"}, ("starting the driver", "803")),
                       ({"FAIL": "cuDevicePrimaryCtxRetain:1:2"}, ("opening the device", "2"))):
-        refused(world, "run", cuda, KILN_CUDA_LIBRARY=FAKE_CUDA, **{f"KILN_FAKE_CUDA_{name}": value for name, value in env.items()}, says=says)
+        refused(world, "run", cuda, KILN_CUDA_LIBRARY=FAKE_CUDA, **{f"KILN_CUDA_FAKE_{name}": value for name, value in env.items()}, says=says)
 
 
 def test_code_that_the_device_cannot_run(world):
     """The limit is named, with what the code wants and what the device has."""
     newer = compiled(world, "cuda:sm_90")
     fake = {"KILN_CUDA_LIBRARY": FAKE_CUDA}
-    refused(world, "run", newer, **fake, KILN_FAKE_CUDA_MAJOR=8, says=("none runs the code", "sm_80, not a sm_90"))
-    refused(world, "run", newer, **fake, KILN_FAKE_CUDA_THREADS=8, says=("groups of 1024 threads; the device runs 8",))
-    refused(world, "run", newer, **fake, KILN_FAKE_CUDA_SHARED=64, says=("bytes shared by a group; the device has 64",))
-    refused(world, "run", newer, **fake, KILN_FAKE_CUDA_FAIL="cuModuleLoadDataEx:1:218", says=("payload 0", "does not compile"))
-    refused(world, "run", newer, **fake, KILN_FAKE_CUDA_FAIL="cuLaunchKernel:1:700", says=("a kernel failed", "the device is lost"))
+    refused(world, "run", newer, **fake, KILN_CUDA_FAKE_MAJOR=8, says=("none runs the code", "sm_80, not a sm_90"))
+    refused(world, "run", newer, **fake, KILN_CUDA_FAKE_THREADS=8, says=("groups of 1024 threads; the device runs 8",))
+    refused(world, "run", newer, **fake, KILN_CUDA_FAKE_SHARED=64, says=("bytes shared by a group; the device has 64",))
+    refused(world, "run", newer, **fake, KILN_CUDA_FAKE_FAIL="cuModuleLoadDataEx:1:218", says=("payload 0", "does not compile"))
+    refused(world, "run", newer, **fake, KILN_CUDA_FAKE_FAIL="cuLaunchKernel:1:700", says=("a kernel failed", "the device is lost"))
 
 
 def test_types_that_the_device_lacks(world):
@@ -87,14 +89,16 @@ def test_types_that_the_device_lacks(world):
 def test_memory_that_the_device_does_not_have(world):
     """What was asked for, what is free, and how much there is."""
     module = compiled(world, "cuda:sm_90", world.zoo("gemm:1024x1024x1024"))
-    refused(world, "run", module, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_FAKE_CUDA_MEMORY_MIB=2, says=("bytes on a device with", f"left of {2 * MIB}"))
+    refused(world, "run", module, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_MEMORY_MIB=2, says=("bytes on a device with", f"left of {2 * MIB}"))
 
 
 def test_two_devices_want_a_name(world):
     if "PoCL" not in checks(world)["opencl"][1]:
         raise harness.Skip("no driver that offers two devices: install pocl-opencl-icd")
     module = compiled(world, "opencl")
-    refused(world, "run", module, POCL_DEVICES="pthread basic", says=("2 devices run code for 'opencl'", "name one in the target", "pthread-", "basic-"))
+    says = ("2 devices run code for 'opencl'", "name one in the target", "pthread-", "basic-")
+    refused(world, "run", module, POCL_DEVICES="pthread basic", says=says)
+    refused(world, "tune", world.zoo("gemm:32x32x32"), "--target", "opencl", "--trials", 1, POCL_DEVICES="pthread basic", says=says)
 
 
 def test_a_board_without_a_gpu_takes_no_module_for_one(world):

@@ -20,13 +20,13 @@ def checks(world, **env):
 
 
 def test_the_doctor_lists_devices_and_says_what_is_missing(world):
-    found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_FAKE_CUDA_DEVICES=2, KILN_OPENCL_LIBRARY="libno-such-library.so.1")
+    found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_DEVICES=2, KILN_OPENCL_LIBRARY="libno-such-library.so.1")
     assert found["opencl"][0] and "install ocl-icd-libopencl1" in found["opencl"][1], found["opencl"]
     for text in ("0: NVIDIA H200 (CUDA 12.4, 140.4 GiB) as cuda:sm_90a,mcpu=h200", "; 1: NVIDIA H200"):
         assert text in found["cuda"][1], found["cuda"]
-    found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_FAKE_CUDA_DEVICES=0)
+    found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_DEVICES=0)
     assert "no device of it" in found["cuda"][1] and "/dev/nvidia" in found["cuda"][1], found["cuda"]
-    found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_FAKE_CUDA_FAIL="cuInit:1:803")
+    found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_FAIL="cuInit:1:803")
     assert "starting the driver" in found["cuda"][1] and "803" in found["cuda"][1], found["cuda"]
 
 

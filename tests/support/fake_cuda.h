@@ -5,9 +5,9 @@
  * bounds, and that what was made is gone in the end; what it finds is in `complaints`.
  *
  * A test in the same process finds `fake_cuda_state` with dlsym. Other programs read their
- * environment: KILN_FAKE_CUDA_FAIL=SYMBOL:N:CODE gives the N-th call of a function that result,
- * KILN_FAKE_CUDA_DEVICES=N is how many there are, KILN_FAKE_CUDA_VERSION the driver's; of the
- * devices KILN_FAKE_CUDA_MAJOR is the first number of their capability, _THREADS and _SHARED
+ * environment: KILN_CUDA_FAKE_FAIL=SYMBOL:N:CODE gives the N-th call of a function that result,
+ * KILN_CUDA_FAKE_DEVICES=N is how many there are, KILN_CUDA_FAKE_VERSION the driver's; of the
+ * devices KILN_CUDA_FAKE_MAJOR is the first number of their capability, _THREADS and _SHARED
  * (bytes) are what a group may have, _MEMORY_MIB is their memory. */
 #ifndef KILN_TESTS_SUPPORT_FAKE_CUDA_H
 #define KILN_TESTS_SUPPORT_FAKE_CUDA_H

@@ -434,19 +434,19 @@ static void read_number(const char *variable, int *out) {
 
 /* Programs that no test looks into are told by their environment. */
 __attribute__((constructor)) static void read_environment(void) {
-    const char *fail = getenv("KILN_FAKE_CUDA_FAIL");
+    const char *fail = getenv("KILN_CUDA_FAKE_FAIL");
     static char symbol[64];
     if (fail && sscanf(fail, "%63[^:]:%d:%d", symbol, &S.fail_at, &S.fail_code) == 3)
         S.fail_symbol = symbol;
-    const char *count = getenv("KILN_FAKE_CUDA_DEVICES");
+    const char *count = getenv("KILN_CUDA_FAKE_DEVICES");
     if (count && count[0] >= '0' && count[0] <= '0' + FAKE_CUDA_DEVICES_MAX)
         S.device_count = count[0] - '0';
-    read_number("KILN_FAKE_CUDA_VERSION", &S.version);
-    read_number("KILN_FAKE_CUDA_MAJOR", &S.device[0].major);
-    read_number("KILN_FAKE_CUDA_THREADS", &S.device[0].group_threads);
-    read_number("KILN_FAKE_CUDA_SHARED", &S.device[0].group_shared);
+    read_number("KILN_CUDA_FAKE_VERSION", &S.version);
+    read_number("KILN_CUDA_FAKE_MAJOR", &S.device[0].major);
+    read_number("KILN_CUDA_FAKE_THREADS", &S.device[0].group_threads);
+    read_number("KILN_CUDA_FAKE_SHARED", &S.device[0].group_shared);
     int memory_mib = 0;
-    read_number("KILN_FAKE_CUDA_MEMORY_MIB", &memory_mib);
+    read_number("KILN_CUDA_FAKE_MEMORY_MIB", &memory_mib);
     if (memory_mib > 0) S.device[0].memory_bytes = (size_t)memory_mib << 20;
     for (int i = 1; i < S.device_count; i++) S.device[i] = S.device[0];
 }

@@ -3,6 +3,7 @@
 #include "rpc-server/driver.h"
 
 #include <seccomp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rpc-server/executor.h"
@@ -54,11 +55,35 @@ static void rows_belong_to_their_driver(void **state) {
     assert_true(files > 5);
 }
 
+/* A path that such a variable names is a file of the driver. */
+static void a_driver_has_the_variables_that_its_rows_keep(void **state) {
+    (void)state;
+    kiln_driver_file file = {0};
+    const char *kept[KILN_DRIVER_KEPT_MAX + 1];
+    uint32_t at = 0, count = 0;
+    assert_true(kiln_driver_keeps("KILN_CUDA_LIBRARY=x") && kiln_driver_keeps("KILN_CUDA_ANY=x"));
+    assert_false(kiln_driver_keeps("CUDA_HOME=x") || kiln_driver_keeps("OCL_ICD_VENDORS_NOT=x"));
+    assert_false(kiln_driver_keeps("PATH=/bin") || kiln_driver_keeps("AWS_SECRET=x"));
+    assert_int_equal(clearenv(), 0);
+    (void)setenv("KILN_CUDA_LIBRARY", "/somewhere/libcuda.so", 1);
+    (void)setenv("SECRET", "x", 1);
+    kiln_driver_environment(kept);
+    while (kept[count]) count++;
+    assert_int_equal(count, 1);
+    while (kiln_driver_next_file(&kiln_driver_cuda, &at, &file) &&
+           strcmp(file.path, "/somewhere/libcuda.so") != 0) {}
+    assert_string_equal(file.path, "/somewhere/libcuda.so");
+    (void)setenv("KILN_CUDA_LIBRARY", "libcuda.so.2", 1); /* where the loader looks */
+    for (at = 0; kiln_driver_next_file(&kiln_driver_cuda, &at, &file);)
+        assert_null(strstr(file.path, "libcuda"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_executor_that_lives_on_has_a_driver_of_its_name),
         cmocka_unit_test(no_driver_may_mount_trace_or_reach_a_network),
         cmocka_unit_test(rows_belong_to_their_driver),
+        cmocka_unit_test(a_driver_has_the_variables_that_its_rows_keep),
     };
     return cmocka_run_group_tests_name("rpc-server/driver", tests, NULL, NULL);
 }

@@ -11,6 +11,16 @@ export KILN_HOME="$folder/home" POCL_CACHE_DIR="$folder/driver"
 mkdir "$folder/driver"
 failed=0
 
+run() { # PROGRAM: one that skips says why
+    "$tests/test-rpc-server-$1" > "$folder/log" 2>&1
+    code=$?
+    if [ $code = 0 ] && grep -q '^\[  SKIPPED \]' "$folder/log"; then
+        echo "skip $1: $(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$folder/log") cases: $(sed -n 's/^# //p' "$folder/log" | head -1)"
+    else
+        report $code "$1: faults of device code"
+    fi
+}
+
 report() { # EXIT-CODE NAME: with the last lines of what it said
     if [ "$1" = 0 ]; then echo "ok   $2"; else echo "FAIL $2" && tail -5 "$folder/log" && failed=1; fi
 }
@@ -54,8 +64,7 @@ try_device() { # EXECUTOR
 for executor in opencl cuda; do try_device "$executor"; done
 for name in gpu_served gpu_hostile; do
     if [ -x "$tests/test-rpc-server-$name" ]; then
-        "$tests/test-rpc-server-$name" > "$folder/log" 2>&1
-        report $? "$name: faults of device code (on OpenCL, else skipped)"
+        run "$name"
     else
         echo "skip $name: the program is not here"
     fi

@@ -10,16 +10,22 @@ import re
 import sys
 
 CASE = re.compile(r"^(not ok|ok)\b(.*)$", re.M)
+OF_CMOCKA = re.compile(r"^(?:not )?ok \d+ # SKIP (\w+)$")
 LINES, WIDTH = 40, 300  # shown of a failed case
 SKIPPED_SHOWN = 4  # cases that were skipped for one reason
 
 
 def skipped_cases(test):
-    """(case, reason) of what a test program skipped; one without TAP lines says why on its last line, if at all."""
-    for verdict, rest in CASE.findall(test.get("stdout") or ""):
-        name, found, reason = re.split(r"(# *skip\S*)", rest, maxsplit=1, flags=re.I) if re.search(r"# *skip", rest, re.I) else ("", "", "")
+    """(case, reason) of what a test program skipped. One without TAP lines says why on its last line, a case of cmocka on the line before its own, if at all."""
+    before = ""
+    for line in (test.get("stdout") or "").splitlines():
+        case, of_cmocka = CASE.match(line), OF_CMOCKA.match(line)
+        name, found, reason = (re.split(r"(# *skip\S*)", case[2], maxsplit=1, flags=re.I) + ["", ""])[:3] if case else ("", "", "")
+        if of_cmocka:
+            name, reason = of_cmocka[1], before
         if found:
             yield re.sub(r"^ *\d* *-? *", "", name).strip(), reason.strip() or "no reason given"
+        before = "" if case else re.sub(r"^# *(skipped: )?", "", line)
     if test["result"] == "SKIP" and not CASE.search(test.get("stdout") or ""):
         said = ((test.get("stdout") or "") + (test.get("stderr") or "")).strip().splitlines()
         yield "", said[-1].strip() if said else "no reason given"
@@ -84,7 +90,7 @@ def main(arguments):
                 print(f"  again: ./dev {label} {name}")
     for reason, cases in skipped.items():
         more = f" and {len(cases) - SKIPPED_SHOWN} more" if len(cases) > SKIPPED_SHOWN else ""
-        print(f"skipped: {', '.join(cases[:SKIPPED_SHOWN])}{more}: {reason}"[:WIDTH])
+        print(f"skipped: {', '.join(cases[:SKIPPED_SHOWN])[:WIDTH]}{more}: {reason[:WIDTH]}")
     if total == [0, 0, 0]:
         total[1] = 1
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")

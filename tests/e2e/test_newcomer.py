@@ -321,13 +321,15 @@ def test_skipped_tests_are_reported_with_their_reason(world):
     log = world.folder / "log.json"
     tests = [{"name": "kiln:e2e / a", "result": "OK", "stdout": "1..2\nok 1 - first\nok 2 - second # SKIP no phone here\n"},
              {"name": "kiln:e2e / b", "result": "SKIP", "stdout": "", "stderr": "qemu is missing\n"},
-             {"name": "kiln:e2e / c", "result": "SKIP", "stdout": ""}]
+             {"name": "kiln:e2e / c", "result": "SKIP", "stdout": ""},
+             {"name": "d", "result": "OK", "stdout": "1..2\n# no driver: install one\nnot ok 1 # SKIP on_it\nok 2 - other\n# ok - d\n"}]
     log.write_text("".join(json.dumps(test) + "\n" for test in tests))
     report = pathlib.Path(os.environ["KILN_BOARDS"]) / "tests/check/report.py"
     done = subprocess.run([sys.executable, report, f"test={log}"], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
-    assert lines[-1] == "1 passed, 0 failed, 3 skipped", lines
-    assert lines[:-1] == ["skipped: a second: no phone here", "skipped: b: qemu is missing", "skipped: c: no reason given"], lines
+    assert lines[-1] == "2 passed, 0 failed, 4 skipped", lines
+    assert lines[:-1] == ["skipped: a second: no phone here", "skipped: b: qemu is missing", "skipped: c: no reason given",
+                          "skipped: d on_it: no driver: install one"], lines
 
 
 def test_what_killed_commands_left_goes_with_the_next(world):

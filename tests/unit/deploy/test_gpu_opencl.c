@@ -18,13 +18,15 @@ static kiln_str artefact(kiln_arena *arena, const char *target, const char *text
         &(text_artefact){.kind = KILN_PAYLOAD_OPENCL, .target = target, .text = text}, arena);
 }
 
-/* Skips, and says what is missing, where there is no driver. */
+static void skip_without_a_driver(void) {
+    if (there_is_a_driver) return;
+    print_message("# no OpenCL device: install pocl-opencl-icd\n");
+    skip();
+}
+
 static kiln_device *open_device(void) {
     kiln_device *device = NULL;
-    if (!there_is_a_driver) {
-        print_message("no OpenCL device: install pocl-opencl-icd\n");
-        skip();
-    }
+    skip_without_a_driver();
     expect_ok(kiln_device_open(KILN_DEVICE_OPENCL, NULL, &device));
     return device;
 }
@@ -81,7 +83,7 @@ static void two_devices_body(void) {
 
 static void of_two_devices_one_is_named(void **state) {
     (void)state;
-    if (!there_is_a_driver) skip();
+    skip_without_a_driver();
     assert_int_equal(run_in_child(two_devices_body), 0);
 }
 

@@ -33,7 +33,8 @@ static int set_up(void **state) {
     kiln_found_device device;
     kiln_status st = find_device(&the_served, 0, &device);
     the_target = st ? NULL : device.target_text.data;
-    if (st) print_message("%s\n", kiln_status_text(st));
+    if (st)
+        print_message("# no OpenCL device, install pocl-opencl-icd: %s\n", kiln_status_text(st));
     kiln_status_free(st); /* every test skips, and this says why */
     *state = &the_served;
     return 0;

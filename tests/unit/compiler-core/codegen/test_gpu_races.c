@@ -99,7 +99,7 @@ static void kernels_of_the_networks_have_no_races(void **state) {
     kiln_device *device;
     char *folder = make_folder(*state);
     if (!gpu_oclgrind_begin(folder, true, *state)) {
-        print_message("install oclgrind\n");
+        print_message("# no oclgrind: install oclgrind\n");
         remove_folder(folder);
         skip();
     }

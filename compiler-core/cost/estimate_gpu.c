@@ -31,8 +31,9 @@ static const struct {
 #define DEVICE_LATENCY 600.0
 #define SHARED_LATENCY 30.0
 #define BARRIER_CYCLES 30.0
-#define CHAIN_CYCLES 4.0 /* from one multiply-add to the next */
-#define SPILL_CYCLES 2.0 /* of a word, stored and loaded, in each step of its loop */
+#define CHAIN_CYCLES 4.0         /* from one multiply-add to the next */
+#define TENSOR_CHAIN_CYCLES 32.0 /* from one product of a warp to the next */
+#define SPILL_CYCLES 2.0         /* of a word, stored and loaded, in each step of its loop */
 /* Registers beside accumulators, operands and fetched words (addresses, counters): calibrated
  * against ptxas 12.9 on eight tiles, within 6 % on sm_80 and 13 % on sm_90. */
 #define OTHER_REGISTERS 22
@@ -92,6 +93,16 @@ static double virtual_threads(const kiln_facts *facts, const kiln_facts_statemen
     return count;
 }
 
+/* Stages of the pipeline around the statement; 1: none. */
+static uint32_t stages_of(const kiln_facts *facts, const kiln_facts_statement *s) {
+    for (uint32_t k = 1; k < s->depth; k++) {
+        const kiln_attribute *a =
+            kiln_stmt_attribute(facts->p, facts->loop[s->path[k]].stmt, KILN_ATTRIBUTE_PIPELINE);
+        if (a) return a->row;
+    }
+    return 1;
+}
+
 /* Memory and registers of temporaries, by the launch of the statement that writes them first. */
 static void add_temp(kiln_gpu_estimate *e, kiln_buffer buffer) {
     const kiln_facts *facts = e->facts;
@@ -107,7 +118,8 @@ static void add_temp(kiln_gpu_estimate *e, kiln_buffer buffer) {
         const uint32_t own = thread_level(facts, s);
         if (seen == KILN_SEEN_BY_GROUP) /* each virtual thread around its home has one */
             l->shared_bytes += (double)kiln_shape_count(&facts->shape[buffer]) * bytes *
-                               virtual_threads(facts, s, a, a->home_level, true);
+                               virtual_threads(facts, s, a, a->home_level, true) *
+                               stages_of(facts, s);
         if (seen == KILN_SEEN_BY_THREAD)
             l->accumulators +=
                 a->elements[own] * virtual_threads(facts, s, a, own, true) * fmax(bytes / 4, 1);
@@ -227,9 +239,45 @@ static void add_traffic(const kiln_gpu_estimate *e, const counted *c, const kiln
                                : fmin(in_l2 * all + (1 - in_l2) * fmax(waves, all), fmax(l2, all));
 }
 
+static bool is_by_threads(const kiln_facts_statement *s) {
+    return s->intrinsic && kiln_intrinsic_of_threads(s->intrinsic);
+}
+
+/* Points of an instruction of several threads that are one thread's. */
+static double piece_of(const kiln_facts *facts, const kiln_facts_statement *s) {
+    double points = 1;
+    for (uint32_t k = s->depth - 3; k < s->depth; k++)
+        points *= (double)facts->loop[s->path[k]].extent;
+    return points;
+}
+
+/* What products of warps read of shared memory. Threads of a warp hold the same elements of rows in
+ * fours, of columns in eights. Warps load as many as an instruction takes at a time; groups of
+ * warps read columns once for all, without an instruction. */
+static void add_fragments(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a) {
+    const kiln_facts_statement *s = c->s;
+    const kiln_intrinsic *in = s->intrinsic;
+    const bool warp = in->owner == KILN_INTRINSIC_WARP,
+               rows = moves(a, e->facts->loop[s->path[s->depth - 3]].var);
+    const double held = rows ? KILN_WARP_LANES / 4.0 : KILN_WARP_LANES / 8.0;
+    const double elements = c->tiles * a->elements[s->tile.level] * held,
+                 loads = elements / (in->steps * (rows ? in->rows : in->lanes)),
+                 bytes = elements * a->element_bytes / (warp || rows ? 1 : KILN_GROUP_WARPS);
+    c->l->shared_cycles += bytes * c->warps / e->target->gpu->shared_rate;
+    c->reads_group = true;
+    if (!warp) return;
+    c->l->shared_requests += loads * c->warps;
+    c->l->instructions += loads * c->warps;
+    c->l->warp_instructions += loads;
+}
+
 static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a) {
     if (!a->in_memory) return;
     const kiln_seen_by seen = kiln_grid_seen_by(e->facts, a->buffer);
+    if (is_by_threads(c->s) && seen == KILN_SEEN_BY_GROUP) {
+        add_fragments(e, c, a);
+        return;
+    }
     const uint32_t width = width_of(e, c->s, a);
     const uint32_t level = c->s->tile.level;
     const double once = c->tiles / fmin(virtual_threads(e->facts, c->s, a, level, false), c->tiles);
@@ -267,8 +315,8 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
             words += a->elements[s->tile.level] / s->tile.reduce * fmax(a->element_bytes / 4.0, 1) *
                      virtual_threads(e->facts, s, a, s->tile.level, true);
     }
-    if (c->writes_group)
-        c->l->fetched += words;
+    if (c->writes_group) /* pipelines of more than two stages go past registers */
+        c->l->fetched += stages_of(e->facts, s) > 2 ? 0 : words;
     else
         c->l->operands = fmax(c->l->operands, words);
 }
@@ -280,7 +328,12 @@ static void add_operations(const kiln_gpu_estimate *e, const counted *c) {
                                 gpu->multiply_adds[KILN_I32], gpu->special};
     const double points = s->tile.lanes * s->tile.spatial * s->tile.reduce * c->tiles;
     double instructions = 0;
-    for (uint32_t k = 0; k < KILN_OPS_COUNT; k++) {
+    if (is_by_threads(s)) {
+        const double tensor = gpu->tensor_multiply_adds[s->intrinsic->operand[0]];
+        instructions = points / piece_of(e->facts, s);
+        c->l->tensor += points * c->warps * gpu->warp / fmax(tensor, 1);
+    }
+    for (uint32_t k = 0; k < KILN_OPS_COUNT && !is_by_threads(s); k++) {
         const double ops = s->ops[k] * points;
         instructions += ops * op_table[k].instructions;
         const double throughput = fmax(rate[op_table[k].of], 1);
@@ -291,7 +344,9 @@ static void add_operations(const kiln_gpu_estimate *e, const counted *c) {
     if (!main_tile) instructions += c->tiles * COPY_INSTRUCTIONS * s->access_count;
     c->l->instructions += instructions * c->warps;
     c->l->warp_instructions += instructions;
-    if (s->reduction) c->l->chain += c->tiles * s->tile.reduce * CHAIN_CYCLES;
+    const double chain =
+        is_by_threads(s) ? TENSOR_CHAIN_CYCLES / s->intrinsic->steps : CHAIN_CYCLES;
+    if (s->reduction) c->l->chain += c->tiles * s->tile.reduce * chain;
 }
 
 /* The innermost loop around the statement's thread loops, 0: none. */
@@ -313,6 +368,7 @@ static uint32_t round_loop(const kiln_facts *facts, const kiln_facts_statement *
 static void add_waits(const kiln_gpu_estimate *e, const counted *c, uint8_t *met) {
     if (c->writes_group) {
         uint8_t *at = &met[round_loop(e->facts, c->s)];
+        c->l->stages = fmax(c->l->stages, stages_of(e->facts, c->s));
         if (!*at) c->l->barriers += c->l->threads > 1 ? (c->rounds > 1 ? 2 : 1) * c->rounds : 0;
         if (!*at && c->reads_device) c->l->fetches += c->rounds;
         *at = 1;
@@ -359,10 +415,10 @@ static void finish_launch(const kiln_target *target, kiln_gpu_launch *l) {
     for (pipe p = F32; p < PIPES; p++) arithmetic = fmax(arithmetic, l->pipe[p]);
     const double spilled = fmax(l->registers - gpu->thread_registers, 0);
     const double steps = l->operands > 0 ? l->shared_requests / fmax(l->operands, 1) : 0;
-    const double one[] = {
+    double one[] = {
         [KILN_GPU_ISSUE] = l->instructions / gpu->issue / ISSUE_SHARE,
         [KILN_GPU_ARITHMETIC] = arithmetic,
-        [KILN_GPU_TENSOR] = 0,
+        [KILN_GPU_TENSOR] = l->tensor,
         [KILN_GPU_SHARED] = l->shared_cycles + l->device_cycles,
         [KILN_GPU_LATENCY] = l->fetches * DEVICE_LATENCY,
         [KILN_GPU_BARRIERS] = l->barriers * BARRIER_CYCLES,
@@ -371,8 +427,13 @@ static void finish_launch(const kiln_target *target, kiln_gpu_launch *l) {
     double busy = 0;
     for (kiln_gpu_term t = KILN_GPU_ISSUE; t <= KILN_GPU_SHARED; t++) busy = fmax(busy, one[t]);
     busy += one[KILN_GPU_SPILL];
-    const double alone = fmax(fmax(busy, l->warp_instructions), l->chain) + one[KILN_GPU_LATENCY] +
-                         one[KILN_GPU_BARRIERS];
+    /* Fetches that are begun stages before wait for what is left behind the work of these. */
+    const double hidden = fmin((l->stages - 1) * busy, (l->fetches - 1) * DEVICE_LATENCY);
+    if (l->stages > 1 && l->fetches > 1) one[KILN_GPU_LATENCY] -= hidden;
+    const double quarters = fmax(gpu->issue * gpu->warp / l->threads, 1); /* of a unit, idle */
+    const double alone =
+        fmax(fmax(fmax(busy, l->tensor * quarters), l->warp_instructions), l->chain) +
+        one[KILN_GPU_LATENCY] + one[KILN_GPU_BARRIERS];
     const double full = floor(l->waves), rest = l->groups - full * l->occupancy * units;
     const double cycles = full * cycles_of_groups(busy, alone, l->occupancy) +
                           (rest > 0 ? cycles_of_groups(busy, alone, ceil(rest / units)) : 0);

@@ -38,10 +38,12 @@ typedef struct kiln_gpu_launch {
     double groups, threads, shared_bytes;
     double registers; /* of a thread, of 4 bytes; expected, and not cut to what a thread may have */
     double accumulators, fetched, operands; /* of these */
+    double stages;                          /* of its deepest pipeline; 1: none */
     /* Of one group. */
     double instructions;                   /* of warps */
     double warp_instructions;              /* of its busiest warp */
     double pipe[4];                        /* cycles: f32, f64, integers, special */
+    double tensor;                         /* of tensor cores, all of a unit's */
     double shared_requests, shared_cycles; /* of warps; cycles count bank conflicts */
     double device_requests, device_cycles, sectors;
     double barriers, fetches; /* times that the group waits for device memory */

@@ -32,6 +32,7 @@ static void put_occupancy(const kiln_gpu_estimate *e, const kiln_gpu_launch *l, 
     put_count(out, KILN_GPU_FEATURE_ACCUMULATORS, l->accumulators);
     put_count(out, KILN_GPU_FEATURE_OPERANDS, l->operands);
     put_count(out, KILN_GPU_FEATURE_FETCHED, l->fetched);
+    out[KILN_GPU_FEATURE_STAGES] = (float)fmax(l->stages, 1);
     put_ratio(out, KILN_GPU_FEATURE_REUSE, l->accumulators, l->operands);
     put_count(out, KILN_GPU_FEATURE_SHARED_BYTES, l->shared_bytes);
 }

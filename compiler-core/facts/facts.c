@@ -146,9 +146,22 @@ static void bind_iterators(builder *b, kiln_facts_statement *s, const kiln_block
     s->points = s->iterations * share;
 }
 
+/* Of the innermost loop, or of the outermost one of a piece of several threads. */
+static const kiln_intrinsic *find_intrinsic(const kiln_facts *facts,
+                                            const kiln_facts_statement *s) {
+    for (uint32_t own = 1; own <= 3 && own < s->depth; own++) {
+        const kiln_stmt loop = facts->loop[s->path[s->depth - own]].stmt;
+        const kiln_intrinsic *found = kiln_intrinsic_of_loop(facts->p, loop);
+        if (found && (own == 1 || kiln_intrinsic_of_threads(found))) return found;
+    }
+    return NULL;
+}
+
 static void find_tile(const kiln_facts *facts, kiln_facts_statement *s) {
     kiln_facts_tile *t = &s->tile;
-    const uint32_t own = s->intrinsic && kiln_intrinsic_in_tiles(s->intrinsic) ? 3 : 0; /* loops */
+    const bool pieces = s->intrinsic && (kiln_intrinsic_in_tiles(s->intrinsic) ||
+                                         kiln_intrinsic_of_threads(s->intrinsic));
+    const uint32_t own = pieces ? 3 : 0; /* loops */
     t->lanes = t->spatial = t->reduce = 1;
     for (t->level = s->depth; t->level > 1; t->level--) {
         const kiln_facts_loop *loop = &facts->loop[s->path[t->level - 1]];
@@ -183,8 +196,7 @@ static void add_statement(builder *b, kiln_stmt stmt, uint32_t depth, uint32_t n
     walk_value(b, s, info->value, false);
     s->access = kiln_arena_copy(b->arena, b->access.data, s->access_count * sizeof *s->access);
     if (s->reduction) count_combination(b, s, info);
-    kiln_stmt inner = b->facts->loop[s->path[depth - 1]].stmt;
-    s->intrinsic = inner ? kiln_intrinsic_of_loop(b->p, inner) : NULL;
+    s->intrinsic = find_intrinsic(b->facts, s);
     if (s->intrinsic) s->ops[KILN_OPS_CASTS] = 0; /* the instruction's own */
     find_tile(b->facts, s);
 }

@@ -77,8 +77,9 @@ typedef struct kiln_facts_statement {
     bool prepare;   /* depends on constants only: runs once, untimed */
     bool reduction, initial;
     uint32_t depth, *path; /* [depth] loop indices, outermost first; path[0] is the program */
-    const kiln_intrinsic *intrinsic; /* that its two innermost loops are; NULL: none */
-    bool *reduces;                   /* [depth] the loop takes part in choosing a reduce iterator */
+    /* That its two innermost loops are, or its three where threads share one; NULL: none. */
+    const kiln_intrinsic *intrinsic;
+    bool *reduces; /* [depth] the loop takes part in choosing a reduce iterator */
     kiln_facts_tile tile;
     double iterations;          /* of all loops around it */
     double points;              /* of these, those inside the domain */

@@ -27,6 +27,11 @@
 
 #define KILN_GROUP_THREADS_MAX 1024
 #define KILN_PIPELINE_STAGES_MAX 8 /* at least 2 */
+/* Elements of a temp that a thread fetches, up to which two stages have them in registers. */
+#define KILN_PIPELINE_STAGED_MAX 64
+/* CUDA devices from this capability on copy into shared memory by themselves (cp.async). */
+#define KILN_COPIES_CAPABILITY 80
+#define KILN_COPY_BYTES_MIN 4 /* of such a copy */
 
 typedef enum kiln_seen_by {
     KILN_SEEN_BY_THREAD,

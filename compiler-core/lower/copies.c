@@ -2,10 +2,8 @@
  * for. This comes last, so that passes before it see stores only. Of a fetch with a fill value the
  * elements that are there are copied and the others stored. What is no copy in the end stays a
  * store, which is there earlier than anything waits for it. */
+#include "compiler-core/ir/device.h"
 #include "compiler-core/lower/pass.h"
-
-/* Least bytes that a device copies by itself. */
-#define COPY_BYTES_MIN 4
 
 static void make_copy(kiln_program *p, kiln_stmt stmt, uint8_t token) {
     p->stmt.data[stmt].kind = KILN_STMT_COPY;
@@ -43,7 +41,7 @@ static void lower_store(kiln_program *p, kiln_stmt stmt, const kiln_stmt_info *l
     const size_t bytes =
         kiln_dtype_size(p->buffer.data[s->buffer].dtype) * (lane ? (size_t)lane->extent : 1);
     s->attribute.count = 0; /* a store has no other */
-    if (bytes < COPY_BYTES_MIN) return;
+    if (bytes < KILN_COPY_BYTES_MIN) return;
     if (is_load_of_device(p, s->value)) {
         make_copy(p, stmt, token);
         return;

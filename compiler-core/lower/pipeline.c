@@ -31,12 +31,6 @@
 #include "compiler-core/lower/pass.h"
 
 #define REFUSE(...) KILN_ERROR(ILLEGAL_SCHEDULE, __VA_ARGS__)
-/* Elements that a thread fetches, up to which they stand in registers. */
-#define STAGED_MAX 64
-
-/* Capability of CUDA devices from which on they copy into shared memory by themselves: cp.async. */
-#define COPIES_CAPABILITY 80
-
 typedef struct pipelining {
     kiln_program *p;
     kiln_stmt loop;
@@ -166,7 +160,7 @@ static void part(kiln_program *p, kiln_stmt load, kiln_stmt store, path *to_load
     kiln_buffer own =
         kiln_buffer_create(p, kiln_str_printf(p->arena, "%.*s.next", KILN_STR_ARG(b.name)), b.dtype,
                            KILN_ROLE_TEMP, &shape);
-    const bool few = shape.dim[rank - 1] <= STAGED_MAX;
+    const bool few = shape.dim[rank - 1] <= KILN_PIPELINE_STAGED_MAX;
     p->buffer.data[own].scope = few ? KILN_SCOPE_REGISTER : KILN_SCOPE_LOCAL;
     if (few) unroll_path(p, to_load);
     if (few) unroll_path(p, to_store);
@@ -369,7 +363,7 @@ static kiln_stmt find_loop(const kiln_program *p, kiln_stmt stmt) {
 }
 
 static kiln_status pipeline_loop(kiln_program *p, kiln_stmt loop, const kiln_target *target) {
-    const bool copies = target->gpu && target->gpu->capability >= COPIES_CAPABILITY;
+    const bool copies = target->gpu && target->gpu->capability >= KILN_COPIES_CAPABILITY;
     const uint32_t stages = kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_PIPELINE)->row;
     kiln_str name = p->var.data[p->stmt.data[loop].var].name;
     pipelining l = {.p = p,

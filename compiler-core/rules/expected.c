@@ -112,7 +112,17 @@ const kiln_intrinsic *kiln_expected_halves(const kiln_target *target) {
     return found;
 }
 
+static bool multiplies_in_warps(const kiln_target *target, kiln_dtype halves) {
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++)
+        if (kiln_intrinsics[i].owner == KILN_INTRINSIC_WARP &&
+            kiln_intrinsics[i].operand[0] == halves &&
+            kiln_intrinsic_runs_on(&kiln_intrinsics[i], target))
+            return true;
+    return false;
+}
+
 bool kiln_expected_multiplies(const kiln_target *target, kiln_dtype halves) {
+    if (multiplies_in_warps(target, halves)) return true;
     return halves == KILN_F16 ? kiln_target_has(target, KILN_STR("fp16fml"))
                               : kiln_expected_halves(target) != NULL;
 }

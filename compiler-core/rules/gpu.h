@@ -60,6 +60,7 @@ typedef struct kiln_gpu_tiling {
     int k;                        /* reduced in blocks */
     uint32_t operand_count;
     kiln_gpu_operand operand[KILN_GPU_COPIES_MAX];
+    int64_t together; /* threads that each of a row stands for: 1, or those of a warp */
     uint32_t row_count, preferred;
     kiln_gpu_tile row[KILN_GPU_ROWS_MAX];
     uint32_t step_count, preferred_step;
@@ -79,6 +80,23 @@ const char *kiln_gpu_choose_sizes(kiln_gpu_tiling *t);
 /* Elements of dimension `d` of the operand that a group reads for one block of steps. */
 int64_t kiln_gpu_region(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, uint32_t d,
                         const kiln_gpu_tile *tile, int64_t steps);
+/* Threads of a group. */
+int64_t kiln_gpu_group_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);
+/* How many times a thread copies `o->fetch` elements of the operand for one block of steps. */
+int64_t kiln_gpu_rounds(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                        const kiln_gpu_tile *tile, int64_t steps);
+/* Elements of the operand's copy for one block of steps. */
+int64_t kiln_gpu_copied_elements(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                                 const kiln_gpu_tile *tile, int64_t steps);
+/* Of the operands' copies for one block of steps. */
+int64_t kiln_gpu_shared_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps);
+/* How many groups make the result. */
+double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);
+/* Makes t->row of tiles whose `cycles` are known: half are those of least, the others are spread
+ * over the rest. Sorts `tile`; t->preferred is the one of least. */
+void kiln_gpu_fill_table(kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count);
+/* Sets o->most to how far the tiles of the table reach. */
+void kiln_gpu_note_reach(const kiln_gpu_tiling *t, kiln_gpu_operand *o);
 /* 4-byte registers of a thread, about. */
 int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps);
 
@@ -86,7 +104,17 @@ int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, 
 bool kiln_gpu_is_tiled(kiln_sched *s, kiln_block block);
 /* The nest of one reduction. NULL, or why there is none. */
 const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block);
+/* A copy of the operand for the group, as long as the tiles reach, which computes what only fills
+ * up itself. 0: there can be none. */
+kiln_block kiln_gpu_copy_operand(kiln_gpu_tiling *t, const kiln_gpu_operand *o);
+/* The iterator of `follower`, which reads the sums, that goes along with an iterator of the
+ * reduction; -1: none. */
+int kiln_gpu_follower_iter(const kiln_gpu_tiling *t, const kiln_pattern *follower, kiln_buffer sums,
+                           int iter);
 kiln_sketch_result kiln_sketch_gpu_tile(kiln_sched *s, uint32_t options);
+
+/* gpu_warp.c: products by instructions of warps. */
+kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options);
 
 /* ---- everything else ------------------------------------------------------------------------- */
 

@@ -133,6 +133,7 @@ bool kiln_gpu_choose_roles(kiln_gpu_tiling *t) {
     kiln_program *p = t->s->program;
     t->tiled = t->operand_count = 0;
     t->k = -1;
+    t->together = 1;
     if (!kiln_pattern_of(p, t->block, &t->pattern)) return false;
     const int column = kiln_sketch_contiguous_iter(p, &t->pattern);
     const int row = column < 0 ? -1 : find_row(t, column);

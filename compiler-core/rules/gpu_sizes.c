@@ -23,8 +23,8 @@
 
 /* ---- what a tile takes ----------------------------------------------------------------------- */
 
-static int64_t group_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
-    int64_t threads = 1;
+int64_t kiln_gpu_group_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+    int64_t threads = t->together;
     for (uint32_t n = 0; n < t->tiled; n++) threads *= tile->threads[n];
     return threads;
 }
@@ -58,29 +58,32 @@ static int64_t elements_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return elements;
 }
 
-static int64_t rounds_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
-                         const kiln_gpu_tile *tile, int64_t steps) {
-    const int64_t at_once = group_threads(t, tile) * KILN_MAX(o->fetch, 1);
+int64_t kiln_gpu_rounds(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                        const kiln_gpu_tile *tile, int64_t steps) {
+    const int64_t at_once = kiln_gpu_group_threads(t, tile) * KILN_MAX(o->fetch, 1);
     return (elements_of(t, o, tile, steps) + at_once - 1) / at_once;
 }
 
 /* The threads copy whole rounds: where the last one is not full, lowering leaves room for what it
  * would copy, which is whole slices of the outermost dimension. */
-static int64_t shared_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
-    int64_t bytes = 0;
-    for (uint32_t a = 0; a < t->operand_count; a++) {
-        const kiln_gpu_operand *o = &t->operand[a];
-        const int64_t elements = elements_of(t, o, tile, steps),
-                      copied = rounds_of(t, o, tile, steps) * group_threads(t, tile) *
-                               KILN_MAX(o->fetch, 1);
-        int64_t outermost = 1, inner = elements;
-        for (uint32_t d = 0; d < o->rank && outermost == 1; d++) {
-            outermost = kiln_gpu_region(t, o, d, tile, steps);
-            inner /= outermost;
-        }
-        const int64_t slices = (copied + inner - 1) / inner;
-        bytes += KILN_MAX(slices, outermost) * inner * o->bytes;
+int64_t kiln_gpu_copied_elements(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                                 const kiln_gpu_tile *tile, int64_t steps) {
+    const int64_t elements = elements_of(t, o, tile, steps),
+                  copied = kiln_gpu_rounds(t, o, tile, steps) * kiln_gpu_group_threads(t, tile) *
+                           KILN_MAX(o->fetch, 1);
+    int64_t outermost = 1, inner = elements;
+    for (uint32_t d = 0; d < o->rank && outermost == 1; d++) {
+        outermost = kiln_gpu_region(t, o, d, tile, steps);
+        inner /= outermost;
     }
+    const int64_t slices = (copied + inner - 1) / inner;
+    return KILN_MAX(slices, outermost) * inner;
+}
+
+int64_t kiln_gpu_shared_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
+    int64_t bytes = 0;
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        bytes += kiln_gpu_copied_elements(t, &t->operand[a], tile, steps) * t->operand[a].bytes;
     return bytes;
 }
 
@@ -88,8 +91,8 @@ int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, 
     int64_t columns = 1, fetched = 0;
     for (uint32_t n = 1; n < t->tiled; n++) columns *= tile->points[n];
     for (uint32_t a = 0; a < t->operand_count; a++)
-        fetched += rounds_of(t, &t->operand[a], tile, steps) * KILN_MAX(t->operand[a].fetch, 1) *
-                   t->operand[a].bytes / 4;
+        fetched += kiln_gpu_rounds(t, &t->operand[a], tile, steps) *
+                   KILN_MAX(t->operand[a].fetch, 1) * t->operand[a].bytes / 4;
     const int64_t bytes = (int64_t)kiln_dtype_size(
                       t->s->program->buffer.data[t->pattern.to.buffer].dtype),
                   words = (bytes + 3) / 4;
@@ -103,7 +106,7 @@ static double parts_of(int64_t extent, int64_t size) {
     return (double)((extent + size - 1) / size);
 }
 
-static double groups_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
     const kiln_block_info *b = &t->s->program->block.data[t->block];
     double groups = 1;
     for (int i = 0; i < (int)b->iter_count; i++)
@@ -135,8 +138,8 @@ static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
 /* Groups on a unit at once, as far as there are so many. */
 static double resident_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
     const kiln_gpu_limits *l = &t->limits;
-    const int64_t threads = group_threads(t, tile),
-                  shared = shared_bytes(t, tile, steps) + l->reserved_bytes,
+    const int64_t threads = kiln_gpu_group_threads(t, tile),
+                  shared = kiln_gpu_shared_bytes(t, tile, steps) + l->reserved_bytes,
                   registers = KILN_MIN(kiln_gpu_registers(t, tile, steps), l->registers);
     int64_t most = KILN_MIN(l->unit_groups, l->unit_threads / threads);
     most = KILN_MIN(most, l->unit_registers / (registers * threads));
@@ -147,13 +150,13 @@ static double resident_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, i
 /* Cycles of a unit that has its share of the groups. */
 static double cycles_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
     const kiln_gpu_limits *l = &t->limits;
-    const double warps = ceil((double)group_threads(t, tile) / (double)l->warp);
+    const double warps = ceil((double)kiln_gpu_group_threads(t, tile) / (double)l->warp);
     double bytes = 0, fetches = 0;
     for (uint32_t a = 0; a < t->operand_count; a++) {
         bytes += (double)(elements_of(t, &t->operand[a], tile, steps) * t->operand[a].bytes);
-        fetches += (double)rounds_of(t, &t->operand[a], tile, steps);
+        fetches += (double)kiln_gpu_rounds(t, &t->operand[a], tile, steps);
     }
-    const double groups = ceil(groups_of(t, tile) / (double)l->units),
+    const double groups = ceil(kiln_gpu_groups(t, tile) / (double)l->units),
                  resident = KILN_MIN(resident_of(t, tile, steps), groups),
                  blocks = parts_of(kiln_gpu_extent(t, t->k), steps);
     const double busy = KILN_MIN(resident * warps / WARPS_WANTED, 1);
@@ -180,12 +183,12 @@ typedef enum fault { FITS, BY_THREADS, BY_REGISTERS, BY_SHARED, FAULTS } fault;
 
 static fault fault_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
     const kiln_gpu_limits *l = &t->limits;
-    const int64_t threads = group_threads(t, tile);
+    const int64_t threads = kiln_gpu_group_threads(t, tile);
     if (threads > KILN_MIN(l->threads, THREADS_MAX) || threads % l->warp != 0) return BY_THREADS;
     if (points_of(t, tile) > ACCUMULATORS_MAX) return BY_REGISTERS;
     const int64_t registers = kiln_gpu_registers(t, tile, steps);
     if (registers > l->registers || registers * threads > l->unit_registers) return BY_REGISTERS;
-    return shared_bytes(t, tile, steps) > l->shared_bytes ? BY_SHARED : FITS;
+    return kiln_gpu_shared_bytes(t, tile, steps) > l->shared_bytes ? BY_SHARED : FITS;
 }
 
 typedef struct search {
@@ -270,7 +273,7 @@ static int by_sizes(const void *a, const void *b) {
 }
 
 /* Half of the table are the tiles that seem best, the others are spread over the rest. */
-static void fill_table(kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count) {
+void kiln_gpu_fill_table(kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count) {
     const uint32_t best = KILN_GPU_ROWS_MAX / 2;
     qsort(tile, count, sizeof *tile, by_cycles);
     const kiln_gpu_tile preferred = tile[0];
@@ -315,7 +318,7 @@ static void choose_fetch(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
 }
 
 /* How far the tiles of the table reach. */
-static void note_reach(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
+void kiln_gpu_note_reach(const kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     for (uint32_t d = 0; d < o->rank; d++) {
         o->most[d] = t->s->program->buffer.data[o->buffer].shape.dim[d];
         for (uint32_t r = 0; r < t->row_count; r++) {
@@ -395,11 +398,11 @@ const char *kiln_gpu_choose_sizes(kiln_gpu_tiling *t) {
         last++;
     f.count = keep_legal(t, f.found, f.count, steps[last]);
     rate(t, f.found, f.count, steps[best]);
-    fill_table(t, f.found, f.count);
+    kiln_gpu_fill_table(t, f.found, f.count);
     fill_steps(t, steps, last + 1, best);
     for (uint32_t a = 0; a < t->operand_count; a++) {
         choose_fetch(t, &t->operand[a]);
-        note_reach(t, &t->operand[a]);
+        kiln_gpu_note_reach(t, &t->operand[a]);
     }
     return NULL;
 }

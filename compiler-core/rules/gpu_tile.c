@@ -38,8 +38,7 @@ static void sample_sizes(kiln_gpu_tiling *t) {
 
 /* ---- what is computed for whole tiles -------------------------------------------------------- */
 
-/* A copy of the operand for the group, which computes what only fills up itself. */
-static kiln_block copy_operand(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
+kiln_block kiln_gpu_copy_operand(kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
     kiln_sched *s = t->s;
     kiln_program *p = s->program;
     const kiln_block producer = kiln_program_producer(p, o->buffer);
@@ -51,14 +50,17 @@ static kiln_block copy_operand(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
             kiln_sched_pad(kiln_sched_try(s), copy, d, kiln_sched_const(o->most[d]));
     if (producer && kiln_sketch_padding_of(p, producer))
         kiln_sched_inline(kiln_sched_try(s), producer);
-    if (o->along + 1 == (int)o->rank) return copy;
+    return copy;
+}
+
+/* What neighbours read lies innermost. */
+static void lay_out(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_buffer copy) {
     kiln_layout layout = {0};
+    if (o->along + 1 == (int)o->rank) return;
     for (uint32_t d = 0; d < o->rank; d++)
         if ((int)d != o->along) kiln_sketch_add_piece(&layout, d, 1, 0);
     kiln_sketch_add_piece(&layout, (uint32_t)o->along, 1, 0);
-    kiln_sched_transform_layout(kiln_sched_try(s), s->program->block.data[copy].buffer, &layout,
-                                NULL, 0);
-    return copy;
+    kiln_sched_transform_layout(kiln_sched_try(t->s), copy, &layout, NULL, 0);
 }
 
 /* The reduction runs over whole tiles; what is beyond the result is left out when it is taken from
@@ -159,9 +161,8 @@ static bool place_copy(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_block
            kiln_sched_bind(kiln_sched_try(s), part.loop[1], KILN_AXIS_THREAD_X);
 }
 
-/* The iterator of `follower` that goes along with an iterator of the reduction; -1: none. */
-static int follower_iter(const kiln_gpu_tiling *t, const kiln_pattern *follower, kiln_buffer sums,
-                         int iter) {
+int kiln_gpu_follower_iter(const kiln_gpu_tiling *t, const kiln_pattern *follower, kiln_buffer sums,
+                           int iter) {
     const int dim = t->pattern.to.dim_of[iter];
     for (uint32_t a = 0; a < follower->from_count; a++)
         for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
@@ -181,7 +182,7 @@ static bool place_follower(kiln_gpu_tiling *t, kiln_block follower, const nest *
     if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), follower, at->grid)) return false;
     kiln_sched_loops points = {0};
     for (uint32_t n = 0; n < t->tiled; n++) {
-        const int i = follower_iter(t, &pattern, sums, t->iter[n]);
+        const int i = kiln_gpu_follower_iter(t, &pattern, sums, t->iter[n]);
         if (i < 0) return false;
         const bool vector = (int)n == t->vector;
         const kiln_sched_int part[] = {threads_of(t, n), points_of(t, n),
@@ -226,7 +227,10 @@ const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block) {
         return "the sums cannot be in registers";
     if (!kiln_pattern_of(s->program, block, &t.pattern)) return "the reduction is gone";
     sample_sizes(&t);
-    for (uint32_t a = 0; a < t.operand_count; a++) copy[a] = copy_operand(&t, &t.operand[a]);
+    for (uint32_t a = 0; a < t.operand_count; a++) {
+        copy[a] = kiln_gpu_copy_operand(&t, &t.operand[a]);
+        if (copy[a]) lay_out(&t, &t.operand[a], s->program->block.data[copy[a]].buffer);
+    }
     pad_tiles(&t);
     if (!make_nest(&t, &n)) return "its loops cannot be groups and threads";
     if (!kiln_sched_decompose_reduction(kiln_sched_try(s), block, n.blocks))

@@ -40,6 +40,7 @@ kiln_gpu_limits kiln_gpu_limits_of(const kiln_target *target) {
 }
 
 static const kiln_rule rules[] = {
+    {"warp", 0, NULL, kiln_sketch_gpu_warp},
     {"tile", 0, NULL, kiln_sketch_gpu_tile},
     {"rows", 0, NULL, kiln_sketch_gpu_rows},
     {"spread", 0, NULL, kiln_sketch_gpu_spread},

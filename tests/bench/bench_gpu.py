@@ -1,7 +1,7 @@
 """gpu [PART...]: what is counted of kernels for GPUs without one: machine code, registers, spills, builds
 
 Machine code is NVIDIA's assembler's for what Kiln makes of each default schedule; a share is one of issue slots of the
-innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. Parts: slots, zoo, drawn, time."""
+innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. Parts: slots, tensor, zoo, drawn, time."""
 import collections
 import json
 import math
@@ -17,13 +17,19 @@ import sass
 NETWORKS = ["resnet18", "resnet50", "mobilenet_v1", "mobilenet_v2", "squeezenet1_1", "vgg11", "dqn", "dcgan", "lstm_lm", "bert_mini"]
 BATCH = 32
 SLOTS_WANTED = {"gemm": 0.90, "conv": 0.85}  # counted for sm_90
+TENSOR_WANTED = 0.40  # counted for sm_80
+TENSOR = {"HMMA", "IMMA", "HGMMA"}
 DRAWN = 1000
 LONG_NS = 25e6, 150e6  # a build, and with ptxas
 
 
-def product(size):
-    return (f"program gemm\ninput x: f32[{size},{size}]\ninput w: f32[{size},{size}]\noutput y: f32[{size},{size}]\n"
-            f"block gemm(m:{size}, n:{size} | k:{size}): y[m, n] sum= x[m, k]*w[k, n] init 0.0\n")
+def product(size, dtype="f32", by_rows=True):
+    total = "i32" if dtype == "i8" else "f32"
+    x, w = "x[m, k]", "w[k, n]" if by_rows else "w[n, k]"
+    if dtype != "f32":
+        x, w = f"{total}({x})", f"{total}({w})"
+    return (f"program gemm\ninput x: {dtype}[{size},{size}]\ninput w: {dtype}[{size},{size}]\noutput y: {total}[{size},{size}]\n"
+            f"block gemm(m:{size}, n:{size} | k:{size}): y[m, n] sum= {x}*{w} init {'0i32' if total == 'i32' else '0.0'}\n")
 
 
 def convolution(batch, channels, height, width, filters, kh, kw, sh, sw, top, left, bottom, right, dh, dw, groups):
@@ -51,7 +57,7 @@ def write(folder, models, target, *words):
 
 
 def processor(target):
-    return "sm_90a" if target == "h200" else target.removeprefix("cuda:")
+    return {"h200": "sm_90a", "a100": "sm_80"}.get(target) or target.removeprefix("cuda:")
 
 
 def assembled(candidates, target):
@@ -69,13 +75,14 @@ def assembled(candidates, target):
 # ---- parts ------------------------------------------------------------------------------------------------------------------------
 
 
-def slots_of(candidate):
+def slots_of(candidate, opcodes=frozenset({"FFMA"})):
     """Of the launch whose hot loop has most multiply-adds: (share, share with the loop around it, counter of its loop, launch)."""
-    best = (0.0, 0.0, collections.Counter(), None)
+    best, most = (0.0, 0.0, collections.Counter(), None), 0
     for name, code in sass.functions(candidate["path"] + ".cubin").items():
-        body, around = sass.hot_loop(code, {"FFMA"})
-        if body and sass.count(body, {"FFMA"}) > best[2]["FFMA"]:
-            best = (sass.count(body, {"FFMA"}) / len(body), sass.count(around, {"FFMA"}) / len(around), collections.Counter(op.split(".")[0] for op in body), name)
+        body, around = sass.hot_loop(code, opcodes)
+        found = sass.count(body, opcodes)
+        if found > most:
+            best, most = (found / len(body), sass.count(around, opcodes) / len(around), collections.Counter(op.split(".")[0] for op in body), name), found
     return best
 
 
@@ -106,6 +113,28 @@ def slots(options, work):
     if of_convs:
         print(f"convolutions: geometric mean {statistics.geometric_mean(of_convs):.3f} of {len(of_convs)} (wanted {SLOTS_WANTED['conv']}); "
               f"gemm {shares.get('gemm 4096', 0):.3f} (wanted {SLOTS_WANTED['gemm']})")
+
+
+def tensor(options, work):
+    rows = [("a100", "f16", True), ("a100", "f16", False), ("a100", "bf16", True), ("a100", "i8", False), ("h200", "f16", True)]
+    print(f"tensor: products of 4096 by instructions of warps, default schedules (fp16 of sm_80 wanted {TENSOR_WANTED})\n"
+          f"{'':<22}{'share':>7}{'loop':>6}{'regs':>5}{'spill':>6}{'shared':>8}{'blocks':>8}{'threads':>8}  all")
+    for number, (target, dtype, by_rows) in enumerate(rows):
+        file = work / f"tensor{number}.te"
+        file.write_text(product(4096, dtype, by_rows))
+        name = f"{target} {dtype} {'w[k, n]' if by_rows else 'w[n, k]'}"
+        for candidate in assembled(write(work / f"tensor{number}", [file], target), target):
+            if "ptxas" in candidate:
+                print(f"{name:<22}ptxas: {candidate['ptxas']}")
+                continue
+            share, _, body, entry = slots_of(candidate, TENSOR)
+            if not entry:
+                print(f"{name:<22}no loop with products of warps")
+                continue
+            launch = next(l for l in candidate["launches"] if l["entry"] == entry)
+            counts = candidate["entries"][entry]
+            print(f"{name:<22}{share:>7.3f}{sum(body.values()):>6}{counts['registers']:>5}{counts['spilled']:>6}{launch['shared']:>8}"
+                  f"{math.prod(launch['grid']):>8}{math.prod(launch['group']):>8}  {', '.join(f'{n} {op}' for op, n in body.most_common(6))}", flush=True)
 
 
 def zoo(options, work):
@@ -172,7 +201,7 @@ def kiln_clock():
 
 
 # Parts that need something else than ptxas add themselves here: name -> function(options, work).
-PARTS = {"slots": slots, "zoo": zoo, "drawn": drawn, "time": time}
+PARTS = {"slots": slots, "tensor": tensor, "zoo": zoo, "drawn": drawn, "time": time}
 
 
 def add_options(parser):

@@ -278,6 +278,39 @@ static void a_large_product_takes_about_what_the_vendor_predicts(void **state) {
     assert_true(micros(*state, p, "opencl:x") > 10 * h200);
 }
 
+static kiln_program *default_of_halves(kiln_arena *arena, const char *target_text) {
+    kiln_target *target = KILN_ARENA_NEW(arena, kiln_target);
+    kiln_space space;
+    kiln_trace trace;
+    kiln_program *p = NULL;
+    *target = target_of(arena, target_text);
+    kiln_program *te = parsed(
+        arena, "program p\ninput x: f16[4096,4096]\ninput w: f16[4096,4096]\noutput y: "
+               "f32[4096,4096]\nblock mul(i:4096, j:4096 | k:4096): y[i, j] sum= f32(x[i, k]) * "
+               "f32(w[k, j]) init 0.0\n");
+    expect_ok(kiln_space_create(te, target, arena, &space));
+    expect_ok(kiln_space_default(&space, arena, &trace, &p));
+    return p;
+}
+
+/* Products of warps: the heuristic says 501 us for an A100 in fp16; an H200 does at most twice as
+ * many a cycle with them. What is counted: each product once, fragments by what loads them. */
+static void products_of_warps_take_tensor_cores(void **state) {
+    kiln_program *p = default_of_halves(*state, "a100");
+    kiln_target target = target_of(*state, "a100");
+    const kiln_gpu_estimate e = estimate_of(*state, p, &target);
+    const kiln_gpu_launch *l = &e.launch[e.main];
+    const double products = 4096.0 * 4096 * 4096, took = micros(*state, p, "a100");
+    assert_true(fabs(l->tensor * l->groups - products / 1024) < 1);
+    assert_int_equal(l->bound, KILN_GPU_TENSOR);
+    assert_true(l->stages > 2);
+    /* An instruction for 2048 of them, half of one for fragments, and what fetches. */
+    const double instructions = l->instructions * l->groups / (products / 2048);
+    assert_true(instructions > 1.3 && instructions < 2.4);
+    assert_true(l->shared_cycles < l->tensor);
+    assert_true(took > 440 && took < 1.25 * 501);
+}
+
 static void conflicts_tails_and_idle_units_cost(void **state) {
     kiln_program *p = product(*state, 4096, 4096, 4096, strided);
     const double best = micros(*state, p, "h200");
@@ -352,6 +385,7 @@ int main(void) {
         test_with_arena(launches_are_counted_as_lowering_makes_them),
         test_with_arena(what_a_unit_holds_is_limited_by_what_it_runs_out_of),
         test_with_arena(a_large_product_takes_about_what_the_vendor_predicts),
+        test_with_arena(products_of_warps_take_tensor_cores),
         test_with_arena(conflicts_tails_and_idle_units_cost),
         test_with_arena(what_moves_data_takes_as_long_as_memory),
         test_with_arena(computing_twice_gives_the_same_numbers_and_words),

@@ -54,6 +54,10 @@ static const char *const program[] = {
     "block one(i:12, j:16 | k:20): h[i, j] sum= x[i, k] * w[k, j] init 0.0\n"
     "block act(i:12, j:16): r[i, j] = tanh(h[i, j])\n"
     "block two(i:12, j:24 | k:16): y[i, j] sum= r[i, k] * u[k, j] init 0.0\n",
+    "program halves\ninput x: f16[40,48]\nconstant w: f16[36,48]\nconstant b: f32[36]\n"
+    "temp s: f32[40,36]\noutput y: f16[40,36]\n"
+    "block mul(i:40, j:36 | k:48): s[i, j] sum= f32(x[i, k]) * f32(w[j, k]) init 0.0\n"
+    "block relu(i:40, j:36): y[i, j] = f16(max(s[i, j] + b[j], 0.0))\n",
 };
 
 static kiln_space space_of(kiln_arena *arena, const kiln_program *te, const char *target) {
@@ -101,8 +105,9 @@ static void defaults_are_right_on_every_target(void **state) {
 }
 
 static void each_pattern_has_its_rule(void **state) {
-    static const char *const rule[] = {"tile", "tile", "tile", "tile",   "spread", "spread",
-                                       "rows", "rows", "rows", "spread", "spread", "tile"};
+    static const char *const rule[] = {"tile",   "tile", "tile", "tile", "spread",
+                                       "spread", "rows", "rows", "rows", "spread",
+                                       "spread", "tile", "warp"};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++)
         assert_string_equal(space_of(*state, parsed(*state, program[i]), "h200").rule, rule[i]);
 }

@@ -1,0 +1,301 @@
+/* Tables of tiles of warps and of steps: every row of the one goes with every row of the other, so
+ * nothing that a limit forbids is ever drawn. */
+#include <math.h>
+
+#include "base/integer.h"
+#include "base/macros.h"
+#include "compiler-core/ir/device.h"
+#include "compiler-core/rules/gpu_warp.h"
+
+#define WARPS_MAX 8         /* of a group */
+#define TILE_MAX 256        /* rows, or columns */
+#define PIECES_MAX 16       /* of a warp along one iterator */
+#define PIECES_ALL_MAX 32   /* and of all: 4 sums of a thread each */
+#define BLOCK_BYTES_MAX 128 /* steps of a row: ldmatrix then finds 8 rows in different banks */
+#define BLOCK_BYTES_MIN 32
+#define STAGES_MAX 4 /* of a pipeline */
+#define TILES_MAX 8192
+/* Registers of addresses, counters and operands of the next instructions, beside those that are
+ * counted: ptxas 12.9 gives default tiles at most so many more on sm_80. */
+#define REGISTERS_BESIDE 40
+#define BANK_BYTES 128   /* of shared memory, a cycle */
+#define MATRIX_BYTES 512 /* that ldmatrix.x4 reads */
+
+void kiln_gpu_warp_exchange(int64_t row_bytes, int64_t *out_ways, int64_t *out_step) {
+    const int64_t units = row_bytes / (BANK_BYTES / 8);
+    *out_ways = 1;
+    while (*out_ways < 8 && units % (2 * *out_ways) == 0) *out_ways *= 2;
+    *out_step = row_bytes < BANK_BYTES ? 8 / *out_ways : 1;
+}
+
+/* ---- what a tile takes ----------------------------------------------------------------------- */
+
+/* Pieces of a warp: instructions for each step of theirs. */
+static int64_t pieces_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile, uint32_t from,
+                         uint32_t to) {
+    int64_t pieces = 1;
+    for (uint32_t n = from; n < to; n++) pieces *= tile->points[n] / w->unit[n];
+    return pieces;
+}
+
+static int64_t fetched_words(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                             int64_t steps) {
+    int64_t words = 0;
+    for (uint32_t a = 0; a < w->t.operand_count; a++) {
+        const kiln_gpu_operand *o = &w->t.operand[a];
+        words += kiln_gpu_rounds(&w->t, o, tile, steps) * ((o->fetch * o->bytes + 3) / 4);
+    }
+    return words;
+}
+
+/* Whether the device copies all operands by itself, ahead of threads and past their registers. */
+static bool copies_ahead(const kiln_gpu_warp_tiling *w) {
+    bool copies = w->t.s->target->gpu->capability >= KILN_COPIES_CAPABILITY;
+    for (uint32_t a = 0; a < w->t.operand_count; a++)
+        copies &= w->t.operand[a].fetch * w->t.operand[a].bytes >= KILN_COPY_BYTES_MIN;
+    return copies;
+}
+
+/* What is fetched element by element has an address and conditions for each, which compilers take
+ * out of the loop over blocks. */
+static int64_t places_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile, int64_t block) {
+    int64_t places = 0;
+    for (uint32_t a = 0; a < w->t.operand_count; a++)
+        if (w->t.operand[a].fetch == 1)
+            places += 2 * kiln_gpu_rounds(&w->t, &w->t.operand[a], tile, block);
+    return places;
+}
+
+/* Sums, fragments of one step and of the next one's columns, and what is on its way through
+ * registers. */
+static int64_t registers_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                            const int64_t *step) {
+    const int64_t rows = pieces_of(w, tile, 0, 1), columns = pieces_of(w, tile, 1, w->t.tiled),
+                  words = fetched_words(w, tile, step[KILN_GPU_WARP_BLOCK]),
+                  stages = step[KILN_GPU_WARP_STAGES];
+    const int64_t staged = stages == 2 ? words : KILN_MIN(words, stages == 1 ? 16 : 0);
+    return 4 * rows * columns + 4 * rows + 2 * columns + staged +
+           places_of(w, tile, step[KILN_GPU_WARP_BLOCK]) + REGISTERS_BESIDE;
+}
+
+/* Whether pipelines of two stages hold more of an operand than stands in registers. */
+static bool stages_too_many(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                            const int64_t *step) {
+    bool more = false;
+    for (uint32_t a = 0; a < w->t.operand_count; a++) {
+        const kiln_gpu_operand *o = &w->t.operand[a];
+        more |= kiln_gpu_rounds(&w->t, o, tile, step[KILN_GPU_WARP_BLOCK]) * o->fetch >
+                KILN_PIPELINE_STAGED_MAX;
+    }
+    return more && step[KILN_GPU_WARP_STAGES] == 2;
+}
+
+static int64_t shared_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                         const int64_t *step) {
+    const int64_t block = step[KILN_GPU_WARP_BLOCK];
+    int64_t bytes = kiln_gpu_shared_bytes(&w->t, tile, block);
+    for (uint32_t a = 0; a < w->t.operand_count; a++)
+        if (w->slides[a])
+            bytes += kiln_gpu_copied_elements(&w->t, &w->t.operand[a], tile, block) / block *
+                     KILN_GPU_WARP_UNIT_BYTES;
+    return step[KILN_GPU_WARP_STAGES] * bytes;
+}
+
+typedef enum fault { FITS, BY_THREADS, BY_REGISTERS, BY_SHARED, FAULTS } fault;
+
+static fault fault_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                      const int64_t *step) {
+    const kiln_gpu_limits *l = &w->t.limits;
+    const int64_t threads = kiln_gpu_group_threads(&w->t, tile);
+    if (threads > KILN_MIN(l->threads, WARPS_MAX * KILN_WARP_LANES)) return BY_THREADS;
+    const int64_t registers = registers_of(w, tile, step);
+    if (pieces_of(w, tile, 0, w->t.tiled) > PIECES_ALL_MAX || registers > l->registers ||
+        registers * threads > l->unit_registers || stages_too_many(w, tile, step))
+        return BY_REGISTERS;
+    return shared_of(w, tile, step) > l->shared_bytes ? BY_SHARED : FITS;
+}
+
+/* ---- how long it takes, about ---------------------------------------------------------------- */
+
+/* As in gpu_sizes.c. */
+#define LATENCY 800.0
+#define FETCH_ISSUED 8.0
+#define COPY_ISSUED 4.0 /* an address, its copy, and what moves them on */
+#define LOOP_ISSUED 8.0
+#define NOT_HIDDEN 0.1 /* of what shorter terms take behind the longest one */
+
+static int64_t taps_of(const kiln_gpu_tiling *t) {
+    int64_t taps = 1;
+    for (int i = 0; i < (int)t->s->program->block.data[t->block].iter_count; i++)
+        if (t->pattern.reduce >> i & 1 && i != t->k) taps *= kiln_gpu_extent(t, i);
+    return taps;
+}
+
+/* Groups on a unit at once, as far as limits go. */
+static double resident_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                          const int64_t *step) {
+    const kiln_gpu_limits *l = &w->t.limits;
+    const int64_t threads = kiln_gpu_group_threads(&w->t, tile);
+    int64_t most = KILN_MIN(l->unit_groups, l->unit_threads / threads);
+    most = KILN_MIN(most, l->unit_registers / (registers_of(w, tile, step) * threads));
+    most = KILN_MIN(most, l->unit_shared_bytes / (shared_of(w, tile, step) + l->reserved_bytes));
+    return (double)KILN_MAX(most, 1);
+}
+
+/* Cycles of a unit that has its share of the groups. */
+static double cycles_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                        const int64_t *step) {
+    const kiln_gpu_tiling *t = &w->t;
+    const kiln_gpu_limits *l = &t->limits;
+    const int64_t block = step[KILN_GPU_WARP_BLOCK];
+    const double rows = (double)pieces_of(w, tile, 0, 1),
+                 columns = (double)pieces_of(w, tile, 1, t->tiled),
+                 warps = (double)kiln_gpu_group_threads(t, tile) / KILN_WARP_LANES,
+                 times = (double)(block / w->mma->steps * taps_of(t));
+    double bytes = 0, fetches = 0;
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        const kiln_gpu_operand *o = &t->operand[a];
+        const int64_t rounds = kiln_gpu_rounds(t, o, tile, block);
+        bytes += (double)(rounds * kiln_gpu_group_threads(t, tile) * o->fetch * o->bytes);
+        fetches += (double)rounds;
+    }
+    const double products = rows * columns * w->mma->rows * w->mma->lanes * w->mma->steps;
+    const double issued = step[KILN_GPU_WARP_STAGES] > 2 ? COPY_ISSUED : FETCH_ISSUED;
+    const double rate = t->s->target->gpu->tensor_multiply_adds[w->mma->operand[0]];
+    const double busy[] = {
+        times * warps * products / KILN_MAX(rate, 1),
+        warps / l->issue *
+            (times * (rows * columns + rows + columns) + fetches * issued + LOOP_ISSUED),
+        times * warps * (rows + columns / 2) * MATRIX_BYTES / BANK_BYTES + bytes / BANK_BYTES,
+        bytes / l->copy_rate,
+    };
+    double most = 0, sum = 0;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(busy); i++) {
+        most = KILN_MAX(most, busy[i]);
+        sum += busy[i];
+    }
+    most += NOT_HIDDEN * (sum - most);
+    const double groups = ceil(kiln_gpu_groups(t, tile) / (double)l->units),
+                 resident = KILN_MIN(resident_of(w, tile, step), groups),
+                 blocks = ceil((double)kiln_gpu_extent(t, t->k) / (double)block),
+                 ahead = (double)(step[KILN_GPU_WARP_STAGES] - 1) * most * resident,
+                 waits = KILN_MAX(LATENCY - ahead, 0),
+                 alone = most * KILN_MAX(l->issue / warps, 1); /* a warp has a part of the unit */
+    return groups / resident * (blocks * KILN_MAX(resident * most, alone + waits) + LATENCY);
+}
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+typedef struct search {
+    kiln_gpu_warp_tiling *w;
+    const int64_t *step;
+    uint32_t count;
+    kiln_gpu_tile *found; /* [TILES_MAX] */
+    kiln_gpu_tile at;
+    uint32_t by[FAULTS]; /* how many each limit leaves out */
+} search;
+
+static void search_iter(search *f, uint32_t n) {
+    const kiln_gpu_tiling *t = &f->w->t;
+    if (n == t->tiled) {
+        const fault found = fault_of(f->w, &f->at, f->step);
+        f->by[found]++;
+        if (found == FITS && f->count < TILES_MAX) f->found[f->count++] = f->at;
+        return;
+    }
+    const int64_t unit = f->w->unit[n], units = (kiln_gpu_extent(t, t->iter[n]) + unit - 1) / unit;
+    for (int64_t warps = 1; warps <= WARPS_MAX; warps *= 2)
+        for (int64_t pieces = 1; pieces <= PIECES_MAX; pieces++) {
+            const bool fits = (pieces & (pieces - 1)) == 0 || units % pieces == 0;
+            const int64_t size = warps * pieces;
+            if (!fits || size * unit > TILE_MAX || (size > 1 && size >= 2 * units)) continue;
+            f->at.threads[n] = warps;
+            f->at.points[n] = pieces * unit;
+            search_iter(f, n + 1);
+        }
+}
+
+/* Blocks of k that divide it, in whole instructions, each with every number of stages. */
+static uint32_t list_steps(const kiln_gpu_warp_tiling *w,
+                           int64_t out[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS]) {
+    const int64_t all = kiln_gpu_extent(&w->t, w->t.k), bytes = w->t.operand[0].bytes,
+                  most = copies_ahead(w) ? STAGES_MAX : 2;
+    uint32_t count = 0;
+    for (int64_t block = w->mma->steps; block <= all; block += w->mma->steps) {
+        if (all % block != 0 || (block * bytes < BLOCK_BYTES_MIN && block != all)) continue;
+        if (block * bytes > BLOCK_BYTES_MAX) break;
+        for (int64_t stages = 1; stages <= most && count < KILN_GPU_WARP_STEPS_MAX; stages++) {
+            if (all / block < stages) break;
+            int64_t *step = out[count++];
+            step[KILN_GPU_WARP_BLOCK] = block;
+            step[KILN_GPU_WARP_STAGES] = stages;
+            kiln_gpu_warp_exchange(block * bytes, &step[KILN_GPU_WARP_K_WAYS],
+                                   &step[KILN_GPU_WARP_K_STEP]);
+        }
+    }
+    return count;
+}
+
+/* Elements that a thread copies at once, with whatever tile and block. */
+static int64_t fetch_of(const kiln_gpu_warp_tiling *w, uint32_t a) {
+    const kiln_gpu_tiling *t = &w->t;
+    const kiln_gpu_operand *o = &t->operand[a];
+    if (!w->lies_so[a] && !w->packed[a]) return 1;
+    return kiln_gcd(t->limits.fetch_bytes / o->bytes,
+                    t->s->program->buffer.data[o->buffer].shape.dim[o->along]);
+}
+
+static const char *say_empty(const search *f) {
+    const kiln_gpu_limits *l = &f->w->t.limits;
+    const char *last = f->by[BY_SHARED]      ? "the shared bytes of a group"
+                       : f->by[BY_REGISTERS] ? "the registers of a thread"
+                                             : "the threads of a group";
+    return kiln_arena_printf(
+        f->w->t.s->arena,
+        "no tile of warps keeps to %s: of those tried %u exceed %lld threads, %u exceed %lld "
+        "registers of a thread, %u exceed %lld shared bytes",
+        last, f->by[BY_THREADS], (long long)l->threads, f->by[BY_REGISTERS],
+        (long long)l->registers, f->by[BY_SHARED], (long long)l->shared_bytes);
+}
+
+const char *kiln_gpu_warp_choose_sizes(kiln_gpu_warp_tiling *w) {
+    kiln_gpu_tiling *t = &w->t;
+    int64_t step[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS];
+    for (uint32_t a = 0; a < t->operand_count; a++) t->operand[a].fetch = fetch_of(w, a);
+    const uint32_t choices = list_steps(w, step);
+    search f = {.w = w, .step = step[0]};
+    f.found = KILN_ARENA_ARRAY(t->s->arena, kiln_gpu_tile, TILES_MAX);
+    search_iter(&f, 0);
+    if (f.count == 0) return say_empty(&f);
+    double least = INFINITY;
+    kiln_gpu_tile preferred = f.found[0];
+    uint32_t best = 0;
+    for (uint32_t k = 0; k < choices; k++)
+        for (uint32_t i = 0; i < f.count; i++) {
+            if (fault_of(w, &f.found[i], step[k]) != FITS) continue;
+            const double cycles = cycles_of(w, &f.found[i], step[k]);
+            if (cycles < least) least = cycles, best = k, preferred = f.found[i];
+        }
+    /* Steps that the preferred tile can have, then the tiles that can have all of these. */
+    w->step_count = 0;
+    for (uint32_t k = 0; k < choices; k++) {
+        if (fault_of(w, &preferred, step[k]) != FITS) continue;
+        if (k == best) w->preferred_step = w->step_count;
+        for (uint32_t c = 0; c < KILN_GPU_WARP_STEP_COLUMNS; c++)
+            w->step[w->step_count][c] = step[k][c];
+        w->step_count++;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < f.count; i++) {
+        bool legal = true;
+        for (uint32_t k = 0; k < w->step_count && legal; k++)
+            legal = fault_of(w, &f.found[i], w->step[k]) == FITS;
+        if (!legal) continue;
+        f.found[kept] = f.found[i];
+        f.found[kept].cycles = cycles_of(w, &f.found[kept], step[best]);
+        kept++;
+    }
+    kiln_gpu_fill_table(t, f.found, kept);
+    for (uint32_t a = 0; a < t->operand_count; a++) kiln_gpu_note_reach(t, &t->operand[a]);
+    return NULL;
+}

@@ -1,0 +1,237 @@
+/* The rule "warp" of GPUs: products by instructions of warps. What it makes and what is drawn from
+ * it equals the interpreter, before and behind lowering and as CUDA C in the block emulator;
+ * NVIDIA's assembler takes it without spills, where it is installed. */
+#include <string.h>
+
+#include "base/rand.h"
+#include "compiler-core/codegen/codegen.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/ptxas.h"
+#include "compiler-core/rules/gpu.h"
+#include "compiler-core/rules/space.h"
+#include "tests/support/emulate_block.h"
+#include "tests/support/interpreter.h"
+#include "tests/support/targets.h"
+#include "tests/unit/compiler-core/lower/support.h"
+#include "tests/unit/compiler-core/rules/support.h"
+
+/* Extents that do not divide, operands that lie either way, windows, and what follows. */
+static const char *const program[] = {
+    "program plain\ninput x: f16[40,64]\ninput w: f16[64,24]\noutput y: f32[40,24]\n"
+    "block mul(i:40, j:24 | k:64): y[i, j] sum= f32(x[i, k]) * f32(w[k, j]) init 0.0\n",
+    "program epilogue\ninput x: bf16[17,96]\ninput w: bf16[24,96]\ninput b: f32[24]\n"
+    "temp s: f32[17,24]\noutput y: bf16[17,24]\n"
+    "block mul(i:17, j:24 | k:96): s[i, j] sum= f32(x[i, k]) * f32(w[j, k]) init 0.0\n"
+    "block act(i:17, j:24): y[i, j] = bf16(max(s[i, j] + b[j], 0.0))\n",
+    "program turned\ninput x: f16[64,33]\ninput w: f16[64,16]\noutput y: f16[33,16]\n"
+    "temp s: f32[33,16]\n"
+    "block mul(i:33, j:16 | k:64): s[i, j] sum= f32(x[k, i]) * f32(w[k, j]) init 0.0\n"
+    "block half(i:33, j:16): y[i, j] = f16(s[i, j])\n",
+    "program scores\ninput q: f16[2,24,32]\ninput c: f16[2,40,32]\noutput y: f32[2,24,40]\n"
+    "block mul(n:2, i:24, j:40 | k:32): y[n, i, j] sum= f32(q[n, i, k]) * f32(c[n, j, k]) init "
+    "0.0\n",
+    "program convolution\ninput x: f16[1,16,7,9]\ninput w: f16[24,16,3,3]\n"
+    "temp p: f16[1,16,9,11]\noutput y: f32[1,24,7,9]\n"
+    "block around(n:1, c:16, h:9, v:11): p[n, c, h, v] = select(and(and(1 <= h, h < 8), "
+    "and(1 <= v, v < 10)), x[n, c, h - 1, v - 1], f16(0.0))\n"
+    "block conv(n:1, o:24, h:7, v:9 | c:16, r:3, q:3): y[n, o, h, v] sum= "
+    "f32(p[n, c, h + r, v + q]) * f32(w[o, c, r, q]) init 0.0\n",
+    "program channels\ninput x: f16[1,19,7,32]\ninput w: f16[16,3,3,32]\noutput y: f32[1,9,3,16]\n"
+    "block conv(n:1, h:9, v:3, o:16 | r:3, q:3, c:32): y[n, h, v, o] sum= "
+    "f32(x[n, 2*h + r, 2*v + q, c]) * f32(w[o, r, q, c]) init 0.0\n",
+    "program bytes\ninput x: i8[20,64]\ninput w: i8[24,64]\noutput y: i32[20,24]\n"
+    "block mul(i:20, j:24 | k:64): y[i, j] sum= i32(x[i, k]) * i32(w[j, k]) init 0i32\n",
+};
+
+static kiln_space space_of(kiln_arena *arena, const kiln_program *te, const char *target) {
+    kiln_target *t = KILN_ARENA_NEW(arena, kiln_target);
+    kiln_space space;
+    *t = target_of(arena, target);
+    expect_ok(kiln_space_create(te, t, arena, &space));
+    return space;
+}
+
+/* What both interpreters and the emulator make of it is equal bit by bit: data are small integers.
+ */
+static void expect_equal_everywhere(const kiln_program *te, const kiln_program *scheduled,
+                                    const kiln_target *target, kiln_arena *arena) {
+    const kiln_codegen_options options = {
+        .emit = KILN_EMIT_OBJECT, .optimise = 2, .backend = "cuda"};
+    kiln_lowered lowered;
+    kiln_tensor want[4], low[4], got[4];
+    kiln_str text;
+    uint64_t scratch, worker;
+    const uint32_t count = te->buffer.count;
+    uint32_t args = 0;
+    for (kiln_buffer b = 1; b < count; b++) {
+        const kiln_buffer_info *info = &te->buffer.data[b];
+        if (info->role == KILN_ROLE_TEMP) continue;
+        want[args] = kiln_tensor_create(arena, info->dtype, &info->shape);
+        for (uint32_t i = 0; i < kiln_shape_count(&info->shape); i++)
+            kiln_dtype_store_i64(info->dtype, want[args].data, i,
+                                 (int64_t)((i * 7 + i / 13 + b) % 11) - 5);
+        low[args] = kiln_tensor_create(arena, info->dtype, &info->shape);
+        got[args] = kiln_tensor_create(arena, info->dtype, &info->shape);
+        memcpy(low[args].data, want[args].data, kiln_tensor_bytes(&want[args]));
+        memcpy(got[args].data, want[args].data, kiln_tensor_bytes(&want[args]));
+        args++;
+    }
+    expect_ok(kiln_te_eval(te, want, args));
+    expect_ok(kiln_lower(scheduled, target, arena, &lowered));
+    expect_ok(kiln_loop_eval(lowered.run, low, args));
+    assert_int_equal(lowered.run_launches.count, 1);
+    expect_ok(kiln_codegen(&lowered, target, &options, arena, &text, &scratch, &worker));
+    const kiln_launch *l = &lowered.run_launches.launch[0];
+    emulate_block_launch launch = {
+        .entry = "run_0", .shared_bytes = l->shared_bytes, .arg_count = args};
+    for (uint32_t i = 0; i < args; i++) launch.arg[i] = got[i].data;
+    memcpy(launch.grid, l->grid_size, sizeof launch.grid);
+    memcpy(launch.block, l->group_size, sizeof launch.block);
+    char *folder = make_folder(arena);
+    emulate_block *e = NULL;
+    expect_ok(emulate_block_create(text, folder, arena, &e));
+    expect_ok(emulate_block_run(e, &launch));
+    emulate_block_destroy(e);
+    remove_folder(folder);
+    for (uint32_t i = 0; i < args; i++) {
+        assert_memory_equal(low[i].data, want[i].data, kiln_tensor_bytes(&want[i]));
+        assert_memory_equal(got[i].data, want[i].data, kiln_tensor_bytes(&want[i]));
+    }
+}
+
+static void defaults_equal_the_interpreter(void **state) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++) {
+        kiln_program *te = parsed(*state, program[i]), *scheduled;
+        const kiln_space space = space_of(*state, te, "a100");
+        kiln_trace trace;
+        assert_string_equal(space.rule, "warp");
+        expect_ok(kiln_space_default(&space, *state, &trace, &scheduled));
+        expect_ok(kiln_program_verify(scheduled));
+        expect_computes(te, scheduled, i);
+        expect_ok(grid_equals_on(te, scheduled, space.target, i, NULL));
+        expect_equal_everywhere(te, scheduled, space.target, *state);
+    }
+}
+
+#define DRAWS 3 /* of each program */
+
+static void what_is_drawn_equals_the_interpreter(void **state) {
+    kiln_rand rand;
+    kiln_rand_init(&rand, 3);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++) {
+        kiln_program *te = parsed(*state, program[i]), *scheduled;
+        const kiln_space space = space_of(*state, te, "a100");
+        for (uint32_t k = 0; k < DRAWS; k++) {
+            kiln_trace trace;
+            expect_ok(
+                kiln_trace_replay(&space.sketch[0].open, te, &rand, *state, &scheduled, &trace));
+            expect_ok(grid_equals_on(te, scheduled, space.target, k, NULL));
+            expect_equal_everywhere(te, scheduled, space.target, *state);
+        }
+    }
+}
+
+/* ---- large ones ------------------------------------------------------------------------------ */
+
+static const char *const large[] = {
+    "program product\ninput x: f16[4096,4096]\ninput w: f16[4096,4096]\n"
+    "output y: f32[4096,4096]\nblock mul(i:4096, j:4096 | k:4096): y[i, j] sum= f32(x[i, k]) * "
+    "f32(w[k, j]) init 0.0\n",
+    "program few\ninput x: bf16[128,1024]\ninput w: bf16[1000,1024]\ninput b: f32[1000]\n"
+    "temp s: f32[128,1000]\noutput y: bf16[128,1000]\nblock mul(i:128, j:1000 | k:1024): "
+    "s[i, j] sum= f32(x[i, k]) * f32(w[j, k]) init 0.0\n"
+    "block act(i:128, j:1000): y[i, j] = bf16(max(s[i, j] + b[j], 0.0))\n",
+    "program values\ninput p: f16[8,512,512]\ninput v: f16[8,512,64]\noutput y: f32[8,512,64]\n"
+    "block mul(n:8, i:512, j:64 | k:512): y[n, i, j] sum= f32(p[n, i, k]) * f32(v[n, k, j]) init "
+    "0.0\n",
+    "program convolution\ninput x: f16[32,64,56,56]\nconstant w: f16[64,64,3,3]\n"
+    "temp p: f16[32,64,58,58]\noutput y: f32[32,64,56,56]\n"
+    "block around(n:32, c:64, h:58, v:58): p[n, c, h, v] = select(and(and(1 <= h, h < 57), "
+    "and(1 <= v, v < 57)), x[n, c, h - 1, v - 1], f16(0.0))\n"
+    "block conv(n:32, o:64, h:56, v:56 | c:64, r:3, q:3): y[n, o, h, v] sum= "
+    "f32(p[n, c, h + r, v + q]) * f32(w[o, c, r, q]) init 0.0\n",
+    "program bytes\ninput x: i8[1024,1024]\ninput w: i8[1024,1024]\noutput y: i32[1024,1024]\n"
+    "block mul(i:1024, j:1024 | k:1024): y[i, j] sum= i32(x[i, k]) * i32(w[j, k]) init 0i32\n",
+};
+
+static const char *const device[][2] = {{"a100", "sm_80"}, {"h200", "sm_90a"}};
+
+static void check_limits(const kiln_space *space, const kiln_launches *launches) {
+    const kiln_gpu_limits l = kiln_gpu_limits_of(space->target);
+    for (uint32_t i = 0; i < launches->count; i++) {
+        const kiln_launch *at = &launches->launch[i];
+        const int64_t threads = (int64_t)at->group_size[0] * at->group_size[1] * at->group_size[2];
+        assert_true(threads <= l.threads);
+        assert_true((int64_t)at->shared_bytes <= l.shared_bytes);
+        assert_int_equal(at->local_bytes, 0);
+    }
+}
+
+#define LARGE_DRAWS 12 /* of each program on each device */
+
+static void nothing_is_drawn_that_a_limit_forbids(void **state) {
+    kiln_rand rand;
+    kiln_arena scratch;
+    kiln_rand_init(&rand, 5);
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    for (size_t d = 0; d < KILN_ARRAY_COUNT(device); d++)
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(large); i++) {
+            kiln_program *te = parsed(*state, large[i]), *scheduled;
+            const kiln_space space = space_of(*state, te, device[d][0]);
+            assert_string_equal(space.rule, "warp");
+            for (uint32_t k = 0; k < LARGE_DRAWS; k++) {
+                kiln_trace trace;
+                kiln_lowered lowered;
+                expect_ok(kiln_trace_replay(&space.sketch[0].open, te, &rand, &scratch, &scheduled,
+                                            &trace));
+                expect_ok(kiln_lower(scheduled, space.target, &scratch, &lowered));
+                check_limits(&space, &lowered.run_launches);
+                kiln_arena_reset(&scratch);
+            }
+        }
+    kiln_arena_deinit(&scratch);
+}
+
+/* Instructions of warps, and copies past registers where 4 bytes and more lie together. */
+static void defaults_do_not_spill(void **state) {
+    const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = 2};
+    const char *program_path = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", *state);
+    if (!program_path)
+        print_message("no ptxas on PATH or in " KILN_PTXAS_VARIABLE ": it is not asked\n");
+    for (size_t d = 0; d < KILN_ARRAY_COUNT(device); d++)
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(large); i++) {
+            kiln_program *te = parsed(*state, large[i]), *scheduled;
+            const kiln_space space = space_of(*state, te, device[d][0]);
+            kiln_trace trace;
+            kiln_lowered lowered;
+            kiln_str ptx, printed;
+            kiln_ptxas_report report;
+            uint64_t scratch, worker;
+            expect_ok(kiln_space_default(&space, *state, &trace, &scheduled));
+            expect_ok(kiln_lower(scheduled, space.target, *state, &lowered));
+            check_limits(&space, &lowered.run_launches);
+            expect_ok(
+                kiln_codegen(&lowered, space.target, &options, *state, &ptx, &scratch, &worker));
+            const char *text = kiln_str_dup(*state, ptx);
+            expect_contains(text, "mma.sync.aligned.m16n8k");
+            expect_contains(text, "ldmatrix.sync");
+            if (!strstr(large[i], "convolution")) expect_contains(text, "cp.async.cg");
+            if (!program_path) continue;
+            expect_ok(kiln_ptxas_run(program_path, kiln_str_from(device[d][1]), ptx, NULL, *state,
+                                     &printed));
+            expect_ok(kiln_ptxas_parse(printed, *state, &report));
+            expect_ok(kiln_ptxas_check_spills(&report));
+            assert_int_equal(report.note.size, 0);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(defaults_equal_the_interpreter),
+        test_with_arena(what_is_drawn_equals_the_interpreter),
+        test_with_arena(nothing_is_drawn_that_a_limit_forbids),
+        test_with_arena(defaults_do_not_spill),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

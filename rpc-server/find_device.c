@@ -1,9 +1,12 @@
 #include "rpc-server/find_device.h"
 
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/file.h"
+#include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 
 /* What another process told is cut where it should end. */
@@ -16,9 +19,16 @@ static kiln_status ask(int socket, const kiln_executor *executor, uint32_t index
                        kiln_found_device *out) {
     kiln_inmate_device device;
     uint32_t row = 0, fences = 0;
+    char *folder = NULL;
+    int folder_fd = -1;
     while (kiln_executor_at(row) != executor) row++;
     kiln_status st = kiln_inmate_await_ready(socket, &fences);
-    if (!st) st = kiln_inmate_ask_device(socket, row, index, &device);
+    if (!st) st = kiln_folder_hold_temp("kiln-device", PATH_MAX, arena, &folder, &folder_fd);
+    if (st) return st;
+    kiln_sandbox_let_write(folder_fd);
+    st = kiln_inmate_ask_device(socket, folder_fd, row, index, &device);
+    kiln_status_free(kiln_folder_remove(folder)); /* the next one removes what stays */
+    close(folder_fd);
     if (st) return st;
     *out = (kiln_found_device){.index = index,
                                .target_text = keep(device.target, arena),

@@ -124,14 +124,11 @@ static kiln_status load_kernel(inmate *self, uint32_t index, char *outputs, kiln
     return st;
 }
 
-/* The environment of the driver: it writes into a folder of the child's own. */
+/* The environment of the driver, which writes into a folder of the child's own. Where that is not
+ * the root, folders above it may be closed to the child, so the path is a relative one. */
 static void point_driver(const inmate *self) {
     kiln_driver_variable variable;
-    char here[PATH_MAX];
-    if (self->sandbox.fences & 1U << KILN_FENCE_FOLDER)
-        snprintf(here, sizeof here, "/tmp");
-    else if (!getcwd(here, sizeof here))
-        return;
+    const char *here = self->sandbox.fences & 1U << KILN_FENCE_FOLDER ? "/tmp" : "./driver";
     for (uint32_t at = 0; kiln_driver_next_variable(self->sandbox.driver, &at, &variable);)
         setenv(variable.name, variable.value ? variable.value : here, 1);
 }
@@ -404,8 +401,8 @@ void kiln_inmate_main(int argc, char **argv) {
         say(&self, KILN_INMATE_READY);
         if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd))
             kiln_sandbox_exit(0);
-        /* Where it has no files of its own, an empty folder must do; who only asks sends none. */
-        if (!(self.sandbox.fences & 1U << KILN_FENCE_FOLDER) && !self.device && !self.order.asks &&
+        /* Where it has no files of its own, an empty folder must do. */
+        if (!(self.sandbox.fences & 1U << KILN_FENCE_FOLDER) && !self.device &&
             fchdir(self.fd[KILN_INMATE_FOLDER]) != 0)
             kiln_sandbox_exit(KILN_INTERNAL);
         if (self.order.asks) tell_device(&self, &arena);

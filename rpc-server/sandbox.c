@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -150,6 +151,9 @@ void kiln_sandbox_confine(const kiln_driver *driver, kiln_sandbox *out_sandbox) 
     if (have_seccomp()) fences |= 1U << KILN_FENCE_SECCOMP;
     *out_sandbox = (kiln_sandbox){fences, memory_fd, driver};
 }
+
+/* The server is not root where its helper is, so it cannot give the folder away. */
+void kiln_sandbox_let_write(int folder_fd) { (void)fchmod(folder_fd, S_ISVTX | 0733); }
 
 /* ---- The second step ---- */
 

@@ -36,6 +36,10 @@ typedef struct kiln_sandbox {
  * platform cannot lack. */
 void kiln_sandbox_confine(const kiln_driver *driver, kiln_sandbox *out_sandbox);
 
+/* Parent: the user that children become may write into this folder, which a driver has in place of
+ * files of its own. */
+void kiln_sandbox_let_write(int folder_fd);
+
 typedef struct kiln_sandbox_bounds {
     uint64_t cpu_seconds;  /* processor time from now on */
     uint64_t memory_bytes; /* that a driver whose address space is bounded may take beside what it

@@ -89,12 +89,12 @@ kiln_status kiln_inmate_await_ready(int socket, uint32_t *out_fences) {
     return NULL;
 }
 
-/* The child does not look at the descriptors. */
-kiln_status kiln_inmate_ask_device(int socket, uint32_t executor, uint32_t index,
+kiln_status kiln_inmate_ask_device(int socket, int folder_fd, uint32_t executor, uint32_t index,
                                    kiln_inmate_device *out_device) {
     const kiln_inmate_order order = {
         .magic = KILN_INMATE_MAGIC, .executor = executor, .device = index, .asks = 1};
-    const int fd[KILN_INMATE_ARTEFACT] = {socket, socket};
+    const int fd[KILN_INMATE_ARTEFACT] = {[KILN_INMATE_OUTPUTS] = socket, /* not looked at */
+                                          [KILN_INMATE_FOLDER] = folder_fd};
     kiln_inmate_note note;
     kiln_inmate_got got = KILN_INMATE_GOT_NOTE;
     kiln_status st = kiln_inmate_send_order(socket, &order, fd);

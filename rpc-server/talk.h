@@ -111,10 +111,11 @@ kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note);
  * UNAVAILABLE: it does not get ready. */
 KILN_MUST_USE kiln_status kiln_inmate_await_ready(int socket, uint32_t *out_fences);
 
-/* Parent: asks a child that is ready what device `index` of the executor is, and waits. Errors of
- * the device, and DEADLINE_EXCEEDED, UNAVAILABLE: nobody answers. */
-KILN_MUST_USE kiln_status kiln_inmate_ask_device(int socket, uint32_t executor, uint32_t index,
-                                                 kiln_inmate_device *out_device);
+/* Parent: asks a child that is ready what device `index` of the executor is, and waits; its driver
+ * may write into `folder`. Errors of the device, and DEADLINE_EXCEEDED, UNAVAILABLE: nobody
+ * answers. */
+KILN_MUST_USE kiln_status kiln_inmate_ask_device(int socket, int folder_fd, uint32_t executor,
+                                                 uint32_t index, kiln_inmate_device *out_device);
 
 /* Child: waits. False when no order will come: a spare that is not needed, or a parent of another
  * version. */

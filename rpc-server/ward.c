@@ -11,9 +11,10 @@
 #include "base/fail.h"
 #include "base/fence.h"
 #include "base/file.h"
+#include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 
-/* Others may enter a child's folder, and make nothing in it. */
+/* Others may enter a child's folder, and make nothing in it, but for its driver. */
 #define FOLDER_MODE 0711
 
 static void close_fd(int *fd) {
@@ -89,7 +90,8 @@ static kiln_status take_child(kiln_wards *wards, kiln_ward *ward) {
     return NULL;
 }
 
-static kiln_status create_folder(kiln_ward *ward, const char *folder, uint64_t run) {
+static kiln_status create_folder(kiln_ward *ward, const char *folder, uint64_t run,
+                                 const kiln_driver *driver) {
     kiln_strbuf text = {0};
     kiln_strbuf_printf(&text, "%s/run-%llu", folder, (unsigned long long)run);
     char *path = ward->folder = text.data;
@@ -98,6 +100,7 @@ static kiln_status create_folder(kiln_ward *ward, const char *folder, uint64_t r
     ward->folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (ward->folder_fd < 0) return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: %s", path, strerror(errno));
     (void)fchmod(ward->folder_fd, FOLDER_MODE); /* whatever the umask: the child is another user */
+    if (driver) kiln_sandbox_let_write(ward->folder_fd);
     return NULL;
 }
 
@@ -107,7 +110,7 @@ kiln_status kiln_ward_take(kiln_wards *wards, uint64_t run, const kiln_driver *d
     out_ward->helper = wards->helper;
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_FOLDER);
     if (!st && !(driver ? wards->drivers_own_files : wards->own_files))
-        st = create_folder(out_ward, wards->folder, run);
+        st = create_folder(out_ward, wards->folder, run, driver);
     if (st) return st;
     return driver ? kiln_helper_start(wards->helper, driver, &out_ward->socket, &out_ward->child)
                   : take_child(wards, out_ward);

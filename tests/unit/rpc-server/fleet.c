@@ -5,8 +5,9 @@
 
 #include "base/file.h"
 #include "base/identity.h"
+#include "base/proc.h"
 
-static const char *the_objects, *the_tracker, *the_server, *the_emulator;
+static const char *the_objects, *the_tracker, *the_server, *the_emulator, *the_executor;
 
 bool fleet_take_arguments(int argc, char **argv) {
     assert_true(argc >= 4);
@@ -20,6 +21,26 @@ bool fleet_take_arguments(int argc, char **argv) {
 }
 
 bool fleet_is_emulated(void) { return the_emulator != NULL; }
+
+bool fleet_offers(const char *executor, kiln_arena *arena, char **out_target) {
+    char *state;
+    expect_ok(kiln_folder_create_temp("kiln-fleet-doctor", arena, &state));
+    const char *const argv[] = {the_server, "--executor", executor, "--doctor",
+                                "--state",  state,        NULL};
+    const char *word = kiln_arena_printf(arena, "ok   device     %s:", executor);
+    kiln_proc_result said;
+    expect_ok(kiln_proc_run(&(kiln_proc_options){.argv = argv, .output_max = (size_t)64 << 10},
+                            arena, &said));
+    expect_ok(kiln_folder_remove(state));
+    const char *line = strstr(said.out.data, word);
+    if (!line) return false;
+    const char *target = line + strlen(word) - strlen(executor) - 1, *end = strstr(target, ": ");
+    assert_non_null(end);
+    *out_target = kiln_str_dup(arena, (kiln_str){target, (size_t)(end - target)});
+    candidate_target_is(*out_target);
+    the_executor = executor;
+    return true;
+}
 
 /* ---- Connections ---- */
 
@@ -206,8 +227,10 @@ void fleet_start_server(fleet *f, const char *fail) {
                                 "--key",
                                 "desk",
                                 "--with-parent",
-                                f->slots ? "--slots" : NULL,
-                                f->slots,
+                                the_executor ? "--executor"
+                                : f->slots   ? "--slots"
+                                             : NULL,
+                                the_executor ? the_executor : f->slots,
                                 NULL};
     /* What no candidate may see (objects/candidate.c looks for it). */
     const char *const env[] = {kiln_arena_printf(&f->arena, "KILN_FAIL=%s", fail ? fail : ""),

@@ -49,6 +49,9 @@ typedef struct fleet {
  * TARGET for a server of another processor. Called by main; false: that server is not built. */
 bool fleet_take_arguments(int argc, char **argv);
 bool fleet_is_emulated(void);
+/* The target of the first device of an executor, which servers offer from then on in place of the
+ * processor: what `kiln-rpc-server --executor NAME --doctor` finds. False: there is none. */
+bool fleet_offers(const char *executor, kiln_arena *arena, char **out_target);
 /* Starts both programs and connects as client and tuner. `slots`: of the server; NULL: its default.
  */
 void fleet_set_up(fleet *f, const char *slots);

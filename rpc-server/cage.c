@@ -1,5 +1,6 @@
 #include "rpc-server/cage.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,9 +46,10 @@ typedef struct cage {
 
     /* What was seen. */
     kiln_account account;
-    double peak_flops;     /* of one core, said before candidate code ran */
-    double roofline_flops; /* best of this machine, all cores of the kernel */
-    const kiln_gpu *gpu;   /* whose peak takes its place */
+    double peak_flops;                  /* of one core, said before candidate code ran */
+    double roofline_flops;              /* best of this machine, all cores of the kernel */
+    const kiln_gpu *gpu;                /* whose peak takes its place */
+    double gpu_flops[KILN_DTYPE_COUNT]; /* that were measured there */
     kiln_child_exit exit;
     kiln_ending ending;
     bool is_served; /* it is unloaded, and its child has not ended */
@@ -67,6 +69,8 @@ typedef struct kept {
 struct kiln_cages {
     kiln_cage_options options;
     double peak_flops; /* best that was seen on this machine */
+    /* The same of the slot's device by operand type; 0: not measured. */
+    double gpu_flops[KILN_SERVER_SLOTS_MAX][KILN_DTYPE_COUNT];
     kept kept[KILN_SERVER_SLOTS_MAX];
     kiln_drift drift[KILN_SERVER_SLOTS_MAX];
     uint64_t memory_max; /* of what a run leaves */
@@ -109,11 +113,13 @@ static const kiln_executor *executor_of(const cage *c) {
     return kiln_executor_for(kiln_payload_of(options->slots->slot[c->slot].kind));
 }
 
-/* The device of the slot, where its peak is not that of the processor's cores; else NULL. */
-static const kiln_gpu *gpu_of(const cage *c) {
-    const kiln_target *target = c->owner->options.slots->slot[c->slot].target;
+/* The device of a slot, where its peak is not that of the processor's cores; else NULL. */
+static const kiln_gpu *gpu_in(const kiln_slots *slots, uint32_t slot) {
+    const kiln_target *target = slots->slot[slot].target;
     return target && !target->emulated ? target->gpu : NULL;
 }
+
+static const kiln_gpu *gpu_of(const cage *c) { return gpu_in(c->owner->options.slots, c->slot); }
 
 /* ---- The end of a run ---- */
 
@@ -136,6 +142,7 @@ static void judge(void *context) {
             .elapsed_ns = c->account.since_ns - c->account.began_ns,
             .peak_flops = c->roofline_flops,
             .gpu = c->gpu,
+            .gpu_flops = c->gpu_flops,
         };
         kiln_status st =
             kiln_lot_judge(&c->lot, c->reference_path, &evidence, &c->arena, &c->result);
@@ -166,12 +173,14 @@ static void deliver(void *context) {
 static double gpu_peak(const cage *c) {
     return c->lot.is_module || c->lot.count == 0
                ? kiln_gpu_peak_flops(gpu_of(c), KILN_DTYPE_NONE)
-               : kiln_verdict_gpu_peak(gpu_of(c), &c->lot.kernel[0].artefact.manifest);
+               : kiln_verdict_gpu_peak(gpu_of(c), c->gpu_flops,
+                                       &c->lot.kernel[0].artefact.manifest);
 }
 
 static void end_run(cage *c) {
     const kiln_cage_options *options = &c->owner->options;
     clear_child(c);
+    memcpy(c->gpu_flops, c->owner->gpu_flops[c->slot], sizeof c->gpu_flops);
     c->result.phase = c->account.phase;
     c->result.times_ns = c->account.times_ns;
     c->result.peak_flops = gpu_of(c) ? gpu_peak(c) : c->peak_flops * c->core_count;
@@ -240,6 +249,17 @@ static bool is_whole(const kiln_pace_round *round) {
     return true;
 }
 
+/* What the child says about its device. Candidates may have run in one that lives on: the peaks are
+ * those that it told before. A module's child has looked at its core alone. */
+static void take_device(cage *c, const kiln_inmate_note *note) {
+    double *best = c->owner->gpu_flops[c->slot];
+    if (c->lot.is_module) return;
+    for (uint32_t i = 0; c->served == 0 && i < KILN_DTYPE_COUNT; i++)
+        if (isfinite(note->round.dtype_flops[i]))
+            best[i] = KILN_MAX(best[i], note->round.dtype_flops[i]);
+    if (is_whole(&note->round)) kiln_drift_take(&c->owner->drift[c->slot], &note->round);
+}
+
 /* What the child says about its core before candidate code runs: the roofline, and how fast it is.
  */
 static void take_core(cage *c, const kiln_inmate_note *note) {
@@ -254,7 +274,7 @@ static void take_note(cage *c, const kiln_inmate_note *note) {
     switch ((kiln_inmate_said)note->said) {
     case KILN_INMATE_LOADED: options->handler->loaded(options->context, c->slot, c->run); break;
     case KILN_INMATE_PHASE:
-        if (note->phase == KILN_PHASE_WARM) take_core(c, note);
+        if (note->phase == KILN_PHASE_WARM) (gpu_of(c) ? take_device : take_core)(c, note);
         options->handler->phase(options->context, c->slot, c->run, (kiln_phase)note->phase);
         break;
     case KILN_INMATE_MEASURED: c->lot.kernel[note->kernel].timing = note->timing; break;
@@ -523,12 +543,14 @@ static uint64_t memory_share(uint32_t slots) {
     return all / 4 * 3 / slots;
 }
 
-/* What each slot's core usually does, before anything is asked of it. */
+/* What each slot's core usually does, before anything is asked of it. A device shows it with its
+ * first trials. */
 static kiln_status learn_pace(kiln_cages *cages) {
     const kiln_slots *slots = cages->options.slots;
     kiln_pace_round round[KILN_DRIFT_START];
     kiln_status st = NULL;
     for (uint32_t slot = 0; !st && slot < slots->count; slot++) {
+        if (gpu_in(slots, slot)) continue;
         st = kiln_pace_watch(slots->slot[slot].core[0], KILN_DRIFT_START, round);
         for (uint32_t i = 0; !st && i < KILN_DRIFT_START; i++)
             kiln_drift_take(&cages->drift[slot], &round[i]);

@@ -14,6 +14,7 @@
 #include "base/reference.h"
 #include "deploy/runtime/kernel.h"
 #include "rpc-server/executor.h"
+#include "rpc-server/pace_device.h"
 
 #define BEGIN 0u /* events */
 #define DONE 1u
@@ -32,6 +33,13 @@ typedef struct banded {
     kiln_device_memory memory;
     size_t bytes;
 } banded;
+
+/* What `open` makes. */
+typedef struct opened {
+    kiln_device *device;
+    kiln_device_pacer *pacer; /* NULL: not yet, or there is none */
+    bool has_no_pace;
+} opened;
 
 typedef struct device_program {
     kiln_device *device;
@@ -68,8 +76,11 @@ static kiln_status device_open(const kiln_executor_setup *setup, void **out_devi
     kiln_status st = find_row(setup->name, &row);
     if (!st)
         st = kiln_device_open(row->kind, &(kiln_device_setup){.index = setup->device}, &device);
-    *out_device = device;
-    return st;
+    if (st) return st;
+    opened *own = kiln_alloc(sizeof *own);
+    own->device = device;
+    *out_device = own;
+    return NULL;
 }
 
 static kiln_status device_describe(const kiln_executor_setup *setup, kiln_arena *arena,
@@ -88,7 +99,32 @@ static kiln_status device_describe(const kiln_executor_setup *setup, kiln_arena 
     return NULL;
 }
 
-static void device_close(void *device) { kiln_device_close(device); }
+static void device_close(void *device) {
+    opened *own = device;
+    if (!own) return;
+    kiln_device_pacer_destroy(own->pacer);
+    kiln_device_close(own->device);
+    kiln_free(own);
+}
+
+/* ---- Pace ---- */
+
+/* A device without its pace is measured all the same, as a board is whose parts are switched off.
+ */
+static bool device_round(void *device, kiln_pace_round *out_round) {
+    opened *own = device;
+    if (!own->pacer && !own->has_no_pace) {
+        kiln_status st = kiln_device_pacer_create(own->device, &own->pacer);
+        own->has_no_pace = st != NULL;
+        kiln_status_free(st);
+    }
+    if (own->pacer) *out_round = kiln_device_pacer_round(own->pacer);
+    return own->pacer != NULL;
+}
+
+static kiln_pace device_pace(void *device) {
+    return kiln_device_pacer_take(((opened *)device)->pacer);
+}
 
 /* What an error of the device means. */
 static kiln_ran failed(const device_program *program) {
@@ -303,11 +339,11 @@ static kiln_status device_load(void *device, kiln_str artefact, const kiln_manif
                                void **out_program) {
     (void)manifest;
     device_program *program = kiln_alloc(sizeof *program);
-    program->device = device;
+    program->device = ((const opened *)device)->device;
     program->staging = kiln_alloc(STAGING_BYTES);
     kiln_rand_init(&program->rand, kiln_clock_precise_ns());
     program->canary = kiln_rand_u64(&program->rand);
-    kiln_status st = kiln_kernel_load(artefact, device, &program->kernel);
+    kiln_status st = kiln_kernel_load(artefact, program->device, &program->kernel);
     if (!st) st = bind_arguments(program);
     if (st)
         device_unload(program);
@@ -446,7 +482,9 @@ static kiln_ran device_check(void *context, uint16_t poison, void *out_outputs, 
     return ran == KILN_RAN_OK ? look_at_inputs(program) : ran;
 }
 
-static const char *device_error(const void *device) { return kiln_device_error(device); }
+static const char *device_error(const void *device) {
+    return kiln_device_error(((const opened *)device)->device);
+}
 
 const kiln_executor_vtable kiln_executor_device = {
     .open = device_open,
@@ -458,5 +496,7 @@ const kiln_executor_vtable kiln_executor_device = {
     .unload = device_unload,
     .close = device_close,
     .describe = device_describe,
+    .round = device_round,
+    .pace = device_pace,
     .error = device_error,
 };

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/target.h"
 #include "rpc-server/driver.h"
+#include "rpc-server/pace.h"
 
 #define KILN_EXECUTOR_CORES_MAX 64u
 
@@ -70,6 +71,11 @@ typedef struct kiln_executor_vtable {
     /* What the device is, without opening it; in `arena`. NOT_FOUND: there is none. Optional. */
     kiln_status (*describe)(const kiln_executor_setup *setup, kiln_arena *arena,
                             kiln_executor_facts *out_facts);
+    /* The reference work on the device: a round (rpc-server/pace_device.h), which compiles it when
+     * it is the first, and a reading behind that. False: it cannot be had of this device. Both are
+     * optional, together. */
+    bool (*round)(void *device, kiln_pace_round *out_round);
+    kiln_pace (*pace)(void *device);
     /* What the device says about the last call that went wrong; optional. */
     const char *(*error)(const void *device);
 } kiln_executor_vtable;

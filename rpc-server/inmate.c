@@ -43,6 +43,7 @@ typedef struct inmate {
                          */
     kiln_pacer pacer;
     kiln_pages pace_data;
+    bool paces_device; /* its pace can be had, and stands in for the core's */
     kiln_timing_turn turn[KILN_INMATE_KERNELS_MAX];
 } inmate;
 
@@ -227,6 +228,23 @@ static kiln_pace take_pace(void *context) {
     return kiln_pacer_take(&self->pacer);
 }
 
+static kiln_pace take_device_pace(void *context) {
+    inmate *self = context;
+    return self->executor->vtable->pace(self->device);
+}
+
+/* Of what the candidates run on. A device in software shares its cores with everything here: their
+ * reading is the better one. */
+static void take_round(inmate *self) {
+    const kiln_executor_vtable *vtable = self->executor ? self->executor->vtable : NULL;
+    self->paces_device = false;
+    self->note.round = (kiln_pace_round){0};
+    if (!self->order.is_gpu || !vtable)
+        self->note.round = kiln_pacer_round(&self->pacer);
+    else if (vtable->round)
+        self->paces_device = vtable->round(self->device, &self->note.round);
+}
+
 static void check(kernel *k, uint16_t poison, char *outputs) {
     expect_ok(k->inmate, k->vtable->check(k->program, poison, outputs, &k->call_ns));
 }
@@ -262,13 +280,13 @@ static void measure(inmate *self) {
     /* A thread that waits for a device has its core all the same. */
     self->knows_absence =
         !self->executor->driver && order->core_count == 1 && kiln_timing_knows_absence();
-    /* A reading of this core says nothing of a device, and on a device in software it would take a
-     * core from it. */
+    /* A reading of this core says nothing of a device, and beside a device in software it would
+     * take a core from it. */
     kiln_timing_pace pace = {.context = self};
     const kiln_timing_warmth warmth =
         order->is_gpu ? KILN_TIMING_WARM_DEVICE : KILN_TIMING_WARM_CORE;
-    if (!self->executor->driver) {
-        pace.take = take_pace;
+    if (!self->executor->driver || self->paces_device) {
+        pace.take = self->paces_device ? take_device_pace : take_pace;
         pace.norm = order->norm;
     }
     for (uint32_t i = 0; i < order->kernel_count; i++) {
@@ -335,7 +353,7 @@ static void serve(inmate *self, kiln_arena *arena) {
         say(self, KILN_INMATE_LOADED);
         if (!kiln_inmate_await_turn(KILN_SANDBOX_SOCKET)) kiln_sandbox_exit(0);
     }
-    self->note.round = kiln_pacer_round(&self->pacer);
+    take_round(self);
     if (!self->sandbox.driver || self->guest) shut(self);
     enter(self, KILN_PHASE_WARM);
     if (self->guest) run_guest(self);

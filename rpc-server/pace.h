@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/status.h"
 
 #define KILN_PACE_BYTES ((size_t)4 << 20) /* twice the largest private cache that is about */
@@ -44,7 +45,7 @@ typedef struct kiln_pace {
     double arithmetic_ns, memory_ns;
 } kiln_pace;
 
-/* What ran on the core before a reading. */
+/* What ran on the core, or the device, before a reading. */
 typedef enum kiln_pace_state {
     KILN_PACE_AFTER_PAUSE,      /* nothing for KILN_PACE_PAUSE_NS */
     KILN_PACE_AFTER_ARITHMETIC, /* the widest multiply-adds */
@@ -57,6 +58,9 @@ typedef enum kiln_pace_state {
 typedef struct kiln_pace_round {
     kiln_pace reading[KILN_PACE_STATE_COUNT];
     double peak_flops; /* that the multiply-adds reached (deploy/runtime/peak.h) */
+    /* Of a device (rpc-server/pace_device.h): what multiply-adds of operands of that type reached;
+     * 0: not measured. */
+    double dtype_flops[KILN_DTYPE_COUNT];
 } kiln_pace_round;
 
 typedef struct kiln_pacer {

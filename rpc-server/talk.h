@@ -84,8 +84,9 @@ typedef enum kiln_inmate_said {
 
 typedef struct kiln_inmate_note {
     uint32_t magic, said, phase, kernel;
-    uint32_t code;         /* REFUSED: kiln_code; FAILED: kiln_ran; READY: a bit per kiln_fence */
-    kiln_pace_round round; /* PHASE WARM and later: of the core, before the candidate ran */
+    uint32_t code; /* REFUSED: kiln_code; FAILED: kiln_ran; READY: a bit per kiln_fence */
+    kiln_pace_round
+        round; /* PHASE WARM and later: of the core or the device, before the candidate ran */
     char text[KILN_INMATE_TEXT_BYTES]; /* REFUSED, FAILED; NUL-terminated */
     kiln_timing timing;
     kiln_inmate_device device;

@@ -135,11 +135,20 @@ static double density(const kiln_manifest *manifest) {
     return (double)sizeof(float) / (double)narrowest;
 }
 
-double kiln_verdict_gpu_peak(const kiln_gpu *gpu, const kiln_manifest *manifest) {
+static double gpu_peak_of(const kiln_gpu *gpu, const double *measured, kiln_dtype dtype) {
+    const double stated = kiln_gpu_peak_flops(gpu, dtype);
+    double own = measured[dtype];
+    if (own <= 0 && kiln_gpu_peak_flops(gpu, KILN_DTYPE_NONE) <= 0)
+        own = measured[KILN_F32] * (double)sizeof(float) / (double)kiln_dtype_size(dtype);
+    return KILN_MAX(stated, own);
+}
+
+double kiln_verdict_gpu_peak(const kiln_gpu *gpu, const double *measured,
+                             const kiln_manifest *manifest) {
     double peak = 0;
     for (uint32_t i = 0; i < manifest->arg_count; i++)
         if (manifest->arg[i].role != KILN_ROLE_OUTPUT)
-            peak = KILN_MAX(peak, kiln_gpu_peak_flops(gpu, manifest->arg[i].dtype));
+            peak = KILN_MAX(peak, gpu_peak_of(gpu, measured, manifest->arg[i].dtype));
     return peak;
 }
 
@@ -161,8 +170,10 @@ void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena,
                                               sizeof timing->sample_ns[0] * timing->sample_count);
     if (evidence->reference) check_outputs(evidence, arena, result);
 
-    const double own_peak = evidence->gpu ? kiln_verdict_gpu_peak(evidence->gpu, evidence->manifest)
-                                          : evidence->peak_flops * density(evidence->manifest);
+    const double own_peak =
+        evidence->gpu
+            ? kiln_verdict_gpu_peak(evidence->gpu, evidence->gpu_flops, evidence->manifest)
+            : evidence->peak_flops * density(evidence->manifest);
     const double peak_flops = own_peak * KILN_VERDICT_PEAK_MARGIN;
     double least_ns = peak_flops > 0 ? evidence->manifest->executed_flops / peak_flops * 1e9 : 0;
     double median_ns = median_run_ns(timing);

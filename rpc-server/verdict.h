@@ -29,10 +29,14 @@ typedef struct kiln_evidence {
     uint64_t elapsed_ns;       /* from start to end of the child, as its parent saw it */
     double peak_flops;         /* of all cores that the kernel may use; 0: unknown */
     const kiln_gpu *gpu;       /* the device, whose peak takes its place; NULL: none */
+    const double *gpu_flops;   /* [KILN_DTYPE_COUNT], measured there (rpc-server/pace_device.h) */
 } kiln_evidence;
 
-/* What a device of that row cannot exceed with such operands; 0: unknown. */
-double kiln_verdict_gpu_peak(const kiln_gpu *gpu, const kiln_manifest *manifest);
+/* What a device cannot exceed with such operands: what its row says, or more where more of them was
+ * measured (`measured`: [KILN_DTYPE_COUNT], 0: not). A device whose row knows no rates has what was
+ * measured, of a type without a kernel as much as its width makes of f32. 0: unknown. */
+double kiln_verdict_gpu_peak(const kiln_gpu *gpu, const double *measured,
+                             const kiln_manifest *manifest);
 
 /* Fills outcome, blame, samples, runs, stop, errors, checked and text of `*result`. Lists and text
  * in `arena`. */

@@ -40,6 +40,7 @@ typedef struct fake_cuda {
     const char *fail_symbol;
     int fail_at, fail_code;
     int spoilt;           /* that code; 0: the context is sound */
+    int launch_us;        /* that a launch takes */
     int function_threads; /* of every kernel; 0: as many as the device */
     /* What happened. */
     int complaints;

@@ -10,6 +10,7 @@
 
 fake_cuda fake_cuda_state = {
     .version = 12040,
+    .launch_us = 10,
     .device_count = 1,
     .device = {{"NVIDIA H200", 9, 0, 132, 1024, 232448, (size_t)143771 << 20}},
 };
@@ -420,7 +421,7 @@ EXPORT(cuLaunchKernel, kiln_cu_function function, unsigned grid_x, unsigned grid
         return complain("cuLaunchKernel", "a parameter that is no memory of the device");
     S.launch_shared = (int)shared_bytes;
     S.launches++;
-    clock_us += 10;
+    clock_us += S.launch_us;
     for (int i = 0; i < FAKE_CUDA_KERNELS_MAX; i++)
         if (S.kernel[i].entry && strcmp(S.kernel[i].entry, of->entry) == 0)
             S.kernel[i].run(grid, group, parameter);

@@ -85,7 +85,7 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
 
 static const kiln_cage_handler handler = {on_loaded, on_phase, on_vacated, on_finished, on_died};
 
-void served_open(served *f, kiln_target_kind kind) {
+void served_open(served *f, kiln_target_kind kind, const kiln_target *target) {
     *f = (served){0};
     kiln_arena_init(&f->arena, 0);
     expect_ok(kiln_folder_create_temp("kiln-served-test", &f->arena, &f->folder));
@@ -98,6 +98,7 @@ void served_open(served *f, kiln_target_kind kind) {
     const uint32_t core_count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     expect_ok(kiln_slots_share(core, core_count, 1, "/sys/devices/system", &f->slots));
     f->slots.slot[0].kind = kind;
+    f->slots.slot[0].target = target;
     const kiln_cage_options options = {.loop = f->loop,
                                        .helper = f->helper,
                                        .folder = kiln_arena_printf(&f->arena, "%s/run", f->folder),

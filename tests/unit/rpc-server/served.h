@@ -23,7 +23,8 @@ typedef struct served {
     const char *text;
 } served;
 
-void served_open(served *f, kiln_target_kind kind);
+/* `target`: of the slot's device; NULL: not told. It outlives the board. */
+void served_open(served *f, kiln_target_kind kind, const kiln_target *target);
 void served_close(served *f);
 
 /* Runs a trial to its end. */

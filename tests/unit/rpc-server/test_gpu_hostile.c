@@ -29,7 +29,7 @@ static kiln_status find_device(served *f, uint32_t index, kiln_found_device *out
 
 static int set_up(void **state) {
     static served the_served;
-    served_open(&the_served, KILN_TARGET_OPENCL_CPU);
+    served_open(&the_served, KILN_TARGET_OPENCL_CPU, NULL);
     kiln_found_device device;
     kiln_status st = find_device(&the_served, 0, &device);
     the_target = st ? NULL : device.target_text.data;

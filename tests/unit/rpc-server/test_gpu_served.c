@@ -170,7 +170,7 @@ static void a_child_serves_a_bounded_number_of_trials(void **state) {
 static int set_up(void **state) {
     static served the_served;
     *state = &the_served;
-    served_open(&the_served, KILN_TARGET_NULL);
+    served_open(&the_served, KILN_TARGET_NULL, NULL);
     return 0;
 }
 

@@ -181,6 +181,28 @@ static void faster_than_the_machine_is_wrong(void **state) {
     expect(f, KILN_OUTCOME_OK, "");
 }
 
+static void a_device_is_held_against_what_was_measured_on_it(void **state) {
+    fixture *f = *state;
+    double measured[KILN_DTYPE_COUNT] = {0};
+    f->evidence.gpu = kiln_gpu_find(KILN_STR("opencl")); /* whose row knows no rates */
+    f->evidence.gpu_flops = measured;
+    f->manifest.executed_flops = 100e9 * 0.0001 * 1.3;
+    expect(f, KILN_OUTCOME_OK, ""); /* nothing is known */
+    measured[KILN_F32] = 100e9;
+    expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");
+    f->arg[0].dtype = KILN_F16;
+    expect(f, KILN_OUTCOME_OK, "");
+    assert_true(kiln_verdict_gpu_peak(f->evidence.gpu, measured, &f->manifest) == 200e9);
+    measured[KILN_F16] = 150e9;
+    assert_true(kiln_verdict_gpu_peak(f->evidence.gpu, measured, &f->manifest) == 150e9);
+    /* One that is known may be faster than its row, and not slower. */
+    const kiln_gpu *known = kiln_gpu_find(KILN_STR("h200"));
+    const double stated = kiln_gpu_peak_flops(known, KILN_F16);
+    assert_true(kiln_verdict_gpu_peak(known, measured, &f->manifest) == stated);
+    measured[KILN_F16] = 1.1 * stated;
+    assert_true(kiln_verdict_gpu_peak(known, measured, &f->manifest) == 1.1 * stated);
+}
+
 static void bytes_may_be_four_times_as_fast_as_floats(void **state) {
     fixture *f = *state;
     f->manifest.executed_flops = 100e9 * 0.0001 * 3.9;
@@ -231,6 +253,7 @@ int main(void) {
         TEST(an_impossible_report_is_a_crash),
         TEST(a_lost_race_is_believed_only_when_it_was_lost),
         TEST(faster_than_the_machine_is_wrong),
+        TEST(a_device_is_held_against_what_was_measured_on_it),
         TEST(bytes_may_be_four_times_as_fast_as_floats),
         TEST(a_reference_that_does_not_fit_is_the_clients_fault),
         TEST(outputs_that_are_not_real_are_not_checked),

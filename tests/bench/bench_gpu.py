@@ -1,7 +1,9 @@
 """gpu [PART...]: what is counted of kernels for GPUs without one: machine code, registers, spills, builds
 
 Machine code is NVIDIA's assembler's for what Kiln makes of each default schedule; a share is one of issue slots of the
-innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. Parts: slots, tensor, zoo, drawn, time."""
+innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. `pocl` and `clblast` time kernels
+in OpenCL C on this machine's processor. Parts: slots, tensor, zoo, drawn, time, pocl, clblast
+(with --peers)."""
 import collections
 import json
 import math
@@ -12,6 +14,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import kiln
+import pocl
 import sass
 
 NETWORKS = ["resnet18", "resnet50", "mobilenet_v1", "mobilenet_v2", "squeezenet1_1", "vgg11", "dqn", "dcgan", "lstm_lm", "bert_mini"]
@@ -21,6 +24,8 @@ TENSOR_WANTED = 0.40  # counted for sm_80
 TENSOR = {"HMMA", "IMMA", "HGMMA"}
 DRAWN = 1000
 LONG_NS = 25e6, 150e6  # a build, and with ptxas
+LONG_ESTIMATE_NS = 60e3
+NEAR, NEAR_WANTED = 0.15, 0.90  # predicted registers, and of how many candidates
 
 
 def product(size, dtype="f32", by_rows=True):
@@ -174,9 +179,17 @@ def drawn(options, work):
           f"{len(spilled)} spill ({len(spilled) / max(1, len(taken)):.1%}, wanted at most 5 %)")
     for text, number in why.most_common(5):
         print(f"    {number} x {text}")
-    if registers:
-        print(f"  registers of the widest kernel: median {statistics.median(registers):.0f}, p90 {registers[len(registers) * 9 // 10]}; what the rules "
-              "predict while they draw is not kept with a candidate, so it is not compared")
+    if not taken:
+        return
+    off = [c["registers"] / max(e["registers"] for e in c["entries"].values()) for c in taken]
+    near = sum(abs(x - 1) <= NEAR for x in off) / len(off)
+    print(f"  registers of the widest kernel: median {statistics.median(registers):.0f}, p90 {registers[len(registers) * 9 // 10]}; predicted (accumulators + "
+          f"2 operands + fetched + 22) within {NEAR:.0%} of ptxas's for {near:.0%} (wanted {NEAR_WANTED:.0%}), predicted over counted: "
+          f"median {statistics.median(off):.2f}, p5 {sorted(off)[len(off) // 20]:.2f}, p95 {sorted(off)[len(off) * 19 // 20]:.2f}")
+    of_ops = collections.defaultdict(list)
+    for candidate, x in zip(taken, off):
+        of_ops[candidate["op"]].append(abs(x - 1) <= NEAR)
+    print("  by operator: " + ", ".join(f"{op} {sum(x) / len(x):.0%} of {len(x)}" for op, x in of_ops.items()))
 
 
 def time(options, work):
@@ -193,6 +206,9 @@ def time(options, work):
         seconds.append(kiln_clock() - before + candidate["elapsed_ns"] * 1e-9)
     print(f"time: from trace to PTX median {statistics.median(builds) * 1e-6:.1f} ms, p90 {builds[len(builds) * 9 // 10] * 1e-6:.1f} (wanted {LONG_NS[0] * 1e-6:.0f}); "
           f"with ptxas median {statistics.median(seconds) * 1e3:.0f} ms (wanted {LONG_NS[1] * 1e-6:.0f}); {len(found)} candidates")
+    counts = sorted(c["estimated_ns"] for c in found)
+    print(f"  counting a program and the model's estimate: median {statistics.median(counts) * 1e-3:.1f} us, p90 {counts[len(counts) * 9 // 10] * 1e-3:.1f} "
+          f"(wanted {LONG_ESTIMATE_NS * 1e-3:.0f})")
 
 
 def kiln_clock():
@@ -200,21 +216,25 @@ def kiln_clock():
     return clock.perf_counter()
 
 
-# Parts that need something else than ptxas add themselves here: name -> function(options, work).
-PARTS = {"slots": slots, "tensor": tensor, "zoo": zoo, "drawn": drawn, "time": time}
+PARTS = {"slots": slots, "tensor": tensor, "zoo": zoo, "drawn": drawn, "time": time, "pocl": pocl.beside_own_code, "clblast": pocl.beside_clblast}
+ASSEMBLED = {"slots", "tensor", "zoo", "drawn", "time"}  # parts that need ptxas
 
 
 def add_options(parser):
     parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
     parser.add_argument("--drawn", type=int, default=DRAWN, metavar="N", help=f"candidates drawn ({DRAWN})")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workload", action="append", metavar="NAME", help="of pocl, a name of the zoo (C1 to C12, gemm 256 to 1024)")
+    parser.add_argument("--rounds", type=int, default=3, help="of pocl and clblast (3)")
+    parser.add_argument("--peers", action="store_true")
 
 
 def run(options, work):
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         sys.exit(f"there is no part {unknown[0]}; there are {' '.join(PARTS)}")
-    if not pathlib.Path(sass.PTXAS).is_file() or not pathlib.Path(sass.NVDISASM).is_file():
+    parts = options.parts or list(PARTS)
+    if ASSEMBLED.intersection(parts) and not (pathlib.Path(sass.PTXAS).is_file() and pathlib.Path(sass.NVDISASM).is_file()):
         sys.exit("KILN_PTXAS and KILN_NVDISASM name no programs; ./dev bench gpu installs them")
-    for part in options.parts or PARTS:
+    for part in parts:
         PARTS[part](options, work)

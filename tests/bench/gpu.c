@@ -7,8 +7,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/macros.h"
 #include "base/opt.h"
 #include "compiler-core/core.h"
+#include "compiler-core/cost/estimate_gpu.h"
+#include "compiler-core/cost/warp.h"
 #include "compiler-core/frontend/frontend.h"
 #include "compiler-core/frontend/zoo/zoo.h"
 
@@ -24,7 +27,24 @@ typedef struct built {
     kiln_lowered lowered;
     kiln_str payload;
     uint64_t elapsed_ns;
+    double registers; /* of a thread of its widest launch, as the cost model expects them */
+    double expected_ns;
+    uint64_t estimated_ns; /* what counting and the model took */
 } built;
+
+static void estimate(const kiln_program *scheduled, const kiln_target *target, built *out) {
+    kiln_arena scratch;
+    kiln_gpu_estimate e;
+    kiln_arena_init(&scratch, 0);
+    const uint64_t begin_ns = kiln_clock_thread_ns();
+    kiln_gpu_estimate_make(kiln_facts_create(scheduled, KILN_WARP_SECTOR_BYTES, &scratch), target,
+                           &scratch, &e);
+    out->estimated_ns = kiln_clock_thread_ns() - begin_ns;
+    out->expected_ns = e.ns;
+    for (uint32_t i = 0; i < e.launch_count; i++)
+        if (e.launch[i].used) out->registers = KILN_MAX(out->registers, e.launch[i].registers);
+    kiln_arena_deinit(&scratch);
+}
 
 /* From what a builder is sent. */
 static kiln_status build(bench *b, kiln_str te_text, kiln_str trace_bytes, kiln_arena *arena,
@@ -43,6 +63,7 @@ static kiln_status build(bench *b, kiln_str te_text, kiln_str trace_bytes, kiln_
         st = kiln_codegen(&out->lowered, &b->target, &options, arena, &out->payload, &scratch,
                           &worker);
     out->elapsed_ns = kiln_clock_thread_ns() - begin_ns;
+    if (!st) estimate(scheduled, &b->target, out);
     return st;
 }
 
@@ -80,8 +101,10 @@ static kiln_status one(bench *b, const kiln_task *task, const kiln_trace *trace,
         return KILN_OK;
     }
     const char *path = kiln_arena_printf(arena, "%s/%u", b->folder, b->written++);
-    printf(",\"path\":\"%s\",\"elapsed_ns\":%llu,\"launches\":[", path,
-           (unsigned long long)made.elapsed_ns);
+    printf(",\"path\":\"%s\",\"elapsed_ns\":%llu,\"estimated_ns\":%llu,\"expected_ns\":%.0f,"
+           "\"registers\":%.0f,\"launches\":[",
+           path, (unsigned long long)made.elapsed_ns, (unsigned long long)made.estimated_ns,
+           made.expected_ns, made.registers);
     print_launches(&made.lowered.run_launches);
     printf("]}\n");
     return kiln_file_write(path, made.payload, 0600);

@@ -391,7 +391,8 @@ void kiln_stmt_wrap(kiln_program *p, kiln_stmt inner, kiln_stmt outer);
 /* Puts `replacement` where `old` is in its parent (or at the root); `old` then stands nowhere. The
  * replacement may come from inside `old` or from elsewhere, but may not contain it. */
 void kiln_stmt_replace(kiln_program *p, kiln_stmt old, kiln_stmt replacement);
-/* Takes `stmt` out of its parent; loops and sequences left empty go too. */
+/* Takes `stmt` out of its parent; loops and sequences left empty go too. Of a
+ * program that does nothing any more an empty sequence stays as the root. */
 void kiln_stmt_remove(kiln_program *p, kiln_stmt stmt);
 kiln_stmt kiln_program_find_loop(const kiln_program *p, kiln_str var_name); /* 0: none */
 kiln_stmt kiln_program_block_stmt(const kiln_program *p,

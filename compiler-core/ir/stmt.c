@@ -93,6 +93,7 @@ void kiln_stmt_remove(kiln_program *p, kiln_stmt stmt) {
     kiln_stmt parent = get(p, stmt)->parent;
     detach(p, stmt);
     if (parent && get(p, parent)->child.count == 0) kiln_stmt_remove(p, parent);
+    if (!p->root) p->root = kiln_stmt_create(p, KILN_STMT_SEQ);
 }
 
 bool kiln_stmt_is_inside(const kiln_program *p, kiln_stmt inner, kiln_stmt outer) {

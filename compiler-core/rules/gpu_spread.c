@@ -79,8 +79,8 @@ static kiln_sched_loop deal(kiln_sched *s, kiln_block block, bool several) {
     if (steps.count) kiln_sched_reorder(kiln_sched_try(s), &order);
     kiln_sched_loop all = loops.loop[0];
     if (loops.count > 1) all = kiln_sched_fuse(kiln_sched_try(s), &loops);
-    if (kiln_sched_loop_is_none(all)) return none;
-    const int64_t count = kiln_sched_extent(s, all);
+    const int64_t count = kiln_sched_loop_is_none(all) ? 0 : kiln_sched_extent(s, all);
+    if (count == 0) return none; /* what has no results stays one launch that does nothing */
     const kiln_sched_sample threads = sample_threads(s, &limits, count),
                             items = sample_items(s, &limits, &pattern, count, several);
     const kiln_sched_loops part =

@@ -34,8 +34,9 @@ void kiln_group_spread_block(kiln_sched *s, kiln_block block) {
     if (reduce.count) kiln_sched_reorder(kiln_sched_try(s), &order);
     kiln_sched_loop all = results.loop[0];
     if (results.count > 1) all = kiln_sched_fuse(kiln_sched_try(s), &results);
-    if (kiln_sched_loop_is_none(all)) return;
-    const kiln_sched_sample threads = sample_threads(s, kiln_sched_extent(s, all));
+    const int64_t count = kiln_sched_loop_is_none(all) ? 0 : kiln_sched_extent(s, all);
+    if (count == 0) return; /* what has no results stays one launch that does nothing */
+    const kiln_sched_sample threads = sample_threads(s, count);
     const kiln_sched_loops part = kiln_sched_split(
         s, all, KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(threads, 0)));
     if (!kiln_sched_bind(kiln_sched_try(s), part.loop[0], KILN_AXIS_BLOCK_X)) return;

@@ -125,6 +125,41 @@ static void what_belongs_together_is_one_launch(void **state) {
     }
 }
 
+/* A dimension of 0: nothing to compute, or sums of nothing, which are what they begin with. */
+static void results_without_elements_are_made(void **state) {
+    static const char *const empty[] = {
+        "program chain\ninput x: f32[0,28]\noutput y: f32[0,28]\n"
+        "block a(i:0, j:28): y[i, j] = x[i, j] * 0.5\n",
+        "program chain\ninput x: f32[0]\noutput y: f32[0]\nblock a(i:0): y[i] = x[i] * 0.5\n",
+        "program product\ninput x: f32[48,40]\ninput w: f32[40,0]\noutput y: f32[48,0]\n"
+        "block mul(i:48, j:0 | k:40): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n",
+        "program product\ninput x: f32[48,0]\ninput w: f32[0,36]\noutput y: f32[48,36]\n"
+        "block mul(i:48, j:36 | k:0): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n",
+        "program softmax\ninput x: f32[0,83]\ntemp m: f32[0]\noutput y: f32[0,83]\n"
+        "block m(i:0 | r:83): m[i] max= x[i, r] init -inf\n"
+        "block y(i:0, j:83): y[i, j] = exp(x[i, j] - m[i])\n",
+        "program rows\ninput x: f32[7,0]\noutput y: f32[7]\n"
+        "block m(i:7 | r:0): y[i] max= x[i, r] init -inf\n",
+    };
+    static const char *const target[] = {"h200", "opencl:some", "null", "opencl,emulated"};
+    for (size_t d = 0; d < KILN_ARRAY_COUNT(target); d++)
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(empty); i++) {
+            kiln_program *te = parsed(*state, empty[i]);
+            const kiln_space space = space_of(*state, te, target[d]);
+            kiln_trace trace;
+            kiln_program *scheduled;
+            kiln_lowered lowered;
+            expect_ok(kiln_space_default(&space, *state, &trace, &scheduled));
+            expect_computes(te, scheduled, i);
+            kiln_status st = grid_equals_on(te, scheduled, space.target, i, &lowered);
+            if (st) fail_msg("%s on %s: %s", empty[i], target[d], kiln_status_text(st));
+            assert_int_equal(lowered.run_launches.count, 1);
+            for (uint32_t k = 0; k < KILN_LAUNCH_DIMS; k++)
+                assert_true(lowered.run_launches.launch[0].grid_size[k] > 0 &&
+                            lowered.run_launches.launch[0].group_size[k] > 0);
+        }
+}
+
 /* ---- what is drawn --------------------------------------------------------------------------- */
 
 #define DRAWS 1000 /* of all programs and targets together */
@@ -242,6 +277,7 @@ int main(void) {
         test_with_arena(defaults_are_right_on_every_target),
         test_with_arena(each_pattern_has_its_rule),
         test_with_arena(what_belongs_together_is_one_launch),
+        test_with_arena(results_without_elements_are_made),
         test_with_arena(nothing_is_drawn_that_a_limit_forbids),
         test_with_arena(what_is_drawn_is_right),
         test_with_arena(an_empty_space_names_the_limit),

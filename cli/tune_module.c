@@ -431,11 +431,22 @@ static kiln_status check_error(kiln_tune_turns *r, shown *tuned, kiln_strbuf *ou
     return KILN_OK;
 }
 
+/* What the target's modules run on; NULL: nothing that this program has. */
+static const kiln_device_row *device_of(const kiln_tune *t) {
+    return kiln_device_row_for(kiln_payload_of(t->target.kind));
+}
+
+static bool device_counts(const kiln_tune *t) {
+    const kiln_device_row *row = device_of(t);
+    return row && row->counts;
+}
+
 /* The tuned module beside the default one. */
 static kiln_status judge_first(kiln_tune_turns *r) {
     kiln_bench_turns turns;
     const kiln_shown_module both[] = {r->base.run, r->best.run};
     if (r->runs.emulated) r->untimed = "the board is emulated";
+    if (device_counts(r->tune)) r->untimed = "the device is software, its times are counted";
     if (r->untimed) return KILN_OK;
     kiln_status st = kiln_module_runs_in_turns(&r->runs, both, 2, FIRST_NS, &r->arena, &turns);
     if (!st) see(r, &r->best, 1, &turns);
@@ -505,7 +516,7 @@ kiln_status kiln_tune_start_packer(kiln_tune *t) {
     kiln_status st = kiln_target_native(t->process, &native);
     if (st) return st;
     const bool is_native = kiln_target_runs_on(&t->target, &native, &reason);
-    const kiln_device_row *row = kiln_device_row_for(kiln_payload_of(t->target.kind));
+    const kiln_device_row *row = device_of(t);
     const bool has_device = row && row->kind != KILN_DEVICE_CPU; /* which the module opens */
     kiln_strbuf_deinit(&reason);
     t->judges = is_native || has_device || t->options->tracker;

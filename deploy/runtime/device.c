@@ -5,14 +5,14 @@
 #include "base/check.h"
 #include "base/macros.h"
 
-#define X(id, number, name, payload, memory, dlpack, doc) \
+#define X(id, number, name, payload, memory, dlpack, counts, doc) \
     extern const kiln_device_vtable kiln_device_##name;
 #include "deploy/runtime/devices.def"
 #undef X
 
 static const kiln_device_row rows[] = {
-#define X(id, number, name, payload, memory, dlpack, doc) \
-    {KILN_DEVICE_##id, #name, payload, memory, dlpack, doc, &kiln_device_##name},
+#define X(id, number, name, payload, memory, dlpack, counts, doc) \
+    {KILN_DEVICE_##id, #name, payload, memory, dlpack, counts, doc, &kiln_device_##name},
 #include "deploy/runtime/devices.def"
 #undef X
 };

@@ -27,7 +27,7 @@
 #define KILN_DEVICE_EVENTS 64u /* of each device, numbered from 0 */
 
 typedef enum kiln_device_kind {
-#define X(id, number, name, payload, memory, dlpack, doc) KILN_DEVICE_##id = number,
+#define X(id, number, name, payload, memory, dlpack, counts, doc) KILN_DEVICE_##id = number,
 #include "deploy/runtime/devices.def"
 #undef X
 } kiln_device_kind;
@@ -138,6 +138,7 @@ typedef struct kiln_device_row {
     kiln_payload_kind payload;
     kiln_memory_space memory;
     int32_t dlpack; /* what tensors of it say as their device_type */
+    bool counts;    /* its clock counts what the work would take: real time says nothing */
     const char *doc;
     const kiln_device_vtable *vtable;
 } kiln_device_row;

@@ -436,21 +436,22 @@ static const kiln_device_row *device_of(const kiln_tune *t) {
     return kiln_device_row_for(kiln_payload_of(t->target.kind));
 }
 
-static bool device_counts(const kiln_tune *t) {
-    const kiln_device_row *row = device_of(t);
-    return row && row->counts;
+/* Why the time that modules take says nothing of schedules; NULL: it does. */
+static const char *why_untimed(const kiln_tune_turns *r) {
+    const kiln_device_row *row = device_of(r->tune);
+    if (row && row->counts) return "the device is in software, its records hold counted times";
+    return r->runs.emulated ? "the board is emulated" : NULL;
 }
 
 /* The tuned module beside the default one. */
 static kiln_status judge_first(kiln_tune_turns *r) {
     kiln_bench_turns turns;
     const kiln_shown_module both[] = {r->base.run, r->best.run};
-    if (r->runs.emulated) r->untimed = "the board is emulated";
-    if (device_counts(r->tune)) r->untimed = "the device is software, its times are counted";
+    if (!r->untimed) r->untimed = why_untimed(r);
     if (r->untimed) return KILN_OK;
     kiln_status st = kiln_module_runs_in_turns(&r->runs, both, 2, FIRST_NS, &r->arena, &turns);
     if (!st) see(r, &r->best, 1, &turns);
-    if (r->runs.emulated) r->untimed = "the board is emulated";
+    if (!st) r->untimed = why_untimed(r); /* the board is known now */
     return excuse(r, st);
 }
 

@@ -15,13 +15,13 @@ static void set_text(char **text, const char *to) {
 
 /* The first reason counts: a check that failed is not hurried. */
 static void ask_for_check(kiln_health *health, uint64_t now_ns) {
-    if (!health->checks || health->check_due) return;
+    if (health->check_ns == 0 || health->check_due) return;
     health->check_due = true;
     health->check_at_ns = now_ns;
 }
 
-void kiln_health_init(kiln_health *health, bool checks, uint64_t now_ns) {
-    *health = (kiln_health){.checks = checks, .check_at_ns = UINT64_MAX};
+void kiln_health_init(kiln_health *health, uint64_t check_ns, uint64_t now_ns) {
+    *health = (kiln_health){.check_ns = check_ns, .check_at_ns = UINT64_MAX};
     ask_for_check(health, now_ns);
 }
 
@@ -53,7 +53,7 @@ void kiln_health_ended(kiln_health *health, kiln_outcome outcome, kiln_blame bla
 
 void kiln_health_check_begun(kiln_health *health, uint64_t now_ns) {
     health->checking = true;
-    health->check_until_ns = now_ns + KILN_HEALTH_CHECK_NS;
+    health->check_until_ns = now_ns + health->check_ns;
 }
 
 bool kiln_health_check_is_over(kiln_health *health, uint64_t now_ns) {
@@ -96,7 +96,8 @@ bool kiln_health_may_start(const kiln_health *health) {
 }
 
 bool kiln_health_wants_check(const kiln_health *health, uint64_t now_ns) {
-    return health->checks && !health->checking && !health->stray && now_ns >= health->check_at_ns;
+    return health->check_ns > 0 && !health->checking && !health->stray &&
+           now_ns >= health->check_at_ns;
 }
 
 /* Since when it is beyond help; UINT64_MAX: it is not. */
@@ -111,7 +112,7 @@ bool kiln_health_wants_cycle(const kiln_health *health, uint64_t now_ns) {
 
 uint64_t kiln_health_next_ns(const kiln_health *health, uint64_t now_ns) {
     uint64_t next = UINT64_MAX;
-    if (health->checks && !health->checking && !health->stray && health->check_at_ns > now_ns)
+    if (health->check_ns > 0 && !health->checking && !health->stray && health->check_at_ns > now_ns)
         next = health->check_at_ns;
     if (health->checking) next = KILN_MIN(next, health->check_until_ns);
     uint64_t hopeless = hopeless_ns(health);

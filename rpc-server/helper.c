@@ -208,9 +208,10 @@ static kiln_status start(kiln_helper *helper, const kiln_helper_options *options
     const char *const emulated[] = {options->emulator, options->program, "--helper", label, NULL};
     const char *const *argv = options->emulator ? emulated : emulated + 1;
     const char *kept[KILN_DRIVER_KEPT_MAX + 1];
+    const bool keeps = options->drivers || options->emulator;
     kiln_driver_environment(kept);
     return kiln_child_start(&(kiln_child_options){.argv = argv,
-                                                  .env_extra = options->drivers ? kept : NULL,
+                                                  .env_extra = keeps ? kept : NULL,
                                                   .socket_in = true,
                                                   .bare_environment = true},
                             &helper->process);

@@ -135,10 +135,12 @@ static kiln_status load_program(const server *s, const kiln_driver *driver, cons
                                     driver ? driver->name : "-", cgroup,           NULL};
     const char *const *argv = s->setup.is_emulated ? emulated : emulated + 1;
     const char *kept[KILN_DRIVER_KEPT_MAX + 1];
+    /* An emulator finds the libraries of what it runs by its environment. */
+    const bool keeps = driver || s->setup.is_emulated;
     kiln_child child = {.in_fd = -1, .out_fd = -1, .error_fd = -1};
     kiln_driver_environment(kept);
     kiln_status st = kiln_child_start(&(kiln_child_options){.argv = argv,
-                                                            .env_extra = driver ? kept : NULL,
+                                                            .env_extra = keeps ? kept : NULL,
                                                             .input_fd = socket,
                                                             .bare_environment = true},
                                       &child);

@@ -6,6 +6,7 @@
 #include "base/trace.h"
 #include "rpc-server/cage.h"
 #include "rpc-server/golden.h"
+#include "rpc-server/health.h"
 
 struct kiln_runs {
     kiln_runs_options options;
@@ -166,6 +167,10 @@ const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot) {
     return kiln_cages_norm(runs->cages, slot);
 }
 
-bool kiln_runs_checks(const kiln_runs *runs) { return runs->golden.artefact; }
+uint64_t kiln_runs_check_ns(const kiln_runs *runs) {
+    const kiln_executor *executor = runs->options.executor;
+    if (!runs->golden.artefact) return 0;
+    return executor && executor->driver ? KILN_HEALTH_DRIVER_CHECK_NS : KILN_HEALTH_CHECK_NS;
+}
 
 uint32_t kiln_runs_fences(const kiln_runs *runs) { return kiln_cages_fences(runs->cages); }

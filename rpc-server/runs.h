@@ -35,8 +35,8 @@ typedef struct kiln_runs_options {
 KILN_MUST_USE kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_runs);
 /* Kills what runs, without an event. NULL is fine. */
 void kiln_runs_destroy(kiln_runs *runs);
-/* Whether the board can check itself: whether there is a golden kernel for it. */
-bool kiln_runs_checks(const kiln_runs *runs);
+/* How long the board may take to check itself; 0: there is no golden kernel for it. */
+uint64_t kiln_runs_check_ns(const kiln_runs *runs);
 /* kiln_cages_norm. */
 const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot);
 /* kiln_cages_fences. */

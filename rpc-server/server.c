@@ -261,7 +261,7 @@ kiln_server *kiln_server_create(const kiln_server_options *options, uint64_t now
     s->env = s->board.env;
     s->env.governor = (kiln_str){0};
     s->now_ns = now_ns;
-    kiln_health_init(&s->health, options->checks, now_ns);
+    kiln_health_init(&s->health, options->check_ns, now_ns);
     kiln_link_init(&s->link, now_ns, options->seed);
     return s;
 }

@@ -48,7 +48,7 @@ typedef struct kiln_server_options {
     const uint32_t *disturbs; /* [slots of all targets] a bit per slot that one must not time
                                  beside; NULL: all */
     uint64_t seed;            /* of the jitter between dials */
-    bool checks;              /* the board checks itself */
+    uint64_t check_ns;        /* kiln_health_init */
 } kiln_server_options;
 
 typedef enum kiln_server_event_kind {

@@ -499,7 +499,7 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
         kiln_server_create(&(kiln_server_options){.board = &shell->board,
                                                   .disturbs = shell->slots.disturbs,
                                                   .seed = seed,
-                                                  .checks = kiln_runs_checks(shell->runs)},
+                                                  .check_ns = kiln_runs_check_ns(shell->runs)},
                            kiln_loop_now_ns(shell->loop));
     on_tick(shell);
     kiln_timer_start(shell->reading, KILN_SERVER_READING_NS);

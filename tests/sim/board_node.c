@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "rpc-server/health.h"
 #include "rpc-server/server.h"
 #include "tests/sim/world.h"
 
@@ -553,10 +554,11 @@ static void start(sim_node *node) {
         .labels = {&builds, codegen ? 1 : 0},
         .targets = {&other, node->index % 2 == 0 ? 1 : 0},
     };
-    s->machine = kiln_server_create(
-        &(kiln_server_options){
-            .board = &up, .seed = kiln_rand_u64(&node->world->rand), .checks = true},
-        sim_clock(node));
+    s->machine =
+        kiln_server_create(&(kiln_server_options){.board = &up,
+                                                  .seed = kiln_rand_u64(&node->world->rand),
+                                                  .check_ns = KILN_HEALTH_CHECK_NS},
+                           sim_clock(node));
     sim_tick_at(node, sim_clock(node));
 }
 

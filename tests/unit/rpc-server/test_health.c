@@ -9,7 +9,7 @@
 
 static int set_up(void **state) {
     static kiln_health health;
-    kiln_health_init(&health, true, 5 * S);
+    kiln_health_init(&health, KILN_HEALTH_CHECK_NS, 5 * S);
     *state = &health;
     return 0;
 }

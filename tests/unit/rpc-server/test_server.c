@@ -1,4 +1,5 @@
 /* What a server decides about its tracker, its leases and itself. */
+#include "rpc-server/health.h"
 #include "tests/unit/rpc-server/bench.h"
 
 static void it_dials_and_introduces_itself(void **state) {
@@ -199,8 +200,9 @@ static void a_sick_board_starts_nothing_until_it_is_well(void **state) {
 
 static kiln_server *create_checking(const bench *b) {
     static const kiln_msg_board_up up = {.key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2};
-    return kiln_server_create(&(kiln_server_options){.board = &up, .seed = 1, .checks = true},
-                              b->now_ns);
+    return kiln_server_create(
+        &(kiln_server_options){.board = &up, .seed = 1, .check_ns = KILN_HEALTH_CHECK_NS},
+        b->now_ns);
 }
 
 static void checked(bench *b, uint64_t run, const char *failure) {

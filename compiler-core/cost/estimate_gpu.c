@@ -34,10 +34,7 @@ static const struct {
 #define CHAIN_CYCLES 4.0         /* from one multiply-add to the next */
 #define TENSOR_CHAIN_CYCLES 32.0 /* from one product of a warp to the next */
 #define SPILL_CYCLES 2.0         /* of a word, stored and loaded, in each step of its loop */
-/* Registers beside accumulators, operands and fetched words (addresses, counters): calibrated
- * against ptxas 12.9 on eight tiles, within 6 % on sm_80 and 13 % on sm_90. */
-#define OTHER_REGISTERS 22
-#define REGISTER_STEP 8 /* registers of a thread are given out in eights */
+#define REGISTER_STEP 8          /* registers of a thread are given out in eights */
 /* Shares of the published rates that kernels reach: 4.3 of 4.8 TB/s were copied on an H200. */
 #define ISSUE_SHARE 0.97
 #define MEMORY_SHARE 0.9
@@ -65,32 +62,12 @@ static void measure_group(const kiln_facts *facts, const kiln_facts_statement *s
     }
 }
 
-static bool moves(const kiln_facts_access *a, kiln_var var) {
-    for (uint32_t d = 0; d < a->rank; d++)
-        for (uint32_t i = 0; i < a->index[d].term_count; i++)
-            if (a->index[d].term[i].var == var) return true;
-    return false;
-}
-
 /* Of the path: where what one thread runs in one go begins. */
 static uint32_t thread_level(const kiln_facts *facts, const kiln_facts_statement *s) {
     uint32_t level = 1;
     for (uint32_t k = 1; k < s->depth; k++)
         if (kiln_grid_level(facts, s->path[k]) != KILN_LEVEL_NONE) level = k + 1;
     return level;
-}
-
-/* Iterations of the virtual threads outside of `level` that touch memory of their own, or (false)
- * the same. */
-static double virtual_threads(const kiln_facts *facts, const kiln_facts_statement *s,
-                              const kiln_facts_access *a, uint32_t level, bool own) {
-    double count = 1;
-    for (uint32_t k = 1; k < level; k++) {
-        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
-        if (loop->kind == KILN_LOOP_VTHREAD && moves(a, loop->var) == own)
-            count *= (double)loop->extent;
-    }
-    return count;
 }
 
 /* Stages of the pipeline around the statement; 1: none. */
@@ -118,11 +95,12 @@ static void add_temp(kiln_gpu_estimate *e, kiln_buffer buffer) {
         const uint32_t own = thread_level(facts, s);
         if (seen == KILN_SEEN_BY_GROUP) /* each virtual thread around its home has one */
             l->shared_bytes += (double)kiln_shape_count(&facts->shape[buffer]) * bytes *
-                               virtual_threads(facts, s, a, a->home_level, true) *
+                               kiln_grid_virtual_threads(facts, s, a, a->home_level, true) *
                                stages_of(facts, s);
         if (seen == KILN_SEEN_BY_THREAD)
-            l->accumulators +=
-                a->elements[own] * virtual_threads(facts, s, a, own, true) * fmax(bytes / 4, 1);
+            l->accumulators += a->elements[own] *
+                               kiln_grid_virtual_threads(facts, s, a, own, true) *
+                               fmax(bytes / 4, 1);
         return;
     }
 }
@@ -148,7 +126,7 @@ static bool counts(const kiln_facts *facts, const kiln_facts_statement *s, uint3
     const kiln_facts_loop *loop = &facts->loop[s->path[k]];
     bool moved = loop->kind != KILN_LOOP_VTHREAD;
     for (uint32_t i = 0; i < s->access_count && !moved; i++)
-        moved = moves(&s->access[i], loop->var);
+        moved = kiln_grid_moves(&s->access[i], loop->var);
     return moved;
 }
 
@@ -177,7 +155,7 @@ static bool is_aligned(const kiln_facts *facts, const kiln_facts_statement *s,
                        const kiln_facts_access *a, uint32_t along, uint32_t width) {
     for (uint32_t k = 1; k < s->depth; k++) {
         const kiln_facts_loop *loop = &facts->loop[s->path[k]];
-        if (k != along && moves(a, loop->var) &&
+        if (k != along && kiln_grid_moves(a, loop->var) &&
             kiln_facts_stride(facts, a, loop->var) % width != 0)
             return false;
     }
@@ -225,7 +203,7 @@ static void add_traffic(const kiln_gpu_estimate *e, const counted *c, const kiln
     /* Threads of one round find what their neighbours asked for. */
     const double asked =
         fmin(sectors, a->lines[c->round_level] * c->rounds *
-                          virtual_threads(e->facts, c->s, a, c->round_level, true)) *
+                          kiln_grid_virtual_threads(e->facts, c->s, a, c->round_level, true)) *
         KILN_WARP_SECTOR_BYTES;
     const double l1 = gpu->unit_shared_bytes - c->l->shared_bytes * c->l->occupancy;
     const double kept = a->stores ? 0 : stays(own * c->l->occupancy, l1);
@@ -243,6 +221,12 @@ static bool is_by_threads(const kiln_facts_statement *s) {
     return s->intrinsic && kiln_intrinsic_of_threads(s->intrinsic);
 }
 
+/* Whether an operand of such an instruction is the one of rows. */
+static bool is_of_rows(const kiln_facts *facts, const kiln_facts_statement *s,
+                       const kiln_facts_access *a) {
+    return kiln_grid_moves(a, facts->loop[s->path[s->depth - 3]].var);
+}
+
 /* Points of an instruction of several threads that are one thread's. */
 static double piece_of(const kiln_facts *facts, const kiln_facts_statement *s) {
     double points = 1;
@@ -257,8 +241,7 @@ static double piece_of(const kiln_facts *facts, const kiln_facts_statement *s) {
 static void add_fragments(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a) {
     const kiln_facts_statement *s = c->s;
     const kiln_intrinsic *in = s->intrinsic;
-    const bool warp = in->owner == KILN_INTRINSIC_WARP,
-               rows = moves(a, e->facts->loop[s->path[s->depth - 3]].var);
+    const bool warp = in->owner == KILN_INTRINSIC_WARP, rows = is_of_rows(e->facts, s, a);
     const double held = rows ? KILN_WARP_LANES / 4.0 : KILN_WARP_LANES / 8.0;
     const double elements = c->tiles * a->elements[s->tile.level] * held,
                  loads = elements / (in->steps * (rows ? in->rows : in->lanes)),
@@ -280,7 +263,8 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
     }
     const uint32_t width = width_of(e, c->s, a);
     const uint32_t level = c->s->tile.level;
-    const double once = c->tiles / fmin(virtual_threads(e->facts, c->s, a, level, false), c->tiles);
+    const double once =
+        c->tiles / fmin(kiln_grid_virtual_threads(e->facts, c->s, a, level, false), c->tiles);
     const double requests = once * a->elements[level] / width * (1 + (a->loads && a->stores));
     kiln_gpu_launch *l = c->l;
     if (seen == KILN_SEEN_BY_THREAD) return; /* registers, once loops are unrolled */
@@ -308,17 +292,27 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
 /* Words that a thread holds: operands of one step of the tile, and what a copy fetches at once. */
 static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
     const kiln_facts_statement *s = c->s;
-    double words = 0;
+    const double stages = c->writes_group ? stages_of(e->facts, s) : 1;
+    double words = 0, fragments = 0;
+    kiln_gpu_held_add(e->facts, s, &c->l->held);
     for (uint32_t i = 1; i < s->access_count; i++) {
         const kiln_facts_access *a = &s->access[i];
+        double elements = 0;
         if (a->in_memory && kiln_grid_seen_by(e->facts, a->buffer) != KILN_SEEN_BY_THREAD)
-            words += a->elements[s->tile.level] / s->tile.reduce * fmax(a->element_bytes / 4.0, 1) *
-                     virtual_threads(e->facts, s, a, s->tile.level, true);
+            elements = a->elements[s->tile.level] / s->tile.reduce *
+                       kiln_grid_virtual_threads(e->facts, s, a, s->tile.level, true);
+        words += elements * fmax(a->element_bytes / 4.0, 1);
+        if (is_by_threads(s))
+            fragments += kiln_gpu_fragment_words(s->intrinsic, is_of_rows(e->facts, s, a), elements,
+                                                 a->element_bytes);
     }
     if (c->writes_group) /* pipelines of more than two stages go past registers */
-        c->l->fetched += stages_of(e->facts, s) > 2 ? 0 : words;
+        c->l->fetched += stages > 2 ? 0 : words;
     else
         c->l->operands = fmax(c->l->operands, words);
+    if (stages == 2) c->l->held.staged += words;
+    if (!c->writes_group)
+        c->l->held.operands = fmax(c->l->held.operands, is_by_threads(s) ? fragments : words);
 }
 
 static void add_operations(const kiln_gpu_estimate *e, const counted *c) {
@@ -383,9 +377,11 @@ static void add_waits(const kiln_gpu_estimate *e, const counted *c, uint8_t *met
 static void find_occupancy(const kiln_target *target, kiln_gpu_launch *l) {
     const kiln_gpu *gpu = target->gpu;
     const double warps = ceil(l->threads / gpu->warp);
-    l->registers = l->accumulators + 2 * l->operands + l->fetched + OTHER_REGISTERS;
-    const double given =
-        fmin(ceil(l->registers / REGISTER_STEP) * REGISTER_STEP, gpu->thread_registers + 1);
+    l->held.sums = l->accumulators;
+    const kiln_gpu_registers thread = kiln_gpu_registers_of(&l->held, gpu, l->threads);
+    l->registers = thread.expected;
+    l->needed_registers = thread.needed;
+    const double given = ceil(l->registers / REGISTER_STEP) * REGISTER_STEP;
     const double most[] = {
         [KILN_GPU_BY_GROUPS] = gpu->unit_groups,
         [KILN_GPU_BY_THREADS] = floor(gpu->unit_threads / (warps * gpu->warp)),
@@ -413,7 +409,7 @@ static void finish_launch(const kiln_target *target, kiln_gpu_launch *l) {
     l->instructions += KERNEL_INSTRUCTIONS * ceil(l->threads / gpu->warp);
     l->warp_instructions += KERNEL_INSTRUCTIONS;
     for (pipe p = F32; p < PIPES; p++) arithmetic = fmax(arithmetic, l->pipe[p]);
-    const double spilled = fmax(l->registers - gpu->thread_registers, 0);
+    const double spilled = fmax(l->needed_registers - gpu->thread_registers, 0);
     const double steps = l->operands > 0 ? l->shared_requests / fmax(l->operands, 1) : 0;
     double one[] = {
         [KILN_GPU_ISSUE] = l->instructions / gpu->issue / ISSUE_SHARE,

@@ -5,6 +5,7 @@
 #define KILN_COMPILER_CORE_COST_ESTIMATE_GPU_H
 
 #include "base/target.h"
+#include "compiler-core/cost/registers_gpu.h"
 #include "compiler-core/facts/facts.h"
 
 /* Terms in the order of their rows in features_gpu.def. */
@@ -36,9 +37,11 @@ typedef struct kiln_gpu_launch {
     bool used;
     uint32_t group_size[3];
     double groups, threads, shared_bytes;
-    double registers; /* of a thread, of 4 bytes; expected, and not cut to what a thread may have */
+    double registers;        /* of a thread, of 4 bytes, that the assembler is expected to give */
+    double needed_registers; /* the least, not cut to what a thread may have */
     double accumulators, fetched, operands; /* of these */
-    double stages;                          /* of its deepest pipeline; 1: none */
+    kiln_gpu_held held;
+    double stages; /* of its deepest pipeline; 1: none */
     /* Of one group. */
     double instructions;                   /* of warps */
     double warp_instructions;              /* of its busiest warp */

@@ -59,7 +59,7 @@ static void put_program(const kiln_gpu_estimate *e, float *out) {
         memory += l->memory_bytes;
         threads = fmax(threads, l->used ? l->threads : 0);
         shared = fmax(shared, l->shared_bytes);
-        registers = fmax(registers, l->registers);
+        registers = fmax(registers, l->needed_registers);
     }
     out[KILN_GPU_FEATURE_NS] = log2f((float)fmax(e->ns, 1));
     for (uint32_t t = 0; t < KILN_GPU_TERM_COUNT; t++)

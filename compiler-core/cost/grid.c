@@ -30,3 +30,21 @@ kiln_grid_loops kiln_grid_loops_of(const kiln_facts *facts, const kiln_facts_sta
     }
     return n;
 }
+
+bool kiln_grid_moves(const kiln_facts_access *a, kiln_var var) {
+    for (uint32_t d = 0; d < a->rank; d++)
+        for (uint32_t i = 0; i < a->index[d].term_count; i++)
+            if (a->index[d].term[i].var == var) return true;
+    return false;
+}
+
+double kiln_grid_virtual_threads(const kiln_facts *facts, const kiln_facts_statement *s,
+                                 const kiln_facts_access *a, uint32_t level, bool own) {
+    double count = 1;
+    for (uint32_t k = 1; k < level; k++) {
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+        if (loop->kind == KILN_LOOP_VTHREAD && kiln_grid_moves(a, loop->var) == own)
+            count *= (double)loop->extent;
+    }
+    return count;
+}

@@ -18,5 +18,11 @@ typedef struct kiln_grid_loops {
     double rounds; /* how often a group comes by the thread loops: virtual threads go with each */
 } kiln_grid_loops;
 kiln_grid_loops kiln_grid_loops_of(const kiln_facts *facts, const kiln_facts_statement *s);
+/* Whether the access's indices depend on the loop's variable. */
+bool kiln_grid_moves(const kiln_facts_access *a, kiln_var var);
+/* Iterations of the virtual threads outside of `level` that touch memory of their own, or (false)
+ * the same. */
+double kiln_grid_virtual_threads(const kiln_facts *facts, const kiln_facts_statement *s,
+                                 const kiln_facts_access *a, uint32_t level, bool own);
 
 #endif

@@ -183,8 +183,8 @@ def drawn(options, work):
         return
     off = [c["registers"] / max(e["registers"] for e in c["entries"].values()) for c in taken]
     near = sum(abs(x - 1) <= NEAR for x in off) / len(off)
-    print(f"  registers of the widest kernel: median {statistics.median(registers):.0f}, p90 {registers[len(registers) * 9 // 10]}; predicted (accumulators + "
-          f"2 operands + fetched + 22) within {NEAR:.0%} of ptxas's for {near:.0%} (wanted {NEAR_WANTED:.0%}), predicted over counted: "
+    print(f"  registers of the widest kernel: median {statistics.median(registers):.0f}, p90 {registers[len(registers) * 9 // 10]}; predicted "
+          f"within {NEAR:.0%} of ptxas's for {near:.0%} (wanted {NEAR_WANTED:.0%}), predicted over counted: "
           f"median {statistics.median(off):.2f}, p5 {sorted(off)[len(off) // 20]:.2f}, p95 {sorted(off)[len(off) * 19 // 20]:.2f}")
     of_ops = collections.defaultdict(list)
     for candidate, x in zip(taken, off):

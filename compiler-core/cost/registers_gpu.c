@@ -1,0 +1,146 @@
+#include "compiler-core/cost/registers_gpu.h"
+
+#include <math.h>
+
+#include "base/macros.h"
+#include "compiler-core/cost/grid.h"
+
+/* Calibrated against ptxas 12.9 (decision 85 says on what): registers beside those that are
+ * counted, for addresses, counters and values on their way. */
+#define BESIDE 25
+#define BESIDE_OF_WARPS 18
+#define BESIDE_OF_MOVES 14
+#define STEP_HELD 18     /* operands of a step that are loaded before they are read, at most */
+#define STEP_SHARE 0.5   /* of these */
+#define ODD_LESS 1.75    /* loops with such addresses are not unrolled: fewer words on their way */
+#define WIDE_LESS 3.5    /* wide copies need fewer addresses */
+#define MOVED_SHARE 0.75 /* of words that are only moved, which live at once */
+#define MOVED_ODD 2      /* an odd address of these */
+#define STRAIGHT_BESIDE 16 /* what straight code takes where registers are free: that, */
+#define STRAIGHT_SHARE 1.1 /* and so much of what it loads */
+#define GROWTH 1.1         /* and else: so much of what is needed, */
+#define GROWTH_LESS 2      /* less that */
+#define UNROLLED_MAX 32    /* turns of a serial loop that the assembler copies */
+#define REGISTER_STEP 8    /* registers of a thread are given out in eights */
+
+static double words_of(const kiln_facts_access *a) { return fmax(a->element_bytes / 4.0, 1); }
+
+/* Distinct elements of one access while `part` iterations of the path's loop `at` run, and all of
+ * those inside of it. */
+static double elements_of_part(const kiln_facts *facts, const kiln_facts_statement *s,
+                               const kiln_facts_access *a, uint32_t at, int64_t part) {
+    double elements = 1;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        kiln_spread spread = {0};
+        int64_t values, span;
+        for (uint32_t i = 0; i < a->index[d].term_count; i++) {
+            kiln_form_term term = a->index[d].term[i];
+            for (uint32_t k = at; k < s->depth; k++) {
+                if (facts->loop[s->path[k]].var != term.var) continue;
+                if (k == at) term.extent = KILN_MIN(term.extent, part);
+                kiln_spread_add(&spread, &term);
+            }
+        }
+        kiln_spread_measure(&spread, &values, &span);
+        elements *= (double)values;
+    }
+    return elements;
+}
+
+/* Most elements that some iterations of one loop of the tile have loaded and others read again. */
+static double live_elements(const kiln_facts *facts, const kiln_facts_statement *s,
+                            const kiln_facts_access *a) {
+    double most = 1;
+    for (uint32_t k = s->tile.level; k < s->depth; k++) {
+        const int64_t extent = facts->loop[s->path[k]].extent;
+        const double all = a->elements[k], one = a->elements[k + 1];
+        if (extent < 2 || one * (double)extent == all) continue; /* none is read again */
+        most = fmax(most, one == all
+                              ? all
+                              : elements_of_part(facts, s, a, k, extent / 2) +
+                                    elements_of_part(facts, s, a, k, extent - extent / 2) - all);
+    }
+    return most;
+}
+
+/* Turns of the innermost loop that stand in straight code though the schedule leaves it serial. */
+static double unrolled_turns(const kiln_facts *facts, const kiln_facts_statement *s) {
+    const kiln_facts_loop *last = &facts->loop[s->path[s->depth - 1]];
+    if (s->depth < 2 || last->kind != KILN_LOOP_SERIAL) return 1;
+    return fmin((double)last->extent, UNROLLED_MAX);
+}
+
+/* Elements that one load moves together, as far as lanes are neighbours. */
+static double lanes_of(const kiln_facts *facts, const kiln_facts_statement *s,
+                       const kiln_facts_access *a) {
+    const kiln_facts_loop *last = &facts->loop[s->path[s->depth - 1]];
+    return s->tile.level < s->depth && kiln_facts_stride(facts, a, last->var) == 1
+               ? (double)last->extent
+               : 1;
+}
+
+void kiln_gpu_held_add(const kiln_facts *facts, const kiln_facts_statement *s,
+                       kiln_gpu_held *held) {
+    const kiln_seen_by writes = kiln_grid_seen_by(facts, s->access[0].buffer);
+    const bool by_threads = s->intrinsic && kiln_intrinsic_of_threads(s->intrinsic);
+    double live = 0, straight = 0, moved = 0;
+    held->by_threads |= by_threads;
+    held->shares |= s->reduction || writes != KILN_SEEN_BY_DEVICE;
+    for (uint32_t i = 0; i < s->access_count; i++) {
+        const kiln_facts_access *a = &s->access[i];
+        for (uint32_t d = 0; d < a->rank; d++)
+            if (!a->index[d].exact) {
+                held->odd++;
+                break;
+            }
+        const kiln_seen_by seen = kiln_grid_seen_by(facts, a->buffer);
+        if (!a->loads || !a->in_memory || seen == KILN_SEEN_BY_THREAD) continue;
+        const double words =
+            words_of(a) * kiln_grid_virtual_threads(facts, s, a, s->tile.level, true);
+        straight += a->elements[s->tile.level] * words;
+        moved += lanes_of(facts, s, a) * words;
+        if (s->reduction && !by_threads) live += live_elements(facts, s, a) * words;
+        if (writes == KILN_SEEN_BY_GROUP && seen == KILN_SEEN_BY_DEVICE)
+            held->wide |= lanes_of(facts, s, a) > 1;
+    }
+    held->live = fmax(held->live, live);
+    held->straight = fmax(held->straight, straight * unrolled_turns(facts, s));
+    held->moved = fmax(held->moved, moved);
+}
+
+double kiln_gpu_fragment_words(const kiln_intrinsic *intrinsic, bool rows, double elements,
+                               uint32_t element_bytes) {
+    if (intrinsic->owner != KILN_INTRINSIC_WARP) return 0;
+    const double held = rows ? KILN_WARP_ROWS : KILN_WARP_COLUMNS; /* of one instruction */
+    const double words = (rows ? intrinsic->rows : intrinsic->lanes) * intrinsic->steps *
+                         element_bytes / 4.0 / KILN_WARP_LANES;
+    return elements / held * words;
+}
+
+/* ---- what the assembler gives ---------------------------------------------------------------- */
+
+static double needed_of(const kiln_gpu_held *h) {
+    if (h->by_threads) return BESIDE_OF_WARPS + h->sums + h->operands + h->staged;
+    if (!h->shares) return BESIDE_OF_MOVES + MOVED_SHARE * h->moved + MOVED_ODD * (h->odd > 0);
+    return BESIDE + h->sums + h->live + STEP_SHARE * fmin(h->operands, STEP_HELD) -
+           ODD_LESS * h->odd - WIDE_LESS * h->wide;
+}
+
+kiln_gpu_registers kiln_gpu_registers_of(const kiln_gpu_held *held, const kiln_gpu *gpu,
+                                         double threads) {
+    const double group = ceil(threads / gpu->warp) * gpu->warp;
+    kiln_gpu_registers r = {.needed = fmax(needed_of(held), BESIDE_OF_MOVES)};
+    /* Groups of a unit: by all other limits, and by these registers. The most registers with which
+     * there are as many groups cost nothing. */
+    const double most = fmax(fmin(gpu->unit_groups, floor(gpu->unit_threads / group)), 1),
+                 given = ceil(r.needed / REGISTER_STEP) * REGISTER_STEP,
+                 groups = fmax(fmin(most, floor(gpu->unit_registers / (given * group))), 1),
+                 free =
+                     floor(gpu->unit_registers / (groups * group) / REGISTER_STEP) * REGISTER_STEP,
+                 step = fmin(free, gpu->thread_registers);
+    double wanted = r.needed * GROWTH - GROWTH_LESS;
+    if (groups == most) wanted = STRAIGHT_BESIDE + held->sums + STRAIGHT_SHARE * held->straight;
+    if (!held->shares) wanted = r.needed;
+    r.expected = fmin(fmax(wanted, r.needed), step);
+    return r;
+}

@@ -1,0 +1,146 @@
+/* Registers of a thread: what is counted, beside running the loops; and what is expected of the
+ * assembler, beside what ptxas 12.9 gave. */
+#include "compiler-core/cost/registers_gpu.h"
+
+#include <math.h>
+
+#include "base/macros.h"
+#include "tests/support/targets.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+#define POINTS 8
+#define TAPS 7
+
+/* Windows of TAPS with a stride, each thread POINTS neighbours, in straight code: taps outside. */
+static kiln_program *windows(kiln_arena *arena, int stride) {
+    kiln_trace trace;
+    kiln_program *p = NULL;
+    kiln_program *te = parsed(
+        arena, kiln_arena_printf(arena,
+                                 "program p\ninput x: f32[%d]\ninput w: f32[%d]\noutput y: "
+                                 "f32[%d]\nblock c(i:%d | r:%d): y[i] sum= x[i*%d + r] * w[r] "
+                                 "init 0.0\n",
+                                 (POINTS * 32 - 1) * stride + TAPS, TAPS, POINTS * 32, POINTS * 32,
+                                 TAPS, stride));
+    expect_ok(kiln_trace_parse(
+        kiln_str_from(kiln_arena_printf(
+            arena,
+            "cache_read(c, x, \"shared\")\ncache_write(c, \"register\")\nsplit(c.i, -1, 32, %d)\n"
+            "reorder(c.i.0, c.i.1, c.r, c.i.2)\nbind(c.i.0, \"block.x\")\nbind(c.i.1, "
+            "\"thread.x\")\nunroll(c.r)\nunroll(c.i.2)\n"
+            "decompose_reduction(c, c.r)\ncompute_at(x.read, c.i.0)\nbind(x.read.d0, "
+            "\"thread.x\")\n",
+            POINTS)),
+        arena, &trace));
+    expect_ok(kiln_trace_replay(&trace, te, NULL, arena, &p, NULL));
+    return p;
+}
+
+/* Of the elements of x at the beginning of some tap: those that taps before it have loaded and
+ * later ones read again. */
+static uint32_t live_by_running(int stride) {
+    uint32_t most = 1;
+    for (int tap = 1; tap < TAPS; tap++) {
+        uint32_t live = 0;
+        for (int at = 0; at < (POINTS - 1) * stride + TAPS; at++) {
+            bool before = false, later = false;
+            for (int i = 0; i < POINTS; i++)
+                for (int r = 0; r < TAPS; r++) {
+                    before |= i * stride + r == at && r < tap;
+                    later |= i * stride + r == at && r >= tap;
+                }
+            live += before && later;
+        }
+        most = KILN_MAX(most, live);
+    }
+    return most;
+}
+
+static void live_words_are_those_of_the_straight_code(void **state) {
+    for (int stride = 1; stride <= 3; stride++) {
+        const kiln_program *p = windows(*state, stride);
+        const kiln_facts *facts = kiln_facts_create(p, 32, *state);
+        kiln_gpu_held held = {0};
+        for (uint32_t i = 0; i < facts->statement_count; i++)
+            kiln_gpu_held_add(facts, &facts->statement[i], &held);
+        /* And one word of w, which all points of a tap share. */
+        assert_int_equal(held.live, live_by_running(stride) + 1);
+        const int distinct = stride * (POINTS - 1) + TAPS;
+        assert_int_equal(held.straight, (stride < TAPS ? distinct : POINTS * TAPS) + TAPS);
+        assert_true(held.shares && !held.by_threads && held.odd == 0);
+    }
+}
+
+static kiln_gpu row_of(const char *name) { return *kiln_gpu_find(kiln_str_from(name)); }
+
+/* Kernels of drawn candidates: products, 1x1 and 7x7 convolutions, products of Winograd's tiles. */
+static void ptxas_gives_about_what_is_expected(void **state) {
+    static const struct {
+        double sums, operands, live, straight, threads, gave;
+        bool wide;
+    } row[] = {
+        {64, 20, 5, 320, 128, 121, false}, {64, 16, 9, 256, 64, 118, false},
+        {32, 18, 3, 288, 64, 72, false},   {16, 10, 3, 160, 128, 56, false},
+        {16, 8, 5, 128, 64, 48, false},    {8, 9, 2, 72, 64, 40, false},
+        {2, 3, 2, 24, 128, 32, false},     {1, 2, 2, 36, 128, 32, false},
+        {64, 34, 33, 544, 256, 128, true}, {7, 8, 2, 128, 64, 32, true},
+    };
+    const kiln_gpu h200 = row_of("h200");
+    (void)state;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const kiln_gpu_held held = {.sums = row[i].sums,
+                                    .operands = row[i].operands,
+                                    .live = row[i].live,
+                                    .straight = row[i].straight,
+                                    .wide = row[i].wide,
+                                    .shares = true};
+        const kiln_gpu_registers r = kiln_gpu_registers_of(&held, &h200, row[i].threads);
+        assert_true(r.needed <= r.expected || r.expected == h200.thread_registers);
+        assert_true(fabs(r.expected / row[i].gave - 1) <= 0.15);
+    }
+}
+
+/* Groups that a unit holds with so many registers. */
+static double groups_of(const kiln_gpu *gpu, double registers, double threads) {
+    return fmin(gpu->unit_threads / threads,
+                floor(gpu->unit_registers / (ceil(registers / 8) * 8 * threads)));
+}
+
+static void expected_registers_leave_as_many_groups_as_needed_ones(void **state) {
+    const kiln_gpu h200 = row_of("h200"), opencl = row_of("opencl");
+    (void)state;
+    double before = 0;
+    for (double sums = 1; sums <= 256; sums++) {
+        const kiln_gpu_held held = {.sums = sums, .straight = 4096, .shares = true};
+        const kiln_gpu_registers r = kiln_gpu_registers_of(&held, &h200, 128);
+        if (r.needed <= h200.thread_registers)
+            assert_true(groups_of(&h200, r.expected, 128) == groups_of(&h200, r.needed, 128));
+        assert_true(r.needed > before); /* more sums never need less */
+        before = r.needed;
+        assert_true(r.expected <= h200.thread_registers);
+        assert_true(kiln_gpu_registers_of(&held, &opencl, 128).expected <= opencl.thread_registers);
+    }
+    assert_true(before > h200.thread_registers); /* which is how spills are seen */
+}
+
+static void fragments_are_what_the_instruction_names(void **state) {
+    static const kiln_intrinsic halves = {
+        .rows = 16, .lanes = 8, .steps = 16, .owner = KILN_INTRINSIC_WARP};
+    static const kiln_intrinsic group = {
+        .rows = 64, .lanes = 8, .steps = 16, .owner = KILN_INTRINSIC_GROUP};
+    (void)state;
+    /* m16n8k16: four registers of two rows of A, two of two columns of B. */
+    assert_int_equal(kiln_gpu_fragment_words(&halves, true, 2, 2), 4);
+    assert_int_equal(kiln_gpu_fragment_words(&halves, false, 2, 2), 2);
+    assert_int_equal(kiln_gpu_fragment_words(&group, true, 2, 2), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(live_words_are_those_of_the_straight_code),
+        test_with_arena(ptxas_gives_about_what_is_expected),
+        test_with_arena(expected_registers_leave_as_many_groups_as_needed_ones),
+        test_with_arena(fragments_are_what_the_instruction_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

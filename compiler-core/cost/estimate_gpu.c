@@ -30,6 +30,9 @@ static const struct {
 /* Cycles, as others have measured them on A100 and H100. */
 #define DEVICE_LATENCY 600.0
 #define SHARED_LATENCY 30.0
+/* Turns of a copying loop that compilers write out, so that its loads are begun together; of longer
+ * ones the machine code of sm_90 has one load in each turn, which its store waits for. */
+#define COPIED_TURNS_MAX 32.0
 #define BARRIER_CYCLES 30.0
 #define CHAIN_CYCLES 4.0         /* from one multiply-add to the next */
 #define TENSOR_CHAIN_CYCLES 32.0 /* from one product of a warp to the next */
@@ -149,6 +152,9 @@ static counted begin(const kiln_gpu_estimate *e, const kiln_facts_statement *s) 
     if (!c.round_level) c.round_level = c.group_level;
     return c;
 }
+
+/* Tiles that a thread copies in one round of its group. */
+static double turns_of(const counted *c) { return fmax(c->tiles / fmax(c->rounds, 1), 1); }
 
 /* Whether runs of `width` elements begin at multiples of it, wherever the other loops stand. */
 static bool is_aligned(const kiln_facts *facts, const kiln_facts_statement *s,
@@ -293,7 +299,7 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
 static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
     const kiln_facts_statement *s = c->s;
     const double stages = c->writes_group ? stages_of(e->facts, s) : 1;
-    double words = 0, fragments = 0;
+    double words = 0, fragments = 0, staged = 0;
     kiln_gpu_held_add(e->facts, s, &c->l->held);
     for (uint32_t i = 1; i < s->access_count; i++) {
         const kiln_facts_access *a = &s->access[i];
@@ -302,6 +308,7 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
             elements = a->elements[s->tile.level] / s->tile.reduce *
                        kiln_grid_virtual_threads(e->facts, s, a, s->tile.level, true);
         words += elements * fmax(a->element_bytes / 4.0, 1);
+        staged += elements * turns_of(c) * a->element_bytes / 4.0;
         if (is_by_threads(s))
             fragments += kiln_gpu_fragment_words(s->intrinsic, is_of_rows(e->facts, s, a), elements,
                                                  a->element_bytes);
@@ -310,7 +317,7 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
         c->l->fetched += stages > 2 ? 0 : words;
     else
         c->l->operands = fmax(c->l->operands, words);
-    if (stages == 2) c->l->held.staged += words;
+    if (stages == 2) c->l->held.staged += staged;
     if (!c->writes_group)
         c->l->held.operands = fmax(c->l->held.operands, is_by_threads(s) ? fragments : words);
 }
@@ -356,20 +363,26 @@ static uint32_t round_loop(const kiln_facts *facts, const kiln_facts_statement *
     return found;
 }
 
-/* A group waits once a round for what its threads bring from device memory, and where they share it
- * comes to a barrier behind the writes, and one before the next round's. Without sharing each tile
- * waits for its own loads. */
+/* A group waits once a round for what its threads bring from device memory, in each turn where
+ * turns are not written out, and where they share it comes to a barrier behind the writes, and one
+ * before the next round's. Without sharing each tile waits for its own loads. */
 static void add_waits(const kiln_gpu_estimate *e, const counted *c, uint8_t *met) {
     if (c->writes_group) {
         uint8_t *at = &met[round_loop(e->facts, c->s)];
         c->l->stages = fmax(c->l->stages, stages_of(e->facts, c->s));
         if (!*at) c->l->barriers += c->l->threads > 1 ? (c->rounds > 1 ? 2 : 1) * c->rounds : 0;
         if (!*at && c->reads_device) c->l->fetches += c->rounds;
+        const double turns = turns_of(c);
+        if (c->reads_device && turns > COPIED_TURNS_MAX && stages_of(e->facts, c->s) == 1)
+            c->l->fetches += c->rounds * (turns - 1);
         *at = 1;
     } else if (c->reads_device) {
         c->l->fetches += c->tiles;
     }
-    if (c->reads_group) c->l->chain += c->tiles * SHARED_LATENCY * !c->s->reduction;
+    if (c->reads_group && c->s->reduction)
+        c->l->turns += c->tiles;
+    else if (c->reads_group)
+        c->l->chain += c->tiles * SHARED_LATENCY;
 }
 
 /* ---- a launch -------------------------------------------------------------------------------- */
@@ -426,10 +439,13 @@ static void finish_launch(const kiln_target *target, kiln_gpu_launch *l) {
     /* Fetches that are begun stages before wait for what is left behind the work of these. */
     const double hidden = fmin((l->stages - 1) * busy, (l->fetches - 1) * DEVICE_LATENCY);
     if (l->stages > 1 && l->fetches > 1) one[KILN_GPU_LATENCY] -= hidden;
-    const double quarters = fmax(gpu->issue * gpu->warp / l->threads, 1); /* of a unit, idle */
+    /* Units have quarters, of which few warps leave some idle; more warps than quarters run while
+     * others wait for shared memory. */
+    const double quarters = gpu->issue * gpu->warp / l->threads;
     const double alone =
-        fmax(fmax(fmax(busy, l->tensor * quarters), l->warp_instructions), l->chain) +
-        one[KILN_GPU_LATENCY] + one[KILN_GPU_BARRIERS];
+        fmax(fmax(fmax(busy, l->tensor * fmax(quarters, 1)), l->warp_instructions), l->chain) +
+        l->turns * SHARED_LATENCY * fmin(quarters, 1) + one[KILN_GPU_LATENCY] +
+        one[KILN_GPU_BARRIERS];
     const double full = floor(l->waves), rest = l->groups - full * l->occupancy * units;
     const double cycles = full * cycles_of_groups(busy, alone, l->occupancy) +
                           (rest > 0 ? cycles_of_groups(busy, alone, ceil(rest / units)) : 0);

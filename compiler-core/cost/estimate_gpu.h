@@ -51,6 +51,7 @@ typedef struct kiln_gpu_launch {
     double device_requests, device_cycles, sectors;
     double barriers, fetches; /* times that the group waits for device memory */
     double chain;             /* cycles that results wait for each other */
+    double turns; /* of straight code of a warp that begins with loads of shared memory */
     /* Of all groups. */
     double l2_bytes, memory_bytes;
     double occupancy; /* groups of a unit at once */

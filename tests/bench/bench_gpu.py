@@ -2,8 +2,8 @@
 
 Machine code is NVIDIA's assembler's for what Kiln makes of each default schedule; a share is one of issue slots of the
 innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. `pocl` and `clblast` time kernels
-in OpenCL C on this machine's processor. Parts: slots, tensor, zoo, drawn, time, pocl, clblast
-(with --peers)."""
+in OpenCL C on this machine's processor. `heuristic` puts what the cost model predicts of default schedules beside what the vendor's
+heuristic predicts of matrix products: two predictions. Parts: slots, tensor, heuristic, zoo, drawn, time, pocl, clblast (with --peers)."""
 import collections
 import json
 import math
@@ -25,6 +25,8 @@ TENSOR = {"HMMA", "IMMA", "HGMMA"}
 DRAWN = 1000
 LONG_NS = 25e6, 150e6  # a build, and with ptxas
 LONG_ESTIMATE_NS = 60e3
+APART = 1.5  # predictions: ours over the vendor's, or the reverse
+SMALLEST, LAUNCH_US = (64, 64, 64), 2  # the vendor's least product; what base/gpus.def says of a launch
 NEAR, NEAR_WANTED = 0.15, 0.90  # predicted registers, and of how many candidates
 
 
@@ -37,18 +39,20 @@ def product(size, dtype="f32", by_rows=True):
             f"block gemm(m:{size}, n:{size} | k:{size}): y[m, n] sum= {x}*{w} init {'0i32' if total == 'i32' else '0.0'}\n")
 
 
-def convolution(batch, channels, height, width, filters, kh, kw, sh, sw, top, left, bottom, right, dh, dw, groups):
+def convolution(batch, channels, height, width, filters, kh, kw, sh, sw, top, left, bottom, right, dh, dw, groups, dtype="f32"):
     assert groups == 1
+    cast = "" if dtype == "f32" else "f32"
+    zero = "0.0" if dtype == "f32" else f"{dtype}(0.0)"
     tall, wide = height + top + bottom, width + left + right
     oh, ow = (tall - (kh - 1) * dh - 1) // sh + 1, (wide - (kw - 1) * dw - 1) // sw + 1
     padded = (tall, wide) != (height, width)
-    pad = (f"temp pad: f32[{batch},{channels},{tall},{wide}]\n"
+    pad = (f"temp pad: {dtype}[{batch},{channels},{tall},{wide}]\n"
            f"block pad(n:{batch}, c:{channels}, h:{tall}, w:{wide}): pad[n, c, h, w] = select(and(and(and({top} <= h, h < {top + height}), {left} <= w), "
-           f"w < {left + width}), x[n, c, h - {top}, w - {left}], 0.0)\n") if padded else ""
-    return (f"program conv\ninput x: f32[{batch},{channels},{height},{width}]\nconstant w: f32[{filters},{channels},{kh},{kw}]\n"
+           f"w < {left + width}), x[n, c, h - {top}, w - {left}], {zero})\n") if padded else ""
+    return (f"program conv\ninput x: {dtype}[{batch},{channels},{height},{width}]\nconstant w: {dtype}[{filters},{channels},{kh},{kw}]\n"
             f"output y: f32[{batch},{filters},{oh},{ow}]\n{pad}"
             f"block conv(n:{batch}, o:{filters}, h:{oh}, w:{ow} | c:{channels}, r:{kh}, q:{kw}): y[n, o, h, w] sum= "
-            f"{'pad' if padded else 'x'}[n, c, h*{sh} + r*{dh}, w*{sw} + q*{dw}]*w[o, c, r, q] init 0.0\n")
+            f"{cast}({'pad' if padded else 'x'}[n, c, h*{sh} + r*{dh}, w*{sw} + q*{dw}])*{cast}(w[o, c, r, q]) init 0.0\n")
 
 
 def write(folder, models, target, *words):
@@ -142,6 +146,38 @@ def tensor(options, work):
                   f"{math.prod(launch['grid']):>8}{math.prod(launch['group']):>8}  {', '.join(f'{n} {op}' for op, n in body.most_common(6))}", flush=True)
 
 
+def heuristic(options, work):
+    c2 = kiln.named_convs()["C2"]
+    channels, height, width, filters, kh, kw = c2[:6]  # its result keeps the image's size
+    rows = {"gemm 4096": ((4096, 4096, 4096), lambda dtype: product(4096, dtype)),
+            **{f"conv C2 x{batch}": ((batch * height * width, filters, channels * kh * kw), lambda dtype, batch=batch: convolution(batch, *c2, dtype=dtype))
+               for batch in (1, BATCH)}}
+    cases = [(target, dtype, name) for target in ("a100", "h200") for dtype in ("f16", "f32") for name in rows]
+    asked = [f"{target}:{dtype}:{'x'.join(map(str, shape))}" for target, dtype, name in cases for shape in (rows[name][0], SMALLEST)]
+    done = subprocess.run([kiln.BUILD / "peers-gpu/bin/python", pathlib.Path(__file__).with_name("matmul_heuristic.py"), *asked],
+                          capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"the vendor's heuristic: {done.stderr.strip()}")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    print(f"heuristic: default schedules as the cost model predicts them, beside the vendor's prediction of the same matrix product (nothing\n"
+          f"was timed; wanted within {APART}): microseconds; its products read a matrix of windows; `launch` is what it says of 64 cubed, `net`\n"
+          f"the ratio with our {LAUNCH_US} us of a launch in its place\n"
+          f"{'':<22}{'Kiln':>9}{'vendor':>9}{'ratio':>7}{'launch':>8}{'net':>7}  the vendor's tile")
+    near = near_net = 0
+    for number, ((target, dtype, name), vendor, least) in enumerate(zip(cases, lines[::2], lines[1::2])):
+        file = work / f"heuristic{number}.te"
+        file.write_text(rows[name][1](dtype))
+        found = [c for c in write(work / f"heuristic{number}", [file], target) if "path" in c]
+        if not found:
+            continue
+        ours, theirs, launch = found[0]["expected_ns"] * 1e-3, vendor["seconds"] * 1e6, least["seconds"] * 1e6
+        net = ours / (theirs - launch + LAUNCH_US)
+        near += 1 / APART <= ours / theirs <= APART
+        near_net += 1 / APART <= net <= APART
+        print(f"{target} {dtype} {name:<12}{ours:>9.1f}{theirs:>9.1f}{ours / theirs:>7.2f}{launch:>8.1f}{net:>7.2f}  {vendor['kernel'].removeprefix('layout(NN_ROW) ')}", flush=True)
+    print(f"{near} of {len(cases)} within {APART}, {near_net} net of launches")
+
+
 def zoo(options, work):
     print("zoo: every kernel of the ten networks' default schedules through ptxas")
     for target in ("cuda:sm_80", "cuda:sm_90a"):
@@ -216,7 +252,7 @@ def kiln_clock():
     return clock.perf_counter()
 
 
-PARTS = {"slots": slots, "tensor": tensor, "zoo": zoo, "drawn": drawn, "time": time, "pocl": pocl.beside_own_code, "clblast": pocl.beside_clblast}
+PARTS = {"slots": slots, "tensor": tensor, "heuristic": heuristic, "zoo": zoo, "drawn": drawn, "time": time, "pocl": pocl.beside_own_code, "clblast": pocl.beside_clblast}
 ASSEMBLED = {"slots", "tensor", "zoo", "drawn", "time"}  # parts that need ptxas
 
 

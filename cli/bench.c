@@ -68,7 +68,8 @@ static void on_step(void *context, uint32_t step, int done) {
     step_clock *c = context;
     const uint64_t now_ns = kiln_clock_precise_ns();
     if (done && kiln_module_step_at(c->module, step)->action != KILN_MODULE_STEP_LOOP)
-        c->ns[(size_t)step * STEP_ROUNDS_MAX + c->round] += (double)(now_ns - c->started_ns);
+        c->ns[(size_t)step * STEP_ROUNDS_MAX + c->round] +=
+            kiln_run_step_ns(c->module, now_ns - c->started_ns);
     c->started_ns = kiln_clock_precise_ns();
 }
 

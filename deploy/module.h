@@ -113,6 +113,9 @@ size_t kiln_module_constant_bytes(const kiln_module *module);
  * more. */
 typedef void (*kiln_module_hook)(void *context, uint32_t step, int done);
 void kiln_module_set_hook(kiln_module *module, kiln_module_hook hook, void *context);
+/* In a hook that is told of a step's end: ns that the step took by the clock of its device; 0 where
+ * it ran on the processor. The clock of the host, which waits, adds what waking it takes. */
+uint64_t kiln_module_step_device_ns(const kiln_module *module);
 
 /* How many rows (of its first dimension) the last run gave an output. Fewer than the shape says
  * where a loop stacks them whose length is known at run time only: then zeros stand behind them,

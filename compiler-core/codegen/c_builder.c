@@ -451,6 +451,7 @@ static kiln_ssa insert(kiln_builder *base, kiln_ssa vector, kiln_ssa scalar, uin
     kiln_c_builder *b = of(base);
     uint32_t lanes = vector->type.lanes;
     kiln_ssa v = kiln_c_node(b, vector->type, NULL), operand[] = {vector, scalar};
+    if (scalar->as_lane) scalar->loaded->text = scalar->as_lane;
     if (vector->element || !kiln_c_is_named(b, vector->type)) {
         v->element = KILN_ARENA_ARRAY(b->arena, kiln_ssa, lanes);
         for (uint32_t i = 0; i < lanes; i++)

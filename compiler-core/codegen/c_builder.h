@@ -52,11 +52,13 @@ typedef struct kiln_c_dialect {
     uint32_t piece_lanes, piece_bytes;    /* the largest */
     const char *load_apart, *store_apart; /* format of lanes: a function for vectors that are
                                              aligned as their elements are; NULL: none */
-    const char *const *lane;              /* behind vectors: each lane; NULL: [lane] */
-    const char *literal;                  /* format of type and lanes: a vector */
-    const char *of_64;                    /* behind literals of 64 bits */
-    const char *library;                  /* before names of C's library */
-    bool has_suffix;                      /* names of that library for f32 end with f */
+    const char *lane_load;   /* before the type of an element that is loaded for a lane alone; NULL:
+                                nothing */
+    const char *const *lane; /* behind vectors: each lane; NULL: [lane] */
+    const char *literal;     /* format of type and lanes: a vector */
+    const char *of_64;       /* behind literals of 64 bits */
+    const char *library;     /* before names of C's library */
+    bool has_suffix;         /* names of that library for f32 end with f */
     const char *multiply_add; /* format of bits: a function, fused where that is quick; NULL: * + */
     const char *difference;   /* type of what is added to pointers */
     const char *pointer[4];   /* types of pointers to bytes, by space */
@@ -100,6 +102,8 @@ struct kiln_ssa_node {
     kiln_ssa *element;   /* vectors: lane by lane; NULL where any */
     kiln_ssa base;       /* that `text` names without a line of its own */
     bool defined;        /* by a line */
+    kiln_c_line *loaded; /* of an element that `lane_load` may be for: the line that loads it */
+    const char *as_lane; /* that line's text with `lane_load` */
     uint32_t uses;
 };
 

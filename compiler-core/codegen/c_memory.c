@@ -6,10 +6,15 @@
 static kiln_c_builder *of(kiln_builder *b) { return (kiln_c_builder *)b; }
 #define TEXT(b, ...) kiln_arena_printf((b)->arena, __VA_ARGS__)
 
-/* A pointer to elements, or to whole vectors, in memory. */
-static const char *cast(kiln_c_builder *b, kiln_ssa_type type, kiln_ssa pointer, bool reads) {
-    return TEXT(b, "(%s%s%s_m *)%s", reads ? "const " : "", b->dialect->space[pointer->type.space],
+/* A pointer to what `qualifier` says of elements, or of whole vectors, in memory. */
+static const char *qualified(kiln_c_builder *b, const char *qualifier, kiln_ssa_type type,
+                             kiln_ssa pointer) {
+    return TEXT(b, "(%s%s%s_m *)%s", qualifier, b->dialect->space[pointer->type.space],
                 kiln_c_type(b, type), kiln_c_whole(b, pointer));
+}
+
+static const char *cast(kiln_c_builder *b, kiln_ssa_type type, kiln_ssa pointer, bool reads) {
+    return qualified(b, reads ? "const " : "", type, pointer);
 }
 
 static kiln_ssa lane_of(kiln_c_builder *b, kiln_ssa v, uint32_t lane) {
@@ -149,10 +154,23 @@ kiln_ssa kiln_c_offset(kiln_builder *base, kiln_ssa pointer, kiln_ssa bytes) {
     return v;
 }
 
+/* An element, which may become one that is loaded for a lane. */
+static kiln_ssa load_element(kiln_c_builder *b, kiln_ssa_type type, kiln_ssa pointer) {
+    kiln_ssa v =
+        kiln_c_define(b, type, false, TEXT(b, "*%s", cast(b, type, pointer, true)), &pointer, 1);
+    if (!b->dialect->lane_load) return v;
+    v->loaded = b->at->before;
+    v->as_lane = TEXT(b, "%s %s = *%s;", kiln_c_type(b, type), v->text,
+                      qualified(b, TEXT(b, "const %s", b->dialect->lane_load), type, pointer));
+    return v;
+}
+
 kiln_ssa kiln_c_load(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointer, uint32_t align,
                      kiln_ssa mask) {
     kiln_c_builder *b = of(base);
     kiln_ssa operand[] = {pointer, mask};
+    if (!mask && !type.lanes && type.scalar != KILN_SSA_POINTER)
+        return load_element(b, type, pointer);
     if (type.lanes && !b->dialect->lane_loops)
         return mask ? load_lanes(b, type, pointer, mask) : load_pieces(b, type, pointer, align);
     /* The alignment of an element is what every compiler needs. */

@@ -97,6 +97,9 @@ KILN_MUST_USE kiln_status kiln_run_once(kiln_module *module, const void *const *
 /* Runs for a tenth of a second. */
 KILN_MUST_USE kiln_status kiln_run_warm_up(kiln_module *module, const void *const *inputs,
                                            void *const *outputs);
+/* How long a step took, in a hook that is told of its end `host_ns` after its beginning: by the
+ * clock of the device where it ran on one (kiln_module_step_device_ns). */
+double kiln_run_step_ns(const kiln_module *module, uint64_t host_ns);
 /* Warm-up, then at least 20 runs and 0.5 s, then as many runs step by step. The thread is pinned to
  * its core meanwhile when the module uses one. */
 KILN_MUST_USE kiln_status kiln_run_time(kiln_module *module, const void *const *inputs,

@@ -20,12 +20,18 @@ typedef struct step_times {
     uint32_t run;
 } step_times;
 
+double kiln_run_step_ns(const kiln_module *module, uint64_t host_ns) {
+    const uint64_t device_ns = kiln_module_step_device_ns(module);
+    return (double)(device_ns > 0 ? device_ns : host_ns);
+}
+
 static void on_step(void *context, uint32_t step, int done) {
     step_times *times = context;
     uint64_t now_ns = kiln_clock_precise_ns();
     /* A loop's own time is that of its steps, each of which comes once per iteration. */
     if (done && kiln_module_step_at(times->module, step)->action != KILN_MODULE_STEP_LOOP)
-        times->sample[step][times->run] += (double)(now_ns - times->started_ns);
+        times->sample[step][times->run] +=
+            kiln_run_step_ns(times->module, now_ns - times->started_ns);
     times->started_ns = kiln_clock_precise_ns();
 }
 

@@ -65,6 +65,7 @@ struct kiln_module {
     char **metadata_key, **metadata_value;
     kiln_module_hook hook;
     void *hook_context;
+    uint64_t step_device_ns;
     char error[KILN_MODULE_ERROR_BYTES];
 };
 
@@ -811,19 +812,45 @@ static int run_loop(kiln_module *m, uint32_t index) {
     return code;
 }
 
+/* Events around a step that a hook is told of. That they may stand for another step as well makes
+ * others wait longer, never too short. */
+enum { END_EVENT, BEGIN_EVENT };
+
+/* The device that a step enters the queue of; NULL: the step is done when it returns. */
+static kiln_device *queue_of(const kiln_module *m, uint32_t index) {
+    const kiln_plan_step *step = &m->plan.step[index];
+    const bool waits = step->device > 0 && step->action != KILN_ACTION_LOOP;
+    return waits ? m->device[step->device].device : NULL;
+}
+
+static int begin_step(kiln_module *m, uint32_t index) {
+    kiln_device *on = queue_of(m, index);
+    return on && kiln_device_record(on, BEGIN_EVENT) ? refuse_step(m, index) : KILN_OK;
+}
+
 /* A step of a device has only entered its queue; a hook is told of its end. */
 static int finish_step(kiln_module *m, uint32_t index) {
-    const kiln_plan_step *step = &m->plan.step[index];
-    kiln_device *on = m->device[step->device].device;
-    if (step->device == 0 || step->action == KILN_ACTION_LOOP) return KILN_OK;
-    return kiln_device_record(on, 0) || kiln_device_wait(on, 0) ? refuse_step(m, index) : KILN_OK;
+    kiln_device *on = queue_of(m, index);
+    m->step_device_ns = 0;
+    if (!on) return KILN_OK;
+    if (kiln_device_record(on, END_EVENT) || kiln_device_wait(on, END_EVENT))
+        return refuse_step(m, index);
+    if (!kiln_device_row_in(on)->counts)
+        m->step_device_ns = kiln_device_elapsed_ns(on, BEGIN_EVENT, END_EVENT);
+    return KILN_OK;
 }
+
+uint64_t kiln_module_step_device_ns(const kiln_module *module) { return module->step_device_ns; }
 
 static int run_steps(kiln_module *m, uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t at = i;
         int code = KILN_OK;
-        if (m->hook) m->hook(m->hook_context, at, 0);
+        if (m->hook) {
+            m->hook(m->hook_context, at, 0);
+            code = begin_step(m, at);
+        }
+        if (code) return code;
         if (m->plan.step[at].action == KILN_ACTION_LOOP) {
             code = run_loop(m, at);
             i += m->plan.step[at].body_count;

@@ -197,20 +197,23 @@ static void running_allocates_nothing(void **state) {
 }
 
 typedef struct calls {
+    const kiln_module *module;
     uint32_t step[4 * FIXTURE_STEP_COUNT];
     int done[4 * FIXTURE_STEP_COUNT];
     uint32_t count;
+    uint64_t device_ns; /* of all steps */
 } calls;
 
 static void note_call(void *context, uint32_t step, int done) {
     calls *c = context;
+    if (done) c->device_ns += kiln_module_step_device_ns(c->module);
     c->step[c->count] = step;
     c->done[c->count++] = done;
 }
 
 static void hook_sees_each_step_begin_and_end(void **state) {
     world *w = *state;
-    calls c = {.count = 0};
+    calls c = {.module = w->module};
     kiln_module_set_hook(w->module, note_call, &c);
     assert_int_equal(run(w, w->x, w->y, w->z), 0);
     assert_int_equal(c.count, 2 * FIXTURE_STEP_COUNT);
@@ -218,6 +221,7 @@ static void hook_sees_each_step_begin_and_end(void **state) {
         assert_int_equal(c.step[i], i / 2);
         assert_int_equal(c.done[i], i % 2);
     }
+    assert_int_equal(c.device_ns, 0); /* the processor's steps have no clock of their own */
     kiln_module_set_hook(w->module, NULL, NULL);
     assert_int_equal(run(w, w->x, w->y, w->z), 0);
     assert_int_equal(c.count, 2 * FIXTURE_STEP_COUNT);

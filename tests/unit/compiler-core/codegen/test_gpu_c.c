@@ -201,6 +201,23 @@ static void samples_for_processors_run_as_work_items(void **state) {
     assert_true(in_parallel > 6);
 }
 
+/* A compiler of processors would make gathers of them; a GPU's would load them past its cache. */
+static void lanes_that_lie_apart_are_volatile_on_processors(void **state) {
+    static const char apart[] = "program a\ninput x: f32[16, 8]\ninput s: f32[16]\n"
+                                "output y: f32[8, 16]\n"
+                                "block y(i:8, j:16): y[i, j] = x[j, i] * s[0]\n";
+    kiln_program *te = parsed(*state, apart), *scheduled = replayed(te, "vectorize(y.j)\n");
+    const kiln_str here = text_of(scheduled, ITEMS, "opencl", *state),
+                   there = text_of(scheduled, GPU, "opencl", *state);
+    assert_int_equal(count_of(here.data, "*(const volatile global f32_m *)"), 16);
+    assert_int_equal(count_of(here.data, "*(const global f32_m *)"),
+                     1); /* the factor of all lanes */
+    assert_int_equal(count_of(there.data, "volatile"), 0);
+    kiln_device *device = device_or_skip();
+    kiln_target target = target_of(*state, ITEMS);
+    expect_ok(expect_runs_equal(te, scheduled, &target, NULL, 2, 1, run_on_device, device));
+}
+
 /* Each of 3 items fills 2 MiB of its own, in an order that needs all of it, and adds it up. */
 static void what_is_too_much_for_a_stack_lies_in_scratch(void **state) {
     kiln_device *device = device_or_skip();
@@ -272,6 +289,7 @@ int main(void) {
         test_with_arena(sums_in_registers_are_values_with_names),
         test_with_arena(a_tiled_product_is_right),
         cmocka_unit_test(samples_for_processors_run_as_work_items),
+        test_with_arena(lanes_that_lie_apart_are_volatile_on_processors),
         test_with_arena(what_is_too_much_for_a_stack_lies_in_scratch),
         test_with_arena(cuda_text_compiles_to_multiply_adds),
         cmocka_unit_test(random_launches_compile_as_cuda),

@@ -31,7 +31,8 @@
 #define KILN_PIPELINE_STAGED_MAX 64
 /* CUDA devices from this capability on copy into shared memory by themselves (cp.async). */
 #define KILN_COPIES_CAPABILITY 80
-#define KILN_COPY_BYTES_MIN 4 /* of such a copy */
+#define KILN_COPY_BYTES_MIN 4    /* of such a copy */
+#define KILN_PLACE_MAX (1 << 20) /* place of a shared temp that texts may ask for, bytes */
 
 typedef enum kiln_seen_by {
     KILN_SEEN_BY_THREAD,

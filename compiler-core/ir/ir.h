@@ -102,6 +102,8 @@ typedef struct kiln_buffer_info {
     kiln_range range; /* inputs and constants: which integers they hold. The caller keeps to it */
     double scale;     /* reserved for quantised tensors; 0 = none */
     int32_t zero_point;
+    bool is_placed;  /* lowered programs: a shared temp with a place in its group's memory */
+    uint64_t offset; /* that place, bytes; a multiple of kiln_buffer_alignment */
 } kiln_buffer_info;
 
 typedef enum kiln_combiner {

@@ -133,9 +133,12 @@ static bool parse_attribute(kiln_parser *ps, kiln_buffer_info *info) {
     bool is_fill = !is_scope && kiln_parse_accept(ps, "fill");
     bool is_scale = !is_scope && !is_fill && kiln_parse_accept(ps, "scale");
     bool is_range = !is_scope && !is_fill && !is_scale && kiln_parse_accept(ps, "range");
-    if (!is_scope && !is_fill && !is_scale && !is_range) return false;
+    bool is_place = !is_scope && !is_fill && !is_scale && !is_range && kiln_parse_accept(ps, "at");
+    if (!is_scope && !is_fill && !is_scale && !is_range && !is_place) return false;
     kiln_parse_expect(ps, "(");
     if (is_range) parse_range(ps, info);
+    if (is_place) info->offset = (uint64_t)expect_int(ps, 0, KILN_PLACE_MAX);
+    info->is_placed |= is_place;
     if (is_scope && !kiln_scope_find(ps->lx.token, &info->scope))
         KILN_PARSE_FAIL(ps, "a memory scope is expected here");
     if (is_scope && !ps->status) kiln_lexer_next(&ps->lx);

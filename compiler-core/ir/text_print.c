@@ -275,6 +275,7 @@ static void print_buffer(const printer *pr, kiln_buffer buffer) {
     }
     if (b->scope != KILN_SCOPE_GLOBAL)
         kiln_strbuf_printf(pr->out, " scope(%s)", kiln_scopes[b->scope].text);
+    if (b->is_placed) kiln_strbuf_printf(pr->out, " at(%llu)", (unsigned long long)b->offset);
     if (b->fill != KILN_FILL_UNIFORM)
         kiln_strbuf_printf(pr->out, " fill(%s)", kiln_fill_word[b->fill]);
     if (b->range.step) {

@@ -76,6 +76,10 @@ static void verify_buffer(verifier *v, kiln_buffer buffer) {
         REQUIRE(v, b->shape.dim[i] >= 0, "dimension %u is negative", i);
     REQUIRE(v, !is_argument || b->scope == KILN_SCOPE_GLOBAL, "an argument lies in global memory");
     REQUIRE(v, b->layout.piece_count <= KILN_RANK_MAX, "the layout has too many pieces");
+    REQUIRE(v, !b->is_placed || b->scope == KILN_SCOPE_SHARED,
+            "what is no shared temp has a place in a group's memory");
+    REQUIRE(v, !b->is_placed || b->offset % kiln_buffer_alignment(v->p, buffer) == 0,
+            "the place is not aligned to %u bytes", kiln_buffer_alignment(v->p, buffer));
     REQUIRE(v, !b->range.step || b->role == KILN_ROLE_INPUT || b->role == KILN_ROLE_CONSTANT,
             "what is no input or constant has a range");
     REQUIRE(v, !b->range.step || kiln_range_fits(&b->range, b->dtype), "%s cannot have this range",

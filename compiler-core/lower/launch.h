@@ -79,9 +79,9 @@ typedef struct kiln_launches {
     kiln_launch_temp *temp;
 } kiln_launches;
 
-/* Describes the launches of a lowered program; `prefix` is "run" or "prepare". Temps that are not
- * alive together share no bytes: each has its own. A program that does nothing is one launch of
- * one thread that does nothing.
+/* Describes the launches of a lowered program; `prefix` is "run" or "prepare". Shared temps lie
+ * where the pass `shared` has put them, some on the same bytes; all other temps have bytes of their
+ * own. A program that does nothing is one launch of one thread that does nothing.
  *
  * ILLEGAL_SCHEDULE    the program does not have the form above, or a launch exceeds a limit of the
  *                     target: threads of a group, shared bytes. The note names loop or buffer,

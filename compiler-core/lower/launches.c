@@ -97,18 +97,23 @@ typedef struct describing {
     bool *touched; /* [buffer count] by the launch in hand */
 } describing;
 
-/* Appends the buffer behind what is there already. */
+uint64_t kiln_lower_bytes(const kiln_program *p, kiln_buffer buffer) {
+    const kiln_buffer_info *b = &p->buffer.data[buffer];
+    const kiln_shape shape = kiln_layout_physical(&b->layout, &b->shape);
+    return (uint64_t)kiln_shape_count(&shape) * kiln_dtype_size(b->dtype);
+}
+
+/* Appends the buffer where it has a place, or else behind what is there already. */
 static void add_temp(const kiln_program *p, kiln_buffer buffer, kiln_launch_temp *temp,
                      uint32_t *count, uint64_t *bytes) {
     const kiln_buffer_info *b = &p->buffer.data[buffer];
     for (uint32_t i = 0; i < *count; i++)
         if (temp[i].buffer == buffer) return; /* lowering copies code with its allocations */
-    kiln_shape shape = kiln_layout_physical(&b->layout, &b->shape);
-    uint64_t size = (uint64_t)kiln_shape_count(&shape) * kiln_dtype_size(b->dtype);
-    const uint64_t alignment = kiln_buffer_alignment(p, buffer);
-    *bytes = (*bytes + alignment - 1) / alignment * alignment;
-    temp[(*count)++] = (kiln_launch_temp){.buffer = buffer, .offset = *bytes, .size_bytes = size};
-    *bytes += size;
+    const uint64_t size = kiln_lower_bytes(p, buffer),
+                   offset = b->is_placed ? b->offset
+                                         : KILN_ALIGN_UP(*bytes, kiln_buffer_alignment(p, buffer));
+    temp[(*count)++] = (kiln_launch_temp){.buffer = buffer, .offset = offset, .size_bytes = size};
+    *bytes = KILN_MAX(*bytes, offset + size);
 }
 
 static void touch_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {

@@ -27,6 +27,8 @@
  * - registers: every REGISTER buffer is indexed by constants once unrolled; counts the vector
  *   registers, or registers of a thread, that live at once against the target
  * - copies: stores of pipelines with more than two stages become copies that land later
+ * - shared: shared temps get places in the memory of their group; those that are not alive together
+ *   may have the same bytes
  */
 #ifndef KILN_COMPILER_CORE_LOWER_LOWER_H
 #define KILN_COMPILER_CORE_LOWER_LOWER_H

@@ -60,6 +60,8 @@ kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var
 /* [buffer count]: the smallest statement around all accesses to each buffer in the tree; 0: none.
  */
 kiln_stmt *kiln_lower_homes(kiln_program *p, kiln_stmt stmt);
+/* Bytes that the buffer takes in memory. */
+uint64_t kiln_lower_bytes(const kiln_program *p, kiln_buffer buffer);
 /* Whether a loop bound on that level stands in the tree. */
 bool kiln_lower_has_level(const kiln_program *p, kiln_stmt stmt, kiln_axis_level level);
 /* What each group of the launch runs: the statement inside its grid loops. */

@@ -11,8 +11,9 @@ SUPPORT = "tests/support/"
 PROGRAM = "tests/mutants/mutants-lowering"
 LAUNCHES = "tests/unit/compiler-core/test-core-lower-launches"
 SHADOW = "tests/unit/compiler-core/test-core-ir-loop_shadow"
+SHARED = "tests/unit/compiler-core/test-core-lower-shared"
 NULL_DEVICE = "tests/unit/compiler-core/test-core-codegen-null_emit"
-PROGRAMS = [PROGRAM, LAUNCHES, SHADOW, NULL_DEVICE]
+PROGRAMS = [PROGRAM, LAUNCHES, SHADOW, SHARED, NULL_DEVICE]
 GENERATES = [NULL_DEVICE]  # whose code generation needs LLVM's table rows, though no test calls them
 
 FAULTS = [
@@ -179,7 +180,7 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
     ("all threads make one temp", LOWER + "launches.c", "b->scope = KILN_SCOPE_LOCAL;", "b->scope = KILN_SCOPE_SHARED;"),
     ("a launch is as large in x as in its last axis", LOWER + "launches.c",
      "size[dimension] = (uint32_t)s->extent;", "size[0] = (uint32_t)s->extent;"),
-    ("temps of a group lie on one another", LOWER + "launches.c", "*bytes += size;", ""),
+    ("temps of a launch end where the last one does", LOWER + "launches.c", "*bytes = KILN_MAX(*bytes, offset + size);", "*bytes = offset + size;"),
     ("a launch does not know what it touches", LOWER + "launches.c", "if (s.kind == KILN_STMT_STORE || s.kind == KILN_STMT_COPY) d->touched[s.buffer] = true;", ""),
     # crossthread
     ("parts are added to themselves", LOWER + "crossthread.c", "kiln_expr one = part_at(t, q), other = part_at(t, far);",
@@ -267,6 +268,21 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
     ("a group's memory has room for threads that do not run", LOWER + "place.c",
      "KILN_MIN(range[var->payload.id].high, end - 1)", "KILN_MAX(range[var->payload.id].high, end - 1)"),
 ]]
+# Places of shared temps; the interpreter knows who lies on a byte.
+FAULTS += [(name, file, old, new, SHARED) for name, file, old, new in [
+    ("temps that live together lie on the same bytes", LOWER + "shared.c", "!live_together(sh, of, other))", "true)"),
+    ("a temp is dead behind its last reader without a barrier", LOWER + "shared.c", "return between && (around || !loop);",
+     "(void)between; return around || !loop;"),
+    ("no barrier parts a temp from the next iteration", LOWER + "shared.c", "return between && (around || !loop);", "(void)around; return between;"),
+    ("a barrier in a branch parts temps", LOWER + "shared.c", "if (s->kind == KILN_STMT_IF || (", "if ((")  ,
+    ("a temp is alive in one iteration of its loop", LOWER + "shared.c", "if (sh->p->stmt.data[at].kind == KILN_STMT_FOR) alive = at;", "(void)at;"),
+    ("copies under way keep nothing alive", LOWER + "shared.c", "return of->has_copies;", "return false;"),
+    ("places of shared temps are not aligned", LOWER + "shared.c", "offset = KILN_ALIGN_UP(other->end, alignment);", "offset = other->end + 0 * alignment;"),
+    ("a launch counts the bytes of all its temps", LOWER + "launches.c", "offset = b->is_placed ? b->offset", "offset = false ? b->offset"),
+    ("nobody knows whose the bytes are", SUPPORT + "loop_shadow.c", "w->holder[sh->first_cell[element] + c] = buffer;", ";"),
+    ("temps on the same bytes do not race", SUPPORT + "loop_shadow.c", "if (!sh->first_cell)\n        return touch", "if (sh->first_cell) return KILN_OK; else\n        return touch"),
+    ("copies land in their own temp only", SUPPORT + "loop_shadow.c", "return in_a->first_cell && in_b->first_cell &&", "return false && in_a->first_cell && in_b->first_cell &&"),
+]]
 FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
     ("barriers order nothing", SUPPORT + "loop_eval.c", "g->level->instance = ++ex->w.instances;", ""),
     ("threads may disagree about a barrier", SUPPORT + "loop_eval.c", "if (t > 0 && own != first)", "if (false)"),
@@ -278,7 +294,7 @@ FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
     ("what is being copied may be overwritten", SUPPORT + "loop_shadow.c",
      "(is_write && f->from == buffer && f->from_element == element)", "false"),
     ("what is being copied to may be touched", SUPPORT + "loop_shadow.c",
-     "(f->to == buffer && f->to_element == element) ||", ""),
+     "share_bytes(w, f->to, f->to_element, buffer, element) ||", ""),
     ("nobody need wait for a copy", SUPPORT + "loop_shadow.c", "if (w->flight.count == 0) return KILN_OK;", "return KILN_OK;"),
     ("copies are never committed", SUPPORT + "loop_shadow.c", "w->committed[w->thread][token]++;", ""),
     ("tokens do not say what was done", SUPPORT + "loop_shadow.c",

@@ -438,6 +438,7 @@ static void launches_keep_their_meaning(void **state) {
     assert_int_equal(lowered.run_launches.count, 1);
     assert_int_equal(lowered.run_launches.launch[0].barrier_count, 3);
     assert_int_equal(lowered.run_launches.launch[0].shared_count, 3);
+    assert_int_equal(lowered.run_launches.launch[0].shared_bytes, 48 + 4); /* s lies where m was */
 }
 
 static void virtual_threads_are_no_loops_of_their_own(void **state) {

@@ -423,6 +423,41 @@ static void give_args(execution *ex, const kiln_tensor *args) {
     }
 }
 
+/* Cells of a group's memory are as large as the smallest element of the temps that have a place. */
+static void make_cells(execution *ex) {
+    const kiln_program *p = program(ex);
+    kiln_checker *w = &ex->w;
+    uint64_t end = 0;
+    for (kiln_buffer b = 1; b < p->buffer.count; b++) {
+        const kiln_buffer_info *info = &p->buffer.data[b];
+        if (!info->is_placed) continue;
+        const kiln_shape places = kiln_layout_physical(&info->layout, &info->shape);
+        const uint32_t size = (uint32_t)kiln_dtype_size(info->dtype);
+        end = KILN_MAX(end, info->offset + (uint64_t)kiln_shape_count(&places) * size);
+        w->cell_bytes = w->cell_bytes ? KILN_MIN(w->cell_bytes, size) : size;
+    }
+    if (!end) return;
+    w->cell_count = (uint32_t)((end + w->cell_bytes - 1) / w->cell_bytes);
+    w->holder = KILN_ARENA_ARRAY(w->arena, kiln_buffer, w->cell_count);
+    w->touched = KILN_ARENA_ARRAY(w->arena, kiln_touch, (size_t)w->cell_count * w->depth_max * 2);
+}
+
+static void find_cells(execution *ex, kiln_buffer buffer) {
+    const kiln_buffer_info *info = &program(ex)->buffer.data[buffer];
+    kiln_shadow *sh = &ex->w.buffer[buffer];
+    const uint32_t size = (uint32_t)kiln_dtype_size(info->dtype);
+    sh->cells = size / ex->w.cell_bytes;
+    sh->first_cell = KILN_ARENA_ARRAY(ex->w.arena, uint32_t, sh->count);
+    for (size_t e = 0; e < sh->count; e++) {
+        int64_t index[KILN_RANK_MAX], rest = (int64_t)e;
+        for (uint32_t d = info->shape.rank; d-- > 0; rest /= info->shape.dim[d])
+            index[d] = rest % info->shape.dim[d];
+        const int64_t place = kiln_layout_offset(&info->layout, &info->shape, index);
+        sh->first_cell[e] =
+            (uint32_t)(info->offset / ex->w.cell_bytes) + (uint32_t)place * sh->cells;
+    }
+}
+
 static kiln_status make_shadow(execution *ex, kiln_buffer buffer) {
     const kiln_buffer_info *info = &program(ex)->buffer.data[buffer];
     kiln_shadow *sh = &ex->w.buffer[buffer];
@@ -439,7 +474,10 @@ static kiln_status make_shadow(execution *ex, kiln_buffer buffer) {
         sh->tensor.shape = info->shape;
     }
     sh->written_in = KILN_ARENA_ARRAY(arena, uint32_t, all);
-    sh->touched = KILN_ARENA_ARRAY(arena, kiln_touch, all * ex->w.depth_max * 2);
+    if (info->is_placed)
+        find_cells(ex, buffer);
+    else
+        sh->touched = KILN_ARENA_ARRAY(arena, kiln_touch, all * ex->w.depth_max * 2);
     if (ex->w.has_units)
         sh->by_unit = KILN_ARENA_ARRAY(arena, kiln_unit_touch, all * KILN_UNIT_COUNT);
     return KILN_OK;
@@ -466,6 +504,7 @@ static kiln_status run(execution *ex, const kiln_tensor *args) {
     find_homes(ex);
     count_copies(ex);
     give_args(ex, args);
+    make_cells(ex);
     for (kiln_buffer b = 1; b < p->buffer.count && !st; b++) st = make_shadow(ex, b);
     if (!st) st = execute(ex, p->root);
     if (!st) st = kiln_checker_landed(&ex->w);

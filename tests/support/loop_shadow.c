@@ -76,7 +76,11 @@ static kiln_status race(const kiln_checker *w, kiln_buffer buffer, const int64_t
     const kiln_program *p = w->in.p;
     const kiln_level *level = &w->level[depth];
     bool is_last = t->iteration != level->iteration;
+    const kiln_buffer touched = is_last ? t->buffer : t->other_buffer;
     kiln_strbuf what = {0}, other = {0};
+    if (touched != buffer)
+        kiln_strbuf_printf(&what, "lies on bytes of %.*s, and one of them ",
+                           KILN_STR_ARG(p->buffer.data[touched].name));
     kiln_strbuf_printf(&what, "is %s ", is_write ? "written and touched" : "read and written");
     if (level->is_group)
         kiln_strbuf_text(&what, "by several threads without a barrier between them");
@@ -99,31 +103,46 @@ static bool conflicts(const kiln_touch *t, const kiln_level *now) {
     return t->instance == now->instance && (t->other_stmt || t->iteration != now->iteration);
 }
 
-static void remember(kiln_touch *t, const kiln_level *now, kiln_stmt stmt) {
+static void remember(kiln_touch *t, const kiln_level *now, kiln_stmt stmt, kiln_buffer buffer) {
     if (t->instance != now->instance) {
         t->other_stmt = 0;
     } else if (t->iteration != now->iteration) {
         t->other_iteration = t->iteration;
         t->other_stmt = t->stmt;
+        t->other_buffer = t->buffer;
     }
     t->instance = now->instance;
     t->iteration = now->iteration;
     t->stmt = stmt;
+    t->buffer = buffer;
 }
 
+/* `touched`: [level][read, write] of the element, or of one of its cells. */
 static kiln_status touch_by_thread(kiln_checker *w, kiln_buffer buffer, const int64_t *index,
-                                   size_t element, bool is_write) {
-    kiln_shadow *sh = &w->buffer[buffer];
-    for (uint32_t d = sh->home_depth; d < w->depth; d++) {
-        kiln_touch *reads = &sh->touched[(element * w->depth_max + d) * 2];
+                                   kiln_touch *touched, bool is_write) {
+    for (uint32_t d = w->buffer[buffer].home_depth; d < w->depth; d++) {
+        kiln_touch *reads = &touched[(size_t)d * 2];
         kiln_touch *writes = reads + 1;
         const kiln_touch *earlier = conflicts(writes, &w->level[d])              ? writes
                                     : is_write && conflicts(reads, &w->level[d]) ? reads
                                                                                  : NULL;
         if (earlier) return race(w, buffer, index, d, is_write, earlier);
-        remember(is_write ? writes : reads, &w->level[d], w->stmt);
+        remember(is_write ? writes : reads, &w->level[d], w->stmt, buffer);
     }
     return KILN_OK;
+}
+
+static kiln_status touch_by_threads(kiln_checker *w, kiln_buffer buffer, const int64_t *index,
+                                    size_t element, bool is_write) {
+    const kiln_shadow *sh = &w->buffer[buffer];
+    const size_t levels = (size_t)w->depth_max * 2;
+    kiln_status st = KILN_OK;
+    if (!sh->first_cell)
+        return touch_by_thread(w, buffer, index, sh->touched + element * levels, is_write);
+    for (uint32_t c = 0; c < sh->cells && !st; c++)
+        st = touch_by_thread(w, buffer, index, w->touched + (sh->first_cell[element] + c) * levels,
+                             is_write);
+    return st;
 }
 
 /* ---- units ----------------------------------------------------------------------- */
@@ -187,12 +206,31 @@ static int64_t element_of(const kiln_checker *w, kiln_buffer buffer, const int64
     return offset < 0 ? -1 : offset + (int64_t)(copy * sh->count);
 }
 
+/* Whether the two elements are one, or lie on the same bytes. */
+static bool share_bytes(const kiln_checker *w, kiln_buffer a, size_t a_element, kiln_buffer b,
+                        size_t b_element) {
+    const kiln_shadow *in_a = &w->buffer[a], *in_b = &w->buffer[b];
+    if (a == b) return a_element == b_element;
+    return in_a->first_cell && in_b->first_cell &&
+           in_a->first_cell[a_element] < in_b->first_cell[b_element] + in_b->cells &&
+           in_b->first_cell[b_element] < in_a->first_cell[a_element] + in_a->cells;
+}
+
+/* A temp that was written since where the element lies; 0: none. */
+static kiln_buffer find_intruder(const kiln_checker *w, kiln_buffer buffer, size_t element) {
+    const kiln_shadow *sh = &w->buffer[buffer];
+    for (uint32_t c = 0; sh->first_cell && c < sh->cells; c++)
+        if (w->holder[sh->first_cell[element] + c] != buffer)
+            return w->holder[sh->first_cell[element] + c];
+    return 0;
+}
+
 /* A copy in flight that forbids the access; NULL: none. */
 static const kiln_flight *find_flight(const kiln_checker *w, kiln_buffer buffer, size_t element,
                                       bool is_write) {
     for (uint32_t i = 0; i < w->flight.count; i++) {
         const kiln_flight *f = &w->flight.data[i];
-        if ((f->to == buffer && f->to_element == element) ||
+        if (share_bytes(w, f->to, f->to_element, buffer, element) ||
             (is_write && f->from == buffer && f->from_element == element))
             return f;
     }
@@ -214,8 +252,16 @@ static kiln_status touch_element(kiln_checker *w, kiln_buffer buffer, const int6
         kiln_strbuf_deinit(&other);
         return st;
     }
-    kiln_status st = touch_by_thread(w, buffer, index, element, is_write);
+    kiln_status st = touch_by_threads(w, buffer, index, element, is_write);
     return !st && w->has_units ? touch_by_unit(w, buffer, index, element, is_write) : st;
+}
+
+static kiln_status overwritten(const kiln_checker *w, kiln_buffer buffer, const int64_t *index,
+                               kiln_buffer by) {
+    char what[160];
+    snprintf(what, sizeof what, "is read and %.*s was written on its bytes",
+             KILN_STR_ARG(w->in.p->buffer.data[by].name));
+    return kiln_checker_finding(w, buffer, index, what);
 }
 
 kiln_status kiln_checker_load(kiln_interp *in, kiln_buffer buffer, const int64_t *index,
@@ -228,6 +274,8 @@ kiln_status kiln_checker_load(kiln_interp *in, kiln_buffer buffer, const int64_t
     kiln_status st = touch_element(w, buffer, index, (size_t)element, false);
     if (!st && !sh->is_given && sh->written_in[element] != sh->life)
         st = kiln_checker_finding(w, buffer, index, "is read and was never written");
+    const kiln_buffer intruder = st ? 0 : find_intruder(w, buffer, (size_t)element);
+    if (intruder) st = overwritten(w, buffer, index, intruder);
     *out_value = kiln_scalar_load(sh->tensor.dtype, sh->tensor.data, (size_t)element);
     return st;
 }
@@ -245,6 +293,8 @@ static kiln_status begin_write(kiln_checker *w, kiln_buffer buffer, const int64_
 static void write_element(kiln_checker *w, kiln_buffer buffer, size_t element, kiln_scalar value) {
     kiln_shadow *sh = &w->buffer[buffer];
     sh->written_in[element] = sh->life;
+    for (uint32_t c = 0; sh->first_cell && c < sh->cells; c++)
+        w->holder[sh->first_cell[element] + c] = buffer;
     kiln_scalar_store(sh->tensor.dtype, sh->tensor.data, element, value);
 }
 

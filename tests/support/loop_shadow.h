@@ -7,6 +7,9 @@
  * can race exactly if they agree on the instance at some level and differ in the iteration there; a
  * different instance means that one loop ended, or all threads met, in between.
  *
+ * Places. Shared temps with places in their group's memory may have the same bytes. That memory is
+ * made of cells; a cell remembers who touched it, as elements do, and which temp holds its bytes.
+ *
  * Copies. What a COPY has read waits in a list until its WAIT; the element it goes to and the one
  * it came from are in flight as long.
  *
@@ -25,6 +28,7 @@ typedef struct kiln_touch {
     uint32_t instance;                   /* 0: none */
     uint32_t iteration, other_iteration; /* the last one, and one that differs from it */
     kiln_stmt stmt, other_stmt;          /* other: 0 while all were of one iteration */
+    kiln_buffer buffer, other_buffer;    /* whose element it was */
 } kiln_touch;
 
 /* Of one unit's accesses to an element: its clock then, and the statement; [read, write]. */
@@ -41,7 +45,9 @@ typedef struct kiln_shadow {
     uint32_t home_depth;      /* levels around the home, this life */
     uint32_t life;            /* number of the life, from 1 */
     uint32_t *written_in;     /* [element]: the life in which it was written; 0 never */
-    kiln_touch *touched;      /* [element][level][read, write] */
+    kiln_touch *touched;      /* [element][level][read, write]; NULL: its cells know */
+    uint32_t *first_cell;     /* [element]; NULL: it has no place in its group's memory */
+    uint32_t cells;           /* of an element */
     kiln_unit_touch *by_unit; /* [element][unit]; NULL: the program has no units */
     bool is_given;            /* filled by the caller */
     bool is_away;             /* has ALLOCs, and none of them is being executed */
@@ -77,6 +83,9 @@ typedef struct kiln_checker {
     kiln_stmt stmt;  /* being executed */
     uint32_t thread; /* of the group that is being executed */
     KILN_VEC(kiln_flight) flight;
+    uint32_t cell_bytes, cell_count; /* memory of a group; 0: no temp has a place there */
+    kiln_buffer *holder;             /* [cell_count]: what was written there last; 0: nothing */
+    kiln_touch *touched;             /* [cell_count][level][read, write] */
     uint32_t committed[KILN_GROUP_THREADS_MAX][KILN_COPY_TOKENS_MAX]; /* groups of copies */
     bool has_units;
     kiln_clock clock[KILN_UNIT_COUNT];

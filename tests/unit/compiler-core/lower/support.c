@@ -7,6 +7,7 @@
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/support/interpreter.h"
+#include "tests/support/targets.h"
 
 #define ARGS_MAX 64
 
@@ -184,4 +185,23 @@ void expect_grid_text(const kiln_program *scheduled, const char *after, const ch
     assert_non_null(loops);
     assert_string_equal(loops + strlen("loops:\n"), wanted);
     kiln_strbuf_deinit(&text);
+}
+
+void expect_meaning_behind_every_pass(kiln_arena *arena, const kiln_program *te,
+                                      const char *trace) {
+    static const char *const pass[] = {
+#define X(name, function, lists) #name,
+#include "compiler-core/lower/lower.def"
+#undef X
+    };
+    kiln_program *scheduled = replay_text(te, trace);
+    kiln_target target = target_of(arena, "cuda:sm_80");
+    expect_computes(te, scheduled, 1);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(pass); i++) {
+        kiln_strbuf text = {0};
+        expect_ok(kiln_lower_explain_by(scheduled, &target, KILN_LOWER_GRID, kiln_str_from(pass[i]),
+                                        arena, &text));
+        expect_computes(te, parse_in(arena, text.data), 1);
+        kiln_strbuf_deinit(&text);
+    }
 }

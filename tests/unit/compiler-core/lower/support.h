@@ -38,6 +38,10 @@ kiln_status grid_equals_on(const kiln_program *te, const kiln_program *scheduled
  */
 void expect_computes(const kiln_program *te, const kiln_program *p, uint64_t seed);
 
+/* Fork-join before barriers and unify, barriers behind: both compute the same, behind every pass of
+ * a device with copies that land later. */
+void expect_meaning_behind_every_pass(kiln_arena *arena, const kiln_program *te, const char *trace);
+
 /* Text of both programs behind pass `after`; in the program's arena. */
 const char *lowered_text(const kiln_program *scheduled, const kiln_target *target,
                          const char *after);

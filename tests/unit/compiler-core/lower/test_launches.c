@@ -79,27 +79,6 @@ static const char *const scheduled_texts[] = {
     TILED PIPELINE,  VIRTUAL("local", AROUND) PIPELINE,  VIRTUAL("local", INSIDE) PIPELINE,
     TILED COPIES(3), VIRTUAL("local", AROUND) COPIES(4), VIRTUAL("local", INSIDE) COPIES(3)};
 
-/* Fork-join before barriers and unify, barriers behind: both compute the same, behind every pass.
- */
-static void expect_meaning_behind_every_pass(kiln_arena *arena, kiln_program *te,
-                                             const char *trace) {
-    static const char *const pass[] = {
-#define X(name, function, lists) #name,
-#include "compiler-core/lower/lower.def"
-#undef X
-    };
-    kiln_program *scheduled = replay_text(te, trace);
-    kiln_target target = target_of(arena, "cuda:sm_80");
-    expect_computes(te, scheduled, 1);
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(pass); i++) {
-        kiln_strbuf text = {0};
-        expect_ok(kiln_lower_explain_by(scheduled, &target, KILN_LOWER_GRID, kiln_str_from(pass[i]),
-                                        arena, &text));
-        expect_computes(te, parse_in(arena, text.data), 1);
-        kiln_strbuf_deinit(&text);
-    }
-}
-
 static void every_pass_keeps_the_meaning(void **state) {
     kiln_program *te = parse_in(*state, MATMUL);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(scheduled_texts); i++)

@@ -49,12 +49,12 @@ static void a_condition_is_asked_outside_of_what_does_not_change_it(void **state
                                               "decompose_reduction(c, c.kh)\n"),
                                     &target, "skip");
     expect_contains_text(text, "    for c.kh in 3:\n"
-                                 "      if and(1 <= c.h + c.kh, c.h + c.kh < 5):\n"
-                                 "        for c.kw in 3:\n"
-                                 "          for c.v in 6:\n"
-                                 "            if and(1 <= c.v + c.kw, c.v + c.kw < 7):\n"
-                                 "              y[c.h, c.v] = y[c.h, c.v] + "
-                                 "x[c.h + c.kh - 1, c.v + c.kw - 1]*w[c.kh, c.kw]\n");
+                               "      if and(1 <= c.h + c.kh, c.h + c.kh < 5):\n"
+                               "        for c.kw in 3:\n"
+                               "          for c.v in 6:\n"
+                               "            if and(1 <= c.v + c.kw, c.v + c.kw < 7):\n"
+                               "              y[c.h, c.v] = y[c.h, c.v] + "
+                               "x[c.h + c.kh - 1, c.v + c.kw - 1]*w[c.kh, c.kw]\n");
 }
 
 /* An initial value inside of the reduction keeps the loops together. */
@@ -62,8 +62,8 @@ static void what_starts_the_sum_runs_all_the_same(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
     const char *text = lowered_text(scheduled(*state, window, ""), &target, "skip");
     expect_contains_text(text, "          if and(c.kh == 0, c.kw == 0):\n"
-                                 "            y[c.h, c.v] = 0.0\n"
-                                 "          if and(");
+                               "            y[c.h, c.v] = 0.0\n"
+                               "          if and(");
     assert_null(strstr(text, "select"));
 }
 
@@ -72,10 +72,10 @@ static void conditions_of_lanes_stay_in_the_value(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
     const char *text = lowered_text(scheduled(*state, window, OUTSIDE), &target, "skip");
     expect_contains_text(text, "if and(1 <= c.h + c.kh, c.h + c.kh < 5):\n"
-                                 "        for c.kw in 3:\n"
-                                 "          vectorize c.v in 6:\n"
-                                 "            y[c.h, c.v] = y[c.h, c.v] + "
-                                 "select(and(1 <= c.v + c.kw, c.v + c.kw < 7), "
+                               "        for c.kw in 3:\n"
+                               "          vectorize c.v in 6:\n"
+                               "            y[c.h, c.v] = y[c.h, c.v] + "
+                               "select(and(1 <= c.v + c.kw, c.v + c.kw < 7), "
                                "x[c.h + c.kh - 1, c.v + c.kw - 1], 0.0)*w[c.kh, c.kw]");
 }
 

@@ -120,6 +120,12 @@ kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options);
 
 /* gpu_rows.c: reductions along rows, a group for each row. */
 kiln_sketch_result kiln_sketch_gpu_rows(kiln_sched *s, uint32_t options);
+/* gpu_sums.c: whether each dimension of what the block writes has an iterator of its own. */
+bool kiln_gpu_has_plain_result(const kiln_program *p, const kiln_pattern *pattern);
+/* A reduction that stands alone at the root, of few results and many steps: threads of a group
+ * share those. False: a thread for each result is as good, and nothing was changed; or the loops do
+ * not allow it. */
+bool kiln_gpu_share_sums(kiln_sched *s, kiln_block block);
 /* gpu_spread.c: a block that stands alone at the root, some results for each thread. */
 void kiln_gpu_spread_block(kiln_sched *s, kiln_block block);
 /* What only fills up around the data of one reduction disappears into it, unless a group copies

@@ -101,15 +101,45 @@ static bool reads_temps(kiln_program *p, kiln_block block) {
     return false;
 }
 
+/* Several iterators index one dimension of the results, as in groups of channels: no loop of what
+ * takes the results goes with one of them, so that block goes into the loops of the sums. */
+static bool sum_in_own_loops(kiln_sched *s, kiln_block block, kiln_block results) {
+    const kiln_sched_loop thread = deal(s, block, false);
+    const kiln_sched_loops steps = loops_of(s, block, true);
+    return !kiln_sched_loop_is_none(thread) &&
+           kiln_sched_reverse_compute_at(kiln_sched_try(s), results, thread) &&
+           kiln_sched_decompose_reduction(kiln_sched_try(s), block, steps.loop[0]);
+}
+
+/* One result of few steps: one launch, of one thread. */
+static void sum_alone(kiln_sched *s, kiln_block block) {
+    const kiln_sched_loops steps = loops_of(s, block, true);
+    const kiln_sched_loops part = kiln_sched_split(
+        kiln_sched_try(s), steps.loop[0], KILN_SCHED_INTS(kiln_sched_const(1), kiln_sched_rest()));
+    if (part.count) kiln_sched_bind(kiln_sched_try(s), part.loop[0], KILN_AXIS_BLOCK_X);
+}
+
 void kiln_gpu_spread_block(kiln_sched *s, kiln_block block) {
+    kiln_pattern pattern;
     kiln_program *p = s->program;
     if (!kiln_block_is_reduction(p, block)) {
         deal(s, block, true);
         return;
     }
+    if (kiln_gpu_share_sums(s, block) || !kiln_pattern_of(p, block, &pattern)) return;
+    if (loops_of(s, block, false).count == 0) {
+        sum_alone(s, block);
+        return;
+    }
     const kiln_block results = kiln_sketch_separate_result(s, block, KILN_SCOPE_REGISTER);
     const kiln_buffer sums = p->block.data[block].buffer;
-    if (!results || loops_of(s, results, false).count == 0) return;
+    if (!results) return;
+    if (!kiln_gpu_has_plain_result(p, &pattern)) {
+        kiln_sched_set_scope(kiln_sched_try(s), sums,
+                             sum_in_own_loops(s, block, results) ? KILN_SCOPE_REGISTER
+                                                                 : KILN_SCOPE_GLOBAL);
+        return;
+    }
     const kiln_sched_loop thread = deal(s, results, !reads_temps(p, block));
     if (!kiln_sched_loop_is_none(thread) &&
         kiln_sched_set_scope(kiln_sched_try(s), sums, KILN_SCOPE_REGISTER) &&

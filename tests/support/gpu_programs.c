@@ -87,9 +87,33 @@ static const char *vector(kiln_rand *r, kiln_arena *a) {
                              k, n, k, n, n, k);
 }
 
+/* Few results of many steps: side by side, along two iterators, or one result. */
+static const char *long_sum(kiln_rand *r, kiln_arena *a) {
+    const int n = range(r, 1, 6), k = range(r, 30, 300), h = range(r, 3, 40), w = range(r, 3, 40);
+    switch (kiln_rand_below(r, 3)) {
+    case 0:
+        return kiln_arena_printf(a,
+                                 "program p\ninput x: f32[%d]\ninput w: f32[%d,%d]\noutput y: "
+                                 "f32[%d]\nblock y(j:%d | k:%d): y[j] sum= x[k] * w[k, j] init "
+                                 "0.0\n",
+                                 k, k, h, h, h, k);
+    case 1:
+        return kiln_arena_printf(a,
+                                 "program p\ninput x: f32[%d,%d,%d]\ntemp s: f32[%d]\noutput y: "
+                                 "f32[%d,%d]\nblock s(n:%d | h:%d, v:%d): s[n] max= x[n, h, v] "
+                                 "init -inf\nblock y(n:%d, i:%d): y[n, i] = s[n] * x[n, i, 0]\n",
+                                 n, h, w, n, n, h, n, h, w, n, h);
+    default:
+        return kiln_arena_printf(a,
+                                 "program p\ninput x: f32[%d,%d]\noutput y: f32[]\n"
+                                 "block y( | i:%d, j:%d): y[] sum= x[i, j] init 0.0\n",
+                                 h, w, h, w);
+    }
+}
+
 kiln_program *gpu_program_draw(kiln_rand *rand, kiln_arena *arena) {
     static const char *(*const pattern[])(kiln_rand *, kiln_arena *) = {
-        product, convolution, convolution, window, softmax, chain, vector};
+        product, convolution, convolution, window, softmax, chain, vector, long_sum};
     kiln_program *p = NULL;
     const char *text = pattern[kiln_rand_below(rand, KILN_ARRAY_COUNT(pattern))](rand, arena);
     kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &p);

@@ -103,6 +103,8 @@ static void print_readings(const kiln_msg_board_row *b) {
     if (b->drift > 0) printf(", drift %.3f", b->drift);
     if (b->env.temperature_mc) printf(", %.1f degrees", (double)b->env.temperature_mc / 1e3);
     if (b->env.frequency_khz) printf(", %.2f GHz", (double)b->env.frequency_khz / 1e6);
+    if (b->env.memory_khz) printf(", memory %.2f GHz", (double)b->env.memory_khz / 1e6);
+    if (b->env.power_mw) printf(", %.0f W", (double)b->env.power_mw / 1e3);
     putchar('\n');
 }
 

@@ -98,10 +98,16 @@ static void add_fact(kiln_arena *arena, kiln_msg_board_up *board, const char *na
     board->facts.item = fact;
 }
 
-static kiln_msg_board_target offer(const kiln_found_device *device) {
-    return (kiln_msg_board_target){.target = device->target_text,
-                                   .slots = 1,
-                                   .device = kiln_str_slice(device->name, 0, KILN_MESSAGES_NAME)};
+/* `system`: what runs the driver. Times are those of both. */
+static kiln_msg_board_target offer(const kiln_found_device *device, kiln_str system,
+                                   kiln_arena *arena) {
+    const char *firmware =
+        kiln_arena_printf(arena, "%.*s, %.*s", KILN_STR_ARG(system), KILN_STR_ARG(device->driver));
+    return (kiln_msg_board_target){
+        .target = device->target_text,
+        .slots = 1,
+        .device = kiln_str_slice(device->name, 0, KILN_MESSAGES_KEY),
+        .firmware = kiln_str_slice(kiln_str_from(firmware), 0, KILN_MESSAGES_KEY)};
 }
 
 /* The first device stands where the processor stands on other boards; its facts join those of the
@@ -119,14 +125,19 @@ static kiln_status describe_devices(const kiln_board_options *options, kiln_aren
     if (options->device_count > KILN_MESSAGES_TARGETS + 1)
         return KILN_ERROR(INVALID_ARGUMENT, "a board offers at most %d devices",
                           KILN_MESSAGES_TARGETS + 1);
-    board->target = first->target_text;
-    board->device = offer(first).device;
+    const kiln_str system = board->firmware;
+    const kiln_msg_board_target own = offer(first, system, arena);
+    board->target = own.target;
+    board->device = own.device;
+    board->firmware = own.firmware;
     if (first->memory_bytes) board->memory_bytes = first->memory_bytes;
     add_fact(arena, board, "device", first->name);
     add_fact(arena, board, "driver", first->driver);
+    add_fact(arena, board, "state", first->management);
     kiln_msg_board_target *other =
         KILN_ARENA_ARRAY(arena, kiln_msg_board_target, options->device_count);
-    for (uint32_t i = 1; i < options->device_count; i++) other[i - 1] = offer(&options->device[i]);
+    for (uint32_t i = 1; i < options->device_count; i++)
+        other[i - 1] = offer(&options->device[i], system, arena);
     board->targets.item = other;
     board->targets.count = options->device_count - 1;
     return NULL;

@@ -72,6 +72,9 @@ struct kiln_cages {
     /* The same of the slot's device by operand type; 0: not measured. */
     double gpu_flops[KILN_SERVER_SLOTS_MAX][KILN_DTYPE_COUNT];
     kept kept[KILN_SERVER_SLOTS_MAX];
+    /* What the slot's device was like behind its last trial, where something tells. */
+    kiln_device_reading reading[KILN_SERVER_SLOTS_MAX];
+    bool is_read[KILN_SERVER_SLOTS_MAX];
     kiln_drift drift[KILN_SERVER_SLOTS_MAX];
     uint64_t memory_max; /* of what a run leaves */
     kiln_wards wards;
@@ -177,6 +180,17 @@ static double gpu_peak(const cage *c) {
                                        &c->lot.kernel[0].artefact.manifest);
 }
 
+/* Of the device in place of the core that waits for it. */
+static void put_reading(const kiln_device_reading *r, kiln_msg_env *env) {
+    env->frequency_khz = r->clock_khz;
+    env->temperature_mc = r->temperature_mc;
+    env->throttle_bits = r->throttle_bits;
+    env->throttle_count = 0;
+    env->memory_khz = r->memory_clock_khz;
+    env->power_mw = r->power_mw;
+    env->memory_used_bytes = r->memory_used_bytes;
+}
+
 static void end_run(cage *c) {
     const kiln_cage_options *options = &c->owner->options;
     clear_child(c);
@@ -185,6 +199,11 @@ static void end_run(cage *c) {
     c->result.times_ns = c->account.times_ns;
     c->result.peak_flops = gpu_of(c) ? gpu_peak(c) : c->peak_flops * c->core_count;
     c->result.after = kiln_board_read_env(measuring_core(c), &c->arena);
+    if (c->account.note.is_read) {
+        c->owner->reading[c->slot] = c->account.note.reading;
+        c->owner->is_read[c->slot] = true;
+        put_reading(&c->account.note.reading, &c->result.after);
+    }
     const kiln_drift_ratio drift = kiln_lot_drift(&c->lot, &c->result.again);
     c->result.drift = drift.arithmetic;
     c->result.drift_memory = drift.memory;
@@ -274,7 +293,10 @@ static void take_note(cage *c, const kiln_inmate_note *note) {
     switch ((kiln_inmate_said)note->said) {
     case KILN_INMATE_LOADED: options->handler->loaded(options->context, c->slot, c->run); break;
     case KILN_INMATE_PHASE:
-        if (note->phase == KILN_PHASE_WARM) (gpu_of(c) ? take_device : take_core)(c, note);
+        if (note->phase == KILN_PHASE_WARM) {
+            (gpu_of(c) ? take_device : take_core)(c, note);
+            if (note->is_read) put_reading(&note->reading, &c->result.before);
+        }
         options->handler->phase(options->context, c->slot, c->run, (kiln_phase)note->phase);
         break;
     case KILN_INMATE_MEASURED: c->lot.kernel[note->kernel].timing = note->timing; break;
@@ -593,6 +615,11 @@ kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out
 const kiln_pace_norm *kiln_cages_norm(const kiln_cages *cages, uint32_t slot) {
     KILN_CHECK(slot < cages->options.slots->count);
     return &cages->drift[slot].norm;
+}
+
+void kiln_cages_put_reading(const kiln_cages *cages, uint32_t slot, kiln_msg_env *env) {
+    KILN_CHECK(slot < cages->options.slots->count);
+    if (cages->is_read[slot]) put_reading(&cages->reading[slot], env);
 }
 
 uint32_t kiln_cages_fences(const kiln_cages *cages) { return cages->wards.fences; }

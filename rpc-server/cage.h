@@ -70,6 +70,9 @@ uint32_t kiln_cages_fences(const kiln_cages *cages);
 
 /* What the reference kernel usually takes on the core of that slot; changes with trials. */
 const kiln_pace_norm *kiln_cages_norm(const kiln_cages *cages, uint32_t slot);
+/* Puts the state of the slot's device, behind its last trial, in place of that of its core; leaves
+ * `env` alone where nothing tells of one. */
+void kiln_cages_put_reading(const kiln_cages *cages, uint32_t slot, kiln_msg_env *env);
 
 /* Where the blobs of a trial are (of a module's: its inputs, and itself), and whether its child
  * waits for kiln_cages_time when it is linked.

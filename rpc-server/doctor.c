@@ -149,6 +149,8 @@ static verdict check_device(doctor *d) {
     if (!st)
         kiln_strbuf_printf(&d->found, "%.*s: %.*s, %.*s", KILN_STR_ARG(found.target_text),
                            KILN_STR_ARG(found.name), KILN_STR_ARG(found.driver));
+    if (!st && found.management.size)
+        kiln_strbuf_printf(&d->found, "; %.*s", KILN_STR_ARG(found.management));
     return from_status(d, st);
 }
 

@@ -10,6 +10,7 @@ static void print_device(uint32_t index, const kiln_device_facts *facts, kiln_st
                        facts->name, facts->driver,
                        (double)facts->memory_bytes / (double)(1u << 30));
     kiln_target_print(&facts->target, out);
+    if (facts->management) kiln_strbuf_printf(out, " (%s)", facts->management);
 }
 
 /* Where there is no driver at all that is no fault of the machine. */

@@ -95,7 +95,11 @@ static kiln_status device_describe(const kiln_executor_setup *setup, kiln_arena 
                         setup->device, count);
     if (st) return st;
     const kiln_device_facts *own = &facts[setup->device];
-    *out = (kiln_executor_facts){own->name, own->driver, own->target, own->memory_bytes};
+    *out = (kiln_executor_facts){.name = own->name,
+                                 .driver = own->driver,
+                                 .management = own->management,
+                                 .target = own->target,
+                                 .memory_bytes = own->memory_bytes};
     return NULL;
 }
 
@@ -482,6 +486,10 @@ static kiln_ran device_check(void *context, uint16_t poison, void *out_outputs, 
     return ran == KILN_RAN_OK ? look_at_inputs(program) : ran;
 }
 
+static bool device_read(void *device, kiln_device_reading *out_reading) {
+    return kiln_device_read(((const opened *)device)->device, out_reading);
+}
+
 static const char *device_error(const void *device) {
     return kiln_device_error(((const opened *)device)->device);
 }
@@ -498,5 +506,6 @@ const kiln_executor_vtable kiln_executor_device = {
     .describe = device_describe,
     .round = device_round,
     .pace = device_pace,
+    .read = device_read,
     .error = device_error,
 };

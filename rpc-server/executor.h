@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "base/target.h"
+#include "deploy/runtime/device.h"
 #include "rpc-server/driver.h"
 #include "rpc-server/pace.h"
 
@@ -40,6 +41,7 @@ typedef enum kiln_ran {
 /* What a device is. */
 typedef struct kiln_executor_facts {
     const char *name, *driver;
+    const char *management; /* NULL: nothing to say */
     kiln_target target;
     uint64_t memory_bytes;
 } kiln_executor_facts;
@@ -76,6 +78,9 @@ typedef struct kiln_executor_vtable {
      * optional, together. */
     bool (*round)(void *device, kiln_pace_round *out_round);
     kiln_pace (*pace)(void *device);
+    /* The state of the device now, by the management library of its vendor; optional. False:
+     * nothing tells. */
+    bool (*read)(void *device, kiln_device_reading *out_reading);
     /* What the device says about the last call that went wrong; optional. */
     const char *(*error)(const void *device);
 } kiln_executor_vtable;

@@ -34,6 +34,7 @@ static kiln_status ask(int socket, const kiln_executor *executor, uint32_t index
                                .target_text = keep(device.target, arena),
                                .name = keep(device.name, arena),
                                .driver = keep(device.driver, arena),
+                               .management = keep(device.management, arena),
                                .memory_bytes = device.memory_bytes};
     return kiln_target_parse(out->target_text, arena, &out->target);
 }

@@ -12,6 +12,7 @@ typedef struct kiln_found_device {
     uint32_t index; /* among those of the executor */
     kiln_target target;
     kiln_str target_text, name, driver;
+    kiln_str management;   /* empty: nothing to say */
     uint64_t memory_bytes; /* 0: main memory of this machine */
 } kiln_found_device;
 

@@ -245,6 +245,12 @@ static void take_round(inmate *self) {
         self->paces_device = vtable->round(self->device, &self->note.round);
 }
 
+/* The state of what the candidates run on goes with the notes from here on. */
+static void read_device(inmate *self) {
+    const kiln_executor_vtable *vtable = self->executor ? self->executor->vtable : NULL;
+    self->note.is_read = vtable && vtable->read && vtable->read(self->device, &self->note.reading);
+}
+
 static void check(kernel *k, uint16_t poison, char *outputs) {
     expect_ok(k->inmate, k->vtable->check(k->program, poison, outputs, &k->call_ns));
 }
@@ -300,6 +306,7 @@ static void measure(inmate *self) {
     enter(self, KILN_PHASE_RUN);
     kiln_timing_sample(turn, order->kernel_count, &pace, &order->policy, order->race_ns);
 
+    read_device(self);
     enter(self, KILN_PHASE_CHECK);
     for (uint32_t i = 0; i < order->kernel_count; i++) {
         kernel *k = &self->kernel[i];
@@ -354,6 +361,7 @@ static void serve(inmate *self, kiln_arena *arena) {
         if (!kiln_inmate_await_turn(KILN_SANDBOX_SOCKET)) kiln_sandbox_exit(0);
     }
     take_round(self);
+    read_device(self); /* the round has woken it */
     if (!self->sandbox.driver || self->guest) shut(self);
     enter(self, KILN_PHASE_WARM);
     if (self->guest) run_guest(self);
@@ -385,6 +393,8 @@ static kiln_status describe_device(inmate *self, kiln_arena *arena) {
     st = copy_text(kiln_strbuf_view(&text), device->target);
     if (!st) st = copy_text(kiln_str_from(facts.name), device->name);
     if (!st) st = copy_text(kiln_str_from(facts.driver), device->driver);
+    if (!st && facts.management)
+        st = copy_text(kiln_str_from(facts.management), device->management);
     device->memory_bytes = facts.memory_bytes;
     kiln_strbuf_deinit(&text);
     return st;

@@ -173,4 +173,8 @@ uint64_t kiln_runs_check_ns(const kiln_runs *runs) {
     return executor && executor->driver ? KILN_HEALTH_DRIVER_CHECK_NS : KILN_HEALTH_CHECK_NS;
 }
 
+void kiln_runs_put_reading(const kiln_runs *runs, uint32_t slot, kiln_msg_env *env) {
+    kiln_cages_put_reading(runs->cages, slot, env);
+}
+
 uint32_t kiln_runs_fences(const kiln_runs *runs) { return kiln_cages_fences(runs->cages); }

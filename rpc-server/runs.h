@@ -39,6 +39,8 @@ void kiln_runs_destroy(kiln_runs *runs);
 uint64_t kiln_runs_check_ns(const kiln_runs *runs);
 /* kiln_cages_norm. */
 const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot);
+/* kiln_cages_put_reading. */
+void kiln_runs_put_reading(const kiln_runs *runs, uint32_t slot, kiln_msg_env *env);
 /* kiln_cages_fences. */
 uint32_t kiln_runs_fences(const kiln_runs *runs);
 

@@ -170,6 +170,7 @@ static void on_reading(void *context) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 4096);
     kiln_msg_env env = kiln_board_read_env(shell->slots.slot[0].core[0], &scratch);
+    kiln_runs_put_reading(shell->runs, 0, &env);
     post(shell, &(kiln_server_event){.kind = KILN_SERVER_READING, .env = &env});
     kiln_arena_deinit(&scratch);
     kiln_timer_start(shell->reading, KILN_SERVER_READING_NS);

@@ -68,6 +68,7 @@ typedef struct kiln_inmate_order {
 typedef struct kiln_inmate_device {
     char target[KILN_INMATE_TEXT_BYTES], name[KILN_INMATE_TEXT_BYTES];
     char driver[KILN_INMATE_TEXT_BYTES];
+    char management[KILN_INMATE_TEXT_BYTES]; /* empty: nothing to say */
     uint64_t memory_bytes;
 } kiln_inmate_device;
 
@@ -87,6 +88,10 @@ typedef struct kiln_inmate_note {
     uint32_t code; /* REFUSED: kiln_code; FAILED: kiln_ran; READY: a bit per kiln_fence */
     kiln_pace_round
         round; /* PHASE WARM and later: of the core or the device, before the candidate ran */
+    /* Of the device, where its vendor's library tells: PHASE WARM: before the candidate ran; PHASE
+     * CHECK and later: when all was timed. */
+    kiln_device_reading reading;
+    uint32_t is_read;
     char text[KILN_INMATE_TEXT_BYTES]; /* REFUSED, FAILED; NUL-terminated */
     kiln_timing timing;
     kiln_inmate_device device;

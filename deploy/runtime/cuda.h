@@ -51,6 +51,7 @@ enum {
     X(DeviceGetCount, "cuDeviceGetCount", (int *))                                                \
     X(DeviceGet, "cuDeviceGet", (kiln_cu_device *, int))                                          \
     X(DeviceGetName, "cuDeviceGetName", (char *, int, kiln_cu_device))                            \
+    X(DeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char *, int, kiln_cu_device))                    \
     X(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t *, kiln_cu_device))                          \
     X(DeviceGetAttribute, "cuDeviceGetAttribute", (int *, int, kiln_cu_device))                   \
     X(PrimaryRetain, "cuDevicePrimaryCtxRetain", (kiln_cu_context *, kiln_cu_device))             \

@@ -211,3 +211,8 @@ bool kiln_device_is_lost(const kiln_device *device) {
     const kiln_device_vtable *vtable = device->row->vtable;
     return vtable->is_lost && vtable->is_lost(device->state);
 }
+
+bool kiln_device_read(const kiln_device *device, kiln_device_reading *out_reading) {
+    const kiln_device_vtable *vtable = device->row->vtable;
+    return vtable->read && vtable->read(device->state, out_reading);
+}

@@ -64,11 +64,24 @@ typedef struct kiln_device_setup {
 
 /* What is known of a device before it is opened. */
 typedef struct kiln_device_facts {
-    const char *name;   /* as its driver has it */
-    const char *driver; /* whose and which version */
+    const char *name;       /* as its driver has it */
+    const char *driver;     /* whose and which version */
+    const char *management; /* its identity and state as the management library of its vendor has
+                               them, or why that says nothing; NULL: there is no such library */
     kiln_target target;
     uint64_t memory_bytes; /* 0: main memory of this machine */
 } kiln_device_facts;
+
+/* A device's state now, as the management library of its vendor has it. 0: it does not say. */
+typedef struct kiln_device_reading {
+    uint64_t clock_khz, clock_max_khz; /* of what computes */
+    uint64_t memory_clock_khz, memory_clock_max_khz;
+    uint64_t temperature_mc; /* thousandths of a degree Celsius */
+    uint64_t power_mw;
+    uint64_t memory_used_bytes, memory_bytes; /* by everybody */
+    uint32_t throttle_bits; /* the library's, of the reasons that are no doing of the work itself:
+                               heat, supply */
+} kiln_device_reading;
 
 /* What a row of devices.def implements. `state` is what `open` made. All members are required but
  * those said to be optional. None but `list`, `open`, `allocate`, `check` and `load` may allocate,
@@ -127,6 +140,9 @@ typedef struct kiln_device_vtable {
     /* Whether it is lost by no doing of what ran on it: it fell off its bus, its memory is broken.
      * Optional: that cannot be told. */
     bool (*is_broken)(void *state);
+    /* What its management library says now. False: there is none that knows the device. Optional.
+     */
+    bool (*read)(void *state, kiln_device_reading *out_reading);
     /* Where the code of a program lies in this process, for profilers; optional. */
     const void *(*code)(const void *program, size_t *out_bytes);
 } kiln_device_vtable;
@@ -198,5 +214,7 @@ uint64_t kiln_device_elapsed_ns(const kiln_device *device, uint32_t from_event, 
 const char *kiln_device_error(const kiln_device *device);
 bool kiln_device_is_lost(const kiln_device *device);
 bool kiln_device_is_broken(const kiln_device *device);
+/* False: nothing tells; `*out_reading` is as it was. */
+bool kiln_device_read(const kiln_device *device, kiln_device_reading *out_reading);
 
 #endif

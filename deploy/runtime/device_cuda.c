@@ -12,10 +12,12 @@
 #include "deploy/runtime/cuda.h"
 #include "deploy/runtime/device.h"
 #include "deploy/runtime/driver.h"
+#include "deploy/runtime/nvml.h"
 #include "deploy/runtime/text_payload.h"
 
 #define DEVICES_MAX 64
 #define NAME_BYTES 128
+#define PCI_BYTES 32 /* "00000000:19:00.0" */
 #define ERROR_BYTES 400u
 #define LOG_BYTES 4096u
 #define VERSION_MIN 11000         /* the first that translates PTX for sm_80 */
@@ -36,7 +38,9 @@ typedef struct cuda_state {
     kiln_cu_event event[KILN_DEVICE_EVENTS];
     bool is_recorded[KILN_DEVICE_EVENTS];
     const kiln_target *target;
-    int version; /* 12040 for 12.4 */
+    kiln_nvml nvml;
+    kiln_nvml_device managed; /* NULL: nothing tells of it */
+    int version;              /* 12040 for 12.4 */
     bool is_lost, is_broken;
     char error[ERROR_BYTES];
 } cuda_state;
@@ -244,12 +248,50 @@ static kiln_status find_all(kiln_cu *cu, kiln_arena *arena, int *out_version,
     return st;
 }
 
+static kiln_status find_managed(const kiln_cu *cu, const kiln_nvml *nvml, kiln_cu_device device,
+                                kiln_nvml_device *out_managed) {
+    char pci[PCI_BYTES] = "";
+    const int code = cu->DeviceGetPCIBusId(pci, sizeof pci, device);
+    return code ? refuse(cu, "asking where the device is", code)
+                : kiln_nvml_find(nvml, pci, out_managed);
+}
+
+static void describe_managed(const kiln_cu *cu, const kiln_nvml *nvml, kiln_cu_device device,
+                             kiln_arena *arena, kiln_device_facts *facts) {
+    kiln_nvml_device managed;
+    kiln_strbuf text = {0}, driver = {0};
+    kiln_status st = find_managed(cu, nvml, device, &managed);
+    if (st)
+        kiln_strbuf_text(&text, kiln_status_text(st));
+    else
+        kiln_nvml_print(nvml, managed, &text);
+    kiln_status_free(st); /* it is said */
+    kiln_strbuf_printf(&driver, "%s, ", facts->driver);
+    kiln_nvml_print_version(nvml, &driver);
+    facts->driver = kiln_str_dup(arena, kiln_strbuf_view(&driver));
+    facts->management = kiln_str_dup(arena, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&driver);
+    kiln_strbuf_deinit(&text);
+}
+
 static kiln_status cuda_list(kiln_arena *arena, kiln_device_facts **out_facts,
                              uint32_t *out_count) {
     kiln_cu cu;
+    kiln_nvml nvml;
     kiln_cu_device device[DEVICES_MAX];
     int version;
-    return find_all(&cu, arena, &version, device, out_facts, out_count);
+    kiln_status st = find_all(&cu, arena, &version, device, out_facts, out_count);
+    if (st) return st;
+    kiln_status unmanaged = kiln_nvml_open(&nvml);
+    for (uint32_t i = 0; i < *out_count; i++)
+        if (unmanaged)
+            (*out_facts)[i].management =
+                kiln_str_dup(arena, kiln_str_from(kiln_status_text(unmanaged)));
+        else
+            describe_managed(&cu, &nvml, device[i], arena, &(*out_facts)[i]);
+    if (!unmanaged) kiln_nvml_close(&nvml);
+    kiln_status_free(unmanaged); /* it is said with the devices */
+    return KILN_OK;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -267,7 +309,22 @@ static void cuda_close(void *context) {
         (void)s->cu.CtxSetCurrent(NULL);
         (void)s->cu.PrimaryRelease(s->device);
     }
+    if (s->managed) kiln_nvml_close(&s->nvml);
     kiln_free(s);
+}
+
+/* A device that nothing tells of works all the same. */
+static void find_management(cuda_state *s) {
+    kiln_status st = kiln_nvml_open(&s->nvml);
+    if (st) {
+        kiln_status_free(st);
+        return;
+    }
+    st = find_managed(&s->cu, &s->nvml, s->device, &s->managed);
+    if (!st) return;
+    s->managed = NULL;
+    kiln_nvml_close(&s->nvml);
+    kiln_status_free(st);
 }
 
 static kiln_status make_stream(cuda_state *s) {
@@ -296,6 +353,7 @@ static kiln_status cuda_open(const kiln_device_setup *setup, kiln_arena *arena,
         cuda_close(s);
         return st;
     }
+    find_management(s);
     if (!setup->target) *out_target = facts[index].target;
     s->target = out_target;
     *out_state = s;
@@ -589,6 +647,12 @@ static const char *cuda_error(void *context) { return ((const cuda_state *)conte
 static bool cuda_is_broken(void *context) { return ((const cuda_state *)context)->is_broken; }
 static bool cuda_is_lost(void *context) { return ((const cuda_state *)context)->is_lost; }
 
+static bool cuda_read(void *context, kiln_device_reading *out_reading) {
+    const cuda_state *s = context;
+    if (s->managed) *out_reading = kiln_nvml_read(&s->nvml, s->managed);
+    return s->managed != NULL;
+}
+
 const kiln_device_vtable kiln_device_cuda = {
     .list = cuda_list,
     .open = cuda_open,
@@ -607,4 +671,5 @@ const kiln_device_vtable kiln_device_cuda = {
     .error = cuda_error,
     .is_lost = cuda_is_lost,
     .is_broken = cuda_is_broken,
+    .read = cuda_read,
 };

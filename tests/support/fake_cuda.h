@@ -1,8 +1,9 @@
 /* A driver for GPUs that has none: a library with the functions of deploy/runtime/cuda.h over
  * memory of the host, chosen with KILN_CUDA_LIBRARY. It does not run PTX: a launch calls the
  * function of the host that a test registered for the entry's name, and otherwise writes nothing.
- * It looks that calls come in an order that is allowed, on things that are alive and within their
- * bounds, and that what was made is gone in the end; what it finds is in `complaints`.
+ * One is registered from the start: the kernel of a board's self-check. It looks that calls come in
+ * an order that is allowed, on things that are alive and within their bounds, and that what was
+ * made is gone in the end; what it finds is in `complaints`.
  *
  * A test in the same process finds `fake_cuda_state` with dlsym. Other programs read their
  * environment: KILN_CUDA_FAKE_FAIL=SYMBOL:N:CODE gives the N-th call of a function that result,

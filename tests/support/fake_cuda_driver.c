@@ -8,11 +8,23 @@
 
 #define LIVE_MAX 4096
 
+/* The kernel of a board's self-check (rpc-server/golden_texts.def). */
+static void multiply_squares(const uint32_t grid[3], const uint32_t group[3], void **parameter) {
+    const uint32_t *x = *(uint32_t **)parameter[0], *w = *(uint32_t **)parameter[1];
+    uint32_t *y = *(uint32_t **)parameter[2];
+    for (uint32_t i = 0; i < grid[0]; i++)
+        for (uint32_t j = 0; j < group[0]; j++) {
+            y[i * 64 + j] = 0;
+            for (uint32_t k = 0; k < 64; k++) y[i * 64 + j] += x[i * 64 + k] * w[k * 64 + j];
+        }
+}
+
 fake_cuda fake_cuda_state = {
     .version = 12040,
     .launch_us = 10,
     .device_count = 1,
     .device = {{"NVIDIA H200", 9, 0, 132, 1024, 232448, (size_t)143771 << 20}},
+    .kernel = {[FAKE_CUDA_KERNELS_MAX - 1] = {"run_0", multiply_squares}},
 };
 
 enum { CONTEXT = 1, STREAM, EVENT, MODULE, FUNCTION };
@@ -145,6 +157,12 @@ EXPORT(cuDeviceGet, kiln_cu_device *out, int index) {
 EXPORT(cuDeviceGetName, char *out, int out_bytes, kiln_cu_device device) {
     BEGIN("cuDeviceGetName", 0);
     (void)snprintf(out, (size_t)out_bytes, "%s", S.device[device].name);
+    return 0;
+}
+
+EXPORT(cuDeviceGetPCIBusId, char *out, int out_bytes, kiln_cu_device device) {
+    BEGIN("cuDeviceGetPCIBusId", 0);
+    (void)snprintf(out, (size_t)out_bytes, "0000:%02x:00.0", (unsigned)device + 1);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #ifndef KILN_DEPLOY_CUDA_H
 #define KILN_DEPLOY_CUDA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,8 @@ typedef struct kiln_cu_module *kiln_cu_module;
 typedef struct kiln_cu_function *kiln_cu_function;
 typedef struct kiln_cu_stream *kiln_cu_stream;
 typedef struct kiln_cu_event *kiln_cu_event;
+typedef struct kiln_cu_graph *kiln_cu_graph;
+typedef struct kiln_cu_graph_exec *kiln_cu_graph_exec;
 typedef int kiln_cu_device;
 typedef unsigned long long kiln_cu_pointer; /* to memory of a device */
 
@@ -38,7 +41,8 @@ enum {
     KILN_CU_JIT_ERROR_LOG = 5,           /* ERROR_LOG_BUFFER */
     KILN_CU_JIT_ERROR_LOG_BYTES = 6,     /* ERROR_LOG_BUFFER_SIZE_BYTES */
     KILN_CU_STREAM_NON_BLOCKING = 1,
-    KILN_CU_EVENT_DEFAULT = 0
+    KILN_CU_EVENT_DEFAULT = 0,
+    KILN_CU_CAPTURE_THREAD = 1 /* STREAM_CAPTURE_MODE_THREAD_LOCAL */
 };
 
 /* X(name, symbol, parameters); every one returns a CUresult, an int. Where the interface changed,
@@ -85,11 +89,23 @@ enum {
       (kiln_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,    \
        kiln_cu_stream, void **, void **))
 
+/* The same of graphs, since 11.4: without them launches are made one by one. */
+#define KILN_CU_GRAPH_FUNCTIONS(X)                                         \
+    X(BeginCapture, "cuStreamBeginCapture_v2", (kiln_cu_stream, int))      \
+    X(EndCapture, "cuStreamEndCapture", (kiln_cu_stream, kiln_cu_graph *)) \
+    X(GraphInstantiate, "cuGraphInstantiateWithFlags",                     \
+      (kiln_cu_graph_exec *, kiln_cu_graph, unsigned long long))           \
+    X(GraphDestroy, "cuGraphDestroy", (kiln_cu_graph))                     \
+    X(GraphLaunch, "cuGraphLaunch", (kiln_cu_graph_exec, kiln_cu_stream))  \
+    X(GraphExecDestroy, "cuGraphExecDestroy", (kiln_cu_graph_exec))
+
 /* The functions by their names without "cu". */
 typedef struct kiln_cu {
 #define X(name, symbol, parameters) int(*name) parameters;
     KILN_CU_FUNCTIONS(X)
+    KILN_CU_GRAPH_FUNCTIONS(X)
 #undef X
+    bool has_graphs; /* the functions of graphs are there */
 } kiln_cu;
 
 #endif

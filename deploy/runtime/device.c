@@ -196,6 +196,23 @@ uint64_t kiln_device_elapsed_ns(const kiln_device *device, uint32_t from_event, 
     return device->row->vtable->elapsed_ns(device->state, from_event, to_event);
 }
 
+int32_t kiln_device_begin(kiln_device *device) {
+    const kiln_device_vtable *vtable = device->row->vtable;
+    return vtable->begin ? vtable->begin(device->state) : KILN_KERNEL_FAILED;
+}
+
+int32_t kiln_device_end(kiln_device *device, void **out_recording) {
+    return device->row->vtable->end(device->state, out_recording);
+}
+
+int32_t kiln_device_replay(kiln_device *device, void *recording) {
+    return device->row->vtable->replay(device->state, recording);
+}
+
+void kiln_device_forget(kiln_device *device, void *recording) {
+    if (recording) device->row->vtable->forget(device->state, recording);
+}
+
 const char *kiln_device_error(const kiln_device *device) {
     const kiln_device_vtable *vtable = device->row->vtable;
     const char *text = vtable->error ? vtable->error(device->state) : NULL;

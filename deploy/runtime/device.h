@@ -7,6 +7,10 @@
  * kiln_device_wait. The processor's queue is always empty, because it does everything before it
  * returns.
  *
+ * A device that can be told of many launches at once records them when they come for the first time
+ * and repeats them later: kiln_device_begin, launches and copies within the device,
+ * kiln_device_end, kiln_device_replay.
+ *
  * A device is used by one thread at a time. What runs kernels (launch, copy, record, follow, wait)
  * allocates nothing and returns a kernel status; a text for the last failure is in
  * kiln_device_error. */
@@ -84,9 +88,9 @@ typedef struct kiln_device_reading {
 } kiln_device_reading;
 
 /* What a row of devices.def implements. `state` is what `open` made. All members are required but
- * those said to be optional. None but `list`, `open`, `allocate`, `check` and `load` may allocate,
- * and `launch` when it sees a place for the first time. A driver is loaded by `list` and `open`
- * alone. */
+ * those said to be optional. None but `list`, `open`, `allocate`, `check`, `load` and `end` may
+ * allocate, and `launch` when it sees a place for the first time. A driver is loaded by `list` and
+ * `open` alone. */
 typedef struct kiln_device_vtable {
     /* The devices that are there, by index, without opening one: [*out_count], at least one; all of
      * it in `arena`. NOT_FOUND: there is no driver, or no device; the note says what to install.
@@ -131,6 +135,16 @@ typedef struct kiln_device_vtable {
     int32_t (*wait)(void *state, uint32_t event);
     /* Between two events that are done, by the device's own clock, in ns. */
     uint64_t (*elapsed_ns)(void *state, uint32_t from_event, uint32_t to_event);
+
+    /* From `begin` to `end`, launches and copies within the device are not done but recorded, with
+     * the arguments that they have then; nothing else may be asked of the device meanwhile. `end`
+     * follows `begin` whatever a launch returned, and has a recording when all went well. `replay`
+     * enters all of it into the queue. What it refers to outlives a recording. `begin` fails where
+     * the driver cannot record. All four are optional, together. */
+    int32_t (*begin)(void *state);
+    int32_t (*end)(void *state, void **out_recording);
+    int32_t (*replay)(void *state, void *recording);
+    void (*forget)(void *state, void *recording);
 
     /* The text of the last failure of the functions above that return a kernel status; optional. */
     const char *(*error)(void *state);
@@ -210,6 +224,13 @@ int32_t kiln_device_copy(kiln_device *device, kiln_copy_direction direction, kil
 int32_t kiln_device_record(kiln_device *device, uint32_t event);
 int32_t kiln_device_wait(kiln_device *device, uint32_t event);
 uint64_t kiln_device_elapsed_ns(const kiln_device *device, uint32_t from_event, uint32_t to_event);
+/* KILN_KERNEL_FAILED where the device records nothing; then, and after a failure of `end`, steps
+ * are done one by one. Both may take as long as loading does. */
+int32_t kiln_device_begin(kiln_device *device);
+int32_t kiln_device_end(kiln_device *device, void **out_recording);
+/* `recording` is one of kiln_device_end. */
+int32_t kiln_device_replay(kiln_device *device, void *recording);
+void kiln_device_forget(kiln_device *device, void *recording); /* accepts NULL */
 /* Empty when nothing is known. */
 const char *kiln_device_error(const kiln_device *device);
 bool kiln_device_is_lost(const kiln_device *device);

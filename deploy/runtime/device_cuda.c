@@ -117,6 +117,18 @@ static int32_t fail(cuda_state *s, const char *what, int code) {
 
 /* ---- finding devices ------------------------------------------------------------------------- */
 
+/* Later drivers alone have them. */
+static void load_graphs(kiln_cu *cu) {
+    const kiln_driver_function function[] = {
+#define X(name, symbol, parameters) {symbol, &cu->name},
+        KILN_CU_GRAPH_FUNCTIONS(X)
+#undef X
+    };
+    kiln_status st = kiln_driver_load(&library, function, KILN_ARRAY_COUNT(function));
+    cu->has_graphs = !st;
+    kiln_status_free(st);
+}
+
 static kiln_status load_driver(kiln_cu *cu, int *out_version) {
     const kiln_driver_function function[] = {
 #define X(name, symbol, parameters) {symbol, &cu->name},
@@ -125,6 +137,7 @@ static kiln_status load_driver(kiln_cu *cu, int *out_version) {
     };
     kiln_status st = kiln_driver_load(&library, function, KILN_ARRAY_COUNT(function));
     if (st) return st;
+    load_graphs(cu);
     int code = cu->DriverGetVersion(out_version);
     if (code) return refuse(cu, "asking for the driver's version", code);
     if (*out_version < VERSION_MIN)
@@ -614,6 +627,45 @@ static int32_t cuda_launch_run(void *context, void *loaded, uint32_t index,
     return code ? fail(s, "a launch", code) : KILN_KERNEL_OK;
 }
 
+/* ---- recordings: graphs ---------------------------------------------------------------------- */
+
+static int32_t cuda_begin(void *context) {
+    cuda_state *s = context;
+    if (!s->cu.has_graphs) return KILN_KERNEL_FAILED;
+    enter(s);
+    const int code = s->cu.BeginCapture(s->stream, KILN_CU_CAPTURE_THREAD);
+    return code ? fail(s, "beginning a recording", code) : KILN_KERNEL_OK;
+}
+
+/* A capture in which something failed ends with an error and has no graph. */
+static int32_t cuda_end(void *context, void **out_recording) {
+    cuda_state *s = context;
+    kiln_cu_graph graph = NULL;
+    kiln_cu_graph_exec made = NULL;
+    enter(s);
+    int code = s->cu.EndCapture(s->stream, &graph);
+    if (!code) code = s->cu.GraphInstantiate(&made, graph, 0);
+    if (graph) (void)s->cu.GraphDestroy(graph);
+    if (code) return fail(s, "making a recording", code);
+    *out_recording = made;
+    return KILN_KERNEL_OK;
+}
+
+static int32_t cuda_replay(void *context, void *recording) {
+    cuda_state *s = context;
+    enter(s);
+    const int code = s->cu.GraphLaunch(recording, s->stream);
+    return code ? fail(s, "repeating a recording", code) : KILN_KERNEL_OK;
+}
+
+/* It may still be running. */
+static void cuda_forget(void *context, void *recording) {
+    cuda_state *s = context;
+    enter(s);
+    (void)s->cu.StreamSynchronize(s->stream);
+    (void)s->cu.GraphExecDestroy(recording);
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 static int32_t cuda_record(void *context, uint32_t event) {
@@ -668,6 +720,10 @@ const kiln_device_vtable kiln_device_cuda = {
     .record = cuda_record,
     .wait = cuda_wait,
     .elapsed_ns = cuda_elapsed_ns,
+    .begin = cuda_begin,
+    .end = cuda_end,
+    .replay = cuda_replay,
+    .forget = cuda_forget,
     .error = cuda_error,
     .is_lost = cuda_is_lost,
     .is_broken = cuda_is_broken,

@@ -13,6 +13,7 @@
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/module_open.h"
 #include "deploy/runtime/module_read.h"
+#include "deploy/runtime/sequence.h"
 
 /* A kernel argument that changes: memory of the caller with each run, a strided alias with each
  * iteration. */
@@ -31,6 +32,12 @@ typedef struct device {
     kiln_device_memory activations, packed, temps, constants;
     uint32_t event_count; /* that were given out, one after the other */
 } device;
+
+/* Steps that a device has recorded. */
+typedef struct recorded {
+    kiln_sequence steps;
+    void *recording; /* NULL: they are done one by one */
+} recorded;
 
 /* Where a root lies: in memory of a device, or anywhere in the process. */
 typedef struct root_place {
@@ -60,6 +67,7 @@ struct kiln_module {
     uint64_t *iteration; /* [step_count] of loops: which one it is in, or how many there were */
     uint32_t *grown_by;  /* [output_count] the loop that decides how many rows it has */
     uint32_t *event;     /* [step_count] what is recorded after the step, plus 1; 0: nothing */
+    recorded **recorded; /* [step_count] that begins with the step; NULL: none */
     kiln_module_port *input, *output;
     kiln_module_step *step;
     char **metadata_key, **metadata_value;
@@ -444,6 +452,33 @@ static void give_out_events(kiln_module *m) {
     }
 }
 
+static uint32_t count_launches(const kiln_manifest *manifest) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < manifest->launch_count; i++)
+        count += manifest->launch[i].phase != KILN_LAUNCH_PREPARE;
+    return count;
+}
+
+/* Which steps a device may record. */
+static void find_sequences(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    kiln_arena scratch;
+    kiln_sequence *sequence;
+    kiln_arena_init(&scratch, 0);
+    uint32_t *launches = KILN_ARENA_ARRAY(&scratch, uint32_t, plan->kernel_count);
+    bool *has_event = KILN_ARENA_ARRAY(&scratch, bool, plan->step_count);
+    for (uint32_t i = 0; i < plan->kernel_count; i++) launches[i] = count_launches(m->manifest[i]);
+    for (uint32_t i = 0; i < plan->step_count; i++) has_event[i] = m->event[i] > 0;
+    m->recorded = KILN_ARENA_ARRAY(&m->arena, recorded *, plan->step_count);
+    const uint32_t count = kiln_sequences_find(plan, launches, has_event, &scratch, &sequence);
+    for (uint32_t i = 0; i < count; i++) {
+        recorded *r = KILN_ARENA_NEW(&m->arena, recorded);
+        r->steps = sequence[i];
+        m->recorded[r->steps.begin] = r;
+    }
+    kiln_arena_deinit(&scratch);
+}
+
 static kiln_module_port *describe_ports(kiln_module *m, const kiln_plan_port *port,
                                         uint32_t count) {
     kiln_module_port *described = KILN_ARENA_ARRAY(&m->arena, kiln_module_port, count);
@@ -527,8 +562,24 @@ static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_option
     find_strided(m);
     find_grown(m);
     give_out_events(m);
+    find_sequences(m);
     describe(m);
     return KILN_OK;
+}
+
+static int32_t run_step(kiln_module *m, uint32_t index);
+
+/* A device that does not record them does them one by one. */
+static void record(kiln_module *m, recorded *r) {
+    kiln_device *on = m->device[r->steps.device].device;
+    int32_t status = KILN_KERNEL_OK;
+    void *recording = NULL;
+    if (kiln_device_begin(on)) return;
+    for (uint32_t i = r->steps.begin; !status && i < r->steps.end; i++) status = run_step(m, i);
+    if (!kiln_device_end(on, &recording) && !status)
+        r->recording = recording;
+    else
+        kiln_device_forget(on, recording);
 }
 
 kiln_status kiln_module_pack(kiln_module *m) {
@@ -537,6 +588,8 @@ kiln_status kiln_module_pack(kiln_module *m) {
         if (m->packs[i])
             st = kiln_status_note(
                 kiln_call_prepare(m->call[i], &m->services[m->call_threads[i] - 1]), "step %u", i);
+    for (uint32_t i = 0; !st && i < m->plan.step_count; i++)
+        if (m->recorded[i]) record(m, m->recorded[i]);
     return st;
 }
 
@@ -625,6 +678,10 @@ static void close_device(device *on) {
 
 void kiln_module_close(kiln_module *m) {
     if (!m) return;
+    for (uint32_t i = 0; m->recorded && i < m->plan.step_count; i++)
+        if (m->recorded[i])
+            kiln_device_forget(m->device[m->recorded[i]->steps.device].device,
+                               m->recorded[i]->recording);
     for (uint32_t i = 0; m->call && i < m->plan.step_count; i++) kiln_call_destroy(m->call[i]);
     for (uint32_t i = 0; m->kernel && i < m->plan.kernel_count; i++)
         kiln_kernel_unload(m->kernel[i]);
@@ -842,10 +899,29 @@ static int finish_step(kiln_module *m, uint32_t index) {
 
 uint64_t kiln_module_step_device_ns(const kiln_module *module) { return module->step_device_ns; }
 
+static int record_event(kiln_module *m, uint32_t index) {
+    kiln_device *on = m->device[m->plan.step[index].device].device;
+    if (m->event[index] == 0 || kiln_device_record(on, m->event[index] - 1) == KILN_KERNEL_OK)
+        return KILN_OK;
+    return refuse_step(m, index);
+}
+
+static int replay(kiln_module *m, const recorded *r) {
+    if (kiln_device_replay(m->device[r->steps.device].device, r->recording))
+        return refuse_step(m, r->steps.begin);
+    return record_event(m, r->steps.end - 1);
+}
+
 static int run_steps(kiln_module *m, uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t at = i;
         int code = KILN_OK;
+        if (m->recorded[at] && m->recorded[at]->recording && !m->hook) {
+            code = replay(m, m->recorded[at]);
+            if (code) return code;
+            i = m->recorded[at]->steps.end - 1;
+            continue;
+        }
         if (m->hook) {
             m->hook(m->hook_context, at, 0);
             code = begin_step(m, at);
@@ -857,9 +933,7 @@ static int run_steps(kiln_module *m, uint32_t begin, uint32_t end) {
         } else if (run_step(m, at) != KILN_KERNEL_OK) {
             code = refuse_step(m, at);
         }
-        if (!code && m->event[at] > 0 &&
-            kiln_device_record(m->device[m->plan.step[at].device].device, m->event[at] - 1))
-            code = refuse_step(m, at);
+        if (!code) code = record_event(m, at);
         if (!code && m->hook) code = finish_step(m, at);
         if (code) return code;
         if (m->hook) m->hook(m->hook_context, at, 1);

@@ -5,6 +5,10 @@
  * an order that is allowed, on things that are alive and within their bounds, and that what was
  * made is gone in the end; what it finds is in `complaints`.
  *
+ * Graphs: between the beginning and the end of a capture launches and copies within the device are
+ * kept with the arguments that they have then, and not done; any other call on the stream or that
+ * takes memory fails and spoils the capture, as it does with the driver.
+ *
  * A test in the same process finds `fake_cuda_state` with dlsym. Other programs read their
  * environment: KILN_CUDA_FAKE_FAIL=SYMBOL:N:CODE gives the N-th call of a function that result,
  * KILN_CUDA_FAKE_DEVICES=N is how many there are, KILN_CUDA_FAKE_VERSION the driver's; of the
@@ -48,8 +52,9 @@ typedef struct fake_cuda {
     char complaint[200]; /* the first one */
     int inits, contexts, streams, events, modules, allocations, launches;
     size_t allocated_bytes;
-    int dynamic_shared; /* that a function was allowed last */
-    int launch_shared;  /* that a launch asked for last */
+    int graphs, captures, graph_launches; /* graphs that are alive, of both kinds */
+    int dynamic_shared;                   /* that a function was allowed last */
+    int launch_shared;                    /* that a launch asked for last */
 } fake_cuda;
 
 #endif

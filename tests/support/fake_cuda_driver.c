@@ -27,7 +27,25 @@ fake_cuda fake_cuda_state = {
     .kernel = {[FAKE_CUDA_KERNELS_MAX - 1] = {"run_0", multiply_squares}},
 };
 
-enum { CONTEXT = 1, STREAM, EVENT, MODULE, FUNCTION };
+#define NODES_MAX 64
+#define PARAMETERS_MAX 40
+
+enum { CONTEXT = 1, STREAM, EVENT, MODULE, FUNCTION, GRAPH, GRAPH_EXEC };
+enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901 };
+
+/* A launch or a copy, as it was captured. */
+typedef struct node {
+    struct thing *function; /* NULL: a copy */
+    uint32_t grid[3], group[3];
+    unsigned shared_bytes;
+    kiln_cu_pointer parameter[PARAMETERS_MAX], to, from;
+    size_t size_bytes;
+} node;
+
+typedef struct nodes {
+    node node[NODES_MAX];
+    int count;
+} nodes;
 
 /* Everything with a handle, and memory. */
 typedef struct thing {
@@ -37,6 +55,8 @@ typedef struct thing {
     struct thing *of; /* of functions: the module */
     char *text;       /* of modules */
     int dynamic_shared;
+    nodes *nodes;  /* of graphs; of streams while they capture */
+    int is_broken; /* of such a stream: the capture failed */
 } thing;
 
 static struct {
@@ -57,6 +77,13 @@ static int complain(const char *function, const char *what) {
 }
 
 static int is_sticky(int code) { return code >= 700 && code < 720 && code != 701; }
+
+static thing *capturing; /* the stream that does */
+
+static int refuse_capture(void) {
+    capturing->is_broken = 1;
+    return CAPTURE_UNSUPPORTED;
+}
 
 /* What a call returns before it does anything: what a test wants, or what came before. */
 static int begin(const char *symbol, int needs_context) {
@@ -94,6 +121,7 @@ static void destroy(void *handle) {
     for (int i = 0; i < LIVE_MAX; i++) {
         if (alive[i] != handle) continue;
         free(alive[i]->text);
+        free(alive[i]->nodes);
         free(alive[i]);
         alive[i] = NULL;
     }
@@ -198,7 +226,7 @@ EXPORT(cuDevicePrimaryCtxRelease_v2, kiln_cu_device device) {
     (void)device;
     if (S.contexts == 0) return complain("cuDevicePrimaryCtxRelease_v2", "released too often");
     S.contexts--;
-    if (S.streams || S.events || S.modules || S.allocations)
+    if (S.streams || S.events || S.modules || S.allocations || S.graphs)
         (void)complain("cuDevicePrimaryCtxRelease_v2", "something of it is left");
     for (int i = 0; i < LIVE_MAX; i++)
         if (alive[i] && alive[i]->kind == CONTEXT) {
@@ -235,14 +263,25 @@ static int on_stream(const char *symbol, kiln_cu_stream stream) {
     BEGIN(symbol, 1);
     return is_alive(stream, STREAM) ? 0 : complain(symbol, "no stream");
 }
+
+/* For calls that a capture does not take. */
+static int on_quiet_stream(const char *symbol, kiln_cu_stream stream) {
+    const int wrong = on_stream(symbol, stream);
+    return !wrong && capturing == (thing *)stream ? refuse_capture() : wrong;
+}
 #define ON_STREAM(symbol, stream)              \
     do {                                       \
         int wrong = on_stream(symbol, stream); \
         if (wrong) return wrong;               \
     } while (0)
+#define ON_QUIET_STREAM(symbol, stream)              \
+    do {                                             \
+        int wrong = on_quiet_stream(symbol, stream); \
+        if (wrong) return wrong;                     \
+    } while (0)
 
 EXPORT(cuStreamSynchronize, kiln_cu_stream stream) {
-    ON_STREAM("cuStreamSynchronize", stream);
+    ON_QUIET_STREAM("cuStreamSynchronize", stream);
     return 0;
 }
 
@@ -262,7 +301,7 @@ EXPORT(cuEventDestroy_v2, kiln_cu_event event) {
 }
 
 EXPORT(cuEventRecord, kiln_cu_event event, kiln_cu_stream stream) {
-    ON_STREAM("cuEventRecord", stream);
+    ON_QUIET_STREAM("cuEventRecord", stream);
     if (!is_alive(event, EVENT)) return complain("cuEventRecord", "no event");
     ((thing *)event)->calls = clock_us + 1;
     return 0;
@@ -270,6 +309,7 @@ EXPORT(cuEventRecord, kiln_cu_event event, kiln_cu_stream stream) {
 
 EXPORT(cuEventSynchronize, kiln_cu_event event) {
     BEGIN("cuEventSynchronize", 1);
+    if (capturing) return refuse_capture();
     return is_alive(event, EVENT) ? 0 : complain("cuEventSynchronize", "no event");
 }
 
@@ -291,6 +331,7 @@ EXPORT(cuMemGetInfo_v2, size_t *out_left, size_t *out_all) {
 
 EXPORT(cuMemAlloc_v2, kiln_cu_pointer *out, size_t size_bytes) {
     BEGIN("cuMemAlloc_v2", 1);
+    if (capturing) return refuse_capture();
     if (size_bytes == 0) return complain("cuMemAlloc_v2", "no bytes");
     if (size_bytes > S.device[0].memory_bytes - S.allocated_bytes) return KILN_CU_OUT_OF_MEMORY;
     for (int i = 0; i < LIVE_MAX; i++) {
@@ -318,9 +359,16 @@ EXPORT(cuMemFree_v2, kiln_cu_pointer pointer) {
     return complain("cuMemFree_v2", "no allocation begins there");
 }
 
+static int keep(const node *n) {
+    nodes *all = capturing->nodes;
+    if (all->count == NODES_MAX) abort();
+    all->node[all->count++] = *n;
+    return 0;
+}
+
 EXPORT(cuMemsetD8Async, kiln_cu_pointer pointer, unsigned char value, size_t size_bytes,
        kiln_cu_stream stream) {
-    ON_STREAM("cuMemsetD8Async", stream);
+    ON_QUIET_STREAM("cuMemsetD8Async", stream);
     if (!is_memory(pointer, size_bytes)) return complain("cuMemsetD8Async", "beyond an allocation");
     memset((void *)(uintptr_t)pointer, value, size_bytes);
     return 0;
@@ -328,7 +376,7 @@ EXPORT(cuMemsetD8Async, kiln_cu_pointer pointer, unsigned char value, size_t siz
 
 EXPORT(cuMemcpyHtoDAsync_v2, kiln_cu_pointer to, const void *from, size_t size_bytes,
        kiln_cu_stream stream) {
-    ON_STREAM("cuMemcpyHtoDAsync_v2", stream);
+    ON_QUIET_STREAM("cuMemcpyHtoDAsync_v2", stream);
     if (!is_memory(to, size_bytes)) return complain("cuMemcpyHtoDAsync_v2", "beyond an allocation");
     memcpy((void *)(uintptr_t)to, from, size_bytes);
     return 0;
@@ -336,7 +384,7 @@ EXPORT(cuMemcpyHtoDAsync_v2, kiln_cu_pointer to, const void *from, size_t size_b
 
 EXPORT(cuMemcpyDtoHAsync_v2, void *to, kiln_cu_pointer from, size_t size_bytes,
        kiln_cu_stream stream) {
-    ON_STREAM("cuMemcpyDtoHAsync_v2", stream);
+    ON_QUIET_STREAM("cuMemcpyDtoHAsync_v2", stream);
     if (!is_memory(from, size_bytes))
         return complain("cuMemcpyDtoHAsync_v2", "beyond an allocation");
     memcpy(to, (const void *)(uintptr_t)from, size_bytes);
@@ -348,6 +396,8 @@ EXPORT(cuMemcpyDtoDAsync_v2, kiln_cu_pointer to, kiln_cu_pointer from, size_t si
     ON_STREAM("cuMemcpyDtoDAsync_v2", stream);
     if (!is_memory(from, size_bytes) || !is_memory(to, size_bytes))
         return complain("cuMemcpyDtoDAsync_v2", "beyond an allocation");
+    if (capturing == (thing *)stream)
+        return keep(&(node){.to = to, .from = from, .size_bytes = size_bytes});
     memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size_bytes);
     return 0;
 }
@@ -356,6 +406,7 @@ EXPORT(cuMemcpyDtoDAsync_v2, kiln_cu_pointer to, kiln_cu_pointer from, size_t si
 EXPORT(cuModuleLoadDataEx, kiln_cu_module *out, const void *image, unsigned count, int *option,
        void **value) {
     BEGIN("cuModuleLoadDataEx", 1);
+    if (capturing) return refuse_capture();
     if (strstr(image, "nonsense")) {
         char *log = NULL;
         size_t log_bytes = 0;
@@ -414,13 +465,38 @@ EXPORT(cuFuncSetAttribute, kiln_cu_function function, int which, int value) {
     return 0;
 }
 
-/* Each parameter of Kiln's kernels is a pointer: there are as many as the text declares. */
-static int check_parameters(const thing *function, void **parameter) {
+static int count_parameters(const thing *function) {
     const char *at = strstr(function->of->text, function->entry);
     const char *end = at ? strchr(at, ')') : NULL;
-    for (int i = 0; at && (at = strstr(at, ".param")) && at < end; i++, at++)
+    int count = 0;
+    for (; at && (at = strstr(at, ".param")) && at < end; at++) count++;
+    return count;
+}
+
+/* Each parameter of Kiln's kernels is a pointer: there are as many as the text declares. */
+static int check_parameters(const thing *function, void **parameter) {
+    const int count = count_parameters(function);
+    for (int i = 0; i < count; i++)
         if (!parameter[i] || !is_memory(*(kiln_cu_pointer *)parameter[i], 1)) return 0;
     return 1;
+}
+
+static void run(const thing *function, const uint32_t grid[3], const uint32_t group[3],
+                void **parameter) {
+    clock_us += S.launch_us;
+    for (int i = 0; i < FAKE_CUDA_KERNELS_MAX; i++)
+        if (S.kernel[i].entry && strcmp(S.kernel[i].entry, function->entry) == 0)
+            S.kernel[i].run(grid, group, parameter);
+}
+
+static int keep_launch(thing *function, const uint32_t grid[3], const uint32_t group[3],
+                       unsigned shared_bytes, void **parameter) {
+    node n = {.function = function, .shared_bytes = shared_bytes};
+    memcpy(n.grid, grid, sizeof n.grid);
+    memcpy(n.group, group, sizeof n.group);
+    for (int i = 0; i < count_parameters(function); i++)
+        n.parameter[i] = *(kiln_cu_pointer *)parameter[i];
+    return keep(&n);
 }
 
 EXPORT(cuLaunchKernel, kiln_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -437,12 +513,98 @@ EXPORT(cuLaunchKernel, kiln_cu_function function, unsigned grid_x, unsigned grid
         return complain("cuLaunchKernel", "shared memory that the function was not allowed");
     if (!check_parameters(of, parameter))
         return complain("cuLaunchKernel", "a parameter that is no memory of the device");
+    if (capturing == (thing *)stream) return keep_launch(of, grid, group, shared_bytes, parameter);
     S.launch_shared = (int)shared_bytes;
     S.launches++;
-    clock_us += S.launch_us;
-    for (int i = 0; i < FAKE_CUDA_KERNELS_MAX; i++)
-        if (S.kernel[i].entry && strcmp(S.kernel[i].entry, of->entry) == 0)
-            S.kernel[i].run(grid, group, parameter);
+    run(of, grid, group, parameter);
+    return 0;
+}
+
+EXPORT(cuStreamBeginCapture_v2, kiln_cu_stream stream, int mode) {
+    ON_STREAM("cuStreamBeginCapture_v2", stream);
+    if (mode < 0 || mode > 2) return complain("cuStreamBeginCapture_v2", "mode");
+    if (capturing) return complain("cuStreamBeginCapture_v2", "a capture is under way");
+    capturing = (thing *)stream;
+    capturing->nodes = calloc(1, sizeof *capturing->nodes);
+    capturing->is_broken = 0;
+    S.captures++;
+    return 0;
+}
+
+EXPORT(cuStreamEndCapture, kiln_cu_stream stream, kiln_cu_graph *out) {
+    if (capturing != (thing *)stream) return complain("cuStreamEndCapture", "nothing is captured");
+    nodes *taken = capturing->nodes;
+    const int is_broken = capturing->is_broken;
+    capturing->nodes = NULL;
+    capturing = NULL;
+    int code = begin("cuStreamEndCapture", 1);
+    if (!code && is_broken) code = CAPTURE_INVALIDATED;
+    if (code) {
+        free(taken);
+        *out = NULL;
+        return code;
+    }
+    thing *made = make(GRAPH);
+    made->nodes = taken;
+    S.graphs++;
+    *out = (kiln_cu_graph)made;
+    return 0;
+}
+
+EXPORT(cuGraphInstantiateWithFlags, kiln_cu_graph_exec *out, kiln_cu_graph graph,
+       unsigned long long flags) {
+    BEGIN("cuGraphInstantiateWithFlags", 1);
+    if (flags || !is_alive(graph, GRAPH))
+        return complain("cuGraphInstantiateWithFlags", "no graph, or flags");
+    thing *made = make(GRAPH_EXEC);
+    made->nodes = malloc(sizeof *made->nodes);
+    *made->nodes = *((thing *)graph)->nodes;
+    S.graphs++;
+    *out = (kiln_cu_graph_exec)made;
+    return 0;
+}
+
+static int destroy_graph(const char *symbol, void *graph, int kind) {
+    if (!is_alive(graph, kind)) return complain(symbol, "no graph");
+    S.graphs--;
+    destroy(graph);
+    return S.spoilt;
+}
+
+EXPORT(cuGraphDestroy, kiln_cu_graph graph) {
+    return destroy_graph("cuGraphDestroy", graph, GRAPH);
+}
+
+EXPORT(cuGraphExecDestroy, kiln_cu_graph_exec graph) {
+    return destroy_graph("cuGraphExecDestroy", graph, GRAPH_EXEC);
+}
+
+/* What it was given must still be there. */
+static int run_node(const node *n) {
+    void *parameter[PARAMETERS_MAX];
+    if (!n->function) {
+        if (!is_memory(n->from, n->size_bytes) || !is_memory(n->to, n->size_bytes))
+            return complain("cuGraphLaunch", "a copy of memory that is gone");
+        memmove((void *)(uintptr_t)n->to, (const void *)(uintptr_t)n->from, n->size_bytes);
+        return 0;
+    }
+    for (int i = 0; i < PARAMETERS_MAX; i++)
+        parameter[i] = n->parameter[i] ? (void *)(uintptr_t)&n->parameter[i] : NULL;
+    if (!is_alive(n->function, FUNCTION) || !check_parameters(n->function, parameter))
+        return complain("cuGraphLaunch", "a function or memory that is gone");
+    run(n->function, n->grid, n->group, parameter);
+    return 0;
+}
+
+EXPORT(cuGraphLaunch, kiln_cu_graph_exec graph, kiln_cu_stream stream) {
+    ON_QUIET_STREAM("cuGraphLaunch", stream);
+    if (!is_alive(graph, GRAPH_EXEC)) return complain("cuGraphLaunch", "no graph");
+    const nodes *all = ((thing *)graph)->nodes;
+    S.graph_launches++;
+    for (int i = 0; i < all->count; i++) {
+        const int wrong = run_node(&all->node[i]);
+        if (wrong) return wrong;
+    }
     return 0;
 }
 

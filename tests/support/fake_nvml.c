@@ -128,6 +128,6 @@ __attribute__((constructor)) static void read_environment(void) {
                *celsius = getenv("KILN_NVML_FAKE_CELSIUS");
     static char symbol[64];
     if (fail && sscanf(fail, "%63[^:]:%d", symbol, &S.fail_code) == 2) S.fail_symbol = symbol;
-    if (reasons) S.reasons = strtoull(reasons, NULL, 0);
+    if (reasons) (void)sscanf(reasons, "%llx", &S.reasons);
     if (celsius) (void)sscanf(celsius, "%u", &S.celsius);
 }

@@ -3,8 +3,9 @@
  * tests/support/fake_cuda.h by their places on the bus. What it finds wrong is in `complaints`.
  *
  * A test in the same process finds `fake_nvml_state` with dlsym. Other programs read their
- * environment: KILN_NVML_FAKE_REASONS=N are the reasons why clocks are low, KILN_NVML_FAKE_CELSIUS
- * the temperature; KILN_NVML_FAKE_FAIL=SYMBOL:CODE is what a function returns. */
+ * environment: KILN_NVML_FAKE_REASONS=HEX are the reasons why clocks are low,
+ * KILN_NVML_FAKE_CELSIUS the temperature; KILN_NVML_FAKE_FAIL=SYMBOL:CODE is what a function
+ * returns. */
 #ifndef KILN_TESTS_SUPPORT_FAKE_NVML_H
 #define KILN_TESTS_SUPPORT_FAKE_NVML_H
 

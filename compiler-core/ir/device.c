@@ -74,6 +74,11 @@ kiln_unit kiln_stmt_unit(const kiln_program *p, kiln_stmt stmt) {
     return KILN_UNIT_COMPUTE;
 }
 
+bool kiln_stmt_is_step(const kiln_program *p, kiln_stmt stmt) {
+    const uint8_t kind = p->stmt.data[stmt].kind;
+    return kind == KILN_STMT_BARRIER || kind == KILN_STMT_TOKEN_PUSH || kind == KILN_STMT_TOKEN_POP;
+}
+
 bool kiln_token_queue_exists(kiln_unit from, kiln_unit to) {
 #define X(a, b) \
     if (from == KILN_UNIT_##a && to == KILN_UNIT_##b) return true;
@@ -268,15 +273,16 @@ static kiln_status check_alloc(const kiln_program *p, kiln_stmt stmt, const arou
 }
 
 static kiln_status check_barrier(const kiln_program *p, kiln_stmt stmt, const around *a) {
-    if (a->lanes || a->parallel) return ILLEGAL("a barrier is in lanes or in a parallel loop");
+    const char *what = p->stmt.data[stmt].kind == KILN_STMT_BARRIER ? "barrier" : "token";
+    if (a->lanes || a->parallel) return ILLEGAL("a %s is in lanes or in a parallel loop", what);
     for (kiln_stmt at = stmt; at; at = p->stmt.data[at].parent) {
         if (p->stmt.data[at].kind != KILN_STMT_IF) continue;
         for (kiln_stmt loop = at; loop; loop = p->stmt.data[loop].parent)
             if (kiln_stmt_level(p, loop) == KILN_LEVEL_GROUP &&
                 kiln_expr_uses_var(p, p->stmt.data[at].condition, p->stmt.data[loop].var))
-                return ILLEGAL("a barrier stands under a condition on thread loop %.*s, so that "
-                               "not all threads come to it",
-                               NAME(p, loop));
+                return ILLEGAL("a %s stands under a condition on thread loop %.*s, so that not "
+                               "all threads come to it",
+                               what, NAME(p, loop));
     }
     return KILN_OK;
 }
@@ -287,7 +293,7 @@ static kiln_status check_tree(const kiln_program *p, kiln_stmt stmt, around a) {
     if (s->kind == KILN_STMT_FOR) st = check_for(p, stmt, &a);
     if (s->kind == KILN_STMT_IF) a.other = stmt;
     if (s->kind == KILN_STMT_ALLOC) st = check_alloc(p, stmt, &a);
-    if (s->kind == KILN_STMT_BARRIER) st = check_barrier(p, stmt, &a);
+    if (kiln_stmt_is_step(p, stmt)) st = check_barrier(p, stmt, &a);
     for (uint32_t i = 0; i < s->child.count && !st; i++) st = check_tree(p, s->child.data[i], a);
     return st;
 }

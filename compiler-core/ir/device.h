@@ -18,7 +18,15 @@
  * was given before is done; TOKEN_POP takes the oldest one out, and what the second unit is given
  * behind it starts after that. Queues are those of token_queues.def; they are empty before and
  * after a program. In program order every token is pushed before it is popped, so program order is
- * one of the orders in which the units may run, and no order deadlocks. */
+ * one of the orders in which the units may run, and no order deadlocks.
+ *
+ * Threads as units. In a launch with tokens the threads of the last `thread.z` are the unit LOAD,
+ * all others COMPUTE. Statements of LOAD say so by the attribute, on each store. Tokens stand where
+ * barriers may, and are of all threads of a unit: a push says that each of them is done, and that
+ * its copies have landed. They have numbers, 0 and on in each queue, and a queue has `pending`
+ * places that they use in turn, which is what devices count phases of (mbarriers). Threads of a
+ * unit are ordered among themselves by a token that comes back: by nothing else than barriers of
+ * all. */
 #ifndef KILN_COMPILER_CORE_IR_DEVICE_H
 #define KILN_COMPILER_CORE_IR_DEVICE_H
 
@@ -33,6 +41,8 @@
 #define KILN_COPIES_CAPABILITY 80
 #define KILN_COPY_BYTES_MIN 4    /* of such a copy */
 #define KILN_PLACE_MAX (1 << 20) /* place of a shared temp that texts may ask for, bytes */
+/* CUDA devices from this capability on wait for phases of barriers in shared memory. */
+#define KILN_TOKENS_CAPABILITY 90
 
 typedef enum kiln_seen_by {
     KILN_SEEN_BY_THREAD,
@@ -75,6 +85,8 @@ kiln_stmt kiln_stmt_outermost(const kiln_program *p, kiln_stmt stmt, kiln_axis_l
 extern const char *const kiln_unit_word[KILN_UNIT_COUNT]; /* Texts of units.def. */
 /* The unit that carries the statement out. */
 kiln_unit kiln_stmt_unit(const kiln_program *p, kiln_stmt stmt);
+/* A barrier or a token: what all threads of a group, or of a unit, come to. */
+bool kiln_stmt_is_step(const kiln_program *p, kiln_stmt stmt);
 /* Whether token_queues.def has that row. */
 bool kiln_token_queue_exists(kiln_unit from, kiln_unit to);
 
@@ -102,7 +114,7 @@ kiln_str kiln_attribute_value(const kiln_program *p, const kiln_attribute *a);
  * - thread loops of one nest stand directly in one another, and have KILN_GROUP_THREADS_MAX
  *   iterations at most
  * - no parallel loop around or inside a bound one, and no bound loop in lanes
- * - a barrier is not in lanes, and no condition around it asks for the thread
+ * - a barrier or token is not in lanes, and no condition around it asks for the thread
  * - an allocation has its scope's place: of the device outside of grid loops, of a group outside of
  *   thread loops, of a thread inside them
  *

@@ -210,7 +210,7 @@ typedef struct kiln_stmt_info {
     uint8_t loop_kind; /* FOR */
     uint8_t axis;      /* FOR of kind BIND: kiln_loop_axis */
     uint8_t token;     /* COPY, COMMIT, WAIT: which copies, below KILN_COPY_TOKENS_MAX */
-    uint8_t pending;   /* WAIT */
+    uint8_t pending;   /* WAIT; TOKEN_PUSH, TOKEN_POP with a number: places of the queue */
     uint8_t from, to;  /* TOKEN_PUSH, TOKEN_POP: kiln_unit */
     kiln_stmt parent;
     KILN_VEC(kiln_stmt) child; /* in the program's arena; FOR, IF, ALLOC have one */
@@ -221,7 +221,7 @@ typedef struct kiln_stmt_info {
     kiln_buffer buffer;        /* ALLOC, STORE, COPY */
     uint32_t index_count;      /* STORE, COPY */
     kiln_expr index[KILN_RANK_MAX];
-    kiln_expr value; /* STORE; COPY: a load */
+    kiln_expr value; /* STORE; COPY: a load; TOKEN_PUSH, TOKEN_POP: its number, or 0 */
     KILN_VEC(kiln_attribute) attribute;
 } kiln_stmt_info;
 

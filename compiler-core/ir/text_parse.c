@@ -422,7 +422,7 @@ static void parse_copy(kiln_parser *ps, kiln_stmt parent, kiln_stmt_kind kind) {
     expect_line_end(ps);
 }
 
-/* "token push load compute", behind the first word. */
+/* "token push load compute at k + 1 of 4", behind the first word; the number may be missing. */
 static void parse_token(kiln_parser *ps, kiln_stmt parent) {
     kiln_stmt_info info = {.kind = KILN_STMT_TOKEN_PUSH};
     if (!kiln_parse_accept(ps, "push")) {
@@ -431,6 +431,11 @@ static void parse_token(kiln_parser *ps, kiln_stmt parent) {
     }
     info.from = (uint8_t)expect_word(ps, kiln_unit_word, KILN_UNIT_COUNT, "a unit");
     info.to = (uint8_t)expect_word(ps, kiln_unit_word, KILN_UNIT_COUNT, "a unit");
+    if (kiln_parse_accept(ps, "at")) {
+        info.value = kiln_parse_expr(ps, KILN_INDEX_DTYPE);
+        kiln_parse_expect(ps, "of");
+        info.pending = (uint8_t)expect_int(ps, 1, KILN_PIPELINE_STAGES_MAX);
+    }
     add_stmt(ps, parent, info);
     expect_line_end(ps);
 }

@@ -397,6 +397,10 @@ static void print_head(const printer *pr, const kiln_stmt_info *s) {
         kiln_strbuf_printf(pr->out, "token %s %s %s",
                            s->kind == KILN_STMT_TOKEN_PUSH ? "push" : "pop",
                            kiln_unit_word[s->from], kiln_unit_word[s->to]);
+        if (!s->value) break;
+        kiln_strbuf_text(pr->out, " at ");
+        print_whole(pr, s->value);
+        kiln_strbuf_printf(pr->out, " of %u", s->pending);
         break;
     case KILN_STMT_SEQ:
     case KILN_STMT_KIND_COUNT: break;

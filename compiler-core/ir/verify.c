@@ -374,6 +374,7 @@ static void verify_attributes(verifier *v, const kiln_stmt_info *s) {
         uint32_t rows = a->id == KILN_ATTRIBUTE_PREFETCH    ? v->p->buffer.count
                         : a->id == KILN_ATTRIBUTE_TENSORIZE ? KILN_INTRINSIC_COUNT
                         : a->id == KILN_ATTRIBUTE_UNIT      ? KILN_UNIT_COUNT
+                        : a->id == KILN_ATTRIBUTE_PRODUCER  ? KILN_UNIT_COUNT
                         : a->id == KILN_ATTRIBUTE_PIPELINE  ? KILN_PIPELINE_STAGES_MAX + 1
                         : a->id == KILN_ATTRIBUTE_ASYNC     ? KILN_COPY_TOKENS_MAX
                                                             : UINT32_MAX;
@@ -410,6 +411,8 @@ static void verify_stmt(verifier *v, kiln_stmt stmt) {
         REQUIRE(v, kiln_token_queue_exists((kiln_unit)s->from, (kiln_unit)s->to),
                 "there is no queue of tokens from %s to %s", kiln_unit_word[s->from],
                 kiln_unit_word[s->to]);
+        v->place = KILN_STR("token");
+        if (!v->status && s->value) verify_root_expr(v, s->value, KILN_INDEX_DTYPE, "the number");
         return;
     case KILN_STMT_KIND_COUNT: break;
     }

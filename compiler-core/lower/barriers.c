@@ -22,6 +22,7 @@ typedef struct nest_access {
 
 typedef struct nest_use {
     kiln_stmt nest;
+    bool is_producer; /* tokens order it and all others */
     KILN_VEC(nest_access) access;
 } nest_use;
 
@@ -70,9 +71,17 @@ static void use_tree(ordering *o, kiln_stmt stmt) {
     for (uint32_t i = 0; i < s.child.count; i++) use_tree(o, s.child.data[i]);
 }
 
+static bool is_producer(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_attribute *unit = kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_UNIT);
+    bool found = unit && unit->row == KILN_UNIT_LOAD;
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count && !found; i++)
+        found = is_producer(p, p->stmt.data[stmt].child.data[i]);
+    return found;
+}
+
 static void add_nest(kiln_program *p, kiln_stmt nest, void *context) {
     ordering *o = context;
-    const nest_use use = {.nest = nest};
+    const nest_use use = {.nest = nest, .is_producer = is_producer(p, nest)};
     kiln_vec_push_in(p->arena, &o->use, use);
     use_tree(o, nest);
 }
@@ -81,7 +90,7 @@ static kiln_status visit_nests(kiln_program *p, kiln_stmt stmt, kiln_lower_nest_
                                void *context) {
     const kiln_stmt_info s = p->stmt.data[stmt];
     kiln_status st = KILN_OK;
-    if (s.kind == KILN_STMT_BARRIER) return KILN_OK;
+    if (kiln_stmt_is_step(p, stmt)) return KILN_OK;
     if (kiln_stmt_level(p, stmt) == KILN_LEVEL_GROUP ||
         !kiln_lower_has_level(p, stmt, KILN_LEVEL_GROUP)) {
         visit(p, stmt, context);
@@ -162,6 +171,7 @@ static bool are_apart(kiln_program *p, const nest_access *a, kiln_stmt a_nest, c
 }
 
 static bool conflict(kiln_program *p, const nest_use *a, const nest_use *b, bool is_before) {
+    if (a->is_producer || b->is_producer) return false;
     for (uint32_t i = 0; i < a->access.count; i++)
         for (uint32_t k = 0; k < b->access.count; k++) {
             const nest_access *one = &a->access.data[i], *other = &b->access.data[k];
@@ -198,8 +208,8 @@ static void order_nest(ordering *o, kiln_stmt nest, pending *now) {
 static void order_stmt(ordering *o, kiln_stmt stmt, pending *now) {
     kiln_program *p = o->p;
     const kiln_stmt_info s = p->stmt.data[stmt];
-    if (s.kind == KILN_STMT_BARRIER) {
-        now->item.count = 0;
+    if (kiln_stmt_is_step(p, stmt)) {
+        if (s.kind == KILN_STMT_BARRIER) now->item.count = 0;
     } else if (kiln_stmt_level(p, stmt) == KILN_LEVEL_GROUP ||
                !kiln_lower_has_level(p, stmt, KILN_LEVEL_GROUP)) {
         order_nest(o, stmt, now);

@@ -34,13 +34,21 @@ static void copy_where_it_is(kiln_program *p, kiln_stmt stmt, uint8_t token) {
     put_under(p, stmt, kiln_expr_unary(p, KILN_EXPR_NOT, condition), fill);
 }
 
+static void remove_mark(kiln_stmt_info *s) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->attribute.count; i++)
+        if (s->attribute.data[i].id != KILN_ATTRIBUTE_ASYNC)
+            s->attribute.data[kept++] = s->attribute.data[i];
+    s->attribute.count = kept;
+}
+
 /* `lane`: of the vectorized loop around it, or NULL. */
 static void lower_store(kiln_program *p, kiln_stmt stmt, const kiln_stmt_info *lane) {
     kiln_stmt_info *s = &p->stmt.data[stmt];
     const uint8_t token = (uint8_t)kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_ASYNC)->row;
     const size_t bytes =
         kiln_dtype_size(p->buffer.data[s->buffer].dtype) * (lane ? (size_t)lane->extent : 1);
-    s->attribute.count = 0; /* a store has no other */
+    remove_mark(s);
     if (bytes < KILN_COPY_BYTES_MIN) return;
     if (is_load_of_device(p, s->value)) {
         make_copy(p, stmt, token);

@@ -34,6 +34,7 @@
 #include "compiler-core/ir/ir.h"
 
 #define KILN_LAUNCH_DIMS 3
+#define KILN_TOKEN_PLACE_BYTES 8 /* of shared memory, for each place of a queue */
 #define KILN_LAUNCHES_MAX (KILN_MANIFEST_LAUNCHES_MAX / 2) /* of one program */
 
 /* A temp at its place: in device scratch, in a group's shared memory or in a thread's own. */
@@ -53,7 +54,11 @@ typedef struct kiln_launch {
     uint32_t group_size[KILN_LAUNCH_DIMS]; /* threads in x, y, z; at least 1 */
     kiln_var grid_var[KILN_LAUNCH_DIMS], group_var[KILN_LAUNCH_DIMS]; /* 0: no loop, size 1 */
     uint32_t barrier_count; /* statements; 0: threads need not run in step */
-    uint64_t shared_bytes;  /* of one group: shared[] from 0 */
+    /* Places of each queue of tokens, 0: there are none. Queue by queue, full ones first, each has
+     * 8 bytes from `token_offset` on in shared memory. */
+    uint32_t token_slots;
+    uint64_t token_offset;
+    uint64_t shared_bytes; /* of one group: shared[] from 0, then tokens */
     uint32_t shared_count;
     kiln_launch_temp *shared;
     uint64_t local_bytes; /* of one thread: local[] from 0; REGISTER buffers take none */

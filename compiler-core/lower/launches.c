@@ -127,6 +127,7 @@ static void describe_stmt(describing *d, kiln_stmt stmt, kiln_launch *launch) {
     kiln_lower_visit_loads(p, stmt, 0, touch_load, d);
     if (s.kind == KILN_STMT_STORE || s.kind == KILN_STMT_COPY) d->touched[s.buffer] = true;
     if (s.kind == KILN_STMT_BARRIER) launch->barrier_count++;
+    if (s.kind == KILN_STMT_TOKEN_PUSH) launch->token_slots = s.pending;
     if (s.kind == KILN_STMT_ALLOC) {
         kiln_scope scope = p->buffer.data[s.buffer].scope;
         if (scope == KILN_SCOPE_SHARED)
@@ -181,6 +182,13 @@ static void place_own(const kiln_target *target, kiln_launches *out) {
     }
 }
 
+static void place_tokens(kiln_launch *launch) {
+    if (!launch->token_slots) return;
+    launch->token_offset = KILN_ALIGN_UP(launch->shared_bytes, (uint64_t)KILN_TOKEN_PLACE_BYTES);
+    launch->shared_bytes =
+        launch->token_offset + UINT64_C(2) * launch->token_slots * KILN_TOKEN_PLACE_BYTES;
+}
+
 /* What a kind of targets does not limit is 0. */
 static kiln_status check_limits(const describing *d, const kiln_launch *launch) {
     const kiln_target *target = d->target;
@@ -228,6 +236,7 @@ static kiln_status describe_launch(describing *d, kiln_stmt nest) {
         else
             launch->arg[launch->arg_count++] = b;
     }
+    place_tokens(launch);
     return check_limits(d, launch);
 }
 

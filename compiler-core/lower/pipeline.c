@@ -24,6 +24,7 @@
  * The barrier says both that all threads' copies are there and that all of them have left the slot.
  * Until the pass `copies` such copies are stores with an attribute, which means the same; those
  * that change what they fetch remain stores. */
+#include "compiler-core/lower/pipeline.h"
 #include "base/check.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
@@ -31,32 +32,24 @@
 #include "compiler-core/lower/pass.h"
 
 #define REFUSE(...) KILN_ERROR(ILLEGAL_SCHEDULE, __VA_ARGS__)
-typedef struct pipelining {
-    kiln_program *p;
-    kiln_stmt loop;
-    bool *made;   /* [buffer count] stored to in the loop */
-    bool *staged; /* [buffer count] shared temps of one iteration that a fetch fills */
-    KILN_VEC(kiln_stmt) fetch;
-    KILN_VEC(kiln_stmt) work;
-} pipelining;
 
 /* ---- what is fetched ------------------------------------------------------------------------- */
 
-static void find_made(pipelining *l, kiln_stmt stmt) {
+static void find_made(kiln_pipelining *l, kiln_stmt stmt) {
     const kiln_stmt_info s = l->p->stmt.data[stmt];
     if (s.kind == KILN_STMT_STORE) l->made[s.buffer] = true;
     for (uint32_t i = 0; i < s.child.count; i++) find_made(l, s.child.data[i]);
 }
 
 static void look_at_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
-    pipelining *l = context;
+    kiln_pipelining *l = context;
     (void)stmt;
     if (l->made[kiln_load_buffer(p, load)]) l->staged[0] = true;
 }
 
 /* Whether the statement stores to shared temps of this iteration alone, of what the loop does not
  * make. staged[0] says that it loads something else. */
-static bool is_fetch(pipelining *l, kiln_stmt stmt, const kiln_stmt *home) {
+static bool is_fetch(kiln_pipelining *l, kiln_stmt stmt, const kiln_stmt *home) {
     kiln_program *p = l->p;
     const kiln_stmt_info s = p->stmt.data[stmt];
     kiln_lower_visit_loads(p, stmt, 0, look_at_load, l);
@@ -69,14 +62,14 @@ static bool is_fetch(pipelining *l, kiln_stmt stmt, const kiln_stmt *home) {
     return !l->staged[0];
 }
 
-static void mark_staged(pipelining *l, kiln_stmt stmt) {
+static void mark_staged(kiln_pipelining *l, kiln_stmt stmt) {
     const kiln_stmt_info s = l->p->stmt.data[stmt];
     if (s.kind == KILN_STMT_STORE) l->staged[s.buffer] = true;
     for (uint32_t i = 0; i < s.child.count; i++) mark_staged(l, s.child.data[i]);
 }
 
 /* Takes the iterations' statements apart; false: none of them fetches. */
-static bool find_fetches(pipelining *l) {
+static bool find_fetches(kiln_pipelining *l) {
     kiln_program *p = l->p;
     kiln_stmt body = p->stmt.data[l->loop].child.data[0];
     const kiln_stmt *home = kiln_lower_homes(p, p->root);
@@ -94,7 +87,8 @@ static bool find_fetches(pipelining *l) {
     for (uint32_t i = 0; i < l->fetch.count; i++) mark_staged(l, l->fetch.data[i]);
     /* A temp that other statements fill as well is none of a fetch's. */
     for (uint32_t i = 0; i < l->work.count; i++) {
-        pipelining other = {.p = p, .staged = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
+        kiln_pipelining other = {.p = p,
+                                 .staged = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
         mark_staged(&other, l->work.data[i]);
         for (kiln_buffer b = 1; b < p->buffer.count; b++)
             if (other.staged[b] && l->staged[b]) return false;
@@ -174,7 +168,7 @@ static void part(kiln_program *p, kiln_stmt load, kiln_stmt store, path *to_load
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-static void append_copies(kiln_program *p, kiln_stmt to, const kiln_stmt *part, uint32_t count,
+void kiln_pipeline_append(kiln_program *p, kiln_stmt to, const kiln_stmt *part, uint32_t count,
                           kiln_var var, kiln_expr with) {
     for (uint32_t i = 0; i < count; i++)
         kiln_stmt_append(p, to, kiln_lower_copy(p, part[i], &var, with));
@@ -190,8 +184,7 @@ static void compact_temps(kiln_program *p, kiln_stmt body) {
             kiln_lower_compact(p, b, body);
 }
 
-/* Each iteration uses the next of `slots` slots. */
-static kiln_status expand_staged(pipelining *l, int64_t slots) {
+kiln_status kiln_pipeline_expand(kiln_pipelining *l, int64_t slots) {
     kiln_program *p = l->p;
     const kiln_stmt_info s = p->stmt.data[l->loop];
     const kiln_stmt body = s.child.data[0];
@@ -210,15 +203,15 @@ static kiln_status expand_staged(pipelining *l, int64_t slots) {
     return KILN_OK;
 }
 
-static kiln_status fetch_through_registers(pipelining *l) {
+static kiln_status fetch_through_registers(kiln_pipelining *l) {
     kiln_program *p = l->p;
     const kiln_stmt_info s = p->stmt.data[l->loop];
     kiln_expr var = kiln_expr_var(p, s.var);
-    kiln_status st = expand_staged(l, 2);
+    kiln_status st = kiln_pipeline_expand(l, 2);
     if (st) return st;
 
     kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ), steady = kiln_stmt_create(p, KILN_STMT_SEQ);
-    append_copies(p, all, l->fetch.data, l->fetch.count, s.var, kiln_expr_index(p, s.first));
+    kiln_pipeline_append(p, all, l->fetch.data, l->fetch.count, s.var, kiln_expr_index(p, s.first));
     kiln_expr next = kiln_expr_binary(p, KILN_EXPR_ADD, var, kiln_expr_index(p, 1));
     kiln_stmt stores = kiln_stmt_create(p, KILN_STMT_SEQ);
     for (uint32_t i = 0; i < l->fetch.count; i++) {
@@ -229,12 +222,12 @@ static kiln_status fetch_through_registers(pipelining *l) {
         kiln_stmt_append(p, steady, load);
         kiln_stmt_append(p, stores, store);
     }
-    append_copies(p, steady, l->work.data, l->work.count, s.var, var);
+    kiln_pipeline_append(p, steady, l->work.data, l->work.count, s.var, var);
     kiln_stmt_append(p, steady, stores);
     kiln_stmt_append(p, all,
                      kiln_stmt_for(p, s.var, s.first, s.extent - 1, KILN_LOOP_SERIAL, steady));
-    append_copies(p, all, l->work.data, l->work.count, s.var,
-                  kiln_expr_index(p, s.first + s.extent - 1));
+    kiln_pipeline_append(p, all, l->work.data, l->work.count, s.var,
+                         kiln_expr_index(p, s.first + s.extent - 1));
     kiln_stmt_replace(p, l->loop, all);
     kiln_lower_simplify_below(p, all, NULL);
     return KILN_OK;
@@ -244,7 +237,6 @@ static kiln_status fetch_through_registers(pipelining *l) {
 
 typedef struct ring {
     uint8_t token, ahead; /* groups in flight while an iteration works */
-    uint32_t copies;      /* stores that may become one */
     int64_t threads[KILN_AXIS_COUNT];
 } ring;
 
@@ -257,17 +249,25 @@ static bool is_copy(const kiln_program *p, kiln_expr value) {
            p->buffer.data[kiln_load_buffer(p, value)].scope == KILN_SCOPE_GLOBAL;
 }
 
-/* Marks what may be copied, and finds how many threads fetch. */
-static void mark_copies(kiln_program *p, kiln_stmt stmt, ring *r) {
+uint32_t kiln_pipeline_mark_copies(kiln_program *p, kiln_stmt stmt, uint8_t token) {
     const kiln_stmt_info s = p->stmt.data[stmt];
-    if (kiln_stmt_level(p, stmt) == KILN_LEVEL_GROUP)
-        r->threads[s.axis] = KILN_MAX(r->threads[s.axis], s.extent);
+    uint32_t count = 0;
     if (s.kind == KILN_STMT_STORE && is_copy(p, s.value)) {
         kiln_stmt_set_attribute(p, stmt,
-                                (kiln_attribute){.id = KILN_ATTRIBUTE_ASYNC, .row = r->token});
-        r->copies++;
+                                (kiln_attribute){.id = KILN_ATTRIBUTE_ASYNC, .row = token});
+        count++;
     }
-    for (uint32_t i = 0; i < s.child.count; i++) mark_copies(p, s.child.data[i], r);
+    for (uint32_t i = 0; i < s.child.count; i++)
+        count += kiln_pipeline_mark_copies(p, s.child.data[i], token);
+    return count;
+}
+
+/* How many threads fetch. */
+static void find_threads(const kiln_program *p, kiln_stmt stmt, ring *r) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (kiln_stmt_level(p, stmt) == KILN_LEVEL_GROUP)
+        r->threads[s->axis] = KILN_MAX(r->threads[s->axis], s->extent);
+    for (uint32_t i = 0; i < s->child.count; i++) find_threads(p, s->child.data[i], r);
 }
 
 /* A COMMIT or WAIT of all threads that fetch. */
@@ -290,7 +290,7 @@ typedef struct span {
     bool works, fetches;
 } span;
 
-static void append_span(const pipelining *l, const ring *r, kiln_stmt to, const span *part) {
+static void append_span(const kiln_pipelining *l, const ring *r, kiln_stmt to, const span *part) {
     kiln_program *p = l->p;
     const kiln_var loop_var = p->stmt.data[l->loop].var;
     if (part->extent == 0) return;
@@ -304,9 +304,9 @@ static void append_span(const pipelining *l, const ring *r, kiln_stmt to, const 
         append_by_threads(p, body, r, KILN_STMT_WAIT);
         kiln_stmt_append(p, body, kiln_stmt_create(p, KILN_STMT_BARRIER));
     }
-    if (part->fetches) append_copies(p, body, l->fetch.data, l->fetch.count, loop_var, next);
+    if (part->fetches) kiln_pipeline_append(p, body, l->fetch.data, l->fetch.count, loop_var, next);
     append_by_threads(p, body, r, KILN_STMT_COMMIT);
-    if (part->works) append_copies(p, body, l->work.data, l->work.count, loop_var, now);
+    if (part->works) kiln_pipeline_append(p, body, l->work.data, l->work.count, loop_var, now);
     kiln_stmt_append(p, to,
                      kiln_stmt_for(p, var, part->first, part->extent, KILN_LOOP_SERIAL, body));
 }
@@ -320,21 +320,25 @@ static uint8_t depth_of_rings(const kiln_program *p, kiln_stmt stmt) {
     return (uint8_t)(depth + (a && a->row > 2));
 }
 
-static kiln_status fetch_by_copies(pipelining *l, int64_t stages) {
+static kiln_status fetch_by_copies(kiln_pipelining *l, int64_t stages) {
     kiln_program *p = l->p;
     const kiln_stmt_info s = p->stmt.data[l->loop];
     const int64_t ahead = KILN_MIN(stages - 1, s.extent);
     ring r = {.token = (uint8_t)(depth_of_rings(p, l->loop) - 1), .ahead = (uint8_t)ahead};
     for (uint32_t a = 0; a < KILN_AXIS_COUNT; a++) r.threads[a] = 1;
-    for (uint32_t i = 0; i < l->fetch.count; i++) mark_copies(p, l->fetch.data[i], &r);
-    if (r.copies == 0)
+    uint32_t copies = 0;
+    for (uint32_t i = 0; i < l->fetch.count; i++) {
+        find_threads(p, l->fetch.data[i], &r);
+        copies += kiln_pipeline_mark_copies(p, l->fetch.data[i], r.token);
+    }
+    if (copies == 0)
         return REFUSE("loop %.*s has %lld stages; more than 2 need fetches that are copies, and "
                       "all of its change what they fetch",
                       KILN_STR_ARG(p->var.data[s.var].name), (long long)stages);
     if (r.token >= KILN_COPY_TOKENS_MAX)
         return REFUSE("more than %d pipelines of copies stand in one another",
                       KILN_COPY_TOKENS_MAX);
-    kiln_status st = expand_staged(l, ahead + 1);
+    kiln_status st = kiln_pipeline_expand(l, ahead + 1);
     if (st) return st;
     const span both = {s.first, s.extent - ahead, .fetches = true, .works = true},
                last = {s.first + s.extent - ahead, ahead, .works = true};
@@ -365,21 +369,27 @@ static kiln_stmt find_loop(const kiln_program *p, kiln_stmt stmt) {
 static kiln_status pipeline_loop(kiln_program *p, kiln_stmt loop, const kiln_target *target) {
     const bool copies = target->gpu && target->gpu->capability >= KILN_COPIES_CAPABILITY;
     const uint32_t stages = kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_PIPELINE)->row;
+    const bool has_producer = kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_PRODUCER);
     kiln_str name = p->var.data[p->stmt.data[loop].var].name;
-    pipelining l = {.p = p,
-                    .loop = loop,
-                    .made = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count),
-                    .staged = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
+    kiln_pipelining l = {.p = p,
+                         .loop = loop,
+                         .made = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count),
+                         .staged = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
     if (stages > 2 && !copies)
         return REFUSE("loop %.*s has %u stages; more than 2 need copies that the target makes by "
                       "itself, which it does not",
                       KILN_STR_ARG(name), stages);
+    if (has_producer && (!target->gpu || target->gpu->capability < KILN_TOKENS_CAPABILITY))
+        return REFUSE("loop %.*s has a producer, which waits for phases of barriers in shared "
+                      "memory; the target has none",
+                      KILN_STR_ARG(name));
     if (kiln_stmt_outermost(p, loop, KILN_LEVEL_GROUP))
         return REFUSE("loop %.*s is a pipeline inside of a thread, which fetches for itself alone",
                       KILN_STR_ARG(name));
     if (!find_fetches(&l))
         return REFUSE("loop %.*s is a pipeline, and no statement of it fetches into shared memory",
                       KILN_STR_ARG(name));
+    if (has_producer) return kiln_pipeline_by_producer(&l, stages);
     return stages > 2 ? fetch_by_copies(&l, stages) : fetch_through_registers(&l);
 }
 

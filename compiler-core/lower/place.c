@@ -56,6 +56,25 @@ static kiln_stmt shared_loops(const kiln_program *p, kiln_buffer buffer, kiln_st
     return seen == KILN_SEEN_BY_THREAD ? 0 : threads;
 }
 
+static bool has_tokens(const kiln_program *p, kiln_stmt stmt) {
+    bool found = p->stmt.data[stmt].kind == KILN_STMT_TOKEN_POP;
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count && !found; i++)
+        found = has_tokens(p, p->stmt.data[stmt].child.data[i]);
+    return found;
+}
+
+/* What threads of one unit make for those of another is alive beside what they make next, so it is
+ * not anew in each iteration: outside of the loop with the tokens. */
+static kiln_stmt outside_tokens(const kiln_program *p, kiln_buffer buffer, kiln_stmt home) {
+    kiln_stmt outside = home;
+    if (kiln_scopes[p->buffer.data[buffer].scope].seen_by == KILN_SEEN_BY_THREAD) return home;
+    for (kiln_stmt at = home; at; at = p->stmt.data[at].parent)
+        if (p->stmt.data[at].kind == KILN_STMT_FOR && kiln_stmt_level(p, at) == KILN_LEVEL_NONE &&
+            has_tokens(p, at))
+            outside = at;
+    return outside;
+}
+
 /* Wraps the home, or in a sequence only the children from the first to the last that matter. */
 static kiln_stmt wrap_home(kiln_program *p, accesses *a) {
     kiln_stmt alloc = kiln_stmt_create(p, KILN_STMT_ALLOC);
@@ -390,7 +409,7 @@ static void place_temp(kiln_program *p, kiln_buffer buffer) {
         remove_stores(p, buffer);
         return;
     }
-    a.home = kiln_home_outside_vectors(p, a.home);
+    a.home = outside_tokens(p, buffer, kiln_home_outside_vectors(p, a.home));
     kiln_stmt shared = shared_loops(p, buffer, a.home);
     a.inner = p->stmt.data[a.home].parent;
     a.is_lifted = shared != 0;

@@ -197,8 +197,7 @@ kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
         if (i > 0 && kiln_nest_only_child(p, args->loop[i - 1]) != loop)
             return ILLEGAL("%.*s is not the only thing directly inside %.*s", LOOP_NAME(p, loop),
                            LOOP_NAME(p, args->loop[i - 1]));
-        if (p->stmt.data[loop].extent == 0)
-            return ILLEGAL("%.*s never runs", LOOP_NAME(p, loop));
+        if (p->stmt.data[loop].extent == 0) return ILLEGAL("%.*s never runs", LOOP_NAME(p, loop));
         if (p->stmt.data[loop].extent > SPLIT_EXTENT_MAX / extent)
             return ILLEGAL("the fused loop is too long");
         extent *= p->stmt.data[loop].extent;
@@ -428,7 +427,7 @@ kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args) {
         return ILLEGAL("annotation \"%.*s\" of %.*s is not key=value", KILN_STR_ARG(args->text),
                        LOOP_NAME(p, loop));
     const kiln_attribute attribute = kiln_attribute_from(p, args->text);
-    if (attribute.id == KILN_ATTRIBUTE_PIPELINE)
+    if (attribute.id == KILN_ATTRIBUTE_PIPELINE || attribute.id == KILN_ATTRIBUTE_PRODUCER)
         return ILLEGAL("stages of %.*s are given by pipeline, which looks whether they can be",
                        LOOP_NAME(p, loop));
     kiln_stmt_set_attribute(p, loop, attribute);

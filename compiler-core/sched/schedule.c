@@ -413,6 +413,10 @@ bool kiln_sched_pipeline(kiln_sched *s, kiln_sched_loop loop, kiln_sched_int sta
     return apply(CALL(s, PIPELINE, of_loop(s, loop), stages.operand));
 }
 
+bool kiln_sched_producer(kiln_sched *s, kiln_sched_loop loop, kiln_sched_int on) {
+    return apply(CALL(s, PRODUCER, of_loop(s, loop), on.operand));
+}
+
 bool kiln_sched_pad(kiln_sched *s, kiln_block block, uint32_t iter, kiln_sched_int multiple) {
     return apply(CALL(s, PAD, of_block(s, block), of_iter(s, block, iter), multiple.operand));
 }

@@ -113,6 +113,8 @@ static kiln_status execute_for(execution *ex, kiln_stmt stmt) {
         ex->w.in.var[s->var] = s->first + i;
         if (own) own->iteration = (uint32_t)i;
         st = execute_children(ex, s);
+        if (!st && kiln_stmt_level(program(ex), stmt) == KILN_LEVEL_GRID)
+            st = kiln_checker_end(&ex->w);
     }
     ex->w.depth -= own != NULL;
     return st;
@@ -215,6 +217,19 @@ static kiln_status step_alloc(execution *ex, const group *g, const kiln_stmt_inf
     return st;
 }
 
+static kiln_status execute_token(execution *ex, const kiln_stmt_info *s) {
+    kiln_interp_moved(&ex->w.in);
+    const int64_t number = s->value ? kiln_interp_eval(&ex->w.in, s->value).i : -1;
+    return s->kind == KILN_STMT_TOKEN_PUSH ? kiln_checker_push(&ex->w, s, number)
+                                           : kiln_checker_pop(&ex->w, s, number);
+}
+
+/* A token of all threads of a unit; its number does not ask which of them. */
+static kiln_status step_token(execution *ex, const group *g, const kiln_stmt_info *s) {
+    enter_thread(ex, g, 0);
+    return execute_token(ex, s);
+}
+
 /* Runs the statement for all threads of the group: as a whole for one after the other, or in steps.
  */
 static kiln_status step(execution *ex, const group *g, kiln_stmt stmt) {
@@ -233,7 +248,9 @@ static kiln_status step(execution *ex, const group *g, kiln_stmt stmt) {
     if (s->kind == KILN_STMT_FOR) return step_for(ex, g, stmt);
     if (s->kind == KILN_STMT_IF) return step_if(ex, g, s);
     if (s->kind == KILN_STMT_ALLOC) return step_alloc(ex, g, s);
-    g->level->instance = ++ex->w.instances; /* the barrier */
+    if (s->kind != KILN_STMT_BARRIER) return step_token(ex, g, s);
+    g->level->instance = ++ex->w.instances;
+    kiln_checker_meet(&ex->w);
     return KILN_OK;
 }
 
@@ -249,7 +266,9 @@ static kiln_status execute_group(execution *ex, kiln_stmt stmt) {
     kiln_status st = step(ex, &g, body);
     ex->w.depth--;
     ex->w.thread = 0;
-    return st ? st : kiln_checker_landed(&ex->w);
+    if (!st) st = kiln_checker_landed(&ex->w);
+    if (!st && ex->steps[stmt]) st = kiln_checker_end(&ex->w);
+    return st;
 }
 
 /* ---- all statements -------------------------------------------------------------- */
@@ -274,8 +293,8 @@ static kiln_status execute(execution *ex, kiln_stmt stmt) {
     case KILN_STMT_COPY: return execute_copy(ex, s);
     case KILN_STMT_COMMIT: kiln_checker_commit(&ex->w, s->token); return KILN_OK;
     case KILN_STMT_WAIT: return kiln_checker_wait(&ex->w, s->token, s->pending);
-    case KILN_STMT_TOKEN_PUSH: kiln_checker_push(&ex->w, s->from, s->to); return KILN_OK;
-    case KILN_STMT_TOKEN_POP: return kiln_checker_pop(&ex->w, s->from, s->to);
+    case KILN_STMT_TOKEN_PUSH:
+    case KILN_STMT_TOKEN_POP: return execute_token(ex, s);
     case KILN_STMT_BARRIER: /* between nests, whose end is one */
     case KILN_STMT_KIND_COUNT: break;
     }
@@ -404,7 +423,7 @@ static void count_copies(execution *ex) {
 
 static bool find_steps(execution *ex, kiln_stmt stmt) {
     const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
-    bool found = s->kind == KILN_STMT_BARRIER;
+    bool found = kiln_stmt_is_step(program(ex), stmt);
     ex->w.has_units |= s->kind == KILN_STMT_TOKEN_PUSH || s->kind == KILN_STMT_TOKEN_POP ||
                        kiln_stmt_attribute(program(ex), stmt, KILN_ATTRIBUTE_UNIT);
     for (uint32_t i = 0; i < s->child.count; i++) found |= find_steps(ex, s->child.data[i]);
@@ -439,7 +458,8 @@ static void make_cells(execution *ex) {
     if (!end) return;
     w->cell_count = (uint32_t)((end + w->cell_bytes - 1) / w->cell_bytes);
     w->holder = KILN_ARENA_ARRAY(w->arena, kiln_buffer, w->cell_count);
-    w->touched = KILN_ARENA_ARRAY(w->arena, kiln_touch, (size_t)w->cell_count * w->depth_max * 2);
+    w->touched = KILN_ARENA_ARRAY(w->arena, kiln_touch,
+                                  (size_t)w->cell_count * w->depth_max * kiln_checker_touches(w));
 }
 
 static void find_cells(execution *ex, kiln_buffer buffer) {
@@ -477,7 +497,8 @@ static kiln_status make_shadow(execution *ex, kiln_buffer buffer) {
     if (info->is_placed)
         find_cells(ex, buffer);
     else
-        sh->touched = KILN_ARENA_ARRAY(arena, kiln_touch, all * ex->w.depth_max * 2);
+        sh->touched = KILN_ARENA_ARRAY(arena, kiln_touch,
+                                       all * ex->w.depth_max * kiln_checker_touches(&ex->w));
     if (ex->w.has_units)
         sh->by_unit = KILN_ARENA_ARRAY(arena, kiln_unit_touch, all * KILN_UNIT_COUNT);
     return KILN_OK;

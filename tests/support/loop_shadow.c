@@ -99,12 +99,29 @@ static kiln_status race(const kiln_checker *w, kiln_buffer buffer, const int64_t
 
 /* ---- threads --------------------------------------------------------------------- */
 
-static bool conflicts(const kiln_touch *t, const kiln_level *now) {
-    return t->instance == now->instance && (t->other_stmt || t->iteration != now->iteration);
+/* Of the unit that carries the statement out, where threads are units; else of all. */
+static kiln_unit unit_of_touch(const kiln_checker *w, const kiln_level *level) {
+    return w->has_units && level->is_group ? kiln_stmt_unit(w->in.p, w->stmt) : 0;
 }
 
-static void remember(kiln_touch *t, const kiln_level *now, kiln_stmt stmt, kiln_buffer buffer) {
-    if (t->instance != now->instance) {
+uint32_t kiln_checker_touches(const kiln_checker *w) {
+    return 2 * (w->has_units ? KILN_UNIT_COUNT : 1);
+}
+
+/* Whether the touch was before a barrier, or before a token that has come back. */
+static bool is_ordered(const kiln_checker *w, const kiln_touch *t, const kiln_level *now) {
+    return t->instance != now->instance ||
+           (w->has_units && now->is_group && t->time <= w->returned[unit_of_touch(w, now)]);
+}
+
+static bool conflicts(const kiln_checker *w, const kiln_touch *t, const kiln_level *now) {
+    return !is_ordered(w, t, now) && (t->other_stmt || t->iteration != now->iteration);
+}
+
+static void remember(const kiln_checker *w, kiln_touch *t, const kiln_level *now,
+                     kiln_buffer buffer) {
+    const kiln_unit unit = unit_of_touch(w, now);
+    if (is_ordered(w, t, now)) {
         t->other_stmt = 0;
     } else if (t->iteration != now->iteration) {
         t->other_iteration = t->iteration;
@@ -113,21 +130,26 @@ static void remember(kiln_touch *t, const kiln_level *now, kiln_stmt stmt, kiln_
     }
     t->instance = now->instance;
     t->iteration = now->iteration;
-    t->stmt = stmt;
+    t->stmt = w->stmt;
     t->buffer = buffer;
+    t->time = w->clock[unit].time[unit];
 }
 
-/* `touched`: [level][read, write] of the element, or of one of its cells. */
+/* `touched`: [level][unit, where there are any][read, write] of the element, or of one of its
+ * cells.
+ */
 static kiln_status touch_by_thread(kiln_checker *w, kiln_buffer buffer, const int64_t *index,
                                    kiln_touch *touched, bool is_write) {
+    const uint32_t touches = kiln_checker_touches(w);
     for (uint32_t d = w->buffer[buffer].home_depth; d < w->depth; d++) {
-        kiln_touch *reads = &touched[(size_t)d * 2];
+        const kiln_level *level = &w->level[d];
+        kiln_touch *reads = &touched[d * touches + 2 * unit_of_touch(w, level)];
         kiln_touch *writes = reads + 1;
-        const kiln_touch *earlier = conflicts(writes, &w->level[d])              ? writes
-                                    : is_write && conflicts(reads, &w->level[d]) ? reads
-                                                                                 : NULL;
+        const kiln_touch *earlier = conflicts(w, writes, level)              ? writes
+                                    : is_write && conflicts(w, reads, level) ? reads
+                                                                             : NULL;
         if (earlier) return race(w, buffer, index, d, is_write, earlier);
-        remember(is_write ? writes : reads, &w->level[d], w->stmt, buffer);
+        remember(w, is_write ? writes : reads, level, buffer);
     }
     return KILN_OK;
 }
@@ -135,7 +157,7 @@ static kiln_status touch_by_thread(kiln_checker *w, kiln_buffer buffer, const in
 static kiln_status touch_by_threads(kiln_checker *w, kiln_buffer buffer, const int64_t *index,
                                     size_t element, bool is_write) {
     const kiln_shadow *sh = &w->buffer[buffer];
-    const size_t levels = (size_t)w->depth_max * 2;
+    const size_t levels = (size_t)w->depth_max * kiln_checker_touches(w);
     kiln_status st = KILN_OK;
     if (!sh->first_cell)
         return touch_by_thread(w, buffer, index, sh->touched + element * levels, is_write);
@@ -167,22 +189,6 @@ static kiln_status touch_by_unit(kiln_checker *w, kiln_buffer buffer, const int6
         }
     touch[unit].time[is_write] = w->clock[unit].time[unit];
     touch[unit].stmt[is_write] = w->stmt;
-    return KILN_OK;
-}
-
-void kiln_checker_push(kiln_checker *w, uint8_t from, uint8_t to) {
-    kiln_vec_push_in(w->arena, &w->queue[from][to].sent, w->clock[from]);
-    w->clock[from].time[from]++;
-}
-
-kiln_status kiln_checker_pop(kiln_checker *w, uint8_t from, uint8_t to) {
-    if (w->queue[from][to].taken == w->queue[from][to].sent.count)
-        return KILN_ERROR(FAILED_PRECONDITION,
-                          "unit %s waits for a token of %s that was not pushed before: deadlock",
-                          kiln_unit_word[to], kiln_unit_word[from]);
-    const kiln_clock *sent = &w->queue[from][to].sent.data[w->queue[from][to].taken++];
-    for (uint32_t u = 0; u < KILN_UNIT_COUNT; u++)
-        if (u != to) w->clock[to].time[u] = KILN_MAX(w->clock[to].time[u], sent->time[u]);
     return KILN_OK;
 }
 
@@ -365,4 +371,79 @@ kiln_status kiln_checker_landed(kiln_checker *w) {
     const kiln_flight *f = &w->flight.data[0];
     return KILN_ERROR(FAILED_PRECONDITION, "a copy to %.*s is never waited for (thread %u)",
                       KILN_STR_ARG(w->in.p->buffer.data[f->to].name), f->thread);
+}
+
+/* ---- tokens ---------------------------------------------------------------------- */
+
+/* Copies that the unit's threads have begun. */
+static kiln_status land_of_unit(kiln_checker *w, kiln_unit unit) {
+    const kiln_stmt here = w->stmt;
+    kiln_status st = KILN_OK;
+    KILN_VEC(kiln_flight) landing = {0};
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < w->flight.count; i++) {
+        const kiln_flight f = w->flight.data[i];
+        if (kiln_stmt_unit(w->in.p, f.stmt) == unit)
+            kiln_vec_push(&landing, f);
+        else
+            w->flight.data[kept++] = f;
+    }
+    w->flight.count = kept;
+    for (uint32_t i = 0; i < landing.count && !st; i++) {
+        w->stmt = landing.data[i].stmt;
+        if (w->depth) w->level[w->depth - 1].iteration = landing.data[i].thread;
+        st = land(w, &landing.data[i]);
+    }
+    kiln_vec_deinit(&landing);
+    w->stmt = here;
+    return st;
+}
+
+static kiln_status check_number(const kiln_stmt_info *s, int64_t number, uint32_t wanted) {
+    if (number < 0 || number == wanted) return KILN_OK;
+    return KILN_ERROR(FAILED_PRECONDITION, "token %u from %s to %s says that it is number %lld",
+                      wanted, kiln_unit_word[s->from], kiln_unit_word[s->to], (long long)number);
+}
+
+kiln_status kiln_checker_push(kiln_checker *w, const kiln_stmt_info *s, int64_t number) {
+    kiln_status st = check_number(s, number, (uint32_t)w->queue[s->from][s->to].sent.count);
+    if (!st) st = land_of_unit(w, (kiln_unit)s->from);
+    if (st) return st;
+    kiln_vec_push_in(w->arena, &w->queue[s->from][s->to].sent, w->clock[s->from]);
+    w->clock[s->from].time[s->from]++;
+    return KILN_OK;
+}
+
+kiln_status kiln_checker_pop(kiln_checker *w, const kiln_stmt_info *s, int64_t number) {
+    kiln_status st = check_number(s, number, w->queue[s->from][s->to].taken);
+    if (st) return st;
+    if (w->queue[s->from][s->to].taken == w->queue[s->from][s->to].sent.count)
+        return KILN_ERROR(FAILED_PRECONDITION,
+                          "unit %s waits for a token of %s that was not pushed before: deadlock",
+                          kiln_unit_word[s->to], kiln_unit_word[s->from]);
+    const kiln_clock *sent = &w->queue[s->from][s->to].sent.data[w->queue[s->from][s->to].taken++];
+    for (uint32_t u = 0; u < KILN_UNIT_COUNT; u++) {
+        uint32_t *known = u == s->to ? &w->returned[u] : &w->clock[s->to].time[u];
+        *known = KILN_MAX(*known, sent->time[u]);
+    }
+    return KILN_OK;
+}
+
+void kiln_checker_meet(kiln_checker *w) {
+    for (uint32_t u = 0; u < KILN_UNIT_COUNT; u++) {
+        const uint32_t now = w->clock[u].time[u];
+        for (uint32_t v = 0; v < KILN_UNIT_COUNT; v++)
+            if (v != u) w->clock[v].time[u] = now;
+        w->returned[u] = now;
+        w->clock[u].time[u]++;
+    }
+}
+
+kiln_status kiln_checker_end(kiln_checker *w) {
+    kiln_status st = kiln_checker_drained(w);
+    kiln_checker_meet(w);
+    for (uint32_t from = 0; from < KILN_UNIT_COUNT; from++)
+        for (uint32_t to = 0; to < KILN_UNIT_COUNT; to++)
+            w->queue[from][to].sent.count = w->queue[from][to].taken = 0;
+    return st;
 }

@@ -14,7 +14,9 @@
  * it came from are in flight as long.
  *
  * Units. Each unit has a vector clock, a token carries its sender's, and an element remembers the
- * times of its last accesses by each unit.
+ * times of its last accesses by each unit. Where threads are units, accesses by threads of two
+ * units are judged by these clocks, and those by threads of one unit race unless a token that came
+ * back tells the unit of the earlier one; a barrier of all threads makes the clocks equal.
  *
  * Private to the loop interpreter. */
 #ifndef KILN_TESTS_SUPPORT_LOOP_SHADOW_H
@@ -29,6 +31,7 @@ typedef struct kiln_touch {
     uint32_t iteration, other_iteration; /* the last one, and one that differs from it */
     kiln_stmt stmt, other_stmt;          /* other: 0 while all were of one iteration */
     kiln_buffer buffer, other_buffer;    /* whose element it was */
+    uint32_t time;                       /* of the unit's clock, at the last one */
 } kiln_touch;
 
 /* Of one unit's accesses to an element: its clock then, and the statement; [read, write]. */
@@ -45,7 +48,8 @@ typedef struct kiln_shadow {
     uint32_t home_depth;      /* levels around the home, this life */
     uint32_t life;            /* number of the life, from 1 */
     uint32_t *written_in;     /* [element]: the life in which it was written; 0 never */
-    kiln_touch *touched;      /* [element][level][read, write]; NULL: its cells know */
+    kiln_touch *touched;      /* [element][level][unit, where there are any][read, write]; NULL: its
+                                 cells know */
     uint32_t *first_cell;     /* [element]; NULL: it has no place in its group's memory */
     uint32_t cells;           /* of an element */
     kiln_unit_touch *by_unit; /* [element][unit]; NULL: the program has no units */
@@ -89,6 +93,7 @@ typedef struct kiln_checker {
     uint32_t committed[KILN_GROUP_THREADS_MAX][KILN_COPY_TOKENS_MAX]; /* groups of copies */
     bool has_units;
     kiln_clock clock[KILN_UNIT_COUNT];
+    uint32_t returned[KILN_UNIT_COUNT]; /* each unit's own time that tokens to it have carried */
     struct {
         KILN_VEC(kiln_clock) sent;
         uint32_t taken;
@@ -111,8 +116,17 @@ void kiln_checker_commit(kiln_checker *w, uint8_t token);
 KILN_MUST_USE kiln_status kiln_checker_wait(kiln_checker *w, uint8_t token, uint32_t pending);
 /* All threads end: nothing may be in flight. */
 KILN_MUST_USE kiln_status kiln_checker_landed(kiln_checker *w);
-void kiln_checker_push(kiln_checker *w, uint8_t from, uint8_t to);
-KILN_MUST_USE kiln_status kiln_checker_pop(kiln_checker *w, uint8_t from, uint8_t to);
+/* TOKEN_PUSH: copies of the unit land. TOKEN_POP. `number`: that the statement says, or -1. */
+KILN_MUST_USE kiln_status kiln_checker_push(kiln_checker *w, const kiln_stmt_info *s,
+                                            int64_t number);
+KILN_MUST_USE kiln_status kiln_checker_pop(kiln_checker *w, const kiln_stmt_info *s,
+                                           int64_t number);
+/* A barrier: what any unit has done is done for all. */
+void kiln_checker_meet(kiln_checker *w);
+/* The end of what a group runs: the next one's tokens are numbered anew. */
+KILN_MUST_USE kiln_status kiln_checker_end(kiln_checker *w);
+/* How many kiln_touch an element has at one level. */
+uint32_t kiln_checker_touches(const kiln_checker *w);
 /* At the end of the program: queues are empty. */
 KILN_MUST_USE kiln_status kiln_checker_drained(const kiln_checker *w);
 

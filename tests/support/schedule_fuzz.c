@@ -437,6 +437,18 @@ static void draw_pipeline(drawing *d) {
     give_int(d, kiln_rand_range(d->r, 1, 4));
 }
 
+/* A pipeline, or any loop where there is none. */
+static void draw_producer(drawing *d) {
+    kiln_stmt loop = draw_loop(d);
+    for (kiln_stmt s = 1; s < d->p->stmt.count; s++)
+        if (kiln_stmt_attribute(d->p, s, KILN_ATTRIBUTE_PIPELINE) &&
+            kiln_stmt_is_inside(d->p, s, d->p->root))
+            loop = s;
+    if (!loop) return;
+    give_loop(d, loop);
+    give_int(d, kiln_rand_range(d->r, 0, 1));
+}
+
 /* Rows of a shared temp, in banks or out of them. */
 static void draw_swizzle(drawing *d) {
     kiln_buffer buffer = 1 + (kiln_buffer)kiln_rand_below(d->r, d->p->buffer.count - 1);
@@ -565,6 +577,7 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     case KILN_PRIM_PAD: draw_pad(d); break;
     case KILN_PRIM_BIND: draw_bind(d); break;
     case KILN_PRIM_PIPELINE: draw_pipeline(d); break;
+    case KILN_PRIM_PRODUCER: draw_producer(d); break;
     case KILN_PRIM_SWIZZLE: draw_swizzle(d); break;
     case KILN_PRIM_INLINE: give_name(d, d->p->block.data[draw_block(d)].name); break;
     case KILN_PRIM_VECTORIZE:

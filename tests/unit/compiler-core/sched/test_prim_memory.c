@@ -108,6 +108,9 @@ static void transform_layout_refuses_padded_arguments_and_constants(void **state
 static void pipeline_marks_loops_that_fetch(void **state) {
     expect_line(chain_program(*state, 8, 16), "compute_at(a, c.i)\npipeline(c.i, 2)\n",
                 "  for c.i in 8 @pipeline(\"2\"):");
+    expect_line(chain_program(*state, 8, 16),
+                "compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 1)\n",
+                "  for c.i in 8 @pipeline(\"2\") @producer(load):");
     expect_line(chain_program(*state, 8, 16), "compute_at(a, c.i)\npipeline(c.i, 1)\n",
                 "  for c.i in 8:");
     static const char *const row[][2] = {
@@ -118,6 +121,11 @@ static void pipeline_marks_loops_that_fetch(void **state) {
          "the iterations of c.i do not follow one another"},
         {"compute_at(a, c.i)\npipeline(c.i, 2)\npipeline(c.i, 2)\n", "c.i is a pipeline already"},
         {"annotate(c.i, \"pipeline=2\")\n", "stages of c.i are given by pipeline"},
+        {"annotate(c.i, \"producer=load\")\n", "stages of c.i are given by pipeline"},
+        {"producer(c.i, 1)\n", "c.i is no pipeline"},
+        {"compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 2)\n", "2 is neither 0 nor 1"},
+        {"compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 1)\nproducer(c.i, 1)\n",
+         "c.i has a producer already"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
         expect_illegal(chain_program(*state, 8, 16), row[i][0], row[i][1]);

@@ -83,7 +83,8 @@ static const char conv_lines[] =
     "cache_read(conv.part, w.read, \"shared\")\n"
     "swizzle(w.read.read, 4, 2, 2, 1)\n"
     "compute_at(w.read.read, conv.part.kh)\n"
-    "pipeline(conv.part.kh, 2)\n";
+    "pipeline(conv.part.kh, 2)\n"
+    "producer(conv.part.kh, 1)\n";
 
 static void write_conv(kiln_sched *s) {
     assert_true(kiln_sched_inline(s, block(s, "bias")));
@@ -156,6 +157,7 @@ static void write_conv(kiln_sched *s) {
                                    kiln_sched_const(2), kiln_sched_const(2), kiln_sched_const(1)));
     assert_true(kiln_sched_compute_at(s, block(s, "w.read.read"), kh));
     assert_true(kiln_sched_pipeline(s, kh, kiln_sched_const(2)));
+    assert_true(kiln_sched_producer(s, kh, kiln_sched_const(1)));
 }
 
 static void write_bytes(kiln_sched *s) {

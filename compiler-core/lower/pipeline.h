@@ -1,0 +1,36 @@
+/* Private to lower/: the two passes' halves of pipelines, those whose threads fetch for themselves
+ * (pipeline.c) and those that have a producer (producer.c). */
+#ifndef KILN_COMPILER_CORE_LOWER_PIPELINE_H
+#define KILN_COMPILER_CORE_LOWER_PIPELINE_H
+
+#include "base/status.h"
+#include "compiler-core/ir/ir.h"
+
+/* A loop whose iterations fetch, taken apart. */
+typedef struct kiln_pipelining {
+    kiln_program *p;
+    kiln_stmt loop;
+    bool *made;   /* [buffer count] stored to in the loop */
+    bool *staged; /* [buffer count] shared temps of one iteration that a fetch fills */
+    KILN_VEC(kiln_stmt) fetch;
+    KILN_VEC(kiln_stmt) work;
+} kiln_pipelining;
+
+/* ---- pipeline.c ------------------------------------------------------------------------------ */
+
+/* Gives staged temps a dimension of that many slots, which iterations use in turn.
+ * ILLEGAL_SCHEDULE: one has no dimension left. */
+KILN_MUST_USE kiln_status kiln_pipeline_expand(kiln_pipelining *l, int64_t slots);
+/* Marks the stores below that may become copies of the token, and counts them. */
+uint32_t kiln_pipeline_mark_copies(kiln_program *p, kiln_stmt stmt, uint8_t token);
+/* Appends copies of the statements, with `with` in place of the variable. */
+void kiln_pipeline_append(kiln_program *p, kiln_stmt to, const kiln_stmt *part, uint32_t count,
+                          kiln_var var, kiln_expr with);
+
+/* ---- producer.c ------------------------------------------------------------------------------ */
+
+/* Puts in the loop's place one whose fetches are carried out by threads of their own, `stages`
+ * iterations ahead at most. ILLEGAL_SCHEDULE: it cannot be; with the loop and why. */
+KILN_MUST_USE kiln_status kiln_pipeline_by_producer(kiln_pipelining *l, int64_t stages);
+
+#endif

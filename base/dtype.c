@@ -26,6 +26,12 @@ size_t kiln_dtype_size(kiln_dtype type) { return info_of(type)->size; }
 
 kiln_dtype_kind kiln_dtype_kind_of(kiln_dtype type) { return info_of(type)->kind; }
 
+uint8_t kiln_dtype_dlpack(kiln_dtype type) {
+    static const uint8_t of_kind[] = {
+        [KILN_KIND_FLOAT] = 2, [KILN_KIND_INT] = 0, [KILN_KIND_UINT] = 1, [KILN_KIND_BOOL] = 6};
+    return type == KILN_BF16 ? 4 : of_kind[info_of(type)->kind];
+}
+
 bool kiln_dtype_is_float(kiln_dtype type) { return info_of(type)->kind == KILN_KIND_FLOAT; }
 
 const char *kiln_dtype_name(kiln_dtype type) { return info_of(type)->name; }

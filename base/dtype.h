@@ -27,6 +27,8 @@ typedef enum kiln_dtype {
 size_t kiln_dtype_size(kiln_dtype type);
 /* Column `kind` of dtype.def. */
 kiln_dtype_kind kiln_dtype_kind_of(kiln_dtype type);
+/* As tensors say it: DLPack's DLDataTypeCode. */
+uint8_t kiln_dtype_dlpack(kiln_dtype type);
 /* Halves included. */
 bool kiln_dtype_is_float(kiln_dtype type);
 /* "f32"; static. */

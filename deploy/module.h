@@ -127,6 +127,46 @@ int64_t kiln_module_output_rows(const kiln_module *module, uint32_t index);
  * nothing. Fails only when a kernel does, or a loop is to run more often than it can; the text is
  * then in kiln_module_error. */
 int kiln_module_run(kiln_module *module, const void *const *inputs, void *const *outputs);
+
+/* A tensor of the caller. Laid out as DLPack's DLTensor (its versions 0.2 to 1), so that a pointer
+ * to one may be cast. */
+typedef struct kiln_module_tensor {
+    void *data;          /* CUDA: an address of the device; OpenCL: a cl_mem */
+    int32_t device_type; /* 1: memory of the process; 2: CUDA; 4: OpenCL */
+    int32_t device_id;
+    int32_t rank;
+    uint8_t type_code; /* 0 int, 1 uint, 2 float, 4 bfloat, 6 bool */
+    uint8_t type_bits;
+    uint16_t type_lanes;  /* 1 */
+    int64_t *shape;       /* [rank] */
+    int64_t *strides;     /* [rank] in elements; NULL: row-major */
+    uint64_t byte_offset; /* of the first element */
+} kiln_module_tensor;
+
+/* The device that a module's kernels run on; of one with several, the first. */
+typedef struct kiln_module_device_info {
+    int32_t device_type, device_id; /* as in tensors; 1 and 0: the processor */
+    void *context; /* OpenCL: the cl_context that buffers must be of, as long as the module is open;
+                      else NULL: CUDA works in the device's primary context */
+} kiln_module_device_info;
+kiln_module_device_info kiln_module_describe_device(const kiln_module *module);
+
+/* The tensor of a port that lies at `data`: what a pointer and its device are. It refers to the
+ * port's shape. */
+kiln_module_tensor kiln_module_tensor_at(const kiln_module_port *port, int32_t device_type,
+                                         int32_t device_id, void *data);
+
+/* Runs once, as kiln_module_run, on tensors that lie in memory of the process or of one of the
+ * module's devices, each as it likes. What lies on the device that uses it is not copied, unless a
+ * part of the module asks for it (docs/reference/module.md). What is written there before the call
+ * must be done; what the module writes is done when the call returns. Where the device records
+ * launches, other memory than in the run before is recorded in the run after.
+ *
+ * INVALID_ARGUMENT (3): a tensor lies on another device, is of another type, shape or strides, is
+ * not aligned to 64 bytes (on a device), or is no memory of the device that it names; the text says
+ * which one and what. Nothing has run then. */
+int kiln_module_run_tensors(kiln_module *module, const kiln_module_tensor *const *inputs,
+                            const kiln_module_tensor *const *outputs);
 const char *kiln_module_error(const kiln_module *module);
 
 /* Accepts NULL. */

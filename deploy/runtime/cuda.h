@@ -35,6 +35,9 @@ enum {
     KILN_CU_ATTRIBUTE_MAJOR = 75,        /* COMPUTE_CAPABILITY_MAJOR */
     KILN_CU_ATTRIBUTE_MINOR = 76,        /* COMPUTE_CAPABILITY_MINOR */
     KILN_CU_ATTRIBUTE_GROUP_SHARED = 97, /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+    KILN_CU_POINTER_MEMORY = 2,          /* MEMORY_TYPE */
+    KILN_CU_POINTER_DEVICE = 9,          /* DEVICE_ORDINAL */
+    KILN_CU_MEMORY_DEVICE = 2,           /* MEMORYTYPE_DEVICE */
     KILN_CU_FUNCTION_THREADS = 0,        /* MAX_THREADS_PER_BLOCK */
     KILN_CU_FUNCTION_STATIC_SHARED = 1,  /* SHARED_SIZE_BYTES */
     KILN_CU_FUNCTION_DYNAMIC_SHARED = 8, /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
@@ -72,6 +75,7 @@ enum {
     X(MemGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                                        \
     X(MemAlloc, "cuMemAlloc_v2", (kiln_cu_pointer *, size_t))                                     \
     X(MemFree, "cuMemFree_v2", (kiln_cu_pointer))                                                 \
+    X(PointerGetAttribute, "cuPointerGetAttribute", (void *, int, kiln_cu_pointer))               \
     X(MemsetD8Async, "cuMemsetD8Async", (kiln_cu_pointer, unsigned char, size_t, kiln_cu_stream)) \
     X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                    \
       (kiln_cu_pointer, const void *, size_t, kiln_cu_stream))                                    \

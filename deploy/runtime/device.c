@@ -176,6 +176,25 @@ kiln_device_place kiln_device_place_at(const kiln_device *device, const kiln_dev
     return device->row->vtable->place(device->state, memory, offset);
 }
 
+kiln_status kiln_device_adopt(kiln_device *device, void *data, uint64_t byte_offset,
+                              size_t size_bytes, kiln_device_place *out_place) {
+    const kiln_device_vtable *vtable = device->row->vtable;
+    if (vtable->adopt)
+        return vtable->adopt(device->state, data, byte_offset, size_bytes, out_place);
+    return KILN_ERROR(INVALID_ARGUMENT, "memory of %s devices is not taken from callers",
+                      device->row->name);
+}
+
+uint32_t kiln_device_index(const kiln_device *device) {
+    const kiln_device_vtable *vtable = device->row->vtable;
+    return vtable->index ? vtable->index(device->state) : 0;
+}
+
+void *kiln_device_context(const kiln_device *device) {
+    const kiln_device_vtable *vtable = device->row->vtable;
+    return vtable->context ? vtable->context(device->state) : NULL;
+}
+
 int32_t kiln_device_copy(kiln_device *device, kiln_copy_direction direction, kiln_device_place to,
                          kiln_device_place from, size_t size_bytes) {
     return device->row->vtable->copy(device->state, direction, to, from, size_bytes);

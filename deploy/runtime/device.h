@@ -111,6 +111,16 @@ typedef struct kiln_device_vtable {
     void (*release)(void *state, kiln_device_memory *memory);
     /* The place `offset` bytes behind the beginning of an allocation. */
     kiln_device_place (*place)(void *state, const kiln_device_memory *memory, uint64_t offset);
+    /* The place that a tensor of a caller has in memory of this device, `data` and `byte_offset` as
+     * DLPack has them; the memory stays the caller's and is there as long as the place is used.
+     * Optional: callers can have none. INVALID_ARGUMENT: it is no memory of the device, ends too
+     * early, or is not aligned to KILN_KERNEL_ALIGNMENT. */
+    kiln_status (*adopt)(void *state, void *data, uint64_t byte_offset, size_t size_bytes,
+                         kiln_device_place *out_place);
+    /* Which one of those of `list` it is, and the driver's own context that memory of it must be
+     * of, NULL where any will do. Both optional: 0, NULL. */
+    uint32_t (*index)(void *state);
+    void *(*context)(void *state);
 
     /* All that loading checks and can be checked without a device: of builders, and of
      * `kiln_module_verify`. */
@@ -216,6 +226,11 @@ void kiln_device_release(kiln_device *device,
                          kiln_device_memory *memory); /* accepts empty memory */
 kiln_device_place kiln_device_place_at(const kiln_device *device, const kiln_device_memory *memory,
                                        uint64_t offset);
+/* Errors of the row, and INVALID_ARGUMENT: callers can have no memory of such devices. */
+KILN_MUST_USE kiln_status kiln_device_adopt(kiln_device *device, void *data, uint64_t byte_offset,
+                                            size_t size_bytes, kiln_device_place *out_place);
+uint32_t kiln_device_index(const kiln_device *device);
+void *kiln_device_context(const kiln_device *device);
 static inline kiln_device_place kiln_host_place(void *data) { return (kiln_device_place){data, 0}; }
 
 /* KILN_KERNEL_OK, or why not in kiln_device_error. */

@@ -33,6 +33,7 @@ static const kiln_driver_library library = {
 typedef struct cuda_state {
     kiln_cu cu;
     kiln_cu_device device;
+    uint32_t index; /* among those that the driver shows */
     kiln_cu_context context;
     kiln_cu_stream stream;
     kiln_cu_event event[KILN_DEVICE_EVENTS];
@@ -360,6 +361,7 @@ static kiln_status cuda_open(const kiln_device_setup *setup, kiln_arena *arena,
     if (!st) st = kiln_device_choose(setup, facts, count, &index);
     if (!st) {
         s->device = device[index];
+        s->index = index;
         st = make_stream(s);
     }
     if (st) {
@@ -415,6 +417,27 @@ static kiln_device_place cuda_place(void *state, const kiln_device_memory *memor
     (void)state;
     return (kiln_device_place){(void *)((uintptr_t)memory->data + (uintptr_t)offset), 0};
 }
+
+/* Pointers of all devices differ, so the driver knows whose one is. */
+static kiln_status cuda_adopt(void *context, void *data, uint64_t byte_offset, size_t size_bytes,
+                              kiln_device_place *out_place) {
+    cuda_state *s = context;
+    const kiln_cu_pointer pointer = (uintptr_t)data + byte_offset;
+    unsigned memory = 0;
+    int device = -1;
+    enter(s);
+    if (size_bytes > 0 && (s->cu.PointerGetAttribute(&memory, KILN_CU_POINTER_MEMORY, pointer) ||
+                           s->cu.PointerGetAttribute(&device, KILN_CU_POINTER_DEVICE, pointer) ||
+                           memory != KILN_CU_MEMORY_DEVICE || device != s->device))
+        return KILN_ERROR(INVALID_ARGUMENT, "its address is none of the device's memory");
+    if (pointer % KILN_KERNEL_ALIGNMENT != 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "its address is not aligned to %u bytes",
+                          KILN_KERNEL_ALIGNMENT);
+    *out_place = (kiln_device_place){(void *)(uintptr_t)pointer, 0};
+    return KILN_OK;
+}
+
+static uint32_t cuda_index(void *state) { return ((const cuda_state *)state)->index; }
 
 static kiln_cu_pointer pointer_of(kiln_device_place place) {
     return (uintptr_t)place.data + place.byte_offset;
@@ -712,6 +735,8 @@ const kiln_device_vtable kiln_device_cuda = {
     .allocate = cuda_allocate,
     .release = cuda_release,
     .place = cuda_place,
+    .adopt = cuda_adopt,
+    .index = cuda_index,
     .check = cuda_check,
     .load = cuda_load,
     .unload = cuda_unload,

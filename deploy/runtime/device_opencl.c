@@ -28,6 +28,7 @@ static const kiln_driver_library library = {
 typedef struct opencl_state {
     kiln_cl cl;
     kiln_cl_device device;
+    uint32_t index; /* among all that the loader shows */
     kiln_cl_context context;
     kiln_cl_queue queue;
     const kiln_target *target;
@@ -260,6 +261,7 @@ static kiln_status opencl_open(const kiln_device_setup *setup, kiln_arena *arena
         const uint64_t floats =
             device_number(&s->cl, device[index], KILN_CL_DEVICE_SINGLE_FP_CONFIG);
         s->device = device[index];
+        s->index = index;
         s->memory_bytes = facts[index].memory_bytes;
         s->buffer_bytes_max = device_number(&s->cl, s->device, KILN_CL_DEVICE_MAX_MEM_ALLOC_SIZE);
         s->alignment =
@@ -355,6 +357,30 @@ static kiln_device_place opencl_place(void *state, const kiln_device_memory *mem
     (void)state;
     return (kiln_device_place){memory->data, offset};
 }
+
+/* A handle may be another buffer than that of the last run: what kernels have been told is stale.
+ */
+static kiln_status opencl_adopt(void *context, void *data, uint64_t byte_offset, size_t size_bytes,
+                                kiln_device_place *out_place) {
+    opencl_state *s = context;
+    kiln_cl_context of = NULL;
+    size_t all = 0;
+    if (s->cl.GetMemObjectInfo(data, KILN_CL_MEM_CONTEXT, sizeof of, &of, NULL) ||
+        s->cl.GetMemObjectInfo(data, KILN_CL_MEM_SIZE, sizeof all, &all, NULL) || of != s->context)
+        return KILN_ERROR(INVALID_ARGUMENT, "it is no buffer of the context that the module uses");
+    if (byte_offset > all || size_bytes > all - byte_offset)
+        return KILN_ERROR(INVALID_ARGUMENT, "%zu bytes from byte %llu on; the buffer has %zu",
+                          size_bytes, (unsigned long long)byte_offset, all);
+    if (byte_offset % KILN_KERNEL_ALIGNMENT != 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "its byte offset is not a multiple of %u",
+                          KILN_KERNEL_ALIGNMENT);
+    s->releases++;
+    *out_place = (kiln_device_place){data, byte_offset};
+    return KILN_OK;
+}
+
+static uint32_t opencl_index(void *state) { return ((const opencl_state *)state)->index; }
+static void *opencl_context(void *state) { return ((const opencl_state *)state)->context; }
 
 static int32_t opencl_copy(void *context, kiln_copy_direction direction, kiln_device_place to,
                            kiln_device_place from, size_t size_bytes) {
@@ -620,6 +646,9 @@ const kiln_device_vtable kiln_device_opencl = {
     .allocate = opencl_allocate,
     .release = opencl_release,
     .place = opencl_place,
+    .adopt = opencl_adopt,
+    .index = opencl_index,
+    .context = opencl_context,
     .check = opencl_check,
     .load = opencl_load,
     .unload = opencl_unload,

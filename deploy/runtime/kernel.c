@@ -36,9 +36,6 @@ struct kiln_call {
     kiln_kernel_tensor **slots; /* what `args` points into */
 };
 
-static const uint8_t type_code_of_kind[] = {
-    [KILN_KIND_FLOAT] = 2, [KILN_KIND_INT] = 0, [KILN_KIND_UINT] = 1, [KILN_KIND_BOOL] = 6};
-
 kiln_status kiln_manifest_arg_bytes(const kiln_manifest_arg *arg, size_t *out_bytes) {
     kiln_shape physical = kiln_layout_physical(&arg->layout, &arg->shape);
     kiln_status st = kiln_shape_bytes(&physical, arg->dtype, out_bytes);
@@ -223,11 +220,10 @@ size_t kiln_kernel_temp_bytes(const kiln_kernel *kernel) {
 static void describe(const kiln_manifest_arg *from, int32_t device_type, call_arg *arg) {
     kiln_shape physical = kiln_layout_physical(&from->layout, &from->shape);
     memcpy(arg->shape, physical.dim, sizeof arg->shape);
-    kiln_dtype_kind kind = kiln_dtype_kind_of(from->dtype);
     arg->tensor = (kiln_kernel_tensor){
         .device_type = device_type,
         .ndim = (int32_t)physical.rank,
-        .type_code = from->dtype == KILN_BF16 ? 4 : type_code_of_kind[kind],
+        .type_code = kiln_dtype_dlpack(from->dtype),
         .type_bits = (uint8_t)(8 * kiln_dtype_size(from->dtype)),
         .type_lanes = 1,
         .shape = arg->shape,

@@ -13,7 +13,11 @@
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/module_open.h"
 #include "deploy/runtime/module_read.h"
+#include "deploy/runtime/module_tensor.h"
+#include "deploy/runtime/port_link.h"
 #include "deploy/runtime/sequence.h"
+
+#define OF_PROCESS 1 /* device_type */
 
 /* A kernel argument that changes: memory of the caller with each run, a strided alias with each
  * iteration. */
@@ -37,14 +41,36 @@ typedef struct device {
 typedef struct recorded {
     kiln_sequence steps;
     void *recording; /* NULL: they are done one by one */
+    bool moves;      /* an argument may lie in memory of the caller */
+    bool is_due;     /* it was recorded with other memory than that of the last run */
 } recorded;
 
-/* Where a root lies: in memory of a device, or anywhere in the process. */
+/* Where a root lies: in memory of a device, anywhere in the process, or in memory of a device that
+ * is the caller's. */
 typedef struct root_place {
-    const kiln_device_memory *memory; /* NULL: at `data` */
+    const kiln_device_memory *memory; /* NULL: at `data` or, where that is NULL too, `foreign` */
     uint64_t offset;
     uint8_t *data;
+    kiln_device_place foreign;
+    uint32_t device; /* whose memory it is */
 } root_place;
+
+/* Where a caller has an input or output: at `data` in the process, or on a device. */
+typedef struct given {
+    uint32_t device;
+    void *data;
+    kiln_device_place place;
+} given;
+
+/* An input or output of a run. */
+typedef struct bound {
+    uint32_t root;
+    size_t size_bytes;
+    uint8_t *stage; /* an aligned copy for callers' memory that is not, or lies elsewhere */
+    kiln_port_link link;
+    root_place own; /* of the stand-in, while it is not the caller's */
+    given given;
+} bound;
 
 struct kiln_module {
     kiln_arena arena; /* lives as long as the module */
@@ -61,13 +87,15 @@ struct kiln_module {
     bool *packs;                    /* [step_count] whose constants no step before packs */
     uint32_t *call_threads;         /* [step_count] */
     kiln_pages scratch, staging;
-    root_place *place;                     /* [buffer_count] by root; ports' are set at each run */
-    uint8_t **input_stage, **output_stage; /* aligned copies for callers' memory that is not */
-    patches ports, *strided;               /* the latter: [step_count], of loops */
+    root_place *place;        /* [buffer_count] by root; ports' are set at each run */
+    bound *in, *out;          /* [input_count], [output_count] */
+    bool *is_left_out;        /* [step_count] copies that this run need not make */
+    patches moving, *strided; /* the latter: [step_count], of loops */
     uint64_t *iteration; /* [step_count] of loops: which one it is in, or how many there were */
     uint32_t *grown_by;  /* [output_count] the loop that decides how many rows it has */
     uint32_t *event;     /* [step_count] what is recorded after the step, plus 1; 0: nothing */
     recorded **recorded; /* [step_count] that begins with the step; NULL: none */
+    bool has_moving;     /* whether one of them moves */
     kiln_module_port *input, *output;
     kiln_module_step *step;
     char **metadata_key, **metadata_value;
@@ -197,15 +225,17 @@ static kiln_status create_services(kiln_module *m) {
 }
 
 /* Gives each port an aligned place in the staging buffer; untouched pages of it cost nothing. */
-static uint8_t **lay_out_stage(kiln_module *m, const kiln_plan_port *port, uint32_t count,
-                               size_t *size) {
-    uint8_t **place = KILN_ARENA_ARRAY(&m->arena, uint8_t *, count);
+static bound *lay_out_stage(kiln_module *m, const kiln_plan_port *planned, uint32_t count,
+                            const kiln_port_link *link, size_t *size) {
+    bound *made = KILN_ARENA_ARRAY(&m->arena, bound, count);
     for (uint32_t i = 0; i < count; i++) {
-        place[i] = (uint8_t *)m->staging.data + *size;
-        *size +=
-            KILN_ALIGN_UP((size_t)m->plan.buffer[port[i].buffer].size_bytes, KILN_KERNEL_ALIGNMENT);
+        made[i] = (bound){.root = planned[i].buffer,
+                          .size_bytes = (size_t)m->plan.buffer[planned[i].buffer].size_bytes,
+                          .stage = (uint8_t *)m->staging.data + *size,
+                          .link = link[i]};
+        *size += KILN_ALIGN_UP(made[i].size_bytes, KILN_KERNEL_ALIGNMENT);
     }
-    return place;
+    return made;
 }
 
 /* Memory for values, and for the temps of the kernel that has most of them: kernels of a device run
@@ -240,8 +270,11 @@ static kiln_status create_stages(kiln_module *m) {
                                KILN_KERNEL_ALIGNMENT);
     kiln_status st = kiln_pages_create(bytes, KILN_GUARD_NONE, &m->staging);
     if (st) return kiln_status_note(st, "memory for inputs and outputs");
-    m->input_stage = lay_out_stage(m, plan->input, plan->input_count, &staged);
-    m->output_stage = lay_out_stage(m, plan->output, plan->output_count, &staged);
+    kiln_port_link *input, *output;
+    kiln_port_links_find(plan, &m->arena, &input, &output);
+    m->in = lay_out_stage(m, plan->input, plan->input_count, input, &staged);
+    m->out = lay_out_stage(m, plan->output, plan->output_count, output, &staged);
+    m->is_left_out = KILN_ARENA_ARRAY(&m->arena, bool, plan->step_count);
     return KILN_OK;
 }
 
@@ -255,7 +288,7 @@ static kiln_status upload_constants(kiln_module *m, uint32_t d) {
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
         const kiln_plan_buffer *b = &plan->buffer[i];
         if (b->storage != KILN_STORAGE_CONSTANT || b->device != d) continue;
-        m->place[i] = (root_place){.memory = &on->constants, .offset = bytes};
+        m->place[i] = (root_place){.memory = &on->constants, .offset = bytes, .device = d};
         bytes += (b->size_bytes + alignment - 1) / alignment * alignment;
     }
     if (bytes == 0) return KILN_OK;
@@ -272,6 +305,11 @@ static kiln_status upload_constants(kiln_module *m, uint32_t d) {
     return kiln_status_note(st, "constants on device %u", d);
 }
 
+static void place_port(kiln_module *m, bound *p) {
+    m->place[p->root].data = p->stage;
+    if (p->link.stand_in != KILN_PLAN_NONE) p->own = m->place[p->link.stand_in];
+}
+
 static kiln_status create_memory(kiln_module *m) {
     const kiln_module_plan *plan = &m->plan;
     m->place = KILN_ARENA_ARRAY(&m->arena, root_place, plan->buffer_count);
@@ -283,7 +321,7 @@ static kiln_status create_memory(kiln_module *m) {
         const kiln_plan_buffer *b = &plan->buffer[i];
         if (b->storage == KILN_STORAGE_ARENA) {
             const kiln_device_memory *memory = &m->device[b->device].activations;
-            m->place[i] = (root_place){.memory = memory, .offset = b->offset};
+            m->place[i] = (root_place){.memory = memory, .offset = b->offset, .device = b->device};
             if (memory->space == KILN_MEMORY_HOST)
                 m->place[i].data = (uint8_t *)memory->data + b->offset;
         }
@@ -293,16 +331,23 @@ static kiln_status create_memory(kiln_module *m) {
             m->place[i].data = (void *)(uintptr_t)b->data;
     }
     /* Until a run says otherwise, ports are their stages: binding wants an address. */
-    for (uint32_t i = 0; i < plan->input_count; i++)
-        m->place[plan->input[i].buffer].data = m->input_stage[i];
-    for (uint32_t i = 0; i < plan->output_count; i++)
-        m->place[plan->output[i].buffer].data = m->output_stage[i];
+    for (uint32_t i = 0; i < plan->input_count; i++) place_port(m, &m->in[i]);
+    for (uint32_t i = 0; i < plan->output_count; i++) place_port(m, &m->out[i]);
     return KILN_OK;
 }
 
-static bool is_port(const kiln_module_plan *plan, uint32_t root) {
-    kiln_module_storage storage = plan->buffer[root].storage;
-    return storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT;
+static bool stands_in(const bound *list, uint32_t count, uint32_t root) {
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].link.stand_in == root) return true;
+    return false;
+}
+
+/* Whether a root may lie elsewhere in each run: ports and what stands in for them. */
+static bool may_move(const kiln_module *m, uint32_t root) {
+    kiln_module_storage storage = m->plan.buffer[root].storage;
+    return storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT ||
+           stands_in(m->in, m->plan.input_count, root) ||
+           stands_in(m->out, m->plan.output_count, root);
 }
 
 /* Where a buffer lies now, which for strided aliases depends on the iteration. */
@@ -312,6 +357,8 @@ static kiln_device_place place_of(const kiln_module *m, uint32_t buffer) {
     uint64_t offset = kiln_module_plan_offset(&m->plan, buffer);
     if (b->stride != 0) offset += (uint64_t)b->stride * m->iteration[b->loop];
     if (root->data) return kiln_host_place(root->data + offset);
+    if (!root->memory)
+        return (kiln_device_place){root->foreign.data, root->foreign.byte_offset + offset};
     return kiln_device_place_at(m->device[b->device].device, root->memory, root->offset + offset);
 }
 
@@ -372,8 +419,8 @@ static kiln_status create_call(kiln_module *m, uint32_t index, uint64_t packed_o
         uint32_t buffer = step->arg[i];
         st = kiln_call_bind_place(m->call[index], i, place_of(m, buffer),
                                   kiln_kernel_arg_bytes(kernel, i));
-        if (is_port(&m->plan, kiln_module_plan_root(&m->plan, buffer)))
-            m->ports.patch[m->ports.count++] = (patch){index, i, buffer};
+        if (may_move(m, kiln_module_plan_root(&m->plan, buffer)))
+            m->moving.patch[m->moving.count++] = (patch){index, i, buffer};
     }
     return kiln_status_note(st, "step %u", index);
 }
@@ -389,7 +436,7 @@ static kiln_status create_calls(kiln_module *m) {
     m->call = KILN_ARENA_ARRAY(&m->arena, kiln_call *, plan->step_count);
     m->call_threads = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
     m->packs = KILN_ARENA_ARRAY(&m->arena, bool, plan->step_count);
-    m->ports.patch = KILN_ARENA_ARRAY(&m->arena, patch, count_args(plan));
+    m->moving.patch = KILN_ARENA_ARRAY(&m->arena, patch, count_args(plan));
     uint64_t *packed_offset = KILN_ARENA_ARRAY(&m->arena, uint64_t, plan->step_count);
     uint32_t *owner = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
     kiln_status st = place_packed(m, packed_offset, owner);
@@ -423,6 +470,12 @@ static void find_strided(kiln_module *m) {
     }
 }
 
+/* Zeros behind its rows are the host's to write. */
+static void grow(kiln_module *m, uint32_t output, uint32_t loop) {
+    m->grown_by[output] = loop;
+    m->out[output].link.device = 0;
+}
+
 /* Outputs whose rows a loop stacks that may end early. */
 static void find_grown(kiln_module *m) {
     const kiln_module_plan *plan = &m->plan;
@@ -435,7 +488,7 @@ static void find_grown(kiln_module *m) {
             if (b->stride == 0 || plan->buffer[b->source].storage != KILN_STORAGE_OUTPUT) continue;
             const kiln_plan_step *loop = &plan->step[b->loop];
             if (loop->count != KILN_PLAN_NONE || loop->condition != KILN_PLAN_NONE)
-                m->grown_by[plan->buffer[b->source].source] = b->loop;
+                grow(m, plan->buffer[b->source].source, b->loop);
         }
     }
 }
@@ -459,6 +512,13 @@ static uint32_t count_launches(const kiln_manifest *manifest) {
     return count;
 }
 
+static bool moves_anything(const kiln_module *m, const kiln_sequence *steps) {
+    for (uint32_t s = steps->begin; s < steps->end; s++)
+        for (uint32_t i = 0; i < m->plan.step[s].arg_count; i++)
+            if (may_move(m, kiln_module_plan_root(&m->plan, m->plan.step[s].arg[i]))) return true;
+    return false;
+}
+
 /* Which steps a device may record. */
 static void find_sequences(kiln_module *m) {
     const kiln_module_plan *plan = &m->plan;
@@ -474,6 +534,8 @@ static void find_sequences(kiln_module *m) {
     for (uint32_t i = 0; i < count; i++) {
         recorded *r = KILN_ARENA_NEW(&m->arena, recorded);
         r->steps = sequence[i];
+        r->moves = moves_anything(m, &r->steps);
+        m->has_moving |= r->moves;
         m->recorded[r->steps.begin] = r;
     }
     kiln_arena_deinit(&scratch);
@@ -772,28 +834,107 @@ static void apply(kiln_module *m, const patches *list) {
                          place_of(m, list->patch[i].buffer));
 }
 
-static void bind_ports(kiln_module *m, const void *const *inputs, void *const *outputs) {
-    const kiln_module_plan *plan = &m->plan;
-    for (uint32_t i = 0; i < plan->input_count; i++) {
-        bool direct = aligned(inputs[i]);
-        if (!direct) memcpy(m->input_stage[i], inputs[i], m->input[i].size_bytes);
-        m->place[plan->input[i].buffer].data =
-            direct ? (void *)(uintptr_t)inputs[i] : m->input_stage[i];
-    }
-    for (uint32_t i = 0; i < plan->output_count; i++)
-        m->place[plan->output[i].buffer].data =
-            aligned(outputs[i]) ? outputs[i] : m->output_stage[i];
-    apply(m, &m->ports);
+static bool is_same(const root_place *a, const root_place *b) {
+    return a->memory == b->memory && a->foreign.data == b->foreign.data &&
+           a->foreign.byte_offset == b->foreign.byte_offset;
 }
 
-static int32_t copy(kiln_module *m, const kiln_plan_step *step) {
-    const kiln_plan_buffer *from = &m->plan.buffer[step->arg[0]],
-                           *to = &m->plan.buffer[step->arg[1]];
+/* A buffer on the device is the caller's memory or again the module's own. Handles that begin
+ * inside of a buffer are copied: a device keeps what it makes of them. */
+static bool place_stand_in(kiln_module *m, const bound *p, bool is_there) {
+    if (p->link.stand_in == KILN_PLAN_NONE) return false;
+    root_place *at = &m->place[p->link.stand_in], before = *at;
+    const bool is_foreign = is_there && p->given.place.byte_offset == 0;
+    *at = is_foreign ? (root_place){.foreign = p->given.place, .device = p->given.device} : p->own;
+    m->is_left_out[p->link.copy] = is_foreign;
+    return !is_same(&before, at);
+}
+
+/* Puts a port where the caller has it, if its steps can work there; else in its stage. True: what
+ * is on a device has moved. */
+static bool place_given(kiln_module *m, const bound *p) {
+    const given *g = &p->given;
+    const bool is_there = g->device > 0 && g->device == p->link.device;
+    root_place at = {.data = p->stage};
+    if (is_there)
+        at = (root_place){.foreign = g->place, .device = g->device};
+    else if (g->device == 0 && aligned(g->data))
+        at.data = g->data;
+    m->place[p->root] = at;
+    return place_stand_in(m, p, is_there);
+}
+
+static int32_t wait_until_done(kiln_device *on) {
+    const int32_t status = kiln_device_record(on, 0);
+    return status ? status : kiln_device_wait(on, 0);
+}
+
+/* Between a port's stage and the caller's memory. */
+static int32_t copy_stage(const kiln_module *m, const bound *p, kiln_copy_direction direction) {
+    const given *g = &p->given;
+    const bool is_in = direction == KILN_COPY_FROM_DEVICE; /* to the stage */
+    if (m->place[p->root].data != p->stage) return KILN_KERNEL_OK;
+    if (g->device == 0) {
+        memcpy(is_in ? p->stage : g->data, is_in ? g->data : p->stage, p->size_bytes);
+        return KILN_KERNEL_OK;
+    }
+    kiln_device *on = m->device[g->device].device;
+    const kiln_device_place stage = kiln_host_place(p->stage);
+    const int32_t status = kiln_device_copy(on, direction, is_in ? stage : g->place,
+                                            is_in ? g->place : stage, p->size_bytes);
+    return status ? status : wait_until_done(on);
+}
+
+static void record(kiln_module *m, recorded *r);
+
+/* Memory that stays for two runs is recorded: a caller that brings other memory each time would
+ * record in vain. */
+static void renew_recordings(kiln_module *m, bool has_moved) {
+    for (uint32_t i = 0; m->has_moving && i < m->plan.step_count; i++) {
+        recorded *r = m->recorded[i];
+        if (!r || !r->moves) continue;
+        if (has_moved) {
+            r->is_due = r->is_due || r->recording;
+            kiln_device_forget(m->device[r->steps.device].device, r->recording);
+            r->recording = NULL;
+        } else if (r->is_due) {
+            r->is_due = false;
+            record(m, r);
+        }
+    }
+}
+
+static int refuse_port(kiln_module *m, const char *what, uint32_t index, const bound *p) {
+    (void)snprintf(m->error, sizeof m->error, "copying %s %u: %s", what, index,
+                   kiln_device_error(m->device[p->given.device].device));
+    return KILN_INTERNAL;
+}
+
+static int bind_ports(kiln_module *m) {
+    bool has_moved = false;
+    for (uint32_t i = 0; i < m->plan.input_count; i++) has_moved |= place_given(m, &m->in[i]);
+    for (uint32_t i = 0; i < m->plan.output_count; i++) has_moved |= place_given(m, &m->out[i]);
+    apply(m, &m->moving);
+    renew_recordings(m, has_moved);
+    for (uint32_t i = 0; i < m->plan.input_count; i++)
+        if (copy_stage(m, &m->in[i], KILN_COPY_FROM_DEVICE))
+            return refuse_port(m, "input", i, &m->in[i]);
+    return KILN_OK;
+}
+
+static uint32_t device_of(const kiln_module *m, uint32_t buffer) {
+    return m->place[kiln_module_plan_root(&m->plan, buffer)].device;
+}
+
+static int32_t copy(kiln_module *m, uint32_t index) {
+    const kiln_plan_step *step = &m->plan.step[index];
+    const uint32_t from = device_of(m, step->arg[0]), to = device_of(m, step->arg[1]);
     kiln_copy_direction direction = KILN_COPY_WITHIN;
-    if (from->device != to->device)
-        direction = to->device > 0 ? KILN_COPY_TO_DEVICE : KILN_COPY_FROM_DEVICE;
+    if (m->is_left_out[index]) return KILN_KERNEL_OK;
+    if (from != to) direction = to > 0 ? KILN_COPY_TO_DEVICE : KILN_COPY_FROM_DEVICE;
     return kiln_device_copy(m->device[step->device].device, direction, place_of(m, step->arg[1]),
-                            place_of(m, step->arg[0]), (size_t)from->size_bytes);
+                            place_of(m, step->arg[0]),
+                            (size_t)m->plan.buffer[step->arg[0]].size_bytes);
 }
 
 static int32_t wait_for(kiln_module *m, const kiln_plan_step *step) {
@@ -807,7 +948,7 @@ static int32_t run_step(kiln_module *m, uint32_t index) {
         return kiln_call_run(m->call[index], &m->services[m->call_threads[index] - 1]);
     case KILN_ACTION_ALIAS: return KILN_KERNEL_OK;
     case KILN_ACTION_COPY:
-    case KILN_ACTION_CARRY: return copy(m, step);
+    case KILN_ACTION_CARRY: return copy(m, index);
     case KILN_ACTION_EVENT: return wait_for(m, step);
     case KILN_ACTION_LOOP: break; /* run_loop */
     }
@@ -943,9 +1084,7 @@ static int run_steps(kiln_module *m, uint32_t begin, uint32_t end) {
 
 /* Nothing of a run that failed may come later. */
 static void drain(kiln_module *m) {
-    for (uint32_t d = 1; d <= m->plan.device_count; d++)
-        if (kiln_device_record(m->device[d].device, 0) == KILN_KERNEL_OK)
-            (void)kiln_device_wait(m->device[d].device, 0);
+    for (uint32_t d = 1; d <= m->plan.device_count; d++) (void)wait_until_done(m->device[d].device);
 }
 
 /* Zeros behind the rows that an output got. */
@@ -958,24 +1097,103 @@ static void fill_rest(kiln_module *m, uint32_t output) {
     memset(m->place[buffer].data + used, 0, (size_t)(size - used));
 }
 
-int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outputs) {
-    if (!m->call)
-        return refuse(m, KILN_FAILED_PRECONDITION, "the module was only looked at: no kernel of",
-                      m->plan.kernel_count);
-    for (uint32_t i = 0; i < m->plan.input_count; i++)
-        if (!inputs[i]) return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for input", i);
-    for (uint32_t i = 0; i < m->plan.output_count; i++)
-        if (!outputs[i])
-            return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for output", i);
-    bind_ports(m, inputs, outputs);
-    int code = run_steps(m, 0, m->plan.step_count);
+static int run(kiln_module *m) {
+    int code = bind_ports(m);
+    if (!code) code = run_steps(m, 0, m->plan.step_count);
     if (code) {
         drain(m);
         return code;
     }
     for (uint32_t i = 0; i < m->plan.output_count; i++) {
         fill_rest(m, i);
-        if (!aligned(outputs[i])) memcpy(outputs[i], m->output_stage[i], m->output[i].size_bytes);
+        if (copy_stage(m, &m->out[i], KILN_COPY_TO_DEVICE))
+            return refuse_port(m, "output", i, &m->out[i]);
     }
     return KILN_OK;
+}
+
+static int refuse_inspected(kiln_module *m) {
+    return refuse(m, KILN_FAILED_PRECONDITION, "the module was only looked at: no kernel of",
+                  m->plan.kernel_count);
+}
+
+int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outputs) {
+    if (!m->call) return refuse_inspected(m);
+    for (uint32_t i = 0; i < m->plan.input_count; i++) {
+        if (!inputs[i]) return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for input", i);
+        m->in[i].given = (given){.data = (void *)(uintptr_t)inputs[i]};
+    }
+    for (uint32_t i = 0; i < m->plan.output_count; i++) {
+        if (!outputs[i])
+            return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for output", i);
+        m->out[i].given = (given){.data = outputs[i]};
+    }
+    return run(m);
+}
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+kiln_module_device_info kiln_module_describe_device(const kiln_module *m) {
+    const kiln_device *on = m->device && m->plan.device_count > 0 ? m->device[1].device : NULL;
+    if (!on) return (kiln_module_device_info){.device_type = OF_PROCESS};
+    return (kiln_module_device_info){kiln_device_row_in(on)->dlpack, (int32_t)kiln_device_index(on),
+                                     kiln_device_context(on)};
+}
+
+/* Which device of the module a tensor names; false: none. */
+static bool find_named(const kiln_module *m, const kiln_module_tensor *t, uint32_t *out_device) {
+    for (uint32_t d = 0; d <= m->plan.device_count; d++) {
+        const kiln_device *on = m->device[d].device;
+        *out_device = d;
+        if (t->device_type == kiln_device_row_in(on)->dlpack &&
+            t->device_id == (int32_t)kiln_device_index(on))
+            return true;
+    }
+    return false;
+}
+
+static bool take_tensor(const kiln_module *m, const kiln_module_port *described,
+                        const kiln_module_tensor *t, bound *p, char *why, size_t why_bytes) {
+    uint32_t at;
+    if (!t || (!t->data && p->size_bytes > 0)) {
+        (void)snprintf(why, why_bytes, "there is no memory for it");
+        return false;
+    }
+    if (!kiln_module_tensor_fits(described, t, why, why_bytes)) return false;
+    if (!find_named(m, t, &at)) {
+        const kiln_module_device_info own = kiln_module_describe_device(m);
+        (void)snprintf(why, why_bytes,
+                       "it lies on device %d:%d; the module works on %d:%d and in memory of the "
+                       "process, %d:0",
+                       t->device_type, t->device_id, own.device_type, own.device_id, OF_PROCESS);
+        return false;
+    }
+    p->given = (given){.data = p->stage};
+    if (p->size_bytes == 0) return true; /* DLPack lets such tensors be anywhere */
+    p->given = (given){.device = at, .data = (uint8_t *)t->data + t->byte_offset};
+    if (at == 0) return true;
+    kiln_status st = kiln_device_adopt(m->device[at].device, t->data, t->byte_offset, p->size_bytes,
+                                       &p->given.place);
+    if (st) (void)snprintf(why, why_bytes, "%s", kiln_status_text(st));
+    kiln_status_free(st); /* it is said */
+    return !st;
+}
+
+static int refuse_tensor(kiln_module *m, const char *what, uint32_t index, const char *name,
+                         const char *why) {
+    (void)snprintf(m->error, sizeof m->error, "%s %u (%s): %s", what, index, name, why);
+    return KILN_INVALID_ARGUMENT;
+}
+
+int kiln_module_run_tensors(kiln_module *m, const kiln_module_tensor *const *inputs,
+                            const kiln_module_tensor *const *outputs) {
+    char why[KILN_MODULE_ERROR_BYTES / 2];
+    if (!m->call) return refuse_inspected(m);
+    for (uint32_t i = 0; i < m->plan.input_count; i++)
+        if (!take_tensor(m, &m->input[i], inputs[i], &m->in[i], why, sizeof why))
+            return refuse_tensor(m, "input", i, m->input[i].name, why);
+    for (uint32_t i = 0; i < m->plan.output_count; i++)
+        if (!take_tensor(m, &m->output[i], outputs[i], &m->out[i], why, sizeof why))
+            return refuse_tensor(m, "output", i, m->output[i].name, why);
+    return run(m);
 }

@@ -59,6 +59,8 @@ enum {
     KILN_CL_MEM_READ_WRITE = 1 << 0,
     KILN_CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
     KILN_CL_PROGRAM_BUILD_LOG = 0x1183,
+    KILN_CL_MEM_SIZE = 0x1102,
+    KILN_CL_MEM_CONTEXT = 0x1106,
     KILN_CL_KERNEL_NUM_ARGS = 0x1191,
     KILN_CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
     KILN_CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2,
@@ -83,6 +85,7 @@ typedef struct kiln_cl_region {
     X(int32_t, ReleaseCommandQueue, (kiln_cl_queue))                                               \
     X(kiln_cl_mem, CreateBuffer, (kiln_cl_context, uint64_t, size_t, void *, int32_t *))           \
     X(kiln_cl_mem, CreateSubBuffer, (kiln_cl_mem, uint64_t, uint32_t, const void *, int32_t *))    \
+    X(int32_t, GetMemObjectInfo, (kiln_cl_mem, uint32_t, size_t, void *, size_t *))                \
     X(int32_t, ReleaseMemObject, (kiln_cl_mem))                                                    \
     X(kiln_cl_program, CreateProgramWithSource,                                                    \
       (kiln_cl_context, uint32_t, const char **, const size_t *, int32_t *))                       \

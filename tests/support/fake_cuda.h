@@ -52,6 +52,7 @@ typedef struct fake_cuda {
     char complaint[200]; /* the first one */
     int inits, contexts, streams, events, modules, allocations, launches;
     size_t allocated_bytes;
+    int copies;                           /* in any direction */
     int graphs, captures, graph_launches; /* graphs that are alive, of both kinds */
     int dynamic_shared;                   /* that a function was allowed last */
     int launch_shared;                    /* that a launch asked for last */

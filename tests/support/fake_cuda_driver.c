@@ -51,6 +51,7 @@ typedef struct nodes {
 typedef struct thing {
     int kind;
     int calls;        /* of events: the clock when it was recorded, plus 1 */
+    int device, uses; /* of contexts: its holders have one of each device */
     char entry[128];  /* of functions */
     struct thing *of; /* of functions: the module */
     char *text;       /* of modules */
@@ -62,6 +63,7 @@ typedef struct thing {
 static struct {
     uint8_t *data;
     size_t size_bytes;
+    int device;
 } memory[LIVE_MAX];
 static thing *alive[LIVE_MAX];
 static thing *current;
@@ -213,26 +215,33 @@ EXPORT(cuDeviceGetAttribute, int *out, int which, kiln_cu_device device) {
     }
 }
 
+static thing *context_of(int device) {
+    for (int i = 0; i < LIVE_MAX; i++)
+        if (alive[i] && alive[i]->kind == CONTEXT && alive[i]->device == device) return alive[i];
+    return NULL;
+}
+
 EXPORT(cuDevicePrimaryCtxRetain, kiln_cu_context *out, kiln_cu_device device) {
     BEGIN("cuDevicePrimaryCtxRetain", 0);
-    (void)device;
+    thing *context = context_of(device);
+    if (!context) context = make(CONTEXT);
+    context->device = device;
+    context->uses++;
     S.contexts++;
-    *out = (kiln_cu_context)make(CONTEXT);
+    *out = (kiln_cu_context)context;
     return 0;
 }
 
 EXPORT(cuDevicePrimaryCtxRelease_v2, kiln_cu_device device) {
     BEGIN("cuDevicePrimaryCtxRelease_v2", 0);
-    (void)device;
-    if (S.contexts == 0) return complain("cuDevicePrimaryCtxRelease_v2", "released too often");
+    thing *context = context_of(device);
+    if (!context) return complain("cuDevicePrimaryCtxRelease_v2", "released too often");
     S.contexts--;
+    if (--context->uses > 0) return 0;
+    destroy(context);
+    if (S.contexts > 0) return 0;
     if (S.streams || S.events || S.modules || S.allocations || S.graphs)
         (void)complain("cuDevicePrimaryCtxRelease_v2", "something of it is left");
-    for (int i = 0; i < LIVE_MAX; i++)
-        if (alive[i] && alive[i]->kind == CONTEXT) {
-            destroy(alive[i]);
-            break;
-        }
     S.spoilt = 0;
     return 0;
 }
@@ -337,6 +346,7 @@ EXPORT(cuMemAlloc_v2, kiln_cu_pointer *out, size_t size_bytes) {
     for (int i = 0; i < LIVE_MAX; i++) {
         if (memory[i].data) continue;
         memory[i].size_bytes = size_bytes;
+        memory[i].device = current->device;
         memory[i].data = aligned_alloc(256, (size_bytes + 511) / 256 * 256);
         memset(memory[i].data, 0xa5, size_bytes); /* what it held before */
         S.allocations++;
@@ -359,6 +369,23 @@ EXPORT(cuMemFree_v2, kiln_cu_pointer pointer) {
     return complain("cuMemFree_v2", "no allocation begins there");
 }
 
+EXPORT(cuPointerGetAttribute, void *out, int which, kiln_cu_pointer pointer) {
+    BEGIN("cuPointerGetAttribute", 1);
+    for (int i = 0; i < LIVE_MAX; i++) {
+        const uintptr_t begins = (uintptr_t)memory[i].data;
+        if (!memory[i].data || pointer < begins || pointer >= begins + memory[i].size_bytes)
+            continue;
+        if (which == KILN_CU_POINTER_MEMORY)
+            *(unsigned *)out = KILN_CU_MEMORY_DEVICE;
+        else if (which == KILN_CU_POINTER_DEVICE)
+            *(int *)out = memory[i].device;
+        else
+            return complain("cuPointerGetAttribute", "an attribute that it does not have");
+        return 0;
+    }
+    return KILN_CU_INVALID_VALUE; /* the driver never heard of it */
+}
+
 static int keep(const node *n) {
     nodes *all = capturing->nodes;
     if (all->count == NODES_MAX) abort();
@@ -379,6 +406,7 @@ EXPORT(cuMemcpyHtoDAsync_v2, kiln_cu_pointer to, const void *from, size_t size_b
     ON_QUIET_STREAM("cuMemcpyHtoDAsync_v2", stream);
     if (!is_memory(to, size_bytes)) return complain("cuMemcpyHtoDAsync_v2", "beyond an allocation");
     memcpy((void *)(uintptr_t)to, from, size_bytes);
+    S.copies++;
     return 0;
 }
 
@@ -388,6 +416,7 @@ EXPORT(cuMemcpyDtoHAsync_v2, void *to, kiln_cu_pointer from, size_t size_bytes,
     if (!is_memory(from, size_bytes))
         return complain("cuMemcpyDtoHAsync_v2", "beyond an allocation");
     memcpy(to, (const void *)(uintptr_t)from, size_bytes);
+    S.copies++;
     return 0;
 }
 
@@ -398,6 +427,7 @@ EXPORT(cuMemcpyDtoDAsync_v2, kiln_cu_pointer to, kiln_cu_pointer from, size_t si
         return complain("cuMemcpyDtoDAsync_v2", "beyond an allocation");
     if (capturing == (thing *)stream)
         return keep(&(node){.to = to, .from = from, .size_bytes = size_bytes});
+    S.copies++;
     memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size_bytes);
     return 0;
 }

@@ -200,6 +200,193 @@ static void devices_that_record_nothing_say_so(void **state) {
     kiln_device_close(device);
 }
 
+/* ---- memory of callers ----------------------------------------------------------------------- */
+
+enum { ON_CUDA = 2 };
+
+/* What an application has on the device: two inputs and an output, each with room before it. */
+typedef struct caller {
+    kiln_device *device;
+    kiln_device_memory x[2], y;
+    kiln_module *module;
+} caller;
+
+static void *address(const kiln_device_memory *memory) { return memory->data; }
+
+static void put(const caller *c, const kiln_device_memory *memory, const float *values) {
+    assert_int_equal(kiln_device_copy(c->device, KILN_COPY_TO_DEVICE,
+                                      kiln_device_place_at(c->device, memory, 0),
+                                      kiln_host_place((void *)(uintptr_t)values), sizeof x),
+                     0);
+}
+
+static void open_caller(caller *c, kiln_arena *arena) {
+    expect_ok(kiln_device_open(KILN_DEVICE_CUDA, NULL, &c->device));
+    for (int i = 0; i < 3; i++)
+        expect_ok(
+            kiln_device_allocate(c->device, sizeof x, KILN_GUARD_NONE, i < 2 ? &c->x[i] : &c->y));
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < COUNT; i++) x[i] = (float)(100 * k + i);
+        put(c, &c->x[k], x);
+    }
+    c->module = open_module(arena);
+}
+
+static void close_caller(caller *c) {
+    kiln_module_close(c->module);
+    kiln_device_release(c->device, &c->x[0]);
+    kiln_device_release(c->device, &c->x[1]);
+    kiln_device_release(c->device, &c->y);
+    kiln_device_close(c->device);
+}
+
+/* Reads the device's result and looks that it is that of input `k`. */
+static void expect_there(const caller *c, int k) {
+    float expected[COUNT];
+    for (int i = 0; i < COUNT; i++) x[i] = (float)(100 * k + i);
+    device_module_expected(x, expected);
+    assert_int_equal(kiln_device_copy(c->device, KILN_COPY_FROM_DEVICE, kiln_host_place(y),
+                                      kiln_device_place_at(c->device, &c->y, 0), sizeof y),
+                     0);
+    assert_memory_equal(y, expected, sizeof y);
+}
+
+static int run_tensors(const caller *c, const kiln_module_tensor *in,
+                       const kiln_module_tensor *out) {
+    return kiln_module_run_tensors(c->module, &in, &out);
+}
+
+static void run_there(const caller *c, int k) {
+    const kiln_module_tensor in = kiln_module_tensor_at(kiln_module_input(c->module, 0), ON_CUDA, 0,
+                                                        address(&c->x[k])),
+                             out = kiln_module_tensor_at(kiln_module_output(c->module, 0), ON_CUDA,
+                                                         0, address(&c->y));
+    const int copies = fake->copies;
+    if (run_tensors(c, &in, &out)) fail_msg("%s", kiln_module_error(c->module));
+    assert_int_equal(fake->copies, copies);
+    expect_there(c, k);
+}
+
+static void memory_of_the_device_is_used_where_it_is(void **state) {
+    caller c;
+    open_caller(&c, *state);
+    const kiln_module_device_info info = kiln_module_describe_device(c.module);
+    assert_int_equal(info.device_type, ON_CUDA);
+    assert_int_equal(info.device_id, 0);
+    assert_null(info.context);
+    for (int run = 0; run < 2; run++)
+        for (int k = 0; k < 2; k++) run_there(&c, k);
+    close_caller(&c);
+}
+
+/* Other memory than in the run before: one by one, and recorded when it stays. */
+static void other_memory_is_recorded_when_it_stays(void **state) {
+    caller c;
+    open_caller(&c, *state);
+    static const struct {
+        int k, captures, graph_launches;
+    } row[] = {{0, 1, 0}, {0, 2, 1}, {0, 2, 2}, {1, 2, 2}, {0, 2, 2}, {0, 3, 3}};
+    const uint64_t before = kiln_alloc_count();
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        run_there(&c, row[i].k);
+        assert_int_equal(fake->captures, row[i].captures);
+        assert_int_equal(fake->graph_launches, row[i].graph_launches);
+    }
+    assert_int_equal(kiln_alloc_count(), before);
+    expect_run(c.module, 3); /* and back in memory of the process */
+    expect_run(c.module, 4);
+    expect_run(c.module, 5);
+    assert_int_equal(fake->captures, 4);
+    assert_int_equal(fake->graph_launches, 5);
+    close_caller(&c);
+}
+
+/* As DLPack hands over a slice: dense, from a byte on. */
+static void each_tensor_lies_where_it_likes(void **state) {
+    caller c;
+    open_caller(&c, *state);
+    const kiln_module_port *input = kiln_module_input(c.module, 0),
+                           *output = kiln_module_output(c.module, 0);
+    float expected[COUNT];
+    int64_t strides[] = {1};
+    for (int i = 0; i < COUNT; i++) x[i] = (float)i;
+    device_module_expected(x, expected);
+    kiln_module_tensor host_in = kiln_module_tensor_at(input, 1, 0, x),
+                       host_out = kiln_module_tensor_at(output, 1, 0, y),
+                       there_in = kiln_module_tensor_at(input, ON_CUDA, 0, address(&c.x[0])),
+                       there_out = kiln_module_tensor_at(output, ON_CUDA, 0, address(&c.y));
+    there_in.strides = strides;
+    memset(y, 0xff, sizeof y);
+    assert_int_equal(run_tensors(&c, &there_in, &host_out), 0);
+    assert_memory_equal(y, expected, sizeof y);
+    assert_int_equal(run_tensors(&c, &host_in, &there_out), 0);
+    expect_there(&c, 0);
+    memset(y, 0xff, sizeof y);
+    assert_int_equal(run_tensors(&c, &host_in, &host_out), 0);
+    assert_memory_equal(y, expected, sizeof y);
+    there_in.data = (char *)there_in.data - 64;
+    there_in.byte_offset = 64;
+    assert_int_equal(run_tensors(&c, &there_in, &there_out), 0);
+    expect_there(&c, 0);
+    close_caller(&c);
+}
+
+static void what_is_no_input_of_the_module_is_refused(void **state) {
+    caller c;
+    kiln_device *other = NULL;
+    kiln_device_memory elsewhere;
+    fake->device_count = 2;
+    fake->device[1] = fake->device[0];
+    open_caller(&c, *state);
+    expect_ok(kiln_device_open(KILN_DEVICE_CUDA, &(kiln_device_setup){.index = 1}, &other));
+    expect_ok(kiln_device_allocate(other, sizeof x, KILN_GUARD_NONE, &elsewhere));
+    const kiln_module_tensor right = kiln_module_tensor_at(kiln_module_input(c.module, 0), ON_CUDA,
+                                                           0, address(&c.x[0])),
+                             out = kiln_module_tensor_at(kiln_module_output(c.module, 0), ON_CUDA,
+                                                         0, address(&c.y));
+    int64_t extent[] = {COUNT - 1}, strides[] = {2};
+    kiln_module_tensor bad[10];
+    const char *const text[] = {
+        "there is no memory for it",
+        "it lies on device 4:0; the module works on 2:0 and in memory of the process, 1:0",
+        "it lies on device 2:1; the module works on 2:0",
+        "its elements are of type code 0, 32 bits and 1 lanes; the module takes f32, which is code "
+        "2",
+        "it has 2 dimensions; the module takes 1",
+        "its extent in dimension 0 is 1023; the module takes 1024",
+        "its stride in dimension 0 is 2; the module takes dense, row-major ones",
+        "its address is not aligned to 64 bytes",
+        "its address is none of the device's memory",
+        "its address is none of the device's memory",
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) bad[i] = right;
+    bad[0].data = NULL;
+    bad[1].device_type = 4;
+    bad[2].device_id = 1;
+    bad[3].type_code = 0;
+    bad[4].rank = 2;
+    bad[5].shape = extent;
+    bad[6].strides = strides;
+    bad[7].byte_offset = 16;
+    bad[8].data = x;
+    bad[9].data = address(&elsewhere);
+    const int launches = fake->launches, graph_launches = fake->graph_launches;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) {
+        assert_int_equal(run_tensors(&c, &bad[i], &out), KILN_INVALID_ARGUMENT);
+        if (!strstr(kiln_module_error(c.module), text[i]) ||
+            strncmp(kiln_module_error(c.module), "input 0 (x): ", 13) != 0)
+            fail_msg("%s", kiln_module_error(c.module));
+        assert_int_equal(run_tensors(&c, &right, &bad[i]), KILN_INVALID_ARGUMENT);
+        assert_non_null(strstr(kiln_module_error(c.module), "output 0 (y): "));
+    }
+    assert_int_equal(fake->launches, launches);
+    assert_int_equal(fake->graph_launches, graph_launches);
+    run_there(&c, 1);
+    kiln_device_release(other, &elsewhere);
+    kiln_device_close(other);
+    close_caller(&c);
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     (void)setenv("KILN_CUDA_LIBRARY", argv[1], 1);
@@ -215,6 +402,10 @@ int main(int argc, char **argv) {
         TEST(a_repetition_that_fails_is_an_error_of_the_run),
         TEST(a_capture_takes_launches_and_copies_alone),
         TEST(devices_that_record_nothing_say_so),
+        TEST(memory_of_the_device_is_used_where_it_is),
+        TEST(other_memory_is_recorded_when_it_stays),
+        TEST(each_tensor_lies_where_it_likes),
+        TEST(what_is_no_input_of_the_module_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,12 @@
 
 #include "base/alloc.h"
 #include "base/macros.h"
+#include "deploy/module.h"
+#include "deploy/pack/module_write.h"
+#include "deploy/runtime/driver.h"
 #include "deploy/runtime/kernel.h"
+#include "deploy/runtime/opencl.h"
+#include "tests/support/device_module.h"
 #include "tests/support/test.h"
 #include "tests/support/text_artefact.h"
 
@@ -258,6 +263,134 @@ static void a_machine_whose_loader_knows_no_driver_says_so(void **state) {
     assert_int_equal(run_in_child(empty_folder_body), 0);
 }
 
+/* ---- memory of callers ----------------------------------------------------------------------- */
+
+enum { ON_OPENCL = 4, DEVICES_OF_CONTEXT = 0x1081 };
+
+/* What an application has: a queue and buffers in the module's context. */
+typedef struct caller {
+    kiln_cl cl;
+    int32_t (*get_context_info)(kiln_cl_context, uint32_t, size_t, void *, size_t *);
+    kiln_module *module;
+    kiln_module_device_info info;
+    kiln_cl_queue queue;
+    kiln_cl_mem x, y;
+} caller;
+
+static void load_functions(caller *c) {
+    static const kiln_driver_library library = {"libOpenCL.so.1", "KILN_OPENCL_LIBRARY", ""};
+    const kiln_driver_function function[] = {
+#define X(result, name, parameters) {"cl" #name, &c->cl.name},
+        KILN_CL_FUNCTIONS(X)
+#undef X
+            {"clGetContextInfo", &c->get_context_info},
+    };
+    expect_ok(kiln_driver_load(&library, function, KILN_ARRAY_COUNT(function)));
+}
+
+static kiln_cl_mem make_buffer(const caller *c, size_t bytes) {
+    int32_t code;
+    kiln_cl_mem made =
+        c->cl.CreateBuffer(c->info.context, KILN_CL_MEM_READ_WRITE, bytes, NULL, &code);
+    assert_int_equal(code, 0);
+    return made;
+}
+
+static void open_caller(caller *c, kiln_arena *arena) {
+    kiln_device *device = open_device();
+    char error[KILN_MODULE_ERROR_BYTES] = "";
+    kiln_strbuf target = {0}, bytes = {0};
+    kiln_cl_device of;
+    int32_t code;
+    kiln_target_print(kiln_device_target(device), &target);
+    const kiln_module_plan plan = device_module_plan(
+        KILN_DEVICE_OPENCL,
+        &(text_artefact){KILN_PAYLOAD_OPENCL, target.data, text_artefact_opencl, 0, 0}, arena);
+    expect_ok(kiln_module_encode(&plan, &bytes));
+    void *copy = kiln_arena_alloc_aligned(arena, 64, bytes.size);
+    memcpy(copy, bytes.data, bytes.size);
+    if (kiln_module_open_memory(copy, bytes.size, NULL, &c->module, error, sizeof error))
+        fail_msg("%s", error);
+    load_functions(c);
+    c->info = kiln_module_describe_device(c->module);
+    assert_int_equal(c->info.device_type, ON_OPENCL);
+    assert_int_equal(
+        c->get_context_info(c->info.context, DEVICES_OF_CONTEXT, sizeof(void *), &of, NULL), 0);
+    c->queue = c->cl.CreateCommandQueue(c->info.context, of, 0, &code);
+    assert_int_equal(code, 0);
+    c->x = make_buffer(c, TEXT_ARTEFACT_BYTES + 64);
+    c->y = make_buffer(c, TEXT_ARTEFACT_BYTES);
+    kiln_strbuf_deinit(&bytes);
+    kiln_strbuf_deinit(&target);
+    kiln_device_close(device);
+}
+
+static void close_caller(caller *c) {
+    (void)c->cl.ReleaseMemObject(c->x);
+    (void)c->cl.ReleaseMemObject(c->y);
+    (void)c->cl.ReleaseCommandQueue(c->queue);
+    kiln_module_close(c->module);
+}
+
+static int run_tensors(const caller *c, kiln_cl_mem x, uint64_t offset, kiln_cl_mem y) {
+    kiln_module_tensor in =
+        kiln_module_tensor_at(kiln_module_input(c->module, 0), ON_OPENCL, c->info.device_id, x);
+    const kiln_module_tensor out =
+        kiln_module_tensor_at(kiln_module_output(c->module, 0), ON_OPENCL, c->info.device_id, y);
+    in.byte_offset = offset;
+    return kiln_module_run_tensors(c->module, (const kiln_module_tensor *[]){&in},
+                                   (const kiln_module_tensor *[]){&out});
+}
+
+static void expect_run(const caller *c, float first, uint64_t offset) {
+    float x[TEXT_ARTEFACT_COUNT], y[TEXT_ARTEFACT_COUNT], expected[TEXT_ARTEFACT_COUNT];
+    for (int i = 0; i < TEXT_ARTEFACT_COUNT; i++) x[i] = first + (float)i;
+    device_module_expected(x, expected);
+    assert_int_equal(c->cl.EnqueueWriteBuffer(c->queue, c->x, KILN_CL_TRUE, (size_t)offset,
+                                              sizeof x, x, 0, NULL, NULL),
+                     0);
+    if (run_tensors(c, c->x, offset, c->y)) fail_msg("%s", kiln_module_error(c->module));
+    assert_int_equal(
+        c->cl.EnqueueReadBuffer(c->queue, c->y, KILN_CL_TRUE, 0, sizeof y, y, 0, NULL, NULL), 0);
+    assert_memory_equal(y, expected, sizeof y);
+}
+
+static void buffers_of_callers_are_used_where_they_are(void **state) {
+    caller c;
+    open_caller(&c, *state);
+    expect_run(&c, 0, 0);
+    expect_run(&c, 1, 64);
+    /* Another buffer, maybe of the same handle. */
+    (void)c.cl.ReleaseMemObject(c.y);
+    c.y = make_buffer(&c, TEXT_ARTEFACT_BYTES);
+    expect_run(&c, 2, 0);
+    close_caller(&c);
+}
+
+static void buffers_that_the_module_cannot_use_are_refused(void **state) {
+    caller c;
+    open_caller(&c, *state);
+    kiln_device *other = open_device();
+    kiln_device_memory elsewhere;
+    expect_ok(kiln_device_allocate(other, TEXT_ARTEFACT_BYTES, KILN_GUARD_NONE, &elsewhere));
+    const struct {
+        kiln_cl_mem x;
+        uint64_t offset;
+        const char *text;
+    } row[] = {
+        {elsewhere.data, 0, "input 0 (x): it is no buffer of the context that the module uses"},
+        {c.x, 128, "input 0 (x): 4096 bytes from byte 128 on; the buffer has 4160"},
+        {c.x, 4, "input 0 (x): its byte offset is not a multiple of 64"}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        assert_int_equal(run_tensors(&c, row[i].x, row[i].offset, c.y), KILN_INVALID_ARGUMENT);
+        assert_string_equal(kiln_module_error(c.module), row[i].text);
+    }
+    expect_run(&c, 5, 0);
+    kiln_device_release(other, &elsewhere);
+    kiln_device_close(other);
+    close_caller(&c);
+}
+
 static void count_body(void) {
     uint32_t count;
     kiln_status st = kiln_device_count(KILN_DEVICE_OPENCL, &count);
@@ -280,6 +413,8 @@ int main(void) {
         test_with_arena(an_artefact_runs_and_is_right),
         cmocka_unit_test(memory_is_zeroed_and_too_much_is_refused_with_numbers),
         test_with_arena(text_that_does_not_compile_is_refused_with_the_log),
+        test_with_arena(buffers_of_callers_are_used_where_they_are),
+        test_with_arena(buffers_that_the_module_cannot_use_are_refused),
     };
     there_is_a_driver = run_in_child(count_body) == 0;
     int failed = cmocka_run_group_tests(before, NULL, NULL);

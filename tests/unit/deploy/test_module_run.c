@@ -316,6 +316,48 @@ static void failing_kernel_stops_the_run(void **state) {
     assert_non_null(strstr(kiln_module_error(w->module), "step 0"));
 }
 
+static kiln_module_tensor tensor_of(const kiln_module_port *port, float *data) {
+    return kiln_module_tensor_at(port, 1, 0, data);
+}
+
+/* Whether aligned or not, and from a byte on. */
+static void tensors_of_the_process_are_used_where_they_are(void **state) {
+    world *w = *state;
+    const kiln_module_device_info info = kiln_module_describe_device(w->module);
+    assert_true(info.device_type == 1 && info.device_id == 0 && !info.context);
+    kiln_module_tensor x = tensor_of(kiln_module_input(w->module, 0), w->x),
+                       y = tensor_of(kiln_module_output(w->module, 0), w->y),
+                       z = tensor_of(kiln_module_output(w->module, 1), w->z);
+    const kiln_module_tensor *const in[] = {&x}, *const out[] = {&y, &z};
+    const uint64_t before = kiln_alloc_count();
+    assert_int_equal(kiln_module_run_tensors(w->module, in, out), 0);
+    assert_right(w, w->y, w->z);
+    y.byte_offset = sizeof(float); /* there is room for one behind each */
+    memset(w->y, 0, FIXTURE_BYTES);
+    assert_int_equal(kiln_module_run_tensors(w->module, in, out), 0);
+    assert_right(w, w->y + 1, w->z);
+    assert_int_equal(kiln_alloc_count(), before);
+}
+
+static void tensors_of_other_devices_and_shapes_are_refused(void **state) {
+    world *w = *state;
+    kiln_module_tensor x = tensor_of(kiln_module_input(w->module, 0), w->x),
+                       y = tensor_of(kiln_module_output(w->module, 0), w->y),
+                       z = tensor_of(kiln_module_output(w->module, 1), w->z);
+    const kiln_module_tensor *const in[] = {&x}, *const out[] = {&y, &z}, *const none[] = {NULL};
+    x.device_type = 2;
+    assert_int_equal(kiln_module_run_tensors(w->module, in, out), KILN_INVALID_ARGUMENT);
+    assert_string_equal(kiln_module_error(w->module),
+                        "input 0 (x): it lies on device 2:0; the module works on 1:0 and in memory "
+                        "of the process, 1:0");
+    x.device_type = 1;
+    z.type_bits = 16;
+    assert_int_equal(kiln_module_run_tensors(w->module, in, out), KILN_INVALID_ARGUMENT);
+    assert_non_null(strstr(kiln_module_error(w->module), "output 1 (z): its elements are of type"));
+    assert_int_equal(kiln_module_run_tensors(w->module, none, out), KILN_INVALID_ARGUMENT);
+    assert_string_equal(kiln_module_error(w->module), "input 0 (x): there is no memory for it");
+}
+
 /* ---- loops and devices ----------------------------------------------------------------------- */
 
 /* Inputs and outputs of fixture_loop_plan, aligned. */
@@ -709,6 +751,8 @@ int main(int argc, char **argv) {
         ROW(the_number_of_iterations_may_be_an_input),
         ROW(a_loop_ends_when_its_condition_is_false),
         ROW(a_failure_in_a_loop_names_the_step),
+        ROW(tensors_of_the_process_are_used_where_they_are),
+        ROW(tensors_of_other_devices_and_shapes_are_refused),
         ROW(kernels_of_another_device_work_in_its_memory),
         ROW(constants_and_temps_of_a_device_lie_there),
         ROW(kernels_of_two_kinds_of_devices_pass_values_on),

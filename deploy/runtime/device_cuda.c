@@ -270,13 +270,17 @@ static kiln_status find_managed(const kiln_cu *cu, const kiln_nvml *nvml, kiln_c
                 : kiln_nvml_find(nvml, pci, out_managed);
 }
 
+static const char *explain_unmanaged(const kiln_status why, kiln_arena *arena) {
+    return kiln_arena_printf(arena, "nothing tells its state: %s", kiln_status_text(why));
+}
+
 static void describe_managed(const kiln_cu *cu, const kiln_nvml *nvml, kiln_cu_device device,
                              kiln_arena *arena, kiln_device_facts *facts) {
     kiln_nvml_device managed;
     kiln_strbuf text = {0}, driver = {0};
     kiln_status st = find_managed(cu, nvml, device, &managed);
     if (st)
-        kiln_strbuf_text(&text, kiln_status_text(st));
+        kiln_strbuf_text(&text, explain_unmanaged(st, arena));
     else
         kiln_nvml_print(nvml, managed, &text);
     kiln_status_free(st); /* it is said */
@@ -299,8 +303,7 @@ static kiln_status cuda_list(kiln_arena *arena, kiln_device_facts **out_facts,
     kiln_status unmanaged = kiln_nvml_open(&nvml);
     for (uint32_t i = 0; i < *out_count; i++)
         if (unmanaged)
-            (*out_facts)[i].management =
-                kiln_str_dup(arena, kiln_str_from(kiln_status_text(unmanaged)));
+            (*out_facts)[i].management = explain_unmanaged(unmanaged, arena);
         else
             describe_managed(&cu, &nvml, device[i], arena, &(*out_facts)[i]);
     if (!unmanaged) kiln_nvml_close(&nvml);

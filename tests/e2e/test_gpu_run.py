@@ -9,6 +9,7 @@ from harness import until
 from test_boards_tuned import DIGITS, floats
 
 FAKE_CUDA = harness.PROGRAMS / "tests/support/libkiln_fake_cuda.so"  # a driver without a device
+FAKE_NVML = harness.PROGRAMS / "tests/support/libkiln_fake_nvml.so"  # and what manages it
 
 
 def checks(world, **env):
@@ -20,14 +21,28 @@ def checks(world, **env):
 
 
 def test_the_doctor_lists_devices_and_says_what_is_missing(world):
-    found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_DEVICES=2, KILN_OPENCL_LIBRARY="libno-such-library.so.1")
+    found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_DEVICES=2, KILN_OPENCL_LIBRARY="libno-such-library.so.1",
+                   KILN_NVML_LIBRARY="libno-such-library.so.1")
     assert found["opencl"][0] and "install ocl-icd-libopencl1" in found["opencl"][1], found["opencl"]
-    for text in ("0: NVIDIA H200 (CUDA 12.4, 140.4 GiB) as cuda:sm_90a,mcpu=h200", "; 1: NVIDIA H200"):
+    for text in ("0: NVIDIA H200 (CUDA 12.4, 140.4 GiB) as cuda:sm_90a,mcpu=h200 (nothing tells its state: ", "; 1: NVIDIA H200"):
+        assert text in found["cuda"][1], found["cuda"]
+    found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_NVML_LIBRARY=FAKE_NVML)
+    for text in ("CUDA 12.4, driver 550.54.15", "(GPU-5a5a5a5a-", "1830 of 1980 MHz", "41 degrees"):
         assert text in found["cuda"][1], found["cuda"]
     found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_DEVICES=0)
     assert "no device of it" in found["cuda"][1] and "/dev/nvidia" in found["cuda"][1], found["cuda"]
     found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_FAIL="cuInit:1:803")
     assert "starting the driver" in found["cuda"][1] and "803" in found["cuda"][1], found["cuda"]
+
+
+def test_a_board_shows_the_state_of_its_device(world):
+    _, address = world.tracker()
+    world.env |= {"KILN_CUDA_LIBRARY": str(FAKE_CUDA), "KILN_NVML_LIBRARY": str(FAKE_NVML)}
+    server = world.start("kiln-rpc-server", "--tracker", address, "--executor", "cuda", "--key", "gpu", "--state", world.path("gpu"))
+    harness.connected(server)
+    shown = world.run("fleet", "show", "gpu", "--tracker", address).stdout
+    for text in ("device     NVIDIA H200", "driver     CUDA 12.4, driver 550.54.15", "state      GPU-5a5a5a5a-"):
+        assert text in shown, shown
 
 
 def opencl(world):

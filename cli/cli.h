@@ -98,9 +98,6 @@ KILN_MUST_USE kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_aren
 /* Whether a database that a person named can be opened for reading, without opening it. NOT_FOUND,
  * PERMISSION_DENIED. */
 KILN_MUST_USE kiln_status kiln_db_check_there(const char *path);
-/* Operations per second that the machine of a record can do with the threads that it used; 0:
- * unknown. */
-double kiln_record_peak(const kiln_db_record *record);
 /* What the best record of a task is compared with: the default of its own final, where both ran in
  * turns; else of another final, else of the search; of equals the one stored last. NULL: the
  * default never ran. `best` may be NULL. */

@@ -232,10 +232,6 @@ kiln_status kiln_db_check_there(const char *path) {
                : KILN_ERROR(PERMISSION_DENIED, "%s: the file cannot be opened", path);
 }
 
-double kiln_record_peak(const kiln_db_record *record) {
-    return record->peak_flops * (double)KILN_MAX(record->threads, 1);
-}
-
 /* How well the default that `record` holds compares with `best`. */
 static uint32_t default_rank(const kiln_db_record *record, const kiln_db_record *best) {
     if (!record->final) return 1;

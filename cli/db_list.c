@@ -95,7 +95,7 @@ static double gflops_of(const describer *d, const kiln_db_record *r) {
 }
 
 static double share_of(const describer *d, const kiln_db_record *r) {
-    double peak = kiln_record_peak(r);
+    double peak = r->peak_flops;
     return peak > 0 ? gflops_of(d, r) * 1e9 / peak : 0;
 }
 

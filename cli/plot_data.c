@@ -7,7 +7,7 @@ static void add_record(kiln_plot_task *task, const kiln_db_record *r, kiln_arena
     task->build_ns += r->build_ns;
     task->board_ns += r->board_ns;
     task->train_ns += r->train_ns;
-    task->peak_flops = KILN_MAX(task->peak_flops, kiln_record_peak(r));
+    task->peak_flops = KILN_MAX(task->peak_flops, r->peak_flops);
     if (r->final) return;
     task->trial[task->trial_count++] = (kiln_plot_trial){ok ? r->median_ns : 0};
     task->failed_count += !ok;
@@ -61,21 +61,29 @@ static bool matches(const kiln_db_filter *filter, const kiln_db_stat *stat) {
            (!filter->target.size || kiln_str_equal(filter->target, stat->target));
 }
 
-/* The slope of memory is measured here and now, so it is shown when every task is this machine's.
- */
+/* Whether every task is of one device that has a row of its own. */
+static bool is_of_one_device(const kiln_plot *plot, const kiln_target *first) {
+    bool one = plot->task_count > 0 && first->gpu && !first->gpu->is_cpu;
+    for (uint32_t i = 0; one && i < plot->task_count; i++)
+        one = kiln_str_equal(plot->task[i].target, plot->task[0].target);
+    return one;
+}
+
+/* The slope of memory is that of the device's row, or measured here and now, so it is shown when
+ * every task is of one device or of this machine. */
 static kiln_status measure_machine(kiln_plot *plot, kiln_arena *arena) {
-    kiln_target native;
+    kiln_target native, target = {0};
     kiln_strbuf reason = {0};
     bool ours = true;
     kiln_status st = kiln_target_native(arena, &native);
     for (uint32_t i = 0; !st && i < plot->task_count; i++) {
-        kiln_target target;
         st = kiln_target_parse(plot->task[i].target, arena, &target);
         ours = !st && ours && kiln_target_runs_on(&target, &native, &reason);
     }
-    if (!st && ours) st = kiln_roofline_measure(arena, &plot->machine);
     kiln_strbuf_deinit(&reason);
-    return st;
+    if (!st && is_of_one_device(plot, &target))
+        return kiln_roofline_of(&target, NULL, arena, &plot->machine);
+    return !st && ours ? kiln_roofline_measure(arena, &plot->machine) : st;
 }
 
 kiln_status kiln_plot_read(kiln_db *db, const kiln_db_filter *filter, kiln_arena *arena,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "deploy/runtime/device.h"
 #include "deploy/runtime/peak.h"
 
 #define MEMORY_BYTES ((size_t)128 << 20) /* more than caches of one core's share hold */
@@ -25,15 +26,30 @@ kiln_status kiln_roofline_measure(kiln_arena *arena, kiln_roofline *out) {
     return KILN_OK;
 }
 
-kiln_status kiln_roofline_of(const kiln_target *target, kiln_arena *arena, kiln_roofline *out) {
+static double multiply_adds_of(const kiln_gpu *gpu, const kiln_program *te) {
+    kiln_dtype dtype = KILN_F32;
+    for (uint32_t i = te ? te->buffer.count : 0; i-- > 1;)
+        if (te->buffer.data[i].role == KILN_ROLE_INPUT) dtype = te->buffer.data[i].dtype;
+    const double tensor = dtype == KILN_F32 ? 0 : gpu->tensor_multiply_adds[dtype],
+                 rate = KILN_MAX(gpu->multiply_adds[dtype], tensor);
+    return rate > 0 ? rate : gpu->multiply_adds[KILN_F32]; /* computed in f32 */
+}
+
+kiln_status kiln_roofline_of(const kiln_target *target, const kiln_program *te, kiln_arena *arena,
+                             kiln_roofline *out) {
+    const kiln_device_row *device = kiln_device_row_for(kiln_payload_of(target->kind));
     const kiln_gpu *gpu = target->gpu;
+    if (device && device->counts) {
+        *out = (kiln_roofline){.memory_of = device->name};
+        return KILN_OK;
+    }
     if (!gpu || gpu->is_cpu) return kiln_roofline_measure(arena, out);
-    *out = (kiln_roofline){.peak_flops =
-                               2 * gpu->multiply_adds[KILN_F32] * target->cores * gpu->clock_hz,
-                           .memory_bytes = gpu->memory_rate,
-                           .cache_bytes = gpu->l2_rate,
-                           .l2_bytes = target->l2_bytes,
-                           .memory_of = kiln_arena_printf(arena, "the row %s", gpu->name)};
+    *out =
+        (kiln_roofline){.peak_flops = 2 * multiply_adds_of(gpu, te) * target->cores * gpu->clock_hz,
+                        .memory_bytes = gpu->memory_rate,
+                        .cache_bytes = gpu->l2_rate,
+                        .l2_bytes = target->l2_bytes,
+                        .memory_of = kiln_arena_printf(arena, "the row %s", gpu->name)};
     return KILN_OK;
 }
 

@@ -15,10 +15,12 @@ typedef struct kiln_roofline {
 /* Measures this machine on this core; about 0.1 s. */
 KILN_MUST_USE kiln_status kiln_roofline_measure(kiln_arena *arena, kiln_roofline *out);
 
-/* That of the target: of a GPU by its row of base/gpus.def, at full rate without tensor cores; else
- * what kiln_roofline_measure finds. */
-KILN_MUST_USE kiln_status kiln_roofline_of(const kiln_target *target, kiln_arena *arena,
-                                           kiln_roofline *out);
+/* That of the target for what `te` computes: of a GPU by its row of base/gpus.def, for products of
+ * the type of the inputs, by tensor cores where these multiply it (f32, and where `te` is NULL:
+ * without); of devices whose times are counted nothing is known; else what kiln_roofline_measure
+ * finds. */
+KILN_MUST_USE kiln_status kiln_roofline_of(const kiln_target *target, const kiln_program *te,
+                                           kiln_arena *arena, kiln_roofline *out);
 
 /* Bytes that any implementation moves at least: inputs, constants and outputs once. */
 double kiln_program_argument_bytes(const kiln_program *te);

@@ -41,7 +41,7 @@ static void count_records(const kiln_tune *t, const kiln_db_record *record, uint
         s->measured += ours;
         s->raced += ours && r->raced;
         s->verified += ours && ok && !r->raced;
-        s->peak = KILN_MAX(s->peak, kiln_record_peak(r));
+        s->peak = KILN_MAX(s->peak, r->peak_flops);
     }
 }
 
@@ -124,7 +124,7 @@ static kiln_status read_task(kiln_tune *t, kiln_db *db, const kiln_task *task, s
     if (row.best) {
         row.best_ns = best->median_ns;
         if (best->peak_flops > 0)
-            row.share = task->flops / row.best_ns * 1e9 / kiln_record_peak(best);
+            row.share = task->flops / row.best_ns * 1e9 / best->peak_flops;
     }
     *out = row;
     return KILN_OK;

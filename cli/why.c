@@ -79,7 +79,7 @@ static kiln_status find_unmeasured(why *w) {
     kiln_status st =
         kiln_space_create_with(w->task->te, w->options->target, &options, w->arena, &space);
     if (!st) st = kiln_space_default(&space, w->arena, &w->winner.trace, &w->winner.program);
-    if (!st) st = kiln_roofline_of(w->options->target, w->arena, &w->machine);
+    if (!st) st = kiln_roofline_of(w->options->target, w->task->te, w->arena, &w->machine);
     return st;
 }
 
@@ -102,7 +102,7 @@ static kiln_status read_all(why *w) {
     st = replay(w, best, &w->winner);
     if (!st) st = find_rivals(w, fastest, fastest_count);
     if (!st) st = find_fallback(w);
-    if (!st) st = kiln_roofline_of(w->options->target, w->arena, &w->machine);
+    if (!st) st = kiln_roofline_of(w->options->target, w->task->te, w->arena, &w->machine);
     if (!st)
         st = kiln_attributions_of(db, w->task, w->options->target, w->winner.program,
                                   w->fallback.program, w->arena, &w->attributions);
@@ -117,7 +117,7 @@ static double default_ns(const why *w) {
 
 static double share_of_peak(const why *w) {
     const kiln_db_record *r = w->winner.record;
-    double peak = kiln_record_peak(r);
+    const double peak = r->peak_flops > 0 ? r->peak_flops : w->machine.peak_flops;
     return peak > 0 ? w->task->flops / r->median_ns * 1e9 / peak : 0;
 }
 
@@ -242,10 +242,12 @@ static void print_terms(why *w) {
 
 /* Of devices with launches: blocks, threads, waves, shared memory, and what bounds each. */
 static void print_launches(why *w) {
-    const kiln_feature_set *features = counted_features(w);
-    if (!features) return;
-    kiln_strbuf_text(w->out, "\nIts launches, counted from the loops and the target's row\n");
-    features->describe(w->winner.program, w->options->target, w->arena, w->out);
+    kiln_strbuf lines = {0};
+    kiln_why_launches(w->winner.program, w->options->target, w->arena, &lines);
+    if (lines.size)
+        kiln_strbuf_text(w->out, "\nIts launches, counted from the loops and the target's row\n");
+    kiln_strbuf_str(w->out, kiln_strbuf_view(&lines));
+    kiln_strbuf_deinit(&lines);
 }
 
 static const char *const bound_words[] = {
@@ -277,14 +279,16 @@ static void print_roofline(why *w) {
     double rate = w->task->flops / w->winner.record->median_ns;
     kiln_bound bound;
     kiln_roofline machine = w->machine;
-    if (w->winner.record->peak_flops > 0) machine.peak_flops = kiln_record_peak(w->winner.record);
+    if (w->winner.record->peak_flops > 0) machine.peak_flops = w->winner.record->peak_flops;
     double roof = kiln_roof(&machine, intensity, &bound);
     kiln_strbuf_printf(w->out,
                        "\nOn the roofline\n  %.4g MFLOP over %.4g MB of inputs, constants and "
-                       "outputs: %.3g operations per byte\n  %.1f GFLOP/s, %.0f %% of the peak of "
-                       "%.1f; %s\n",
-                       w->task->flops / 1e6, bytes / 1e6, intensity, rate, 100 * share_of_peak(w),
-                       machine.peak_flops / 1e9, bound_words[bound]);
+                       "outputs: %.3g operations per byte\n  %.1f GFLOP/s",
+                       w->task->flops / 1e6, bytes / 1e6, intensity, rate);
+    if (machine.peak_flops > 0)
+        kiln_strbuf_printf(w->out, ", %.0f %% of the peak of %.1f", 100 * share_of_peak(w),
+                           machine.peak_flops / 1e9);
+    kiln_strbuf_printf(w->out, "; %s\n", bound_words[bound]);
     if (bound == KILN_BOUND_MEMORY && rate * 1e9 > roof)
         kiln_strbuf_printf(w->out,
                            "  memory of %s brings %.1f GB/s, good for %.1f GFLOP/s: what it "
@@ -344,7 +348,7 @@ static void print_text(why *w, uint32_t number) {
 static void print_unmeasured_json(why *w, uint32_t number) {
     kiln_strbuf words = {0}, launches = {0};
     kiln_program_words(w->winner.program, &words);
-    counted_features(w)->describe(w->winner.program, w->options->target, w->arena, &launches);
+    kiln_why_launches(w->winner.program, w->options->target, w->arena, &launches);
     kiln_json_line(json_pack("{s:s, s:i, s:o, s:s, s:s, s:i, s:o, s:o}", "event", "why", "task",
                              (int)number, "key", kiln_json_str(w->task->key), "label",
                              kiln_task_label(w->task, w->arena), "algorithm",
@@ -359,8 +363,9 @@ static void print_json(why *w, uint32_t number) {
     const kiln_attributions *a = &w->attributions;
     const kiln_db_record *r = w->winner.record;
     double bytes = bytes_of(w);
-    kiln_strbuf words = {0};
+    kiln_strbuf words = {0}, launches = {0};
     kiln_program_words(w->winner.program, &words);
+    kiln_why_launches(w->winner.program, w->options->target, w->arena, &launches);
     json_t *list = json_array();
     for (uint32_t i = 0; i < a->count; i++)
         json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:f, s:f}", "feature",
@@ -377,7 +382,10 @@ static void print_json(why *w, uint32_t number) {
                   "intensity", bytes > 0 ? w->task->flops / bytes : 0.0, "share_of_peak",
                   share_of_peak(w), "loops", kiln_json_str(kiln_strbuf_view(&words)), "samples",
                   (int)a->sample_count, "attributions", list);
+    if (launches.size)
+        json_object_set_new(object, "launches", kiln_json_str(kiln_strbuf_view(&launches)));
     kiln_json_line(object);
+    kiln_strbuf_deinit(&launches);
     kiln_strbuf_deinit(&words);
 }
 

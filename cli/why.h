@@ -1,7 +1,8 @@
 /* `kiln explain --why`: which stored schedule of a task is used, and why it is fast.
  *
- * why.c        the answer: who won over what, its loops in words, the roofline
- * why_model.c  what a cost model learnt from the stored trials says of it */
+ * why.c           the answer: who won over what, its loops in words, the roofline
+ * why_launches.c  what its launches ask of a device
+ * why_model.c     what a cost model learnt from the stored trials says of it */
 #ifndef KILN_CLI_WHY_H
 #define KILN_CLI_WHY_H
 
@@ -23,6 +24,12 @@ typedef struct kiln_why_options {
  * unless launches of the target are counted: then the default schedule is explained. */
 KILN_MUST_USE kiln_status kiln_why_print(const char *model_path, const kiln_why_options *options,
                                          kiln_arena *process, kiln_strbuf *out);
+
+/* Appends lines for people: what the launches of a scheduled program ask of a device of the
+ * target; nothing where kernels are no launches. Of GPUs with what the analytic model sees of each,
+ * of other devices what lowering makes. */
+void kiln_why_launches(const kiln_program *scheduled, const kiln_target *target, kiln_arena *arena,
+                       kiln_strbuf *out);
 
 /* One feature's part in the predicted speed, in doublings (XGBoost's SHAP values on top of the
  * analytic model). Only differences mean something: what is common to a task is left out. */

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/fail.h"
+#include "deploy/runtime/device.h"
 #include "rpc-server/account.h"
 #include "rpc-server/board.h"
 #include "rpc-server/drift.h"
@@ -191,13 +192,23 @@ static void put_reading(const kiln_device_reading *r, kiln_msg_env *env) {
     env->memory_used_bytes = r->memory_used_bytes;
 }
 
+/* What no kernel of this trial can beat, of all that it may use. 0: its times are not taken. */
+static double peak_of(const cage *c) {
+    const kiln_device_row *device =
+        c->lot.is_module || c->lot.count == 0
+            ? NULL
+            : kiln_device_row_for(c->lot.kernel[0].artefact.manifest.payload_kind);
+    if (device && device->counts) return 0;
+    return gpu_of(c) ? gpu_peak(c) : c->peak_flops * c->core_count;
+}
+
 static void end_run(cage *c) {
     const kiln_cage_options *options = &c->owner->options;
     clear_child(c);
     memcpy(c->gpu_flops, c->owner->gpu_flops[c->slot], sizeof c->gpu_flops);
     c->result.phase = c->account.phase;
     c->result.times_ns = c->account.times_ns;
-    c->result.peak_flops = gpu_of(c) ? gpu_peak(c) : c->peak_flops * c->core_count;
+    c->result.peak_flops = peak_of(c);
     c->result.after = kiln_board_read_env(measuring_core(c), &c->arena);
     if (c->account.note.is_read) {
         c->owner->reading[c->slot] = c->account.note.reading;

@@ -111,6 +111,24 @@ static const char *const limit_words[] = {
     [KILN_GPU_BY_SHARED] = "shared memory",
 };
 
+/* Why some units have no group. */
+static void describe_idle(const kiln_gpu_estimate *e, const kiln_gpu_launch *l, kiln_strbuf *out) {
+    const double own = fmax(l->accumulators, 1), results = l->groups * l->threads * own,
+                 warps = ceil(results / e->target->gpu->warp), idle = e->target->cores - l->groups;
+    if (idle <= 0) return;
+    kiln_strbuf_printf(out, "    %.0f unit%s without a block: ", idle, idle == 1 ? " is" : "s are");
+    if (warps < e->target->cores)
+        kiln_strbuf_printf(out, "its %.0f results are %.0f warp%s\n", results, warps,
+                           warps == 1 ? "" : "s");
+    else if (l->operands > 0)
+        kiln_strbuf_printf(out,
+                           "smaller blocks would read more for each of their results, now %.3g "
+                           "words for a sum of %.0f\n",
+                           l->operands / own, own);
+    else
+        kiln_strbuf_printf(out, "a block makes %.0f results\n", l->threads * own);
+}
+
 static void describe_launch(const kiln_gpu_estimate *e, const kiln_gpu_launch *l,
                             kiln_strbuf *out) {
     const kiln_gpu *gpu = e->target->gpu;
@@ -124,6 +142,7 @@ static void describe_launch(const kiln_gpu_estimate *e, const kiln_gpu_launch *l
     kiln_strbuf_printf(out, "    a unit holds %.0f at once, by %s; %.3g wave%s on %u units\n",
                        l->occupancy, limit_words[l->limit], l->waves, l->waves == 1 ? "" : "s",
                        e->target->cores);
+    describe_idle(e, l, out);
     if (l->shared_requests > 0)
         kiln_strbuf_printf(out,
                            "    a request of shared memory takes %.3g cycles (1: no conflict "

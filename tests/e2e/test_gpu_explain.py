@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What launches do by counting, PTX of a network as text, and its machine code, for which scripts stand in the place of the vendor's programs."""
+"""What launches do by counting, measured or not, PTX of a network as text, and its machine code, for which scripts stand in the place of the vendor's programs."""
+import json
 import os
 import pathlib
 import re
@@ -54,6 +55,33 @@ def test_why_tells_of_launches_that_nobody_measured(world):
     assert row["measurements"] == 0 and "on 132 units" in row["launches"] and row["algorithm"] == "direct", row
     world.refused("explain", DIGITS, "--why", "0", "--target", "h200", "--db", world.path("none.db"), says="there is no such database")
     world.refused("explain", DIGITS, "--why", "0", says="there is no such database")
+
+
+def test_why_tells_of_launches_of_records(world):
+    """Of devices in software, of one behind a driver, and of a GPU elsewhere, whose records were imported."""
+    model = world.zoo("gemm:64x64x64")
+    world.json("tune", model, "--target", "null", "--trials", 4, "--db", world.path("t.db"))
+    text = world.run("explain", model, "--why", "0", "--target", "null", "--db", world.path("t.db")).stdout
+    assert "Who won" in text and re.search(r"^  \d+ blocks? of \d+ threads?, [\d.]+ KB shared; \d+ barriers? a block$", text, re.M), text
+    assert "of the peak" not in text and "what bounds it is not known" in text, text
+
+    exported = world.run("db", "export", "--db", world.path("t.db")).stdout
+    rows = [json.loads(line) for line in exported.splitlines()]
+    for row in rows:
+        row.pop("signature", None), row.pop("signer", None)
+        row.update({"target": "cuda:sm_90a,mcpu=h200"} if row.get("target") == "null" else {}, **({"peak_flops": 6e13} if row["table"] == "record" else {}))
+    moved = world.path("moved.jsonl")
+    pathlib.Path(moved).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    world.run("db", "import", "--own", moved, "--db", world.path("h200.db"))
+    text = world.run("explain", model, "--why", "0", "--target", "h200", "--db", world.path("h200.db")).stdout
+    assert "Who won" in text and re.search(r"^  \d+ blocks? of \d+ threads? \(\d+ warps?\), [\d.]+ KB shared, about \d+ registers", text, re.M), text
+    assert " on 132 units\n" in text and " units are without a block: " in text and "bound by: " in text, text
+    assert "% of the peak of 60000.0; bound by memory\n  memory of the row h200 brings 4800.0 GB/s" in text, text
+    [row] = world.json("explain", model, "--why", "0", "--target", "h200", "--db", world.path("h200.db"))
+    assert row["measurements"] >= 4 and "on 132 units" in row["launches"] and 0 < row["share_of_peak"] < 1, row
+    page = world.path("page.svg")
+    world.run("db", "plot", "--db", world.path("h200.db"), "-o", page)
+    assert "GB/s" in pathlib.Path(page).read_text()
 
 
 if __name__ == "__main__":

@@ -89,12 +89,6 @@ static void a_best_is_compared_with_the_default_that_ran_beside_it(void **state)
     assert_ptr_equal(kiln_record_default(of_job, 2, &best), &of_job[0]);
 }
 
-static void the_peak_is_that_of_all_threads(void **state) {
-    (void)state;
-    assert_true(kiln_record_peak(&(kiln_db_record){.peak_flops = 5, .threads = 4}) == 20);
-    assert_true(kiln_record_peak(&(kiln_db_record){.peak_flops = 5}) == 5);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(sizes_of_dimensions_are_named),
@@ -102,7 +96,6 @@ int main(void) {
         test_with_arena(threads_are_part_of_the_target),
         test_with_arena(what_loads_no_modules_is_told_the_command_for_c),
         cmocka_unit_test(a_best_is_compared_with_the_default_that_ran_beside_it),
-        cmocka_unit_test(the_peak_is_that_of_all_threads),
     };
     return cmocka_run_group_tests_name("cli/common", tests, NULL, NULL);
 }

@@ -48,16 +48,40 @@ static void caches_are_read_faster_than_memory(void **state) {
     assert_true(kiln_peak_read(state, 0) == 0);
 }
 
+static kiln_program *copy_of(kiln_arena *arena, const char *dtype) {
+    kiln_program *te = NULL;
+    expect_ok(kiln_program_parse(
+        kiln_str_from(kiln_arena_printf(
+            arena, "program p\ninput x: %s[8]\noutput y: %s[8]\nblock c(i:8): y[i] = x[i]\n", dtype,
+            dtype)),
+        arena, &te));
+    return te;
+}
+
+/* Times of the device in software are counted: no peak bounds them. */
+static void nothing_is_known_of_devices_that_count(void **state) {
+    kiln_roofline m;
+    kiln_bound bound;
+    kiln_target target = target_of(*state, "null");
+    expect_ok(kiln_roofline_of(&target, NULL, *state, &m));
+    assert_true(m.peak_flops == 0 && m.memory_bytes == 0);
+    assert_true(kiln_roof(&m, 1, &bound) == 0 && bound == KILN_BOUND_UNKNOWN);
+}
+
 /* Nothing is measured: the machine that asks has no such device. */
 static void the_roof_of_a_gpu_is_its_rows(void **state) {
     kiln_roofline m;
     kiln_target target = target_of(*state, "h200");
-    expect_ok(kiln_roofline_of(&target, *state, &m));
+    expect_ok(kiln_roofline_of(&target, NULL, *state, &m));
     assert_true(m.peak_flops > 66e12 && m.peak_flops < 68e12); /* f32 without tensor cores */
     assert_true(m.memory_bytes == 4.8e12);
     assert_string_equal(m.memory_of, "the row h200");
+    expect_ok(kiln_roofline_of(&target, copy_of(*state, "f16"), *state, &m));
+    assert_true(m.peak_flops > 1.0e15 && m.peak_flops < 1.1e15); /* tensor cores multiply halves */
+    expect_ok(kiln_roofline_of(&target, copy_of(*state, "f32"), *state, &m));
+    assert_true(m.peak_flops < 68e12);
     target = target_of(*state, "opencl:x,units=32");
-    expect_ok(kiln_roofline_of(&target, *state, &m));
+    expect_ok(kiln_roofline_of(&target, NULL, *state, &m));
     assert_true(m.peak_flops == 2 * 64 * 32 * 1e9);
 }
 
@@ -87,6 +111,7 @@ int main(void) {
         cmocka_unit_test(a_machine_not_known_sets_no_bound),
         test_with_arena(arguments_count_once_and_temps_do_not),
         test_with_arena(the_roof_of_a_gpu_is_its_rows),
+        test_with_arena(nothing_is_known_of_devices_that_count),
         test_with_arena(caches_are_read_faster_than_memory),
         test_with_arena(the_peak_is_that_of_the_level),
     };

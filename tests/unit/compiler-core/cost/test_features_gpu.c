@@ -369,6 +369,14 @@ static void computing_twice_gives_the_same_numbers_and_words(void **state) {
     expect_contains(words.data, "1024 blocks of 256 threads (8 warps)");
     expect_contains(words.data, "a unit holds 2 at once, by registers; 3.88 waves on 132 units");
     expect_contains(words.data, "bound by: issue slots");
+    assert_null(strstr(words.data, "without a block"));
+    /* One group of many results, and a result that no unit more could take a part of. */
+    p = product(*state, 128, 128, 4096, strided);
+    kiln_features_gpu.describe(p, &target, *state, &words);
+    expect_contains(words.data, "131 units are without a block: smaller blocks would read more");
+    target.cores = 2048;
+    kiln_features_gpu.describe(p, &target, *state, &words);
+    expect_contains(words.data, "2047 units are without a block: its 16384 results are 512 warps");
     kiln_strbuf_deinit(&words);
 }
 

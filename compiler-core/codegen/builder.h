@@ -200,6 +200,18 @@ typedef struct kiln_builder_ops {
                           const kiln_group_operand operand[KILN_INTRINSIC_OPERANDS], kiln_ssa *sum);
     void (*group_wait)(kiln_builder *b, kiln_ssa *sum, uint32_t count);
     void (*group_fence)(kiln_builder *b);
+    /* Tokens between units of threads (walk_token.c): barriers in shared memory, of
+     * KILN_TOKEN_PLACE_BYTES. `token_place`, of one thread, makes one whose phases end when
+     * `arrivals` have come. `token_push` comes to it: of a producer each thread twice, when all its
+     * copies have landed and at once; of others one thread of each warp, behind all of the warp.
+     * `token_pop` waits until a phase of that parity, an I32 of 0 or 1, has ended. `unit_registers`
+     * is of whole groups of four warps: threads have so many registers from here on, `more` or less
+     * than before; beside that ops NULL, it is not needed. NULL, all: launches with tokens are
+     * refused. */
+    void (*token_place)(kiln_builder *b, kiln_ssa pointer, uint32_t arrivals);
+    void (*token_push)(kiln_builder *b, kiln_ssa pointer, bool is_producer);
+    void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
+    void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
     /* Copies of one thread that land later, from global to shared memory: 4, 8 or 16 bytes at
      * addresses that are aligned to as many; `copy_commit` ends a group of them, `copy_wait` waits
      * until at most `pending` groups are in flight. NULL, all three: copies are loads and stores.

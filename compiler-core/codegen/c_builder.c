@@ -544,4 +544,8 @@ void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_
     b->ops.group_product = dialect->group_product;
     b->ops.group_wait = dialect->group_wait;
     b->ops.group_fence = dialect->group_fence;
+    b->ops.token_place = dialect->token_place;
+    b->ops.token_push = dialect->token_push;
+    b->ops.token_pop = dialect->token_pop;
+    b->ops.unit_registers = dialect->unit_registers;
 }

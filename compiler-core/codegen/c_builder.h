@@ -78,6 +78,10 @@ typedef struct kiln_c_dialect {
                           const kiln_group_operand operand[KILN_INTRINSIC_OPERANDS], kiln_ssa *sum);
     void (*group_wait)(kiln_builder *b, kiln_ssa *sum, uint32_t count);
     void (*group_fence)(kiln_builder *b);
+    void (*token_place)(kiln_builder *b, kiln_ssa pointer, uint32_t arrivals);
+    void (*token_push)(kiln_builder *b, kiln_ssa pointer, bool is_producer);
+    void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
+    void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
     const char *preamble[KILN_C_PREAMBLE_PARTS]; /* before everything else; NULL: no more */
 } kiln_c_dialect;
 

@@ -114,6 +114,36 @@ static const char warps[] =
     "}\n"
     "#endif\n"; /* clang-format on */
 
+/* Barriers with phases in shared memory, and registers that threads give to others. */
+static const char tokens[] =
+    "#ifndef KILN_EMULATED\n" /* clang-format off */
+    "HELPER void token_place(const void *p, u32 arrivals) {\n"
+    "    asm volatile(\"mbarrier.init.shared.b64 [%0], %1;\"\n"
+    "        : : \"r\"(shared_address(p)), \"r\"(arrivals) : \"memory\");\n"
+    "}\n"
+    "HELPER void token_push_copies(const void *p) {\n"
+    "    asm volatile(\"{ .reg .b64 state; cp.async.mbarrier.arrive.noinc.shared.b64 [%0];\"\n"
+    "        \" mbarrier.arrive.shared.b64 state, [%0]; }\" : : \"r\"(shared_address(p)) : \"memory\");\n"
+    "}\n"
+    "HELPER void token_push(const void *p) { /* one thread of each warp, behind all of it */\n"
+    "    asm volatile(\"{ .reg .b64 state; .reg .u32 lane; .reg .pred first;\"\n"
+    "        \" mov.u32 lane, %%laneid; setp.eq.u32 first, lane, 0; bar.warp.sync 0xffffffff;\"\n"
+    "        \" @first mbarrier.arrive.shared.b64 state, [%0]; }\"\n"
+    "        : : \"r\"(shared_address(p)) : \"memory\");\n"
+    "}\n"
+    "HELPER void token_pop(const void *p, u32 parity) {\n"
+    "    asm volatile(\"{ .reg .pred done; WAIT: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\"\n"
+    "        \" @done bra DONE; bra WAIT; DONE: }\"\n"
+    "        : : \"r\"(shared_address(p)), \"r\"(parity) : \"memory\");\n"
+    "}\n"
+    "template <u32 COUNT> HELPER void registers_more() {\n"
+    "    asm volatile(\"setmaxnreg.inc.sync.aligned.u32 %0;\" : : \"n\"(COUNT));\n"
+    "}\n"
+    "template <u32 COUNT> HELPER void registers_less() {\n"
+    "    asm volatile(\"setmaxnreg.dec.sync.aligned.u32 %0;\" : : \"n\"(COUNT));\n"
+    "}\n"
+    "#endif\n"; /* clang-format on */
+
 static kiln_ssa register_of(kiln_builder *b, kiln_ssa all, uint32_t number) {
     return b->ops->extract(b, all, number);
 }
@@ -248,6 +278,39 @@ static void group_fence(kiln_builder *base) {
     kiln_c_effect((kiln_c_builder *)base, "fence_async_shared();", NULL, 0);
 }
 
+/* ---- tokens between units of threads --------------------------------------------------------- */
+
+static void token_place(kiln_builder *base, kiln_ssa pointer, uint32_t arrivals) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    kiln_c_effect(
+        b, kiln_arena_printf(b->arena, "token_place(%s, %u);", kiln_c_whole(b, pointer), arrivals),
+        &pointer, 1);
+}
+
+static void token_push(kiln_builder *base, kiln_ssa pointer, bool is_producer) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    kiln_c_effect(b,
+                  kiln_arena_printf(b->arena, "token_push%s(%s);", is_producer ? "_copies" : "",
+                                    kiln_c_whole(b, pointer)),
+                  &pointer, 1);
+}
+
+static void token_pop(kiln_builder *base, kiln_ssa pointer, kiln_ssa parity) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    const kiln_ssa operand[] = {pointer, parity};
+    kiln_c_effect(b,
+                  kiln_arena_printf(b->arena, "token_pop(%s, %s);", kiln_c_whole(b, pointer),
+                                    kiln_c_whole(b, parity)),
+                  operand, 2);
+}
+
+static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    kiln_c_effect(b,
+                  kiln_arena_printf(b->arena, "registers_%s<%u>();", more ? "more" : "less", count),
+                  NULL, 0);
+}
+
 static const char *head_of(kiln_c_builder *b, const kiln_launch_head *head) {
     const uint32_t *size = head->group_size;
     return kiln_arena_printf(b->arena, "extern \"C\" __global__ void __launch_bounds__(%u) %s(",
@@ -293,7 +356,11 @@ static const kiln_c_dialect cuda = {
     .group_product = group_product,
     .group_wait = group_wait,
     .group_fence = group_fence,
-    .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, kiln_c_text_split},
+    .token_place = token_place,
+    .token_push = token_push,
+    .token_pop = token_pop,
+    .unit_registers = unit_registers,
+    .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, tokens, kiln_c_text_split},
 };
 
 kiln_status kiln_cuda_emit(const kiln_lowered *lowered, const kiln_target *target,

@@ -258,7 +258,8 @@ static void assemble(kiln_llvm_builder *b, const char *text, kiln_ssa *sum, uint
     }
     for (uint32_t i = 0; i < more_count; i++) {
         arg[count + i] = more[i];
-        kiln_strbuf_text(&constraint, ",l");
+        kiln_strbuf_printf(&constraint, "%s%s", count + i ? "," : "",
+                           LLVMTypeOf(more[i]) == i32_type(b) ? "r" : "l");
     }
     kiln_strbuf_printf(&constraint, "%s~{memory}", count + more_count ? "," : "");
     for (uint32_t i = 0; i < count + more_count; i++) type[i] = LLVMTypeOf(arg[i]);
@@ -314,6 +315,50 @@ static void group_fence(kiln_builder *b) {
     assemble(of(b), "fence.proxy.async.shared::cta;", NULL, 0, NULL, 0);
 }
 
+/* ---- tokens between units of threads --------------------------------------------------------- */
+
+static LLVMValueRef shared_address(kiln_llvm_builder *b, kiln_ssa pointer) {
+    return LLVMBuildPtrToInt(b->builder, (LLVMValueRef)pointer, i32_type(b), "");
+}
+
+static void token_place(kiln_builder *base, kiln_ssa pointer, uint32_t arrivals) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef at = shared_address(b, pointer);
+    assemble(b, kiln_arena_printf(b->arena, "mbarrier.init.shared.b64 [$0], %u;", arrivals), NULL,
+             0, &at, 1);
+}
+
+/* Who works: the warp's threads are through, and see that of each other, before one comes. */
+static void token_push(kiln_builder *base, kiln_ssa pointer, bool is_producer) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef at = shared_address(b, pointer);
+    assemble(b,
+             is_producer
+                 ? "{ .reg .b64 state; cp.async.mbarrier.arrive.noinc.shared.b64 [$0]; "
+                   "mbarrier.arrive.shared.b64 state, [$0]; }"
+                 : "{ .reg .b64 state; .reg .u32 lane; .reg .pred first; mov.u32 lane, %laneid; "
+                   "setp.eq.u32 first, lane, 0; bar.warp.sync 0xffffffff; "
+                   "@first mbarrier.arrive.shared.b64 state, [$0]; }",
+             NULL, 0, &at, 1);
+}
+
+static void token_pop(kiln_builder *base, kiln_ssa pointer, kiln_ssa parity) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef more[] = {shared_address(b, pointer), (LLVMValueRef)parity};
+    assemble(b,
+             "{ .reg .pred done; WAIT: mbarrier.try_wait.parity.shared.b64 done, [$0], $1; "
+             "@done bra DONE; bra WAIT; DONE: }",
+             NULL, 0, more, 2);
+}
+
+static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
+    kiln_llvm_builder *b = of(base);
+    assemble(b,
+             kiln_arena_printf(b->arena, "setmaxnreg.%s.sync.aligned.u32 %u;", more ? "inc" : "dec",
+                               count),
+             NULL, 0, NULL, 0);
+}
+
 void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *ops) {
     if (!machine->has_warps) return;
     ops->warp_product = warp_product;
@@ -325,4 +370,8 @@ void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *op
     ops->group_product = group_product;
     ops->group_wait = group_wait;
     ops->group_fence = group_fence;
+    ops->token_place = token_place;
+    ops->token_push = token_push;
+    ops->token_pop = token_pop;
+    ops->unit_registers = unit_registers;
 }

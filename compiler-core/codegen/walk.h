@@ -131,6 +131,12 @@ typedef struct kiln_walk {
     kiln_var warp_lane;   /* of the launch's threads, whose 32 values are a warp; 0: none */
     kiln_var group_warp;  /* the same, whose values are the four warps of a group; 0: none */
     bool has_groups;      /* instructions of groups, which read shared memory beside the threads */
+    /* Of launches whose threads are units: [stmt count] which of them a statement has work for, as
+     * bits; NULL: threads are none. The one that is written, and where tokens' places lie. */
+    uint8_t *units;
+    kiln_unit unit;
+    uint32_t token_slots;
+    kiln_ssa tokens;
     /* Sums of groups' instructions that have not been waited for. */
     KILN_VEC(kiln_walk_sum) in_flight;
     const kiln_program *meaning[KILN_INTRINSIC_COUNT]; /* of tensor intrinsics used so far */
@@ -169,7 +175,9 @@ kiln_ssa kiln_walk_scratch(kiln_walk *w, kiln_buffer buffer);
 
 /* [buffer count] what is stored to below `stmt`; barriers let other threads store. */
 const bool *kiln_walk_stored_below(kiln_walk *w, kiln_stmt stmt);
-/* Appends a statement for the current bindings. */
+/* All threads of the group meet. */
+void kiln_walk_barrier(kiln_walk *w);
+/* Appends a statement for the current bindings, if the unit that is written has to do with it. */
 void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt);
 /* do { body of the loop `stmt` } while (++v != end), from `first`: I64 values, first < end. */
 void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa end);
@@ -333,6 +341,15 @@ bool kiln_walk_has_groups(const kiln_program *p, kiln_stmt stmt);
 bool kiln_walk_copy(kiln_walk *w, kiln_stmt stmt);
 /* How many tokens copies below `stmt` have. */
 uint32_t kiln_walk_copy_tokens(const kiln_program *p, kiln_stmt stmt);
+
+/* ---- walk_token.c ---------------------------------------------------------------------------- */
+
+/* Writes the body of a launch with tokens. `registers`: counted of a thread. */
+void kiln_walk_units(kiln_walk *w, const kiln_launch *launch, const kiln_launch_values *values,
+                     uint32_t registers);
+void kiln_walk_token(kiln_walk *w, kiln_stmt stmt);
+/* Whether threads of the unit that is written have to do with the statement. */
+bool kiln_walk_is_of_unit(const kiln_walk *w, kiln_stmt stmt);
 
 /* ---- walk_tiles.c ---------------------------------------------------------------------------- */
 

@@ -70,12 +70,13 @@ static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t le
             return KILN_ERROR(UNIMPLEMENTED, "more than %d loops inside of each other", LOOPS_MAX);
         }
         break;
-    case KILN_STMT_BLOCK:
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP:
+        if (in_launch && s->value) break;
+        return KILN_ERROR(UNIMPLEMENTED, "a token outside of the threads of a launch");
+    case KILN_STMT_BLOCK:
     case KILN_STMT_KIND_COUNT:
-        return KILN_ERROR(UNIMPLEMENTED,
-                          "code generation has no blocks and tokens; lowering left one");
+        return KILN_ERROR(UNIMPLEMENTED, "code generation has no blocks; lowering left one");
     }
     for (uint32_t i = 0; i < s->child.count; i++) {
         kiln_status st = check_stmt(p, s->child.data[i], levels, in_lanes, in_launch);
@@ -309,13 +310,22 @@ static void unpack_launch(kiln_walk *w, const kiln_launches *launches, const kil
     if (launch->group_size[1] == KILN_GROUP_WARPS) w->group_warp = launch->group_var[1];
 }
 
+static void walk_threads(kiln_walk *w, const kiln_launch *launch) {
+    kiln_walk_push_level(w, NULL, NULL);
+    kiln_walk_stmt(w, launch->body);
+    kiln_walk_group_wait(w);
+    kiln_walk_pop_level(w);
+}
+
 static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launches *launches,
                               const kiln_launch *launch, const kiln_target *target,
-                              kiln_arena *arena) {
+                              uint32_t registers, kiln_arena *arena) {
     kiln_launch_head head;
     kiln_launch_values values;
     kiln_status st = check_stmt(p, launch->body, 0, false, true);
     if (!st && !b->ops->call) st = kiln_walk_check_library(p, launch->body);
+    if (!st && launch->token_slots && !b->ops->token_place)
+        st = KILN_ERROR(UNIMPLEMENTED, "the back end has no tokens between threads");
     if (st) return st;
     kiln_walk *w = new_walk(b, p, kiln_str_dup(arena, launch->entry), target, arena);
     w->in_parallel = true;
@@ -326,19 +336,19 @@ static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launc
     b->ops->launch_begin(b, &head, &values);
     begin_function(w);
     unpack_launch(w, launches, launch, &values);
-    kiln_walk_push_level(w, NULL, NULL);
-    kiln_walk_stmt(w, launch->body);
-    kiln_walk_group_wait(w);
+    if (launch->token_slots)
+        kiln_walk_units(w, launch, &values, registers);
+    else
+        walk_threads(w, launch);
     b->ops->launch_end(b);
-    kiln_walk_pop_level(w);
     return KILN_OK;
 }
 
 static kiln_status add_launches(kiln_builder *b, kiln_program *p, const kiln_launches *launches,
-                                const kiln_target *target, kiln_arena *arena) {
+                                const kiln_target *target, uint32_t registers, kiln_arena *arena) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; i < launches->count && !st; i++)
-        st = add_launch(b, p, launches, &launches->launch[i], target, arena);
+        st = add_launch(b, p, launches, &launches->launch[i], target, registers, arena);
     return st;
 }
 
@@ -346,10 +356,11 @@ kiln_status kiln_walk_lowered(kiln_builder *b, const kiln_lowered *lowered,
                               const kiln_target *target, kiln_arena *arena,
                               kiln_codegen_output *output) {
     if (lowered->has_launches) {
-        kiln_status failed =
-            add_launches(b, lowered->prepare, &lowered->prepare_launches, target, arena);
+        kiln_status failed = add_launches(b, lowered->prepare, &lowered->prepare_launches, target,
+                                          lowered->registers, arena);
         return failed ? failed
-                      : add_launches(b, lowered->run, &lowered->run_launches, target, arena);
+                      : add_launches(b, lowered->run, &lowered->run_launches, target,
+                                     lowered->registers, arena);
     }
     kiln_status st =
         lowered->prepare ? add_entry(b, lowered, true, target, arena, output) : KILN_OK;

@@ -25,7 +25,7 @@ void kiln_walk_pop_level(kiln_walk *w) {
 
 /* ---- register buffers across control flow ---------------------------------------------------- */
 
-/* What other threads of the launch may have written behind a barrier. */
+/* What other threads of the launch may have written behind a barrier or token. */
 static void add_shared(const kiln_walk *w, bool *stored) {
     for (kiln_buffer b = 1; w->written && b < w->p->buffer.count; b++)
         stored[b] |=
@@ -34,8 +34,9 @@ static void add_shared(const kiln_walk *w, bool *stored) {
 
 static void collect_stored(const kiln_walk *w, kiln_stmt stmt, bool *stored) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
+    if (!kiln_walk_is_of_unit(w, stmt)) return;
     if (s->kind == KILN_STMT_STORE || s->kind == KILN_STMT_COPY) stored[s->buffer] = true;
-    if (s->kind == KILN_STMT_BARRIER) add_shared(w, stored);
+    if (kiln_stmt_is_step(w->p, stmt)) add_shared(w, stored);
     for (uint32_t i = 0; i < s->child.count; i++) collect_stored(w, s->child.data[i], stored);
 }
 
@@ -429,8 +430,14 @@ static void emit_store(kiln_walk *w, kiln_stmt stmt) {
     w->moves = false;
 }
 
+void kiln_walk_barrier(kiln_walk *w) {
+    if (w->has_groups) w->b->ops->group_fence(w->b);
+    w->b->ops->barrier(w->b);
+}
+
 void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
+    if (!kiln_walk_is_of_unit(w, stmt)) return;
     if (s->kind != KILN_STMT_SEQ && s->kind != KILN_STMT_FOR && s->kind != KILN_STMT_ALLOC)
         kiln_walk_group_wait(w);
     switch ((kiln_stmt_kind)s->kind) {
@@ -442,8 +449,7 @@ void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {
     case KILN_STMT_ALLOC: emit_alloc(w, stmt); return;
     case KILN_STMT_STORE: emit_store(w, stmt); return;
     case KILN_STMT_BARRIER:
-        if (w->has_groups) w->b->ops->group_fence(w->b);
-        w->b->ops->barrier(w->b);
+        kiln_walk_barrier(w);
         forget_loads(w, kiln_walk_stored_below(w, stmt));
         return;
     case KILN_STMT_COPY:
@@ -455,9 +461,12 @@ void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {
     case KILN_STMT_WAIT:
         if (w->b->ops->copy) w->b->ops->copy_wait(w->b, w->copy_tokens > 1 ? 0 : s->pending);
         return;
-    case KILN_STMT_BLOCK:
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP:
+        kiln_walk_token(w, stmt);
+        forget_loads(w, kiln_walk_stored_below(w, stmt));
+        return;
+    case KILN_STMT_BLOCK:
     case KILN_STMT_KIND_COUNT: break;
     }
     KILN_CHECK(s->kind == KILN_STMT_STORE); /* lowering leaves no other kind */

@@ -11,6 +11,7 @@
 #include "base/proc.h"
 #include "base/vec.h"
 #include "tests/support/emulate_group.h"
+#include "tests/support/emulate_token.h"
 #include "tests/support/emulate_warp.h"
 
 #define THREADS_MAX 1024
@@ -18,7 +19,18 @@
 #define CANARY_BYTES 1024 /* behind the shared memory of a launch */
 #define POISON 0xff       /* NaN in every float type */
 
-typedef enum fibre_state { READY, AT_BARRIER, AT_INSTRUCTION, AT_GROUP_WAIT, ENDED } fibre_state;
+#define UNIT_REGISTERS 65536 /* of a streaming multiprocessor */
+
+/* AT_PUSH: it goes on when all others have, so that what a token allows them comes first. */
+typedef enum fibre_state {
+    READY,
+    AT_BARRIER,
+    AT_INSTRUCTION,
+    AT_GROUP_WAIT,
+    AT_PUSH,
+    AT_POP,
+    ENDED
+} fibre_state;
 
 /* A copy under way. */
 typedef struct copy {
@@ -39,7 +51,17 @@ typedef struct fibre {
     emulate_products *products;
     uint32_t pending;  /* groups of products that its wait leaves in flight */
     bool fenced_async; /* since the last barrier */
+    const void *token; /* that it waits for */
+    unsigned parity;
+    bool unfenced_token; /* no fence for asynchronous reads since it took one */
+    unsigned registers;  /* that it asked for; 0: its share */
 } fibre;
+
+/* Copies of a thread whose landing a token counts. */
+typedef struct landing {
+    const void *token;
+    KILN_VEC(copy) copies;
+} landing;
 
 struct emulate_block {
     kiln_arena *arena;
@@ -52,7 +74,9 @@ struct emulate_block {
     ucontext_t scheduler;
     fibre *running;
     uint32_t count; /* threads of a block */
-    bool unfenced;  /* threads came to a barrier without a fence for asynchronous reads */
+    emulate_tokens *tokens;
+    KILN_VEC(landing) landing; /* in order */
+    bool unfenced; /* threads came to a barrier without a fence for asynchronous reads */
     void (*entry)(void);
     const emulate_block_launch *launch;
     kiln_status fault;
@@ -132,6 +156,7 @@ static kiln_status load(emulate_block *e, const char *path) {
 
 static const char *waits_for(const fibre *f) {
     if (f->state == AT_GROUP_WAIT) return "wgmma.wait_group";
+    if (f->state == AT_POP) return "the wait for a token";
     return f->state == AT_BARRIER ? "the barrier" : emulate_warp[f->instruction].text;
 }
 
@@ -202,6 +227,7 @@ static void call_group_begin(void *emulator, const struct emulate_wgmma *what, u
     e->running->line = line;
     const char *wrong = emulate_products_begin(e->running->products, what, line);
     if (e->unfenced) wrong = "no fence.proxy.async stands before the barrier in front of it";
+    if (e->running->unfenced_token) wrong = "no fence.proxy.async stands behind the token";
     if (wrong) fail_at(e, e->running, wrong);
 }
 
@@ -222,7 +248,57 @@ static void call_group_wait(void *emulator, unsigned pending, unsigned line) {
 }
 
 static void call_fence_async(void *emulator) {
-    ((emulate_block *)emulator)->running->fenced_async = true;
+    fibre *f = ((emulate_block *)emulator)->running;
+    f->fenced_async = true;
+    f->unfenced_token = false;
+}
+
+static void call_token_place(void *emulator, const void *at, unsigned arrivals, unsigned line) {
+    emulate_block *e = emulator;
+    e->running->line = line;
+    const char *wrong = emulate_tokens_place(e->tokens, at, arrivals);
+    if (wrong) fail_at(e, e->running, wrong);
+}
+
+/* Copies land when nothing else can go on. */
+static void call_token_push(void *emulator, const void *at, unsigned copies, unsigned line) {
+    emulate_block *e = emulator;
+    fibre *f = e->running;
+    const char *wrong;
+    f->line = line;
+    if (copies) {
+        landing l = {.token = at};
+        for (uint32_t i = 0; i < f->copies.count; i++)
+            kiln_vec_push_in(e->arena, &l.copies, f->copies.data[i]);
+        f->copies.count = 0;
+        kiln_vec_push_in(e->arena, &e->landing, l);
+        wrong = emulate_tokens_arrive(e->tokens, at);
+    } else {
+        wrong =
+            emulate_tokens_arrive_in_warp(e->tokens, at, (unsigned)(f - e->fibre) / EMULATE_WARP);
+    }
+    if (wrong) fail_at(e, f, wrong);
+    f->state = AT_PUSH;
+    leave(e);
+}
+
+static void call_token_pop(void *emulator, const void *at, unsigned parity, unsigned line) {
+    emulate_block *e = emulator;
+    fibre *f = e->running;
+    f->state = AT_POP;
+    f->line = line;
+    f->token = at;
+    f->parity = parity;
+    leave(e);
+    f->unfenced_token = true;
+}
+
+static void call_registers(void *emulator, unsigned count, unsigned line) {
+    emulate_block *e = emulator;
+    e->running->line = line;
+    if (count % 8 != 0 || count < 24 || count > 256)
+        fail_at(e, e->running, "setmaxnreg takes 24 to 256 registers, in steps of 8");
+    e->running->registers = count;
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -263,6 +339,8 @@ static void prepare_thread(emulate_block *e, uint32_t i) {
     f->copies.count = 0;
     emulate_products_reset(f->products);
     f->fenced_async = false;
+    f->unfenced_token = false;
+    f->registers = 0;
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = e->stacks + (size_t)i * STACK_BYTES;
     f->context.uc_stack.ss_size = STACK_BYTES;
@@ -335,15 +413,64 @@ static bool run_groups(emulate_block *e) {
     return moved;
 }
 
+/* Lets go on who waits for a token that has come; else who has pushed one. */
+static bool run_tokens(emulate_block *e) {
+    bool moved = false;
+    for (uint32_t i = 0; i < e->count && !e->fault; i++) {
+        fibre *f = &e->fibre[i];
+        bool has_ended = false;
+        if (f->state != AT_POP) continue;
+        const char *wrong = emulate_tokens_has_ended(e->tokens, f->token, f->parity, &has_ended);
+        if (wrong) fail_at(e, f, wrong);
+        if (has_ended) f->state = READY;
+        moved |= has_ended;
+    }
+    for (uint32_t i = 0; i < e->count && !moved; i++)
+        if (e->fibre[i].state == AT_PUSH) {
+            for (; i < e->count; i++)
+                if (e->fibre[i].state == AT_PUSH) e->fibre[i].state = READY;
+            return true;
+        }
+    return moved;
+}
+
+/* The oldest copies that a token counts land. */
+static bool land_copies(emulate_block *e) {
+    if (e->landing.count == 0) return false;
+    const landing l = e->landing.data[0];
+    for (uint32_t i = 0; i < l.copies.count; i++)
+        memcpy(l.copies.data[i].to, l.copies.data[i].from, l.copies.data[i].bytes);
+    e->landing.count--;
+    memmove(e->landing.data, e->landing.data + 1, e->landing.count * sizeof l);
+    const char *wrong = emulate_tokens_arrive(e->tokens, l.token);
+    if (wrong) fail_at(e, &e->fibre[0], wrong);
+    return true;
+}
+
+/* A group's registers are shared out once, and taken and given from then on. */
+static void check_registers(emulate_block *e) {
+    const uint32_t share = UNIT_REGISTERS / e->count / 8 * 8;
+    uint32_t all = 0;
+    bool changed = false;
+    for (uint32_t i = 0; i < e->count; i++) {
+        changed |= e->fibre[i].registers != 0;
+        all += e->fibre[i].registers ? e->fibre[i].registers : share;
+    }
+    if (changed && all > share * e->count)
+        fail_at(e, &e->fibre[0], "threads ask for more registers than they had together");
+}
+
 /* All threads stand still: at one barrier, which opens, or at their end; else some wait in vain.
  * False: the block has ended. */
 static bool open_barrier(emulate_block *e) {
     const fibre *first = &e->fibre[0];
     for (uint32_t i = 0; i < e->count; i++) {
         const fibre *f = &e->fibre[i];
-        const bool same = f->state == first->state && f->state != AT_INSTRUCTION &&
-                          f->state != AT_GROUP_WAIT &&
-                          (f->state == ENDED || f->line == first->line);
+        /* Threads with programs of their own meet at places of their own: each warp at one. */
+        const fibre *like =
+            emulate_tokens_exist(e->tokens) ? &e->fibre[i / EMULATE_WARP * EMULATE_WARP] : first;
+        const bool same = f->state == first->state &&
+                          (f->state == ENDED || (f->state == AT_BARRIER && f->line == like->line));
         if (same) continue;
         const fibre *other = f == first ? &e->fibre[e->count > 1] : first;
         fail_at(e, f, describe(e, other));
@@ -370,12 +497,15 @@ static void run_block(emulate_block *e) {
     if (e->static_begin != e->static_end)
         memset(e->static_begin, POISON, (size_t)(e->static_end - e->static_begin));
     e->unfenced = false;
+    e->landing.count = 0;
+    emulate_tokens_reset(e->tokens);
     for (uint32_t i = 0; i < e->count; i++) prepare_thread(e, i);
     do {
         for (uint32_t i = 0; i < e->count; i += EMULATE_WARP)
             run_warp(e, &e->fibre[i], KILN_MIN(e->count - i, (uint32_t)EMULATE_WARP));
-    } while (!e->fault && (run_groups(e) || open_barrier(e)));
+    } while (!e->fault && (run_groups(e) || run_tokens(e) || land_copies(e) || open_barrier(e)));
     check_canary(e);
+    check_registers(e);
 }
 
 /* ---- front ----------------------------------------------------------------------------------- */
@@ -389,6 +519,7 @@ kiln_status emulate_block_create(kiln_str text, const char *folder, kiln_arena *
     if (!st) st = load(e, path);
     if (!st) {
         e->fibre = KILN_ARENA_ARRAY(arena, fibre, THREADS_MAX);
+        e->tokens = emulate_tokens_create(arena);
         for (uint32_t i = 0; i < THREADS_MAX; i++)
             e->fibre[i].products = emulate_products_create(arena);
         e->stacks = mmap(NULL, (size_t)THREADS_MAX * STACK_BYTES, PROT_READ | PROT_WRITE,
@@ -410,7 +541,11 @@ kiln_status emulate_block_create(kiln_str text, const char *folder, kiln_arena *
                                        .group_fence = call_group_fence,
                                        .group_commit = call_group_commit,
                                        .group_wait = call_group_wait,
-                                       .fence_async = call_fence_async};
+                                       .fence_async = call_fence_async,
+                                       .token_place = call_token_place,
+                                       .token_push = call_token_push,
+                                       .token_pop = call_token_pop,
+                                       .registers = call_registers};
     *out_emulator = e;
     return KILN_OK;
 }

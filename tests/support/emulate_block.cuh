@@ -148,3 +148,21 @@ static inline void cp_async_commit() { kiln_emulated.commit(kiln_emulated.emulat
 template <unsigned PENDING> static inline void cp_async_wait() {
     kiln_emulated.wait(kiln_emulated.emulator, PENDING);
 }
+
+// ---- tokens between threads: barriers with phases in shared memory ----
+static inline void token_place(const void *p, unsigned arrivals, KILN_LINE) {
+    kiln_emulated.token_place(kiln_emulated.emulator, p, arrivals, line);
+}
+static inline void token_push(const void *p, KILN_LINE) { kiln_emulated.token_push(kiln_emulated.emulator, p, 0, line); }
+static inline void token_push_copies(const void *p, KILN_LINE) {
+    kiln_emulated.token_push(kiln_emulated.emulator, p, 1, line);
+}
+static inline void token_pop(const void *p, unsigned parity, KILN_LINE) {
+    kiln_emulated.token_pop(kiln_emulated.emulator, p, parity, line);
+}
+template <unsigned COUNT> static inline void registers_more(KILN_LINE) {
+    kiln_emulated.registers(kiln_emulated.emulator, COUNT, line);
+}
+template <unsigned COUNT> static inline void registers_less(KILN_LINE) {
+    kiln_emulated.registers(kiln_emulated.emulator, COUNT, line);
+}

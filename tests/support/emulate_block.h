@@ -15,8 +15,12 @@
  * - instructions of warp groups that are not waited for: their sums are NaN from the instruction to
  *   the wait that covers it, and their operands are read from shared memory then, so a slot that is
  *   written early gives wrong results; fences that they need, descriptors that say something else
- * What it does not notice: a missing barrier. Threads run in order, so a thread often finds what
- * another one has not written yet on a device. The loop interpreter and oclgrind find those.
+ * - tokens (mbarriers) that nobody placed, a wait that none ends, in place of a hang; copies that a
+ *   token counts land when nothing else can go on, a thread that pushed one goes on behind those
+ * that wait for it, so a slot that is freed early is NaN; a missing fence behind a token in front
+ * of instructions of warp groups; more registers than threads had together What it does not notice:
+ * a missing barrier. Threads run in order, so a thread often finds what another one has not written
+ * yet on a device. The loop interpreter and oclgrind find those.
  *
  * Sums of mma are made in f32, one step of k after the other. The PTX ISA does not say in which
  * order devices do it, so results are equal to an interpreter's bit by bit and to a device's within

@@ -64,6 +64,11 @@ struct emulate_state {
     void (*group_commit)(void *emulator);
     void (*group_wait)(void *emulator, unsigned pending, unsigned line);
     void (*fence_async)(void *emulator);
+    /* Barriers with phases. A push with copies comes when these have landed, and once more. */
+    void (*token_place)(void *emulator, const void *at, unsigned arrivals, unsigned line);
+    void (*token_push)(void *emulator, const void *at, unsigned copies, unsigned line);
+    void (*token_pop)(void *emulator, const void *at, unsigned parity, unsigned line);
+    void (*registers)(void *emulator, unsigned count, unsigned line);
 };
 
 #endif

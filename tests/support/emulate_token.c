@@ -1,0 +1,71 @@
+#include "tests/support/emulate_token.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+#define WARPS_MAX 32
+
+/* PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier": the phase ends when
+ * the count of pending arrivals comes to zero, which is set to the expected one again. */
+typedef struct place {
+    const void *at;
+    unsigned expected, pending;
+    unsigned phase;              /* phases that have ended */
+    unsigned in_warp[WARPS_MAX]; /* threads of each warp that have come */
+} place;
+
+struct emulate_tokens {
+    kiln_arena *arena;
+    KILN_VEC(place) place;
+};
+
+static place *find(const emulate_tokens *t, const void *at) {
+    for (uint32_t i = 0; i < t->place.count; i++)
+        if (t->place.data[i].at == at) return &t->place.data[i];
+    return NULL;
+}
+
+emulate_tokens *emulate_tokens_create(kiln_arena *arena) {
+    emulate_tokens *t = KILN_ARENA_NEW(arena, emulate_tokens);
+    *t = (emulate_tokens){.arena = arena};
+    return t;
+}
+
+void emulate_tokens_reset(emulate_tokens *t) { t->place.count = 0; }
+bool emulate_tokens_exist(const emulate_tokens *t) { return t->place.count > 0; }
+
+const char *emulate_tokens_place(emulate_tokens *t, const void *at, unsigned arrivals) {
+    if ((uintptr_t)at % 8 != 0) return "a token's place is not aligned to 8 bytes";
+    if (find(t, at)) return "a token has its place there already";
+    if (arrivals == 0) return "nobody comes to the token";
+    const place one = {.at = at, .expected = arrivals, .pending = arrivals};
+    kiln_vec_push_in(t->arena, &t->place, one);
+    return NULL;
+}
+
+const char *emulate_tokens_arrive(emulate_tokens *t, const void *at) {
+    place *p = find(t, at);
+    if (!p) return "no token has its place there";
+    if (--p->pending > 0) return NULL;
+    p->pending = p->expected;
+    p->phase++;
+    return NULL;
+}
+
+const char *emulate_tokens_arrive_in_warp(emulate_tokens *t, const void *at, unsigned warp) {
+    place *p = find(t, at);
+    if (!p) return "no token has its place there";
+    if (++p->in_warp[warp] < EMULATE_WARP) return NULL;
+    p->in_warp[warp] = 0;
+    return emulate_tokens_arrive(t, at);
+}
+
+const char *emulate_tokens_has_ended(const emulate_tokens *t, const void *at, unsigned parity,
+                                     bool *out_has) {
+    const place *p = find(t, at);
+    if (!p) return "no token has its place there";
+    *out_has = (p->phase & 1) != parity;
+    return parity > 1 ? "a parity is 0 or 1" : NULL;
+}

@@ -1,0 +1,193 @@
+/* Pipelines whose threads of their own fetch, by warp groups' instructions: CUDA C run by the block
+ * emulator, what that notices, PTX, and what NVIDIA's assembler says of it where it is installed.
+ */
+#include <string.h>
+
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ptxas.h"
+#include "tests/support/interpreter.h"
+#include "tests/unit/compiler-core/codegen/c_compile.h"
+#include "tests/unit/compiler-core/codegen/group_products.h"
+#include "tests/unit/compiler-core/codegen/products.h"
+#include "tests/unit/compiler-core/codegen/support.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+/* One, two and three groups that work; as many stages as steps, fewer, and more. */
+static const group_product products[] = {
+    {"f16", 64, 64, 256, 1, 64, false, false, 2, true},
+    {"f16", 128, 128, 192, 2, 128, false, true, 3, true},
+    {"bf16", 192, 64, 128, 3, 64, true, false, 4, true},
+};
+/* What a device is to get: its sums and operands need more registers than an equal share. */
+static const group_product large = {"f16", 256, 512, 512, 2, 256, false, false, 4, true};
+
+static void emulated_products_equal_the_interpreter(void **state) {
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(products); i++) {
+        const group_product *x = &products[i];
+        kiln_arena arena;
+        (void)state;
+        kiln_arena_init(&arena, 0);
+        kiln_program *te = group_program(x, &arena);
+        kiln_lowered lowered;
+        kiln_tensor want[3], low[3], got[3];
+        group_tensors(te, &arena, want);
+        group_tensors(te, &arena, low);
+        group_tensors(te, &arena, got);
+        expect_ok(kiln_te_eval(te, want, 3));
+        kiln_str text =
+            group_text(group_scheduled(te, group_schedule(x, &arena)), "cuda", &arena, &lowered);
+        expect_contains(text.data, "wgmma_m64n");
+        expect_ok(kiln_loop_eval(lowered.run, low, 3));
+        expect_ok(group_emulate(text, &lowered.run_launches.launch[0], got, &arena));
+        const size_t bytes = kiln_tensor_bytes(&want[2]);
+        assert_memory_equal(low[2].data, want[2].data, bytes);
+        assert_memory_equal(got[2].data, want[2].data, bytes);
+        kiln_arena_deinit(&arena);
+    }
+}
+
+/* ---- PTX ------------------------------------------------------------------------------------- */
+
+static void expect_assembled(kiln_str ptx, kiln_arena *arena) {
+    const char *program = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", arena);
+    kiln_str printed;
+    kiln_ptxas_report report;
+    if (!program) return;
+    expect_ok(kiln_ptxas_run(program, KILN_STR("sm_90a"), ptx, NULL, arena, &printed));
+    expect_ok(kiln_ptxas_parse(printed, arena, &report));
+    expect_ok(kiln_ptxas_check_spills(&report));
+    assert_int_equal(report.note.size, 0);
+}
+
+static void ptx_has_two_programs(void **state) {
+    kiln_arena *arena = *state;
+    if (!kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", arena))
+        print_message("no ptxas on PATH or in " KILN_PTXAS_VARIABLE ": it is not asked\n");
+    for (uint32_t i = 0; i <= KILN_ARRAY_COUNT(products); i++) {
+        const group_product *x = i < KILN_ARRAY_COUNT(products) ? &products[i] : &large;
+        kiln_lowered lowered;
+        kiln_str ptx =
+            group_text(group_scheduled(group_program(x, arena), group_schedule(x, arena)), NULL,
+                       arena, &lowered);
+        const char *text = kiln_str_dup(arena, ptx);
+        const uint32_t slots = lowered.run_launches.launch[0].token_slots;
+        assert_int_equal(occurrences(text, "mbarrier.init.shared.b64"), 2 * slots);
+        assert_int_equal(occurrences(text, "cp.async.mbarrier.arrive.noinc.shared.b64"), 1);
+        assert_int_equal(occurrences(text, "setmaxnreg.dec.sync.aligned.u32 40;"), x == &large);
+        assert_int_equal(occurrences(text, "setmaxnreg.inc.sync.aligned.u32 232;"), x == &large);
+        assert_int_equal(occurrences(text, "wgmma.mma_async"), 4);
+        expect_assembled(ptx, arena);
+    }
+}
+
+/* The same of CUDA C, by clang: its assembly is what NVIDIA's assembler takes. */
+static void cuda_text_has_two_programs(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena);
+    kiln_lowered lowered;
+    kiln_str text =
+        group_text(group_scheduled(group_program(&large, arena), group_schedule(&large, arena)),
+                   "cuda", arena, &lowered);
+    kiln_str ptx = compile_cuda(text, "sm_90a", folder, arena);
+    assert_int_equal(occurrences(kiln_str_dup(arena, ptx), "setmaxnreg.inc.sync.aligned.u32 232"),
+                     1);
+    remove_folder(folder);
+    expect_assembled(ptx, arena);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* What faults call: a slot freed before it is read, and the wait for another phase. */
+static const char helpers[] =
+    "static void pop_and_push(const char *p, u32 parity) {\n"
+    "    token_pop(p, parity); fence_async_shared(); token_push(p + 2 * 8);\n"
+    "}\n"
+    "static void pop_other(const char *p, u32 parity) { token_pop(p, parity ^ 1u); }\n"
+    "static void leave_out(const char *p, u32 parity = 0) {}\n";
+
+/* The kernel with the first, or the last, of these words replaced. */
+static kiln_str with_fault(kiln_str text, bool is_last, const char *word, const char *instead,
+                           kiln_arena *arena) {
+    const char *all = kiln_str_dup(arena, text), *at = strstr(all, "__global__");
+    at = strstr(at, word);
+    for (const char *next = at; is_last && next; next = strstr(next + 1, word)) at = next;
+    assert_non_null(at);
+    return kiln_str_from(
+        kiln_arena_printf(arena, "%.*s%s%s", (int)(at - all), all, instead, at + strlen(word)));
+}
+
+static void the_emulator_notices_faults(void **state) {
+    static const struct {
+        bool is_last;
+        const char *word, *instead, *error; /* NULL: results are wrong */
+        const char *without; /* the last of these calls is left out as well, or NULL */
+    } fault[] = {
+        {true, "token_pop(", "pop_and_push(", NULL, "token_push("},
+        {true, "token_pop(", "pop_other(", NULL, NULL},
+        {false, "token_pop(", "leave_out(", NULL, NULL},
+        {true, "token_push(", "leave_out(", "the wait for a token", NULL},
+        {false, "token_push_copies(", "leave_out(", "the wait for a token", NULL},
+        {false, ", 256);", ", 257);", "the wait for a token", NULL},
+        {false, "token_place(", "leave_out(", "no token has its place there", NULL},
+        {true, "fence_async_shared();", "", "stands behind the token", NULL},
+    };
+    const group_product *x = &products[0];
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(fault); i++) {
+        kiln_arena arena;
+        (void)state;
+        kiln_arena_init(&arena, 0);
+        kiln_program *te = group_program(x, &arena);
+        kiln_lowered lowered;
+        kiln_tensor want[3], got[3];
+        group_tensors(te, &arena, want);
+        group_tensors(te, &arena, got);
+        expect_ok(kiln_te_eval(te, want, 3));
+        kiln_str text =
+            group_text(group_scheduled(te, group_schedule(x, &arena)), "cuda", &arena, &lowered);
+        text = with_fault(text, fault[i].is_last, fault[i].word, fault[i].instead, &arena);
+        if (fault[i].without) text = with_fault(text, true, fault[i].without, "leave_out(", &arena);
+        text = replaced(text, "extern \"C\" __global__",
+                        kiln_arena_printf(&arena, "%sextern \"C\" __global__", helpers), &arena);
+        kiln_status st = group_emulate(text, &lowered.run_launches.launch[0], got, &arena);
+        if (fault[i].error) {
+            expect_error(st, FAILED_PRECONDITION, fault[i].error);
+        } else {
+            expect_ok(st);
+            assert_memory_not_equal(got[2].data, want[2].data, kiln_tensor_bytes(&want[2]));
+        }
+        kiln_arena_deinit(&arena);
+    }
+}
+
+/* Groups get registers from each other, and no more than they had together. */
+static void registers_are_those_of_the_group(void **state) {
+    static const struct {
+        const char *more, *error;
+    } row[] = {{"232", NULL}, {"240", "more registers than they had"}, {"230", "in steps of 8"}};
+    kiln_arena *arena = *state;
+    const kiln_launch launch = {.grid_size = {1, 1, 1}, .group_size = {32, 4, 3}};
+    const kiln_tensor none[3] = {{0}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const char *text = kiln_arena_printf(
+            arena,
+            "extern \"C\" __global__ void run_0(char *a, char *b, char *c) {\n"
+            "    if (threadIdx.z == 2) registers_less<40>(); else registers_more<%s>();\n}\n",
+            row[i].more);
+        kiln_status st = group_emulate(kiln_str_from(text), &launch, none, arena);
+        if (row[i].error)
+            expect_error(st, FAILED_PRECONDITION, row[i].error);
+        else
+            expect_ok(st);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(ptx_has_two_programs),
+        test_with_arena(cuda_text_has_two_programs),
+        test_with_arena(the_emulator_notices_faults),
+        test_with_arena(registers_are_those_of_the_group),
+        test_with_arena(emulated_products_equal_the_interpreter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

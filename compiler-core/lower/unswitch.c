@@ -2,7 +2,6 @@
  * loop becomes two, one for each answer. Rows of a padded copy are then either copied or filled,
  * and the condition on the row costs nothing per vector. */
 #include "base/check.h"
-#include "compiler-core/ir/device.h"
 #include "compiler-core/lower/pass.h"
 
 #define ITERATIONS_MIN 4 /* fewer are not worth two copies of the code */
@@ -19,23 +18,7 @@ typedef struct search {
     kiln_expr invariant; /* parts of one condition that do not change in the loop, joined by and; 0:
                             none found */
     uint64_t count;      /* conditions with such parts */
-    bool steps; /* all threads of a group meet in the loop, so all run the same one of two */
 } search;
-
-static bool has_steps(const kiln_program *p, kiln_stmt stmt) {
-    bool found = kiln_stmt_is_step(p, stmt);
-    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count && !found; i++)
-        found = has_steps(p, p->stmt.data[stmt].child.data[i]);
-    return found;
-}
-
-static bool asks_for_thread(const search *s, kiln_expr e) {
-    for (kiln_stmt at = s->loop; at; at = s->p->stmt.data[at].parent)
-        if (kiln_stmt_level(s->p, at) == KILN_LEVEL_GROUP &&
-            kiln_expr_uses_var(s->p, e, s->p->stmt.data[at].var))
-            return true;
-    return false;
-}
 
 /* Whether `e` uses the variable of a loop at or below `stmt`. */
 static bool varies(const kiln_program *p, kiln_stmt stmt, kiln_expr e) {
@@ -53,8 +36,7 @@ static kiln_expr invariant_parts(const search *s, kiln_expr e) {
         kiln_expr b = invariant_parts(s, kiln_expr_operand(p, e, 1));
         return a && b ? kiln_expr_binary(p, KILN_EXPR_AND, a, b) : a ? a : b;
     }
-    bool moves = !kiln_expr_is_const(p, e) && !kiln_lower_reads(p, e) && !varies(p, s->loop, e) &&
-                 !(s->steps && asks_for_thread(s, e));
+    bool moves = !kiln_expr_is_const(p, e) && !kiln_lower_reads(p, e) && !varies(p, s->loop, e);
     return moves && (!s->tried || varies(p, s->tried, e)) ? e : 0;
 }
 
@@ -142,7 +124,7 @@ static void unswitch_children(kiln_program *p, kiln_stmt stmt, budget *b) {
 
 /* Splits the loop as often as the budget allows, then what is in its copies. */
 static void unswitch_loop(kiln_program *p, kiln_stmt loop, budget *b) {
-    search s = {.p = p, .loop = loop, .tried = b->tried, .steps = has_steps(p, loop)};
+    search s = {.p = p, .loop = loop, .tried = b->tried};
     uint64_t size = kiln_lower_size(p, loop);
     bool fits = p->stmt.data[loop].extent >= ITERATIONS_MIN && size <= b->stores;
     if (fits && b->copies > 0) find_conditions(&s, loop);
@@ -170,7 +152,7 @@ static void unswitch_tree(kiln_program *p, kiln_stmt stmt, budget *b) {
     }
     if (info.loop_kind != KILN_LOOP_SERIAL)
         return; /* lanes and copies of one instruction: conditions become masks */
-    search s = {.p = p, .loop = stmt, .tried = b->tried, .steps = has_steps(p, stmt)};
+    search s = {.p = p, .loop = stmt, .tried = b->tried};
     find_conditions(&s, stmt);
     b->copies = s.count * COPIES_PER_CONDITION;
     unswitch_loop(p, stmt, b);

@@ -212,6 +212,10 @@ typedef struct kiln_builder_ops {
     void (*token_push)(kiln_builder *b, kiln_ssa pointer, bool is_producer);
     void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
     void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
+    /* Beside them: `bytes`, a multiple of 16 at such addresses, from global to shared memory, by
+     * itself. A phase of the token does not end before they have landed. NULL: pieces are copied.
+     */
+    void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
     /* Copies of one thread that land later, from global to shared memory: 4, 8 or 16 bytes at
      * addresses that are aligned to as many; `copy_commit` ends a group of them, `copy_wait` waits
      * until at most `pending` groups are in flight. NULL, all three: copies are loads and stores.

@@ -548,4 +548,5 @@ void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_
     b->ops.token_push = dialect->token_push;
     b->ops.token_pop = dialect->token_pop;
     b->ops.unit_registers = dialect->unit_registers;
+    b->ops.bulk_copy = dialect->bulk_copy;
 }

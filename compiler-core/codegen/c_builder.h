@@ -82,6 +82,7 @@ typedef struct kiln_c_dialect {
     void (*token_push)(kiln_builder *b, kiln_ssa pointer, bool is_producer);
     void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
     void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
+    void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
     const char *preamble[KILN_C_PREAMBLE_PARTS]; /* before everything else; NULL: no more */
 } kiln_c_dialect;
 

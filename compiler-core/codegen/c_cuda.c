@@ -136,6 +136,16 @@ static const char tokens[] =
     "        \" @done bra DONE; bra WAIT; DONE: }\"\n"
     "        : : \"r\"(shared_address(p)), \"r\"(parity) : \"memory\");\n"
     "}\n"
+    "HELPER void token_expect(const void *p, u32 bytes) {\n"
+    "    asm volatile(\"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;\"\n"
+    "        : : \"r\"(shared_address(p)), \"r\"(bytes) : \"memory\");\n"
+    "}\n"
+    "HELPER void cp_async_bulk(void *to, const void *from, u32 bytes, const void *token) {\n"
+    "    asm volatile(\"{ .reg .u64 global; cvta.to.global.u64 global, %1;\"\n"
+    "        \" cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes\"\n"
+    "        \" [%0], [global], %2, [%3]; }\" : : \"r\"(shared_address(to)), \"l\"(from), \"r\"(bytes),\n"
+    "        \"r\"(shared_address(token)) : \"memory\");\n"
+    "}\n"
     "template <u32 COUNT> HELPER void registers_more() {\n"
     "    asm volatile(\"setmaxnreg.inc.sync.aligned.u32 %0;\" : : \"n\"(COUNT));\n"
     "}\n"
@@ -311,6 +321,18 @@ static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
                   NULL, 0);
 }
 
+static void bulk_copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t bytes,
+                      kiln_ssa token) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    const kiln_ssa operand[] = {to, from, token};
+    kiln_c_effect(b,
+                  kiln_arena_printf(b->arena,
+                                    "token_expect(%s, %u); cp_async_bulk((char *)%s, %s, %u, %s);",
+                                    kiln_c_whole(b, token), bytes, kiln_c_whole(b, to),
+                                    kiln_c_whole(b, from), bytes, kiln_c_whole(b, token)),
+                  operand, 3);
+}
+
 static const char *head_of(kiln_c_builder *b, const kiln_launch_head *head) {
     const uint32_t *size = head->group_size;
     return kiln_arena_printf(b->arena, "extern \"C\" __global__ void __launch_bounds__(%u) %s(",
@@ -360,6 +382,7 @@ static const kiln_c_dialect cuda = {
     .token_push = token_push,
     .token_pop = token_pop,
     .unit_registers = unit_registers,
+    .bulk_copy = bulk_copy,
     .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, tokens, kiln_c_text_split},
 };
 

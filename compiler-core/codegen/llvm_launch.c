@@ -359,6 +359,23 @@ static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
              NULL, 0, NULL, 0);
 }
 
+static void bulk_copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t bytes,
+                      kiln_ssa token) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(b->context);
+    LLVMValueRef more[] = {shared_address(b, to),
+                           LLVMBuildPtrToInt(b->builder, (LLVMValueRef)from, i64, ""),
+                           shared_address(b, token)};
+    assemble(b,
+             kiln_arena_printf(
+                 b->arena,
+                 "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$2], %u; "
+                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], "
+                 "%u, [$2];",
+                 bytes, bytes),
+             NULL, 0, more, 3);
+}
+
 void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *ops) {
     if (!machine->has_warps) return;
     ops->warp_product = warp_product;
@@ -374,4 +391,5 @@ void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *op
     ops->token_push = token_push;
     ops->token_pop = token_pop;
     ops->unit_registers = unit_registers;
+    ops->bulk_copy = bulk_copy;
 }

@@ -137,6 +137,8 @@ typedef struct kiln_walk {
     kiln_unit unit;
     uint32_t token_slots;
     kiln_ssa tokens;
+    bool has_bulk_copies; /* some may be */
+    kiln_ssa full; /* the token that says that what the producer copies now is there; or NULL */
     /* Sums of groups' instructions that have not been waited for. */
     KILN_VEC(kiln_walk_sum) in_flight;
     const kiln_program *meaning[KILN_INTRINSIC_COUNT]; /* of tensor intrinsics used so far */
@@ -339,6 +341,10 @@ bool kiln_walk_has_groups(const kiln_program *p, kiln_stmt stmt);
 /* Appends a COPY that lands later. False: the builder has none that takes it, as a copy may be a
  * load and a store. */
 bool kiln_walk_copy(kiln_walk *w, kiln_stmt stmt);
+/* The same of all that a nest of loops copies, for a token to count. */
+bool kiln_walk_bulk_copy(kiln_walk *w, kiln_stmt nest);
+/* Whether there may be one below `stmt`: where addresses are multiples of 16 bytes. */
+bool kiln_walk_has_bulk_copies(kiln_walk *w, kiln_stmt stmt);
 /* How many tokens copies below `stmt` have. */
 uint32_t kiln_walk_copy_tokens(const kiln_program *p, kiln_stmt stmt);
 

@@ -1,9 +1,14 @@
 /* Copies that land later, from global to shared memory. Lanes are copied in pieces of up to 16
- * bytes, where both sides lie together and are aligned to them; one by one where they lie apart. */
+ * bytes, where both sides lie together and are aligned to them; one by one where they lie apart.
+ *
+ * What loops of a producer copy from one place behind another is one bulk copy, whose bytes the
+ * token of the slot counts: rows of a tile that no layout exchanges. */
 #include "compiler-core/codegen/walk.h"
 
 #define PIECE_BYTES_MAX 16
 #define PIECE_BYTES_MIN 4
+#define BULK_BYTES_MIN 32 /* below, it is a piece */
+#define BULK_BYTES_STEP 16
 
 /* Where lanes of one side lie behind one another. */
 static bool lies_together(const kiln_walk *w, const kiln_walk_address *at) {
@@ -51,6 +56,88 @@ bool kiln_walk_copy(kiln_walk *w, kiln_stmt stmt) {
     w->epoch[to]++;
     return true;
 }
+
+/* ---- bulk copies ----------------------------------------------------------------------------- */
+
+/* Whether elements of the nest lie one behind another: each loop steps over all of those inside. */
+static bool is_row(const kiln_walk *w, const kiln_affine *offset, kiln_stmt nest) {
+    const kiln_program *p = w->p;
+    int64_t count = 1;
+    for (kiln_stmt at = nest; p->stmt.data[at].kind == KILN_STMT_FOR;
+         at = p->stmt.data[at].child.data[0])
+        count *= p->stmt.data[at].extent;
+    for (kiln_stmt at = nest; p->stmt.data[at].kind == KILN_STMT_FOR;
+         at = p->stmt.data[at].child.data[0]) {
+        const kiln_stmt_info *s = &p->stmt.data[at];
+        count /= s->extent;
+        for (uint32_t i = 0; i < offset->term_count; i++)
+            if (kiln_expr_get(p, offset->term[i])->op != KILN_EXPR_VAR &&
+                kiln_expr_uses_var(p, offset->term[i], s->var))
+                return false;
+        if (kiln_affine_coefficient(p, offset, s->var) != count) return false;
+    }
+    return true;
+}
+
+/* The COPY of the nest, if that is all that is in it and copies a row; 0: it does not. */
+static kiln_stmt find_row_copy(kiln_walk *w, kiln_stmt nest, uint64_t *out_bytes) {
+    const kiln_program *p = w->p;
+    kiln_stmt at = nest;
+    *out_bytes = 1;
+    for (; p->stmt.data[at].kind == KILN_STMT_FOR; at = p->stmt.data[at].child.data[0])
+        *out_bytes *= (uint64_t)p->stmt.data[at].extent;
+    if (at == nest || p->stmt.data[at].kind != KILN_STMT_COPY) return 0;
+    *out_bytes *= kiln_dtype_size(p->buffer.data[p->stmt.data[at].buffer].dtype);
+    return *out_bytes >= BULK_BYTES_MIN && *out_bytes % BULK_BYTES_STEP == 0 &&
+                   is_row(w, kiln_walk_store_offset(w, at), nest) &&
+                   is_row(w, kiln_walk_load_offset(w, p->stmt.data[at].value), nest)
+               ? at
+               : 0;
+}
+
+bool kiln_walk_has_bulk_copies(kiln_walk *w, kiln_stmt stmt) {
+    uint64_t bytes;
+    if (!w->b->ops->bulk_copy) return false;
+    bool found = w->p->stmt.data[stmt].kind == KILN_STMT_FOR && find_row_copy(w, stmt, &bytes);
+    for (uint32_t i = 0; i < w->p->stmt.data[stmt].child.count && !found; i++)
+        found = kiln_walk_has_bulk_copies(w, w->p->stmt.data[stmt].child.data[i]);
+    return found;
+}
+
+/* Of the first element. */
+static kiln_walk_address first_address(kiln_walk *w, kiln_stmt nest, kiln_buffer buffer,
+                                       const kiln_affine *offset) {
+    for (kiln_stmt at = nest; w->p->stmt.data[at].kind == KILN_STMT_FOR;
+         at = w->p->stmt.data[at].child.data[0])
+        kiln_walk_bind(w, w->p->stmt.data[at].var, w->p->stmt.data[at].first);
+    w->stamp = ++w->last_stamp;
+    const kiln_walk_address first = kiln_walk_address_of(w, buffer, offset);
+    for (kiln_stmt at = nest; w->p->stmt.data[at].kind == KILN_STMT_FOR;
+         at = w->p->stmt.data[at].child.data[0])
+        kiln_walk_unbind(w, w->p->stmt.data[at].var);
+    w->stamp = ++w->last_stamp;
+    return first;
+}
+
+bool kiln_walk_bulk_copy(kiln_walk *w, kiln_stmt nest) {
+    uint64_t bytes;
+    if (!w->full || !w->has_bulk_copies || w->lanes || w->mask) return false;
+    const kiln_stmt copy = find_row_copy(w, nest, &bytes);
+    if (!copy) return false;
+    const kiln_stmt_info *s = &w->p->stmt.data[copy];
+    const kiln_buffer from = kiln_expr_get(w->p, s->value)->payload.id, to = s->buffer;
+    const kiln_dtype dtype = w->p->buffer.data[to].dtype;
+    const kiln_walk_address target = first_address(w, nest, to, kiln_walk_store_offset(w, copy)),
+                            source =
+                                first_address(w, nest, from, kiln_walk_load_offset(w, s->value));
+    if (target.align % BULK_BYTES_STEP != 0 || source.align % BULK_BYTES_STEP != 0) return false;
+    w->b->ops->bulk_copy(w->b, kiln_walk_pointer(w, &target, dtype, 0),
+                         kiln_walk_pointer(w, &source, dtype, 0), (uint32_t)bytes, w->full);
+    w->epoch[to]++;
+    return true;
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static uint32_t tokens_below(const kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];

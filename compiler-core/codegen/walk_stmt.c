@@ -170,7 +170,7 @@ static void emit_parallel(kiln_walk *w, kiln_stmt stmt) {
 static void emit_for(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
     if (s->extent <= 0 || kiln_walk_tile_nest(w, stmt) || kiln_walk_tensor(w, stmt) ||
-        kiln_walk_warp(w, stmt) || kiln_walk_group(w, stmt))
+        kiln_walk_warp(w, stmt) || kiln_walk_group(w, stmt) || kiln_walk_bulk_copy(w, stmt))
         return;
     bool vector = s->loop_kind == KILN_LOOP_VECTORIZE && w->lanes == 0;
     bool unrolled = s->loop_kind == KILN_LOOP_UNROLL || s->loop_kind == KILN_LOOP_VECTORIZE;

@@ -79,15 +79,18 @@ void kiln_walk_token(kiln_walk *w, kiln_stmt stmt) {
     kiln_expr phase = kiln_expr_binary(p, KILN_EXPR_FLOORDIV, number, slots);
     phase = kiln_expr_binary(p, KILN_EXPR_FLOORMOD, phase, kiln_expr_index(p, 2));
     w->stamp = ++w->last_stamp;
-    kiln_ssa at =
-        place_of(w, (kiln_unit)s.from, kiln_walk_expr(w, kiln_expr_simplify(p, place, NULL)));
+    kiln_ssa slot = kiln_walk_expr(w, kiln_expr_simplify(p, place, NULL));
+    kiln_ssa at = place_of(w, (kiln_unit)s.from, slot);
+    w->full = NULL;
     if (s.kind == KILN_STMT_TOKEN_PUSH) {
         w->b->ops->token_push(w->b, at, s.from == KILN_UNIT_LOAD);
         return;
     }
     kiln_ssa parity = kiln_walk_expr(w, kiln_expr_simplify(p, phase, NULL));
     w->b->ops->token_pop(w->b, at, kiln_walk_convert(w, KILN_CONVERT_SIGNED, parity, KILN_SSA_I32));
-    if (w->has_groups && s.to == KILN_UNIT_COMPUTE) w->b->ops->group_fence(w->b);
+    if (s.to == KILN_UNIT_LOAD) w->full = place_of(w, KILN_UNIT_LOAD, slot);
+    /* What the slot was read and written by is behind what reads or writes it beside threads. */
+    if (s.to == KILN_UNIT_LOAD ? w->has_bulk_copies : w->has_groups) w->b->ops->group_fence(w->b);
 }
 
 /* Each thread of the producer comes to a full slot twice, with its copies and with its stores; of
@@ -159,6 +162,7 @@ void kiln_walk_units(kiln_walk *w, const kiln_launch *launch, const kiln_launch_
     w->units = KILN_ARENA_ARRAY(w->arena, uint8_t, w->p->stmt.count);
     find_units(w, launch->body, KILN_UNIT_COMPUTE);
     w->token_slots = launch->token_slots;
+    w->has_bulk_copies = kiln_walk_has_bulk_copies(w, launch->body);
     w->tokens =
         w->b->ops->offset(w->b, values->shared, kiln_walk_i64(w, (int64_t)launch->token_offset));
     make_places(w, launch, values);

@@ -57,9 +57,10 @@ typedef struct fibre {
     unsigned registers;  /* that it asked for; 0: its share */
 } fibre;
 
-/* Copies of a thread whose landing a token counts. */
+/* Copies of a thread whose landing a token counts: as an arrival, or by their bytes. */
 typedef struct landing {
     const void *token;
+    bool by_bytes;
     KILN_VEC(copy) copies;
 } landing;
 
@@ -282,6 +283,28 @@ static void call_token_push(void *emulator, const void *at, unsigned copies, uns
     leave(e);
 }
 
+static void call_token_expect(void *emulator, const void *at, unsigned bytes, unsigned line) {
+    emulate_block *e = emulator;
+    e->running->line = line;
+    const char *wrong = emulate_tokens_expect(e->tokens, at, bytes);
+    if (wrong) fail_at(e, e->running, wrong);
+}
+
+static void call_bulk_copy(void *emulator, void *to, const void *from, unsigned bytes,
+                           const void *token, unsigned line) {
+    emulate_block *e = emulator;
+    const copy c = {to, from, bytes, 0};
+    landing l = {.token = token, .by_bytes = true};
+    e->running->line = line;
+    if (bytes == 0 || bytes % 16 != 0 || ((uintptr_t)to | (uintptr_t)from) % 16 != 0)
+        fail_at(e, e->running, "cp.async.bulk copies multiples of 16 bytes at such addresses");
+    if (e->running->unfenced_token)
+        fail_at(e, e->running, "no fence.proxy.async stands behind the token");
+    memset(to, POISON, bytes);
+    kiln_vec_push_in(e->arena, &l.copies, c);
+    kiln_vec_push_in(e->arena, &e->landing, l);
+}
+
 static void call_token_pop(void *emulator, const void *at, unsigned parity, unsigned line) {
     emulate_block *e = emulator;
     fibre *f = e->running;
@@ -438,11 +461,16 @@ static bool run_tokens(emulate_block *e) {
 static bool land_copies(emulate_block *e) {
     if (e->landing.count == 0) return false;
     const landing l = e->landing.data[0];
-    for (uint32_t i = 0; i < l.copies.count; i++)
-        memcpy(l.copies.data[i].to, l.copies.data[i].from, l.copies.data[i].bytes);
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < l.copies.count; i++) {
+        const copy *c = &l.copies.data[i];
+        memcpy(c->to, c->from, c->bytes);
+        bytes += c->bytes;
+    }
     e->landing.count--;
     memmove(e->landing.data, e->landing.data + 1, e->landing.count * sizeof l);
-    const char *wrong = emulate_tokens_arrive(e->tokens, l.token);
+    const char *wrong = l.by_bytes ? emulate_tokens_land(e->tokens, l.token, bytes)
+                                   : emulate_tokens_arrive(e->tokens, l.token);
     if (wrong) fail_at(e, &e->fibre[0], wrong);
     return true;
 }
@@ -545,6 +573,8 @@ kiln_status emulate_block_create(kiln_str text, const char *folder, kiln_arena *
                                        .token_place = call_token_place,
                                        .token_push = call_token_push,
                                        .token_pop = call_token_pop,
+                                       .token_expect = call_token_expect,
+                                       .bulk_copy = call_bulk_copy,
                                        .registers = call_registers};
     *out_emulator = e;
     return KILN_OK;

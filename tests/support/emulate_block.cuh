@@ -160,6 +160,12 @@ static inline void token_push_copies(const void *p, KILN_LINE) {
 static inline void token_pop(const void *p, unsigned parity, KILN_LINE) {
     kiln_emulated.token_pop(kiln_emulated.emulator, p, parity, line);
 }
+static inline void token_expect(const void *p, unsigned bytes, KILN_LINE) {
+    kiln_emulated.token_expect(kiln_emulated.emulator, p, bytes, line);
+}
+static inline void cp_async_bulk(void *to, const void *from, unsigned bytes, const void *token, KILN_LINE) {
+    kiln_emulated.bulk_copy(kiln_emulated.emulator, to, from, bytes, token, line);
+}
 template <unsigned COUNT> static inline void registers_more(KILN_LINE) {
     kiln_emulated.registers(kiln_emulated.emulator, COUNT, line);
 }

@@ -68,6 +68,9 @@ struct emulate_state {
     void (*token_place)(void *emulator, const void *at, unsigned arrivals, unsigned line);
     void (*token_push)(void *emulator, const void *at, unsigned copies, unsigned line);
     void (*token_pop)(void *emulator, const void *at, unsigned parity, unsigned line);
+    void (*token_expect)(void *emulator, const void *at, unsigned bytes, unsigned line);
+    void (*bulk_copy)(void *emulator, void *to, const void *from, unsigned bytes, const void *token,
+                      unsigned line);
     void (*registers)(void *emulator, unsigned count, unsigned line);
 };
 

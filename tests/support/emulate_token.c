@@ -12,6 +12,7 @@
 typedef struct place {
     const void *at;
     unsigned expected, pending;
+    long long bytes;             /* that are expected and have not landed */
     unsigned phase;              /* phases that have ended */
     unsigned in_warp[WARPS_MAX]; /* threads of each warp that have come */
 } place;
@@ -45,13 +46,34 @@ const char *emulate_tokens_place(emulate_tokens *t, const void *at, unsigned arr
     return NULL;
 }
 
-const char *emulate_tokens_arrive(emulate_tokens *t, const void *at) {
-    place *p = find(t, at);
-    if (!p) return "no token has its place there";
-    if (--p->pending > 0) return NULL;
+static const char *end_phase(place *p) {
+    if (p->pending > 0 || p->bytes != 0) return NULL;
     p->pending = p->expected;
     p->phase++;
     return NULL;
+}
+
+const char *emulate_tokens_arrive(emulate_tokens *t, const void *at) {
+    place *p = find(t, at);
+    if (!p) return "no token has its place there";
+    if (p->pending == 0) return "more threads come to a token than it waits for";
+    p->pending--;
+    return end_phase(p);
+}
+
+const char *emulate_tokens_expect(emulate_tokens *t, const void *at, unsigned bytes) {
+    place *p = find(t, at);
+    if (!p) return "no token has its place there";
+    p->bytes += bytes;
+    return NULL;
+}
+
+const char *emulate_tokens_land(emulate_tokens *t, const void *at, unsigned bytes) {
+    place *p = find(t, at);
+    if (!p) return "no token has its place there";
+    p->bytes -= bytes;
+    if (p->bytes < 0) return "more bytes land than the token expects";
+    return end_phase(p);
 }
 
 const char *emulate_tokens_arrive_in_warp(emulate_tokens *t, const void *at, unsigned warp) {

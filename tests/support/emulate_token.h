@@ -19,6 +19,10 @@ bool emulate_tokens_exist(const emulate_tokens *t);
 const char *emulate_tokens_place(emulate_tokens *t, const void *at, unsigned arrivals);
 /* One has come; the last of a phase ends it. */
 const char *emulate_tokens_arrive(emulate_tokens *t, const void *at);
+/* The phase does not end before so many bytes more have landed. */
+const char *emulate_tokens_expect(emulate_tokens *t, const void *at, unsigned bytes);
+/* So many have. */
+const char *emulate_tokens_land(emulate_tokens *t, const void *at, unsigned bytes);
 /* A thread of the warp has come; all of them are one. */
 const char *emulate_tokens_arrive_in_warp(emulate_tokens *t, const void *at, unsigned warp);
 /* Whether the last phase of that parity has ended, which a wait asks for. */

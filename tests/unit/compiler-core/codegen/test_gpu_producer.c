@@ -159,6 +159,63 @@ static void the_emulator_notices_faults(void **state) {
     }
 }
 
+/* ---- bulk copies ----------------------------------------------------------------------------- */
+
+/* A product by threads alone: each of the producer's fetches a row of both operands. */
+#define ROWS                                                                                    \
+    "cache_read(mm, x, \"shared\")\ncache_read(mm, w, \"shared\")\n"                            \
+    "cache_write(mm, \"register\")\nsplit(mm.m, 2, 4, 8)\nsplit(mm.n, 32, 4)\n"                 \
+    "split(mm.k, 4, 32)\n"                                                                      \
+    "reorder(mm.m.0, mm.k.0, mm.m.1, mm.n.0, mm.k.1, mm.m.2, mm.n.1)\n"                         \
+    "bind(mm.m.0, \"block.x\")\nbind(mm.m.1, \"thread.y\")\nbind(mm.n.0, \"thread.x\")\n"       \
+    "decompose_reduction(mm, mm.k.0)\nunroll(mm.m.2)\nunroll(mm.n.1)\nunroll(mm.init.m.2)\n"    \
+    "unroll(mm.init.n.1)\ncompute_at(x.read, mm.k.0)\ncompute_at(w.read, mm.k.0)\n"             \
+    "reverse_compute_at(mm.write, mm.m.0)\nsplit(mm.write.m, 4, 8)\nsplit(mm.write.n, 32, 4)\n" \
+    "reorder(mm.write.m.0, mm.write.n.0, mm.write.m.1, mm.write.n.1)\n"                         \
+    "bind(mm.write.m.0, \"thread.y\")\nbind(mm.write.n.0, \"thread.x\")\n"                      \
+    "unroll(mm.write.m.1)\nvectorize(mm.write.n.1)\nbind(x.read.d0, \"thread.x\")\n"            \
+    "vectorize(x.read.d1)\nbind(w.read.d0, \"thread.x\")\n"                                     \
+    "pipeline(mm.k.0, 3)\nproducer(mm.k.0, 1)\n"
+
+static kiln_program *rows_program(kiln_arena *arena) {
+    return parsed(arena, "program p\ninput x: f32[64, 128]\ninput w: f32[128, 128]\n"
+                         "output y: f32[64, 128]\nblock mm(m:64, n:128 | k:128): "
+                         "y[m, n] sum= x[m, k]*w[k, n]\n");
+}
+
+static void rows_come_as_bulk_copies(void **state) {
+    static const struct {
+        const char *word, *instead, *error; /* NULL, NULL: nothing is wrong */
+    } row[] = {
+        {"token_pop(", "token_pop(", NULL},
+        {", 512); cp_async_bulk(", ", 256); cp_async_bulk(", "more bytes land than the token"},
+        {", 512); cp_async_bulk(", ", 528); cp_async_bulk(", "the wait for a token"},
+        {"fence_async_shared();", "", "no fence.proxy.async stands behind"},
+        {", 512, ", ", 500, ", "multiples of 16 bytes"},
+    };
+    kiln_arena *arena = *state;
+    kiln_program *te = rows_program(arena);
+    kiln_lowered lowered;
+    kiln_str text = group_text(group_scheduled(te, ROWS), "cuda", arena, &lowered);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_tensor want[3], got[3];
+        group_tensors(te, arena, want);
+        group_tensors(te, arena, got);
+        expect_ok(kiln_te_eval(te, want, 3));
+        kiln_status st = group_emulate(with_fault(text, false, row[i].word, row[i].instead, arena),
+                                       &lowered.run_launches.launch[0], got, arena);
+        if (row[i].error) {
+            expect_error(st, FAILED_PRECONDITION, row[i].error);
+            continue;
+        }
+        expect_ok(st);
+        assert_memory_equal(got[2].data, want[2].data, kiln_tensor_bytes(&want[2]));
+    }
+    kiln_str ptx = group_text(group_scheduled(te, ROWS), NULL, arena, &lowered);
+    assert_int_equal(occurrences(kiln_str_dup(arena, ptx), "cp.async.bulk.shared::cluster"), 2);
+    expect_assembled(ptx, arena);
+}
+
 /* Groups get registers from each other, and no more than they had together. */
 static void registers_are_those_of_the_group(void **state) {
     static const struct {
@@ -186,6 +243,7 @@ int main(void) {
         test_with_arena(ptx_has_two_programs),
         test_with_arena(cuda_text_has_two_programs),
         test_with_arena(the_emulator_notices_faults),
+        test_with_arena(rows_come_as_bulk_copies),
         test_with_arena(registers_are_those_of_the_group),
         test_with_arena(emulated_products_equal_the_interpreter),
     };

@@ -223,6 +223,9 @@ typedef struct kiln_builder_ops {
     void (*copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes);
     void (*copy_commit)(kiln_builder *b);
     void (*copy_wait)(kiln_builder *b, uint32_t pending);
+    /* A scalar of 4 bytes, of the lane of the warp whose number is one's own XOR `lanes`. All lanes
+     * of the warp come here. NULL: lowering leaves no exchange. */
+    kiln_ssa (*exchange)(kiln_builder *b, kiln_ssa v, uint32_t lanes);
 } kiln_builder_ops;
 
 /* First member of each builder. */

@@ -540,6 +540,7 @@ void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_
     b->ops.copy = dialect->copy;
     b->ops.copy_commit = dialect->copy_commit;
     b->ops.copy_wait = dialect->copy_wait;
+    b->ops.exchange = dialect->exchange;
     b->ops.group_begin = dialect->group_begin;
     b->ops.group_product = dialect->group_product;
     b->ops.group_wait = dialect->group_wait;

@@ -73,6 +73,7 @@ typedef struct kiln_c_dialect {
     void (*copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes);
     void (*copy_commit)(kiln_builder *b);
     void (*copy_wait)(kiln_builder *b, uint32_t pending);
+    kiln_ssa (*exchange)(kiln_builder *b, kiln_ssa v, uint32_t lanes);
     void (*group_begin)(kiln_builder *b, kiln_ssa *sum, uint32_t count);
     void (*group_product)(kiln_builder *b, const kiln_intrinsic *row, uint32_t columns,
                           const kiln_group_operand operand[KILN_INTRINSIC_OPERANDS], kiln_ssa *sum);

@@ -208,6 +208,13 @@ static void copy_wait(kiln_builder *base, uint32_t pending) {
     kiln_c_effect(b, kiln_arena_printf(b->arena, "cp_async_wait<%u>();", pending), NULL, 0);
 }
 
+static kiln_ssa exchange(kiln_builder *base, kiln_ssa v, uint32_t lanes) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    const char *call = kiln_arena_printf(b->arena, "__shfl_xor_sync(0xffffffffu, %s, %u)",
+                                         kiln_c_whole(b, v), lanes);
+    return kiln_c_define(b, v->type, false, call, &v, 1);
+}
+
 /* ---- instructions of groups of warps --------------------------------------------------------- */
 
 /* Sums are variables of their own while they are in flight: instructions change them. */
@@ -374,6 +381,7 @@ static const kiln_c_dialect cuda = {
     .copy = copy,
     .copy_commit = copy_commit,
     .copy_wait = copy_wait,
+    .exchange = exchange,
     .group_begin = group_begin,
     .group_product = group_product,
     .group_wait = group_wait,

@@ -242,6 +242,17 @@ static void copy_wait(kiln_builder *b, uint32_t pending) {
     kiln_llvm_intrinsic(of(b), "llvm.nvvm.cp.async.wait.group", NULL, 0, &arg, 1);
 }
 
+static kiln_ssa exchange(kiln_builder *base, kiln_ssa v, uint32_t lanes) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef type = LLVMTypeOf((LLVMValueRef)v), word = i32_type(b);
+    LLVMValueRef arg[] = {
+        LLVMConstAllOnes(word), LLVMBuildBitCast(b->builder, (LLVMValueRef)v, word, ""),
+        LLVMConstInt(word, lanes, false), LLVMConstInt(word, KILN_WARP_LANES - 1, false)};
+    LLVMValueRef other =
+        kiln_llvm_intrinsic(b, "llvm.nvvm.shfl.sync.bfly.i32", NULL, 0, arg, KILN_ARRAY_COUNT(arg));
+    return out(LLVMBuildBitCast(b->builder, other, type, ""));
+}
+
 /* ---- instructions of groups of warps --------------------------------------------------------- */
 
 /* LLVM has no intrinsics for them: they are inline assembly that takes all sums and gives them
@@ -383,6 +394,7 @@ void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *op
     ops->copy = copy;
     ops->copy_commit = copy_commit;
     ops->copy_wait = copy_wait;
+    ops->exchange = exchange;
     ops->group_begin = group_begin;
     ops->group_product = group_product;
     ops->group_wait = group_wait;

@@ -426,6 +426,8 @@ static void emit_store(kiln_walk *w, kiln_stmt stmt) {
     kiln_ssa value = w->combines ? combined_lanes(w, &s) : multiply_add(w, &s);
     if (!value) value = add_ones(w, &s);
     if (!value) value = kiln_walk_expr(w, s.value);
+    const kiln_attribute *exchange = kiln_stmt_attribute(w->p, stmt, KILN_ATTRIBUTE_EXCHANGE);
+    if (exchange) value = w->b->ops->exchange(w->b, value, exchange->row);
     kiln_walk_store(w, stmt, value);
     w->moves = false;
 }

@@ -89,11 +89,21 @@ bool kiln_token_queue_exists(kiln_unit from, kiln_unit to) {
 
 /* ---- attributes ---- */
 
-enum { VALUE_TEXT, VALUE_BUFFER, VALUE_INTRINSIC, VALUE_UNIT, VALUE_STAGES, VALUE_TOKEN };
+enum {
+    VALUE_TEXT,
+    VALUE_BUFFER,
+    VALUE_INTRINSIC,
+    VALUE_UNIT,
+    VALUE_STAGES,
+    VALUE_TOKEN,
+    VALUE_LANES
+};
 
-static const char *const number_word[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
+static const char *const number_word[] = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
+                                          "9", "10", "11", "12", "13", "14", "15", "16"};
 _Static_assert(KILN_PIPELINE_STAGES_MAX < KILN_ARRAY_COUNT(number_word), "a word per number");
 _Static_assert(KILN_COPY_TOKENS_MAX <= KILN_ARRAY_COUNT(number_word), "a word per token");
+_Static_assert(KILN_WARP_LANES / 2 < KILN_ARRAY_COUNT(number_word), "a word per lane");
 
 const char *const kiln_attribute_word[KILN_ATTRIBUTE_COUNT] = {
 #define X(name, text, number, value) [KILN_ATTRIBUTE_##name] = text,
@@ -144,6 +154,9 @@ static bool find_value(const kiln_program *p, uint8_t kind, kiln_str value, uint
         return false;
     case VALUE_STAGES: return find_number(value, 2, KILN_PIPELINE_STAGES_MAX, out_row);
     case VALUE_TOKEN: return find_number(value, 0, KILN_COPY_TOKENS_MAX - 1, out_row);
+    case VALUE_LANES:
+        return find_number(value, 1, KILN_WARP_LANES / 2, out_row) &&
+               (*out_row & (*out_row - 1)) == 0;
     default: return false;
     }
 }
@@ -177,7 +190,8 @@ kiln_str kiln_attribute_value(const kiln_program *p, const kiln_attribute *a) {
     case VALUE_INTRINSIC: return kiln_str_from(kiln_intrinsics[a->row].name);
     case VALUE_UNIT: return kiln_str_from(kiln_unit_word[a->row]);
     case VALUE_STAGES:
-    case VALUE_TOKEN: return kiln_str_from(number_word[a->row]);
+    case VALUE_TOKEN:
+    case VALUE_LANES: return kiln_str_from(number_word[a->row]);
     default: return a->text;
     }
 }

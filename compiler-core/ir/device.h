@@ -12,6 +12,11 @@
  * groups land in order, and WAIT leaves the youngest `pending` of them in flight. Other threads see
  * what was copied behind a barrier that follows the wait.
  *
+ * Warps. KILN_WARP_LANES threads that follow one another on thread.x are a warp, each a lane of it.
+ * A STORE with the attribute EXCHANGE stores what its value, a load of the thread's own memory, is
+ * in another lane. All lanes come there before one goes on, so where one does all do: conditions
+ * around it may ask for the warp, not for the lane.
+ *
  * Units. The attribute UNIT puts a statement, and all inside it, on a unit of an accelerator core;
  * the default is COMPUTE. Each unit carries out its statements in program order, all units run at
  * once. TOKEN_PUSH enters a token into the queue from one unit to another when all that the first
@@ -40,6 +45,7 @@
 /* CUDA devices from this capability on copy into shared memory by themselves (cp.async). */
 #define KILN_COPIES_CAPABILITY 80
 #define KILN_COPY_BYTES_MIN 4    /* of such a copy */
+#define KILN_EXCHANGE_BYTES 4    /* that lanes of a warp exchange at once */
 #define KILN_PLACE_MAX (1 << 20) /* place of a shared temp that texts may ask for, bytes */
 /* CUDA devices from this capability on wait for phases of barriers in shared memory. */
 #define KILN_TOKENS_CAPABILITY 90

@@ -331,6 +331,12 @@ static void verify_placement(verifier *v, const kiln_stmt_info *s) {
     v->is_written[b->buffer] = true;
 }
 
+static bool exchanges(const kiln_stmt_info *s) {
+    for (uint32_t i = 0; i < s->attribute.count; i++)
+        if (s->attribute.data[i].id == KILN_ATTRIBUTE_EXCHANGE) return true;
+    return false;
+}
+
 static void verify_store(verifier *v, const kiln_stmt_info *s) {
     v->place = s->kind == KILN_STMT_COPY ? KILN_STR("copy") : KILN_STR("store");
     v->has_stores = true;
@@ -338,6 +344,14 @@ static void verify_store(verifier *v, const kiln_stmt_info *s) {
     if (v->status) return;
     verify_root_expr(v, s->value, v->p->buffer.data[s->buffer].dtype, "the value");
     if (v->status) return;
+    if (exchanges(s)) {
+        const kiln_expr_node *from = kiln_expr_get(v->p, s->value);
+        REQUIRE(v,
+                from->op == KILN_EXPR_LOAD && from->payload.id != s->buffer &&
+                    kiln_scopes[v->p->buffer.data[from->payload.id].scope].seen_by ==
+                        KILN_SEEN_BY_THREAD,
+                "what is exchanged is no element of another buffer of the thread");
+    }
     if (s->kind == KILN_STMT_COPY) {
         const kiln_expr_node *from = kiln_expr_get(v->p, s->value);
         REQUIRE(v, s->token < KILN_COPY_TOKENS_MAX, "token %u is too large", s->token);
@@ -377,8 +391,11 @@ static void verify_attributes(verifier *v, const kiln_stmt_info *s) {
                         : a->id == KILN_ATTRIBUTE_PRODUCER  ? KILN_UNIT_COUNT
                         : a->id == KILN_ATTRIBUTE_PIPELINE  ? KILN_PIPELINE_STAGES_MAX + 1
                         : a->id == KILN_ATTRIBUTE_ASYNC     ? KILN_COPY_TOKENS_MAX
+                        : a->id == KILN_ATTRIBUTE_EXCHANGE  ? KILN_WARP_LANES
                                                             : UINT32_MAX;
         REQUIRE(v, a->id < KILN_ATTRIBUTE_COUNT && a->row < rows, "an attribute has no value");
+        REQUIRE(v, a->id != KILN_ATTRIBUTE_EXCHANGE || s->kind == KILN_STMT_STORE,
+                "what is no store exchanges values");
     }
 }
 

@@ -1,11 +1,20 @@
 /* crossthread: a sum over parts that threads have made, each one of its own, is made by these
  * threads: in halves, as a tree in the shared memory where the parts lie, instead of one part after
  * the other by one thread. The steps are nests of half as many threads as the one before; barriers
- * between them are found as for any program. The order of sums is fixed by the number of parts. */
+ * between them are found as for any program.
+ *
+ * Where the target's threads exchange registers within a warp, the last parts, as many as a warp
+ * has lanes or a smaller power of two, are summed by one warp in one nest without barriers: each
+ * lane takes a part and adds to it what another lane has. All warps of the group are whole, so no
+ * lane is missing.
+ *
+ * Both ways add the same numbers in the same order, which the number of parts fixes: bits are equal
+ * on all targets. */
 #include "base/check.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/device.h"
+#include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/lower/pass.h"
 
 #define PARTS_MIN 4 /* two parts are one sum, whoever makes it */
@@ -18,6 +27,7 @@ typedef struct tree_sum {
     kiln_buffer part;
     kiln_stmt nest; /* of threads, around the loop, or what a single thread does with it */
     uint8_t axis;   /* that the threads which make the parts are on */
+    const kiln_target *target;
     bool fails;
 } tree_sum;
 
@@ -161,25 +171,31 @@ static kiln_stmt wrap_loop(const tree_sum *t, kiln_stmt body, kiln_stmt like) {
     return loop;
 }
 
-/* part[q] = op(part[q], part[q + apart]) for all q below `count`, in as many threads. */
-static kiln_stmt make_step(const tree_sum *t, int64_t count, int64_t apart) {
-    kiln_program *p = t->p;
-    kiln_var var = kiln_var_create(p, p->var.data[p->stmt.data[t->loop].var].name, 0, count - 1);
-    kiln_expr q = kiln_expr_var(p, var);
-    kiln_expr far = kiln_expr_binary(p, KILN_EXPR_ADD, q, kiln_expr_index(p, apart));
-    kiln_expr one = part_at(t, q), other = part_at(t, far);
-    const kiln_expr_op op = (kiln_expr_op)kiln_expr_get(p, p->stmt.data[t->store].value)->op;
-    kiln_expr value = kiln_expr_binary(p, op, one, other);
+static kiln_stmt make_store(kiln_program *p, kiln_expr to, kiln_expr value) {
     kiln_stmt stmt = kiln_stmt_create(p, KILN_STMT_STORE);
-    kiln_stmt_info *store = &p->stmt.data[stmt];
-    store->buffer = t->part;
-    store->value = value;
-    store->index_count = kiln_load_index(p, one, store->index);
+    kiln_stmt_info *s = &p->stmt.data[stmt];
+    s->buffer = kiln_load_buffer(p, to);
+    s->value = value;
+    s->index_count = kiln_load_index(p, to, s->index);
+    return stmt;
+}
+
+/* op as in the sum, `near` first. */
+static kiln_expr combine(const tree_sum *t, kiln_expr near, kiln_expr far) {
+    kiln_program *p = t->p;
+    return kiln_expr_binary(p, (kiln_expr_op)kiln_expr_get(p, p->stmt.data[t->store].value)->op,
+                            near, far);
+}
+
+/* The nest of `count` threads q that run `stmt`, in copies of the loops and conditions around the
+ * sum. */
+static kiln_stmt make_nest(const tree_sum *t, kiln_stmt stmt, kiln_var q, int64_t count) {
+    kiln_program *p = t->p;
     bool bound = false;
     for (kiln_stmt at = t->loop; !bound || at != t->nest;) {
         const kiln_stmt outer = at == t->nest ? 0 : p->stmt.data[at].parent;
         if (!bound && (!outer || kiln_stmt_level(p, outer) == KILN_LEVEL_GROUP)) {
-            stmt = kiln_stmt_for(p, var, 0, count, KILN_LOOP_BIND, stmt);
+            stmt = kiln_stmt_for(p, q, 0, count, KILN_LOOP_BIND, stmt);
             p->stmt.data[stmt].axis = t->axis;
             bound = true;
         }
@@ -197,12 +213,116 @@ static kiln_stmt make_step(const tree_sum *t, int64_t count, int64_t apart) {
     return stmt;
 }
 
+static kiln_var make_thread(const tree_sum *t, int64_t count) {
+    kiln_program *p = t->p;
+    return kiln_var_create(p, p->var.data[p->stmt.data[t->loop].var].name, 0, count - 1);
+}
+
+/* part[q] = op(part[q], part[q + apart]) for all q below `count`, in as many threads. */
+static kiln_stmt make_step(const tree_sum *t, int64_t count, int64_t apart) {
+    kiln_program *p = t->p;
+    const kiln_var var = make_thread(t, count);
+    const kiln_expr q = kiln_expr_var(p, var);
+    const kiln_expr one = part_at(t, q);
+    const kiln_expr other =
+        part_at(t, kiln_expr_binary(p, KILN_EXPR_ADD, q, kiln_expr_index(p, apart)));
+    return make_nest(t, make_store(p, one, combine(t, one, other)), var, count);
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+static int64_t threads_below(const kiln_program *p, kiln_stmt stmt, uint8_t axis) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    int64_t most = s->kind == KILN_STMT_FOR && s->axis == axis ? s->extent : 1;
+    for (uint32_t i = 0; i < s->child.count; i++)
+        most = KILN_MAX(most, threads_below(p, s->child.data[i], axis));
+    return most;
+}
+
+/* Whether loops around the sum have one iteration after the other, or a thread each. */
+static bool has_plain_loops(const tree_sum *t) {
+    const kiln_program *p = t->p;
+    for (kiln_stmt at = t->loop; at != t->nest;) {
+        at = p->stmt.data[at].parent;
+        const kiln_stmt_info *s = &p->stmt.data[at];
+        if (s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_SERIAL &&
+            s->loop_kind != KILN_LOOP_UNROLL && s->loop_kind != KILN_LOOP_BIND)
+            return false;
+    }
+    return true;
+}
+
+/* Whether lanes of one warp can sum up the parts that are left. */
+static bool are_lanes(const tree_sum *t, int64_t parts) {
+    const kiln_program *p = t->p;
+    const kiln_gpu *gpu = t->target->gpu;
+    kiln_stmt launch = t->nest;
+    if (!gpu || gpu->capability == 0 || gpu->warp != KILN_WARP_LANES ||
+        t->axis != KILN_AXIS_THREAD_X || parts < PARTS_MIN || parts > KILN_WARP_LANES ||
+        (parts & (parts - 1)) != 0 ||
+        kiln_dtype_size(p->buffer.data[t->part].dtype) != KILN_EXCHANGE_BYTES)
+        return false;
+    while (p->stmt.data[launch].parent != p->root) launch = p->stmt.data[launch].parent;
+    return threads_below(p, launch, t->axis) % KILN_WARP_LANES == 0 && has_plain_loops(t);
+}
+
+static kiln_expr make_own(const tree_sum *t, const char *suffix) {
+    kiln_program *p = t->p;
+    const kiln_buffer_info part = p->buffer.data[t->part];
+    const kiln_shape one = {.rank = 1, .dim = {1}};
+    const kiln_expr zero = kiln_expr_index(p, 0);
+    const kiln_buffer own =
+        kiln_buffer_create(p, kiln_str_printf(p->arena, "%.*s.%s", KILN_STR_ARG(part.name), suffix),
+                           part.dtype, KILN_ROLE_TEMP, &one);
+    p->buffer.data[own].scope = KILN_SCOPE_REGISTER;
+    return kiln_expr_load(p, own, &zero, 1);
+}
+
+/* `stmt` in the first `count` threads q. */
+static kiln_stmt make_if_below(kiln_program *p, kiln_expr q, int64_t count, kiln_stmt stmt) {
+    const kiln_stmt guarded = kiln_stmt_create(p, KILN_STMT_IF);
+    p->stmt.data[guarded].condition =
+        kiln_expr_binary(p, KILN_EXPR_LT, q, kiln_expr_index(p, count));
+    kiln_stmt_append(p, guarded, stmt);
+    return guarded;
+}
+
+/* Each lane's sum of its part and what lanes `parts` / 2, ..., 1 away have; the first one's is that
+ * of all parts. Lanes without a part exchange among themselves. */
+static kiln_stmt make_lanes(const tree_sum *t, int64_t parts) {
+    kiln_program *p = t->p;
+    const kiln_var var = make_thread(t, KILN_WARP_LANES);
+    const kiln_expr q = kiln_expr_var(p, var);
+    const kiln_expr own = make_own(t, "lane"), other = make_own(t, "other");
+    const kiln_dtype dtype = p->buffer.data[t->part].dtype;
+    kiln_stmt body = kiln_stmt_create(p, KILN_STMT_SEQ), load = make_store(p, own, part_at(t, q));
+    if (parts < KILN_WARP_LANES) {
+        kiln_stmt_append(p, body, make_store(p, own, kiln_expr_zero(p, dtype)));
+        load = make_if_below(p, q, parts, load);
+    }
+    kiln_stmt_append(p, body, load);
+    for (uint32_t away = (uint32_t)parts / 2; away > 0; away /= 2) {
+        const kiln_stmt exchange = make_store(p, other, own);
+        kiln_stmt_set_attribute(p, exchange,
+                                (kiln_attribute){.id = KILN_ATTRIBUTE_EXCHANGE, .row = away});
+        kiln_stmt_append(p, body, exchange);
+        kiln_stmt_append(p, body, make_store(p, own, combine(t, own, other)));
+    }
+    const kiln_stmt last = make_store(p, part_at(t, kiln_expr_index(p, 0)), own);
+    kiln_stmt_append(p, body, make_if_below(p, q, 1, last));
+    return make_nest(t, body, var, KILN_WARP_LANES);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
 /* In halves, the larger one first where parts are odd; what is left is part 0. */
 static void make_tree(const tree_sum *t) {
     kiln_program *p = t->p;
     const kiln_stmt_info s = p->stmt.data[t->loop];
-    for (int64_t parts = s.extent; parts > 1; parts -= parts / 2)
+    int64_t parts = s.extent;
+    for (; parts > 1 && !are_lanes(t, parts); parts -= parts / 2)
         kiln_lower_put_before(p, t->nest, make_step(t, parts / 2, parts - parts / 2));
+    if (parts > 1) kiln_lower_put_before(p, t->nest, make_lanes(t, parts));
     kiln_lower_replace(p, s.child.data[0], kiln_expr_var(p, s.var), kiln_expr_index(p, 0));
     kiln_stmt_replace(p, t->loop, s.child.data[0]);
 }
@@ -220,8 +340,8 @@ static bool is_tree_sum(tree_sum *t) {
     return !t->fails && t->axis != KILN_AXIS_NONE && check_path(t);
 }
 
-static void cross_tree(kiln_program *p, kiln_stmt stmt) {
-    tree_sum t = {.p = p, .loop = stmt};
+static void cross_tree(kiln_program *p, kiln_stmt stmt, const kiln_target *target) {
+    tree_sum t = {.p = p, .loop = stmt, .target = target};
     if (is_tree_sum(&t)) {
         make_tree(&t);
         return;
@@ -229,13 +349,13 @@ static void cross_tree(kiln_program *p, kiln_stmt stmt) {
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {
         const kiln_stmt child = p->stmt.data[stmt].child.data[i];
         const uint32_t before = p->stmt.data[stmt].child.count;
-        cross_tree(p, child);
+        cross_tree(p, child, target);
         i += p->stmt.data[stmt].child.count - before; /* steps that now stand before it */
     }
 }
 
 kiln_status kiln_lower_crossthread(kiln_lowering *l) {
-    if (l->run->root) cross_tree(l->run, l->run->root);
-    if (l->prepare && l->prepare->root) cross_tree(l->prepare, l->prepare->root);
+    if (l->run->root) cross_tree(l->run, l->run->root, l->target);
+    if (l->prepare && l->prepare->root) cross_tree(l->prepare, l->prepare->root, l->target);
     return KILN_OK;
 }

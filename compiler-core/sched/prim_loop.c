@@ -430,6 +430,8 @@ kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args) {
     if (attribute.id == KILN_ATTRIBUTE_PIPELINE || attribute.id == KILN_ATTRIBUTE_PRODUCER)
         return ILLEGAL("stages of %.*s are given by pipeline, which looks whether they can be",
                        LOOP_NAME(p, loop));
+    if (attribute.id == KILN_ATTRIBUTE_EXCHANGE)
+        return ILLEGAL("%.*s is a loop, and what lanes exchange is stored", LOOP_NAME(p, loop));
     kiln_stmt_set_attribute(p, loop, attribute);
     return NULL;
 }

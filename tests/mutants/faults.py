@@ -14,8 +14,9 @@ SHADOW = "tests/unit/compiler-core/test-core-ir-loop_shadow"
 SHARED = "tests/unit/compiler-core/test-core-lower-shared"
 NULL_DEVICE = "tests/unit/compiler-core/test-core-codegen-null_emit"
 PRODUCER = "tests/unit/compiler-core/test-core-lower-producer"
-PROGRAMS = [PROGRAM, LAUNCHES, PRODUCER, SHADOW, SHARED, NULL_DEVICE]
-GENERATES = [NULL_DEVICE]  # whose code generation needs LLVM's table rows, though no test calls them
+LANES = "tests/unit/compiler-core/test-core-codegen-gpu_lanes"
+PROGRAMS = [PROGRAM, LAUNCHES, PRODUCER, SHADOW, SHARED, NULL_DEVICE, LANES]
+GENERATES = [NULL_DEVICE, LANES]  # whose code generation needs LLVM's table rows, though no test calls them
 
 FAULTS = [
     # blocks
@@ -184,15 +185,27 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
     ("temps of a launch end where the last one does", LOWER + "launches.c", "*bytes = KILN_MAX(*bytes, offset + size);", "*bytes = offset + size;"),
     ("a launch does not know what it touches", LOWER + "launches.c", "if (s.kind == KILN_STMT_STORE || s.kind == KILN_STMT_COPY) d->touched[s.buffer] = true;", ""),
     # crossthread
-    ("parts are added to themselves", LOWER + "crossthread.c", "kiln_expr one = part_at(t, q), other = part_at(t, far);",
-     "kiln_expr one = part_at(t, q), other = part_at(t, q); (void)far;"),
-    ("an odd part is forgotten", LOWER + "crossthread.c", "parts > 1; parts -= parts / 2)", "parts > 1; parts /= 2)"),
+    ("parts are added to themselves", LOWER + "crossthread.c",
+     "part_at(t, kiln_expr_binary(p, KILN_EXPR_ADD, q, kiln_expr_index(p, apart)));", "part_at(t, q); (void)apart;"),
+    ("an odd part is forgotten", LOWER + "crossthread.c", "parts > 1 && !are_lanes(t, parts); parts -= parts / 2)", "parts > 1 && !are_lanes(t, parts); parts /= 2)"),
     ("halves overlap", LOWER + "crossthread.c", "make_step(t, parts / 2, parts - parts / 2)", "make_step(t, parts - parts / 2, parts / 2)"),
     ("the sum of all parts is one of them", LOWER + "crossthread.c",
      "kiln_lower_put_before(p, t->nest, make_step(", "(void)(p, t->nest, make_step("),
     ("parts are summed though others read them", LOWER + "crossthread.c", "((tree_sum *)context)->fails = true;", "(void)context;"),
     ("parts of one sum are summed again for the next", LOWER + "crossthread.c",
      "t->fails |= p->stmt.data[at].kind == KILN_STMT_FOR;", ";"),
+    # lanes
+    ("a lane exchanges with the wrong one", LOWER + "crossthread.c", ".row = away});", ".row = away ^ 3});"),
+    ("a step of the lanes is left out", LOWER + "crossthread.c", "away > 0; away /= 2)", "away > 1; away /= 2)"),
+    ("lanes keep what they had", LOWER + "crossthread.c", "make_store(p, own, combine(t, own, other))", "make_store(p, own, own)"),
+    ("lanes add in another order", LOWER + "crossthread.c", "uint32_t away = (uint32_t)parts / 2; away > 0; away /= 2)",
+     "uint32_t away = 1; away < (uint32_t)parts; away *= 2)"),
+    ("lanes without a part take another one's", LOWER + "crossthread.c", "load = make_if_below(p, q, parts, load);",
+     "load = make_store(p, own, part_at(t, kiln_expr_binary(p, KILN_EXPR_FLOORMOD, q, kiln_expr_index(p, parts))));"),
+    ("all lanes store their sum", LOWER + "crossthread.c", "make_if_below(p, q, 1, last)", "last"),
+    ("any number of parts is for lanes", LOWER + "crossthread.c", "(parts & (parts - 1)) != 0 ||", ""),
+    ("warps need not be whole", LOWER + "crossthread.c", "threads_below(p, launch, t->axis) % KILN_WARP_LANES == 0 &&", ""),
+    ("values of any size are exchanged", LOWER + "crossthread.c", "kiln_dtype_size(p->buffer.data[t->part].dtype) != KILN_EXCHANGE_BYTES)", "false)"),
     # pipeline
     ("a stage too few", LOWER + "pipeline.c", "kiln_pipeline_expand(l, 2);", "kiln_pipeline_expand(l, 1);"),
     ("a stage of copies too few", LOWER + "pipeline.c", "kiln_pipeline_expand(l, ahead + 1);", "kiln_pipeline_expand(l, ahead);"),
@@ -286,7 +299,7 @@ FAULTS += [(name, file, old, new, SHARED) for name, file, old, new in [
 ]]
 FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
     ("barriers order nothing", SUPPORT + "loop_eval.c", "g->level->instance = ++ex->w.instances;", ""),
-    ("threads may disagree about a barrier", SUPPORT + "loop_eval.c", "if (t > 0 && own != first)", "if (false)"),
+    ("threads may disagree about a barrier", SUPPORT + "loop_eval.c", "if (runs[t] != runs[first])", "if (!ex->meets[stmt] && runs[t] != runs[first])"),
     ("threads share their own memory", SUPPORT + "loop_shadow.c", "sh->copies > 1 ? w->thread : 0;", "0;"),
     ("copies land at once", SUPPORT + "loop_shadow.c", "kiln_vec_push_in(w->arena, &w->flight, f);",
      "write_element(w, s->buffer, (size_t)element, value); (void)f;"),
@@ -294,6 +307,9 @@ FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
     ("a wait is for copies of all tokens", SUPPORT + "loop_shadow.c", "f.token == token &&", ""),
     ("what is being copied may be overwritten", SUPPORT + "loop_shadow.c",
      "(is_write && f->from == buffer && f->from_element == element)", "false"),
+    ("a lane gets what it has", SUPPORT + "loop_eval.c", "enter_thread(ex, g, t - lane * stride + (lane ^ away) * stride);", "enter_thread(ex, g, t);"),
+    ("lanes may disagree about an exchange", SUPPORT + "loop_eval.c", "if (runs[t] != runs[first])", "if (ex->meets[stmt] && runs[t] != runs[first])"),
+    ("lanes that are not there have values", SUPPORT + "loop_eval.c", "if ((lane ^ away) >= lanes)", "if (false)"),
     ("what is being copied to may be touched", SUPPORT + "loop_shadow.c",
      "share_bytes(w, f->to, f->to_element, buffer, element) ||", ""),
     ("nobody need wait for a copy", SUPPORT + "loop_shadow.c", "if (w->flight.count == 0) return KILN_OK;", "return KILN_OK;"),
@@ -322,6 +338,13 @@ FAULTS += [(name, file, old, new, NULL_DEVICE) for name, file, old, new in [
      "to[i].group[d] = launch->group_size[0];"),
     ("all threads have one memory", NULL_RUN, "ready->local + index * ready->local_stride +", "ready->local +"),
     ("a thread runs on beyond a barrier", NULL_RUN, "t->at = (uint32_t)(s - ready->step) + 1;\n    return STOPPED_AT_BARRIER;", "NEXT;"),
+]]
+
+# Exchanges between lanes, in text and in PTX.
+FAULTS += [(name, file, old, new, LANES) for name, file, old, new in [
+    ("each lane is built to have its own value", "compiler-core/codegen/walk_stmt.c", "if (exchange) value =", "if (false) value ="),
+    ("text exchanges with the neighbour", "compiler-core/codegen/c_cuda.c", "kiln_c_whole(b, v), lanes);", "kiln_c_whole(b, v), 1u); (void)lanes;"),
+    ("PTX has another exchange", "compiler-core/codegen/llvm_launch.c", "llvm.nvvm.shfl.sync.bfly.i32", "llvm.nvvm.shfl.sync.down.i32"),
 ]]
 
 # Pitches and XORs of shared memory: where addresses are made, and where layouts say what they are.

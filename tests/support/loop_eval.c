@@ -3,20 +3,23 @@
  *
  * Threads. A nest of thread loops runs its body once per thread, but in pieces from barrier to
  * barrier: whatever contains a barrier is executed for the whole group, child by child, so all
- * threads are through with one piece before the first begins the next.
+ * threads are through with one piece before the first begins the next. An exchange between lanes is
+ * a barrier of its warp: conditions around it are asked warp by warp.
  *
  * Lifetimes. A temp lives during its ALLOC, or, where there is none yet, during the smallest
  * statement that contains all its accesses: that is where lowering will allocate it. It starts
  * uninitialised each time, and iterations of loops around that place have a copy each. */
 #include "base/alloc.h"
 #include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/intrinsic.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/loop_shadow.h"
 
 typedef struct execution {
     kiln_checker w;
     bool *is_home; /* [stmt count] */
-    bool *steps;   /* [stmt count] contains a barrier */
+    bool *meets;   /* [stmt count] contains a barrier */
+    bool *steps;   /* [stmt count] contains a barrier or an exchange */
 } execution;
 
 static const kiln_program *program(const execution *ex) { return ex->w.in.p; }
@@ -161,7 +164,10 @@ typedef struct group {
     const kiln_stmt_info *loop[KILN_AXIS_COUNT];
     uint32_t loop_count, threads;
     kiln_level *level;
+    const bool *runs; /* [threads]; NULL: all run */
 } group;
+
+static bool is_at_rest(const group *g, uint32_t thread) { return g->runs && !g->runs[thread]; }
 
 static void enter_thread(execution *ex, const group *g, uint32_t thread) {
     uint32_t rest = ex->w.thread = g->level->iteration = thread;
@@ -179,21 +185,71 @@ static kiln_status step_children(execution *ex, const group *g, const kiln_stmt_
     return st;
 }
 
-/* All threads must answer alike where a barrier is at stake. */
-static kiln_status step_if(execution *ex, const group *g, const kiln_stmt_info *s) {
-    bool first = false;
-    for (uint32_t t = 0; t < g->threads; t++) {
-        enter_thread(ex, g, t);
-        bool own = holds(ex, s);
-        if (ex->w.in.status) return take_status(ex);
-        if (t > 0 && own != first)
-            return KILN_ERROR(FAILED_PRECONDITION,
-                              "a barrier stands under a condition that thread %u and thread 0 of "
-                              "the nest of %.*s answer differently",
-                              t, KILN_STR_ARG(program(ex)->var.data[g->loop[0]->var].name));
-        first = own;
+/* How far apart neighbours on thread.x are, and how many they are. */
+static uint32_t lane_stride(const group *g, uint32_t *out_lanes) {
+    uint32_t stride = 1;
+    *out_lanes = 1;
+    for (uint32_t i = g->loop_count; i-- > 0; stride *= (uint32_t)g->loop[i]->extent) {
+        if (g->loop[i]->axis != KILN_AXIS_THREAD_X) continue;
+        *out_lanes = (uint32_t)g->loop[i]->extent;
+        return stride;
     }
-    return first ? step_children(ex, g, s) : KILN_OK;
+    return stride;
+}
+
+/* The first thread of the thread's warp. */
+static uint32_t first_of_warp(const group *g, uint32_t thread) {
+    uint32_t lanes;
+    const uint32_t stride = lane_stride(g, &lanes);
+    return thread - thread / stride % lanes % KILN_WARP_LANES * stride;
+}
+
+/* All threads must answer alike where a barrier is at stake, those of a warp where an exchange is.
+ */
+static kiln_status step_if(execution *ex, const group *g, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
+    bool runs[KILN_GROUP_THREADS_MAX] = {false}, any = false;
+    for (uint32_t t = 0; t < g->threads; t++) {
+        const uint32_t first = ex->meets[stmt] ? 0 : first_of_warp(g, t);
+        if (is_at_rest(g, t)) continue;
+        enter_thread(ex, g, t);
+        any |= runs[t] = holds(ex, s);
+        if (ex->w.in.status) return take_status(ex);
+        if (runs[t] != runs[first])
+            return KILN_ERROR(FAILED_PRECONDITION,
+                              "%s stands under a condition that thread %u and thread %u of the "
+                              "nest of %.*s answer differently",
+                              ex->meets[stmt] ? "a barrier" : "an exchange", t, first,
+                              KILN_STR_ARG(program(ex)->var.data[g->loop[0]->var].name));
+    }
+    group inside = *g;
+    inside.runs = runs;
+    return any ? step_children(ex, ex->meets[stmt] ? g : &inside, s) : KILN_OK;
+}
+
+/* Each thread stores what another lane loads from its own memory. */
+static kiln_status step_exchange(execution *ex, const group *g, const kiln_stmt_info *s,
+                                 uint32_t away) {
+    int64_t index[KILN_RANK_MAX] = {0};
+    uint32_t lanes;
+    const uint32_t stride = lane_stride(g, &lanes);
+    kiln_status st = NULL;
+    for (uint32_t t = 0; !st && t < g->threads; t++) {
+        const uint32_t lane = t / stride % lanes;
+        if (is_at_rest(g, t)) continue;
+        if ((lane ^ away) >= lanes)
+            return KILN_ERROR(FAILED_PRECONDITION, "lane %u exchanges with lane %u of %u", lane,
+                              lane ^ away, lanes);
+        enter_thread(ex, g, t - lane * stride + (lane ^ away) * stride);
+        kiln_interp_moved(&ex->w.in);
+        const kiln_scalar value = kiln_interp_eval(&ex->w.in, s->value);
+        enter_thread(ex, g, t);
+        kiln_interp_moved(&ex->w.in);
+        eval_index(ex, s->index, s->index_count, index);
+        if (ex->w.in.status) return take_status(ex);
+        st = kiln_checker_store(&ex->w, s->buffer, index, value);
+    }
+    return st;
 }
 
 static kiln_status step_for(execution *ex, const group *g, kiln_stmt loop) {
@@ -238,6 +294,7 @@ static kiln_status step(execution *ex, const group *g, kiln_stmt stmt) {
     ex->w.stmt = stmt;
     if (!ex->steps[stmt]) {
         for (uint32_t t = 0; !st && t < g->threads; t++) {
+            if (is_at_rest(g, t)) continue;
             enter_thread(ex, g, t);
             st = execute(ex, stmt);
         }
@@ -246,8 +303,11 @@ static kiln_status step(execution *ex, const group *g, kiln_stmt stmt) {
     if (ex->is_home[stmt]) begin_lives(ex, stmt);
     if (s->kind == KILN_STMT_SEQ) return step_children(ex, g, s);
     if (s->kind == KILN_STMT_FOR) return step_for(ex, g, stmt);
-    if (s->kind == KILN_STMT_IF) return step_if(ex, g, s);
+    if (s->kind == KILN_STMT_IF) return step_if(ex, g, stmt);
     if (s->kind == KILN_STMT_ALLOC) return step_alloc(ex, g, s);
+    if (s->kind == KILN_STMT_STORE)
+        return step_exchange(ex, g, s,
+                             kiln_stmt_attribute(program(ex), stmt, KILN_ATTRIBUTE_EXCHANGE)->row);
     if (s->kind != KILN_STMT_BARRIER) return step_token(ex, g, s);
     g->level->instance = ++ex->w.instances;
     kiln_checker_meet(&ex->w);
@@ -289,7 +349,10 @@ static kiln_status execute(execution *ex, kiln_stmt stmt) {
         runs = holds(ex, s);
         if (ex->w.in.status) return take_status(ex);
         return runs ? execute_children(ex, s) : KILN_OK;
-    case KILN_STMT_STORE: return execute_store(ex, s);
+    case KILN_STMT_STORE:
+        if (ex->steps[stmt])
+            return KILN_ERROR(FAILED_PRECONDITION, "an exchange stands outside of thread loops");
+        return execute_store(ex, s);
     case KILN_STMT_COPY: return execute_copy(ex, s);
     case KILN_STMT_COMMIT: kiln_checker_commit(&ex->w, s->token); return KILN_OK;
     case KILN_STMT_WAIT: return kiln_checker_wait(&ex->w, s->token, s->pending);
@@ -423,11 +486,16 @@ static void count_copies(execution *ex) {
 
 static bool find_steps(execution *ex, kiln_stmt stmt) {
     const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
-    bool found = kiln_stmt_is_step(program(ex), stmt);
+    bool found = kiln_stmt_is_step(program(ex), stmt), exchanges = false;
     ex->w.has_units |= s->kind == KILN_STMT_TOKEN_PUSH || s->kind == KILN_STMT_TOKEN_POP ||
                        kiln_stmt_attribute(program(ex), stmt, KILN_ATTRIBUTE_UNIT);
-    for (uint32_t i = 0; i < s->child.count; i++) found |= find_steps(ex, s->child.data[i]);
-    return ex->steps[stmt] = found;
+    for (uint32_t i = 0; i < s->child.count; i++) {
+        found |= find_steps(ex, s->child.data[i]);
+        exchanges |= ex->steps[s->child.data[i]];
+    }
+    exchanges |= kiln_stmt_attribute(program(ex), stmt, KILN_ATTRIBUTE_EXCHANGE) != NULL;
+    ex->steps[stmt] = found || exchanges;
+    return ex->meets[stmt] = found;
 }
 
 static void give_args(execution *ex, const kiln_tensor *args) {
@@ -547,6 +615,7 @@ kiln_status kiln_loop_eval(const kiln_program *p, const kiln_tensor *args, uint3
     ex->w.level = KILN_ARENA_ARRAY(&scratch, kiln_level, ex->w.depth_max);
     for (uint32_t u = 0; u < KILN_UNIT_COUNT; u++) ex->w.clock[u].time[u] = 1;
     ex->is_home = KILN_ARENA_ARRAY(&scratch, bool, p->stmt.count);
+    ex->meets = KILN_ARENA_ARRAY(&scratch, bool, p->stmt.count);
     ex->steps = KILN_ARENA_ARRAY(&scratch, bool, p->stmt.count);
     st = run(ex, args);
     kiln_interp_deinit(&ex->w.in);

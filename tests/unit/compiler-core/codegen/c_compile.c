@@ -65,7 +65,13 @@ static const char cuda_words[] =
     "F2(fmod) F2(pow) F2(copysign)\n"
     "}\n"
     "#define fmaf __builtin_fmaf\n"
-    "#define fma __builtin_fma\n";
+    "#define fma __builtin_fma\n"
+    "static __device__ float __shfl_xor_sync(unsigned mask, float v, int lanes) {\n"
+    "    return __nvvm_shfl_sync_bfly_f32(mask, v, lanes, 31);\n"
+    "}\n"
+    "static __device__ unsigned __shfl_xor_sync(unsigned mask, unsigned v, int lanes) {\n"
+    "    return __nvvm_shfl_sync_bfly_i32(mask, v, lanes, 31);\n"
+    "}\n";
 
 kiln_str compile_cuda(kiln_str text, const char *processor, const char *folder, kiln_arena *arena) {
     const char *source = kiln_arena_printf(arena, "%s/kernel.cu", folder),

@@ -149,6 +149,36 @@ static void nests_one_after_another_need_no_barrier(void **state) {
                   (const double[]){4, 3, 2, 1});
 }
 
+/* ---- lanes ---- */
+
+/* Each lane adds what the one `away` has; a group has as many lanes as said. */
+#define LANES(lanes, condition, away)                                          \
+    "program lanes\ninput x: f32[64]\noutput y: f32[64]\n"                     \
+    "temp a: f32[1] scope(register)\ntemp b: f32[1] scope(register)\nloops:\n" \
+    "  bind(thread.y) u in 1:\n    bind(thread.x) t in " lanes ":\n"           \
+    "      y[t] = x[t]\n      alloc a:\n        alloc b:\n"                    \
+    "          a[0] = x[t]\n"                                                  \
+    "          if " condition ":\n"                                            \
+    "            b[0] = a[0] @exchange(\"" away "\")\n"                        \
+    "            y[t] = a[0] + b[0]\n"
+
+static void lanes_exchange_what_they_have(void **state) {
+    double wanted[64];
+    for (uint32_t i = 0; i < 64; i++) wanted[i] = i < 32 ? (i + 1) + ((i ^ 4) + 1) : i + 1;
+    expect_output(state, LANES("64", "t < 32", "4"), wanted);
+}
+
+static void an_exchange_needs_all_lanes_of_its_warp(void **state) {
+    expect_finding(state, LANES("64", "t < 40", "4"),
+                   "an exchange stands under a condition that thread 40 and thread 32");
+    expect_finding(state, LANES("12", "t < 12", "4"), "lane 8 exchanges with lane 12 of 12");
+    expect_finding(state,
+                   "program p\ninput x: f32[1]\noutput y: f32[1]\n"
+                   "temp a: f32[1] scope(register)\nloops:\n  a[0] = x[0]\n"
+                   "  y[0] = a[0] @exchange(\"1\")\n",
+                   "an exchange stands outside of thread loops");
+}
+
 /* ---- copies ---- */
 
 /* Two stages: while one half of s is read, the other is on its way. */
@@ -333,6 +363,8 @@ int main(void) {
         PROGRAM_TEST(threads_have_memory_of_their_own),
         PROGRAM_TEST(a_barrier_that_some_threads_miss_is_found),
         PROGRAM_TEST(nests_one_after_another_need_no_barrier),
+        PROGRAM_TEST(lanes_exchange_what_they_have),
+        PROGRAM_TEST(an_exchange_needs_all_lanes_of_its_warp),
         PROGRAM_TEST(copies_land_where_they_are_waited_for),
         PROGRAM_TEST(a_wait_too_late_is_found),
         PROGRAM_TEST(what_is_in_flight_is_left_alone),

@@ -294,6 +294,77 @@ static void parts_of_threads_are_summed_by_threads(void **state) {
     }
 }
 
+/* Rows of 70, whose parts are made by threads of x, of several rows, or in a loop. */
+#define SUMS(combiner, dtype)                                                             \
+    kiln_arena_printf(*state,                                                             \
+                      "program p\ninput x: %s[3,70]\noutput y: %s[3,70]\ntemp s: %s[3]\n" \
+                      "block s(i:3 | j:70): s[i] %s= x[i, j]\n"                           \
+                      "block y(i:3, j:70): y[i, j] = x[i, j] + s[i]\n",                   \
+                      dtype, dtype, dtype, combiner)
+
+/* Of programs without constants: what the launches of two targets compute. */
+static void expect_same_bits(const kiln_program *te, const kiln_program *scheduled,
+                             const kiln_target *a, const kiln_target *b) {
+    const kiln_target *target[] = {a, b};
+    kiln_tensor arg[2][8];
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(target); i++) {
+        kiln_lowered lowered;
+        expect_ok(kiln_lower(scheduled, target[i], te->arena, &lowered));
+        const uint32_t count = make_args(te, 3, arg[i]);
+        expect_ok(kiln_loop_eval(lowered.run, arg[i], count));
+        assert_memory_equal(arg[0][count - 1].data, arg[i][count - 1].data,
+                            kiln_tensor_bytes(&arg[i][count - 1]));
+    }
+}
+
+/* The last 32 parts, or as many as there are, are summed by lanes of one warp without barriers; all
+ * bits are as in the tree of a target whose threads exchange nothing. */
+static void lanes_of_a_warp_sum_the_last_parts(void **state) {
+    static const struct {
+        int parts;
+        const char *combiner, *dtype;
+        bool lanes;
+        uint32_t barriers; /* behind the parts, between steps, behind the last, behind the sum */
+    } row[] = {
+        {64, "sum", "f32", true, 1 + 1 + 1 + 1},  {32, "max", "f32", true, 1 + 1 + 1},
+        {8, "sum", "f32", true, 1 + 1 + 1},       {64, "min", "i32", true, 1 + 1 + 1 + 1},
+        {48, "sum", "f32", false, 1 + 5 + 1 + 1}, {64, "sum", "f64", false, 1 + 5 + 1 + 1},
+    };
+    kiln_target cuda = target_of(*state, "cuda:sm_80"), other = target_of(*state, "opencl");
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_lowered lowered;
+        kiln_strbuf text = {0};
+        kiln_program *te = parse_in(*state, SUMS(row[i].combiner, row[i].dtype));
+        const char *trace = kiln_arena_printf(
+            *state,
+            "rfactor(s, \"j\", %d)\nreverse_compute_at(s, s.part.i)\n"
+            "reverse_compute_at(y, s.part.i)\nbind(s.part.i, \"block.x\")\n"
+            "bind(s.part.j.1, \"thread.x\")\nset_scope(s.part, \"shared\")\n"
+            "set_scope(s, \"shared\")\nsplit(y.j, -1, 64)\nbind(y.j.1, \"thread.x\")\n",
+            row[i].parts);
+        kiln_program *scheduled = replay_text(te, trace);
+        expect_ok(kiln_lower_explain(scheduled, &cuda, KILN_STR(""), *state, &text));
+        if ((strstr(text.data, "@exchange(") != NULL) != row[i].lanes) fail_msg("%zu: %s", i, text.data);
+        kiln_strbuf_deinit(&text);
+        expect_ok(grid_equals_on(te, scheduled, &cuda, 1, &lowered));
+        assert_int_equal(lowered.run_launches.launch[0].barrier_count, row[i].barriers);
+        expect_meaning_behind_every_pass(*state, te, trace);
+        expect_same_bits(te, scheduled, &cuda, &other);
+    }
+}
+
+/* Threads that are no whole warps have no lanes for all parts. */
+static void warps_that_are_not_whole_exchange_nothing(void **state) {
+    kiln_target target = target_of(*state, "cuda:sm_80");
+    kiln_program *te = parse_in(*state, SUMS("sum", "f32"));
+    kiln_strbuf text = {0};
+    kiln_program *scheduled = replay_text(te, ROWS(8));
+    expect_ok(kiln_lower_explain(scheduled, &target, KILN_STR(""), *state, &text));
+    assert_null(strstr(text.data, "@exchange"));
+    kiln_strbuf_deinit(&text);
+    expect_ok(grid_equals_on(te, scheduled, &target, 1, NULL));
+}
+
 /* Parts that something else reads, and parts that are summed several times, stay what they are. */
 static void parts_that_are_needed_again_are_left_alone(void **state) {
     static const char *const loops[] = {
@@ -734,6 +805,8 @@ int main(void) {
         test_with_arena(a_fill_value_is_stored_and_the_rest_copied),
         test_with_arena(pipelines_that_cannot_be_are_refused),
         test_with_arena(parts_of_threads_are_summed_by_threads),
+        test_with_arena(lanes_of_a_warp_sum_the_last_parts),
+        test_with_arena(warps_that_are_not_whole_exchange_nothing),
         test_with_arena(parts_that_are_needed_again_are_left_alone),
         test_with_arena(registers_of_a_thread_are_counted),
         test_with_arena(nests_become_one_with_barriers_and_guards),

@@ -375,23 +375,31 @@ static void close_in_stores(kiln_program *p, kiln_stmt stmt, const gaps *g) {
         close_in_stores(p, p->stmt.data[stmt].child.data[i], g);
 }
 
+/* Closes the widest gap of the dimension, or the one between multiples. False: there is none. */
+static bool close_one(kiln_program *p, kiln_buffer buffer, uint32_t dim, kiln_stmt alloc) {
+    int64_t *extent = &p->buffer.data[buffer].shape.dim[dim], size;
+    gaps g = {.buffer = buffer, .dim = dim};
+    gaps_of_tree(p, alloc, &g, true);
+    if (g.stride < 2) return false;
+    if (g.common > 1) g.stride = g.common;
+    gaps_of_tree(p, alloc, &g, false);
+    const int64_t rest = g.rest.high - g.rest.low + 1;
+    if (g.fails || !g.started || rest >= g.stride ||
+        __builtin_mul_overflow(rest, g.quotient.high - g.quotient.low + 1, &size) ||
+        size >= *extent)
+        return false;
+    close_in_stores(p, alloc, &g);
+    kiln_lower_rewrite(p, alloc, close_in_loads, &g);
+    *extent = size;
+    return true;
+}
+
+/* Parts of a thread may lie apart by several strides: rows of an instruction of warps, and its
+ * pieces. */
 static void close_gaps(kiln_program *p, kiln_buffer buffer, kiln_stmt alloc) {
-    for (uint32_t d = 0; d < p->buffer.data[buffer].shape.rank; d++) {
-        int64_t *extent = &p->buffer.data[buffer].shape.dim[d], size;
-        gaps g = {.buffer = buffer, .dim = d};
-        gaps_of_tree(p, alloc, &g, true);
-        if (g.stride < 2) continue;
-        if (g.common > 1) g.stride = g.common;
-        gaps_of_tree(p, alloc, &g, false);
-        const int64_t rest = g.rest.high - g.rest.low + 1;
-        if (g.fails || !g.started || rest >= g.stride ||
-            __builtin_mul_overflow(rest, g.quotient.high - g.quotient.low + 1, &size) ||
-            size >= *extent)
-            continue;
-        close_in_stores(p, alloc, &g);
-        kiln_lower_rewrite(p, alloc, close_in_loads, &g);
-        *extent = size;
-    }
+    uint32_t dim = 0;
+    while (dim < p->buffer.data[buffer].shape.rank)
+        if (!close_one(p, buffer, dim, alloc)) dim++;
 }
 
 void kiln_lower_compact(kiln_program *p, kiln_buffer buffer, kiln_stmt tree) {

@@ -7,9 +7,12 @@
 #include "compiler-core/ir/device.h"
 #include "compiler-core/rules/gpu_warp.h"
 
-#define WARPS_MAX 8         /* of a group */
-#define TILE_MAX 256        /* rows, or columns */
-#define PIECES_MAX 16       /* of a warp along one iterator */
+#define WARPS_MAX 8   /* of a group */
+#define TILE_MAX 256  /* rows, or columns */
+#define PIECES_MAX 16 /* of a warp along one iterator */
+#define COLUMNS_MAX \
+    (TILE_MAX / KILN_GROUP_COLUMNS) /* of an instruction of warp groups, in eights */
+#define COLUMNS_MIN (KILN_GROUP_COLUMNS_MIN / KILN_GROUP_COLUMNS)
 #define PIECES_ALL_MAX 32   /* and of all: 4 sums of a thread each */
 #define BLOCK_BYTES_MAX 128 /* steps of a row: ldmatrix then finds 8 rows in different banks */
 #define BLOCK_BYTES_MIN 32
@@ -30,7 +33,8 @@ void kiln_gpu_warp_exchange(int64_t row_bytes, int64_t *out_ways, int64_t *out_s
 
 /* ---- what a tile takes ----------------------------------------------------------------------- */
 
-/* Pieces of a warp: instructions for each step of theirs. */
+/* Pieces of a warp: instructions for each step of theirs. Of a warp group, whose instruction has
+ * all its columns, eights of those. */
 static int64_t pieces_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile, uint32_t from,
                          uint32_t to) {
     int64_t pieces = 1;
@@ -66,15 +70,16 @@ static int64_t places_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *til
     return places;
 }
 
-/* Sums, fragments of one step and of the next one's columns, and what is on its way through
- * registers. */
+/* Sums, fragments of one step and of the next one's columns where they are in registers, and what
+ * is on its way through them. */
 static int64_t registers_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                             const int64_t *step) {
     const int64_t rows = pieces_of(w, tile, 0, 1), columns = pieces_of(w, tile, 1, w->t.tiled),
                   words = fetched_words(w, tile, step[KILN_GPU_WARP_BLOCK]),
                   stages = step[KILN_GPU_WARP_STAGES];
     const int64_t staged = stages == 2 ? words : KILN_MIN(words, stages == 1 ? 16 : 0);
-    return 4 * rows * columns + 4 * rows + 2 * columns + staged +
+    const int64_t fragments = kiln_gpu_warp_is_grouped(w) ? 0 : 4 * rows + 2 * columns;
+    return KILN_WARP_REGISTERS * rows * columns + fragments + staged +
            places_of(w, tile, step[KILN_GPU_WARP_BLOCK]) + REGISTERS_BESIDE;
 }
 
@@ -109,8 +114,10 @@ static fault fault_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
     const int64_t threads = kiln_gpu_group_threads(&w->t, tile);
     if (threads > KILN_MIN(l->threads, WARPS_MAX * KILN_WARP_LANES)) return BY_THREADS;
     const int64_t registers = registers_of(w, tile, step);
-    if (pieces_of(w, tile, 0, w->t.tiled) > PIECES_ALL_MAX || registers > l->registers ||
-        registers * threads > l->unit_registers || stages_too_many(w, tile, step))
+    const bool many =
+        !kiln_gpu_warp_is_grouped(w) && pieces_of(w, tile, 0, w->t.tiled) > PIECES_ALL_MAX;
+    if (many || registers > l->registers || registers * threads > l->unit_registers ||
+        stages_too_many(w, tile, step))
         return BY_REGISTERS;
     return shared_of(w, tile, step) > l->shared_bytes ? BY_SHARED : FITS;
 }
@@ -123,6 +130,14 @@ static fault fault_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
 #define COPY_ISSUED 4.0 /* an address, its copy, and what moves them on */
 #define LOOP_ISSUED 8.0
 #define NOT_HIDDEN 0.1 /* of what shorter terms take behind the longest one */
+/* Share of the tensor cores' rate that instructions of single warps reach where warp groups have
+ * their own: 62.9 % of H100's (arXiv:2402.13499, "Benchmarking and Dissecting the Nvidia Hopper GPU
+ * Architecture via Microbenchmarking"). */
+#define SINGLE_WARPS 0.63
+/* Cycles in which nothing multiplies, from the end of a block's last instruction of a warp group,
+ * for which its threads wait, to the next block's first: the latency of one with 64 columns beyond
+ * what it takes (same source). */
+#define DRAINED 64.0
 
 static int64_t taps_of(const kiln_gpu_tiling *t) {
     int64_t taps = 1;
@@ -142,15 +157,51 @@ static double resident_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *ti
     return (double)KILN_MAX(most, 1);
 }
 
+/* What the instructions of a group take for one step of theirs. */
+typedef struct step_cost {
+    double products, issued, shared_bytes;
+} step_cost;
+
+static step_cost cost_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile) {
+    const uint32_t last = w->t.tiled - 1;
+    const double rows = (double)pieces_of(w, tile, 0, 1),
+                 columns = (double)pieces_of(w, tile, 1, w->t.tiled),
+                 warps = (double)kiln_gpu_group_threads(&w->t, tile) / KILN_WARP_LANES,
+                 owners = warps * KILN_WARP_LANES / (double)w->t.together;
+    step_cost cost = {.products = owners * rows * columns * (double)w->unit[0] *
+                                  (double)w->unit[last] * w->mma->steps};
+    if (kiln_gpu_warp_is_grouped(w)) {
+        const double instructions = rows * (double)pieces_of(w, tile, 1, last),
+                     outer = (double)(w->unit[0] + tile->points[last]);
+        cost.issued = warps * instructions;
+        cost.shared_bytes =
+            owners * instructions * outer * w->mma->steps * (double)w->t.operand[0].bytes;
+    } else {
+        cost.issued = warps * (rows * columns + rows + columns);
+        cost.shared_bytes = warps * (rows + columns / 2) * MATRIX_BYTES;
+    }
+    return cost;
+}
+
+/* Multiply-adds of a unit a cycle by that instruction. */
+static double rate_of(const kiln_gpu_warp_tiling *w) {
+    const kiln_target *target = w->t.s->target;
+    double rate = target->gpu->tensor_multiply_adds[w->mma->operand[0]];
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++)
+        if (!kiln_gpu_warp_is_grouped(w) && kiln_intrinsics[i].owner == KILN_INTRINSIC_GROUP &&
+            kiln_intrinsic_runs_on(&kiln_intrinsics[i], target))
+            return KILN_MAX(rate * SINGLE_WARPS, 1);
+    return KILN_MAX(rate, 1);
+}
+
 /* Cycles of a unit that has its share of the groups. */
 static double cycles_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                         const int64_t *step) {
     const kiln_gpu_tiling *t = &w->t;
     const kiln_gpu_limits *l = &t->limits;
     const int64_t block = step[KILN_GPU_WARP_BLOCK];
-    const double rows = (double)pieces_of(w, tile, 0, 1),
-                 columns = (double)pieces_of(w, tile, 1, t->tiled),
-                 warps = (double)kiln_gpu_group_threads(t, tile) / KILN_WARP_LANES,
+    const step_cost one = cost_of(w, tile);
+    const double warps = (double)kiln_gpu_group_threads(t, tile) / KILN_WARP_LANES,
                  times = (double)(block / w->mma->steps * taps_of(t));
     double bytes = 0, fetches = 0;
     for (uint32_t a = 0; a < t->operand_count; a++) {
@@ -159,14 +210,11 @@ static double cycles_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile
         bytes += (double)(rounds * kiln_gpu_group_threads(t, tile) * o->fetch * o->bytes);
         fetches += (double)rounds;
     }
-    const double products = rows * columns * w->mma->rows * w->mma->lanes * w->mma->steps;
     const double issued = step[KILN_GPU_WARP_STAGES] > 2 ? COPY_ISSUED : FETCH_ISSUED;
-    const double rate = t->s->target->gpu->tensor_multiply_adds[w->mma->operand[0]];
     const double busy[] = {
-        times * warps * products / KILN_MAX(rate, 1),
-        warps / l->issue *
-            (times * (rows * columns + rows + columns) + fetches * issued + LOOP_ISSUED),
-        times * warps * (rows + columns / 2) * MATRIX_BYTES / BANK_BYTES + bytes / BANK_BYTES,
+        times * one.products / rate_of(w),
+        (times * one.issued + warps * (fetches * issued + LOOP_ISSUED)) / l->issue,
+        (times * one.shared_bytes + bytes) / BANK_BYTES,
         bytes / l->copy_rate,
     };
     double most = 0, sum = 0;
@@ -179,7 +227,8 @@ static double cycles_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile
                  resident = KILN_MIN(resident_of(w, tile, step), groups),
                  blocks = ceil((double)kiln_gpu_extent(t, t->k) / (double)block),
                  ahead = (double)(step[KILN_GPU_WARP_STAGES] - 1) * most * resident,
-                 waits = KILN_MAX(LATENCY - ahead, 0),
+                 drained = kiln_gpu_warp_is_grouped(w) ? DRAINED : 0,
+                 waits = KILN_MAX(LATENCY - ahead, drained),
                  alone = most * KILN_MAX(l->issue / warps, 1); /* a warp has a part of the unit */
     return groups / resident * (blocks * KILN_MAX(resident * most, alone + waits) + LATENCY);
 }
@@ -195,6 +244,29 @@ typedef struct search {
     uint32_t by[FAULTS]; /* how many each limit leaves out */
 } search;
 
+static void search_iter(search *f, uint32_t n);
+
+static void search_further(search *f, uint32_t n, int64_t warps, int64_t pieces) {
+    f->at.threads[n] = warps;
+    f->at.points[n] = pieces * f->w->unit[n];
+    search_iter(f, n + 1);
+}
+
+/* Columns of an instruction of warp groups, in eights: powers of two, or what divides all of them;
+ * whole stretches where they lie in such. Not so many that half of them would do. */
+static void search_columns(search *f, uint32_t n) {
+    const kiln_gpu_warp_tiling *w = f->w;
+    const int64_t all = kiln_gpu_extent(&w->t, w->t.iter[n]);
+    for (int64_t groups = 1; groups <= WARPS_MAX / KILN_GROUP_WARPS; groups++)
+        for (int64_t eights = COLUMNS_MIN; eights * groups <= COLUMNS_MAX; eights++) {
+            const int64_t columns = eights * KILN_GROUP_COLUMNS;
+            const bool fits = (eights & (eights - 1)) == 0 ||
+                              (all % columns == 0 && (!w->stretches || eights % COLUMNS_MIN == 0));
+            const bool half = groups * eights > COLUMNS_MIN && groups * columns >= 2 * all;
+            if (fits && !half) search_further(f, n, groups, eights);
+        }
+}
+
 static void search_iter(search *f, uint32_t n) {
     const kiln_gpu_tiling *t = &f->w->t;
     if (n == t->tiled) {
@@ -203,26 +275,30 @@ static void search_iter(search *f, uint32_t n) {
         if (found == FITS && f->count < TILES_MAX) f->found[f->count++] = f->at;
         return;
     }
+    if (n + 1 == t->tiled && kiln_gpu_warp_is_grouped(f->w)) {
+        search_columns(f, n);
+        return;
+    }
     const int64_t unit = f->w->unit[n], units = (kiln_gpu_extent(t, t->iter[n]) + unit - 1) / unit;
     for (int64_t warps = 1; warps <= WARPS_MAX; warps *= 2)
         for (int64_t pieces = 1; pieces <= PIECES_MAX; pieces++) {
             const bool fits = (pieces & (pieces - 1)) == 0 || units % pieces == 0;
             const int64_t size = warps * pieces;
             if (!fits || size * unit > TILE_MAX || (size > 1 && size >= 2 * units)) continue;
-            f->at.threads[n] = warps;
-            f->at.points[n] = pieces * unit;
-            search_iter(f, n + 1);
+            search_further(f, n, warps, pieces);
         }
 }
 
-/* Blocks of k that divide it, in whole instructions, each with every number of stages. */
+/* Blocks of k that divide it, in whole instructions, each with every number of stages. Rows of
+ * operands of warp groups have 128 bytes. */
 static uint32_t list_steps(const kiln_gpu_warp_tiling *w,
                            int64_t out[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS]) {
     const int64_t all = kiln_gpu_extent(&w->t, w->t.k), bytes = w->t.operand[0].bytes,
-                  most = copies_ahead(w) ? STAGES_MAX : 2;
+                  most = copies_ahead(w) ? STAGES_MAX : 2,
+                  least = kiln_gpu_warp_is_grouped(w) ? KILN_GROUP_ROW_BYTES : BLOCK_BYTES_MIN;
     uint32_t count = 0;
     for (int64_t block = w->mma->steps; block <= all; block += w->mma->steps) {
-        if (all % block != 0 || (block * bytes < BLOCK_BYTES_MIN && block != all)) continue;
+        if (all % block != 0 || (block * bytes < least && block != all)) continue;
         if (block * bytes > BLOCK_BYTES_MAX) break;
         for (int64_t stages = 1; stages <= most && count < KILN_GPU_WARP_STEPS_MAX; stages++) {
             if (all / block < stages) break;
@@ -277,6 +353,7 @@ const char *kiln_gpu_warp_choose_sizes(kiln_gpu_warp_tiling *w) {
             if (cycles < least) least = cycles, best = k, preferred = f.found[i];
         }
     /* Steps that the preferred tile can have, then the tiles that can have all of these. */
+    w->cycles = least;
     w->step_count = 0;
     for (uint32_t k = 0; k < choices; k++) {
         if (fault_of(w, &preferred, step[k]) != FITS) continue;

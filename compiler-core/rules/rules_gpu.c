@@ -39,8 +39,10 @@ kiln_gpu_limits kiln_gpu_limits_of(const kiln_target *target) {
     };
 }
 
+static const char *const warp_options[] = {"other instruction"};
+
 static const kiln_rule rules[] = {
-    {"warp", 0, NULL, kiln_sketch_gpu_warp},
+    {"warp", KILN_ARRAY_COUNT(warp_options), warp_options, kiln_sketch_gpu_warp},
     {"tile", 0, NULL, kiln_sketch_gpu_tile},
     {"rows", 0, NULL, kiln_sketch_gpu_rows},
     {"spread", 0, NULL, kiln_sketch_gpu_spread},

@@ -21,6 +21,7 @@ NETWORKS = ["resnet18", "resnet50", "mobilenet_v1", "mobilenet_v2", "squeezenet1
 BATCH = 32
 SLOTS_WANTED = {"gemm": 0.90, "conv": 0.85}  # counted for sm_90
 TENSOR_WANTED = 0.40  # counted for sm_80
+OTHERS_WANTED = 30  # beside each instruction of a warp group, counted for sm_90a
 TENSOR = {"HMMA", "IMMA", "HGMMA"}
 DRAWN = 1000
 LONG_NS = 25e6, 150e6  # a build, and with ptxas
@@ -125,9 +126,10 @@ def slots(options, work):
 
 
 def tensor(options, work):
-    rows = [("a100", "f16", True), ("a100", "f16", False), ("a100", "bf16", True), ("a100", "i8", False), ("h200", "f16", True)]
-    print(f"tensor: products of 4096 by instructions of warps, default schedules (fp16 of sm_80 wanted {TENSOR_WANTED})\n"
-          f"{'':<22}{'share':>7}{'loop':>6}{'regs':>5}{'spill':>6}{'shared':>8}{'blocks':>8}{'threads':>8}  all")
+    rows = [("a100", "f16", True), ("a100", "f16", False), ("a100", "bf16", True), ("a100", "i8", False), ("h200", "f16", True),
+            ("h200", "f16", False), ("h200", "bf16", True), ("h200", "i8", False)]
+    print(f"tensor: products of 4096 by instructions of warps, default schedules (fp16 of sm_80 wanted {TENSOR_WANTED}; of warp groups, HGMMA, at most "
+          f"{OTHERS_WANTED} others each)\n{'':<22}{'share':>7}{'others':>7}{'loop':>6}{'regs':>5}{'spill':>6}{'shared':>8}{'blocks':>8}{'threads':>8}  all")
     for number, (target, dtype, by_rows) in enumerate(rows):
         file = work / f"tensor{number}.te"
         file.write_text(product(4096, dtype, by_rows))
@@ -142,8 +144,9 @@ def tensor(options, work):
                 continue
             launch = next(l for l in candidate["launches"] if l["entry"] == entry)
             counts = candidate["entries"][entry]
-            print(f"{name:<22}{share:>7.3f}{sum(body.values()):>6}{counts['registers']:>5}{counts['spilled']:>6}{launch['shared']:>8}"
-                  f"{math.prod(launch['grid']):>8}{math.prod(launch['group']):>8}  {', '.join(f'{n} {op}' for op, n in body.most_common(6))}", flush=True)
+            print(f"{name:<22}{share:>7.3f}{1 / share - 1:>7.1f}{sum(body.values()):>6}{counts['registers']:>5}{counts['spilled']:>6}{launch['shared']:>8}"
+                  f"{math.prod(launch['grid']):>8}{math.prod(launch['group']):>8}  {', '.join(f'{n} {op}' for op, n in body.most_common(6))}"
+                  f"{''.join(f'; {note}' for note in candidate['notes'])}", flush=True)
 
 
 def heuristic(options, work):

@@ -562,6 +562,8 @@ static kiln_status make_shadow(execution *ex, kiln_buffer buffer) {
         sh->tensor.shape = info->shape;
     }
     sh->written_in = KILN_ARENA_ARRAY(arena, uint32_t, all);
+    sh->coming = KILN_ARENA_ARRAY(arena, uint32_t, all);
+    sh->going = KILN_ARENA_ARRAY(arena, uint32_t, all);
     if (info->is_placed)
         find_cells(ex, buffer);
     else

@@ -234,6 +234,8 @@ static kiln_buffer find_intruder(const kiln_checker *w, kiln_buffer buffer, size
 /* A copy in flight that forbids the access; NULL: none. */
 static const kiln_flight *find_flight(const kiln_checker *w, kiln_buffer buffer, size_t element,
                                       bool is_write) {
+    const kiln_shadow *sh = &w->buffer[buffer];
+    if (!sh->coming[element] && !(is_write && sh->going[element])) return NULL;
     for (uint32_t i = 0; i < w->flight.count; i++) {
         const kiln_flight *f = &w->flight.data[i];
         if (share_bytes(w, f->to, f->to_element, buffer, element) ||
@@ -332,6 +334,8 @@ kiln_status kiln_checker_copy(kiln_checker *w, const kiln_stmt_info *s, const in
         .token = s->token,
     };
     kiln_vec_push_in(w->arena, &w->flight, f);
+    w->buffer[f.to].coming[f.to_element]++;
+    w->buffer[f.from].going[f.from_element]++;
     return KILN_OK;
 }
 
@@ -349,20 +353,23 @@ static kiln_status land(kiln_checker *w, const kiln_flight *f) {
 }
 
 kiln_status kiln_checker_wait(kiln_checker *w, uint8_t token, uint32_t pending) {
-    kiln_status st = KILN_OK;
-    for (uint32_t i = 0; i < w->flight.count && !st;) {
+    uint32_t kept = 0;
+    w->landing.count = 0;
+    for (uint32_t i = 0; i < w->flight.count; i++) {
         const kiln_flight f = w->flight.data[i];
-        bool lands = f.thread == w->thread && f.token == token &&
-                     f.group + pending < w->committed[w->thread][token];
+        const bool lands = f.thread == w->thread && f.token == token &&
+                           f.group + pending < w->committed[w->thread][token];
         if (!lands) {
-            i++;
+            w->flight.data[kept++] = f;
             continue;
         }
-        for (uint32_t k = i + 1; k < w->flight.count; k++)
-            w->flight.data[k - 1] = w->flight.data[k];
-        w->flight.count--;
-        st = land(w, &f);
+        w->buffer[f.to].coming[f.to_element]--;
+        w->buffer[f.from].going[f.from_element]--;
+        kiln_vec_push_in(w->arena, &w->landing, f);
     }
+    w->flight.count = kept;
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; i < w->landing.count && !st; i++) st = land(w, &w->landing.data[i]);
     return st;
 }
 

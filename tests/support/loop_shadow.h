@@ -48,6 +48,7 @@ typedef struct kiln_shadow {
     uint32_t home_depth;      /* levels around the home, this life */
     uint32_t life;            /* number of the life, from 1 */
     uint32_t *written_in;     /* [element]: the life in which it was written; 0 never */
+    uint32_t *coming, *going; /* [element]: copies in flight to it, and from it */
     kiln_touch *touched;      /* [element][level][unit, where there are any][read, write]; NULL: its
                                  cells know */
     uint32_t *first_cell;     /* [element]; NULL: it has no place in its group's memory */
@@ -84,12 +85,12 @@ typedef struct kiln_checker {
     uint32_t depth_max, depth;
     kiln_level *level; /* [depth_max] */
     uint32_t instances;
-    kiln_stmt stmt;  /* being executed */
-    uint32_t thread; /* of the group that is being executed */
-    KILN_VEC(kiln_flight) flight;
-    uint32_t cell_bytes, cell_count; /* memory of a group; 0: no temp has a place there */
-    kiln_buffer *holder;             /* [cell_count]: what was written there last; 0: nothing */
-    kiln_touch *touched;             /* [cell_count][level][read, write] */
+    kiln_stmt stmt;                        /* being executed */
+    uint32_t thread;                       /* of the group that is being executed */
+    KILN_VEC(kiln_flight) flight, landing; /* landing: those that a WAIT covers */
+    uint32_t cell_bytes, cell_count;       /* memory of a group; 0: no temp has a place there */
+    kiln_buffer *holder; /* [cell_count]: what was written there last; 0: nothing */
+    kiln_touch *touched; /* [cell_count][level][read, write] */
     uint32_t committed[KILN_GROUP_THREADS_MAX][KILN_COPY_TOKENS_MAX]; /* groups of copies */
     bool has_units;
     kiln_clock clock[KILN_UNIT_COUNT];

@@ -101,6 +101,23 @@ static void virtual_threads_stand_in_one_body(void **state) {
     }
 }
 
+/* Parts that lie apart by two strides, 16 and 4, stand together just so. */
+static void gaps_of_several_strides_are_closed(void **state) {
+    kiln_program *te =
+        parse_in(*state, "program p\ninput x: f32[2,32]\noutput y: f32[2,32]\ntemp t: f32[2,32]\n"
+                         "block t(n:2, i:32): t[n, i] = x[n, i]*2.0\n"
+                         "block y(n:2, i:32): y[n, i] = t[n, i] + 1.0\n");
+    kiln_lowered lowered;
+    kiln_program *scheduled =
+        replay_text(te, "set_scope(t, \"local\")\nbind(y.n, \"block.x\")\ncompute_at(t, y.n)\n"
+                        "split(y.i, 2, 2, 2, 4)\nreorder(y.i.1, y.i.3, y.i.0, y.i.2)\n"
+                        "bind(y.i.1, \"thread.y\")\nbind(y.i.3, \"thread.x\")\n"
+                        "split(t.i, 2, 2, 2, 4)\nreorder(t.i.1, t.i.3, t.i.0, t.i.2)\n"
+                        "bind(t.i.1, \"thread.y\")\nbind(t.i.3, \"thread.x\")\n");
+    expect_ok(grid_equals(te, scheduled, 1, &lowered));
+    assert_int_equal(lowered.run_launches.launch[0].local_bytes, 4 * sizeof(float));
+}
+
 /* Each virtual thread makes a temp of its own, of which all elements are made anew. */
 static void what_a_virtual_thread_makes_is_its_own(void **state) {
     kiln_program *te = parse_in(*state, "program p\ninput x: f32[4,8]\noutput y: f32[4,8]\n"
@@ -798,6 +815,7 @@ int main(void) {
         test_with_arena(a_tiled_product_keeps_its_meaning),
         test_with_arena(every_pass_keeps_the_meaning),
         test_with_arena(virtual_threads_stand_in_one_body),
+        test_with_arena(gaps_of_several_strides_are_closed),
         test_with_arena(what_a_virtual_thread_makes_is_its_own),
         test_with_arena(a_pipeline_fetches_ahead_through_registers),
         test_with_arena(what_is_made_of_what_is_fetched_comes_in_its_turn),

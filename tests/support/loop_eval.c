@@ -526,6 +526,7 @@ static void make_cells(execution *ex) {
     if (!end) return;
     w->cell_count = (uint32_t)((end + w->cell_bytes - 1) / w->cell_bytes);
     w->holder = KILN_ARENA_ARRAY(w->arena, kiln_buffer, w->cell_count);
+    w->coming = KILN_ARENA_ARRAY(w->arena, uint32_t, w->cell_count);
     w->touched = KILN_ARENA_ARRAY(w->arena, kiln_touch,
                                   (size_t)w->cell_count * w->depth_max * kiln_checker_touches(w));
 }

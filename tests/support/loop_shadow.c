@@ -231,11 +231,27 @@ static kiln_buffer find_intruder(const kiln_checker *w, kiln_buffer buffer, size
     return 0;
 }
 
+/* Adds `by` to the copies that are in flight to the element. */
+static void count_coming(kiln_checker *w, kiln_buffer buffer, size_t element, int by) {
+    const kiln_shadow *sh = &w->buffer[buffer];
+    if (!sh->first_cell) sh->coming[element] += (uint32_t)by;
+    for (uint32_t c = 0; sh->first_cell && c < sh->cells; c++)
+        w->coming[sh->first_cell[element] + c] += (uint32_t)by;
+}
+
+/* Whether copies are in flight to bytes of the element. */
+static bool is_coming(const kiln_checker *w, const kiln_shadow *sh, size_t element) {
+    bool coming = !sh->first_cell && sh->coming[element] > 0;
+    for (uint32_t c = 0; sh->first_cell && c < sh->cells; c++)
+        coming |= w->coming[sh->first_cell[element] + c] > 0;
+    return coming;
+}
+
 /* A copy in flight that forbids the access; NULL: none. */
 static const kiln_flight *find_flight(const kiln_checker *w, kiln_buffer buffer, size_t element,
                                       bool is_write) {
     const kiln_shadow *sh = &w->buffer[buffer];
-    if (!sh->coming[element] && !(is_write && sh->going[element])) return NULL;
+    if (!is_coming(w, sh, element) && !(is_write && sh->going[element])) return NULL;
     for (uint32_t i = 0; i < w->flight.count; i++) {
         const kiln_flight *f = &w->flight.data[i];
         if (share_bytes(w, f->to, f->to_element, buffer, element) ||
@@ -334,7 +350,7 @@ kiln_status kiln_checker_copy(kiln_checker *w, const kiln_stmt_info *s, const in
         .token = s->token,
     };
     kiln_vec_push_in(w->arena, &w->flight, f);
-    w->buffer[f.to].coming[f.to_element]++;
+    count_coming(w, f.to, f.to_element, 1);
     w->buffer[f.from].going[f.from_element]++;
     return KILN_OK;
 }
@@ -352,20 +368,23 @@ static kiln_status land(kiln_checker *w, const kiln_flight *f) {
     return st;
 }
 
+/* Moves a copy that is waited for from those in flight to those that land. */
+static void begin_landing(kiln_checker *w, const kiln_flight *f) {
+    count_coming(w, f->to, f->to_element, -1);
+    w->buffer[f->from].going[f->from_element]--;
+    kiln_vec_push_in(w->arena, &w->landing, *f);
+}
+
 kiln_status kiln_checker_wait(kiln_checker *w, uint8_t token, uint32_t pending) {
     uint32_t kept = 0;
     w->landing.count = 0;
     for (uint32_t i = 0; i < w->flight.count; i++) {
         const kiln_flight f = w->flight.data[i];
-        const bool lands = f.thread == w->thread && f.token == token &&
-                           f.group + pending < w->committed[w->thread][token];
-        if (!lands) {
+        if (f.thread == w->thread && f.token == token &&
+            f.group + pending < w->committed[w->thread][token])
+            begin_landing(w, &f);
+        else
             w->flight.data[kept++] = f;
-            continue;
-        }
-        w->buffer[f.to].coming[f.to_element]--;
-        w->buffer[f.from].going[f.from_element]--;
-        kiln_vec_push_in(w->arena, &w->landing, f);
     }
     w->flight.count = kept;
     kiln_status st = KILN_OK;
@@ -386,22 +405,21 @@ kiln_status kiln_checker_landed(kiln_checker *w) {
 static kiln_status land_of_unit(kiln_checker *w, kiln_unit unit) {
     const kiln_stmt here = w->stmt;
     kiln_status st = KILN_OK;
-    KILN_VEC(kiln_flight) landing = {0};
     uint32_t kept = 0;
+    w->landing.count = 0;
     for (uint32_t i = 0; i < w->flight.count; i++) {
         const kiln_flight f = w->flight.data[i];
         if (kiln_stmt_unit(w->in.p, f.stmt) == unit)
-            kiln_vec_push(&landing, f);
+            begin_landing(w, &f);
         else
             w->flight.data[kept++] = f;
     }
     w->flight.count = kept;
-    for (uint32_t i = 0; i < landing.count && !st; i++) {
-        w->stmt = landing.data[i].stmt;
-        if (w->depth) w->level[w->depth - 1].iteration = landing.data[i].thread;
-        st = land(w, &landing.data[i]);
+    for (uint32_t i = 0; i < w->landing.count && !st; i++) {
+        w->stmt = w->landing.data[i].stmt;
+        if (w->depth) w->level[w->depth - 1].iteration = w->landing.data[i].thread;
+        st = land(w, &w->landing.data[i]);
     }
-    kiln_vec_deinit(&landing);
     w->stmt = here;
     return st;
 }

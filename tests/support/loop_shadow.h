@@ -48,7 +48,8 @@ typedef struct kiln_shadow {
     uint32_t home_depth;      /* levels around the home, this life */
     uint32_t life;            /* number of the life, from 1 */
     uint32_t *written_in;     /* [element]: the life in which it was written; 0 never */
-    uint32_t *coming, *going; /* [element]: copies in flight to it, and from it */
+    uint32_t *coming, *going; /* [element]: copies in flight to it (unless its cells know), from it
+                               */
     kiln_touch *touched;      /* [element][level][unit, where there are any][read, write]; NULL: its
                                  cells know */
     uint32_t *first_cell;     /* [element]; NULL: it has no place in its group's memory */
@@ -90,7 +91,8 @@ typedef struct kiln_checker {
     KILN_VEC(kiln_flight) flight, landing; /* landing: those that a WAIT covers */
     uint32_t cell_bytes, cell_count;       /* memory of a group; 0: no temp has a place there */
     kiln_buffer *holder; /* [cell_count]: what was written there last; 0: nothing */
-    kiln_touch *touched; /* [cell_count][level][read, write] */
+    kiln_touch *touched; /* [cell_count][level][unit, where there are any][read, write] */
+    uint32_t *coming;    /* [cell_count]: copies in flight to it */
     uint32_t committed[KILN_GROUP_THREADS_MAX][KILN_COPY_TOKENS_MAX]; /* groups of copies */
     bool has_units;
     kiln_clock clock[KILN_UNIT_COUNT];

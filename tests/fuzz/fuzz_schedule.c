@@ -11,9 +11,10 @@
 
 static void print_counts(const schedule_fuzz_counts *counts) {
     printf("  launches: %" PRIu64 " lowered, %" PRIu64 " refused; several groups %" PRIu64
-           ", threads %" PRIu64 ", barriers %" PRIu64 ", shared memory %" PRIu64 "\n",
+           ", threads %" PRIu64 ", barriers %" PRIu64 ", shared memory %" PRIu64
+           " (some bytes twice %" PRIu64 "), lanes that exchange %" PRIu64 "\n",
            counts->lowered, counts->unlowered, counts->grids, counts->groups, counts->barriers,
-           counts->shared);
+           counts->shared, counts->overlaps, counts->exchanges);
     printf("  null device: %" PRIu64 " ran\n", counts->ran);
     for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)
         printf("  %-20s applied %" PRIu64 ", refused %" PRIu64 "\n", kiln_prim_name((kiln_prim)i),

@@ -19,7 +19,7 @@
 
 #define STEPS_MAX 14
 #define BINDS_MAX 12
-#define TILED 8             /* one program in so many is a product in tiles of threads */
+#define TILED 8             /* one program in so many is a product in tiles of threads, one rows */
 #define TARGET "cuda:sm_80" /* takes copies that land later */
 #define PRODUCTS 8          /* one program in so many is a product of bytes */
 #define ARGS_MAX KILN_MANIFEST_ARGS_MAX
@@ -132,8 +132,26 @@ static kiln_status run_lowered(bindings *b, const kiln_program *p, kiln_arena *a
     return st ? st : kiln_loop_eval(p, tensor, arg.count);
 }
 
-static void count_launches(const kiln_launches *launches, schedule_fuzz_counts *counts) {
-    bool grid = false, group = false, barrier = false, shared = false;
+static bool has_exchange(const kiln_program *p, kiln_stmt stmt) {
+    bool found = kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_EXCHANGE) != NULL;
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count && !found; i++)
+        found = has_exchange(p, p->stmt.data[stmt].child.data[i]);
+    return found;
+}
+
+static bool has_overlap(const kiln_launch *l) {
+    for (uint32_t i = 0; i < l->shared_count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (l->shared[i].offset < l->shared[k].offset + l->shared[k].size_bytes &&
+                l->shared[k].offset < l->shared[i].offset + l->shared[i].size_bytes)
+                return true;
+    return false;
+}
+
+static void count_launches(const kiln_lowered *lowered, schedule_fuzz_counts *counts) {
+    const kiln_launches *launches = &lowered->run_launches;
+    bool grid = false, group = false, barrier = false, shared = false, overlap = false;
+    for (uint32_t i = 0; i < launches->count; i++) overlap |= has_overlap(&launches->launch[i]);
     for (uint32_t i = 0; i < launches->count; i++)
         for (uint32_t d = 0; d < KILN_LAUNCH_DIMS; d++) {
             grid |= launches->launch[i].grid_size[d] > 1;
@@ -146,6 +164,8 @@ static void count_launches(const kiln_launches *launches, schedule_fuzz_counts *
     counts->groups += group;
     counts->barriers += barrier;
     counts->shared += shared;
+    counts->overlaps += overlap;
+    counts->exchanges += lowered->run->root && has_exchange(lowered->run, lowered->run->root);
 }
 
 static uint32_t count_blocks(const kiln_program *p, kiln_stmt stmt) {
@@ -202,7 +222,7 @@ static kiln_status check_launches(const truth *t, const kiln_program *scheduled,
     kiln_status st = kiln_target_parse(kiln_str_from(target_text), &scratch, &target);
     if (!st) st = kiln_lower_by(scheduled, &target, KILN_LOWER_GRID, &scratch, &lowered);
     bool refused = is_refusal(st);
-    if (!st) count_launches(&lowered.run_launches, counts);
+    if (!st) count_launches(&lowered, counts);
     make_args(t, &scratch, b.arg);
     if (!st) st = run_lowered(&b, lowered.prepare, &scratch);
     if (!st) st = run_lowered(&b, lowered.run, &scratch);
@@ -723,6 +743,41 @@ static kiln_program *draw_tiled(kiln_rand *r, kiln_arena *arena, kiln_trace *out
     return p;
 }
 
+/* Rows that pass through memory of their group, and sums over them by threads: temps that are dead
+ * before others are made, and parts that lanes of a warp add up, or not. */
+static kiln_program *draw_rows(kiln_rand *r, kiln_arena *arena, kiln_trace *out_trace) {
+    static const char *const combiner[] = {"sum", "max", "min"};
+    static const int parts[] = {3, 4, 8, 16, 32, 48, 64, 64}, threads[] = {20, 32, 64, 96};
+    const int m = (int)kiln_rand_range(r, 1, 3), n = (int)kiln_rand_range(r, 2, 100);
+    const int wide = threads[kiln_rand_below(r, KILN_ARRAY_COUNT(threads))];
+    const char *text = kiln_arena_printf(
+        arena,
+        "program p\ninput x: f32[%d,%d]\noutput y: f32[%d,%d]\ntemp t: f32[%d,%d]\n"
+        "temp s: f32[%d]\ntemp u: f32[%d,%d]\ntemp v: f32[%d,%d]\n"
+        "block t(i:%d, j:%d): t[i, j] = x[i, %d - j]*2.0\n"
+        "block s(i:%d | j:%d): s[i] %s= t[i, j]\n"
+        "block u(i:%d, j:%d): u[i, j] = t[i, %d - j] + 1.0\n"
+        "block v(i:%d, j:%d): v[i, j] = u[i, %d - j] + s[i]\n"
+        "block y(i:%d, j:%d): y[i, j] = v[i, %d - j]*0.5\n",
+        m, n, m, n, m, n, m, m, n, m, n, m, n, n - 1, m, n,
+        combiner[kiln_rand_below(r, KILN_ARRAY_COUNT(combiner))], m, n, n - 1, m, n, n - 1, m, n,
+        n - 1);
+    const char *trace = kiln_arena_printf(
+        arena,
+        "rfactor(s, \"j\", %d)\nbind(y.i, \"block.x\")\ncompute_at(v, y.i)\n"
+        "compute_at(u, y.i)\ncompute_at(s, y.i)\ncompute_at(s.part, y.i)\ncompute_at(t, y.i)\n"
+        "bind(s.part.j.1, \"thread.x\")\n"
+        "split(t.j, -1, %d)\nbind(t.j.1, \"thread.x\")\nsplit(u.j, -1, %d)\n"
+        "bind(u.j.1, \"thread.x\")\nsplit(v.j, -1, %d)\nbind(v.j.1, \"thread.x\")\n"
+        "split(y.j, -1, %d)\nbind(y.j.1, \"thread.x\")\n",
+        parts[kiln_rand_below(r, KILN_ARRAY_COUNT(parts))], wide, wide, wide, wide);
+    kiln_program *p = NULL;
+    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &p);
+    if (!st) st = kiln_trace_parse(kiln_str_from(trace), arena, out_trace);
+    KILN_CHECK(st == NULL);
+    return p;
+}
+
 static kiln_program *draw_program(uint64_t seed, kiln_arena *arena) {
     kiln_rand r;
     kiln_rand_init(&r, seed);
@@ -823,8 +878,9 @@ bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_device device, schedule_fuz
     kiln_rand r;
     kiln_trace plan = {0};
     kiln_rand_init(&r, seed ^ UINT64_C(0x5eed));
-    const kiln_program *te =
-        seed % TILED == 0 ? draw_tiled(&r, &arena, &plan) : draw_program(seed, &arena);
+    const kiln_program *te = seed % TILED == 0   ? draw_tiled(&r, &arena, &plan)
+                             : seed % TILED == 4 ? draw_rows(&r, &arena, &plan)
+                                                 : draw_program(seed, &arena);
     kiln_status wrong = find_truth(te, seed, &arena, &t);
     KILN_CHECK(wrong == NULL); /* the generator's programs evaluate */
     kiln_replay replay = kiln_replay_begin(t.te, choose_randomly, &r, &arena);

@@ -786,6 +786,8 @@ static void random_schedules_keep_their_meaning(void **state) {
     assert_true(counts.grids > 30);
     assert_true(counts.barriers > 20);
     assert_true(counts.shared > 10);
+    assert_true(counts.overlaps > 10);
+    assert_true(counts.exchanges > 5);
 }
 
 static void random_schedules_keep_their_meaning_as_items(void **state) {

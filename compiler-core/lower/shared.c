@@ -22,7 +22,7 @@ typedef struct life {
     kiln_buffer buffer;
     kiln_stmt home;             /* smallest statement around all accesses */
     uint32_t first, last;       /* numbers of statements; first > last: no access so far */
-    uint32_t copied;            /* number of the last copy to it */
+    uint32_t copied;            /* number of the last copy to or from it */
     uint64_t offset, end;       /* bytes */
     bool has_copies, is_placed; /* has copies; has an offset */
 } life;
@@ -82,13 +82,13 @@ static void extend_life(sharing *sh, life *of, kiln_stmt stmt) {
         if (sh->p->stmt.data[at].kind == KILN_STMT_FOR) alive = at;
     of->first = KILN_MIN(of->first, sh->first[alive]);
     of->last = KILN_MAX(of->last, sh->last[alive]);
-    if (s->kind != KILN_STMT_COPY || s->buffer != of->buffer) return;
+    if (s->kind != KILN_STMT_COPY) return;
     of->has_copies = true;
     of->copied = KILN_MAX(of->copied, sh->first[stmt]);
 }
 
 /* Whether copies may be under way behind the last access. */
-static bool is_copied_to(const sharing *sh, const life *of) {
+static bool is_under_way(const sharing *sh, const life *of) {
     for (uint32_t i = 0; i < sh->wait.count; i++) {
         const uint32_t at = sh->first[sh->wait.data[i]];
         if (of->copied < at && at < of->last) return false;
@@ -132,8 +132,9 @@ static bool is_before(const sharing *sh, const life *a, const life *b) {
 }
 
 static bool live_together(const sharing *sh, const life *a, const life *b) {
-    return !(is_before(sh, a, b) && !is_copied_to(sh, a)) &&
-           !(is_before(sh, b, a) && !is_copied_to(sh, b));
+    if (!a->home || !b->home) return false; /* nothing touches it any more */
+    return !(is_before(sh, a, b) && !is_under_way(sh, a)) &&
+           !(is_before(sh, b, a) && !is_under_way(sh, b));
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */

@@ -12,7 +12,8 @@
 static double points_of(const kiln_program *p) {
     double points = 0;
     for (kiln_buffer b = 1; b < p->buffer.count; b++)
-        points += (double)kiln_shape_count(&p->buffer.data[b].shape);
+        points +=
+            (double)kiln_shape_count(&p->buffer.data[b].shape) + (double)p->buffer.data[b].offset;
     for (kiln_block b = 1; b < p->block.count; b++) {
         double own = 1;
         for (uint32_t i = 0; i < p->block.data[b].iter_count; i++)

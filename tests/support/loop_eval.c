@@ -15,6 +15,8 @@
 #include "tests/support/interpreter.h"
 #include "tests/support/loop_shadow.h"
 
+#define CELLS_MAX (16 << 20) /* of a group's memory, where temps have places in it */
+
 typedef struct execution {
     kiln_checker w;
     bool *is_home; /* [stmt count] */
@@ -511,24 +513,31 @@ static void give_args(execution *ex, const kiln_tensor *args) {
 }
 
 /* Cells of a group's memory are as large as the smallest element of the temps that have a place. */
-static void make_cells(execution *ex) {
+static kiln_status make_cells(execution *ex) {
     const kiln_program *p = program(ex);
     kiln_checker *w = &ex->w;
     uint64_t end = 0;
+    size_t bytes;
     for (kiln_buffer b = 1; b < p->buffer.count; b++) {
         const kiln_buffer_info *info = &p->buffer.data[b];
         if (!info->is_placed) continue;
         const kiln_shape places = kiln_layout_physical(&info->layout, &info->shape);
         const uint32_t size = (uint32_t)kiln_dtype_size(info->dtype);
-        end = KILN_MAX(end, info->offset + (uint64_t)kiln_shape_count(&places) * size);
+        kiln_status st = kiln_shape_bytes(&places, info->dtype, &bytes);
+        if (st) return kiln_status_note(st, "buffer %.*s", KILN_STR_ARG(info->name));
+        end = KILN_MAX(end, info->offset + bytes);
         w->cell_bytes = w->cell_bytes ? KILN_MIN(w->cell_bytes, size) : size;
     }
-    if (!end) return;
+    if (!end) return KILN_OK;
+    if (end > CELLS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "temps of a group take %llu bytes",
+                          (unsigned long long)end);
     w->cell_count = (uint32_t)((end + w->cell_bytes - 1) / w->cell_bytes);
     w->holder = KILN_ARENA_ARRAY(w->arena, kiln_buffer, w->cell_count);
     w->coming = KILN_ARENA_ARRAY(w->arena, uint32_t, w->cell_count);
     w->touched = KILN_ARENA_ARRAY(w->arena, kiln_touch,
                                   (size_t)w->cell_count * w->depth_max * kiln_checker_touches(w));
+    return KILN_OK;
 }
 
 static void find_cells(execution *ex, kiln_buffer buffer) {
@@ -596,7 +605,7 @@ static kiln_status run(execution *ex, const kiln_tensor *args) {
     find_homes(ex);
     count_copies(ex);
     give_args(ex, args);
-    make_cells(ex);
+    st = make_cells(ex);
     for (kiln_buffer b = 1; b < p->buffer.count && !st; b++) st = make_shadow(ex, b);
     if (!st) st = execute(ex, p->root);
     if (!st) st = kiln_checker_landed(&ex->w);

@@ -53,9 +53,18 @@ static double stays(double bytes, double cache_bytes) {
 
 /* ---- what a launch is ------------------------------------------------------------------------ */
 
+/* Whether threads of their own fetch for a loop around it. */
+static bool has_producer(const kiln_facts *facts, const kiln_facts_statement *s) {
+    for (uint32_t k = 1; k < s->depth; k++)
+        if (kiln_stmt_attribute(facts->p, facts->loop[s->path[k]].stmt, KILN_ATTRIBUTE_PRODUCER))
+            return true;
+    return false;
+}
+
 static void measure_group(const kiln_facts *facts, const kiln_facts_statement *s,
                           kiln_gpu_launch *l) {
     l->used = true;
+    l->producers |= has_producer(facts, s);
     l->groups = fmax(l->groups, kiln_grid_loops_of(facts, s).groups);
     for (uint32_t k = 1; k < s->depth; k++) {
         if (kiln_grid_level(facts, s->path[k]) != KILN_LEVEL_GROUP) continue;
@@ -314,7 +323,7 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
                                                  a->element_bytes);
     }
     if (c->writes_group) /* pipelines of more than two stages go past registers */
-        c->l->fetched += stages > 2 ? 0 : words;
+        c->l->fetched += stages > 2 || has_producer(e->facts, s) ? 0 : words;
     else
         c->l->operands = fmax(c->l->operands, words);
     if (stages == 2) c->l->held.staged += staged;
@@ -370,7 +379,8 @@ static void add_waits(const kiln_gpu_estimate *e, const counted *c, uint8_t *met
     if (c->writes_group) {
         uint8_t *at = &met[round_loop(e->facts, c->s)];
         c->l->stages = fmax(c->l->stages, stages_of(e->facts, c->s));
-        if (!*at) c->l->barriers += c->l->threads > 1 ? (c->rounds > 1 ? 2 : 1) * c->rounds : 0;
+        if (!*at && !has_producer(e->facts, c->s))
+            c->l->barriers += c->l->threads > 1 ? (c->rounds > 1 ? 2 : 1) * c->rounds : 0;
         if (!*at && c->reads_device) c->l->fetches += c->rounds;
         const double turns = turns_of(c);
         if (c->reads_device && turns > COPIED_TURNS_MAX && stages_of(e->facts, c->s) == 1)
@@ -483,6 +493,7 @@ void kiln_gpu_estimate_make(const kiln_facts *facts, const kiln_target *target, 
     for (kiln_buffer b = 1; b < facts->p->buffer.count; b++) add_temp(out, b);
     for (uint32_t i = 0; i < out->launch_count; i++) {
         kiln_gpu_launch *l = &out->launch[i];
+        l->group_size[2] += l->producers;
         l->threads = (double)l->group_size[0] * l->group_size[1] * l->group_size[2];
     }
     /* Registers first: how many groups run at once decides what caches keep. */

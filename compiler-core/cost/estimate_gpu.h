@@ -36,6 +36,7 @@ typedef enum kiln_gpu_limit {
 typedef struct kiln_gpu_launch {
     bool used;
     uint32_t group_size[3];
+    bool producers; /* of these the last in z fetch for the others */
     double groups, threads, shared_bytes;
     double registers;        /* of a thread, of 4 bytes, that the assembler is expected to give */
     double needed_registers; /* the least, not cut to what a thread may have */

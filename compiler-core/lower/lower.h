@@ -14,7 +14,8 @@
  * - items: parallel loops at the root become groups of one work item
  * - launches: root statements are launches; temps get the scope of what shares them
  * - crossthread: parts of a reduction that threads have made are summed by these threads
- * - pipeline: what iterations fetch into shared temps is begun an iteration ahead
+ * - pipeline: what iterations fetch into shared temps is begun an iteration ahead, or by threads
+ *   of their own
  * - barriers: as few between thread nests as keep the order
  * - unify: the thread nests of a launch become one
  * - place: each temp is allocated around all its accesses and compacted to the region that one

@@ -239,6 +239,26 @@ static void launches_are_counted_as_lowering_makes_them(void **state) {
     }
 }
 
+/* Threads of their own are threads, hold nothing of what comes, and meet nobody in the loop. */
+static void producers_are_threads_too(void **state) {
+    kiln_target target = target_of(*state, "h200");
+    kiln_program *p = product(*state, 256, 384, 32,
+                              kiln_arena_printf(*state,
+                                                "%spipeline(mul.k.0, 2)\n"
+                                                "producer(mul.k.0, 1)\n",
+                                                tiles));
+    kiln_gpu_estimate e = estimate_of(*state, p, &target);
+    kiln_lowered lowered;
+    expect_ok(kiln_lower(p, &target, *state, &lowered));
+    const kiln_gpu_launch *l = &e.launch[e.main];
+    const kiln_launch *made = &lowered.run_launches.launch[0];
+    assert_int_equal(l->threads, made->group_size[0] * made->group_size[1] * made->group_size[2]);
+    assert_int_equal(l->threads, 2 * 256);
+    assert_int_equal(l->shared_bytes, made->token_offset);
+    assert_int_equal(l->fetched, 0);
+    assert_int_equal(l->barriers, 0);
+}
+
 static void what_a_unit_holds_is_limited_by_what_it_runs_out_of(void **state) {
     kiln_target h200 = target_of(*state, "h200");
     kiln_program *p = product(*state, 4096, 4096, 4096, strided);
@@ -396,6 +416,7 @@ int main(void) {
         test_with_arena(requests_are_those_of_the_loops),
         test_with_arena(addresses_of_neighbours_decide_what_a_request_takes),
         test_with_arena(launches_are_counted_as_lowering_makes_them),
+        test_with_arena(producers_are_threads_too),
         test_with_arena(what_a_unit_holds_is_limited_by_what_it_runs_out_of),
         test_with_arena(a_large_product_takes_about_what_the_vendor_predicts),
         test_with_arena(products_of_warps_take_tensor_cores),

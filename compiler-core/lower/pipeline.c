@@ -184,12 +184,14 @@ static void compact_temps(kiln_program *p, kiln_stmt body) {
             kiln_lower_compact(p, b, body);
 }
 
-kiln_status kiln_pipeline_expand(kiln_pipelining *l, int64_t slots) {
+kiln_expr kiln_pipeline_number(kiln_program *p, kiln_stmt loop) {
+    const kiln_stmt_info s = p->stmt.data[loop];
+    return kiln_expr_binary(p, KILN_EXPR_SUB, kiln_expr_var(p, s.var), kiln_expr_index(p, s.first));
+}
+
+kiln_status kiln_pipeline_expand(kiln_pipelining *l, int64_t slots, kiln_expr number) {
     kiln_program *p = l->p;
-    const kiln_stmt_info s = p->stmt.data[l->loop];
-    const kiln_stmt body = s.child.data[0];
-    const kiln_expr number =
-        kiln_expr_binary(p, KILN_EXPR_SUB, kiln_expr_var(p, s.var), kiln_expr_index(p, s.first));
+    const kiln_stmt body = p->stmt.data[l->loop].child.data[0];
     const kiln_expr slot =
         kiln_expr_binary(p, KILN_EXPR_FLOORMOD, number, kiln_expr_index(p, slots));
     compact_temps(p, body);
@@ -207,7 +209,7 @@ static kiln_status fetch_through_registers(kiln_pipelining *l) {
     kiln_program *p = l->p;
     const kiln_stmt_info s = p->stmt.data[l->loop];
     kiln_expr var = kiln_expr_var(p, s.var);
-    kiln_status st = kiln_pipeline_expand(l, 2);
+    kiln_status st = kiln_pipeline_expand(l, 2, kiln_pipeline_number(p, l->loop));
     if (st) return st;
 
     kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ), steady = kiln_stmt_create(p, KILN_STMT_SEQ);
@@ -338,7 +340,7 @@ static kiln_status fetch_by_copies(kiln_pipelining *l, int64_t stages) {
     if (r.token >= KILN_COPY_TOKENS_MAX)
         return REFUSE("more than %d pipelines of copies stand in one another",
                       KILN_COPY_TOKENS_MAX);
-    kiln_status st = kiln_pipeline_expand(l, ahead + 1);
+    kiln_status st = kiln_pipeline_expand(l, ahead + 1, kiln_pipeline_number(p, l->loop));
     if (st) return st;
     const span both = {s.first, s.extent - ahead, .fetches = true, .works = true},
                last = {s.first + s.extent - ahead, ahead, .works = true};

@@ -18,9 +18,11 @@ typedef struct kiln_pipelining {
 
 /* ---- pipeline.c ------------------------------------------------------------------------------ */
 
-/* Gives staged temps a dimension of that many slots, which iterations use in turn.
+/* The loop's variable, counted from 0. */
+kiln_expr kiln_pipeline_number(kiln_program *p, kiln_stmt loop);
+/* Gives staged temps a dimension of that many slots, which iterations of that number use in turn.
  * ILLEGAL_SCHEDULE: one has no dimension left. */
-KILN_MUST_USE kiln_status kiln_pipeline_expand(kiln_pipelining *l, int64_t slots);
+KILN_MUST_USE kiln_status kiln_pipeline_expand(kiln_pipelining *l, int64_t slots, kiln_expr number);
 /* Marks the stores below that may become copies of the token, and counts them. */
 uint32_t kiln_pipeline_mark_copies(kiln_program *p, kiln_stmt stmt, uint8_t token);
 /* Appends copies of the statements, with `with` in place of the variable. */

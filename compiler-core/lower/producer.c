@@ -17,6 +17,9 @@
  * and proves the others by the tokens (ir/device.h). Code generation writes what each side does as
  * a program of its own. The tokens that are left are taken at the end, so queues are empty then.
  *
+ * Loops around it in the group go on with the same tokens, so what they fetch next is on its way
+ * while the end of one is worked on.
+ *
  * No statement of the loop meets all threads, so what works may write nothing that other threads
  * see: they would have to wait for each other. */
 #include "base/check.h"
@@ -98,16 +101,23 @@ static bool has_tokens(const kiln_program *p, kiln_stmt stmt) {
     return found;
 }
 
-/* Tokens are counted from 0 once in a launch, so the loop runs once, and is the only one. */
+/* The outermost loop of the group around the loop, or itself. */
+static kiln_stmt outermost_loop(const kiln_pipelining *l) {
+    kiln_stmt outer = l->loop;
+    for (kiln_stmt at = l->loop; at; at = l->p->stmt.data[at].parent)
+        if (l->p->stmt.data[at].kind == KILN_STMT_FOR &&
+            kiln_stmt_level(l->p, at) == KILN_LEVEL_NONE)
+            outer = at;
+    return outer;
+}
+
+/* Tokens are counted from 0 through all iterations of the loops around, so each of these comes, and
+ * no other loop of the launch has any. */
 static kiln_status check_place(const kiln_pipelining *l, kiln_stmt launch) {
     const kiln_program *p = l->p;
-    for (kiln_stmt at = p->stmt.data[l->loop].parent; at; at = p->stmt.data[at].parent) {
-        const bool is_loop = p->stmt.data[at].kind == KILN_STMT_FOR;
-        if ((is_loop && kiln_stmt_level(p, at) != KILN_LEVEL_GRID) ||
-            p->stmt.data[at].kind == KILN_STMT_IF)
-            return REFUSE("loop %.*s has a producer, and a loop or condition is around it",
-                          LOOP_NAME(l));
-    }
+    for (kiln_stmt at = p->stmt.data[l->loop].parent; at; at = p->stmt.data[at].parent)
+        if (p->stmt.data[at].kind == KILN_STMT_IF)
+            return REFUSE("loop %.*s has a producer, and a condition is around it", LOOP_NAME(l));
     if (has_tokens(p, launch))
         return REFUSE("loop %.*s has a producer, and another loop of the launch has one",
                       LOOP_NAME(l));
@@ -182,11 +192,36 @@ static void append_ends(kiln_program *p, kiln_stmt to, kiln_stmt_kind kind, int6
                                kiln_expr_index(p, first + i), slots));
 }
 
-static kiln_stmt make_iteration(const kiln_pipelining *l, kiln_var var, int64_t slots) {
+/* Number of the iteration among all of the loop and those around it, in order. */
+static kiln_expr number_of(const kiln_pipelining *l, kiln_stmt loop) {
+    kiln_program *p = l->p;
+    int64_t below = 1;
+    kiln_expr number = kiln_expr_index(p, 0);
+    for (kiln_stmt at = loop; at; at = p->stmt.data[at].parent) {
+        if (p->stmt.data[at].kind != KILN_STMT_FOR || kiln_stmt_level(p, at) != KILN_LEVEL_NONE)
+            continue;
+        const kiln_expr steps = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_pipeline_number(p, at),
+                                                 kiln_expr_index(p, below));
+        number = kiln_expr_binary(p, KILN_EXPR_ADD, steps, number);
+        below *= p->stmt.data[at].extent;
+    }
+    return kiln_expr_simplify(p, number, NULL);
+}
+
+static int64_t count_iterations(const kiln_pipelining *l) {
+    int64_t count = 1;
+    for (kiln_stmt at = l->loop; at; at = l->p->stmt.data[at].parent)
+        if (l->p->stmt.data[at].kind == KILN_STMT_FOR &&
+            kiln_stmt_level(l->p, at) == KILN_LEVEL_NONE)
+            count *= l->p->stmt.data[at].extent;
+    return count;
+}
+
+/* Puts the tokens and a copy of all statements into the loop's body, in its place. */
+static void make_iteration(const kiln_pipelining *l, int64_t slots) {
     kiln_program *p = l->p;
     const kiln_stmt_info s = p->stmt.data[l->loop];
-    const kiln_expr now = kiln_expr_var(p, var),
-                    number = kiln_expr_binary(p, KILN_EXPR_SUB, now, kiln_expr_index(p, s.first)),
+    const kiln_expr now = kiln_expr_var(p, s.var), number = number_of(l, l->loop),
                     next = kiln_expr_binary(p, KILN_EXPR_ADD, number, kiln_expr_index(p, slots));
     const kiln_unit load = KILN_UNIT_LOAD, compute = KILN_UNIT_COMPUTE;
     kiln_stmt body = kiln_stmt_create(p, KILN_STMT_SEQ);
@@ -196,21 +231,20 @@ static kiln_stmt make_iteration(const kiln_pipelining *l, kiln_var var, int64_t 
     kiln_stmt_append(p, body, token(p, KILN_STMT_TOKEN_POP, load, compute, number, slots));
     kiln_pipeline_append(p, body, l->work.data, l->work.count, s.var, now);
     kiln_stmt_append(p, body, token(p, KILN_STMT_TOKEN_PUSH, compute, load, next, slots));
-    return body;
+    kiln_stmt_replace(p, s.child.data[0], body);
+    p->stmt.data[l->loop].attribute.count = 0; /* it is no pipeline any more */
 }
 
-static kiln_stmt make_loop(const kiln_pipelining *l, int64_t slots) {
+/* The tokens before and behind all iterations. */
+static kiln_stmt put_around(const kiln_pipelining *l, int64_t slots) {
     kiln_program *p = l->p;
-    const kiln_stmt_info s = p->stmt.data[l->loop];
-    const kiln_var var =
-        kiln_var_create(p, p->var.data[s.var].name, s.first, s.first + s.extent - 1);
-    kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ);
+    const int64_t count = count_iterations(l);
+    const kiln_stmt outer = outermost_loop(l), all = kiln_stmt_create(p, KILN_STMT_SEQ);
+    kiln_stmt_replace(p, outer, all);
     kiln_stmt_append(p, all, kiln_stmt_create(p, KILN_STMT_BARRIER));
     append_ends(p, all, KILN_STMT_TOKEN_PUSH, 0, slots);
-    kiln_stmt_append(
-        p, all,
-        kiln_stmt_for(p, var, s.first, s.extent, KILN_LOOP_SERIAL, make_iteration(l, var, slots)));
-    append_ends(p, all, KILN_STMT_TOKEN_POP, s.extent, slots);
+    kiln_stmt_append(p, all, outer);
+    append_ends(p, all, KILN_STMT_TOKEN_POP, count, slots);
     return all;
 }
 
@@ -230,12 +264,11 @@ kiln_status kiln_pipeline_by_producer(kiln_pipelining *l, int64_t stages) {
         return REFUSE("loop %.*s has a producer, and none of its fetches is a copy", LOOP_NAME(l));
     kiln_status st = check_threads(l, works, fetches);
     if (!st) st = check_place(l, launch);
-    const int64_t slots = KILN_MIN(stages, p->stmt.data[l->loop].extent);
-    if (!st) st = kiln_pipeline_expand(l, slots);
+    const int64_t slots = KILN_MIN(stages, count_iterations(l));
+    if (!st) st = kiln_pipeline_expand(l, slots, number_of(l, l->loop));
     if (!st) st = give_fetches(l, works[KILN_AXIS_THREAD_Z]);
     if (st) return st;
-    kiln_stmt all = make_loop(l, slots);
-    kiln_stmt_replace(p, l->loop, all);
-    kiln_lower_simplify_below(p, all, NULL);
+    make_iteration(l, slots);
+    kiln_lower_simplify_below(p, put_around(l, slots), NULL);
     return KILN_OK;
 }

@@ -207,8 +207,8 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
     ("warps need not be whole", LOWER + "crossthread.c", "threads_below(p, launch, t->axis) % KILN_WARP_LANES == 0 &&", ""),
     ("values of any size are exchanged", LOWER + "crossthread.c", "kiln_dtype_size(p->buffer.data[t->part].dtype) != KILN_EXCHANGE_BYTES)", "false)"),
     # pipeline
-    ("a stage too few", LOWER + "pipeline.c", "kiln_pipeline_expand(l, 2);", "kiln_pipeline_expand(l, 1);"),
-    ("a stage of copies too few", LOWER + "pipeline.c", "kiln_pipeline_expand(l, ahead + 1);", "kiln_pipeline_expand(l, ahead);"),
+    ("a stage too few", LOWER + "pipeline.c", "kiln_pipeline_expand(l, 2, kiln", "kiln_pipeline_expand(l, 1, kiln"),
+    ("a stage of copies too few", LOWER + "pipeline.c", "kiln_pipeline_expand(l, ahead + 1, kiln", "kiln_pipeline_expand(l, ahead, kiln"),
     ("a wait too late", LOWER + "pipeline.c", ".pending = (uint8_t)(r->ahead - 1);", ".pending = r->ahead;"),
     ("a slot is freed before all threads have left it", LOWER + "pipeline.c",
      "kiln_stmt_append(p, body, kiln_stmt_create(p, KILN_STMT_BARRIER));", ""),
@@ -373,11 +373,11 @@ TABLES = [
 ]
 
 FAULTS += [(name, file, old, new, PRODUCER) for name, file, old, new in [
-    ("a slot fewer than tokens", LOWER + "producer.c", "kiln_pipeline_expand(l, slots);", "kiln_pipeline_expand(l, slots - 1);"),
+    ("a slot fewer than tokens", LOWER + "producer.c", "kiln_pipeline_expand(l, slots, number", "kiln_pipeline_expand(l, slots - 1, number"),
     ("a slot is full before its copies are begun", LOWER + "producer.c",
      "kiln_pipeline_append(p, body, l->fetch.data, l->fetch.count, s.var, now);\n    kiln_stmt_append(p, body, token(p, KILN_STMT_TOKEN_PUSH, load, compute, number, slots));",
      "kiln_stmt_append(p, body, token(p, KILN_STMT_TOKEN_PUSH, load, compute, number, slots));\n    kiln_pipeline_append(p, body, l->fetch.data, l->fetch.count, s.var, now);"),
-    ("nothing is left of what was pushed at the start", LOWER + "producer.c", "append_ends(p, all, KILN_STMT_TOKEN_POP, s.extent, slots);", ""),
+    ("nothing is left of what was pushed at the start", LOWER + "producer.c", "append_ends(p, all, KILN_STMT_TOKEN_POP, count, slots);", ""),
     ("fetches are of no unit", LOWER + "producer.c", "mark_unit(p, *fetch);", "(void)mark_unit;"),
     ("what other threads see is written in the loop", LOWER + "producer.c", "if (shared || has_steps(", "if (has_steps("),
     ("barriers order the two sides", LOWER + "barriers.c", "if (a->is_producer || b->is_producer) return false;", ""),

@@ -223,7 +223,8 @@ static int one_of(kiln_rand *r, const int *choice, uint32_t count) {
     return choice[kiln_rand_below(r, count)];
 }
 
-/* A product with a padding that is not 0, in tiles, steps, fetches and stages that are drawn. */
+/* A product with a padding that is not 0, in tiles, steps, fetches and stages that are drawn, whose
+ * two rows of blocks are of two groups or of one. */
 static kiln_program *draw_padded(kiln_rand *r, kiln_arena *arena, const char **out_trace) {
     static const int warp[] = {8, 16, 32}, few[] = {1, 2, 3}, width[] = {1, 2, 4};
     const int x = one_of(r, warp, 3), y = 32 / x * one_of(r, few, 2), z = one_of(r, few, 3);
@@ -232,16 +233,19 @@ static kiln_program *draw_padded(kiln_rand *r, kiln_arena *arena, const char **o
               k = steps * blocks;
     const int lanes_a = one_of(r, width, 3), lanes_w = one_of(r, width, 3);
     const bool by_x = kiln_rand_below(r, 2);
+    const int stages = (int)kiln_rand_range(r, 2, 8);
+    const char *scope = kiln_rand_below(r, 2) ? "register" : "local";
+    const char *turns = kiln_rand_below(r, 2) ? "bind(mm.m.0, \"block.y\")\n" : "";
     *out_trace = kiln_arena_printf(
         arena,
         "cache_read(mm, w, \"shared\")\ncache_write(mm, \"%s\")\nset_scope(a, \"shared\")\n"
         "split(mm.m, 2, %d, %d, %d)\nsplit(mm.n, 2, %d, %d)\nsplit(mm.k, %d, %d)\n"
-        "reorder(mm.m.0, mm.n.0, mm.k.0, mm.m.1, mm.m.2, mm.n.1, mm.k.1, mm.m.3, mm.n.2)\n"
-        "bind(mm.m.0, \"block.y\")\nbind(mm.n.0, \"block.x\")\nbind(mm.m.1, \"thread.z\")\n"
+        "reorder(mm.n.0, mm.m.0, mm.k.0, mm.m.1, mm.m.2, mm.n.1, mm.k.1, mm.m.3, mm.n.2)\n"
+        "bind(mm.n.0, \"block.x\")\n%sbind(mm.m.1, \"thread.z\")\n"
         "bind(mm.m.2, \"thread.y\")\nbind(mm.n.1, \"thread.x\")\nunroll(mm.m.3)\nunroll(mm.n.2)\n"
         "decompose_reduction(mm, mm.k.0)\n"
         "compute_at(a, mm.k.0)\ncompute_at(w.read, mm.k.0)\n"
-        "reverse_compute_at(mm.write, mm.n.0)\n"
+        "reverse_compute_at(mm.write, mm.m.0)\n"
         "split(mm.write.m, %d, %d, %d)\nsplit(mm.write.n, %d, %d)\n"
         "reorder(mm.write.m.0, mm.write.m.1, mm.write.n.0, mm.write.m.2, mm.write.n.1)\n"
         "bind(mm.write.m.0, \"thread.z\")\nbind(mm.write.m.1, \"thread.y\")\n"
@@ -250,9 +254,8 @@ static kiln_program *draw_padded(kiln_rand *r, kiln_arena *arena, const char **o
         "reorder(a.m.f.1, a.m.f.0, a.m.f.2)\nvectorize(a.m.f.2)\n"
         "split(w.read.d1, -1, %d)\nvectorize(w.read.d1.1)\nbind(w.read.d0, \"thread.x\")\n"
         "pipeline(mm.k.0, %d)\nproducer(mm.k.0, 1)\n",
-        kiln_rand_below(r, 2) ? "register" : "local", z, y, tile_m, x, tile_n, blocks, steps, z, y,
-        tile_m, x, tile_n, by_x ? x : y, lanes_a, by_x ? "thread.x" : "thread.y", lanes_w,
-        (int)kiln_rand_range(r, 2, 8));
+        scope, z, y, tile_m, x, tile_n, blocks, steps, turns, z, y, tile_m, x, tile_n, by_x ? x : y,
+        lanes_a, by_x ? "thread.x" : "thread.y", lanes_w, stages);
     return parsed(
         arena,
         kiln_arena_printf(

@@ -384,3 +384,9 @@ FAULTS += [(name, file, old, new, PRODUCER) for name, file, old, new in [
     ("what is shared by two sides is anew in each iteration", LOWER + "place.c",
      "outside_tokens(p, buffer, kiln_home_outside_vectors(p, a.home));", "kiln_home_outside_vectors(p, a.home);(void)outside_tokens;"),
 ]]
+
+FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
+    ("a token that came back orders nothing among threads", SUPPORT + "loop_shadow.c", "t->time <= w->returned[unit_of_touch(w, now)]", "false"),
+    ("a push says nothing about copies", SUPPORT + "loop_shadow.c", "if (!st) st = land_of_unit(w, (kiln_unit)s->from);", "(void)land_of_unit;"),
+    ("any number is a token's", SUPPORT + "loop_shadow.c", "if (number < 0 || number == wanted) return KILN_OK;", "if (number < 0 || number != wanted + 1000) return KILN_OK;"),
+]]

@@ -347,6 +347,43 @@ static void what_follows_a_push_is_not_ordered_by_it(void **state) {
                    "i[1] is read by unit compute and no token orders that");
 }
 
+/* Threads with z = 1 copy two elements, those with z = 0 read them in the other order, twice. */
+#define THREADS(starts, wanted, index, full, last)                                              \
+    "program p\ninput x: f32[4]\noutput y: f32[4]\ntemp i: f32[2] scope(shared)\n"              \
+    "loops:\n  alloc i:\n"                                                                      \
+    "    bind(thread.z) z in 2:\n      bind(thread.x) t in 2:\n" starts "        for k in 2:\n" \
+    "          token pop compute load at k of " wanted "          if z == 1:\n"                 \
+    "            copy(0) i[" index "] = x[k*2 + " index "] @unit(load)\n" full                  \
+    "          token pop load compute at k of 1\n"                                              \
+    "          if z == 0:\n            y[k*2 + t] = i[1 - t]\n" last
+#define ONE_START "        token push compute load at 0 of 1\n"
+#define FULL_AT_K "          token push load compute at k of 1\n"
+#define ONE_LAST                                        \
+    "          token push compute load at k + 1 of 1\n" \
+    "        token pop compute load at 2 of 1\n"
+#define TWO_STARTS \
+    "        token push compute load at 0 of 2\n        token push compute load at 1 of 2\n"
+#define TWO_LAST                                        \
+    "          token push compute load at k + 2 of 2\n" \
+    "        token pop compute load at 2 of 2\n        token pop compute load at 3 of 2\n"
+
+/* Threads of a unit may take turns with an element where a token came back in between. */
+static void threads_of_units_are_ordered_by_tokens(void **state) {
+    static const double wanted[] = {2, 1, 4, 3};
+    expect_output(state, THREADS(ONE_START, "1\n", "t", FULL_AT_K, ONE_LAST), wanted);
+    expect_output(state, THREADS(ONE_START, "1\n", "floormod(t + k, 2)", FULL_AT_K, ONE_LAST),
+                  wanted);
+    expect_finding(state, THREADS(ONE_START, "1\n", "0", FULL_AT_K, ONE_LAST), "in flight");
+    expect_finding(state, THREADS(TWO_STARTS, "2\n", "t", FULL_AT_K, TWO_LAST),
+                   "i[0] is written by unit load and no token orders that");
+    expect_finding(state, THREADS(ONE_START, "1\n", "t", "", ONE_LAST),
+                   "unit compute waits for a token of load that was not pushed before: deadlock");
+    expect_finding(state,
+                   THREADS(ONE_START, "1\n", "t",
+                           "          token push load compute at k + 1 of 1\n", ONE_LAST),
+                   "token 0 from load to compute says that it is number 1");
+}
+
 static void tokens_are_conserved(void **state) {
     expect_finding(state, TILES(FREE, FULL, DONE, ""),
                    "unit compute waits for a token of store that was not pushed before: deadlock");
@@ -374,6 +411,7 @@ int main(void) {
         PROGRAM_TEST(units_are_ordered_by_tokens),
         PROGRAM_TEST(a_missing_pair_of_tokens_names_both_accesses),
         PROGRAM_TEST(what_follows_a_push_is_not_ordered_by_it),
+        PROGRAM_TEST(threads_of_units_are_ordered_by_tokens),
         PROGRAM_TEST(tokens_are_conserved),
     };
     return cmocka_run_group_tests_name("compiler-core/ir/loop_shadow", tests, NULL, NULL);

@@ -108,8 +108,7 @@ static void what_no_token_orders_is_found(void **state) {
         {"token push load compute at mm.k.0 of 3\n", "barrier\n",
          "that was not pushed before: deadlock"},
         {"token push compute load at 2 of 3\n", "barrier\n", "says that it is number"},
-        {"token push load compute at mm.k.0 of 3\n",
-         "token push load compute at mm.k.0 + 1 of 3\n",
+        {"token push load compute at mm.k.0 of 3\n", "token push load compute at mm.k.0 + 1 of 3\n",
          "token 0 from load to compute says that it is number 1"},
         /* one slot fewer than tokens */
         {"floormod(mm.k.0, 3)", "floormod(mm.k.0, 2)", "no token orders that"},
@@ -168,12 +167,43 @@ static void producers_that_cannot_be_are_refused(void **state) {
                    "cuda:sm_90a", "would have to wait for each other: they write y");
 }
 
+/* Two sums over rows of 32, each of a fetch of its own. */
+#define SUMS(value)                                                         \
+    "program p\ninput x: f32[8,32]\noutput y: f32[32]\noutput z: f32[32]\n" \
+    "temp t: f32[8,32]\ntemp u: f32[8,32]\n"                                \
+    "block t(k:8, i:32): t[k, i] = " value "\n"                             \
+    "block y(i:32 | k:8): y[i] sum= t[k, 31 - i]\n"                         \
+    "block u(k:8, i:32): u[k, i] = x[k, i]\n"                               \
+    "block z(i:32 | k:8): z[i] sum= u[k, 31 - i]\n"
+#define SUM(y, t)                                                                             \
+    "cache_write(" y ", \"local\")\nsplit(" y ".i, 1, 32)\n"                                  \
+    "reorder(" y ".i.0, " y ".k, " y ".i.1)\nbind(" y ".i.0, \"block.x\")\n"                  \
+    "bind(" y ".i.1, \"thread.x\")\ndecompose_reduction(" y ", " y ".k)\n"                    \
+    "compute_at(" t ", " y ".k)\nset_scope(" t ", \"shared\")\nbind(" t ".i, \"thread.x\")\n" \
+    "reverse_compute_at(" y ".write, " y ".i.0)\nbind(" y ".write.i, \"thread.x\")\n"         \
+    "pipeline(" y ".k, 3)\nproducer(" y ".k, 1)\n"
+
+/* Each launch counts its own tokens; what is computed on the way is no copy. */
+static void each_launch_has_tokens_of_its_own(void **state) {
+    kiln_target target = target_of(*state, "cuda:sm_90");
+    kiln_program *te = parse_in(*state, SUMS("x[k, i]"));
+    kiln_lowered lowered;
+    expect_ok(
+        grid_equals_on(te, replay_text(te, SUM("y", "t") SUM("z", "u")), &target, 1, &lowered));
+    assert_int_equal(lowered.run_launches.count, 2);
+    assert_int_equal(lowered.run_launches.launch[1].token_slots, 3);
+    te = parse_in(*state, SUMS("x[k, i]*2.0"));
+    expect_error(grid_equals_on(te, replay_text(te, SUM("y", "t")), &target, 1, NULL),
+                 ILLEGAL_SCHEDULE, "loop y.k has a producer, and none of its fetches is a copy");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_pass_keeps_the_meaning),
         test_with_arena(the_producer_is_the_last_of_the_group),
         test_with_arena(what_no_token_orders_is_found),
         test_with_arena(producers_that_cannot_be_are_refused),
+        test_with_arena(each_launch_has_tokens_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

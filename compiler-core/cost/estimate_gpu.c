@@ -326,7 +326,7 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
         c->l->fetched += stages > 2 || has_producer(e->facts, s) ? 0 : words;
     else
         c->l->operands = fmax(c->l->operands, words);
-    if (stages == 2) c->l->held.staged += staged;
+    if (stages == 2 && !has_producer(e->facts, s)) c->l->held.staged += staged;
     if (!c->writes_group)
         c->l->held.operands = fmax(c->l->held.operands, is_by_threads(s) ? fragments : words);
 }

@@ -111,15 +111,43 @@ static const char *long_sum(kiln_rand *r, kiln_arena *a) {
     }
 }
 
-kiln_program *gpu_program_draw(kiln_rand *rand, kiln_arena *arena) {
-    static const char *(*const pattern[])(kiln_rand *, kiln_arena *) = {
-        product, convolution, convolution, window, softmax, chain, vector, long_sum};
+static kiln_program *parse(const char *text, kiln_arena *arena) {
     kiln_program *p = NULL;
-    const char *text = pattern[kiln_rand_below(rand, KILN_ARRAY_COUNT(pattern))](rand, arena);
     kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &p);
     if (st) fprintf(stderr, "%s\n%s", kiln_status_text(st), text);
     KILN_CHECK(!st);
     return p;
+}
+
+kiln_program *gpu_program_draw(kiln_rand *rand, kiln_arena *arena) {
+    static const char *(*const pattern[])(kiln_rand *, kiln_arena *) = {
+        product, convolution, convolution, window, softmax, chain, vector, long_sum};
+    return parse(pattern[kiln_rand_below(rand, KILN_ARRAY_COUNT(pattern))](rand, arena), arena);
+}
+
+kiln_program *gpu_program_draw_product(kiln_rand *rand, kiln_arena *a) {
+    static const char *const type[] = {"f16", "bf16", "f16", "i8"};
+    const char *in = type[kiln_rand_below(rand, KILN_ARRAY_COUNT(type))];
+    const bool bytes = *in == 'i', x_turned = kiln_rand_below(rand, 2),
+               w_turned = kiln_rand_below(rand, 2), follows = kiln_rand_below(rand, 2);
+    const int n = range(rand, 1, 2), i = range(rand, 8, 72), j = 8 * range(rand, 1, 9),
+              k = bytes ? 32 * range(rand, 1, 3) : 16 << range(rand, 0, 3);
+    const char *sum = bytes ? "i32" : "f32", *zero = bytes ? "0i32" : "0.0";
+    return parse(
+        kiln_arena_printf(
+            a,
+            "program p\ninput x: %s[%d,%d,%d]\ninput w: %s[%d,%d,%d]\n%s: %s[%d,%d,%d]\n%s"
+            "block mul(n:%d, i:%d, j:%d | k:%d): s[n, i, j] sum= %s(x[n, %s]) * %s(w[n, %s]) "
+            "init %s\n%s",
+            in, n, x_turned ? k : i, x_turned ? i : k, in, n, w_turned ? k : j, w_turned ? j : k,
+            follows ? "temp s" : "output s", sum, n, i, j,
+            follows ? kiln_arena_printf(a, "output y: %s[%d,%d,%d]\n", sum, n, i, j) : "", n, i, j,
+            k, sum, x_turned ? "k, i" : "i, k", sum, w_turned ? "k, j" : "j, k", zero,
+            follows ? kiln_arena_printf(
+                          a, "block act(n:%d, i:%d, j:%d): y[n, i, j] = max(s[n, i, j], %s)\n", n,
+                          i, j, zero)
+                    : ""),
+        a);
 }
 
 /* ---- shrunk ---------------------------------------------------------------------------------- */

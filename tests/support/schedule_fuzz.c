@@ -10,6 +10,7 @@
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/rules/space.h"
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
@@ -20,7 +21,9 @@
 #define STEPS_MAX 14
 #define BINDS_MAX 12
 #define TILED 8             /* one program in so many is a product in tiles of threads, one rows */
-#define TARGET "cuda:sm_80" /* takes copies that land later */
+#define WARPS 64            /* one in so many is a product by instructions of warps, */
+#define WARPS_FROM 4        /* from this one on */
+#define TARGET "cuda:sm_80" /* takes copies that land later, and instructions of warps */
 #define PRODUCTS 8          /* one program in so many is a product of bytes */
 #define ARGS_MAX KILN_MANIFEST_ARGS_MAX
 
@@ -168,6 +171,16 @@ static void count_launches(const kiln_lowered *lowered, schedule_fuzz_counts *co
     counts->exchanges += lowered->run->root && has_exchange(lowered->run, lowered->run->root);
 }
 
+/* Whether instructions of several threads make a part of it. */
+static bool has_warps(const kiln_program *p) {
+    for (kiln_stmt s = 1; s < p->stmt.count; s++) {
+        const kiln_intrinsic *in =
+            kiln_stmt_is_inside(p, s, p->root) ? kiln_intrinsic_of_loop(p, s) : NULL;
+        if (in && kiln_intrinsic_of_threads(in)) return true;
+    }
+    return false;
+}
+
 static uint32_t count_blocks(const kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     uint32_t count = s->kind == KILN_STMT_BLOCK;
@@ -223,6 +236,7 @@ static kiln_status check_launches(const truth *t, const kiln_program *scheduled,
     if (!st) st = kiln_lower_by(scheduled, &target, KILN_LOWER_GRID, &scratch, &lowered);
     bool refused = is_refusal(st);
     if (!st) count_launches(&lowered, counts);
+    if (!st) counts->warps += has_warps(lowered.run);
     make_args(t, &scratch, b.arg);
     if (!st) st = run_lowered(&b, lowered.prepare, &scratch);
     if (!st) st = run_lowered(&b, lowered.run, &scratch);
@@ -778,6 +792,36 @@ static kiln_program *draw_rows(kiln_rand *r, kiln_arena *arena, kiln_trace *out_
     return p;
 }
 
+/* A small product that instructions of warps multiply, and what rules make of it: blocks, warps,
+ * pieces, stages and fetches are drawn again when it is replayed. Instructions of warp groups make
+ * hundreds of times as much, too much to be checked behind each primitive (tests/fuzz/fuzz_gpu.c
+ * draws them). */
+static kiln_program *draw_warps(kiln_rand *r, kiln_arena *arena, kiln_trace *out_trace) {
+    static const char *const type[] = {"f16", "bf16", "i8"};
+    const char *in = type[kiln_rand_below(r, KILN_ARRAY_COUNT(type))];
+    const char *sum = *in == 'i' ? "i32" : "f32";
+    const int m = (int)kiln_rand_range(r, 8, 24), n = (int)kiln_rand_range(r, 8, 20),
+              k = 32 * (int)kiln_rand_range(r, 1, 2);
+    const bool x_turned = kiln_rand_below(r, 2), w_turned = kiln_rand_below(r, 2);
+    const char *text =
+        kiln_arena_printf(arena,
+                          "program p\ninput x: %s[%d,%d]\ninput w: %s[%d,%d]\noutput y: %s[%d,%d]\n"
+                          "block mm(m:%d, n:%d | k:%d): y[m, n] sum= %s(x[%s])*%s(w[%s]) init %s\n",
+                          in, x_turned ? k : m, x_turned ? m : k, in, w_turned ? k : n,
+                          w_turned ? n : k, sum, m, n, m, n, k, sum, x_turned ? "k, m" : "m, k",
+                          sum, w_turned ? "k, n" : "n, k", *in == 'i' ? "0i32" : "0.0");
+    const kiln_space_options direct = {.accuracy = {.exact = true}};
+    kiln_target target;
+    kiln_space space;
+    kiln_program *p = NULL, *scheduled;
+    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &p);
+    if (!st) st = kiln_target_parse(KILN_STR(TARGET), arena, &target);
+    if (!st) st = kiln_space_create_with(p, &target, &direct, arena, &space);
+    if (!st) st = kiln_space_sample(&space, r, arena, out_trace, &scheduled);
+    KILN_CHECK(st == NULL);
+    return p;
+}
+
 static kiln_program *draw_program(uint64_t seed, kiln_arena *arena) {
     kiln_rand r;
     kiln_rand_init(&r, seed);
@@ -878,9 +922,10 @@ bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_device device, schedule_fuz
     kiln_rand r;
     kiln_trace plan = {0};
     kiln_rand_init(&r, seed ^ UINT64_C(0x5eed));
-    const kiln_program *te = seed % TILED == 0   ? draw_tiled(&r, &arena, &plan)
-                             : seed % TILED == 4 ? draw_rows(&r, &arena, &plan)
-                                                 : draw_program(seed, &arena);
+    const kiln_program *te = seed % TILED == 0            ? draw_tiled(&r, &arena, &plan)
+                             : seed % WARPS == WARPS_FROM ? draw_warps(&r, &arena, &plan)
+                             : seed % TILED == 4          ? draw_rows(&r, &arena, &plan)
+                                                          : draw_program(seed, &arena);
     kiln_status wrong = find_truth(te, seed, &arena, &t);
     KILN_CHECK(wrong == NULL); /* the generator's programs evaluate */
     kiln_replay replay = kiln_replay_begin(t.te, choose_randomly, &r, &arena);

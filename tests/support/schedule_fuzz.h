@@ -12,9 +12,9 @@ typedef struct schedule_fuzz_counts {
     uint64_t applied_of[64], refused_of[64];  /* by kiln_prim */
     uint64_t lowered, unlowered;              /* to launches; refused */
     uint64_t grids, groups, barriers, shared; /* lowered programs with several groups, ... */
-    uint64_t overlaps,
-        exchanges; /* with temps on the same bytes; with lanes that exchange values */
-    uint64_t ran;  /* on a device */
+    uint64_t overlaps, exchanges; /* with temps on the same bytes; lanes that exchange */
+    uint64_t warps;               /* lowered ones with instructions of warps */
+    uint64_t ran;                 /* on a device */
 } schedule_fuzz_counts;
 
 /* Builds the scheduled program for a device and runs it there; `args` in the order of

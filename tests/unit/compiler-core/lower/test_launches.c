@@ -788,6 +788,7 @@ static void random_schedules_keep_their_meaning(void **state) {
     assert_true(counts.shared > 10);
     assert_true(counts.overlaps > 10);
     assert_true(counts.exchanges > 5);
+    assert_true(counts.warps > 3);
 }
 
 static void random_schedules_keep_their_meaning_as_items(void **state) {

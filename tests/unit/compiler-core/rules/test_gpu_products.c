@@ -10,7 +10,7 @@
 #include "compiler-core/ptxas.h"
 #include "compiler-core/rules/gpu.h"
 #include "compiler-core/rules/space.h"
-#include "tests/support/emulate_block.h"
+#include "tests/support/emulate_scheduled.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/lower/support.h"
@@ -74,15 +74,11 @@ static kiln_space space_of(kiln_arena *arena, const kiln_program *te, const char
  * The text that was emulated. */
 static const char *expect_equal_everywhere(const kiln_program *te, const kiln_program *scheduled,
                                            const kiln_target *target, kiln_arena *arena) {
-    const kiln_codegen_options options = {
-        .emit = KILN_EMIT_OBJECT, .optimise = 2, .backend = "cuda"};
     kiln_lowered lowered;
-    kiln_tensor want[4], low[4], got[4];
-    kiln_str text;
-    uint64_t scratch, worker;
-    const uint32_t count = te->buffer.count;
+    kiln_tensor want[4] = {{0}}, low[4], got[4];
+    const char *text = NULL;
     uint32_t args = 0;
-    for (kiln_buffer b = 1; b < count; b++) {
+    for (kiln_buffer b = 1; b < te->buffer.count; b++) {
         const kiln_buffer_info *info = &te->buffer.data[b];
         if (info->role == KILN_ROLE_TEMP) continue;
         want[args] = kiln_tensor_create(arena, info->dtype, &info->shape);
@@ -98,25 +94,12 @@ static const char *expect_equal_everywhere(const kiln_program *te, const kiln_pr
     expect_ok(kiln_te_eval(te, want, args));
     expect_ok(kiln_lower(scheduled, target, arena, &lowered));
     expect_ok(kiln_loop_eval(lowered.run, low, args));
-    assert_int_equal(lowered.run_launches.count, 1);
-    expect_ok(kiln_codegen(&lowered, target, &options, arena, &text, &scratch, &worker));
-    const kiln_launch *l = &lowered.run_launches.launch[0];
-    emulate_block_launch launch = {
-        .entry = "run_0", .shared_bytes = l->shared_bytes, .arg_count = args};
-    for (uint32_t i = 0; i < args; i++) launch.arg[i] = got[i].data;
-    memcpy(launch.grid, l->grid_size, sizeof launch.grid);
-    memcpy(launch.block, l->group_size, sizeof launch.block);
-    char *folder = make_folder(arena);
-    emulate_block *e = NULL;
-    expect_ok(emulate_block_create(text, folder, arena, &e));
-    expect_ok(emulate_block_run(e, &launch));
-    emulate_block_destroy(e);
-    remove_folder(folder);
+    expect_ok(emulate_scheduled(scheduled, target, got, args, arena, &text));
     for (uint32_t i = 0; i < args; i++) {
         assert_memory_equal(low[i].data, want[i].data, kiln_tensor_bytes(&want[i]));
         assert_memory_equal(got[i].data, want[i].data, kiln_tensor_bytes(&want[i]));
     }
-    return kiln_str_dup(arena, text);
+    return text;
 }
 
 static void defaults_equal_the_interpreter(void **state) {

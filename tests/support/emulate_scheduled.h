@@ -1,0 +1,20 @@
+/* Scheduled programs as CUDA C in the block emulator. */
+#ifndef KILN_TESTS_SUPPORT_EMULATE_SCHEDULED_H
+#define KILN_TESTS_SUPPORT_EMULATE_SCHEDULED_H
+
+#include "base/target.h"
+#include "base/tensor.h"
+#include "compiler-core/ir/ir.h"
+
+/* Lowers the program for the CUDA device, makes CUDA C of it and runs that. `args`: in the order of
+ * kiln_program_args, row-major. `*out_text`: what was run, in `arena`.
+ *
+ * ILLEGAL_SCHEDULE, RESOURCE_EXHAUSTED  lowering refuses it
+ * UNIMPLEMENTED                         it is more than one launch, or packs constants before
+ * others                                as of emulate_block.h */
+KILN_MUST_USE kiln_status emulate_scheduled(const kiln_program *scheduled,
+                                            const kiln_target *target, const kiln_tensor *args,
+                                            uint32_t arg_count, kiln_arena *arena,
+                                            const char **out_text);
+
+#endif

@@ -51,6 +51,39 @@ static kiln_expr read_copy(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void
     return kiln_zeros_unless(p, value) ? value : rebuilt;
 }
 
+/* ---- what is added --------------------------------------------------------------------------- */
+
+static bool is_inside(const kiln_program *p, kiln_expr load, const kiln_interval *range) {
+    const kiln_expr_node *node = kiln_expr_get(p, load);
+    for (uint32_t d = 0; d < node->operand_count; d++) {
+        const kiln_interval at = kiln_expr_bounds(p, kiln_expr_operand(p, load, d), range);
+        if (at.low < 0 || at.high >= p->buffer.data[node->payload.id].shape.dim[d]) return false;
+    }
+    return true;
+}
+
+static bool is_zero(kiln_program *p, kiln_expr e, const kiln_interval *range) {
+    const kiln_expr_node node = *kiln_expr_get(p, e);
+    if (e == kiln_expr_zero(p, (kiln_dtype)node.dtype)) return true;
+    if (node.op == KILN_EXPR_CAST) return is_zero(p, kiln_expr_operand(p, e, 0), range);
+    if (node.op == KILN_EXPR_MUL)
+        return is_zero(p, kiln_expr_operand(p, e, 0), range) &&
+               is_zero(p, kiln_expr_operand(p, e, 1), range);
+    if (node.op == KILN_EXPR_LOAD) {
+        const kiln_expr value = is_inside(p, e, range) ? value_at(p, e) : e;
+        return value != e && is_zero(p, value, range);
+    }
+    if (node.op != KILN_EXPR_SELECT) return false;
+    const kiln_expr holds = kiln_expr_simplify(p, kiln_expr_operand(p, e, 0), range);
+    return is_zero(p, kiln_expr_operand(p, e, 2), range) &&
+           (holds == kiln_expr_zero(p, KILN_BOOL) || is_zero(p, kiln_expr_operand(p, e, 1), range));
+}
+
+bool kiln_zeros_added(kiln_program *p, kiln_block block, const kiln_interval *range) {
+    return p->block.data[block].combiner == KILN_COMBINE_SUM &&
+           is_zero(p, p->block.data[block].value, range);
+}
+
 /* ---- counting -------------------------------------------------------------------------------- */
 
 #define PARTS_MAX 32

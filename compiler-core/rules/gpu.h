@@ -58,6 +58,7 @@ typedef struct kiln_gpu_tiling {
     int iter[KILN_GPU_TILED_MAX]; /* outermost first; the last one is contiguous in the result */
     int vector;                   /* which of them has lanes; -1: none */
     int k;                        /* reduced in blocks */
+    int64_t steps_most;           /* of k, with what fills up whole blocks; 0: nothing does */
     uint32_t operand_count;
     kiln_gpu_operand operand[KILN_GPU_COPIES_MAX];
     int64_t together; /* threads that each of a row stands for: 1, or those of a warp */

@@ -325,6 +325,7 @@ void kiln_gpu_note_reach(const kiln_gpu_tiling *t, kiln_gpu_operand *o) {
             int64_t reach = 1;
             for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
                 int64_t extent = kiln_gpu_extent(t, o->coefficient[d][i] ? i : -1);
+                if (i == t->k && o->coefficient[d][i]) extent = KILN_MAX(extent, t->steps_most);
                 for (uint32_t n = 0; n < t->tiled; n++) {
                     const int64_t size = t->row[r].threads[n] * t->row[r].points[n];
                     if (t->iter[n] == i) extent = (extent + size - 1) / size * size;

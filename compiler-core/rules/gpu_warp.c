@@ -15,7 +15,7 @@
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 
-#define ROWS_MIN 8 /* fewer, or columns, leave most of an instruction empty */
+#define ROWS_MIN 4 /* fewer, or columns, leave most of an instruction empty */
 
 /* ---- whether there is an instruction --------------------------------------------------------- */
 
@@ -51,11 +51,9 @@ static bool has_two_sides(const kiln_gpu_tiling *t) {
     return false;
 }
 
-/* Whether k has whole steps of the instruction, and for warp groups whole rows of shared memory. */
-static bool has_whole_steps(const kiln_gpu_tiling *t, const kiln_intrinsic *in) {
-    const int64_t row = KILN_GROUP_ROW_BYTES / (int64_t)kiln_dtype_size(in->operand[0]),
-                  steps = in->owner == KILN_INTRINSIC_GROUP ? row : in->steps;
-    return kiln_gpu_extent(t, t->k) % steps == 0;
+/* Whether k fills at least half of what a block has; zeros are the rest. */
+static bool has_steps(const kiln_gpu_tiling *t, const kiln_intrinsic *in) {
+    return 2 * kiln_gpu_extent(t, t->k) >= kiln_gpu_warp_unit_steps(in);
 }
 
 static const kiln_intrinsic *find_mma(const kiln_gpu_tiling *t, kiln_intrinsic_owner owner) {
@@ -63,8 +61,7 @@ static const kiln_intrinsic *find_mma(const kiln_gpu_tiling *t, kiln_intrinsic_o
     kiln_expr load[KILN_INTRINSIC_OPERANDS];
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *in = &kiln_intrinsics[i];
-        if (in->owner == owner && kiln_intrinsic_runs_on(in, t->s->target) &&
-            has_whole_steps(t, in) &&
+        if (in->owner == owner && kiln_intrinsic_runs_on(in, t->s->target) && has_steps(t, in) &&
             p->buffer.data[t->operand[0].buffer].dtype == in->operand[0] &&
             p->buffer.data[t->operand[1].buffer].dtype == in->operand[1] &&
             kiln_intrinsic_matches(kiln_intrinsic_program(in, t->s->arena), p,

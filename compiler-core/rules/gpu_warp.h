@@ -46,6 +46,9 @@ static inline bool kiln_gpu_warp_is_grouped(const kiln_gpu_warp_tiling *w) {
 /* gpu_warp_sizes.c: tables of tiles (t.row) and of steps, all of which go together within the
  * limits, and how wide the operands are fetched. NULL, or the limit that leaves none. */
 const char *kiln_gpu_warp_choose_sizes(kiln_gpu_warp_tiling *w);
+/* Steps that a block has a multiple of: an instruction's, for warp groups a row of shared memory.
+ */
+int64_t kiln_gpu_warp_unit_steps(const kiln_intrinsic *in);
 /* Ways and rows between exchanges for which eight rows of 16 bytes lie in different banks. */
 void kiln_gpu_warp_exchange(int64_t row_bytes, int64_t *out_ways, int64_t *out_step);
 

@@ -98,6 +98,9 @@ static void pad_tiles(kiln_gpu_warp_tiling *w) {
         kiln_sched_pad(kiln_sched_try(t->s), t->block, (uint32_t)t->iter[n],
                        kiln_sched_times(kiln_sched_times(warps_of(t, n), pieces_of(t, n)),
                                         kiln_sched_const(w->unit[n])));
+    if (t->steps_most > kiln_gpu_extent(t, t->k))
+        kiln_sched_pad(kiln_sched_try(t->s), t->block, (uint32_t)t->k,
+                       kiln_sched_element(t->steps, KILN_GPU_WARP_BLOCK));
 }
 
 /* ---- nests ----------------------------------------------------------------------------------- */

@@ -21,8 +21,9 @@
 /* Registers of addresses, counters and operands of the next instructions, beside those that are
  * counted: ptxas 12.9 gives default tiles at most so many more on sm_80. */
 #define REGISTERS_BESIDE 40
-#define BANK_BYTES 128   /* of shared memory, a cycle */
-#define MATRIX_BYTES 512 /* that ldmatrix.x4 reads */
+#define REGISTERS_LOWERED 22 /* what lower/registers.c leaves for the same */
+#define BANK_BYTES 128       /* of shared memory, a cycle */
+#define MATRIX_BYTES 512     /* that ldmatrix.x4 reads */
 
 void kiln_gpu_warp_exchange(int64_t row_bytes, int64_t *out_ways, int64_t *out_step) {
     const int64_t units = row_bytes / (BANK_BYTES / 8);
@@ -83,6 +84,21 @@ static int64_t registers_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *
            places_of(w, tile, step[KILN_GPU_WARP_BLOCK]) + REGISTERS_BESIDE;
 }
 
+/* Registers as lowering counts them: sums, and what two stages carry, halves as the f32 that they
+ * become. */
+static int64_t lowered_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                          const int64_t *step) {
+    const bool halves = kiln_dtype_is_float(w->mma->operand[0]);
+    int64_t bytes = 0;
+    for (uint32_t a = 0; a < w->t.operand_count; a++) {
+        const kiln_gpu_operand *o = &w->t.operand[a];
+        bytes += kiln_gpu_rounds(&w->t, o, tile, step[KILN_GPU_WARP_BLOCK]) * o->fetch *
+                 (halves ? (int64_t)sizeof(float) : o->bytes);
+    }
+    return KILN_WARP_REGISTERS * pieces_of(w, tile, 0, w->t.tiled) +
+           (step[KILN_GPU_WARP_STAGES] == 2 ? (bytes + 3) / 4 : 0) + REGISTERS_LOWERED;
+}
+
 /* Whether pipelines of two stages hold more of an operand than stands in registers. */
 static bool stages_too_many(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                             const int64_t *step) {
@@ -113,7 +129,7 @@ static fault fault_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
     const kiln_gpu_limits *l = &w->t.limits;
     const int64_t threads = kiln_gpu_group_threads(&w->t, tile);
     if (threads > KILN_MIN(l->threads, WARPS_MAX * KILN_WARP_LANES)) return BY_THREADS;
-    const int64_t registers = registers_of(w, tile, step);
+    const int64_t registers = KILN_MAX(registers_of(w, tile, step), lowered_of(w, tile, step));
     const bool many =
         !kiln_gpu_warp_is_grouped(w) && pieces_of(w, tile, 0, w->t.tiled) > PIECES_ALL_MAX;
     if (many || registers > l->registers || registers * threads > l->unit_registers ||
@@ -288,19 +304,32 @@ static void search_iter(search *f, uint32_t n) {
         }
 }
 
-/* Blocks of k that divide it, in whole instructions, each with every number of stages. Rows of
- * operands of warp groups have 128 bytes. */
+int64_t kiln_gpu_warp_unit_steps(const kiln_intrinsic *in) {
+    const int64_t row = KILN_GROUP_ROW_BYTES / (int64_t)kiln_dtype_size(in->operand[0]);
+    return in->owner == KILN_INTRINSIC_GROUP ? row : in->steps;
+}
+
+/* k with what fills up whole blocks. */
+static int64_t padded_steps(const kiln_gpu_warp_tiling *w, int64_t block) {
+    const int64_t all = kiln_gpu_extent(&w->t, w->t.k);
+    return (all + block - 1) / block * block;
+}
+
+/* Blocks of k, in whole instructions, each with every number of stages: such as divide it, or where
+ * it is no whole instruction such as add a third at most. */
 static uint32_t list_steps(const kiln_gpu_warp_tiling *w,
                            int64_t out[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS]) {
-    const int64_t all = kiln_gpu_extent(&w->t, w->t.k), bytes = w->t.operand[0].bytes,
-                  most = copies_ahead(w) ? STAGES_MAX : 2,
-                  least = kiln_gpu_warp_is_grouped(w) ? KILN_GROUP_ROW_BYTES : BLOCK_BYTES_MIN;
+    const int64_t unit = kiln_gpu_warp_unit_steps(w->mma), all = padded_steps(w, unit),
+                  bytes = w->t.operand[0].bytes, most = copies_ahead(w) ? STAGES_MAX : 2;
+    const bool whole = all == kiln_gpu_extent(&w->t, w->t.k);
     uint32_t count = 0;
-    for (int64_t block = w->mma->steps; block <= all; block += w->mma->steps) {
-        if (all % block != 0 || (block * bytes < least && block != all)) continue;
+    for (int64_t block = unit; block <= all; block += unit) {
+        const int64_t padded = padded_steps(w, block);
+        if (whole ? padded != all : block > unit && 3 * (padded - all) > all) continue;
+        if (block * bytes < BLOCK_BYTES_MIN && block != all) continue;
         if (block * bytes > BLOCK_BYTES_MAX) break;
         for (int64_t stages = 1; stages <= most && count < KILN_GPU_WARP_STEPS_MAX; stages++) {
-            if (all / block < stages) break;
+            if (padded / block < stages) break;
             int64_t *step = out[count++];
             step[KILN_GPU_WARP_BLOCK] = block;
             step[KILN_GPU_WARP_STAGES] = stages;
@@ -372,6 +401,8 @@ const char *kiln_gpu_warp_choose_sizes(kiln_gpu_warp_tiling *w) {
         kept++;
     }
     kiln_gpu_fill_table(t, f.found, kept);
+    for (uint32_t k = 0; k < w->step_count; k++)
+        t->steps_most = KILN_MAX(t->steps_most, padded_steps(w, w->step[k][KILN_GPU_WARP_BLOCK]));
     for (uint32_t a = 0; a < t->operand_count; a++) kiln_gpu_note_reach(t, &t->operand[a]);
     return NULL;
 }

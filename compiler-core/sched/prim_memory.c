@@ -3,6 +3,7 @@
 #include "base/layout.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/device.h"
+#include "compiler-core/ir/zeros.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
 
@@ -293,15 +294,16 @@ static kiln_status find_padded(kiln_program *p, const kiln_prim_args *args, uint
     if (found < 0)
         return ILLEGAL("%.*s has no iterator %.*s", BLOCK_NAME(p, block), KILN_STR_ARG(args->text));
     uint32_t i = (uint32_t)found;
-    if (b->iter[i].reduce) return ILLEGAL("%.*s is a reduce iterator", KILN_STR_ARG(args->text));
     if (b->init_of || (kiln_block_is_reduction(p, block) && !b->init))
         return ILLEGAL("the reduction of %.*s has been decomposed", BLOCK_NAME(p, block));
-    if (p->buffer.data[b->buffer].role != KILN_ROLE_TEMP)
+    const bool reduces = b->iter[i].reduce;
+    if (!reduces && p->buffer.data[b->buffer].role != KILN_ROLE_TEMP)
         return ILLEGAL("%.*s writes %.*s, which is an output", BLOCK_NAME(p, block),
                        BUFFER_NAME(p, b->buffer));
     uint32_t d = 0;
     while (d < b->index_count && kiln_block_iter_of(p, block, b->index[d]) != (int)i) d++;
-    if (d == b->index_count || p->buffer.data[b->buffer].shape.dim[d] != b->iter[i].extent)
+    if (!reduces &&
+        (d == b->index_count || p->buffer.data[b->buffer].shape.dim[d] != b->iter[i].extent))
         return ILLEGAL("%.*s does not run over a whole dimension of %.*s", KILN_STR_ARG(args->text),
                        BUFFER_NAME(p, b->buffer));
     kiln_stmt loop = kiln_block_own_loop(p, block, i);
@@ -310,6 +312,19 @@ static kiln_status find_padded(kiln_program *p, const kiln_prim_args *args, uint
     *out_dim = d;
     *out_loop = loop;
     return NULL;
+}
+
+/* A longer sum adds zeros. */
+static kiln_status check_added(kiln_program *p, kiln_block block, uint32_t iter, int64_t extent) {
+    const kiln_iter *at = &p->block.data[block].iter[iter];
+    kiln_interval *range = KILN_ARENA_ARRAY(p->arena, kiln_interval, p->var.count);
+    for (kiln_var v = 1; v < p->var.count; v++)
+        range[v] = (kiln_interval){p->var.data[v].low, p->var.data[v].high};
+    range[at->var] = (kiln_interval){at->extent, extent - 1};
+    return kiln_zeros_added(p, block, range)
+               ? NULL
+               : ILLEGAL("%.*s would add more than products of a padding's zeros along %.*s",
+                         BLOCK_NAME(p, block), KILN_STR_ARG(kiln_iter_name(p, at)));
 }
 
 kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
@@ -322,7 +337,8 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
         return ILLEGAL("%lld is not a multiple to pad to", (long long)multiple);
     if (kiln_nest_block_count(p, loop) != 1)
         return ILLEGAL("other blocks share loop %.*s", LOOP_NAME(p, loop));
-    if (p->buffer.data[p->block.data[args->block].buffer].layout.piece_count > 0)
+    const bool reduces = p->block.data[args->block].iter[i].reduce;
+    if (!reduces && p->buffer.data[p->block.data[args->block].buffer].layout.piece_count > 0)
         return ILLEGAL("%.*s has a layout already; pad first",
                        BUFFER_NAME(p, p->block.data[args->block].buffer));
 
@@ -330,8 +346,13 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     int64_t old = b->iter[i].extent;
     int64_t extent = (old + multiple - 1) / multiple * multiple;
     if (extent == old) return NULL;
+    if (reduces) {
+        st = check_added(p, args->block, i, extent);
+        if (st) return st;
+        b = &p->block.data[args->block];
+    }
     kiln_shape padded = p->buffer.data[b->buffer].shape;
-    padded.dim[d] = extent;
+    if (!reduces) padded.dim[d] = extent;
     st = check_size(p, b->buffer, &padded, &p->buffer.data[b->buffer].layout);
     if (st) return st;
     kiln_var var = b->iter[i].var;
@@ -339,7 +360,7 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     kiln_var_set_range(p, var, 0, extent - 1);
     kiln_var_set_range(p, p->stmt.data[loop].var, 0, extent - 1);
     p->stmt.data[loop].extent = extent;
-    p->buffer.data[b->buffer].shape.dim[d] = extent;
+    p->buffer.data[b->buffer].shape = padded;
     padding pad = {
         kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_var(p, var), kiln_expr_index(p, old)), var};
     kiln_expr value = kiln_expr_rewrite(p, b->value, KILN_USES_LOAD, guard_load, &pad);

@@ -131,7 +131,9 @@ kiln_program *gpu_program_draw_product(kiln_rand *rand, kiln_arena *a) {
     const bool bytes = *in == 'i', x_turned = kiln_rand_below(rand, 2),
                w_turned = kiln_rand_below(rand, 2), follows = kiln_rand_below(rand, 2);
     const int n = range(rand, 1, 2), i = range(rand, 8, 72), j = 8 * range(rand, 1, 9),
-              k = bytes ? 32 * range(rand, 1, 3) : 16 << range(rand, 0, 3);
+              k = range(rand, 1, 3) == 1 ? range(rand, 16, 130)
+                  : bytes                ? 32 * range(rand, 1, 3)
+                                         : 16 << range(rand, 0, 3);
     const char *sum = bytes ? "i32" : "f32", *zero = bytes ? "0i32" : "0.0";
     return parse(
         kiln_arena_printf(

@@ -40,6 +40,13 @@ static const char *const program[] = {
     "program channels\ninput x: f16[1,19,7,32]\ninput w: f16[16,3,3,32]\noutput y: f32[1,9,3,16]\n"
     "block conv(n:1, h:9, v:3, o:16 | r:3, q:3, c:32): y[n, h, v, o] sum= "
     "f32(x[n, 2*h + r, 2*v + q, c]) * f32(w[o, r, q, c]) init 0.0\n",
+    "program odd\ninput x: f16[20,100]\ninput w: f16[100,24]\noutput y: f32[20,24]\n"
+    "block mul(i:20, j:24 | k:100): y[i, j] sum= f32(x[i, k]) * f32(w[k, j]) init 0.0\n",
+    "program small\ninput x: bf16[1,9,9,24]\ninput w: bf16[12,3,3,24]\noutput y: f32[1,7,7,12]\n"
+    "block conv(n:1, h:7, v:7, o:12 | r:3, q:3, c:24): y[n, h, v, o] sum= "
+    "f32(x[n, h + r, v + q, c]) * f32(w[o, r, q, c]) init 0.0\n",
+    "program four\ninput x: i8[4,45]\ninput w: i8[24,45]\noutput y: i32[4,24]\n"
+    "block mul(i:4, j:24 | k:45): y[i, j] sum= i32(x[i, k]) * i32(w[j, k]) init 0i32\n",
     "program bytes\ninput x: i8[20,64]\ninput w: i8[24,64]\noutput y: i32[20,24]\n"
     "block mul(i:20, j:24 | k:64): y[i, j] sum= i32(x[i, k]) * i32(w[j, k]) init 0i32\n",
 };
@@ -57,6 +64,8 @@ static const char *const grouped[] = {
     "temp s: f32[2,24,32]\n"
     "block mul(n:2, i:24, j:32 | k:128): s[n, i, j] sum= f32(q[n, i, k]) * f32(c[n, k, j]) init "
     "0.0\nblock half(n:2, i:24, j:32): y[n, i, j] = f16(s[n, i, j])\n",
+    "program odd\ninput x: f16[24,100]\ninput w: f16[100,64]\noutput y: f32[24,64]\n"
+    "block mul(i:24, j:64 | k:100): y[i, j] sum= f32(x[i, k]) * f32(w[k, j]) init 0.0\n",
     "program image\ninput x: f16[1,64,2,40]\nconstant w: f16[80,64]\noutput y: f32[1,80,2,40]\n"
     "block mul(n:1, o:80, h:2, v:40 | c:64): y[n, o, h, v] sum= f32(x[n, c, h, v]) * f32(w[o, c]) "
     "init 0.0\n",

@@ -192,13 +192,31 @@ static void pad_reads_a_padded_copy_without_a_guard(void **state) {
                 "block matmul(m:6, n:16 | k:4): y.acc[m, n] sum= x[m, k]*w.read[k, n] init 0.0");
 }
 
+static void pad_adds_zeros_of_copies(void **state) {
+    kiln_arena *arena = *state;
+    static const char copies[] = "cache_read(matmul, x, \"global\")\npad(x.read, \"d1\", 8)\n"
+                                 "cache_read(matmul, w, \"global\")\npad(w.read, \"d0\", 8)\n"
+                                 "cache_write(matmul, \"global\")\n";
+    expect_line(matmul_program(arena, 6, 10, 6),
+                kiln_arena_printf(arena, "%spad(matmul, \"k\", 8)\n", copies),
+                "block matmul(m:6, n:10 | k:8): y.acc[m, n] sum= x.read[m, k]*w.read[k, n] init "
+                "0.0");
+    expect_illegal(matmul_program(arena, 6, 10, 6),
+                   kiln_arena_printf(arena, "%spad(matmul, \"k\", 16)\n", copies),
+                   "matmul would add more"); /* than the copies have */
+}
+
 static void pad_refuses_outputs_sums_and_split_loops(void **state) {
     kiln_arena *arena = *state;
     expect_illegal(chain_program(arena, 6, 10), "pad(a, \"k\", 4)\n", "a has no iterator k");
     expect_illegal(chain_program(arena, 6, 10), "pad(c, \"j\", 4)\n",
                    "c writes y, which is an output");
-    expect_illegal(matmul_program(arena, 6, 10, 4), "pad(matmul, \"k\", 4)\n",
-                   "k is a reduce iterator");
+    expect_illegal(matmul_program(arena, 6, 10, 6), "pad(matmul, \"k\", 4)\n",
+                   "matmul would add more than products of a padding's zeros along k");
+    expect_illegal(matmul_program(arena, 6, 10, 6),
+                   "cache_read(matmul, x, \"global\")\npad(x.read, \"d1\", 8)\n"
+                   "pad(matmul, \"k\", 8)\n",
+                   "matmul would add more"); /* zero times what the other factor has */
     expect_illegal(chain_program(arena, 6, 10),
                    "split(a.j, -1, 2)\n"
                    "pad(a, \"j\", 4)\n",
@@ -275,6 +293,7 @@ int main(void) {
         test_with_arena(pad_lengthens_the_loop),
         test_with_arena(pad_gives_zero_beyond_the_end),
         test_with_arena(pad_reads_a_padded_copy_without_a_guard),
+        test_with_arena(pad_adds_zeros_of_copies),
         test_with_arena(pad_refuses_outputs_sums_and_split_loops),
         test_with_arena(sizes_beyond_memory_are_refused),
     };

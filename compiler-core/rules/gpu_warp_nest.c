@@ -112,37 +112,38 @@ typedef struct split_iter {
     kiln_sched_loop tiles, sums;     /* and what one of them has */
 } split_iter;
 
+/* Sizes that a loop is split into, and where the loops of each go. */
+typedef struct loop_parts {
+    uint32_t count;
+    kiln_sched_int size[6];
+    kiln_sched_loop *to[6];
+} loop_parts;
+
+static void add_part(loop_parts *parts, kiln_sched_loop *to, kiln_sched_int size) {
+    parts->to[parts->count] = to;
+    parts->size[parts->count++] = size;
+}
+
 /* Rows of an instruction are those of its warps, of the sums of a thread, of its threads; columns,
  * of which that of a warp group has many, those of tiles, of threads, of sums. */
 static split_iter split(kiln_gpu_warp_tiling *w, kiln_sched_loop loop, uint32_t n, bool grid) {
     kiln_gpu_tiling *t = &w->t;
     const bool rows = n == 0, columns = n + 1 == t->tiled, grouped = kiln_gpu_warp_is_grouped(w);
     split_iter out = {0};
-    kiln_sched_loop *to[6];
-    kiln_sched_int part[6];
-    uint32_t count = 0;
-#define PART(loop_, size)       \
-    do {                        \
-        to[count] = &out.loop_; \
-        part[count++] = (size); \
-    } while (0)
-    if (grid) PART(grid, kiln_sched_rest());
-    PART(warps, warps_of(t, n));
-    if (columns && grouped)
-        PART(tiles, pieces_of(t, n));
-    else
-        PART(pieces, pieces_of(t, n));
+    loop_parts parts = {0};
+    if (grid) add_part(&parts, &out.grid, kiln_sched_rest());
+    add_part(&parts, &out.warps, warps_of(t, n));
+    add_part(&parts, columns && grouped ? &out.tiles : &out.pieces, pieces_of(t, n));
+    if (rows && grouped) add_part(&parts, &out.quarters, kiln_sched_const(KILN_GROUP_WARPS));
     if (rows) {
-        if (grouped) PART(quarters, kiln_sched_const(KILN_GROUP_WARPS));
-        PART(sums, kiln_sched_const(KILN_WARP_ROWS));
-        PART(lanes, kiln_sched_const(KILN_WARP_LANES / KILN_WARP_GROUP));
+        add_part(&parts, &out.sums, kiln_sched_const(KILN_WARP_ROWS));
+        add_part(&parts, &out.lanes, kiln_sched_const(KILN_WARP_LANES / KILN_WARP_GROUP));
     } else if (columns) {
-        PART(lanes, kiln_sched_const(KILN_WARP_GROUP));
-        PART(sums, kiln_sched_const(KILN_WARP_COLUMNS));
+        add_part(&parts, &out.lanes, kiln_sched_const(KILN_WARP_GROUP));
+        add_part(&parts, &out.sums, kiln_sched_const(KILN_WARP_COLUMNS));
     }
-#undef PART
-    const kiln_sched_loops parts = kiln_sched_split(t->s, loop, part, count);
-    for (uint32_t i = 0; i < count && i < parts.count; i++) *to[i] = parts.loop[i];
+    const kiln_sched_loops loops = kiln_sched_split(t->s, loop, parts.size, parts.count);
+    for (uint32_t i = 0; i < parts.count && i < loops.count; i++) *parts.to[i] = loops.loop[i];
     return out;
 }
 

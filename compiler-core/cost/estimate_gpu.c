@@ -269,7 +269,8 @@ static void add_fragments(const kiln_gpu_estimate *e, counted *c, const kiln_fac
     c->l->warp_instructions += loads;
 }
 
-static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a) {
+static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a,
+                       kiln_warp_places *places) {
     if (!a->in_memory) return;
     const kiln_seen_by seen = kiln_grid_seen_by(e->facts, a->buffer);
     if (is_by_threads(c->s) && seen == KILN_SEEN_BY_GROUP) {
@@ -286,7 +287,7 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
     const kiln_warp_shape shape = {e->target->gpu->warp,
                                    {l->group_size[0], l->group_size[1], l->group_size[2]}};
     const kiln_warp_request one =
-        kiln_warp_request_of(e->facts, c->s, a, &shape, width * a->element_bytes);
+        kiln_warp_request_of(e->facts, c->s, a, &shape, width * a->element_bytes, places);
     l->instructions += requests * c->warps;
     l->warp_instructions += requests;
     if (seen == KILN_SEEN_BY_GROUP) {
@@ -498,6 +499,7 @@ void kiln_gpu_estimate_make(const kiln_facts *facts, const kiln_target *target, 
     }
     /* Registers first: how many groups run at once decides what caches keep. */
     counted *c = KILN_ARENA_ARRAY(arena, counted, facts->statement_count);
+    kiln_warp_places *places = KILN_ARENA_NEW(arena, kiln_warp_places);
     for (uint32_t i = 0; i < facts->statement_count; i++) {
         const kiln_facts_statement *s = &facts->statement[i];
         if (s->prepare) continue;
@@ -510,7 +512,8 @@ void kiln_gpu_estimate_make(const kiln_facts *facts, const kiln_target *target, 
     for (uint32_t i = 0; i < facts->statement_count; i++) {
         const kiln_facts_statement *s = &facts->statement[i];
         if (s->prepare) continue;
-        for (uint32_t k = 0; k < s->access_count; k++) add_access(out, &c[i], &s->access[k]);
+        for (uint32_t k = 0; k < s->access_count; k++)
+            add_access(out, &c[i], &s->access[k], places);
         add_operations(out, &c[i]);
         add_waits(out, &c[i], &met[s->nest * facts->loop_count]);
         for (uint32_t k = 0; k < KILN_OPS_COUNT; k++) {

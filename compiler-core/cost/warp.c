@@ -6,7 +6,6 @@
 #include "base/macros.h"
 #include "compiler-core/cost/grid.h"
 
-#define WARP_MAX 64
 #define WORDS_MAX 4 /* that a thread asks for at once */
 
 /* The statement's thread loops by their dimension. */
@@ -38,28 +37,79 @@ static bool place_of(const thread_loops *loops, const uint32_t *group_size, uint
     return thread == 0;
 }
 
-/* Where all loops but the thread loops begin. Below 0 lies what a condition guards. */
-static int64_t index_at(const kiln_form *form, const thread_loops *loops, const int64_t *at) {
-    int64_t index = form->constant;
-    for (uint32_t i = 0; i < form->term_count; i++) {
-        const kiln_form_term *t = &form->term[i];
-        for (uint32_t d = 0; d < 3; d++)
-            if (loops->size[d] > 1 && loops->var[d] == t->var)
-                index += t->coefficient * (at[d] / t->divisor % t->extent);
-    }
-    return KILN_MAX(index, 0);
+static uint32_t find_digits(const kiln_facts_access *a, const thread_loops *loops,
+                            kiln_warp_digit *out) {
+    uint32_t count = 0;
+    for (uint32_t dim = 0; dim < a->rank; dim++)
+        for (uint32_t i = 0; i < a->index[dim].term_count; i++) {
+            const kiln_form_term *t = &a->index[dim].term[i];
+            for (uint32_t axis = 0; axis < 3; axis++)
+                if (loops->size[axis] > 1 && loops->var[axis] == t->var)
+                    out[count++] = (kiln_warp_digit){dim, axis, (uint32_t)t->divisor,
+                                                     (uint32_t)t->extent, t->coefficient};
+        }
+    return count;
 }
 
+/* Of the thread at `at`, where all loops but the thread loops stand at their beginning. Below 0
+ * lies what a condition guards. */
 static int64_t byte_offset(const kiln_facts *facts, const kiln_facts_access *a,
-                           const thread_loops *loops, const int64_t *at) {
+                           const kiln_warp_digit *digit, uint32_t digit_count, const uint32_t *at) {
     const kiln_layout *layout = &facts->p->buffer.data[a->buffer].layout;
     const kiln_shape *shape = &facts->shape[a->buffer];
     int64_t index[KILN_RANK_MAX], offset = 0;
-    for (uint32_t d = 0; d < a->rank; d++) index[d] = index_at(&a->index[d], loops, at);
+    for (uint32_t d = 0; d < a->rank; d++) index[d] = a->index[d].constant;
+    for (uint32_t i = 0; i < digit_count; i++) {
+        const kiln_warp_digit *g = &digit[i];
+        index[g->dim] += g->coefficient * (at[g->axis] / g->divisor % g->extent);
+    }
+    for (uint32_t d = 0; d < a->rank; d++) index[d] = KILN_MAX(index[d], 0);
     if (!kiln_layout_is_identity(layout))
         return kiln_layout_offset(layout, shape, index) * a->element_bytes;
     for (uint32_t d = 0; d < a->rank; d++) offset = offset * shape->dim[d] + index[d];
     return offset * a->element_bytes;
+}
+
+/* Whether other constants would only move all addresses together. */
+static bool is_linear(const kiln_facts *facts, const kiln_facts_access *a,
+                      const kiln_warp_digit *digit, uint32_t digit_count) {
+    bool linear = kiln_layout_is_identity(&facts->p->buffer.data[a->buffer].layout);
+    for (uint32_t d = 0; d < a->rank; d++) linear &= a->index[d].constant >= 0;
+    for (uint32_t i = 0; i < digit_count; i++) linear &= digit[i].coefficient >= 0;
+    return linear;
+}
+
+/* The next thread of the group, x first. */
+static void advance(uint32_t *at, const uint32_t *group_size) {
+    for (uint32_t d = 0; d < 3; d++) {
+        if (++at[d] < group_size[d] || d == 2) return;
+        at[d] = 0;
+    }
+}
+
+/* Fills `places`, unless they are there; returns where the first thread asks. */
+static int64_t find_places(const kiln_facts *facts, const kiln_facts_statement *s,
+                           const kiln_facts_access *a, const kiln_warp_shape *shape,
+                           kiln_warp_places *places) {
+    static const uint32_t origin[3] = {0};
+    const thread_loops loops = loops_of(facts, s);
+    kiln_warp_digit digit[KILN_WARP_DIGITS_MAX];
+    const uint32_t count = find_digits(a, &loops, digit);
+    const int64_t first = byte_offset(facts, a, digit, count, origin);
+    const bool linear = is_linear(facts, a, digit, count);
+    if (linear && places->s == s && places->buffer == a->buffer && places->digit_count == count &&
+        memcmp(places->digit, digit, count * sizeof *digit) == 0)
+        return first;
+    uint32_t at[3] = {0};
+    places->s = linear ? s : NULL;
+    places->buffer = a->buffer;
+    places->digit_count = count;
+    memcpy(places->digit, digit, count * sizeof *digit);
+    places->threads = 0;
+    for (uint32_t thread = 0; thread < shape->warp; thread++, advance(at, shape->group_size))
+        if (at[0] < loops.size[0] && at[1] < loops.size[1] && at[2] < loops.size[2])
+            places->offset[places->threads++] = byte_offset(facts, a, digit, count, at) - first;
+    return first;
 }
 
 static bool is_chosen_by_data(const kiln_facts_access *a) {
@@ -68,37 +118,53 @@ static bool is_chosen_by_data(const kiln_facts_access *a) {
     return false;
 }
 
-/* Adds the value to the set; false: it is there already. */
-static bool add(int64_t *set, uint32_t *count, int64_t value) {
-    for (uint32_t i = *count; i-- > 0;)
-        if (set[i] == value) return false;
-    set[(*count)++] = value;
+/* Distinct numbers, 0 and above, by their remainder: neighbours lie in places of their own. */
+#define SET_PLACES_MAX 1024u /* twice of what a warp asks for, at most */
+_Static_assert(SET_PLACES_MAX >= 2 * KILN_WARP_MAX * (WORDS_MAX + 1), "places stay free");
+typedef struct number_set {
+    uint32_t places;               /* in use, a power of two */
+    int64_t place[SET_PLACES_MAX]; /* the number and 1; 0: free */
+} number_set;
+
+/* For so many numbers. */
+static void set_init(number_set *set, uint32_t most) {
+    set->places = 64;
+    while (set->places < 2 * most) set->places *= 2;
+    memset(set->place, 0, set->places * sizeof *set->place);
+}
+
+/* Adds the number; false: it is there already. */
+static bool add(number_set *set, int64_t number) {
+    const uint32_t mask = set->places - 1;
+    uint32_t at = (uint32_t)(number ^ number / set->places) & mask;
+    for (; set->place[at]; at = (at + 1) & mask)
+        if (set->place[at] == number + 1) return false;
+    set->place[at] = number + 1;
     return true;
 }
 
 kiln_warp_request kiln_warp_request_of(const kiln_facts *facts, const kiln_facts_statement *s,
                                        const kiln_facts_access *a, const kiln_warp_shape *shape,
-                                       uint32_t bytes) {
-    const thread_loops loops = loops_of(facts, s);
+                                       uint32_t bytes, kiln_warp_places *places) {
     const bool unknown = is_chosen_by_data(a);
-    int64_t sector[WARP_MAX * 2], word[KILN_WARP_BANKS][WARP_MAX];
     uint32_t words[KILN_WARP_BANKS] = {0};
-    kiln_warp_request r = {.cycles = 1};
-    KILN_CHECK(shape->warp <= WARP_MAX && bytes <= 4 * WORDS_MAX);
-    for (uint32_t thread = 0; thread < shape->warp; thread++) {
-        int64_t at[3];
-        if (!place_of(&loops, shape->group_size, thread, at)) continue;
-        r.threads++;
+    number_set sectors, all_words;
+    KILN_CHECK(shape->warp <= KILN_WARP_MAX && bytes <= 4 * WORDS_MAX);
+    set_init(&sectors, 2 * shape->warp);
+    set_init(&all_words, shape->warp * ((bytes + 3) / 4 + 1));
+    const int64_t begin = find_places(facts, s, a, shape, places);
+    kiln_warp_request r = {.threads = places->threads, .cycles = 1};
+    for (uint32_t thread = 0; thread < places->threads; thread++) {
         const int64_t first =
-            unknown ? (int64_t)thread * KILN_WARP_SECTOR_BYTES : byte_offset(facts, a, &loops, at);
+            unknown ? (int64_t)thread * KILN_WARP_SECTOR_BYTES : begin + places->offset[thread];
         const int64_t last = first + bytes - 1;
         for (int64_t i = first / KILN_WARP_SECTOR_BYTES; i <= last / KILN_WARP_SECTOR_BYTES; i++)
-            (void)add(sector, &r.sectors, i);
-        for (int64_t i = first / 4; i <= last / 4; i++) {
-            const uint32_t bank = (uint32_t)(i % KILN_WARP_BANKS);
-            if (words[bank] < WARP_MAX && add(word[bank], &words[bank], i))
-                r.cycles = KILN_MAX(r.cycles, words[bank]);
-        }
+            r.sectors += add(&sectors, i);
+        for (int64_t i = first / 4; i <= last / 4; i++)
+            if (add(&all_words, i)) {
+                const uint32_t count = ++words[i % KILN_WARP_BANKS];
+                r.cycles = KILN_MAX(r.cycles, count);
+            }
     }
     return r;
 }

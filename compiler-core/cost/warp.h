@@ -10,7 +10,7 @@
 #define KILN_WARP_BANKS 32        /* of shared memory, a word of 4 bytes each */
 
 typedef struct kiln_warp_shape {
-    uint32_t warp;          /* threads of a warp, at most 64 */
+    uint32_t warp;          /* threads of a warp, at most KILN_WARP_MAX */
     uint32_t group_size[3]; /* of the launch: which threads make the first warp */
 } kiln_warp_shape;
 
@@ -20,10 +20,32 @@ typedef struct kiln_warp_request {
     uint32_t cycles;  /* most distinct words of one bank: 1 where no two threads are in conflict */
 } kiln_warp_request;
 
-/* `bytes`: consecutive bytes that each thread asks for. */
+#define KILN_WARP_MAX 64
+#define KILN_WARP_DIGITS_MAX (KILN_RANK_MAX * KILN_FORM_TERMS_MAX)
+
+/* One part of an index that a thread's place decides. */
+typedef struct kiln_warp_digit {
+    uint32_t dim; /* of the access */
+    uint32_t axis, divisor, extent;
+    int64_t coefficient;
+} kiln_warp_digit;
+
+/* Where the threads of a warp ask. Accesses of one statement that are apart by constants, as all
+ * loads of a window are, share it. Zeroed is empty. */
+typedef struct kiln_warp_places {
+    const kiln_facts_statement *s; /* NULL: nothing is kept */
+    kiln_buffer buffer;
+    uint32_t digit_count;
+    kiln_warp_digit digit[KILN_WARP_DIGITS_MAX];
+    uint32_t threads;
+    int64_t offset[KILN_WARP_MAX]; /* [threads] bytes from where the first thread asks */
+} kiln_warp_places;
+
+/* `bytes`: consecutive bytes that each thread asks for. `places`: kept between calls for one
+ * launch. */
 kiln_warp_request kiln_warp_request_of(const kiln_facts *facts, const kiln_facts_statement *s,
                                        const kiln_facts_access *a, const kiln_warp_shape *shape,
-                                       uint32_t bytes);
+                                       uint32_t bytes, kiln_warp_places *places);
 
 /* Warps of a group in which any thread runs the statement. */
 uint32_t kiln_warps_of(const kiln_facts *facts, const kiln_facts_statement *s,

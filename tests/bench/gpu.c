@@ -20,6 +20,7 @@ typedef struct bench {
     const char *folder;
     uint64_t drawn, seed;
     kiln_codegen_context *context;
+    kiln_arena scratch; /* of the model, one for all candidates as in a tuner */
     uint32_t written;
 } bench;
 
@@ -32,18 +33,16 @@ typedef struct built {
     uint64_t estimated_ns; /* what counting and the model took */
 } built;
 
-static void estimate(const kiln_program *scheduled, const kiln_target *target, built *out) {
-    kiln_arena scratch;
+static void estimate(bench *b, const kiln_program *scheduled, built *out) {
     kiln_gpu_estimate e;
-    kiln_arena_init(&scratch, 0);
+    kiln_arena_reset(&b->scratch);
     const uint64_t begin_ns = kiln_clock_thread_ns();
-    kiln_gpu_estimate_make(kiln_facts_create(scheduled, KILN_WARP_SECTOR_BYTES, &scratch), target,
-                           &scratch, &e);
+    kiln_gpu_estimate_make(kiln_facts_create(scheduled, KILN_WARP_SECTOR_BYTES, &b->scratch),
+                           &b->target, &b->scratch, &e);
     out->estimated_ns = kiln_clock_thread_ns() - begin_ns;
     out->expected_ns = e.ns;
     for (uint32_t i = 0; i < e.launch_count; i++)
         if (e.launch[i].used) out->registers = KILN_MAX(out->registers, e.launch[i].registers);
-    kiln_arena_deinit(&scratch);
 }
 
 /* From what a builder is sent. */
@@ -63,7 +62,7 @@ static kiln_status build(bench *b, kiln_str te_text, kiln_str trace_bytes, kiln_
         st = kiln_codegen(&out->lowered, &b->target, &options, arena, &out->payload, &scratch,
                           &worker);
     out->elapsed_ns = kiln_clock_thread_ns() - begin_ns;
-    if (!st) estimate(scheduled, &b->target, out);
+    if (!st) estimate(b, scheduled, out);
     return st;
 }
 
@@ -167,8 +166,10 @@ static kiln_status of_model(bench *b, const char *name, kiln_arena *arena) {
 static kiln_status run(bench *b, const char *const *model, size_t count, kiln_arena *arena) {
     kiln_status st = KILN_OK;
     b->context = kiln_codegen_context_create();
+    kiln_arena_init(&b->scratch, (size_t)1 << 20);
     for (size_t i = 0; !st && i < count; i++)
         st = kiln_status_note(of_model(b, model[i], arena), "%s", model[i]);
+    kiln_arena_deinit(&b->scratch);
     kiln_codegen_context_destroy(b->context);
     return st;
 }

@@ -146,7 +146,8 @@ static uint32_t distinct(int64_t *value, uint32_t count, int64_t bank) {
 
 /* Runs the statement's thread loops as the first warp does, all other loops at their beginning. */
 static void check_request(const kiln_facts *facts, const kiln_facts_statement *s,
-                          const kiln_facts_access *a, const kiln_warp_shape *shape) {
+                          const kiln_facts_access *a, const kiln_warp_shape *shape,
+                          kiln_warp_places *places) {
     int64_t sector[64], word[64];
     int64_t *var = KILN_ARENA_ARRAY(facts->p->arena, int64_t, facts->p->var.count);
     uint32_t count = 0, cycles = 1;
@@ -170,7 +171,7 @@ static void check_request(const kiln_facts *facts, const kiln_facts_statement *s
     }
     for (int64_t bank = 0; bank < KILN_WARP_BANKS; bank++)
         cycles = KILN_MAX(cycles, distinct(word, count, bank));
-    const kiln_warp_request r = kiln_warp_request_of(facts, s, a, shape, a->element_bytes);
+    const kiln_warp_request r = kiln_warp_request_of(facts, s, a, shape, a->element_bytes, places);
     assert_int_equal(r.threads, count);
     assert_int_equal(r.sectors, distinct(sector, count, -1));
     assert_int_equal(r.cycles, cycles);
@@ -184,9 +185,11 @@ static void requests_are_those_of_the_loops(void **state) {
         kiln_program *p = product(*state, 256, 256, 32, text[i]);
         const kiln_facts *facts = kiln_facts_create(p, KILN_WARP_SECTOR_BYTES, *state);
         const kiln_warp_shape shape = {target.gpu->warp, {16, 16, 1}};
+        kiln_warp_places places = {0};
         for (uint32_t k = 0; k < facts->statement_count; k++)
             for (uint32_t q = 0; q < facts->statement[k].access_count; q++, checked++)
-                check_request(facts, &facts->statement[k], &facts->statement[k].access[q], &shape);
+                check_request(facts, &facts->statement[k], &facts->statement[k].access[q], &shape,
+                              &places);
         assert_true(checked >= 9);
     }
 }

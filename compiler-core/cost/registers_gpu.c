@@ -8,7 +8,8 @@
 /* Calibrated against ptxas 12.9 (decision 85 says on what): registers beside those that are
  * counted, for addresses, counters and values on their way. */
 #define BESIDE 25
-#define BESIDE_OF_WARPS 18
+#define BESIDE_OF_WARPS 16
+#define ROWS_HELD 2 /* pieces of rows whose fragments are there at once; of columns all */
 #define BESIDE_OF_MOVES 14
 #define STEP_HELD 18     /* operands of a step that are loaded before they are read, at most */
 #define STEP_SHARE 0.5   /* of these */
@@ -114,7 +115,8 @@ double kiln_gpu_fragment_words(const kiln_intrinsic *intrinsic, bool rows, doubl
     const double held = rows ? KILN_WARP_ROWS : KILN_WARP_COLUMNS; /* of one instruction */
     const double words = (rows ? intrinsic->rows : intrinsic->lanes) * intrinsic->steps *
                          element_bytes / 4.0 / KILN_WARP_LANES;
-    return elements / held * words;
+    const double pieces = elements / held;
+    return (rows ? fmin(pieces, ROWS_HELD) : pieces) * words;
 }
 
 /* ---- what the assembler gives ---------------------------------------------------------------- */

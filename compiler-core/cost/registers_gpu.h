@@ -26,8 +26,8 @@ typedef struct kiln_gpu_held {
 
 /* Adds a statement, but for `sums`, `operands` and `staged`. */
 void kiln_gpu_held_add(const kiln_facts *facts, const kiln_facts_statement *s, kiln_gpu_held *held);
-/* Words of an operand of an instruction of warps that one thread holds; of one that reads shared
- * memory by itself 0. `elements`: of one step, as the thread's loops touch them. */
+/* Words of an operand of an instruction of warps that one thread holds at once; of one that reads
+ * shared memory by itself 0. `elements`: of one step, as the thread's loops touch them. */
 double kiln_gpu_fragment_words(const kiln_intrinsic *intrinsic, bool rows, double elements,
                                uint32_t element_bytes);
 

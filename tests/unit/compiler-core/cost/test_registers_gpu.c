@@ -132,6 +132,8 @@ static void fragments_are_what_the_instruction_names(void **state) {
     /* m16n8k16: four registers of two rows of A, two of two columns of B. */
     assert_int_equal(kiln_gpu_fragment_words(&halves, true, 2, 2), 4);
     assert_int_equal(kiln_gpu_fragment_words(&halves, false, 2, 2), 2);
+    assert_int_equal(kiln_gpu_fragment_words(&halves, false, 16, 2), 16);
+    assert_int_equal(kiln_gpu_fragment_words(&halves, true, 16, 2), 8); /* two pieces at once */
     assert_int_equal(kiln_gpu_fragment_words(&group, true, 2, 2), 0);
 }
 

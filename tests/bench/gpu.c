@@ -28,7 +28,8 @@ typedef struct built {
     kiln_lowered lowered;
     kiln_str payload;
     uint64_t elapsed_ns;
-    double registers; /* of a thread of its widest launch, as the cost model expects them */
+    /* Of a thread of its widest launch, as the cost model expects them, and at least. */
+    double registers, needed;
     double expected_ns;
     uint64_t estimated_ns; /* what counting and the model took */
 } built;
@@ -41,8 +42,11 @@ static void estimate(bench *b, const kiln_program *scheduled, built *out) {
                            &b->target, &b->scratch, &e);
     out->estimated_ns = kiln_clock_thread_ns() - begin_ns;
     out->expected_ns = e.ns;
-    for (uint32_t i = 0; i < e.launch_count; i++)
-        if (e.launch[i].used) out->registers = KILN_MAX(out->registers, e.launch[i].registers);
+    for (uint32_t i = 0; i < e.launch_count; i++) {
+        if (!e.launch[i].used) continue;
+        out->registers = KILN_MAX(out->registers, e.launch[i].registers);
+        out->needed = KILN_MAX(out->needed, e.launch[i].needed_registers);
+    }
 }
 
 /* From what a builder is sent. */
@@ -101,9 +105,9 @@ static kiln_status one(bench *b, const kiln_task *task, const kiln_trace *trace,
     }
     const char *path = kiln_arena_printf(arena, "%s/%u", b->folder, b->written++);
     printf(",\"path\":\"%s\",\"elapsed_ns\":%llu,\"estimated_ns\":%llu,\"expected_ns\":%.0f,"
-           "\"registers\":%.0f,\"launches\":[",
+           "\"registers\":%.0f,\"needed\":%.0f,\"launches\":[",
            path, (unsigned long long)made.elapsed_ns, (unsigned long long)made.estimated_ns,
-           made.expected_ns, made.registers);
+           made.expected_ns, made.registers, made.needed);
     print_launches(&made.lowered.run_launches);
     printf("]}\n");
     return kiln_file_write(path, made.payload, 0600);

@@ -123,8 +123,7 @@ static kiln_status read_task(kiln_tune *t, kiln_db *db, const kiln_task *task, s
     if (base) row.default_ns = base->median_ns;
     if (row.best) {
         row.best_ns = best->median_ns;
-        if (best->peak_flops > 0)
-            row.share = task->flops / row.best_ns * 1e9 / best->peak_flops;
+        if (best->peak_flops > 0) row.share = task->flops / row.best_ns * 1e9 / best->peak_flops;
     }
     *out = row;
     return KILN_OK;

@@ -1,7 +1,8 @@
 /* Registers of a thread: what the assembler is expected to give each launch, counted before
  * anything is lowered. Calibrated against ptxas (decision 85). Private to cost/.
  *
- * There are two answers. `needed` is what must live at once; more than a thread may have spills.
+ * There are two answers. `needed` is what the code as it stands holds at once. Where that is more
+ * than a thread may have, the assembler spills, or reads values of a window again instead.
  * `expected` is what the assembler gives: it takes as many as leave the same number of groups on a
  * unit where it has loads to begin earlier, so registers come in steps of that number. */
 #ifndef KILN_COMPILER_CORE_COST_REGISTERS_GPU_H

@@ -1,6 +1,6 @@
 """What NVIDIA's matmul heuristic predicts, without a GPU: python matmul_heuristic.py TARGET:DTYPE:MxNxK... prints a line of JSON for each.
 
-Runs in the environment of peers_gpu.txt (gpu.py's part `heuristic` starts it). A prediction of the best of its configurations, by its own
+Runs in the environment of peers_gpu.txt (the part `heuristic` of bench_gpu.py starts it). A prediction of the best of its configurations, by its own
 timing model; operands of DTYPE, sums and results in f32."""
 import json
 import sys

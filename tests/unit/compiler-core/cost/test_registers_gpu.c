@@ -120,7 +120,7 @@ static void expected_registers_leave_as_many_groups_as_needed_ones(void **state)
         assert_true(r.expected <= h200.thread_registers);
         assert_true(kiln_gpu_registers_of(&held, &opencl, 128).expected <= opencl.thread_registers);
     }
-    assert_true(before > h200.thread_registers); /* which is how spills are seen */
+    assert_true(before > h200.thread_registers); /* it is not cut */
 }
 
 static void fragments_are_what_the_instruction_names(void **state) {

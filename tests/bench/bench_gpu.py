@@ -264,6 +264,7 @@ def add_options(parser):
     parser.add_argument("--drawn", type=int, default=DRAWN, metavar="N", help=f"candidates drawn ({DRAWN})")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workload", action="append", metavar="NAME", help="of pocl, a name of the zoo (C1 to C12, gemm 256 to 1024)")
+    parser.add_argument("--cores", type=int, metavar="N", help="of pocl, how many cores both take (all; on a machine that is busy, 1)")
     parser.add_argument("--rounds", type=int, default=3, help="of pocl and clblast (3)")
     parser.add_argument("--peers", action="store_true")
 

@@ -44,6 +44,9 @@ def beside_own_code(options, work):
     target = device()
     if not target:
         return
+    if options.cores:
+        os.environ["POCL_MAX_PTHREAD_COUNT"] = str(options.cores)
+        target = re.sub(r",units=\d+", f",units={options.cores}", target)
     cores = cores_of(target)
     print(f"pocl: default schedules by the rules for processors, as OpenCL C on PoCL and as Kiln's own code, on the same {len(cores)} cores in turns,\n"
           f"least of {options.rounds} rounds, us; a ratio is PoCL's time over that of Kiln's own code\n"

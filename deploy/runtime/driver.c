@@ -34,7 +34,9 @@ static kiln_status refuse(const kiln_driver_library *library, const char *file, 
 kiln_status kiln_driver_load(const kiln_driver_library *library,
                              const kiln_driver_function *function, uint32_t count) {
     const char *named = kiln_env(library->variable), *file = named ? named : library->file;
-    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    /* The process may have one already: tools that look into kernels are preloaded. */
+    void *handle = named ? NULL : dlopen(NULL, RTLD_NOW);
+    if (!handle || !dlsym(handle, function[0].name)) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!handle) return refuse(library, file, dlerror());
     for (uint32_t i = 0; i < count; i++) {
         void *found = dlsym(handle, function[i].name);

@@ -20,8 +20,9 @@ typedef struct kiln_driver_function {
     void *address; /* of a function pointer */
 } kiln_driver_function;
 
-/* Loads the library and finds its functions. It stays loaded until the process ends: drivers have
- * threads, and functions that are called at the end.
+/* Loads the library and finds its functions. One that the process has already, because it was
+ * preloaded, goes before that of `file`; none before the one that the variable names. It stays
+ * loaded until the process ends: drivers have threads, and functions that are called at the end.
  *
  * UNIMPLEMENTED        this program is linked statically
  * NOT_FOUND            there is no such library, or it needs one that is not there

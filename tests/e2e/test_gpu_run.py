@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Devices behind drivers: what the doctor says of them, and modules that run there."""
+import os
 import pathlib
 import re
+import shutil
 import sys
 
 import harness
@@ -29,6 +31,9 @@ def test_the_doctor_lists_devices_and_says_what_is_missing(world):
     found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_NVML_LIBRARY=FAKE_NVML)
     for text in ("CUDA 12.4, driver 550.54.15", "(GPU-5a5a5a5a-", "1830 of 1980 MHz", "41 degrees"):
         assert text in found["cuda"][1], found["cuda"]
+    if not os.environ.get("KILN_SANITIZED"):  # its runtime has to be the first library
+        found = checks(world, LD_PRELOAD=FAKE_CUDA, KILN_CUDA_FAKE_DEVICES=1)
+        assert "0: NVIDIA H200" in found["cuda"][1], found["cuda"]
     found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_DEVICES=0)
     assert "no device of it" in found["cuda"][1] and "/dev/nvidia" in found["cuda"][1], found["cuda"]
     found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_FAIL="cuInit:1:803")
@@ -93,6 +98,18 @@ def test_a_module_for_a_device_that_is_not_here_is_refused(world):
     world.refused("run", module, says="install ocl-icd-libopencl1")
     del world.env["KILN_OPENCL_LIBRARY"]
     world.refused("verify", "--target", f"{target},no-such-part", DIGITS.parent, says="no-such-part")
+
+
+def test_a_module_runs_under_oclgrind(world):
+    if not shutil.which("oclgrind") or os.environ.get("KILN_SANITIZED"):
+        raise harness.Skip("no oclgrind, or a sanitizer whose runtime has to be the first library")
+    module, findings = world.path("small.kiln"), world.path("findings")
+    world.run("compile", world.zoo("gemm:16x16x16"), "--target", "opencl,group=64,shared=32768", "-o", module)
+    argv = "--data-races", "--check-api", "--log", findings, harness.PROGRAMS / "deploy/run/kiln-run", module
+    done = world.run(*argv, "--output", world.path("there"), name=shutil.which("oclgrind"))
+    assert "y: f32[16,16]" in done.stdout, done
+    assert pathlib.Path(findings).read_text() == ""
+    assert len(floats(next(pathlib.Path(world.path("there")).iterdir()))) == 256
 
 
 def test_cases_of_onnx_pass_on_a_device(world):

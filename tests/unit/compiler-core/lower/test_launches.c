@@ -813,8 +813,28 @@ static void random_schedules_keep_their_meaning_as_items(void **state) {
     assert_true(lowered > 150);
 }
 
+/* Of a, b, c and d in a row, all but c run in order: b is read by c, a by d. */
+static void what_no_groups_share_is_one_launch_for_processors(void **state) {
+    kiln_target target = target_of(*state, "opencl:x,vector=32,units=2,emulated");
+    kiln_program *te = parse_in(*state, "program p\ninput x: f32[8]\noutput y: f32[8]\n"
+                                        "temp a: f32[8]\ntemp b: f32[8]\ntemp c: f32[8]\n"
+                                        "block a(i:8): a[i] = x[7 - i]*2.0\n"
+                                        "block b(i:8): b[i] = a[7 - i] + 1.0\n"
+                                        "block c(i:8): c[i] = b[7 - i]*3.0\n"
+                                        "block y(i:8): y[i] = c[7 - i] + a[i]\n");
+    kiln_program *scheduled = replay_text(te, "parallel(c.i)\n");
+    kiln_lowered lowered;
+    expect_ok(items_equal(te, scheduled, &target, 1));
+    expect_ok(kiln_lower(scheduled, &target, *state, &lowered));
+    assert_int_equal(lowered.run_launches.count, 3);
+    assert_int_equal(lowered.run_launches.launch[0].grid_size[0], 1);
+    assert_int_equal(lowered.run_launches.launch[1].grid_size[0], 8);
+    assert_int_equal(lowered.run_launches.launch[2].grid_size[0], 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        test_with_arena(what_no_groups_share_is_one_launch_for_processors),
         test_with_arena(a_tiled_product_keeps_its_meaning),
         test_with_arena(every_pass_keeps_the_meaning),
         test_with_arena(virtual_threads_stand_in_one_body),

@@ -505,14 +505,16 @@ static void parallel_loops_at_the_root_are_groups_of_one_item(void **state) {
     kiln_target target = target_of(*state, "opencl:x,units=2,emulated");
     kiln_program *te = parse_in(*state, "program p\ninput x: f32[6,8]\ntemp t: f32[6,8]\n"
                                         "output y: f32[6,8]\noutput z: f32[6,8]\n"
+                                        "output w: f32[6,8]\n"
                                         "block t(i:6, j:8): t[i, j] = x[i, j]*2.0\n"
                                         "block y(i:6, j:8): y[i, j] = t[i, 7 - j]\n"
-                                        "block z(i:6, j:8): z[i, j] = x[5 - i, j]\n");
+                                        "block z(i:6, j:8): z[i, j] = x[5 - i, j]\n"
+                                        "block w(i:6, j:8): w[i, j] = z[i, j]*3.0\n");
     kiln_program *scheduled = replay_text(te, "parallel(y.i)\ncompute_at(t, y.i)\nparallel(z.j)\n");
     kiln_lowered lowered;
     expect_ok(kiln_lower(scheduled, &target, *state, &lowered));
     const kiln_launch *launch = lowered.run_launches.launch;
-    assert_int_equal(lowered.run_launches.count, 2);
+    assert_int_equal(lowered.run_launches.count, 2); /* w follows z, and both run in order */
     assert_int_equal(launch[0].grid_size[0], 6);
     assert_int_equal(launch[0].group_size[0], 1);
     assert_int_equal(launch[0].local_bytes, 8 * sizeof(float)); /* t of one item */

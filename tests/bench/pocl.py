@@ -49,7 +49,8 @@ def beside_own_code(options, work):
         target = re.sub(r",units=\d+", f",units={options.cores}", target)
     cores = cores_of(target)
     print(f"pocl: default schedules by the rules for processors, as OpenCL C on PoCL and as Kiln's own code, on the same {len(cores)} cores in turns,\n"
-          f"least of {options.rounds} rounds, us; a ratio is PoCL's time over that of Kiln's own code\n"
+          f"least of {options.rounds} rounds, us; a ratio is PoCL's time over that of Kiln's own code;\n"
+          f"its kernels by its own events, which have no part of the host's waiting; the whole by the host's clock, with copies in and out\n"
           f"{'':<20}{'PoCL':>10}{'own':>10}{'ratio':>7}{'whole':>10}{'own':>10}{'ratio':>7}")
     ratios, whole = [], []
     for name in options.workload or CONVOLUTIONS + PRODUCTS:

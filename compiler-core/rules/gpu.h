@@ -72,6 +72,8 @@ typedef struct kiln_gpu_tiling {
 /* gpu_roles.c: which iterators make the tile, and what is copied. False: no element is used by
  * several rows and several columns of a tile. */
 bool kiln_gpu_choose_roles(kiln_gpu_tiling *t);
+/* Whether iterator `i` takes more than one value in a group. */
+bool kiln_gpu_moves(const kiln_gpu_tiling *t, int i);
 /* Extent of iterator `i` of the tiling's block. */
 int64_t kiln_gpu_extent(const kiln_gpu_tiling *t, int i);
 
@@ -112,7 +114,33 @@ kiln_block kiln_gpu_copy_operand(kiln_gpu_tiling *t, const kiln_gpu_operand *o);
  * reduction; -1: none. */
 int kiln_gpu_follower_iter(const kiln_gpu_tiling *t, const kiln_pattern *follower, kiln_buffer sums,
                            int iter);
+/* Cycles that the preferred tile of the block is expected to take, and its groups; INFINITY: no
+ * tile is legal. */
+double kiln_gpu_expect_tile(kiln_sched *s, kiln_block block, double *out_groups);
 kiln_sketch_result kiln_sketch_gpu_tile(kiln_sched *s, uint32_t options);
+
+/* gpu_split.c. Options of the rules "tile" and "warp":
+ *
+ * split              groups make parts of the sums, and a second launch adds these up
+ * other instruction  of "warp" alone: where instructions of warps and of warp groups multiply, the
+ *                    one that seems slower */
+#define KILN_GPU_SPLIT 1u
+#define KILN_GPU_OTHER_INSTRUCTION 2u
+extern const char *const kiln_gpu_tile_option[2];
+
+/* What a rule's sketch has of it so far. */
+typedef struct kiln_gpu_splits {
+    uint32_t options; /* of the sketch */
+    double (*expect)(kiln_sched *s, kiln_block block, double *out_groups);
+    uint32_t count; /* reductions that are split */
+    double cycles;  /* that all tiles are expected to take, with their second launches */
+} kiln_gpu_splits;
+/* The block that is to be in tiles: the reduction itself or, with the option and where groups are
+ * few, a new one that makes parts, whose number is a decision; the reduction adds them up then, and
+ * stands alone. 0: its loops do not allow that. */
+kiln_block kiln_gpu_split(kiln_sched *s, kiln_block block, kiln_gpu_splits *splits);
+/* How the sketch ends when all reductions have their places. */
+kiln_sketch_result kiln_gpu_end_splits(const kiln_gpu_splits *splits);
 
 /* gpu_warp.c: products by instructions of warps. */
 kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options);

@@ -13,6 +13,12 @@ int64_t kiln_gpu_extent(const kiln_gpu_tiling *t, int i) {
 
 static bool has(uint32_t mask, int i) { return i >= 0 && (mask >> i & 1); }
 
+bool kiln_gpu_moves(const kiln_gpu_tiling *t, int i) {
+    bool moves = has(t->pattern.reduce, i);
+    for (uint32_t n = 0; n < t->tiled; n++) moves |= t->iter[n] == i;
+    return moves;
+}
+
 /* The operands that the iterator indexes: bit a for from[a]. */
 static uint32_t operands_of(const kiln_gpu_tiling *t, int i) {
     uint32_t mask = 0;

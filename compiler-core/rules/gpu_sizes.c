@@ -305,8 +305,14 @@ static void choose_fetch(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     const kiln_block producer = kiln_program_producer(p, o->buffer);
     uint32_t last = o->rank - 1, iters = 0;
     while (last > 0 && shape->dim[last] == 1) last--;
-    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) iters += o->coefficient[last][i] != 0;
     int64_t width = t->limits.fetch_bytes / o->bytes;
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
+        if (!o->coefficient[last][i]) continue;
+        if (kiln_gpu_moves(t, i))
+            iters++;
+        else /* where a group begins */
+            width = kiln_gcd(width, o->coefficient[last][i]);
+    }
     const bool computed = producer && !p->block.data[producer].removed &&
                           kiln_expr_get(p, p->block.data[producer].value)->op == KILN_EXPR_SELECT;
     if (iters != 1 || computed) width = 1;

@@ -5,6 +5,8 @@
  *
  * The loops of a tile's threads are fused and bound to one axis, in all nests alike, so that every
  * nest has whole warps, whatever the shape of the tile is. */
+#include <math.h>
+
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/gpu.h"
@@ -250,19 +252,27 @@ bool kiln_gpu_is_tiled(kiln_sched *s, kiln_block block) {
            kiln_gpu_choose_roles(&t);
 }
 
+double kiln_gpu_expect_tile(kiln_sched *s, kiln_block block, double *out_groups) {
+    kiln_gpu_tiling t = {.s = s, .block = block, .limits = kiln_gpu_limits_of(s->target)};
+    if (!kiln_gpu_choose_roles(&t) || kiln_gpu_choose_sizes(&t)) return INFINITY;
+    *out_groups = kiln_gpu_groups(&t, &t.row[t.preferred]);
+    return t.row[t.preferred].cycles;
+}
+
 kiln_sketch_result kiln_sketch_gpu_tile(kiln_sched *s, uint32_t options) {
-    (void)options;
+    kiln_gpu_splits splits = {.options = options, .expect = kiln_gpu_expect_tile};
     kiln_sketch_inline(s);
     kiln_gpu_inline_paddings(s);
     uint32_t tiles = 0;
     const uint32_t count = s->program->block.count;
     for (kiln_block b = 1; b < count; b++) {
         if (!kiln_gpu_is_tiled(s, b)) continue;
-        const char *reason = kiln_gpu_tile_block(s, b);
+        const kiln_block part = kiln_gpu_split(s, b, &splits);
+        const char *reason = part ? kiln_gpu_tile_block(s, part) : "its steps cannot be split";
         if (reason) return kiln_sketch_none(reason);
         tiles++;
     }
     if (tiles == 0) return kiln_sketch_never("no reduction uses its operands several times");
     kiln_sketch_visit_alone(s, kiln_gpu_spread_block);
-    return kiln_sketch_made();
+    return kiln_gpu_end_splits(&splits);
 }

@@ -19,11 +19,12 @@
 
 /* ---- whether there is an instruction --------------------------------------------------------- */
 
-/* The dimension that the iterator alone steps along, one by one; -1: there is none. */
-static int plain_dim(const kiln_gpu_operand *o, int i) {
+/* The dimension that the iterator alone steps along in a group, one by one; -1: there is none. */
+static int plain_dim(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, int i) {
     for (uint32_t d = 0; d < o->rank; d++) {
         uint32_t others = 0;
-        for (int n = 0; n < KILN_BLOCK_ITERS_MAX; n++) others += n != i && o->coefficient[d][n];
+        for (int n = 0; n < KILN_BLOCK_ITERS_MAX; n++)
+            others += n != i && o->coefficient[d][n] && kiln_gpu_moves(t, n);
         if (o->coefficient[d][i] == 1 && !others) return (int)d;
     }
     return -1;
@@ -82,7 +83,7 @@ static bool slides(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
     bool found = false;
     for (uint32_t d = 0; d < o->rank; d++)
         for (uint32_t n = 0; n < t->tiled; n++)
-            found |= o->coefficient[d][t->iter[n]] && plain_dim(o, t->iter[n]) != (int)d;
+            found |= o->coefficient[d][t->iter[n]] && plain_dim(t, o, t->iter[n]) != (int)d;
     return found;
 }
 
@@ -94,10 +95,10 @@ static bool choose_layouts(kiln_gpu_warp_tiling *w) {
         kiln_gpu_operand *o = &t->operand[a];
         const int iter = depends_on(o, t->iter[0]) ? t->iter[0] : t->iter[t->tiled - 1];
         const int last = (int)o->rank - 1;
-        w->k_dim[a] = plain_dim(o, t->k);
+        w->k_dim[a] = plain_dim(t, o, t->k);
         w->tile_dim[a] = dim_of(o, iter);
         if (w->k_dim[a] < 0 || w->tile_dim[a] == w->k_dim[a]) return false;
-        w->k_inside[a] = plain_dim(o, iter) != last || o->bytes != 2;
+        w->k_inside[a] = plain_dim(t, o, iter) != last || o->bytes != 2;
         w->lies_so[a] = !w->k_inside[a] || w->k_dim[a] == last;
         w->slides[a] = w->k_inside[a] && slides(t, o);
         w->packed[a] = !w->lies_so[a] && is_constant(t->s->program, o->buffer);
@@ -154,8 +155,19 @@ static const char *choose_tiling(kiln_sched *s, kiln_block block, bool other,
     return empty[chosen];
 }
 
+/* As kiln_gpu_expect_tile, by instructions of warps where there are any. */
+static double expect_tile(kiln_sched *s, kiln_block block, double *out_groups) {
+    kiln_gpu_warp_tiling w;
+    bool both;
+    if (choose_tiling(s, block, false, &w, &both)) return INFINITY;
+    if (!w.mma) return kiln_gpu_expect_tile(s, block, out_groups);
+    *out_groups = kiln_gpu_groups(&w.t, &w.t.row[w.t.preferred]);
+    return w.t.row[w.t.preferred].cycles;
+}
+
 kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options) {
-    const bool other = options & 1;
+    const bool other = options & KILN_GPU_OTHER_INSTRUCTION;
+    kiln_gpu_splits splits = {.options = options, .expect = expect_tile};
     kiln_sketch_inline(s);
     kiln_gpu_inline_paddings(s);
     uint32_t products = 0;
@@ -165,8 +177,10 @@ kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options) {
         kiln_gpu_warp_tiling w;
         bool both = false;
         if (!kiln_gpu_is_tiled(s, b)) continue;
-        const char *reason = choose_tiling(s, b, other, &w, &both);
-        if (!reason) reason = w.mma ? kiln_gpu_warp_block(&w) : kiln_gpu_tile_block(s, b);
+        const kiln_block part = kiln_gpu_split(s, b, &splits);
+        if (!part) return kiln_sketch_none("the steps of a product cannot be split");
+        const char *reason = choose_tiling(s, part, other, &w, &both);
+        if (!reason) reason = w.mma ? kiln_gpu_warp_block(&w) : kiln_gpu_tile_block(s, part);
         if (reason) return kiln_sketch_none(reason);
         products += w.mma != NULL;
         differs |= both;
@@ -174,8 +188,8 @@ kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options) {
     if (products == 0)
         return kiln_sketch_never("no reduction is a product that an instruction of warps makes");
     if (other && !differs)
-        return (kiln_sketch_result){.end = KILN_SKETCH_SAME,
-                                    .reason = "there is one kind of instructions"};
+        return (kiln_sketch_result){
+            .end = KILN_SKETCH_SAME, .option = 1, .reason = "there is one kind of instructions"};
     kiln_sketch_visit_alone(s, kiln_gpu_spread_block);
-    return kiln_sketch_made();
+    return kiln_gpu_end_splits(&splits);
 }

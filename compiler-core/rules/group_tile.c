@@ -359,7 +359,8 @@ kiln_sketch_result kiln_sketch_group_tile(kiln_sched *s, uint32_t options) {
                          KILN_SCOPE_LOCAL);
     if (!choose_roles(&t)) return kiln_sketch_never("nothing is contiguous in the result");
     if (choose_copies(&t) == 0 && t.direct)
-        return (kiln_sketch_result){KILN_SKETCH_SAME, OPTION_DIRECT, "threads share nothing"};
+        return (kiln_sketch_result){
+            .end = KILN_SKETCH_SAME, .option = OPTION_DIRECT, .reason = "threads share nothing"};
     if (!sample_sizes(&t)) return kiln_sketch_none("no tile fits into what groups share");
     kiln_block *copy = KILN_ARENA_ARRAY(s->arena, kiln_block, t.pattern.from_count);
     for (uint32_t a = 0; a < t.pattern.from_count; a++)

@@ -14,7 +14,7 @@ static kiln_tile_options options_of(uint32_t bits) {
 }
 
 static kiln_sketch_result same(uint32_t option, const char *reason) {
-    return (kiln_sketch_result){KILN_SKETCH_SAME, option, reason};
+    return (kiln_sketch_result){.end = KILN_SKETCH_SAME, .option = option, .reason = reason};
 }
 
 /* Shares out loops outside of the reduction, with `carries` down to that over rounds of rows. How

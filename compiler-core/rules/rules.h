@@ -19,6 +19,9 @@ typedef struct kiln_sketch_result {
     kiln_sketch_end end;
     uint32_t option;    /* SAME: its position */
     const char *reason; /* NULL when made */
+    /* Made: what the rule expects it to take. The sketch of least becomes the rule's first, which
+     * may be the default; 0, of all of them: they stay in the order of options. */
+    double cycles;
 } kiln_sketch_result;
 
 /* Sketches of one rule differ by options: what no decision can express, such as the order of loops.

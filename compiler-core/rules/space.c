@@ -49,6 +49,8 @@ typedef struct maker {
     kiln_algorithm algorithm;
     bool applies;        /* the algorithm, to this task */
     uint32_t first;      /* sketch that may become the default */
+    uint32_t start;      /* first sketch of the algorithm */
+    double least;        /* cycles that it is expected to take; 0: its rule does not say */
     bool fits;           /* it, the layouts of the task's arguments */
     kiln_layout *direct; /* [arguments] of the direct form's first sketch; NULL: it has none */
     const char *why;     /* the last rule made no sketch of the direct form; NULL: none tried */
@@ -86,6 +88,14 @@ static void add_sketch(maker *m, const kiln_rule *rule, uint32_t options, const 
     const kiln_sketch sketch = {open, preferred, kiln_sched_size(s),
                                 options_text(m, rule, options)};
     kiln_vec_push_in(m->arena, &m->sketch, sketch);
+}
+
+/* The last sketch becomes the algorithm's first. */
+static void put_last_first(maker *m) {
+    const uint32_t last = m->sketch.count - 1;
+    const kiln_sketch best = m->sketch.data[last];
+    for (uint32_t i = last; i > m->start; i--) m->sketch.data[i] = m->sketch.data[i - 1];
+    m->sketch.data[m->start] = best;
 }
 
 static bool uses_registers(const kiln_program *p) {
@@ -209,7 +219,9 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
     if (st)
         return kiln_status_note(st, "rule %s (%s) on %.*s", rule->name,
                                 options_text(m, rule, options), KILN_STR_ARG(m->te->name));
-    if (result.end == KILN_SKETCH_MADE && m->sketch.count == m->first) {
+    const bool leads = m->sketch.count == m->start || result.cycles < m->least;
+    const double cycles = result.cycles;
+    if (result.end == KILN_SKETCH_MADE && leads && m->first == m->start) {
         result = check_default(&s);
         m->fits = fits(m, s.program);
         if (!m->algorithm) keep_layouts(m, s.program);
@@ -218,10 +230,13 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
         add_refused(m, rule, options, s.refused.data[i].instruction, s.refused.data[i].reason);
     if (result.end != KILN_SKETCH_MADE && result.reason && !m->algorithm)
         m->why = kiln_str_dup(m->arena, kiln_str_from(result.reason));
-    if (result.end == KILN_SKETCH_MADE)
+    if (result.end == KILN_SKETCH_MADE) {
         add_sketch(m, rule, options, &s);
-    else
+        if (leads) m->least = cycles;
+        if (leads) put_last_first(m);
+    } else {
         add_refused(m, rule, options, "", result.reason);
+    }
     *out_result = result;
     return KILN_OK;
 }
@@ -245,6 +260,7 @@ static kiln_status make_sketches(maker *m, const kiln_rule *rule) {
 static kiln_status apply_rules(maker *m, const kiln_rule_set *rules, const char **out_rule) {
     kiln_status st = KILN_OK;
     const uint32_t others = m->sketch.count;
+    m->start = others;
     m->applies = true;
     for (uint32_t r = 0; !st && r < rules->count && m->sketch.count == others && m->applies; r++) {
         st = make_sketches(m, &rules->rule[r]);

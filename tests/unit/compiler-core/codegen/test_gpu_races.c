@@ -53,7 +53,7 @@ static void run_task(const kiln_task *task, kiln_device *device, kiln_arena *are
     run_program(task->op, te, device);
 }
 
-/* What no network made small has: sums whose steps threads share. */
+/* What no network made small has: sums whose steps threads share, and a reduction in parts. */
 static void sums_have_no_races(kiln_device *device, kiln_arena *arena) {
     static const char *const text[] = {
         "program columns\ninput x: f32[300]\ninput w: f32[300,40]\noutput y: f32[40]\n"
@@ -63,6 +63,8 @@ static void sums_have_no_races(kiln_device *device, kiln_arena *arena) {
         "block less(n:5, h:13): y[n, h] = x[n, h, 0] - s[n]\n",
         "program all\ninput x: f32[21,50]\noutput y: f32[]\n"
         "block sum( | i:21, j:50): y[] sum= x[i, j] init 0.0\n",
+        "program split\ninput x: f32[5,2048]\ninput w: f32[6,2048]\noutput y: f32[5,6]\n"
+        "block mul(i:5, j:6 | k:2048): y[i, j] sum= x[i, k] * w[j, k] init 0.0\n",
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
         kiln_program *te;

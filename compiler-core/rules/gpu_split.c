@@ -1,0 +1,128 @@
+/* Reductions split among groups: where a result has too few tiles for the units of a GPU, several
+ * groups make parts of each sum, and a second launch adds the parts up. There are no atomic
+ * additions: the number of parts alone gives the order of a sum. */
+#include <math.h>
+
+#include "base/macros.h"
+#include "compiler-core/rules/gpu.h"
+#include "compiler-core/sched/prim.h"
+
+#define PARTS_MAX 16
+#define STEPS_MIN 16         /* that are left to a part */
+#define GROUPS_ENOUGH 4      /* of each unit: then more of them gain nothing */
+#define LAUNCH_CYCLES 2000.0 /* of devices that no row says it of */
+
+const char *const kiln_gpu_tile_option[] = {"split", "other instruction"};
+
+/* Numbers of parts that a reduction may have. */
+typedef struct plan {
+    uint32_t iter;     /* that is split */
+    uint32_t count;    /* the last one is preferred */
+    int64_t row[4][2]; /* parts, steps of each */
+    double cycles;     /* expected with as many as preferred */
+} plan;
+
+/* The iterator that is split: the reduction's longest one that no window slides over. */
+static int split_iter(kiln_sched *s, kiln_block block) {
+    kiln_gpu_tiling t = {.s = s, .block = block};
+    return kiln_gpu_choose_roles(&t) ? t.k : -1;
+}
+
+static kiln_str name_of(const kiln_program *p, kiln_block block, uint32_t iter) {
+    return kiln_iter_name(p, &p->block.data[block].iter[iter]);
+}
+
+/* Parts of one sum lie apart, results of one part side by side. */
+static kiln_layout layout_of(const kiln_program *p, kiln_buffer parts) {
+    const uint32_t last = p->buffer.data[parts].shape.rank - 1;
+    kiln_layout layout = {0};
+    kiln_sketch_add_piece(&layout, last, 1, 0);
+    for (uint32_t d = 0; d < last; d++) kiln_sketch_add_piece(&layout, d, 1, 0);
+    return layout;
+}
+
+/* What making so many parts and adding them up takes, on a copy of the program. */
+static double expect_parts(const kiln_sched *s, kiln_block block, uint32_t iter, int64_t parts,
+                           const kiln_gpu_splits *splits) {
+    kiln_sched trial = *s;
+    trial.program = kiln_program_copy(s->program, s->arena);
+    kiln_program *p = trial.program;
+    const int64_t all = p->block.data[block].iter[iter].extent;
+    kiln_prim_args args = {.block = block,
+                           .text = name_of(p, block, iter),
+                           .integer = {all / parts},
+                           .integer_count = 1};
+    kiln_status st = kiln_prim_apply_once(p, KILN_PRIM_DIVIDE, &args);
+    args.text = st ? args.text : name_of(p, block, iter);
+    args.integer[0] = parts;
+    if (!st) st = kiln_prim_apply_once(p, KILN_PRIM_RFACTOR, &args);
+    const bool illegal = st != NULL;
+    kiln_status_free(st); /* such parts are not offered */
+    if (illegal) return INFINITY;
+    const kiln_block part = p->block.count - 1;
+    kiln_buffer_info *b = &p->buffer.data[p->block.data[part].buffer];
+    b->layout = layout_of(p, p->block.data[part].buffer);
+    const kiln_gpu_limits l = kiln_gpu_limits_of(s->target);
+    const kiln_gpu *gpu = s->target->gpu;
+    const double launch = gpu ? gpu->launch_ns * gpu->clock_hz / 1e9 : LAUNCH_CYCLES,
+                 bytes = (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
+    double groups;
+    /* Parts are written and read. */
+    return splits->expect(&trial, part, &groups) + launch +
+           2 * bytes / (l.copy_rate * (double)l.units);
+}
+
+/* False: there are too few steps to share. */
+static bool make_plan(kiln_sched *s, kiln_block block, const kiln_gpu_splits *splits, plan *out) {
+    const int iter = split_iter(s, block);
+    *out = (plan){.cycles = INFINITY};
+    if (s->row_major || iter < 0) return false;
+    out->iter = (uint32_t)iter;
+    const int64_t all = s->program->block.data[block].iter[iter].extent;
+    int64_t best = 0;
+    for (int64_t parts = 2; parts <= PARTS_MAX; parts *= 2) {
+        if (all % parts != 0 || all / parts < STEPS_MIN) break;
+        const double cycles = expect_parts(s, block, out->iter, parts, splits);
+        if (cycles < out->cycles) out->cycles = cycles, best = parts;
+    }
+    /* More of them would leave blocks of steps that are not full. */
+    for (int64_t parts = 2; parts <= best; parts *= 2) {
+        out->row[out->count][0] = parts;
+        out->row[out->count++][1] = all / parts;
+    }
+    return best > 0;
+}
+
+static kiln_block split(kiln_sched *s, kiln_block block, const plan *parts) {
+    const kiln_sched_sample sample =
+        kiln_sched_choice(s, 2, parts->row[0], parts->count, parts->count - 1);
+    const kiln_sched_int steps = kiln_sched_element(sample, 1);
+    if (!kiln_sched_divide(kiln_sched_try(s), block, parts->iter, steps).count) return 0;
+    const kiln_block part =
+        kiln_sched_rfactor(kiln_sched_try(s), block, parts->iter, kiln_sched_element(sample, 0));
+    if (!part) return 0;
+    const kiln_buffer made = s->program->block.data[part].buffer;
+    const kiln_layout layout = layout_of(s->program, made);
+    return kiln_sched_transform_layout(kiln_sched_try(s), made, &layout, NULL, 0) ? part : 0;
+}
+
+kiln_block kiln_gpu_split(kiln_sched *s, kiln_block block, kiln_gpu_splits *splits) {
+    plan parts;
+    double groups = 0;
+    const double whole = splits->expect(s, block, &groups),
+                 enough = GROUPS_ENOUGH * (double)kiln_gpu_limits_of(s->target).units;
+    if (!(splits->options & KILN_GPU_SPLIT) || groups >= enough ||
+        !make_plan(s, block, splits, &parts)) {
+        splits->cycles += whole;
+        return block;
+    }
+    splits->count++;
+    splits->cycles += parts.cycles;
+    return split(s, block, &parts);
+}
+
+kiln_sketch_result kiln_gpu_end_splits(const kiln_gpu_splits *splits) {
+    if ((splits->options & KILN_GPU_SPLIT) && splits->count == 0)
+        return (kiln_sketch_result){.end = KILN_SKETCH_SAME, .option = 0};
+    return (kiln_sketch_result){.end = KILN_SKETCH_MADE, .cycles = splits->cycles};
+}

@@ -36,10 +36,11 @@ typedef struct kiln_gpu_operand {
     uint32_t rank;
     /* index of dimension d = sum of coefficient[d][i] * iterator i */
     int64_t coefficient[KILN_RANK_MAX][KILN_BLOCK_ITERS_MAX];
-    int along;                   /* dimension that lies innermost in shared memory */
-    int64_t bytes;               /* of an element */
-    int64_t fetch;               /* elements that one thread copies at a time */
-    int64_t most[KILN_RANK_MAX]; /* elements of a dimension that some tile of the table reads */
+    uint32_t iters[KILN_RANK_MAX]; /* bit i: the coefficient of iterator i is not 0 */
+    int along;                     /* dimension that lies innermost in shared memory */
+    int64_t bytes;                 /* of an element */
+    int64_t fetch;                 /* elements that one thread copies at a time */
+    int64_t most[KILN_RANK_MAX];   /* elements of a dimension that some tile of the table reads */
 } kiln_gpu_operand;
 
 /* A row of the table: a tile that every step of the reduction goes with. */
@@ -105,8 +106,8 @@ int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, 
 
 /* gpu_tile.c: whether the block is a reduction whose operands are used several times. */
 bool kiln_gpu_is_tiled(kiln_sched *s, kiln_block block);
-/* The nest of one reduction. NULL, or why there is none. */
-const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block);
+/* The nest of one reduction, whose expected cycles are added. NULL, or why there is none. */
+const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block, double *cycles);
 /* A copy of the operand for the group, as long as the tiles reach, which computes what only fills
  * up itself. 0: there can be none. */
 kiln_block kiln_gpu_copy_operand(kiln_gpu_tiling *t, const kiln_gpu_operand *o);
@@ -131,9 +132,10 @@ extern const char *const kiln_gpu_tile_option[2];
 /* What a rule's sketch has of it so far. */
 typedef struct kiln_gpu_splits {
     uint32_t options; /* of the sketch */
+    /* As kiln_gpu_expect_tile, by the rule's tiles. */
     double (*expect)(kiln_sched *s, kiln_block block, double *out_groups);
     uint32_t count; /* reductions that are split */
-    double cycles;  /* that all tiles are expected to take, with their second launches */
+    double cycles;  /* that tiles and second launches are expected to take */
 } kiln_gpu_splits;
 /* The block that is to be in tiles: the reduction itself or, with the option and where groups are
  * few, a new one that makes parts, whose number is a decision; the reduction adds them up then, and

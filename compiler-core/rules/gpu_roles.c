@@ -74,6 +74,7 @@ static bool learn_indices(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
                 const int i = kiln_block_iter_of(p, t->block, sum.term[n]);
                 if (i < 0 || sum.coefficient[n] < 0) return false;
                 o->coefficient[d][i] = sum.coefficient[n];
+                if (sum.coefficient[n]) o->iters[d] |= 1u << i;
             }
         }
     }

@@ -46,8 +46,8 @@ static int64_t size_of(const kiln_gpu_tiling *t, int i, const kiln_gpu_tile *til
 int64_t kiln_gpu_region(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, uint32_t d,
                         const kiln_gpu_tile *tile, int64_t steps) {
     int64_t size = 1;
-    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
-        if (o->coefficient[d][i]) size += o->coefficient[d][i] * (size_of(t, i, tile, steps) - 1);
+    for (int i = 0; o->iters[d] >> i; i++) /* most of what choosing sizes costs */
+        if (o->iters[d] >> i & 1) size += o->coefficient[d][i] * (size_of(t, i, tile, steps) - 1);
     return size;
 }
 

@@ -9,7 +9,7 @@
 
 #define PARTS_MAX 16
 #define STEPS_MIN 16         /* that are left to a part */
-#define GROUPS_ENOUGH 4      /* of each unit: then more of them gain nothing */
+#define GROUPS_ENOUGH 4      /* of each unit: more of them gain nothing */
 #define LAUNCH_CYCLES 2000.0 /* of devices that no row says it of */
 
 const char *const kiln_gpu_tile_option[] = {"split", "other instruction"};
@@ -19,7 +19,7 @@ typedef struct plan {
     uint32_t iter;     /* that is split */
     uint32_t count;    /* the last one is preferred */
     int64_t row[4][2]; /* parts, steps of each */
-    double cycles;     /* expected with as many as preferred */
+    double second;     /* cycles of the second launch and of the traffic of parts, expected */
 } plan;
 
 /* The iterator that is split: the reduction's longest one that no window slides over. */
@@ -41,9 +41,10 @@ static kiln_layout layout_of(const kiln_program *p, kiln_buffer parts) {
     return layout;
 }
 
-/* What making so many parts and adding them up takes, on a copy of the program. */
+/* What making so many parts and adding them up takes, on a copy of the program, and the part of
+ * that is not the tiles'. */
 static double expect_parts(const kiln_sched *s, kiln_block block, uint32_t iter, int64_t parts,
-                           const kiln_gpu_splits *splits) {
+                           const kiln_gpu_splits *splits, double *out_second, double *out_groups) {
     kiln_sched trial = *s;
     trial.program = kiln_program_copy(s->program, s->arena);
     kiln_program *p = trial.program;
@@ -66,24 +67,26 @@ static double expect_parts(const kiln_sched *s, kiln_block block, uint32_t iter,
     const kiln_gpu *gpu = s->target->gpu;
     const double launch = gpu ? gpu->launch_ns * gpu->clock_hz / 1e9 : LAUNCH_CYCLES,
                  bytes = (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
-    double groups;
-    /* Parts are written and read. */
-    return splits->expect(&trial, part, &groups) + launch +
-           2 * bytes / (l.copy_rate * (double)l.units);
+    *out_second = launch + 2 * bytes / (l.copy_rate * (double)l.units); /* written and read */
+    return splits->expect(&trial, part, out_groups) + *out_second;
 }
 
-/* False: there are too few steps to share. */
+/* False: there are groups enough without parts, or too few steps to share. */
 static bool make_plan(kiln_sched *s, kiln_block block, const kiln_gpu_splits *splits, plan *out) {
+    const double enough = GROUPS_ENOUGH * (double)kiln_gpu_limits_of(s->target).units;
     const int iter = split_iter(s, block);
-    *out = (plan){.cycles = INFINITY};
+    *out = (plan){0};
     if (s->row_major || iter < 0) return false;
     out->iter = (uint32_t)iter;
     const int64_t all = s->program->block.data[block].iter[iter].extent;
     int64_t best = 0;
+    double least = INFINITY, second = 0, groups = 0;
     for (int64_t parts = 2; parts <= PARTS_MAX; parts *= 2) {
         if (all % parts != 0 || all / parts < STEPS_MIN) break;
-        const double cycles = expect_parts(s, block, out->iter, parts, splits);
-        if (cycles < out->cycles) out->cycles = cycles, best = parts;
+        const double cycles = expect_parts(s, block, out->iter, parts, splits, &second, &groups);
+        if (cycles >= least || groups >= enough * (double)parts) break;
+        least = cycles, best = parts;
+        out->second = second;
     }
     /* More of them would leave blocks of steps that are not full. */
     for (int64_t parts = 2; parts <= best; parts *= 2) {
@@ -108,16 +111,9 @@ static kiln_block split(kiln_sched *s, kiln_block block, const plan *parts) {
 
 kiln_block kiln_gpu_split(kiln_sched *s, kiln_block block, kiln_gpu_splits *splits) {
     plan parts;
-    double groups = 0;
-    const double whole = splits->expect(s, block, &groups),
-                 enough = GROUPS_ENOUGH * (double)kiln_gpu_limits_of(s->target).units;
-    if (!(splits->options & KILN_GPU_SPLIT) || groups >= enough ||
-        !make_plan(s, block, splits, &parts)) {
-        splits->cycles += whole;
-        return block;
-    }
+    if (!(splits->options & KILN_GPU_SPLIT) || !make_plan(s, block, splits, &parts)) return block;
     splits->count++;
-    splits->cycles += parts.cycles;
+    splits->cycles += parts.second;
     return split(s, block, &parts);
 }
 

@@ -215,13 +215,14 @@ static bool place_follower(kiln_gpu_tiling *t, kiln_block follower, const nest *
     return bind_all(s, &threads, KILN_AXIS_THREAD_X, &thread);
 }
 
-const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block) {
+const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block, double *cycles) {
     kiln_gpu_tiling t = {.s = s, .block = block, .limits = kiln_gpu_limits_of(s->target)};
     kiln_block copy[KILN_GPU_COPIES_MAX];
     nest n;
     if (!kiln_gpu_choose_roles(&t)) return "nothing is used by several rows and several columns";
     const char *empty = kiln_gpu_choose_sizes(&t);
     if (empty) return empty;
+    *cycles += t.row[t.preferred].cycles;
     const kiln_block follower = kiln_sketch_separate_result(s, block, KILN_SCOPE_REGISTER);
     if (!follower) return "the sums have no place of their own";
     if (!kiln_sched_set_scope(kiln_sched_try(s), s->program->block.data[block].buffer,
@@ -268,7 +269,8 @@ kiln_sketch_result kiln_sketch_gpu_tile(kiln_sched *s, uint32_t options) {
     for (kiln_block b = 1; b < count; b++) {
         if (!kiln_gpu_is_tiled(s, b)) continue;
         const kiln_block part = kiln_gpu_split(s, b, &splits);
-        const char *reason = part ? kiln_gpu_tile_block(s, part) : "its steps cannot be split";
+        const char *reason =
+            part ? kiln_gpu_tile_block(s, part, &splits.cycles) : "its steps cannot be split";
         if (reason) return kiln_sketch_none(reason);
         tiles++;
     }

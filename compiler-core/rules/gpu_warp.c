@@ -180,8 +180,10 @@ kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options) {
         const kiln_block part = kiln_gpu_split(s, b, &splits);
         if (!part) return kiln_sketch_none("the steps of a product cannot be split");
         const char *reason = choose_tiling(s, part, other, &w, &both);
-        if (!reason) reason = w.mma ? kiln_gpu_warp_block(&w) : kiln_gpu_tile_block(s, part);
+        if (!reason)
+            reason = w.mma ? kiln_gpu_warp_block(&w) : kiln_gpu_tile_block(s, part, &splits.cycles);
         if (reason) return kiln_sketch_none(reason);
+        if (w.mma) splits.cycles += w.t.row[w.t.preferred].cycles;
         products += w.mma != NULL;
         differs |= both;
     }

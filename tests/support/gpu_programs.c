@@ -18,7 +18,10 @@ static int range(kiln_rand *rand, int low, int high) {
 }
 
 static const char *product(kiln_rand *r, kiln_arena *a) {
-    const int n = range(r, 1, 3), i = range(r, 1, 40), j = range(r, 1, 40), k = range(r, 1, 24);
+    const bool few = kiln_rand_below(r, 4) == 0; /* results of many steps, which are split */
+    const int n = few ? 1 : range(r, 1, 3), i = range(r, few ? 2 : 1, few ? 4 : 40),
+              j = range(r, few ? 2 : 1, few ? 4 : 40),
+              k = few ? 32 * range(r, 4, 32) + (int)kiln_rand_below(r, 2) : range(r, 1, 24);
     return kiln_arena_printf(
         a,
         "program p\ninput x: f32[%d,%d,%d]\ninput w: f32[%d,%s]\noutput y: f32[%d,%d,%d]\n"

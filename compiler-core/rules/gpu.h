@@ -28,7 +28,11 @@ kiln_gpu_limits kiln_gpu_limits_of(const kiln_target *target);
 #define KILN_GPU_TILED_MAX 3  /* iterators that a tile has */
 #define KILN_GPU_COPIES_MAX 2 /* operands that threads of a group share */
 #define KILN_GPU_ROWS_MAX 56  /* tiles that are worth a try: what a table of a trace holds */
-#define KILN_GPU_STEPS_MAX 8
+#define KILN_GPU_STEPS_MAX 72
+#define KILN_GPU_PITCH_BYTES 16 /* of the widest access, so that rows still begin on one */
+/* Columns of the table of steps: a block of k, how many of it are unrolled, stages of the pipeline.
+ */
+enum { KILN_GPU_BLOCK, KILN_GPU_UNROLLED, KILN_GPU_STAGES, KILN_GPU_STEP_COLUMNS };
 
 /* An operand that the group copies into its memory. */
 typedef struct kiln_gpu_operand {
@@ -37,17 +41,21 @@ typedef struct kiln_gpu_operand {
     /* index of dimension d = sum of coefficient[d][i] * iterator i */
     int64_t coefficient[KILN_RANK_MAX][KILN_BLOCK_ITERS_MAX];
     uint32_t iters[KILN_RANK_MAX]; /* bit i: the coefficient of iterator i is not 0 */
-    int along;                     /* dimension that lies innermost in shared memory */
-    int64_t bytes;                 /* of an element */
-    int64_t fetch;                 /* elements that one thread copies at a time */
-    int64_t most[KILN_RANK_MAX];   /* elements of a dimension that some tile of the table reads */
+    int along;                   /* dimension that lies innermost in shared memory */
+    bool packed;                 /* a constant that is packed in that order first, */
+    kiln_block packing;          /* by this block */
+    int block_dim;               /* along k alone, around all others of a plane; -1: none */
+    int64_t bytes;               /* of an element */
+    int64_t fetch;               /* elements that one thread copies at a time */
+    int64_t most[KILN_RANK_MAX]; /* elements of a dimension that some tile of the table reads */
 } kiln_gpu_operand;
 
 /* A row of the table: a tile that every step of the reduction goes with. */
 typedef struct kiln_gpu_tile {
     int64_t threads[KILN_GPU_TILED_MAX], points[KILN_GPU_TILED_MAX];
-    int64_t lanes;
-    double cycles; /* all groups, with the preferred steps, about */
+    int64_t lanes, parts; /* of a thread's points of the iterator with lanes; parts lie apart */
+    int64_t plane;        /* threads to which one step of k is dealt, where that is a plane */
+    double cycles;        /* all groups, with the preferred steps, about */
 } kiln_gpu_tile;
 
 typedef struct kiln_gpu_tiling {
@@ -66,7 +74,7 @@ typedef struct kiln_gpu_tiling {
     uint32_t row_count, preferred;
     kiln_gpu_tile row[KILN_GPU_ROWS_MAX];
     uint32_t step_count, preferred_step;
-    int64_t step[KILN_GPU_STEPS_MAX][2]; /* a block of k, and how many of it are unrolled */
+    int64_t step[KILN_GPU_STEPS_MAX][KILN_GPU_STEP_COLUMNS];
     kiln_sched_sample tile, steps;
 } kiln_gpu_tiling;
 
@@ -77,6 +85,9 @@ bool kiln_gpu_choose_roles(kiln_gpu_tiling *t);
 bool kiln_gpu_moves(const kiln_gpu_tiling *t, int i);
 /* Extent of iterator `i` of the tiling's block. */
 int64_t kiln_gpu_extent(const kiln_gpu_tiling *t, int i);
+
+/* Whether nothing but constants is behind what the buffer holds. */
+bool kiln_gpu_is_constant(kiln_program *p, kiln_buffer buffer);
 
 /* gpu_sizes.c: tables of tiles and of steps, all of which go together within the limits. NULL, or
  * the limit that leaves none. */
@@ -101,8 +112,20 @@ double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);
 void kiln_gpu_fill_table(kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count);
 /* Sets o->most to how far the tiles of the table reach. */
 void kiln_gpu_note_reach(const kiln_gpu_tiling *t, kiln_gpu_operand *o);
+/* Elements that a row of the operand may be longer in shared memory: so many that rows which
+ * windows read begin where vectors do; elsewhere a vector, so that threads which write across rows
+ * ask different banks. */
+int64_t kiln_gpu_pitch(const kiln_gpu_tiling *t, const kiln_gpu_operand *o);
 /* 4-byte registers of a thread, about. */
-int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps);
+int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                           const int64_t *step);
+/* Shared bytes of a group in all stages, whatever pitch is drawn. */
+int64_t kiln_gpu_staged_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                              const int64_t *step);
+/* The most of `steps` that can be straight code with so many points each. */
+int64_t kiln_gpu_unrolled(const kiln_gpu_tiling *t, int64_t steps, int64_t points);
+/* gpu_time.c: cycles of a unit that has its share of the groups. */
+double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, const int64_t *step);
 
 /* gpu_tile.c: whether the block is a reduction whose operands are used several times. */
 bool kiln_gpu_is_tiled(kiln_sched *s, kiln_block block);

@@ -109,6 +109,12 @@ static void choose_vector(kiln_gpu_tiling *t) {
     }
 }
 
+bool kiln_gpu_is_constant(kiln_program *p, kiln_buffer buffer) {
+    const kiln_block producer = kiln_program_producer(p, buffer);
+    return p->buffer.data[buffer].role == KILN_ROLE_CONSTANT ||
+           (producer && kiln_block_reads_only_constants(p, producer));
+}
+
 /* Innermost in shared memory lies what neighbouring points of a thread, or neighbouring threads,
  * read: rows of an operand of rows, else the columns. */
 static void choose_layouts(kiln_gpu_tiling *t) {
@@ -117,6 +123,9 @@ static void choose_layouts(kiln_gpu_tiling *t) {
         o->along = (int)o->rank - 1;
         for (uint32_t n = 0; n < t->tiled; n++)
             if (plain_dim(o, t->iter[n]) >= 0) o->along = plain_dim(o, t->iter[n]);
+        o->packed = o->along + 1 != (int)o->rank && kiln_gpu_is_constant(t->s->program, o->buffer);
+        const int k = plain_dim(o, t->k);
+        o->block_dim = o->packed || k + 1 == (int)o->rank ? -1 : k;
     }
 }
 

@@ -6,20 +6,28 @@
 
 #include "base/integer.h"
 #include "base/macros.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/rules/gpu.h"
 
 #define THREADS_MAX 512      /* of a group */
 #define ACCUMULATORS_MAX 128 /* of a thread */
 #define TILE_MAX 256         /* rows, or columns */
 #define POINTS_MAX 16        /* of a thread along one iterator */
+#define PARTS_MAX 4
 #define STEPS_MAX 64
-#define TILES_MAX 8192 /* that are looked at */
-#define UNROLLED_MAX \
-    2048 /* multiply-adds in a loop body: more do not stay in the instruction cache */
+#define BLOCKS_MAX 8 /* of steps, that are looked at */
+#define STAGES_MAX 4 /* of a pipeline */
+#define STEPS_USUAL 16
+#define TILES_MAX 16384 /* that are looked at */
+#define TILES_NEAR 256  /* of these, with steps of every length */
+/* Multiply-adds in a loop body: 16 KiB of machine code, and as much as lowering leaves straight. */
+#define UNROLLED_MAX 1024
+/* Sums of one point in it: compilers load what many of them add up at once, into too many
+ * registers. */
+#define UNROLLED_SUMS_MAX 36
 /* Registers of addresses, counters and what ptxas keeps: counts of fp32 tiles of the machine code
  * of sm_80 and sm_90 lie within 13 % of what they give (../shared/reference/gpu.md says how). */
 #define REGISTERS_BESIDE 22
-#define WARPS_WANTED 8.0 /* of a unit, so that it always has one that need not wait */
 
 /* ---- what a tile takes ----------------------------------------------------------------------- */
 
@@ -58,26 +66,54 @@ static int64_t elements_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return elements;
 }
 
+static int64_t parts_of(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
+
+static bool by_planes(const kiln_gpu_operand *o, const kiln_gpu_tile *tile) {
+    return tile->plane > 0 && o->block_dim >= 0;
+}
+
+/* How many times a thread copies of a plane, and in how many steps it does. */
+static void planes_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                      const kiln_gpu_tile *tile, int64_t steps, int64_t *out_places,
+                      int64_t *out_steps) {
+    const int64_t at_once = tile->plane * o->fetch;
+    *out_places = parts_of(elements_of(t, o, tile, 1), at_once);
+    *out_steps = parts_of(steps, kiln_gpu_group_threads(t, tile) / tile->plane);
+}
+
 int64_t kiln_gpu_rounds(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                         const kiln_gpu_tile *tile, int64_t steps) {
-    const int64_t at_once = kiln_gpu_group_threads(t, tile) * KILN_MAX(o->fetch, 1);
-    return (elements_of(t, o, tile, steps) + at_once - 1) / at_once;
+    int64_t places, times;
+    if (by_planes(o, tile)) {
+        planes_of(t, o, tile, steps, &places, &times);
+        return places * times;
+    }
+    return parts_of(elements_of(t, o, tile, steps), kiln_gpu_group_threads(t, tile) * o->fetch);
+}
+
+/* Elements of whole slices of the outermost dimension that `copied` of them reach into. */
+static int64_t slices_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                         const kiln_gpu_tile *tile, int64_t steps, int64_t copied) {
+    int64_t outermost = 1, inner = elements_of(t, o, tile, steps);
+    for (uint32_t d = 0; d < o->rank && outermost == 1; d++) {
+        outermost = kiln_gpu_region(t, o, d, tile, steps);
+        inner /= outermost;
+    }
+    return KILN_MAX(parts_of(copied, inner), outermost) * inner;
 }
 
 /* The threads copy whole rounds: where the last one is not full, lowering leaves room for what it
  * would copy, which is whole slices of the outermost dimension. */
 int64_t kiln_gpu_copied_elements(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                                  const kiln_gpu_tile *tile, int64_t steps) {
-    const int64_t elements = elements_of(t, o, tile, steps),
-                  copied = kiln_gpu_rounds(t, o, tile, steps) * kiln_gpu_group_threads(t, tile) *
-                           KILN_MAX(o->fetch, 1);
-    int64_t outermost = 1, inner = elements;
-    for (uint32_t d = 0; d < o->rank && outermost == 1; d++) {
-        outermost = kiln_gpu_region(t, o, d, tile, steps);
-        inner /= outermost;
-    }
-    const int64_t slices = (copied + inner - 1) / inner;
-    return KILN_MAX(slices, outermost) * inner;
+    int64_t places, times;
+    if (!by_planes(o, tile))
+        return slices_of(t, o, tile, steps,
+                         kiln_gpu_rounds(t, o, tile, steps) * kiln_gpu_group_threads(t, tile) *
+                             o->fetch);
+    planes_of(t, o, tile, steps, &places, &times);
+    return times * (kiln_gpu_group_threads(t, tile) / tile->plane) *
+           slices_of(t, o, tile, 1, places * tile->plane * o->fetch);
 }
 
 int64_t kiln_gpu_shared_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
@@ -87,85 +123,85 @@ int64_t kiln_gpu_shared_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *til
     return bytes;
 }
 
-int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
-    int64_t columns = 1, fetched = 0;
+int64_t kiln_gpu_pitch(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
+    const int64_t vector = KILN_MAX(KILN_GPU_PITCH_BYTES / o->bytes, 1);
+    int64_t row = 1; /* of a tile of whole vectors */
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
+        bool tiled = false;
+        for (uint32_t n = 0; n < t->tiled; n++) tiled |= t->iter[n] == i;
+        const int64_t size = tiled ? vector : i == t->k ? 1 : kiln_gpu_extent(t, i);
+        if (o->coefficient[o->along][i]) row += o->coefficient[o->along][i] * (size - 1);
+    }
+    return vector - row % vector;
+}
+
+int64_t kiln_gpu_staged_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                              const int64_t *step) {
+    const int64_t block = step[KILN_GPU_BLOCK];
+    int64_t bytes = kiln_gpu_shared_bytes(t, tile, block);
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        const kiln_gpu_operand *o = &t->operand[a];
+        const int64_t rows = kiln_gpu_copied_elements(t, o, tile, block) /
+                             kiln_gpu_region(t, o, (uint32_t)o->along, tile, block);
+        bytes += (rows + 1) * kiln_gpu_pitch(t, o) * o->bytes;
+    }
+    return step[KILN_GPU_STAGES] * bytes;
+}
+
+/* 4-byte registers of what a thread fetches for a block. */
+static int64_t fetched_words(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t block) {
+    int64_t words = 0;
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        const kiln_gpu_operand *o = &t->operand[a];
+        words += kiln_gpu_rounds(t, o, tile, block) * ((o->fetch * o->bytes + 3) / 4);
+    }
+    return words;
+}
+
+int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                           const int64_t *step) {
+    int64_t columns = 1;
     for (uint32_t n = 1; n < t->tiled; n++) columns *= tile->points[n];
-    for (uint32_t a = 0; a < t->operand_count; a++)
-        fetched += kiln_gpu_rounds(t, &t->operand[a], tile, steps) *
-                   KILN_MAX(t->operand[a].fetch, 1) * t->operand[a].bytes / 4;
-    const int64_t bytes = (int64_t)kiln_dtype_size(
+    const int64_t fetched = fetched_words(t, tile, step[KILN_GPU_BLOCK]),
+                  stages = step[KILN_GPU_STAGES],
+                  staged = stages == 2 ? fetched : KILN_MIN(fetched, 16),
+                  bytes = (int64_t)kiln_dtype_size(
                       t->s->program->buffer.data[t->pattern.to.buffer].dtype),
                   words = (bytes + 3) / 4;
-    return (points_of(t, tile) + 2 * (tile->points[0] + columns)) * words + KILN_MIN(fetched, 16) +
+    return (points_of(t, tile) + 2 * (tile->points[0] + columns)) * words + staged +
            REGISTERS_BESIDE;
 }
 
-/* ---- how long it takes, about ---------------------------------------------------------------- */
-
-static double parts_of(int64_t extent, int64_t size) {
-    return (double)((extent + size - 1) / size);
+/* Whether two stages hold more of an operand than stands in registers. */
+static bool stages_too_many(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                            const int64_t *step) {
+    bool more = false;
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        more |=
+            kiln_gpu_rounds(t, &t->operand[a], tile, step[KILN_GPU_BLOCK]) * t->operand[a].fetch >
+            KILN_PIPELINE_STAGED_MAX;
+    return more && step[KILN_GPU_STAGES] == 2;
 }
 
-double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
-    const kiln_block_info *b = &t->s->program->block.data[t->block];
-    double groups = 1;
-    for (int i = 0; i < (int)b->iter_count; i++)
-        if (!b->iter[i].reduce) groups *= parts_of(b->iter[i].extent, size_of(t, i, tile, 1));
-    return groups;
+static int64_t taps_of(const kiln_gpu_tiling *t) {
+    int64_t taps = 1;
+    for (int i = 0; i < (int)t->s->program->block.data[t->block].iter_count; i++)
+        if (t->pattern.reduce >> i & 1 && i != t->k) taps *= kiln_gpu_extent(t, i);
+    return taps;
 }
 
-#define LATENCY                                                                      \
-    800.0 /* cycles from a block's first fetch to its last barrier, without the sums \
-           */
-#define FETCH_ISSUED 8.0 /* instructions of a fetch: indices, conditions, the store */
-#define LOOP_ISSUED 8.0  /* of a turn of the loop over blocks of steps */
-
-/* Instructions of a warp for one step of the reduction: sums, and loads of what they add up. Whole
- * vectors of neighbouring points; vectors of the lanes' iterator that belong to one thread lie so
- * that several threads ask the same banks. */
-static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
-    double columns = 1, taps = 1;
-    for (uint32_t n = 1; n < t->tiled; n++) columns *= (double)tile->points[n];
-    const kiln_block_info *b = &t->s->program->block.data[t->block];
-    for (int i = 0; i < (int)b->iter_count; i++)
-        if (b->iter[i].reduce && i != t->k) taps *= (double)b->iter[i].extent;
-    const double rows = (double)tile->points[0], lanes = (double)tile->lanes;
-    const double vectors = (t->vector == 0 ? rows : columns) / lanes,
-                 others = t->vector == 0 ? columns : ceil(rows / 4);
-    return taps * (rows * columns + vectors * KILN_MIN(vectors, 4) + others);
+/* The largest divisor of `n` that is at most `most`; 0: there is none. */
+static int64_t divisor_below(int64_t n, int64_t most) {
+    while (most > 0 && n % most != 0) most--;
+    return most;
 }
 
-/* Groups on a unit at once, as far as there are so many. */
-static double resident_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
-    const kiln_gpu_limits *l = &t->limits;
-    const int64_t threads = kiln_gpu_group_threads(t, tile),
-                  shared = kiln_gpu_shared_bytes(t, tile, steps) + l->reserved_bytes,
-                  registers = KILN_MIN(kiln_gpu_registers(t, tile, steps), l->registers);
-    int64_t most = KILN_MIN(l->unit_groups, l->unit_threads / threads);
-    most = KILN_MIN(most, l->unit_registers / (registers * threads));
-    if (shared > 0) most = KILN_MIN(most, l->unit_shared_bytes / shared);
-    return (double)KILN_MAX(most, 1);
-}
-
-/* Cycles of a unit that has its share of the groups. */
-static double cycles_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
-    const kiln_gpu_limits *l = &t->limits;
-    const double warps = ceil((double)kiln_gpu_group_threads(t, tile) / (double)l->warp);
-    double bytes = 0, fetches = 0;
-    for (uint32_t a = 0; a < t->operand_count; a++) {
-        bytes += (double)(elements_of(t, &t->operand[a], tile, steps) * t->operand[a].bytes);
-        fetches += (double)kiln_gpu_rounds(t, &t->operand[a], tile, steps);
-    }
-    const double groups = ceil(kiln_gpu_groups(t, tile) / (double)l->units),
-                 resident = KILN_MIN(resident_of(t, tile, steps), groups),
-                 blocks = parts_of(kiln_gpu_extent(t, t->k), steps);
-    const double busy = KILN_MIN(resident * warps / WARPS_WANTED, 1);
-    const double issued =
-        warps / l->issue *
-        ((double)steps * issued_of(t, tile) + fetches * FETCH_ISSUED + LOOP_ISSUED);
-    const double together = resident * KILN_MAX(issued / busy, bytes / l->copy_rate);
-    const double first = LATENCY + resident * bytes / l->copy_rate;
-    return groups / resident * (blocks * KILN_MAX(together, issued + LATENCY) + first);
+/* The most of `steps` that can be straight code with so many points each; of larger tiles lowering
+ * leaves fewer. */
+int64_t kiln_gpu_unrolled(const kiln_gpu_tiling *t, int64_t steps, int64_t points) {
+    const int64_t most =
+        KILN_MIN(UNROLLED_MAX / (taps_of(t) * points), UNROLLED_SUMS_MAX / taps_of(t));
+    return divisor_below(steps, KILN_MAX(KILN_MIN(most, steps), 1));
 }
 
 /* ---- the tables ------------------------------------------------------------------------------ */
@@ -178,34 +214,100 @@ static uint32_t list_points(int64_t extent, int64_t *out) {
     return count;
 }
 
+/* The dimension whose elements lie behind one another when they are copied. */
+static uint32_t last_dim(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
+    const kiln_shape *shape = &t->s->program->buffer.data[o->buffer].shape;
+    uint32_t last = o->packed ? (uint32_t)o->along : o->rank - 1;
+    while (!o->packed && last > 0 && shape->dim[last] == 1) last--;
+    return last;
+}
+
 /* The limit that the tile exceeds. */
 typedef enum fault { FITS, BY_THREADS, BY_REGISTERS, BY_SHARED, FAULTS } fault;
 
-static fault fault_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
+static fault fault_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, const int64_t *step) {
     const kiln_gpu_limits *l = &t->limits;
     const int64_t threads = kiln_gpu_group_threads(t, tile);
     if (threads > KILN_MIN(l->threads, THREADS_MAX) || threads % l->warp != 0) return BY_THREADS;
     if (points_of(t, tile) > ACCUMULATORS_MAX) return BY_REGISTERS;
-    const int64_t registers = kiln_gpu_registers(t, tile, steps);
-    if (registers > l->registers || registers * threads > l->unit_registers) return BY_REGISTERS;
-    return kiln_gpu_shared_bytes(t, tile, steps) > l->shared_bytes ? BY_SHARED : FITS;
+    const int64_t registers = kiln_gpu_registers(t, tile, step);
+    if (registers > l->registers || registers * threads > l->unit_registers ||
+        stages_too_many(t, tile, step))
+        return BY_REGISTERS;
+    return kiln_gpu_staged_bytes(t, tile, step) > l->shared_bytes ? BY_SHARED : FITS;
+}
+
+/* Elements that a thread can copy at once: they must lie behind one another, in the operand and in
+ * what a tile reads of it. */
+static int64_t widest_fetch(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
+    const kiln_program *p = t->s->program;
+    const kiln_shape *shape = &p->buffer.data[o->buffer].shape;
+    const kiln_block producer = kiln_program_producer(p, o->buffer);
+    const uint32_t last = last_dim(t, o);
+    int64_t most = t->limits.fetch_bytes / o->bytes;
+    uint32_t iters = 0;
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
+        const int64_t coefficient = o->coefficient[last][i];
+        if (coefficient && !kiln_gpu_moves(t, i)) /* where a group begins */
+            most = kiln_gcd(most, coefficient);
+        else
+            iters += (uint32_t)(coefficient != 0) + (coefficient > 1);
+    }
+    const bool computed = producer && !p->block.data[producer].removed &&
+                          kiln_expr_get(p, p->block.data[producer].value)->op == KILN_EXPR_SELECT;
+    return o->packed || (iters == 1 && !computed) ? kiln_gcd(most, shape->dim[last]) : 1;
 }
 
 typedef struct search {
     kiln_gpu_tiling *t;
-    int64_t steps;
+    int64_t step[(BLOCKS_MAX + 1) * STAGES_MAX][KILN_GPU_STEP_COLUMNS];
+    uint32_t step_count;
     uint32_t count;
     kiln_gpu_tile *found; /* [TILES_MAX] */
     kiln_gpu_tile at;
     uint32_t by[FAULTS]; /* how many each limit leaves out */
 } search;
 
+/* Copies are of whole vectors, so rows of a tile must be. */
+static bool is_whole(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+    bool whole = true;
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        const kiln_gpu_operand *o = &t->operand[a];
+        const uint32_t last = last_dim(t, o);
+        const bool is_block = o->coefficient[last][t->k] != 0;
+        whole &= is_block || kiln_gpu_region(t, o, last, tile, 1) % o->fetch == 0;
+    }
+    return whole;
+}
+
+/* Threads to which a step of a plane is dealt, so that a thread copies as few times as can be; more
+ * of them lie behind one another. */
+static int64_t choose_plane(const kiln_gpu_tiling *t, kiln_gpu_tile tile) {
+    const int64_t steps = KILN_MIN(STEPS_USUAL, kiln_gpu_extent(t, t->k));
+    int64_t least = INT64_MAX, best = kiln_gpu_group_threads(t, &tile);
+    for (tile.plane = best; tile.plane > 0; tile.plane /= 2) {
+        int64_t rounds = 0;
+        for (uint32_t a = 0; a < t->operand_count; a++)
+            if (t->operand[a].block_dim >= 0)
+                rounds += kiln_gpu_rounds(t, &t->operand[a], &tile, steps);
+        if (rounds < least) least = rounds, best = tile.plane;
+    }
+    return best;
+}
+
+/* The tile with every number of parts in which a thread's points may lie. */
 static void consider(search *f) {
     kiln_gpu_tiling *t = f->t;
-    f->at.lanes = t->vector < 0 ? 1 : kiln_gcd(f->at.points[t->vector], 4);
-    const fault found = fault_of(t, &f->at, f->steps);
-    f->by[found]++;
-    if (found == FITS && f->count < TILES_MAX) f->found[f->count++] = f->at;
+    const int64_t points = t->vector < 0 ? 1 : f->at.points[t->vector];
+    f->at.lanes = kiln_gcd(points, 4);
+    if (!is_whole(t, &f->at)) return;
+    f->at.plane = choose_plane(t, f->at);
+    for (f->at.parts = 1; f->at.parts <= PARTS_MAX; f->at.parts *= 2) {
+        if (points / f->at.lanes % f->at.parts != 0) break;
+        const fault found = fault_of(t, &f->at, f->step[0]);
+        f->by[found]++;
+        if (found == FITS && f->count < TILES_MAX) f->found[f->count++] = f->at;
+    }
 }
 
 static void search_iter(search *f, uint32_t n) {
@@ -226,34 +328,41 @@ static void search_iter(search *f, uint32_t n) {
         }
 }
 
-static int64_t taps_of(const kiln_gpu_tiling *t) {
-    int64_t taps = 1;
-    for (int i = 0; i < (int)t->s->program->block.data[t->block].iter_count; i++)
-        if (t->pattern.reduce >> i & 1 && i != t->k) taps *= kiln_gpu_extent(t, i);
-    return taps;
-}
-
-/* The most of `steps` that can be straight code with so many points each; of larger tiles lowering
- * leaves fewer. */
-static int64_t unrolled_of(const kiln_gpu_tiling *t, int64_t steps, int64_t points) {
-    int64_t unrolled = steps;
-    while (unrolled > 1 && (steps % unrolled != 0 || unrolled * taps_of(t) * points > UNROLLED_MAX))
-        unrolled--;
-    return unrolled;
-}
-
 /* Blocks of k: what divides it; where that is too little, the last block is not full. */
-static uint32_t list_steps(const kiln_gpu_tiling *t, int64_t *out) {
+static uint32_t list_blocks(const kiln_gpu_tiling *t, int64_t *out) {
     const int64_t all = kiln_gpu_extent(t, t->k);
     uint32_t count = 0;
     for (int64_t steps = 1; steps <= KILN_MIN(STEPS_MAX, all); steps++)
         if (all % steps == 0 && (steps >= 4 || steps == all || all % 2 != 0)) {
-            if (count == KILN_GPU_STEPS_MAX) break;
+            if (count == BLOCKS_MAX) break;
             out[count++] = steps;
         }
     if (all > STEPS_MAX && (count == 0 || out[count - 1] < 4))
         out[count++] = 8; /* the last block is not full */
     return count;
+}
+
+/* Whether the device copies all operands by itself, ahead of threads and past their registers. */
+static bool copies_ahead(const kiln_gpu_tiling *t) {
+    const kiln_gpu *gpu = t->s->target->gpu;
+    bool copies = gpu && gpu->capability >= KILN_COPIES_CAPABILITY;
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        copies &= t->operand[a].bytes >= KILN_COPY_BYTES_MIN;
+    return copies;
+}
+
+/* Blocks with every number of stages. */
+static void list_steps(search *f) {
+    const kiln_gpu_tiling *t = f->t;
+    const int64_t all = kiln_gpu_extent(t, t->k), most = copies_ahead(t) ? STAGES_MAX : 2;
+    int64_t block[BLOCKS_MAX + 1];
+    const uint32_t blocks = list_blocks(t, block);
+    for (uint32_t k = 0; k < blocks; k++)
+        for (int64_t stages = 1; stages <= KILN_MIN(most, all / block[k]); stages++) {
+            int64_t *step = f->step[f->step_count++];
+            step[KILN_GPU_BLOCK] = step[KILN_GPU_UNROLLED] = block[k];
+            step[KILN_GPU_STAGES] = stages;
+        }
 }
 
 static int by_cycles(const void *a, const void *b) {
@@ -269,6 +378,7 @@ static int by_sizes(const void *a, const void *b) {
         if (one != other) return one < other ? -1 : 1;
         if (x->points[n] != y->points[n]) return x->points[n] < y->points[n] ? -1 : 1;
     }
+    if (x->parts != y->parts) return x->parts < y->parts ? -1 : 1;
     return 0;
 }
 
@@ -288,39 +398,12 @@ void kiln_gpu_fill_table(kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count
         if (by_sizes(&t->row[i], &preferred) == 0) t->preferred = i;
 }
 
-/* Keeps the tiles that blocks of so many steps leave legal. */
-static uint32_t keep_legal(const kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count,
-                           int64_t steps) {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (fault_of(t, &tile[i], steps) == FITS) tile[kept++] = tile[i];
-    return kept;
-}
-
-/* Elements that a thread can copy at once, whatever is drawn: they must lie behind one another, and
- * so must those of every row of the operand. */
-static void choose_fetch(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
-    const kiln_program *p = t->s->program;
-    const kiln_shape *shape = &p->buffer.data[o->buffer].shape;
-    const kiln_block producer = kiln_program_producer(p, o->buffer);
-    uint32_t last = o->rank - 1, iters = 0;
-    while (last > 0 && shape->dim[last] == 1) last--;
-    int64_t width = t->limits.fetch_bytes / o->bytes;
-    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
-        if (!o->coefficient[last][i]) continue;
-        if (kiln_gpu_moves(t, i))
-            iters++;
-        else /* where a group begins */
-            width = kiln_gcd(width, o->coefficient[last][i]);
-    }
-    const bool computed = producer && !p->block.data[producer].removed &&
-                          kiln_expr_get(p, p->block.data[producer].value)->op == KILN_EXPR_SELECT;
-    if (iters != 1 || computed) width = 1;
-    width = kiln_gcd(width, shape->dim[last]);
-    for (uint32_t k = 0; k < t->step_count; k++)
-        for (uint32_t i = 0; i < t->row_count; i++)
-            width = kiln_gcd(width, kiln_gpu_region(t, o, last, &t->row[i], t->step[k][0]));
-    o->fetch = width;
+/* Elements that a thread can copy at once, whatever block of steps is drawn. */
+static void narrow_fetch(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
+    const uint32_t last = last_dim(t, o);
+    if (o->coefficient[last][t->k])
+        for (uint32_t k = 0; k < t->step_count; k++)
+            o->fetch = kiln_gcd(o->fetch, t->step[k][KILN_GPU_BLOCK]);
 }
 
 /* How far the tiles of the table reach. */
@@ -343,31 +426,70 @@ void kiln_gpu_note_reach(const kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     }
 }
 
-static void rate(const kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count, int64_t steps) {
-    for (uint32_t i = 0; i < count; i++) tile[i].cycles = cycles_of(t, &tile[i], steps);
+/* Sorts the tiles by how long they take with steps of usual length. */
+static void rate(const search *f) {
+    uint32_t usual = 0;
+    for (uint32_t k = 0; k < f->step_count; k++)
+        if (f->step[k][KILN_GPU_BLOCK] <= STEPS_USUAL) usual = k;
+    for (uint32_t i = 0; i < f->count; i++) {
+        const bool fits = fault_of(f->t, &f->found[i], f->step[usual]) == FITS;
+        f->found[i].cycles = kiln_gpu_cycles(f->t, &f->found[i], f->step[fits ? usual : 0]);
+    }
+    qsort(f->found, f->count, sizeof *f->found, by_cycles);
 }
 
-/* The tile that seems best with blocks of so many steps; NULL: none is legal. */
-static const kiln_gpu_tile *best_of(const search *f, int64_t steps, double *out_cycles) {
-    const kiln_gpu_tile *best = NULL;
-    for (uint32_t i = 0; i < f->count; i++) {
-        if (fault_of(f->t, &f->found[i], steps) != FITS) continue;
-        const double cycles = cycles_of(f->t, &f->found[i], steps);
-        if (!best || cycles < *out_cycles) best = &f->found[i], *out_cycles = cycles;
-    }
+/* The steps that seem best with the tile that then does, which is *out; NULL: none is legal. */
+static const int64_t *best_of(const search *f, kiln_gpu_tile *out) {
+    const int64_t *best = NULL;
+    double least = INFINITY;
+    for (uint32_t k = 0; k < f->step_count; k++)
+        for (uint32_t i = 0; i < KILN_MIN(f->count, TILES_NEAR); i++) {
+            if (fault_of(f->t, &f->found[i], f->step[k]) != FITS) continue;
+            const double cycles = kiln_gpu_cycles(f->t, &f->found[i], f->step[k]);
+            if (cycles < least) least = cycles, best = f->step[k], *out = f->found[i];
+        }
     return best;
 }
 
-static void fill_steps(kiln_gpu_tiling *t, const int64_t *steps, uint32_t count,
-                       uint32_t preferred) {
-    int64_t points = 1;
-    for (uint32_t i = 0; i < t->row_count; i++) points = KILN_MAX(points, points_of(t, &t->row[i]));
-    t->preferred_step = preferred;
-    t->step_count = count;
-    for (uint32_t k = 0; k < count; k++) {
-        t->step[k][0] = steps[k];
-        t->step[k][1] = unrolled_of(t, steps[k], points);
+/* Steps that the preferred tile can have; much longer ones would leave room for small tiles only.
+ * Each as straight code as far as that goes, and with less of it. */
+static void fill_steps(const search *f, const int64_t *best, const kiln_gpu_tile *preferred) {
+    kiln_gpu_tiling *t = f->t;
+    const int64_t points = points_of(t, preferred), most_block = 2 * best[KILN_GPU_BLOCK],
+                  most = most_block * best[KILN_GPU_STAGES];
+    t->step_count = 0;
+    for (uint32_t k = 0; k < f->step_count; k++) {
+        const int64_t *step = f->step[k];
+        const int64_t block = step[KILN_GPU_BLOCK], stages = step[KILN_GPU_STAGES],
+                      whole = kiln_gpu_unrolled(t, block, points),
+                      unrolled[] = {whole, divisor_below(block, whole / 4)};
+        if (fault_of(t, preferred, step) != FITS || block > most_block || block * stages > most ||
+            4 * block < best[KILN_GPU_BLOCK])
+            continue;
+        if (step == best) t->preferred_step = t->step_count;
+        for (uint32_t u = 0; u < KILN_ARRAY_COUNT(unrolled); u++) {
+            if (unrolled[u] == 0) break;
+            int64_t *to = t->step[t->step_count++];
+            to[KILN_GPU_BLOCK] = block;
+            to[KILN_GPU_UNROLLED] = unrolled[u];
+            to[KILN_GPU_STAGES] = stages;
+        }
     }
+}
+
+/* Keeps the tiles that all steps of the table leave legal. */
+static uint32_t keep_legal(const kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool legal = true;
+        for (uint32_t k = 0; k < t->step_count && legal; k++)
+            legal = fault_of(t, &tile[i], t->step[k]) == FITS;
+        if (!legal) continue;
+        tile[kept] = tile[i];
+        tile[kept].cycles = kiln_gpu_cycles(t, &tile[i], t->step[t->preferred_step]);
+        kept++;
+    }
+    return kept;
 }
 
 static const char *say_empty(const search *f) {
@@ -384,31 +506,20 @@ static const char *say_empty(const search *f) {
 }
 
 const char *kiln_gpu_choose_sizes(kiln_gpu_tiling *t) {
-    int64_t steps[KILN_GPU_STEPS_MAX] = {0};
-    const uint32_t choices = list_steps(t, steps);
-    search f = {.t = t, .steps = steps[0]};
+    search f = {.t = t};
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        t->operand[a].fetch = widest_fetch(t, &t->operand[a]);
+    list_steps(&f);
     f.found = KILN_ARENA_ARRAY(t->s->arena, kiln_gpu_tile, TILES_MAX);
     search_iter(&f, 0);
     if (f.count == 0) return say_empty(&f);
-    uint32_t best = 0;
-    double least = INFINITY, cycles;
+    rate(&f);
     kiln_gpu_tile preferred = f.found[0];
-    for (uint32_t k = 0; k < choices; k++) {
-        const kiln_gpu_tile *tile = best_of(&f, steps[k], &cycles);
-        if (!tile || cycles >= least) continue;
-        least = cycles, best = k, preferred = *tile;
-    }
-    /* Longer blocks than twice the preferred one would leave room for small tiles only. */
-    uint32_t last = best;
-    while (last + 1 < choices && steps[last + 1] <= 2 * steps[best] &&
-           fault_of(t, &preferred, steps[last + 1]) == FITS)
-        last++;
-    f.count = keep_legal(t, f.found, f.count, steps[last]);
-    rate(t, f.found, f.count, steps[best]);
-    kiln_gpu_fill_table(t, f.found, f.count);
-    fill_steps(t, steps, last + 1, best);
+    const int64_t *best = best_of(&f, &preferred);
+    fill_steps(&f, best, &preferred);
+    kiln_gpu_fill_table(t, f.found, keep_legal(t, f.found, f.count));
     for (uint32_t a = 0; a < t->operand_count; a++) {
-        choose_fetch(t, &t->operand[a]);
+        narrow_fetch(t, &t->operand[a]);
         kiln_gpu_note_reach(t, &t->operand[a]);
     }
     return NULL;

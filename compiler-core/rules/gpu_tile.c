@@ -11,8 +11,11 @@
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/gpu.h"
 
-/* Columns of the table of tiles: threads and points of each iterator, lanes, all threads. */
-enum { LANES = 2 * KILN_GPU_TILED_MAX, THREADS, COLUMNS };
+/* Columns of the table of tiles: threads and points of each iterator, lanes, how many parts a
+ * thread's points of the iterator with lanes lie in, and threads that copy one step of a plane. */
+enum { LANES = 2 * KILN_GPU_TILED_MAX, PARTS, PLANE, COLUMNS };
+
+#define ORDER_MAX 16 /* rows of groups that take turns before the next column does */
 
 static kiln_sched_int threads_of(const kiln_gpu_tiling *t, uint32_t n) {
     return kiln_sched_element(t->tile, 2 * n);
@@ -20,22 +23,28 @@ static kiln_sched_int threads_of(const kiln_gpu_tiling *t, uint32_t n) {
 static kiln_sched_int points_of(const kiln_gpu_tiling *t, uint32_t n) {
     return kiln_sched_element(t->tile, 2 * n + 1);
 }
+static kiln_sched_int all_threads(const kiln_gpu_tiling *t) {
+    kiln_sched_int threads = threads_of(t, 0);
+    for (uint32_t n = 1; n < t->tiled; n++) threads = kiln_sched_times(threads, threads_of(t, n));
+    return threads;
+}
 
 static void sample_sizes(kiln_gpu_tiling *t) {
     int64_t table[KILN_GPU_ROWS_MAX][COLUMNS];
     for (uint32_t r = 0; r < t->row_count; r++) {
         int64_t *row = table[r];
-        row[THREADS] = 1;
         row[LANES] = t->row[r].lanes;
+        row[PARTS] = t->row[r].parts;
+        row[PLANE] = t->row[r].plane;
         for (uint32_t n = 0; n < KILN_GPU_TILED_MAX; n++) {
             row[2 * n] = n < t->tiled ? t->row[r].threads[n] : 1;
             row[2 * n + 1] = n < t->tiled ? t->row[r].points[n] : 1;
-            row[THREADS] *= row[2 * n];
-            if ((int)n == t->vector) row[2 * n + 1] /= t->row[r].lanes;
+            if ((int)n == t->vector) row[2 * n + 1] /= row[LANES] * row[PARTS];
         }
     }
     t->tile = kiln_sched_choice(t->s, COLUMNS, table[0], t->row_count, t->preferred);
-    t->steps = kiln_sched_choice(t->s, 2, t->step[0], t->step_count, t->preferred_step);
+    t->steps = kiln_sched_choice(t->s, KILN_GPU_STEP_COLUMNS, t->step[0], t->step_count,
+                                 t->preferred_step);
 }
 
 /* ---- what is computed for whole tiles -------------------------------------------------------- */
@@ -65,12 +74,43 @@ static void lay_out(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_buffer c
     kiln_sched_transform_layout(kiln_sched_try(t->s), copy, &layout, NULL, 0);
 }
 
+/* A constant that lies otherwise is packed once, so that threads copy what lies side by side. That
+ * block is dealt to threads when the others have their places: a split that does not divide hides
+ * from them that it packs all. */
+static bool pack(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
+    kiln_sched *s = t->s;
+    o->packing = kiln_sched_cache_read(kiln_sched_try(s), t->block, o->buffer, KILN_SCOPE_GLOBAL);
+    if (!o->packing) return false;
+    o->buffer = s->program->block.data[o->packing].buffer;
+    lay_out(t, o, o->buffer);
+    return true;
+}
+
+/* The copy in shared memory, whose rows may be apart. */
+static kiln_block copy_operand(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
+    kiln_sched *s = t->s;
+    if (o->packed && !pack(t, o)) return 0;
+    const kiln_block copy = kiln_gpu_copy_operand(t, o);
+    if (!copy) return 0;
+    const kiln_buffer shared = s->program->block.data[copy].buffer;
+    const int64_t pitch[] = {0, kiln_gpu_pitch(t, o)};
+    const bool turned = o->along + 1 != (int)o->rank && !o->packed;
+    const bool windows = pitch[1] * o->bytes < KILN_GPU_PITCH_BYTES;
+    lay_out(t, o, shared);
+    const kiln_sched_sample apart = kiln_sched_categorical(s, pitch, 2, turned || windows);
+    const kiln_sched_int one = kiln_sched_const(1);
+    kiln_sched_swizzle(kiln_sched_try(s), shared, kiln_sched_element(apart, 0), one, one, one);
+    return copy;
+}
+
 /* The reduction runs over whole tiles; what is beyond the result is left out when it is taken from
  * the registers. */
 static void pad_tiles(kiln_gpu_tiling *t) {
     for (uint32_t n = 0; n < t->tiled; n++) {
         kiln_sched_int size = kiln_sched_times(threads_of(t, n), points_of(t, n));
-        if ((int)n == t->vector) size = kiln_sched_times(size, kiln_sched_element(t->tile, LANES));
+        if ((int)n == t->vector)
+            size = kiln_sched_times(size, kiln_sched_times(kiln_sched_element(t->tile, LANES),
+                                                           kiln_sched_element(t->tile, PARTS)));
         kiln_sched_pad(kiln_sched_try(t->s), t->block, (uint32_t)t->iter[n], size);
     }
 }
@@ -92,75 +132,176 @@ static bool bind_all(kiln_sched *s, const kiln_sched_loops *loops, kiln_loop_axi
     return !kiln_sched_loop_is_none(*out) && kiln_sched_bind(kiln_sched_try(s), *out, axis);
 }
 
+/* What all nests of the tile have, from the outside. */
+typedef struct tile_loops {
+    kiln_sched_loops grid, threads, parts, points;
+    kiln_sched_loop lanes;
+} tile_loops;
+
+static void split(kiln_gpu_tiling *t, kiln_sched_loop loop, uint32_t n, bool grid,
+                  tile_loops *all) {
+    const bool vector = (int)n == t->vector;
+    kiln_sched_int part[5];
+    uint32_t count = 0;
+    if (grid) part[count++] = kiln_sched_rest();
+    if (vector) part[count++] = kiln_sched_element(t->tile, PARTS);
+    part[count++] = threads_of(t, n);
+    part[count++] = points_of(t, n);
+    if (vector) part[count++] = kiln_sched_element(t->tile, LANES);
+    const kiln_sched_loops parts = kiln_sched_split(t->s, loop, part, count);
+    const kiln_sched_loop *at = parts.loop;
+    if (grid) kiln_sched_loops_add(&all->grid, *at++);
+    if (vector) kiln_sched_loops_add(&all->parts, *at++);
+    kiln_sched_loops_add(&all->threads, *at++);
+    kiln_sched_loops_add(&all->points, *at++);
+    if (vector) all->lanes = *at;
+}
+
+static void add_all(kiln_sched_loops *to, const kiln_sched_loops *from) {
+    for (uint32_t i = 0; i < from->count; i++) kiln_sched_loops_add(to, from->loop[i]);
+}
+
+/* Parts side by side, points one after the other in straight code, lanes at once. */
+static void mark_points(kiln_sched *s, const tile_loops *all, bool lanes_lie_so) {
+    if (all->parts.count) kiln_sched_vthread(kiln_sched_try(s), all->parts.loop[0]);
+    for (uint32_t i = 0; i < all->points.count; i++)
+        kiln_sched_unroll(kiln_sched_try(s), all->points.loop[i]);
+    if (kiln_sched_loop_is_none(all->lanes)) return;
+    if (lanes_lie_so)
+        kiln_sched_vectorize(kiln_sched_try(s), all->lanes);
+    else
+        kiln_sched_unroll(kiln_sched_try(s), all->lanes);
+}
+
+/* Groups of some rows take turns, column by column, so that those which run at once read fewer
+ * different rows and columns. */
+static kiln_sched_loops order_grid(kiln_gpu_tiling *t, const kiln_sched_loops *grid, uint32_t row) {
+    kiln_sched *s = t->s;
+    const int64_t all[] = {kiln_sched_extent(s, grid->loop[row]), 1};
+    const kiln_sched_sample turns = kiln_sched_perfect_tile(s, grid->loop[row], 2, ORDER_MAX, all);
+    const kiln_sched_loops part = kiln_sched_split(
+        s, grid->loop[row],
+        KILN_SCHED_INTS(kiln_sched_element(turns, 0), kiln_sched_element(turns, 1)));
+    kiln_sched_loops order = {0};
+    for (uint32_t i = 0; i < grid->count; i++)
+        kiln_sched_loops_add(&order, i == row ? part.loop[0] : grid->loop[i]);
+    kiln_sched_loops_add(&order, part.loop[1]);
+    return order;
+}
+
 static bool make_nest(kiln_gpu_tiling *t, nest *out) {
     kiln_sched *s = t->s;
     const kiln_block_info *b = &s->program->block.data[t->block];
-    kiln_sched_loops grid = {0}, threads = {0}, points = {0}, order, steps;
-    kiln_sched_loop lanes = {0}, thread;
+    tile_loops all = {0};
+    kiln_sched_loops order;
+    kiln_sched_loop thread;
     bool tiled[KILN_BLOCK_ITERS_MAX] = {false};
     for (uint32_t n = 0; n < t->tiled; n++) tiled[t->iter[n]] = true;
     for (int i = 0; i < (int)b->iter_count; i++)
         if (!b->iter[i].reduce && !tiled[i])
-            kiln_sched_loops_add(&grid, kiln_sched_loop_of(s, t->block, (uint32_t)i));
-    for (uint32_t n = 0; n < t->tiled; n++) {
-        const kiln_sched_loop loop = kiln_sched_loop_of(s, t->block, (uint32_t)t->iter[n]);
-        const bool vector = (int)n == t->vector;
-        const kiln_sched_int part[] = {kiln_sched_rest(), threads_of(t, n), points_of(t, n),
-                                       kiln_sched_element(t->tile, LANES)};
-        const kiln_sched_loops parts = kiln_sched_split(s, loop, part, vector ? 4 : 3);
-        kiln_sched_loops_add(&grid, parts.loop[0]);
-        kiln_sched_loops_add(&threads, parts.loop[1]);
-        kiln_sched_loops_add(&points, parts.loop[2]);
-        if (vector) lanes = parts.loop[3];
-    }
-    steps = kiln_sched_split(s, kiln_sched_loop_of(s, t->block, (uint32_t)t->k),
-                             KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(t->steps, 0)));
-    out->blocks = steps.loop[0];
-    steps = kiln_sched_split(s, steps.loop[1],
-                             KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(t->steps, 1)));
-    order = grid;
+            kiln_sched_loops_add(&all.grid, kiln_sched_loop_of(s, t->block, (uint32_t)i));
+    const uint32_t row = all.grid.count;
+    for (uint32_t n = 0; n < t->tiled; n++)
+        split(t, kiln_sched_loop_of(s, t->block, (uint32_t)t->iter[n]), n, true, &all);
+    const kiln_sched_loops blocks = kiln_sched_split(
+        s, kiln_sched_loop_of(s, t->block, (uint32_t)t->k),
+        KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(t->steps, KILN_GPU_BLOCK)));
+    const kiln_sched_loops steps = kiln_sched_split(
+        s, blocks.loop[1],
+        KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(t->steps, KILN_GPU_UNROLLED)));
+    out->blocks = blocks.loop[0];
+    all.grid = order_grid(t, &all.grid, row);
+    order = all.grid;
     kiln_sched_loops_add(&order, out->blocks);
-    for (uint32_t i = 0; i < threads.count; i++) kiln_sched_loops_add(&order, threads.loop[i]);
+    add_all(&order, &all.threads);
     kiln_sched_loops_add(&order, steps.loop[0]);
     kiln_sched_loops straight = {1, {steps.loop[1]}};
     for (int i = 0; i < (int)b->iter_count; i++)
         if (b->iter[i].reduce && i != t->k)
             kiln_sched_loops_add(&straight, kiln_sched_loop_of(s, t->block, (uint32_t)i));
-    for (uint32_t i = 0; i < points.count; i++) kiln_sched_loops_add(&straight, points.loop[i]);
-    for (uint32_t i = 0; i < straight.count; i++) kiln_sched_loops_add(&order, straight.loop[i]);
-    kiln_sched_loops_add(&order, lanes);
+    add_all(&order, &straight);
+    add_all(&order, &all.parts);
+    add_all(&order, &all.points);
+    kiln_sched_loops_add(&order, all.lanes);
     if (!kiln_sched_reorder(kiln_sched_try(s), &order)) return false;
     for (uint32_t i = 0; i < straight.count; i++)
         kiln_sched_unroll(kiln_sched_try(s), straight.loop[i]);
-    if (!kiln_sched_loop_is_none(lanes)) kiln_sched_vectorize(kiln_sched_try(s), lanes);
-    return bind_all(s, &grid, KILN_AXIS_BLOCK_X, &out->grid) &&
-           bind_all(s, &threads, KILN_AXIS_THREAD_X, &thread);
+    mark_points(s, &all, true);
+    return bind_all(s, &all.grid, KILN_AXIS_BLOCK_X, &out->grid) &&
+           bind_all(s, &all.threads, KILN_AXIS_THREAD_X, &thread);
+}
+
+/* The copy's loops in the order of memory; `outer`, where it is one, is left out. */
+static kiln_sched_loops memory_order(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_block copy,
+                                     int outer) {
+    kiln_sched *s = t->s;
+    kiln_sched_loops all = {0};
+    for (int i = 0; i < (int)s->program->block.data[copy].iter_count; i++)
+        if (i != outer && (!o->packed || i != o->along))
+            kiln_sched_loops_add(&all, kiln_sched_loop_of(s, copy, (uint32_t)i));
+    if (o->packed) kiln_sched_loops_add(&all, kiln_sched_loop_of(s, copy, (uint32_t)o->along));
+    return all;
+}
+
+static kiln_sched_sample sample_fetch(kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
+    int64_t width[4];
+    uint32_t widths = 0;
+    for (int64_t w = o->fetch; w >= 1 && widths < KILN_ARRAY_COUNT(width); w /= 2)
+        if (o->fetch % w == 0) width[widths++] = w;
+    return kiln_sched_categorical(t->s, width, widths, 0);
+}
+
+/* The elements of each step of k are dealt to some of the threads and the next steps to others, so
+ * that a thread copies from the same places of all its steps: it finds them once. */
+static kiln_sched_loops deal_planes(kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                                    kiln_block copy) {
+    kiln_sched *s = t->s;
+    kiln_sched_loops plane = memory_order(t, o, copy, o->block_dim);
+    const kiln_sched_sample fetch = sample_fetch(t, o);
+    const kiln_sched_loop step = kiln_sched_loop_of(s, copy, (uint32_t)o->block_dim);
+    kiln_sched_loops order = plane;
+    kiln_sched_loops_add(&order, step);
+    if (!kiln_sched_reorder(kiln_sched_try(s), &order)) return (kiln_sched_loops){0};
+    const kiln_sched_loop one = fuse_all(s, &plane);
+    if (kiln_sched_loop_is_none(one)) return (kiln_sched_loops){0};
+    const kiln_sched_loops part =
+        kiln_sched_split(s, one,
+                         KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(t->tile, PLANE),
+                                         kiln_sched_element(fetch, 0)));
+    const kiln_sched_loops dealt = {2, {step, part.loop[1]}},
+                           inner = {4, {part.loop[0], step, part.loop[1], part.loop[2]}};
+    if (!kiln_sched_reorder(kiln_sched_try(s), &inner)) return (kiln_sched_loops){0};
+    const kiln_sched_loop loop = fuse_all(s, &dealt);
+    if (kiln_sched_loop_is_none(loop)) return (kiln_sched_loops){0};
+    const kiln_sched_loops threads =
+        kiln_sched_split(s, loop, KILN_SCHED_INTS(kiln_sched_rest(), all_threads(t)));
+    return (kiln_sched_loops){4, {threads.loop[1], part.loop[0], threads.loop[0], part.loop[2]}};
 }
 
 /* Elements are dealt to the threads in the order of memory, some behind one another to each. */
+static kiln_sched_loops deal_all(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_block copy) {
+    kiln_sched *s = t->s;
+    const kiln_sched_loops all = memory_order(t, o, copy, -1);
+    const kiln_sched_sample fetch = sample_fetch(t, o);
+    if (o->packed && !kiln_sched_reorder(kiln_sched_try(s), &all)) return (kiln_sched_loops){0};
+    const kiln_sched_loop loop = fuse_all(s, &all);
+    if (kiln_sched_loop_is_none(loop)) return (kiln_sched_loops){0};
+    const kiln_sched_loops part = kiln_sched_split(
+        s, loop, KILN_SCHED_INTS(kiln_sched_rest(), all_threads(t), kiln_sched_element(fetch, 0)));
+    return (kiln_sched_loops){3, {part.loop[1], part.loop[0], part.loop[2]}};
+}
+
 static bool place_copy(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_block copy,
                        const nest *n) {
     kiln_sched *s = t->s;
-    int64_t width[4];
-    uint32_t widths = 0;
-    kiln_sched_loops all = {0};
     if (!kiln_sched_compute_at(kiln_sched_try(s), copy, n->blocks)) return false;
-    for (uint32_t i = 0; i < s->program->block.data[copy].iter_count; i++)
-        kiln_sched_loops_add(&all, kiln_sched_loop_of(s, copy, i));
-    for (int64_t w = o->fetch; w >= 1 && widths < KILN_ARRAY_COUNT(width); w /= 2)
-        if (o->fetch % w == 0) width[widths++] = w;
-    const kiln_sched_sample fetch = kiln_sched_categorical(s, width, widths, 0);
-    const kiln_sched_loop loop = fuse_all(s, &all);
-    if (kiln_sched_loop_is_none(loop)) return false;
-    const kiln_sched_loops part =
-        kiln_sched_split(s, loop,
-                         KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(t->tile, THREADS),
-                                         kiln_sched_element(fetch, 0)));
+    const kiln_sched_loops order =
+        o->block_dim >= 0 ? deal_planes(t, o, copy) : deal_all(t, o, copy);
+    if (order.count == 0) return false;
     /* Threads outermost: there is a barrier behind their nest, not behind each of its rounds. */
-    const kiln_sched_loops order = {3, {part.loop[1], part.loop[0], part.loop[2]}};
-    kiln_sched_vectorize(kiln_sched_try(s), part.loop[2]);
+    kiln_sched_vectorize(kiln_sched_try(s), order.loop[order.count - 1]);
     return kiln_sched_reorder(kiln_sched_try(s), &order) &&
-           kiln_sched_bind(kiln_sched_try(s), part.loop[1], KILN_AXIS_THREAD_X);
+           kiln_sched_bind(kiln_sched_try(s), order.loop[0], KILN_AXIS_THREAD_X);
 }
 
 int kiln_gpu_follower_iter(const kiln_gpu_tiling *t, const kiln_pattern *follower, kiln_buffer sums,
@@ -177,42 +318,27 @@ static bool place_follower(kiln_gpu_tiling *t, kiln_block follower, const nest *
     kiln_sched *s = t->s;
     const kiln_buffer sums = s->program->block.data[t->block].buffer;
     kiln_pattern pattern;
-    kiln_sched_loops threads = {0}, rest = {0}, order;
-    kiln_sched_loop thread, lanes = {0};
+    tile_loops all = {0};
+    kiln_sched_loops order;
+    kiln_sched_loop thread;
     uint32_t moved = 0;
     if (!kiln_pattern_of(s->program, follower, &pattern)) return false;
     if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), follower, at->grid)) return false;
-    kiln_sched_loops points = {0};
     for (uint32_t n = 0; n < t->tiled; n++) {
         const int i = kiln_gpu_follower_iter(t, &pattern, sums, t->iter[n]);
         if (i < 0) return false;
-        const bool vector = (int)n == t->vector;
-        const kiln_sched_int part[] = {threads_of(t, n), points_of(t, n),
-                                       kiln_sched_element(t->tile, LANES)};
-        const kiln_sched_loops parts =
-            kiln_sched_split(s, kiln_sched_loop_of(s, follower, (uint32_t)i), part, vector ? 3 : 2);
+        split(t, kiln_sched_loop_of(s, follower, (uint32_t)i), n, false, &all);
         moved |= 1u << i;
-        kiln_sched_loops_add(&threads, parts.loop[0]);
-        kiln_sched_loops_add(&points, parts.loop[1]);
-        if (vector) lanes = parts.loop[2];
     }
+    order = all.threads;
     for (uint32_t i = 0; i < s->program->block.data[follower].iter_count; i++)
-        if (!(moved >> i & 1)) kiln_sched_loops_add(&rest, kiln_sched_loop_of(s, follower, i));
-    order = threads;
-    for (uint32_t i = 0; i < rest.count; i++) kiln_sched_loops_add(&order, rest.loop[i]);
-    for (uint32_t i = 0; i < points.count; i++) kiln_sched_loops_add(&order, points.loop[i]);
-    kiln_sched_loops_add(&order, lanes);
+        if (!(moved >> i & 1)) kiln_sched_loops_add(&order, kiln_sched_loop_of(s, follower, i));
+    add_all(&order, &all.parts);
+    add_all(&order, &all.points);
+    kiln_sched_loops_add(&order, all.lanes);
     if (!kiln_sched_reorder(kiln_sched_try(s), &order)) return false;
-    for (uint32_t i = 0; i < points.count; i++)
-        kiln_sched_unroll(kiln_sched_try(s), points.loop[i]);
-    if (!kiln_sched_loop_is_none(lanes)) {
-        const bool behind = t->vector + 1 == (int)t->tiled;
-        if (behind)
-            kiln_sched_vectorize(kiln_sched_try(s), lanes);
-        else
-            kiln_sched_unroll(kiln_sched_try(s), lanes);
-    }
-    return bind_all(s, &threads, KILN_AXIS_THREAD_X, &thread);
+    mark_points(s, &all, t->vector + 1 == (int)t->tiled);
+    return bind_all(s, &all.threads, KILN_AXIS_THREAD_X, &thread);
 }
 
 const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block, double *cycles) {
@@ -230,10 +356,7 @@ const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block, double *cycles)
         return "the sums cannot be in registers";
     if (!kiln_pattern_of(s->program, block, &t.pattern)) return "the reduction is gone";
     sample_sizes(&t);
-    for (uint32_t a = 0; a < t.operand_count; a++) {
-        copy[a] = kiln_gpu_copy_operand(&t, &t.operand[a]);
-        if (copy[a]) lay_out(&t, &t.operand[a], s->program->block.data[copy[a]].buffer);
-    }
+    for (uint32_t a = 0; a < t.operand_count; a++) copy[a] = copy_operand(&t, &t.operand[a]);
     pad_tiles(&t);
     if (!make_nest(&t, &n)) return "its loops cannot be groups and threads";
     if (!kiln_sched_decompose_reduction(kiln_sched_try(s), block, n.blocks))
@@ -241,7 +364,10 @@ const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block, double *cycles)
     for (uint32_t a = 0; a < t.operand_count; a++)
         if (!copy[a] || !place_copy(&t, &t.operand[a], copy[a], &n))
             return "threads cannot copy what they share";
+    kiln_sched_pipeline(kiln_sched_try(s), n.blocks, kiln_sched_element(t.steps, KILN_GPU_STAGES));
     if (!place_follower(&t, follower, &n)) return "what follows does not go along with the tile";
+    for (uint32_t a = 0; a < t.operand_count; a++)
+        if (t.operand[a].packing) kiln_gpu_spread_block(s, t.operand[a].packing);
     return NULL;
 }
 

@@ -72,12 +72,6 @@ static const kiln_intrinsic *find_mma(const kiln_gpu_tiling *t, kiln_intrinsic_o
     return NULL;
 }
 
-static bool is_constant(kiln_program *p, kiln_buffer buffer) {
-    const kiln_block producer = kiln_program_producer(p, buffer);
-    return p->buffer.data[buffer].role == KILN_ROLE_CONSTANT ||
-           (producer && kiln_block_reads_only_constants(p, producer));
-}
-
 /* Whether an iterator of windows moves along with one of the tile. */
 static bool slides(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
     bool found = false;
@@ -101,7 +95,7 @@ static bool choose_layouts(kiln_gpu_warp_tiling *w) {
         w->k_inside[a] = plain_dim(t, o, iter) != last || o->bytes != 2;
         w->lies_so[a] = !w->k_inside[a] || w->k_dim[a] == last;
         w->slides[a] = w->k_inside[a] && slides(t, o);
-        w->packed[a] = !w->lies_so[a] && is_constant(t->s->program, o->buffer);
+        w->packed[a] = !w->lies_so[a] && kiln_gpu_is_constant(t->s->program, o->buffer);
         w->stretches |= !w->k_inside[a] && iter != t->iter[0];
         o->along = w->k_inside[a] ? w->k_dim[a] : w->tile_dim[a];
     }

@@ -26,7 +26,7 @@
 
 #define KILN_TRACE_INSTRUCTIONS_MAX 512
 #define KILN_TRACE_BYTES_MAX ((size_t)64 << 10)
-#define KILN_DECISIONS_MAX 8
+#define KILN_DECISIONS_MAX 9
 
 typedef enum kiln_prim {
 #define X(NAME, name, number, operands, kind, moves) KILN_PRIM_##NAME,

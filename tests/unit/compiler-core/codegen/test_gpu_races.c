@@ -17,6 +17,7 @@
 #define EXTENT_MAX 6
 #define TASKS_MAX 512
 #define EVERY 8 /* of the tasks, in an ordinary run */
+#define DRAWN 8 /* of each program of its own */
 
 static kiln_str seen[TASKS_MAX];
 static uint32_t seen_count;
@@ -116,6 +117,34 @@ static void a_barrier_that_is_missing_is_found(kiln_device *device, kiln_arena *
     expect_contains(gpu_oclgrind_findings(arena), "data race");
 }
 
+/* Tiles as searches draw them: stages, parts and rows that lie apart, groups that take turns. */
+static void what_is_drawn_has_no_races(kiln_device *device, kiln_arena *arena) {
+    static const char *const text[] = {
+        "program p\ninput x: f32[48,40]\ninput w: f32[40,36]\noutput y: f32[48,36]\n"
+        "block mul(i:48, j:36 | k:40): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n",
+        "program c\ninput x: f32[1,8,10,10]\nconstant w: f32[16,8,3,3]\noutput y: f32[1,16,8,8]\n"
+        "block conv(n:1, o:16, h:8, v:8 | i:8, r:3, q:3): y[n, o, h, v] sum= x[n, i, h + r, v + q]"
+        " * w[o, i, r, q] init 0.0\n",
+    };
+    const kiln_target target = target_of(arena, GPU_PROGRAMS_TARGET);
+    const kiln_space_options options = {.accuracy = {.exact = true}};
+    kiln_rand rand;
+    kiln_rand_init(&rand, 5);
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
+        for (uint32_t k = 0; k < DRAWN; k++) {
+            kiln_program *te, *scheduled;
+            kiln_space space;
+            kiln_trace closed;
+            expect_ok(kiln_program_parse(kiln_str_from(text[i]), arena, &te));
+            expect_ok(kiln_space_create_with(te, &target, &options, arena, &space));
+            assert_string_equal(space.rule, "tile");
+            expect_ok(kiln_space_sample(&space, &rand, arena, &closed, &scheduled));
+            expect_ok(expect_runs_equal(te, scheduled, &target, NULL, 0, 1, run_on_device, device));
+            const char *findings = gpu_oclgrind_findings(arena);
+            if (*findings) fail_msg("drawn %u of program %u: %s", k, i, findings);
+        }
+}
+
 static void kernels_of_the_networks_have_no_races(void **state) {
     static const char *const name[] = {
 #define X(name, function, doc) name,
@@ -146,6 +175,7 @@ static void kernels_of_the_networks_have_no_races(void **state) {
     }
     assert_true(seen_count > 100);
     sums_have_no_races(device, *state);
+    what_is_drawn_has_no_races(device, *state);
     a_barrier_that_is_missing_is_found(device, *state);
     opencl_board_close();
     remove_folder(folder);

@@ -198,8 +198,8 @@ static void what_is_drawn_is_right(void **state) {
     kiln_rand_init(&rand, 11);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++) {
         kiln_program *te = parsed(*state, program[i]);
-        const kiln_space space = space_of(*state, te, "opencl:some");
-        for (uint32_t k = 0; k < 2; k++) {
+        for (uint32_t k = 0; k < 4; k++) {
+            const kiln_space space = space_of(*state, te, k % 2 ? "h200" : "opencl:some");
             kiln_trace trace;
             kiln_program *scheduled;
             expect_ok(kiln_space_sample(&space, &rand, *state, &trace, &scheduled));
@@ -211,6 +211,42 @@ static void what_is_drawn_is_right(void **state) {
             expect_computes(te, scheduled, k);
             expect_ok(grid_equals_on(te, scheduled, space.target, k, NULL));
         }
+    }
+}
+
+/* Of 64 drawn tiles some have each number of stages that the target can have, parts of a thread
+ * that lie apart, rows that lie apart, and less straight code. */
+static void every_choice_of_a_tile_is_drawn(void **state) {
+    static const char *const h200[] = {"@pipeline(\"2\")",
+                                       "@pipeline(\"3\")",
+                                       "@pipeline(\"4\")",
+                                       "vthread mul.j.1 in 2",
+                                       "d0+4)",
+                                       "unroll mul.k.1.1 in 4",
+                                       "unroll mul.k.1.1 in 2",
+                                       NULL},
+                             *const opencl[] = {"@pipeline(\"2\")", "vthread mul.j.1 in 2", "d0+4)",
+                                                NULL};
+    static const char text[] =
+        "program product\ninput x: f32[512,256]\ninput w: f32[256,512]\noutput y: f32[512,512]\n"
+        "block mul(i:512, j:512 | k:256): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n";
+    for (int d = 0; d < 2; d++) {
+        kiln_program *te = parsed(*state, text);
+        const kiln_space space = space_of(*state, te, d ? "opencl:some" : "h200");
+        kiln_strbuf all = {0};
+        kiln_rand rand;
+        kiln_rand_init(&rand, 3);
+        for (uint32_t k = 0; k < 64; k++) {
+            kiln_program *scheduled;
+            kiln_trace closed;
+            expect_ok(
+                kiln_trace_replay(&space.sketch[0].open, te, &rand, *state, &scheduled, &closed));
+            kiln_program_print(scheduled, &all);
+        }
+        for (const char *const *word = d ? opencl : h200; *word; word++)
+            if (!strstr(all.data, *word)) fail_msg("no %s in what is drawn", *word);
+        if (d) assert_null(strstr(all.data, "@pipeline(\"3\")"));
+        kiln_strbuf_deinit(&all);
     }
 }
 
@@ -280,6 +316,7 @@ int main(void) {
         test_with_arena(results_without_elements_are_made),
         test_with_arena(nothing_is_drawn_that_a_limit_forbids),
         test_with_arena(what_is_drawn_is_right),
+        test_with_arena(every_choice_of_a_tile_is_drawn),
         test_with_arena(an_empty_space_names_the_limit),
         test_with_arena(names_make_no_difference),
     };

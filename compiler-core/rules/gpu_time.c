@@ -1,0 +1,149 @@
+/* How long a tile of threads takes, about: what chooses among tiles and steps that are legal. */
+#include <math.h>
+
+#include "base/macros.h"
+#include "compiler-core/rules/gpu.h"
+
+/* Cycles from a block's first fetch to its last barrier, without the sums. */
+#define LATENCY 800.0
+#define FETCH_ISSUED 10.0   /* instructions of a fetch: indices, conditions, the load, the store */
+#define WIDE_ISSUED 5.0     /* of one whose elements lie behind one another: no index for each */
+#define COPY_SAVED 1.0      /* of these where the device copies by itself, */
+#define COPY_BRANCHED 5.0   /* and more of them where it does so under a condition */
+#define LOOP_ISSUED 8.0     /* of a turn of the loop over blocks of steps */
+#define BARRIER_ISSUED 30.0 /* lost in a group until its warps go on, in slots of a warp */
+/* Slots that a warp waits for the first loads of straight code, which then come ahead of sums. */
+#define STALL 60.0
+
+static double parts_of(int64_t extent, int64_t size) {
+    return (double)((extent + size - 1) / size);
+}
+
+double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+    const kiln_block_info *b = &t->s->program->block.data[t->block];
+    double groups = 1;
+    for (int i = 0; i < (int)b->iter_count; i++) {
+        int64_t size = 1;
+        for (uint32_t n = 0; n < t->tiled; n++)
+            if (t->iter[n] == i) size = tile->threads[n] * tile->points[n];
+        if (!b->iter[i].reduce) groups *= parts_of(b->iter[i].extent, size);
+    }
+    return groups;
+}
+
+static int64_t points_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+    int64_t points = 1;
+    for (uint32_t n = 0; n < t->tiled; n++) points *= tile->points[n];
+    return points;
+}
+
+/* Loads of a thread of what it needs of the operand for one step of k: whole vectors along the
+ * dimension that lies innermost. Taps that read the same element load it once. */
+static double loads_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                       const kiln_gpu_tile *tile) {
+    const kiln_block_info *b = &t->s->program->block.data[t->block];
+    double hull = 1, each = 1;
+    for (uint32_t d = 0; d < o->rank; d++) {
+        double reach = 1, uses = 1;
+        bool whole = true; /* threads begin where vectors do */
+        for (int i = 0; i < (int)b->iter_count; i++) {
+            int64_t size = b->iter[i].reduce && i != t->k ? b->iter[i].extent : 1;
+            for (uint32_t n = 0; n < t->tiled; n++)
+                if (t->iter[n] == i) size = tile->points[n];
+            if (!o->coefficient[d][i] || size == 1) continue;
+            reach += (double)(o->coefficient[d][i] * (size - 1));
+            uses *= (double)size;
+            whole &= b->iter[i].reduce || o->coefficient[d][i] * size % 4 == 0;
+        }
+        if ((int)d == o->along && whole) reach = ceil(reach / 4), uses = ceil(uses / 4);
+        hull *= reach;
+        each *= uses;
+    }
+    return KILN_MIN(hull, each);
+}
+
+/* Slots of a warp for one step of the reduction: sums, and loads of what they add up. Vectors that
+ * belong to one thread and lie side by side make several threads ask the same banks. */
+static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+    const kiln_block_info *b = &t->s->program->block.data[t->block];
+    double slots = (double)points_of(t, tile);
+    for (int i = 0; i < (int)b->iter_count; i++)
+        if (b->iter[i].reduce && i != t->k) slots *= (double)b->iter[i].extent;
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        const kiln_gpu_operand *o = &t->operand[a];
+        double same = 1;
+        if (t->vector >= 0 && o->coefficient[o->along][t->iter[t->vector]])
+            same = (double)(tile->points[t->vector] / tile->lanes / tile->parts);
+        slots += loads_of(t, o, tile) * KILN_MIN(same, 4);
+    }
+    return slots;
+}
+
+/* Groups on a unit at once, as far as there is room. */
+static double resident_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                          const int64_t *step) {
+    const kiln_gpu_limits *l = &t->limits;
+    const int64_t threads = kiln_gpu_group_threads(t, tile),
+                  shared = kiln_gpu_staged_bytes(t, tile, step) + l->reserved_bytes,
+                  registers = KILN_MIN(kiln_gpu_registers(t, tile, step), l->registers);
+    int64_t most = KILN_MIN(l->unit_groups, l->unit_threads / threads);
+    most = KILN_MIN(most, l->unit_registers / (registers * threads));
+    if (shared > 0) most = KILN_MIN(most, l->unit_shared_bytes / shared);
+    return (double)KILN_MAX(most, 1);
+}
+
+/* Whether some of what the tiles read of the operand is not there. */
+static bool reaches_beyond(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                           const kiln_gpu_tile *tile) {
+    const kiln_program *p = t->s->program;
+    const kiln_block producer = kiln_program_producer(p, o->buffer);
+    bool beyond = producer && !p->block.data[producer].removed &&
+                  kiln_expr_get(p, p->block.data[producer].value)->op == KILN_EXPR_SELECT;
+    for (uint32_t n = 0; n < t->tiled; n++)
+        for (uint32_t d = 0; d < o->rank; d++)
+            beyond |= o->coefficient[d][t->iter[n]] &&
+                      kiln_gpu_extent(t, t->iter[n]) % (tile->threads[n] * tile->points[n]) != 0;
+    return beyond;
+}
+
+/* Slots of a warp for what its threads fetch for a block. */
+static double fetching_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                          const int64_t *step) {
+    double slots = 0;
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        const kiln_gpu_operand *o = &t->operand[a];
+        const double each = o->packed || o->fetch > 1 ? WIDE_ISSUED : FETCH_ISSUED,
+                     saved = step[KILN_GPU_STAGES] <= 2   ? 0
+                             : reaches_beyond(t, o, tile) ? -COPY_BRANCHED
+                                                          : COPY_SAVED;
+        slots += (double)kiln_gpu_rounds(t, o, tile, step[KILN_GPU_BLOCK]) * (each - saved);
+    }
+    return slots;
+}
+
+double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, const int64_t *step) {
+    const kiln_gpu_limits *l = &t->limits;
+    const int64_t block = step[KILN_GPU_BLOCK];
+    const double warps = ceil((double)kiln_gpu_group_threads(t, tile) / (double)l->warp);
+    double bytes = 0;
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        bytes += (double)(kiln_gpu_copied_elements(t, &t->operand[a], tile, block) *
+                          t->operand[a].bytes);
+    const double groups = ceil(kiln_gpu_groups(t, tile) / (double)l->units),
+                 resident = KILN_MIN(resident_of(t, tile, step), groups),
+                 blocks = parts_of(kiln_gpu_extent(t, t->k), block),
+                 turns = (double)block / (double)kiln_gpu_unrolled(t, block, points_of(t, tile));
+    const double slots = (double)block * issued_of(t, tile) + fetching_of(t, tile, step) +
+                         (turns + 1) * LOOP_ISSUED + BARRIER_ISSUED;
+    const double straight =
+        (double)kiln_gpu_unrolled(t, block, points_of(t, tile)) * issued_of(t, tile);
+    const double wanted = l->issue * (1 + STALL / straight),
+                 busy = KILN_MIN(resident * warps / wanted, 1),
+                 together =
+                     resident * KILN_MAX(slots * warps / l->issue / busy, bytes / l->copy_rate);
+    const double ahead = (double)(step[KILN_GPU_STAGES] - 1) * together,
+                 waits = KILN_MAX(LATENCY - ahead, 0),
+                 alone = slots * KILN_MAX(warps / l->issue, 1);
+    const double first = LATENCY + resident * bytes / l->copy_rate;
+    return groups / resident * (blocks * KILN_MAX(together, alone + waits) + first);
+}

@@ -114,6 +114,7 @@ typedef struct kiln_launch_head {
     uint64_t shared_bytes, local_bytes; /* of a group, of a thread; 0: none */
     uint32_t shared_alignment;          /* bytes */
     uint32_t group_size[3];             /* threads in x, y, z; at least 1 */
+    uint32_t resident;                  /* groups that are to fit on a unit; 0: as it comes */
 } kiln_launch_head;
 
 /* What the function of a launch gets, for each thread. */

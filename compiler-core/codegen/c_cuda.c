@@ -342,8 +342,13 @@ static void bulk_copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t b
 
 static const char *head_of(kiln_c_builder *b, const kiln_launch_head *head) {
     const uint32_t *size = head->group_size;
+    const uint32_t threads = size[0] * size[1] * size[2];
+    if (head->resident)
+        return kiln_arena_printf(b->arena,
+                                 "extern \"C\" __global__ void __launch_bounds__(%u, %u) %s(",
+                                 threads, head->resident, head->name);
     return kiln_arena_printf(b->arena, "extern \"C\" __global__ void __launch_bounds__(%u) %s(",
-                             size[0] * size[1] * size[2], head->name);
+                             threads, head->name);
 }
 
 static const kiln_c_kernels kernels = {

@@ -47,6 +47,7 @@ static void annotate(kiln_llvm_builder *b, const char *name, uint32_t value) {
 static void describe_ptx(kiln_llvm_builder *b, const kiln_launch_head *head) {
     static const char *const size[] = {"reqntidx", "reqntidy", "reqntidz"};
     for (uint32_t d = 0; d < 3; d++) annotate(b, size[d], head->group_size[d]);
+    if (head->resident) annotate(b, "minctasm", head->resident);
 }
 
 static void describe_amdgpu(kiln_llvm_builder *b, const kiln_launch_head *head) {

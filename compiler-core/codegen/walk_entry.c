@@ -257,6 +257,7 @@ static void describe_head(const kiln_walk *w, const kiln_launch *launch, kiln_la
                                .arg_count = launch->arg_count,
                                .uses_scratch = launch->uses_scratch,
                                .shared_bytes = launch->shared_bytes,
+                               .resident = launch->resident,
                                .local_bytes = launch->local_bytes,
                                .shared_alignment = kiln_scopes[KILN_SCOPE_SHARED].alignment};
     for (uint32_t i = 0; i < launch->shared_count; i++)

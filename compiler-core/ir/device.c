@@ -95,6 +95,7 @@ enum {
     VALUE_INTRINSIC,
     VALUE_UNIT,
     VALUE_STAGES,
+    VALUE_GROUPS,
     VALUE_TOKEN,
     VALUE_LANES
 };
@@ -153,6 +154,7 @@ static bool find_value(const kiln_program *p, uint8_t kind, kiln_str value, uint
             }
         return false;
     case VALUE_STAGES: return find_number(value, 2, KILN_PIPELINE_STAGES_MAX, out_row);
+    case VALUE_GROUPS: return find_number(value, 1, KILN_RESIDENT_GROUPS_MAX, out_row);
     case VALUE_TOKEN: return find_number(value, 0, KILN_COPY_TOKENS_MAX - 1, out_row);
     case VALUE_LANES:
         return find_number(value, 1, KILN_WARP_LANES / 2, out_row) &&
@@ -190,6 +192,7 @@ kiln_str kiln_attribute_value(const kiln_program *p, const kiln_attribute *a) {
     case VALUE_INTRINSIC: return kiln_str_from(kiln_intrinsics[a->row].name);
     case VALUE_UNIT: return kiln_str_from(kiln_unit_word[a->row]);
     case VALUE_STAGES:
+    case VALUE_GROUPS:
     case VALUE_TOKEN:
     case VALUE_LANES: return kiln_str_from(number_word[a->row]);
     default: return a->text;

@@ -42,6 +42,7 @@
 #define KILN_PIPELINE_STAGES_MAX 8 /* at least 2 */
 /* Elements of a temp that a thread fetches, up to which two stages have them in registers. */
 #define KILN_PIPELINE_STAGED_MAX 64
+#define KILN_RESIDENT_GROUPS_MAX 8 /* that a schedule asks a unit to hold */
 /* CUDA devices from this capability on copy into shared memory by themselves (cp.async). */
 #define KILN_COPIES_CAPABILITY 80
 #define KILN_COPY_BYTES_MIN 4    /* of such a copy */

@@ -119,6 +119,8 @@ int64_t kiln_gpu_pitch(const kiln_gpu_tiling *t, const kiln_gpu_operand *o);
 /* 4-byte registers of a thread, about. */
 int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                            const int64_t *step);
+/* Groups for which a unit has registers, whatever row of the tables is drawn; at least 1. */
+int64_t kiln_gpu_resident_max(const kiln_gpu_tiling *t);
 /* Shared bytes of a group in all stages, whatever pitch is drawn. */
 int64_t kiln_gpu_staged_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                               const int64_t *step);

@@ -22,12 +22,14 @@
 #define TILES_NEAR 256  /* of these, with steps of every length */
 /* Multiply-adds in a loop body: 16 KiB of machine code, and as much as lowering leaves straight. */
 #define UNROLLED_MAX 1024
-/* Sums of one point in it: compilers load what many of them add up at once, into too many
- * registers. */
-#define UNROLLED_SUMS_MAX 36
+/* Sums of one point in straight code: compilers load ahead what many of them add up, into more
+ * registers than there are. */
+#define SUMS_MAX 36
+#define STRAIGHT_STEPS_MAX 16 /* as well */
 /* Registers of addresses, counters and what ptxas keeps: counts of fp32 tiles of the machine code
  * of sm_80 and sm_90 lie within 13 % of what they give (../shared/reference/gpu.md says how). */
 #define REGISTERS_BESIDE 22
+#define REGISTERS_UNSURE 6 /* a part of the count, by which it may be too low */
 
 /* ---- what a tile takes ----------------------------------------------------------------------- */
 
@@ -172,6 +174,18 @@ int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
            REGISTERS_BESIDE;
 }
 
+int64_t kiln_gpu_resident_max(const kiln_gpu_tiling *t) {
+    int64_t most = t->limits.unit_groups;
+    for (uint32_t r = 0; r < t->row_count; r++)
+        for (uint32_t k = 0; k < t->step_count; k++) {
+            const int64_t registers = kiln_gpu_registers(t, &t->row[r], t->step[k]);
+            most = KILN_MIN(most, t->limits.unit_registers /
+                                      (kiln_gpu_group_threads(t, &t->row[r]) *
+                                       (registers + registers / REGISTERS_UNSURE)));
+        }
+    return KILN_MAX(most, 1);
+}
+
 /* Whether two stages hold more of an operand than stands in registers. */
 static bool stages_too_many(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                             const int64_t *step) {
@@ -199,8 +213,8 @@ static int64_t divisor_below(int64_t n, int64_t most) {
 /* The most of `steps` that can be straight code with so many points each; of larger tiles lowering
  * leaves fewer. */
 int64_t kiln_gpu_unrolled(const kiln_gpu_tiling *t, int64_t steps, int64_t points) {
-    const int64_t most =
-        KILN_MIN(UNROLLED_MAX / (taps_of(t) * points), UNROLLED_SUMS_MAX / taps_of(t));
+    const int64_t sums = KILN_MIN(STRAIGHT_STEPS_MAX, SUMS_MAX / taps_of(t)),
+                  most = KILN_MIN(UNROLLED_MAX / (taps_of(t) * points), sums);
     return divisor_below(steps, KILN_MAX(KILN_MIN(most, steps), 1));
 }
 

@@ -433,6 +433,8 @@ kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args) {
                        LOOP_NAME(p, loop));
     if (attribute.id == KILN_ATTRIBUTE_EXCHANGE)
         return ILLEGAL("%.*s is a loop, and what lanes exchange is stored", LOOP_NAME(p, loop));
+    if (attribute.id == KILN_ATTRIBUTE_RESIDENT)
+        return ILLEGAL("groups of %.*s on a unit are given by resident", LOOP_NAME(p, loop));
     kiln_stmt_set_attribute(p, loop, attribute);
     return NULL;
 }

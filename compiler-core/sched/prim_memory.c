@@ -472,3 +472,21 @@ kiln_status kiln_prim_producer(kiln_program *p, const kiln_prim_args *args) {
     if (args->integer[0] == 1) kiln_stmt_set_attribute(p, loop, producer);
     return NULL;
 }
+
+/* ---- resident ---- */
+
+kiln_status kiln_prim_resident(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    const int64_t groups = args->integer[0];
+    if (groups < 0 || groups > KILN_RESIDENT_GROUPS_MAX)
+        return ILLEGAL("%lld groups on a unit; a schedule asks for 0 to %d", (long long)groups,
+                       KILN_RESIDENT_GROUPS_MAX);
+    if (kiln_stmt_level(p, loop) != KILN_LEVEL_GRID)
+        return ILLEGAL("%.*s does not run over the groups of a launch", LOOP_NAME(p, loop));
+    if (kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_RESIDENT))
+        return ILLEGAL("%.*s has its number of groups already", LOOP_NAME(p, loop));
+    if (groups > 0)
+        kiln_stmt_set_attribute(
+            p, loop, (kiln_attribute){.id = KILN_ATTRIBUTE_RESIDENT, .row = (uint32_t)groups});
+    return NULL;
+}

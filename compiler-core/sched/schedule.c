@@ -417,6 +417,10 @@ bool kiln_sched_producer(kiln_sched *s, kiln_sched_loop loop, kiln_sched_int on)
     return apply(CALL(s, PRODUCER, of_loop(s, loop), on.operand));
 }
 
+bool kiln_sched_resident(kiln_sched *s, kiln_sched_loop loop, kiln_sched_int groups) {
+    return apply(CALL(s, RESIDENT, of_loop(s, loop), groups.operand));
+}
+
 bool kiln_sched_pad(kiln_sched *s, kiln_block block, uint32_t iter, kiln_sched_int multiple) {
     return apply(CALL(s, PAD, of_block(s, block), of_iter(s, block, iter), multiple.operand));
 }

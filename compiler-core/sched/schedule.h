@@ -196,6 +196,8 @@ bool kiln_sched_swizzle(kiln_sched *s, kiln_buffer buffer, kiln_sched_int pitch,
 bool kiln_sched_pipeline(kiln_sched *s, kiln_sched_loop loop, kiln_sched_int stages);
 /* With `on` 1 threads of their own fetch for the loop, which is such a pipeline. */
 bool kiln_sched_producer(kiln_sched *s, kiln_sched_loop loop, kiln_sched_int on);
+/* So many groups of the launch whose grid loop it is are to fit on a unit; 0: as it comes. */
+bool kiln_sched_resident(kiln_sched *s, kiln_sched_loop loop, kiln_sched_int groups);
 /* Makes the iterator, and the temp that the block writes, a multiple longer. */
 bool kiln_sched_pad(kiln_sched *s, kiln_block block, uint32_t iter, kiln_sched_int multiple);
 /* With `on` 1 iterations also fetch a share each of what comes next in the buffer. */

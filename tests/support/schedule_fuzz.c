@@ -483,6 +483,13 @@ static void draw_producer(drawing *d) {
     give_int(d, kiln_rand_range(d->r, 0, 1));
 }
 
+static void draw_resident(drawing *d) {
+    kiln_stmt loop = draw_loop(d);
+    if (!loop) return;
+    give_loop(d, loop);
+    give_int(d, kiln_rand_range(d->r, 0, 3));
+}
+
 /* Rows of a shared temp, in banks or out of them. */
 static void draw_swizzle(drawing *d) {
     kiln_buffer buffer = 1 + (kiln_buffer)kiln_rand_below(d->r, d->p->buffer.count - 1);
@@ -612,6 +619,7 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     case KILN_PRIM_BIND: draw_bind(d); break;
     case KILN_PRIM_PIPELINE: draw_pipeline(d); break;
     case KILN_PRIM_PRODUCER: draw_producer(d); break;
+    case KILN_PRIM_RESIDENT: draw_resident(d); break;
     case KILN_PRIM_SWIZZLE: draw_swizzle(d); break;
     case KILN_PRIM_INLINE: give_name(d, d->p->block.data[draw_block(d)].name); break;
     case KILN_PRIM_VECTORIZE:

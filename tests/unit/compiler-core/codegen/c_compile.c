@@ -45,7 +45,7 @@ static const char cuda_words[] =
     "#define __global__ __attribute__((global))\n"
     "#define __device__ __attribute__((device))\n"
     "#define __shared__ __attribute__((shared))\n"
-    "#define __launch_bounds__(N) __attribute__((launch_bounds(N)))\n"
+    "#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))\n"
     "#define __align__(N) __attribute__((aligned(N)))\n"
     "#include <__clang_cuda_builtin_vars.h>\n"
     "#define VECTOR(T, N) struct __align__(2 * sizeof(T)) N##2 { T x, y; }; \\\n"

@@ -167,6 +167,15 @@ static void indices_are_divided_in_32_bits(void **state) {
     assert_true(count_of(ptx, "mul.hi.u32") + count_of(ptx, "mul.wide.u32") > 0);
 }
 
+static void groups_that_are_to_fit_on_a_unit_are_said(void **state) {
+    static const char text[] = "program p\ninput x: f32[8,64]\noutput y: f32[8,64]\n"
+                               "block one(a:8, b:64): y[a, b] = x[a, b] + 1.0\n",
+                      bound[] = "bind(one.a, \"block.x\")\nbind(one.b, \"thread.x\")\n";
+    const char *capped = kiln_arena_printf(*state, "%sresident(one.a, 3)\n", bound);
+    expect_contains(ptx_of(*state, "cuda:sm_80", text, capped), ".minnctapersm 3");
+    assert_null(strstr(ptx_of(*state, "cuda:sm_80", text, bound), ".minnctapersm"));
+}
+
 static void memory_of_a_thread_is_local(void **state) {
     const char *ptx = ptx_of(*state, "cuda:sm_80", product, rolled);
     expect_contains(ptx, ".local .align 16 .b8");
@@ -271,6 +280,7 @@ int main(void) {
         test_with_arena(sums_are_values_and_tiles_are_fetched_sixteen_bytes_at_once),
         test_with_arena(loops_count_in_32_bits),
         test_with_arena(indices_are_divided_in_32_bits),
+        test_with_arena(groups_that_are_to_fit_on_a_unit_are_said),
         test_with_arena(memory_of_a_thread_is_local),
         test_with_arena(operators_round_as_everywhere_and_call_nothing),
         test_with_arena(functions_are_kiln_s_own),

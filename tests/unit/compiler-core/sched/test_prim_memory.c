@@ -131,6 +131,22 @@ static void pipeline_marks_loops_that_fetch(void **state) {
         expect_illegal(chain_program(*state, 8, 16), row[i][0], row[i][1]);
 }
 
+static void resident_marks_grid_loops(void **state) {
+    expect_line(chain_program(*state, 8, 16), "bind(c.i, \"block.x\")\nresident(c.i, 2)\n",
+                "  bind(block.x) c.i in 8 @resident(\"2\"):");
+    expect_line(chain_program(*state, 8, 16), "bind(c.i, \"block.x\")\nresident(c.i, 0)\n",
+                "  bind(block.x) c.i in 8:");
+    static const char *const row[][2] = {
+        {"resident(c.i, 2)\n", "c.i does not run over the groups of a launch"},
+        {"bind(c.i, \"thread.x\")\nresident(c.i, 2)\n", "c.i does not run over the groups"},
+        {"bind(c.i, \"block.x\")\nresident(c.i, 9)\n", "9 groups on a unit"},
+        {"bind(c.i, \"block.x\")\nresident(c.i, 1)\nresident(c.i, 1)\n", "c.i has its number"},
+        {"annotate(c.i, \"resident=2\")\n", "groups of c.i on a unit are given by resident"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        expect_illegal(chain_program(*state, 8, 16), row[i][0], row[i][1]);
+}
+
 static void swizzle_lengthens_rows_and_moves_units(void **state) {
     static const char *const row[][2] = {
         {"swizzle(t, 4, 1, 1, 1)\n", "temp t: f32[8,16] layout(d0,d1+4) scope(shared)"},
@@ -288,6 +304,7 @@ int main(void) {
         test_with_arena(transform_layout_may_pad_a_temp),
         test_with_arena(transform_layout_refuses_padded_arguments_and_constants),
         test_with_arena(pipeline_marks_loops_that_fetch),
+        test_with_arena(resident_marks_grid_loops),
         test_with_arena(swizzle_lengthens_rows_and_moves_units),
         test_with_arena(swizzle_refuses_what_has_no_banks_and_what_is_no_swizzle),
         test_with_arena(pad_lengthens_the_loop),

@@ -11,6 +11,8 @@
  *
  * Other reductions of the task have tiles of threads, as the rule "tile" makes them. */
 #include "compiler-core/rules/gpu_warp.h"
+
+#include <math.h>
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"

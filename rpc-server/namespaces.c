@@ -89,12 +89,29 @@ static bool copy_link(const char *from, const char *to) {
     return symlink(target, to) == 0 || errno == EEXIST;
 }
 
+/* The processes of the child's own namespace, itself alone. Where they would be those of the
+ * machine, or the kernel refuses, nothing is shown. */
+static void show_processes(const char *place) {
+    const unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    int context = getpid() == 1 ? fsopen("proc", FSOPEN_CLOEXEC) : -1;
+    const bool made = context >= 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0;
+    int tree = made ? fsmount(context, FSMOUNT_CLOEXEC, attributes) : -1;
+    if (tree >= 0 && make_place(place, true))
+        (void)move_mount(tree, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH);
+    if (tree >= 0) close(tree);
+    if (context >= 0) close(context);
+}
+
 /* The working folder is the new root. */
 static bool show(const kiln_driver_file *file) {
     struct mount_attr attributes = {.attr_set = MOUNT_ATTR_NOSUID |
                                                 (file->is_device ? 0 : MOUNT_ATTR_RDONLY)};
     const char *place = file->path + 1;
     struct stat info;
+    if (strcmp(file->path, "/proc") == 0) {
+        show_processes(place);
+        return true;
+    }
     if (lstat(place, &info) == 0) return true; /* within what another row shows */
     if (lstat(file->path, &info) != 0 || strlen(file->path) >= PATH_BYTES)
         return true; /* the machine has none, or at a place that nobody reaches */

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,6 +143,26 @@ static kiln_status fills_its_errors(void *context, kiln_arena *arena, kiln_cage_
             return failed("see errors");
     return KILN_OK;
 }
+
+#ifdef __x86_64__
+/* Tiles of AMX are there for whoever asks; nothing else of that call is. */
+static void compilers_ask_for_tiles(void **state) {
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, GET_CPUID = 0x1011 };
+    (void)state;
+    int code = -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        const kiln_status st = kiln_cage_shut(KILN_CAGE_COMPILE, 2, &(kiln_cage_limits){0});
+        errno = 0;
+        const bool refused =
+            syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) != 0 && errno == EPERM;
+        const bool other = syscall(SYS_arch_prctl, GET_CPUID, 0) < 0 && errno == EPERM;
+        _exit(st || refused || !other);
+    }
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
+}
+#endif
 
 static void however_it_ends_there_is_one_status(void **state) {
     (void)state;
@@ -362,6 +383,9 @@ int main(void) {
         cmocka_unit_test(what_it_gives_is_memory_too),
         cmocka_unit_test(its_status_is_the_callers),
         cmocka_unit_test(it_can_do_nothing_else),
+#ifdef __x86_64__
+        cmocka_unit_test(compilers_ask_for_tiles),
+#endif
         cmocka_unit_test(however_it_ends_there_is_one_status),
         test_with_arena(files_of_its_folder_are_opened_for_it),
     };

@@ -112,9 +112,9 @@ static void fetches_stay_wide(void **state) {
 
 static void enough_tiles_are_left_whole(void **state) {
     static const char product[] =
-        "program product\ninput x: f32[4096,4096]\ninput w: f32[4096,4096]\n"
-        "output y: f32[4096,4096]\n"
-        "block mul(i:4096, j:4096 | k:4096): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n";
+        "program product\ninput x: f32[8192,4096]\ninput w: f32[4096,8192]\n"
+        "output y: f32[8192,8192]\n"
+        "block mul(i:8192, j:8192 | k:4096): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n";
     const kiln_space space = space_of(*state, parsed(*state, product), "h200");
     assert_int_equal(space.sketch_count, 1);
     assert_string_equal(space.sketch[0].options, "");

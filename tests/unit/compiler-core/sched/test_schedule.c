@@ -84,7 +84,8 @@ static const char conv_lines[] =
     "swizzle(w.read.read, 4, 2, 2, 1)\n"
     "compute_at(w.read.read, conv.part.kh)\n"
     "pipeline(conv.part.kh, 2)\n"
-    "producer(conv.part.kh, 1)\n";
+    "producer(conv.part.kh, 1)\n"
+    "resident(conv.n, 2)\n";
 
 static void write_conv(kiln_sched *s) {
     assert_true(kiln_sched_inline(s, block(s, "bias")));
@@ -158,6 +159,7 @@ static void write_conv(kiln_sched *s) {
     assert_true(kiln_sched_compute_at(s, block(s, "w.read.read"), kh));
     assert_true(kiln_sched_pipeline(s, kh, kiln_sched_const(2)));
     assert_true(kiln_sched_producer(s, kh, kiln_sched_const(1)));
+    assert_true(kiln_sched_resident(s, loop(s, "conv", "n"), kiln_sched_const(2)));
 }
 
 static void write_bytes(kiln_sched *s) {

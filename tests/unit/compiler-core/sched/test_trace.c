@@ -45,7 +45,8 @@ static const char every_primitive[] = "inline(bias)\n"
                                       "swizzle(w.read.read, 4, 2, 2, 1)\n"
                                       "compute_at(w.read.read, conv.part.kh)\n"
                                       "pipeline(conv.part.kh, 2)\n"
-                                      "producer(conv.part.kh, 1)\n";
+                                      "producer(conv.part.kh, 1)\n"
+                                      "resident(conv.n, 2)\n";
 
 /* The same for what takes a product of bytes. */
 static const char every_primitive_of_bytes[] = "split(dot.n, -1, 4)\n"

@@ -88,15 +88,17 @@ static bool leave_root(void) {
 }
 
 /* What holds for the process that computes and for the one that guards it. */
-static bool bind_to_parent(uint64_t file_bytes) {
+static bool bind_to_parent(const kiln_driver *driver) {
     bool left_root = leave_root();
     kiln_namespace_leave_rights();
     /* After the change of user, which clears it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* the server ends with the helper, and closes the socket */
-    must(prctl(PR_SET_DUMPABLE, 0), "forbidding core dumps");
+    /* Files of /proc belong to root where a process is not dumpable, and NVIDIA's driver names its
+     * threads there. */
+    must(prctl(PR_SET_DUMPABLE, driver != NULL), "forbidding core dumps");
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges");
     limit(RLIMIT_CORE, 0, "limiting core dumps");
-    limit(RLIMIT_FSIZE, file_bytes, "limiting files");
+    limit(RLIMIT_FSIZE, driver ? driver->folder_bytes : 0, "limiting files");
     return left_root;
 }
 
@@ -104,7 +106,7 @@ static bool bind_to_parent(uint64_t file_bytes) {
 KILN_NORETURN static void guard(pid_t child) {
     int status = 0;
     close_range(0, ~0U, 0); /* the socket must end with the child */
-    bind_to_parent(0);
+    bind_to_parent(NULL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     if (WIFSIGNALED(status)) {
         signal(WTERMSIG(status), SIG_DFL);
@@ -143,7 +145,7 @@ void kiln_sandbox_confine(const kiln_driver *driver, kiln_sandbox *out_sandbox) 
     kiln_child_leave_stopping(); /* before there is a guard */
     uint32_t fences = enter_namespaces(driver);
     const bool starts = driver && driver->starts, bounded = !driver || driver->bounded;
-    if (bind_to_parent(driver ? driver->folder_bytes : 0)) fences |= 1U << KILN_FENCE_UID;
+    if (bind_to_parent(driver)) fences |= 1U << KILN_FENCE_UID;
     if (!KILN_SANITIZED && !starts && limit_holds(RLIMIT_NPROC, cannot_fork))
         fences |= 1U << KILN_FENCE_PROCESSES;
     if (!KILN_SANITIZED && bounded && limit_holds(RLIMIT_AS, cannot_map))

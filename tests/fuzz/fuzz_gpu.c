@@ -136,6 +136,10 @@ static kiln_status emulate_on(const char *name, const kiln_program *te,
     kiln_status st =
         emulate_scheduled(scheduled, &target, args, kiln_program_args(te).count, &arena, &text);
     kiln_arena_deinit(&arena);
+    if (st && kiln_status_code(st) == KILN_UNIMPLEMENTED) { /* several launches */
+        kiln_status_free(st);
+        st = KILN_ERROR(ILLEGAL_SCHEDULE, "only interpreters compute it");
+    }
     return st;
 }
 static kiln_status emulate_a100(const kiln_program *te, const kiln_program *scheduled,

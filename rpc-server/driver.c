@@ -147,6 +147,13 @@ bool kiln_driver_next_file(const kiln_driver *driver, uint32_t *at, kiln_driver_
     return false;
 }
 
+bool kiln_driver_sees(const kiln_driver *driver, const char *path) {
+    kiln_driver_file file;
+    for (uint32_t at = 0; kiln_driver_next_file(driver, &at, &file);)
+        if (strcmp(file.path, path) == 0) return true;
+    return false;
+}
+
 bool kiln_driver_next_variable(const kiln_driver *driver, uint32_t *at,
                                kiln_driver_variable *out_variable) {
     while (*at < KILN_ARRAY_COUNT(variable_table)) {

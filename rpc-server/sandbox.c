@@ -93,9 +93,10 @@ static bool bind_to_parent(const kiln_driver *driver) {
     kiln_namespace_leave_rights();
     /* After the change of user, which clears it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* the server ends with the helper, and closes the socket */
-    /* Files of /proc belong to root where a process is not dumpable, and NVIDIA's driver names its
-     * threads there. */
-    must(prctl(PR_SET_DUMPABLE, driver != NULL), "forbidding core dumps");
+    /* What a process has in /proc belongs to root where it is not dumpable, and NVIDIA's driver
+     * names its threads there. */
+    const bool dumpable = driver && kiln_driver_sees(driver, "/proc");
+    must(prctl(PR_SET_DUMPABLE, dumpable), "setting who may look at the child");
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges");
     limit(RLIMIT_CORE, 0, "limiting core dumps");
     limit(RLIMIT_FSIZE, driver ? driver->folder_bytes : 0, "limiting files");

@@ -136,11 +136,12 @@ static int add_rules(scmp_filter_ctx filter, kiln_cage_profile profile) {
         return rc;
     }
     if (rc == 0) rc = allow_all(filter, calls_of_compilers, KILN_ARRAY_COUNT(calls_of_compilers));
-    /* Asking for the state of AMX tiles (ARCH_REQ_XCOMP_PERM), as base/target_native.c does:
-     * without it this machine would not be the one that the caller asks code for. */
+    /* base/target_native.c asks for the state of AMX tiles; without an answer this machine would
+     * not be the one that the caller asks code for. */
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023 };
     if (rc == 0)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(arch_prctl), 1,
-                              SCMP_A0(SCMP_CMP_EQ, 0x1023, 0));
+                              SCMP_A0(SCMP_CMP_EQ, ARCH_REQ_XCOMP_PERM, 0));
     /* Threads are no processes. The flags of clone3 cannot be seen: libc then takes clone. */
     const struct scmp_arg_cmp thread = {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD};
     if (rc == 0) rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, &thread);

@@ -5,6 +5,7 @@ import array
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 
 import harness
@@ -24,8 +25,8 @@ def emulated(world, path, *words):
                          (pathlib.Path(LINKER), "gcc-aarch64-linux-gnu"), (pathlib.Path("/usr/share/pocl"), "pocl-opencl-icd")):
         if not needed or not needed.exists():
             raise harness.Skip(name)
-    if os.getuid():
-        raise harness.Skip("root, for mounts")
+    if os.getuid() or subprocess.run(["unshare", "-m", "mount", "--bind", "/usr/share/pocl", "/usr/share/pocl"], capture_output=True).returncode:
+        raise harness.Skip("the right to mount")
     linker = world.folder / "ld"
     linker.write_text(f'#!/bin/sh\nexec {LINKER} -L{LIBRARIES} -L/usr/aarch64-linux-gnu/lib "$@"\n')
     linker.chmod(0o755)

@@ -13,6 +13,7 @@
 #include "compiler-core/rules/gpu_warp.h"
 
 #include <math.h>
+
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"

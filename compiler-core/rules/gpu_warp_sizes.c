@@ -147,8 +147,7 @@ static fault fault_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
 #define LOOP_ISSUED 8.0
 #define NOT_HIDDEN 0.1 /* of what shorter terms take behind the longest one */
 /* Share of the tensor cores' rate that instructions of single warps reach where warp groups have
- * their own, as others report of H100 (arXiv:2402.13499, "Benchmarking and Dissecting the Nvidia
- * Hopper GPU Architecture via Microbenchmarking"). */
+ * their own: an assumption, to be measured on a device. */
 #define SINGLE_WARPS 0.63
 /* Cycles in which nothing multiplies, from the end of a block's last instruction of a warp group,
  * for which its threads wait, to the next block's first: a guess. */

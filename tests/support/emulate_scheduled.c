@@ -7,8 +7,8 @@
 #include "tests/support/emulate_block.h"
 #include "tests/support/test.h"
 
-static kiln_status run(kiln_str text, const kiln_launch *l, const kiln_tensor *args,
-                       uint32_t arg_count, kiln_arena *arena) {
+kiln_status emulate_launch(kiln_str text, const kiln_launch *l, const kiln_tensor *args,
+                           uint32_t arg_count, kiln_arena *arena) {
     emulate_block_launch launch = {
         .entry = "run_0", .shared_bytes = l->shared_bytes, .arg_count = arg_count};
     emulate_block *e = NULL;
@@ -39,5 +39,5 @@ kiln_status emulate_scheduled(const kiln_program *scheduled, const kiln_target *
     st = kiln_codegen(&lowered, target, &options, arena, &text, &scratch, &worker);
     if (st) return st;
     *out_text = kiln_str_dup(arena, text);
-    return run(text, &lowered.run_launches.launch[0], args, arg_count, arena);
+    return emulate_launch(text, &lowered.run_launches.launch[0], args, arg_count, arena);
 }

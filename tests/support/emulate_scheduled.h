@@ -5,6 +5,13 @@
 #include "base/target.h"
 #include "base/tensor.h"
 #include "compiler-core/ir/ir.h"
+#include "compiler-core/lower/launch.h"
+
+/* Runs CUDA C of one launch, whose entry is run_0, with these arguments. Errors of
+ * emulate_block.h. */
+KILN_MUST_USE kiln_status emulate_launch(kiln_str text, const kiln_launch *l,
+                                         const kiln_tensor *args, uint32_t arg_count,
+                                         kiln_arena *arena);
 
 /* Lowers the program for the CUDA device, makes CUDA C of it and runs that. `args`: in the order of
  * kiln_program_args, row-major. `*out_text`: what was run, in `arena`.

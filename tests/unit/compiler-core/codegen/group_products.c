@@ -4,7 +4,7 @@
 
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/sched/trace.h"
-#include "tests/support/emulate_block.h"
+#include "tests/support/emulate_scheduled.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
@@ -83,14 +83,7 @@ kiln_program *group_scheduled(const kiln_program *te, const char *text) {
 
 kiln_str group_text(const kiln_program *p, const char *backend, kiln_arena *arena,
                     kiln_lowered *lowered) {
-    const kiln_codegen_options options = {
-        .emit = KILN_EMIT_OBJECT, .optimise = 2, .backend = backend};
-    kiln_target target = target_of(arena, "cuda:sm_90a");
-    kiln_str text;
-    uint64_t scratch, worker;
-    expect_ok(kiln_lower(p, &target, arena, lowered));
-    expect_ok(kiln_codegen(lowered, &target, &options, arena, &text, &scratch, &worker));
-    return text;
+    return device_text(p, "cuda:sm_90a", backend, arena, lowered);
 }
 
 void group_tensors(const kiln_program *te, kiln_arena *arena, kiln_tensor arg[3]) {
@@ -105,19 +98,7 @@ void group_tensors(const kiln_program *te, kiln_arena *arena, kiln_tensor arg[3]
 
 kiln_status group_emulate(kiln_str text, const kiln_launch *l, const kiln_tensor arg[3],
                           kiln_arena *arena) {
-    char *folder = make_folder(arena);
-    emulate_block *e = NULL;
-    emulate_block_launch launch = {.entry = "run_0",
-                                   .shared_bytes = l->shared_bytes,
-                                   .arg = {arg[0].data, arg[1].data, arg[2].data},
-                                   .arg_count = 3};
-    memcpy(launch.grid, l->grid_size, sizeof launch.grid);
-    memcpy(launch.block, l->group_size, sizeof launch.block);
-    kiln_status st = emulate_block_create(text, folder, arena, &e);
-    if (!st) st = emulate_block_run(e, &launch);
-    emulate_block_destroy(e);
-    remove_folder(folder);
-    return st;
+    return emulate_launch(text, l, arg, 3, arena);
 }
 
 kiln_str replaced(kiln_str text, const char *what, const char *instead, kiln_arena *arena) {

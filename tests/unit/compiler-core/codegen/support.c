@@ -67,6 +67,18 @@ kiln_status compile_scheduled_as(const kiln_program *scheduled, const kiln_targe
     return KILN_OK;
 }
 
+kiln_str device_text(const kiln_program *scheduled, const char *target_text, const char *backend,
+                     kiln_arena *arena, kiln_lowered *out_lowered) {
+    const kiln_codegen_options options = {
+        .emit = KILN_EMIT_OBJECT, .optimise = 2, .backend = backend};
+    kiln_target target = target_of(arena, target_text);
+    kiln_str text;
+    uint64_t scratch, worker;
+    expect_ok(kiln_lower(scheduled, &target, arena, out_lowered));
+    expect_ok(kiln_codegen(out_lowered, &target, &options, arena, &text, &scratch, &worker));
+    return text;
+}
+
 const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args, kiln_str name) {
     kiln_arg_buffers buffer = kiln_program_args(te);
     for (uint32_t i = 0; i < buffer.count; i++)

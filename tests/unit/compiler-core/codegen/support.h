@@ -3,6 +3,7 @@
 #define KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_SUPPORT_H
 
 #include "base/manifest.h"
+#include "compiler-core/lower/lower.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
@@ -18,6 +19,11 @@ kiln_status compile_scheduled_as(const kiln_program *scheduled, const kiln_targe
  * row-major), prepares and runs it twice with `workers` threads; outputs are written to `args`. */
 kiln_status run_artefact(const kiln_artefact *artefact, const kiln_program *te,
                          const kiln_tensor *args, uint32_t workers);
+
+/* Text of a device's program that is good, and what was lowered for it. `backend`: of backends.def,
+ * "cuda" for CUDA C; NULL: the target's first. */
+kiln_str device_text(const kiln_program *scheduled, const char *target_text, const char *backend,
+                     kiln_arena *arena, kiln_lowered *out_lowered);
 
 /* The argument of `te` with that name. */
 const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args, kiln_str name);

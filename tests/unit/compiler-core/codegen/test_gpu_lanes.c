@@ -55,18 +55,6 @@ static kiln_program *scheduled(const sum *s, kiln_program *te) {
                 s->parts, s->rows));
 }
 
-static kiln_str text_of(const kiln_program *p, const char *target_text, const char *backend,
-                        kiln_arena *arena, kiln_lowered *lowered) {
-    const kiln_codegen_options options = {
-        .emit = KILN_EMIT_OBJECT, .optimise = 2, .backend = backend};
-    kiln_target target = target_of(arena, target_text);
-    kiln_str text;
-    uint64_t scratch, worker;
-    expect_ok(kiln_lower(p, &target, arena, lowered));
-    expect_ok(kiln_codegen(lowered, &target, &options, arena, &text, &scratch, &worker));
-    return text;
-}
-
 static void make_tensors(const kiln_program *te, kiln_tensor arg[2]) {
     for (uint32_t i = 0; i < 2; i++) {
         arg[i] = kiln_tensor_create(te->arena, te->buffer.data[i + 1].dtype,
@@ -111,7 +99,8 @@ static void emulated_sums_equal_the_interpreter(void **state) {
         kiln_lowered lowered;
         kiln_tensor want[2], got[2];
         kiln_program *te = program_of(&sums[i], *state);
-        kiln_str text = text_of(scheduled(&sums[i], te), "cuda:sm_80", "cuda", *state, &lowered);
+        kiln_str text =
+            device_text(scheduled(&sums[i], te), "cuda:sm_80", "cuda", *state, &lowered);
         make_tensors(te, want);
         make_tensors(te, got);
         assert_int_equal(count_of(text.data, "__shfl_xor_sync("), exchanges_of(&sums[i]));
@@ -126,7 +115,7 @@ static void a_wrong_lane_is_noticed(void **state) {
     kiln_lowered lowered;
     kiln_tensor want[2], got[2];
     kiln_program *te = program_of(&sums[0], *state);
-    kiln_str text = text_of(scheduled(&sums[0], te), "cuda:sm_80", "cuda", *state, &lowered);
+    kiln_str text = device_text(scheduled(&sums[0], te), "cuda:sm_80", "cuda", *state, &lowered);
     char *wrong = kiln_str_dup(*state, text),
          *at = strstr(strstr(wrong, "__shfl_xor_sync("), ", 16)");
     make_tensors(te, want);
@@ -147,9 +136,9 @@ static void ptx_has_the_instructions(void **state) {
         for (uint32_t t = 0; t < KILN_ARRAY_COUNT(processor); t++) {
             kiln_lowered lowered;
             kiln_program *te = program_of(&sums[i], arena);
-            kiln_str printed, ptx = text_of(scheduled(&sums[i], te),
-                                            kiln_arena_printf(arena, "cuda:%s", processor[t]), NULL,
-                                            arena, &lowered);
+            kiln_str printed, ptx = device_text(scheduled(&sums[i], te),
+                                                kiln_arena_printf(arena, "cuda:%s", processor[t]),
+                                                NULL, arena, &lowered);
             const char *text = kiln_str_dup(arena, ptx);
             assert_int_equal(count_of(text, "shfl.sync.bfly.b32"), exchanges_of(&sums[i]));
             assert_int_equal(count_of(text, "bar.sync"),
@@ -165,7 +154,7 @@ static void cuda_text_has_the_instructions(void **state) {
     kiln_lowered lowered;
     char *folder = make_folder(*state);
     kiln_program *te = program_of(&sums[0], *state);
-    kiln_str text = text_of(scheduled(&sums[0], te), "cuda:sm_80", "cuda", *state, &lowered),
+    kiln_str text = device_text(scheduled(&sums[0], te), "cuda:sm_80", "cuda", *state, &lowered),
              ptx = compile_cuda(text, "sm_80", folder, *state);
     assert_int_equal(count_of(kiln_str_dup(*state, ptx), "shfl.sync.bfly.b32"), 5);
     remove_folder(folder);

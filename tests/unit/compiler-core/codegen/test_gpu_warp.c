@@ -111,18 +111,6 @@ static kiln_program *scheduled(const kiln_program *te, const char *text) {
     return p;
 }
 
-static kiln_str text_of(const kiln_program *p, const char *target_text, const char *backend,
-                        kiln_arena *arena, kiln_lowered *lowered) {
-    const kiln_codegen_options options = {
-        .emit = KILN_EMIT_OBJECT, .optimise = 2, .backend = backend};
-    kiln_target target = target_of(arena, target_text);
-    kiln_str text;
-    uint64_t scratch, worker;
-    expect_ok(kiln_lower(p, &target, arena, lowered));
-    expect_ok(kiln_codegen(lowered, &target, &options, arena, &text, &scratch, &worker));
-    return text;
-}
-
 static const product products[] = {
     {"f16", "f32", "mma.m16n8k16.f16", 64, 64, 64, 16, 4, false, true, false},
     {"bf16", "f32", "mma.m16n8k16.bf16", 128, 32, 64, 16, 1, true, true, false},
@@ -166,7 +154,7 @@ static kiln_str expect_equal_everywhere(const product *x, const char *swizzle, k
     tensors_of(te, arena, got);
     expect_ok(kiln_te_eval(te, want, 3));
     expect_ok(kiln_loop_eval(p, loops, 3));
-    kiln_str text = text_of(p, "cuda:sm_80", "cuda", arena, &lowered);
+    kiln_str text = device_text(p, "cuda:sm_80", "cuda", arena, &lowered);
     expect_ok(kiln_loop_eval(lowered.run, low, 3));
     expect_contains(text.data, "= mma_m16n8k");
     char *folder = make_folder(arena);
@@ -258,7 +246,8 @@ static void ptx_of_pipelines_has_copies(void **state) {
             "split(w.read.d0.f.2, -1, 8)\nvectorize(w.read.d0.f.2.1)\npipeline(mul.k.0, %u)\n",
             schedule_of(&x, *state), stages);
         kiln_lowered lowered;
-        kiln_str printed, ptx = text_of(scheduled(te, lines), "cuda:sm_80", NULL, *state, &lowered);
+        kiln_str printed,
+            ptx = device_text(scheduled(te, lines), "cuda:sm_80", NULL, *state, &lowered);
         const char *text = kiln_str_dup(*state, ptx);
         expect_contains(text, "cp.async.cg.shared.global");
         expect_contains(text, kiln_arena_printf(*state, "cp.async.wait_group %u", stages - 2));
@@ -303,9 +292,9 @@ static void ptx_has_the_instructions(void **state) {
         for (uint32_t t = 0; t < KILN_ARRAY_COUNT(processor); t++) {
             kiln_program *te = program_of(&products[i], arena);
             kiln_lowered lowered;
-            kiln_str printed, ptx = text_of(scheduled(te, schedule_of(&products[i], arena)),
-                                            kiln_arena_printf(arena, "cuda:%s", processor[t]), NULL,
-                                            arena, &lowered);
+            kiln_str printed, ptx = device_text(scheduled(te, schedule_of(&products[i], arena)),
+                                                kiln_arena_printf(arena, "cuda:%s", processor[t]),
+                                                NULL, arena, &lowered);
             const char *text = kiln_str_dup(arena, ptx);
             assert_int_equal(count_of(text, row[i].product), 4 * products[i].tiles);
             assert_int_equal(count_of(text, row[i].a), row[i].a_count);
@@ -330,8 +319,8 @@ static void cuda_text_has_the_instructions(void **state) {
         kiln_program *te = program_of(&products[i], arena);
         kiln_lowered lowered;
         kiln_str printed,
-            ptx = compile_cuda(text_of(scheduled(te, schedule_of(&products[i], arena)),
-                                       "cuda:sm_80", "cuda", arena, &lowered),
+            ptx = compile_cuda(device_text(scheduled(te, schedule_of(&products[i], arena)),
+                                           "cuda:sm_80", "cuda", arena, &lowered),
                                "sm_80", folder, arena);
         const char *text = kiln_str_dup(arena, ptx);
         assert_int_equal(count_of(text, "mma.sync.aligned.m16n8k"), 4 * products[i].tiles);

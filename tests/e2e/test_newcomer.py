@@ -276,7 +276,7 @@ def test_why_says_the_gain_that_the_summary_said(world):
 
 def test_gains_are_promises_until_the_final_and_then_those_of_the_summary(world):
     lines = world.json("tune", world.zoo("gemm:64x64x64"), "--trials", 8, "--db", world.path("t.db"))
-    [done], states = lines[-1]["tasks"], [line["tasks"][0] for line in lines if line["event"] == "progress" and line["tasks"]]
+    done, states = lines[-1]["tasks"][0], [line["tasks"][0] for line in lines if line["event"] == "progress" and line["tasks"]]
     assert all(not state.get("gain_low") for state in states if state.get("done", 0) < 8), states
     last = states[-1]
     assert last["gain_low"] >= 1, last
@@ -288,13 +288,14 @@ def test_gains_are_promises_until_the_final_and_then_those_of_the_summary(world)
 
 
 def test_gains_are_judged_within_the_search(world):
-    """A judged gain is told without a question mark while trials go on, and records of judgements are as good as any."""
-    lines = world.json("tune", world.zoo("gemm:96x96x96"), "--trials", 240, "--search", "random", "--db", world.path("t.db"))
-    [done], states = lines[-1]["tasks"], [line["tasks"][0] for line in lines if line["event"] == "progress" and line["tasks"]]
-    judged = [state for state in states if 0 < state.get("done", 0) < 240 and state.get("gain_low")]
-    assert judged and all(state["gain_low"] >= 1 for state in judged), states
+    """A judged gain is told without a question mark while trials go on, and records of judgements are as good as any.
+    Winograd, never the default, halves the time of this convolution on every processor: noise hides no such gain."""
+    lines = world.json("tune", world.zoo("conv:16,28,28,16,3,3,1,1,1,1,1,1,1,1,1"), "--trials", 480, "--search", "random", "--db", world.path("t.db"))
+    done, states = lines[-1]["tasks"][0], [line["tasks"][0] for line in lines if line["event"] == "progress" and line["tasks"]]
+    judged = [state for state in states if 0 < state.get("done", 0) < states[-1]["done"] and state.get("gain_low")]
+    assert judged and all(state["gain_low"] > 1 for state in judged), states
     assert all(state["best_ns"] <= state["default_ns"] for state in judged), judged
-    assert states[-1]["gain_low"] >= 1 and abs(states[-1]["best_ns"] / 1e6 - done["best_ms"]) < 1e-9, (states[-1], done)
+    assert states[-1]["gain_low"] > 1 and abs(states[-1]["best_ns"] / 1e6 - done["best_ms"]) < 1e-9, (states[-1], done)
     finals = world.sql("t.db", "SELECT stored_wall_ns, count(*), sum(searcher = 'default'), min(signer != '') FROM record WHERE final = 1 GROUP BY 1")
     assert all(stands[1] >= "2" and stands[2:] == ["1", "1"] for stands in finals), finals
     [[held, spent]] = world.sql("t.db", "SELECT sum(iif(final = 1 AND searcher = 'default', board_ns, 0)), sum(iif(final = 0, board_ns, 0)) FROM record")

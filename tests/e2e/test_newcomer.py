@@ -289,7 +289,7 @@ def test_gains_are_promises_until_the_final_and_then_those_of_the_summary(world)
 
 def test_gains_are_judged_within_the_search(world):
     """A judged gain is told without a question mark while trials go on, and records of judgements are as good as any.
-    Winograd, never the default, halves the time of this convolution on every processor: noise hides no such gain."""
+    Winograd is not the default of so small a convolution and halves its time: noise hides no such gain."""
     lines = world.json("tune", world.zoo("conv:16,28,28,16,3,3,1,1,1,1,1,1,1,1,1"), "--trials", 480, "--search", "random", "--db", world.path("t.db"))
     done, states = lines[-1]["tasks"][0], [line["tasks"][0] for line in lines if line["event"] == "progress" and line["tasks"]]
     judged = [state for state in states if 0 < state.get("done", 0) < states[-1]["done"] and state.get("gain_low")]

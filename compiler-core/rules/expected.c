@@ -163,7 +163,7 @@ static double products_a_cycle(const kiln_program *p, kiln_block block, const ki
            (target->vector_bytes / 4.0) / 2;
 }
 
-double kiln_expected_cycles(kiln_program *te, const kiln_target *target) {
+static double processor_cycles(kiln_program *te, const kiln_target *target) {
     const double lanes = target->vector_bytes / 4.0;
     double cycles = 0, spilled = 0;
     for (kiln_block b = 1; b < te->block.count; b++) {
@@ -184,4 +184,50 @@ double kiln_expected_cycles(kiln_program *te, const kiln_target *target) {
             spilled += bytes_of(te, to);
     }
     return cycles + spilled / SPILLED_PER_CYCLE;
+}
+
+/* Multiply-adds of the block that a unit of the device does in a cycle. */
+static double device_rate(const kiln_program *p, kiln_block block, const kiln_target *target) {
+    const kiln_dtype halves = kiln_halves_multiplied(p, block);
+    const double vector = target->gpu->multiply_adds[KILN_F32];
+    if (halves == KILN_DTYPE_NONE || !multiplies_in_warps(target, halves)) return vector;
+    return KILN_MAX(target->gpu->tensor_multiply_adds[halves], vector);
+}
+
+/* Of what the block reads and writes. */
+static double moved_bytes(kiln_program *p, kiln_block block) {
+    const kiln_loads loads = kiln_block_loads(p, block);
+    double bytes = bytes_of(p, p->block.data[block].buffer);
+    for (uint32_t i = 0; i < loads.count; i++)
+        bytes += bytes_of(p, kiln_load_buffer(p, loads.load[i]));
+    return bytes;
+}
+
+/* Whether the block makes elements of another type of what a reduction multiplies, which copies to
+ * shared memory do not. */
+static bool changes_type(kiln_program *p, kiln_block block) {
+    const kiln_loads loads = kiln_block_loads(p, block);
+    const kiln_buffer_info *to = &p->buffer.data[p->block.data[block].buffer];
+    return to->role == KILN_ROLE_TEMP && loads.count &&
+           p->buffer.data[kiln_load_buffer(p, loads.load[0])].dtype != to->dtype;
+}
+
+static double device_cycles(kiln_program *te, const kiln_target *target) {
+    const kiln_gpu *gpu = target->gpu;
+    double cycles = 0;
+    for (kiln_block b = 1; b < te->block.count; b++) {
+        if (!runs_each_time(te, b)) continue;
+        const bool sums = kiln_block_is_reduction(te, b);
+        if (!sums && !changes_type(te, b) && !kiln_sketch_picks(te, b, NULL)) continue;
+        const double adds = sums ? kiln_pattern_work(te, b) : 0;
+        const double moved = moved_bytes(te, b) / gpu->memory_rate * gpu->clock_hz;
+        cycles += KILN_MAX(adds / device_rate(te, b, target) / gpu->units, moved) +
+                  gpu->launch_ns * 1e-9 * gpu->clock_hz;
+    }
+    return cycles;
+}
+
+double kiln_expected_cycles(kiln_program *te, const kiln_target *target) {
+    return target->gpu && !target->gpu->is_cpu ? device_cycles(te, target)
+                                               : processor_cycles(te, target);
 }

@@ -7,7 +7,8 @@
 #include "compiler-core/ir/intrinsic.h"
 
 /* Cycles of one run of `te`, a task or an alternative of it: its reductions at the peak, or as fast
- * as their constants arrive, and its transforms. Whatever algorithms have in common is left out. */
+ * as their constants arrive, and its transforms. Whatever algorithms have in common is left out. On
+ * a GPU each of these is a launch, and all that it reads and writes lies in the device's memory. */
 double kiln_expected_cycles(kiln_program *te, const kiln_target *target);
 /* Multiplications and additions of the reductions that run each time. */
 double kiln_expected_work(kiln_program *te);

@@ -52,6 +52,29 @@ static void products_of_halves_take_half_the_time(void **state) {
     assert_true(kiln_expected_cycles(halves, &without) == direct);
 }
 
+/* A device multiplies halves on its tensor cores, but rounding them first is one more launch; sums
+ * at the vectors' peak are left to those who transform little. */
+static void devices_have_rates_of_their_own(void **state) {
+    kiln_target target;
+    expect_ok(kiln_target_parse(KILN_STR("h200"), *state, &target));
+    const struct {
+        kiln_algorithm algorithm;
+        conv_shape shape;
+        double least, most; /* of the direct form's time */
+    } row[] = {{KILN_ALGORITHM_F16_PRODUCTS, square_conv(56, 256), 1.0 / 16, 0.3},
+               {KILN_ALGORITHM_F16_PRODUCTS, square_conv(7, 8), 1.5, 2.1},
+               {KILN_ALGORITHM_WINOGRAD_4X4_3X3, square_conv(56, 512), 0.2, 0.85},
+               {KILN_ALGORITHM_WINOGRAD_4X4_3X3, square_conv(7, 8), 1.5, 6}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_program *te = conv_program(*state, &row[i].shape);
+        const double direct = kiln_expected_cycles(te, &target),
+                     other = kiln_expected_cycles(
+                         kiln_algorithm_apply(row[i].algorithm, te, *state), &target);
+        if (other < row[i].least * direct || other > row[i].most * direct)
+            fail_msg("row %zu: %.4f of the direct form's time", i, other / direct);
+    }
+}
+
 static kiln_algorithm default_of(conv_shape shape, const kiln_space_options *options,
                                  kiln_arena *arena) {
     kiln_target target;
@@ -86,6 +109,7 @@ int main(void) {
         test_with_arena(larger_tiles_pay_on_larger_images),
         test_with_arena(few_channels_stay_direct),
         test_with_arena(products_of_halves_take_half_the_time),
+        test_with_arena(devices_have_rates_of_their_own),
         test_with_arena(the_default_is_of_the_algorithm_that_is_expected_to_be_fastest),
     };
     return cmocka_run_group_tests_name("compiler-core/rules/expected", tests, NULL, NULL);

@@ -22,8 +22,8 @@ static void push_pointer(kiln_zoo_builder *b, size_t *count, void ***list, void 
 #define PUSH(b, message, member, item) \
     push_pointer(b, &(message)->n_##member, (void ***)&(message)->member, item)
 
-void kiln_zoo_begin(kiln_zoo_builder *b, kiln_arena *arena, uint64_t seed) {
-    *b = (kiln_zoo_builder){.arena = arena};
+void kiln_zoo_begin(kiln_zoo_builder *b, kiln_zoo_form form, kiln_arena *arena, uint64_t seed) {
+    *b = (kiln_zoo_builder){.arena = arena, .form = form};
     kiln_rand_init(&b->rand, seed);
     onnx__model_proto__init(&b->model);
     onnx__graph_proto__init(&b->graph);
@@ -99,11 +99,22 @@ kiln_zoo_value kiln_zoo_input(kiln_zoo_builder *b, int32_t type, kiln_zoo_shape 
     return (kiln_zoo_value){name, shape, 1};
 }
 
+kiln_zoo_value kiln_zoo_images(kiln_zoo_builder *b, int32_t type, int64_t channels, int64_t height,
+                               int64_t width) {
+    b->has_images = true;
+    return kiln_zoo_input(b, type, KILN_ZOO_SHAPE(b->form.batch, channels, height, width));
+}
+
+int32_t kiln_zoo_float_type(const kiln_zoo_builder *b) {
+    if (b->form.floats == KILN_F16) return ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16;
+    return b->form.floats == KILN_BF16 ? ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16
+                                       : ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+}
+
 void kiln_zoo_end(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value y, kiln_strbuf *out) {
     memcpy(y.name, "y", sizeof "y"); /* everybody who names the value shares this text */
     b->graph.name = kiln_str_dup(b->arena, name);
-    PUSH(b, &b->graph, output,
-         value_info(b, y.name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &y.shape));
+    PUSH(b, &b->graph, output, value_info(b, y.name, kiln_zoo_float_type(b), &y.shape));
     size_t size = onnx__model_proto__get_packed_size(&b->model);
     uint8_t *bytes = kiln_arena_alloc(b->arena, size);
     onnx__model_proto__pack(&b->model, bytes);
@@ -182,6 +193,17 @@ static void add_constant(kiln_zoo_builder *b, char *name, int32_t type, const ki
     PUSH(b, &b->graph, initializer, tensor);
 }
 
+/* As the model's floats are. */
+static void add_floats(kiln_zoo_builder *b, char *name, const kiln_zoo_shape *shape, float *value,
+                       size_t count) {
+    uint16_t *half = (uint16_t *)value; /* narrowed in place, from the first on */
+    const kiln_dtype type = b->form.floats;
+    for (size_t i = 0; type != KILN_F32 && i < count; i++)
+        half[i] = type == KILN_F16 ? kiln_f32_to_f16(value[i]) : kiln_f32_to_bf16(value[i]);
+    add_constant(b, name, kiln_zoo_float_type(b), shape,
+                 (ProtobufCBinaryData){count * kiln_dtype_size(type), (uint8_t *)value});
+}
+
 static void add_normal(kiln_zoo_builder *b, char *name, const kiln_zoo_shape *shape, double mean,
                        double deviation) {
     size_t count = 1;
@@ -189,8 +211,7 @@ static void add_normal(kiln_zoo_builder *b, char *name, const kiln_zoo_shape *sh
     float *data = KILN_ARENA_ARRAY(b->arena, float, count);
     for (size_t i = 0; i < count; i++)
         data[i] = (float)(mean + deviation * kiln_rand_normal(&b->rand));
-    add_constant(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, shape,
-                 (ProtobufCBinaryData){count * sizeof *data, (uint8_t *)data});
+    add_floats(b, name, shape, data, count);
 }
 
 void kiln_zoo_weights(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix,
@@ -233,9 +254,7 @@ kiln_zoo_value kiln_zoo_random(kiln_zoo_builder *b, kiln_zoo_shape shape, double
 kiln_zoo_value kiln_zoo_scalar(kiln_zoo_builder *b, float value) {
     kiln_zoo_shape shape = {0};
     char *name = constant_name(b);
-    add_constant(
-        b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape,
-        (ProtobufCBinaryData){sizeof value, kiln_arena_copy(b->arena, &value, sizeof value)});
+    add_floats(b, name, &shape, kiln_arena_copy(b->arena, &value, sizeof value), 1);
     return (kiln_zoo_value){name, shape, (double)value * (double)value};
 }
 

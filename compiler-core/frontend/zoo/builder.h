@@ -7,6 +7,7 @@
 #define KILN_COMPILER_CORE_FRONTEND_ZOO_BUILDER_H
 
 #include "base/arena.h"
+#include "base/dtype.h"
 #include "base/rand.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -35,9 +36,17 @@ typedef struct kiln_zoo_expected {
     bool rectified; /* none is below 0 */
 } kiln_zoo_expected;
 
+/* What a model's name asks for. */
+typedef struct kiln_zoo_form {
+    kiln_dtype floats; /* of inputs, weights and results: F32, F16 or BF16 */
+    int64_t batch;     /* of images */
+} kiln_zoo_form;
+
 /* A model under construction: protobuf structs in an arena, only read by `end`. */
 typedef struct kiln_zoo_builder {
     kiln_arena *arena;
+    kiln_zoo_form form;
+    bool has_images; /* its input is of so many */
     kiln_rand rand;
     uint32_t constant_count;
     Onnx__ModelProto model;
@@ -47,7 +56,9 @@ typedef struct kiln_zoo_builder {
 } kiln_zoo_builder;
 
 /* An empty model in `arena`, whose weights are drawn from `seed`. */
-void kiln_zoo_begin(kiln_zoo_builder *b, kiln_arena *arena, uint64_t seed);
+void kiln_zoo_begin(kiln_zoo_builder *b, kiln_zoo_form form, kiln_arena *arena, uint64_t seed);
+/* The Onnx__TensorProto__DataType of its floats. */
+int32_t kiln_zoo_float_type(const kiln_zoo_builder *b);
 /* Appends the model's bytes with `y` as its output, which is renamed so. */
 void kiln_zoo_end(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value y, kiln_strbuf *out);
 
@@ -56,6 +67,10 @@ const kiln_zoo_expected *kiln_zoo_expectation(const kiln_zoo_builder *b, kiln_st
 
 /* The input "x"; `type` is an Onnx__TensorProto__DataType. */
 kiln_zoo_value kiln_zoo_input(kiln_zoo_builder *b, int32_t type, kiln_zoo_shape shape);
+
+/* The same of a batch of images. */
+kiln_zoo_value kiln_zoo_images(kiln_zoo_builder *b, int32_t type, int64_t channels, int64_t height,
+                               int64_t width);
 
 /* A node named by its operator and number, without inputs yet. */
 Onnx__NodeProto *kiln_zoo_node(kiln_zoo_builder *b, const char *op);

@@ -82,7 +82,8 @@ kiln_zoo_value kiln_zoo_deconv(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_w
     kiln_zoo_weights(b, node, "weight", KILN_ZOO_SHAPE(x.shape.dim[1], w.channels, w.size, w.size),
                      0, sqrt(2.0 / (double)(x.shape.dim[1] * taps)));
     set_window(b, node, w);
-    return kiln_zoo_result(b, node, KILN_ZOO_SHAPE(1, w.channels, side, side), 2 * x.power);
+    return kiln_zoo_result(b, node, KILN_ZOO_SHAPE(x.shape.dim[0], w.channels, side, side),
+                           2 * x.power);
 }
 
 kiln_zoo_value kiln_zoo_batch_norm(kiln_zoo_builder *b, kiln_zoo_value x) {
@@ -121,9 +122,9 @@ kiln_zoo_value kiln_zoo_concat(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_v
 
 kiln_zoo_value kiln_zoo_flatten(kiln_zoo_builder *b, kiln_zoo_value x) {
     int64_t count = 1;
-    for (uint32_t i = 0; i < x.shape.rank; i++) count *= x.shape.dim[i];
+    for (uint32_t i = 1; i < x.shape.rank; i++) count *= x.shape.dim[i];
     kiln_zoo_value y = kiln_zoo_apply(b, "Flatten", x, KEEPS);
-    y.shape = KILN_ZOO_SHAPE(1, count);
+    y.shape = KILN_ZOO_SHAPE(x.shape.dim[0], count);
     return y;
 }
 

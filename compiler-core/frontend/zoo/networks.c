@@ -11,8 +11,7 @@ typedef kiln_zoo_value value;
 #define WINDOW(...) ((kiln_zoo_window){__VA_ARGS__})
 
 static value image(builder *b, int64_t channels, int64_t side) {
-    return kiln_zoo_input(b, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
-                          KILN_ZOO_SHAPE(1, channels, side, side));
+    return kiln_zoo_images(b, kiln_zoo_float_type(b), channels, side, side);
 }
 
 static value classify(builder *b, value x) {

@@ -13,7 +13,7 @@ typedef kiln_zoo_builder builder;
 typedef kiln_zoo_value value;
 
 static value input(builder *b, kiln_zoo_shape shape) {
-    return kiln_zoo_input(b, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, shape);
+    return kiln_zoo_input(b, kiln_zoo_float_type(b), shape);
 }
 
 /* Exactly `count` numbers divided by `separator`. */
@@ -103,12 +103,12 @@ kiln_status kiln_zoo_workload_conv(builder *b, kiln_str rest, value *out) {
     int64_t v[CONV_FIELDS], oh = 0, ow = 0;
     kiln_status st = read_conv(rest, v, &oh, &ow);
     if (st) return st;
-    value x = input(b, KILN_ZOO_SHAPE(1, v[IC], v[H], v[W]));
+    value x = kiln_zoo_images(b, kiln_zoo_float_type(b), v[IC], v[H], v[W]);
     Onnx__NodeProto *node = kiln_zoo_node_on(b, "Conv", x);
     kiln_zoo_weights(b, node, "weight", KILN_ZOO_SHAPE(v[OC], v[IC] / v[G], v[KH], v[KW]), 0,
                      sqrt(2.0 / (double)(v[IC] / v[G] * v[KH] * v[KW])));
     set_conv(b, node, v);
-    *out = kiln_zoo_result(b, node, KILN_ZOO_SHAPE(1, v[OC], oh, ow), 2 * x.power);
+    *out = kiln_zoo_result(b, node, KILN_ZOO_SHAPE(x.shape.dim[0], v[OC], oh, ow), 2 * x.power);
     return KILN_OK;
 }
 
@@ -119,18 +119,17 @@ kiln_status kiln_zoo_workload_qconv(builder *b, kiln_str rest, value *out) {
     int64_t v[CONV_FIELDS], oh = 0, ow = 0;
     kiln_status st = read_conv(rest, v, &oh, &ow);
     if (st) return st;
-    kiln_zoo_shape shape = KILN_ZOO_SHAPE(1, v[OC], oh, ow);
+    kiln_zoo_shape shape = KILN_ZOO_SHAPE(b->form.batch, v[OC], oh, ow);
     double power = VARIANCE * VARIANCE * (double)(v[IC] / v[G] * v[KH] * v[KW]);
     Onnx__NodeProto *node = kiln_zoo_node(b, "ConvInteger");
     kiln_zoo_feed(b, node,
-                  kiln_zoo_input(b, ONNX__TENSOR_PROTO__DATA_TYPE__UINT8,
-                                 KILN_ZOO_SHAPE(1, v[IC], v[H], v[W])));
+                  kiln_zoo_images(b, ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, v[IC], v[H], v[W]));
     kiln_zoo_bytes(b, node, "weight", KILN_ZOO_SHAPE(v[OC], v[IC] / v[G], v[KH], v[KW]));
     kiln_zoo_byte(b, node, "zero", ZERO_POINT);
     set_conv(b, node, v);
     value sums = kiln_zoo_result(b, node, shape, power);
     Onnx__NodeProto *cast = kiln_zoo_node_on(b, "Cast", sums), *scaled = kiln_zoo_node(b, "Mul");
-    kiln_zoo_set_int(b, cast, "to", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+    kiln_zoo_set_int(b, cast, "to", kiln_zoo_float_type(b));
     kiln_zoo_feed(b, scaled, kiln_zoo_result(b, cast, shape, power));
     kiln_zoo_feed(b, scaled, kiln_zoo_scalar(b, (float)(1 / sqrt(power))));
     *out = kiln_zoo_result(b, scaled, shape, 1);

@@ -32,7 +32,7 @@ static kiln_status unknown_entry(void) {
     kiln_strbuf known = {0};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(network_table); i++)
         kiln_strbuf_printf(&known, " %s", network_table[i].name);
-    kiln_strbuf_text(&known, " NAME_wWaA");
+    kiln_strbuf_text(&known, " NAME_nN NAME_f16 NAME_bf16 NAME_wWaA");
     for (size_t i = 0; i < KILN_ARRAY_COUNT(workload_table); i++)
         kiln_strbuf_printf(&known, " %s:%s", workload_table[i].prefix, workload_table[i].form);
     kiln_status st =
@@ -100,17 +100,48 @@ static bool cut_bits(kiln_str *name, kiln_quantize_options *out) {
     return true;
 }
 
+/* ---- forms ----------------------------------------------------------------------------------- */
+
+#define BATCH_MAX 4096
+
+/* "NAME_n32_f16": images, and floats of 16 bits. False: `name` has no such end. */
+static bool cut_form(kiln_str *name, kiln_zoo_form *form) {
+    size_t end = name->size;
+    while (end > 0 && name->data[end - 1] != '_') end--;
+    const kiln_str last = kiln_str_slice(*name, end, name->size);
+    int64_t batch = 0;
+    if (end < 2) return false;
+    if (kiln_str_is(last, "f16")) {
+        form->floats = KILN_F16;
+    } else if (kiln_str_is(last, "bf16")) {
+        form->floats = KILN_BF16;
+    } else {
+        if (!last.size || last.data[0] != 'n') return false;
+        if (!kiln_str_to_i64(kiln_str_slice(last, 1, last.size), &batch)) return false;
+        if (batch < 1 || batch > BATCH_MAX) return false;
+        form->batch = batch;
+    }
+    *name = kiln_str_slice(*name, 0, end - 1);
+    return true;
+}
+
 kiln_status kiln_zoo_build(kiln_str name, uint64_t seed, kiln_strbuf *out) {
     kiln_arena arena;
     kiln_zoo_builder b;
     kiln_zoo_value y;
+    kiln_zoo_form form = {KILN_F32, 1};
     kiln_quantize_options options;
     kiln_strbuf floats = {0};
     kiln_str model = {0}, network = name;
     const bool integers = cut_bits(&network, &options);
+    while (cut_form(&network, &form)) continue;
     kiln_arena_init(&arena, (size_t)1 << 20);
-    kiln_zoo_begin(&b, &arena, seed);
+    kiln_zoo_begin(&b, form, &arena, seed);
     kiln_status st = add_entry(&b, network, &y);
+    if (!st && form.batch > 1 && !b.has_images)
+        st = KILN_ERROR(INVALID_ARGUMENT, "it takes no images, so there is no batch of them");
+    if (!st && integers && form.floats != KILN_F32)
+        st = KILN_ERROR(INVALID_ARGUMENT, "models on integers have floats of 32 bits");
     if (!st) kiln_zoo_end(&b, name, y, integers ? &floats : out);
     if (!st && integers) {
         st =
@@ -125,6 +156,8 @@ kiln_status kiln_zoo_build(kiln_str name, uint64_t seed, kiln_strbuf *out) {
 void kiln_zoo_list(kiln_strbuf *out) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(network_table); i++)
         kiln_strbuf_printf(out, "%-14s %s\n", network_table[i].name, network_table[i].what);
+    kiln_strbuf_printf(out, "%-14s %s\n", "NAME_nN", "any of them that takes images, on N of them");
+    kiln_strbuf_printf(out, "%-14s %s\n", "NAME_f16", "any of them on halves; NAME_bf16 as well");
     kiln_strbuf_printf(
         out, "%-14s %s\n", "NAME_wWaA",
         "any of them on integers: weights of W bits, activations of A (1, 2, 4 or 8; "

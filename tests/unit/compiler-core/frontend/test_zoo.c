@@ -200,7 +200,12 @@ static void unknown_names_are_refused_with_the_known_ones(void **state) {
                                         "softmax:8",
                                         "layernorm:8x8x8",
                                         "attention:8x8",
-                                        "attention:1x0x8"};
+                                        "attention:1x0x8",
+                                        "attention:1x8x8_n2",
+                                        "gemm:8x8x8_n2",
+                                        "lstm_lm_n2",
+                                        "resnet18_n0",
+                                        "resnet18_f16_w1a2"};
     kiln_strbuf bytes = {0};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(names); i++) {
         kiln_status st = kiln_zoo_build(kiln_str_from(names[i]), 1, &bytes);
@@ -233,6 +238,27 @@ static void names_may_end_in_bits(void **state) {
     }
 }
 
+static void names_may_ask_for_halves_and_images(void **state) {
+    static const struct {
+        const char *name;
+        kiln_dtype dtype;
+        int64_t images, size; /* of the output: images by all else */
+    } row[] = {{"resnet18_n4_f16", KILN_F16, 4, 1000},
+               {"mobilenet_v1_bf16", KILN_BF16, 1, 1000},
+               {"dcgan_n2", KILN_F32, 2, 3 * 64 * 64},
+               {"conv:C6_f16_n3", KILN_F16, 3, 128 * 28 * 28},
+               {"qconv:C6_n2", KILN_F32, 2, 128 * 28 * 28},
+               {"gemm:8x16x4_f16", KILN_F16, 8, 16}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_graph *graph = NULL;
+        expect_ok(kiln_import_bytes(build(*state, row[i].name, 3), NULL, NULL, *state, &graph));
+        const kiln_value_info *y = &graph->value.data[graph->output.data[0]];
+        assert_int_equal(y->dtype, row[i].dtype);
+        assert_int_equal(y->shape.dim[0], row[i].images);
+        assert_int_equal(kiln_shape_count(&y->shape), row[i].images * row[i].size);
+    }
+}
+
 static void every_listed_workload_builds(void **state) {
     kiln_strbuf list = {0};
     kiln_zoo_list(&list);
@@ -257,6 +283,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(every_network_survives_the_way_to_a_tuner),
         test_with_arena(names_may_end_in_bits),
+        test_with_arena(names_may_ask_for_halves_and_images),
         test_with_arena(same_seed_gives_the_same_bytes),
         test_with_arena(workloads_are_as_large_as_they_are_known_to_be),
         test_with_arena(networks_have_as_many_parameters_as_published),

@@ -3,7 +3,8 @@
 Machine code is NVIDIA's assembler's for what Kiln makes of each default schedule; a share is one of issue slots of the
 innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. `pocl` and `clblast` time kernels
 in OpenCL C on this machine's processor. `heuristic` puts what the cost model predicts of default schedules beside what the vendor's
-heuristic predicts of matrix products: two predictions. Parts: slots, tensor, heuristic, zoo, drawn, time, pocl, clblast (with --peers)."""
+heuristic predicts of matrix products: two predictions. Parts: slots, tensor, heuristic, zoo, drawn, time, pocl, clblast (with --peers).
+--device: kernels timed on a CUDA device in place of all that (device_times.py)."""
 import collections
 import json
 import math
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import device_times
 import kiln
 import pocl
 import sass
@@ -267,9 +269,14 @@ def add_options(parser):
     parser.add_argument("--cores", type=int, metavar="N", help="of pocl, how many cores both take (all; on a machine that is busy, 1)")
     parser.add_argument("--rounds", type=int, default=3, help="of pocl and clblast (3)")
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--device", action="store_true")
+    device_times.add_options(parser)
 
 
 def run(options, work):
+    if options.device:
+        device_times.beside_peers(options, work)
+        return
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         sys.exit(f"there is no part {unknown[0]}; there are {' '.join(PARTS)}")

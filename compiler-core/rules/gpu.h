@@ -40,10 +40,18 @@ typedef struct kiln_gpu_operand {
     uint32_t rank;
     /* index of dimension d = sum of coefficient[d][i] * iterator i */
     int64_t coefficient[KILN_RANK_MAX][KILN_BLOCK_ITERS_MAX];
-    uint32_t iters[KILN_RANK_MAX]; /* bit i: the coefficient of iterator i is not 0 */
+    /* The same along iterators of the tile and along k, and elements that a group of one point
+     * reads in one step. */
+    int64_t along_tile[KILN_RANK_MAX][KILN_GPU_TILED_MAX];
+    int64_t along_k[KILN_RANK_MAX], fixed[KILN_RANK_MAX];
+    int64_t taps[KILN_RANK_MAX]; /* of windows along the dimension; each reads an element */
     int along;                   /* dimension that lies innermost in shared memory */
     bool packed;                 /* a constant that is packed in that order first, */
     kiln_block packing;          /* by this block */
+    /* Elements that a row may be longer in shared memory: so many that rows which windows read
+     * begin where vectors do; elsewhere a vector, so that threads which write across rows ask
+     * different banks. */
+    int64_t pitch;
     int block_dim;               /* along k alone, around all others of a plane; -1: none */
     int64_t bytes;               /* of an element */
     int64_t fetch;               /* elements that one thread copies at a time */
@@ -89,14 +97,14 @@ int64_t kiln_gpu_extent(const kiln_gpu_tiling *t, int i);
 /* Whether nothing but constants is behind what the buffer holds. */
 bool kiln_gpu_is_constant(kiln_program *p, kiln_buffer buffer);
 
-/* gpu_sizes.c: tables of tiles and of steps, all of which go together within the limits. NULL, or
- * the limit that leaves none. */
-const char *kiln_gpu_choose_sizes(kiln_gpu_tiling *t);
-/* Elements of dimension `d` of the operand that a group reads for one block of steps. */
+/* gpu_needs.c: elements of dimension `d` of the operand that a group reads for one block of steps.
+ */
 int64_t kiln_gpu_region(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, uint32_t d,
                         const kiln_gpu_tile *tile, int64_t steps);
 /* Threads of a group. */
 int64_t kiln_gpu_group_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);
+/* Points of a thread. */
+int64_t kiln_gpu_points(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);
 /* How many times a thread copies `o->fetch` elements of the operand for one block of steps. */
 int64_t kiln_gpu_rounds(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                         const kiln_gpu_tile *tile, int64_t steps);
@@ -105,29 +113,47 @@ int64_t kiln_gpu_copied_elements(const kiln_gpu_tiling *t, const kiln_gpu_operan
                                  const kiln_gpu_tile *tile, int64_t steps);
 /* Of the operands' copies for one block of steps. */
 int64_t kiln_gpu_shared_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps);
-/* How many groups make the result. */
-double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);
+/* Threads to which a step of a plane is dealt, so that a thread copies as few times as can be for
+ * `steps` of them; more of them lie behind one another. */
+int64_t kiln_gpu_choose_plane(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps);
+
+/* What a group takes with a tile for one block of steps. Registers are of 4 bytes. */
+typedef struct kiln_gpu_needs {
+    int64_t block;                       /* of steps */
+    int64_t threads;                     /* of the group */
+    int64_t points;                      /* of a thread */
+    int64_t registers;                   /* of a thread, without what it fetches, about */
+    int64_t rounds[KILN_GPU_COPIES_MAX]; /* kiln_gpu_rounds */
+    int64_t fetched_words;               /* registers of a thread's fetches */
+    bool holds_too_many;                 /* more of these than pipelines keep in registers */
+    int64_t copied_bytes;                /* kiln_gpu_shared_bytes */
+    int64_t stage_bytes;                 /* of shared memory, whatever pitch is drawn */
+} kiln_gpu_needs;
+
+/* Tiles of threads, not of warps. */
+kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                                 int64_t block);
+/* 4-byte registers of a thread, about. */
+int64_t kiln_gpu_registers(const kiln_gpu_needs *needs, int64_t stages);
+/* Groups for which a unit has registers, whatever row of the tables is drawn; at least 1. */
+int64_t kiln_gpu_resident_max(const kiln_gpu_tiling *t);
+
+/* gpu_sizes.c: tables of tiles and of steps, all of which go together within the limits. NULL, or
+ * the limit that leaves none. */
+const char *kiln_gpu_choose_sizes(kiln_gpu_tiling *t);
 /* Makes t->row of tiles whose `cycles` are known: half are those of least, the others are spread
  * over the rest. Sorts `tile`; t->preferred is the one of least. */
 void kiln_gpu_fill_table(kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count);
 /* Sets o->most to how far the tiles of the table reach. */
 void kiln_gpu_note_reach(const kiln_gpu_tiling *t, kiln_gpu_operand *o);
-/* Elements that a row of the operand may be longer in shared memory: so many that rows which
- * windows read begin where vectors do; elsewhere a vector, so that threads which write across rows
- * ask different banks. */
-int64_t kiln_gpu_pitch(const kiln_gpu_tiling *t, const kiln_gpu_operand *o);
-/* 4-byte registers of a thread, about. */
-int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
-                           const int64_t *step);
-/* Groups for which a unit has registers, whatever row of the tables is drawn; at least 1. */
-int64_t kiln_gpu_resident_max(const kiln_gpu_tiling *t);
-/* Shared bytes of a group in all stages, whatever pitch is drawn. */
-int64_t kiln_gpu_staged_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
-                              const int64_t *step);
 /* The most of `steps` that can be straight code with so many points each. */
 int64_t kiln_gpu_unrolled(const kiln_gpu_tiling *t, int64_t steps, int64_t points);
-/* gpu_time.c: cycles of a unit that has its share of the groups. */
-double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, const int64_t *step);
+
+/* gpu_time.c: how many groups make the result. */
+double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);
+/* Cycles of a unit that has its share of the groups. */
+double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                       const kiln_gpu_needs *needs, int64_t stages);
 
 /* gpu_tile.c: whether the block is a reduction whose operands are used several times. */
 bool kiln_gpu_is_tiled(kiln_sched *s, kiln_block block);

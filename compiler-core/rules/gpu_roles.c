@@ -74,7 +74,6 @@ static bool learn_indices(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
                 const int i = kiln_block_iter_of(p, t->block, sum.term[n]);
                 if (i < 0 || sum.coefficient[n] < 0) return false;
                 o->coefficient[d][i] = sum.coefficient[n];
-                if (sum.coefficient[n]) o->iters[d] |= 1u << i;
             }
         }
     }
@@ -145,6 +144,33 @@ static bool choose_operands(kiln_gpu_tiling *t) {
     return t->operand_count > 0;
 }
 
+/* How far a group reads along each dimension, which choosing sizes asks often. */
+static void learn_regions(const kiln_gpu_tiling *t, kiln_gpu_operand *o) {
+    const kiln_block_info *b = &t->s->program->block.data[t->block];
+    for (uint32_t d = 0; d < o->rank; d++) {
+        o->fixed[d] = o->taps[d] = 1;
+        o->along_k[d] = o->coefficient[d][t->k];
+        for (uint32_t n = 0; n < t->tiled; n++) o->along_tile[d][n] = o->coefficient[d][t->iter[n]];
+        for (int i = 0; i < (int)b->iter_count; i++)
+            if (b->iter[i].reduce && i != t->k && o->coefficient[d][i]) {
+                o->fixed[d] += o->coefficient[d][i] * (b->iter[i].extent - 1);
+                o->taps[d] *= b->iter[i].extent;
+            }
+    }
+}
+
+static int64_t pitch_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
+    const int64_t vector = KILN_MAX(KILN_GPU_PITCH_BYTES / o->bytes, 1);
+    int64_t row = 1; /* of a tile of whole vectors */
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
+        bool tiled = false;
+        for (uint32_t n = 0; n < t->tiled; n++) tiled |= t->iter[n] == i;
+        const int64_t size = tiled ? vector : i == t->k ? 1 : kiln_gpu_extent(t, i);
+        if (o->coefficient[o->along][i]) row += o->coefficient[o->along][i] * (size - 1);
+    }
+    return vector - row % vector;
+}
+
 bool kiln_gpu_choose_roles(kiln_gpu_tiling *t) {
     kiln_program *p = t->s->program;
     t->tiled = t->operand_count = 0;
@@ -169,5 +195,9 @@ bool kiln_gpu_choose_roles(kiln_gpu_tiling *t) {
     if (t->k < 0 || !choose_operands(t)) return false;
     choose_vector(t);
     choose_layouts(t);
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        learn_regions(t, &t->operand[a]);
+        t->operand[a].pitch = pitch_of(t, &t->operand[a]);
+    }
     return true;
 }

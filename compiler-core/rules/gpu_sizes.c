@@ -26,176 +26,6 @@
  * registers than there are. */
 #define SUMS_MAX 36
 #define STRAIGHT_STEPS_MAX 16 /* as well */
-/* Registers of addresses, counters and what ptxas keeps: counts of fp32 tiles of the machine code
- * of sm_80 and sm_90 lie within 13 % of what they give (../shared/reference/gpu.md says how). */
-#define REGISTERS_BESIDE 22
-#define REGISTERS_UNSURE 6 /* a part of the count, by which it may be too low */
-
-/* ---- what a tile takes ----------------------------------------------------------------------- */
-
-int64_t kiln_gpu_group_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
-    int64_t threads = t->together;
-    for (uint32_t n = 0; n < t->tiled; n++) threads *= tile->threads[n];
-    return threads;
-}
-
-static int64_t points_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
-    int64_t points = 1;
-    for (uint32_t n = 0; n < t->tiled; n++) points *= tile->points[n];
-    return points;
-}
-
-/* How many elements of iterator `i` a group takes at a time. */
-static int64_t size_of(const kiln_gpu_tiling *t, int i, const kiln_gpu_tile *tile, int64_t steps) {
-    for (uint32_t n = 0; n < t->tiled; n++)
-        if (t->iter[n] == i) return tile->threads[n] * tile->points[n];
-    if (i == t->k) return steps;
-    return t->s->program->block.data[t->block].iter[i].reduce ? kiln_gpu_extent(t, i) : 1;
-}
-
-int64_t kiln_gpu_region(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, uint32_t d,
-                        const kiln_gpu_tile *tile, int64_t steps) {
-    int64_t size = 1;
-    for (int i = 0; o->iters[d] >> i; i++) /* most of what choosing sizes costs */
-        if (o->iters[d] >> i & 1) size += o->coefficient[d][i] * (size_of(t, i, tile, steps) - 1);
-    return size;
-}
-
-static int64_t elements_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
-                           const kiln_gpu_tile *tile, int64_t steps) {
-    int64_t elements = 1;
-    for (uint32_t d = 0; d < o->rank; d++) elements *= kiln_gpu_region(t, o, d, tile, steps);
-    return elements;
-}
-
-static int64_t parts_of(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
-
-static bool by_planes(const kiln_gpu_operand *o, const kiln_gpu_tile *tile) {
-    return tile->plane > 0 && o->block_dim >= 0;
-}
-
-/* How many times a thread copies of a plane, and in how many steps it does. */
-static void planes_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
-                      const kiln_gpu_tile *tile, int64_t steps, int64_t *out_places,
-                      int64_t *out_steps) {
-    const int64_t at_once = tile->plane * o->fetch;
-    *out_places = parts_of(elements_of(t, o, tile, 1), at_once);
-    *out_steps = parts_of(steps, kiln_gpu_group_threads(t, tile) / tile->plane);
-}
-
-int64_t kiln_gpu_rounds(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
-                        const kiln_gpu_tile *tile, int64_t steps) {
-    int64_t places, times;
-    if (by_planes(o, tile)) {
-        planes_of(t, o, tile, steps, &places, &times);
-        return places * times;
-    }
-    return parts_of(elements_of(t, o, tile, steps), kiln_gpu_group_threads(t, tile) * o->fetch);
-}
-
-/* Elements of whole slices of the outermost dimension that `copied` of them reach into. */
-static int64_t slices_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
-                         const kiln_gpu_tile *tile, int64_t steps, int64_t copied) {
-    int64_t outermost = 1, inner = elements_of(t, o, tile, steps);
-    for (uint32_t d = 0; d < o->rank && outermost == 1; d++) {
-        outermost = kiln_gpu_region(t, o, d, tile, steps);
-        inner /= outermost;
-    }
-    return KILN_MAX(parts_of(copied, inner), outermost) * inner;
-}
-
-/* The threads copy whole rounds: where the last one is not full, lowering leaves room for what it
- * would copy, which is whole slices of the outermost dimension. */
-int64_t kiln_gpu_copied_elements(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
-                                 const kiln_gpu_tile *tile, int64_t steps) {
-    int64_t places, times;
-    if (!by_planes(o, tile))
-        return slices_of(t, o, tile, steps,
-                         kiln_gpu_rounds(t, o, tile, steps) * kiln_gpu_group_threads(t, tile) *
-                             o->fetch);
-    planes_of(t, o, tile, steps, &places, &times);
-    return times * (kiln_gpu_group_threads(t, tile) / tile->plane) *
-           slices_of(t, o, tile, 1, places * tile->plane * o->fetch);
-}
-
-int64_t kiln_gpu_shared_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
-    int64_t bytes = 0;
-    for (uint32_t a = 0; a < t->operand_count; a++)
-        bytes += kiln_gpu_copied_elements(t, &t->operand[a], tile, steps) * t->operand[a].bytes;
-    return bytes;
-}
-
-int64_t kiln_gpu_pitch(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
-    const int64_t vector = KILN_MAX(KILN_GPU_PITCH_BYTES / o->bytes, 1);
-    int64_t row = 1; /* of a tile of whole vectors */
-    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
-        bool tiled = false;
-        for (uint32_t n = 0; n < t->tiled; n++) tiled |= t->iter[n] == i;
-        const int64_t size = tiled ? vector : i == t->k ? 1 : kiln_gpu_extent(t, i);
-        if (o->coefficient[o->along][i]) row += o->coefficient[o->along][i] * (size - 1);
-    }
-    return vector - row % vector;
-}
-
-int64_t kiln_gpu_staged_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
-                              const int64_t *step) {
-    const int64_t block = step[KILN_GPU_BLOCK];
-    int64_t bytes = kiln_gpu_shared_bytes(t, tile, block);
-    for (uint32_t a = 0; a < t->operand_count; a++) {
-        const kiln_gpu_operand *o = &t->operand[a];
-        const int64_t rows = kiln_gpu_copied_elements(t, o, tile, block) /
-                             kiln_gpu_region(t, o, (uint32_t)o->along, tile, block);
-        bytes += (rows + 1) * kiln_gpu_pitch(t, o) * o->bytes;
-    }
-    return step[KILN_GPU_STAGES] * bytes;
-}
-
-/* 4-byte registers of what a thread fetches for a block. */
-static int64_t fetched_words(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t block) {
-    int64_t words = 0;
-    for (uint32_t a = 0; a < t->operand_count; a++) {
-        const kiln_gpu_operand *o = &t->operand[a];
-        words += kiln_gpu_rounds(t, o, tile, block) * ((o->fetch * o->bytes + 3) / 4);
-    }
-    return words;
-}
-
-int64_t kiln_gpu_registers(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
-                           const int64_t *step) {
-    int64_t columns = 1;
-    for (uint32_t n = 1; n < t->tiled; n++) columns *= tile->points[n];
-    const int64_t fetched = fetched_words(t, tile, step[KILN_GPU_BLOCK]),
-                  stages = step[KILN_GPU_STAGES],
-                  staged = stages == 2 ? fetched : KILN_MIN(fetched, 16),
-                  bytes = (int64_t)kiln_dtype_size(
-                      t->s->program->buffer.data[t->pattern.to.buffer].dtype),
-                  words = (bytes + 3) / 4;
-    return (points_of(t, tile) + 2 * (tile->points[0] + columns)) * words + staged +
-           REGISTERS_BESIDE;
-}
-
-int64_t kiln_gpu_resident_max(const kiln_gpu_tiling *t) {
-    int64_t most = t->limits.unit_groups;
-    for (uint32_t r = 0; r < t->row_count; r++)
-        for (uint32_t k = 0; k < t->step_count; k++) {
-            const int64_t registers = kiln_gpu_registers(t, &t->row[r], t->step[k]);
-            most = KILN_MIN(most, t->limits.unit_registers /
-                                      (kiln_gpu_group_threads(t, &t->row[r]) *
-                                       (registers + registers / REGISTERS_UNSURE)));
-        }
-    return KILN_MAX(most, 1);
-}
-
-/* Whether two stages hold more of an operand than stands in registers. */
-static bool stages_too_many(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
-                            const int64_t *step) {
-    bool more = false;
-    for (uint32_t a = 0; a < t->operand_count; a++)
-        more |=
-            kiln_gpu_rounds(t, &t->operand[a], tile, step[KILN_GPU_BLOCK]) * t->operand[a].fetch >
-            KILN_PIPELINE_STAGED_MAX;
-    return more && step[KILN_GPU_STAGES] == 2;
-}
 
 static int64_t taps_of(const kiln_gpu_tiling *t) {
     int64_t taps = 1;
@@ -239,16 +69,22 @@ static uint32_t last_dim(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
 /* The limit that the tile exceeds. */
 typedef enum fault { FITS, BY_THREADS, BY_REGISTERS, BY_SHARED, FAULTS } fault;
 
-static fault fault_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, const int64_t *step) {
+/* Without regard to what is copied. */
+static fault fault_of_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
     const kiln_gpu_limits *l = &t->limits;
     const int64_t threads = kiln_gpu_group_threads(t, tile);
     if (threads > KILN_MIN(l->threads, THREADS_MAX) || threads % l->warp != 0) return BY_THREADS;
-    if (points_of(t, tile) > ACCUMULATORS_MAX) return BY_REGISTERS;
-    const int64_t registers = kiln_gpu_registers(t, tile, step);
-    if (registers > l->registers || registers * threads > l->unit_registers ||
-        stages_too_many(t, tile, step))
+    return kiln_gpu_points(t, tile) > ACCUMULATORS_MAX ? BY_REGISTERS : FITS;
+}
+
+/* Of such as keep to the limits so far. */
+static fault fault_of_needs(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs, int64_t stages) {
+    const kiln_gpu_limits *l = &t->limits;
+    const int64_t registers = kiln_gpu_registers(needs, stages);
+    if (registers > l->registers || registers * needs->threads > l->unit_registers ||
+        (stages == 2 && needs->holds_too_many))
         return BY_REGISTERS;
-    return kiln_gpu_staged_bytes(t, tile, step) > l->shared_bytes ? BY_SHARED : FITS;
+    return stages * needs->stage_bytes > l->shared_bytes ? BY_SHARED : FITS;
 }
 
 /* Elements that a thread can copy at once: they must lie behind one another, in the operand and in
@@ -294,31 +130,22 @@ static bool is_whole(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
     return whole;
 }
 
-/* Threads to which a step of a plane is dealt, so that a thread copies as few times as can be; more
- * of them lie behind one another. */
-static int64_t choose_plane(const kiln_gpu_tiling *t, kiln_gpu_tile tile) {
-    const int64_t steps = KILN_MIN(STEPS_USUAL, kiln_gpu_extent(t, t->k));
-    int64_t least = INT64_MAX, best = kiln_gpu_group_threads(t, &tile);
-    for (tile.plane = best; tile.plane > 0; tile.plane /= 2) {
-        int64_t rounds = 0;
-        for (uint32_t a = 0; a < t->operand_count; a++)
-            if (t->operand[a].block_dim >= 0)
-                rounds += kiln_gpu_rounds(t, &t->operand[a], &tile, steps);
-        if (rounds < least) least = rounds, best = tile.plane;
-    }
-    return best;
-}
-
-/* The tile with every number of parts in which a thread's points may lie. */
+/* The tile with every number of parts in which a thread's points may lie, which takes nothing. */
 static void consider(search *f) {
     kiln_gpu_tiling *t = f->t;
-    const int64_t points = t->vector < 0 ? 1 : f->at.points[t->vector];
+    const int64_t *step = f->step[0];
+    const int64_t points = t->vector < 0 ? 1 : f->at.points[t->vector],
+                  usual = KILN_MIN(STEPS_USUAL, kiln_gpu_extent(t, t->k));
     f->at.lanes = kiln_gcd(points, 4);
     if (!is_whole(t, &f->at)) return;
-    f->at.plane = choose_plane(t, f->at);
+    fault found = fault_of_threads(t, &f->at);
+    if (found == FITS) {
+        f->at.plane = kiln_gpu_choose_plane(t, &f->at, usual);
+        const kiln_gpu_needs needs = kiln_gpu_needs_of(t, &f->at, step[KILN_GPU_BLOCK]);
+        found = fault_of_needs(t, &needs, step[KILN_GPU_STAGES]);
+    }
     for (f->at.parts = 1; f->at.parts <= PARTS_MAX; f->at.parts *= 2) {
         if (points / f->at.lanes % f->at.parts != 0) break;
-        const fault found = fault_of(t, &f->at, f->step[0]);
         f->by[found]++;
         if (found == FITS && f->count < TILES_MAX) f->found[f->count++] = f->at;
     }
@@ -440,14 +267,22 @@ void kiln_gpu_note_reach(const kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     }
 }
 
+/* Sets how long the tile takes with the steps; false: they do not go together. */
+static bool rate_tile(const kiln_gpu_tiling *t, kiln_gpu_tile *tile, const int64_t *step) {
+    const kiln_gpu_needs needs = kiln_gpu_needs_of(t, tile, step[KILN_GPU_BLOCK]);
+    const bool fits = fault_of_needs(t, &needs, step[KILN_GPU_STAGES]) == FITS;
+    if (fits) tile->cycles = kiln_gpu_cycles(t, tile, &needs, step[KILN_GPU_STAGES]);
+    return fits;
+}
+
 /* Sorts the tiles by how long they take with steps of usual length. */
 static void rate(const search *f) {
     uint32_t usual = 0;
     for (uint32_t k = 0; k < f->step_count; k++)
         if (f->step[k][KILN_GPU_BLOCK] <= STEPS_USUAL) usual = k;
     for (uint32_t i = 0; i < f->count; i++) {
-        const bool fits = fault_of(f->t, &f->found[i], f->step[usual]) == FITS;
-        f->found[i].cycles = kiln_gpu_cycles(f->t, &f->found[i], f->step[fits ? usual : 0]);
+        if (!rate_tile(f->t, &f->found[i], f->step[usual]))
+            rate_tile(f->t, &f->found[i], f->step[0]);
     }
     qsort(f->found, f->count, sizeof *f->found, by_cycles);
 }
@@ -458,9 +293,9 @@ static const int64_t *best_of(const search *f, kiln_gpu_tile *out) {
     double least = INFINITY;
     for (uint32_t k = 0; k < f->step_count; k++)
         for (uint32_t i = 0; i < KILN_MIN(f->count, TILES_NEAR); i++) {
-            if (fault_of(f->t, &f->found[i], f->step[k]) != FITS) continue;
-            const double cycles = kiln_gpu_cycles(f->t, &f->found[i], f->step[k]);
-            if (cycles < least) least = cycles, best = f->step[k], *out = f->found[i];
+            kiln_gpu_tile tile = f->found[i];
+            if (!rate_tile(f->t, &tile, f->step[k]) || tile.cycles >= least) continue;
+            least = tile.cycles, best = f->step[k], *out = f->found[i];
         }
     return best;
 }
@@ -469,7 +304,7 @@ static const int64_t *best_of(const search *f, kiln_gpu_tile *out) {
  * Each as straight code as far as that goes, and with less of it. */
 static void fill_steps(const search *f, const int64_t *best, const kiln_gpu_tile *preferred) {
     kiln_gpu_tiling *t = f->t;
-    const int64_t points = points_of(t, preferred), most_block = 2 * best[KILN_GPU_BLOCK],
+    const int64_t points = kiln_gpu_points(t, preferred), most_block = 2 * best[KILN_GPU_BLOCK],
                   most = most_block * best[KILN_GPU_STAGES];
     t->step_count = 0;
     for (uint32_t k = 0; k < f->step_count; k++) {
@@ -477,8 +312,9 @@ static void fill_steps(const search *f, const int64_t *best, const kiln_gpu_tile
         const int64_t block = step[KILN_GPU_BLOCK], stages = step[KILN_GPU_STAGES],
                       whole = kiln_gpu_unrolled(t, block, points),
                       unrolled[] = {whole, divisor_below(block, whole / 4)};
-        if (fault_of(t, preferred, step) != FITS || block > most_block || block * stages > most ||
-            4 * block < best[KILN_GPU_BLOCK])
+        const kiln_gpu_needs needs = kiln_gpu_needs_of(t, preferred, block);
+        if (fault_of_needs(t, &needs, stages) != FITS || block > most_block ||
+            block * stages > most || 4 * block < best[KILN_GPU_BLOCK])
             continue;
         if (step == best) t->preferred_step = t->step_count;
         for (uint32_t u = 0; u < KILN_ARRAY_COUNT(unrolled); u++) {
@@ -491,17 +327,25 @@ static void fill_steps(const search *f, const int64_t *best, const kiln_gpu_tile
     }
 }
 
+/* Whether the tile goes with all steps of the table, in which those of one block stand together. */
+static bool goes_with_all(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+    kiln_gpu_needs needs = {0};
+    for (uint32_t k = 0; k < t->step_count; k++) {
+        const int64_t *step = t->step[k];
+        if (needs.block != step[KILN_GPU_BLOCK])
+            needs = kiln_gpu_needs_of(t, tile, step[KILN_GPU_BLOCK]);
+        if (fault_of_needs(t, &needs, step[KILN_GPU_STAGES]) != FITS) return false;
+    }
+    return true;
+}
+
 /* Keeps the tiles that all steps of the table leave legal. */
 static uint32_t keep_legal(const kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool legal = true;
-        for (uint32_t k = 0; k < t->step_count && legal; k++)
-            legal = fault_of(t, &tile[i], t->step[k]) == FITS;
-        if (!legal) continue;
+        if (!goes_with_all(t, &tile[i])) continue;
         tile[kept] = tile[i];
-        tile[kept].cycles = kiln_gpu_cycles(t, &tile[i], t->step[t->preferred_step]);
-        kept++;
+        rate_tile(t, &tile[kept++], t->step[t->preferred_step]);
     }
     return kept;
 }

@@ -95,7 +95,7 @@ static kiln_block copy_operand(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     const kiln_block copy = kiln_gpu_copy_operand(t, o);
     if (!copy) return 0;
     const kiln_buffer shared = s->program->block.data[copy].buffer;
-    const int64_t pitch[] = {0, kiln_gpu_pitch(t, o)};
+    const int64_t pitch[] = {0, o->pitch};
     const bool turned = o->along + 1 != (int)o->rank && !o->packed;
     const bool windows = pitch[1] * o->bytes < KILN_GPU_PITCH_BYTES;
     lay_out(t, o, shared);

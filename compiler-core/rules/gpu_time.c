@@ -31,42 +31,33 @@ double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
     return groups;
 }
 
-static int64_t points_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
-    int64_t points = 1;
-    for (uint32_t n = 0; n < t->tiled; n++) points *= tile->points[n];
-    return points;
-}
-
 /* Loads of a thread of what it needs of the operand for one step of k: whole vectors along the
  * dimension that lies innermost. Taps that read the same element load it once. */
 static double loads_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                        const kiln_gpu_tile *tile) {
-    const kiln_block_info *b = &t->s->program->block.data[t->block];
     double hull = 1, each = 1;
     for (uint32_t d = 0; d < o->rank; d++) {
-        double reach = 1, uses = 1;
+        int64_t reach = o->fixed[d], uses = o->taps[d];
         bool whole = true; /* threads begin where vectors do */
-        for (int i = 0; i < (int)b->iter_count; i++) {
-            int64_t size = b->iter[i].reduce && i != t->k ? b->iter[i].extent : 1;
-            for (uint32_t n = 0; n < t->tiled; n++)
-                if (t->iter[n] == i) size = tile->points[n];
-            if (!o->coefficient[d][i] || size == 1) continue;
-            reach += (double)(o->coefficient[d][i] * (size - 1));
-            uses *= (double)size;
-            whole &= b->iter[i].reduce || o->coefficient[d][i] * size % 4 == 0;
+        for (uint32_t n = 0; n < t->tiled; n++) {
+            const int64_t size = tile->points[n], further = o->along_tile[d][n];
+            if (!further || size == 1) continue;
+            reach += further * (size - 1);
+            uses *= size;
+            whole &= further * size % 4 == 0;
         }
-        if ((int)d == o->along && whole) reach = ceil(reach / 4), uses = ceil(uses / 4);
-        hull *= reach;
-        each *= uses;
+        const double vector = (int)d == o->along && whole ? 4 : 1;
+        hull *= ceil((double)reach / vector);
+        each *= ceil((double)uses / vector);
     }
     return KILN_MIN(hull, each);
 }
 
 /* Slots of a warp for one step of the reduction: sums, and loads of what they add up. Vectors that
  * belong to one thread and lie side by side make several threads ask the same banks. */
-static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t points) {
     const kiln_block_info *b = &t->s->program->block.data[t->block];
-    double slots = (double)points_of(t, tile);
+    double slots = (double)points;
     for (int i = 0; i < (int)b->iter_count; i++)
         if (b->iter[i].reduce && i != t->k) slots *= (double)b->iter[i].extent;
     for (uint32_t a = 0; a < t->operand_count; a++) {
@@ -80,12 +71,11 @@ static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
 }
 
 /* Groups on a unit at once, as far as there is room. */
-static double resident_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
-                          const int64_t *step) {
+static double resident_of(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs, int64_t stages) {
     const kiln_gpu_limits *l = &t->limits;
-    const int64_t threads = kiln_gpu_group_threads(t, tile),
-                  shared = kiln_gpu_staged_bytes(t, tile, step) + l->reserved_bytes,
-                  registers = KILN_MIN(kiln_gpu_registers(t, tile, step), l->registers);
+    const int64_t threads = needs->threads,
+                  shared = stages * needs->stage_bytes + l->reserved_bytes,
+                  registers = KILN_MIN(kiln_gpu_registers(needs, stages), l->registers);
     int64_t most = KILN_MIN(l->unit_groups, l->unit_threads / threads);
     most = KILN_MIN(most, l->unit_registers / (registers * threads));
     if (shared > 0) most = KILN_MIN(most, l->unit_shared_bytes / shared);
@@ -108,41 +98,38 @@ static bool reaches_beyond(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
 
 /* Slots of a warp for what its threads fetch for a block. */
 static double fetching_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
-                          const int64_t *step) {
+                          const kiln_gpu_needs *needs, int64_t stages) {
     double slots = 0;
     for (uint32_t a = 0; a < t->operand_count; a++) {
         const kiln_gpu_operand *o = &t->operand[a];
         const double each = o->packed || o->fetch > 1 ? WIDE_ISSUED : FETCH_ISSUED,
-                     saved = step[KILN_GPU_STAGES] <= 2   ? 0
+                     saved = stages <= 2                  ? 0
                              : reaches_beyond(t, o, tile) ? -COPY_BRANCHED
                                                           : COPY_SAVED;
-        slots += (double)kiln_gpu_rounds(t, o, tile, step[KILN_GPU_BLOCK]) * (each - saved);
+        slots += (double)needs->rounds[a] * (each - saved);
     }
     return slots;
 }
 
-double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, const int64_t *step) {
+double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                       const kiln_gpu_needs *needs, int64_t stages) {
     const kiln_gpu_limits *l = &t->limits;
-    const int64_t block = step[KILN_GPU_BLOCK];
-    const double warps = ceil((double)kiln_gpu_group_threads(t, tile) / (double)l->warp);
-    double bytes = 0;
-    for (uint32_t a = 0; a < t->operand_count; a++)
-        bytes += (double)(kiln_gpu_copied_elements(t, &t->operand[a], tile, block) *
-                          t->operand[a].bytes);
+    const double block = (double)needs->block, bytes = (double)needs->copied_bytes,
+                 warps = ceil((double)needs->threads / (double)l->warp),
+                 unrolled = (double)kiln_gpu_unrolled(t, needs->block, needs->points),
+                 issued = issued_of(t, tile, needs->points);
     const double groups = ceil(kiln_gpu_groups(t, tile) / (double)l->units),
-                 resident = KILN_MIN(resident_of(t, tile, step), groups),
-                 blocks = parts_of(kiln_gpu_extent(t, t->k), block),
-                 turns = (double)block / (double)kiln_gpu_unrolled(t, block, points_of(t, tile));
-    const double slots = (double)block * issued_of(t, tile) + fetching_of(t, tile, step) +
-                         (turns + 1) * LOOP_ISSUED + BARRIER_ISSUED;
-    const double straight =
-        (double)kiln_gpu_unrolled(t, block, points_of(t, tile)) * issued_of(t, tile);
+                 resident = KILN_MIN(resident_of(t, needs, stages), groups),
+                 blocks = parts_of(kiln_gpu_extent(t, t->k), needs->block),
+                 turns = block / unrolled;
+    const double slots = block * issued + fetching_of(t, tile, needs, stages) +
+                         (turns + 1) * LOOP_ISSUED + BARRIER_ISSUED,
+                 straight = unrolled * issued;
     const double wanted = l->issue * (1 + STALL / straight),
                  busy = KILN_MIN(resident * warps / wanted, 1),
                  together =
                      resident * KILN_MAX(slots * warps / l->issue / busy, bytes / l->copy_rate);
-    const double ahead = (double)(step[KILN_GPU_STAGES] - 1) * together,
-                 waits = KILN_MAX(LATENCY - ahead, 0),
+    const double ahead = (double)(stages - 1) * together, waits = KILN_MAX(LATENCY - ahead, 0),
                  alone = slots * KILN_MAX(warps / l->issue, 1);
     const double first = LATENCY + resident * bytes / l->copy_rate;
     return groups / resident * (blocks * KILN_MAX(together, alone + waits) + first);

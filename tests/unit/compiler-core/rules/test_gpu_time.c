@@ -29,6 +29,12 @@ static const char deep[] =
     "block mul(n:32, o:256, h:14, v:14 | i:256, r:3, q:3): y[n, o, h, v] sum= x[n, i, h + r, v + "
     "q] * w[o, i, r, q] init 0.0\n";
 
+static double cycles_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t block,
+                        int64_t stages) {
+    const kiln_gpu_needs needs = kiln_gpu_needs_of(t, tile, block);
+    return kiln_gpu_cycles(t, tile, &needs, stages);
+}
+
 static void default_tiles_fill_the_units(void **state) {
     static const char *const program[] = {large, convolution, deep};
     static const char *const device[] = {"h200", "a100"};
@@ -44,8 +50,7 @@ static void default_tiles_fill_the_units(void **state) {
 static void stages_hide_what_a_fetch_takes(void **state) {
     const kiln_gpu_tiling t = tiling_on(*state, large, "h200");
     const kiln_gpu_tile *tile = &t.row[t.preferred];
-    const int64_t one[] = {8, 8, 1}, three[] = {8, 8, 3};
-    assert_true(kiln_gpu_cycles(&t, tile, three) < kiln_gpu_cycles(&t, tile, one));
+    assert_true(cycles_of(&t, tile, 8, 3) < cycles_of(&t, tile, 8, 1));
 }
 
 /* Vectors of one thread that lie side by side make its neighbours wait for the same banks. */
@@ -57,8 +62,9 @@ static void parts_that_lie_apart_are_read_sooner(void **state) {
     together.parts = 1;
     kiln_gpu_tile apart = together;
     apart.parts = 2;
-    const int64_t *step = t.step[t.preferred_step];
-    assert_true(kiln_gpu_cycles(&t, &apart, step) < kiln_gpu_cycles(&t, &together, step));
+    const int64_t block = t.step[t.preferred_step][KILN_GPU_BLOCK],
+                  stages = t.step[t.preferred_step][KILN_GPU_STAGES];
+    assert_true(cycles_of(&t, &apart, block, stages) < cycles_of(&t, &together, block, stages));
 }
 
 static void every_row_goes_with_every_step(void **state) {
@@ -67,12 +73,13 @@ static void every_row_goes_with_every_step(void **state) {
         const kiln_gpu_tiling t = tiling_on(*state, program[i], "a100");
         for (uint32_t r = 0; r < t.row_count; r++)
             for (uint32_t k = 0; k < t.step_count; k++) {
-                const int64_t threads = kiln_gpu_group_threads(&t, &t.row[r]),
-                              registers = kiln_gpu_registers(&t, &t.row[r], t.step[k]);
+                const int64_t block = t.step[k][KILN_GPU_BLOCK],
+                              stages = t.step[k][KILN_GPU_STAGES];
+                const kiln_gpu_needs needs = kiln_gpu_needs_of(&t, &t.row[r], block);
+                const int64_t registers = kiln_gpu_registers(&needs, stages);
                 assert_true(registers <= t.limits.registers);
-                assert_true(registers * threads <= t.limits.unit_registers);
-                assert_true(kiln_gpu_staged_bytes(&t, &t.row[r], t.step[k]) <=
-                            t.limits.shared_bytes);
+                assert_true(registers * needs.threads <= t.limits.unit_registers);
+                assert_true(stages * needs.stage_bytes <= t.limits.shared_bytes);
             }
     }
 }

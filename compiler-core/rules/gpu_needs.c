@@ -1,0 +1,160 @@
+/* What a group of a GPU takes with a tile and a block of steps: elements that its threads copy,
+ * shared memory and registers. Choosing sizes asks this of some ten thousand tiles. */
+#include "base/macros.h"
+#include "compiler-core/ir/device.h"
+#include "compiler-core/rules/gpu.h"
+
+/* Registers of addresses, counters and what ptxas keeps: counts of fp32 tiles of the machine code
+ * of sm_80 and sm_90 lie within 13 % of what they give (../shared/reference/gpu.md says how). */
+#define REGISTERS_BESIDE 22
+#define REGISTERS_UNSURE 6 /* a part of the count, by which it may be too low */
+
+static int64_t parts_of(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
+
+int64_t kiln_gpu_group_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+    int64_t threads = t->together;
+    for (uint32_t n = 0; n < t->tiled; n++) threads *= tile->threads[n];
+    return threads;
+}
+
+int64_t kiln_gpu_points(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+    int64_t points = 1;
+    for (uint32_t n = 0; n < t->tiled; n++) points *= tile->points[n];
+    return points;
+}
+
+/* ---- regions of operands --------------------------------------------------------------------- */
+
+int64_t kiln_gpu_region(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, uint32_t d,
+                        const kiln_gpu_tile *tile, int64_t steps) {
+    int64_t size = o->fixed[d] + o->along_k[d] * (steps - 1);
+    for (uint32_t n = 0; n < t->tiled; n++)
+        size += o->along_tile[d][n] * (tile->threads[n] * tile->points[n] - 1);
+    return size;
+}
+
+/* What a group reads of an operand. */
+typedef struct region {
+    int64_t elements;
+    int64_t outermost; /* of the outermost dimension that has more than one */
+} region;
+
+static region region_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                        const kiln_gpu_tile *tile, int64_t steps) {
+    region r = {.elements = 1, .outermost = 1};
+    for (uint32_t d = 0; d < o->rank; d++) {
+        const int64_t size = kiln_gpu_region(t, o, d, tile, steps);
+        if (r.outermost == 1) r.outermost = size;
+        r.elements *= size;
+    }
+    return r;
+}
+
+/* Elements of whole slices of the outermost dimension that `copied` of them reach into. */
+static int64_t slices_of(region r, int64_t copied) {
+    const int64_t inner = r.elements / r.outermost;
+    return KILN_MAX(parts_of(copied, inner), r.outermost) * inner;
+}
+
+/* The threads copy whole rounds: where the last one is not full, lowering leaves room for what it
+ * would copy, which is whole slices of the outermost dimension. */
+typedef struct copying {
+    int64_t rounds;   /* of a thread, of o->fetch elements each */
+    int64_t elements; /* that there is room for */
+} copying;
+
+/* Threads are dealt to a plane for each step of k; `times` is how often they are. */
+static copying copying_of_planes(const kiln_gpu_operand *o, region plane, int64_t plane_threads,
+                                 int64_t threads, int64_t steps) {
+    const int64_t at_once = plane_threads * o->fetch, places = parts_of(plane.elements, at_once),
+                  together = threads / plane_threads, times = parts_of(steps, together);
+    return (copying){.rounds = places * times,
+                     .elements = times * together * slices_of(plane, places * at_once)};
+}
+
+static copying copying_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                          const kiln_gpu_tile *tile, int64_t threads, int64_t steps) {
+    if (tile->plane > 0 && o->block_dim >= 0)
+        return copying_of_planes(o, region_of(t, o, tile, 1), tile->plane, threads, steps);
+    const region all = region_of(t, o, tile, steps);
+    const int64_t at_once = threads * o->fetch, rounds = parts_of(all.elements, at_once);
+    return (copying){.rounds = rounds, .elements = slices_of(all, rounds * at_once)};
+}
+
+int64_t kiln_gpu_rounds(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                        const kiln_gpu_tile *tile, int64_t steps) {
+    return copying_of(t, o, tile, kiln_gpu_group_threads(t, tile), steps).rounds;
+}
+
+int64_t kiln_gpu_copied_elements(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                                 const kiln_gpu_tile *tile, int64_t steps) {
+    return copying_of(t, o, tile, kiln_gpu_group_threads(t, tile), steps).elements;
+}
+
+int64_t kiln_gpu_shared_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
+    int64_t bytes = 0;
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        bytes += kiln_gpu_copied_elements(t, &t->operand[a], tile, steps) * t->operand[a].bytes;
+    return bytes;
+}
+
+int64_t kiln_gpu_choose_plane(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps) {
+    const int64_t threads = kiln_gpu_group_threads(t, tile);
+    region plane[KILN_GPU_COPIES_MAX];
+    int64_t least = INT64_MAX, best = threads;
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        plane[a] = region_of(t, &t->operand[a], tile, 1);
+    for (int64_t dealt = threads; dealt > 0; dealt /= 2) {
+        int64_t rounds = 0;
+        for (uint32_t a = 0; a < t->operand_count; a++)
+            if (t->operand[a].block_dim >= 0)
+                rounds += copying_of_planes(&t->operand[a], plane[a], dealt, threads, steps).rounds;
+        if (rounds < least) least = rounds, best = dealt;
+    }
+    return best;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                                 int64_t block) {
+    const kiln_buffer sums = t->pattern.to.buffer;
+    const int64_t points = kiln_gpu_points(t, tile), columns = points / tile->points[0],
+                  bytes = (int64_t)kiln_dtype_size(t->s->program->buffer.data[sums].dtype);
+    kiln_gpu_needs needs = {
+        .block = block,
+        .threads = kiln_gpu_group_threads(t, tile),
+        .points = points,
+        .registers =
+            (points + 2 * (tile->points[0] + columns)) * parts_of(bytes, 4) + REGISTERS_BESIDE,
+    };
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        const kiln_gpu_operand *o = &t->operand[a];
+        const copying copy = copying_of(t, o, tile, needs.threads, block);
+        const int64_t rows = copy.elements / kiln_gpu_region(t, o, (uint32_t)o->along, tile, block);
+        needs.rounds[a] = copy.rounds;
+        needs.copied_bytes += copy.elements * o->bytes;
+        needs.stage_bytes += ((rows + 1) * o->pitch + copy.elements) * o->bytes;
+        needs.fetched_words += copy.rounds * parts_of(o->fetch * o->bytes, 4);
+        needs.holds_too_many |= copy.rounds * o->fetch > KILN_PIPELINE_STAGED_MAX;
+    }
+    return needs;
+}
+
+int64_t kiln_gpu_registers(const kiln_gpu_needs *needs, int64_t stages) {
+    const int64_t fetched = needs->fetched_words;
+    return needs->registers + (stages == 2 ? fetched : KILN_MIN(fetched, 16));
+}
+
+int64_t kiln_gpu_resident_max(const kiln_gpu_tiling *t) {
+    int64_t most = t->limits.unit_groups;
+    for (uint32_t r = 0; r < t->row_count; r++)
+        for (uint32_t k = 0; k < t->step_count; k++) {
+            const kiln_gpu_needs needs =
+                kiln_gpu_needs_of(t, &t->row[r], t->step[k][KILN_GPU_BLOCK]);
+            const int64_t registers = kiln_gpu_registers(&needs, t->step[k][KILN_GPU_STAGES]);
+            most = KILN_MIN(most, t->limits.unit_registers /
+                                      (needs.threads * (registers + registers / REGISTERS_UNSURE)));
+        }
+    return KILN_MAX(most, 1);
+}

@@ -74,22 +74,31 @@ static bool may_be(const kiln_gpu *gpu, const kiln_gpu *row) {
 }
 
 /* A cycle of a unit, of the type or of any (NONE). */
-static double most_products(const kiln_gpu *gpu, kiln_dtype dtype) {
+static double most_products(const kiln_gpu *gpu, kiln_dtype dtype, bool tensor) {
     double most = 0;
     for (uint32_t i = 0; i < KILN_DTYPE_COUNT; i++)
         if (dtype == KILN_DTYPE_NONE || dtype == (kiln_dtype)i)
-            most = fmax(most, fmax(gpu->multiply_adds[i], gpu->tensor_multiply_adds[i]));
+            most =
+                fmax(most, fmax(gpu->multiply_adds[i], tensor ? gpu->tensor_multiply_adds[i] : 0));
     return most;
 }
 
-double kiln_gpu_peak_flops(const kiln_gpu *gpu, kiln_dtype dtype) {
+static double peak_flops(const kiln_gpu *gpu, kiln_dtype dtype, bool tensor) {
     double most = 0;
     for (uint32_t i = 0; gpu->capability && i < kiln_gpu_count(); i++) {
         const kiln_gpu *row = &gpu_table[i];
         if (may_be(gpu, row))
-            most = fmax(most, 2 * most_products(row, dtype) * row->units * row->clock_hz);
+            most = fmax(most, 2 * most_products(row, dtype, tensor) * row->units * row->clock_hz);
     }
     return most;
+}
+
+double kiln_gpu_peak_flops(const kiln_gpu *gpu, kiln_dtype dtype) {
+    return peak_flops(gpu, dtype, true);
+}
+
+double kiln_gpu_vector_peak_flops(const kiln_gpu *gpu, kiln_dtype dtype) {
+    return peak_flops(gpu, dtype, false);
 }
 
 double kiln_gpu_peak_bytes(const kiln_gpu *gpu) {

@@ -49,6 +49,8 @@ const kiln_gpu *kiln_gpu_at(uint32_t index);
  * that type (of f32: tf32 too; NONE: of any type). For a generic row that of the fastest device of
  * its capability. 0: not known, as of OpenCL devices. */
 double kiln_gpu_peak_flops(const kiln_gpu *gpu, kiln_dtype dtype);
+/* The same without tensor cores. */
+double kiln_gpu_vector_peak_flops(const kiln_gpu *gpu, kiln_dtype dtype);
 /* The same of bytes a second that its memory gives. */
 double kiln_gpu_peak_bytes(const kiln_gpu *gpu);
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/display.h"
+#include "cli/roofline.h"
 #include "cli/rows_json.h"
 
 /* ---- cells ------------------------------------------------------------------------------------
@@ -52,12 +53,12 @@ typedef struct describer {
     kiln_arena *arena;
     kiln_str task_key, job_id;
     const char *label, *model;
+    kiln_program *te; /* of the task; NULL: of another version */
     double flops; /* that a run of the task needs; of a program of another version, as recorded */
 } describer;
 
 static kiln_status describe_task(describer *d, kiln_str key) {
     kiln_db_task task = {0};
-    kiln_program *te = NULL;
     bool found = false;
     if (d->label && kiln_str_equal(d->task_key, key)) return KILN_OK;
     kiln_status st = kiln_db_find_task(d->db, key, d->arena, &task, &found);
@@ -65,10 +66,11 @@ static kiln_status describe_task(describer *d, kiln_str key) {
     d->task_key = key;
     d->label = found ? kiln_str_dup(d->arena, task.op) : "";
     d->flops = task.flops;
-    st = found ? kiln_program_parse(task.canonical, d->arena, &te) : KILN_OK;
-    if (te) {
-        d->label = kiln_task_label(&(kiln_task){.op = task.op, .te = te}, d->arena);
-        d->flops = kiln_program_flops(te);
+    d->te = NULL;
+    st = found ? kiln_program_parse(task.canonical, d->arena, &d->te) : KILN_OK;
+    if (d->te) {
+        d->label = kiln_task_label(&(kiln_task){.op = task.op, .te = d->te}, d->arena);
+        d->flops = kiln_program_flops(d->te);
     }
     kiln_status_free(st); /* of another version: then the operator must do */
     return KILN_OK;
@@ -90,12 +92,20 @@ static kiln_status describe(describer *d, const kiln_db_record *r) {
     return st ? st : describe_job(d, r->job_id);
 }
 
+static kiln_target target_of(kiln_str text, kiln_arena *arena) {
+    kiln_target target = {0};
+    kiln_status st = kiln_target_parse(text, arena, &target);
+    kiln_status_free(st); /* written by a Kiln that knows more targets */
+    return target;
+}
+
 static double gflops_of(const describer *d, const kiln_db_record *r) {
     return r->median_ns > 0 ? d->flops / r->median_ns : 0;
 }
 
 static double share_of(const describer *d, const kiln_db_record *r) {
-    double peak = r->peak_flops;
+    const kiln_target target = target_of(r->target, d->arena);
+    const double peak = kiln_roofline_peak_of(r, &target, d->te);
     return peak > 0 ? gflops_of(d, r) * 1e9 / peak : 0;
 }
 
@@ -167,14 +177,6 @@ static const struct {
                            {"found by", false}, {"measured", false}, {"key", false},
                            {"trace", false}};
 
-/* Whether a processor's time, or an emulator's. */
-static bool is_emulated(kiln_str text, kiln_arena *arena) {
-    kiln_target target = {0};
-    kiln_status st = kiln_target_parse(text, arena, &target);
-    kiln_status_free(st); /* written by a Kiln that knows more targets */
-    return target.emulated;
-}
-
 static void fill(const describer *d, const kiln_db_record *r, const char *cell[COLUMN_COUNT]) {
     kiln_strbuf time = {0};
     cell[MODEL] = d->model;
@@ -192,7 +194,7 @@ static void fill(const describer *d, const kiln_db_record *r, const char *cell[C
     cell[MEASURED] = time_text(r->stored_wall_ns, d->arena);
     cell[KEY] = kiln_str_dup(d->arena, r->task_key);
     cell[TRACE] = kiln_arena_printf(d->arena, "%.12s%s", r->trace_hash.data,
-                                    is_emulated(r->target, d->arena) ? "  emulated" : "");
+                                    target_of(r->target, d->arena).emulated ? "  emulated" : "");
     for (unsigned i = 0; i < COLUMN_COUNT; i++)
         cell[i] = kiln_str_dup(d->arena, kiln_text_printable(kiln_str_from(cell[i]), KILN_TEXT_LINE,
                                                              CELL_BYTES_MAX, d->arena));

@@ -1,13 +1,14 @@
 #include "cli/display.h"
 #include "cli/plot.h"
 
-static void add_record(kiln_plot_task *task, const kiln_db_record *r, kiln_arena *arena) {
+static void add_record(kiln_plot_task *task, const kiln_db_record *r, double peak_flops,
+                       kiln_arena *arena) {
     bool ok = kiln_str_is(r->outcome, "ok") && r->checked;
     task->search_ns += r->search_ns;
     task->build_ns += r->build_ns;
     task->board_ns += r->board_ns;
     task->train_ns += r->train_ns;
-    task->peak_flops = KILN_MAX(task->peak_flops, r->peak_flops);
+    task->peak_flops = KILN_MAX(task->peak_flops, peak_flops);
     if (r->final) return;
     task->trial[task->trial_count++] = (kiln_plot_trial){ok ? r->median_ns : 0};
     task->failed_count += !ok;
@@ -16,8 +17,8 @@ static void add_record(kiln_plot_task *task, const kiln_db_record *r, kiln_arena
 }
 
 /* The label, the bytes and the operations come from the task's text; of one that this version
- * cannot read, the operations as they were recorded. */
-static void describe(kiln_plot_task *task, kiln_str canonical, kiln_arena *arena) {
+ * cannot read, the operations as they were recorded, and NULL. */
+static kiln_program *describe(kiln_plot_task *task, kiln_str canonical, kiln_arena *arena) {
     kiln_program *te = NULL;
     task->label = kiln_str_dup(arena, task->op);
     kiln_status st = kiln_program_parse(canonical, arena, &te);
@@ -28,6 +29,7 @@ static void describe(kiln_plot_task *task, kiln_str canonical, kiln_arena *arena
         task->flops = kiln_program_flops(te);
     }
     kiln_status_free(st);
+    return te;
 }
 
 static kiln_status read_task(kiln_db *db, const kiln_db_stat *stat, const kiln_db_allowed *allowed,
@@ -43,10 +45,13 @@ static kiln_status read_task(kiln_db *db, const kiln_db_stat *stat, const kiln_d
     if (!st) st = kiln_db_best(db, &filter, arena, &best, &best_count);
     if (!st) st = kiln_db_find_task(db, stat->task_key, arena, &task, &found);
     if (st) return st;
+    kiln_target target = {0};
+    kiln_status_free(kiln_target_parse(stat->target, arena, &target)); /* of another version */
     if (found) out->flops = task.flops;
-    describe(out, found ? task.canonical : KILN_STR(""), arena);
+    const kiln_program *te = describe(out, found ? task.canonical : KILN_STR(""), arena);
     out->trial = KILN_ARENA_ARRAY(arena, kiln_plot_trial, count);
-    for (uint32_t i = 0; i < count; i++) add_record(out, &record[i], arena);
+    for (uint32_t i = 0; i < count; i++)
+        add_record(out, &record[i], kiln_roofline_peak_of(&record[i], &target, te), arena);
     const kiln_db_record *base = kiln_record_default(record, count, best_count ? best : NULL);
     if (base) out->default_ns = base->median_ns;
     if (best_count) {

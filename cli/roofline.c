@@ -26,10 +26,16 @@ kiln_status kiln_roofline_measure(kiln_arena *arena, kiln_roofline *out) {
     return KILN_OK;
 }
 
-static double multiply_adds_of(const kiln_gpu *gpu, const kiln_program *te) {
+/* Of the first input. */
+static kiln_dtype operand_type(const kiln_program *te) {
     kiln_dtype dtype = KILN_F32;
     for (uint32_t i = te ? te->buffer.count : 0; i-- > 1;)
         if (te->buffer.data[i].role == KILN_ROLE_INPUT) dtype = te->buffer.data[i].dtype;
+    return dtype;
+}
+
+static double multiply_adds_of(const kiln_gpu *gpu, const kiln_program *te) {
+    const kiln_dtype dtype = operand_type(te);
     const double tensor = dtype == KILN_F32 ? 0 : gpu->tensor_multiply_adds[dtype],
                  rate = KILN_MAX(gpu->multiply_adds[dtype], tensor);
     return rate > 0 ? rate : gpu->multiply_adds[KILN_F32]; /* computed in f32 */
@@ -51,6 +57,21 @@ kiln_status kiln_roofline_of(const kiln_target *target, const kiln_program *te, 
                         .l2_bytes = target->l2_bytes,
                         .memory_of = kiln_arena_printf(arena, "the row %s", gpu->name)};
     return KILN_OK;
+}
+
+/* Algorithms of other precisions round what they multiply, so they may use tensor cores. */
+static bool computes_in_f32(const kiln_db_record *record, const kiln_program *te) {
+    const kiln_algorithm algorithm = kiln_algorithm_find(record->algorithm);
+    return te && operand_type(te) == KILN_F32 && algorithm < KILN_ALGORITHM_COUNT &&
+           kiln_algorithm_precision(algorithm) == KILN_PRECISION_F32;
+}
+
+double kiln_roofline_peak_of(const kiln_db_record *record, const kiln_target *target,
+                             const kiln_program *te) {
+    const double told = record->peak_flops;
+    if (!target->gpu || !computes_in_f32(record, te)) return told;
+    const double vectors = kiln_gpu_vector_peak_flops(target->gpu, KILN_F32);
+    return vectors > 0 ? KILN_MIN(told, vectors) : told;
 }
 
 double kiln_program_argument_bytes(const kiln_program *te) {

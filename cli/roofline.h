@@ -4,6 +4,7 @@
 #define KILN_CLI_ROOFLINE_H
 
 #include "compiler-core/core.h"
+#include "db/db.h"
 
 typedef struct kiln_roofline {
     double peak_flops;                /* per second, of all threads; 0: unknown */
@@ -21,6 +22,12 @@ KILN_MUST_USE kiln_status kiln_roofline_measure(kiln_arena *arena, kiln_roofline
  * finds. */
 KILN_MUST_USE kiln_status kiln_roofline_of(const kiln_target *target, const kiln_program *te,
                                            kiln_arena *arena, kiln_roofline *out);
+
+/* The peak that a record's speed is a share of; 0: unknown. A board tells what no kernel of its
+ * arguments beats, which for f32 is the peak of tensor cores (tf32): a kernel that computes in f32
+ * has that of the vectors. `te`: the task's program; NULL: it is not known. */
+double kiln_roofline_peak_of(const kiln_db_record *record, const kiln_target *target,
+                             const kiln_program *te);
 
 /* Bytes that any implementation moves at least: inputs, constants and outputs once. */
 double kiln_program_argument_bytes(const kiln_program *te);

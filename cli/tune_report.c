@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/roofline.h"
+
 typedef struct summary {
     uint32_t measured, verified, raced; /* by this job */
     double peak;
@@ -41,7 +43,7 @@ static void count_records(const kiln_tune *t, const kiln_db_record *record, uint
         s->measured += ours;
         s->raced += ours && r->raced;
         s->verified += ours && ok && !r->raced;
-        s->peak = KILN_MAX(s->peak, r->peak_flops);
+        s->peak = KILN_MAX(s->peak, kiln_roofline_peak_of(r, &t->target, task->task->te));
     }
 }
 
@@ -123,7 +125,8 @@ static kiln_status read_task(kiln_tune *t, kiln_db *db, const kiln_task *task, s
     if (base) row.default_ns = base->median_ns;
     if (row.best) {
         row.best_ns = best->median_ns;
-        if (best->peak_flops > 0) row.share = task->flops / row.best_ns * 1e9 / best->peak_flops;
+        const double peak = kiln_roofline_peak_of(best, &t->target, task->te);
+        if (peak > 0) row.share = task->flops / row.best_ns * 1e9 / peak;
     }
     *out = row;
     return KILN_OK;

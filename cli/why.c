@@ -115,10 +115,15 @@ static double default_ns(const why *w) {
     return w->fallback.record ? w->fallback.record->median_ns : 0;
 }
 
+/* What was told beside the winner, else the target's. */
+static double peak_of(const why *w) {
+    const double told = kiln_roofline_peak_of(w->winner.record, w->options->target, w->task->te);
+    return told > 0 ? told : w->machine.peak_flops;
+}
+
 static double share_of_peak(const why *w) {
-    const kiln_db_record *r = w->winner.record;
-    const double peak = r->peak_flops > 0 ? r->peak_flops : w->machine.peak_flops;
-    return peak > 0 ? w->task->flops / r->median_ns * 1e9 / peak : 0;
+    const double peak = peak_of(w);
+    return peak > 0 ? w->task->flops / w->winner.record->median_ns * 1e9 / peak : 0;
 }
 
 /* In how many decisions two schedules differ; -1 when their steps do. */
@@ -279,7 +284,7 @@ static void print_roofline(why *w) {
     double rate = w->task->flops / w->winner.record->median_ns;
     kiln_bound bound;
     kiln_roofline machine = w->machine;
-    if (w->winner.record->peak_flops > 0) machine.peak_flops = w->winner.record->peak_flops;
+    machine.peak_flops = peak_of(w);
     double roof = kiln_roof(&machine, intensity, &bound);
     kiln_strbuf_printf(w->out,
                        "\nOn the roofline\n  %.4g MFLOP over %.4g MB of inputs, constants and "

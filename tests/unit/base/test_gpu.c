@@ -62,6 +62,9 @@ static void an_unnamed_device_may_be_as_fast_as_any_of_its_capability(void **sta
     assert_true(kiln_gpu_peak_bytes(generic) == 4.8e12);
     assert_true(kiln_gpu_peak_bytes(row("h100")) < 4.8e12);
     assert_true(kiln_gpu_peak_flops(row("opencl"), KILN_F32) == 0); /* not known */
+    assert_true(kiln_gpu_vector_peak_flops(row("opencl"), KILN_F32) == 0);
+    assert_true(8 * kiln_gpu_vector_peak_flops(generic, KILN_F32) ==
+                kiln_gpu_peak_flops(generic, KILN_F32));
     assert_true(kiln_gpu_peak_bytes(row("opencl")) == 0);
 }
 

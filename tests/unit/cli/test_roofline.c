@@ -85,6 +85,31 @@ static void the_roof_of_a_gpu_is_its_rows(void **state) {
     assert_true(m.peak_flops == 2 * 64 * 32 * 1e9);
 }
 
+/* Boards tell what no kernel beats, which are tensor cores. */
+static void a_record_in_f32_is_a_share_of_the_vectors_peak(void **state) {
+    const kiln_target h200 = target_of(*state, "h200"), opencl = target_of(*state, "opencl:x"),
+                      cpu = target_of(*state, "x86-64-v3");
+    kiln_db_record record = {.peak_flops = kiln_gpu_peak_flops(h200.gpu, KILN_F32),
+                             .algorithm = KILN_STR("direct")};
+    const kiln_program *f32 = copy_of(*state, "f32"), *f16 = copy_of(*state, "f16");
+    const double told = record.peak_flops, vectors = 2 * 128.0 * 132 * 1.98e9;
+    assert_true(kiln_roofline_peak_of(&record, &h200, f32) == vectors && told > 7 * vectors);
+    assert_true(kiln_roofline_peak_of(&record, &h200, f16) == told);
+    assert_true(kiln_roofline_peak_of(&record, &h200, NULL) == told);
+    assert_true(kiln_roofline_peak_of(&record, &opencl, f32) == told); /* whose row knows no rate */
+    assert_true(kiln_roofline_peak_of(&record, &cpu, f32) == told);
+    record.algorithm = KILN_STR("of another version");
+    assert_true(kiln_roofline_peak_of(&record, &h200, f32) == told);
+    for (kiln_algorithm a = 0; a < KILN_ALGORITHM_COUNT; a++) {
+        const bool rounds = kiln_algorithm_precision(a) != KILN_PRECISION_F32;
+        record.algorithm = kiln_str_from(kiln_algorithm_name(a));
+        assert_true(kiln_roofline_peak_of(&record, &h200, f32) == (rounds ? told : vectors));
+    }
+    record.peak_flops = 1e12; /* a board that knows better */
+    record.algorithm = KILN_STR("direct");
+    assert_true(kiln_roofline_peak_of(&record, &h200, f32) == 1e12);
+}
+
 /* A share of the peak of another level would say nothing of kernels that are held to theirs. */
 static void the_peak_is_that_of_the_level(void **state) {
     double held = 0, wide = 0;
@@ -113,6 +138,7 @@ int main(void) {
         test_with_arena(the_roof_of_a_gpu_is_its_rows),
         test_with_arena(nothing_is_known_of_devices_that_count),
         test_with_arena(caches_are_read_faster_than_memory),
+        test_with_arena(a_record_in_f32_is_a_share_of_the_vectors_peak),
         test_with_arena(the_peak_is_that_of_the_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,13 +292,14 @@ void kiln_walk_registers_put(kiln_walk *w, kiln_buffer buffer, const int64_t *el
 /* Of one chunk of a live REGISTER buffer. */
 kiln_ssa_type kiln_walk_chunk_type(const kiln_walk *w, kiln_buffer buffer);
 
-/* ---- walk_library.c: where the builder's `call` is NULL ---------------------------------------
+/* ---- walk_library.c, walk_library_wide.c: where the builder's `call` is NULL -------------------
  */
 
-/* A function of f32 that others have in a library: POW, REM and what takes one operand. */
+/* A function of f32 or f64 that others have in a library: POW, REM and what takes one operand. */
 kiln_ssa kiln_walk_library(kiln_walk *w, kiln_expr_op op, const kiln_ssa *v, uint32_t count);
-/* UNIMPLEMENTED: a function of f64 below `stmt`; the note names it. */
-KILN_MUST_USE kiln_status kiln_walk_check_library(kiln_program *p, kiln_stmt stmt);
+/* The same of f64 (y NULL: one operand), POW for x >= 0 and finite results of its logarithm: what C
+ * says of other cases is kiln_walk_library's. Errors stand in walk_library_wide.c. */
+kiln_ssa kiln_walk_wide(kiln_walk *w, kiln_expr_op op, kiln_ssa x, kiln_ssa y);
 
 /* ---- walk_tensor.c --------------------------------------------------------------------------- */
 

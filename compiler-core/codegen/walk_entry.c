@@ -324,7 +324,6 @@ static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launc
     kiln_launch_head head;
     kiln_launch_values values;
     kiln_status st = check_stmt(p, launch->body, 0, false, true);
-    if (!st && !b->ops->call) st = kiln_walk_check_library(p, launch->body);
     if (!st && launch->token_slots && !b->ops->token_place)
         st = KILN_ERROR(UNIMPLEMENTED, "the back end has no tokens between threads");
     if (st) return st;

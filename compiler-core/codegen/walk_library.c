@@ -1,75 +1,14 @@
 /* Functions of C's library for builders that have none (kiln_builder_ops.call is NULL): of f32, by
  * way of f64, whose 29 further bits leave series of Taylor and plain reductions enough; the result
- * is rounded once. Errors are at most 0.51 ulp (test_walk_math.c), of sin, cos and tan below 2^40:
+ * is rounded once; those of f64 are in walk_library_wide.c. Errors are at most 0.51 ulp
+ * (test_walk_library.c), of sin, cos and tan below 2^40:
  * beyond that the angle is not reduced any more, and they are 0 or 1. Nothing that is tuned spends
  * its time here. */
 #include <math.h>
 
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
-
-/* At most one argument of a call appends instructions, as in walk_math.c. */
-
-static kiln_ssa k(kiln_walk *w, kiln_ssa like, double value) {
-    return kiln_walk_real(w, like, value);
-}
-static kiln_ssa add(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
-    return kiln_walk_compute(w, KILN_BUILD_FADD, a, b);
-}
-static kiln_ssa sub(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
-    return kiln_walk_compute(w, KILN_BUILD_FSUB, a, b);
-}
-static kiln_ssa mul(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
-    return kiln_walk_compute(w, KILN_BUILD_FMUL, a, b);
-}
-static kiln_ssa quotient(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
-    return kiln_walk_compute(w, KILN_BUILD_FDIV, a, b);
-}
-static kiln_ssa fma_of(kiln_walk *w, kiln_ssa a, kiln_ssa b, double c) {
-    return kiln_walk_fma(w, a, b, k(w, a, c));
-}
-static kiln_ssa absolute(kiln_walk *w, kiln_ssa a) {
-    return kiln_walk_compute(w, KILN_BUILD_FABS, a, NULL);
-}
-static kiln_ssa root(kiln_walk *w, kiln_ssa a) {
-    return kiln_walk_compute(w, KILN_BUILD_SQRT, a, NULL);
-}
-static kiln_ssa with_sign_of(kiln_walk *w, kiln_ssa magnitude, kiln_ssa sign) {
-    return kiln_walk_compute(w, KILN_BUILD_COPYSIGN, magnitude, sign);
-}
-static kiln_ssa choose(kiln_walk *w, kiln_build_op comparison, kiln_ssa a, double b, kiln_ssa yes,
-                       kiln_ssa no) {
-    return kiln_walk_select(w, kiln_walk_compute(w, comparison, a, k(w, a, b)), yes, no);
-}
-/* x between the bounds; NaN stays. */
-static kiln_ssa within(kiln_walk *w, kiln_ssa x, double low, double high) {
-    x = choose(w, KILN_BUILD_OLT, x, low, k(w, x, low), x);
-    return choose(w, KILN_BUILD_OGT, x, high, k(w, x, high), x);
-}
-static kiln_ssa bits_op(kiln_walk *w, kiln_build_op what, kiln_ssa bits, int64_t constant) {
-    return kiln_walk_compute(w, what, bits, kiln_walk_integer(w, bits, constant));
-}
-static kiln_ssa as_bits(kiln_walk *w, kiln_ssa v) {
-    return kiln_walk_convert(w, KILN_CONVERT_BITS, v, KILN_SSA_I64);
-}
-static kiln_ssa as_float(kiln_walk *w, kiln_ssa bits) {
-    return kiln_walk_convert(w, KILN_CONVERT_BITS, bits, KILN_SSA_F64);
-}
-
-/* coefficient[0] + x * (coefficient[1] + ...) */
-static kiln_ssa horner(kiln_walk *w, kiln_ssa x, const double *coefficient, uint32_t count) {
-    kiln_ssa v = k(w, x, coefficient[count - 1]);
-    for (uint32_t i = count - 1; i-- > 0;) v = fma_of(w, v, x, coefficient[i]);
-    return v;
-}
-#define HORNER(w, x, table) horner(w, x, table, KILN_ARRAY_COUNT(table))
-
-/* x + x^3 (table[0] + x^2 (table[1] + ...)) */
-static kiln_ssa odd_series(kiln_walk *w, kiln_ssa x, const double *table, uint32_t count) {
-    kiln_ssa square = mul(w, x, x), tail = horner(w, square, table, count);
-    return kiln_walk_fma(w, mul(w, x, square), tail, x);
-}
-#define ODD_SERIES(w, x, table) odd_series(w, x, table, KILN_ARRAY_COUNT(table))
+#include "compiler-core/codegen/walk_float.h"
 
 /* (log(1 + x) - log(1 - x)) / 2, |x| <= 0.18 */
 static kiln_ssa atanh_near_zero(kiln_walk *w, kiln_ssa x) {
@@ -80,18 +19,18 @@ static kiln_ssa atanh_near_zero(kiln_walk *w, kiln_ssa x) {
 /* log(2^n m) = n ln 2 + log(m), m in [sqrt(1/2), sqrt(2)), of numbers that are not below the least
  * normal one. */
 static kiln_ssa log_of(kiln_walk *w, kiln_ssa x) {
-    kiln_ssa bits = as_bits(w, x);
+    kiln_ssa bits = wide_bits(w, x);
     kiln_ssa above = bits_op(w, KILN_BUILD_SUB, bits, 0x3fe6a09e667f3bcd);
     kiln_ssa exponent = bits_op(w, KILN_BUILD_ASHR, above, 52);
     kiln_ssa scale = bits_op(w, KILN_BUILD_SHL, exponent, 52);
-    kiln_ssa m = as_float(w, kiln_walk_compute(w, KILN_BUILD_SUB, bits, scale));
+    kiln_ssa m = wide_float(w, kiln_walk_compute(w, KILN_BUILD_SUB, bits, scale));
     kiln_ssa n = kiln_walk_convert(w, KILN_CONVERT_SIGNED_TO_FLOAT, exponent, KILN_SSA_F64);
     kiln_ssa above_one = sub(w, m, k(w, m, 1));
     kiln_ssa half = atanh_near_zero(w, quotient(w, above_one, add(w, m, k(w, m, 1))));
     kiln_ssa y = kiln_walk_fma(w, n, k(w, x, 0.693147180559945309), add(w, half, half));
-    y = choose(w, KILN_BUILD_OEQ, x, INFINITY, x, y);
-    y = choose(w, KILN_BUILD_OEQ, x, 0, k(w, x, -INFINITY), y);
-    y = choose(w, KILN_BUILD_OLT, x, 0, k(w, x, NAN), y);
+    y = choose_at(w, KILN_BUILD_OEQ, x, INFINITY, x, y);
+    y = choose_at(w, KILN_BUILD_OEQ, x, 0, k(w, x, -INFINITY), y);
+    y = choose_at(w, KILN_BUILD_OLT, x, 0, k(w, x, NAN), y);
     return kiln_walk_select(w, kiln_walk_compute(w, KILN_BUILD_UNO, x, x), x, y);
 }
 
@@ -108,7 +47,7 @@ static kiln_ssa exp_of(kiln_walk *w, kiln_ssa x) {
     kiln_ssa p = HORNER(w, r, table);
     kiln_ssa exponent = kiln_walk_convert(w, KILN_CONVERT_FLOAT_TO_SIGNED, n, KILN_SSA_I64);
     kiln_ssa biased = bits_op(w, KILN_BUILD_ADD, exponent, 1023);
-    return mul(w, p, as_float(w, bits_op(w, KILN_BUILD_SHL, biased, 52)));
+    return mul(w, p, wide_float(w, bits_op(w, KILN_BUILD_SHL, biased, 52)));
 }
 
 /* ---- angles ---------------------------------------------------------------------------------- */
@@ -120,8 +59,8 @@ static kiln_ssa reduced(kiln_walk *w, kiln_ssa x, kiln_ssa *out_quadrant) {
     kiln_ssa r = kiln_walk_fma(w, n, k(w, x, -1.57079632679489656), x);
     r = kiln_walk_fma(w, n, k(w, x, -6.12323399573676604e-17), r);
     *out_quadrant = kiln_walk_convert(w, KILN_CONVERT_FLOAT_TO_SIGNED, n, KILN_SSA_I64);
-    r = choose(w, KILN_BUILD_OLT, absolute(w, x), 0x1p40, r, k(w, x, 0));
-    return choose(w, KILN_BUILD_OLT, absolute(w, x), INFINITY, r, k(w, x, NAN));
+    r = choose_at(w, KILN_BUILD_OLT, absolute(w, x), 0x1p40, r, k(w, x, 0));
+    return choose_at(w, KILN_BUILD_OLT, absolute(w, x), INFINITY, r, k(w, x, NAN));
 }
 
 /* sin(x + shift pi / 2); of zeros the sign is kept where nothing is added */
@@ -138,7 +77,7 @@ static kiln_ssa sine(kiln_walk *w, kiln_ssa x, int64_t shift) {
     kiln_ssa size = kiln_walk_select(w, is_other, of_cosine, of_sine);
     kiln_ssa other = kiln_walk_compute(w, KILN_BUILD_FNEG, size, NULL);
     size = kiln_walk_select(w, is_below, other, size);
-    return shift ? size : choose(w, KILN_BUILD_OEQ, x, 0, x, size);
+    return shift ? size : choose_at(w, KILN_BUILD_OEQ, x, 0, x, size);
 }
 
 #define HALF_PI 1.57079632679489662
@@ -148,13 +87,13 @@ static kiln_ssa arc_tangent(kiln_walk *w, kiln_ssa x) {
     static const double table[] = {-1. / 3,  1. / 5,  -1. / 7,  1. / 9,  -1. / 11, 1. / 13,
                                    -1. / 15, 1. / 17, -1. / 19, 1. / 21, -1. / 23, 1. / 25};
     kiln_ssa size = absolute(w, x), inverse = quotient(w, k(w, x, 1), size);
-    kiln_ssa small = choose(w, KILN_BUILD_OGT, size, 1, inverse, size);
+    kiln_ssa small = choose_at(w, KILN_BUILD_OGT, size, 1, inverse, size);
     kiln_ssa below = sub(w, small, k(w, x, 1));
     kiln_ssa turned = quotient(w, below, add(w, small, k(w, x, 1)));
     kiln_ssa is_turned = kiln_walk_compute(w, KILN_BUILD_OGT, small, k(w, x, 0.4142135623730951));
     kiln_ssa angle = ODD_SERIES(w, kiln_walk_select(w, is_turned, turned, small), table);
     angle = add(w, angle, kiln_walk_select(w, is_turned, k(w, x, HALF_PI / 2), k(w, x, 0)));
-    angle = choose(w, KILN_BUILD_OGT, size, 1, sub(w, k(w, x, HALF_PI), angle), angle);
+    angle = choose_at(w, KILN_BUILD_OGT, size, 1, sub(w, k(w, x, HALF_PI), angle), angle);
     return with_sign_of(w, angle, x);
 }
 
@@ -171,7 +110,7 @@ static kiln_ssa hyperbolic_sine(kiln_walk *w, kiln_ssa x) {
     kiln_ssa size = absolute(w, x), power = exp_of(w, size);
     kiln_ssa twice = sub(w, power, quotient(w, k(w, x, 1), power));
     kiln_ssa large = with_sign_of(w, mul(w, twice, k(w, x, 0.5)), x);
-    return choose(w, KILN_BUILD_OLT, size, 0.5, ODD_SERIES(w, x, table), large);
+    return choose_at(w, KILN_BUILD_OLT, size, 0.5, ODD_SERIES(w, x, table), large);
 }
 
 static kiln_ssa hyperbolic_cosine(kiln_walk *w, kiln_ssa x) {
@@ -184,14 +123,14 @@ static kiln_ssa inverse_hyperbolic_tangent(kiln_walk *w, kiln_ssa x) {
     kiln_ssa above = add(w, k(w, x, 1), x), below = sub(w, k(w, x, 1), x);
     kiln_ssa large = mul(w, log_of(w, quotient(w, above, below)), k(w, x, 0.5));
     kiln_ssa small = atanh_near_zero(w, x);
-    return choose(w, KILN_BUILD_OLT, absolute(w, x), 0.17, small, large);
+    return choose_at(w, KILN_BUILD_OLT, absolute(w, x), 0.17, small, large);
 }
 
 static kiln_ssa inverse_hyperbolic_sine(kiln_walk *w, kiln_ssa x) {
     kiln_ssa size = absolute(w, x), hypotenuse = root(w, fma_of(w, x, x, 1));
     kiln_ssa large = with_sign_of(w, log_of(w, add(w, size, hypotenuse)), x);
     kiln_ssa small = atanh_near_zero(w, quotient(w, x, hypotenuse));
-    return choose(w, KILN_BUILD_OLT, size, 0.17, small, large);
+    return choose_at(w, KILN_BUILD_OLT, size, 0.17, small, large);
 }
 
 static kiln_ssa inverse_hyperbolic_cosine(kiln_walk *w, kiln_ssa x) {
@@ -203,10 +142,9 @@ static kiln_ssa inverse_hyperbolic_cosine(kiln_walk *w, kiln_ssa x) {
 /* ---- of two numbers ----------------------------------------------------------------------------
  */
 
-/* As C has it for zeros, infinities and numbers below 0. */
-static kiln_ssa power(kiln_walk *w, kiln_ssa x, kiln_ssa y) {
+/* x to the power of y from |x| to it, as C has it for zeros, infinities and numbers below 0. */
+static kiln_ssa power(kiln_walk *w, kiln_ssa x, kiln_ssa y, kiln_ssa result) {
     kiln_ssa size = absolute(w, x);
-    kiln_ssa result = exp_of(w, mul(w, y, log_of(w, size)));
     kiln_ssa half = mul(w, y, k(w, y, 0.5));
     kiln_ssa is_whole =
         kiln_walk_compute(w, KILN_BUILD_OEQ, kiln_walk_compute(w, KILN_BUILD_FLOOR, y, NULL), y);
@@ -225,8 +163,8 @@ static kiln_ssa power(kiln_walk *w, kiln_ssa x, kiln_ssa y) {
     kiln_ssa is_one = kiln_walk_compute(w, KILN_BUILD_OEQ, size, k(w, x, 1));
     kiln_ssa stays = kiln_walk_compute(w, KILN_BUILD_AND, is_infinite, is_one);
     result = kiln_walk_select(w, stays, k(w, x, 1), result);
-    result = choose(w, KILN_BUILD_OEQ, x, 1, x, result);
-    return choose(w, KILN_BUILD_OEQ, y, 0, k(w, y, 1), result);
+    result = choose_at(w, KILN_BUILD_OEQ, x, 1, x, result);
+    return choose_at(w, KILN_BUILD_OEQ, y, 0, k(w, y, 1), result);
 }
 
 /* Exact: quotients of f32 have less than 278 bits before the point; each round takes 52 of them. */
@@ -240,7 +178,7 @@ static kiln_ssa remainder_of(kiln_walk *w, kiln_ssa x, kiln_ssa y) {
         kiln_ssa rest = kiln_walk_fma(w, times, step, left);
         /* The quotient was rounded: it may be one too many. */
         kiln_ssa more = add(w, rest, step);
-        left = choose(w, KILN_BUILD_OLT, rest, 0, more, rest);
+        left = choose_at(w, KILN_BUILD_OLT, rest, 0, more, rest);
     }
     left = with_sign_of(w, left, x);
     kiln_ssa is_beyond = kiln_walk_compute(w, KILN_BUILD_OEQ, size, k(w, y, INFINITY));
@@ -254,7 +192,10 @@ static kiln_ssa remainder_of(kiln_walk *w, kiln_ssa x, kiln_ssa y) {
 
 static kiln_ssa apply(kiln_walk *w, kiln_expr_op op, kiln_ssa x, kiln_ssa y) {
     switch (op) {
-    case KILN_EXPR_POW: return power(w, x, y);
+    case KILN_EXPR_POW: {
+        kiln_ssa of_size = exp_of(w, mul(w, y, log_of(w, absolute(w, x))));
+        return power(w, x, y, of_size);
+    }
     case KILN_EXPR_REM: return remainder_of(w, x, y);
     case KILN_EXPR_SIN: return sine(w, x, 0);
     case KILN_EXPR_COS: return sine(w, x, 1);
@@ -277,45 +218,11 @@ static kiln_ssa apply(kiln_walk *w, kiln_expr_op op, kiln_ssa x, kiln_ssa y) {
 }
 
 kiln_ssa kiln_walk_library(kiln_walk *w, kiln_expr_op op, const kiln_ssa *v, uint32_t count) {
-    kiln_ssa wide[2] = {NULL, NULL};
-    for (uint32_t i = 0; i < count; i++)
-        wide[i] = kiln_walk_convert(w, KILN_CONVERT_FLOAT, v[i], KILN_SSA_F64);
-    return kiln_walk_convert(w, KILN_CONVERT_FLOAT, apply(w, op, wide[0], wide[1]), KILN_SSA_F32);
-}
-
-/* ---- what is not there -------------------------------------------------------------------------
- */
-
-/* Of f64, where f32 has polynomials in walk_math.c or what stands above. */
-static const char *const function_name[KILN_EXPR_OP_COUNT] = {
-#define NAMED(op, name) [KILN_EXPR_##op] = name
-    NAMED(EXP, "exp"),         NAMED(LOG, "log"),     NAMED(TANH, "tanh"),
-    NAMED(ERF, "erf"),         NAMED(SIN, "sin"),     NAMED(COS, "cos"),
-    NAMED(TAN, "tan"),         NAMED(ASIN, "asin"),   NAMED(ACOS, "acos"),
-    NAMED(ATAN, "atan"),       NAMED(SINH, "sinh"),   NAMED(COSH, "cosh"),
-    NAMED(ASINH, "asinh"),     NAMED(ACOSH, "acosh"), NAMED(ATANH, "atanh"),
-    NAMED(POW, "pow"),         NAMED(REM, "rem"),     NAMED(FLOORMOD, "floormod"),
-    NAMED(SIGMOID, "sigmoid"),
-#undef NAMED
-};
-
-static kiln_expr find_wide(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    const kiln_expr_node *node = kiln_expr_get(p, e);
-    if (node->dtype == KILN_F64 && function_name[node->op])
-        *(const char **)context = function_name[node->op];
-    return rebuilt;
-}
-
-kiln_status kiln_walk_check_library(kiln_program *p, kiln_stmt stmt) {
-    const kiln_stmt_info *s = &p->stmt.data[stmt];
-    const char *found = NULL;
-    if (s->kind == KILN_STMT_STORE) kiln_expr_rewrite(p, s->value, 0, find_wide, &found);
-    if (s->kind == KILN_STMT_IF) kiln_expr_rewrite(p, s->condition, 0, find_wide, &found);
-    if (found)
-        return KILN_ERROR(UNIMPLEMENTED, "%s of f64, for which the target has no library", found);
-    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {
-        kiln_status st = kiln_walk_check_library(p, p->stmt.data[stmt].child.data[i]);
-        if (st) return st;
-    }
-    return KILN_OK;
+    kiln_ssa x = v[0], y = count > 1 ? v[1] : NULL;
+    if (kiln_walk_type(w, x).scalar == KILN_SSA_F64)
+        return op == KILN_EXPR_POW ? power(w, x, y, kiln_walk_wide(w, op, absolute(w, x), y))
+                                   : kiln_walk_wide(w, op, x, y);
+    x = kiln_walk_convert(w, KILN_CONVERT_FLOAT, x, KILN_SSA_F64);
+    if (y) y = kiln_walk_convert(w, KILN_CONVERT_FLOAT, y, KILN_SSA_F64);
+    return kiln_walk_convert(w, KILN_CONVERT_FLOAT, apply(w, op, x, y), KILN_SSA_F32);
 }

@@ -1,6 +1,7 @@
 /* Float operators. exp, log, tanh, erf and sigmoid of f32 are polynomials in straight-line IR,
  * alike for scalars and vectors, so that a schedule does not change results; everything of f64 and
- * the rarer functions call the C library lane by lane.
+ * the rarer functions call the C library lane by lane, or are those of walk_library.c where there
+ * is none.
  *
  * Coefficients are minimax fits of relative error, found by Remez exchange in exact rational
  * arithmetic and rounded to f32. Errors below were measured against the C library in f64 over every
@@ -10,38 +11,7 @@
 
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
-
-/* C leaves open in which order arguments are computed, and the order of instructions is part of the
- * bytes: at most one argument of a call appends any. */
-
-static kiln_ssa k(kiln_walk *w, kiln_ssa like, double value) {
-    return kiln_walk_real(w, like, value);
-}
-
-static kiln_ssa add(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
-    return kiln_walk_compute(w, KILN_BUILD_FADD, a, b);
-}
-static kiln_ssa sub(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
-    return kiln_walk_compute(w, KILN_BUILD_FSUB, a, b);
-}
-static kiln_ssa mul(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
-    return kiln_walk_compute(w, KILN_BUILD_FMUL, a, b);
-}
-static kiln_ssa quotient(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
-    return kiln_walk_compute(w, KILN_BUILD_FDIV, a, b);
-}
-static kiln_ssa absolute(kiln_walk *w, kiln_ssa a) {
-    return kiln_walk_compute(w, KILN_BUILD_FABS, a, NULL);
-}
-
-static kiln_ssa with_sign_of(kiln_walk *w, kiln_ssa magnitude, kiln_ssa sign) {
-    return kiln_walk_compute(w, KILN_BUILD_COPYSIGN, magnitude, sign);
-}
-
-static kiln_ssa choose(kiln_walk *w, kiln_build_op comparison, kiln_ssa a, kiln_ssa b, kiln_ssa yes,
-                       kiln_ssa no) {
-    return kiln_walk_select(w, kiln_walk_compute(w, comparison, a, b), yes, no);
-}
+#include "compiler-core/codegen/walk_float.h"
 
 /* The bound when x is beyond it; x itself when it is NaN. */
 static kiln_ssa at_most(kiln_walk *w, kiln_ssa x, double bound) {
@@ -51,22 +21,16 @@ static kiln_ssa at_least(kiln_walk *w, kiln_ssa x, double bound) {
     return choose(w, KILN_BUILD_OGT, k(w, x, bound), x, k(w, x, bound), x);
 }
 
-/* coefficient[0] + x * (coefficient[1] + ...) */
-static kiln_ssa horner(kiln_walk *w, kiln_ssa x, const double *coefficient, uint32_t count) {
+kiln_ssa kiln_walk_horner(kiln_walk *w, kiln_ssa x, const double *coefficient, uint32_t count) {
     kiln_ssa v = k(w, x, coefficient[count - 1]);
     for (uint32_t i = count - 1; i-- > 0;) v = kiln_walk_fma(w, v, x, k(w, x, coefficient[i]));
     return v;
 }
-#define HORNER(w, x, table) horner(w, x, table, KILN_ARRAY_COUNT(table))
 
 /* ln 2 in two parts: the first has 15 bits, so that its product with an exponent is exact. */
 #define LN2_HIGH 0.693145751953125
 #define LN2_LOW 1.428606765330187e-06
 
-/* On I32, with a constant. */
-static kiln_ssa bits_op(kiln_walk *w, kiln_build_op what, kiln_ssa bits, int64_t constant) {
-    return kiln_walk_compute(w, what, bits, kiln_walk_integer(w, bits, constant));
-}
 static kiln_ssa as_bits(kiln_walk *w, kiln_ssa v) {
     return kiln_walk_convert(w, KILN_CONVERT_BITS, v, KILN_SSA_I32);
 }
@@ -158,9 +122,10 @@ static kiln_ssa math_erf(kiln_walk *w, kiln_ssa x) {
 
 static bool is_f32(kiln_walk *w, kiln_ssa v) { return kiln_walk_type(w, v).scalar == KILN_SSA_F32; }
 
-/* f64 only where there is a library (kiln_walk_check_library). */
 static kiln_ssa exponential(kiln_walk *w, kiln_ssa x) {
-    return is_f32(w, x) ? math_exp(w, x) : kiln_walk_libm(w, "exp", &x, 1);
+    if (is_f32(w, x)) return math_exp(w, x);
+    return w->b->ops->call ? kiln_walk_libm(w, "exp", &x, 1)
+                           : kiln_walk_library(w, KILN_EXPR_EXP, &x, 1);
 }
 
 /* 1 / (1 + exp(-x)) with an exponential that cannot overflow. Error at most 3 ulp. */

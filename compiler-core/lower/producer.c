@@ -53,10 +53,6 @@ static kiln_status check_threads(const kiln_pipelining *l, const int64_t *works,
                                  const int64_t *fetches) {
     const int64_t producers = works[KILN_AXIS_THREAD_X] * works[KILN_AXIS_THREAD_Y],
                   all = producers * (works[KILN_AXIS_THREAD_Z] + 1);
-    if (fetches[KILN_AXIS_THREAD_Z] > 1)
-        return REFUSE("loop %.*s has a producer, and what it fetches is bound to thread.z, which "
-                      "tells the producer from others",
-                      LOOP_NAME(l));
     if (fetches[KILN_AXIS_THREAD_X] > works[KILN_AXIS_THREAD_X] ||
         fetches[KILN_AXIS_THREAD_Y] > works[KILN_AXIS_THREAD_Y])
         return REFUSE("loop %.*s has a producer of %lld x %lld threads, as its work has; its "
@@ -142,18 +138,28 @@ static void mark_unit(kiln_program *p, kiln_stmt stmt) {
         mark_unit(p, p->stmt.data[stmt].child.data[i]);
 }
 
-/* if this is the producer: what the threads of the nest do. */
+/* if this is the producer: what the threads of the nest do. Its own loop over thread.z, the axis
+ * that tells the producer from others, is one that these threads go through in turn. */
 static void give_to_producer(kiln_program *p, kiln_stmt nest, void *context) {
     const int64_t groups = *(const int64_t *)context;
     const kiln_var var =
         kiln_var_create(p, kiln_str_from(kiln_axes[KILN_AXIS_THREAD_Z].text), 0, groups);
-    kiln_stmt body = nest, branch = kiln_stmt_create(p, KILN_STMT_IF);
-    while (kiln_stmt_level(p, body) == KILN_LEVEL_GROUP) body = p->stmt.data[body].child.data[0];
+    kiln_stmt body = nest, loop = 0, branch = kiln_stmt_create(p, KILN_STMT_IF);
+    for (; kiln_stmt_level(p, body) == KILN_LEVEL_GROUP; body = p->stmt.data[body].child.data[0])
+        if (p->stmt.data[body].axis == KILN_AXIS_THREAD_Z) loop = body;
     p->stmt.data[branch].condition =
         kiln_expr_binary(p, KILN_EXPR_EQ, kiln_expr_var(p, var), kiln_expr_index(p, groups));
     kiln_stmt_wrap(p, body, branch);
+    if (loop) {
+        const kiln_stmt_info s = p->stmt.data[loop];
+        kiln_stmt_for(p, s.var, s.first, s.extent, KILN_LOOP_SERIAL, body);
+        p->stmt.data[loop].var = var;
+        p->stmt.data[loop].first = 0;
+        p->stmt.data[loop].extent = groups + 1;
+        return;
+    }
     if (nest == body) nest = branch;
-    kiln_stmt loop = kiln_stmt_for(p, var, 0, groups + 1, KILN_LOOP_BIND, nest);
+    loop = kiln_stmt_for(p, var, 0, groups + 1, KILN_LOOP_BIND, nest);
     p->stmt.data[loop].axis = KILN_AXIS_THREAD_Z;
 }
 

@@ -48,12 +48,21 @@
     "reorder(x.read.d0.f.1, x.read.d0.f.2, x.read.d0.f.0)\n"                 \
     "fuse(w.read.d0, w.read.d1)\nsplit(w.read.d0.f, -1, 8)\n"                \
     "reorder(w.read.d0.f.1, w.read.d0.f.0)\nbind(w.read.d0.f.1, \"thread.x\")\n"
+/* Threads of all groups fetch the one; only threads of one axis fetch the other. */
+#define BY_GROUPS(groups)                                                    \
+    "fuse(x.read.d0, x.read.d1)\nsplit(x.read.d0.f, -1, " groups ", 8)\n"    \
+    "bind(x.read.d0.f.1, \"thread.z\")\nbind(x.read.d0.f.2, \"thread.x\")\n" \
+    "reorder(x.read.d0.f.1, x.read.d0.f.2, x.read.d0.f.0)\n"
+#define BOUND(count, axis)                                            \
+    "fuse(x.read.d0, x.read.d1)\nsplit(x.read.d0.f, -1, " count ")\n" \
+    "bind(x.read.d0.f.1, \"" axis "\")\nreorder(x.read.d0.f.1, x.read.d0.f.0)\n"
 #define PRODUCER(stages) "pipeline(mm.k.0, " stages ")\nproducer(mm.k.0, 1)\n"
 
 static const char *const traces[] = {
-    WORK("1") FETCHES PRODUCER("2"), WORK("2") FETCHES PRODUCER("3"),
-    WORK("2") FETCHES PRODUCER("8"),                                /* 5 slots */
-    IN_TURN FETCHES PRODUCER("3"),   IN_TURN FETCHES PRODUCER("8"), /* of 10 iterations */
+    WORK("1") FETCHES PRODUCER("2"),        WORK("2") FETCHES PRODUCER("3"),
+    WORK("2") FETCHES PRODUCER("8"),                                       /* 5 slots */
+    IN_TURN FETCHES PRODUCER("3"),          IN_TURN FETCHES PRODUCER("8"), /* of 10 iterations */
+    WORK("2") BY_GROUPS("2") PRODUCER("3"), WORK("2") BOUND("2", "thread.z") PRODUCER("2"),
 };
 
 static void every_pass_keeps_the_meaning(void **state) {
@@ -130,11 +139,6 @@ static void what_no_token_orders_is_found(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
-/* Only one of the operands is fetched by several threads, all of that axis. */
-#define BOUND(count, axis)                                            \
-    "fuse(x.read.d0, x.read.d1)\nsplit(x.read.d0.f, -1, " count ")\n" \
-    "bind(x.read.d0.f.1, \"" axis "\")\nreorder(x.read.d0.f.1, x.read.d0.f.0)\n"
-
 static void expect_refused(void **state, const char *trace, const char *target_text,
                            const char *why) {
     kiln_program *te = parse_in(*state, MATMUL);
@@ -147,8 +151,6 @@ static void producers_that_cannot_be_are_refused(void **state) {
     expect_refused(state, traces[0], "cuda:sm_80",
                    "loop mm.k.0 has a producer, which waits for phases of barriers");
     expect_refused(state, traces[0], "opencl", "the target has none");
-    expect_refused(state, WORK("2") BOUND("2", "thread.z") PRODUCER("3"), "cuda:sm_90a",
-                   "what it fetches is bound to thread.z");
     expect_refused(state, WORK("2") BOUND("16", "thread.x") PRODUCER("3"), "cuda:sm_90a",
                    "a producer of 8 x 4 threads, as its work has; its fetches take 16 x 1");
     /* Rows of four threads, of eight in all. */

@@ -12,12 +12,13 @@
  */
 enum { KILN_GPU_WARP_WAYS = 2 * KILN_GPU_TILED_MAX, KILN_GPU_WARP_STEP, KILN_GPU_WARP_COLUMNS };
 /* Columns of the table of steps: a block of k, ways and rows as above of operands whose steps lie
- * behind one another, stages of the pipeline. */
+ * behind one another, stages of the pipeline, whether threads of their own fetch for it. */
 enum {
     KILN_GPU_WARP_BLOCK,
     KILN_GPU_WARP_K_WAYS,
     KILN_GPU_WARP_K_STEP,
     KILN_GPU_WARP_STAGES,
+    KILN_GPU_WARP_PRODUCER,
     KILN_GPU_WARP_STEP_COLUMNS
 };
 #define KILN_GPU_WARP_STEPS_MAX 16

@@ -351,8 +351,10 @@ const char *kiln_gpu_warp_block(kiln_gpu_warp_tiling *w) {
         if (!copy[a] || !place_copy(w, a, copy[a], &n))
             return "threads cannot copy what they share";
     if (!place_follower(w, follower, &n)) return "what follows does not go along with the tile";
-    return kiln_sched_pipeline(kiln_sched_try(s), n.blocks,
-                               kiln_sched_element(t->steps, KILN_GPU_WARP_STAGES))
-               ? NULL
-               : "blocks of the reduction cannot be fetched ahead";
+    if (!kiln_sched_pipeline(kiln_sched_try(s), n.blocks,
+                             kiln_sched_element(t->steps, KILN_GPU_WARP_STAGES)))
+        return "blocks of the reduction cannot be fetched ahead";
+    kiln_sched_producer(kiln_sched_try(s), n.blocks,
+                        kiln_sched_element(t->steps, KILN_GPU_WARP_PRODUCER));
+    return NULL;
 }

@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/macros.h"
 #include "compiler-core/ir/device.h"
+#include "compiler-core/lower/launch.h"
 #include "compiler-core/rules/gpu_warp.h"
 
 #define WARPS_MAX 8   /* of a group */
@@ -22,8 +23,11 @@
  * counted: ptxas 12.9 gives default tiles at most so many more on sm_80. */
 #define REGISTERS_BESIDE 40
 #define REGISTERS_LOWERED 22 /* what lower/registers.c leaves for the same */
-#define BANK_BYTES 128       /* of shared memory, a cycle */
-#define MATRIX_BYTES 512     /* that ldmatrix.x4 reads */
+/* Of a thread that only fetches, and steps in which others get what it leaves (setmaxnreg). */
+#define REGISTERS_FETCHING 40
+#define REGISTERS_STEP 8
+#define BANK_BYTES 128   /* of shared memory, a cycle */
+#define MATRIX_BYTES 512 /* that ldmatrix.x4 reads */
 
 void kiln_gpu_warp_exchange(int64_t row_bytes, int64_t *out_ways, int64_t *out_step) {
     const int64_t units = row_bytes / (BANK_BYTES / 8);
@@ -61,6 +65,12 @@ static bool copies_ahead(const kiln_gpu_warp_tiling *w) {
     return copies;
 }
 
+/* Threads of the group with those that only fetch: as many as have an instruction together. */
+static int64_t all_threads(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                           const int64_t *step) {
+    return kiln_gpu_group_threads(&w->t, tile) + (step[KILN_GPU_WARP_PRODUCER] ? w->t.together : 0);
+}
+
 /* What is fetched element by element has an address and conditions for each, which compilers take
  * out of the loop over blocks. */
 static int64_t places_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile, int64_t block) {
@@ -72,16 +82,21 @@ static int64_t places_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *til
 }
 
 /* Sums, fragments of one step and of the next one's columns where they are in registers, and what
- * is on its way through them. */
+ * is on its way through them, unless a producer fetches. */
 static int64_t registers_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                             const int64_t *step) {
     const int64_t rows = pieces_of(w, tile, 0, 1), columns = pieces_of(w, tile, 1, w->t.tiled),
                   words = fetched_words(w, tile, step[KILN_GPU_WARP_BLOCK]),
                   stages = step[KILN_GPU_WARP_STAGES];
-    const int64_t staged = stages == 2 ? words : KILN_MIN(words, stages == 1 ? 16 : 0);
     const int64_t fragments = kiln_gpu_warp_is_grouped(w) ? 0 : 4 * rows + 2 * columns;
-    return KILN_WARP_REGISTERS * rows * columns + fragments + staged +
-           places_of(w, tile, step[KILN_GPU_WARP_BLOCK]) + REGISTERS_BESIDE;
+    const int64_t own = KILN_WARP_REGISTERS * rows * columns + fragments + REGISTERS_BESIDE;
+    if (step[KILN_GPU_WARP_PRODUCER]) return own;
+    const int64_t staged = stages == 2 ? words : KILN_MIN(words, stages == 1 ? 16 : 0);
+    return own + staged + places_of(w, tile, step[KILN_GPU_WARP_BLOCK]);
+}
+
+static bool stages_in_registers(const int64_t *step) {
+    return step[KILN_GPU_WARP_STAGES] == 2 && !step[KILN_GPU_WARP_PRODUCER];
 }
 
 /* Registers as lowering counts them: sums, and what two stages carry, halves as the f32 that they
@@ -96,7 +111,7 @@ static int64_t lowered_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *ti
                  (halves ? (int64_t)sizeof(float) : o->bytes);
     }
     return KILN_WARP_REGISTERS * pieces_of(w, tile, 0, w->t.tiled) +
-           (step[KILN_GPU_WARP_STAGES] == 2 ? (bytes + 3) / 4 : 0) + REGISTERS_LOWERED;
+           (stages_in_registers(step) ? (bytes + 3) / 4 : 0) + REGISTERS_LOWERED;
 }
 
 /* Whether pipelines of two stages hold more of an operand than stands in registers. */
@@ -108,7 +123,7 @@ static bool stages_too_many(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *
         more |= kiln_gpu_rounds(&w->t, o, tile, step[KILN_GPU_WARP_BLOCK]) * o->fetch >
                 KILN_PIPELINE_STAGED_MAX;
     }
-    return more && step[KILN_GPU_WARP_STAGES] == 2;
+    return more && stages_in_registers(step);
 }
 
 static int64_t shared_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
@@ -119,21 +134,34 @@ static int64_t shared_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *til
         if (w->slides[a])
             bytes += kiln_gpu_copied_elements(&w->t, &w->t.operand[a], tile, block) / block *
                      KILN_GPU_WARP_UNIT_BYTES;
+    if (step[KILN_GPU_WARP_PRODUCER]) bytes += 2 * KILN_TOKEN_PLACE_BYTES; /* full, empty */
     return step[KILN_GPU_WARP_STAGES] * bytes;
 }
 
 typedef enum fault { FITS, BY_THREADS, BY_REGISTERS, BY_SHARED, FAULTS } fault;
 
+/* The most that a thread of the group can have, all together. With a producer whose threads need
+ * few the others can have more than an equal share. */
+static int64_t registers_most(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                              const int64_t *step) {
+    const kiln_gpu_limits *l = &w->t.limits;
+    const int64_t working = kiln_gpu_group_threads(&w->t, tile), all = all_threads(w, tile, step);
+    const int64_t share = l->unit_registers / all / REGISTERS_STEP * REGISTERS_STEP;
+    if (all == working) return KILN_MIN(l->unit_registers / all, l->registers);
+    const int64_t left = (share - REGISTERS_FETCHING) * (all - working) / working;
+    return KILN_MIN(KILN_MAX(share + left / REGISTERS_STEP * REGISTERS_STEP, share), l->registers);
+}
+
 static fault fault_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                       const int64_t *step) {
     const kiln_gpu_limits *l = &w->t.limits;
     const int64_t threads = kiln_gpu_group_threads(&w->t, tile);
-    if (threads > KILN_MIN(l->threads, WARPS_MAX * KILN_WARP_LANES)) return BY_THREADS;
+    if (threads > WARPS_MAX * KILN_WARP_LANES || all_threads(w, tile, step) > l->threads)
+        return BY_THREADS;
     const int64_t registers = KILN_MAX(registers_of(w, tile, step), lowered_of(w, tile, step));
     const bool many =
         !kiln_gpu_warp_is_grouped(w) && pieces_of(w, tile, 0, w->t.tiled) > PIECES_ALL_MAX;
-    if (many || registers > l->registers || registers * threads > l->unit_registers ||
-        stages_too_many(w, tile, step))
+    if (many || registers > registers_most(w, tile, step) || stages_too_many(w, tile, step))
         return BY_REGISTERS;
     return shared_of(w, tile, step) > l->shared_bytes ? BY_SHARED : FITS;
 }
@@ -149,8 +177,9 @@ static fault fault_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
 /* Share of the tensor cores' rate that instructions of single warps reach where warp groups have
  * their own: an assumption, to be measured on a device. */
 #define SINGLE_WARPS 0.63
-/* Cycles in which nothing multiplies, from the end of a block's last instruction of a warp group,
- * for which its threads wait, to the next block's first: a guess. */
+/* Cycles in which a warp group multiplies nothing, from the end of a block's last instruction, for
+ * which its threads wait, to the next block's first: a guess. Where threads of their own fetch,
+ * groups wait for no barrier of all threads, so that one multiplies while another waits. */
 #define DRAINED 64.0
 
 static int64_t taps_of(const kiln_gpu_tiling *t) {
@@ -164,7 +193,7 @@ static int64_t taps_of(const kiln_gpu_tiling *t) {
 static double resident_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                           const int64_t *step) {
     const kiln_gpu_limits *l = &w->t.limits;
-    const int64_t threads = kiln_gpu_group_threads(&w->t, tile);
+    const int64_t threads = all_threads(w, tile, step);
     int64_t most = KILN_MIN(l->unit_groups, l->unit_threads / threads);
     most = KILN_MIN(most, l->unit_registers / (registers_of(w, tile, step) * threads));
     most = KILN_MIN(most, l->unit_shared_bytes / (shared_of(w, tile, step) + l->reserved_bytes));
@@ -241,7 +270,10 @@ static double cycles_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile
                  resident = KILN_MIN(resident_of(w, tile, step), groups),
                  blocks = ceil((double)kiln_gpu_extent(t, t->k) / (double)block),
                  ahead = (double)(step[KILN_GPU_WARP_STAGES] - 1) * most * resident,
-                 drained = kiln_gpu_warp_is_grouped(w) ? DRAINED : 0,
+                 owners = (double)(kiln_gpu_group_threads(t, tile) / t->together) * resident,
+                 drained = !kiln_gpu_warp_is_grouped(w)                  ? 0
+                           : step[KILN_GPU_WARP_PRODUCER] && owners >= 2 ? 0
+                                                                         : DRAINED,
                  waits = KILN_MAX(LATENCY - ahead, drained),
                  alone = most * KILN_MAX(l->issue / warps, 1); /* a warp has a part of the unit */
     return groups / resident * (blocks * KILN_MAX(resident * most, alone + waits) + LATENCY);
@@ -314,27 +346,31 @@ static int64_t padded_steps(const kiln_gpu_warp_tiling *w, int64_t block) {
     return (all + block - 1) / block * block;
 }
 
-/* Blocks of k, in whole instructions, each with every number of stages: such as divide it, or where
+/* Blocks of k, in whole instructions, each with every number of stages, which for warp groups
+ * threads of their own may fetch: such as divide it, or where
  * it is no whole instruction such as add a third at most. */
 static uint32_t list_steps(const kiln_gpu_warp_tiling *w,
                            int64_t out[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS]) {
     const int64_t unit = kiln_gpu_warp_unit_steps(w->mma), all = padded_steps(w, unit),
                   bytes = w->t.operand[0].bytes, most = copies_ahead(w) ? STAGES_MAX : 2;
     const bool whole = all == kiln_gpu_extent(&w->t, w->t.k);
+    const bool produces = kiln_gpu_warp_is_grouped(w) && copies_ahead(w);
     uint32_t count = 0;
     for (int64_t block = unit; block <= all; block += unit) {
         const int64_t padded = padded_steps(w, block);
         if (whole ? padded != all : block > unit && 3 * (padded - all) > all) continue;
         if (block * bytes < BLOCK_BYTES_MIN && block != all) continue;
         if (block * bytes > BLOCK_BYTES_MAX) break;
-        for (int64_t stages = 1; stages <= most && count < KILN_GPU_WARP_STEPS_MAX; stages++) {
-            if (padded / block < stages) break;
-            int64_t *step = out[count++];
-            step[KILN_GPU_WARP_BLOCK] = block;
-            step[KILN_GPU_WARP_STAGES] = stages;
-            kiln_gpu_warp_exchange(block * bytes, &step[KILN_GPU_WARP_K_WAYS],
-                                   &step[KILN_GPU_WARP_K_STEP]);
-        }
+        for (int64_t stages = 1; stages <= KILN_MIN(most, padded / block); stages++)
+            for (int64_t by = 0; by <= (produces && stages > 1); by++) {
+                if (count == KILN_GPU_WARP_STEPS_MAX) break;
+                int64_t *step = out[count++];
+                step[KILN_GPU_WARP_BLOCK] = block;
+                step[KILN_GPU_WARP_STAGES] = stages;
+                step[KILN_GPU_WARP_PRODUCER] = by;
+                kiln_gpu_warp_exchange(block * bytes, &step[KILN_GPU_WARP_K_WAYS],
+                                       &step[KILN_GPU_WARP_K_STEP]);
+            }
     }
     return count;
 }

@@ -1,7 +1,8 @@
 /* What scales and shifts each channel by constants goes into the weights of the convolution before
  * it: y = (conv(x, w) + b) * s + t = conv(x, w * s) + (b * s + t). Batch normalisation is such a
  * step with s = scale / sqrt(variance + epsilon), t = bias - mean * s; so are sums and products
- * with constants. */
+ * with constants. Of halves the new weights are rounded once, as the old ones were, and what lay
+ * between the two steps is no longer rounded. */
 #include <math.h>
 
 #include "compiler-core/graph/op.h"
@@ -78,10 +79,9 @@ static kiln_node foldable_conv(const kiln_sweep *s, kiln_value value, kiln_value
         (conv->op == KILN_OP_CONV || conv->op == KILN_OP_CONV_TRANSPOSE) &&
         kiln_value_is_constant(graph, conv->input[1]) &&
         (conv->input_count < 3 || !conv->input[2] || kiln_value_is_constant(graph, conv->input[2]));
-    kiln_dtype dtype = graph->value.data[value].dtype;
     folds = folds &&
             kiln_shape_equal(&graph->value.data[value].shape, &graph->value.data[result].shape);
-    return folds && (dtype == KILN_F32 || dtype == KILN_F64) ? producer : 0;
+    return folds && kiln_dtype_is_float(graph->value.data[value].dtype) ? producer : 0;
 }
 
 /* The output channel that element `i` of a convolution's weights belongs to. */
@@ -93,7 +93,14 @@ static int64_t channel_of(const kiln_node_info *conv, const kiln_shape *weight, 
     return c_in / (weight->dim[0] / group) * each + i % first / (first / each);
 }
 
-static void fold(kiln_sweep *s, kiln_node conv_node, kiln_node scale_node, int input) {
+/* False: the type has no such number, which can happen to halves. */
+static bool store(kiln_tensor *to, int64_t i, double value) {
+    kiln_dtype_store_f64(to->dtype, to->data, (size_t)i, value);
+    return isfinite(kiln_dtype_load_f64(to->dtype, to->data, (size_t)i)) || !isfinite(value);
+}
+
+/* False: they do not fit into the weights' type. */
+static bool fold(kiln_sweep *s, kiln_node conv_node, kiln_node scale_node, int input) {
     kiln_graph *graph = s->graph;
     const kiln_node_info by = graph->node.data[scale_node], conv = graph->node.data[conv_node];
     const kiln_value_info old = graph->value.data[conv.input[1]];
@@ -101,19 +108,19 @@ static void fold(kiln_sweep *s, kiln_node conv_node, kiln_node scale_node, int i
     kiln_tensor weight = kiln_tensor_create(graph->arena, old.dtype, &old.shape);
     kiln_tensor bias =
         kiln_tensor_create(graph->arena, old.dtype, &(kiln_shape){.rank = 1, .dim = {channels}});
-    bool has_bias = conv.input_count > 2 && conv.input[2], scaled = false;
+    bool has_bias = conv.input_count > 2 && conv.input[2], scaled = false, fits = true;
     double *scale = KILN_ARENA_ARRAY(graph->arena, double, channels);
     for (int64_t c = 0; c < channels; c++) {
         double shift = 0;
         scale_of(graph, &by, input, c, &scale[c], &shift);
         double before = has_bias ? element(graph, conv.input[2], c) : 0;
-        kiln_dtype_store_f64(bias.dtype, bias.data, (size_t)c, before * scale[c] + shift);
+        fits &= store(&bias, c, before * scale[c] + shift);
         scaled |= scale[c] != 1;
     }
     for (int64_t i = 0; i < kiln_shape_count(&old.shape); i++)
-        kiln_dtype_store_f64(weight.dtype, weight.data, (size_t)i,
-                             element(graph, conv.input[1], i) *
-                                 scale[channel_of(&conv, &old.shape, i)]);
+        fits &= store(&weight, i,
+                      element(graph, conv.input[1], i) * scale[channel_of(&conv, &old.shape, i)]);
+    if (!fits) return false;
     const char *weight_name =
         kiln_arena_printf(graph->arena, "%.*s.folded", KILN_STR_ARG(old.name));
     const char *bias_name = kiln_arena_printf(graph->arena, "%.*s.bias", KILN_STR_ARG(old.name));
@@ -124,6 +131,7 @@ static void fold(kiln_sweep *s, kiln_node conv_node, kiln_node scale_node, int i
     operand[2] = kiln_graph_add_constant(graph, kiln_str_from(bias_name), &bias);
     graph->node.data[conv_node].input = operand;
     graph->node.data[conv_node].input_count = 3;
+    return true;
 }
 
 static kiln_value look(kiln_sweep *s, kiln_node n) {
@@ -132,8 +140,7 @@ static kiln_value look(kiln_sweep *s, kiln_node n) {
     kiln_node conv = input < 0 ? 0 : foldable_conv(s, node->input[input], node->output[0]);
     if (!conv) return 0;
     kiln_value result = node->input[input];
-    fold(s, conv, n, input);
-    return result;
+    return fold(s, conv, n, input) ? result : 0;
 }
 
 kiln_status kiln_pass_fold_scale(kiln_graph *graph) {

@@ -36,6 +36,31 @@ static void weights_and_bias_take_the_normalisation_in(void **state) {
                  0);
 }
 
+#define HALVES                                                                                    \
+    "graph g\ninput x: f16[1,1,3]\nconstant w: f16[2,1,2] = [20, 2, 3, 4]\nconstant s: f16[2] = " \
+    "[2, 0.5]\nconstant b: f16[2] = [5, 6]\nconstant m: f16[2] = [1, -1]\nc: f16[1,2,2] = "       \
+    "conv(x, w)\n"
+
+static uint32_t norms_of_halves(kiln_arena *arena, const char *variance) {
+    kiln_graph *graph = graph_of(
+        arena, kiln_arena_printf(arena,
+                                 HALVES "constant v: f16[2] = [%s, 0.25]\n"
+                                        "y: f16[1,2,2] = batch_norm(c, s, b, m, v) epsilon=0\n"
+                                        "output y\n",
+                                 variance));
+    uint32_t norms = 0;
+    expect_ok(kiln_pass_run(KILN_PASS_FOLD_SCALE, graph));
+    for (kiln_node n = 1; n < graph->node.count; n++)
+        norms += graph->node.data[n].op == KILN_OP_BATCH_NORM;
+    return norms;
+}
+
+/* The least variance of a half makes 163,840 of a weight. */
+static void halves_take_it_in_where_they_can_hold_it(void **state) {
+    assert_int_equal(norms_of_halves(*state, "4"), 0);
+    assert_int_equal(norms_of_halves(*state, "6e-8"), 1);
+}
+
 static void transposed_convolutions_take_it_in_along_their_channels(void **state) {
     expect_norms(*state,
                  "constant t: f32[1,2,2] = [1, 2, 3, 4]\n"
@@ -117,6 +142,7 @@ static void shared_weights_are_not_changed(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(weights_and_bias_take_the_normalisation_in),
+        test_with_arena(halves_take_it_in_where_they_can_hold_it),
         test_with_arena(transposed_convolutions_take_it_in_along_their_channels),
         test_with_arena(convolution_with_other_readers_stays),
         test_with_arena(statistics_known_at_run_time_only_stay),

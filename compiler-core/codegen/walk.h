@@ -351,6 +351,9 @@ uint32_t kiln_walk_copy_tokens(const kiln_program *p, kiln_stmt stmt);
 
 /* ---- walk_token.c ---------------------------------------------------------------------------- */
 
+/* Whether a producer gives registers to those that work: an equal share would be too small for
+ * them, and threads of whole groups can do that. `counted`: registers of a thread. */
+bool kiln_walk_moves_registers(const kiln_walk *w, const kiln_launch *launch, uint32_t counted);
 /* Writes the body of a launch with tokens. `registers`: counted of a thread. */
 void kiln_walk_units(kiln_walk *w, const kiln_launch *launch, const kiln_launch_values *values,
                      uint32_t registers);

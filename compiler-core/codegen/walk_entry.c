@@ -251,8 +251,10 @@ static kiln_status add_entry(kiln_builder *b, const kiln_lowered *lowered, bool 
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* Manifests know no launch without arguments: it has one that it does not touch. */
-static void describe_head(const kiln_walk *w, const kiln_launch *launch, kiln_launch_head *head) {
+/* Manifests know no launch without arguments: it has one that it does not touch. The assembler
+ * moves registers between threads only if it is told how many groups share a unit. */
+static void describe_head(const kiln_walk *w, const kiln_launch *launch, uint32_t registers,
+                          kiln_launch_head *head) {
     *head = (kiln_launch_head){.name = w->name,
                                .arg_count = launch->arg_count,
                                .uses_scratch = launch->uses_scratch,
@@ -263,6 +265,7 @@ static void describe_head(const kiln_walk *w, const kiln_launch *launch, kiln_la
     for (uint32_t i = 0; i < launch->shared_count; i++)
         head->shared_alignment =
             KILN_MAX(head->shared_alignment, kiln_buffer_alignment(w->p, launch->shared[i].buffer));
+    if (!head->resident && kiln_walk_moves_registers(w, launch, registers)) head->resident = 1;
     memcpy(head->group_size, launch->group_size, sizeof head->group_size);
     if (launch->arg_count == 0 && !launch->uses_scratch) head->arg_count = 1;
     for (uint32_t i = 0; i < head->arg_count; i++) head->arg[i].alignment = KILN_KERNEL_ALIGNMENT;
@@ -332,7 +335,7 @@ static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launc
     w->copy_tokens = kiln_walk_copy_tokens(p, launch->body);
     w->has_groups = b->ops->group_product && kiln_walk_has_groups(p, launch->body);
     w->written = kiln_walk_stored_below(w, launch->body);
-    describe_head(w, launch, &head);
+    describe_head(w, launch, registers, &head);
     b->ops->launch_begin(b, &head, &values);
     begin_function(w);
     unpack_launch(w, launches, launch, &values);

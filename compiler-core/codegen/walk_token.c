@@ -116,20 +116,27 @@ static void make_places(kiln_walk *w, const kiln_launch *launch, const kiln_laun
 
 static uint32_t in_steps(uint32_t registers) { return registers / REGISTER_STEP * REGISTER_STEP; }
 
-/* Moves registers from the producer to those that work, where an equal share would be too small for
- * them. Threads of whole groups do that. */
-static void share_registers(kiln_walk *w, const kiln_launch *launch, uint32_t counted) {
+/* What all threads of the groups on a unit have alike. */
+static uint32_t share_of(const kiln_walk *w, const kiln_launch *launch) {
     const uint32_t *size = launch->group_size;
-    const kiln_gpu *gpu = w->target->gpu;
-    const uint32_t producers = size[0] * size[1], workers = producers * (size[2] - 1);
-    const uint32_t share = in_steps(gpu->unit_registers / (producers + workers));
-    if (!w->b->ops->unit_registers || !kiln_str_is(w->target->triple, "sm_90a") ||
-        producers % GROUP_THREADS != 0 || share >= THREAD_REGISTERS_MAX ||
-        counted + REGISTERS_BESIDE < share)
-        return;
+    const uint32_t threads = size[0] * size[1] * size[2] * KILN_MAX(launch->resident, 1u);
+    return in_steps(w->target->gpu->unit_registers / threads);
+}
+
+bool kiln_walk_moves_registers(const kiln_walk *w, const kiln_launch *launch, uint32_t counted) {
+    const uint32_t *size = launch->group_size;
+    return launch->token_slots && w->b->ops->unit_registers &&
+           kiln_str_is(w->target->triple, "sm_90a") && size[0] * size[1] % GROUP_THREADS == 0 &&
+           share_of(w, launch) < THREAD_REGISTERS_MAX &&
+           counted + REGISTERS_BESIDE >= share_of(w, launch);
+}
+
+/* Moves registers from the producer to those that work. */
+static void move_registers(kiln_walk *w, const kiln_launch *launch) {
+    const uint32_t share = share_of(w, launch), workers = launch->group_size[2] - 1;
     const uint32_t few =
         share >= PRODUCER_REGISTERS_ENOUGH ? PRODUCER_REGISTERS : PRODUCER_REGISTERS_FEW;
-    const uint32_t more = in_steps(share + (share - few) * producers / workers);
+    const uint32_t more = in_steps(share + (share - few) / workers);
     if (w->unit == KILN_UNIT_LOAD)
         w->b->ops->unit_registers(w->b, few, false);
     else
@@ -142,7 +149,7 @@ static void walk_unit(kiln_walk *w, const kiln_launch *launch, kiln_unit unit, u
     const int64_t last = launch->group_size[2] - 1;
     w->unit = unit;
     w->loads = (kiln_walk_table){0};
-    share_registers(w, launch, registers);
+    if (kiln_walk_moves_registers(w, launch, registers)) move_registers(w, launch);
     kiln_walk_push_level(w, NULL, NULL);
     if (unit == KILN_UNIT_LOAD)
         kiln_walk_bind(w, var, last);

@@ -155,6 +155,20 @@ double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);
 double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                        const kiln_gpu_needs *needs, int64_t stages);
 
+/* gpu_order.c. Rows of tiles, a divisor of `rows`, that take turns before the next of `columns`
+ * does, so that groups which run at once read the fewest different elements. */
+int64_t kiln_gpu_order_rows(const kiln_gpu_tiling *t, int64_t rows, int64_t columns);
+/* The loops over tiles, outermost first, with a decision on that: `row` is that of rows. */
+kiln_sched_loops kiln_gpu_order_grid(kiln_gpu_tiling *t, const kiln_sched_loops *grid,
+                                     uint32_t row);
+/* How many tiles each of at most so many groups makes at least; 1: turns do not divide the tiles,
+ * or are too many. */
+int64_t kiln_gpu_least_turns(int64_t tiles, int64_t groups);
+/* Binds the one loop over tiles to groups, each of which makes some tiles, one after the other: a
+ * decision, by default `turns`. `*out`: the loop over those of a group. */
+bool kiln_gpu_bind_grid(kiln_gpu_tiling *t, kiln_sched_loop grid, int64_t turns,
+                        kiln_sched_loop *out);
+
 /* gpu_tile.c: whether the block is a reduction whose operands are used several times. */
 bool kiln_gpu_is_tiled(kiln_sched *s, kiln_block block);
 /* The nest of one reduction, whose expected cycles are added. NULL, or why there is none. */

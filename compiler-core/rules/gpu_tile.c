@@ -17,7 +17,6 @@ enum { LANES = 2 * KILN_GPU_TILED_MAX, PARTS, PLANE, COLUMNS };
 
 #define RESIDENT_MAX 3
 #define POINTS_MANY 64
-#define ORDER_MAX 16 /* rows of groups that take turns before the next column does */
 
 static kiln_sched_int threads_of(const kiln_gpu_tiling *t, uint32_t n) {
     return kiln_sched_element(t->tile, 2 * n);
@@ -175,22 +174,6 @@ static void mark_points(kiln_sched *s, const tile_loops *all, bool lanes_lie_so)
         kiln_sched_unroll(kiln_sched_try(s), all->lanes);
 }
 
-/* Groups of some rows take turns, column by column, so that those which run at once read fewer
- * different rows and columns. */
-static kiln_sched_loops order_grid(kiln_gpu_tiling *t, const kiln_sched_loops *grid, uint32_t row) {
-    kiln_sched *s = t->s;
-    const int64_t all[] = {kiln_sched_extent(s, grid->loop[row]), 1};
-    const kiln_sched_sample turns = kiln_sched_perfect_tile(s, grid->loop[row], 2, ORDER_MAX, all);
-    const kiln_sched_loops part = kiln_sched_split(
-        s, grid->loop[row],
-        KILN_SCHED_INTS(kiln_sched_element(turns, 0), kiln_sched_element(turns, 1)));
-    kiln_sched_loops order = {0};
-    for (uint32_t i = 0; i < grid->count; i++)
-        kiln_sched_loops_add(&order, i == row ? part.loop[0] : grid->loop[i]);
-    kiln_sched_loops_add(&order, part.loop[1]);
-    return order;
-}
-
 static bool make_nest(kiln_gpu_tiling *t, nest *out) {
     kiln_sched *s = t->s;
     const kiln_block_info *b = &s->program->block.data[t->block];
@@ -212,7 +195,7 @@ static bool make_nest(kiln_gpu_tiling *t, nest *out) {
         s, blocks.loop[1],
         KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(t->steps, KILN_GPU_UNROLLED)));
     out->blocks = blocks.loop[0];
-    all.grid = order_grid(t, &all.grid, row);
+    all.grid = kiln_gpu_order_grid(t, &all.grid, row);
     order = all.grid;
     kiln_sched_loops_add(&order, out->blocks);
     add_all(&order, &all.threads);

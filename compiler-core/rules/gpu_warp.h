@@ -34,8 +34,9 @@ typedef struct kiln_gpu_warp_tiling {
     bool lies_so[KILN_GPU_COPIES_MAX];  /* as they do, or columns, in the operand */
     bool packed[KILN_GPU_COPIES_MAX];   /* a constant that is packed so first */
     bool slides[KILN_GPU_COPIES_MAX];   /* read by windows: rows apart, no units exchanged */
-    bool stretches; /* of warp groups: columns lie behind one another, 64 in a row */
-    double cycles;  /* of the preferred tile and steps, about */
+    bool stretches;  /* of warp groups: columns lie behind one another, 64 in a row */
+    double cycles;   /* of the preferred tile and steps, about, */
+    double resident; /* and groups of them on a unit at once */
     uint32_t step_count, preferred_step;
     int64_t step[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS];
 } kiln_gpu_warp_tiling;

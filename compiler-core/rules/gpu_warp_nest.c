@@ -195,9 +195,23 @@ static bool bind_threads(kiln_gpu_warp_tiling *w, const tile_loops *all) {
 }
 
 typedef struct nest {
-    kiln_sched_loop grid, blocks; /* groups; blocks of the reduction */
-    kiln_sched_loop sums;         /* the instruction's outermost loop */
+    kiln_sched_loop tiles, blocks; /* of a group; blocks of the reduction */
+    kiln_sched_loop sums;          /* the instruction's outermost loop */
 } nest;
+
+/* A group whose producer fetches for its next tile while it ends one makes several by default,
+ * where that leaves no unit idle for longer. */
+static bool bind_grid(kiln_gpu_warp_tiling *w, const kiln_sched_loops *grid, nest *out) {
+    kiln_gpu_tiling *t = &w->t;
+    const kiln_sched_loop tiles =
+        grid->count > 1 ? kiln_sched_fuse(kiln_sched_try(t->s), grid) : grid->loop[0];
+    if (kiln_sched_loop_is_none(tiles)) return false;
+    const bool produces = w->step[w->preferred_step][KILN_GPU_WARP_PRODUCER] != 0;
+    const int64_t groups = t->limits.units * (int64_t)w->resident;
+    const int64_t turns =
+        produces ? kiln_gpu_least_turns(kiln_sched_extent(t->s, tiles), groups) : 1;
+    return kiln_gpu_bind_grid(t, tiles, turns, &out->tiles);
+}
 
 static bool make_nest(kiln_gpu_warp_tiling *w, nest *out) {
     kiln_gpu_tiling *t = &w->t;
@@ -210,6 +224,7 @@ static bool make_nest(kiln_gpu_warp_tiling *w, nest *out) {
     for (int i = 0; i < (int)b->iter_count; i++)
         if (!b->iter[i].reduce && !(tiled >> i & 1))
             kiln_sched_loops_add(&all.grid, kiln_sched_loop_of(s, t->block, (uint32_t)i));
+    const uint32_t row = all.grid.count;
     for (int i = 0; i < (int)b->iter_count; i++)
         if (b->iter[i].reduce && i != t->k)
             kiln_sched_loops_add(&taps, kiln_sched_loop_of(s, t->block, (uint32_t)i));
@@ -225,6 +240,7 @@ static bool make_nest(kiln_gpu_warp_tiling *w, nest *out) {
         s, block.loop[1], KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_const(w->mma->steps)));
     out->blocks = block.loop[0];
     out->sums = all.sums.loop[0];
+    all.grid = kiln_gpu_order_grid(t, &all.grid, row);
     order = all.grid;
     kiln_sched_loops_add(&order, out->blocks);
     add_threads(&order, &all);
@@ -240,7 +256,7 @@ static bool make_nest(kiln_gpu_warp_tiling *w, nest *out) {
     }
     kiln_sched_unroll(kiln_sched_try(s), steps.loop[0]);
     unroll_all(s, &all.pieces);
-    return bind_all(s, &all.grid, KILN_AXIS_BLOCK_X, &out->grid) && bind_threads(w, &all);
+    return bind_grid(w, &all.grid, out) && bind_threads(w, &all);
 }
 
 static bool make_sums(kiln_gpu_warp_tiling *w, const nest *at) {
@@ -310,7 +326,7 @@ static bool place_follower(kiln_gpu_warp_tiling *w, kiln_block follower, const n
     kiln_sched_loops order = {0};
     uint32_t moved = 0;
     if (!kiln_pattern_of(s->program, follower, &pattern)) return false;
-    if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), follower, at->grid)) return false;
+    if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), follower, at->tiles)) return false;
     for (uint32_t n = 0; n < t->tiled; n++) {
         const int i = kiln_gpu_follower_iter(t, &pattern, sums, t->iter[n]);
         if (i < 0) return false;

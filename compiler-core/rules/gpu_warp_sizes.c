@@ -417,6 +417,7 @@ const char *kiln_gpu_warp_choose_sizes(kiln_gpu_warp_tiling *w) {
         }
     /* Steps that the preferred tile can have, then the tiles that can have all of these. */
     w->cycles = least;
+    w->resident = resident_of(w, &preferred, step[best]);
     w->step_count = 0;
     for (uint32_t k = 0; k < choices; k++) {
         if (fault_of(w, &preferred, step[k]) != FITS) continue;

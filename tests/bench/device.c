@@ -1,8 +1,9 @@
 /* bench-device MODULE...: modules timed where their kernels run, with inputs and outputs in the
- * device's memory, so that nothing is copied. A line of JSON each: a run from its call to its end,
- * and the sum of its kernels by the device's clock. What runs on the processor takes memory of the
- * process. */
+ * device's memory, so that nothing is copied, and whether that gave what a run with copies gives. A
+ * line of JSON each: a run from its call to its end, and the sum of its kernels by the device's
+ * clock. What runs on the processor takes memory of the process. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -24,6 +25,7 @@ typedef struct bench {
     kiln_device *device; /* NULL: tensors lie in memory of the process */
     kiln_device_memory memory[PORTS_MAX];
     uint32_t memory_count;
+    const void **given; /* inputs, in memory of the process */
     const kiln_module_tensor **input, **output;
     double kernels_ns; /* of the present run, without what the hook adds */
     uint64_t begun_ns;
@@ -74,6 +76,7 @@ static void make_tensors(bench *b) {
                    outputs = kiln_module_output_count(b->module);
     require(kiln_run_init_inputs(&run, b->module, &none, NULL, b->arena));
     kiln_run_point(&run, 0);
+    b->given = run.inputs;
     b->input = KILN_ARENA_ARRAY(b->arena, const kiln_module_tensor *, inputs);
     b->output = KILN_ARENA_ARRAY(b->arena, const kiln_module_tensor *, outputs);
     for (uint32_t i = 0; i < inputs; i++)
@@ -99,6 +102,30 @@ static void on_step(void *context, uint32_t step, int done) {
     b->begun_ns = kiln_clock_precise_ns();
 }
 
+/* Whether runs on tensors of the device, recorded by now, left there what a run on memory of the
+ * process makes, which copies. */
+static bool is_same(bench *b) {
+    const uint32_t count = kiln_module_output_count(b->module);
+    void **expected = kiln_run_make_outputs(b->module, b->arena);
+    double ignored = 0;
+    bool same = true;
+    require(kiln_run_once(b->module, b->given, expected, &ignored));
+    for (uint32_t i = 0; i < count; i++) {
+        const size_t size = kiln_module_output(b->module, i)->size_bytes;
+        void *found = b->output[i]->data;
+        if (b->device) {
+            const kiln_device_place there = {found, b->output[i]->byte_offset};
+            found = kiln_arena_alloc(b->arena, size);
+            if (kiln_device_copy(b->device, KILN_COPY_FROM_DEVICE, kiln_host_place(found), there,
+                                 size) ||
+                kiln_device_record(b->device, 0) || kiln_device_wait(b->device, 0))
+                require(KILN_ERROR(INTERNAL, "%s", kiln_device_error(b->device)));
+        }
+        same &= memcmp(found, expected[i], size) == 0;
+    }
+    return same;
+}
+
 static void measure(bench *b, const char *path) {
     double *run = KILN_ARENA_ARRAY(b->arena, double, RUNS_MAX),
            *kernels = KILN_ARENA_ARRAY(b->arena, double, RUNS_MAX);
@@ -118,10 +145,10 @@ static void measure(bench *b, const char *path) {
     }
     kiln_module_set_hook(b->module, NULL, NULL);
     const kiln_stats whole = kiln_stats_of(run, runs), steps = kiln_stats_of(kernels, stepped);
-    printf("{\"module\": \"%s\", \"on_device\": %s, \"runs\": %u, \"run_us\": %.2f, "
+    printf("{\"module\": \"%s\", \"on_device\": %s, \"same\": %s, \"runs\": %u, \"run_us\": %.2f, "
            "\"run_least_us\": %.2f, \"kernels_us\": %.2f, \"kernels_least_us\": %.2f}\n",
-           path, b->device ? "true" : "false", runs, whole.median / 1e3, whole.minimum / 1e3,
-           steps.median / 1e3, steps.minimum / 1e3);
+           path, b->device ? "true" : "false", is_same(b) ? "true" : "false", runs,
+           whole.median / 1e3, whole.minimum / 1e3, steps.median / 1e3, steps.minimum / 1e3);
     fflush(stdout);
 }
 

@@ -103,7 +103,7 @@ def beside_peers(options, work):
         for name in [n for n in group if n in ours]:
             us = ours[name]["run_us" if title == "networks" else "kernels_us"]
             other = others.get(name)
-            line = f"  {name:<28}{us:>10.1f} us"
+            line = f"  {name:<28}{us:>10.1f} us" + ("" if ours[name]["same"] else "  OTHER VALUES than with copies")
             if other and title == "bandwidth":
                 copied = others[f"copy:{COPIED_MIB}"] * moved_bytes(name, numbers) / (2 * COPIED_MIB * 2**20)
                 line += f"  PyTorch {other:8.1f}  as a copy {copied:8.1f}"

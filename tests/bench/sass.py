@@ -8,6 +8,7 @@ PTXAS = os.environ.get("KILN_PTXAS", "")
 NVDISASM = os.environ.get("KILN_NVDISASM", "")
 INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P[0-9T]+\s+)?([A-Z][A-Z0-9_.]*)([^;]*);")
 LABEL = re.compile(r"^(\.L_x?_?\d+):")
+WAIT_SLOTS = 4  # of a loop that waits for a phase of a barrier, at most
 TARGET = re.compile(r"`\((\.L_x?_?\d+)\)")
 
 
@@ -49,12 +50,15 @@ def functions(cubin):
 
 def hot_loop(code, opcodes):
     """Of the innermost loop with most of `opcodes`: its opcodes, an issue slot each, and those of the loop around it, in which it is
-    there once although it runs more often (its own where there is none); [], [] where no loop has one."""
+    there once although it runs more often (its own where there is none); [], [] where no loop has one. Loops that only wait for a
+    phase of a barrier count as the instructions that they are."""
     at = {label: i for i, (label, _, _) in enumerate(code) if label}
     loops = [(at[target[1]], i) for i, (_, opcode, operands) in enumerate(code)
              if opcode.startswith("BRA") and (target := TARGET.search(operands)) and at.get(target[1], len(code)) <= i]
-    inner = [a for a in loops if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in loops)]
     slots = lambda loop: [opcode for _, opcode, _ in code[loop[0]:loop[1] + 1] if opcode != "NOP"]  # noqa: E731
+    waits = lambda loop: loop[1] - loop[0] < WAIT_SLOTS and any(opcode.startswith("SYNCS.PHASECHK") for opcode in slots(loop))  # noqa: E731
+    loops = [loop for loop in loops if not waits(loop)]
+    inner = [a for a in loops if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in loops)]
     best = max(inner, key=lambda loop: count(slots(loop), opcodes), default=None)
     if not best or not count(slots(best), opcodes):
         return [], []

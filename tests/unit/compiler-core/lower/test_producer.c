@@ -111,32 +111,37 @@ static kiln_str replaced(kiln_arena *arena, const char *text, const char *what,
 /* What runs in program order and is right by luck is an error, with both accesses. */
 static void what_no_token_orders_is_found(void **state) {
     static const struct {
+        uint32_t trace;
         const char *what, *instead, *why;
     } fault[] = {
-        {"token pop load compute at mm.k.0 of 3\n", "barrier\n", "never popped"},
-        {"token push load compute at mm.k.0 of 3\n", "barrier\n",
+        {1, "token pop load compute at mm.k.0 of 3\n", "barrier\n", "never popped"},
+        {1, "token push load compute at mm.k.0 of 3\n", "barrier\n",
          "that was not pushed before: deadlock"},
-        {"token push compute load at 2 of 3\n", "barrier\n", "says that it is number"},
-        {"token push load compute at mm.k.0 of 3\n", "token push load compute at mm.k.0 + 1 of 3\n",
+        {1, "token push compute load at 2 of 3\n", "barrier\n", "says that it is number"},
+        {1, "token push load compute at mm.k.0 of 3\n",
+         "token push load compute at mm.k.0 + 1 of 3\n",
          "token 0 from load to compute says that it is number 1"},
         /* one slot fewer than tokens */
-        {"floormod(mm.k.0, 3)", "floormod(mm.k.0, 2)", "no token orders that"},
+        {1, "floormod(mm.k.0, 3)", "floormod(mm.k.0, 2)", "no token orders that"},
+        /* the second tile of a group counts from 0 again */
+        {3, "mm.m.0*5", "mm.m.0*0", "says that it is number"},
     };
     kiln_arena *arena = *state;
     kiln_program *te = parse_in(arena, MATMUL);
     kiln_target target = target_of(arena, "cuda:sm_90a");
-    kiln_strbuf text = {0};
-    expect_ok(kiln_lower_explain(replay_text(te, traces[1]), &target, KILN_STR(""), arena, &text));
     for (size_t i = 0; i < KILN_ARRAY_COUNT(fault); i++) {
         kiln_program *p = NULL;
+        kiln_strbuf text = {0};
+        expect_ok(kiln_lower_explain(replay_text(te, traces[fault[i].trace]), &target, KILN_STR(""),
+                                     arena, &text));
         kiln_tensor arg[3];
         for (uint32_t a = 0; a < 3; a++)
             arg[a] = kiln_tensor_create(arena, KILN_F32, &te->buffer.data[a + 1].shape);
         expect_ok(kiln_program_parse(replaced(arena, text.data, fault[i].what, fault[i].instead),
                                      arena, &p));
         expect_error(kiln_loop_eval(p, arg, 3), FAILED_PRECONDITION, fault[i].why);
+        kiln_strbuf_deinit(&text);
     }
-    kiln_strbuf_deinit(&text);
 }
 
 static void expect_refused(void **state, const char *trace, const char *target_text,

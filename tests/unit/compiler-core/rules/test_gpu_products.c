@@ -179,6 +179,53 @@ static void others_have_one_kind_of_instruction(void **state) {
     }
 }
 
+static const kiln_instruction *last_of(const kiln_trace *trace, kiln_prim prim) {
+    for (uint32_t i = trace->count; i-- > 0;)
+        if (trace->instruction[i].prim == prim) return &trace->instruction[i];
+    fail_msg("the trace has no such instruction");
+    return NULL;
+}
+
+/* Whether the row of steps that is decided on has one. */
+static bool has_producer(const kiln_trace *trace) {
+    const kiln_operand *on = &last_of(trace, KILN_PRIM_PRODUCER)->operand[1];
+    const kiln_instruction *steps = &trace->instruction[on->factor[0].sampler - 1];
+    const int64_t width = steps->operand[0].factor[0].value;
+    return steps->operand[1 + steps->decision[0] * width + on->factor[0].value].factor[0].value;
+}
+
+/* Tiles of a group: of its tilings the last one. */
+static int64_t turns_of(const kiln_trace *trace) {
+    return last_of(trace, KILN_PRIM_PERFECT_TILE)->decision[1];
+}
+
+#define TURNING_DRAWS 3
+
+/* Producers go on with the same tokens from one tile of a group to the next. */
+static void groups_of_several_tiles_equal_the_interpreter(void **state) {
+    kiln_program *te =
+        parsed(*state, "program tiles\ninput x: f16[256,192]\ninput w: f16[192,128]\noutput y: "
+                       "f32[256,128]\nblock mul(i:256, j:128 | k:192): y[i, j] sum= f32(x[i, k]) * "
+                       "f32(w[k, j]) init 0.0\n");
+    const kiln_space space = space_of(*state, te, "h200");
+    kiln_rand rand;
+    uint32_t found = 0;
+    kiln_rand_init(&rand, 7);
+    for (uint32_t k = 0; k < 200 && found < TURNING_DRAWS; k++) {
+        const kiln_sketch *sketch = &space.sketch[k % space.sketch_count];
+        kiln_program *scheduled;
+        kiln_trace trace;
+        if (strstr(sketch->options, "split")) continue; /* two launches */
+        expect_ok(kiln_trace_replay(&sketch->open, te, &rand, *state, &scheduled, &trace));
+        if (!has_producer(&trace) || turns_of(&trace) == 1) continue;
+        found++;
+        const char *text = expect_equal_everywhere(te, scheduled, space.target, *state);
+        expect_contains(text, "wgmma_m64n");
+        expect_contains(text, "token_pop");
+    }
+    assert_int_equal(found, TURNING_DRAWS);
+}
+
 /* ---- large ones ------------------------------------------------------------------------------ */
 
 static const char *const large[] = {
@@ -288,7 +335,8 @@ static void defaults_do_not_spill(void **state) {
 
 #define LARGE_GROUP_DRAWS 8
 
-/* A large product has the widest instruction by default, and what is drawn of it does not spill. */
+/* A large product has the widest instruction by default, threads that fetch for it, and as many
+ * groups as there are units, nearly; what is drawn of it does not spill. */
 static void warp_groups_do_not_spill(void **state) {
     kiln_rand rand;
     kiln_program *te = parsed(*state, large[0]), *scheduled;
@@ -296,8 +344,11 @@ static void warp_groups_do_not_spill(void **state) {
     kiln_trace trace;
     kiln_rand_init(&rand, 6);
     expect_ok(kiln_space_default(&space, *state, &trace, &scheduled));
-    expect_contains(assembled(scheduled, &space, "sm_90a", *state),
-                    "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16");
+    const char *text = assembled(scheduled, &space, "sm_90a", *state);
+    expect_contains(text, "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16");
+    expect_contains(text, "setmaxnreg.inc.sync.aligned.u32");
+    assert_true(has_producer(&trace));
+    assert_int_equal(turns_of(&trace), 4); /* of 512 tiles, on 132 units */
     for (uint32_t k = 0; k < LARGE_GROUP_DRAWS; k++) {
         expect_ok(kiln_trace_replay(&space.sketch[0].open, te, &rand, *state, &scheduled, &trace));
         expect_contains(assembled(scheduled, &space, "sm_90a", *state), "wgmma.mma_async");
@@ -309,6 +360,7 @@ int main(void) {
         test_with_arena(defaults_equal_the_interpreter),
         test_with_arena(what_is_drawn_equals_the_interpreter),
         test_with_arena(warp_groups_equal_the_interpreter),
+        test_with_arena(groups_of_several_tiles_equal_the_interpreter),
         test_with_arena(others_have_one_kind_of_instruction),
         test_with_arena(nothing_is_drawn_that_a_limit_forbids),
         test_with_arena(defaults_do_not_spill),

@@ -39,7 +39,9 @@ static void add_records(lessons *l, kiln_str key, const kiln_program *te,
             st = kiln_model_encode(KILN_MODEL_XGBOOST, program, l->target, &scratch, l->arena,
                                    &candidate);
         if (!st) {
-            kiln_cost_model_add(l->model, key, &candidate, ok ? record[i].median_ns : 0);
+            const kiln_assembled assembled = kiln_record_assembled(&record[i]);
+            kiln_cost_model_add(l->model, key, &candidate, &assembled,
+                                ok ? record[i].median_ns : 0);
             if (own && ok && l->own_count < AVERAGED_MAX) l->own[l->own_count++] = candidate;
         }
         kiln_status_free(st);

@@ -81,6 +81,22 @@ kiln_status kiln_ptxas_parse(kiln_str text, kiln_arena *arena, kiln_ptxas_report
     return KILN_OK;
 }
 
+static uint32_t larger(uint32_t most, uint64_t own) {
+    return (uint32_t)KILN_MAX(most, KILN_MIN(own, KILN_ASSEMBLED_MAX));
+}
+
+kiln_assembled kiln_ptxas_assembled(const kiln_ptxas_report *report) {
+    kiln_assembled all = {0};
+    for (uint32_t i = 0; i < report->entry_count; i++) {
+        const kiln_ptxas_entry *e = &report->entry[i];
+        all.registers = larger(all.registers, e->registers);
+        all.spill_bytes = larger(all.spill_bytes, e->spill_store_bytes + e->spill_load_bytes);
+        all.stack_bytes = larger(all.stack_bytes, e->stack_bytes);
+        all.shared_bytes = larger(all.shared_bytes, e->shared_bytes);
+    }
+    return all;
+}
+
 kiln_status kiln_ptxas_check_spills(const kiln_ptxas_report *report) {
     for (uint32_t i = 0; i < report->entry_count; i++) {
         const kiln_ptxas_entry *e = &report->entry[i];

@@ -5,6 +5,7 @@
 #define KILN_COMPILER_CORE_PTXAS_H
 
 #include "base/arena.h"
+#include "base/assembled.h"
 #include "base/status.h"
 #include "base/str.h"
 
@@ -40,6 +41,8 @@ KILN_MUST_USE kiln_status kiln_ptxas_parse(kiln_str text, kiln_arena *arena,
 KILN_MUST_USE kiln_status kiln_ptxas_run(const char *program, kiln_str processor, kiln_str ptx,
                                          const char *cubin_path, kiln_arena *arena,
                                          kiln_str *out_text);
+/* The report in short, without what launches add. */
+kiln_assembled kiln_ptxas_assembled(const kiln_ptxas_report *report);
 /* ILLEGAL_SCHEDULE: a function keeps values in memory that its registers do not hold; the note has
  * the numbers. */
 KILN_MUST_USE kiln_status kiln_ptxas_check_spills(const kiln_ptxas_report *report);

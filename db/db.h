@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/assembled.h"
 #include "base/outcome.h"
 #include "base/status.h"
 #include "base/str.h"
@@ -59,6 +60,10 @@ typedef enum kiln_db_type {
     } kiln_db_##name;
 #include "db/rows.def"
 #undef TABLE
+
+/* What a record says of its assembled artefact; what no assembler says is 0. */
+kiln_assembled kiln_record_assembled(const kiln_db_record *record);
+void kiln_record_set_assembled(kiln_db_record *record, const kiln_assembled *assembled);
 
 typedef enum kiln_db_table {
 #define TABLE(NAME, name, kind, conflict, identity, columns) KILN_DB_TABLE_##NAME,

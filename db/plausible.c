@@ -21,10 +21,20 @@ static const char *check_samples(const kiln_db_record *record) {
 }
 
 static const char *check_numbers(const kiln_db_record *record) {
-    const double number[] = {record->flops,         record->peak_flops, record->build_ns,
-                             record->gain_low,      record->search_ns,  record->train_ns,
-                             record->board_ns,      record->drift,      record->drift_memory,
-                             record->relative_error};
+    const double number[] = {record->flops,
+                             record->peak_flops,
+                             record->build_ns,
+                             record->gain_low,
+                             record->search_ns,
+                             record->train_ns,
+                             record->board_ns,
+                             record->drift,
+                             record->drift_memory,
+                             record->relative_error,
+                             (double)record->registers,
+                             (double)record->spill_bytes,
+                             (double)record->stack_bytes,
+                             (double)record->shared_bytes};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(number); i++)
         if (!isfinite(number[i]) || number[i] < 0) return "a figure is not a number, or negative";
     if (record->drift > DRIFT_MAX || record->drift_memory > DRIFT_MAX)

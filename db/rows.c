@@ -125,6 +125,24 @@ const char *kiln_db_origin_name(kiln_db_origin origin) {
     return name[origin];
 }
 
+static uint32_t number_of(int64_t column) {
+    return column > 0 ? (uint32_t)KILN_MIN(column, (int64_t)KILN_ASSEMBLED_MAX) : 0;
+}
+
+kiln_assembled kiln_record_assembled(const kiln_db_record *record) {
+    return (kiln_assembled){.registers = number_of(record->registers),
+                            .spill_bytes = number_of(record->spill_bytes),
+                            .stack_bytes = number_of(record->stack_bytes),
+                            .shared_bytes = number_of(record->shared_bytes)};
+}
+
+void kiln_record_set_assembled(kiln_db_record *record, const kiln_assembled *assembled) {
+    record->registers = assembled->registers;
+    record->spill_bytes = assembled->spill_bytes;
+    record->stack_bytes = assembled->stack_bytes;
+    record->shared_bytes = assembled->shared_bytes;
+}
+
 /* These figures belong to the samples; nobody else may say what they are. */
 static void derive_record(kiln_db_record *record) {
     if (record->origin.size == 0) {

@@ -17,6 +17,7 @@
 
 #include "base/accuracy.h"
 #include "base/arena.h"
+#include "base/assembled.h"
 #include "base/figures.h"
 #include "base/hash.h"
 #include "base/macros.h"

@@ -84,6 +84,7 @@ typedef struct kiln_server_event {
     const char *text;                    /* DIED: "signal 11 in kiln_run", ... BUILT: why not */
     kiln_outcome outcome;
     const kiln_msg_built *built;
+    kiln_msg_assembled assembled; /* with BUILT, whatever its outcome */
     uint64_t spent_ns;
     const kiln_msg_env *env;
 } kiln_server_event;

@@ -30,6 +30,7 @@ typedef struct kiln_server_entry {
     uint64_t fetch_again_ns;                      /* 0: not due */
     uint64_t run;                                 /* of its build, then of its child */
     kiln_msg_built built;
+    kiln_msg_assembled assembled;
     kiln_phase phase;
     bool waits;                              /* RUNNING: linked, and not told to time yet */
     uint64_t phase_since_ns, phase_until_ns; /* deadline of phase; of dying, when killing */

@@ -115,6 +115,7 @@ static void keep_result(kiln_server *s, kiln_server_entry *e, const kiln_msg_tri
     kept->lease = e->trial.lease;
     kept->phase = e->phase;
     kept->built = e->built;
+    kept->assembled = e->assembled;
     if (kept->text.size > KILN_MESSAGES_PROSE) kept->text.size = KILN_MESSAGES_PROSE;
     if (!kept->blame) kept->blame = kiln_outcome_blame((kiln_outcome)kept->outcome);
     /* The child times its phases better than we do; fetching and building are ours, and what it did
@@ -209,6 +210,7 @@ void kiln_server_on_built(kiln_server *s, const kiln_server_event *event) {
     if (!e) return; /* nobody wants it any more */
     e->phase_since_ns = s->now_ns;
     e->spent_ns.build = event->spent_ns;
+    e->assembled = event->assembled;
     if (event->outcome != KILN_OUTCOME_OK) {
         kiln_server_fail(s, e, event->outcome, event->text ? event->text : "");
         return;

@@ -17,6 +17,7 @@ typedef struct work {
     uint64_t search_ns;
     kiln_outcome outcome;
     kiln_str bytes, algorithm, layout_in, layout_out, text;
+    kiln_assembled assembled;
     uint64_t build_ns;
 } work;
 
@@ -47,6 +48,7 @@ static void on_done(void *context, const kiln_work_reply *reply, kiln_outcome ou
     kiln_status st = kiln_builders_status(reply, text);
     d->waiting--;
     w->outcome = kiln_builders_outcome(reply, outcome);
+    if (reply) w->assembled = reply->assembled;
     if (st) {
         if (w->outcome == KILN_OUTCOME_OK) w->outcome = KILN_OUTCOME_INFRA;
         w->text = keep(d, kiln_str_from(kiln_status_text(st)));
@@ -84,8 +86,11 @@ static kiln_status know(const drawing *d, kiln_searcher *searcher) {
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_db_records(d->options->db, &filter, &scratch, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++)
-        if (kiln_str_is(record[i].outcome, "ok") || kiln_str_is(record[i].blame, "candidate"))
-            kiln_searcher_know(searcher, record[i].trace, record[i].trace_hash, record[i].min_ns);
+        if (kiln_str_is(record[i].outcome, "ok") || kiln_str_is(record[i].blame, "candidate")) {
+            const kiln_assembled assembled = kiln_record_assembled(&record[i]);
+            kiln_searcher_know(searcher, record[i].trace, record[i].trace_hash, &assembled,
+                               record[i].min_ns);
+        }
     kiln_arena_deinit(&scratch);
     return st;
 }
@@ -120,7 +125,7 @@ static kiln_status give_candidate(const drawing *d, const kiln_searcher *searche
     kiln_digest of_bytes;
     kiln_digest_of(w->bytes.data, w->bytes.size, &of_bytes);
     if (w->bytes.size) kiln_digest_print(&of_bytes, digest);
-    const kiln_db_record record = {
+    kiln_db_record record = {
         .attempt = 1,
         .task_key = d->task->key,
         .target = kiln_strbuf_view(&d->target),
@@ -144,6 +149,7 @@ static kiln_status give_candidate(const drawing *d, const kiln_searcher *searche
         .build_ns = (double)w->build_ns,
         .search_ns = (double)w->search_ns,
         .stored_wall_ns = (int64_t)kiln_clock_wall_ns()};
+    kiln_record_set_assembled(&record, &w->assembled);
     return d->sink->candidate(d->sink->context, d->task, &record, w->bytes);
 }
 

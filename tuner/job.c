@@ -96,6 +96,7 @@ static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {
                                 .median_ns = result->median_ns,
                                 .least_ns = result->least_ns,
                                 .peak_flops = result->peak_flops,
+                                .assembled = result->assembled,
                                 .raced = result->raced};
     }
 }

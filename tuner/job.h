@@ -103,6 +103,7 @@ typedef struct kiln_tuner_result {
     double least_ns;   /* the same of the samples' least */
     bool raced;        /* stopped early: median_ns is a lower bound, and no best */
     double peak_flops; /* that its board reached beside it; 0: unknown */
+    kiln_assembled assembled;
 } kiln_tuner_result;
 
 typedef enum kiln_tuner_event_kind {
@@ -114,8 +115,8 @@ typedef enum kiln_tuner_event_kind {
                             shell keeps the candidate under (job, task, index) until OBSERVE.
                             exhausted: the space has no further candidate. is_default: it is the
                             default schedule. */
-    KILN_TUNER_BUILT, /* job, task, index, outcome, artefact, text: BUILD is done; the artefact is
-                         in our store */
+    KILN_TUNER_BUILT,    /* job, task, index, outcome, artefact, assembled, text: BUILD is done; the
+                            artefact is in our store */
     KILN_TUNER_REFERENCED, /* job, task, artefact, program, failure: REFERENCE is done; it and the
                               task's text are blobs in our store */
     KILN_TUNER_UPLOADED,   /* digest, failure: UPLOAD is done */
@@ -144,7 +145,8 @@ typedef struct kiln_tuner_event {
     bool exhausted, is_default;
     kiln_outcome outcome; /* BUILT: OK, or BUILD_ERROR, LINK_ERROR, TIMEOUT, CRASH, INFRA */
     kiln_msg_blob_ref artefact, program;
-    kiln_str trace; /* binary form; copied */
+    kiln_assembled assembled; /* BUILT, whatever its outcome */
+    kiln_str trace;           /* binary form; copied */
     const kiln_msg_blob_ref *finalist;
     uint32_t finalist_count;
     double
@@ -199,6 +201,7 @@ typedef struct kiln_tuner_action {
     double least_ns;                     /* OBSERVE: of one run, the least sample; 0 unless ok.
                                             What disturbs a measurement makes it longer, so it
                                             ranks candidates better than their median. */
+    kiln_assembled assembled;            /* RECORD, OBSERVE: what is known of the candidate */
     bool raced;                          /* OBSERVE: it lost after its first samples */
     bool early;                          /* GATHER */
     const kiln_msg_trial_result *result; /* RECORD; NULL when no board answered */

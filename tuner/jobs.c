@@ -115,7 +115,8 @@ static kiln_status find_own_results(kiln_shell_job *job) {
                                                  .median_ns = record[i].median_ns,
                                                  .least_ns = record[i].min_ns,
                                                  .raced = record[i].raced != 0,
-                                                 .peak_flops = record[i].peak_flops};
+                                                 .peak_flops = record[i].peak_flops,
+                                                 .assembled = kiln_record_assembled(&record[i])};
         }
     }
     kiln_arena_deinit(&scratch);
@@ -582,6 +583,7 @@ static void on_artefact_kept(kiln_shell_errand *e) {
                               .task = e->task,
                               .index = e->index,
                               .outcome = KILN_OUTCOME_OK,
+                              .assembled = candidate->assembled,
                               .text = ""};
     if (e->status) {
         event.outcome = KILN_OUTCOME_INFRA;
@@ -608,6 +610,7 @@ static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome o
                               .index = t.index,
                               .outcome = kiln_builders_outcome(reply, outcome),
                               .text = text};
+    if (reply) event.assembled = reply->assembled;
     kiln_status st = kiln_builders_status(reply, text);
     if (st) {
         if (event.outcome == KILN_OUTCOME_OK) event.outcome = KILN_OUTCOME_INFRA;
@@ -620,6 +623,7 @@ static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome o
     candidate->layout_in = keep(&candidate->arena, reply->layout_in);
     candidate->layout_out = keep(&candidate->arena, reply->layout_out);
     candidate->build_ns = reply->elapsed_ns;
+    candidate->assembled = reply->assembled;
     const kiln_shell_errand errand = {.job = job,
                                       .task = t.task,
                                       .index = t.index,

@@ -492,6 +492,13 @@ static bool is_credible(const kiln_msg_trial_result *result) {
     return ok;
 }
 
+static kiln_assembled assembled_of(const kiln_msg_assembled *said) {
+    return (kiln_assembled){.registers = said->registers,
+                            .spill_bytes = said->spill_bytes,
+                            .stack_bytes = said->stack_bytes,
+                            .shared_bytes = said->shared_bytes};
+}
+
 static void take_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     kiln_tuner_job *job = NULL, *owner = NULL;
     kiln_tuner_trial *trial = find_trial(t, result->trial, &job);
@@ -529,6 +536,7 @@ static void take_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     trial->median_ns = reading.time_ns;
     trial->least_ns = reading.least_ns;
     trial->peak_flops = result->peak_flops;
+    if (result->assembled.registers) trial->assembled = assembled_of(&result->assembled);
     trial->state = KILN_TRIAL_RECORDING;
     trial->from_board = true;
     record(job, trial, result, lease);

@@ -55,6 +55,7 @@ static kiln_lesson lesson_of(kiln_shell_job *job, uint32_t task, const kiln_db_r
                          .key = keep(job, record->task_key),
                          .trace = keep(job, record->trace),
                          .hash = keep(job, record->trace_hash),
+                         .assembled = kiln_record_assembled(record),
                          .latency_ns = kiln_str_is(record->outcome, "ok") ? record->min_ns : 0};
 }
 
@@ -322,7 +323,9 @@ static void teach_others(kiln_shell_job *job) {
             rank_of(other, count, task) >= OTHER_TASKS)
             continue;
         kiln_status st = encode(job, &job->target, task->te, lesson->trace, &scratch, &candidate);
-        if (!st) kiln_cost_model_learn(job->model, task->key, &candidate, lesson->latency_ns);
+        if (!st)
+            kiln_cost_model_learn(job->model, task->key, &candidate, &lesson->assembled,
+                                  lesson->latency_ns);
         task->taught += !st;
         kiln_status_free(st);
         kiln_arena_reset(&scratch);
@@ -339,7 +342,9 @@ static void teach_elsewhere(kiln_shell_job *job, const kiln_lesson *lesson) {
     kiln_arena_init(&scratch, (size_t)1 << 20);
     const kiln_program *te = job->task[lesson->task].te;
     kiln_status st = encode(job, lesson->target, te, lesson->trace, &scratch, &candidate);
-    if (!st) kiln_cost_model_learn(job->model, lesson->key, &candidate, lesson->latency_ns);
+    if (!st)
+        kiln_cost_model_learn(job->model, lesson->key, &candidate, &lesson->assembled,
+                              lesson->latency_ns);
     kiln_status_free(st); /* of another version of the primitives: nothing is learnt */
     kiln_arena_deinit(&scratch);
 }
@@ -352,7 +357,8 @@ void kiln_shell_teach(kiln_shell_job *job) {
             lesson->task < job->task_count ? job->task[lesson->task].searcher : NULL;
         if (!searcher) continue;
         if (!lesson->target)
-            kiln_searcher_know(searcher, lesson->trace, lesson->hash, lesson->latency_ns);
+            kiln_searcher_know(searcher, lesson->trace, lesson->hash, &lesson->assembled,
+                               lesson->latency_ns);
         else if (lesson->adopted)
             kiln_searcher_adopt(searcher, lesson->trace);
         else

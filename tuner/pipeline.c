@@ -164,6 +164,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     trial->median_ns = task->stored[trial->index].median_ns;
     trial->least_ns = task->stored[trial->index].least_ns;
     trial->peak_flops = task->stored[trial->index].peak_flops;
+    trial->assembled = task->stored[trial->index].assembled;
     trial->raced = task->stored[trial->index].raced;
     trial->state = KILN_TRIAL_RECORDED;
     task->stored[trial->index].have = false;
@@ -278,6 +279,7 @@ void kiln_tuner_builds_start(kiln_tuner *t) {
 void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event) {
     kiln_tuner_trial *trial = kiln_tuner_trial_find(job, event->task, event->index);
     if (!trial || trial->state != KILN_TRIAL_BUILDING) return;
+    trial->assembled = event->assembled;
     if (event->outcome != KILN_OUTCOME_OK) {
         kiln_tuner_trial_fail(job, trial, event->outcome, event->text);
         return;

@@ -130,6 +130,7 @@ static void add_record(group *g, const kiln_shell_job *job, const kiln_candidate
     kiln_db_task task_row = {
         .key = task->key, .op = task->op, .canonical = task->text, .flops = flops};
     kiln_db_target target_row = {.target = job->spec.target};
+    kiln_record_set_assembled(&row, &action->assembled);
     if (action->result) {
         take_built(&row, action->result, digest);
         fill_measurement(&row, action->result, scratch);

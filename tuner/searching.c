@@ -53,7 +53,8 @@ static void carry_out_orders(void *context) {
         if (!order->observes)
             order->candidate = propose(job, order);
         else if (searcher)
-            kiln_searcher_observe(searcher, order->index, order->outcome, order->least_ns);
+            kiln_searcher_observe(searcher, order->index, order->outcome, &order->assembled,
+                                  order->least_ns);
     }
 }
 
@@ -117,6 +118,7 @@ void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action) {
                                .task = action->task,
                                .index = action->index,
                                .outcome = action->outcome,
+                               .assembled = action->assembled,
                                .least_ns = action->least_ns};
     kiln_vec_push(&job->order, order);
     for (uint32_t i = 0; i < job->candidate.count; i++) {

@@ -62,6 +62,7 @@ typedef struct kiln_candidate {
     char hash[KILN_HASH128_TEXT];
     kiln_digest artefact; /* after BUILD */
     kiln_str algorithm, layout_in, layout_out;
+    kiln_assembled assembled; /* the same */
     uint64_t search_ns, train_ns, build_ns;
     bool adopted; /* from a record of another target */
 } kiln_candidate;
@@ -74,6 +75,7 @@ typedef struct kiln_lesson {
                                   is; NULL: a record of the job's that counts */
     bool adopted;              /* the fastest there: proposed here first, too */
     kiln_str trace, hash;
+    kiln_assembled assembled;
     double latency_ns; /* 0: failed by its own fault */
 } kiln_lesson;
 
@@ -82,6 +84,7 @@ typedef struct kiln_search_order {
     bool observes; /* else proposes */
     uint32_t task, index;
     kiln_outcome outcome;
+    kiln_assembled assembled;
     double least_ns;
     kiln_candidate *candidate; /* what came of it; NULL: nothing further is to be proposed */
 } kiln_search_order;

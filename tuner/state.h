@@ -59,6 +59,7 @@ typedef struct kiln_tuner_trial {
     kiln_outcome outcome;
     double median_ns, least_ns;
     double peak_flops; /* of its board; 0: unknown */
+    kiln_assembled assembled;
     bool raced;
 } kiln_tuner_trial;
 
@@ -66,6 +67,7 @@ typedef struct kiln_tuner_stored {
     bool have;
     kiln_outcome outcome;
     double median_ns, least_ns, peak_flops;
+    kiln_assembled assembled;
     bool raced;
 } kiln_tuner_stored;
 

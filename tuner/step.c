@@ -20,6 +20,7 @@ kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind
     action->task = trial->task;
     action->index = trial->index;
     action->attempt = trial->attempt;
+    action->assembled = trial->assembled;
     action->trial = kiln_str_dup(&job->tuner->actions->arena, kiln_str_from(trial->id));
     return action;
 }

@@ -7,6 +7,7 @@
 #ifndef KILN_COMPILER_CORE_COST_FEATURES_H
 #define KILN_COMPILER_CORE_COST_FEATURES_H
 
+#include "base/assembled.h"
 #include "base/target.h"
 #include "compiler-core/ir/ir.h"
 
@@ -30,6 +31,10 @@ typedef struct kiln_feature_set {
     /* Whether the candidate can be built, as far as that can be told before lowering, which refuses
      * what does not fit the registers. */
     bool (*fits)(const float *vector);
+    /* Puts what an assembler said of a built candidate in the place of what `compute` expected of
+     * it; NULL, or 0 registers: it is missing (NaN), which is not what was expected. NULL: no
+     * assembler is asked about targets of the kind. */
+    void (*take_assembled)(float *vector, const kiln_assembled *said);
     /* What the analytic model sees of each launch, in lines for people, all of it counted; NULL:
      * the kind has no launches. */
     void (*describe)(const kiln_program *scheduled, const kiln_target *target, kiln_arena *scratch,

@@ -7,6 +7,8 @@
 #include "compiler-core/cost/estimate_gpu.h"
 #include "compiler-core/cost/warp.h"
 
+#define WORD_BYTES 4.0
+
 static void put_count(float *out, uint32_t feature, double count) {
     out[feature] = log2f(1 + (float)count);
 }
@@ -76,6 +78,35 @@ static void put_program(const kiln_gpu_estimate *e, float *out) {
     put_ratio(out, KILN_GPU_FEATURE_REGISTERS_OVER, registers, e->target->gpu->thread_registers);
 }
 
+static void put_assembled(float *out, double registers, double spill, double stack, double shared) {
+    put_count(out, KILN_GPU_FEATURE_ASSEMBLED_REGISTERS, registers);
+    put_count(out, KILN_GPU_FEATURE_ASSEMBLED_SPILL, spill);
+    put_count(out, KILN_GPU_FEATURE_ASSEMBLED_STACK, stack);
+    put_count(out, KILN_GPU_FEATURE_ASSEMBLED_SHARED, shared);
+}
+
+/* A register too many is a word of the stack, stored and loaded. */
+static void expect_assembled(const kiln_gpu_estimate *e, float *out) {
+    double registers = 0, needed = 0, shared = 0;
+    for (uint32_t i = 0; i < e->launch_count; i++) {
+        const kiln_gpu_launch *l = &e->launch[i];
+        registers = fmax(registers, l->registers);
+        needed = fmax(needed, l->needed_registers);
+        shared = fmax(shared, l->shared_bytes);
+    }
+    const double stack = WORD_BYTES * fmax(needed - e->target->gpu->thread_registers, 0);
+    put_assembled(out, registers, 2 * stack, stack, shared);
+}
+
+static void take_assembled(float *vector, const kiln_assembled *said) {
+    if (said && said->registers)
+        put_assembled(vector, said->registers, said->spill_bytes, said->stack_bytes,
+                      said->shared_bytes);
+    else
+        for (uint32_t f = KILN_GPU_FEATURE_ASSEMBLED_REGISTERS; f < KILN_GPU_FEATURE_COUNT; f++)
+            vector[f] = NAN;
+}
+
 static void estimate(const kiln_program *scheduled, const kiln_target *target, kiln_arena *scratch,
                      kiln_gpu_estimate *out) {
     const kiln_facts *facts = kiln_facts_create(scheduled, KILN_WARP_SECTOR_BYTES, scratch);
@@ -90,6 +121,7 @@ static void compute(const kiln_program *scheduled, const kiln_target *target, ki
     if (!e.used) return; /* nothing is left to run */
     put_program(&e, out);
     put_main(&e, &e.launch[e.main], out);
+    expect_assembled(&e, out);
 }
 
 static bool fits(const float *vector) {
@@ -174,5 +206,6 @@ const kiln_feature_set kiln_features_gpu = {
     .term_count = KILN_GPU_TERM_COUNT,
     .compute = compute,
     .fits = fits,
+    .take_assembled = take_assembled,
     .describe = describe,
 };

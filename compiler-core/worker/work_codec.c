@@ -48,6 +48,10 @@ static const field reply_fields[] = {
     FIELD(reply, 7, STR, layout_in),
     FIELD(reply, 8, STR, layout_out),
     FIELD(reply, 9, STR, codegen_version),
+    {10, U32, offsetof(kiln_work_reply, assembled.registers), KILN_ASSEMBLED_MAX},
+    {11, U32, offsetof(kiln_work_reply, assembled.spill_bytes), KILN_ASSEMBLED_MAX},
+    {12, U32, offsetof(kiln_work_reply, assembled.stack_bytes), KILN_ASSEMBLED_MAX},
+    {13, U32, offsetof(kiln_work_reply, assembled.shared_bytes), KILN_ASSEMBLED_MAX},
 };
 
 _Static_assert(sizeof(kiln_work) == sizeof(uint32_t), "the kind of work is a U32");

@@ -74,15 +74,28 @@ static kiln_str layouts_of(const kiln_manifest *manifest, kiln_role role, kiln_a
     return kiln_strbuf_end(&text, arena);
 }
 
+/* The most that a launch adds to what its function declares. */
+static uint32_t launched_shared_bytes(const kiln_manifest *manifest) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < manifest->launch_count; i++)
+        most = KILN_MAX(most, manifest->launch[i].scratch_bytes[KILN_MEMORY_SHARED]);
+    return (uint32_t)KILN_MIN(most, KILN_ASSEMBLED_MAX / 2);
+}
+
 /* Where NVIDIA's assembler is there, it is asked about PTX: what it refuses, or what spills, costs
  * no trial. */
 static kiln_status check_registers(const kiln_artefact *artefact, const kiln_target *target,
-                                   int *assembler, kiln_arena *arena) {
+                                   int *assembler, kiln_arena *arena, kiln_assembled *out) {
     kiln_ptxas_report report;
     if (artefact->manifest.payload_kind != KILN_PAYLOAD_PTX || *assembler < 0) return KILN_OK;
     kiln_status st =
         kiln_assembler_ask(*assembler, target->triple, artefact->payload, arena, &report);
-    if (!st) return kiln_ptxas_check_spills(&report);
+    if (!st) {
+        *out = kiln_ptxas_assembled(&report);
+        out->shared_bytes = KILN_MIN(out->shared_bytes, KILN_ASSEMBLED_MAX / 2) +
+                            launched_shared_bytes(&artefact->manifest);
+        return kiln_ptxas_check_spills(&report);
+    }
     if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE ||
         kiln_status_code(st) == KILN_DEADLINE_EXCEEDED)
         return st;
@@ -104,7 +117,7 @@ static kiln_status build(const kiln_work_request *request, kiln_codegen_context 
     if (!st) st = kiln_target_parse(request->target, arena, &target);
     if (!st)
         st = kiln_build_keeping(context, te, request->task_key, &trace, &target, arena, &artefact);
-    if (!st) st = check_registers(&artefact, &target, assembler, arena);
+    if (!st) st = check_registers(&artefact, &target, assembler, arena, &reply->assembled);
     if (st) return st;
     kiln_artefact_encode(&artefact, bytes);
     reply->bytes = kiln_strbuf_view(bytes);

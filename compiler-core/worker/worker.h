@@ -14,6 +14,7 @@
 
 #include "base/accuracy.h"
 #include "base/arena.h"
+#include "base/assembled.h"
 #include "base/status.h"
 #include "base/str.h"
 
@@ -48,7 +49,8 @@ typedef struct kiln_work_reply {
     uint64_t elapsed_ns;
     kiln_str bytes; /* compilation (layout/compilation.h), artefact or reference blob */
     kiln_str algorithm, layout_in, layout_out,
-        codegen_version; /* BUILD: from the manifest, for the record */
+        codegen_version;      /* BUILD: from the manifest, for the record */
+    kiln_assembled assembled; /* BUILD: also of what is refused because it spills */
 } kiln_work_reply;
 
 /* Append one whole frame. */

@@ -41,12 +41,21 @@ static uint64_t end_errand(errand *e) {
     return run;
 }
 
+static kiln_msg_assembled assembled_of(const kiln_work_reply *reply) {
+    const kiln_assembled *said = &reply->assembled;
+    return (kiln_msg_assembled){.registers = said->registers,
+                                .spill_bytes = said->spill_bytes,
+                                .stack_bytes = said->stack_bytes,
+                                .shared_bytes = said->shared_bytes};
+}
+
 static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                      const char *text) {
     kiln_workshop *shop = ((errand *)context)->shop;
     const uint64_t run = end_errand(context);
     kiln_msg_built built = {0};
     kiln_server_event event = {.built = &built, .spent_ns = reply ? reply->elapsed_ns : 0};
+    if (reply) event.assembled = assembled_of(reply);
     kiln_fail_pass(KILN_FAIL_WORKSHOP_BUILT);
     outcome = kiln_builders_outcome(reply, outcome);
     kiln_status st = kiln_builders_status(reply, text);

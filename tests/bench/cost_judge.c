@@ -62,7 +62,8 @@ static void teach(kiln_cost_model *m, const cost_task *task, bool autotvm, uint3
                   uint32_t to) {
     for (uint32_t i = from; i < to && i < task->trial.count; i++)
         kiln_cost_model_add(m, kiln_str_from(task->name),
-                            encoding_of(&task->trial.data[i], autotvm), task->trial.data[i].ns);
+                            encoding_of(&task->trial.data[i], autotvm), NULL,
+                            task->trial.data[i].ns);
 }
 
 static void train(kiln_cost_model *m) {

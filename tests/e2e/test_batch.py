@@ -52,6 +52,25 @@ def test_candidates_are_measured_and_brought_home(world):
     assert len(drawn) == 4 and not drawn & known, (drawn, known)
 
 
+def test_records_keep_what_an_assembler_said(world):
+    """A script stands for ptxas, and then there is none."""
+    script = pathlib.Path(world.path("ptxas"))
+    script.parent.chmod(0o755)  # the process that runs it is nobody where the worker was root
+    script.write_text("#!/bin/sh\n"
+                      "printf \"Compiling entry function 'run_0' for '$3'\\n8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\\n"
+                      "Used 168 registers\\n\" >&2\n")
+    script.chmod(0o755)
+    rows = {}
+    for name, path in (("known", script), ("unknown", "/nowhere/ptxas")):
+        world.env["KILN_PTXAS"] = str(path)
+        folder, _ = written(world, "--target", "h200", "--candidates", 2, name=name)
+        rows[name] = [json.loads(line) for line in pathlib.Path(folder, "records.jsonl").read_text().splitlines()]
+        assert len(rows[name]) == 2, rows[name]
+    assert all((row["registers"], row["spill_bytes"], row["stack_bytes"]) == (168, 0, 8) for row in rows["known"]), rows["known"]
+    assert all(row["shared_bytes"] > 0 for row in rows["known"]), rows["known"]
+    assert all(row["registers"] == row["stack_bytes"] == row["shared_bytes"] == 0 for row in rows["unknown"]), rows["unknown"]
+
+
 def test_a_run_that_is_stopped_is_gone_on_with(world):
     folder, said = written(world, "--candidates", 24)
     first = world.start("kiln-rpc-server", "--batch", folder, "--calibrate", "never")

@@ -60,20 +60,24 @@ def test_why_tells_of_launches_that_nobody_measured(world):
 def test_why_tells_of_launches_of_records(world):
     """Of devices in software, of one behind a driver, and of a GPU elsewhere, whose records were imported."""
     model = world.zoo("gemm:64x64x64")
-    world.json("tune", model, "--target", "null", "--trials", 4, "--db", world.path("t.db"))
+    world.json("tune", model, "--target", "null", "--trials", 24, "--db", world.path("t.db"))
     text = world.run("explain", model, "--why", "0", "--target", "null", "--db", world.path("t.db")).stdout
     assert "Who won" in text and re.search(r"^  \d+ blocks? of \d+ threads?, [\d.]+ KB shared; \d+ barriers? a block$", text, re.M), text
     assert "of the peak" not in text and "what bounds it is not known" in text, text
 
     exported = world.run("db", "export", "--db", world.path("t.db")).stdout
     rows = [json.loads(line) for line in exported.splitlines()]
-    for row in rows:
+    for number, row in enumerate(rows):
+        # An assembler was asked of every second one.
+        row.update({"registers": 32 + 8 * (number % 8), "shared_bytes": 4096} if row["table"] == "record" and number % 2 else {})
         row.pop("signature", None), row.pop("signer", None)
         row.update({"target": "cuda:sm_90a,mcpu=h200"} if row.get("target") == "null" else {}, **({"peak_flops": 6e13} if row["table"] == "record" else {}))
     moved = world.path("moved.jsonl")
     pathlib.Path(moved).write_text("".join(json.dumps(row) + "\n" for row in rows))
     world.run("db", "import", "--own", moved, "--db", world.path("h200.db"))
     text = world.run("explain", model, "--why", "0", "--target", "h200", "--db", world.path("h200.db")).stdout
+    assert [int(n) > 8 for n in world.sql("h200.db", "SELECT sum(registers > 0), sum(registers = 0) FROM record")[0]] == [True, True]
+    assert re.search(r"learnt from \d\d trials of 1 task\n  it expects", text), text
     assert "Who won" in text and re.search(r"^  \d+ blocks? of \d+ threads? \(\d+ warps?\), [\d.]+ KB shared, about \d+ registers", text, re.M), text
     assert " on 132 units\n" in text and " units are without a block: " in text and "bound by: " in text, text
     assert "% of the peak of 60000.0; bound by memory\n  memory of the row h200 brings 4800.0 GB/s" in text, text

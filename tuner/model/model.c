@@ -32,6 +32,7 @@ static const struct {
 
 typedef struct sample {
     kiln_encoding candidate; /* data in the model's memory */
+    kiln_assembled assembled;
     uint32_t task;
     float log_ns; /* NAN: failed */
     bool lesson;  /* of a task that is not searched */
@@ -134,25 +135,28 @@ kiln_cost_model *kiln_cost_model_create(const kiln_cost_model_options *options) 
 kiln_model_kind kiln_cost_model_kind(const kiln_cost_model *model) { return model->options.kind; }
 
 static void add(kiln_cost_model *model, kiln_str task, const kiln_encoding *candidate,
-                double latency_ns, bool lesson) {
+                const kiln_assembled *assembled, double latency_ns, bool lesson) {
     uint64_t number = kiln_map_count(&model->task);
     if (!kiln_map_find(&model->task, task, &number)) kiln_map_put(&model->task, task, number);
     if (model->sample.count == KILN_COST_MODEL_SAMPLES_MAX) return;
-    sample added = {*candidate, (uint32_t)number, latency_ns > 0 ? log2f((float)latency_ns) : NAN,
-                    lesson};
+    sample added = {.candidate = *candidate,
+                    .task = (uint32_t)number,
+                    .log_ns = latency_ns > 0 ? log2f((float)latency_ns) : NAN,
+                    .lesson = lesson};
+    if (assembled) added.assembled = *assembled;
     added.candidate.data = kiln_arena_copy(&model->memory, candidate->data, candidate->size_bytes);
     model->lesson_count += lesson;
     kiln_vec_push(&model->sample, added);
 }
 
 void kiln_cost_model_add(kiln_cost_model *model, kiln_str task, const kiln_encoding *candidate,
-                         double latency_ns) {
-    add(model, task, candidate, latency_ns, false);
+                         const kiln_assembled *assembled, double latency_ns) {
+    add(model, task, candidate, assembled, latency_ns, false);
 }
 
 void kiln_cost_model_learn(kiln_cost_model *model, kiln_str task, const kiln_encoding *candidate,
-                           double latency_ns) {
-    add(model, task, candidate, latency_ns, true);
+                           const kiln_assembled *assembled, double latency_ns) {
+    add(model, task, candidate, assembled, latency_ns, true);
 }
 
 uint32_t kiln_cost_model_own_count(const kiln_cost_model *model) {
@@ -202,6 +206,7 @@ static void make_labels(kiln_cost_model *m) {
     for (uint32_t i = 0; i < count; i++) {
         const sample *s = &m->sample.data[i];
         m->job.sample[i] = (kiln_model_sample){.candidate = s->candidate,
+                                               .assembled = s->assembled,
                                                .task = s->task,
                                                .label = label_of(s, &range[s->task]),
                                                .weight = s->lesson ? LESSON_WEIGHT : 1};

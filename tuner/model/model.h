@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/assembled.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "compiler-core/core.h"
@@ -81,12 +82,13 @@ kiln_cost_model *kiln_cost_model_create(const kiln_cost_model_options *options);
 void kiln_cost_model_destroy(kiln_cost_model *model);
 kiln_model_kind kiln_cost_model_kind(const kiln_cost_model *model);
 
-/* One measured candidate, copied. `task` groups what is comparable: key and target of a task.
+/* One measured candidate, copied. `assembled`: what an assembler said of it; NULL: nothing is
+ * known. `task` groups what is comparable: key and target of a task.
  * `latency_ns` <= 0: it failed by its own fault (build, wrong result, crash, timeout); faults of
  * boards are no samples. The least of a candidate's samples ranks better than their median: what
  * disturbs a measurement makes it longer. */
 void kiln_cost_model_add(kiln_cost_model *model, kiln_str task, const kiln_encoding *candidate,
-                         double latency_ns);
+                         const kiln_assembled *assembled, double latency_ns);
 uint32_t kiln_cost_model_sample_count(const kiln_cost_model *model);
 
 /* The same of a task that is not searched: it counts a tenth, nothing is trained before some own
@@ -94,7 +96,7 @@ uint32_t kiln_cost_model_sample_count(const kiln_cost_model *model);
  * KILN_LESSONS_PER_TASK of each task are worth their time. */
 #define KILN_LESSONS_PER_TASK 128u
 void kiln_cost_model_learn(kiln_cost_model *model, kiln_str task, const kiln_encoding *candidate,
-                           double latency_ns);
+                           const kiln_assembled *assembled, double latency_ns);
 /* Samples of searched tasks. */
 uint32_t kiln_cost_model_own_count(const kiln_cost_model *model);
 

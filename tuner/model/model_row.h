@@ -10,9 +10,10 @@
 /* A measured candidate as a row learns from it. */
 typedef struct kiln_model_sample {
     kiln_encoding candidate;
-    uint32_t task; /* numbered from 0; only samples of one task are comparable */
-    float label;   /* score that would be right: log2 of the task's best time over its own, and less
-                      than that of   the slowest for what failed */
+    kiln_assembled assembled; /* 0 registers: not known */
+    uint32_t task;            /* numbered from 0; only samples of one task are comparable */
+    float label; /* score that would be right: log2 of the task's best time over its own, and less
+                    than that of   the slowest for what failed */
     float weight;
     bool held_out; /* judges how far to learn; learnt from after that */
 } kiln_model_sample;

@@ -62,7 +62,10 @@ static kiln_status fit(const kiln_model_data *data, void **out_fitted) {
     for (uint32_t i = 0; i < count; i++) {
         const kiln_model_sample *s = &data->sample[i];
         KILN_CHECK(columns_of(&s->candidate) == columns);
-        memcpy(&row[(size_t)i * columns], vector_of(&s->candidate), columns * sizeof *row);
+        const kiln_feature_set *features = s->candidate.features;
+        float *own = &row[(size_t)i * columns];
+        memcpy(own, vector_of(&s->candidate), columns * sizeof *row);
+        if (features->take_assembled) features->take_assembled(own, &s->assembled);
         label[i] = s->label;
         weight[i] = s->weight;
         held_out[i] = s->held_out;

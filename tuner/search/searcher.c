@@ -116,13 +116,15 @@ static void insert_result(kiln_search *search, kiln_search_result added) {
     search->result.data[at] = added;
 }
 
-static void learn(kiln_search *search, const kiln_point *point, double latency_ns) {
+static void learn(kiln_search *search, const kiln_point *point, const kiln_assembled *assembled,
+                  double latency_ns) {
     if (search->options.model)
         kiln_cost_model_add(search->options.model, search->options.task, &point->encoding,
-                            latency_ns);
+                            assembled, latency_ns);
 }
 
-void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, double latency_ns) {
+void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash,
+                        const kiln_assembled *assembled, double latency_ns) {
     kiln_search *search = &searcher->search;
     KILN_CHECK(searcher->proposed.count == 0);
     if (!kiln_map_put(&search->seen, hash, 1)) return;
@@ -131,7 +133,7 @@ void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, 
     kiln_status st = search->points->find(search->points, trace, &search->memory, point);
     bool outside = kiln_status_code(st) == KILN_NOT_FOUND && point->encoding.data;
     if (!st) insert_result(search, (kiln_search_result){point, latency_ns > 0 ? latency_ns : 0});
-    if (!st || outside) learn(search, point, latency_ns);
+    if (!st || outside) learn(search, point, assembled, latency_ns);
     kiln_status_free(st); /* of another version of the primitives: nothing is known of it */
 }
 
@@ -148,13 +150,13 @@ void kiln_searcher_adopt(kiln_searcher *searcher, kiln_str trace) {
 }
 
 void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome outcome,
-                           double latency_ns) {
+                           const kiln_assembled *assembled, double latency_ns) {
     KILN_CHECK(index < searcher->proposed.count);
     if (outcome != KILN_OUTCOME_OK && kiln_outcome_blame(outcome) != KILN_BLAME_CANDIDATE) return;
     const kiln_point *point = searcher->proposed.data[index];
     double least_ns = outcome == KILN_OUTCOME_OK && latency_ns > 0 ? latency_ns : 0;
     insert_result(&searcher->search, (kiln_search_result){point, least_ns});
-    learn(&searcher->search, point, least_ns);
+    learn(&searcher->search, point, assembled, least_ns);
 }
 
 /* ---- proposals ---- */

@@ -50,9 +50,10 @@ KILN_MUST_USE kiln_status kiln_searcher_create(const kiln_searcher_options *opti
 void kiln_searcher_destroy(kiln_searcher *searcher); /* NULL is fine */
 
 /* A record of this task from an earlier job: never proposed, and learnt from. Before the first
- * proposal only. `latency_ns` <= 0: it failed by its own fault. A trace that does not replay any
- * more is ignored. */
-void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, double latency_ns);
+ * proposal only. `latency_ns` <= 0: it failed by its own fault. `assembled`: as for
+ * kiln_cost_model_add. A trace that does not replay any more is ignored. */
+void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash,
+                        const kiln_assembled *assembled, double latency_ns);
 /* A trace of this task that was fast on another target: the nearest member of this space is
  * proposed right after the default schedule, in the order of these calls. Before the first proposal
  * only. One that has no legal counterpart here is ignored. */
@@ -65,7 +66,7 @@ KILN_MUST_USE kiln_status kiln_searcher_propose(kiln_searcher *searcher,
 /* How proposal `index` ended; each at most once, in order. Board and infrastructure faults teach
  * nothing. `latency_ns`: of one run, the least sample where there are several. */
 void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome outcome,
-                           double latency_ns);
+                           const kiln_assembled *assembled, double latency_ns);
 uint32_t kiln_searcher_proposed(const kiln_searcher *searcher);
 /* Hash of the default schedule's trace: [KILN_HASH128_TEXT]. */
 const char *kiln_searcher_default_hash(const kiln_searcher *searcher);

@@ -37,6 +37,11 @@ static void numbers_of_each_function_are_read(void **state) {
     expect_contains(kiln_str_dup(*state, report.note), "serialized");
     expect_error(kiln_ptxas_check_spills(&report), ILLEGAL_SCHEDULE,
                  "prepare_0 spills: 255 registers, 3632 bytes stored and 3584 loaded");
+    const kiln_assembled all = kiln_ptxas_assembled(&report);
+    assert_int_equal(all.registers, 255);
+    assert_int_equal(all.spill_bytes, 3632 + 3584);
+    assert_int_equal(all.stack_bytes, 8);
+    assert_int_equal(all.shared_bytes, 1024);
     report.entry_count = 1;
     expect_ok(kiln_ptxas_check_spills(&report));
 }

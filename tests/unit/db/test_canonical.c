@@ -127,8 +127,9 @@ static void change(const kiln_db_column *column, void *row) {
 static void each_signed_column_is_covered(void **state) {
     kiln_arena *arena = *state;
     const kiln_db_table_info *info = kiln_db_table_info_of(KILN_DB_TABLE_RECORD);
-    static const char *const open[] = {"median_ns", "min_ns", "origin", "standing",
-                                       "relative_error"};
+    static const char *const open[] = {"median_ns",   "min_ns",         "origin",
+                                       "standing",    "relative_error", "registers",
+                                       "spill_bytes", "stack_bytes",    "shared_bytes"};
     kiln_checkers checkers = {0};
     kiln_signer *signer = signer_of(1);
     kiln_db_record record = record_of(1, 500);

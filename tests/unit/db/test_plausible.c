@@ -96,6 +96,22 @@ static void figures_are_numbers(void **state) {
     assert_int_equal(found, KILN_ARRAY_COUNT(name));
 }
 
+static void numbers_of_an_assembler_are_none_below_zero(void **state) {
+    (void)state;
+    kiln_db_record record = honest();
+    kiln_record_set_assembled(&record, &(kiln_assembled){168, 0, 8, 4096});
+    expect_why(&record, NULL);
+    kiln_assembled said = kiln_record_assembled(&record);
+    assert_int_equal(said.registers, 168);
+    assert_int_equal(said.shared_bytes, 4096);
+    record.registers = -1;
+    record.stack_bytes = INT64_MAX;
+    expect_why(&record, "a figure is not a number, or negative");
+    said = kiln_record_assembled(&record);
+    assert_int_equal(said.registers, 0);
+    assert_int_equal(said.stack_bytes, KILN_ASSEMBLED_MAX);
+}
+
 static void boards_are_at_most_a_hundred_times_slower(void **state) {
     (void)state;
     kiln_db_record record = honest();
@@ -233,6 +249,7 @@ int main(void) {
         cmocka_unit_test(samples_are_times),
         cmocka_unit_test(samples_have_a_number),
         cmocka_unit_test(figures_are_numbers),
+        cmocka_unit_test(numbers_of_an_assembler_are_none_below_zero),
         cmocka_unit_test(boards_are_at_most_a_hundred_times_slower),
         cmocka_unit_test(a_checked_result_is_right),
         cmocka_unit_test(targets_are_known_and_have_threads),

@@ -72,6 +72,7 @@ static void built(bench *b, uint64_t run, kiln_outcome outcome, const char *text
                                        .outcome = outcome,
                                        .text = text,
                                        .built = &what,
+                                       .assembled = {.registers = 255, .spill_bytes = 160},
                                        .spent_ns = 9 * BENCH_MS});
 }
 
@@ -99,6 +100,7 @@ static void a_recipe_is_built_from_its_blobs_and_then_measured(void **state) {
     assert_int_equal(result->built.artefact.digest.byte[0], 'o');
     expect_str(result->built.algorithm, "direct");
     expect_str(result->built.layout_in, "I");
+    assert_int_equal(result->assembled.registers, 255);
     assert_int_equal(result->times_ns.build, 9 * BENCH_MS);
 }
 
@@ -129,6 +131,7 @@ static void what_cannot_be_built_ends_with_its_name(void **state) {
         assert_int_equal(result->phase, KILN_PHASE_BUILD);
         assert_int_equal(result->times_ns.build, 9 * BENCH_MS);
         assert_int_equal(result->built.artefact.size, 0);
+        assert_int_equal(result->assembled.spill_bytes, 160);
         expect_str(result->text, "why not");
         assert_null(bench_find(b, KILN_SERVER_START));
     }

@@ -35,10 +35,12 @@ static void reply_to(const kiln_work_request *request) {
                              .bytes = kiln_strbuf_view(&bytes),
                              .elapsed_ns = 5,
                              .algorithm = KILN_STR("direct"),
+                             .assembled = {96, 0, 4, 8192},
                              .layout_out = KILN_STR("NCHW8c")};
     if (kiln_str_is(request->task_key, "refuse")) {
         reply = (kiln_work_reply){.id = request->id,
                                   .code = KILN_ILLEGAL_SCHEDULE,
+                                  .assembled = {255, 160, 8, 8192},
                                   .text = KILN_STR("it does not apply")};
     }
     kiln_work_reply_write(&reply, &frame);
@@ -168,6 +170,9 @@ static void what_was_built_is_in_the_store(void **state) {
     assert_int_equal(f->got.spent_ns, 5);
     expect_str(f->built.algorithm, "direct");
     expect_str(f->built.layout_out, "NCHW8c");
+    assert_int_equal(f->got.assembled.registers, 96);
+    assert_int_equal(f->got.assembled.stack_bytes, 4);
+    assert_int_equal(f->got.assembled.shared_bytes, 8192);
     kiln_str bytes;
     expect_ok(kiln_blob_store_get(f->store, &f->built.artefact.digest, &f->arena, &bytes));
     expect_str(bytes, "the program|trace|cpu:x");
@@ -188,7 +193,12 @@ static void expect_named(fixture *f, const char *task, uint64_t deadline_ns, kil
 }
 
 static void a_candidate_that_is_refused_is_a_build_error(void **state) {
-    expect_named(*state, "refuse", PATIENCE, KILN_OUTCOME_BUILD_ERROR, "it does not apply");
+    fixture *f = *state;
+    expect_named(f, "refuse", PATIENCE, KILN_OUTCOME_BUILD_ERROR, "it does not apply");
+    build(f, 3, "refuse", PATIENCE);
+    run_until(f, 3);
+    assert_int_equal(f->got.assembled.registers, 255);
+    assert_int_equal(f->got.assembled.spill_bytes, 160);
 }
 
 static void a_candidate_that_the_compiler_dies_of_is_a_build_error(void **state) {

@@ -6,6 +6,7 @@
 
 #include "base/rand.h"
 #include "compiler-core/cost/features_cpu.h"
+#include "compiler-core/cost/features_gpu.h"
 #include "tests/support/targets.h"
 #include "tests/support/test.h"
 #include "tuner/search/searcher.h"
@@ -41,7 +42,7 @@ static candidates *make_candidates(kiln_arena *arena, uint64_t seed) {
 
 static void add(kiln_cost_model *m, const candidates *c, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++)
-        kiln_cost_model_add(m, KILN_STR("task"), &c->encoding[i], c->ns[i]);
+        kiln_cost_model_add(m, KILN_STR("task"), &c->encoding[i], NULL, c->ns[i]);
 }
 
 static void train(kiln_cost_model *m) {
@@ -75,9 +76,60 @@ static void samples_teach_what_the_analytic_model_does_not_know(void **state) {
     kiln_cost_model_destroy(m);
 }
 
+/* ---- what an assembler says ------------------------------------------------------------------ */
+
+#define GPU_ROWS 160u
+
+/* Candidates for a GPU that differ in their registers alone, and are twice as slow with many. */
+typedef struct assembled_candidates {
+    float row[GPU_ROWS][KILN_GPU_FEATURE_COUNT];
+    kiln_encoding encoding[GPU_ROWS];
+    kiln_assembled said[GPU_ROWS];
+    double ns[GPU_ROWS];
+} assembled_candidates;
+
+/* Expected of all is the same, but of those that are not built yet, from `taught` on. */
+static assembled_candidates *make_assembled(kiln_arena *arena, uint32_t taught) {
+    assembled_candidates *c = KILN_ARENA_NEW(arena, assembled_candidates);
+    for (uint32_t i = 0; i < GPU_ROWS; i++) {
+        float *row = c->row[i];
+        for (uint32_t f = 0; f < KILN_GPU_FEATURE_COUNT; f++) row[f] = 1;
+        c->said[i] = (kiln_assembled){.registers = i % 2 ? 64 : 128, .shared_bytes = 4096};
+        if (i >= taught)
+            row[KILN_GPU_FEATURE_ASSEMBLED_REGISTERS] = log2f(1 + (float)c->said[i].registers);
+        c->ns[i] = i % 2 ? 1000 : 2000;
+        c->encoding[i] = (kiln_encoding){row, sizeof c->row[i], true, &kiln_features_gpu};
+    }
+    return c;
+}
+
+/* Score of those with few registers over those with many. `every`: of so many samples one has the
+ * assembler's numbers; 0: none. */
+static double learnt_from(const assembled_candidates *c, uint32_t taught, uint32_t every) {
+    kiln_cost_model *m = kiln_cost_model_create(NULL);
+    float score[2];
+    for (uint32_t i = 0; i < taught; i++)
+        kiln_cost_model_add(m, KILN_STR("task"), &c->encoding[i],
+                            every && i / 8 % every == 0 ? &c->said[i] : NULL, c->ns[i]);
+    train(m);
+    expect_ok(kiln_cost_model_predict(m, &c->encoding[taught], 2, score));
+    kiln_cost_model_destroy(m);
+    return (double)(score[1] - score[0]);
+}
+
+static void numbers_of_an_assembler_teach_where_they_are_known(void **state) {
+    const uint32_t taught = 128;
+    assembled_candidates *c = make_assembled(*state, taught);
+    assert_true(learnt_from(c, taught, 1) > 0.8); /* half the time */
+    assert_true(learnt_from(c, taught, 2) > 0.4); /* known of half of them */
+    assert_true(learnt_from(c, taught, 0) == 0);  /* what is missing tells nothing */
+    for (uint32_t i = 0; i < taught; i++) c->said[i].registers = 192 - c->said[i].registers;
+    assert_true(learnt_from(c, taught, 1) < -0.8);
+}
+
 static void learn(kiln_cost_model *m, const candidates *c, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++)
-        kiln_cost_model_learn(m, KILN_STR("other task"), &c->encoding[i], c->ns[i]);
+        kiln_cost_model_learn(m, KILN_STR("other task"), &c->encoding[i], NULL, c->ns[i]);
 }
 
 static void other_tasks_teach_once_the_task_itself_has_spoken(void **state) {
@@ -187,7 +239,7 @@ static void candidates_that_failed_rank_below_those_that_ran(void **state) {
     kiln_cost_model *m = kiln_cost_model_create(NULL);
     for (uint32_t i = 0; i < 160; i++) {
         bool fails = c->row[i][KILN_FEATURE_TILE_CODE] > 0.7f;
-        kiln_cost_model_add(m, KILN_STR("task"), &c->encoding[i], fails ? 0 : c->ns[i]);
+        kiln_cost_model_add(m, KILN_STR("task"), &c->encoding[i], NULL, fails ? 0 : c->ns[i]);
     }
     train(m);
     float good[KILN_FEATURE_COUNT], bad[KILN_FEATURE_COUNT], score[2];
@@ -282,7 +334,7 @@ static void every_row_learns_predicts_and_explains(void **state) {
             model[pass] = kiln_cost_model_create(&options);
             expect_ok(kiln_cost_model_predict(model[pass], candidate, 40, score[pass]));
             for (uint32_t i = 0; i < 30; i++)
-                kiln_cost_model_add(model[pass], KILN_STR("task"), &candidate[i],
+                kiln_cost_model_add(model[pass], KILN_STR("task"), &candidate[i], NULL,
                                     i % 7 ? 1000 + 10 * i : 0);
             train(model[pass]);
             assert_int_equal(kiln_cost_model_trained_on(model[pass]), 30);
@@ -319,7 +371,7 @@ static void every_row_guides_a_search(void **state) {
         for (uint32_t i = 0; i < 24; i++) {
             const kiln_point *point = NULL;
             expect_ok(kiln_searcher_propose(searcher, &point));
-            kiln_searcher_observe(searcher, i, KILN_OUTCOME_OK, 1000 + i);
+            kiln_searcher_observe(searcher, i, KILN_OUTCOME_OK, NULL, 1000 + i);
         }
         assert_true(kiln_cost_model_trained_on(model) >= 16);
         kiln_searcher_destroy(searcher);
@@ -341,6 +393,7 @@ static void a_kind_without_features_says_so(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(samples_teach_what_the_analytic_model_does_not_know),
+        test_with_arena(numbers_of_an_assembler_teach_where_they_are_known),
         test_with_arena(other_tasks_teach_once_the_task_itself_has_spoken),
         test_with_arena(what_other_tasks_teach_wrongly_is_soon_unlearnt),
         test_with_arena(shuffled_labels_teach_nothing),

@@ -7,6 +7,7 @@ static void built(shop *s, const kiln_tuner_action *build, kiln_outcome outcome)
                                      .index = build->index,
                                      .outcome = outcome,
                                      .artefact = {{{9}}, 100},
+                                     .assembled = {.registers = 255, .spill_bytes = 160},
                                      .text = "why"});
 }
 
@@ -89,6 +90,8 @@ static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void *
     assert_int_equal(record->outcome, KILN_OUTCOME_BUILD_ERROR);
     assert_int_equal(record->blame, KILN_BLAME_CANDIDATE);
     assert_string_equal(record->text, "why");
+    assert_int_equal(record->assembled.registers, 255);
+    assert_int_equal(record->assembled.spill_bytes, 160);
     assert_null(record->result);
     assert_null(record->grant);
     char id[KILN_HASH128_TEXT];
@@ -96,6 +99,7 @@ static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void *
     assert_string_equal(record->trial, id);
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED, .job = s->job});
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 0);
+    assert_int_equal(shop_take(s, KILN_TUNER_OBSERVE)->assembled.registers, 255);
 }
 
 /* Of the only task, once all that it needs is with the tracker, and not before. */
@@ -254,7 +258,11 @@ static void stored_results_are_proposed_and_observed_but_not_measured(void **sta
     shop *s = *state;
     static const kiln_tuner_result stored[] = {
         {.index = 2, .outcome = KILN_OUTCOME_CRASH},
-        {.index = 0, .outcome = KILN_OUTCOME_OK, .median_ns = 500, .least_ns = 480},
+        {.index = 0,
+         .outcome = KILN_OUTCOME_OK,
+         .median_ns = 500,
+         .least_ns = 480,
+         .assembled = {.registers = 96}},
         {.task = 7, .outcome = KILN_OUTCOME_OK, .median_ns = 1},
         {.index = 99, .outcome = KILN_OUTCOME_OK, .median_ns = 1},
     };
@@ -269,6 +277,7 @@ static void stored_results_are_proposed_and_observed_but_not_measured(void **sta
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 2);
     const kiln_tuner_action *first = shop_take(s, KILN_TUNER_OBSERVE);
     assert_true(first->least_ns == 480);
+    assert_int_equal(first->assembled.registers, 96);
     s->seen = 0;
     const kiln_msg_job_done *done = shop_done(s);
     assert_int_equal(done->trials, 4);

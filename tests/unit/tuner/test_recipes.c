@@ -186,9 +186,13 @@ static void what_the_board_built_is_told_with_the_record(void **state) {
                                            .algorithm = KILN_STR("direct"),
                                            .layout_in = KILN_STR("NCHW"),
                                            .layout_out = KILN_STR("NCHW8c")},
+                                 .assembled = {.registers = 168, .shared_bytes = 4096},
                                  .times_ns = {.build = 7}};
     shop_answer_with(s, shop_next_trial(s), 1000, &how);
-    const kiln_msg_trial_result *told = shop_take(s, KILN_TUNER_RECORD)->result;
+    const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
+    const kiln_msg_trial_result *told = record->result;
+    assert_int_equal(record->assembled.registers, 168);
+    assert_int_equal(record->assembled.shared_bytes, 4096);
     assert_int_equal(told->built.artefact.digest.byte[0], 5);
     expect_str(told->built.layout_out, "NCHW8c");
     assert_int_equal(told->times_ns.build, 7);

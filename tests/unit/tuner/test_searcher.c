@@ -86,7 +86,7 @@ static char *propose(fixture *f, seeker *s, uint32_t count, kiln_map *seen) {
     for (uint32_t i = 0; i < count; i++) {
         if (i >= 8)
             kiln_searcher_observe(s->searcher, i - 8,
-                                  i % 5 ? KILN_OUTCOME_OK : KILN_OUTCOME_WRONG_RESULT,
+                                  i % 5 ? KILN_OUTCOME_OK : KILN_OUTCOME_WRONG_RESULT, NULL,
                                   latency_of(point[i - 8]));
         assert_null(kiln_searcher_propose(s->searcher, &point[i]));
         if (seen) assert_true(kiln_map_put(seen, kiln_str_from(point[i]->hash), 1));
@@ -141,8 +141,8 @@ static void results_steer_those_that_learn(void **state) {
             assert_null(kiln_searcher_propose(b.searcher, &q));
             same &= kiln_str_is(kiln_str_from(p->hash), q->hash);
             double latency = latency_of(p);
-            kiln_searcher_observe(a.searcher, k, KILN_OUTCOME_OK, latency);
-            kiln_searcher_observe(b.searcher, k, KILN_OUTCOME_OK, 3000 - latency_of(q));
+            kiln_searcher_observe(a.searcher, k, KILN_OUTCOME_OK, NULL, latency);
+            kiln_searcher_observe(b.searcher, k, KILN_OUTCOME_OK, NULL, 3000 - latency_of(q));
         }
         assert_int_equal(same, !row[i].steered);
         part(&a);
@@ -168,7 +168,7 @@ static void known_records_are_not_proposed_again(void **state) {
     for (uint32_t i = 0; i < 12; i++) {
         const kiln_point *point = NULL;
         assert_null(kiln_searcher_propose(first.searcher, &point));
-        kiln_searcher_know(second.searcher, point->trace, kiln_str_from(point->hash), 1000);
+        kiln_searcher_know(second.searcher, point->trace, kiln_str_from(point->hash), NULL, 1000);
         kiln_map_put(&seen, kiln_str_from(point->hash), 1);
     }
     propose(f, &second, 12, &seen);
@@ -184,7 +184,7 @@ static void many_known_records_do_not_end_the_space(void **state) {
     const kiln_point *point = NULL;
     for (uint32_t i = 0; i < 700; i++) {
         assert_null(kiln_searcher_propose(first.searcher, &point));
-        kiln_searcher_know(second.searcher, point->trace, kiln_str_from(point->hash), 1000);
+        kiln_searcher_know(second.searcher, point->trace, kiln_str_from(point->hash), NULL, 1000);
     }
     assert_null(kiln_searcher_propose(second.searcher, &point));
     part(&first);
@@ -267,7 +267,7 @@ static void a_tiny_space_ends(void **state) {
         uint32_t proposals = 0;
         for (const kiln_point *point; !st && proposals < 5000; proposals++) {
             st = kiln_searcher_propose(s.searcher, &point);
-            if (!st) kiln_searcher_observe(s.searcher, proposals, KILN_OUTCOME_OK, 1000);
+            if (!st) kiln_searcher_observe(s.searcher, proposals, KILN_OUTCOME_OK, NULL, 1000);
         }
         assert_int_equal(kiln_status_code(st), KILN_OUT_OF_RANGE);
         assert_true(proposals > 1);

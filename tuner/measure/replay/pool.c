@@ -296,7 +296,7 @@ static void teach(kiln_cost_model *model, kiln_searcher *searcher,
         for (uint32_t i = 0; other != self && i < count; i++) {
             const member *m = &other->member[other->count - 1 - i];
             double ns = m->outcome == KILN_OUTCOME_OK ? m->median_ns : 0;
-            kiln_cost_model_learn(model, other->group, &m->point.encoding, ns);
+            kiln_cost_model_learn(model, other->group, &m->point.encoding, NULL, ns);
         }
     }
 }
@@ -322,7 +322,7 @@ kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_op
     for (; !st && k < trials; k++) {
         const kiln_point *point = NULL;
         for (; observed + kiln_tuner_lag(k) <= k; observed++)
-            kiln_searcher_observe(searcher, observed, asked[observed]->outcome,
+            kiln_searcher_observe(searcher, observed, asked[observed]->outcome, NULL,
                                   asked[observed]->median_ns);
         st = kiln_searcher_propose(searcher, &point);
         if (st) break;

@@ -403,6 +403,31 @@ static void computing_twice_gives_the_same_numbers_and_words(void **state) {
     kiln_strbuf_deinit(&words);
 }
 
+static void an_assembler_takes_the_place_of_what_was_expected(void **state) {
+    float f[KILN_GPU_FEATURE_COUNT], before[KILN_GPU_FEATURE_COUNT];
+    const kiln_target target = target_of(*state, "h200");
+    const kiln_assembled said = {128, 48, 24, 9000};
+    kiln_features_gpu.compute(product(*state, 4096, 4096, 4096, strided), &target, *state, f);
+    assert_true(f[KILN_GPU_FEATURE_ASSEMBLED_REGISTERS] == f[KILN_GPU_FEATURE_REGISTERS]);
+    assert_true(f[KILN_GPU_FEATURE_ASSEMBLED_SHARED] == f[KILN_GPU_FEATURE_SHARED_BYTES]);
+    assert_true(f[KILN_GPU_FEATURE_ASSEMBLED_SPILL] == 0);
+    assert_true(f[KILN_GPU_FEATURE_ASSEMBLED_STACK] == 0);
+    memcpy(before, f, sizeof f);
+    kiln_features_gpu.take_assembled(f, &said);
+    assert_true(f[KILN_GPU_FEATURE_ASSEMBLED_REGISTERS] == log2f(129));
+    assert_true(f[KILN_GPU_FEATURE_ASSEMBLED_SPILL] == log2f(49));
+    assert_true(f[KILN_GPU_FEATURE_ASSEMBLED_STACK] == log2f(25));
+    assert_true(f[KILN_GPU_FEATURE_ASSEMBLED_SHARED] == log2f(9001));
+    const kiln_assembled none = {0};
+    for (uint32_t i = 0; i < 2; i++) {
+        kiln_features_gpu.take_assembled(f, i ? NULL : &none);
+        for (uint32_t k = 0; k < KILN_GPU_FEATURE_COUNT; k++) {
+            const bool missing = k >= KILN_GPU_FEATURE_ASSEMBLED_REGISTERS;
+            assert_true(missing ? isnan(f[k]) : f[k] == before[k]);
+        }
+    }
+}
+
 static void too_many_threads_or_bytes_do_not_fit(void **state) {
     float f[KILN_GPU_FEATURE_COUNT];
     kiln_program *p = product(*state, 256, 256, 32, strided);
@@ -426,6 +451,7 @@ int main(void) {
         test_with_arena(conflicts_tails_and_idle_units_cost),
         test_with_arena(what_moves_data_takes_as_long_as_memory),
         test_with_arena(computing_twice_gives_the_same_numbers_and_words),
+        test_with_arena(an_assembler_takes_the_place_of_what_was_expected),
         test_with_arena(too_many_threads_or_bytes_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

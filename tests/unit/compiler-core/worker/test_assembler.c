@@ -77,6 +77,7 @@ typedef struct fixture {
     kiln_arena *arena;
     uint32_t code;
     char *text;
+    kiln_assembled assembled;
     size_t size;
 } fixture;
 
@@ -87,6 +88,7 @@ static void on_done(void *context, const kiln_work_reply *reply, kiln_outcome ou
     if (!reply) fail_msg("%s", text);
     f->code = reply->code;
     f->text = kiln_str_dup(f->arena, reply->text);
+    f->assembled = reply->assembled;
     f->size = reply->bytes.size;
     kiln_loop_stop(f->loop);
 }
@@ -118,8 +120,12 @@ static void a_worker_refuses_what_spills_or_is_no_code(void **state) {
     fixture f = build(*state, "cuda:sm_80");
     assert_int_equal(f.code, KILN_ILLEGAL_SCHEDULE);
     expect_contains(f.text, "run_0 spills: 255 registers, 96 bytes stored and 64 loaded");
+    assert_int_equal(f.assembled.registers, 255);
+    assert_int_equal(f.assembled.spill_bytes, 96 + 64);
+    assert_int_equal(f.assembled.stack_bytes, 8);
     put_script(*state, REFUSES);
     f = build(*state, "cuda:sm_80");
+    assert_int_equal(f.assembled.registers, 0);
     assert_int_equal(f.code, KILN_ILLEGAL_SCHEDULE);
     expect_contains(f.text, "ptxas refuses it");
 }
@@ -134,7 +140,10 @@ static void what_is_no_fault_of_the_candidate_changes_nothing(void **state) {
         const fixture f = build(*state, "cuda:sm_80");
         assert_int_equal(f.code, without.code);
         assert_int_equal(f.size, without.size);
+        assert_int_equal(f.assembled.registers, i == 0 ? 12 : 0);
+        assert_int_equal(f.assembled.spill_bytes, 0);
     }
+    assert_int_equal(without.assembled.registers, 0);
     put_script(*state, REFUSES);
     assert_int_equal(build(*state, "x86-64-v3").code, 0);
 }

@@ -158,13 +158,24 @@ static int32_t copy_from(const device_program *program, const banded *buffer, ui
     return status ? status : kiln_device_wait(program->device, COPIED);
 }
 
-/* Copies the first bytes of the staging memory over and over. */
+/* Complete before what is entered behind it. */
+static int32_t copy_within(const device_program *program, const banded *to, uint64_t to_offset,
+                           const banded *from, uint64_t from_offset, size_t bytes) {
+    return kiln_device_copy(program->device, KILN_COPY_WITHIN, place_in(program, to, to_offset),
+                            place_in(program, from, from_offset), bytes);
+}
+
+/* Copies the staging memory, and then what is there already, by the device itself, which is many
+ * times faster than the way from the host. */
 static int32_t spread(const device_program *program, const banded *buffer, uint64_t offset,
                       size_t bytes) {
-    int32_t status = KILN_KERNEL_OK;
-    for (size_t at = 0; !status && at < bytes; at += STAGING_BYTES)
-        status = copy_to(program, buffer, offset + at, program->staging,
-                         KILN_MIN(STAGING_BYTES, bytes - at));
+    size_t done = KILN_MIN(STAGING_BYTES, bytes);
+    int32_t status = copy_to(program, buffer, offset, program->staging, done);
+    while (!status && done < bytes) {
+        const size_t next = KILN_MIN(done, bytes - done);
+        status = copy_within(program, buffer, offset + done, buffer, offset, next);
+        done += next;
+    }
     return status;
 }
 
@@ -237,6 +248,14 @@ static int32_t hash_buffer(const device_program *program, const banded *buffer,
         *out_hash = kiln_hash64(program->staging, bytes, *out_hash);
     }
     return status;
+}
+
+/* What hash_buffer says of a buffer with these bytes. */
+static uint64_t hash_bytes(const char *data, size_t bytes) {
+    uint64_t hash = 0;
+    for (size_t at = 0; at < bytes; at += STAGING_BYTES)
+        hash = kiln_hash64(data + at, KILN_MIN(STAGING_BYTES, bytes - at), hash);
+    return hash;
 }
 
 static kiln_ran look_at_inputs(const device_program *program) {
@@ -356,29 +375,41 @@ static kiln_status device_load(void *device, kiln_str artefact, const kiln_manif
     return st;
 }
 
-static void fill_argument(device_program *program, const kiln_manifest_arg *arg, uint64_t seed,
-                          const banded *buffer) {
+/* The bytes of an argument as the device has them; the caller frees them. */
+static char *make_argument(const kiln_manifest_arg *arg, uint64_t seed, size_t bytes) {
+    char *physical = kiln_alloc(bytes);
+    if (kiln_layout_is_identity(&arg->layout)) {
+        kiln_manifest_arg_fill(arg, seed, physical);
+        return physical;
+    }
     const uint16_t poison = KILN_POISON_FIRST; /* what a layout pads with is unspecified */
-    char *physical = kiln_alloc(buffer->bytes);
     void *logical = kiln_alloc((size_t)kiln_shape_count(&arg->shape) * kiln_dtype_size(arg->dtype));
     kiln_manifest_arg_fill(arg, seed, logical);
-    for (size_t i = 0; i < buffer->bytes; i++) physical[i] = (char)(poison >> 8 * (i % 2) & 255);
+    for (size_t i = 0; i < bytes; i++) physical[i] = (char)(poison >> 8 * (i % 2) & 255);
     kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype, logical, physical);
-    (void)copy_to(program, buffer, BAND_BYTES, physical, buffer->bytes);
     kiln_free(logical);
-    kiln_free(physical);
+    return physical;
+}
+
+/* The first set from the host, the others from it. */
+static void fill_argument(device_program *program, uint32_t index, uint64_t seed) {
+    const banded *first = &program->set[0][index];
+    const kiln_manifest_arg *arg = &kiln_kernel_manifest(program->kernel)->arg[index];
+    char *data = make_argument(arg, seed, first->bytes);
+    program->seen[index] = hash_bytes(data, first->bytes);
+    (void)copy_to(program, first, BAND_BYTES, data, first->bytes);
+    for (uint32_t s = 1; s < program->set_count; s++)
+        (void)copy_within(program, &program->set[s][index], BAND_BYTES, first, BAND_BYTES,
+                          first->bytes);
+    kiln_free(data);
 }
 
 static void device_fill(void *context, uint64_t seed) {
     device_program *program = context;
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
-    for (uint32_t i = 0; i < manifest->arg_count; i++) {
-        if (!is_read_only(manifest->arg[i].role)) continue;
-        for (uint32_t s = 0; s < program->set_count; s++)
-            fill_argument(program, &manifest->arg[i], kiln_input_seed(seed, i),
-                          &program->set[s][i]);
-        (void)hash_buffer(program, &program->set[0][i], &program->seen[i]);
-    }
+    for (uint32_t i = 0; i < manifest->arg_count; i++)
+        if (is_read_only(manifest->arg[i].role))
+            fill_argument(program, i, kiln_input_seed(seed, i));
 }
 
 /* ---- Runs ---- */

@@ -23,9 +23,11 @@ static const char ptx[] = "//\n.version 8.0\n.target sm_90a\n.address_size 64\n\
 
 static fake_cuda *fake;
 static fake_cuda fresh;
-static const float *last_x; /* that a kernel got */
-static uint32_t x_count;    /* how often it was another one */
-static int64_t stray_at;    /* element of y that is none of it; 0: it writes none */
+static const float *last_x;  /* that a kernel got */
+static uint32_t x_count;     /* how often it was another one */
+static const float *right_x; /* what it is to be; NULL: whatever it is */
+static uint32_t wrong_count; /* how often it was not that */
+static int64_t stray_at;     /* element of y that is none of it; 0: it writes none */
 static bool is_lazy, writes_input;
 
 static float *pointer(void **parameter, int index) { return *(float **)parameter[index]; }
@@ -39,6 +41,7 @@ static void run_1(const uint32_t grid[3], const uint32_t group[3], void **parame
     float *x = pointer(parameter, 0);
     x_count += x != last_x;
     last_x = x;
+    wrong_count += right_x && memcmp(x, right_x, TEXT_ARTEFACT_COUNT * sizeof *x) != 0;
     for (uint32_t i = 0; i < grid[0] * group[0]; i++)
         pointer(parameter, 2)[i] = x[i] + pointer(parameter, 1)[i];
     if (writes_input) x[3] = 0;
@@ -88,6 +91,7 @@ static void set_driver(void) {
     fake->kernel[1].entry = "run_1", fake->kernel[1].run = run_1;
     fake->kernel[2].entry = "run_2", fake->kernel[2].run = run_2;
     stray_at = 0, is_lazy = writes_input = false;
+    right_x = NULL, wrong_count = 0;
 }
 
 static int set_up(void **state) {
@@ -106,6 +110,7 @@ static void runs_go_round_sets_of_arguments(void **state) {
     kiln_fill_data(w, KILN_F32, TEXT_ARTEFACT_COUNT, kiln_input_seed(SEED, TEXT_W),
                    KILN_FILL_UNIFORM);
     text_artefact_expected(x, w, y);
+    right_x = x;
     load(&b, *state);
     assert_int_equal(check(&b), KILN_RAN_OK);
     assert_memory_equal(b.y, y, sizeof y);
@@ -114,6 +119,7 @@ static void runs_go_round_sets_of_arguments(void **state) {
     assert_int_equal(b.v->run(b.program, 16, &ns), KILN_RAN_OK);
     assert_ptr_equal(last_x, checked);
     assert_in_range(x_count, 15, 16);
+    assert_int_equal(wrong_count, 0);
     assert_int_equal(check(&b), KILN_RAN_OK);
     assert_memory_equal(b.y, y, sizeof y);
     unload(&b);

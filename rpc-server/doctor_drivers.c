@@ -4,13 +4,14 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "rpc-server/find_device.h"
 
-static void print_device(uint32_t index, const kiln_device_facts *facts, kiln_strbuf *out) {
-    kiln_strbuf_printf(out, "%s%u: %s (%s, %.1f GiB) as ", index > 0 ? "; " : "", index,
-                       facts->name, facts->driver,
-                       (double)facts->memory_bytes / (double)(1u << 30));
-    kiln_target_print(&facts->target, out);
-    if (facts->management) kiln_strbuf_printf(out, " (%s)", facts->management);
+static void print_device(const kiln_found_device *found, kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "%s%u: %.*s (%.*s, %.1f GiB) as %.*s", found->index > 0 ? "; " : "",
+                       found->index, KILN_STR_ARG(found->name), KILN_STR_ARG(found->driver),
+                       (double)found->memory_bytes / (double)(1u << 30),
+                       KILN_STR_ARG(found->target_text));
+    if (found->management.size) kiln_strbuf_printf(out, " (%.*s)", KILN_STR_ARG(found->management));
 }
 
 /* Where there is no driver at all that is no fault of the machine. */
@@ -39,14 +40,26 @@ static bool name_closed_files(const char *prefix, kiln_arena *arena, kiln_strbuf
     return open;
 }
 
-bool kiln_doctor_drivers(kiln_device_kind kind, const char *const *files, kiln_arena *arena,
-                         kiln_strbuf *out) {
-    kiln_device_facts *facts;
-    uint32_t count = 0;
-    kiln_status st = kiln_device_list(kind, arena, &facts, &count);
+/* By their numbers, until there is none. */
+static kiln_status print_devices(kiln_helper *helper, const kiln_executor *executor,
+                                 kiln_arena *arena, kiln_strbuf *out) {
+    kiln_found_device found;
+    kiln_status st = NULL;
+    uint32_t index = 0;
+    while (!(st = kiln_find_device(helper, executor, index, arena, &found))) {
+        print_device(&found, out);
+        index++;
+    }
+    if (index == 0 || kiln_status_code(st) != KILN_NOT_FOUND) return st;
+    kiln_status_free(st); /* there are no more */
+    return NULL;
+}
+
+bool kiln_doctor_drivers(kiln_helper *helper, const char *executor, const char *const *files,
+                         kiln_arena *arena, kiln_strbuf *out) {
+    kiln_status st = print_devices(helper, kiln_executor_find(kiln_str_from(executor)), arena, out);
     bool good = !st || is_absent(st);
-    for (uint32_t i = 0; !st && i < count; i++) print_device(i, &facts[i], out);
-    if (st) kiln_strbuf_text(out, kiln_status_text(st));
+    if (st) kiln_strbuf_printf(out, "%s%s", out->size ? "; " : "", kiln_status_text(st));
     for (; *files; files++) good &= name_closed_files(*files, arena, out);
     kiln_status_free(st);
     return good;

@@ -5,12 +5,12 @@
 #include <stdbool.h>
 
 #include "base/str.h"
-#include "deploy/runtime/device.h"
+#include "rpc-server/helper.h"
 
-/* Loads the drivers of a kind, whose threads stay, and lists their devices by index and name, or
- * says what is missing. `files`: the beginnings of paths of device files, NULL-terminated; those
- * that this process may not open are named. False: something is there that does not work. */
-bool kiln_doctor_drivers(kiln_device_kind kind, const char *const *files, kiln_arena *arena,
-                         kiln_strbuf *out);
+/* Lists the devices of the executor by index and name, as contained children of this server find
+ * them, or says what is missing. `files`: the beginnings of paths of device files, NULL-terminated;
+ * those that this process may not open are named. False: something is there that does not work. */
+bool kiln_doctor_drivers(kiln_helper *helper, const char *executor, const char *const *files,
+                         kiln_arena *arena, kiln_strbuf *out);
 
 #endif

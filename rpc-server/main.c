@@ -113,7 +113,7 @@ static kiln_status open_helper(const options *o, kiln_arena *process,
         .home = home,
         .key_file = o->key_file,
         .insecure = o->insecure,
-        .drivers = out->board.executor && out->board.executor->driver,
+        .drivers = o->doctor || (out->board.executor && out->board.executor->driver),
         .power = o->power_cycle,
         .board = kiln_board_name(o->key, process)};
     return kiln_helper_open(&helper, &out->helper);

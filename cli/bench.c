@@ -1,5 +1,6 @@
 #include "cli/bench.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,4 +179,12 @@ kiln_bench_pair kiln_bench_pair_of(const kiln_bench_turns *turns, uint32_t a, ui
     kiln_free(of_a);
     kiln_free(sum);
     return pair;
+}
+
+/* A ratio is printed with two decimals. */
+#define RATIO_SEEN 0.005
+
+int kiln_bench_order(const kiln_bench_pair *pair) {
+    if (fabs(pair->ratio - 1) < RATIO_SEEN || (pair->low <= 1 && pair->high >= 1)) return 0;
+    return pair->ratio > 1 ? 1 : -1;
 }

@@ -38,5 +38,8 @@ typedef struct kiln_bench_pair {
 } kiln_bench_pair;
 /* Of modules `a` and `b` of the turns, by the faster half of the rounds. */
 kiln_bench_pair kiln_bench_pair_of(const kiln_bench_turns *turns, uint32_t a, uint32_t b);
+/* 1: b is faster than a; -1: slower; 0: equally fast, as far as noise lets see or by less than two
+ * decimals of the ratio show. */
+int kiln_bench_order(const kiln_bench_pair *pair);
 
 #endif

@@ -657,25 +657,25 @@ static void report_turns(const kiln_tune_turns *r, bool tuned) {
             accuracy_json(r)));
         return;
     }
-    const bool equal = pair->low <= 1 && pair->high >= 1;
+    const int order = kiln_bench_order(pair);
     print_taken(r);
     print_accuracy(r);
     printf(
         "whole model, interleaved%s%s: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval "
         "%.2f to %.2f)\n",
         r->runs.there ? " on board " : "", board, pair->a.median / 1e6, pair->b.median / 1e6,
-        equal             ? "equal"
-        : pair->ratio > 1 ? "faster"
-                          : "slower",
+        order > 0   ? "faster"
+        : order < 0 ? "slower"
+                    : "equally fast",
         pair->ratio, pair->low, pair->high);
     if (tuned && pair->low <= 1)
         printf("module in %s, with the tuned schedules: the error of the default ones is %.2g\n",
                out, r->base_error);
     else
         printf("module in %s%s\n", out,
-               tuned   ? ""
-               : equal ? ", with the default schedules: the tuned ones are not faster here"
-                       : ", with the default schedules, which are faster here");
+               tuned        ? ""
+               : order == 0 ? ", with the default schedules: the tuned ones are not faster here"
+                            : ", with the default schedules, which are faster here");
 }
 
 static void add_option(const char *name, const char *value, kiln_strbuf *out) {

@@ -24,8 +24,8 @@ def table(path):
     if "low" not in module:
         print(f"whole model, the sum of its kernels ({module['untimed']}): {times} ({module['ratio']:.2f}x)")
     else:
-        if module["low"] <= 1 <= module["high"]:
-            word = "equal"
+        if module["low"] <= 1 <= module["high"] or abs(module["ratio"] - 1) < 0.005:
+            word = "equally fast"
         else:
             word = "faster" if module["ratio"] > 1 else "slower: the default is shipped"
         print(f"whole model, interleaved runs: {times}: {word}"

@@ -41,14 +41,13 @@ void kiln_bench_print_times(const kiln_module *module, const kiln_run_times *tim
         kiln_run_print_times(module, times);
 }
 
-kiln_status kiln_bench_print(kiln_module *module, const void *const *inputs, bool json,
-                             kiln_arena *process) {
+kiln_status kiln_bench_print(const kiln_run *run, bool json, kiln_arena *process) {
     kiln_run_times times;
-    kiln_status st = kiln_run_time(module, inputs, process, &times);
-    const kiln_target *device = kiln_module_device(module);
+    kiln_status st = kiln_run_time(run, process, &times);
+    const kiln_target *device = kiln_module_device(run->module);
     if (!st && device && device->emulated)
         fprintf(stderr, "the device is emulated: these times say nothing of a GPU\n");
-    if (!st) kiln_bench_print_times(module, &times, json);
+    if (!st) kiln_bench_print_times(run->module, &times, json);
     return st;
 }
 
@@ -109,14 +108,14 @@ static kiln_status take_turns(kiln_module *const *module, uint32_t count, uint64
                               const kiln_run *run, step_clock *steps, kiln_bench_turns *turns) {
     kiln_status st = KILN_OK;
     for (uint32_t m = 0; !st && m < count; m++)
-        st = kiln_run_warm_up(module[m], run->inputs, run->outputs);
+        st = kiln_run_warm_up(module[m], run[m].inputs, run[m].outputs);
     const uint64_t end_ns = kiln_clock_ns() + limit_ns;
     while (!st && turns->rounds < KILN_RUN_TIMES_MAX &&
            (turns->rounds < KILN_BENCH_ROUNDS_MIN || kiln_clock_ns() < end_ns)) {
         for (uint32_t i = 0; !st && i < count; i++) {
             const uint32_t m = (i + turns->rounds) % count; /* none always follows another */
             steps[m].round = turns->rounds;
-            st = run_turn(module[m], run, &steps[m], &turns->whole[m][turns->rounds]);
+            st = run_turn(module[m], &run[m], &steps[m], &turns->whole[m][turns->rounds]);
         }
         turns->rounds++;
     }
@@ -125,13 +124,14 @@ static kiln_status take_turns(kiln_module *const *module, uint32_t count, uint64
 
 kiln_status kiln_bench_in_turns(kiln_module *const *module, uint32_t count, uint64_t limit_ns,
                                 kiln_arena *arena, kiln_bench_turns *out) {
-    kiln_run run;
+    kiln_run first_run, run[KILN_BENCH_TURNS_MAX];
     step_clock steps[KILN_BENCH_TURNS_MAX] = {0};
     KILN_CHECK(count <= KILN_BENCH_TURNS_MAX);
     *out = (kiln_bench_turns){0};
-    kiln_status st = kiln_run_init(&run, module[0], &(kiln_opt_list){0}, NULL, arena);
+    kiln_status st = kiln_run_init(&first_run, module[0], &(kiln_opt_list){0}, NULL, arena);
     if (st) return st;
     for (uint32_t m = 0; m < count; m++) {
+        run[m] = kiln_run_near(&first_run, module[m], arena);
         const size_t step_count = kiln_module_step_count(module[m]);
         out->whole[m] = KILN_ARENA_ARRAY(arena, double, KILN_RUN_TIMES_MAX);
         out->step_ns[m] = KILN_ARENA_ARRAY(arena, double, step_count);
@@ -143,7 +143,7 @@ kiln_status kiln_bench_in_turns(kiln_module *const *module, uint32_t count, uint
     CPU_ZERO(&first);
     CPU_SET((size_t)sched_getcpu(), &first);
     if (kiln_module_threads(module[0]) == 1) sched_setaffinity(0, sizeof first, &first);
-    st = take_turns(module, count, limit_ns, &run, steps, out);
+    st = take_turns(module, count, limit_ns, run, steps, out);
     sched_setaffinity(0, sizeof before, &before);
     for (uint32_t m = 0; !st && m < count; m++)
         take_step_medians(&steps[m], out->rounds, out->step_ns[m]);

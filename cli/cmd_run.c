@@ -44,8 +44,9 @@ static kiln_status run_here(const options *o, kiln_arena *process) {
     kiln_status st = kiln_module_load(o->module, (uint32_t)KILN_MIN(o->threads, 1024), &module);
     if (!st) st = check_outputs(o, module, process);
     if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);
+    if (!st) kiln_run_move_near(&run);
     if (!st && o->perf) st = kiln_run_write_perf_map(module, process);
-    if (!st && o->bench) st = kiln_bench_print(module, run.inputs, o->json, process);
+    if (!st && o->bench) st = kiln_bench_print(&run, o->json, process);
     if (!st && !o->bench) st = kiln_run_samples(&run);
     if (!st && !o->bench) st = show_outputs(o, &run, process);
     kiln_module_close(module);

@@ -128,6 +128,13 @@ int64_t kiln_module_output_rows(const kiln_module *module, uint32_t index);
  * then in kiln_module_error. */
 int kiln_module_run(kiln_module *module, const void *const *inputs, void *const *outputs);
 
+/* Memory of size_bytes for an input or output, zeroed, that its device copies fastest (the system
+ * keeps its pages in place): what the caller writes and reads there, and gives to kiln_module_run
+ * as any other. Made by the first call for a port, which takes milliseconds; it stays as long as
+ * the module. NULL: no device copies the port, all memory is alike, or there is no more of it. */
+void *kiln_module_input_memory(kiln_module *module, uint32_t index);
+void *kiln_module_output_memory(kiln_module *module, uint32_t index);
+
 /* A tensor of the caller. Laid out as DLPack's DLTensor (its versions 0.2 to 1), so that a pointer
  * to one may be cast. */
 typedef struct kiln_module_tensor {

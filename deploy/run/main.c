@@ -15,7 +15,7 @@ typedef struct options {
 static kiln_status bench(const kiln_run *run, kiln_arena *process) {
     const char *emulator = kiln_proc_emulator(process);
     kiln_run_times times;
-    kiln_status st = kiln_run_time(run->module, run->inputs, process, &times);
+    kiln_status st = kiln_run_time(run, process, &times);
     if (st) return st;
     if (emulator) {
         printf("emulated by %s: these times say nothing of the processor\n", emulator);
@@ -32,6 +32,7 @@ static kiln_status run_module(const options *o, const char *path, kiln_arena *pr
     if (!st) kiln_run_note_threads(module, o->threads);
     if (!st && o->output) st = kiln_run_check_output(module, o->output, process);
     if (!st) st = kiln_run_init(&run, module, &o->input, kiln_tensor_read_npy, process);
+    if (!st) kiln_run_move_near(&run);
     if (!st && o->perf) st = kiln_run_write_perf_map(module, process);
     if (!st && o->bench) st = bench(&run, process);
     if (!st && !o->bench) st = kiln_run_samples(&run);

@@ -160,6 +160,35 @@ kiln_status kiln_run_init(kiln_run *run, kiln_module *module, const kiln_opt_lis
     return KILN_OK;
 }
 
+void kiln_run_move_near(kiln_run *run) {
+    for (uint32_t i = 0; run->samples == 1 && i < kiln_module_input_count(run->module); i++) {
+        char *near = kiln_module_input_memory(run->module, i);
+        if (!near) continue;
+        memcpy(near, run->feed[i].data, kiln_module_input(run->module, i)->size_bytes);
+        run->feed[i].data = near;
+    }
+    for (uint32_t i = 0; run->samples == 1 && i < kiln_module_output_count(run->module); i++) {
+        char *near = kiln_module_output_memory(run->module, i);
+        if (near) run->output[i] = near;
+    }
+    kiln_run_point(run, 0);
+}
+
+kiln_run kiln_run_near(const kiln_run *run, kiln_module *module, kiln_arena *arena) {
+    const uint32_t inputs = kiln_module_input_count(module),
+                   outputs = kiln_module_output_count(module);
+    kiln_run other = {.module = module,
+                      .samples = run->samples,
+                      .feed = KILN_ARENA_ARRAY(arena, kiln_run_feed, inputs),
+                      .output = KILN_ARENA_ARRAY(arena, char *, outputs),
+                      .inputs = KILN_ARENA_ARRAY(arena, const void *, inputs),
+                      .outputs = KILN_ARENA_ARRAY(arena, void *, outputs)};
+    for (uint32_t i = 0; i < inputs; i++) other.feed[i] = run->feed[i];
+    for (uint32_t i = 0; i < outputs; i++) other.output[i] = run->output[i];
+    kiln_run_move_near(&other);
+    return other;
+}
+
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 void kiln_run_point(kiln_run *run, size_t sample) {

@@ -3,6 +3,7 @@
  *
  *     kiln_module_load("net.kiln", 0, &module);
  *     kiln_run_init(&run, module, &given, kiln_tensor_read_npy, arena);
+ *     kiln_run_move_near(&run);            where runs are timed on devices
  *     kiln_run_samples(&run);              or kiln_run_time(&run, arena, &times)
  *     kiln_run_print(&run);
  *     kiln_module_close(module); */
@@ -49,6 +50,11 @@ KILN_MUST_USE kiln_status kiln_run_init(kiln_run *run, kiln_module *module,
 KILN_MUST_USE kiln_status kiln_run_init_inputs(kiln_run *run, kiln_module *module,
                                                const kiln_opt_list *given, kiln_run_reader reader,
                                                kiln_arena *arena);
+/* Moves inputs and outputs of a single sample to where the module's devices copy them fastest
+ * (kiln_module_input_memory); elsewhere nothing changes. They last as long as the module then. */
+void kiln_run_move_near(kiln_run *run);
+/* The same inputs and outputs for another module with equal ports, near its own devices. */
+kiln_run kiln_run_near(const kiln_run *run, kiln_module *module, kiln_arena *arena);
 /* Sets `inputs`, and `outputs` where there are any, to those of a sample. */
 void kiln_run_point(kiln_run *run, size_t sample);
 /* Runs the module once per sample. INTERNAL: a kernel failed. */
@@ -102,8 +108,8 @@ KILN_MUST_USE kiln_status kiln_run_warm_up(kiln_module *module, const void *cons
 double kiln_run_step_ns(const kiln_module *module, uint64_t host_ns);
 /* Warm-up, then at least 20 runs and 0.5 s, then as many runs step by step. The thread is pinned to
  * its core meanwhile when the module uses one. */
-KILN_MUST_USE kiln_status kiln_run_time(kiln_module *module, const void *const *inputs,
-                                        kiln_arena *arena, kiln_run_times *out_times);
+KILN_MUST_USE kiln_status kiln_run_time(const kiln_run *run, kiln_arena *arena,
+                                        kiln_run_times *out_times);
 /* The same into times whose arrays have room for `runs_max` runs (KILN_RUN_TIMES_MIN or more), on
  * whatever core this is; allocates nothing unless a kernel fails. `peak_flops` is the caller's.
  * Whole runs come first, undisturbed by the hook. */

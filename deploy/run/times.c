@@ -88,8 +88,8 @@ static void pin(cpu_set_t *before) {
     sched_setaffinity(0, sizeof one, &one);
 }
 
-kiln_status kiln_run_time(kiln_module *module, const void *const *inputs, kiln_arena *arena,
-                          kiln_run_times *out_times) {
+kiln_status kiln_run_time(const kiln_run *run, kiln_arena *arena, kiln_run_times *out_times) {
+    kiln_module *module = run->module;
     const uint32_t step_count = kiln_module_step_count(module);
     const bool pinned = kiln_module_threads(module) == 1;
     cpu_set_t before;
@@ -99,8 +99,8 @@ kiln_status kiln_run_time(kiln_module *module, const void *const *inputs, kiln_a
                             .peak_flops = kiln_module_device(module) ? 0 : kiln_peak_flops()};
     for (uint32_t i = 0; i < step_count; i++)
         times.step[i] = KILN_ARENA_ARRAY(arena, double, KILN_RUN_TIMES_MAX);
-    kiln_status st = kiln_run_measure(module, inputs, kiln_run_make_outputs(module, arena),
-                                      KILN_RUN_TIMES_MAX, &times);
+    kiln_status st =
+        kiln_run_measure(module, run->inputs, run->outputs, KILN_RUN_TIMES_MAX, &times);
     if (pinned) sched_setaffinity(0, sizeof before, &before);
     if (!st) *out_times = times;
     return st;

@@ -75,6 +75,8 @@ enum {
     X(MemGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                                        \
     X(MemAlloc, "cuMemAlloc_v2", (kiln_cu_pointer *, size_t))                                     \
     X(MemFree, "cuMemFree_v2", (kiln_cu_pointer))                                                 \
+    X(MemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                \
+    X(MemFreeHost, "cuMemFreeHost", (void *))                                                     \
     X(PointerGetAttribute, "cuPointerGetAttribute", (void *, int, kiln_cu_pointer))               \
     X(MemsetD8Async, "cuMemsetD8Async", (kiln_cu_pointer, unsigned char, size_t, kiln_cu_stream)) \
     X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                    \

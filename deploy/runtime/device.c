@@ -185,6 +185,21 @@ kiln_status kiln_device_adopt(kiln_device *device, void *data, uint64_t byte_off
                       device->row->name);
 }
 
+kiln_status kiln_device_allocate_host(kiln_device *device, size_t size_bytes,
+                                      kiln_host_memory *out_memory) {
+    const kiln_device_vtable *vtable = device->row->vtable;
+    if (!vtable->allocate_host)
+        return KILN_ERROR(UNIMPLEMENTED, "%s devices copy from all memory alike",
+                          device->row->name);
+    return vtable->allocate_host(device->state, size_bytes, out_memory);
+}
+
+void kiln_device_release_host(kiln_device *device, kiln_host_memory *memory) {
+    if (!memory->data) return;
+    device->row->vtable->release_host(device->state, memory);
+    *memory = (kiln_host_memory){0};
+}
+
 uint32_t kiln_device_index(const kiln_device *device) {
     const kiln_device_vtable *vtable = device->row->vtable;
     return vtable->index ? vtable->index(device->state) : 0;

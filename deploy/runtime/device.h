@@ -47,6 +47,13 @@ typedef struct kiln_device_memory {
     kiln_pages pages; /* HOST: the pages around `data` */
 } kiln_device_memory;
 
+/* Memory of the host that is made for copies from and to a device. Zeroed is empty. */
+typedef struct kiln_host_memory {
+    size_t size_bytes;
+    void *data;
+    void *handle; /* the row's own */
+} kiln_host_memory;
+
 /* Some place in a device's memory, or in memory of the host: as DLPack has it in `data` and
  * `byte_offset`. */
 typedef struct kiln_device_place {
@@ -88,9 +95,9 @@ typedef struct kiln_device_reading {
 } kiln_device_reading;
 
 /* What a row of devices.def implements. `state` is what `open` made. All members are required but
- * those said to be optional. None but `list`, `open`, `allocate`, `check`, `load` and `end` may
- * allocate, and `launch` when it sees a place for the first time. A driver is loaded by `list` and
- * `open` alone. */
+ * those said to be optional. None but `list`, `open`, `allocate`, `allocate_host`, `check`, `load`
+ * and `end` may allocate, and `launch` when it sees a place for the first time. A driver is loaded
+ * by `list` and `open` alone. */
 typedef struct kiln_device_vtable {
     /* The devices that are there, by index, without opening one: [*out_count], at least one; all of
      * it in `arena`. NOT_FOUND: there is no driver, or no device; the note says what to install.
@@ -117,6 +124,12 @@ typedef struct kiln_device_vtable {
      * early, or is not aligned to KILN_KERNEL_ALIGNMENT. */
     kiln_status (*adopt)(void *state, void *data, uint64_t byte_offset, size_t size_bytes,
                          kiln_device_place *out_place);
+    /* Memory of the host, zeroed, whose pages stay where they are, so that the device reads and
+     * writes them itself: copies of other memory go through some of the driver's. It may be copied
+     * as any memory of the host. Optional, both: all memory is alike. RESOURCE_EXHAUSTED: the
+     * system keeps no more pages. */
+    kiln_status (*allocate_host)(void *state, size_t size_bytes, kiln_host_memory *out_memory);
+    void (*release_host)(void *state, kiln_host_memory *memory);
     /* Which one of those of `list` it is, and the driver's own context that memory of it must be
      * of, NULL where any will do. Both optional: 0, NULL. */
     uint32_t (*index)(void *state);
@@ -229,6 +242,11 @@ kiln_device_place kiln_device_place_at(const kiln_device *device, const kiln_dev
 /* Errors of the row, and INVALID_ARGUMENT: callers can have no memory of such devices. */
 KILN_MUST_USE kiln_status kiln_device_adopt(kiln_device *device, void *data, uint64_t byte_offset,
                                             size_t size_bytes, kiln_device_place *out_place);
+/* Errors of the row, and UNIMPLEMENTED: all memory of the host is alike. */
+KILN_MUST_USE kiln_status kiln_device_allocate_host(kiln_device *device, size_t size_bytes,
+                                                    kiln_host_memory *out_memory);
+void kiln_device_release_host(kiln_device *device,
+                              kiln_host_memory *memory); /* accepts empty memory */
 uint32_t kiln_device_index(const kiln_device *device);
 void *kiln_device_context(const kiln_device *device);
 static inline kiln_device_place kiln_host_place(void *data) { return (kiln_device_place){data, 0}; }

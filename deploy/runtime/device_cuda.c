@@ -440,6 +440,28 @@ static kiln_status cuda_adopt(void *context, void *data, uint64_t byte_offset, s
     return KILN_OK;
 }
 
+static kiln_status cuda_allocate_host(void *context, size_t size_bytes,
+                                      kiln_host_memory *out_memory) {
+    cuda_state *s = context;
+    void *data = NULL;
+    enter(s);
+    const int code = s->cu.MemHostAlloc(&data, KILN_MAX(size_bytes, 1), 0);
+    if (code == KILN_CU_OUT_OF_MEMORY)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%zu bytes of the host that stay in place",
+                          size_bytes);
+    if (code) return refuse(&s->cu, "taking memory of the host", code);
+    memset(data, 0, size_bytes);
+    *out_memory = (kiln_host_memory){.size_bytes = size_bytes, .data = data};
+    return KILN_OK;
+}
+
+static void cuda_release_host(void *context, kiln_host_memory *memory) {
+    cuda_state *s = context;
+    enter(s);
+    (void)s->cu.StreamSynchronize(s->stream); /* a copy may still use it */
+    (void)s->cu.MemFreeHost(memory->data);
+}
+
 static uint32_t cuda_index(void *state) { return ((const cuda_state *)state)->index; }
 
 static kiln_cu_pointer pointer_of(kiln_device_place place) {
@@ -739,6 +761,8 @@ const kiln_device_vtable kiln_device_cuda = {
     .release = cuda_release,
     .place = cuda_place,
     .adopt = cuda_adopt,
+    .allocate_host = cuda_allocate_host,
+    .release_host = cuda_release_host,
     .index = cuda_index,
     .check = cuda_check,
     .load = cuda_load,

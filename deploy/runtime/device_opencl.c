@@ -379,6 +379,38 @@ static kiln_status opencl_adopt(void *context, void *data, uint64_t byte_offset,
     return KILN_OK;
 }
 
+/* A buffer that drivers put into such memory (OpenCL 1.2, 5.3.1), mapped as long as it is there. It
+ * is no memory of the device: what counts that leaves it out. */
+static kiln_status opencl_allocate_host(void *context, size_t size_bytes,
+                                        kiln_host_memory *out_memory) {
+    opencl_state *s = context;
+    const size_t size = KILN_MAX(size_bytes, 1);
+    int32_t code = 0;
+    void *data = NULL;
+    kiln_cl_mem buffer = s->cl.CreateBuffer(
+        s->context, KILN_CL_MEM_READ_WRITE | KILN_CL_MEM_ALLOC_HOST_PTR, size, NULL, &code);
+    if (buffer)
+        data = s->cl.EnqueueMapBuffer(s->queue, buffer, KILN_CL_TRUE,
+                                      KILN_CL_MAP_READ | KILN_CL_MAP_WRITE, 0, size, 0, NULL, NULL,
+                                      &code);
+    if (!data) {
+        if (buffer) (void)s->cl.ReleaseMemObject(buffer);
+        return KILN_ERROR(RESOURCE_EXHAUSTED,
+                          "%zu bytes of the host that stay in place: %s (OpenCL %d)", size_bytes,
+                          text_of(code), code);
+    }
+    memset(data, 0, size_bytes);
+    *out_memory = (kiln_host_memory){.size_bytes = size_bytes, .data = data, .handle = buffer};
+    return KILN_OK;
+}
+
+static void opencl_release_host(void *context, kiln_host_memory *memory) {
+    opencl_state *s = context;
+    (void)s->cl.EnqueueUnmapMemObject(s->queue, memory->handle, memory->data, 0, NULL, NULL);
+    (void)s->cl.Finish(s->queue);
+    (void)s->cl.ReleaseMemObject(memory->handle);
+}
+
 static uint32_t opencl_index(void *state) { return ((const opencl_state *)state)->index; }
 static void *opencl_context(void *state) { return ((const opencl_state *)state)->context; }
 
@@ -647,6 +679,8 @@ const kiln_device_vtable kiln_device_opencl = {
     .release = opencl_release,
     .place = opencl_place,
     .adopt = opencl_adopt,
+    .allocate_host = opencl_allocate_host,
+    .release_host = opencl_release_host,
     .index = opencl_index,
     .context = opencl_context,
     .check = opencl_check,

@@ -68,7 +68,8 @@ typedef struct bound {
     size_t size_bytes;
     uint8_t *stage; /* an aligned copy for callers' memory that is not, or lies elsewhere */
     kiln_port_link link;
-    root_place own; /* of the stand-in, while it is not the caller's */
+    kiln_host_memory near; /* made for the caller, where it asked */
+    root_place own;        /* of the stand-in, while it is not the caller's */
     given given;
 } bound;
 
@@ -738,6 +739,10 @@ static void close_device(device *on) {
     kiln_device_close(on->device);
 }
 
+static void release_near(const kiln_module *m, bound *p) {
+    if (p->near.data) kiln_device_release_host(m->device[p->link.device].device, &p->near);
+}
+
 void kiln_module_close(kiln_module *m) {
     if (!m) return;
     for (uint32_t i = 0; m->recorded && i < m->plan.step_count; i++)
@@ -748,6 +753,8 @@ void kiln_module_close(kiln_module *m) {
     for (uint32_t i = 0; m->kernel && i < m->plan.kernel_count; i++)
         kiln_kernel_unload(m->kernel[i]);
     kiln_pool_destroy(m->pool);
+    for (uint32_t i = 0; m->in && i < m->plan.input_count; i++) release_near(m, &m->in[i]);
+    for (uint32_t i = 0; m->out && i < m->plan.output_count; i++) release_near(m, &m->out[i]);
     for (uint32_t d = 0; m->device && d <= m->plan.device_count; d++) close_device(&m->device[d]);
     kiln_pages_destroy(&m->scratch);
     kiln_pages_destroy(&m->staging);
@@ -1129,6 +1136,27 @@ int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outp
         m->out[i].given = (given){.data = outputs[i]};
     }
     return run(m);
+}
+
+/* ---- memory for callers -----------------------------------------------------------------------
+ */
+
+static void *make_near(kiln_module *m, bound *p) {
+    if (p->near.data || p->link.device == 0) return p->near.data;
+    kiln_status st =
+        kiln_device_allocate_host(m->device[p->link.device].device, p->size_bytes, &p->near);
+    kiln_status_free(st); /* the caller takes other memory */
+    return p->near.data;
+}
+
+void *kiln_module_input_memory(kiln_module *m, uint32_t index) {
+    KILN_CHECK(index < m->plan.input_count);
+    return m->call ? make_near(m, &m->in[index]) : NULL;
+}
+
+void *kiln_module_output_memory(kiln_module *m, uint32_t index) {
+    KILN_CHECK(index < m->plan.output_count);
+    return m->call ? make_near(m, &m->out[index]) : NULL;
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */

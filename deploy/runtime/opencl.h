@@ -57,6 +57,9 @@ enum {
     KILN_CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 1 << 7,
     KILN_CL_QUEUE_PROFILING_ENABLE = 1 << 1,
     KILN_CL_MEM_READ_WRITE = 1 << 0,
+    KILN_CL_MEM_ALLOC_HOST_PTR = 1 << 4,
+    KILN_CL_MAP_READ = 1 << 0,
+    KILN_CL_MAP_WRITE = 1 << 1,
     KILN_CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
     KILN_CL_PROGRAM_BUILD_LOG = 0x1183,
     KILN_CL_MEM_SIZE = 0x1102,
@@ -116,6 +119,11 @@ typedef struct kiln_cl_region {
     X(int32_t, EnqueueFillBuffer,                                                                  \
       (kiln_cl_queue, kiln_cl_mem, const void *, size_t, size_t, size_t, uint32_t,                 \
        const kiln_cl_event *, kiln_cl_event *))                                                    \
+    X(void *, EnqueueMapBuffer,                                                                    \
+      (kiln_cl_queue, kiln_cl_mem, uint32_t, uint64_t, size_t, size_t, uint32_t,                   \
+       const kiln_cl_event *, kiln_cl_event *, int32_t *))                                         \
+    X(int32_t, EnqueueUnmapMemObject,                                                              \
+      (kiln_cl_queue, kiln_cl_mem, void *, uint32_t, const kiln_cl_event *, kiln_cl_event *))      \
     X(int32_t, EnqueueMarkerWithWaitList,                                                          \
       (kiln_cl_queue, uint32_t, const kiln_cl_event *, kiln_cl_event *))                           \
     X(int32_t, WaitForEvents, (uint32_t, const kiln_cl_event *))                                   \

@@ -53,6 +53,8 @@ typedef struct fake_cuda {
     int inits, contexts, streams, events, modules, allocations, launches;
     size_t allocated_bytes;
     int copies;                           /* in any direction */
+    int host_allocations;                 /* of memory of the host that is alive */
+    int host_copies;                      /* from or to such memory alone */
     int graphs, captures, graph_launches; /* graphs that are alive, of both kinds */
     int dynamic_shared;                   /* that a function was allowed last */
     int launch_shared;                    /* that a launch asked for last */

@@ -64,7 +64,7 @@ static struct {
     uint8_t *data;
     size_t size_bytes;
     int device;
-} memory[LIVE_MAX];
+} memory[LIVE_MAX], host_memory[LIVE_MAX];
 static thing *alive[LIVE_MAX];
 static thing *current;
 static int clock_us;
@@ -369,6 +369,42 @@ EXPORT(cuMemFree_v2, kiln_cu_pointer pointer) {
     return complain("cuMemFree_v2", "no allocation begins there");
 }
 
+EXPORT(cuMemHostAlloc, void **out, size_t size_bytes, unsigned flags) {
+    BEGIN("cuMemHostAlloc", 1);
+    if (capturing) return refuse_capture();
+    if (size_bytes == 0 || flags != 0) return complain("cuMemHostAlloc", "no bytes, or flags");
+    for (int i = 0; i < LIVE_MAX; i++) {
+        if (host_memory[i].data) continue;
+        host_memory[i].size_bytes = size_bytes;
+        host_memory[i].data = aligned_alloc(4096, (size_bytes + 4095) / 4096 * 4096);
+        memset(host_memory[i].data, 0xa5, size_bytes); /* what it held before */
+        S.host_allocations++;
+        *out = host_memory[i].data;
+        return 0;
+    }
+    return KILN_CU_OUT_OF_MEMORY;
+}
+
+EXPORT(cuMemFreeHost, void *data) {
+    for (int i = 0; i < LIVE_MAX; i++) {
+        if (!data || host_memory[i].data != data) continue;
+        S.host_allocations--;
+        free(data);
+        host_memory[i].data = NULL;
+        return S.spoilt;
+    }
+    return complain("cuMemFreeHost", "no allocation begins there");
+}
+
+static void count_copy(const void *host, size_t size_bytes) {
+    S.copies++;
+    for (int i = 0; i < LIVE_MAX; i++) {
+        const uintptr_t begins = (uintptr_t)host_memory[i].data, at = (uintptr_t)host;
+        S.host_copies += begins && at >= begins && size_bytes <= host_memory[i].size_bytes &&
+                         at - begins <= host_memory[i].size_bytes - size_bytes;
+    }
+}
+
 EXPORT(cuPointerGetAttribute, void *out, int which, kiln_cu_pointer pointer) {
     BEGIN("cuPointerGetAttribute", 1);
     for (int i = 0; i < LIVE_MAX; i++) {
@@ -406,7 +442,7 @@ EXPORT(cuMemcpyHtoDAsync_v2, kiln_cu_pointer to, const void *from, size_t size_b
     ON_QUIET_STREAM("cuMemcpyHtoDAsync_v2", stream);
     if (!is_memory(to, size_bytes)) return complain("cuMemcpyHtoDAsync_v2", "beyond an allocation");
     memcpy((void *)(uintptr_t)to, from, size_bytes);
-    S.copies++;
+    count_copy(from, size_bytes);
     return 0;
 }
 
@@ -416,7 +452,7 @@ EXPORT(cuMemcpyDtoHAsync_v2, void *to, kiln_cu_pointer from, size_t size_bytes,
     if (!is_memory(from, size_bytes))
         return complain("cuMemcpyDtoHAsync_v2", "beyond an allocation");
     memcpy(to, (const void *)(uintptr_t)from, size_bytes);
-    S.copies++;
+    count_copy(to, size_bytes);
     return 0;
 }
 

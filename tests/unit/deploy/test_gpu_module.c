@@ -56,7 +56,10 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     arena_tear_down(state);
     if (fake->complaints) print_error("%s\n", fake->complaint);
-    return fake->complaints + fake->contexts + fake->graphs + fake->allocations ? -1 : 0;
+    return fake->complaints + fake->contexts + fake->graphs + fake->allocations +
+                   fake->host_allocations
+               ? -1
+               : 0;
 }
 
 static void fail_next(const char *symbol, int at, int code) {
@@ -198,6 +201,36 @@ static void devices_that_record_nothing_say_so(void **state) {
     expect_ok(kiln_device_open(KILN_DEVICE_NULL, NULL, &device));
     assert_int_equal(kiln_device_begin(device), KILN_KERNEL_FAILED);
     kiln_device_close(device);
+}
+
+/* ---- memory for callers ---------------------------------------------------------------------- */
+
+static void memory_of_the_module_is_copied_by_the_device_itself(void **state) {
+    kiln_module *module = open_module(*state);
+    float *in = kiln_module_input_memory(module, 0), *out = kiln_module_output_memory(module, 0);
+    float expected[COUNT];
+    assert_ptr_equal(kiln_module_input_memory(module, 0), in);
+    assert_int_equal(fake->host_allocations, 2);
+    for (int i = 0; i < COUNT; i++) assert_true(in[i] == 0 && out[i] == 0);
+    for (int i = 0; i < COUNT; i++) in[i] = (float)(7 * i);
+    device_module_expected(in, expected);
+    const int copies = fake->copies, host_copies = fake->host_copies;
+    assert_int_equal(kiln_module_run(module, (const void *[]){in}, (void *[]){out}), 0);
+    assert_memory_equal(out, expected, sizeof expected);
+    assert_int_equal(fake->copies - copies, 2);
+    assert_int_equal(fake->host_copies - host_copies, 2);
+    expect_run(module, 3); /* other memory may be given all the same */
+    assert_int_equal(fake->host_copies - host_copies, 2);
+    kiln_module_close(module);
+}
+
+static void a_module_without_such_memory_says_so(void **state) {
+    kiln_module *module = open_module(*state);
+    fail_next("cuMemHostAlloc", 1, 2); /* out of memory */
+    assert_null(kiln_module_input_memory(module, 0));
+    assert_non_null(kiln_module_input_memory(module, 0));
+    expect_run(module, 1);
+    kiln_module_close(module);
 }
 
 /* ---- memory of callers ----------------------------------------------------------------------- */
@@ -402,6 +435,8 @@ int main(int argc, char **argv) {
         TEST(a_repetition_that_fails_is_an_error_of_the_run),
         TEST(a_capture_takes_launches_and_copies_alone),
         TEST(devices_that_record_nothing_say_so),
+        TEST(memory_of_the_module_is_copied_by_the_device_itself),
+        TEST(a_module_without_such_memory_says_so),
         TEST(memory_of_the_device_is_used_where_it_is),
         TEST(other_memory_is_recorded_when_it_stays),
         TEST(each_tensor_lies_where_it_likes),

@@ -168,6 +168,34 @@ static void an_artefact_runs_and_is_right(void **state) {
     kiln_device_close(device);
 }
 
+static void memory_of_the_host_is_copied_as_any_other(void **state) {
+    (void)state;
+    kiln_device *device = open_device();
+    kiln_device_memory memory;
+    kiln_host_memory host, empty = {0};
+    expect_ok(kiln_device_allocate_host(device, 1003, &host));
+    expect_ok(kiln_device_allocate(device, 1003, KILN_GUARD_NONE, &memory));
+    const kiln_device_place there = kiln_device_place_at(device, &memory, 0);
+    uint8_t *data = host.data;
+    for (int i = 0; i < 1003; i++) assert_int_equal(data[i], 0);
+    for (int i = 0; i < 1003; i++) data[i] = (uint8_t)(i % 251);
+    assert_int_equal(
+        kiln_device_copy(device, KILN_COPY_TO_DEVICE, there, kiln_host_place(data), 1003), 0);
+    memset(data, 0, 1003);
+    assert_int_equal(
+        kiln_device_copy(device, KILN_COPY_FROM_DEVICE, kiln_host_place(data), there, 1003), 0);
+    assert_int_equal(kiln_device_record(device, 0), 0);
+    assert_int_equal(kiln_device_wait(device, 0), 0);
+    for (int i = 0; i < 1003; i++) assert_int_equal(data[i], i % 251);
+    expect_error(kiln_device_allocate_host(device, (size_t)1 << 50, &empty), RESOURCE_EXHAUSTED,
+                 "1125899906842624 bytes of the host");
+    kiln_device_release_host(device, &host);
+    kiln_device_release_host(device, &empty);
+    assert_null(host.data);
+    kiln_device_release(device, &memory);
+    kiln_device_close(device);
+}
+
 static void memory_is_zeroed_and_too_much_is_refused_with_numbers(void **state) {
     (void)state;
     kiln_device *device = open_device();
@@ -412,6 +440,7 @@ int main(void) {
         test_with_arena(the_device_is_listed_and_found_by_its_name),
         test_with_arena(an_artefact_runs_and_is_right),
         cmocka_unit_test(memory_is_zeroed_and_too_much_is_refused_with_numbers),
+        cmocka_unit_test(memory_of_the_host_is_copied_as_any_other),
         test_with_arena(text_that_does_not_compile_is_refused_with_the_log),
         test_with_arena(buffers_of_callers_are_used_where_they_are),
         test_with_arena(buffers_that_the_module_cannot_use_are_refused),

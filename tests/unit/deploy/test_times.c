@@ -19,7 +19,7 @@ static void every_step_is_timed_as_often_as_the_whole(void **state) {
     expect_ok(kiln_module_load(path, 1, &module));
     expect_ok(kiln_run_init(&run, module, &(kiln_opt_list){0}, NULL, arena));
     sched_getaffinity(0, sizeof before, &before);
-    expect_ok(kiln_run_time(module, run.inputs, arena, &times));
+    expect_ok(kiln_run_time(&run, arena, &times));
     sched_getaffinity(0, sizeof after, &after);
     assert_true(CPU_EQUAL(&before, &after));
     assert_true(times.runs >= 20 && times.runs <= KILN_RUN_TIMES_MAX);
@@ -44,7 +44,7 @@ static void iterations_are_summed_up(void **state) {
     expect_ok(kiln_module_write(&plan, path));
     expect_ok(kiln_module_load(path, 1, &module));
     expect_ok(kiln_run_init(&run, module, &(kiln_opt_list){0}, NULL, arena));
-    expect_ok(kiln_run_time(module, run.inputs, arena, &times));
+    expect_ok(kiln_run_time(&run, arena, &times));
     assert_true(kiln_module_step_at(module, LOOP_STEP_KERNEL)->times == LOOP_TRIPS);
     assert_true(kiln_module_step_at(module, LOOP_STEP_LOOP)->times == 1);
     for (uint32_t i = 0; i < times.runs; i++) {

@@ -93,6 +93,13 @@ uint16_t kiln_f32_to_bf16(float value) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+float kiln_f32_to_tf32(float value) {
+    const uint32_t bits = bits_from(value), dropped = 0x1fff; /* 13 of 23 */
+    const uint32_t above =
+        isnan(value) ? bits | 0x400000 /* a quiet NaN */ : bits + (dropped + 1) / 2;
+    return float_from(above & ~dropped);
+}
+
 /* Rounds to odd, so that a second rounding to a half type gives what one rounding would have given
  * (Boldo and Melquiond 2008). */
 static float round_to_odd(double value) {

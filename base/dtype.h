@@ -41,6 +41,9 @@ float kiln_f16_to_f32(uint16_t bits);
 uint16_t kiln_f32_to_f16(float value);
 float kiln_bf16_to_f32(uint16_t bits);
 uint16_t kiln_f32_to_bf16(float value);
+/* Rounded to tf32, an f32 with 10 bits of mantissa: to nearest, ties away from zero, as the PTX
+ * ISA's cvt.rna.tf32.f32. NaN becomes a quiet NaN. */
+float kiln_f32_to_tf32(float value);
 
 /* One element as double or as int64, converted as C does; float to integer truncates and saturates;
  * to BOOL: value != 0. */

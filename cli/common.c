@@ -138,19 +138,20 @@ kiln_status kiln_target_option(const char *option, uint64_t threads, kiln_arena 
 
 const char kiln_accuracy_help[] = "largest error of a kernel and of the whole, over the output's "
                                   "largest magnitude (default 1e-4; "
-                                  "of bf16 and f16 2e-2)";
+                                  "of tf32 1e-2, of bf16 and f16 2e-2)";
 const char kiln_exact_help[] = "direct sums only, whatever the budget leaves room for";
-const char kiln_precision_help[] = "what products may be computed in: f32, bf16, f16, int8 (of "
-                                   "quantised models) or auto, which is "
-                                   "any that --accuracy leaves room for (default f32)";
+const char kiln_precision_help[] =
+    "what products may be computed in: f32, tf32 (f32 for tensor cores), bf16, f16, int8 (of "
+    "quantised models) or auto, which is "
+    "any that --accuracy leaves room for (default f32)";
 
 kiln_status kiln_accuracy_option(const kiln_accuracy_options *options,
                                  kiln_accuracy *out_accuracy) {
     const char *name = options->precision ? options->precision : "f32";
     const kiln_precision precision = kiln_precision_find(kiln_str_from(name));
     if (precision == KILN_PRECISION_COUNT)
-        return KILN_ERROR(INVALID_ARGUMENT, "--precision is f32, bf16, f16, int8 or auto, not '%s'",
-                          name);
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--precision is f32, tf32, bf16, f16, int8 or auto, not '%s'", name);
     double error_max = 0;
     if (options->error_max && options->exact)
         return KILN_ERROR(INVALID_ARGUMENT,

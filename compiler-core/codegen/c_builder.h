@@ -16,7 +16,7 @@
 
 typedef struct kiln_c_builder kiln_c_builder;
 
-#define KILN_C_PREAMBLE_PARTS 6
+#define KILN_C_PREAMBLE_PARTS 7
 
 /* What vectors of the compiler do at once. Types are those of the operands `x`, `y`, `yes`; texts
  * stand for whole vectors. A function gives NULL for what is done lane by lane. */

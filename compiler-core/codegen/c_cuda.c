@@ -80,9 +80,15 @@ static const char warps[] =
     "}\n" /* clang-format off */
     MMA("mma_m16n8k16_f16", "m16n8k16.row.col.f32.f16.f16.f32", "f32x4", "f32", "f")
     MMA("mma_m16n8k16_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", "f32x4", "f32", "f")
+    MMA("mma_m16n8k8_tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", "f32x4", "f32", "f")
     MMA("mma_m16n8k32_s8", "m16n8k32.row.col.s32.s8.s8.s32", "u32x4", "u32", "r")
     LDMATRIX("ldmatrix", "")
     LDMATRIX("ldmatrix_trans", ".trans")
+    "#endif\n"; /* clang-format on */
+
+/* Copies that land later, and instructions of warp groups. */
+static const char groups[] =
+    "#ifndef KILN_EMULATED\n" /* clang-format off */
     "template <u32 BYTES> HELPER void cp_async(void *to, const void *from) {\n"
     "    if (BYTES == 16) /* past the first cache, which keeps nothing of it */\n"
     "        asm volatile(\"{ .reg .u64 global; cvta.to.global.u64 global, %1;\"\n"
@@ -396,7 +402,8 @@ static const kiln_c_dialect cuda = {
     .token_pop = token_pop,
     .unit_registers = unit_registers,
     .bulk_copy = bulk_copy,
-    .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, tokens, kiln_c_text_split},
+    .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, groups, tokens,
+                 kiln_c_text_split},
 };
 
 kiln_status kiln_cuda_emit(const kiln_lowered *lowered, const kiln_target *target,

@@ -274,6 +274,7 @@ static const operator_row operator_table[KILN_EXPR_OP_COUNT] = {
     SAME(ASINH, END, ASINH),
     SAME(ACOSH, END, ACOSH),
     SAME(ATANH, END, ATANH),
+    SAME(TF32, END, TF32),
     SAME(ISNAN, END, ISNAN),
     SAME(ISINF, END, ISINF),
 #undef SAME

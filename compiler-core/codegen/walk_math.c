@@ -195,6 +195,21 @@ static kiln_ssa round_even(kiln_walk *w, kiln_ssa a) {
     return with_sign_of(w, choose(w, KILN_BUILD_OLT, size, whole, rounded, size), a);
 }
 
+/* As kiln_f32_to_tf32: half of what is dropped is added to the size, so that ties go away from
+ * zero. */
+static kiln_ssa round_tf32(kiln_walk *w, kiln_ssa a) {
+    const int64_t dropped = 0x1fff;
+    kiln_ssa bits = kiln_walk_convert(w, KILN_CONVERT_BITS, a, KILN_SSA_I32);
+    kiln_ssa above =
+        kiln_walk_compute(w, KILN_BUILD_ADD, bits, kiln_walk_integer(w, bits, (dropped + 1) / 2));
+    kiln_ssa quiet =
+        kiln_walk_compute(w, KILN_BUILD_OR, bits, kiln_walk_integer(w, bits, 0x400000));
+    kiln_ssa is_nan = kiln_walk_compute(w, KILN_BUILD_UNO, a, a);
+    bits = kiln_walk_select(w, is_nan, quiet, above);
+    bits = kiln_walk_compute(w, KILN_BUILD_AND, bits, kiln_walk_integer(w, bits, ~dropped));
+    return kiln_walk_convert(w, KILN_CONVERT_BITS, bits, KILN_SSA_F32);
+}
+
 kiln_ssa kiln_walk_math(kiln_walk *w, kiln_expr_op op, const kiln_ssa *v) {
     kiln_ssa a = v[0];
     switch (op) {
@@ -215,6 +230,7 @@ kiln_ssa kiln_walk_math(kiln_walk *w, kiln_expr_op op, const kiln_ssa *v) {
     case KILN_EXPR_ROUND: return round_even(w, a);
     case KILN_EXPR_SQRT: return kiln_walk_compute(w, KILN_BUILD_SQRT, a, NULL);
     case KILN_EXPR_SIGMOID: return math_sigmoid(w, a);
+    case KILN_EXPR_TF32: return round_tf32(w, a);
     case KILN_EXPR_ISNAN: return kiln_walk_compute(w, KILN_BUILD_UNO, a, a);
     case KILN_EXPR_ISINF:
         return kiln_walk_compute(w, KILN_BUILD_OEQ, absolute(w, a), k(w, a, INFINITY));

@@ -177,6 +177,14 @@ static void key_of(const kiln_walk *w, kiln_buffer buffer, const kiln_walk_addre
     out[3] = UINT64_MAX - (UINT32_MAX + (uint64_t)number);
 }
 
+/* A register as the instruction takes it. */
+static kiln_ssa prepared(kiln_walk *w, const warp_piece *u, kiln_ssa word) {
+    if (!kiln_intrinsic_rounds(u->intrinsic)) return word;
+    kiln_ssa value = kiln_walk_convert(w, KILN_CONVERT_BITS, word, KILN_SSA_F32);
+    value = kiln_walk_math(w, KILN_EXPR_TF32, &value);
+    return kiln_walk_convert(w, KILN_CONVERT_BITS, value, KILN_SSA_I32);
+}
+
 /* All registers of an operand by ldmatrix: thread l names row l % 8 of matrix l / 8. */
 static bool load_matrices(kiln_walk *w, const warp_piece *u, uint32_t operand,
                           kiln_ssa reg[KILN_WARP_REGISTERS]) {
@@ -207,7 +215,7 @@ static bool load_matrices(kiln_walk *w, const warp_piece *u, uint32_t operand,
             w->b->ops->load_matrices(w->b, kiln_walk_pointer(w, &at, dtype, 0), f->registers,
                                      transposed, reg);
             for (uint32_t r = 0; r < f->registers; r++, key[3]--)
-                kiln_walk_table_put(w, &w->loads, key, reg[r]);
+                kiln_walk_table_put(w, &w->loads, key, prepared(w, u, reg[r]));
         }
         key_of(w, buffer, &at, 1 + transposed * KILN_WARP_REGISTERS, key);
         for (uint32_t r = 0; r < f->registers; r++, key[3]--)
@@ -236,7 +244,8 @@ static kiln_ssa load_word(kiln_walk *w, const warp_piece *u, uint32_t operand, u
     key_of(w, buffer, &first, 0, key);
     kiln_ssa value = kiln_walk_table_find(&w->loads, key);
     if (value) return value;
-    if (first.align >= WORD_BYTES && lie_together(w, u, operand, outer, step, false, word)) {
+    if (word == 1 ||
+        (first.align >= WORD_BYTES && lie_together(w, u, operand, outer, step, false, word))) {
         value = w->b->ops->load(w->b, kiln_type_scalar(KILN_SSA_I32),
                                 kiln_walk_pointer(w, &first, dtype, 0), WORD_BYTES, NULL);
     } else {
@@ -253,6 +262,7 @@ static kiln_ssa load_word(kiln_walk *w, const warp_piece *u, uint32_t operand, u
             value = i ? kiln_walk_compute(w, KILN_BUILD_OR, value, part) : part;
         }
     }
+    value = prepared(w, u, value);
     kiln_walk_table_put(w, &w->loads, key, value);
     return value;
 }

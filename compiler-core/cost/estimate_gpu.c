@@ -264,9 +264,11 @@ static void add_fragments(const kiln_gpu_estimate *e, counted *c, const kiln_fac
     c->l->shared_cycles += bytes * c->warps / e->target->gpu->shared_rate;
     c->reads_group = true;
     if (!warp) return;
+    const double words = kiln_fragments[rows ? KILN_FRAGMENT_A : KILN_FRAGMENT_B].registers,
+                 rounded = kiln_intrinsic_rounds(in) ? words * KILN_ROUNDING_INSTRUCTIONS : 0;
     c->l->shared_requests += loads * c->warps;
-    c->l->instructions += loads * c->warps;
-    c->l->warp_instructions += loads;
+    c->l->instructions += loads * (1 + rounded) * c->warps;
+    c->l->warp_instructions += loads * (1 + rounded);
 }
 
 static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a,

@@ -27,7 +27,7 @@ static void count_tree(const kiln_program *p, kiln_stmt stmt, kiln_facts *facts)
 static kiln_op_kind class_of(const kiln_expr_node *node) {
     kiln_dtype dtype = (kiln_dtype)node->dtype;
     if (node->op == KILN_EXPR_SELECT) return KILN_OPS_SELECTS;
-    if (node->op == KILN_EXPR_CAST) return KILN_OPS_CASTS;
+    if (node->op == KILN_EXPR_CAST || node->op == KILN_EXPR_TF32) return KILN_OPS_CASTS;
     if (!kiln_dtype_is_float(dtype)) return KILN_OPS_INT_OPS;
     if (dtype == KILN_F64) return KILN_OPS_F64;
     if (kiln_dtype_size(dtype) < 4) return KILN_OPS_F16;

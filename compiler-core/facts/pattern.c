@@ -40,8 +40,10 @@ static kiln_block_access access_of(kiln_program *p, const kiln_block_info *b, ki
     return access;
 }
 
+/* Roundings to tf32 are casts, too. */
 static kiln_expr without_casts(const kiln_program *p, kiln_expr e) {
-    while (kiln_expr_get(p, e)->op == KILN_EXPR_CAST) e = kiln_expr_operand(p, e, 0);
+    while (kiln_expr_get(p, e)->op == KILN_EXPR_CAST || kiln_expr_get(p, e)->op == KILN_EXPR_TF32)
+        e = kiln_expr_operand(p, e, 0);
     return e;
 }
 

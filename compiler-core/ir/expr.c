@@ -146,7 +146,7 @@ static kiln_scalar const_value(const kiln_program *p, kiln_expr e) {
 /* ---- types ----------------------------------------------------------------------- */
 
 static bool takes_floats_only(kiln_expr_op op) {
-    return op >= KILN_EXPR_SQRT && op <= KILN_EXPR_ATANH;
+    return (op >= KILN_EXPR_SQRT && op <= KILN_EXPR_ATANH) || op == KILN_EXPR_TF32;
 }
 static bool takes_bits_only(kiln_expr_op op) { return op >= KILN_EXPR_AND && op <= KILN_EXPR_NOT; }
 static bool gives_bool(kiln_expr_op op) {
@@ -181,6 +181,7 @@ const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const k
         return "operator needs integers";
     if ((op == KILN_EXPR_FLOORDIV || op == KILN_EXPR_POPCOUNT) && kiln_dtype_is_float(dtype))
         return "operator needs integers";
+    if (op == KILN_EXPR_TF32 && dtype != KILN_F32) return "operator needs f32";
     if (dtype == KILN_BOOL && !takes_bits_only(op) && !takes_bool(op))
         return "operator needs numbers";
     return NULL;

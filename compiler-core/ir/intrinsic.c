@@ -53,6 +53,10 @@ kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic) {
     return kiln_dtype_is_float(intrinsic->operand[0]) ? KILN_F32 : KILN_I32;
 }
 
+bool kiln_intrinsic_rounds(const kiln_intrinsic *intrinsic) {
+    return intrinsic->operand[0] == KILN_F32;
+}
+
 uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic) {
     switch (intrinsic->owner) {
     case KILN_INTRINSIC_TILE: return intrinsic->steps / KILN_INTRINSIC_TILE_ROWS;

@@ -43,8 +43,13 @@ typedef struct kiln_intrinsic {
     uint32_t capability; /* of CUDA, with owners WARP and GROUP */
 } kiln_intrinsic;
 
-/* Type of what it sums up in: f32 for products of halves, else i32. */
+/* Type of what it sums up in: f32 for products of floats, else i32. */
 kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic);
+/* Whether it takes f32 that are rounded to tf32 before: the rounding is part of its meaning, and
+ * code generation makes it. */
+bool kiln_intrinsic_rounds(const kiln_intrinsic *intrinsic);
+/* For each word, of ptxas 12.9: the instruction itself cuts. */
+#define KILN_ROUNDING_INSTRUCTIONS 3
 /* Whether its operands are bytes that become 16 bits before it takes them. */
 bool kiln_intrinsic_widens(const kiln_intrinsic *intrinsic);
 

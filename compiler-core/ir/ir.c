@@ -264,7 +264,8 @@ static bool counts_as_work(const kiln_expr_node *node) {
     case KILN_EXPR_VAR:
     case KILN_EXPR_LOAD:
     case KILN_EXPR_SELECT:
-    case KILN_EXPR_CAST: return false;
+    case KILN_EXPR_CAST:
+    case KILN_EXPR_TF32: return false;
     default: return true;
     }
 }

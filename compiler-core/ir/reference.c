@@ -192,6 +192,15 @@ static computed translate_cast(builder *b, const kiln_expr_node *node, const com
     return r;
 }
 
+/* The same: a rounding of the coarsest precision (coarsest_epsilon). */
+static computed translate_tf32(builder *b, const computed *x) {
+    computed r = {x->value, x->magnitude, x->roundings + 1};
+    if (b->rounds)
+        r.value = kiln_expr_cast(
+            b->to, KILN_F64, unary(b, KILN_EXPR_TF32, kiln_expr_cast(b->to, KILN_F32, x->value)));
+    return r;
+}
+
 /* Integers, conditions and leaves keep their form. */
 static computed translate_exact(builder *b, const kiln_expr_node *source,
                                 const kiln_expr *operand) {
@@ -216,6 +225,7 @@ static computed translate_node(builder *b, kiln_expr e) {
     }
     if (node->op == KILN_EXPR_LOAD) return translate_load(b, node, operand);
     if (node->op == KILN_EXPR_CAST) return translate_cast(b, node, x[0]);
+    if (node->op == KILN_EXPR_TF32) return translate_tf32(b, x[0]);
     if (node->operand_count == 0 || !kiln_dtype_is_float((kiln_dtype)node->dtype))
         return translate_exact(b, node, operand);
     return node->operand_count == 1 ? function_of(b, (kiln_expr_op)node->op, x[0])
@@ -341,6 +351,8 @@ static void copy_block(builder *b, kiln_buffer out, kiln_buffer in, double scale
 
 /* ---- programs -------------------------------------------------------------------- */
 
+#define TF32_EPSILON 0x1p-10
+
 static double dtype_epsilon(kiln_dtype dtype) {
     switch (dtype) {
     case KILN_F64: return 0x1p-52;
@@ -362,7 +374,9 @@ static double coarsest_epsilon(const kiln_program *te) {
     for (kiln_expr e = 1; e < te->expr.count; e++) {
         const kiln_expr_node *node = kiln_expr_get(te, e);
         if (node->operand_count > 0 && node->op != KILN_EXPR_LOAD)
-            epsilon = KILN_MAX(epsilon, dtype_epsilon((kiln_dtype)node->dtype));
+            epsilon = KILN_MAX(epsilon, node->op == KILN_EXPR_TF32
+                                            ? TF32_EPSILON
+                                            : dtype_epsilon((kiln_dtype)node->dtype));
     }
     return epsilon;
 }

@@ -133,6 +133,7 @@ static double float_apply(kiln_expr_op op, const kiln_scalar *v) {
     case KILN_EXPR_ASINH: return asinh(a);
     case KILN_EXPR_ACOSH: return acosh(a);
     case KILN_EXPR_ATANH: return atanh(a);
+    case KILN_EXPR_TF32: return kiln_f32_to_tf32((float)a);
     default: break;
     }
     kiln_check_failed("operator has a float form", __FILE__, __LINE__);

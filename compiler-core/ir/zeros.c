@@ -11,6 +11,9 @@ static kiln_expr both(kiln_program *p, kiln_expr a, kiln_expr b) {
     return a && b ? kiln_expr_binary(p, KILN_EXPR_AND, a, b) : a ? a : b;
 }
 
+/* Of one operand: the result is zero where that is. */
+static bool keeps_zero(uint8_t op) { return op == KILN_EXPR_CAST || op == KILN_EXPR_TF32; }
+
 kiln_expr kiln_zeros_unless(kiln_program *p, kiln_expr term) {
     const kiln_expr_node node = *kiln_expr_get(p, term);
     kiln_expr condition = 0;
@@ -18,7 +21,7 @@ kiln_expr kiln_zeros_unless(kiln_program *p, kiln_expr term) {
         kiln_expr_operand(p, term, 2) == kiln_expr_zero(p, (kiln_dtype)node.dtype))
         return both(p, kiln_expr_operand(p, term, 0),
                     kiln_zeros_unless(p, kiln_expr_operand(p, term, 1)));
-    if (node.op != KILN_EXPR_MUL && node.op != KILN_EXPR_CAST) return 0;
+    if (node.op != KILN_EXPR_MUL && !keeps_zero(node.op)) return 0;
     for (uint32_t i = 0; i < node.operand_count; i++)
         condition = both(p, condition, kiln_zeros_unless(p, kiln_expr_operand(p, term, i)));
     return condition;
@@ -65,7 +68,7 @@ static bool is_inside(const kiln_program *p, kiln_expr load, const kiln_interval
 static bool is_zero(kiln_program *p, kiln_expr e, const kiln_interval *range) {
     const kiln_expr_node node = *kiln_expr_get(p, e);
     if (e == kiln_expr_zero(p, (kiln_dtype)node.dtype)) return true;
-    if (node.op == KILN_EXPR_CAST) return is_zero(p, kiln_expr_operand(p, e, 0), range);
+    if (keeps_zero(node.op)) return is_zero(p, kiln_expr_operand(p, e, 0), range);
     if (node.op == KILN_EXPR_MUL)
         return is_zero(p, kiln_expr_operand(p, e, 0), range) &&
                is_zero(p, kiln_expr_operand(p, e, 1), range);

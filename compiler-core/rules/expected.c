@@ -87,17 +87,18 @@ double kiln_expected_bit_products(kiln_program *te, kiln_program *alternative,
     return 0;
 }
 
-static kiln_dtype widened_half(const kiln_program *p, kiln_expr e) {
+static kiln_dtype rounded_to(const kiln_program *p, kiln_expr e) {
+    if (kiln_expr_get(p, e)->op == KILN_EXPR_TF32) return KILN_F32;
     if (kiln_expr_get(p, e)->op != KILN_EXPR_CAST) return KILN_DTYPE_NONE;
     const kiln_dtype from = (kiln_dtype)kiln_expr_get(p, kiln_expr_operand(p, e, 0))->dtype;
     return kiln_dtype_is_float(from) && kiln_dtype_size(from) == 2 ? from : KILN_DTYPE_NONE;
 }
 
-kiln_dtype kiln_halves_multiplied(const kiln_program *p, kiln_block block) {
+kiln_dtype kiln_rounded_multiplied(const kiln_program *p, kiln_block block) {
     const kiln_expr value = p->block.data[block].value;
     if (kiln_expr_get(p, value)->op != KILN_EXPR_MUL) return KILN_DTYPE_NONE;
-    const kiln_dtype a = widened_half(p, kiln_expr_operand(p, value, 0)),
-                     b = widened_half(p, kiln_expr_operand(p, value, 1));
+    const kiln_dtype a = rounded_to(p, kiln_expr_operand(p, value, 0)),
+                     b = rounded_to(p, kiln_expr_operand(p, value, 1));
     return a == b ? a : KILN_DTYPE_NONE;
 }
 
@@ -112,19 +113,19 @@ const kiln_intrinsic *kiln_expected_halves(const kiln_target *target) {
     return found;
 }
 
-static bool multiplies_in_warps(const kiln_target *target, kiln_dtype halves) {
+static bool multiplies_in_warps(const kiln_target *target, kiln_dtype factors) {
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++)
         if (kiln_intrinsics[i].owner == KILN_INTRINSIC_WARP &&
-            kiln_intrinsics[i].operand[0] == halves &&
+            kiln_intrinsics[i].operand[0] == factors &&
             kiln_intrinsic_runs_on(&kiln_intrinsics[i], target))
             return true;
     return false;
 }
 
-bool kiln_expected_multiplies(const kiln_target *target, kiln_dtype halves) {
-    if (multiplies_in_warps(target, halves)) return true;
-    return halves == KILN_F16 ? kiln_target_has(target, KILN_STR("fp16fml"))
-                              : kiln_expected_halves(target) != NULL;
+bool kiln_expected_multiplies(const kiln_target *target, kiln_dtype factors) {
+    if (multiplies_in_warps(target, factors)) return true;
+    return factors == KILN_F16 ? kiln_target_has(target, KILN_STR("fp16fml"))
+                               : factors == KILN_BF16 && kiln_expected_halves(target) != NULL;
 }
 
 static bool is_wide(const kiln_program *p, kiln_expr e) {
@@ -156,7 +157,7 @@ const kiln_intrinsic *kiln_expected_wide(const kiln_target *target) {
  * which they are is not known here. */
 static double products_a_cycle(const kiln_program *p, kiln_block block, const kiln_target *target) {
     const kiln_intrinsic *halves =
-        kiln_halves_multiplied(p, block) == KILN_BF16 ? kiln_expected_halves(target) : NULL;
+        kiln_rounded_multiplied(p, block) == KILN_BF16 ? kiln_expected_halves(target) : NULL;
     if (!halves) return target->core.vector;
     if (!kiln_intrinsic_in_tiles(halves)) return target->core.vector * halves->steps;
     return halves->rows * halves->lanes * halves->steps / KILN_INTRINSIC_TILE_CYCLES /

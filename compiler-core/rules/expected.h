@@ -22,12 +22,13 @@ bool kiln_expected_streams(kiln_program *te, const kiln_target *target);
 double kiln_expected_bit_products(kiln_program *te, kiln_program *alternative,
                                   const kiln_target *target);
 
-/* The type of the two halves that the block sums up products of in f32; NONE: it does not. */
-kiln_dtype kiln_halves_multiplied(const kiln_program *p, kiln_block block);
+/* The type of the two halves that the block sums up products of in f32, or F32 where both factors
+ * are rounded to tf32; NONE: neither. */
+kiln_dtype kiln_rounded_multiplied(const kiln_program *p, kiln_block block);
 /* The instruction of the target that sums up several such products of bf16; NULL: none. */
 const kiln_intrinsic *kiln_expected_halves(const kiln_target *target);
-/* Whether an instruction takes such halves as they are: for f16 FMLAL, one product a lane. */
-bool kiln_expected_multiplies(const kiln_target *target, kiln_dtype halves);
+/* Whether an instruction takes such factors as they are: for f16 FMLAL, one product a lane. */
+bool kiln_expected_multiplies(const kiln_target *target, kiln_dtype factors);
 /* Whether the block sums up products of two integers of 16 bits in 32. */
 bool kiln_multiplies_wide(const kiln_program *p, kiln_block block);
 /* The same, of a target on which it does more at once than any that takes bytes; NULL: none. */

@@ -220,7 +220,9 @@ static step_cost cost_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *til
         cost.shared_bytes =
             owners * instructions * outer * w->mma->steps * (double)w->t.operand[0].bytes;
     } else {
-        cost.issued = warps * (rows * columns + rows + columns);
+        const double words = kiln_intrinsic_rounds(w->mma) ? 4 * rows + 2 * columns : 0;
+        cost.issued =
+            warps * (rows * columns + rows + columns + words * KILN_ROUNDING_INSTRUCTIONS);
         cost.shared_bytes = warps * (rows + columns / 2) * MATRIX_BYTES;
     }
     return cost;

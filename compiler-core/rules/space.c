@@ -51,6 +51,7 @@ typedef struct maker {
     uint32_t first;      /* sketch that may become the default */
     uint32_t start;      /* first sketch of the algorithm */
     double least;        /* cycles that it is expected to take; 0: its rule does not say */
+    double least_direct; /* the same of the direct form */
     bool fits;           /* it, the layouts of the task's arguments */
     kiln_layout *direct; /* [arguments] of the direct form's first sketch; NULL: it has none */
     const char *why;     /* the last rule made no sketch of the direct form; NULL: none tried */
@@ -139,8 +140,8 @@ static kiln_status give_layouts(kiln_sched *s, const kiln_layout *const *layout)
 static bool has_instructions_for(const kiln_target *target, const kiln_program *alternative) {
     for (kiln_block b = 1; b < alternative->block.count; b++) {
         if (alternative->block.data[b].removed) continue;
-        const kiln_dtype halves = kiln_halves_multiplied(alternative, b);
-        if (halves != KILN_DTYPE_NONE) return kiln_expected_multiplies(target, halves);
+        const kiln_dtype factors = kiln_rounded_multiplied(alternative, b);
+        if (factors != KILN_DTYPE_NONE) return kiln_expected_multiplies(target, factors);
         if (kiln_multiplies_wide(alternative, b)) return kiln_expected_wide(target) != NULL;
     }
     return true;
@@ -289,16 +290,18 @@ static double products_at_once(maker *m, const kiln_sketch *sketch) {
     return products;
 }
 
-/* Sketches from `first` on are of an algorithm that is exact, as the direct form is: they come
- * before the others, and so become the default, where an instruction does more of it. */
-static void put_first(maker *m, uint32_t first) {
+/* Sketches from `first` on are of an algorithm that is for an instruction: they come before the
+ * others, and so become the default, where that does more of it. False: they stay behind. */
+static bool put_first(maker *m, uint32_t first) {
     const uint32_t count = m->sketch.count, added = count - first;
     if (!added || !first ||
-        products_at_once(m, &m->sketch.data[first]) <= products_at_once(m, &m->sketch.data[0]))
-        return;
+        products_at_once(m, &m->sketch.data[first]) <= products_at_once(m, &m->sketch.data[0]) ||
+        (m->least_direct > 0 && m->least > m->least_direct))
+        return false;
     kiln_sketch *order = KILN_ARENA_ARRAY(m->arena, kiln_sketch, count);
     for (uint32_t i = 0; i < count; i++) order[(i + added) % count] = m->sketch.data[i];
     memcpy(m->sketch.data, order, count * sizeof *order);
+    return true;
 }
 
 /* Whether the algorithm multiplies halves and the sketch does so without an instruction for them:
@@ -308,7 +311,7 @@ static bool lacks_instruction(maker *m, const kiln_sketch *sketch) {
     const kiln_program *p =
         kiln_algorithm_apply(m->algorithm, kiln_program_copy(m->te, m->scratch), m->scratch);
     for (kiln_block b = 1; b < p->block.count; b++)
-        halves |= !p->block.data[b].removed && kiln_halves_multiplied(p, b) != KILN_DTYPE_NONE;
+        halves |= !p->block.data[b].removed && kiln_rounded_multiplied(p, b) != KILN_DTYPE_NONE;
     kiln_arena_reset(m->scratch);
     return halves && products_at_once(m, sketch) == 0;
 }
@@ -365,14 +368,16 @@ static kiln_status make_all(maker *m, const char **out_rule, uint32_t *out_prefe
         const uint32_t others = m->sketch.count;
         m->algorithm = (kiln_algorithm)a;
         if (!kiln_algorithm_is_allowed(m->algorithm, &m->options->accuracy)) continue;
-        const bool exact = kiln_algorithm_default_of(m->algorithm)->instruction,
+        const bool by_instruction = kiln_algorithm_default_of(m->algorithm)->instruction,
                    halves = kiln_algorithm_precision(m->algorithm) != KILN_PRECISION_F32;
-        const double cycles =
-            (halves ? rivals : works) && !exact ? expected_cycles(m, m->algorithm) : INFINITY;
+        const double cycles = (halves ? rivals : works) && !by_instruction
+                                  ? expected_cycles(m, m->algorithm)
+                                  : INFINITY;
         const bool rival = is_rival(m, cycles, direct, best);
-        m->first = exact || rival ? others : 0;
+        m->first = by_instruction || rival ? others : 0;
         st = apply_rules(m, rules, a == KILN_ALGORITHM_DIRECT ? out_rule : &other);
-        if (!st && exact) put_first(m, others);
+        if (a == KILN_ALGORITHM_DIRECT) m->least_direct = m->least;
+        if (!st && by_instruction && put_first(m, others)) *out_preferred = 0;
         if (st || !rival || m->sketch.count == others || !m->fits) continue;
         if (lacks_instruction(m, &m->sketch.data[others])) continue;
         best = cycles;

@@ -129,8 +129,11 @@ kiln_program *gpu_program_draw(kiln_rand *rand, kiln_arena *arena) {
 }
 
 kiln_program *gpu_program_draw_product(kiln_rand *rand, kiln_arena *a) {
-    static const char *const type[] = {"f16", "bf16", "f16", "i8"};
-    const char *in = type[kiln_rand_below(rand, KILN_ARRAY_COUNT(type))];
+    static const struct {
+        const char *name, *factor; /* what elements become in products */
+    } type[] = {{"f16", "f32"}, {"bf16", "f32"}, {"f32", "tf32"}, {"i8", "i32"}};
+    const size_t drawn = (size_t)kiln_rand_below(rand, KILN_ARRAY_COUNT(type));
+    const char *in = type[drawn].name, *factor = type[drawn].factor;
     const bool bytes = *in == 'i', x_turned = kiln_rand_below(rand, 2),
                w_turned = kiln_rand_below(rand, 2), follows = kiln_rand_below(rand, 2);
     const int n = range(rand, 1, 2), i = range(rand, 8, 72), j = 8 * range(rand, 1, 9),
@@ -147,7 +150,7 @@ kiln_program *gpu_program_draw_product(kiln_rand *rand, kiln_arena *a) {
             in, n, x_turned ? k : i, x_turned ? i : k, in, n, w_turned ? k : j, w_turned ? j : k,
             follows ? "temp s" : "output s", sum, n, i, j,
             follows ? kiln_arena_printf(a, "output y: %s[%d,%d,%d]\n", sum, n, i, j) : "", n, i, j,
-            k, sum, x_turned ? "k, i" : "i, k", sum, w_turned ? "k, j" : "j, k", zero,
+            k, factor, x_turned ? "k, i" : "i, k", factor, w_turned ? "k, j" : "j, k", zero,
             follows ? kiln_arena_printf(
                           a, "block act(n:%d, i:%d, j:%d): y[n, i, j] = max(s[n, i, j], %s)\n", n,
                           i, j, zero)

@@ -88,6 +88,24 @@ static void halves_overflow_to_infinity(void **state) {
     assert_true(isnan(kiln_bf16_to_f32(kiln_f32_to_bf16(float_of(0x7f800001)))));
 }
 
+/* To nearest, ties away from zero; the largest numbers overflow, and NaN stays NaN. */
+static void tf32_rounds_ties_away(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t from, to;
+    } row[] = {
+        {0x3f800fff, 0x3f800000}, {0x3f801000, 0x3f802000}, {0xbf801000, 0xbf802000},
+        {0x3f803000, 0x3f804000}, {0x3f802000, 0x3f802000}, {0x3fffffff, 0x40000000},
+        {0x00001000, 0x00002000}, {0x80000fff, 0x80000000}, {0x7f7fefff, 0x7f7fe000},
+        {0x7f7ff000, 0x7f800000}, {0x7f800000, 0x7f800000}, {0xff800000, 0xff800000},
+    };
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const float got = kiln_f32_to_tf32(float_of(row[i].from)), want = float_of(row[i].to);
+        assert_memory_equal(&got, &want, sizeof got);
+    }
+    assert_true(isnan(kiln_f32_to_tf32(float_of(0x7fffffff))));
+}
+
 static void doubles_are_rounded_to_halves_once(void **state) {
     (void)state;
     uint16_t half = 0;
@@ -151,6 +169,7 @@ int main(void) {
         cmocka_unit_test(every_half_survives_a_round_trip),
         cmocka_unit_test(f16_rounds_to_nearest_even),
         cmocka_unit_test(halves_overflow_to_infinity),
+        cmocka_unit_test(tf32_rounds_ties_away),
         cmocka_unit_test(doubles_are_rounded_to_halves_once),
         cmocka_unit_test(floats_saturate_when_stored_as_integers),
         cmocka_unit_test(integers_wrap_when_stored_as_smaller_ones),

@@ -27,6 +27,7 @@ typedef struct product {
 } product;
 
 static kiln_program *program_of(const product *x, kiln_arena *arena) {
+    const char *factor = strcmp(x->type, "f32") == 0 ? "tf32" : x->sum; /* that operands become */
     return parsed(
         arena,
         kiln_arena_printf(
@@ -37,7 +38,7 @@ static kiln_program *program_of(const product *x, kiln_arena *arena) {
             x->type, (long long)x->m, (long long)x->k, x->type,
             (long long)(x->by_rows ? x->k : x->n), (long long)(x->by_rows ? x->n : x->k), x->sum,
             (long long)x->m, (long long)x->n, (long long)x->m, (long long)x->n, (long long)x->k,
-            x->sum, x->sum, x->by_rows ? "k, j" : "j, k",
+            factor, factor, x->by_rows ? "k, j" : "j, k",
             strcmp(x->sum, "f32") == 0 ? "0.0" : "0i32"));
 }
 
@@ -119,11 +120,21 @@ static const product products[] = {
     {"f16", "f32", "mma.m16n8k16.f16", 64, 32, 32, 16, 4, true, false, false},
     {"f16", "f32", "mma.m16n8k16.f16", 64, 64, 32, 16, 4, true, true, true},
     {"i8", "i32", "mma.m16n8k32.s8", 128, 32, 64, 32, 2, false, true, true},
+    {"f32", "f32", "mma.m16n8k8.tf32", 64, 32, 32, 8, 4, false, true, false},
+    {"f32", "f32", "mma.m16n8k8.tf32", 64, 32, 32, 8, 2, true, true, true},
+    {"f32", "f32", "mma.m16n8k8.tf32", 64, 32, 16, 8, 4, true, false, false},
 };
 
+/* Small integers. Of f32 numbers that tf32 does not hold, some of them half way between two that it
+ * does, but whose rounded products have sums that f32 holds. */
 static void fill(kiln_tensor *t, uint32_t salt) {
-    for (uint32_t i = 0; i < kiln_shape_count(&t->shape); i++)
-        kiln_dtype_store_i64(t->dtype, t->data, i, (int64_t)((i * 7 + i / 13 + salt) % 11) - 5);
+    for (uint32_t i = 0; i < kiln_shape_count(&t->shape); i++) {
+        const int64_t value = (int64_t)((i * 7 + i / 13 + salt) % 11) - 5;
+        if (t->dtype == KILN_F32)
+            kiln_dtype_store_f64(t->dtype, t->data, i, (double)value * (salt ? 1 - 0x1p-13 : 2049));
+        else
+            kiln_dtype_store_i64(t->dtype, t->data, i, value);
+    }
 }
 
 static void tensors_of(const kiln_program *te, kiln_arena *arena, kiln_tensor arg[3]) {
@@ -141,8 +152,8 @@ static uint32_t count_of(const char *text, const char *needle) {
 }
 
 /* The expression, the schedule, what lowering makes of it and what the emulator does with its CUDA
- * C, which it returns, are equal bit by bit: data are small integers. `swizzle`: more lines of the
- * trace. */
+ * C, which it returns, are equal bit by bit: sums of such data are exact. `swizzle`: more lines of
+ * the trace. */
 static kiln_str expect_equal_everywhere(const product *x, const char *swizzle, kiln_arena *arena) {
     const char *schedule = kiln_arena_printf(arena, "%s%s", schedule_of(x, arena), swizzle);
     kiln_program *te = program_of(x, arena), *p = scheduled(te, schedule);
@@ -202,8 +213,9 @@ static void pipelined_products_equal_the_interpreter(void **state) {
 static void drawn_products_equal_the_interpreter(void **state) {
     static const product type[] = {{"f16", "f32", "mma.m16n8k16.f16", .steps = 16},
                                    {"bf16", "f32", "mma.m16n8k16.bf16", .steps = 16},
+                                   {"f32", "f32", "mma.m16n8k8.tf32", .steps = 8},
                                    {"i8", "i32", "mma.m16n8k32.s8", .steps = 32}};
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    for (uint64_t seed = 1; seed <= 12; seed++) {
         kiln_rand rand;
         kiln_arena arena;
         (void)state;
@@ -282,6 +294,12 @@ static void ptx_has_the_instructions(void **state) {
         {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
          "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x2.shared.b16", 4,
          4},
+        {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x2.shared.b16", 4,
+         8},
+        {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ld.shared.u32", 4, 8},
+        {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "ldmatrix", "ld.global.u32", 0, 32},
     };
     static const char *const processor[] = {"sm_80", "sm_90a"};
     kiln_arena *arena = *state;

@@ -2,14 +2,15 @@
 #include "compiler-core/codegen/codegen.h"
 
 #include "base/null_code.h"
+#include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/rules/space.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/support/program_generate.h"
 #include "tests/support/schedule_fuzz.h"
-#include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/device_board.h"
+#include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 #define SEEDS 300
@@ -67,6 +68,26 @@ static void every_operator_computes_what_the_expression_says(void **state) {
     kiln_program_make_loops(loops);
     for (uint64_t seed = 1; seed <= 8; seed++)
         expect_ok(expect_runs_equal(te, loops, &target, NULL, 2, seed, run_on_null, NULL));
+}
+
+/* Bit by bit: bounds would let a missing rounding pass. */
+static void tf32_is_rounded_as_the_expression_says(void **state) {
+    kiln_target target = target_of(*state, "null");
+    kiln_program *te = parsed(*state, "program p\ninput x: f32[64]\noutput y: f32[64]\n"
+                                      "block y(a:64): y[a] = tf32(x[a])\n"),
+                 *loops = kiln_program_copy(te, *state);
+    kiln_tensor want[2], got[2];
+    kiln_artefact artefact;
+    kiln_program_make_loops(loops);
+    make_args(te, 1, want);
+    make_args(te, 1, got);
+    for (uint32_t i = 0; i < 64; i++)
+        ((float *)want[0].data)[i] = ((float *)got[0].data)[i] = (float)i * 0x1.003p0f - 32;
+    expect_ok(kiln_te_eval(te, want, 2));
+    expect_ok(compile_scheduled(loops, &target, 2, *state, &artefact));
+    expect_ok(run_on_null(NULL, &artefact, te, got, 1));
+    assert_memory_equal(got[1].data, want[1].data, 64 * sizeof(float));
+    assert_memory_not_equal(got[1].data, got[0].data, 64 * sizeof(float));
 }
 
 static const char product[] =
@@ -262,6 +283,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_schedules_keep_the_meaning),
         test_with_arena(every_operator_computes_what_the_expression_says),
+        test_with_arena(tf32_is_rounded_as_the_expression_says),
         test_with_arena(the_clock_counts_ticks_and_bytes_are_the_same),
         test_with_arena(a_launch_runs_groups_of_threads_with_shared_memory),
         test_with_arena(drawn_schedules_run_and_use_threads),

@@ -111,6 +111,12 @@ static void sigmoid_is_accurate(void **state) {
     expect_ulps(KILN_EXPR_SIGMOID, sigmoid, 3, 3.5);
 }
 
+static double tf32(double x) { return (double)kiln_f32_to_tf32((float)x); }
+static void tf32_is_rounded_as_stated(void **state) {
+    (void)state;
+    expect_ulps(KILN_EXPR_TF32, tf32, 0, 0);
+}
+
 /* What quantize_linear ends in, of every kind of float, in one vector and in each lane alone. */
 static void expect_quantised(const char *target_text, const char *dtype, const char *value) {
     kiln_arena arena;
@@ -166,6 +172,7 @@ int main(void) {
         cmocka_unit_test(tanh_is_accurate),
         cmocka_unit_test(erf_is_accurate),
         cmocka_unit_test(sigmoid_is_accurate),
+        cmocka_unit_test(tf32_is_rounded_as_stated),
         test_with_arena(quantised_numbers_are_rounded_and_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

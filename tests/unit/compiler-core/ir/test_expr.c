@@ -69,6 +69,8 @@ static void constants_fold_in_their_dtype(void **state) {
     expect_text(p, kiln_expr_cast(p, KILN_U8, kiln_expr_float(p, KILN_F32, 300)), "255u8");
     expect_text(p, kiln_expr_float(p, KILN_F16, 0.1), "0.1f16");
     expect_text(p, kiln_expr_float(p, KILN_F32, 16777217.0), "16777216.0");
+    expect_text(p, kiln_expr_unary(p, KILN_EXPR_TF32, kiln_expr_float(p, KILN_F32, 2049)),
+                "2.05e+03");
     expect_text(p, kiln_expr_unary(p, KILN_EXPR_SQRT, kiln_expr_float(p, KILN_F64, 2)),
                 "1.4142135623730951f64");
 }
@@ -98,6 +100,8 @@ static void type_errors_are_told(void **state) {
     assert_non_null(kiln_expr_type_error(p, KILN_EXPR_ADD, bools, 2));
     assert_non_null(kiln_expr_type_error(p, KILN_EXPR_ADD, &x, 1));
     assert_non_null(kiln_expr_type_error(p, KILN_EXPR_EXP, &i, 1));
+    assert_non_null(kiln_expr_type_error(p, KILN_EXPR_TF32, &i, 1));
+    assert_null(kiln_expr_type_error(p, KILN_EXPR_TF32, &x, 1));
     assert_non_null(kiln_expr_type_error(p, KILN_EXPR_NOT, &x, 1));
     assert_non_null(kiln_expr_type_error(p, KILN_EXPR_SELECT, selects, 3));
     assert_null(kiln_expr_type_error(p, KILN_EXPR_AND, bools, 2));

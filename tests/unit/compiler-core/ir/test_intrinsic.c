@@ -60,7 +60,8 @@ static void words_hold_the_steps_of_a_lane(void **state) {
     (void)state;
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
         const kiln_intrinsic *in = &kiln_intrinsics[i];
-        uint32_t bits = in->operand_bits == 16 ? 16 : 8;
+        const uint32_t element = 8 * (uint32_t)kiln_dtype_size(in->operand[0]),
+                       bits = in->operand_bits == 16 ? 16 : element;
         assert_int_equal(kiln_intrinsic_word(in) * bits, in->rows == 2 ? 64 : 32);
     }
 }
@@ -92,10 +93,10 @@ static void processors_have_what_their_features_bring(void **state) {
         {"x86-64-v3,features=+amx-tile+amx-int8+amx-bf16",
          "vpmaddwd vpmaddwd.wide vpmaddwd.unsigned vpmaddwd.mixed tdpbssd tdpbsud tdpbusd tdpbuud "
          "tdpbf16ps "},
-        {"cuda:sm_80", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k32.s8 "},
-        {"cuda:sm_90", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k32.s8 "},
-        {"h200",
-         "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k32.s8 wgmma.m64k16.f16 wgmma.m64k16.bf16 "},
+        {"cuda:sm_80", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k8.tf32 mma.m16n8k32.s8 "},
+        {"cuda:sm_90", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k8.tf32 mma.m16n8k32.s8 "},
+        {"h200", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k8.tf32 mma.m16n8k32.s8 "
+                 "wgmma.m64k16.f16 wgmma.m64k16.bf16 "},
         {"opencl", ""},
         {"null", ""},
     };

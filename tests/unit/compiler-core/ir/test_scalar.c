@@ -104,6 +104,13 @@ static void rounding_is_to_even(void **state) {
     assert_true(apply_float(KILN_EXPR_ROUND, -0.5, 0) == 0);
 }
 
+static void tf32_keeps_ten_bits_of_mantissa(void **state) {
+    (void)state;
+    const kiln_scalar tie = {.f = 2049}, below = {.f = -2050.75};
+    assert_true(kiln_scalar_apply(KILN_EXPR_TF32, KILN_F32, KILN_F32, &tie).f == 2050);
+    assert_true(kiln_scalar_apply(KILN_EXPR_TF32, KILN_F32, KILN_F32, &below).f == -2050);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_wrap_as_their_dtype),
@@ -114,6 +121,7 @@ int main(void) {
         cmocka_unit_test(minimum_and_maximum_keep_nan),
         cmocka_unit_test(casts_saturate_truncate_and_round),
         cmocka_unit_test(rounding_is_to_even),
+        cmocka_unit_test(tf32_keeps_ten_bits_of_mantissa),
     };
     return cmocka_run_group_tests_name("compiler-core/ir/scalar", tests, NULL, NULL);
 }

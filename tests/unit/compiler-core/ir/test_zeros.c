@@ -104,6 +104,7 @@ static void the_condition_of_a_term_joins_all_factors(void **state) {
                 "and(2 <= i, i < 6)");
     assert_int_equal(kiln_zeros_unless(p, kiln_expr_binary(p, KILN_EXPR_ADD, a, b)), 0);
     assert_int_equal(kiln_zeros_unless(p, one), 0);
+    expect_text(p, kiln_zeros_unless(p, kiln_expr_unary(p, KILN_EXPR_TF32, b)), "i < 6");
 }
 
 int main(void) {

@@ -189,10 +189,10 @@ static double processor_cycles(kiln_program *te, const kiln_target *target) {
 
 /* Multiply-adds of the block that a unit of the device does in a cycle. */
 static double device_rate(const kiln_program *p, kiln_block block, const kiln_target *target) {
-    const kiln_dtype halves = kiln_halves_multiplied(p, block);
+    const kiln_dtype factors = kiln_rounded_multiplied(p, block);
     const double vector = target->gpu->multiply_adds[KILN_F32];
-    if (halves == KILN_DTYPE_NONE || !multiplies_in_warps(target, halves)) return vector;
-    return KILN_MAX(target->gpu->tensor_multiply_adds[halves], vector);
+    if (factors == KILN_DTYPE_NONE || !multiplies_in_warps(target, factors)) return vector;
+    return KILN_MAX(target->gpu->tensor_multiply_adds[factors], vector);
 }
 
 /* Of what the block reads and writes. */

@@ -15,6 +15,7 @@
 #include "deploy/runtime/kernel.h"
 #include "rpc-server/executor.h"
 #include "rpc-server/pace_device.h"
+#include "rpc-server/trial_memory.h"
 
 #define BEGIN 0u /* events */
 #define DONE 1u
@@ -37,12 +38,14 @@ typedef struct banded {
 /* What `open` makes. */
 typedef struct opened {
     kiln_device *device;
-    kiln_device_pacer *pacer; /* NULL: not yet, or there is none */
+    kiln_trial_memory *memory; /* between trials */
+    kiln_device_pacer *pacer;  /* NULL: not yet, or there is none */
     bool has_no_pace;
 } opened;
 
 typedef struct device_program {
     kiln_device *device;
+    kiln_trial_memory *memory;
     kiln_kernel *kernel;
     kiln_call *call;
     /* Empty where the memory is the call's. The first set is what is checked and spoilt. */
@@ -79,6 +82,7 @@ static kiln_status device_open(const kiln_executor_setup *setup, void **out_devi
     if (st) return st;
     opened *own = kiln_alloc(sizeof *own);
     own->device = device;
+    own->memory = kiln_trial_memory_create(device);
     *out_device = own;
     return NULL;
 }
@@ -107,6 +111,7 @@ static void device_close(void *device) {
     opened *own = device;
     if (!own) return;
     kiln_device_pacer_destroy(own->pacer);
+    kiln_trial_memory_destroy(own->memory);
     kiln_device_close(own->device);
     kiln_free(own);
 }
@@ -202,8 +207,8 @@ static kiln_status allocate(const device_program *program, size_t bytes, banded 
     const size_t unit = BAND_BYTES; /* so that the second band begins where memory may be bound */
     const size_t rounded = (bytes + unit - 1) / unit * unit;
     out->bytes = bytes;
-    kiln_status st = kiln_device_allocate(program->device, BAND_BYTES + rounded + BAND_BYTES,
-                                          KILN_GUARD_NONE, &out->memory);
+    kiln_status st =
+        kiln_trial_memory_take(program->memory, BAND_BYTES + rounded + BAND_BYTES, &out->memory);
     if (st) return st;
     /* Whatever was there before: nobody sees the data of another trial. The canaries begin behind
      * the last byte, wherever that is. */
@@ -273,7 +278,7 @@ static kiln_ran look_at_inputs(const device_program *program) {
 
 static void release(const device_program *program, banded *buffer) {
     (void)poison_buffer(program, buffer); /* the next trial finds nothing of this one */
-    kiln_device_release(program->device, &buffer->memory);
+    kiln_trial_memory_give(program->memory, &buffer->memory);
 }
 
 static void device_unload(void *context) {
@@ -349,7 +354,8 @@ static kiln_status bind_arguments(device_program *program) {
         st = allocate_arguments(program, program->set_count++);
     if (st && program->set_count > 1 && kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED) {
         for (uint32_t i = 0; i < KILN_MANIFEST_ARGS_MAX; i++)
-            kiln_device_release(program->device, &program->set[program->set_count - 1][i].memory);
+            kiln_trial_memory_give(program->memory,
+                                   &program->set[program->set_count - 1][i].memory);
         program->set_count--;
         kiln_status_free(st);
         st = NULL;
@@ -361,13 +367,16 @@ static kiln_status bind_arguments(device_program *program) {
 static kiln_status device_load(void *device, kiln_str artefact, const kiln_manifest *manifest,
                                void **out_program) {
     (void)manifest;
+    const opened *own = device;
     device_program *program = kiln_alloc(sizeof *program);
-    program->device = ((const opened *)device)->device;
+    program->device = own->device;
+    program->memory = own->memory;
     program->staging = kiln_alloc(STAGING_BYTES);
     kiln_rand_init(&program->rand, kiln_clock_precise_ns());
     program->canary = kiln_rand_u64(&program->rand);
     kiln_status st = kiln_kernel_load(artefact, program->device, &program->kernel);
     if (!st) st = bind_arguments(program);
+    kiln_trial_memory_trim(program->memory);
     if (st)
         device_unload(program);
     else
@@ -375,33 +384,17 @@ static kiln_status device_load(void *device, kiln_str artefact, const kiln_manif
     return st;
 }
 
-/* The bytes of an argument as the device has them; the caller frees them. */
-static char *make_argument(const kiln_manifest_arg *arg, uint64_t seed, size_t bytes) {
-    char *physical = kiln_alloc(bytes);
-    if (kiln_layout_is_identity(&arg->layout)) {
-        kiln_manifest_arg_fill(arg, seed, physical);
-        return physical;
-    }
-    const uint16_t poison = KILN_POISON_FIRST; /* what a layout pads with is unspecified */
-    void *logical = kiln_alloc((size_t)kiln_shape_count(&arg->shape) * kiln_dtype_size(arg->dtype));
-    kiln_manifest_arg_fill(arg, seed, logical);
-    for (size_t i = 0; i < bytes; i++) physical[i] = (char)(poison >> 8 * (i % 2) & 255);
-    kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype, logical, physical);
-    kiln_free(logical);
-    return physical;
-}
-
 /* The first set from the host, the others from it. */
 static void fill_argument(device_program *program, uint32_t index, uint64_t seed) {
     const banded *first = &program->set[0][index];
     const kiln_manifest_arg *arg = &kiln_kernel_manifest(program->kernel)->arg[index];
-    char *data = make_argument(arg, seed, first->bytes);
+    const char *data = kiln_trial_memory_input(program->memory, index, arg, seed, first->bytes);
     program->seen[index] = hash_bytes(data, first->bytes);
     (void)copy_to(program, first, BAND_BYTES, data, first->bytes);
     for (uint32_t s = 1; s < program->set_count; s++)
         (void)copy_within(program, &program->set[s][index], BAND_BYTES, first, BAND_BYTES,
                           first->bytes);
-    kiln_free(data);
+    kiln_trial_memory_end_input(program->memory, index);
 }
 
 static void device_fill(void *context, uint64_t seed) {

@@ -49,6 +49,16 @@ static const char *const program[] = {
     "block mul(i:4, j:24 | k:45): y[i, j] sum= i32(x[i, k]) * i32(w[j, k]) init 0i32\n",
     "program bytes\ninput x: i8[20,64]\ninput w: i8[24,64]\noutput y: i32[20,24]\n"
     "block mul(i:20, j:24 | k:64): y[i, j] sum= i32(x[i, k]) * i32(w[j, k]) init 0i32\n",
+    "program rounded\ninput x: f32[20,44]\ninput w: f32[24,44]\ninput b: f32[24]\n"
+    "temp s: f32[20,24]\noutput y: f32[20,24]\n"
+    "block mul(i:20, j:24 | k:44): s[i, j] sum= tf32(x[i, k]) * tf32(w[j, k]) init 0.0\n"
+    "block act(i:20, j:24): y[i, j] = max(s[i, j] + b[j], 0.0)\n",
+    "program windows\ninput x: f32[1,8,7,9]\ninput w: f32[24,8,3,3]\n"
+    "temp p: f32[1,8,9,11]\noutput y: f32[1,24,7,9]\n"
+    "block around(n:1, c:8, h:9, v:11): p[n, c, h, v] = select(and(and(1 <= h, h < 8), "
+    "and(1 <= v, v < 10)), x[n, c, h - 1, v - 1], 0.0)\n"
+    "block conv(n:1, o:24, h:7, v:9 | c:8, r:3, q:3): y[n, o, h, v] sum= "
+    "tf32(p[n, c, h + r, v + q]) * tf32(w[o, c, r, q]) init 0.0\n",
 };
 
 /* What warp groups multiply: rows of 64 steps, operands that lie either way, several of a tile's
@@ -79,7 +89,14 @@ static kiln_space space_of(kiln_arena *arena, const kiln_program *te, const char
     return space;
 }
 
-/* What both interpreters and the emulator make of it is equal bit by bit: data are small integers.
+/* Of a factor in f32 numbers that tf32 does not hold, but whose rounded products have sums that f32
+ * holds; of other types small integers. */
+static double value_of(int64_t small, kiln_dtype dtype, bool large) {
+    return dtype != KILN_F32 ? (double)small : (double)small * (large ? 2049 : 1 - 0x1p-13);
+}
+
+/* What both interpreters and the emulator make of it is equal bit by bit: sums of such data are
+ * exact.
  * The text that was emulated. */
 static const char *expect_equal_everywhere(const kiln_program *te, const kiln_program *scheduled,
                                            const kiln_target *target, kiln_arena *arena) {
@@ -92,8 +109,9 @@ static const char *expect_equal_everywhere(const kiln_program *te, const kiln_pr
         if (info->role == KILN_ROLE_TEMP) continue;
         want[args] = kiln_tensor_create(arena, info->dtype, &info->shape);
         for (uint32_t i = 0; i < kiln_shape_count(&info->shape); i++)
-            kiln_dtype_store_i64(info->dtype, want[args].data, i,
-                                 (int64_t)((i * 7 + i / 13 + b) % 11) - 5);
+            kiln_dtype_store_f64(
+                info->dtype, want[args].data, i,
+                value_of((int64_t)((i * 7 + i / 13 + b) % 11) - 5, info->dtype, b % 2));
         low[args] = kiln_tensor_create(arena, info->dtype, &info->shape);
         got[args] = kiln_tensor_create(arena, info->dtype, &info->shape);
         memcpy(low[args].data, want[args].data, kiln_tensor_bytes(&want[args]));
@@ -247,6 +265,9 @@ static const char *const large[] = {
     "f32(p[n, c, h + r, v + q]) * f32(w[o, c, r, q]) init 0.0\n",
     "program bytes\ninput x: i8[1024,1024]\ninput w: i8[1024,1024]\noutput y: i32[1024,1024]\n"
     "block mul(i:1024, j:1024 | k:1024): y[i, j] sum= i32(x[i, k]) * i32(w[j, k]) init 0i32\n",
+    "program rounded\ninput x: f32[4096,4096]\nconstant w: f32[4096,4096]\n"
+    "output y: f32[4096,4096]\nblock mul(i:4096, j:4096 | k:4096): y[i, j] sum= tf32(x[i, k]) * "
+    "tf32(w[k, j]) init 0.0\n",
 };
 
 static const char *const device[][2] = {{"a100", "sm_80"}, {"h200", "sm_90a"}};

@@ -32,6 +32,7 @@ typedef struct why {
     uint32_t rival_count;
     kiln_roofline machine;
     kiln_attributions attributions;
+    kiln_strbuf split; /* lines: why the default does not split its sums, or no more */
 } why;
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -74,11 +75,12 @@ static const kiln_feature_set *counted_features(const why *w) {
 
 /* Nothing was measured: the default takes the winner's place. */
 static kiln_status find_unmeasured(why *w) {
-    const kiln_space_options options = {.accuracy = w->options->accuracy};
+    const kiln_space_options options = {.keeps_refused = true, .accuracy = w->options->accuracy};
     kiln_space space;
     kiln_status st =
         kiln_space_create_with(w->task->te, w->options->target, &options, w->arena, &space);
     if (!st) st = kiln_space_default(&space, w->arena, &w->winner.trace, &w->winner.program);
+    if (!st) kiln_space_explain_split(&space, w->arena, &w->split);
     if (!st) st = kiln_roofline_of(w->options->target, w->task->te, w->arena, &w->machine);
     return st;
 }
@@ -252,6 +254,7 @@ static void print_launches(why *w) {
     if (lines.size)
         kiln_strbuf_text(w->out, "\nIts launches, counted from the loops and the target's row\n");
     kiln_strbuf_str(w->out, kiln_strbuf_view(&lines));
+    if (lines.size) kiln_strbuf_str(w->out, kiln_strbuf_view(&w->split));
     kiln_strbuf_deinit(&lines);
 }
 
@@ -354,6 +357,7 @@ static void print_unmeasured_json(why *w, uint32_t number) {
     kiln_strbuf words = {0}, launches = {0};
     kiln_program_words(w->winner.program, &words);
     kiln_why_launches(w->winner.program, w->options->target, w->arena, &launches);
+    if (launches.size) kiln_strbuf_str(&launches, kiln_strbuf_view(&w->split));
     kiln_json_line(json_pack("{s:s, s:i, s:o, s:s, s:s, s:i, s:o, s:o}", "event", "why", "task",
                              (int)number, "key", kiln_json_str(w->task->key), "label",
                              kiln_task_label(w->task, w->arena), "algorithm",
@@ -402,14 +406,14 @@ static kiln_status explain_task(const kiln_why_options *options, kiln_db *db, co
     w.target = kiln_str_from(kiln_str_dup(process, kiln_strbuf_view(&target)));
     kiln_strbuf_deinit(&target);
     kiln_status st = read_all(&w);
-    if (st) return kiln_status_note(st, "task %u %.*s", number, KILN_STR_ARG(task->op));
-    if (options->json && !w.winner.record)
+    if (!st && options->json && !w.winner.record)
         print_unmeasured_json(&w, number);
-    else if (options->json)
+    else if (!st && options->json)
         print_json(&w, number);
-    else
+    else if (!st)
         print_text(&w, number);
-    return KILN_OK;
+    kiln_strbuf_deinit(&w.split);
+    return kiln_status_note(st, "task %u %.*s", number, KILN_STR_ARG(task->op));
 }
 
 /* In a process without rights. */

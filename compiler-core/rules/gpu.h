@@ -199,8 +199,9 @@ typedef struct kiln_gpu_splits {
     uint32_t options; /* of the sketch */
     /* As kiln_gpu_expect_tile, by the rule's tiles. */
     double (*expect)(kiln_sched *s, kiln_block block, double *out_groups);
-    uint32_t count; /* reductions that are split */
-    double cycles;  /* that tiles and second launches are expected to take */
+    uint32_t count;    /* reductions that are split */
+    double cycles;     /* that tiles and second launches are expected to take */
+    const char *limit; /* why a reduction is not split, or not into more parts */
 } kiln_gpu_splits;
 /* The block that is to be in tiles: the reduction itself or, with the option and where groups are
  * few, a new one that makes parts, whose number is a decision; the reduction adds them up then, and

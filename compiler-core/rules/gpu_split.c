@@ -2,9 +2,11 @@
  * groups make parts of each sum, and a second launch adds the parts up. There are no atomic
  * additions: the number of parts alone gives the order of a sum. */
 #include <math.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "compiler-core/rules/gpu.h"
+#include "compiler-core/rules/space.h"
 #include "compiler-core/sched/prim.h"
 
 #define PARTS_MAX 16
@@ -71,20 +73,43 @@ static double expect_parts(const kiln_sched *s, kiln_block block, uint32_t iter,
     return splits->expect(&trial, part, out_groups) + *out_second;
 }
 
-/* False: there are groups enough without parts, or too few steps to share. */
-static bool make_plan(kiln_sched *s, kiln_block block, const kiln_gpu_splits *splits, plan *out) {
+/* Why there are no two parts, or no `parts` of them. */
+static const char *explain_parts(const kiln_sched *s, int64_t steps, int64_t parts) {
+    if (parts > PARTS_MAX)
+        return kiln_arena_printf(s->arena, "a sum has at most %d parts", PARTS_MAX);
+    return kiln_arena_printf(s->arena, "%lld steps make no %lld equal parts of %d or more",
+                             (long long)steps, (long long)parts, STEPS_MIN);
+}
+
+static const char *explain_cycles(const kiln_sched *s, int64_t parts, double cycles, double least) {
+    if (cycles == INFINITY) return "no tile of the parts is legal";
+    return kiln_arena_printf(s->arena,
+                             "%lld parts are expected to take %.4g cycles, half of them %.4g",
+                             (long long)parts, cycles, least);
+}
+
+/* False: there are groups enough without parts, or too few steps to share. Says in any case why
+ * there are no more parts. */
+static bool make_plan(kiln_sched *s, kiln_block block, const kiln_gpu_splits *splits, plan *out,
+                      const char **out_limit) {
     const double enough = GROUPS_ENOUGH * (double)kiln_gpu_limits_of(s->target).units;
     const int iter = split_iter(s, block);
     *out = (plan){0};
+    *out_limit = s->row_major ? "parts of sums would not lie row-major"
+                              : "windows slide over all iterators of the sum";
     if (s->row_major || iter < 0) return false;
     out->iter = (uint32_t)iter;
     const int64_t all = s->program->block.data[block].iter[iter].extent;
     int64_t best = 0;
     double least = INFINITY, second = 0, groups = 0;
-    for (int64_t parts = 2; parts <= PARTS_MAX; parts *= 2) {
-        if (all % parts != 0 || all / parts < STEPS_MIN) break;
+    for (int64_t parts = 2;; parts *= 2) {
+        *out_limit = explain_parts(s, all, parts);
+        if (parts > PARTS_MAX || all % parts != 0 || all / parts < STEPS_MIN) break;
         const double cycles = expect_parts(s, block, out->iter, parts, splits, &second, &groups);
-        if (cycles >= least || groups >= enough * (double)parts) break;
+        *out_limit = explain_cycles(s, parts, cycles, least);
+        if (cycles >= least) break;
+        *out_limit = "each unit has blocks enough without more parts";
+        if (groups >= enough * (double)parts) break;
         least = cycles, best = parts;
         out->second = second;
     }
@@ -111,7 +136,8 @@ static kiln_block split(kiln_sched *s, kiln_block block, const plan *parts) {
 
 kiln_block kiln_gpu_split(kiln_sched *s, kiln_block block, kiln_gpu_splits *splits) {
     plan parts;
-    if (!(splits->options & KILN_GPU_SPLIT) || !make_plan(s, block, splits, &parts)) return block;
+    if (!(splits->options & KILN_GPU_SPLIT) || !make_plan(s, block, splits, &parts, &splits->limit))
+        return block;
     splits->count++;
     splits->cycles += parts.second;
     return split(s, block, &parts);
@@ -119,6 +145,41 @@ kiln_block kiln_gpu_split(kiln_sched *s, kiln_block block, kiln_gpu_splits *spli
 
 kiln_sketch_result kiln_gpu_end_splits(const kiln_gpu_splits *splits) {
     if ((splits->options & KILN_GPU_SPLIT) && splits->count == 0)
-        return (kiln_sketch_result){.end = KILN_SKETCH_SAME, .option = 0};
-    return (kiln_sketch_result){.end = KILN_SKETCH_MADE, .cycles = splits->cycles};
+        return (kiln_sketch_result){.end = KILN_SKETCH_SAME, .option = 0, .reason = splits->limit};
+    return (kiln_sketch_result){
+        .end = KILN_SKETCH_MADE, .reason = splits->limit, .cycles = splits->cycles};
+}
+
+/* ---- for people -------------------------------------------------------------------------------
+ */
+
+/* Whether two sketches of one rule and algorithm differ in this option alone: `with` has it. */
+static bool differs_by_split(const char *with, const char *without, kiln_arena *scratch) {
+    const char *name = kiln_gpu_tile_option[0], *at = strstr(with, name);
+    if (!at) return false;
+    const char *behind = at + strlen(name);
+    int before = (int)(at - with);
+    if (*behind)
+        behind += strlen(", ");
+    else if (before > 0)
+        before -= (int)strlen(", ");
+    return strcmp(kiln_arena_printf(scratch, "%.*s%s", before, with, behind), without) == 0;
+}
+
+void kiln_space_explain_split(const kiln_space *space, kiln_arena *scratch, kiln_strbuf *out) {
+    const kiln_sketch *own = &space->sketch[space->preferred];
+    if (own->limit && strstr(own->options, kiln_gpu_tile_option[0]))
+        kiln_strbuf_printf(out, "  its sums are in parts, but in no more of them: %s\n",
+                           own->limit);
+    for (uint32_t i = 0; i < space->sketch_count; i++)
+        if (differs_by_split(space->sketch[i].options, own->options, scratch))
+            kiln_strbuf_printf(out,
+                               "  its sums are not split among blocks: with parts it is expected "
+                               "to take %.4g cycles, as it is %.4g\n",
+                               space->sketch[i].cycles, own->cycles);
+    for (uint32_t i = 0; i < space->refused_count; i++) {
+        const kiln_refused *r = &space->refused[i];
+        if (!*r->instruction && *r->reason && differs_by_split(r->options, own->options, scratch))
+            kiln_strbuf_printf(out, "  its sums are not split among blocks: %s\n", r->reason);
+    }
 }

@@ -18,7 +18,7 @@ typedef enum kiln_sketch_end {
 typedef struct kiln_sketch_result {
     kiln_sketch_end end;
     uint32_t option;    /* SAME: its position */
-    const char *reason; /* NULL when made */
+    const char *reason; /* why it was not made, or the rule not do more; NULL: nothing to say */
     /* Made: what the rule expects it to take. The sketch of least becomes the rule's first, which
      * may be the default; 0, of all of them: they stay in the order of options. */
     double cycles;

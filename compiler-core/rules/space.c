@@ -77,7 +77,12 @@ static void add_refused(maker *m, const kiln_rule *rule, uint32_t options, const
     kiln_vec_push_in(m->arena, &m->refused, refused);
 }
 
-static void add_sketch(maker *m, const kiln_rule *rule, uint32_t options, const kiln_sched *s) {
+static const char *kept(const maker *m, const char *reason) {
+    return reason ? kiln_str_dup(m->arena, kiln_str_from(reason)) : NULL;
+}
+
+static void add_sketch(maker *m, const kiln_rule *rule, uint32_t options, const kiln_sched *s,
+                       const kiln_sketch_result *result) {
     const kiln_trace preferred = kiln_trace_copy(kiln_sched_trace(s), m->arena);
     kiln_trace open = preferred; /* operands are shared, instructions are not */
     open.instruction = kiln_arena_copy(m->arena, preferred.instruction,
@@ -86,8 +91,12 @@ static void add_sketch(maker *m, const kiln_rule *rule, uint32_t options, const 
         open.instruction[i].decided = false;
         open.instruction[i].decision_count = 0;
     }
-    const kiln_sketch sketch = {open, preferred, kiln_sched_size(s),
-                                options_text(m, rule, options)};
+    const kiln_sketch sketch = {open,
+                                preferred,
+                                kiln_sched_size(s),
+                                options_text(m, rule, options),
+                                result->cycles,
+                                kept(m, result->reason)};
     kiln_vec_push_in(m->arena, &m->sketch, sketch);
 }
 
@@ -221,7 +230,7 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
         return kiln_status_note(st, "rule %s (%s) on %.*s", rule->name,
                                 options_text(m, rule, options), KILN_STR_ARG(m->te->name));
     const bool leads = m->sketch.count == m->start || result.cycles < m->least;
-    const double cycles = result.cycles;
+    const kiln_sketch_result made = result;
     if (result.end == KILN_SKETCH_MADE && leads && m->first == m->start) {
         result = check_default(&s);
         m->fits = fits(m, s.program);
@@ -229,11 +238,12 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
     }
     for (uint32_t i = 0; i < s.refused.count; i++)
         add_refused(m, rule, options, s.refused.data[i].instruction, s.refused.data[i].reason);
-    if (result.end != KILN_SKETCH_MADE && result.reason && !m->algorithm)
+    if (result.end != KILN_SKETCH_MADE && result.end != KILN_SKETCH_SAME && result.reason &&
+        !m->algorithm)
         m->why = kiln_str_dup(m->arena, kiln_str_from(result.reason));
     if (result.end == KILN_SKETCH_MADE) {
-        add_sketch(m, rule, options, &s);
-        if (leads) m->least = cycles;
+        add_sketch(m, rule, options, &s, &made);
+        if (leads) m->least = made.cycles;
         if (leads) put_last_first(m);
     } else {
         add_refused(m, rule, options, "", result.reason);

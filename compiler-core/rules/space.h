@@ -16,6 +16,8 @@ typedef struct kiln_sketch {
     kiln_trace preferred; /* the same, closed as the rule would without measuring */
     double size;          /* closed traces of it */
     const char *options;  /* names of the rule's options that it has, "" for none */
+    double cycles;        /* that its rule expects it to take; 0: it expects nothing */
+    const char *limit;    /* why its rule did no more of what the options say; NULL: it could not */
 } kiln_sketch;
 
 /* What a rule tried in vain, or why it made no sketch. */
@@ -84,6 +86,9 @@ KILN_MUST_USE kiln_status kiln_space_at(const kiln_space *space, uint64_t index,
                                         kiln_trace *out_trace, kiln_program **out_program);
 /* Text: sketches with their open decisions and how many ways each can be closed. */
 void kiln_space_print(const kiln_space *space, kiln_strbuf *out);
+/* Appends why sums of the default schedule are not split among groups of a GPU, or not into more
+ * parts, of a space that keeps what was refused; nothing where no rule splits any. */
+void kiln_space_explain_split(const kiln_space *space, kiln_arena *scratch, kiln_strbuf *out);
 /* Text: what rules tried in vain and which sketches they did not make, each with its reason. */
 void kiln_space_print_refused(const kiln_space *space, kiln_strbuf *out);
 

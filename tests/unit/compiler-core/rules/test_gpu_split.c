@@ -41,7 +41,7 @@ static const struct {
 };
 
 static kiln_space space_of(kiln_arena *arena, const kiln_program *te, const char *target) {
-    static const kiln_space_options options = {.accuracy = {.exact = true}};
+    static const kiln_space_options options = {.keeps_refused = true, .accuracy = {.exact = true}};
     kiln_target *t = KILN_ARENA_NEW(arena, kiln_target);
     kiln_space space;
     *t = target_of(arena, target);
@@ -120,6 +120,38 @@ static void enough_tiles_are_left_whole(void **state) {
     assert_string_equal(space.sketch[0].options, "");
 }
 
+static void a_default_says_why_its_sums_are_whole_or_in_no_more_parts(void **state) {
+    static const struct {
+        int rows, columns, steps;
+        const char *why;
+    } row[] = {
+        {8192, 8192, 4096, "not split among blocks: each unit has blocks enough"},
+        {64, 64, 30, "not split among blocks: 30 steps make no 2 equal parts of 16 or more"},
+        {64, 64, 33, "not split among blocks: 33 steps make no 2 equal parts of 16 or more"},
+        {64, 64, 32, "not split among blocks: with parts it is expected to take "},
+        {8, 8, 65536, "in parts, but in no more of them: a sum has at most 16 parts"},
+        {8, 8, 3 * 1024, "in parts, but in no more of them: "},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_strbuf words = {0};
+        const char *product = kiln_arena_printf(
+            *state,
+            "program product\ninput x: f32[%d,%d]\ninput w: f32[%d,%d]\noutput y: f32[%d,%d]\n"
+            "block mul(i:%d, j:%d | k:%d): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n",
+            row[i].rows, row[i].steps, row[i].steps, row[i].columns, row[i].rows, row[i].columns,
+            row[i].rows, row[i].columns, row[i].steps);
+        const kiln_space space = space_of(*state, parsed(*state, product), "h200");
+        kiln_space_explain_split(&space, *state, &words);
+        expect_contains(words.data, row[i].why);
+        assert_null(strchr(strchr(words.data, '\n') + 1, '\n')); /* once */
+        kiln_strbuf_deinit(&words);
+    }
+    const kiln_space other = space_of(*state, parsed(*state, example[0].text), "x86-64-v3");
+    kiln_strbuf none = {0};
+    kiln_space_explain_split(&other, *state, &none);
+    assert_int_equal(none.size, 0);
+}
+
 /* Convolutions of 7x7 at batch 1 have tiles for a part of the units. */
 static void a_network_uses_it(void **state) {
     kiln_strbuf bytes = {0};
@@ -181,6 +213,7 @@ int main(void) {
         test_with_arena(what_is_drawn_is_right_and_within_limits),
         test_with_arena(fetches_stay_wide),
         test_with_arena(enough_tiles_are_left_whole),
+        test_with_arena(a_default_says_why_its_sums_are_whole_or_in_no_more_parts),
         test_with_arena(a_network_uses_it),
         test_with_arena(sums_are_the_same_on_every_run),
     };

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "compiler-core/codegen/codegen.h"
+#include "compiler-core/ir/eval.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/support/emulate_scheduled.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
@@ -99,6 +101,67 @@ void group_tensors(const kiln_program *te, kiln_arena *arena, kiln_tensor arg[3]
 kiln_status group_emulate(kiln_str text, const kiln_launch *l, const kiln_tensor arg[3],
                           kiln_arena *arena) {
     return emulate_launch(text, l, arg, 3, arena);
+}
+
+/* What a product gives in the end, and its CUDA C. */
+typedef struct computed {
+    kiln_tensor want[3], low[3], got[3];
+    kiln_lowered lowered;
+    kiln_str text;
+} computed;
+
+static computed *compute(const group_product *x, kiln_arena *arena) {
+    computed *c = KILN_ARENA_NEW(arena, computed);
+    kiln_program *te = group_program(x, arena);
+    group_tensors(te, arena, c->want);
+    group_tensors(te, arena, c->low);
+    group_tensors(te, arena, c->got);
+    expect_ok(kiln_te_eval(te, c->want, 3));
+    c->text = group_text(group_scheduled(te, group_schedule(x, arena)), "cuda", arena, &c->lowered);
+    return c;
+}
+
+void group_expect_product(const group_product *x, const char *word) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    computed *c = compute(x, &arena);
+    const size_t bytes = kiln_tensor_bytes(&c->want[2]);
+    expect_contains(c->text.data, word);
+    expect_ok(kiln_loop_eval(c->lowered.run, c->low, 3));
+    expect_ok(group_emulate(c->text, &c->lowered.run_launches.launch[0], c->got, &arena));
+    assert_memory_equal(c->low[2].data, c->want[2].data, bytes);
+    assert_memory_equal(c->got[2].data, c->want[2].data, bytes);
+    kiln_arena_deinit(&arena);
+}
+
+void group_expect_fault(const group_product *x, group_spoil *spoil, const void *fault,
+                        const char *error) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    computed *c = compute(x, &arena);
+    kiln_status st = group_emulate(spoil(c->text, fault, &arena),
+                                   &c->lowered.run_launches.launch[0], c->got, &arena);
+    if (error) {
+        expect_error(st, FAILED_PRECONDITION, error);
+    } else {
+        expect_ok(st);
+        assert_memory_not_equal(c->got[2].data, c->want[2].data, kiln_tensor_bytes(&c->want[2]));
+    }
+    kiln_arena_deinit(&arena);
+}
+
+bool group_assembled(kiln_str ptx, kiln_arena *arena, kiln_ptxas_report *out_report) {
+    const char *program = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", arena);
+    kiln_str printed;
+    if (!program) {
+        print_message("no ptxas on PATH or in " KILN_PTXAS_VARIABLE ": it is not asked\n");
+        return false;
+    }
+    expect_ok(kiln_ptxas_run(program, KILN_STR("sm_90a"), ptx, NULL, arena, &printed));
+    expect_ok(kiln_ptxas_parse(printed, arena, out_report));
+    expect_ok(kiln_ptxas_check_spills(out_report));
+    assert_int_equal(out_report->note.size, 0);
+    return true;
 }
 
 kiln_str replaced(kiln_str text, const char *what, const char *instead, kiln_arena *arena) {

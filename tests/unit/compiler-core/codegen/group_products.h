@@ -4,6 +4,7 @@
 
 #include "base/tensor.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/ptxas.h"
 
 /* A product in blocks of 64 * groups rows and `columns` columns, 64 steps at a time. */
 typedef struct group_product {
@@ -29,6 +30,17 @@ void group_tensors(const kiln_program *te, kiln_arena *arena, kiln_tensor arg[3]
 /* What the emulator makes of CUDA C. */
 kiln_status group_emulate(kiln_str text, const kiln_launch *l, const kiln_tensor arg[3],
                           kiln_arena *arena);
+/* The program that is lowered, and the CUDA C run by the emulator, compute what the expression
+ * does, bit by bit. `word` stands in the text. */
+void group_expect_product(const group_product *x, const char *word);
+/* The text with a fault in it, which is the test's own. */
+typedef kiln_str group_spoil(kiln_str text, const void *fault, kiln_arena *arena);
+/* The emulator refuses the product's CUDA C with that fault, saying `error`; or, where that is
+ * NULL, computes something else. */
+void group_expect_fault(const group_product *x, group_spoil *spoil, const void *fault,
+                        const char *error);
+/* NVIDIA's assembler takes the text without spills and notes; false: it is not installed. */
+bool group_assembled(kiln_str ptx, kiln_arena *arena, kiln_ptxas_report *out_report);
 /* The text with `what` replaced wherever it stands. */
 kiln_str replaced(kiln_str text, const char *what, const char *instead, kiln_arena *arena);
 

@@ -3,12 +3,9 @@
  * and what NVIDIA's assembler says of it where it is installed. */
 #include <string.h>
 
-#include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
-#include "compiler-core/ptxas.h"
 #include "compiler-core/sched/trace.h"
-#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/codegen/c_compile.h"
 #include "tests/unit/compiler-core/codegen/group_products.h"
 #include "tests/unit/compiler-core/codegen/products.h"
@@ -25,32 +22,12 @@ static const group_product products[] = {
     {"bf16", 128, 80, 64, 2, 80, true, false, 0, false},
 };
 
-/* The expression, the schedule, what lowering makes of it and what the emulator does with its CUDA
- * C are equal bit by bit: data are small integers. */
 static void emulated_products_equal_the_interpreter(void **state) {
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(products); i++) {
         const group_product *x = &products[i];
-        kiln_arena arena;
-        (void)state;
-        kiln_arena_init(&arena, 0);
-        kiln_program *te = group_program(x, &arena),
-                     *p = group_scheduled(te, group_schedule(x, &arena));
-        kiln_lowered lowered;
-        kiln_tensor want[3], low[3], got[3];
-        group_tensors(te, &arena, want);
-        group_tensors(te, &arena, low);
-        group_tensors(te, &arena, got);
-        expect_ok(kiln_te_eval(te, want, 3));
-        kiln_str text = group_text(p, "cuda", &arena, &lowered);
-        expect_contains(text.data, kiln_arena_printf(&arena, "wgmma_m64n%lldk16_%s<%d, %d>(",
-                                                     (long long)x->columns, x->type, x->by_columns,
-                                                     x->by_rows));
-        expect_ok(kiln_loop_eval(lowered.run, low, 3));
-        expect_ok(group_emulate(text, &lowered.run_launches.launch[0], got, &arena));
-        const size_t bytes = kiln_tensor_bytes(&want[2]);
-        assert_memory_equal(low[2].data, want[2].data, bytes);
-        assert_memory_equal(got[2].data, want[2].data, bytes);
-        kiln_arena_deinit(&arena);
+        group_expect_product(x, kiln_arena_printf(*state, "wgmma_m64n%lldk16_%s<%d, %d>(",
+                                                  (long long)x->columns, x->type, x->by_columns,
+                                                  x->by_rows));
     }
 }
 
@@ -58,15 +35,13 @@ static void emulated_products_equal_the_interpreter(void **state) {
  * would give up their overlap for, and no spill. */
 static void ptx_has_the_instructions(void **state) {
     kiln_arena *arena = *state;
-    const char *program = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", arena);
-    if (!program)
-        print_message("no ptxas on PATH or in " KILN_PTXAS_VARIABLE ": it is not asked\n");
+    kiln_ptxas_report report;
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(products); i++) {
         const group_product *x = &products[i];
         kiln_lowered lowered;
-        kiln_str printed,
-            ptx = group_text(group_scheduled(group_program(x, arena), group_schedule(x, arena)),
-                             NULL, arena, &lowered);
+        kiln_str ptx =
+            group_text(group_scheduled(group_program(x, arena), group_schedule(x, arena)), NULL,
+                       arena, &lowered);
         const char *text = kiln_str_dup(arena, ptx);
         expect_contains(text, ".version 8.0");
         expect_contains(text, ".align 1024 .b8 shared[]");
@@ -79,12 +54,7 @@ static void ptx_has_the_instructions(void **state) {
         assert_int_equal(occurrences(text, "wgmma.wait_group.sync.aligned 0"), 1);
         assert_int_equal(occurrences(text, "fence.proxy.async.shared::cta"),
                          occurrences(text, "bar.sync"));
-        if (!program) continue;
-        kiln_ptxas_report report;
-        expect_ok(kiln_ptxas_run(program, KILN_STR("sm_90a"), ptx, NULL, arena, &printed));
-        expect_ok(kiln_ptxas_parse(printed, arena, &report));
-        expect_ok(kiln_ptxas_check_spills(&report));
-        assert_int_equal(report.note.size, 0);
+        if (!group_assembled(ptx, arena, &report)) continue;
         assert_true(report.entry[0].registers <= 64 + (uint64_t)x->columns / 2);
     }
 }
@@ -92,32 +62,33 @@ static void ptx_has_the_instructions(void **state) {
 /* The same of CUDA C, by clang: its assembly is what NVIDIA's assembler takes. */
 static void cuda_text_has_the_instructions(void **state) {
     kiln_arena *arena = *state;
-    const char *program = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", arena);
     char *folder = make_folder(arena);
     const group_product *x = &products[2];
     kiln_lowered lowered;
-    kiln_str printed, ptx = compile_cuda(group_text(group_scheduled(group_program(x, arena),
-                                                                    group_schedule(x, arena)),
-                                                    "cuda", arena, &lowered),
-                                         "sm_90a", folder, arena);
+    kiln_str ptx =
+        compile_cuda(group_text(group_scheduled(group_program(x, arena), group_schedule(x, arena)),
+                                "cuda", arena, &lowered),
+                     "sm_90a", folder, arena);
     const char *text = kiln_str_dup(arena, ptx);
     kiln_ptxas_report report;
     assert_int_equal(occurrences(text, "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16"), 4);
     remove_folder(folder);
-    if (!program) return;
-    expect_ok(kiln_ptxas_run(program, KILN_STR("sm_90a"), ptx, NULL, arena, &printed));
-    expect_ok(kiln_ptxas_parse(printed, arena, &report));
-    expect_ok(kiln_ptxas_check_spills(&report));
-    assert_int_equal(report.note.size, 0);
+    (void)group_assembled(ptx, arena, &report);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-/* What is wrong in the text is an error, or else a wrong result. */
+typedef struct fault {
+    const char *what, *instead, *error; /* NULL: results are wrong */
+} fault;
+
+static kiln_str spoil(kiln_str text, const void *what, kiln_arena *arena) {
+    const fault *f = what;
+    return replaced(text, f->what, f->instead, arena);
+}
+
 static void the_emulator_notices_faults(void **state) {
-    static const struct {
-        const char *what, *instead, *error; /* NULL: results are wrong */
-    } fault[] = {
+    static const fault row[] = {
         {"wgmma_wait<0>", "wgmma_wait<1>", NULL},
         {"wgmma_commit();", "", NULL},
         {"wgmma_fence();", "", "no wgmma.fence stands before it"},
@@ -127,29 +98,9 @@ static void the_emulator_notices_faults(void **state) {
         {"0x4000004000010000ull", "0x4000004000010001ull", "behind the end"},
         {"k16_f16<0, 0>", "k16_f16<0, 1>", NULL},
     };
-    const group_product *x = &products[0];
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(fault); i++) {
-        kiln_arena arena;
-        (void)state;
-        kiln_arena_init(&arena, 0);
-        kiln_program *te = group_program(x, &arena);
-        kiln_lowered lowered;
-        kiln_tensor want[3], got[3];
-        group_tensors(te, &arena, want);
-        group_tensors(te, &arena, got);
-        expect_ok(kiln_te_eval(te, want, 3));
-        kiln_str text = replaced(
-            group_text(group_scheduled(te, group_schedule(x, &arena)), "cuda", &arena, &lowered),
-            fault[i].what, fault[i].instead, &arena);
-        kiln_status st = group_emulate(text, &lowered.run_launches.launch[0], got, &arena);
-        if (fault[i].error) {
-            expect_error(st, FAILED_PRECONDITION, fault[i].error);
-        } else {
-            expect_ok(st);
-            assert_memory_not_equal(got[2].data, want[2].data, kiln_tensor_bytes(&want[2]));
-        }
-        kiln_arena_deinit(&arena);
-    }
+    (void)state;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        group_expect_fault(&products[0], spoil, &row[i], row[i].error);
 }
 
 /* ---- what is no such piece ------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 
 #include "base/rand.h"
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/ptxas.h"
 #include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/codegen/c_compile.h"
 #include "tests/unit/compiler-core/codegen/group_products.h"
@@ -23,47 +22,16 @@ static const group_product products[] = {
 static const group_product large = {"f16", 256, 512, 512, 2, 256, false, false, 4, true};
 
 static void emulated_products_equal_the_interpreter(void **state) {
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(products); i++) {
-        const group_product *x = &products[i];
-        kiln_arena arena;
-        (void)state;
-        kiln_arena_init(&arena, 0);
-        kiln_program *te = group_program(x, &arena);
-        kiln_lowered lowered;
-        kiln_tensor want[3], low[3], got[3];
-        group_tensors(te, &arena, want);
-        group_tensors(te, &arena, low);
-        group_tensors(te, &arena, got);
-        expect_ok(kiln_te_eval(te, want, 3));
-        kiln_str text =
-            group_text(group_scheduled(te, group_schedule(x, &arena)), "cuda", &arena, &lowered);
-        expect_contains(text.data, "wgmma_m64n");
-        expect_ok(kiln_loop_eval(lowered.run, low, 3));
-        expect_ok(group_emulate(text, &lowered.run_launches.launch[0], got, &arena));
-        const size_t bytes = kiln_tensor_bytes(&want[2]);
-        assert_memory_equal(low[2].data, want[2].data, bytes);
-        assert_memory_equal(got[2].data, want[2].data, bytes);
-        kiln_arena_deinit(&arena);
-    }
+    (void)state;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(products); i++)
+        group_expect_product(&products[i], "wgmma_m64n");
 }
 
 /* ---- PTX ------------------------------------------------------------------------------------- */
 
-static void expect_assembled(kiln_str ptx, kiln_arena *arena) {
-    const char *program = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", arena);
-    kiln_str printed;
-    kiln_ptxas_report report;
-    if (!program) return;
-    expect_ok(kiln_ptxas_run(program, KILN_STR("sm_90a"), ptx, NULL, arena, &printed));
-    expect_ok(kiln_ptxas_parse(printed, arena, &report));
-    expect_ok(kiln_ptxas_check_spills(&report));
-    assert_int_equal(report.note.size, 0);
-}
-
 static void ptx_has_two_programs(void **state) {
     kiln_arena *arena = *state;
-    if (!kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", arena))
-        print_message("no ptxas on PATH or in " KILN_PTXAS_VARIABLE ": it is not asked\n");
+    kiln_ptxas_report report;
     for (uint32_t i = 0; i <= KILN_ARRAY_COUNT(products); i++) {
         const group_product *x = i < KILN_ARRAY_COUNT(products) ? &products[i] : &large;
         kiln_lowered lowered;
@@ -77,7 +45,7 @@ static void ptx_has_two_programs(void **state) {
         assert_int_equal(occurrences(text, "setmaxnreg.dec.sync.aligned.u32 40;"), x == &large);
         assert_int_equal(occurrences(text, "setmaxnreg.inc.sync.aligned.u32 232;"), x == &large);
         assert_int_equal(occurrences(text, "wgmma.mma_async"), 4);
-        expect_assembled(ptx, arena);
+        (void)group_assembled(ptx, arena, &report);
     }
 }
 
@@ -93,7 +61,8 @@ static void cuda_text_has_two_programs(void **state) {
     assert_int_equal(occurrences(kiln_str_dup(arena, ptx), "setmaxnreg.inc.sync.aligned.u32 232"),
                      1);
     remove_folder(folder);
-    expect_assembled(ptx, arena);
+    kiln_ptxas_report report;
+    (void)group_assembled(ptx, arena, &report);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -117,12 +86,22 @@ static kiln_str with_fault(kiln_str text, bool is_last, const char *word, const 
         kiln_arena_printf(arena, "%.*s%s%s", (int)(at - all), all, instead, at + strlen(word)));
 }
 
+typedef struct fault {
+    bool is_last;
+    const char *word, *instead, *error; /* NULL: results are wrong */
+    const char *without;                /* the last of these calls is left out as well, or NULL */
+} fault;
+
+static kiln_str spoil(kiln_str text, const void *what, kiln_arena *arena) {
+    const fault *f = what;
+    text = with_fault(text, f->is_last, f->word, f->instead, arena);
+    if (f->without) text = with_fault(text, true, f->without, "leave_out(", arena);
+    return replaced(text, "extern \"C\" __global__",
+                    kiln_arena_printf(arena, "%sextern \"C\" __global__", helpers), arena);
+}
+
 static void the_emulator_notices_faults(void **state) {
-    static const struct {
-        bool is_last;
-        const char *word, *instead, *error; /* NULL: results are wrong */
-        const char *without; /* the last of these calls is left out as well, or NULL */
-    } fault[] = {
+    static const fault row[] = {
         {true, "token_pop(", "pop_and_push(", NULL, "token_push("},
         {true, "token_pop(", "pop_other(", NULL, NULL},
         {false, "token_pop(", "leave_out(", NULL, NULL},
@@ -132,32 +111,9 @@ static void the_emulator_notices_faults(void **state) {
         {false, "token_place(", "leave_out(", "no token has its place there", NULL},
         {true, "fence_async_shared();", "", "stands behind the token", NULL},
     };
-    const group_product *x = &products[0];
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(fault); i++) {
-        kiln_arena arena;
-        (void)state;
-        kiln_arena_init(&arena, 0);
-        kiln_program *te = group_program(x, &arena);
-        kiln_lowered lowered;
-        kiln_tensor want[3], got[3];
-        group_tensors(te, &arena, want);
-        group_tensors(te, &arena, got);
-        expect_ok(kiln_te_eval(te, want, 3));
-        kiln_str text =
-            group_text(group_scheduled(te, group_schedule(x, &arena)), "cuda", &arena, &lowered);
-        text = with_fault(text, fault[i].is_last, fault[i].word, fault[i].instead, &arena);
-        if (fault[i].without) text = with_fault(text, true, fault[i].without, "leave_out(", &arena);
-        text = replaced(text, "extern \"C\" __global__",
-                        kiln_arena_printf(&arena, "%sextern \"C\" __global__", helpers), &arena);
-        kiln_status st = group_emulate(text, &lowered.run_launches.launch[0], got, &arena);
-        if (fault[i].error) {
-            expect_error(st, FAILED_PRECONDITION, fault[i].error);
-        } else {
-            expect_ok(st);
-            assert_memory_not_equal(got[2].data, want[2].data, kiln_tensor_bytes(&want[2]));
-        }
-        kiln_arena_deinit(&arena);
-    }
+    (void)state;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        group_expect_fault(&products[0], spoil, &row[i], row[i].error);
 }
 
 /* ---- bulk copies ----------------------------------------------------------------------------- */
@@ -214,7 +170,8 @@ static void rows_come_as_bulk_copies(void **state) {
     }
     kiln_str ptx = group_text(group_scheduled(te, ROWS), NULL, arena, &lowered);
     assert_int_equal(occurrences(kiln_str_dup(arena, ptx), "cp.async.bulk.shared::cluster"), 2);
-    expect_assembled(ptx, arena);
+    kiln_ptxas_report report;
+    (void)group_assembled(ptx, arena, &report);
 }
 
 /* ---- drawn schedules ------------------------------------------------------------------------- */

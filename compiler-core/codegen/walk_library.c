@@ -1,9 +1,8 @@
 /* Functions of C's library for builders that have none (kiln_builder_ops.call is NULL): of f32, by
  * way of f64, whose 29 further bits leave series of Taylor and plain reductions enough; the result
- * is rounded once; those of f64 are in walk_library_wide.c. Errors are at most 0.51 ulp
- * (test_walk_library.c), of sin, cos and tan below 2^40:
- * beyond that the angle is not reduced any more, and they are 0 or 1. Nothing that is tuned spends
- * its time here. */
+ * is rounded once. Those of f64 are in walk_library_wide.c. Errors are at most 0.51 ulp
+ * (test_walk_library.c), of sin, cos and tan below 2^40: beyond that the angle is not reduced any
+ * more, and they are 0 or 1. Nothing that is tuned spends its time here. */
 #include <math.h>
 
 #include "base/check.h"

@@ -99,13 +99,13 @@ static void add_fact(kiln_arena *arena, kiln_msg_board_up *board, const char *na
 }
 
 /* `system`: what runs the driver. Times are those of both. */
-static kiln_msg_board_target offer(const kiln_found_device *device, kiln_str system,
+static kiln_msg_board_target offer(const kiln_found_device *device, uint32_t slots, kiln_str system,
                                    kiln_arena *arena) {
     const char *firmware =
         kiln_arena_printf(arena, "%.*s, %.*s", KILN_STR_ARG(system), KILN_STR_ARG(device->driver));
     return (kiln_msg_board_target){
         .target = device->target_text,
-        .slots = 1,
+        .slots = slots,
         .device = kiln_str_slice(device->name, 0, KILN_MESSAGES_KEY),
         .firmware = kiln_str_slice(kiln_str_from(firmware), 0, KILN_MESSAGES_KEY)};
 }
@@ -120,13 +120,11 @@ static kiln_status describe_devices(const kiln_board_options *options, kiln_aren
                           "--also belongs to a server that offers the processor; "
                           "this one offers devices of --executor %s alone",
                           options->executor->name);
-    if (options->slots > 1)
-        return KILN_ERROR(INVALID_ARGUMENT, "a device has one slot, not %u", options->slots);
     if (options->device_count > KILN_MESSAGES_TARGETS + 1)
         return KILN_ERROR(INVALID_ARGUMENT, "a board offers at most %d devices",
                           KILN_MESSAGES_TARGETS + 1);
     const kiln_str system = board->firmware;
-    const kiln_msg_board_target own = offer(first, system, arena);
+    const kiln_msg_board_target own = offer(first, board->slots, system, arena);
     board->target = own.target;
     board->device = own.device;
     board->firmware = own.firmware;
@@ -137,7 +135,7 @@ static kiln_status describe_devices(const kiln_board_options *options, kiln_aren
     kiln_msg_board_target *other =
         KILN_ARENA_ARRAY(arena, kiln_msg_board_target, options->device_count);
     for (uint32_t i = 1; i < options->device_count; i++)
-        other[i - 1] = offer(&options->device[i], system, arena);
+        other[i - 1] = offer(&options->device[i], board->slots, system, arena);
     board->targets.item = other;
     board->targets.count = options->device_count - 1;
     return NULL;

@@ -15,9 +15,8 @@ typedef struct kiln_board_options {
     const kiln_executor *executor; /* NULL: all that an artefact can ask for */
     double peak_flops;             /* of one core; goes into the labels */
     const char *emulator;          /* that this program runs under; NULL: none */
-    uint32_t slots;                /* of this machine's processor; 0: one */
-    /* Devices with a driver that are offered in place of the processor, each with a slot of its
-     * own; none: the processor is offered. */
+    uint32_t slots; /* of this machine's processor, or of each device below; 0: one */
+    /* Devices with a driver that are offered in place of the processor; none: it is offered. */
     const kiln_found_device *device; /* [device_count] */
     uint32_t device_count;
     const char *const *also; /* [also_count] targets that are offered beside it */

@@ -108,7 +108,9 @@ static kiln_status open_helper(const options *o, kiln_arena *process,
         .program = out->program,
         .emulator = out->board.emulator,
         .label = out->state_name,
-        .slots = KILN_MAX(out->board.slots, 1) + out->board.also_count,
+        .slots = KILN_MIN(KILN_MAX(out->board.slots, 1), KILN_SERVER_SLOTS_MAX) *
+                     KILN_MAX(out->device_count, 1) +
+                 out->board.also_count,
         .tracker = out->tracker,
         .home = home,
         .key_file = o->key_file,
@@ -211,8 +213,9 @@ int main(int argc, char **argv) {
         {"device", KILN_OPT_LIST, &o.device, "N",
          "which device of --executor to offer, from 0 on (default 0); may be given several times"},
         {"slots", KILN_OPT_COUNT, &o.slots, "N",
-         "trials at once, each on cores of its own; they time one after the other where they would "
-         "disturb each other (default 1)"},
+         "trials at once, each on cores of its own, or of each device; they time one after the "
+         "other "
+         "where they would disturb each other (default 1)"},
         {"also", KILN_OPT_LIST, &o.also, "TARGET",
          "offer this target too, with a slot of its own; may be given several times"},
         {"builders", KILN_OPT_COUNT, &o.builders, "N",

@@ -335,7 +335,8 @@ static kiln_status find_devices(kiln_server_shell *shell, const uint32_t *core,
     if (st) return st;
     shell->options.board.device = found;
     shell->options.board.device_count = count;
-    return kiln_slots_of_devices(target, index, count, core, core_count, &shell->slots);
+    const kiln_slot_devices devices = {target, index, count, KILN_MAX(own->board.slots, 1)};
+    return kiln_slots_of_devices(&devices, core, core_count, &shell->slots);
 }
 
 static kiln_status share_cores(kiln_server_shell *shell) {

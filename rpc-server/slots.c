@@ -67,16 +67,18 @@ kiln_status kiln_slots_add(kiln_slots *slots, kiln_target_kind kind, const char 
     return NULL;
 }
 
-kiln_status kiln_slots_of_devices(const kiln_target *target, const uint32_t *device, uint32_t count,
-                                  const uint32_t *core, uint32_t core_count,
-                                  kiln_slots *out_slots) {
-    if (count > KILN_SERVER_SLOTS_MAX)
+kiln_status kiln_slots_of_devices(const kiln_slot_devices *devices, const uint32_t *core,
+                                  uint32_t core_count, kiln_slots *out_slots) {
+    if (devices->slots > KILN_SERVER_SLOTS_MAX / KILN_MAX(devices->count, 1))
         return KILN_ERROR(RESOURCE_EXHAUSTED, "a board has at most %u slots, of all its targets",
                           KILN_SERVER_SLOTS_MAX);
+    const uint32_t count = devices->count * devices->slots;
     *out_slots = (kiln_slots){.count = count, .shared_count = 1};
     for (uint32_t i = 0; i < count; i++) {
+        const uint32_t of = i / devices->slots;
         kiln_slot *slot = &out_slots->slot[i];
-        *slot = (kiln_slot){target[i].kind, &target[i], device[i], core_count, {0}};
+        *slot = (kiln_slot){
+            devices->target[of].kind, &devices->target[of], devices->device[of], core_count, {0}};
         for (uint32_t k = 0; k < core_count; k++) slot->core[k] = core[k];
         for (uint32_t other = 0; other < count; other++)
             if (other != i) out_slots->disturbs[i] |= 1U << other;

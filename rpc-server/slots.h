@@ -43,11 +43,20 @@ KILN_MUST_USE kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_c
  * the processor. RESOURCE_EXHAUSTED: there are KILN_SERVER_SLOTS_MAX. */
 KILN_MUST_USE kiln_status kiln_slots_add(kiln_slots *slots, kiln_target_kind kind,
                                          const char *system);
-/* The slots of a server that offers devices with drivers, and not the processor: one for each of
- * `target` [count], with all cores, on which a driver's threads run; so they take turns. */
-KILN_MUST_USE kiln_status kiln_slots_of_devices(const kiln_target *target, const uint32_t *device,
-                                                uint32_t count, const uint32_t *core,
-                                                uint32_t core_count, kiln_slots *out_slots);
+/* Devices with drivers that a server offers in place of the processor. */
+typedef struct kiln_slot_devices {
+    const kiln_target *target; /* [count] */
+    const uint32_t *device;    /* [count]: which of their kind */
+    uint32_t count;
+    uint32_t slots; /* of each */
+} kiln_slot_devices;
+
+/* Their slots: `slots` for each of them, with all cores, on which a driver's threads run; so they
+ * take turns. Children of several slots of one device translate candidates at once, and then time
+ * one after the other. RESOURCE_EXHAUSTED: more than KILN_SERVER_SLOTS_MAX. */
+KILN_MUST_USE kiln_status kiln_slots_of_devices(const kiln_slot_devices *devices,
+                                                const uint32_t *core, uint32_t core_count,
+                                                kiln_slots *out_slots);
 /* The cores for a kernel of `threads` threads in `slot`: those of the slot, or, when it wants more,
  * those of all, the slot's first: the tracker leases such a kernel the whole board. Returns how
  * many; at least 1. Slots that were added have theirs alone. */

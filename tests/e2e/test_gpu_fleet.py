@@ -9,14 +9,14 @@ from harness import until
 from test_gpu_run import FAKE_CUDA, checks
 
 
-def pocl(world):
+def pocl(world, *options):
     """The fleet of a tracker, a tuner and a board for this machine's OpenCL device: (address, row of the board)."""
     done = world.run("--executor", "opencl", "--doctor", ok=False, name="kiln-rpc-server")
     [device] = [line for line in done.stdout.splitlines() if line[5:].startswith("device")]
     if not device.startswith("ok"):
         raise harness.Skip(f"no OpenCL device (pocl-opencl-icd): {device}")
     _, address = world.tracker()
-    board = world.board(address, "--executor", "opencl", key="pocl")
+    board = world.board(address, "--executor", "opencl", *options, key="pocl")
     [row] = until(lambda: world.json("fleet", "list", "--tracker", address), "the board in the fleet")
     return address, board, row
 
@@ -44,6 +44,18 @@ def test_a_device_is_tuned_by_a_private_fleet(world):
     [(kinds, checked)] = world.sql("t.db", "SELECT count(DISTINCT artefact_kind), sum(checked) FROM record WHERE final = 0 AND artefact_kind = 'opencl'")
     assert kinds == "1" and int(checked) == 8, (kinds, checked)
     assert world.json("run", module, "--bench")[-1]["median_ms"] > 0
+
+
+def test_a_device_with_two_slots_serves_one_job_with_two_children(world):
+    """They build at once and time in turn; every trial is checked all the same."""
+    address, board, _ = pocl(world, "--slots", "2")
+    world.tuner(address)
+    [row] = world.json("fleet", "list", "--tracker", address)
+    assert row["slots"] == 2, row
+    done = world.json("tune", world.zoo("gemm:64x64x64"), "--tracker", address, "--target", row["target"], "--trials", 8, "--db", world.path("t.db"))[-1]
+    assert done["event"] == "done" and done["verified"] == 8, done
+    board.terminate()
+    world.ends(board)
 
 
 def test_each_target_of_a_board_has_a_line(world):
@@ -90,7 +102,7 @@ def test_what_cannot_be_offered_is_refused(world):
     if any(line.startswith("ok   device") for line in done.stdout.splitlines()):
         refuse("--executor", "opencl", "--device", "77", says="there is no opencl device 77")
         refuse("--executor", "opencl", "--also", "null", says="--also belongs to a server that offers the processor")
-        refuse("--executor", "opencl", "--slots", "2", says="a device has one slot")
+        refuse("--executor", "opencl", "--slots", "17", says="at most 16 slots")
 
 
 if __name__ == "__main__":

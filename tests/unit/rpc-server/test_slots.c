@@ -161,7 +161,8 @@ static void devices_have_a_slot_each_with_all_cores(void **state) {
     const uint32_t device[2] = {3, 0}, core[2] = {7, 6};
     uint32_t got[KILN_EXECUTOR_CORES_MAX];
     kiln_slots slots;
-    expect_ok(kiln_slots_of_devices(target, device, 2, core, 2, &slots));
+    const kiln_slot_devices one = {target, device, 2, 1};
+    expect_ok(kiln_slots_of_devices(&one, core, 2, &slots));
     assert_int_equal(slots.count, 2);
     assert_int_equal(slots.slot[0].device, 3);
     assert_ptr_equal(slots.slot[1].target, &target[1]);
@@ -170,6 +171,23 @@ static void devices_have_a_slot_each_with_all_cores(void **state) {
         assert_int_equal(kiln_slots_cores(&slots, slot, 1, got), 2);
         assert_true(got[0] == 7 && got[1] == 6);
     }
+}
+
+static void a_device_with_several_slots_times_in_turns(void **state) {
+    (void)state;
+    const kiln_target target[2] = {{.kind = KILN_TARGET_OPENCL}, {.kind = KILN_TARGET_OPENCL}};
+    const uint32_t device[2] = {3, 0}, core[1] = {7};
+    kiln_slots slots;
+    kiln_slot_devices devices = {target, device, 2, 3};
+    expect_ok(kiln_slots_of_devices(&devices, core, 1, &slots));
+    assert_int_equal(slots.count, 6);
+    for (uint32_t slot = 0; slot < 6; slot++) {
+        assert_int_equal(slots.slot[slot].device, device[slot / 3]);
+        assert_ptr_equal(slots.slot[slot].target, &target[slot / 3]);
+        assert_int_equal(slots.disturbs[slot], 63U & ~(1U << slot));
+    }
+    devices.slots = KILN_SERVER_SLOTS_MAX / 2 + 1;
+    expect_error(kiln_slots_of_devices(&devices, core, 1, &slots), RESOURCE_EXHAUSTED, "slots");
 }
 
 int main(void) {
@@ -183,6 +201,7 @@ int main(void) {
         cmocka_unit_test(a_kernel_with_more_threads_than_its_slot_has_cores_takes_those_of_all),
         cmocka_unit_test(the_server_leaves_the_cores_that_are_timed_on),
         cmocka_unit_test(devices_have_a_slot_each_with_all_cores),
+        cmocka_unit_test(a_device_with_several_slots_times_in_turns),
     };
     return cmocka_run_group_tests_name("rpc-server/slots", tests, NULL, NULL);
 }

@@ -315,9 +315,14 @@ static void find_places(kiln_walk *w, kiln_buffer buffer, const kiln_affine *off
 
 /* A vector of each lane's pointer. */
 static kiln_ssa lane_pointers(kiln_walk *w, kiln_buffer buffer, const lane_places *p) {
-    kiln_ssa all = poison(w, kiln_type_vector(KILN_SSA_POINTER, w->lanes));
+    kiln_ssa all = NULL;
     for (uint32_t lane = 0; lane < w->lanes; lane++) {
         kiln_ssa pointer = kiln_walk_pointer(w, &p->at[lane], buffer_dtype(w, buffer), 0);
+        if (!all) {
+            kiln_ssa_type type = w->b->ops->type_of(w->b, pointer); /* with its space */
+            type.lanes = w->lanes;
+            all = poison(w, type);
+        }
         all = w->b->ops->insert(w->b, all, pointer, lane);
     }
     return all;

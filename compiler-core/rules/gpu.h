@@ -54,6 +54,7 @@ typedef struct kiln_gpu_operand {
     int64_t pitch;
     int block_dim;               /* along k alone, around all others of a plane; -1: none */
     int64_t bytes;               /* of an element */
+    int64_t run;                 /* elements of `along` that lie together in memory */
     int64_t fetch;               /* elements that one thread copies at a time */
     int64_t most[KILN_RANK_MAX]; /* elements of a dimension that some tile of the table reads */
 } kiln_gpu_operand;
@@ -189,10 +190,15 @@ kiln_sketch_result kiln_sketch_gpu_tile(kiln_sched *s, uint32_t options);
  *
  * split              groups make parts of the sums, and a second launch adds these up
  * other instruction  of "warp" alone: where instructions of warps and of warp groups multiply, the
- *                    one that seems slower */
+ *                    one that seems slower
+ * matrix             of "warp" alone: iterators of rows, of columns and of steps become one each */
 #define KILN_GPU_SPLIT 1u
 #define KILN_GPU_OTHER_INSTRUCTION 2u
-extern const char *const kiln_gpu_tile_option[2];
+#define KILN_GPU_MATRIX 4u
+#define KILN_GPU_TILE_OPTIONS 3
+extern const char *const kiln_gpu_tile_option[KILN_GPU_TILE_OPTIONS];
+/* Cycles from the end of one launch to the start of the next. */
+double kiln_gpu_launch_cycles(const kiln_target *target);
 
 /* What a rule's sketch has of it so far. */
 typedef struct kiln_gpu_splits {
@@ -209,6 +215,20 @@ typedef struct kiln_gpu_splits {
 kiln_block kiln_gpu_split(kiln_sched *s, kiln_block block, kiln_gpu_splits *splits);
 /* How the sketch ends when all reductions have their places. */
 kiln_sketch_result kiln_gpu_end_splits(const kiln_gpu_splits *splits);
+
+/* gpu_matrix.c. */
+typedef struct kiln_gpu_matrices {
+    bool made;              /* false: nothing was to be done */
+    kiln_block constant[2]; /* what packs a constant operand, to be dealt to threads in the end */
+    double cycles;          /* of launches that turn data before, expected */
+} kiln_gpu_matrices;
+/* Makes the block, a product, one of matrices, whose operands are gathered: a constant before the
+ * first run, data into shared memory, by blocks that write what their own iterators index. NULL, or
+ * why there is none; then the schedule is of no use. */
+const char *kiln_gpu_make_matrices(kiln_sched *s, kiln_block block, kiln_gpu_matrices *out);
+/* How many elements along dimension `dim` of a gathered operand lie together where they are taken
+ * from, at aligned addresses: a power of two, at most 16 bytes of them. */
+int64_t kiln_gpu_gathered_run(const kiln_sched *s, kiln_buffer buffer, uint32_t dim);
 
 /* gpu_warp.c: products by instructions of warps. */
 kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options);

@@ -14,7 +14,12 @@
 #define GROUPS_ENOUGH 4      /* of each unit: more of them gain nothing */
 #define LAUNCH_CYCLES 2000.0 /* of devices that no row says it of */
 
-const char *const kiln_gpu_tile_option[] = {"split", "other instruction"};
+const char *const kiln_gpu_tile_option[] = {"split", "other instruction", "matrix"};
+
+double kiln_gpu_launch_cycles(const kiln_target *target) {
+    const kiln_gpu *gpu = target->gpu;
+    return gpu ? gpu->launch_ns * gpu->clock_hz / 1e9 : LAUNCH_CYCLES;
+}
 
 /* Numbers of parts that a reduction may have. */
 typedef struct plan {
@@ -66,8 +71,7 @@ static double expect_parts(const kiln_sched *s, kiln_block block, uint32_t iter,
     kiln_buffer_info *b = &p->buffer.data[p->block.data[part].buffer];
     b->layout = layout_of(p, p->block.data[part].buffer);
     const kiln_gpu_limits l = kiln_gpu_limits_of(s->target);
-    const kiln_gpu *gpu = s->target->gpu;
-    const double launch = gpu ? gpu->launch_ns * gpu->clock_hz / 1e9 : LAUNCH_CYCLES,
+    const double launch = kiln_gpu_launch_cycles(s->target),
                  bytes = (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
     *out_second = launch + 2 * bytes / (l.copy_rate * (double)l.units); /* written and read */
     return splits->expect(&trial, part, out_groups) + *out_second;

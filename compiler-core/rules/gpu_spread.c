@@ -2,6 +2,7 @@
  * behind one another to each; sums stay in registers. This applies to any program. */
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
+#include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/gpu.h"
 
 #define THREADS_MAX 512
@@ -16,6 +17,23 @@ static kiln_sched_loops loops_of(const kiln_sched *s, kiln_block block, bool red
         if (b->iter[i].reduce == reduce)
             kiln_sched_loops_add(&list, kiln_sched_loop_of(s, block, i));
     return list;
+}
+
+/* The same of what has results, in the order in which these lie in memory. */
+static kiln_sched_loops loops_in_memory(const kiln_sched *s, kiln_block block) {
+    const kiln_program *p = s->program;
+    const kiln_block_info *b = &p->block.data[block];
+    const kiln_layout *layout = &p->buffer.data[b->buffer].layout;
+    const kiln_sched_loops all = loops_of(s, block, false);
+    kiln_sched_loops order = {0};
+    if (layout->piece_count != b->index_count || all.count != b->index_count) return all;
+    for (uint32_t k = 0; k < layout->piece_count; k++) {
+        const kiln_layout_piece *piece = &layout->piece[k];
+        const int i = kiln_block_iter_of(p, block, b->index[piece->dim]);
+        if (i < 0 || piece->divisor != 1 || piece->modulus) return all;
+        kiln_sched_loops_add(&order, kiln_sched_loop_of(s, block, (uint32_t)i));
+    }
+    return order;
 }
 
 /* Threads of a group, the preferred number first; no more than there are results. */
@@ -71,12 +89,12 @@ static bool sum_in_thread(kiln_sched *s, kiln_block sums, kiln_sched_loop thread
 static kiln_sched_loop deal(kiln_sched *s, kiln_block block, bool several) {
     const kiln_gpu_limits limits = kiln_gpu_limits_of(s->target);
     const kiln_sched_loop none = {0};
-    const kiln_sched_loops loops = loops_of(s, block, false), steps = loops_of(s, block, true);
+    const kiln_sched_loops loops = loops_in_memory(s, block), steps = loops_of(s, block, true);
     kiln_sched_loops order = loops;
     kiln_pattern pattern;
     if (loops.count == 0 || !kiln_pattern_of(s->program, block, &pattern)) return none;
     for (uint32_t i = 0; i < steps.count; i++) kiln_sched_loops_add(&order, steps.loop[i]);
-    if (steps.count) kiln_sched_reorder(kiln_sched_try(s), &order);
+    if (order.count > 1) kiln_sched_reorder(kiln_sched_try(s), &order);
     kiln_sched_loop all = loops.loop[0];
     if (loops.count > 1) all = kiln_sched_fuse(kiln_sched_try(s), &loops);
     const int64_t count = kiln_sched_loop_is_none(all) ? 0 : kiln_sched_extent(s, all);

@@ -54,13 +54,15 @@ kiln_block kiln_gpu_copy_operand(kiln_gpu_tiling *t, const kiln_gpu_operand *o) 
     kiln_sched *s = t->s;
     kiln_program *p = s->program;
     const kiln_block producer = kiln_program_producer(p, o->buffer);
+    const bool gathered = p->buffer.data[o->buffer].scope == KILN_SCOPE_SHARED;
     const kiln_block copy =
-        kiln_sched_cache_read(kiln_sched_try(s), t->block, o->buffer, KILN_SCOPE_SHARED);
+        gathered ? producer
+                 : kiln_sched_cache_read(kiln_sched_try(s), t->block, o->buffer, KILN_SCOPE_SHARED);
     if (!copy) return 0;
     for (uint32_t d = 0; d < o->rank; d++)
         if (o->most[d] > p->buffer.data[o->buffer].shape.dim[d])
             kiln_sched_pad(kiln_sched_try(s), copy, d, kiln_sched_const(o->most[d]));
-    if (producer && kiln_sketch_padding_of(p, producer))
+    if (!gathered && producer && kiln_sketch_padding_of(p, producer))
         kiln_sched_inline(kiln_sched_try(s), producer);
     return copy;
 }

@@ -84,6 +84,17 @@ static bool slides(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
     return found;
 }
 
+/* The dimension that lies innermost in memory: of a gathered operand, where it is taken from. */
+static int innermost(kiln_gpu_warp_tiling *w, uint32_t a) {
+    const kiln_gpu_operand *o = &w->t.operand[a];
+    const int tile = w->tile_dim[a], k = w->k_dim[a];
+    if (!w->gathered[a]) return (int)o->rank - 1;
+    return kiln_gpu_gathered_run(w->t.s, o->buffer, (uint32_t)tile) >
+                   kiln_gpu_gathered_run(w->t.s, o->buffer, (uint32_t)k)
+               ? tile
+               : k;
+}
+
 /* How the operands lie in shared memory: steps or, where that is how they lie and ldmatrix can turn
  * them, rows or columns behind one another. */
 static bool choose_layouts(kiln_gpu_warp_tiling *w) {
@@ -91,16 +102,20 @@ static bool choose_layouts(kiln_gpu_warp_tiling *w) {
     for (uint32_t a = 0; a < 2; a++) {
         kiln_gpu_operand *o = &t->operand[a];
         const int iter = depends_on(o, t->iter[0]) ? t->iter[0] : t->iter[t->tiled - 1];
-        const int last = (int)o->rank - 1;
+        const kiln_buffer_info *b = &t->s->program->buffer.data[o->buffer];
         w->k_dim[a] = plain_dim(t, o, t->k);
         w->tile_dim[a] = dim_of(o, iter);
+        w->gathered[a] = b->scope == KILN_SCOPE_SHARED;
         if (w->k_dim[a] < 0 || w->tile_dim[a] == w->k_dim[a]) return false;
+        const int last = innermost(w, a);
         w->k_inside[a] = plain_dim(t, o, iter) != last || o->bytes != 2;
         w->lies_so[a] = !w->k_inside[a] || w->k_dim[a] == last;
         w->slides[a] = w->k_inside[a] && slides(t, o);
         w->packed[a] = !w->lies_so[a] && kiln_gpu_is_constant(t->s->program, o->buffer);
         w->stretches |= !w->k_inside[a] && iter != t->iter[0];
         o->along = w->k_inside[a] ? w->k_dim[a] : w->tile_dim[a];
+        o->run = w->gathered[a] ? kiln_gpu_gathered_run(t->s, o->buffer, (uint32_t)o->along)
+                                : b->shape.dim[o->along];
     }
     return true;
 }
@@ -162,33 +177,67 @@ static double expect_tile(kiln_sched *s, kiln_block block, double *out_groups) {
     return w.t.row[w.t.preferred].cycles;
 }
 
+/* Whether some instruction multiplies operands of these types, however they are indexed. */
+static bool multiplies_types(const kiln_sched *s, kiln_block block) {
+    kiln_pattern pattern;
+    const kiln_program *p = s->program;
+    bool found = false;
+    if (!s->target->gpu || !kiln_pattern_of(s->program, block, &pattern) || !pattern.multiplies)
+        return false;
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
+        const kiln_intrinsic *in = &kiln_intrinsics[i];
+        found |= kiln_intrinsic_of_threads(in) && kiln_intrinsic_runs_on(in, s->target) &&
+                 p->buffer.data[pattern.from[0].buffer].dtype == in->operand[0] &&
+                 p->buffer.data[pattern.from[1].buffer].dtype == in->operand[1];
+    }
+    return found;
+}
+
 kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options) {
     const bool other = options & KILN_GPU_OTHER_INSTRUCTION;
     kiln_gpu_splits splits = {.options = options, .expect = expect_tile};
     kiln_sketch_inline(s);
     kiln_gpu_inline_paddings(s);
     uint32_t products = 0;
-    bool differs = false;
+    bool differs = false, merges = false, could = false;
     const uint32_t count = s->program->block.count;
     for (kiln_block b = 1; b < count; b++) {
         kiln_gpu_warp_tiling w;
         bool both = false;
         if (!kiln_gpu_is_tiled(s, b)) continue;
+        kiln_gpu_matrices matrices = {.made = false};
+        could |= multiplies_types(s, b);
+        const char *reason =
+            options & KILN_GPU_MATRIX ? kiln_gpu_make_matrices(s, b, &matrices) : NULL;
+        if (reason) return kiln_sketch_none(reason);
         const kiln_block part = kiln_gpu_split(s, b, &splits);
         if (!part) return kiln_sketch_none("the steps of a product cannot be split");
-        const char *reason = choose_tiling(s, part, other, &w, &both);
+        reason = choose_tiling(s, part, other, &w, &both);
+        if (!reason && matrices.made && !w.mma)
+            reason = "no instruction of warps makes the product of matrices";
         if (!reason)
             reason = w.mma ? kiln_gpu_warp_block(&w) : kiln_gpu_tile_block(s, part, &splits.cycles);
         if (reason) return kiln_sketch_none(reason);
         if (w.mma) splits.cycles += w.t.row[w.t.preferred].cycles;
         products += w.mma != NULL;
         differs |= both;
+        merges |= matrices.made;
+        splits.cycles += matrices.cycles;
+        for (uint32_t a = 0; a < KILN_ARRAY_COUNT(matrices.constant); a++)
+            if (matrices.constant[a]) kiln_gpu_spread_block(s, matrices.constant[a]);
     }
     if (products == 0)
-        return kiln_sketch_never("no reduction is a product that an instruction of warps makes");
-    if (other && !differs)
         return (kiln_sketch_result){
-            .end = KILN_SKETCH_SAME, .option = 1, .reason = "there is one kind of instructions"};
+            .end = could ? KILN_SKETCH_NONE : KILN_SKETCH_NEVER,
+            .reason = "no reduction is a product that an instruction of warps makes"};
+    if (other && !differs) /* of products of matrices there may be two */
+        return (kiln_sketch_result){.end = options & KILN_GPU_MATRIX ? KILN_SKETCH_SAME
+                                                                     : KILN_SKETCH_NONE,
+                                    .option = 1,
+                                    .reason = "there is one kind of instructions"};
+    if ((options & KILN_GPU_MATRIX) && !merges)
+        return (kiln_sketch_result){
+            .end = KILN_SKETCH_SAME, .option = 2, .reason = "its products are of matrices already"};
     kiln_sketch_visit_alone(s, kiln_gpu_spread_block);
     return kiln_gpu_end_splits(&splits);
 }

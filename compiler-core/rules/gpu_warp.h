@@ -33,6 +33,7 @@ typedef struct kiln_gpu_warp_tiling {
     bool k_inside[KILN_GPU_COPIES_MAX]; /* steps lie behind one another in shared memory, */
     bool lies_so[KILN_GPU_COPIES_MAX];  /* as they do, or columns, in the operand */
     bool packed[KILN_GPU_COPIES_MAX];   /* a constant that is packed so first */
+    bool gathered[KILN_GPU_COPIES_MAX]; /* by a block that writes it where the group keeps it */
     bool slides[KILN_GPU_COPIES_MAX];   /* read by windows: rows apart, no units exchanged */
     bool stretches;  /* of warp groups: columns lie behind one another, 64 in a row */
     double cycles;   /* of the preferred tile and steps, about, */

@@ -81,8 +81,8 @@ static kiln_block copy_operand(kiln_gpu_warp_tiling *w, uint32_t a) {
             kiln_sched_cache_read(kiln_sched_try(s), t->block, o->buffer, KILN_SCOPE_GLOBAL);
         if (!packed) return 0;
         o->buffer = s->program->block.data[packed].buffer;
+        o->packing = packed; /* dealt to threads when the others have their places */
         lay_out(w, a, o->buffer);
-        kiln_gpu_spread_block(s, packed);
     }
     const kiln_block copy = kiln_gpu_copy_operand(t, o);
     if (!copy) return 0;
@@ -275,7 +275,7 @@ static bool place_copy(kiln_gpu_warp_tiling *w, uint32_t a, kiln_block copy, con
     kiln_sched *s = t->s;
     const kiln_gpu_operand *o = &t->operand[a];
     const int before = w->k_inside[a] ? w->tile_dim[a] : w->k_dim[a];
-    const bool turned = w->packed[a];
+    const bool turned = w->packed[a] || w->gathered[a];
     int64_t width[5];
     uint32_t widths = 0;
     kiln_sched_loops all = {0};
@@ -372,5 +372,7 @@ const char *kiln_gpu_warp_block(kiln_gpu_warp_tiling *w) {
         return "blocks of the reduction cannot be fetched ahead";
     kiln_sched_producer(kiln_sched_try(s), n.blocks,
                         kiln_sched_element(t->steps, KILN_GPU_WARP_PRODUCER));
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        if (t->operand[a].packing) kiln_gpu_spread_block(s, t->operand[a].packing);
     return NULL;
 }

@@ -382,8 +382,7 @@ static int64_t fetch_of(const kiln_gpu_warp_tiling *w, uint32_t a) {
     const kiln_gpu_tiling *t = &w->t;
     const kiln_gpu_operand *o = &t->operand[a];
     if (!w->lies_so[a] && !w->packed[a]) return 1;
-    return kiln_gcd(t->limits.fetch_bytes / o->bytes,
-                    t->s->program->buffer.data[o->buffer].shape.dim[o->along]);
+    return kiln_gcd(t->limits.fetch_bytes / o->bytes, o->run);
 }
 
 static const char *say_empty(const search *f) {

@@ -41,7 +41,7 @@ kiln_gpu_limits kiln_gpu_limits_of(const kiln_target *target) {
 
 static const kiln_rule rules[] = {
     {"warp", KILN_ARRAY_COUNT(kiln_gpu_tile_option), kiln_gpu_tile_option, kiln_sketch_gpu_warp},
-    {"tile", 1, kiln_gpu_tile_option, kiln_sketch_gpu_tile}, /* without the last option */
+    {"tile", 1, kiln_gpu_tile_option, kiln_sketch_gpu_tile}, /* without the last options */
     {"rows", 0, NULL, kiln_sketch_gpu_rows},
     {"spread", 0, NULL, kiln_sketch_gpu_spread},
 };

@@ -79,3 +79,36 @@ kiln_stmt kiln_block_make_nest(kiln_program *p, kiln_block block, const int64_t 
                 nest = kiln_stmt_for(p, var[i], 0, extent[i], KILN_LOOP_SERIAL, nest);
     return nest;
 }
+
+kiln_status kiln_block_check_whole(kiln_program *p, kiln_block block) {
+    const kiln_block_info *b = &p->block.data[block];
+    const kiln_stmt stmt = kiln_program_block_stmt(p, block),
+                    child = kiln_nest_child_towards(p, p->root, stmt);
+    if (b->init_of || (kiln_block_is_reduction(p, block) && !b->init))
+        return ILLEGAL("the reduction of %.*s has been decomposed", BLOCK_NAME(p, block));
+    if (b->predicate)
+        return ILLEGAL("%.*s does not run in all iterations of its loops", BLOCK_NAME(p, block));
+    for (kiln_block other = 1; other < p->block.count; other++)
+        if (other != block && !p->block.data[other].removed &&
+            kiln_stmt_is_inside(p, kiln_program_block_stmt(p, other), child))
+            return ILLEGAL("%.*s shares loops with other blocks", BLOCK_NAME(p, block));
+    for (uint32_t k = 0; k < b->iter_count; k++)
+        if (b->iter[k].extent > 1 && !kiln_block_own_loop(p, block, k))
+            return ILLEGAL("%.*s has no loop of its own any more",
+                           KILN_STR_ARG(kiln_iter_name(p, &b->iter[k])));
+    return NULL;
+}
+
+void kiln_block_renew_nest(kiln_program *p, kiln_block block) {
+    int64_t extent[KILN_BLOCK_ITERS_MAX];
+    const kiln_stmt old = kiln_program_block_stmt(p, block);
+    const uint32_t place = kiln_nest_position(p, p->root, kiln_nest_child_towards(p, p->root, old));
+    for (uint32_t k = 0; k < p->block.data[block].iter_count; k++)
+        extent[k] = p->block.data[block].iter[k].extent;
+    kiln_nest_remove(p, old); /* their names are free then */
+    const kiln_stmt nest = kiln_block_make_nest(p, block, extent, NULL);
+    if (place == p->stmt.data[p->root].child.count)
+        kiln_stmt_append(p, p->root, nest);
+    else
+        kiln_nest_insert(p, p->root, p->stmt.data[p->root].child.data[place], false, nest);
+}

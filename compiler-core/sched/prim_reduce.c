@@ -19,9 +19,8 @@ static kiln_status check_factor(kiln_program *p, const kiln_prim_args *args, uin
     if (i < 0)
         return ILLEGAL("%.*s has no iterator %.*s", BLOCK_NAME(p, block), KILN_STR_ARG(args->text));
     if (!b->iter[i].reduce) return ILLEGAL("%.*s is no reduce iterator", KILN_STR_ARG(args->text));
-    if (!b->init) return ILLEGAL("the reduction of %.*s has been decomposed", BLOCK_NAME(p, block));
-    if (b->predicate)
-        return ILLEGAL("%.*s does not run in all iterations of its loops", BLOCK_NAME(p, block));
+    kiln_status st = kiln_block_check_whole(p, block);
+    if (st) return st;
     if (args->integer[0] < 2 || args->integer[0] > LANES_MAX)
         return ILLEGAL("%lld is not a number of parts", (long long)args->integer[0]);
     if (b->iter_count == KILN_BLOCK_ITERS_MAX || b->index_count == KILN_RANK_MAX)
@@ -36,16 +35,6 @@ static kiln_status check_factor(kiln_program *p, const kiln_prim_args *args, uin
     if (too_large)
         return ILLEGAL("%lld parts of %.*s would be too large", (long long)args->integer[0],
                        BUFFER_NAME(p, b->buffer));
-    kiln_stmt stmt = kiln_program_block_stmt(p, block);
-    kiln_stmt child = kiln_nest_child_towards(p, p->root, stmt);
-    for (kiln_block other = 1; other < p->block.count; other++)
-        if (other != block && !p->block.data[other].removed &&
-            kiln_stmt_is_inside(p, kiln_program_block_stmt(p, other), child))
-            return ILLEGAL("%.*s shares loops with other blocks", BLOCK_NAME(p, block));
-    for (uint32_t k = 0; k < b->iter_count; k++)
-        if (b->iter[k].extent > 1 && !kiln_block_own_loop(p, block, k))
-            return ILLEGAL("%.*s has no loop of its own any more",
-                           KILN_STR_ARG(kiln_iter_name(p, &b->iter[k])));
     *out_iter = (uint32_t)i;
     return NULL;
 }

@@ -333,6 +333,15 @@ kiln_sched_loops kiln_sched_divide(kiln_sched *s, kiln_block block, uint32_t ite
         CALL(s, DIVIDE, of_block(s, block), of_iter(s, block, iter), inner.operand), 2);
 }
 
+bool kiln_sched_merge(kiln_sched *s, kiln_block block, const uint32_t *iter, uint32_t count) {
+    kiln_strbuf names = {0};
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(&names, "%s%.*s", i ? "," : "",
+                           KILN_STR_ARG(of_iter(s, block, iter[i]).text));
+    return apply(CALL(s, MERGE, of_block(s, block),
+                      kiln_operand_name(kiln_strbuf_end(&names, s->arena).data)));
+}
+
 /* ---- places ---- */
 
 bool kiln_sched_compute_at(kiln_sched *s, kiln_block block, kiln_sched_loop at) {
@@ -363,6 +372,12 @@ kiln_block kiln_sched_cache_read(kiln_sched *s, kiln_block block, kiln_buffer bu
                                  kiln_scope scope) {
     return apply_for_block(
         CALL(s, CACHE_READ, of_block(s, block), of_buffer(s, buffer), of_scope(scope)));
+}
+
+kiln_block kiln_sched_gather(kiln_sched *s, kiln_block block, kiln_buffer buffer,
+                             kiln_scope scope) {
+    return apply_for_block(
+        CALL(s, GATHER, of_block(s, block), of_buffer(s, buffer), of_scope(scope)));
 }
 
 kiln_block kiln_sched_cache_write(kiln_sched *s, kiln_block block, kiln_scope scope) {

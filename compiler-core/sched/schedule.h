@@ -158,6 +158,8 @@ bool kiln_sched_tensorize(kiln_sched *s, kiln_sched_loop lanes, const kiln_intri
 /* The iterator becomes two, at its place and the next, the inner one of `inner` values. */
 kiln_sched_loops kiln_sched_divide(kiln_sched *s, kiln_block block, uint32_t iter,
                                    kiln_sched_int inner);
+/* Iterators of the block, outermost first, become one, at the last one's place. */
+bool kiln_sched_merge(kiln_sched *s, kiln_block block, const uint32_t *iter, uint32_t count);
 
 /* ---- places ---- */
 
@@ -177,6 +179,9 @@ kiln_block kiln_sched_rfactor(kiln_sched *s, kiln_block block, uint32_t iter, ki
 /* The new block, which copies the buffer. */
 kiln_block kiln_sched_cache_read(kiln_sched *s, kiln_block block, kiln_buffer buffer,
                                  kiln_scope scope);
+/* The new block, which copies the elements of the buffer that `block` reads to where each has the
+ * block's iterators as indices. */
+kiln_block kiln_sched_gather(kiln_sched *s, kiln_block block, kiln_buffer buffer, kiln_scope scope);
 /* The new block, which copies what `block` now makes in `scope` to where it wrote before. */
 kiln_block kiln_sched_cache_write(kiln_sched *s, kiln_block block, kiln_scope scope);
 /* Where a temp lies. */

@@ -13,11 +13,12 @@ KILN_MUST_USE kiln_status emulate_launch(kiln_str text, const kiln_launch *l,
                                          const kiln_tensor *args, uint32_t arg_count,
                                          kiln_arena *arena);
 
-/* Lowers the program for the CUDA device, makes CUDA C of it and runs that. `args`: in the order of
+/* Lowers the program for the CUDA device, makes CUDA C of it and runs all of its
+ * launches, those first that pack constants. `args`: in the order of
  * kiln_program_args, row-major. `*out_text`: what was run, in `arena`.
  *
  * ILLEGAL_SCHEDULE, RESOURCE_EXHAUSTED  lowering refuses it
- * UNIMPLEMENTED                         it is more than one launch, or packs constants before
+ * UNIMPLEMENTED                         a launch takes more arguments than the emulator gives
  * others                                as of emulate_block.h */
 KILN_MUST_USE kiln_status emulate_scheduled(const kiln_program *scheduled,
                                             const kiln_target *target, const kiln_tensor *args,

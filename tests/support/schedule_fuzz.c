@@ -511,6 +511,22 @@ static void draw_pad(drawing *d) {
     give_int(d, kiln_rand_range(d->r, 2, 8));
 }
 
+/* Two iterators of a block, or three. */
+static void draw_merge(drawing *d) {
+    const kiln_block block = draw_block(d);
+    const kiln_block_info *b = &d->p->block.data[block];
+    kiln_strbuf names = {0};
+    if (b->iter_count < 2) return;
+    const uint64_t count = 2 + kiln_rand_below(d->r, 2);
+    for (uint64_t i = 0; i < count; i++) {
+        const kiln_iter *iter = &b->iter[kiln_rand_below(d->r, b->iter_count)];
+        kiln_strbuf_printf(&names, "%s%.*s", i ? "," : "",
+                           KILN_STR_ARG(kiln_iter_name(d->p, iter)));
+    }
+    give_name(d, b->name);
+    give_name(d, kiln_strbuf_end(&names, d->p->arena));
+}
+
 static void draw_decompose(drawing *d) {
     kiln_block block = draw_block(d);
     kiln_loops nest = kiln_block_loops(d->p, block);
@@ -607,7 +623,9 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     case KILN_PRIM_REORDER: draw_reorder(d); break;
     case KILN_PRIM_COMPUTE_AT:
     case KILN_PRIM_REVERSE_COMPUTE_AT: draw_placement(d); break;
-    case KILN_PRIM_CACHE_READ: draw_cache(d, true); break;
+    case KILN_PRIM_CACHE_READ:
+    case KILN_PRIM_GATHER: draw_cache(d, true); break;
+    case KILN_PRIM_MERGE: draw_merge(d); break;
     case KILN_PRIM_CACHE_WRITE: draw_cache(d, false); break;
     case KILN_PRIM_SET_SCOPE: draw_scope(d); break;
     case KILN_PRIM_DECOMPOSE_REDUCTION: draw_decompose(d); break;

@@ -76,6 +76,8 @@ static const char conv_lines[] =
     "annotate(pad.w.0, \"note=here\")\n"
     "cache_write(relu, \"global\")\n"
     "divide(relu.write, \"w\", 5)\n"
+    "merge(relu.write, \"w.0,w.1\")\n"
+    "gather(relu.write, y.acc, \"global\")\n"
     "fuse(relu.write.c, relu.write.h)\n"
     "parallel(relu.write.n)\n"
     "bind(conv.n, \"block.x\")\n"
@@ -146,6 +148,9 @@ static void write_conv(kiln_sched *s) {
     assert_int_equal(write, block(s, "relu.write"));
     assert_int_equal(
         kiln_sched_divide(s, write, iter(s, "relu.write", "w"), kiln_sched_const(5)).count, 2);
+    assert_true(kiln_sched_merge(s, block(s, "relu.write"), (uint32_t[]){3, 4}, 2));
+    copy = kiln_sched_gather(s, block(s, "relu.write"), buffer(s, "y.acc"), KILN_SCOPE_GLOBAL);
+    assert_int_equal(copy, block(s, "y.acc.gather"));
     kiln_sched_loops both = {0};
     kiln_sched_loops_add(&both, loop(s, "relu.write", "c"));
     kiln_sched_loops_add(&both, loop(s, "relu.write", "h"));

@@ -199,13 +199,17 @@ typedef struct nest {
     kiln_sched_loop sums;          /* the instruction's outermost loop */
 } nest;
 
-/* A group whose producer fetches for its next tile while it ends one makes several by default,
- * where that leaves no unit idle for longer. */
+/* Warp groups may make several tiles: by default where a producer fetches for the next one while
+ * they end one, if no unit is idle for longer. Of single warps ptxas 12.9 works on several turns at
+ * once, and spills. */
 static bool bind_grid(kiln_gpu_warp_tiling *w, const kiln_sched_loops *grid, nest *out) {
     kiln_gpu_tiling *t = &w->t;
     const kiln_sched_loop tiles =
         grid->count > 1 ? kiln_sched_fuse(kiln_sched_try(t->s), grid) : grid->loop[0];
     if (kiln_sched_loop_is_none(tiles)) return false;
+    out->tiles = tiles;
+    if (!kiln_gpu_warp_is_grouped(w))
+        return kiln_sched_bind(kiln_sched_try(t->s), tiles, KILN_AXIS_BLOCK_X);
     const bool produces = w->step[w->preferred_step][KILN_GPU_WARP_PRODUCER] != 0;
     const int64_t groups = t->limits.units * (int64_t)w->resident;
     const int64_t turns =

@@ -320,7 +320,7 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
             elements = a->elements[s->tile.level] / s->tile.reduce *
                        kiln_grid_virtual_threads(e->facts, s, a, s->tile.level, true);
         words += elements * fmax(a->element_bytes / 4.0, 1);
-        staged += elements * turns_of(c) * a->element_bytes / 4.0;
+        if (elements > 0) staged += turns_of(c) * kiln_gpu_carried_words(a, elements);
         if (is_by_threads(s))
             fragments += kiln_gpu_fragment_words(s->intrinsic, is_of_rows(e->facts, s, a), elements,
                                                  a->element_bytes);
@@ -330,6 +330,7 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
     else
         c->l->operands = fmax(c->l->operands, words);
     if (stages == 2 && !has_producer(e->facts, s)) c->l->held.staged += staged;
+    if (stages > 2 && !has_producer(e->facts, s)) c->l->held.copies += turns_of(c);
     if (!c->writes_group)
         c->l->held.operands = fmax(c->l->held.operands, is_by_threads(s) ? fragments : words);
 }

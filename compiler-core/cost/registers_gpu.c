@@ -8,8 +8,11 @@
 /* Calibrated against ptxas 12.9 (decision 85 says on what): registers beside those that are
  * counted, for addresses, counters and values on their way. */
 #define BESIDE 25
-#define BESIDE_OF_WARPS 16
-#define ROWS_HELD 2 /* pieces of rows whose fragments are there at once; of columns all */
+#define BESIDE_OF_WARPS 19
+#define BESIDE_OF_GROUPS 24 /* of warps that multiply together: descriptors */
+#define COPY_SHARE 0.2      /* a copy that lands later: most addresses are one and a distance */
+#define WINDOW_CARRIED 4    /* 64 bits of address, and what the condition is made of */
+#define ROWS_HELD 2         /* pieces of rows whose fragments are there at once; of columns all */
 #define BESIDE_OF_MOVES 14
 #define STEP_HELD 18     /* operands of a step that are loaded before they are read, at most */
 #define STEP_SHARE 0.5   /* of these */
@@ -23,6 +26,9 @@
 #define GROWTH_LESS 2      /* less that */
 #define UNROLLED_MAX 32    /* turns of a serial loop that the assembler copies */
 #define REGISTER_STEP 8    /* registers of a thread are given out in eights */
+
+/* Loops of an instruction of several threads, its rows first. */
+#define PIECE_LOOPS 3
 
 static double words_of(const kiln_facts_access *a) { return fmax(a->element_bytes / 4.0, 1); }
 
@@ -80,12 +86,32 @@ static double lanes_of(const kiln_facts *facts, const kiln_facts_statement *s,
                : 1;
 }
 
+/* Distinct values that an XOR takes in straight code, beside the first. */
+static double xor_addresses(const kiln_facts *facts, const kiln_facts_statement *s,
+                            const kiln_facts_access *a) {
+    const kiln_layout *layout = &facts->p->buffer.data[a->buffer].layout;
+    double most = 1;
+    for (uint32_t j = 0; j < layout->piece_count; j++) {
+        const kiln_layout_piece *piece = &layout->piece[j];
+        double values = 1;
+        if (!piece->xor_modulus) continue;
+        for (uint32_t k = s->tile.level; k + PIECE_LOOPS < s->depth; k++) {
+            const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+            for (uint32_t i = 0; i < a->index[piece->dim].term_count; i++)
+                if (a->index[piece->dim].term[i].var == loop->var) values *= (double)loop->extent;
+        }
+        most = fmax(most, fmin(values, (double)piece->xor_modulus));
+    }
+    return most - 1;
+}
+
 void kiln_gpu_held_add(const kiln_facts *facts, const kiln_facts_statement *s,
                        kiln_gpu_held *held) {
     const kiln_seen_by writes = kiln_grid_seen_by(facts, s->access[0].buffer);
     const bool by_threads = s->intrinsic && kiln_intrinsic_of_threads(s->intrinsic);
     double live = 0, straight = 0, moved = 0;
     held->by_threads |= by_threads;
+    held->by_groups |= by_threads && s->intrinsic->owner == KILN_INTRINSIC_GROUP;
     held->shares |= s->reduction || writes != KILN_SEEN_BY_DEVICE;
     for (uint32_t i = 0; i < s->access_count; i++) {
         const kiln_facts_access *a = &s->access[i];
@@ -95,6 +121,8 @@ void kiln_gpu_held_add(const kiln_facts *facts, const kiln_facts_statement *s,
                 break;
             }
         const kiln_seen_by seen = kiln_grid_seen_by(facts, a->buffer);
+        if (by_threads && !held->by_groups && seen == KILN_SEEN_BY_GROUP)
+            held->addresses += xor_addresses(facts, s, a);
         if (!a->loads || !a->in_memory || seen == KILN_SEEN_BY_THREAD) continue;
         const double words =
             words_of(a) * kiln_grid_virtual_threads(facts, s, a, s->tile.level, true);
@@ -119,10 +147,16 @@ double kiln_gpu_fragment_words(const kiln_intrinsic *intrinsic, bool rows, doubl
     return (rows ? fmin(pieces, ROWS_HELD) : pieces) * words;
 }
 
+double kiln_gpu_carried_words(const kiln_facts_access *a, double elements) {
+    return fmax(elements * a->element_bytes / 4.0, 1) + (a->conditional ? WINDOW_CARRIED : 0);
+}
+
 /* ---- what the assembler gives ---------------------------------------------------------------- */
 
 static double needed_of(const kiln_gpu_held *h) {
-    if (h->by_threads) return BESIDE_OF_WARPS + h->sums + h->operands + h->staged;
+    if (h->by_threads)
+        return (h->by_groups ? BESIDE_OF_GROUPS : BESIDE_OF_WARPS) + h->sums +
+               STEP_SHARE * h->operands + h->staged + h->addresses + COPY_SHARE * h->copies;
     if (!h->shares) return BESIDE_OF_MOVES + MOVED_SHARE * h->moved + MOVED_ODD * (h->odd > 0);
     return BESIDE + h->sums + h->live + STEP_SHARE * fmin(h->operands, STEP_HELD) -
            ODD_LESS * h->odd - WIDE_LESS * h->wide;

@@ -3,7 +3,7 @@
 Machine code is NVIDIA's assembler's for what Kiln makes of each default schedule; a share is one of issue slots of the
 innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. `pocl` and `clblast` time kernels
 in OpenCL C on this machine's processor. `heuristic` puts what the cost model predicts of default schedules beside what the vendor's
-heuristic predicts of matrix products: two predictions. Parts: slots, tensor, heuristic, zoo, drawn, time, pocl, clblast (with --peers).
+heuristic predicts of matrix products: two predictions. Parts: slots, tensor, heuristic, zoo, drawn, warps, time, pocl, clblast (with --peers).
 --device: kernels timed on a CUDA device in place of all that (device_times.py)."""
 import collections
 import json
@@ -222,7 +222,7 @@ def drawn(options, work):
         print(f"    {number} x {text}")
     if not taken:
         return
-    off = [c["registers"] / max(e["registers"] for e in c["entries"].values()) for c in taken]
+    off = over_counted(taken)
     near = sum(abs(x - 1) <= NEAR for x in off) / len(off)
     print(f"  registers of the widest kernel: median {statistics.median(registers):.0f}, p90 {registers[len(registers) * 9 // 10]}; predicted "
           f"within {NEAR:.0%} of ptxas's for {near:.0%} (wanted {NEAR_WANTED:.0%}), predicted over counted: "
@@ -231,6 +231,24 @@ def drawn(options, work):
     for candidate, x in zip(taken, off):
         of_ops[candidate["op"]].append(abs(x - 1) <= NEAR)
     print("  by operator: " + ", ".join(f"{op} {sum(x) / len(x):.0%} of {len(x)}" for op, x in of_ops.items()))
+
+
+def over_counted(candidates):
+    """Predicted registers of each candidate over what ptxas gives its widest kernel."""
+    return [c["registers"] / max(e["registers"] for e in c["entries"].values()) for c in candidates]
+
+
+def warps(options, work):
+    texts = {"f16 4096": product(4096, "f16"), "f16 4096 w[n, k]": product(4096, "f16", False), "f16 1024": product(1024, "f16"), "i8 4096": product(4096, "i8", False)}
+    print(f"warps: drawn products by instructions of warps (seed {options.seed}), predicted registers within {NEAR:.0%} of ptxas's (wanted {NEAR_WANTED:.0%})")
+    for target in ("h200", "a100"):
+        for number, (name, text) in enumerate(texts.items()):
+            file = work / f"warps{number}.te"
+            file.write_text(text)
+            each = -(-options.drawn // (2 * len(texts)))
+            taken = [c for c in assembled(write(work / f"warps-{target}{number}", [file], target, "--drawn", each, "--seed", options.seed), target) if "entries" in c]
+            near = [abs(x - 1) <= NEAR for x in over_counted(taken)]
+            print(f"  {target} {name}: {sum(near) / max(1, len(near)):.0%} of {len(near)}", flush=True)
 
 
 def time(options, work):
@@ -257,8 +275,8 @@ def kiln_clock():
     return clock.perf_counter()
 
 
-PARTS = {"slots": slots, "tensor": tensor, "heuristic": heuristic, "zoo": zoo, "drawn": drawn, "time": time, "pocl": pocl.beside_own_code, "clblast": pocl.beside_clblast}
-ASSEMBLED = {"slots", "tensor", "zoo", "drawn", "time"}  # parts that need ptxas
+PARTS = {"slots": slots, "tensor": tensor, "heuristic": heuristic, "zoo": zoo, "drawn": drawn, "warps": warps, "time": time, "pocl": pocl.beside_own_code, "clblast": pocl.beside_clblast}
+ASSEMBLED = {"slots", "tensor", "zoo", "drawn", "warps", "time"}  # parts that need ptxas
 
 
 def add_options(parser):

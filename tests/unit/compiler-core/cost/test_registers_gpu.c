@@ -100,6 +100,80 @@ static void ptxas_gives_about_what_is_expected(void **state) {
     }
 }
 
+/* Products of drawn candidates by instructions of warps, and of groups of warps, in f16. */
+static void ptxas_gives_products_of_warps_about_what_is_expected(void **state) {
+    static const struct {
+        double sums, operands, staged, copies, addresses, threads, gave;
+        bool groups;
+    } row[] = {
+        {128, 24, 0, 12, 10, 256, 216, false},    {64, 16, 0, 0, 4, 128, 106, false},
+        {64, 12, 32 + 16, 0, 2, 128, 160, false}, /* i8, loaded one by one */
+        {128, 16, 64, 0, 4, 128, 250, false},     {32, 12, 0, 9, 2, 128, 62, false},
+        {64, 0, 0, 16, 0, 128, 90, true},         {128, 0, 0, 12, 0, 256, 158, true},
+        {64, 0, 16 + 64, 0, 0, 256, 176, true},   {32, 0, 0, 36, 0, 256, 64, true},
+    };
+    const kiln_gpu h200 = row_of("h200");
+    (void)state;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const kiln_gpu_held held = {.sums = row[i].sums,
+                                    .operands = row[i].operands,
+                                    .staged = row[i].staged,
+                                    .copies = row[i].copies,
+                                    .addresses = row[i].addresses,
+                                    .by_threads = true,
+                                    .by_groups = row[i].groups,
+                                    .shares = true};
+        const kiln_gpu_registers r = kiln_gpu_registers_of(&held, &h200, row[i].threads);
+        if (fabs(r.expected / row[i].gave - 1) > 0.15)
+            fail_msg("row %u: %g expected, %g given", i, r.expected, row[i].gave);
+    }
+}
+
+static void no_two_loads_share_a_register(void **state) {
+    const kiln_facts_access halves = {.element_bytes = 2},
+                            window = {.element_bytes = 2, .conditional = true};
+    (void)state;
+    assert_true(kiln_gpu_carried_words(&halves, 8) == 4);
+    assert_true(kiln_gpu_carried_words(&halves, 1) == 1); /* not half of one */
+    assert_true(kiln_gpu_carried_words(&window, 1) == 5); /* with its address and condition */
+}
+
+/* Fragments of a product of warps: of x two rows of pieces by four steps, of w four columns by
+ * four steps. Steps lie along rows of both, whose units of 8 are XORed with the row. */
+static double addresses_with(kiln_arena *arena, const char *swizzle) {
+    static const char te[] = "program p\ninput x: f16[32,64]\ninput w: f16[32,64]\n"
+                             "output y: f32[32,32]\nblock c(m:32, n:32 | k:64): y[m, n] sum= "
+                             "f32(x[m, k])*f32(w[n, k]) init 0.0\n";
+    kiln_trace trace;
+    kiln_program *p = NULL;
+    kiln_gpu_held held = {0};
+    expect_ok(
+        kiln_trace_parse(kiln_str_from(kiln_arena_printf(
+                             arena,
+                             "cache_write(c, \"register\")\nset_scope(y.acc, \"register\")\n"
+                             "cache_read(c, x, \"shared\")\ncache_read(c, w, \"shared\")\n%s"
+                             "split(c.m, -1, 2, 8)\nsplit(c.n, -1, 4, 2)\nsplit(c.k, -1, 16)\n"
+                             "reorder(c.m.2, c.n.1, c.k.0, c.m.0, c.n.0, c.m.1, c.n.2, c.k.1)\n"
+                             "unroll(c.k.0)\nunroll(c.m.0)\nunroll(c.n.0)\nfuse(c.m.2, c.n.1)\n"
+                             "bind(c.m.2.f, \"thread.x\")\ndecompose_reduction(c, c.k.0)\n"
+                             "tensorize(c.m.1, \"mma.m16n8k16.f16\")\n",
+                             swizzle)),
+                         arena, &trace));
+    expect_ok(kiln_trace_replay(&trace, parsed(arena, te), NULL, arena, &p, NULL));
+    const kiln_facts *facts = kiln_facts_create(p, 32, arena);
+    for (uint32_t i = 0; i < facts->statement_count; i++)
+        kiln_gpu_held_add(facts, &facts->statement[i], &held);
+    assert_true(held.by_threads && !held.by_groups);
+    return held.addresses;
+}
+
+static void fragments_behind_an_xor_have_addresses_of_their_own(void **state) {
+    assert_true(addresses_with(*state, "") == 0);
+    assert_true(addresses_with(*state, "swizzle(x.read, 0, 8, 8, 1)\n") == 3);
+    assert_true(addresses_with(*state, "swizzle(x.read, 0, 8, 8, 1)\n"
+                                       "swizzle(w.read, 0, 8, 2, 1)\n") == 3 + 1);
+}
+
 /* Groups that a unit holds with so many registers. */
 static double groups_of(const kiln_gpu *gpu, double registers, double threads) {
     return fmin(gpu->unit_threads / threads,
@@ -141,6 +215,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(live_words_are_those_of_the_straight_code),
         test_with_arena(ptxas_gives_about_what_is_expected),
+        test_with_arena(ptxas_gives_products_of_warps_about_what_is_expected),
+        test_with_arena(no_two_loads_share_a_register),
+        test_with_arena(fragments_behind_an_xor_have_addresses_of_their_own),
         test_with_arena(expected_registers_leave_as_many_groups_as_needed_ones),
         test_with_arena(fragments_are_what_the_instruction_names),
     };

@@ -200,8 +200,8 @@ typedef struct nest {
 } nest;
 
 /* Warp groups may make several tiles: by default where a producer fetches for the next one while
- * they end one, if no unit is idle for longer. Of single warps ptxas 12.9 works on several turns at
- * once, and spills. */
+ * they end one, if no unit is idle for longer. Single warps fetch nothing ahead across tiles, so
+ * they would gain nothing. */
 static bool bind_grid(kiln_gpu_warp_tiling *w, const kiln_sched_loops *grid, nest *out) {
     kiln_gpu_tiling *t = &w->t;
     const kiln_sched_loop tiles =

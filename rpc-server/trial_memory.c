@@ -1,7 +1,5 @@
 #include "rpc-server/trial_memory.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/reference.h"
 #include "base/vec.h"

@@ -4,9 +4,7 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
 #include "base/macros.h"
 #include "tests/support/fake_cuda.h"
 #include "tests/support/test.h"

@@ -128,7 +128,26 @@ kiln_program *gpu_program_draw(kiln_rand *rand, kiln_arena *arena) {
     return parse(pattern[kiln_rand_below(rand, KILN_ARRAY_COUNT(pattern))](rand, arena), arena);
 }
 
+/* Windows of halves with a padding, which overlap. */
+static const char *windows(kiln_rand *r, kiln_arena *a) {
+    const char *in = kiln_rand_below(r, 2) ? "f16" : "bf16";
+    const int n = range(r, 1, 2), c = range(r, 1, 3) == 1 ? range(r, 3, 9) : 8 << range(r, 0, 3),
+              o = range(r, 8, 40), h = range(r, 4, 9), w = range(r, 4, 9), k = range(r, 2, 3),
+              s = range(r, 1, 2), oh = (h + 2 - k) / s + 1, ow = (w + 2 - k) / s + 1;
+    return kiln_arena_printf(
+        a,
+        "program p\ninput x: %s[%d,%d,%d,%d]\ninput w: %s[%d,%d,%d,%d]\n"
+        "temp p: %s[%d,%d,%d,%d]\noutput y: f32[%d,%d,%d,%d]\n"
+        "block pad(n:%d, c:%d, h:%d, v:%d): p[n, c, h, v] = select(and(and(1 <= h, h < %d), "
+        "and(1 <= v, v < %d)), x[n, c, h - 1, v - 1], %s(0.0))\n"
+        "block conv(n:%d, o:%d, h:%d, v:%d | c:%d, r:%d, q:%d): y[n, o, h, v] sum= "
+        "f32(p[n, c, h*%d + r, v*%d + q]) * f32(w[o, c, r, q]) init 0.0\n",
+        in, n, c, h, w, in, o, c, k, k, in, n, c, h + 2, w + 2, n, o, oh, ow, n, c, h + 2, w + 2,
+        h + 1, w + 1, in, n, o, oh, ow, c, k, k, s, s);
+}
+
 kiln_program *gpu_program_draw_product(kiln_rand *rand, kiln_arena *a) {
+    if (kiln_rand_below(rand, 4) == 0) return parse(windows(rand, a), a);
     static const struct {
         const char *name, *factor; /* what elements become in products */
     } type[] = {{"f16", "f32"}, {"bf16", "f32"}, {"f32", "tf32"}, {"i8", "i32"}};

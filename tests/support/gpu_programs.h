@@ -13,8 +13,8 @@
 
 /* A program of up to some ten thousand multiply-adds. */
 kiln_program *gpu_program_draw(kiln_rand *rand, kiln_arena *arena);
-/* A product of halves, tf32 or bytes in sizes that instructions of warps take, of up to half a
- * million multiply-adds. */
+/* A product of halves, tf32 or bytes, or windows of halves, in sizes that instructions of warps
+ * take, of up to half a million multiply-adds. */
 kiln_program *gpu_program_draw_product(kiln_rand *rand, kiln_arena *arena);
 /* Makes every extent at most `most` that says nothing but how much there is: iterators that index
  * plainly wherever they occur, and the dimensions that they run over. Windows and paddings stay. */

@@ -218,7 +218,7 @@ kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options) {
         if (!reason)
             reason = w.mma ? kiln_gpu_warp_block(&w) : kiln_gpu_tile_block(s, part, &splits.cycles);
         if (reason) return kiln_sketch_none(reason);
-        if (w.mma) splits.cycles += w.t.row[w.t.preferred].cycles;
+        if (w.mma) splits.cycles += w.t.row[w.t.preferred].cycles + w.turns;
         products += w.mma != NULL;
         differs |= both;
         merges |= matrices.made;

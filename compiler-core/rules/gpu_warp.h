@@ -38,6 +38,7 @@ typedef struct kiln_gpu_warp_tiling {
     bool stretches;  /* of warp groups: columns lie behind one another, 64 in a row */
     double cycles;   /* of the preferred tile and steps, about, */
     double resident; /* and groups of them on a unit at once */
+    double turns;    /* that its groups wait beside, for single loads of long copies */
     uint32_t step_count, preferred_step;
     int64_t step[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS];
 } kiln_gpu_warp_tiling;

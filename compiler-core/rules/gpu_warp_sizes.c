@@ -281,6 +281,27 @@ static double cycles_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile
     return groups / resident * (blocks * KILN_MAX(resident * most, alone + waits) + LATENCY);
 }
 
+/* Turns of a copying loop that compilers write out; in longer ones each load is waited for, as in
+ * estimate_gpu.c. */
+#define COPIED_TURNS_MAX 32
+
+/* Cycles that groups wait for such loads. Tiles are chosen without them, because the tiles with
+ * stages that would be preferred then spill 16 bytes (64 channels of 56x56, 3x3, ptxas 12.9). */
+static double turns_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
+                       const int64_t *step) {
+    const kiln_gpu_tiling *t = &w->t;
+    const int64_t block = step[KILN_GPU_WARP_BLOCK];
+    double turns = 0;
+    for (uint32_t a = 0; a < t->operand_count && step[KILN_GPU_WARP_STAGES] == 1; a++) {
+        const int64_t rounds = kiln_gpu_rounds(t, &t->operand[a], tile, block);
+        if (rounds > COPIED_TURNS_MAX) turns += (double)(rounds - 1);
+    }
+    const double groups = ceil(kiln_gpu_groups(t, tile) / (double)t->limits.units),
+                 resident = KILN_MIN(resident_of(w, tile, step), groups),
+                 blocks = ceil((double)kiln_gpu_extent(t, t->k) / (double)block);
+    return groups / resident * blocks * turns * LATENCY;
+}
+
 /* ---- the tables ------------------------------------------------------------------------------ */
 
 typedef struct search {
@@ -419,6 +440,7 @@ const char *kiln_gpu_warp_choose_sizes(kiln_gpu_warp_tiling *w) {
     /* Steps that the preferred tile can have, then the tiles that can have all of these. */
     w->cycles = least;
     w->resident = resident_of(w, &preferred, step[best]);
+    w->turns = turns_of(w, &preferred, step[best]);
     w->step_count = 0;
     for (uint32_t k = 0; k < choices; k++) {
         if (fault_of(w, &preferred, step[k]) != FITS) continue;

@@ -116,17 +116,35 @@ int64_t kiln_gpu_choose_plane(const kiln_gpu_tiling *t, const kiln_gpu_tile *til
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
+/* Elements of the operand that windows of a thread's points cover; 0: no window reads it. */
+static int64_t window_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                         const kiln_gpu_tile *tile) {
+    int64_t elements = 1;
+    bool slides = false;
+    for (uint32_t d = 0; d < o->rank; d++) {
+        int64_t length = 1;
+        for (uint32_t n = 0; n < t->tiled; n++)
+            length += o->along_tile[d][n] * (tile->points[n] - 1);
+        slides |= length > 1 && o->fixed[d] > 1;
+        elements *= length + o->fixed[d] - 1;
+    }
+    return slides ? elements : 0;
+}
+
 kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                                  int64_t block) {
     const kiln_buffer sums = t->pattern.to.buffer;
     const int64_t points = kiln_gpu_points(t, tile), columns = points / tile->points[0],
                   bytes = (int64_t)kiln_dtype_size(t->s->program->buffer.data[sums].dtype);
+    int64_t held = 2 * columns;
+    /* Straight code of all taps reads half of a window's elements once more: they stay. */
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        held = KILN_MAX(held, window_of(t, &t->operand[a], tile) / 2);
     kiln_gpu_needs needs = {
         .block = block,
         .threads = kiln_gpu_group_threads(t, tile),
         .points = points,
-        .registers =
-            (points + 2 * (tile->points[0] + columns)) * parts_of(bytes, 4) + REGISTERS_BESIDE,
+        .registers = (points + 2 * tile->points[0] + held) * parts_of(bytes, 4) + REGISTERS_BESIDE,
     };
     for (uint32_t a = 0; a < t->operand_count; a++) {
         const kiln_gpu_operand *o = &t->operand[a];

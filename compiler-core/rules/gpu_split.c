@@ -183,7 +183,8 @@ void kiln_space_explain_split(const kiln_space *space, kiln_arena *scratch, kiln
                                space->sketch[i].cycles, own->cycles);
     for (uint32_t i = 0; i < space->refused_count; i++) {
         const kiln_refused *r = &space->refused[i];
-        if (!*r->instruction && *r->reason && differs_by_split(r->options, own->options, scratch))
+        if (strcmp(r->rule, space->rule) == 0 && !*r->instruction && *r->reason &&
+            differs_by_split(r->options, own->options, scratch))
             kiln_strbuf_printf(out, "  its sums are not split among blocks: %s\n", r->reason);
     }
 }

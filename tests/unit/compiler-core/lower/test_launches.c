@@ -361,7 +361,8 @@ static void lanes_of_a_warp_sum_the_last_parts(void **state) {
             row[i].parts);
         kiln_program *scheduled = replay_text(te, trace);
         expect_ok(kiln_lower_explain(scheduled, &cuda, KILN_STR(""), *state, &text));
-        if ((strstr(text.data, "@exchange(") != NULL) != row[i].lanes) fail_msg("%zu: %s", i, text.data);
+        if ((strstr(text.data, "@exchange(") != NULL) != row[i].lanes)
+            fail_msg("%zu: %s", i, text.data);
         kiln_strbuf_deinit(&text);
         expect_ok(grid_equals_on(te, scheduled, &cuda, 1, &lowered));
         assert_int_equal(lowered.run_launches.launch[0].barrier_count, row[i].barriers);
@@ -778,7 +779,7 @@ static void random_schedules_keep_their_meaning(void **state) {
     (void)state;
     schedule_fuzz_counts counts = {0};
     kiln_strbuf report = {0};
-    for (uint64_t seed = 1; seed <= 500; seed++)
+    for (uint64_t seed = 1; seed <= 1000; seed++)
         if (!schedule_fuzz_pair(seed, NULL, &counts, &report)) fail_msg("%s", report.data);
     kiln_strbuf_deinit(&report);
     assert_true(counts.lowered > 350); /* few are refused, and many have groups of threads */

@@ -79,6 +79,20 @@ static kiln_ssa masked_side(kiln_walk *w, kiln_expr side, kiln_ssa lanes_mask) {
     return v;
 }
 
+/* Under several conditions, all of which leave the same value: threads take one branch. */
+static kiln_ssa join_conditions(kiln_walk *w, kiln_ssa condition, kiln_expr side[2]) {
+    while (w->target->gpu && !kiln_walk_is_vector(w, condition) &&
+           kiln_expr_get(w->p, side[0])->op == KILN_EXPR_SELECT &&
+           kiln_expr_operand(w->p, side[0], 2) == side[1] &&
+           is_safe(w, kiln_expr_operand(w->p, side[0], 0))) {
+        const kiln_ssa inner = kiln_walk_expr(w, kiln_expr_operand(w->p, side[0], 0));
+        if (kiln_walk_is_vector(w, inner)) break;
+        condition = kiln_walk_compute(w, KILN_BUILD_AND, condition, inner);
+        side[0] = kiln_expr_operand(w->p, side[0], 1);
+    }
+    return condition;
+}
+
 static kiln_ssa build_select(kiln_walk *w, kiln_expr expr) {
     kiln_expr side[2] = {kiln_expr_operand(w->p, expr, 1), kiln_expr_operand(w->p, expr, 2)};
     kiln_ssa condition = kiln_walk_expr(w, kiln_expr_operand(w->p, expr, 0));
@@ -86,6 +100,7 @@ static kiln_ssa build_select(kiln_walk *w, kiln_expr expr) {
     if (w->b->ops->known_integer(w->b, condition, &known))
         return kiln_walk_expr(w, side[known ? 0 : 1]);
 
+    condition = join_conditions(w, condition, side);
     kiln_ssa a, b;
     if (kiln_walk_is_vector(w, condition)) {
         a = masked_side(w, side[0], condition);

@@ -205,6 +205,34 @@ kiln_status kiln_pipeline_expand(kiln_pipelining *l, int64_t slots, kiln_expr nu
     return KILN_OK;
 }
 
+/* Vectors that a thread stores in the statement. */
+static int64_t vectors_of(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    int64_t vectors = s->kind == KILN_STMT_STORE;
+    for (uint32_t i = 0; i < s->child.count; i++) vectors += vectors_of(p, s->child.data[i]);
+    const bool repeats = s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_VECTORIZE &&
+                         kiln_stmt_level(p, stmt) != KILN_LEVEL_GROUP;
+    return repeats ? vectors * s->extent : vectors;
+}
+
+/* What iteration `at` fetches: loads into registers, all before the first store, so that a thread
+ * waits for them together. */
+static void append_fetch(kiln_pipelining *l, kiln_var var, kiln_expr at, kiln_stmt loads,
+                         kiln_stmt stores) {
+    for (uint32_t i = 0; i < l->fetch.count; i++) {
+        path to_load = {.count = 0}, to_store = {.count = 0};
+        const kiln_stmt load = kiln_lower_copy(l->p, l->fetch.data[i], &var, at),
+                        store = kiln_lower_copy(l->p, l->fetch.data[i], &var, at);
+        part(l->p, load, store, &to_load, &to_store);
+        kiln_stmt_append(l->p, loads, load);
+        kiln_stmt_append(l->p, stores, store);
+    }
+}
+
+/* Vectors that the first iteration fetches at once. More of them, with their addresses, make ptxas
+ * spill what the sums need: 40 of 2 bytes beside 128 sums did. */
+#define FIRST_TOGETHER_MAX 32
+
 static kiln_status fetch_through_registers(kiln_pipelining *l) {
     kiln_program *p = l->p;
     const kiln_stmt_info s = p->stmt.data[l->loop];
@@ -212,18 +240,19 @@ static kiln_status fetch_through_registers(kiln_pipelining *l) {
     kiln_status st = kiln_pipeline_expand(l, 2, kiln_pipeline_number(p, l->loop));
     if (st) return st;
 
-    kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ), steady = kiln_stmt_create(p, KILN_STMT_SEQ);
-    kiln_pipeline_append(p, all, l->fetch.data, l->fetch.count, s.var, kiln_expr_index(p, s.first));
-    kiln_expr next = kiln_expr_binary(p, KILN_EXPR_ADD, var, kiln_expr_index(p, 1));
-    kiln_stmt stores = kiln_stmt_create(p, KILN_STMT_SEQ);
-    for (uint32_t i = 0; i < l->fetch.count; i++) {
-        path to_load = {.count = 0}, to_store = {.count = 0};
-        kiln_stmt load = kiln_lower_copy(p, l->fetch.data[i], &s.var, next);
-        kiln_stmt store = kiln_lower_copy(p, l->fetch.data[i], &s.var, next);
-        part(p, load, store, &to_load, &to_store);
-        kiln_stmt_append(p, steady, load);
-        kiln_stmt_append(p, stores, store);
-    }
+    kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ), steady = kiln_stmt_create(p, KILN_STMT_SEQ),
+              first = kiln_stmt_create(p, KILN_STMT_SEQ),
+              stores = kiln_stmt_create(p, KILN_STMT_SEQ);
+    int64_t vectors = 0;
+    for (uint32_t i = 0; i < l->fetch.count; i++) vectors += vectors_of(p, l->fetch.data[i]);
+    if (vectors <= FIRST_TOGETHER_MAX)
+        append_fetch(l, s.var, kiln_expr_index(p, s.first), all, first);
+    else
+        kiln_pipeline_append(p, first, l->fetch.data, l->fetch.count, s.var,
+                             kiln_expr_index(p, s.first));
+    kiln_stmt_append(p, all, first);
+    append_fetch(l, s.var, kiln_expr_binary(p, KILN_EXPR_ADD, var, kiln_expr_index(p, 1)), steady,
+                 stores);
     kiln_pipeline_append(p, steady, l->work.data, l->work.count, s.var, var);
     kiln_stmt_append(p, steady, stores);
     kiln_stmt_append(p, all,

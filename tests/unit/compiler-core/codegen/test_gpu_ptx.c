@@ -176,6 +176,18 @@ static void indices_are_divided_in_32_bits(void **state) {
     assert_true(count_of(ptx, "mul.hi.u32") + count_of(ptx, "mul.wide.u32") > 0);
 }
 
+/* Where all conditions leave 0, so that the assembler runs the load by a predicate. */
+static void a_load_under_several_conditions_has_one_branch(void **state) {
+    const char *ptx =
+        ptx_of(*state, "cuda:sm_80",
+               "program p\ninput x: f32[8,8]\noutput y: f32[8,16]\n"
+               "block one(a:8, b:16): y[a, b] = select(and(1 <= a, b < 9), select(and(a < 7, "
+               "1 <= b), x[a - 1, b - 1], 0.0), 0.0)\n",
+               "bind(one.a, \"thread.y\")\nbind(one.b, \"thread.x\")\n");
+    assert_int_equal(count_of(ptx, "ld.global"), 1);
+    assert_true(count_of(ptx, "bra") <= 3); /* to the load, around it, and on */
+}
+
 static void groups_that_are_to_fit_on_a_unit_are_said(void **state) {
     static const char text[] = "program p\ninput x: f32[8,64]\noutput y: f32[8,64]\n"
                                "block one(a:8, b:64): y[a, b] = x[a, b] + 1.0\n",
@@ -282,6 +294,7 @@ int main(void) {
         test_with_arena(sums_are_values_and_tiles_are_fetched_sixteen_bytes_at_once),
         test_with_arena(loops_count_in_32_bits),
         test_with_arena(indices_are_divided_in_32_bits),
+        test_with_arena(a_load_under_several_conditions_has_one_branch),
         test_with_arena(groups_that_are_to_fit_on_a_unit_are_said),
         test_with_arena(memory_of_a_thread_is_local),
         test_with_arena(operators_round_as_everywhere_and_call_nothing),

@@ -17,7 +17,6 @@
 #define RUNS_MIN 5u
 #define RUNS_MAX 5000u
 #define PORTS_MAX 64u
-#define DLPACK_CUDA 2 /* the only kind whose memory any part of a process may allocate */
 
 typedef struct bench {
     kiln_arena *arena;
@@ -42,7 +41,8 @@ static void require(kiln_status st) {
 static void open_device(bench *b, const kiln_module_device_info *info) {
     kiln_device_setup setup = {.index = (uint32_t)info->device_id};
     b->device = NULL;
-    if (info->device_type != DLPACK_CUDA) return;
+    /* The only kind whose memory any part of a process may allocate. */
+    if (info->device_type != kiln_device_row_of(KILN_DEVICE_CUDA)->dlpack) return;
     require(kiln_device_open(KILN_DEVICE_CUDA, &setup, &b->device));
 }
 

@@ -83,11 +83,17 @@ static bool read_bits(kiln_str text, uint32_t *out_bits) {
     return bits == 1 || bits == 2 || bits == 4 || bits == 8;
 }
 
+/* Where what follows the last '_' begins; 0: there is none. */
+static size_t last_word(kiln_str name) {
+    size_t end = name.size;
+    while (end > 0 && name.data[end - 1] != '_') end--;
+    return end;
+}
+
 /* "NAME_w1a2": weights of 1 bit by activations of 2; the only layer of a single operator as well.
  * False: `name` has no such end. */
 static bool cut_bits(kiln_str *name, kiln_quantize_options *out) {
-    size_t end = name->size;
-    while (end > 0 && name->data[end - 1] != '_') end--;
+    const size_t end = last_word(*name);
     kiln_str activations = kiln_str_slice(*name, end, name->size);
     if (end < 2 || !activations.size || activations.data[0] != 'w') return false;
     activations = kiln_str_slice(activations, 1, activations.size);
@@ -106,8 +112,7 @@ static bool cut_bits(kiln_str *name, kiln_quantize_options *out) {
 
 /* "NAME_n32_f16": images, and floats of 16 bits. False: `name` has no such end. */
 static bool cut_form(kiln_str *name, kiln_zoo_form *form) {
-    size_t end = name->size;
-    while (end > 0 && name->data[end - 1] != '_') end--;
+    const size_t end = last_word(*name);
     const kiln_str last = kiln_str_slice(*name, end, name->size);
     int64_t batch = 0;
     if (end < 2) return false;

@@ -15,20 +15,13 @@ static kiln_str keep(const char text[KILN_INMATE_TEXT_BYTES], kiln_arena *arena)
     return (kiln_str){kiln_str_dup(arena, whole), whole.size};
 }
 
-static kiln_status ask(int socket, const kiln_executor *executor, uint32_t index, kiln_arena *arena,
-                       kiln_found_device *out) {
+static kiln_status ask(int socket, const kiln_executor *executor, uint32_t index, int folder,
+                       kiln_arena *arena, kiln_found_device *out) {
     kiln_inmate_device device;
     uint32_t row = 0, fences = 0;
-    char *folder = NULL;
-    int folder_fd = -1;
     while (kiln_executor_at(row) != executor) row++;
     kiln_status st = kiln_inmate_await_ready(socket, &fences);
-    if (!st) st = kiln_folder_hold_temp("kiln-device", PATH_MAX, arena, &folder, &folder_fd);
-    if (st) return st;
-    kiln_sandbox_let_write(folder_fd);
-    st = kiln_inmate_ask_device(socket, folder_fd, row, index, &device);
-    kiln_status_free(kiln_folder_remove(folder)); /* the next one removes what stays */
-    close(folder_fd);
+    if (!st) st = kiln_inmate_ask_device(socket, folder, row, index, &device);
     if (st) return st;
     *out = (kiln_found_device){.index = index,
                                .target_text = keep(device.target, arena),
@@ -43,13 +36,20 @@ kiln_status kiln_find_device(kiln_helper *helper, const kiln_executor *executor,
                              kiln_arena *arena, kiln_found_device *out_device) {
     kiln_held child = {.pidfd = -1};
     kiln_found_device found;
-    int socket = -1;
+    char *folder = NULL;
+    int socket = -1, folder_fd = -1;
     KILN_CHECK(executor->driver);
-    kiln_status st = kiln_helper_start(helper, executor->driver, &socket, &child);
-    if (!st) st = ask(socket, executor, index, arena, &found);
+    kiln_status st = kiln_folder_hold_temp("kiln-device", PATH_MAX, arena, &folder, &folder_fd);
+    if (st) return st;
+    kiln_sandbox_let_write(folder_fd);
+    st = kiln_helper_start(helper, executor->driver, &socket, &child);
+    if (!st) st = ask(socket, executor, index, folder_fd, arena, &found);
     if (child.number) kiln_helper_release(helper, child.number);
     if (child.pidfd >= 0) close(child.pidfd);
     if (socket >= 0) close(socket);
+    kiln_status_free(
+        kiln_helper_remove_folder(helper, folder)); /* the next one removes what stays */
+    close(folder_fd);
     if (st) return kiln_status_note(st, "device %u of --executor %s", index, executor->name);
     *out_device = found;
     return NULL;

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/file.h"
 #include "base/macros.h"
 #include "rpc-server/driver.h"
 #include "rpc-server/helper_request.h"
@@ -122,6 +123,18 @@ void kiln_helper_kill(kiln_helper *helper, uint32_t child) {
 
 void kiln_helper_release(kiln_helper *helper, uint32_t child) {
     tell(helper, &(kiln_helper_request){.ask = KILN_HELPER_RELEASE, .child = child});
+}
+
+kiln_status kiln_helper_remove_folder(kiln_helper *helper, const char *path) {
+    kiln_helper_request request = {.ask = KILN_HELPER_EMPTY};
+    kiln_helper_answer answer;
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder >= 0) {
+        kiln_status_free(
+            ask(helper, &request, folder, &answer, NULL)); /* removing says what stays */
+        close(folder);
+    }
+    return kiln_folder_remove(path);
 }
 
 kiln_helper_seen kiln_helper_look(kiln_helper *helper, uint32_t child) {

@@ -77,6 +77,10 @@ typedef struct kiln_helper_seen {
 /* Where the helper is gone, its children are too: killed. */
 kiln_helper_seen kiln_helper_look(kiln_helper *helper, uint32_t child);
 
+/* Removes a folder of this process's user, with what children that are gone left in it, which may
+ * be closed to this process. Follows no link. Errors of kiln_folder_remove. */
+KILN_MUST_USE kiln_status kiln_helper_remove_folder(kiln_helper *helper, const char *path);
+
 /* What to show to the tracker's address of that index. Errors of kiln_credentials_load. */
 KILN_MUST_USE kiln_status kiln_helper_credentials(kiln_helper *helper, uint32_t address,
                                                   kiln_credentials *out_credentials);

@@ -22,6 +22,7 @@
 #include "rpc-server/helper_request.h"
 #include "rpc-server/helper_talk.h"
 #include "rpc-server/inmate.h"
+#include "rpc-server/leftovers.h"
 #include "rpc-server/privilege.h"
 #include "rpc-server/zygote.h"
 
@@ -50,6 +51,7 @@ typedef struct server {
     bool copies, tried; /* whether children are the zygote's copies; known once one was started */
     held held[KILN_HELPER_CHILDREN_MAX];
     uint32_t last;              /* number given */
+    uid_t asker;                /* the user that the other half is, or becomes */
     kiln_helper_setup received; /* a request; as long as the longest that is ever said */
 } server;
 
@@ -230,6 +232,11 @@ static kiln_status ask_release(server *s, const kiln_helper_request *q, int fd, 
     return NULL;
 }
 
+static kiln_status ask_empty(server *s, const kiln_helper_request *q, int fd, reply *r) {
+    (void)q, (void)r;
+    return kiln_leftovers_remove(fd, s->asker);
+}
+
 /* A folder of the other half could lead anywhere, and what lies there be put there by it. */
 static kiln_status check_folder(const char *file) {
     char folder[KILN_HELPER_PATH_BYTES + 8];
@@ -316,10 +323,15 @@ static kiln_status ask_power(server *s, const kiln_helper_request *q, int fd, re
 }
 
 static kiln_status (*const handler[])(server *, const kiln_helper_request *, int, reply *) = {
-    [KILN_HELPER_START] = ask_start,       [KILN_HELPER_KEEP_TO] = ask_keep_to,
-    [KILN_HELPER_KILL] = ask_kill,         [KILN_HELPER_LOOK] = ask_look,
-    [KILN_HELPER_RELEASE] = ask_release,   [KILN_HELPER_CREDENTIALS] = ask_credentials,
-    [KILN_HELPER_TAKE_KEY] = ask_take_key, [KILN_HELPER_CONNECT] = ask_connect,
+    [KILN_HELPER_START] = ask_start,
+    [KILN_HELPER_KEEP_TO] = ask_keep_to,
+    [KILN_HELPER_KILL] = ask_kill,
+    [KILN_HELPER_LOOK] = ask_look,
+    [KILN_HELPER_RELEASE] = ask_release,
+    [KILN_HELPER_EMPTY] = ask_empty,
+    [KILN_HELPER_CREDENTIALS] = ask_credentials,
+    [KILN_HELPER_TAKE_KEY] = ask_take_key,
+    [KILN_HELPER_CONNECT] = ask_connect,
     [KILN_HELPER_POWER] = ask_power,
 };
 
@@ -389,6 +401,7 @@ static bool set_up(server *s) {
     KILN_CHECK(is_terminated(setup->board, sizeof setup->board));
     s->limits = (kiln_helper_limits){setup->tracker.count, (uint32_t)sysconf(_SC_NPROCESSORS_CONF)};
     s->cgroups.lock_fd = -1;
+    s->asker = geteuid() == 0 ? kiln_privilege_find_user("/etc/passwd").uid : geteuid();
     if (kiln_cgroup_find("", parent))
         kiln_cgroups_open(&s->cgroups, parent, memory_share(setup->slots), getppid());
     reply r = {.fd = -1, .answer.fences = s->cgroups.fences};

@@ -47,7 +47,9 @@ kiln_status kiln_wards_open(kiln_wards *wards, const kiln_driver *const *driver,
     wards->spare = KILN_WARD_NONE;
     wards->spare.helper = wards->helper;
     /* Folders of children of a server that was killed. */
-    kiln_status st = kiln_file_is_folder(wards->folder) ? kiln_folder_remove(wards->folder) : NULL;
+    kiln_status st = kiln_file_is_folder(wards->folder)
+                         ? kiln_helper_remove_folder(wards->helper, wards->folder)
+                         : NULL;
     if (!st) st = kiln_folder_create(wards->folder, FOLDER_MODE);
     if (st) return kiln_status_note(st, "folder for measurements");
     st = start_spare(wards);
@@ -63,8 +65,8 @@ kiln_status kiln_wards_open(kiln_wards *wards, const kiln_driver *const *driver,
 
 void kiln_wards_close(kiln_wards *wards) {
     kiln_ward_release(&wards->spare);
-    if (wards->folder && kiln_file_is_folder(wards->folder))
-        kiln_status_free(kiln_folder_remove(wards->folder)); /* the next start tries again */
+    if (wards->folder && kiln_file_is_folder(wards->folder)) /* The next start tries again. */
+        kiln_status_free(kiln_helper_remove_folder(wards->helper, wards->folder));
 }
 
 void kiln_wards_refill(kiln_wards *wards) {
@@ -144,8 +146,8 @@ void kiln_ward_release(kiln_ward *ward) {
     close_fd(&ward->child.pidfd);
     close_fd(&ward->socket);
     close_fd(&ward->folder_fd);
-    if (ward->folder)
-        kiln_status_free(kiln_folder_remove(ward->folder)); /* the next start tries again */
+    if (ward->folder) /* the next start tries again */
+        kiln_status_free(kiln_helper_remove_folder(ward->helper, ward->folder));
     kiln_free(ward->folder);
     ward->folder = NULL;
 }

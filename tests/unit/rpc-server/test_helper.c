@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +24,8 @@
 #include "rpc-server/helper_filter.h"
 #include "rpc-server/helper_request.h"
 #include "rpc-server/helper_talk.h"
+#include "rpc-server/privilege.h"
+#include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 #include "tests/support/test.h"
 
@@ -318,6 +322,51 @@ static kiln_helper_answer say(fixture *f, const void *bytes, size_t size, const 
     return answer;
 }
 
+static void make_file(int folder, const char *name, uid_t owner) {
+    const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && fchown(fd, owner, owner) == 0);
+    close(fd);
+}
+
+/* A folder with a file in it, nobody else's business. */
+static int make_folder_of(int parent, const char *name, uid_t owner) {
+    assert_int_equal(mkdirat(parent, name, 0700), 0);
+    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    make_file(fd, "file", owner);
+    assert_int_equal(fchown(fd, owner, owner), 0);
+    return fd;
+}
+
+/* As root: the server's folder, what a child left in it, and what is none of theirs. */
+static void what_children_leave_is_removed_and_nothing_else(void **state) {
+    fixture *f = *state;
+    const bool is_root = geteuid() == 0;
+    const uid_t server = is_root ? kiln_privilege_find_user("/etc/passwd").uid : geteuid(),
+                child = is_root ? KILN_SANDBOX_USER : geteuid();
+    const int home = open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int top = make_folder_of(home, "top", server),
+              made = make_folder_of(top, "driver", child),
+              outside = make_folder_of(home, "outside", server);
+    close(make_folder_of(made, "inner", child));
+    assert_int_equal(symlinkat("../../outside", made, "link"), 0);
+    kiln_helper_request request = {.magic = KILN_HELPER_MAGIC, .ask = KILN_HELPER_EMPTY};
+    assert_int_equal(say(f, &request, sizeof request, &top, 1).code, 0);
+    assert_int_equal(count_entries(kiln_arena_printf(&f->arena, "%s/top", f->folder)), 2);
+    assert_int_equal(faccessat(outside, "file", F_OK, 0), 0);
+    const int pipe_end = STDIN_FILENO;
+    assert_int_equal(say(f, &request, sizeof request, &pipe_end, 1).code, KILN_PERMISSION_DENIED);
+    if (is_root) { /* neither root's folder, nor one within the server's */
+        assert_int_equal(say(f, &request, sizeof request, &home, 1).code, KILN_PERMISSION_DENIED);
+        close(make_folder_of(top, "of-root", 0));
+        assert_int_not_equal(say(f, &request, sizeof request, &top, 1).code, 0);
+        assert_int_equal(faccessat(top, "of-root/file", F_OK, 0), 0);
+    }
+    close(made), close(top), close(outside), close(home);
+    expect_ok(
+        kiln_helper_remove_folder(f->helper, kiln_arena_printf(&f->arena, "%s/top", f->folder)));
+}
+
 static void expect_refused(fixture *f, const kiln_helper_request *request, kiln_code code) {
     const int none = STDIN_FILENO;
     kiln_helper_answer answer = say(f, request, sizeof *request, &none, 0);
@@ -504,6 +553,7 @@ int main(int argc, char **argv) {
         TEST(all_end_with_the_server),
         TEST(a_helper_that_is_gone_is_an_error_and_its_children_are_gone_too),
         TEST(requests_to_end_are_no_matter_of_its),
+        TEST(what_children_leave_is_removed_and_nothing_else),
         TEST(what_is_out_of_range_is_refused),
         TEST(descriptors_that_it_did_not_ask_for_are_closed),
         TEST(garbage_is_answered_and_changes_nothing),

@@ -83,6 +83,14 @@ void kiln_status_free(kiln_status status) {
     kiln_free(status);
 }
 
+int kiln_status_report(kiln_status status, char *error, size_t error_bytes) {
+    const int number = (int)kiln_status_code(status);
+    if (status && error && error_bytes > 0)
+        (void)snprintf(error, error_bytes, "%s", kiln_status_text(status));
+    kiln_status_free(status);
+    return number;
+}
+
 const char *kiln_code_name(kiln_code code) {
     const code_info *info = info_of(code);
     return info ? info->name : "UNKNOWN";

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/macros.h"
 
@@ -36,6 +37,9 @@ const char *kiln_status_text(kiln_status status);
 const char *kiln_status_origin(kiln_status status, int *out_line);
 /* Frees; accepts NULL. */
 void kiln_status_free(kiln_status status);
+/* What functions for other programs return: the code; its text goes into `error`, cut to
+ * `error_bytes`, unless that is NULL or 0. Frees; 0 for NULL, and `error` stays as it is. */
+int kiln_status_report(kiln_status status, char *error, size_t error_bytes);
 
 /* Names and numbers of codes. `find` returns false when the name is unknown. */
 const char *kiln_code_name(kiln_code code);

@@ -20,8 +20,6 @@
 #include "compiler-core/frontend/frontend.h"
 #include "db/db.h"
 
-#define KILN_VERSION "0.1.0"
-
 /* A command gets its own name as argv[0]. `process` lives as long as the program. */
 typedef kiln_status (*kiln_command)(kiln_arena *process, int argc, char **argv);
 #define X(name, function, doc) kiln_status function(kiln_arena *process, int argc, char **argv);

@@ -106,15 +106,6 @@ struct kiln_module {
     char error[KILN_MODULE_ERROR_BYTES];
 };
 
-/* Turns a status into what the public functions return. */
-static int report(kiln_status st, char *error, size_t error_bytes) {
-    int number = (int)kiln_status_code(st);
-    if (st && error && error_bytes > 0)
-        (void)snprintf(error, error_bytes, "%s", kiln_status_text(st));
-    kiln_status_free(st);
-    return number;
-}
-
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* More threads than its kernels were compiled for would have nothing to do. Needs their manifests.
@@ -671,7 +662,7 @@ int kiln_module_open_memory(const void *data, size_t size_bytes, const kiln_modu
         *out_module = m;
     else
         kiln_module_close(m);
-    return report(st, error, error_bytes);
+    return kiln_status_report(st, error, error_bytes);
 }
 
 int kiln_module_open(const char *path, const kiln_module_options *options, kiln_module **out_module,
@@ -684,7 +675,7 @@ int kiln_module_open(const char *path, const kiln_module_options *options, kiln_
         *out_module = m;
     else
         kiln_module_close(m);
-    return report(kiln_status_note(st, "module %s", path), error, error_bytes);
+    return kiln_status_report(kiln_status_note(st, "module %s", path), error, error_bytes);
 }
 
 kiln_status kiln_module_link(kiln_str bytes, const kiln_module_options *options,
@@ -727,7 +718,7 @@ int kiln_module_verify(const char *path, char *error, size_t error_bytes) {
             kiln_module_damage(kiln_status_note(kiln_kernel_check(plan.kernel[i]), "kernel %u", i));
     kiln_file_unmap(&mapping);
     kiln_arena_deinit(&arena);
-    return report(kiln_status_note(st, "module %s", path), error, error_bytes);
+    return kiln_status_report(kiln_status_note(st, "module %s", path), error, error_bytes);
 }
 
 static void close_device(device *on) {

@@ -16,6 +16,8 @@ LIBRARY_OF = {
 }
 # Headers that a build step makes, and the library behind them.
 GENERATED = {"onnx.pb-c.h": "protobuf-c"}
+# What is installed, for programs of others.
+INSTALLED = {"kiln/kiln.h"}
 # Headers of ours that a build step makes.
 BUILT = {"rpc-server/golden_object.h"}
 # What C, POSIX, Linux and the compilers bring; used everywhere.
@@ -57,7 +59,7 @@ def check_library(path, include, table):
     mine, first = row_of(path, table), include.split("/")[0]
     library = GENERATED.get(include) or LIBRARY_OF.get(first)
     if library is None:
-        known = first in SYSTEM_FOLDERS or (include.endswith(".h") and include[:-2] in SYSTEM)
+        known = include in INSTALLED or first in SYSTEM_FOLDERS or (include.endswith(".h") and include[:-2] in SYSTEM)
         return None if known else f"<{include}> belongs to no library in the layer table"
     if table[mine][0] is None or library in table[mine][1]:
         return None

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""What `meson install` puts where, and programs of others that are built with it alone."""
+import math
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import harness
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PREFIX = pathlib.Path(os.environ["KILN_PREFIX"])
+LIBDIR = PREFIX / os.environ["KILN_LIBDIR"]
+VERSION = os.environ["KILN_VERSION"]
+RUN_BYTES_MAX = 250_000  # of the part that runs modules, stripped
+PROGRAMS = ("kiln", "kiln-tracker", "kiln-tuner", "kiln-rpc-server")  # with a page each, beside those of kiln's commands
+PUBLIC = {"run": ["libkiln/version.h", "deploy/module.h"], "query": ["libkiln/records.h"]}
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+def run(*command, **how):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **how)
+    assert done.returncode == 0, f"{command[0]} ended with {done.returncode}: {done.stderr or done.stdout}"
+    return done.stdout
+
+
+def install(world):
+    """The tree below a DESTDIR of its own."""
+    place = pathlib.Path(world.path("installed"))
+    run("meson", "install", "-C", harness.PROGRAMS, "--no-rebuild", "--quiet", "--destdir", place)
+    return place
+
+
+def below(place, path):
+    return place / path.relative_to("/")
+
+
+def pkg_config(place, *words):
+    env = {**os.environ, "PKG_CONFIG_PATH": str(below(place, LIBDIR / "pkgconfig")), "PKG_CONFIG_SYSROOT_DIR": str(place)}
+    return run("pkg-config", *words, env=env).split()
+
+
+def compile_app(world, place, source, output, *flags):
+    run("cc", "-std=c99", *STRICT, "-o", world.path(output), pathlib.Path(__file__).parent / source, *flags, "-pthread")
+    return world.path(output)
+
+
+def module_of(world):
+    world.run("compile", world.zoo("gemm:64x64x64"), "-o", world.path("m.kiln"))
+    return world.path("m.kiln")
+
+
+def header_functions(part):
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in PUBLIC[part])
+    return set(re.findall(r"\b(kiln_\w+)\(", re.sub(r"/\*.*?\*/|typedef.*?;", "", text, flags=re.S)))
+
+
+def test_everything_lies_where_it_belongs(world):
+    place = install(world)
+    assert [entry.name for entry in place.iterdir()] == [PREFIX.parts[1]], list(place.iterdir())
+    for name in (*PROGRAMS, "kiln-run"):
+        assert os.access(below(place, PREFIX / "bin" / name), os.X_OK), name
+    assert [entry.name for entry in below(place, PREFIX / "include/kiln").iterdir()] == ["kiln.h"]
+    for part in PUBLIC:
+        for name in (f"libkiln-{part}.so", f"libkiln-{part}.so.{VERSION}", f"libkiln-{part}.a", f"pkgconfig/kiln-{part}.pc"):
+            assert below(place, LIBDIR / name).exists(), name
+    for unit in below(place, PREFIX / "lib/systemd/system").iterdir():
+        program = re.search(r"^ExecStart=(\S+)", unit.read_text(), re.M)[1]
+        assert below(place, pathlib.Path(program)).exists(), (unit, program)
+    assert pkg_config(place, "--modversion", "kiln") == [VERSION]
+    assert world.run("--version").stdout.split()[1].rstrip(",") == VERSION
+
+
+def test_a_manual_page_says_what_help_says(world):
+    pages = below(install(world), PREFIX / "share/man/man1")
+    commands = re.findall(r"^  (?!kiln)([a-z]+) +\S", world.run("--help").stdout, re.M)
+    assert len(commands) > 10 and {f"kiln-{name}.1" for name in commands} < {page.name for page in pages.iterdir()}
+    for page in pages.iterdir():
+        name = page.stem
+        program, words = (name, []) if name in PROGRAMS else ("kiln", name.split("-")[1:])
+        text = page.read_text(encoding="utf-8").replace("\\-", "-").replace("\\e", "\\")
+        help_text = world.run(*words, "--help", name=program).stdout
+        options = re.findall(r"^  (--[a-z-]+)", help_text, re.M)
+        assert text.startswith(".TH ") and ".SH NAME\n" + name + " - " in text, page
+        assert [option for option in options if f"\n.B {option}" not in text] == [], page
+        assert bool(options) == (".SH OPTIONS" in text), page
+        assert re.search(r"\n\.B 13\nthe named thing does not exist\n", text), page
+    if shutil.which("man"):
+        assert "NAME" in run("man", "-l", pages / "kiln-tune.1", env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C"})
+
+
+def test_an_application_runs_a_module(world):
+    place, module = install(world), module_of(world)
+    app = compile_app(world, place, "app.c", "app", *pkg_config(place, "--cflags", "--libs", "kiln"))
+    fixed = compile_app(world, place, "app.c", "fixed", *pkg_config(place, "--cflags", "kiln-run"), below(place, LIBDIR / "libkiln-run.a"), "-lm")
+    env = {**os.environ, "LD_LIBRARY_PATH": str(below(place, LIBDIR))}
+    said = run(app, module, env=env)
+    assert said == f"kiln {VERSION} of header {VERSION}\n1 1 steps, 0 0\n", said
+    assert run(fixed, module) == said
+    needs = set(re.findall(r"NEEDED.*\[(.*?)\]", run("readelf", "-d", fixed)))
+    assert needs <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, needs
+    pathlib.Path(world.path("broken")).write_bytes(pathlib.Path(module).read_bytes()[:-5])
+    refused = subprocess.run([app, world.path("broken")], env=env, capture_output=True, text=True)
+    assert refused.returncode == 14 and "broken" in refused.stderr, refused
+    refused = subprocess.run([app, world.path("absent")], env=env, capture_output=True, text=True)
+    assert refused.returncode == 5, refused
+
+
+def test_an_application_asks_a_database(world):
+    place = install(world)
+    world.run("tune", world.zoo("gemm:64x64x64"), "--trials", 4, "--db", world.path("r.db"))
+    best = world.json("db", "best", "--db", world.path("r.db"))
+    env = {**os.environ, "LD_LIBRARY_PATH": str(below(place, LIBDIR))}
+    flags = pkg_config(place, "--cflags", "kiln-query")
+    shared = compile_app(world, place, "records.c", "records", *flags, *pkg_config(place, "--libs", "kiln-query"))
+    needed = pkg_config(place, "--print-requires-private", "kiln-query")
+    fixed = compile_app(world, place, "records.c", "fixed", *flags, below(place, LIBDIR / "libkiln-query.a"),
+                        *pkg_config(place, "--libs", *needed), "-lm")
+    said = run(shared, world.path("r.db"), env=env).splitlines()
+    assert run(fixed, world.path("r.db")).splitlines() == said
+    assert len(said) == len(best) + 1 and best, said
+    for line, row in zip(said, best):
+        op, trace, median, samples, attempt = line.split()
+        assert (op, trace, int(samples), int(attempt)) == ("matmul", row["trace_hash"], len(row["samples_ns"]), row["attempt"]), line
+        assert math.isclose(float(median), row["median_ns"], rel_tol=1e-9), (line, row["median_ns"])
+    count = world.sql("r.db", "select count(*) from record")[0][0]
+    assert said[-1].split() == [count, "1", "1.5", "4"], said
+    for arguments, code, says in (((world.path("absent.db"),), 5, "absent.db"), ((world.path("r.db"), "rpi4"), 5, "has no records of"),
+                                  ((world.path("r.db"), "no such"), 3, "no such")):
+        refused = subprocess.run([shared, *arguments], env=env, capture_output=True, text=True)
+        assert refused.returncode == code and says in refused.stderr, refused
+
+
+def test_the_header_is_c99_and_cxx(world):
+    place = install(world)
+    for compiler, language in (("cc", "c99"), ("c++", "c++11")):
+        run(compiler, f"-std={language}", *STRICT, "-fsyntax-only", "-x", "c" if language == "c99" else "c++", below(place, PREFIX / "include/kiln/kiln.h"))
+
+
+def test_only_what_the_header_has_is_public(world):
+    place = install(world)
+    for part in PUBLIC:
+        library = below(place, LIBDIR / f"libkiln-{part}.so.{VERSION}")
+        shown = dict(re.findall(r" [TDBVW] (kiln\w*)@@(\w+\.\w+)", run("nm", "-D", "--with-symbol-versions", "--defined-only", library)))
+        assert set(shown) == header_functions(part), set(shown) ^ header_functions(part)
+        assert set(shown.values()) == {"KILN_" + ".".join(VERSION.split(".")[:2])}, shown
+        in_archive = set(re.findall(r" [TDBVW] (\w+)", run("nm", "--defined-only", below(place, LIBDIR / f"libkiln-{part}.a"))))
+        assert in_archive == header_functions(part), in_archive ^ header_functions(part)
+
+
+def test_the_run_part_is_small(world):
+    library = below(install(world), LIBDIR / f"libkiln-run.so.{VERSION}")
+    run("strip", library)
+    if os.uname().machine != "x86_64":
+        raise harness.Skip("the figure is of x86-64")
+    assert library.stat().st_size <= RUN_BYTES_MAX, library.stat().st_size
+
+
+def test_the_abi_is_the_stored_one(world):
+    """A difference is a new major version, or, when something was only added, `./dev golden --update`."""
+    if not shutil.which("abidiff"):
+        raise harness.Skip("abidiff is missing: install abigail-tools")
+    headers = pathlib.Path(world.path("headers"))
+    headers.mkdir()
+    for name in {name for names in PUBLIC.values() for name in names}:
+        shutil.copy(ROOT / name, headers)
+    for part in PUBLIC:
+        stored, now = ROOT / f"libkiln/{part}.abi", world.path(f"{part}.abi")
+        library = harness.PROGRAMS / f"libkiln/libkiln-{part}.so.{VERSION}"
+        run("abidw", "--exported-interfaces-only", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--drop-private-types",
+            "--headers-dir", headers, "--out-file", now, library)
+        if os.environ.get("KILN_GOLDEN_UPDATE"):
+            shutil.copy(now, stored)
+        done = subprocess.run(["abidiff", stored, now], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

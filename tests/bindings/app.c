@@ -1,5 +1,6 @@
-/* An application in C99 that knows nothing of Kiln but its header: runs the module argv[1] in two threads at once, each
- * with a handle of its own and each way of passing tensors, and prints what they agree on. */
+/* An application in C99 that knows nothing of Kiln but its header: runs the module argv[1] in two
+ * threads at once, each with a handle of its own and each way of passing tensors, and prints what
+ * they agree on. */
 #include <kiln/kiln.h>
 
 #include <pthread.h>
@@ -47,8 +48,10 @@ static void *run(void *context) {
         fprintf(stderr, "app: %d: %s\n", j->failed, error);
         return NULL;
     }
-    for (i = 0; i < kiln_module_input_count(module); i++) in[i] = calloc(1, kiln_module_input(module, i)->size_bytes);
-    for (i = 0; i < kiln_module_output_count(module); i++) out[i] = malloc(kiln_module_output(module, i)->size_bytes);
+    for (i = 0; i < kiln_module_input_count(module); i++)
+        in[i] = calloc(1, kiln_module_input(module, i)->size_bytes);
+    for (i = 0; i < kiln_module_output_count(module); i++)
+        out[i] = malloc(kiln_module_output(module, i)->size_bytes);
     kiln_module_set_hook(module, count_step, &j->steps);
     j->failed = call(module, j->bound, in, out);
     if (j->failed) fprintf(stderr, "app: %d: %s\n", j->failed, kiln_module_error(module));
@@ -72,7 +75,9 @@ int main(int argc, char **argv) {
     }
     for (i = 0; i < 2; i++) pthread_join(thread[i], NULL);
     if (jobs[0].failed) return jobs[0].failed;
-    printf("kiln %s of header %d.%d.%d\n", kiln_version(), KILN_VERSION_MAJOR, KILN_VERSION_MINOR, KILN_VERSION_PATCH);
-    printf("%u %u steps, %g %g\n", jobs[0].steps, jobs[1].steps, (double)jobs[0].first, (double)jobs[1].first);
+    printf("kiln %s of header %d.%d.%d\n", kiln_version(), KILN_VERSION_MAJOR, KILN_VERSION_MINOR,
+           KILN_VERSION_PATCH);
+    printf("%u %u steps, %g %g\n", jobs[0].steps, jobs[1].steps, (double)jobs[0].first,
+           (double)jobs[1].first);
     return jobs[1].failed;
 }

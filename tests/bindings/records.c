@@ -1,4 +1,5 @@
-/* An application that asks a database: prints the best of each task of argv[1], for the target argv[2] if it is there, then a count by SQL. */
+/* An application that asks a database: prints the best of each task of argv[1], for the target
+ * argv[2] if it is there, then a count by SQL. */
 #include <kiln/kiln.h>
 
 #include <stdio.h>
@@ -35,17 +36,21 @@ int main(int argc, char **argv) {
         for (i = 0; i < kiln_rows_count(rows); i++) {
             kiln_rows_reals(rows, i, column(rows, "samples_ns"), &samples);
             printf("%s %s %.17g %lu %ld\n", kiln_rows_text(rows, i, column(rows, "op"), NULL),
-                   kiln_rows_text(rows, i, column(rows, "trace_hash"), NULL), kiln_rows_real(rows, i, column(rows, "median_ns")),
-                   (unsigned long)samples, (long)kiln_rows_int(rows, i, column(rows, "attempt")));
+                   kiln_rows_text(rows, i, column(rows, "trace_hash"), NULL),
+                   kiln_rows_real(rows, i, column(rows, "median_ns")), (unsigned long)samples,
+                   (long)kiln_rows_int(rows, i, column(rows, "attempt")));
         }
         kiln_rows_free(rows);
-        code = kiln_records_sql(records, "select count(*) as n, null as missing, 1.5 as half from record", &rows, error, sizeof error);
+        code = kiln_records_sql(records,
+                                "select count(*) as n, null as missing, 1.5 as half from record",
+                                &rows, error, sizeof error);
     }
     if (!code) {
         kiln_records_close(records); /* rows outlive it */
         records = NULL;
-        printf("%ld %d %g %lu\n", (long)kiln_rows_int(rows, 0, column(rows, "n")), kiln_rows_is_null(rows, 0, 1),
-               kiln_rows_real(rows, 0, column(rows, "half")), (unsigned long)kiln_rows_column_type(rows, 2));
+        printf("%ld %d %g %lu\n", (long)kiln_rows_int(rows, 0, column(rows, "n")),
+               kiln_rows_is_null(rows, 0, 1), kiln_rows_real(rows, 0, column(rows, "half")),
+               (unsigned long)kiln_rows_column_type(rows, 2));
         kiln_rows_free(rows);
     }
     kiln_records_close(records);

@@ -62,7 +62,7 @@ def test_everything_lies_where_it_belongs(world):
     assert [entry.name for entry in place.iterdir()] == [PREFIX.parts[1]], list(place.iterdir())
     for name in (*PROGRAMS, "kiln-run"):
         assert os.access(below(place, PREFIX / "bin" / name), os.X_OK), name
-    assert [entry.name for entry in below(place, PREFIX / "include/kiln").iterdir()] == ["kiln.h"]
+    assert {entry.name for entry in below(place, PREFIX / "include/kiln").iterdir()} == {"kiln.h", "kiln.hpp"}
     for part in PUBLIC:
         for name in (f"libkiln-{part}.so", f"libkiln-{part}.so.{VERSION}", f"libkiln-{part}.a", f"pkgconfig/kiln-{part}.pc"):
             assert below(place, LIBDIR / name).exists(), name
@@ -133,10 +133,30 @@ def test_an_application_asks_a_database(world):
         assert refused.returncode == code and says in refused.stderr, refused
 
 
+def test_an_application_in_cxx_has_exceptions_or_none(world):
+    place, module = install(world), module_of(world)
+    world.run("tune", world.zoo("gemm:64x64x64"), "--trials", 2, "--db", world.path("r.db"))
+    flags = pkg_config(place, "--cflags", "--libs", "kiln")
+    env = {**os.environ, "LD_LIBRARY_PATH": str(below(place, LIBDIR))}
+    expected = ["64 x 64: twice, 2 steps of 1", "3 input 'x' has no elements of type double", "3 the module has no input 'no such'",
+                "3 the module has 1 inputs and 1 outputs; 0 and 0 were given"]
+    for more, last in (((), ["equal rows, ", "5"]), (("-fno-exceptions", "-fno-rtti"), [])):
+        run("c++", "-std=c++17", *STRICT, *more, "-o", world.path("cxx"), pathlib.Path(__file__).parent / "app.cpp", *flags)
+        said = run(world.path("cxx"), module, world.path("r.db"), env=env).splitlines()
+        assert said[:4] == expected, said
+        assert re.fullmatch(r"matmul \d+", said[4]) and said[5] == "3", said
+        assert len(said) == 6 + len(last) and all(line.startswith(start) for line, start in zip(said[6:], last)), said
+        refused = subprocess.run([world.path("cxx"), world.path("absent"), world.path("r.db")], env=env, capture_output=True, text=True)
+        assert refused.returncode == 5 and refused.stderr.startswith("5: "), refused
+
+
 def test_the_header_is_c99_and_cxx(world):
     place = install(world)
-    for compiler, language in (("cc", "c99"), ("c++", "c++11")):
-        run(compiler, f"-std={language}", *STRICT, "-fsyntax-only", "-x", "c" if language == "c99" else "c++", below(place, PREFIX / "include/kiln/kiln.h"))
+    include = below(place, PREFIX / "include")
+    for compiler, language, header in (("cc", "c99", "kiln.h"), ("c++", "c++11", "kiln.h"), ("c++", "c++17", "kiln.hpp"),
+                                       ("clang++-19", "c++17", "kiln.hpp"), ("clang++-19", "c++20", "kiln.hpp")):
+        pathlib.Path(world.path("one.cc")).write_text(f"#include <kiln/{header}>\n")
+        run(compiler, f"-std={language}", *STRICT, "-fsyntax-only", "-x", "c" if language == "c99" else "c++", f"-I{include}", world.path("one.cc"))
 
 
 def test_only_what_the_header_has_is_public(world):

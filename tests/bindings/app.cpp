@@ -1,0 +1,84 @@
+// An application in C++17: runs the module argv[1], asks the database argv[2], and prints what came
+// of it. Compiled with and without exceptions, from the same lines where both can say them.
+#include <kiln/kiln.hpp>
+
+#include <cstdio>
+
+static int fail(const kiln::Error &error) {
+    std::fprintf(stderr, "%d: %s\n", error.code(), error.what());
+    return error.code();
+}
+
+static int run(kiln::Module &module) {
+    unsigned steps = 0;
+    kiln::Call call(module);
+    module.set_hook([&steps](std::uint32_t, bool done) { steps += done; });
+    auto a = call.try_input<float>(0);
+    if (!a) return fail(a.error());
+    auto c = call.try_output<float>(module.output(0).name());
+    if (!c) return fail(c.error());
+    float sum[2] = {};
+    for (int times = 1; times <= 2;
+         times++) { // a product by constant weights: twice the data, twice the sums
+        for (std::int64_t i = 0; i < a->shape()[0]; i++) (*a)(i, i) = static_cast<float>(times);
+        auto done = call.try_run();
+        if (!done) return fail(done.error());
+        sum[times - 1] = (*c)(1, 2);
+    }
+    std::printf("%zu x %zu: %s, %u steps of %u\n", static_cast<std::size_t>(c->shape()[0]),
+                static_cast<std::size_t>(c->shape()[1]),
+                sum[0] != 0 && sum[1] == 2 * sum[0] ? "twice" : "other", steps,
+                module.step_count());
+    auto wrong = call.try_input<double>(0);
+    std::printf("%d %s\n", wrong ? 0 : wrong.error().code(), wrong ? "" : wrong.error().what());
+    wrong = call.try_input<double>("no such");
+    std::printf("%d %s\n", wrong ? 0 : wrong.error().code(), wrong ? "" : wrong.error().what());
+    auto few = module.try_run(kiln::Span<const void *const>(), kiln::Span<void *const>());
+    std::printf("%d %s\n", few ? 0 : few.error().code(), few ? "" : few.error().what());
+    return 0;
+}
+
+static int ask(const char *path) {
+    auto records = kiln::Records::try_open(path);
+    if (!records) return fail(records.error());
+    auto best = records->try_best();
+    if (!best) return fail(best.error());
+    for (std::size_t i = 0; i < best->size(); i++)
+        std::printf("%.*s %zu\n", static_cast<int>(best->text(i, best->find("op")).size()),
+                    best->text(i, best->find("op")).data(),
+                    best->reals(i, best->find("samples_ns")).size());
+    auto wrong = records->try_sql("no sql");
+    std::printf("%d\n", wrong ? 0 : wrong.error().code());
+    return 0;
+}
+
+#if KILN_EXCEPTIONS
+static int throwing(const char *path, const char *database) {
+    try {
+        kiln::Module module(path);
+        kiln::Module moved = std::move(module);
+        kiln::Call call(moved);
+        call.input<float>(0).fill(1);
+        call.run();
+        const auto out = call.output<float>(0);
+        std::printf("%s, %zu records\n", out(0, 3) == out(1, 3) ? "equal rows" : "other",
+                    kiln::Records(database).find().size());
+        kiln::Module absent(std::string(path) + ".absent");
+    } catch (const kiln::Error &error) {
+        std::printf("%d\n", error.code());
+    }
+    return 0;
+}
+#else
+static int throwing(const char *, const char *) { return 0; }
+#endif
+
+int main(int argc, char **argv) {
+    if (argc != 3) return 99;
+    auto module = kiln::Module::try_open(argv[1]);
+    if (!module) return fail(module.error());
+    const int code = run(*module);
+    if (code) return code;
+    const int asked = ask(argv[2]);
+    return asked ? asked : throwing(argv[1], argv[2]);
+}

@@ -1,0 +1,120 @@
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import kiln.Call;
+import kiln.KilnException;
+import kiln.Module;
+
+/** An application in Java: runs the module of the first argument, by a call's own memory and by its own, and does what is refused. */
+public final class App {
+    private static void refused(Class<? extends KilnException> expected, String says, Runnable wrong) {
+        try {
+            wrong.run();
+        } catch (KilnException error) {
+            if (error.getClass() == expected && error.getMessage().contains(says)) return;
+            throw error;
+        }
+        throw new AssertionError("nothing was refused: " + says);
+    }
+
+    /** Twice the data, twice the sums: the module is a product by constant weights. */
+    private static void run(Module module) {
+        float[] sum = new float[2];
+        try (Call call = module.call()) {
+            for (int times = 1; times <= 2; times++) {
+                call.input(0).putFloat(0, times);
+                call.run();
+                sum[times - 1] = call.output(0).getFloat(8);
+            }
+        }
+        ByteBuffer in = ByteBuffer.allocateDirect((int) module.inputs().get(0).bytes()).order(ByteOrder.nativeOrder());
+        ByteBuffer out = ByteBuffer.allocateDirect((int) module.outputs().get(0).bytes()).order(ByteOrder.nativeOrder());
+        in.putFloat(0, 2);
+        try (Call call = module.bind(List.of(in), List.of(out))) {
+            call.run();
+        }
+        System.out.println(module.inputs().get(0) + " to " + module.outputs().get(0) + ": "
+                + (sum[0] != 0 && sum[1] == 2 * sum[0] && out.getFloat(8) == sum[1] ? "twice" : Arrays.toString(sum)));
+    }
+
+    private static void refuse(Module module, String path) {
+        int bytes = (int) module.inputs().get(0).bytes();
+        ByteBuffer right = ByteBuffer.allocateDirect(bytes);
+        List<ByteBuffer> out = List.of(ByteBuffer.allocateDirect((int) module.outputs().get(0).bytes()));
+        refused(KilnException.InvalidArgument.class, "has 1 inputs, 0 were given", () -> module.bind(List.of(), out));
+        refused(KilnException.InvalidArgument.class, "lies on the heap", () -> module.bind(List.of(ByteBuffer.allocate(bytes)), out));
+        refused(KilnException.InvalidArgument.class, "the buffer 7", () -> module.bind(List.of(ByteBuffer.allocateDirect(7)), out));
+        refused(KilnException.InvalidArgument.class, "is read-only",
+                () -> module.bind(List.of(right), List.of(out.get(0).asReadOnlyBuffer())));
+        refused(KilnException.InvalidArgument.class, "threads is -1", () -> Module.open(Path.of(path), -1));
+        refused(KilnException.NotFound.class, "absent\u00e4", () -> Module.open(Path.of("absent\u00e4")));
+        refused(KilnException.DataLoss.class, "broken", () -> Module.open(Path.of("broken")));
+        Call closed = module.call();
+        closed.close();
+        refused(KilnException.FailedPrecondition.class, "the call is closed", closed::run);
+        Call call = module.call();
+        module.close();
+        module.close();
+        refused(KilnException.FailedPrecondition.class, "the module is closed", call::run);
+        refused(KilnException.FailedPrecondition.class, "the module is closed", module::threads);
+        call.close();
+    }
+
+    /** Several threads on one module, and a module each. */
+    private static void shareThreads(Module module, String path) throws InterruptedException {
+        Thread[] threads = new Thread[4];
+        Throwable[] failed = new Throwable[threads.length];
+        for (int i = 0; i < threads.length; i++) {
+            int number = i;
+            threads[i] = new Thread(() -> {
+                try (Module own = Module.open(Path.of(path)); Call call = (number % 2 == 0 ? module : own).call()) {
+                    for (int k = 1; k < 200; k++) {
+                        call.input(0).putFloat(0, k);
+                        call.run();
+                    }
+                } catch (Throwable error) {
+                    failed[number] = error;
+                }
+            });
+            threads[i].start();
+        }
+        for (Thread thread : threads) thread.join();
+        for (Throwable error : failed) if (error != null) throw new AssertionError(error);
+    }
+
+    /** Nanoseconds of a call, the best of several rounds. */
+    private static void time(Module module) {
+        double bound = Double.MAX_VALUE, fresh = Double.MAX_VALUE;
+        try (Call call = module.call()) {
+            for (int round = 0; round < 20; round++) {
+                long start = System.nanoTime();
+                for (int i = 0; i < 20000; i++) call.run();
+                bound = Math.min(bound, (System.nanoTime() - start) / 20000.0);
+            }
+        }
+        for (int round = 0; round < 20; round++) {
+            long start = System.nanoTime();
+            for (int i = 0; i < 2000; i++)
+                try (Call call = module.call()) {
+                    call.run();
+                }
+            fresh = Math.min(fresh, (System.nanoTime() - start) / 2000.0);
+        }
+        System.out.println(bound + " " + fresh);
+    }
+
+    public static void main(String[] arguments) throws InterruptedException {
+        try (Module module = Module.open(Path.of(arguments[0]))) {
+            if (arguments.length > 1) {
+                time(module);
+                return;
+            }
+            System.out.println("kiln " + Module.version() + " " + module.metadata("no such key"));
+            run(module);
+            shareThreads(module, arguments[0]);
+            refuse(module, arguments[0]);
+        }
+    }
+}

@@ -285,7 +285,7 @@ kiln_status kiln_cmd_batch(kiln_arena *process, int argc, char **argv) {
         {"json", KILN_OPT_FLAG, &b.json, NULL, "print one object"},
     };
     const kiln_opt_table table = {
-        "kiln batch MODEL.onnx --target T -o FOLDER [options]",
+        "kiln batch MODEL --target T -o FOLDER [options]",
         "Builds candidates of a model's kernels for a device that no tracker reaches. Copy the "
         "folder to its machine, measure it there with kiln-rpc-server --batch FOLDER, and take "
         "FOLDER/results.jsonl home with kiln db import.",

@@ -14,8 +14,10 @@
 
 /* "model.onnx" -> "model.kiln" beside it. */
 static const char *default_output(kiln_arena *process, const char *model, const char *ending) {
+    static const char *const known[] = {".onnx", ".tflite"};
     kiln_str name = kiln_str_from(model);
-    if (kiln_str_ends(name, ".onnx")) name.size -= strlen(".onnx");
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(known); i++)
+        if (kiln_str_ends(name, known[i])) name.size -= strlen(known[i]);
     return kiln_arena_printf(process, "%.*s%s", KILN_STR_ARG(name), ending);
 }
 
@@ -334,14 +336,14 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         {"model-memory", KILN_OPT_COUNT, &model.onnx.memory_mib, "MIB", kiln_memory_help},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
-    const kiln_opt_table table = {
-        "kiln compile MODEL.onnx [options]",
-        "Makes a deployable module from a model and the best stored schedules; tasks without "
-        "records get their default schedule.",
-        option,
-        KILN_ARRAY_COUNT(option),
-        1,
-        1};
+    const kiln_opt_table table = {"kiln compile MODEL [options]",
+                                  "Makes a deployable module from a model (ONNX or TFLite) and the "
+                                  "best stored schedules; tasks without "
+                                  "records get their default schedule.",
+                                  option,
+                                  KILN_ARRAY_COUNT(option),
+                                  1,
+                                  1};
     kiln_args args;
     kiln_target target;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);

@@ -88,7 +88,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
          "print one object with the text, or of the stage plan with a list of layers"},
     };
     const kiln_opt_table table = {
-        "kiln explain MODEL.onnx [--stage STAGE | --why K] [options]",
+        "kiln explain MODEL [--stage STAGE | --why K] [options]",
         "Prints a stage of compilation as text, or why a schedule was chosen.",
         option,
         KILN_ARRAY_COUNT(option),

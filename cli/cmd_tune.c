@@ -225,9 +225,9 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
          "print one object per line; the last has \"event\":\"done\""},
     };
     const kiln_opt_table table = {
-        "kiln tune MODEL.onnx [options]",
-        "Searches fast schedules for a model's kernels: every candidate is compiled, run on a real "
-        "device, checked and timed, and every result is stored.",
+        "kiln tune MODEL [options]",
+        "Searches fast schedules for the kernels of a model (ONNX or TFLite): every candidate is "
+        "compiled, run on a real device, checked and timed, and every result is stored.",
         option,
         KILN_ARRAY_COUNT(option),
         1,

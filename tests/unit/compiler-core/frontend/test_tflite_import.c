@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ADD = 0, LSTM = 16, RELU = 19, CUSTOM = 32, SVDF = 27 };
+enum { LSTM = 16, RELU = 19, CUSTOM = 32 };
 
 /* y = relu(x), x being of that type. */
 static tflite_model relu_of(kiln_arena *arena, int type) {

@@ -23,6 +23,7 @@ static void elements_go_where_the_inputs_say(void **state) {
         {45, "x:5", "1;5;2", "y:2", "f32[2]: 2 4"}, /* STRIDED_SLICE */
         {45, "x:5", "-2;9;1", "y:2", "f32[2]: 4 5"},
         {45, "x:5", "3;0;-2", "y:2", "f32[2]: 4 2"},
+        {107, "x:2,2", "1", "y:2", "f32[2]: 3 4"},                /* GATHER_ND */
         {36, "x:2,2", "1,0,1", "y:3,2", "f32[3,2]: 3 4 1 2 3 4"}, /* GATHER */
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(table); i++)

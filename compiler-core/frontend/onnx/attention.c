@@ -218,6 +218,60 @@ kiln_status kiln_import_attention(kiln_importer *im) {
     return c.st;
 }
 
+/* ---- FlexAttention --------------------------------------------------------------------------- */
+
+/* A body of the node that changes scores or weights in place; none leaves them as they are. */
+static kiln_value modified(kiln_importer *im, kiln_composer *c, kiln_value scores,
+                           const char *name) {
+    const Onnx__AttributeProto *a = kiln_import_attribute(im, name);
+    kiln_value result = 0;
+    if (c->st || !a) return scores;
+    if (!a->g || a->g->n_input != 1 || a->g->n_output != 1) {
+        kiln_compose_fail(c,
+                          KILN_ERROR(INVALID_ARGUMENT,
+                                     "attribute %s is no graph of one input and one output", name));
+        return 0;
+    }
+    kiln_compose_fail(c, kiln_import_body(im, a->g, &scores, &result));
+    if (!c->st && result &&
+        (kiln_compose_dtype(c, result) != kiln_compose_dtype(c, scores) ||
+         !kiln_shape_equal(kiln_compose_shape(c, result), kiln_compose_shape(c, scores))))
+        kiln_compose_fail(
+            c, KILN_ERROR(INVALID_ARGUMENT, "the graph %s changes the type or the shape", name));
+    return result;
+}
+
+/* The type that softmax is computed in: float, unless the node asks for another one. */
+static kiln_status softmax_dtype(const kiln_importer *im, kiln_dtype of, kiln_dtype *out_dtype) {
+    const Onnx__AttributeProto *a = kiln_import_attribute(im, "softmax_precision");
+    *out_dtype = of == KILN_F64 ? KILN_F64 : KILN_F32;
+    return !a || (kiln_onnx_dtype_find(a->i, out_dtype) && kiln_dtype_is_float(*out_dtype))
+               ? KILN_OK
+               : KILN_ERROR(UNIMPLEMENTED, "attribute softmax_precision: type %lld",
+                            (long long)a->i);
+}
+
+kiln_status kiln_import_flex_attention(kiln_importer *im) {
+    kiln_composer c = {.im = im};
+    attention a = {.c = &c};
+    kiln_dtype dtype = KILN_F32;
+    kiln_status st = read_operands(im, &a);
+    if (!st && a.flat) st = KILN_ERROR(INVALID_ARGUMENT, "Q, K and V must have 4 dimensions");
+    if (!st) st = measure(&a);
+    if (!st) st = softmax_dtype(im, kiln_compose_dtype(&c, a.q), &dtype);
+    if (st) return st;
+    const kiln_dtype own = kiln_compose_dtype(&c, a.v);
+    const uint32_t problems = im->problem_count;
+    kiln_value x = kiln_compose_cast(&c, scores_of(im, &a), dtype);
+    x = modified(im, &c, x, "score_mod");
+    if (problems == im->problem_count) x = kiln_compose_int(&c, KILN_OP_SOFTMAX, x, "axis", -1);
+    if (problems == im->problem_count) x = modified(im, &c, x, "prob_mod");
+    if (c.st || problems != im->problem_count) return c.st;
+    x = by_key_head(&a, kiln_compose_cast(&c, x, own));
+    kiln_compose_define(&c, 0, by_query_head(&a, kiln_compose_binary(&c, KILN_OP_MATMUL, x, a.v)));
+    return c.st;
+}
+
 /* ---- RotaryEmbedding ------------------------------------------------------------------------- */
 
 /* Pairs of elements (x1, x2) of the last dimension: its halves, or neighbours. */

@@ -204,6 +204,54 @@ void kiln_compose_loop_end(kiln_composer *c, kiln_compose_loop *loop) {
     for (uint32_t i = 0; i < loop->stack_count; i++) loop->stack[i] = output[loop->carried + i];
 }
 
+/* [trips][...] to what the iterations see of it. */
+static kiln_value *cut_rows(kiln_composer *c, kiln_value rows, int64_t trips) {
+    static const int64_t first = 0;
+    kiln_value *row = KILN_ARENA_ARRAY(c->im->graph->arena, kiln_value, trips);
+    kiln_compose_split(c, rows, 0, (uint32_t)trips, row);
+    for (int64_t i = 0; i < trips; i++)
+        row[i] = kiln_compose_ints(c, KILN_OP_SQUEEZE, row[i], "axes", &first, 1);
+    return row;
+}
+
+/* The opposite. */
+static kiln_value stack_rows(kiln_composer *c, kiln_value *row, int64_t trips) {
+    static const int64_t first = 0;
+    for (int64_t i = 0; i < trips; i++)
+        row[i] = kiln_compose_ints(c, KILN_OP_UNSQUEEZE, row[i], "axes", &first, 1);
+    return kiln_compose_concat(c, row, (uint32_t)trips, 0);
+}
+
+static void unroll(kiln_composer *c, kiln_compose_loop *loop, kiln_compose_iteration iteration,
+                   void *context) {
+    kiln_arena *arena = c->im->graph->arena;
+    kiln_value **row = KILN_ARENA_ARRAY(arena, kiln_value *, loop->row_count),
+               **item = KILN_ARENA_ARRAY(arena, kiln_value *, loop->stack_count);
+    for (uint32_t k = 0; k < loop->row_count; k++) row[k] = cut_rows(c, loop->row[k], loop->trips);
+    for (uint32_t k = 0; k < loop->stack_count; k++)
+        item[k] = KILN_ARENA_ARRAY(arena, kiln_value, loop->trips);
+    for (int64_t i = 0; i < loop->trips && !c->st; i++) {
+        loop->number = kiln_compose_scalar(c, KILN_I64, (double)i);
+        for (uint32_t k = 0; k < loop->row_count; k++) loop->row[k] = row[k][i];
+        iteration(c, context, loop);
+        for (uint32_t k = 0; k < loop->stack_count; k++) item[k][i] = loop->stack[k];
+    }
+    for (uint32_t k = 0; k < loop->stack_count && !c->st; k++)
+        loop->stack[k] = stack_rows(c, item[k], loop->trips);
+}
+
+void kiln_compose_repeat(kiln_composer *c, kiln_compose_loop *loop,
+                         kiln_compose_iteration iteration, void *context) {
+    if (c->st) return;
+    if (loop->trips <= kiln_compose_unroll_max(c)) {
+        unroll(c, loop, iteration, context);
+        return;
+    }
+    kiln_compose_loop_begin(c, loop);
+    iteration(c, context, loop);
+    kiln_compose_loop_end(c, loop);
+}
+
 int64_t kiln_compose_unroll_max(const kiln_composer *c) {
     uint32_t given = c->im->options->unroll_max;
     return given ? given : KILN_UNROLL_MAX;

@@ -66,6 +66,13 @@ typedef struct kiln_compose_loop {
 } kiln_compose_loop;
 void kiln_compose_loop_begin(kiln_composer *c, kiln_compose_loop *loop);
 void kiln_compose_loop_end(kiln_composer *c, kiln_compose_loop *loop);
+/* Appends an iteration: from `carry` and `row` to the next `carry` and to `stack`; `number` is its
+ * own. */
+typedef void (*kiln_compose_iteration)(kiln_composer *c, void *context, kiln_compose_loop *loop);
+/* A loop of iterations that are always the same, or, of a few, one behind the other. `count` and
+ * `condition` are not given. */
+void kiln_compose_repeat(kiln_composer *c, kiln_compose_loop *loop,
+                         kiln_compose_iteration iteration, void *context);
 /* Of more iterations than this nothing is unrolled. */
 int64_t kiln_compose_unroll_max(const kiln_composer *c);
 

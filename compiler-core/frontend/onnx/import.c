@@ -23,6 +23,23 @@ static const kiln_import_row contributed_table[] = {
 #undef X
 };
 
+static const kiln_import_row preview_table[] = {
+#define X(name, since, op, how, spec) {name, since, KILN_OP_##op, kiln_import_##how, spec},
+#include "compiler-core/frontend/onnx/preview.def"
+#undef X
+};
+
+static const struct {
+    const char *domain;
+    const kiln_import_row *row;
+    size_t count;
+} domain_table[] = {
+    {"", import_table, KILN_ARRAY_COUNT(import_table)},
+    {"ai.onnx", import_table, KILN_ARRAY_COUNT(import_table)},
+    {"com.microsoft", contributed_table, KILN_ARRAY_COUNT(contributed_table)},
+    {"ai.onnx.preview", preview_table, KILN_ARRAY_COUNT(preview_table)},
+};
+
 /* ---- findings -------------------------------------------------------------------------------- */
 
 static void add_problem(kiln_importer *im, const char *format, ...) KILN_PRINTF(2, 3);
@@ -213,17 +230,14 @@ kiln_status kiln_import_demand(kiln_importer *im, uint32_t index, kiln_tensor *o
 static const kiln_import_row *find_row(const Onnx__NodeProto *node, int64_t opset) {
     const kiln_import_row *best = NULL;
     const char *domain = node->domain ? node->domain : "";
-    const bool standard = !*domain || strcmp(domain, "ai.onnx") == 0,
-               contributed = strcmp(domain, "com.microsoft") == 0;
-    const kiln_import_row *table = standard ? import_table : contributed_table;
-    const size_t count = standard      ? KILN_ARRAY_COUNT(import_table)
-                         : contributed ? KILN_ARRAY_COUNT(contributed_table)
-                                       : 0;
-    for (size_t i = 0; node->op_type && i < count; i++) {
-        const kiln_import_row *row = &table[i];
-        if (strcmp(row->name, node->op_type) == 0 && row->since <= opset &&
-            (!best || row->since > best->since))
-            best = row;
+    for (size_t d = 0; node->op_type && d < KILN_ARRAY_COUNT(domain_table); d++) {
+        if (strcmp(domain_table[d].domain, domain) != 0) continue;
+        for (size_t i = 0; i < domain_table[d].count; i++) {
+            const kiln_import_row *row = &domain_table[d].row[i];
+            if (strcmp(row->name, node->op_type) == 0 && row->since <= opset &&
+                (!best || row->since > best->since))
+                best = row;
+        }
     }
     return best;
 }

@@ -98,6 +98,53 @@ bool draw_rotary_embedding(draw *d) {
     return true;
 }
 
+/* ---- layers with a state --------------------------------------------------------------------- */
+
+bool draw_linear_attention(draw *d) {
+    const int64_t batch = between(d, 1, 2), steps = between(d, 1, 6), heads = between(d, 1, 2),
+                  share = between(d, 1, 2), size = between(d, 1, 4), value_size = between(d, 1, 4);
+    const kiln_dtype dtype = draw_dtype(d, T_(F32) | T_(F16));
+    const int64_t kind = between(d, 0, 3);
+    static const char *const name[] = {"linear", "gated", "delta", "gated_delta"};
+    feed_of(d, dtype, (kiln_shape){3, {batch, steps, heads * share * size}}, -1, 1);
+    feed_of(d, dtype, (kiln_shape){3, {batch, steps, heads * size}}, -1, 1);
+    feed_of(d, dtype, (kiln_shape){3, {batch, steps, heads * value_size}}, -1, 1);
+    if (chance(d, 50))
+        feed_of(d, dtype, (kiln_shape){4, {batch, heads, size, value_size}}, -1, 1);
+    else
+        feed_nothing(d);
+    if (kind == 1 || kind == 3)
+        feed_of(d, dtype, (kiln_shape){3, {batch, steps, chance(d, 50) ? heads : heads * size}}, -2,
+                0);
+    else
+        feed_nothing(d);
+    if (kind >= 2)
+        feed_of(d, dtype, (kiln_shape){3, {batch, steps, chance(d, 50) ? heads : 1}}, 0, 1);
+    set_int(d, "q_num_heads", heads * share);
+    set_int(d, "kv_num_heads", heads);
+    set_text(d, "update_rule", name[kind]);
+    if (chance(d, 30)) set_float(d, "scale", 0.5);
+    results(d, 2);
+    return true;
+}
+
+bool draw_causal_conv(draw *d) {
+    const int64_t batch = between(d, 1, 2), channels = between(d, 1, 5), length = between(d, 1, 7),
+                  taps = between(d, 1, 4);
+    const kiln_dtype dtype = draw_dtype(d, T_(F32) | T_(F16));
+    feed_of(d, dtype, (kiln_shape){3, {batch, channels, length}}, -2, 2);
+    feed_of(d, dtype, (kiln_shape){3, {channels, 1, taps}}, -2, 2);
+    if (chance(d, 50))
+        feed_of(d, dtype, (kiln_shape){1, {channels}}, -2, 2);
+    else
+        feed_nothing(d);
+    if (chance(d, 50) && taps > 1)
+        feed_of(d, dtype, (kiln_shape){3, {batch, channels, taps - 1}}, -2, 2);
+    set_text(d, "activation", word(d, "none silu swish"));
+    results(d, taps > 1 ? 2 : 1);
+    return true;
+}
+
 /* ---- graphs in nodes ------------------------------------------------------------------------- */
 
 static message port(draw *d, const char *name, kiln_dtype dtype, const kiln_shape *shape) {

@@ -104,6 +104,44 @@ static void heads_may_be_one_dimension_with_their_sizes(void **state) {
     expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "belong together");
 }
 
+static message graph_of_one(kiln_arena *arena, message node, const char *from, const char *to) {
+    const message in = with_text(message_of(arena), 1, from),
+                  out = with_text(message_of(arena), 1, to);
+    return with_message(with_message(with_message(message_of(arena), 1, node), 11, in), 12, out);
+}
+
+/* Scores of 0, or of what a graph makes of them, weigh the values; weights may be changed, too. */
+static void flexible_attention_takes_graphs(void **state) {
+    const message plain =
+        with_text(node_of(*state, "FlexAttention", "q k v", "y"), 7, "ai.onnx.preview");
+    const message cumulated = with_attr_int(node_of(*state, "CumSum", "s a", "t"), "reverse", 1);
+    const message negated = node_of(*state, "Neg", "w", "n");
+    static const int64_t last[] = {3};
+    model_parts parts = {.opset = 26,
+                         .input = "q:1,1,1,2 k:1,1,2,2 v:1,1,2,1",
+                         .output = "y:1",
+                         .node_count = 1,
+                         .initializer_count = 1,
+                         .node = {plain},
+                         .initializer = {i64s_of(*state, "a", last, 1)}};
+    kiln_tensor input[] = {tensor_from(*state, SHAPE(1, 1, 1, 2), FLOATS(1, 0)),
+                           tensor_from(*state, SHAPE(1, 1, 2, 2), FLOATS(1, 5, 1, -5)),
+                           tensor_from(*state, SHAPE(1, 1, 2, 1), FLOATS(2, 6))},
+                output;
+    expect_ok(kiln_graph_eval(import_of(*state, &parts), input, *state, &output));
+    assert_true(fabs(at(&output, 0) - 4) < 1e-6);
+    parts.node[0] = with_attr_graph(with_attr_float(plain, "scale", 0.5f), "score_mod",
+                                    graph_of_one(*state, cumulated, "s", "t"));
+    parts.node[0] =
+        with_attr_graph(parts.node[0], "prob_mod", graph_of_one(*state, negated, "w", "n"));
+    expect_ok(kiln_graph_eval(import_of(*state, &parts), input, *state, &output));
+    const double first = exp(1.0) / (exp(1.0) + exp(0.5)); /* scores are 1 and 0.5 */
+    assert_true(fabs(at(&output, 0) + first * 2 + (1 - first) * 6) < 1e-5);
+    const message summed = with_attr_int(node_of(*state, "ReduceSum", "s", "t"), "keepdims", 0);
+    parts.node[0] = with_attr_graph(plain, "score_mod", graph_of_one(*state, summed, "s", "t"));
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "score_mod changes the type");
+}
+
 /* Angles of 0 change nothing; a quarter turn makes (a, b) into (-b, a). */
 static void rotary_embeddings_turn_pairs(void **state) {
     const char *inputs = "x:1,1,1,4 c:1,1,2 s:1,1,2";
@@ -133,6 +171,7 @@ int main(void) {
         test_with_arena(attention_follows_its_formula),
         test_with_arena(shared_key_heads_are_not_copied),
         test_with_arena(heads_may_be_one_dimension_with_their_sizes),
+        test_with_arena(flexible_attention_takes_graphs),
         test_with_arena(rotary_embeddings_turn_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,8 +68,9 @@ kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
         "kiln verify MODEL-DIR...",
         "Compiles models in the layout of ONNX's backend tests and compares every output with the "
         "expected one. Bool and integers must be equal; integers that come from a quantisation may "
-        "differ by 1. Floats: one operator within 1e-3 of each element (1e-7 near 0), a model "
-        "within 1e-3 of its largest, halves within 2e-2; behind a quantisation one step of its "
+        "differ by 1. Floats: one operator within 1e-3 of each element (1e-7 of the "
+        "largest near 0), a model within 1e-3 of its largest, halves within 2e-2; behind a "
+        "quantisation one step of its "
         "scale more. An output that is missing is a failure.",
         option,
         KILN_ARRAY_COUNT(option),

@@ -52,6 +52,16 @@ def test_integers_of_whole_models_are_exact(world):
     fails(world, "int", content, given, [tensor("y", INT32, [3], [2, 9, 0])], says="1 elements differ, by at most 1, first at 1")
 
 
+def test_floats_near_zero_are_held_against_the_largest(world):
+    content = model([node("Neg", "x", "y")], [port("x", [3])], [port("y", [3])])
+    given = [tensor("x", FLOAT, [3], [-64, 0, -1])]
+    passes(world, "near", content, given, [tensor("y", FLOAT, [3], [64, 7e-6, 1])])  # one unit in the last place of 64
+    fails(world, "near", content, given, [tensor("y", FLOAT, [3], [64, 9e-6, 1])], says="1 elements differ")
+    fails(world, "near", content, given, [tensor("y", FLOAT, [3], [64, 0, 1.002])], says="1 elements differ")
+    given = [tensor("x", FLOAT, [3], [-0.5, 0, -1])]
+    fails(world, "near", content, given, [tensor("y", FLOAT, [3], [0.5, 2e-7, 1])], says="1 elements differ")
+
+
 def quantised_model(*after):
     """u8 = quantize(x, 0.5, 10), then `after`."""
     constants = [tensor("s", FLOAT, [], [0.5]), tensor("z", UINT8, [], [10])]

@@ -225,6 +225,30 @@ kiln_status kiln_import_demand(kiln_importer *im, uint32_t index, kiln_tensor *o
     return kiln_status_note(st, "input %u must be known when compiling", index);
 }
 
+static kiln_status demand_one(kiln_importer *im, uint32_t index, kiln_tensor *out_tensor) {
+    kiln_status st = kiln_import_demand(im, index, out_tensor);
+    if (st) return st;
+    return kiln_shape_count(&out_tensor->shape) == 1
+               ? KILN_OK
+               : KILN_ERROR(INVALID_ARGUMENT, "input %u must hold one number", index);
+}
+
+kiln_status kiln_import_demand_int(kiln_importer *im, uint32_t index, int64_t *out_value) {
+    kiln_tensor tensor;
+    kiln_status st = demand_one(im, index, &tensor);
+    if (!st && kiln_dtype_is_float(tensor.dtype))
+        st = KILN_ERROR(INVALID_ARGUMENT, "input %u must hold an integer", index);
+    if (!st) *out_value = kiln_dtype_load_i64(tensor.dtype, tensor.data, 0);
+    return st;
+}
+
+kiln_status kiln_import_demand_float(kiln_importer *im, uint32_t index, double *out_value) {
+    kiln_tensor tensor;
+    kiln_status st = demand_one(im, index, &tensor);
+    if (!st) *out_value = kiln_dtype_load_f64(tensor.dtype, tensor.data, 0);
+    return st;
+}
+
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static const kiln_import_row *find_row(const Onnx__NodeProto *node, int64_t opset) {

@@ -119,6 +119,11 @@ kiln_value kiln_import_input(const kiln_importer *im, uint32_t index);
  * and inputs whose value the caller knows. UNIMPLEMENTED: only known at run time. */
 KILN_MUST_USE kiln_status kiln_import_demand(kiln_importer *im, uint32_t index,
                                              kiln_tensor *out_tensor);
+/* Its one number. INVALID_ARGUMENT: it has not one. */
+KILN_MUST_USE kiln_status kiln_import_demand_int(kiln_importer *im, uint32_t index,
+                                                 int64_t *out_value);
+KILN_MUST_USE kiln_status kiln_import_demand_float(kiln_importer *im, uint32_t index,
+                                                   double *out_value);
 /* The same of any value. */
 KILN_MUST_USE kiln_status kiln_import_evaluate(kiln_importer *im, kiln_value value,
                                                kiln_tensor *out_tensor);

@@ -94,6 +94,12 @@ void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value);
 /* Keeps `st` unless there is an error already. */
 void kiln_compose_fail(kiln_composer *c, kiln_status st);
 
+/* The current node, a quantisation with both inputs and an attribute block_size (blocked.c): to
+ * `bits` of the type, 0: all. */
+KILN_MUST_USE kiln_status kiln_import_quantize_blocks(kiln_importer *im, kiln_dtype dtype,
+                                                      uint32_t bits);
+KILN_MUST_USE kiln_status kiln_import_dequantize_blocks(kiln_importer *im);
+
 /* Attributes of the current ONNX node, or `otherwise`. */
 int64_t kiln_import_int(const kiln_importer *im, const char *name, int64_t otherwise);
 double kiln_import_float(const kiln_importer *im, const char *name, double otherwise);

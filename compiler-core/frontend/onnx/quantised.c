@@ -99,6 +99,11 @@ kiln_status kiln_import_quantize_linear(kiln_importer *im) {
     }
     if (input[2] && (dtype != im->graph->value.data[input[2]].dtype || bits != zero_bits))
         return KILN_ERROR(INVALID_ARGUMENT, "attribute output_dtype is not the zero point's type");
+    if (kiln_import_int(im, "block_size", 0)) {
+        st = kiln_import_quantize_blocks(im, dtype, bits);
+        if (!st) kiln_import_set_bits(im, kiln_import_defined(im, 0), bits);
+        return st;
+    }
     if (!input[2] && given) input[2] = make_zeros(im, dtype);
     if (bits) row.spec = kiln_arena_printf(im->graph->arena, "%s bits=%u", row.spec, bits);
     st = kiln_import_emit(im, &row, input, input[2] ? 3 : 2);
@@ -120,7 +125,9 @@ kiln_status kiln_import_dequantize_linear(kiln_importer *im) {
         st = KILN_ERROR(INVALID_ARGUMENT,
                         "integers of %u bits with a zero point of %u (0: those of a whole type)",
                         kiln_import_bits(im, data), kiln_import_bits(im, zero));
-    return st ? st : kiln_import_node(im);
+    if (st || !kiln_import_int(im, "block_size", 0)) return st ? st : kiln_import_node(im);
+    return data && scale ? kiln_import_dequantize_blocks(im)
+                         : KILN_ERROR(INVALID_ARGUMENT, "an input is missing");
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */

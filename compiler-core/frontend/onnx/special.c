@@ -179,14 +179,34 @@ static kiln_status emit_with(kiln_importer *im, const char *name, const char *te
     return kiln_import_emit(im, &row, input, input_count);
 }
 
+/* To integers of 2 or 4 bits, one in each byte of `dtype`: the lowest bits of the whole number. */
+static kiln_status cast_to_bits(kiln_importer *im, kiln_dtype dtype, uint32_t bits) {
+    kiln_composer c = {.im = im};
+    const double count = (double)(1 << bits), offset = dtype == KILN_I8 ? count / 2 : 0;
+    kiln_value x = kiln_import_input(im, 0);
+    if (!x) return KILN_ERROR(INVALID_ARGUMENT, "input 0 is missing");
+    const kiln_value half = kiln_compose_scalar(&c, KILN_I32, offset);
+    x = kiln_compose_binary(&c, KILN_OP_ADD, kiln_compose_cast(&c, x, KILN_I32), half);
+    x = kiln_compose_binary(&c, KILN_OP_BITWISE_AND, x,
+                            kiln_compose_scalar(&c, KILN_I32, count - 1));
+    x = kiln_compose_cast(&c, kiln_compose_binary(&c, KILN_OP_SUB, x, half), dtype);
+    kiln_compose_define(&c, 0, x);
+    if (!c.st) kiln_import_set_bits(im, x, bits);
+    return c.st;
+}
+
 /* ONNX's number of a type becomes our name of it. */
 kiln_status kiln_import_cast(kiln_importer *im) {
     const Onnx__AttributeProto *to = kiln_import_attribute(im, "to");
     kiln_dtype dtype;
+    uint32_t bits = 0;
     if (kiln_import_reads_poison(im)) return KILN_OK;
-    if (!kiln_onnx_dtype_find(to ? to->i : 0, &dtype))
+    const bool narrow = im->row->op == KILN_OP_CAST;
+    if (!(narrow ? kiln_onnx_type_find(to ? to->i : 0, &dtype, &bits)
+                 : kiln_onnx_dtype_find(to ? to->i : 0, &dtype)))
         return KILN_ERROR(UNIMPLEMENTED, "attribute to: type %lld is not supported",
                           (long long)(to ? to->i : 0));
+    if (bits) return cast_to_bits(im, dtype, bits);
     return emit_with(im, "to", kiln_dtype_name(dtype), 1);
 }
 
@@ -195,9 +215,8 @@ kiln_status kiln_import_cast_like(kiln_importer *im) {
     const kiln_value_info *like = NULL;
     if (kiln_import_reads_poison(im)) return KILN_OK;
     kiln_status st = input_info(im, 1, &like);
-    if (!st && kiln_import_bits(im, kiln_import_input(im, 1)))
-        st = KILN_ERROR(UNIMPLEMENTED, "a cast to integers of %u bits",
-                        kiln_import_bits(im, kiln_import_input(im, 1)));
+    const uint32_t bits = kiln_import_bits(im, kiln_import_input(im, 1));
+    if (!st && bits) return cast_to_bits(im, like->dtype, bits);
     return st ? st : emit_with(im, "to", kiln_dtype_name(like->dtype), 1);
 }
 

@@ -227,3 +227,70 @@ kiln_status kiln_import_causal_conv(kiln_importer *im) {
     kiln_compose_define(&c, 1, last_positions(&c, x, past, count));
     return c.st;
 }
+
+/* ---- TensorScatter --------------------------------------------------------------------------- */
+
+/* Rows of the update that positions of the cache are replaced by: [batch][1..][positions][1..],
+ * with negative numbers, and numbers beyond the update, where a position keeps what it has. */
+static kiln_value row_numbers(kiln_composer *c, const kiln_shape *cache, uint32_t axis,
+                              kiln_value first, bool circular) {
+    const int64_t length = cache->dim[axis];
+    kiln_shape along = {.rank = cache->rank - axis, .dim = {length}},
+               by_sample = {.rank = cache->rank, .dim = {cache->dim[0]}};
+    for (uint32_t d = 1; d < along.rank; d++) along.dim[d] = 1;
+    for (uint32_t d = 1; d < by_sample.rank; d++) by_sample.dim[d] = 1;
+    kiln_tensor position = kiln_tensor_create(c->im->graph->arena, KILN_I64, &along);
+    for (int64_t i = 0; i < length; i++) ((int64_t *)position.data)[i] = i;
+    const kiln_value number = kiln_compose_constant(c, &position);
+    if (!first) return number;
+    first = kiln_compose_reshape(c, kiln_compose_cast(c, first, KILN_I64), &by_sample);
+    const kiln_value row = kiln_compose_binary(c, KILN_OP_SUB, number, first);
+    return circular ? kiln_compose_binary(c, KILN_OP_MOD, row,
+                                          kiln_compose_scalar(c, KILN_I64, (double)length))
+                    : row;
+}
+
+static void scatter(kiln_composer *c, kiln_value cache, kiln_value update, uint32_t axis,
+                    kiln_value row) {
+    const kiln_shape shape = *kiln_compose_shape(c, cache);
+    const int64_t count = kiln_compose_shape(c, update)->dim[axis];
+    const kiln_value zero = kiln_compose_scalar(c, KILN_I64, 0),
+                     end = kiln_compose_scalar(c, KILN_I64, (double)count);
+    const kiln_value is_kept =
+        kiln_compose_binary(c, KILN_OP_OR, kiln_compose_binary(c, KILN_OP_LESS, row, zero),
+                            kiln_compose_binary(c, KILN_OP_GREATER_EQUAL, row, end));
+    const kiln_value index =
+        kiln_compose_ints(c, KILN_OP_EXPAND, kiln_compose_where(c, is_kept, zero, row), "shape",
+                          shape.dim, shape.rank);
+    const kiln_value operand[] = {update, index};
+    const kiln_attr attr = kiln_attr_int("axis", axis);
+    kiln_value taken = 0;
+    kiln_compose_node(c, KILN_OP_GATHER_ELEMENTS, operand, 2, &attr, 1, &taken, 1);
+    kiln_compose_define(c, 0, kiln_compose_where(c, is_kept, cache, taken));
+}
+
+kiln_status kiln_import_tensor_scatter(kiln_importer *im) {
+    kiln_composer c = {.im = im};
+    const kiln_value cache = kiln_import_input(im, 0), update = kiln_import_input(im, 1),
+                     first = kiln_import_input(im, 2);
+    const kiln_str mode = kiln_import_text(im, "mode", "linear");
+    const bool circular = kiln_str_is(mode, "circular");
+    int64_t axis = kiln_import_int(im, "axis", -2);
+    if (!circular && !kiln_str_is(mode, "linear"))
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute mode: \"%.*s\"", KILN_STR_ARG(mode));
+    if (!cache || !update) return KILN_ERROR(INVALID_ARGUMENT, "it needs a cache and an update");
+    const kiln_shape shape = *kiln_compose_shape(&c, cache), part = *kiln_compose_shape(&c, update);
+    if (axis < 0) axis += shape.rank;
+    if (axis < 1 || axis >= shape.rank)
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute axis: %lld is out of range",
+                          (long long)axis);
+    kiln_shape wanted = shape;
+    wanted.dim[axis] = KILN_MIN(part.dim[axis], shape.dim[axis]);
+    if (!kiln_shape_equal(&part, &wanted) || wanted.dim[axis] < 1)
+        return KILN_ERROR(INVALID_ARGUMENT, "its update does not fit its cache");
+    if (first && !kiln_shape_equal(kiln_compose_shape(&c, first), &(kiln_shape){1, {shape.dim[0]}}))
+        return KILN_ERROR(INVALID_ARGUMENT, "write_indices must hold one index for each sample");
+    scatter(&c, cache, update, (uint32_t)axis,
+            row_numbers(&c, &shape, (uint32_t)axis, first, circular));
+    return c.st;
+}

@@ -298,6 +298,14 @@ bool draw_quantize(draw *d) {
     return kiln_shape_count(&x->truth.shape) > 0;
 }
 
+bool draw_dynamic_quantize(draw *d) {
+    const fuzz_value *x = feed(d, &(wanted){T_(F32), 1, 4, -60, 60});
+    const int64_t count = kiln_shape_count(&x->truth.shape);
+    results(d, 3);
+    if (x->low == 0 && x->high == 0) peer_may_differ(d, "the scale of zeros only");
+    return count > 0;
+}
+
 bool draw_dequantize(draw *d) {
     const fuzz_value *x = feed(d, &(wanted){T_(I8) | T_(U8) | T_(I32), 1, 4, 0, 0});
     bool is_wide = x->truth.dtype == KILN_I32;

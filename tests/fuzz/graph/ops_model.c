@@ -145,6 +145,36 @@ bool draw_causal_conv(draw *d) {
     return true;
 }
 
+bool draw_tensor_scatter(draw *d) {
+    kiln_shape shape = draw_shape(d, 2, 4);
+    const int64_t axis = between(d, 1, shape.rank - 1), length = shape.dim[axis],
+                  count = between(d, 1, KILN_MIN(length, 4));
+    const bool circular = chance(d, 50);
+    const kiln_dtype dtype = draw_dtype(d, FLOATS | SIGNED);
+    feed_of(d, dtype, shape, 0, 0);
+    shape.dim[axis] = count;
+    feed_of(d, dtype, shape, 0, 0);
+    if (chance(d, 70))
+        feed_fixed(d, KILN_I64, (kiln_shape){1, {shape.dim[0]}}, 0,
+                   (double)(circular ? length - 1 : length - count));
+    set_int(d, "axis", chance(d, 50) ? axis : axis - shape.rank);
+    set_text(d, "mode", circular ? "circular" : "linear");
+    results(d, 1);
+    return true;
+}
+
+/* ---- matrices -------------------------------------------------------------------------------- */
+
+bool draw_det(draw *d) {
+    const int64_t size = between(d, 1, 5);
+    kiln_shape shape = {.rank = (uint32_t)between(d, 0, 2), .dim = {between(d, 1, 3), 2}};
+    shape.dim[shape.rank++] = size;
+    shape.dim[shape.rank++] = size;
+    feed_of(d, draw_dtype(d, T_(F32) | T_(F64)), shape, -2, 2);
+    results(d, 1);
+    return true;
+}
+
 /* ---- graphs in nodes ------------------------------------------------------------------------- */
 
 static message port(draw *d, const char *name, kiln_dtype dtype, const kiln_shape *shape) {

@@ -1,4 +1,7 @@
+#include "compiler-core/task/task.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 static const char *constant_line(kiln_arena *arena, message node, const char *input) {
     model_parts parts = {
@@ -158,6 +161,30 @@ static void types_of_casts_become_names(void **state) {
     expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "type 8 is not supported");
 }
 
+/* The lowest bits of the whole number, as signed numbers or not. */
+static void casts_to_few_bits_wrap_around(void **state) {
+    static const struct {
+        int64_t type;
+        int8_t wanted[6];
+    } table[] = {{21 /* UINT4 */, {7, 15, 3, 7, 8, 15}},
+                 {22 /* INT4 */, {7, -1, 3, 7, -8, -1}},
+                 {25 /* UINT2 */, {3, 3, 3, 3, 0, 3}},
+                 {26 /* INT2 */, {-1, -1, -1, -1, 0, -1}}};
+    const kiln_tensor input = tensor_from(*state, SHAPE(6), FLOATS(-9, -1.5f, 3.75f, 7, 8, 15));
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(table); i++) {
+        model_parts parts = {
+            .opset = 25,
+            .input = "x:6",
+            .output = "y:6",
+            .node_count = 1,
+            .node = {with_attr_int(node_of(*state, "Cast", "x", "y"), "to", table[i].type)}};
+        kiln_tensor output;
+        expect_ok(kiln_graph_eval(import_of(*state, &parts), &input, *state, &output));
+        assert_int_equal(output.dtype, i % 2 ? KILN_I8 : KILN_U8);
+        assert_memory_equal(output.data, table[i].wanted, sizeof table[i].wanted);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(constants_come_in_many_kinds),
@@ -168,6 +195,7 @@ int main(void) {
         test_with_arena(dropout_is_identity_unless_it_trains),
         test_with_arena(old_slopes_belong_to_channels),
         test_with_arena(casts_can_follow_another_tensor),
+        test_with_arena(casts_to_few_bits_wrap_around),
         test_with_arena(types_of_casts_become_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,6 +183,36 @@ static void states_and_activations_are_checked(void **state) {
     expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "its input must be");
 }
 
+/* ---- TensorScatter --------------------------------------------------------------------------- */
+
+static void updates_replace_a_part_of_the_cache(void **state) {
+    message node = with_attr_int(node_of(*state, "TensorScatter", "p u i", "y"), "axis", 1);
+    static const int64_t first[] = {1, 3};
+    model_parts parts = {.opset = 24,
+                         .input = "p:2,4 u:2,2",
+                         .output = "y:1",
+                         .node_count = 1,
+                         .node = {with_attr_text(node, "mode", "circular")},
+                         .initializer_count = 1,
+                         .initializer = {i64s_of(*state, "i", first, 2)}};
+    const kiln_tensor input[] = {tensor_from(*state, SHAPE(2, 4), FLOATS(1, 2, 3, 4, 5, 6, 7, 8)),
+                                 tensor_from(*state, SHAPE(2, 2), FLOATS(10, 20, 30, 40))};
+    kiln_tensor output;
+    expect_ok(kiln_graph_eval(import_of(*state, &parts), input, *state, &output));
+    expect_tensor(&output, SHAPE(2, 4), FLOATS(1, 10, 20, 4, 40, 6, 7, 30));
+    parts.node[0] = node; /* what would be written behind the end is not */
+    expect_ok(kiln_graph_eval(import_of(*state, &parts), input, *state, &output));
+    expect_tensor(&output, SHAPE(2, 4), FLOATS(1, 10, 20, 4, 5, 6, 7, 30));
+    parts.node[0] = with_attr_int(node_of(*state, "TensorScatter", "p u", "y"), "axis", 1);
+    expect_ok(kiln_graph_eval(import_of(*state, &parts), input, *state, &output));
+    expect_tensor(&output, SHAPE(2, 4), FLOATS(10, 20, 3, 4, 30, 40, 7, 8));
+    parts.node[0] = with_attr_int(node_of(*state, "TensorScatter", "p u", "y"), "axis", 0);
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "axis: 0 is out of range");
+    parts.input = "p:2,4 u:2,5";
+    parts.node[0] = with_attr_int(node_of(*state, "TensorScatter", "p u", "y"), "axis", 1);
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "does not fit its cache");
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(linear_attention_follows_each_rule),
@@ -190,6 +220,7 @@ int main(void) {
         test_with_arena(convolutions_see_what_came_before),
         test_with_arena(short_inputs_keep_a_part_of_the_state),
         test_with_arena(states_and_activations_are_checked),
+        test_with_arena(updates_replace_a_part_of_the_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,12 +243,10 @@ static void names_may_ask_for_halves_and_images(void **state) {
         const char *name;
         kiln_dtype dtype;
         int64_t images, size; /* of the output: images by all else */
-    } row[] = {{"resnet18_n4_f16", KILN_F16, 4, 1000},
-               {"mobilenet_v1_bf16", KILN_BF16, 1, 1000},
-               {"dcgan_n2", KILN_F32, 2, 3 * 64 * 64},
-               {"conv:C6_f16_n3", KILN_F16, 3, 128 * 28 * 28},
-               {"qconv:C6_n2", KILN_F32, 2, 128 * 28 * 28},
-               {"gemm:8x16x4_f16", KILN_F16, 8, 16}};
+    } row[] = {
+        {"resnet18_n4_f16", KILN_F16, 4, 1000},      {"mobilenet_v1_bf16", KILN_BF16, 1, 1000},
+        {"dcgan_n2", KILN_F32, 2, 3 * 64 * 64},      {"conv:C6_f16_n3", KILN_F16, 3, 128 * 28 * 28},
+        {"qconv:C6_n2", KILN_F32, 2, 128 * 28 * 28}, {"gemm:8x16x4_f16", KILN_F16, 8, 16}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_graph *graph = NULL;
         expect_ok(kiln_import_bytes(build(*state, row[i].name, 3), NULL, NULL, *state, &graph));

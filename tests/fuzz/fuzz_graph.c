@@ -26,6 +26,10 @@
  * - Reductions of integers that overflow: not defined. Here they wrap, there some are floats.
  * - Shrink of unsigned integers with x < bias: not defined. Here it is 0, there it wraps. Of signed
  *   ones: there x - bias is computed in floats, which hold no more than 24 bits.
+ * - AffineGrid align_corners of a dimension of one position: there 1, here -1, as in ONNX's
+ * reference.
+ * - Windows of one number that are not periodic: there 0 / 0, here 1.
+ * - Results of as many rows as data says: here there are zeros behind them, and a count.
  * - Functions of floats (logistic, tanh, erf, exp): there they are right to about 1e-6 of 1, not of
  *   their own value. tests/fuzz/graph_onnxruntime.py allows for it.
  *

@@ -60,6 +60,8 @@ def read_all(folder, kind):
 def difference(name, actual, expected, tolerance):
     """Text of what differs; empty: nothing."""
     actual = numpy.asarray(actual)
+    if tolerance.size and numpy.isinf(tolerance).all():
+        return ""
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return f"{name}: {actual.dtype}{list(actual.shape)} instead of {expected.dtype}{list(expected.shape)}"
     with numpy.errstate(all="ignore"):

@@ -51,11 +51,12 @@ static kiln_status import_window(kiln_importer *im, const double *factor, uint32
     if (!st) st = output_dtype(im, &dtype);
     if (!st) st = make(im, dtype, &(kiln_shape){1, {size}}, &window);
     if (st) return st;
-    const int64_t length = kiln_import_int(im, "periodic", 1) ? size : KILN_MAX(size - 1, 1);
+    const int64_t length = kiln_import_int(im, "periodic", 1) ? size : size - 1;
     for (int64_t i = 0; i < size; i++) {
         double value = 0;
         for (uint32_t k = 0; k < count; k++)
-            value += factor[k] * cos(2 * pi * k * (double)i / (double)length);
+            value += factor[k] * cos(2 * pi * k * (double)i / (double)KILN_MAX(length, 1));
+        if (length == 0) value = 1; /* one number, which is the middle */
         kiln_dtype_store_f64(dtype, window.data, (size_t)i, value);
     }
     kiln_import_define_constant(im, &window);

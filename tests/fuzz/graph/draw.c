@@ -113,7 +113,7 @@ static const fuzz_value *feed_fresh(draw *d, kiln_dtype dtype, kiln_shape shape,
 
 static bool fits(const draw *d, const fuzz_value *value, const wanted *w) {
     const kiln_shape *shape = &value->truth.shape;
-    if (value->fixed || !(w->types >> value->truth.dtype & 1)) return false;
+    if (value->fixed || value->grows || !(w->types >> value->truth.dtype & 1)) return false;
     if (shape->rank < w->rank_min || shape->rank > w->rank_max) return false;
     int64_t count = kiln_shape_count(shape);
     if ((count == 0 && !fuzz_rule_has(d->rule, 'z')) || count > 4 * FUZZ_ELEMENTS_MAX) return false;
@@ -239,5 +239,10 @@ void set_graph(draw *d, const char *name, message graph) {
 }
 
 void results(draw *d, uint32_t count) { d->node->output_count = count; }
+
+void results_grow(draw *d) {
+    d->node->grows = true;
+    peer_may_differ(d, "there are no rows behind the last result");
+}
 
 void peer_may_differ(draw *d, const char *why) { d->node->peer_differs = why; }

@@ -85,6 +85,8 @@ void set_texts(draw *d, const char *name, const char *const *value, uint32_t cou
 void set_graph(draw *d, const char *name, message graph);
 
 void results(draw *d, uint32_t count);
+/* How many rows the results have is known at run time only. ONNX Runtime has no others. */
+void results_grow(draw *d);
 /* ONNX Runtime may compute something else for this node, for that reason. */
 void peer_may_differ(draw *d, const char *why);
 static inline int opset(const draw *d) { return d->g->opset; }

@@ -274,6 +274,7 @@ fuzz_outcome fuzz_graph_evaluate(fuzz_graph *g, kiln_strbuf *why) {
     for (uint32_t i = 0; i < node->output_count; i++) {
         node->output[i] = add_value(g, FUZZ_RESULT);
         g->value[node->output[i]].peer_differs = differs;
+        g->value[node->output[i]].grows = node->grows;
     }
     kiln_str bytes = fuzz_part_model(g, &alone, g->arena);
     kiln_status st = kiln_import_bytes(bytes, NULL, NULL, g->arena, &graph);

@@ -30,6 +30,7 @@ typedef struct fuzz_value {
     fuzz_origin origin;
     bool fixed; /* an operator needs it when compiling: a constant in every model */
     bool exact; /* nothing was rounded on the way here */
+    bool grows; /* how many rows it has is known at run time only: nothing may read it */
     /* Why ONNX Runtime may compute something else for it; NULL: it may not. */
     const char *peer_differs;
     uint32_t uses;
@@ -42,6 +43,7 @@ typedef struct fuzz_node {
     const char *op;
     bool exact;
     bool sums;     /* of many elements one after another: errors may add up */
+    bool grows;    /* so do its results */
     bool absolute; /* right to some units of its operands, or of 1, not of its own value */
     const char *peer_differs;
     message attributes;

@@ -7,7 +7,10 @@ bool draw_affine_grid(draw *d) {
     for (uint32_t i = 0; i < rank; i++) size[i + 2] = between(d, 1, 6);
     feed_of(d, draw_dtype(d, T_(F32) | T_(F64)), (kiln_shape){3, {size[0], rank, rank + 1}}, -2, 2);
     feed_ints(d, size, rank + 2);
-    set_int(d, "align_corners", between(d, 0, 1));
+    const bool corners = chance(d, 50);
+    for (uint32_t i = 0; i < rank && corners; i++)
+        if (size[i + 2] == 1) peer_may_differ(d, "the corner of one position is 1 there, -1 here");
+    set_int(d, "align_corners", corners);
     results(d, 1);
     return true;
 }

@@ -500,3 +500,62 @@ bool draw_dropout(draw *d) {
                         "before opset 12 the mask of a Dropout that does nothing is not defined");
     return true;
 }
+
+/* ---- as many results as data says ------------------------------------------------------------ */
+
+bool draw_compress(draw *d) {
+    const kiln_shape shape = feed(d, &(wanted){ANY, 1, 3, 0, 0})->truth.shape;
+    const bool flat = chance(d, 40), is_known = chance(d, 50);
+    const int64_t axis = between(d, 0, shape.rank - 1),
+                  length = flat ? kiln_shape_count(&shape) : shape.dim[axis];
+    if (!flat) set_int(d, "axis", chance(d, 50) ? axis : axis - shape.rank);
+    const kiln_shape part = {1, {between(d, 1, length)}};
+    if (is_known || (!flat && axis > 0)) {
+        kiln_tensor chosen = draw_tensor(d, KILN_BOOL, part, 0, 0);
+        ((uint8_t *)chosen.data)[0] = 1;
+        feed_same(d, &d->g->value[fuzz_graph_fix(d->g, &chosen)]);
+    } else {
+        const kiln_tensor chosen = draw_tensor(d, KILN_BOOL, part, 0, 0);
+        feed_same(d, &d->g->value[fuzz_graph_add(d->g, FUZZ_INPUT, &chosen)]);
+        results_grow(d);
+    }
+    results(d, 1);
+    return true;
+}
+
+bool draw_non_zero(draw *d) {
+    const kiln_shape shape = draw_shape(d, 1, 3);
+    kiln_tensor x =
+        draw_tensor(d, draw_dtype(d, T_(F32) | T_(I32) | T_(I64) | TRUTHS), shape, 0, 2);
+    feed_same(d, &d->g->value[fuzz_graph_fix(d->g, &x)]);
+    results(d, 1);
+    return true;
+}
+
+bool draw_unique(draw *d) {
+    const bool rows = chance(d, 30);
+    const kiln_shape shape = draw_shape(d, rows ? 2 : 1, rows ? 2 : 3);
+    if (kiln_shape_count(&shape) > 200) return false;
+    kiln_tensor x = draw_tensor(d, draw_dtype(d, T_(F32) | T_(I64)), shape, 0, 0);
+    for (size_t i = 0; i < (size_t)kiln_shape_count(&shape); i++) /* of a few values */
+        kiln_dtype_store_f64(x.dtype, x.data, i, (double)between(d, -2, 2));
+    feed_same(d, &d->g->value[fuzz_graph_add(d->g, FUZZ_INPUT, &x)]);
+    if (rows) set_int(d, "axis", 0);
+    set_int(d, "sorted", between(d, 0, 1));
+    results_grow(d);
+    results(d, 4);
+    return true;
+}
+
+bool draw_non_max_suppression(draw *d) {
+    const int64_t batch = between(d, 1, 2), classes = between(d, 1, 3), boxes = between(d, 1, 9);
+    feed_of(d, KILN_F32, (kiln_shape){3, {batch, boxes, 4}}, 0, 8);
+    feed_of(d, KILN_F32, (kiln_shape){3, {batch, classes, boxes}}, -1, 1);
+    feed_int(d, between(d, 0, 4));
+    if (chance(d, 80)) feed_scalar(d, KILN_F32, real(d, 0.125, 0.875));
+    if (d->node->input_count == 4 && chance(d, 50)) feed_scalar(d, KILN_F32, real(d, -1, 1));
+    set_int(d, "center_point_box", between(d, 0, 1));
+    results_grow(d);
+    results(d, 1);
+    return true;
+}

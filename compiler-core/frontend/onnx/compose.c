@@ -44,6 +44,9 @@ void kiln_compose_node(kiln_composer *c, kiln_op op, const kiln_value *input, ui
     if (!c->st && (graph->node.count == KILN_GRAPH_NODES_MAX ||
                    graph->value.count + output_count >= KILN_GRAPH_VALUES_MAX))
         c->st = KILN_ERROR(UNIMPLEMENTED, "so many nodes");
+    for (uint32_t i = 0; i < input_count && !c->st; i++)
+        if (kiln_import_list_of(c->im, input[i]))
+            c->st = KILN_ERROR(UNIMPLEMENTED, "a sequence that is known at run time only");
     if (c->st) return;
     kiln_str name = kiln_import_fresh_name(c->im);
     kiln_node node = kiln_graph_add_node(graph, op, name, input_count, output_count);

@@ -305,16 +305,21 @@ static kiln_status import_one(kiln_importer *im) {
     const Onnx__NodeProto *node = im->node;
     const kiln_import_row *row = im->row = find_row(node, im->opset);
     uint32_t before = im->problem_count;
+    const Onnx__FunctionProto *function = NULL;
     kiln_status st = check_names(im);
-    if (!st && !row) {
+    if (!st && !row) st = kiln_import_find_function(im, node, &function);
+    if (!st && !row && !function) {
         bool foreign = node->domain && *node->domain;
         st = foreign ? KILN_ERROR(UNIMPLEMENTED, "operator of domain %s", node->domain)
                      : KILN_ERROR(UNIMPLEMENTED, "operator");
     }
-    bool composed = row && row->op == KILN_OP_NONE;
+    const bool composed = function || (row && row->op == KILN_OP_NONE);
     if (!st) st = check_lengths(im);
-    if (!st && !(composed && kiln_import_reads_poison(im))) st = row->import(im);
-    if (!st && row->op != KILN_OP_CAST && row->op != KILN_OP_BIT_CAST) pass_bits_on(im);
+    if (!st && kiln_import_reads_list(im) && !function && strcmp(row->spec, "~") != 0)
+        st = KILN_ERROR(UNIMPLEMENTED, "it reads a sequence");
+    if (!st && !(composed && kiln_import_reads_poison(im)))
+        st = function ? kiln_import_inline(im, function) : row->import(im);
+    if (!st && row && row->op != KILN_OP_CAST && row->op != KILN_OP_BIT_CAST) pass_bits_on(im);
     if (st && kiln_status_code(st) != KILN_UNIMPLEMENTED)
         return kiln_status_note(st, "node \"%s\": %s (opset %lld)", kiln_import_node_name(node),
                                 node->op_type ? node->op_type : "", (long long)im->opset);
@@ -478,6 +483,10 @@ static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *gra
             return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is produced by no node",
                               graph->output[i]->name ? graph->output[i]->name : "");
         if (value == KILN_IMPORT_POISON) continue;
+        if (kiln_import_list_of(im, (kiln_value)value)) {
+            add_problem(im, "output \"%s\": it is no tensor", graph->output[i]->name);
+            continue;
+        }
         kiln_value named =
             named_output(im, kiln_proto_text(graph->output[i]->name), (kiln_value)value);
         kiln_vec_push_in(im->graph->arena, &im->graph->output, named);
@@ -490,7 +499,7 @@ static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *gra
 static kiln_status import_nodes(kiln_importer *im, Onnx__NodeProto *const *node, size_t count) {
     kiln_status st = KILN_OK;
     for (size_t i = 0; !st && i < count; i++) {
-        im->node = node[i];
+        im->node = im->call ? kiln_import_called_node(im, node[i]) : node[i];
         if (im->graph->value.count + node[i]->n_output + 4 > KILN_GRAPH_VALUES_MAX)
             st = KILN_ERROR(OUT_OF_RANGE, "too many tensors");
         if (!st) st = import_one(im);
@@ -531,22 +540,42 @@ static void forget_body(kiln_importer *im, const Onnx__GraphProto *body) {
                 kiln_map_remove(&im->value, kiln_proto_text(body->node[i]->output[k]));
 }
 
-kiln_status kiln_import_body(kiln_importer *im, const Onnx__GraphProto *body,
-                             const kiln_value *input, kiln_value *output) {
-    const Onnx__NodeProto *outer = im->node;
-    const char *outer_scope = im->scope;
+/* Bodies within bodies, and nodes of all of them, are counted. */
+static kiln_status enter_scope(kiln_importer *im, size_t nodes) {
     if (im->depth == KILN_IMPORT_DEPTH_MAX)
         return KILN_ERROR(UNIMPLEMENTED, "more than %u bodies within bodies",
                           KILN_IMPORT_DEPTH_MAX);
-    im->body_nodes += body->n_node;
+    im->body_nodes += nodes;
     if (im->body_nodes > KILN_IMPORT_BODY_NODES_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED,
                           "unrolled, the bodies of loops and branches have more than %u nodes",
                           KILN_IMPORT_BODY_NODES_MAX);
-    kiln_str scope = kiln_import_fresh_name(im);
-    im->scope = kiln_str_dup(im->graph->arena, scope);
+    im->scope = kiln_str_dup(im->graph->arena, kiln_import_fresh_name(im));
     im->depth++;
-    kiln_status st = bind_body_inputs(im, body, input);
+    return KILN_OK;
+}
+
+kiln_status kiln_import_scope(kiln_importer *im, Onnx__NodeProto *const *node, size_t count) {
+    const Onnx__NodeProto *outer = im->node;
+    const kiln_import_row *outer_row = im->row;
+    const char *outer_scope = im->scope;
+    kiln_status st = enter_scope(im, count);
+    if (st) return st;
+    st = import_nodes(im, node, count);
+    im->depth--;
+    im->scope = outer_scope;
+    im->node = outer;
+    im->row = outer_row;
+    return st;
+}
+
+kiln_status kiln_import_body(kiln_importer *im, const Onnx__GraphProto *body,
+                             const kiln_value *input, kiln_value *output) {
+    const Onnx__NodeProto *outer = im->node;
+    const char *outer_scope = im->scope;
+    kiln_status st = enter_scope(im, body->n_node);
+    if (st) return st;
+    st = bind_body_inputs(im, body, input);
     if (!st) st = import_initializers(im, body);
     if (!st) st = import_nodes(im, body->node, body->n_node);
     if (!st) st = find_body_outputs(im, body, output);
@@ -600,6 +629,7 @@ kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
     const Onnx__GraphProto *proto = model->graph;
     kiln_importer im = {.files = {folder, options->open},
                         .options = options,
+                        .model = model,
                         .budget_bytes = KILN_TENSOR_BYTES_MAX,
                         .scope = ""};
     im.graph = kiln_graph_create(arena, kiln_proto_text(proto->name));

@@ -194,6 +194,7 @@ static kiln_status apply_spec(kiln_importer *im, const kiln_import_row *row, kil
         kiln_str rest = kiln_str_slice(word, 1, word.size);
         switch (word.data[0]) {
         case '-':
+        case '~':
         case '@': break;
         case '#': st = value_to_attribute(im, rest, node, row->op); break;
         case '!': st = check_required(im, rest); break;

@@ -54,6 +54,20 @@ KILN_MUST_USE kiln_status kiln_onnx_dims_check(const Onnx__GraphProto *graph,
 
 /* ---- import ---------------------------------------------------------------------------------- */
 typedef struct kiln_import_row kiln_import_row;
+/* A sequence, or an optional value that there is not (sequences.c). */
+typedef struct kiln_import_list {
+    uint32_t count;
+    bool is_none;
+    kiln_value *item; /* [count] */
+} kiln_import_list;
+
+/* A call of one of the model's functions (functions.c). */
+typedef struct kiln_import_call {
+    const Onnx__NodeProto *node;
+    const Onnx__FunctionProto *function;
+    kiln_map absent; /* names of its inputs that the call leaves out */
+} kiln_import_call;
+
 typedef struct kiln_importer {
     kiln_graph *graph;
     kiln_onnx_files files;
@@ -64,15 +78,19 @@ typedef struct kiln_importer {
     kiln_evaluation evaluation; /* values that were needed when importing */
     kiln_map
         value; /* ONNX name -> kiln_value; KILN_IMPORT_POISON: the result of an unsupported node */
-    kiln_map taken;              /* names of the graph's values, and of those to come */
-    KILN_VEC(uint8_t) bits;      /* by kiln_value: kiln_import_bits; values beyond have 0 */
-    const Onnx__NodeProto *node; /* being imported */
-    const kiln_import_row *row;  /* what it means */
-    const char *scope;           /* of names in a body, "loop.3"; "" outside of bodies */
-    uint32_t depth;              /* bodies around the current node */
-    uint64_t body_nodes;         /* imported so far */
-    uint32_t fresh_count;        /* numbers for names */
-    kiln_strbuf problems;        /* one line each */
+    kiln_map taken;         /* names of the graph's values, and of those to come */
+    KILN_VEC(uint8_t) bits; /* by kiln_value: kiln_import_bits; values beyond have 0 */
+    KILN_VEC(kiln_import_list) list;
+    KILN_VEC(uint32_t) list_of; /* by kiln_value: place in `list` + 1; values beyond have 0 */
+    const Onnx__ModelProto *model;
+    const kiln_import_call *call; /* whose body is being imported; NULL: none */
+    const Onnx__NodeProto *node;  /* being imported */
+    const kiln_import_row *row;   /* what it means */
+    const char *scope;            /* of names in a body, "loop.3"; "" outside of bodies */
+    uint32_t depth;               /* bodies around the current node */
+    uint64_t body_nodes;          /* imported so far */
+    uint32_t fresh_count;         /* numbers for names */
+    kiln_strbuf problems;         /* one line each */
     uint32_t problem_count, bound_count;
 } kiln_importer;
 
@@ -148,6 +166,25 @@ void kiln_import_set_bits(kiln_importer *im, kiln_value value, uint32_t bits);
  * outputs. */
 KILN_MUST_USE kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row,
                                            const kiln_value *input, uint32_t input_count);
+
+/* The list that a value stands for; NULL: it is a tensor, or 0. */
+const kiln_import_list *kiln_import_list_of(const kiln_importer *im, kiln_value value);
+/* Whether an input of the current node is one. */
+bool kiln_import_reads_list(const kiln_importer *im);
+
+/* The function of the model that a node calls; NULL: none. UNIMPLEMENTED: there are several. */
+KILN_MUST_USE kiln_status kiln_import_find_function(const kiln_importer *im,
+                                                    const Onnx__NodeProto *node,
+                                                    const Onnx__FunctionProto **out_function);
+/* Imports its body in place of the current node. */
+KILN_MUST_USE kiln_status kiln_import_inline(kiln_importer *im,
+                                             const Onnx__FunctionProto *function);
+/* A node of the body of the current call, with what the call gives it. In the graph's arena. */
+const Onnx__NodeProto *kiln_import_called_node(kiln_importer *im, const Onnx__NodeProto *node);
+/* Imports nodes under names of their own, as a body within those around it: UNIMPLEMENTED or
+ * RESOURCE_EXHAUSTED when there are too many. */
+KILN_MUST_USE kiln_status kiln_import_scope(kiln_importer *im, Onnx__NodeProto *const *node,
+                                            size_t count);
 
 /* Imports the nodes of a body (a branch of If, an iteration of Loop) into the graph. Its names are
  * known during the call only; it sees those outside of it. `input`: one value per input of the

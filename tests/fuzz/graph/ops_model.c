@@ -261,3 +261,65 @@ bool draw_scan(draw *d) {
     results(d, 2);
     return true;
 }
+
+/* ---- what folds away ------------------------------------------------------------------------- */
+
+static message one_port(kiln_arena *arena, message graph, uint32_t field, const char *name) {
+    return with_message(graph, field, with_text(message_of(arena), 1, name));
+}
+
+/* Sequences and optional values are no results of nodes that are drawn: a branch that is taken
+ * makes some of `x`, and gives the negatives of x twice, then x. */
+bool draw_folded(draw *d) {
+    kiln_arena *arena = d->g->arena;
+    const fuzz_value *x = feed(d, &(wanted){T_(F32) | T_(F64), 1, 3, 0, 0});
+    kiln_shape whole = x->truth.shape;
+    const kiln_dtype dtype = x->truth.dtype;
+    if (whole.dim[0] > 7) return false;
+    whole.dim[0] *= 3;
+    const kiln_tensor zero = kiln_tensor_create(arena, KILN_I64, &(kiln_shape){0});
+    message item = one_port(arena, with_text(message_of(arena), 2, "item"), 11, "i");
+    item = with_message(item, 1, node_of(arena, "Neg", "i", "j"));
+    item = with_message(item, 12, port(d, "j", dtype, &(kiln_shape){0}));
+    message body = with_text(message_of(arena), 2, "body"), join;
+    const char *two = kiln_arena_printf(arena, "%s %s", x->name, x->name);
+    body = with_message(body, 5, tensor_message(arena, "zero", &zero));
+    message node = with_attr_int(node_of(arena, "SequenceEmpty", "", "s0"), "dtype",
+                                 kiln_onnx_dtype_number(dtype));
+    body = with_message(body, 1, node);
+    body = with_message(body, 1, node_of(arena, "SplitToSequence", x->name, "rows"));
+    join = with_attr_int(node_of(arena, "ConcatFromSequence", "rows", "same"), "axis", 0);
+    body = with_message(body, 1, join);
+    body = with_message(body, 1, node_of(arena, "SequenceInsert", "s0 same", "s1"));
+    body = with_message(
+        body, 1,
+        node_of(arena, "SequenceInsert", kiln_arena_printf(arena, "s1 %s zero", x->name), "s2"));
+    body = with_message(body, 1, node_of(arena, "SequenceErase", "s2 zero", "s3"));
+    body = with_message(body, 1, node_of(arena, "SequenceAt", "s3 zero", "first"));
+    body = with_message(body, 1, node_of(arena, "SequenceLength", "s3", "length"));
+    body = with_message(body, 1, node_of(arena, "SequenceConstruct", two, "s4"));
+    node = with_attr_graph(node_of(arena, "SequenceMap", "s4", "s5"), "body", item);
+    body = with_message(body, 1, node);
+    join = with_attr_int(node_of(arena, "ConcatFromSequence", "s5", "both"), "axis", 0);
+    body = with_message(body, 1, join);
+    body = with_message(body, 1, node_of(arena, "Optional", "first", "maybe"));
+    body = with_message(body, 1, node_of(arena, "OptionalHasElement", "maybe", "is_there"));
+    body = with_message(body, 1, node_of(arena, "OptionalGetElement", "maybe", "got"));
+    join = with_attr_int(node_of(arena, "Concat", "both got", "all"), "axis", 0);
+    body = with_message(with_message(body, 1, join), 12, port(d, "all", dtype, &whole));
+    message other = with_text(message_of(arena), 2, "other");
+    other = with_message(other, 1, node_of(arena, "Identity", x->name, "alone"));
+    other = with_message(other, 12, port(d, "alone", dtype, &x->truth.shape));
+    d->node->op = "If";
+    d->node->input_count = 0;
+    const kiln_tensor yes = kiln_tensor_create(arena, KILN_BOOL, &(kiln_shape){0});
+    *(uint8_t *)yes.data = 1;
+    feed_same(d, &d->g->value[fuzz_graph_fix(d->g, &yes)]);
+    feed_same(d, x);
+    d->node->hidden_count = 1;
+    set_graph(d, "then_branch", body);
+    set_graph(d, "else_branch", other);
+    results(d, 1);
+    peer_may_differ(d, "not every opset has each of them");
+    return opset(d) >= 17;
+}

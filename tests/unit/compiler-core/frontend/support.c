@@ -36,6 +36,8 @@ kiln_str model_of(kiln_arena *arena, const model_parts *parts) {
     graph = with_ports(with_ports(graph, 11, parts->input), 12, parts->output);
     message model = with_int(message_of(arena), 1, 8);
     model = with_message(model, 8, with_int(with_text(message_of(arena), 1, ""), 2, parts->opset));
+    for (uint32_t i = 0; i < parts->function_count; i++)
+        model = with_message(model, 25, parts->function[i]);
     return with_message(model, 7, graph).bytes;
 }
 

@@ -14,6 +14,8 @@ typedef struct model_parts {
     const char *input, *output;
     uint32_t node_count, initializer_count;
     message node[16], initializer[8];
+    uint32_t function_count;
+    message function[4];
 } model_parts;
 kiln_str model_of(kiln_arena *arena, const model_parts *parts);
 

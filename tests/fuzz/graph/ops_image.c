@@ -115,3 +115,21 @@ bool draw_deform_conv(draw *d) {
     results(d, 1);
     return true;
 }
+
+bool draw_roi_align(draw *d) {
+    const kiln_dtype dtype = draw_dtype(d, T_(F32) | T_(F64));
+    const int64_t count = between(d, 1, 3), batch = between(d, 1, 2);
+    feed_of(d, dtype,
+            (kiln_shape){4, {batch, between(d, 1, 3), between(d, 2, 7), between(d, 2, 7)}}, -2, 2);
+    feed_of(d, dtype, (kiln_shape){2, {count, 4}}, -3, 9);
+    feed_of(d, KILN_I64, (kiln_shape){1, {count}}, 0, (double)(batch - 1));
+    set_text(d, "mode", word(d, "avg avg max"));
+    set_int(d, "output_height", between(d, 1, 3));
+    set_int(d, "output_width", between(d, 1, 3));
+    set_int(d, "sampling_ratio", between(d, 1, 3));
+    if (chance(d, 50)) set_float(d, "spatial_scale", 0.5);
+    if (opset(d) >= 16)
+        set_text(d, "coordinate_transformation_mode", word(d, "half_pixel output_half_pixel"));
+    results(d, 1);
+    return true;
+}

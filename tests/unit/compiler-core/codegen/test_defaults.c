@@ -128,6 +128,7 @@ static const row rows[] = {
     {"fiu", "x T[1,2,3,N]", "resize x scales=1,1,2,2", 1},
     {"f", "x T[1,2,5,N];g T[1,3,7,2]", "grid_sample x g", 1},
     {"f", "x T[1,2,5,N];g T[1,3,7,2]", "grid_sample x g mode=cubic padding_mode=reflection", 1},
+    {"f", "x T[1,2,5,N];b T[3,4];i i64[3]", "roi_align x b i output_width=3 sampling_ratio=2", 1},
 };
 
 static const int64_t sizes[] = {1, 3, 5, 7, 17, 33};

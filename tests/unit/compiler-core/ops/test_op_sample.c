@@ -164,6 +164,59 @@ static void what_does_not_fit_is_refused(void **state) {
                       "y: f32[1,1,1,2] = grid_sample(x, g)", "does not hold a position");
 }
 
+/* ---- RoiAlign -------------------------------------------------------------------------------- */
+
+/* Images 1 2 / 3 4 and 5 6 / 7 8; one box [x1, y1, x2, y2] of image `number`. */
+static void expect_box(kiln_arena *arena, const char *box, int number, const char *attributes,
+                       const char *result) {
+    const char *inputs = kiln_arena_printf(arena,
+                                           "input x: f32[2,1,2,2]\nconstant b: f32[1,4] = [%s]\n"
+                                           "constant i: i64[1] = [%d]",
+                                           box, number);
+    expect_op(arena, inputs,
+              kiln_arena_printf(arena, "y: f32[1,1,1,1] = roi_align(x, b, i) %s", attributes),
+              kiln_arena_printf(arena, "f32[1,1,1,1]: %s", result));
+}
+
+static void boxes_are_sampled_in_bins(void **state) {
+    expect_box(*state, "0, 0, 2, 2", 0, "sampling_ratio=1", "2.5"); /* at (0.5, 0.5) */
+    expect_box(*state, "0, 0, 2, 2", 1, "sampling_ratio=1", "6.5");
+    expect_box(*state, "0, 0, 2, 2", 0, "sampling_ratio=2", "2.5"); /* each element once */
+    expect_box(*state, "0, 0, 2, 2", 0, "sampling_ratio=2 mode=\"max\"", "4");
+    expect_box(*state, "0, 0, 4, 4", 0, "sampling_ratio=1 spatial_scale=0.5", "2.5");
+    expect_box(*state, "0, 0, 2, 2", 0,
+               "sampling_ratio=1 coordinate_transformation_mode=\"output_half_pixel\"", "4");
+    /* Boxes without an extent are one element large there. */
+    expect_box(*state, "0, 0, 0, 0", 0,
+               "sampling_ratio=1 coordinate_transformation_mode=\"output_half_pixel\"", "2.5");
+    expect_op(*state,
+              "input x: f32[1,1,2,2]\nconstant b: f32[1,4] = [0, 0, 2, 2]\n"
+              "constant i: i64[1] = [0]",
+              "y: f32[1,1,2,2] = roi_align(x, b, i) output_height=2 output_width=2 "
+              "sampling_ratio=1",
+              "f32[1,1,2,2]: 1 2 3 4");
+}
+
+static void positions_far_outside_count_nothing(void **state) {
+    expect_box(*state, "-0.5, 0.5, 0.5, 1.5", 0, "sampling_ratio=1", "2"); /* x = -0.5, y = 0.5 */
+    expect_box(*state, "-3, 0.5, 0, 1.5", 0, "sampling_ratio=1", "0");     /* x = -2 */
+    expect_box(*state, "-3, 0.5, 0, 1.5", 0, "sampling_ratio=1 mode=\"max\"", "0");
+    expect_box(*state, "9, 9, 12, 12", 0, "sampling_ratio=2", "0");
+}
+
+static void boxes_that_do_not_fit_are_refused(void **state) {
+    const char *inputs = "input x: f32[1,1,2,2]\ninput b: f32[3,4]\ninput i: i64[3]";
+    expect_op_refused(*state, inputs, "y: f32[3,1,1,1] = roi_align(x, b, i)",
+                      "sampling_ratio: 0; as many positions");
+    expect_op_refused(*state, inputs,
+                      "y: f32[3,1,1,1] = roi_align(x, b, i) sampling_ratio=1 mode=\"sum\"",
+                      "attribute mode: \"sum\"");
+    expect_op_refused(*state, "input x: f32[1,1,2,2]\ninput b: f32[3,4]\ninput i: i64[2]",
+                      "y: f32[3,1,1,1] = roi_align(x, b, i) sampling_ratio=1", "boxes [count, 4]");
+    expect_op_refused(*state, "input x: f32[1,1,2,2]\ninput b: f32[3,4]\ninput i: f32[3]",
+                      "y: f32[3,1,1,1] = roi_align(x, b, i) sampling_ratio=1", "integers");
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(positions_run_from_corner_to_corner),
@@ -171,6 +224,9 @@ int main(void) {
         test_with_arena(cubic_keeps_what_is_constant),
         test_with_arena(every_mode_pads_the_elements_around_a_position),
         test_with_arena(what_does_not_fit_is_refused),
+        test_with_arena(boxes_are_sampled_in_bins),
+        test_with_arena(positions_far_outside_count_nothing),
+        test_with_arena(boxes_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,7 +230,7 @@ kiln_status kiln_import_grid_sample(kiln_importer *im) {
     return emit_with(im, "mode", now, 2);
 }
 
-/* At inference the ratio does not matter; training_mode (input 2) must be false. */
+/* At inference the ratio does not matter; training_mode (input 2) must be false, or the ratio 0. */
 kiln_status kiln_import_dropout(kiln_importer *im) {
     if (kiln_import_input(im, 2)) {
         kiln_tensor training;
@@ -238,7 +238,13 @@ kiln_status kiln_import_dropout(kiln_importer *im) {
         if (st) return kiln_status_note(st, "training_mode");
         if (kiln_shape_count(&training.shape) != 1)
             return KILN_ERROR(INVALID_ARGUMENT, "training_mode must be a scalar");
-        if (kiln_dtype_load_i64(training.dtype, training.data, 0))
+        double ratio = 0.5;
+        const bool trains = kiln_dtype_load_i64(training.dtype, training.data, 0) != 0;
+        if (trains && kiln_import_input(im, 1)) {
+            st = kiln_status_note(kiln_import_demand_float(im, 1, &ratio), "ratio");
+            if (st) return st;
+        }
+        if (trains && ratio != 0)
             return KILN_ERROR(UNIMPLEMENTED, "training_mode: 1, only 0 is supported");
     }
     kiln_value input = kiln_import_input(im, 0);

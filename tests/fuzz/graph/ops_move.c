@@ -559,3 +559,22 @@ bool draw_non_max_suppression(draw *d) {
     results(d, 1);
     return true;
 }
+
+bool draw_ngrams(draw *d) {
+    static const int64_t start[] = {0, 2};
+    int64_t pool[] = {0, 1, 0, 0, 0, 1, 1, 1}, place[] = {0, 1, 2, 3, 4};
+    const int64_t items = between(d, 1, 9), least = between(d, 1, 2);
+    kiln_shape shape = {1, {items}};
+    if (chance(d, 50)) shape = (kiln_shape){2, {between(d, 1, 3), items}};
+    feed_of(d, chance(d, 50) ? KILN_I64 : KILN_I32, shape, 0, 2);
+    place[between(d, 0, 4)] = between(d, 5, 8);
+    set_ints(d, "pool_int64s", pool, 8);
+    set_ints(d, "ngram_counts", start, 2);
+    set_ints(d, "ngram_indexes", place, 5);
+    set_int(d, "min_gram_length", least);
+    set_int(d, "max_gram_length", between(d, least, 2));
+    set_int(d, "max_skip_count", between(d, 0, 3));
+    set_text(d, "mode", word(d, "TF IDF TFIDF"));
+    results(d, 1);
+    return true;
+}

@@ -122,6 +122,12 @@ static void dropout_is_identity_unless_it_trains(void **state) {
     expect_contains(text_of_import(*state, &parts), "y: f32[2] = dropout(x)");
     parts.initializer[0] = yes;
     expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "training_mode: 1");
+    static const float none[] = {0}, some[] = {0.25f};
+    parts.node[0] = node_of(*state, "Dropout", "x r t", "y");
+    parts.initializer[parts.initializer_count++] = floats_of(*state, "r", none, 1);
+    expect_contains(text_of_import(*state, &parts), "y: f32[2] = dropout(x)");
+    parts.initializer[1] = floats_of(*state, "r", some, 1);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "training_mode: 1");
 }
 
 static void old_slopes_belong_to_channels(void **state) {

@@ -89,3 +89,88 @@ kiln_status kiln_import_group_norm(kiln_importer *im) {
     kiln_compose_define(&c, 0, y);
     return c.st;
 }
+
+/* Over all dimensions but the channels. */
+static kiln_value mean_of(kiln_composer *c, kiln_value x, uint32_t rank, bool keep) {
+    int64_t axes[KILN_RANK_MAX] = {0};
+    for (uint32_t d = 2; d < rank; d++) axes[d - 1] = d;
+    const kiln_attr attr[] = {kiln_attr_ints("axes", axes, rank - 1),
+                              kiln_attr_int("keepdims", keep)};
+    kiln_value mean = 0;
+    kiln_compose_node(c, KILN_OP_REDUCE_MEAN, &x, 1, attr, 2, &mean, 1);
+    return mean;
+}
+
+/* momentum * before + (1 - momentum) * now */
+static kiln_value moved(kiln_composer *c, kiln_value before, kiln_value now, double momentum) {
+    if (c->st) return 0;
+    const kiln_dtype dtype = kiln_compose_dtype(c, before);
+    now = kiln_compose_cast(c, now, dtype);
+    return kiln_compose_binary(
+        c, KILN_OP_ADD,
+        kiln_compose_binary(c, KILN_OP_MUL, before, kiln_compose_scalar(c, dtype, momentum)),
+        kiln_compose_binary(c, KILN_OP_MUL, now, kiln_compose_scalar(c, dtype, 1 - momentum)));
+}
+
+/* In training mode mean and variance are those of the batch, and what is kept of them moves there.
+ */
+kiln_status kiln_import_batch_norm(kiln_importer *im) {
+    kiln_composer c = {.im = im};
+    kiln_value operand[5], y = 0;
+    if (kiln_import_reads_poison(im) || !kiln_import_int(im, "training_mode", 0))
+        return kiln_import_node(im);
+    for (uint32_t i = 0; i < 5; i++)
+        if (!(operand[i] = kiln_import_input(im, i)))
+            return KILN_ERROR(INVALID_ARGUMENT, "input %u is missing", i);
+    const uint32_t rank = kiln_compose_shape(&c, operand[0])->rank;
+    if (rank < 2) return KILN_ERROR(INVALID_ARGUMENT, "its input has no channels");
+    const double momentum = kiln_import_float(im, "momentum", 0.9);
+    const kiln_dtype dtype = kiln_compose_dtype(&c, operand[0]),
+                     kept = kiln_compose_dtype(&c, operand[3]);
+    const kiln_value x = kiln_compose_cast(&c, operand[0], dtype == KILN_F64 ? KILN_F64 : KILN_F32);
+    const kiln_value from_mean =
+        kiln_compose_binary(&c, KILN_OP_SUB, x, mean_of(&c, x, rank, true));
+    const kiln_value mean = mean_of(&c, x, rank, false),
+                     variance =
+                         mean_of(&c, kiln_compose_binary(&c, KILN_OP_MUL, from_mean, from_mean),
+                                 rank, false);
+    kiln_compose_define(&c, 1, moved(&c, operand[3], mean, momentum));
+    kiln_compose_define(&c, 2, moved(&c, operand[4], variance, momentum));
+    operand[3] = kiln_compose_cast(&c, mean, kept);
+    operand[4] = kiln_compose_cast(&c, variance, kept);
+    const kiln_attr epsilon = kiln_attr_float("epsilon", kiln_import_float(im, "epsilon", 1e-5));
+    kiln_compose_node(&c, KILN_OP_BATCH_NORM, operand, 5, &epsilon, 1, &y, 1);
+    kiln_compose_define(&c, 0, y);
+    return c.st;
+}
+
+/* ---- ai.onnx.ml ------------------------------------------------------------------------------ */
+
+/* 1 above the threshold, 0 elsewhere. */
+kiln_status kiln_import_binarizer(kiln_importer *im) {
+    kiln_composer c = {.im = im};
+    const kiln_value x = kiln_import_input(im, 0);
+    if (!x) return KILN_ERROR(INVALID_ARGUMENT, "it has no input");
+    const kiln_dtype dtype = kiln_compose_dtype(&c, x);
+    const double threshold = kiln_import_float(im, "threshold", 0);
+    const kiln_value above =
+        kiln_compose_binary(&c, KILN_OP_GREATER, x, kiln_compose_scalar(&c, dtype, threshold));
+    kiln_compose_define(&c, 0, kiln_compose_cast(&c, above, dtype));
+    return c.st;
+}
+
+/* Columns of the last dimension; a vector is one row. */
+kiln_status kiln_import_feature_extractor(kiln_importer *im) {
+    kiln_composer c = {.im = im};
+    kiln_value x = kiln_import_input(im, 0), index = kiln_import_input(im, 1), y = 0;
+    if (!x || !index) return KILN_ERROR(INVALID_ARGUMENT, "it needs data and indices");
+    const kiln_shape shape = *kiln_compose_shape(&c, x);
+    if (shape.rank == 0) return KILN_ERROR(INVALID_ARGUMENT, "its data is a scalar");
+    if (shape.rank == 1) x = kiln_compose_reshape(&c, x, &(kiln_shape){2, {1, shape.dim[0]}});
+    const int64_t count = kiln_shape_count(kiln_compose_shape(&c, index));
+    const kiln_value operand[] = {x, kiln_compose_reshape(&c, index, &(kiln_shape){1, {count}})};
+    const kiln_attr attr = kiln_attr_int("axis", -1);
+    kiln_compose_node(&c, KILN_OP_GATHER, operand, 2, &attr, 1, &y, 1);
+    kiln_compose_define(&c, 0, y);
+    return c.st;
+}

@@ -29,6 +29,12 @@ static const kiln_import_row preview_table[] = {
 #undef X
 };
 
+static const kiln_import_row ml_table[] = {
+#define X(name, since, op, how, spec) {name, since, KILN_OP_##op, kiln_import_##how, spec},
+#include "compiler-core/frontend/onnx/ml.def"
+#undef X
+};
+
 static const struct {
     const char *domain;
     const kiln_import_row *row;
@@ -37,6 +43,7 @@ static const struct {
     {"", import_table, KILN_ARRAY_COUNT(import_table)},
     {"ai.onnx", import_table, KILN_ARRAY_COUNT(import_table)},
     {"com.microsoft", contributed_table, KILN_ARRAY_COUNT(contributed_table)},
+    {"ai.onnx.ml", ml_table, KILN_ARRAY_COUNT(ml_table)},
     {"ai.onnx.preview", preview_table, KILN_ARRAY_COUNT(preview_table)},
 };
 

@@ -118,6 +118,7 @@ struct kiln_import_row {
 #define X(name, since, op, how, spec) \
     KILN_MUST_USE kiln_status kiln_import_##how(kiln_importer *im);
 #include "compiler-core/frontend/onnx/contributed.def"
+#include "compiler-core/frontend/onnx/ml.def"
 #include "compiler-core/frontend/onnx/nodes.def"
 #include "compiler-core/frontend/onnx/preview.def"
 #undef X

@@ -1,3 +1,5 @@
+#include "compiler-core/task/task.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/frontend/support.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
@@ -70,8 +72,58 @@ static void many_operands_are_joined_in_order(void **state) {
     kiln_strbuf_deinit(&wanted);
 }
 
+/* Channel 0 holds 1, 3, 5, 7 (mean 4, variance 5), channel 1 only twos. */
+static void training_takes_the_batch_and_moves_what_is_kept(void **state) {
+    message node = with_attr_int(node_of(*state, "BatchNormalization", "x s b m v", "y om ov"),
+                                 "training_mode", 1);
+    node = with_attr_float(with_attr_float(node, "momentum", 0.75f), "epsilon", 4);
+    model_parts parts = {.opset = 15,
+                         .input = "x:2,2,2 s:2 b:2 m:2 v:2",
+                         .output = "y:1 om:1 ov:1",
+                         .node_count = 1,
+                         .node = {node}};
+    const kiln_tensor input[] = {
+        tensor_from(*state, SHAPE(2, 2, 2), FLOATS(1, 3, 2, 2, 5, 7, 2, 2)),
+        tensor_from(*state, SHAPE(2), FLOATS(3, 1)), tensor_from(*state, SHAPE(2), FLOATS(10, 20)),
+        tensor_from(*state, SHAPE(2), FLOATS(8, 2)), tensor_from(*state, SHAPE(2), FLOATS(1, 4))};
+    kiln_tensor output[3];
+    expect_ok(kiln_graph_eval(import_of(*state, &parts), input, *state, output));
+    expect_tensor(&output[0], SHAPE(2, 2, 2), FLOATS(7, 9, 20, 20, 11, 13, 20, 20));
+    expect_tensor(&output[1], SHAPE(2), FLOATS(7, 2));
+    expect_tensor(&output[2], SHAPE(2), FLOATS(2, 3));
+    parts.node[0] = with_attr_int(node_of(*state, "BatchNormalization", "x s b m", "y om ov"),
+                                  "training_mode", 1);
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "input 4 is missing");
+}
+
+static void features_are_chosen_and_compared(void **state) {
+    static const int64_t columns[] = {2, 0};
+    message node = with_text(node_of(*state, "ArrayFeatureExtractor", "x i", "y"), 7, "ai.onnx.ml");
+    model_parts parts = {.opset = 13,
+                         .input = "x:2,3",
+                         .output = "y:1",
+                         .node_count = 1,
+                         .node = {node},
+                         .initializer_count = 1,
+                         .initializer = {i64s_of(*state, "i", columns, 2)}};
+    const kiln_tensor x = tensor_from(*state, SHAPE(2, 3), FLOATS(1, 2, 3, 4, 5, 6)),
+                      row = tensor_from(*state, SHAPE(3), FLOATS(1, 2, 3));
+    kiln_tensor y;
+    expect_ok(kiln_graph_eval(import_of(*state, &parts), &x, *state, &y));
+    expect_tensor(&y, SHAPE(2, 2), FLOATS(3, 1, 6, 4));
+    parts.input = "x:3";
+    expect_ok(kiln_graph_eval(import_of(*state, &parts), &row, *state, &y));
+    expect_tensor(&y, SHAPE(1, 2), FLOATS(3, 1));
+    node = with_text(node_of(*state, "Binarizer", "x", "y"), 7, "ai.onnx.ml");
+    parts.node[0] = with_attr_float(node, "threshold", 2);
+    expect_ok(kiln_graph_eval(import_of(*state, &parts), &row, *state, &y));
+    expect_tensor(&y, SHAPE(3), FLOATS(0, 0, 1));
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
+        test_with_arena(training_takes_the_batch_and_moves_what_is_kept),
+        test_with_arena(features_are_chosen_and_compared),
         test_with_arena(indices_of_any_rank_become_rows),
         test_with_arena(many_operands_are_joined_in_order),
         test_with_arena(groups_are_normalised_together),

@@ -469,3 +469,90 @@ kiln_status kiln_import_scan(kiln_importer *im) {
     if (!st && problems == im->problem_count) define_scan(im, &c, &s);
     return st ? st : c.st;
 }
+
+/* ---- Scan before opset 9 --------------------------------------------------------------------- */
+
+/* Element `index` of dimension 0. */
+static kiln_value element(kiln_composer *c, kiln_value value, int64_t index) {
+    static const int64_t first = 0;
+    if (c->st) return 0;
+    const kiln_value part = kiln_compose_slice(c, value, 0, index, index + 1);
+    return kiln_compose_ints(c, KILN_OP_SQUEEZE, part, "axes", &first, 1);
+}
+
+/* One sample: its states and stacked results into `output`, [outputs of the body]. */
+static kiln_status scan_sample(kiln_importer *im, kiln_composer *c, scan *s, int64_t sample,
+                               kiln_value *output) {
+    kiln_value input[CARRIED_MAX], rows[CARRIED_MAX], *item[CARRIED_MAX];
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; i < s->carried; i++)
+        output[i] = element(c, kiln_import_input(im, 1 + i), sample);
+    for (uint32_t k = 0; k < s->inputs; k++)
+        rows[k] = element(c, kiln_import_input(im, 1 + s->carried + k), sample);
+    for (uint32_t k = 0; k < s->results; k++)
+        item[k] = KILN_ARENA_ARRAY(im->graph->arena, kiln_value, s->length);
+    for (uint32_t t = 0; !st && !c->st && t < s->length; t++) {
+        memcpy(input, output, s->carried * sizeof *input);
+        for (uint32_t k = 0; k < s->inputs; k++)
+            input[s->carried + k] =
+                element(c, rows[k], item_of(im, "directions", k) ? s->length - 1 - t : t);
+        if (!c->st) st = kiln_import_body(im, s->body, input, output);
+        for (uint32_t k = 0; !st && k < s->results; k++) item[k][t] = output[s->carried + k];
+    }
+    for (uint32_t k = 0; !st && !c->st && k < s->results; k++)
+        output[s->carried + k] = stack(c, item[k], s->length, 0, false);
+    return st ? st : c->st;
+}
+
+/* Dimension 0 of all operands is the batch, and dimension 1 of the scanned ones what is scanned;
+ * the body sees neither. */
+static kiln_status measure_batch(kiln_importer *im, const kiln_composer *c, scan *s,
+                                 int64_t *out_batch) {
+    const uint32_t operands = s->carried + s->inputs;
+    for (uint32_t i = 0; i < operands; i++) {
+        const kiln_value value = kiln_import_input(im, 1 + i);
+        const uint32_t least = i < s->carried ? 1 : 2;
+        const kiln_shape *shape = value ? kiln_compose_shape(c, value) : NULL;
+        if (!shape || shape->rank < least || (i > 0 && shape->dim[0] != *out_batch) ||
+            (i > s->carried && shape->dim[1] != s->length))
+            return KILN_ERROR(INVALID_ARGUMENT, "input %u does not fit the others", 1 + i);
+        *out_batch = shape->dim[0];
+        if (i < s->carried) continue;
+        if (shape->dim[1] < 1 || shape->dim[1] > TRIPS_MAX)
+            return KILN_ERROR(UNIMPLEMENTED, "%lld iterations; 1 to %d are supported",
+                              (long long)shape->dim[1], TRIPS_MAX);
+        s->length = (uint32_t)shape->dim[1];
+    }
+    return *out_batch >= 1 && *out_batch <= TRIPS_MAX
+               ? KILN_OK
+               : KILN_ERROR(UNIMPLEMENTED, "a batch of %lld", (long long)*out_batch);
+}
+
+kiln_status kiln_import_batched_scan(kiln_importer *im) {
+    kiln_composer c = {.im = im};
+    scan s = {.body = body_of(im, "body")};
+    const int64_t inputs = kiln_import_int(im, "num_scan_inputs", 0);
+    const size_t operands = im->node->n_input ? im->node->n_input - 1 : 0,
+                 outputs = im->node->n_output;
+    int64_t batch = 0;
+    if (kiln_import_input(im, 0)) return KILN_ERROR(UNIMPLEMENTED, "sequence_lens (input 0)");
+    if (inputs < 1 || inputs > (int64_t)operands || operands - (size_t)inputs > outputs)
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute num_scan_inputs does not fit the operands");
+    kiln_status st = check_body(s.body, operands, outputs);
+    if (st) return st;
+    s.inputs = (uint32_t)inputs;
+    s.carried = (uint32_t)(operands - s.inputs);
+    s.results = (uint32_t)(outputs - s.carried);
+    st = measure_batch(im, &c, &s, &batch);
+    if (st) return st;
+    kiln_value *all = KILN_ARENA_ARRAY(im->graph->arena, kiln_value, outputs * (size_t)batch),
+               output[CARRIED_MAX];
+    const uint32_t problems = im->problem_count;
+    for (int64_t b = 0; !st && b < batch && problems == im->problem_count; b++) {
+        st = scan_sample(im, &c, &s, b, output);
+        for (size_t i = 0; !st && i < outputs; i++) all[i * (size_t)batch + (size_t)b] = output[i];
+    }
+    for (uint32_t i = 0; !st && i < outputs && problems == im->problem_count; i++)
+        kiln_compose_define(&c, i, stack(&c, all + i * (size_t)batch, (uint32_t)batch, 0, false));
+    return st ? st : c.st;
+}

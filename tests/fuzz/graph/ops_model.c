@@ -244,11 +244,16 @@ bool draw_scan(draw *d) {
     kiln_arena *arena = d->g->arena;
     const fuzz_value *x = feed(d, &(wanted){T_(F32) | T_(F64), 1, 3, 0, 0});
     kiln_shape step = x->truth.shape;
-    if (step.dim[0] > 7) return false;
-    memmove(step.dim, step.dim + 1, --step.rank * sizeof *step.dim);
+    const bool batched = opset(d) < 9; /* dimension 0 is the batch, and 1 is scanned */
+    if (step.dim[0] > 7 || (batched && (step.rank < 2 || step.dim[1] > 7))) return false;
     d->node->input_count = 0;
+    if (batched) feed_nothing(d);
+    if (batched) memmove(step.dim + 1, step.dim + 2, (step.rank - 2) * sizeof *step.dim);
+    if (!batched) memmove(step.dim, step.dim + 1, (step.rank - 1) * sizeof *step.dim);
+    step.rank--;
     feed_of(d, x->truth.dtype, step, -1, 1);
     feed_same(d, x);
+    if (batched) memmove(step.dim, step.dim + 1, --step.rank * sizeof *step.dim);
     message body = with_text(message_of(arena), 2, "body");
     body = tanh_plus(d, body, "item");
     body = with_message(body, 1, node_of(arena, "Neg", "next", "row"));

@@ -337,6 +337,27 @@ static void scans_go_along_any_dimension(void **state) {
     expect_loop(*state, &parts, wanted);
 }
 
+/* Before opset 9 there was a batch around it, and an input of lengths before the others. */
+static void old_scans_have_a_batch(void **state) {
+    const int64_t backward[] = {1};
+    message node[] = {node_of(*state, "Add", "s e", "s2"),
+                      node_of(*state, "Identity", "s2", "out")};
+    message scan = with_body(node_of(*state, "Scan", "- x0 x", "y z"), "body",
+                             body_of(*state, "s e", "s2 out", 2, node));
+    model_parts parts = {.opset = 8,
+                         .input = "x0:2,1 x:2,3,1",
+                         .output = "y:2,1 z:2,3,1",
+                         .node_count = 1,
+                         .node = {with_attr_int(scan, "num_scan_inputs", 1)}};
+    assert_string_equal(result_of(*state, import_of(*state, &parts)),
+                        "f32[2,1]: 7 17; f32[2,3,1]: 2 4 7 6 11 17");
+    parts.node[0] = with_attr_ints(parts.node[0], "directions", backward, 1);
+    assert_string_equal(result_of(*state, import_of(*state, &parts)),
+                        "f32[2,1]: 7 17; f32[2,3,1]: 4 6 7 8 13 17");
+    parts.input = "x0:3,1 x:2,3,1";
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "input 2 does not fit");
+}
+
 static void bodies_must_fit_their_node(void **state) {
     message node = node_of(*state, "Neg", "x", "t");
     model_parts parts = {.opset = 13,
@@ -372,6 +393,7 @@ int main(void) {
         test_with_arena(endless_loops_are_refused),
         test_with_arena(loops_whose_values_grow_are_unrolled),
         test_with_arena(scans_go_along_any_dimension),
+        test_with_arena(old_scans_have_a_batch),
         test_with_arena(scans_cut_their_inputs_and_stack_their_results),
         test_with_arena(bodies_must_fit_their_node),
     };

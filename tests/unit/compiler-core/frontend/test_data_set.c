@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "compiler-core/frontend/data_set.h"
+#include "compiler-core/graph/op.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/task/task.h"
 #include "tests/support/interpreter.h"
@@ -37,6 +38,20 @@ static bool is_right(const kiln_tensor *actual, const kiln_tensor *expected) {
     bool half = expected->dtype == KILN_F16 || expected->dtype == KILN_BF16;
     kiln_compare c = kiln_tensor_compare(actual, expected, half ? 2e-2 : 1e-3, 1e-7);
     return c.mismatches == 0;
+}
+
+/* The rows that there are, where only the run knows how many: behind them are zeros. */
+static kiln_tensor without_empty_rows(const kiln_graph *graph, kiln_value value,
+                                      const kiln_tensor *actual, const kiln_tensor *expected) {
+    kiln_tensor rows = *actual;
+    if (!kiln_loop_grows(graph, value) || expected->shape.rank == 0 ||
+        expected->shape.dim[0] > actual->shape.dim[0])
+        return rows;
+    rows.shape.dim[0] = expected->shape.dim[0];
+    const uint8_t *byte = actual->data;
+    for (size_t i = kiln_tensor_bytes(&rows); i < kiln_tensor_bytes(actual); i++)
+        if (byte[i]) return *actual;
+    return rows;
 }
 
 static double work_of(const kiln_graph *graph, kiln_arena *arena) {
@@ -76,7 +91,10 @@ static outcome run_case(const char *folder, kiln_arena *arena, char *text, size_
     st = kiln_graph_eval(graph, input, arena, output);
     if (st) return report(st, text, size);
     for (uint32_t i = 0; i < set.output_count; i++) {
-        if (is_right(&output[i], &set.output[i].tensor)) continue;
+        const kiln_tensor *expected = &set.output[i].tensor,
+                          rows = without_empty_rows(graph, graph->output.data[i], &output[i],
+                                                    expected);
+        if (is_right(&rows, expected)) continue;
         snprintf(text, size, "output %u is wrong", i);
         return FAILED;
     }

@@ -1,11 +1,10 @@
 /* Functions that a model brings along: their bodies take the place of the nodes that call them. */
 #include <string.h>
 
-#include "base/check.h"
 #include "compiler-core/frontend/onnx/proto.h"
+#include "compiler-core/frontend/onnx/wire.h"
 
 #define DEFAULTS_FIELD 11u /* FunctionProto.attribute_proto, which older definitions lack */
-#define OVERLOAD_FIELD 13u /* FunctionProto.overload, likewise */
 
 static bool same_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
 
@@ -41,8 +40,13 @@ static const Onnx__AttributeProto *find_default(kiln_importer *im, const Onnx__F
         if (field->tag != DEFAULTS_FIELD) continue;
         while (at < field->len && field->data[at] & 0x80) at++; /* its length */
         if (at >= field->len) continue;
+        const kiln_str bytes = {(const char *)field->data + at + 1, field->len - at - 1};
+        kiln_status st = kiln_onnx_wire_check(bytes, &onnx__attribute_proto__descriptor);
+        const bool good = !st;
+        kiln_status_free(st); /* such a default is none */
+        if (!good) continue;
         const Onnx__AttributeProto *a =
-            onnx__attribute_proto__unpack(&allocator, field->len - at - 1, field->data + at + 1);
+            onnx__attribute_proto__unpack(&allocator, bytes.size, (const uint8_t *)bytes.data);
         if (a && same_text(a->name, name)) return a;
     }
     return NULL;

@@ -262,7 +262,9 @@ kiln_status kiln_import_max_unpool(kiln_importer *im) {
     const kiln_shape pooled = *kiln_compose_shape(&c, x);
     if (pooled.rank < 3 || !kiln_shape_equal(&pooled, kiln_compose_shape(&c, index)))
         return KILN_ERROR(INVALID_ARGUMENT, "inputs 0 and 1 must be images of one shape");
+    size_t size_bytes = 0;
     kiln_status st = pooled_from(im, &pooled, &from);
+    if (!st) st = kiln_shape_bytes(&from, kiln_compose_dtype(&c, x), &size_bytes);
     wanted = from;
     if (!st && kiln_import_input(im, 2)) st = demand_extents(im, 2, pooled.rank, &wanted);
     if (st) return st;

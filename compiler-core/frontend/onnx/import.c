@@ -491,7 +491,8 @@ static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *gra
                               graph->output[i]->name ? graph->output[i]->name : "");
         if (value == KILN_IMPORT_POISON) continue;
         if (kiln_import_list_of(im, (kiln_value)value)) {
-            add_problem(im, "output \"%s\": it is no tensor", graph->output[i]->name);
+            add_problem(im, "output \"%s\": it is no tensor",
+                        graph->output[i]->name ? graph->output[i]->name : "");
             continue;
         }
         kiln_value named =

@@ -179,6 +179,8 @@ static kiln_status read_lengths(kiln_importer *im, int64_t extent, int64_t **out
     if (st) return st;
     const bool is_list = given && split.shape.rank == 1;
     if (given && !is_list) st = kiln_import_demand_int(im, 1, &each);
+    if (!st && is_list && split.dtype != KILN_I64 && split.dtype != KILN_I32)
+        st = KILN_ERROR(INVALID_ARGUMENT, "input 1 must hold integers");
     if (!st && (each < 1 || split.shape.rank > 1))
         st = KILN_ERROR(INVALID_ARGUMENT, "input 1: parts of %lld", (long long)each);
     if (st) return st;

@@ -1,0 +1,37 @@
+"""Kiln: compiled models in Python.
+
+    m = kiln.load("model.kiln")
+    y = m(x)
+
+    kiln.Database().best(target="native").frame()
+
+Every error is a `kiln.Error`, of a class of its own for each code.
+"""
+from kiln import _errors
+from kiln._errors import *  # noqa: F403
+from kiln._module import Device, Module, Port, Step, StepTime, load
+from kiln._run import Array, Call, verify, version as __version__
+from kiln._tensor import SupportsDLPack
+
+__all__ = [
+    *_errors.__all__,
+    "Array",
+    "Call",
+    "Device",
+    "Module",
+    "Port",
+    "Step",
+    "StepTime",
+    "SupportsDLPack",
+    "__version__",
+    "load",
+    "verify",
+]
+
+try:
+    from kiln._database import Database, Rows
+except ModuleNotFoundError as missing:  # the wheel kiln-run
+    if missing.name not in ("kiln._database", "kiln._query"):
+        raise
+else:
+    __all__ += ["Database", "Rows"]

@@ -1,6 +1,6 @@
 """Kiln: compiled models in Python.
 
-    m = kiln.load("model.kiln")
+    m = kiln.tune("model.onnx", trials=64)    # or load("model.kiln")
     y = m(x)
 
     kiln.Database().best(target="native").frame()
@@ -30,8 +30,9 @@ __all__ = [
 
 try:
     from kiln._database import Database, Rows
+    from kiln._tune import Fleet, Job, Progress, compile, submit, tune
 except ModuleNotFoundError as missing:  # the wheel kiln-run
     if missing.name not in ("kiln._database", "kiln._query"):
         raise
 else:
-    __all__ += ["Database", "Rows"]
+    __all__ += ["Database", "Fleet", "Job", "Progress", "Rows", "compile", "submit", "tune"]

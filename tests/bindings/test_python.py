@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""The Python package: its wheel, built over this build's libraries and installed into an environment of its own, in which
+tests/bindings/package.py looks at one promise after the other."""
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+
+import harness
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOLS, CLEAN = harness.PROGRAMS / "python-tools", harness.PROGRAMS / "python-clean"
+RUN_WHEEL_BYTES_MAX = 2_000_000
+
+
+def run(*command, **how):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **how)
+    assert done.returncode == 0, f"{command[0]} ended with {done.returncode}: {done.stderr[-1500:] or done.stdout[-1500:]}"
+    return done.stdout
+
+
+def environment(folder, *requirements):
+    """An environment of Python with what pip finds; an error of the network is a reason to skip."""
+    run(sys.executable, "-m", "venv", folder)
+    done = subprocess.run([folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *requirements], capture_output=True, text=True)
+    if done.returncode != 0:
+        shutil.rmtree(folder)
+        raise harness.Skip(f"PyPI does not give {' '.join(map(str, requirements))}")
+
+
+@functools.cache
+def tools():
+    """As ./dev wheel has them."""
+    if not (pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
+        raise harness.Skip("Python.h is missing: install python3-dev")
+    listed, stamp = ROOT / "python/tools.txt", TOOLS / "versions.txt"
+    if not stamp.exists() or stamp.read_bytes() != listed.read_bytes():
+        shutil.rmtree(TOOLS, ignore_errors=True)
+        environment(TOOLS, "--requirement", listed)
+        shutil.copy(listed, stamp)
+    return TOOLS / "bin"
+
+
+@functools.cache
+def wheel(name="kiln"):
+    """The wheel, without what auditwheel adds."""
+    place = harness.PROGRAMS / "python-wheel" / name
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(ROOT / "python", place / "python", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("base", "deploy", "libkiln"):
+        (place / folder).symlink_to(ROOT / folder)
+    env = {**os.environ, "PATH": f"{tools()}:{os.environ['PATH']}"}
+    run(tools() / "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", place, place / "python",
+        f"-Csetup-args=-Dlibkiln={harness.PROGRAMS / 'libkiln'}", f"-Csetup-args=-Dquery={'true' if name == 'kiln' else 'false'}", env=env)
+    return next(place.glob("*.whl"))
+
+
+@functools.cache
+def python():
+    """Python where the wheel and numpy are installed, and nothing else."""
+    built = wheel()
+    shutil.rmtree(CLEAN, ignore_errors=True)
+    numpy = re.search(r"^numpy==.*$", (ROOT / "python/tools.txt").read_text(encoding="utf-8"), re.M)[0]
+    environment(CLEAN, built, numpy)
+    return CLEAN / "bin/python"
+
+
+def module_of(world, *options, name="m.kiln"):
+    world.run("compile", world.zoo("gemm:64x64x64"), "--db", "none", "-o", world.path(name), *options)
+    return world.path(name)
+
+
+def case(world, name, *arguments):
+    env = {**world.env, "PATH": f"{harness.PROGRAMS / 'cli'}:{harness.PROGRAMS / 'tracker'}:{os.environ['PATH']}"}
+    env.pop("PYTHONPATH", None)
+    return run(python(), "-X", "dev", "-W", "error", pathlib.Path(__file__).parent / "package.py", name, *arguments, env=env)
+
+
+def test_memory_is_taken_and_given_in_every_form(world):
+    case(world, "calls", module_of(world))
+
+
+def test_tensors_that_know_dlpack_alone(world):
+    case(world, "dlpack", module_of(world))
+
+
+def test_numpy_is_optional(world):
+    case(world, "own_arrays", module_of(world))
+
+
+def test_tensors_of_frameworks_that_are_installed(world):
+    case(world, "frameworks", module_of(world))
+
+
+def test_a_module_says_what_it_is(world):
+    case(world, "inspects", module_of(world))
+
+
+def test_bad_input_is_one_clear_error(world):
+    path = module_of(world)
+    foreign = module_of(world, "--target", "rpi4", name="foreign.kiln")
+    data = pathlib.Path(path).read_bytes()
+    pathlib.Path(world.path("damaged.kiln")).write_bytes(data[:-64] + b"damaged." + data[-56:-5])
+    pathlib.Path(world.path("future.kiln")).write_bytes(data[:8] + b"\x63" + data[9:])
+    case(world, "refuses", path, foreign, world.path("damaged.kiln"), world.path("future.kiln"))
+
+
+def test_closing_waits_for_who_runs(world):
+    case(world, "closes_meanwhile", module_of(world))
+
+
+def test_threads_share_modules(world):
+    case(world, "threads", module_of(world))
+
+
+def test_other_threads_run_meanwhile(world):
+    case(world, "gil", module_of(world))
+
+
+def test_nothing_leaks(world):
+    world.run("tune", world.zoo("gemm:64x64x64"), "--trials", 2, "--db", world.path("r.db"))
+    case(world, "leaks", module_of(world), world.path("r.db"))
+
+
+def test_a_database_answers(world):
+    world.run("tune", world.zoo("gemm:64x64x64"), "--trials", 4, "--db", world.path("r.db"))
+    case(world, "database", world.path("r.db"), len(world.json("db", "best", "--db", world.path("r.db"))))
+
+
+def test_models_are_tuned_and_compiled(world):
+    case(world, "tunes", world.zoo("gemm:64x64x64"), world.folder)
+    world.left_nothing()
+
+
+def test_classes_of_errors_are_those_of_the_table(world):
+    rows = re.findall(r'^X\((\w+), (\d+)', (ROOT / "base/status.def").read_text(encoding="utf-8"), re.M)
+    said = run(python(), "-c", "import kiln; print(*(f'{c.name} {n}' for n, c in kiln._errors.BY_NUMBER.items()), sep='\\n')")
+    assert said.splitlines() == [f"{name} {number}" for name, number in rows if number != "0"], said
+
+
+def test_types_are_whole(world):
+    tools()
+    python()
+    package = next((CLEAN / "lib").glob("python3*/site-packages"))
+    assert (package / "kiln/py.typed").exists()
+    done = subprocess.run([tools() / "mypy", "--strict", "--cache-dir", world.path("mypy"), "--python-executable", python(), "-p", "kiln"],
+                          capture_output=True, text=True, cwd=world.folder)
+    assert done.returncode == 0, done.stdout
+    pathlib.Path(world.path("user.py")).write_text("import kiln\nm = kiln.load(3)\nreveal_type(kiln.load('m'))\n", encoding="utf-8")
+    done = subprocess.run([tools() / "mypy", "--strict", "--cache-dir", world.path("mypy"), "--python-executable", python(), "user.py"],
+                          capture_output=True, text=True, cwd=world.folder)
+    assert "[arg-type]" in done.stdout and 'Revealed type is "kiln._module.Module"' in done.stdout, done.stdout
+
+
+def test_one_wheel_serves_later_pythons(world):
+    names = zipfile.ZipFile(wheel()).namelist()
+    assert "-abi3-" in wheel().name and {"kiln/_run.abi3.so", "kiln/_query.abi3.so", "kiln/py.typed", "kiln/_errors.py"} <= set(names), names
+    zipfile.ZipFile(wheel()).extractall(world.path("wheel"))
+    shown = run("nm", "-D", "--defined-only", world.path("wheel/kiln/_run.abi3.so")).split()[2::3]
+    assert shown == ["PyInit__run"], shown
+    needs = set(re.findall(r"NEEDED.*\[(.*?)\]", run("readelf", "-d", world.path("wheel/kiln/_run.abi3.so"))))
+    assert needs <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, needs
+
+
+def test_modules_alone_are_a_small_wheel(world):
+    built = wheel("kiln-run")
+    names = zipfile.ZipFile(built).namelist()
+    assert built.stat().st_size <= RUN_WHEEL_BYTES_MAX, built.stat().st_size
+    assert "kiln/_run.abi3.so" in names and not [name for name in names if "_query" in name or "_tune" in name], names
+    zipfile.ZipFile(built).extractall(world.path("alone"))
+    script = f"import kiln; m = kiln.load({module_of(world)!r}); y = m(memoryview(bytes(16384)).cast('f', (64, 64)));" \
+             "print(memoryview(y).nbytes, hasattr(kiln, 'Database'))"
+    assert run(sys.executable, "-S", "-c", script, env={**world.env, "PYTHONPATH": world.path("alone")}) == "16384 False\n"
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

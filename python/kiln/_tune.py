@@ -276,7 +276,7 @@ class Fleet:
 
     def __init__(self, address: str, key_file: str | os.PathLike[str] | None = None) -> None:
         self.address = address
-        self._key = {"key_file": key_file}
+        self._key: dict[str, Any] = {"key_file": key_file}
 
     def submit(self, model: Model, **options: Any) -> Job:
         """`kiln.submit` on this fleet."""

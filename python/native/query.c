@@ -49,15 +49,24 @@ static PyObject *value_new(const kiln_rows *rows, size_t row, uint32_t column) {
     }
 }
 
-static PyObject *row_new(const kiln_rows *rows, size_t row) {
+/* `names`: of the columns; keys are made once for all rows. */
+static PyObject *row_new(const kiln_rows *rows, size_t row, PyObject *names) {
     PyObject *dict = PyDict_New();
     for (uint32_t i = 0; dict && i < kiln_rows_column_count(rows); i++) {
         PyObject *value = value_new(rows, row, i);
-        if (!value || PyDict_SetItemString(dict, kiln_rows_column_name(rows, i), value) < 0)
-            Py_CLEAR(dict);
+        if (!value || PyDict_SetItem(dict, PyList_GetItem(names, i), value) < 0) Py_CLEAR(dict);
         Py_XDECREF(value);
     }
     return dict;
+}
+
+static PyObject *names_new(const kiln_rows *rows) {
+    PyObject *list = PyList_New(kiln_rows_column_count(rows));
+    for (uint32_t i = 0; list && i < kiln_rows_column_count(rows); i++) {
+        PyObject *name = PyUnicode_FromString(kiln_rows_column_name(rows, i));
+        if (!name || PyList_SetItem(list, i, name) < 0) Py_CLEAR(list);
+    }
+    return list;
 }
 
 static PyObject *columns_new(const kiln_rows *rows) {
@@ -73,12 +82,14 @@ static PyObject *columns_new(const kiln_rows *rows) {
 /* (columns, rows): columns are pairs of a name and what it holds. Frees `rows`. */
 static PyObject *answer_new(kiln_rows *rows) {
     Py_ssize_t count = (Py_ssize_t)kiln_rows_count(rows);
-    PyObject *columns = columns_new(rows), *list = columns ? PyList_New(count) : NULL;
+    PyObject *columns = columns_new(rows), *names = columns ? names_new(rows) : NULL;
+    PyObject *list = names ? PyList_New(count) : NULL;
     for (Py_ssize_t i = 0; list && i < count; i++) {
-        PyObject *row = row_new(rows, (size_t)i);
+        PyObject *row = row_new(rows, (size_t)i, names);
         if (!row || PyList_SetItem(list, i, row) < 0) Py_CLEAR(list);
     }
     kiln_rows_free(rows);
+    Py_XDECREF(names);
     if (list) return Py_BuildValue("(NN)", columns, list);
     Py_XDECREF(columns);
     return NULL;

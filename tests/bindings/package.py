@@ -100,11 +100,11 @@ def case_own_arrays(path):
     import numpy
     x = ramp((64, 64))
     expected = kiln.load(path)(x)
-    for name in [name for name in sys.modules if name.split(".")[0] in ("kiln", "numpy")]:
-        del sys.modules[name]
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in ("kiln", "numpy")}
     sys.modules["numpy"] = None
     fresh = importlib.import_module("kiln")
     y = fresh.load(path)(memoryview(x))
+    sys.modules.update(hidden)
     assert type(y) is fresh.Array and y.shape == (64, 64) and y.dtype == "float32" and y.nbytes == 4 * 64 * 64 and len(y) == 64
     assert memoryview(y).tobytes() == expected.tobytes() and memoryview(y).format == "f" and not memoryview(y).readonly
     assert (numpy.from_dlpack(y) == expected).all() and (numpy.asarray(y) == expected).all()
@@ -145,7 +145,7 @@ def case_inspects(path):
     assert m.inputs[0].name == "x" and str(m.inputs[0]) == "x: float32[64, 64]" and path in repr(m) and m.path == path
     assert m.metadata["model"] and m.metadata["target"].startswith("cpu:") and m.threads == 1 and m.device == (1, 0)
     assert len(m.steps) == 1 and m.steps[0].action == "kernel" and m.steps[0].flops == 2 * 64**3 and m.steps[0].task.startswith("v2:")
-    assert m.memory["constant"] >= 4 * 64 * 64 and m.output_rows == (64,) or m.output_rows == (0,)
+    assert m.memory["constant"] >= 4 * 64 * 64 and m.output_rows == (64,), m.output_rows
     (time,) = m.profile(ramp((64, 64)), runs=3)
     assert time.calls == 3 and time.total_ns > 0 and time.step == m.steps[0]
     assert m.profile(runs=2)[0].calls == 2 and m.profile(x=ramp((64, 64)))[0].calls == 10

@@ -30,7 +30,8 @@ inside = min(sum(t.total_ns for t in m.profile(x, runs=1000)) / 1e6 for _ in ran
 print(f"{'call':24} {'us':>8} {'above its steps':>16}")
 for name, function in (("bound", bound), ("fresh numpy arrays", lambda: m(x)), ("empty function", lambda: None)):
     us = median_us(function)
-    print(f"{name:24} {us:8.2f} {us - inside if function is not None and name != 'empty function' else 0:16.2f}")
+    above = f"{us - inside:16.2f}" if name != "empty function" else ""
+    print(f"{name:24} {us:8.2f} {above}")
 print(f"steps alone, with a clock around them: {inside:.2f} us")
 """
 

@@ -215,23 +215,113 @@ static int64_t vectors_of(const kiln_program *p, kiln_stmt stmt) {
     return repeats ? vectors * s->extent : vectors;
 }
 
+/* A fetch into registers and from there into the temps: two copies of it, with `with` in place of
+ * the variable. */
+static void append_parts(kiln_program *p, kiln_stmt fetch, const kiln_var *var, kiln_expr with,
+                         kiln_stmt loads, kiln_stmt stores) {
+    path to_load = {.count = 0}, to_store = {.count = 0};
+    const kiln_stmt load = kiln_lower_copy(p, fetch, var, with),
+                    store = kiln_lower_copy(p, fetch, var, with);
+    part(p, load, store, &to_load, &to_store);
+    kiln_stmt_append(p, loads, load);
+    kiln_stmt_append(p, stores, store);
+}
+
 /* What iteration `at` fetches: loads into registers, all before the first store, so that a thread
  * waits for them together. */
 static void append_fetch(kiln_pipelining *l, kiln_var var, kiln_expr at, kiln_stmt loads,
                          kiln_stmt stores) {
-    for (uint32_t i = 0; i < l->fetch.count; i++) {
-        path to_load = {.count = 0}, to_store = {.count = 0};
-        const kiln_stmt load = kiln_lower_copy(l->p, l->fetch.data[i], &var, at),
-                        store = kiln_lower_copy(l->p, l->fetch.data[i], &var, at);
-        part(l->p, load, store, &to_load, &to_store);
-        kiln_stmt_append(l->p, loads, load);
-        kiln_stmt_append(l->p, stores, store);
-    }
+    for (uint32_t i = 0; i < l->fetch.count; i++)
+        append_parts(l->p, l->fetch.data[i], &var, at, loads, stores);
 }
+
+/* ---- the first iteration --------------------------------------------------------------------- */
 
 /* Vectors that the first iteration fetches at once. More of them, with their addresses, make ptxas
  * spill what the sums need: 40 of 2 bytes beside 128 sums did. */
 #define FIRST_TOGETHER_MAX 32
+/* Those of a round, where there are more. A loop of rounds has addresses of its own beside those of
+ * the next iterations, which compilers find before it: with rounds of 32 ptxas spilled ten of 48
+ * default tiles of halves, with 16 three, element by element two. */
+#define ROUND_MAX 16
+
+/* Puts loads and behind them stores in the place of the statement. */
+static void put_round(kiln_program *p, kiln_stmt stmt) {
+    kiln_stmt round = kiln_stmt_create(p, KILN_STMT_SEQ),
+              stores = kiln_stmt_create(p, KILN_STMT_SEQ);
+    append_parts(p, stmt, NULL, 0, round, stores);
+    kiln_stmt_append(p, round, stores);
+    kiln_stmt_replace(p, stmt, round);
+}
+
+/* A loop of `extent` iterations of the loop's body, the first of which is `first`. */
+static kiln_stmt iterations_of(kiln_program *p, kiln_stmt loop, kiln_expr first, int64_t extent) {
+    const kiln_stmt_info s = p->stmt.data[loop];
+    const kiln_var var = kiln_var_create(p, p->var.data[s.var].name, 0, extent - 1);
+    const kiln_expr at = kiln_expr_binary(p, KILN_EXPR_ADD, first, kiln_expr_var(p, var));
+    return kiln_stmt_for(p, var, 0, extent, (kiln_loop_kind)s.loop_kind,
+                         kiln_lower_copy(p, s.child.data[0], &s.var, at));
+}
+
+/* Puts rounds of `together` iterations in the place of the loop, and one of those that remain. */
+static void put_rounds_of(kiln_program *p, kiln_stmt loop, int64_t together) {
+    const kiln_stmt_info s = p->stmt.data[loop];
+    const int64_t rounds = s.extent / together, rest = s.extent % together;
+    const kiln_var var = kiln_var_create(p, p->var.data[s.var].name, 0, rounds - 1);
+    const kiln_expr done = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_var(p, var),
+                                            kiln_expr_index(p, together)),
+                    first = kiln_expr_binary(p, KILN_EXPR_ADD, kiln_expr_index(p, s.first), done),
+                    last = kiln_expr_index(p, s.first + rounds * together);
+    kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ),
+              round = iterations_of(p, loop, first, together);
+    kiln_stmt_append(p, all, kiln_stmt_for(p, var, 0, rounds, KILN_LOOP_SERIAL, round));
+    put_round(p, round);
+    if (rest > 0) {
+        round = iterations_of(p, loop, last, rest);
+        kiln_stmt_append(p, all, round);
+        put_round(p, round);
+    }
+    kiln_stmt_replace(p, loop, all);
+}
+
+/* Puts rounds of about the same size, as few as may be, in the place of a fetch: of iterations of
+ * the outermost loop of which a round holds more than one. */
+static void put_rounds(kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    const int64_t vectors = vectors_of(p, stmt);
+    const bool is_vector = s.kind == KILN_STMT_FOR && s.loop_kind == KILN_LOOP_VECTORIZE;
+    if (vectors <= ROUND_MAX || is_vector) {
+        put_round(p, stmt);
+        return;
+    }
+    const bool repeats = s.kind == KILN_STMT_FOR && kiln_stmt_level(p, stmt) != KILN_LEVEL_GROUP;
+    const int64_t most = repeats ? ROUND_MAX / (vectors / s.extent) : 0;
+    if (most > 1) {
+        const int64_t rounds = (s.extent + most - 1) / most;
+        put_rounds_of(p, stmt, (s.extent + rounds - 1) / rounds);
+        return;
+    }
+    for (uint32_t i = 0; i < s.child.count; i++) put_rounds(p, p->stmt.data[stmt].child.data[i]);
+}
+
+/* What the first iteration fetches: at once where that is little; else one fetch after the other,
+ * in rounds, so that a thread waits once for each of these. */
+static void append_first(kiln_pipelining *l, kiln_var var, kiln_expr at, kiln_stmt to) {
+    kiln_program *p = l->p;
+    int64_t vectors = 0;
+    for (uint32_t i = 0; i < l->fetch.count; i++) vectors += vectors_of(p, l->fetch.data[i]);
+    if (vectors <= FIRST_TOGETHER_MAX) {
+        kiln_stmt stores = kiln_stmt_create(p, KILN_STMT_SEQ);
+        append_fetch(l, var, at, to, stores);
+        kiln_stmt_append(p, to, stores);
+        return;
+    }
+    for (uint32_t i = 0; i < l->fetch.count; i++) {
+        const kiln_stmt fetch = kiln_lower_copy(p, l->fetch.data[i], &var, at);
+        kiln_stmt_append(p, to, fetch);
+        put_rounds(p, fetch);
+    }
+}
 
 static kiln_status fetch_through_registers(kiln_pipelining *l) {
     kiln_program *p = l->p;
@@ -241,16 +331,8 @@ static kiln_status fetch_through_registers(kiln_pipelining *l) {
     if (st) return st;
 
     kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ), steady = kiln_stmt_create(p, KILN_STMT_SEQ),
-              first = kiln_stmt_create(p, KILN_STMT_SEQ),
               stores = kiln_stmt_create(p, KILN_STMT_SEQ);
-    int64_t vectors = 0;
-    for (uint32_t i = 0; i < l->fetch.count; i++) vectors += vectors_of(p, l->fetch.data[i]);
-    if (vectors <= FIRST_TOGETHER_MAX)
-        append_fetch(l, s.var, kiln_expr_index(p, s.first), all, first);
-    else
-        kiln_pipeline_append(p, first, l->fetch.data, l->fetch.count, s.var,
-                             kiln_expr_index(p, s.first));
-    kiln_stmt_append(p, all, first);
+    append_first(l, s.var, kiln_expr_index(p, s.first), all);
     append_fetch(l, s.var, kiln_expr_binary(p, KILN_EXPR_ADD, var, kiln_expr_index(p, 1)), steady,
                  stores);
     kiln_pipeline_append(p, steady, l->work.data, l->work.count, s.var, var);

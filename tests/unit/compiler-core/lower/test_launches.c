@@ -189,6 +189,51 @@ static void a_pipeline_fetches_ahead_through_registers(void **state) {
     expect_ok(grid_equals(te, scheduled, 1, NULL));
 }
 
+/* Of what a thread fetches first 41 elements are too many at once: 14, 14 and 13 are; of two rows
+ * of 20 halves. Later iterations fetch all at once as ever. */
+static void a_large_first_block_comes_in_rounds(void **state) {
+    static const struct {
+        const char *size, *fetch, *first;
+    } row[] = {{"164", "split(t.i, 41, 4)\nreorder(t.i.1, t.i.0)\nbind(t.i.1, \"thread.x\")\n",
+                "      for t.i.0'2'2 in 2:\n"
+                "        unroll t.i.0'3 in 14:\n"
+                "          t'2.next[t.i.0'3] = x[0, t.i.1'2 + t.i.0'2'2*56 + t.i.0'3*4]*2.0\n"
+                "        unroll t.i.0'4 in 14:\n"
+                "          t'2[0, 0, t.i.1'2 + t.i.0'2'2*56 + t.i.0'4*4] = t'2.next[t.i.0'4]\n"
+                "      unroll t.i.0'5 in 13:\n"
+                "        t'2.next'2[t.i.0'5] = x[0, t.i.1'2 + t.i.0'5*4 + 112]*2.0\n"
+                "      unroll t.i.0'6 in 13:\n"
+                "        t'2[0, 0, t.i.1'2 + t.i.0'6*4 + 112] = t'2.next'2[t.i.0'6]\n"
+                "    for y.k in 2:\n"},
+               {"160",
+                "split(t.i, 2, 20, 4)\nreorder(t.i.2, t.i.0, t.i.1)\n"
+                "bind(t.i.2, \"thread.x\")\n",
+                "      for t.i.0'2 in 2:\n"
+                "        for t.i.1'2'2 in 2:\n"
+                "          unroll t.i.1'3 in 10:\n"}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_program *te =
+            parse_in(*state, kiln_arena_printf(*state,
+                                               "program p\ninput x: f32[3,%s]\noutput y: f32[%s]\n"
+                                               "temp t: f32[3,%s]\n"
+                                               "block t(k:3, i:%s): t[k, i] = x[k, i]*2.0\n"
+                                               "block y(i:%s | k:3): y[i] sum= t[k, %s - 1 - i]\n",
+                                               row[i].size, row[i].size, row[i].size, row[i].size,
+                                               row[i].size, row[i].size));
+        const char *trace = kiln_arena_printf(
+            *state,
+            "split(y.i, 1, -1, 4)\nreorder(y.i.0, y.k, y.i.2, y.i.1)\nbind(y.i.0, \"block.x\")\n"
+            "decompose_reduction(y, y.k)\ncompute_at(t, y.k)\nset_scope(t, \"shared\")\n%s"
+            "bind(y.i.2, \"thread.x\")\nbind(y.init.i.2, \"thread.x\")\npipeline(y.k, 2)\n",
+            row[i].fetch);
+        kiln_target target = target_of(*state, "cuda:sm_80");
+        kiln_program *scheduled = replay_text(te, trace);
+        expect_contains(lowered_text(scheduled, &target, "pipeline"), row[i].first);
+        expect_ok(grid_equals(te, scheduled, 1, NULL));
+        expect_meaning_behind_every_pass(*state, te, trace);
+    }
+}
+
 #define ROWS_OF(value)                                 \
     "program p\ninput x: f32[5,4]\noutput y: f32[4]\n" \
     "temp t: f32[5,4]\n"                               \
@@ -845,6 +890,7 @@ int main(void) {
         test_with_arena(what_a_virtual_thread_makes_is_its_own),
         test_with_arena(a_pipeline_fetches_ahead_through_registers),
         test_with_arena(what_is_made_of_what_is_fetched_comes_in_its_turn),
+        test_with_arena(a_large_first_block_comes_in_rounds),
         test_with_arena(a_pipeline_of_copies_waits_for_the_oldest),
         test_with_arena(a_fill_value_is_stored_and_the_rest_copied),
         test_with_arena(pipelines_that_cannot_be_are_refused),

@@ -23,6 +23,10 @@
  * counted: ptxas 12.9 gives default tiles at most so many more on sm_80. */
 #define REGISTERS_BESIDE 40
 #define REGISTERS_LOWERED 22 /* what lower/registers.c leaves for the same */
+/* 64 bits of address, and what a condition is made of (decision 87). Instructions of warp groups
+ * hold no fragments, and spill nothing with less. */
+#define PLACE_WORDS 4
+#define PLACE_WORDS_OF_GROUPS 2
 /* Of a thread that only fetches, and steps in which others get what it leaves (setmaxnreg). */
 #define REGISTERS_FETCHING 40
 #define REGISTERS_STEP 8
@@ -74,10 +78,11 @@ static int64_t all_threads(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *t
 /* What is fetched element by element has an address and conditions for each, which compilers take
  * out of the loop over blocks. */
 static int64_t places_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile, int64_t block) {
+    const int64_t words = kiln_gpu_warp_is_grouped(w) ? PLACE_WORDS_OF_GROUPS : PLACE_WORDS;
     int64_t places = 0;
     for (uint32_t a = 0; a < w->t.operand_count; a++)
         if (w->t.operand[a].fetch == 1)
-            places += 2 * kiln_gpu_rounds(&w->t, &w->t.operand[a], tile, block);
+            places += words * kiln_gpu_rounds(&w->t, &w->t.operand[a], tile, block);
     return places;
 }
 

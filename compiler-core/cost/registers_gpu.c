@@ -158,7 +158,7 @@ static double needed_of(const kiln_gpu_held *h) {
         return (h->by_groups ? BESIDE_OF_GROUPS : BESIDE_OF_WARPS) + h->sums +
                STEP_SHARE * h->operands + h->staged + h->addresses + COPY_SHARE * h->copies;
     if (!h->shares) return BESIDE_OF_MOVES + MOVED_SHARE * h->moved + MOVED_ODD * (h->odd > 0);
-    return BESIDE + h->sums + h->live + STEP_SHARE * fmin(h->operands, STEP_HELD) -
+    return BESIDE + h->sums + h->live + h->staged + STEP_SHARE * fmin(h->operands, STEP_HELD) -
            ODD_LESS * h->odd - WIDE_LESS * h->wide;
 }
 

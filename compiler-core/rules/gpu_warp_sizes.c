@@ -23,8 +23,8 @@
  * counted: ptxas 12.9 gives default tiles at most so many more on sm_80. */
 #define REGISTERS_BESIDE 40
 #define REGISTERS_LOWERED 22 /* what lower/registers.c leaves for the same */
-/* 64 bits of address, and what a condition is made of (decision 87). Instructions of warp groups
- * hold no fragments, and spill nothing with less. */
+/* 64 bits of address, and what a condition is made of (decision 87). Default tiles of warp
+ * groups, which hold no fragments, spill nothing with less. */
 #define PLACE_WORDS 4
 #define PLACE_WORDS_OF_GROUPS 2
 /* Of a thread that only fetches, and steps in which others get what it leaves (setmaxnreg). */

@@ -1,6 +1,8 @@
 /* What ptxas prints is read, and a program that stands for it is run as it would be. */
 #include "compiler-core/ptxas.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,9 +61,26 @@ static void another_form_is_no_report(void **state) {
         expect_error(kiln_ptxas_parse(kiln_str_from(text[i]), *state, &report), DATA_LOSS, "ptxas");
 }
 
+/* Of the scripts, one after the other. */
+static char folder[PATH_MAX];
+
+static int make_place(void **state) {
+    kiln_arena arena = {0};
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", make_folder(&arena));
+    kiln_arena_deinit(&arena);
+    return 0;
+}
+
+static int remove_place(void **state) {
+    (void)state;
+    remove_folder(folder);
+    return 0;
+}
+
 /* A script in the place of ptxas. */
 static char *script(kiln_arena *arena, const char *lines) {
-    char *path = kiln_arena_printf(arena, "%s/ptxas", make_folder(arena));
+    char *path = kiln_arena_printf(arena, "%s/ptxas", folder);
     kiln_str text = kiln_str_printf(arena, "#!/bin/sh\n%s", lines);
     expect_ok(kiln_file_write(path, text, 0700));
     return path;
@@ -92,8 +111,7 @@ static void a_refusal_says_its_first_lines(void **state) {
 }
 
 static void it_is_found_by_its_variable_or_on_the_path(void **state) {
-    char *program = script(*state, ""), *folder = kiln_str_dup(*state, kiln_str_from(program));
-    folder[strlen(folder) - strlen("/ptxas")] = '\0';
+    char *program = script(*state, "");
     const char *path = getenv("PATH"), *before = getenv(KILN_PTXAS_VARIABLE);
     char *kept = kiln_str_dup(*state, kiln_str_from(path));
     char *kept_variable = before ? kiln_str_dup(*state, kiln_str_from(before)) : NULL;
@@ -119,5 +137,5 @@ int main(void) {
         test_with_arena(a_refusal_says_its_first_lines),
         test_with_arena(it_is_found_by_its_variable_or_on_the_path),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_place, remove_place);
 }

@@ -3,6 +3,8 @@
 #include "compiler-core/worker/assembler.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,8 +28,25 @@
 
 static const char *own_path;
 
+/* Of the scripts, one after the other. */
+static char folder[PATH_MAX];
+
+static int make_place(void **state) {
+    kiln_arena arena = {0};
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", make_folder(&arena));
+    kiln_arena_deinit(&arena);
+    return 0;
+}
+
+static int remove_place(void **state) {
+    (void)state;
+    remove_folder(folder);
+    return 0;
+}
+
 static void put_script(kiln_arena *arena, const char *lines) {
-    char *folder = make_folder(arena), *path = kiln_arena_printf(arena, "%s/ptxas", folder);
+    char *path = kiln_arena_printf(arena, "%s/ptxas", folder);
     assert_int_equal(chmod(folder, 0755), 0); /* it is not root's */
     expect_ok(kiln_file_write(path, kiln_str_printf(arena, "#!/bin/sh\n%s", lines), 0755));
     setenv(KILN_PTXAS_VARIABLE, path, 1);
@@ -158,5 +177,5 @@ int main(int argc, char **argv) {
         test_with_arena(a_worker_refuses_what_spills_or_is_no_code),
         test_with_arena(what_is_no_fault_of_the_candidate_changes_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_place, remove_place);
 }

@@ -12,6 +12,8 @@ import harness
 CASES = pathlib.Path("/usr/share/libonnx-testdata/data")
 STEP = 1 if os.environ.get("KILN_CONFORMANCE") == "all" else 64
 BATCH = 8  # cases of one process
+# What devices with memory of their own do not do yet, by the words of its error (docs/STATUS.md).
+LACKS = "whose length is known at run time only, on a device with memory of its own"
 
 
 def verdicts(world, target, cases):
@@ -37,8 +39,9 @@ def what_passes_here_passes_on(world, target):
     assert len(passing) > len(cases) // 2, f"only {len(passing)} of {len(cases)} cases pass on this processor"
     there = verdicts(world, target, passing)
     others = {case.name: there.get(case.name, ("none", "the process ended")) for case in passing}
-    others = {name: verdict for name, verdict in others.items() if verdict[0] != "passed"}
-    print(f"# {target}: {len(passing) - len(others)} of {len(passing)} cases pass")
+    lacking = [name for name, verdict in others.items() if verdict[0] == "unsupported" and LACKS in verdict[1]]
+    others = {name: verdict for name, verdict in others.items() if verdict[0] != "passed" and name not in lacking}
+    print(f"# {target}: {len(passing) - len(others) - len(lacking)} of {len(passing)} cases pass; not supported there: {', '.join(lacking) or 'none'}")
     assert not others, "\n".join(f"{name}: {verdict} {why[:200]}" for name, (verdict, why) in others.items())
 
 

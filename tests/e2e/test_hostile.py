@@ -303,9 +303,9 @@ STRANGE = {
     "sparse_constant": (model([field(2, "w") + field(4, "Constant") + field(5, field(1, "sparse_value") + field(
         22, field(1, tensor("", FLOAT, [1], [1])) + field(3, 1 << 40)) + field(20, 11)), node("Add", "x w", "y")], *X4), "sparse_value"),
     "function_that_calls_itself": (model([node("F", "x", "y", domain="f")], *X4, opsets=[("f", 1)], functions=[
-        function("F", node("F", "a", "c", domain="f"))]), "operator of domain f"),
+        function("F", node("F", "a", "c", domain="f"))]), "bodies within bodies"),
     "functions_that_double": (model([node("F0", "x", "y", domain="f")], *X4, opsets=[("f", 1)], functions=[
-        function(f"F{i}", node(f"F{i + 1}", "a", "b", domain="f"), node(f"F{i + 1}", "b", "c", domain="f")) for i in range(40)]), "operator of domain f"),
+        function(f"F{i}", node(f"F{i + 1}", "a", "b", domain="f"), node(f"F{i + 1}", "b", "c", domain="f")) for i in range(40)]), "bodies within bodies"),
     "names_of_escapes": (model([node("Relu", "x", "z")], X4[0], [port("\u202ey\x1b[2J\nforged: ok", [4])]), "\\u{202e}y\\x1b[2J\\x0aforged: ok"),
     "external_negative_offset": (external(location="m.onnx", offset=-1), "no number"),
     "external_offset_2_63": (external(location="m.onnx", offset=(1 << 63) - 1), "out of range"),

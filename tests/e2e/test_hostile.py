@@ -306,6 +306,9 @@ STRANGE = {
         function("F", node("F", "a", "c", domain="f"))]), "bodies within bodies"),
     "functions_that_double": (model([node("F0", "x", "y", domain="f")], *X4, opsets=[("f", 1)], functions=[
         function(f"F{i}", node(f"F{i + 1}", "a", "b", domain="f"), node(f"F{i + 1}", "b", "c", domain="f")) for i in range(40)]), "bodies within bodies"),
+    "functions_that_multiply": (model([node("F0", "x", "y", domain="f")], *X4, opsets=[("f", 1)], functions=[
+        function(f"F{i}", *(node(f"F{i + 1}", f"b{k - 1}" if k else "a", f"b{k}" if k < 29 else "c", domain="f") for k in range(30)))
+        for i in range(14)] + [function("F14", node("Relu", "a", "c"))]), "more than 32768 nodes"),
     "names_of_escapes": (model([node("Relu", "x", "z")], X4[0], [port("\u202ey\x1b[2J\nforged: ok", [4])]), "\\u{202e}y\\x1b[2J\\x0aforged: ok"),
     "external_negative_offset": (external(location="m.onnx", offset=-1), "no number"),
     "external_offset_2_63": (external(location="m.onnx", offset=(1 << 63) - 1), "out of range"),

@@ -16,7 +16,7 @@ kiln_plan kiln_joined_plan(const kiln_plan *base, const kiln_joins *joins, const
     const kiln_tasks *own = &base->tasks, *more = &joins->tasks;
     kiln_plan out = {.tasks = {.count = own->count + more->count}};
     out.tasks.task = KILN_ARENA_ARRAY(arena, kiln_task, out.tasks.count);
-    memcpy(out.tasks.task, own->task, own->count * sizeof *own->task);
+    if (own->count) memcpy(out.tasks.task, own->task, own->count * sizeof *own->task);
     if (more->count)
         memcpy(out.tasks.task + own->count, more->task, more->count * sizeof *more->task);
     const kiln_join **of = KILN_ARENA_ARRAY(arena, const kiln_join *, base->step_count);

@@ -9,6 +9,7 @@
 #include "cli/db_list.h"
 #include "cli/plot.h"
 #include "cli/rows_json.h"
+#include "db/recorded.h"
 #include "proto/signing.h"
 #include "tuner/plausible.h"
 
@@ -31,38 +32,10 @@ static kiln_str line_of(const kiln_db_call *c, kiln_str text) {
 
 /* ---- which target --------------------------------------------------------------------------- */
 
-/* Whether `target` has records; if not, the error that says which have. */
-static kiln_status check_recorded(const kiln_db_call *c, kiln_str target) {
-    kiln_db_stat *stat = NULL;
-    uint32_t count = 0;
-    kiln_strbuf recorded = {0};
-    kiln_status st = kiln_db_stats(c->db, c->process, &stat, &count);
-    bool found = false;
-    for (uint32_t i = 0; !st && i < count; i++) {
-        found |= kiln_str_equal(stat[i].target, target);
-        bool listed = false;
-        for (uint32_t k = 0; k < i; k++) listed |= kiln_str_equal(stat[k].target, stat[i].target);
-        if (!listed)
-            kiln_strbuf_printf(&recorded, "%s%.*s", i ? "; " : "", KILN_STR_ARG(stat[i].target));
-    }
-    if (!st && !found)
-        st = KILN_ERROR(NOT_FOUND, "%s has no records of %.*s; it has of: %s", c->path,
-                        KILN_STR_ARG(target), count ? recorded.data : "no target");
-    kiln_strbuf_deinit(&recorded);
-    return st;
-}
-
 /* --target in any form becomes the canonical text, as which it is stored. */
 static kiln_status resolve_target(kiln_db_call *c) {
-    kiln_target target;
-    kiln_strbuf text = {0};
-    if (!c->target) return KILN_OK;
-    kiln_status st = kiln_target_parse(kiln_str_from(c->target), c->process, &target);
-    if (st) return st;
-    kiln_target_print(&target, &text);
-    c->target = kiln_str_dup(c->process, kiln_strbuf_view(&text));
-    kiln_strbuf_deinit(&text);
-    return check_recorded(c, kiln_str_from(c->target));
+    return c->target ? kiln_db_recorded_target(c->db, c->path, c->target, c->process, &c->target)
+                     : KILN_OK;
 }
 
 /* A budget of accuracy that was asked for. */

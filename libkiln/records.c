@@ -4,9 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/opt.h"
-#include "base/target.h"
 #include "base/vec.h"
-#include "db/db.h"
+#include "db/recorded.h"
 
 struct kiln_records {
     kiln_db *db;
@@ -82,40 +81,6 @@ void kiln_records_close(kiln_records *records) {
 /* ---- which records ----------------------------------------------------------------------------
  */
 
-/* NOT_FOUND saying which targets have records, unless `target` has. */
-static kiln_status check_recorded(kiln_records *records, kiln_str target, kiln_arena *arena) {
-    kiln_db_stat *stat = NULL;
-    uint32_t count = 0;
-    kiln_strbuf recorded = {0};
-    bool found = false;
-    kiln_status st = kiln_db_stats(records->db, arena, &stat, &count);
-    for (uint32_t i = 0; !st && i < count; i++) {
-        bool listed = false;
-        for (uint32_t k = 0; k < i; k++) listed |= kiln_str_equal(stat[k].target, stat[i].target);
-        found |= kiln_str_equal(stat[i].target, target);
-        if (!listed)
-            kiln_strbuf_printf(&recorded, "%s%.*s", i ? "; " : "", KILN_STR_ARG(stat[i].target));
-    }
-    if (!st && !found)
-        st = KILN_ERROR(NOT_FOUND, "%s has no records of %.*s; it has of: %s", records->path,
-                        KILN_STR_ARG(target), count ? recorded.data : "no target");
-    kiln_strbuf_deinit(&recorded);
-    return st;
-}
-
-/* In any form becomes the canonical text, as which it is stored. */
-static kiln_status resolve_target(kiln_records *records, const char *text, kiln_arena *arena,
-                                  kiln_str *out_target) {
-    kiln_target target;
-    kiln_strbuf canonical = {0};
-    kiln_status st = kiln_target_parse(kiln_str_from(text), arena, &target);
-    if (st) return st;
-    kiln_target_print(&target, &canonical);
-    *out_target = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&canonical)), canonical.size};
-    kiln_strbuf_deinit(&canonical);
-    return check_recorded(records, *out_target, arena);
-}
-
 static kiln_status resolve(kiln_records *records, const kiln_records_filter *filter,
                            kiln_arena *arena, kiln_db_filter *out) {
     static const kiln_db_order orders[] = {[KILN_RECORDS_FASTEST] = KILN_DB_FASTEST,
@@ -133,7 +98,12 @@ static kiln_status resolve(kiln_records *records, const kiln_records_filter *fil
     out->limit = filter->limit;
     out->task_key = kiln_str_from(filter->task);
     out->job_id = kiln_str_from(filter->job);
-    return filter->target ? resolve_target(records, filter->target, arena, &out->target) : NULL;
+    const char *target = NULL;
+    kiln_status st = filter->target ? kiln_db_recorded_target(records->db, records->path,
+                                                              filter->target, arena, &target)
+                                    : NULL;
+    out->target = kiln_str_from(target);
+    return st;
 }
 
 /* ---- answers ----------------------------------------------------------------------------------

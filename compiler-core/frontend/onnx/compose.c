@@ -74,6 +74,15 @@ kiln_value kiln_compose_binary(kiln_composer *c, kiln_op op, kiln_value a, kiln_
     return one_result(c, op, (kiln_value[]){a, b}, 2, NULL, 0);
 }
 
+kiln_value kiln_compose_gather(kiln_composer *c, kiln_value a, kiln_value index, int64_t axis) {
+    const kiln_attr attr = kiln_attr_int("axis", axis);
+    return one_result(c, KILN_OP_GATHER, (kiln_value[]){a, index}, 2, &attr, 1);
+}
+
+kiln_value kiln_compose_unsqueeze(kiln_composer *c, kiln_value a, int64_t axis) {
+    return kiln_compose_ints(c, KILN_OP_UNSQUEEZE, a, "axes", &axis, 1);
+}
+
 kiln_value kiln_compose_where(kiln_composer *c, kiln_value condition, kiln_value a, kiln_value b) {
     return one_result(c, KILN_OP_WHERE, (kiln_value[]){condition, a, b}, 3, NULL, 0);
 }

@@ -42,6 +42,10 @@ kiln_value kiln_compose_gemm(kiln_composer *c, kiln_value a, kiln_value b, kiln_
 kiln_value kiln_compose_where(kiln_composer *c, kiln_value condition, kiln_value a, kiln_value b);
 /* `a` itself when it has that type already. */
 kiln_value kiln_compose_cast(kiln_composer *c, kiln_value a, kiln_dtype dtype);
+/* Elements along a dimension by their numbers, in place of that dimension. */
+kiln_value kiln_compose_gather(kiln_composer *c, kiln_value a, kiln_value index, int64_t axis);
+/* With a new dimension of size 1 there. */
+kiln_value kiln_compose_unsqueeze(kiln_composer *c, kiln_value a, int64_t axis);
 /* `count` equal parts along a dimension, or their opposite. Many parts are cut in several steps, so
  * that the kernels of one step are the same task. */
 void kiln_compose_split(kiln_composer *c, kiln_value a, uint32_t axis, uint32_t count,

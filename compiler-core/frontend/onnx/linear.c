@@ -10,19 +10,6 @@ typedef struct elimination {
     kiln_value zero, none; /* none: -1, below any size */
 } elimination;
 
-static kiln_value unsqueezed(kiln_composer *c, kiln_value x, int64_t axis) {
-    return kiln_compose_ints(c, KILN_OP_UNSQUEEZE, x, "axes", &axis, 1);
-}
-
-/* Row or column number `index` of each matrix, or element of each row: [batch][...]. */
-static kiln_value picked(kiln_composer *c, kiln_value x, kiln_value index, int64_t axis) {
-    const kiln_value operand[] = {x, index};
-    const kiln_attr attr = kiln_attr_int("axis", axis);
-    kiln_value y = 0;
-    kiln_compose_node(c, KILN_OP_GATHER, operand, 2, &attr, 1, &y, 1);
-    return y;
-}
-
 /* Number of the row with the pivot: [batch][1]. */
 static kiln_value pivot_row(kiln_composer *c, const elimination *e, kiln_value column,
                             kiln_value number) {
@@ -39,8 +26,8 @@ static kiln_value pivot_row(kiln_composer *c, const elimination *e, kiln_value c
 static kiln_value eliminated(kiln_composer *c, const elimination *e, kiln_value matrix,
                              kiln_value column, kiln_value is_pivot, kiln_value upper,
                              kiln_value row, kiln_value number) {
-    const kiln_value pivot = unsqueezed(c, picked(c, upper, number, 1), 1),
-                     own = unsqueezed(c, picked(c, row, number, 1), 1);
+    const kiln_value pivot = kiln_compose_unsqueeze(c, kiln_compose_gather(c, upper, number, 1), 1),
+                     own = kiln_compose_unsqueeze(c, kiln_compose_gather(c, row, number, 1), 1);
     const kiln_value lower = kiln_compose_where(c, is_pivot, own, column);
     /* A column of zeros: there is nothing to take off, and the determinant is 0. */
     const kiln_value used = kiln_compose_where(
@@ -48,11 +35,12 @@ static kiln_value eliminated(kiln_composer *c, const elimination *e, kiln_value 
     const kiln_value factor =
         kiln_compose_where(c, kiln_compose_binary(c, KILN_OP_GREATER, e->rows, number),
                            kiln_compose_binary(c, KILN_OP_DIV, lower, used), e->zero);
-    const kiln_value exchanged =
-        kiln_compose_where(c, unsqueezed(c, is_pivot, 2), unsqueezed(c, row, 1), matrix);
-    return kiln_compose_binary(
-        c, KILN_OP_SUB, exchanged,
-        kiln_compose_binary(c, KILN_OP_MUL, unsqueezed(c, factor, 2), unsqueezed(c, upper, 1)));
+    const kiln_value exchanged = kiln_compose_where(c, kiln_compose_unsqueeze(c, is_pivot, 2),
+                                                    kiln_compose_unsqueeze(c, row, 1), matrix);
+    return kiln_compose_binary(c, KILN_OP_SUB, exchanged,
+                               kiln_compose_binary(c, KILN_OP_MUL,
+                                                   kiln_compose_unsqueeze(c, factor, 2),
+                                                   kiln_compose_unsqueeze(c, upper, 1)));
 }
 
 /* carry: [0] matrices, [1] products of the pivots so far, [batch][1]. */
@@ -60,14 +48,16 @@ static void eliminate(kiln_composer *c, void *context, kiln_compose_loop *loop) 
     static const int64_t rows = 1;
     const elimination *e = context;
     const kiln_value matrix = loop->carry[0], number = loop->number;
-    const kiln_value column = picked(c, matrix, number, 2), row = picked(c, matrix, number, 1);
+    const kiln_value column = kiln_compose_gather(c, matrix, number, 2),
+                     row = kiln_compose_gather(c, matrix, number, 1);
     const kiln_value at = pivot_row(c, e, column, number);
     const kiln_value is_pivot = kiln_compose_binary(c, KILN_OP_EQUAL, e->rows, at);
     const kiln_attr attr[] = {kiln_attr_ints("axes", &rows, 1), kiln_attr_int("keepdims", 0)};
-    const kiln_value masked = kiln_compose_where(c, unsqueezed(c, is_pivot, 2), matrix, e->zero);
+    const kiln_value masked =
+        kiln_compose_where(c, kiln_compose_unsqueeze(c, is_pivot, 2), matrix, e->zero);
     kiln_value upper = 0;
     kiln_compose_node(c, KILN_OP_REDUCE_SUM, &masked, 1, attr, 2, &upper, 1);
-    const kiln_value pivot = unsqueezed(c, picked(c, upper, number, 1), 1);
+    const kiln_value pivot = kiln_compose_unsqueeze(c, kiln_compose_gather(c, upper, number, 1), 1);
     const kiln_value signed_pivot =
         kiln_compose_where(c, kiln_compose_binary(c, KILN_OP_EQUAL, at, number), pivot,
                            kiln_compose_unary(c, KILN_OP_NEG, pivot));

@@ -11,18 +11,6 @@ static kiln_value binary(kiln_composer *c, kiln_op op, kiln_value a, kiln_value 
     return kiln_compose_binary(c, op, a, b);
 }
 
-static kiln_value unsqueezed(kiln_composer *c, kiln_value x, int64_t axis) {
-    return kiln_compose_ints(c, KILN_OP_UNSQUEEZE, x, "axes", &axis, 1);
-}
-
-static kiln_value gathered(kiln_composer *c, kiln_value x, kiln_value index, int64_t axis) {
-    const kiln_value operand[] = {x, index};
-    const kiln_attr attr = kiln_attr_int("axis", axis);
-    kiln_value y = 0;
-    kiln_compose_node(c, KILN_OP_GATHER, operand, 2, &attr, 1, &y, 1);
-    return y;
-}
-
 static kiln_value reduced(kiln_composer *c, kiln_op op, kiln_value x, int64_t axis) {
     const kiln_attr attr[] = {kiln_attr_ints("axes", &axis, 1), kiln_attr_int("keepdims", 0)};
     kiln_value y = 0;
@@ -91,7 +79,7 @@ static kiln_status keep_known(kiln_importer *im, kiln_value x, uint32_t axis,
     kiln_tensor index = kiln_tensor_create(im->graph->arena, KILN_I64, &(kiln_shape){1, {count}});
     for (int64_t i = 0, at = 0; i < length; i++)
         if (((const uint8_t *)condition->data)[i]) ((int64_t *)index.data)[at++] = i;
-    kiln_compose_define(&c, 0, gathered(&c, x, kiln_compose_constant(&c, &index), axis));
+    kiln_compose_define(&c, 0, kiln_compose_gather(&c, x, kiln_compose_constant(&c, &index), axis));
     return c.st;
 }
 
@@ -120,8 +108,8 @@ kiln_status kiln_import_compress(kiln_importer *im) {
         return st ? kiln_status_note(st, "only rows can be chosen at run time")
                   : keep_known(im, x, (uint32_t)axis, &known);
     }
-    kiln_value kept =
-        gathered(&c, x, order_of(&c, kiln_compose_cast(&c, condition, KILN_I32), true), 0);
+    kiln_value kept = kiln_compose_gather(
+        &c, x, order_of(&c, kiln_compose_cast(&c, condition, KILN_I32), true), 0);
     keep_rows(&c, &kept, 1, count_of(&c, condition));
     kiln_compose_define(&c, 0, kept);
     return c.st;
@@ -165,7 +153,7 @@ typedef struct runs {
 
 static runs find_runs(kiln_composer *c, kiln_value x, int64_t count) {
     runs r = {.count = count, .place = order_of(c, x, false)};
-    r.element = gathered(c, x, r.place, 0);
+    r.element = kiln_compose_gather(c, x, r.place, 0);
     kiln_value begins = kiln_compose_filled(c, KILN_BOOL, &(kiln_shape){1, {1}}, 1);
     if (count > 1) {
         const kiln_value other =
@@ -208,15 +196,16 @@ static void define_unique(kiln_composer *c, const runs *r, kiln_value x, bool so
         const kiln_value rank[] = {all, order, all};
         kiln_value of_run = 0;
         kiln_compose_node(c, KILN_OP_SCATTER_ELEMENTS, rank, 3, NULL, 0, &of_run, 1);
-        index = gathered(c, index, order, 0);
-        size = gathered(c, size, order, 0);
-        number = gathered(c, of_run, number, 0);
+        index = kiln_compose_gather(c, index, order, 0);
+        size = kiln_compose_gather(c, size, order, 0);
+        number = kiln_compose_gather(c, of_run, number, 0);
     }
     const kiln_value back[] = {all, r->place, number};
     kiln_value inverse = 0;
     kiln_compose_node(c, KILN_OP_SCATTER_ELEMENTS, back, 3, NULL, 0, &inverse, 1);
     const kiln_value last = integer(c, r->count - 1);
-    kiln_value kept[] = {gathered(c, x, binary(c, KILN_OP_MIN, index, last), 0), index, size};
+    kiln_value kept[] = {kiln_compose_gather(c, x, binary(c, KILN_OP_MIN, index, last), 0), index,
+                         size};
     keep_rows(c, kept, 3, total);
     kiln_compose_define(c, 0, kept[0]);
     kiln_compose_define(c, 1, kept[1]);
@@ -227,7 +216,8 @@ static void define_unique(kiln_composer *c, const runs *r, kiln_value x, bool so
 /* Of each row the number of rows that come before it: the same for equal ones, so that they can
  * stand for the rows. Rows are compared where they first differ. */
 static kiln_value row_ranks(kiln_composer *c, kiln_value rows) {
-    const kiln_value own = unsqueezed(c, rows, 1), other = unsqueezed(c, rows, 0);
+    const kiln_value own = kiln_compose_unsqueeze(c, rows, 1),
+                     other = kiln_compose_unsqueeze(c, rows, 0);
     const kiln_attr attr[] = {kiln_attr_int("axis", 2), kiln_attr_int("keepdims", 1)};
     const kiln_value differs = kiln_compose_cast(
         c, kiln_compose_unary(c, KILN_OP_NOT, binary(c, KILN_OP_EQUAL, own, other)), KILN_I32);
@@ -312,7 +302,7 @@ static void find_groups(kiln_composer *c, suppression *s) {
     const kiln_value end = integer(c, groups);
     const kiln_value with_box = kiln_compose_where(c, has, number, end);
     const kiln_value behind = kiln_compose_where(c, binary(c, KILN_OP_GREATER_EQUAL, number, from),
-                                                 unsqueezed(c, with_box, 0), end);
+                                                 kiln_compose_unsqueeze(c, with_box, 0), end);
     s->next = reduced(c, KILN_OP_REDUCE_MIN, behind, 1);
 }
 
@@ -321,15 +311,15 @@ static kiln_value overlaps(kiln_composer *c, const suppression *s, kiln_value ba
                            kiln_value best) {
     kiln_value length[2];
     for (uint32_t i = 0; i < 2; i++) {
-        const kiln_value low = gathered(c, s->side[i], batch, 0),
-                         high = gathered(c, s->side[i + 2], batch, 0);
-        const kiln_value from = binary(c, KILN_OP_MAX, low, gathered(c, low, best, 0)),
-                         to = binary(c, KILN_OP_MIN, high, gathered(c, high, best, 0));
+        const kiln_value low = kiln_compose_gather(c, s->side[i], batch, 0),
+                         high = kiln_compose_gather(c, s->side[i + 2], batch, 0);
+        const kiln_value from = binary(c, KILN_OP_MAX, low, kiln_compose_gather(c, low, best, 0)),
+                         to = binary(c, KILN_OP_MIN, high, kiln_compose_gather(c, high, best, 0));
         length[i] = binary(c, KILN_OP_MAX, binary(c, KILN_OP_SUB, to, from), s->zero);
     }
-    const kiln_value area = gathered(c, s->area, batch, 0),
+    const kiln_value area = kiln_compose_gather(c, s->area, batch, 0),
                      shared = binary(c, KILN_OP_MUL, length[0], length[1]);
-    const kiln_value sum = binary(c, KILN_OP_ADD, area, gathered(c, area, best, 0)),
+    const kiln_value sum = binary(c, KILN_OP_ADD, area, kiln_compose_gather(c, area, best, 0)),
                      all = binary(c, KILN_OP_SUB, sum, shared);
     return binary(c, KILN_OP_AND, binary(c, KILN_OP_GREATER, shared, s->zero),
                   binary(c, KILN_OP_GREATER, binary(c, KILN_OP_DIV, shared, all), s->limit));
@@ -344,9 +334,9 @@ static void take_box(kiln_composer *c, const suppression *s, kiln_compose_loop *
     kiln_value best = 0;
     kiln_compose_node(c, KILN_OP_ARG_MAX, &score, 1, attr, 2, &best, 1);
     const kiln_value batch = binary(c, KILN_OP_DIV, group, count);
-    const kiln_value row[] = {unsqueezed(c, batch, 0),
-                              unsqueezed(c, binary(c, KILN_OP_MOD, group, count), 0),
-                              unsqueezed(c, best, 0)};
+    const kiln_value row[] = {kiln_compose_unsqueeze(c, batch, 0),
+                              kiln_compose_unsqueeze(c, binary(c, KILN_OP_MOD, group, count), 0),
+                              kiln_compose_unsqueeze(c, best, 0)};
     const kiln_value is_best =
         binary(c, KILN_OP_EQUAL, numbers(c, s->boxes, &(kiln_shape){1, {s->boxes}}), best);
     const kiln_value out = binary(c, KILN_OP_OR, is_best, overlaps(c, s, batch, best));
@@ -357,12 +347,12 @@ static void take_box(kiln_composer *c, const suppression *s, kiln_compose_loop *
         binary(c, KILN_OP_GREATER_EQUAL, taken, integer(c, s->most)));
     const kiln_value end = integer(c, s->batch * s->classes);
     const kiln_value then = kiln_compose_where(
-        c, is_done, gathered(c, s->next, binary(c, KILN_OP_ADD, group, one), 0), group);
+        c, is_done, kiln_compose_gather(c, s->next, binary(c, KILN_OP_ADD, group, one), 0), group);
     loop->condition = binary(c, KILN_OP_LESS, then, end);
     const kiln_value there = binary(c, KILN_OP_MIN, then, binary(c, KILN_OP_SUB, end, one));
     loop->carry[STATE_GROUP] = there;
     loop->carry[STATE_SCORES] =
-        kiln_compose_where(c, is_done, gathered(c, s->score, there, 0), left);
+        kiln_compose_where(c, is_done, kiln_compose_gather(c, s->score, there, 0), left);
     loop->carry[STATE_TAKEN] = kiln_compose_where(c, is_done, integer(c, 0), taken);
     loop->stack[0] = kiln_compose_concat(c, row, 3, 0);
 }
@@ -370,10 +360,10 @@ static void take_box(kiln_composer *c, const suppression *s, kiln_compose_loop *
 /* `trips`: rows that there is room for; a run of more is an error. */
 static kiln_value suppressed(kiln_composer *c, suppression *s, int64_t trips, int64_t most) {
     const kiln_value end = integer(c, s->batch * s->classes), one = integer(c, 1);
-    const kiln_value first = gathered(c, s->next, integer(c, 0), 0);
+    const kiln_value first = kiln_compose_gather(c, s->next, integer(c, 0), 0);
     kiln_value stack = 0, carry[STATES];
     carry[STATE_GROUP] = binary(c, KILN_OP_MIN, first, binary(c, KILN_OP_SUB, end, one));
-    carry[STATE_SCORES] = gathered(c, s->score, carry[STATE_GROUP], 0);
+    carry[STATE_SCORES] = kiln_compose_gather(c, s->score, carry[STATE_GROUP], 0);
     carry[STATE_TAKEN] = integer(c, 0);
     kiln_compose_loop loop = {.trips = trips,
                               .count = integer(c, most),

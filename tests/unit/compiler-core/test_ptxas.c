@@ -1,12 +1,11 @@
 /* What ptxas prints is read, and a program that stands for it is run as it would be. */
 #include "compiler-core/ptxas.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "tests/support/group_folder.h"
 #include "tests/support/test.h"
 
 #define TWO_ENTRIES                                                                         \
@@ -61,26 +60,9 @@ static void another_form_is_no_report(void **state) {
         expect_error(kiln_ptxas_parse(kiln_str_from(text[i]), *state, &report), DATA_LOSS, "ptxas");
 }
 
-/* Of the scripts, one after the other. */
-static char folder[PATH_MAX];
-
-static int make_place(void **state) {
-    kiln_arena arena = {0};
-    (void)state;
-    snprintf(folder, sizeof folder, "%s", make_folder(&arena));
-    kiln_arena_deinit(&arena);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    remove_folder(folder);
-    return 0;
-}
-
 /* A script in the place of ptxas. */
 static char *script(kiln_arena *arena, const char *lines) {
-    char *path = kiln_arena_printf(arena, "%s/ptxas", folder);
+    char *path = kiln_arena_printf(arena, "%s/ptxas", group_folder);
     kiln_str text = kiln_str_printf(arena, "#!/bin/sh\n%s", lines);
     expect_ok(kiln_file_write(path, text, 0700));
     return path;
@@ -118,7 +100,7 @@ static void it_is_found_by_its_variable_or_on_the_path(void **state) {
     unsetenv(KILN_PTXAS_VARIABLE);
     setenv("PATH", "/nowhere", 1);
     assert_null(kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", *state));
-    setenv("PATH", kiln_arena_printf(*state, "/nowhere::%s", folder), 1);
+    setenv("PATH", kiln_arena_printf(*state, "/nowhere::%s", group_folder), 1);
     assert_string_equal(kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", *state), program);
     setenv(KILN_PTXAS_VARIABLE, "/elsewhere/ptxas", 1);
     assert_string_equal(kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", *state), "/elsewhere/ptxas");
@@ -137,5 +119,5 @@ int main(void) {
         test_with_arena(a_refusal_says_its_first_lines),
         test_with_arena(it_is_found_by_its_variable_or_on_the_path),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_group_folder, remove_group_folder);
 }

@@ -3,8 +3,6 @@
 #include "compiler-core/worker/assembler.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +11,7 @@
 #include "base/file.h"
 #include "compiler-core/sched/trace.h"
 #include "compiler-core/worker/builder.h"
+#include "tests/support/group_folder.h"
 #include "tests/support/test.h"
 
 #define PATIENCE (300 * UINT64_C(1000000000)) /* only what is broken reaches it */
@@ -28,26 +27,9 @@
 
 static const char *own_path;
 
-/* Of the scripts, one after the other. */
-static char folder[PATH_MAX];
-
-static int make_place(void **state) {
-    kiln_arena arena = {0};
-    (void)state;
-    snprintf(folder, sizeof folder, "%s", make_folder(&arena));
-    kiln_arena_deinit(&arena);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    remove_folder(folder);
-    return 0;
-}
-
 static void put_script(kiln_arena *arena, const char *lines) {
-    char *path = kiln_arena_printf(arena, "%s/ptxas", folder);
-    assert_int_equal(chmod(folder, 0755), 0); /* it is not root's */
+    char *path = kiln_arena_printf(arena, "%s/ptxas", group_folder);
+    assert_int_equal(chmod(group_folder, 0755), 0); /* it is not root's */
     expect_ok(kiln_file_write(path, kiln_str_printf(arena, "#!/bin/sh\n%s", lines), 0755));
     setenv(KILN_PTXAS_VARIABLE, path, 1);
 }
@@ -177,5 +159,5 @@ int main(int argc, char **argv) {
         test_with_arena(a_worker_refuses_what_spills_or_is_no_code),
         test_with_arena(what_is_no_fault_of_the_candidate_changes_nothing),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_group_folder, remove_group_folder);
 }

@@ -1,7 +1,7 @@
-"""What a call from Python costs above the same call from C: a module of one tiny kernel, bound and with fresh arrays.
+"""What a call from Python costs above the module's own steps: a module of one tiny kernel, bound and with fresh arrays.
 
-Needs `./dev wheel`: the wheel of dist/ is installed into build/python-bench. Above C is the median of a call less the median of the
-module's own step, which a hook times."""
+Needs `./dev wheel`: the wheel of dist/ is installed into build/python-bench. What is above is the median of a call less the least
+sum of its steps, which a hook times."""
 import os
 import pathlib
 import shutil

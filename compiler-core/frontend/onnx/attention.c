@@ -261,12 +261,12 @@ kiln_status kiln_import_flex_attention(kiln_importer *im) {
     if (!st) st = softmax_dtype(im, kiln_compose_dtype(&c, a.q), &dtype);
     if (st) return st;
     const kiln_dtype own = kiln_compose_dtype(&c, a.v);
-    const uint32_t problems = im->problem_count;
+    const uint32_t problems = im->problems.count;
     kiln_value x = kiln_compose_cast(&c, scores_of(im, &a), dtype);
     x = modified(im, &c, x, "score_mod");
-    if (problems == im->problem_count) x = kiln_compose_int(&c, KILN_OP_SOFTMAX, x, "axis", -1);
-    if (problems == im->problem_count) x = modified(im, &c, x, "prob_mod");
-    if (c.st || problems != im->problem_count) return c.st;
+    if (problems == im->problems.count) x = kiln_compose_int(&c, KILN_OP_SOFTMAX, x, "axis", -1);
+    if (problems == im->problems.count) x = modified(im, &c, x, "prob_mod");
+    if (c.st || problems != im->problems.count) return c.st;
     x = by_key_head(&a, kiln_compose_cast(&c, x, own));
     kiln_compose_define(&c, 0, by_query_head(&a, kiln_compose_binary(&c, KILN_OP_MATMUL, x, a.v)));
     return c.st;

@@ -111,19 +111,17 @@ typedef struct attempt {
 } attempt;
 
 static attempt begin_attempt(const kiln_importer *im) {
-    return (attempt){im->graph->node.count, im->problem_count, im->problems.size};
+    return (attempt){im->graph->node.count, im->problems.count, im->problems.text.size};
 }
 
 static bool has_problems(const kiln_importer *im, const attempt *a) {
-    return im->problem_count != a->problem_count;
+    return im->problems.count != a->problem_count;
 }
 
 static void take_back(kiln_importer *im, const attempt *a) {
     for (kiln_node n = im->graph->node.count; n-- > a->first;)
         if (im->graph->node.data[n].op != KILN_OP_NONE) kiln_graph_remove_node(im->graph, n);
-    im->problem_count = a->problem_count;
-    im->problems.size = a->problem_bytes;
-    if (im->problems.data) im->problems.data[im->problems.size] = 0;
+    kiln_problems_cut(&im->problems, a->problem_count, a->problem_bytes);
 }
 
 /* ---- Loop ------------------------------------------------------------------------------------ */
@@ -264,11 +262,11 @@ static kiln_status keep_loop(kiln_importer *im, const loop *l, bool *out_ends) {
 static kiln_status unroll(kiln_importer *im, loop *l) {
     kiln_composer c = {.im = im};
     kiln_status st = KILN_OK;
-    uint32_t problems = im->problem_count; /* one iteration lists them all */
-    while (!st && l->is_true && l->done < l->trips && problems == im->problem_count)
+    uint32_t problems = im->problems.count; /* one iteration lists them all */
+    while (!st && l->is_true && l->done < l->trips && problems == im->problems.count)
         st = l->done < TRIPS_MAX ? run_iteration(im, &c, l)
                                  : KILN_ERROR(UNIMPLEMENTED, "more than %d iterations", TRIPS_MAX);
-    return st || problems != im->problem_count ? st : define_loop(im, &c, l);
+    return st || problems != im->problems.count ? st : define_loop(im, &c, l);
 }
 
 static bool is_unsupported(kiln_status st) {
@@ -368,8 +366,8 @@ static kiln_status run_scan(kiln_importer *im, kiln_composer *c, scan *s) {
     if (c->st) return c->st;
     for (uint32_t k = 0; k < s->results; k++)
         s->item[k] = KILN_ARENA_ARRAY(im->graph->arena, kiln_value, s->length);
-    uint32_t problems = im->problem_count;
-    for (uint32_t i = 0; !st && i < s->length && problems == im->problem_count; i++) {
+    uint32_t problems = im->problems.count;
+    for (uint32_t i = 0; !st && i < s->length && problems == im->problems.count; i++) {
         memcpy(input, s->state, s->carried * sizeof *input);
         for (uint32_t k = 0; k < s->inputs; k++) {
             bool backward = item_of(im, "scan_input_directions", k) != 0;
@@ -408,7 +406,7 @@ static kiln_status keep_scan(kiln_importer *im, kiln_composer *c, scan *s) {
     kiln_value carry[CARRIED_MAX], row[CARRIED_MAX], stack[CARRIED_MAX], input[CARRIED_MAX],
         output[CARRIED_MAX];
     int64_t row_reversed[CARRIED_MAX], stack_reversed[CARRIED_MAX];
-    uint32_t problems = im->problem_count;
+    uint32_t problems = im->problems.count;
     memcpy(carry, s->state, s->carried * sizeof *carry);
     for (uint32_t k = 0; k < s->inputs; k++) {
         row[k] = move_axis(c, kiln_import_input(im, s->carried + k), s->axis[k], 0);
@@ -429,7 +427,7 @@ static kiln_status keep_scan(kiln_importer *im, kiln_composer *c, scan *s) {
     memcpy(input, carry, s->carried * sizeof *input);
     memcpy(input + s->carried, row, s->inputs * sizeof *input);
     kiln_status st = c->st ? c->st : kiln_import_body(im, s->body, input, output);
-    if (st || problems != im->problem_count) return st;
+    if (st || problems != im->problems.count) return st;
     for (uint32_t i = 0; i < s->carried + s->results; i++)
         if (!output[i]) return KILN_ERROR(UNIMPLEMENTED, "its body has no output %u", i);
     memcpy(carry, output, s->carried * sizeof *carry);
@@ -464,9 +462,9 @@ kiln_status kiln_import_scan(kiln_importer *im) {
     for (uint32_t k = 0; !st && k < s.inputs; k++) st = measure_input(&c, im, &s, k);
     if (st) return st;
     if (s.length > kiln_compose_unroll_max(&c)) return keep_scan(im, &c, &s);
-    uint32_t problems = im->problem_count;
+    uint32_t problems = im->problems.count;
     st = run_scan(im, &c, &s);
-    if (!st && problems == im->problem_count) define_scan(im, &c, &s);
+    if (!st && problems == im->problems.count) define_scan(im, &c, &s);
     return st ? st : c.st;
 }
 
@@ -547,12 +545,12 @@ kiln_status kiln_import_batched_scan(kiln_importer *im) {
     if (st) return st;
     kiln_value *all = KILN_ARENA_ARRAY(im->graph->arena, kiln_value, outputs * (size_t)batch),
                output[CARRIED_MAX];
-    const uint32_t problems = im->problem_count;
-    for (int64_t b = 0; !st && b < batch && problems == im->problem_count; b++) {
+    const uint32_t problems = im->problems.count;
+    for (int64_t b = 0; !st && b < batch && problems == im->problems.count; b++) {
         st = scan_sample(im, &c, &s, b, output);
         for (size_t i = 0; !st && i < outputs; i++) all[i * (size_t)batch + (size_t)b] = output[i];
     }
-    for (uint32_t i = 0; !st && i < outputs && problems == im->problem_count; i++)
+    for (uint32_t i = 0; !st && i < outputs && problems == im->problems.count; i++)
         kiln_compose_define(&c, i, stack(&c, all + i * (size_t)batch, (uint32_t)batch, 0, false));
     return st ? st : c.st;
 }

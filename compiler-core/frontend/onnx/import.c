@@ -9,8 +9,6 @@
 #include "base/cage/cage.h"
 #include "compiler-core/graph/op.h"
 
-#define PROBLEMS_BYTES_MAX 3000 /* a status holds 4096 bytes */
-
 static const kiln_import_row import_table[] = {
 #define X(name, since, op, how, spec) {name, since, KILN_OP_##op, kiln_import_##how, spec},
 #include "compiler-core/frontend/onnx/nodes.def"
@@ -49,21 +47,11 @@ static const struct {
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-static void add_problem(kiln_importer *im, const char *format, ...) KILN_PRINTF(2, 3);
-static void add_problem(kiln_importer *im, const char *format, ...) {
-    im->problem_count++;
-    if (im->problems.size > PROBLEMS_BYTES_MAX) return;
-    va_list args;
-    va_start(args, format);
-    kiln_strbuf_text(&im->problems, "\n  ");
-    kiln_strbuf_vprintf(&im->problems, format, args);
-    va_end(args);
-}
-
 /* Whether an error is a thing of the model that is not supported: then it is listed and gone. */
 static bool is_listed(kiln_importer *im, kiln_status st, const char *of, kiln_str name) {
     if (!st || kiln_status_code(st) != KILN_UNIMPLEMENTED) return false;
-    add_problem(im, "%s \"%.*s\": %s", of, KILN_STR_ARG(name), kiln_status_text(st));
+    kiln_problems_add(&im->problems, "%s \"%.*s\": %s", of, KILN_STR_ARG(name),
+                      kiln_status_text(st));
     kiln_status_free(st); /* it became a line of the list */
     return true;
 }
@@ -80,19 +68,10 @@ const char *kiln_import_node_name(const Onnx__NodeProto *node) {
 }
 
 void kiln_import_add_problem(kiln_importer *im, kiln_status st) {
-    add_problem(im, "node \"%s\": %s (opset %lld): %s", kiln_import_node_name(im->node),
-                im->node->op_type ? im->node->op_type : "", (long long)im->opset,
-                kiln_status_text(st));
+    kiln_problems_add(&im->problems, "node \"%s\": %s (opset %lld): %s",
+                      kiln_import_node_name(im->node), im->node->op_type ? im->node->op_type : "",
+                      (long long)im->opset, kiln_status_text(st));
     kiln_status_free(st); /* it became a line of the list */
-}
-
-static kiln_status problems_status(kiln_importer *im) {
-    if (im->problem_count == 0) return KILN_OK;
-    bool cut = im->problems.size > PROBLEMS_BYTES_MAX;
-    return KILN_ERROR(UNIMPLEMENTED, "%u thing%s of this model %s not supported:%.*s%s",
-                      im->problem_count, im->problem_count == 1 ? "" : "s",
-                      im->problem_count == 1 ? "is" : "are", (int)im->problems.size,
-                      im->problems.data, cut ? "\n  ..." : "");
 }
 
 /* ---- names and values ------------------------------------------------------------------------ */
@@ -311,7 +290,7 @@ static kiln_status check_lengths(kiln_importer *im) {
 static kiln_status import_one(kiln_importer *im) {
     const Onnx__NodeProto *node = im->node;
     const kiln_import_row *row = im->row = find_row(node, im->opset);
-    uint32_t before = im->problem_count;
+    uint32_t before = im->problems.count;
     const Onnx__FunctionProto *function = NULL;
     kiln_status st = check_names(im);
     if (!st && !row) st = kiln_import_find_function(im, node, &function);
@@ -331,7 +310,7 @@ static kiln_status import_one(kiln_importer *im) {
         return kiln_status_note(st, "node \"%s\": %s (opset %lld)", kiln_import_node_name(node),
                                 node->op_type ? node->op_type : "", (long long)im->opset);
     if (st) kiln_import_add_problem(im, st);
-    if (im->problem_count != before || kiln_import_reads_poison(im)) poison_outputs(im);
+    if (im->problems.count != before || kiln_import_reads_poison(im)) poison_outputs(im);
     return KILN_OK;
 }
 
@@ -357,7 +336,7 @@ static kiln_status check_external(const kiln_importer *im, const Onnx__GraphProt
 static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto *graph) {
     kiln_status external = check_external(im, graph);
     if (external) return external;
-    if (graph->n_sparse_initializer) add_problem(im, "sparse initialisers");
+    if (graph->n_sparse_initializer) kiln_problems_add(&im->problems, "sparse initialisers");
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const Onnx__TensorProto *proto = graph->initializer[i];
         kiln_tensor tensor;
@@ -491,8 +470,8 @@ static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *gra
                               graph->output[i]->name ? graph->output[i]->name : "");
         if (value == KILN_IMPORT_POISON) continue;
         if (kiln_import_list_of(im, (kiln_value)value)) {
-            add_problem(im, "output \"%s\": it is no tensor",
-                        graph->output[i]->name ? graph->output[i]->name : "");
+            kiln_problems_add(&im->problems, "output \"%s\": it is no tensor",
+                              graph->output[i]->name ? graph->output[i]->name : "");
             continue;
         }
         kiln_value named =
@@ -626,8 +605,8 @@ static kiln_status find_opset(kiln_importer *im, const Onnx__ModelProto *model) 
     if (im->opset < KILN_ONNX_OPSET_MIN)
         return KILN_ERROR(INVALID_ARGUMENT, "opset %lld does not exist", (long long)im->opset);
     if (im->opset > KILN_ONNX_OPSET_MAX)
-        add_problem(im, "opset %lld; %d is the newest known", (long long)im->opset,
-                    KILN_ONNX_OPSET_MAX);
+        kiln_problems_add(&im->problems, "opset %lld; %d is the newest known", (long long)im->opset,
+                          KILN_ONNX_OPSET_MAX);
     return KILN_OK;
 }
 
@@ -651,14 +630,14 @@ kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
     if (!st) st = import_inputs(&im, proto);
     if (!st) st = import_nodes(&im, proto->node, proto->n_node);
     if (!st) st = import_outputs(&im, proto);
-    if (!st) st = problems_status(&im);
+    if (!st) st = kiln_problems_status(&im.problems);
     if (!st) drop_bound_inputs(im.graph);
     im.graph->given_bytes = KILN_TENSOR_BYTES_MAX - im.budget_bytes;
     kiln_evaluation_deinit(&im.evaluation);
     if (!st && options->out_bound_count) *options->out_bound_count = im.bound_count;
     kiln_map_deinit(&im.value);
     kiln_map_deinit(&im.taken);
-    kiln_strbuf_deinit(&im.problems);
+    kiln_problems_deinit(&im.problems);
     if (!st) *out_graph = im.graph;
     return st;
 }

@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "compiler-core/frontend/onnx/dtype.h"
 #include "compiler-core/frontend/onnx/onnx.h"
+#include "compiler-core/frontend/problems.h"
 #include "compiler-core/graph/op.h"
 #include "onnx.pb-c.h"
 
@@ -90,8 +91,8 @@ typedef struct kiln_importer {
     uint32_t depth;               /* bodies around the current node */
     uint64_t body_nodes;          /* imported so far */
     uint32_t fresh_count;         /* numbers for names */
-    kiln_strbuf problems;         /* one line each */
-    uint32_t problem_count, bound_count;
+    kiln_problems problems;
+    uint32_t bound_count;
 } kiln_importer;
 
 #define KILN_IMPORT_POISON UINT64_MAX

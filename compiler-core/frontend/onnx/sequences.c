@@ -230,11 +230,11 @@ kiln_status kiln_import_sequence_map(kiln_importer *im) {
     if (!st && (!body || body->n_input != inputs || body->n_output != outputs))
         st = KILN_ERROR(INVALID_ARGUMENT, "its body does not have its inputs and outputs");
     if (st) return st;
-    const uint32_t count = first->count, problems = im->problem_count;
+    const uint32_t count = first->count, problems = im->problems.count;
     kiln_value *input = KILN_ARENA_ARRAY(im->graph->arena, kiln_value, inputs),
                *output = KILN_ARENA_ARRAY(im->graph->arena, kiln_value, outputs),
                *item = KILN_ARENA_ARRAY(im->graph->arena, kiln_value, (size_t)outputs * count);
-    for (uint32_t i = 0; !st && i < count && problems == im->problem_count; i++) {
+    for (uint32_t i = 0; !st && i < count && problems == im->problems.count; i++) {
         for (uint32_t k = 0; k < inputs; k++) {
             const kiln_import_list *list = kiln_import_list_of(im, kiln_import_input(im, k));
             if (list && list->count != count)
@@ -244,7 +244,7 @@ kiln_status kiln_import_sequence_map(kiln_importer *im) {
         st = kiln_import_body(im, body, input, output);
         for (uint32_t k = 0; !st && k < outputs; k++) item[k * count + i] = output[k];
     }
-    for (uint32_t k = 0; !st && k < outputs && problems == im->problem_count; k++)
+    for (uint32_t k = 0; !st && k < outputs && problems == im->problems.count; k++)
         st = define_list(im, k, item + (size_t)k * count, count, false);
     return st;
 }

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#define PROBLEMS_BYTES_MAX 3000 /* a status holds 4096 bytes */
 /* What constants may take beyond twice the file, as tensors may share a buffer and integers be
  * packed. */
 #define SHARED_BYTES_MAX ((uint64_t)128 << 20)
@@ -65,30 +64,12 @@ int64_t kiln_tflite_option(const kiln_tflite *t, kiln_tflite_field field, int64_
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-static void add_problem(kiln_tflite *t, const char *format, ...) KILN_PRINTF(2, 3);
-static void add_problem(kiln_tflite *t, const char *format, ...) {
-    t->problem_count++;
-    if (t->problems.size > PROBLEMS_BYTES_MAX) return;
-    va_list args;
-    va_start(args, format);
-    kiln_strbuf_text(&t->problems, "\n  ");
-    kiln_strbuf_vprintf(&t->problems, format, args);
-    va_end(args);
-}
-
-static kiln_status problems_status(const kiln_tflite *t) {
-    if (t->problem_count == 0) return KILN_OK;
-    return KILN_ERROR(UNIMPLEMENTED, "%u thing%s of this model %s not supported:%.*s%s",
-                      t->problem_count, t->problem_count == 1 ? "" : "s",
-                      t->problem_count == 1 ? "is" : "are", (int)t->problems.size, t->problems.data,
-                      t->problems.size > PROBLEMS_BYTES_MAX ? "\n  ..." : "");
-}
-
 /* Whether the tensor cannot be used; why is said once. */
 static bool is_poison(kiln_tflite *t, kiln_tflite_tensor *tensor) {
     if (!tensor || !tensor->poison) return false;
     if (tensor->refused)
-        add_problem(t, "tensor \"%.*s\": %s", KILN_STR_ARG(tensor->name), tensor->refused);
+        kiln_problems_add(&t->problems, "tensor \"%.*s\": %s", KILN_STR_ARG(tensor->name),
+                          tensor->refused);
     tensor->refused = NULL;
     return true;
 }
@@ -218,15 +199,17 @@ static const kiln_tflite_row *find_row(kiln_tflite *t, const kiln_flat_table *co
                   number = KILN_MAX(old, wide);
     const kiln_str custom = kiln_tflite_text(code, KILN_TFLITE_CODE_CUSTOM);
     if (number < 0 || number >= KILN_TFLITE_OPERATOR_COUNT || !row_table[number].name) {
-        add_problem(t, "operator number %lld, which is not known", (long long)number);
+        kiln_problems_add(&t->problems, "operator number %lld, which is not known",
+                          (long long)number);
         return NULL;
     }
     const kiln_tflite_row *row = &row_table[number];
     if (row->import != kiln_tflite_refused) return row;
     if (number == KILN_TFLITE_OPERATOR_CUSTOM)
-        add_problem(t, "custom operator \"%.*s\"", (int)KILN_MIN(custom.size, 200), custom.data);
+        kiln_problems_add(&t->problems, "custom operator \"%.*s\"", (int)KILN_MIN(custom.size, 200),
+                          custom.data);
     else if (!t->told[number])
-        add_problem(t, "operator %s", row->name);
+        kiln_problems_add(&t->problems, "operator %s", row->name);
     t->told[number] = true;
     return NULL;
 }
@@ -310,7 +293,7 @@ static kiln_status import_operators(kiln_tflite *t, const kiln_flat_table *graph
         const char *name = t->row ? t->row->name : "?";
         if (kiln_status_code(st) != KILN_UNIMPLEMENTED)
             return kiln_status_note(st, "operator %u (%s)", i, name);
-        add_problem(t, "operator %u (%s): %s", i, name, kiln_status_text(st));
+        kiln_problems_add(&t->problems, "operator %u (%s): %s", i, name, kiln_status_text(st));
         kiln_status_free(st); /* it became a line of the list */
         st = KILN_OK;
         poison_outputs(t);
@@ -356,7 +339,7 @@ static kiln_status import_graph(kiln_tflite *t, const kiln_flat_table *model,
     if (!st) st = import_operators(t, graph, &codes);
     if (!st) st = import_outputs(t, graph);
     if (!st) st = kiln_flat_status(&t->file);
-    return st ? st : problems_status(t);
+    return st ? st : kiln_problems_status(&t->problems);
 }
 
 bool kiln_tflite_probe(kiln_str bytes) { return kiln_flat_is(bytes, "TFL3"); }
@@ -377,7 +360,7 @@ kiln_status kiln_tflite_import(kiln_str bytes, const char *folder,
     kiln_evaluation_init(&t.evaluation, kiln_effort_for(0));
     st = import_graph(&t, &model, &graph);
     kiln_evaluation_deinit(&t.evaluation);
-    kiln_strbuf_deinit(&t.problems);
+    kiln_problems_deinit(&t.problems);
     if (st) return st;
     drop_bound_inputs(t.graph);
     t.graph->given_bytes = t.given_bytes;

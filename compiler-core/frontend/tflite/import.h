@@ -16,6 +16,7 @@
 #include "base/tensor.h"
 #include "base/vec.h"
 #include "compiler-core/frontend/frontend.h"
+#include "compiler-core/frontend/problems.h"
 #include "compiler-core/frontend/tflite/flat.h"
 #include "compiler-core/graph/op.h"
 
@@ -89,8 +90,8 @@ struct kiln_tflite {
     kiln_value first_value; /* values from here on are its own */
     bool keeps; /* moves or chooses elements of quantised tensors that all have the same scale */
     kiln_status st;
-    kiln_strbuf problems; /* one line each */
-    uint32_t problem_count, bound_count;
+    kiln_problems problems;
+    uint32_t bound_count;
     bool told[KILN_TFLITE_OPERATOR_COUNT]; /* such operators are in the list already */
 };
 

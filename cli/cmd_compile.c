@@ -99,6 +99,7 @@ typedef struct source {
     const kiln_target *target;
     const char *db_path; /* NULL: without one */
     kiln_accuracy accuracy;
+    kiln_pack_provenance provenance;
     kiln_str name; /* static C: of its functions */
     /* What the process without rights makes; without one (KILN_UNCAGED) it is here. */
     kiln_strbuf text, header;
@@ -133,7 +134,8 @@ static kiln_status note_emulated(const source *in, kiln_arena *process) {
 static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pack_stored *stored) {
     const source *in = call->work->context;
     return (kiln_pack_options){.stored = stored->find ? stored : NULL,
-                               .model_name = kiln_str_from(in->path),
+                               .model_name = kiln_str_from(kiln_file_name(in->path)),
+                               .provenance = in->provenance,
                                .without = in->without.planners,
                                .accuracy = in->accuracy,
                                .step = kiln_model_step,
@@ -173,6 +175,7 @@ static kiln_status compile_module(kiln_arena *process, source *in, const char *o
                             .precision = in->accuracy.precision};
     kiln_status st = kiln_file_check_writable(output);
     if (!st) st = kiln_model_read(in->path, &in->onnx, process, &model);
+    if (!st) st = kiln_model_provenance(in->path, in->db_path, process, &in->provenance);
     if (!st) st = kiln_model_run(&work, in->db_path, process, &result);
     kiln_strbuf_deinit(&in->text);
     if (st) return st;

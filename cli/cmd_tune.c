@@ -122,8 +122,8 @@ static kiln_status check_request(kiln_tune *t) {
     if (!st && !o->tracker) st = calibrate_once(t);
     if (!st) st = find_tasks(t);
     if (!st) st = find_figures(t); /* what is wrong with the model is known by now */
-    if (!st && o->out) st = kiln_tune_start_packer(t);
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
+    if (!st && o->out) st = kiln_tune_start_packer(t);
     if (!st)
         st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE,
                           &db); /* unwritable, newer, no database */

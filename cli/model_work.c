@@ -1,6 +1,7 @@
 #include "cli/model_work.h"
 
 #include "base/fail.h"
+#include "base/hash.h"
 #include "base/mpack.h"
 #include "compiler-core/frontend/caged.h"
 
@@ -18,6 +19,23 @@ kiln_status kiln_model_read(const char *path, const kiln_import_options *options
 }
 
 void kiln_model_deinit(kiln_model *model) { kiln_file_unmap(&model->bytes); }
+
+kiln_status kiln_model_provenance(const char *path, const char *db_path, kiln_arena *process,
+                                  kiln_pack_provenance *out_provenance) {
+    kiln_mapping file = {0};
+    kiln_digest digest;
+    char text[KILN_DIGEST_TEXT];
+    kiln_status st = kiln_file_map(path, &file);
+    if (st) return st;
+    kiln_digest_of(file.data, file.size, &digest);
+    kiln_file_unmap(&file);
+    kiln_digest_print(&digest, text);
+    *out_provenance =
+        (kiln_pack_provenance){.model_sha256 = kiln_str_copy(process, kiln_str_from(text)),
+                               .database = kiln_str_from(db_path ? kiln_file_name(db_path) : ""),
+                               .software = KILN_STR("kiln " KILN_VERSION)};
+    return KILN_OK;
+}
 
 /* ---- records, asked for ---------------------------------------------------------------------- */
 

@@ -71,6 +71,12 @@ KILN_MUST_USE kiln_status kiln_model_explain(const char *path, const kiln_stage_
                                              kiln_model_function explain, kiln_arena *process,
                                              kiln_mapping *out_result);
 
+/* What a module says of its model and of the records that it is made from. Reads the model's file
+ * (its errors); text in `process`. `db_path` NULL: no records. */
+KILN_MUST_USE kiln_status kiln_model_provenance(const char *path, const char *db_path,
+                                                kiln_arena *process,
+                                                kiln_pack_provenance *out_provenance);
+
 /* ---- for `run` ---- */
 /* The records of the command's database; `find` is NULL where there is none. */
 kiln_pack_stored kiln_model_stored(const kiln_model_call *call);

@@ -39,6 +39,7 @@ typedef struct kiln_tune {
     kiln_accuracy accuracy;
     kiln_model model;              /* as it was read */
     kiln_compilation *compilation; /* of the model for the target */
+    kiln_pack_provenance provenance;
     kiln_model_work packing; /* with --out: a process that has waited since before there were a
                                 database and keys */
     kiln_model_call packer;
@@ -75,7 +76,7 @@ KILN_MUST_USE kiln_status kiln_tune_bring_records(kiln_client *client,
 KILN_MUST_USE kiln_status kiln_tune_run_job(kiln_tune *tune);
 /* Prints a line per task and the totals, from the database. */
 KILN_MUST_USE kiln_status kiln_tune_summarise(kiln_tune *tune);
-/* Starts `packer`. */
+/* Starts `packer`; db_path is known by then, and not open. */
 KILN_MUST_USE kiln_status kiln_tune_start_packer(kiln_tune *tune);
 /* Time of --seconds that is left for judging the module. */
 double kiln_tune_kept_s(const kiln_tune *tune);

@@ -219,6 +219,7 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
     kiln_pack_kernels kernels = {0};
     kiln_pack_options options = {.kernels = &kernels,
                                  .model_name = kiln_str_from(kiln_file_name(t->options->model)),
+                                 .provenance = t->provenance,
                                  .accuracy = t->accuracy,
                                  .step = kiln_model_step,
                                  .step_context = (void *)(uintptr_t)call};
@@ -528,7 +529,8 @@ kiln_status kiln_tune_start_packer(kiln_tune *t) {
                                    .look = look,
                                    .context = t,
                                    .has_db = true};
-    return kiln_model_start(&t->packing, t->process, &t->packer);
+    st = kiln_model_provenance(t->options->model, t->db_path, t->process, &t->provenance);
+    return st ? st : kiln_model_start(&t->packing, t->process, &t->packer);
 }
 
 /* ---- the report ------------------------------------------------------------------------------ */

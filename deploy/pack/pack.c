@@ -474,20 +474,40 @@ static void place_buffers(kiln_packer *p) {
     p->report.live_bytes = peak.live_bytes;
 }
 
-static kiln_module_plan whole_plan(kiln_packer *p, kiln_plan_port *output) {
-    kiln_strbuf text = {0};
-    kiln_target_print(p->target, &text);
+static kiln_str count_text(kiln_packer *p, uint32_t count) {
+    return kiln_str_from(kiln_arena_printf(p->arena, "%u", count));
+}
 
-    const kiln_plan_pair metadata[] = {
-        {KILN_STR("model"), p->options->model_name},
-        {KILN_STR("target"), kiln_strbuf_end(&text, p->arena)},
-        {KILN_STR("codegen"), kiln_str_from(kiln_codegen_version())}};
+/* The keys are listed in docs/reference/module.md. */
+static kiln_plan_pair *find_metadata(kiln_packer *p, uint32_t *out_count) {
+    const kiln_pack_provenance *from = &p->options->provenance;
+    kiln_strbuf target = {0};
+    uint32_t tuned = 0, count = 0;
+    for (uint32_t i = 0; i < p->report.task_count; i++) tuned += p->report.task[i].median_ns > 0;
+    kiln_target_print(p->target, &target);
+    kiln_plan_pair pair[] = {{KILN_STR("model"), p->options->model_name},
+                             {KILN_STR("target"), kiln_strbuf_end(&target, p->arena)},
+                             {KILN_STR("codegen"), kiln_str_from(kiln_codegen_version())},
+                             {KILN_STR("tasks"), count_text(p, p->report.task_count)},
+                             {KILN_STR("tuned"), count_text(p, tuned)},
+                             {KILN_STR("model_sha256"), from->model_sha256},
+                             {KILN_STR("database"), from->database},
+                             {KILN_STR("software"), from->software}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(pair); i++)
+        if (pair[i].value.size) pair[count++] = pair[i];
+    *out_count = count;
+    return kiln_arena_copy(p->arena, pair, count * sizeof *pair);
+}
+
+static kiln_module_plan whole_plan(kiln_packer *p, kiln_plan_port *output) {
+    uint32_t metadata_count = 0;
+    kiln_plan_pair *metadata = find_metadata(p, &metadata_count);
     kiln_plan_port *input = KILN_ARENA_ARRAY(p->arena, kiln_plan_port, p->graph->input.count);
     for (uint32_t i = 0; i < p->graph->input.count; i++)
         input[i] = port_of(p, p->graph->input.data[i], i);
     const kiln_plan_device device = {.kind = p->device_kind, .arena_bytes = p->report.arena_bytes};
-    return (kiln_module_plan){.metadata_count = KILN_ARRAY_COUNT(metadata),
-                              .metadata = kiln_arena_copy(p->arena, metadata, sizeof metadata),
+    return (kiln_module_plan){.metadata_count = metadata_count,
+                              .metadata = metadata,
                               .input_count = p->graph->input.count,
                               .input = input,
                               .output_count = p->graph->output.count,
@@ -559,8 +579,8 @@ kiln_status kiln_pack_plan(kiln_compilation *c, const kiln_pack_options *options
     if (!st) st = kiln_packer_move_to_device(&p);
     if (!st) kiln_packer_number_loops(&p);
     if (!st) place_buffers(&p);
-    if (!st) *out_plan = whole_plan(&p, output);
     if (!st) fill_report(&p);
+    if (!st) *out_plan = whole_plan(&p, output);
     kiln_map_deinit(&p.kernels);
     kiln_map_deinit(&p.ways);
     kiln_map_deinit(&p.conversions);

@@ -48,6 +48,13 @@ typedef struct kiln_pack_kernels {
     KILN_VEC(kiln_str) bytes;
 } kiln_pack_kernels;
 
+/* Where a module comes from, which it says as metadata; what is empty it leaves out. */
+typedef struct kiln_pack_provenance {
+    kiln_str model_sha256; /* of the model's file, 64 hexadecimal digits */
+    kiln_str database;     /* the name of the file or database of records */
+    kiln_str software;     /* "kiln 0.1.0" */
+} kiln_pack_provenance;
+
 typedef struct kiln_pack_options {
     const kiln_pack_stored *stored; /* NULL: default schedules only */
     const kiln_str *taken_back;     /* [taken_back_count] keys of tasks that get default schedules,
@@ -57,6 +64,7 @@ typedef struct kiln_pack_options {
     uint32_t exact_count;
     kiln_pack_kernels *kernels; /* NULL: each packing builds its own */
     kiln_str model_name;
+    kiln_pack_provenance provenance;
     bool as_c;              /* kernels are C text: for kiln_static_c, no module runs them */
     uint32_t without;       /* bits 1 << kiln_planner: what is left out, to see what it is worth */
     kiln_accuracy accuracy; /* of the schedules that may be chosen, stored or by default */

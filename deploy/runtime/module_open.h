@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "base/target.h"
+#include "deploy/format.h"
 #include "deploy/module.h"
 
 /* kiln_module_open_memory up to the first code of the module: links every kernel, allocates what
@@ -23,6 +24,9 @@ KILN_MUST_USE kiln_status kiln_module_pack(kiln_module *module);
  * for. DATA_LOSS. */
 KILN_MUST_USE kiln_status kiln_module_inspect(kiln_str bytes, uint32_t threads,
                                               kiln_module **out_module);
+
+/* The plan that the module was read as, for people to look at; it lives as long as the module. */
+const kiln_module_plan *kiln_module_plan_of(const kiln_module *module);
 
 /* What the device is that its kernels run on; NULL: they run on the processor, or nowhere because
  * the module is only looked at. */

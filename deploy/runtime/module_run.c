@@ -794,6 +794,8 @@ int64_t kiln_module_output_rows(const kiln_module *m, uint32_t index) {
     return shape->rank ? shape->dim[0] : 1;
 }
 
+const kiln_module_plan *kiln_module_plan_of(const kiln_module *m) { return &m->plan; }
+
 const kiln_target *kiln_module_device(const kiln_module *m) {
     return m->device && m->plan.device_count > 0 ? kiln_device_target(m->device[1].device) : NULL;
 }

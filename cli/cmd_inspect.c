@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/module_trust.h"
 #include "deploy/run/run.h"
 #include "deploy/runtime/module_open.h"
 
@@ -11,6 +12,7 @@ typedef struct inspection {
     const char *path;
     kiln_str bytes;
     kiln_module *module;
+    kiln_module_signed proof;
     bool steps; /* also a line per step */
 } inspection;
 
@@ -30,6 +32,11 @@ static uint32_t count_calls(const kiln_module *module) {
         count += is_kernel(kiln_module_step_at(module, i));
     return count;
 }
+
+static const char *const state_text[] = {[KILN_MODULE_UNSIGNED] = "none",
+                                         [KILN_MODULE_SIGNED] = "right",
+                                         [KILN_MODULE_SIGNED_WRONG] = "wrong",
+                                         [KILN_MODULE_SIGNED_UNCHECKED] = "unchecked"};
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -72,6 +79,8 @@ static void print_text(const inspection *i) {
         kiln_print_text(plan->metadata[k].value, KILN_TEXT_LINE, stdout);
         putchar('\n');
     }
+    printf("  %-13s %s%s%s\n", "signature", state_text[i->proof.state],
+           i->proof.state == KILN_MODULE_UNSIGNED ? "" : " of ", i->proof.signer);
     print_ports("inputs", m, kiln_module_input_count(m), kiln_module_input);
     print_ports("outputs", m, kiln_module_output_count(m), kiln_module_output);
     printf("kernels\n  %u, called %u times in %u steps, for %u thread%s\n",
@@ -118,14 +127,14 @@ static void print_json(const inspection *i) {
     const kiln_module_plan *plan = kiln_module_plan_of(m);
     uint64_t device_bytes = 0;
     for (uint32_t k = 0; k < plan->device_count; k++) device_bytes += plan->device[k].arena_bytes;
-    kiln_json_line(
-        json_pack("{s:s, s:s, s:I, s:i, s:o, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "event", "module",
-                  "file", i->path, "bytes", (json_int_t)i->bytes.size, "format", (int)format_of(i),
-                  "metadata", json_metadata(plan), "threads", (int)plan->threads, "kernels",
-                  (int)kiln_module_kernel_count(m), "calls", (int)count_calls(m), "steps",
-                  (int)kiln_module_step_count(m), "arena_bytes", (json_int_t)plan->arena_bytes,
-                  "device_bytes", (json_int_t)device_bytes, "constant_bytes",
-                  (json_int_t)kiln_module_constant_bytes(m)));
+    kiln_json_line(json_pack(
+        "{s:s, s:s, s:I, s:i, s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "event", "module",
+        "file", i->path, "bytes", (json_int_t)i->bytes.size, "format", (int)format_of(i),
+        "metadata", json_metadata(plan), "signature", state_text[i->proof.state], "signer",
+        i->proof.signer, "threads", (int)plan->threads, "kernels", (int)kiln_module_kernel_count(m),
+        "calls", (int)count_calls(m), "steps", (int)kiln_module_step_count(m), "arena_bytes",
+        (json_int_t)plan->arena_bytes, "device_bytes", (json_int_t)device_bytes, "constant_bytes",
+        (json_int_t)kiln_module_constant_bytes(m)));
     print_json_ports("input", m, kiln_module_input_count(m), kiln_module_input);
     print_json_ports("output", m, kiln_module_output_count(m), kiln_module_output);
     for (uint32_t k = 0; i->steps && k < kiln_module_step_count(m); k++) {
@@ -140,8 +149,10 @@ static void print_json(const inspection *i) {
 kiln_status kiln_cmd_inspect(kiln_arena *process, int argc, char **argv) {
     bool json = false;
     inspection i = {0};
+    kiln_opt_list trust = {0};
     const kiln_opt option[] = {
         {"steps", KILN_OPT_FLAG, &i.steps, NULL, "also each step of a run"},
+        {"trust", KILN_OPT_LIST, &trust, "WHO", kiln_trust_help},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {
@@ -160,7 +171,13 @@ kiln_status kiln_cmd_inspect(kiln_arena *process, int argc, char **argv) {
     st = kiln_file_map(i.path, &file);
     i.bytes = (kiln_str){file.data, file.size};
     if (!st) st = kiln_status_note(kiln_module_inspect(i.bytes, 0, &i.module), "module %s", i.path);
+    if (!st) st = kiln_module_signed_read(i.bytes, &i.proof);
     if (!st) json ? print_json(&i) : print_text(&i);
+    if (!st && i.proof.state == KILN_MODULE_SIGNED_WRONG)
+        st = KILN_ERROR(DATA_LOSS, "module %s: it is not what %s signed", i.path, i.proof.signer);
+    if (!st && trust.count)
+        st = kiln_status_note(kiln_module_check_trust(i.bytes, &trust, process), "module %s",
+                              i.path);
     kiln_module_close(i.module);
     kiln_file_unmap(&file);
     return st;

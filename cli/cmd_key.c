@@ -8,13 +8,16 @@
 #include "base/rand.h"
 #include "cli/cli.h"
 #include "cli/db_call.h"
+#include "cli/module_trust.h"
 #include "proto/net.h"
+#include "proto/signing.h"
 
 #define LOOK_NS (100 * KILN_NS_PER_MS) /* between two looks at what the tracker wrote */
 
 typedef struct key_call {
     const char *keys, *output, *expires, *name; /* `name`: NULL where none is needed */
     const char *db;                             /* of trust; NULL: the default */
+    const char *key_file;                       /* of sign; NULL: the default */
     bool json, no;
     double wait_s; /* for a node to take its key */
     int lock;      /* of the key file; -1: none */
@@ -163,6 +166,25 @@ static kiln_status key_revoke(key_call *c) {
     return KILN_OK;
 }
 
+/* ---- kiln key sign ---- */
+
+static kiln_status key_sign(const key_call *c) {
+    kiln_signing own = {0};
+    char *home = NULL, half[KILN_SIGN_PUBLIC_TEXT];
+    if (!c->name) return KILN_ERROR(INVALID_ARGUMENT, "kiln key sign needs the file of a module");
+    kiln_status st = kiln_home(c->process, &home);
+    if (!st) st = kiln_signing_load(home, c->key_file, &own);
+    if (!st && !own.signer)
+        st = KILN_ERROR(UNIMPLEMENTED, "this build has no OpenSSL: it makes no signatures");
+    if (!st) st = kiln_module_sign(c->name, own.signer);
+    if (!st) kiln_sign_public_print(kiln_signer_public(own.signer), half);
+    kiln_signer_destroy(own.signer);
+    if (st) return st;
+    report(c, "signed", half, c->name);
+    if (!c->json) printf("%s is signed by\n%s\n", c->name, half);
+    return KILN_OK;
+}
+
 /* ---- kiln key trust ---- */
 
 static kiln_status key_trust(const key_call *c) {
@@ -298,7 +320,8 @@ static kiln_status find_action(const kiln_args *args, const key_action **out_act
         return KILN_OK;
     }
     return KILN_ERROR(INVALID_ARGUMENT,
-                      "kiln key has no '%s'; there are new, list, rotate, revoke and trust", name);
+                      "kiln key has no '%s'; there are new, list, rotate, revoke, sign and trust",
+                      name);
 }
 
 kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
@@ -310,6 +333,8 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
          "new: the last day on which the key is valid (UTC), or in how many days that is"},
         {"db", KILN_OPT_TEXT, &c.db, "PATH",
          "trust: records database (default $KILN_HOME/kiln.db)"},
+        {"key-file", KILN_OPT_TEXT, &c.key_file, "F",
+         "sign: by the key of that file (default $KILN_HOME/key, else $KILN_HOME/signing.key)"},
         {"no", KILN_OPT_FLAG, &c.no, NULL, "trust: believe that signer no longer"},
         {"wait", KILN_OPT_NUMBER, &c.wait_s, "SECONDS",
          "rotate: for the node to take its key (default 20); it may come later, too"},
@@ -317,11 +342,13 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
     };
     const kiln_opt_table table = {
         "kiln key new ROLE/NODE [-o FILE], kiln key list, kiln key rotate ROLE/NODE, kiln key "
-        "revoke ROLE/NODE[/GENERATION], kiln key trust [NAME|PUBLIC] [--no]",
+        "revoke ROLE/NODE[/GENERATION], kiln key sign MODULE, kiln key trust [NAME|PUBLIC] [--no]",
         "Keeps the keys with which boards, tuners and people on other machines come to a tracker. "
         "ROLE is board, tuner, client, builder or admin. A second `new` for a node begins to "
         "replace its key: both are valid until the older one is revoked. `rotate` replaces it over "
-        "the fleet while it runs: the tracker hands the new key to its node. `trust` says whose "
+        "the fleet while it runs: the tracker hands the new key to its node. `sign` signs a "
+        "module, so "
+        "that kiln run --trust knows whose it is. `trust` says whose "
         "records count in a database of records, and without a name lists it: PUBLIC is the public "
         "half of a tuner's key.",
         option,
@@ -334,6 +361,7 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     if (args.count == 2) c.name = args.positional[1];
+    if (strcmp(args.positional[0], "sign") == 0) return key_sign(&c);
     if (strcmp(args.positional[0], "trust") == 0) return key_trust(&c);
     st = find_action(&args, &action);
     if (!st) st = kiln_home(process, &home);

@@ -3,11 +3,12 @@
 #include "base/stats.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "cli/module_trust.h"
 #include "cli/run_on.h"
 #include "deploy/runtime/module_open.h"
 
 typedef struct options {
-    kiln_opt_list given;
+    kiln_opt_list given, trust;
     const char *module, *folder;
     uint64_t threads;
     bool bench, perf, json;
@@ -38,10 +39,26 @@ static kiln_status check_outputs(const options *o, const kiln_module *module, ki
     return o->folder ? kiln_run_check_output(module, o->folder, process) : KILN_OK;
 }
 
+/* With --trust in memory of our own, so that nobody changes the file after it was checked. */
+static kiln_status load_trusted(const options *o, kiln_arena *process, kiln_str *out_bytes) {
+    kiln_status st = kiln_module_read_trusted(o->module, &o->trust, process, out_bytes);
+    return kiln_status_note(st, "module %s", o->module);
+}
+
+static kiln_status load_here(const options *o, kiln_arena *process, kiln_module **out_module) {
+    const uint32_t threads = (uint32_t)KILN_MIN(o->threads, 1024);
+    kiln_str bytes;
+    if (o->trust.count == 0) return kiln_module_load(o->module, threads, out_module);
+    kiln_status st = load_trusted(o, process, &bytes);
+    if (st) return st;
+    return kiln_status_note(kiln_module_load_bytes(bytes, threads, out_module), "module %s",
+                            o->module);
+}
+
 static kiln_status run_here(const options *o, kiln_arena *process) {
     kiln_module *module = NULL;
     kiln_run run = {0};
-    kiln_status st = kiln_module_load(o->module, (uint32_t)KILN_MIN(o->threads, 1024), &module);
+    kiln_status st = load_here(o, process, &module);
     if (!st) st = check_outputs(o, module, process);
     if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);
     if (!st) kiln_run_move_near(&run);
@@ -62,9 +79,10 @@ static kiln_status run_there(const options *o, kiln_arena *process) {
     kiln_mapping file = {0};
     if (o->perf)
         return KILN_ERROR(INVALID_ARGUMENT, "--perf names kernels of this process: leave out --on");
-    kiln_status st = kiln_file_map(o->module, &file);
     kiln_run_on_options there = o->there;
-    there.module = (kiln_str){file.data, file.size};
+    kiln_status st =
+        o->trust.count ? load_trusted(o, process, &there.module) : kiln_file_map(o->module, &file);
+    if (o->trust.count == 0) there.module = (kiln_str){file.data, file.size};
     if (!st)
         st = kiln_status_note(
             kiln_module_inspect(there.module, (uint32_t)KILN_MIN(o->threads, 1024), &module),
@@ -92,6 +110,7 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
         {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
         {"threads", KILN_OPT_COUNT, &o.threads, "N",
          "at most so many threads (default, and no more than: as compiled)"},
+        {"trust", KILN_OPT_LIST, &o.trust, "WHO", kiln_trust_help},
         {"on", KILN_OPT_TEXT, &o.there.on, "KEY[,K=V...]",
          "run it on a board of this name, or with these labels, contained as candidates are"},
         {"limit", KILN_OPT_COUNT, &o.there.limit_s, "S",

@@ -5,6 +5,7 @@
  *     header            64 bytes
  *     section table     48 bytes each, in the order of sections.def
  *     sections          aligned to 64 (constants: 4096), zero bytes between and none after
+ *     signature block   112 bytes, of signed modules; the size in the header does not count it
  *
  * Every byte counts: the header's checksum covers header and table, each entry's covers its
  * section, and gaps must be zero. Checksums are XXH3-64 with seed 0; they find damage, not forgery.
@@ -46,6 +47,15 @@
 #define KILN_MODULE_ENTRY_AT_OFFSET 8u    /* u64 */
 #define KILN_MODULE_ENTRY_AT_SIZE 16u     /* u64 */
 #define KILN_MODULE_ENTRY_AT_CHECKSUM 24u /* u64; 16 zero bytes follow */
+
+/* The block of a signed module. The signature is over KILN_MODULE_SIGNED_TEXT and the SHA-256 of
+ * all that stands before the block. */
+#define KILN_MODULE_SIGNED_BYTES 112u
+#define KILN_MODULE_SIGNED_MAGIC "KILNSIG\n" /* 8 bytes */
+#define KILN_MODULE_SIGNED_AT_PUBLIC 8u      /* 32 bytes: Ed25519 */
+#define KILN_MODULE_SIGNED_AT_SIGNATURE 40u  /* 64 bytes */
+#define KILN_MODULE_SIGNED_AT_CHECKSUM 104u  /* u64, of the 104 bytes before */
+#define KILN_MODULE_SIGNED_TEXT "kiln module signature 1\n"
 
 /* Fields of the arrays in the plan's section: of version 1, and of later ones. */
 #define KILN_MODULE_PLAN_FIELDS_PLAIN 4u

@@ -22,6 +22,14 @@ kiln_status kiln_module_load(const char *path, uint32_t threads, kiln_module **o
     return code ? module_error(code, error) : KILN_OK;
 }
 
+kiln_status kiln_module_load_bytes(kiln_str bytes, uint32_t threads, kiln_module **out_module) {
+    char error[KILN_MODULE_ERROR_BYTES] = "";
+    kiln_module_options options = {.threads = threads};
+    int code =
+        kiln_module_open_memory(bytes.data, bytes.size, &options, out_module, error, sizeof error);
+    return code ? module_error(code, error) : KILN_OK;
+}
+
 void kiln_run_note_threads(const kiln_module *module, uint64_t asked) {
     uint32_t used = kiln_module_threads(module);
     if (asked > used)

@@ -18,6 +18,9 @@
 /* kiln_module_open with a status. */
 KILN_MUST_USE kiln_status kiln_module_load(const char *path, uint32_t threads,
                                            kiln_module **out_module);
+/* kiln_module_open_memory likewise. */
+KILN_MUST_USE kiln_status kiln_module_load_bytes(kiln_str bytes, uint32_t threads,
+                                                 kiln_module **out_module);
 /* Tells on standard error that a module uses fewer threads than `asked`. */
 void kiln_run_note_threads(const kiln_module *module, uint64_t asked);
 kiln_shape kiln_port_shape(const kiln_module_port *port);

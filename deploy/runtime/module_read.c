@@ -304,12 +304,28 @@ kiln_status kiln_module_damage(kiln_status st) {
     return damage;
 }
 
-kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena, kiln_module_plan *out_plan,
+kiln_status kiln_module_split(kiln_str file, kiln_str *out_module, kiln_str *out_block) {
+    *out_module = file;
+    *out_block = (kiln_str){0};
+    if (file.size < TABLE_BYTES + KILN_MODULE_SIGNED_BYTES ||
+        u64_at(file.data + KILN_MODULE_AT_FILE_BYTES) != file.size - KILN_MODULE_SIGNED_BYTES)
+        return KILN_OK;
+    out_module->size = file.size - KILN_MODULE_SIGNED_BYTES;
+    *out_block = kiln_str_slice(file, out_module->size, file.size);
+    if (memcmp(out_block->data, KILN_MODULE_SIGNED_MAGIC, 8) != 0 ||
+        kiln_hash64(out_block->data, KILN_MODULE_SIGNED_AT_CHECKSUM, 0) !=
+            u64_at(out_block->data + KILN_MODULE_SIGNED_AT_CHECKSUM))
+        return KILN_ERROR(DATA_LOSS, "the signature block is damaged");
+    return KILN_OK;
+}
+
+kiln_status kiln_module_decode(kiln_str file, kiln_arena *arena, kiln_module_plan *out_plan,
                                size_t *out_constant_bytes) {
-    kiln_str section[KILN_MODULE_SECTION_COUNT] = {{0}};
+    kiln_str bytes, block, section[KILN_MODULE_SECTION_COUNT] = {{0}};
     size_t end = TABLE_BYTES;
     bool plain = false;
-    kiln_status st = check_header(bytes, &plain);
+    kiln_status st = kiln_module_split(file, &bytes, &block);
+    if (!st) st = check_header(bytes, &plain);
     for (uint32_t i = 0; !st && i < KILN_MODULE_SECTION_COUNT; i++)
         st = check_section(bytes, i, &end, &section[i]);
     if (!st && end != bytes.size)

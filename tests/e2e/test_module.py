@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What is said of a module: `kiln inspect`."""
+"""What is said of a module, and whose it is: `kiln inspect`, `kiln key sign`, `kiln run --trust`."""
 import hashlib
 import pathlib
+import subprocess
 import sys
 
 import harness
@@ -40,6 +41,93 @@ def test_a_tuned_module_names_its_database(world):
     world.json("tune", world.zoo("gemm:16x16x16"), "--trials", 2, "--db", world.path("own.db"), "--out", module)
     metadata = world.json("inspect", module)[0]["metadata"]
     assert metadata["database"] == "own.db" and metadata["model"] == "gemm_16x16x16.onnx", metadata
+
+
+def native(world):
+    """A module that runs on this machine."""
+    module = world.path("g.kiln")
+    world.run("compile", world.zoo("gemm:16x16x16"), "--db", "none", "-o", module)
+    return module
+
+
+def sign(world, module, *options):
+    [line] = world.json("key", "sign", module, *options)
+    assert line["event"] == "signed" and len(line["key"]) == 64, line
+    return line["key"]
+
+
+def signature(world, module):
+    line = world.json("inspect", module)[0]
+    return line["signature"], line["signer"]
+
+
+def test_a_signed_module_runs_for_those_who_trust_its_signer(world):
+    module, names = native(world), pathlib.Path(world.path("signers"))
+    assert signature(world, module) == ("none", "")
+    world.refused("run", module, "--trust", "0" * 64, says="it has no signature")
+    own = sign(world, module)
+    assert signature(world, module) == ("right", own)
+    outputs = world.json("run", module)
+    assert world.json("run", module, "--trust", own) == outputs
+    names.write_text(f"# ours\n{own} of the build host\n")
+    assert world.json("run", module, "--trust", "0" * 64, "--trust", names) == outputs
+    world.refused("run", module, "--trust", "0" * 64, says=f"{own} signed it, whom --trust does not name")
+    world.refused("inspect", module, "--trust", "0" * 64, says="whom --trust does not name")
+    names.write_text("nobody\n")
+    world.refused("run", module, "--trust", names, says="holds no public half")
+    world.refused("run", module, "--trust", "ann", says="no file and no signer")
+
+
+def test_a_key_of_a_person_signs_in_place_of_ones_own(world):
+    module, key = native(world), world.path("ann.key")
+    own = sign(world, module)
+    size = pathlib.Path(module).stat().st_size
+    world.run("key", "new", "client/ann", "-o", key)
+    hers = sign(world, module, "--key-file", key)
+    assert hers != own and pathlib.Path(module).stat().st_size == size, "a second signature takes the place of the first"
+    world.run("run", module, "--trust", world.home / "keys")  # the tracker's list has her public half
+    world.refused("run", module, "--trust", own, says=f"{hers} signed it")
+
+
+def test_a_signer_is_trusted_by_the_name_that_the_database_has(world):
+    world.json("tune", world.zoo("gemm:8x8x8"), "--trials", 1)
+    module = native(world)
+    own = sign(world, module)
+    [name] = [line["name"] for line in world.json("key", "trust") if line["public"] == own]
+    world.run("run", module, "--trust", name)
+    world.run("key", "trust", name, "--no")
+    world.refused("run", module, "--trust", name, says="is not trusted here")
+
+
+def test_a_byte_that_changes_after_signing_is_seen(world):
+    """The program that changes it makes the checksums right again, as a forger would."""
+    module = pathlib.Path(native(world))
+    own = sign(world, module)
+    whole = module.read_bytes()
+    forged = bytearray(whole[:-112])
+    forged[forged.index(b"gemm_16x16x16.onnx")] ^= 1
+    sealed = subprocess.run([str(harness.PROGRAMS / "tests/support/seal")], input=bytes(forged), stdout=subprocess.PIPE, check=True).stdout
+    module.write_bytes(sealed)
+    assert signature(world, module) == ("none", "")
+    module.write_bytes(sealed + whole[-112:])
+    world.run("run", module)
+    world.refused("run", module, "--trust", own, says=f"it is not what {own} signed")
+    world.refused("inspect", module, says=f"it is not what {own} signed")
+    module.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    world.refused("run", module, says="the signature block is damaged")
+    world.refused("key", "sign", module, says="the signature block is damaged")
+
+
+def test_others_can_check_a_signature(world):
+    """As docs/reference/module.md describes it, by the program of OpenSSL."""
+    module = native(world)
+    key = bytes.fromhex(sign(world, module))
+    whole = pathlib.Path(module).read_bytes()
+    for name, content in (("key", bytes.fromhex("302a300506032b6570032100") + key),
+                          ("text", b"kiln module signature 1\n" + hashlib.sha256(whole[:-112]).digest()), ("signature", whole[-72:-8])):
+        pathlib.Path(world.path(name)).write_bytes(content)
+    subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-keyform", "DER", "-inkey", "key", "-rawin", "-in", "text",
+                    "-sigfile", "signature"], cwd=world.folder, check=True, stdout=subprocess.DEVNULL)
 
 
 def test_what_is_no_whole_module_is_refused(world):

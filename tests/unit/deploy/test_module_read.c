@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/mpack.h"
 #include "base/rand.h"
 #include "deploy/pack/module_write.h"
@@ -127,6 +128,35 @@ static void change_of_any_byte_is_seen(void **state) {
 static void cut_at_any_byte_is_seen(void **state) {
     world *w = *state;
     for (size_t size = 0; size < w->good.size; size++) refused(w, size, KILN_DATA_LOSS, "");
+}
+
+/* A file with a signature block, whose signature nobody here looks at. */
+static void block_of_a_signature_is_known_and_checked(void **state) {
+    world *w = *state;
+    const size_t size = w->good.size + KILN_MODULE_SIGNED_BYTES;
+    uint8_t *file = kiln_alloc_aligned(KILN_MODULE_CONSTANT_ALIGNMENT, size),
+            *block = file + w->good.size;
+    memcpy(file, w->good.data, w->good.size);
+    memcpy(block, KILN_MODULE_SIGNED_MAGIC, 8);
+    memset(block + 8, 'k', KILN_MODULE_SIGNED_AT_CHECKSUM - 8);
+    const uint64_t checksum = kiln_hash64(block, KILN_MODULE_SIGNED_AT_CHECKSUM, 0);
+    memcpy(block + KILN_MODULE_SIGNED_AT_CHECKSUM, &checksum, sizeof checksum);
+    kiln_free(w->copy);
+    w->copy = file;
+
+    kiln_module_plan plan;
+    kiln_str module, found;
+    assert_null(decode(w, size, &plan));
+    assert_int_equal(plan.step_count, w->plan.step_count);
+    assert_null(kiln_module_split((kiln_str){(char *)file, size}, &module, &found));
+    assert_int_equal(module.size, w->good.size);
+    assert_ptr_equal(found.data, block);
+    for (size_t i = 0; i < KILN_MODULE_SIGNED_BYTES; i++) {
+        block[i] ^= 1u;
+        refused(w, size, KILN_DATA_LOSS, "signature block is damaged");
+        if (i > 0) refused(w, w->good.size + i, KILN_DATA_LOSS, "does not fit a file");
+        block[i] ^= 1u;
+    }
 }
 
 static void put(world *w, size_t at, uint64_t value, size_t bytes) {
@@ -372,10 +402,15 @@ static void random_damage_is_survived(void **state) {
 int main(int argc, char **argv) {
     fixture_init(argc, argv);
     const struct CMUnitTest tests[] = {
-        ROW(plan_survives_the_file),           ROW(change_of_any_byte_is_seen),
-        ROW(cut_at_any_byte_is_seen),          ROW(version_says_what_the_plan_needs),
-        ROW(lying_header_is_refused),          ROW(malformed_section_is_refused),
-        ROW(plan_with_broken_rules_is_damage), ROW(random_damage_is_survived),
+        ROW(plan_survives_the_file),
+        ROW(change_of_any_byte_is_seen),
+        ROW(cut_at_any_byte_is_seen),
+        ROW(version_says_what_the_plan_needs),
+        ROW(lying_header_is_refused),
+        ROW(malformed_section_is_refused),
+        ROW(plan_with_broken_rules_is_damage),
+        ROW(random_damage_is_survived),
+        ROW(block_of_a_signature_is_known_and_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

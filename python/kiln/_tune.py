@@ -4,8 +4,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +11,9 @@ import tempfile
 import threading
 from typing import Any, Callable, Generator, NamedTuple, Union
 
-from kiln._errors import BY_EXIT, Error, Internal, InvalidArgument, NotFound
+from kiln._errors import BY_EXIT, Error, Internal, InvalidArgument
 from kiln._module import Module, load
+from kiln._programs import kiln_program
 
 # A path, the bytes of an ONNX file, or an onnx.ModelProto.
 Model = Union[str, "os.PathLike[str]", bytes, Any]
@@ -32,14 +31,6 @@ class Progress(NamedTuple):
 
 
 Show = Union[bool, None, Callable[[Progress], object]]
-
-
-def _program() -> str:
-    beside = pathlib.Path(__file__).parent / "bin" / "kiln"
-    found = str(beside) if beside.exists() else shutil.which("kiln")
-    if not found:
-        raise NotFound("the program kiln is not found: expected it on PATH (meson install, or eval \"$(./dev env)\")")
-    return found
 
 
 def _failure(returned: int, said: str) -> Error:
@@ -108,7 +99,7 @@ class Job:
         self._said = ""
         try:
             self.output = os.path.abspath(output) if output else os.path.join(self._folder.name, "model.kiln")
-            words = [_program(), "tune", _file_of(model, self._folder.name), "--json", "--out", self.output, *_options(options)]
+            words = [kiln_program(), "tune", _file_of(model, self._folder.name), "--json", "--out", self.output, *_options(options)]
             # A session of its own: Control-C reaches it through `cancel` alone.
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -265,7 +256,7 @@ def compile(
 
 def _lines(words: list[str]) -> list[dict[str, Any]]:
     """What the program prints, a dict per line."""
-    done = subprocess.run([_program(), *words, "--json"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run([kiln_program(), *words, "--json"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         raise _failure(done.returncode, done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -22,6 +22,12 @@ static uint32_t format_of(const inspection *i) {
     return version;
 }
 
+/* Of the bucket that runs: of the largest. */
+static const kiln_module_plan *plan_of(const kiln_module *module) {
+    const kiln_module_sizes *sizes = kiln_module_sizes_of(module);
+    return &sizes->bucket[sizes->bucket_count - 1].plan;
+}
+
 static bool is_kernel(const kiln_module_step *step) {
     return step->action == KILN_MODULE_STEP_KERNEL;
 }
@@ -72,7 +78,7 @@ static void print_steps(const kiln_module *module) {
 
 static void print_text(const inspection *i) {
     const kiln_module *m = i->module;
-    const kiln_module_plan *plan = kiln_module_plan_of(m);
+    const kiln_module_plan *plan = plan_of(m);
     printf("%s: a module of format %u, %zu bytes, intact\n", i->path, format_of(i), i->bytes.size);
     for (uint32_t k = 0; k < plan->metadata_count; k++) {
         printf("  %-13.*s ", KILN_STR_ARG(plan->metadata[k].key));
@@ -124,7 +130,7 @@ static json_t *json_metadata(const kiln_module_plan *plan) {
 
 static void print_json(const inspection *i) {
     const kiln_module *m = i->module;
-    const kiln_module_plan *plan = kiln_module_plan_of(m);
+    const kiln_module_plan *plan = plan_of(m);
     uint64_t device_bytes = 0;
     for (uint32_t k = 0; k < plan->device_count; k++) device_bytes += plan->device[k].arena_bytes;
     kiln_json_line(json_pack(

@@ -24,11 +24,14 @@
 #include "base/tensor.h"
 
 #define KILN_MODULE_MAGIC "KILNMOD\n" /* 8 bytes */
-/* The newest version. A plan that uses the processor alone and has neither loops nor events is
- * written as version 1, which older programs read; otherwise buffers and steps have more fields
- * (version 2). */
-#define KILN_MODULE_VERSION 2u
+/* Modules are written in the oldest version that can say what they are, which older programs read.
+ * Version 1: one plan, that uses the processor alone and has neither loops nor events. Version 2:
+ * buffers and steps have more fields. Version 3: several plans, one for each size of a dimension.
+ */
+#define KILN_MODULE_VERSION 3u
 #define KILN_MODULE_VERSION_PLAIN 1u
+#define KILN_MODULE_VERSION_FULL 2u
+#define KILN_MODULE_VERSION_SIZES 3u
 #define KILN_MODULE_HEADER_BYTES 64u
 #define KILN_MODULE_ENTRY_BYTES 48u
 #define KILN_MODULE_SECTION_ALIGNMENT 64u
@@ -65,6 +68,10 @@
 #define KILN_MODULE_STEP_FIELDS_PLAIN 7u
 #define KILN_MODULE_STEP_FIELDS 14u
 
+/* Of the arrays that version 3 has instead in the signature's section. */
+#define KILN_MODULE_SIZES_FIELDS 3u
+#define KILN_MODULE_SIZE_FIELDS 4u
+
 /* Limits, checked by writer and reader. */
 #define KILN_MODULE_METADATA_MAX 256u
 #define KILN_MODULE_PORTS_MAX 256u /* inputs; outputs as well */
@@ -73,6 +80,8 @@
 #define KILN_MODULE_STEPS_MAX (1u << 18)
 #define KILN_MODULE_DEVICES_MAX 15u   /* beside the processor */
 #define KILN_MODULE_LOOP_DEPTH_MAX 8u /* loops inside of each other */
+#define KILN_MODULE_BUCKETS_MAX 32u   /* sizes of a module */
+#define KILN_MODULE_SIZE_MAX ((int64_t)1 << 31)
 #define KILN_MODULE_TRIPS_MAX (UINT64_C(1) << 32)
 #define KILN_MODULE_NAME_MAX 512u
 #define KILN_MODULE_ARENA_BYTES_MAX ((uint64_t)1 << 40)
@@ -187,6 +196,36 @@ typedef struct kiln_module_plan {
     uint32_t device_count; /* beside the processor */
     kiln_plan_device *device;
 } kiln_module_plan;
+
+/* A module for one size of its dimension. */
+typedef struct kiln_module_bucket {
+    int64_t size;       /* 1 to KILN_MODULE_SIZE_MAX; 0 in modules of one size */
+    uint64_t median_ns; /* of a run: the sum of its kernels' records; 0: not all were measured */
+    kiln_module_plan plan;
+} kiln_module_bucket;
+
+/* What a file holds: a plan, or one for each of several sizes of a dimension. These have the same
+ * metadata and equal ports but for their shapes, and share kernels and constants in the file. */
+typedef struct kiln_module_sizes {
+    kiln_str dim; /* the name of the dimension in the model; empty: there is one plan */
+    bool by_rows; /* no row of the dimension depends on another: runs may be padded and split */
+    uint32_t bucket_count;      /* 1 to KILN_MODULE_BUCKETS_MAX */
+    kiln_module_bucket *bucket; /* sizes grow */
+} kiln_module_sizes;
+
+/* Where a port has the dimension: its extent along `axis` is `factor` times the size. */
+typedef struct kiln_module_axis {
+    uint32_t axis; /* KILN_MODULE_NO_AXIS: it is the same in all sizes */
+    int64_t factor;
+} kiln_module_axis;
+#define KILN_MODULE_NO_AXIS UINT32_MAX
+/* False: the sizes of the port differ otherwise. */
+bool kiln_module_find_axis(const kiln_module_sizes *sizes, bool is_output, uint32_t port,
+                           kiln_module_axis *out_axis);
+
+/* Checks what the plans of a module share, and each of them by kiln_module_plan_check. Where rows
+ * are independent, each port has one axis or none. */
+KILN_MUST_USE kiln_status kiln_module_sizes_check(const kiln_module_sizes *sizes);
 
 /* Whether the plan has no more than version 1 of the format can say. */
 bool kiln_module_plan_is_plain(const kiln_module_plan *plan);

@@ -107,6 +107,30 @@ size_t kiln_module_arena_bytes(const kiln_module *module);
 size_t kiln_module_packed_bytes(const kiln_module *module);
 size_t kiln_module_constant_bytes(const kiln_module *module);
 
+/* A module may have been compiled for several sizes of one dimension (docs/how-to/sizes.md): it has
+ * kernels for each, its buckets. Its ports have the shapes of the size that is set, at first the
+ * largest. Where no row of the dimension depends on another it takes every size up to that, by
+ * padding and splitting runs; else those of its buckets. */
+typedef struct kiln_module_size_info {
+    const char *dim;  /* its name in the model; NULL: the module has one size, the rest is 0 */
+    int64_t size;     /* that is set */
+    int64_t size_min; /* the smallest and largest that it takes */
+    int64_t size_max;
+    int takes_all; /* 1: every size between them; 0: only those of buckets */
+    uint32_t bucket_count;
+    const int64_t *bucket; /* [bucket_count] their sizes, growing */
+    int64_t bucket_runs;   /* the bucket that runs the size that is set, maybe several times */
+} kiln_module_size_info;
+kiln_module_size_info kiln_module_describe_sizes(const kiln_module *module);
+/* Sets the size of the runs that follow. Ports stay where they are and change their shapes and
+ * bytes; steps are those of the bucket that runs. Allocates nothing. OUT_OF_RANGE (5): the module
+ * does not take that size; INVALID_ARGUMENT (3): it has one size; the text is in kiln_module_error.
+ */
+int kiln_module_set_size(kiln_module *module, int64_t size);
+/* The size in which an input has this shape, which may be out of range; 0: in none, or in all. */
+int64_t kiln_module_size_of(const kiln_module *module, uint32_t input, uint32_t rank,
+                            const int64_t *shape);
+
 /* Called before (`done` 0) and after (`done` 1) each step, on the thread that runs; NULL turns it
  * off. Steps of a loop's body are called between the two calls of the loop, once per iteration.
  * What a step does on a device is done when the hook is told of its end: runs with a hook wait

@@ -2,42 +2,93 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/arena.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/integer.h"
 #include "base/map.h"
 #include "base/mpack.h"
+#include "base/vec.h"
 
-/* Where each constant buffer lies in the constants section: equal bytes share a place. */
-typedef struct constant_places {
-    uint64_t *offset; /* [buffer_count] */
-    uint32_t *order;  /* [order_count] the buffers whose bytes are stored, in file order */
-    uint32_t order_count;
-    uint64_t size;
-} constant_places;
+/* Where what the plans share lies in the file: equal constants and kernels have one place. */
+typedef struct places {
+    uint64_t **offset;        /* [bucket][buffer] of constants, in their section */
+    const kiln_str *constant; /* [constant_count] the bytes that are stored, in file order */
+    uint64_t *constant_offset;
+    uint32_t constant_count;
+    uint32_t **kernel; /* [bucket][kernel] its number in the file */
+    kiln_str *stored;  /* [stored_count] kernels in the file */
+    uint32_t stored_count;
+} places;
 
-static void place_constants(const kiln_module_plan *plan, constant_places *places) {
-    kiln_map seen;
-    kiln_map_init(&seen);
-    for (uint32_t i = 0; i < plan->buffer_count; i++) {
-        const kiln_plan_buffer *b = &plan->buffer[i];
-        if (b->storage != KILN_STORAGE_CONSTANT) continue;
-        kiln_digest digest;
-        kiln_digest_of(b->data, (size_t)b->size_bytes, &digest);
-        kiln_str key = {(const char *)digest.byte, sizeof digest.byte};
-        if (kiln_map_find(&seen, key, &places->offset[i])) continue;
-        places->offset[i] = KILN_ALIGN_UP(places->size, KILN_MODULE_SECTION_ALIGNMENT);
-        places->size = places->offset[i] + b->size_bytes;
-        places->order[places->order_count++] = i;
-        (void)kiln_map_put(&seen, key, places->offset[i]);
-    }
-    kiln_map_deinit(&seen);
+static kiln_str digest_key(kiln_str bytes, kiln_digest *digest) {
+    kiln_digest_of(bytes.data, bytes.size, digest);
+    return (kiln_str){(const char *)digest->byte, sizeof digest->byte};
 }
 
-static void write_metadata(const kiln_module_plan *plan, const constant_places *places,
-                           kiln_strbuf *out) {
-    (void)places;
+static void place_constants(const kiln_module_sizes *sizes, kiln_arena *arena, places *p) {
+    kiln_map seen;
+    KILN_VEC(kiln_str) constant = {0};
+    KILN_VEC(uint64_t) offset = {0};
+    uint64_t size = 0;
+    kiln_map_init(&seen);
+    p->offset = KILN_ARENA_ARRAY(arena, uint64_t *, sizes->bucket_count);
+    for (uint32_t k = 0; k < sizes->bucket_count; k++) {
+        const kiln_module_plan *plan = &sizes->bucket[k].plan;
+        p->offset[k] = KILN_ARENA_ARRAY(arena, uint64_t, plan->buffer_count);
+        for (uint32_t i = 0; i < plan->buffer_count; i++) {
+            const kiln_plan_buffer *b = &plan->buffer[i];
+            const kiln_str bytes = {b->data, (size_t)b->size_bytes};
+            kiln_digest digest;
+            if (b->storage != KILN_STORAGE_CONSTANT) continue;
+            const kiln_str key = digest_key(bytes, &digest);
+            if (kiln_map_find(&seen, key, &p->offset[k][i])) continue;
+            p->offset[k][i] = KILN_ALIGN_UP(size, KILN_MODULE_SECTION_ALIGNMENT);
+            size = p->offset[k][i] + b->size_bytes;
+            kiln_vec_push_in(arena, &constant, bytes);
+            kiln_vec_push_in(arena, &offset, p->offset[k][i]);
+            (void)kiln_map_put(&seen, key, p->offset[k][i]);
+        }
+    }
+    kiln_map_deinit(&seen);
+    p->constant = constant.data;
+    p->constant_offset = offset.data;
+    p->constant_count = constant.count;
+}
+
+static void place_kernels(const kiln_module_sizes *sizes, kiln_arena *arena, places *p) {
+    kiln_map seen;
+    KILN_VEC(kiln_str) stored = {0};
+    kiln_map_init(&seen);
+    p->kernel = KILN_ARENA_ARRAY(arena, uint32_t *, sizes->bucket_count);
+    for (uint32_t k = 0; k < sizes->bucket_count; k++) {
+        const kiln_module_plan *plan = &sizes->bucket[k].plan;
+        p->kernel[k] = KILN_ARENA_ARRAY(arena, uint32_t, plan->kernel_count);
+        for (uint32_t i = 0; i < plan->kernel_count; i++) {
+            kiln_digest digest;
+            uint64_t number = stored.count;
+            const kiln_str key = digest_key(plan->kernel[i], &digest);
+            if (!kiln_map_find(&seen, key, &number)) {
+                kiln_vec_push_in(arena, &stored, plan->kernel[i]);
+                (void)kiln_map_put(&seen, key, number);
+            }
+            p->kernel[k][i] = (uint32_t)number;
+        }
+    }
+    kiln_map_deinit(&seen);
+    p->stored = stored.data;
+    p->stored_count = stored.count;
+}
+
+static uint32_t version_of(const kiln_module_sizes *sizes) {
+    if (sizes->dim.size) return KILN_MODULE_VERSION_SIZES;
+    return kiln_module_plan_is_plain(&sizes->bucket->plan) ? KILN_MODULE_VERSION_PLAIN
+                                                           : KILN_MODULE_VERSION_FULL;
+}
+
+static void write_metadata(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out) {
+    const kiln_module_plan *plan = &sizes->bucket->plan;
+    (void)p;
     kiln_mpack_write_map(out, plan->metadata_count);
     for (uint32_t i = 0; i < plan->metadata_count; i++) {
         kiln_mpack_write_str(out, plan->metadata[i].key);
@@ -58,20 +109,35 @@ static void write_ports(const kiln_plan_port *port, uint32_t count, kiln_strbuf 
     }
 }
 
-static void write_signature(const kiln_module_plan *plan, const constant_places *places,
-                            kiln_strbuf *out) {
-    (void)places;
-    kiln_mpack_write_array(out, 2);
+static void write_both_ports(const kiln_module_plan *plan, kiln_strbuf *out) {
     write_ports(plan->input, plan->input_count, out);
     write_ports(plan->output, plan->output_count, out);
 }
 
-static void write_kernels(const kiln_module_plan *plan, const constant_places *places,
-                          kiln_strbuf *out) {
-    (void)places;
-    kiln_mpack_write_array(out, plan->kernel_count);
-    for (uint32_t i = 0; i < plan->kernel_count; i++)
-        kiln_mpack_write_bin(out, plan->kernel[i].data, plan->kernel[i].size);
+static void write_signature(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out) {
+    (void)p;
+    if (!sizes->dim.size) {
+        kiln_mpack_write_array(out, 2);
+        write_both_ports(&sizes->bucket->plan, out);
+        return;
+    }
+    kiln_mpack_write_array(out, KILN_MODULE_SIZES_FIELDS);
+    kiln_mpack_write_str(out, sizes->dim);
+    kiln_mpack_write_u64(out, sizes->by_rows);
+    kiln_mpack_write_array(out, sizes->bucket_count);
+    for (uint32_t i = 0; i < sizes->bucket_count; i++) {
+        kiln_mpack_write_array(out, KILN_MODULE_SIZE_FIELDS);
+        kiln_mpack_write_i64(out, sizes->bucket[i].size);
+        kiln_mpack_write_u64(out, sizes->bucket[i].median_ns);
+        write_both_ports(&sizes->bucket[i].plan, out);
+    }
+}
+
+static void write_kernels(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out) {
+    (void)sizes;
+    kiln_mpack_write_array(out, p->stored_count);
+    for (uint32_t i = 0; i < p->stored_count; i++)
+        kiln_mpack_write_bin(out, p->stored[i].data, p->stored[i].size);
 }
 
 /* What version 2 has beyond version 1, each as an array behind the fields of before. */
@@ -99,22 +165,22 @@ static void write_control(const kiln_plan_step *step, kiln_strbuf *out) {
     kiln_mpack_write_u64(out, loop ? step->index : KILN_PLAN_NONE);
 }
 
-static void write_step(const kiln_plan_step *step, bool plain, kiln_strbuf *out) {
+/* `kernel`: its number in the file. */
+static void write_step(const kiln_plan_step *step, uint32_t kernel, bool plain, kiln_strbuf *out) {
     kiln_mpack_write_array(out, plain ? KILN_MODULE_STEP_FIELDS_PLAIN : KILN_MODULE_STEP_FIELDS);
     kiln_mpack_write_u64(out, (uint64_t)step->action);
     kiln_mpack_write_str(out, step->name);
     kiln_mpack_write_str(out, step->op);
     kiln_mpack_write_str(out, step->task);
-    kiln_mpack_write_u64(out, step->kernel);
+    kiln_mpack_write_u64(out, kernel);
     kiln_mpack_write_u64(out, step->output_count);
     kiln_mpack_write_array(out, step->arg_count);
     for (uint32_t i = 0; i < step->arg_count; i++) kiln_mpack_write_u64(out, step->arg[i]);
     if (!plain) write_control(step, out);
 }
 
-static void write_plan(const kiln_module_plan *plan, const constant_places *places,
-                       kiln_strbuf *out) {
-    const bool plain = kiln_module_plan_is_plain(plan);
+static void write_one_plan(const kiln_module_plan *plan, const uint64_t *offset,
+                           const uint32_t *kernel, bool plain, kiln_strbuf *out) {
     kiln_mpack_write_array(out, plain ? KILN_MODULE_PLAN_FIELDS_PLAIN : KILN_MODULE_PLAN_FIELDS);
     kiln_mpack_write_u64(out, plan->threads);
     kiln_mpack_write_u64(out, plan->arena_bytes);
@@ -125,16 +191,27 @@ static void write_plan(const kiln_module_plan *plan, const constant_places *plac
                                plain ? KILN_MODULE_BUFFER_FIELDS_PLAIN : KILN_MODULE_BUFFER_FIELDS);
         kiln_mpack_write_u64(out, (uint64_t)b->storage);
         kiln_mpack_write_u64(out, b->size_bytes);
-        kiln_mpack_write_u64(out,
-                             b->storage == KILN_STORAGE_CONSTANT ? places->offset[i] : b->offset);
+        kiln_mpack_write_u64(out, b->storage == KILN_STORAGE_CONSTANT ? offset[i] : b->offset);
         kiln_mpack_write_u64(out, b->source);
         if (!plain) write_movement(b, out);
     }
     kiln_mpack_write_array(out, plan->step_count);
-    for (uint32_t i = 0; i < plan->step_count; i++) write_step(&plan->step[i], plain, out);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const kiln_plan_step *step = &plan->step[i];
+        const bool calls = step->action == KILN_ACTION_KERNEL;
+        write_step(step, calls ? kernel[step->kernel] : step->kernel, plain, out);
+    }
     if (plain) return;
     kiln_mpack_write_array(out, plan->device_count);
     for (uint32_t i = 0; i < plan->device_count; i++) write_device(&plan->device[i], out);
+}
+
+static void write_plan(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out) {
+    const uint32_t version = version_of(sizes);
+    if (version == KILN_MODULE_VERSION_SIZES) kiln_mpack_write_array(out, sizes->bucket_count);
+    for (uint32_t i = 0; i < sizes->bucket_count; i++)
+        write_one_plan(&sizes->bucket[i].plan, p->offset[i], p->kernel[i],
+                       version == KILN_MODULE_VERSION_PLAIN, out);
 }
 
 /* Appends zero bytes until `out` has `size` bytes since `begin`. */
@@ -146,18 +223,16 @@ static void pad_to(kiln_strbuf *out, size_t begin, uint64_t size) {
     }
 }
 
-static void write_constants(const kiln_module_plan *plan, const constant_places *places,
-                            kiln_strbuf *out) {
+static void write_constants(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out) {
     size_t begin = out->size;
-    for (uint32_t i = 0; i < places->order_count; i++) {
-        const kiln_plan_buffer *b = &plan->buffer[places->order[i]];
-        pad_to(out, begin, places->offset[places->order[i]]);
-        kiln_strbuf_append(out, b->data, (size_t)b->size_bytes);
+    (void)sizes;
+    for (uint32_t i = 0; i < p->constant_count; i++) {
+        pad_to(out, begin, p->constant_offset[i]);
+        kiln_strbuf_append(out, p->constant[i].data, p->constant[i].size);
     }
 }
 
-typedef void (*section_writer)(const kiln_module_plan *plan, const constant_places *places,
-                               kiln_strbuf *out);
+typedef void (*section_writer)(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out);
 
 static const struct {
     uint32_t number, alignment;
@@ -174,7 +249,7 @@ static void put_u32(char *at, uint32_t value) { memcpy(at, &value, sizeof value)
 static void put_u64(char *at, uint64_t value) { memcpy(at, &value, sizeof value); }
 
 /* Appends the file's sections behind room for header and table, then fills those in. */
-static void encode(const kiln_module_plan *plan, const constant_places *places, kiln_strbuf *out) {
+static void encode(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out) {
     const size_t table_bytes =
         KILN_MODULE_HEADER_BYTES + KILN_MODULE_SECTION_COUNT * KILN_MODULE_ENTRY_BYTES;
     size_t begin = out->size;
@@ -182,7 +257,7 @@ static void encode(const kiln_module_plan *plan, const constant_places *places, 
     for (uint32_t i = 0; i < KILN_MODULE_SECTION_COUNT; i++) {
         pad_to(out, begin, KILN_ALIGN_UP(out->size - begin, section_table[i].alignment));
         size_t offset = out->size - begin;
-        section_table[i].write(plan, places, out);
+        section_table[i].write(sizes, p, out);
         size_t size = out->size - begin - offset;
         char *entry = out->data + begin + KILN_MODULE_HEADER_BYTES + i * KILN_MODULE_ENTRY_BYTES;
         put_u32(entry + KILN_MODULE_ENTRY_AT_KIND, section_table[i].number);
@@ -194,26 +269,33 @@ static void encode(const kiln_module_plan *plan, const constant_places *places, 
     }
     char *header = out->data + begin;
     memcpy(header + KILN_MODULE_AT_MAGIC, KILN_MODULE_MAGIC, 8);
-    put_u32(header + KILN_MODULE_AT_VERSION,
-            kiln_module_plan_is_plain(plan) ? KILN_MODULE_VERSION_PLAIN : KILN_MODULE_VERSION);
+    put_u32(header + KILN_MODULE_AT_VERSION, version_of(sizes));
     put_u32(header + KILN_MODULE_AT_SECTION_COUNT, KILN_MODULE_SECTION_COUNT);
     put_u64(header + KILN_MODULE_AT_FILE_BYTES, out->size - begin);
     put_u64(header + KILN_MODULE_AT_CHECKSUM,
             kiln_hash64(header, table_bytes, 0)); /* while it is zero */
 }
 
-kiln_status kiln_module_encode(const kiln_module_plan *plan, kiln_strbuf *out) {
-    kiln_status st = kiln_module_plan_check(plan);
+kiln_status kiln_module_encode_sizes(const kiln_module_sizes *sizes, kiln_strbuf *out) {
+    kiln_arena scratch;
+    places p;
+    kiln_status st = kiln_module_sizes_check(sizes);
     if (st) return st;
-    constant_places places = {
-        .offset = kiln_alloc(plan->buffer_count * sizeof(uint64_t)),
-        .order = kiln_alloc(plan->buffer_count * sizeof(uint32_t)),
-    };
-    place_constants(plan, &places);
-    encode(plan, &places, out);
-    kiln_free(places.order);
-    kiln_free(places.offset);
-    return KILN_OK;
+    kiln_arena_init(&scratch, 0);
+    place_constants(sizes, &scratch, &p);
+    place_kernels(sizes, &scratch, &p);
+    if (p.stored_count > KILN_MODULE_KERNELS_MAX)
+        st = KILN_ERROR(INVALID_ARGUMENT, "%u kernels, at most %u are allowed", p.stored_count,
+                        KILN_MODULE_KERNELS_MAX);
+    else
+        encode(sizes, &p, out);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+kiln_status kiln_module_encode(const kiln_module_plan *plan, kiln_strbuf *out) {
+    kiln_module_bucket only = {.plan = *plan};
+    return kiln_module_encode_sizes(&(kiln_module_sizes){.bucket_count = 1, .bucket = &only}, out);
 }
 
 kiln_status kiln_module_write(const kiln_module_plan *plan, const char *path) {

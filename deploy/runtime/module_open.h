@@ -25,8 +25,8 @@ KILN_MUST_USE kiln_status kiln_module_pack(kiln_module *module);
 KILN_MUST_USE kiln_status kiln_module_inspect(kiln_str bytes, uint32_t threads,
                                               kiln_module **out_module);
 
-/* The plan that the module was read as, for people to look at; it lives as long as the module. */
-const kiln_module_plan *kiln_module_plan_of(const kiln_module *module);
+/* What the module was read as, for people to look at; it lives as long as the module. */
+const kiln_module_sizes *kiln_module_sizes_of(const kiln_module *module);
 
 /* What the device is that its kernels run on; NULL: they run on the processor, or nowhere because
  * the module is only looked at. */

@@ -35,7 +35,7 @@ static bool all_zero(const char *data, size_t size) {
     return true;
 }
 
-static kiln_status check_header(kiln_str bytes, bool *out_plain) {
+static kiln_status check_header(kiln_str bytes, uint32_t *out_version) {
     if (bytes.size < TABLE_BYTES || memcmp(bytes.data, KILN_MODULE_MAGIC, 8) != 0)
         return KILN_ERROR(DATA_LOSS, "not a module file (%zu bytes)", bytes.size);
     /* Header and table are small: a copy lets the checksum see its own field as zero. The count is
@@ -48,14 +48,16 @@ static kiln_status check_header(kiln_str bytes, bool *out_plain) {
         return KILN_ERROR(DATA_LOSS, "header is damaged (or of version %u; this program reads %u)",
                           version, KILN_MODULE_VERSION);
     if (version < KILN_MODULE_VERSION_PLAIN || version > KILN_MODULE_VERSION)
-        return KILN_ERROR(UNIMPLEMENTED, "module has version %u, this program reads %u", version,
+        return KILN_ERROR(UNIMPLEMENTED, "module has format %u%s; this program reads 1 to %u",
+                          version,
+                          version > KILN_MODULE_VERSION ? ", of a newer version of Kiln" : "",
                           KILN_MODULE_VERSION);
     if (u32_at(table + KILN_MODULE_AT_SECTION_COUNT) != KILN_MODULE_SECTION_COUNT ||
         u64_at(table + KILN_MODULE_AT_FILE_BYTES) != bytes.size ||
         !all_zero(table + KILN_MODULE_AT_CHECKSUM,
                   KILN_MODULE_HEADER_BYTES - KILN_MODULE_AT_CHECKSUM))
         return KILN_ERROR(DATA_LOSS, "header does not fit a file of %zu bytes", bytes.size);
-    *out_plain = version == KILN_MODULE_VERSION_PLAIN;
+    *out_version = version;
     return KILN_OK;
 }
 
@@ -110,16 +112,23 @@ static kiln_status read_u32(kiln_mpack_reader *r, uint32_t *out) {
     return st;
 }
 
-static kiln_status read_metadata(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan,
-                                 bool plain) {
-    (void)plain;
+/* What the sections hold, before each plan gets its share. */
+typedef struct contents {
+    uint32_t version;
+    kiln_module_sizes sizes;
+    uint32_t metadata_count, kernel_count;
+    kiln_plan_pair *metadata;
+    kiln_str *kernel;
+} contents;
+
+static kiln_status read_metadata(kiln_mpack_reader *r, kiln_arena *arena, contents *c) {
     uint32_t count = 0;
     kiln_status st = kiln_mpack_read_map(r, &count);
     if (!st && count > KILN_MODULE_METADATA_MAX) st = KILN_ERROR(DATA_LOSS, "%u entries", count);
     if (st) return st;
-    plan->metadata = KILN_ARENA_ARRAY(arena, kiln_plan_pair, count);
-    for (; !st && plan->metadata_count < count; plan->metadata_count++) {
-        kiln_plan_pair *pair = &plan->metadata[plan->metadata_count];
+    c->metadata = KILN_ARENA_ARRAY(arena, kiln_plan_pair, count);
+    for (; !st && c->metadata_count < count; c->metadata_count++) {
+        kiln_plan_pair *pair = &c->metadata[c->metadata_count];
         st = kiln_mpack_read_str(r, &pair->key);
         if (!st) st = kiln_mpack_read_str(r, &pair->value);
     }
@@ -152,22 +161,48 @@ static kiln_status read_ports(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan
     return st;
 }
 
-static kiln_status read_signature(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan,
-                                  bool plain) {
-    (void)plain;
-    kiln_status st = expect_array(r, 2);
-    if (!st) st = read_ports(r, arena, &plan->input, &plan->input_count);
-    if (!st) st = read_ports(r, arena, &plan->output, &plan->output_count);
+static kiln_status read_both_ports(kiln_mpack_reader *r, kiln_arena *arena,
+                                   kiln_module_plan *plan) {
+    kiln_status st = read_ports(r, arena, &plan->input, &plan->input_count);
+    return st ? st : read_ports(r, arena, &plan->output, &plan->output_count);
+}
+
+static kiln_status read_bucket(kiln_mpack_reader *r, kiln_arena *arena,
+                               kiln_module_bucket *bucket) {
+    kiln_status st = expect_array(r, KILN_MODULE_SIZE_FIELDS);
+    if (!st) st = kiln_mpack_read_i64(r, &bucket->size);
+    if (!st) st = kiln_mpack_read_u64(r, &bucket->median_ns);
+    return st ? st : read_both_ports(r, arena, &bucket->plan);
+}
+
+static kiln_status read_sizes(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_sizes *sizes) {
+    uint32_t by_rows = 0;
+    kiln_status st = expect_array(r, KILN_MODULE_SIZES_FIELDS);
+    if (!st) st = kiln_mpack_read_str(r, &sizes->dim);
+    if (!st) st = read_u32(r, &by_rows);
+    if (!st && by_rows > 1) st = KILN_ERROR(DATA_LOSS, "rows %u", by_rows);
+    if (!st) st = read_count(r, KILN_MODULE_BUCKETS_MAX, &sizes->bucket_count);
+    if (st) return st;
+    sizes->by_rows = by_rows == 1;
+    sizes->bucket = KILN_ARENA_ARRAY(arena, kiln_module_bucket, sizes->bucket_count);
+    for (uint32_t i = 0; !st && i < sizes->bucket_count; i++)
+        st = read_bucket(r, arena, &sizes->bucket[i]);
     return st;
 }
 
-static kiln_status read_kernels(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan,
-                                bool plain) {
-    (void)plain;
-    kiln_status st = read_count(r, KILN_MODULE_KERNELS_MAX, &plan->kernel_count);
-    if (!st) plan->kernel = KILN_ARENA_ARRAY(arena, kiln_str, plan->kernel_count);
-    for (uint32_t i = 0; !st && i < plan->kernel_count; i++)
-        st = kiln_mpack_read_bin(r, &plan->kernel[i]);
+static kiln_status read_signature(kiln_mpack_reader *r, kiln_arena *arena, contents *c) {
+    if (c->version == KILN_MODULE_VERSION_SIZES) return read_sizes(r, arena, &c->sizes);
+    c->sizes.bucket_count = 1;
+    c->sizes.bucket = KILN_ARENA_NEW(arena, kiln_module_bucket);
+    kiln_status st = expect_array(r, 2);
+    return st ? st : read_both_ports(r, arena, &c->sizes.bucket->plan);
+}
+
+static kiln_status read_kernels(kiln_mpack_reader *r, kiln_arena *arena, contents *c) {
+    kiln_status st = read_count(r, KILN_MODULE_KERNELS_MAX, &c->kernel_count);
+    if (!st) c->kernel = KILN_ARENA_ARRAY(arena, kiln_str, c->kernel_count);
+    for (uint32_t i = 0; !st && i < c->kernel_count; i++)
+        st = kiln_mpack_read_bin(r, &c->kernel[i]);
     return st;
 }
 
@@ -235,8 +270,8 @@ static kiln_status read_step(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan_
     return st || plain ? st : read_control(r, step);
 }
 
-static kiln_status read_plan(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan,
-                             bool plain) {
+static kiln_status read_one_plan(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan,
+                                 bool plain) {
     kiln_status st =
         expect_array(r, plain ? KILN_MODULE_PLAN_FIELDS_PLAIN : KILN_MODULE_PLAN_FIELDS);
     if (!st) st = read_u32(r, &plan->threads);
@@ -256,6 +291,15 @@ static kiln_status read_plan(kiln_mpack_reader *r, kiln_arena *arena, kiln_modul
     return st;
 }
 
+static kiln_status read_plan(kiln_mpack_reader *r, kiln_arena *arena, contents *c) {
+    const bool plain = c->version == KILN_MODULE_VERSION_PLAIN;
+    kiln_status st =
+        c->version == KILN_MODULE_VERSION_SIZES ? expect_array(r, c->sizes.bucket_count) : KILN_OK;
+    for (uint32_t i = 0; !st && i < c->sizes.bucket_count; i++)
+        st = read_one_plan(r, arena, &c->sizes.bucket[i].plan, plain);
+    return st;
+}
+
 /* Points constant buffers at their bytes. */
 static kiln_status place_constants(kiln_module_plan *plan, kiln_str section) {
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
@@ -269,12 +313,49 @@ static kiln_status place_constants(kiln_module_plan *plan, kiln_str section) {
     return KILN_OK;
 }
 
-/* `plain`: the file is of version 1. */
-typedef kiln_status (*section_reader)(kiln_mpack_reader *r, kiln_arena *arena,
-                                      kiln_module_plan *plan, bool plain);
+/* Of the kernels in the file those that the plan calls, in the same order. */
+static kiln_status take_kernels(const contents *c, kiln_arena *arena, kiln_module_plan *plan) {
+    uint32_t *number = KILN_ARENA_ARRAY(arena, uint32_t, c->kernel_count); /* in the plan, plus 1 */
+    plan->kernel = KILN_ARENA_ARRAY(arena, kiln_str, c->kernel_count);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const kiln_plan_step *step = &plan->step[i];
+        if (step->action != KILN_ACTION_KERNEL) continue;
+        if (step->kernel >= c->kernel_count)
+            return KILN_ERROR(DATA_LOSS, "step %u: there is no kernel %u", i, step->kernel);
+        number[step->kernel] = 1;
+    }
+    for (uint32_t k = 0; k < c->kernel_count; k++) {
+        if (!number[k]) continue;
+        plan->kernel[plan->kernel_count++] = c->kernel[k];
+        number[k] = plan->kernel_count;
+    }
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->step[i].action == KILN_ACTION_KERNEL)
+            plan->step[i].kernel = number[plan->step[i].kernel] - 1;
+    return KILN_OK;
+}
 
-static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena,
-                                   kiln_module_plan *plan, bool plain) {
+/* Gives each plan what is in the file for all of them. */
+static kiln_status share(contents *c, kiln_str constants, kiln_arena *arena) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < c->sizes.bucket_count; i++) {
+        kiln_module_plan *plan = &c->sizes.bucket[i].plan;
+        plan->metadata = c->metadata;
+        plan->metadata_count = c->metadata_count;
+        plan->kernel = c->kernel;
+        plan->kernel_count = c->kernel_count;
+        if (c->version == KILN_MODULE_VERSION_SIZES) {
+            plan->kernel_count = 0;
+            st = take_kernels(c, arena, plan);
+        }
+        if (!st) st = place_constants(plan, constants);
+    }
+    return st;
+}
+
+typedef kiln_status (*section_reader)(kiln_mpack_reader *r, kiln_arena *arena, contents *c);
+
+static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena, contents *c) {
     static const section_reader readers[KILN_MODULE_SECTION_COUNT] = {
         [KILN_MODULE_INDEX_METADATA] = read_metadata,
         [KILN_MODULE_INDEX_SIGNATURE] = read_signature,
@@ -287,7 +368,7 @@ static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena,
         if (!readers[i]) continue;
         kiln_mpack_reader r;
         kiln_mpack_reader_init(&r, section[i].data, section[i].size);
-        st = readers[i](&r, arena, plan, plain);
+        st = readers[i](&r, arena, c);
         if (!st && kiln_mpack_peek(&r) != KILN_MPACK_END)
             st = KILN_ERROR(DATA_LOSS, "more bytes than expected");
         st = kiln_status_note(st, "section %s", section_table[i].text);
@@ -319,25 +400,24 @@ kiln_status kiln_module_split(kiln_str file, kiln_str *out_module, kiln_str *out
     return KILN_OK;
 }
 
-kiln_status kiln_module_decode(kiln_str file, kiln_arena *arena, kiln_module_plan *out_plan,
+kiln_status kiln_module_decode(kiln_str file, kiln_arena *arena, kiln_module_sizes *out_sizes,
                                size_t *out_constant_bytes) {
     kiln_str bytes, block, section[KILN_MODULE_SECTION_COUNT] = {{0}};
     size_t end = TABLE_BYTES;
-    bool plain = false;
+    contents c = {0};
     kiln_status st = kiln_module_split(file, &bytes, &block);
-    if (!st) st = check_header(bytes, &plain);
+    if (!st) st = check_header(bytes, &c.version);
     for (uint32_t i = 0; !st && i < KILN_MODULE_SECTION_COUNT; i++)
         st = check_section(bytes, i, &end, &section[i]);
     if (!st && end != bytes.size)
         st = KILN_ERROR(DATA_LOSS, "%zu bytes after the last section", bytes.size - end);
     if (st) return st;
 
-    kiln_module_plan plan = {0};
-    st = decode_sections(section, arena, &plan, plain);
-    if (!st) st = place_constants(&plan, section[KILN_MODULE_INDEX_CONSTANTS]);
-    if (!st) st = kiln_module_plan_check(&plan);
+    st = decode_sections(section, arena, &c);
+    if (!st) st = share(&c, section[KILN_MODULE_INDEX_CONSTANTS], arena);
+    if (!st) st = kiln_module_sizes_check(&c.sizes);
     if (st) return kiln_module_damage(st);
-    *out_plan = plan;
+    *out_sizes = c.sizes;
     *out_constant_bytes = section[KILN_MODULE_INDEX_CONSTANTS].size;
     return KILN_OK;
 }

@@ -20,7 +20,7 @@ KILN_MUST_USE kiln_status kiln_module_split(kiln_str file, kiln_str *out_module,
  * `*out_constant_bytes` is the section's size. DATA_LOSS      damaged, cut short, or a plan that
  * kiln_module_plan_check refuses UNIMPLEMENTED  intact, but of another version */
 KILN_MUST_USE kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena,
-                                             kiln_module_plan *out_plan,
+                                             kiln_module_sizes *out_sizes,
                                              size_t *out_constant_bytes);
 
 /* What its makers call a wrong argument, a missing symbol or a number out of range is, in a file

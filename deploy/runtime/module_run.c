@@ -1,4 +1,4 @@
-#include "deploy/module.h"
+#include "deploy/runtime/module_run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,12 +6,10 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/file.h"
 #include "base/integer.h"
 #include "base/map.h"
 #include "deploy/format.h"
 #include "deploy/runtime/kernel.h"
-#include "deploy/runtime/module_open.h"
 #include "deploy/runtime/module_read.h"
 #include "deploy/runtime/module_tensor.h"
 #include "deploy/runtime/port_link.h"
@@ -73,13 +71,12 @@ typedef struct bound {
     given given;
 } bound;
 
-struct kiln_module {
+struct kiln_variant {
     kiln_arena arena; /* lives as long as the module */
-    kiln_mapping mapping;
     kiln_module_plan plan;
-    size_t constant_bytes;
     uint32_t thread_count;
-    kiln_pool *pool;                /* NULL with one thread */
+    kiln_pool *pool; /* NULL with one thread */
+    bool borrows_pool;
     kiln_services *services;        /* [thread_count]; n-1 for kernels that may use n threads */
     device *device;                 /* [device_count + 1] */
     kiln_kernel **kernel;           /* [kernel_count]; NULL of a module that is only looked at */
@@ -99,7 +96,6 @@ struct kiln_module {
     bool has_moving;     /* whether one of them moves */
     kiln_module_port *input, *output;
     kiln_module_step *step;
-    char **metadata_key, **metadata_value;
     kiln_module_hook hook;
     void *hook_context;
     uint64_t step_device_ns;
@@ -110,23 +106,29 @@ struct kiln_module {
 
 /* More threads than its kernels were compiled for would have nothing to do. Needs their manifests.
  */
-static uint32_t threads_used(const kiln_module *m, uint32_t asked) {
+static uint32_t threads_used(const kiln_variant *m, uint32_t asked) {
     uint32_t most = m->plan.threads;
     for (uint32_t i = 0; i < m->plan.kernel_count; i++)
         most = KILN_MAX(most, m->manifest[i]->threads_max);
     return asked ? KILN_MIN(asked, most) : m->plan.threads;
 }
 
-static kiln_status start_threads(kiln_module *m, const kiln_module_options *options) {
+static kiln_status start_threads(kiln_variant *m, const kiln_module_options *options,
+                                 const kiln_variant *beside) {
     m->thread_count = threads_used(m, options ? options->threads : 0);
-    if (m->thread_count == 1) return KILN_OK;
+    m->borrows_pool = beside != NULL;
+    if (beside) {
+        m->thread_count = KILN_MIN(m->thread_count, beside->thread_count);
+        m->pool = m->thread_count > 1 ? beside->pool : NULL;
+    }
+    if (m->thread_count == 1 || beside) return KILN_OK;
     kiln_pool_options pool = {.worker_count = m->thread_count,
                               .core = options ? options->core : NULL};
     return kiln_pool_create(&pool, &m->pool);
 }
 
 /* The device that each kernel is called on; of one that no step calls, the processor. */
-static uint32_t *find_kernel_devices(kiln_module *m) {
+static uint32_t *find_kernel_devices(kiln_variant *m) {
     uint32_t *at = KILN_ARENA_ARRAY(&m->arena, uint32_t, m->plan.kernel_count);
     for (uint32_t i = 0; i < m->plan.step_count; i++)
         if (m->plan.step[i].action == KILN_ACTION_KERNEL)
@@ -135,7 +137,7 @@ static uint32_t *find_kernel_devices(kiln_module *m) {
 }
 
 /* Of the first kernel on a device: what it is made for is what the device is to be. */
-static kiln_status find_wanted(const kiln_module *m, const uint32_t *at, uint32_t number,
+static kiln_status find_wanted(const kiln_variant *m, const uint32_t *at, uint32_t number,
                                kiln_arena *arena, kiln_target *out_target, bool *out_found) {
     *out_found = false;
     for (uint32_t i = 0; i < m->plan.kernel_count; i++) {
@@ -149,7 +151,7 @@ static kiln_status find_wanted(const kiln_module *m, const uint32_t *at, uint32_
     return KILN_OK;
 }
 
-static kiln_status open_device(kiln_module *m, const uint32_t *at, uint32_t number) {
+static kiln_status open_device(kiln_variant *m, const uint32_t *at, uint32_t number) {
     const kiln_plan_device *planned = &m->plan.device[number - 1];
     kiln_arena scratch;
     kiln_target wanted;
@@ -165,14 +167,14 @@ static kiln_status open_device(kiln_module *m, const uint32_t *at, uint32_t numb
     return st;
 }
 
-static kiln_status open_devices(kiln_module *m, const uint32_t *at) {
+static kiln_status open_devices(kiln_variant *m, const uint32_t *at) {
     m->device = KILN_ARENA_ARRAY(&m->arena, device, m->plan.device_count + 1);
     kiln_status st = kiln_device_open(KILN_DEVICE_CPU, NULL, &m->device[0].device);
     for (uint32_t i = 1; !st && i <= m->plan.device_count; i++) st = open_device(m, at, i);
     return st;
 }
 
-static kiln_status load_kernels(kiln_module *m, const uint32_t *at) {
+static kiln_status load_kernels(kiln_variant *m, const uint32_t *at) {
     kiln_status st = KILN_OK;
     m->kernel = KILN_ARENA_ARRAY(&m->arena, kiln_kernel *, m->plan.kernel_count);
     for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++) {
@@ -185,7 +187,7 @@ static kiln_status load_kernels(kiln_module *m, const uint32_t *at) {
 }
 
 /* What is known of kernels that are not loaded. */
-static kiln_status read_manifests(kiln_module *m) {
+static kiln_status read_manifests(kiln_variant *m) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++) {
         kiln_artefact *artefact = KILN_ARENA_NEW(&m->arena, kiln_artefact);
@@ -196,12 +198,12 @@ static kiln_status read_manifests(kiln_module *m) {
     return kiln_module_damage(st);
 }
 
-static uint32_t threads_of(const kiln_module *m, const kiln_kernel *kernel) {
+static uint32_t threads_of(const kiln_variant *m, const kiln_kernel *kernel) {
     return KILN_MIN(m->thread_count, kiln_kernel_manifest(kernel)->threads_max);
 }
 
 /* Scratch for the hungriest kernel, and a services table for each number of threads. */
-static kiln_status create_services(kiln_module *m) {
+static kiln_status create_services(kiln_variant *m) {
     size_t scratch_bytes = 0;
     for (uint32_t i = 0; i < m->plan.kernel_count; i++) {
         const kiln_manifest *manifest = kiln_kernel_manifest(m->kernel[i]);
@@ -217,7 +219,7 @@ static kiln_status create_services(kiln_module *m) {
 }
 
 /* Gives each port an aligned place in the staging buffer; untouched pages of it cost nothing. */
-static bound *lay_out_stage(kiln_module *m, const kiln_plan_port *planned, uint32_t count,
+static bound *lay_out_stage(kiln_variant *m, const kiln_plan_port *planned, uint32_t count,
                             const kiln_port_link *link, size_t *size) {
     bound *made = KILN_ARENA_ARRAY(&m->arena, bound, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -232,7 +234,7 @@ static bound *lay_out_stage(kiln_module *m, const kiln_plan_port *planned, uint3
 
 /* Memory for values, and for the temps of the kernel that has most of them: kernels of a device run
  * one after the other. */
-static kiln_status create_arenas(kiln_module *m) {
+static kiln_status create_arenas(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     kiln_status st = KILN_OK;
     for (uint32_t d = 0; !st && d <= plan->device_count; d++) {
@@ -251,7 +253,7 @@ static kiln_status create_arenas(kiln_module *m) {
     return KILN_OK;
 }
 
-static kiln_status create_stages(kiln_module *m) {
+static kiln_status create_stages(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     size_t bytes = 0, staged = 0;
     for (uint32_t i = 0; i < plan->input_count; i++)
@@ -271,7 +273,7 @@ static kiln_status create_stages(kiln_module *m) {
 }
 
 /* Constants of further devices, brought there. Those of the processor stay in the file. */
-static kiln_status upload_constants(kiln_module *m, uint32_t d) {
+static kiln_status upload_constants(kiln_variant *m, uint32_t d) {
     const kiln_module_plan *plan = &m->plan;
     device *on = &m->device[d];
     const uint32_t alignment =
@@ -297,12 +299,12 @@ static kiln_status upload_constants(kiln_module *m, uint32_t d) {
     return kiln_status_note(st, "constants on device %u", d);
 }
 
-static void place_port(kiln_module *m, bound *p) {
+static void place_port(kiln_variant *m, bound *p) {
     m->place[p->root].data = p->stage;
     if (p->link.stand_in != KILN_PLAN_NONE) p->own = m->place[p->link.stand_in];
 }
 
-static kiln_status create_memory(kiln_module *m) {
+static kiln_status create_memory(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     m->place = KILN_ARENA_ARRAY(&m->arena, root_place, plan->buffer_count);
     kiln_status st = create_arenas(m);
@@ -335,7 +337,7 @@ static bool stands_in(const bound *list, uint32_t count, uint32_t root) {
 }
 
 /* Whether a root may lie elsewhere in each run: ports and what stands in for them. */
-static bool may_move(const kiln_module *m, uint32_t root) {
+static bool may_move(const kiln_variant *m, uint32_t root) {
     kiln_module_storage storage = m->plan.buffer[root].storage;
     return storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT ||
            stands_in(m->in, m->plan.input_count, root) ||
@@ -343,7 +345,7 @@ static bool may_move(const kiln_module *m, uint32_t root) {
 }
 
 /* Where a buffer lies now, which for strided aliases depends on the iteration. */
-static kiln_device_place place_of(const kiln_module *m, uint32_t buffer) {
+static kiln_device_place place_of(const kiln_variant *m, uint32_t buffer) {
     const kiln_plan_buffer *b = &m->plan.buffer[buffer];
     const root_place *root = &m->place[kiln_module_plan_root(&m->plan, buffer)];
     uint64_t offset = kiln_module_plan_offset(&m->plan, buffer);
@@ -356,7 +358,8 @@ static kiln_device_place place_of(const kiln_module *m, uint32_t buffer) {
 
 /* The kernel of a step and where its constants lie: steps for which that is the same pack the same.
  */
-static kiln_str packing_key(const kiln_module *m, const kiln_plan_step *step, kiln_arena *scratch) {
+static kiln_str packing_key(const kiln_variant *m, const kiln_plan_step *step,
+                            kiln_arena *scratch) {
     const kiln_manifest *manifest = kiln_kernel_manifest(m->kernel[step->kernel]);
     uint64_t *part = KILN_ARENA_ARRAY(scratch, uint64_t, 2 * (size_t)step->arg_count + 1);
     uint32_t count = 0;
@@ -372,7 +375,7 @@ static kiln_str packing_key(const kiln_module *m, const kiln_plan_step *step, ki
 
 /* Where each step's packed constants lie in the memory of its device: [step_count]. Steps that pack
  * alike, as those of an unrolled recurrence do, share them; `out_owner` is the first of each. */
-static kiln_status place_packed(kiln_module *m, uint64_t *out_offset, uint32_t *out_owner) {
+static kiln_status place_packed(kiln_variant *m, uint64_t *out_offset, uint32_t *out_owner) {
     uint64_t bytes[KILN_MODULE_DEVICES_MAX + 1] = {0};
     kiln_arena scratch;
     kiln_map seen;
@@ -400,7 +403,7 @@ static kiln_status place_packed(kiln_module *m, uint64_t *out_offset, uint32_t *
     return kiln_status_note(st, "packed constants");
 }
 
-static kiln_status create_call(kiln_module *m, uint32_t index, uint64_t packed_offset) {
+static kiln_status create_call(kiln_variant *m, uint32_t index, uint64_t packed_offset) {
     const kiln_plan_step *step = &m->plan.step[index];
     const kiln_kernel *kernel = m->kernel[step->kernel];
     const device *on = &m->device[step->device];
@@ -423,7 +426,7 @@ static size_t count_args(const kiln_module_plan *plan) {
     return count;
 }
 
-static kiln_status create_calls(kiln_module *m) {
+static kiln_status create_calls(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     m->call = KILN_ARENA_ARRAY(&m->arena, kiln_call *, plan->step_count);
     m->call_threads = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
@@ -441,7 +444,7 @@ static kiln_status create_calls(kiln_module *m) {
 }
 
 /* Which kernel arguments move with which loop. */
-static void find_strided(kiln_module *m) {
+static void find_strided(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     m->strided = KILN_ARENA_ARRAY(&m->arena, patches, plan->step_count);
     for (int placing = 0; placing < 2; placing++) {
@@ -463,13 +466,13 @@ static void find_strided(kiln_module *m) {
 }
 
 /* Zeros behind its rows are the host's to write. */
-static void grow(kiln_module *m, uint32_t output, uint32_t loop) {
+static void grow(kiln_variant *m, uint32_t output, uint32_t loop) {
     m->grown_by[output] = loop;
     m->out[output].link.device = 0;
 }
 
 /* Outputs whose rows a loop stacks that may end early. */
-static void find_grown(kiln_module *m) {
+static void find_grown(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     m->grown_by = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->output_count);
     for (uint32_t i = 0; i < plan->output_count; i++) m->grown_by[i] = KILN_PLAN_NONE;
@@ -487,7 +490,7 @@ static void find_grown(kiln_module *m) {
 
 /* Gives each step that an event is for one of its device's events, in turns: an event that stands
  * for a later step as well is waited for longer than needed, never too short. */
-static void give_out_events(kiln_module *m) {
+static void give_out_events(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     m->event = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -504,7 +507,7 @@ static uint32_t count_launches(const kiln_manifest *manifest) {
     return count;
 }
 
-static bool moves_anything(const kiln_module *m, const kiln_sequence *steps) {
+static bool moves_anything(const kiln_variant *m, const kiln_sequence *steps) {
     for (uint32_t s = steps->begin; s < steps->end; s++)
         for (uint32_t i = 0; i < m->plan.step[s].arg_count; i++)
             if (may_move(m, kiln_module_plan_root(&m->plan, m->plan.step[s].arg[i]))) return true;
@@ -512,7 +515,7 @@ static bool moves_anything(const kiln_module *m, const kiln_sequence *steps) {
 }
 
 /* Which steps a device may record. */
-static void find_sequences(kiln_module *m) {
+static void find_sequences(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     kiln_arena scratch;
     kiln_sequence *sequence;
@@ -533,7 +536,7 @@ static void find_sequences(kiln_module *m) {
     kiln_arena_deinit(&scratch);
 }
 
-static kiln_module_port *describe_ports(kiln_module *m, const kiln_plan_port *port,
+static kiln_module_port *describe_ports(kiln_variant *m, const kiln_plan_port *port,
                                         uint32_t count) {
     kiln_module_port *described = KILN_ARENA_ARRAY(&m->arena, kiln_module_port, count);
     for (uint32_t i = 0; i < count; i++)
@@ -548,7 +551,7 @@ static kiln_module_port *describe_ports(kiln_module *m, const kiln_plan_port *po
 }
 
 /* How often each step is done in a run; 0 where that depends on what is computed. */
-static double *count_times(kiln_module *m) {
+static double *count_times(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     double *times = KILN_ARENA_ARRAY(&m->arena, double, plan->step_count);
     for (uint32_t i = 0; i < plan->step_count; i++) times[i] = 1;
@@ -562,7 +565,7 @@ static double *count_times(kiln_module *m) {
     return times;
 }
 
-static void describe(kiln_module *m) {
+static void describe(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     m->input = describe_ports(m, plan->input, plan->input_count);
     m->output = describe_ports(m, plan->output, plan->output_count);
@@ -584,31 +587,16 @@ static void describe(kiln_module *m) {
             .times = times[i],
         };
     }
-    m->metadata_key = KILN_ARENA_ARRAY(&m->arena, char *, plan->metadata_count);
-    m->metadata_value = KILN_ARENA_ARRAY(&m->arena, char *, plan->metadata_count);
-    for (uint32_t i = 0; i < plan->metadata_count; i++) {
-        m->metadata_key[i] = kiln_str_dup(&m->arena, plan->metadata[i].key);
-        m->metadata_value[i] = kiln_str_dup(&m->arena, plan->metadata[i].value);
-    }
-}
-
-static kiln_status decode(kiln_module *m, kiln_str bytes) {
-    kiln_status st = kiln_module_decode(bytes, &m->arena, &m->plan, &m->constant_bytes);
-    m->manifest = KILN_ARENA_ARRAY(&m->arena, const kiln_manifest *, m->plan.kernel_count);
-    return st;
 }
 
 /* No code of the module has run when it returns. */
-static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_options *options) {
-    if ((uintptr_t)bytes.data % KILN_MODULE_SECTION_ALIGNMENT != 0)
-        return KILN_ERROR(INVALID_ARGUMENT, "module in memory is not aligned to %u",
-                          KILN_MODULE_SECTION_ALIGNMENT);
-    kiln_status st = decode(m, bytes);
-    if (!st) m->iteration = KILN_ARENA_ARRAY(&m->arena, uint64_t, m->plan.step_count);
-    const uint32_t *at = st ? NULL : find_kernel_devices(m);
-    if (!st) st = open_devices(m, at);
+static kiln_status link(kiln_variant *m, const kiln_module_options *options,
+                        const kiln_variant *beside) {
+    m->iteration = KILN_ARENA_ARRAY(&m->arena, uint64_t, m->plan.step_count);
+    const uint32_t *at = find_kernel_devices(m);
+    kiln_status st = open_devices(m, at);
     if (!st) st = load_kernels(m, at);
-    if (!st) st = start_threads(m, options);
+    if (!st) st = start_threads(m, options, beside);
     if (!st) st = create_services(m);
     if (!st) st = create_memory(m);
     if (!st) st = create_calls(m);
@@ -621,10 +609,10 @@ static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_option
     return KILN_OK;
 }
 
-static int32_t run_step(kiln_module *m, uint32_t index);
+static int32_t run_step(kiln_variant *m, uint32_t index);
 
 /* A device that does not record them does them one by one. */
-static void record(kiln_module *m, recorded *r) {
+static void record(kiln_variant *m, recorded *r) {
     kiln_device *on = m->device[r->steps.device].device;
     int32_t status = KILN_KERNEL_OK;
     void *recording = NULL;
@@ -636,7 +624,7 @@ static void record(kiln_module *m, recorded *r) {
         kiln_device_forget(on, recording);
 }
 
-kiln_status kiln_module_pack(kiln_module *m) {
+kiln_status kiln_variant_pack(kiln_variant *m) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < m->plan.step_count; i++)
         if (m->packs[i])
@@ -647,78 +635,37 @@ kiln_status kiln_module_pack(kiln_module *m) {
     return st;
 }
 
-static kiln_module *create(void) {
-    kiln_module *m = kiln_alloc(sizeof *m);
+static kiln_variant *create(const kiln_module_plan *plan) {
+    kiln_variant *m = kiln_alloc(sizeof *m);
     kiln_arena_init(&m->arena, 0);
+    m->plan = *plan;
+    m->manifest = KILN_ARENA_ARRAY(&m->arena, const kiln_manifest *, plan->kernel_count);
     return m;
 }
 
-int kiln_module_open_memory(const void *data, size_t size_bytes, const kiln_module_options *options,
-                            kiln_module **out_module, char *error, size_t error_bytes) {
-    kiln_module *m = create();
-    kiln_status st = link(m, (kiln_str){data, size_bytes}, options);
-    if (!st) st = kiln_module_pack(m);
+kiln_status kiln_variant_link(const kiln_module_plan *plan, const kiln_module_options *options,
+                              const kiln_variant *beside, kiln_variant **out_variant) {
+    kiln_variant *m = create(plan);
+    kiln_status st = link(m, options, beside);
     if (!st)
-        *out_module = m;
+        *out_variant = m;
     else
-        kiln_module_close(m);
-    return kiln_status_report(st, error, error_bytes);
-}
-
-int kiln_module_open(const char *path, const kiln_module_options *options, kiln_module **out_module,
-                     char *error, size_t error_bytes) {
-    kiln_module *m = create();
-    kiln_status st = kiln_file_map(path, &m->mapping);
-    if (!st) st = link(m, (kiln_str){m->mapping.data, m->mapping.size}, options);
-    if (!st) st = kiln_module_pack(m);
-    if (!st)
-        *out_module = m;
-    else
-        kiln_module_close(m);
-    return kiln_status_report(kiln_status_note(st, "module %s", path), error, error_bytes);
-}
-
-kiln_status kiln_module_link(kiln_str bytes, const kiln_module_options *options,
-                             kiln_module **out_module) {
-    kiln_module *m = create();
-    kiln_status st = link(m, bytes, options);
-    if (!st)
-        *out_module = m;
-    else
-        kiln_module_close(m);
+        kiln_variant_close(m);
     return st;
 }
 
-kiln_status kiln_module_inspect(kiln_str bytes, uint32_t threads, kiln_module **out_module) {
-    kiln_module *m = create();
-    kiln_status st = decode(m, bytes);
-    if (!st) st = read_manifests(m);
+kiln_status kiln_variant_inspect(const kiln_module_plan *plan, uint32_t threads,
+                                 kiln_variant **out_variant) {
+    kiln_variant *m = create(plan);
+    kiln_status st = read_manifests(m);
     if (!st) {
         m->thread_count = threads_used(m, threads);
         describe(m);
-        *out_module = m;
+        *out_variant = m;
     } else {
-        kiln_module_close(m);
+        kiln_variant_close(m);
     }
     return st;
-}
-
-int kiln_module_verify(const char *path, char *error, size_t error_bytes) {
-    kiln_arena arena;
-    kiln_arena_init(&arena, 0);
-    kiln_mapping mapping = {0};
-    kiln_module_plan plan = {0};
-    size_t constant_bytes;
-    kiln_status st = kiln_file_map(path, &mapping);
-    if (!st)
-        st = kiln_module_decode((kiln_str){mapping.data, mapping.size}, &arena, &plan,
-                                &constant_bytes);
-    for (uint32_t i = 0; !st && i < plan.kernel_count; i++)
-        st =
-            kiln_module_damage(kiln_status_note(kiln_kernel_check(plan.kernel[i]), "kernel %u", i));
-    kiln_file_unmap(&mapping);
-    kiln_arena_deinit(&arena);
-    return kiln_status_report(kiln_status_note(st, "module %s", path), error, error_bytes);
 }
 
 static void close_device(device *on) {
@@ -730,11 +677,11 @@ static void close_device(device *on) {
     kiln_device_close(on->device);
 }
 
-static void release_near(const kiln_module *m, bound *p) {
+static void release_near(const kiln_variant *m, bound *p) {
     if (p->near.data) kiln_device_release_host(m->device[p->link.device].device, &p->near);
 }
 
-void kiln_module_close(kiln_module *m) {
+void kiln_variant_close(kiln_variant *m) {
     if (!m) return;
     for (uint32_t i = 0; m->recorded && i < m->plan.step_count; i++)
         if (m->recorded[i])
@@ -743,50 +690,45 @@ void kiln_module_close(kiln_module *m) {
     for (uint32_t i = 0; m->call && i < m->plan.step_count; i++) kiln_call_destroy(m->call[i]);
     for (uint32_t i = 0; m->kernel && i < m->plan.kernel_count; i++)
         kiln_kernel_unload(m->kernel[i]);
-    kiln_pool_destroy(m->pool);
+    if (!m->borrows_pool) kiln_pool_destroy(m->pool);
     for (uint32_t i = 0; m->in && i < m->plan.input_count; i++) release_near(m, &m->in[i]);
     for (uint32_t i = 0; m->out && i < m->plan.output_count; i++) release_near(m, &m->out[i]);
     for (uint32_t d = 0; m->device && d <= m->plan.device_count; d++) close_device(&m->device[d]);
     kiln_pages_destroy(&m->scratch);
     kiln_pages_destroy(&m->staging);
-    kiln_file_unmap(&m->mapping);
     kiln_arena_deinit(&m->arena);
     kiln_free(m);
 }
 
 /* ---- inspecting ------------------------------------------------------------------------------ */
 
-uint32_t kiln_module_input_count(const kiln_module *m) { return m->plan.input_count; }
-uint32_t kiln_module_output_count(const kiln_module *m) { return m->plan.output_count; }
-uint32_t kiln_module_step_count(const kiln_module *m) { return m->plan.step_count; }
-uint32_t kiln_module_kernel_count(const kiln_module *m) { return m->plan.kernel_count; }
-uint32_t kiln_module_threads(const kiln_module *m) { return m->thread_count; }
-size_t kiln_module_arena_bytes(const kiln_module *m) {
+uint32_t kiln_variant_step_count(const kiln_variant *m) { return m->plan.step_count; }
+uint32_t kiln_variant_threads(const kiln_variant *m) { return m->thread_count; }
+size_t kiln_variant_arena_bytes(const kiln_variant *m) {
     size_t sum = (size_t)m->plan.arena_bytes + m->scratch.size_bytes;
     for (uint32_t d = 0; m->device && d <= m->plan.device_count; d++)
         sum += m->device[d].temps.size_bytes + (d > 0 ? m->device[d].activations.size_bytes : 0);
     return sum;
 }
-size_t kiln_module_packed_bytes(const kiln_module *m) {
+size_t kiln_variant_packed_bytes(const kiln_variant *m) {
     size_t sum = 0;
     for (uint32_t d = 0; m->device && d <= m->plan.device_count; d++)
         sum += m->device[d].packed.size_bytes;
     return sum;
 }
-size_t kiln_module_constant_bytes(const kiln_module *m) { return m->constant_bytes; }
-const char *kiln_module_error(const kiln_module *m) { return m->error; }
+const char *kiln_variant_error(const kiln_variant *m) { return m->error; }
 
-const kiln_module_port *kiln_module_input(const kiln_module *m, uint32_t index) {
+const kiln_module_port *kiln_variant_input(const kiln_variant *m, uint32_t index) {
     KILN_CHECK(index < m->plan.input_count);
     return &m->input[index];
 }
 
-const kiln_module_port *kiln_module_output(const kiln_module *m, uint32_t index) {
+const kiln_module_port *kiln_variant_output(const kiln_variant *m, uint32_t index) {
     KILN_CHECK(index < m->plan.output_count);
     return &m->output[index];
 }
 
-int64_t kiln_module_output_rows(const kiln_module *m, uint32_t index) {
+int64_t kiln_variant_output_rows(const kiln_variant *m, uint32_t index) {
     KILN_CHECK(index < m->plan.output_count);
     const kiln_shape *shape = &m->plan.output[index].shape;
     if (m->grown_by && m->grown_by[index] != KILN_PLAN_NONE)
@@ -794,13 +736,11 @@ int64_t kiln_module_output_rows(const kiln_module *m, uint32_t index) {
     return shape->rank ? shape->dim[0] : 1;
 }
 
-const kiln_module_plan *kiln_module_plan_of(const kiln_module *m) { return &m->plan; }
-
-const kiln_target *kiln_module_device(const kiln_module *m) {
+const kiln_target *kiln_variant_device(const kiln_variant *m) {
     return m->device && m->plan.device_count > 0 ? kiln_device_target(m->device[1].device) : NULL;
 }
 
-const void *kiln_module_step_code(const kiln_module *m, uint32_t index, size_t *out_bytes) {
+const void *kiln_variant_step_code(const kiln_variant *m, uint32_t index, size_t *out_bytes) {
     KILN_CHECK(index < m->plan.step_count);
     const kiln_plan_step *step = &m->plan.step[index];
     *out_bytes = 0;
@@ -808,27 +748,21 @@ const void *kiln_module_step_code(const kiln_module *m, uint32_t index, size_t *
     return kiln_kernel_code(m->kernel[step->kernel], out_bytes);
 }
 
-const kiln_module_step *kiln_module_step_at(const kiln_module *m, uint32_t index) {
+const kiln_module_step *kiln_variant_step_at(const kiln_variant *m, uint32_t index) {
     KILN_CHECK(index < m->plan.step_count);
     return &m->step[index];
 }
 
-const char *kiln_module_metadata(const kiln_module *m, const char *key) {
-    for (uint32_t i = 0; i < m->plan.metadata_count; i++)
-        if (strcmp(m->metadata_key[i], key) == 0) return m->metadata_value[i];
-    return NULL;
-}
-
 /* ---- running: nothing below allocates -------------------------------------------------------- */
 
-void kiln_module_set_hook(kiln_module *m, kiln_module_hook hook, void *context) {
+void kiln_variant_set_hook(kiln_variant *m, kiln_module_hook hook, void *context) {
     m->hook = hook;
     m->hook_context = context;
 }
 
 static bool aligned(const void *memory) { return (uintptr_t)memory % KILN_KERNEL_ALIGNMENT == 0; }
 
-static void apply(kiln_module *m, const patches *list) {
+static void apply(kiln_variant *m, const patches *list) {
     for (uint32_t i = 0; i < list->count; i++)
         kiln_call_rebind(m->call[list->patch[i].step], list->patch[i].arg,
                          place_of(m, list->patch[i].buffer));
@@ -841,7 +775,7 @@ static bool is_same(const root_place *a, const root_place *b) {
 
 /* A buffer on the device is the caller's memory or again the module's own. Handles that begin
  * inside of a buffer are copied: a device keeps what it makes of them. */
-static bool place_stand_in(kiln_module *m, const bound *p, bool is_there) {
+static bool place_stand_in(kiln_variant *m, const bound *p, bool is_there) {
     if (p->link.stand_in == KILN_PLAN_NONE) return false;
     root_place *at = &m->place[p->link.stand_in], before = *at;
     const bool is_foreign = is_there && p->given.place.byte_offset == 0;
@@ -852,7 +786,7 @@ static bool place_stand_in(kiln_module *m, const bound *p, bool is_there) {
 
 /* Puts a port where the caller has it, if its steps can work there; else in its stage. True: what
  * is on a device has moved. */
-static bool place_given(kiln_module *m, const bound *p) {
+static bool place_given(kiln_variant *m, const bound *p) {
     const given *g = &p->given;
     const bool is_there = g->device > 0 && g->device == p->link.device;
     root_place at = {.data = p->stage};
@@ -870,10 +804,10 @@ static int32_t wait_until_done(kiln_device *on) {
 }
 
 /* Between a port's stage and the caller's memory. */
-static int32_t copy_stage(const kiln_module *m, const bound *p, kiln_copy_direction direction) {
+static int32_t copy_stage(const kiln_variant *m, const bound *p, kiln_copy_direction direction) {
     const given *g = &p->given;
     const bool is_in = direction == KILN_COPY_FROM_DEVICE; /* to the stage */
-    if (m->place[p->root].data != p->stage) return KILN_KERNEL_OK;
+    if (m->place[p->root].data != p->stage || g->data == p->stage) return KILN_KERNEL_OK;
     if (g->device == 0) {
         memcpy(is_in ? p->stage : g->data, is_in ? g->data : p->stage, p->size_bytes);
         return KILN_KERNEL_OK;
@@ -885,11 +819,11 @@ static int32_t copy_stage(const kiln_module *m, const bound *p, kiln_copy_direct
     return status ? status : wait_until_done(on);
 }
 
-static void record(kiln_module *m, recorded *r);
+static void record(kiln_variant *m, recorded *r);
 
 /* Memory that stays for two runs is recorded: a caller that brings other memory each time would
  * record in vain. */
-static void renew_recordings(kiln_module *m, bool has_moved) {
+static void renew_recordings(kiln_variant *m, bool has_moved) {
     for (uint32_t i = 0; m->has_moving && i < m->plan.step_count; i++) {
         recorded *r = m->recorded[i];
         if (!r || !r->moves) continue;
@@ -904,13 +838,13 @@ static void renew_recordings(kiln_module *m, bool has_moved) {
     }
 }
 
-static int refuse_port(kiln_module *m, const char *what, uint32_t index, const bound *p) {
+static int refuse_port(kiln_variant *m, const char *what, uint32_t index, const bound *p) {
     (void)snprintf(m->error, sizeof m->error, "copying %s %u: %s", what, index,
                    kiln_device_error(m->device[p->given.device].device));
     return KILN_INTERNAL;
 }
 
-static int bind_ports(kiln_module *m) {
+static int bind_ports(kiln_variant *m) {
     bool has_moved = false;
     for (uint32_t i = 0; i < m->plan.input_count; i++) has_moved |= place_given(m, &m->in[i]);
     for (uint32_t i = 0; i < m->plan.output_count; i++) has_moved |= place_given(m, &m->out[i]);
@@ -922,11 +856,11 @@ static int bind_ports(kiln_module *m) {
     return KILN_OK;
 }
 
-static uint32_t device_of(const kiln_module *m, uint32_t buffer) {
+static uint32_t device_of(const kiln_variant *m, uint32_t buffer) {
     return m->place[kiln_module_plan_root(&m->plan, buffer)].device;
 }
 
-static int32_t copy(kiln_module *m, uint32_t index) {
+static int32_t copy(kiln_variant *m, uint32_t index) {
     const kiln_plan_step *step = &m->plan.step[index];
     const uint32_t from = device_of(m, step->arg[0]), to = device_of(m, step->arg[1]);
     kiln_copy_direction direction = KILN_COPY_WITHIN;
@@ -937,11 +871,11 @@ static int32_t copy(kiln_module *m, uint32_t index) {
                             (size_t)m->plan.buffer[step->arg[0]].size_bytes);
 }
 
-static int32_t wait_for(kiln_module *m, const kiln_plan_step *step) {
+static int32_t wait_for(kiln_variant *m, const kiln_plan_step *step) {
     return kiln_device_wait(m->device[step->device].device, m->event[step->after] - 1);
 }
 
-static int32_t run_step(kiln_module *m, uint32_t index) {
+static int32_t run_step(kiln_variant *m, uint32_t index) {
     const kiln_plan_step *step = &m->plan.step[index];
     switch (step->action) {
     case KILN_ACTION_KERNEL:
@@ -955,34 +889,34 @@ static int32_t run_step(kiln_module *m, uint32_t index) {
     return KILN_KERNEL_FAILED;
 }
 
-static int refuse(kiln_module *m, kiln_code code, const char *what, uint32_t index) {
+static int refuse(kiln_variant *m, kiln_code code, const char *what, uint32_t index) {
     (void)snprintf(m->error, sizeof m->error, "%s %u", what, index);
     return (int)code;
 }
 
-static int refuse_step(kiln_module *m, uint32_t index) {
+static int refuse_step(kiln_variant *m, uint32_t index) {
     const char *text = kiln_device_error(m->device[m->plan.step[index].device].device);
     (void)snprintf(m->error, sizeof m->error, "a kernel failed in step %u%s%s", index,
                    text[0] ? ": " : "", text);
     return KILN_INTERNAL;
 }
 
-static int run_steps(kiln_module *m, uint32_t begin, uint32_t end);
+static int run_steps(kiln_variant *m, uint32_t begin, uint32_t end);
 
 /* How often a loop is to run, unless its condition ends it; maybe more than it can. */
-static uint64_t count_trips(const kiln_module *m, const kiln_plan_step *step) {
+static uint64_t count_trips(const kiln_variant *m, const kiln_plan_step *step) {
     int64_t count;
     if (step->count == KILN_PLAN_NONE) return step->trip_max;
     memcpy(&count, place_of(m, step->count).data, sizeof count);
     return count > 0 ? (uint64_t)count : 0;
 }
 
-static bool goes_on(const kiln_module *m, const kiln_plan_step *step) {
+static bool goes_on(const kiln_variant *m, const kiln_plan_step *step) {
     return step->condition == KILN_PLAN_NONE ||
            *(const uint8_t *)place_of(m, step->condition).data != 0;
 }
 
-static int refuse_trips(kiln_module *m, uint32_t index, uint64_t trips) {
+static int refuse_trips(kiln_variant *m, uint32_t index, uint64_t trips) {
     const kiln_plan_step *step = &m->plan.step[index];
     (void)snprintf(m->error, sizeof m->error,
                    "loop %.*s (step %u) is to run %llu times; at most %llu fit",
@@ -991,7 +925,7 @@ static int refuse_trips(kiln_module *m, uint32_t index, uint64_t trips) {
     return KILN_OUT_OF_RANGE;
 }
 
-static int run_loop(kiln_module *m, uint32_t index) {
+static int run_loop(kiln_variant *m, uint32_t index) {
     const kiln_plan_step *step = &m->plan.step[index];
     const uint64_t trips = count_trips(m, step);
     uint64_t i = 0;
@@ -1015,19 +949,19 @@ static int run_loop(kiln_module *m, uint32_t index) {
 enum { END_EVENT, BEGIN_EVENT };
 
 /* The device that a step enters the queue of; NULL: the step is done when it returns. */
-static kiln_device *queue_of(const kiln_module *m, uint32_t index) {
+static kiln_device *queue_of(const kiln_variant *m, uint32_t index) {
     const kiln_plan_step *step = &m->plan.step[index];
     const bool waits = step->device > 0 && step->action != KILN_ACTION_LOOP;
     return waits ? m->device[step->device].device : NULL;
 }
 
-static int begin_step(kiln_module *m, uint32_t index) {
+static int begin_step(kiln_variant *m, uint32_t index) {
     kiln_device *on = queue_of(m, index);
     return on && kiln_device_record(on, BEGIN_EVENT) ? refuse_step(m, index) : KILN_OK;
 }
 
 /* A step of a device has only entered its queue; a hook is told of its end. */
-static int finish_step(kiln_module *m, uint32_t index) {
+static int finish_step(kiln_variant *m, uint32_t index) {
     kiln_device *on = queue_of(m, index);
     m->step_device_ns = 0;
     if (!on) return KILN_OK;
@@ -1038,22 +972,22 @@ static int finish_step(kiln_module *m, uint32_t index) {
     return KILN_OK;
 }
 
-uint64_t kiln_module_step_device_ns(const kiln_module *module) { return module->step_device_ns; }
+uint64_t kiln_variant_step_device_ns(const kiln_variant *m) { return m->step_device_ns; }
 
-static int record_event(kiln_module *m, uint32_t index) {
+static int record_event(kiln_variant *m, uint32_t index) {
     kiln_device *on = m->device[m->plan.step[index].device].device;
     if (m->event[index] == 0 || kiln_device_record(on, m->event[index] - 1) == KILN_KERNEL_OK)
         return KILN_OK;
     return refuse_step(m, index);
 }
 
-static int replay(kiln_module *m, const recorded *r) {
+static int replay(kiln_variant *m, const recorded *r) {
     if (kiln_device_replay(m->device[r->steps.device].device, r->recording))
         return refuse_step(m, r->steps.begin);
     return record_event(m, r->steps.end - 1);
 }
 
-static int run_steps(kiln_module *m, uint32_t begin, uint32_t end) {
+static int run_steps(kiln_variant *m, uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t at = i;
         int code = KILN_OK;
@@ -1083,12 +1017,12 @@ static int run_steps(kiln_module *m, uint32_t begin, uint32_t end) {
 }
 
 /* Nothing of a run that failed may come later. */
-static void drain(kiln_module *m) {
+static void drain(kiln_variant *m) {
     for (uint32_t d = 1; d <= m->plan.device_count; d++) (void)wait_until_done(m->device[d].device);
 }
 
 /* Zeros behind the rows that an output got. */
-static void fill_rest(kiln_module *m, uint32_t output) {
+static void fill_rest(kiln_variant *m, uint32_t output) {
     const uint32_t buffer = m->plan.output[output].buffer;
     if (m->grown_by[output] == KILN_PLAN_NONE) return;
     const uint64_t size = m->plan.buffer[buffer].size_bytes,
@@ -1097,7 +1031,7 @@ static void fill_rest(kiln_module *m, uint32_t output) {
     memset(m->place[buffer].data + used, 0, (size_t)(size - used));
 }
 
-static int run(kiln_module *m) {
+static int run(kiln_variant *m) {
     int code = bind_ports(m);
     if (!code) code = run_steps(m, 0, m->plan.step_count);
     if (code) {
@@ -1112,12 +1046,12 @@ static int run(kiln_module *m) {
     return KILN_OK;
 }
 
-static int refuse_inspected(kiln_module *m) {
+static int refuse_inspected(kiln_variant *m) {
     return refuse(m, KILN_FAILED_PRECONDITION, "the module was only looked at: no kernel of",
                   m->plan.kernel_count);
 }
 
-int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outputs) {
+int kiln_variant_run(kiln_variant *m, const void *const *inputs, void *const *outputs) {
     if (!m->call) return refuse_inspected(m);
     for (uint32_t i = 0; i < m->plan.input_count; i++) {
         if (!inputs[i]) return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for input", i);
@@ -1134,7 +1068,7 @@ int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outp
 /* ---- memory for callers -----------------------------------------------------------------------
  */
 
-static void *make_near(kiln_module *m, bound *p) {
+static void *make_near(kiln_variant *m, bound *p) {
     if (p->near.data || p->link.device == 0) return p->near.data;
     kiln_status st =
         kiln_device_allocate_host(m->device[p->link.device].device, p->size_bytes, &p->near);
@@ -1142,19 +1076,23 @@ static void *make_near(kiln_module *m, bound *p) {
     return p->near.data;
 }
 
-void *kiln_module_input_memory(kiln_module *m, uint32_t index) {
+void *kiln_variant_input_memory(kiln_variant *m, uint32_t index) {
     KILN_CHECK(index < m->plan.input_count);
     return m->call ? make_near(m, &m->in[index]) : NULL;
 }
 
-void *kiln_module_output_memory(kiln_module *m, uint32_t index) {
+void *kiln_variant_output_memory(kiln_variant *m, uint32_t index) {
     KILN_CHECK(index < m->plan.output_count);
     return m->call ? make_near(m, &m->out[index]) : NULL;
 }
 
+uint8_t *kiln_variant_input_stage(kiln_variant *m, uint32_t index) { return m->in[index].stage; }
+
+uint8_t *kiln_variant_output_stage(kiln_variant *m, uint32_t index) { return m->out[index].stage; }
+
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-kiln_module_device_info kiln_module_describe_device(const kiln_module *m) {
+kiln_module_device_info kiln_variant_describe_device(const kiln_variant *m) {
     const kiln_device *on = m->device && m->plan.device_count > 0 ? m->device[1].device : NULL;
     if (!on) return (kiln_module_device_info){.device_type = OF_PROCESS};
     return (kiln_module_device_info){kiln_device_row_in(on)->dlpack, (int32_t)kiln_device_index(on),
@@ -1162,7 +1100,7 @@ kiln_module_device_info kiln_module_describe_device(const kiln_module *m) {
 }
 
 /* Which device of the module a tensor names; false: none. */
-static bool find_named(const kiln_module *m, const kiln_module_tensor *t, uint32_t *out_device) {
+static bool find_named(const kiln_variant *m, const kiln_module_tensor *t, uint32_t *out_device) {
     for (uint32_t d = 0; d <= m->plan.device_count; d++) {
         const kiln_device *on = m->device[d].device;
         *out_device = d;
@@ -1173,7 +1111,7 @@ static bool find_named(const kiln_module *m, const kiln_module_tensor *t, uint32
     return false;
 }
 
-static bool take_tensor(const kiln_module *m, const kiln_module_port *described,
+static bool take_tensor(const kiln_variant *m, const kiln_module_port *described,
                         const kiln_module_tensor *t, bound *p, char *why, size_t why_bytes) {
     uint32_t at;
     if (!t || (!t->data && p->size_bytes > 0)) {
@@ -1182,7 +1120,7 @@ static bool take_tensor(const kiln_module *m, const kiln_module_port *described,
     }
     if (!kiln_module_tensor_fits(described, t, why, why_bytes)) return false;
     if (!find_named(m, t, &at)) {
-        const kiln_module_device_info own = kiln_module_describe_device(m);
+        const kiln_module_device_info own = kiln_variant_describe_device(m);
         (void)snprintf(why, why_bytes,
                        "it lies on device %d:%d; the module works on %d:%d and in memory of the "
                        "process, %d:0",
@@ -1200,14 +1138,14 @@ static bool take_tensor(const kiln_module *m, const kiln_module_port *described,
     return !st;
 }
 
-static int refuse_tensor(kiln_module *m, const char *what, uint32_t index, const char *name,
+static int refuse_tensor(kiln_variant *m, const char *what, uint32_t index, const char *name,
                          const char *why) {
     (void)snprintf(m->error, sizeof m->error, "%s %u (%s): %s", what, index, name, why);
     return KILN_INVALID_ARGUMENT;
 }
 
-int kiln_module_run_tensors(kiln_module *m, const kiln_module_tensor *const *inputs,
-                            const kiln_module_tensor *const *outputs) {
+int kiln_variant_run_tensors(kiln_variant *m, const kiln_module_tensor *const *inputs,
+                             const kiln_module_tensor *const *outputs) {
     char why[KILN_MODULE_ERROR_BYTES / 2];
     if (!m->call) return refuse_inspected(m);
     for (uint32_t i = 0; i < m->plan.input_count; i++)

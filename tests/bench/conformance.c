@@ -176,11 +176,13 @@ static kiln_status run_there(void *context, kiln_str bytes, const void *const *i
     (void)rows;
     run r = {.board = context};
     size_t constant_bytes = 0;
+    kiln_module_sizes sizes;
     kiln_arena_init(&r.arena, 0);
     char *aligned = kiln_arena_alloc_aligned(&r.arena, KILN_MODULE_SECTION_ALIGNMENT, bytes.size);
     memcpy(aligned, bytes.data, bytes.size);
     kiln_status st =
-        kiln_module_decode((kiln_str){aligned, bytes.size}, &r.arena, &r.plan, &constant_bytes);
+        kiln_module_decode((kiln_str){aligned, bytes.size}, &r.arena, &sizes, &constant_bytes);
+    if (!st) r.plan = sizes.bucket->plan;
     if (!st && !kiln_module_plan_is_plain(&r.plan))
         st = KILN_ERROR(UNIMPLEMENTED, "a module with loops or devices");
     if (!st) {

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """What is said of a module, and whose it is: `kiln inspect`, `kiln key sign`, `kiln run --trust`."""
+import ast
 import hashlib
 import pathlib
+import platform
+import struct
 import subprocess
 import sys
 
 import harness
+import onnx_file
 
 TARGET = "x86-64-v3"  # modules are looked at on any machine
 
@@ -128,6 +132,66 @@ def test_others_can_check_a_signature(world):
         pathlib.Path(world.path(name)).write_bytes(content)
     subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-keyform", "DER", "-inkey", "key", "-rawin", "-in", "text",
                     "-sigfile", "signature"], cwd=world.folder, check=True, stdout=subprocess.DEVNULL)
+
+
+STORED = pathlib.Path(__file__).resolve().parents[1] / "golden/modules"  # each by the first program that wrote its format
+
+
+def outputs(world, module, *options, **inputs):
+    """What a run gives, as flat lists; inputs are pairs of shape and values."""
+    given = []
+    for name, (shape, values) in inputs.items():
+        path = pathlib.Path(world.path(f"{name}.pb"))
+        path.write_bytes(onnx_file.tensor(name, onnx_file.FLOAT, shape, values))
+        given += ["--input", f"{name}={path}"]
+    names = [line["name"] for line in world.json("run", module, *given, *options, "--output", world.path("out"))]
+    return [npy(pathlib.Path(world.path(f"out/{name}.npy")).read_bytes()) for name in names]
+
+
+def npy(content):
+    """Shape and values of a file of floats."""
+    size = 10 + int.from_bytes(content[8:10], "little")
+    shape = ast.literal_eval(content[10:size].decode())["shape"]
+    return list(shape), list(struct.unpack(f"<{(len(content) - size) // 4}f", content[size:]))
+
+
+def layer(x):
+    """What tests/golden/modules/format-1.kiln computes: relu(x [4, 8] * w + b), in integers."""
+    return [max(0, sum(x[n * 8 + k] * ((k * 3 + j * 5) % 7 - 3) for k in range(8)) + j - 4) for n in range(4) for j in range(8)]
+
+
+def iterated(x):
+    """And format-2.kiln: a loop of 1,999 iterations of x * x - 1."""
+    for _ in range(1999):
+        x = [v * v - 1 for v in x]
+    return x
+
+
+def test_modules_of_every_format_are_read(world):
+    """The files are of x86-64, the first level of it."""
+    for number, x, shape, right in ((1, [(k * 7) % 5 - 2 for k in range(32)], [4, 8], layer), (2, [0, 1, -1, 0], [4], iterated)):
+        module = STORED / f"format-{number}.kiln"
+        assert world.json("inspect", module)[0]["format"] == number
+        if platform.machine() == "x86_64":
+            [(_, y)] = outputs(world, module, x=(shape, x))
+            assert y == right(x), (number, y)
+
+
+def test_a_module_of_the_future_is_refused_by_name(world):
+    path = pathlib.Path(world.path("new.kiln"))
+    new = bytearray((STORED / "format-1.kiln").read_bytes())
+    new[8:12] = (99).to_bytes(4, "little")
+    path.write_bytes(subprocess.run([str(harness.PROGRAMS / "tests/support/seal")], input=bytes(new), stdout=subprocess.PIPE, check=True).stdout)
+    for command in ("run", "inspect"):
+        world.refused(command, path, says="module has format 99, of a newer version of Kiln; this program reads 1 to 3")
+
+
+def test_a_module_of_another_processor_is_refused(world):
+    other = "aarch64" if platform.machine() == "x86_64" else "x86-64"
+    module = world.path("other.kiln")
+    world.run("compile", world.zoo("gemm:8x8x8"), "--target", "rpi4" if other == "aarch64" else other, "--db", "none", "-o", module)
+    assert other.replace("-", "_") in world.json("inspect", module)[0]["metadata"]["target"]
+    world.refused("run", module, says=other.replace("-", "_"))
 
 
 def test_what_is_no_whole_module_is_refused(world):

@@ -16,11 +16,15 @@ int kiln_fuzz_one(const uint8_t *data, size_t size) {
     module_seal(copy, size);
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
-    kiln_module_plan plan;
+    kiln_module_sizes sizes;
     size_t constant_bytes;
     kiln_status st =
-        kiln_module_decode((kiln_str){(const char *)copy, size}, &arena, &plan, &constant_bytes);
-    for (uint32_t i = 0; !st && i < plan.kernel_count; i++) st = kiln_kernel_check(plan.kernel[i]);
+        kiln_module_decode((kiln_str){(const char *)copy, size}, &arena, &sizes, &constant_bytes);
+    for (uint32_t b = 0; !st && b < sizes.bucket_count; b++) {
+        const kiln_module_plan *plan = &sizes.bucket[b].plan;
+        for (uint32_t i = 0; !st && i < plan->kernel_count; i++)
+            st = kiln_kernel_check(plan->kernel[i]);
+    }
     kiln_status_free(st);
     kiln_arena_deinit(&arena);
     kiln_free(copy);

@@ -42,6 +42,7 @@ static packed pack_graph_without(kiln_arena *arena, kiln_graph *graph, kiln_db *
     packed m = {.arena = arena, .graph = graph, .target = target_of(arena, the_level)};
     kiln_strbuf bytes = {0};
     size_t constant_bytes;
+    kiln_module_sizes sizes;
     kiln_compilation *compilation = NULL;
     const kiln_pack_stored stored = kiln_pack_stored_in(db);
     const kiln_pack_options options = {
@@ -50,7 +51,8 @@ static packed pack_graph_without(kiln_arena *arena, kiln_graph *graph, kiln_db *
     expect_ok(kiln_pack(compilation, &options, arena, &bytes, &m.report));
     m.bytes = aligned_copy(arena, kiln_strbuf_view(&bytes));
     kiln_strbuf_deinit(&bytes);
-    expect_ok(kiln_module_decode(m.bytes, arena, &m.plan, &constant_bytes));
+    expect_ok(kiln_module_decode(m.bytes, arena, &sizes, &constant_bytes));
+    m.plan = sizes.bucket->plan;
     return m;
 }
 

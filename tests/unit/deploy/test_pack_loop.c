@@ -28,13 +28,15 @@ static packed pack_for(kiln_arena *arena, kiln_graph *graph, const char *text) {
     kiln_compilation *compilation = NULL;
     kiln_strbuf bytes = {0};
     size_t constant_bytes;
+    kiln_module_sizes sizes;
     expect_ok(kiln_compilation_create(graph, &target, arena, &compilation));
     expect_ok(kiln_pack(compilation, &options, arena, &bytes, NULL));
     char *room = kiln_arena_alloc_aligned(arena, KILN_MODULE_SECTION_ALIGNMENT, bytes.size);
     memcpy(room, bytes.data, bytes.size);
     m.bytes = (kiln_str){room, bytes.size};
     kiln_strbuf_deinit(&bytes);
-    expect_ok(kiln_module_decode(m.bytes, arena, &m.plan, &constant_bytes));
+    expect_ok(kiln_module_decode(m.bytes, arena, &sizes, &constant_bytes));
+    m.plan = sizes.bucket->plan;
     return m;
 }
 

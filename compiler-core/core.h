@@ -34,6 +34,7 @@
 #include "compiler-core/rules/mutate.h"
 #include "compiler-core/rules/space.h"
 #include "compiler-core/sched/trace.h"
+#include "compiler-core/task/rows.h"
 #include "compiler-core/task/task.h"
 
 #endif

@@ -1,0 +1,29 @@
+/* Whether the rows of a dimension, of a batch mostly, depend on each other: then a model that was
+ * compiled for one size of it cannot compute another size by padding or in parts.
+ *
+ * Told from what kernels read and write, never from an operator's name. A row of a value are the
+ * elements whose index along one axis lies in [r * factor, (r + 1) * factor). Rows are independent
+ * when each element of row r is computed from rows r of other values, and in the same way for every
+ * r: shifting the row's index by one changes the row that is read and nothing else. */
+#ifndef KILN_COMPILER_CORE_TASK_ROWS_H
+#define KILN_COMPILER_CORE_TASK_ROWS_H
+
+#include "compiler-core/task/task.h"
+
+#define KILN_ROWS_NONE UINT32_MAX
+
+/* Where a value has rows. */
+typedef struct kiln_row_axis {
+    uint32_t axis; /* KILN_ROWS_NONE: nowhere, it is the same for all of them */
+    int64_t factor;
+} kiln_row_axis;
+
+/* `plan` is of `graph`, whose dimension has `size` rows, 2 or more; `input` and `output` are those
+ * of the graph. True only where independence is proved. `*out_signature` is then equal for two
+ * sizes of one model exactly when both compute a row alike: constants that follow from the size
+ * make it another one. Loops are never proved. Cost: linear in the kernels' expressions. */
+bool kiln_rows_are_independent(const kiln_graph *graph, const kiln_plan *plan, int64_t size,
+                               const kiln_row_axis *input, const kiln_row_axis *output,
+                               uint64_t *out_signature);
+
+#endif

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/cli.h"
 #include "cli/model_work.h"
+#include "cli/sizes.h"
 #include "deploy/pack/pack.h"
 #include "deploy/pack/static_c.h"
 
@@ -164,26 +165,77 @@ static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, k
     return KILN_OK;
 }
 
-static kiln_status compile_module(kiln_arena *process, source *in, const char *output, bool json) {
+/* The bytes of a module lie in `*out_result`, which is the caller's. */
+static kiln_status make_bytes(kiln_arena *process, source *in, module_head *out_head,
+                              kiln_mapping *out_result, kiln_str *out_bytes) {
     kiln_model model = {0};
-    kiln_mapping result = {0};
-    module_head head;
     kiln_model_work work = {.model = &model,
                             .doing = "compiling",
                             .run = make_module,
                             .context = in,
                             .precision = in->accuracy.precision};
-    kiln_status st = kiln_file_check_writable(output);
-    if (!st) st = kiln_model_read(in->path, &in->onnx, process, &model);
+    kiln_status st = kiln_model_read(in->path, &in->onnx, process, &model);
     if (!st) st = kiln_model_provenance(in->path, in->db_path, process, &in->provenance);
-    if (!st) st = kiln_model_run(&work, in->db_path, process, &result);
+    if (!st) st = kiln_model_run(&work, in->db_path, process, out_result);
     kiln_strbuf_deinit(&in->text);
     if (st) return st;
-    memcpy(&head, result.data, sizeof head);
-    const kiln_str bytes = {(const char *)result.data + sizeof head, result.size - sizeof head};
-    st = kiln_file_write(output, bytes, KILN_MODULE_FILE_MODE);
+    memcpy(out_head, out_result->data, sizeof *out_head);
+    *out_bytes = (kiln_str){(const char *)out_result->data + sizeof *out_head,
+                            out_result->size - sizeof *out_head};
+    return KILN_OK;
+}
+
+static kiln_status compile_module(kiln_arena *process, source *in, const char *output, bool json) {
+    kiln_mapping result = {0};
+    module_head head;
+    kiln_str bytes;
+    kiln_status st = kiln_file_check_writable(output);
+    if (!st) st = make_bytes(process, in, &head, &result, &bytes);
+    if (!st) st = kiln_file_write(output, bytes, KILN_MODULE_FILE_MODE);
     if (!st) report(&head, output, bytes.size, json);
     if (!st && !json) st = note_emulated(in, process);
+    return st;
+}
+
+static void report_sizes(const kiln_module_sizes *sizes, const char *output, size_t size,
+                         bool json) {
+    if (json) {
+        json_t *list = json_array();
+        for (uint32_t i = 0; i < sizes->bucket_count; i++)
+            json_array_append_new(list, json_integer(sizes->bucket[i].size));
+        kiln_json_line(json_pack("{s:s, s:s, s:I, s:o, s:o, s:b}", "event", "compiled", "module",
+                                 output, "bytes", (json_int_t)size, "dim",
+                                 kiln_json_str(sizes->dim), "sizes", list, "takes_all",
+                                 (int)sizes->by_rows));
+        return;
+    }
+    printf("%s: %zu bytes, for %.*s", output, size, KILN_STR_ARG(sizes->dim));
+    for (uint32_t i = 0; i < sizes->bucket_count; i++)
+        printf("%s %lld", i ? "," : "", (long long)sizes->bucket[i].size);
+    printf(sizes->by_rows ? "; rows are independent, so it takes every size up to the largest\n"
+                          : "; rows may depend on each other, so it takes no other size\n");
+}
+
+/* A module for each size, and one of all of them. */
+static kiln_status compile_sizes(kiln_arena *process, source *in, const kiln_sizes *sizes,
+                                 const kiln_opt_list *dim, const char *output, bool json) {
+    kiln_str module[KILN_MODULE_BUCKETS_MAX];
+    kiln_module_sizes made;
+    size_t bytes;
+    kiln_status st = kiln_file_check_writable(output);
+    for (uint32_t i = 0; !st && i < sizes->count; i++) {
+        const kiln_opt_list one = kiln_sizes_dim(dim, sizes, i, process);
+        kiln_mapping result = {0}; /* until the program ends */
+        module_head head;
+        st = kiln_dim_option(&one, process, &in->onnx);
+        if (!st) st = make_bytes(process, in, &head, &result, &module[i]);
+        if (!st)
+            report(&head, kiln_arena_printf(process, "%s, %s", output, one.item[sizes->option]),
+                   module[i].size, json);
+    }
+    const kiln_sizes_join join = {in->path, output, sizes, dim, &in->onnx, module};
+    if (!st) st = kiln_sizes_write(&join, process, &made, &bytes);
+    if (!st) report_sizes(&made, output, bytes, json);
     return st;
 }
 
@@ -321,6 +373,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     bool json = false;
     uint64_t threads = 0;
     kiln_accuracy_options accuracy = {0};
+    kiln_sizes sizes = {0};
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T",
          "device to compile for (default native; of static-c x86-64)"},
@@ -355,7 +408,11 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     model.target = &target;
     st = parse_omissions(without_text, &model.without);
     if (!st) st = kiln_accuracy_option(&accuracy, &model.accuracy);
-    if (!st) st = kiln_dim_option(&dim, process, &model.onnx);
+    if (!st) st = kiln_sizes_option(&dim, &sizes);
+    if (!st && sizes.count && strcmp(emit, "module") != 0)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--emit %s takes one size of %.*s", emit,
+                        KILN_STR_ARG(sizes.dim));
+    if (!st && !sizes.count) st = kiln_dim_option(&dim, process, &model.onnx);
     if (!target_text && strcmp(emit, "static-c") == 0) target_text = STATIC_C_TARGET;
     if (!st) st = kiln_target_option(target_text, threads, process, &target);
     if (!st) st = find_db(db_option, process, &model.db_path);
@@ -364,9 +421,11 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     if (!st && strcmp(emit, "module") == 0)
         st = kiln_target_check_modules(&target, target_text, model.path);
     if (st) return st;
-    if (strcmp(emit, "module") == 0)
-        return compile_module(process, &model,
-                              output ? output : default_output(process, model.path, ".kiln"), json);
+    if (strcmp(emit, "module") == 0) {
+        if (!output) output = default_output(process, model.path, ".kiln");
+        return sizes.count ? compile_sizes(process, &model, &sizes, &dim, output, json)
+                           : compile_module(process, &model, output, json);
+    }
     if (strcmp(emit, "static-c") == 0) return compile_static_c(process, &model, output, json);
     return emit_text(process, &model, emit, output);
 }

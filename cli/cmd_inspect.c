@@ -76,6 +76,22 @@ static void print_steps(const kiln_module *module) {
     }
 }
 
+static void print_sizes(const kiln_module *m) {
+    const kiln_module_sizes *sizes = kiln_module_sizes_of(m);
+    if (!sizes->dim.size) return;
+    printf("sizes of ");
+    kiln_print_text(sizes->dim, KILN_TEXT_LINE, stdout);
+    printf("%s; the largest is shown\n",
+           sizes->by_rows ? ", and all between them" : "; rows may depend on each other");
+    for (uint32_t i = 0; i < sizes->bucket_count; i++) {
+        const kiln_module_bucket *b = &sizes->bucket[i];
+        printf("  %-6lld %u steps, %.1f KB of activations", (long long)b->size, b->plan.step_count,
+               (double)b->plan.arena_bytes / 1024);
+        if (b->median_ns) printf(", %.4g ms", (double)b->median_ns / 1e6);
+        putchar('\n');
+    }
+}
+
 static void print_text(const inspection *i) {
     const kiln_module *m = i->module;
     const kiln_module_plan *plan = plan_of(m);
@@ -87,6 +103,7 @@ static void print_text(const inspection *i) {
     }
     printf("  %-13s %s%s%s\n", "signature", state_text[i->proof.state],
            i->proof.state == KILN_MODULE_UNSIGNED ? "" : " of ", i->proof.signer);
+    print_sizes(m);
     print_ports("inputs", m, kiln_module_input_count(m), kiln_module_input);
     print_ports("outputs", m, kiln_module_output_count(m), kiln_module_output);
     printf("kernels\n  %u, called %u times in %u steps, for %u thread%s\n",
@@ -128,6 +145,18 @@ static json_t *json_metadata(const kiln_module_plan *plan) {
     return object;
 }
 
+static void print_json_sizes(const kiln_module *m) {
+    const kiln_module_sizes *sizes = kiln_module_sizes_of(m);
+    for (uint32_t i = 0; sizes->dim.size && i < sizes->bucket_count; i++) {
+        const kiln_module_bucket *b = &sizes->bucket[i];
+        kiln_json_line(json_pack("{s:s, s:o, s:I, s:i, s:I, s:f, s:b}", "event", "bucket", "dim",
+                                 kiln_json_str(sizes->dim), "size", (json_int_t)b->size, "steps",
+                                 (int)b->plan.step_count, "arena_bytes",
+                                 (json_int_t)b->plan.arena_bytes, "median_ms",
+                                 (double)b->median_ns / 1e6, "takes_all", (int)sizes->by_rows));
+    }
+}
+
 static void print_json(const inspection *i) {
     const kiln_module *m = i->module;
     const kiln_module_plan *plan = plan_of(m);
@@ -141,6 +170,7 @@ static void print_json(const inspection *i) {
         "calls", (int)count_calls(m), "steps", (int)kiln_module_step_count(m), "arena_bytes",
         (json_int_t)plan->arena_bytes, "device_bytes", (json_int_t)device_bytes, "constant_bytes",
         (json_int_t)kiln_module_constant_bytes(m)));
+    print_json_sizes(m);
     print_json_ports("input", m, kiln_module_input_count(m), kiln_module_input);
     print_json_ports("output", m, kiln_module_output_count(m), kiln_module_output);
     for (uint32_t k = 0; i->steps && k < kiln_module_step_count(m); k++) {

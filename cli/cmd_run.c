@@ -9,7 +9,7 @@
 
 typedef struct options {
     kiln_opt_list given, trust;
-    const char *module, *folder;
+    const char *module, *folder, *dim;
     uint64_t threads;
     bool bench, perf, json;
     kiln_run_on_options there; /* `on` NULL: here */
@@ -59,6 +59,7 @@ static kiln_status run_here(const options *o, kiln_arena *process) {
     kiln_module *module = NULL;
     kiln_run run = {0};
     kiln_status st = load_here(o, process, &module);
+    if (!st) st = kiln_run_set_dim(module, o->dim);
     if (!st) st = check_outputs(o, module, process);
     if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);
     if (!st) kiln_run_move_near(&run);
@@ -68,6 +69,15 @@ static kiln_status run_here(const options *o, kiln_arena *process) {
     if (!st && !o->bench) st = show_outputs(o, &run, process);
     kiln_module_close(module);
     return st;
+}
+
+/* A board opens a module at its largest size. */
+static kiln_status check_size_there(const kiln_module *module) {
+    const kiln_module_size_info info = kiln_module_describe_sizes(module);
+    if (!info.dim || info.size == info.size_max) return KILN_OK;
+    return KILN_ERROR(UNIMPLEMENTED,
+                      "%s is %lld; on a board a module runs at its largest size, %lld", info.dim,
+                      (long long)info.size, (long long)info.size_max);
 }
 
 /* The module is only looked at here. A bench shows its times, and writes the outputs where it is
@@ -87,8 +97,10 @@ static kiln_status run_there(const options *o, kiln_arena *process) {
         st = kiln_status_note(
             kiln_module_inspect(there.module, (uint32_t)KILN_MIN(o->threads, 1024), &module),
             "module %s", o->module);
+    if (!st) st = kiln_run_set_dim(module, o->dim);
     if (!st) st = check_outputs(o, module, process);
     if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);
+    if (!st) st = check_size_there(module);
     if (!st) st = kiln_run_on(&there, &run, process, &done);
     if (!st && o->bench && done.emulated)
         fprintf(stderr, "the board is emulated: these times say nothing of the processor\n");
@@ -105,6 +117,7 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"input", KILN_OPT_LIST, &o.given, "NAME=FILE",
          "an input from a .npy or .pb file; several samples may be stacked"},
+        {"dim", KILN_OPT_TEXT, &o.dim, "NAME=N", kiln_run_dim_help},
         {"output", KILN_OPT_TEXT, &o.folder, "DIR", "write each output to DIR/NAME.npy"},
         {"bench", KILN_OPT_FLAG, &o.bench, NULL, "time runs, and each kernel"},
         {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},

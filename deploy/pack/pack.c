@@ -478,6 +478,24 @@ static kiln_str count_text(kiln_packer *p, uint32_t count) {
     return kiln_str_from(kiln_arena_printf(p->arena, "%u", count));
 }
 
+static kiln_str ns_text(kiln_packer *p, double ns) {
+    return ns > 0 ? kiln_str_from(kiln_arena_printf(p->arena, "%.0f", ns)) : (kiln_str){0};
+}
+
+/* Of one run, as the sum of its kernels; 0 where one was not measured, or it is not known how often
+ * one runs. */
+static double median_ns_of(const kiln_packer *p) {
+    double sum = 0;
+    for (uint32_t s = 0; s < p->plan.step_count; s++) {
+        const kiln_step *step = &p->plan.step[s];
+        if (step->kind == KILN_STEP_LOOP) return 0;
+        if (step->kind != KILN_STEP_KERNEL) continue;
+        if (p->way[s]->median_ns <= 0) return 0;
+        sum += p->way[s]->median_ns;
+    }
+    return sum;
+}
+
 /* The keys are listed in docs/reference/module.md. */
 static kiln_plan_pair *find_metadata(kiln_packer *p, uint32_t *out_count) {
     const kiln_pack_provenance *from = &p->options->provenance;
@@ -490,6 +508,7 @@ static kiln_plan_pair *find_metadata(kiln_packer *p, uint32_t *out_count) {
                              {KILN_STR("codegen"), kiln_str_from(kiln_codegen_version())},
                              {KILN_STR("tasks"), count_text(p, p->report.task_count)},
                              {KILN_STR("tuned"), count_text(p, tuned)},
+                             {KILN_STR("median_ns"), ns_text(p, median_ns_of(p))},
                              {KILN_STR("model_sha256"), from->model_sha256},
                              {KILN_STR("database"), from->database},
                              {KILN_STR("software"), from->software}};

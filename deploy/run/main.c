@@ -7,7 +7,7 @@
 
 typedef struct options {
     kiln_opt_list input;
-    const char *output;
+    const char *output, *dim;
     uint64_t threads;
     bool bench, perf;
 } options;
@@ -29,6 +29,7 @@ static kiln_status run_module(const options *o, const char *path, kiln_arena *pr
     kiln_module *module = NULL;
     kiln_run run = {0};
     kiln_status st = kiln_module_load(path, (uint32_t)KILN_MIN(o->threads, 1024), &module);
+    if (!st) st = kiln_run_set_dim(module, o->dim);
     if (!st) kiln_run_note_threads(module, o->threads);
     if (!st && o->output) st = kiln_run_check_output(module, o->output, process);
     if (!st) st = kiln_run_init(&run, module, &o->input, kiln_tensor_read_npy, process);
@@ -47,6 +48,7 @@ static kiln_status start(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"input", KILN_OPT_LIST, &o.input, "NAME=FILE",
          "an input from a .npy file; several samples may be stacked"},
+        {"dim", KILN_OPT_TEXT, &o.dim, "NAME=N", kiln_run_dim_help},
         {"output", KILN_OPT_TEXT, &o.output, "DIR", "write each output to DIR/NAME.npy"},
         {"bench", KILN_OPT_FLAG, &o.bench, NULL, "time runs, and each kernel"},
         {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},

@@ -45,6 +45,29 @@ kiln_shape kiln_port_shape(const kiln_module_port *port) {
     return shape;
 }
 
+const char kiln_run_dim_help[] =
+    "size of the dimension that a module was compiled in several of (default: that of the inputs, "
+    "or the largest)";
+
+static kiln_status set_size(kiln_module *module, int64_t size) {
+    const int code = kiln_module_set_size(module, size);
+    return code ? module_error(code, kiln_module_error(module)) : KILN_OK;
+}
+
+kiln_status kiln_run_set_dim(kiln_module *module, const char *dim) {
+    const kiln_module_size_info info = kiln_module_describe_sizes(module);
+    kiln_str rest = kiln_str_from(dim ? dim : "");
+    const kiln_str name = kiln_str_cut(&rest, '=');
+    uint64_t size = 0;
+    if (!dim) return KILN_OK;
+    if (!kiln_str_to_u64(rest, &size) || size > INT64_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "--dim wants NAME=N, not '%s'", dim);
+    if (info.dim && !kiln_str_is(name, info.dim))
+        return KILN_ERROR(INVALID_ARGUMENT, "--dim %s: the module has several sizes of %s", dim,
+                          info.dim);
+    return set_size(module, (int64_t)size);
+}
+
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* Samples in a tensor: 1 when it has the port's shape, more when they are stacked along its first
@@ -61,11 +84,24 @@ static size_t samples_in(const kiln_shape *file, const kiln_shape *port) {
                : 0;
 }
 
+/* A module of several sizes takes that of the first file that does not fit otherwise. */
+static kiln_status take_size(kiln_module *module, uint32_t input, const kiln_shape *file,
+                             bool *is_fixed) {
+    const kiln_shape shape = kiln_port_shape(kiln_module_input(module, input));
+    const int64_t size = kiln_module_size_of(module, input, file->rank, file->dim);
+    const bool fits = samples_in(file, &shape) > 0, may_set = !*is_fixed;
+    *is_fixed = *is_fixed || size > 0;
+    return size > 0 && may_set && !fits ? set_size(module, size) : KILN_OK;
+}
+
 /* A file fits when it holds one sample, or several stacked along its first dimension. */
-static kiln_status feed_from_file(const kiln_module_port *port, const char *path,
-                                  kiln_run_reader reader, kiln_arena *arena, kiln_run_feed *out) {
+static kiln_status feed_from_file(kiln_module *module, uint32_t input, const char *path,
+                                  kiln_run_reader reader, kiln_arena *arena, bool *is_fixed,
+                                  kiln_run_feed *out) {
+    const kiln_module_port *port = kiln_module_input(module, input);
     kiln_tensor tensor;
     kiln_status st = reader(path, arena, &tensor);
+    if (!st) st = kiln_status_note(take_size(module, input, &tensor.shape, is_fixed), "%s", path);
     if (st) return st;
     kiln_shape shape = kiln_port_shape(port);
     const size_t samples = samples_in(&tensor.shape, &shape);
@@ -114,6 +150,7 @@ static kiln_status find_input(const kiln_module *module, kiln_str name, uint32_t
 static kiln_status feed_given(kiln_run *run, const kiln_opt_list *given, kiln_run_reader reader,
                               kiln_arena *arena) {
     kiln_status st = KILN_OK;
+    bool is_fixed = false;
     for (size_t i = 0; !st && i < given->count; i++) {
         kiln_str rest = kiln_str_from(given->item[i]);
         kiln_str name = kiln_str_cut(&rest, '=');
@@ -122,8 +159,8 @@ static kiln_status feed_given(kiln_run *run, const kiln_opt_list *given, kiln_ru
             return KILN_ERROR(INVALID_ARGUMENT, "--input %s: write NAME=FILE.npy", given->item[i]);
         st = find_input(run->module, name, &index);
         if (!st)
-            st = feed_from_file(kiln_module_input(run->module, index), kiln_str_dup(arena, rest),
-                                reader, arena, &run->feed[index]);
+            st = feed_from_file(run->module, index, kiln_str_dup(arena, rest), reader, arena,
+                                &is_fixed, &run->feed[index]);
     }
     return st;
 }

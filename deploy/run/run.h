@@ -25,6 +25,11 @@ KILN_MUST_USE kiln_status kiln_module_load_bytes(kiln_str bytes, uint32_t thread
 void kiln_run_note_threads(const kiln_module *module, uint64_t asked);
 kiln_shape kiln_port_shape(const kiln_module_port *port);
 
+/* --dim NAME=N: the size of a module of several. INVALID_ARGUMENT: another form or name, or the
+ * module has one size; OUT_OF_RANGE: it does not take that one. NULL: nothing. */
+extern const char kiln_run_dim_help[];
+KILN_MUST_USE kiln_status kiln_run_set_dim(kiln_module *module, const char *dim);
+
 /* Reads a file of one tensor into `arena`. */
 typedef kiln_status (*kiln_run_reader)(const char *path, kiln_arena *arena,
                                        kiln_tensor *out_tensor);

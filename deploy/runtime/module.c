@@ -22,7 +22,7 @@
 typedef struct ports {
     uint32_t count;
     kiln_module_port *port; /* of the size that is set */
-    kiln_module_axis *axis; /* where rows are independent */
+    kiln_module_axis *axis; /* where there is one */
     int64_t **shape;        /* [count] of `port` */
     void **given, **part;   /* [count] of the caller; of the part that runs */
 } ports;
@@ -69,8 +69,8 @@ static void describe_ports(kiln_module *m, ports *p, bool is_output) {
         p->shape[i] = KILN_ARENA_ARRAY(&m->arena, int64_t, p->port[i].rank);
         memcpy(p->shape[i], p->port[i].shape, p->port[i].rank * sizeof(int64_t));
         p->port[i].shape = p->shape[i];
-        if (m->sizes.by_rows)
-            KILN_CHECK(kiln_module_find_axis(&m->sizes, is_output, i, &p->axis[i]));
+        if (!kiln_module_find_axis(&m->sizes, is_output, i, &p->axis[i]))
+            p->axis[i].axis = KILN_MODULE_NO_AXIS;
     }
 }
 
@@ -277,14 +277,12 @@ int64_t kiln_module_size_of(const kiln_module *m, uint32_t input, uint32_t rank,
     const kiln_module_sizes *s = &m->sizes;
     KILN_CHECK(input < plan_of(m)->input_count);
     if (!m->dim) return 0;
-    if (s->by_rows) {
-        const kiln_module_axis a = m->in.axis[input];
-        if (a.axis == KILN_MODULE_NO_AXIS ||
-            !is_shape(&plan_of(m)->input[input], rank, shape, a.axis) ||
-            shape[a.axis] % a.factor != 0)
-            return 0;
-        return shape[a.axis] / a.factor;
-    }
+    const kiln_module_axis a = m->in.axis[input];
+    if (a.axis != KILN_MODULE_NO_AXIS)
+        return is_shape(&plan_of(m)->input[input], rank, shape, a.axis) &&
+                       shape[a.axis] % a.factor == 0
+                   ? shape[a.axis] / a.factor
+                   : 0;
     uint32_t fitting = 0;
     int64_t size = 0;
     for (uint32_t i = 0; i < s->bucket_count; i++) {

@@ -155,9 +155,13 @@ def npy(content):
     return list(shape), list(struct.unpack(f"<{(len(content) - size) // 4}f", content[size:]))
 
 
+def product(x):
+    return [sum(x[n * 8 + k] * ((k * 3 + j * 5) % 7 - 3) for k in range(8)) for n in range(len(x) // 8) for j in range(8)]
+
+
 def layer(x):
-    """What tests/golden/modules/format-1.kiln computes: relu(x [4, 8] * w + b), in integers."""
-    return [max(0, sum(x[n * 8 + k] * ((k * 3 + j * 5) % 7 - 3) for k in range(8)) + j - 4) for n in range(4) for j in range(8)]
+    """What format-1.kiln (of 4 rows) and format-3.kiln (of up to 4) compute: relu(x [n, 8] * w + b), in integers."""
+    return [max(0, v + j % 8 - 4) for j, v in enumerate(product(x))]
 
 
 def iterated(x):
@@ -169,7 +173,8 @@ def iterated(x):
 
 def test_modules_of_every_format_are_read(world):
     """The files are of x86-64, the first level of it."""
-    for number, x, shape, right in ((1, [(k * 7) % 5 - 2 for k in range(32)], [4, 8], layer), (2, [0, 1, -1, 0], [4], iterated)):
+    for number, x, shape, right in ((1, [(k * 7) % 5 - 2 for k in range(32)], [4, 8], layer), (2, [0, 1, -1, 0], [4], iterated),
+                                    (3, [(k * 7) % 5 - 2 for k in range(24)], [3, 8], layer)):
         module = STORED / f"format-{number}.kiln"
         assert world.json("inspect", module)[0]["format"] == number
         if platform.machine() == "x86_64":
@@ -192,6 +197,62 @@ def test_a_module_of_another_processor_is_refused(world):
     world.run("compile", world.zoo("gemm:8x8x8"), "--target", "rpi4" if other == "aarch64" else other, "--db", "none", "-o", module)
     assert other.replace("-", "_") in world.json("inspect", module)[0]["metadata"]["target"]
     world.refused("run", module, says=other.replace("-", "_"))
+
+
+def batch_model(world, node, extra=(), name="batch.onnx"):
+    """y [batch, 8] = node(x [batch, 8], w [8, 8])."""
+    path = pathlib.Path(world.path(name))
+    weights = onnx_file.tensor("w", onnx_file.FLOAT, [8, 8], [(k * 3 + j * 5) % 7 - 3 for k in range(8) for j in range(8)])
+    path.write_bytes(onnx_file.model([node, *extra], [onnx_file.port("x", ["batch", 8])], [onnx_file.port("y", ["batch", 8])], [weights]))
+    return path
+
+
+def test_one_module_takes_every_size_up_to_the_largest(world):
+    module, one = world.path("all.kiln"), world.path("one.kiln")
+    model = batch_model(world, onnx_file.node("MatMul", "x w", "y"))
+    made = world.json("compile", model, "--dim", "batch=1,4,8", "--db", "none", "-o", module)[-1]
+    assert made["dim"] == "batch" and made["sizes"] == [1, 4, 8] and made["takes_all"], made
+    for size in range(1, 9):
+        x = [(k * 7) % 5 - 2 + size for k in range(8 * size)]
+        assert outputs(world, module, x=([size, 8], x)) == [([size, 8], product(x))], size
+        [line] = world.json("run", module, "--dim", f"batch={size}")
+        assert line["elements"] == 8 * size, line
+    world.refused("run", module, "--dim", "batch=9", says="batch is 9; the module takes 1 to 8")
+    world.refused("run", module, "--dim", "n=3", says="the module has several sizes of batch")
+    world.refused("run", module, "--dim", "batch=x", says="--dim wants NAME=N")
+    path = pathlib.Path(world.path("x.pb"))
+    path.write_bytes(onnx_file.tensor("x", onnx_file.FLOAT, [9, 8], [0] * 72))
+    world.refused("run", module, "--input", f"x={path}", says="batch is 9; the module takes 1 to 8")
+    assert [line["size"] for line in world.json("inspect", module) if line["event"] == "bucket"] == [1, 4, 8]
+    assert "sizes of batch, and all between them" in world.run("inspect", module).stdout
+    world.run("compile", model, "--dim", "batch=4", "--db", "none", "-o", one)
+    kept = [world.json("inspect", file)[0]["constant_bytes"] for file in (module, one)]
+    assert kept[0] == kept[1], "weights are stored once"
+    world.refused("run", one, "--dim", "batch=4", says="the module has one size only")
+
+
+def test_rows_that_depend_on_each_other_are_not_padded(world):
+    module = world.path("s.kiln")
+    model = batch_model(world, onnx_file.node("MatMul", "x w", "p"), [onnx_file.node("Softmax", "p", "y", axis=0)])
+    made = world.json("compile", model, "--dim", "batch=2..6", "--db", "none", "-o", module)[-1]
+    assert made["sizes"] == [2, 4, 6] and not made["takes_all"], made
+    for size in (2, 4, 6):
+        [(shape, y)] = outputs(world, module, x=([size, 8], [0] * 8 * size))
+        assert shape == [size, 8] and all(abs(v - 1 / size) < 1e-5 for v in y), y
+    world.refused("run", module, "--dim", "batch=3", says="batch is 3; the module takes 2, 4, 6")
+    path = pathlib.Path(world.path("x.pb"))
+    path.write_bytes(onnx_file.tensor("x", onnx_file.FLOAT, [3, 8], [0] * 24))
+    world.refused("run", module, "--input", f"x={path}", says="batch is 3; the module takes 2, 4, 6")
+
+
+def test_lists_of_sizes_that_mean_nothing_are_refused(world):
+    model = batch_model(world, onnx_file.node("MatMul", "x w", "y"))
+    for dims, says in ((["batch=4,1"], "sizes are 1 or more, grow"), (["batch=1,,4"], "sizes are 1 or more"), (["batch=4..2"], "sizes are 1 or more"),
+                       (["batch=1,2", "n=1,2"], "batch has several sizes already"), (["n=1,2"], 'no open dimension "n"')):
+        options = [word for dim in dims for word in ("--dim", dim)]
+        world.refused("compile", model, *options, "--db", "none", "-o", world.path("x.kiln"), says=says)
+        assert not pathlib.Path(world.path("x.kiln")).exists()
+    world.refused("compile", model, "--dim", "batch=1,2", "--emit", "loops", says="--emit loops takes one size of batch")
 
 
 def test_what_is_no_whole_module_is_refused(world):

@@ -1,0 +1,222 @@
+#include "cli/sizes.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/model_work.h"
+#include "deploy/pack/module_write.h"
+
+const char kiln_weights_help[] =
+    "of a module for several sizes: the share of calls that each has, as in 1:80,8:20; trials go "
+    "where calls are (default: all alike)";
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static kiln_status bad_list(const char *option) {
+    return KILN_ERROR(INVALID_ARGUMENT,
+                      "--dim %s: sizes are 1 or more, grow, and are at most %u: NAME=1,4,8 or a "
+                      "range NAME=1..8",
+                      option, KILN_MODULE_BUCKETS_MAX);
+}
+
+static bool read_size(kiln_str text, int64_t *out_size) {
+    uint64_t size = 0;
+    if (!kiln_str_to_u64(text, &size) || size == 0 || size > INT32_MAX) return false;
+    *out_size = (int64_t)size;
+    return true;
+}
+
+static bool add_size(kiln_sizes *sizes, int64_t size) {
+    if (sizes->count == KILN_MODULE_BUCKETS_MAX ||
+        (sizes->count > 0 && sizes->size[sizes->count - 1] >= size))
+        return false;
+    sizes->size[sizes->count++] = size;
+    return true;
+}
+
+/* Both ends, and the powers of two between them. */
+static bool read_range(kiln_str first, kiln_str last, kiln_sizes *sizes) {
+    int64_t low, high;
+    if (!read_size(first, &low) || !read_size(last, &high) || low >= high) return false;
+    bool fits = add_size(sizes, low);
+    for (int64_t size = 1; fits && size < high; size *= 2)
+        if (size > low) fits = add_size(sizes, size);
+    return fits && add_size(sizes, high);
+}
+
+static bool read_list(kiln_str list, kiln_sizes *sizes) {
+    while (list.size) {
+        int64_t size;
+        if (!read_size(kiln_str_cut(&list, ','), &size) || !add_size(sizes, size)) return false;
+    }
+    return sizes->count > 1;
+}
+
+kiln_status kiln_sizes_option(const kiln_opt_list *dim, kiln_sizes *out_sizes) {
+    kiln_sizes sizes = {0};
+    for (size_t i = 0; i < dim->count; i++) {
+        kiln_str rest = kiln_str_from(dim->item[i]);
+        const kiln_str name = kiln_str_cut(&rest, '=');
+        const char *dots = strstr(rest.data, "..");
+        if (!dots && kiln_str_find_char(rest, ',') >= rest.size) continue;
+        if (sizes.dim.size)
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "--dim %s: %.*s has several sizes already, and one dimension may",
+                              dim->item[i], KILN_STR_ARG(sizes.dim));
+        sizes.dim = name;
+        sizes.option = i;
+        const bool fits = dots ? read_range(kiln_str_slice(rest, 0, (size_t)(dots - rest.data)),
+                                            kiln_str_from(dots + 2), &sizes)
+                               : read_list(rest, &sizes);
+        if (!fits || !name.size) return bad_list(dim->item[i]);
+    }
+    *out_sizes = sizes;
+    return KILN_OK;
+}
+
+static kiln_status no_such_size(const char *option, int64_t size, const kiln_sizes *sizes) {
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < sizes->count; i++)
+        kiln_strbuf_printf(&text, "%s%lld", i ? ", " : "", (long long)sizes->size[i]);
+    kiln_status st =
+        KILN_ERROR(INVALID_ARGUMENT, "--weights %s: there is no size %lld; there are %s", option,
+                   (long long)size, text.data);
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+kiln_status kiln_weights_option(const char *weights, kiln_sizes *sizes) {
+    if (!weights) return KILN_OK;
+    if (!sizes->count)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--weights %s: no --dim lists several sizes, as in batch=1,4,8", weights);
+    for (kiln_str list = kiln_str_from(weights); list.size;) {
+        kiln_str weight = kiln_str_cut(&list, ',');
+        const kiln_str name = kiln_str_cut(&weight, ':');
+        uint64_t share = 0;
+        int64_t size;
+        uint32_t i = 0;
+        if (!read_size(name, &size) || !kiln_str_to_u64(weight, &share))
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "--weights %s: sizes and shares of calls, as in 1:80,8:20", weights);
+        while (i < sizes->count && sizes->size[i] != size) i++;
+        if (i == sizes->count) return no_such_size(weights, size, sizes);
+        sizes->weight[i] = (double)share;
+    }
+    return KILN_OK;
+}
+
+static kiln_opt_list dim_of(const kiln_opt_list *dim, const kiln_sizes *sizes, int64_t size,
+                            kiln_arena *process) {
+    kiln_opt_list one = {.count = dim->count,
+                         .item =
+                             kiln_arena_copy(process, dim->item, dim->count * sizeof *dim->item)};
+    one.item[sizes->option] =
+        kiln_arena_printf(process, "%.*s=%lld", KILN_STR_ARG(sizes->dim), (long long)size);
+    return one;
+}
+
+kiln_opt_list kiln_sizes_dim(const kiln_opt_list *dim, const kiln_sizes *sizes, uint32_t bucket,
+                             kiln_arena *process) {
+    return dim_of(dim, sizes, sizes->size[bucket], process);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Whether rows are independent at one size. */
+typedef struct rows_work {
+    int64_t size;
+    kiln_row_axis *input, *output;
+} rows_work;
+
+typedef struct rows_found {
+    uint64_t signature;
+    bool independent;
+} rows_found;
+
+/* In a process without rights. */
+static kiln_status find_rows(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
+                             kiln_cage_result *out_result) {
+    const rows_work *work = call->work->context;
+    kiln_plan plan;
+    rows_found *found = KILN_ARENA_NEW(arena, rows_found);
+    kiln_status st = kiln_passes_run(graph, (kiln_str){0});
+    if (!st) st = kiln_plan_create(graph, arena, &plan);
+    if (st) return st;
+    found->independent = kiln_rows_are_independent(graph, &plan, work->size, work->input,
+                                                   work->output, &found->signature);
+    *out_result = kiln_model_result((kiln_str){(const char *)found, sizeof *found}, arena);
+    return KILN_OK;
+}
+
+/* False: a port has no axis of rows. */
+static bool find_axes(const kiln_module_sizes *sizes, bool is_output, uint32_t count,
+                      kiln_arena *process, kiln_row_axis **out_axis) {
+    *out_axis = KILN_ARENA_ARRAY(process, kiln_row_axis, count);
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_module_axis axis;
+        if (!kiln_module_find_axis(sizes, is_output, i, &axis)) return false;
+        (*out_axis)[i] = (kiln_row_axis){
+            axis.axis == KILN_MODULE_NO_AXIS ? KILN_ROWS_NONE : axis.axis, axis.factor};
+    }
+    return true;
+}
+
+static kiln_status find_rows_at(const kiln_sizes_join *join, rows_work *work, kiln_arena *process,
+                                rows_found *out_found) {
+    kiln_import_options import = *join->import;
+    const kiln_opt_list dim = dim_of(join->dim, join->sizes, work->size, process);
+    kiln_model model = {0};
+    kiln_mapping result = {0};
+    kiln_model_work model_work = {
+        .model = &model, .doing = "looking at", .run = find_rows, .context = work};
+    kiln_status st = kiln_dim_option(&dim, process, &import);
+    if (!st) st = kiln_model_read(join->model, &import, process, &model);
+    if (!st) st = kiln_model_run(&model_work, NULL, process, &result);
+    if (!st) memcpy(out_found, result.data, sizeof *out_found);
+    kiln_file_unmap(&result);
+    kiln_model_deinit(&model);
+    return st;
+}
+
+/* At two sizes that need be none of the module's. Where the model is none at these, nothing is
+ * proved. */
+static bool has_independent_rows(const kiln_sizes_join *join, const kiln_module_sizes *sizes,
+                                 kiln_arena *process) {
+    const kiln_module_plan *plan = &sizes->bucket[0].plan;
+    rows_work work = {0};
+    rows_found found[2] = {{0}};
+    if (!find_axes(sizes, false, plan->input_count, process, &work.input) ||
+        !find_axes(sizes, true, plan->output_count, process, &work.output))
+        return false;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(found); i++) {
+        work.size = 2 + i;
+        kiln_status st = find_rows_at(join, &work, process, &found[i]);
+        const bool independent = !st && found[i].independent;
+        kiln_status_free(st); /* the module takes the sizes that are listed */
+        if (!independent) return false;
+    }
+    return found[0].signature == found[1].signature;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+kiln_status kiln_sizes_write(const kiln_sizes_join *join, kiln_arena *process,
+                             kiln_module_sizes *out_sizes, size_t *out_bytes) {
+    const kiln_sizes *sizes = join->sizes;
+    kiln_gather_part *part = KILN_ARENA_ARRAY(process, kiln_gather_part, sizes->count);
+    kiln_strbuf bytes = {0};
+    for (uint32_t i = 0; i < sizes->count; i++) {
+        char *copy =
+            kiln_arena_alloc_aligned(process, KILN_MODULE_SECTION_ALIGNMENT, join->module[i].size);
+        memcpy(copy, join->module[i].data, join->module[i].size);
+        part[i] = (kiln_gather_part){sizes->size[i], {copy, join->module[i].size}};
+    }
+    kiln_status st = kiln_module_gather(part, sizes->count, sizes->dim, process, out_sizes);
+    if (!st) out_sizes->by_rows = has_independent_rows(join, out_sizes, process);
+    if (!st) st = kiln_module_encode_sizes(out_sizes, &bytes);
+    if (!st) st = kiln_file_write(join->path, kiln_strbuf_view(&bytes), KILN_MODULE_FILE_MODE);
+    *out_bytes = bytes.size;
+    kiln_strbuf_deinit(&bytes);
+    return st;
+}

@@ -1,0 +1,39 @@
+/* Modules for several sizes: `--dim batch=1,4,8` of `kiln compile` and `kiln tune`. */
+#ifndef KILN_CLI_SIZES_H
+#define KILN_CLI_SIZES_H
+
+#include "cli/cli.h"
+#include "deploy/pack/gather.h"
+
+typedef struct kiln_sizes {
+    kiln_str dim;   /* empty: --dim names one size of each dimension */
+    uint32_t count; /* 2 or more, growing */
+    int64_t size[KILN_MODULE_BUCKETS_MAX];
+    double weight[KILN_MODULE_BUCKETS_MAX]; /* the share of calls that have it; all 0: not said */
+    size_t option;                          /* which --dim it is */
+} kiln_sizes;
+
+/* The --dim that lists sizes (1,4,8) or has a range (1..8: powers of two, and both ends).
+ * INVALID_ARGUMENT: two of them, or a list of another form. */
+KILN_MUST_USE kiln_status kiln_sizes_option(const kiln_opt_list *dim, kiln_sizes *out_sizes);
+/* --weights 1:80,8:20. INVALID_ARGUMENT: another form, or a size that is not there. NULL: none. */
+extern const char kiln_weights_help[];
+KILN_MUST_USE kiln_status kiln_weights_option(const char *weights, kiln_sizes *sizes);
+/* The --dim options of one bucket, in `process`. */
+kiln_opt_list kiln_sizes_dim(const kiln_opt_list *dim, const kiln_sizes *sizes, uint32_t bucket,
+                             kiln_arena *process);
+
+/* Joins modules, one for each of `sizes`, and writes them to `path`. Reads the model once more, to
+ * find out whether its rows are independent (compiler-core/task/rows.h). `import`: as for any of
+ * them; `dim`: all --dim. */
+typedef struct kiln_sizes_join {
+    const char *model, *path;
+    const kiln_sizes *sizes;
+    const kiln_opt_list *dim;
+    const kiln_import_options *import;
+    const kiln_str *module; /* [sizes->count] bytes, anyhow aligned */
+} kiln_sizes_join;
+KILN_MUST_USE kiln_status kiln_sizes_write(const kiln_sizes_join *join, kiln_arena *process,
+                                           kiln_module_sizes *out_sizes, size_t *out_bytes);
+
+#endif

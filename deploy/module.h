@@ -123,10 +123,14 @@ typedef struct kiln_module_size_info {
 } kiln_module_size_info;
 kiln_module_size_info kiln_module_describe_sizes(const kiln_module *module);
 /* Sets the size of the runs that follow. Ports stay where they are and change their shapes and
- * bytes; steps are those of the bucket that runs. Allocates nothing. OUT_OF_RANGE (5): the module
+ * bytes; steps are those of the bucket that runs. Allocates nothing. OUT_OF_RANGE (11): the module
  * does not take that size; INVALID_ARGUMENT (3): it has one size; the text is in kiln_module_error.
  */
 int kiln_module_set_size(kiln_module *module, int64_t size);
+/* A port as it is in a size that need not be set: its shape [rank of the port] and bytes. May be
+ * called while another thread runs. OUT_OF_RANGE: the module does not take that size. */
+int kiln_module_port_at(const kiln_module *module, int is_output, uint32_t index, int64_t size,
+                        int64_t *out_shape, size_t *out_bytes);
 /* The size in which an input has this shape, which may be out of range; 0: in none, or in all. */
 int64_t kiln_module_size_of(const kiln_module *module, uint32_t input, uint32_t rank,
                             const int64_t *shape);

@@ -11,6 +11,7 @@
 
 /* Where the buffers of a call lie: inputs, then outputs. */
 typedef struct binding {
+    int64_t size; /* of a module of several; 0: it has one */
     jsize input_count;
     void *pointer[];
 } binding;
@@ -122,6 +123,27 @@ static jlong JNICALL native_portBytes(JNIEnv *env, jclass class, jlong module, j
     return (jlong)port_of(module, output, index)->size_bytes;
 }
 
+/* Whether it takes all sizes (1 or 0), and its buckets; NULL: the module has one size. */
+static jlongArray JNICALL native_sizes(JNIEnv *env, jclass class, jlong module) {
+    (void)class;
+    const kiln_module_size_info info = kiln_module_describe_sizes(module_of(module));
+    const jlong takes_all = info.takes_all;
+    jlongArray sizes = info.dim ? (*env)->NewLongArray(env, (jsize)info.bucket_count + 1) : NULL;
+    if (!sizes) return NULL;
+    (*env)->SetLongArrayRegion(env, sizes, 0, 1, &takes_all);
+    for (uint32_t i = 0; i < info.bucket_count; i++) {
+        const jlong size = info.bucket[i];
+        (*env)->SetLongArrayRegion(env, sizes, (jsize)i + 1, 1, &size);
+    }
+    return sizes;
+}
+
+static void JNICALL native_setSize(JNIEnv *env, jclass class, jlong module, jlong size) {
+    (void)class;
+    const int code = kiln_module_set_size(module_of(module), size);
+    if (code) throw_error(env, code, kiln_module_error(module_of(module)));
+}
+
 static jlong JNICALL native_address(JNIEnv *env, jclass class, jobject direct) {
     (void)class;
     return (jlong)(intptr_t)(*env)->GetDirectBufferAddress(env, direct);
@@ -136,12 +158,13 @@ static void add_addresses(JNIEnv *env, jobjectArray buffers, void **out_pointer)
     }
 }
 
-static jlong JNICALL native_bind(JNIEnv *env, jclass class, jobjectArray inputs,
+static jlong JNICALL native_bind(JNIEnv *env, jclass class, jlong module, jobjectArray inputs,
                                  jobjectArray outputs) {
     (void)class;
     const jsize input_count = (*env)->GetArrayLength(env, inputs),
                 count = input_count + (*env)->GetArrayLength(env, outputs);
     binding *b = kiln_alloc(sizeof *b + (size_t)count * sizeof b->pointer[0]);
+    b->size = kiln_module_describe_sizes(module_of(module)).size;
     b->input_count = input_count;
     add_addresses(env, inputs, b->pointer);
     add_addresses(env, outputs, b->pointer + input_count);
@@ -156,8 +179,10 @@ static void JNICALL native_unbind(JNIEnv *env, jclass class, jlong handle) {
 static void JNICALL native_run(JNIEnv *env, jclass class, jlong module, jlong handle) {
     (void)class;
     const binding *b = (const binding *)(intptr_t)handle;
-    const int code = kiln_module_run(module_of(module), (const void *const *)b->pointer,
-                                     (void *const *)b->pointer + b->input_count);
+    int code = b->size ? kiln_module_set_size(module_of(module), b->size) : 0;
+    if (!code)
+        code = kiln_module_run(module_of(module), (const void *const *)b->pointer,
+                               (void *const *)b->pointer + b->input_count);
     if (code) throw_error(env, code, kiln_module_error(module_of(module)));
 }
 
@@ -175,8 +200,10 @@ static const JNINativeMethod natives[] = {
     ROW(portType, "(JZI)I"),
     ROW(portShape, "(JZI)[J"),
     ROW(portBytes, "(JZI)J"),
+    ROW(sizes, "(J)[J"),
+    ROW(setSize, "(JJ)V"),
     ROW(address, "(Ljava/nio/ByteBuffer;)J"),
-    ROW(bind, "([Ljava/nio/ByteBuffer;[Ljava/nio/ByteBuffer;)J"),
+    ROW(bind, "(J[Ljava/nio/ByteBuffer;[Ljava/nio/ByteBuffer;)J"),
     ROW(unbind, "(J)V"),
     ROW(run, "(JJ)V"),
 };

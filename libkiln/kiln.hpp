@@ -246,6 +246,13 @@ class Module {
         const char *text = kiln_module_metadata(get(), key.c_str());
         return text ? text : std::string_view();
     }
+    // A module of several sizes: what it takes, and the size of the runs and calls that follow.
+    kiln_module_size_info sizes() const { return kiln_module_describe_sizes(get()); }
+    Result<void> try_set_size(std::int64_t size) {
+        const int code = kiln_module_set_size(get(), size);
+        if (code) return Error(code, kiln_module_error(get()));
+        return {};
+    }
     // Called before (`done` false) and after each step, on the thread that runs.
     void set_hook(Hook hook) {
         hook_ = std::make_unique<Hook>(std::move(hook));
@@ -278,6 +285,7 @@ class Module {
 #if KILN_EXCEPTIONS
     explicit Module(const std::string &path, const Options &options = {})
         : Module(detail::take(try_open(path, options))) {}
+    void set_size(std::int64_t size) { detail::take(try_set_size(size)); }
     void run(Span<const void *const> inputs, Span<void *const> outputs) {
         detail::take(try_run(inputs, outputs));
     }
@@ -301,24 +309,23 @@ class Module {
 };
 
 // A module together with memory for what goes in and comes out, so that nothing is copied or
-// allocated in a run. The module outlives it.
+// allocated in a run. It keeps the size that the module has when it is made. The module outlives it.
 class Call {
   public:
-    explicit Call(Module &module) : module_(&module) {
+    explicit Call(Module &module) : module_(&module), size_(module.sizes().size) {
         for (std::uint32_t i = 0; i < module.input_count(); i++)
-            inputs_.push_back(allocate(module.input(i)));
+            inputs_.emplace_back(module.input(i));
         for (std::uint32_t i = 0; i < module.output_count(); i++)
-            outputs_.push_back(allocate(module.output(i)));
-        for (const Memory &memory : inputs_) input_.push_back(memory.get());
-        for (const Memory &memory : outputs_) output_.push_back(memory.get());
+            outputs_.emplace_back(module.output(i));
+        for (const Place &place : inputs_) input_.push_back(place.memory.get());
+        for (const Place &place : outputs_) output_.push_back(place.memory.get());
     }
     // INVALID_ARGUMENT: there is no such port, or its elements are of another type.
     template <class T> Result<View<T>> try_input(std::uint32_t index) {
-        return view<T>(index, module_->input_count(), input_, "input",
-                       [this](std::uint32_t i) { return module_->input(i); });
+        return view<T>(index, inputs_, "input", [this](std::uint32_t i) { return module_->input(i); });
     }
     template <class T> Result<View<const T>> try_output(std::uint32_t index) {
-        return view<const T>(index, module_->output_count(), output_, "output",
+        return view<const T>(index, outputs_, "output",
                              [this](std::uint32_t i) { return module_->output(i); });
     }
     template <class T> Result<View<T>> try_input(std::string_view name) {
@@ -334,6 +341,10 @@ class Call {
         return Error(KILN_INVALID_ARGUMENT, "the module has no output '" + std::string(name) + "'");
     }
     Result<void> try_run() {
+        if (size_) {
+            Result<void> set = module_->try_set_size(size_);
+            if (!set) return set;
+        }
         return module_->try_run(Span<const void *const>(input_), Span<void *const>(output_));
     }
 
@@ -354,6 +365,14 @@ class Call {
         void operator()(void *memory) const { std::free(memory); }
     };
     using Memory = std::unique_ptr<void, Free>;
+    struct Place {
+        explicit Place(const Port &port)
+            : memory(allocate(port)), bytes(port.size_bytes()),
+              shape(port.shape().begin(), port.shape().end()) {}
+        Memory memory;
+        std::size_t bytes;
+        std::vector<std::int64_t> shape;
+    };
 
     // Zeroed.
     static Memory allocate(const Port &port) {
@@ -369,24 +388,26 @@ class Call {
         return Memory(std::memset(memory, 0, bytes));
     }
     template <class T, class GetPort>
-    Result<View<T>> view(std::uint32_t index, std::uint32_t count,
-                         const std::vector<void *> &memory, const char *what, GetPort port_at) {
+    Result<View<T>> view(std::uint32_t index, const std::vector<Place> &places, const char *what,
+                         GetPort port_at) {
         using Element = std::remove_const_t<T>;
-        if (index >= count)
+        if (index >= places.size())
             return Error(KILN_INVALID_ARGUMENT, std::string("the module has ") +
-                                                    std::to_string(count) + " " + what +
+                                                    std::to_string(places.size()) + " " + what +
                                                     "s, no number " + std::to_string(index));
         const Port port = port_at(index);
         if (port.dtype() != DType<Element>::value)
             return Error(KILN_INVALID_ARGUMENT,
                          std::string(what) + " '" + std::string(port.name()) +
                              "' has no elements of type " + DType<Element>::name);
-        return View<T>(static_cast<T *>(memory[index]), port.size_bytes() / sizeof(Element),
-                       port.shape());
+        const Place &place = places[index];
+        return View<T>(static_cast<T *>(place.memory.get()), place.bytes / sizeof(Element),
+                       {place.shape.data(), place.shape.size()});
     }
 
     Module *module_;
-    std::vector<Memory> inputs_, outputs_;
+    std::int64_t size_; // 0: the module has one
+    std::vector<Place> inputs_, outputs_;
     std::vector<void *> input_, output_;
 };
 

@@ -240,24 +240,38 @@ static int refuse_size(kiln_module *m, int64_t size) {
     return KILN_OUT_OF_RANGE;
 }
 
+/* Whether the module takes a size. */
+static bool takes(const kiln_module *m, int64_t size) {
+    const kiln_module_sizes *s = &m->sizes;
+    if (!m->dim || size < 1 || size > s->bucket[s->bucket_count - 1].size) return false;
+    return s->by_rows || s->bucket[kiln_sizes_choose(s, size)].size == size;
+}
+
+int kiln_module_port_at(const kiln_module *m, int is_output, uint32_t index, int64_t size,
+                        int64_t *out_shape, size_t *out_bytes) {
+    if (!takes(m, size)) return KILN_OUT_OF_RANGE;
+    const ports *p = is_output ? &m->out : &m->in;
+    const kiln_module_bucket *bucket = &m->sizes.bucket[kiln_sizes_choose(&m->sizes, size)];
+    const kiln_plan_port *planned =
+        is_output ? &bucket->plan.output[index] : &bucket->plan.input[index];
+    KILN_CHECK(index < p->count);
+    kiln_shape shape = planned->shape;
+    if (bucket->size != size && p->axis[index].axis != KILN_MODULE_NO_AXIS)
+        shape.dim[p->axis[index].axis] = p->axis[index].factor * size;
+    memcpy(out_shape, shape.dim, shape.rank * sizeof(int64_t));
+    *out_bytes = (size_t)kiln_shape_count(&shape) * kiln_dtype_size(planned->dtype);
+    return KILN_OK;
+}
+
 static void set_ports(kiln_module *m, ports *p, bool is_output) {
-    for (uint32_t i = 0; i < p->count; i++) {
-        const kiln_plan_port *planned = is_output ? &plan_of(m)->output[i] : &plan_of(m)->input[i];
-        kiln_shape shape = planned->shape;
-        if (!is_exact(m) && p->axis[i].axis != KILN_MODULE_NO_AXIS)
-            shape.dim[p->axis[i].axis] = p->axis[i].factor * m->size;
-        memcpy(p->shape[i], shape.dim, shape.rank * sizeof(int64_t));
-        p->port[i].size_bytes = (size_t)kiln_shape_count(&shape) * kiln_dtype_size(planned->dtype);
-    }
+    for (uint32_t i = 0; i < p->count; i++)
+        (void)kiln_module_port_at(m, is_output, i, m->size, p->shape[i], &p->port[i].size_bytes);
 }
 
 int kiln_module_set_size(kiln_module *m, int64_t size) {
-    const kiln_module_sizes *s = &m->sizes;
-    if (!m->dim || size < 1 || size > s->bucket[s->bucket_count - 1].size)
-        return refuse_size(m, size);
-    const uint32_t chosen = kiln_sizes_choose(s, size);
-    if (!s->by_rows && s->bucket[chosen].size != size) return refuse_size(m, size);
-    m->active = chosen;
+    if (!takes(m, size)) return refuse_size(m, size);
+    if (size == m->size) return KILN_OK;
+    m->active = kiln_sizes_choose(&m->sizes, size);
     m->size = size;
     set_ports(m, &m->in, false);
     set_ports(m, &m->out, true);

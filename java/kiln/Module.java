@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 
@@ -23,7 +24,7 @@ import java.util.List;
  */
 public final class Module implements AutoCloseable {
     private long handle; // 0: closed
-    private final List<Port> inputs, outputs;
+    private List<Port> inputs, outputs; // of the size that is set
 
     private Module(long handle) {
         this.handle = handle;
@@ -51,12 +52,31 @@ public final class Module implements AutoCloseable {
         return Collections.unmodifiableList(found);
     }
 
-    public List<Port> inputs() {
+    public synchronized List<Port> inputs() {
         return inputs;
     }
 
-    public List<Port> outputs() {
+    public synchronized List<Port> outputs() {
         return outputs;
+    }
+
+    /** Sizes of its dimension that the module has kernels for, growing; empty: it has one size. */
+    public synchronized long[] sizes() {
+        long[] found = Native.sizes(opened());
+        return found == null ? new long[0] : Arrays.copyOfRange(found, 1, found.length);
+    }
+
+    /** Whether it takes every size from 1 to the largest, and not only those of {@link #sizes}. */
+    public synchronized boolean takesAllSizes() {
+        long[] found = Native.sizes(opened());
+        return found != null && found[0] == 1;
+    }
+
+    /** From here on ports and new calls have that size, at first the largest; calls of before keep theirs. */
+    public synchronized void setSize(long size) {
+        Native.setSize(opened(), size);
+        inputs = ports(handle, false);
+        outputs = ports(handle, true);
     }
 
     /** How many threads a run takes. */
@@ -108,8 +128,7 @@ public final class Module implements AutoCloseable {
     }
 
     synchronized long bind(ByteBuffer[] inputs, ByteBuffer[] outputs) {
-        opened();
-        return Native.bind(inputs, outputs);
+        return Native.bind(opened(), inputs, outputs);
     }
 
     synchronized void run(long binding) {

@@ -82,9 +82,13 @@ final class Native {
 
     static native long portBytes(long module, boolean output, int index);
 
+    static native long[] sizes(long module);
+
+    static native void setSize(long module, long size);
+
     static native long address(ByteBuffer direct);
 
-    static native long bind(ByteBuffer[] inputs, ByteBuffer[] outputs);
+    static native long bind(long module, ByteBuffer[] inputs, ByteBuffer[] outputs);
 
     static native void unbind(long binding);
 

@@ -9,7 +9,7 @@ Every error is a `kiln.Error`, of a class of its own for each code.
 """
 from kiln import _errors
 from kiln._errors import *  # noqa: F403
-from kiln._module import Device, Module, Port, Step, StepTime, load
+from kiln._module import Device, Module, Port, Sizes, Step, StepTime, load
 from kiln._run import Array, Call, verify, version as __version__
 from kiln._tensor import SupportsDLPack
 
@@ -20,6 +20,7 @@ __all__ = [
     "Device",
     "Module",
     "Port",
+    "Sizes",
     "Step",
     "StepTime",
     "SupportsDLPack",

@@ -9,7 +9,7 @@ from kiln import _run
 from kiln._errors import InvalidArgument
 from kiln._tensor import Tensor, Tensors
 
-_METADATA = ("model", "target", "codegen")
+_METADATA = ("model", "target", "codegen", "model_sha256", "software", "database", "tasks", "tuned")
 
 
 class Port(NamedTuple):
@@ -60,6 +60,17 @@ class Device(NamedTuple):
     id: int
 
 
+class Sizes(NamedTuple):
+    """Sizes of one dimension that a module was compiled for."""
+
+    dim: str
+    """Name of the dimension in the model."""
+    takes_all: bool
+    """True: every size from 1 to the largest, padded or in parts; False: only those of `buckets`."""
+    buckets: tuple[int, ...]
+    """Sizes that it has kernels for, growing."""
+
+
 class Module(_run.Module):
     """A compiled model, made by `kiln.load`. Call it with its inputs, in order or by name:
 
@@ -71,11 +82,14 @@ class Module(_run.Module):
     by a run, where memory is not aligned to 64 bytes and a kernel wants that). Tensors on the
     module's own device are taken there; what was begun on them must be done (torch.cuda.synchronize).
 
+    A module of several sizes (`sizes`) takes that of its inputs: the first one that has the dimension tells it.
+
     Returns the output, or a tuple of them in the order of `outputs`: new numpy arrays, or
     `kiln.Array`s where numpy is absent or lacks the type. Other threads run meanwhile. Calls
     of several threads on one module follow each other; load a module per thread to run at once.
 
-    Raises `kiln.InvalidArgument` for inputs that are wrong, `kiln.FailedPrecondition` when the
+    Raises `kiln.InvalidArgument` for inputs that are wrong, `kiln.OutOfRange` for a size that the module does
+    not take, `kiln.FailedPrecondition` when the
     module is closed.
     """
 
@@ -83,13 +97,19 @@ class Module(_run.Module):
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        """Name, type and shape of each input, in order."""
+        """Name, type and shape of each input, in order; with several sizes, in the largest."""
         return tuple(Port(*port) for port in self._ports(False))
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """Name, type and shape of each output, in order."""
+        """Name, type and shape of each output, in order; with several sizes, in the largest."""
         return tuple(Port(*port) for port in self._ports(True))
+
+    @property
+    def sizes(self) -> Sizes | None:
+        """Which sizes it takes; None: it has one."""
+        sizes = self._numbers()["sizes"]
+        return Sizes(*sizes) if sizes else None
 
     @property
     def output_rows(self) -> tuple[int, ...]:
@@ -104,7 +124,8 @@ class Module(_run.Module):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the file says of itself: "model", "target" and "codegen"."""
+        """What the file says of itself: "model", "target", "codegen", and where it knows them "model_sha256",
+        "software", "database", "tasks" and "tuned" (how many of the tasks have a measured schedule)."""
         pairs = ((key, self._metadata(key)) for key in _METADATA)
         return {key: value for key, value in pairs if value is not None}
 

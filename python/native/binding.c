@@ -1,10 +1,33 @@
 #include "python/native/binding.h"
 
-kiln_binding *kiln_binding_new(const kiln_module *module) {
+static const kiln_module_port *port_of(const kiln_module *module, uint32_t index) {
+    uint32_t inputs = kiln_module_input_count(module);
+    return index < inputs ? kiln_module_input(module, index)
+                          : kiln_module_output(module, index - inputs);
+}
+
+/* The ports in the binding's size: `shape` is room for all of their shapes. */
+static void copy_ports(const kiln_module *module, kiln_binding *binding, int64_t *shape) {
+    for (uint32_t i = 0; i < binding->inputs + binding->outputs; i++) {
+        kiln_module_port *port = &binding->port[i];
+        int is_output = i >= binding->inputs;
+        *port = *port_of(module, i);
+        if (!binding->size) continue;
+        (void)kiln_module_port_at(module, is_output, i - (is_output ? binding->inputs : 0),
+                                  binding->size, shape, &port->size_bytes);
+        port->shape = shape;
+        shape += port->rank;
+    }
+}
+
+kiln_binding *kiln_binding_new(const kiln_module *module, int64_t size) {
     uint32_t inputs = kiln_module_input_count(module), outputs = kiln_module_output_count(module);
-    size_t count = inputs + outputs;
-    size_t each = sizeof(kiln_taken) + sizeof(kiln_module_tensor *) + sizeof(void *);
-    kiln_binding *binding = PyMem_Calloc(1, sizeof *binding + count * each);
+    size_t count = inputs + outputs, ranks = 0;
+    size_t each = sizeof(kiln_taken) + sizeof(kiln_module_tensor *) + sizeof(void *) +
+                  sizeof(kiln_module_port);
+    for (uint32_t i = 0; size && i < count; i++) ranks += port_of(module, i)->rank;
+    kiln_binding *binding =
+        PyMem_Calloc(1, sizeof *binding + count * each + ranks * sizeof(int64_t));
     if (!binding) {
         PyErr_NoMemory();
         return NULL;
@@ -14,6 +37,9 @@ kiln_binding *kiln_binding_new(const kiln_module *module) {
     binding->taken = (kiln_taken *)(binding + 1);
     binding->tensor = (const kiln_module_tensor **)(binding->taken + count);
     binding->data = (void **)(binding->tensor + count);
+    binding->port = (kiln_module_port *)(binding->data + count);
+    binding->size = size;
+    copy_ports(module, binding, (int64_t *)(binding->port + count));
     return binding;
 }
 
@@ -24,11 +50,10 @@ void kiln_binding_free(kiln_binding *binding) {
     PyMem_Free(binding);
 }
 
-kiln_place kiln_binding_place(const kiln_module *module, uint32_t index) {
-    uint32_t inputs = kiln_module_input_count(module);
-    int is_output = index >= inputs;
-    return (kiln_place){.port = is_output ? kiln_module_output(module, index - inputs)
-                                          : kiln_module_input(module, index),
+kiln_place kiln_binding_place(const kiln_module *module, const kiln_binding *binding,
+                              uint32_t index) {
+    int is_output = index >= binding->inputs;
+    return (kiln_place){.port = &binding->port[index],
                         .role = is_output ? "output" : "input",
                         .is_written = is_output,
                         .device = kiln_module_describe_device(module)};
@@ -43,7 +68,7 @@ static void note(kiln_binding *binding, uint32_t index) {
 
 int kiln_binding_take(kiln_native *native, const kiln_module *module, kiln_binding *binding,
                       uint32_t index, PyObject *object) {
-    kiln_place place = kiln_binding_place(module, index);
+    kiln_place place = kiln_binding_place(module, binding, index);
     if (kiln_taken_from(native, &place, object, &binding->taken[index]) < 0) return -1;
     note(binding, index);
     return 0;
@@ -51,7 +76,7 @@ int kiln_binding_take(kiln_native *native, const kiln_module *module, kiln_bindi
 
 PyObject *kiln_binding_make(kiln_native *native, const kiln_module *module, kiln_binding *binding,
                             uint32_t index, int is_zeroed) {
-    kiln_place place = kiln_binding_place(module, index);
+    kiln_place place = kiln_binding_place(module, binding, index);
     PyObject *array = kiln_array_new(native, place.port, is_zeroed);
     if (!array) return NULL;
     kiln_taken_own(&place, array, &binding->taken[index]);
@@ -71,7 +96,8 @@ static int overlap(const kiln_module_tensor *a, size_t a_bytes, const kiln_modul
 int kiln_binding_finish(kiln_native *native, const kiln_module *module, kiln_binding *binding) {
     for (uint32_t i = binding->inputs; i < binding->inputs + binding->outputs; i++) {
         for (uint32_t j = 0; j < i; j++) {
-            kiln_place a = kiln_binding_place(module, i), b = kiln_binding_place(module, j);
+            kiln_place a = kiln_binding_place(module, binding, i),
+                       b = kiln_binding_place(module, binding, j);
             if (!overlap(binding->tensor[i], a.port->size_bytes, binding->tensor[j],
                          b.port->size_bytes))
                 continue;
@@ -87,7 +113,10 @@ int kiln_binding_finish(kiln_native *native, const kiln_module *module, kiln_bin
 int kiln_binding_run(kiln_module *module, const kiln_binding *binding) {
     int code;
     Py_BEGIN_ALLOW_THREADS;
-    if (binding->is_on_device)
+    code = binding->size ? kiln_module_set_size(module, binding->size) : 0;
+    if (code)
+        ; /* it says why */
+    else if (binding->is_on_device)
         code = kiln_module_run_tensors(module, binding->tensor, binding->tensor + binding->inputs);
     else
         code = kiln_module_run(module, (const void *const *)binding->data,

@@ -7,19 +7,22 @@
 
 typedef struct kiln_binding {
     uint32_t inputs, outputs;
-    int is_on_device;                  /* something lies elsewhere than in the process's memory */
-    kiln_taken *taken;                 /* [inputs + outputs] */
+    int64_t size;           /* of a module of several; 0: it has one */
+    kiln_module_port *port; /* [inputs + outputs] in that size, with shapes of the binding's own */
+    int is_on_device;       /* something lies elsewhere than in the process's memory */
+    kiln_taken *taken;      /* [inputs + outputs] */
     const kiln_module_tensor **tensor; /* [inputs + outputs], into `taken` */
     void **data;                       /* [inputs + outputs] */
 } kiln_binding;
 
-/* A binding to be filled; NULL with an exception. */
-kiln_binding *kiln_binding_new(const kiln_module *module);
+/* A binding to be filled, for a size that the module takes; NULL with an exception. */
+kiln_binding *kiln_binding_new(const kiln_module *module, int64_t size);
 /* Accepts NULL. */
 void kiln_binding_free(kiln_binding *binding);
 
 /* The place of an input, or, from `inputs` on, of an output. */
-kiln_place kiln_binding_place(const kiln_module *module, uint32_t index);
+kiln_place kiln_binding_place(const kiln_module *module, const kiln_binding *binding,
+                              uint32_t index);
 /* Takes `object` for the port `index`; -1 with an exception. */
 int kiln_binding_take(kiln_native *native, const kiln_module *module, kiln_binding *binding,
                       uint32_t index, PyObject *object);

@@ -13,6 +13,7 @@ typedef struct module_object {
     PyObject *path;          /* bytes */
     PyThread_type_lock lock; /* of runs */
     kiln_module *module;
+    kiln_module_size_info sizes; /* as it was opened */
     /* Under the GIL: calls that use `module`. The last one closes it where close() came meanwhile.
      */
     unsigned holders;
@@ -93,6 +94,7 @@ PyObject *kiln_module_open_for(PyObject *owner, PyObject *arguments) {
         m->owner = owner;
         m->native = native;
         m->module = opened;
+        m->sizes = kiln_module_describe_sizes(opened);
         m->path = path;
         m->lock = PyThread_allocate_lock();
         if (m->lock) return (PyObject *)m;
@@ -232,6 +234,54 @@ static int take_collection(module_object *m, int is_output, PyObject *given, PyO
     return 0;
 }
 
+/* ---- sizes ---- */
+
+enum { SHAPE_MAX = 8 }; /* dimensions of a port */
+
+static PyObject *buckets_new(const module_object *m) {
+    PyObject *list = PyTuple_New(m->sizes.bucket_count);
+    for (uint32_t i = 0; list && i < m->sizes.bucket_count; i++) {
+        PyObject *size = PyLong_FromLongLong(m->sizes.bucket[i]);
+        if (!size || PyTuple_SetItem(list, i, size) < 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+static int refuse_size(module_object *m, int64_t size) {
+    PyObject *list = buckets_new(m);
+    if (list && m->sizes.takes_all)
+        kiln_error_format(m->native->errors, KILN_NATIVE_OUT_OF_RANGE,
+                          "%s is %lld: expected 1 to %lld", m->sizes.dim, (long long)size,
+                          (long long)m->sizes.size_max);
+    else if (list)
+        kiln_error_format(m->native->errors, KILN_NATIVE_OUT_OF_RANGE,
+                          "%s is %lld: expected one of %S", m->sizes.dim, (long long)size, list);
+    Py_XDECREF(list);
+    return -1;
+}
+
+static int takes(const module_object *m, int64_t size) {
+    if (size < 1 || size > m->sizes.size_max) return 0;
+    for (uint32_t i = 0; !m->sizes.takes_all && i < m->sizes.bucket_count; i++)
+        if (m->sizes.bucket[i] == size) return 1;
+    return m->sizes.takes_all;
+}
+
+/* The size that the first input tells which has one; the largest where none does. -1 with
+ * OutOfRange: the module does not take it. 0 for a module of one size. */
+static int find_size(module_object *m, PyObject *const *input, int64_t *out_size) {
+    *out_size = m->sizes.size_max;
+    for (uint32_t i = 0; m->sizes.dim && input && i < port_count(m->module, 0); i++) {
+        int64_t shape[SHAPE_MAX];
+        int rank = kiln_shape_told(input[i], shape, SHAPE_MAX);
+        int64_t size = rank < 0 ? 0 : kiln_module_size_of(m->module, i, (uint32_t)rank, shape);
+        if (size == 0) continue;
+        *out_size = size;
+        return takes(m, size) ? 0 : refuse_size(m, size);
+    }
+    return 0;
+}
+
 /* ---- binding ---- */
 
 /* Takes or, where `item` is NULL, makes memory for all inputs or outputs. Returns what the caller
@@ -269,6 +319,21 @@ static PyObject *bind_collection(module_object *m, kiln_binding *binding, int is
     return shown;
 }
 
+/* The same of a collection of inputs, before it is bound. */
+static int find_size_in(module_object *m, PyObject *given, int64_t *out_size) {
+    if (given == Py_None || !m->sizes.dim) return find_size(m, NULL, out_size);
+    PyObject **item = PyMem_Calloc(port_count(m->module, 0) + 1, sizeof *item);
+    if (!item) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    Py_INCREF(given);
+    int failed = take_collection(m, 0, given, item) < 0 || find_size(m, item, out_size) < 0;
+    Py_DECREF(given);
+    PyMem_Free(item);
+    return failed ? -1 : 0;
+}
+
 /* What a run returns: the only output, or all of them. Steals `outputs`. */
 static PyObject *result_of(PyObject *outputs) {
     if (!outputs || PyTuple_Size(outputs) != 1) return outputs;
@@ -282,12 +347,13 @@ static PyObject *module_call(PyObject *self, PyObject *arguments, PyObject *name
     module_object *m = (module_object *)self;
     PyObject *inputs = NULL, *outputs = NULL;
     if (!hold(m)) return NULL;
-    kiln_binding *binding = kiln_binding_new(m->module);
-    if (!binding) return drop(m, NULL);
-    PyObject **item = PyMem_Calloc(binding->inputs + 1, sizeof *item);
+    kiln_binding *binding = NULL;
+    int64_t size;
+    PyObject **item = PyMem_Calloc(port_count(m->module, 0) + 1, sizeof *item);
     if (!item) PyErr_NoMemory();
-    if (item && take_arguments(m, arguments, named, item) == 0)
-        inputs = bind_ports(m, binding, 0, item, 0);
+    if (item && take_arguments(m, arguments, named, item) == 0 && find_size(m, item, &size) == 0)
+        binding = kiln_binding_new(m->module, size);
+    if (binding) inputs = bind_ports(m, binding, 0, item, 0);
     if (inputs) outputs = bind_ports(m, binding, 1, NULL, 0);
     if (outputs && run_once(m, binding) < 0) Py_CLEAR(outputs);
     PyMem_Free(item);
@@ -309,7 +375,8 @@ static PyObject *module_bind(PyObject *self, PyObject *arguments, PyObject *name
     if (!call) return drop(m, NULL);
     Py_INCREF(self);
     call->of = m;
-    call->binding = kiln_binding_new(m->module);
+    int64_t size;
+    if (find_size_in(m, inputs, &size) == 0) call->binding = kiln_binding_new(m->module, size);
     if (call->binding) call->inputs = bind_collection(m, call->binding, 0, inputs);
     if (call->inputs) call->outputs = bind_collection(m, call->binding, 1, outputs);
     if (!call->outputs || kiln_binding_finish(m->native, m->module, call->binding) < 0)
@@ -389,10 +456,18 @@ static int put(PyObject *dict, const char *name, PyObject *value) {
     return failed;
 }
 
-static PyObject *port_new(const kiln_module_port *port) {
+/* Of a module of several sizes in the largest. */
+static PyObject *port_new(const module_object *m, int is_output, uint32_t index) {
+    const kiln_module_port *port = port_at(m->module, is_output, index);
+    int64_t extents[SHAPE_MAX];
+    size_t bytes;
+    const int64_t *from = port->shape;
+    if (m->sizes.dim &&
+        !kiln_module_port_at(m->module, is_output, index, m->sizes.size_max, extents, &bytes))
+        from = extents;
     PyObject *shape = PyTuple_New(port->rank);
     for (uint32_t i = 0; shape && i < port->rank; i++) {
-        PyObject *extent = PyLong_FromLongLong(port->shape[i]);
+        PyObject *extent = PyLong_FromLongLong(from[i]);
         if (!extent || PyTuple_SetItem(shape, i, extent) < 0) Py_CLEAR(shape);
     }
     if (!shape) return NULL;
@@ -405,7 +480,7 @@ static PyObject *module_ports(PyObject *self, PyObject *is_output) {
     int output = PyObject_IsTrue(is_output);
     PyObject *list = PyTuple_New(port_count(m->module, output));
     for (uint32_t i = 0; list && i < port_count(m->module, output); i++) {
-        PyObject *port = port_new(port_at(m->module, output, i));
+        PyObject *port = port_new(m, output, i);
         if (!port || PyTuple_SetItem(list, i, port) < 0) Py_CLEAR(list);
     }
     return drop(m, list);
@@ -438,6 +513,15 @@ static PyObject *module_metadata(PyObject *self, PyObject *key) {
     return drop(m, text ? Py_BuildValue("z", value) : NULL);
 }
 
+/* (dimension, whether it takes all sizes, buckets), or None. */
+static PyObject *sizes_new(const module_object *m) {
+    if (!m->sizes.dim) Py_RETURN_NONE;
+    PyObject *buckets = buckets_new(m);
+    return buckets
+               ? Py_BuildValue("(sNN)", m->sizes.dim, PyBool_FromLong(m->sizes.takes_all), buckets)
+               : NULL;
+}
+
 static PyObject *module_numbers(PyObject *self, PyObject *unused) {
     module_object *m = (module_object *)self;
     (void)unused;
@@ -449,6 +533,7 @@ static PyObject *module_numbers(PyObject *self, PyObject *unused) {
          put(out, "arena_bytes", PyLong_FromSize_t(kiln_module_arena_bytes(m->module))) < 0 ||
          put(out, "packed_bytes", PyLong_FromSize_t(kiln_module_packed_bytes(m->module))) < 0 ||
          put(out, "constant_bytes", PyLong_FromSize_t(kiln_module_constant_bytes(m->module))) < 0 ||
+         put(out, "sizes", sizes_new(m)) < 0 ||
          put(out, "device", Py_BuildValue("(ii)", device.device_type, device.device_id)) < 0))
         Py_CLEAR(out);
     return drop(m, out);
@@ -521,6 +606,8 @@ static PyObject *times_new(const step_time *step, uint32_t count) {
 
 /* Runs `runs` times with a clock around each step. The caller holds the module and its lock. */
 static PyObject *profile_locked(module_object *m, const kiln_binding *binding, unsigned runs) {
+    if (binding->size)
+        (void)kiln_module_set_size(m->module, binding->size); /* it has those steps */
     uint32_t count = kiln_module_step_count(m->module);
     profile p = {.module = m->module, .step = PyMem_Calloc(count + 1, sizeof *p.step)};
     if (!p.step) return PyErr_NoMemory();

@@ -221,6 +221,21 @@ static int take_exported(kiln_native *native, const kiln_place *place, PyObject 
 
 /* ---- both ---- */
 
+int kiln_shape_told(PyObject *object, int64_t *shape, int most) {
+    PyObject *told = PyObject_GetAttrString(object, "shape");
+    PyObject *list = told ? PySequence_Tuple(told) : NULL;
+    Py_ssize_t rank = list ? PyTuple_Size(list) : -1;
+    if (rank > most) rank = -1;
+    for (Py_ssize_t i = 0; i < rank; i++) {
+        shape[i] = PyLong_AsLongLong(PyTuple_GetItem(list, i));
+        if (PyErr_Occurred()) rank = -1;
+    }
+    Py_XDECREF(told);
+    Py_XDECREF(list);
+    PyErr_Clear(); /* taking it says what is wrong */
+    return (int)rank;
+}
+
 int kiln_taken_from(kiln_native *native, const kiln_place *place, PyObject *object,
                     kiln_taken *out) {
     memset(out, 0, sizeof *out);

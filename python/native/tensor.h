@@ -35,6 +35,10 @@ typedef struct kiln_taken {
     int is_versioned;          /* which of DLPack's two structs it is */
 } kiln_taken;
 
+/* The shape of a tensor, as far as it tells one without being taken: its rank, at most `most`; -1
+ * where it does not. */
+int kiln_shape_told(PyObject *object, int64_t *shape, int most);
+
 /* Takes the memory of `object`; 0, or -1 with an exception:
  *
  * InvalidArgument  it is no tensor, of another type, shape, device or layout than the port, or is

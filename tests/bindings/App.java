@@ -84,6 +84,26 @@ public final class App {
         for (Throwable error : failed) if (error != null) throw new AssertionError(error);
     }
 
+    /** y = max(x, 0) of rows of 8, for 1, 4 and 8 of them. */
+    private static void sizes(Module module) {
+        if (!Arrays.equals(module.sizes(), new long[] {1, 4, 8}) || !module.takesAllSizes()) throw new AssertionError("other sizes");
+        Call[] calls = new Call[9];
+        for (int size = 1; size <= 8; size++) {
+            module.setSize(size);
+            if (module.inputs().get(0).shape()[0] != size || module.outputs().get(0).bytes() != 32L * size) throw new AssertionError("port of " + size);
+            calls[size] = module.call();
+        }
+        for (int size = 8; size > 0; size--) { // each keeps its size
+            for (int i = 0; i < 8 * size; i++) calls[size].input(0).putFloat(4 * i, i - 9);
+            calls[size].run();
+            for (int i = 0; i < 8 * size; i++)
+                if (calls[size].output(0).getFloat(4 * i) != Math.max(i - 9, 0)) throw new AssertionError(size + " rows, element " + i);
+            calls[size].close();
+        }
+        refused(KilnException.OutOfRange.class, "batch is 9; the module takes 1 to 8", () -> module.setSize(9));
+        System.out.println("sizes");
+    }
+
     /** Nanoseconds of a call, the best of several rounds. */
     private static void time(Module module) {
         double bound = Double.MAX_VALUE, fresh = Double.MAX_VALUE;
@@ -108,7 +128,8 @@ public final class App {
     public static void main(String[] arguments) throws InterruptedException {
         try (Module module = Module.open(Path.of(arguments[0]))) {
             if (arguments.length > 1) {
-                time(module);
+                if (arguments[1].equals("sizes")) sizes(module);
+                else time(module);
                 return;
             }
             System.out.println("kiln " + Module.version() + " " + module.metadata("no such key"));

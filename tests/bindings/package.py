@@ -5,6 +5,7 @@ package.py CASE ARGUMENT...   asserts; prints nothing where all is well
 """
 import array
 import asyncio
+import concurrent.futures
 import gc
 import importlib
 import pathlib
@@ -152,6 +153,34 @@ def case_inspects(path):
     kiln.verify(path)
     raises(kiln.InvalidArgument, ["0", "expected 1"], lambda: m.profile(runs=0))
     assert kiln.__version__.count(".") == 2
+
+
+def case_sizes(path, mixed):
+    import numpy
+    m = kiln.load(path)
+    assert m.sizes == ("batch", True, (1, 4, 8)) and m.inputs[0].shape == (8, 8) and m.outputs[0].shape == (8, 8), m.sizes
+    calls = []
+    for size in (8, 3, 1, 5, 4):
+        x = numpy.arange(-4 * size, 4 * size, dtype="float32").reshape(size, 8)
+        calls.append((m.bind(x), numpy.maximum(x, 0)))
+        assert numpy.array_equal(m(x), calls[-1][1]) and numpy.array_equal(m(memoryview(x)), calls[-1][1]), size
+        out = numpy.zeros((size, 8), "float32")
+        m.run(x, out)
+        assert numpy.array_equal(out, calls[-1][1]), size
+        assert m.profile(x, runs=2)[0].calls == 2 and m.output_rows == (size,), m.output_rows
+    for call, right in reversed(calls):  # each keeps its size
+        assert numpy.array_equal(call(), right)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for result, (_, right) in zip(pool.map(lambda pair: pair[0](), calls * 50), calls * 50):
+            assert result.shape == right.shape
+    raises(kiln.OutOfRange, ["batch is 9", "1 to 8"], m, numpy.zeros((9, 8), "float32"))
+    raises(kiln.OutOfRange, ["batch is 0"], m, numpy.zeros((0, 8), "float32"))
+    raises(kiln.InvalidArgument, ["is float32 [3, 7]", "expected float32 [8, 8]"], m, numpy.zeros((3, 7), "float32"))
+    raises(kiln.InvalidArgument, ["output 'y' is float32 [4, 8]", "[3, 8]"], m.run, numpy.zeros((3, 8), "float32"), numpy.zeros((4, 8), "float32"))
+    mixed = kiln.load(mixed)
+    assert mixed.sizes == ("batch", False, (1, 4, 8)), mixed.sizes
+    assert numpy.allclose(mixed(numpy.zeros((4, 8), "float32")), 0.25)
+    raises(kiln.OutOfRange, ["batch is 3", "(1, 4, 8)"], mixed, numpy.zeros((3, 8), "float32"))
 
 
 def case_refuses(path, foreign, damaged, future):

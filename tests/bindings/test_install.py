@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import harness
+import onnx_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PREFIX = pathlib.Path(os.environ["KILN_PREFIX"])
@@ -55,6 +56,14 @@ def module_of(world):
 def header_functions(part):
     text = "".join((ROOT / name).read_text(encoding="utf-8") for name in PUBLIC[part])
     return set(re.findall(r"\b(kiln_\w+)\(", re.sub(r"/\*.*?\*/|typedef.*?;", "", text, flags=re.S)))
+
+
+def sized_module_of(world, node=onnx_file.node("Relu", "x", "y"), name="rows"):
+    """y = node(x [batch, 8]) for 1, 4 and 8 rows."""
+    path = pathlib.Path(world.path(name + ".onnx"))
+    path.write_bytes(onnx_file.model([node], [onnx_file.port("x", ["batch", 8])], [onnx_file.port("y", ["batch", 8])]))
+    world.run("compile", path, "--dim", "batch=1,4,8", "--db", "none", "-o", world.path(name + ".kiln"))
+    return world.path(name + ".kiln")
 
 
 def test_everything_lies_where_it_belongs(world):
@@ -134,7 +143,7 @@ def test_an_application_asks_a_database(world):
 
 
 def test_an_application_in_cxx_has_exceptions_or_none(world):
-    place, module = install(world), module_of(world)
+    place, module, sized = install(world), module_of(world), sized_module_of(world)
     world.run("tune", world.zoo("gemm:64x64x64"), "--trials", 2, "--db", world.path("r.db"))
     flags = pkg_config(place, "--cflags", "--libs", "kiln")
     env = {**os.environ, "LD_LIBRARY_PATH": str(below(place, LIBDIR))}
@@ -146,6 +155,7 @@ def test_an_application_in_cxx_has_exceptions_or_none(world):
         assert said[:4] == expected, said
         assert re.fullmatch(r"matmul \d+", said[4]) and said[5] == "3", said
         assert len(said) == 6 + len(last) and all(line.startswith(start) for line, start in zip(said[6:], last)), said
+        assert run(world.path("cxx"), module, world.path("r.db"), sized, env=env).splitlines()[-1] == "11 batch is 9; the module takes 1 to 8"
         refused = subprocess.run([world.path("cxx"), world.path("absent"), world.path("r.db")], env=env, capture_output=True, text=True)
         assert refused.returncode == 5 and refused.stderr.startswith("5: "), refused
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import harness
-from test_install import module_of, run
+from test_install import module_of, run, sized_module_of
 
 VERSION = os.environ["KILN_VERSION"]
 JAR = harness.PROGRAMS / "java/kiln.jar"
@@ -30,6 +30,11 @@ def test_an_application_runs_a_module(world):
     assert done.stdout.splitlines() == [f"kiln {VERSION} null", "f32 [64, 64] to f32 [64, 64]: twice"], done.stdout
     assert "WARNING" not in done.stderr, done.stderr
     assert not [entry for entry in (world.folder / "tmp").iterdir() if "kiln" in entry.name], "the copy of the library stayed"
+
+
+def test_a_module_takes_several_sizes(world):
+    app = compile_app(world)
+    assert run(*app, sized_module_of(world), "sizes", cwd=world.folder) == "sizes\n"
 
 
 def test_the_jar_has_no_other_names(world):

@@ -12,6 +12,8 @@ import sysconfig
 import zipfile
 
 import harness
+import onnx_file
+from test_install import sized_module_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS, CLEAN = harness.PROGRAMS / "python-tools", harness.PROGRAMS / "python-clean"
@@ -99,6 +101,10 @@ def test_tensors_of_frameworks_that_are_installed(world):
 
 def test_a_module_says_what_it_is(world):
     case(world, "inspects", module_of(world))
+
+
+def test_a_module_takes_the_size_of_its_inputs(world):
+    case(world, "sizes", sized_module_of(world), sized_module_of(world, onnx_file.node("Softmax", "x", "y", axis=0), "mixed"))
 
 
 def test_bad_input_is_one_clear_error(world):

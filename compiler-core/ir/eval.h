@@ -1,6 +1,5 @@
 /* The interpreter of tensor expressions: the truth that everything else is tested against. Slow and
- * obvious. The interpreter of loop programs, which tests alone need, is
- * tests/support/interpreter.h.
+ * obvious. The interpreter of loop programs is loop_eval.h.
  *
  * Arguments are in row-major LOGICAL order: args[i] belongs to the i-th argument buffer of the
  * program (roles INPUT, CONSTANT, OUTPUT in table order, then PACKED); outputs are written. Floats

@@ -1,29 +1,18 @@
-/* Interpreters that only tests need: of loop programs, of whole graphs, and of tensor expressions
- * together with error bounds. They work on arguments as kiln_te_eval does
- * (compiler-core/ir/eval.h).
- */
+/* Interpreters that only tests need: of whole graphs, and of tensor expressions together with error
+ * bounds. They work on arguments as kiln_te_eval does (compiler-core/ir/eval.h). */
 #ifndef KILN_TESTS_SUPPORT_INTERPRETER_H
 #define KILN_TESTS_SUPPORT_INTERPRETER_H
 
 #include "base/status.h"
 #include "compiler-core/graph/graph.h"
 #include "compiler-core/ir/ir.h"
+#include "compiler-core/ir/loop_eval.h"
 
 /* As kiln_te_eval, and next to each float output the error bound n*eps*sum|a*b| of computing it in
  * its own dtype: bounds[i]: float32 tensor for the i-th OUTPUT argument, made in `arena`. */
 KILN_MUST_USE kiln_status kiln_te_eval_bounds(const kiln_program *p, const kiln_tensor *args,
                                               uint32_t arg_count, kiln_arena *arena,
                                               kiln_tensor *bounds);
-
-/* Executes the statement tree of a loop or lowered program. Shadow memory reports, with the loop
- * indices: reads of elements never written (temps and outputs), accesses out of bounds (of the
- * compacted buffer when lowered), two iterations of a parallel or vectorized loop touching one
- * element with a write among them, an output element never written. FAILED_PRECONDITION with the
- * first finding. A temp lives, uninitialised at first, during its ALLOC, or else during the
- * smallest statement around all its accesses (where lowering will allocate it); concurrent
- * iterations around that place do not share it. */
-KILN_MUST_USE kiln_status kiln_loop_eval(const kiln_program *p, const kiln_tensor *args,
-                                         uint32_t arg_count);
 
 /* Runs the graph's plan with kiln_te_eval: what modules are tested against. `input`: [graph
  * inputs]; `output`: [graph outputs], made in `arena`. */

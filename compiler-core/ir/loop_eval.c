@@ -9,11 +9,12 @@
  * Lifetimes. A temp lives during its ALLOC, or, where there is none yet, during the smallest
  * statement that contains all its accesses: that is where lowering will allocate it. It starts
  * uninitialised each time, and iterations of loops around that place have a copy each. */
+#include "compiler-core/ir/loop_eval.h"
+
 #include "base/alloc.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/intrinsic.h"
-#include "tests/support/interpreter.h"
-#include "tests/support/loop_shadow.h"
+#include "compiler-core/ir/loop_shadow.h"
 
 #define CELLS_MAX (16 << 20) /* of a group's memory, where temps have places in it */
 

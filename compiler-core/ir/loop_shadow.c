@@ -1,4 +1,4 @@
-#include "tests/support/loop_shadow.h"
+#include "compiler-core/ir/loop_shadow.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Shadow memory of the loop interpreter: the elements of all buffers, and what is remembered of
- * each to find accesses that no order of execution allows (interpreter.h lists them).
+ * each to find accesses that no order of execution allows (loop_eval.h lists them).
  *
  * Concurrency. Every loop whose iterations may run at once, and every nest of thread loops, is a
  * level with an instance number, which changes each time it starts, and at each barrier. An element
@@ -19,8 +19,8 @@
  * back tells the unit of the earlier one; a barrier of all threads makes the clocks equal.
  *
  * Private to the loop interpreter. */
-#ifndef KILN_TESTS_SUPPORT_LOOP_SHADOW_H
-#define KILN_TESTS_SUPPORT_LOOP_SHADOW_H
+#ifndef KILN_COMPILER_CORE_IR_LOOP_SHADOW_H
+#define KILN_COMPILER_CORE_IR_LOOP_SHADOW_H
 
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/interp.h"

@@ -1,0 +1,543 @@
+#include "libkiln/operator.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/vec.h"
+#include "compiler-core/graph/graph_codec.h"
+#include "compiler-core/graph/op.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/ir/loop_eval.h"
+#include "compiler-core/sched/trace.h"
+#include "compiler-core/task/task.h"
+
+typedef struct constant {
+    char *name;
+    void *data;
+    size_t size_bytes;
+} constant;
+
+/* What was read of the lines so far. */
+typedef struct reading {
+    kiln_arena arena; /* of all of it */
+    kiln_program *program;
+    const char *text;
+    uint32_t count[KILN_OPERATOR_TEMP + 1]; /* of each role */
+    kiln_module_port *port[KILN_OPERATOR_TEMP + 1];
+} reading;
+
+struct kiln_operator {
+    char *name;
+    kiln_strbuf tensors, blocks; /* lines: tensors stand above blocks */
+    reading *now;
+    KILN_VEC(constant) constant;
+    char *model; /* NULL: not asked for since the last change */
+    size_t model_bytes;
+};
+
+/* ---- lines ------------------------------------------------------------------------------------
+ */
+
+static const kiln_role role_of[] = {[KILN_OPERATOR_INPUT] = KILN_ROLE_INPUT,
+                                    [KILN_OPERATOR_CONSTANT] = KILN_ROLE_CONSTANT,
+                                    [KILN_OPERATOR_OUTPUT] = KILN_ROLE_OUTPUT,
+                                    [KILN_OPERATOR_TEMP] = KILN_ROLE_TEMP};
+static const char *const role_word[] = {[KILN_OPERATOR_INPUT] = "input ",
+                                        [KILN_OPERATOR_CONSTANT] = "constant ",
+                                        [KILN_OPERATOR_OUTPUT] = "output ",
+                                        [KILN_OPERATOR_TEMP] = "temp "};
+
+static bool is_tensor_line(kiln_str line) {
+    for (uint32_t role = 1; role < KILN_ARRAY_COUNT(role_word); role++)
+        if (kiln_str_starts(line, role_word[role])) return true;
+    return false;
+}
+
+/* Appends each line to the lines of its kind. */
+static kiln_status sort_lines(kiln_str lines, kiln_strbuf *tensors, kiln_strbuf *blocks) {
+    while (lines.size) {
+        kiln_str line = kiln_str_trim(kiln_str_cut(&lines, '\n'));
+        if (line.size == 0 || line.data[0] == '#') continue;
+        kiln_strbuf *to = is_tensor_line(line) ? tensors : blocks;
+        if (to == blocks && !kiln_str_starts(line, "block "))
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "expected a line that begins with input, constant, output, temp or "
+                              "block: \"%.*s\"",
+                              KILN_STR_ARG(line));
+        kiln_strbuf_str(to, line);
+        kiln_strbuf_char(to, '\n');
+    }
+    return NULL;
+}
+
+static kiln_module_port port_of(const kiln_buffer_info *buffer, kiln_arena *arena) {
+    const uint32_t rank = buffer->shape.rank;
+    return (kiln_module_port){
+        .name = kiln_str_dup(arena, buffer->name),
+        .dtype = (uint32_t)buffer->dtype,
+        .rank = rank,
+        .shape = rank ? kiln_arena_copy(arena, buffer->shape.dim, rank * sizeof(int64_t)) : NULL,
+        .size_bytes = (size_t)kiln_shape_count(&buffer->shape) * kiln_dtype_size(buffer->dtype)};
+}
+
+static void list_ports(reading *r) {
+    for (uint32_t role = 1; role < KILN_ARRAY_COUNT(role_of); role++) {
+        r->port[role] = KILN_ARENA_ARRAY(&r->arena, kiln_module_port, r->program->buffer.count);
+        for (kiln_buffer b = 1; b < r->program->buffer.count; b++)
+            if (r->program->buffer.data[b].role == role_of[role])
+                r->port[role][r->count[role]++] = port_of(&r->program->buffer.data[b], &r->arena);
+    }
+}
+
+static void free_reading(reading *r) {
+    if (!r) return;
+    kiln_arena_deinit(&r->arena);
+    kiln_free(r);
+}
+
+static kiln_status read_lines(const char *name, const kiln_strbuf *tensors,
+                              const kiln_strbuf *blocks, reading **out_reading) {
+    reading *r = kiln_alloc(sizeof *r);
+    kiln_strbuf text = {0};
+    *r = (reading){.program = NULL};
+    kiln_arena_init(&r->arena, 0);
+    kiln_strbuf_printf(&text, "program %s\n", name);
+    kiln_strbuf_str(&text, kiln_strbuf_view(tensors));
+    kiln_strbuf_str(&text, kiln_strbuf_view(blocks));
+    kiln_status st = kiln_program_parse(kiln_strbuf_view(&text), &r->arena, &r->program);
+    if (!st) {
+        kiln_strbuf_reset(&text);
+        kiln_program_print(r->program, &text);
+        r->text = kiln_str_dup(&r->arena, kiln_strbuf_view(&text));
+        list_ports(r);
+        *out_reading = r;
+    } else {
+        free_reading(r);
+    }
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+static void forget_model(kiln_operator *op) {
+    kiln_free(op->model);
+    op->model = NULL;
+}
+
+static kiln_status add_lines(kiln_operator *op, kiln_str lines) {
+    kiln_strbuf tensors = {0}, blocks = {0};
+    reading *now = NULL;
+    kiln_strbuf_str(&tensors, kiln_strbuf_view(&op->tensors));
+    kiln_strbuf_str(&blocks, kiln_strbuf_view(&op->blocks));
+    kiln_status st = sort_lines(lines, &tensors, &blocks);
+    if (!st) st = read_lines(op->name, &tensors, &blocks, &now);
+    if (!st) {
+        const kiln_strbuf old_tensors = op->tensors, old_blocks = op->blocks;
+        free_reading(op->now);
+        forget_model(op);
+        op->now = now;
+        op->tensors = tensors;
+        op->blocks = blocks;
+        tensors = old_tensors;
+        blocks = old_blocks;
+    }
+    kiln_strbuf_deinit(&tensors);
+    kiln_strbuf_deinit(&blocks);
+    return st;
+}
+
+/* ---- operators --------------------------------------------------------------------------------
+ */
+
+int kiln_operator_create(const char *name, kiln_operator **out_operator, char *error,
+                         size_t error_bytes) {
+    kiln_operator *op = kiln_alloc(sizeof *op);
+    const size_t size = strlen(name) + 1;
+    *op = (kiln_operator){.name = kiln_alloc(size)};
+    memcpy(op->name, name, size);
+    kiln_status st = kiln_status_note(add_lines(op, KILN_STR("")), "the operator's name");
+    if (st)
+        kiln_operator_destroy(op);
+    else
+        *out_operator = op;
+    return kiln_status_report(st, error, error_bytes);
+}
+
+void kiln_operator_destroy(kiln_operator *op) {
+    if (!op) return;
+    for (uint32_t i = 0; i < op->constant.count; i++) {
+        kiln_free(op->constant.data[i].name);
+        kiln_free(op->constant.data[i].data);
+    }
+    kiln_vec_deinit(&op->constant);
+    free_reading(op->now);
+    kiln_strbuf_deinit(&op->tensors);
+    kiln_strbuf_deinit(&op->blocks);
+    forget_model(op);
+    kiln_free(op->name);
+    kiln_free(op);
+}
+
+int kiln_operator_add(kiln_operator *op, const char *lines, char *error, size_t error_bytes) {
+    return kiln_status_report(add_lines(op, kiln_str_from(lines)), error, error_bytes);
+}
+
+static constant *find_constant(const kiln_operator *op, kiln_str name) {
+    for (uint32_t i = 0; i < op->constant.count; i++)
+        if (kiln_str_is(name, op->constant.data[i].name)) return &op->constant.data[i];
+    return NULL;
+}
+
+static kiln_status set_constant(kiln_operator *op, const char *name, const void *data,
+                                size_t size_bytes) {
+    const reading *r = op->now;
+    const kiln_module_port *port = NULL;
+    for (uint32_t i = 0; i < r->count[KILN_OPERATOR_CONSTANT]; i++)
+        if (strcmp(r->port[KILN_OPERATOR_CONSTANT][i].name, name) == 0)
+            port = &r->port[KILN_OPERATOR_CONSTANT][i];
+    if (!port) return KILN_ERROR(NOT_FOUND, "there is no constant named '%s'", name);
+    if (port->size_bytes != size_bytes)
+        return KILN_ERROR(INVALID_ARGUMENT, "%zu bytes are given for '%s': expected %zu",
+                          size_bytes, name, port->size_bytes);
+    constant *known = find_constant(op, kiln_str_from(name));
+    if (!known) {
+        const size_t name_size = strlen(name) + 1;
+        constant made = {kiln_alloc(name_size), kiln_alloc(size_bytes + 1), size_bytes};
+        memcpy(made.name, name, name_size);
+        kiln_vec_push(&op->constant, made);
+        known = &kiln_vec_last(&op->constant);
+    }
+    if (size_bytes) memcpy(known->data, data, size_bytes);
+    forget_model(op);
+    return NULL;
+}
+
+int kiln_operator_set_constant(kiln_operator *op, const char *name, const void *data,
+                               size_t size_bytes, char *error, size_t error_bytes) {
+    return kiln_status_report(set_constant(op, name, data, size_bytes), error, error_bytes);
+}
+
+const char *kiln_operator_text(const kiln_operator *op) { return op->now->text; }
+
+static bool is_role(uint32_t role) {
+    return role >= KILN_OPERATOR_INPUT && role <= KILN_OPERATOR_TEMP;
+}
+
+uint32_t kiln_operator_tensor_count(const kiln_operator *op, uint32_t role) {
+    return is_role(role) ? op->now->count[role] : 0;
+}
+
+const kiln_module_port *kiln_operator_tensor(const kiln_operator *op, uint32_t role,
+                                             uint32_t index) {
+    return &op->now->port[role][index];
+}
+
+/* ---- as a graph -------------------------------------------------------------------------------
+ */
+
+static kiln_status add_constant(const kiln_operator *op, const kiln_buffer_info *buffer,
+                                kiln_graph *graph, kiln_value *out_value) {
+    const constant *known = find_constant(op, buffer->name);
+    if (!known)
+        return KILN_ERROR(FAILED_PRECONDITION, "constant '%.*s' has no elements yet",
+                          KILN_STR_ARG(buffer->name));
+    kiln_tensor tensor = kiln_tensor_create(graph->arena, buffer->dtype, &buffer->shape);
+    if (known->size_bytes) memcpy(tensor.data, known->data, known->size_bytes);
+    *out_value = kiln_graph_add_constant(graph, buffer->name, &tensor);
+    return NULL;
+}
+
+/* One node, an expression. Values have the names of tensors; everything lives in `arena`. */
+static kiln_status make_graph(const kiln_operator *op, kiln_arena *arena, kiln_graph **out_graph) {
+    const kiln_program *p = op->now->program;
+    const uint32_t inputs =
+                       op->now->count[KILN_OPERATOR_INPUT] + op->now->count[KILN_OPERATOR_CONSTANT],
+                   outputs = op->now->count[KILN_OPERATOR_OUTPUT];
+    kiln_graph *graph = kiln_graph_create(arena, kiln_str_from(op->name));
+    kiln_status st = NULL;
+    if (inputs == 0 || outputs == 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "operator '%s' has no %s", op->name,
+                          inputs ? "output" : "input");
+    if (inputs > KILN_NODE_OPERANDS_MAX || outputs > KILN_NODE_OPERANDS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "operator '%s' has more than %u inputs or outputs",
+                          op->name, KILN_NODE_OPERANDS_MAX);
+    kiln_node node =
+        kiln_graph_add_node(graph, KILN_OP_EXPRESSION, kiln_str_from(op->name), inputs, outputs);
+    kiln_attr text = {
+        .name = KILN_STR("program"), .kind = KILN_ATTR_TEXT, .text = kiln_str_from(op->now->text)};
+    kiln_graph_set_attr(graph, node, &text);
+    uint32_t input = 0, output = 0;
+    for (kiln_buffer b = 1; !st && b < p->buffer.count; b++) {
+        const kiln_buffer_info *buffer = &p->buffer.data[b];
+        kiln_value value = 0;
+        if (buffer->role == KILN_ROLE_TEMP) continue;
+        if (buffer->role == KILN_ROLE_OUTPUT) {
+            value = kiln_graph_add_value(graph, buffer->name);
+            kiln_graph_set_output(graph, node, output++, value);
+            kiln_vec_push_in(arena, &graph->output, value);
+            continue;
+        }
+        if (buffer->role == KILN_ROLE_CONSTANT)
+            st = add_constant(op, buffer, graph, &value);
+        else
+            value = kiln_graph_add_input(graph, buffer->name, buffer->dtype, &buffer->shape);
+        kiln_graph_set_input(graph, node, input++, value);
+    }
+    if (!st) st = kiln_node_infer(graph, node);
+    if (st) return kiln_status_note(st, "operator '%s'", op->name);
+    *out_graph = graph;
+    return NULL;
+}
+
+static kiln_status make_model(kiln_operator *op) {
+    kiln_arena arena;
+    kiln_graph *graph = NULL;
+    kiln_arena_init(&arena, 0);
+    kiln_status st = make_graph(op, &arena, &graph);
+    if (!st) {
+        const kiln_graph_bytes bytes = kiln_graph_encode(graph, &arena);
+        size_t at = 0;
+        op->model = kiln_alloc(bytes.size);
+        op->model_bytes = bytes.size;
+        for (uint32_t i = 0; i < bytes.part_count; i++) {
+            if (bytes.part[i].size) memcpy(op->model + at, bytes.part[i].data, bytes.part[i].size);
+            at += bytes.part[i].size;
+        }
+    }
+    kiln_arena_deinit(&arena);
+    return st;
+}
+
+int kiln_operator_model(kiln_operator *op, const void **out_bytes, size_t *out_size_bytes,
+                        char *error, size_t error_bytes) {
+    kiln_status st = op->model ? NULL : make_model(op);
+    if (!st) {
+        *out_bytes = op->model;
+        *out_size_bytes = op->model_bytes;
+    }
+    return kiln_status_report(st, error, error_bytes);
+}
+
+/* ---- interpreting -----------------------------------------------------------------------------
+ */
+
+/* Of one value of the graph: its own, or the caller's. */
+static kiln_tensor tensor_of(const kiln_graph *graph, kiln_value value, const void *const *inputs,
+                             void *const *outputs) {
+    const kiln_value_info *info = &graph->value.data[value];
+    kiln_tensor tensor = {.dtype = info->dtype, .shape = info->shape};
+    memcpy(&tensor.data, &info->data, sizeof tensor.data); /* of a constant; it is read only */
+    for (uint32_t i = 0; i < graph->input.count; i++)
+        if (graph->input.data[i] == value) memcpy(&tensor.data, &inputs[i], sizeof tensor.data);
+    for (uint32_t i = 0; i < graph->output.count; i++)
+        if (graph->output.data[i] == value) tensor.data = outputs[i];
+    return tensor;
+}
+
+static kiln_status run_operator(const kiln_operator *op, const void *const *inputs,
+                                void *const *outputs, kiln_arena *arena) {
+    kiln_graph *graph = NULL;
+    kiln_status st = make_graph(op, arena, &graph);
+    if (st) return st;
+    const kiln_arg_buffers args = kiln_program_args(op->now->program);
+    kiln_tensor *tensor = KILN_ARENA_ARRAY(arena, kiln_tensor, args.count);
+    for (uint32_t i = 0; i < args.count; i++) {
+        const kiln_str name = op->now->program->buffer.data[args.buffer[i]].name;
+        tensor[i] = tensor_of(graph, kiln_graph_find_value(graph, name), inputs, outputs);
+    }
+    return kiln_te_eval(op->now->program, tensor, args.count);
+}
+
+int kiln_operator_run(const kiln_operator *op, const void *const *inputs, void *const *outputs,
+                      char *error, size_t error_bytes) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_status st = run_operator(op, inputs, outputs, &arena);
+    kiln_arena_deinit(&arena);
+    return kiln_status_report(st, error, error_bytes);
+}
+
+/* ---- schedules --------------------------------------------------------------------------------
+ */
+
+enum { KINDS = KILN_SCHEDULE_BUFFERS + 1 };
+
+/* What the lines so far make. */
+typedef struct scheduled {
+    kiln_arena arena; /* of all of it */
+    kiln_program *program;
+    const char *text, *trace;
+    kiln_names all[KINDS], made[KINDS]; /* `all` of blocks: that have a place */
+} scheduled;
+
+struct kiln_schedule {
+    kiln_arena arena; /* of what stays the same */
+    kiln_graph *graph;
+    kiln_plan plan; /* one step: the operator */
+    const char *task;
+    scheduled *now;
+};
+
+static const kiln_program *task_program(const kiln_schedule *schedule) {
+    return schedule->plan.tasks.task[0].te;
+}
+
+static bool has_name(const kiln_names *names, const char *name) {
+    for (uint32_t i = 0; i < names->count; i++)
+        if (strcmp(names->name[i], name) == 0) return true;
+    return false;
+}
+
+static void add_name(scheduled *s, uint32_t what, kiln_str name) {
+    const char **list = (const char **)s->all[what].name;
+    list[s->all[what].count++] = kiln_str_dup(&s->arena, name);
+}
+
+static void list_stmt(scheduled *s, kiln_stmt stmt) {
+    const kiln_program *p = s->program;
+    const kiln_stmt_info *info = &p->stmt.data[stmt];
+    if (info->kind == KILN_STMT_FOR) add_name(s, KILN_SCHEDULE_LOOPS, p->var.data[info->var].name);
+    if (info->kind == KILN_STMT_BLOCK)
+        add_name(s, KILN_SCHEDULE_BLOCKS, p->block.data[info->block].name);
+    for (uint32_t i = 0; i < info->child.count; i++) list_stmt(s, info->child.data[i]);
+}
+
+static void list_names(scheduled *s, const scheduled *before) {
+    const kiln_program *p = s->program;
+    const uint32_t most = p->stmt.count + p->buffer.count;
+    for (uint32_t what = 1; what < KINDS; what++)
+        s->all[what].name = KILN_ARENA_ARRAY(&s->arena, const char *, most);
+    list_stmt(s, p->root);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        add_name(s, KILN_SCHEDULE_BUFFERS, p->buffer.data[b].name);
+    for (uint32_t what = 1; what < KINDS; what++) {
+        const char **made = KILN_ARENA_ARRAY(&s->arena, const char *, s->all[what].count);
+        s->made[what].name = made;
+        for (uint32_t i = 0; i < s->all[what].count; i++)
+            if (!has_name(&before->all[what], s->all[what].name[i]))
+                made[s->made[what].count++] = s->all[what].name[i];
+    }
+}
+
+static void free_scheduled(scheduled *s) {
+    if (!s) return;
+    kiln_arena_deinit(&s->arena);
+    kiln_free(s);
+}
+
+/* The program that all lines make; `before`, what the earlier ones made, tells what is new. */
+static kiln_status replay(const kiln_program *te, kiln_str lines, const scheduled *before,
+                          scheduled **out_scheduled) {
+    scheduled *s = kiln_alloc(sizeof *s);
+    kiln_trace trace, closed;
+    kiln_strbuf text = {0};
+    *s = (scheduled){.program = NULL};
+    kiln_arena_init(&s->arena, 0);
+    kiln_status st = kiln_trace_parse(lines, &s->arena, &trace);
+    if (!st) st = kiln_trace_replay(&trace, te, NULL, &s->arena, &s->program, &closed);
+    if (!st) st = kiln_program_verify(s->program);
+    if (!st) {
+        kiln_trace_print(&closed, &text);
+        s->trace = kiln_str_dup(&s->arena, kiln_strbuf_view(&text));
+        kiln_strbuf_reset(&text);
+        kiln_program_print(s->program, &text);
+        s->text = kiln_str_dup(&s->arena, kiln_strbuf_view(&text));
+        list_names(s, before);
+        *out_scheduled = s;
+    } else {
+        free_scheduled(s);
+    }
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+int kiln_schedule_create(kiln_operator *op, kiln_schedule **out_schedule, char *error,
+                         size_t error_bytes) {
+    static const scheduled nothing = {.program = NULL};
+    kiln_schedule *s = kiln_alloc(sizeof *s);
+    *s = (kiln_schedule){.graph = NULL};
+    kiln_arena_init(&s->arena, 0);
+    kiln_status st = make_graph(op, &s->arena, &s->graph);
+    if (!st) st = kiln_plan_create(s->graph, &s->arena, &s->plan);
+    if (!st) st = replay(task_program(s), KILN_STR(""), &nothing, &s->now);
+    if (!st) {
+        s->task = kiln_str_dup(&s->arena, s->plan.tasks.task[0].key);
+        *out_schedule = s;
+    } else {
+        kiln_schedule_destroy(s);
+    }
+    return kiln_status_report(st, error, error_bytes);
+}
+
+void kiln_schedule_destroy(kiln_schedule *schedule) {
+    if (!schedule) return;
+    free_scheduled(schedule->now);
+    kiln_arena_deinit(&schedule->arena);
+    kiln_free(schedule);
+}
+
+int kiln_schedule_apply(kiln_schedule *schedule, const char *lines, char *error,
+                        size_t error_bytes) {
+    kiln_strbuf all = {0};
+    scheduled *now = NULL;
+    kiln_strbuf_text(&all, schedule->now->trace);
+    kiln_strbuf_text(&all, lines);
+    kiln_status st = replay(task_program(schedule), kiln_strbuf_view(&all), schedule->now, &now);
+    if (!st) {
+        free_scheduled(schedule->now);
+        schedule->now = now;
+    }
+    kiln_strbuf_deinit(&all);
+    return kiln_status_report(st, error, error_bytes);
+}
+
+const char *kiln_schedule_program(const kiln_schedule *schedule) { return schedule->now->text; }
+const char *kiln_schedule_trace(const kiln_schedule *schedule) { return schedule->now->trace; }
+const char *kiln_schedule_task(const kiln_schedule *schedule) { return schedule->task; }
+
+const char *kiln_schedule_tensor(const kiln_schedule *schedule, const char *name) {
+    const kiln_step *step = &schedule->plan.step[0];
+    for (uint32_t i = 0; i < step->arg_count; i++)
+        if (kiln_str_is(schedule->graph->value.data[step->arg[i]].name, name))
+            return schedule->now->all[KILN_SCHEDULE_BUFFERS].name[i]; /* arguments come first */
+    return has_name(&schedule->now->all[KILN_SCHEDULE_BUFFERS], name) ? name : NULL;
+}
+
+static bool is_kind(uint32_t what) { return what >= KILN_SCHEDULE_LOOPS && what < KINDS; }
+
+kiln_names kiln_schedule_names(const kiln_schedule *schedule, uint32_t what) {
+    return is_kind(what) ? schedule->now->all[what] : (kiln_names){0, NULL};
+}
+
+kiln_names kiln_schedule_made(const kiln_schedule *schedule, uint32_t what) {
+    return is_kind(what) ? schedule->now->made[what] : (kiln_names){0, NULL};
+}
+
+kiln_names kiln_schedule_loops_around(kiln_schedule *schedule, const char *block) {
+    scheduled *now = schedule->now;
+    const kiln_program *p = now->program;
+    kiln_block found = kiln_program_find_block(p, kiln_str_from(block));
+    kiln_stmt stmt = found ? kiln_program_block_stmt(p, found) : 0;
+    uint32_t count = 0;
+    for (kiln_stmt at = stmt; at; at = p->stmt.data[at].parent)
+        count += p->stmt.data[at].kind == KILN_STMT_FOR;
+    const char **name = KILN_ARENA_ARRAY(&now->arena, const char *, count);
+    uint32_t place = count;
+    for (kiln_stmt at = stmt; at; at = p->stmt.data[at].parent)
+        if (p->stmt.data[at].kind == KILN_STMT_FOR)
+            name[--place] = kiln_str_dup(&now->arena, p->var.data[p->stmt.data[at].var].name);
+    return (kiln_names){count, name};
+}
+
+int kiln_schedule_run(const kiln_schedule *schedule, const void *const *inputs,
+                      void *const *outputs, char *error, size_t error_bytes) {
+    const kiln_step *step = &schedule->plan.step[0];
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_tensor *tensor = KILN_ARENA_ARRAY(&arena, kiln_tensor, step->arg_count);
+    for (uint32_t i = 0; i < step->arg_count; i++)
+        tensor[i] = tensor_of(schedule->graph, step->arg[i], inputs, outputs);
+    kiln_status st = kiln_loop_eval(schedule->now->program, tensor, step->arg_count);
+    kiln_arena_deinit(&arena);
+    return kiln_status_report(st, error, error_bytes);
+}

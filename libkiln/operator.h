@@ -1,0 +1,128 @@
+/* INSTALLED. Operators of your own: written as tensor expressions, scheduled by hand, checked by
+ * interpreters, and handed on as a model that `kiln tune` and `kiln compile` take like any other.
+ *
+ *     kiln_operator_create("maxplus", &op, error, sizeof error);
+ *     kiln_operator_add(op, "input a: f32[64,32]\n"
+ *                           "input b: f32[32,64]\n"
+ *                           "output c: f32[64,64]\n"
+ *                           "block c(i:64, j:64 | k:32): c[i, j] max= a[i, k] + b[k, j]\n", ...);
+ *     kiln_operator_run(op, inputs, outputs, ...);          what it computes
+ *     kiln_schedule_create(op, &schedule, ...);
+ *     kiln_schedule_apply(schedule, "split(c.j, -1, 16)", ...);
+ *     puts(kiln_schedule_program(schedule));
+ *
+ * Expressions are written in the text of programs, docs/reference/loop-text.md; schedules in that
+ * of traces, docs/reference/trace-text.md. Both are checked at once: what is refused changes
+ * nothing, and the error says where and why. Nothing here compiles or measures.
+ *
+ * A handle is used by one thread at a time. */
+#ifndef KILN_LIBKILN_OPERATOR_H
+#define KILN_LIBKILN_OPERATOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "deploy/module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kiln_operator kiln_operator;
+typedef struct kiln_schedule kiln_schedule;
+
+/* What a tensor of an operator is for. Constants are data of the operator; weights that are known
+ * when it is compiled are packed then. Temps are made and used inside. */
+enum {
+    KILN_OPERATOR_INPUT = 1,
+    KILN_OPERATOR_CONSTANT = 2,
+    KILN_OPERATOR_OUTPUT = 3,
+    KILN_OPERATOR_TEMP = 4
+};
+
+/* Without tensors and blocks. `name` is a word. */
+int kiln_operator_create(const char *name, kiln_operator **out_operator, char *error,
+                         size_t error_bytes);
+/* Accepts NULL. Schedules of it live on. */
+void kiln_operator_destroy(kiln_operator *op);
+
+/* Adds lines of program text: tensors (input, constant, output, temp) and blocks, each of which
+ * computes one tensor from those above it. All lines are added, or none.
+ * INVALID_ARGUMENT (3)  a line is wrong; lines and columns are those of the whole text */
+int kiln_operator_add(kiln_operator *op, const char *lines, char *error, size_t error_bytes);
+/* Gives a constant its elements, which are copied. `size_bytes` is that of the tensor.
+ * NOT_FOUND (5): there is no constant of this name. */
+int kiln_operator_set_constant(kiln_operator *op, const char *name, const void *data,
+                               size_t size_bytes, char *error, size_t error_bytes);
+
+/* The operator as text. It lives until the operator changes. */
+const char *kiln_operator_text(const kiln_operator *op);
+/* Its tensors of one role, in the order in which they were added; `index` is below the count. They
+ * live until the operator changes. */
+uint32_t kiln_operator_tensor_count(const kiln_operator *op, uint32_t role);
+const kiln_module_port *kiln_operator_tensor(const kiln_operator *op, uint32_t role,
+                                             uint32_t index);
+
+/* Computes the outputs with an interpreter: exact (floats in double, rounded where they are
+ * stored) and slow, some 10 million expressions a second. `inputs` and `outputs` are arrays of
+ * pointers in the order of the tensors, each to size_bytes bytes, row-major.
+ * INVALID_ARGUMENT (3)     there is no input or no output, or no block computes one of the tensors
+ * FAILED_PRECONDITION (9)  a constant has no elements */
+int kiln_operator_run(const kiln_operator *op, const void *const *inputs, void *const *outputs,
+                      char *error, size_t error_bytes);
+/* The operator as a model (docs/reference/graph-bytes.md): what every command takes in place of an
+ * ONNX file. The bytes live until the operator changes. Errors of kiln_operator_run. */
+int kiln_operator_model(kiln_operator *op, const void **out_bytes, size_t *out_size_bytes,
+                        char *error, size_t error_bytes);
+
+/* ---- schedules ---- */
+
+/* Begins with a serial loop for each iterator, "BLOCK.ITERATOR", of the operator as it is now. In
+ * its program tensors are called as in tasks (x0, w1, y2, t3): kiln_schedule_tensor.
+ * Errors of kiln_operator_run. */
+int kiln_schedule_create(kiln_operator *op, kiln_schedule **out_schedule, char *error,
+                         size_t error_bytes);
+/* Accepts NULL. */
+void kiln_schedule_destroy(kiln_schedule *schedule);
+
+/* Applies lines of a trace. Each is checked (dependences, coverage, races), and so is the program
+ * that it makes. All lines are applied, or none.
+ * INVALID_ARGUMENT (3)    a line is no instruction, or a decision does not fit
+ * ILLEGAL_SCHEDULE (16)   a step is refused; the text names loop or block, and the reason */
+int kiln_schedule_apply(kiln_schedule *schedule, const char *lines, char *error,
+                        size_t error_bytes);
+
+/* The program as it is scheduled now, and the lines that made it. They live until the next step. */
+const char *kiln_schedule_program(const kiln_schedule *schedule);
+const char *kiln_schedule_trace(const kiln_schedule *schedule);
+/* Key of the operator's task, by which databases know it. */
+const char *kiln_schedule_task(const kiln_schedule *schedule);
+/* What a tensor of the operator is called in the program; NULL: there is none of this name. */
+const char *kiln_schedule_tensor(const kiln_schedule *schedule, const char *name);
+
+/* Names in the order of the program. They live until the next step. */
+typedef struct kiln_names {
+    uint32_t count;
+    const char *const *name; /* [count] */
+} kiln_names;
+
+enum { KILN_SCHEDULE_LOOPS = 1, KILN_SCHEDULE_BLOCKS = 2, KILN_SCHEDULE_BUFFERS = 3 };
+
+/* All loops, blocks or buffers, and those of them that the last call of kiln_schedule_apply made.
+ */
+kiln_names kiln_schedule_names(const kiln_schedule *schedule, uint32_t what);
+kiln_names kiln_schedule_made(const kiln_schedule *schedule, uint32_t what);
+/* The loops around a block, outermost first; none where there is no such block. */
+kiln_names kiln_schedule_loops_around(kiln_schedule *schedule, const char *block);
+
+/* Computes the outputs by the scheduled program, loop by loop, and watches what concurrent
+ * iterations touch; arguments as of kiln_operator_run.
+ * FAILED_PRECONDITION (9): a race, an element that is read before it is written, ... */
+int kiln_schedule_run(const kiln_schedule *schedule, const void *const *inputs,
+                      void *const *outputs, char *error, size_t error_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -149,12 +149,17 @@ static kiln_status add_lines(kiln_operator *op, kiln_str lines) {
 /* ---- operators --------------------------------------------------------------------------------
  */
 
-int kiln_operator_create(const char *name, kiln_operator **out_operator, char *error,
-                         size_t error_bytes) {
+static kiln_operator *new_operator(const char *name) {
     kiln_operator *op = kiln_alloc(sizeof *op);
     const size_t size = strlen(name) + 1;
     *op = (kiln_operator){.name = kiln_alloc(size)};
     memcpy(op->name, name, size);
+    return op;
+}
+
+int kiln_operator_create(const char *name, kiln_operator **out_operator, char *error,
+                         size_t error_bytes) {
+    kiln_operator *op = new_operator(name);
     kiln_status st = kiln_status_note(add_lines(op, KILN_STR("")), "the operator's name");
     if (st)
         kiln_operator_destroy(op);
@@ -371,7 +376,8 @@ typedef struct scheduled {
 } scheduled;
 
 struct kiln_schedule {
-    kiln_arena arena; /* of what stays the same */
+    kiln_arena arena;  /* of what stays the same */
+    kiln_operator *op; /* as it was */
     kiln_graph *graph;
     kiln_plan plan; /* one step: the operator */
     const char *task;
@@ -451,13 +457,28 @@ static kiln_status replay(const kiln_program *te, kiln_str lines, const schedule
     return st;
 }
 
-int kiln_schedule_create(kiln_operator *op, kiln_schedule **out_schedule, char *error,
+static kiln_status copy_operator(const kiln_operator *op, kiln_operator **out_copy) {
+    kiln_operator *copy = new_operator(op->name);
+    kiln_status st = read_lines(op->name, &op->tensors, &op->blocks, &copy->now);
+    for (uint32_t i = 0; !st && i < op->constant.count; i++) {
+        const constant *c = &op->constant.data[i];
+        st = set_constant(copy, c->name, c->data, c->size_bytes);
+    }
+    if (st)
+        kiln_operator_destroy(copy);
+    else
+        *out_copy = copy;
+    return st;
+}
+
+int kiln_schedule_create(const kiln_operator *op, kiln_schedule **out_schedule, char *error,
                          size_t error_bytes) {
     static const scheduled nothing = {.program = NULL};
     kiln_schedule *s = kiln_alloc(sizeof *s);
     *s = (kiln_schedule){.graph = NULL};
     kiln_arena_init(&s->arena, 0);
-    kiln_status st = make_graph(op, &s->arena, &s->graph);
+    kiln_status st = copy_operator(op, &s->op);
+    if (!st) st = make_graph(s->op, &s->arena, &s->graph);
     if (!st) st = kiln_plan_create(s->graph, &s->arena, &s->plan);
     if (!st) st = replay(task_program(s), KILN_STR(""), &nothing, &s->now);
     if (!st) {
@@ -472,6 +493,7 @@ int kiln_schedule_create(kiln_operator *op, kiln_schedule **out_schedule, char *
 void kiln_schedule_destroy(kiln_schedule *schedule) {
     if (!schedule) return;
     free_scheduled(schedule->now);
+    kiln_operator_destroy(schedule->op);
     kiln_arena_deinit(&schedule->arena);
     kiln_free(schedule);
 }
@@ -490,6 +512,8 @@ int kiln_schedule_apply(kiln_schedule *schedule, const char *lines, char *error,
     kiln_strbuf_deinit(&all);
     return kiln_status_report(st, error, error_bytes);
 }
+
+const kiln_operator *kiln_schedule_operator(const kiln_schedule *schedule) { return schedule->op; }
 
 const char *kiln_schedule_program(const kiln_schedule *schedule) { return schedule->now->text; }
 const char *kiln_schedule_trace(const kiln_schedule *schedule) { return schedule->now->trace; }

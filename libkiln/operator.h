@@ -43,7 +43,7 @@ enum {
 /* Without tensors and blocks. `name` is a word. */
 int kiln_operator_create(const char *name, kiln_operator **out_operator, char *error,
                          size_t error_bytes);
-/* Accepts NULL. Schedules of it live on. */
+/* Accepts NULL. */
 void kiln_operator_destroy(kiln_operator *op);
 
 /* Adds lines of program text: tensors (input, constant, output, temp) and blocks, each of which
@@ -77,13 +77,16 @@ int kiln_operator_model(kiln_operator *op, const void **out_bytes, size_t *out_s
 
 /* ---- schedules ---- */
 
-/* Begins with a serial loop for each iterator, "BLOCK.ITERATOR", of the operator as it is now. In
+/* Begins with a serial loop for each iterator, "BLOCK.ITERATOR", of a copy of the operator. In
  * its program tensors are called as in tasks (x0, w1, y2, t3): kiln_schedule_tensor.
  * Errors of kiln_operator_run. */
-int kiln_schedule_create(kiln_operator *op, kiln_schedule **out_schedule, char *error,
+int kiln_schedule_create(const kiln_operator *op, kiln_schedule **out_schedule, char *error,
                          size_t error_bytes);
 /* Accepts NULL. */
 void kiln_schedule_destroy(kiln_schedule *schedule);
+
+/* The copy, as long as the schedule lives. */
+const kiln_operator *kiln_schedule_operator(const kiln_schedule *schedule);
 
 /* Applies lines of a trace. Each is checked (dependences, coverage, races), and so is the program
  * that it makes. All lines are applied, or none.

@@ -31,9 +31,10 @@ __all__ = [
 
 try:
     from kiln._database import Database, Rows
+    from kiln import sched, te
     from kiln._tune import Fleet, Job, Progress, compile, submit, tune
 except ModuleNotFoundError as missing:  # the wheel kiln-run
     if missing.name not in ("kiln._database", "kiln._query"):
         raise
 else:
-    __all__ += ["Database", "Fleet", "Job", "Progress", "Rows", "compile", "submit", "tune"]
+    __all__ += ["Database", "Fleet", "Job", "Progress", "Rows", "compile", "sched", "submit", "te", "tune"]

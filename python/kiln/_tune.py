@@ -14,9 +14,10 @@ from typing import Any, Callable, Generator, NamedTuple, Union
 from kiln._errors import BY_EXIT, Error, Internal, InvalidArgument
 from kiln._module import Module, load
 from kiln._programs import kiln_program
+from kiln.te import Operator
 
-# A path, the bytes of an ONNX file, or an onnx.ModelProto.
-Model = Union[str, "os.PathLike[str]", bytes, Any]
+# A path, the bytes of a model's file, an onnx.ModelProto, or an operator of one's own.
+Model = Union[str, "os.PathLike[str]", bytes, Operator, Any]
 
 
 class Progress(NamedTuple):
@@ -45,9 +46,9 @@ def _file_of(model: Model, folder: str) -> str:
     if isinstance(model, (str, os.PathLike)):
         return os.path.abspath(os.fspath(model))
     serialize = getattr(model, "SerializeToString", None)
-    data = serialize() if serialize else model
+    data = serialize() if serialize else bytes(model) if isinstance(model, Operator) else model
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise InvalidArgument(f"the model is of type {type(model).__name__}: expected a path, the bytes of an ONNX file, or an onnx.ModelProto")
+        raise InvalidArgument(f"the model is of type {type(model).__name__}: expected a path, the bytes of an ONNX file, an onnx.ModelProto, or a kiln.te.Operator")
     path = os.path.join(folder, "model.onnx")
     with open(path, "wb") as file:
         file.write(data)
@@ -222,7 +223,7 @@ def tune(
 ) -> Module:
     """Searches fast schedules for a model's kernels and loads the module that is made of them.
 
-    `model`: a path, the bytes of an ONNX file, or an onnx.ModelProto. `target`: what to tune for (None: this
+    `model`: a path, the bytes of an ONNX file, an onnx.ModelProto, or a kiln.te.Operator. `target`: what to tune for (None: this
     machine). `trials`: at most so many measurements over all tasks. `seconds`: end after this long. `tracker`: the
     address of a fleet (None: a private one on this machine). `db`: the database of records. `output`: the module's
     file (None: one that is gone with the job). `progress`: a function that is called with a `kiln.Progress`, from

@@ -67,6 +67,19 @@ void kiln_taken_own(const kiln_place *place, PyObject *object, kiln_taken *out) 
     out->tensor = kiln_module_tensor_at(place->port, 1, 0, ((array *)object)->data);
 }
 
+/* ---- what an extension keeps ---- */
+
+void kiln_native_clear(kiln_native *native) {
+    Py_CLEAR(native->errors);
+    Py_CLEAR(native->array_type);
+    Py_CLEAR(native->call_type);
+    Py_CLEAR(native->module_type);
+    Py_CLEAR(native->ndarray);
+    Py_CLEAR(native->no_arguments);
+    Py_CLEAR(native->newest_dlpack);
+    for (uint32_t i = 0; i <= KILN_MODULE_BOOL; i++) Py_CLEAR(native->numpy_dtype[i]);
+}
+
 /* ---- numpy ---- */
 
 static int seek_numpy(kiln_native *native) {

@@ -19,15 +19,7 @@ static int run_exec(PyObject *module) {
 }
 
 static int run_clear(PyObject *module) {
-    kiln_native *native = PyModule_GetState(module);
-    Py_CLEAR(native->errors);
-    Py_CLEAR(native->array_type);
-    Py_CLEAR(native->call_type);
-    Py_CLEAR(native->module_type);
-    Py_CLEAR(native->ndarray);
-    Py_CLEAR(native->no_arguments);
-    Py_CLEAR(native->newest_dlpack);
-    for (uint32_t i = 0; i <= KILN_MODULE_BOOL; i++) Py_CLEAR(native->numpy_dtype[i]);
+    kiln_native_clear(PyModule_GetState(module));
     return 0;
 }
 

@@ -54,7 +54,7 @@ def wheel(name="kiln"):
     place = harness.PROGRAMS / "python-wheel" / name
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(ROOT / "python", place / "python", ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in ("base", "deploy", "libkiln"):
+    for folder in ("base", "compiler-core", "deploy", "libkiln"):
         (place / folder).symlink_to(ROOT / folder)
     env = {**os.environ, "PATH": f"{tools()}:{os.environ['PATH']}"}
     run(tools() / "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", place, place / "python",

@@ -13,9 +13,11 @@
  * apart. */
 #define STATIC_C_TARGET "x86-64"
 
+#define SCHEDULES_BYTES_MAX ((size_t)4 << 20)
+
 /* "model.onnx" -> "model.kiln" beside it. */
 static const char *default_output(kiln_arena *process, const char *model, const char *ending) {
-    static const char *const known[] = {".onnx", ".tflite"};
+    static const char *const known[] = {".onnx", ".tflite", ".graph"};
     kiln_str name = kiln_str_from(model);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(known); i++)
         if (kiln_str_ends(name, known[i])) name.size -= strlen(known[i]);
@@ -101,6 +103,8 @@ typedef struct source {
     const char *db_path; /* NULL: without one */
     kiln_accuracy accuracy;
     kiln_pack_provenance provenance;
+    kiln_str schedules; /* text of --schedule; empty: none */
+    const char *schedules_path;
     kiln_str name; /* static C: of its functions */
     /* What the process without rights makes; without one (KILN_UNCAGED) it is here. */
     kiln_strbuf text, header;
@@ -132,6 +136,34 @@ static kiln_status note_emulated(const source *in, kiln_arena *process) {
     return st;
 }
 
+/* "task KEY", then the lines of its trace; the next task. */
+static kiln_status parse_schedules(const source *in, kiln_arena *arena,
+                                   kiln_pack_options *options) {
+    KILN_VEC(kiln_pack_given) list = {0};
+    kiln_str rest = in->schedules;
+    while (kiln_str_trim(rest).size) {
+        const kiln_str head = kiln_str_trim(kiln_str_cut(&rest, '\n'));
+        kiln_str lines = rest;
+        if (head.size == 0 || head.data[0] == '#') continue;
+        if (!kiln_str_starts(head, "task "))
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "--schedule %s: expected \"task KEY\" and the lines of its trace; "
+                              "found \"%.*s\"",
+                              in->schedules_path, KILN_STR_ARG(head));
+        while (rest.size && !kiln_str_starts(rest, "task ")) kiln_str_cut(&rest, '\n');
+        lines.size -= rest.size;
+        kiln_pack_given given = {.task_key = kiln_str_trim(kiln_str_slice(head, 5, head.size))};
+        kiln_status st = kiln_trace_parse(lines, arena, &given.trace);
+        if (st)
+            return kiln_status_note(st, "--schedule %s, task %.*s", in->schedules_path,
+                                    KILN_STR_ARG(given.task_key));
+        kiln_vec_push_in(arena, &list, given);
+    }
+    options->given = list.data;
+    options->given_count = list.count;
+    return KILN_OK;
+}
+
 static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pack_stored *stored) {
     const source *in = call->work->context;
     return (kiln_pack_options){.stored = stored->find ? stored : NULL,
@@ -148,10 +180,11 @@ static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, k
                                kiln_cage_result *out_result) {
     source *in = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
-    const kiln_pack_options options = pack_options(call, &stored);
+    kiln_pack_options options = pack_options(call, &stored);
     kiln_pack_report packed;
     kiln_compilation *compilation = NULL;
-    kiln_status st = kiln_passes_run_without(graph, in->without.passes);
+    kiln_status st = parse_schedules(in, arena, &options);
+    if (!st) st = kiln_passes_run_without(graph, in->without.passes);
     if (!st) st = kiln_compilation_narrow(graph, in->target, &in->accuracy);
     if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
     if (!st) st = kiln_pack(compilation, &options, arena, &in->text, &packed);
@@ -285,7 +318,8 @@ static kiln_status make_static_c(const kiln_model_call *call, kiln_graph *graph,
     kiln_compilation *compilation = NULL;
     static_c_head *head = KILN_ARENA_NEW(arena, static_c_head);
     options.as_c = true;
-    kiln_status st = kiln_passes_run_without(graph, in->without.passes);
+    kiln_status st = parse_schedules(in, arena, &options);
+    if (!st) st = kiln_passes_run_without(graph, in->without.passes);
     if (!st) st = kiln_compilation_narrow(graph, in->target, &in->accuracy);
     if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
     if (!st) st = kiln_pack_plan(compilation, &options, arena, &plan, NULL);
@@ -386,6 +420,8 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
          "file to write (default: the model's name with .kiln or .c)"},
         {"emit", KILN_OPT_TEXT, &emit, "WHAT",
          "module, static-c (NAME.c and NAME.h), llvm, asm, loops or graph (default module)"},
+        {"schedule", KILN_OPT_TEXT, &model.schedules_path, "FILE",
+         "schedules of your own: \"task KEY\" and the lines of its trace, for each task"},
         {"without", KILN_OPT_TEXT, &without_text, "NAME,...",
          "leave out passes or parts of planning, to see what each is worth"},
         {"loop-max", KILN_OPT_COUNT, &model.onnx.loop_max, "N", kiln_loop_help},
@@ -393,7 +429,8 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
     const kiln_opt_table table = {"kiln compile MODEL [options]",
-                                  "Makes a deployable module from a model (ONNX or TFLite) and the "
+                                  "Makes a deployable module from a model (ONNX, TFLite, or an "
+                                  "operator of your own) and the "
                                   "best stored schedules; tasks without "
                                   "records get their default schedule.",
                                   option,
@@ -416,6 +453,8 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     if (!target_text && strcmp(emit, "static-c") == 0) target_text = STATIC_C_TARGET;
     if (!st) st = kiln_target_option(target_text, threads, process, &target);
     if (!st) st = find_db(db_option, process, &model.db_path);
+    if (!st && model.schedules_path)
+        st = kiln_file_read(model.schedules_path, SCHEDULES_BYTES_MAX, process, &model.schedules);
     if (!st && db_option && !model.db_path) /* by what every machine knows */
         kiln_target_calibrate(&target, &(kiln_figures){0});
     if (!st && strcmp(emit, "module") == 0)
@@ -427,5 +466,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
                            : compile_module(process, &model, output, json);
     }
     if (strcmp(emit, "static-c") == 0) return compile_static_c(process, &model, output, json);
+    if (model.schedules_path)
+        return KILN_ERROR(INVALID_ARGUMENT, "--schedule goes with --emit module or static-c");
     return emit_text(process, &model, emit, output);
 }

@@ -23,9 +23,13 @@ static bool same_layouts(const kiln_way *a, const kiln_way *b, uint32_t arg_coun
     return true;
 }
 
+static bool is_given(const kiln_ways *list) {
+    return list->way.count > 0 && list->way.data[0].is_given;
+}
+
 void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, kiln_arena *arena) {
     kiln_arg_buffers arg = kiln_program_args(task->te);
-    if (list->way.count == KILN_WAYS_MAX) return;
+    if (list->way.count == KILN_WAYS_MAX || is_given(list)) return;
     for (uint32_t i = 0; i < list->way.count; i++)
         if (same_layouts(&list->way.data[i], way, arg.count)) return;
     kiln_vec_push_in(arena, &list->way, *way);
@@ -227,6 +231,7 @@ kiln_status kiln_ways_make_row_major(const kiln_plan *plan, const kiln_ways_make
     kiln_status st = KILN_OK;
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
+        if (is_given(&list[t])) continue;
         uint32_t count = kiln_program_args(task->te).count;
         const kiln_layout **given = KILN_ARENA_ARRAY(arena, const kiln_layout *, count);
         for (uint32_t i = 0; i < count; i++) given[i] = &row;

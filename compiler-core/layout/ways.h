@@ -18,6 +18,7 @@ typedef struct kiln_way {
     double median_ns;      /* measured; 0: not */
     double relative_error; /* measured with it; 0: not, or none; compilations' bytes leave it out */
     bool is_default;       /* the default schedule, for the layouts that it wants or is given */
+    bool is_given; /* somebody wants this one and no other; compilations' bytes leave it out */
 } kiln_way;
 
 typedef struct kiln_ways {
@@ -35,7 +36,7 @@ typedef struct kiln_ways_maker {
     kiln_arena *arena; /* of the lists */
 } kiln_ways_maker;
 
-/* Adds one, unless there is one of the same layouts or no room. */
+/* Adds one, unless there is one of the same layouts, one that is given, or no room. */
 void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, kiln_arena *arena);
 /* Of the fastest way; 0: there is none. */
 double kiln_ways_least_ns(const kiln_ways *list);
@@ -48,8 +49,8 @@ KILN_MUST_USE kiln_status kiln_ways_add_defaults(const kiln_plan *plan,
                                                  const kiln_ways_maker *maker, kiln_ways *list);
 /* Adds the default schedule of one task in the same way, for the layouts that it wants. Errors of
  * kiln_space_create. */
-KILN_MUST_USE kiln_status kiln_ways_add_default(const kiln_task *task,
-                                                const kiln_ways_maker *maker, kiln_ways *list);
+KILN_MUST_USE kiln_status kiln_ways_add_default(const kiln_task *task, const kiln_ways_maker *maker,
+                                                kiln_ways *list);
 /* Whatever needs no kernel on its layouts (parts.h) costs nothing: for those who leave it out. */
 void kiln_ways_free_windows(const kiln_plan *plan, kiln_arena *arena, kiln_ways *list);
 /* Leaves each task nothing but the default schedule on row-major arguments. `packed`: copies in

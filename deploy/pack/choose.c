@@ -103,15 +103,61 @@ static bool is_exact(void *context, const kiln_task *task) {
     return is_among(o->exact, o->exact_count, task->key);
 }
 
+/* ---- schedules of somebody's own --------------------------------------------------------------
+ */
+
+static const kiln_pack_given *find_given(const kiln_pack_options *options, kiln_str task_key) {
+    for (uint32_t i = 0; i < options->given_count; i++)
+        if (kiln_str_equal(options->given[i].task_key, task_key)) return &options->given[i];
+    return NULL;
+}
+
+static kiln_status add_given(const kiln_pack_given *given, const kiln_task *task, kiln_arena *arena,
+                             kiln_ways *list) {
+    kiln_program *program = NULL;
+    kiln_strbuf bytes = {0};
+    kiln_status st = kiln_trace_replay(&given->trace, task->te, NULL, arena, &program, NULL);
+    if (st)
+        return kiln_status_note(st, "the schedule that is given for %.*s", KILN_STR_ARG(task->key));
+    const kiln_arg_buffers arg = kiln_program_args(program);
+    kiln_trace_encode(&given->trace, &bytes);
+    kiln_way way = {.trace = kiln_strbuf_end(&bytes, arena),
+                    .is_given = true,
+                    .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count)};
+    for (uint32_t i = 0; i < arg.count; i++)
+        if (program->buffer.data[arg.buffer[i]].role != KILN_ROLE_CONSTANT)
+            way.layout[i] = program->buffer.data[arg.buffer[i]].layout;
+    kiln_ways_add(list, task, &way, arena);
+    return KILN_OK;
+}
+
+static kiln_status check_given(const kiln_compilation *compilation,
+                               const kiln_pack_options *options) {
+    for (uint32_t i = 0; i < options->given_count; i++) {
+        bool known = false;
+        for (uint32_t t = 0; t < compilation->plan.tasks.count; t++)
+            known |=
+                kiln_str_equal(compilation->plan.tasks.task[t].key, options->given[i].task_key);
+        if (!known)
+            return KILN_ERROR(NOT_FOUND,
+                              "a schedule is given for task %.*s, which the model does not have "
+                              "(kiln explain MODEL --stage tasks lists them)",
+                              KILN_STR_ARG(options->given[i].task_key));
+    }
+    return KILN_OK;
+}
+
+/* ---- ways -------------------------------------------------------------------------------------
+ */
+
 /* The fastest record of each combination of layouts, fastest first. */
-static kiln_status add_records(void *context, const kiln_task *task, kiln_arena *arena,
+static kiln_status add_records(const chooser *c, const kiln_task *task, kiln_arena *arena,
                                kiln_ways *list) {
-    const chooser *c = context;
     uint32_t arg_count = kiln_program_args(task->te).count, count = 0;
     kiln_db_record *record = NULL;
     kiln_db_filter filter = fastest_of(c, task->key);
     const kiln_pack_options *o = c->options;
-    if (is_exact(context, task))
+    if (is_among(o->exact, o->exact_count, task->key))
         filter.allowed.algorithms = kiln_algorithm_allowed(&(kiln_accuracy){.exact = true}, arena);
     kiln_status st = find_records(c, &filter, arena, &record, &count);
     const bool taken_back = is_among(o->taken_back, o->taken_back_count, task->key);
@@ -129,6 +175,14 @@ static kiln_status add_records(void *context, const kiln_task *task, kiln_arena 
     return kiln_status_note(st, "records of %.*s", KILN_STR_ARG(task->op));
 }
 
+static kiln_status add_ways(void *context, const kiln_task *task, kiln_arena *arena,
+                            kiln_ways *list) {
+    const chooser *c = context;
+    const kiln_pack_given *given = find_given(c->options, task->key);
+    if (given) return add_given(given, task, arena, list);
+    return c->options->stored ? add_records(c, task, arena, list) : KILN_OK;
+}
+
 static bool may_join(void *context, const kiln_task *task) {
     const kiln_pack_options *o = ((const chooser *)context)->options;
     return !is_among(o->taken_back, o->taken_back_count, task->key);
@@ -143,19 +197,21 @@ kiln_status kiln_choose(kiln_compilation *compilation, const kiln_pack_options *
     kiln_target_print(&compilation->target, &target);
     chooser c = {
         .options = options, .arena = compilation->arena, .target = kiln_strbuf_view(&target)};
-    const kiln_choice choice = {.row_major = leaves_out(options, KILN_PLANNER_LAYOUT),
-                                .apart = leaves_out(options, KILN_PLANNER_EXCHANGE),
-                                .no_windows = leaves_out(options, KILN_PLANNER_WINDOWS),
-                                .compact = options->as_c,
-                                .no_joins = leaves_out(options, KILN_PLANNER_JOINS),
-                                .accuracy = options->accuracy,
-                                .is_exact = is_exact,
-                                .measured = options->stored ? add_records : NULL,
-                                .may_join = may_join,
-                                .conversion_ns = conversion_ns,
-                                .context = &c};
+    const kiln_choice choice = {
+        .row_major = leaves_out(options, KILN_PLANNER_LAYOUT),
+        .apart = leaves_out(options, KILN_PLANNER_EXCHANGE),
+        .no_windows = leaves_out(options, KILN_PLANNER_WINDOWS),
+        .compact = options->as_c,
+        .no_joins = leaves_out(options, KILN_PLANNER_JOINS) || options->given_count > 0,
+        .accuracy = options->accuracy,
+        .is_exact = is_exact,
+        .measured = options->stored || options->given_count ? add_ways : NULL,
+        .may_join = may_join,
+        .conversion_ns = conversion_ns,
+        .context = &c};
     kiln_map_init(&c.conversions);
-    kiln_status st = kiln_compilation_choose(compilation, &choice);
+    kiln_status st = check_given(compilation, options);
+    if (!st) st = kiln_compilation_choose(compilation, &choice);
     kiln_map_deinit(&c.conversions);
     kiln_strbuf_deinit(&target);
     if (!c.failure) return st;

@@ -55,6 +55,12 @@ typedef struct kiln_pack_provenance {
     kiln_str software;     /* "kiln 0.1.0" */
 } kiln_pack_provenance;
 
+/* A schedule that somebody wrote for a task. */
+typedef struct kiln_pack_given {
+    kiln_str task_key;
+    kiln_trace trace; /* closed */
+} kiln_pack_given;
+
 typedef struct kiln_pack_options {
     const kiln_pack_stored *stored; /* NULL: default schedules only */
     const kiln_str *taken_back;     /* [taken_back_count] keys of tasks that get default schedules,
@@ -62,6 +68,9 @@ typedef struct kiln_pack_options {
     uint32_t taken_back_count;
     const kiln_str *exact; /* [exact_count] keys of tasks that get none but direct sums */
     uint32_t exact_count;
+    const kiln_pack_given *given; /* [given_count] chosen whatever is stored; kernels are not joined
+                                     then. NOT_FOUND: the model has no such task */
+    uint32_t given_count;
     kiln_pack_kernels *kernels; /* NULL: each packing builds its own */
     kiln_str model_name;
     kiln_pack_provenance provenance;

@@ -14,6 +14,7 @@ from typing import Any, Callable, Generator, NamedTuple, Union
 from kiln._errors import BY_EXIT, Error, Internal, InvalidArgument
 from kiln._module import Module, load
 from kiln._programs import kiln_program
+from kiln.sched import Schedule
 from kiln.te import Operator
 
 # A path, the bytes of a model's file, an onnx.ModelProto, or an operator of one's own.
@@ -245,12 +246,18 @@ def compile(
     *,
     target: str | None = None,
     db: str | os.PathLike[str] | None = None,
+    schedule: Schedule | str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Makes a module from a model and the best stored schedules, at once, into the file `output`. Returns what the
-    program says of it: "module", "bytes", "tasks", "tuned". Options as `kiln compile --help` has them."""
+    program says of it: "module", "bytes", "tasks", "tuned". `schedule`: one of your own for one of its kernels, or a file
+    of several as --schedule takes it. Options as `kiln compile --help` has them."""
     with tempfile.TemporaryDirectory(prefix="kiln-") as folder:
-        words = ["compile", _file_of(model, folder), "--output", os.path.abspath(output), *_options({"target": target, "db": db, **options})]
+        if isinstance(schedule, Schedule):
+            text, schedule = f"task {schedule.task}\n{schedule.trace}", os.path.join(folder, "schedule.txt")
+            pathlib.Path(schedule).write_text(text, encoding="utf-8")
+        named = {"target": target, "db": db, "schedule": schedule, **options}
+        words = ["compile", _file_of(model, folder), "--output", os.path.abspath(output), *_options(named)]
         lines = _lines(words)
     return lines[-1] if lines else {}
 

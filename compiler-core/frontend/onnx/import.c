@@ -33,6 +33,12 @@ static const kiln_import_row ml_table[] = {
 #undef X
 };
 
+static const kiln_import_row own_table[] = {
+#define X(name, since, op, how, spec) {name, since, KILN_OP_##op, kiln_import_##how, spec},
+#include "compiler-core/frontend/onnx/own.def"
+#undef X
+};
+
 static const struct {
     const char *domain;
     const kiln_import_row *row;
@@ -43,6 +49,7 @@ static const struct {
     {"com.microsoft", contributed_table, KILN_ARRAY_COUNT(contributed_table)},
     {"ai.onnx.ml", ml_table, KILN_ARRAY_COUNT(ml_table)},
     {"ai.onnx.preview", preview_table, KILN_ARRAY_COUNT(preview_table)},
+    {"ai.kiln", own_table, KILN_ARRAY_COUNT(own_table)},
 };
 
 /* ---- findings -------------------------------------------------------------------------------- */

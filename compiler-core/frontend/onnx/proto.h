@@ -121,6 +121,7 @@ struct kiln_import_row {
 #include "compiler-core/frontend/onnx/contributed.def"
 #include "compiler-core/frontend/onnx/ml.def"
 #include "compiler-core/frontend/onnx/nodes.def"
+#include "compiler-core/frontend/onnx/own.def"
 #include "compiler-core/frontend/onnx/preview.def"
 #undef X
 

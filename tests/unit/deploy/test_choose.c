@@ -98,6 +98,39 @@ static void expect_chosen(fixture *f, uint32_t step, double us) {
 
 /* ---- promises -------------------------------------------------------------------------------- */
 
+/* Though a stored one is faster. */
+static void a_schedule_that_is_given_is_taken(void **state) {
+    fixture *f = *state;
+    use_graph(f, CHAIN);
+    put(f, 0, 1, ROW, ROW);
+    kiln_pack_given given = {.task_key = f->c->base.tasks.task[0].key};
+    expect_ok(kiln_trace_parse(KILN_STR("vectorize(relu.l)\n"), &f->arena, &given.trace));
+    const kiln_pack_stored stored = kiln_pack_stored_in(f->db);
+    kiln_pack_options options = {.stored = &stored, .given = &given, .given_count = 1};
+    expect_ok(kiln_choose(f->c, &options));
+    kiln_trace chosen;
+    kiln_strbuf text = {0};
+    expect_ok(kiln_trace_decode(f->c->way[0]->trace, &f->arena, &chosen));
+    kiln_trace_print(&chosen, &text);
+    assert_string_equal(text.data, "vectorize(relu.l)\n");
+    kiln_strbuf_deinit(&text);
+    assert_true(f->c->way[1]->is_default);
+    options.without = 1u << KILN_PLANNER_LAYOUT;
+    expect_ok(kiln_choose(f->c, &options));
+    assert_true(f->c->way[0]->is_given);
+}
+
+static void a_schedule_for_no_task_or_that_does_not_apply_is_refused(void **state) {
+    fixture *f = *state;
+    use_graph(f, CHAIN);
+    kiln_pack_given given = {.task_key = KILN_STR("v2:00")};
+    const kiln_pack_options options = {.given = &given, .given_count = 1};
+    expect_error(kiln_choose(f->c, &options), NOT_FOUND, "task v2:00, which the model");
+    given.task_key = f->c->base.tasks.task[0].key;
+    expect_ok(kiln_trace_parse(KILN_STR("vectorize(neg.l)\n"), &f->arena, &given.trace));
+    expect_error(kiln_choose(f->c, &options), ILLEGAL_SCHEDULE, "there is no loop neg.l");
+}
+
 static void without_records_the_default_schedule_is_taken(void **state) {
     use_graph(*state, CHAIN);
     expect_ok(choose(*state));
@@ -354,6 +387,10 @@ static void what_is_taken_back_or_left_out_is_not_joined(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        CHOOSE_TEST(a_schedule_that_is_given_is_taken),
+        CHOOSE_TEST(a_schedule_for_no_task_or_that_does_not_apply_is_refused),
+        CHOOSE_TEST(a_schedule_that_is_given_is_taken),
+        CHOOSE_TEST(a_schedule_for_no_task_or_that_does_not_apply_is_refused),
         CHOOSE_TEST(without_records_the_default_schedule_is_taken),
         CHOOSE_TEST(the_fastest_of_equal_layouts_is_taken),
         CHOOSE_TEST(a_kernel_gives_way_where_its_layout_costs_more_than_it_saves),

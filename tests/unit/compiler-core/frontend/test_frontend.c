@@ -25,7 +25,9 @@ static void what_no_row_knows_is_refused_with_the_kinds_there_are(void **state) 
         kiln_graph *graph = NULL;
         assert_false(kiln_onnx_probe(kiln_str_from(other[i])));
         expect_error(kiln_import_bytes(kiln_str_from(other[i]), NULL, NULL, *state, &graph),
-                     INVALID_ARGUMENT, "not a model file of a known kind: TFLite models; ONNX models");
+                     INVALID_ARGUMENT,
+                     "not a model file of a known kind: graphs that Kiln wrote; TFLite models; "
+                     "ONNX models");
         assert_null(graph);
     }
 }

@@ -23,6 +23,17 @@ static void nodes_become_operators(void **state) {
                         "output y\n");
 }
 
+static void operators_of_ones_own_are_expressions(void **state) {
+    const char *program = "program twice\ninput a: f32[2,3]\noutput b: f32[2,3]\n"
+                          "block b(i:2, j:3): b[i, j] = a[i, j] + a[i, j]\n";
+    model_parts parts = {.opset = 13, XY, .node_count = 1};
+    const message node = with_text(node_of(*state, "Expression", "x", "y"), 7, "ai.kiln");
+    parts.node[0] = with_attr_text(node, "program", program);
+    assert_string_equal(result_of(*state, import_of(*state, &parts)), "f32[2,3]: 2 4 6 8 10 12");
+    parts.node[0] = with_attr_text(node, "program", "program twice\ninput a: f32[2]\n");
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "input 0 is not 'a', a f32[2]");
+}
+
 static void everything_unsupported_is_listed_at_once(void **state) {
     model_parts parts = {
         .opset = 13,
@@ -257,6 +268,7 @@ static void old_training_is_not_supported(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(nodes_become_operators),
+        test_with_arena(operators_of_ones_own_are_expressions),
         test_with_arena(everything_unsupported_is_listed_at_once),
         test_with_arena(long_lists_are_cut),
         test_with_arena(opsets_have_bounds),

@@ -1,4 +1,7 @@
 #include "compiler-core/frontend/frontend.h"
+
+#include <string.h>
+
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define GRAPH                                     \

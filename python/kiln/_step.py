@@ -55,7 +55,7 @@ class StepsBase:
         if isinstance(value, Sample):
             return value.text
         if letter in "iI":
-            return str(int(value))  # type: ignore[call-overload, no-any-return]
+            return str(int(value))  # type: ignore[call-overload]
         text = str(getattr(value, "name", value))
         if letter == "u":
             text = self._native.tensor(text) or text

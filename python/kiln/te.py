@@ -30,7 +30,7 @@ __all__ = [
 
 _INPUT, _CONSTANT, _OUTPUT = 1, 2, 3
 # Combiners that a block has by itself.
-_COMBINERS = {_functions.add: "sum", _functions.mul: "prod", _functions.max: "max", _functions.min: "min"}
+_COMBINERS: dict[Callable[[Value, Value], Expr], str] = {_functions.add: "sum", _functions.mul: "prod", _functions.max: "max", _functions.min: "min"}
 
 
 def axis(name: str, extent: int) -> Axis:
@@ -240,12 +240,11 @@ def _halves(role: str, name: str, shape: Sequence[int], names: Sequence[str], va
     while len(extents) > len(shape):
         extent = extents[-1]
         index: list[Value] = [Expr(one, INDEX) for one in iterators[:-1]]
-        twice: Value = Expr(iterators[-1], INDEX) * 2 if extent > 2 else 0
-        left = made[tuple([*index, twice])]
+        at = Expr(iterators[-1], INDEX) * 2
+        left = made[tuple([*index, at if extent > 2 else 0])]
         if extent > 1:
-            right = made[tuple([*index, called("min", twice + 1, extent - 1) if isinstance(twice, Expr) else 1])]
-            both = value.combine(left, right)
-            left = select(twice + 1 < extent, both, left) if extent % 2 else both
+            both = value.combine(left, made[tuple([*index, called("min", at + 1, extent - 1) if extent > 2 else 1])])
+            left = select(at + 1 < extent, both, left) if extent % 2 else both
         extents[-1] = (extent + 1) // 2
         if extents[-1] == 1:
             extents.pop()

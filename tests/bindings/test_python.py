@@ -77,10 +77,10 @@ def module_of(world, *options, name="m.kiln"):
     return world.path(name)
 
 
-def case(world, name, *arguments):
+def case(world, name, *arguments, of="package.py"):
     env = {**world.env, "PATH": f"{harness.PROGRAMS / 'cli'}:{harness.PROGRAMS / 'tracker'}:{os.environ['PATH']}"}
     env.pop("PYTHONPATH", None)
-    return run(python(), "-X", "dev", "-W", "error", pathlib.Path(__file__).parent / "package.py", name, *arguments, env=env)
+    return run(python(), "-X", "dev", "-W", "error", pathlib.Path(__file__).parent / of, name, *arguments, env=env)
 
 
 def test_memory_is_taken_and_given_in_every_form(world):
@@ -141,6 +141,28 @@ def test_a_database_answers(world):
 def test_models_are_tuned_and_compiled(world):
     case(world, "tunes", world.zoo("gemm:64x64x64"), world.folder)
     world.left_nothing()
+
+
+def test_operators_are_written_and_interpreted(world):
+    for name in ("compute", "arithmetic", "refused", "leaks"):
+        case(world, name, of="operators.py")
+
+
+def test_schedules_are_written_by_hand(world):
+    case(world, "schedule", of="operators.py")
+
+
+def test_operators_become_modules(world):
+    case(world, "tune", world.folder, of="operators.py")
+    world.left_nothing()
+
+
+def test_functions_and_steps_are_those_of_the_tables(world):
+    said = run(python(), "-c", "from kiln import te, sched; print(*dir(te), *dir(sched.Schedule))").split()
+    for table, taken in (("ir/exprs.def", "(BINARY|COMPARE|CALLED)"), ("sched/prims.def", "(APPLY|SAMPLE|BEGIN)")):
+        rows = re.findall(rf"^X\((\w+),.*?\b{taken}\b", (ROOT / "compiler-core" / table).read_text(encoding="utf-8"), re.M)
+        missing = [row for row, _ in rows if row.lower() not in said and row.lower() + "_" not in said]
+        assert len(rows) > 20 and not missing, missing
 
 
 def test_classes_of_errors_are_those_of_the_table(world):

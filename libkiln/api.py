@@ -9,7 +9,8 @@ import re
 import sys
 
 INTRO = '''\
-/* Kiln {version}: runs compiled models, and looks into the database of what was measured.
+/* Kiln {version}: runs compiled models, looks into the database of what was measured, and writes
+ * operators and schedules.
  *
  * Functions that can fail return 0 or the number of an error, and leave one line of text in `error`, cut to
  * `error_bytes`, unless that is NULL. The library installs no signal handler, changes nothing of the process and
@@ -18,7 +19,8 @@ INTRO = '''\
  *
  *     pkg-config --cflags --libs kiln        all of it
  *     pkg-config --cflags --libs kiln-run    modules alone: needs libc and threads
- *     pkg-config --cflags --libs kiln-query  databases alone */
+ *     pkg-config --cflags --libs kiln-query  databases alone
+ *     pkg-config --cflags --libs kiln-te     operators and schedules of one's own alone */
 '''
 
 
@@ -29,7 +31,7 @@ def body(path):
     before, inside = text[:guard.start()], text[guard.end():text.rindex("#endif")]
     inside = re.sub(r'#ifdef __cplusplus\n(extern "C" \{|\})\n#endif\n', "", inside)
     includes = re.findall(r"#include <\w+\.h>\n", inside)
-    inside = re.sub(r"#include <\w+\.h>\n", "", inside)
+    inside = re.sub(r"#include (<\w+\.h>|\"[\w/]+\.h\")\n", "", inside)  # other parts are above
     comment = before.replace("INSTALLED. ", "").strip()
     return includes, comment + "\n\n" + re.sub(r"\n{3,}", "\n\n", inside).strip() + "\n"
 

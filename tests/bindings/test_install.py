@@ -17,7 +17,7 @@ LIBDIR = PREFIX / os.environ["KILN_LIBDIR"]
 VERSION = os.environ["KILN_VERSION"]
 RUN_BYTES_MAX = 250_000  # of the part that runs modules, stripped
 PROGRAMS = ("kiln", "kiln-tracker", "kiln-tuner", "kiln-rpc-server")  # with a page each, beside those of kiln's commands
-PUBLIC = {"run": ["libkiln/version.h", "deploy/module.h"], "query": ["libkiln/records.h"]}
+PUBLIC = {"run": ["libkiln/version.h", "deploy/module.h"], "query": ["libkiln/records.h"], "te": ["libkiln/operator.h"]}
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
@@ -71,7 +71,7 @@ def test_everything_lies_where_it_belongs(world):
     assert [entry.name for entry in place.iterdir()] == [PREFIX.parts[1]], list(place.iterdir())
     for name in (*PROGRAMS, "kiln-run"):
         assert os.access(below(place, PREFIX / "bin" / name), os.X_OK), name
-    assert {entry.name for entry in below(place, PREFIX / "include/kiln").iterdir()} == {"kiln.h", "kiln.hpp"}
+    assert {entry.name for entry in below(place, PREFIX / "include/kiln").iterdir()} == {"kiln.h", "kiln.hpp", "te.hpp"}
     for part in PUBLIC:
         for name in (f"libkiln-{part}.so", f"libkiln-{part}.so.{VERSION}", f"libkiln-{part}.a", f"pkgconfig/kiln-{part}.pc"):
             assert below(place, LIBDIR / name).exists(), name
@@ -142,6 +142,58 @@ def test_an_application_asks_a_database(world):
         assert refused.returncode == code and says in refused.stderr, refused
 
 
+SAID_OF_OPERATOR = """program maxplus
+input a: f32[6,5]
+input b: f32[5,32]
+constant bias: f32[32]
+temp t: f32[6,32]
+output c: f32[6,32]
+block t(i:6, j:32 | k:5): t[i, j] max= a[i, k] + b[k, j] init -inf
+block c(i:6, j:32): c[i, j] = t[i, j] + bias[j]
+2 inputs, the second b of 640 bytes
+3 program text: d: index 1 of a is in [5, 5], the dimension is 5
+3 expected a line that begins with input, constant, output, temp or block: "loops:"
+5 there is no constant named 'b'
+t.j.0 t.j.1 in 4 loops, a is x0, t is t, no is not there
+16 instruction 4 (parallel): t.k lies inside parallel loop t.i
+3 trace text 3:1: there is no such primitive
+operator agrees
+schedule agrees
+"""
+
+
+def test_an_application_has_an_operator_of_its_own(world):
+    place = install(world)
+    flags = pkg_config(place, "--cflags", "kiln-te")
+    shared = compile_app(world, place, "operator.c", "operator", *flags, *pkg_config(place, "--libs", "kiln-te"))
+    fixed = compile_app(world, place, "operator.c", "fixed", *flags, below(place, LIBDIR / "libkiln-te.a"), "-lm")
+    model, schedule = world.path("own.graph"), world.path("own.txt")
+    assert run(shared, model, schedule, env={**os.environ, "LD_LIBRARY_PATH": str(below(place, LIBDIR))}) == SAID_OF_OPERATOR
+    assert run(fixed, model, schedule) == SAID_OF_OPERATOR
+    needs = set(re.findall(r"NEEDED.*\[(.*?)\]", run("readelf", "-d", fixed)))
+    assert needs <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, needs
+    key = pathlib.Path(schedule).read_text().split()[1]
+    assert key in world.run("explain", model, "--stage", "tasks").stdout
+    made = world.json("compile", model, "--schedule", schedule, "--db", "none")[-1]
+    assert made["module"].endswith("own.kiln") and made["tasks"] == 1, made
+    assert "vectorize(t.j.1)" in pathlib.Path(schedule).read_text()
+    world.refused("compile", world.zoo("gemm:64x64x64"), "--schedule", schedule, "--db", "none", says=key)
+
+
+def test_an_application_in_cxx_has_operators_of_its_own(world):
+    place = install(world)
+    flags = pkg_config(place, "--cflags", "--libs", "kiln-te")
+    env = {**os.environ, "LD_LIBRARY_PATH": str(below(place, LIBDIR))}
+    steps = "split(total.r, -1, 4)\nt0 = perfect_tile(most.r, 2, 3) = [3, 3]\nsplit(most.r, t0[0], t0[1])\nunroll(most.r.1)\n"
+    plain = "program plain\ninput x: f64[2]\nconstant w: f32[2]\noutput y: f64[2]\nblock y(i:2): y[i] = x[i]*f64(w[i]) + 0.001f64\n16\n"
+    expected = "3 program text: z: index 1 of x is in [9, 9], the dimension is 9\n3\ntotal.r.0 total.r.1 of 17 loops\n16\n" + steps + "right right\n"
+    model, schedule = world.path("own.graph"), world.path("own.txt")
+    for more, last in ((("-fno-exceptions", "-fno-rtti"), ""), ((), plain)):
+        run("c++", "-std=c++17", *STRICT, *more, "-o", world.path("own"), pathlib.Path(__file__).parent / "operator.cpp", *flags)
+        assert run(world.path("own"), model, schedule, env=env) == expected + last
+    assert world.json("compile", model, "--schedule", schedule, "--db", "none")[-1]["tasks"] == 1
+
+
 def test_an_application_in_cxx_has_exceptions_or_none(world):
     place, module, sized = install(world), module_of(world), sized_module_of(world)
     world.run("tune", world.zoo("gemm:64x64x64"), "--trials", 2, "--db", world.path("r.db"))
@@ -164,7 +216,8 @@ def test_the_header_is_c99_and_cxx(world):
     place = install(world)
     include = below(place, PREFIX / "include")
     for compiler, language, header in (("cc", "c99", "kiln.h"), ("c++", "c++11", "kiln.h"), ("c++", "c++17", "kiln.hpp"),
-                                       ("clang++-19", "c++17", "kiln.hpp"), ("clang++-19", "c++20", "kiln.hpp")):
+                                       ("clang++-19", "c++17", "kiln.hpp"), ("clang++-19", "c++20", "kiln.hpp"), ("c++", "c++17", "te.hpp"),
+                                       ("clang++-19", "c++20", "te.hpp")):
         pathlib.Path(world.path("one.cc")).write_text(f"#include <kiln/{header}>\n")
         run(compiler, f"-std={language}", *STRICT, "-fsyntax-only", "-x", "c" if language == "c99" else "c++", f"-I{include}", world.path("one.cc"))
 

@@ -63,9 +63,10 @@ kiln_program *kiln_algorithm_apply(kiln_algorithm algorithm, const kiln_program 
                                    kiln_arena *arena);
 
 /* Operations that one run of `alternative`, made by `algorithm`, cannot do without: all of the
- * direct form (kiln_program_flops); else those of the reductions that run each time. Transforms are
- * left out, because what they cost depends on the schedule. No kernel can be faster than these at
- * the peak of its processor. */
+ * direct form (kiln_program_flops), but two a point of reductions that combine two operands in
+ * another way than sums of products; else those of the reductions that run each time. Transforms
+ * are left out, because what they cost depends on the schedule. No kernel can be faster than these
+ * at the peak of its processor. */
 double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_program *alternative);
 
 /* The least of these over all algorithms that are allowed and apply to `te`, a task in its direct

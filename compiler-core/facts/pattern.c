@@ -92,6 +92,10 @@ bool kiln_block_packs_bits(const kiln_program *p, kiln_block block) {
            kiln_expr_as_int(p, none, &value) && value == 0;
 }
 
+static bool has_own_iter(const kiln_pattern *pattern, uint32_t of, uint32_t other) {
+    return (pattern->spatial & pattern->from[of].iters & ~pattern->from[other].iters) != 0;
+}
+
 bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
     const kiln_block_info b = p->block.data[block];
     *out = (kiln_pattern){.block = block};
@@ -117,6 +121,8 @@ bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
         else
             out->spatial |= 1u << i;
     }
+    out->contracts = out->multiplies || (b.combiner != KILN_COMBINE_NONE && loads.count == 2 &&
+                                         has_own_iter(out, 0, 1) && has_own_iter(out, 1, 0));
     return true;
 }
 

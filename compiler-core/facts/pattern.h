@@ -23,8 +23,11 @@ typedef struct kiln_pattern {
     uint32_t from_count;
     kiln_block_access *from;  /* [from_count] distinct loads, in the program's arena */
     uint32_t spatial, reduce; /* bit i: iterator i, extent above 1 */
-    bool multiplies;          /* a sum of products of two loads: from[0] and from[1] */
-    bool counts_ones;         /* multiplies bits: loads are words of them (algorithm/bits.c) */
+    bool contracts;   /* multiplies, or reduces another function of two loads, each of which has
+                         spatial iterators that the other one lacks: a product of matrices over other
+                         operations */
+    bool multiplies;  /* a sum of products of two loads: from[0] and from[1] */
+    bool counts_ones; /* multiplies bits: loads are words of them (algorithm/bits.c) */
 } kiln_pattern;
 
 /* False when the block was inlined away. */

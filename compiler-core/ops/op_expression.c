@@ -94,7 +94,9 @@ typedef struct copier {
     kiln_buffer *buffer; /* [from's buffers] the same of te->p; 0: a literal */
     uint32_t *input;     /* [from's buffers] of the node */
     kiln_var *var;       /* [from's variables] likewise */
-    kiln_expr *done;     /* [from's expressions] of the block that is copied; 0: not yet */
+    kiln_expr *done;     /* [from's expressions] the copy, of the block that `done_in` says */
+    kiln_block *done_in; /* likewise; 0: of none yet */
+    kiln_block block;    /* that is copied */
 } copier;
 
 static void map_buffers(copier *c) {
@@ -115,7 +117,7 @@ static void map_buffers(copier *c) {
 }
 
 static kiln_expr copy_expr(copier *c, kiln_expr e) {
-    if (!e || c->done[e]) return e ? c->done[e] : 0;
+    if (!e || c->done_in[e] == c->block) return e ? c->done[e] : 0;
     const kiln_expr_node *node = kiln_expr_get(c->from, e);
     kiln_expr operand[KILN_RANK_MAX] = {0};
     for (uint32_t i = 0; i < node->operand_count; i++)
@@ -130,14 +132,16 @@ static kiln_expr copy_expr(copier *c, kiln_expr e) {
         c->done[e] =
             kiln_expr_load(c->te->p, c->buffer[node->payload.id], operand, node->operand_count);
     }
+    c->done_in[e] = c->block;
     return c->done[e];
 }
 
-static void copy_block(copier *c, const kiln_block_info *b) {
+static void copy_block(copier *c, kiln_block block) {
+    const kiln_block_info *b = &c->from->block.data[block];
     kiln_program *p = c->te->p;
     kiln_block made = kiln_block_create(p, kiln_str_copy(p->arena, b->name));
     kiln_expr index[KILN_RANK_MAX];
-    for (kiln_expr e = 0; e < c->from->expr.count; e++) c->done[e] = 0;
+    c->block = block;
     for (uint32_t i = 0; i < b->iter_count; i++) {
         const char *name = kiln_str_dup(p->arena, kiln_iter_name(c->from, &b->iter[i]));
         kiln_expr iter = kiln_block_add_iter(p, made, name, b->iter[i].extent, b->iter[i].reduce);
@@ -159,7 +163,8 @@ void kiln_te_expression(kiln_te *te) {
     c.input = KILN_ARENA_ARRAY(&scratch, uint32_t, from->buffer.count);
     c.var = KILN_ARENA_ARRAY(&scratch, kiln_var, from->var.count);
     c.done = KILN_ARENA_ARRAY(&scratch, kiln_expr, from->expr.count);
+    c.done_in = KILN_ARENA_ARRAY(&scratch, kiln_block, from->expr.count);
     map_buffers(&c);
-    for (kiln_block b = 1; b < from->block.count; b++) copy_block(&c, &from->block.data[b]);
+    for (kiln_block b = 1; b < from->block.count; b++) copy_block(&c, b);
     kiln_arena_deinit(&scratch);
 }

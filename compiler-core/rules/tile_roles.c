@@ -26,7 +26,7 @@ static bool is_constant(const kiln_tiling *t, const kiln_block_access *a) {
 /* Weights and data: lanes over an iterator that indexes only one of two operands; constants are
  * preferred, as packing them costs nothing, then the innermost output dimension. */
 static bool choose_packed(kiln_tiling *t) {
-    if (!t->pattern.multiplies || t->pattern.from[0].buffer == t->pattern.from[1].buffer)
+    if (!t->pattern.contracts || t->pattern.from[0].buffer == t->pattern.from[1].buffer)
         return false;
     double best = 0;
     for (int side = 0; side < 2; side++) {

@@ -417,7 +417,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
          "records database (default $KILN_HOME/kiln.db); none: default schedules"},
         KILN_ACCURACY_OPTIONS(&accuracy),
         {"output|o", KILN_OPT_TEXT, &output, "MODULE",
-         "file to write (default: the model's name with .kiln or .c)"},
+         "file to write (default: the model's name with .kiln, .wasm or .c)"},
         {"emit", KILN_OPT_TEXT, &emit, "WHAT",
          "module, static-c (NAME.c and NAME.h), llvm, asm, loops or graph (default module)"},
         {"schedule", KILN_OPT_TEXT, &model.schedules_path, "FILE",
@@ -461,7 +461,9 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         st = kiln_target_check_modules(&target, target_text, model.path);
     if (st) return st;
     if (strcmp(emit, "module") == 0) {
-        if (!output) output = default_output(process, model.path, ".kiln");
+        if (!output)
+            output = default_output(process, model.path,
+                                    target.arch == KILN_ARCH_WASM32 ? ".wasm" : ".kiln");
         return sizes.count ? compile_sizes(process, &model, &sizes, &dim, output, json)
                            : compile_module(process, &model, output, json);
     }

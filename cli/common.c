@@ -171,7 +171,7 @@ kiln_db_allowed kiln_allowed_by(const kiln_accuracy *accuracy, kiln_arena *arena
 
 kiln_status kiln_target_check_modules(const kiln_target *target, const char *option,
                                       const char *model) {
-    static const char *const bare[] = {"-unknown-unknown", "-none-eabi", "-none-eabihf"};
+    static const char *const bare[] = {"-none-eabi", "-none-eabihf"};
     if (target->kind != KILN_TARGET_CPU) return KILN_OK;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(bare); i++)
         if (kiln_str_ends(target->triple, bare[i]))

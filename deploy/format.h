@@ -234,6 +234,8 @@ bool kiln_module_plan_is_plain(const kiln_module_plan *plan);
  * begin. */
 uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer);
 uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer);
+/* Whether `buffer` is a row of an output that a loop stacks which may end early. */
+bool kiln_module_plan_grows(const kiln_module_plan *plan, uint32_t buffer);
 
 /* Checks a plan by the rules that writer and reader share. Indices and counts are in range; sizes
  * agree (ports, copies); arena buffers lie inside the arena and aliases inside their source; each

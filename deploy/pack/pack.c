@@ -6,6 +6,7 @@
 #include "deploy/pack/module_write.h"
 #include "deploy/pack/packer.h"
 #include "deploy/pack/places.h"
+#include "deploy/pack/wasm_module.h"
 
 static const kiln_layout row;
 
@@ -614,6 +615,7 @@ kiln_status kiln_pack(kiln_compilation *c, const kiln_pack_options *options, kil
     kiln_module_plan plan;
     kiln_status st = kiln_pack_plan(c, options, arena, &plan, out_report);
     if (st) return st;
-    return kiln_status_note(kiln_module_encode(&plan, out), "packing %.*s",
-                            KILN_STR_ARG(options->model_name));
+    st = c->target.arch == KILN_ARCH_WASM32 ? kiln_wasm_module_encode(&plan, arena, out)
+                                            : kiln_module_encode(&plan, out);
+    return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(options->model_name));
 }

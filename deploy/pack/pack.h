@@ -107,8 +107,9 @@ typedef struct kiln_pack_report {
 KILN_MUST_USE kiln_status kiln_pack_plan(kiln_compilation *compilation,
                                          const kiln_pack_options *options, kiln_arena *arena,
                                          kiln_module_plan *out_plan, kiln_pack_report *out_report);
-/* Appends the module's bytes to `out`. `out_report` lives in `arena`; NULL: not wanted.
- * Errors of kiln_pack_plan and kiln_module_encode. */
+/* Appends the module's bytes to `out`: the file of deploy/format.h, or for WebAssembly that of
+ * deploy/pack/wasm_module.h. `out_report` lives in `arena`; NULL: not wanted.
+ * Errors of kiln_pack_plan, kiln_module_encode and kiln_wasm_module_encode. */
 KILN_MUST_USE kiln_status kiln_pack(kiln_compilation *compilation, const kiln_pack_options *options,
                                     kiln_arena *arena, kiln_strbuf *out,
                                     kiln_pack_report *out_report);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/manifest.h"
-#include "base/map.h"
 #include "compiler-core/core.h"
+#include "deploy/pack/prepared.h"
 
 typedef struct writer {
     const kiln_module_plan *plan;
@@ -77,30 +77,6 @@ static void write_constants(writer *w) {
 static void write_buffer(writer *w, const char *name, uint64_t bytes) {
     kiln_strbuf_printf(w->out, "static KILN_ALIGNED char %s[%llu];\n", name,
                        (unsigned long long)KILN_MAX(bytes, 1u));
-}
-
-/* Steps that call one kernel with the same constants pack once: the first of them does. What else
- * they give the kernel is no matter of packing. */
-static void find_packers(writer *w) {
-    kiln_map first;
-    kiln_strbuf key = {0};
-    kiln_map_init(&first);
-    w->packer = KILN_ARENA_ARRAY(w->arena, uint32_t, w->plan->step_count + 1);
-    for (uint32_t s = 0; s < w->plan->step_count; s++) {
-        const kiln_plan_step *step = &w->plan->step[s];
-        uint64_t found = s;
-        if (step->action != KILN_ACTION_KERNEL) continue;
-        kiln_strbuf_reset(&key);
-        kiln_strbuf_printf(&key, "%u", step->kernel);
-        for (uint32_t i = 0; i < step->arg_count; i++)
-            if (w->kernel[step->kernel].manifest.arg[i].role == KILN_ROLE_CONSTANT)
-                kiln_strbuf_printf(&key, " %u", step->arg[i]);
-        kiln_str text = kiln_str_copy(w->arena, kiln_strbuf_view(&key));
-        if (!kiln_map_find(&first, text, &found)) kiln_map_put(&first, text, s);
-        w->packer[s] = (uint32_t)found;
-    }
-    kiln_strbuf_deinit(&key);
-    kiln_map_deinit(&first);
 }
 
 /* Packed arguments of each step that packs. */
@@ -286,20 +262,13 @@ static void write_source(writer *w) {
         w->sizes.scratch_bytes = KILN_MAX(w->sizes.scratch_bytes, scratch);
         write_kernel(w, i);
     }
-    find_packers(w);
+    w->packer = kiln_prepared_find(w->plan, w->kernel, w->arena);
     w->sizes.arena_bytes = w->plan->arena_bytes;
     write_buffer(w, "arena", w->sizes.arena_bytes);
     write_buffer(w, "scratch", w->sizes.scratch_bytes);
     write_constants(w);
     write_packed(w);
     write_run(w);
-}
-
-/* Whether a loop that may end early stacks rows of an output there. */
-static bool grows(const kiln_module_plan *plan, const kiln_plan_buffer *b) {
-    if (b->stride == 0 || plan->buffer[b->source].storage != KILN_STORAGE_OUTPUT) return false;
-    const kiln_plan_step *loop = &plan->step[b->loop];
-    return loop->count != KILN_PLAN_NONE || loop->condition != KILN_PLAN_NONE;
 }
 
 static kiln_status check(const kiln_module_plan *plan) {
@@ -310,7 +279,7 @@ static kiln_status check(const kiln_module_plan *plan) {
             return KILN_ERROR(UNIMPLEMENTED,
                               "static C runs on the processor alone; step %u does not", i);
     for (uint32_t i = 0; i < plan->buffer_count; i++)
-        if (grows(plan, &plan->buffer[i]))
+        if (kiln_module_plan_grows(plan, i))
             return KILN_ERROR(UNIMPLEMENTED,
                               "static C has no outputs whose length is known at run time only");
     return KILN_OK;

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "deploy/runtime/object.h"
+#include "deploy/runtime/object_wasm.h"
 
 #define SCRATCH_CHUNK_BYTES ((size_t)16 << 10)
 
@@ -57,6 +58,8 @@ static kiln_status check_entries(const kiln_object_image *image, const char *con
 }
 
 kiln_status kiln_object_check(kiln_str bytes, kiln_arch arch, const char *const *entries) {
+    if (arch == KILN_ARCH_WASM32)
+        return kiln_status_note(kiln_object_wasm_check(bytes, entries), "object");
     kiln_arena scratch;
     kiln_arena_init(&scratch, SCRATCH_CHUNK_BYTES);
     kiln_object_image image;

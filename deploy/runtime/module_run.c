@@ -480,9 +480,7 @@ static void find_grown(kiln_variant *m) {
         const kiln_plan_step *step = &plan->step[s];
         for (uint32_t i = step->arg_count - step->output_count; i < step->arg_count; i++) {
             const kiln_plan_buffer *b = &plan->buffer[step->arg[i]];
-            if (b->stride == 0 || plan->buffer[b->source].storage != KILN_STORAGE_OUTPUT) continue;
-            const kiln_plan_step *loop = &plan->step[b->loop];
-            if (loop->count != KILN_PLAN_NONE || loop->condition != KILN_PLAN_NONE)
+            if (kiln_module_plan_grows(plan, step->arg[i]))
                 grow(m, plan->buffer[b->source].source, b->loop);
         }
     }

@@ -25,6 +25,13 @@ uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer) 
     return b->storage == KILN_STORAGE_ALIAS ? b->offset : 0;
 }
 
+bool kiln_module_plan_grows(const kiln_module_plan *plan, uint32_t buffer) {
+    const kiln_plan_buffer *b = &plan->buffer[buffer];
+    if (b->stride == 0 || plan->buffer[b->source].storage != KILN_STORAGE_OUTPUT) return false;
+    const kiln_plan_step *loop = &plan->step[b->loop];
+    return loop->count != KILN_PLAN_NONE || loop->condition != KILN_PLAN_NONE;
+}
+
 /* Of device 0, the processor, or a further one. */
 static uint64_t arena_of(const kiln_module_plan *plan, uint32_t device) {
     return device == 0 ? plan->arena_bytes : plan->device[device - 1].arena_bytes;

@@ -24,7 +24,7 @@ PROCESSORS = {  # name -> target, emulator, runner
     "aarch64": ("cpu:aarch64-unknown-linux-gnu", "qemu-aarch64", RUNNERS / "runner-aarch64"),
     "armv7": ("pynq", "qemu-arm", RUNNERS / "runner-arm"),
     "riscv64": ("riscv64", "qemu-riscv64", RUNNERS / "runner-riscv64"),
-    "wasm": ("wasm", "node", HERE.parent / "boards/runner.js"),
+    "wasm": ("wasm", "node", HERE.parent / "boards/runner.mjs"),
     "opencl": ("opencl,emulated", None, None),
     "opencl-gpu": ("opencl", None, None),
     "c-gcc": ("x86-64", "gcc", None),

@@ -148,7 +148,7 @@ def test_a_database_that_is_named_must_be_there(world):
 
 
 def test_modules_for_machines_that_load_none_are_refused_with_what_to_do(world):
-    for target in ("wasm", "cortex-m7"):
+    for target in ("cortex-m7",):
         for argv in (["compile", DIGITS, "-o"], ["tune", DIGITS, "--db", world.path("t.db"), "--out"]):
             said = world.refused(*argv, world.path("d.kiln"), "--target", target, says="nothing loads modules").stderr
         command = re.search(r"kiln (compile .* -o )NAME.c", said).group(1).split()
@@ -343,25 +343,6 @@ def test_what_killed_commands_left_goes_with_the_next(world):
     assert len(list(temporary.iterdir())) == 2
     world.run("fleet", "list")
     assert not list(temporary.iterdir())
-
-
-def test_folders_of_killed_wasm_runners_go_with_the_next(world):
-    node = shutil.which("node")
-    if not node or not shutil.which("clang-19"):
-        raise harness.Skip("node or clang-19 is missing")
-    runner = pathlib.Path(os.environ["KILN_BOARDS"]) / "tests/boards/runner.js"
-    temporary = world.folder / "tmp"
-    start = lambda: subprocess.Popen([node, runner], env=world.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for end in (signal.SIGKILL, signal.SIGTERM):
-        child = start()
-        harness.until(lambda: list(temporary.iterdir()), "its folder")
-        child.send_signal(end)
-        child.wait()
-    assert len(list(temporary.iterdir())) <= 1
-    child = start()
-    child.stdin.close()
-    child.wait()
-    assert not list(temporary.iterdir()), list(temporary.iterdir())
 
 
 def test_a_tracker_that_is_gone_is_said_to_be_and_counted_down(world):

@@ -1,0 +1,67 @@
+export * from './errors.js';
+
+/** Types of elements as Kiln names them; halves (f16, bf16) travel as their bits, bool as bytes of 0 and 1. */
+export type DType =
+  'f32' | 'f64' | 'f16' | 'bf16' | 'i8' | 'i16' | 'i32' | 'i64' | 'u8' | 'u16' | 'u32' | 'u64' | 'bool';
+
+/** The array of a port, by its type: Float32Array of f32, Uint16Array of f16, BigInt64Array of i64, Uint8Array of bool. */
+export type Data =
+  Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array |
+  Uint8Array | Uint16Array | Uint32Array | BigUint64Array;
+
+export interface Port {
+  readonly name: string;
+  readonly dtype: DType;
+  /** Dense, row-major. */
+  readonly shape: readonly number[];
+}
+
+export interface Step {
+  readonly action: 'kernel' | 'alias' | 'copy' | 'loop';
+  /** Of the graph's node or group of nodes. */
+  readonly name: string;
+  /** "conv+relu" */
+  readonly op: string;
+  /** The key of the tuning task; "" where it is no kernel. */
+  readonly task: string;
+  /** Operations of one run. */
+  readonly flops: number;
+}
+
+export interface StepTime {
+  readonly name: string;
+  readonly op: string;
+  readonly action: Step['action'];
+  /** Milliseconds of one run, on average; of a loop with its body. */
+  readonly ms: number;
+}
+
+export interface Module {
+  readonly inputs: readonly Port[];
+  readonly outputs: readonly Port[];
+  readonly steps: readonly Step[];
+  /** "model", "target", "codegen" */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** The module's own memory of an input: what is written there is what the next `call` reads, without a copy. */
+  input(name: string): Data;
+  /** The module's own memory of an output, which the next `call` overwrites. */
+  output(name: string): Data;
+  /** Runs once, from `input(name)` to `output(name)`. */
+  call(): void;
+  /**
+   * Copies the inputs (each exactly of its port's array and length), runs, and gives copies of the outputs.
+   * Rejects with InvalidArgument for what is missing, unknown or of another type; nothing has run then.
+   */
+  run(inputs: Readonly<Record<string, Data>>): Promise<Record<string, Data>>;
+  /** Runs `times` times (1) as `call`, and says how long each step took. */
+  profile(times?: number): StepTime[];
+  /** Lets go of its memory; a module that is closed throws FailedPrecondition. */
+  close(): void;
+}
+
+/**
+ * Loads a module that `kiln compile --target wasm` made. `source`: a URL, in node also a path, a Response, or bytes.
+ * Rejects with NotFound or Unavailable where it cannot be had, DataLoss where it is damaged, FailedPrecondition where it is
+ * for another machine, and Unimplemented where it is newer than this package.
+ */
+export function load(source: string | URL | Response | ArrayBuffer | ArrayBufferView): Promise<Module>;

@@ -1,0 +1,97 @@
+// An application over the package: its folder is installed as npm would. Arguments: what `test_javascript.py` says.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import * as kiln from 'kiln';
+
+const npy = (path, array) => {
+  const bytes = fs.readFileSync(path), start = 10 + bytes.readUInt16LE(8);
+  return new array(bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + bytes.length));
+};
+
+/** What a promise, or a function, fails with. */
+async function failure(of) {
+  try {
+    await of();
+  } catch (error) {
+    assert(error instanceof kiln.KilnError, String(error.stack));
+    assert.equal(error.name, error.constructor.name);
+    return `${error.code} ${error.number} ${error.message}`;
+  }
+  return 'no error';
+}
+
+const cases = {
+  async digits(path, images, labels, native) {
+    const m = await kiln.load(path), x = npy(images, Float32Array), label = npy(labels, BigInt64Array), y = npy(native, Float32Array);
+    assert.deepEqual(m.inputs, [{name: 'image', dtype: 'f32', shape: [1, 1, 8, 8]}]);
+    assert.deepEqual(m.outputs, [{name: 'probability', dtype: 'f32', shape: [1, 10]}]);
+    assert.match(m.metadata.target, /^cpu:wasm32/);
+    const classOf = p => p.indexOf(Math.max(...p));
+    let right = 0, alike = 0;
+    for (let i = 0; i < label.length; i++) {
+      const {probability} = await m.run({image: x.subarray(64 * i, 64 * i + 64)});
+      right += classOf(probability) === Number(label[i]);
+      alike += classOf(probability) === classOf(y.subarray(10 * i, 10 * i + 10));
+    }
+    console.log(`${(right / label.length).toFixed(4)} ${alike}/${label.length}`);
+  },
+
+  async memory(path) {
+    const m = await kiln.load(fs.readFileSync(path)), x = m.input('image');
+    x.fill(0.5);
+    m.call();
+    const bound = m.output('probability').slice();
+    const {probability} = await m.run({image: new Float32Array(64).fill(0.5)});
+    assert.deepEqual(probability, bound);
+    assert.deepEqual((await m.run({image: x})).probability, bound, 'the own memory as an input');
+    m.output('probability').fill(7);
+    assert.deepEqual(probability, bound, 'what run gives is a copy');
+    const times = m.profile(3);
+    assert.deepEqual(times.map(({name}) => name), m.steps.map(({name}) => name));
+    assert(times.every(({ms, action}) => ms > 0 || action === 'alias'));
+    m.close();
+    for (const use of [() => m.call(), () => m.run({image: x}), () => m.input('image'), () => m.profile()])
+      assert.match(await failure(use), /^FAILED_PRECONDITION 9 the module is closed/);
+  },
+
+  async errors(path, other) {
+    const bytes = fs.readFileSync(path), m = await kiln.load(path), x = new Float32Array(64);
+    const rows = [
+      [() => m.run({}), /^INVALID_ARGUMENT 3 the input image: f32\[1,1,8,8\] is missing/],
+      [() => m.run({image: x, mask: x}), /no input mask; it has image: f32\[1,1,8,8\]/],
+      [() => m.run({image: new Float64Array(64)}), /is a Float32Array, not Float64Array/],
+      [() => m.run({image: 3}), /is a Float32Array, not Number/],
+      [() => m.run({image: x.subarray(1)}), /has 64 elements, not 63/],
+      [() => m.output('y'), /no output y; it has probability/],
+      [() => kiln.load(7), /^INVALID_ARGUMENT 3 a module is a URL/],
+      [() => kiln.load('/nowhere/m.wasm'), /^NOT_FOUND 5 \/nowhere\/m.wasm cannot be read/],
+      [() => kiln.load(other), /^FAILED_PRECONDITION 9 .*--target wasm/],
+      [() => kiln.load(bytes.subarray(0, 8)), /^INVALID_ARGUMENT 3 .*no module of Kiln/],
+      [() => kiln.load(bytes.subarray(0, -5)), /^DATA_LOSS 14 the module is damaged/],
+      [() => kiln.load(new Uint8Array(0)), /^DATA_LOSS/],
+      [() => kiln.load(Buffer.from(bytes.toString('latin1').replace('"version":1', '"version":9'), 'latin1')), /^UNIMPLEMENTED 12 .*9.*newer/],
+    ];
+    for (const [of, wanted] of rows) assert.match(await failure(of), wanted);
+  },
+
+  async server(path) {
+    const server = http.createServer((request, response) => {
+      if (request.url !== '/m.wasm') response.statusCode = 404;
+      response.end(request.url === '/m.wasm' ? fs.readFileSync(path) : '');
+    });
+    await new Promise(done => server.listen(0, '127.0.0.1', done));
+    const at = `http://127.0.0.1:${server.address().port}`;
+    assert.equal((await kiln.load(new URL(`${at}/m.wasm`))).inputs.length, 1);
+    assert.equal((await kiln.load(await fetch(`${at}/m.wasm`))).inputs.length, 1);
+    assert.match(await failure(() => kiln.load(`${at}/n.wasm`)), /^NOT_FOUND 5 .*404/);
+    await new Promise(done => {
+      server.close(done);
+      server.closeAllConnections?.();
+    });
+    assert.match(await failure(() => kiln.load(`${at}/m.wasm`)), /^UNAVAILABLE 13/);
+  },
+};
+
+const [, , name, ...args] = process.argv;
+await cases[name](...args);

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""The package for JavaScript, used by an application under node as npm would install it."""
+import json
+import pathlib
+import re
+import shutil
+import sys
+
+import harness
+from test_install import run
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+DIGITS = ROOT / "examples/digits"
+PACKAGE = harness.PROGRAMS / "js"
+APP = HERE / "app.mjs"
+
+
+def app(world, case, *args):
+    if not shutil.which("node"):
+        raise harness.Skip("node is missing: install nodejs")
+    folder = world.folder / "app"
+    if not folder.exists():
+        (folder / "node_modules").mkdir(parents=True)
+        (folder / "node_modules/kiln").symlink_to(PACKAGE)
+        shutil.copy(APP, folder)
+    return run("node", folder / APP.name, case, *args).strip()
+
+
+def digits(world, target=None):
+    module = world.path("digits.wasm" if target else "digits.kiln")
+    world.run("compile", DIGITS / "digits.onnx", "--db", "none", "-o", module, *(("--target", target) if target else ()))
+    return module
+
+
+def test_digits_are_recognised_as_natively(world):
+    world.run("run", digits(world), "--input", f"image={DIGITS}/images.npy", "--output", world.path("out"))
+    said = app(world, "digits", digits(world, "wasm"), DIGITS / "images.npy", DIGITS / "labels.npy", world.path("out") + "/probability.npy")
+    accuracy, alike = said.split()
+    assert float(accuracy) > 0.97 and alike == "359/359", said
+
+
+def test_inputs_and_outputs_may_stay_in_the_modules_memory(world):
+    app(world, "memory", digits(world, "wasm"))
+
+
+def test_each_error_is_a_class_and_says_what_was_expected(world):
+    app(world, "errors", digits(world, "wasm"), digits(world))
+
+
+def test_modules_come_from_servers(world):
+    app(world, "server", digits(world, "wasm"))
+
+
+def test_the_package_is_whole_and_has_types_for_what_it_exports(world):
+    package = json.loads((PACKAGE / "package.json").read_text())
+    for file in (*package["exports"]["."].values(), package["exports"]["./kernel.js"]):
+        assert (PACKAGE / file).exists(), file
+    classes = lambda file: set(re.findall(r"export class (\w+)", (PACKAGE / file).read_text()))
+    assert classes("errors.js") == classes("errors.d.ts") >= {"KilnError", "NotFound", "DataLoss"}
+
+
+def test_a_module_is_compiled_where_its_name_says_what_it_is(world):
+    shutil.copy(DIGITS / "digits.onnx", world.folder)
+    world.run("compile", world.path("digits.onnx"), "--target", "wasm")
+    assert pathlib.Path(world.path("digits.wasm")).read_bytes().startswith(b"\0asm\1\0\0\0")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

@@ -167,6 +167,7 @@ kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *in) {
     static const char *const base[] = {
         [KILN_ARCH_X86_64] = "x86_64-unknown-linux-gnu,mcpu=x86-64-v3",
         [KILN_ARCH_AARCH64] = "aarch64-unknown-linux-gnu",
+        [KILN_ARCH_WASM32] = "wasm32-unknown-unknown",
     };
     const char *processor = base[in->arch];
     if (in->lanes == 16) processor = "x86_64-unknown-linux-gnu,mcpu=x86-64-v4";

@@ -16,6 +16,7 @@
  */
 static const char *mnemonic(kiln_arena *arena, const kiln_intrinsic *in) {
     if (in->arch == KILN_ARCH_AARCH64 && in->rows == 1) return "dot\t";
+    if (in->arch == KILN_ARCH_WASM32) return "i32x4.dot_i16x8_s";
     return kiln_arena_printf(arena, "\t%.*s\t", (int)strcspn(in->name, "."), in->name);
 }
 
@@ -139,6 +140,7 @@ static void default_schedules_multiply_in_the_instruction_and_in_registers(void 
         {"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake", "\tvpdpbusd\t", KILN_I8, 16, 24},
         {"x86-64-v3,features=+avxvnni", "\tvpdpbusd\t", KILN_U8, 16, 12},
         {"x86-64-v3", "\tvpmaddwd\t", KILN_U8, 16, 12},
+        {"wasm", "i32x4.dot_i16x8_s", KILN_I8, 16, 12},
     };
     for (uint32_t i = 0; i < sizeof row / sizeof *row; i++) {
         kiln_target target = target_of(arena, row[i].target);

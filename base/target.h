@@ -30,6 +30,7 @@ typedef enum kiln_arch {
     KILN_ARCH_X86_64,
     KILN_ARCH_AARCH64,
     KILN_ARCH_ARM,
+    KILN_ARCH_THUMB, /* microcontrollers (Cortex-M), which run no ARM instructions */
     KILN_ARCH_RISCV64,
     KILN_ARCH_WASM32,
     KILN_ARCH_OTHER, /* kinds other than cpu */

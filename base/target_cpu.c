@@ -76,7 +76,7 @@ static const struct {
 } arch_table[] = {
     {"x86_64-", KILN_ARCH_X86_64, 8, "fma"}, {"aarch64-", KILN_ARCH_AARCH64, 8, ""},
     {"arm64-", KILN_ARCH_AARCH64, 8, ""},    {"armv7", KILN_ARCH_ARM, 4, "vfp4"},
-    {"arm-", KILN_ARCH_ARM, 4, "vfp4"},      {"thumbv7", KILN_ARCH_ARM, 4, "vfp4"},
+    {"arm-", KILN_ARCH_ARM, 4, "vfp4"},      {"thumbv", KILN_ARCH_THUMB, 4, ""},
     {"riscv64-", KILN_ARCH_RISCV64, 8, ""},  {"wasm32-", KILN_ARCH_WASM32, 4, NULL},
 };
 
@@ -227,10 +227,11 @@ static kiln_status parse_head(kiln_target *target) {
         if (kiln_str_starts(target->triple, arch_table[i].prefix))
             target->arch = arch_table[i].arch;
     if (target->arch == KILN_ARCH_OTHER)
-        return KILN_ERROR(
-            INVALID_ARGUMENT,
-            "unknown processor in triple '%.*s'; known: x86_64 aarch64 arm riscv64 wasm32",
-            KILN_STR_ARG(target->triple));
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "unknown processor in triple '%.*s'; known: x86_64 aarch64 arm thumbv7em "
+                          "thumbv8.1m.main riscv64 wasm32",
+                          KILN_STR_ARG(target->triple));
+    if (target->arch == KILN_ARCH_THUMB) target->kind = KILN_TARGET_MICRO;
     target->mcpu = kiln_str_from(find_cpu(target->arch, (kiln_str){0})->name);
     return KILN_OK;
 }

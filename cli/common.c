@@ -172,15 +172,14 @@ kiln_db_allowed kiln_allowed_by(const kiln_accuracy *accuracy, kiln_arena *arena
 kiln_status kiln_target_check_modules(const kiln_target *target, const char *option,
                                       const char *model) {
     static const char *const bare[] = {"-none-eabi", "-none-eabihf"};
-    if (target->kind != KILN_TARGET_CPU) return KILN_OK;
+    bool is_bare = target->kind == KILN_TARGET_MICRO;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(bare); i++)
-        if (kiln_str_ends(target->triple, bare[i]))
-            return KILN_ERROR(FAILED_PRECONDITION,
-                              "nothing loads modules on %.*s, which has no operating system; as C, "
-                              "which its compiler takes: kiln compile %s --emit static-c --target "
-                              "%s -o NAME.c",
-                              KILN_STR_ARG(target->triple), model, option);
-    return KILN_OK;
+        is_bare |= target->kind == KILN_TARGET_CPU && kiln_str_ends(target->triple, bare[i]);
+    if (!is_bare) return KILN_OK;
+    return KILN_ERROR(FAILED_PRECONDITION,
+                      "nothing loads modules on %.*s, which has no operating system; as C, which "
+                      "its compiler takes: kiln compile %s --emit static-c --target %s -o NAME.c",
+                      KILN_STR_ARG(target->triple), model, option);
 }
 
 const char *kiln_user_name(kiln_arena *process) {

@@ -45,7 +45,7 @@ static const char *check_numbers(const kiln_db_record *record) {
 }
 
 static const char *check_speed(const kiln_db_record *record, const kiln_target *target) {
-    double most = target->kind == KILN_TARGET_CPU
+    double most = target->kind == KILN_TARGET_CPU || target->kind == KILN_TARGET_MICRO
                       ? KILN_PLAUSIBLE_CORE_FLOPS * KILN_MAX(target->threads, 1)
                       : KILN_PLAUSIBLE_DEVICE_FLOPS;
     bool direct = record->algorithm.size == 0 || kiln_str_is(record->algorithm, "direct");

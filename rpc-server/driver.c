@@ -22,7 +22,7 @@ typedef struct call_row {
 #define DRIVER(name, mib, starts, bounded, doc) \
     const kiln_driver kiln_driver_##name = {#name, doc, (uint64_t)(mib) << 20, starts, bounded};
 #define SETS(name, variable, value, doc)
-#define KEEPS(name, variable, is_path, doc)
+#define KEEPS(name, variable, means, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALLS(name, why, calls)
@@ -37,7 +37,7 @@ typedef struct call_row {
 static const kiln_driver *const driver_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc) &kiln_driver_##name,
 #define SETS(name, variable, value, doc)
-#define KEEPS(name, variable, is_path, doc)
+#define KEEPS(name, variable, means, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALLS(name, why, calls)
@@ -50,10 +50,14 @@ static const kiln_driver *const driver_table[] = {
 #undef CALLS
 };
 
+/* What a variable names. */
+enum { PLAIN, SEEN, OPENED };
+
 static const file_row file_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc)
 #define SETS(name, variable, value, doc)
-#define KEEPS(name, variable, is_path, doc) {#name, {NULL, false}, (is_path) ? variable : NULL},
+#define KEEPS(name, variable, means, doc) \
+    {#name, {NULL, means == OPENED}, means == PLAIN ? NULL : variable},
 #define SEES(name, path, doc) {#name, {path, false}, NULL},
 #define OPENS(name, path, doc) {#name, {path, true}, NULL},
 #define CALLS(name, why, calls)
@@ -74,7 +78,7 @@ typedef struct variable_row {
 static const variable_row variable_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc)
 #define SETS(name, variable, value, doc) {#name, {variable, value}},
-#define KEEPS(name, variable, is_path, doc)
+#define KEEPS(name, variable, means, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALLS(name, why, calls)
@@ -90,7 +94,7 @@ static const variable_row variable_table[] = {
 static const char *const kept_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc)
 #define SETS(name, variable, value, doc)
-#define KEEPS(name, variable, is_path, doc) variable,
+#define KEEPS(name, variable, means, doc) variable,
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALLS(name, why, calls)
@@ -108,7 +112,7 @@ static const char *const kept_table[] = {
 static const call_row call_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc)
 #define SETS(name, variable, value, doc)
-#define KEEPS(name, variable, is_path, doc)
+#define KEEPS(name, variable, means, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALL(name) {NULL, SCMP_SYS(name)},

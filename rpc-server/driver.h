@@ -19,7 +19,7 @@ typedef struct kiln_driver {
 
 #define DRIVER(name, mib, starts, bounded, doc) extern const kiln_driver kiln_driver_##name;
 #define SETS(name, variable, value, doc)
-#define KEEPS(name, variable, is_path, doc)
+#define KEEPS(name, variable, means, doc)
 #define SEES(name, path, doc)
 #define OPENS(name, path, doc)
 #define CALLS(name, why, calls)

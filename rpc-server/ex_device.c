@@ -23,6 +23,7 @@
 
 #define BAND_BYTES ((size_t)4096) /* of canaries, before and behind a buffer */
 #define STAGING_BYTES ((size_t)256 << 10)
+#define SEED_BYTES ((size_t)1 << 10) /* of a pattern, that the host sends */
 #define NOT_SPOILED UINT64_MAX
 /* Runs go round so many sets of arguments that they fill the device's last cache twice: a kernel
  * whose data fits into it finds in a model what other kernels left there. */
@@ -170,11 +171,11 @@ static int32_t copy_within(const device_program *program, const banded *to, uint
                             place_in(program, from, from_offset), bytes);
 }
 
-/* Copies the staging memory, and then what is there already, by the device itself, which is many
- * times faster than the way from the host. */
+/* Copies a little of the staging memory, and then what is there already, by the device itself,
+ * which is many times faster than the way from the host. */
 static int32_t spread(const device_program *program, const banded *buffer, uint64_t offset,
                       size_t bytes) {
-    size_t done = KILN_MIN(STAGING_BYTES, bytes);
+    size_t done = KILN_MIN(SEED_BYTES, bytes);
     int32_t status = copy_to(program, buffer, offset, program->staging, done);
     while (!status && done < bytes) {
         const size_t next = KILN_MIN(done, bytes - done);

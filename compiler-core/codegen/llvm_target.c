@@ -92,6 +92,17 @@ void kiln_llvm_spell_cpu(const kiln_target *target, const char *processor, kiln_
     out->has_library = true;
 }
 
+/* Nothing stands below its kernels but a monitor (deploy/monitor), which has no mathematics. Only
+ * in a triple of four parts does LLVM find the ABI. */
+void kiln_llvm_spell_micro(const kiln_target *target, const char *processor, kiln_arena *arena,
+                           kiln_llvm_machine *out) {
+    kiln_llvm_spell_cpu(target, processor, arena, out);
+    char *triple = LLVMNormalizeTargetTriple(out->triple);
+    out->triple = kiln_str_dup(arena, kiln_str_from(triple));
+    LLVMDisposeMessage(triple);
+    out->has_library = false;
+}
+
 static bool is_row(const kiln_target *target, const kiln_codegen_options *options,
                    const char *backend, kiln_target_kind kind, kiln_arch arch) {
     return target->kind == kind && target->arch == arch &&

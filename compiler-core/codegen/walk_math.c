@@ -185,10 +185,12 @@ static const struct function_row {
     [KILN_EXPR_ATANH] = {"atanh", NULL},
 };
 
-/* Vectors of ARMv7 have no instruction for it, and LLVM has no other way. Sizes from 2^23 (f64:
+/* Vectors of ARMv7 and small microcontrollers have no instruction for it, and LLVM has no other way
+ * but a function of the C library. Sizes from 2^23 (f64:
  * 2^52) on are whole. */
 static kiln_ssa round_even(kiln_walk *w, kiln_ssa a) {
-    if (w->target->arch != KILN_ARCH_ARM || !kiln_walk_is_vector(w, a))
+    const kiln_arch arch = w->target->arch;
+    if (arch != KILN_ARCH_THUMB && (arch != KILN_ARCH_ARM || !kiln_walk_is_vector(w, a)))
         return kiln_walk_compute(w, KILN_BUILD_ROUND_EVEN, a, NULL);
     kiln_ssa size = absolute(w, a), whole = k(w, a, is_f32(w, a) ? 0x1p23 : 0x1p52);
     kiln_ssa rounded = sub(w, add(w, size, whole), whole);

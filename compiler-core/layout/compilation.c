@@ -18,7 +18,8 @@ static kiln_status find_joins(kiln_compilation *c) {
     for (kiln_node n = 1; n < c->graph->node.count; n++) group[n] = c->graph->node.data[n].group;
     c->base = c->plan;
     c->base_group = group;
-    if (c->target.kind != KILN_TARGET_CPU) return KILN_OK; /* launches share no near memory */
+    if (c->target.kind != KILN_TARGET_CPU && c->target.kind != KILN_TARGET_MICRO)
+        return KILN_OK; /* launches share no near memory */
     return kiln_joins_find(c->graph, &c->base, &c->target, c->arena, &c->joins);
 }
 

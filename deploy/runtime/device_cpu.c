@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "deploy/runtime/device.h"
 #include "deploy/runtime/load.h"
+#include "deploy/runtime/object_payload.h"
 
 typedef struct cpu_state {
     uint64_t event_ns[KILN_DEVICE_EVENTS];
@@ -63,43 +64,8 @@ static kiln_device_place cpu_place(void *state, const kiln_device_memory *memory
     return (kiln_device_place){(uint8_t *)memory->data + offset, 0};
 }
 
-static kiln_status check_manifest(const kiln_manifest *manifest) {
-    for (uint32_t i = 0; i < manifest->payload_count; i++)
-        if (manifest->payload[i].kind != KILN_PAYLOAD_ELF)
-            return KILN_ERROR(UNIMPLEMENTED, "payload %u of kind %d is not CPU code", i,
-                              (int)manifest->payload[i].kind);
-    for (uint32_t i = 0; i < manifest->launch_count; i++) {
-        const kiln_manifest_launch *launch = &manifest->launch[i];
-        for (uint32_t axis = 0; axis < 3; axis++)
-            if (launch->grid[axis] != 1 || launch->group[axis] != 1)
-                return KILN_ERROR(UNIMPLEMENTED, "launch %u has a grid; a CPU has none", i);
-        for (uint32_t space = 0; space < KILN_MEMORY_SPACES_END; space++)
-            if (launch->scratch_bytes[space] > 0)
-                return KILN_ERROR(UNIMPLEMENTED, "launch %u wants memory of space %s", i,
-                                  kiln_memory_row_of((kiln_memory_space)space)->name);
-    }
-    return KILN_OK;
-}
-
-static kiln_status check_payload(const kiln_artefact *artefact, uint32_t payload, kiln_arch arch) {
-    const kiln_manifest *manifest = &artefact->manifest;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    const char **entry = KILN_ARENA_ARRAY(&scratch, const char *, manifest->launch_count + 1);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < manifest->launch_count; i++)
-        if (manifest->launch[i].payload == payload)
-            entry[count++] = kiln_str_dup(&scratch, manifest->launch[i].entry);
-    kiln_status st = kiln_object_check(kiln_artefact_payload(artefact, payload), arch, entry);
-    kiln_arena_deinit(&scratch);
-    return st;
-}
-
 static kiln_status cpu_check(const kiln_artefact *artefact, const kiln_target *target) {
-    kiln_status st = check_manifest(&artefact->manifest);
-    for (uint32_t i = 0; !st && i < artefact->manifest.payload_count; i++)
-        st = check_payload(artefact, i, target->arch);
-    return st;
+    return kiln_object_payload_check(artefact, KILN_PAYLOAD_ELF, target->arch);
 }
 
 static void cpu_unload(void *state, void *loaded) {
@@ -125,7 +91,7 @@ static kiln_status find_entry(const cpu_program *program, const kiln_manifest_la
 
 static kiln_status cpu_load(void *state, const kiln_artefact *artefact, void **out_program) {
     const kiln_manifest *manifest = &artefact->manifest;
-    kiln_status st = check_manifest(manifest);
+    kiln_status st = kiln_object_payload_check_manifest(manifest, KILN_PAYLOAD_ELF);
     if (st) return st;
     cpu_program *program = kiln_alloc(sizeof *program);
     program->object = kiln_alloc(manifest->payload_count * sizeof *program->object);

@@ -67,7 +67,7 @@ kiln_status kiln_object_check(kiln_str bytes, kiln_arch arch, const char *const 
     if (!st) {
         /* Linked into ordinary memory, as if at an address that suits every relocation. */
         uint8_t *memory = kiln_alloc(image.image_bytes);
-        st = kiln_object_link(&image, memory, UINT64_C(0x10000));
+        st = kiln_object_link(&image, memory, UINT64_C(0x10000), NULL);
         kiln_free(memory);
     }
     if (!st) st = check_entries(&image, entries);
@@ -122,7 +122,7 @@ kiln_status kiln_object_load(kiln_str bytes, kiln_object **out_object) {
     uint8_t *memory = NULL;
     kiln_status st = read_for(bytes, kiln_object_host_arch(), &scratch, &image);
     if (!st) st = map_pages(image.image_bytes, image.low, &memory);
-    if (!st) st = kiln_object_link(&image, memory, (uint64_t)(uintptr_t)memory);
+    if (!st) st = kiln_object_link(&image, memory, (uint64_t)(uintptr_t)memory, NULL);
     if (!st) st = protect(&image, memory);
     if (!st) {
         kiln_object *object = kiln_alloc(sizeof *object);

@@ -175,7 +175,8 @@ static kiln_status resolve_symbol(const kiln_object_image *image, const Elf64_Sy
                           raw->st_shndx, image->section_count);
     const kiln_object_section *home = &image->section[raw->st_shndx];
     if (home->place == KILN_OBJECT_NO_PLACE) return KILN_OK;
-    if (!inside(home->header.sh_size, raw->st_value, raw->st_size))
+    const uint64_t bits = type == STT_FUNC ? image->arch->function_bits : 0;
+    if (!inside(home->header.sh_size, raw->st_value & ~bits, raw->st_size))
         return KILN_ERROR(DATA_LOSS, "symbol %s lies outside its section", show(symbol->name).text);
     symbol->section = raw->st_shndx;
     symbol->value = raw->st_value;
@@ -427,7 +428,8 @@ static kiln_status apply_relocation(void *context, const kiln_object_section *se
     return KILN_OK;
 }
 
-kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory, uint64_t address) {
+kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory, uint64_t address,
+                             const uint64_t *service_address) {
     for (size_t at = 0; at < image->veneer_place; at += sizeof(uint32_t))
         kiln_relocate_put32(memory + at, image->arch->trap);
     for (uint32_t i = 1; i < image->section_count; i++) {
@@ -440,7 +442,8 @@ kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory, ui
         if (image->veneer[service] == KILN_SERVICE_NONE) continue;
         uint8_t *place = memory + image->veneer_place +
                          (size_t)image->veneer[service] * image->arch->veneer_bytes;
-        image->arch->write_veneer(place, kiln_service_address(service));
+        image->arch->write_veneer(place, service_address ? service_address[service]
+                                                         : kiln_service_address(service));
     }
     link_state link = {.image = image, .memory = memory, .address = address};
     kiln_status st = visit_relocations(image, note_distance, &link);

@@ -1,5 +1,6 @@
 /* A relocatable ELF object, read and checked against the object contract, but not yet anywhere in
- * memory. Private to the loader (load.c), which turns an image into a mapping. */
+ * memory. Private to the loader (load.c), which turns an image into a mapping, and to the device
+ * `line`, which sends one to a microcontroller. */
 #ifndef KILN_DEPLOY_OBJECT_H
 #define KILN_DEPLOY_OBJECT_H
 
@@ -48,8 +49,9 @@ KILN_MUST_USE kiln_status kiln_object_read(kiln_str bytes, const kiln_object_arc
                                            kiln_object_image *out_image);
 
 /* Copies sections, writes veneers and relocates. `memory`: [image_bytes], zeroed, will run at
- * `address`. OUT_OF_RANGE: a relocated value does not fit. */
+ * `address`. `service_address`: [kiln_service_count()] where services are that the image uses;
+ * NULL: in this process. OUT_OF_RANGE: a relocated value does not fit. */
 KILN_MUST_USE kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory,
-                                           uint64_t address);
+                                           uint64_t address, const uint64_t *service_address);
 
 #endif

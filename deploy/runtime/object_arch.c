@@ -8,10 +8,8 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the loader copies numbers as they are");
 
 static const kiln_object_arch *const arch_table[] = {
-    &kiln_object_x86_64,
-    &kiln_object_aarch64,
-    &kiln_object_arm,
-    &kiln_object_riscv64,
+    &kiln_object_x86_64, &kiln_object_aarch64, &kiln_object_arm,
+    &kiln_object_thumb,  &kiln_object_riscv64,
 };
 
 const kiln_object_arch *kiln_object_arch_at(uint32_t row) {

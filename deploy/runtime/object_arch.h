@@ -43,7 +43,8 @@ typedef struct kiln_object_arch {
     /* Writes code at `place` that jumps to `target` and changes no register that carries an
      * argument. */
     void (*write_veneer)(uint8_t *place, uint64_t target);
-    uint32_t trap; /* an instruction, or four of a byte; fills gaps between functions */
+    uint64_t function_bits; /* set in the address of a function, beside where it lies */
+    uint32_t trap;          /* an instruction, or four of a byte; fills gaps between functions */
     /* Which calls an object makes and expects: these bits of e_flags have this value. */
     uint32_t flags_mask, flags;
     const char *flags_meaning;
@@ -55,7 +56,7 @@ typedef struct kiln_object_arch {
 } kiln_object_arch;
 
 extern const kiln_object_arch kiln_object_x86_64, kiln_object_aarch64, kiln_object_arm,
-    kiln_object_riscv64;
+    kiln_object_thumb, kiln_object_riscv64;
 
 /* NULL: no linker for that processor yet. */
 const kiln_object_arch *kiln_object_arch_find(kiln_arch arch);
@@ -79,5 +80,13 @@ bool kiln_relocate_fits(uint64_t value, uint32_t bits);
 bool kiln_relocate_abs64(uint8_t *place, uint64_t address, uint64_t value);
 bool kiln_relocate_abs32(uint8_t *place, uint64_t address, uint64_t value);
 bool kiln_relocate_pc32(uint8_t *place, uint64_t address, uint64_t value);
+
+/* ---- for relocate_arm.c and relocate_thumb.c: the same file, other instructions ----------------
+ */
+
+/* The addend of a whole word. */
+int64_t kiln_relocate_word(const uint8_t *place);
+/* Whether build attributes say that floats are passed in registers. */
+bool kiln_relocate_hard_float(kiln_str bytes);
 
 #endif

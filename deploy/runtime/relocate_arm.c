@@ -15,8 +15,9 @@ static bool apply_abs32(uint8_t *place, uint64_t address, uint64_t value) {
 static bool apply_pc32(uint8_t *place, uint64_t address, uint64_t value) {
     return kiln_relocate_pc32(place, address, value);
 }
-static int64_t addend_abs32(const uint8_t *place) { return (int32_t)kiln_relocate_get32(place); }
-static int64_t addend_pc32(const uint8_t *place) { return addend_abs32(place); }
+int64_t kiln_relocate_word(const uint8_t *place) { return (int32_t)kiln_relocate_get32(place); }
+static int64_t addend_abs32(const uint8_t *place) { return kiln_relocate_word(place); }
+static int64_t addend_pc32(const uint8_t *place) { return kiln_relocate_word(place); }
 
 /* b, bl: 24 bits of words. The addend says that the program counter is two instructions ahead. */
 static bool apply_branch24(uint8_t *place, uint64_t address, uint64_t value) {
@@ -97,7 +98,7 @@ static bool passes_in_registers(kiln_str list) {
 }
 
 /* 'A', then one part per vendor: length, name; of "aeabi" one list per scope: tag, length. */
-static bool attributes_suit(kiln_str bytes) {
+bool kiln_relocate_hard_float(kiln_str bytes) {
     if (bytes.size < 5 || bytes.data[0] != 'A') return false;
     kiln_str part = kiln_str_slice(bytes, 1, bytes.size);
     uint32_t part_bytes = kiln_relocate_get32((const uint8_t *)part.data);
@@ -136,6 +137,6 @@ const kiln_object_arch kiln_object_arm = {
     .flags_meaning = "version 5 of the embedded ABI",
     .unused_type = SHT_ARM_EXIDX,
     .attributes_type = SHT_ARM_ATTRIBUTES,
-    .attributes_suit = attributes_suit,
+    .attributes_suit = kiln_relocate_hard_float,
     .attributes_meaning = "floats passed in vector registers (hard float)",
 };

@@ -77,7 +77,9 @@ uint32_t kiln_service_count(void) { return (uint32_t)KILN_ARRAY_COUNT(service_ta
 
 uint32_t kiln_service_find(kiln_arch arch, kiln_str symbol) {
     for (uint32_t i = 0; i < kiln_service_count(); i++) {
-        bool named = service_table[i].arch == KILN_ARCH_OTHER || service_table[i].arch == arch;
+        const kiln_arch of = service_table[i].arch;
+        bool named =
+            of == KILN_ARCH_OTHER || of == arch || (of == KILN_ARCH_ARM && arch == KILN_ARCH_THUMB);
         if (named && kiln_str_is(symbol, service_table[i].symbol)) return i;
     }
     return KILN_SERVICE_NONE;

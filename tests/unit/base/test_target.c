@@ -60,6 +60,7 @@ static void every_processor_and_feature_round_trips(void **state) {
     } triple[] = {{KILN_ARCH_X86_64, "x86_64-unknown-linux-gnu"},
                   {KILN_ARCH_AARCH64, "aarch64-unknown-linux-gnu"},
                   {KILN_ARCH_ARM, "armv7-unknown-linux-gnueabihf"},
+                  {KILN_ARCH_THUMB, "thumbv7em-none-eabihf"},
                   {KILN_ARCH_RISCV64, "riscv64-unknown-linux-gnu"},
                   {KILN_ARCH_WASM32, "wasm32-unknown-unknown"}};
     static const struct {

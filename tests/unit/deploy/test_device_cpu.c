@@ -93,7 +93,7 @@ static void grids_scratch_and_other_payloads_are_refused(void **state) {
     const kiln_manifest_payload payload[] = {
         artefact.manifest.payload[0], {KILN_PAYLOAD_PTX, artefact.manifest.payload[1].size_bytes}};
     artefact.manifest.payload = payload;
-    refused(*state, &artefact, "payload 1 of kind 2 is not CPU code");
+    refused(*state, &artefact, "payload 1 is ptx, not elf");
     kiln_arena_deinit(&arena);
 }
 

@@ -1,0 +1,105 @@
+/* Linking of objects of Thumb code for microcontrollers, floats in vector registers (hard float).
+ * Addresses of functions have bit 0 set; instructions of four bytes are two halfwords, the first
+ * one lower (Arm v7-M Architecture Reference Manual, A5.1 and A7.7). */
+#include "base/macros.h"
+#include "deploy/runtime/object_arch.h"
+
+static int64_t sign_extended(uint32_t value, uint32_t bits) {
+    uint32_t sign = UINT32_C(1) << (bits - 1);
+    return (int64_t)(value & (2 * sign - 1)) - (value & sign ? 2 * (int64_t)sign : 0);
+}
+
+static bool apply_abs32(uint8_t *place, uint64_t address, uint64_t value) {
+    return kiln_relocate_abs32(place, address, value);
+}
+static bool apply_pc32(uint8_t *place, uint64_t address, uint64_t value) {
+    return kiln_relocate_pc32(place, address, value);
+}
+static int64_t addend_abs32(const uint8_t *place) { return kiln_relocate_word(place); }
+static int64_t addend_pc32(const uint8_t *place) { return kiln_relocate_word(place); }
+
+/* bl, b.w: S:I1:I2:imm10:imm11 halfwords, where I1 is not (J1 xor S), and I2 the same of J2. */
+#define BRANCH_FIELD 0x2fff07ffu
+static bool apply_branch(uint8_t *place, uint64_t address, uint64_t value) {
+    const uint64_t distance = (value & ~UINT64_C(1)) - address;
+    if (!kiln_relocate_fits(distance, 25)) return false;
+    const uint32_t offset = (uint32_t)distance, s = offset >> 24 & 1;
+    const uint32_t j1 = (~(offset >> 23) ^ s) & 1, j2 = (~(offset >> 22) ^ s) & 1;
+    kiln_relocate_field(place, BRANCH_FIELD,
+                        s << 10 | (offset >> 12 & 0x3ff) | j1 << 29 | j2 << 27 |
+                            (offset >> 1 & 0x7ff) << 16);
+    return true;
+}
+static int64_t addend_branch(const uint8_t *place) {
+    const uint32_t code = kiln_relocate_get32(place), s = code >> 10 & 1;
+    const uint32_t i1 = ~(code >> 29 ^ s) & 1, i2 = ~(code >> 27 ^ s) & 1;
+    return sign_extended(
+        s << 24 | i1 << 23 | i2 << 22 | (code & 0x3ff) << 12 | (code >> 16 & 0x7ff) << 1, 25);
+}
+
+/* movw, movt: imm4:i:imm3:imm8. */
+#define HALF_FIELD 0x70ff040fu
+static bool apply_half(uint8_t *place, uint64_t value) {
+    const uint32_t half = (uint32_t)value & 0xffff;
+    kiln_relocate_field(place, HALF_FIELD,
+                        half >> 12 | (half >> 11 & 1) << 10 | (half >> 8 & 7) << 28 |
+                            (half & 0xff) << 16);
+    return true;
+}
+static bool apply_movw(uint8_t *place, KILN_UNUSED uint64_t address, uint64_t value) {
+    return apply_half(place, value);
+}
+static bool apply_movt(uint8_t *place, KILN_UNUSED uint64_t address, uint64_t value) {
+    return value <= UINT32_MAX && apply_half(place, value >> 16);
+}
+static bool apply_movw_pc(uint8_t *place, uint64_t address, uint64_t value) {
+    return apply_half(place, value - address);
+}
+static bool apply_movt_pc(uint8_t *place, uint64_t address, uint64_t value) {
+    return kiln_relocate_fits(value - address, 32) && apply_half(place, (value - address) >> 16);
+}
+static int64_t addend_movw(const uint8_t *place) {
+    const uint32_t code = kiln_relocate_get32(place);
+    return sign_extended((code & 0xf) << 12 | (code >> 10 & 1) << 11 | (code >> 28 & 7) << 8 |
+                             (code >> 16 & 0xff),
+                         16);
+}
+static int64_t addend_movt(const uint8_t *place) { return addend_movw(place); }
+static int64_t addend_movw_pc(const uint8_t *place) { return addend_movw(place); }
+static int64_t addend_movt_pc(const uint8_t *place) { return addend_movw(place); }
+
+/* ldr.w pc, [pc]; the address. */
+static void write_veneer(uint8_t *place, uint64_t target) {
+    kiln_relocate_put32(place, 0xf000f8df);
+    kiln_relocate_put32(place + 4, (uint32_t)target);
+}
+
+static const kiln_relocation_kind relocations[] = {
+#define X(name, number, bytes, form) \
+    {number, #name, bytes, apply_##form, false, NULL, addend_##form, 0},
+#define REFUSED(name, number, reason) {number, #name, 0, NULL, false, reason, NULL, 0},
+#include "deploy/runtime/relocations_thumb.def"
+#undef X
+#undef REFUSED
+};
+
+const kiln_object_arch kiln_object_thumb = {
+    .arch = KILN_ARCH_THUMB,
+    .machine = EM_ARM,
+    .name = "Thumb",
+    .elf = &kiln_elf_32,
+    .addends = false,
+    .relocation = relocations,
+    .relocation_count = KILN_ARRAY_COUNT(relocations),
+    .veneer_bytes = 16,
+    .write_veneer = write_veneer,
+    .function_bits = 1,
+    .trap = 0xde00de00, /* udf #0, twice */
+    .flags_mask = EF_ARM_EABIMASK,
+    .flags = EF_ARM_EABI_VER5,
+    .flags_meaning = "version 5 of the embedded ABI",
+    .unused_type = SHT_ARM_EXIDX,
+    .attributes_type = SHT_ARM_ATTRIBUTES,
+    .attributes_suit = kiln_relocate_hard_float,
+    .attributes_meaning = "floats passed in vector registers (hard float)",
+};

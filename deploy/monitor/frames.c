@@ -47,9 +47,9 @@ static kiln_frame_event end(kiln_frame *frame, kiln_frame_event event) {
 }
 
 static kiln_frame_event take_head(kiln_frame *frame, uint8_t byte) {
+    if (frame->received == 1 && byte != MAGIC_1) frame->received = 0; /* noise */
+    if (frame->received == 0 && byte != MAGIC_0) return KILN_FRAME_MORE;
     frame->head[frame->received++] = byte;
-    if (frame->received == 1 && byte != MAGIC_0) return end(frame, KILN_FRAME_MORE); /* noise */
-    if (frame->received == 2 && byte != MAGIC_1) return end(frame, KILN_FRAME_DAMAGED);
     if (frame->received < KILN_FRAME_HEAD_BYTES) return KILN_FRAME_MORE;
     frame->kind = frame->head[2];
     frame->number = frame->head[3];

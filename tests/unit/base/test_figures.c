@@ -184,6 +184,7 @@ static void rows_are_within_the_bounds(void **state) {
 #define CPU_X86_64(name) "cpu:x86_64-unknown-linux-gnu,mcpu=" name,
 #define CPU_AARCH64(name) "cpu:aarch64-unknown-linux-gnu,mcpu=" name,
 #define CPU_ARM(name) "cpu:armv7-unknown-linux-gnueabihf,mcpu=" name,
+#define CPU_THUMB(name) "cpu:thumbv7em-none-eabihf,mcpu=" name,
 #define CPU_RISCV64(name) "cpu:riscv64-unknown-linux-gnu,mcpu=" name,
 #define CPU_WASM32(name) "cpu:wasm32-unknown-unknown,mcpu=" name,
 #define X(arch, name, ...) CPU_##arch(name)

@@ -145,6 +145,7 @@ static void veneer_holds_the_whole_address(void **state) {
     } row[] = {{KILN_ARCH_X86_64, 6, 8},
                {KILN_ARCH_AARCH64, 8, 8},
                {KILN_ARCH_ARM, 4, 4},
+               {KILN_ARCH_THUMB, 4, 4},
                {KILN_ARCH_RISCV64, 16, 8}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         const kiln_object_arch *arch = kiln_object_arch_find(row[i].arch);
@@ -157,6 +158,38 @@ static void veneer_holds_the_whole_address(void **state) {
     }
 }
 
+/* Bits of an address are spread over two halfwords: what is written is what is read. Branches are
+ * of halfwords and reach 16 MiB; bit 0 says that the target is Thumb code. */
+static void thumb_fields_hold_what_was_written(void **state) {
+    (void)state;
+    static const int64_t value[] = {0,        2,         -2,       0x1234,    -0x1234,
+                                    0x7ffffe, -0x800000, 0xfffffe, -0x1000000};
+    const kiln_object_arch *arch = kiln_object_arch_find(KILN_ARCH_THUMB);
+    const kiln_relocation_kind *branch = kiln_relocation_find(arch, 10);
+    const kiln_relocation_kind *low = kiln_relocation_find(arch, 47);
+    const kiln_relocation_kind *high = kiln_relocation_find(arch, 48);
+    const uint64_t address = 0x60000000;
+    for (size_t i = 0; i < sizeof value / sizeof *value; i++) {
+        uint8_t place[4] = {0x00, 0xf0, 0x00, 0xd0}; /* bl */
+        assert_true(branch->apply(place, address, address + (uint64_t)value[i] + 1));
+        assert_int_equal(branch->addend(place), value[i]);
+        assert_int_equal(place[1] & 0xf8, 0xf0);
+        assert_int_equal(place[3] & 0xd0, 0xd0);
+    }
+    uint8_t place[4] = {0x00, 0xf0, 0x00, 0xd0};
+    assert_false(branch->apply(place, address, address + 0x1000000));
+    assert_false(branch->apply(place, address, address - 0x1000002));
+    uint8_t move[4] = {0x40, 0xf2, 0x00, 0x03}; /* movw r3, movt r3 alike */
+    assert_true(low->apply(move, address, 0x1234abcd));
+    assert_int_equal((uint16_t)low->addend(move), 0xabcd);
+    assert_true(high->apply(move, address, 0x1234abcd));
+    assert_int_equal(high->addend(move), 0x1234);
+    assert_int_equal(move[0], 0x41); /* movw r3, #0x1234 by the manual's encoding T3 */
+    assert_int_equal(move[1], 0xf2);
+    assert_int_equal(move[2], 0x34);
+    assert_int_equal(move[3], 0x23);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_relocation_is_applied_or_says_why_not),
@@ -166,6 +199,7 @@ int main(void) {
         cmocka_unit_test(instructions_reach_as_far_as_they_say),
         cmocka_unit_test(values_between_steps_are_refused),
         cmocka_unit_test(veneer_holds_the_whole_address),
+        cmocka_unit_test(thumb_fields_hold_what_was_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,77 +198,97 @@ static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, k
     return KILN_OK;
 }
 
-/* The bytes of a module lie in `*out_result`, which is the caller's. */
-static kiln_status make_bytes(kiln_arena *process, source *in, module_head *out_head,
-                              kiln_mapping *out_result, kiln_str *out_bytes) {
-    kiln_model model = {0};
-    kiln_model_work work = {.model = &model,
-                            .doing = "compiling",
-                            .run = make_module,
-                            .context = in,
-                            .precision = in->accuracy.precision};
-    kiln_status st = kiln_model_read(in->path, &in->onnx, process, &model);
+/* A module on its way. */
+typedef struct making {
+    source source; /* a copy for this one */
+    kiln_model model;
+    kiln_model_work work;
+    kiln_model_call call;
+    kiln_mapping result; /* until the program ends */
+    module_head head;
+    kiln_str bytes;
+} making;
+
+/* Reads the model and starts a process that waits; before there is a database. */
+static kiln_status begin(making *m, kiln_arena *process) {
+    source *in = &m->source;
+    m->work = (kiln_model_work){.model = &m->model,
+                                .doing = "compiling",
+                                .run = make_module,
+                                .context = in,
+                                .precision = in->accuracy.precision,
+                                .has_db = in->db_path != NULL};
+    kiln_status st = kiln_model_read(in->path, &in->onnx, process, &m->model);
     if (!st) st = kiln_model_provenance(in->path, in->db_path, process, &in->provenance);
-    if (!st) st = kiln_model_run(&work, in->db_path, process, out_result);
-    kiln_strbuf_deinit(&in->text);
+    return st ? st : kiln_model_start(&m->work, process, &m->call);
+}
+
+static kiln_status finish(making *m, kiln_db *db) {
+    kiln_status st = kiln_model_finish(&m->call, db, &m->result);
+    kiln_strbuf_deinit(&m->source.text);
     if (st) return st;
-    memcpy(out_head, out_result->data, sizeof *out_head);
-    *out_bytes = (kiln_str){(const char *)out_result->data + sizeof *out_head,
-                            out_result->size - sizeof *out_head};
+    memcpy(&m->head, m->result.data, sizeof m->head);
+    m->bytes =
+        (kiln_str){(const char *)m->result.data + sizeof m->head, m->result.size - sizeof m->head};
     return KILN_OK;
 }
 
-static kiln_status compile_module(kiln_arena *process, source *in, const char *output, bool json) {
-    kiln_mapping result = {0};
-    module_head head;
-    kiln_str bytes;
-    kiln_status st = kiln_file_check_writable(output);
-    if (!st) st = make_bytes(process, in, &head, &result, &bytes);
-    if (!st) st = kiln_file_write(output, bytes, KILN_MODULE_FILE_MODE);
-    if (!st) report(&head, output, bytes.size, json);
-    if (!st && !json) st = note_emulated(in, process);
+/* Makes all of them. */
+static kiln_status make(making *m, uint32_t count, kiln_arena *process) {
+    const char *db_path = m->source.db_path;
+    kiln_db *db = NULL;
+    uint32_t begun = 0;
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < count; i++) {
+        st = begin(&m[i], process);
+        begun += !st;
+    }
+    if (!st && db_path) st = kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
+    for (uint32_t i = 0; i < begun; i++) {
+        if (!st)
+            st = finish(&m[i], db);
+        else
+            kiln_model_cancel(&m[i].call);
+    }
+    kiln_db_close(db);
     return st;
 }
 
-static void report_sizes(const kiln_module_sizes *sizes, const char *output, size_t size,
-                         bool json) {
-    if (json) {
-        json_t *list = json_array();
-        for (uint32_t i = 0; i < sizes->bucket_count; i++)
-            json_array_append_new(list, json_integer(sizes->bucket[i].size));
-        kiln_json_line(json_pack("{s:s, s:s, s:I, s:o, s:o, s:b}", "event", "compiled", "module",
-                                 output, "bytes", (json_int_t)size, "dim",
-                                 kiln_json_str(sizes->dim), "sizes", list, "takes_all",
-                                 (int)sizes->by_rows));
-        return;
-    }
-    printf("%s: %zu bytes, for %.*s", output, size, KILN_STR_ARG(sizes->dim));
-    for (uint32_t i = 0; i < sizes->bucket_count; i++)
-        printf("%s %lld", i ? "," : "", (long long)sizes->bucket[i].size);
-    printf(sizes->by_rows ? "; rows are independent, so it takes every size up to the largest\n"
-                          : "; rows may depend on each other, so it takes no other size\n");
+static kiln_status compile_module(kiln_arena *process, source *in, const char *output, bool json) {
+    making m = {.source = *in};
+    kiln_status st = kiln_file_check_writable(output);
+    if (!st) st = make(&m, 1, process);
+    if (!st) st = kiln_file_write(output, m.bytes, KILN_MODULE_FILE_MODE);
+    if (!st) report(&m.head, output, m.bytes.size, json);
+    if (!st && !json) st = note_emulated(in, process);
+    return st;
 }
 
 /* A module for each size, and one of all of them. */
 static kiln_status compile_sizes(kiln_arena *process, source *in, const kiln_sizes *sizes,
                                  const kiln_opt_list *dim, const char *output, bool json) {
+    making *m = KILN_ARENA_ARRAY(process, making, sizes->count);
     kiln_str module[KILN_MODULE_BUCKETS_MAX];
+    const kiln_sizes_model model = {in->path, sizes, dim, &in->onnx};
     kiln_module_sizes made;
     size_t bytes;
     kiln_status st = kiln_file_check_writable(output);
+    const bool has_rows = !st && kiln_sizes_have_rows(&model, process);
     for (uint32_t i = 0; !st && i < sizes->count; i++) {
         const kiln_opt_list one = kiln_sizes_dim(dim, sizes, i, process);
-        kiln_mapping result = {0}; /* until the program ends */
-        module_head head;
-        st = kiln_dim_option(&one, process, &in->onnx);
-        if (!st) st = make_bytes(process, in, &head, &result, &module[i]);
-        if (!st)
-            report(&head, kiln_arena_printf(process, "%s, %s", output, one.item[sizes->option]),
-                   module[i].size, json);
+        m[i].source = *in;
+        st = kiln_dim_option(&one, process, &m[i].source.onnx);
     }
-    const kiln_sizes_join join = {in->path, output, sizes, dim, &in->onnx, module};
-    if (!st) st = kiln_sizes_write(&join, process, &made, &bytes);
-    if (!st) report_sizes(&made, output, bytes, json);
+    if (!st) st = make(m, sizes->count, process);
+    for (uint32_t i = 0; !st && i < sizes->count; i++) {
+        module[i] = m[i].bytes;
+        report(&m[i].head,
+               kiln_arena_printf(process, "%s, %.*s=%lld", output, KILN_STR_ARG(sizes->dim),
+                                 (long long)sizes->size[i]),
+               module[i].size, json);
+    }
+    if (!st) st = kiln_sizes_write(sizes, has_rows, module, output, process, &made, &bytes);
+    if (!st) kiln_sizes_report(&made, "compiled", output, bytes, json);
     return st;
 }
 

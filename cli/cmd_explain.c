@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/plan.h"
+#include "cli/sizes.h"
 #include "cli/why.h"
 
 typedef struct explain {
@@ -61,6 +62,30 @@ static kiln_status explain_stage(const explain *e, const kiln_target *target) {
     return st;
 }
 
+/* The stage of each size. What asks a database is of one: the processes that look at a model start
+ * before it is open. */
+static kiln_status explain_sizes(explain *e, const kiln_target *target, const kiln_sizes *sizes) {
+    kiln_status st = KILN_OK;
+    if (e->why || e->db_path || strcmp(e->stage, "plan") == 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "--%s is of one size of %.*s",
+                          e->why       ? "why"
+                          : e->db_path ? "db"
+                                       : "stage plan",
+                          KILN_STR_ARG(sizes->dim));
+    for (uint32_t i = 0; !st && i < sizes->count; i++) {
+        const kiln_opt_list one = kiln_sizes_dim(&e->dim, sizes, i, e->process);
+        if (e->json)
+            kiln_json_line(json_pack("{s:s, s:o, s:I}", "event", "size", "dim",
+                                     kiln_json_str(sizes->dim), "size",
+                                     (json_int_t)sizes->size[i]));
+        else
+            printf("%s%s:\n", i ? "\n" : "", one.item[sizes->option]);
+        st = kiln_dim_option(&one, e->process, &e->onnx);
+        if (!st) st = explain_stage(e, target);
+    }
+    return st;
+}
+
 kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
     explain e = {.stage = "graph", .process = process};
     uint64_t threads = 0;
@@ -96,12 +121,15 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
         1};
     kiln_args args;
     kiln_target target;
+    kiln_sizes sizes;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     e.model = args.positional[0];
     st = kiln_target_option(e.target_text, threads, process, &target);
     if (!st) st = kiln_accuracy_option(&e.accuracy_options, &e.accuracy);
-    if (!st) st = kiln_dim_option(&e.dim, process, &e.onnx);
+    if (!st) st = kiln_sizes_option(&e.dim, &sizes);
+    if (!st && !sizes.count) st = kiln_dim_option(&e.dim, process, &e.onnx);
     if (st) return st;
+    if (sizes.count) return explain_sizes(&e, &target, &sizes);
     return e.why ? explain_why(&e, &target) : explain_stage(&e, &target);
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/boards.h"
+#include "cli/sizes.h"
 #include "cli/tune.h"
 #include "deploy/pack/limits.h"
 #include "deploy/runtime/calibrate.h"
@@ -90,11 +91,11 @@ static kiln_status find_figures(kiln_tune *t) {
     return find_tasks(t);
 }
 
-/* Everything that can be wrong with the request is found before a program is started. */
+/* Everything that can be wrong with the request is found before a program is started. The processes
+ * that compile are started here, before a database is open. */
 static kiln_status check_request(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
     kiln_searcher_kind kind;
-    kiln_db *db = NULL;
     if (o->detach && (!o->tracker || o->out))
         return KILN_ERROR(INVALID_ARGUMENT,
                           "--detach needs --tracker, as a private fleet ends with its command, and "
@@ -124,16 +125,20 @@ static kiln_status check_request(kiln_tune *t) {
     if (!st) st = find_figures(t); /* what is wrong with the model is known by now */
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
     if (!st && o->out) st = kiln_tune_start_packer(t);
-    if (!st)
-        st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE,
-                          &db); /* unwritable, newer, no database */
-    kiln_db_close(db);
     if (st) return st;
     kiln_strbuf text = {0};
     kiln_target_print(&t->target, &text);
     t->target_text = kiln_str_dup(t->process, kiln_strbuf_view(&text));
     kiln_strbuf_deinit(&text);
     return KILN_OK;
+}
+
+/* Unwritable, newer, or none. */
+static kiln_status check_db(const kiln_tune *t) {
+    kiln_db *db = NULL;
+    kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
+    kiln_db_close(db);
+    return st;
 }
 
 /* The command line once more, quoted for a shell, for the person who stopped it. */
@@ -171,16 +176,116 @@ static kiln_status tune_and_report(kiln_tune *t) {
     return st;
 }
 
+/* After its checks. `command`: that goes on where this one stopped. */
+static kiln_status tune_one(kiln_tune *t, const char *command) {
+    const kiln_tune_options *o = t->options;
+    kiln_display_init(&t->display, &(kiln_display_options){.json = o->json,
+                                                           .seconds = o->seconds,
+                                                           .tasks = &t->compilation->searched,
+                                                           .process = t->process});
+    kiln_status st = tune_and_report(t);
+    if (kiln_status_code(st) == KILN_CANCELLED && !ferror(stdout))
+        fprintf(stderr, "to go on where it stopped: %s\n", command);
+    if (kiln_status_code(st) == KILN_UNAVAILABLE && o->tracker && t->display.task.count) {
+        kiln_display_table(&t->display);
+        fprintf(stderr, "this is what the tracker told; to go on when it is back: %s%s%s\n",
+                command, o->job ? "" : " --job ", o->job ? "" : t->job);
+    }
+    return st;
+}
+
+/* ---- several sizes --------------------------------------------------------------------------- */
+
+/* What one size gets of --trials and --seconds: in proportion to its calls. A size that nobody
+ * calls is not measured. */
+static void share_out(const kiln_tune_options *o, const kiln_sizes *sizes, uint32_t index,
+                      kiln_tune_options *own) {
+    double sum = 0, before = 0;
+    for (uint32_t i = 0; i < sizes->count; i++) sum += sizes->weight[i];
+    for (uint32_t i = 0; i < index; i++) before += sum > 0 ? sizes->weight[i] / sum : 1;
+    const double parts = sum > 0 ? 1 : sizes->count,
+                 share = (sum > 0 ? sizes->weight[index] / sum : 1) / parts;
+    before /= parts;
+    own->seconds = o->seconds * share;
+    if (o->trials != KILN_TUNE_TRIALS_UNSAID)
+        own->trials = (uint64_t)((double)o->trials * (before + share) + 0.5) -
+                      (uint64_t)((double)o->trials * before + 0.5);
+    if (share == 0) own->trials = 0;
+}
+
+static void announce(const kiln_tune *t, const kiln_sizes *sizes, uint32_t index) {
+    const uint64_t trials = t->options->trials;
+    if (t->options->json) {
+        kiln_json_line(json_pack(
+            "{s:s, s:o, s:I, s:o}", "event", "size", "dim", kiln_json_str(sizes->dim), "size",
+            (json_int_t)sizes->size[index], "trials",
+            trials == KILN_TUNE_TRIALS_UNSAID ? json_null() : json_integer((json_int_t)trials)));
+        return;
+    }
+    printf("%s%.*s=%lld:\n", index ? "\n" : "", KILN_STR_ARG(sizes->dim),
+           (long long)sizes->size[index]);
+}
+
+static kiln_status tune_each(kiln_tune *t, const kiln_sizes *sizes, const char *command) {
+    kiln_status st = check_db(t);
+    for (uint32_t i = 0; !st && i < sizes->count; i++) {
+        announce(&t[i], sizes, i);
+        t[i].start_ns = kiln_clock_ns();
+        st = kiln_status_note(tune_one(&t[i], command), "%.*s=%lld", KILN_STR_ARG(sizes->dim),
+                              (long long)sizes->size[i]);
+    }
+    return st;
+}
+
+/* One model after the other; everything is checked before the first is measured. */
+static kiln_status tune_sizes(const kiln_tune_options *o, const kiln_sizes *sizes,
+                              const char *command, kiln_arena *process) {
+    kiln_tune *t = KILN_ARENA_ARRAY(process, kiln_tune, sizes->count);
+    kiln_tune_options *own = KILN_ARENA_ARRAY(process, kiln_tune_options, sizes->count);
+    kiln_strbuf module[KILN_MODULE_BUCKETS_MAX] = {{0}};
+    kiln_str bytes[KILN_MODULE_BUCKETS_MAX];
+    const kiln_import_options import = {.loop_max = o->loop_max, .memory_mib = o->model_memory_mib};
+    const kiln_sizes_model model = {o->model, sizes, &o->dim, &import};
+    kiln_module_sizes made;
+    size_t size;
+    if (o->detach || o->job)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--%s is of one job, and each size is a job of its own: name one size",
+                          o->detach ? "detach" : "job");
+    kiln_status st = KILN_OK;
+    const bool has_rows = o->out && kiln_sizes_have_rows(&model, process);
+    for (uint32_t i = 0; !st && i < sizes->count; i++) {
+        own[i] = *o;
+        own[i].dim = kiln_sizes_dim(&o->dim, sizes, i, process);
+        share_out(o, sizes, i, &own[i]);
+        t[i] = (kiln_tune){.options = &own[i], .process = process, .bytes = &module[i]};
+        st = check_request(&t[i]);
+    }
+    if (!st) st = tune_each(t, sizes, command);
+    for (uint32_t i = 0; i < sizes->count; i++) {
+        kiln_model_cancel(&t[i].packer);
+        bytes[i] = kiln_strbuf_view(&module[i]);
+    }
+    if (!st && o->out) {
+        st = kiln_sizes_write(sizes, has_rows, bytes, o->out, process, &made, &size);
+        if (!st) kiln_sizes_report(&made, "done", o->out, size, o->json);
+    }
+    for (uint32_t i = 0; i < sizes->count; i++) kiln_strbuf_deinit(&module[i]);
+    return st;
+}
+
 kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     kiln_tune_options o = {.search = "sa",
                            .tasks = "",
                            .project = "default",
                            .weight = 1,
                            .trials = KILN_TUNE_TRIALS_UNSAID};
+    const char *weights = NULL;
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &o.target_text, "T", "device to tune for (default native)"},
         {"threads", KILN_OPT_COUNT, &o.threads, "N", kiln_threads_help},
         {"dim", KILN_OPT_LIST, &o.dim, "NAME=N", kiln_dim_help},
+        {"weights", KILN_OPT_TEXT, &weights, "SIZE:SHARE,...", kiln_weights_help},
         {"trials", KILN_OPT_COUNT, &o.trials, "N",
          "at most so many measurements over all tasks (default 32 per task); stored ones count "
          "towards a task's share, so the same call again measures nothing; 0: report and pack what "
@@ -238,23 +343,14 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     o.model = args.positional[0];
     kiln_tune t = {.options = &o, .process = process, .start_ns = kiln_clock_ns()};
     const char *command = again(argc, argv, process);
+    kiln_sizes sizes;
+    st = kiln_sizes_option(&o.dim, &sizes);
+    if (!st) st = kiln_weights_option(weights, &sizes);
+    if (st) return st;
+    if (sizes.count) return tune_sizes(&o, &sizes, command, process);
     st = check_request(&t);
-    if (st) {
-        kiln_model_cancel(&t.packer);
-        return st;
-    }
-    kiln_display_init(&t.display, &(kiln_display_options){.json = o.json,
-                                                          .seconds = o.seconds,
-                                                          .tasks = &t.compilation->searched,
-                                                          .process = process});
-    st = tune_and_report(&t);
+    if (!st) st = check_db(&t);
+    if (!st) st = tune_one(&t, command);
     kiln_model_cancel(&t.packer);
-    if (kiln_status_code(st) == KILN_CANCELLED && !ferror(stdout))
-        fprintf(stderr, "to go on where it stopped: %s\n", command);
-    if (kiln_status_code(st) == KILN_UNAVAILABLE && o.tracker && t.display.task.count) {
-        kiln_display_table(&t.display);
-        fprintf(stderr, "this is what the tracker told; to go on when it is back: %s%s%s\n",
-                command, o.job ? "" : " --job ", o.job ? "" : t.job);
-    }
     return st;
 }

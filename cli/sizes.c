@@ -123,16 +123,45 @@ kiln_opt_list kiln_sizes_dim(const kiln_opt_list *dim, const kiln_sizes *sizes, 
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Whether rows are independent at one size. */
+/* A model is looked at in two sizes, which need be none of the module's: where a port has rows is
+ * told by its two shapes. */
 typedef struct rows_work {
-    int64_t size;
-    kiln_row_axis *input, *output;
+    int64_t size, other_size;
+    const kiln_shape *other; /* [port] in the other size, inputs first; NULL: not known yet */
+    uint32_t other_count;
 } rows_work;
 
+/* What comes back, before the shapes of the ports. */
 typedef struct rows_found {
     uint64_t signature;
     bool independent;
+    uint32_t count;
 } rows_found;
+
+static bool find_axis(const kiln_shape *shape, const rows_work *work, const kiln_shape *other,
+                      kiln_row_axis *out_axis) {
+    *out_axis = (kiln_row_axis){KILN_ROWS_NONE, 0};
+    if (shape->rank != other->rank) return false;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        const int64_t factor = shape->dim[d] / work->size;
+        if (shape->dim[d] == other->dim[d]) continue;
+        if (out_axis->axis != KILN_ROWS_NONE || factor * work->size != shape->dim[d] ||
+            factor * work->other_size != other->dim[d])
+            return false;
+        *out_axis = (kiln_row_axis){d, factor};
+    }
+    return true;
+}
+
+static bool prove(const rows_work *work, const kiln_graph *graph, const kiln_plan *plan,
+                  const kiln_shape *shape, kiln_arena *arena, uint64_t *out_signature) {
+    const uint32_t inputs = graph->input.count, count = inputs + graph->output.count;
+    kiln_row_axis *axis = KILN_ARENA_ARRAY(arena, kiln_row_axis, count);
+    if (work->other_count != count) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!find_axis(&shape[i], work, &work->other[i], &axis[i])) return false;
+    return kiln_rows_are_independent(graph, plan, work->size, axis, axis + inputs, out_signature);
+}
 
 /* In a process without rights. */
 static kiln_status find_rows(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
@@ -140,83 +169,110 @@ static kiln_status find_rows(const kiln_model_call *call, kiln_graph *graph, kil
     const rows_work *work = call->work->context;
     kiln_plan plan;
     rows_found *found = KILN_ARENA_NEW(arena, rows_found);
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 2);
     kiln_status st = kiln_passes_run(graph, (kiln_str){0});
     if (!st) st = kiln_plan_create(graph, arena, &plan);
     if (st) return st;
-    found->independent = kiln_rows_are_independent(graph, &plan, work->size, work->input,
-                                                   work->output, &found->signature);
-    *out_result = kiln_model_result((kiln_str){(const char *)found, sizeof *found}, arena);
+    found->count = graph->input.count + graph->output.count;
+    kiln_shape *shape = KILN_ARENA_ARRAY(arena, kiln_shape, found->count);
+    for (uint32_t i = 0; i < found->count; i++) {
+        const kiln_value v = i < graph->input.count ? graph->input.data[i]
+                                                    : graph->output.data[i - graph->input.count];
+        shape[i] = graph->value.data[v].shape;
+    }
+    if (work->other)
+        found->independent = prove(work, graph, &plan, shape, arena, &found->signature);
+    part[0] = (kiln_str){(const char *)found, sizeof *found};
+    part[1] = (kiln_str){(const char *)shape, found->count * sizeof *shape};
+    *out_result = (kiln_cage_result){2, part};
     return KILN_OK;
 }
 
-/* False: a port has no axis of rows. */
-static bool find_axes(const kiln_module_sizes *sizes, bool is_output, uint32_t count,
-                      kiln_arena *process, kiln_row_axis **out_axis) {
-    *out_axis = KILN_ARENA_ARRAY(process, kiln_row_axis, count);
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_module_axis axis;
-        if (!kiln_module_find_axis(sizes, is_output, i, &axis)) return false;
-        (*out_axis)[i] = (kiln_row_axis){
-            axis.axis == KILN_MODULE_NO_AXIS ? KILN_ROWS_NONE : axis.axis, axis.factor};
-    }
-    return true;
-}
-
-static kiln_status find_rows_at(const kiln_sizes_join *join, rows_work *work, kiln_arena *process,
-                                rows_found *out_found) {
-    kiln_import_options import = *join->import;
-    const kiln_opt_list dim = dim_of(join->dim, join->sizes, work->size, process);
+/* Also takes the shapes, as those of the other size for the next look. */
+static kiln_status look(const kiln_sizes_model *m, rows_work *work, kiln_arena *process,
+                        rows_found *out_found) {
+    kiln_import_options import = *m->import;
+    const kiln_opt_list dim = dim_of(m->dim, m->sizes, work->size, process);
     kiln_model model = {0};
     kiln_mapping result = {0};
     kiln_model_work model_work = {
         .model = &model, .doing = "looking at", .run = find_rows, .context = work};
     kiln_status st = kiln_dim_option(&dim, process, &import);
-    if (!st) st = kiln_model_read(join->model, &import, process, &model);
+    if (!st) st = kiln_model_read(m->path, &import, process, &model);
     if (!st) st = kiln_model_run(&model_work, NULL, process, &result);
-    if (!st) memcpy(out_found, result.data, sizeof *out_found);
+    if (!st) {
+        memcpy(out_found, result.data, sizeof *out_found);
+        work->other_count = out_found->count;
+        work->other = kiln_arena_copy(process, (const char *)result.data + sizeof *out_found,
+                                      out_found->count * sizeof *work->other);
+    }
     kiln_file_unmap(&result);
     kiln_model_deinit(&model);
     return st;
 }
 
-/* At two sizes that need be none of the module's. Where the model is none at these, nothing is
- * proved. */
-static bool has_independent_rows(const kiln_sizes_join *join, const kiln_module_sizes *sizes,
-                                 kiln_arena *process) {
-    const kiln_module_plan *plan = &sizes->bucket[0].plan;
+bool kiln_sizes_have_rows(const kiln_sizes_model *model, kiln_arena *process) {
+    static const int64_t size[] = {2, 3, 2};
     rows_work work = {0};
-    rows_found found[2] = {{0}};
-    if (!find_axes(sizes, false, plan->input_count, process, &work.input) ||
-        !find_axes(sizes, true, plan->output_count, process, &work.output))
-        return false;
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(found); i++) {
-        work.size = 2 + i;
-        kiln_status st = find_rows_at(join, &work, process, &found[i]);
-        const bool independent = !st && found[i].independent;
-        kiln_status_free(st); /* the module takes the sizes that are listed */
-        if (!independent) return false;
+    rows_found found[3] = {{0}};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(size); i++) {
+        work.size = size[i];
+        work.other_size = 5 - size[i];
+        kiln_status st = look(model, &work, process, &found[i]);
+        const bool proved = !st && (i == 0 || found[i].independent);
+        kiln_status_free(st); /* a model that takes neither has the sizes that are listed */
+        if (!proved) return false;
     }
-    return found[0].signature == found[1].signature;
+    return found[1].signature == found[2].signature;
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-kiln_status kiln_sizes_write(const kiln_sizes_join *join, kiln_arena *process,
-                             kiln_module_sizes *out_sizes, size_t *out_bytes) {
-    const kiln_sizes *sizes = join->sizes;
+/* Where a port follows the size otherwise than by one extent, no run is padded. */
+static bool has_axes(const kiln_module_sizes *sizes) {
+    const kiln_module_plan *plan = &sizes->bucket[0].plan;
+    kiln_module_axis axis;
+    for (uint32_t i = 0; i < plan->input_count; i++)
+        if (!kiln_module_find_axis(sizes, false, i, &axis)) return false;
+    for (uint32_t i = 0; i < plan->output_count; i++)
+        if (!kiln_module_find_axis(sizes, true, i, &axis)) return false;
+    return true;
+}
+
+kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_rows, const kiln_str *module,
+                             const char *path, kiln_arena *process, kiln_module_sizes *out_sizes,
+                             size_t *out_bytes) {
     kiln_gather_part *part = KILN_ARENA_ARRAY(process, kiln_gather_part, sizes->count);
     kiln_strbuf bytes = {0};
     for (uint32_t i = 0; i < sizes->count; i++) {
         char *copy =
-            kiln_arena_alloc_aligned(process, KILN_MODULE_SECTION_ALIGNMENT, join->module[i].size);
-        memcpy(copy, join->module[i].data, join->module[i].size);
-        part[i] = (kiln_gather_part){sizes->size[i], {copy, join->module[i].size}};
+            kiln_arena_alloc_aligned(process, KILN_MODULE_SECTION_ALIGNMENT, module[i].size);
+        memcpy(copy, module[i].data, module[i].size);
+        part[i] = (kiln_gather_part){sizes->size[i], {copy, module[i].size}};
     }
     kiln_status st = kiln_module_gather(part, sizes->count, sizes->dim, process, out_sizes);
-    if (!st) out_sizes->by_rows = has_independent_rows(join, out_sizes, process);
+    if (!st) out_sizes->by_rows = has_rows && has_axes(out_sizes);
     if (!st) st = kiln_module_encode_sizes(out_sizes, &bytes);
-    if (!st) st = kiln_file_write(join->path, kiln_strbuf_view(&bytes), KILN_MODULE_FILE_MODE);
+    if (!st) st = kiln_file_write(path, kiln_strbuf_view(&bytes), KILN_MODULE_FILE_MODE);
     *out_bytes = bytes.size;
     kiln_strbuf_deinit(&bytes);
     return st;
+}
+
+void kiln_sizes_report(const kiln_module_sizes *sizes, const char *event, const char *path,
+                       size_t size, bool json) {
+    if (json) {
+        json_t *list = json_array();
+        for (uint32_t i = 0; i < sizes->bucket_count; i++)
+            json_array_append_new(list, json_integer(sizes->bucket[i].size));
+        kiln_json_line(json_pack("{s:s, s:s, s:I, s:o, s:o, s:b}", "event", event, "module", path,
+                                 "bytes", (json_int_t)size, "dim", kiln_json_str(sizes->dim),
+                                 "sizes", list, "takes_all", (int)sizes->by_rows));
+        return;
+    }
+    printf("%s: %zu bytes, for %.*s", path, size, KILN_STR_ARG(sizes->dim));
+    for (uint32_t i = 0; i < sizes->bucket_count; i++)
+        printf("%s %lld", i ? "," : "", (long long)sizes->bucket[i].size);
+    printf(sizes->by_rows ? "; rows are independent, so it takes every size up to the largest\n"
+                          : "; rows may depend on each other, so it takes no other size\n");
 }

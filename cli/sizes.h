@@ -23,17 +23,24 @@ KILN_MUST_USE kiln_status kiln_weights_option(const char *weights, kiln_sizes *s
 kiln_opt_list kiln_sizes_dim(const kiln_opt_list *dim, const kiln_sizes *sizes, uint32_t bucket,
                              kiln_arena *process);
 
-/* Joins modules, one for each of `sizes`, and writes them to `path`. Reads the model once more, to
- * find out whether its rows are independent (compiler-core/task/rows.h). `import`: as for any of
- * them; `dim`: all --dim. */
-typedef struct kiln_sizes_join {
-    const char *model, *path;
+/* A model, and how it is read. */
+typedef struct kiln_sizes_model {
+    const char *path;
     const kiln_sizes *sizes;
-    const kiln_opt_list *dim;
-    const kiln_import_options *import;
-    const kiln_str *module; /* [sizes->count] bytes, anyhow aligned */
-} kiln_sizes_join;
-KILN_MUST_USE kiln_status kiln_sizes_write(const kiln_sizes_join *join, kiln_arena *process,
-                                           kiln_module_sizes *out_sizes, size_t *out_bytes);
+    const kiln_opt_list *dim;          /* all --dim */
+    const kiln_import_options *import; /* as for any size */
+} kiln_sizes_model;
+/* Whether rows of the dimension are independent (compiler-core/task/rows.h). Reads the model in
+ * processes without rights, so before any database is open. */
+bool kiln_sizes_have_rows(const kiln_sizes_model *model, kiln_arena *process);
+
+/* Joins `module` [sizes->count], bytes of one for each size, and writes them. */
+KILN_MUST_USE kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_rows,
+                                           const kiln_str *module, const char *path,
+                                           kiln_arena *process, kiln_module_sizes *out_sizes,
+                                           size_t *out_bytes);
+/* A line about it, as JSON of that event. */
+void kiln_sizes_report(const kiln_module_sizes *sizes, const char *event, const char *path,
+                       size_t size, bool json);
 
 #endif

@@ -688,7 +688,8 @@ static void add_option(const char *name, const char *value, kiln_strbuf *out) {
  * lost. */
 static kiln_status write_module(const kiln_tune *t, kiln_str bytes) {
     const kiln_tune_options *o = t->options;
-    kiln_status st = kiln_file_write(o->out, bytes, KILN_MODULE_FILE_MODE);
+    if (t->bytes) kiln_strbuf_append(t->bytes, bytes.data, bytes.size);
+    kiln_status st = t->bytes ? KILN_OK : kiln_file_write(o->out, bytes, KILN_MODULE_FILE_MODE);
     if (!st) return KILN_OK;
     kiln_strbuf command = {0};
     kiln_strbuf_printf(&command, "kiln compile %s", o->model);

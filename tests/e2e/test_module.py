@@ -245,6 +245,31 @@ def test_rows_that_depend_on_each_other_are_not_padded(world):
     world.refused("run", module, "--input", f"x={path}", says="batch is 3; the module takes 2, 4, 6")
 
 
+def test_trials_go_where_calls_are(world):
+    model, module, db = batch_model(world, onnx_file.node("MatMul", "x w", "y")), world.path("t.kiln"), world.path("t.db")
+    lines = world.json("tune", model, "--dim", "batch=1,4,8", "--weights", "4:30,8:10", "--trials", 8, "--db", db, "--out", module)
+    assert [(line["size"], line["trials"]) for line in lines if line["event"] == "size"] == [(1, 0), (4, 6), (8, 2)], lines
+    assert [line["measured"] for line in lines if line["event"] == "done" and "job" in line] == [0, 6, 2], lines
+    assert lines[-1]["event"] == "done" and lines[-1]["sizes"] == [1, 4, 8] and lines[-1]["takes_all"], lines[-1]
+    metadata = world.json("inspect", module)[0]["metadata"]
+    assert metadata["tasks"] == "3" and metadata["database"] == "t.db", metadata
+    x = [k % 7 - 3 for k in range(8 * 6)]
+    assert outputs(world, module, x=([6, 8], x)) == [([6, 8], product(x))]
+    again = world.json("tune", model, "--dim", "batch=4,8", "--weights", "4:30,8:10", "--trials", 8, "--db", db)
+    assert [line["measured"] for line in again if line["event"] == "done"] == [0, 0], again
+    for options, says in ((["--dim", "batch=1,4", "--weights", "2:5"], "there is no size 2; there are 1, 4"), (["--weights", "1:5"], "no --dim lists several"),
+                          (["--dim", "batch=1,4", "--weights", "1=5"], "sizes and shares"), (["--dim", "batch=1,4", "--job", "j"], "each size is a job of its own")):
+        world.refused("tune", model, *options, "--db", db, says=says)
+
+
+def test_a_stage_is_explained_for_each_size(world):
+    model = batch_model(world, onnx_file.node("MatMul", "x w", "y"))
+    text = world.run("explain", model, "--dim", "batch=1..3", "--stage", "graph").stdout
+    assert [line for line in text.splitlines() if line.startswith("batch=")] == ["batch=1:", "batch=2:", "batch=3:"], text
+    assert all(f"input x: f32[{size},8]" in text for size in (1, 2, 3)), text
+    world.refused("explain", model, "--dim", "batch=1,2", "--stage", "plan", says="--stage plan is of one size of batch")
+
+
 def test_lists_of_sizes_that_mean_nothing_are_refused(world):
     model = batch_model(world, onnx_file.node("MatMul", "x w", "y"))
     for dims, says in ((["batch=4,1"], "sizes are 1 or more, grow"), (["batch=1,,4"], "sizes are 1 or more"), (["batch=4..2"], "sizes are 1 or more"),

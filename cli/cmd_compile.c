@@ -432,7 +432,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         {"target", KILN_OPT_TEXT, &target_text, "T",
          "device to compile for (default native; of static-c x86-64)"},
         {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
-        {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
+        {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_sizes_help},
         {"db", KILN_OPT_TEXT, &db_option, "PATH",
          "records database (default $KILN_HOME/kiln.db); none: default schedules"},
         KILN_ACCURACY_OPTIONS(&accuracy),

@@ -106,7 +106,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
          "take the best stored schedules from here (default: the unsearched ones; with --why "
          "and of the plan those in $KILN_HOME/kiln.db)"},
         KILN_ACCURACY_OPTIONS(&e.accuracy_options),
-        {"dim", KILN_OPT_LIST, &e.dim, "NAME=N", kiln_dim_help},
+        {"dim", KILN_OPT_LIST, &e.dim, "NAME=N", kiln_sizes_help},
         {"loop-max", KILN_OPT_COUNT, &e.onnx.loop_max, "N", kiln_loop_help},
         {"model-memory", KILN_OPT_COUNT, &e.onnx.memory_mib, "MIB", kiln_memory_help},
         {"json", KILN_OPT_FLAG, &e.json, NULL,

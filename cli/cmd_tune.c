@@ -270,6 +270,8 @@ static kiln_status tune_sizes(const kiln_tune_options *o, const kiln_sizes *size
         st = kiln_sizes_write(sizes, has_rows, bytes, o->out, process, &made, &size);
         if (!st) kiln_sizes_report(&made, "done", o->out, size, o->json);
     }
+    if (!st && !o->out && o->json)
+        kiln_json_line(json_pack("{s:s, s:o}", "event", "done", "dim", kiln_json_str(sizes->dim)));
     for (uint32_t i = 0; i < sizes->count; i++) kiln_strbuf_deinit(&module[i]);
     return st;
 }
@@ -284,7 +286,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &o.target_text, "T", "device to tune for (default native)"},
         {"threads", KILN_OPT_COUNT, &o.threads, "N", kiln_threads_help},
-        {"dim", KILN_OPT_LIST, &o.dim, "NAME=N", kiln_dim_help},
+        {"dim", KILN_OPT_LIST, &o.dim, "NAME=N", kiln_sizes_help},
         {"weights", KILN_OPT_TEXT, &weights, "SIZE:SHARE,...", kiln_weights_help},
         {"trials", KILN_OPT_COUNT, &o.trials, "N",
          "at most so many measurements over all tasks (default 32 per task); stored ones count "

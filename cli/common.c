@@ -193,8 +193,7 @@ const char *kiln_user_name(kiln_arena *process) {
 }
 
 const char kiln_dim_help[] =
-    "size of a dimension that the model leaves open, as in --dim batch=8 (again for each); one may "
-    "have several, 1,4,8 or 1..8, for one module that takes them all";
+    "size of a dimension that the model leaves open, as in --dim batch=8 (again for each)";
 const char kiln_loop_help[] =
     "most iterations of a loop whose length is known at run time only (default: the model's)";
 

@@ -6,6 +6,9 @@
 #include "cli/model_work.h"
 #include "deploy/pack/module_write.h"
 
+const char kiln_sizes_help[] =
+    "size of a dimension that the model leaves open, as in --dim batch=8 (again for each); one may "
+    "have several, 1,4,8 or 1..8, for one module that takes them all";
 const char kiln_weights_help[] =
     "of a module for several sizes: the share of calls that each has, as in 1:80,8:20; trials go "
     "where calls are (default: all alike)";

@@ -13,6 +13,7 @@ typedef struct kiln_sizes {
     size_t option;                          /* which --dim it is */
 } kiln_sizes;
 
+extern const char kiln_sizes_help[]; /* of --dim, where it may list sizes */
 /* The --dim that lists sizes (1,4,8) or has a range (1..8: powers of two, and both ends).
  * INVALID_ARGUMENT: two of them, or a list of another form. */
 KILN_MUST_USE kiln_status kiln_sizes_option(const kiln_opt_list *dim, kiln_sizes *out_sizes);

@@ -43,7 +43,7 @@ typedef struct kiln_tune {
     kiln_model_work packing; /* with --out: a process that has waited since before there were a
                                 database and keys */
     kiln_model_call packer;
-    kiln_strbuf *bytes;     /* gets the module in place of the file; NULL: the file does */
+    kiln_strbuf *bytes;     /* of one of several sizes: gets the module, in place of the file */
     kiln_tune_turns *turns; /* while the module is packed and judged */
     bool judges;            /* whole modules, here or on a board */
     kiln_target in_double;  /* of the module that they are compared with, which runs here */

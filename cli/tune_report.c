@@ -144,11 +144,11 @@ static kiln_status add_task(kiln_tune *t, kiln_db *db, const kiln_task *task, su
 static void print_totals(const kiln_tune *t, const summary *s) {
     double wall_s = (double)(t->end_ns - t->start_ns) / 1e9;
     if (t->options->json) {
-        kiln_json_line(json_pack("{s:s, s:s, s:O, s:i, s:i, s:i, s:f, s:f, s:f}", "event", "done",
-                                 "job", t->job, "tasks", s->tasks, "measured", (int)s->measured,
-                                 "verified", (int)s->verified, "raced", (int)s->raced,
-                                 "peak_gflops", s->peak / 1e9, "trials_per_s", s->verified / wall_s,
-                                 "wall_s", wall_s));
+        kiln_json_line(json_pack("{s:s, s:s, s:O, s:i, s:i, s:i, s:f, s:f, s:f}", "event",
+                                 t->bytes ? "size_done" : "done", "job", t->job, "tasks", s->tasks,
+                                 "measured", (int)s->measured, "verified", (int)s->verified,
+                                 "raced", (int)s->raced, "peak_gflops", s->peak / 1e9,
+                                 "trials_per_s", s->verified / wall_s, "wall_s", wall_s));
         return;
     }
     printf("%u new trials, %u verified", s->measured, s->verified);

@@ -249,14 +249,14 @@ def test_trials_go_where_calls_are(world):
     model, module, db = batch_model(world, onnx_file.node("MatMul", "x w", "y")), world.path("t.kiln"), world.path("t.db")
     lines = world.json("tune", model, "--dim", "batch=1,4,8", "--weights", "4:30,8:10", "--trials", 8, "--db", db, "--out", module)
     assert [(line["size"], line["trials"]) for line in lines if line["event"] == "size"] == [(1, 0), (4, 6), (8, 2)], lines
-    assert [line["measured"] for line in lines if line["event"] == "done" and "job" in line] == [0, 6, 2], lines
+    assert [line["measured"] for line in lines if line["event"] == "size_done"] == [0, 6, 2], lines
     assert lines[-1]["event"] == "done" and lines[-1]["sizes"] == [1, 4, 8] and lines[-1]["takes_all"], lines[-1]
     metadata = world.json("inspect", module)[0]["metadata"]
     assert metadata["tasks"] == "3" and metadata["database"] == "t.db", metadata
     x = [k % 7 - 3 for k in range(8 * 6)]
     assert outputs(world, module, x=([6, 8], x)) == [([6, 8], product(x))]
     again = world.json("tune", model, "--dim", "batch=4,8", "--weights", "4:30,8:10", "--trials", 8, "--db", db)
-    assert [line["measured"] for line in again if line["event"] == "done"] == [0, 0], again
+    assert [line["measured"] for line in again if line["event"] == "size_done"] == [0, 0] and again[-1] == {"event": "done", "dim": "batch"}, again
     for options, says in ((["--dim", "batch=1,4", "--weights", "2:5"], "there is no size 2; there are 1, 4"), (["--weights", "1:5"], "no --dim lists several"),
                           (["--dim", "batch=1,4", "--weights", "1=5"], "sizes and shares"), (["--dim", "batch=1,4", "--job", "j"], "each size is a job of its own")):
         world.refused("tune", model, *options, "--db", db, says=says)

@@ -199,6 +199,49 @@ static void version_says_what_the_plan_needs(void **state) {
     }
 }
 
+/* Sizes 1, 2 and 5, which all compute the same: what they share is in the file once. */
+static kiln_module_sizes three_sizes(world *w) {
+    kiln_module_bucket *bucket = KILN_ARENA_ARRAY(&w->arena, kiln_module_bucket, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        bucket[i] = (kiln_module_bucket){(int64_t[]){1, 2, 5}[i], 100 + i, w->plan};
+    return (kiln_module_sizes){KILN_STR("batch"), false, 3, bucket};
+}
+
+/* Puts the file of those in place of the world's. */
+static void take_three_sizes(world *w) {
+    const kiln_module_sizes sizes = three_sizes(w);
+    kiln_strbuf_deinit(&w->good);
+    w->good = (kiln_strbuf){0};
+    assert_null(kiln_module_encode_sizes(&sizes, &w->good));
+    kiln_free(w->copy);
+    w->copy = kiln_alloc_aligned(KILN_MODULE_CONSTANT_ALIGNMENT, w->good.size);
+    memcpy(w->copy, w->good.data, w->good.size);
+}
+
+static void several_sizes_survive_the_file(void **state) {
+    world *w = *state;
+    const size_t one = w->good.size;
+    kiln_strbuf again = {0};
+    kiln_module_sizes read;
+    size_t constant_bytes;
+    take_three_sizes(w);
+    assert_true(w->good.size < one + 4096); /* two more plans */
+    assert_null(kiln_module_decode((kiln_str){(const char *)w->copy, w->good.size}, &w->scratch,
+                                   &read, &constant_bytes));
+    assert_true(kiln_str_is(read.dim, "batch"));
+    assert_false(read.by_rows);
+    assert_int_equal(read.bucket_count, 3);
+    assert_int_equal(read.bucket[2].size, 5);
+    assert_int_equal(read.bucket[2].median_ns, 102);
+    assert_ptr_equal(read.bucket[0].plan.kernel[0].data, read.bucket[2].plan.kernel[0].data);
+    assert_ptr_equal(read.bucket[0].plan.buffer[FIXTURE_W0].data,
+                     read.bucket[2].plan.buffer[FIXTURE_W0].data);
+    assert_null(kiln_module_encode_sizes(&read, &again));
+    assert_int_equal(again.size, w->good.size);
+    assert_memory_equal(again.data, w->good.data, again.size);
+    kiln_strbuf_deinit(&again);
+}
+
 static void lying_header_is_refused(void **state) {
     world *w = *state;
     const uint32_t plan = KILN_MODULE_INDEX_PLAN, constants = KILN_MODULE_INDEX_CONSTANTS;
@@ -212,8 +255,7 @@ static void lying_header_is_refused(void **state) {
         {KILN_MODULE_AT_MAGIC, 'k', 1, KILN_DATA_LOSS, "not a module file"},
         {KILN_MODULE_AT_VERSION, 0, 4, KILN_UNIMPLEMENTED, "format 0"},
         {KILN_MODULE_AT_VERSION, 2, 4, KILN_DATA_LOSS, "section plan: an array of 4 items, not 5"},
-        {KILN_MODULE_AT_VERSION, 9, 4, KILN_UNIMPLEMENTED,
-         "format 9, of a newer version of Kiln"},
+        {KILN_MODULE_AT_VERSION, 9, 4, KILN_UNIMPLEMENTED, "format 9, of a newer version of Kiln"},
         {KILN_MODULE_AT_SECTION_COUNT, 4, 4, KILN_DATA_LOSS, "does not fit"},
         {KILN_MODULE_AT_FILE_BYTES, w->good.size + 1, 8, KILN_DATA_LOSS, "does not fit"},
         {40, 1, 1, KILN_DATA_LOSS, "does not fit"},
@@ -377,8 +419,7 @@ static void plan_with_broken_rules_is_damage(void **state) {
 }
 
 /* Random damage behind right checksums: no promise about the answer, only that there is one. */
-static void random_damage_is_survived(void **state) {
-    world *w = *state;
+static void survive_damage(world *w) {
     kiln_rand r;
     kiln_rand_init(&r, 11);
     size_t end;
@@ -401,6 +442,13 @@ static void random_damage_is_survived(void **state) {
     assert_true(refused_count > 1000);
 }
 
+static void random_damage_is_survived(void **state) { survive_damage(*state); }
+
+static void random_damage_of_several_sizes_is_survived(void **state) {
+    take_three_sizes(*state);
+    survive_damage(*state);
+}
+
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
@@ -415,6 +463,8 @@ int main(int argc, char **argv) {
         ROW(plan_with_broken_rules_is_damage),
         ROW(random_damage_is_survived),
         ROW(block_of_a_signature_is_known_and_checked),
+        ROW(several_sizes_survive_the_file),
+        ROW(random_damage_of_several_sizes_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,7 +174,7 @@ def case_sizes(path, mixed):
         for result, (_, right) in zip(pool.map(lambda pair: pair[0](), calls * 50), calls * 50):
             assert result.shape == right.shape
     raises(kiln.OutOfRange, ["batch is 9", "1 to 8"], m, numpy.zeros((9, 8), "float32"))
-    raises(kiln.OutOfRange, ["batch is 0"], m, numpy.zeros((0, 8), "float32"))
+    raises(kiln.InvalidArgument, ["is float32 [0, 8]"], m, numpy.zeros((0, 8), "float32"))
     raises(kiln.InvalidArgument, ["is float32 [3, 7]", "expected float32 [8, 8]"], m, numpy.zeros((3, 7), "float32"))
     raises(kiln.InvalidArgument, ["output 'y' is float32 [4, 8]", "[3, 8]"], m.run, numpy.zeros((3, 8), "float32"), numpy.zeros((4, 8), "float32"))
     mixed = kiln.load(mixed)

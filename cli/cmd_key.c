@@ -347,10 +347,9 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
         "ROLE is board, tuner, client, builder or admin. A second `new` for a node begins to "
         "replace its key: both are valid until the older one is revoked. `rotate` replaces it over "
         "the fleet while it runs: the tracker hands the new key to its node. `sign` signs a "
-        "module, so "
-        "that kiln run --trust knows whose it is. `trust` says whose "
-        "records count in a database of records, and without a name lists it: PUBLIC is the public "
-        "half of a tuner's key.",
+        "module, so that kiln run --trust knows whose it is. `trust` says whose records count in a "
+        "database of records, and without a name lists it: PUBLIC is the public half of a tuner's "
+        "key.",
         option,
         KILN_ARRAY_COUNT(option),
         1,

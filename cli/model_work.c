@@ -25,15 +25,19 @@ kiln_status kiln_model_provenance(const char *path, const char *db_path, kiln_ar
     kiln_mapping file = {0};
     kiln_digest digest;
     char text[KILN_DIGEST_TEXT];
+    kiln_strbuf place = {0}; /* without what it says of passwords */
     kiln_status st = kiln_file_map(path, &file);
     if (st) return st;
+    if (db_path) kiln_db_print_path(db_path, &place);
     kiln_digest_of(file.data, file.size, &digest);
     kiln_file_unmap(&file);
     kiln_digest_print(&digest, text);
-    *out_provenance =
-        (kiln_pack_provenance){.model_sha256 = kiln_str_copy(process, kiln_str_from(text)),
-                               .database = kiln_str_from(db_path ? kiln_file_name(db_path) : ""),
-                               .software = KILN_STR("kiln " KILN_VERSION)};
+    *out_provenance = (kiln_pack_provenance){
+        .model_sha256 = kiln_str_copy(process, kiln_str_from(text)),
+        .database =
+            kiln_str_copy(process, kiln_str_from(kiln_file_name(place.data ? place.data : ""))),
+        .software = KILN_STR("kiln " KILN_VERSION)};
+    kiln_strbuf_deinit(&place);
     return KILN_OK;
 }
 

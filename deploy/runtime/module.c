@@ -251,10 +251,10 @@ int kiln_module_port_at(const kiln_module *m, int is_output, uint32_t index, int
                         int64_t *out_shape, size_t *out_bytes) {
     if (!takes(m, size)) return KILN_OUT_OF_RANGE;
     const ports *p = is_output ? &m->out : &m->in;
+    KILN_CHECK(index < p->count);
     const kiln_module_bucket *bucket = &m->sizes.bucket[kiln_sizes_choose(&m->sizes, size)];
     const kiln_plan_port *planned =
         is_output ? &bucket->plan.output[index] : &bucket->plan.input[index];
-    KILN_CHECK(index < p->count);
     kiln_shape shape = planned->shape;
     if (bucket->size != size && p->axis[index].axis != KILN_MODULE_NO_AXIS)
         shape.dim[p->axis[index].axis] = p->axis[index].factor * size;

@@ -477,6 +477,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         st = kiln_file_read(model.schedules_path, SCHEDULES_BYTES_MAX, process, &model.schedules);
     if (!st && db_option && !model.db_path) /* by what every machine knows */
         kiln_target_calibrate(&target, &(kiln_figures){0});
+    if (!st) st = kiln_sizes_check_target(&sizes, &target);
     if (!st && strcmp(emit, "module") == 0)
         st = kiln_target_check_modules(&target, target_text, model.path);
     if (st) return st;

@@ -260,6 +260,7 @@ static kiln_status tune_sizes(const kiln_tune_options *o, const kiln_sizes *size
         share_out(o, sizes, i, &own[i]);
         t[i] = (kiln_tune){.options = &own[i], .process = process, .bytes = &module[i]};
         st = check_request(&t[i]);
+        if (!st && o->out) st = kiln_sizes_check_target(sizes, &t[i].target);
     }
     if (!st) st = tune_each(t, sizes, command);
     for (uint32_t i = 0; i < sizes->count; i++) {

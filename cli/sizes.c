@@ -77,6 +77,13 @@ kiln_status kiln_sizes_option(const kiln_opt_list *dim, kiln_sizes *out_sizes) {
     return KILN_OK;
 }
 
+kiln_status kiln_sizes_check_target(const kiln_sizes *sizes, const kiln_target *target) {
+    if (!sizes->count || target->arch != KILN_ARCH_WASM32) return KILN_OK;
+    return KILN_ERROR(UNIMPLEMENTED,
+                      "a module for WebAssembly has one size of %.*s: make one for each",
+                      KILN_STR_ARG(sizes->dim));
+}
+
 static kiln_status no_such_size(const char *option, int64_t size, const kiln_sizes *sizes) {
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < sizes->count; i++)

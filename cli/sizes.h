@@ -17,6 +17,9 @@ extern const char kiln_sizes_help[]; /* of --dim, where it may list sizes */
 /* The --dim that lists sizes (1,4,8) or has a range (1..8: powers of two, and both ends).
  * INVALID_ARGUMENT: two of them, or a list of another form. */
 KILN_MUST_USE kiln_status kiln_sizes_option(const kiln_opt_list *dim, kiln_sizes *out_sizes);
+/* UNIMPLEMENTED: several sizes for a target whose modules have one (WebAssembly). */
+KILN_MUST_USE kiln_status kiln_sizes_check_target(const kiln_sizes *sizes,
+                                                  const kiln_target *target);
 /* --weights 1:80,8:20. INVALID_ARGUMENT: another form, or a size that is not there. NULL: none. */
 extern const char kiln_weights_help[];
 KILN_MUST_USE kiln_status kiln_weights_option(const char *weights, kiln_sizes *sizes);

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys

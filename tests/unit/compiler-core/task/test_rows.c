@@ -52,6 +52,19 @@ static void layers_and_images_of_a_batch_are_independent(void **state) {
            at_0, at_0, true);
 }
 
+/* Every position of a sequence depends on the others, and on no other sequence. */
+static void sequences_of_a_batch_are_independent(void **state) {
+    (void)state;
+    expect("graph g\ninput x: f32[$,6,8]\nk: f32[$,8,6] = transpose(x) perm=[0,2,1]\n"
+           "s: f32[$,6,6] = matmul(x, k)\np: f32[$,6,6] = softmax(s) axis=-1\n"
+           "y: f32[$,6,8] = matmul(p, x)\noutput y\n",
+           at_0, at_0, true);
+    expect("graph g\ninput x: f32[6,$,8]\nk: f32[6,8,$] = transpose(x) perm=[0,2,1]\n"
+           "s: f32[6,$,$] = matmul(x, k)\np: f32[6,$,$] = softmax(s) axis=-1\n"
+           "y: f32[6,$,8] = matmul(p, x)\noutput y\n",
+           at_1, at_1, false);
+}
+
 /* Rows of 4 become rows of their own, and a batch may be the second dimension. */
 static void rows_are_followed_through_shapes(void **state) {
     (void)state;
@@ -94,6 +107,7 @@ static void what_knows_its_row_or_the_size_is_not(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_and_images_of_a_batch_are_independent),
+        cmocka_unit_test(sequences_of_a_batch_are_independent),
         cmocka_unit_test(rows_are_followed_through_shapes),
         cmocka_unit_test(what_mixes_rows_is_not),
         cmocka_unit_test(what_knows_its_row_or_the_size_is_not),

@@ -79,8 +79,9 @@ KILN_MUST_USE kiln_status kiln_plan_join(const kiln_graph *graph, const kiln_pla
                                          kiln_arena *arena, kiln_step *out_step,
                                          kiln_tasks *out_tasks);
 /* Key of a tensor expression, in `arena`. Its text has no name of a model: kernels' buffers are
- * named after role and number, the rest by their operators. Equal keys mean equal names, so that a
- * trace recorded under a key fits every program with this key. */
+ * named after role and number, the rest by their operators (in expressions: by who wrote them).
+ * Equal keys mean equal names, so that a trace recorded under a key fits every program with this
+ * key. */
 kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena);
 /* One line per task (key, op, flops, weight); with `verbose` the tensor expressions as well. */
 void kiln_tasks_print(const kiln_tasks *tasks, bool verbose, kiln_strbuf *out);

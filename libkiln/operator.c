@@ -106,6 +106,8 @@ static kiln_status read_lines(const char *name, const kiln_strbuf *tensors,
     kiln_strbuf_str(&text, kiln_strbuf_view(tensors));
     kiln_strbuf_str(&text, kiln_strbuf_view(blocks));
     kiln_status st = kiln_program_parse(kiln_strbuf_view(&text), &r->arena, &r->program);
+    if (!st && !kiln_str_is(r->program->name, name))
+        st = KILN_ERROR(INVALID_ARGUMENT, "'%s' is no word", name);
     if (!st) {
         kiln_strbuf_reset(&text);
         kiln_program_print(r->program, &text);
@@ -160,7 +162,7 @@ static kiln_operator *new_operator(const char *name) {
 int kiln_operator_create(const char *name, kiln_operator **out_operator, char *error,
                          size_t error_bytes) {
     kiln_operator *op = new_operator(name);
-    kiln_status st = kiln_status_note(add_lines(op, KILN_STR("")), "the operator's name");
+    kiln_status st = kiln_status_note(add_lines(op, KILN_STR("")), "the name of an operator");
     if (st)
         kiln_operator_destroy(op);
     else

@@ -147,7 +147,8 @@ def case_refused():
     raises(kiln.InvalidArgument, ["two iterators are named 'i'"], op.output, "d", (20,), lambda i: te.sum(a[i, axis], over=axis))
     raises(kiln.InvalidArgument, ["'d' combines no values"], op.output, "d", (20,), lambda i: te.reduce(lambda x, y: x + y, a[i, 0], over=[]))
     raises(kiln.InvalidArgument, ["'complex64'", "float32"], op.input, "d", (1,), "complex64")
-    raises(kiln.InvalidArgument, ["name"], te.Operator, "two words")
+    raises(kiln.InvalidArgument, ["the name of an operator"], te.Operator, "two words")
+    raises(kiln.InvalidArgument, ["is no word"], te.Operator, "two\ninput x: f32[1]")
     assert str(op) == text
     x, y = given(op)
     raises(kiln.InvalidArgument, ["1 inputs", "expected 2"], op, x)

@@ -358,6 +358,19 @@ static void executed_operations_are_those_of_the_products(void **state) {
     assert_true(kiln_algorithm_executed_flops(WINOGRAD, p) == 2.0 * 16 * 8 * 4 * 4 * 4);
 }
 
+/* Differences are subtracted beside the multiply-adds; what follows the reduction counts as it is.
+ */
+static void other_reductions_of_two_operands_count_as_products(void **state) {
+    const kiln_program *te =
+        parsed(*state, "program p\ninput x: f32[6,10]\ninput w: f32[7,10]\noutput y: f32[6,7]\n"
+                       "temp t: f32[6,7]\n"
+                       "block t(i:6, j:7 | k:10): t[i, j] sum= (x[i, k] - w[j, k])*(x[i, k] - w[j, "
+                       "k])\nblock y(i:6, j:7): y[i, j] = sqrt(t[i, j])\n");
+    assert_true(kiln_program_flops(te) == 6.0 * 7 * 10 * 3 + 6 * 7);
+    assert_true(kiln_algorithm_executed_flops(KILN_ALGORITHM_DIRECT, te) ==
+                6.0 * 7 * 10 * 2 + 6 * 7);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(results_equal_the_direct_form),
@@ -372,6 +385,7 @@ int main(void) {
         test_with_arena(strided_windows_take_the_points_of_their_phases),
         test_with_arena(phases_of_equally_many_taps_share_points),
         test_with_arena(executed_operations_are_those_of_the_products),
+        test_with_arena(other_reductions_of_two_operands_count_as_products),
     };
     return cmocka_run_group_tests_name("compiler-core/algorithm/winograd", tests, NULL, NULL);
 }

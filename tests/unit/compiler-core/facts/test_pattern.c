@@ -45,6 +45,19 @@ static void blocks_of_one_operand_multiply_nothing(void **state) {
     assert_int_equal((int64_t)kiln_pattern_work(p, found.block), 24);
 }
 
+static void products_over_other_operations_contract(void **state) {
+    kiln_program *p =
+        parsed(*state, "program p\ninput x: f32[5,8]\ninput w: f32[8,6]\ninput b: f32[8]\n"
+                       "output y: f32[5,6]\noutput z: f32[5]\noutput s: f32[5,6]\n"
+                       "block y(i:5, j:6 | k:8): y[i, j] max= x[i, k] + w[k, j]\n"
+                       "block z(i:5 | k:8): z[i] max= x[i, k] + b[k]\n"
+                       "block s(i:5, j:6 | k:8): s[i, j] sum= x[i, k]*w[k, j]\n");
+    kiln_pattern found;
+    assert_true(kiln_pattern_of(p, 1, &found) && found.contracts && !found.multiplies);
+    assert_true(kiln_pattern_of(p, 2, &found) && !found.contracts); /* b has no row of its own */
+    assert_true(kiln_pattern_of(p, 3, &found) && found.contracts && found.multiplies);
+}
+
 static void counting_ones_is_multiplying_bits(void **state) {
     kiln_program *p = parsed(
         *state,
@@ -87,6 +100,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_convolution_multiplies_under_a_window),
         test_with_arena(blocks_of_one_operand_multiply_nothing),
+        test_with_arena(products_over_other_operations_contract),
         test_with_arena(counting_ones_is_multiplying_bits),
         test_with_arena(every_operand_has_its_access),
     };

@@ -38,6 +38,34 @@ static void every_combination_of_options_is_right_or_says_why_not(void **state) 
     }
 }
 
+/* Of which zeros of a padding are no identity: nothing that reads them may be left out. */
+static void products_over_other_operations_are_tiled(void **state) {
+    static const char *const program[] = {
+        "program p\ninput x: f32[7,13]\ninput w: f32[13,21]\noutput y: f32[7,21]\n"
+        "block y(i:7, j:21 | k:13): y[i, j] max= x[i, k] + w[k, j]\n",
+        "program p\ninput x: f32[6,10]\nconstant w: f32[17,10]\noutput y: f32[6,17]\n"
+        "block y(i:6, j:17 | k:10): y[i, j] sum= (x[i, k] - w[j, k])*(x[i, k] - w[j, k]) init "
+        "1.0\n",
+        "program p\ninput x: i64[5,8]\ninput w: i64[16,8]\noutput y: i64[5,16]\n"
+        "block y(i:5, j:16 | k:8): y[i, j] min= xor(x[i, k], w[j, k])\n",
+        "program p\ninput x: f32[1,8,5,5]\nconstant w: f32[16,8,3,3]\noutput y: f32[1,16,5,5]\n"
+        "temp t: f32[1,8,7,7]\n"
+        "block t(n:1, c:8, h:7, w:7): t[n, c, h, w] = select(and(and(1 <= h, h < 6), and(1 <= w, w "
+        "< 6)), x[n, c, h - 1, w - 1], 0.0)\n"
+        "block y(n:1, oc:16, h:5, w:5 | c:8, kh:3, kw:3): y[n, oc, h, w] max= t[n, c, h + kh, w + "
+        "kw] - w[oc, c, kh, kw]\n"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++) {
+        const kiln_program *te = parsed(*state, program[i]);
+        const kiln_target target = avx2_target(2);
+        for (uint32_t v = 0; v < 1u << rule_tile()->option_count; v = v ? v << 1 : 1) {
+            kiln_sched s = kiln_sched_begin(te, &target, *state);
+            const kiln_sketch_result result = kiln_sketch_tile(&s, v);
+            expect_sound(&s, te);
+            if (v == 0) assert_int_equal(result.end, KILN_SKETCH_MADE);
+        }
+    }
+}
+
 static void expect_same(const kiln_program *te, const char *name, const char *reason) {
     kiln_sched s = kiln_sched_begin(te, &avx2, te->arena);
     kiln_sketch_result result = kiln_sketch_tile(&s, 1u << option(name));
@@ -88,6 +116,7 @@ static void without_registers_there_is_no_sketch(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_combination_of_options_is_right_or_says_why_not),
+        test_with_arena(products_over_other_operations_are_tiled),
         test_with_arena(options_that_make_no_difference_are_told),
         test_with_arena(programs_without_one_reduction_are_for_other_rules),
         test_with_arena(without_registers_there_is_no_sketch),

@@ -334,7 +334,8 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     };
     const kiln_opt_table table = {
         "kiln tune MODEL [options]",
-        "Searches fast schedules for the kernels of a model (ONNX or TFLite): every candidate is "
+        "Searches fast schedules for the kernels of a model (ONNX, TFLite, or an operator of your "
+        "own): every candidate is "
         "compiled, run on a real device, checked and timed, and every result is stored.",
         option,
         KILN_ARRAY_COUNT(option),

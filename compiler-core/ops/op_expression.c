@@ -10,6 +10,11 @@ static bool is_input(const kiln_buffer_info *buffer) {
     return buffer->role == KILN_ROLE_INPUT || buffer->role == KILN_ROLE_CONSTANT;
 }
 
+/* What stands for a type of the program in the node. */
+static kiln_dtype dtype_of(const kiln_node_info *node, kiln_dtype dtype) {
+    return kiln_dtype_is_float(dtype) && kiln_node_int(node, "wide") ? KILN_F64 : dtype;
+}
+
 /* ---- rule ------------------------------------------------------------------------------------ */
 
 static kiln_status check_buffer(const kiln_buffer_info *b) {
@@ -43,13 +48,13 @@ static kiln_status check_program(const kiln_program *p) {
 static kiln_status check_input(const kiln_infer *infer, uint32_t index,
                                const kiln_buffer_info *buffer) {
     const kiln_value_info *value = kiln_infer_input(infer, index);
-    if (value && value->dtype == buffer->dtype && kiln_shape_equal(&value->shape, &buffer->shape))
+    const kiln_dtype dtype = dtype_of(infer->node, buffer->dtype);
+    if (value && value->dtype == dtype && kiln_shape_equal(&value->shape, &buffer->shape))
         return KILN_OK;
     kiln_strbuf shape = {0};
     kiln_shape_print(&buffer->shape, &shape);
-    kiln_status st =
-        KILN_ERROR(INVALID_ARGUMENT, "input %u is not '%.*s', a %s%s", index,
-                   KILN_STR_ARG(buffer->name), kiln_dtype_name(buffer->dtype), shape.data);
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "input %u is not '%.*s', a %s%s", index,
+                                KILN_STR_ARG(buffer->name), kiln_dtype_name(dtype), shape.data);
     kiln_strbuf_deinit(&shape);
     return st;
 }
@@ -63,7 +68,7 @@ static kiln_status infer_operands(const kiln_program *p, kiln_infer *infer) {
             st = check_input(infer, inputs++, info);
         } else if (info->role == KILN_ROLE_OUTPUT) {
             if (outputs < infer->node->output_count) {
-                infer->dtype[outputs] = info->dtype;
+                infer->dtype[outputs] = dtype_of(infer->node, info->dtype);
                 infer->shape[outputs] = info->shape;
             }
             outputs++;
@@ -110,9 +115,10 @@ static void map_buffers(copier *c) {
         }
         kiln_buffer wanted = info->role == KILN_ROLE_OUTPUT ? c->te->output[outputs++] : 0;
         kiln_str name = kiln_str_copy(c->te->p->arena, info->name);
-        c->buffer[b] =
-            wanted ? wanted
-                   : kiln_buffer_create(c->te->p, name, info->dtype, KILN_ROLE_TEMP, &info->shape);
+        c->buffer[b] = wanted
+                           ? wanted
+                           : kiln_buffer_create(c->te->p, name, dtype_of(c->te->node, info->dtype),
+                                                KILN_ROLE_TEMP, &info->shape);
     }
 }
 
@@ -124,8 +130,12 @@ static kiln_expr copy_expr(copier *c, kiln_expr e) {
         operand[i] = copy_expr(c, kiln_expr_operand(c->from, e, i));
     if (node->op == KILN_EXPR_VAR) {
         c->done[e] = kiln_expr_var(c->te->p, c->var[node->payload.id]);
+    } else if (node->op == KILN_EXPR_TF32 && kiln_node_int(c->te->node, "wide")) {
+        c->done[e] = operand[0];
     } else if (node->op != KILN_EXPR_LOAD) {
-        c->done[e] = kiln_expr_make(c->te->p, node, operand, node->operand_count);
+        kiln_expr_node like = *node;
+        like.dtype = (uint8_t)dtype_of(c->te->node, (kiln_dtype)node->dtype);
+        c->done[e] = kiln_expr_make(c->te->p, &like, operand, node->operand_count);
     } else if (is_input(&c->from->buffer.data[node->payload.id])) {
         c->done[e] = kiln_te_load_raw(c->te, c->input[node->payload.id], operand);
     } else {

@@ -30,6 +30,7 @@ static kiln_status widen_node(kiln_graph *graph, kiln_node node) {
     if (op == KILN_OP_NONE) return KILN_OK;
     if (depends_on_type(op))
         return KILN_ERROR(UNIMPLEMENTED, "what it computes depends on the type of its operands");
+    if (op == KILN_OP_EXPRESSION) kiln_graph_set_int(graph, node, "wide", 1);
     const kiln_attr *attr = kiln_node_attr(&graph->node.data[node], "to");
     if (attr && kiln_dtype_find(attr->text, &to) && is_narrow(to)) {
         kiln_attr wide = *attr;

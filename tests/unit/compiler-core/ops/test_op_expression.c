@@ -66,6 +66,18 @@ static void what_is_no_expression_of_the_operands_is_refused(void **state) {
     expect_op_refused(*state, X23, "y: f32[2] = expression(x)", "program");
 }
 
+static void with_wide_its_floats_are_doubles(void **state) {
+    expect_op(*state, "input x: f64[2,3]",
+              "y: f64[2] = expression(x) wide=1 program=\"" HEAD "output b: f32[2]" LINE
+              "temp t: f16[2,3]" LINE "block t(i:2, j:3): t[i, j] = f16(a[i, j]*0.1)" LINE
+              "block b(i:2 | k:3): b[i] sum= tf32(f32(t[i, k])) + f32(k)" LINE "\"",
+              "f64[2]: 3.6 4.5");
+    expect_op_refused(*state, X23,
+                      "y: f64[2] = expression(x) wide=1 program=\"" HEAD "output b: f32[2]" LINE
+                      "block b(i:2): b[i] = a[i, 0]" LINE "\"",
+                      "input 0 is not 'a', a f64[2,3]");
+}
+
 static void it_travels_in_bytes(void **state) {
     sent_and_read(*state,
                   graph_of(*state, "graph g\n" X23 "\ny: f32[2] = expression(x) program=\"" HEAD
@@ -79,6 +91,7 @@ int main(void) {
         test_with_arena(constants_of_one_element_are_written_into_it),
         test_with_arena(outputs_that_nobody_wants_are_inside),
         test_with_arena(what_is_no_expression_of_the_operands_is_refused),
+        test_with_arena(with_wide_its_floats_are_doubles),
         test_with_arena(it_travels_in_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,17 @@ static void results_keep_what_f32_would_lose(void **state) {
     assert_true(*(const double *)graph->value.data[b].data == 0x1p-30);
 }
 
+static void operators_of_a_users_own_become_wide(void **state) {
+    kiln_graph *graph = graph_of(
+        *state, "graph g\n"
+                "input x: f32[2]\n"
+                "y: f32[2] = expression(x) program=\"program p\\x0ainput a: f32[2]\\x0a"
+                "output b: f32[2]\\x0ablock b(i:2): b[i] = (a[i] + 1e10)*0.5 - 5e9\\x0a\"\n"
+                "output y\n");
+    expect_ok(kiln_graph_widen(graph));
+    assert_string_equal(result_of(*state, graph), "f64[2]: 0.5 1");
+}
+
 static void what_depends_on_the_type_is_refused(void **state) {
     kiln_graph *graph = graph_of(*state, "graph g\n"
                                          "input x: f32[4]\n"
@@ -53,6 +64,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_float_becomes_a_double),
         test_with_arena(results_keep_what_f32_would_lose),
+        test_with_arena(operators_of_a_users_own_become_wide),
         test_with_arena(what_depends_on_the_type_is_refused),
     };
     return cmocka_run_group_tests_name("compiler-core/passes/widen", tests, NULL, NULL);

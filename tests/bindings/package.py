@@ -9,6 +9,7 @@ import concurrent.futures
 import gc
 import importlib
 import pathlib
+import subprocess
 import sys
 import threading
 import tracemalloc
@@ -138,6 +139,24 @@ def case_frameworks(path):
             out = framework.empty(64, 64)
             m.run(tensor, out)
             assert numpy.array_equal(out.numpy(), y)
+
+
+def case_converters(folder):
+    """Without the framework, its importer says what to install; files of other kinds are refused by name."""
+    for function, says in ((kiln.from_torch, "torch=="), (kiln.from_keras, "tf2onnx=="), (lambda x, y: kiln.from_jax(x, y), "jax2onnx==")):
+        raises(kiln.FailedPrecondition, ["pip install", says], function, None, None)
+    lite = b"\0\0\0\0TFL3"
+    assert kiln.from_tflite(lite) is lite and kiln.from_onnx(b"\x08\x07") == b"\x08\x07"
+    raises(kiln.InvalidArgument, ["not a TFLite model"], kiln.from_tflite, b"\x08\x07")
+    raises(kiln.InvalidArgument, ["not an ONNX model"], kiln.from_onnx, lite)
+    raises(kiln.InvalidArgument, ["type int"], kiln.from_onnx, 3)
+    raises(kiln.NotFound, ["absent.tflite"], kiln.from_tflite, "absent.tflite")
+    for name, error, says in (("absent.keras", 13, "no such file"), ("w.safetensors", 2, "from_torch"), ("m.pt2", 17, "pip install")):
+        if error != 13:
+            pathlib.Path(folder, name).write_bytes(b"x")
+        done = subprocess.run([sys.executable, "-m", "kiln.convert", name, "-o", "out.onnx"], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == error and says in done.stderr and name in done.stderr, (done.returncode, done.stderr)
+    assert not list(pathlib.Path(folder).glob("out*"))
 
 
 def case_inspects(path):

@@ -99,6 +99,10 @@ def test_tensors_of_frameworks_that_are_installed(world):
     case(world, "frameworks", module_of(world))
 
 
+def test_converters_that_are_missing_are_named(world):
+    case(world, "converters", world.folder)
+
+
 def test_a_module_says_what_it_is(world):
     case(world, "inspects", module_of(world))
 

@@ -2,7 +2,7 @@
 """Joins static libraries to one of a single object in which only public names are global, so that it links like any
 other archive, and nothing of it meets a name of its user's.
 
-archive.py OUT.a MAP "compiler command" "objcopy" "ar" ARCHIVE...   names that MAP lists are public; what no public function needs is left out
+archive.py OUT.a MAP "compiler command" "objcopy" "ar" ARCHIVE|-l:NAME...   names that MAP lists are public; what no public function needs is left out
 """
 import pathlib
 import re

@@ -66,19 +66,27 @@ def from_keras(model: Any, batch: int | None = 1, **options: Any) -> bytes:
     convert.
     """
     keras, onnx, _ = imported("keras", "keras", "onnx", "tf2onnx")
-    inputs = [
-        keras.InputSpec(shape=("batch" if batch is None else batch, *x.shape[1:]) if x.shape[0] is None else x.shape, dtype=x.dtype, name=x.name)
-        for x in model.inputs
-    ]
+    inputs = [keras.InputSpec(shape=(x.shape[0] or batch, *x.shape[1:]), dtype=x.dtype, name=x.name) for x in model.inputs]
     with tempfile.TemporaryDirectory(prefix="kiln-") as folder:
         path = pathlib.Path(folder, "model.onnx")
         model.export(str(path), format="onnx", verbose=False, input_signature=inputs, **options)
-        data = path.read_bytes()
+        proto = onnx.load(path)
     # tf2onnx leaves operators that it does not know in the model.
-    unknown = {node.op_type for node in onnx.load_from_string(data).graph.node if not onnx.defs.has(node.op_type, node.domain)}
+    unknown = {node.op_type for node in proto.graph.node if not onnx.defs.has(node.op_type, node.domain)}
     if unknown:
         raise Unimplemented(f"tf2onnx does not convert {', '.join(sorted(unknown))}: expected a model without; the TFLite converter of TensorFlow may know more (kiln.from_tflite)")
-    return data
+    if batch is None:
+        _name_batch(proto.graph)
+    return onnx_bytes(proto)
+
+
+def _name_batch(graph: Any) -> None:
+    """Calls the open first dimension of the inputs "batch", which tf2onnx numbers."""
+    first = {value.type.tensor_type.shape.dim[0].dim_param for value in graph.input}
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param and dim.dim_param in first:
+                dim.dim_param = "batch"
 
 
 def from_jax(function: Any, example: Any, **options: Any) -> bytes:

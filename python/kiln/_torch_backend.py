@@ -7,7 +7,7 @@ import warnings
 from typing import Any, Callable
 
 from kiln import _tune
-from kiln._errors import Error, FailedPrecondition, InvalidArgument, Unimplemented
+from kiln._errors import InvalidArgument, Unimplemented
 from kiln._frameworks import imported, onnx_bytes
 from kiln._module import Module, load
 
@@ -37,7 +37,7 @@ class _Graph:
         if self._fallback not in ("eager", "error"):
             raise InvalidArgument(f"option fallback is {self._fallback!r}: expected 'eager' or 'error'")
         self._runs: dict[Any, Callable[[list[Any]], tuple[Any, ...]]] = {}
-        self._weights: list[tuple[Any, int]] = []  # and how often each was written to
+        self._weights: list[tuple[Any, int]] = []  # and how often PyTorch has seen each written to
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         self._refuse_training(arguments)
@@ -62,10 +62,10 @@ class _Graph:
     def _prepared(self, arguments: tuple[Any, ...], is_weight: list[bool]) -> Callable[[list[Any]], tuple[Any, ...]]:
         try:
             return self._compiled(arguments, is_weight)
-        except (Error, self._torch.onnx.OnnxExporterError) as error:
+        except Unimplemented as error:
             if self._fallback == "error":
                 raise
-            warnings.warn(f"PyTorch itself runs a graph that kiln does not: {_reason(error)}", stacklevel=3)
+            warnings.warn(f"PyTorch itself runs a graph that kiln does not: {error}", stacklevel=3)
             graph: Callable[..., tuple[Any, ...]] = self._graph
             return lambda given: graph(*given)
 
@@ -74,7 +74,7 @@ class _Graph:
         varies = [i for i, x in enumerate(arguments) if not is_weight[i] and torch.is_tensor(x)]
         for i in varies:
             if arguments[i].device.type != "cpu" and "target" not in self._options:
-                raise FailedPrecondition(f"an input is on {arguments[i].device}: expected it on the processor, or options={{'target': ...}}")
+                raise Unimplemented(f"an input is on {arguments[i].device}: expected it on the processor, or options={{'target': ...}}")
         module = self._module(self._exported(arguments, varies))
         outputs = [(port.shape, getattr(torch, port.dtype)) for port in module.outputs]
 
@@ -105,15 +105,19 @@ class _Graph:
                     given[i] = value
                 return graph(*given)
 
-        with torch.no_grad():
-            program = torch.export.export(Frozen().eval(), tuple(arguments[i] for i in varies), strict=False)
-            program = program.run_decompositions({})  # tells what is written to; torch.onnx decomposes the rest
-            signature = program.graph_signature
-            if signature.user_inputs_to_mutate or signature.buffers_to_mutate:
-                raise Unimplemented("the graph writes into its inputs or buffers")
-            if any(not isinstance(output.arg, torch.export.graph_signature.TensorArgument) for output in signature.output_specs):
-                raise Unimplemented("the graph returns numbers or None beside tensors")
-            return onnx_bytes(torch.onnx.export(program, dynamo=True, verbose=False).model_proto)
+        try:
+            with torch.no_grad():
+                program = torch.export.export(Frozen().eval(), tuple(arguments[i] for i in varies), strict=False)
+                program = program.run_decompositions({})  # tells what is written to; torch.onnx decomposes the rest
+                proto = torch.onnx.export(program, dynamo=True, verbose=False).model_proto
+        except Exception as error:  # of many classes, as each part of PyTorch has its own
+            raise Unimplemented(f"torch.onnx does not convert it: {_reason(error)}") from error
+        signature = program.graph_signature
+        if signature.user_inputs_to_mutate or signature.buffers_to_mutate:
+            raise Unimplemented("the graph writes into its inputs or buffers")
+        if any(not isinstance(output.arg, torch.export.graph_signature.TensorArgument) for output in signature.output_specs):
+            raise Unimplemented("the graph returns numbers or None beside tensors")
+        return onnx_bytes(proto)
 
     def _module(self, model: bytes) -> Module:
         if any(self._options.get(name) is not None for name in _TUNES):

@@ -11,11 +11,11 @@ import kiln
 ERROR_MAX = 1e-4  # largest error over the largest magnitude: sums of floats in another order
 
 
-def runs(model):
+def runs(model, **options):
     """The compiled model: a function of its inputs, in order, that returns a list of arrays."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "m.kiln")
-        kiln.compile(model, path, db="none")
+        kiln.compile(model, path, db="none", **options)
         module = kiln.load(path)
 
     def call(*inputs):

@@ -48,6 +48,7 @@ except kiln.Unimplemented as error:
 model = models["anomalies"]
 x = rng.standard_normal((1, *model.input_shape[1:])).astype("f")
 want = [model(x, training=False)]
+differs("open batch", runs(kiln.from_keras(model, batch=None), dim={"batch": 1})(x), want)
 model.save(folder / "m.keras")
 subprocess.run([sys.executable, "-m", "kiln.convert", folder / "m.keras", "-o", folder / "m.onnx"], check=True)
 differs("m.keras", runs(folder / "m.onnx")(x), want)

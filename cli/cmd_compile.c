@@ -6,8 +6,8 @@
 #include "cli/cli.h"
 #include "cli/model_work.h"
 #include "cli/sizes.h"
+#include "deploy/pack/library.h"
 #include "deploy/pack/pack.h"
-#include "deploy/pack/static_c.h"
 
 /* Static C is for other machines than this one: vectors of 16 bytes, which every compiler can take
  * apart. */
@@ -105,9 +105,9 @@ typedef struct source {
     kiln_pack_provenance provenance;
     kiln_str schedules; /* text of --schedule; empty: none */
     const char *schedules_path;
-    kiln_str name; /* static C: of its functions */
+    kiln_str name; /* C: of its functions */
     /* What the process without rights makes; without one (KILN_UNCAGED) it is here. */
-    kiln_strbuf text, header;
+    kiln_strbuf text, file[KILN_LIBRARY_FILES];
 } source;
 
 /* Why nothing of an emulated board's records is in the module, to who looks for them. */
@@ -322,73 +322,106 @@ static void report_static_c(const kiln_static_c_sizes *sizes, const char *path, 
            (unsigned long long)sizes->packed_bytes, (unsigned long long)sizes->scratch_bytes);
 }
 
-/* Before the two texts. */
-typedef struct static_c_head {
+/* Before the texts of a library's files; of static C the source and the header alone are wanted. */
+typedef struct library_head {
     kiln_static_c_sizes sizes;
-    size_t source_bytes;
-} static_c_head;
+    size_t bytes[KILN_LIBRARY_FILES];
+} library_head;
 
 /* In a process without rights. */
-static kiln_status make_static_c(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                                 kiln_cage_result *out_result) {
+static kiln_status make_library(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
+                                kiln_cage_result *out_result) {
     source *in = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
     kiln_pack_options options = pack_options(call, &stored);
     kiln_module_plan plan;
     kiln_compilation *compilation = NULL;
-    static_c_head *head = KILN_ARENA_NEW(arena, static_c_head);
+    library_head *head = KILN_ARENA_NEW(arena, library_head);
     options.as_c = true;
     kiln_status st = parse_schedules(in, arena, &options);
     if (!st) st = kiln_passes_run_without(graph, in->without.passes);
     if (!st) st = kiln_compilation_narrow(graph, in->target, &in->accuracy);
     if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
     if (!st) st = kiln_pack_plan(compilation, &options, arena, &plan, NULL);
-    if (!st) st = kiln_static_c(&plan, in->name, arena, &in->text, &in->header, &head->sizes);
+    if (!st) st = kiln_library(&plan, in->name, arena, in->file, &head->sizes);
     if (st) return st;
-    head->source_bytes = in->text.size;
-    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 3);
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 1 + KILN_LIBRARY_FILES);
     part[0] = (kiln_str){(const char *)head, sizeof *head};
-    part[1] = kiln_strbuf_view(&in->text);
-    part[2] = kiln_strbuf_view(&in->header);
-    *out_result = (kiln_cage_result){3, part};
+    for (uint32_t i = 0; i < KILN_LIBRARY_FILES; i++) {
+        head->bytes[i] = in->file[i].size;
+        part[1 + i] = kiln_strbuf_view(&in->file[i]);
+    }
+    *out_result = (kiln_cage_result){1 + KILN_LIBRARY_FILES, part};
     return KILN_OK;
+}
+
+/* With the folders that lie between; `whole` is theirs and the file's. */
+static kiln_status write_below(kiln_arena *process, const char *output, const char *whole,
+                               kiln_str text) {
+    kiln_status st = KILN_OK;
+    for (const char *slash = strchr(whole + strlen(output), '/'); !st && slash;
+         slash = strchr(slash + 1, '/'))
+        st = kiln_folder_create(kiln_arena_printf(process, "%.*s", (int)(slash - whole), whole),
+                                0777);
+    return st ? st : kiln_file_write(whole, text, 0666);
+}
+
+/* Writes the files whose `path` is not NULL: `output` is one of them, or the folder of all. */
+static kiln_status compile_library(kiln_arena *process, source *in, const char *output,
+                                   const char *const path[KILN_LIBRARY_FILES], bool json) {
+    kiln_target alone = *in->target;
+    kiln_model model = {0};
+    kiln_mapping result = {0};
+    library_head head;
+    kiln_model_work work = {.model = &model,
+                            .doing = "compiling",
+                            .run = make_library,
+                            .context = in,
+                            .precision = in->accuracy.precision};
+    alone.threads = 1;
+    in->target = &alone;
+    kiln_status st = kiln_model_read(in->path, &in->onnx, process, &model);
+    if (!st) st = kiln_model_run(&work, in->db_path, process, &result);
+    for (uint32_t i = 0; i < KILN_LIBRARY_FILES; i++) kiln_strbuf_deinit(&in->file[i]);
+    if (st) return st;
+    memcpy(&head, result.data, sizeof head);
+    kiln_str rest = {(const char *)result.data + sizeof head, result.size - sizeof head};
+    for (uint32_t i = 0; !st && i < KILN_LIBRARY_FILES; i++) {
+        const kiln_str text = kiln_str_slice(rest, 0, head.bytes[i]);
+        rest = kiln_str_slice(rest, head.bytes[i], rest.size);
+        if (path[i]) st = write_below(process, output, path[i], text);
+    }
+    if (!st) report_static_c(&head.sizes, output, json);
+    if (!st && !json && kiln_target_has(in->target, KILN_STR("amx-tile")))
+        printf("tiles of AMX are left out: products are loops, for the C compiler's vectors\n");
+    return st;
 }
 
 /* OUTPUT.c and OUTPUT.h beside it; `output` ends with .c. */
 static kiln_status compile_static_c(kiln_arena *process, source *in, const char *output,
                                     bool json) {
-    const char *path = output ? output : default_output(process, in->path, ".c");
-    if (!kiln_str_ends(kiln_str_from(path), ".c"))
-        return KILN_ERROR(INVALID_ARGUMENT, "--output %s: static C is written to NAME.c", path);
-    char *header_path = kiln_arena_printf(process, "%s", path);
-    header_path[strlen(header_path) - 1] = 'h';
-    kiln_target alone = *in->target;
-    kiln_model model = {0};
-    kiln_mapping result = {0};
-    static_c_head head;
-    kiln_model_work work = {.model = &model,
-                            .doing = "compiling",
-                            .run = make_static_c,
-                            .context = in,
-                            .precision = in->accuracy.precision};
-    alone.threads = 1;
-    in->target = &alone;
-    in->name = identifier_of(process, path);
-    kiln_status st = kiln_file_check_writable(path);
-    if (!st) st = kiln_model_read(in->path, &in->onnx, process, &model);
-    if (!st) st = kiln_model_run(&work, in->db_path, process, &result);
-    kiln_strbuf_deinit(&in->text);
-    kiln_strbuf_deinit(&in->header);
-    if (st) return st;
-    memcpy(&head, result.data, sizeof head);
-    const kiln_str text = {(const char *)result.data + sizeof head, result.size - sizeof head};
-    st = kiln_file_write(path, kiln_str_slice(text, 0, head.source_bytes), 0666);
-    if (!st)
-        st = kiln_file_write(header_path, kiln_str_slice(text, head.source_bytes, text.size), 0666);
-    if (!st) report_static_c(&head.sizes, path, json);
-    if (!st && !json && kiln_target_has(in->target, KILN_STR("amx-tile")))
-        printf("tiles of AMX are left out: products are loops, for the C compiler's vectors\n");
-    return st;
+    const char *path[KILN_LIBRARY_FILES] = {0};
+    if (!output) output = default_output(process, in->path, ".c");
+    if (!kiln_str_ends(kiln_str_from(output), ".c"))
+        return KILN_ERROR(INVALID_ARGUMENT, "--output %s: static C is written to NAME.c", output);
+    char *header = kiln_arena_printf(process, "%s", output);
+    header[strlen(header) - 1] = 'h';
+    path[KILN_LIBRARY_SOURCE] = output;
+    path[KILN_LIBRARY_HEADER] = header;
+    in->name = identifier_of(process, output);
+    kiln_status st = kiln_file_check_writable(output);
+    return st ? st : compile_library(process, in, output, path, json);
+}
+
+/* A folder, which is made; the files of an earlier call are replaced. */
+static kiln_status compile_folder(kiln_arena *process, source *in, const char *output, bool json) {
+    const char *path[KILN_LIBRARY_FILES];
+    if (!output) output = default_output(process, in->path, "");
+    in->name = identifier_of(process, output);
+    for (uint32_t i = 0; i < KILN_LIBRARY_FILES; i++)
+        path[i] = kiln_arena_printf(process, "%s/%s", output,
+                                    kiln_library_path((kiln_library_file)i, in->name, process));
+    return compile_library(process, in, output, path, json);
 }
 
 static kiln_status emit_text(kiln_arena *process, const source *in, const char *emit,
@@ -430,16 +463,17 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     kiln_sizes sizes = {0};
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T",
-         "device to compile for (default native; of static-c x86-64)"},
+         "device to compile for (default native; of static-c and library x86-64)"},
         {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_sizes_help},
         {"db", KILN_OPT_TEXT, &db_option, "PATH",
          "records database (default $KILN_HOME/kiln.db); none: default schedules"},
         KILN_ACCURACY_OPTIONS(&accuracy),
         {"output|o", KILN_OPT_TEXT, &output, "MODULE",
-         "file to write (default: the model's name with .kiln, .wasm or .c)"},
+         "file or folder to write (default: the model's name with .kiln, .wasm, .c, or nothing)"},
         {"emit", KILN_OPT_TEXT, &emit, "WHAT",
-         "module, static-c (NAME.c and NAME.h), llvm, asm, loops or graph (default module)"},
+         "module, static-c (NAME.c and NAME.h), library (a folder for Arduino, Zephyr and CMake), "
+         "llvm, asm, loops or graph (default module)"},
         {"schedule", KILN_OPT_TEXT, &model.schedules_path, "FILE",
          "schedules of your own: \"task KEY\" and the lines of its trace, for each task"},
         {"without", KILN_OPT_TEXT, &without_text, "NAME,...",
@@ -465,12 +499,13 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     model.target = &target;
     st = parse_omissions(without_text, &model.without);
     if (!st) st = kiln_accuracy_option(&accuracy, &model.accuracy);
+    const bool is_c = strcmp(emit, "static-c") == 0 || strcmp(emit, "library") == 0;
     if (!st) st = kiln_sizes_option(&dim, &sizes);
     if (!st && sizes.count && strcmp(emit, "module") != 0)
         st = KILN_ERROR(INVALID_ARGUMENT, "--emit %s takes one size of %.*s", emit,
                         KILN_STR_ARG(sizes.dim));
     if (!st && !sizes.count) st = kiln_dim_option(&dim, process, &model.onnx);
-    if (!target_text && strcmp(emit, "static-c") == 0) target_text = STATIC_C_TARGET;
+    if (!target_text && is_c) target_text = STATIC_C_TARGET;
     if (!st) st = kiln_target_option(target_text, threads, process, &target);
     if (!st) st = find_db(db_option, process, &model.db_path);
     if (!st && model.schedules_path)
@@ -489,7 +524,9 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
                            : compile_module(process, &model, output, json);
     }
     if (strcmp(emit, "static-c") == 0) return compile_static_c(process, &model, output, json);
+    if (strcmp(emit, "library") == 0) return compile_folder(process, &model, output, json);
     if (model.schedules_path)
-        return KILN_ERROR(INVALID_ARGUMENT, "--schedule goes with --emit module or static-c");
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--schedule goes with --emit module, static-c or library");
     return emit_text(process, &model, emit, output);
 }

@@ -160,8 +160,10 @@ kiln_frame_call_answer kiln_contain_call(kiln_kernel_entry entry, kiln_kernel_te
                                          const kiln_kernel_services *services, uint32_t stack_top) {
     const uint32_t line = kiln_port_here.line_interrupt;
     kiln_frame_call_answer answer = {0};
-    kiln_port_quiet();
+    answer.status = KILN_FRAME_STOPPED;
+    (void)kiln_port_arm(); /* what interrupted before is over; what comes from here on counts */
     INTERRUPT_FORGET(line) = 1u << line % 32;
+    if (!kiln_port_arm()) return answer;
     kiln_contain_wraps = 0;
     SYSTICK_RELOAD = SYSTICK_MAX;
     SYSTICK_VALUE = 0;

@@ -33,9 +33,13 @@ void kiln_port_start(void) {
     UART_CONTROL = CONTROL_ON;
 }
 
+bool kiln_port_arm(void) {
+    UART_INTERRUPT = INTERRUPT_RECEIVED;
+    return !(UART_STATE & STATE_RECEIVED);
+}
+
 bool kiln_port_receive(uint8_t *out_byte) {
-    kiln_port_quiet();
-    if (!(UART_STATE & STATE_RECEIVED)) return false;
+    if (kiln_port_arm()) return false;
     *out_byte = (uint8_t)UART_DATA;
     return true;
 }
@@ -44,5 +48,3 @@ void kiln_port_send(uint8_t byte) {
     while (UART_STATE & STATE_SEND_FULL) {}
     UART_DATA = byte;
 }
-
-void kiln_port_quiet(void) { UART_INTERRUPT = INTERRUPT_RECEIVED; }

@@ -141,7 +141,7 @@ static void copy_ports(moving *m, kiln_module_storage storage, uint32_t count) {
 void kiln_packer_find_device(kiln_packer *p) {
     const kiln_device_row *row = kiln_device_row_for(kiln_payload_of(p->target->kind));
     p->alignment = KILN_KERNEL_ALIGNMENT;
-    if (!row || row->memory == KILN_MEMORY_HOST) return;
+    if (!row || row->memory == KILN_MEMORY_HOST || p->options->as_c) return;
     p->device_kind = (uint32_t)row->kind;
     p->alignment = kiln_memory_row_of(row->memory)->alignment;
 }

@@ -94,7 +94,7 @@ kiln_plan_buffer kiln_packer_row(kiln_packer *p, kiln_value value);
 void kiln_packer_number_loops(kiln_packer *p);
 
 /* ---- pack_device.c ---- */
-/* Where the target's kernels run. */
+/* Where the target's kernels run; as C they are called where their caller is. */
 void kiln_packer_find_device(kiln_packer *p);
 /* Puts everything but inputs, outputs and what loops ask of the processor where the kernels are, if
  * that is memory of its own; steps are complete, and loops have no numbers yet. UNIMPLEMENTED: an

@@ -163,7 +163,7 @@ static uint32_t compare_linkers(const char *text, kiln_str object, uint64_t seed
     expect_ok(
         kiln_object_read(object, kiln_object_arch_find(target.arch), PAGE_BYTES, arena, &image));
     uint8_t *memory = kiln_alloc(image.image_bytes);
-    expect_ok(kiln_object_link(&image, memory, ADDRESS));
+    expect_ok(kiln_object_link(&image, memory, ADDRESS, NULL));
     kiln_str other = link_elsewhere(&image, folder, arena);
     uint32_t compared = 0;
     for (uint32_t i = 1; i < image.section_count; i++) {

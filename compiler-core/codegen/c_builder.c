@@ -395,10 +395,23 @@ static kiln_ssa convert_lanes(kiln_c_builder *b, kiln_conversion how, kiln_ssa v
     return converted ? converted : by_lanes(b, to, convert_lane, how, &v, 1);
 }
 
+/* Elements that lie behind one another as the words of tensor intrinsics; one word is a scalar. */
+static kiln_ssa to_words(kiln_c_builder *b, kiln_ssa v, kiln_ssa_type to) {
+    const kiln_ssa_type word = kiln_type_scalar(to.scalar);
+    const uint32_t bits = kiln_ssa_scalar_bits(v->type.scalar);
+    const char *text = "";
+    if (to.lanes > 1)
+        return kiln_c_define(b, to, false,
+                             TEXT(b, "(%s)(%s)", kiln_c_type(b, to), kiln_c_whole(b, v)), &v, 1);
+    for (uint32_t i = 0; i < v->type.lanes; i++)
+        text = TEXT(b, "%s%s(%s)%s << %u", text, i ? " | " : "", kiln_c_type(b, word),
+                    kiln_c_lane(b, v, i), i * bits);
+    return in_all_lanes(b, kiln_c_define(b, word, false, text, &v, 1), 1);
+}
+
 static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa v, kiln_ssa_type to) {
     kiln_c_builder *b = of(base);
-    KILN_CHECK(v->type.lanes ==
-               to.lanes); /* only tensor intrinsics change it, of which there are none */
+    if (v->type.lanes != to.lanes) return to_words(b, v, to);
     bool integers = how == KILN_CONVERT_SIGNED || how == KILN_CONVERT_UNSIGNED;
     if (v->type.scalar == to.scalar) return v;
     if (v->lane && integers) {
@@ -535,6 +548,7 @@ static const kiln_builder_ops c_ops = {
 
 void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_arena *arena) {
     *b = (kiln_c_builder){.base = {&b->ops}, .ops = c_ops, .dialect = dialect, .arena = arena};
+    b->ops.intrinsic = dialect->intrinsic;
     b->ops.warp_product = dialect->warp_product;
     b->ops.load_matrices = dialect->load_matrices;
     b->ops.copy = dialect->copy;

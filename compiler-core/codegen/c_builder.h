@@ -65,7 +65,9 @@ typedef struct kiln_c_dialect {
     const char *space[4];     /* before types that are pointed to */
     const char *prefetch;     /* a function of a pointer and two numbers; NULL: nothing */
     const kiln_c_kernels *kernels; /* NULL: for processors */
-    /* Optional members of kiln_builder_ops, for warps and copies; NULL: none. */
+    /* Optional members of kiln_builder_ops, for instructions, warps and copies; NULL: none. */
+    kiln_ssa (*intrinsic)(kiln_builder *b, const kiln_intrinsic *row, kiln_ssa sum, kiln_ssa a,
+                          kiln_ssa second);
     void (*warp_product)(kiln_builder *b, const kiln_intrinsic *row, const kiln_ssa *a,
                          const kiln_ssa *second, kiln_ssa *sum);
     void (*load_matrices)(kiln_builder *b, kiln_ssa pointer, uint32_t count, bool transposed,

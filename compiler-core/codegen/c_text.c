@@ -84,18 +84,43 @@ static const char c11_types[] =
     "    void *scratch;\n"
     "} kiln_kernel_services;\n";
 
+/* The dot product of microcontrollers, and the same for compilers of other processors. */
+static const char thumb_helpers[] =
+    "#ifdef __ARM_FEATURE_SIMD32\n"
+    "#include <arm_acle.h>\n"
+    "#define SMLAD(A, B, SUM) (u32)__smlad((s32)(A), (s32)(B), (s32)(SUM))\n"
+    "#else\n"
+    "HELPER u32 smlad(u32 a, u32 b, u32 sum) {\n"
+    "    return sum + (u32)((s16)a * (s16)b) + (u32)((s16)(a >> 16) * (s16)(b >> 16));\n"
+    "}\n"
+    "#define SMLAD(A, B, SUM) smlad(A, B, SUM)\n"
+    "#endif\n";
+
+static kiln_ssa thumb_intrinsic(kiln_builder *base, const kiln_intrinsic *row, kiln_ssa sum,
+                                kiln_ssa a, kiln_ssa second) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    kiln_ssa operand[] = {sum, a, second};
+    (void)row; /* there is one */
+    return kiln_c_define(b, sum->type, true,
+                         kiln_arena_printf(b->arena, "SMLAD(%s, %s, %s)", kiln_c_each(b, a),
+                                           kiln_c_each(b, second), kiln_c_each(b, sum)),
+                         operand, 3);
+}
+
+#define C11                                                                                        \
+    .vector_lanes = KILN_C_LANES_MAX, .lane_loops = true, .literal = "(%s){%s}", .of_64 = "ull",   \
+    .library = "__builtin_", .has_suffix = true, .difference = "ptrdiff_t", .pointer = {"char *"}, \
+    .space = {""}, .prefetch = "__builtin_prefetch"
+
 static const kiln_c_dialect c11 = {
-    .vector_lanes = KILN_C_LANES_MAX,
-    .lane_loops = true,
-    .literal = "(%s){%s}",
-    .of_64 = "ull",
-    .library = "__builtin_",
-    .has_suffix = true,
-    .difference = "ptrdiff_t",
-    .pointer = {"char *"},
-    .space = {""},
-    .prefetch = "__builtin_prefetch",
+    C11,
     .preamble = {c11_types, kiln_c_helpers, kiln_c_helpers_f64, "#endif\n\n", kiln_c_text_split},
+};
+static const kiln_c_dialect c11_thumb = {
+    C11,
+    .intrinsic = thumb_intrinsic,
+    .preamble = {c11_types, kiln_c_helpers, kiln_c_helpers_f64, thumb_helpers, "#endif\n\n",
+                 kiln_c_text_split},
 };
 
 kiln_status kiln_c_write(const kiln_c_dialect *dialect, const kiln_lowered *lowered,
@@ -125,5 +150,6 @@ kiln_status kiln_c_write(const kiln_c_dialect *dialect, const kiln_lowered *lowe
 kiln_status kiln_c_emit(const kiln_lowered *lowered, const kiln_target *target,
                         const kiln_codegen_options *options, kiln_arena *arena,
                         kiln_codegen_output *out_output) {
-    return kiln_c_write(&c11, lowered, target, options, arena, out_output);
+    const kiln_c_dialect *dialect = target->arch == KILN_ARCH_THUMB ? &c11_thumb : &c11;
+    return kiln_c_write(dialect, lowered, target, options, arena, out_output);
 }

@@ -426,9 +426,25 @@ static void prefetch(kiln_builder *base, kiln_ssa pointer) {
 
 #define CURRENT_ROUNDING 4 /* of the machine, not of the instruction */
 
+/* An instruction on words of one lane: as many of it as there are lanes. */
+static kiln_ssa intrinsic_by_lane(kiln_llvm_builder *b, const kiln_intrinsic *row, kiln_ssa sum,
+                                  kiln_ssa a, kiln_ssa second) {
+    LLVMValueRef vector[] = {in(a), in(second), in(sum)}, result = vector[2];
+    for (uint32_t lane = 0; lane < row->lanes; lane++) {
+        LLVMValueRef arg[3], index = LLVMConstInt(LLVMInt32TypeInContext(b->context), lane, false);
+        for (uint32_t i = 0; i < 3; i++)
+            arg[i] = LLVMBuildExtractElement(b->builder, vector[i], index, "");
+        result = LLVMBuildInsertElement(b->builder, result,
+                                        kiln_llvm_intrinsic(b, row->instruction, NULL, 0, arg, 3),
+                                        index, "");
+    }
+    return out(result);
+}
+
 static kiln_ssa intrinsic(kiln_builder *base, const kiln_intrinsic *row, kiln_ssa sum, kiln_ssa a,
                           kiln_ssa second) {
     kiln_llvm_builder *b = of(base);
+    if (row->arch == KILN_ARCH_THUMB) return intrinsic_by_lane(b, row, sum, a, second);
     const bool halves = row->operand[0] == KILN_BF16;
     LLVMTypeRef result = LLVMVectorType(halves ? LLVMFloatTypeInContext(b->context)
                                                : LLVMInt32TypeInContext(b->context),

@@ -310,12 +310,21 @@ static kiln_sched_sample sample_tiles(kiln_tiling *t) {
     return sample(t, &table);
 }
 
+/* A microcontroller's dot products take words of its core registers, 13 of them: two vectors of
+ * sums, a word of each operand, and three addresses. */
+#define CORE_REGISTERS 4
+
+static int64_t registers_for(const kiln_tiling *t) {
+    const bool in_core = t->dot && t->s->target->arch == KILN_ARCH_THUMB;
+    return in_core ? CORE_REGISTERS : t->s->target->vector_registers;
+}
+
 /* Register tiles that fit: accumulators, one row of weights, the data. Best first. */
 kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
     if (kiln_tile_in_tiles(t)) return sample_tiles(t);
     tile_row row[TILE_ROWS_MAX];
     uint32_t count = 0;
-    int64_t registers = t->s->target->vector_registers;
+    const int64_t registers = registers_for(t);
     int64_t vectors_max = KILN_MIN(6, (kiln_tile_extent(t, t->v) + t->lanes - 1) / t->lanes);
     const bool part = kiln_tile_span(t, t->mh) < kiln_tile_extent(t, t->mh);
     const int64_t rows_max = part ? 1 : KILN_MIN(kiln_tile_extent(t, t->mh), 8);

@@ -168,6 +168,7 @@ kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *in) {
         [KILN_ARCH_X86_64] = "x86_64-unknown-linux-gnu,mcpu=x86-64-v3",
         [KILN_ARCH_AARCH64] = "aarch64-unknown-linux-gnu",
         [KILN_ARCH_WASM32] = "wasm32-unknown-unknown",
+        [KILN_ARCH_THUMB] = "thumbv7em-none-eabihf",
     };
     const char *processor = base[in->arch];
     if (in->lanes == 16) processor = "x86_64-unknown-linux-gnu,mcpu=x86-64-v4";

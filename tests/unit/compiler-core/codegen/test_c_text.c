@@ -23,6 +23,7 @@ static kiln_status run_compiled(void *context, const kiln_artefact *artefact,
     kiln_artefact object = *artefact;
     object.payload = compile_c(artefact->payload, c->compiler, c->flag, c->folder, te->arena);
     object.manifest.target = KILN_STR(PLAIN); /* that compilers make code for, whatever the text */
+    object.manifest.payload_kind = KILN_PAYLOAD_ELF;
     return run_artefact(&object, te, args, workers);
 }
 
@@ -104,10 +105,8 @@ static void samples_for_wide_vectors_keep_the_meaning(void **state) {
     compare_all("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4", draw_sample, SEEDS);
 }
 
-/* Products that are marked for an instruction stay loops. */
-static void marked_products_keep_the_meaning(void **state) {
-    kiln_arena *arena = *state;
-    const kiln_intrinsic *in = kiln_intrinsic_find(KILN_STR("vpmaddwd"));
+static void compare_products(kiln_arena *arena, const char *intrinsic) {
+    const kiln_intrinsic *in = kiln_intrinsic_find(kiln_str_from(intrinsic));
     compilation c = {.folder = make_folder(arena)};
     kiln_target target = target_with(arena, in);
     for (uint64_t seed = 1; seed <= C_COMPILERS * 3; seed++) {
@@ -118,6 +117,14 @@ static void marked_products_keep_the_meaning(void **state) {
         expect_ok(expect_runs_equal(te, scheduled, &target, "c", 2, seed, run_compiled, &c));
     }
     remove_folder(c.folder);
+}
+
+/* Products that are marked for an instruction stay loops. */
+static void marked_products_keep_the_meaning(void **state) { compare_products(*state, "vpmaddwd"); }
+
+/* Microcontrollers' is a function of C, which compilers of other processors have written out. */
+static void products_of_microcontrollers_keep_the_meaning(void **state) {
+    compare_products(*state, "smlad");
 }
 
 /* C has no tiles: their buffers lie in memory. */
@@ -226,6 +233,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(samples_of_spaces_keep_the_meaning),
         cmocka_unit_test(samples_for_wide_vectors_keep_the_meaning),
         test_with_arena(marked_products_keep_the_meaning),
+        test_with_arena(products_of_microcontrollers_keep_the_meaning),
         test_with_arena(products_in_tiles_keep_the_meaning),
         test_with_arena(functions_keep_the_meaning),
         test_with_arena(casts_between_all_types_keep_the_meaning),

@@ -98,6 +98,9 @@ static void processors_have_what_their_features_bring(void **state) {
         {"h200", "mma.m16n8k16.f16 mma.m16n8k16.bf16 mma.m16n8k8.tf32 mma.m16n8k32.s8 "
                  "wgmma.m64k16.f16 wgmma.m64k16.bf16 "},
         {"wasm", "wasm.dot wasm.dot.wide wasm.dot.unsigned wasm.dot.mixed "},
+        {"cortex-m4", "smlad "},
+        {"cortex-m7,features=-dsp", ""},
+        {"cortex-m55", "smlad "},
         {"opencl", ""},
         {"null", ""},
     };

@@ -57,12 +57,12 @@ function service(name, memory) {
 /**
  * Instantiates a kernel over `memory`.
  *
- * `stack`: the address below which its stack lies. `parallelFor(count, body, context, exports)`: runs a loop of the
- * kernel, whose body is a function of this instance; without it the caller runs all iterations.
- * Gives the functions that the kernel exports, and `body(index)`: the function of a loop.
+ * `stack`: the address below which its stack lies. `loops(count, index, context, body)`: runs a loop of the kernel, as
+ * parallel_for of base/kernel_abi.h, whose body is entry `index` of the table; without it the caller runs all iterations.
+ * Gives the functions that the kernel exports, and `body(index)`: a function of the table.
  * @throws {Error} the kernel imports a function that JavaScript does not have
  */
-export async function instantiate(module, memory, stack, parallelFor) {
+export async function instantiate(module, memory, stack, loops) {
   const table = new WebAssembly.Table({element: 'anyfunc', initial: TABLE_SIZE});
   const env = {
     __linear_memory: memory,
@@ -78,9 +78,8 @@ export async function instantiate(module, memory, stack, parallelFor) {
   }
   const body = index => table.get(index);
   if (imports.some(({kind}) => kind === 'table')) {
-    const serial = (count, index, context) => body(index)(context, 0n, count, 0);
-    const run = parallelFor || serial;
-    const f = (host, count, index, context) => (count > 0n ? run(count, index, context) : 0);
+    const run = loops || ((count, index, context, own) => own(context, 0n, count, 0));
+    const f = (host, count, index, context) => (count > 0n ? run(count, index, context, body(index)) : 0);
     table.set(0, (await WebAssembly.instantiate(WRAPPER, {env: {f}})).instance.exports.f);
   }
   const instance = await WebAssembly.instantiate(module, {env});

@@ -40,6 +40,8 @@ export interface Module {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   readonly steps: readonly Step[];
+  /** That it runs on. */
+  readonly threads: number;
   /** "model", "target", "codegen" */
   readonly metadata: Readonly<Record<string, string>>;
   /** The module's own memory of an input: what is written there is what the next `call` reads, without a copy. */
@@ -55,8 +57,13 @@ export interface Module {
   run(inputs: Readonly<Record<string, Data>>): Promise<Record<string, Data>>;
   /** Runs `times` times (1) as `call`, and says how long each step took. */
   profile(times?: number): StepTime[];
-  /** Lets go of its memory; a module that is closed throws FailedPrecondition. */
+  /** Ends its workers and lets go of its memory; a module that is closed throws FailedPrecondition. */
   close(): void;
+}
+
+export interface LoadOptions {
+  /** At most so many; by default as many as the module was compiled for, or 1 in pages that may not share memory. */
+  readonly threads?: number;
 }
 
 /**
@@ -64,4 +71,4 @@ export interface Module {
  * Rejects with NotFound or Unavailable where it cannot be had, DataLoss where it is damaged, FailedPrecondition where it is
  * for another machine, and Unimplemented where it is newer than this package.
  */
-export function load(source: string | URL | Response | ArrayBuffer | ArrayBufferView): Promise<Module>;
+export function load(source: string | URL | Response | ArrayBuffer | ArrayBufferView, options?: LoadOptions): Promise<Module>;

@@ -1,11 +1,15 @@
 // Loads and runs modules that `kiln compile --target wasm` made, in browsers and in node.
 import {instantiate} from './kernel.js';
+import {canShare, Team} from './threads.js';
 import {DataLoss, FailedPrecondition, InvalidArgument, Internal, NotFound, OutOfRange, Unavailable, Unimplemented} from './errors.js';
 
 export * from './errors.js';
 
 /** The newest form of the section kiln.plan that is understood (deploy/pack/wasm_module.h). */
 const VERSION = 1;
+
+/** Which word of kiln_kernel_services is the number of threads (base/kernel_abi.h). */
+const WORKERS = 1;
 
 /** How the elements of a port lie in memory. Halves are their bits. */
 const ARRAY = {
@@ -68,10 +72,30 @@ function planOf(module) {
   return plan;
 }
 
+/** Threads that a module runs on: as many as it was compiled for, where memory can be shared. */
+function threadsOf(plan, wanted = plan.threads) {
+  if (!Number.isInteger(wanted) || wanted < 1) throw new InvalidArgument(`threads are a number from 1 on, not ${wanted}`);
+  return canShare ? Math.min(wanted, plan.threads) : 1;
+}
+
+/** All kernels over one memory, and the workers that run their loops; what was begun ends where one of them fails. */
+async function instantiateAll(modules, memory, plan, threads) {
+  let team;
+  try {
+    if (threads > 1) team = await Team.create(threads, modules, memory, plan.stack);
+    const kernels = await Promise.all(modules.map((module, index) => instantiate(module, memory, plan.stack, team?.loopsOf(index))));
+    return {kernels, team};
+  } catch (error) {
+    team?.close();
+    throw new Unimplemented(error.message);
+  }
+}
+
 /**
  * Loads a module: all that is slow happens here. `source`: a URL, in node also a path, a Response, or the bytes.
+ * `options.threads`: at most so many; as many as the module was compiled for, unless the page may not share memory.
  */
-export async function load(source) {
+export async function load(source, options = {}) {
   const bytes = await bytesOf(source);
   const head = new Uint8Array(bytes.buffer ?? bytes, bytes.byteOffset ?? 0, Math.min(8, bytes.byteLength));
   if (String.fromCharCode(...head.subarray(0, 7)) === 'KILNMOD')
@@ -79,14 +103,12 @@ export async function load(source) {
   const module = await compile(bytes, 'the module');
   const plan = planOf(module);
   const {exports: {memory}} = await WebAssembly.instantiate(module);
-  const kernels = await Promise.all(WebAssembly.Module.customSections(module, 'kiln.kernel').map(async (code, index) => {
-    try {
-      return await instantiate(await compile(code, `kernel ${index}`), memory, plan.stack);
-    } catch (error) {
-      throw error instanceof DataLoss ? error : new Unimplemented(error.message);
-    }
-  }));
-  return new Module(plan, memory, kernels);
+  const codes = WebAssembly.Module.customSections(module, 'kiln.kernel');
+  const modules = await Promise.all(codes.map((code, index) => compile(code, `kernel ${index}`)));
+  const threads = threadsOf(plan, options.threads);
+  new Uint32Array(memory.buffer)[plan.services / 4 + WORKERS] = threads;
+  const {kernels, team} = await instantiateAll(modules, memory, plan, threads);
+  return new Module(plan, memory, kernels, threads, team);
 }
 
 /** A module that is loaded; `load` makes it. */
@@ -100,9 +122,11 @@ class Module {
   #outputs = new Map();
   #iteration = []; // by the step of its loop
   #steps;
+  #team;
 
-  constructor(plan, memory, kernels) {
+  constructor(plan, memory, kernels, threads, team) {
     this.#plan = plan;
+    this.#team = team;
     this.#memory = memory;
     this.#kernels = kernels;
     this.#words = new Uint32Array(memory.buffer);
@@ -115,6 +139,8 @@ class Module {
     /** What it takes and gives: `{name, dtype, shape}` each. */
     this.inputs = ports(plan.inputs);
     this.outputs = ports(plan.outputs);
+    /** That it runs on. */
+    this.threads = threads;
     /** "model", "target", "codegen" by name. */
     this.metadata = Object.freeze(plan.metadata);
     /** What a run does, in order: `{action, name, op, task, flops}`. */
@@ -241,8 +267,9 @@ class Module {
     return this.steps.map(({name, op, action}, index) => ({name, op, action, ms: total[index] / times}));
   }
 
-  /** Lets go of its memory. What `input` and `output` gave must not be used any more. */
+  /** Ends its workers and lets go of its memory. What `input` and `output` gave must not be used any more. */
   close() {
+    this.#team?.close();
     this.#memory = this.#words = this.#bytes = this.#kernels = undefined;
     this.#steps = [];
     this.#inputs.clear();

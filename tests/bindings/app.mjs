@@ -75,6 +75,22 @@ const cases = {
     for (const [of, wanted] of rows) assert.match(await failure(of), wanted);
   },
 
+  async threads(path, alone) {
+    const x = new Float32Array(64).map((_, i) => i / 64), modules = [];
+    for (const [file, options, threads] of [[alone, {threads: 2}, 1], [path, {}, 2], [path, {threads: 1}, 1], [path, {threads: 7}, 2]]) {
+      const m = await kiln.load(file, options);
+      assert.equal(m.threads, threads);
+      modules.push(m);
+    }
+    const {probability: wanted} = await modules[0].run({image: x});
+    for (let i = 0; i < 300; i++) { // each run hands over a loop per kernel
+      const {probability} = await modules[1 + i % 3].run({image: x});
+      assert(probability.every((p, k) => Math.abs(p - wanted[k]) < 1e-5), `run ${i}: ${probability}`);
+    }
+    for (const threads of [0, 1.5, '2']) assert.match(await failure(() => kiln.load(path, {threads})), /^INVALID_ARGUMENT 3 threads/);
+    modules[1].close(); // the others end with the program
+  },
+
   async server(path) {
     const server = http.createServer((request, response) => {
       if (request.url !== '/m.wasm') response.statusCode = 404;

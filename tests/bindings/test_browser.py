@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The page of examples/browser in Chromium. The screenshot stays in the build folder: browser.png."""
+import base64
 import json
 import pathlib
 import struct
@@ -64,6 +65,26 @@ def test_accuracy_is_that_of_the_native_module(world):
     accuracy = sum(a == b for a, b in zip(got, labels)) / len(labels)
     assert accuracy > 0.97, accuracy
     print(f"# accuracy {accuracy:.4f}, as natively")
+
+
+def test_an_isolated_page_runs_a_module_on_threads(world):
+    world.run("compile", ROOT / "examples/digits/digits.onnx", "--db", "none", "--target", "wasm", "--threads", 2, "-o", world.path("two.wasm"))
+    module = base64.b64encode(pathlib.Path(world.path("two.wasm")).read_bytes()).decode()
+    with Chromium(world) as browser:
+        browser.open(page(world))
+        browser.until("document.getElementById('answer')?.textContent === '7'", "the first answer")
+        threads, difference = browser.evaluate(f"""(async () => {{
+            const kiln = await import('./kiln/kiln.js'), bytes = Uint8Array.from(atob('{module}'), c => c.charCodeAt(0));
+            const image = new Float32Array(64).map((_, i) => i / 64), two = await kiln.load(bytes), one = await kiln.load(bytes, {{threads: 1}});
+            const a = (await one.run({{image}})).probability;
+            let difference = 0;
+            for (let i = 0; i < 100; i++) {{
+                const b = (await two.run({{image}})).probability;
+                a.forEach((p, k) => difference = Math.max(difference, Math.abs(p - b[k])));
+            }}
+            return [two.threads, difference];
+        }})()""")
+    assert threads == 2 and difference < 1e-5, (threads, difference)
 
 
 if __name__ == "__main__":

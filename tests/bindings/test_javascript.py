@@ -48,6 +48,11 @@ def test_each_error_is_a_class_and_says_what_was_expected(world):
     app(world, "errors", digits(world, "wasm"), digits(world))
 
 
+def test_threads_share_the_loops_of_kernels(world):
+    world.run("compile", DIGITS / "digits.onnx", "--db", "none", "--target", "wasm", "--threads", 2, "-o", world.path("two.wasm"))
+    app(world, "threads", world.path("two.wasm"), digits(world, "wasm"))
+
+
 def test_modules_come_from_servers(world):
     app(world, "server", digits(world, "wasm"))
 

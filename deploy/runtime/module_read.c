@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/manifest.h"
 #include "base/mpack.h"
+#include "base/wasm.h"
 
 #define TABLE_BYTES (KILN_MODULE_HEADER_BYTES + KILN_MODULE_SECTION_COUNT * KILN_MODULE_ENTRY_BYTES)
 
@@ -36,6 +37,10 @@ static bool all_zero(const char *data, size_t size) {
 }
 
 static kiln_status check_header(kiln_str bytes, uint32_t *out_version) {
+    if (bytes.size >= 4 && memcmp(bytes.data, KILN_WASM_HEAD, 4) == 0)
+        return KILN_ERROR(FAILED_PRECONDITION,
+                          "a module for WebAssembly, which browsers and node run, "
+                          "not this machine");
     if (bytes.size < TABLE_BYTES || memcmp(bytes.data, KILN_MODULE_MAGIC, 8) != 0)
         return KILN_ERROR(DATA_LOSS, "not a module file (%zu bytes)", bytes.size);
     /* Header and table are small: a copy lets the checksum see its own field as zero. The count is

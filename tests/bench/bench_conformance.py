@@ -1,7 +1,7 @@
 """conformance [CASE...] [--only PROCESSOR]: ONNX's backend cases of Debian's libonnx-testdata, per processor
 
-Each model is compiled with default schedules. On x86-64 its module runs here; for the others its kernels run in the order
-of the module's plan under qemu-user or node, fed and read by tests/boards. As C text (c-gcc, c-clang) each module becomes
+Each model is compiled with default schedules. On x86-64 its module runs here; modules for WebAssembly run under node; for the others
+kernels run in the order of the module's plan under qemu-user, fed and read by tests/boards. As C text (c-gcc, c-clang) each module becomes
 static C, compiled and run here. On OpenCL modules run on the first device of this machine's drivers: as what it is, and with
 schedules for GPUs (opencl-gpu), which a processor runs slowly. What passes on x86-64 must pass everywhere."""
 import concurrent.futures
@@ -24,7 +24,7 @@ PROCESSORS = {  # name -> target, emulator, runner
     "aarch64": ("cpu:aarch64-unknown-linux-gnu", "qemu-aarch64", RUNNERS / "runner-aarch64"),
     "armv7": ("pynq", "qemu-arm", RUNNERS / "runner-arm"),
     "riscv64": ("riscv64", "qemu-riscv64", RUNNERS / "runner-riscv64"),
-    "wasm": ("wasm", "node", HERE.parent / "boards/runner.mjs"),
+    "wasm": ("wasm", "node", HERE.parent / "unit/deploy/run_wasm.mjs"),
     "opencl": ("opencl,emulated", None, None),
     "opencl-gpu": ("opencl", None, None),
     "c-gcc": ("x86-64", "gcc", None),
@@ -66,6 +66,8 @@ def run_all(name, cases):
     if emulator and not (found and (runner is None or runner.exists())):
         return None
     words = [] if not found else [found, runner] if runner else ["c", found]
+    if name == "wasm":
+        words = ["file", *words, kiln.BUILD / "js"]
     batches = [cases[at:at + BATCH] for at in range(0, len(cases), BATCH)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = pool.map(lambda batch: run_batch(target, words, batch), batches)

@@ -2,8 +2,11 @@
  * another processor and runs their kernels there, in the order of each module's plan; whatever lies
  * between two kernels lies here. RUNNER speaks tests/boards/protocol.h. Without one, modules run
  * here; with "c COMPILER" in its place they become static C, which that compiler makes a library
- * of. Prints a line per case. */
+ * of; with "file PROGRAM ARGUMENT..." modules for WebAssembly become files: what follows gets
+ * MODULE FOLDER behind its arguments, reads FOLDER/in0, ... and writes FOLDER/out0, ... Prints a
+ * line per case. */
 #include <dlfcn.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +18,7 @@
 #include "base/file.h"
 #include "base/manifest.h"
 #include "base/proc.h"
+#include "base/wasm.h"
 #include "cli/verify.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/module_read.h"
@@ -241,6 +245,89 @@ static kiln_status run_as_c(void *context, kiln_str text, const void *const *inp
     return st;
 }
 
+/* ---- WebAssembly ---- */
+
+#define PLAN_SECTION "kiln.plan"
+
+/* What runs a module, and where. */
+typedef struct file_context {
+    const char *const *argv; /* ends with NULL */
+    const char *folder;
+} file_context;
+
+/* The plan of a module for WebAssembly (docs/reference/wasm.md), or NULL. */
+static json_t *plan_of(kiln_str module) {
+    kiln_wasm_reader r = kiln_wasm_open(module);
+    uint8_t id;
+    kiln_str content;
+    while (kiln_wasm_read_section(&r, &id, &content)) {
+        kiln_wasm_reader section = {.rest = content};
+        if (id == KILN_WASM_CUSTOM && kiln_str_is(kiln_wasm_read_bytes(&section), PLAN_SECTION))
+            return json_loadb(section.rest.data, section.rest.size, 0, NULL);
+    }
+    return NULL;
+}
+
+static size_t bytes_of_port(const json_t *port) {
+    const char *dtype = json_string_value(json_object_get(port, "dtype"));
+    kiln_dtype type = KILN_DTYPE_NONE;
+    if (!dtype || !kiln_dtype_find(kiln_str_from(dtype), &type)) return 0;
+    size_t bytes = kiln_dtype_size(type), index;
+    const json_t *extent;
+    json_array_foreach(json_object_get(port, "shape"), index, extent) {
+        bytes *= (size_t)json_integer_value(extent);
+    }
+    return bytes;
+}
+
+static kiln_status run_file(file_context *c, const json_t *plan, kiln_arena *arena,
+                            const void *const *inputs, void *const *outputs) {
+    const char *argv[RUNNER_MAX + 3];
+    uint32_t count = 0;
+    for (; c->argv[count]; count++) argv[count] = c->argv[count];
+    argv[count++] = kiln_arena_printf(arena, "%s/m.wasm", c->folder);
+    argv[count++] = c->folder;
+    argv[count] = NULL;
+    const kiln_proc_options options = {.argv = argv, .output_max = 4096};
+    kiln_proc_result result;
+    kiln_status st = KILN_OK;
+    size_t i;
+    const json_t *port;
+    json_array_foreach(json_object_get(plan, "inputs"), i, port) {
+        const kiln_str bytes = {inputs[i], bytes_of_port(port)};
+        if (!st)
+            st = kiln_file_write(kiln_arena_printf(arena, "%s/in%zu", c->folder, i), bytes, 0600);
+    }
+    if (!st) st = kiln_proc_run(&options, arena, &result);
+    if (!st && result.exit_code != 0)
+        st = KILN_ERROR(INTERNAL, "%s: %.300s", argv[0], result.err.data);
+    json_array_foreach(json_object_get(plan, "outputs"), i, port) {
+        const size_t size = bytes_of_port(port);
+        kiln_str bytes;
+        if (!st)
+            st = kiln_file_read(kiln_arena_printf(arena, "%s/out%zu", c->folder, i), size, arena,
+                                &bytes);
+        if (!st && bytes.size == size) memcpy(outputs[i], bytes.data, size);
+    }
+    return st;
+}
+
+static kiln_status run_as_file(void *context, kiln_str module, const void *const *inputs,
+                               void *const *outputs, int64_t *rows) {
+    (void)rows;
+    file_context *c = context;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    json_t *plan = plan_of(module);
+    kiln_status st =
+        plan ? kiln_file_write(kiln_arena_printf(&arena, "%s/m.wasm", c->folder), module, 0600)
+             : KILN_ERROR(DATA_LOSS, "the module has no plan");
+    if (!st) st = run_file(c, plan, &arena, inputs, outputs);
+    json_decref(plan);
+    kiln_arena_deinit(&arena);
+    return st;
+}
+
 int main(int argc, char **argv) {
     board there = {0};
     int at = 2, count = 0;
@@ -253,12 +340,19 @@ int main(int argc, char **argv) {
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_target_parse(kiln_str_from(argv[1]), &arena, &target);
     const bool as_c = count == 2 && strcmp(there.argv[0], "c") == 0;
+    const bool as_file = count > 1 && strcmp(there.argv[0], "file") == 0;
     c_context compiler = {.compiler = there.argv[1]};
+    file_context runner = {.argv = there.argv + 1};
     kiln_verify_options options = {
         .target = &target, .run = count ? run_there : kiln_verify_here, .context = &there};
     char *folder = NULL;
-    if (!st && as_c) {
+    if (!st && (as_c || as_file))
         st = kiln_folder_create_temp("kiln-conformance-", &arena, &folder);
+    if (!st && as_file) {
+        runner.folder = folder;
+        options = (kiln_verify_options){.target = &target, .run = run_as_file, .context = &runner};
+    }
+    if (!st && as_c) {
         compiler.folder = folder;
         options = (kiln_verify_options){
             .target = &target, .as_c = true, .run = run_as_c, .context = &compiler};

@@ -9,7 +9,6 @@ import pathlib
 import pwd
 import re
 import shutil
-import signal
 import stat
 import subprocess
 import sys

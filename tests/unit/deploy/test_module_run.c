@@ -288,6 +288,8 @@ static void damaged_or_missing_file_is_refused(void **state) {
     assert_null(kiln_file_read(w->path, 1 << 20, &w->arena, &bytes));
     assert_null(kiln_file_write(other, (kiln_str){bytes.data, bytes.size - 1}, 0600));
     assert_int_equal(open_code(other, "does not fit"), KILN_DATA_LOSS);
+    assert_null(kiln_file_write(other, KILN_STR("\0asm\1\0\0\0"), 0600));
+    assert_int_equal(open_code(other, "browsers and node"), KILN_FAILED_PRECONDITION);
     assert_null(kiln_file_write(other, KILN_STR("not a module"), 0600));
     assert_int_equal(open_code(other, "not a module file"), KILN_DATA_LOSS);
     assert_null(kiln_file_write(other, KILN_STR(""), 0600));

@@ -86,7 +86,8 @@ bool kiln_relocate_pc32(uint8_t *place, uint64_t address, uint64_t value);
 
 /* The addend of a whole word. */
 int64_t kiln_relocate_word(const uint8_t *place);
-/* Whether build attributes say that floats are passed in registers. */
-bool kiln_relocate_hard_float(kiln_str bytes);
+/* Whether build attributes say that floats are passed in registers, and the processor is one of
+ * profile M, or is not. */
+bool kiln_relocate_hard_float(kiln_str bytes, bool is_micro);
 
 #endif

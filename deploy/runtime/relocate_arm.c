@@ -67,9 +67,11 @@ static void write_veneer(uint8_t *place, uint64_t target) {
 #define TAG_FILE 1
 #define TAG_CPU_RAW_NAME 4
 #define TAG_CPU_NAME 5
+#define TAG_PROFILE 7
 #define TAG_VFP_ARGS 28
 #define TAG_COMPATIBILITY 32
 #define VFP_ARGS_IN_REGISTERS 1
+#define PROFILE_MICRO 'M'
 
 static uint32_t take_number(kiln_str *rest) { /* ULEB128 */
     uint32_t value = 0;
@@ -84,33 +86,41 @@ static uint32_t take_number(kiln_str *rest) { /* ULEB128 */
 
 static void take_text(kiln_str *rest) { (void)kiln_str_cut(rest, '\0'); }
 
-/* Whether a list of tags and values says that floats are passed in registers. */
-static bool passes_in_registers(kiln_str list) {
+/* The number that a list of tags and values has for `wanted`; 0: none. */
+static uint32_t find_number(kiln_str list, uint32_t wanted) {
     while (list.size) {
         uint32_t tag = take_number(&list);
         bool is_text = tag == TAG_CPU_RAW_NAME || tag == TAG_CPU_NAME ||
                        (tag > TAG_COMPATIBILITY && tag % 2 == 1);
         uint32_t value = is_text ? 0 : take_number(&list);
         if (is_text || tag == TAG_COMPATIBILITY) take_text(&list);
-        if (tag == TAG_VFP_ARGS) return value == VFP_ARGS_IN_REGISTERS;
+        if (tag == wanted) return value;
     }
-    return false; /* left out: in core registers */
+    return 0;
 }
 
 /* 'A', then one part per vendor: length, name; of "aeabi" one list per scope: tag, length. */
-bool kiln_relocate_hard_float(kiln_str bytes) {
-    if (bytes.size < 5 || bytes.data[0] != 'A') return false;
+static kiln_str file_list(kiln_str bytes) {
+    if (bytes.size < 5 || bytes.data[0] != 'A') return (kiln_str){0};
     kiln_str part = kiln_str_slice(bytes, 1, bytes.size);
     uint32_t part_bytes = kiln_relocate_get32((const uint8_t *)part.data);
-    if (part_bytes < 4 || part_bytes > part.size) return false;
+    if (part_bytes < 4 || part_bytes > part.size) return (kiln_str){0};
     kiln_str rest = kiln_str_slice(part, 4, part_bytes);
     if (!kiln_str_is(kiln_str_cut(&rest, '\0'), "aeabi") || rest.size < 5 ||
         rest.data[0] != TAG_FILE)
-        return false;
+        return (kiln_str){0};
     uint32_t list_bytes = kiln_relocate_get32((const uint8_t *)rest.data + 1);
-    if (list_bytes < 5 || list_bytes > rest.size) return false;
-    return passes_in_registers(kiln_str_slice(rest, 5, list_bytes));
+    if (list_bytes < 5 || list_bytes > rest.size) return (kiln_str){0};
+    return kiln_str_slice(rest, 5, list_bytes);
 }
+
+bool kiln_relocate_hard_float(kiln_str bytes, bool is_micro) {
+    const kiln_str list = file_list(bytes);
+    return find_number(list, TAG_VFP_ARGS) == VFP_ARGS_IN_REGISTERS &&
+           (find_number(list, TAG_PROFILE) == PROFILE_MICRO) == is_micro;
+}
+
+static bool attributes_suit(kiln_str bytes) { return kiln_relocate_hard_float(bytes, false); }
 
 static const kiln_relocation_kind relocations[] = {
 #define X(name, number, bytes, form) \
@@ -137,6 +147,6 @@ const kiln_object_arch kiln_object_arm = {
     .flags_meaning = "version 5 of the embedded ABI",
     .unused_type = SHT_ARM_EXIDX,
     .attributes_type = SHT_ARM_ATTRIBUTES,
-    .attributes_suit = kiln_relocate_hard_float,
+    .attributes_suit = attributes_suit,
     .attributes_meaning = "floats passed in vector registers (hard float)",
 };

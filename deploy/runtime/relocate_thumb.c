@@ -74,6 +74,8 @@ static void write_veneer(uint8_t *place, uint64_t target) {
     kiln_relocate_put32(place + 4, (uint32_t)target);
 }
 
+static bool attributes_suit(kiln_str bytes) { return kiln_relocate_hard_float(bytes, true); }
+
 static const kiln_relocation_kind relocations[] = {
 #define X(name, number, bytes, form) \
     {number, #name, bytes, apply_##form, false, NULL, addend_##form, 0},
@@ -100,6 +102,6 @@ const kiln_object_arch kiln_object_thumb = {
     .flags_meaning = "version 5 of the embedded ABI",
     .unused_type = SHT_ARM_EXIDX,
     .attributes_type = SHT_ARM_ATTRIBUTES,
-    .attributes_suit = kiln_relocate_hard_float,
-    .attributes_meaning = "floats passed in vector registers (hard float)",
+    .attributes_suit = attributes_suit,
+    .attributes_meaning = "profile M, floats passed in vector registers (hard float)",
 };

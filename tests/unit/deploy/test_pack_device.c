@@ -123,7 +123,8 @@ static void what_only_moves_bytes_stays_on_the_processor(void **state) {
 
 static void the_target_says_where_its_kernels_run(void **state) {
     kiln_target cpu = plain_target(*state);
-    kiln_packer p = {.target = &cpu};
+    const kiln_pack_options options = {0}, as_c = {.as_c = true};
+    kiln_packer p = {.target = &cpu, .options = &options};
     kiln_packer_find_device(&p);
     assert_true(p.device_kind == 0 && p.alignment == KILN_KERNEL_ALIGNMENT);
     for (uint32_t i = 0; i < kiln_device_row_count(); i++) {
@@ -132,11 +133,14 @@ static void the_target_says_where_its_kernels_run(void **state) {
         for (uint32_t kind = 0; kind < KILN_TARGET_KIND_COUNT; kind++)
             if (kiln_payload_of((kiln_target_kind)kind) == row->payload)
                 target.kind = (kiln_target_kind)kind;
-        p = (kiln_packer){.target = &target};
+        p = (kiln_packer){.target = &target, .options = &options};
         kiln_packer_find_device(&p);
         bool host = row->memory == KILN_MEMORY_HOST;
         assert_int_equal(p.device_kind, host ? 0 : row->kind);
         assert_int_equal(p.alignment, kiln_memory_row_of(row->memory)->alignment);
+        p = (kiln_packer){.target = &target, .options = &as_c};
+        kiln_packer_find_device(&p);
+        assert_int_equal(p.device_kind, 0);
     }
 }
 

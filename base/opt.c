@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/file.h"
-#include "base/vec.h"
 
 #define HELP_COLUMN 26
 #define SUGGESTION_DISTANCE_MAX 3
@@ -102,24 +102,27 @@ static kiln_status set_value(const kiln_opt *option, kiln_str name, const char *
     return KILN_ERROR(INTERNAL, "option --%s has no kind", option->name);
 }
 
-/* One option starting at argv[*at]; moves *at onto the last word it used. */
-static kiln_status parse_option(const kiln_opt_table *table, int argc, char **argv, int *at,
-                                kiln_arena *arena) {
+/* The option that starts at argv[*at], and its value, NULL of a flag; moves *at onto the last word
+ * it used. */
+static kiln_status split_option(const kiln_opt_table *table, int argc, char **argv, int *at,
+                                const kiln_opt **out_option, kiln_str *out_name,
+                                const char **out_value) {
     kiln_str word = kiln_str_from(argv[*at]);
     kiln_str rest = kiln_str_slice(word, kiln_str_starts(word, "--") ? 2 : 1, word.size);
     bool has_value = kiln_str_find_char(rest, '=') < rest.size;
     kiln_str name = kiln_str_cut(&rest, '=');
     const kiln_opt *option = find_option(table, name);
     if (!option) return unknown_option(table, name);
-    if (option->kind == KILN_OPT_FLAG) {
-        if (has_value)
-            return KILN_ERROR(INVALID_ARGUMENT, "--%.*s takes no value", KILN_STR_ARG(name));
-        return set_value(option, name, "", arena);
-    }
-    if (!has_value && *at + 1 >= argc)
+    const bool is_flag = option->kind == KILN_OPT_FLAG;
+    if (is_flag && has_value)
+        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s takes no value", KILN_STR_ARG(name));
+    if (!is_flag && !has_value && *at + 1 >= argc)
         return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a value %s", KILN_STR_ARG(name),
                           option->metavar ? option->metavar : "");
-    return set_value(option, name, has_value ? rest.data : argv[++*at], arena);
+    *out_option = option;
+    *out_name = name;
+    *out_value = is_flag ? NULL : has_value ? rest.data : argv[++*at];
+    return KILN_OK;
 }
 
 static bool looks_like_option(const char *word) { return word[0] == '-' && word[1] != '\0'; }
@@ -136,7 +139,11 @@ kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv, k
             *out_help = true;
             return KILN_OK;
         } else if (!options_ended && looks_like_option(argv[at])) {
-            kiln_status st = parse_option(table, argc, argv, &at, arena);
+            const kiln_opt *option = NULL;
+            const char *value = NULL;
+            kiln_str name;
+            kiln_status st = split_option(table, argc, argv, &at, &option, &name, &value);
+            if (!st) st = set_value(option, name, value, arena);
             if (st) return st;
         } else {
             kiln_vec_push_in(arena, &positional, argv[at]);
@@ -151,6 +158,22 @@ kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv, k
     *out_count = positional.count;
     *out_help = false;
     return KILN_OK;
+}
+
+kiln_opt_given_list kiln_opt_list_given(const kiln_opt_table *table, int argc, char **argv,
+                                        kiln_arena *arena) {
+    kiln_opt_given_list list = {0};
+    for (int at = 1; at < argc && strcmp(argv[at], "--") != 0; at++) {
+        const kiln_opt *option = NULL;
+        const char *value = NULL;
+        kiln_str name;
+        if (!looks_like_option(argv[at])) continue;
+        kiln_status st = split_option(table, argc, argv, &at, &option, &name, &value);
+        KILN_CHECK(!st); /* it was taken before */
+        const kiln_opt_given given = {kiln_str_dup(arena, name), value};
+        kiln_vec_push_in(arena, &list, given);
+    }
+    return list;
 }
 
 static void print_option(const char *name, const char *metavar, const char *help,

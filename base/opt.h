@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 typedef enum kiln_opt_kind {
     KILN_OPT_FLAG,   /* bool *       --json            */
@@ -47,6 +48,15 @@ typedef struct kiln_opt_table {
 KILN_MUST_USE kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv,
                                          kiln_arena *arena, const char ***out_positional,
                                          size_t *out_count, bool *out_help);
+
+/* An option as a command line has it, without dashes; `value` is NULL for flags. */
+typedef struct kiln_opt_given {
+    const char *name, *value;
+} kiln_opt_given;
+typedef KILN_VEC(kiln_opt_given) kiln_opt_given_list;
+/* Lists the options of a command line that kiln_opt_parse took, in `arena`. */
+kiln_opt_given_list kiln_opt_list_given(const kiln_opt_table *table, int argc, char **argv,
+                                        kiln_arena *arena);
 void kiln_opt_print_help(const kiln_opt_table *table, kiln_strbuf *out);
 
 /* Environment variable, or NULL when unset or empty. */

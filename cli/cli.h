@@ -30,7 +30,8 @@ typedef kiln_status (*kiln_command)(kiln_arena *process, int argc, char **argv);
 typedef struct kiln_args {
     const char **positional;
     size_t count;
-    bool help; /* help was printed: the command returns at once */
+    kiln_opt_given_list given; /* options, as they were given */
+    bool help;                 /* help was printed: the command returns at once */
 } kiln_args;
 
 /* Reads options into the table's places; what is left over is positional. INVALID_ARGUMENT: an
@@ -41,7 +42,9 @@ KILN_MUST_USE kiln_status kiln_args_parse(const kiln_opt_table *table, int argc,
 /* Prints text of others (files, models, errors) in its printable form. What peers said is printable
  * already (cli/client.h). */
 void kiln_print_text(kiln_str text, kiln_text_form form, FILE *out);
-/* Prints one JSON object as a line, its strings in their printable form, and frees it. */
+/* Prints one JSON object, its strings in their printable form, and frees it: into `out`, or as a
+ * line of standard output. */
+void kiln_json_print(json_t *object, kiln_strbuf *out);
 void kiln_json_line(json_t *object);
 /* A string in its printable form, with its line ends. What may be no UTF-8 needs it. */
 json_t *kiln_json_str(kiln_str text);

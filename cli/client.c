@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -25,7 +24,7 @@ struct kiln_client {
     kiln_conn *conn;
     bool open, was_open, woken, stopped;
     uint64_t lost_since_ns; /* 0: connected */
-    bool said_lost;         /* the person was told so */
+    bool said_lost;         /* and it was said so */
     kiln_status why;        /* of the last failed connection */
     kiln_timer *redial, *alarm, *beat;
     char *folder; /* of the blob store */
@@ -152,41 +151,28 @@ static kiln_status check_lost(kiln_client *c) {
                             "the tracker at %s: %s", c->options.tracker, kiln_status_text(c->why));
 }
 
-/* ---- what the person hears of a tracker that is away ------------------------------------------
- */
+/* ---- what is said of a tracker that is away -------------------------------------------------- */
 
 #define SAY_LOST_NS \
     (UINT64_C(300) * KILN_NS_PER_MS) /* a tracker that is started anew is back by then */
 #define LINE_BYTES_MAX 512u
 
-static uint32_t columns_of_terminal(void) {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
-}
-
-/* On a terminal one line that counts down, from its first column on, where a table may be drawn
- * over it; elsewhere one line at the beginning. */
 static void say_lost(kiln_client *c) {
     const uint64_t lost_ns = kiln_clock_ns() - c->lost_since_ns;
-    const bool live = isatty(STDERR_FILENO);
-    if (c->options.quiet || lost_ns < SAY_LOST_NS || lost_ns > KILN_CLIENT_PATIENCE_NS) return;
-    if (c->said_lost && !live) return;
+    if (c->options.quiet || !c->options.waits || lost_ns < SAY_LOST_NS ||
+        lost_ns > KILN_CLIENT_PATIENCE_NS)
+        return;
     char line[LINE_BYTES_MAX];
     const uint64_t left_s = (KILN_CLIENT_PATIENCE_NS - lost_ns) / KILN_NS_PER_S + 1;
     const char *why = c->why ? kiln_status_text(c->why) : "no answer yet";
     snprintf(line, sizeof line, "trying for %llu s more to reach the tracker at %s: %s",
              (unsigned long long)left_s, c->options.tracker, why);
-    if (live)
-        fprintf(stderr, "\r\033[K%.*s\r", (int)(columns_of_terminal() - 1), line);
-    else
-        fprintf(stderr, "%s\n", line);
-    fflush(stderr);
+    c->options.waits(c->options.waits_context, line);
     c->said_lost = true;
 }
 
 static void unsay_lost(kiln_client *c) {
-    if (c->said_lost && isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
-    if (c->said_lost && c->open && !isatty(STDERR_FILENO)) fputs("the tracker is back\n", stderr);
+    if (c->said_lost) c->options.waits(c->options.waits_context, "");
     c->said_lost = false;
 }
 

@@ -26,6 +26,10 @@ typedef struct kiln_client_options {
     bool insecure;
     bool admin; /* speaks as administrator, not as client */
     bool quiet; /* the tracker was just started: nothing is said while it does not answer yet */
+    /* Called again and again while there is no tracker, with what it waits for and how long yet;
+     * with "" when that is over. May be NULL. */
+    void (*waits)(void *context, const char *text);
+    void *waits_context;
     /* Called for each message that is no answer to kiln_client_ask, and after each reconnect
      * (message NULL). The message lasts until it returns. May be NULL. */
     void (*message)(void *context, const kiln_message *message);
@@ -57,8 +61,7 @@ KILN_MUST_USE kiln_status kiln_client_put_parts(kiln_client *client, const kiln_
                                                 uint32_t count, kiln_digest *out_digest);
 KILN_MUST_USE kiln_status kiln_client_get(kiln_client *client, const kiln_digest *digest,
                                           kiln_arena *arena, kiln_str *out_content);
-/* Handles what comes, for at most `wait_ns`. While there is no tracker it says so on standard
- * error, with the time that it is still tried. UNAVAILABLE: the tracker is gone for
+/* Handles what comes, for at most `wait_ns`. UNAVAILABLE: the tracker is gone for
  * KILN_CLIENT_PATIENCE_NS. */
 KILN_MUST_USE kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns);
 /* Ends a wait early; from a callback or a signal's. */

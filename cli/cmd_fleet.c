@@ -43,10 +43,10 @@ static void print_further_targets(const kiln_msg_board_row *b) {
     }
 }
 
-static void print_boards(const kiln_msg_answer *answer, bool json) {
+static void print_boards(kiln_tracker_call *c, const kiln_msg_answer *answer) {
     for (uint32_t i = 0; i < answer->boards.count; i++) {
         const kiln_msg_board_row *b = &answer->boards.item[i];
-        if (json) {
+        if (c->json) {
             kiln_print_record(KILN_RECORD_board_row, b);
             print_further_targets(b);
             continue;
@@ -66,10 +66,10 @@ static void print_boards(const kiln_msg_answer *answer, bool json) {
 }
 
 /* What is missing is said once, behind the last row. */
-static void print_list(const kiln_msg_answer *answer, bool json) {
-    print_boards(answer, json);
+static void print_list(kiln_tracker_call *c, const kiln_msg_answer *answer) {
+    print_boards(c, answer);
     bool more = answer->boards.count == KILN_MESSAGES_PAGE && answer->total > KILN_MESSAGES_PAGE;
-    if (json || more) return;
+    if (c->json || more) return;
     if (answer->total == 0) printf("no boards; start one with: kiln-rpc-server --tracker ADDR\n");
     if (answer->tuners == 0) printf("no tuners; start one with: kiln-tuner --tracker ADDR\n");
 }
@@ -108,9 +108,9 @@ static void print_readings(const kiln_msg_board_row *b) {
     putchar('\n');
 }
 
-static void print_board(const kiln_msg_answer *answer, bool json) {
-    print_boards(answer, json);
-    if (json || answer->boards.count == 0) return;
+static void print_board(kiln_tracker_call *c, const kiln_msg_answer *answer) {
+    print_boards(c, answer);
+    if (c->json || answer->boards.count == 0) return;
     const kiln_msg_board_row *b = &answer->boards.item[0];
     printf("  node %.*s, heard %llu ms ago, %.1f GB of memory\n", KILN_STR_ARG(b->node),
            (unsigned long long)b->silent_ms, (double)b->memory_bytes / 1e9);
@@ -180,7 +180,7 @@ static kiln_status fleet_show(kiln_tracker_call *c) {
 static void on_change(void *context, const kiln_msg_change *change) {
     kiln_tracker_call *c = context;
     kiln_msg_answer page = {.boards = {change->boards.item, change->boards.count}};
-    print_boards(&page, c->json);
+    print_boards(c, &page);
     fflush(stdout);
 }
 
@@ -214,7 +214,7 @@ static kiln_status order(kiln_tracker_call *c, kiln_duty duty, bool forget) {
     if (!st && forget && !c->json)
         printf("%s is forgotten; it is a board again when it comes back\n", c->id);
     else if (!st)
-        print_boards(&answer.answer, c->json);
+        print_boards(c, &answer.answer);
     return st;
 }
 
@@ -257,5 +257,8 @@ kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
         .count = KILN_ARRAY_COUNT(actions),
         .takes_why = true,
         .takes_follow = true};
-    return kiln_tracker_call_run(&table, process, argc, argv);
+    kiln_tracker_call call;
+    const kiln_tracker_command *action = NULL;
+    kiln_status st = kiln_tracker_call_parse(&table, process, argc, argv, &call, &action);
+    return st || !action ? st : kiln_tracker_call_run(&call, action);
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/display.h"
 #include "cli/tracker_call.h"
 
 #define ARGUMENTS_MAX (2 + KILN_MESSAGES_SETTINGS) /* action, project, settings */
@@ -232,7 +233,8 @@ static kiln_status find_action(const kiln_args *args, const project_action **out
 }
 
 kiln_status kiln_cmd_project(kiln_arena *process, int argc, char **argv) {
-    kiln_client_options client = {0};
+    bool waits = false;
+    kiln_client_options client = {.waits = kiln_waits_show, .waits_context = &waits};
     kiln_args args;
     project_call c = {.process = process, .args = &args};
     const kiln_opt option[] = {

@@ -3,6 +3,7 @@
 #include "base/stats.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "cli/display.h"
 #include "cli/module_trust.h"
 #include "cli/run_on.h"
 #include "deploy/runtime/module_open.h"
@@ -113,7 +114,8 @@ static kiln_status run_there(const options *o, kiln_arena *process) {
 }
 
 kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
-    options o = {0};
+    bool waits = false;
+    options o = {.there.client = {.waits = kiln_waits_show, .waits_context = &waits}};
     const kiln_opt option[] = {
         {"input", KILN_OPT_LIST, &o.given, "NAME=FILE",
          "an input from a .npy or .pb file; several samples may be stacked"},

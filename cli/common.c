@@ -17,6 +17,7 @@ kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, 
     *out = (kiln_args){0};
     kiln_status st =
         kiln_opt_parse(table, argc, argv, process, &out->positional, &out->count, &out->help);
+    if (!st && !out->help) out->given = kiln_opt_list_given(table, argc, argv, process);
     if (st || !out->help) return st;
     kiln_strbuf text = {0};
     kiln_opt_print_help(table, &text);
@@ -54,12 +55,23 @@ static json_t *printable(json_t *value) {
     return json_incref(value);
 }
 
-void kiln_json_line(json_t *object) {
+static int append(const char *data, size_t size, void *out) {
+    kiln_strbuf_append(out, data, size);
+    return 0;
+}
+
+void kiln_json_print(json_t *object, kiln_strbuf *out) {
     json_decref(printable(object));
-    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    fputc('\n', stdout);
-    fflush(stdout);
+    json_dump_callback(object, append, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(object);
+}
+
+void kiln_json_line(json_t *object) {
+    kiln_strbuf text = {0};
+    kiln_json_print(object, &text);
+    puts(text.data);
+    fflush(stdout);
+    kiln_strbuf_deinit(&text);
 }
 
 json_t *kiln_json_str(kiln_str text) {

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/text.h"
-#include "cli/display.h"
+#include "cli/events.h"
 #include "cli/roofline.h"
 #include "cli/rows_json.h"
 

@@ -38,95 +38,28 @@ void kiln_display_init(kiln_display *display, const kiln_display_options *option
 
 /* ---- what is known -------------------------------------------------------------------------- */
 
-static void append_extents(const kiln_program *te, const kiln_block_info *block, bool reduce,
-                           kiln_strbuf *out) {
-    uint32_t shown = 0;
-    for (uint32_t i = 0; i < block->iter_count; i++)
-        if (block->iter[i].reduce == reduce && block->iter[i].extent > 1)
-            kiln_strbuf_printf(out, "%s%lld",
-                               shown++  ? "x"
-                               : reduce ? " over "
-                                        : " ",
-                               (long long)block->iter[i].extent);
-    (void)te;
+static bool is_changed(const kiln_request_task *a, const kiln_request_task *b) {
+    return a->planned != b->planned || a->done != b->done || a->failed != b->failed ||
+           a->best_ns != b->best_ns || a->default_ns != b->default_ns ||
+           a->gain_low != b->gain_low || a->fault != b->fault;
 }
 
-static double points_of(const kiln_block_info *block) {
-    double points = 1;
-    for (uint32_t i = 0; i < block->iter_count; i++) points *= (double)block->iter[i].extent;
-    return points;
+void kiln_display_update_task(kiln_display *d, uint32_t index, const kiln_request_task *state) {
+    if (index == d->task.count)
+        kiln_vec_push_in(d->options.process, &d->task,
+                         (kiln_display_task){.state.planned = UINT32_MAX});
+    kiln_display_task *task = &d->task.data[index];
+    if (!is_changed(&task->state, state)) return;
+    task->state = *state;
+    task->changed_ns = kiln_clock_ns();
+    kiln_curve_add(&task->curve, d->options.process, state->done, state->best_ns);
 }
 
-const char *kiln_task_label(const kiln_task *task, kiln_arena *arena) {
-    const kiln_block_info *largest = NULL;
-    for (uint32_t i = 1; i < task->te->block.count; i++) {
-        const kiln_block_info *block = &task->te->block.data[i];
-        if (!block->removed && (!largest || points_of(block) > points_of(largest))) largest = block;
-    }
-    kiln_strbuf text = {0};
-    kiln_strbuf_str(&text, task->op);
-    if (largest) append_extents(task->te, largest, false, &text);
-    if (largest) append_extents(task->te, largest, true, &text);
-    const char *label = kiln_str_dup(arena, kiln_strbuf_view(&text));
-    kiln_strbuf_deinit(&text);
-    return label;
-}
-
-static const char *label_of(const kiln_display *d, const kiln_msg_task_state *state) {
-    const kiln_tasks *tasks = d->options.tasks;
-    for (uint32_t i = 0; tasks && i < tasks->count; i++)
-        if (kiln_str_equal(tasks->task[i].key, state->key))
-            return kiln_task_label(&tasks->task[i], d->options.process);
-    return kiln_str_dup(d->options.process, state->op);
-}
-
-static kiln_display_task *find_task(kiln_display *d, const kiln_msg_task_state *state) {
-    for (uint32_t i = 0; i < d->task.count; i++)
-        if (kiln_str_equal(d->task.data[i].state.key, state->key)) return &d->task.data[i];
-    kiln_display_task task = {.label = label_of(d, state)};
-    task.state.key = kiln_str_from(kiln_str_dup(d->options.process, state->key));
-    kiln_vec_push_in(d->options.process, &d->task, task);
-    return &kiln_vec_last(&d->task);
-}
-
-static void print_json(const kiln_msg_job_event *event) {
-    kiln_strbuf text = {0};
-    kiln_strbuf_text(&text, "{\"event\":\"progress\",\"tasks\":[");
-    for (uint32_t i = 0; i < event->tasks.count; i++) {
-        if (i) kiln_strbuf_char(&text, ',');
-        kiln_record_print_json(KILN_RECORD_task_state, &event->tasks.item[i], &text);
-    }
-    for (uint32_t i = 0; i < event->faults.count; i++) {
-        kiln_strbuf_text(&text, i ? "," : "],\"faults\":[");
-        kiln_record_print_json(KILN_RECORD_task_fault, &event->faults.item[i], &text);
-    }
-    kiln_strbuf_text(&text, "]}");
-    puts(text.data);
-    fflush(stdout);
-    kiln_strbuf_deinit(&text);
-}
-
-static void take_fault(kiln_display *display, const kiln_msg_task_fault *fault) {
-    for (uint32_t i = 0; i < display->task.count; i++) {
-        kiln_display_task *task = &display->task.data[i];
-        if (!task->fault && kiln_str_equal(task->state.key, fault->key))
-            task->fault = kiln_str_dup(display->options.process, fault->text);
-    }
-}
-
-void kiln_display_update(kiln_display *display, const kiln_msg_job_event *event) {
-    for (uint32_t i = 0; i < event->tasks.count; i++) {
-        const kiln_msg_task_state *state = &event->tasks.item[i];
-        kiln_display_task *task = find_task(display, state);
-        kiln_str key = task->state.key;
-        task->state = *state;
-        task->state.key = key;
-        task->state.op = (kiln_str){0}; /* the label stands for it */
-        task->changed_ns = kiln_clock_ns();
-        kiln_curve_add(&task->curve, display->options.process, state->done, state->best_ns);
-    }
-    for (uint32_t i = 0; i < event->faults.count; i++) take_fault(display, &event->faults.item[i]);
-    if (display->options.json && event->tasks.count) print_json(event);
+void kiln_display_update(kiln_display *d, const kiln_request *request) {
+    d->kernel_count = kiln_request_kernel_count(request);
+    d->start_ns = kiln_clock_ns() - (uint64_t)(kiln_request_elapsed_s(request) * KILN_NS_PER_S);
+    for (uint32_t i = 0; i < kiln_request_task_count(request); i++)
+        kiln_display_update_task(d, i, kiln_request_task_at(request, i));
 }
 
 /* ---- sums ----------------------------------------------------------------------------------- */
@@ -139,15 +72,15 @@ typedef struct sums {
     double elapsed_s, left_s;   /* left < 0: not known */
 } sums;
 
-static bool ends_by_count(const kiln_msg_task_state *t) { return t->planned <= PLANNED_OPEN; }
+static bool ends_by_count(const kiln_request_task *t) { return t->planned <= PLANNED_OPEN; }
 
 /* What is fastest of many that were measured alone is also the luckiest. A gain over the default is
  * a promise until both ran in turns. */
-static bool is_promise(const kiln_msg_task_state *t) {
+static bool is_promise(const kiln_request_task *t) {
     return t->gain_low <= 0 && t->best_ns > 0 && t->best_ns < t->default_ns;
 }
 
-static void add_inference(sums *s, const kiln_msg_task_state *t, bool *all) {
+static void add_inference(sums *s, const kiln_request_task *t, bool *all) {
     double base = t->default_ns > 0 ? t->default_ns : t->best_ns, weight = t->weight;
     if (t->weight == 0) return;
     *all = *all && t->best_ns > 0;
@@ -157,22 +90,19 @@ static void add_inference(sums *s, const kiln_msg_task_state *t, bool *all) {
     s->best_ns += weight * (t->best_ns < base ? t->best_ns : base);
 }
 
-/* Whether every task of an inference is there: kernels that may stand in place of others are not.
- */
+/* Whether every task of an inference is there (--tasks leaves some out): kernels that may stand in
+ * place of others are not. */
 static bool has_all(const kiln_display *d) {
-    uint32_t wanted = 0, there = 0;
-    for (uint32_t i = 0; i < d->options.tasks->count; i++)
-        wanted += d->options.tasks->task[i].weight > 0;
+    uint32_t there = 0;
     for (uint32_t i = 0; i < d->task.count; i++) there += d->task.data[i].state.weight > 0;
-    return there == wanted;
+    return d->task.count > 0 && (!d->kernel_count || there == d->kernel_count);
 }
 
 static sums sums_of(const kiln_display *d, uint64_t now_ns) {
     sums s = {.elapsed_s = (double)(now_ns - d->start_ns) / 1e9, .left_s = -1};
-    bool all = d->task.count > 0, counted = true;
-    if (d->options.tasks) all = has_all(d); /* --tasks leaves some out */
+    bool all = has_all(d), counted = true;
     for (uint32_t i = 0; i < d->task.count; i++) {
-        const kiln_msg_task_state *t = &d->task.data[i].state;
+        const kiln_request_task *t = &d->task.data[i].state;
         s.done += t->done;
         s.failed += t->failed;
         s.planned += t->planned;
@@ -252,10 +182,10 @@ static void append_cell(const char *text, uint32_t width, kiln_strbuf *out) {
 
 static void draw_task(const kiln_display *d, const kiln_display_task *task, uint32_t number,
                       const widths *w, double trial_s, kiln_strbuf *out) {
-    const kiln_msg_task_state *t = &task->state;
+    const kiln_request_task *t = &task->state;
     bool counted = ends_by_count(t);
     kiln_strbuf_printf(out, "%3u ", number);
-    append_cell(task->label, w->label, out);
+    append_cell(t->label, w->label, out);
     kiln_strbuf_char(out, ' ');
     kiln_curve_draw(&task->curve, t->default_ns, counted ? t->planned : 0, w->curve, d->utf8, out);
     kiln_strbuf_printf(out, " %5u", t->done);
@@ -276,8 +206,8 @@ static void draw_task(const kiln_display *d, const kiln_display_task *task, uint
     } else {
         kiln_strbuf_printf(out, " %7s %8s %6s ", "-", "-", "-");
     }
-    if (task->fault) {
-        kiln_strbuf_printf(out, "  %s", task->fault);
+    if (*t->fault) {
+        kiln_strbuf_printf(out, "  %s", t->fault);
     } else if (counted && trial_s > 0 && t->done < t->planned) {
         kiln_strbuf_text(out, "  ");
         print_seconds(trial_s * (t->planned - t->done), out);
@@ -393,8 +323,22 @@ void kiln_display_say(kiln_display *d, const char *text) {
     d->drawn_ns = 0;
 }
 
+void kiln_waits_show(void *said, const char *text) {
+    bool *is_said = said;
+    const bool live = isatty(STDERR_FILENO);
+    if (*text && live)
+        fprintf(stderr, "\r\033[K%.*s\r", (int)(terminal_size().columns - 1), text);
+    else if (*text && !*is_said)
+        fprintf(stderr, "%s\n", text);
+    else if (!*text && *is_said && live)
+        fputs("\r\033[K", stderr);
+    fflush(stderr);
+    *is_said = *text != 0;
+}
+
 void kiln_display_finish(kiln_display *d) {
-    if (is_shown_at_all(d)) draw(d);
+    if (is_shown_at_all(d) && !d->finished) draw(d);
+    d->finished = true;
 }
 
 #define TABLE_COLUMNS 120u

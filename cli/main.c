@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "cli/cli.h"
+#include "cli/serve.h"
 
 typedef struct command_row {
     const char *name;
@@ -74,6 +75,12 @@ static kiln_status run(kiln_arena *process, int argc, char **argv) {
     return st ? st : command->run(process, argc - 1, argv + 1);
 }
 
+/* Of a worker the host says what went wrong. */
+static kiln_status serve(kiln_arena *process) {
+    kiln_status st = kiln_fail_arm(kiln_env("KILN_FAIL"));
+    return st ? st : kiln_serve(process);
+}
+
 /* Peers and files may have a say in the text. */
 static void print_error(const char *command, kiln_status st) {
     kiln_strbuf text = {0};
@@ -92,8 +99,9 @@ int main(int argc, char **argv) {
     }
     kiln_arena process;
     kiln_arena_init(&process, 0);
-    kiln_status st = check_output(run(&process, argc, argv));
-    if (st) print_error(argv[1], st);
+    const bool is_worker = kiln_serve_is_asked(argc, argv);
+    kiln_status st = is_worker ? serve(&process) : check_output(run(&process, argc, argv));
+    if (st && !is_worker) print_error(argv[1], st);
     int exit_code = kiln_code_exit(kiln_status_code(st));
     kiln_status_free(st);
     kiln_arena_deinit(&process);

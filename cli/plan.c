@@ -1,7 +1,7 @@
 #include "cli/plan.h"
 
 #include "base/mpack.h"
-#include "cli/display.h"
+#include "cli/events.h"
 #include "cli/model_work.h"
 #include "deploy/pack/choose.h"
 

@@ -1,4 +1,4 @@
-#include "cli/display.h"
+#include "cli/events.h"
 #include "cli/plot.h"
 
 static void add_record(kiln_plot_task *task, const kiln_db_record *r, double peak_flops,

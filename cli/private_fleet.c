@@ -2,7 +2,6 @@
 
 #include <sched.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -95,7 +94,8 @@ static kiln_status choose_device(const kiln_target *target, kiln_arena *process,
 }
 
 kiln_status kiln_private_fleet_start(const char *db_path, const kiln_target *target,
-                                     kiln_arena *process, kiln_private_fleet **out_fleet) {
+                                     kiln_events *events, kiln_arena *process,
+                                     kiln_private_fleet **out_fleet) {
     kiln_private_fleet *f = KILN_ARENA_NEW(process, kiln_private_fleet);
     f->process = process;
     const size_t path_max = sizeof((struct sockaddr_un *)0)->sun_path - sizeof SOCKET_NAME;
@@ -123,7 +123,7 @@ kiln_status kiln_private_fleet_start(const char *db_path, const kiln_target *tar
     if (!st) st = start(f, TRACKER, tracker);
     if (!st) st = start(f, TUNER, tuner);
     if (st) {
-        kiln_private_fleet_stop(f);
+        kiln_private_fleet_stop(f, events);
         return kiln_status_note(st, "starting the private fleet");
     }
     *out_fleet = f;
@@ -155,7 +155,7 @@ kiln_status kiln_private_fleet_check(kiln_private_fleet *fleet) {
     return KILN_OK;
 }
 
-void kiln_private_fleet_stop(kiln_private_fleet *f) {
+void kiln_private_fleet_stop(kiln_private_fleet *f, kiln_events *events) {
     if (!f) return;
     for (member m = 0; m < MEMBER_COUNT; m++) {
         kiln_child_exit how = {0};
@@ -164,10 +164,10 @@ void kiln_private_fleet_stop(kiln_private_fleet *f) {
         while (f->child[m].pid && !kiln_child_ended(&f->child[m], &how) && kiln_clock_ns() < end_ns)
             kiln_clock_wait_until(kiln_clock_ns() + KILN_NS_PER_MS);
         if (how.signal)
-            fprintf(stderr,
-                    "kiln: %s of the private fleet crashed when it was asked to end (signal %d): "
-                    "please report it; results are stored\n",
-                    member_name[m], how.signal);
+            kiln_events_text(events,
+                             "%s of the private fleet crashed when it was asked to end (signal "
+                             "%d): please report it; results are stored",
+                             member_name[m], how.signal);
         kiln_child_destroy(&f->child[m]);
     }
     if (f->moved) sched_setaffinity(0, sizeof f->cores, &f->cores);

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/target.h"
+#include "cli/events.h"
 
 typedef struct kiln_private_fleet kiln_private_fleet;
 
@@ -14,7 +15,7 @@ typedef struct kiln_private_fleet kiln_private_fleet;
  * beside it, or a device with a driver in its place. NOT_FOUND: a program is not installed beside
  * this one. */
 KILN_MUST_USE kiln_status kiln_private_fleet_start(const char *db_path, const kiln_target *target,
-                                                   kiln_arena *process,
+                                                   kiln_events *events, kiln_arena *process,
                                                    kiln_private_fleet **out_fleet);
 /* Address of its tracker. */
 const char *kiln_private_fleet_address(const kiln_private_fleet *fleet);
@@ -22,6 +23,6 @@ const char *kiln_private_fleet_address(const kiln_private_fleet *fleet);
 KILN_MUST_USE kiln_status kiln_private_fleet_check(kiln_private_fleet *fleet);
 /* Stops them in order, waits until they are gone, removes the folder; says when one crashes then.
  * NULL is fine. */
-void kiln_private_fleet_stop(kiln_private_fleet *fleet);
+void kiln_private_fleet_stop(kiln_private_fleet *fleet, kiln_events *events);
 
 #endif

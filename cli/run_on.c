@@ -104,7 +104,10 @@ static void on_stop(void *context, int number) {
 /* Who waits for a board longer than a moment hears what for. */
 static void say_what_for(errand *e) {
     if (!e->waits_for || e->granted) return;
-    fprintf(stderr, "waiting for a board; %s\n", e->waits_for);
+    const kiln_client_options *client = &e->options->client;
+    if (client->waits)
+        client->waits(client->waits_context,
+                      kiln_arena_printf(e->process, "waiting for a board; %s", e->waits_for));
     e->waits_for = NULL;
 }
 
@@ -213,7 +216,10 @@ static kiln_status take_lease(errand *e) {
                                        .ttl_ms = LEASE_TTL_MS,
                                        .exclusive = true}};
     kiln_client_send(e->client, &want);
-    return wait_for(e, &e->granted);
+    kiln_status st = wait_for(e, &e->granted);
+    const kiln_client_options *client = &e->options->client;
+    if (client->waits) client->waits(client->waits_context, "");
+    return st;
 }
 
 /* ---- what comes back ------------------------------------------------------------------------- */

@@ -269,20 +269,13 @@ kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_rows, const kiln_
     return st;
 }
 
-void kiln_sizes_report(const kiln_module_sizes *sizes, const char *event, const char *path,
-                       size_t size, bool json) {
-    if (json) {
-        json_t *list = json_array();
-        for (uint32_t i = 0; i < sizes->bucket_count; i++)
-            json_array_append_new(list, json_integer(sizes->bucket[i].size));
-        kiln_json_line(json_pack("{s:s, s:s, s:I, s:o, s:o, s:b}", "event", event, "module", path,
+void kiln_sizes_say(const kiln_module_sizes *sizes, const char *event, const char *path,
+                    size_t size, kiln_events *events) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < sizes->bucket_count; i++)
+        json_array_append_new(list, json_integer(sizes->bucket[i].size));
+    kiln_events_result(events,
+                       json_pack("{s:s, s:s, s:I, s:o, s:o, s:b}", "event", event, "module", path,
                                  "bytes", (json_int_t)size, "dim", kiln_json_str(sizes->dim),
                                  "sizes", list, "takes_all", (int)sizes->by_rows));
-        return;
-    }
-    printf("%s: %zu bytes, for %.*s", path, size, KILN_STR_ARG(sizes->dim));
-    for (uint32_t i = 0; i < sizes->bucket_count; i++)
-        printf("%s %lld", i ? "," : "", (long long)sizes->bucket[i].size);
-    printf(sizes->by_rows ? "; rows are independent, so it takes every size up to the largest\n"
-                          : "; rows may depend on each other, so it takes no other size\n");
 }

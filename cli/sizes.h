@@ -3,6 +3,7 @@
 #define KILN_CLI_SIZES_H
 
 #include "cli/cli.h"
+#include "cli/events.h"
 #include "deploy/pack/gather.h"
 
 typedef struct kiln_sizes {
@@ -43,8 +44,8 @@ KILN_MUST_USE kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_row
                                            const kiln_str *module, const char *path,
                                            kiln_arena *process, kiln_module_sizes *out_sizes,
                                            size_t *out_bytes);
-/* A line about it, as JSON of that event. */
-void kiln_sizes_report(const kiln_module_sizes *sizes, const char *event, const char *path,
-                       size_t size, bool json);
+/* Says what it is, as a result of that name. */
+void kiln_sizes_say(const kiln_module_sizes *sizes, const char *event, const char *path,
+                    size_t size, kiln_events *events);
 
 #endif

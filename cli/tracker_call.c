@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-kiln_status kiln_tracker_ask_pages(kiln_tracker_call *c, kiln_topic topic, kiln_page_printer page) {
+#include "cli/display.h"
+
+kiln_status kiln_tracker_ask_pages(kiln_tracker_call *c, kiln_topic topic, kiln_page_taker take) {
     uint32_t offset = 0;
     for (bool more = true; more;) {
         kiln_message question = {.type = KILN_MSG_QUERY,
@@ -14,7 +16,7 @@ kiln_status kiln_tracker_ask_pages(kiln_tracker_call *c, kiln_topic topic, kiln_
         if (st) return st;
         if (answer.type != KILN_MSG_ANSWER)
             return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
-        page(&answer.answer, c->json);
+        take(c, &answer.answer);
         uint32_t rows = answer.answer.boards.count + answer.answer.jobs.count;
         offset += rows;
         more = rows > 0 && offset < answer.answer.total;
@@ -102,11 +104,6 @@ void kiln_print_record(kiln_record_type type, const void *row) {
     kiln_strbuf_deinit(&text);
 }
 
-void kiln_print_nothing(const kiln_msg_answer *answer, bool json) {
-    (void)answer;
-    (void)json;
-}
-
 static kiln_status no_such_action(const kiln_tracker_commands *table, const char *name) {
     kiln_strbuf known = {0};
     for (size_t i = 0; i < table->count; i++)
@@ -135,8 +132,9 @@ static kiln_status find_action(const kiln_tracker_commands *table, const kiln_ar
 
 enum { OPTIONS_ALWAYS = 4, OPTIONS_MAX = 8 };
 
-kiln_status kiln_tracker_call_run(const kiln_tracker_commands *actions, kiln_arena *process,
-                                  int argc, char **argv) {
+kiln_status kiln_tracker_call_parse(const kiln_tracker_commands *actions, kiln_arena *process,
+                                    int argc, char **argv, kiln_tracker_call *out_call,
+                                    const kiln_tracker_command **out_action) {
     kiln_tracker_call c = {.process = process};
     const char *key = NULL;
     kiln_opt option[OPTIONS_MAX] = {
@@ -164,18 +162,26 @@ kiln_status kiln_tracker_call_run(const kiln_tracker_commands *actions, kiln_are
     kiln_args args;
     const kiln_tracker_command *a = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
-    if (st || args.help) return st;
-    st = find_action(actions, &args, &a);
+    if (!st && !args.help) st = find_action(actions, &args, &a);
     if (st) return st;
-    c.id = a->wants_id ? args.positional[1] : NULL;
+    if (a) c.id = a->wants_id ? args.positional[1] : NULL;
     c.named = args.count > 1 ? args.positional[1] : key;
-    c.client_options.admin = a->admin;
-    c.client_options.message = on_message;
-    c.client_options.context = &c;
-    st = kiln_client_open(&c.client_options, process, &c.client);
-    if (!st) st = a->run(&c);
-    c.change = NULL;
-    kiln_client_close(c.client);
-    kiln_status_free(c.failure);
+    c.given = args.given;
+    *out_call = c;
+    *out_action = a;
+    return KILN_OK;
+}
+
+kiln_status kiln_tracker_call_run(kiln_tracker_call *c, const kiln_tracker_command *action) {
+    c->client_options.admin = action->admin;
+    c->client_options.message = on_message;
+    c->client_options.context = c;
+    c->client_options.waits = c->events ? kiln_events_waits : kiln_waits_show;
+    c->client_options.waits_context = c->events ? (void *)c->events : &c->waits;
+    kiln_status st = kiln_client_open(&c->client_options, c->process, &c->client);
+    if (!st) st = action->run(c);
+    c->change = NULL;
+    kiln_client_close(c->client);
+    kiln_status_free(c->failure);
     return st;
 }

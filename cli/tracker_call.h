@@ -1,9 +1,10 @@
-/* A call of `kiln fleet` or `kiln jobs`: what both do is a table of actions on a tracker. */
+/* A call of `kiln fleet`, or what serves `kiln jobs`: both are a table of actions on a tracker. */
 #ifndef KILN_CLI_TRACKER_CALL_H
 #define KILN_CLI_TRACKER_CALL_H
 
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/events.h"
 
 /* What is told to who watches; the rows last until it returns. */
 typedef void (*kiln_tracker_change)(void *context, const kiln_msg_change *change);
@@ -16,6 +17,9 @@ typedef struct kiln_tracker_call {
     const char *named; /* what was given all the same, or by --key; NULL: nothing */
     const char *why, *db;
     bool json, follow;
+    kiln_opt_given_list given;
+    bool waits;          /* for kiln_waits_show */
+    kiln_events *events; /* of a request; NULL: this is a command, which prints */
     /* While something is watched. */
     kiln_topic topic;
     kiln_tracker_change change;
@@ -42,9 +46,14 @@ typedef struct kiln_tracker_commands {
     bool takes_why, takes_db, takes_follow;
 } kiln_tracker_commands;
 
-/* Parses the command line, connects, runs the action. */
-KILN_MUST_USE kiln_status kiln_tracker_call_run(const kiln_tracker_commands *actions,
-                                                kiln_arena *process, int argc, char **argv);
+/* Parses the command line. `*out_action` is NULL where help was printed. */
+KILN_MUST_USE kiln_status kiln_tracker_call_parse(const kiln_tracker_commands *actions,
+                                                  kiln_arena *process, int argc, char **argv,
+                                                  kiln_tracker_call *out_call,
+                                                  const kiln_tracker_command **out_action);
+/* Connects, and runs the action. */
+KILN_MUST_USE kiln_status kiln_tracker_call_run(kiln_tracker_call *call,
+                                                const kiln_tracker_command *action);
 
 /* Has the tracker tell what changes, all rows first, from now on while kiln_tracker_watch_on waits;
  * also when it was away meanwhile. False: it speaks a version that does not know that. */
@@ -58,12 +67,10 @@ void kiln_tracker_listen(kiln_tracker_call *call,
                          void (*heard)(kiln_tracker_call *call, const kiln_message *message),
                          void *context);
 
-/* Asks page after page; `page` prints one. */
-typedef void (*kiln_page_printer)(const kiln_msg_answer *answer, bool json);
+/* Asks page after page, and hands on each. */
+typedef void (*kiln_page_taker)(kiln_tracker_call *call, const kiln_msg_answer *answer);
 KILN_MUST_USE kiln_status kiln_tracker_ask_pages(kiln_tracker_call *call, kiln_topic topic,
-                                                 kiln_page_printer page);
-/* A page of which nothing is shown: whether there is an answer is all that is asked. */
-void kiln_print_nothing(const kiln_msg_answer *answer, bool json);
+                                                 kiln_page_taker take);
 void kiln_print_record(kiln_record_type type, const void *row);
 
 #endif

@@ -1,6 +1,6 @@
-/* What the parts of `kiln tune` share, and nobody else:
+/* What the parts that serve `kiln tune` share:
  *
- * cmd_tune.c     options, the order of things, the end
+ * tune_request.c options, the order of things
  * tune_job.c     the job: its fleet, its progress, its records
  * tune_report.c  what came of it
  * tune_module.c  the module */
@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "cli/display.h"
+#include "cli/events.h"
 #include "cli/model_work.h"
 #include "cli/private_fleet.h"
 
@@ -17,7 +17,7 @@
 
 typedef struct kiln_tune_options {
     const char *model, *target_text, *tasks, *tracker, *db, *search, *out, *key_file, *on, *project;
-    const char *job;
+    const char *job, *weights;
     uint64_t trials; /* KILN_TUNE_TRIALS_UNSAID: the tuner decides; 0: there is no job */
     uint64_t seed, priority, weight, threads;
     double seconds;
@@ -26,6 +26,10 @@ typedef struct kiln_tune_options {
     uint64_t loop_max, model_memory_mib;
     kiln_accuracy_options accuracy;
 } kiln_tune_options;
+
+/* Parses the command line of `kiln tune`. Errors of kiln_args_parse. */
+KILN_MUST_USE kiln_status kiln_tune_options_parse(int argc, char **argv, kiln_arena *process,
+                                                  kiln_tune_options *out, kiln_args *out_args);
 
 typedef struct kiln_tune_turns kiln_tune_turns;
 
@@ -49,14 +53,15 @@ typedef struct kiln_tune {
     kiln_target in_double;  /* of the module that they are compared with, which runs here */
     kiln_private_fleet *fleet;
     kiln_client *client;
-    kiln_display display;
+    kiln_events *events;
     char job[KILN_HASH128_TEXT];
     kiln_message open;   /* JOB_OPEN, repeated after a reconnect */
-    uint32_t interrupts; /* how often the person (or a closed pipe) asked to stop */
+    uint32_t interrupts; /* how often the host asked to stop */
     bool cancel_sent, done;
-    bool stopped;              /* by the person: what no final has judged is not packed */
+    bool stopped;              /* by the host: what no final has judged is not packed */
     kiln_msg_job_done end;     /* views in process */
     uint64_t start_ns, end_ns; /* of the job */
+    uint64_t measuring_ns;     /* since when: the model was read before */
 } kiln_tune;
 
 /* What a job's end says of its records: JOB_DONE, or the job's row. */
@@ -66,16 +71,17 @@ typedef struct kiln_tune_records {
     kiln_str project,
         trusted; /* whose job it was; as in JOB_DONE: on its word their records count */
 } kiln_tune_records;
-/* Takes them from the tracker into the database at `db_path`, and says on stderr when not all of
- * them count. */
+/* Takes them from the tracker into the database at `db_path`, and says when not all of them count.
+ */
 KILN_MUST_USE kiln_status kiln_tune_bring_records(kiln_client *client,
                                                   const kiln_tune_records *records,
-                                                  const char *db_path, kiln_arena *process);
+                                                  const char *db_path, kiln_events *events,
+                                                  kiln_arena *process);
 /* Runs the job to its end, or with --detach until the tracker has it, with its own fleet unless a
  * tracker is named; afterwards the records are in db_path. CANCELLED: stopped by the person; what
  * was measured is kept all the same. */
 KILN_MUST_USE kiln_status kiln_tune_run_job(kiln_tune *tune);
-/* Prints a line per task and the totals, from the database. */
+/* Says what each task and all of them came to, from the database. */
 KILN_MUST_USE kiln_status kiln_tune_summarise(kiln_tune *tune);
 /* Starts `packer`; db_path is known by then, and not open. */
 KILN_MUST_USE kiln_status kiln_tune_start_packer(kiln_tune *tune);

@@ -1,7 +1,6 @@
 #include "cli/tune.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,19 +16,22 @@
 
 /* ---- what comes from outside ----------------------------------------------------------------- */
 
+static uint64_t age_ns(const kiln_tune *t) { return kiln_clock_ns() - t->measuring_ns; }
+
 static void on_done(kiln_tune *t, const kiln_message *message) {
     t->end = kiln_message_copy(message, t->process).job_done;
     t->done = true;
     kiln_msg_job_event last = {.job = t->end.job,
                                .tasks = {t->end.tasks.item, t->end.tasks.count},
                                .faults = {t->end.faults.item, t->end.faults.count}};
-    kiln_display_update(&t->display, &last);
+    kiln_events_progress(t->events, &last, age_ns(t));
     kiln_client_wake(t->client);
 }
 
 static void on_event(kiln_tune *t, const kiln_msg_job_event *event) {
-    kiln_display_update(&t->display, event);
-    if (event->text.size) kiln_display_say(&t->display, kiln_str_dup(t->process, event->text));
+    if (event->tasks.count || event->faults.count)
+        kiln_events_progress(t->events, event, age_ns(t));
+    if (event->text.size) kiln_events_text(t->events, "%.*s", KILN_STR_ARG(event->text));
 }
 
 static void on_message(void *context, const kiln_message *message) {
@@ -49,7 +51,7 @@ static void on_signal(void *context, int signal) {
     (void)signal;
     kiln_tune *t = context;
     if (t->interrupts++ == 0)
-        kiln_display_say(&t->display, "stopping; what is measured is kept (again: at once)");
+        kiln_events_text(t->events, "stopping; what is measured is kept (again: at once)");
     if (t->open.type != KILN_MSG_JOB_OPEN || t->interrupts > 1)
         kiln_client_stop(t->client); /* nothing is measured yet; or nobody waits for records */
     else
@@ -98,7 +100,7 @@ static kiln_status settle_target(kiln_tune *t, kiln_msg_job_spec *spec) {
     if (t->fleet) return KILN_OK;
     kiln_status st = kiln_boards_settle(t->client, &t->target, spec, t->process, &emulated);
     if (st || !emulated) return st;
-    kiln_display_say(&t->display, "only emulated boards run it: times are labelled emulated");
+    kiln_events_text(t->events, "only emulated boards run it: times are labelled emulated");
     t->target_text = kiln_str_dup(t->process, spec->target);
     return KILN_OK;
 }
@@ -186,9 +188,7 @@ static kiln_status follow(kiln_tune *t) {
     kiln_status st = KILN_OK;
     while (!st && !t->done && t->interrupts < 2) {
         st = kiln_client_wait(t->client, TICK_NS);
-        if (ferror(stdout) && t->interrupts == 0) t->interrupts = 1; /* nobody reads on */
         if (t->interrupts) cancel(t);
-        kiln_display_tick(&t->display);
         if (t->fleet && (st || !t->done)) {
             kiln_status dead = kiln_private_fleet_check(t->fleet);
             if (dead) {
@@ -197,7 +197,6 @@ static kiln_status follow(kiln_tune *t) {
             }
         }
     }
-    kiln_display_finish(&t->display);
     if (!st) st = how_it_ended(t);
     return kiln_status_note(st, "job %s", t->job);
 }
@@ -212,7 +211,7 @@ static kiln_status trust_tuners(kiln_db *db, const kiln_db_trusting *tuners) {
 }
 
 kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records *records,
-                                    const char *db_path, kiln_arena *process) {
+                                    const char *db_path, kiln_events *events, kiln_arena *process) {
     static const kiln_digest none;
     kiln_db_import_counts counts = {0};
     kiln_str bytes = {0};
@@ -233,7 +232,7 @@ kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records
     if (!st && counts.trusted < counts.records) {
         kiln_strbuf text = {0};
         kiln_db_import_print(&counts, &text);
-        fprintf(stderr, "the job brought %s\n", text.data);
+        kiln_events_text(events, "the job brought %s", text.data);
         kiln_strbuf_deinit(&text);
     }
     kiln_db_close(db);
@@ -249,8 +248,9 @@ static kiln_status bring_records(kiln_tune *t) {
     const kiln_tune_records records = {t->end.records, t->end.signers,
                                        project.size ? project : KILN_STR(KILN_PROJECT_DEFAULT),
                                        t->end.trusted};
-    return kiln_status_note(kiln_tune_bring_records(t->client, &records, t->db_path, t->process),
-                            "job %s", t->job);
+    return kiln_status_note(
+        kiln_tune_bring_records(t->client, &records, t->db_path, t->events, t->process), "job %s",
+        t->job);
 }
 
 static void close_job(kiln_tune *t) {
@@ -259,26 +259,20 @@ static void close_job(kiln_tune *t) {
     kiln_client_send(t->client, &close);
 }
 
-static void say_detached(const kiln_tune *t) {
-    if (t->options->json)
-        kiln_json_line(json_pack("{s:s, s:s}", "event", "detached", "job", t->job));
-    else
-        printf("job %s is the tracker's now; its records come with: kiln jobs attach %s --tracker "
-               "%s\n",
-               t->job, t->job, t->options->tracker);
-}
-
 kiln_status kiln_tune_run_job(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
-    kiln_status st = o->tracker
-                         ? KILN_OK
-                         : kiln_private_fleet_start(t->db_path, &t->target, t->process, &t->fleet);
+    t->events->job = t->job;
+    kiln_status st = o->tracker ? KILN_OK
+                                : kiln_private_fleet_start(t->db_path, &t->target, t->events,
+                                                           t->process, &t->fleet);
     kiln_client_options client = {.tracker = o->tracker ? o->tracker
                                              : t->fleet ? kiln_private_fleet_address(t->fleet)
                                                         : NULL,
                                   .key_file = o->key_file,
                                   .insecure = o->insecure,
                                   .quiet = t->fleet != NULL,
+                                  .waits = kiln_events_waits,
+                                  .waits_context = t->events,
                                   .message = on_message,
                                   .context = t};
     if (!st) st = kiln_client_open(&client, t->process, &t->client);
@@ -288,7 +282,8 @@ kiln_status kiln_tune_run_job(kiln_tune *t) {
         st = open_job(t);
     }
     if (!st) kiln_fail_pass(KILN_FAIL_CLIENT_OPENED);
-    if (!st && o->detach) say_detached(t);
+    if (!st && o->detach)
+        kiln_events_result(t->events, json_pack("{s:s, s:s}", "event", "detached", "job", t->job));
     if (!st && !o->detach) st = follow(t);
     if (t->done) kiln_fail_pass(KILN_FAIL_CLIENT_DONE);
     kiln_status home = t->client ? bring_records(t) : KILN_OK;
@@ -299,7 +294,7 @@ kiln_status kiln_tune_run_job(kiln_tune *t) {
         st = home;
     if (t->client) close_job(t);
     kiln_client_close(t->client);
-    kiln_private_fleet_stop(t->fleet);
+    kiln_private_fleet_stop(t->fleet, t->events);
     t->end_ns = kiln_clock_ns();
     return st;
 }

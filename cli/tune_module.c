@@ -8,7 +8,6 @@
  * The packing process has the model and no rights, the command runs modules and has no model. So
  * the former shows each module that it made, with what it chose otherwise than by default, and
  * hears which tasks to take back for the next one. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -564,26 +563,6 @@ static json_t *taken_json(const kiln_tune_turns *r) {
     return rows;
 }
 
-static void print_taken(const kiln_tune_turns *r) {
-    for (uint32_t i = 0; i < r->takeback.taken.count; i++) {
-        const kiln_takeback_group *g = &r->takeback.taken.data[i];
-        kiln_strbuf line = {0};
-        kiln_strbuf_printf(&line, "  taken back: %s", label_of(r->tune, g->task[0], g->task[0]));
-        if (g->count > 1) kiln_strbuf_printf(&line, " and %u more of its layouts", g->count - 1);
-        kiln_strbuf_text(&line, ": inside of the module ");
-        kiln_print_time(g->tuned_ns, &line);
-        kiln_strbuf_text(&line, " tuned, ");
-        kiln_print_time(g->default_ns, &line);
-        kiln_strbuf_text(&line, " by default");
-        puts(line.data);
-        kiln_strbuf_deinit(&line);
-    }
-    if (r->takeback.variants)
-        printf("  %u variant%s of the module judged, %.1f s in all (%.0f %% of the time)\n",
-               r->takeback.variants, r->takeback.variants == 1 ? "" : "s",
-               (double)r->spent_ns / 1e9, 100 * turns_share(r));
-}
-
 static json_t *accuracy_json(const kiln_tune_turns *r) {
     json_t *parts = json_array();
     for (uint32_t i = 0; i < r->inexact.count; i++) {
@@ -593,51 +572,23 @@ static json_t *accuracy_json(const kiln_tune_turns *r) {
                              label_of(r->tune, part->task, part->op), "algorithm",
                              kiln_json_str(part->algorithm), "error", part->error));
     }
-    return json_pack("{s:b, s:s, s:f, s:f, s:f, s:o, s:b}", "checked", !r->unchecked, "why_not",
-                     r->unchecked ? r->unchecked : "", "error", r->error, "error_max",
+    return json_pack("{s:b, s:s, s:f, s:f, s:f, s:f, s:o, s:b}", "checked", !r->unchecked,
+                     "why_not", r->unchecked ? r->unchecked : "", "error", r->error, "error_max",
                      kiln_accuracy_error_max(&r->tune->accuracy), "before", r->first_error,
-                     "taken_back", parts, "unnarrowed", r->unnarrowed);
-}
-
-static void print_accuracy(const kiln_tune_turns *r) {
-    const double error_max = kiln_accuracy_error_max(&r->tune->accuracy);
-    if (r->unchecked) {
-        printf("error of the whole: not known, %s\n", r->unchecked);
-        return;
-    }
-    for (uint32_t i = 0; i < r->inexact.count; i++) {
-        const kiln_network_part *part = &r->inexact.data[i];
-        printf("  taken back for accuracy: %s: %.*s, whose own error is %.2g\n",
-               label_of(r->tune, part->task, part->op), KILN_STR_ARG(part->algorithm), part->error);
-    }
-    if (r->unnarrowed) printf("  taken back for accuracy: halves between kernels\n");
-    if (r->inexact.count || r->unnarrowed)
-        printf("  with them the error of the whole is %.2g\n", r->first_error);
-    printf("error of the whole, against double precision: %.2g of the largest output, %s %.2g\n",
-           r->error, r->error <= error_max ? "within the budget of" : "which no schedule brings to",
-           error_max);
+                     "default_error", r->base_error, "taken_back", parts, "unnarrowed",
+                     r->unnarrowed);
 }
 
 /* Of modules that were not run in turns. */
-static void report_sums(const kiln_tune_turns *r, double default_ns, double tuned_ns) {
+static void say_sums(const kiln_tune_turns *r, double default_ns, double tuned_ns) {
     const kiln_tune *t = r->tune;
-    const double ratio = tuned_ns > 0 ? default_ns / tuned_ns : 1;
-    if (t->options->json) {
-        json_t *line = json_pack("{s:s, s:s, s:f, s:f, s:f, s:b}", "event", "module", "file",
-                                 t->options->out, "default_ms", default_ns / 1e6, "tuned_ms",
-                                 tuned_ns / 1e6, "ratio", ratio, "tuned", true);
-        if (t->judges) json_object_set_new(line, "accuracy", accuracy_json(r));
-        if (t->judges) json_object_set_new(line, "untimed", json_string(r->untimed));
-        kiln_json_line(line);
-        return;
-    }
-    if (t->judges && r->is_checked) print_accuracy(r);
-    if (t->judges)
-        printf("not compared with the default schedules as a whole%s: %s\n",
-               r->is_checked ? "" : ", nor with double precision", r->untimed);
-    printf("whole model, the sum of its kernels: default %.4f ms, tuned %.4f ms (%.2fx)\n"
-           "module in %s\n",
-           default_ns / 1e6, tuned_ns / 1e6, ratio, t->options->out);
+    json_t *line =
+        json_pack("{s:s, s:s, s:f, s:f, s:f, s:b}", "event", "module", "file", t->options->out,
+                  "default_ms", default_ns / 1e6, "tuned_ms", tuned_ns / 1e6, "ratio",
+                  tuned_ns > 0 ? default_ns / tuned_ns : 1.0, "tuned", true);
+    if (t->judges) json_object_set_new(line, "accuracy", accuracy_json(r));
+    if (t->judges) json_object_set_new(line, "untimed", json_string(r->untimed));
+    kiln_events_result(t->events, line);
 }
 
 /* Whether the default module is out of the budget and the tuned one is closer to it. */
@@ -645,39 +596,17 @@ static bool base_is_inexact(const kiln_tune_turns *r) {
     return r->base_error > kiln_accuracy_error_max(&r->tune->accuracy) && r->error < r->base_error;
 }
 
-static void report_turns(const kiln_tune_turns *r, bool tuned) {
+static void say_turns(const kiln_tune_turns *r, bool tuned) {
     const kiln_bench_pair *pair = &r->pair;
-    const char *board = r->runs.there ? r->runs.board.on : "";
-    const char *out = r->tune->options->out;
-    if (r->tune->options->json) {
-        kiln_json_line(json_pack(
-            "{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:i, s:f, s:f, s:o}", "event",
-            "module", "file", out, "board", board, "default_ms", pair->a.median / 1e6, "tuned_ms",
-            pair->b.median / 1e6, "ratio", pair->ratio, "low", pair->low, "high", pair->high,
-            "tuned", tuned, "taken_back", taken_json(r), "variants", (int)r->takeback.variants,
-            "turns_s", (double)r->spent_ns / 1e9, "turns_share", turns_share(r), "accuracy",
-            accuracy_json(r)));
-        return;
-    }
-    const int order = kiln_bench_order(pair);
-    print_taken(r);
-    print_accuracy(r);
-    printf(
-        "whole model, interleaved%s%s: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval "
-        "%.2f to %.2f)\n",
-        r->runs.there ? " on board " : "", board, pair->a.median / 1e6, pair->b.median / 1e6,
-        order > 0   ? "faster"
-        : order < 0 ? "slower"
-                    : "equally fast",
-        pair->ratio, pair->low, pair->high);
-    if (tuned && pair->low <= 1)
-        printf("module in %s, with the tuned schedules: the error of the default ones is %.2g\n",
-               out, r->base_error);
-    else
-        printf("module in %s%s\n", out,
-               tuned        ? ""
-               : order == 0 ? ", with the default schedules: the tuned ones are not faster here"
-                            : ", with the default schedules, which are faster here");
+    kiln_events_result(
+        r->tune->events,
+        json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:i, s:f, s:f, s:o}", "event",
+                  "module", "file", r->tune->options->out, "board",
+                  r->runs.there ? r->runs.board.on : "", "default_ms", pair->a.median / 1e6,
+                  "tuned_ms", pair->b.median / 1e6, "ratio", pair->ratio, "low", pair->low, "high",
+                  pair->high, "tuned", tuned, "taken_back", taken_json(r), "variants",
+                  (int)r->takeback.variants, "turns_s", (double)r->spent_ns / 1e9, "turns_share",
+                  turns_share(r), "accuracy", accuracy_json(r)));
 }
 
 static void add_option(const char *name, const char *value, kiln_strbuf *out) {
@@ -724,9 +653,9 @@ static kiln_status ship(kiln_tune *t, kiln_db *db) {
     if (!st && !timed) st = kiln_tune_sum_kernels(t, db, &default_ns, &tuned_ns);
     if (st) return st;
     if (timed)
-        report_turns(r, tuned);
+        say_turns(r, tuned);
     else
-        report_sums(r, default_ns, tuned_ns);
+        say_sums(r, default_ns, tuned_ns);
     return KILN_OK;
 }
 
@@ -740,7 +669,9 @@ kiln_status kiln_tune_pack(kiln_tune *t) {
                                     .emulated = !o->tracker && t->target.emulated,
                                     .board = {.client = {.tracker = o->tracker,
                                                          .key_file = o->key_file,
-                                                         .insecure = o->insecure},
+                                                         .insecure = o->insecure,
+                                                         .waits = kiln_events_waits,
+                                                         .waits_context = t->events},
                                               .on = o->on,
                                               .name = o->out,
                                               .wait_s = BOARD_WAIT_S},

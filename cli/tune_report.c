@@ -1,6 +1,5 @@
 #include "cli/tune.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/roofline.h"
@@ -52,31 +51,6 @@ static kiln_algorithm algorithm_of(const task_summary *task) {
     const kiln_algorithm found =
         task->best ? kiln_algorithm_find(task->best->algorithm) : KILN_ALGORITHM_DIRECT;
     return found < KILN_ALGORITHM_COUNT ? found : KILN_ALGORITHM_DIRECT;
-}
-
-static void print_task(const kiln_tune *t, const task_summary *task) {
-    kiln_strbuf line = {0};
-    kiln_strbuf_printf(&line, "  %-40s %4u trial%s", kiln_task_label(task->task, t->process),
-                       task->trials, task->trials == 1 ? " " : "s");
-    if (task->best) {
-        kiln_strbuf_text(&line, "  best ");
-        kiln_print_time(task->best_ns, &line);
-        if (task->share > 0)
-            kiln_strbuf_printf(&line, " (%.1f GFLOP/s, %.0f %% of peak)",
-                               task->task->flops / task->best_ns, 100 * task->share);
-        if (task->default_ns > 0)
-            kiln_strbuf_printf(&line, ", %.2fx of the default", task->default_ns / task->best_ns);
-        if (algorithm_of(task) != KILN_ALGORITHM_DIRECT)
-            kiln_strbuf_printf(&line, ", %s (error %.1e)", kiln_algorithm_name(algorithm_of(task)),
-                               task->best->relative_error);
-    } else {
-        kiln_strbuf_printf(&line, "  nothing %s; the default schedule is used",
-                           task->trials ? "measured ran right" : "was measured");
-    }
-    if (task->rest) kiln_strbuf_printf(&line, "; %s", kiln_rest_name(task->rest));
-    if (task->error.size) kiln_strbuf_printf(&line, "; %.*s", KILN_STR_ARG(task->error));
-    puts(line.data);
-    kiln_strbuf_deinit(&line);
 }
 
 static kiln_rest rest_of(const kiln_tune *t, kiln_str key) {
@@ -137,25 +111,19 @@ static kiln_status add_task(kiln_tune *t, kiln_db *db, const kiln_task *task, su
     kiln_status st = read_task(t, db, task, s, &row);
     if (st) return st;
     json_array_append_new(s->tasks, task_to_json(t, &row));
-    if (!t->options->json) print_task(t, &row);
     return KILN_OK;
 }
 
-static void print_totals(const kiln_tune *t, const summary *s) {
-    double wall_s = (double)(t->end_ns - t->start_ns) / 1e9;
-    if (t->options->json) {
-        kiln_json_line(json_pack("{s:s, s:s, s:O, s:i, s:i, s:i, s:f, s:f, s:f}", "event",
-                                 t->bytes ? "size_done" : "done", "job", t->job, "tasks", s->tasks,
-                                 "measured", (int)s->measured, "verified", (int)s->verified,
-                                 "raced", (int)s->raced, "peak_gflops", s->peak / 1e9,
-                                 "trials_per_s", s->verified / wall_s, "wall_s", wall_s));
-        return;
-    }
-    printf("%u new trials, %u verified", s->measured, s->verified);
-    if (s->raced) printf(", %u stopped early", s->raced);
+static void say_totals(const kiln_tune *t, const summary *s) {
+    const double wall_s = (double)(t->end_ns - t->start_ns) / 1e9;
     kiln_strbuf place = {0};
     kiln_db_print_path(t->db_path, &place);
-    printf(", %.1f per second, %.1f s; records in %s\n", s->verified / wall_s, wall_s, place.data);
+    kiln_events_result(
+        t->events, json_pack("{s:s, s:s, s:O, s:i, s:i, s:i, s:f, s:f, s:f, s:s}", "event",
+                             t->bytes ? "size_done" : "done", "job", t->job, "tasks", s->tasks,
+                             "measured", (int)s->measured, "verified", (int)s->verified, "raced",
+                             (int)s->raced, "peak_gflops", s->peak / 1e9, "trials_per_s",
+                             s->verified / wall_s, "wall_s", wall_s, "db", place.data));
     kiln_strbuf_deinit(&place);
 }
 
@@ -166,7 +134,7 @@ kiln_status kiln_tune_summarise(kiln_tune *t) {
     for (uint32_t i = 0; !st && i < t->compilation->searched.count; i++)
         st = add_task(t, db, &t->compilation->searched.task[i], &s);
     kiln_db_close(db);
-    if (!st) print_totals(t, &s);
+    if (!st) say_totals(t, &s);
     json_decref(s.tasks);
     return st;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/outcome.h"
-#include "cli/display.h"
+#include "cli/events.h"
 #include "cli/model_work.h"
 #include "tuner/model/model.h"
 

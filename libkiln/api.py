@@ -9,8 +9,8 @@ import re
 import sys
 
 INTRO = '''\
-/* Kiln {version}: runs compiled models, looks into the database of what was measured, and writes
- * operators and schedules.
+/* Kiln {version}: tunes and compiles models, runs them, looks into the database of what was measured, and
+ * writes operators and schedules.
  *
  * Functions that can fail return 0 or the number of an error, and leave one line of text in `error`, cut to
  * `error_bytes`, unless that is NULL. The library installs no signal handler, changes nothing of the process and
@@ -20,7 +20,8 @@ INTRO = '''\
  *     pkg-config --cflags --libs kiln        all of it
  *     pkg-config --cflags --libs kiln-run    modules alone: needs libc and threads
  *     pkg-config --cflags --libs kiln-query  databases alone
- *     pkg-config --cflags --libs kiln-te     operators and schedules of one's own alone */
+ *     pkg-config --cflags --libs kiln-te     operators and schedules of one's own alone
+ *     pkg-config --cflags --libs kiln-tune   tuning and compiling alone, through the program kiln: needs libc */
 '''
 
 

@@ -17,7 +17,8 @@ LIBDIR = PREFIX / os.environ["KILN_LIBDIR"]
 VERSION = os.environ["KILN_VERSION"]
 RUN_BYTES_MAX = 250_000  # of the part that runs modules, stripped
 PROGRAMS = ("kiln", "kiln-tracker", "kiln-tuner", "kiln-rpc-server")  # with a page each, beside those of kiln's commands
-PUBLIC = {"run": ["libkiln/version.h", "deploy/module.h"], "query": ["libkiln/records.h"], "te": ["libkiln/operator.h"]}
+PUBLIC = {"run": ["libkiln/version.h", "deploy/module.h"], "query": ["libkiln/records.h"], "te": ["libkiln/operator.h"],
+          "tune": ["libkiln/tune/tune.h"]}
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
@@ -193,6 +194,25 @@ def test_an_application_in_cxx_has_operators_of_its_own(world):
         run("c++", "-std=c++17", *STRICT, *more, "-o", world.path("own"), pathlib.Path(__file__).parent / "operator.cpp", *flags)
         assert run(world.path("own"), model, schedule, env=env) == expected + last
     assert world.json("compile", model, "--schedule", schedule, "--db", "none")[-1]["tasks"] == 1
+
+
+def test_an_application_tunes_in_threads_and_cancels(world):
+    place, model, module = install(world), world.zoo("gemm:64x64x64"), world.path("m.kiln")
+    env = {name: value for name, value in world.env.items() if name != "KILN_BIN"}  # the installed program is found
+    shared = compile_app(world, place, "tune.c", "tune", *pkg_config(place, "--cflags", "--libs", "kiln-tune"))
+    fixed = compile_app(world, place, "tune.c", "fixed", *pkg_config(place, "--cflags", "kiln-tune"), below(place, LIBDIR / "libkiln-tune.a"))
+    needs = set(re.findall(r"NEEDED.*\[(.*?)\]", run("readelf", "-d", fixed)))
+    assert needs <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, needs
+    for app, more in ((shared, {"LD_LIBRARY_PATH": str(below(place, LIBDIR))}), (fixed, {"PATH": f"{below(place, PREFIX / 'bin')}:{env['PATH']}"})):
+        pathlib.Path(module).unlink(missing_ok=True)
+        databases = [world.path(f"{pathlib.Path(app).name}{i}.db") for i in range(2)]
+        said = run(app, model, module, *databases, env={**env, **more}).splitlines()
+        assert said[:2] == ["0 ", "2 results, 4 measured"], said
+        assert said[2].startswith("1 job ") and "stopped" in said[2] and said[3] == "fewer", said
+        assert said[4].startswith("3 unknown option --trails; did you mean --trials?"), said
+        world.run("run", module)
+        assert int(world.sql(pathlib.Path(databases[1]).name, "select count(*) from record")[0][0]) > 0  # what was measured is kept
+        world.left_nothing()
 
 
 def test_an_application_in_cxx_has_exceptions_or_none(world):

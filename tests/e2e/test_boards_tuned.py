@@ -93,7 +93,7 @@ def test_a_convolution_is_tuned_over_an_aarch64_board(world):
     # What is made for the processor itself knows nothing of those times, and runs there as well.
     made = world.json("compile", model, "--target", "rpi4", "--db", world.path("client.db"), "-o", plain)
     assert made[-1]["tuned"] == 0, made
-    assert "emulated board are not used" in world.run("compile", model, "--target", "rpi4", "--db", world.path("client.db"), "-o", plain).stdout
+    assert "emulated board are not used" in world.run("compile", model, "--target", "rpi4", "--db", world.path("client.db"), "-o", plain).stderr
     check_outputs(world, model, plain, "rpi4")
 
 

@@ -14,39 +14,40 @@ static kiln_display display_of(kiln_arena *arena, double seconds) {
     return d;
 }
 
+/* Takes in how far a task is, which is there or comes last. */
+static void take(kiln_display *d, kiln_request_task task) {
+    uint32_t i = 0;
+    while (i < d->task.count && strcmp(d->task.data[i].state.key, task.key) != 0) i++;
+    kiln_display_update_task(d, i, &task);
+}
+
+static kiln_request_task task_of(kiln_display *d, const char *key) {
+    return (kiln_request_task){.key = kiln_str_dup(d->options.process, kiln_str_from(key)),
+                               .label = "conv",
+                               .fault = "",
+                               .weight = 2,
+                               .flops = 1e6};
+}
+
 static void tell(kiln_display *d, const char *key, uint32_t planned, uint32_t done, double best_ns,
                  double default_ns) {
-    kiln_msg_task_state state = {.key = kiln_str_from(key),
-                                 .op = KILN_STR("conv"),
-                                 .weight = 2,
-                                 .planned = planned,
-                                 .done = done,
-                                 .failed = done > 5,
-                                 .best_ns = best_ns,
-                                 .default_ns = default_ns,
-                                 .flops = 1e6};
-    kiln_msg_job_event event = {.tasks = {&state, 1}};
-    kiln_display_update(d, &event);
+    kiln_request_task task = task_of(d, key);
+    task.planned = planned;
+    task.done = done;
+    task.failed = done > 5;
+    task.best_ns = best_ns;
+    task.default_ns = default_ns;
+    take(d, task);
 }
 
 /* The final of a task is over. */
 static void confirm(kiln_display *d, const char *key, double best_ns, double default_ns) {
-    kiln_msg_task_state state = {.key = kiln_str_from(key),
-                                 .weight = 2,
-                                 .planned = 4,
-                                 .done = 4,
-                                 .best_ns = best_ns,
-                                 .default_ns = default_ns,
-                                 .flops = 1e6,
-                                 .gain_low = best_ns < default_ns ? 1.1 : 1};
-    kiln_msg_job_event event = {.tasks = {&state, 1}};
-    kiln_display_update(d, &event);
-}
-
-static void tell_fault(kiln_display *d, const char *key, const char *text) {
-    kiln_msg_task_fault fault = {kiln_str_from(key), kiln_str_from(text)};
-    kiln_msg_job_event event = {.faults = {&fault, 1}};
-    kiln_display_update(d, &event);
+    kiln_request_task task = task_of(d, key);
+    task.planned = task.done = 4;
+    task.best_ns = best_ns;
+    task.default_ns = default_ns;
+    task.gain_low = best_ns < default_ns ? 1.1 : 1;
+    take(d, task);
 }
 
 static char *line_of(const kiln_display *d, uint64_t now_ns, kiln_arena *arena) {
@@ -124,20 +125,17 @@ static void every_task_has_its_line(void **state) {
 
 static void a_judged_gain_is_no_promise_while_trials_go_on(void **state) {
     kiln_display d = display_of(*state, 0);
-    kiln_msg_task_state task = {.key = KILN_STR("a"),
-                                .weight = 1,
-                                .planned = 90,
-                                .done = 30,
-                                .best_ns = 2000,
-                                .default_ns = 4000,
-                                .flops = 1e6,
-                                .gain_low = 1.9};
-    const kiln_msg_job_event event = {.tasks = {&task, 1}};
-    kiln_display_update(&d, &event);
+    kiln_request_task task = task_of(&d, "a");
+    task.planned = 90;
+    task.done = 30;
+    task.best_ns = 2000;
+    task.default_ns = 4000;
+    task.gain_low = 1.9;
+    take(&d, task);
     assert_non_null(strstr(frame_of(&d, (kiln_display_size){80, 24}, *state), "2.00x "));
     task.best_ns = 1600; /* somebody looks clearly faster */
     task.gain_low = 0;
-    kiln_display_update(&d, &event);
+    take(&d, task);
     assert_non_null(strstr(frame_of(&d, (kiln_display_size){80, 24}, *state), "2.50x?"));
 }
 
@@ -168,14 +166,24 @@ static void the_tasks_at_work_are_those_shown(void **state) {
 static void a_task_of_which_nothing_can_be_measured_says_why(void **state) {
     kiln_display d = display_of(*state, 0);
     tell(&d, "a", 20, 10, 2000, 4000);
-    tell(&d, "b", 20, 0, 0, 0);
-    tell_fault(&d, "b", "no memory for it");
-    tell(&d, "b", 0, 0, 0, 0); /* it stays */
+    kiln_request_task task = task_of(&d, "b");
+    task.fault = "no memory for it";
+    take(&d, task);
     const char *frame = frame_of(&d, (kiln_display_size){120, 20}, *state);
     const char *fault = strstr(frame, "no memory for it");
     assert_non_null(fault);
     assert_null(strstr(fault + 1, "no memory for it"));
     assert_true(fault > strstr(frame, "  1 conv"));
+}
+
+/* Some of a model's tasks are left out, so its sum is not known. */
+static void an_inference_is_told_when_all_of_its_kernels_are(void **state) {
+    kiln_display d = display_of(*state, 0);
+    d.kernel_count = 2;
+    tell(&d, "a", 4, 4, 2000, 4000);
+    assert_null(strstr(line_of(&d, 101 * SECOND, *state), "inference"));
+    tell(&d, "b", 4, 4, 2000, 4000);
+    assert_non_null(strstr(line_of(&d, 101 * SECOND, *state), "inference 8 us"));
 }
 
 int main(void) {
@@ -188,6 +196,7 @@ int main(void) {
         test_with_arena(a_small_terminal_is_never_exceeded),
         test_with_arena(the_tasks_at_work_are_those_shown),
         test_with_arena(a_task_of_which_nothing_can_be_measured_says_why),
+        test_with_arena(an_inference_is_told_when_all_of_its_kernels_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

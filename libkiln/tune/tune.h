@@ -5,17 +5,17 @@
  * of it is changed: no signal handler, no thread, no processor that it leaves. A request ends with
  * the process that started it. In use:
  *
- *     kiln_setting settings[] = {{"trials", "64"}, {"out", "m.kiln"}, {0}};
- *     kiln_request_options options = {sizeof options, KILN_REQUEST_TUNE, "m.onnx", settings, heard};
- *     code = kiln_request_start(&options, &request, error, sizeof error);
- *     while (!code && !ended) code = kiln_request_wait(request, -1, &ended, error, sizeof error);
+ *     kiln_request_setting settings[] = {{"trials", "64"}, {"out", "m.kiln"}, {0}};
+ *     kiln_request_options options = {sizeof options, KILN_REQUEST_TUNE, "m.onnx", settings,
+ * heard}; code = kiln_request_start(&options, &request, error, sizeof error); while (!code &&
+ * !ended) code = kiln_request_wait(request, -1, &ended, error, sizeof error);
  *     kiln_request_free(request);
  *
  * Functions that can fail return 0 or a code and leave one line of text in `error` when it is not
  * NULL, as those of modules do. A handle is used by one thread at a time, except for
  * kiln_request_cancel; several of them by several threads at once. */
-#ifndef KILN_LIBKILN_TUNE_H
-#define KILN_LIBKILN_TUNE_H
+#ifndef KILN_LIBKILN_TUNE_TUNE_H
+#define KILN_LIBKILN_TUNE_TUNE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,9 +40,9 @@ enum {
 
 /* An option of the command, without "--": {"trials", "64"}; of those without a value {"exact",
  * NULL}; again for each of several values. */
-typedef struct kiln_setting {
+typedef struct kiln_request_setting {
     const char *name, *value;
-} kiln_setting;
+} kiln_request_setting;
 
 enum {
     KILN_REQUEST_PROGRESS = 1, /* tasks changed (kiln_request_task) */
@@ -61,15 +61,16 @@ typedef struct kiln_request_options {
     size_t struct_bytes; /* sizeof(kiln_request_options): later versions have more members behind */
     uint32_t what;
     const char *subject;
-    const kiln_setting *settings; /* the last one has no name; NULL: none */
+    const kiln_request_setting *settings; /* the last one has no name; NULL: none */
     /* Called by kiln_request_wait; an event lasts until it returns. It does not wait for or free
      * the request. May be NULL. */
     void (*heard)(void *context, kiln_request *request, const kiln_request_event *event);
     void *context;
-    const char *programs;   /* folder of `kiln`; NULL: $KILN_BIN, the library's own installation,
-                               then $PATH */
-    uint32_t shares_stderr; /* 1: what the program itself logs goes to this process's standard error;
-                               0: its last line becomes the text of an error, where it dies */
+    const char *programs; /* folder of `kiln`; NULL: $KILN_BIN, the library's own installation,
+                             then $PATH */
+    uint32_t
+        shares_stderr; /* 1: what the program itself logs goes to this process's standard error;
+                          0: its last line becomes the text of an error, where it dies */
 } kiln_request_options;
 
 /* Starts it. INVALID_ARGUMENT (3): no such request; NOT_FOUND (5): no program `kiln`, the text says
@@ -107,6 +108,8 @@ typedef struct kiln_request_task {
     double flops;    /* floating operations of one run */
 } kiln_request_task;
 
+/* Identity of the job at its tracker, by which other requests name it; "" before it has one. */
+const char *kiln_request_job(const kiln_request *request);
 /* As of the last PROGRESS; pointers live until the next call of kiln_request_wait. */
 uint32_t kiln_request_task_count(const kiln_request *request);
 const kiln_request_task *kiln_request_task_at(const kiln_request *request, uint32_t index);

@@ -1,0 +1,34 @@
+/* `kiln --worker`: serves one request of libkiln (libkiln/tune/tune.h), whose host started it with
+ * a socket as standard input. Requests are rows of requests.def; a function serves one with what is
+ * in kiln_served, says what happens by `events`, and knows no terminal.
+ *
+ * SIGINT means that the host wants no more. The worker ends at once when the host is gone. */
+#ifndef KILN_CLI_SERVE_H
+#define KILN_CLI_SERVE_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/opt.h"
+#include "base/status.h"
+#include "cli/events.h"
+
+typedef struct kiln_served {
+    kiln_arena *process;
+    kiln_events *events;
+    /* The request as the command line that means the same: for kiln_opt_parse. */
+    int argc;
+    char **argv;
+} kiln_served;
+
+/* Whether this program is asked to be a worker. */
+bool kiln_serve_is_asked(int argc, char **argv);
+/* Serves the request and says how it ended, which is returned, too. FAILED_PRECONDITION: the host
+ * is of another version; DATA_LOSS: standard input is none. */
+KILN_MUST_USE kiln_status kiln_serve(kiln_arena *process);
+
+#define X(what, command, action, function) kiln_status function(const kiln_served *served);
+#include "cli/requests.def"
+#undef X
+
+#endif

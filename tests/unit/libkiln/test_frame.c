@@ -1,0 +1,101 @@
+/* Frames between hosts and workers: what is written is read, and nothing else is. */
+#include "libkiln/tune/frame.h"
+
+#include <string.h>
+
+#include "tests/support/test.h"
+
+static kiln_str body_of(const kiln_strbuf *frame) {
+    size_t size = 0;
+    expect_ok(kiln_frame_size(frame->data, &size));
+    assert_int_equal(size, frame->size - KILN_FRAME_HEAD);
+    return (kiln_str){frame->data + KILN_FRAME_HEAD, size};
+}
+
+static void a_request_is_read_as_it_was_written(void **state) {
+    kiln_request_setting setting[] = {{"trials", "8"}, {"exact", NULL}, {"dim", ""}};
+    const kiln_frame_request written = {"0.1.0", KILN_REQUEST_TUNE, "m.onnx",
+                                        KILN_ARRAY_COUNT(setting), setting};
+    kiln_frame_request read;
+    kiln_strbuf frame = {0};
+    kiln_frame_write_request(&written, &frame);
+    expect_ok(kiln_frame_read_request(body_of(&frame), *state, &read));
+    assert_string_equal(read.version, "0.1.0");
+    assert_int_equal(read.what, KILN_REQUEST_TUNE);
+    assert_string_equal(read.subject, "m.onnx");
+    assert_int_equal(read.setting_count, 3);
+    assert_string_equal(read.setting[0].name, "trials");
+    assert_string_equal(read.setting[0].value, "8");
+    assert_null(read.setting[1].value);
+    assert_string_equal(read.setting[2].value, "");
+    kiln_strbuf_deinit(&frame);
+}
+
+static kiln_frame_event an_event(void) {
+    static kiln_request_task task[] = {{.key = "v2:a",
+                                        .label = "conv 8x8",
+                                        .weight = 2,
+                                        .planned = 9,
+                                        .done = 5,
+                                        .failed = 1,
+                                        .best_ns = 1.5,
+                                        .default_ns = 3,
+                                        .gain_low = 1.25,
+                                        .flops = 1e6}};
+    static kiln_frame_fault fault[] = {{"v2:b", "no memory for it"}};
+    return (kiln_frame_event){.kind = KILN_REQUEST_PROGRESS,
+                              .text = "{}",
+                              .job = "walk",
+                              .kernel_count = 7,
+                              .elapsed_s = 2.5,
+                              .task_count = 1,
+                              .fault_count = 1,
+                              .task = task,
+                              .fault = fault};
+}
+
+static void an_event_is_read_as_it_was_written(void **state) {
+    const kiln_frame_event written = an_event();
+    kiln_frame_event read;
+    kiln_strbuf frame = {0};
+    kiln_frame_write_event(&written, &frame);
+    expect_ok(kiln_frame_read_event(body_of(&frame), *state, &read));
+    assert_int_equal(read.kind, KILN_REQUEST_PROGRESS);
+    assert_string_equal(read.job, "walk");
+    assert_int_equal(read.kernel_count, 7);
+    assert_true(read.elapsed_s == 2.5);
+    const kiln_request_task *task = &read.task[0];
+    assert_string_equal(task->label, "conv 8x8");
+    assert_int_equal(task->weight + task->planned + task->done + task->failed, 2 + 9 + 5 + 1);
+    assert_true(task->best_ns == 1.5);
+    assert_true(task->default_ns == 3);
+    assert_true(task->gain_low == 1.25);
+    assert_true(task->flops == 1e6);
+    assert_string_equal(read.fault[0].text, "no memory for it");
+    kiln_strbuf_deinit(&frame);
+}
+
+static void what_is_cut_off_or_too_long_is_refused(void **state) {
+    const kiln_frame_event written = an_event();
+    kiln_frame_event read;
+    kiln_frame_request request;
+    kiln_strbuf frame = {0};
+    kiln_frame_write_event(&written, &frame);
+    const kiln_str body = body_of(&frame);
+    for (size_t size = 0; size < body.size; size++)
+        expect_error(kiln_frame_read_event(kiln_str_slice(body, 0, size), *state, &read), DATA_LOSS,
+                     "an event");
+    expect_error(kiln_frame_read_request(body, *state, &request), DATA_LOSS, "a request");
+    size_t size = 0;
+    expect_error(kiln_frame_size("\xff\xff\xff\xff", &size), DATA_LOSS, "at most");
+    kiln_strbuf_deinit(&frame);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(a_request_is_read_as_it_was_written),
+        test_with_arena(an_event_is_read_as_it_was_written),
+        test_with_arena(what_is_cut_off_or_too_long_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -20,7 +20,8 @@ static void print_result(kiln_host *host, const char *text) {
 static void heard(void *context, kiln_request *request, const kiln_request_event *event) {
     kiln_host *host = context;
     if (event->kind == KILN_REQUEST_PROGRESS) kiln_display_update(&host->display, request);
-    if (event->kind == KILN_REQUEST_TEXT) kiln_display_say(&host->display, event->text);
+    if (event->kind == KILN_REQUEST_TEXT && !host->is_unread)
+        kiln_display_say(&host->display, event->text);
     if (event->kind == KILN_REQUEST_WAITING) kiln_waits_show(&host->display.waits, event->text);
     if (event->kind == KILN_REQUEST_RESULT) kiln_display_finish(&host->display);
     const bool is_object =
@@ -53,15 +54,15 @@ static kiln_status start(kiln_host *host, uint32_t what, const char *subject,
 }
 
 /* Waits for an event or a signal. How often the person, or a reader who has gone, wants no more. */
-static uint32_t count_interrupts(const kiln_host *host, int signals, bool *gone) {
+static uint32_t count_interrupts(kiln_host *host, int signals) {
     struct pollfd ready[] = {{.fd = kiln_request_descriptor(host->request), .events = POLLIN},
                              {.fd = signals, .events = POLLIN}};
     struct signalfd_siginfo info;
     uint32_t count = 0;
     if (poll(ready, 2, TICK_MS) > 0 && ready[1].revents)
         while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) count++;
-    if (ferror(stdout) && !*gone) {
-        *gone = true;
+    if (ferror(stdout) && !host->is_unread) {
+        host->is_unread = true;
         count++;
     }
     return count;
@@ -70,12 +71,11 @@ static uint32_t count_interrupts(const kiln_host *host, int signals, bool *gone)
 static kiln_status follow(kiln_host *host, int signals) {
     char error[ERROR_BYTES] = "";
     int ended = 0, code = 0;
-    bool gone = false;
     while (!ended) {
         code = kiln_request_wait(host->request, 0, &ended, error, sizeof error);
         if (ended) break;
         kiln_display_tick(&host->display);
-        for (uint32_t n = count_interrupts(host, signals, &gone); n > 0; n--)
+        for (uint32_t n = count_interrupts(host, signals); n > 0; n--)
             kiln_request_cancel(host->request);
     }
     return code ? kiln_status_make((kiln_code)code, __FILE__, __LINE__, "%s", error) : KILN_OK;

@@ -22,6 +22,7 @@ typedef struct kiln_host {
     /* Of the last one; the display's texts are the request's. */
     kiln_request *request;
     kiln_display display;
+    bool is_unread; /* nobody reads standard output any more: the command ends silently */
 } kiln_host;
 
 /* Runs a request to its end, which is returned. `given`: its settings, as the command line has

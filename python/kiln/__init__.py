@@ -35,7 +35,7 @@ try:
     from kiln._frameworks import from_jax, from_keras, from_onnx, from_tflite, from_torch
     from kiln._tune import Fleet, Job, Progress, compile, submit, tune
 except ModuleNotFoundError as missing:  # the wheel kiln-run
-    if missing.name not in ("kiln._database", "kiln._query"):
+    if missing.name not in ("kiln._database", "kiln._query", "kiln._request"):
         raise
 else:
     __all__ += ["Database", "Fleet", "Job", "Progress", "Rows", "compile", "sched", "submit", "te", "tune"]

@@ -1,18 +1,17 @@
-"""Tuning and compiling. The program `kiln` does it, in a process of its own; this file alone knows that."""
+"""Tuning and compiling, over libkiln, which has the program `kiln` do it in a process of its own."""
 from __future__ import annotations
 
 import asyncio
 import json
 import os
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 from typing import Any, Callable, Generator, NamedTuple, Union
 
-from kiln._errors import BY_EXIT, Error, Internal, InvalidArgument
+from kiln import _request
+from kiln._errors import BY_NUMBER, Internal, InvalidArgument
 from kiln._module import Module, load
 from kiln._programs import kiln_program
 from kiln.sched import Schedule
@@ -36,11 +35,7 @@ class Progress(NamedTuple):
 Show = Union[bool, None, Callable[[Progress], object]]
 
 
-def _failure(returned: int, said: str) -> Error:
-    """The exception for how the program ended, with its last words."""
-    lines = [line for line in said.splitlines() if line.strip()]
-    text = lines[-1] if lines else f"the program kiln ended with {returned} and said nothing"
-    return BY_EXIT.get(returned, Internal)(text)
+_HEAR_MS = 200  # between two looks at a job: the time that `cancel` of a callback takes
 
 
 def _file_of(model: Model, folder: str) -> str:
@@ -57,21 +52,37 @@ def _file_of(model: Model, folder: str) -> str:
     return path
 
 
-def _options(pairs: dict[str, Any]) -> list[str]:
-    """Options of the program: name_of=value as --name-of value, True as a flag, a dict as NAME=VALUE each."""
-    words: list[str] = []
-    for name, value in pairs.items():
-        option = "--" + name.replace("_", "-")
+def _settings(pairs: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """Options of the program: name_of=value as its --name-of, True as a flag, a dict as NAME=VALUE each."""
+    settings: list[tuple[str, str | None]] = []
+    for key, value in pairs.items():
+        name = key.replace("_", "-")
         if value is None or value is False:
             continue
         if value is True:
-            words.append(option)
+            settings.append((name, None))
         elif isinstance(value, dict):
-            for key, one in value.items():
-                words += [option, f"{key}={one}"]
+            settings += [(name, f"{one}={size}") for one, size in value.items()]
         else:
-            words += [option, str(value)]
-    return words
+            settings.append((name, str(value)))
+    return settings
+
+
+def _check(number: int, text: str) -> None:
+    if number:
+        raise BY_NUMBER.get(number, Internal)(text)
+
+
+def _results(what: int, subject: str | None, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Runs a request to its end: what came of it."""
+    request = _request.start(what, subject, _settings(options), os.path.dirname(kiln_program()))
+    ended, number, text = False, 0, ""
+    results: list[dict[str, Any]] = []
+    while not ended:
+        ended, heard, number, text = request.wait(_HEAR_MS)
+        results += [json.loads(said) for kind, said in heard if kind == _request.RESULT]
+    _check(number, text)
+    return results
 
 
 def _bar(progress: Progress) -> None:
@@ -99,19 +110,14 @@ class Job:
         self._show = _shower(show)
         self._summary: dict[str, Any] = {}
         self._raised: BaseException | None = None
-        self._said = ""
+        self._ended = (0, "")
         try:
             self.output = os.path.abspath(output) if output else os.path.join(self._folder.name, "model.kiln")
-            words = [kiln_program(), "tune", _file_of(model, self._folder.name), "--json", "--out", self.output, *_options(options)]
-            # A session of its own: Control-C reaches it through `cancel` alone.
-            self._process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-            )
+            settings = _settings({"out": self.output, **options})
+            self._request = _request.start(_request.TUNE, _file_of(model, self._folder.name), settings, os.path.dirname(kiln_program()))
         except BaseException:
             self._folder.cleanup()
             raise
-        self._errors = threading.Thread(target=self._hear, daemon=True)
-        self._errors.start()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -133,8 +139,7 @@ class Job:
 
     def cancel(self) -> None:
         """Asks the job to end; `result` raises `kiln.Cancelled` then, and what was measured stays stored."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
+        self._request.cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits for the end, at most `timeout` seconds; True once it has ended."""
@@ -151,8 +156,7 @@ class Job:
             raise
         if self._raised:
             raise self._raised
-        if self._process.returncode != 0:
-            raise _failure(self._process.returncode, self._said)
+        _check(*self._ended)
         return load(self.output)
 
     def __await__(self) -> Generator[Any, None, Module]:
@@ -165,33 +169,33 @@ class Job:
             self.cancel()
             raise
 
-    def _hear(self) -> None:
-        assert self._process.stderr
-        with self._process.stderr as stream:
-            self._said = stream.read()
-
     def _read(self) -> None:
-        assert self._process.stdout
-        shown = False
-        with self._process.stdout as stream:
-            for line in stream:
+        ended, shown = False, False
+        while not ended:
+            ended, heard, number, text = self._request.wait(_HEAR_MS)
+            self._ended = (number, text)
+            for kind, said in heard:
                 try:
-                    event = json.loads(line)
-                    if event.get("event") == "done":
-                        self._summary = event
-                    if event.get("event") != "progress":
-                        continue
-                    self._tasks.update((task["key"], task) for task in event["tasks"])
-                    if self._show and not self._raised:
-                        self._show(self.progress)
-                        shown = True
+                    shown = self._take(kind, said) or shown
                 except BaseException as error:  # of the caller's function: it ends the job
                     self._raised = self._raised or error
                     self.cancel()
-        self._process.wait()
-        self._errors.join()
         if shown and self._show is _bar:
             sys.stderr.write("\n")
+
+    def _take(self, kind: int, said: str) -> bool:
+        """Takes in what was heard; True if it was shown."""
+        if kind not in (_request.PROGRESS, _request.RESULT):
+            return False
+        event = json.loads(said)
+        if kind == _request.RESULT:
+            self._summary = event if event["event"] == "done" else self._summary
+            return False
+        self._tasks.update((task["key"], task) for task in event["tasks"])
+        if not self._show or self._raised:
+            return False
+        self._show(self.progress)
+        return True
 
 
 def submit(
@@ -257,18 +261,9 @@ def compile(
         if isinstance(schedule, Schedule):
             text, schedule = f"task {schedule.task}\n{schedule.trace}", os.path.join(folder, "schedule.txt")
             pathlib.Path(schedule).write_text(text, encoding="utf-8")
-        named = {"target": target, "db": db, "schedule": schedule, **options}
-        words = ["compile", _file_of(model, folder), "--output", os.path.abspath(output), *_options(named)]
-        lines = _lines(words)
-    return lines[-1] if lines else {}
-
-
-def _lines(words: list[str]) -> list[dict[str, Any]]:
-    """What the program prints, a dict per line."""
-    done = subprocess.run([kiln_program(), *words, "--json"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise _failure(done.returncode, done.stderr)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+        named = {"output": os.path.abspath(output), "target": target, "db": db, "schedule": schedule, **options}
+        results = _results(_request.COMPILE, _file_of(model, folder), named)
+    return results[-1] if results else {}
 
 
 class Fleet:
@@ -288,8 +283,8 @@ class Fleet:
 
     def jobs(self) -> list[dict[str, Any]]:
         """Jobs of this fleet, as `kiln jobs list --json` prints them."""
-        return _lines(["jobs", "list", *_options({"tracker": self.address, **self._key})])
+        return _results(_request.JOBS, None, {"tracker": self.address, **self._key})
 
     def cancel(self, job: str) -> None:
         """Ends a job, by its identity."""
-        _lines(["jobs", "cancel", job, *_options({"tracker": self.address, **self._key})])
+        _results(_request.CANCEL, job, {"tracker": self.address, **self._key})

@@ -208,7 +208,7 @@ def test_an_application_tunes_in_threads_and_cancels(world):
         databases = [world.path(f"{pathlib.Path(app).name}{i}.db") for i in range(2)]
         said = run(app, model, module, *databases, env={**env, **more}).splitlines()
         assert said[:2] == ["0 ", "2 results, 4 measured"], said
-        assert said[2].startswith("1 job ") and "stopped" in said[2] and said[3] == "fewer", said
+        assert said[2].startswith("1 job ") and "cancelled" in said[2] and said[3] == "fewer", said
         assert said[4].startswith("3 unknown option --trails; did you mean --trials?"), said
         world.run("run", module)
         assert int(world.sql(pathlib.Path(databases[1]).name, "select count(*) from record")[0][0]) > 0  # what was measured is kept

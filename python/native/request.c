@@ -1,5 +1,7 @@
 /* The extension `kiln._request`: tuning, compiling and the jobs of fleets, over the tune part of
  * libkiln. */
+#include <string.h>
+
 #include "libkiln/tune/tune.h"
 #include "python/native/native.h"
 

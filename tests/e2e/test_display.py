@@ -46,7 +46,8 @@ def test_ctrl_c_keeps_everything_and_the_command_it_names_goes_on(world):
     assert re.search(r"\033\[\d+A\033\[J", seen.shown), "no frame was drawn over another"
     world.left_nothing()
     world.run("run", module)
-    world.run("tune", model, "--trials", 0, "--db", world.path("none.db"), "--out", world.path("base.kiln"))
+    pathlib.Path(world.path("none")).mkdir()  # the module says the file's name of its database
+    world.run("tune", model, "--trials", 0, "--db", world.path("none/t.db"), "--out", world.path("base.kiln"))
     assert pathlib.Path(module).read_bytes() == pathlib.Path(world.path("base.kiln")).read_bytes()  # no final has judged anything else
     pathlib.Path(module).unlink()
     [[kept]] = world.sql("t.db", "SELECT count(*) FROM record WHERE final = 0")

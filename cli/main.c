@@ -76,9 +76,9 @@ static kiln_status run(kiln_arena *process, int argc, char **argv) {
 }
 
 /* Of a worker the host says what went wrong. */
-static kiln_status serve(kiln_arena *process) {
+static kiln_status serve(kiln_arena *process, bool *out_is_said) {
     kiln_status st = kiln_fail_arm(kiln_env("KILN_FAIL"));
-    return st ? st : kiln_serve(process);
+    return st ? st : kiln_serve(process, out_is_said);
 }
 
 /* Peers and files may have a say in the text. */
@@ -99,9 +99,10 @@ int main(int argc, char **argv) {
     }
     kiln_arena process;
     kiln_arena_init(&process, 0);
-    const bool is_worker = kiln_serve_is_asked(argc, argv);
-    kiln_status st = is_worker ? serve(&process) : check_output(run(&process, argc, argv));
-    if (st && !is_worker) print_error(argv[1], st);
+    bool is_said = false;
+    kiln_status st = kiln_serve_is_asked(argc, argv) ? serve(&process, &is_said)
+                                                     : check_output(run(&process, argc, argv));
+    if (st && !is_said) print_error(argv[1], st);
     int exit_code = kiln_code_exit(kiln_status_code(st));
     kiln_status_free(st);
     kiln_arena_deinit(&process);

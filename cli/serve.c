@@ -118,7 +118,7 @@ static kiln_status serve(kiln_served *served, const kiln_frame_request *request)
     return table[request->what].serve(served);
 }
 
-kiln_status kiln_serve(kiln_arena *process) {
+kiln_status kiln_serve(kiln_arena *process, bool *out_is_said) {
     kiln_frame_request request;
     kiln_events events = {.socket = take_socket()};
     kiln_served served = {.process = process, .events = &events};
@@ -127,5 +127,6 @@ kiln_status kiln_serve(kiln_arena *process) {
     start_watching(&events.socket);
     st = serve(&served, &request);
     kiln_events_end(&events, st);
+    *out_is_said = true;
     return st;
 }

@@ -23,9 +23,9 @@ typedef struct kiln_served {
 
 /* Whether this program is asked to be a worker. */
 bool kiln_serve_is_asked(int argc, char **argv);
-/* Serves the request and says how it ended, which is returned, too. FAILED_PRECONDITION: the host
- * is of another version; DATA_LOSS: standard input is none. */
-KILN_MUST_USE kiln_status kiln_serve(kiln_arena *process);
+/* Serves the request and says how it ended, which is returned, too; `*out_is_said`: the host was
+ * told. FAILED_PRECONDITION: the host is of another version; DATA_LOSS: standard input is none. */
+KILN_MUST_USE kiln_status kiln_serve(kiln_arena *process, bool *out_is_said);
 
 #define X(what, command, action, function) kiln_status function(const kiln_served *served);
 #include "cli/requests.def"

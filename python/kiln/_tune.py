@@ -281,6 +281,19 @@ class Fleet:
         """`kiln.tune` on this fleet."""
         return tune(model, tracker=self.address, **self._key, **options)
 
+    def leave(self, model: Model, **options: Any) -> str:
+        """Hands a job to the fleet, where it goes on without this program, and returns its identity. Options as
+        those of `kiln.tune`, but for a module: `kiln.compile` packs one, once `attach` has brought the records."""
+        with tempfile.TemporaryDirectory(prefix="kiln-") as folder:
+            named = {"tracker": self.address, **self._key, "detach": True, **options}
+            [result] = _results(_request.TUNE, _file_of(model, folder), named)
+        return str(result["job"])
+
+    def attach(self, job: str, db: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """Waits for the end of a job, whoever made it, and brings its records into the database `db`. Returns its
+        row; raises what it ended with."""
+        return _results(_request.ATTACH, job, {"tracker": self.address, **self._key, "db": db})[-1]
+
     def jobs(self) -> list[dict[str, Any]]:
         """Jobs of this fleet, as `kiln jobs list --json` prints them."""
         return _results(_request.JOBS, None, {"tracker": self.address, **self._key})

@@ -435,5 +435,19 @@ def case_tunes(model, folder):
     raise AssertionError("the error of a callback is lost")
 
 
+def case_fleet(address, model, db):
+    """Jobs that go on without the program that made them."""
+    fleet = kiln.Fleet(address)
+    job = fleet.leave(model, trials=2)
+    row = fleet.attach(job, db)
+    assert row["job"] == job and row["state"] == "done" and row["done"] == 2, row
+    assert [one["job"] for one in fleet.jobs()] == [job]
+    assert kiln.Database(db).best()[0]["op"] == "matmul"
+    endless = fleet.leave(model, trials=100_000, seed=1)
+    fleet.cancel(endless)
+    raises(kiln.Cancelled, [], fleet.attach, endless, db)
+    raises(kiln.NotFound, ["no such job"], fleet.attach, "no such job", db)
+
+
 if __name__ == "__main__":
     globals()["case_" + sys.argv[1]](*sys.argv[2:])

@@ -169,6 +169,11 @@ def test_functions_and_steps_are_those_of_the_tables(world):
         assert len(rows) > 20 and not missing, missing
 
 
+def test_jobs_of_a_fleet_go_on_alone(world):
+    _, address, _, _ = world.fleet()
+    case(world, "fleet", address, world.zoo("gemm:64x64x64"), world.path("client.db"))
+
+
 def test_classes_of_errors_are_those_of_the_table(world):
     rows = re.findall(r'^X\((\w+), (\d+)', (ROOT / "base/status.def").read_text(encoding="utf-8"), re.M)
     said = run(python(), "-c", "import kiln; print(*(f'{c.name} {n}' for n, c in kiln._errors.BY_NUMBER.items()), sep='\\n')")

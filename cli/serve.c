@@ -63,11 +63,12 @@ static kiln_status read_request(int socket, kiln_arena *process, kiln_frame_requ
 
 /* Waits for the host: a byte asks for the end, once more for it at once; the end of the socket is
  * that of the host. Uses no lock, as the program forks (base/cage). */
-static void *watch_host(void *socket) {
+static void *watch_host(void *context) {
+    const int socket = (int)(intptr_t)context;
     char byte;
     int number = SIGINT;
     for (;;) {
-        const ssize_t n = read(*(int *)socket, &byte, 1);
+        const ssize_t n = read(socket, &byte, 1);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) _exit(ENDED_BY_HOST);
         kill(getpid(), number);
@@ -75,12 +76,12 @@ static void *watch_host(void *socket) {
     }
 }
 
-static void start_watching(int *socket) {
+static void start_watching(int socket) {
     pthread_t thread;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the other thread's */
-    KILN_CHECK(pthread_create(&thread, NULL, watch_host, socket) == 0);
+    KILN_CHECK(pthread_create(&thread, NULL, watch_host, (void *)(intptr_t)socket) == 0);
     pthread_detach(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -124,7 +125,7 @@ kiln_status kiln_serve(kiln_arena *process, bool *out_is_said) {
     kiln_served served = {.process = process, .events = &events};
     kiln_status st = read_request(events.socket, process, &request);
     if (st) return st;
-    start_watching(&events.socket);
+    start_watching(events.socket);
     st = serve(&served, &request);
     kiln_events_end(&events, st);
     *out_is_said = true;

@@ -54,7 +54,7 @@ typedef struct kiln_opt_given {
     const char *name, *value;
 } kiln_opt_given;
 typedef KILN_VEC(kiln_opt_given) kiln_opt_given_list;
-/* Lists the options of a command line that kiln_opt_parse took, in `arena`. */
+/* Lists the options of a command line that kiln_opt_parse took, unless that was --help. */
 kiln_opt_given_list kiln_opt_list_given(const kiln_opt_table *table, int argc, char **argv,
                                         kiln_arena *arena);
 void kiln_opt_print_help(const kiln_opt_table *table, kiln_strbuf *out);

@@ -17,6 +17,7 @@ typedef struct options {
     const char **positional;
     size_t count;
     bool help;
+    kiln_opt_given_list given;
 } options;
 
 /* Parses a blank-separated command line. */
@@ -35,7 +36,10 @@ static kiln_status parse(kiln_arena *arena, const char *line, options *out) {
     int argc = 1;
     kiln_str rest = kiln_str_from(line);
     while (rest.size) argv[argc++] = kiln_str_dup(arena, kiln_str_cut(&rest, ' '));
-    return kiln_opt_parse(&table, argc, argv, arena, &out->positional, &out->count, &out->help);
+    kiln_status st =
+        kiln_opt_parse(&table, argc, argv, arena, &out->positional, &out->count, &out->help);
+    if (!st && !out->help) out->given = kiln_opt_list_given(&table, argc, argv, arena);
+    return st;
 }
 
 static void every_kind_is_parsed_in_both_spellings(void **state) {
@@ -54,6 +58,21 @@ static void every_kind_is_parsed_in_both_spellings(void **state) {
     expect_ok(parse(*state, "a -n 9 --db=", &o));
     assert_int_equal(o.trials, 9);
     assert_string_equal(o.db, "");
+}
+
+static void options_are_listed_as_they_were_given(void **state) {
+    static const kiln_opt_given expected[] = {
+        {"n", "9"}, {"json", NULL}, {"listen", "u=1"}, {"listen", "v"}, {"db", ""}};
+    options o;
+    expect_ok(parse(*state, "a -n 9 --json --listen u=1 --listen=v --db= -- --json", &o));
+    assert_int_equal(o.given.count, KILN_ARRAY_COUNT(expected));
+    for (uint32_t i = 0; i < o.given.count; i++) {
+        assert_string_equal(o.given.data[i].name, expected[i].name);
+        if (expected[i].value)
+            assert_string_equal(o.given.data[i].value, expected[i].value);
+        else
+            assert_null(o.given.data[i].value);
+    }
 }
 
 static void defaults_stay_and_two_dashes_end_options(void **state) {
@@ -126,6 +145,7 @@ static void home_is_made_private_where_it_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_kind_is_parsed_in_both_spellings),
+        test_with_arena(options_are_listed_as_they_were_given),
         test_with_arena(defaults_stay_and_two_dashes_end_options),
         test_with_arena(bad_command_lines_are_refused_with_what_to_do),
         test_with_arena(help_wins_and_lists_every_option),

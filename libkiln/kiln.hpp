@@ -11,8 +11,8 @@
 // who wants none, the same is there under names that begin with try_ and gives a Result: a value,
 // or an Error.
 //
-// A Module, a Call, Records and Rows are used by one thread at a time; several of them by several
-// threads at once.
+// A Module, a Call, Records, Rows and a Request are used by one thread at a time; several of them
+// by several threads at once.
 #ifndef KILN_KILN_HPP
 #define KILN_KILN_HPP
 
@@ -27,6 +27,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -309,7 +310,8 @@ class Module {
 };
 
 // A module together with memory for what goes in and comes out, so that nothing is copied or
-// allocated in a run. It keeps the size that the module has when it is made. The module outlives it.
+// allocated in a run. It keeps the size that the module has when it is made. The module outlives
+// it.
 class Call {
   public:
     explicit Call(Module &module) : module_(&module), size_(module.sizes().size) {
@@ -322,7 +324,8 @@ class Call {
     }
     // INVALID_ARGUMENT: there is no such port, or its elements are of another type.
     template <class T> Result<View<T>> try_input(std::uint32_t index) {
-        return view<T>(index, inputs_, "input", [this](std::uint32_t i) { return module_->input(i); });
+        return view<T>(index, inputs_, "input",
+                       [this](std::uint32_t i) { return module_->input(i); });
     }
     template <class T> Result<View<const T>> try_output(std::uint32_t index) {
         return view<const T>(index, outputs_, "output",
@@ -515,6 +518,93 @@ class Records {
     }
 
     std::unique_ptr<kiln_records, Close> records_;
+};
+
+// ---- tuning and compiling ----
+
+// {"trials", "64"}; {"exact"} of an option without a value.
+struct Setting {
+    std::string name;
+    std::optional<std::string> value = std::nullopt;
+};
+
+// Something that the program `kiln` does in a process of its own; it ends with this.
+class Request {
+  public:
+    // Called by waiting; the event lasts until it returns.
+    using Heard = std::function<void(Request &request, const kiln_request_event &event)>;
+
+    // `what`: KILN_REQUEST_TUNE, ... The subject is empty where none is wanted.
+    static Result<Request> try_start(std::uint32_t what, const std::string &subject,
+                                     const std::vector<Setting> &settings = {}, Heard heard = {}) {
+        std::vector<kiln_request_setting> given;
+        for (const Setting &one : settings)
+            given.push_back({one.name.c_str(), one.value ? one.value->c_str() : nullptr});
+        given.push_back({nullptr, nullptr});
+        auto hearing = std::make_unique<Hearing>(Hearing{std::move(heard), nullptr});
+        const kiln_request_options options = {
+            sizeof options, what, subject.empty() ? nullptr : subject.c_str(),
+            given.data(),   hear, hearing.get(),
+            nullptr,        0};
+        kiln_request *request = nullptr;
+        Result<void> done = detail::report([&](char *text, std::size_t bytes) {
+            return kiln_request_start(&options, &request, text, bytes);
+        });
+        if (!done) return done.error();
+        return Request(request, std::move(hearing));
+    }
+    // Hears it for at most so long (below 0: for ever): whether it has ended.
+    Result<bool> try_wait(int timeout_ms = -1) {
+        int ended = 0;
+        hearing_->request = this;
+        Result<void> done = detail::report([&](char *text, std::size_t bytes) {
+            return kiln_request_wait(request_.get(), timeout_ms, &ended, text, bytes);
+        });
+        if (!done) return done.error();
+        return ended != 0;
+    }
+    // Waits for its end.
+    Result<void> try_finish() {
+        for (;;) {
+            Result<bool> ended = try_wait();
+            if (!ended) return ended.error();
+            if (*ended) return {};
+        }
+    }
+    void cancel() { kiln_request_cancel(request_.get()); } // from any thread
+    std::string job() const { return kiln_request_job(request_.get()); }
+    std::uint32_t task_count() const { return kiln_request_task_count(request_.get()); }
+    // Until the next wait.
+    const kiln_request_task &task(std::uint32_t index) const {
+        return *kiln_request_task_at(request_.get(), index);
+    }
+
+#if KILN_EXCEPTIONS
+    explicit Request(std::uint32_t what, const std::string &subject,
+                     const std::vector<Setting> &settings = {}, Heard heard = {})
+        : Request(detail::take(try_start(what, subject, settings, std::move(heard)))) {}
+    bool wait(int timeout_ms = -1) { return detail::take(try_wait(timeout_ms)); }
+    void finish() { detail::take(try_finish()); }
+#endif
+
+  private:
+    struct Hearing {
+        Heard heard;
+        Request *request; // where it is while it waits
+    };
+    struct Free {
+        void operator()(kiln_request *request) const { kiln_request_free(request); }
+    };
+    Request(kiln_request *request, std::unique_ptr<Hearing> hearing)
+        : hearing_(std::move(hearing)), request_(request) {}
+
+    static void hear(void *context, kiln_request *, const kiln_request_event *event) {
+        Hearing *hearing = static_cast<Hearing *>(context);
+        if (hearing->heard) hearing->heard(*hearing->request, *event);
+    }
+
+    std::unique_ptr<Hearing> hearing_;
+    std::unique_ptr<kiln_request, Free> request_;
 };
 
 } // namespace kiln

@@ -99,7 +99,26 @@ static int sizes(const char *path) {
     return 0;
 }
 
+// Compiles a model; then one that is not there.
+static int compile(const char *model, const char *module) {
+    unsigned results = 0;
+    const std::vector<kiln::Setting> settings = {{"output", module}, {"db", "none"}, {"exact"}};
+    for (const std::string &path : {std::string(model), std::string(model) + ".absent"}) {
+        auto request =
+            kiln::Request::try_start(KILN_REQUEST_COMPILE, path, settings,
+                                     [&results](kiln::Request &, const kiln_request_event &event) {
+                                         results += event.kind == KILN_REQUEST_RESULT;
+                                     });
+        if (!request) return fail(request.error());
+        kiln::Request moved = *std::move(request);
+        auto done = moved.try_finish();
+        std::printf("%u results, %d\n", results, done ? 0 : done.error().code());
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc == 5) return compile(argv[3], argv[4]);
     if (argc == 4) return sizes(argv[3]);
     if (argc != 3) return 99;
     auto module = kiln::Module::try_open(argv[1]);

@@ -229,6 +229,8 @@ def test_an_application_in_cxx_has_exceptions_or_none(world):
         assert re.fullmatch(r"matmul \d+", said[4]) and said[5] == "3", said
         assert len(said) == 6 + len(last) and all(line.startswith(start) for line, start in zip(said[6:], last)), said
         assert run(world.path("cxx"), module, world.path("r.db"), sized, env=env).splitlines()[-1] == "11 batch is 9; the module takes 1 to 8"
+        said = run(world.path("cxx"), module, world.path("r.db"), world.zoo("gemm:64x64x64"), world.path("cxx.kiln"), env={**world.env, **env})
+        assert said == "1 results, 0\n1 results, 5\n", said
         refused = subprocess.run([world.path("cxx"), world.path("absent"), world.path("r.db")], env=env, capture_output=True, text=True)
         assert refused.returncode == 5 and refused.stderr.startswith("5: "), refused
 

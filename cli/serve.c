@@ -27,8 +27,10 @@ bool kiln_serve_is_asked(int argc, char **argv) {
     return argc == 2 && strcmp(argv[1], KILN_WORKER_ARGUMENT) == 0;
 }
 
-/* Takes the socket away from where other programs and libraries read and print. */
+/* Takes the socket away from where other programs and libraries read and print. What else the host
+ * had open is none of theirs. */
 static int take_socket(void) {
+    close_range(STDERR_FILENO + 1, ~0u, 0);
     const int socket = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);

@@ -6,9 +6,10 @@
  * the process that started it. In use:
  *
  *     kiln_request_setting settings[] = {{"trials", "64"}, {"out", "m.kiln"}, {0}};
- *     kiln_request_options options = {sizeof options, KILN_REQUEST_TUNE, "m.onnx", settings,
- * heard}; code = kiln_request_start(&options, &request, error, sizeof error); while (!code &&
- * !ended) code = kiln_request_wait(request, -1, &ended, error, sizeof error);
+ *     kiln_request_options options = {sizeof options, KILN_REQUEST_TUNE, "m.onnx", settings};
+ *     code = kiln_request_start(&options, &request, error, sizeof error);
+ *     while (!code && !ended)
+ *         code = kiln_request_wait(request, -1, &ended, error, sizeof error);
  *     kiln_request_free(request);
  *
  * Functions that can fail return 0 or a code and leave one line of text in `error` when it is not
@@ -68,9 +69,9 @@ typedef struct kiln_request_options {
     void *context;
     const char *programs; /* folder of `kiln`; NULL: $KILN_BIN, the library's own installation,
                              then $PATH */
-    uint32_t
-        shares_stderr; /* 1: what the program itself logs goes to this process's standard error;
-                          0: its last line becomes the text of an error, where it dies */
+    /* 1: what the program itself logs goes to this process's standard error; 0: its last line
+     * becomes the text of an error, where it dies. */
+    uint32_t shares_stderr;
 } kiln_request_options;
 
 /* Starts it. INVALID_ARGUMENT (3): no such request; NOT_FOUND (5): no program `kiln`, the text says

@@ -75,5 +75,13 @@ def test_second_ctrl_c_does_not_wait(world):
     seen.ends(10)
 
 
+def test_a_killed_command_takes_its_worker_and_fleet_along(world):
+    tune = world.start("kiln", "tune", world.zoo("gemm:96x96x96"), "--trials", 100000, "--db", world.path("t.db"), "--json")
+    harness.until(lambda: '"done"' in tune.log.read_text(), "a trial")
+    assert len(harness.processes_with(str(world.folder))) >= 4
+    tune.kill()
+    harness.until(lambda: not harness.processes_with(str(world.folder)), "the end of all that it started")
+
+
 if __name__ == "__main__":
     sys.exit(harness.main(sys.modules[__name__]))

@@ -56,10 +56,16 @@ void kiln_display_update_task(kiln_display *d, uint32_t index, const kiln_reques
 }
 
 void kiln_display_update(kiln_display *d, const kiln_request *request) {
+    if (d->finished) {
+        d->first += d->task.count;
+        d->task.count = 0;
+        d->lines = 0;
+        d->finished = false;
+    }
     d->kernel_count = kiln_request_kernel_count(request);
     d->start_ns = kiln_clock_ns() - (uint64_t)(kiln_request_elapsed_s(request) * KILN_NS_PER_S);
-    for (uint32_t i = 0; i < kiln_request_task_count(request); i++)
-        kiln_display_update_task(d, i, kiln_request_task_at(request, i));
+    for (uint32_t i = d->first; i < kiln_request_task_count(request); i++)
+        kiln_display_update_task(d, i - d->first, kiln_request_task_at(request, i));
 }
 
 /* ---- sums ----------------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ typedef struct kiln_display {
     bool live, utf8;
     bool waits;     /* for kiln_waits_show */
     bool finished;  /* the last frame was drawn */
+    uint32_t first; /* task of the request that the table begins with */
     uint32_t lines; /* drawn by the last frame */
     uint64_t start_ns, drawn_ns;
     uint32_t kernel_count; /* of an inference; 0: not known */
@@ -37,7 +38,8 @@ typedef struct kiln_display {
 
 /* Starts the clock; nothing is drawn yet. */
 void kiln_display_init(kiln_display *display, const kiln_display_options *options);
-/* Takes in how far the request is; it lives as long as the display. */
+/* Takes in how far the request is; it lives as long as the display. After the last frame a new
+ * table begins, of the tasks that came since. */
 void kiln_display_update(kiln_display *display, const kiln_request *request);
 /* The same of its task `index`: one that is there, or the next. */
 void kiln_display_update_task(kiln_display *display, uint32_t index, const kiln_request_task *task);

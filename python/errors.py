@@ -43,7 +43,8 @@ def main(table, out):
     for code, number, _, meaning in rows:
         text += ONE.format(name=class_name(code), code=code, number=number, meaning=meaning[0].upper() + meaning[1:])
     listed = "".join(f"    {number}: {class_name(code)},\n" for code, number, _, _ in rows)
-    text += f"\n\nBY_NUMBER: dict[int, type[Error]] = {{\n{listed}}}\n"
+    exits = "".join(f"    {exit_code}: {class_name(code)},\n" for code, _, exit_code, _ in rows)
+    text += f"\n\nBY_NUMBER: dict[int, type[Error]] = {{\n{listed}}}\n# What programs end with.\nBY_EXIT: dict[int, type[Error]] = {{\n{exits}}}\n"
     names = "".join(f'    "{class_name(code)}",\n' for code, _, _, _ in rows)
     text += f'\n__all__ = [\n    "Error",\n{names}]\n'
     pathlib.Path(out).write_text(text, encoding="utf-8")

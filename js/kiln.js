@@ -1,7 +1,7 @@
 // Loads and runs modules that `kiln compile --target wasm` made, in browsers and in node.
 import {instantiate} from './kernel.js';
 import {canShare, Team} from './threads.js';
-import {DataLoss, FailedPrecondition, InvalidArgument, Internal, NotFound, OutOfRange, Unavailable, Unimplemented} from './errors.js';
+import {DataLoss, FailedPrecondition, InvalidArgument, Internal, NotFound, OutOfRange, ResourceExhausted, Unavailable, Unimplemented} from './errors.js';
 
 export * from './errors.js';
 
@@ -63,13 +63,30 @@ async function compile(bytes, what) {
   }
 }
 
+function parsePlan(text) {
+  try {
+    return JSON.parse(new TextDecoder().decode(text));
+  } catch (error) {
+    throw new DataLoss(`the module is damaged: ${error.message}`);
+  }
+}
+
 function planOf(module) {
   const [text] = WebAssembly.Module.customSections(module, 'kiln.plan');
   if (!text) throw new InvalidArgument('this WebAssembly is no module of Kiln: it has no section kiln.plan');
-  const plan = JSON.parse(new TextDecoder().decode(text));
+  const plan = parsePlan(text);
   if (plan.version > VERSION)
     throw new Unimplemented(`the module's form is ${plan.version}, this package reads up to ${VERSION}: use a newer package`);
   return plan;
+}
+
+/** The memory of a module, with its weights in place. */
+async function memoryOf(module) {
+  try {
+    return (await WebAssembly.instantiate(module)).exports.memory;
+  } catch (error) {
+    throw new ResourceExhausted(`the engine does not give the memory that the module needs: ${error.message}`);
+  }
 }
 
 /** Threads that a module runs on: as many as it was compiled for, where memory can be shared. */
@@ -102,8 +119,7 @@ export async function load(source, options = {}) {
     throw new FailedPrecondition('this module is for another machine: compile the model with --target wasm');
   const module = await compile(bytes, 'the module');
   const plan = planOf(module);
-  const {exports: {memory}} = await WebAssembly.instantiate(module);
-  const codes = WebAssembly.Module.customSections(module, 'kiln.kernel');
+  const memory = await memoryOf(module), codes = WebAssembly.Module.customSections(module, 'kiln.kernel');
   const modules = await Promise.all(codes.map((code, index) => compile(code, `kernel ${index}`)));
   const threads = threadsOf(plan, options.threads);
   new Uint32Array(memory.buffer)[plan.services / 4 + WORKERS] = threads;

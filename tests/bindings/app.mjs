@@ -70,6 +70,7 @@ const cases = {
       [() => kiln.load(bytes.subarray(0, 8)), /^INVALID_ARGUMENT 3 .*no module of Kiln/],
       [() => kiln.load(bytes.subarray(0, -5)), /^DATA_LOSS 14 the module is damaged/],
       [() => kiln.load(new Uint8Array(0)), /^DATA_LOSS/],
+      [() => kiln.load(Buffer.from(bytes.toString('latin1').replace('"version":1', '"version":,'), 'latin1')), /^DATA_LOSS 14 the module is damaged/],
       [() => kiln.load(Buffer.from(bytes.toString('latin1').replace('"version":1', '"version":9'), 'latin1')), /^UNIMPLEMENTED 12 .*9.*newer/],
     ];
     for (const [of, wanted] of rows) assert.match(await failure(of), wanted);

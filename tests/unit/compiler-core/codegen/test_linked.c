@@ -72,6 +72,13 @@ static const struct {
      "r1\n"
      "b memcpy\n.section .rodata,\"a\",%progbits\n.balign 4\ntable: .word kiln_run, table+8, "
      "kiln_run-.\n"},
+    {"cortex-m7", "thumbv7em-none-eabihf",
+     ".syntax unified\n.cpu cortex-m7\n.eabi_attribute 28, 1\n.thumb\n.text\n.globl kiln_run\n"
+     ".type kiln_run,%function\n.thumb_func\nkiln_run:\n"
+     "bl sinf\nmovw r0, :lower16:table\nmovt r0, :upper16:table\n"
+     "movw r1, :lower16:(table-(here+4))\nmovt r1, :upper16:(table-(here+4))\nhere: add r1, pc\n"
+     "b.w memcpy\n.section .rodata,\"a\",%progbits\n.balign 4\ntable: .word kiln_run, table+8, "
+     "kiln_run-.\n"},
     {"riscv64", "riscv64-linux-gnu",
      ".option norelax\n.text\n.globl kiln_run\n.type kiln_run,@function\nkiln_run:\n"
      "call sinf\ncall memcpy@plt\n1: auipc a0, %pcrel_hi(table)\n2: auipc a1, "

@@ -186,8 +186,7 @@ static const struct function_row {
 };
 
 /* Vectors of ARMv7 and small microcontrollers have no instruction for it, and LLVM has no other way
- * but a function of the C library. Sizes from 2^23 (f64:
- * 2^52) on are whole. */
+ * but a function of the C library. Sizes from 2^23 (f64: 2^52) on are whole. */
 static kiln_ssa round_even(kiln_walk *w, kiln_ssa a) {
     const kiln_arch arch = w->target->arch;
     if (arch != KILN_ARCH_THUMB && (arch != KILN_ARCH_ARM || !kiln_walk_is_vector(w, a)))

@@ -130,7 +130,6 @@ __attribute__((naked)) void kiln_contain_done(void) {
     __asm__("mov r0, %0\n"
             "b finish" ::"i"(KILN_FRAME_OK));
 }
-/* Where it was: the word behind r0 to r3, r12 and lr of the candidate's stack, if that is one. */
 __attribute__((naked)) void kiln_contain_fault(void) {
     __asm__("mov r0, %0\n"
             "mov r4, #0\n"

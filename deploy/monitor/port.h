@@ -25,8 +25,8 @@ void kiln_port_start(void);
 bool kiln_port_receive(uint8_t *out_byte);
 /* Waits until there is room. */
 void kiln_port_send(uint8_t byte);
-/* Ends the interrupts of bytes that came before. False: one of them is still to be received, and the
- * next one may raise no interrupt. */
+/* Ends the interrupts of bytes that came before. False: one of them is still to be received, and
+ * the next one may raise no interrupt. */
 bool kiln_port_arm(void);
 
 #endif

@@ -176,7 +176,7 @@ static void defaults_equal_the_interpreter(void **state) {
     }
 }
 
-#define DRAWS 3 /* of each program */
+#define DRAWS 2 /* of each program */
 
 static void what_is_drawn_equals_the_interpreter(void **state) {
     kiln_rand rand;
@@ -193,7 +193,7 @@ static void what_is_drawn_equals_the_interpreter(void **state) {
     }
 }
 
-#define GROUP_DRAWS 2
+#define GROUP_DRAWS 1
 
 /* sm_90a has both kinds of instructions: one sketch is of the one, one of the other. */
 static void warp_groups_equal_the_interpreter(void **state) {
@@ -282,7 +282,7 @@ static int64_t turns_of(const kiln_trace *trace) {
     return last_of(trace, KILN_PRIM_PERFECT_TILE)->decision[1];
 }
 
-#define TURNING_DRAWS 3
+#define TURNING_DRAWS 1
 
 /* Producers go on with the same tokens from one tile of a group to the next. */
 static void groups_of_several_tiles_equal_the_interpreter(void **state) {

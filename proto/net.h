@@ -5,8 +5,9 @@
  *
  * Who may connect: on a Unix socket whoever can open it; on loopback who knows the token, which
  * both ends prove and neither sends (challenge and response); from anywhere who holds a key
- * (proto/keys.h), over TLS 1.3. Anybody, in plain text, only with `insecure`. A listener tells TLS
- * and plain text apart by the first byte. Until a peer is known it costs at most
+ * (proto/keys.h), over TLS 1.3; as a page on a "ws:" address, who proves a board's key by challenge
+ * and is of an origin that is let in. Anybody, in plain text, only with `insecure`. A listener
+ * tells TLS and plain text apart by the first byte. Until a peer is known it costs at most
  * KILN_NET_STRANGER_BYTES and KILN_NET_HANDSHAKE_NS, and there are at most KILN_NET_STRANGERS_MAX
  * of them, fewer where the system allows few descriptors: then the oldest silent one makes place,
  * those of addresses that begin many connections first.
@@ -42,6 +43,7 @@
 /* ---- Addresses: "HOST:PORT" (HOST:0 picks a port; [::1]:PORT) or "unix:PATH". ---- */
 typedef struct kiln_address {
     bool is_unix;
+    bool is_web;      /* "ws:HOST:PORT": pages dial it by WebSocket; of listeners only */
     bool is_loopback; /* 127.0.0.0/8, ::1, localhost, or a Unix socket */
     char host[256];   /* or the path of the socket */
     uint16_t port;
@@ -49,6 +51,8 @@ typedef struct kiln_address {
 
 /* INVALID_ARGUMENT: neither form; the note says what is wrong and shows both. */
 KILN_MUST_USE kiln_status kiln_address_parse(kiln_str text, kiln_address *out_address);
+/* Where to listen: "ws:HOST:PORT" too. The same. */
+KILN_MUST_USE kiln_status kiln_address_parse_listener(kiln_str text, kiln_address *out_address);
 void kiln_address_print(const kiln_address *address, kiln_strbuf *out);
 
 /* Where a tracker may be: "ADDR" or "ADDR,ADDR,..." when others stand by for it. Who dials takes
@@ -144,6 +148,18 @@ KILN_MUST_USE kiln_status kiln_credentials_check(const kiln_addresses *addresses
 typedef struct kiln_conn kiln_conn;
 typedef struct kiln_listener kiln_listener;
 
+/* Whether this build has listeners for pages (meson option `websocket`, and `tls`). */
+bool kiln_ws_supported(void);
+/* Pages that may dial one, by the Origin that browsers tell ("https://fleet.example"). Who tells
+ * none is no page: it proves its key as pages do. */
+#define KILN_ORIGINS_MAX 16u
+typedef struct kiln_origins {
+    const char *item[KILN_ORIGINS_MAX];
+    uint32_t count;
+} kiln_origins;
+/* INVALID_ARGUMENT: not SCHEME://HOST or SCHEME://HOST:PORT as browsers write it. */
+KILN_MUST_USE kiln_status kiln_origin_check(kiln_str text);
+
 typedef struct kiln_conn_handler {
     /* The handshake is done. `hello` on the listening side, `welcome` on the dialling one, the
      * other is NULL; both last until it returns. Set kiln_conn_set_user here. Required. */
@@ -203,6 +219,7 @@ typedef struct kiln_listen_options {
     bool insecure;         /* TCP without token, and plaintext beyond loopback */
     kiln_keyring *keyring; /* TCP: who holds one of its keys may come from anywhere; NULL: nobody.
                               Outlives the listener and its connections */
+    const kiln_origins *origins; /* of a "ws:" address; outlives them too */
     const kiln_conn_handler
         *handler; /* outlives the listener and its connections, like `context` */
     void *context;
@@ -216,7 +233,9 @@ typedef struct kiln_listen_options {
 /* Listens, with as many descriptors as the system lets this process have (the soft limit is raised
  * to the hard one). A Unix socket file is made 0600; a stale one of a dead program is replaced.
  * ALREADY_EXISTS      the port or path is in use; the note names it
- * PERMISSION_DENIED   beyond loopback with neither keys nor `insecure`, or the system says no
+ * PERMISSION_DENIED   beyond loopback with neither keys nor `insecure`; for pages, without keys or
+ *                     beyond loopback without `insecure`; or the system says no
+ * UNIMPLEMENTED       for pages, in a build without WebSockets
  * UNAVAILABLE         the host name does not resolve */
 KILN_MUST_USE kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_options *options,
                                           kiln_listener **out_listener);

@@ -11,6 +11,7 @@
 
 typedef struct options {
     kiln_opt_list listen;
+    kiln_opt_list ws_origin;
     const char *port_file, *fences, *state, *db, *blobs, *keys, *http, *http_port_file;
     double forget_days, keep_days, person_gib;
     bool insecure;
@@ -24,9 +25,22 @@ static kiln_status parse_addresses(const options *o, kiln_address *out_address,
     *out_count = o->listen.count ? (uint32_t)o->listen.count : 1;
     for (uint32_t i = 0; i < *out_count; i++) {
         kiln_str text = kiln_str_from(o->listen.count ? o->listen.item[i] : DEFAULT_LISTEN);
-        kiln_status st = kiln_address_parse(text, &out_address[i]);
+        kiln_status st = kiln_address_parse_listener(text, &out_address[i]);
         if (st) return kiln_status_note(st, "--listen");
     }
+    return NULL;
+}
+
+static kiln_status parse_origins(const options *o, kiln_origins *out_origins) {
+    if (o->ws_origin.count > KILN_ORIGINS_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "--ws-origin is given more than %u times",
+                          KILN_ORIGINS_MAX);
+    for (uint32_t i = 0; i < o->ws_origin.count; i++) {
+        kiln_status st = kiln_origin_check(kiln_str_from(o->ws_origin.item[i]));
+        if (st) return kiln_status_note(st, "--ws-origin");
+        out_origins->item[i] = o->ws_origin.item[i];
+    }
+    out_origins->count = (uint32_t)o->ws_origin.count;
     return NULL;
 }
 
@@ -49,6 +63,7 @@ static kiln_status run(const void *given, kiln_arena *process) {
     kiln_tracker_shell *shell = NULL;
     char *home = NULL;
     kiln_status st = parse_addresses(o, address, &shell_options.address_count);
+    if (!st) st = parse_origins(o, &shell_options.origins);
     if (!st && o->forget_days < 0)
         st = KILN_ERROR(INVALID_ARGUMENT, "--forget-boards %g is negative", o->forget_days);
     if (!st && o->keep_days < 0)
@@ -74,7 +89,10 @@ int main(int argc, char **argv) {
     options o = {.forget_days = 7, .keep_days = 30, .person_gib = 8};
     const kiln_opt option[] = {
         {"listen", KILN_OPT_LIST, &o.listen, "ADDR",
-         "HOST:PORT (port 0 picks one) or unix:PATH; default " DEFAULT_LISTEN},
+         "HOST:PORT (port 0 picks one) or unix:PATH; ws:HOST:PORT for boards in pages; "
+         "default " DEFAULT_LISTEN},
+        {"ws-origin", KILN_OPT_LIST, &o.ws_origin, "URL",
+         "pages of that origin may dial ws: addresses (http://localhost:8000)"},
         {"port-file", KILN_OPT_TEXT, &o.port_file, "F", "gets the port once it listens"},
         {"state", KILN_OPT_TEXT, &o.state, "DIR",
          "jobs, leases and blobs (default $KILN_HOME/tracker)"},

@@ -531,6 +531,7 @@ static kiln_status listen_on(kiln_tracker_shell *shell, uint32_t index) {
         .software = SOFTWARE,
         .insecure = options->insecure,
         .keyring = shell->keyring,
+        .origins = &options->origins,
         .handler = &conn_handler,
         .context = shell,
         .refused = on_refused,
@@ -561,12 +562,16 @@ static kiln_status write_port(kiln_tracker_shell *shell, const char *path, unsig
                            0644);
 }
 
+static bool is_for_programs(const kiln_address *address) {
+    return !address->is_unix && !address->is_web;
+}
+
 /* The port of the first TCP address. */
 static kiln_status write_port_file(kiln_tracker_shell *shell) {
     unsigned port = 0;
     for (uint32_t i = 0; port == 0 && i < shell->options.address_count; i++) {
         const kiln_address *address = kiln_listener_address(shell->listener[i]);
-        if (!address->is_unix) port = address->port;
+        if (is_for_programs(address)) port = address->port;
     }
     return write_port(shell, shell->options.port_file, port);
 }
@@ -574,7 +579,8 @@ static kiln_status write_port_file(kiln_tracker_shell *shell) {
 /* For this user's programs on this machine, which are then told no address. */
 static void write_address_file(kiln_tracker_shell *shell) {
     uint32_t at = 0;
-    while (at < shell->options.address_count && kiln_listener_address(shell->listener[at])->is_unix)
+    while (at < shell->options.address_count &&
+           !is_for_programs(kiln_listener_address(shell->listener[at])))
         at++;
     if (at == shell->options.address_count) return; /* that of a fleet of one command */
     kiln_address address = *kiln_listener_address(shell->listener[at]);

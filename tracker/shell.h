@@ -20,8 +20,9 @@ typedef struct kiln_tracker_shell kiln_tracker_shell;
 typedef struct kiln_tracker_shell_options {
     const kiln_address *address; /* [address_count] to listen on, at least one */
     uint32_t address_count;
-    const char *home; /* where the loopback token is made */
-    const char *keys; /* key file; NULL: `home`/keys where that is there */
+    kiln_origins origins; /* whose pages may dial "ws:" addresses */
+    const char *home;     /* where the loopback token is made */
+    const char *keys;     /* key file; NULL: `home`/keys where that is there */
     bool insecure;
     const char *state_folder;
     const char *db_path;   /* NULL: tracker.db in the state folder */

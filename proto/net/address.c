@@ -9,6 +9,7 @@
 #include "base/rand.h"
 #include "proto/net/internal.h"
 
+#define WEB_PREFIX "ws:"
 #define UNIX_PATH_MAX (sizeof((struct sockaddr_un *)0)->sun_path - 1)
 
 static kiln_status bad_address(kiln_str text, const char *why) {
@@ -63,8 +64,32 @@ kiln_status kiln_address_parse(kiln_str text, kiln_address *out_address) {
     return KILN_OK;
 }
 
+kiln_status kiln_address_parse_listener(kiln_str text, kiln_address *out_address) {
+    const bool is_web = kiln_str_starts(text, WEB_PREFIX);
+    const kiln_str rest = is_web ? kiln_str_slice(text, strlen(WEB_PREFIX), text.size) : text;
+    if (is_web && kiln_str_starts(rest, "unix:"))
+        return bad_address(text, "pages cannot dial a Unix socket");
+    kiln_status st = kiln_address_parse(rest, out_address);
+    if (!st) out_address->is_web = is_web;
+    return st;
+}
+
+kiln_status kiln_origin_check(kiln_str text) {
+    const bool is_secure = kiln_str_starts(text, "https://");
+    const size_t begin = strlen(is_secure ? "https://" : "http://");
+    bool is_right = is_secure || kiln_str_starts(text, "http://");
+    for (size_t i = begin; is_right && i < text.size; i++)
+        is_right = strchr("abcdefghijklmnopqrstuvwxyz0123456789.-:[]", text.data[i]) != NULL;
+    if (is_right && text.size > begin) return KILN_OK;
+    return KILN_ERROR(INVALID_ARGUMENT,
+                      "'%.*s' is no origin as browsers write it: http://localhost:8000, "
+                      "https://fleet.example (lower case, no path)",
+                      KILN_STR_ARG(text));
+}
+
 void kiln_address_print(const kiln_address *address, kiln_strbuf *out) {
     bool brackets = !address->is_unix && strchr(address->host, ':') != NULL;
+    if (address->is_web) kiln_strbuf_text(out, WEB_PREFIX);
     if (address->is_unix)
         kiln_strbuf_printf(out, "unix:%s", address->host);
     else

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/rand.h"
-#include "proto/net/conn.h"
 
 void kiln_prove(const uint8_t token[KILN_TOKEN_BYTES], kiln_prover who,
                 const kiln_proof_terms *terms, kiln_digest *out_proof) {
@@ -61,6 +60,11 @@ kiln_status kiln_challenge_draw(kiln_conn *conn) {
                             KILN_NONCE_BYTES);
 }
 
+static const uint8_t *secret_of(const kiln_conn *conn) {
+    if (conn->dialled) return conn->credentials.token;
+    return conn->shown ? conn->shown->key.secret : conn->listen.token;
+}
+
 static void prove(const kiln_conn *conn, kiln_prover who, kiln_digest *out_proof) {
     char address[KILN_ENDPOINT_TEXT];
     tracker_endpoint(conn, address);
@@ -69,9 +73,8 @@ static void prove(const kiln_conn *conn, kiln_prover who, kiln_digest *out_proof
         .tracker_nonce = conn->tracker_nonce,
         .role = conn->dialled ? (uint32_t)conn->dial.role : conn->asked->role,
         .node = conn->dialled ? kiln_str_from(conn->dial.node) : conn->asked->node,
-        .address = address};
-    kiln_prove(conn->dialled ? conn->credentials.token : conn->listen.token, who, &terms,
-               out_proof);
+        .address = conn->web ? kiln_ws_host(conn->web) : address};
+    kiln_prove(secret_of(conn), who, &terms, out_proof);
 }
 
 kiln_status kiln_challenge_answer(kiln_conn *conn, const kiln_msg_challenge *challenge) {
@@ -92,9 +95,29 @@ kiln_status kiln_challenge_answer(kiln_conn *conn, const kiln_msg_challenge *cha
     return kiln_conn_put(conn, &answer);
 }
 
+/* Keeps the key that a page shows, with our secret of it or a random one. */
+static kiln_status look_up_key(kiln_conn *conn, kiln_str name) {
+    kiln_shown_key *shown = kiln_arena_alloc(&conn->arena, sizeof *shown);
+    kiln_status st = kiln_key_name_parse(name, &shown->key);
+    const kiln_key *ours = st ? NULL : kiln_keyring_find(conn->listen.keyring, &shown->key);
+    kiln_status_free(st); /* a name of no key is the name of none of ours */
+    conn->shown = shown;
+    memcpy(conn->peer.key, name.data, KILN_MIN(name.size, sizeof conn->peer.key - 1));
+    if (!ours) return kiln_rand_system(shown->key.secret, sizeof shown->key.secret);
+    shown->key = *ours;
+    return KILN_OK;
+}
+
+bool kiln_shown_is(const kiln_shown_key *shown, const kiln_key *key) {
+    kiln_digest digest;
+    kiln_digest_of(key->secret, sizeof key->secret, &digest);
+    return kiln_digest_equal_secret(&digest, &shown->secret_digest);
+}
+
 kiln_status kiln_challenge_send(kiln_conn *conn, const kiln_msg_hello *hello) {
     kiln_message challenge = {.type = KILN_MSG_CHALLENGE};
     kiln_status st = kiln_challenge_draw(conn);
+    if (!st && conn->web) st = look_up_key(conn, hello->key);
     if (st) return st;
     kiln_message kept =
         kiln_message_copy(&(kiln_message){.type = KILN_MSG_HELLO, .hello = *hello}, &conn->arena);
@@ -105,10 +128,21 @@ kiln_status kiln_challenge_send(kiln_conn *conn, const kiln_msg_hello *hello) {
     return kiln_conn_put(conn, &challenge);
 }
 
-kiln_status kiln_challenge_check(const kiln_conn *conn, const kiln_msg_proof *proof) {
+/* From here on its digest tells whether a key is the same. */
+static void keep_proven(kiln_conn *conn) {
+    kiln_shown_key *shown = conn->shown;
+    kiln_key_name_print(&shown->key, conn->peer.key);
+    kiln_digest_of(shown->key.secret, sizeof shown->key.secret, &shown->secret_digest);
+    explicit_bzero(shown->key.secret, sizeof shown->key.secret);
+    shown->is_proven = true;
+}
+
+kiln_status kiln_challenge_check(kiln_conn *conn, const kiln_msg_proof *proof) {
     kiln_digest expected;
     prove(conn, KILN_PROVER_PEER, &expected);
-    return kiln_digest_equal_secret(&expected, &proof->proof)
-               ? KILN_OK
-               : KILN_ERROR(UNAUTHENTICATED, "a wrong proof of the token");
+    if (!kiln_digest_equal_secret(&expected, &proof->proof))
+        return KILN_ERROR(UNAUTHENTICATED, "a wrong proof of the %s",
+                          conn->shown ? "key's secret" : "token");
+    if (conn->shown) keep_proven(conn);
+    return KILN_OK;
 }

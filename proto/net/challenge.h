@@ -1,12 +1,13 @@
-/* Challenge and response on loopback: both ends show that they know the token, and neither sends
- * it. A proof covers both nonces, which say that it is new; role and node of HELLO; and the address
- * at which this very connection reaches the tracker, so that a program on another port that passes
- * messages on has nothing that either end takes. The tracker proves first: a peer that an impostor
- * listens for hangs up, having sent a nonce. */
+/* Challenge and response on loopback, and with pages: both ends show that they know the token, or
+ * the secret of the page's key, and neither sends it. A proof covers both nonces, which say that it
+ * is new; role and node of HELLO; and the address at which this very connection reaches the
+ * tracker, so that a program on another port that passes messages on has nothing that either end
+ * takes. The tracker proves first: a peer that an impostor listens for hangs up, having sent a
+ * nonce. */
 #ifndef KILN_PROTO_NET_CHALLENGE_H
 #define KILN_PROTO_NET_CHALLENGE_H
 
-#include "proto/net/internal.h"
+#include "proto/net/conn.h"
 
 typedef enum kiln_prover { KILN_PROVER_TRACKER, KILN_PROVER_PEER } kiln_prover;
 
@@ -14,7 +15,7 @@ typedef struct kiln_proof_terms {
     const uint8_t *peer_nonce, *tracker_nonce; /* [KILN_NONCE_BYTES] each */
     uint32_t role;
     kiln_str node;
-    const char *address; /* of the tracker's end: kiln_endpoint_print */
+    const char *address; /* of the tracker's end: kiln_endpoint_print, or a page's kiln_ws_host */
 } kiln_proof_terms;
 
 /* What `who` sends to prove that it knows the token. Pure; the bytes are described at CHALLENGE in
@@ -35,9 +36,13 @@ KILN_MUST_USE kiln_status kiln_challenge_draw(kiln_conn *conn);
  * UNAUTHENTICATED: who listens there does not know the token, or passes on what another said. */
 KILN_MUST_USE kiln_status kiln_challenge_answer(kiln_conn *conn,
                                                 const kiln_msg_challenge *challenge);
-/* Listening: sends CHALLENGE and keeps `hello`. Errors of kiln_challenge_draw. */
+/* Listening: sends CHALLENGE and keeps `hello`. A page that shows a key which is not ours gets one
+ * as well, that nobody can answer: it does not learn which keys there are. Errors of
+ * kiln_challenge_draw. */
 KILN_MUST_USE kiln_status kiln_challenge_send(kiln_conn *conn, const kiln_msg_hello *hello);
-/* Listening. UNAUTHENTICATED: the peer does not know the token. */
-KILN_MUST_USE kiln_status kiln_challenge_check(const kiln_conn *conn, const kiln_msg_proof *proof);
+/* Listening. UNAUTHENTICATED: the peer does not know the token, or its key's secret. */
+KILN_MUST_USE kiln_status kiln_challenge_check(kiln_conn *conn, const kiln_msg_proof *proof);
+/* Whether `key` has the secret that was proven. */
+bool kiln_shown_is(const kiln_shown_key *shown, const kiln_key *key);
 
 #endif

@@ -60,6 +60,8 @@ void kiln_conn_release(kiln_conn *conn) {
     if (!conn->dialled) kiln_crowd_leave(conn);
     kiln_rotate_forget(conn);
     kiln_tls_destroy(conn->tls);
+    kiln_ws_destroy(conn->web);
+    if (conn->shown) explicit_bzero(&conn->shown->key, sizeof conn->shown->key);
     if (conn->found) uv_freeaddrinfo(conn->found);
     kiln_status_free(conn->why);
     kiln_status_free(conn->last_words);
@@ -233,14 +235,17 @@ void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes) {
     kiln_conn_fail(conn, kiln_net_error(code, "sending to the peer"));
 }
 
-/* Writes the pending frames; over TLS they share records. */
+/* Writes the pending frames; over TLS they share records, to a page a message. */
 static void flush(kiln_conn *conn) {
     kiln_strbuf plain = conn->pending, cipher = {0};
     bool may_write = conn->state == KILN_CONN_SHAKING || conn->state == KILN_CONN_OPEN;
     if (plain.size == 0) return;
     conn->pending = (kiln_strbuf){0};
     conn->queued_bytes -= plain.size;
-    if (may_write && !conn->tls) {
+    if (may_write && conn->web) {
+        kiln_ws_send(conn->web, kiln_strbuf_view(&plain), &cipher);
+        kiln_conn_put_raw(conn, &cipher);
+    } else if (may_write && !conn->tls) {
         kiln_conn_put_raw(conn, &plain);
     } else if (may_write) {
         kiln_status st = kiln_tls_send(conn->tls, kiln_strbuf_view(&plain), &cipher);
@@ -279,6 +284,7 @@ static void post(kiln_conn *conn, kiln_strbuf *frame) {
         return;
     }
     if (conn->tls && !kiln_tls_ready(conn->tls)) return; /* nothing to say in the clear */
+    if (conn->web && !kiln_ws_ready(conn->web)) return;
     conn->queued_bytes += frame->size;
     if (!conn->unwritten) kiln_vec_push(&conn->loop->unwritten, conn);
     conn->unwritten = true;
@@ -462,6 +468,18 @@ static void on_cipher(kiln_conn *conn, kiln_str input) {
     on_plain(conn, kiln_strbuf_view(plain));
 }
 
+static void on_web(kiln_conn *conn, kiln_str input) {
+    kiln_strbuf *plain = &conn->loop->plain, reply = {0};
+    kiln_strbuf_reset(plain);
+    kiln_status st = kiln_ws_receive(conn->web, input, plain, &reply);
+    if (reply.size) kiln_conn_put_raw(conn, &reply);
+    kiln_strbuf_deinit(&reply);
+    if (st)
+        kiln_conn_fail(conn, st);
+    else
+        on_plain(conn, kiln_strbuf_view(plain));
+}
+
 static void on_bytes(kiln_conn *conn, kiln_str input) {
     if (!conn->heard && !conn->dialled) {
         kiln_crowd_speaks(conn);
@@ -471,6 +489,8 @@ static void on_bytes(kiln_conn *conn, kiln_str input) {
     if (conn->state == KILN_CONN_CLOSED) return;
     if (conn->tls)
         on_cipher(conn, input);
+    else if (conn->web)
+        on_web(conn, input);
     else
         on_plain(conn, input);
 }

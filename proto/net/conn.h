@@ -5,6 +5,7 @@
 
 #include "proto/net/internal.h"
 #include "proto/net/tls.h"
+#include "proto/net/ws.h"
 
 typedef enum kiln_conn_state {
     KILN_CONN_DIALLING,
@@ -13,6 +14,13 @@ typedef enum kiln_conn_state {
     KILN_CONN_FLUSHING,
     KILN_CONN_CLOSED
 } kiln_conn_state;
+
+/* A key that a page shows, and proves by CHALLENGE. */
+typedef struct kiln_shown_key {
+    kiln_key key; /* its secret only until it is proven; a random one where the key is not ours */
+    bool is_proven;
+    kiln_digest secret_digest; /* from then on */
+} kiln_shown_key;
 
 struct kiln_conn {
     kiln_loop *loop;
@@ -29,6 +37,7 @@ struct kiln_conn {
     const kiln_conn_handler *handler;
     void *context, *user;
     kiln_tls *tls; /* NULL: plain text */
+    kiln_ws *web;  /* NULL: not dialled by a page; then no TLS of ours */
     kiln_frame_reader reader;
     kiln_strbuf pending; /* frames of this turn of the loop, for one write at its end */
     bool unwritten;      /* it is in the loop's list of those */
@@ -52,6 +61,7 @@ struct kiln_conn {
     /* Listening. */
     kiln_listen_options listen;
     kiln_msg_hello *asked; /* HELLO that waits for its PROOF; in `arena` */
+    kiln_shown_key *shown; /* the key that it proves by that; in `arena`; NULL: the token, or TLS */
     kiln_rank rank;
     uint32_t offered;         /* generation of the key that was sent to it; 0: none */
     uint64_t gate_key;        /* of its address; 0: a Unix socket */
@@ -86,6 +96,8 @@ void kiln_conn_greet(kiln_conn *conn);
 void kiln_conn_secured(kiln_conn *conn);
 /* The first bytes from who dialled us: TLS or plain text? */
 void kiln_conn_recognise(kiln_conn *conn, kiln_str bytes);
+/* The key that the peer has proven, without its secret; NULL: none. */
+const kiln_key *kiln_conn_key(const kiln_conn *conn);
 /* A message before the connection is open. */
 void kiln_conn_shake(kiln_conn *conn, const kiln_message *message);
 void kiln_conn_learn_address(kiln_conn *conn);

@@ -9,6 +9,7 @@
 void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket) {
     kiln_conn *conn = kiln_conn_make(loop, options->handler, options->context);
     conn->listen = *options;
+    if (options->address.is_web) conn->web = kiln_ws_accept(options->origins);
     conn->next_stream = 2;
     conn->socket = socket;
     socket->handle.data = conn;

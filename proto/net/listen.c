@@ -149,7 +149,27 @@ static void learn_port(kiln_listener *listener) {
     listener->options.address.port = (uint16_t)(port[0] << 8 | port[1]);
 }
 
+/* Pages have no TLS of ours: a proxy on this machine has. */
+static kiln_status check_web(const kiln_listen_options *options) {
+    if (!kiln_ws_supported())
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "this program was built without WebSockets (meson options `websocket` "
+                          "and `tls`)");
+    if (options->insecure) return KILN_OK;
+    if (!options->address.is_loopback)
+        return KILN_ERROR(PERMISSION_DENIED,
+                          "ws:%s is plain text for other machines: listen on loopback and put a "
+                          "proxy with TLS before it",
+                          options->address.host);
+    if (!options->keyring)
+        return KILN_ERROR(PERMISSION_DENIED,
+                          "pages prove a key: --keys F lets in who holds one (`kiln key new` makes "
+                          "them)");
+    return KILN_OK;
+}
+
 static kiln_status check_secure(const kiln_listen_options *options) {
+    if (options->address.is_web) return check_web(options);
     if (options->address.is_unix || options->insecure || options->keyring) return KILN_OK;
     if (!options->address.is_loopback)
         return KILN_ERROR(

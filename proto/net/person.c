@@ -50,8 +50,8 @@ void kiln_conn_identify(kiln_conn *conn, bool knows_token) {
     kiln_peer *peer = &conn->peer;
     const bool is_person = peer->role == KILN_PEER_CLIENT || peer->role == KILN_PEER_ADMIN;
     const uint32_t own = (uint32_t)geteuid();
-    if (conn->tls) {
-        const kiln_key *key = kiln_tls_key(conn->tls);
+    const kiln_key *key = kiln_conn_key(conn);
+    if (key) {
         if (is_person) memcpy(peer->person, key->node, sizeof key->node);
         return;
     }

@@ -12,11 +12,18 @@
 #include "proto/net/rotate.h"
 #include "proto/net/squeeze.h"
 
+const kiln_key *kiln_conn_key(const kiln_conn *conn) {
+    if (conn->tls) return kiln_tls_key(conn->tls);
+    return conn->shown && conn->shown->is_proven ? &conn->shown->key : NULL;
+}
+
 /* UNAUTHENTICATED: the key that the peer has proven is gone meanwhile, or has another secret. */
 static kiln_status check_in_force(const kiln_conn *conn) {
-    const kiln_key *proven = kiln_tls_key(conn->tls);
+    const kiln_key *proven = kiln_conn_key(conn);
     const kiln_key *now = kiln_keyring_find(conn->listen.keyring, proven);
-    if (now && kiln_tls_has_proven(conn->tls, now)) return KILN_OK;
+    const bool is_same =
+        now && (conn->tls ? kiln_tls_has_proven(conn->tls, now) : kiln_shown_is(conn->shown, now));
+    if (is_same) return KILN_OK;
     if (now) return KILN_ERROR(UNAUTHENTICATED, "the key %s was made anew", conn->peer.key);
     return kiln_keyring_refusal(conn->listen.keyring, proven);
 }
@@ -24,7 +31,7 @@ static kiln_status check_in_force(const kiln_conn *conn) {
 void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
     for (kiln_conn *conn = loop->accepted.oldest, *next; conn; conn = next) {
         next = conn->newer;
-        if (conn->listen.keyring != ring || !conn->tls) continue;
+        if (conn->listen.keyring != ring || !kiln_conn_key(conn)) continue;
         kiln_status st = check_in_force(conn);
         if (st)
             kiln_conn_fail_telling(conn, st);
@@ -141,7 +148,7 @@ void kiln_conn_secured(kiln_conn *conn) {
 
 void kiln_conn_recognise(kiln_conn *conn, kiln_str bytes) {
     kiln_tls_context *tls = NULL;
-    if ((uint8_t)bytes.data[0] != KILN_TLS_FIRST_BYTE || !conn->listen.keyring) return;
+    if ((uint8_t)bytes.data[0] != KILN_TLS_FIRST_BYTE || !conn->listen.keyring || conn->web) return;
     kiln_status st = kiln_loop_tls(conn->loop, &tls);
     if (st)
         kiln_conn_fail(conn, st);
@@ -176,6 +183,8 @@ static void turn_away(kiln_conn *conn, kiln_status why) {
 kiln_status kiln_peer_check_plain(const kiln_peer *peer, const kiln_listen_options *listen,
                                   const kiln_msg_hello *hello) {
     if (listen->address.is_unix) return KILN_OK;
+    if (listen->address.is_web && !listen->insecure)
+        return KILN_ERROR(UNAUTHENTICATED, "a page without a key");
     if (listen->insecure && (hello->role != KILN_PEER_ADMIN || peer->is_loopback)) return KILN_OK;
     if (!peer->is_loopback)
         return KILN_ERROR(UNAUTHENTICATED,
@@ -187,22 +196,24 @@ kiln_status kiln_peer_check_plain(const kiln_peer *peer, const kiln_listen_optio
 
 /* Programs up to version 4 sent the token itself. */
 static bool shows_token(const kiln_conn *conn, const kiln_msg_hello *hello) {
-    return conn->version < KILN_PROTO_PROVES_TOKEN && !conn->listen.address.is_unix &&
+    return conn->version < KILN_PROTO_PROVES_TOKEN && !conn->listen.address.is_unix && !conn->web &&
            conn->listen.token && conn->peer.is_loopback &&
            same_token(hello->token, conn->listen.token);
 }
 
 static bool asks_for_challenge(const kiln_conn *conn, const kiln_msg_hello *hello) {
+    if (conn->web)
+        return conn->listen.keyring && hello->key.size && hello->nonce.size == KILN_NONCE_BYTES;
     return conn->version >= KILN_PROTO_PROVES_TOKEN && !conn->tls &&
            !conn->listen.address.is_unix && conn->listen.token && conn->peer.is_loopback &&
            hello->nonce.size == KILN_NONCE_BYTES;
 }
 
-/* What a TLS connection says of itself. */
-static kiln_status check_tls(const kiln_conn *conn, const kiln_msg_hello *hello) {
+/* What a peer with a proven key says of itself. */
+static kiln_status check_key(const kiln_conn *conn, const kiln_msg_hello *hello) {
     kiln_status st = check_in_force(conn);
-    if (!st) st = kiln_key_check_hello(kiln_tls_key(conn->tls), hello);
-    return st ? st : kiln_rotate_check_signer(kiln_tls_key(conn->tls), hello);
+    if (!st) st = kiln_key_check_hello(kiln_conn_key(conn), hello);
+    return st ? st : kiln_rotate_check_signer(kiln_conn_key(conn), hello);
 }
 
 static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
@@ -231,6 +242,9 @@ static kiln_status check_words(kiln_conn *conn, const kiln_message *message) {
         kiln_version_agree(message->hello.version_min, message->hello.version_max, &conn->version);
     if (!st && message->hello.role == KILN_PEER_TRACKER)
         st = KILN_ERROR(INVALID_ARGUMENT, "trackers do not dial each other");
+    if (!st && conn->web && message->hello.role != KILN_PEER_BOARD)
+        st = KILN_ERROR(PERMISSION_DENIED, "a page is a board, not a %s",
+                        kiln_peer_role_name((kiln_peer_role)message->hello.role));
     return st;
 }
 
@@ -267,7 +281,7 @@ static void on_hello(kiln_conn *conn, const kiln_message *message) {
     } else if (shows_token(conn, hello)) {
         welcome(conn, hello, true);
     } else {
-        st = conn->tls ? check_tls(conn, hello)
+        st = conn->tls ? check_key(conn, hello)
                        : kiln_peer_check_plain(&conn->peer, &conn->listen, hello);
         if (!st && conn->tls) kiln_rotate_proven(conn, hello);
         if (st)
@@ -284,10 +298,11 @@ static void on_proof(kiln_conn *conn, const kiln_message *message) {
         return;
     }
     kiln_status st = kiln_challenge_check(conn, &message->proof);
+    if (!st && conn->shown) st = check_key(conn, conn->asked);
     if (st)
         turn_away(conn, st);
     else
-        welcome(conn, conn->asked, true);
+        welcome(conn, conn->asked, !conn->shown);
 }
 
 /* An ERROR in place of CHALLENGE: a tracker that takes the token itself, and had none. */

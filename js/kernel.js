@@ -12,14 +12,14 @@ const WRAPPER = new Uint8Array([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 9, 1, 96, 4, 127, 126, 127, 127, 1, 127, 2, 9, 1, 3, 101, 110, 118, 1, 102, 0, 0, 7, 5, 1, 1, 102, 0, 0,
 ]);
 
-function halfToNumber(bits) {
+export function halfToNumber(bits) {
   const exponent = bits >> 10 & 31, fraction = bits & 1023, sign = bits & 0x8000 ? -1 : 1;
   if (exponent === 31) return fraction ? NaN : sign * Infinity;
   return sign * (exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24);
 }
 
 // To nearest, ties to even, in one rounding: in units of the last place every double of that size is exact.
-function numberToHalf(value) {
+export function numberToHalf(value) {
   const size = Math.abs(value), sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
   if (Number.isNaN(value)) return 0x7e00;
   if (size >= 65520) return sign | 0x7c00;

@@ -1,5 +1,7 @@
 // Parallel loops of kernels on several workers that share a module's memory.
 
+import {spawn} from './spawn.js';
+
 /** Words of what the workers share: the loop that is to run, and how far it is. */
 const GENERATION = 0, LEFT = 1, KERNEL = 2, BODY = 3, CONTEXT = 4, COUNT = 5, STATUS = 6;
 const WORDS = 16;
@@ -32,15 +34,12 @@ export function serve(control, kernels, worker, workers) {
 }
 
 async function start(message) {
-  const url = new URL('./worker.js', import.meta.url);
-  const worker = typeof Worker === 'function' ? new Worker(url, {type: 'module'}) : new (await import('node:worker_threads')).Worker(url);
-  await new Promise((resolve, reject) => {
-    const answer = data => (data.error ? reject(new Error(data.error)) : resolve());
-    if (worker.on) worker.on('message', answer).on('error', reject);
-    else Object.assign(worker, {onmessage: ({data}) => answer(data), onerror: event => reject(new Error(event.message || 'a worker did not start'))});
-    worker.postMessage(message);
-  });
-  worker.unref?.(); // a module that is not closed does not keep node alive
+  let settle;
+  const answered = new Promise((resolve, reject) => { settle = {resolve, reject}; });
+  const answer = data => (data.error ? settle.reject(new Error(data.error)) : settle.resolve());
+  const worker = await spawn(new URL('./worker.js', import.meta.url), answer, error => settle.reject(error));
+  worker.postMessage(message);
+  await answered;
   return worker;
 }
 

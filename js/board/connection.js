@@ -1,0 +1,171 @@
+// One connection of a board to its tracker: WebSocket, the proof of its key, heartbeats, and blobs.
+import {Unauthenticated} from '../errors.js';
+import {DATA, END, FrameReader, frame, message} from './wire.js';
+
+const VERSION = 5; // of the protocol: KILN_PROTO_VERSION_MAX
+const BOARD = 1; // kiln_peer_role
+const NONCE_BYTES = 32;
+const UNAUTHENTICATED = new Unauthenticated().number;
+const BLOB_MAX = 1 << 30;
+const GRANT_BYTES = 512 << 10; // of a blob, before the tracker is let send as much again
+const SILENT_BEATS = 5;
+
+const utf8 = new TextEncoder();
+const hex = bytes => Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('');
+const webcrypto = globalThis.crypto ?? (await import('node:crypto')).webcrypto;
+
+function join(...parts) {
+  const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+  parts.reduce((at, part) => (all.set(part, at), at + part.length), 0);
+  return all;
+}
+
+/** The holder of "board/NODE/GENERATION SECRET", a line of the file that `kiln key new` writes. */
+export class Key {
+  constructor(text) {
+    const found = /\b(board\/([\w.-]+)\/\d+) ([0-9a-f]{64})\b/.exec(text);
+    if (!found) throw new Error('no key of a board: give the text of the file that `kiln key new board/NODE` writes');
+    [, this.name, this.node] = found;
+    this.secret = Uint8Array.from(found[3].match(/../g), pair => parseInt(pair, 16));
+  }
+
+  /** What `who` sends to prove that it knows the secret (CHALLENGE in docs/reference/messages.md). */
+  async prove(who, peerNonce, trackerNonce, address) {
+    const said = join(utf8.encode(`kiln ${who}\0`), peerNonce, trackerNonce, [BOARD], utf8.encode(`${this.node}\0${address}`));
+    const secret = await webcrypto.subtle.importKey('raw', this.secret, {name: 'HMAC', hash: 'SHA-256'}, false, ['sign']);
+    return new Uint8Array(await webcrypto.subtle.sign('HMAC', secret, said));
+  }
+}
+
+export const random = size => hex(webcrypto.getRandomValues(new Uint8Array(size)));
+
+export class Connection {
+  #socket;
+  #reader = new FrameReader();
+  #nonce = webcrypto.getRandomValues(new Uint8Array(NONCE_BYTES));
+  #work = Promise.resolve(); // messages are taken in order, though proofs take a while
+  #transfers = new Map(); // by stream: {content, got, resolve, reject, granted}
+  #nextStream = 1;
+  #beat;
+  #heard = 0;
+  #why = new Error('the tracker closed the connection');
+
+  /**
+   * Dials `url` ("ws://HOST:PORT", "wss://..."). `opened()`, `message(name, fields)` and `closed(error)` are called
+   * as it goes; nothing after `closed`.
+   */
+  constructor(url, key, boot, WebSocket, handler) {
+    Object.assign(this, {url: new URL(url), key, handler});
+    this.#socket = new WebSocket(url);
+    this.#socket.binaryType = 'arraybuffer';
+    this.#socket.onopen = () => this.send('HELLO', {
+      version_min: VERSION, version_max: VERSION, role: BOARD, node: key.node, boot, software: 'kiln board for pages',
+      nonce: this.#nonce, key: key.name,
+    });
+    this.#socket.onmessage = ({data}) => {
+      this.#work = this.#work.then(() => this.#take(new Uint8Array(data))).catch(error => this.close(error));
+    };
+    this.#socket.onerror = () => {};
+    this.#socket.onclose = () => this.#end();
+  }
+
+  send(name, fields, stream = 0) {
+    if (this.#socket.readyState === 1) this.#socket.send(frame(name, fields, stream));
+  }
+
+  close(why) {
+    this.#why = why;
+    this.#socket.close();
+  }
+
+  #end() {
+    clearInterval(this.#beat);
+    for (const {reject} of this.#transfers.values()) reject(this.#why);
+    this.#transfers.clear();
+    this.handler.closed(this.#why);
+  }
+
+  async #take(bytes) {
+    this.#heard = 0;
+    for (const one of this.#reader.take(bytes)) {
+      if (one.type === DATA) {
+        await this.#data(one);
+        continue;
+      }
+      const known = message(one);
+      if (known) await this.#message(known.name, known.fields, one.stream);
+    }
+  }
+
+  async #message(name, fields, stream) {
+    if (name === 'CHALLENGE') return this.#challenge(fields);
+    if (name === 'WELCOME') return this.#welcome(fields);
+    if (name === 'PING') return this.send('PONG', {t_ns: fields.t_ns ?? 0, wall_ns: BigInt(Date.now()) * 1000000n}, stream);
+    if (name === 'BLOB_PUT') return this.#begin(fields.blob, stream);
+    if (name === 'ERROR' && this.#transfers.has(stream)) return this.#fail(stream, new Error(fields.text));
+    if (name === 'ERROR' && stream === 0)
+      this.#why = fields.code === UNAUTHENTICATED ? new Unauthenticated(fields.text) : new Error(fields.text);
+    return this.handler.message(name, fields);
+  }
+
+  /** The tracker proves first that it knows the key: who listens in its place learns nothing. */
+  async #challenge({nonce, proof}) {
+    const {host} = this.url, expected = await this.key.prove('tracker', this.#nonce, nonce, host);
+    if (hex(expected) !== hex(proof)) throw new Unauthenticated(`who listens at ${host} is not the tracker of this key, or does not know the key`);
+    this.send('PROOF', {proof: await this.key.prove('peer', this.#nonce, nonce, host)});
+    this.proven = true;
+  }
+
+  #welcome({heartbeat_ms: ms}) {
+    if (!this.proven) throw new Unauthenticated(`who listens at ${this.url.host} has not proven that it knows the key`);
+    this.#beat = setInterval(() => {
+      if (++this.#heard > SILENT_BEATS) this.close(new Error('the tracker is silent'));
+      this.send('PING', {});
+    }, ms);
+    this.handler.opened();
+  }
+
+  // ---- Blobs ----
+
+  /** Brings a blob: its bytes, whose digest was checked. */
+  fetch({digest, size}) {
+    if (size > BLOB_MAX) return Promise.reject(new Error(`a blob of ${size} bytes`));
+    const stream = this.#nextStream;
+    this.#nextStream += 2;
+    return new Promise((resolve, reject) => {
+      this.#transfers.set(stream, {digest, size, got: 0, ungranted: 0, resolve, reject});
+      this.send('BLOB_GET', {digest}, stream);
+    });
+  }
+
+  #fail(stream, error) {
+    this.#transfers.get(stream)?.reject(error);
+    this.#transfers.delete(stream);
+  }
+
+  #begin(blob, stream) {
+    const transfer = this.#transfers.get(stream);
+    if (!transfer || blob.size !== transfer.size) throw new Error('a blob that was not asked for');
+    transfer.content = new Uint8Array(blob.size);
+  }
+
+  async #data({stream, body, flags}) {
+    const transfer = this.#transfers.get(stream);
+    if (!transfer?.content || body.length > transfer.size - transfer.got) throw new Error('bytes of no blob');
+    transfer.content.set(body, transfer.got);
+    transfer.got += body.length;
+    transfer.ungranted += body.length;
+    if (flags & END) await this.#finish(stream, transfer);
+    else if (transfer.ungranted >= GRANT_BYTES) {
+      this.send('WINDOW', {bytes: transfer.ungranted}, stream);
+      transfer.ungranted = 0;
+    }
+  }
+
+  async #finish(stream, {content, got, size, digest, resolve}) {
+    const found = new Uint8Array(await webcrypto.subtle.digest('SHA-256', content));
+    if (got !== size || hex(found) !== hex(digest)) return this.#fail(stream, new Error('a blob that came damaged'));
+    this.#transfers.delete(stream);
+    return resolve(content);
+  }
+}

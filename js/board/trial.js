@@ -1,0 +1,79 @@
+// The worker of a board: measures one trial after the other, and is ended from outside where a candidate does not return.
+import {Candidate, OUTCOME, Verdict} from './candidate.js';
+import {parseReference} from './elements.js';
+import {STOP, time} from './timing.js';
+
+/** proto/proto.h. */
+const PHASE = {load: 2, warm: 3, run: 4, check: 5};
+const POISON = {first: 0x7f, last: 0xff};
+
+const ended = error => {
+  if (!(error instanceof Verdict)) throw error;
+  return {outcome: error.outcome, text: error.message};
+};
+
+/** The trial's kernel and its rivals; those that fail drop out with their outcome. */
+async function measure({artefacts, reference, seed, policy, raceNs}, enter) {
+  const expected = parseReference(reference), results = artefacts.map(() => ({outcome: OUTCOME.ok}));
+  const candidates = [], firstMs = [];
+  const attempt = async (i, what) => {
+    if (results[i].outcome !== OUTCOME.ok) return;
+    try {
+      await what();
+    } catch (error) {
+      Object.assign(results[i], ended(error));
+    }
+  };
+  const check = (i, poison, when) => {
+    const {ms, said} = candidates[i].check(poison, expected, when);
+    for (const name of Object.keys(said)) results[i][name] = Math.max(results[i][name] ?? 0, said[name]);
+    results[i].checked = true;
+    return ms;
+  };
+
+  enter(PHASE.load);
+  for (const i of artefacts.keys()) {
+    await attempt(i, async () => {
+      candidates[i] = new Candidate(artefacts[i]);
+      await candidates[i].load(seed);
+    });
+  }
+  enter(PHASE.warm);
+  for (const i of artefacts.keys()) {
+    await attempt(i, () => {
+      candidates[i].prepare();
+      firstMs[i] = check(i, POISON.first, 'after the first call');
+    });
+  }
+  enter(PHASE.run);
+  const alive = () => [...artefacts.keys()].filter(i => results[i].outcome === OUTCOME.ok);
+  for (let done = false; !done && results[0].outcome === OUTCOME.ok;) { // again without a rival that fails meanwhile
+    const turns = alive();
+    try {
+      const timed = time(turns.map(i => candidates[i]), policy, turns.map(i => firstMs[i]), raceNs);
+      turns.forEach((i, k) => Object.assign(results[i], timed[k]));
+      done = true;
+    } catch (error) {
+      Object.assign(results[candidates.indexOf(error.candidate)], ended(error));
+    }
+  }
+  enter(PHASE.check);
+  for (const i of alive())
+    if (results[i].stop !== STOP.raced) await attempt(i, () => check(i, POISON.last, 'after the last timed call'));
+  return results;
+}
+
+async function serve(port, order) {
+  try {
+    const results = await measure(order, phase => port.postMessage({phase}));
+    port.postMessage({results});
+  } catch (error) {
+    port.postMessage({results: [{outcome: OUTCOME.infra, text: String(error.message ?? error)}]});
+  }
+}
+
+const listen = port => {
+  port.onmessage = ({data}) => serve(port, data);
+};
+if (typeof self === 'object') listen(self);
+else import('node:worker_threads').then(({parentPort}) => listen(parentPort));

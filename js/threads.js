@@ -40,6 +40,7 @@ async function start(message) {
   const worker = await spawn(new URL('./worker.js', import.meta.url), answer, error => settle.reject(error));
   worker.postMessage(message);
   await answered;
+  worker.unref?.(); // a module that is not closed does not keep node alive
   return worker;
 }
 

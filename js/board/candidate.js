@@ -38,7 +38,11 @@ export class Candidate {
   #spoilt = [];
 
   constructor(artefactBytes) {
-    this.#artefact = parseArtefact(artefactBytes);
+    try {
+      this.#artefact = parseArtefact(artefactBytes);
+    } catch (error) {
+      throw new Verdict(OUTCOME.linkError, error.message, this);
+    }
     this.#layOut();
   }
 

@@ -1,5 +1,5 @@
 // One connection of a board to its tracker: WebSocket, the proof of its key, heartbeats, and blobs.
-import {Unauthenticated} from '../errors.js';
+import {InvalidArgument, Unauthenticated} from '../errors.js';
 import {DATA, END, FrameReader, frame, message} from './wire.js';
 
 const VERSION = 5; // of the protocol: KILN_PROTO_VERSION_MAX
@@ -24,7 +24,7 @@ function join(...parts) {
 export class Key {
   constructor(text) {
     const found = /\b(board\/([\w.-]+)\/\d+) ([0-9a-f]{64})\b/.exec(text);
-    if (!found) throw new Error('no key of a board: give the text of the file that `kiln key new board/NODE` writes');
+    if (!found) throw new InvalidArgument('no key of a board: give the text of the file that `kiln key new board/NODE` writes');
     [, this.name, this.node] = found;
     this.secret = Uint8Array.from(found[3].match(/../g), pair => parseInt(pair, 16));
   }

@@ -45,6 +45,7 @@ async function measure({artefacts, reference, seed, policy, raceNs}, enter) {
       firstMs[i] = check(i, POISON.first, 'after the first call');
     });
   }
+  if (results[0].outcome !== OUTCOME.ok) return results;
   enter(PHASE.run);
   const alive = () => [...artefacts.keys()].filter(i => results[i].outcome === OUTCOME.ok);
   for (let done = false; !done && results[0].outcome === OUTCOME.ok;) { // again without a rival that fails meanwhile
@@ -57,6 +58,7 @@ async function measure({artefacts, reference, seed, policy, raceNs}, enter) {
       Object.assign(results[candidates.indexOf(error.candidate)], ended(error));
     }
   }
+  if (results[0].outcome !== OUTCOME.ok) return results;
   enter(PHASE.check);
   for (const i of alive())
     if (results[i].stop !== STOP.raced) await attempt(i, () => check(i, POISON.last, 'after the last timed call'));

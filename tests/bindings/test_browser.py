@@ -9,6 +9,7 @@ import sys
 
 import harness
 from chromium import Chromium
+from page_fleet import PageFleet
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCREENSHOT = harness.PROGRAMS / "browser.png"
@@ -85,6 +86,28 @@ def test_an_isolated_page_runs_a_module_on_threads(world):
             return [two.threads, difference];
         }})()""")
     assert threads == 2 and difference < 1e-5, (threads, difference)
+
+
+def test_a_page_measures_for_the_fleet(world):
+    address = page(world)
+    fleet = PageFleet(world, address.rstrip("/"))
+    serve = f"""(await import('./kiln/board/board.js')).serve({json.dumps(fleet.url)}, {{key: {json.dumps(fleet.key)}, log: text => (window.said ??= []).push(text)}})"""
+    with Chromium(world) as browser:
+        browser.open(address)
+        browser.until("document.getElementById('answer')?.textContent === '7'", "the first answer")
+        browser.evaluate(f"(async () => {{ window.board = {serve}; }})()")
+        fleet.until_here()
+        fleet.tune(ROOT / "examples/digits/digits.onnx")
+        print(f"# {browser.evaluate('window.said.length')} lines; {world.json('fleet', 'list', '--tracker', fleet.address)[0]['device']}")
+
+
+def test_a_page_of_another_origin_is_refused(world):
+    fleet = PageFleet(world, "http://localhost:1")
+    with Chromium(world) as browser:
+        browser.open(page(world))
+        browser.evaluate(f"{{ const socket = new WebSocket({json.dumps(fleet.url)}); window.ended = null; socket.onclose = ({{code}}) => {{ window.ended = code; }}; }}")
+        browser.until("window.ended === 1006", "the refusal")
+    assert "pages of http://127.0.0.1" in fleet.log.read_text(), fleet.log.read_text()
 
 
 if __name__ == "__main__":

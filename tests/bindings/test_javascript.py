@@ -7,16 +7,18 @@ import shutil
 import sys
 
 import harness
+from page_fleet import PageFleet
 from test_install import run
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 DIGITS = ROOT / "examples/digits"
 PACKAGE = harness.PROGRAMS / "js"
-APP = HERE / "app.mjs"
+APP, BOARD = HERE / "app.mjs", HERE / "board.mjs"
+SOCKETS = pathlib.Path("/usr/share/nodejs/ws/wrapper.mjs")  # node 18 has none of its own
 
 
-def app(world, case, *args):
+def app(world, case, *args, file=APP):
     if not shutil.which("node"):
         raise harness.Skip("node is missing: install nodejs")
     folder = world.folder / "app"
@@ -24,7 +26,8 @@ def app(world, case, *args):
         (folder / "node_modules").mkdir(parents=True)
         (folder / "node_modules/kiln").symlink_to(PACKAGE)
         shutil.copy(APP, folder)
-    return run("node", folder / APP.name, case, *args).strip()
+        shutil.copy(BOARD, folder)
+    return run("node", folder / file.name, case, *args).strip()
 
 
 def digits(world, target=None):
@@ -57,9 +60,45 @@ def test_modules_come_from_servers(world):
     app(world, "server", digits(world, "wasm"))
 
 
+def test_boards_make_the_same_inputs_and_layouts(world):
+    app(world, "elements", file=BOARD)
+
+
+def test_a_board_tells_how_each_candidate_ends_and_who_is_to_blame(world):
+    app(world, "outcomes", file=BOARD)
+    app(world, "rivals", file=BOARD)
+
+
+def test_a_board_obeys_leases_and_comes_back(world):
+    app(world, "leases", file=BOARD)
+    app(world, "comes_back", file=BOARD)
+
+
+def test_a_board_tells_an_impostor_nothing(world):
+    app(world, "impostor", file=BOARD)
+
+
+def test_a_board_in_node_measures_for_the_fleet(world):
+    if not SOCKETS.exists():
+        raise harness.Skip("WebSockets for node are missing: install node-ws")
+    fleet = PageFleet(world)
+    script = pathlib.Path(world.path("board.mjs"))
+    script.write_text(f"""
+        import {{WebSocket}} from {json.dumps(str(SOCKETS))};
+        import {{serve}} from {json.dumps(str(PACKAGE / "board/board.js"))};
+        await serve({json.dumps(fleet.url)}, {{key: process.argv[2], WebSocket, log: console.log}}).closed;
+    """)
+    world.start(shutil.which("node"), script, fleet.key)
+    fleet.until_here()
+    fleet.tune(DIGITS / "digits.onnx")
+    stranger = world.start(shutil.which("node"), script, re.sub("[0-9a-f]{64}", "0" * 64, fleet.key, count=1))
+    harness.until(lambda: stranger.poll() is not None, "the end of a board with a wrong key")
+    assert "is not the tracker of this key" in stranger.log.read_text(), stranger.log.read_text()
+
+
 def test_the_package_is_whole_and_has_types_for_what_it_exports(world):
     package = json.loads((PACKAGE / "package.json").read_text())
-    for file in (*package["exports"]["."].values(), package["exports"]["./kernel.js"]):
+    for file in (*package["exports"]["."].values(), *package["exports"]["./board"].values(), package["exports"]["./kernel.js"]):
         assert (PACKAGE / file).exists(), file
     classes = lambda file: set(re.findall(r"export class (\w+)", (PACKAGE / file).read_text()))
     assert classes("errors.js") == classes("errors.d.ts") >= {"KilnError", "NotFound", "DataLoss"}

@@ -1,0 +1,28 @@
+// Types of the board for pages.
+
+export interface BoardOptions {
+  /** Text of the file that `kiln key new board/NODE` wrote. */
+  key: string;
+  /** As `kiln fleet` shows it; the node of the key. */
+  name?: string;
+  /** What it runs on; what the browser, or node, says of itself. */
+  device?: string;
+  /** That jobs may ask for, by name. */
+  labels?: Record<string, string>;
+  /** A line for people. */
+  log?: (text: string) => void;
+  /** For engines that have none, such as node before version 22. */
+  WebSocket?: unknown;
+}
+
+export interface Board {
+  /** Settles when the board is closed; fails with Unauthenticated where the tracker does not let it in. */
+  readonly closed: Promise<void>;
+  close(): void;
+}
+
+/**
+ * Offers this page, or node, to the tracker that listens at `url` (`kiln-tracker --listen ws:...`).
+ * @throws {InvalidArgument} `key` is no key of a board
+ */
+export function serve(url: string, options: BoardOptions): Board;

@@ -91,14 +91,14 @@ def test_an_isolated_page_runs_a_module_on_threads(world):
 def test_a_page_measures_for_the_fleet(world):
     address = page(world)
     fleet = PageFleet(world, address.rstrip("/"))
-    serve = f"""(await import('./kiln/board/board.js')).serve({json.dumps(fleet.url)}, {{key: {json.dumps(fleet.key)}, log: text => (window.said ??= []).push(text)}})"""
+    serve = f"""(await import('./kiln/board/board.js')).serve({json.dumps(fleet.url)}, {{key: {json.dumps(fleet.key)}, log: text => (window.told ??= []).push(text)}})"""
     with Chromium(world) as browser:
         browser.open(address)
         browser.until("document.getElementById('answer')?.textContent === '7'", "the first answer")
         browser.evaluate(f"(async () => {{ window.board = {serve}; }})()")
         fleet.until_here()
         fleet.tune(ROOT / "examples/digits/digits.onnx")
-        print(f"# {browser.evaluate('window.said.length')} lines; {world.json('fleet', 'list', '--tracker', fleet.address)[0]['device']}")
+        print(f"# {browser.evaluate('window.told.length')} lines; {world.json('fleet', 'list', '--tracker', fleet.address)[0]['device']}")
 
 
 def test_a_page_of_another_origin_is_refused(world):
@@ -107,7 +107,7 @@ def test_a_page_of_another_origin_is_refused(world):
         browser.open(page(world))
         browser.evaluate(f"{{ const socket = new WebSocket({json.dumps(fleet.url)}); window.ended = null; socket.onclose = ({{code}}) => {{ window.ended = code; }}; }}")
         browser.until("window.ended === 1006", "the refusal")
-    assert "pages of http://127.0.0.1" in fleet.log.read_text(), fleet.log.read_text()
+    assert "pages of http://127.0.0.1" in (pathlib.Path(world.home) / "tracker/audit.log").read_text()
 
 
 if __name__ == "__main__":

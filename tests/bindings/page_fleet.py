@@ -22,10 +22,13 @@ class PageFleet:
         harness.until(lambda: "board=page" in self.log.read_text(), "the page")
 
     def tune(self, model, trials=4):
-        """Measures one task of the model there; every record must be ok, and checked."""
-        world = self.world
-        done = world.json("tune", model, "--target", "wasm", "--tasks", "conv+relu", "--trials", trials, "--tracker", self.address, "--db", world.path("client.db"))[-1]
-        assert done["event"] == "done" and all(task["best_ms"] > 0 for task in done["tasks"] if task["trials"]), done
+        """Measures tasks of the model there: every record must be ok, and checked. Returns the module's file."""
+        world, module = self.world, self.world.path("tuned.wasm")
+        lines = world.json("tune", model, "--target", "wasm", "--tasks", "conv+relu", "--trials", trials, "--tracker", self.address,
+                           "--db", world.path("client.db"), "--out", module)
+        done = next(line for line in lines if line["event"] == "done")
+        assert all(task["best_ms"] > 0 for task in done["tasks"] if task["trials"]), done
         rows = world.sql("client.db", "select outcome, checked, count(*) from record group by outcome, checked")
         assert rows and all(row[:2] == ["ok", "1"] for row in rows), rows
         assert world.sql("client.db", "select distinct name from device") == [["page"]]
+        return module

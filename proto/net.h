@@ -219,7 +219,7 @@ typedef struct kiln_listen_options {
     bool insecure;         /* TCP without token, and plaintext beyond loopback */
     kiln_keyring *keyring; /* TCP: who holds one of its keys may come from anywhere; NULL: nobody.
                               Outlives the listener and its connections */
-    const kiln_origins *origins; /* of a "ws:" address; outlives them too */
+    const kiln_origins *origins; /* of a "ws:" address, never NULL there; outlives them too */
     const kiln_conn_handler
         *handler; /* outlives the listener and its connections, like `context` */
     void *context;

@@ -65,10 +65,15 @@ class Board {
   }
 
   close() {
-    this.#isClosed = true;
+    this.#finish();
     this.#connection.close(new Error('closed by the page'));
-    this.#worker?.terminate();
     this.#end.resolve();
+  }
+
+  #finish() {
+    this.#isClosed = true;
+    this.#stop(() => true, true);
+    this.#worker?.terminate();
   }
 
   // ---- The connection ----
@@ -100,7 +105,7 @@ class Board {
     if (this.#isClosed) return;
     this.#options.log(error.message);
     if (error instanceof Unauthenticated) {
-      this.#isClosed = true;
+      this.#finish();
       this.#end.reject(error);
       return;
     }

@@ -474,6 +474,8 @@ static void on_web(kiln_conn *conn, kiln_str input) {
     kiln_status st = kiln_ws_receive(conn->web, input, plain, &reply);
     if (reply.size) kiln_conn_put_raw(conn, &reply);
     kiln_strbuf_deinit(&reply);
+    if (!st && conn->state == KILN_CONN_SHAKING && conn->queued_bytes > KILN_NET_STRANGER_BYTES)
+        st = too_slow(conn); /* a stranger's pings are answered before it is known */
     if (st)
         kiln_conn_fail(conn, st);
     else

@@ -78,6 +78,12 @@ def test_a_board_tells_an_impostor_nothing(world):
     app(world, "impostor", file=BOARD)
 
 
+def test_a_tracker_says_what_pages_need(world):
+    for options, says in ((["ws:127.0.0.1:0"], "pages prove a key"), (["ws:0.0.0.0:0"], "proxy with TLS"), (["ws:unix:/x"], "pages cannot dial a Unix socket"),
+                          (["127.0.0.1:0", "--ws-origin", "localhost:8000"], "is no origin as browsers write it")):
+        world.refused("--listen", *options, says=says, name="kiln-tracker")
+
+
 def test_a_board_in_node_measures_for_the_fleet(world):
     if not SOCKETS.exists():
         raise harness.Skip("WebSockets for node are missing: install node-ws")

@@ -462,6 +462,20 @@ static void a_stranger_that_speaks_no_http_is_turned_away(void **state) {
     }
 }
 
+/* Pings are answered before HELLO; a stranger that does not read the answers is let go. */
+static void a_stranger_that_pings_and_does_not_read_is_turned_away(void **state) {
+    page g;
+    char payload[125] = "";
+    kiln_strbuf pings = {0};
+    page_open(&g, *state);
+    page_expect_upgrade(&g);
+    while (pings.size < (60u << 10)) put_frame(&pings, 0x89, (kiln_str){payload, sizeof payload});
+    while (g.l.p.refused_count == 0) raw_send(&g.r, kiln_strbuf_view(&pings));
+    expect_contains(g.l.p.refused_why, "reads too slowly");
+    kiln_strbuf_deinit(&pings);
+    page_close(&g);
+}
+
 static void expect_no_listener(pair *p, const char *address, const char *why) {
     expect_ok(kiln_address_parse_listener(kiln_str_from(address), &p->listen.address));
     expect_error(kiln_net_listen(p->loop, &p->listen, &p->listener), PERMISSION_DENIED, why);
@@ -498,6 +512,7 @@ int main(void) {
         test_with_arena(a_page_is_nothing_but_a_board),
         test_with_arena(a_page_whose_key_is_revoked_is_let_go),
         test_with_arena(a_stranger_that_speaks_no_http_is_turned_away),
+        test_with_arena(a_stranger_that_pings_and_does_not_read_is_turned_away),
         test_with_arena(listeners_for_pages_want_keys_and_stay_at_home),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,12 +42,6 @@ uint32_t kiln_contain_enter(kiln_kernel_entry entry, kiln_kernel_tensor *const *
                             const kiln_kernel_services *services, uint32_t stack_top,
                             int32_t *out_result);
 
-static uint32_t log2_of(uint32_t bytes) {
-    uint32_t n = 0;
-    while (bytes >> n > 1) n++;
-    return n;
-}
-
 /* Code and data that both may be read and run; written where `writable`. */
 static void show(uint32_t number, uint32_t begin, uint32_t bytes, uint32_t writable) {
     MPU_NUMBER = number;
@@ -56,7 +50,8 @@ static void show(uint32_t number, uint32_t begin, uint32_t bytes, uint32_t writa
     MPU_SIZE = (begin + bytes - 32) | 1;
 #else
     MPU_BASE = begin;
-    MPU_SIZE = (writable ? 3u : 6u) << 24 | 1u << 17 | (log2_of(bytes) - 1) << 1 | 1;
+    MPU_SIZE =
+        (writable ? 3u : 6u) << 24 | 1u << 17 | (uint32_t)(30 - __builtin_clz(bytes)) << 1 | 1;
 #endif
 }
 
@@ -98,11 +93,19 @@ __attribute__((naked)) uint32_t kiln_contain_enter(kiln_kernel_entry entry,
             ".ltorg");
 }
 
+/* What the candidate left in FPSCR (rounding; how many lanes MVE's vectors have, with which other
+ * than all of them loops of the monitor's own are refused) and in VPR (which lanes are skipped). */
+#define FORGET_FPSCR "ldr r2, =0xe000ef3c\nldr r2, [r2]\n.inst.w 0xeee12a10\n" /* FPDSCR; vmsr */
+#ifdef __ARM_ARCH_8_1M_MAIN__
+#define FORGET_VPR "mov r2, #0\n.inst.w 0xeeec2a10\n" /* vmsr vpr, r2 */
+#else
+#define FORGET_VPR
+#endif
+
 /* Ends the candidate with the kiln_frame_status in r0: the frame of an exception that came in
  * kiln_contain_leave is put on the main stack. r4: of kiln_contain_done the entry's result. */
 __attribute__((naked, used)) static void finish(void) {
-    __asm__("cpsid i\n"
-            "mov r1, #0\n"
+    __asm__("cpsid i\n" FORGET_FPSCR FORGET_VPR "mov r1, #0\n"
             "msr control, r1\n"
             "isb\n"
             "ldr r2, =kiln_contain_sp\n"

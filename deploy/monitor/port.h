@@ -1,4 +1,4 @@
-/* What the monitor needs of a board: a C file like mps2.c and a linker script like mps2.ld.
+/* What the monitor needs of a board: a C file like mps.c and a linker script like mps.ld.
  * Everything else is that of every Cortex-M with an MPU. Nothing here may use the floating-point
  * unit. */
 #ifndef KILN_DEPLOY_MONITOR_PORT_H

@@ -14,7 +14,11 @@ import harness
 from harness import until
 
 DIGITS = pathlib.Path(__file__).parents[2] / "examples/digits/digits.onnx"
-MACHINES = {"mps2-an386": ("cortex-m4", 0x21000000), "mps2-an500": ("cortex-m7", 0x60000000)}
+MACHINES = {  # target, memory for candidates, ticks a second (deploy/monitor/meson.build)
+    "mps2-an386": ("cortex-m4", 0x21000000, 25000000),
+    "mps2-an500": ("cortex-m7", 0x60000000, 25000000),
+    "mps3-an547": ("cortex-m55", 0x60000000, 32000000),
+}
 HELLO, READ, WRITE, COPY, CALL, FIND, RESET = range(1, 8)  # deploy/monitor/frames.def
 OK, REFUSED, FAULT, STOPPED = range(4)
 ARDUINO = """#pragma once
@@ -102,14 +106,20 @@ def answers(line):
         return False
 
 
+# Code that leaves the processor as nobody else wants it and is refused, and code that returns 42 if nothing of it is left: rounding to zero;
+# on a Cortex-M55, a loop over the last lanes of vectors (dlstp.32), and a vector whose last lane is read.
+LEFT = {"": [("4ff44000" "e1ee100a" "00de", "f1ee100a" "20f48020" "2a30" "7047")],
+        "cortex-m55": [("4ff0010e" "2ef001e0" "00de", "10b5" "2a20" "4ff0000e" "a0ee100b" "31ee100b" "10bd")]}
+
+
 def check_monitor(world, machine):
     mcu = Microcontroller(world, machine)
-    target, begin = MACHINES[machine]
+    target, begin, tick_hz = MACHINES[machine]
     with contextlib.closing(Line(mcu.line).socket):  # who connects and goes leaves nothing behind
         pass
     line = Line(mcu.line)
     status, version, memory, size, hz = struct.unpack("<5I", line.ask(HELLO)[:20])
-    assert (status, version, memory, hz) == (OK, 1, begin, 25000000) and size > 15 << 20
+    assert (status, version, memory, hz) == (OK, 1, begin, tick_hz) and size > 15 << 20
     assert target.encode() + b",emulated\0" in line.ask(HELLO)
     # Memory: what is written is read and copied; nothing outside of it.
     line.load(begin, "00112233445566")
@@ -124,13 +134,18 @@ def check_monitor(world, machine):
     assert line.call(begin)[:2] == (OK, 42)
     line.load(begin, "4ff44030" "0138" "fdd1" "7047")
     status, _, ticks, _, _ = line.call(begin)
-    assert status == OK and abs(ticks * 40 - 2 * 0x30000) < 400, ticks
+    assert status == OK and abs(ticks * 1e9 / tick_hz - 2 * 0x30000) < 400, ticks
     # What the processor refuses ends it, with the address: the monitor's memory, the processor's control registers, an undefined
     # instruction, a stack that is none.
     for code, where in (("4ff00050" "0068" "7047", 4), ("4ff0e020" "c069" "7047", 4), ("00de" "7047", 0), ("0020" "8546" "01b4" "7047", None)):
         line.load(begin, code)
         status, _, _, fault, address = line.call(begin)
         assert status == FAULT and fault and (where is None or address == begin + where), (code, status, hex(address))
+    for leaves, works in LEFT[""] + LEFT.get(target, []):
+        line.load(begin, leaves)
+        assert line.call(begin)[0] == FAULT
+        line.load(begin, works)
+        assert line.call(begin)[:2] == (OK, 42), works
     # One that never returns and masks interrupts is stopped by a byte.
     line.load(begin, "72b6" "fee7")
     line.send(CALL, struct.pack("<III", begin + 1, begin + 0x1000, 0))
@@ -147,6 +162,10 @@ def test_a_cortex_m7_contains_what_it_is_told_to_run(world):
 
 def test_a_cortex_m4_contains_what_it_is_told_to_run(world):
     check_monitor(world, "mps2-an386")
+
+
+def test_a_cortex_m55_contains_what_it_is_told_to_run(world):
+    check_monitor(world, "mps3-an547")
 
 
 def board_of(world, mcu, address, *options):

@@ -1,5 +1,7 @@
 /* Lowered programs to C-family text; and to C, as one translation unit that needs nothing but a C11
  * compiler. */
+#include <string.h>
+
 #include "compiler-core/codegen/c_builder.h"
 #include "compiler-core/codegen/walk.h"
 
@@ -84,7 +86,8 @@ static const char c11_types[] =
     "    void *scratch;\n"
     "} kiln_kernel_services;\n";
 
-/* The dot product of microcontrollers, and the same for compilers of other processors. */
+/* The dot products of microcontrollers, and the same for compilers of other processors. Those of
+ * whole vectors are added to a lane's sum, with the lane's place in both operands. */
 static const char thumb_helpers[] =
     "#ifdef __ARM_FEATURE_SIMD32\n"
     "#include <arm_acle.h>\n"
@@ -94,16 +97,42 @@ static const char thumb_helpers[] =
     "    return sum + (u32)((s16)a * (s16)b) + (u32)((s16)(a >> 16) * (s16)(b >> 16));\n"
     "}\n"
     "#define SMLAD(A, B, SUM) smlad(A, B, SUM)\n"
-    "#endif\n";
+    "#endif\n"
+    "#ifdef __ARM_FEATURE_MVE\n"
+    "#include <arm_mve.h>\n"
+    "#define VMLAVA(NAME, LANES, T, AS, SUM) \\\n"
+    "    HELPER u32 NAME(const void *a, const void *b, unsigned lane, u32 sum) { \\\n"
+    "        const u8 *x = (const u8 *)a + 16 * lane, *y = (const u8 *)b + 16 * lane; \\\n"
+    "        return (u32)vmladavaq((SUM)sum, AS(vldrbq_u8(x)), AS(vldrbq_u8(y))); \\\n"
+    "    }\n"
+    "#else\n"
+    "#define VMLAVA(NAME, LANES, T, AS, SUM) \\\n"
+    "    HELPER u32 NAME(const void *a, const void *b, unsigned lane, u32 sum) { \\\n"
+    "        T x[LANES], y[LANES]; \\\n"
+    "        __builtin_memcpy(x, (const u8 *)a + 16 * lane, 16); \\\n"
+    "        __builtin_memcpy(y, (const u8 *)b + 16 * lane, 16); \\\n"
+    "        EACH(LANES) sum += (u32)(x[l] * y[l]); \\\n"
+    "        return sum; \\\n"
+    "    }\n"
+    "#endif\n"
+    "VMLAVA(vmlava_s8, 16, s8, vreinterpretq_s8_u8, s32)\n"
+    "VMLAVA(vmlava_u8, 16, u8, , u32)\n"
+    "VMLAVA(vmlava_s16, 8, s16, vreinterpretq_s16_u8, s32)\n";
 
 static kiln_ssa thumb_intrinsic(kiln_builder *base, const kiln_intrinsic *row, kiln_ssa sum,
                                 kiln_ssa a, kiln_ssa second) {
     kiln_c_builder *b = (kiln_c_builder *)base;
     kiln_ssa operand[] = {sum, a, second};
-    (void)row; /* there is one */
+    if (kiln_intrinsic_words(row) == 1)
+        return kiln_c_define(b, sum->type, true,
+                             kiln_arena_printf(b->arena, "SMLAD(%s, %s, %s)", kiln_c_each(b, a),
+                                               kiln_c_each(b, second), kiln_c_each(b, sum)),
+                             operand, 3);
+    const size_t dot = strcspn(row->name, ".");
     return kiln_c_define(b, sum->type, true,
-                         kiln_arena_printf(b->arena, "SMLAD(%s, %s, %s)", kiln_c_each(b, a),
-                                           kiln_c_each(b, second), kiln_c_each(b, sum)),
+                         kiln_arena_printf(b->arena, "%.*s_%s(&%s, &%s, l, %s)", (int)dot,
+                                           row->name, row->name + dot + 1, kiln_c_whole(b, a),
+                                           kiln_c_whole(b, second), kiln_c_each(b, sum)),
                          operand, 3);
 }
 

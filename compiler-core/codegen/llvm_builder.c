@@ -426,17 +426,39 @@ static void prefetch(kiln_builder *base, kiln_ssa pointer) {
 
 #define CURRENT_ROUNDING 4 /* of the machine, not of the instruction */
 
-/* An instruction on words of one lane: as many of it as there are lanes. */
+static LLVMValueRef lanes_of(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef second,
+                             uint32_t from, uint32_t have, uint32_t count) {
+    int32_t lane[KILN_LOWER_LANES_MAX];
+    for (uint32_t i = 0; i < count; i++) lane[i] = i < have ? (int32_t)(from + i) : -1;
+    return in(shuffle(&b->base, out(v), out(second), lane, count));
+}
+
+/* An instruction with one lane: as many of it as there are lanes. */
 static kiln_ssa intrinsic_by_lane(kiln_llvm_builder *b, const kiln_intrinsic *row, kiln_ssa sum,
                                   kiln_ssa a, kiln_ssa second) {
-    LLVMValueRef vector[] = {in(a), in(second), in(sum)}, result = vector[2];
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(b->context), vector = i32, *overload = NULL;
+    LLVMValueRef result = in(sum), no = i32_constant(b, 0);
+    const uint32_t words = kiln_intrinsic_words(row);
+    if (words > 1) {
+        vector = LLVMVectorType(LLVMIntTypeInContext(b->context, row->operand_bits), row->steps);
+        overload = &vector;
+    }
     for (uint32_t lane = 0; lane < row->lanes; lane++) {
-        LLVMValueRef arg[3], index = LLVMConstInt(LLVMInt32TypeInContext(b->context), lane, false);
-        for (uint32_t i = 0; i < 3; i++)
-            arg[i] = LLVMBuildExtractElement(b->builder, vector[i], index, "");
-        result = LLVMBuildInsertElement(b->builder, result,
-                                        kiln_llvm_intrinsic(b, row->instruction, NULL, 0, arg, 3),
-                                        index, "");
+        LLVMValueRef index = i32_constant(b, lane), x[2],
+                     before = LLVMBuildExtractElement(b->builder, result, index, "");
+        for (uint32_t i = 0; i < 2; i++) {
+            LLVMValueRef all = in(i ? second : a);
+            x[i] = lanes_of(b, all, NULL, lane * words, words, words);
+            x[i] = LLVMBuildBitCast(b->builder, x[i], vector, "");
+        }
+        /* llvm.arm.mve.vmldava(unsigned, subtract, exchange, sum, a, b), llvm.arm.smlad(a, b, sum)
+         */
+        LLVMValueRef whole[] = {
+            i32_constant(b, row->operand[0] == KILN_U8), no, no, before, x[0], x[1]};
+        LLVMValueRef word[] = {x[0], x[1], before};
+        LLVMValueRef after = kiln_llvm_intrinsic(b, row->instruction, overload, overload ? 1 : 0,
+                                                 overload ? whole : word, overload ? 6 : 3);
+        result = LLVMBuildInsertElement(b->builder, result, after, index, "");
     }
     return out(result);
 }
@@ -486,13 +508,6 @@ static kiln_ssa constant_bytes(kiln_builder *base, const uint8_t *bytes, uint32_
     LLVMSetLinkage(global, LLVMPrivateLinkage);
     LLVMSetAlignment(global, LINE_BYTES);
     return out(global);
-}
-
-static LLVMValueRef lanes_of(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef second,
-                             uint32_t from, uint32_t have, uint32_t count) {
-    int32_t lane[KILN_LOWER_LANES_MAX];
-    for (uint32_t i = 0; i < count; i++) lane[i] = i < have ? (int32_t)(from + i) : -1;
-    return in(shuffle(&b->base, out(v), out(second), lane, count));
 }
 
 /* What an instruction gives for whole vectors, of as many lanes as it takes. */

@@ -1,10 +1,10 @@
 /* Tensor intrinsics: the loop that `tensorize` marked becomes one instruction over all lanes, or
  * with a loop over rows around the lanes a few.
  *
- * Both operands are brought into one form, a word of four bytes per lane that holds the steps of
- * the lane's sum: read as a vector where the steps of neighbouring lanes lie behind one another,
- * joined of vectors where lanes do, one for each step, or one word for all lanes. Where the bytes
- * lie otherwise the loop is emitted as it stands.
+ * Both operands are brought into one form, a word of four bytes per lane (of Helium, four) that
+ * holds the steps of the lane's sum: read as a vector where the steps of neighbouring lanes lie
+ * behind one another, joined of vectors where lanes do, one for each step, or one word for all
+ * lanes. Where the bytes lie otherwise the loop is emitted as it stands.
  *
  * An instruction with two rows multiplies a word of eight bytes of each of two rows by those of two
  * lanes: a vector of sums is both rows of two lanes, and takes half of the lanes' words. */
@@ -136,8 +136,9 @@ static kiln_ssa as_words(kiln_walk *w, const use *u, uint32_t operand, kiln_ssa 
         bytes = kiln_walk_convert(
             w, in->operand[operand] == KILN_I8 ? KILN_CONVERT_SIGNED : KILN_CONVERT_UNSIGNED, bytes,
             KILN_SSA_I16);
-    return w->b->ops->convert(w->b, KILN_CONVERT_BITS, bytes,
-                              kiln_type_vector(KILN_SSA_I32, count / in->steps));
+    return w->b->ops->convert(
+        w->b, KILN_CONVERT_BITS, bytes,
+        kiln_type_vector(KILN_SSA_I32, count / in->steps * kiln_intrinsic_words(in)));
 }
 
 /* One word for all lanes. Words that lie together are loaded together: what unrolled steps need
@@ -160,8 +161,10 @@ static kiln_ssa word_for_all(kiln_walk *w, const use *u, uint32_t operand,
             as_words(w, u, operand, load_elements(w, buffer, at, at->constant, steps, at->align));
     }
     int32_t number[KILN_LOWER_LANES_MAX];
-    for (uint32_t i = 0; i < u->intrinsic->lanes; i++) number[i] = (int32_t)lane;
-    return w->b->ops->shuffle(w->b, words, NULL, number, u->intrinsic->lanes);
+    const uint32_t a_lane = kiln_intrinsic_words(u->intrinsic);
+    const uint32_t count = u->intrinsic->lanes * a_lane;
+    for (uint32_t i = 0; i < count; i++) number[i] = (int32_t)(lane * a_lane + i % a_lane);
+    return w->b->ops->shuffle(w->b, words, NULL, number, count);
 }
 
 #define ELEMENTS_MAX 64 /* of an operand: lanes times steps */

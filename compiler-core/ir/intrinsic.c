@@ -67,6 +67,11 @@ uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic) {
     return intrinsic->steps;
 }
 
+uint32_t kiln_intrinsic_words(const kiln_intrinsic *intrinsic) {
+    const size_t bytes = intrinsic->operand_bits == 16 ? 2 : kiln_dtype_size(intrinsic->operand[0]);
+    return intrinsic->steps * (uint32_t)bytes / 4;
+}
+
 bool kiln_intrinsic_widens(const kiln_intrinsic *intrinsic) {
     return intrinsic->operand_bits == 16 && kiln_dtype_size(intrinsic->operand[0]) == 1;
 }

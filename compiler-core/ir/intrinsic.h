@@ -18,7 +18,7 @@ typedef enum kiln_intrinsic_id {
 } kiln_intrinsic_id;
 
 #define KILN_INTRINSIC_OPERANDS 2
-#define KILN_INTRINSIC_STEPS_MAX 8 /* powers of two; of those in tiles, a word's */
+#define KILN_INTRINSIC_STEPS_MAX 16 /* powers of two; of those in tiles, a word's */
 
 typedef enum kiln_intrinsic_owner {
     KILN_INTRINSIC_LANES, /* a vector in one thread */
@@ -71,6 +71,8 @@ static inline bool kiln_intrinsic_of_threads(const kiln_intrinsic *intrinsic) {
 /* Steps of one lane that lie behind one another where operands are packed; of a warp's operands
  * those in four bytes. */
 uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic);
+/* With owner LANES and one row: the words of four bytes in which it takes the steps of one lane. */
+uint32_t kiln_intrinsic_words(const kiln_intrinsic *intrinsic);
 
 /* ---- owner WARP ----
  * The 32 iterations of the thread loop around a piece are the warp. Each thread sums up the

@@ -148,7 +148,9 @@ const kiln_intrinsic *kiln_expected_wide(const kiln_target *target) {
             kiln_intrinsic_sum(in) != KILN_I32)
             continue;
         if (in->operand[0] == KILN_I16 && !found) found = in;
-        if (in->operand[0] != KILN_I16 && !kiln_intrinsic_widens(in)) return NULL;
+        if (in->operand[0] != KILN_I16 && !kiln_intrinsic_widens(in) &&
+            (kiln_intrinsic_in_tiles(in) || kiln_intrinsic_words(in) <= in->rows))
+            return NULL;
     }
     return found;
 }

@@ -31,7 +31,8 @@ const kiln_intrinsic *kiln_expected_halves(const kiln_target *target);
 bool kiln_expected_multiplies(const kiln_target *target, kiln_dtype factors);
 /* Whether the block sums up products of two integers of 16 bits in 32. */
 bool kiln_multiplies_wide(const kiln_program *p, kiln_block block);
-/* The same, of a target on which it does more at once than any that takes bytes; NULL: none. */
+/* The instruction for that, of a target on which none takes words of four bytes: those of whole
+ * vectors of bytes leave sums to it that have other numbers of steps. NULL: none. */
 const kiln_intrinsic *kiln_expected_wide(const kiln_target *target);
 
 #endif

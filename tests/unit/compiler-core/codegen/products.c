@@ -171,6 +171,7 @@ kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *in) {
         [KILN_ARCH_THUMB] = "thumbv7em-none-eabihf",
     };
     const char *processor = base[in->arch];
+    if (strcmp(in->feature, "mve") == 0) processor = "thumbv8.1m.main-none-eabihf";
     if (in->lanes == 16) processor = "x86_64-unknown-linux-gnu,mcpu=x86-64-v4";
     return target_of(arena,
                      kiln_arena_printf(arena, "cpu:%s,features=+%s", processor, in->feature));

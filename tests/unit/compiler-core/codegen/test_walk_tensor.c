@@ -17,6 +17,7 @@
 static const char *mnemonic(kiln_arena *arena, const kiln_intrinsic *in) {
     if (in->arch == KILN_ARCH_AARCH64 && in->rows == 1) return "dot\t";
     if (in->arch == KILN_ARCH_WASM32) return "i32x4.dot_i16x8_s";
+    if (in->arch == KILN_ARCH_THUMB) return kiln_arena_printf(arena, "\t%s\t", in->name);
     return kiln_arena_printf(arena, "\t%.*s\t", (int)strcspn(in->name, "."), in->name);
 }
 

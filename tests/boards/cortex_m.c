@@ -10,7 +10,7 @@
 #define SYS_EXIT 0x18
 #define APPLICATION_EXIT 0x20026 /* success */
 #define RUN_TIME_ERROR 0x20023
-#define STACK_TOP 0x20400000 /* cortex_m.ld */
+#define STACK_TOP 0x20080000 /* cortex_m.ld */
 /* Coprocessor access control: both halves of the floating-point unit, for everybody. */
 #define CPACR (*(volatile uint32_t *)0xe000ed88)
 #define CPACR_FPU (0xfu << 20)

@@ -26,6 +26,13 @@
     "y: f32[1,16,12,12] = conv(x, w, b) pads=[1,1,1,1] kernel 1\n"            \
     "z: f32[1,16,12,12] = relu(y) kernel 1\n"                                 \
     "output z\n"
+#define BYTES                                                                \
+    "graph bytes\n"                                                          \
+    "input x: u8[1,16,6,6]\n"                                                \
+    "constant w: i8[8,16,3,3] = hash \"00112233445566778899aabbccddeeff\"\n" \
+    "constant z: u8[] = [7]\n"                                               \
+    "y: i32[1,8,6,6] = conv_integer(x, w, z) pads=[1,1,1,1] kernel 1\n"      \
+    "output y\n"
 #define SEVERAL_STEPS                              \
     "graph steps\n"                                \
     "input x: f32[1,4,6,6]\ninput y: f32[1,144]\n" \
@@ -316,28 +323,35 @@ static bool is_installed(const network *n, const char *program) {
     return found;
 }
 
-/* A board with a Cortex-M7. */
-static void expect_on_cortex_m(network *n, const char *target_text) {
+typedef struct board {
+    const char *machine, *processor, *triple; /* of qemu-system-arm; of the compiler */
+} board;
+
+static const board cortex_m7 = {"mps2-an500", "cortex-m7", "thumbv7em-none-eabihf"},
+                   cortex_m55 = {"mps3-an547", "cortex-m55", "thumbv8.1m.main-none-eabihf"};
+
+/* `calls`: what is in the text for the target; NULL: anything. */
+static void expect_on(const board *b, network *n, const char *target_text, const char *calls) {
     static const char *const link[] = {"ld.lld-19", "-T",         "cortex_m.ld", "-o",
                                        "net.elf",   "cortex_m.o", "net.o",       NULL};
-    static const char *const boot[] = {"qemu-system-arm",
-                                       "-machine",
-                                       "mps2-an500",
-                                       "-cpu",
-                                       "cortex-m7",
-                                       "-display",
-                                       "none",
-                                       "-monitor",
-                                       "none",
-                                       "-serial",
-                                       "none",
-                                       "-chardev",
-                                       "stdio,id=out",
-                                       "-semihosting-config",
-                                       "enable=on,target=native,chardev=out",
-                                       "-kernel",
-                                       "net.elf",
-                                       NULL};
+    const char *const boot[] = {"qemu-system-arm",
+                                "-machine",
+                                b->machine,
+                                "-cpu",
+                                b->processor,
+                                "-display",
+                                "none",
+                                "-monitor",
+                                "none",
+                                "-serial",
+                                "none",
+                                "-chardev",
+                                "stdio,id=out",
+                                "-semihosting-config",
+                                "enable=on,target=native,chardev=out",
+                                "-kernel",
+                                "net.elf",
+                                NULL};
     static const char *const copied[] = {"cortex_m.c", "cortex_m.ld"};
     kiln_tensor got[PORTS_MAX];
     if (!is_installed(n, "qemu-system-arm")) {
@@ -352,11 +366,16 @@ static void expect_on_cortex_m(network *n, const char *target_text) {
         write_file(n, copied[i], text);
     }
     emit(n, target_text);
+    if (calls) {
+        kiln_str text;
+        expect_ok(kiln_file_read(path_of(n, "net.c"), 1 << 20, n->arena, &text));
+        assert_non_null(strstr(text.data, calls));
+    }
     write_data(n);
     for (uint32_t i = 0; i < 2; i++) {
         const char *const compile[] = {"clang-19",
-                                       "--target=thumbv7em-none-eabihf",
-                                       "-mcpu=cortex-m7",
+                                       kiln_arena_printf(n->arena, "--target=%s", b->triple),
+                                       kiln_arena_printf(n->arena, "-mcpu=%s", b->processor),
                                        "-std=c11",
                                        "-O2",
                                        "-Wall",
@@ -379,17 +398,27 @@ static void expect_on_cortex_m(network *n, const char *target_text) {
 
 static void digits_run_on_a_cortex_m(void **state) {
     network n = digits(*state);
-    expect_on_cortex_m(&n, "cortex-m7");
+    expect_on(&cortex_m7, &n, "cortex-m7", NULL);
 }
 
 static void a_convolution_runs_on_a_cortex_m(void **state) {
     network n = network_of(*state, graph_of(*state, CONVOLUTION));
-    expect_on_cortex_m(&n, "cortex-m7");
+    expect_on(&cortex_m7, &n, "cortex-m7", NULL);
+}
+
+static void bytes_are_multiplied_in_pairs(void **state) {
+    network n = network_of(*state, graph_of(*state, BYTES));
+    expect_on(&cortex_m7, &n, "cortex-m7", "SMLAD(v");
+}
+
+static void bytes_are_multiplied_in_whole_vectors(void **state) {
+    network n = network_of(*state, graph_of(*state, BYTES));
+    expect_on(&cortex_m55, &n, "cortex-m55", "vmlava_s8(&v");
 }
 
 static void text_for_vectors_runs_on_a_cortex_m(void **state) {
     network n = digits(*state);
-    expect_on_cortex_m(&n, "x86-64");
+    expect_on(&cortex_m55, &n, "x86-64", NULL);
 }
 
 int main(void) {
@@ -404,6 +433,8 @@ int main(void) {
         test_with_arena(a_plan_of_objects_is_refused),
         test_with_arena(digits_run_on_a_cortex_m),
         test_with_arena(a_convolution_runs_on_a_cortex_m),
+        test_with_arena(bytes_are_multiplied_in_pairs),
+        test_with_arena(bytes_are_multiplied_in_whole_vectors),
         test_with_arena(text_for_vectors_runs_on_a_cortex_m),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,16 +158,28 @@ static void default_schedules_multiply_in_the_instruction_and_in_registers(void 
     }
 }
 
-/* Words and sums fill its 13 registers, of which addresses take a few: little lies on the stack. */
-static void a_microcontroller_multiplies_two_pairs_at_a_time(void **state) {
+/* Words and sums fill its 13 registers, of which addresses take a few: little lies on the stack.
+ * Whole vectors where channels fill them. */
+static void microcontrollers_multiply_pairs_or_whole_vectors(void **state) {
     kiln_arena *arena = *state;
-    const kiln_target target = target_of(arena, "cortex-m7");
-    kiln_program *te = quantised_program(arena, KILN_U8, 64, 14, 64);
-    const char *inner =
-        inner_loop(arena, assembly_of(default_schedule(te, &target), &target, arena), "\tsmlad\t");
-    const uint32_t products = occurrences(inner, "\tsmlad\t");
-    if (products < 8 || occurrences(inner, "[sp") > products)
-        fail_msg("%u instructions:\n%s", products, inner);
+    static const struct {
+        const char *target, *instruction;
+        int64_t channels;
+    } row[] = {
+        {"cortex-m7", "\tsmlad\t", 64},
+        {"cortex-m55", "\tvmlava.s8\t", 64},
+        {"cortex-m55", "\tvmlava.s16\t", 24},
+        {"cortex-m55", "\tsmlad\t", 12},
+    };
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const kiln_target target = target_of(arena, row[i].target);
+        kiln_program *te = quantised_program(arena, KILN_U8, row[i].channels, 14, 64);
+        const char *inner = inner_loop(
+            arena, assembly_of(default_schedule(te, &target), &target, arena), row[i].instruction);
+        const uint32_t products = occurrences(inner, row[i].instruction);
+        if (products < 8 || occurrences(inner, "[sp") > products)
+            fail_msg("%s, %u instructions:\n%s", row[i].instruction, products, inner);
+    }
 }
 
 #define N2 "cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-n2"
@@ -373,7 +385,7 @@ int main(void) {
         test_with_arena(products_equal_the_interpreter_where_they_run),
         test_with_arena(a_target_without_the_instruction_is_told_so),
         test_with_arena(default_schedules_multiply_in_the_instruction_and_in_registers),
-        test_with_arena(a_microcontroller_multiplies_two_pairs_at_a_time),
+        test_with_arena(microcontrollers_multiply_pairs_or_whole_vectors),
         test_with_arena(default_schedules_multiply_two_rows_at_once),
         test_with_arena(products_of_f16_are_one_instruction),
         test_with_arena(sums_over_taps_equal_the_interpreter),

@@ -185,7 +185,8 @@ class Board {
 
   /** In a worker, which is ended where a phase passes its deadline: the next trial gets another one. */
   async #measure(entry, reference, artefacts) {
-    const {trial} = entry;
+    const {trial} = entry, worker = await this.#start();
+    if (entry.stopped) return;
     const results = await new Promise(resolve => {
       let timer;
       const end = found => {
@@ -193,7 +194,7 @@ class Board {
         resolve(found);
       };
       const kill = (outcome, text) => {
-        this.#worker.terminate();
+        worker.terminate();
         this.#worker = undefined;
         end([{outcome, text}]);
       };
@@ -206,8 +207,8 @@ class Board {
       entry.abort = kill;
       enter(2);
       this.#answer = data => (data.phase ? enter(data.phase) : end(data.results));
-      this.#failed = error => kill(OUTCOME.crash, error.message);
-      this.#order({artefacts, reference, seed: trial.seed, policy: trial.policy, raceNs: trial.race_ns ?? 0});
+      this.#failed = error => kill(OUTCOME.infra, error.message); // what candidates throw is caught there
+      worker.postMessage({artefacts, reference, seed: trial.seed, policy: trial.policy, raceNs: trial.race_ns ?? 0});
     });
     entry.abort = undefined;
     this.#keep(entry, results);
@@ -216,9 +217,16 @@ class Board {
   #answer;
   #failed;
 
-  async #order(order) {
-    this.#worker ??= await spawn(new URL('./trial.js', import.meta.url), data => this.#answer(data), error => this.#failed(error));
-    this.#worker.postMessage(order);
+  /** The worker, started where there is none; nothing is heard of one that was ended. */
+  async #start() {
+    if (this.#worker) return this.#worker;
+    const heard = of => what => {
+      if (worker === this.#worker) of(what);
+    };
+    const worker = await spawn(new URL('./trial.js', import.meta.url), heard(data => this.#answer(data)), heard(error => this.#failed(error)));
+    if (this.#isClosed) worker.terminate();
+    this.#worker = worker;
+    return worker;
   }
 
   #keep(entry, [own, ...rivals]) {

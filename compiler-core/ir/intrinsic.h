@@ -71,7 +71,7 @@ static inline bool kiln_intrinsic_of_threads(const kiln_intrinsic *intrinsic) {
 /* Steps of one lane that lie behind one another where operands are packed; of a warp's operands
  * those in four bytes. */
 uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic);
-/* With owner LANES and one row: the words of four bytes in which it takes the steps of one lane. */
+/* With owner LANES: the words of four bytes in which it takes the steps of one lane. */
 uint32_t kiln_intrinsic_words(const kiln_intrinsic *intrinsic);
 
 /* ---- owner WARP ----

@@ -6,7 +6,6 @@ FACTS = "compiler-core/facts/"
 SCHED = "compiler-core/sched/"
 LOWER = "compiler-core/lower/"
 IR = "compiler-core/ir/"
-SUPPORT = "tests/support/"
 
 PROGRAM = "tests/mutants/mutants-lowering"
 LAUNCHES = "tests/unit/compiler-core/test-core-lower-launches"
@@ -298,31 +297,31 @@ FAULTS += [(name, file, old, new, SHARED) for name, file, old, new in [
     ("copies under way keep nothing alive", LOWER + "shared.c", "return of->has_copies;", "return false;"),
     ("places of shared temps are not aligned", LOWER + "shared.c", "offset = KILN_ALIGN_UP(other->end, alignment);", "offset = other->end + 0 * alignment;"),
     ("a launch counts the bytes of all its temps", LOWER + "launches.c", "offset = b->is_placed ? b->offset", "offset = false ? b->offset"),
-    ("nobody knows whose the bytes are", SUPPORT + "loop_shadow.c", "w->holder[sh->first_cell[element] + c] = buffer;", ";"),
-    ("temps on the same bytes do not race", SUPPORT + "loop_shadow.c", "if (!sh->first_cell)\n        return touch", "if (sh->first_cell) return KILN_OK; else\n        return touch"),
-    ("copies land in their own temp only", SUPPORT + "loop_shadow.c", "return in_a->first_cell && in_b->first_cell &&", "return false && in_a->first_cell && in_b->first_cell &&"),
+    ("nobody knows whose the bytes are", IR + "loop_shadow.c", "w->holder[sh->first_cell[element] + c] = buffer;", ";"),
+    ("temps on the same bytes do not race", IR + "loop_shadow.c", "if (!sh->first_cell)\n        return touch", "if (sh->first_cell) return KILN_OK; else\n        return touch"),
+    ("copies land in their own temp only", IR + "loop_shadow.c", "return in_a->first_cell && in_b->first_cell &&", "return false && in_a->first_cell && in_b->first_cell &&"),
 ]]
 FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
-    ("barriers order nothing", SUPPORT + "loop_eval.c", "g->level->instance = ++ex->w.instances;", ""),
-    ("threads may disagree about a barrier", SUPPORT + "loop_eval.c", "if (runs[t] != runs[first])", "if (!ex->meets[stmt] && runs[t] != runs[first])"),
-    ("threads share their own memory", SUPPORT + "loop_shadow.c", "sh->copies > 1 ? w->thread : 0;", "0;"),
-    ("copies land at once", SUPPORT + "loop_shadow.c", "kiln_vec_push_in(w->arena, &w->flight, f);",
+    ("barriers order nothing", IR + "loop_eval.c", "g->level->instance = ++ex->w.instances;", ""),
+    ("threads may disagree about a barrier", IR + "loop_eval.c", "if (runs[t] != runs[first])", "if (!ex->meets[stmt] && runs[t] != runs[first])"),
+    ("threads share their own memory", IR + "loop_shadow.c", "sh->copies > 1 ? w->thread : 0;", "0;"),
+    ("copies land at once", IR + "loop_shadow.c", "kiln_vec_push_in(w->arena, &w->flight, f);",
      "write_element(w, s->buffer, (size_t)element, value); (void)f;"),
-    ("a wait leaves one group less in flight", SUPPORT + "loop_shadow.c", "f.group + pending <", "f.group + pending <="),
-    ("a wait is for copies of all tokens", SUPPORT + "loop_shadow.c", "f.token == token &&", ""),
-    ("what is being copied may be overwritten", SUPPORT + "loop_shadow.c",
+    ("a wait leaves one group less in flight", IR + "loop_shadow.c", "f.group + pending <", "f.group + pending <="),
+    ("a wait is for copies of all tokens", IR + "loop_shadow.c", "f.token == token &&", ""),
+    ("what is being copied may be overwritten", IR + "loop_shadow.c",
      "(is_write && f->from == buffer && f->from_element == element)", "false"),
-    ("a lane gets what it has", SUPPORT + "loop_eval.c", "enter_thread(ex, g, t - lane * stride + (lane ^ away) * stride);", "enter_thread(ex, g, t);"),
-    ("lanes may disagree about an exchange", SUPPORT + "loop_eval.c", "if (runs[t] != runs[first])", "if (ex->meets[stmt] && runs[t] != runs[first])"),
-    ("lanes that are not there have values", SUPPORT + "loop_eval.c", "if ((lane ^ away) >= lanes)", "if (false)"),
-    ("what is being copied to may be touched", SUPPORT + "loop_shadow.c",
+    ("a lane gets what it has", IR + "loop_eval.c", "enter_thread(ex, g, t - lane * stride + (lane ^ away) * stride);", "enter_thread(ex, g, t);"),
+    ("lanes may disagree about an exchange", IR + "loop_eval.c", "if (runs[t] != runs[first])", "if (ex->meets[stmt] && runs[t] != runs[first])"),
+    ("lanes that are not there have values", IR + "loop_eval.c", "if ((lane ^ away) >= lanes)", "if (false)"),
+    ("what is being copied to may be touched", IR + "loop_shadow.c",
      "share_bytes(w, f->to, f->to_element, buffer, element) ||", ""),
-    ("nobody need wait for a copy", SUPPORT + "loop_shadow.c", "if (w->flight.count == 0) return KILN_OK;", "return KILN_OK;"),
-    ("copies are never committed", SUPPORT + "loop_shadow.c", "w->committed[w->thread][token]++;", ""),
-    ("tokens do not say what was done", SUPPORT + "loop_shadow.c",
+    ("nobody need wait for a copy", IR + "loop_shadow.c", "if (w->flight.count == 0) return KILN_OK;", "return KILN_OK;"),
+    ("copies are never committed", IR + "loop_shadow.c", "w->committed[w->thread][token]++;", ""),
+    ("tokens do not say what was done", IR + "loop_shadow.c",
      "*known = KILN_MAX(*known, sent->time[u]);", "(void)known, (void)sent;"),
-    ("time stands still", SUPPORT + "loop_shadow.c", "w->clock[s->from].time[s->from]++;", ""),
-    ("tokens may be left over", SUPPORT + "loop_shadow.c",
+    ("time stands still", IR + "loop_shadow.c", "w->clock[s->from].time[s->from]++;", ""),
+    ("tokens may be left over", IR + "loop_shadow.c",
      "if (w->queue[from][to].taken != w->queue[from][to].sent.count)", "if (false)"),
 ]]
 
@@ -391,7 +390,7 @@ FAULTS += [(name, file, old, new, PRODUCER) for name, file, old, new in [
 ]]
 
 FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
-    ("a token that came back orders nothing among threads", SUPPORT + "loop_shadow.c", "t->time <= w->returned[unit_of_touch(w, now)]", "false"),
-    ("a push says nothing about copies", SUPPORT + "loop_shadow.c", "if (!st) st = land_of_unit(w, (kiln_unit)s->from);", "(void)land_of_unit;"),
-    ("any number is a token's", SUPPORT + "loop_shadow.c", "if (number < 0 || number == wanted) return KILN_OK;", "if (number < 0 || number != wanted + 1000) return KILN_OK;"),
+    ("a token that came back orders nothing among threads", IR + "loop_shadow.c", "t->time <= w->returned[unit_of_touch(w, now)]", "false"),
+    ("a push says nothing about copies", IR + "loop_shadow.c", "if (!st) st = land_of_unit(w, (kiln_unit)s->from);", "(void)land_of_unit;"),
+    ("any number is a token's", IR + "loop_shadow.c", "if (number < 0 || number == wanted) return KILN_OK;", "if (number < 0 || number != wanted + 1000) return KILN_OK;"),
 ]]

@@ -91,8 +91,8 @@ static void print_error(const char *command, kiln_status st) {
 }
 
 int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN); /* a peer that goes away is an error, not an end */
-    kiln_log_init("kiln", KILN_LOG_WARN);
+    signal(SIGPIPE, SIG_IGN);              /* a peer that goes away is an error, not an end */
+    kiln_log_init("kiln", KILN_LOG_ERROR); /* nobody else waits for a command's loop */
     if (argc < 2) {
         print_help(stderr);
         return kiln_code_exit(KILN_INVALID_ARGUMENT);

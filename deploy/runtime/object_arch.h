@@ -81,13 +81,4 @@ bool kiln_relocate_abs64(uint8_t *place, uint64_t address, uint64_t value);
 bool kiln_relocate_abs32(uint8_t *place, uint64_t address, uint64_t value);
 bool kiln_relocate_pc32(uint8_t *place, uint64_t address, uint64_t value);
 
-/* ---- for relocate_arm.c and relocate_thumb.c: the same file, other instructions ----------------
- */
-
-/* The addend of a whole word. */
-int64_t kiln_relocate_word(const uint8_t *place);
-/* Whether build attributes say that floats are passed in registers, and the processor is one of
- * profile M, or is not. */
-bool kiln_relocate_hard_float(kiln_str bytes, bool is_micro);
-
 #endif

@@ -1,23 +1,5 @@
 /* Linking of ARM objects: ARM instructions (not Thumb), floats in vector registers (hard float). */
-#include <string.h>
-
-#include "base/macros.h"
-#include "deploy/runtime/object_arch.h"
-
-static int64_t sign_extended(uint32_t value, uint32_t bits) {
-    uint32_t sign = UINT32_C(1) << (bits - 1);
-    return (int64_t)(value & (2 * sign - 1)) - (value & sign ? 2 * (int64_t)sign : 0);
-}
-
-static bool apply_abs32(uint8_t *place, uint64_t address, uint64_t value) {
-    return kiln_relocate_abs32(place, address, value);
-}
-static bool apply_pc32(uint8_t *place, uint64_t address, uint64_t value) {
-    return kiln_relocate_pc32(place, address, value);
-}
-int64_t kiln_relocate_word(const uint8_t *place) { return (int32_t)kiln_relocate_get32(place); }
-static int64_t addend_abs32(const uint8_t *place) { return kiln_relocate_word(place); }
-static int64_t addend_pc32(const uint8_t *place) { return kiln_relocate_word(place); }
+#include "deploy/runtime/relocate_arm.h"
 
 /* b, bl: 24 bits of words. The addend says that the program counter is two instructions ahead. */
 static bool apply_branch24(uint8_t *place, uint64_t address, uint64_t value) {
@@ -31,30 +13,13 @@ static int64_t addend_branch24(const uint8_t *place) {
 }
 
 /* movw, movt: 16 bits, of which the highest four have a place of their own. */
-static bool apply_half(uint8_t *place, uint64_t value) {
-    uint32_t half = (uint32_t)value & 0xffff;
+static void put_half(uint8_t *place, uint32_t half) {
     kiln_relocate_field(place, 0x000f0fff, half >> 12 << 16 | (half & 0xfff));
-    return true;
 }
-static bool apply_movw(uint8_t *place, KILN_UNUSED uint64_t address, uint64_t value) {
-    return apply_half(place, value);
+static uint32_t half_at(const uint8_t *place) {
+    const uint32_t instruction = kiln_relocate_get32(place);
+    return (instruction >> 16 & 0xf) << 12 | (instruction & 0xfff);
 }
-static bool apply_movt(uint8_t *place, KILN_UNUSED uint64_t address, uint64_t value) {
-    return value <= UINT32_MAX && apply_half(place, value >> 16);
-}
-static bool apply_movw_pc(uint8_t *place, uint64_t address, uint64_t value) {
-    return apply_half(place, value - address);
-}
-static bool apply_movt_pc(uint8_t *place, uint64_t address, uint64_t value) {
-    return kiln_relocate_fits(value - address, 32) && apply_half(place, (value - address) >> 16);
-}
-static int64_t addend_movw(const uint8_t *place) {
-    uint32_t instruction = kiln_relocate_get32(place);
-    return sign_extended((instruction >> 16 & 0xf) << 12 | (instruction & 0xfff), 16);
-}
-static int64_t addend_movt(const uint8_t *place) { return addend_movw(place); }
-static int64_t addend_movw_pc(const uint8_t *place) { return addend_movw(place); }
-static int64_t addend_movt_pc(const uint8_t *place) { return addend_movw(place); }
 
 /* ldr pc, [pc, #-4]; the address, which may be one of Thumb code. */
 static void write_veneer(uint8_t *place, uint64_t target) {

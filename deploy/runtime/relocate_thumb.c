@@ -1,22 +1,7 @@
 /* Linking of objects of Thumb code for microcontrollers, floats in vector registers (hard float).
  * Addresses of functions have bit 0 set; instructions of four bytes are two halfwords, the first
  * one lower (Arm v7-M Architecture Reference Manual, A5.1 and A7.7). */
-#include "base/macros.h"
-#include "deploy/runtime/object_arch.h"
-
-static int64_t sign_extended(uint32_t value, uint32_t bits) {
-    uint32_t sign = UINT32_C(1) << (bits - 1);
-    return (int64_t)(value & (2 * sign - 1)) - (value & sign ? 2 * (int64_t)sign : 0);
-}
-
-static bool apply_abs32(uint8_t *place, uint64_t address, uint64_t value) {
-    return kiln_relocate_abs32(place, address, value);
-}
-static bool apply_pc32(uint8_t *place, uint64_t address, uint64_t value) {
-    return kiln_relocate_pc32(place, address, value);
-}
-static int64_t addend_abs32(const uint8_t *place) { return kiln_relocate_word(place); }
-static int64_t addend_pc32(const uint8_t *place) { return kiln_relocate_word(place); }
+#include "deploy/runtime/relocate_arm.h"
 
 /* bl, b.w: S:I1:I2:imm10:imm11 halfwords, where I1 is not (J1 xor S), and I2 the same of J2. */
 #define BRANCH_FIELD 0x2fff07ffu
@@ -39,34 +24,16 @@ static int64_t addend_branch(const uint8_t *place) {
 
 /* movw, movt: imm4:i:imm3:imm8. */
 #define HALF_FIELD 0x70ff040fu
-static bool apply_half(uint8_t *place, uint64_t value) {
-    const uint32_t half = (uint32_t)value & 0xffff;
+static void put_half(uint8_t *place, uint32_t half) {
     kiln_relocate_field(place, HALF_FIELD,
                         half >> 12 | (half >> 11 & 1) << 10 | (half >> 8 & 7) << 28 |
                             (half & 0xff) << 16);
-    return true;
 }
-static bool apply_movw(uint8_t *place, KILN_UNUSED uint64_t address, uint64_t value) {
-    return apply_half(place, value);
-}
-static bool apply_movt(uint8_t *place, KILN_UNUSED uint64_t address, uint64_t value) {
-    return value <= UINT32_MAX && apply_half(place, value >> 16);
-}
-static bool apply_movw_pc(uint8_t *place, uint64_t address, uint64_t value) {
-    return apply_half(place, value - address);
-}
-static bool apply_movt_pc(uint8_t *place, uint64_t address, uint64_t value) {
-    return kiln_relocate_fits(value - address, 32) && apply_half(place, (value - address) >> 16);
-}
-static int64_t addend_movw(const uint8_t *place) {
+static uint32_t half_at(const uint8_t *place) {
     const uint32_t code = kiln_relocate_get32(place);
-    return sign_extended((code & 0xf) << 12 | (code >> 10 & 1) << 11 | (code >> 28 & 7) << 8 |
-                             (code >> 16 & 0xff),
-                         16);
+    return (code & 0xf) << 12 | (code >> 10 & 1) << 11 | (code >> 28 & 7) << 8 |
+           (code >> 16 & 0xff);
 }
-static int64_t addend_movt(const uint8_t *place) { return addend_movw(place); }
-static int64_t addend_movw_pc(const uint8_t *place) { return addend_movw(place); }
-static int64_t addend_movt_pc(const uint8_t *place) { return addend_movw(place); }
 
 /* ldr.w pc, [pc]; the address. */
 static void write_veneer(uint8_t *place, uint64_t target) {

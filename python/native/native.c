@@ -69,3 +69,10 @@ PyObject *kiln_path_bytes(PyObject *path) {
     PyObject *bytes = NULL;
     return PyUnicode_FSConverter(path, &bytes) ? bytes : NULL;
 }
+
+int kiln_class_add(PyObject *module, const char *name, PyType_Spec *spec) {
+    PyObject *class = PyType_FromModuleAndSpec(module, spec, NULL);
+    const int failed = class ? PyModule_AddObjectRef(module, name, class) : -1;
+    Py_XDECREF(class);
+    return failed;
+}

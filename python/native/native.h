@@ -44,4 +44,7 @@ PyObject *kiln_text_new(const char *text, size_t size_bytes);
  * exception. */
 PyObject *kiln_path_bytes(PyObject *path);
 
+/* Adds a class to an extension; -1 with an exception. */
+int kiln_class_add(PyObject *module, const char *name, PyType_Spec *spec);
+
 #endif

@@ -232,10 +232,7 @@ static int query_exec(PyObject *module) {
     if (!state->errors) return -1;
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         if (PyModule_AddIntConstant(module, order[i].name, order[i].number) < 0) return -1;
-    PyObject *class = PyType_FromModuleAndSpec(module, &spec, NULL);
-    int failed = class ? PyModule_AddObjectRef(module, "Records", class) : -1;
-    Py_XDECREF(class);
-    return failed;
+    return kiln_class_add(module, "Records", &spec);
 }
 
 static int query_clear(PyObject *module) {

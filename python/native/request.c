@@ -145,10 +145,7 @@ static int request_exec(PyObject *module) {
     if (!state->errors) return -1;
     for (size_t i = 0; i < sizeof constant / sizeof constant[0]; i++)
         if (PyModule_AddIntConstant(module, constant[i].name, constant[i].number) < 0) return -1;
-    PyObject *class = PyType_FromModuleAndSpec(module, &spec, NULL);
-    int failed = class ? PyModule_AddObjectRef(module, "Request", class) : -1;
-    Py_XDECREF(class);
-    return failed;
+    return kiln_class_add(module, "Request", &spec);
 }
 
 static int request_clear(PyObject *module) {

@@ -346,13 +346,6 @@ static PyObject *schedule_around(PyObject *self, PyObject *argument) {
 
 /* ---- the extension ---- */
 
-static int add_class(PyObject *module, const char *name, PyType_Spec *spec) {
-    PyObject *class = PyType_FromModuleAndSpec(module, spec, NULL);
-    int failed = class ? PyModule_AddObjectRef(module, name, class) : -1;
-    Py_XDECREF(class);
-    return failed;
-}
-
 static int add_operator_class(PyObject *module) {
     static PyMethodDef methods[] = {{"add", operator_add, METH_O, NULL},
                                     {"set_constant", operator_set_constant, METH_VARARGS, NULL},
@@ -368,7 +361,7 @@ static int add_operator_class(PyObject *module) {
                                   {0, NULL}};
     static PyType_Spec spec = {"kiln._te.Operator", sizeof(handle), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    return add_class(module, "Operator", &spec);
+    return kiln_class_add(module, "Operator", &spec);
 }
 
 static int add_schedule_class(PyObject *module) {
@@ -387,7 +380,7 @@ static int add_schedule_class(PyObject *module) {
                                   {0, NULL}};
     static PyType_Spec spec = {"kiln._te.Schedule", sizeof(handle), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    return add_class(module, "Schedule", &spec);
+    return kiln_class_add(module, "Schedule", &spec);
 }
 
 static int te_exec(PyObject *module) {

@@ -13,6 +13,7 @@
 #include "tests/support/interpreter.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/graph/support.h"
+#include "tests/unit/deploy/networks.h"
 
 #define PORTS_MAX 8
 #define RUNNER "tests/unit/deploy/run_wasm.mjs"
@@ -80,33 +81,13 @@ static void a_network_runs_in_node(void **state) {
 }
 
 static void aliases_copies_and_two_outputs_run_in_node(void **state) {
-    static const char text[] = "graph steps\n"
-                               "input x: f32[1,4,6,6]\ninput y: f32[1,144]\n"
-                               "a: f32[1,144] = flatten(x) axis=1\n"
-                               "b: f32[1,144] = softmax(a)\n"
-                               "c: f32[1,288] = concat(b, y) axis=1\n"
-                               "d: f32[1,288] = exp(c)\n"
-                               "e: f32[288,1] = flatten(d) axis=2\n"
-                               "output b\noutput e\noutput a\n";
-    expect_same(*state, graph_of(*state, text), "wasm");
+    expect_same(*state, graph_of(*state, SEVERAL_STEPS), "wasm");
 }
 
 /* Carried state, rows forwards and backwards, weights that are packed once, and a number of
  * iterations that is known at run time only. */
 static void loops_run_in_node(void **state) {
-    static const char *const text[] = {
-        "graph g\ninput x: f32[5,3]\ninput s: f32[3]\nconstant n: i64[] = [5]\n"
-        "i: i64[], a: f32[3], r: f32[3] = loop_begin(n, s, x) carried=1 reversed=[1] trips=5\n"
-        "b: f32[3] = add(a, r)\nt: f32[3] = tanh(b)\n"
-        "last: f32[3], all: f32[5,3], back: f32[5,3] = loop_end(i, t, t, b) reversed=[0,1]\n"
-        "output last\noutput all\noutput back\n",
-        "graph g\ninput x: f32[7,2,20]\nconstant n: i64[] = [7]\n"
-        "constant w: f32[20,20] = hash \"00112233445566778899aabbccddeeff\"\n"
-        "constant z: f32[2,20] = hash \"10112233445566778899aabbccddeeff\"\n"
-        "i: i64[], h: f32[2,20], r: f32[2,20] = loop_begin(n, z, x) carried=1 trips=7\n"
-        "p: f32[2,20] = gemm(h, w) transB=1\nq: f32[2,20] = add(p, r)\nt: f32[2,20] = tanh(q)\n"
-        "last: f32[2,20], all: f32[7,2,20] = loop_end(i, t, t)\n"
-        "y: f32[7,2,20] = neg(all)\noutput last\noutput y\n"};
+    static const char *const text[] = {LOOP_OF_ROWS, LOOP_OF_A_LAYER};
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
         expect_same(*state, graph_of(*state, text[i]), "wasm");
 }

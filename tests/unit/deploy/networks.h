@@ -1,0 +1,34 @@
+/* Graphs that are run in each of the forms that packing writes. */
+#ifndef KILN_TESTS_UNIT_DEPLOY_NETWORKS_H
+#define KILN_TESTS_UNIT_DEPLOY_NETWORKS_H
+
+/* Aliases, copies, functions of the library, and outputs that share bytes. */
+#define SEVERAL_STEPS                              \
+    "graph steps\n"                                \
+    "input x: f32[1,4,6,6]\ninput y: f32[1,144]\n" \
+    "a: f32[1,144] = flatten(x) axis=1\n"          \
+    "b: f32[1,144] = softmax(a)\n"                 \
+    "c: f32[1,288] = concat(b, y) axis=1\n"        \
+    "d: f32[1,288] = exp(c)\n"                     \
+    "e: f32[288,1] = flatten(d) axis=2\n"          \
+    "output b\noutput e\noutput a\n"
+
+/* Carried state, and rows forwards and backwards. */
+#define LOOP_OF_ROWS                                                                        \
+    "graph g\ninput x: f32[5,3]\ninput s: f32[3]\nconstant n: i64[] = [5]\n"                \
+    "i: i64[], a: f32[3], r: f32[3] = loop_begin(n, s, x) carried=1 reversed=[1] trips=5\n" \
+    "b: f32[3] = add(a, r)\nt: f32[3] = tanh(b)\n"                                          \
+    "last: f32[3], all: f32[5,3], back: f32[5,3] = loop_end(i, t, t, b) reversed=[0,1]\n"   \
+    "output last\noutput all\noutput back\n"
+
+/* A layer whose weights are packed once. */
+#define LOOP_OF_A_LAYER                                                                      \
+    "graph g\ninput x: f32[7,2,20]\nconstant n: i64[] = [7]\n"                               \
+    "constant w: f32[20,20] = hash \"00112233445566778899aabbccddeeff\"\n"                   \
+    "constant z: f32[2,20] = hash \"10112233445566778899aabbccddeeff\"\n"                    \
+    "i: i64[], h: f32[2,20], r: f32[2,20] = loop_begin(n, z, x) carried=1 trips=7\n"         \
+    "p: f32[2,20] = gemm(h, w) transB=1\nq: f32[2,20] = add(p, r)\nt: f32[2,20] = tanh(q)\n" \
+    "last: f32[2,20], all: f32[7,2,20] = loop_end(i, t, t)\n"                                \
+    "y: f32[7,2,20] = neg(all)\noutput last\noutput y\n"
+
+#endif

@@ -20,6 +20,7 @@ static uint32_t half_at(const uint8_t *place) {
     const uint32_t instruction = kiln_relocate_get32(place);
     return (instruction >> 16 & 0xf) << 12 | (instruction & 0xfff);
 }
+KILN_ARM_HALVES(put_half, half_at)
 
 /* ldr pc, [pc, #-4]; the address, which may be one of Thumb code. */
 static void write_veneer(uint8_t *place, uint64_t target) {

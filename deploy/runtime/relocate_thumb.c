@@ -34,6 +34,7 @@ static uint32_t half_at(const uint8_t *place) {
     return (code & 0xf) << 12 | (code >> 10 & 1) << 11 | (code >> 28 & 7) << 8 |
            (code >> 16 & 0xff);
 }
+KILN_ARM_HALVES(put_half, half_at)
 
 /* ldr.w pc, [pc]; the address. */
 static void write_veneer(uint8_t *place, uint64_t target) {

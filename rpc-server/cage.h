@@ -51,7 +51,7 @@ typedef struct kiln_cage_options {
     const char *folder;            /* of the children's own folders; what is in it goes away */
     kiln_blob_store_options blobs; /* of the store that takes what modules leave */
     const kiln_executor
-        *executor;   /* used for everything; NULL: the one that the artefact asks for */
+        *executor; /* used for everything; NULL: the one that the artefact asks for */
     const kiln_slots *slots;
     double peak_flops; /* of one core, measured here: what no kernel can beat; 0: unknown */
     const kiln_cage_handler *handler;

@@ -98,8 +98,9 @@ static double bytes_per_second(const kiln_db_record *record, kiln_arena *scratch
     bool is_known = !unknown;
     kiln_status_free(unknown);
     if (!is_known) return INFINITY;
-    return target.kind == KILN_TARGET_CPU || target.kind == KILN_TARGET_MICRO ? KILN_PLAUSIBLE_CORE_BYTES * KILN_MAX(target.threads, 1)
-                                          : KILN_PLAUSIBLE_DEVICE_BYTES;
+    return target.kind == KILN_TARGET_CPU || target.kind == KILN_TARGET_MICRO
+               ? KILN_PLAUSIBLE_CORE_BYTES * KILN_MAX(target.threads, 1)
+               : KILN_PLAUSIBLE_DEVICE_BYTES;
 }
 
 const char *kiln_plausible_why_not(void *context, const kiln_db_record *record,

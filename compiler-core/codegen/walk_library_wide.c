@@ -5,8 +5,8 @@
  *
  * Errors, which test_walk_library.c checks against long double: 1 ulp of exp, log, sin, cos
  * and pow; 2 of tan, sinh, cosh, asinh, acosh, atanh and erf; 3 of tanh, asin, acos, atan and
- * sigmoid; rem is exact. Of sin, cos and tan this holds below 2^40: beyond, the angle is not reduced
- * any more, and they are 0 or 1. */
+ * sigmoid; rem is exact. Of sin, cos and tan this holds below 2^40: beyond, the angle is not
+ * reduced any more, and they are 0 or 1. */
 #include <math.h>
 
 #include "base/check.h"

@@ -52,7 +52,7 @@ typedef struct kiln_launch {
     kiln_stmt body;  /* what each thread runs: the first statement inside the thread loops */
     uint32_t grid_size[KILN_LAUNCH_DIMS];  /* groups in x, y, z; at least 1 */
     uint32_t group_size[KILN_LAUNCH_DIMS]; /* threads in x, y, z; at least 1 */
-    uint32_t resident; /* groups that are to fit on a unit; 0: as it comes */
+    uint32_t resident;                     /* groups that are to fit on a unit; 0: as it comes */
     kiln_var grid_var[KILN_LAUNCH_DIMS], group_var[KILN_LAUNCH_DIMS]; /* 0: no loop, size 1 */
     uint32_t barrier_count; /* statements; 0: threads need not run in step */
     /* Places of each queue of tokens, 0: there are none. Queue by queue, full ones first, each has

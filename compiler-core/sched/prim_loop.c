@@ -197,8 +197,7 @@ kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
         if (i > 0 && kiln_nest_only_child(p, args->loop[i - 1]) != loop)
             return ILLEGAL("%.*s is not the only thing directly inside %.*s", LOOP_NAME(p, loop),
                            LOOP_NAME(p, args->loop[i - 1]));
-        if (p->stmt.data[loop].extent == 0)
-            return ILLEGAL("%.*s never runs", LOOP_NAME(p, loop));
+        if (p->stmt.data[loop].extent == 0) return ILLEGAL("%.*s never runs", LOOP_NAME(p, loop));
         if (p->stmt.data[loop].extent > SPLIT_EXTENT_MAX / extent)
             return ILLEGAL("the fused loop is too long");
         extent *= p->stmt.data[loop].extent;

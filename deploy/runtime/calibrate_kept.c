@@ -65,7 +65,7 @@ static void code(kiln_mpack_coder *m, kiln_str processor, kiln_figures *calibrat
 }
 
 kiln_status kiln_calibration_keep(const char *folder, const kiln_figures *calibration,
-                              kiln_arena *arena) {
+                                  kiln_arena *arena) {
     kiln_strbuf bytes = {0};
     kiln_figures copy = *calibration;
     kiln_mpack_coder m = {.out = &bytes};

@@ -18,7 +18,7 @@ bool kiln_calibration_is_wanted(void);
 kiln_str kiln_calibration_processor(const char *cpuinfo_path, kiln_arena *arena);
 /* FILE errors. */
 KILN_MUST_USE kiln_status kiln_calibration_keep(const char *folder, const kiln_figures *calibration,
-                                            kiln_arena *arena);
+                                                kiln_arena *arena);
 /* The calibration kept in `folder`; empty where there is none, or it is of another processor, of
  * another version, or damaged. */
 kiln_figures kiln_calibration_kept(const char *folder, kiln_arena *arena);

@@ -1,4 +1,5 @@
-/* Times CLBlast's single-precision product on the first OpenCL device that is a processor: a peer of
+/* Times CLBlast's single-precision product on the first OpenCL device that is a processor: a peer
+ * of
  * `./dev bench gpu`. It is tuned as its package is; its kernels are compiled before the first time.
  *
  *     clblast M N K

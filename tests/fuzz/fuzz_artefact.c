@@ -24,8 +24,8 @@ static void look_at_launch(const kiln_manifest *manifest, const kiln_manifest_la
 static void check_artefact(kiln_str bytes, const kiln_manifest *manifest, kiln_arena *arena) {
     kiln_target target;
     kiln_status st = kiln_kernel_check(bytes);
-    const bool text = manifest->payload_kind == KILN_PAYLOAD_OPENCL ||
-                      manifest->payload_kind == KILN_PAYLOAD_PTX;
+    const bool text =
+        manifest->payload_kind == KILN_PAYLOAD_OPENCL || manifest->payload_kind == KILN_PAYLOAD_PTX;
     if (!st && text) {
         KILN_CHECK(kiln_target_parse(manifest->target, arena, &target) == NULL);
         for (uint32_t i = 0; i < manifest->launch_count; i++)

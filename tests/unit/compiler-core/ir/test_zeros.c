@@ -78,8 +78,9 @@ static void iterators_that_one_condition_joins_are_counted_together(void **state
 /* A transposed convolution that tries all taps: only every second one meets an element. */
 static void strides_of_zeros_are_counted(void **state) {
     expect_share(state,
-                 LINE "block c(o:5 | k:3): y[o] sum= select(and(floormod(o + k, 2) == 0, o + k < 6), "
-                      "x[floordiv(o + k, 2)], 0.0)*w[k]\n",
+                 LINE
+                 "block c(o:5 | k:3): y[o] sum= select(and(floormod(o + k, 2) == 0, o + k < 6), "
+                 "x[floordiv(o + k, 2)], 0.0)*w[k]\n",
                  7, 15);
 }
 

@@ -22,7 +22,8 @@ static kiln_compilation *compilation_of(kiln_arena *arena) {
     kiln_target *target = KILN_ARENA_NEW(arena, kiln_target);
     kiln_compilation *c = NULL;
     expect_ok(kiln_target_parse(KILN_STR("x86-64-v3"), arena, target));
-    expect_ok(kiln_compilation_of_model(graph_of(arena, MODEL), target, &(kiln_accuracy){0}, arena, &c));
+    expect_ok(
+        kiln_compilation_of_model(graph_of(arena, MODEL), target, &(kiln_accuracy){0}, arena, &c));
     return c;
 }
 

@@ -38,7 +38,8 @@ static fixture chain(kiln_arena *arena) {
     kiln_target target;
     expect_ok(
         kiln_target_parse(KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), arena, &target));
-    expect_ok(kiln_compilation_of_model(graph_of(arena, CHAIN), &target, &(kiln_accuracy){0}, arena, &f.c));
+    expect_ok(kiln_compilation_of_model(graph_of(arena, CHAIN), &target, &(kiln_accuracy){0}, arena,
+                                        &f.c));
     assert_int_equal(f.c->plan.step_count, 3);
     f.before = copy_of(&f);
     f.c->way = copy_of(&f);

@@ -69,7 +69,8 @@ static void outputs_on_the_way_stay_where_they_are(void **state) {
     assert_int_equal(kiln_sketch_rows(&s, 0).end, KILN_SKETCH_MADE);
     bool told = false;
     for (uint32_t i = 0; i < s.refused.count; i++)
-        told |= kiln_str_is(kiln_str_from(s.refused.data[i].instruction), "compute_at(sum, out.i.0)");
+        told |=
+            kiln_str_is(kiln_str_from(s.refused.data[i].instruction), "compute_at(sum, out.i.0)");
     assert_true(told);
     expect_sound(&s, te);
 }

@@ -7,7 +7,7 @@
 #include "base/target_kind.h"
 
 #define TEXT_MAX 512
-#define PARTS_MAX 16 /* of one target; no kind has so many */
+#define PARTS_MAX 24 /* of one target; no kind has so many */
 
 static const struct kind_row {
     const char *name, *executor, *doc;
@@ -61,7 +61,7 @@ static bool is_word(kiln_str text) {
     for (size_t i = 0; i < text.size; i++) {
         char c = text.data[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!letter && !(c >= '0' && c <= '9') && !strchr("_.-", c)) return false;
+        if (!letter && !(c >= '0' && c <= '9') && !strchr("_.-+", c)) return false;
     }
     return true;
 }
@@ -142,8 +142,9 @@ kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena, kiln_target *out
     kiln_str rest = text;
     kiln_status st = parse_name(kiln_str_cut(&rest, ','), arena, &target);
     if (!st) st = parse_parts(rest, arena, &target);
+    const kiln_target_form *form = st ? NULL : row_of(target.kind)->form;
+    if (!st && form->finish) st = form->finish(&target, arena);
     if (st) return kiln_status_note(st, "target '%.*s'", KILN_STR_ARG(text));
-    const kiln_target_form *form = row_of(target.kind)->form;
     if (form->derive) form->derive(&target);
     *out_target = target;
     return KILN_OK;

@@ -15,6 +15,7 @@
 #include "base/gpu.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "base/vta_config.h"
 
 #define KILN_TARGET_CORES_MAX 4096u /* also of threads */
 
@@ -72,6 +73,7 @@ typedef struct kiln_target {
     bool has_fma;
     uint32_t group_threads; /* of kinds that launch grids: threads of a group; 0: there are none */
     uint32_t shared_bytes;  /* memory that the threads of a group share */
+    kiln_vta_config vta;    /* of kind vta */
     const kiln_gpu *gpu;    /* the row of gpus.def; NULL: no GPU. Parts of the text (group_threads,
                                shared_bytes, cores, vector_bytes) take the place of the row's */
     uint32_t l1_bytes, l2_bytes, l3_bytes, line_bytes; /* L1d and L2 per core */

@@ -17,6 +17,8 @@ typedef struct kiln_target_form {
      * kiln_target_unknown_part. Strings that the target keeps go to `arena`. NULL where there are
      * no parts. INVALID_ARGUMENT. */
     kiln_status (*parse_part)(kiln_str part, kiln_arena *arena, kiln_target *target);
+    /* Once all parts are read: what only the whole text shows. NULL: nothing. INVALID_ARGUMENT. */
+    kiln_status (*finish)(kiln_target *target, kiln_arena *arena);
     /* Appends the parts in canonical order, each with its comma; NULL where there are none. */
     void (*print_parts)(const kiln_target *target, kiln_strbuf *out);
     /* Fills the fields that are not part of the text, once all parts are read. NULL: nothing. */

@@ -1,4 +1,6 @@
-/* Targets of kind vta, "vta:CONFIG": accelerators that have a name and nothing else yet. */
+/* Targets of kind vta, "vta:CONFIG": accelerators of the VTA class. The text after the colon is a
+ * configuration (base/vta_config.h), whose parts may come in any order; what is kept is its
+ * canonical text, so that equal machines have equal keys. */
 #include "base/target_kind.h"
 
 static kiln_status parse_head(kiln_target *target) {
@@ -6,5 +8,36 @@ static kiln_status parse_head(kiln_target *target) {
     return KILN_ERROR(INVALID_ARGUMENT, "vta wants a configuration, such as vta:pynq");
 }
 
+static kiln_status parse_part(kiln_str part, kiln_arena *arena, kiln_target *target) {
+    target->triple =
+        kiln_str_printf(arena, "%.*s,%.*s", KILN_STR_ARG(target->triple), KILN_STR_ARG(part));
+    return KILN_OK;
+}
+
+static kiln_status finish(kiln_target *target, kiln_arena *arena) {
+    kiln_strbuf text = {0};
+    kiln_status st = kiln_vta_config_parse(target->triple, &target->vta);
+    if (st) return st;
+    kiln_vta_config_print(&target->vta, &text);
+    target->triple = kiln_strbuf_end(&text, arena);
+    return KILN_OK;
+}
+
+/* Streams and their times are those of one machine. */
+static bool runs_on(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason) {
+    kiln_strbuf difference = {0};
+    const bool differs = kiln_vta_config_differs(&device->vta, &wanted->vta, &difference);
+    if (differs)
+        kiln_strbuf_printf(out_reason, "the device has %.*s",
+                           KILN_STR_ARG(kiln_strbuf_view(&difference)));
+    kiln_strbuf_deinit(&difference);
+    return !differs;
+}
+
 const kiln_target_form kiln_target_form_vta = {
-    .parts = "", .parse_head = parse_head, .runs_on = kiln_target_same_head};
+    .parts = "those of vta:pynq",
+    .parse_head = parse_head,
+    .parse_part = parse_part,
+    .finish = finish,
+    .runs_on = runs_on,
+};

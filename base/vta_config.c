@@ -180,9 +180,11 @@ uint32_t kiln_vta_tile_bytes(const kiln_vta_config *config, kiln_vta_memory memo
 
 uint32_t kiln_vta_tile_count(const kiln_vta_config *config, kiln_vta_memory memory) {
     switch (memory) {
-    case KILN_VTA_UOP: return (1u << config->uop_log) / 4; 
-    case KILN_VTA_WGT: return (uint32_t)((UINT64_C(8) << config->wgt_log) / tile_bits(config, memory));
-    case KILN_VTA_INP: return (uint32_t)((UINT64_C(8) << config->inp_log) / tile_bits(config, memory));
+    case KILN_VTA_UOP: return (1u << config->uop_log) / 4;
+    case KILN_VTA_WGT:
+        return (uint32_t)((UINT64_C(8) << config->wgt_log) / tile_bits(config, memory));
+    case KILN_VTA_INP:
+        return (uint32_t)((UINT64_C(8) << config->inp_log) / tile_bits(config, memory));
     case KILN_VTA_ACC:
     case KILN_VTA_OUT: /* as many as accumulators */
     case KILN_VTA_ACC_BYTES:
@@ -200,8 +202,8 @@ static uint32_t log_of(uint32_t power) {
     return log;
 }
 
-/* Whether its tiles are whole bytes, and its instructions and micro-ops have bits for the numbers of
- * all of them (vta/isa.def). */
+/* Whether its tiles are whole bytes, and its instructions and micro-ops have bits for the numbers
+ * of all of them (vta/isa.def). */
 static kiln_status check_widths(const kiln_vta_config *c) {
     uint32_t depth[KILN_VTA_MEMORY_COUNT];
     for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++)

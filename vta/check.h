@@ -3,17 +3,18 @@
  * Tokens: queues between engines are first-in first-out and engines take instructions in order, so
  * whether a program ends does not depend on speeds (Kahn, 1974); one run decides it. Hazards: an
  * instruction happens before another one of its engine behind it, and before what waits for its
- * token; two accesses to a tile, or to a byte of main memory, of which one writes, must be ordered so.
- * Micro-ops and factors are followed, so accesses are those of the run. */
+ * token; two accesses to a tile, or to a byte of main memory, of which one writes, must be ordered
+ * so. Micro-ops and factors are followed, so accesses are those of the run. */
 #ifndef KILN_VTA_CHECK_H
 #define KILN_VTA_CHECK_H
 
 #include "vta/program.h"
 
-/* kiln_vta_program_check, then TOKENS_FULL, DEADLOCK, TOKENS_LEFT, HAZARD, ACC_DISTANCE (a GEMM that
- * uses an accumulator again less than `pipe` micro-ops behind), UNINITIALISED (tiles, micro-ops and
- * scratch), ACC_UNSTORED (a result of the ALU or GEMM that is reset or loaded over and was never
- * read). False with the first one. `uops` that the program loads must be its own buffer's. */
+/* kiln_vta_program_check, then DEADLOCK, TOKENS_LEFT, FINISH_EARLY, HAZARD, ACC_DISTANCE (a GEMM
+ * that uses an accumulator again less than `pipe` micro-ops behind), UNINITIALISED (tiles,
+ * micro-ops and scratch), ACC_UNSTORED (a result of the ALU or GEMM that is reset or loaded over
+ * and was never read). False with the first one. `uops` that the program loads must be its own
+ * buffer's. */
 bool kiln_vta_check(const kiln_vta_program *program, kiln_vta_fault *out_fault);
 
 /* Pairs of a push and a pop without which the program has the same order of everything: how many,

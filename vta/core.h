@@ -35,7 +35,9 @@ typedef struct kiln_vta_core {
     int8_t *inp, *wgt;
     int32_t *acc;
     bool *written[KILN_VTA_MEMORY_COUNT]; /* tile by tile; of UOP, INP, WGT and ACC */
-    uint64_t multiply_adds;               /* of GEMM, for figures */
+    bool *overwritten;                    /* tiles of ACC, by the running GEMM with first */
+    uint32_t inp_elements, wgt_elements, acc_elements; /* of a tile */
+    uint64_t multiply_adds;                            /* of GEMM, for figures */
 } kiln_vta_core;
 
 /* Memories are empty. They lie in `arena`. */

@@ -1,29 +1,35 @@
 /* The cycle simulator: data and time of a program in one run, event by event. Deterministic. The
  * machine, in cycles of its clock (vta/rtl is the same in Verilog):
  *
- * Memory. `chan` channels; fetch, load, compute and store use channel 3, 0, 1 and 2 modulo `chan`. A
- * channel moves bus/8 bytes a cycle, serves one request at a time, and takes them from its engines
- * in turn (round robin from the one behind the last served; fetch after store). A request is a burst
- * of at most KILN_VTA_BURST_BEATS beats, a row of an instruction in the fewest such bursts. It takes
- * its channel for `row` cycles and one for each beat. A beat that is read reaches its engine `lat`
- * cycles after the channel moved it; an engine asks for a burst in a cycle, as soon as fewer than
- * `req` of its bursts are on their way (asked for, last beat not yet taken).
+ * Memory. `chan` channels; fetch, load, compute and store use channel 3, 0, 1 and 2 modulo `chan`.
+ * A channel moves bus/8 bytes a cycle, serves one request at a time, and takes them from its
+ * engines in turn: round robin in the order load, compute, store, fetch, from the one behind the
+ * last served. A request is a burst of at most KILN_VTA_BURST_BEATS beats, a row of an instruction
+ * in the fewest such bursts. An engine asks for its next burst in a cycle, the first in the first
+ * cycle that it runs, and only while fewer than `req` of its bursts are on their way: asked for,
+ * and their last beat not taken in an earlier cycle. A channel begins a request in a cycle after
+ * the one in which it was asked for, and is taken by it for `row` cycles and one for each beat. A
+ * beat that is read can be taken by its engine `lat` cycles after the channel moved it.
  *
- * Fetch. Reads the program in bursts of KILN_VTA_FETCH_INSTRUCTIONS; hands over one instruction a
- * cycle, in order, and waits where the engine's queue of `cmd` instructions is full.
+ * Fetch. Reads the program in bursts of KILN_VTA_FETCH_INSTRUCTIONS from cycle 0 on; hands over one
+ * instruction a cycle, in order, once its last byte was taken, and waits where the engine's queue
+ * had `cmd` instructions at the end of the cycle before.
  *
- * An engine takes the next instruction in the cycle after it arrived or the one before it ended, waits
- * for its tokens (at most `tok` lie between two engines), runs, and gives its tokens, waiting for
- * places. Tokens can be taken in the cycle after. Running takes at least one cycle:
+ * An engine takes an instruction in a cycle T after the one in which fetch handed it over, and
+ * after the last cycle of the instruction before. It takes the tokens in cycle S, T or later, when
+ * all are there that it waits for; a token can be taken in a cycle after the one in which it was
+ * given. It runs in the cycles from S + 1 on, at least one. It gives its tokens in the last of
+ * them, or later in the first in which there are places for all: at most `tok` lie between two
+ * engines, and a place is free in a cycle after its token was taken. That cycle is the
+ * instruction's last. Cycles of running:
  *
- * LOAD    positions row by row, padding included: one cycle for a tile of zeros, one for each beat of
- *         a tile from memory (a beat that holds several tiles is one)
- * STORE   one cycle for each beat, when its channel moves it
- * GEMM    rounds * micro-ops cycles, and `pipe` until the last sum is written
- * ALU     rounds * micro-ops * ceil(elements of a tile / alu) * aii cycles, and
+ * LOAD    positions row by row, padding included: one cycle for a tile of zeros, one for each beat
+ * of a tile from memory (a beat that holds several tiles is one) STORE   one cycle for each beat,
+ * when its channel moves it GEMM    rounds * micro-ops cycles, and `pipe` until the last sum is
+ * written ALU     rounds * micro-ops * ceil(elements of a tile / alu) * aii cycles, and
  *         KILN_VTA_ALU_PIPELINE until the last result is written; a chain as one instruction, and a
  *         cycle for each further operation of it
- * FINISH  one cycle */
+ * FINISH  one cycle; so do LOAD and STORE of nothing */
 #ifndef KILN_VTA_CSIM_H
 #define KILN_VTA_CSIM_H
 
@@ -37,16 +43,17 @@
 
 /* What an engine did in a cycle. */
 typedef enum kiln_vta_activity {
-    KILN_VTA_IDLE,         /* no instruction has come */
-    KILN_VTA_WAIT_BEFORE,  /* for a token of the engine before it */
-    KILN_VTA_WAIT_BEHIND,  /* for a token of the one behind */
-    KILN_VTA_WAIT_PLACE,   /* for a place for its own token */
-    KILN_VTA_WAIT_MEMORY,  /* for bytes, or for the channel */
+    KILN_VTA_IDLE,        /* no instruction has come */
+    KILN_VTA_WAIT_BEFORE, /* for a token of the engine before it */
+    KILN_VTA_WAIT_BEHIND, /* for a token of the one behind */
+    KILN_VTA_WAIT_PLACE,  /* for a place for its own token */
+    KILN_VTA_WAIT_MEMORY, /* for bytes, or for the channel */
+    KILN_VTA_BUSY_TAKE,   /* took an instruction and its tokens, or did nothing but wait and give */
     KILN_VTA_BUSY_MOVE,
     KILN_VTA_BUSY_GEMM,
     KILN_VTA_BUSY_RESET,
     KILN_VTA_BUSY_ALU,
-    KILN_VTA_BUSY_DRAIN,   /* until the last result is written */
+    KILN_VTA_BUSY_DRAIN, /* until the last result is written */
     KILN_VTA_ACTIVITY_COUNT
 } kiln_vta_activity;
 

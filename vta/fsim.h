@@ -16,8 +16,8 @@ typedef struct kiln_vta_counts {
 } kiln_vta_counts;
 
 /* `dram` holds the program's buffers as kiln_vta_program_place lays them out, micro-ops and
- * constants filled in (kiln_vta_program_fill). `seed` 0 runs each engine as far as it can before the
- * next; others interleave. False with the fault: DEADLOCK, TOKENS_LEFT, TOKENS_FULL, those of
+ * constants filled in (kiln_vta_program_fill). `seed` 0 runs each engine as far as it can before
+ * the next; others interleave. False with the fault: DEADLOCK, TOKENS_LEFT, FINISH_EARLY, those of
  * vta/core.h. */
 bool kiln_vta_fsim_run(const kiln_vta_program *program, uint8_t *dram, uint64_t dram_bytes,
                        uint64_t seed, kiln_vta_counts *out_counts, kiln_vta_fault *out_fault);

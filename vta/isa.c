@@ -1,24 +1,18 @@
 #include "vta/isa.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/check.h"
-
-typedef enum form { FORM_COMMON, FORM_MEMORY, FORM_LOOPS, FORM_GEMM, FORM_ALU } form;
+#include "vta/field.h"
 
 static const struct {
     const char *name;
-    form form;
+    kiln_vta_form form;
 } opcode_table[] = {
-#define OPCODE(NAME, number, name, FORM, doc) [number] = {name, FORM_##FORM},
+#define OPCODE(NAME, number, name, FORM, doc) [number] = {name, KILN_VTA_FORM_##FORM},
 #include "vta/isa.def"
 };
-
-#define FEATURE_NONE KILN_VTA_FEATURE_COUNT
-#define KILN_VTA_NONE FEATURE_NONE /* for the rows that name no feature */
 
 static const struct {
     const char *name;
@@ -28,9 +22,9 @@ static const struct {
 #include "vta/isa.def"
 };
 
-static const char *const memory_table[] = {[KILN_VTA_UOP] = "uop", [KILN_VTA_WGT] = "wgt",
-                                           [KILN_VTA_INP] = "inp", [KILN_VTA_ACC] = "acc",
-                                           [KILN_VTA_OUT] = "out", [KILN_VTA_ACC_BYTES] = "acc8"};
+static const char *const memory_table[] = {
+    [KILN_VTA_UOP] = "uop", [KILN_VTA_WGT] = "wgt", [KILN_VTA_INP] = "inp",
+    [KILN_VTA_ACC] = "acc", [KILN_VTA_OUT] = "out", [KILN_VTA_ACC_BYTES] = "acc8"};
 static const char *const engine_table[] = {[KILN_VTA_ENGINE_LOAD] = "load",
                                            [KILN_VTA_ENGINE_COMPUTE] = "compute",
                                            [KILN_VTA_ENGINE_ALU] = "alu",
@@ -43,46 +37,6 @@ static const struct {
 #include "vta/faults.def"
 #undef X
 };
-
-/* A field of an instruction, as the configuration has it. */
-typedef struct field {
-    const char *name;
-    size_t offset; /* in kiln_vta_instruction */
-    form form;
-    uint32_t word, bits;
-    bool is_signed;
-    uint32_t feature; /* FEATURE_NONE: none is wanted */
-} field;
-
-#define FIELDS_MAX 48u
-
-static uint32_t fields_of(const kiln_vta_sizes *s, field out[FIELDS_MAX]) {
-    const field all[] = {
-#define IS_SIGNED_COUNT false
-#define IS_SIGNED_FLAG false
-#define IS_SIGNED_MEMORY false
-#define IS_SIGNED_ALU false
-#define IS_SIGNED_SIGNED true
-#define FIELD(FORM, field, word, bits, KIND, FEATURE, doc)                                  \
-    {#field, offsetof(kiln_vta_instruction, field), FORM_##FORM, word, bits, IS_SIGNED_##KIND, \
-     KILN_VTA_##FEATURE},
-#include "vta/isa.def"
-    };
-    _Static_assert(KILN_ARRAY_COUNT(all) <= FIELDS_MAX, "a place for each field");
-    memcpy(out, all, sizeof all);
-    return KILN_ARRAY_COUNT(all);
-}
-
-static bool form_has(form instruction, form part) {
-    const bool has_loops = instruction == FORM_GEMM || instruction == FORM_ALU;
-    return part == FORM_COMMON || part == instruction || (part == FORM_LOOPS && has_loops);
-}
-
-static uint32_t value_of(const kiln_vta_instruction *in, const field *f) {
-    uint32_t value;
-    memcpy(&value, (const char *)in + f->offset, sizeof value);
-    return value;
-}
 
 static uint32_t log_of(uint32_t power) {
     uint32_t log = 0;
@@ -104,6 +58,8 @@ kiln_vta_sizes kiln_vta_sizes_of(const kiln_vta_config *config) {
     return s;
 }
 
+kiln_vta_form kiln_vta_opcode_form(uint32_t opcode) { return opcode_table[opcode].form; }
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 const char *kiln_vta_opcode_name(uint32_t opcode) {
@@ -123,8 +79,8 @@ bool kiln_vta_fault_set(kiln_vta_fault *out_fault, kiln_vta_fault_kind kind, uin
                         const char *format, ...) {
     out_fault->kind = kind;
     out_fault->instruction = instruction;
-    const int used = snprintf(out_fault->text, sizeof out_fault->text, "%s: ",
-                              kiln_vta_fault_words(kind));
+    const int used =
+        snprintf(out_fault->text, sizeof out_fault->text, "%s: ", kiln_vta_fault_words(kind));
     va_list args;
     va_start(args, format);
     vsnprintf(out_fault->text + used, sizeof out_fault->text - (size_t)used, format, args);
@@ -178,14 +134,14 @@ static uint64_t mask_of(uint32_t bits) {
 void kiln_vta_instruction_encode(const kiln_vta_config *config, const kiln_vta_instruction *in,
                                  uint8_t out_bytes[KILN_VTA_INSTRUCTION_BYTES]) {
     const kiln_vta_sizes sizes = kiln_vta_sizes_of(config);
-    field table[FIELDS_MAX];
-    const uint32_t count = fields_of(&sizes, table);
+    kiln_vta_field table[KILN_VTA_FIELDS_MAX];
+    const uint32_t count = kiln_vta_fields(&sizes, table);
     uint64_t word[2] = {0};
     uint32_t used[2] = {0};
     for (uint32_t i = 0; i < count; i++) {
-        const field *f = &table[i];
-        if (!form_has(opcode_table[in->opcode].form, f->form)) continue;
-        word[f->word] |= (value_of(in, f) & mask_of(f->bits)) << used[f->word];
+        const kiln_vta_field *f = &table[i];
+        if (!kiln_vta_form_has(opcode_table[in->opcode].form, f->form)) continue;
+        word[f->word] |= (kiln_vta_field_get(in, f) & mask_of(f->bits)) << used[f->word];
         used[f->word] += f->bits;
     }
     for (uint32_t i = 0; i < KILN_VTA_INSTRUCTION_BYTES; i++)
@@ -196,8 +152,8 @@ bool kiln_vta_instruction_decode(const kiln_vta_config *config,
                                  const uint8_t bytes[KILN_VTA_INSTRUCTION_BYTES],
                                  kiln_vta_instruction *out_in, kiln_vta_fault *out_fault) {
     const kiln_vta_sizes sizes = kiln_vta_sizes_of(config);
-    field table[FIELDS_MAX];
-    const uint32_t count = fields_of(&sizes, table);
+    kiln_vta_field table[KILN_VTA_FIELDS_MAX];
+    const uint32_t count = kiln_vta_fields(&sizes, table);
     uint64_t word[2] = {0};
     for (uint32_t i = 0; i < KILN_VTA_INSTRUCTION_BYTES; i++)
         word[i / 8] |= (uint64_t)bytes[i] << 8 * (i % 8);
@@ -206,11 +162,12 @@ bool kiln_vta_instruction_decode(const kiln_vta_config *config,
         return kiln_vta_fault_set(out_fault, KILN_VTA_FAULT_OPCODE, 0, "%u", in.opcode);
     uint32_t used[2] = {0};
     for (uint32_t i = 0; i < count; i++) {
-        const field *f = &table[i];
-        if (!form_has(opcode_table[in.opcode].form, f->form)) continue;
+        const kiln_vta_field *f = &table[i];
+        if (!kiln_vta_form_has(opcode_table[in.opcode].form, f->form)) continue;
+        const bool is_signed = f->kind == KILN_VTA_KIND_SIGNED;
         uint32_t value = (uint32_t)(word[f->word] >> used[f->word] & mask_of(f->bits));
-        if (f->is_signed && value >> (f->bits - 1)) value |= ~(uint32_t)mask_of(f->bits);
-        memcpy((char *)&in + f->offset, &value, sizeof value);
+        if (is_signed && value >> (f->bits - 1)) value |= ~(uint32_t)mask_of(f->bits);
+        kiln_vta_field_put(&in, f, value);
         used[f->word] += f->bits;
     }
     for (uint32_t i = 0; i < 2; i++)
@@ -222,14 +179,13 @@ bool kiln_vta_instruction_decode(const kiln_vta_config *config,
     return true;
 }
 
-uint32_t kiln_vta_uop_encode(const kiln_vta_config *config, kiln_vta_uop uop) {
-    const kiln_vta_sizes s = kiln_vta_sizes_of(config);
-    return uop.dst | uop.src << s.acc_bits | uop.wgt << (s.acc_bits + s.src_bits);
+uint32_t kiln_vta_uop_encode(const kiln_vta_sizes *sizes, kiln_vta_uop uop) {
+    return uop.dst | uop.src << sizes->acc_bits | uop.wgt << (sizes->acc_bits + sizes->src_bits);
 }
 
-bool kiln_vta_uop_decode(const kiln_vta_config *config, uint32_t bits, uint32_t index,
+bool kiln_vta_uop_decode(const kiln_vta_sizes *sizes, uint32_t bits, uint32_t index,
                          kiln_vta_uop *out_uop, kiln_vta_fault *out_fault) {
-    const kiln_vta_sizes s = kiln_vta_sizes_of(config);
+    const kiln_vta_sizes s = *sizes;
     const uint32_t used = s.acc_bits + s.src_bits + s.wgt_bits;
     if (used < 32 && bits >> used)
         return kiln_vta_fault_set(out_fault, KILN_VTA_FAULT_UOP_UNUSED_BITS, index,
@@ -255,20 +211,21 @@ typedef struct checking {
 
 /* Fields of other forms, numbers that do not fit, features that there are not. */
 static bool check_fields(const checking *c) {
-    field table[FIELDS_MAX];
-    const uint32_t count = fields_of(&c->sizes, table);
+    kiln_vta_field table[KILN_VTA_FIELDS_MAX];
+    const uint32_t count = kiln_vta_fields(&c->sizes, table);
     for (uint32_t i = 0; i < count; i++) {
-        const field *f = &table[i];
-        const uint32_t value = value_of(c->in, f);
-        const int64_t number = f->is_signed ? (int32_t)value : (int64_t)value;
-        const int64_t most = (int64_t)mask_of(f->is_signed ? f->bits - 1 : f->bits);
+        const kiln_vta_field *f = &table[i];
+        const uint32_t value = kiln_vta_field_get(c->in, f);
+        const bool is_signed = f->kind == KILN_VTA_KIND_SIGNED;
+        const int64_t number = is_signed ? (int32_t)value : (int64_t)value;
+        const int64_t most = (int64_t)mask_of(is_signed ? f->bits - 1 : f->bits);
         if (number == 0) continue;
-        if (!form_has(opcode_table[c->in->opcode].form, f->form))
+        if (!kiln_vta_form_has(opcode_table[c->in->opcode].form, f->form))
             return FAULT(RESERVED, "%s has no %s", opcode_table[c->in->opcode].name, f->name);
-        if (number > most || number < (f->is_signed ? -most - 1 : 0))
+        if (number > most || number < (is_signed ? -most - 1 : 0))
             return FAULT(RESERVED, "%s is %lld; it has %u bits", f->name, (long long)number,
                          f->bits);
-        if (f->feature != FEATURE_NONE &&
+        if (f->feature != KILN_VTA_NONE &&
             !kiln_vta_config_has(c->config, (kiln_vta_feature)f->feature))
             return FAULT(FEATURE, "%s is set", f->name);
     }
@@ -321,7 +278,7 @@ static bool check_loops(const checking *c) {
     if (in->opcode == KILN_VTA_GEMM) return true;
     if (in->reset) return FAULT(RESERVED, "alu has no reset");
     if (!kiln_vta_alu_op_name(in->op)) return FAULT(ALU_OP, "%u", in->op);
-    if (alu_op_table[in->op].feature != FEATURE_NONE &&
+    if (alu_op_table[in->op].feature != KILN_VTA_NONE &&
         !kiln_vta_config_has(c->config, (kiln_vta_feature)alu_op_table[in->op].feature))
         return FAULT(FEATURE, "alu %s", alu_op_table[in->op].name);
     if (in->op == KILN_VTA_ALU_SHR && in->use_imm && (in->imm > 31 || in->imm < -31))
@@ -336,11 +293,11 @@ bool kiln_vta_instruction_check(const kiln_vta_config *config, const kiln_vta_in
     if (!kiln_vta_opcode_name(in->opcode)) return FAULT(OPCODE, "%u", in->opcode);
     if (!check_fields(c) || !check_tokens(c)) return false;
     switch (opcode_table[in->opcode].form) {
-    case FORM_MEMORY: return check_memory(c);
-    case FORM_GEMM:
-    case FORM_ALU: return check_loops(c);
-    case FORM_COMMON:
-    case FORM_LOOPS: break;
+    case KILN_VTA_FORM_MEMORY: return check_memory(c);
+    case KILN_VTA_FORM_GEMM:
+    case KILN_VTA_FORM_ALU: return check_loops(c);
+    case KILN_VTA_FORM_COMMON:
+    case KILN_VTA_FORM_LOOPS: break;
     }
     return true;
 }

@@ -107,15 +107,15 @@ void kiln_vta_instruction_encode(const kiln_vta_config *config, const kiln_vta_i
 bool kiln_vta_instruction_decode(const kiln_vta_config *config,
                                  const uint8_t bytes[KILN_VTA_INSTRUCTION_BYTES],
                                  kiln_vta_instruction *out_in, kiln_vta_fault *out_fault);
-/* Whether it can run on the machine, whatever its micro-ops are: fields that fit their bits, engines
- * and features that there are, tiles and micro-ops inside of their memories, loops with rounds.
- * Chains are the program's (vta/program.h). `index` is its place, for the fault. */
+/* Whether it can run on the machine, whatever its micro-ops are: fields that fit their bits,
+ * engines and features that there are, tiles and micro-ops inside of their memories, loops with
+ * rounds. Chains are the program's (vta/program.h). `index` is its place, for the fault. */
 bool kiln_vta_instruction_check(const kiln_vta_config *config, const kiln_vta_instruction *in,
                                 uint32_t index, kiln_vta_fault *out_fault);
 
-uint32_t kiln_vta_uop_encode(const kiln_vta_config *config, kiln_vta_uop uop);
+uint32_t kiln_vta_uop_encode(const kiln_vta_sizes *sizes, kiln_vta_uop uop);
 /* False, with UOP_UNUSED_BITS: a bit above its fields is set. */
-bool kiln_vta_uop_decode(const kiln_vta_config *config, uint32_t bits, uint32_t index,
+bool kiln_vta_uop_decode(const kiln_vta_sizes *sizes, uint32_t bits, uint32_t index,
                          kiln_vta_uop *out_uop, kiln_vta_fault *out_fault);
 
 #endif

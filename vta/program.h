@@ -1,11 +1,11 @@
 /* A program for an accelerator of the VTA class: instructions, micro-ops and what lies in main
- * memory, as one blob that needs no compiler to be run, and as text. Made by code generation, run by
- * simulators and the runtime, printed by `kiln vta disasm`.
+ * memory, as one blob that needs no compiler to be run, and as text. Made by code generation, run
+ * by simulators and the runtime, printed by `kiln vta disasm`.
  *
  * Main memory is a list of buffers, the first of which is the program's micro-ops. An instruction
- * that moves tiles names its buffer; its dram_base counts from the buffer's begin, and whoever loads
- * the program adds the buffer's place (kiln_vta_program_place). Text, one statement a line, `#`
- * begins a comment:
+ * that moves tiles names its buffer; its dram_base counts from the buffer's begin, and whoever
+ * loads the program adds the buffer's place (kiln_vta_program_place). Text, one statement a line,
+ * `#` begins a comment:
  *
  *     config b1i16o16,i8w8a32,uop15,inp15,wgt18,acc17,bus64,clk100,alu16,pipe11,v1
  *     buffer image argument 200704                     # its name, role and bytes
@@ -72,6 +72,10 @@ bool kiln_vta_program_check(const kiln_vta_program *program, kiln_vta_fault *out
 /* Where each buffer begins when they lie one behind the other from 0 on, each at a page; returns
  * the bytes of all. `out_place` has buffer_count elements. */
 uint64_t kiln_vta_program_place(const kiln_vta_program *program, uint64_t *out_place);
+/* Writes micro-ops and constants to their places in main memory. */
+void kiln_vta_program_fill(const kiln_vta_program *program, const uint64_t *place, uint8_t *dram);
+/* How many instructions run as one: those of a chain, else 1. */
+uint32_t kiln_vta_program_run_length(const kiln_vta_program *program, uint32_t index);
 /* The instruction as the machine takes it, its dram_base counted from address 0. */
 kiln_vta_instruction kiln_vta_program_placed(const kiln_vta_program *program,
                                              const kiln_vta_sizes *sizes, const uint64_t *place,

@@ -95,8 +95,7 @@ static void store_tile(const kiln_vta_core *core, uint32_t tile, bool saturate, 
     const int32_t *from = core->acc + (size_t)tile * core->acc_elements;
     memset(bytes, 0, core->sizes.tile_bytes[KILN_VTA_OUT]);
     for (uint32_t i = 0; i < core->acc_elements; i++) {
-        const uint32_t value =
-            (uint32_t)narrowed(from[i], bits, saturate) & ((1u << bits) - 1);
+        const uint32_t value = (uint32_t)narrowed(from[i], bits, saturate) & ((1u << bits) - 1);
         bytes[i * bits / 8] |= (uint8_t)(value << i * bits % 8);
     }
 }
@@ -159,8 +158,7 @@ static inline void gemm(int32_t *acc, const int8_t *inp, const int8_t *wgt, uint
     for (uint32_t b = 0; b < batch; b++)
         for (uint32_t o = 0; o < block_out; o++) {
             int32_t *to = acc + b * block_out + o;
-            const uint32_t sum =
-                (uint32_t)dot(inp + b * block_in, wgt + o * block_in, block_in);
+            const uint32_t sum = (uint32_t)dot(inp + b * block_in, wgt + o * block_in, block_in);
             *to = (int32_t)(overwrite ? sum : (uint32_t)*to + sum);
         }
 }

@@ -14,13 +14,13 @@
 typedef struct mover {
     bool is_active;
     uint32_t channel;
-    uint64_t asked; /* when the next burst is asked for; NEVER: not known yet */
+    uint64_t asked;     /* when the next burst is asked for; NEVER: not known yet */
     uint64_t taken[64]; /* the cycle in which the last beat of burst n was taken, at n % req */
     uint64_t burst;     /* the number of the next one, from the begin of the instruction on */
     /* Of an engine: */
     bool is_store;
     uint32_t row, rows;
-    uint32_t row_beats, beats_left; /* of a row, of the row that is being moved */
+    uint32_t row_beats, beats_left;                 /* of a row, of the row that is being moved */
     uint32_t zeros_before, zeros_behind, zeros_end; /* cycles before and behind a row; at the end */
     uint64_t walk;                                  /* the next cycle in which it takes a beat */
     uint64_t busy;                                  /* cycles of beats and zeros */
@@ -70,9 +70,9 @@ typedef struct simulation {
     uint32_t channel_count;
     /* Fetch. */
     uint64_t fetch_next;
-    uint32_t fetched;                  /* instructions that were handed over */
-    uint64_t burst_at[64];             /* when the first byte of burst n can be taken, at n % req */
-    uint64_t *handed;                  /* [instruction_count]: when each was handed over */
+    uint32_t fetched;      /* instructions that were handed over */
+    uint64_t burst_at[64]; /* when the first byte of burst n can be taken, at n % req */
+    uint64_t *handed;      /* [instruction_count]: when each was handed over */
     uint32_t to_hand[KILN_VTA_ENGINE_COUNT]; /* the next step of an engine to be handed over */
     bool is_finished;
     kiln_vta_timing timing;
@@ -135,7 +135,8 @@ static void move_begin(simulation *s, uint32_t e, const kiln_vta_instruction *in
     m->burst = 0;
     m->row = 0;
     m->rows = in->y_size;
-    m->row_beats = m->beats_left = beats_of(s, (uint64_t)in->x_size * s->sizes.tile_bytes[in->memory]);
+    m->row_beats = m->beats_left =
+        beats_of(s, (uint64_t)in->x_size * s->sizes.tile_bytes[in->memory]);
     m->zeros_before = in->x_pad_0;
     m->zeros_behind = in->x_pad_1;
     m->zeros_end = in->y_pad_1 * columns;
@@ -183,8 +184,7 @@ static uint32_t fetch_burst(simulation *s, uint64_t begin) {
     mover *m = &s->mover[FETCH];
     const uint32_t first = (uint32_t)(m->burst * KILN_VTA_FETCH_INSTRUCTIONS);
     const uint32_t left = s->program->instruction_count - first;
-    const uint32_t count =
-        left < KILN_VTA_FETCH_INSTRUCTIONS ? left : KILN_VTA_FETCH_INSTRUCTIONS;
+    const uint32_t count = left < KILN_VTA_FETCH_INSTRUCTIONS ? left : KILN_VTA_FETCH_INSTRUCTIONS;
     s->burst_at[m->burst % s->config->requests] =
         begin + s->config->row_cycles + s->config->latency;
     m->taken[m->burst % s->config->requests] = NEVER;
@@ -207,8 +207,7 @@ static void channel_act(simulation *s, uint32_t number, uint64_t cycle) {
     }
     if (chosen < KILN_ARRAY_COUNT(order)) {
         const uint32_t agent = order[chosen];
-        const uint32_t beats =
-            agent == FETCH ? fetch_burst(s, cycle) : move_burst(s, agent, cycle);
+        const uint32_t beats = agent == FETCH ? fetch_burst(s, cycle) : move_burst(s, agent, cycle);
         c->last = chosen;
         c->free = cycle + s->config->row_cycles + beats;
         s->timing.channel_busy[number] += s->config->row_cycles + beats;

@@ -5,9 +5,14 @@
 uint32_t kiln_vta_fields(const kiln_vta_sizes *sizes, kiln_vta_field out[KILN_VTA_FIELDS_MAX]) {
     const kiln_vta_sizes *s = sizes; /* for the table */
     const kiln_vta_field all[] = {
-#define FIELD(FORM, field, word, bits, KIND, FEATURE, doc)                              \
-    {#field, offsetof(kiln_vta_instruction, field), KILN_VTA_FORM_##FORM, word, bits, \
-     KILN_VTA_KIND_##KIND, KILN_VTA_##FEATURE},
+#define FIELD(FORM, field, word, bits, KIND, FEATURE, doc) \
+    {#field,                                               \
+     offsetof(kiln_vta_instruction, field),                \
+     KILN_VTA_FORM_##FORM,                                 \
+     word,                                                 \
+     bits,                                                 \
+     KILN_VTA_KIND_##KIND,                                 \
+     KILN_VTA_##FEATURE},
 #include "vta/isa.def"
     };
     _Static_assert(KILN_ARRAY_COUNT(all) <= KILN_VTA_FIELDS_MAX, "a place for each field");
@@ -16,8 +21,7 @@ uint32_t kiln_vta_fields(const kiln_vta_sizes *sizes, kiln_vta_field out[KILN_VT
 }
 
 bool kiln_vta_form_has(kiln_vta_form instruction, kiln_vta_form field) {
-    const bool has_loops =
-        instruction == KILN_VTA_FORM_GEMM || instruction == KILN_VTA_FORM_ALU;
+    const bool has_loops = instruction == KILN_VTA_FORM_GEMM || instruction == KILN_VTA_FORM_ALU;
     return field == KILN_VTA_FORM_COMMON || field == instruction ||
            (field == KILN_VTA_FORM_LOOPS && has_loops);
 }

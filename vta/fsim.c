@@ -10,8 +10,8 @@ typedef struct running {
     const uint64_t *place;
     kiln_vta_queues queues;
     kiln_vta_core core;
-    uint32_t done[KILN_VTA_ENGINE_COUNT];      /* steps */
-    bool ran[KILN_VTA_ENGINE_COUNT];           /* the step that is next has run, its tokens are due */
+    uint32_t done[KILN_VTA_ENGINE_COUNT]; /* steps */
+    bool ran[KILN_VTA_ENGINE_COUNT];      /* the step that is next has run, its tokens are due */
     uint32_t tokens[KILN_VTA_ENGINE_COUNT][2]; /* that an engine's neighbours gave it */
     kiln_vta_counts counts;
     kiln_vta_fault *out_fault;

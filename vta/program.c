@@ -116,8 +116,8 @@ kiln_vta_instruction kiln_vta_program_placed(const kiln_vta_program *program,
                                              uint32_t index) {
     kiln_vta_instruction in = program->instruction[index];
     if (in.opcode == KILN_VTA_LOAD || in.opcode == KILN_VTA_STORE)
-        in.dram_base += (uint32_t)(place[program->instruction_buffer[index]] /
-                                   sizes->tile_bytes[in.memory]);
+        in.dram_base +=
+            (uint32_t)(place[program->instruction_buffer[index]] / sizes->tile_bytes[in.memory]);
     return in;
 }
 
@@ -241,9 +241,8 @@ static kiln_status get_code(reader *r, kiln_vta_program *p) {
     for (uint32_t i = 0; i < p->instruction_count && !r->is_short; i++) {
         kiln_str bytes = take(r, KILN_VTA_INSTRUCTION_BYTES);
         p->instruction_buffer[i] = (uint32_t)get(r, 4);
-        if (!r->is_short &&
-            !kiln_vta_instruction_decode(&p->config, (const uint8_t *)bytes.data,
-                                         &p->instruction[i], &fault))
+        if (!r->is_short && !kiln_vta_instruction_decode(&p->config, (const uint8_t *)bytes.data,
+                                                         &p->instruction[i], &fault))
             return KILN_ERROR(DATA_LOSS, "instruction %u: %s", i, fault.text);
     }
     return KILN_OK;

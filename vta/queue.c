@@ -52,9 +52,8 @@ bool kiln_vta_deadlock(const kiln_vta_queues *queues, const uint32_t *done,
 bool kiln_vta_tokens_left(const kiln_vta_queues *queues, uint32_t engine, uint32_t side,
                           uint32_t count, kiln_vta_fault *out_fault) {
     const uint32_t giver = queues->neighbour[engine][side];
-    return kiln_vta_fault_set(out_fault, KILN_VTA_FAULT_TOKENS_LEFT,
-                              queues->step[giver][queues->count[giver] - 1].first,
-                              "%u for %s from %s", count,
-                              kiln_vta_engine_name((kiln_vta_engine)engine),
-                              kiln_vta_engine_name((kiln_vta_engine)giver));
+    return kiln_vta_fault_set(
+        out_fault, KILN_VTA_FAULT_TOKENS_LEFT, queues->step[giver][queues->count[giver] - 1].first,
+        "%u for %s from %s", count, kiln_vta_engine_name((kiln_vta_engine)engine),
+        kiln_vta_engine_name((kiln_vta_engine)giver));
 }

@@ -180,10 +180,10 @@ static kiln_status parse_field(const kiln_vta_field *f, kiln_str text, uint32_t 
     int64_t value = 1;
     const bool is_signed = f->kind == KILN_VTA_KIND_SIGNED;
     const int64_t most = (INT64_C(1) << (is_signed ? f->bits - 1 : f->bits)) - 1;
-    kiln_status st = f->kind == KILN_VTA_KIND_FLAG && !text.size
-                         ? KILN_OK
-                         : parse_number(kiln_str_from(f->name), text, is_signed ? -most - 1 : 0,
-                                        most, &value);
+    kiln_status st =
+        f->kind == KILN_VTA_KIND_FLAG && !text.size
+            ? KILN_OK
+            : parse_number(kiln_str_from(f->name), text, is_signed ? -most - 1 : 0, most, &value);
     *out_value = (uint32_t)value;
     return st;
 }
@@ -201,8 +201,7 @@ static kiln_status parse_word(parsing *p, kiln_str word, kiln_vta_instruction *i
     for (uint32_t i = 0; i < count; i++) {
         const kiln_vta_field *f = &table[i];
         uint32_t value = 0;
-        if (!kiln_str_is(name, f->name) ||
-            f->offset == offsetof(kiln_vta_instruction, opcode) ||
+        if (!kiln_str_is(name, f->name) || f->offset == offsetof(kiln_vta_instruction, opcode) ||
             !kiln_vta_form_has(kiln_vta_opcode_form(in->opcode), f->form))
             continue;
         kiln_status st = parse_field(f, text, &value);

@@ -12,17 +12,17 @@ typedef struct clocks {
 } clocks;
 
 typedef struct token {
-    clocks after;          /* what has happened when it is given */
-    uint32_t giver, step;  /* the engine, and which of its steps gave it */
+    clocks after;         /* what has happened when it is given */
+    uint32_t giver, step; /* the engine, and which of its steps gave it */
 } token;
 
 /* Who used a tile, or the bytes of a tile in main memory. Steps are counted from 1; 0: none. */
 typedef struct use {
-    uint32_t writer, written;              /* engine, its step */
+    uint32_t writer, written;             /* engine, its step */
     uint32_t read[KILN_VTA_ENGINE_COUNT]; /* the last step of each engine that read it */
-    bool is_unread;                        /* a result that nothing read */
-    uint32_t loops;                        /* of ACC: the instruction that wrote it last, from 1 on */
-    uint64_t cycle;                        /* and the cycle of its loops */
+    bool is_unread;                       /* a result that nothing read */
+    uint32_t loops; /* of ACC: the instruction that wrote it last, from 1 on */
+    uint64_t cycle; /* and the cycle of its loops */
 } use;
 
 typedef struct checking {
@@ -37,11 +37,11 @@ typedef struct checking {
         KILN_VEC(token) all; /* that were ever given */
         uint32_t begin;
     } tokens[KILN_VTA_ENGINE_COUNT][2];
-    kiln_vta_uop *uop;                       /* what lies in the machine's memory */
-    use *tile[KILN_VTA_ACC + 1];             /* of UOP, WGT, INP, ACC */
-    use **bytes;                             /* of each buffer that is stored to; NULL of others */
-    uint32_t byte_unit;                      /* bytes of such a use */
-    KILN_VEC(uint32_t) redundant;            /* instructions */
+    kiln_vta_uop *uop;            /* what lies in the machine's memory */
+    use *tile[KILN_VTA_ACC + 1];  /* of UOP, WGT, INP, ACC */
+    use **bytes;                  /* of each buffer that is stored to; NULL of others */
+    uint32_t byte_unit;           /* bytes of such a use */
+    KILN_VEC(uint32_t) redundant; /* instructions */
     kiln_arena *arena;
     kiln_vta_fault *out_fault;
 } checking;
@@ -186,12 +186,12 @@ static bool write_result(const step *s, uint32_t tile, bool over, uint64_t cycle
 
 static bool follow_gemm(const step *s, const kiln_vta_uop *at, bool overwrite, uint64_t cycle) {
     const uint32_t pipeline = s->c->config->pipeline;
-    if (!s->in->reset && (!read_tile(s, KILN_VTA_INP, at->src) ||
-                          !read_tile(s, KILN_VTA_WGT, at->wgt)))
+    if (!s->in->reset &&
+        (!read_tile(s, KILN_VTA_INP, at->src) || !read_tile(s, KILN_VTA_WGT, at->wgt)))
         return false;
     if (!check_index(s, KILN_VTA_ACC, at->dst)) return false;
-    if (!overwrite && (!check_distance(s, at->dst, cycle, pipeline) ||
-                       !read_tile(s, KILN_VTA_ACC, at->dst)))
+    if (!overwrite &&
+        (!check_distance(s, at->dst, cycle, pipeline) || !read_tile(s, KILN_VTA_ACC, at->dst)))
         return false;
     const use *u = &s->c->tile[KILN_VTA_ACC][at->dst];
     if (s->in->first && overwrite && u->loops == s->index + 1)
@@ -205,8 +205,8 @@ static bool follow_alu(const step *s, const kiln_vta_uop *at, uint64_t cycle) {
     for (uint32_t i = 0; i < s->count; i++) reads_source |= !s->in[i].use_imm;
     if (!read_tile(s, KILN_VTA_ACC, at->dst) || !check_distance(s, at->dst, cycle, drain))
         return false;
-    if (reads_source && (!read_tile(s, KILN_VTA_ACC, at->src) ||
-                         !check_distance(s, at->src, cycle, drain)))
+    if (reads_source &&
+        (!read_tile(s, KILN_VTA_ACC, at->src) || !check_distance(s, at->src, cycle, drain)))
         return false;
     return write_result(s, at->dst, false, cycle);
 }
@@ -259,16 +259,14 @@ static void join(clocks *to, const clocks *from) {
 static void take_tokens(checking *c, uint32_t e, const kiln_vta_step *of) {
     const token *taken[2] = {NULL, NULL};
     for (uint32_t side = 0; side < 2; side++)
-        if (of->pop[side])
-            taken[side] = &c->tokens[e][side].all.data[c->tokens[e][side].begin++];
+        if (of->pop[side]) taken[side] = &c->tokens[e][side].all.data[c->tokens[e][side].begin++];
     for (uint32_t side = 0; side < 2; side++) {
         if (!taken[side]) continue;
         clocks known = c->now[e];
         if (taken[1 - side]) join(&known, &taken[1 - side]->after);
         const token *t = taken[side];
         if (known.steps[t->giver] >= t->step)
-            kiln_vec_push_in(c->arena, &c->redundant,
-                             c->queues.step[t->giver][t->step - 1].first);
+            kiln_vec_push_in(c->arena, &c->redundant, c->queues.step[t->giver][t->step - 1].first);
     }
     for (uint32_t side = 0; side < 2; side++)
         if (taken[side]) join(&c->now[e], &taken[side]->after);
@@ -360,8 +358,8 @@ static void init(checking *c, const kiln_vta_program *program, kiln_arena *arena
         const uint32_t buffer = program->instruction_buffer[i];
         const kiln_vta_instruction *in = &program->instruction[i];
         if (in->opcode == KILN_VTA_STORE && in->x_size && !c->bytes[buffer])
-            c->bytes[buffer] = KILN_ARENA_ARRAY(
-                arena, use, program->buffer[buffer].size_bytes / c->byte_unit + 1);
+            c->bytes[buffer] =
+                KILN_ARENA_ARRAY(arena, use, program->buffer[buffer].size_bytes / c->byte_unit + 1);
     }
 }
 

@@ -39,11 +39,19 @@ kiln_vta_config vta_random_config(uint64_t seed) {
 }
 
 #define PARTS_MAX 3u
-#define PART_TILES 64u /* of each memory */
+#define PART_TILES 64u   /* of each memory */
 #define RESULT_TILES 32u /* the first ones of a part of ACC; the others are second operands */
 
-enum { BUFFER_UOPS, BUFFER_INP, BUFFER_WGT, BUFFER_ACC, BUFFER_ACC8, BUFFER_OUT, BUFFER_SCRATCH,
-       BUFFER_COUNT };
+enum {
+    BUFFER_UOPS,
+    BUFFER_INP,
+    BUFFER_WGT,
+    BUFFER_ACC,
+    BUFFER_ACC8,
+    BUFFER_OUT,
+    BUFFER_SCRATCH,
+    BUFFER_COUNT
+};
 
 typedef struct making {
     kiln_rand random;
@@ -72,12 +80,13 @@ static kiln_vta_instruction *add(making *m, kiln_vta_instruction in, uint32_t bu
 
 static kiln_vta_instruction *add_load(making *m, uint32_t memory, uint32_t sram, uint32_t tiles,
                                       uint32_t buffer, uint32_t dram) {
-    return add(m, (kiln_vta_instruction){.opcode = KILN_VTA_LOAD,
-                                         .memory = memory,
-                                         .sram_base = sram,
-                                         .dram_base = dram,
-                                         .y_size = 1,
-                                         .x_size = tiles},
+    return add(m,
+               (kiln_vta_instruction){.opcode = KILN_VTA_LOAD,
+                                      .memory = memory,
+                                      .sram_base = sram,
+                                      .dram_base = dram,
+                                      .y_size = 1,
+                                      .x_size = tiles},
                buffer);
 }
 
@@ -85,11 +94,10 @@ static kiln_vta_instruction *add_load(making *m, uint32_t memory, uint32_t sram,
 static void load_inputs(making *m, uint32_t n, uint32_t sram) {
     const uint32_t x_size = 1 + below(m, 6), y_size = 1 + below(m, 5);
     const uint32_t x_pad_1 = below(m, 8 - x_size + 1), y_pad_0 = below(m, 8 - y_size + 1);
-    const bool same_tiles =
-        m->sizes.tile_bytes[KILN_VTA_INP] == m->sizes.tile_bytes[KILN_VTA_OUT];
+    const bool same_tiles = m->sizes.tile_bytes[KILN_VTA_INP] == m->sizes.tile_bytes[KILN_VTA_OUT];
     const bool again = same_tiles && n >= 2 * m->parts && below(m, 2);
-    kiln_vta_instruction *in = add_load(m, KILN_VTA_INP, sram, x_size,
-                                        again ? BUFFER_SCRATCH : BUFFER_INP, below(m, 16));
+    kiln_vta_instruction *in =
+        add_load(m, KILN_VTA_INP, sram, x_size, again ? BUFFER_SCRATCH : BUFFER_INP, below(m, 16));
     in->y_size = y_size;
     in->x_stride = below(m, 8);
     in->y_pad_0 = y_pad_0;
@@ -111,9 +119,12 @@ static loops draw_loops(making *m) {
     const uint32_t pipeline = m->program.config.pipeline;
     loops l = {.uops = 1 + below(m, 16), .iter_in = 1 + below(m, 3), .iter_out = 1 + below(m, 3)};
     while (l.uops * l.iter_in * l.iter_out > RESULT_TILES)
-        if (l.iter_in > 1) l.iter_in--;
-        else if (l.iter_out > 1) l.iter_out--;
-        else l.uops--;
+        if (l.iter_in > 1)
+            l.iter_in--;
+        else if (l.iter_out > 1)
+            l.iter_out--;
+        else
+            l.uops--;
     l.dst_in = l.uops >= pipeline && below(m, 2) ? 0 : l.uops;
     const uint32_t round = l.dst_in ? l.uops * l.iter_in : l.uops;
     l.dst_out = round >= pipeline && below(m, 2) ? 0 : round;
@@ -121,8 +132,8 @@ static loops draw_loops(making *m) {
 }
 
 /* Micro-ops of a part, loaded to its own places. */
-static uint32_t add_uops(making *m, uint32_t part, uint32_t slot, uint32_t count,
-                         kiln_vta_uop at, uint32_t src_step, uint32_t wgt_step) {
+static uint32_t add_uops(making *m, uint32_t part, uint32_t slot, uint32_t count, kiln_vta_uop at,
+                         uint32_t src_step, uint32_t wgt_step) {
     const uint32_t first = m->uop.count, place = part * 64 + slot * 16;
     for (uint32_t k = 0; k < count; k++) {
         kiln_vec_push_in(m->arena, &m->uop, at);
@@ -161,9 +172,8 @@ static void add_sums(making *m, uint32_t part, uint32_t acc) {
     }
     const loops l = draw_loops(m);
     const uint32_t uop =
-        add_uops(m, part, 1, l.uops,
-                 (kiln_vta_uop){acc, base + below(m, 8), base + below(m, 8)}, below(m, 3),
-                 below(m, 3));
+        add_uops(m, part, 1, l.uops, (kiln_vta_uop){acc, base + below(m, 8), base + below(m, 8)},
+                 below(m, 3), below(m, 3));
     kiln_vta_instruction *in = add(m, looped(&l, KILN_VTA_GEMM, uop), BUFFER_UOPS);
     in->first = first;
     in->src_out = below(m, 8);
@@ -175,9 +185,9 @@ static void add_sums(making *m, uint32_t part, uint32_t acc) {
 static void draw_operation(making *m, kiln_vta_instruction *in) {
     in->op = below(m, has(m, KILN_VTA_MUL) ? KILN_VTA_ALU_OP_COUNT : KILN_VTA_ALU_MUL);
     in->use_imm = in->op == KILN_VTA_ALU_SHR || below(m, 2);
-    in->imm = !in->use_imm                   ? 0
+    in->imm = !in->use_imm                 ? 0
               : in->op == KILN_VTA_ALU_SHR ? (int32_t)below(m, 20) - 4
-                                             : (int32_t)below(m, 400) - 200;
+                                           : (int32_t)below(m, 400) - 200;
 }
 
 /* Operations over all results: alone or as a chain. */
@@ -204,8 +214,8 @@ static void add_item(making *m, uint32_t n) {
 
     at = m->instruction.count;
     add_load(m, KILN_VTA_ACC, acc + RESULT_TILES, RESULT_TILES, BUFFER_ACC, below(m, 16));
-    const uint32_t uop = add_uops(m, part, 2, 16,
-                                  (kiln_vta_uop){.dst = acc, .src = acc + RESULT_TILES}, 1, 0);
+    const uint32_t uop =
+        add_uops(m, part, 2, 16, (kiln_vta_uop){.dst = acc, .src = acc + RESULT_TILES}, 1, 0);
     add_sums(m, part, acc);
     m->instruction.data[at].pop_prev = 1;
     m->instruction.data[at].pop_next = again;
@@ -221,14 +231,15 @@ static void add_item(making *m, uint32_t n) {
     kiln_vec_last(&m->instruction).push_prev = relays;
     kiln_vec_last(&m->instruction).push_next = 1;
 
-    kiln_vta_instruction *out = add(m, (kiln_vta_instruction){.opcode = KILN_VTA_STORE,
-                                         .memory = KILN_VTA_OUT,
-                                         .sram_base = acc,
-                                         .dram_base = n * RESULT_TILES,
-                                         .y_size = 4,
-                                         .x_size = RESULT_TILES / 4,
-                                         .x_stride = RESULT_TILES / 4,
-                                         .pop_prev = 1},
+    kiln_vta_instruction *out = add(m,
+                                    (kiln_vta_instruction){.opcode = KILN_VTA_STORE,
+                                                           .memory = KILN_VTA_OUT,
+                                                           .sram_base = acc,
+                                                           .dram_base = n * RESULT_TILES,
+                                                           .y_size = 4,
+                                                           .x_size = RESULT_TILES / 4,
+                                                           .x_stride = RESULT_TILES / 4,
+                                                           .pop_prev = 1},
                                     below(m, 2) ? BUFFER_OUT : BUFFER_SCRATCH);
     out->saturate = has(m, KILN_VTA_CHAIN) && below(m, 2);
     out = add(m, *out, BUFFER_SCRATCH); /* for later items; the same again where it was there */

@@ -97,8 +97,8 @@ static void a_token_flag_that_is_missing_is_noticed(void **state) {
     }
 }
 
-/* Pairs the pushes and pops of the queue to `side` of engine `from` in order; removes the n-th pair;
- * returns its push's instruction, or UINT32_MAX. */
+/* Pairs the pushes and pops of the queue to `side` of engine `from` in order; removes the n-th
+ * pair; returns its push's instruction, or UINT32_MAX. */
 static uint32_t remove_pair(kiln_vta_program *program, kiln_vta_engine from, bool behind,
                             uint32_t n) {
     kiln_vta_engine to;
@@ -136,8 +136,7 @@ static void a_pair_of_tokens_is_needed_or_redundant(void **state) {
                     uint32_t list[256];
                     kiln_vta_program program = vta_random_program(&config, seed, *state);
                     const uint32_t count = kiln_vta_redundant_tokens(&program, list, 256);
-                    const uint32_t pushed =
-                        remove_pair(&program, (kiln_vta_engine)from, behind, n);
+                    const uint32_t pushed = remove_pair(&program, (kiln_vta_engine)from, behind, n);
                     kiln_vta_fault fault = {0};
                     if (pushed == UINT32_MAX) break;
                     if (!kiln_vta_check(&program, &fault)) {

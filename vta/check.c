@@ -11,11 +11,6 @@ typedef struct clocks {
     uint32_t steps[KILN_VTA_ENGINE_COUNT];
 } clocks;
 
-typedef struct token {
-    clocks after;         /* what has happened when it is given */
-    uint32_t giver, step; /* the engine, and which of its steps gave it */
-} token;
-
 /* Who used a tile, or the bytes of a tile in main memory. Steps are counted from 1; 0: none. */
 typedef struct use {
     uint32_t writer, written;             /* engine, its step */
@@ -34,14 +29,13 @@ typedef struct checking {
     bool ran[KILN_VTA_ENGINE_COUNT];
     clocks now[KILN_VTA_ENGINE_COUNT]; /* before the engine's next step, or during it */
     struct {
-        KILN_VEC(token) all; /* that were ever given */
+        KILN_VEC(clocks) all; /* what had happened when each was given */
         uint32_t begin;
     } tokens[KILN_VTA_ENGINE_COUNT][2];
-    kiln_vta_uop *uop;            /* what lies in the machine's memory */
-    use *tile[KILN_VTA_ACC + 1];  /* of UOP, WGT, INP, ACC */
-    use **bytes;                  /* of each buffer that is stored to; NULL of others */
-    uint32_t byte_unit;           /* bytes of such a use */
-    KILN_VEC(uint32_t) redundant; /* instructions */
+    kiln_vta_uop *uop;           /* what lies in the machine's memory */
+    use *tile[KILN_VTA_ACC + 1]; /* of UOP, WGT, INP, ACC */
+    use **bytes;                 /* of each buffer that is stored to; NULL of others */
+    uint32_t byte_unit;          /* bytes of such a use */
     kiln_arena *arena;
     kiln_vta_fault *out_fault;
 } checking;
@@ -255,21 +249,10 @@ static void join(clocks *to, const clocks *from) {
         if (from->steps[e] > to->steps[e]) to->steps[e] = from->steps[e];
 }
 
-/* Takes the step's tokens. One is redundant if what its giver did is known without it. */
 static void take_tokens(checking *c, uint32_t e, const kiln_vta_step *of) {
-    const token *taken[2] = {NULL, NULL};
     for (uint32_t side = 0; side < 2; side++)
-        if (of->pop[side]) taken[side] = &c->tokens[e][side].all.data[c->tokens[e][side].begin++];
-    for (uint32_t side = 0; side < 2; side++) {
-        if (!taken[side]) continue;
-        clocks known = c->now[e];
-        if (taken[1 - side]) join(&known, &taken[1 - side]->after);
-        const token *t = taken[side];
-        if (known.steps[t->giver] >= t->step)
-            kiln_vec_push_in(c->arena, &c->redundant, c->queues.step[t->giver][t->step - 1].first);
-    }
-    for (uint32_t side = 0; side < 2; side++)
-        if (taken[side]) join(&c->now[e], &taken[side]->after);
+        if (of->pop[side])
+            join(&c->now[e], &c->tokens[e][side].all.data[c->tokens[e][side].begin++]);
 }
 
 static bool can_go_on(const checking *c, uint32_t e) {
@@ -311,7 +294,7 @@ static void give_tokens(checking *c, uint32_t e) {
     for (uint32_t side = 0; side < 2; side++)
         if (of->push[side])
             kiln_vec_push_in(c->arena, &c->tokens[c->queues.neighbour[e][side]][1 - side].all,
-                             ((token){c->now[e], e, c->done[e]}));
+                             c->now[e]);
 }
 
 static bool run_all(checking *c) {
@@ -374,16 +357,43 @@ bool kiln_vta_check(const kiln_vta_program *program, kiln_vta_fault *out_fault) 
     return ok;
 }
 
+/* The flag of the n-th instruction of an engine that takes, or gives, a token on a side; NULL:
+ * there are not so many. */
+static uint32_t *nth_flag(const kiln_vta_program *program, uint32_t engine, uint32_t side,
+                          bool gives, uint32_t n, uint32_t *out_instruction) {
+    for (uint32_t i = 0; i < program->instruction_count; i++) {
+        kiln_vta_instruction *in = &program->instruction[i];
+        uint32_t *flag = side == KILN_VTA_BEFORE ? (gives ? &in->push_prev : &in->pop_prev)
+                                                 : (gives ? &in->push_next : &in->pop_next);
+        if (!*flag || kiln_vta_engine_of(&program->config, in) != engine || n-- > 0) continue;
+        *out_instruction = i;
+        return flag;
+    }
+    return NULL;
+}
+
 uint32_t kiln_vta_redundant_tokens(const kiln_vta_program *program, uint32_t *out_instruction,
                                    uint32_t most) {
-    kiln_vta_fault fault;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    checking *c = KILN_ARENA_NEW(&scratch, checking);
-    init(c, program, &scratch, &fault);
-    (void)run_all(c);
-    const uint32_t count = c->redundant.count;
-    for (uint32_t i = 0; i < count && i < most; i++) out_instruction[i] = c->redundant.data[i];
+    kiln_vta_program less = *program;
+    kiln_vta_fault fault;
+    uint32_t found = 0;
+    less.instruction = kiln_arena_copy(&scratch, program->instruction,
+                                       sizeof *less.instruction * program->instruction_count);
+    const kiln_vta_queues queues = kiln_vta_queues_of(program, &scratch);
+    for (uint32_t giver = 0; giver < KILN_VTA_ENGINE_COUNT; giver++)
+        for (uint32_t side = 0; side < 2; side++) {
+            const uint32_t taker = queues.neighbour[giver][side];
+            uint32_t pushed, popped, *push;
+            for (uint32_t n = 0; (push = nth_flag(&less, giver, side, true, n, &pushed)); n++) {
+                uint32_t *pop = nth_flag(&less, taker, 1 - side, false, n, &popped);
+                *push = *pop = 0;
+                if (kiln_vta_check(&less, &fault) && found++ < most)
+                    out_instruction[found - 1] = pushed;
+                *push = *pop = 1;
+            }
+        }
     kiln_arena_deinit(&scratch);
-    return count;
+    return found;
 }

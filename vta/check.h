@@ -17,9 +17,9 @@
  * buffer's. */
 bool kiln_vta_check(const kiln_vta_program *program, kiln_vta_fault *out_fault);
 
-/* Pairs of a push and a pop without which the program has the same order of everything: how many,
- * and for each the instruction that pushes. Program passes kiln_vta_check. `out_instruction` has
- * room for `most`. */
+/* Pairs of a push and the pop that takes its token without which the program passes the check as
+ * well: how many, and for each, up to `most`, the instruction that pushes. The program passes it.
+ * Costs a check for each pair. */
 uint32_t kiln_vta_redundant_tokens(const kiln_vta_program *program, uint32_t *out_instruction,
                                    uint32_t most);
 

@@ -45,9 +45,9 @@ static void memories_follow_from_the_configuration(void **state) {
     static const struct {
         kiln_vta_memory memory;
         uint32_t bytes, count, narrow_bytes;
-    } row[] = {{KILN_VTA_UOP, 4, 8192, 4},   {KILN_VTA_INP, 16, 2048, 8},
+    } row[] = {{KILN_VTA_UOP, 4, 8192, 4},     {KILN_VTA_INP, 16, 2048, 8},
                {KILN_VTA_WGT, 256, 1024, 128}, {KILN_VTA_ACC, 64, 2048, 64},
-               {KILN_VTA_OUT, 16, 2048, 8},  {KILN_VTA_ACC_BYTES, 16, 2048, 16}};
+               {KILN_VTA_OUT, 16, 2048, 8},    {KILN_VTA_ACC_BYTES, 16, 2048, 16}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         assert_int_equal(kiln_vta_tile_bytes(&pynq, row[i].memory), row[i].bytes);
         assert_int_equal(kiln_vta_tile_count(&pynq, row[i].memory), row[i].count);

@@ -42,14 +42,14 @@ static void expect_out(const ran *r, const int8_t *expected, uint32_t count) {
 #define END "store memory=out buffer=out y_size=1 x_size=2 pop_prev push_prev\nfinish pop_next\n"
 /* Results 0 and 1 become what the bytes of `in` say: int32, so 4 bytes each. */
 #define LOAD_ACC "load memory=acc buffer=in y_size=1 x_size=2\nload memory=uop y_size=1 x_size=2\n"
-#define ACC(a, b, c, d) \
-    { a, 0, 0, 0, b, 0, 0, 0, c, 0, 0, 0, d, 0, 0, 0 }
+#define ACC(a, b, c, d) {a, 0, 0, 0, b, 0, 0, 0, c, 0, 0, 0, d, 0, 0, 0}
 
 static void gemm_multiplies_rows_of_weights(void **state) {
     /* Inputs (1, 2), (3, 4); weights rows (1, 2), (-1, 5). */
     static const int8_t in[] = {1, 2, 3, 4, 1, 2, -1, 5};
     static const int8_t expected[] = {5, 9, 11, 17};
-    const ran r = run(MACHINE BUFFERS "uop\nuop dst=1 src=1\n"
+    const ran r = run(MACHINE BUFFERS
+                      "uop\nuop dst=1 src=1\n"
                       "load memory=inp buffer=in y_size=1 x_size=2\n"
                       "load memory=wgt buffer=in dram_base=1 y_size=1 x_size=1 push_next\n"
                       "load memory=uop y_size=1 x_size=2 pop_prev\n"
@@ -73,9 +73,12 @@ static void alu_operates_on_each_element(void **state) {
         const char *operation;
         int8_t expected[4];
     } row[] = {
-        {"op=min use_imm imm=6", {5, -3, 6, 6}}, {"op=max use_imm imm=6", {6, 6, 7, 100}},
-        {"op=add use_imm imm=-1", {4, -4, 6, 99}}, {"op=add use_imm imm=100", {105, 97, 107, -56}},
-        {"op=shr use_imm imm=1", {2, -2, 3, 50}}, {"op=shr use_imm imm=-1", {10, -6, 14, -56}},
+        {"op=min use_imm imm=6", {5, -3, 6, 6}},
+        {"op=max use_imm imm=6", {6, 6, 7, 100}},
+        {"op=add use_imm imm=-1", {4, -4, 6, 99}},
+        {"op=add use_imm imm=100", {105, 97, 107, -56}},
+        {"op=shr use_imm imm=1", {2, -2, 3, 50}},
+        {"op=shr use_imm imm=-1", {10, -6, 14, -56}},
         {"op=mul use_imm imm=3", {15, -9, 21, 44}},
         {"op=add src_in=1", {12, 97, 7, 100}}, /* of tile 0, the second one added */
         {"op=max src_in=1", {7, 100, 7, 100}},
@@ -83,10 +86,11 @@ static void alu_operates_on_each_element(void **state) {
     static const int8_t in[] = {5, 0, 0, 0, -3, -1, -1, -1, 7, 0, 0, 0, 100, 0, 0, 0};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         const bool two = strstr(row[i].operation, "use_imm") != NULL;
-        char *text = kiln_arena_printf(
-            *state, V1 BUFFERS "uop%s\nuop dst=1\n" LOAD_ACC
-            "alu %s uop_end=%u iter_out=1 iter_in=1 push_next\n" END,
-            two ? "" : " src=1", row[i].operation, two ? 2 : 1);
+        char *text =
+            kiln_arena_printf(*state,
+                              V1 BUFFERS "uop%s\nuop dst=1\n" LOAD_ACC
+                                         "alu %s uop_end=%u iter_out=1 iter_in=1 push_next\n" END,
+                              two ? "" : " src=1", row[i].operation, two ? 2 : 1);
         const ran r = run(text, in, sizeof in, *state);
         if (r.fault.kind || memcmp(r.dram + r.place[2], row[i].expected, 4) != 0)
             fail_msg("%s: %s", row[i].operation, r.fault.text);
@@ -95,20 +99,22 @@ static void alu_operates_on_each_element(void **state) {
 
 static void chains_compute_one_after_the_other(void **state) {
     static const int8_t in[] = ACC(5, 9, 7, 100), expected[] = {12, 20, 16, 20};
-    const ran r = run(V1 BUFFERS "uop\nuop dst=1\n" LOAD_ACC
-                      "alu op=add use_imm imm=1 chain uop_end=2 iter_out=1 iter_in=1\n"
-                      "alu op=mul use_imm imm=2 chain uop_end=2 iter_out=1 iter_in=1\n"
-                      "alu op=min use_imm imm=20 uop_end=2 iter_out=1 iter_in=1 push_next\n" END,
-                      in, sizeof in, *state);
+    const ran r =
+        run(V1 BUFFERS "uop\nuop dst=1\n" LOAD_ACC
+                       "alu op=add use_imm imm=1 chain uop_end=2 iter_out=1 iter_in=1\n"
+                       "alu op=mul use_imm imm=2 chain uop_end=2 iter_out=1 iter_in=1\n"
+                       "alu op=min use_imm imm=20 uop_end=2 iter_out=1 iter_in=1 push_next\n" END,
+            in, sizeof in, *state);
     expect_out(&r, expected, sizeof expected);
 }
 
 static void stores_cut_or_saturate(void **state) {
     static const int8_t in[] = {-56, 0, 0, 0, 44, 1, 0, 0, 56, -1, -1, -1, 0, -1, -1, -1};
     static const int8_t cut[] = {-56, 44, 56, 0}, nearest[] = {127, 127, -128, -128};
-    const char *move = V1 BUFFERS "load memory=acc buffer=in y_size=1 x_size=2 push_next\n"
-                       "store memory=out buffer=out y_size=1 x_size=2 pop_prev push_prev%s\n"
-                       "finish pop_next\n";
+    const char *move =
+        V1 BUFFERS "load memory=acc buffer=in y_size=1 x_size=2 push_next\n"
+                   "store memory=out buffer=out y_size=1 x_size=2 pop_prev push_prev%s\n"
+                   "finish pop_next\n";
     for (uint32_t saturate = 0; saturate < 2; saturate++) {
         char text[512];
         snprintf(text, sizeof text, move, saturate ? " saturate" : "");
@@ -133,15 +139,16 @@ static void loads_pad_and_repeat(void **state) {
 static void first_sums_overwrite(void **state) {
     /* Two rounds over inputs (1, 2), (3, 4): what was in the accumulator goes. */
     static const int8_t in[] = {1, 2, 3, 4, 1, 2, -1, 5}, expected[] = {16, 26, 5, 9};
-    const ran r = run("config b1i2o2,i8w8a32,uop8,inp8,wgt8,acc8,bus32,clk100,alu2,pipe1,v1+first\n"
-                      BUFFERS "uop\nuop dst=1\n"
-                      "load memory=inp buffer=in y_size=1 x_size=2\n"
-                      "load memory=wgt buffer=in dram_base=1 y_size=1 x_size=1 push_next\n"
-                      "load memory=acc buffer=in y_size=1 x_size=2 pop_prev\n"
-                      "load memory=uop y_size=1 x_size=2\n"
-                      "gemm first uop_end=1 iter_out=1 iter_in=2 src_in=1\n"
-                      "gemm first uop_bgn=1 uop_end=2 iter_out=1 iter_in=1 push_next\n" END,
-                      in, sizeof in, *state);
+    const ran r =
+        run("config b1i2o2,i8w8a32,uop8,inp8,wgt8,acc8,bus32,clk100,alu2,pipe1,v1+first\n" BUFFERS
+            "uop\nuop dst=1\n"
+            "load memory=inp buffer=in y_size=1 x_size=2\n"
+            "load memory=wgt buffer=in dram_base=1 y_size=1 x_size=1 push_next\n"
+            "load memory=acc buffer=in y_size=1 x_size=2 pop_prev\n"
+            "load memory=uop y_size=1 x_size=2\n"
+            "gemm first uop_end=1 iter_out=1 iter_in=2 src_in=1\n"
+            "gemm first uop_bgn=1 uop_end=2 iter_out=1 iter_in=1 push_next\n" END,
+            in, sizeof in, *state);
     expect_out(&r, expected, sizeof expected);
 }
 

@@ -7,7 +7,7 @@
 #include "tests/support/vta_random.h"
 
 /* 4 bytes a beat, latency 10, 2 cycles a row. Tiles: inp and out 2 bytes, wgt 4, acc 8. */
-#define MACHINE \
+#define MACHINE                                                                            \
     "config b1i2o2,i8w8a32,uop8,inp8,wgt12,acc8,bus32,clk100,alu1,pipe3,lat10,row2,%sv1\n" \
     "buffer in argument 4096\nbuffer out argument 4096\nuop\nuop dst=1\n"
 
@@ -55,12 +55,16 @@ static void a_load_takes_its_beats_behind_the_latency(void **state) {
 }
 
 static void zeros_take_a_cycle_each(void **state) {
-    const kiln_vta_timing with = timed("", "load memory=wgt buffer=in y_size=1 x_size=5 x_pad_1=3 "
-                                           "y_pad_1=2 push_next\nfinish pop_prev\n", *state);
+    const kiln_vta_timing with = timed("",
+                                       "load memory=wgt buffer=in y_size=1 x_size=5 x_pad_1=3 "
+                                       "y_pad_1=2 push_next\nfinish pop_prev\n",
+                                       *state);
     assert_int_equal(with.span[0].ended, FIRST + 19 + 3 + 2 * 8);
     /* Those before the first beat hide in its latency. */
-    const kiln_vta_timing before = timed("", "load memory=wgt buffer=in y_size=1 x_size=5 x_pad_0=9 "
-                                             "push_next\nfinish pop_prev\n", *state);
+    const kiln_vta_timing before = timed("",
+                                         "load memory=wgt buffer=in y_size=1 x_size=5 x_pad_0=9 "
+                                         "push_next\nfinish pop_prev\n",
+                                         *state);
     assert_int_equal(before.span[0].ended, FIRST + 19);
 }
 
@@ -75,17 +79,21 @@ static void rows_overlap_as_far_as_requests_may(void **state) {
 
 static void long_rows_are_several_bursts(void **state) {
     /* 600 beats: bursts of 256, 256 and 88. The channel goes on behind each with 2 cycles. */
-    const kiln_vta_timing t = timed("", "load memory=wgt buffer=in y_size=1 x_size=600 "
-                                              "push_next\nfinish pop_prev\n", *state);
+    const kiln_vta_timing t = timed("",
+                                    "load memory=wgt buffer=in y_size=1 x_size=600 "
+                                    "push_next\nfinish pop_prev\n",
+                                    *state);
     assert_int_equal(t.span[0].ended, FIRST + 14 + 600 + 2 * 2);
     assert_int_equal(t.channel_busy[0], 2 + 8 + 600 + 3 * 2);
 }
 
 static void arithmetic_takes_a_cycle_a_tile_and_its_drain(void **state) {
-    const kiln_vta_timing t = timed(
-        "", "load memory=uop y_size=1 x_size=2\n"
-            "gemm reset uop_end=2 iter_out=3 iter_in=5\n"
-            "alu op=add use_imm imm=1 uop_end=2 iter_out=3 iter_in=5\nfinish\n", *state);
+    const kiln_vta_timing t =
+        timed("",
+              "load memory=uop y_size=1 x_size=2\n"
+              "gemm reset uop_end=2 iter_out=3 iter_in=5\n"
+              "alu op=add use_imm imm=1 uop_end=2 iter_out=3 iter_in=5\nfinish\n",
+              *state);
     assert_int_equal(t.span[1].ended - t.span[1].started, 2 * 15 + 3);
     /* Two elements by one lane. */
     assert_int_equal(t.span[2].ended - t.span[2].started, 2 * 2 * 15 + KILN_VTA_ALU_PIPELINE);
@@ -113,7 +121,8 @@ static void a_full_queue_of_tokens_makes_its_giver_wait(void **state) {
                        "load memory=inp buffer=in y_size=1 x_size=1 push_next\n"
                        "load memory=acc buffer=in y_size=30 x_size=1 pop_prev\n"
                        "load memory=acc buffer=in y_size=1 x_size=1 pop_prev\nfinish pop_prev\n";
-    const kiln_vta_timing narrow = timed("tok1,", body, *state), wide = timed("tok3,", body, *state);
+    const kiln_vta_timing narrow = timed("tok1,", body, *state),
+                          wide = timed("tok3,", body, *state);
     assert_true(narrow.activity[KILN_VTA_ENGINE_LOAD][KILN_VTA_WAIT_PLACE] > 0);
     assert_int_equal(wide.activity[KILN_VTA_ENGINE_LOAD][KILN_VTA_WAIT_PLACE], 0);
 }
@@ -128,7 +137,8 @@ static void engines_that_wait_for_each_other_are_named(void **state) {
                                      *state, &p));
     p.instruction[0].memory = KILN_VTA_INP;
     uint8_t none[1];
-    assert_false(kiln_vta_csim_run(&p, none, 0, &(kiln_vta_csim_options){0}, *state, &timing, &fault));
+    assert_false(
+        kiln_vta_csim_run(&p, none, 0, &(kiln_vta_csim_options){0}, *state, &timing, &fault));
     assert_int_equal(fault.kind, KILN_VTA_FAULT_DEADLOCK);
     expect_contains(fault.text, "load waits");
     assert_false(kiln_vta_fsim_run(&p, none, 0, 1, &counts, &fault));

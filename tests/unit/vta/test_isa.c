@@ -37,8 +37,8 @@ static void bits_are_where_the_hardware_has_them(void **state) {
                                 bytes);
     assert_int_equal(word_of(bytes), UINT64_C(1) << 4 | UINT64_C(2) << 7 | UINT64_C(0x123) << 10 |
                                          UINT64_C(0x89abcdef) << 26);
-    assert_int_equal(word_of(bytes + 8), UINT64_C(3) | UINT64_C(5) << 16 | UINT64_C(7) << 32 |
-                                             UINT64_C(9) << 60);
+    assert_int_equal(word_of(bytes + 8),
+                     UINT64_C(3) | UINT64_C(5) << 16 | UINT64_C(7) << 32 | UINT64_C(9) << 60);
     kiln_vta_instruction_encode(&pynq,
                                 &(kiln_vta_instruction){.opcode = KILN_VTA_GEMM,
                                                         .reset = 1,
@@ -68,8 +68,8 @@ static void bits_are_where_the_hardware_has_them(void **state) {
                                 bytes);
     assert_int_equal(word_of(bytes), UINT64_C(4) | UINT64_C(1) << 6 | UINT64_C(1) << 21 |
                                          UINT64_C(1) << 35 | UINT64_C(1) << 49);
-    assert_int_equal(word_of(bytes + 8), UINT64_C(4) << 33 | UINT64_C(3) << 44 |
-                                             UINT64_C(1) << 47 | UINT64_C(0xfffe) << 48);
+    assert_int_equal(word_of(bytes + 8), UINT64_C(4) << 33 | UINT64_C(3) << 44 | UINT64_C(1) << 47 |
+                                             UINT64_C(0xfffe) << 48);
     const kiln_vta_sizes sizes = kiln_vta_sizes_of(&pynq);
     assert_int_equal(kiln_vta_uop_encode(&sizes, (kiln_vta_uop){1, 2, 3}), 1 | 2 << 11 | 3 << 22);
 }
@@ -150,22 +150,35 @@ static void illegal_instructions_are_named(void **state) {
         {"pynq", {LOAD, .saturate = 1}, KILN_VTA_FAULT_FEATURE, "saturate"},
         {"pynq,v2", {LOAD, .saturate = 1}, KILN_VTA_FAULT_RESERVED, "load has no saturate"},
         {"pynq", {.opcode = KILN_VTA_LOAD, .memory = KILN_VTA_OUT}, KILN_VTA_FAULT_MEMORY, "load"},
-        {"pynq", {.opcode = KILN_VTA_STORE, .memory = KILN_VTA_ACC}, KILN_VTA_FAULT_MEMORY, "store"},
+        {"pynq",
+         {.opcode = KILN_VTA_STORE, .memory = KILN_VTA_ACC},
+         KILN_VTA_FAULT_MEMORY,
+         "store"},
         {"pynq", {.opcode = KILN_VTA_LOAD, .memory = 6}, KILN_VTA_FAULT_MEMORY, "memory 6"},
-        {"pynq", {.opcode = KILN_VTA_LOAD, .memory = KILN_VTA_ACC_BYTES}, KILN_VTA_FAULT_FEATURE,
+        {"pynq",
+         {.opcode = KILN_VTA_LOAD, .memory = KILN_VTA_ACC_BYTES},
+         KILN_VTA_FAULT_FEATURE,
          "acc8"},
         {"pynq", {LOAD, .sram_base = 2048}, KILN_VTA_FAULT_SRAM_RANGE, "2048 to 2049 of inp"},
         {"pynq", {LOAD, .sram_base = 2040, .y_pad_1 = 8}, KILN_VTA_FAULT_SRAM_RANGE, "2049"},
         {"pynq", {LOAD, .sram_base = 65536}, KILN_VTA_FAULT_RESERVED, "it has 16 bits"},
         {"pynq", {STORE, .x_pad_0 = 1}, KILN_VTA_FAULT_STORE_PADDING, "1"},
         {"pynq",
-         {.opcode = KILN_VTA_STORE, .memory = KILN_VTA_OUT, .x_size = 3, .y_size = 2, .x_stride = 2},
+         {.opcode = KILN_VTA_STORE,
+          .memory = KILN_VTA_OUT,
+          .x_size = 3,
+          .y_size = 2,
+          .x_stride = 2},
          KILN_VTA_FAULT_STORE_STRIDE,
          "rows of 3 tiles, 2 apart"},
         {"pynq", {GEMM, .uop_bgn = 1}, KILN_VTA_FAULT_UOP_RANGE, "1 to 1"},
-        {"pynq", {.opcode = KILN_VTA_GEMM, .uop_end = 8193, .iter_out = 1, .iter_in = 1},
-         KILN_VTA_FAULT_UOP_RANGE, "of 8192"},
-        {"pynq", {.opcode = KILN_VTA_GEMM, .uop_end = 1, .iter_in = 1}, KILN_VTA_FAULT_ITERATIONS,
+        {"pynq",
+         {.opcode = KILN_VTA_GEMM, .uop_end = 8193, .iter_out = 1, .iter_in = 1},
+         KILN_VTA_FAULT_UOP_RANGE,
+         "of 8192"},
+        {"pynq",
+         {.opcode = KILN_VTA_GEMM, .uop_end = 1, .iter_in = 1},
+         KILN_VTA_FAULT_ITERATIONS,
          "0 outer"},
         {"pynq", {GEMM, .first = 1}, KILN_VTA_FAULT_FEATURE, "first"},
         {"pynq,v2", {GEMM, .first = 1, .reset = 1}, KILN_VTA_FAULT_RESET_FIRST, ""},
@@ -173,18 +186,22 @@ static void illegal_instructions_are_named(void **state) {
         {"pynq", {ALU, .reset = 1}, KILN_VTA_FAULT_RESERVED, "alu has no reset"},
         {"pynq", {ALU, .op = 5}, KILN_VTA_FAULT_ALU_OP, "5"},
         {"pynq", {ALU, .op = KILN_VTA_ALU_MUL}, KILN_VTA_FAULT_FEATURE, "alu mul"},
-        {"pynq", {ALU, .op = KILN_VTA_ALU_SHR, .use_imm = 1, .imm = 32}, KILN_VTA_FAULT_SHIFT, "32"},
+        {"pynq",
+         {ALU, .op = KILN_VTA_ALU_SHR, .use_imm = 1, .imm = 32},
+         KILN_VTA_FAULT_SHIFT,
+         "32"},
         {"pynq", {ALU, .imm = -32769}, KILN_VTA_FAULT_RESERVED, "imm is -32769"},
         {"pynq", {ALU, .chain = 1}, KILN_VTA_FAULT_FEATURE, "chain"},
-        {"pynq", {.opcode = KILN_VTA_FINISH, .memory = 1}, KILN_VTA_FAULT_RESERVED,
+        {"pynq",
+         {.opcode = KILN_VTA_FINISH, .memory = 1},
+         KILN_VTA_FAULT_RESERVED,
          "finish has no memory"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         const kiln_vta_config config = machine(row[i].machine);
         kiln_vta_fault fault = {0};
         const bool ok = kiln_vta_instruction_check(&config, &row[i].in, 7, &fault);
-        if (fault.kind != row[i].fault)
-            fail_msg("row %zu: %s", i, kiln_vta_fault_name(fault.kind));
+        if (fault.kind != row[i].fault) fail_msg("row %zu: %s", i, kiln_vta_fault_name(fault.kind));
         assert_int_equal(ok, fault.kind == KILN_VTA_FAULT_NONE);
         if (ok) continue;
         assert_int_equal(fault.instruction, 7);

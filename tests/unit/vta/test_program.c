@@ -38,8 +38,8 @@ static void what_is_cut_off_or_too_long_is_refused(void **state) {
     const kiln_str bytes = encoded(&program, *state);
     kiln_vta_program read;
     for (size_t size = 0; size < bytes.size; size++)
-        expect_error(kiln_vta_program_decode((kiln_str){bytes.data, size}, *state, &read), DATA_LOSS,
-                     "");
+        expect_error(kiln_vta_program_decode((kiln_str){bytes.data, size}, *state, &read),
+                     DATA_LOSS, "");
     char *longer = kiln_arena_alloc(*state, bytes.size + 1);
     memcpy(longer, bytes.data, bytes.size);
     expect_error(kiln_vta_program_decode((kiln_str){longer, bytes.size + 1}, *state, &read),
@@ -142,8 +142,7 @@ static void illegal_programs_are_named(void **state) {
             "buffer table constant 16 00000000000000000000000000000000", row[i].body);
         expect_ok(kiln_vta_program_parse(kiln_str_from(text), *state, &p));
         const bool ok = kiln_vta_program_check(&p, &fault);
-        if (fault.kind != row[i].fault)
-            fail_msg("row %zu: %s", i, fault.text);
+        if (fault.kind != row[i].fault) fail_msg("row %zu: %s", i, fault.text);
         assert_int_equal(ok, fault.kind == KILN_VTA_FAULT_NONE);
         assert_int_equal(fault.instruction, row[i].instruction);
         /* Nor can it be brought in as bytes. */

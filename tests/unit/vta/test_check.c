@@ -5,7 +5,7 @@
 #include "base/rand.h"
 #include "tests/support/test.h"
 
-#define MACHINE \
+#define MACHINE                                                                          \
     "config b1i2o2,i8w8a32,uop8,inp8,wgt8,acc8,bus32,clk100,alu2,pipe3,v1+first+chain\n" \
     "buffer in argument 256\nbuffer out argument 256\nbuffer keep scratch 256\nuop\nuop dst=1\n"
 #define UOP "load memory=uop y_size=1 x_size=2\n"
@@ -116,14 +116,14 @@ static void redundant_tokens_are_listed(void **state) {
 
 /* ---- against every interleaving -------------------------------------------------------------- */
 
-/* A small program of loads of accumulators, stores of them and loads of what was stored, with random
- * tokens; most are wrong. */
+/* A small program of loads of accumulators, stores of them and loads of what was stored, with
+ * random tokens; most are wrong. */
 #define STEPS_MAX 5u
 #define ENGINES 3u /* load, compute, store */
 
 typedef struct world {
     kiln_vta_program program;
-    uint32_t count[ENGINES], index[ENGINES][STEPS_MAX]; /* instructions of each engine */
+    uint32_t count[ENGINES], index[ENGINES][STEPS_MAX];        /* instructions of each engine */
     bool reached[STEPS_MAX + 1][STEPS_MAX + 1][STEPS_MAX + 1]; /* states, by what is done */
     bool ends;
 } world;
@@ -148,7 +148,8 @@ static uint32_t tokens_taken(const world *w, uint32_t engine, bool behind, uint3
 static bool can_run(const world *w, const uint32_t *done, uint32_t e) {
     if (done[e] == w->count[e]) return false;
     const uint32_t next = done[e] + 1;
-    return (e == 0 || tokens_given(w, e - 1, true, done[e - 1]) >= tokens_taken(w, e, false, next)) &&
+    return (e == 0 ||
+            tokens_given(w, e - 1, true, done[e - 1]) >= tokens_taken(w, e, false, next)) &&
            (e == 2 || tokens_given(w, e + 1, false, done[e + 1]) >= tokens_taken(w, e, true, next));
 }
 
@@ -183,7 +184,8 @@ static bool conflict(const world *w, uint32_t e, uint32_t i, uint32_t f, uint32_
 
 static bool tokens_match(const world *w) {
     for (uint32_t e = 0; e + 1 < ENGINES; e++)
-        if (tokens_given(w, e, true, w->count[e]) != tokens_taken(w, e + 1, false, w->count[e + 1]) ||
+        if (tokens_given(w, e, true, w->count[e]) !=
+                tokens_taken(w, e + 1, false, w->count[e + 1]) ||
             tokens_given(w, e + 1, false, w->count[e + 1]) != tokens_taken(w, e, true, w->count[e]))
             return false;
     return true;
@@ -228,8 +230,8 @@ static void make_world(world *w, kiln_rand *r, kiln_arena *arena) {
         static const uint32_t opcode[] = {KILN_VTA_LOAD, KILN_VTA_LOAD, KILN_VTA_STORE};
         static const uint32_t memory[] = {KILN_VTA_INP, KILN_VTA_ACC, KILN_VTA_OUT};
         const bool last = n + 1 == total;
-        const uint32_t e = last || w->count[1] == STEPS_MAX - 1 ? (last ? 1 : 0)
-                                                                 : (uint32_t)kiln_rand_below(r, 3);
+        const uint32_t e =
+            last || w->count[1] == STEPS_MAX - 1 ? (last ? 1 : 0) : (uint32_t)kiln_rand_below(r, 3);
         if (w->count[e] == STEPS_MAX) continue;
         kiln_vta_instruction *in = &w->program.instruction[w->program.instruction_count];
         w->program.instruction_buffer[w->program.instruction_count] = e == 1 ? 1 : 2;
@@ -261,8 +263,8 @@ static void verdicts_are_those_of_every_interleaving(void **state) {
         if (expected != found) {
             kiln_strbuf text = {0};
             kiln_vta_program_print(&w.program, &text);
-            fail_msg("%s, yet %s\n%s", expected ? "right" : "wrong",
-                     found ? "taken" : fault.text, text.data);
+            fail_msg("%s, yet %s\n%s", expected ? "right" : "wrong", found ? "taken" : fault.text,
+                     text.data);
         }
         right += expected;
         if (n % 100 == 0) kiln_arena_reset(*state);

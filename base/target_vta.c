@@ -39,5 +39,6 @@ const kiln_target_form kiln_target_form_vta = {
     .parse_head = parse_head,
     .parse_part = parse_part,
     .finish = finish,
+    .is_software = true, /* a simulator stands in for it */
     .runs_on = runs_on,
 };

@@ -141,11 +141,11 @@ static void print_json_timing(const kiln_vta_program *program, const kiln_vta_ti
                                 json_integer((json_int_t)t->activity[e][i]));
         json_object_set_new(engines, kiln_vta_engine_name((kiln_vta_engine)e), engine);
     }
-    kiln_json_line(json_pack(
-        "{s:s, s:I, s:f, s:I, s:f, s:o}", "event", "timed", "cycles", (json_int_t)t->cycles, "ms",
-        (double)t->cycles / program->config.clock_mhz / 1e3, "multiply_adds",
-        (json_int_t)t->counts.multiply_adds, "utilisation",
-        kiln_vta_utilisation(&program->config, t), "engines", engines));
+    kiln_json_line(json_pack("{s:s, s:I, s:f, s:I, s:f, s:o}", "event", "timed", "cycles",
+                             (json_int_t)t->cycles, "ms",
+                             (double)t->cycles / program->config.clock_mhz / 1e3, "multiply_adds",
+                             (json_int_t)t->counts.multiply_adds, "utilisation",
+                             kiln_vta_utilisation(&program->config, t), "engines", engines));
 }
 
 static void print_timing(const kiln_vta_program *program, const kiln_vta_timing *t) {
@@ -177,8 +177,8 @@ static kiln_status write_arguments(const vta_call *c, const kiln_vta_program *pr
     for (uint32_t i = 0; !st && i < program->buffer_count; i++) {
         const kiln_vta_buffer *b = &program->buffer[i];
         if (b->role != KILN_VTA_ROLE_ARGUMENT) continue;
-        const char *path = kiln_arena_printf(c->process, "%s/%.*s.bin", c->output,
-                                             KILN_STR_ARG(b->name));
+        const char *path =
+            kiln_arena_printf(c->process, "%s/%.*s.bin", c->output, KILN_STR_ARG(b->name));
         st = kiln_file_write(path, (kiln_str){(const char *)dram + place[i], b->size_bytes}, 0644);
     }
     return st;
@@ -194,7 +194,8 @@ static kiln_status simulate(const vta_call *c, const kiln_vta_csim_options *opti
     uint8_t *dram = kiln_arena_alloc(c->process, bytes);
     kiln_vta_program_fill(out_program, place, dram);
     kiln_status st = read_inputs(c, out_program, place, dram);
-    if (!st && !kiln_vta_csim_run(out_program, dram, bytes, options, c->process, out_timing, &fault))
+    if (!st &&
+        !kiln_vta_csim_run(out_program, dram, bytes, options, c->process, out_timing, &fault))
         st = fault_status(c, out_program, &fault);
     *out_dram = dram;
     return st;
@@ -278,7 +279,8 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
     const kiln_opt_table table = {
         "kiln vta asm TEXT -o FILE, kiln vta disasm|check|run|trace PROGRAM, kiln vta info CONFIG",
         "Works on programs of accelerators of the VTA class, as text or as what asm made of it. "
-        "`check` says whether one is right whatever order its engines run in, `run` simulates it by "
+        "`check` says whether one is right whatever order its engines run in, `run` simulates it "
+        "by "
         "the cycle and says what each engine did, `trace` writes that for Perfetto, `info` says "
         "what a machine of that configuration has.",
         option,

@@ -5,43 +5,12 @@
 #include "base/check.h"
 #include "base/macros.h"
 
-#define X(id, number, name, payload, memory, dlpack, counts, doc) \
-    extern const kiln_device_vtable kiln_device_##name;
-#include "deploy/runtime/devices.def"
-#undef X
-
-static const kiln_device_row rows[] = {
-#define X(id, number, name, payload, memory, dlpack, counts, doc) \
-    {KILN_DEVICE_##id, #name, payload, memory, dlpack, counts, doc, &kiln_device_##name},
-#include "deploy/runtime/devices.def"
-#undef X
-};
-
 struct kiln_device {
     const kiln_device_row *row;
     void *state;
     kiln_arena arena; /* strings of the target */
     kiln_target target;
 };
-
-uint32_t kiln_device_row_count(void) { return KILN_ARRAY_COUNT(rows); }
-
-const kiln_device_row *kiln_device_row_at(uint32_t index) {
-    KILN_CHECK(index < kiln_device_row_count());
-    return &rows[index];
-}
-
-const kiln_device_row *kiln_device_row_of(kiln_device_kind kind) {
-    for (uint32_t i = 0; i < kiln_device_row_count(); i++)
-        if (rows[i].kind == kind) return &rows[i];
-    return NULL;
-}
-
-const kiln_device_row *kiln_device_row_for(kiln_payload_kind payload) {
-    for (uint32_t i = 0; i < kiln_device_row_count(); i++)
-        if (rows[i].payload == payload) return &rows[i];
-    return NULL;
-}
 
 static kiln_status find_row(kiln_device_kind kind, const kiln_device_row **out_row) {
     *out_row = kiln_device_row_of(kind);

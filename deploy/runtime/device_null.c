@@ -8,20 +8,8 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "deploy/runtime/device.h"
+#include "deploy/runtime/device_soft.h"
 #include "deploy/runtime/null_run.h"
-
-#define ALLOCATIONS_MAX 4096u
-#define ALIGNMENT 256u
-
-typedef struct null_state {
-    struct {
-        char *data; /* NULL: free */
-        uint64_t size_bytes;
-    } allocation[ALLOCATIONS_MAX];
-    uint64_t ticks; /* since it was opened: its clock */
-    uint64_t event_ns[KILN_DEVICE_EVENTS];
-    const char *error; /* the last one; NULL: none yet */
-} null_state;
 
 typedef struct null_launch {
     kiln_null_ready *ready;
@@ -50,74 +38,8 @@ static kiln_status null_open(const kiln_device_setup *setup, kiln_arena *arena,
         kiln_status st = kiln_target_parse(KILN_STR("null"), arena, out_target);
         if (st) return st;
     }
-    *out_state = kiln_alloc(sizeof(null_state));
+    *out_state = kiln_soft_device_create();
     return KILN_OK;
-}
-
-static void null_close(void *state) { kiln_free(state); }
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static kiln_status null_allocate(void *context, kiln_memory_space space, size_t size_bytes,
-                                 kiln_guard guard, kiln_device_memory *out_memory) {
-    (void)guard; /* every access is checked */
-    null_state *state = context;
-    uint32_t number = 0;
-    while (number < ALLOCATIONS_MAX && state->allocation[number].data) number++;
-    if (number == ALLOCATIONS_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u allocations are there already", ALLOCATIONS_MAX);
-    if (size_bytes > KILN_NULL_TEMP_BYTES_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%zu bytes at once; at most %llu", size_bytes,
-                          (unsigned long long)KILN_NULL_TEMP_BYTES_MAX);
-    state->allocation[number].data = kiln_alloc_aligned(ALIGNMENT, size_bytes ? size_bytes : 1);
-    state->allocation[number].size_bytes = size_bytes;
-    *out_memory = (kiln_device_memory){
-        .space = space, .size_bytes = size_bytes, .data = (void *)(uintptr_t)(number + 1)};
-    return KILN_OK;
-}
-
-/* The bytes from a place on; NULL when there are not so many. */
-static char *find_bytes(const null_state *state, const void *handle, uint64_t offset,
-                        uint64_t size_bytes) {
-    uintptr_t number = (uintptr_t)handle - 1;
-    if (number >= ALLOCATIONS_MAX || !state->allocation[number].data) return NULL;
-    uint64_t size = state->allocation[number].size_bytes;
-    if (offset > size || size_bytes > size - offset) return NULL;
-    return state->allocation[number].data + offset;
-}
-
-static void null_release(void *context, kiln_device_memory *memory) {
-    null_state *state = context;
-    uintptr_t number = (uintptr_t)memory->data - 1;
-    KILN_CHECK(number < ALLOCATIONS_MAX);
-    kiln_free(state->allocation[number].data);
-    state->allocation[number].data = NULL;
-}
-
-static kiln_device_place null_place(void *state, const kiln_device_memory *memory,
-                                    uint64_t offset) {
-    (void)state;
-    return (kiln_device_place){memory->data, offset};
-}
-
-/* `why` lasts for ever. */
-static int32_t fail(null_state *state, const char *why) {
-    state->error = why;
-    return KILN_KERNEL_FAILED;
-}
-
-static int32_t null_copy(void *context, kiln_copy_direction direction, kiln_device_place to,
-                         kiln_device_place from, size_t size_bytes) {
-    null_state *state = context;
-    char *target = direction == KILN_COPY_FROM_DEVICE
-                       ? (char *)to.data + to.byte_offset
-                       : find_bytes(state, to.data, to.byte_offset, size_bytes);
-    const char *source = direction == KILN_COPY_TO_DEVICE
-                             ? (const char *)from.data + from.byte_offset
-                             : find_bytes(state, from.data, from.byte_offset, size_bytes);
-    if (!target || !source) return fail(state, "a copy beyond the memory of the null device");
-    if (size_bytes > 0) memmove(target, source, size_bytes);
-    return KILN_KERNEL_OK;
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -233,71 +155,42 @@ static kiln_status null_load(void *state, const kiln_artefact *artefact, void **
     return st;
 }
 
-/* Bytes of an argument, as its shape says. */
-static uint64_t bytes_of(const kiln_kernel_tensor *tensor) {
-    uint64_t bytes = tensor->type_bits / 8;
-    for (int32_t d = 0; d < tensor->ndim; d++) bytes *= (uint64_t)tensor->shape[d];
-    return bytes;
-}
-
 static int32_t null_launch_run(void *context, void *loaded, uint32_t index,
                                kiln_kernel_tensor *const *args,
                                const kiln_kernel_services *services) {
     (void)services;
-    null_state *state = context;
+    kiln_soft_device *state = context;
     null_program *program = loaded;
     null_launch *launch = &program->launch[index];
     for (uint32_t i = 0; i < launch->argument_count; i++) {
-        uint64_t size = bytes_of(args[i]);
-        char *data = find_bytes(state, args[i]->data, args[i]->byte_offset, size);
-        if (!data) return fail(state, "an argument is not in the memory of the null device");
+        uint64_t size = kiln_soft_argument_bytes(args[i]);
+        char *data = kiln_soft_bytes(state, args[i]->data, args[i]->byte_offset, size);
+        if (!data)
+            return kiln_soft_fail(state, "an argument is not in the memory of the null device");
         program->argument[i] = (kiln_null_memory){data, size};
     }
-    switch (kiln_null_launch(launch->ready, launch->grid, program->argument, &state->ticks)) {
+    switch (kiln_null_launch(launch->ready, launch->grid, program->argument, &state->clock_ns)) {
     case KILN_NULL_OK: return KILN_KERNEL_OK;
-    case KILN_NULL_STRAY: return fail(state, "an index lies outside of its buffer");
+    case KILN_NULL_STRAY: return kiln_soft_fail(state, "an index lies outside of its buffer");
     case KILN_NULL_DIVERGED: break;
     }
-    return fail(state, "a barrier was not reached by all threads of a group");
-}
-
-/* ---- time ------------------------------------------------------------------------------------ */
-
-static int32_t null_record(void *context, uint32_t event) {
-    null_state *state = context;
-    state->event_ns[event] = state->ticks;
-    return KILN_KERNEL_OK;
-}
-
-static int32_t null_wait(void *state, uint32_t event) {
-    (void)state, (void)event;
-    return KILN_KERNEL_OK;
-}
-
-static uint64_t null_elapsed_ns(void *context, uint32_t from_event, uint32_t to_event) {
-    const null_state *state = context;
-    return state->event_ns[to_event] - state->event_ns[from_event];
-}
-
-static const char *null_error(void *context) {
-    const null_state *state = context;
-    return state->error ? state->error : "";
+    return kiln_soft_fail(state, "a barrier was not reached by all threads of a group");
 }
 
 const kiln_device_vtable kiln_device_null = {
     .list = null_list,
     .open = null_open,
-    .close = null_close,
-    .allocate = null_allocate,
-    .release = null_release,
-    .place = null_place,
+    .close = kiln_soft_close,
+    .allocate = kiln_soft_allocate,
+    .release = kiln_soft_release,
+    .place = kiln_soft_place,
     .check = null_check,
     .load = null_load,
     .unload = null_unload,
     .launch = null_launch_run,
-    .copy = null_copy,
-    .record = null_record,
-    .wait = null_wait,
-    .elapsed_ns = null_elapsed_ns,
-    .error = null_error,
+    .copy = kiln_soft_copy,
+    .record = kiln_soft_record,
+    .wait = kiln_soft_wait,
+    .elapsed_ns = kiln_soft_elapsed_ns,
+    .error = kiln_soft_error,
 };

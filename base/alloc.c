@@ -46,6 +46,11 @@ void *kiln_realloc(void *memory, size_t size_bytes) {
 
 void kiln_free(void *memory) { free(memory); }
 
+void kiln_wipe(void *memory, size_t size_bytes) {
+    volatile uint8_t *byte = memory; /* C libraries differ in which call does this */
+    for (size_t i = 0; i < size_bytes; i++) byte[i] = 0;
+}
+
 void *kiln_alloc_aligned(size_t alignment, size_t size_bytes) {
     KILN_CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0);
     count_one(size_bytes);

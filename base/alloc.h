@@ -12,6 +12,8 @@ void *kiln_alloc(size_t size_bytes);
 /* Never NULL; new bytes are not zeroed. */
 void *kiln_realloc(void *memory, size_t size_bytes);
 void kiln_free(void *memory);
+/* Overwrites a secret with zeros; no compiler leaves that out. */
+void kiln_wipe(void *memory, size_t size_bytes);
 /* Zeroed, aligned to a power of two; release with kiln_free. */
 void *kiln_alloc_aligned(size_t alignment, size_t size_bytes);
 

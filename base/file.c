@@ -19,6 +19,10 @@
 #include "base/text.h"
 #include "base/vec.h"
 
+#ifdef __ANDROID__
+#define program_invocation_short_name getprogname()
+#endif
+
 #define SYSTEM_FILE_MAX ((size_t)1 << 20)
 #define OPEN_FOLDERS_MAX 16 /* descriptors that removing a tree may hold at once */
 

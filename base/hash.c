@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL /* only what is called: the library is one object */
 #include <xxhash.h>
 
+#include "base/alloc.h"
 #include "base/thread_work.h"
 
 _Static_assert(sizeof(SHA2_CTX) <= sizeof(kiln_hasher), "a hasher holds the library's context");
@@ -110,8 +111,8 @@ static void digest_padded(const uint8_t block[SHA256_BLOCK_LENGTH], uint8_t pad,
     for (uint32_t i = 0; i < count; i++)
         if (part[i].size) SHA256Update(&context, (const uint8_t *)part[i].data, part[i].size);
     SHA256Final(out_digest->byte, &context);
-    explicit_bzero(padded, sizeof padded);
-    explicit_bzero(&context, sizeof context);
+    kiln_wipe(padded, sizeof padded);
+    kiln_wipe(&context, sizeof context);
 }
 
 void kiln_hmac_of_parts(kiln_str key, const kiln_str *part, uint32_t count,
@@ -127,7 +128,7 @@ void kiln_hmac_of_parts(kiln_str key, const kiln_str *part, uint32_t count,
     digest_padded(block, 0x36, part, count, &inner);
     kiln_str second = {(const char *)inner.byte, sizeof inner.byte};
     digest_padded(block, 0x5c, &second, 1, out_digest);
-    explicit_bzero(block, sizeof block);
+    kiln_wipe(block, sizeof block);
 }
 
 void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]) {

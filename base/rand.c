@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/check.h"
 
@@ -70,7 +71,8 @@ double kiln_rand_normal(kiln_rand *r) {
 
 kiln_status kiln_rand_system(void *out_bytes, size_t size) {
     for (size_t done = 0; done < size;) {
-        ssize_t got = getrandom((uint8_t *)out_bytes + done, size - done, 0);
+        /* The system call: Android's C library has had a function for it since level 28 only. */
+        const long got = syscall(SYS_getrandom, (uint8_t *)out_bytes + done, size - done, 0);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
             return KILN_ERROR(UNAVAILABLE, "no random bytes from the system: %s", strerror(errno));

@@ -174,7 +174,7 @@ void kiln_strbuf_reset(kiln_strbuf *b) {
 }
 
 void kiln_strbuf_wipe(kiln_strbuf *b) {
-    if (b->data) explicit_bzero(b->data, b->capacity);
+    if (b->data) kiln_wipe(b->data, b->capacity);
     kiln_strbuf_deinit(b);
 }
 

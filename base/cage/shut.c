@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/cage/cage.h"
 #include "base/macros.h"
 
@@ -48,7 +49,7 @@ static kiln_status leave_root(void) {
 /* Its strings as well: they are what a hijacked process would read. */
 static void empty_environment(void) {
     for (char **variable = environ; variable && *variable; variable++)
-        explicit_bzero(*variable, strlen(*variable));
+        kiln_wipe(*variable, strlen(*variable));
     clearenv();
 }
 

@@ -59,7 +59,7 @@ const kiln_object_arch kiln_object_riscv64 = {
     .veneer_bytes = 32,
     .write_veneer = write_veneer,
     .trap = 0, /* all zeros is no instruction */
-    .flags_mask = EF_RISCV_FLOAT_ABI | EF_RISCV_RVE,
+    .flags_mask = EF_RISCV_FLOAT_ABI_QUAD /* all bits of how floats travel */ | EF_RISCV_RVE,
     .flags = EF_RISCV_FLOAT_ABI_DOUBLE,
     .flags_meaning = "doubles passed in registers (lp64d)",
 };

@@ -33,6 +33,13 @@ static void realloc_keeps_content(void **state) {
     kiln_free(memory);
 }
 
+static void a_secret_is_wiped(void **state) {
+    (void)state;
+    char text[] = "secret.";
+    kiln_wipe(text, 6);
+    assert_memory_equal(text, "\0\0\0\0\0\0.", sizeof text);
+}
+
 static void every_allocation_is_counted(void **state) {
     (void)state;
     uint64_t before = kiln_alloc_count();
@@ -75,6 +82,7 @@ int main(void) {
         cmocka_unit_test(memory_is_zeroed_and_never_null),
         cmocka_unit_test(aligned_memory_is_aligned_and_zeroed),
         cmocka_unit_test(realloc_keeps_content),
+        cmocka_unit_test(a_secret_is_wiped),
         cmocka_unit_test(every_allocation_is_counted),
         cmocka_unit_test(out_of_memory_ends_the_process_with_code_16),
     };

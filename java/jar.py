@@ -1,31 +1,49 @@
 #!/usr/bin/env python3
-"""Compiles Java sources and packs them with the library.
+"""Compiles Java sources and packs the classes with the library of this machine.
 
-jar.py OUT.jar JAVAC JAR VERSION LIBRARY.so SOURCE.java...
+jar.py OUT.jar JAVAC STRIP VERSION LIBRARY.so SOURCE.java...
 """
-import os
+import io
 import pathlib
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
-JAVA = "11"  # the oldest that is served, so that Android's tools take the classes
+JAVA = "8"  # of the classes: what every Android takes; those for 9 and later call methods of ByteBuffer that it has since level 28
 ARCH = {"x86_64": "amd64"}  # as the virtual machine says it (os.arch)
 
 
-def main(out, javac, jar, version, library, *sources):
+def classes(javac, version, sources):
+    """Members of a jar: its manifest, which must be the first, and the classes."""
+    manifest = f"Manifest-Version: 1.0\r\nAutomatic-Module-Name: kiln\r\nImplementation-Title: Kiln\r\nImplementation-Version: {version}\r\n\r\n"
     with tempfile.TemporaryDirectory() as folder:
-        native = pathlib.Path(folder) / "native" / f"linux-{ARCH.get(platform.machine(), platform.machine())}"
-        native.mkdir(parents=True)
         subprocess.run([javac, "--release", JAVA, "-Xlint:all,-serial,-options", "-Werror", "-encoding", "UTF-8", "-d", folder, *sources], check=True)
-        shutil.copy(library, native / "libkiln-jni.so")
-        subprocess.run(["strip", native / "libkiln-jni.so"], check=True)
-        manifest = pathlib.Path(folder) / "manifest"
-        manifest.write_text(f"Automatic-Module-Name: kiln\nImplementation-Title: Kiln\nImplementation-Version: {version}\n", encoding="utf-8")
-        out = os.path.abspath(out)
-        subprocess.run([jar, "--create", "--file", out, "--manifest", manifest, "-C", folder, "kiln", "-C", folder, "native"], check=True)
+        compiled = sorted(pathlib.Path(folder).rglob("*.class"))
+        return {"META-INF/MANIFEST.MF": manifest.encode(), **{path.relative_to(folder).as_posix(): path.read_bytes() for path in compiled}}
+
+
+def stripped(strip, library):
+    with tempfile.NamedTemporaryFile() as copy:
+        subprocess.run([strip, "-o", copy.name, library], check=True)
+        return pathlib.Path(copy.name).read_bytes()
+
+
+def archive(members):
+    """Bytes of an archive, the same for the same members."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as packed:
+        for name, content in members.items():
+            entry = zipfile.ZipInfo(name)  # of 1980
+            entry.create_system, entry.external_attr, entry.compress_type = 3, 0o644 << 16, zipfile.ZIP_DEFLATED
+            packed.writestr(entry, content)
+    return out.getvalue()
+
+
+def main(out, javac, strip, version, library, *sources):
+    native = f"native/linux-{ARCH.get(platform.machine(), platform.machine())}/libkiln-jni.so"
+    pathlib.Path(out).write_bytes(archive({**classes(javac, version, sources), native: stripped(strip, library)}))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ aar.py OUT.aar JAVAC STRIP VERSION LEVEL LICENSE DOC LIBRARY.so SOURCE.java...
 
 LEVEL    the oldest Android that may install it (minSdkVersion)
 LICENSE  of Kiln
-DOC      the folder with the licences of the libraries in LIBRARY.so, as Debian's packages have them
+DOC      the folder with the licences of what LIBRARY.so is linked with, as Debian's packages have them
 """
 import pathlib
 import sys
@@ -25,7 +25,7 @@ KEPT = """\
 -keep class kiln.Native { native <methods>; }
 -keep class kiln.KilnException { static kiln.KilnException of(int, byte[]); }
 """
-INSIDE = {"libmd": "libmd-dev", "xxHash": "libxxhash-dev"}  # libraries, and Debian's packages of them
+LINKED = {"libmd": "libmd-dev", "xxHash": "libxxhash-dev"}  # libraries, and Debian's packages of them
 
 
 def main(out, javac, strip, version, level, licence, doc, library, *sources):
@@ -36,7 +36,7 @@ def main(out, javac, strip, version, level, licence, doc, library, *sources):
         "proguard.txt": KEPT.encode(),
         "jni/arm64-v8a/libkiln-jni.so": jar.stripped(strip, library),
         "META-INF/LICENSE": pathlib.Path(licence).read_bytes(),
-        **{f"META-INF/LICENSE.{name}": pathlib.Path(doc, package, "copyright").read_bytes() for name, package in INSIDE.items()},
+        **{f"META-INF/LICENSE.{name}": pathlib.Path(doc, package, "copyright").read_bytes() for name, package in LINKED.items()},
     }
     pathlib.Path(out).write_bytes(jar.archive(members))
 

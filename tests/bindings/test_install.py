@@ -49,8 +49,8 @@ def compile_app(world, place, source, output, *flags):
     return world.path(output)
 
 
-def module_of(world):
-    world.run("compile", world.zoo("gemm:64x64x64"), "-o", world.path("m.kiln"))
+def module_of(world, *options):
+    world.run("compile", world.zoo("gemm:64x64x64"), *options, "-o", world.path("m.kiln"))
     return world.path("m.kiln")
 
 

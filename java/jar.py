@@ -11,7 +11,7 @@ import sys
 import tempfile
 import zipfile
 
-JAVA = "8"  # of the classes: what every Android takes; those for 9 and later call methods of ByteBuffer that it has since level 28
+JAVA = "8"  # of the classes: those of 9 and later call methods of ByteBuffer that Android 9 and older lack
 ARCH = {"x86_64": "amd64"}  # as the virtual machine says it (os.arch)
 
 

@@ -1,5 +1,5 @@
-/* Which kinds of devices a program has. A file of its own, because libkiln's part that runs modules has
- * fewer (devices.def, KILN_RUN_PART). */
+/* Which kinds of devices a program has. A file of its own, because libkiln's part that runs modules
+ * has fewer (devices.def, KILN_RUN_PART). */
 #include "base/check.h"
 #include "base/macros.h"
 #include "deploy/runtime/device.h"

@@ -15,13 +15,14 @@ void kiln_soft_close(void *state) { kiln_free(state); }
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 kiln_status kiln_soft_allocate(void *context, kiln_memory_space space, size_t size_bytes,
-                                 kiln_guard guard, kiln_device_memory *out_memory) {
+                               kiln_guard guard, kiln_device_memory *out_memory) {
     (void)guard; /* every access is checked */
     kiln_soft_device *state = context;
     uint32_t number = 0;
     while (number < KILN_SOFT_ALLOCATIONS_MAX && state->allocation[number].data) number++;
     if (number == KILN_SOFT_ALLOCATIONS_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u allocations are there already", KILN_SOFT_ALLOCATIONS_MAX);
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u allocations are there already",
+                          KILN_SOFT_ALLOCATIONS_MAX);
     if (size_bytes > BYTES_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "%zu bytes at once; at most %llu", size_bytes,
                           (unsigned long long)BYTES_MAX);
@@ -33,7 +34,7 @@ kiln_status kiln_soft_allocate(void *context, kiln_memory_space space, size_t si
 }
 
 char *kiln_soft_bytes(const kiln_soft_device *state, const void *handle, uint64_t offset,
-                        uint64_t size_bytes) {
+                      uint64_t size_bytes) {
     uintptr_t number = (uintptr_t)handle - 1;
     if (number >= KILN_SOFT_ALLOCATIONS_MAX || !state->allocation[number].data) return NULL;
     uint64_t size = state->allocation[number].size_bytes;
@@ -49,8 +50,7 @@ void kiln_soft_release(void *context, kiln_device_memory *memory) {
     state->allocation[number].data = NULL;
 }
 
-kiln_device_place kiln_soft_place(void *state, const kiln_device_memory *memory,
-                                    uint64_t offset) {
+kiln_device_place kiln_soft_place(void *state, const kiln_device_memory *memory, uint64_t offset) {
     (void)state;
     return (kiln_device_place){memory->data, offset};
 }
@@ -61,7 +61,7 @@ int32_t kiln_soft_fail(kiln_soft_device *state, const char *why) {
 }
 
 int32_t kiln_soft_copy(void *context, kiln_copy_direction direction, kiln_device_place to,
-                         kiln_device_place from, size_t size_bytes) {
+                       kiln_device_place from, size_t size_bytes) {
     kiln_soft_device *state = context;
     char *target = direction == KILN_COPY_FROM_DEVICE
                        ? (char *)to.data + to.byte_offset
@@ -102,4 +102,3 @@ const char *kiln_soft_error(void *context) {
     const kiln_soft_device *state = context;
     return state->error ? state->error : "";
 }
-

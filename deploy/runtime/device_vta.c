@@ -34,8 +34,7 @@ typedef struct vta_program {
     vta_launch *launch; /* [launch_count] */
 } vta_program;
 
-static kiln_status vta_list(kiln_arena *arena, kiln_device_facts **out_facts,
-                            uint32_t *out_count) {
+static kiln_status vta_list(kiln_arena *arena, kiln_device_facts **out_facts, uint32_t *out_count) {
     kiln_status st = KILN_OK;
     *out_count = KILN_ARRAY_COUNT(preset_table);
     *out_facts = KILN_ARENA_ARRAY(arena, kiln_device_facts, *out_count);
@@ -88,8 +87,8 @@ static kiln_status read_launch(const kiln_artefact *artefact, uint32_t index,
     kiln_status st = kiln_vta_program_decode(kiln_artefact_payload(artefact, launch->payload),
                                              arena, &out->program);
     if (!st && kiln_vta_config_differs(&target->vta, &out->program.config, &difference))
-        st = KILN_ERROR(FAILED_PRECONDITION, "the program is for another machine: the device has %s",
-                        difference.data);
+        st = KILN_ERROR(FAILED_PRECONDITION,
+                        "the program is for another machine: the device has %s", difference.data);
     kiln_strbuf_deinit(&difference);
     if (!st && !kiln_vta_check(&out->program, &fault))
         st = KILN_ERROR(DATA_LOSS, "instruction %u: %s", fault.instruction, fault.text);
@@ -113,8 +112,7 @@ static kiln_status read_all(const kiln_artefact *artefact, const kiln_target *ta
 static kiln_status vta_check(const kiln_artefact *artefact, const kiln_target *target) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    vta_launch *launch =
-        KILN_ARENA_ARRAY(&scratch, vta_launch, artefact->manifest.launch_count);
+    vta_launch *launch = KILN_ARENA_ARRAY(&scratch, vta_launch, artefact->manifest.launch_count);
     kiln_status st = read_all(artefact, target, &scratch, launch);
     kiln_arena_deinit(&scratch);
     return st;

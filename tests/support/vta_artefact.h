@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-/* Its bytes, in `arena`: one launch with `arg_count` arguments, one or two, of `elements` bytes, the
- * last of which is written. The program need not be right. */
+/* Its bytes, in `arena`: one launch with `arg_count` arguments, one or two, of `elements` bytes,
+ * the last of which is written. The program need not be right. */
 kiln_str vta_artefact_encode(const char *target, const char *program, uint32_t arg_count,
                              int64_t elements, kiln_arena *arena);
 

@@ -1,5 +1,5 @@
-/* The simulated accelerator: programs that are checked before they run, memory of its own, a clock of
- * cycles. */
+/* The simulated accelerator: programs that are checked before they run, memory of its own, a clock
+ * of cycles. */
 #include "base/macros.h"
 #include "base/target.h"
 #include "deploy/runtime/kernel.h"
@@ -7,17 +7,18 @@
 #include "tests/support/vta_artefact.h"
 
 /* out = in * rows + 1 on a machine with tiles of two elements. */
-#define BODY                                                        \
-    "load memory=inp buffer=in y_size=1 x_size=2\n"                 \
-    "load memory=wgt buffer=rows y_size=1 x_size=1 push_next\n"     \
-    "load memory=uop y_size=1 x_size=2 pop_prev\n"                  \
-    "gemm reset uop_end=2 iter_out=1 iter_in=1\n"                   \
-    "gemm uop_end=2 iter_out=1 iter_in=1\n"                         \
+#define BODY                                                              \
+    "load memory=inp buffer=in y_size=1 x_size=2\n"                       \
+    "load memory=wgt buffer=rows y_size=1 x_size=1 push_next\n"           \
+    "load memory=uop y_size=1 x_size=2 pop_prev\n"                        \
+    "gemm reset uop_end=2 iter_out=1 iter_in=1\n"                         \
+    "gemm uop_end=2 iter_out=1 iter_in=1\n"                               \
     "alu op=add use_imm imm=1 uop_end=2 iter_out=1 iter_in=1 push_next\n" \
     "store memory=out buffer=out y_size=1 x_size=2 pop_prev push_prev\n"  \
     "finish pop_next\n"
-#define BUFFERS \
-    "buffer in argument 4\nbuffer out argument 4\nbuffer rows constant 4 010202ff\nuop\nuop dst=1 src=1\n"
+#define BUFFERS                                                                               \
+    "buffer in argument 4\nbuffer out argument 4\nbuffer rows constant 4 010202ff\nuop\nuop " \
+    "dst=1 src=1\n"
 #define MACHINE "b1i2o2,i8w8a32,uop8,inp8,wgt8,acc8,bus32,clk100,alu2,pipe2,v1"
 #define TEXT "config " MACHINE "\n" BUFFERS BODY
 
@@ -59,9 +60,8 @@ static void a_program_runs_and_takes_its_cycles(void **state) {
         if (i == 0) first_ns = ns;
         assert_int_equal(ns, first_ns);
     }
-    assert_int_equal(
-        kiln_device_copy(device, KILN_COPY_FROM_DEVICE, kiln_host_place(got), to, 4),
-        KILN_KERNEL_OK);
+    assert_int_equal(kiln_device_copy(device, KILN_COPY_FROM_DEVICE, kiln_host_place(got), to, 4),
+                     KILN_KERNEL_OK);
     assert_memory_equal(got, expected, 4);
     kiln_call_destroy(call);
     kiln_kernel_unload(kernel);
@@ -83,8 +83,10 @@ static void programs_that_are_wrong_are_refused_before_they_run(void **state) {
         {"vta:" MACHINE, TEXT, 1, KILN_DATA_LOSS, "2 arguments, its launch 1"},
         {"vta:" MACHINE, "config " MACHINE "\n" BUFFERS "finish pop_next\n", 2, KILN_DATA_LOSS,
          "wait for each other"},
-        {"vta:" MACHINE, "config " MACHINE "\n" BUFFERS "load memory=inp buffer=in y_size=1 x_size=3\n"
-                         "finish\n", 2, KILN_DATA_LOSS, "outside of their buffer"},
+        {"vta:" MACHINE,
+         "config " MACHINE "\n" BUFFERS "load memory=inp buffer=in y_size=1 x_size=3\n"
+         "finish\n",
+         2, KILN_DATA_LOSS, "outside of their buffer"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         const kiln_str bytes =

@@ -56,19 +56,19 @@ static void a_board_that_builds_says_with_what(void **state) {
 }
 
 static void other_targets_are_offered_beside_its_own(void **state) {
-    static const char *const also[] = {"null", "null,group=8"},
+    static const char *const also[] = {"null", "null,group=8", "vta:pynq"},
                              *const many[] = {"null", "null", "null", "null"},
                              *const wrong[][2] = {{"rpi4", "own target is of that kind"},
-                                                  {"vta:pynq", "no executor for vta targets"},
                                                   {"opencl:pocl,emulated", "--executor opencl"},
                                                   {"nonsense", "unknown target"}};
-    kiln_board_options options = {.key = "desk", .also = also, .also_count = 2};
+    kiln_board_options options = {.key = "desk", .also = also, .also_count = 3};
     kiln_msg_board_up board;
     expect_ok(kiln_board_describe(&options, *state, &board));
-    assert_int_equal(board.targets.count, 2);
+    assert_int_equal(board.targets.count, 3);
     expect_str(board.targets.item[0].target, "null");
     expect_str(board.targets.item[1].target, "null,group=8");
     assert_int_equal(board.targets.item[1].slots, 1);
+    expect_contains(kiln_str_dup(*state, board.targets.item[2].target), "vta:b1i16o16");
     for (size_t i = 0; i < KILN_ARRAY_COUNT(wrong); i++) {
         options = (kiln_board_options){.key = "desk", .also = wrong[i], .also_count = 1};
         expect_error_at(kiln_board_describe(&options, *state, &board), KILN_INVALID_ARGUMENT,

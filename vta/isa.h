@@ -1,5 +1,5 @@
 /* Instructions of accelerators of the VTA class: as numbers, as bits, and whether one is legal.
- * Rows are in isa.def. The machine: docs/reference/vta-isa.md.
+ * Rows are in isa.def. The machine: docs/reference/vta.md.
  *
  * Three engines take instructions in order from a queue of their own: LOAD moves input and weight
  * tiles, COMPUTE micro-ops and accumulators and computes, STORE outputs. With the feature `engine`

@@ -42,7 +42,8 @@ int kiln_fuzz_one(const uint8_t *data, size_t size) {
     for (uint64_t order = 0; order < ORDERS; order++) {
         kiln_vta_counts counts;
         uint8_t *dram = vta_random_dram(&program, seed, &arena, &bytes);
-        KILN_CHECK(kiln_vta_fsim_run(&program, dram, bytes, order ? seed + order : 0, &counts, &fault));
+        KILN_CHECK(
+            kiln_vta_fsim_run(&program, dram, bytes, order ? seed + order : 0, &counts, &fault));
         KILN_CHECK(memcmp(dram, timed, bytes) == 0);
     }
     take_a_flag_away(&program, kiln_hash64(data, size, 1));

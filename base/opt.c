@@ -102,6 +102,25 @@ static kiln_status set_value(const kiln_opt *option, kiln_str name, const char *
     return KILN_ERROR(INTERNAL, "option --%s has no kind", option->name);
 }
 
+static kiln_status check_value(const kiln_opt *option, kiln_str name, bool has_value) {
+    const bool is_flag = option->kind == KILN_OPT_FLAG;
+    if (is_flag && has_value)
+        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s takes no value", KILN_STR_ARG(name));
+    if (!is_flag && !has_value)
+        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a value %s", KILN_STR_ARG(name),
+                          option->metavar ? option->metavar : "");
+    return KILN_OK;
+}
+
+kiln_status kiln_opt_set(const kiln_opt_table *table, const kiln_opt_given *given,
+                         kiln_arena *arena) {
+    const kiln_str name = kiln_str_from(given->name);
+    const kiln_opt *option = find_option(table, name);
+    if (!option) return unknown_option(table, name);
+    kiln_status st = check_value(option, name, given->value != NULL);
+    return st ? st : set_value(option, name, given->value, arena);
+}
+
 /* The option that starts at argv[*at], and its value, NULL of a flag; moves *at onto the last word
  * it used. */
 static kiln_status split_option(const kiln_opt_table *table, int argc, char **argv, int *at,
@@ -109,19 +128,16 @@ static kiln_status split_option(const kiln_opt_table *table, int argc, char **ar
                                 const char **out_value) {
     kiln_str word = kiln_str_from(argv[*at]);
     kiln_str rest = kiln_str_slice(word, kiln_str_starts(word, "--") ? 2 : 1, word.size);
-    bool has_value = kiln_str_find_char(rest, '=') < rest.size;
+    const bool is_joined = kiln_str_find_char(rest, '=') < rest.size; /* --name=value */
     kiln_str name = kiln_str_cut(&rest, '=');
     const kiln_opt *option = find_option(table, name);
     if (!option) return unknown_option(table, name);
     const bool is_flag = option->kind == KILN_OPT_FLAG;
-    if (is_flag && has_value)
-        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s takes no value", KILN_STR_ARG(name));
-    if (!is_flag && !has_value && *at + 1 >= argc)
-        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a value %s", KILN_STR_ARG(name),
-                          option->metavar ? option->metavar : "");
+    kiln_status st = check_value(option, name, is_joined || (!is_flag && *at + 1 < argc));
+    if (st) return st;
     *out_option = option;
     *out_name = name;
-    *out_value = is_flag ? NULL : has_value ? rest.data : argv[++*at];
+    *out_value = is_flag ? NULL : is_joined ? rest.data : argv[++*at];
     return KILN_OK;
 }
 

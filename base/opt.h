@@ -57,6 +57,10 @@ typedef KILN_VEC(kiln_opt_given) kiln_opt_given_list;
 /* Lists the options of a command line that kiln_opt_parse took, unless that was --help. */
 kiln_opt_given_list kiln_opt_list_given(const kiln_opt_table *table, int argc, char **argv,
                                         kiln_arena *arena);
+/* Sets one option, which comes from elsewhere than a command line. INVALID_ARGUMENT: unknown option
+ * (with the nearest known one), missing or bad value. */
+KILN_MUST_USE kiln_status kiln_opt_set(const kiln_opt_table *table, const kiln_opt_given *given,
+                                       kiln_arena *arena);
 void kiln_opt_print_help(const kiln_opt_table *table, kiln_strbuf *out);
 
 /* Environment variable, or NULL when unset or empty. */

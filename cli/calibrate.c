@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "cli/model_work.h"
+#include "cli/common/model_work.h"
 #include "compiler-core/frontend/caged.h"
 #include "deploy/pack/pack.h"
 #include "deploy/runtime/module_open.h"

@@ -11,7 +11,10 @@
 #include "base/identity.h"
 #include "base/proc.h"
 #include "cli/cli.h"
-#include "cli/model_work.h"
+#include "cli/common/model_work.h"
+#include "cli/common/names.h"
+#include "cli/common/options.h"
+#include "cli/common/records.h"
 #include "cli/rows_json.h"
 #include "deploy/pack/limits.h"
 #include "tuner/drawing.h"
@@ -270,7 +273,7 @@ kiln_status kiln_cmd_batch(kiln_arena *process, int argc, char **argv) {
     batch b = {.process = process};
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target, "T", "device that they are for (default native)"},
-        {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
+        KILN_THREADS_OPTION(&threads),
         {"candidates", KILN_OPT_COUNT, &candidates, "N", "of each task, at most (default 32)"},
         {"tasks", KILN_OPT_TEXT, &b.drawing.tasks, "PART",
          "only tasks with this in their key or their operators"},

@@ -2,7 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/compile.h"
+#include "cli/cli.h"
+#include "cli/common/compile_options.h"
 #include "cli/host.h"
 #include "cli/tune_print.h"
 
@@ -50,10 +51,11 @@ static void print(void *context, const json_t *result) {
 kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     kiln_compile_options o;
     kiln_args args;
-    kiln_status st = kiln_compile_options_parse(argc, argv, process, &o, &args);
+    const kiln_opt_table table = kiln_compile_options_init(&o, process);
+    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     kiln_host host = {.json = o.json, .print = print, .process = process};
-    st = kiln_host_run(&host, KILN_REQUEST_COMPILE, o.model, &args.given);
+    st = kiln_host_run(&host, KILN_REQUEST_COMPILE, args.positional[0], &args.given);
     kiln_request_free(host.request);
     return st;
 }

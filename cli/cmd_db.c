@@ -4,7 +4,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/stats.h"
 #include "cli/cli.h"
+#include "cli/common/json.h"
+#include "cli/common/options.h"
+#include "cli/common/records.h"
 #include "cli/db_call.h"
 #include "cli/db_list.h"
 #include "cli/plot.h"

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/opt.h"
 #include "base/proc.h"
+#include "base/target.h"
 #include "cli/cli.h"
 #include "deploy/runtime/calibrate.h"
 #include "deploy/runtime/calibrate_kept.h"

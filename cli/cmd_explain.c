@@ -2,8 +2,12 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/common/json.h"
+#include "cli/common/options.h"
+#include "cli/common/records.h"
+#include "cli/common/sizes.h"
+#include "cli/common/stage.h"
 #include "cli/plan.h"
-#include "cli/sizes.h"
 #include "cli/why.h"
 
 typedef struct explain {
@@ -101,14 +105,12 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
         {"why", KILN_OPT_TEXT, &e.why, "K",
          "instead of a stage: which stored schedule of this task won, and why"},
         {"target", KILN_OPT_TEXT, &e.target_text, "T", "device to compile for (default native)"},
-        {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
+        KILN_THREADS_OPTION(&threads),
         {"db", KILN_OPT_TEXT, &e.db_path, "PATH",
          "take the best stored schedules from here (default: the unsearched ones; with --why "
          "and of the plan those in $KILN_HOME/kiln.db)"},
         KILN_ACCURACY_OPTIONS(&e.accuracy_options),
-        {"dim", KILN_OPT_LIST, &e.dim, "NAME=N", kiln_sizes_help},
-        {"loop-max", KILN_OPT_COUNT, &e.onnx.loop_max, "N", kiln_loop_help},
-        {"model-memory", KILN_OPT_COUNT, &e.onnx.memory_mib, "MIB", kiln_memory_help},
+        KILN_MODEL_OPTIONS(&e.dim, kiln_sizes_help, &e.onnx),
         {"json", KILN_OPT_FLAG, &e.json, NULL,
          "print one object with the text, or of the stage plan with a list of layers"},
     };

@@ -2,9 +2,10 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "cli/common/json.h"
 #include "cli/fleet_ask.h"
 #include "cli/fleet_doctor.h"
-#include "cli/tracker_call.h"
+#include "cli/tracker_command.h"
 
 #define ETA_SHOWN_MS 500 /* what is due is not "in 0 s" */
 
@@ -43,7 +44,7 @@ static void print_further_targets(const kiln_msg_board_row *b) {
     }
 }
 
-static void print_boards(kiln_tracker_call *c, const kiln_msg_answer *answer) {
+static void print_boards(const kiln_command_call *c, const kiln_msg_answer *answer) {
     for (uint32_t i = 0; i < answer->boards.count; i++) {
         const kiln_msg_board_row *b = &answer->boards.item[i];
         if (c->json) {
@@ -66,7 +67,8 @@ static void print_boards(kiln_tracker_call *c, const kiln_msg_answer *answer) {
 }
 
 /* What is missing is said once, behind the last row. */
-static void print_list(kiln_tracker_call *c, const kiln_msg_answer *answer) {
+static void print_list(void *context, const kiln_msg_answer *answer) {
+    const kiln_command_call *c = context;
     print_boards(c, answer);
     bool more = answer->boards.count == KILN_MESSAGES_PAGE && answer->total > KILN_MESSAGES_PAGE;
     if (c->json || more) return;
@@ -108,7 +110,8 @@ static void print_readings(const kiln_msg_board_row *b) {
     putchar('\n');
 }
 
-static void print_board(kiln_tracker_call *c, const kiln_msg_answer *answer) {
+static void print_board(void *context, const kiln_msg_answer *answer) {
+    const kiln_command_call *c = context;
     print_boards(c, answer);
     if (c->json || answer->boards.count == 0) return;
     const kiln_msg_board_row *b = &answer->boards.item[0];
@@ -140,8 +143,8 @@ static void print_board(kiln_tracker_call *c, const kiln_msg_answer *answer) {
     print_history(b);
 }
 
-static kiln_status fleet_list(kiln_tracker_call *c) {
-    return kiln_tracker_ask_pages(c, KILN_TOPIC_FLEET, print_list);
+static kiln_status fleet_list(kiln_command_call *c) {
+    return kiln_tracker_ask_pages(&c->tracker, KILN_TOPIC_FLEET, print_list, c);
 }
 
 static void print_advice(const kiln_msg_board_row *board, const kiln_msg_probe_row *probe,
@@ -158,13 +161,13 @@ static void print_advice(const kiln_msg_board_row *board, const kiln_msg_probe_r
 }
 
 /* What the tracker knows of it, and how it answers. */
-static kiln_status fleet_doctor(kiln_tracker_call *c) {
+static kiln_status fleet_doctor(kiln_command_call *c) {
     kiln_message question = {.type = KILN_MSG_QUERY,
-                             .query = {KILN_TOPIC_BOARD, kiln_str_from(c->id), 0}};
+                             .query = {KILN_TOPIC_BOARD, kiln_str_from(c->tracker.id), 0}};
     kiln_message answer = {0};
     kiln_msg_probe_row row = {0};
     bool asked = false;
-    kiln_status st = kiln_client_ask(c->client, &question, c->process, &answer);
+    kiln_status st = kiln_client_ask(c->tracker.client, &question, c->tracker.process, &answer);
     if (!st && answer.type != KILN_MSG_ANSWER)
         st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
     if (!st) st = kiln_fleet_probe_one(c, &row, &asked);
@@ -173,63 +176,64 @@ static kiln_status fleet_doctor(kiln_tracker_call *c) {
     return st;
 }
 
-static kiln_status fleet_show(kiln_tracker_call *c) {
-    return kiln_tracker_ask_pages(c, KILN_TOPIC_BOARD, print_board);
+static kiln_status fleet_show(kiln_command_call *c) {
+    return kiln_tracker_ask_pages(&c->tracker, KILN_TOPIC_BOARD, print_board, c);
 }
 
 static void on_change(void *context, const kiln_msg_change *change) {
-    kiln_tracker_call *c = context;
+    kiln_command_call *c = context;
     kiln_msg_answer page = {.boards = {change->boards.item, change->boards.count}};
     print_boards(c, &page);
     fflush(stdout);
 }
 
 /* All boards, then each that changes, until Ctrl-C. */
-static kiln_status fleet_watch(kiln_tracker_call *c) {
-    if (!kiln_tracker_watch(c, KILN_TOPIC_FLEET, on_change, c))
+static kiln_status fleet_watch(kiln_command_call *c) {
+    if (!kiln_tracker_watch(&c->tracker, KILN_TOPIC_FLEET, on_change, c))
         return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to tell what changes: kiln fleet "
                                          "list asks it");
     kiln_status st = KILN_OK;
-    while (!st && !c->stopped && !ferror(stdout)) st = kiln_tracker_watch_on(c, KILN_NS_PER_S);
+    while (!st && !c->tracker.stopped && !ferror(stdout))
+        st = kiln_tracker_watch_on(&c->tracker, KILN_NS_PER_S);
     return st;
 }
 
 /* A board, where one is named, or all. */
-static kiln_status fleet_ping(kiln_tracker_call *c) {
-    c->id = c->named;
+static kiln_status fleet_ping(kiln_command_call *c) {
+    c->tracker.id = c->named;
     return kiln_fleet_ping(c);
 }
 
 /* Puts the board off or on duty; the tracker answers when that is on its disk. */
-static kiln_status order(kiln_tracker_call *c, kiln_duty duty, bool forget) {
+static kiln_status order(kiln_command_call *c, kiln_duty duty, bool forget) {
     kiln_message message = {.type = KILN_MSG_BOARD_ORDER,
-                            .board_order = {.board = kiln_str_from(c->id),
+                            .board_order = {.board = kiln_str_from(c->tracker.id),
                                             .duty = (uint32_t)duty,
                                             .text = kiln_str_from(c->why),
                                             .forget = forget}};
     kiln_message answer = {0};
-    kiln_status st = kiln_client_ask(c->client, &message, c->process, &answer);
+    kiln_status st = kiln_client_ask(c->tracker.client, &message, c->tracker.process, &answer);
     if (!st && answer.type != KILN_MSG_ANSWER)
         st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
     if (!st && forget && !c->json)
-        printf("%s is forgotten; it is a board again when it comes back\n", c->id);
+        printf("%s is forgotten; it is a board again when it comes back\n", c->tracker.id);
     else if (!st)
         print_boards(c, &answer.answer);
     return st;
 }
 
-static kiln_status fleet_drain(kiln_tracker_call *c) { return order(c, KILN_DUTY_DRAINED, false); }
+static kiln_status fleet_drain(kiln_command_call *c) { return order(c, KILN_DUTY_DRAINED, false); }
 
-static kiln_status fleet_quarantine(kiln_tracker_call *c) {
+static kiln_status fleet_quarantine(kiln_command_call *c) {
     return order(c, KILN_DUTY_QUARANTINED, false);
 }
 
-static kiln_status fleet_release(kiln_tracker_call *c) {
+static kiln_status fleet_release(kiln_command_call *c) {
     return order(c, KILN_DUTY_IN_SERVICE, false);
 }
 
-static kiln_status fleet_forget(kiln_tracker_call *c) {
-    uint32_t version = kiln_client_version(c->client);
+static kiln_status fleet_forget(kiln_command_call *c) {
+    uint32_t version = kiln_client_version(c->tracker.client);
     if (version && version < KILN_PROTO_FORGETS_BOARDS)
         return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to forget a board by an order");
     return order(c, KILN_DUTY_IN_SERVICE, true);
@@ -257,8 +261,8 @@ kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
         .count = KILN_ARRAY_COUNT(actions),
         .takes_why = true,
         .takes_follow = true};
-    kiln_tracker_call call;
+    kiln_command_call call;
     const kiln_tracker_command *action = NULL;
-    kiln_status st = kiln_tracker_call_parse(&table, process, argc, argv, &call, &action);
-    return st || !action ? st : kiln_tracker_call_run(&call, action);
+    kiln_status st = kiln_tracker_command_parse(&table, process, argc, argv, &call, &action);
+    return st || !action ? st : kiln_tracker_command_run(&call, action);
 }

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/common/json.h"
 #include "cli/module_trust.h"
 #include "deploy/run/run.h"
 #include "deploy/runtime/module_open.h"

@@ -4,7 +4,7 @@
 
 #include "base/stats.h"
 #include "cli/host.h"
-#include "cli/jobs.h"
+#include "cli/tracker_command.h"
 
 static const char *text_of(const json_t *object, const char *name) {
     const char *text = json_string_value(json_object_get(object, name));
@@ -44,26 +44,34 @@ static void print_job(void *context, const json_t *job) {
         printf("  %-35s cannot be measured: %s\n", text_of(row, "key"), text_of(row, "text"));
 }
 
-/* KILN_REQUEST_* that does an action of `kiln jobs`. */
-static uint32_t request_of(const kiln_tracker_command *action) {
-#define X(what, command, word, function) \
-    if (strcmp(command, "jobs") == 0 && strcmp(word, action->name) == 0) return KILN_REQUEST_##what;
-#include "cli/requests.def"
-#undef X
-    return 0;
-}
+/* Each is a request. */
+static const kiln_tracker_command actions[] = {
+    {"list", false, NULL, false},  {"show", true, NULL, false},   {"watch", true, NULL, false},
+    {"attach", true, NULL, false}, {"cancel", true, NULL, false},
+};
+static const uint32_t request_of[] = {KILN_REQUEST_JOBS, KILN_REQUEST_JOB, KILN_REQUEST_WATCH,
+                                      KILN_REQUEST_ATTACH, KILN_REQUEST_CANCEL};
+_Static_assert(KILN_ARRAY_COUNT(request_of) == KILN_ARRAY_COUNT(actions), "one for each action");
 
 kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
-    kiln_tracker_call call;
+    static const kiln_tracker_commands table = {
+        .command = "jobs",
+        .usage = "kiln jobs [list|show ID|watch ID|attach ID|cancel ID] [--tracker ADDR]",
+        .summary =
+            "Looks at tuning jobs: all, one, one until it ends, where attach also brings its "
+            "records into --db; or ends it.",
+        .action = actions,
+        .count = KILN_ARRAY_COUNT(actions),
+        .takes_db = true};
+    kiln_command_call call;
     const kiln_tracker_command *action = NULL;
     uint32_t count = 0;
-    kiln_status st =
-        kiln_tracker_call_parse(&kiln_jobs_commands, process, argc, argv, &call, &action);
+    kiln_status st = kiln_tracker_command_parse(&table, process, argc, argv, &call, &action);
     if (st || !action) return st;
+    const uint32_t what = request_of[action - actions];
     kiln_host host = {.json = call.json, .print = print_job, .context = &count, .process = process};
-    st = kiln_host_run(&host, request_of(action), call.id, &call.given);
-    if (!st && !call.json && count == 0 && request_of(action) == KILN_REQUEST_JOBS)
-        printf("no jobs\n");
+    st = kiln_host_run(&host, what, call.tracker.id, &call.given);
+    if (!st && !call.json && count == 0 && what == KILN_REQUEST_JOBS) printf("no jobs\n");
     kiln_request_free(host.request);
     return st;
 }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/rand.h"
 #include "cli/cli.h"
+#include "cli/common/records.h"
 #include "cli/db_call.h"
 #include "cli/module_trust.h"
 #include "proto/net.h"

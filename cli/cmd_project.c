@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/client.h"
+#include "cli/common/client.h"
 #include "cli/display.h"
-#include "cli/tracker_call.h"
+#include "cli/tracker_command.h"
 
 #define ARGUMENTS_MAX (2 + KILN_MESSAGES_SETTINGS) /* action, project, settings */
 
@@ -244,10 +244,7 @@ kiln_status kiln_cmd_project(kiln_arena *process, int argc, char **argv) {
          "add: may run machine code of its own on boards; for an admin key to grant"},
         {"remove", KILN_OPT_FLAG, &c.take_back, NULL,
          "trust: records of that signer count in the project's jobs no longer"},
-        {"tracker", KILN_OPT_TEXT, &client.tracker, "ADDR", kiln_tracker_help},
-        {"key-file", KILN_OPT_TEXT, &client.key_file, "F",
-         "key to show to a tracker on another machine (default $KILN_HOME/key)"},
-        {"insecure", KILN_OPT_FLAG, &client.insecure, NULL, "connect in plain text, without a key"},
+        KILN_CLIENT_OPTIONS(&client),
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {

@@ -6,6 +6,8 @@
 #include "base/file.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
+#include "cli/common/json.h"
+#include "cli/common/options.h"
 
 typedef struct options {
     const char *model, *output, *method_name;
@@ -227,10 +229,8 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
         {"all-layers", KILN_OPT_FLAG, &o.quantize.all_layers, NULL,
          "fewer bits in the first and the last layer, too (default: they keep 8)"},
         {"output|o", KILN_OPT_TEXT, &o.output, "OUT.onnx", "file to write"},
-        {"threads", KILN_OPT_COUNT, &threads, "N", kiln_threads_help},
-        {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
-        {"loop-max", KILN_OPT_COUNT, &o.import.loop_max, "N", kiln_loop_help},
-        {"model-memory", KILN_OPT_COUNT, &o.import.memory_mib, "MIB", kiln_memory_help},
+        KILN_THREADS_OPTION(&threads),
+        KILN_MODEL_OPTIONS(&dim, kiln_dim_help, &o.import),
         {"json", KILN_OPT_FLAG, &o.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {

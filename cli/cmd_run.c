@@ -3,9 +3,9 @@
 #include "base/stats.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "cli/common/run_on.h"
 #include "cli/display.h"
 #include "cli/module_trust.h"
-#include "cli/run_on.h"
 #include "deploy/runtime/module_open.h"
 
 typedef struct options {
@@ -130,11 +130,7 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
          "run it on a board of this name, or with these labels, contained as candidates are"},
         {"limit", KILN_OPT_COUNT, &o.there.limit_s, "S",
          "end a run on a board that takes longer than so many seconds (default 60)"},
-        {"tracker", KILN_OPT_TEXT, &o.there.client.tracker, "ADDR", kiln_tracker_help},
-        {"key-file", KILN_OPT_TEXT, &o.there.client.key_file, "F",
-         "key to show to a tracker on another machine (default $KILN_HOME/key)"},
-        {"insecure", KILN_OPT_FLAG, &o.there.client.insecure, NULL,
-         "connect in plain text, without a key"},
+        KILN_CLIENT_OPTIONS(&o.there.client),
         {"json", KILN_OPT_FLAG, &o.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {"kiln run MODULE [options]",

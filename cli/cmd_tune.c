@@ -2,8 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/cli.h"
+#include "cli/common/tune_options.h"
 #include "cli/host.h"
-#include "cli/tune.h"
 #include "cli/tune_print.h"
 
 /* The command line once more, quoted for a shell, for the person who stopped it. */
@@ -30,7 +31,8 @@ static const char *again(int argc, char **argv, kiln_arena *process) {
 kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     kiln_tune_options o;
     kiln_args args;
-    kiln_status st = kiln_tune_options_parse(argc, argv, process, &o, &args);
+    const kiln_opt_table table = kiln_tune_options_init(&o, process);
+    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     const char *command = again(argc, argv, process);
     kiln_host host = {.json = o.json,
@@ -38,7 +40,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
                       .print = kiln_tune_print,
                       .context = (void *)(uintptr_t)o.tracker,
                       .process = process};
-    st = kiln_host_run(&host, KILN_REQUEST_TUNE, o.model, &args.given);
+    st = kiln_host_run(&host, KILN_REQUEST_TUNE, args.positional[0], &args.given);
     if (kiln_status_code(st) == KILN_CANCELLED && !ferror(stdout))
         fprintf(stderr, "to go on where it stopped: %s\n", command);
     if (kiln_status_code(st) == KILN_UNAVAILABLE && o.tracker && host.display.task.count) {

@@ -4,6 +4,8 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/common/json.h"
+#include "cli/common/options.h"
 #include "cli/verify.h"
 
 typedef struct tally {
@@ -58,9 +60,7 @@ kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T",
          "compile for this device, which is one of this machine (default native)"},
-        {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
-        {"loop-max", KILN_OPT_COUNT, &t.options.onnx.loop_max, "N", kiln_loop_help},
-        {"model-memory", KILN_OPT_COUNT, &t.options.onnx.memory_mib, "MIB", kiln_memory_help},
+        KILN_MODEL_OPTIONS(&dim, kiln_dim_help, &t.options.onnx),
         {"quiet", KILN_OPT_FLAG, &t.quiet, NULL, "print only failures and the last line"},
         {"json", KILN_OPT_FLAG, &t.json, NULL, "print one object per case"},
     };

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/common/json.h"
 #include "compiler-core/frontend/zoo/zoo.h"
 
 kiln_status kiln_cmd_zoo(kiln_arena *process, int argc, char **argv) {

@@ -4,9 +4,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/stats.h"
 #include "base/text.h"
-#include "cli/events.h"
-#include "cli/roofline.h"
+#include "cli/common/json.h"
+#include "cli/common/roofline.h"
+#include "cli/common/task_names.h"
 #include "cli/rows_json.h"
 
 /* ---- cells ------------------------------------------------------------------------------------

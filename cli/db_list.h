@@ -4,6 +4,7 @@
 #define KILN_CLI_DB_LIST_H
 
 #include "cli/cli.h"
+#include "db/db.h"
 
 typedef enum kiln_db_form {
     KILN_DB_FORM_TEXT, /* units that a person reads, columns aligned */

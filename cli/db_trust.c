@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/common/json.h"
 #include "cli/db_call.h"
 #include "db/trust.h"
 #include "proto/signing.h"

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/opt.h"
+#include "base/stats.h"
 #include "cli/cli.h"
 
 #define LIVE_NS (UINT64_C(100) * KILN_NS_PER_MS)

@@ -10,13 +10,14 @@
 /* ---- Pings ---- */
 
 typedef struct probing {
+    const kiln_command_call *call;
     kiln_msg_probe_row row; /* the last one */
     uint32_t boards, silent;
     kiln_strbuf names; /* of silent ones */
     bool shows, last, lost;
 } probing;
 
-static void show_row(const kiln_tracker_call *c, const kiln_msg_probe_row *row) {
+static void show_row(const kiln_command_call *c, const kiln_msg_probe_row *row) {
     if (c->json) {
         kiln_print_record(KILN_RECORD_probe_row, row);
         return;
@@ -35,8 +36,9 @@ static void show_row(const kiln_tracker_call *c, const kiln_msg_probe_row *row) 
     printf("  %u  %.*s\n", row->version, KILN_STR_ARG(row->software));
 }
 
-static void on_probed(kiln_tracker_call *c, const kiln_message *message) {
-    probing *p = c->context;
+static void on_probed(void *context, const kiln_message *message) {
+    probing *p = context;
+    const kiln_command_call *c = p->call;
     if (!message) p->lost = true;
     if (!message || message->type != KILN_MSG_PROBED) return;
     for (uint32_t i = 0; i < message->probed.boards.count; i++) {
@@ -46,37 +48,37 @@ static void on_probed(kiln_tracker_call *c, const kiln_message *message) {
             kiln_strbuf_printf(&p->names, "%s%.*s", p->silent++ ? ", " : "",
                                KILN_STR_ARG(row->key));
         p->row = *row;
-        kiln_record_copy(KILN_RECORD_probe_row, &p->row, c->process);
+        kiln_record_copy(KILN_RECORD_probe_row, &p->row, c->tracker.process);
         if (p->shows) show_row(c, row);
     }
     p->last |= message->probed.last;
 }
 
 /* Until all have answered or will not. */
-static kiln_status probe(kiln_tracker_call *c, probing *p) {
+static kiln_status probe(kiln_command_call *c, probing *p) {
     kiln_message question = {.type = KILN_MSG_PROBE,
-                             .probe = {.board = kiln_str_from(c->id), .wait_ms = WAIT_MS}};
+                             .probe = {.board = kiln_str_from(c->tracker.id), .wait_ms = WAIT_MS}};
     const uint64_t until_ns = kiln_clock_ns() + (WAIT_MS + GRACE_MS) * KILN_NS_PER_MS;
     kiln_status st = KILN_OK;
-    kiln_tracker_listen(c, on_probed, p);
-    question.stream = c->stream;
-    kiln_client_send(c->client, &question);
-    while (!st && !p->last && !p->lost && !c->stopped && kiln_clock_ns() < until_ns)
-        st = kiln_tracker_watch_on(c, KILN_NS_PER_S);
-    if (!st && c->stopped) return KILN_ERROR(CANCELLED, "stopped");
+    kiln_tracker_listen(&c->tracker, on_probed, p);
+    question.stream = c->tracker.stream;
+    kiln_client_send(c->tracker.client, &question);
+    while (!st && !p->last && !p->lost && !c->tracker.stopped && kiln_clock_ns() < until_ns)
+        st = kiln_tracker_watch_on(&c->tracker, KILN_NS_PER_S);
+    if (!st && c->tracker.stopped) return KILN_ERROR(CANCELLED, "stopped");
     if (!st && !p->last) st = KILN_ERROR(UNAVAILABLE, "the tracker does not say how boards answer");
     return st;
 }
 
-static bool knows_probes(const kiln_tracker_call *c) {
-    return kiln_client_version(c->client) >= kiln_message_since(KILN_MSG_PROBE);
+static bool knows_probes(const kiln_command_call *c) {
+    return kiln_client_version(c->tracker.client) >= kiln_message_since(KILN_MSG_PROBE);
 }
 
 /* One round trip to the tracker. */
-static kiln_status ping_tracker(kiln_tracker_call *c) {
+static kiln_status ping_tracker(kiln_command_call *c) {
     kiln_message answer = {0}, ping = {.type = KILN_MSG_PING};
     const uint64_t start_ns = kiln_clock_ns();
-    kiln_status st = kiln_client_ask(c->client, &ping, c->process, &answer);
+    kiln_status st = kiln_client_ask(c->tracker.client, &ping, c->tracker.process, &answer);
     const double ms = (double)(kiln_clock_ns() - start_ns) / 1e6;
     if (st) return st;
     if (c->json)
@@ -86,8 +88,8 @@ static kiln_status ping_tracker(kiln_tracker_call *c) {
     return KILN_OK;
 }
 
-kiln_status kiln_fleet_ping(kiln_tracker_call *c) {
-    probing p = {.shows = true};
+kiln_status kiln_fleet_ping(kiln_command_call *c) {
+    probing p = {.call = c, .shows = true};
     kiln_status st = ping_tracker(c);
     if (st) return st;
     if (!knows_probes(c)) return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to ping boards");
@@ -102,9 +104,9 @@ kiln_status kiln_fleet_ping(kiln_tracker_call *c) {
     return st;
 }
 
-kiln_status kiln_fleet_probe_one(kiln_tracker_call *c, kiln_msg_probe_row *out_row,
+kiln_status kiln_fleet_probe_one(kiln_command_call *c, kiln_msg_probe_row *out_row,
                                  bool *out_asked) {
-    probing p = {0};
+    probing p = {.call = c};
     *out_asked = knows_probes(c);
     if (!*out_asked) return KILN_OK;
     kiln_status st = probe(c, &p);
@@ -116,30 +118,32 @@ kiln_status kiln_fleet_probe_one(kiln_tracker_call *c, kiln_msg_probe_row *out_r
 /* ---- Logs ---- */
 
 typedef struct reading {
+    const kiln_command_call *call;
     uint64_t since;
     bool done;
 } reading;
 
-static void ask_on(kiln_tracker_call *c) {
-    const reading *r = c->context;
+static void ask_on(const reading *r) {
+    const kiln_command_call *c = r->call;
     kiln_message tail = {
         .type = KILN_MSG_TAIL,
-        .stream = c->stream,
-        .tail = {.board = kiln_str_from(c->id), .since = r->since, .follow = c->follow}};
-    kiln_client_send(c->client, &tail);
+        .stream = c->tracker.stream,
+        .tail = {.board = kiln_str_from(c->tracker.id), .since = r->since, .follow = c->follow}};
+    kiln_client_send(c->tracker.client, &tail);
 }
 
-static void show_line(const kiln_tracker_call *c, const kiln_msg_log_line *line) {
+static void show_line(const kiln_command_call *c, const kiln_msg_log_line *line) {
     if (c->json)
         kiln_print_record(KILN_RECORD_log_line, line);
     else
         printf("%.*s\n", KILN_STR_ARG(line->text));
 }
 
-static void on_lines(kiln_tracker_call *c, const kiln_message *message) {
-    reading *r = c->context;
+static void on_lines(void *context, const kiln_message *message) {
+    reading *r = context;
+    const kiln_command_call *c = r->call;
     if (!message) { /* another connection */
-        ask_on(c);
+        ask_on(r);
         return;
     }
     if (message->type != KILN_MSG_LINES) return;
@@ -153,17 +157,17 @@ static void on_lines(kiln_tracker_call *c, const kiln_message *message) {
     }
     fflush(stdout);
     r->done = !c->follow && (page->lines.count == 0 || r->since >= page->newest);
-    if (!r->done) ask_on(c);
+    if (!r->done) ask_on(r);
 }
 
-kiln_status kiln_fleet_log(kiln_tracker_call *c) {
-    reading r = {0};
+kiln_status kiln_fleet_log(kiln_command_call *c) {
+    reading r = {.call = c};
     kiln_status st = KILN_OK;
     if (!knows_probes(c))
         return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to ask boards for their logs");
-    kiln_tracker_listen(c, on_lines, &r);
-    ask_on(c);
-    while (!st && !r.done && !c->stopped && !ferror(stdout))
-        st = kiln_tracker_watch_on(c, KILN_NS_PER_S);
+    kiln_tracker_listen(&c->tracker, on_lines, &r);
+    ask_on(&r);
+    while (!st && !r.done && !c->tracker.stopped && !ferror(stdout))
+        st = kiln_tracker_watch_on(&c->tracker, KILN_NS_PER_S);
     return st;
 }

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "cli/cli.h"
-#include "cli/serve.h"
+#include "cli/worker/serve.h"
 
 typedef struct command_row {
     const char *name;

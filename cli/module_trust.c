@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "cli/cli.h"
+#include "cli/common/records.h"
 #include "db/trust.h"
 #include "deploy/pack/pack.h"
 #include "deploy/runtime/module_open.h"

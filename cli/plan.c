@@ -1,8 +1,10 @@
 #include "cli/plan.h"
 
 #include "base/mpack.h"
-#include "cli/events.h"
-#include "cli/model_work.h"
+#include "base/stats.h"
+#include "cli/common/json.h"
+#include "cli/common/model_work.h"
+#include "cli/common/task_names.h"
 #include "deploy/pack/choose.h"
 
 #define LAYERS_MAX 65536u

@@ -3,6 +3,7 @@
 #define KILN_CLI_PLAN_H
 
 #include "cli/cli.h"
+#include "cli/common/stage.h"
 
 /* The schedules that packing would take: of the database of `options`, else the default ones. The
  * model is compiled in a process without rights. Appends a table to `out`; with `json` prints one

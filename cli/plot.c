@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/stats.h"
+#include "cli/common/names.h"
 #include "cli/svg.h"
 
 #define DOTS_MAX 600u /* per figure; more would only be heavier */

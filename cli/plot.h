@@ -7,8 +7,8 @@
 #define KILN_CLI_PLOT_H
 
 #include "cli/cli.h"
+#include "cli/common/roofline.h"
 #include "cli/curve.h"
-#include "cli/roofline.h"
 
 typedef struct kiln_plot_trial {
     double ns; /* median; 0: it failed */

@@ -1,4 +1,5 @@
-#include "cli/events.h"
+#include "cli/common/records.h"
+#include "cli/common/task_names.h"
 #include "cli/plot.h"
 
 static void add_record(kiln_plot_task *task, const kiln_db_record *r, double peak_flops,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/common/json.h"
 
 static const char hex_digits[] = "0123456789abcdef";
 

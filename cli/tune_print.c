@@ -5,7 +5,7 @@
 
 #include "base/stats.h"
 #include "base/str.h"
-#include "cli/bench.h"
+#include "cli/common/bench_turns.h"
 #include "compiler-core/core.h"
 
 static const char *text_of(const json_t *object, const char *name) {

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "cli/model_work.h"
+#include "cli/common/model_work.h"
 #include "deploy/pack/pack.h"
 #include "deploy/pack/static_c.h"
 #include "deploy/run/run.h"

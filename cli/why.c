@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "base/outcome.h"
-#include "cli/events.h"
-#include "cli/model_work.h"
+#include "base/stats.h"
+#include "cli/common/json.h"
+#include "cli/common/model_work.h"
+#include "cli/common/records.h"
+#include "cli/common/task_names.h"
 #include "tuner/model/model.h"
 
 #define RIVALS_MAX 5u

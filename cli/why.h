@@ -7,7 +7,8 @@
 #define KILN_CLI_WHY_H
 
 #include "cli/cli.h"
-#include "cli/roofline.h"
+#include "cli/common/roofline.h"
+#include "compiler-core/frontend/frontend.h"
 
 typedef struct kiln_why_options {
     const char *task; /* number or beginning of a key */

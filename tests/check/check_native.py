@@ -22,7 +22,7 @@ RIGHT = {
     "tests/unit/base/test_target.c": "the name native is part of the syntax of targets",
     "tests/unit/base/test_target_native.c": "the test of the native target",
     "tests/unit/deploy/test_device_cpu.c": "the processor is the device that this machine is",
-    "tests/unit/cli/test_roofline.c": "measures the peak as named levels",
+    "tests/unit/cli/common/test_roofline.c": "measures the peak as named levels",
     "tests/unit/rpc-server/test_board.c": "a board describes the machine that it is",
     "tests/unit/rpc-server/test_gpu_managed.c": "a board with a device describes the machine around it",
     "tests/e2e/test_cli.py": "records of this machine with other numbers of cores",

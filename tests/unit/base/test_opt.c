@@ -108,6 +108,41 @@ static void bad_command_lines_are_refused_with_what_to_do(void **state) {
     }
 }
 
+/* As a request says them, which has no command line. */
+static void single_options_are_set_by_name(void **state) {
+    static const struct {
+        kiln_opt_given given;
+        const char *complaint; /* NULL: it is right */
+    } row[] = {
+        {{"n", "9"}, NULL},
+        {{"json", NULL}, NULL},
+        {{"listen", "a=b"}, NULL},
+        {{"trails", "9"}, "unknown option --trails; did you mean --trials?"},
+        {{"help", NULL}, "unknown option --help"},
+        {{"json", "1"}, "--json takes no value"},
+        {{"trials", NULL}, "--trials wants a value N"},
+        {{"trials", "x"}, "--trials wants a whole number, not 'x'"},
+    };
+    uint64_t trials = 0;
+    bool json = false;
+    kiln_opt_list listen = {0};
+    const kiln_opt option[] = {{"trials|n", KILN_OPT_COUNT, &trials, "N", ""},
+                               {"json", KILN_OPT_FLAG, &json, NULL, ""},
+                               {"listen", KILN_OPT_LIST, &listen, "ADDR", ""}};
+    const kiln_opt_table table = {.option = option, .option_count = KILN_ARRAY_COUNT(option)};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_status st = kiln_opt_set(&table, &row[i].given, *state);
+        if (row[i].complaint)
+            expect_error(st, INVALID_ARGUMENT, row[i].complaint);
+        else
+            expect_ok(st);
+    }
+    assert_int_equal(trials, 9);
+    assert_true(json);
+    assert_int_equal(listen.count, 1);
+    assert_string_equal(listen.item[0], "a=b");
+}
+
 static void help_wins_and_lists_every_option(void **state) {
     options o;
     expect_ok(parse(*state, "a b c --help --trials x", &o) /* c is counted only at the end */);
@@ -148,6 +183,7 @@ int main(void) {
         test_with_arena(options_are_listed_as_they_were_given),
         test_with_arena(defaults_stay_and_two_dashes_end_options),
         test_with_arena(bad_command_lines_are_refused_with_what_to_do),
+        test_with_arena(single_options_are_set_by_name),
         test_with_arena(help_wins_and_lists_every_option),
         test_with_arena(home_is_made_private_where_it_is_named),
     };

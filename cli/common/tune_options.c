@@ -1,0 +1,71 @@
+#include "cli/common/tune_options.h"
+
+#include "cli/common/client.h"
+#include "cli/common/sizes.h"
+
+static const char searchers_help[] = "one of:"
+#define X(name, text, plan, learns, doc) " " text
+#include "tuner/search/searchers.def"
+#undef X
+                                     " (default sa)";
+
+kiln_opt_table kiln_tune_options_init(kiln_tune_options *o, kiln_arena *process) {
+    *o = (kiln_tune_options){.search = "sa",
+                             .tasks = "",
+                             .project = "default",
+                             .weight = 1,
+                             .trials = KILN_TUNE_TRIALS_UNSAID};
+    const kiln_opt option[] = {
+        {"target", KILN_OPT_TEXT, &o->target_text, "T", "device to tune for (default native)"},
+        KILN_THREADS_OPTION(&o->threads),
+        {"weights", KILN_OPT_TEXT, &o->weights, "SIZE:SHARE,...", kiln_weights_help},
+        {"trials", KILN_OPT_COUNT, &o->trials, "N",
+         "at most so many measurements over all tasks (default 32 per task); stored ones count "
+         "towards a task's share, so the same call again measures nothing; 0: report and pack what "
+         "is stored"},
+        {"seconds", KILN_OPT_NUMBER, &o->seconds, "S",
+         "end after this long, finals and judging the module included, or sooner when little is to "
+         "be "
+         "gained"},
+        {"tasks", KILN_OPT_TEXT, &o->tasks, "FILTER",
+         "only tasks whose key or operator contains one of these, comma-separated"},
+        {"tracker", KILN_OPT_TEXT, &o->tracker, "ADDR",
+         "use this fleet (default: a private one on this machine)"},
+        {"db", KILN_OPT_TEXT, &o->db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
+        {"seed", KILN_OPT_COUNT, &o->seed, "N",
+         "seed of the search and of the test data (default 0)"},
+        {"search", KILN_OPT_TEXT, &o->search, "NAME", searchers_help},
+        {"out", KILN_OPT_TEXT, &o->out, "MODULE",
+         "pack the best schedules into this module; where it runs here or on a board of --tracker, "
+         "without "
+         "those that lose inside of it"},
+        KILN_ACCURACY_OPTIONS(&o->accuracy),
+        KILN_MODEL_OPTIONS(&o->dim, kiln_sizes_help, &o->import),
+        {"detach", KILN_OPT_FLAG, &o->detach, NULL,
+         "do not wait for the end; kiln jobs attach brings the records"},
+        {"job", KILN_OPT_TEXT, &o->job, "ID",
+         "name of the job: the same command again comes back to it, and runs it anew once it has "
+         "ended (default: a new one)"},
+        {"on", KILN_OPT_TEXT, &o->on, "KEY,K=V,...",
+         "only boards of this key and with these labels; either may be left out"},
+        {"project", KILN_OPT_TEXT, &o->project, "NAME",
+         "who pays: projects share the boards by weight (default \"default\")"},
+        {"weight", KILN_OPT_COUNT, &o->weight, "N",
+         "what the project gets against others while this job is open: the largest of its jobs' "
+         "counts (default 1)"},
+        {"priority", KILN_OPT_COUNT, &o->priority, "N",
+         "0 to 100: higher goes first within the project (default 0)"},
+        KILN_CLIENT_KEY_OPTIONS(o),
+        {"json", KILN_OPT_FLAG, &o->json, NULL,
+         "print one object per line; the last has \"event\":\"done\""},
+    };
+    return (kiln_opt_table){
+        "kiln tune MODEL [options]",
+        "Searches fast schedules for the kernels of a model (ONNX, TFLite, or an operator of your "
+        "own): every candidate is compiled, run on a real device, checked and timed, and every "
+        "result is stored.",
+        kiln_arena_copy(process, option, sizeof option),
+        KILN_ARRAY_COUNT(option),
+        1,
+        1};
+}

@@ -1,0 +1,44 @@
+/* Command lines of `kiln fleet` and `kiln jobs`: both are a table of actions on a tracker. */
+#ifndef KILN_CLI_TRACKER_COMMAND_H
+#define KILN_CLI_TRACKER_COMMAND_H
+
+#include "cli/cli.h"
+#include "cli/common/tracker_call.h"
+
+typedef struct kiln_command_call {
+    kiln_tracker_call tracker; /* `id`: NULL where the action wants none */
+    const char *named;         /* what was given all the same, or by --key; NULL: nothing */
+    const char *why, *db;
+    bool json, follow;
+    kiln_opt_given_list given;
+    bool waits; /* for kiln_waits_show */
+} kiln_command_call;
+
+typedef struct kiln_tracker_command {
+    const char *name;
+    bool wants_id;
+    kiln_status (*run)(kiln_command_call *call); /* NULL: it is a request (cli/host.h) */
+    bool admin;                                  /* changes what others use */
+} kiln_tracker_command;
+
+/* What `kiln fleet` or `kiln jobs` can do; the first row is what they do unasked. */
+typedef struct kiln_tracker_commands {
+    const char *command, *usage, *summary;
+    const kiln_tracker_command *action;
+    size_t count;
+    bool takes_why, takes_db, takes_follow;
+} kiln_tracker_commands;
+
+/* Parses the command line. `*out_action` is NULL where help was printed. */
+KILN_MUST_USE kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *actions,
+                                                     kiln_arena *process, int argc, char **argv,
+                                                     kiln_command_call *out_call,
+                                                     const kiln_tracker_command **out_action);
+/* Connects, and runs the action. */
+KILN_MUST_USE kiln_status kiln_tracker_command_run(kiln_command_call *call,
+                                                   const kiln_tracker_command *action);
+
+/* Prints a row of the tracker's as an object of JSON. */
+void kiln_print_record(kiln_record_type type, const void *row);
+
+#endif

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,21 +26,28 @@ static KILN_NORETURN void out_of_memory(size_t size_bytes) {
     _exit(kiln_code_exit(KILN_RESOURCE_EXHAUSTED));
 }
 
-static void count_one(size_t size_bytes) {
+/* Whether this one is to be had. */
+static bool count_one(void) {
     uint64_t number = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;
-    if (number == atomic_load_explicit(&fail_at, memory_order_relaxed)) out_of_memory(size_bytes);
+    return number != atomic_load_explicit(&fail_at, memory_order_relaxed);
+}
+
+void *kiln_try_alloc(size_t size_bytes) {
+    return count_one() ? calloc(1, size_bytes ? size_bytes : 1) : NULL;
+}
+
+void *kiln_try_realloc(void *memory, size_t size_bytes) {
+    return count_one() ? realloc(memory, size_bytes ? size_bytes : 1) : NULL;
 }
 
 void *kiln_alloc(size_t size_bytes) {
-    count_one(size_bytes);
-    void *memory = calloc(1, size_bytes ? size_bytes : 1);
+    void *memory = kiln_try_alloc(size_bytes);
     if (!memory) out_of_memory(size_bytes);
     return memory;
 }
 
 void *kiln_realloc(void *memory, size_t size_bytes) {
-    count_one(size_bytes);
-    void *moved = realloc(memory, size_bytes ? size_bytes : 1);
+    void *moved = kiln_try_realloc(memory, size_bytes);
     if (!moved) out_of_memory(size_bytes);
     return moved;
 }
@@ -53,7 +61,7 @@ void kiln_wipe(void *memory, size_t size_bytes) {
 
 void *kiln_alloc_aligned(size_t alignment, size_t size_bytes) {
     KILN_CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0);
-    count_one(size_bytes);
+    if (!count_one()) out_of_memory(size_bytes);
     void *memory = NULL;
     size_t at_least = alignment < sizeof(void *) ? sizeof(void *) : alignment;
     if (posix_memalign(&memory, at_least, size_bytes ? size_bytes : 1) != 0)

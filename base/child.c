@@ -33,12 +33,13 @@ static bool is_replaced(const char *variable, char *const *by, size_t count) {
     return false;
 }
 
-/* Our environment without what `extra` and `parent` replace, and them. */
+/* Our environment without what `extra` and `parent` replace, and them; NULL: no memory for it. */
 static char **merge_environment(const char *const *extra, char *parent) {
     size_t ours = 0, count = 0;
     while (environ && environ[ours]) ours++; /* NULL once it was cleared */
     while (extra[count]) count++;
-    char **merged = kiln_alloc((ours + count + 2) * sizeof *merged);
+    char **merged = kiln_try_alloc((ours + count + 2) * sizeof *merged);
+    if (!merged) return NULL;
     for (size_t i = 0; i < count; i++) merged[i] = (char *)(uintptr_t)extra[i];
     merged[count++] = parent;
     size_t extra_count = count;
@@ -74,20 +75,24 @@ typedef struct child_ends {
 
 #define THIRD_FD 3
 
-static void redirect(posix_spawn_file_actions_t *files, const kiln_child_options *options,
-                     child_ends ends) {
-    if (ends.in >= 0)
-        posix_spawn_file_actions_adddup2(files, ends.in, STDIN_FILENO);
-    else
-        posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (ends.out >= 0) posix_spawn_file_actions_adddup2(files, ends.out, STDOUT_FILENO);
-    if (ends.error >= 0) posix_spawn_file_actions_adddup2(files, ends.error, STDERR_FILENO);
+/* 0, or the number of an error: there is no memory for it. */
+static int redirect(posix_spawn_file_actions_t *files, const kiln_child_options *options,
+                    child_ends ends) {
+    int error = ends.in >= 0 ? posix_spawn_file_actions_adddup2(files, ends.in, STDIN_FILENO)
+                             : posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null",
+                                                                O_RDONLY, 0);
+    if (!error && ends.out >= 0)
+        error = posix_spawn_file_actions_adddup2(files, ends.out, STDOUT_FILENO);
+    if (!error && ends.error >= 0)
+        error = posix_spawn_file_actions_adddup2(files, ends.error, STDERR_FILENO);
     /* Last: until here it may be one of the ends. */
-    if (options->third_fd > 0) posix_spawn_file_actions_adddup2(files, options->third_fd, THIRD_FD);
-    if (options->error_path)
-        posix_spawn_file_actions_addopen(files, STDERR_FILENO, options->error_path,
-                                         O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (options->cwd) posix_spawn_file_actions_addchdir_np(files, options->cwd);
+    if (!error && options->third_fd > 0)
+        error = posix_spawn_file_actions_adddup2(files, options->third_fd, THIRD_FD);
+    if (!error && options->error_path)
+        error = posix_spawn_file_actions_addopen(files, STDERR_FILENO, options->error_path,
+                                                 O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (!error && options->cwd) error = posix_spawn_file_actions_addchdir_np(files, options->cwd);
+    return error;
 }
 
 static int spawn(const kiln_child_options *options, child_ends ends, pid_t *out_pid) {
@@ -95,7 +100,7 @@ static int spawn(const kiln_child_options *options, child_ends ends, pid_t *out_
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&attributes);
-    redirect(&files, options, ends);
+    int error = redirect(&files, options, ends);
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -110,8 +115,10 @@ static int spawn(const kiln_child_options *options, child_ends ends, pid_t *out_
     static const char *const nothing[] = {NULL};
     const char *const *extra = options->env_extra ? options->env_extra : nothing;
     char **merged = options->bare_environment ? NULL : merge_environment(extra, parent);
+    if (!merged && !options->bare_environment) error = ENOMEM;
     kiln_thread_work_here()->processes++;
-    int error = posix_spawnp(out_pid, options->argv[0], &files, &attributes,
+    if (!error)
+        error = posix_spawnp(out_pid, options->argv[0], &files, &attributes,
                              (char *const *)(uintptr_t)options->argv,
                              merged ? merged : (char *const *)(uintptr_t)extra);
     kiln_free(merged);

@@ -1,6 +1,7 @@
 #include "base/status.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,10 +35,10 @@ static const code_info *info_of(kiln_code code) {
     return NULL;
 }
 
-static char *copy_text(const char *text) {
-    size_t size = strlen(text) + 1;
-    return memcpy(kiln_alloc(size), text, size);
-}
+/* In place of any status that there is no memory for: an error never ends a process. */
+static const char no_memory_text[] = "out of memory";
+static const struct kiln_status_object no_memory = {KILN_RESOURCE_EXHAUSTED, __FILE__, __LINE__,
+                                                    (char *)no_memory_text};
 
 kiln_status kiln_status_make(kiln_code code, const char *file, int line, const char *format, ...) {
     char message[MESSAGE_MAX];
@@ -46,13 +47,20 @@ kiln_status kiln_status_make(kiln_code code, const char *file, int line, const c
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
 
-    kiln_status status = kiln_alloc(sizeof *status);
-    *status = (struct kiln_status_object){code, file, line, copy_text(message)};
+    const size_t size = strlen(message) + 1;
+    kiln_status status = kiln_try_alloc(sizeof *status);
+    char *text = status ? kiln_try_alloc(size) : NULL;
+    if (!text) {
+        kiln_free(status);
+        return (kiln_status)(uintptr_t)&no_memory;
+    }
+    memcpy(text, message, size);
+    *status = (struct kiln_status_object){code, file, line, text};
     return status;
 }
 
 kiln_status kiln_status_note(kiln_status status, const char *format, ...) {
-    if (!status) return NULL;
+    if (!status || status == &no_memory) return status;
     char note[MESSAGE_MAX];
     va_list args;
     va_start(args, format);
@@ -61,7 +69,8 @@ kiln_status kiln_status_note(kiln_status status, const char *format, ...) {
 
     size_t size = strlen(note) + strlen(": ") + strlen(status->text) + 1;
     if (size > TEXT_MAX) return status;
-    char *text = kiln_alloc(size);
+    char *text = kiln_try_alloc(size);
+    if (!text) return status;
     snprintf(text, size, "%s: %s", note, status->text);
     kiln_free(status->text);
     status->text = text;
@@ -78,7 +87,7 @@ const char *kiln_status_origin(kiln_status status, int *out_line) {
 }
 
 void kiln_status_free(kiln_status status) {
-    if (!status) return;
+    if (!status || status == &no_memory) return;
     kiln_free(status->text);
     kiln_free(status);
 }

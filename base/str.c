@@ -178,13 +178,29 @@ void kiln_strbuf_wipe(kiln_strbuf *b) {
     kiln_strbuf_deinit(b);
 }
 
-/* Makes room for `extra` bytes and the NUL after them. */
-static void make_room(kiln_strbuf *b, size_t extra) {
+/* Capacity with room for `extra` bytes and the NUL after them. */
+static size_t capacity_for(const kiln_strbuf *b, size_t extra) {
     KILN_CHECK(extra < SIZE_MAX / 4 && b->size < SIZE_MAX / 4);
     size_t needed = b->size + extra + 1;
-    if (needed <= b->capacity) return;
-    b->capacity = KILN_MAX(needed, b->capacity ? b->capacity * 2 : (size_t)64);
-    b->data = kiln_realloc(b->data, b->capacity);
+    if (needed <= b->capacity) return b->capacity;
+    return KILN_MAX(needed, b->capacity ? b->capacity * 2 : (size_t)64);
+}
+
+static void make_room(kiln_strbuf *b, size_t extra) {
+    size_t capacity = capacity_for(b, extra);
+    if (capacity == b->capacity) return;
+    b->data = kiln_realloc(b->data, capacity);
+    b->capacity = capacity;
+}
+
+bool kiln_strbuf_try_reserve(kiln_strbuf *b, size_t size) {
+    size_t capacity = capacity_for(b, size);
+    if (capacity == b->capacity) return true;
+    char *data = kiln_try_realloc(b->data, capacity);
+    if (!data) return false;
+    b->data = data;
+    b->capacity = capacity;
+    return true;
 }
 
 void kiln_strbuf_reserve(kiln_strbuf *b, size_t size) { make_room(b, size); }

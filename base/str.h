@@ -54,6 +54,8 @@ void kiln_strbuf_deinit(kiln_strbuf *b);
 void kiln_strbuf_reset(kiln_strbuf *b);
 /* Room for `size` more bytes, so that appending them moves nothing. */
 void kiln_strbuf_reserve(kiln_strbuf *b, size_t size);
+/* The same; false when there is no memory for it, and the buffer stays as it is. */
+KILN_MUST_USE bool kiln_strbuf_try_reserve(kiln_strbuf *b, size_t size);
 /* Overwrites all of its memory and frees it: for what held secrets. */
 void kiln_strbuf_wipe(kiln_strbuf *b);
 /* Each appends. `data` may hold any bytes, text ends at its NUL. */

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/common/json.h"
 #include "vta/check.h"
 #include "vta/csim.h"
 

@@ -49,6 +49,7 @@ void kiln_events_result_text(kiln_events *events, const char *object) {
 }
 
 void kiln_events_end(kiln_events *events, kiln_status status) {
+    events->job = NULL; /* it went with what served the request */
     send_event(events, (kiln_frame_event){.kind = KILN_FRAME_END,
                                           .code = (uint32_t)kiln_status_code(status),
                                           .text = status ? kiln_status_text(status) : ""});

@@ -60,7 +60,7 @@ static kiln_status read_request(int socket, kiln_arena *process, kiln_frame_requ
     if (st) return st;
     char *body = KILN_ARENA_ARRAY(process, char, size);
     if (!read_all(socket, body, size)) return KILN_ERROR(DATA_LOSS, "the request is cut off");
-    return kiln_frame_read_request((kiln_str){body, size}, process, out_request);
+    return kiln_frame_read_request((kiln_str){body, size}, out_request);
 }
 
 /* Waits for the host: a byte asks for the end, once more for it at once; the end of the socket is
@@ -123,6 +123,7 @@ kiln_status kiln_serve(kiln_arena *process, bool *out_is_said) {
     start_watching(events.socket);
     st = serve(&served, &request);
     kiln_events_end(&events, st);
+    kiln_frame_request_deinit(&request);
     *out_is_said = true;
     return st;
 }

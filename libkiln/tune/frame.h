@@ -5,7 +5,6 @@
 #ifndef KILN_LIBKILN_TUNE_FRAME_H
 #define KILN_LIBKILN_TUNE_FRAME_H
 
-#include "base/arena.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "libkiln/tune/tune.h"
@@ -42,16 +41,21 @@ typedef struct kiln_frame_event {
     kiln_frame_fault *fault;
 } kiln_frame_event;
 
-/* Append a frame. Texts that are NULL are said as empty ones; a setting's value as none. */
-void kiln_frame_write_request(const kiln_frame_request *request, kiln_strbuf *out);
+/* Append a frame. Texts that are NULL are said as empty ones; a setting's value as none.
+ * INVALID_ARGUMENT: the request is too long for one; RESOURCE_EXHAUSTED: there is no memory for it.
+ * The worker, which says events, has it or ends (docs/decisions/0002). */
+KILN_MUST_USE kiln_status kiln_frame_write_request(const kiln_frame_request *request,
+                                                   kiln_strbuf *out);
 void kiln_frame_write_event(const kiln_frame_event *event, kiln_strbuf *out);
 
 /* Size of the body by the head of a frame. DATA_LOSS: no such frame is written. */
 KILN_MUST_USE kiln_status kiln_frame_size(const void *head, size_t *out_size);
-/* Read a body; texts are copied into `arena`. DATA_LOSS: it is none. */
-KILN_MUST_USE kiln_status kiln_frame_read_request(kiln_str body, kiln_arena *arena,
-                                                  kiln_frame_request *out_request);
-KILN_MUST_USE kiln_status kiln_frame_read_event(kiln_str body, kiln_arena *arena,
-                                                kiln_frame_event *out_event);
+/* Read a body. Texts are its bytes and live as long; arrays until the deinit. DATA_LOSS: it is
+ * none; RESOURCE_EXHAUSTED: there is no memory for the arrays. */
+KILN_MUST_USE kiln_status kiln_frame_read_request(kiln_str body, kiln_frame_request *out_request);
+KILN_MUST_USE kiln_status kiln_frame_read_event(kiln_str body, kiln_frame_event *out_event);
+/* Accept zeroed ones. */
+void kiln_frame_request_deinit(kiln_frame_request *request);
+void kiln_frame_event_deinit(kiln_frame_event *event);
 
 #endif

@@ -1,4 +1,5 @@
-/* The host's side of requests: starts the worker, hears it, finds out how it ended. */
+/* The host's side of requests: starts the worker, hears it, finds out how it ended. The process is
+ * somebody else's: what needs memory says so where there is none. */
 #include "libkiln/tune/tune.h"
 
 #include <dlfcn.h>
@@ -8,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,87 +18,88 @@
 #include "base/alloc.h"
 #include "base/child.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/opt.h"
-#include "base/proc.h"
 #include "base/text.h"
-#include "base/vec.h"
 #include "libkiln/tune/frame.h"
 
 #define READ_BYTES 65536u
-#define LAST_LINE_MAX 512u
+#define LINE_BYTES_MIN 32u /* room that a line needs: kiln_text_write, and its beginning */
+#define NO_MEMORY "there is no memory for what the request says"
+#define LOG_MAX 2048u /* bytes that are kept of what a worker logs; of an error's text at most */
 
 struct kiln_request {
     kiln_request_options options;
     kiln_child child;
     int socket;
-    kiln_strbuf heard; /* what came and is no whole frame yet */
-    kiln_arena arena;  /* of the tasks' texts */
-    kiln_arena event;  /* of the one that is handled */
-    KILN_VEC(kiln_request_task) task;
-    const char *job;
+    kiln_strbuf heard;       /* what came and is no whole frame yet */
+    kiln_request_task *task; /* with texts of their own */
+    uint32_t task_count, task_capacity;
+    char *job; /* NULL: none yet */
     uint32_t kernel_count;
     double elapsed_s;
-    uint64_t elapsed_at_ns;   /* when that was said */
-    char line[LAST_LINE_MAX]; /* the last whole one that the worker logged */
-    kiln_strbuf logged;       /* behind it */
-    atomic_bool cancelled;    /* by any thread */
-    bool told;                /* it said how it ended: `status` */
+    uint64_t elapsed_at_ns; /* when that was said */
+    char log[LOG_MAX];      /* the last that the worker logged */
+    size_t log_size;
+    bool log_is_cut;       /* there was more before it */
+    atomic_bool cancelled; /* by any thread */
+    bool is_told;          /* it said how it ended: with `told`, and `status` */
+    kiln_code told;
     bool ended;
     kiln_status status;
 };
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* Folder of the shared object, or of the program that this is linked into; NULL: not known. */
-static char *own_folder(kiln_arena *arena) {
+/* Folder of the shared object, or of the program that this is linked into. False: not known. */
+static bool find_own_folder(char out_folder[PATH_MAX]) {
     Dl_info info;
-    char resolved[PATH_MAX], *path = resolved;
-    kiln_status st = KILN_OK;
-    if (!dladdr((void *)(uintptr_t)kiln_request_start, &info) || !info.dli_fname) return NULL;
-    if (strcmp(info.dli_fname, program_invocation_name) == 0) /* as it was typed */
-        st = kiln_proc_self(arena, &path);
-    else if (!realpath(info.dli_fname, resolved))
-        return NULL;
-    kiln_status_free(st); /* then it is looked for elsewhere */
-    if (st || !strrchr(path, '/')) return NULL;
-    return kiln_arena_printf(arena, "%.*s", (int)(strrchr(path, '/') - path), path);
+    if (!dladdr((void *)(uintptr_t)kiln_request_start, &info) || !info.dli_fname) return false;
+    const bool is_typed = strcmp(info.dli_fname, program_invocation_name) == 0;
+    if (!realpath(is_typed ? "/proc/self/exe" : info.dli_fname, out_folder)) return false;
+    char *slash = strrchr(out_folder, '/');
+    if (!slash) return false;
+    *slash = '\0';
+    return true;
+}
+
+/* Looks in "FOLDER/REST"; `folder` NULL: there is none. */
+static bool is_there(const char *folder, const char *rest, char out_path[PATH_MAX]) {
+    if (!folder) return false;
+    const int size = snprintf(out_path, PATH_MAX, "%s/%s", folder, rest);
+    return size < PATH_MAX && access(out_path, X_OK) == 0;
 }
 
 /* Where the program is; one that is found on PATH alone is left to that. */
-static kiln_status find_program(const char *programs, kiln_arena *arena, const char **out_path) {
-    const char *bin = kiln_env("KILN_BIN"), *own = own_folder(arena);
-    const char *tried[] = {
-        programs ? kiln_arena_printf(arena, "%s/kiln", programs) : NULL,
-        !programs && bin ? kiln_arena_printf(arena, "%s/kiln", bin) : NULL,
-        !programs && bin ? kiln_arena_printf(arena, "%s/cli/kiln", bin) : NULL, /* a build folder */
-        !programs && own ? kiln_arena_printf(arena, "%s/kiln", own) : NULL,
-        !programs && own ? kiln_arena_printf(arena, "%s/../bin/kiln", own) : NULL,
-        !programs && own ? kiln_arena_printf(arena, "%s/../../bin/kiln", own) : NULL, /* lib/ARCH */
-        !programs && own ? kiln_arena_printf(arena, "%s/../cli/kiln", own) : NULL,
-    };
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(tried); i++) {
-        if (!tried[i] || access(tried[i], X_OK) != 0) continue;
-        *out_path = tried[i];
-        return KILN_OK;
+static kiln_status find_program(const char *programs, char out_path[PATH_MAX]) {
+    char folder[PATH_MAX];
+    if (programs) {
+        if (is_there(programs, "kiln", out_path)) return KILN_OK;
+        return KILN_ERROR(NOT_FOUND, "there is no program %s/kiln", programs);
     }
-    if (programs) return KILN_ERROR(NOT_FOUND, "there is no program %s/kiln", programs);
-    *out_path = "kiln";
+    const char *bin = kiln_env("KILN_BIN"), *own = find_own_folder(folder) ? folder : NULL;
+    const struct {
+        const char *folder, *rest;
+    } place[] = {
+        {bin, "kiln"},        {bin, "cli/kiln"},                             /* a build folder */
+        {own, "kiln"},        {own, "../bin/kiln"}, {own, "../../bin/kiln"}, /* lib/ARCH */
+        {own, "../cli/kiln"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(place); i++)
+        if (is_there(place[i].folder, place[i].rest, out_path)) return KILN_OK;
+    memcpy(out_path, "kiln", sizeof "kiln");
     return KILN_OK;
 }
 
 static kiln_status start_program(kiln_request *r, int socket) {
-    kiln_arena arena;
-    kiln_arena_init(&arena, 0);
-    const char *argv[] = {NULL, KILN_WORKER_ARGUMENT, NULL};
+    char path[PATH_MAX];
+    const char *argv[] = {path, KILN_WORKER_ARGUMENT, NULL};
     const kiln_child_options child = {
         .argv = argv, .input_fd = socket, .pipe_error = !r->options.shares_stderr};
-    kiln_status st = find_program(r->options.programs, &arena, &argv[0]);
+    kiln_status st = find_program(r->options.programs, path);
     if (!st) st = kiln_child_start(&child, &r->child);
     if (kiln_status_code(st) == KILN_NOT_FOUND && !r->options.programs)
         st = kiln_status_note(st, "it is neither in $KILN_BIN, nor installed with libkiln, nor on "
                                   "$PATH");
-    kiln_arena_deinit(&arena);
     return st;
 }
 
@@ -108,12 +111,11 @@ static kiln_status send_request(const kiln_request *r) {
                                   .setting =
                                       (kiln_request_setting *)(uintptr_t)r->options.settings};
     kiln_strbuf bytes = {0};
-    kiln_status st = KILN_OK;
     while (request.setting && request.setting[request.setting_count].name) request.setting_count++;
     if (request.setting_count > KILN_FRAME_SETTINGS_MAX)
         return KILN_ERROR(INVALID_ARGUMENT, "%u settings: at most %u", request.setting_count,
                           KILN_FRAME_SETTINGS_MAX);
-    kiln_frame_write_request(&request, &bytes);
+    kiln_status st = kiln_frame_write_request(&request, &bytes);
     for (size_t done = 0; !st && done < bytes.size;) {
         const ssize_t n = send(r->socket, bytes.data + done, bytes.size - done, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
@@ -158,11 +160,11 @@ int kiln_request_start(const kiln_request_options *options, kiln_request **out_r
                        size_t error_bytes) {
     kiln_status st = check_options(options);
     if (st) return kiln_status_report(st, error, error_bytes);
-    kiln_request *r = kiln_alloc(sizeof *r);
-    *r = (kiln_request){.options = *options, .socket = -1, .job = ""};
+    kiln_request *r = kiln_try_alloc(sizeof *r);
+    if (!r)
+        return kiln_status_report(KILN_ERROR(RESOURCE_EXHAUSTED, NO_MEMORY), error, error_bytes);
+    *r = (kiln_request){.options = *options, .socket = -1};
     r->child.error_fd = -1;
-    kiln_arena_init(&r->arena, 0);
-    kiln_arena_init(&r->event, 0);
     st = start(r);
     r->options.settings = NULL; /* the caller's */
     r->options.subject = NULL;
@@ -179,10 +181,13 @@ void kiln_request_free(kiln_request *r) {
     if (r->socket >= 0) close(r->socket);
     kiln_status_free(r->status);
     kiln_strbuf_deinit(&r->heard);
-    kiln_strbuf_deinit(&r->logged);
-    kiln_vec_deinit(&r->task);
-    kiln_arena_deinit(&r->arena);
-    kiln_arena_deinit(&r->event);
+    for (uint32_t i = 0; i < r->task_count; i++) {
+        kiln_free((char *)(uintptr_t)r->task[i].key);
+        kiln_free((char *)(uintptr_t)r->task[i].label);
+        if (*r->task[i].fault) kiln_free((char *)(uintptr_t)r->task[i].fault);
+    }
+    kiln_free(r->task);
+    kiln_free(r->job);
     kiln_free(r);
 }
 
@@ -195,56 +200,96 @@ void kiln_request_cancel(kiln_request *r) {
 /* ---- what is heard --------------------------------------------------------------------------- */
 
 static kiln_request_task *find_task(kiln_request *r, const char *key) {
-    for (uint32_t i = 0; i < r->task.count; i++)
-        if (strcmp(r->task.data[i].key, key) == 0) return &r->task.data[i];
+    for (uint32_t i = 0; i < r->task_count; i++)
+        if (strcmp(r->task[i].key, key) == 0) return &r->task[i];
     return NULL;
 }
 
-static const char *keep(kiln_request *r, const char *text) {
-    return kiln_str_dup(&r->arena, kiln_str_from(text));
+/* NULL: no memory for it. */
+static char *copy_of(const char *text) {
+    const size_t size = strlen(text) + 1;
+    char *copy = kiln_try_alloc(size);
+    return copy ? memcpy(copy, text, size) : NULL;
 }
 
-static void take_task(kiln_request *r, const kiln_request_task *from) {
-    kiln_request_task *task = find_task(r, from->key);
-    if (!task) {
-        kiln_vec_push(&r->task, *from);
-        task = &kiln_vec_last(&r->task);
-        task->key = keep(r, from->key);
-        task->label = keep(r, from->label);
-        task->fault = "";
-        return;
+static kiln_status add_task(kiln_request *r, const kiln_request_task *from) {
+    if (r->task_count == r->task_capacity) {
+        const uint32_t capacity = r->task_capacity ? 2 * r->task_capacity : 16;
+        kiln_request_task *grown = kiln_try_realloc(r->task, capacity * sizeof *grown);
+        if (!grown) return KILN_ERROR(RESOURCE_EXHAUSTED, NO_MEMORY);
+        r->task = grown;
+        r->task_capacity = capacity;
     }
+    char *key = copy_of(from->key), *label = copy_of(from->label);
+    if (!key || !label) {
+        kiln_free(key);
+        kiln_free(label);
+        return KILN_ERROR(RESOURCE_EXHAUSTED, NO_MEMORY);
+    }
+    kiln_request_task *task = &r->task[r->task_count++];
+    *task = *from;
+    task->key = key;
+    task->label = label;
+    task->fault = "";
+    return KILN_OK;
+}
+
+static kiln_status take_task(kiln_request *r, const kiln_request_task *from) {
+    kiln_request_task *task = find_task(r, from->key);
+    if (!task) return add_task(r, from);
     const kiln_request_task before = *task;
     *task = *from;
     task->key = before.key;
     task->label = before.label;
     task->fault = before.fault;
+    return KILN_OK;
 }
 
-static void take_progress(kiln_request *r, const kiln_frame_event *e) {
+static kiln_status take_fault(kiln_request *r, const kiln_frame_fault *from) {
+    kiln_request_task *task = find_task(r, from->key);
+    if (!task || *task->fault || !*from->text) return KILN_OK;
+    const char *fault = copy_of(from->text);
+    if (!fault) return KILN_ERROR(RESOURCE_EXHAUSTED, NO_MEMORY);
+    task->fault = fault;
+    return KILN_OK;
+}
+
+static kiln_status take_progress(kiln_request *r, const kiln_frame_event *e) {
+    kiln_status st = KILN_OK;
     r->kernel_count = e->kernel_count;
     r->elapsed_s = e->elapsed_s;
     r->elapsed_at_ns = kiln_clock_ns();
-    for (uint32_t i = 0; i < e->task_count; i++) take_task(r, &e->task[i]);
-    for (uint32_t i = 0; i < e->fault_count; i++) {
-        kiln_request_task *task = find_task(r, e->fault[i].key);
-        if (task && !*task->fault) task->fault = keep(r, e->fault[i].text);
-    }
+    for (uint32_t i = 0; !st && i < e->task_count; i++) st = take_task(r, &e->task[i]);
+    for (uint32_t i = 0; !st && i < e->fault_count; i++) st = take_fault(r, &e->fault[i]);
+    return st;
 }
 
-static void take_event(kiln_request *r, const kiln_frame_event *e) {
+static kiln_status take_job(kiln_request *r, const char *job) {
+    if (!*job || (r->job && strcmp(r->job, job) == 0)) return KILN_OK;
+    char *copy = copy_of(job);
+    if (!copy) return KILN_ERROR(RESOURCE_EXHAUSTED, NO_MEMORY);
+    kiln_free(r->job);
+    r->job = copy;
+    return KILN_OK;
+}
+
+static void take_end(kiln_request *r, const kiln_frame_event *e) {
+    r->is_told = true;
+    if (!kiln_code_from_wire(e->code, &r->told)) r->told = KILN_INTERNAL;
+    kiln_status_free(r->status);
+    r->status = r->told ? kiln_status_make(r->told, __FILE__, __LINE__, "%s", e->text) : KILN_OK;
+}
+
+static kiln_status take_event(kiln_request *r, const kiln_frame_event *e) {
     if (e->kind == KILN_FRAME_END) {
-        kiln_code code = KILN_INTERNAL;
-        r->told = true;
-        if (e->code != KILN_OK && !kiln_code_from_wire(e->code, &code)) code = KILN_INTERNAL;
-        if (e->code != KILN_OK)
-            r->status = kiln_status_make(code, __FILE__, __LINE__, "%s", e->text);
-        return;
+        take_end(r, e);
+        return KILN_OK;
     }
-    if (*e->job && strcmp(r->job, e->job) != 0) r->job = keep(r, e->job);
-    if (e->kind == KILN_REQUEST_PROGRESS) take_progress(r, e);
+    kiln_status st = take_job(r, e->job);
+    if (!st && e->kind == KILN_REQUEST_PROGRESS) st = take_progress(r, e);
     const kiln_request_event event = {e->kind, e->text};
-    if (r->options.heard) r->options.heard(r->options.context, r, &event);
+    if (!st && r->options.heard) r->options.heard(r->options.context, r, &event);
+    return st;
 }
 
 /* Handles the whole frames that are there. */
@@ -255,11 +300,11 @@ static kiln_status take_frames(kiln_request *r) {
     while (!st && rest.size >= KILN_FRAME_HEAD) {
         st = kiln_frame_size(rest.data, &size);
         if (st || rest.size < KILN_FRAME_HEAD + size) break;
-        kiln_frame_event event;
+        kiln_frame_event event = {0};
         st = kiln_frame_read_event(kiln_str_slice(rest, KILN_FRAME_HEAD, KILN_FRAME_HEAD + size),
-                                   &r->event, &event);
-        if (!st) take_event(r, &event);
-        kiln_arena_reset(&r->event);
+                                   &event);
+        if (!st) st = take_event(r, &event);
+        kiln_frame_event_deinit(&event);
         rest = kiln_str_slice(rest, KILN_FRAME_HEAD + size, rest.size);
     }
     memmove(r->heard.data, rest.data, rest.size);
@@ -267,30 +312,46 @@ static kiln_status take_frames(kiln_request *r) {
     return st;
 }
 
-/* Keeps the last whole line of what the worker logs. */
+/* Keeps the last bytes of what is logged. */
+static void keep_log(kiln_request *r, const char *bytes, size_t size) {
+    const size_t taken = KILN_MIN(size, LOG_MAX), kept = KILN_MIN(r->log_size, LOG_MAX - taken);
+    r->log_is_cut |= taken < size || kept < r->log_size;
+    memmove(r->log, r->log + r->log_size - kept, kept);
+    memcpy(r->log + kept, bytes + size - taken, taken);
+    r->log_size = kept + taken;
+}
+
 static void hear_log(kiln_request *r) {
     char bytes[READ_BYTES];
     ssize_t n = 0;
     if (r->child.error_fd < 0) return;
-    while ((n = read(r->child.error_fd, bytes, sizeof bytes)) > 0) {
-        kiln_strbuf_append(&r->logged, bytes, (size_t)n);
-        kiln_str rest = kiln_strbuf_view(&r->logged);
-        while (kiln_str_find_char(rest, '\n') < rest.size) {
-            const kiln_str line = kiln_str_trim(kiln_str_cut(&rest, '\n'));
-            if (line.size) kiln_text_write(line, KILN_TEXT_LINE, r->line, sizeof r->line);
-        }
-        if (rest.size > LAST_LINE_MAX) rest.size = 0;
-        memmove(r->logged.data, rest.data, rest.size);
-        r->logged.size = rest.size;
-    }
+    while ((n = read(r->child.error_fd, bytes, sizeof bytes)) > 0) keep_log(r, bytes, (size_t)n);
     if (n != 0) return;
     close(r->child.error_fd);
     r->child.error_fd = -1;
 }
 
+/* What was logged as text of an error: lines after the first begin with two spaces. */
+static const char *log_text(const kiln_request *r, char out_text[2 * LOG_MAX]) {
+    kiln_str rest = {r->log, r->log_size};
+    size_t at = 0;
+    if (r->log_is_cut && kiln_str_find_char(rest, '\n') < rest.size) kiln_str_cut(&rest, '\n');
+    while (rest.size && 2 * LOG_MAX - at > LINE_BYTES_MIN) {
+        const kiln_str line = kiln_str_trim(kiln_str_cut(&rest, '\n'));
+        if (!line.size) continue;
+        if (at) {
+            memcpy(out_text + at, "\n  ", 3);
+            at += 3;
+        }
+        at += kiln_text_write(line, KILN_TEXT_LINE, out_text + at, 2 * LOG_MAX - at);
+    }
+    return at ? out_text : "it left no message";
+}
+
 /* Of a worker that did not say how it ended, or ended otherwise. */
 static kiln_status how_it_died(const kiln_request *r, kiln_child_exit how) {
-    const char *said = r->line[0] ? r->line : "it left no message";
+    char text[2 * LOG_MAX];
+    const char *said = log_text(r, text);
     if (r->cancelled && (how.signal == SIGINT || how.signal == SIGTERM))
         return KILN_ERROR(CANCELLED, "stopped before anything was measured");
     if (how.code == kiln_code_exit(KILN_RESOURCE_EXHAUSTED))
@@ -302,10 +363,10 @@ static kiln_status how_it_died(const kiln_request *r, kiln_child_exit how) {
 
 static void end(kiln_request *r) {
     const kiln_child_exit how = kiln_child_wait(&r->child);
-    const int expected = r->told ? kiln_code_exit(kiln_status_code(r->status)) : -1;
+    const int expected = r->is_told ? kiln_code_exit(r->told) : -1;
     hear_log(r);
     r->ended = true;
-    if (r->told && (how.code == expected || how.code == 0)) return; /* 0: a host that reaps */
+    if (r->is_told && (how.code == expected || how.code == 0)) return; /* 0: a host that reaps */
     kiln_status_free(r->status);
     r->status = how_it_died(r, how);
 }
@@ -320,11 +381,16 @@ static bool hear(kiln_request *r) {
     if (n < 0 && errno == EAGAIN) return false;
     kiln_status st = KILN_OK;
     if (n > 0) {
-        kiln_strbuf_append(&r->heard, bytes, (size_t)n);
-        st = take_frames(r);
+        if (kiln_strbuf_try_reserve(&r->heard, (size_t)n)) {
+            kiln_strbuf_append(&r->heard, bytes, (size_t)n);
+            st = take_frames(r);
+        } else {
+            st = KILN_ERROR(RESOURCE_EXHAUSTED, NO_MEMORY);
+        }
     }
-    if (st) kiln_child_destroy(&r->child); /* it is no worker */
-    if (st) {
+    if (st) { /* it is no worker, or this process cannot hear it */
+        kiln_child_destroy(&r->child);
+        kiln_status_free(r->status);
         r->ended = true;
         r->status = kiln_status_note(st, "what the program kiln says");
     } else if (n <= 0) {
@@ -346,19 +412,18 @@ int kiln_request_wait(kiln_request *r, int timeout_ms, int *out_ended, char *err
     }
     *out_ended = r->ended;
     if (!r->ended || !r->status) return 0;
-    return kiln_status_report(kiln_status_make(kiln_status_code(r->status), __FILE__, __LINE__,
-                                               "%s", kiln_status_text(r->status)),
-                              error, error_bytes);
+    if (error && error_bytes) (void)snprintf(error, error_bytes, "%s", kiln_status_text(r->status));
+    return (int)kiln_status_code(r->status);
 }
 
 int kiln_request_descriptor(const kiln_request *r) { return r->socket; }
 
 /* ---- how far it is --------------------------------------------------------------------------- */
 
-const char *kiln_request_job(const kiln_request *r) { return r->job; }
-uint32_t kiln_request_task_count(const kiln_request *r) { return r->task.count; }
+const char *kiln_request_job(const kiln_request *r) { return r->job ? r->job : ""; }
+uint32_t kiln_request_task_count(const kiln_request *r) { return r->task_count; }
 const kiln_request_task *kiln_request_task_at(const kiln_request *r, uint32_t index) {
-    return &r->task.data[index];
+    return &r->task[index];
 }
 uint32_t kiln_request_kernel_count(const kiln_request *r) { return r->kernel_count; }
 double kiln_request_elapsed_s(const kiln_request *r) {

@@ -12,9 +12,10 @@
  *         code = kiln_request_wait(request, -1, &ended, error, sizeof error);
  *     kiln_request_free(request);
  *
- * Functions that can fail return 0 or a code and leave one line of text in `error` when it is not
- * NULL, as those of modules do. A handle is used by one thread at a time, except for
- * kiln_request_cancel; several of them by several threads at once. */
+ * Functions that can fail return 0 or a code and leave text in `error` when it is not NULL, as
+ * those of modules do: a line, and perhaps further ones, which begin with two spaces. Where this
+ * process has no memory, that is RESOURCE_EXHAUSTED (8). A handle is used by one thread at a time,
+ * except for kiln_request_cancel; several of them by several threads at once. */
 #ifndef KILN_LIBKILN_TUNE_TUNE_H
 #define KILN_LIBKILN_TUNE_TUNE_H
 
@@ -69,8 +70,8 @@ typedef struct kiln_request_options {
     void *context;
     const char *programs; /* folder of `kiln`; NULL: $KILN_BIN, the library's own installation,
                              then $PATH */
-    /* 1: what the program itself logs goes to this process's standard error; 0: its last line
-     * becomes the text of an error, where it dies. */
+    /* 1: what the program itself logs goes to this process's standard error; 0: the end of it, up
+     * to 2 KB, becomes the text of an error, where it dies. */
     uint32_t shares_stderr;
 } kiln_request_options;
 
@@ -109,7 +110,8 @@ typedef struct kiln_request_task {
     double flops;    /* floating operations of one run */
 } kiln_request_task;
 
-/* Identity of the job at its tracker, by which other requests name it; "" before it has one. */
+/* Identity of the job at its tracker, by which other requests name it; "" before it has one. Lives
+ * until the next call of kiln_request_wait. */
 const char *kiln_request_job(const kiln_request *request);
 /* As of the last PROGRESS; pointers live until the next call of kiln_request_wait. */
 uint32_t kiln_request_task_count(const kiln_request *request);

@@ -8,6 +8,7 @@ import asyncio
 import concurrent.futures
 import gc
 import importlib
+import os
 import pathlib
 import subprocess
 import sys
@@ -433,6 +434,17 @@ def case_tunes(model, folder):
     except ZeroDivisionError:
         return
     raise AssertionError("the error of a callback is lost")
+
+
+def case_dies(folder):
+    """What a program that dies logged is in the error, whole: what, where, what to do."""
+    program = pathlib.Path(folder, "kiln")
+    program.write_text("#!/bin/sh\necho 'no memory for a kernel' >&2\necho 'task v2:a: ask for less' >&2\nkill -9 $$\n")
+    program.chmod(0o755)
+    os.environ["PATH"] = folder + ":" + os.environ["PATH"]
+    says = ["died of signal 9: no memory for a kernel\n  task v2:a: ask for less"]
+    raises(kiln.Internal, says, lambda: kiln.compile(b"", folder + "/a.kiln"))
+    raises(kiln.Internal, says, lambda: kiln.tune(b"", trials=1, progress=False))
 
 
 def case_fleet(address, model, db):

@@ -147,6 +147,10 @@ def test_models_are_tuned_and_compiled(world):
     world.left_nothing()
 
 
+def test_a_program_that_dies_is_an_error_with_what_it_logged(world):
+    case(world, "dies", world.folder)
+
+
 def test_operators_are_written_and_interpreted(world):
     for name in ("compute", "arithmetic", "refused", "leaks"):
         case(world, name, of="operators.py")

@@ -50,6 +50,20 @@ static void every_allocation_is_counted(void **state) {
     assert_int_equal(kiln_alloc_count() - before, 3);
 }
 
+static void what_only_tries_is_told(void **state) {
+    (void)state;
+    char *memory = kiln_try_alloc(3);
+    memory[0] = 'a';
+    kiln_alloc_fail_nth(1);
+    assert_null(kiln_try_alloc(3));
+    kiln_alloc_fail_nth(1);
+    assert_null(kiln_try_realloc(memory, 300));
+    kiln_alloc_fail_nth(0);
+    memory = kiln_try_realloc(memory, 300);
+    assert_int_equal(memory[0], 'a'); /* it stayed */
+    kiln_free(memory);
+}
+
 static void fail_the_third(void) {
     kiln_alloc_fail_nth(3);
     void *first = kiln_alloc(1), *second = kiln_realloc(NULL, 1);
@@ -84,6 +98,7 @@ int main(void) {
         cmocka_unit_test(realloc_keeps_content),
         cmocka_unit_test(a_secret_is_wiped),
         cmocka_unit_test(every_allocation_is_counted),
+        cmocka_unit_test(what_only_tries_is_told),
         cmocka_unit_test(out_of_memory_ends_the_process_with_code_16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "tests/support/test.h"
 
 static void success_is_null_and_says_ok(void **state) {
@@ -40,6 +41,19 @@ static void text_is_bounded(void **state) {
     for (int i = 0; i < 100; i++) st = kiln_status_note(st, "%s", large);
     assert_in_range(strlen(kiln_status_text(st)), 4096, 16384);
     kiln_status_free(st);
+}
+
+static void an_error_needs_no_memory(void **state) {
+    (void)state;
+    for (uint64_t nth = 1; nth <= 2; nth++) {
+        kiln_alloc_fail_nth(nth);
+        kiln_status st = KILN_ERROR(NOT_FOUND, "no file");
+        expect_error(kiln_status_note(st, "reading"), RESOURCE_EXHAUSTED, "out of memory");
+    }
+    kiln_alloc_fail_nth(3);
+    expect_error(kiln_status_note(KILN_ERROR(NOT_FOUND, "no file"), "reading"), NOT_FOUND,
+                 "no file");
+    kiln_alloc_fail_nth(0);
 }
 
 static void every_code_has_a_unique_number_name_and_meaning(void **state) {
@@ -88,6 +102,7 @@ int main(void) {
         cmocka_unit_test(success_is_null_and_says_ok),
         cmocka_unit_test(notes_stand_before_the_message),
         cmocka_unit_test(text_is_bounded),
+        cmocka_unit_test(an_error_needs_no_memory),
         cmocka_unit_test(every_code_has_a_unique_number_name_and_meaning),
         cmocka_unit_test(unknown_codes_are_refused),
         cmocka_unit_test(errno_becomes_the_code_that_fits),

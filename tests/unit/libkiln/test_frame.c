@@ -13,13 +13,14 @@ static kiln_str body_of(const kiln_strbuf *frame) {
 }
 
 static void a_request_is_read_as_it_was_written(void **state) {
+    (void)state;
     kiln_request_setting setting[] = {{"trials", "8"}, {"exact", NULL}, {"dim", ""}};
     const kiln_frame_request written = {"0.1.0", KILN_REQUEST_TUNE, "m.onnx",
                                         KILN_ARRAY_COUNT(setting), setting};
     kiln_frame_request read;
     kiln_strbuf frame = {0};
-    kiln_frame_write_request(&written, &frame);
-    expect_ok(kiln_frame_read_request(body_of(&frame), *state, &read));
+    expect_ok(kiln_frame_write_request(&written, &frame));
+    expect_ok(kiln_frame_read_request(body_of(&frame), &read));
     assert_string_equal(read.version, "0.1.0");
     assert_int_equal(read.what, KILN_REQUEST_TUNE);
     assert_string_equal(read.subject, "m.onnx");
@@ -28,6 +29,7 @@ static void a_request_is_read_as_it_was_written(void **state) {
     assert_string_equal(read.setting[0].value, "8");
     assert_null(read.setting[1].value);
     assert_string_equal(read.setting[2].value, "");
+    kiln_frame_request_deinit(&read);
     kiln_strbuf_deinit(&frame);
 }
 
@@ -55,11 +57,12 @@ static kiln_frame_event an_event(void) {
 }
 
 static void an_event_is_read_as_it_was_written(void **state) {
+    (void)state;
     const kiln_frame_event written = an_event();
     kiln_frame_event read;
     kiln_strbuf frame = {0};
     kiln_frame_write_event(&written, &frame);
-    expect_ok(kiln_frame_read_event(body_of(&frame), *state, &read));
+    expect_ok(kiln_frame_read_event(body_of(&frame), &read));
     assert_int_equal(read.kind, KILN_REQUEST_PROGRESS);
     assert_string_equal(read.job, "walk");
     assert_int_equal(read.kernel_count, 7);
@@ -72,10 +75,12 @@ static void an_event_is_read_as_it_was_written(void **state) {
     assert_true(task->gain_low == 1.25);
     assert_true(task->flops == 1e6);
     assert_string_equal(read.fault[0].text, "no memory for it");
+    kiln_frame_event_deinit(&read);
     kiln_strbuf_deinit(&frame);
 }
 
 static void what_is_cut_off_or_too_long_is_refused(void **state) {
+    (void)state;
     const kiln_frame_event written = an_event();
     kiln_frame_event read;
     kiln_frame_request request;
@@ -83,19 +88,42 @@ static void what_is_cut_off_or_too_long_is_refused(void **state) {
     kiln_frame_write_event(&written, &frame);
     const kiln_str body = body_of(&frame);
     for (size_t size = 0; size < body.size; size++)
-        expect_error(kiln_frame_read_event(kiln_str_slice(body, 0, size), *state, &read), DATA_LOSS,
+        expect_error(kiln_frame_read_event(kiln_str_slice(body, 0, size), &read), DATA_LOSS,
                      "an event");
-    expect_error(kiln_frame_read_request(body, *state, &request), DATA_LOSS, "a request");
+    expect_error(kiln_frame_read_request(body, &request), DATA_LOSS, "a request");
     size_t size = 0;
+    kiln_strbuf_append(&frame, "x", 1);
+    expect_error(kiln_frame_read_event(
+                     kiln_str_slice(kiln_strbuf_view(&frame), KILN_FRAME_HEAD, frame.size), &read),
+                 DATA_LOSS, "1 bytes follow it");
     expect_error(kiln_frame_size("\xff\xff\xff\xff", &size), DATA_LOSS, "at most");
+    kiln_strbuf_deinit(&frame);
+}
+
+/* Texts are taken where they lie, so one with a NUL inside, or none at its end, is none. */
+static void a_text_ends_at_its_nul(void **state) {
+    (void)state;
+    const kiln_frame_request written = {.version = "0.1.0", .subject = "m.onnx"};
+    kiln_frame_request read;
+    kiln_strbuf frame = {0};
+    expect_ok(kiln_frame_write_request(&written, &frame));
+    const kiln_str body = body_of(&frame);
+    char *const version = memmem(frame.data, frame.size, "0.1.0", 6);
+    assert_non_null(version);
+    version[1] = '\0';
+    expect_error(kiln_frame_read_request(body, &read), DATA_LOSS, "a text of 6 bytes");
+    version[1] = '.';
+    version[5] = '.';
+    expect_error(kiln_frame_read_request(body, &read), DATA_LOSS, "a text of 6 bytes");
     kiln_strbuf_deinit(&frame);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        test_with_arena(a_request_is_read_as_it_was_written),
-        test_with_arena(an_event_is_read_as_it_was_written),
-        test_with_arena(what_is_cut_off_or_too_long_is_refused),
+        cmocka_unit_test(a_request_is_read_as_it_was_written),
+        cmocka_unit_test(an_event_is_read_as_it_was_written),
+        cmocka_unit_test(a_text_ends_at_its_nul),
+        cmocka_unit_test(what_is_cut_off_or_too_long_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "libkiln/tune/frame.h"
 #include "tests/support/test.h"
 
 #define PATIENCE_MS 60000
+#define ERROR_BYTES 4096
 
 /* A folder with a program `kiln` that is `script`. */
 static char *programs(const char *script, kiln_arena *arena) {
@@ -47,7 +49,7 @@ static void hear(void *context, kiln_request *request, const kiln_request_event 
 
 static kiln_request *started(const char *folder, heard *h) {
     kiln_request *request = NULL;
-    char error[256] = "";
+    char error[ERROR_BYTES] = "";
     const kiln_request_options options = {.struct_bytes = sizeof options,
                                           .what = KILN_REQUEST_TUNE,
                                           .subject = "m.onnx",
@@ -58,10 +60,10 @@ static kiln_request *started(const char *folder, heard *h) {
     return request;
 }
 
-static int result(kiln_request *request, char error[256]) {
+static int result(kiln_request *request, char error[ERROR_BYTES]) {
     int ended = 0, code = 0;
     *error = '\0';
-    while (!ended) code = kiln_request_wait(request, PATIENCE_MS, &ended, error, 256);
+    while (!ended) code = kiln_request_wait(request, PATIENCE_MS, &ended, error, ERROR_BYTES);
     return code;
 }
 
@@ -87,7 +89,7 @@ static void what_it_says_is_heard(void **state) {
     char *folder =
         programs(kiln_arena_printf(*state, "%s; %s; %s; %s", first, second, third, end), *state);
     heard h = {0};
-    char error[256];
+    char error[ERROR_BYTES];
     kiln_request *request = started(folder, &h);
     assert_int_equal(result(request, error), 0);
     assert_int_equal(h.events, 3);
@@ -106,7 +108,7 @@ static void an_error_that_it_says_is_that_of_the_request(void **state) {
         *state);
     char *folder = programs(kiln_arena_printf(*state, "%s; exit 13", end), *state);
     heard h = {0};
-    char error[256];
+    char error[ERROR_BYTES];
     kiln_request *request = started(folder, &h);
     for (int i = 0; i < 2; i++) { /* again each time */
         assert_int_equal(result(request, error), KILN_NOT_FOUND);
@@ -116,13 +118,17 @@ static void an_error_that_it_says_is_that_of_the_request(void **state) {
     remove_folder(folder);
 }
 
-static void a_program_that_dies_is_an_error_with_its_last_line(void **state) {
+static void a_program_that_dies_is_an_error_with_what_it_logged(void **state) {
     static const struct {
         const char *script, *says;
         int code;
     } way[] = {
-        {"echo first >&2; echo its last words >&2; kill -9 $$", "died of signal 9: its last words",
-         KILN_INTERNAL},
+        {"echo first >&2; echo; echo its last words >&2; kill -9 $$",
+         "died of signal 9: first\n  its last words", KILN_INTERNAL},
+        {"yes a long line | head -1000 >&2; echo its last words >&2; exit 3",
+         "ended with 3: a long line\n  a long line", KILN_INTERNAL},
+        {"yes a long line | head -1000 >&2; echo its last words >&2; exit 3",
+         "a long line\n  its last words", KILN_INTERNAL},
         {"exit 3", "ended with 3: it left no message", KILN_INTERNAL},
         {"echo out of memory >&2; exit 16", "out of memory", KILN_RESOURCE_EXHAUSTED},
         {"printf '\\377\\377\\377\\377' >&0; sleep 1000", "what the program kiln says",
@@ -131,13 +137,62 @@ static void a_program_that_dies_is_an_error_with_its_last_line(void **state) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(way); i++) {
         char *folder = programs(way[i].script, *state);
         heard h = {0};
-        char error[256];
+        char error[ERROR_BYTES];
         kiln_request *request = started(folder, &h);
         assert_int_equal(result(request, error), way[i].code);
         expect_contains(error, way[i].says);
         kiln_request_free(request);
         remove_folder(folder);
     }
+}
+
+/* Whichever allocation fails, the request is served or ends with an error, and the process goes
+ * on. */
+static void without_memory_a_request_is_an_error(void **state) {
+    kiln_request_task task = {.key = "v2:a", .label = "conv"};
+    kiln_frame_fault fault = {"v2:a", "no board for it"};
+    const char *progress = say(&(kiln_frame_event){.kind = KILN_REQUEST_PROGRESS,
+                                                   .text = "{}",
+                                                   .job = "walk",
+                                                   .task = &task,
+                                                   .task_count = 1,
+                                                   .fault = &fault,
+                                                   .fault_count = 1},
+                               *state);
+    const char *end = say(
+        &(kiln_frame_event){.kind = KILN_FRAME_END, .code = KILN_NOT_FOUND, .text = "no m.onnx"},
+        *state);
+    char *folder = programs(kiln_arena_printf(*state, "%s; %s; exit 13", progress, end), *state);
+    const kiln_request_setting setting[] = {{"trials", "8"}, {0}};
+    heard h = {0};
+    const kiln_request_options options = {.struct_bytes = sizeof options,
+                                          .what = KILN_REQUEST_TUNE,
+                                          .subject = "m.onnx",
+                                          .settings = setting,
+                                          .heard = hear,
+                                          .context = &h,
+                                          .programs = folder};
+    uint32_t failures = 0;
+    uint64_t nth = 0, before = 0;
+    int code = 0;
+    do {
+        char error[ERROR_BYTES] = "";
+        kiln_request *request = NULL;
+        before = kiln_alloc_count();
+        kiln_alloc_fail_nth(++nth);
+        code = kiln_request_start(&options, &request, error, sizeof error);
+        if (!code) code = result(request, error);
+        kiln_request_free(request);
+        if (code != KILN_NOT_FOUND) {
+            assert_int_equal(code, KILN_RESOURCE_EXHAUSTED);
+            expect_contains(error, "memory");
+            failures++;
+        }
+    } while (kiln_alloc_count() - before >= nth); /* until there is none that could fail */
+    kiln_alloc_fail_nth(0);
+    assert_int_equal(code, KILN_NOT_FOUND);
+    assert_true(failures > 8); /* there are a dozen */
+    remove_folder(folder);
 }
 
 static void a_cancellation_is_a_byte(void **state) {
@@ -149,7 +204,7 @@ static void a_cancellation_is_a_byte(void **state) {
                                               ready),
                             *state);
     heard h = {0};
-    char error[256];
+    char error[ERROR_BYTES];
     int ended = 0;
     kiln_request *request = started(folder, &h);
     while (!h.events)
@@ -201,7 +256,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(what_it_says_is_heard),
         test_with_arena(an_error_that_it_says_is_that_of_the_request),
-        test_with_arena(a_program_that_dies_is_an_error_with_its_last_line),
+        test_with_arena(a_program_that_dies_is_an_error_with_what_it_logged),
+        test_with_arena(without_memory_a_request_is_an_error),
         test_with_arena(a_cancellation_is_a_byte),
         test_with_arena(one_that_is_freed_is_gone),
         test_with_arena(a_request_that_is_none_does_not_start),

@@ -163,18 +163,23 @@ bool kiln_layout_equal(const kiln_layout *a, const kiln_layout *b) {
     return true;
 }
 
+/* Places of a piece in memory. */
+static int64_t places_of(const kiln_layout_piece *piece, const kiln_shape *logical) {
+    int64_t places = piece->modulus;
+    if (!places) {
+        const int64_t extent = logical->dim[piece->dim];
+        places = extent / piece->divisor + (extent % piece->divisor != 0);
+    }
+    if (piece->xor_modulus) places = KILN_ALIGN_UP(places, piece->xor_modulus);
+    return places + piece->pitch;
+}
+
 kiln_shape kiln_layout_physical(const kiln_layout *layout, const kiln_shape *logical) {
     if (layout->piece_count == 0) return *logical;
     kiln_shape physical = {.rank = layout->piece_count};
     for (uint32_t j = 0; j < layout->piece_count; j++) {
-        const kiln_layout_piece *piece = &layout->piece[j];
-        KILN_CHECK(piece->dim < logical->rank);
-        int64_t extent = logical->dim[piece->dim];
-        int64_t *places = &physical.dim[j];
-        *places = piece->modulus ? piece->modulus
-                                 : extent / piece->divisor + (extent % piece->divisor != 0);
-        if (piece->xor_modulus) *places = KILN_ALIGN_UP(*places, piece->xor_modulus);
-        *places += piece->pitch;
+        KILN_CHECK(layout->piece[j].dim < logical->rank);
+        physical.dim[j] = places_of(&layout->piece[j], logical);
     }
     return physical;
 }
@@ -236,15 +241,18 @@ static int64_t dimension_offset(const kiln_layout *layout, const kiln_shape *phy
 
 int64_t kiln_layout_offset(const kiln_layout *layout, const kiln_shape *logical,
                            const int64_t *index) {
-    kiln_shape physical = kiln_layout_physical(layout, logical);
     int64_t offset = 0;
-    for (uint32_t j = 0; j < physical.rank; j++) {
-        kiln_layout_piece piece = {.dim = j, .divisor = 1};
-        if (layout->piece_count) piece = layout->piece[j];
-        int64_t at = index[piece.dim] / piece.divisor;
-        if (piece.modulus) at %= piece.modulus;
-        if (piece.xor_modulus) at ^= index[piece.xor_dim] / piece.xor_divisor % piece.xor_modulus;
-        offset = offset * physical.dim[j] + at;
+    if (layout->piece_count == 0)
+        for (uint32_t d = 0; d < logical->rank; d++) offset = offset * logical->dim[d] + index[d];
+    for (uint32_t j = 0; j < layout->piece_count; j++) {
+        const kiln_layout_piece *piece = &layout->piece[j];
+        int64_t at = index[piece->dim];
+        if (piece->divisor > 1) at /= piece->divisor;
+        if (piece->modulus) at %= piece->modulus;
+        if (piece->xor_modulus)
+            at ^= index[piece->xor_dim] / piece->xor_divisor % piece->xor_modulus;
+        if (j) offset *= places_of(piece, logical);
+        offset += at;
     }
     return offset;
 }

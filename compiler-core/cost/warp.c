@@ -6,8 +6,6 @@
 #include "base/macros.h"
 #include "compiler-core/cost/grid.h"
 
-#define WORDS_MAX 4 /* that a thread asks for at once */
-
 /* The statement's thread loops by their dimension. */
 typedef struct thread_loops {
     kiln_var var[3];
@@ -51,23 +49,24 @@ static uint32_t find_digits(const kiln_facts_access *a, const thread_loops *loop
     return count;
 }
 
+static int64_t value_of(const kiln_warp_digit *g, const uint32_t *at) {
+    uint32_t value = at[g->axis];
+    if (g->divisor > 1) value /= g->divisor;
+    return value < g->extent ? value : value % g->extent;
+}
+
 /* Of the thread at `at`, where all loops but the thread loops stand at their beginning. Below 0
  * lies what a condition guards. */
 static int64_t byte_offset(const kiln_facts *facts, const kiln_facts_access *a,
                            const kiln_warp_digit *digit, uint32_t digit_count, const uint32_t *at) {
     const kiln_layout *layout = &facts->p->buffer.data[a->buffer].layout;
     const kiln_shape *shape = &facts->shape[a->buffer];
-    int64_t index[KILN_RANK_MAX], offset = 0;
+    int64_t index[KILN_RANK_MAX];
     for (uint32_t d = 0; d < a->rank; d++) index[d] = a->index[d].constant;
-    for (uint32_t i = 0; i < digit_count; i++) {
-        const kiln_warp_digit *g = &digit[i];
-        index[g->dim] += g->coefficient * (at[g->axis] / g->divisor % g->extent);
-    }
+    for (uint32_t i = 0; i < digit_count; i++)
+        index[digit[i].dim] += digit[i].coefficient * value_of(&digit[i], at);
     for (uint32_t d = 0; d < a->rank; d++) index[d] = KILN_MAX(index[d], 0);
-    if (!kiln_layout_is_identity(layout))
-        return kiln_layout_offset(layout, shape, index) * a->element_bytes;
-    for (uint32_t d = 0; d < a->rank; d++) offset = offset * shape->dim[d] + index[d];
-    return offset * a->element_bytes;
+    return kiln_layout_offset(layout, shape, index) * a->element_bytes;
 }
 
 /* Whether other constants would only move all addresses together. */
@@ -79,12 +78,29 @@ static bool is_linear(const kiln_facts *facts, const kiln_facts_access *a,
     return linear;
 }
 
+/* Bytes that each value of the digits adds, where the access is linear. */
+static void find_weights(const kiln_facts *facts, const kiln_facts_access *a,
+                         const kiln_warp_digit *digit, uint32_t digit_count, int64_t *weight) {
+    int64_t stride = a->element_bytes;
+    for (uint32_t d = a->rank; d-- > 0; stride *= facts->shape[a->buffer].dim[d])
+        for (uint32_t i = 0; i < digit_count; i++)
+            if (digit[i].dim == d) weight[i] = digit[i].coefficient * stride;
+}
+
 /* The next thread of the group, x first. */
 static void advance(uint32_t *at, const uint32_t *group_size) {
     for (uint32_t d = 0; d < 3; d++) {
         if (++at[d] < group_size[d] || d == 2) return;
         at[d] = 0;
     }
+}
+
+/* Puts an offset among those that are there. Most come in ascending order. */
+static void insert(kiln_warp_places *places, int64_t offset) {
+    uint32_t at = places->threads++;
+    for (; at > 0 && places->offset[at - 1] > offset; at--)
+        places->offset[at] = places->offset[at - 1];
+    places->offset[at] = offset;
 }
 
 /* Fills `places`, unless they are there; returns where the first thread asks. */
@@ -100,15 +116,22 @@ static int64_t find_places(const kiln_facts *facts, const kiln_facts_statement *
     if (linear && places->s == s && places->buffer == a->buffer && places->digit_count == count &&
         memcmp(places->digit, digit, count * sizeof *digit) == 0)
         return first;
+    int64_t weight[KILN_WARP_DIGITS_MAX];
+    if (linear) find_weights(facts, a, digit, count, weight);
     uint32_t at[3] = {0};
     places->s = linear ? s : NULL;
     places->buffer = a->buffer;
     places->digit_count = count;
     memcpy(places->digit, digit, count * sizeof *digit);
     places->threads = 0;
-    for (uint32_t thread = 0; thread < shape->warp; thread++, advance(at, shape->group_size))
-        if (at[0] < loops.size[0] && at[1] < loops.size[1] && at[2] < loops.size[2])
-            places->offset[places->threads++] = byte_offset(facts, a, digit, count, at) - first;
+    for (uint32_t thread = 0; thread < shape->warp; thread++, advance(at, shape->group_size)) {
+        if (at[0] >= loops.size[0] || at[1] >= loops.size[1] || at[2] >= loops.size[2]) continue;
+        int64_t offset = 0;
+        for (uint32_t i = 0; i < count && linear; i++)
+            offset += value_of(&digit[i], at) * weight[i];
+        if (!linear) offset = byte_offset(facts, a, digit, count, at) - first;
+        insert(places, offset);
+    }
     return first;
 }
 
@@ -118,53 +141,28 @@ static bool is_chosen_by_data(const kiln_facts_access *a) {
     return false;
 }
 
-/* Distinct numbers, 0 and above, by their remainder: neighbours lie in places of their own. */
-#define SET_PLACES_MAX 1024u /* twice of what a warp asks for, at most */
-_Static_assert(SET_PLACES_MAX >= 2 * KILN_WARP_MAX * (WORDS_MAX + 1), "places stay free");
-typedef struct number_set {
-    uint32_t places;               /* in use, a power of two */
-    int64_t place[SET_PLACES_MAX]; /* the number and 1; 0: free */
-} number_set;
-
-/* For so many numbers. */
-static void set_init(number_set *set, uint32_t most) {
-    set->places = 64;
-    while (set->places < 2 * most) set->places *= 2;
-    memset(set->place, 0, set->places * sizeof *set->place);
-}
-
-/* Adds the number; false: it is there already. */
-static bool add(number_set *set, int64_t number) {
-    const uint32_t mask = set->places - 1;
-    uint32_t at = (uint32_t)(number ^ number / set->places) & mask;
-    for (; set->place[at]; at = (at + 1) & mask)
-        if (set->place[at] == number + 1) return false;
-    set->place[at] = number + 1;
-    return true;
-}
-
 kiln_warp_request kiln_warp_request_of(const kiln_facts *facts, const kiln_facts_statement *s,
                                        const kiln_facts_access *a, const kiln_warp_shape *shape,
                                        uint32_t bytes, kiln_warp_places *places) {
     const bool unknown = is_chosen_by_data(a);
     uint32_t words[KILN_WARP_BANKS] = {0};
-    number_set sectors, all_words;
-    KILN_CHECK(shape->warp <= KILN_WARP_MAX && bytes <= 4 * WORDS_MAX);
-    set_init(&sectors, 2 * shape->warp);
-    set_init(&all_words, shape->warp * ((bytes + 3) / 4 + 1));
+    KILN_CHECK(shape->warp <= KILN_WARP_MAX);
     const int64_t begin = find_places(facts, s, a, shape, places);
     kiln_warp_request r = {.threads = places->threads, .cycles = 1};
+    /* In ascending order: what lies behind the last sector and word counted is new. */
+    int64_t sector = 0, word = 0;
     for (uint32_t thread = 0; thread < places->threads; thread++) {
         const int64_t first =
             unknown ? (int64_t)thread * KILN_WARP_SECTOR_BYTES : begin + places->offset[thread];
-        const int64_t last = first + bytes - 1;
-        for (int64_t i = first / KILN_WARP_SECTOR_BYTES; i <= last / KILN_WARP_SECTOR_BYTES; i++)
-            r.sectors += add(&sectors, i);
-        for (int64_t i = first / 4; i <= last / 4; i++)
-            if (add(&all_words, i)) {
-                const uint32_t count = ++words[i % KILN_WARP_BANKS];
-                r.cycles = KILN_MAX(r.cycles, count);
-            }
+        const int64_t end = first + bytes, sector_end = (end - 1) / KILN_WARP_SECTOR_BYTES + 1,
+                      word_end = (end - 1) / KILN_WARP_WORD_BYTES + 1;
+        sector = KILN_MAX(sector, first / KILN_WARP_SECTOR_BYTES);
+        r.sectors += (uint32_t)(sector_end - sector);
+        sector = sector_end;
+        for (word = KILN_MAX(word, first / KILN_WARP_WORD_BYTES); word < word_end; word++) {
+            const uint32_t count = ++words[word % KILN_WARP_BANKS];
+            r.cycles = KILN_MAX(r.cycles, count);
+        }
     }
     return r;
 }

@@ -7,7 +7,8 @@
 #include "compiler-core/facts/facts.h"
 
 #define KILN_WARP_SECTOR_BYTES 32 /* what device memory moves at once */
-#define KILN_WARP_BANKS 32        /* of shared memory, a word of 4 bytes each */
+#define KILN_WARP_BANKS 32        /* of shared memory, a word each */
+#define KILN_WARP_WORD_BYTES 4
 
 typedef struct kiln_warp_shape {
     uint32_t warp;          /* threads of a warp, at most KILN_WARP_MAX */
@@ -38,7 +39,7 @@ typedef struct kiln_warp_places {
     uint32_t digit_count;
     kiln_warp_digit digit[KILN_WARP_DIGITS_MAX];
     uint32_t threads;
-    int64_t offset[KILN_WARP_MAX]; /* [threads] bytes from where the first thread asks */
+    int64_t offset[KILN_WARP_MAX]; /* [threads] bytes from where the first thread asks, ascending */
 } kiln_warp_places;
 
 /* `bytes`: consecutive bytes that each thread asks for. `places`: kept between calls for one

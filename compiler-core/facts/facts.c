@@ -9,17 +9,22 @@ typedef struct builder {
     kiln_facts *facts;
     const kiln_program *p;
     kiln_arena *arena;
-    const kiln_form **of_var;           /* [var count] forms of block iterators */
+    const kiln_form **of_var;           /* [var count] forms of the block's iterators */
+    uint32_t iter_count_max;            /* of all blocks */
+    kiln_form *iter_form;               /* [iter_count_max] of the block at hand */
     kiln_block *seen;                   /* [expr count] block that an expression was counted for */
     uint32_t *path;                     /* [loop count + 1] of the statement at hand */
     KILN_VEC(kiln_facts_access) access; /* likewise; memory is kept */
 } builder;
 
-static void count_tree(const kiln_program *p, kiln_stmt stmt, kiln_facts *facts) {
-    const kiln_stmt_info *s = &p->stmt.data[stmt];
-    facts->loop_count += s->kind == KILN_STMT_FOR;
-    facts->statement_count += s->kind == KILN_STMT_BLOCK;
-    for (uint32_t i = 0; i < s->child.count; i++) count_tree(p, s->child.data[i], facts);
+static void count_tree(builder *b, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &b->p->stmt.data[stmt];
+    b->facts->loop_count += s->kind == KILN_STMT_FOR;
+    if (s->kind == KILN_STMT_BLOCK) {
+        b->facts->statement_count++;
+        b->iter_count_max = KILN_MAX(b->iter_count_max, b->p->block.data[s->block].iter_count);
+    }
+    for (uint32_t i = 0; i < s->child.count; i++) count_tree(b, s->child.data[i]);
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -102,6 +107,14 @@ static void count_combination(builder *b, kiln_facts_statement *s, const kiln_bl
 
 /* ---- accesses -------------------------------------------------------------------------------- */
 
+static kiln_facts_index index_of(builder *b, kiln_expr e) {
+    const kiln_form_scope scope = {b->p, b->of_var};
+    const kiln_form form = kiln_form_of(&scope, e);
+    return (kiln_facts_index){
+        form.constant, form.term_count, form.exact, form.data,
+        kiln_arena_copy(b->arena, form.term, form.term_count * sizeof *form.term)};
+}
+
 static void add_access(builder *b, kiln_facts_statement *s, kiln_buffer buffer,
                        const kiln_expr *index, uint32_t rank, bool stores, bool conditional) {
     const kiln_buffer_info *info = &b->p->buffer.data[buffer];
@@ -113,9 +126,8 @@ static void add_access(builder *b, kiln_facts_statement *s, kiln_buffer buffer,
                                info->scope != KILN_SCOPE_REGISTER && info->scope != KILN_SCOPE_TILE,
                            .element_bytes = (uint32_t)kiln_dtype_size(info->dtype),
                            .rank = rank,
-                           .index = KILN_ARENA_ARRAY(b->arena, kiln_form, rank)};
-    kiln_form_scope scope = {b->p, b->of_var};
-    for (uint32_t d = 0; d < rank; d++) a.index[d] = kiln_form_of(&scope, index[d]);
+                           .index = KILN_ARENA_ARRAY(b->arena, kiln_facts_index, rank)};
+    for (uint32_t d = 0; d < rank; d++) a.index[d] = index_of(b, index[d]);
     kiln_vec_push_in(b->arena, &b->access, a);
     s->access_count++;
 }
@@ -127,18 +139,18 @@ static bool form_uses(const kiln_form *form, kiln_var var) {
 }
 
 static void bind_iterators(builder *b, kiln_facts_statement *s, const kiln_block_info *info) {
-    kiln_form *form = KILN_ARENA_ARRAY(b->arena, kiln_form, info->iter_count);
     kiln_form_scope loops = {b->p, NULL};
     double share = 1;
     s->domain = 1;
     for (uint32_t i = 0; i < info->iter_count; i++) {
         const kiln_iter *iter = &info->iter[i];
-        form[i] = kiln_form_of(&loops, iter->binding);
-        b->of_var[iter->var] = &form[i];
+        kiln_form *form = &b->iter_form[i];
+        *form = kiln_form_of(&loops, iter->binding);
+        b->of_var[iter->var] = form;
         s->domain *= (double)iter->extent;
-        if (info->predicate) share *= kiln_form_share_within(&form[i], iter->extent);
+        if (info->predicate) share *= kiln_form_share_within(form, iter->extent);
         for (uint32_t k = 0; k < s->depth && iter->reduce; k++)
-            s->reduces[k] |= form_uses(&form[i], b->facts->loop[s->path[k]].var);
+            s->reduces[k] |= form_uses(form, b->facts->loop[s->path[k]].var);
     }
     s->iterations = 1;
     for (uint32_t k = 0; k < s->depth; k++)
@@ -224,13 +236,14 @@ static void add_tree(builder *b, kiln_stmt stmt, uint32_t depth, uint32_t nest) 
 kiln_facts *kiln_facts_create(const kiln_program *scheduled, uint32_t line_bytes,
                               kiln_arena *arena) {
     kiln_facts *facts = KILN_ARENA_NEW(arena, kiln_facts);
+    builder b = {.facts = facts, .p = scheduled, .arena = arena};
     facts->p = scheduled;
     facts->line_bytes = line_bytes;
-    count_tree(scheduled, scheduled->root, facts);
+    count_tree(&b, scheduled->root);
     facts->loop = KILN_ARENA_ARRAY(arena, kiln_facts_loop, facts->loop_count + 1);
     facts->statement = KILN_ARENA_ARRAY(arena, kiln_facts_statement, facts->statement_count);
-    builder b = {.facts = facts, .p = scheduled, .arena = arena};
     b.of_var = KILN_ARENA_ARRAY(arena, const kiln_form *, scheduled->var.count);
+    b.iter_form = KILN_ARENA_ARRAY(arena, kiln_form, b.iter_count_max);
     b.seen = KILN_ARENA_ARRAY(arena, kiln_block, scheduled->expr.count);
     b.path = KILN_ARENA_ARRAY(arena, uint32_t, facts->loop_count + 1);
     facts->loop[0].extent = 1;

@@ -45,17 +45,25 @@ typedef struct kiln_facts_loop {
     double bytes, body_bytes, body_crowd;
 } kiln_facts_loop;
 
+/* One index of an access, a kiln_form with the terms that it has. */
+typedef struct kiln_facts_index {
+    int64_t constant;
+    uint32_t term_count;
+    bool exact, data;
+    const kiln_form_term *term; /* [term_count] */
+} kiln_facts_index;
+
 typedef struct kiln_facts_access {
     kiln_buffer buffer;
     bool loads, stores;
     bool conditional; /* within a select */
     bool in_memory;   /* not a register buffer */
     uint32_t element_bytes, rank;
-    int64_t lane_stride; /* elements between neighbouring lanes; 0: the same for all */
-    uint32_t home_level; /* temporaries: at this level and outside memory is used again */
-    kiln_form *index;    /* [rank] */
-    double *elements;    /* [depth + 1] distinct elements touched */
-    double *lines;       /* [depth + 1] lines */
+    int64_t lane_stride;     /* elements between neighbouring lanes; 0: the same for all */
+    uint32_t home_level;     /* temporaries: at this level and outside memory is used again */
+    kiln_facts_index *index; /* [rank] */
+    double *elements;        /* [depth + 1] distinct elements touched */
+    double *lines;           /* [depth + 1] lines */
     double
         *crowding; /* [depth + 1] share of the places of lines that they fall into, inverted: 1..64
                     */

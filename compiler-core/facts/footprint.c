@@ -85,7 +85,7 @@ static bool run_loop(const kiln_facts_access *a, kiln_var var, const kiln_shape 
     bool moved = false;
     if (!(m->moving & kiln_uses_var(var))) return false;
     for (uint32_t d = 0; d < a->rank; d++) {
-        const kiln_form *form = &a->index[d];
+        const kiln_facts_index *form = &a->index[d];
         bool moves = false;
         for (uint32_t i = 0; i < form->term_count; i++)
             if (form->term[i].var == var) {
@@ -165,7 +165,7 @@ static double element_count(const kiln_facts_access *a, const measurement *m) {
 static bool moves_alike(const kiln_facts_access *a, const kiln_facts_access *b) {
     bool alike = a->buffer == b->buffer;
     for (uint32_t d = 0; d < a->rank && alike; d++) {
-        const kiln_form *one = &a->index[d], *other = &b->index[d];
+        const kiln_facts_index *one = &a->index[d], *other = &b->index[d];
         alike = one->data == other->data && one->term_count == other->term_count;
         for (uint32_t i = 0; i < one->term_count && alike; i++)
             alike = one->term[i].var == other->term[i].var &&

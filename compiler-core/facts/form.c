@@ -32,20 +32,12 @@ static void add_form(kiln_form *f, const kiln_form *other, int64_t scale) {
     }
 }
 
-static kiln_form constant_form(int64_t value) {
-    kiln_form f;
-    f.constant = value;
-    f.term_count = 0;
-    f.exact = true;
-    f.data = false;
-    return f;
-}
-
-static kiln_form unknown_form(void) {
-    kiln_form f = constant_form(0);
-    f.exact = false;
-    f.data = true;
-    return f;
+/* Terms beyond the count stay unwritten: a form is 400 bytes. */
+static void set_constant(kiln_form *f, int64_t value) {
+    f->constant = value;
+    f->term_count = 0;
+    f->exact = true;
+    f->data = false;
 }
 
 void kiln_form_range(const kiln_form *form, int64_t *out_low, int64_t *out_high) {
@@ -87,8 +79,8 @@ static bool divide(const kiln_form *x, int64_t divisor, kiln_form *quotient, kil
             whole.term[i].coefficient * (whole.term[i].extent - 1) >= divisor)
             exact = cut_digit(&whole, i, divisor) && exact;
     int64_t rest = ((whole.constant % divisor) + divisor) % divisor;
-    *remainder = constant_form(rest);
-    *quotient = constant_form((whole.constant - rest) / divisor);
+    set_constant(remainder, rest);
+    set_constant(quotient, (whole.constant - rest) / divisor);
     for (uint32_t i = 0; i < whole.term_count; i++) {
         kiln_form_term term = whole.term[i];
         bool multiple = term.coefficient % divisor == 0;
@@ -103,10 +95,10 @@ static bool divide(const kiln_form *x, int64_t divisor, kiln_form *quotient, kil
 }
 
 /* What is not known one by one: the quotient's and remainder's range with the variables kept. */
-static kiln_form blur(const kiln_form *x, int64_t divisor, bool quotient) {
-    kiln_form f = constant_form(quotient ? x->constant / divisor : 0);
-    f.exact = false;
-    f.data = x->data;
+static void blur(const kiln_form *x, int64_t divisor, bool quotient, kiln_form *f) {
+    set_constant(f, quotient ? x->constant / divisor : 0);
+    f->exact = false;
+    f->data = x->data;
     int64_t left = divisor;
     for (uint32_t i = 0; i < x->term_count; i++) {
         kiln_form_term term = x->term[i];
@@ -120,63 +112,81 @@ static kiln_form blur(const kiln_form *x, int64_t divisor, bool quotient) {
             term.extent = KILN_MIN(term.extent, KILN_MAX(left / term.coefficient, 1));
             left -= term.coefficient * (term.extent - 1);
         }
-        (void)add_term(&f, term);
+        (void)add_term(f, term);
     }
-    return f;
 }
 
-static kiln_form form_of_var(const kiln_form_scope *scope, kiln_var var) {
-    if (scope->of_var && scope->of_var[var]) return *scope->of_var[var];
+static void add_var(const kiln_form_scope *scope, kiln_var var, int64_t scale, kiln_form *f) {
+    if (scope->of_var && scope->of_var[var]) {
+        add_form(f, scope->of_var[var], scale);
+        return;
+    }
     const kiln_var_info *info = &scope->p->var.data[var];
-    kiln_form f = constant_form(info->low);
-    (void)add_term(&f, (kiln_form_term){var, 1, info->high - info->low + 1, 1});
-    return f;
+    f->constant += info->low * scale;
+    if (!add_term(f, (kiln_form_term){var, 1, info->high - info->low + 1, scale})) f->exact = false;
 }
 
-kiln_form kiln_form_of(const kiln_form_scope *scope, kiln_expr e) {
+static void add_expr(const kiln_form_scope *scope, kiln_expr e, int64_t scale, kiln_form *f);
+
+/* The quotient or the remainder of an expression. */
+static void add_part(const kiln_form_scope *scope, kiln_expr e, int64_t divisor, bool quotient,
+                     int64_t scale, kiln_form *f) {
+    const kiln_form x = kiln_form_of(scope, e);
+    kiln_form by[2];
+    if (!divide(&x, divisor, &by[0], &by[1])) blur(&x, divisor, quotient, &by[!quotient]);
+    add_form(f, &by[!quotient], scale);
+}
+
+/* Clamping: the range of the operand that moves. */
+static void add_clamped(const kiln_form_scope *scope, kiln_expr e, int64_t scale, kiln_form *f) {
+    const kiln_form a = kiln_form_of(scope, kiln_expr_operand(scope->p, e, 0)),
+                    b = kiln_form_of(scope, kiln_expr_operand(scope->p, e, 1));
+    add_form(f, a.term_count >= b.term_count ? &a : &b, scale);
+    f->exact = false;
+    f->data = f->data || a.data || b.data;
+}
+
+/* Adds multiples of the expression. */
+static void add_expr(const kiln_form_scope *scope, kiln_expr e, int64_t scale, kiln_form *f) {
     const kiln_program *p = scope->p;
     const kiln_expr_node *node = kiln_expr_get(p, e);
     int64_t factor;
     switch ((kiln_expr_op)node->op) {
-    case KILN_EXPR_INT: return constant_form(node->payload.i);
-    case KILN_EXPR_VAR: return form_of_var(scope, node->payload.id);
+    case KILN_EXPR_INT: f->constant += node->payload.i * scale; return;
+    case KILN_EXPR_VAR: add_var(scope, node->payload.id, scale, f); return;
     case KILN_EXPR_CAST:
         if (kiln_dtype_is_float((kiln_dtype)kiln_expr_get(p, kiln_expr_operand(p, e, 0))->dtype))
             break;
-        return kiln_form_of(scope, kiln_expr_operand(p, e, 0));
+        add_expr(scope, kiln_expr_operand(p, e, 0), scale, f);
+        return;
     case KILN_EXPR_ADD:
-    case KILN_EXPR_SUB: {
-        kiln_form a = kiln_form_of(scope, kiln_expr_operand(p, e, 0));
-        kiln_form b = kiln_form_of(scope, kiln_expr_operand(p, e, 1));
-        add_form(&a, &b, node->op == KILN_EXPR_ADD ? 1 : -1);
-        return a;
-    }
-    case KILN_EXPR_MUL: {
+    case KILN_EXPR_SUB:
+        add_expr(scope, kiln_expr_operand(p, e, 0), scale, f);
+        add_expr(scope, kiln_expr_operand(p, e, 1), node->op == KILN_EXPR_ADD ? scale : -scale, f);
+        return;
+    case KILN_EXPR_MUL:
         if (!kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &factor)) break;
-        kiln_form a = kiln_form_of(scope, kiln_expr_operand(p, e, 0)), f = constant_form(0);
-        add_form(&f, &a, factor);
-        return f;
-    }
+        add_expr(scope, kiln_expr_operand(p, e, 0), scale * factor, f);
+        return;
     case KILN_EXPR_FLOORDIV:
-    case KILN_EXPR_FLOORMOD: {
-        bool quotient = node->op == KILN_EXPR_FLOORDIV;
+    case KILN_EXPR_FLOORMOD:
         if (!kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &factor) || factor <= 0) break;
-        kiln_form x = kiln_form_of(scope, kiln_expr_operand(p, e, 0)), by[2];
-        if (!divide(&x, factor, &by[0], &by[1])) return blur(&x, factor, quotient);
-        return by[!quotient];
-    }
+        add_part(scope, kiln_expr_operand(p, e, 0), factor, node->op == KILN_EXPR_FLOORDIV, scale,
+                 f);
+        return;
     case KILN_EXPR_MIN:
-    case KILN_EXPR_MAX: { /* clamping: the range of the operand that moves */
-        kiln_form a = kiln_form_of(scope, kiln_expr_operand(p, e, 0));
-        kiln_form b = kiln_form_of(scope, kiln_expr_operand(p, e, 1));
-        kiln_form f = a.term_count >= b.term_count ? a : b;
-        f.exact = false;
-        f.data = a.data || b.data;
-        return f;
-    }
+    case KILN_EXPR_MAX: add_clamped(scope, e, scale, f); return;
     default: break;
     }
-    return unknown_form();
+    f->exact = false;
+    f->data = true;
+}
+
+kiln_form kiln_form_of(const kiln_form_scope *scope, kiln_expr e) {
+    kiln_form f;
+    set_constant(&f, 0);
+    add_expr(scope, e, 1, &f);
+    return f;
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */

@@ -229,12 +229,17 @@ static void free_job(kiln_cost_model *m) {
     memset(&m->job, 0, sizeof m->job);
 }
 
-/* What is not learnt from at first, to see how much learning helps: every so-many-th new sample of
- * the tasks that are searched, since it is them that the model serves. */
+/* What is not learnt from at first, to see how much learning helps: of every few new samples of the
+ * tasks that are searched one, since it is them that the model serves. Which one is drawn: samples
+ * that alternate, as those of two builders do, would else hold out one kind alone. */
 static void hold_out(kiln_cost_model *m, uint32_t from) {
-    for (uint32_t i = from, own = 0; i < m->sample.count; i++)
-        if (!m->sample.data[i].lesson)
-            m->job.sample[i].held_out = own++ % HELD_OUT_EVERY == HELD_OUT_EVERY - 1;
+    kiln_rand rand;
+    kiln_rand_init(&rand, m->options.seed);
+    for (uint32_t i = from, own = 0, drawn = 0; i < m->sample.count; i++) {
+        if (m->sample.data[i].lesson) continue;
+        if (own % HELD_OUT_EVERY == 0) drawn = (uint32_t)kiln_rand_below(&rand, HELD_OUT_EVERY);
+        m->job.sample[i].held_out = own++ % HELD_OUT_EVERY == drawn;
+    }
 }
 
 void kiln_cost_model_train_begin(kiln_cost_model *model) {

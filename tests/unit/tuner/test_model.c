@@ -121,7 +121,7 @@ static void numbers_of_an_assembler_teach_where_they_are_known(void **state) {
     const uint32_t taught = 128;
     assembled_candidates *c = make_assembled(*state, taught);
     assert_true(learnt_from(c, taught, 1) > 0.8); /* half the time */
-    assert_true(learnt_from(c, taught, 2) > 0.1); /* known of half of them: less, but not nothing */
+    assert_true(learnt_from(c, taught, 2) > 0.7); /* known of half of them */
     assert_true(learnt_from(c, taught, 0) == 0);  /* what is missing tells nothing */
     for (uint32_t i = 0; i < taught; i++) c->said[i].registers = 192 - c->said[i].registers;
     assert_true(learnt_from(c, taught, 1) < -0.8);

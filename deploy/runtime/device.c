@@ -18,11 +18,25 @@ static kiln_status find_row(kiln_device_kind kind, const kiln_device_row **out_r
     return KILN_ERROR(UNIMPLEMENTED, "there are no devices of kind %d here", (int)kind);
 }
 
+/* An error that says that there is no such device gets the reason, where the driver knows one. */
+static kiln_status explain(const kiln_device_row *row, kiln_status st) {
+    if (kiln_status_code(st) != KILN_NOT_FOUND || !row->vtable->explain_missing) return st;
+    kiln_strbuf reason = {0};
+    row->vtable->explain_missing(&reason);
+    if (reason.size > 0) {
+        kiln_status explained = KILN_ERROR(NOT_FOUND, "%s; %s", kiln_status_text(st), reason.data);
+        kiln_status_free(st);
+        st = explained;
+    }
+    kiln_strbuf_deinit(&reason);
+    return st;
+}
+
 kiln_status kiln_device_list(kiln_device_kind kind, kiln_arena *arena,
                              kiln_device_facts **out_facts, uint32_t *out_count) {
     const kiln_device_row *row;
     kiln_status st = find_row(kind, &row);
-    return st ? st : row->vtable->list(arena, out_facts, out_count);
+    return st ? st : explain(row, row->vtable->list(arena, out_facts, out_count));
 }
 
 kiln_status kiln_device_count(kiln_device_kind kind, uint32_t *out_count) {
@@ -92,7 +106,7 @@ kiln_status kiln_device_find(const kiln_device_row *row, const kiln_target *want
     kiln_status st = row->vtable->list(&scratch, &facts, &count);
     if (!st) st = kiln_device_choose(&setup, facts, count, out_index);
     kiln_arena_deinit(&scratch);
-    return st;
+    return explain(row, st);
 }
 
 kiln_status kiln_device_open(kiln_device_kind kind, const kiln_device_setup *setup,
@@ -106,7 +120,7 @@ kiln_status kiln_device_open(kiln_device_kind kind, const kiln_device_setup *set
     kiln_arena_init(&device->arena, 0);
     if (!setup) setup = &first;
     if (setup->target) device->target = kiln_target_copy(setup->target, &device->arena);
-    st = row->vtable->open(setup, &device->arena, &device->target, &device->state);
+    st = explain(row, row->vtable->open(setup, &device->arena, &device->target, &device->state));
     if (st) {
         kiln_arena_deinit(&device->arena);
         kiln_free(device);

@@ -108,6 +108,9 @@ typedef struct kiln_device_vtable {
      * device, or none that runs what is wanted. */
     kiln_status (*open)(const kiln_device_setup *setup, kiln_arena *arena, kiln_target *out_target,
                         void **out_state);
+    /* Adds to `out` what keeps devices from being found, in words for an error that says so;
+     * nothing where there is nothing to say. Optional. */
+    void (*explain_missing)(kiln_strbuf *out);
     void (*close)(void *state); /* everything of it is gone by then */
 
     /* Zeroed memory of a space whose allocator is OWNER, aligned as the space says. `guard` is for

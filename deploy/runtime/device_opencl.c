@@ -14,6 +14,7 @@
 #include "deploy/runtime/device.h"
 #include "deploy/runtime/driver.h"
 #include "deploy/runtime/opencl.h"
+#include "deploy/runtime/opencl_vendors.h"
 #include "deploy/runtime/text_payload.h"
 
 #define PLATFORMS_MAX 16u
@@ -135,7 +136,7 @@ static kiln_status find_devices(const kiln_cl *cl, kiln_cl_device *out_device,
                                 uint32_t *out_count) {
     kiln_cl_platform platform[PLATFORMS_MAX];
     uint32_t platform_count = 0, count = 0;
-    int32_t code = cl->GetPlatformIDs(PLATFORMS_MAX, platform, &platform_count);
+    int32_t failed = 0, code = cl->GetPlatformIDs(PLATFORMS_MAX, platform, &platform_count);
     if (code == KILN_CL_NO_PLATFORM || (!code && platform_count == 0))
         return KILN_ERROR(NOT_FOUND, "libOpenCL.so.1 knows no driver; install one "
                                      "(pocl-opencl-icd runs on processors), or look into "
@@ -146,8 +147,9 @@ static kiln_status find_devices(const kiln_cl *cl, kiln_cl_device *out_device,
         code = cl->GetDeviceIDs(platform[i], UINT32_MAX, DEVICES_MAX - count, out_device + count,
                                 &more);
         if (!code) count += KILN_MIN(more, DEVICES_MAX - count);
-        if (code && code != KILN_CL_DEVICE_NOT_FOUND) return refuse("looking for devices", code);
+        if (code && code != KILN_CL_DEVICE_NOT_FOUND) failed = code; /* others may have some */
     }
+    if (count == 0 && failed) return refuse("looking for devices", failed);
     if (count == 0)
         return KILN_ERROR(NOT_FOUND, "the OpenCL drivers that are there have no device");
     *out_count = count;
@@ -674,6 +676,7 @@ static bool opencl_is_lost(void *context) { return ((const opencl_state *)contex
 const kiln_device_vtable kiln_device_opencl = {
     .list = opencl_list,
     .open = opencl_open,
+    .explain_missing = kiln_opencl_vendors_describe,
     .close = opencl_close,
     .allocate = opencl_allocate,
     .release = opencl_release,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/macros.h"
 #include "deploy/module.h"
 #include "deploy/pack/module_write.h"
@@ -291,6 +292,32 @@ static void a_machine_whose_loader_knows_no_driver_says_so(void **state) {
     assert_int_equal(run_in_child(empty_folder_body), 0);
 }
 
+static void broken_driver_body(void) {
+    static const char *const part[] = {"broken.icd does not load into this program",
+                                       "libno-such-driver.so.1"};
+    kiln_arena arena;
+    uint32_t count = 0;
+    kiln_arena_init(&arena, 0);
+    const char *folder = make_folder(&arena);
+    kiln_status st = kiln_file_write(kiln_arena_printf(&arena, "%s/broken.icd", folder),
+                                     KILN_STR("libno-such-driver.so.1\n"), 0600);
+    (void)setenv("OCL_ICD_VENDORS", folder, 1);
+    bool right = !st;
+    if (!st) st = kiln_device_count(KILN_DEVICE_OPENCL, &count);
+    right = right && kiln_status_code(st) == KILN_NOT_FOUND;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(part); i++)
+        right = right && strstr(kiln_status_text(st), part[i]);
+    kiln_status_free(st);
+    remove_folder(folder);
+    kiln_arena_deinit(&arena);
+    _Exit(right ? 0 : 1);
+}
+
+static void a_driver_that_does_not_load_is_named_with_the_reason(void **state) {
+    (void)state;
+    assert_int_equal(run_in_child(broken_driver_body), 0);
+}
+
 /* ---- memory of callers ----------------------------------------------------------------------- */
 
 enum { ON_OPENCL = 4, DEVICES_OF_CONTEXT = 0x1081 };
@@ -432,6 +459,7 @@ int main(void) {
     (void)setenv("POCL_CACHE_DIR", cache, 1);
     const struct CMUnitTest before[] = {
         cmocka_unit_test(a_machine_whose_loader_knows_no_driver_says_so),
+        cmocka_unit_test(a_driver_that_does_not_load_is_named_with_the_reason),
         test_with_arena(artefacts_are_checked_without_a_driver),
         cmocka_unit_test(a_machine_without_a_driver_says_what_to_install),
         cmocka_unit_test(of_two_devices_one_is_named),

@@ -67,7 +67,7 @@ static void measure_group(const kiln_facts *facts, const kiln_facts_statement *s
     l->producers |= has_producer(facts, s);
     l->groups = fmax(l->groups, kiln_grid_loops_of(facts, s).groups);
     for (uint32_t k = 1; k < s->depth; k++) {
-        if (kiln_grid_level(facts, s->path[k]) != KILN_LEVEL_GROUP) continue;
+        if (facts->loop[s->path[k]].level != KILN_LEVEL_GROUP) continue;
         const kiln_facts_loop *loop = &facts->loop[s->path[k]];
         const uint32_t d = kiln_axes[facts->p->stmt.data[loop->stmt].axis].dimension;
         l->group_size[d] = KILN_MAX(l->group_size[d], (uint32_t)loop->extent);
@@ -78,7 +78,7 @@ static void measure_group(const kiln_facts *facts, const kiln_facts_statement *s
 static uint32_t thread_level(const kiln_facts *facts, const kiln_facts_statement *s) {
     uint32_t level = 1;
     for (uint32_t k = 1; k < s->depth; k++)
-        if (kiln_grid_level(facts, s->path[k]) != KILN_LEVEL_NONE) level = k + 1;
+        if (facts->loop[s->path[k]].level != KILN_LEVEL_NONE) level = k + 1;
     return level;
 }
 
@@ -150,7 +150,7 @@ static counted begin(const kiln_gpu_estimate *e, const kiln_facts_statement *s) 
     c.warps = kiln_warps_of(facts, s, &shape);
     c.rounds = kiln_grid_loops_of(facts, s).rounds;
     for (uint32_t k = 1; k < s->depth; k++) {
-        const kiln_axis_level level = kiln_grid_level(facts, s->path[k]);
+        const uint8_t level = facts->loop[s->path[k]].level;
         if (level == KILN_LEVEL_GRID) c.group_level = k + 1;
         if (level == KILN_LEVEL_GROUP && !c.round_level) c.round_level = k;
         if (level != KILN_LEVEL_NONE || k >= s->tile.level) continue;
@@ -201,7 +201,7 @@ static double sectors_of_waves(const kiln_gpu_estimate *e, const counted *c,
     const double at_once = c->l->occupancy * e->target->cores;
     double groups = 1, sectors = a->lines[c->group_level];
     for (uint32_t k = c->group_level; k-- > 1;) {
-        if (kiln_grid_level(e->facts, c->s->path[k]) != KILN_LEVEL_GRID) continue;
+        if (e->facts->loop[c->s->path[k]].level != KILN_LEVEL_GRID) continue;
         const double extent = (double)e->facts->loop[c->s->path[k]].extent;
         const double part = fmin(fmax(at_once / groups, 1), extent);
         if (extent > 1) sectors += (a->lines[k] - sectors) * (part - 1) / (extent - 1);
@@ -367,7 +367,7 @@ static void add_operations(const kiln_gpu_estimate *e, const counted *c) {
 static uint32_t round_loop(const kiln_facts *facts, const kiln_facts_statement *s) {
     uint32_t found = 0;
     for (uint32_t k = 1; k < s->depth; k++) {
-        const kiln_axis_level level = kiln_grid_level(facts, s->path[k]);
+        const uint8_t level = facts->loop[s->path[k]].level;
         if (level == KILN_LEVEL_GROUP) break;
         if (level == KILN_LEVEL_NONE && facts->loop[s->path[k]].kind != KILN_LOOP_VTHREAD &&
             facts->loop[s->path[k]].extent > 1)

@@ -1,10 +1,5 @@
 #include "compiler-core/cost/grid.h"
 
-kiln_axis_level kiln_grid_level(const kiln_facts *facts, uint32_t loop) {
-    kiln_stmt stmt = facts->loop[loop].stmt;
-    return stmt ? kiln_stmt_level(facts->p, stmt) : KILN_LEVEL_NONE;
-}
-
 kiln_seen_by kiln_grid_seen_by(const kiln_facts *facts, kiln_buffer buffer) {
     const kiln_buffer_info *b = &facts->p->buffer.data[buffer];
     kiln_seen_by seen = kiln_scopes[b->scope].seen_by;
@@ -12,8 +7,8 @@ kiln_seen_by kiln_grid_seen_by(const kiln_facts *facts, kiln_buffer buffer) {
         facts->home[buffer] == KILN_FACTS_NO_HOME)
         return seen;
     for (uint32_t l = facts->home[buffer]; l != 0; l = facts->loop[l].parent) {
-        if (kiln_grid_level(facts, l) == KILN_LEVEL_GROUP) return KILN_SEEN_BY_THREAD;
-        if (kiln_grid_level(facts, l) == KILN_LEVEL_GRID) seen = KILN_SEEN_BY_GROUP;
+        if (facts->loop[l].level == KILN_LEVEL_GROUP) return KILN_SEEN_BY_THREAD;
+        if (facts->loop[l].level == KILN_LEVEL_GRID) seen = KILN_SEEN_BY_GROUP;
     }
     return seen;
 }
@@ -22,7 +17,7 @@ kiln_grid_loops kiln_grid_loops_of(const kiln_facts *facts, const kiln_facts_sta
     kiln_grid_loops n = {1, 1, 1};
     for (uint32_t k = 1; k < s->depth; k++) {
         const double extent = (double)facts->loop[s->path[k]].extent;
-        const kiln_axis_level level = kiln_grid_level(facts, s->path[k]);
+        const uint8_t level = facts->loop[s->path[k]].level;
         const bool is_virtual = facts->loop[s->path[k]].kind == KILN_LOOP_VTHREAD;
         if (level == KILN_LEVEL_GRID) n.groups *= extent;
         if (level == KILN_LEVEL_GROUP) n.threads *= extent;

@@ -6,8 +6,6 @@
 #include "compiler-core/facts/facts.h"
 #include "compiler-core/ir/device.h"
 
-/* Of the loop's axis. */
-kiln_axis_level kiln_grid_level(const kiln_facts *facts, uint32_t loop);
 /* Whose memory a buffer lies in: what lowering decides for temps of the device that do not leave a
  * group or a thread. */
 kiln_seen_by kiln_grid_seen_by(const kiln_facts *facts, kiln_buffer buffer);

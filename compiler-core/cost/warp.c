@@ -16,7 +16,7 @@ static thread_loops loops_of(const kiln_facts *facts, const kiln_facts_statement
     thread_loops loops = {.size = {1, 1, 1}};
     for (uint32_t k = 1; k < s->depth; k++) {
         const kiln_facts_loop *loop = &facts->loop[s->path[k]];
-        if (kiln_grid_level(facts, s->path[k]) != KILN_LEVEL_GROUP) continue;
+        if (facts->loop[s->path[k]].level != KILN_LEVEL_GROUP) continue;
         const uint32_t d = kiln_axes[facts->p->stmt.data[loop->stmt].axis].dimension;
         loops.var[d] = loop->var;
         loops.size[d] = (uint32_t)loop->extent;
@@ -69,10 +69,15 @@ static int64_t byte_offset(const kiln_facts *facts, const kiln_facts_access *a,
     return kiln_layout_offset(layout, shape, index) * a->element_bytes;
 }
 
-/* Whether other constants would only move all addresses together. */
+/* Whether an address is the sum of what each index adds: other constants would only move all
+ * addresses together. */
 static bool is_linear(const kiln_facts *facts, const kiln_facts_access *a,
                       const kiln_warp_digit *digit, uint32_t digit_count) {
-    bool linear = kiln_layout_is_identity(&facts->p->buffer.data[a->buffer].layout);
+    const kiln_layout *layout = &facts->p->buffer.data[a->buffer].layout;
+    bool linear = true;
+    for (uint32_t j = 0; j < layout->piece_count; j++)
+        linear &= layout->piece[j].divisor == 1 && !layout->piece[j].modulus &&
+                  !layout->piece[j].xor_modulus;
     for (uint32_t d = 0; d < a->rank; d++) linear &= a->index[d].constant >= 0;
     for (uint32_t i = 0; i < digit_count; i++) linear &= digit[i].coefficient >= 0;
     return linear;
@@ -81,10 +86,12 @@ static bool is_linear(const kiln_facts *facts, const kiln_facts_access *a,
 /* Bytes that each value of the digits adds, where the access is linear. */
 static void find_weights(const kiln_facts *facts, const kiln_facts_access *a,
                          const kiln_warp_digit *digit, uint32_t digit_count, int64_t *weight) {
-    int64_t stride = a->element_bytes;
-    for (uint32_t d = a->rank; d-- > 0; stride *= facts->shape[a->buffer].dim[d])
-        for (uint32_t i = 0; i < digit_count; i++)
-            if (digit[i].dim == d) weight[i] = digit[i].coefficient * stride;
+    const kiln_layout *layout = &facts->p->buffer.data[a->buffer].layout;
+    for (uint32_t i = 0; i < digit_count; i++) {
+        int64_t index[KILN_RANK_MAX] = {0};
+        index[digit[i].dim] = digit[i].coefficient;
+        weight[i] = kiln_layout_offset(layout, &facts->shape[a->buffer], index) * a->element_bytes;
+    }
 }
 
 /* The next thread of the group, x first. */
@@ -97,9 +104,10 @@ static void advance(uint32_t *at, const uint32_t *group_size) {
 
 /* Puts an offset among those that are there. Most come in ascending order. */
 static void insert(kiln_warp_places *places, int64_t offset) {
-    uint32_t at = places->threads++;
-    for (; at > 0 && places->offset[at - 1] > offset; at--)
-        places->offset[at] = places->offset[at - 1];
+    uint32_t at = places->count;
+    while (at > 0 && places->offset[at - 1] > offset) at--;
+    if (at > 0 && places->offset[at - 1] == offset) return;
+    for (uint32_t i = places->count++; i > at; i--) places->offset[i] = places->offset[i - 1];
     places->offset[at] = offset;
 }
 
@@ -123,13 +131,14 @@ static int64_t find_places(const kiln_facts *facts, const kiln_facts_statement *
     places->buffer = a->buffer;
     places->digit_count = count;
     memcpy(places->digit, digit, count * sizeof *digit);
-    places->threads = 0;
+    places->threads = places->count = 0;
     for (uint32_t thread = 0; thread < shape->warp; thread++, advance(at, shape->group_size)) {
         if (at[0] >= loops.size[0] || at[1] >= loops.size[1] || at[2] >= loops.size[2]) continue;
         int64_t offset = 0;
         for (uint32_t i = 0; i < count && linear; i++)
             offset += value_of(&digit[i], at) * weight[i];
         if (!linear) offset = byte_offset(facts, a, digit, count, at) - first;
+        places->threads++;
         insert(places, offset);
     }
     return first;
@@ -149,19 +158,20 @@ kiln_warp_request kiln_warp_request_of(const kiln_facts *facts, const kiln_facts
     KILN_CHECK(shape->warp <= KILN_WARP_MAX);
     const int64_t begin = find_places(facts, s, a, shape, places);
     kiln_warp_request r = {.threads = places->threads, .cycles = 1};
+    const uint32_t count = unknown ? places->threads : places->count;
     /* In ascending order: what lies behind the last sector and word counted is new. */
     int64_t sector = 0, word = 0;
-    for (uint32_t thread = 0; thread < places->threads; thread++) {
+    for (uint32_t i = 0; i < count; i++) {
         const int64_t first =
-            unknown ? (int64_t)thread * KILN_WARP_SECTOR_BYTES : begin + places->offset[thread];
+            unknown ? (int64_t)i * KILN_WARP_SECTOR_BYTES : begin + places->offset[i];
         const int64_t end = first + bytes, sector_end = (end - 1) / KILN_WARP_SECTOR_BYTES + 1,
                       word_end = (end - 1) / KILN_WARP_WORD_BYTES + 1;
         sector = KILN_MAX(sector, first / KILN_WARP_SECTOR_BYTES);
         r.sectors += (uint32_t)(sector_end - sector);
         sector = sector_end;
         for (word = KILN_MAX(word, first / KILN_WARP_WORD_BYTES); word < word_end; word++) {
-            const uint32_t count = ++words[word % KILN_WARP_BANKS];
-            r.cycles = KILN_MAX(r.cycles, count);
+            const uint32_t of_bank = ++words[word % KILN_WARP_BANKS];
+            r.cycles = KILN_MAX(r.cycles, of_bank);
         }
     }
     return r;

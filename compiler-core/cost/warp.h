@@ -38,8 +38,9 @@ typedef struct kiln_warp_places {
     kiln_buffer buffer;
     uint32_t digit_count;
     kiln_warp_digit digit[KILN_WARP_DIGITS_MAX];
-    uint32_t threads;
-    int64_t offset[KILN_WARP_MAX]; /* [threads] bytes from where the first thread asks, ascending */
+    uint32_t threads, count;
+    int64_t offset[KILN_WARP_MAX]; /* [count] distinct bytes from where the first thread asks,
+                                      ascending */
 } kiln_warp_places;
 
 /* `bytes`: consecutive bytes that each thread asks for. `places`: kept between calls for one

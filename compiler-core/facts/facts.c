@@ -2,6 +2,7 @@
 
 #include "base/macros.h"
 #include "compiler-core/facts/prepare.h"
+#include "compiler-core/ir/device.h"
 
 /* ---- loops and statements -------------------------------------------------------------------- */
 
@@ -107,12 +108,23 @@ static void count_combination(builder *b, kiln_facts_statement *s, const kiln_bl
 
 /* ---- accesses -------------------------------------------------------------------------------- */
 
-static kiln_facts_index index_of(builder *b, kiln_expr e) {
+/* Indices with the terms that they have, which lie behind one another. */
+static kiln_facts_index *make_indices(builder *b, const kiln_expr *index, uint32_t rank) {
     const kiln_form_scope scope = {b->p, b->of_var};
-    const kiln_form form = kiln_form_of(&scope, e);
-    return (kiln_facts_index){
-        form.constant, form.term_count, form.exact, form.data,
-        kiln_arena_copy(b->arena, form.term, form.term_count * sizeof *form.term)};
+    kiln_form form[KILN_RANK_MAX];
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        kiln_form_of(&scope, index[d], &form[d]);
+        count += form[d].term_count;
+    }
+    kiln_facts_index *made = KILN_ARENA_ARRAY(b->arena, kiln_facts_index, rank);
+    kiln_form_term *term = KILN_ARENA_ARRAY(b->arena, kiln_form_term, count);
+    for (uint32_t d = 0; d < rank; d++) {
+        const kiln_form *f = &form[d];
+        made[d] = (kiln_facts_index){f->constant, f->term_count, f->exact, f->data, term};
+        for (uint32_t i = 0; i < f->term_count; i++) *term++ = f->term[i];
+    }
+    return made;
 }
 
 static void add_access(builder *b, kiln_facts_statement *s, kiln_buffer buffer,
@@ -126,8 +138,7 @@ static void add_access(builder *b, kiln_facts_statement *s, kiln_buffer buffer,
                                info->scope != KILN_SCOPE_REGISTER && info->scope != KILN_SCOPE_TILE,
                            .element_bytes = (uint32_t)kiln_dtype_size(info->dtype),
                            .rank = rank,
-                           .index = KILN_ARENA_ARRAY(b->arena, kiln_facts_index, rank)};
-    for (uint32_t d = 0; d < rank; d++) a.index[d] = index_of(b, index[d]);
+                           .index = make_indices(b, index, rank)};
     kiln_vec_push_in(b->arena, &b->access, a);
     s->access_count++;
 }
@@ -145,7 +156,7 @@ static void bind_iterators(builder *b, kiln_facts_statement *s, const kiln_block
     for (uint32_t i = 0; i < info->iter_count; i++) {
         const kiln_iter *iter = &info->iter[i];
         kiln_form *form = &b->iter_form[i];
-        *form = kiln_form_of(&loops, iter->binding);
+        kiln_form_of(&loops, iter->binding, form);
         b->of_var[iter->var] = form;
         s->domain *= (double)iter->extent;
         if (info->predicate) share *= kiln_form_share_within(form, iter->extent);
@@ -225,6 +236,7 @@ static void add_tree(builder *b, kiln_stmt stmt, uint32_t depth, uint32_t nest) 
         loop->depth = depth;
         loop->extent = s->extent;
         loop->kind = s->loop_kind;
+        loop->level = (uint8_t)kiln_stmt_level(b->p, stmt);
         b->path[depth++] = at;
     }
     if (s->kind == KILN_STMT_BLOCK) add_statement(b, stmt, depth, nest);

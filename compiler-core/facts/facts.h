@@ -38,7 +38,8 @@ typedef struct kiln_facts_loop {
     kiln_var var;
     uint32_t parent, depth;
     int64_t extent;
-    uint8_t kind; /* kiln_loop_kind */
+    uint8_t kind;  /* kiln_loop_kind */
+    uint8_t level; /* kiln_axis_level of its axis; none of loop[0] */
     /* Memory that the statements of the run program inside touch, in whole lines: by all
      * iterations, and by one. Then what one needs of a memory that finds lines by their address:
      * more, where strides are multiples of large powers of two. */

@@ -72,8 +72,10 @@ static bool cut_digit(kiln_form *f, uint32_t at, int64_t divisor) {
 /* x = divisor * quotient + remainder, term by term; false when the remainder may leave
  * [0, divisor). */
 static bool divide(const kiln_form *x, int64_t divisor, kiln_form *quotient, kiln_form *remainder) {
-    kiln_form whole = *x;
+    kiln_form whole;
     bool exact = x->exact;
+    set_constant(&whole, x->constant);
+    for (uint32_t i = 0; i < x->term_count; i++) whole.term[whole.term_count++] = x->term[i];
     for (uint32_t i = 0; i < whole.term_count; i++)
         if (whole.term[i].coefficient % divisor != 0 && whole.term[i].coefficient < divisor &&
             whole.term[i].coefficient * (whole.term[i].extent - 1) >= divisor)
@@ -131,16 +133,17 @@ static void add_expr(const kiln_form_scope *scope, kiln_expr e, int64_t scale, k
 /* The quotient or the remainder of an expression. */
 static void add_part(const kiln_form_scope *scope, kiln_expr e, int64_t divisor, bool quotient,
                      int64_t scale, kiln_form *f) {
-    const kiln_form x = kiln_form_of(scope, e);
-    kiln_form by[2];
+    kiln_form x, by[2];
+    kiln_form_of(scope, e, &x);
     if (!divide(&x, divisor, &by[0], &by[1])) blur(&x, divisor, quotient, &by[!quotient]);
     add_form(f, &by[!quotient], scale);
 }
 
 /* Clamping: the range of the operand that moves. */
 static void add_clamped(const kiln_form_scope *scope, kiln_expr e, int64_t scale, kiln_form *f) {
-    const kiln_form a = kiln_form_of(scope, kiln_expr_operand(scope->p, e, 0)),
-                    b = kiln_form_of(scope, kiln_expr_operand(scope->p, e, 1));
+    kiln_form a, b;
+    kiln_form_of(scope, kiln_expr_operand(scope->p, e, 0), &a);
+    kiln_form_of(scope, kiln_expr_operand(scope->p, e, 1), &b);
     add_form(f, a.term_count >= b.term_count ? &a : &b, scale);
     f->exact = false;
     f->data = f->data || a.data || b.data;
@@ -182,11 +185,9 @@ static void add_expr(const kiln_form_scope *scope, kiln_expr e, int64_t scale, k
     f->data = true;
 }
 
-kiln_form kiln_form_of(const kiln_form_scope *scope, kiln_expr e) {
-    kiln_form f;
-    set_constant(&f, 0);
-    add_expr(scope, e, 1, &f);
-    return f;
+void kiln_form_of(const kiln_form_scope *scope, kiln_expr e, kiln_form *out) {
+    set_constant(out, 0);
+    add_expr(scope, e, 1, out);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */

@@ -32,7 +32,7 @@ typedef struct kiln_form_scope {
 } kiln_form_scope;
 
 /* Linear form of an integer expression. Never fails: what is not linear becomes inexact. */
-kiln_form kiln_form_of(const kiln_form_scope *scope, kiln_expr e);
+void kiln_form_of(const kiln_form_scope *scope, kiln_expr e, kiln_form *out);
 /* Least and greatest value. */
 void kiln_form_range(const kiln_form *form, int64_t *out_low, int64_t *out_high);
 /* Values of all terms' combinations that lie in [0, limit), as a share of all combinations. Exact

@@ -24,6 +24,12 @@ static kiln_expr binary(const fixture *f, kiln_expr_op op, kiln_expr a, int64_t 
     return kiln_expr_binary(f->p, op, a, kiln_expr_index(f->p, b));
 }
 
+static kiln_form form_of(const fixture *f, kiln_expr e) {
+    kiln_form form;
+    kiln_form_of(&f->scope, e, &form);
+    return form;
+}
+
 /* Value of the form when i and j have these values. */
 static int64_t value_at(const fixture *f, const kiln_form *form, int64_t i, int64_t j) {
     int64_t value = form->constant;
@@ -39,8 +45,8 @@ static void quotients_and_remainders_of_a_fused_loop_are_exact(void **state) {
     kiln_expr fused = kiln_expr_var(f.p, f.i);
     static const int64_t divisor[] = {2, 3, 4, 6, 8, 12};
     for (uint32_t d = 0; d < 6; d++) {
-        kiln_form q = kiln_form_of(&f.scope, binary(&f, KILN_EXPR_FLOORDIV, fused, divisor[d]));
-        kiln_form r = kiln_form_of(&f.scope, binary(&f, KILN_EXPR_FLOORMOD, fused, divisor[d]));
+        kiln_form q = form_of(&f, binary(&f, KILN_EXPR_FLOORDIV, fused, divisor[d]));
+        kiln_form r = form_of(&f, binary(&f, KILN_EXPR_FLOORMOD, fused, divisor[d]));
         assert_true(q.exact);
         assert_true(r.exact);
         for (int64_t i = 0; i < 24; i++) {
@@ -55,8 +61,8 @@ static void sums_that_divide_evenly_stay_exact(void **state) {
     kiln_expr sum =
         kiln_expr_binary(f.p, KILN_EXPR_ADD, binary(&f, KILN_EXPR_MUL, kiln_expr_var(f.p, f.i), 8),
                          kiln_expr_var(f.p, f.j));
-    kiln_form q = kiln_form_of(&f.scope, binary(&f, KILN_EXPR_FLOORDIV, sum, 4));
-    kiln_form r = kiln_form_of(&f.scope, binary(&f, KILN_EXPR_FLOORMOD, sum, 4));
+    kiln_form q = form_of(&f, binary(&f, KILN_EXPR_FLOORDIV, sum, 4));
+    kiln_form r = form_of(&f, binary(&f, KILN_EXPR_FLOORMOD, sum, 4));
     assert_true(q.exact);
     for (int64_t i = 0; i < 6; i++)
         for (int64_t j = 0; j < 8; j++) {
@@ -69,7 +75,7 @@ static void what_is_not_linear_keeps_its_range_but_is_not_exact(void **state) {
     fixture f = make(*state, 10, 7);
     kiln_expr sum =
         kiln_expr_binary(f.p, KILN_EXPR_ADD, kiln_expr_var(f.p, f.i), kiln_expr_var(f.p, f.j));
-    kiln_form r = kiln_form_of(&f.scope, binary(&f, KILN_EXPR_FLOORMOD, sum, 5));
+    kiln_form r = form_of(&f, binary(&f, KILN_EXPR_FLOORMOD, sum, 5));
     int64_t low, high;
     kiln_form_range(&r, &low, &high);
     assert_false(r.exact);
@@ -82,11 +88,11 @@ static void shares_within_a_domain_are_counted(void **state) {
     kiln_expr tiled =
         kiln_expr_binary(f.p, KILN_EXPR_ADD, binary(&f, KILN_EXPR_MUL, kiln_expr_var(f.p, f.i), 3),
                          kiln_expr_var(f.p, f.j));
-    kiln_form form = kiln_form_of(&f.scope, tiled);
+    kiln_form form = form_of(&f, tiled);
     assert_true(fabs(kiln_form_share_within(&form, 56) - 56.0 / 57.0) < 1e-12);
     kiln_expr halo =
         kiln_expr_binary(f.p, KILN_EXPR_ADD, kiln_expr_var(f.p, f.i), kiln_expr_var(f.p, f.j));
-    form = kiln_form_of(&f.scope, binary(&f, KILN_EXPR_ADD, halo, -1));
+    form = form_of(&f, binary(&f, KILN_EXPR_ADD, halo, -1));
     double inside = 0;
     for (int64_t i = 0; i < 19; i++)
         for (int64_t j = 0; j < 3; j++) inside += i + j - 1 >= 0 && i + j - 1 < 19;

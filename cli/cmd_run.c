@@ -72,15 +72,6 @@ static kiln_status run_here(const options *o, kiln_arena *process) {
     return st;
 }
 
-/* A board opens a module at its largest size. */
-static kiln_status check_size_there(const kiln_module *module) {
-    const kiln_module_size_info info = kiln_module_describe_sizes(module);
-    if (!info.dim || info.size == info.size_max) return KILN_OK;
-    return KILN_ERROR(UNIMPLEMENTED,
-                      "%s is %lld; on a board a module runs at its largest size, %lld", info.dim,
-                      (long long)info.size, (long long)info.size_max);
-}
-
 /* The module is only looked at here. A bench shows its times, and writes the outputs where it is
  * told to: they came as well. */
 static kiln_status run_there(const options *o, kiln_arena *process) {
@@ -101,7 +92,6 @@ static kiln_status run_there(const options *o, kiln_arena *process) {
     if (!st) st = kiln_run_set_dim(module, o->dim);
     if (!st) st = check_outputs(o, module, process);
     if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);
-    if (!st) st = check_size_there(module);
     if (!st) st = kiln_run_on(&there, &run, process, &done);
     if (!st && o->bench && done.emulated)
         fprintf(stderr, "the board is emulated: these times say nothing of the processor\n");

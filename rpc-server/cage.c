@@ -389,6 +389,7 @@ static kiln_inmate_module module_of(const cage *c, const kiln_msg_module_run *ho
     if (!c->lot.is_module) return module;
     module.is_asked = 1;
     module.bench = how->bench;
+    module.size = (int64_t)how->size;
     module.input_bytes = c->lot.kernel[1].file.size;
     module.input_count = KILN_MIN(how->samples.count, KILN_INMATE_INPUTS_MAX);
     for (uint32_t i = 0; i < module.input_count; i++) module.samples[i] = how->samples.item[i];

@@ -25,6 +25,11 @@ static kiln_status check_sizes(const kiln_inmate_order *order, const kiln_parcel
         (unsigned long long)order->kernel[0].output_bytes);
 }
 
+static kiln_status set_size(const kiln_inmate_order *order, kiln_module *module) {
+    if (order->module.size == 0) return KILN_OK;
+    return kiln_run_set_size(module, order->module.size);
+}
+
 static kiln_status measure(const kiln_inmate_order *order, kiln_guest *guest) {
     if (kiln_module_input_count(guest->module) != order->module.input_count)
         return KILN_ERROR(INVALID_ARGUMENT, "the module has %u inputs, %u were sent",
@@ -40,6 +45,7 @@ kiln_status kiln_guest_load(const kiln_inmate_order *order, const kiln_guest_byt
     const kiln_module_options options = {.threads = order->core_count, .core = order->core};
     const kiln_str content = {bytes->module, (size_t)order->kernel[0].artefact_bytes};
     kiln_status st = kiln_module_link(content, &options, &guest->module);
+    if (!st) st = set_size(order, guest->module);
     if (!st) st = measure(order, guest);
     if (st) return st;
     guest->outputs = bytes->outputs;

@@ -15,10 +15,10 @@ typedef struct kiln_guest_bytes {
     char *outputs;
 } kiln_guest_bytes;
 
-/* Links the module for the cores of the order, and sees that inputs and outputs have its sizes. No
- * code of the module runs. FAILED_PRECONDITION: it is for another machine, the note says what is
- * missing; RESOURCE_EXHAUSTED: no memory; DATA_LOSS, INVALID_ARGUMENT: damaged, or not what was
- * announced. */
+/* Links the module for the cores of the order, sets its size, and sees that inputs and outputs
+ * have as many bytes as the order says. No code of the module runs. FAILED_PRECONDITION: it is for
+ * another machine, the note says what is missing; RESOURCE_EXHAUSTED: no memory; DATA_LOSS,
+ * INVALID_ARGUMENT, OUT_OF_RANGE: damaged, or not what was announced. */
 KILN_MUST_USE kiln_status kiln_guest_load(const kiln_inmate_order *order,
                                           const kiln_guest_bytes *bytes, kiln_arena *arena,
                                           kiln_guest **out_guest);

@@ -43,6 +43,7 @@ typedef struct kiln_inmate_module {
     uint32_t is_asked, bench;
     uint32_t input_count;
     uint64_t input_bytes;
+    int64_t size;                             /* that it is set to; 0: the one that it opens at */
     uint64_t samples[KILN_INMATE_INPUTS_MAX]; /* [input_count] */
 } kiln_inmate_module;
 

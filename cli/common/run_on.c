@@ -162,7 +162,8 @@ static kiln_status prepare(errand *e) {
         .module = {.samples = {e->samples, count},
                    .output_bytes = e->parcel.output_bytes,
                    .threads = kiln_module_threads(run->module),
-                   .bench = e->options->bench},
+                   .bench = e->options->bench,
+                   .size = (uint64_t)kiln_module_describe_sizes(run->module).size},
     };
     return KILN_OK;
 }

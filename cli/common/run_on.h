@@ -26,7 +26,8 @@ typedef struct kiln_run_on_done {
 } kiln_run_on_done;
 
 /* Leases a board that is all the run's, sends the module and what `run` is fed (blobs, which go
- * over the wire only once), has the board run it in its contained child, and fills the outputs of
+ * over the wire only once), has the board run it in its contained child, at the size that
+ * `run->module` is set to, and fills the outputs of
  * `run` and `*out_done`. `run->module` need not run here (kiln_module_inspect). The
  * board is free when it returns, whatever came. NOT_FOUND, UNAVAILABLE: no such board, which says
  * what there is; FAILED_PRECONDITION: the module is not for that board; INTERNAL: it crashed;

@@ -49,7 +49,7 @@ const char kiln_run_dim_help[] =
     "size of the dimension that a module was compiled in several of (default: that of the inputs, "
     "or the largest)";
 
-static kiln_status set_size(kiln_module *module, int64_t size) {
+kiln_status kiln_run_set_size(kiln_module *module, int64_t size) {
     const int code = kiln_module_set_size(module, size);
     return code ? module_error(code, kiln_module_error(module)) : KILN_OK;
 }
@@ -65,7 +65,7 @@ kiln_status kiln_run_set_dim(kiln_module *module, const char *dim) {
     if (info.dim && !kiln_str_is(name, info.dim))
         return KILN_ERROR(INVALID_ARGUMENT, "--dim %s: the module has several sizes of %s", dim,
                           info.dim);
-    return set_size(module, (int64_t)size);
+    return kiln_run_set_size(module, (int64_t)size);
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static kiln_status take_size(kiln_module *module, uint32_t input, const kiln_sha
     const int64_t size = kiln_module_size_of(module, input, file->rank, file->dim);
     const bool fits = samples_in(file, &shape) > 0, may_set = !*is_fixed;
     *is_fixed = *is_fixed || size > 0;
-    return size > 0 && may_set && !fits ? set_size(module, size) : KILN_OK;
+    return size > 0 && may_set && !fits ? kiln_run_set_size(module, size) : KILN_OK;
 }
 
 /* A file fits when it holds one sample, or several stacked along its first dimension. */

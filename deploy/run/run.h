@@ -29,6 +29,8 @@ kiln_shape kiln_port_shape(const kiln_module_port *port);
  * module has one size; OUT_OF_RANGE: it does not take that one. NULL: nothing. */
 extern const char kiln_run_dim_help[];
 KILN_MUST_USE kiln_status kiln_run_set_dim(kiln_module *module, const char *dim);
+/* kiln_module_set_size with a status. */
+KILN_MUST_USE kiln_status kiln_run_set_size(kiln_module *module, int64_t size);
 
 /* Reads a file of one tensor into `arena`. */
 typedef kiln_status (*kiln_run_reader)(const char *path, kiln_arena *arena,

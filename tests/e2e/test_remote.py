@@ -7,6 +7,7 @@ import signal
 import sys
 
 import harness
+import onnx_file
 from harness import until
 
 CANDIDATES = os.environ["KILN_CANDIDATES"]  # folder of the objects of planted candidates
@@ -67,6 +68,26 @@ def test_times_of_each_kernel_come_back(world):
 def module_of(events):
     [module] = [event for event in events if event.get("event") == "module"]
     return module
+
+
+def test_a_module_of_several_sizes_runs_there_at_the_size_of_its_inputs(world):
+    address, _ = fleet(world)
+    model, module, x = (world.path(name) for name in ("sizes.onnx", "sizes.kiln", "x.pb"))
+    weights = onnx_file.tensor("w", onnx_file.FLOAT, [8, 8], [k % 7 - 3 for k in range(64)])
+    pathlib.Path(model).write_bytes(onnx_file.model([onnx_file.node("MatMul", "x w", "y")], [onnx_file.port("x", ["batch", 8])],
+                                                    [onnx_file.port("y", ["batch", 8])], [weights]))
+    world.run("compile", model, "--dim", "batch=1,4", "-o", module)
+    on = ["--on", "board", "--tracker", address]
+    for size in (1, 3, 4):  # 3 is padded
+        pathlib.Path(x).write_bytes(onnx_file.tensor("x", onnx_file.FLOAT, [size, 8], [k % 5 - 2 for k in range(8 * size)]))
+        for folder, options in (("here", []), ("there", on)):
+            world.run("run", module, "--input", f"x={x}", "--output", world.path(folder), *options)
+        there = contents(world.path("there"))
+        assert there == contents(world.path("here")) and f"({size}, 8)".encode() in there["y.npy"], (size, there)
+    [done] = world.json("run", module, "--dim", "batch=3", "--bench", *on)
+    assert done["runs"] >= 20, done
+    world.refused("run", module, "--dim", "batch=5", *on, says="batch is 5; the module takes 1 to 4")
+    free_again(world, address)
 
 
 def test_what_is_tuned_on_a_board_is_judged_there_as_a_whole(world):

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/macros.h"
+#include "compiler-core/ir/device.h"
 
 /* What one vector operation takes of the ports that multiply and add: 1 as long as a multiply-add.
  * Calls and halves as the sequences that they become; division and conversions of their own have
@@ -262,10 +263,11 @@ static double count_registers(const kiln_facts *facts, const kiln_estimate *e) {
         const kiln_facts_statement *s = &facts->statement[i];
         const kiln_facts_access *a = &s->access[0];
         if (s->prepare || a->in_memory) continue;
-        const kiln_shape *shape = &facts->shape[a->buffer];
-        double elements = (double)kiln_shape_count(shape), width = fmax(e->tile[i].of.lanes, 1);
-        double bytes = width * KILN_MAX(a->element_bytes, 4);
-        most = fmax(most, ceil(elements / width) * ceil(bytes / e->target->vector_bytes));
+        const uint64_t count =
+            kiln_buffer_registers(facts->p->buffer.data[a->buffer].dtype,
+                                  (uint64_t)kiln_shape_count(&facts->shape[a->buffer]),
+                                  (uint64_t)fmax(e->tile[i].of.lanes, 1), e->target->vector_bytes);
+        most = fmax(most, (double)count);
     }
     return most;
 }

@@ -44,6 +44,15 @@ uint32_t kiln_buffer_alignment(const kiln_program *p, kiln_buffer buffer) {
     return is_exchanged ? KILN_GROUP_ATOM_BYTES : alignment;
 }
 
+/* Halves are computed in f32, integers in their own width. */
+uint64_t kiln_buffer_registers(kiln_dtype dtype, uint64_t elements, uint64_t width,
+                               uint64_t register_bytes) {
+    const uint64_t own = kiln_dtype_size(dtype);
+    const uint64_t computed = kiln_dtype_is_float(dtype) ? KILN_MAX(own, sizeof(float)) : own;
+    return (elements + width - 1) / width *
+           ((width * computed + register_bytes - 1) / register_bytes);
+}
+
 bool kiln_loop_axis_find(kiln_str text, kiln_loop_axis *out_axis) {
     for (uint32_t i = KILN_AXIS_NONE + 1; i < KILN_AXIS_COUNT; i++)
         if (kiln_str_is(text, kiln_axes[i].text)) {

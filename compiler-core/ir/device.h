@@ -69,6 +69,10 @@ bool kiln_scope_find(kiln_str text, kiln_scope *out_scope); /* By its text; fals
 /* Of the buffer's first byte: its scope's, or 1024 for rows in shared memory whose units of 16
  * bytes change places in 8 ways, as descriptors of matrices want them (intrinsic.h). */
 uint32_t kiln_buffer_alignment(const kiln_program *p, kiln_buffer buffer);
+/* Registers of `register_bytes` that so many elements of a REGISTER buffer take, in values of
+ * `width` elements each. */
+uint64_t kiln_buffer_registers(kiln_dtype dtype, uint64_t elements, uint64_t width,
+                               uint64_t register_bytes);
 
 typedef enum kiln_axis_level {
     KILN_LEVEL_NONE, /* no bound loop */

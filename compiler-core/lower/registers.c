@@ -242,12 +242,6 @@ static kiln_status check_access(kiln_program *p, kiln_stmt stmt, const kiln_affi
     return st;
 }
 
-/* Bytes of a value in a register: halves are computed in f32, integers in their own width. */
-static uint64_t value_bytes(kiln_dtype dtype) {
-    uint64_t size = kiln_dtype_size(dtype);
-    return kiln_dtype_is_float(dtype) ? KILN_MAX(size, sizeof(float)) : size;
-}
-
 /* What one thread of a launch has where a target says nothing else, and what addresses, counters
  * and values on their way take of it beside REGISTER buffers (of kernels that ptxas compiled for
  * sm_80 and sm_90, 22 and a few). */
@@ -260,9 +254,8 @@ static uint64_t register_count(kiln_program *p, uint64_t register_bytes, kiln_st
     const kiln_buffer_info *info = &p->buffer.data[buffer];
     uint64_t width = kiln_register_width(p, alloc, buffer);
     kiln_shape numbered = kiln_layout_physical(&info->layout, &info->shape);
-    uint64_t values = ((uint64_t)kiln_shape_count(&numbered) + width - 1) / width;
-    uint64_t bytes = width * value_bytes(info->dtype);
-    return values * ((bytes + register_bytes - 1) / register_bytes);
+    return kiln_buffer_registers(info->dtype, (uint64_t)kiln_shape_count(&numbered), width,
+                                 register_bytes);
 }
 
 typedef struct count_walk {

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/map.h"
+#include "compiler-core/ir/ir_text.h"
 #include "tuner/search/searcher.h"
 
 #define PROPOSALS 40u
@@ -259,6 +260,25 @@ static void what_cannot_be_adopted_is_ignored(void **state) {
     part(&plain);
 }
 
+/* Its vectors are kept as bytes: features count as many registers as lowering does. */
+static void a_maximum_of_bytes_has_candidates_on_a_microcontroller(void **state) {
+    fixture *f = *state;
+    kiln_program *te = NULL;
+    kiln_points *points = NULL;
+    kiln_point point;
+    assert_null(kiln_target_parse(KILN_STR("cortex-m4"), &f->arena, &f->target));
+    assert_null(kiln_program_parse(KILN_STR("program max_pool\ninput x: u8[1,32,8,8]\n"
+                                            "output y: u8[1,32,4,4]\n"
+                                            "block max_pool(i:1, j:32, k:4, l:4 | kh:2, kw:2): "
+                                            "y[i, j, k, l] max= x[i, j, k*2 + kh, l*2 + kw] "
+                                            "init 0u8\n"),
+                                   &f->arena, &te));
+    assert_null(kiln_points_of_space(te, &f->target, KILN_MODEL_XGBOOST, &points));
+    assert_null(points->first(points, 0, &f->arena, &point));
+    assert_null(points->check(points, &point));
+    points->destroy(points);
+}
+
 static void a_tiny_space_ends(void **state) {
     fixture *f = *state;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(searcher_names); i++) {
@@ -308,6 +328,8 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(known_records_are_not_proposed_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_known_records_do_not_end_the_space, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_maximum_of_bytes_has_candidates_on_a_microcontroller,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tiny_space_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_fast_elsewhere_follows_the_default, set_up,
                                         tear_down),

@@ -70,6 +70,7 @@ typedef struct kiln_target {
     uint32_t vector_registers; /* 32 or 16 */
     uint32_t factor_lanes;     /* elements of a register of which a multiply-add takes one; or 1 */
     uint32_t pointer_bytes;
+    uint32_t word_bytes; /* of a register of integers: of those of 64 bits 4 makes pairs */
     bool has_fma;
     uint32_t group_threads; /* of kinds that launch grids: threads of a group; 0: there are none */
     uint32_t shared_bytes;  /* memory that the threads of a group share */

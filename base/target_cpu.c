@@ -70,14 +70,14 @@ static const struct {
 static const struct {
     const char *prefix; /* of the triple */
     kiln_arch arch;
-    uint32_t pointer_bytes;
+    uint32_t pointer_bytes, word_bytes;
     const char
         *fma; /* the feature that brings fused multiply-adds; "": always there; NULL: never */
 } arch_table[] = {
-    {"x86_64-", KILN_ARCH_X86_64, 8, "fma"}, {"aarch64-", KILN_ARCH_AARCH64, 8, ""},
-    {"arm64-", KILN_ARCH_AARCH64, 8, ""},    {"armv7", KILN_ARCH_ARM, 4, "vfp4"},
-    {"arm-", KILN_ARCH_ARM, 4, "vfp4"},      {"thumbv", KILN_ARCH_THUMB, 4, ""},
-    {"riscv64-", KILN_ARCH_RISCV64, 8, ""},  {"wasm32-", KILN_ARCH_WASM32, 4, NULL},
+    {"x86_64-", KILN_ARCH_X86_64, 8, 8, "fma"}, {"aarch64-", KILN_ARCH_AARCH64, 8, 8, ""},
+    {"arm64-", KILN_ARCH_AARCH64, 8, 8, ""},    {"armv7", KILN_ARCH_ARM, 4, 4, "vfp4"},
+    {"arm-", KILN_ARCH_ARM, 4, 4, "vfp4"},      {"thumbv", KILN_ARCH_THUMB, 4, 4, ""},
+    {"riscv64-", KILN_ARCH_RISCV64, 8, 8, ""},  {"wasm32-", KILN_ARCH_WASM32, 4, 8, NULL},
 };
 
 /* The row of a processor; with an empty name the architecture's default. */
@@ -141,6 +141,7 @@ static void derive(kiln_target *target) {
         if (arch_table[i].arch != target->arch) continue;
         const char *fma = arch_table[i].fma;
         target->pointer_bytes = arch_table[i].pointer_bytes;
+        target->word_bytes = arch_table[i].word_bytes;
         target->has_fma = fma && (!*fma || kiln_target_has(target, kiln_str_from(fma)));
     }
     target->l1_bytes = cpu->l1_kib << 10;

@@ -6,6 +6,7 @@ void kiln_target_derive_gpu(kiln_target *target, const kiln_gpu *gpu) {
     target->gpu = gpu;
     target->factor_lanes = 1;
     target->pointer_bytes = 8;
+    target->word_bytes = 4;
     target->has_fma = true;
     target->l1_bytes = gpu->unit_shared_bytes;
     target->l2_bytes = (uint32_t)gpu->l2_bytes;

@@ -40,6 +40,7 @@ static void derive(kiln_target *target) {
     target->vector_registers = 256;
     target->factor_lanes = 1;
     target->pointer_bytes = 8;
+    target->word_bytes = 4;
     target->l1_bytes = target->l2_bytes = target->shared_bytes;
     target->line_bytes = 64;
     target->core = (kiln_core){.issue = 1, .vector = 1, .loads = 1, .stores = 1, .latency = 1};

@@ -111,7 +111,7 @@ static void step_pointers(kiln_llvm_builder *b, kiln_loop_handle loop, LLVMBasic
     }
 }
 
-/* Integers of 64 bits are pairs of registers there: where the bounds are known and small the
+/* Where integers of 64 bits are pairs of registers: if the bounds are known and small the
  * counter has 32 bits, and what is computed of it takes it extended. */
 static void shorten_counter(kiln_llvm_builder *b, kiln_loop_handle loop, LLVMValueRef end) {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(b->builder);
@@ -138,7 +138,7 @@ void kiln_llvm_loop_end(kiln_builder *base, kiln_loop_handle loop, kiln_ssa end,
     kiln_llvm_builder *b = of(base);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b->builder);
     step_pointers(b, loop, latch);
-    if (b->machine->launches) shorten_counter(b, loop, in(end));
+    if (b->target->word_bytes < sizeof(int64_t)) shorten_counter(b, loop, in(end));
     LLVMValueRef one = LLVMConstInt(LLVMTypeOf(loop->counter), 1, false);
     LLVMValueRef next = LLVMBuildNSWAdd(b->builder, loop->counter, one, "");
     end = out(LLVMBuildTruncOrBitCast(b->builder, in(end), LLVMTypeOf(next), ""));

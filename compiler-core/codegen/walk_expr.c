@@ -142,37 +142,45 @@ static void divide(kiln_walk *w, bool is_signed, kiln_ssa a, kiln_ssa b, kiln_ss
     *remainder = r; /* x rem 1 = 0 stands for both odd divisors */
 }
 
-/* By a constant, neither of them negative. Devices with groups of threads have no multiplication of
- * 64 bits, of which such a division is made: they divide in 32 where the dividend fits. */
-static kiln_ssa index_divide_unsigned(kiln_walk *w, kiln_build_op what, kiln_ssa a, int64_t divisor,
-                                      int64_t most) {
-    const bool is_short = w->target->group_threads > 0 && KILN_MAX(most, divisor) <= INT32_MAX;
-    if (!is_short) return op2(w, what, a, kiln_walk_integer(w, a, divisor));
-    a = kiln_walk_convert(w, KILN_CONVERT_SIGNED, a, KILN_SSA_I32);
-    kiln_ssa result = op2(w, what, a, kiln_walk_integer(w, a, divisor));
-    return kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, result, KILN_SSA_I64);
+/* Whether indices are handled in 32 bits where registers have no more. */
+static bool fits_word(const kiln_walk *w, kiln_interval bounds) {
+    return w->target->word_bytes < sizeof(int64_t) && bounds.low >= INT32_MIN &&
+           bounds.high <= INT32_MAX;
 }
 
-/* Division of indices: the divisor is a positive constant, and the dividend is often known not to
- * be negative. */
-static kiln_ssa index_divide(kiln_walk *w, kiln_expr expr, kiln_ssa a, int64_t divisor) {
-    bool quotient = kiln_expr_get(w->p, expr)->op == KILN_EXPR_FLOORDIV;
-    if ((divisor & (divisor - 1)) == 0) {
+static bool is_power_of_2(int64_t value) { return (value & (value - 1)) == 0; }
+
+/* By a positive constant; the dividend is often known not to be negative. */
+static kiln_ssa divide_by_constant(kiln_walk *w, bool quotient, kiln_ssa a, int64_t divisor,
+                                   bool is_negative) {
+    if (is_power_of_2(divisor)) {
         kiln_ssa bits =
             kiln_walk_integer(w, a, quotient ? __builtin_ctzll((uint64_t)divisor) : divisor - 1);
         return op2(w, quotient ? KILN_BUILD_ASHR : KILN_BUILD_AND, a, bits);
     }
-    const kiln_interval bounds = kiln_expr_bounds(w->p, kiln_expr_operand(w->p, expr, 0), NULL);
-    if (bounds.low >= 0)
-        return index_divide_unsigned(w, quotient ? KILN_BUILD_UDIV : KILN_BUILD_UREM, a, divisor,
-                                     bounds.high);
     kiln_ssa b = kiln_walk_integer(w, a, divisor);
+    if (!is_negative) return op2(w, quotient ? KILN_BUILD_UDIV : KILN_BUILD_UREM, a, b);
     kiln_ssa r = op2(w, KILN_BUILD_SREM, a, b);
     kiln_ssa negative = op2(w, KILN_BUILD_SLT, r, kiln_walk_integer(w, r, 0));
     if (!quotient) return kiln_walk_select(w, negative, op2(w, KILN_BUILD_ADD, r, b), r);
     kiln_ssa q = op2(w, KILN_BUILD_SDIV, a, b);
     return op2(w, KILN_BUILD_ADD, q,
-               kiln_walk_convert(w, KILN_CONVERT_SIGNED, negative, KILN_SSA_I64));
+               kiln_walk_convert(w, KILN_CONVERT_SIGNED, negative, kiln_walk_type(w, q).scalar));
+}
+
+/* Division of indices. Shifts and signs stay as they are on devices with groups of threads. */
+static kiln_ssa index_divide(kiln_walk *w, kiln_expr expr, kiln_ssa a, int64_t divisor) {
+    const bool quotient = kiln_expr_get(w->p, expr)->op == KILN_EXPR_FLOORDIV;
+    const kiln_interval bounds = kiln_expr_bounds(w->p, kiln_expr_operand(w->p, expr, 0), NULL);
+    const bool is_negative = bounds.low < 0;
+    const bool is_short =
+        fits_word(w, bounds) && divisor <= INT32_MAX &&
+        (w->target->group_threads == 0 || !(is_negative || is_power_of_2(divisor)));
+    if (!is_short) return divide_by_constant(w, quotient, a, divisor, is_negative);
+    a = kiln_walk_convert(w, KILN_CONVERT_SIGNED, a, KILN_SSA_I32);
+    a = divide_by_constant(w, quotient, a, divisor, is_negative);
+    return kiln_walk_convert(w, is_negative ? KILN_CONVERT_SIGNED : KILN_CONVERT_UNSIGNED, a,
+                             KILN_SSA_I64);
 }
 
 static kiln_ssa integer_divide(kiln_walk *w, kiln_expr expr, bool is_signed, kiln_ssa a,
@@ -332,6 +340,15 @@ static kiln_ssa lane_compare(kiln_walk *w, kiln_expr expr) {
     return build_compare(w, op, KILN_I32, v, kiln_walk_integer(w, v, 0));
 }
 
+/* The operands of a comparison in 32 bits, where cores of 32 bits have both in one register. */
+static void shorten_indices(kiln_walk *w, kiln_expr expr, kiln_ssa *v) {
+    if (w->target->group_threads > 0) return;
+    for (uint32_t i = 0; i < 2; i++)
+        if (!fits_word(w, kiln_expr_bounds(w->p, kiln_expr_operand(w->p, expr, i), NULL))) return;
+    for (uint32_t i = 0; i < 2; i++)
+        v[i] = kiln_walk_convert(w, KILN_CONVERT_SIGNED, v[i], KILN_SSA_I32);
+}
+
 /* ---- quantisation ---------------------------------------------------------------------------- */
 
 /* The operand of `e`, an operator of two, beside a constant; 0: neither is constant. */
@@ -412,8 +429,10 @@ kiln_ssa kiln_walk_apply(kiln_walk *w, kiln_expr expr, kiln_ssa *v) {
     bool is_float = kiln_dtype_is_float(from);
     if (node->operand_count == 2) kiln_walk_match(w, &v[0], &v[1]);
     if (op == KILN_EXPR_CAST) return kiln_walk_cast(w, from, node->dtype, v[0]);
-    if (op == KILN_EXPR_LT || op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE)
+    if (op == KILN_EXPR_LT || op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE) {
+        if (from == KILN_INDEX_DTYPE) shorten_indices(w, expr, v);
         return build_compare(w, op, from, v[0], v[1]);
+    }
     if (is_float) return kiln_walk_math(w, op, v);
     if (op == KILN_EXPR_ISNAN || op == KILN_EXPR_ISINF)
         return w->b->ops->zero(w->b, kiln_type_like(w, v[0], KILN_SSA_BOOL));

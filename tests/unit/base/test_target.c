@@ -31,7 +31,8 @@ static void assert_same(const kiln_target *a, const kiln_target *b) {
                 a->l3_bytes == b->l3_bytes && a->line_bytes == b->line_bytes);
     assert_true(a->gpu == b->gpu && a->group_threads == b->group_threads &&
                 a->shared_bytes == b->shared_bytes);
-    assert_true(a->factor_lanes == b->factor_lanes && a->pointer_bytes == b->pointer_bytes);
+    assert_true(a->factor_lanes == b->factor_lanes && a->pointer_bytes == b->pointer_bytes &&
+                a->word_bytes == b->word_bytes);
     assert_memory_equal(&a->core, &b->core, sizeof a->core);
 }
 

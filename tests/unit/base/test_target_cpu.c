@@ -22,20 +22,21 @@ static const char *printed(kiln_arena *arena, const kiln_target *target) {
 static void every_processor_has_widths_and_rates(void **state) {
     static const struct {
         const char *text;
-        uint32_t vector_bytes, registers, factor_lanes, pointer_bytes;
+        uint32_t vector_bytes, registers, factor_lanes, pointer_bytes, word_bytes;
         bool fma;
     } row[] = {
-        {"x86-64", 16, 16, 1, 8, false},
-        {"x86-64-v3", 32, 16, 1, 8, true},
-        {"x86-64-v4", 64, 32, 1, 8, true},
-        {"rpi3", 16, 32, 4, 8, true},
-        {"rpi4", 16, 32, 4, 8, true},
-        {"rpi5", 16, 32, 4, 8, true},
-        {"android-arm64", 16, 32, 4, 8, true},
-        {"pynq", 16, 16, 1, 4, false},
-        {"pynq,mcpu=cortex-a7", 16, 16, 1, 4, true},
-        {"riscv64", 16, 32, 1, 8, true},
-        {"wasm", 16, 16, 1, 4, false},
+        {"x86-64", 16, 16, 1, 8, 8, false},
+        {"x86-64-v3", 32, 16, 1, 8, 8, true},
+        {"x86-64-v4", 64, 32, 1, 8, 8, true},
+        {"rpi3", 16, 32, 4, 8, 8, true},
+        {"rpi4", 16, 32, 4, 8, 8, true},
+        {"rpi5", 16, 32, 4, 8, 8, true},
+        {"android-arm64", 16, 32, 4, 8, 8, true},
+        {"pynq", 16, 16, 1, 4, 4, false},
+        {"pynq,mcpu=cortex-a7", 16, 16, 1, 4, 4, true},
+        {"riscv64", 16, 32, 1, 8, 8, true},
+        {"cortex-m4", 16, 8, 1, 4, 4, true},
+        {"wasm", 16, 16, 1, 4, 8, false},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_target t = parsed(*state, row[i].text);
@@ -43,6 +44,7 @@ static void every_processor_has_widths_and_rates(void **state) {
         assert_int_equal(t.vector_registers, row[i].registers);
         assert_int_equal(t.factor_lanes, row[i].factor_lanes);
         assert_int_equal(t.pointer_bytes, row[i].pointer_bytes);
+        assert_int_equal(t.word_bytes, row[i].word_bytes);
         assert_true(t.has_fma == row[i].fma);
     }
     static const kiln_core core[] = {

@@ -21,7 +21,10 @@ typedef struct kiln_row_axis {
 /* `plan` is of `graph`, whose dimension has `size` rows, 2 or more; `input` and `output` are those
  * of the graph. True only where independence is proved. `*out_signature` is then equal for two
  * sizes of one model exactly when both compute a row alike: constants that follow from the size
- * make it another one. Loops are never proved. Cost: linear in the kernels' expressions. */
+ * make it another one. A loop is proved where a carried value has rows along one axis before the
+ * first iteration and behind each, its length and condition are the same for all rows, and so is
+ * the number of rows that it stacks. Cost: linear in the kernels' expressions and the constants;
+ * of a loop's body, times the axes that its first values could have rows along, mostly one. */
 bool kiln_rows_are_independent(const kiln_graph *graph, const kiln_plan *plan, int64_t size,
                                const kiln_row_axis *input, const kiln_row_axis *output,
                                uint64_t *out_signature);

@@ -2,6 +2,7 @@
 """What is said of a module, and whose it is: `kiln inspect`, `kiln key sign`, `kiln run --trust`."""
 import ast
 import hashlib
+import math
 import pathlib
 import platform
 import struct
@@ -229,6 +230,26 @@ def test_one_module_takes_every_size_up_to_the_largest(world):
     kept = [world.json("inspect", file)[0]["constant_bytes"] for file in (module, one)]
     assert kept[0] == kept[1], "weights are stored once"
     world.refused("run", one, "--dim", "batch=4", says="the module has one size only")
+
+
+def test_recurrent_layers_take_every_size(world):
+    hidden, width, module, model = 6, 4, world.path("l.kiln"), pathlib.Path(world.path("l.onnx"))
+    shapes = {"w": [1, 4 * hidden, width], "r": [1, 4 * hidden, hidden], "b": [1, 8 * hidden]}
+    weights = [onnx_file.tensor(name, onnx_file.FLOAT, dims, [(k * 5 % 11 - 5) / 16 for k in range(math.prod(dims))]) for name, dims in shapes.items()]
+    for steps in (5, 40):  # unrolled, and a loop
+        model.write_bytes(onnx_file.model([onnx_file.node("LSTM", "x w r b", "y", hidden_size=hidden)], [onnx_file.port("x", [steps, "batch", width])],
+                                          [onnx_file.port("y", [steps, 1, "batch", hidden])], weights))
+        made = world.json("compile", model, "--dim", "batch=1,4", "--db", "none", "-o", module)[-1]
+        assert made["takes_all"], made
+        x = [[[(t * 3 + b * 5 + k) % 7 - 3 for k in range(width)] for b in range(3)] for t in range(steps)]
+        flat = lambda rows: [v for step in rows for b in step for v in b]
+        [(shape, padded)] = outputs(world, module, x=([steps, 3, width], flat(x)))
+        assert shape == [steps, 1, 3, hidden], shape
+        for b in range(3):
+            [(_, alone)] = outputs(world, module, x=([steps, 1, width], flat([[step[b]] for step in x])))
+            for t in range(steps):
+                for k in range(hidden):
+                    assert abs(padded[(t * 3 + b) * hidden + k] - alone[t * hidden + k]) < 1e-5, (steps, b, t)
 
 
 def test_rows_that_depend_on_each_other_are_not_padded(world):

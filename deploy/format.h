@@ -234,8 +234,9 @@ bool kiln_module_plan_is_plain(const kiln_module_plan *plan);
  * begin. */
 uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer);
 uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer);
-/* Whether `buffer` is a row of an output that a loop stacks which may end early. */
-bool kiln_module_plan_grows(const kiln_module_plan *plan, uint32_t buffer);
+/* [buffer_count] in `arena`: of an output whose rows a loop stacks that may end early, the loop's
+ * step, which decides how many rows it has; of other buffers KILN_PLAN_NONE. */
+uint32_t *kiln_module_plan_find_grown(const kiln_module_plan *plan, kiln_arena *arena);
 
 /* Checks a plan by the rules that writer and reader share. Indices and counts are in range; sizes
  * agree (ports, copies); arena buffers lie inside the arena and aliases inside their source; each

@@ -12,8 +12,20 @@ export type Data =
 export interface Port {
   readonly name: string;
   readonly dtype: DType;
-  /** Dense, row-major. */
+  /** Dense, row-major; of outputs whose number of rows only the run knows: what they have at most (`Module.rows`). */
   readonly shape: readonly number[];
+}
+
+/** Of a module that was compiled for several sizes of one dimension. */
+export interface Sizes {
+  /** The dimension's name in the model. */
+  readonly dim: string;
+  readonly min: number;
+  readonly max: number;
+  /** Every size from `min` to `max`, by padding and splitting runs; else those of `buckets` alone. */
+  readonly takesAll: boolean;
+  /** Sizes that it has kernels for, growing. */
+  readonly buckets: readonly number[];
 }
 
 export interface Step {
@@ -37,9 +49,12 @@ export interface StepTime {
 }
 
 export interface Module {
+  /** Ports and steps are those of the size that is set, at first the largest. */
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   readonly steps: readonly Step[];
+  /** undefined: the module has one size. */
+  readonly sizes?: Sizes;
   /** That it runs on. */
   readonly threads: number;
   /** "model", "target", "codegen" */
@@ -48,10 +63,22 @@ export interface Module {
   input(name: string): Data;
   /** The module's own memory of an output, which the next `call` overwrites. */
   output(name: string): Data;
+  /**
+   * Sets the size of the calls that follow. What `input` and `output` gave before must not be used any more.
+   * @throws {OutOfRange} the module does not take that size
+   * @throws {InvalidArgument} it has one size
+   */
+  setSize(size: number): void;
   /** Runs once, from `input(name)` to `output(name)`. */
   call(): void;
   /**
-   * Copies the inputs (each exactly of its port's array and length), runs, and gives copies of the outputs.
+   * How many rows (of its first dimension) the last call gave an output: fewer than its shape says where their number depends
+   * on data; zeros stand behind them. 0 before the first call.
+   */
+  rows(name: string): number;
+  /**
+   * Copies the inputs (each exactly of its port's array and length), runs, and gives copies of the outputs, with as many
+   * rows as they have. A module of several sizes takes the size of the inputs, and keeps it.
    * Rejects with InvalidArgument for what is missing, unknown or of another type; nothing has run then.
    */
   run(inputs: Readonly<Record<string, Data>>): Promise<Record<string, Data>>;

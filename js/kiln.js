@@ -1,12 +1,13 @@
 // Loads and runs modules that `kiln compile --target wasm` made, in browsers and in node.
 import {instantiate} from './kernel.js';
+import {chooseBucket, copyRows, countOf, shapeIn, sizeOf} from './sizes.js';
 import {canShare, Team} from './threads.js';
 import {DataLoss, FailedPrecondition, InvalidArgument, Internal, NotFound, OutOfRange, ResourceExhausted, Unavailable, Unimplemented} from './errors.js';
 
 export * from './errors.js';
 
 /** The newest form of the section kiln.plan that is understood (deploy/pack/wasm_module.h). */
-const VERSION = 1;
+const VERSION = 2;
 
 /** Which word of kiln_kernel_services is the number of threads (base/kernel_abi.h). */
 const WORKERS = 1;
@@ -77,6 +78,7 @@ function planOf(module) {
   const plan = parsePlan(text);
   if (plan.version > VERSION)
     throw new Unimplemented(`the module's form is ${plan.version}, this package reads up to ${VERSION}: use a newer package`);
+  plan.buckets ??= [{inputs: plan.inputs, outputs: plan.outputs, begin: 0, end: plan.steps.length}];
   return plan;
 }
 
@@ -134,9 +136,11 @@ class Module {
   #kernels;
   #words;
   #bytes;
-  #inputs = new Map();
+  #bucket; // that runs
+  #size; // that is set; undefined where the module has one size
+  #inputs = new Map(); // of the size that is set: {port, own: of the bucket, array}
   #outputs = new Map();
-  #iteration = []; // by the step of its loop
+  #iteration = []; // by the step of its loop; behind the loop how many there were
   #steps;
   #team;
 
@@ -147,24 +151,58 @@ class Module {
     this.#kernels = kernels;
     this.#words = new Uint32Array(memory.buffer);
     this.#bytes = new Uint8Array(memory.buffer);
-    for (const port of plan.inputs) this.#inputs.set(port.name, {port, array: this.#view(port)});
-    for (const port of plan.outputs) this.#outputs.set(port.name, {port, array: this.#view(port)});
     for (const call of plan.prepare) this.#function(call)();
     this.#steps = plan.steps.map((step, index) => this.#compile(step, index));
-    const ports = list => Object.freeze(list.map(({name, dtype, shape}) => Object.freeze({name, dtype, shape})));
-    /** What it takes and gives: `{name, dtype, shape}` each. */
-    this.inputs = ports(plan.inputs);
-    this.outputs = ports(plan.outputs);
     /** That it runs on. */
     this.threads = threads;
     /** "model", "target", "codegen" by name. */
     this.metadata = Object.freeze(plan.metadata);
+    /** The sizes that it takes; undefined: it has one. */
+    this.sizes = plan.dim && Object.freeze({
+      dim: plan.dim, min: plan.by_rows ? 1 : plan.buckets[0].size, max: plan.buckets.at(-1).size, takesAll: plan.by_rows,
+      buckets: Object.freeze(plan.buckets.map(({size}) => size)),
+    });
+    this.#take(plan.buckets.at(-1), plan.buckets.at(-1).size);
+  }
+
+  /** From here on runs are of this size. */
+  #take(bucket, size) {
+    this.#bucket = bucket;
+    this.#size = size;
+    /** What it takes and gives in that size: `{name, dtype, shape}` each. */
+    this.inputs = this.#bind(this.#inputs, bucket.inputs);
+    this.outputs = this.#bind(this.#outputs, bucket.outputs);
     /** What a run does, in order: `{action, name, op, task, flops}`. */
-    this.steps = Object.freeze(plan.steps.map(({action, name, op, task, flops = 0}) => ({action, name, op, task, flops})));
+    const own = this.#plan.steps.slice(bucket.begin, bucket.end);
+    this.steps = Object.freeze(own.map(({action, name, op, task, flops = 0}) => ({action, name, op, task, flops})));
+  }
+
+  /** Ports in the size that is set: in the bucket's own memory where it has that size, and where the port is alike in all. */
+  #bind(ports, planned) {
+    ports.clear();
+    for (const port of planned) {
+      const own = this.#view(port), shape = shapeIn(port, this.#size);
+      ports.set(port.name, {port: {...port, shape}, own, array: countOf(shape) === own.length ? own : new ARRAY[port.dtype](countOf(shape))});
+    }
+    return Object.freeze([...ports.values()].map(({port: {name, dtype, shape}}) => Object.freeze({name, dtype, shape})));
+  }
+
+  /** The size of what follows: ports get its shapes, and what `input` and `output` gave before is no longer theirs. */
+  setSize(size) {
+    this.#check();
+    if (!this.sizes) throw new InvalidArgument('the module has one size only');
+    const bucket = chooseBucket(this.#plan, size), {dim, max, takesAll, buckets} = this.sizes;
+    if (!bucket || !Number.isInteger(size))
+      throw new OutOfRange(`${dim} is ${size}; the module takes ${takesAll ? `1 to ${max}` : buckets.join(', ')}`);
+    if (size !== this.#size) this.#take(bucket, size);
+  }
+
+  #check() {
+    if (!this.#memory) throw new FailedPrecondition('the module is closed');
   }
 
   #view({address, dtype, shape}) {
-    return new ARRAY[dtype](this.#memory.buffer, address, shape.reduce((a, b) => a * b, 1));
+    return new ARRAY[dtype](this.#memory.buffer, address, countOf(shape));
   }
 
   #function([kernel, entry, args]) {
@@ -203,13 +241,15 @@ class Module {
   #loop(step, index) {
     const element = place => new BigInt64Array(this.#memory.buffer, this.#at(place), 1);
     const count = step.count ? element(step.count)[0] : BigInt(step.trips);
-    for (let i = 0; i < count && (!step.condition || this.#bytes[this.#at(step.condition)]); i++) {
+    let i = 0;
+    for (; i < count && (!step.condition || this.#bytes[this.#at(step.condition)]); i++) {
       if (i === step.trips)
         throw new OutOfRange(`the loop ${step.name} runs more than ${step.trips} times; compile with a larger --loop-max`);
       this.#iteration[index] = i;
       if (step.index) element(step.index)[0] = BigInt(i);
       this.#runSteps(index + 1, index + 1 + step.body);
     }
+    this.#iteration[index] = i;
   }
 
   #runSteps(from, to) {
@@ -220,7 +260,7 @@ class Module {
   }
 
   #port(ports, name, what) {
-    if (!this.#memory) throw new FailedPrecondition('the module is closed');
+    this.#check();
     const found = ports.get(name);
     if (found) return found;
     const known = [...ports.values()].map(({port}) => describe(port)).join(', ');
@@ -237,10 +277,46 @@ class Module {
     return this.#port(this.#outputs, name, 'output').array;
   }
 
+  /** How many rows (of its first dimension) the last call gave an output: fewer than its shape says where only the run knows. */
+  rows(name) {
+    const {port} = this.#port(this.#outputs, name, 'output');
+    return port.rows === undefined ? port.shape[0] ?? 1 : this.#iteration[port.rows] ?? 0;
+  }
+
+  /** Of an output: as many elements as its rows have. */
+  #lengthOf({port, array}) {
+    return port.rows === undefined ? array.length : array.length / port.shape[0] * this.rows(port.name);
+  }
+
+  /** The bucket once, in its own memory; zeros stand behind the rows of outputs whose number the run decides. */
+  #runBucket() {
+    this.#runSteps(this.#bucket.begin, this.#bucket.end);
+    for (const output of this.#outputs.values()) {
+      const {port, own} = output, bytes = own.BYTES_PER_ELEMENT;
+      if (port.rows !== undefined) this.#bytes.fill(0, own.byteOffset + this.#lengthOf(output) * bytes, own.byteOffset + own.byteLength);
+    }
+  }
+
+  /** As many runs of the bucket as the size needs, the last one padded with zeros. */
+  #runParts() {
+    const most = this.#bucket.size, size = this.#size;
+    for (let first = 0; first < size; first += most) {
+      const count = Math.min(most, size - first);
+      for (const {port, own, array} of this.#inputs.values()) {
+        if (own === array) continue;
+        if (count < most) this.#bytes.fill(0, own.byteOffset, own.byteOffset + own.byteLength);
+        copyRows(port, array, size, first, own, most, 0, count);
+      }
+      this.#runBucket();
+      for (const {port, own, array} of this.#outputs.values()) if (own !== array) copyRows(port, own, most, 0, array, size, first, count);
+    }
+  }
+
   /** Runs once, from `input(name)` to `output(name)`. */
   call() {
-    if (!this.#memory) throw new FailedPrecondition('the module is closed');
-    this.#runSteps(0, this.#steps.length);
+    this.#check();
+    if (this.#size === this.#bucket.size) this.#runBucket();
+    else this.#runParts();
   }
 
   #set(name, value) {
@@ -255,20 +331,30 @@ class Module {
     array.set(value);
   }
 
-  /** Copies the inputs, runs, and gives copies of the outputs: `{name: array}` each. */
+  /** The size of what is given, as the first input tells it that has the dimension; undefined: none does. */
+  #sizeOf(inputs) {
+    const {buckets} = this.#plan, given = buckets[0].inputs.findIndex(({name, axis}) => axis !== undefined && inputs[name]?.length);
+    if (given >= 0) return sizeOf(buckets[0].inputs[given], inputs[buckets[0].inputs[given].name].length);
+    const fits = bucket => bucket.inputs.every(({name, shape}) => inputs[name]?.length === countOf(shape));
+    return buckets.find(fits)?.size;
+  }
+
+  /** Copies the inputs, runs, and gives copies of the outputs: `{name: array}` each. Of several sizes it takes that of the inputs. */
   async run(inputs) {
     for (const [name, {port}] of this.#inputs)
       if (!Object.hasOwn(inputs, name)) throw new InvalidArgument(`the input ${describe(port)} is missing`);
+    const size = this.sizes && this.#sizeOf(inputs);
+    if (size !== undefined) this.setSize(size);
     for (const name of Object.keys(inputs)) this.#set(name, inputs[name]);
     this.call();
     const outputs = {};
-    for (const [name, {array}] of this.#outputs) outputs[name] = array.slice();
+    for (const [name, output] of this.#outputs) outputs[name] = output.array.slice(0, this.#lengthOf(output));
     return outputs;
   }
 
   /** Runs `times` times as `call` and gives milliseconds of a run by step: `[{name, op, action, ms}]`. */
   profile(times = 1) {
-    if (!this.#memory) throw new FailedPrecondition('the module is closed');
+    this.#check();
     const own = this.#steps, total = own.map(() => 0);
     this.#steps = own.map((step, index) => () => {
       const start = performance.now();
@@ -280,7 +366,7 @@ class Module {
     } finally {
       this.#steps = own;
     }
-    return this.steps.map(({name, op, action}, index) => ({name, op, action, ms: total[index] / times}));
+    return this.steps.map(({name, op, action}, index) => ({name, op, action, ms: total[this.#bucket.begin + index] / times}));
   }
 
   /** Ends its workers and lets go of its memory. What `input` and `output` gave must not be used any more. */

@@ -7,6 +7,7 @@
 #include "cli/common/model_work.h"
 #include "cli/common/options.h"
 #include "deploy/pack/module_write.h"
+#include "deploy/pack/wasm_module.h"
 
 const char kiln_sizes_help[] =
     "size of a dimension that the model leaves open, as in --dim batch=8 (again for each); one may "
@@ -77,13 +78,6 @@ kiln_status kiln_sizes_option(const kiln_opt_list *dim, kiln_sizes *out_sizes) {
     }
     *out_sizes = sizes;
     return KILN_OK;
-}
-
-kiln_status kiln_sizes_check_target(const kiln_sizes *sizes, const kiln_target *target) {
-    if (!sizes->count || target->arch != KILN_ARCH_WASM32) return KILN_OK;
-    return KILN_ERROR(UNIMPLEMENTED,
-                      "a module for WebAssembly has one size of %.*s: make one for each",
-                      KILN_STR_ARG(sizes->dim));
 }
 
 static kiln_status no_such_size(const char *option, int64_t size, const kiln_sizes *sizes) {
@@ -252,8 +246,8 @@ static bool has_axes(const kiln_module_sizes *sizes) {
 }
 
 kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_rows, const kiln_str *module,
-                             const char *path, kiln_arena *process, kiln_module_sizes *out_sizes,
-                             size_t *out_bytes) {
+                             const kiln_target *target, const char *path, kiln_arena *process,
+                             kiln_module_sizes *out_sizes, size_t *out_bytes) {
     kiln_gather_part *part = KILN_ARENA_ARRAY(process, kiln_gather_part, sizes->count);
     kiln_strbuf bytes = {0};
     for (uint32_t i = 0; i < sizes->count; i++) {
@@ -264,7 +258,9 @@ kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_rows, const kiln_
     }
     kiln_status st = kiln_module_gather(part, sizes->count, sizes->dim, process, out_sizes);
     if (!st) out_sizes->by_rows = has_rows && has_axes(out_sizes);
-    if (!st) st = kiln_module_encode_sizes(out_sizes, &bytes);
+    if (!st)
+        st = target->arch == KILN_ARCH_WASM32 ? kiln_wasm_module_encode(out_sizes, process, &bytes)
+                                              : kiln_module_encode_sizes(out_sizes, &bytes);
     if (!st) st = kiln_file_write(path, kiln_strbuf_view(&bytes), KILN_MODULE_FILE_MODE);
     *out_bytes = bytes.size;
     kiln_strbuf_deinit(&bytes);

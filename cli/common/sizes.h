@@ -21,9 +21,6 @@ extern const char kiln_sizes_help[]; /* of --dim, where it may list sizes */
 /* The --dim that lists sizes (1,4,8) or has a range (1..8: powers of two, and both ends).
  * INVALID_ARGUMENT: two of them, or a list of another form. */
 KILN_MUST_USE kiln_status kiln_sizes_option(const kiln_opt_list *dim, kiln_sizes *out_sizes);
-/* UNIMPLEMENTED: several sizes for a target whose modules have one (WebAssembly). */
-KILN_MUST_USE kiln_status kiln_sizes_check_target(const kiln_sizes *sizes,
-                                                  const kiln_target *target);
 /* --weights 1:80,8:20. INVALID_ARGUMENT: another form, or a size that is not there. NULL: none. */
 extern const char kiln_weights_help[];
 KILN_MUST_USE kiln_status kiln_weights_option(const char *weights, kiln_sizes *sizes);
@@ -42,11 +39,12 @@ typedef struct kiln_sizes_model {
  * processes without rights, so before any database is open. */
 bool kiln_sizes_have_rows(const kiln_sizes_model *model, kiln_arena *process);
 
-/* Joins `module` [sizes->count], bytes of one for each size, and writes them. */
+/* Joins `module` [sizes->count], bytes of a part for each size (kiln_pack_options, is_part), and
+ * writes the file that `target` takes. */
 KILN_MUST_USE kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_rows,
-                                           const kiln_str *module, const char *path,
-                                           kiln_arena *process, kiln_module_sizes *out_sizes,
-                                           size_t *out_bytes);
+                                           const kiln_str *module, const kiln_target *target,
+                                           const char *path, kiln_arena *process,
+                                           kiln_module_sizes *out_sizes, size_t *out_bytes);
 /* What was written, as an object of JSON: the result `event` of a request. */
 json_t *kiln_sizes_json(const kiln_module_sizes *sizes, const char *event, const char *path,
                         size_t size);

@@ -98,6 +98,7 @@ typedef struct source {
     const kiln_target *target;
     const char *db_path; /* NULL: without one */
     kiln_accuracy accuracy;
+    bool is_part; /* of a module of several sizes */
     kiln_pack_provenance provenance;
     kiln_str schedules; /* text of --schedule; empty: none */
     const char *schedules_path;
@@ -169,6 +170,7 @@ static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pa
                                .provenance = in->provenance,
                                .without = in->without.planners,
                                .accuracy = in->accuracy,
+                               .is_part = in->is_part,
                                .step = kiln_model_step,
                                .step_context = (void *)(uintptr_t)call};
 }
@@ -275,6 +277,7 @@ static kiln_status compile_sizes(kiln_arena *process, source *in, const kiln_siz
     for (uint32_t i = 0; !st && i < sizes->count; i++) {
         const kiln_opt_list one = kiln_sizes_dim(dim, sizes, i, process);
         m[i].source = *in;
+        m[i].source.is_part = true;
         st = kiln_dim_option(&one, process, &m[i].source.onnx);
     }
     if (!st) st = make(m, sizes->count, process);
@@ -285,7 +288,8 @@ static kiln_status compile_sizes(kiln_arena *process, source *in, const kiln_siz
                                      (long long)sizes->size[i]),
                    module[i].size);
     }
-    if (!st) st = kiln_sizes_write(sizes, has_rows, module, output, process, &made, &bytes);
+    if (!st)
+        st = kiln_sizes_write(sizes, has_rows, module, in->target, output, process, &made, &bytes);
     if (!st) kiln_events_result(in->events, kiln_sizes_json(&made, "compiled", output, bytes));
     return st;
 }
@@ -470,7 +474,6 @@ static kiln_status compile(const kiln_compile_options *o, kiln_events *events,
         st = kiln_file_read(o->schedule, SCHEDULES_BYTES_MAX, process, &model.schedules);
     if (!st && o->db && !model.db_path) /* by what every machine knows */
         kiln_target_calibrate(&target, &(kiln_figures){0});
-    if (!st) st = kiln_sizes_check_target(&sizes, &target);
     if (!st && is_module) st = kiln_target_check_modules(&target, target_text, model.path);
     if (st) return st;
     if (is_module) {

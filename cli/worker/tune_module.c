@@ -223,6 +223,7 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
                                  .model_name = kiln_str_from(kiln_file_name(t->options->model)),
                                  .provenance = t->provenance,
                                  .accuracy = t->accuracy,
+                                 .is_part = t->bytes != NULL,
                                  .step = kiln_model_step,
                                  .step_context = (void *)(uintptr_t)call};
     kiln_chosen before = {0}; /* what the default module chose */

@@ -224,7 +224,6 @@ static kiln_status tune_sizes(const kiln_tune_options *o, const kiln_sizes *size
         t[i] = (kiln_tune){
             .options = &own[i], .process = process, .events = events, .bytes = &module[i]};
         st = check_request(&t[i]);
-        if (!st && o->out) st = kiln_sizes_check_target(sizes, &t[i].target);
     }
     if (!st) st = tune_each(t, sizes);
     for (uint32_t i = 0; i < sizes->count; i++) {
@@ -232,7 +231,7 @@ static kiln_status tune_sizes(const kiln_tune_options *o, const kiln_sizes *size
         bytes[i] = kiln_strbuf_view(&module[i]);
     }
     if (!st && o->out) {
-        st = kiln_sizes_write(sizes, has_rows, bytes, o->out, process, &made, &size);
+        st = kiln_sizes_write(sizes, has_rows, bytes, &t[0].target, o->out, process, &made, &size);
         if (!st) kiln_events_result(events, kiln_sizes_json(&made, "done", o->out, size));
     }
     if (!st && !o->out)

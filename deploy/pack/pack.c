@@ -612,10 +612,12 @@ kiln_status kiln_pack_plan(kiln_compilation *c, const kiln_pack_options *options
 
 kiln_status kiln_pack(kiln_compilation *c, const kiln_pack_options *options, kiln_arena *arena,
                       kiln_strbuf *out, kiln_pack_report *out_report) {
-    kiln_module_plan plan;
-    kiln_status st = kiln_pack_plan(c, options, arena, &plan, out_report);
+    kiln_module_bucket only = {0};
+    const kiln_module_sizes sizes = {.bucket_count = 1, .bucket = &only};
+    kiln_status st = kiln_pack_plan(c, options, arena, &only.plan, out_report);
     if (st) return st;
-    st = c->target.arch == KILN_ARCH_WASM32 ? kiln_wasm_module_encode(&plan, arena, out)
-                                            : kiln_module_encode(&plan, out);
+    st = c->target.arch == KILN_ARCH_WASM32 && !options->is_part
+             ? kiln_wasm_module_encode(&sizes, arena, out)
+             : kiln_module_encode_sizes(&sizes, out);
     return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(options->model_name));
 }

@@ -74,8 +74,9 @@ typedef struct kiln_pack_options {
     kiln_pack_kernels *kernels; /* NULL: each packing builds its own */
     kiln_str model_name;
     kiln_pack_provenance provenance;
-    bool as_c;              /* kernels are C text: for kiln_static_c, no module runs them */
-    uint32_t without;       /* bits 1 << kiln_planner: what is left out, to see what it is worth */
+    bool as_c;        /* kernels are C text: for kiln_static_c, no module runs them */
+    bool is_part;     /* the module is one size of a larger one: kiln_module_gather reads it */
+    uint32_t without; /* bits 1 << kiln_planner: what is left out, to see what it is worth */
     kiln_accuracy accuracy; /* of the schedules that may be chosen, stored or by default */
     /* Told before each kernel is built, "kernel conv2d of task KEY"; an error ends the packing.
      * NULL: nobody. */
@@ -107,9 +108,9 @@ typedef struct kiln_pack_report {
 KILN_MUST_USE kiln_status kiln_pack_plan(kiln_compilation *compilation,
                                          const kiln_pack_options *options, kiln_arena *arena,
                                          kiln_module_plan *out_plan, kiln_pack_report *out_report);
-/* Appends the module's bytes to `out`: the file of deploy/format.h, or for WebAssembly that of
- * deploy/pack/wasm_module.h. `out_report` lives in `arena`; NULL: not wanted.
- * Errors of kiln_pack_plan, kiln_module_encode and kiln_wasm_module_encode. */
+/* Appends the module's bytes to `out`: the file of deploy/format.h, or for WebAssembly, unless it
+ * is a part, that of deploy/pack/wasm_module.h. `out_report` lives in `arena`; NULL: not wanted.
+ * Errors of kiln_pack_plan, kiln_module_encode_sizes and kiln_wasm_module_encode. */
 KILN_MUST_USE kiln_status kiln_pack(kiln_compilation *compilation, const kiln_pack_options *options,
                                     kiln_arena *arena, kiln_strbuf *out,
                                     kiln_pack_report *out_report);

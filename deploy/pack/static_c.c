@@ -271,15 +271,16 @@ static void write_source(writer *w) {
     write_run(w);
 }
 
-static kiln_status check(const kiln_module_plan *plan) {
+static kiln_status check(const kiln_module_plan *plan, kiln_arena *arena) {
     if (plan->threads > 1)
         return KILN_ERROR(UNIMPLEMENTED, "static C has no threads; take a target with one");
     for (uint32_t i = 0; i < plan->step_count; i++)
         if (plan->step[i].device != 0)
             return KILN_ERROR(UNIMPLEMENTED,
                               "static C runs on the processor alone; step %u does not", i);
+    const uint32_t *grown_by = kiln_module_plan_find_grown(plan, arena);
     for (uint32_t i = 0; i < plan->buffer_count; i++)
-        if (kiln_module_plan_grows(plan, i))
+        if (grown_by[i] != KILN_PLAN_NONE)
             return KILN_ERROR(UNIMPLEMENTED,
                               "static C has no outputs whose length is known at run time only");
     return KILN_OK;
@@ -289,7 +290,7 @@ kiln_status kiln_static_c(const kiln_module_plan *plan, kiln_str name, kiln_aren
                           kiln_strbuf *out_source, kiln_strbuf *out_header,
                           kiln_static_c_sizes *out_sizes) {
     writer w = {.plan = plan, .name = name, .arena = arena, .out = out_source};
-    kiln_status st = check(plan);
+    kiln_status st = check(plan, arena);
     w.kernel = KILN_ARENA_ARRAY(arena, kiln_artefact, plan->kernel_count + 1);
     for (uint32_t i = 0; !st && i < plan->kernel_count; i++) {
         st = kiln_artefact_decode(plan->kernel[i], arena, &w.kernel[i]);

@@ -7,6 +7,7 @@
 #include "base/manifest.h"
 #include "base/text.h"
 #include "base/wasm.h"
+#include "deploy/pack/flatten.h"
 #include "deploy/pack/prepared.h"
 
 /* kiln_kernel_tensor and kiln_kernel_services where pointers have 32 bits: their sizes, and what of
@@ -24,13 +25,16 @@
 #define OPCODE_END 0x0b
 
 typedef struct writer {
-    const kiln_module_plan *plan;
+    const kiln_module_sizes *sizes;
+    const kiln_flat *flat;
+    const kiln_module_plan *plan; /* the flat one */
     kiln_arena *arena;
-    kiln_artefact *kernel;   /* [kernel_count] */
-    uint32_t *first_payload; /* [kernel_count] the section kiln.kernel that is its payload 0 */
-    uint32_t *packer;        /* [step_count] */
-    uint64_t used;           /* bytes of memory that have their places */
-    uint64_t data_at;        /* address of the first byte of `data` */
+    kiln_artefact *kernel;    /* [kernel_count] */
+    uint32_t *first_payload;  /* [kernel_count] the section kiln.kernel that is its payload 0 */
+    uint32_t *packer;         /* [step_count] */
+    const uint32_t *grown_by; /* [buffer_count] */
+    uint64_t used;            /* bytes of memory that have their places */
+    uint64_t data_at;         /* address of the first byte of `data` */
     uint64_t services, scratch;
     uint64_t *address;   /* [buffer_count] of those that are no alias */
     uint64_t **own;      /* [step_count][arguments of its kernel] of packed ones and temps */
@@ -97,6 +101,22 @@ static void place_owned(writer *w, uint32_t s) {
             w->own[s][i] = take(w, arg_bytes(&m->arg[i]));
 }
 
+/* Ports of all sizes lie at the same place, as one size runs at a time. */
+static void place_ports(writer *w, kiln_module_storage storage, uint32_t count) {
+    for (uint32_t p = 0; p < count; p++) {
+        uint64_t bytes = 0;
+        for (uint32_t i = 0; i < w->plan->buffer_count; i++) {
+            const kiln_plan_buffer *b = &w->plan->buffer[i];
+            if (b->storage == storage && b->source == p) bytes = KILN_MAX(bytes, b->size_bytes);
+        }
+        const uint64_t at = take(w, bytes);
+        for (uint32_t i = 0; i < w->plan->buffer_count; i++) {
+            const kiln_plan_buffer *b = &w->plan->buffer[i];
+            if (b->storage == storage && b->source == p) w->address[i] = at;
+        }
+    }
+}
+
 static void place_zeros(writer *w) {
     uint64_t scratch = 0;
     for (uint32_t k = 0; k < w->plan->kernel_count; k++) {
@@ -110,10 +130,10 @@ static void place_zeros(writer *w) {
     const uint64_t activations = take(w, w->plan->arena_bytes);
     for (uint32_t i = 0; i < w->plan->buffer_count; i++) {
         const kiln_plan_buffer *b = &w->plan->buffer[i];
-        if (b->storage == KILN_STORAGE_INPUT || b->storage == KILN_STORAGE_OUTPUT)
-            w->address[i] = take(w, b->size_bytes);
         if (b->storage == KILN_STORAGE_ARENA) w->address[i] = activations + b->offset;
     }
+    place_ports(w, KILN_STORAGE_INPUT, w->plan->input_count);
+    place_ports(w, KILN_STORAGE_OUTPUT, w->plan->output_count);
     for (uint32_t s = 0; s < w->plan->step_count; s++)
         if (w->plan->step[s].action == KILN_ACTION_KERNEL) place_owned(w, s);
 }
@@ -232,29 +252,45 @@ static void write_step(writer *w, uint32_t s) {
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static void write_ports(const writer *w, const char *name, const kiln_plan_port *port,
-                        uint32_t count, kiln_strbuf *out) {
-    kiln_strbuf_printf(out, ",\"%s\":[", name);
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_strbuf_printf(out, "%s{\"address\":%llu,\"dtype\":\"%s\",\"shape\":[", i ? "," : "",
-                           (unsigned long long)w->address[port[i].buffer],
-                           kiln_dtype_name(port[i].dtype));
-        for (uint32_t d = 0; d < port[i].shape.rank; d++)
-            kiln_strbuf_printf(out, "%s%lld", d ? "," : "", (long long)port[i].shape.dim[d]);
-        kiln_strbuf_char(out, ']');
-        write_text("name", port[i].name, out);
-        kiln_strbuf_char(out, '}');
+static void write_shape(const kiln_shape *shape, kiln_strbuf *out) {
+    kiln_strbuf_text(out, ",\"shape\":[");
+    for (uint32_t d = 0; d < shape->rank; d++)
+        kiln_strbuf_printf(out, "%s%lld", d ? "," : "", (long long)shape->dim[d]);
+    kiln_strbuf_char(out, ']');
+}
+
+static void write_port(const writer *w, const kiln_flat_bucket *bucket, bool is_output,
+                       uint32_t index, kiln_strbuf *out) {
+    const kiln_plan_port *port = is_output ? &bucket->output[index] : &bucket->input[index];
+    kiln_module_axis axis = {.axis = KILN_MODULE_NO_AXIS};
+    kiln_strbuf_printf(out, "{\"address\":%llu,\"dtype\":\"%s\"",
+                       (unsigned long long)w->address[port->buffer], kiln_dtype_name(port->dtype));
+    write_shape(&port->shape, out);
+    if (w->sizes->dim.size && kiln_module_find_axis(w->sizes, is_output, index, &axis) &&
+        axis.axis != KILN_MODULE_NO_AXIS)
+        kiln_strbuf_printf(out, ",\"axis\":%u,\"factor\":%lld", axis.axis, (long long)axis.factor);
+    if (is_output && w->grown_by[port->buffer] != KILN_PLAN_NONE)
+        kiln_strbuf_printf(out, ",\"rows\":%u", w->grown_by[port->buffer]);
+    write_text("name", port->name, out);
+    kiln_strbuf_char(out, '}');
+}
+
+static void write_ports(const writer *w, const kiln_flat_bucket *bucket, kiln_strbuf *out) {
+    kiln_strbuf_text(out, "\"inputs\":[");
+    for (uint32_t i = 0; i < w->plan->input_count; i++) {
+        if (i) kiln_strbuf_char(out, ',');
+        write_port(w, bucket, false, i, out);
+    }
+    kiln_strbuf_text(out, "],\"outputs\":[");
+    for (uint32_t i = 0; i < w->plan->output_count; i++) {
+        if (i) kiln_strbuf_char(out, ',');
+        write_port(w, bucket, true, i, out);
     }
     kiln_strbuf_char(out, ']');
 }
 
-static void write_plan(const writer *w, kiln_strbuf *out) {
-    const kiln_module_plan *plan = w->plan;
-    kiln_strbuf_printf(out,
-                       "{\"version\":%u,\"threads\":%u,\"stack\":%u,\"services\":%llu,"
-                       "\"metadata\":{",
-                       KILN_WASM_MODULE_VERSION, plan->threads, KILN_WASM_STACK_BYTES,
-                       (unsigned long long)w->services);
+static void write_metadata(const kiln_module_plan *plan, kiln_strbuf *out) {
+    kiln_strbuf_text(out, "\"metadata\":{");
     for (uint32_t i = 0; i < plan->metadata_count; i++) {
         kiln_strbuf_text(out, i ? ",\"" : "\"");
         kiln_text_append_json(out, plan->metadata[i].key);
@@ -263,8 +299,41 @@ static void write_plan(const writer *w, kiln_strbuf *out) {
         kiln_strbuf_char(out, '"');
     }
     kiln_strbuf_char(out, '}');
-    write_ports(w, "inputs", plan->input, plan->input_count, out);
-    write_ports(w, "outputs", plan->output, plan->output_count, out);
+}
+
+static void write_buckets(const writer *w, kiln_strbuf *out) {
+    write_text("dim", w->sizes->dim, out);
+    kiln_strbuf_printf(out, ",\"by_rows\":%s,\"buckets\":[", w->sizes->by_rows ? "true" : "false");
+    for (uint32_t i = 0; i < w->flat->bucket_count; i++) {
+        const kiln_flat_bucket *bucket = &w->flat->bucket[i];
+        kiln_strbuf_printf(out, "%s{\"size\":%lld,\"ns\":%llu,\"begin\":%u,\"end\":%u,",
+                           i ? "," : "", (long long)bucket->size,
+                           (unsigned long long)bucket->median_ns, bucket->first_step,
+                           bucket->first_step + bucket->step_count);
+        write_ports(w, bucket, out);
+        kiln_strbuf_char(out, '}');
+    }
+    kiln_strbuf_char(out, ']');
+}
+
+/* In the oldest form that can say what it is, which older loaders read. */
+static uint32_t version_of(const writer *w) {
+    bool grows = false;
+    for (uint32_t i = 0; i < w->plan->buffer_count; i++) grows |= w->grown_by[i] != KILN_PLAN_NONE;
+    return grows || w->sizes->dim.size ? KILN_WASM_MODULE_VERSION : KILN_WASM_MODULE_VERSION_PLAIN;
+}
+
+static void write_plan(const writer *w, kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "{\"version\":%u,\"threads\":%u,\"stack\":%u,\"services\":%llu,",
+                       version_of(w), w->plan->threads, KILN_WASM_STACK_BYTES,
+                       (unsigned long long)w->services);
+    write_metadata(w->plan, out);
+    if (w->sizes->dim.size) {
+        write_buckets(w, out);
+    } else {
+        kiln_strbuf_char(out, ',');
+        write_ports(w, &w->flat->bucket[0], out);
+    }
     kiln_strbuf_printf(out, ",\"prepare\":[%s],\"steps\":[%s]}",
                        w->prepare.size ? w->prepare.data : "", w->steps.size ? w->steps.data : "");
 }
@@ -338,15 +407,6 @@ static kiln_status decode_kernels(writer *w) {
     return KILN_OK;
 }
 
-static kiln_status check(const kiln_module_plan *plan) {
-    kiln_status st = kiln_module_plan_check(plan);
-    for (uint32_t i = 0; !st && i < plan->buffer_count; i++)
-        if (kiln_module_plan_grows(plan, i))
-            st = KILN_ERROR(UNIMPLEMENTED, "modules for WebAssembly have no outputs whose length "
-                                           "is known at run time only");
-    return st;
-}
-
 /* Memory that begins as zeros, then the data, whose arguments name places in both. */
 static void lay_out(writer *w) {
     char services[SERVICES_BYTES] = {0};
@@ -362,15 +422,22 @@ static void lay_out(writer *w) {
     for (uint32_t s = 0; s < w->plan->step_count; s++) write_step(w, s);
 }
 
-kiln_status kiln_wasm_module_encode(const kiln_module_plan *plan, kiln_arena *arena,
+kiln_status kiln_wasm_module_encode(const kiln_module_sizes *sizes, kiln_arena *arena,
                                     kiln_strbuf *out) {
-    writer w = {.plan = plan,
+    kiln_flat flat;
+    kiln_status st = kiln_module_sizes_check(sizes);
+    if (st) return st;
+    kiln_flatten(sizes, arena, &flat);
+    const kiln_module_plan *plan = &flat.plan;
+    writer w = {.sizes = sizes,
+                .flat = &flat,
+                .plan = plan,
                 .arena = arena,
+                .grown_by = kiln_module_plan_find_grown(plan, arena),
                 .address = KILN_ARENA_ARRAY(arena, uint64_t, plan->buffer_count + 1),
                 .own = KILN_ARENA_ARRAY(arena, uint64_t *, plan->step_count + 1),
                 .table = KILN_ARENA_ARRAY(arena, uint64_t *, plan->kernel_count + 1)};
-    kiln_status st = check(plan);
-    if (!st) st = decode_kernels(&w);
+    st = decode_kernels(&w);
     if (st) return st;
     lay_out(&w);
     if (w.used > MEMORY_BYTES_MAX)

@@ -1,4 +1,4 @@
-/* A plan whose kernels are WebAssembly, as one .wasm file that js/kiln.js loads in browsers and
+/* Plans whose kernels are WebAssembly, as one .wasm file that js/kiln.js loads in browsers and
  * node. Every address is decided here, so that the loader has nothing to lay out.
  *
  * The file is a module of WebAssembly (docs/reference/wasm.md):
@@ -13,17 +13,20 @@
 #include "base/str.h"
 #include "deploy/format.h"
 
-/* Of the plan; js/kiln.js refuses greater ones. */
-#define KILN_WASM_MODULE_VERSION 1u
+/* Of the section kiln.plan; js/kiln.js refuses greater ones. Modules are written in the oldest form
+ * that can say what they are: the first one has one size, and outputs of known length. */
+#define KILN_WASM_MODULE_VERSION 2u
+#define KILN_WASM_MODULE_VERSION_PLAIN 1u
 /* Each thread has a stack below its end, which __stack_pointer begins with. */
 #define KILN_WASM_STACK_BYTES 65536u
 
-/* Appends the file to `out`; same plan, same bytes. `arena`: for what is needed meanwhile.
+/* Appends the file to `out`; same plans, same bytes. Equal kernels and constants of several sizes
+ * are there once; ports, activations and scratch of all sizes share their memory. `arena`: for what
+ * is needed meanwhile.
  *
- * UNIMPLEMENTED  an output whose length is known at run time only
  * OUT_OF_RANGE   more than 2 GB of memory
- * Others are those of kiln_module_plan_check. */
-KILN_MUST_USE kiln_status kiln_wasm_module_encode(const kiln_module_plan *plan, kiln_arena *arena,
+ * Others are those of kiln_module_sizes_check. */
+KILN_MUST_USE kiln_status kiln_wasm_module_encode(const kiln_module_sizes *sizes, kiln_arena *arena,
                                                   kiln_strbuf *out);
 
 #endif

@@ -465,24 +465,15 @@ static void find_strided(kiln_variant *m) {
     }
 }
 
-/* Zeros behind its rows are the host's to write. */
-static void grow(kiln_variant *m, uint32_t output, uint32_t loop) {
-    m->grown_by[output] = loop;
-    m->out[output].link.device = 0;
-}
-
-/* Outputs whose rows a loop stacks that may end early. */
+/* Outputs whose rows a loop stacks that may end early; zeros behind them are the host's to write.
+ */
 static void find_grown(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
+    const uint32_t *by = kiln_module_plan_find_grown(plan, &m->arena);
     m->grown_by = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->output_count);
-    for (uint32_t i = 0; i < plan->output_count; i++) m->grown_by[i] = KILN_PLAN_NONE;
-    for (uint32_t s = 0; s < plan->step_count; s++) {
-        const kiln_plan_step *step = &plan->step[s];
-        for (uint32_t i = step->arg_count - step->output_count; i < step->arg_count; i++) {
-            const kiln_plan_buffer *b = &plan->buffer[step->arg[i]];
-            if (kiln_module_plan_grows(plan, step->arg[i]))
-                grow(m, plan->buffer[b->source].source, b->loop);
-        }
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        m->grown_by[i] = by[plan->output[i].buffer];
+        if (m->grown_by[i] != KILN_PLAN_NONE) m->out[i].link.device = 0;
     }
 }
 

@@ -25,11 +25,20 @@ uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer) 
     return b->storage == KILN_STORAGE_ALIAS ? b->offset : 0;
 }
 
-bool kiln_module_plan_grows(const kiln_module_plan *plan, uint32_t buffer) {
+/* Whether `buffer` is a row of an output that a loop stacks which may end early. */
+static bool grows(const kiln_module_plan *plan, uint32_t buffer) {
     const kiln_plan_buffer *b = &plan->buffer[buffer];
     if (b->stride == 0 || plan->buffer[b->source].storage != KILN_STORAGE_OUTPUT) return false;
     const kiln_plan_step *loop = &plan->step[b->loop];
     return loop->count != KILN_PLAN_NONE || loop->condition != KILN_PLAN_NONE;
+}
+
+uint32_t *kiln_module_plan_find_grown(const kiln_module_plan *plan, kiln_arena *arena) {
+    uint32_t *by = KILN_ARENA_ARRAY(arena, uint32_t, plan->buffer_count + 1);
+    for (uint32_t i = 0; i < plan->buffer_count; i++) by[i] = KILN_PLAN_NONE;
+    for (uint32_t i = 0; i < plan->buffer_count; i++)
+        if (grows(plan, i)) by[plan->buffer[i].source] = plan->buffer[i].loop;
+    return by;
 }
 
 /* Of device 0, the processor, or a further one. */

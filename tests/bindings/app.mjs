@@ -92,6 +92,58 @@ const cases = {
     modules[1].close(); // the others end with the program
   },
 
+  async rows(path) {
+    const m = await kiln.load(path), x = new Float32Array(12).map((_, i) => i + 1);
+    assert.equal(m.rows('y'), 0, 'before the first run');
+    for (const c of [[0, 1, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 1]]) {
+      const {y} = await m.run({x, c: Uint8Array.from(c)}), kept = [...x].filter((_, i) => c[Math.floor(i / 3)]);
+      assert.deepEqual([...y], kept);
+      assert.equal(m.rows('y'), c.filter(Boolean).length);
+      assert.deepEqual([...m.output('y')], [...kept, ...new Array(12 - kept.length).fill(0)], 'zeros behind the rows');
+    }
+    assert.deepEqual(m.outputs[0].shape, [4, 3]);
+  },
+
+  /** y = x + x, x [batch, 8] or (axis 1) [8, batch], in sizes 1, 4 and 8. */
+  async sizes(path, axis) {
+    const m = await kiln.load(path), xOf = size => new Float32Array(8 * size).map((_, i) => i % 13 - 6);
+    assert.deepEqual(m.sizes, {dim: 'batch', min: 1, max: 8, takesAll: true, buckets: [1, 4, 8]});
+    for (const size of [8, 1, 2, 3, 4, 5, 6, 7, 8]) {
+      const x = xOf(size), {y} = await m.run({x});
+      assert.deepEqual(y, x.map(v => v + v), `size ${size}`);
+      assert.equal(m.inputs[0].shape[axis], size);
+      assert.equal(m.rows('y'), m.outputs[0].shape[0]);
+      m.input('x').fill(1.5);
+      m.call();
+      assert.deepEqual(m.output('y'), new Float32Array(8 * size).fill(3));
+      assert(m.profile(2).every(({ms}) => ms >= 0));
+    }
+    for (const size of [0, 9, -1, 2.5]) assert.match(await failure(() => m.setSize(size)), /^OUT_OF_RANGE 11 batch is .*; the module takes 1 to 8/);
+    assert.match(await failure(() => m.run({x: xOf(9)})), /batch is 9/);
+    m.setSize(2);
+    assert.match(await failure(() => m.run({x: new Float32Array(17)})), /has 16 elements, not 17/);
+    assert.match(await failure(() => m.run({x: new Float64Array(24)})), /is a Float32Array, not Float64Array/);
+    m.close();
+    assert.match(await failure(() => m.setSize(1)), /closed/);
+    const times = [9, 1, 3], timed = fs.readFileSync(path, 'latin1').replace(/"ns":0/g, () => `"ns":${times.shift()}`);
+    const measured = await kiln.load(Buffer.from(timed, 'latin1')), flopsOf = size => (measured.setSize(size), measured.steps[0].flops);
+    assert.deepEqual([1, 3, 4, 5, 8].map(flopsOf), [8, 32, 32, 32, 64], '5 is split into runs of 4');
+    for (const size of [5, 6, 7]) assert.deepEqual((await measured.run({x: xOf(size)})).y, xOf(size).map(v => v + v));
+  },
+
+  async listed_sizes(path, one) {
+    const m = await kiln.load(path);
+    assert.deepEqual(m.sizes, {dim: 'batch', min: 2, max: 6, takesAll: false, buckets: [2, 4, 6]});
+    for (const size of [2, 4, 6]) {
+      const {y} = await m.run({x: new Float32Array(8 * size)});
+      assert(y.length === 8 * size && y.every(v => Math.abs(v - 1 / size) < 1e-5));
+    }
+    assert.match(await failure(() => m.run({x: new Float32Array(24)})), /^OUT_OF_RANGE 11 batch is 3; the module takes 2, 4, 6/);
+    const single = await kiln.load(one);
+    assert.equal(single.sizes, undefined);
+    assert.match(await failure(() => single.setSize(1)), /^INVALID_ARGUMENT 3 the module has one size only/);
+  },
+
   async server(path) {
     const server = http.createServer((request, response) => {
       if (request.url !== '/m.wasm') response.statusCode = 404;

@@ -7,6 +7,7 @@ import shutil
 import sys
 
 import harness
+import onnx_file
 from page_fleet import PageFleet
 from test_install import run
 
@@ -54,6 +55,30 @@ def test_each_error_is_a_class_and_says_what_was_expected(world):
 def test_threads_share_the_loops_of_kernels(world):
     world.run("compile", DIGITS / "digits.onnx", "--db", "none", "--target", "wasm", "--threads", 2, "-o", world.path("two.wasm"))
     app(world, "threads", world.path("two.wasm"), digits(world, "wasm"))
+
+
+def test_results_have_as_many_rows_as_the_data_say(world):
+    model = pathlib.Path(world.path("compress.onnx"))
+    model.write_bytes(onnx_file.model([onnx_file.node("Compress", "x c", "y", axis=0)],
+                                      [onnx_file.port("x", [4, 3]), onnx_file.port("c", [4], onnx_file.BOOL)], [onnx_file.port("y", ["n", 3])]))
+    world.run("compile", model, "--db", "none", "--target", "wasm", "-o", world.path("rows.wasm"))
+    app(world, "rows", world.path("rows.wasm"))
+
+
+def test_one_module_takes_every_size_up_to_the_largest(world):
+    model = pathlib.Path(world.path("sizes.onnx"))
+    for axis, shape in enumerate((["batch", 8], [8, "batch"])):
+        model.write_bytes(onnx_file.model([onnx_file.node("Add", "x x", "y")], [onnx_file.port("x", shape)], [onnx_file.port("y", shape)]))
+        made = world.json("compile", model, "--dim", "batch=1,4,8", "--db", "none", "--target", "wasm", "-o", world.path("all.wasm"))[-1]
+        assert made["sizes"] == [1, 4, 8] and made["takes_all"], made
+        app(world, "sizes", world.path("all.wasm"), axis)
+
+
+def test_rows_that_depend_on_each_other_are_not_padded(world):
+    model = pathlib.Path(world.path("softmax.onnx"))
+    model.write_bytes(onnx_file.model([onnx_file.node("Softmax", "x", "y", axis=0)], [onnx_file.port("x", ["batch", 8])], [onnx_file.port("y", ["batch", 8])]))
+    world.run("compile", model, "--dim", "batch=2..6", "--db", "none", "--target", "wasm", "-o", world.path("listed.wasm"))
+    app(world, "listed_sizes", world.path("listed.wasm"), digits(world, "wasm"))
 
 
 def test_modules_come_from_servers(world):

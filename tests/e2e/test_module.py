@@ -298,7 +298,6 @@ def test_lists_of_sizes_that_mean_nothing_are_refused(world):
         options = [word for dim in dims for word in ("--dim", dim)]
         world.refused("compile", model, *options, "--db", "none", "-o", world.path("x.kiln"), says=says)
         assert not pathlib.Path(world.path("x.kiln")).exists()
-    world.refused("compile", model, "--dim", "batch=1,2", "--target", "wasm", "-o", world.path("x.wasm"), says="WebAssembly has one size of batch")
     world.refused("compile", model, "--dim", "batch=1,2", "--emit", "loops", says="--emit loops takes one size of batch")
 
 

@@ -31,4 +31,13 @@
     "last: f32[2,20], all: f32[7,2,20] = loop_end(i, t, t)\n"                                \
     "y: f32[7,2,20] = neg(all)\noutput last\noutput y\n"
 
+/* A result whose number of rows only the run knows: the state is doubled until it is large. */
+#define LOOP_UNTIL_LARGE                                                                  \
+    "graph g\ninput s: f32[10]\nconstant n: i64[] = [1000]\nconstant go: bool[] = [1]\n"  \
+    "constant two: f32[1] = [2]\nconstant limit: f32[1] = [100]\n"                        \
+    "i: i64[], a: f32[10] = loop_begin(n, go, s) carried=1 guarded=1 trips=20\n"          \
+    "b: f32[10] = mul(a, two)\nm: f32[1] = reduce_max(b) axes=[0]\n"                      \
+    "less: bool[1] = less(m, limit)\nlast: f32[10], all: f32[20,10] = loop_end(i, less, " \
+    "b, b)\noutput last\noutput all\n"
+
 #endif

@@ -1,4 +1,5 @@
-// Runs a module twice on given inputs: PACKAGE MODULE FOLDER. Reads FOLDER/in0, in1, ... and writes FOLDER/out0, ...
+// Runs a module twice on given inputs: PACKAGE MODULE FOLDER. Reads FOLDER/in0, in1, ... and writes FOLDER/out0, ... and, as
+// JSON, FOLDER/rows: how many rows each output has.
 import fs from 'node:fs';
 import {pathToFileURL} from 'node:url';
 
@@ -11,4 +12,5 @@ for (let round = 0; round < 2; round++) { // the second finds what the first lef
   m.outputs.forEach(({name}) => bytesOf(m.output(name)).fill(0x5a));
   m.call();
 }
+fs.writeFileSync(`${data}/rows`, JSON.stringify(m.outputs.map(({name}) => m.rows(name))));
 m.outputs.forEach(({name}, i) => fs.writeFileSync(`${data}/out${i}`, bytesOf(m.output(name))));

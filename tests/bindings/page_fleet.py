@@ -1,8 +1,15 @@
-"""A tracker that pages dial, and what a test asks of the fleet with such a board."""
+"""A tracker that pages dial, a proxy with TLS before it, and what a test asks of the fleet with such a board."""
+import os
 import pathlib
 import re
+import shutil
+import socket
+import subprocess
+import textwrap
 
 import harness
+
+HOW_TO = pathlib.Path(__file__).resolve().parents[2] / "docs/how-to/javascript.md"
 
 
 class PageFleet:
@@ -17,6 +24,24 @@ class PageFleet:
         self.url = "ws://" + re.search(r"listening on ws:(\S+)", tracker.log.read_text())[1]
         self.log = tracker.log
         world.tuner(self.address)
+
+    def put_proxy_before(self):
+        """HAProxy with the configuration of the how-to, and a certificate of its own for localhost. Gives the certificate's file; `url` is the proxy's."""
+        if not shutil.which("haproxy"):
+            raise harness.Skip("HAProxy is missing: install haproxy")
+        certificate, key, both, config = (self.world.path(name) for name in ("proxy.crt", "proxy.key", "fleet.pem", "haproxy.cfg"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        pathlib.Path(both).write_text(pathlib.Path(certificate).read_text() + pathlib.Path(key).read_text())
+        text = textwrap.dedent(re.search(r"^    defaults\n(?:    .*\n|\n)+", HOW_TO.read_text(), re.M)[0])
+        for said, here in ((":443", "fd@0"), ("/etc/haproxy/fleet.pem", both), ("127.0.0.1:9479", self.url.removeprefix("ws://"))):
+            assert said in text, text
+            text = text.replace(said, here)
+        pathlib.Path(config).write_text(text)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.url = f"wss://localhost:{listener.getsockname()[1]}"
+            self.world.start(shutil.which("haproxy"), "-db", "-f", config, before=lambda: os.dup2(listener.fileno(), 0))
+        return certificate
 
     def until_here(self):
         harness.until(lambda: "board=page" in self.log.read_text(), "the page")

@@ -101,6 +101,17 @@ def test_a_page_measures_for_the_fleet(world):
         print(f"# {browser.evaluate('window.told.length')} lines; {world.json('fleet', 'list', '--tracker', fleet.address)[0]['device']}")
 
 
+def test_a_page_comes_through_a_proxy_with_tls(world):
+    address = page(world)
+    fleet = PageFleet(world, address.rstrip("/"))
+    fleet.put_proxy_before()
+    with Chromium(world, "--ignore-certificate-errors") as browser: # the proxy's is its own
+        browser.open(address)
+        browser.until("document.getElementById('answer')?.textContent === '7'", "the first answer")
+        browser.evaluate(f"(async () => {{ (await import('./kiln/board/board.js')).serve({json.dumps(fleet.url)}, {{key: {json.dumps(fleet.key)}}}); }})()")
+        fleet.until_here()
+
+
 def test_a_page_of_another_origin_is_refused(world):
     fleet = PageFleet(world, "http://localhost:1")
     with Chromium(world) as browser:

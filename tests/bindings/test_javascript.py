@@ -109,16 +109,33 @@ def test_a_tracker_says_what_pages_need(world):
         world.refused("--listen", *options, says=says, name="kiln-tracker")
 
 
-def test_a_board_in_node_measures_for_the_fleet(world):
+def board_script(world, fleet, options="{}"):
+    """A program of node that is a board of the fleet: its argument is the key. `options`: of its WebSocket."""
     if not SOCKETS.exists():
         raise harness.Skip("WebSockets for node are missing: install node-ws")
-    fleet = PageFleet(world)
     script = pathlib.Path(world.path("board.mjs"))
     script.write_text(f"""
-        import {{WebSocket}} from {json.dumps(str(SOCKETS))};
+        import {{WebSocket as Plain}} from {json.dumps(str(SOCKETS))};
         import {{serve}} from {json.dumps(str(PACKAGE / "board/board.js"))};
+        class WebSocket extends Plain {{ constructor(url) {{ super(url, {options}); }} }}
         await serve({json.dumps(fleet.url)}, {{key: process.argv[2], WebSocket, log: console.log}}).closed;
     """)
+    return script
+
+
+def test_a_board_comes_through_a_proxy_with_tls(world):
+    fleet = PageFleet(world, "https://fleet.example")
+    world.env["NODE_EXTRA_CA_CERTS"] = fleet.put_proxy_before()
+    stranger = world.start(shutil.which("node"), board_script(world, fleet, '{origin: "https://other.example"}'), fleet.key)
+    harness.until(lambda: "closed the connection" in stranger.log.read_text(), "the end of a page of another site")
+    assert "pages of https://other.example" in (pathlib.Path(world.home) / "tracker/audit.log").read_text()
+    world.start(shutil.which("node"), board_script(world, fleet, '{origin: "https://fleet.example"}'), fleet.key)
+    fleet.until_here()
+
+
+def test_a_board_in_node_measures_for_the_fleet(world):
+    fleet = PageFleet(world)
+    script = board_script(world, fleet)
     world.start(shutil.which("node"), script, fleet.key)
     fleet.until_here()
     tuned = fleet.tune(DIGITS / "digits.onnx")

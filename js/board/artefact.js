@@ -38,7 +38,7 @@ function payloadsOf(bytes, sizes) {
   });
 }
 
-/** {target, args, launches, payloads, scratch, workerScratch, errorFactor}. Throws where the bytes are no artefact. */
+/** {target, args, launches, payloads, scratch, workerScratch, executedFlops, errorFactor}. Throws where the bytes are no artefact. */
 export function parseArtefact(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < HEADER_BYTES || new TextDecoder().decode(bytes.subarray(0, 8)) !== MAGIC) throw new Error('no artefact');
@@ -54,6 +54,7 @@ export function parseArtefact(bytes) {
     payloads: payloadsOf(bytes.subarray(align(end, PAYLOAD_ALIGNMENT)), manifest.get(15)?.map(map => map.get(2)) ?? [size]),
     scratch: manifest.get(9),
     workerScratch: manifest.get(10),
+    executedFlops: manifest.get(13) ?? manifest.get(11),
     errorFactor: manifest.get(14) ?? 1,
   };
 }

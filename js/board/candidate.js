@@ -113,6 +113,12 @@ export class Candidate {
     this.#call(PHASE.prepare, 1);
   }
 
+  /** Milliseconds that a run takes at least on a core of so many f32 operations a second: narrower elements go more at a time. */
+  leastMs(peakFlops) {
+    const sizes = this.#artefact.args.filter(({role}) => role !== ROLE.output).map(({dtype}) => typeOf(dtype).array.BYTES_PER_ELEMENT);
+    return this.#artefact.executedFlops / (peakFlops * 4 / Math.min(4, ...sizes)) * 1000;
+  }
+
   /** Milliseconds of so many runs. An element of each output is spoilt before, which they must write again. */
   run(times) {
     this.#spoil();

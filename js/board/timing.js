@@ -1,10 +1,12 @@
 // How candidates are timed, as rpc-server/timing.h does it: until warm, in samples that are long enough for the clock, until
-// the median is known well enough.
+// the median is known well enough. Samples beside a slow reading of the reference kernel (pace.js) are taken again.
 const CLOCK_STEPS = 200; // a sample lasts so many steps of the clock: that is within 0.5 %
 const SAMPLES_MAX = 1024;
 const RACE_SAMPLES = 3;
 const WARM_MS = 10;
 const STEADY = 0.05;
+/** What is spent on samples that are taken again: times total_ns, at most so much; so many tries in a row end it. */
+const PATIENCE = 2, PATIENCE_MAX_MS = 1000, DISTURBED_MAX = 8;
 const NS = 1e6; // in a millisecond
 
 /** proto/proto.h. */
@@ -39,7 +41,7 @@ function warmUp(candidate, sampleMs, firstMs) {
   return runsFor(sampleMs, before);
 }
 
-const median = sorted => (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.floor(sorted.length / 2)]) / 2;
+export const median = sorted => (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.floor(sorted.length / 2)]) / 2;
 
 /** Half of the median's 95 % interval over the median: order statistics of a binomial distribution, as base/stats.c. */
 function interval(samples) {
@@ -63,25 +65,81 @@ function stopOf(policy, samples, spentMs) {
   return spentMs * NS >= policy.total_ns ? STOP.timeCap : STOP.none;
 }
 
+/** Samples, with the reference kernel read between them. */
+class Sampler {
+  #pace;
+  #patienceMs;
+  #inRow = 0; // disturbed tries
+  #mostInRow;
+  #before;
+
+  constructor(pace, policy, count) {
+    this.#pace = pace;
+    this.#mostInRow = DISTURBED_MAX * count;
+    this.#patienceMs = PATIENCE * count * Math.min(policy.total_ns / NS, PATIENCE_MAX_MS);
+    this.#before = pace?.read();
+  }
+
+  /** A neighbour stays for longer than a sample: the slower one of both readings shows it. */
+  #try({candidate, runs}) {
+    const ms = candidate.run(runs), before = this.#before, after = this.#pace?.read();
+    this.#before = after;
+    if (after === undefined) return {ms, drift: 0, isDisturbed: false};
+    const usual = this.#pace.usual, isDisturbed = usual.isSlow(Math.max(before, after) / usual.ms);
+    this.#inRow = isDisturbed ? this.#inRow + 1 : 0;
+    if (this.#inRow === this.#mostInRow) this.#patienceMs = 0;
+    return {ms, drift: (before + after) / 2 / usual.ms, isDisturbed};
+  }
+
+  /** The least disturbed of as many tries as patience allows. */
+  take(one) {
+    let best = this.#try(one);
+    while (best.isDisturbed && this.#patienceMs > 0) {
+      const next = this.#try(one);
+      this.#patienceMs -= next.ms;
+      one.again++;
+      if (!next.isDisturbed || next.drift < best.drift) best = next;
+    }
+    one.spentMs += best.ms;
+    one.tries.push(best);
+  }
+}
+
+/** Rounds in which no candidate was disturbed; all of them where these are too few. Rounds stay whole. */
+function keepQuiet(timed, least) {
+  const isQuiet = round => timed.every(({tries}) => !tries[round].isDisturbed);
+  const quiet = [...timed[0].tries.keys()].filter(isQuiet);
+  if (quiet.length < least) return;
+  for (const one of timed) {
+    one.again += one.tries.length - quiet.length;
+    one.tries = quiet.map(round => one.tries[round]);
+  }
+}
+
+const samplesOf = ({tries}) => tries.map(({ms}) => Math.max(Math.round(ms * NS), 1));
+const driftOf = ({tries}) => median(Float64Array.from(tries, ({drift}) => drift).sort());
+
 /**
- * Times candidates in turns until none needs more samples; {samples_ns, runs, stop} of each. `firstMs`: of each, a run that
- * was made already. A single one is given up where its first samples are all slower per run than `raceNs` (0: never).
+ * Times candidates in turns until none needs more samples; {samples_ns, runs, stop, drift, again} of each. `firstMs`: of each, a
+ * run that was made already. A single one is given up where its first samples are all slower per run than `raceNs` (0: never),
+ * by more than what slows the board. `pace`: undefined where nothing is read, and drift is 0 then.
  */
-export function time(candidates, policy, firstMs, raceNs) {
-  const sampleMs = Math.max(policy.sample_ns / NS, clockStep() * CLOCK_STEPS);
-  const timed = candidates.map((candidate, i) => ({candidate, runs: warmUp(candidate, sampleMs, firstMs[i]), samples: [], spentMs: 0, stop: STOP.none}));
+export function time(candidates, policy, firstMs, raceNs, pace) {
+  const sampleMs = Math.max(policy.sample_ns / NS, clockStep() * CLOCK_STEPS), least = Math.max(policy.samples_min, 1);
+  const timed = candidates.map((candidate, i) =>
+    ({candidate, runs: warmUp(candidate, sampleMs, firstMs[i]), tries: [], again: 0, spentMs: 0, stop: STOP.none}));
+  const sampler = new Sampler(pace, policy, timed.length);
   for (let round = 0; timed.some(one => one.stop === STOP.none); round++) {
     for (const one of round % 2 ? [...timed].reverse() : timed) {
       if (timed.length > 1) one.candidate.run(1);
-      const ms = one.candidate.run(one.runs);
-      one.spentMs += ms;
-      one.samples.push(Math.max(Math.round(ms * NS), 1));
+      sampler.take(one);
     }
-    for (const one of timed) one.stop = stopOf(policy, one.samples, one.spentMs);
-    const [first] = timed;
-    if (timed.length === 1 && raceNs > 0 && first.samples.length >= RACE_SAMPLES &&
-        Math.min(...first.samples.slice(0, RACE_SAMPLES)) > raceNs * first.runs)
+    for (const one of timed) one.stop = stopOf(policy, samplesOf(one), one.spentMs);
+    const [first] = timed, samples = samplesOf(first);
+    if (timed.length === 1 && raceNs > 0 && samples.length >= RACE_SAMPLES &&
+        Math.min(...samples.slice(0, RACE_SAMPLES)) > raceNs * Math.max(driftOf(first), 1) * first.runs)
       first.stop = STOP.raced;
   }
-  return timed.map(({samples, runs, stop}) => ({samples_ns: samples, runs, stop}));
+  if (timed[0].stop !== STOP.raced) keepQuiet(timed, least);
+  return timed.map(one => ({samples_ns: samplesOf(one), runs: one.runs, stop: one.stop, drift: driftOf(one), again: one.again}));
 }

@@ -1,19 +1,31 @@
 // The worker of a board: measures one trial after the other, and is ended from outside where a candidate does not return.
 import {Candidate, OUTCOME, Verdict} from './candidate.js';
 import {parseReference} from './elements.js';
-import {STOP, time} from './timing.js';
+import {Pace} from './pace.js';
+import {STOP, clockStep, median, time} from './timing.js';
 
 /** proto/proto.h. */
 const PHASE = {load: 2, warm: 3, run: 4, check: 5};
 const POISON = {first: 0x7f, last: 0xff};
+/** A kernel that is faster than so many times the measured peak has not done its work (rpc-server/verdict.h). */
+const PEAK_MARGIN = 1.2;
 
 const ended = error => {
   if (!(error instanceof Verdict)) throw error;
   return {outcome: error.outcome, text: error.message};
 };
 
+/** Fails where the samples are shorter than the core can be; an engine may have become faster since the peak was sought. */
+function expectPossible(candidate, {samples_ns: samples, runs}, pace) {
+  const ms = median(Float64Array.from(samples).sort()) / runs / 1e6, isTooFast = () => ms < candidate.leastMs(pace.peakFlops) / PEAK_MARGIN;
+  if (isTooFast()) pace.seekPeak();
+  if (!isTooFast()) return;
+  throw new Verdict(OUTCOME.wrongResult, `${(ms * 1e6).toFixed(0)} ns per run is faster than this core can be ` +
+      `(${(candidate.leastMs(pace.peakFlops) * 1e6).toFixed(0)} ns at its peak)`, candidate);
+}
+
 /** The trial's kernel and its rivals; those that fail drop out with their outcome. */
-async function measure({artefacts, reference, seed, policy, raceNs}, enter) {
+async function measure({artefacts, reference, seed, policy, raceNs}, enter, pace) {
   const expected = parseReference(reference), results = artefacts.map(() => ({outcome: OUTCOME.ok}));
   const candidates = [], firstMs = [];
   const attempt = async (i, what) => {
@@ -51,7 +63,8 @@ async function measure({artefacts, reference, seed, policy, raceNs}, enter) {
   for (let done = false; !done && results[0].outcome === OUTCOME.ok;) { // again without a rival that fails meanwhile
     const turns = alive();
     try {
-      const timed = time(turns.map(i => candidates[i]), policy, turns.map(i => firstMs[i]), raceNs);
+      const timed = time(turns.map(i => candidates[i]), policy, turns.map(i => firstMs[i]), raceNs, pace);
+      turns.forEach((i, k) => expectPossible(candidates[i], timed[k], pace));
       turns.forEach((i, k) => Object.assign(results[i], timed[k]));
       done = true;
     } catch (error) {
@@ -62,12 +75,21 @@ async function measure({artefacts, reference, seed, policy, raceNs}, enter) {
   enter(PHASE.check);
   for (const i of alive())
     if (results[i].stop !== STOP.raced) await attempt(i, () => check(i, POISON.last, 'after the last timed call'));
+  const [own] = results; // what is said of all
+  own.peak_flops = pace.peakFlops;
+  own.drift = Math.max(...results.map(({drift = 0}) => drift));
+  own.again = results.reduce((sum, {again = 0}) => sum + again, 0);
+  own.out_of_band = pace.usual.isOut(own.drift);
   return results;
 }
 
+let pace; // of this worker, from its first trial on
+
 async function serve(port, order) {
   try {
-    const results = await measure(order, phase => port.postMessage({phase}));
+    pace ??= await Pace.create(clockStep());
+    pace.learn();
+    const results = await measure(order, phase => port.postMessage({phase}), pace);
     port.postMessage({results});
   } catch (error) {
     port.postMessage({results: [{outcome: OUTCOME.infra, text: String(error.message ?? error)}]});

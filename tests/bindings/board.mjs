@@ -5,6 +5,8 @@ import {createHash} from 'node:crypto';
 import {serve} from 'kiln/board';
 import {Key} from './node_modules/kiln/board/connection.js';
 import {inputSeed, makeInput, placesOf} from './node_modules/kiln/board/elements.js';
+import {Usual} from './node_modules/kiln/board/pace.js';
+import {STOP, time} from './node_modules/kiln/board/timing.js';
 import {FrameReader, frame, message} from './node_modules/kiln/board/wire.js';
 
 const OUTCOME = {ok: 0, linkError: 2, wrongResult: 3, timeout: 4, crash: 5, infra: 7};
@@ -43,10 +45,10 @@ function kernel(code, status = 0) {
     ...section(10, [1, body.length, ...body])];
 }
 
-/** An artefact with one output of four floats. */
-function artefact(payload) {
+/** An artefact with one output of four floats, that says of itself how many operations a run takes. */
+function artefact(payload, flops = 0) {
   const output = new Map([[1, 'y'], [2, 1], [3, 3], [4, [4]], [5, 'row'], [6, 1], [7, true]]);
-  const manifest = pack(new Map([[1, 1], [2, 1], [3, 'cpu:wasm32-unknown-unknown'], [4, ''], [5, ''], [6, ''], [7, false], [8, 1], [9, 0], [10, 0], [11, 0], [12, [output]]]));
+  const manifest = pack(new Map([[1, 1], [2, 1], [3, 'cpu:wasm32-unknown-unknown'], [4, ''], [5, ''], [6, ''], [7, false], [8, 1], [9, 0], [10, 0], [11, flops], [12, [output]]]));
   const head = Buffer.alloc(24);
   head.write('KILNART1');
   head.writeUInt32LE(manifest.length, 8);
@@ -203,6 +205,10 @@ const cases = {
     const board = await open(), once = [0x23, 0, 0x04, 0x40, 0x41, 0, 0x0f, 0x0b];
     const good = await measure(trial(right));
     assert.equal(good.outcome, OUTCOME.ok);
+    assert(good.peak_flops > 1e8 && good.drift > 0.1 && good.drift < 10, JSON.stringify(good));
+    const impossible = await measure(trial(right, {artefact: put(artefact(right, 1e12))}));
+    assert.equal(impossible.outcome, OUTCOME.wrongResult);
+    assert.match(impossible.text, /ns per run is faster than this core can be/);
     assert(good.checked && good.samples_ns.length >= 5 && good.runs >= 1 && good.stop >= 1 && good.error === 0, JSON.stringify(good));
     assert.equal((await measure(trial(kernel(all(1.7))))).error < 1, true);
     for (const [outcome, text, code] of [
@@ -226,6 +232,37 @@ const cases = {
     assert.deepEqual([missing.outcome, missing.blame, missing.text], [OUTCOME.infra, 3, 'no such blob']);
     board.close();
     await board.closed;
+  },
+
+  /** A board whose clock is made up: a run takes a millisecond, while a neighbour is there two. */
+  async pace() {
+    let neighbours = 0; // tries that one is still there
+    const usual = new Usual(), candidate = {run: runs => runs * (neighbours > 0 ? 2 : 1)};
+    const pace = {usual, read: () => (neighbours-- > 0 ? 3 : 2)};
+    for (const ms of [2.1, 2, 2.02, 2.01]) usual.take(ms);
+    assert.equal(usual.ms, 2);
+    assert(usual.band > 0.049 && usual.band < 0.051, 'no band is narrower');
+    assert(usual.isOut(1.5) && usual.isOut(0.6) && !usual.isOut(1.02) && !usual.isOut(0));
+    for (let i = 0; i < 64; i++) usual.take(i % 2 ? 4 : 8);
+    assert.deepEqual([usual.ms, usual.band], [4, 0.25], 'the newest count, and no band is wider');
+    for (let i = 0; i < 64; i++) usual.take(2);
+    const policy = {...POLICY, sample_ns: 1e6, total_ns: 1e9};
+    const of = () => time([candidate], policy, [1], 0, pace)[0];
+    const quiet = of();
+    assert.deepEqual([quiet.drift, quiet.again, quiet.stop], [1, 0, STOP.converged]);
+    neighbours = 4;
+    const disturbed = of();
+    assert(disturbed.again >= 2 && disturbed.drift === 1, JSON.stringify(disturbed));
+    assert(disturbed.samples_ns.every(ns => ns === 1e6 * disturbed.runs), 'none is kept that was disturbed');
+    neighbours = Infinity;
+    const slow = of();
+    assert.deepEqual([slow.drift, slow.again], [1.5, 7], JSON.stringify(slow));
+    assert(usual.isOut(slow.drift));
+    neighbours = 0;
+    assert.equal(time([candidate], policy, [1], 0, undefined)[0].drift, 0, 'no pace, no drift');
+    const stopWhere = read => time([candidate], policy, [1], 0.8e6, {usual, read})[0].stop;
+    assert.equal(stopWhere(() => 2), STOP.raced);
+    assert.notEqual(stopWhere(() => 3), STOP.raced, 'the neighbour is not its fault');
   },
 
   async rivals() {

@@ -52,7 +52,7 @@ class PageFleet:
         lines = world.json("tune", model, "--target", "wasm", "--tasks", "conv+relu", "--trials", trials, "--tracker", self.address,
                            "--db", world.path("client.db"), "--out", module)
         done = next(line for line in lines if line["event"] == "done")
-        assert all(task["best_ms"] > 0 for task in done["tasks"] if task["trials"]), done
+        assert all(task["best_ms"] > 0 and task["share_of_peak"] > 0 for task in done["tasks"] if task["trials"]), done
         rows = world.sql("client.db", "select outcome, checked, count(*) from record group by outcome, checked")
         assert rows and all(row[:2] == ["ok", "1"] for row in rows), rows
         assert world.sql("client.db", "select distinct name from device") == [["page"]]

@@ -94,6 +94,10 @@ def test_a_board_tells_how_each_candidate_ends_and_who_is_to_blame(world):
     app(world, "rivals", file=BOARD)
 
 
+def test_a_board_tells_when_it_is_slower_than_usual(world):
+    app(world, "pace", file=BOARD)
+
+
 def test_a_board_obeys_leases_and_comes_back(world):
     app(world, "leases", file=BOARD)
     app(world, "comes_back", file=BOARD)

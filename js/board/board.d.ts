@@ -9,6 +9,11 @@ export interface BoardOptions {
   device?: string;
   /** That jobs may ask for, by name. */
   labels?: Record<string, string>;
+  /**
+   * Keeps the text of the next key (`kiln key rotate`) in place of `key`, for the next time the page is opened. The board goes on
+   * with it once this has returned; the present one is good until the tracker has seen the next. Without it the board declines.
+   */
+  keyChanged?: (key: string) => void | Promise<void>;
   /** A line for people. */
   log?: (text: string) => void;
   /** For engines that have none, such as node before version 22. */

@@ -83,6 +83,7 @@ class Board {
     this.#connection = new Connection(url, this.#key, this.#boot, WebSocket, {
       opened: () => this.#opened(),
       message: (name, fields) => this.#message(name, fields),
+      keyOffered: text => this.#takeKey(text),
       closed: error => this.#lost(error),
     });
   }
@@ -98,6 +99,14 @@ class Board {
       running: [...this.#entries.values()].map(({trial}) => idOf(trial)),
     });
     for (const {result} of this.#entries.values()) if (result) this.#connection.send('TRIAL_RESULT', result);
+  }
+
+  async #takeKey(text) {
+    const {keyChanged, log} = this.#options;
+    if (!keyChanged) throw new Error('the page keeps no new keys');
+    await keyChanged(text);
+    this.#key = new Key(text);
+    log(`the key is ${this.#key.name} now`);
   }
 
   #lost(error) {
@@ -256,7 +265,7 @@ function describe() {
  * Offers this page to the tracker that listens at `url` (`kiln-tracker --listen ws:...`).
  *
  * `options.key`: text of the file that `kiln key new board/NODE` wrote. Optional: `name` and `device`, as `kiln fleet` shows them; `labels`, by
- * name; `log(text)`; `WebSocket`, a class for engines that have none.
+ * name; `log(text)`; `WebSocket`, a class for engines that have none; `keyChanged(text)`, which keeps the next key in the place of the present one.
  * Gives the board: `closed` is a promise that fails where the tracker does not let it in; `close()` ends it.
  */
 export function serve(url, options) {

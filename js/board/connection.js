@@ -9,6 +9,7 @@ const UNAUTHENTICATED = new Unauthenticated().number;
 const BLOB_MAX = 1 << 30;
 const GRANT_BYTES = 512 << 10; // of a blob, before the tracker is let send as much again
 const SILENT_BEATS = 5;
+const TEXT_MAX = 256; // of KEY_TAKEN
 
 const utf8 = new TextEncoder();
 const hex = bytes => Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('');
@@ -29,11 +30,26 @@ export class Key {
     this.secret = Uint8Array.from(found[3].match(/../g), pair => parseInt(pair, 16));
   }
 
-  /** What `who` sends to prove that it knows the secret (CHALLENGE in docs/reference/messages.md). */
-  async prove(who, peerNonce, trackerNonce, address) {
-    const said = join(utf8.encode(`kiln ${who}\0`), peerNonce, trackerNonce, [BOARD], utf8.encode(`${this.node}\0${address}`));
+  /** HMAC-SHA-256 with the secret of a word that a zero byte ends, and of bytes. */
+  async hmac(word, ...parts) {
     const secret = await webcrypto.subtle.importKey('raw', this.secret, {name: 'HMAC', hash: 'SHA-256'}, false, ['sign']);
-    return new Uint8Array(await webcrypto.subtle.sign('HMAC', secret, said));
+    return new Uint8Array(await webcrypto.subtle.sign('HMAC', secret, join(utf8.encode(`${word}\0`), ...parts)));
+  }
+
+  /** What `who` sends to prove that it knows the secret (CHALLENGE in docs/reference/messages.md). */
+  prove(who, peerNonce, trackerNonce, address) {
+    return this.hmac(`kiln ${who}`, peerNonce, trackerNonce, [BOARD], utf8.encode(`${this.node}\0${address}`));
+  }
+
+  /** The text of the next generation's key, which KEY_OFFER carries masked (docs/reference/messages.md). */
+  async open({generation, secret, last_day: lastDay = 0, proof}, ...nonces) {
+    const numbers = new Uint8Array(8), view = new DataView(numbers.buffer);
+    view.setUint32(0, generation, true);
+    view.setUint32(4, lastDay, true);
+    if (!proof || hex(await this.hmac('kiln next key', ...nonces, numbers, secret)) !== hex(proof))
+      throw new Unauthenticated('a next key that is not from who knows this one');
+    const mask = await this.hmac('kiln next key mask', ...nonces, numbers);
+    return `kiln-keys 1\nboard/${this.node}/${generation} ${hex(secret.map((byte, i) => byte ^ mask[i]))}\n`;
   }
 }
 
@@ -42,6 +58,7 @@ export const random = size => hex(webcrypto.getRandomValues(new Uint8Array(size)
 export class Connection {
   #socket;
   #reader = new FrameReader();
+  #trackerNonce;
   #nonce = webcrypto.getRandomValues(new Uint8Array(NONCE_BYTES));
   #work = Promise.resolve(); // messages are taken in order, though proofs take a while
   #transfers = new Map(); // by stream: {content, got, resolve, reject, granted}
@@ -52,7 +69,7 @@ export class Connection {
 
   /**
    * Dials `url` ("ws://HOST:PORT", "wss://..."). `opened()`, `message(name, fields)` and `closed(error)` are called
-   * as it goes; nothing after `closed`.
+   * as it goes; nothing after `closed`. `keyOffered(text)` keeps the next key, or throws where it cannot.
    */
   constructor(url, key, boot, WebSocket, handler) {
     Object.assign(this, {url: new URL(url), key, handler});
@@ -100,6 +117,7 @@ export class Connection {
   async #message(name, fields, stream) {
     if (name === 'CHALLENGE') return this.#challenge(fields);
     if (name === 'WELCOME') return this.#welcome(fields);
+    if (name === 'KEY_OFFER') return this.#takeKey(fields);
     if (name === 'PING') return this.send('PONG', {t_ns: fields.t_ns ?? 0, wall_ns: BigInt(Date.now()) * 1000000n}, stream);
     if (name === 'BLOB_PUT') return this.#begin(fields.blob, stream);
     if (name === 'ERROR' && this.#transfers.has(stream)) return this.#fail(stream, new Error(fields.text));
@@ -113,11 +131,23 @@ export class Connection {
     const {host} = this.url, expected = await this.key.prove('tracker', this.#nonce, nonce, host);
     if (hex(expected) !== hex(proof)) throw new Unauthenticated(`who listens at ${host} is not the tracker of this key, or does not know the key`);
     this.send('PROOF', {proof: await this.key.prove('peer', this.#nonce, nonce, host)});
-    this.proven = true;
+    this.#trackerNonce = nonce;
+  }
+
+  /** The tracker answers by an end of the connection, so that the board comes back with the new key. */
+  async #takeKey(offer) {
+    const text = await this.key.open(offer, this.#nonce, this.#trackerNonce);
+    let why = '';
+    try {
+      await this.handler.keyOffered(text);
+    } catch (error) {
+      why = error.message.replace(/[^ -~]/g, '?').slice(0, TEXT_MAX) || 'it was not kept';
+    }
+    this.send('KEY_TAKEN', {generation: offer.generation, text: why || undefined});
   }
 
   #welcome({heartbeat_ms: ms}) {
-    if (!this.proven) throw new Unauthenticated(`who listens at ${this.url.host} has not proven that it knows the key`);
+    if (!this.#trackerNonce) throw new Unauthenticated(`who listens at ${this.url.host} has not proven that it knows the key`);
     this.#beat = setInterval(() => {
       if (++this.#heard > SILENT_BEATS) this.close(new Error('the tracker is silent'));
       this.send('PING', {});

@@ -39,26 +39,84 @@ kiln_status kiln_rotate_check_signer(const kiln_key *key, const kiln_msg_hello *
     return KILN_ERROR(PERMISSION_DENIED, "%s signs by another seed than its key file's", key->node);
 }
 
-void kiln_rotate_offer(kiln_conn *conn) {
-    if (!conn->tls || conn->dialled || conn->state != KILN_CONN_OPEN ||
-        conn->version < kiln_message_since(KILN_MSG_KEY_OFFER))
-        return;
-    const kiln_key *key = kiln_tls_key(conn->tls);
-    const kiln_key *next = kiln_keyring_offer(conn->listen.keyring, key);
-    if (!next || next->generation == conn->offered) return;
-    conn->offered = next->generation;
+/* HMAC with the present secret of a word, both nonces, numbers of 32 bits and the masked secret. */
+static void hmac_of(const kiln_offer_terms *terms, kiln_str word, kiln_str rest,
+                    kiln_digest *out_digest) {
+    uint8_t number[8];
+    for (uint32_t i = 0; i < 4; i++) {
+        number[i] = (uint8_t)(terms->generation >> 8 * i);
+        number[4 + i] = (uint8_t)(terms->last_day >> 8 * i);
+    }
+    const kiln_str part[] = {word,
+                             {(const char *)terms->peer_nonce, KILN_NONCE_BYTES},
+                             {(const char *)terms->tracker_nonce, KILN_NONCE_BYTES},
+                             {(const char *)number, sizeof number},
+                             rest};
+    kiln_hmac_of_parts((kiln_str){(const char *)terms->secret, KILN_KEY_BYTES}, part,
+                       KILN_ARRAY_COUNT(part), out_digest);
+}
+
+void kiln_offer_mask(const kiln_offer_terms *terms, const uint8_t secret[KILN_KEY_BYTES],
+                     uint8_t out_masked[KILN_KEY_BYTES]) {
+    static const char word[] = "kiln next key mask"; /* with its NUL */
+    kiln_digest mask;
+    _Static_assert(sizeof mask.byte == KILN_KEY_BYTES, "one mask for the whole secret");
+    hmac_of(terms, (kiln_str){word, sizeof word}, (kiln_str){0}, &mask);
+    for (uint32_t i = 0; i < KILN_KEY_BYTES; i++)
+        out_masked[i] = (uint8_t)(secret[i] ^ mask.byte[i]);
+    explicit_bzero(&mask, sizeof mask);
+}
+
+void kiln_offer_prove(const kiln_offer_terms *terms, const uint8_t masked[KILN_KEY_BYTES],
+                      kiln_digest *out_proof) {
+    static const char word[] = "kiln next key"; /* with its NUL */
+    hmac_of(terms, (kiln_str){word, sizeof word}, (kiln_str){(const char *)masked, KILN_KEY_BYTES},
+            out_proof);
+}
+
+/* `present` is what the page has proven, as our list has it. */
+static kiln_status offer_to_page(kiln_conn *conn, const kiln_key *present, const kiln_key *next) {
+    uint8_t masked[KILN_KEY_BYTES];
+    const kiln_offer_terms terms = {.secret = present->secret,
+                                    .peer_nonce = conn->peer_nonce,
+                                    .tracker_nonce = conn->tracker_nonce,
+                                    .generation = next->generation,
+                                    .last_day = next->last_day};
     kiln_message offer = {
+        .type = KILN_MSG_KEY_OFFER,
+        .key_offer = {.generation = next->generation,
+                      .secret = {(const char *)masked, sizeof masked},
+                      .last_day = next->last_day},
+    };
+    kiln_offer_mask(&terms, next->secret, masked);
+    kiln_offer_prove(&terms, masked, &offer.key_offer.proof);
+    return kiln_conn_put(conn, &offer);
+}
+
+static kiln_status offer_over_tls(kiln_conn *conn, const kiln_key *next) {
+    const kiln_message offer = {
         .type = KILN_MSG_KEY_OFFER,
         .key_offer = {.generation = next->generation,
                       .secret = {(const char *)next->secret, sizeof next->secret},
                       .last_day = next->last_day},
     };
-    kiln_status st = kiln_conn_put_secret(conn, &offer);
+    return kiln_conn_put_secret(conn, &offer);
+}
+
+void kiln_rotate_offer(kiln_conn *conn) {
+    if (conn->dialled || conn->state != KILN_CONN_OPEN || !kiln_conn_key(conn) ||
+        conn->version < kiln_message_since(KILN_MSG_KEY_OFFER))
+        return;
+    const kiln_key *present = kiln_keyring_find(conn->listen.keyring, kiln_conn_key(conn));
+    const kiln_key *next = present ? kiln_keyring_offer(conn->listen.keyring, present) : NULL;
+    if (!next || next->generation == conn->offered) return;
+    conn->offered = next->generation;
+    kiln_status st = conn->tls ? offer_over_tls(conn, next) : offer_to_page(conn, present, next);
     if (st) kiln_conn_fail(conn, st);
 }
 
 void kiln_rotate_proven(kiln_conn *conn, const kiln_msg_hello *hello) {
-    const kiln_key *key = kiln_keyring_find(conn->listen.keyring, kiln_tls_key(conn->tls));
+    const kiln_key *key = kiln_keyring_find(conn->listen.keyring, kiln_conn_key(conn));
     kiln_key taken = {0};
     if (!key) return;
     const bool is_next = succeeds(key, hello, &taken);
@@ -71,7 +129,7 @@ void kiln_rotate_proven(kiln_conn *conn, const kiln_msg_hello *hello) {
 
 /* People come back with their next command; programs that stay are told to. */
 static void on_taken(kiln_conn *conn, const kiln_msg_key_taken *taken) {
-    const kiln_key *key = kiln_tls_key(conn->tls);
+    const kiln_key *key = kiln_conn_key(conn);
     const bool stays = key->role != KILN_PEER_CLIENT && key->role != KILN_PEER_ADMIN;
     kiln_key next = {.role = key->role, .generation = taken->generation};
     memcpy(next.node, key->node, sizeof next.node);
@@ -161,7 +219,7 @@ static void on_offer(kiln_conn *conn, const kiln_msg_key_offer *offer) {
 bool kiln_rotate_message(kiln_conn *conn, const kiln_message *message) {
     if (message->type == KILN_MSG_KEY_OFFER && conn->dialled)
         on_offer(conn, &message->key_offer);
-    else if (message->type == KILN_MSG_KEY_TAKEN && !conn->dialled && conn->tls)
+    else if (message->type == KILN_MSG_KEY_TAKEN && !conn->dialled && kiln_conn_key(conn))
         on_taken(conn, &message->key_taken);
     else
         return message->type == KILN_MSG_KEY_OFFER || message->type == KILN_MSG_KEY_TAKEN;

@@ -299,6 +299,7 @@ static void on_proof(kiln_conn *conn, const kiln_message *message) {
     }
     kiln_status st = kiln_challenge_check(conn, &message->proof);
     if (!st && conn->shown) st = check_key(conn, conn->asked);
+    if (!st && conn->shown) kiln_rotate_proven(conn, conn->asked);
     if (st)
         turn_away(conn, st);
     else

@@ -1,7 +1,7 @@
 // A board with a tracker that is made up: the class that it takes for WebSocket. Lies in a folder where the package is
 // installed. Argument: the case.
 import assert from 'node:assert/strict';
-import {createHash} from 'node:crypto';
+import {createHash, createHmac} from 'node:crypto';
 import {serve} from 'kiln/board';
 import {Key} from './node_modules/kiln/board/connection.js';
 import {inputSeed, makeInput, placesOf} from './node_modules/kiln/board/elements.js';
@@ -298,6 +298,35 @@ const cases = {
     assert.deepEqual((await hear('BOARD_UP')).running, [{trial: one.trial, attempt: 1, lease: 5}]);
     assert.deepEqual(await hear('TRIAL_RESULT'), first);
     board.close();
+  },
+
+  /** The next key comes masked; the board keeps it, and comes back with it. */
+  async next_key() {
+    const kept = [], secret = Buffer.alloc(32, 0x21), board = await open({keyChanged: text => kept.push(text)});
+    const offer = by => {
+      const numbers = Buffer.from([2, 0, 0, 0, 0x50, 0xc3, 0, 0]), peerNonce = Tracker.last.hello.nonce;
+      const hmac = (word, rest) => createHmac('sha256', Buffer.alloc(32, by)).update(`${word}\0`).update(peerNonce).update(NONCE).update(numbers).update(rest).digest();
+      const mask = hmac('kiln next key mask', ''), masked = secret.map((byte, i) => byte ^ mask[i]);
+      Tracker.last.say('KEY_OFFER', {generation: 2, secret: new Uint8Array(masked), last_day: 50000, proof: new Uint8Array(hmac('kiln next key', masked))});
+    };
+    offer(7);
+    assert.deepEqual(await hear('KEY_TAKEN'), {generation: 2});
+    assert.deepEqual(kept, [`kiln-keys 1\nboard/page/2 ${'21'.repeat(32)}\n`]);
+    Tracker.secret = kept[0];
+    Tracker.last.close();
+    await hear('BOARD_UP');
+    assert.equal(Tracker.last.hello.key, 'board/page/2');
+    offer(7); // by who knows the older key
+    await assert.rejects(board.closed, /not from who knows this one/);
+    Tracker.secret = KEY;
+    const other = await open({keyChanged: () => { throw new Error('no röom'); }});
+    offer(7);
+    assert.deepEqual(await hear('KEY_TAKEN'), {generation: 2, text: 'no r?om'});
+    other.close();
+    const forgetful = await open();
+    offer(7);
+    assert.match((await hear('KEY_TAKEN')).text, /keeps no new keys/);
+    forgetful.close();
   },
 
   async impostor() {

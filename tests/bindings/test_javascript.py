@@ -103,6 +103,19 @@ def test_a_board_obeys_leases_and_comes_back(world):
     app(world, "comes_back", file=BOARD)
 
 
+def test_a_board_takes_the_next_key(world):
+    app(world, "next_key", file=BOARD)
+    fleet, kept = PageFleet(world), pathlib.Path(world.path("kept.key"))
+    script = board_script(world, fleet, serve=f"keyChanged: async text => (await import('node:fs')).writeFileSync({json.dumps(str(kept))}, text),")
+    world.start(shutil.which("node"), script, fleet.key)
+    fleet.until_here()
+    assert "board/page/2 has taken the place" in world.run("key", "rotate", "board/page", "--wait", 600).stdout
+    assert kept.read_text().splitlines()[1].startswith("board/page/2 ")
+    other = world.start(shutil.which("node"), script, fleet.key)
+    harness.until(lambda: other.poll() is not None, "the end of a board with the older key")
+    assert other.wait() != 0 and "is not the tracker of this key" in other.log.read_text()
+
+
 def test_a_board_tells_an_impostor_nothing(world):
     app(world, "impostor", file=BOARD)
 
@@ -113,8 +126,8 @@ def test_a_tracker_says_what_pages_need(world):
         world.refused("--listen", *options, says=says, name="kiln-tracker")
 
 
-def board_script(world, fleet, options="{}"):
-    """A program of node that is a board of the fleet: its argument is the key. `options`: of its WebSocket."""
+def board_script(world, fleet, options="{}", serve=""):
+    """A program of node that is a board of the fleet: its argument is the key. `options`: of its WebSocket; `serve`: further ones of the board."""
     if not SOCKETS.exists():
         raise harness.Skip("WebSockets for node are missing: install node-ws")
     script = pathlib.Path(world.path("board.mjs"))
@@ -122,7 +135,7 @@ def board_script(world, fleet, options="{}"):
         import {{WebSocket as Plain}} from {json.dumps(str(SOCKETS))};
         import {{serve}} from {json.dumps(str(PACKAGE / "board/board.js"))};
         class WebSocket extends Plain {{ constructor(url) {{ super(url, {options}); }} }}
-        await serve({json.dumps(fleet.url)}, {{key: process.argv[2], WebSocket, log: console.log}}).closed;
+        await serve({json.dumps(fleet.url)}, {{key: process.argv[2], WebSocket, {serve} log: console.log}}).closed;
     """)
     return script
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "proto/net/challenge.h"
+#include "proto/net/rotate.h"
 #include "proto/net/ws_request.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/locked.h"
@@ -446,6 +447,47 @@ static void a_page_whose_key_is_revoked_is_let_go(void **state) {
     page_close(&g);
 }
 
+/* Masked, with a proof that only who knows the present key can make. */
+static void a_page_is_handed_its_next_key(void **state) {
+    page g;
+    uint8_t present[KILN_KEY_BYTES], wanted[KILN_KEY_BYTES], found[KILN_KEY_BYTES];
+    const kiln_key *added = NULL;
+    kiln_digest proof;
+    page_open(&g, *state);
+    page_prove(&g, "board/page/1", HOST);
+    page_expect(&g, KILN_MSG_WELCOME);
+    pair_run_until(&g.l.p, &g.l.p.server.opened);
+    kiln_key next = *g.key;
+    memcpy(present, next.secret, sizeof present);
+    memset(wanted, 77, sizeof wanted);
+    next.state = KILN_KEY_OFFERED;
+    next.last_day = 50000;
+    memcpy(next.secret, wanted, sizeof wanted);
+    expect_ok(kiln_keys_add(&g.l.keys, &next, &added));
+    expect_ok(kiln_keys_write(g.l.path, &g.l.keys));
+    kiln_keyring_reload(g.l.ring);
+    const kiln_message message = page_expect(&g, KILN_MSG_KEY_OFFER);
+    const kiln_msg_key_offer *offer = &message.key_offer;
+    const kiln_offer_terms terms = {.secret = present,
+                                    .peer_nonce = nonce,
+                                    .tracker_nonce = g.l.p.server.conn->tracker_nonce,
+                                    .generation = 2,
+                                    .last_day = 50000};
+    assert_int_equal(offer->generation, 2);
+    assert_int_equal(offer->last_day, 50000);
+    assert_int_equal(offer->secret.size, KILN_KEY_BYTES);
+    assert_memory_not_equal(offer->secret.data, wanted, sizeof wanted);
+    kiln_offer_mask(&terms, (const uint8_t *)offer->secret.data, found);
+    assert_memory_equal(found, wanted, sizeof wanted);
+    kiln_offer_prove(&terms, (const uint8_t *)offer->secret.data, &proof);
+    assert_true(kiln_digest_equal(&proof, &offer->proof));
+    page_say(&g, &(kiln_message){.type = KILN_MSG_KEY_TAKEN, .key_taken = {.generation = 2}});
+    const kiln_message error = page_expect(&g, KILN_MSG_ERROR);
+    assert_int_equal(error.error.code, KILN_UNAVAILABLE);
+    assert_true(kiln_str_is(error.error.text, "come back with the new key"));
+    page_close(&g);
+}
+
 static void a_stranger_that_speaks_no_http_is_turned_away(void **state) {
     static const kiln_str said[] = {{"\x16\x03\x01", 3}, {"KILN", 4}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(said); i++) {
@@ -511,6 +553,7 @@ int main(void) {
         test_with_arena(a_page_without_the_secret_is_turned_away),
         test_with_arena(a_page_is_nothing_but_a_board),
         test_with_arena(a_page_whose_key_is_revoked_is_let_go),
+        test_with_arena(a_page_is_handed_its_next_key),
         test_with_arena(a_stranger_that_speaks_no_http_is_turned_away),
         test_with_arena(a_stranger_that_pings_and_does_not_read_is_turned_away),
         test_with_arena(listeners_for_pages_want_keys_and_stay_at_home),

@@ -13,8 +13,10 @@ typedef struct writer {
     kiln_str name;
     kiln_arena *arena;
     kiln_strbuf *out;
-    kiln_artefact *kernel; /* [kernel_count] */
-    uint32_t *packer;      /* [step_count] the step whose packed constants it uses */
+    kiln_artefact *kernel;    /* [kernel_count] */
+    uint32_t *packer;         /* [step_count] the step whose packed constants it uses */
+    const uint32_t *grown_by; /* [buffer_count] */
+    bool grows;               /* an output has rows whose number only the run knows */
     kiln_static_c_sizes sizes;
 } writer;
 
@@ -146,16 +148,20 @@ static void write_element(writer *w, const char *type, uint32_t buffer) {
     kiln_strbuf_text(w->out, ")");
 }
 
-/* A loop that is to run more often than it can is an error. */
+/* A loop that is to run more often than it can is an error. Its count is read once: values of the
+ * body may take its memory. */
 static void write_loop(writer *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
-    kiln_strbuf_printf(w->out, "    for (u64 i%u = 0; ", index);
     if (step->count != KILN_PLAN_NONE) {
-        kiln_strbuf_printf(w->out, "(s64)i%u < (s64)", index);
+        kiln_strbuf_printf(w->out, "    const s64 times%u = (s64)", index);
         write_element(w, "const u64_m", step->count);
-    } else {
-        kiln_strbuf_printf(w->out, "i%u < %lluu", index, (unsigned long long)step->trip_max);
+        kiln_strbuf_text(w->out, ";\n");
     }
+    kiln_strbuf_printf(w->out, "    for (u64 i%u = 0; ", index);
+    if (step->count != KILN_PLAN_NONE)
+        kiln_strbuf_printf(w->out, "(s64)i%u < times%u", index, index);
+    else
+        kiln_strbuf_printf(w->out, "i%u < %lluu", index, (unsigned long long)step->trip_max);
     if (step->condition != KILN_PLAN_NONE) {
         kiln_strbuf_text(w->out, " && ");
         write_element(w, "const u8_m", step->condition);
@@ -170,6 +176,40 @@ static void write_loop(writer *w, uint32_t index) {
     kiln_strbuf_printf(w->out, " = i%u;\n", index);
 }
 
+/* Whether the loop decides how many rows an output has. Such a loop is in no other. */
+static bool decides_rows(const writer *w, uint32_t loop) {
+    for (uint32_t i = 0; i < w->plan->output_count; i++)
+        if (w->grown_by[w->plan->output[i].buffer] == loop) return true;
+    return false;
+}
+
+/* Behind the loop: how many rows there are, and zeros behind them. */
+static void write_rows(writer *w, uint32_t loop) {
+    for (uint32_t i = 0; i < w->plan->output_count; i++) {
+        const uint32_t buffer = w->plan->output[i].buffer;
+        if (w->grown_by[buffer] != loop) continue;
+        const uint64_t size = w->plan->buffer[buffer].size_bytes;
+        kiln_strbuf_printf(
+            w->out,
+            "    %.*s_rows[%u] = (unsigned long)n%u;\n"
+            "    for (u64 i = n%u * %llu; i < %llu; i++) ((char *)outputs[%u])[i] = 0;\n",
+            KILN_STR_ARG(w->name), i, loop, loop,
+            (unsigned long long)(size / w->plan->step[loop].trip_max), (unsigned long long)size, i);
+    }
+}
+
+static void write_steps(writer *w, uint32_t from, uint32_t to);
+
+static void write_whole_loop(writer *w, uint32_t index) {
+    const bool counts = decides_rows(w, index);
+    if (counts) kiln_strbuf_printf(w->out, "    u64 n%u = 0;\n", index);
+    write_loop(w, index);
+    write_steps(w, index + 1, index + 1 + w->plan->step[index].body_count);
+    if (counts) kiln_strbuf_printf(w->out, "    n%u++;\n", index);
+    kiln_strbuf_text(w->out, "    }\n");
+    if (counts) write_rows(w, index);
+}
+
 /* Steps [from, to), loops with their bodies. */
 static void write_steps(writer *w, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++) {
@@ -179,15 +219,27 @@ static void write_steps(writer *w, uint32_t from, uint32_t to) {
         case KILN_ACTION_COPY:
         case KILN_ACTION_CARRY: write_copy(w, step); break;
         case KILN_ACTION_LOOP:
-            write_loop(w, i);
-            write_steps(w, i + 1, i + 1 + step->body_count);
-            kiln_strbuf_text(w->out, "    }\n");
+            write_whole_loop(w, i);
             i += step->body_count;
             break;
         case KILN_ACTION_ALIAS:
         case KILN_ACTION_EVENT: break; /* nothing to do, nothing to wait for */
         }
     }
+}
+
+/* Rows of outputs, of which some follow from the run; the others do not change. */
+static void write_row_counts(writer *w) {
+    if (!w->grows) return;
+    kiln_strbuf_printf(w->out, "unsigned long %.*s_rows[%u] = {", KILN_STR_ARG(w->name),
+                       w->plan->output_count);
+    for (uint32_t i = 0; i < w->plan->output_count; i++) {
+        const kiln_plan_port *port = &w->plan->output[i];
+        const int64_t rows = port->shape.rank ? port->shape.dim[0] : 1;
+        kiln_strbuf_printf(w->out, "%s%lld", i ? ", " : "",
+                           w->grown_by[port->buffer] == KILN_PLAN_NONE ? (long long)rows : 0LL);
+    }
+    kiln_strbuf_text(w->out, "};\n");
 }
 
 static void write_run(writer *w) {
@@ -237,10 +289,16 @@ static void write_header(writer *w) {
                        "kernel fails or a loop runs too long. */\n#ifndef "
                        "KILN_%.*s_H\n#define KILN_%.*s_H\n#ifdef __cplusplus\nextern \"C\" "
                        "{\n#endif\n#define %.*s_input_count %u\n#define %.*s_output_count %u\nint "
-                       "%.*s_run(const void *const *inputs, void *const *outputs);\n#ifdef "
-                       "__cplusplus\n}\n#endif\n#endif\n",
+                       "%.*s_run(const void *const *inputs, void *const *outputs);\n",
                        size, name, size, name, size, name, plan->input_count, size, name,
                        plan->output_count, size, name);
+    if (w->grows)
+        kiln_strbuf_printf(w->out,
+                           "/* How many rows, of its first dimension, the last call gave each "
+                           "output: where they are fewer than there\n * is room for, zeros stand "
+                           "behind them. */\nextern unsigned long %.*s_rows[%u];\n",
+                           size, name, plan->output_count);
+    kiln_strbuf_text(w->out, "#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
 
 static void write_source(writer *w) {
@@ -268,30 +326,31 @@ static void write_source(writer *w) {
     write_buffer(w, "scratch", w->sizes.scratch_bytes);
     write_constants(w);
     write_packed(w);
+    write_row_counts(w);
     write_run(w);
 }
 
-static kiln_status check(const kiln_module_plan *plan, kiln_arena *arena) {
+static kiln_status check(const kiln_module_plan *plan) {
     if (plan->threads > 1)
         return KILN_ERROR(UNIMPLEMENTED, "static C has no threads; take a target with one");
     for (uint32_t i = 0; i < plan->step_count; i++)
         if (plan->step[i].device != 0)
             return KILN_ERROR(UNIMPLEMENTED,
                               "static C runs on the processor alone; step %u does not", i);
-    const uint32_t *grown_by = kiln_module_plan_find_grown(plan, arena);
-    for (uint32_t i = 0; i < plan->buffer_count; i++)
-        if (grown_by[i] != KILN_PLAN_NONE)
-            return KILN_ERROR(UNIMPLEMENTED,
-                              "static C has no outputs whose length is known at run time only");
     return KILN_OK;
 }
 
 kiln_status kiln_static_c(const kiln_module_plan *plan, kiln_str name, kiln_arena *arena,
                           kiln_strbuf *out_source, kiln_strbuf *out_header,
                           kiln_static_c_sizes *out_sizes) {
-    writer w = {.plan = plan, .name = name, .arena = arena, .out = out_source};
-    kiln_status st = check(plan, arena);
+    writer w = {.plan = plan,
+                .name = name,
+                .arena = arena,
+                .out = out_source,
+                .grown_by = kiln_module_plan_find_grown(plan, arena)};
+    kiln_status st = check(plan);
     w.kernel = KILN_ARENA_ARRAY(arena, kiln_artefact, plan->kernel_count + 1);
+    for (uint32_t i = 0; i < plan->buffer_count; i++) w.grows |= w.grown_by[i] != KILN_PLAN_NONE;
     for (uint32_t i = 0; !st && i < plan->kernel_count; i++) {
         st = kiln_artefact_decode(plan->kernel[i], arena, &w.kernel[i]);
         if (st) break;

@@ -15,7 +15,8 @@ typedef struct kiln_static_c_sizes {
 } kiln_static_c_sizes;
 
 /* Appends both files. `name`: an identifier of C, prefix of all that is global: the header declares
- * int NAME_run(const void *const *inputs, void *const *outputs). `plan`: of kiln_pack with `as_c`.
+ * int NAME_run(const void *const *inputs, void *const *outputs) and, where an output has a number of
+ * rows that only the run knows, unsigned long NAME_rows[outputs]. `plan`: of kiln_pack with `as_c`.
  *
  * UNIMPLEMENTED  the plan needs threads or another device than the processor, or its kernels are no
  *                C text */

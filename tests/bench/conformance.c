@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -201,6 +202,8 @@ static kiln_status run_there(void *context, kiln_str bytes, const void *const *i
 
 #define NET_HEADER "int net_run(const void *const *inputs, void *const *outputs);\n"
 
+#define NET_ROWS "unsigned long net_rows["
+
 typedef int (*net_entry)(const void *const *inputs, void *const *outputs);
 
 /* What compiles, and where. */
@@ -209,20 +212,29 @@ typedef struct c_context {
     uint32_t count; /* libraries so far: each is a file of its own */
 } c_context;
 
-static kiln_status run_library(const char *path, const void *const *inputs, void *const *outputs) {
+/* How many outputs the text counts rows of. */
+static uint32_t counted_outputs(kiln_str text) {
+    const char *at = memmem(text.data, text.size, NET_ROWS, strlen(NET_ROWS));
+    return at ? (uint32_t)strtoul(at + strlen(NET_ROWS), NULL, 10) : 0;
+}
+
+static kiln_status run_library(const char *path, const void *const *inputs, void *const *outputs,
+                               uint32_t counted, int64_t *rows) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) return KILN_ERROR(INTERNAL, "%s", dlerror());
     net_entry entry = (net_entry)(uintptr_t)dlsym(library, "net_run");
+    const unsigned long *net_rows = dlsym(library, "net_rows");
     kiln_status st = KILN_OK;
     if (!entry) st = KILN_ERROR(INTERNAL, "there is no net_run");
     if (!st && entry(inputs, outputs) != 0) st = KILN_ERROR(INTERNAL, "net_run failed");
+    for (uint32_t i = 0; !st && rows && net_rows && i < counted; i++)
+        rows[i] = (int64_t)net_rows[i];
     dlclose(library);
     return st;
 }
 
 static kiln_status run_as_c(void *context, kiln_str text, const void *const *inputs,
                             void *const *outputs, int64_t *rows) {
-    (void)rows;
     c_context *c = context;
     kiln_arena arena;
     kiln_proc_result result;
@@ -239,7 +251,7 @@ static kiln_status run_as_c(void *context, kiln_str text, const void *const *inp
     if (!st) st = kiln_proc_run(&options, &arena, &result);
     if (!st && result.exit_code != 0)
         st = KILN_ERROR(INTERNAL, "%s: %.300s", c->compiler, result.err.data);
-    if (!st) st = run_library(library, inputs, outputs);
+    if (!st) st = run_library(library, inputs, outputs, counted_outputs(text), rows);
     unlink(library);
     kiln_arena_deinit(&arena);
     return st;
@@ -281,7 +293,7 @@ static size_t bytes_of_port(const json_t *port) {
 }
 
 static kiln_status run_file(file_context *c, const json_t *plan, kiln_arena *arena,
-                            const void *const *inputs, void *const *outputs) {
+                            const void *const *inputs, void *const *outputs, int64_t *rows) {
     const char *argv[RUNNER_MAX + 3];
     uint32_t count = 0;
     for (; c->argv[count]; count++) argv[count] = c->argv[count];
@@ -309,12 +321,16 @@ static kiln_status run_file(file_context *c, const json_t *plan, kiln_arena *are
                                 &bytes);
         if (!st && bytes.size == size) memcpy(outputs[i], bytes.data, size);
     }
+    json_t *counted =
+        st ? NULL : json_load_file(kiln_arena_printf(arena, "%s/rows", c->folder), 0, NULL);
+    for (i = 0; rows && i < json_array_size(counted); i++)
+        rows[i] = json_integer_value(json_array_get(counted, i));
+    json_decref(counted);
     return st;
 }
 
 static kiln_status run_as_file(void *context, kiln_str module, const void *const *inputs,
                                void *const *outputs, int64_t *rows) {
-    (void)rows;
     file_context *c = context;
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
@@ -322,7 +338,7 @@ static kiln_status run_as_file(void *context, kiln_str module, const void *const
     kiln_status st =
         plan ? kiln_file_write(kiln_arena_printf(&arena, "%s/m.wasm", c->folder), module, 0600)
              : KILN_ERROR(DATA_LOSS, "the module has no plan");
-    if (!st) st = run_file(c, plan, &arena, inputs, outputs);
+    if (!st) st = run_file(c, plan, &arena, inputs, outputs, rows);
     json_decref(plan);
     kiln_arena_deinit(&arena);
     return st;

@@ -31,6 +31,14 @@
     "last: f32[2,20], all: f32[7,2,20] = loop_end(i, t, t)\n"                                \
     "y: f32[7,2,20] = neg(all)\noutput last\noutput y\n"
 
+/* The number of iterations is needed when the loop begins: values of its body take its memory. */
+#define LOOP_OVER_ITS_COUNT                                                              \
+    "graph g\ninput s: f32[10]\nconstant two: f32[1] = [2]\n"                            \
+    "n: i64[] = arg_max(s) axis=0 keepdims=0\n"                                          \
+    "i: i64[], a: f32[10] = loop_begin(n, s) carried=1 trips=20\n"                       \
+    "t: f32[10] = mul(a, two)\nu: f32[10] = softmax(t) axis=0\nv: f32[10] = softmax(u) " \
+    "axis=0\nb: f32[10] = add(v, u)\nlast: f32[10] = loop_end(i, b)\noutput last\n"
+
 /* A result whose number of rows only the run knows: the state is doubled until it is large. */
 #define LOOP_UNTIL_LARGE                                                                  \
     "graph g\ninput s: f32[10]\nconstant n: i64[] = [1000]\nconstant go: bool[] = [1]\n"  \

@@ -119,7 +119,8 @@ static void expect_outputs(const network *n, const kiln_tensor *got) {
 
 typedef int (*entry)(const void *const *inputs, void *const *outputs);
 
-static void run_here(network *n, const char *by) {
+/* Gives the library, to be closed. */
+static void *run_here(network *n, const char *by) {
     const char *const build[] = {by,        "-std=c11",   "-O2",     "-Wall", "-Wextra",
                                  "-Werror", "-Wno-psabi", "-shared", "-fPIC", "-o",
                                  "net.so",  "net.c",      "-lm",     NULL};
@@ -142,7 +143,7 @@ static void run_here(network *n, const char *by) {
         assert_int_equal(net_run(in, out), 0);
         expect_outputs(n, got);
     }
-    dlclose(library);
+    return library;
 }
 
 /* Text for other vectors is C all the same. */
@@ -150,7 +151,7 @@ static void expect_everywhere(network *n) {
     static const char *const target[] = {"x86-64", "x86-64-v3", "cortex-m7"};
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(target); i++) {
         emit(n, target[i]);
-        for (uint32_t k = 0; k < KILN_ARRAY_COUNT(compiler); k++) run_here(n, compiler[k]);
+        for (uint32_t k = 0; k < KILN_ARRAY_COUNT(compiler); k++) dlclose(run_here(n, compiler[k]));
     }
     remove_folder(n->folder);
 }
@@ -173,11 +174,31 @@ static void aliases_copies_and_functions_run_as_ordinary_c(void **state) {
 /* Loops of the module's plan are loops of C: carried state, rows forwards and backwards, a layer
  * whose weights are packed. */
 static void loops_run_as_ordinary_c(void **state) {
-    static const char *const text[] = {LOOP_OF_ROWS, LOOP_OF_A_LAYER};
+    static const char *const text[] = {LOOP_OF_ROWS, LOOP_OF_A_LAYER, LOOP_OVER_ITS_COUNT};
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
         network n = network_of(*state, graph_of(*state, text[i]));
         expect_everywhere(&n);
     }
+}
+
+/* A row behind another until the state is large: as many as have an element that is not zero. */
+static void results_of_unknown_number_say_how_many_they_are(void **state) {
+    network n = network_of(*state, graph_of(*state, LOOP_UNTIL_LARGE));
+    const float *all = n.wanted[1].data;
+    unsigned long wanted = 0;
+    for (uint32_t i = 0; i < 20 * 10; i++)
+        if (all[i] != 0) wanted = i / 10 + 1;
+    assert_true(wanted > 1 && wanted < 20);
+    emit(&n, "x86-64");
+    for (uint32_t k = 0; k < KILN_ARRAY_COUNT(compiler); k++) {
+        void *library = run_here(&n, compiler[k]);
+        const unsigned long *rows = dlsym(library, "net_rows");
+        assert_non_null(rows);
+        assert_int_equal(rows[0], 10);
+        assert_int_equal(rows[1], wanted);
+        dlclose(library);
+    }
+    remove_folder(n.folder);
 }
 
 /* The same convolution once, and twice in a row. */
@@ -190,7 +211,7 @@ static void steps_with_the_same_weights_pack_them_once(void **state) {
     network n = network_of(*state, graph_of(*state, text));
     emit(&n, "x86-64");
     assert_true(n.sizes.packed_bytes == 16 * 16 * 3 * 3 * sizeof(float));
-    run_here(&n, compiler[0]);
+    dlclose(run_here(&n, compiler[0]));
     remove_folder(n.folder);
 }
 
@@ -407,6 +428,7 @@ int main(void) {
         test_with_arena(a_convolution_runs_as_ordinary_c),
         test_with_arena(aliases_copies_and_functions_run_as_ordinary_c),
         test_with_arena(loops_run_as_ordinary_c),
+        test_with_arena(results_of_unknown_number_say_how_many_they_are),
         test_with_arena(steps_with_the_same_weights_pack_them_once),
         test_with_arena(it_needs_no_allocation_no_files_and_no_threads),
         test_with_arena(digits_take_at_most_64_kb_beside_their_weights),

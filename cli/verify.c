@@ -179,11 +179,12 @@ kiln_status kiln_verify_here(void *context, kiln_str bytes, const void *const *i
 
 static kiln_status write_c(kiln_compilation *compilation, const kiln_pack_options *pack,
                            kiln_arena *arena, kiln_strbuf *out) {
-    kiln_module_plan plan;
+    kiln_module_bucket only = {0};
+    const kiln_module_sizes module = {.bucket_count = 1, .bucket = &only};
     kiln_static_c_sizes sizes;
     kiln_strbuf header = {0};
-    kiln_status st = kiln_pack_plan(compilation, pack, arena, &plan, NULL);
-    if (!st) st = kiln_static_c(&plan, KILN_STR("net"), arena, out, &header, &sizes);
+    kiln_status st = kiln_pack_plan(compilation, pack, arena, &only.plan, NULL);
+    if (!st) st = kiln_static_c(&module, KILN_STR("net"), arena, out, &header, &sizes);
     kiln_strbuf_deinit(&header);
     return st;
 }

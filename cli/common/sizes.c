@@ -245,11 +245,9 @@ static bool has_axes(const kiln_module_sizes *sizes) {
     return true;
 }
 
-kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_rows, const kiln_str *module,
-                             const kiln_target *target, const char *path, kiln_arena *process,
-                             kiln_module_sizes *out_sizes, size_t *out_bytes) {
+kiln_status kiln_sizes_join(const kiln_sizes *sizes, bool has_rows, const kiln_str *module,
+                            kiln_arena *process, kiln_module_sizes *out_sizes) {
     kiln_gather_part *part = KILN_ARENA_ARRAY(process, kiln_gather_part, sizes->count);
-    kiln_strbuf bytes = {0};
     for (uint32_t i = 0; i < sizes->count; i++) {
         char *copy =
             kiln_arena_alloc_aligned(process, KILN_MODULE_SECTION_ALIGNMENT, module[i].size);
@@ -258,9 +256,15 @@ kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_rows, const kiln_
     }
     kiln_status st = kiln_module_gather(part, sizes->count, sizes->dim, process, out_sizes);
     if (!st) out_sizes->by_rows = has_rows && has_axes(out_sizes);
-    if (!st)
-        st = target->arch == KILN_ARCH_WASM32 ? kiln_wasm_module_encode(out_sizes, process, &bytes)
-                                              : kiln_module_encode_sizes(out_sizes, &bytes);
+    return st;
+}
+
+kiln_status kiln_sizes_write(const kiln_module_sizes *module, const kiln_target *target,
+                             const char *path, kiln_arena *process, size_t *out_bytes) {
+    kiln_strbuf bytes = {0};
+    kiln_status st = target->arch == KILN_ARCH_WASM32
+                         ? kiln_wasm_module_encode(module, process, &bytes)
+                         : kiln_module_encode_sizes(module, &bytes);
     if (!st) st = kiln_file_write(path, kiln_strbuf_view(&bytes), KILN_MODULE_FILE_MODE);
     *out_bytes = bytes.size;
     kiln_strbuf_deinit(&bytes);

@@ -39,12 +39,14 @@ typedef struct kiln_sizes_model {
  * processes without rights, so before any database is open. */
 bool kiln_sizes_have_rows(const kiln_sizes_model *model, kiln_arena *process);
 
-/* Joins `module` [sizes->count], bytes of a part for each size (kiln_pack_options, is_part), and
- * writes the file that `target` takes. */
-KILN_MUST_USE kiln_status kiln_sizes_write(const kiln_sizes *sizes, bool has_rows,
-                                           const kiln_str *module, const kiln_target *target,
-                                           const char *path, kiln_arena *process,
-                                           kiln_module_sizes *out_sizes, size_t *out_bytes);
+/* Joins `module` [sizes->count], bytes of a part for each size (kiln_pack_options, is_part). */
+KILN_MUST_USE kiln_status kiln_sizes_join(const kiln_sizes *sizes, bool has_rows,
+                                          const kiln_str *module, kiln_arena *process,
+                                          kiln_module_sizes *out_sizes);
+/* Writes the file that `target` takes. */
+KILN_MUST_USE kiln_status kiln_sizes_write(const kiln_module_sizes *module,
+                                           const kiln_target *target, const char *path,
+                                           kiln_arena *process, size_t *out_bytes);
 /* What was written, as an object of JSON: the result `event` of a request. */
 json_t *kiln_sizes_json(const kiln_module_sizes *sizes, const char *event, const char *path,
                         size_t size);

@@ -98,10 +98,12 @@ typedef struct source {
     const kiln_target *target;
     const char *db_path; /* NULL: without one */
     kiln_accuracy accuracy;
-    bool is_part; /* of a module of several sizes */
+    bool is_part, as_c; /* of a module of several sizes; of static C */
     kiln_pack_provenance provenance;
     kiln_str schedules; /* text of --schedule; empty: none */
     const char *schedules_path;
+    const kiln_sizes *sizes; /* of which `dim` lists several; count 0: one */
+    const kiln_opt_list *dim;
     kiln_str name; /* C: of its functions */
     kiln_events *events;
     /* What the process without rights makes; without one (KILN_UNCAGED) it is here. */
@@ -171,6 +173,7 @@ static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pa
                                .without = in->without.planners,
                                .accuracy = in->accuracy,
                                .is_part = in->is_part,
+                               .as_c = in->as_c,
                                .step = kiln_model_step,
                                .step_context = (void *)(uintptr_t)call};
 }
@@ -264,18 +267,17 @@ static kiln_status compile_module(kiln_arena *process, source *in, const char *o
     return st;
 }
 
-/* A module for each size, and one of all of them. */
-static kiln_status compile_sizes(kiln_arena *process, source *in, const kiln_sizes *sizes,
-                                 const kiln_opt_list *dim, const char *output) {
+/* A part for each size, joined; `said` names them for people. */
+static kiln_status make_sizes(kiln_arena *process, source *in, const char *said,
+                              kiln_module_sizes *out_made) {
+    const kiln_sizes *sizes = in->sizes;
     making *m = KILN_ARENA_ARRAY(process, making, sizes->count);
     kiln_str module[KILN_MODULE_BUCKETS_MAX];
-    const kiln_sizes_model model = {in->path, sizes, dim, &in->onnx};
-    kiln_module_sizes made;
-    size_t bytes;
-    kiln_status st = kiln_file_check_writable(output);
-    const bool has_rows = !st && kiln_sizes_have_rows(&model, process);
+    const kiln_sizes_model model = {in->path, sizes, in->dim, &in->onnx};
+    const bool has_rows = kiln_sizes_have_rows(&model, process);
+    kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < sizes->count; i++) {
-        const kiln_opt_list one = kiln_sizes_dim(dim, sizes, i, process);
+        const kiln_opt_list one = kiln_sizes_dim(in->dim, sizes, i, process);
         m[i].source = *in;
         m[i].source.is_part = true;
         st = kiln_dim_option(&one, process, &m[i].source.onnx);
@@ -284,12 +286,19 @@ static kiln_status compile_sizes(kiln_arena *process, source *in, const kiln_siz
     for (uint32_t i = 0; !st && i < sizes->count; i++) {
         module[i] = m[i].bytes;
         say_module(in->events, &m[i].head,
-                   kiln_arena_printf(process, "%s, %.*s=%lld", output, KILN_STR_ARG(sizes->dim),
+                   kiln_arena_printf(process, "%s, %.*s=%lld", said, KILN_STR_ARG(sizes->dim),
                                      (long long)sizes->size[i]),
                    module[i].size);
     }
-    if (!st)
-        st = kiln_sizes_write(sizes, has_rows, module, in->target, output, process, &made, &bytes);
+    return st ? st : kiln_sizes_join(sizes, has_rows, module, process, out_made);
+}
+
+static kiln_status compile_sizes(kiln_arena *process, source *in, const char *output) {
+    kiln_module_sizes made;
+    size_t bytes;
+    kiln_status st = kiln_file_check_writable(output);
+    if (!st) st = make_sizes(process, in, output, &made);
+    if (!st) st = kiln_sizes_write(&made, in->target, output, process, &bytes);
     if (!st) kiln_events_result(in->events, kiln_sizes_json(&made, "compiled", output, bytes));
     return st;
 }
@@ -330,16 +339,16 @@ static kiln_status make_library(const kiln_model_call *call, kiln_graph *graph, 
     source *in = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
     kiln_pack_options options = pack_options(call, &stored);
-    kiln_module_plan plan;
+    kiln_module_bucket only = {0};
+    const kiln_module_sizes module = {.bucket_count = 1, .bucket = &only};
     kiln_compilation *compilation = NULL;
     library_head *head = KILN_ARENA_NEW(arena, library_head);
-    options.as_c = true;
     kiln_status st = parse_schedules(in, arena, &options);
     if (!st) st = kiln_passes_run_without(graph, in->without.passes);
     if (!st) st = kiln_compilation_narrow(graph, in->target, &in->accuracy);
     if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
-    if (!st) st = kiln_pack_plan(compilation, &options, arena, &plan, NULL);
-    if (!st) st = kiln_library(&plan, in->name, arena, in->file, &head->sizes);
+    if (!st) st = kiln_pack_plan(compilation, &options, arena, &only.plan, NULL);
+    if (!st) st = kiln_library(&module, in->name, arena, in->file, &head->sizes);
     if (st) return st;
     kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 1 + KILN_LIBRARY_FILES);
     part[0] = (kiln_str){(const char *)head, sizeof *head};
@@ -362,32 +371,55 @@ static kiln_status write_below(kiln_arena *process, const char *output, const ch
     return st ? st : kiln_file_write(whole, text, 0666);
 }
 
-/* Writes the files whose `path` is not NULL: `output` is one of them, or the folder of all. */
-static kiln_status compile_library(kiln_arena *process, source *in, const char *output,
-                                   const char *const path[KILN_LIBRARY_FILES]) {
-    kiln_target alone = *in->target;
+/* The texts of one size, made without rights; they lie in `*out_result`. */
+static kiln_status make_texts(kiln_arena *process, source *in, kiln_mapping *out_result,
+                              kiln_str text[KILN_LIBRARY_FILES], kiln_static_c_sizes *out_sizes) {
     kiln_model model = {0};
-    kiln_mapping result = {0};
     library_head head;
     kiln_model_work work = {.model = &model,
                             .doing = "compiling",
                             .run = make_library,
                             .context = in,
                             .precision = in->accuracy.precision};
+    kiln_status st = kiln_model_read(in->path, &in->onnx, process, &model);
+    if (!st) st = kiln_model_run(&work, in->db_path, process, out_result);
+    if (st) return st;
+    memcpy(&head, out_result->data, sizeof head);
+    kiln_str rest = {(const char *)out_result->data + sizeof head, out_result->size - sizeof head};
+    for (uint32_t i = 0; i < KILN_LIBRARY_FILES; i++) {
+        text[i] = kiln_str_slice(rest, 0, head.bytes[i]);
+        rest = kiln_str_slice(rest, head.bytes[i], rest.size);
+    }
+    *out_sizes = head.sizes;
+    return KILN_OK;
+}
+
+/* The same of several sizes, joined here; they lie in `in->file`. */
+static kiln_status join_texts(kiln_arena *process, source *in, const char *output,
+                              kiln_str text[KILN_LIBRARY_FILES], kiln_static_c_sizes *out_sizes) {
+    kiln_module_sizes made;
+    kiln_status st = make_sizes(process, in, output, &made);
+    if (!st) st = kiln_library(&made, in->name, process, in->file, out_sizes);
+    for (uint32_t i = 0; i < KILN_LIBRARY_FILES; i++) text[i] = kiln_strbuf_view(&in->file[i]);
+    return st;
+}
+
+/* Writes the files whose `path` is not NULL: `output` is one of them, or the folder of all. */
+static kiln_status compile_library(kiln_arena *process, source *in, const char *output,
+                                   const char *const path[KILN_LIBRARY_FILES]) {
+    kiln_target alone = *in->target;
+    kiln_mapping result = {0};
+    kiln_str text[KILN_LIBRARY_FILES];
+    kiln_static_c_sizes sizes;
     alone.threads = 1;
     in->target = &alone;
-    kiln_status st = kiln_model_read(in->path, &in->onnx, process, &model);
-    if (!st) st = kiln_model_run(&work, in->db_path, process, &result);
+    in->as_c = true;
+    kiln_status st = in->sizes->count ? join_texts(process, in, output, text, &sizes)
+                                      : make_texts(process, in, &result, text, &sizes);
+    for (uint32_t i = 0; !st && i < KILN_LIBRARY_FILES; i++)
+        if (path[i]) st = write_below(process, output, path[i], text[i]);
     for (uint32_t i = 0; i < KILN_LIBRARY_FILES; i++) kiln_strbuf_deinit(&in->file[i]);
-    if (st) return st;
-    memcpy(&head, result.data, sizeof head);
-    kiln_str rest = {(const char *)result.data + sizeof head, result.size - sizeof head};
-    for (uint32_t i = 0; !st && i < KILN_LIBRARY_FILES; i++) {
-        const kiln_str text = kiln_str_slice(rest, 0, head.bytes[i]);
-        rest = kiln_str_slice(rest, head.bytes[i], rest.size);
-        if (path[i]) st = write_below(process, output, path[i], text);
-    }
-    if (!st) say_static_c(in->events, &head.sizes, output);
+    if (!st) say_static_c(in->events, &sizes, output);
     if (!st && kiln_target_has(in->target, KILN_STR("amx-tile")))
         kiln_events_text(in->events, "tiles of AMX are left out: products are loops, for the C "
                                      "compiler's vectors");
@@ -461,10 +493,12 @@ static kiln_status compile(const kiln_compile_options *o, kiln_events *events,
     kiln_target target;
     kiln_sizes sizes = {0};
     model.target = &target;
+    model.sizes = &sizes;
+    model.dim = &o->dim;
     kiln_status st = parse_omissions(o->without, &model.without);
     if (!st) st = kiln_accuracy_option(&o->accuracy, &model.accuracy);
     if (!st) st = kiln_sizes_option(&o->dim, &sizes);
-    if (!st && sizes.count && !is_module)
+    if (!st && sizes.count && !is_module && !is_static_c && !is_library)
         st = KILN_ERROR(INVALID_ARGUMENT, "--emit %s takes one size of %.*s", o->emit,
                         KILN_STR_ARG(sizes.dim));
     if (!st && !sizes.count) st = kiln_dim_option(&o->dim, process, &model.onnx);
@@ -479,7 +513,7 @@ static kiln_status compile(const kiln_compile_options *o, kiln_events *events,
     if (is_module) {
         const char *ending = target.arch == KILN_ARCH_WASM32 ? ".wasm" : ".kiln";
         const char *output = o->output ? o->output : default_output(process, model.path, ending);
-        return sizes.count ? compile_sizes(process, &model, &sizes, &o->dim, output)
+        return sizes.count ? compile_sizes(process, &model, output)
                            : compile_module(process, &model, output);
     }
     if (is_static_c) return compile_static_c(process, &model, o->output);

@@ -231,7 +231,8 @@ static kiln_status tune_sizes(const kiln_tune_options *o, const kiln_sizes *size
         bytes[i] = kiln_strbuf_view(&module[i]);
     }
     if (!st && o->out) {
-        st = kiln_sizes_write(sizes, has_rows, bytes, &t[0].target, o->out, process, &made, &size);
+        st = kiln_sizes_join(sizes, has_rows, bytes, process, &made);
+        if (!st) st = kiln_sizes_write(&made, &t[0].target, o->out, process, &size);
         if (!st) kiln_events_result(events, kiln_sizes_json(&made, "done", o->out, size));
     }
     if (!st && !o->out)

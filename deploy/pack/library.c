@@ -3,8 +3,10 @@
 #include "base/dtype.h"
 
 typedef struct writer {
-    const kiln_module_plan *plan;
+    const kiln_module_bucket *bucket; /* the largest size */
+    const kiln_module_plan *plan;     /* of it */
     kiln_str name;
+    kiln_arena *arena;
     kiln_strbuf *out;
 } writer;
 
@@ -43,11 +45,12 @@ static void write_sketch(const writer *w) {
         w->out,
         "void setup() { Serial.begin(115200); }\n\nvoid loop() {\n"
         "    unsigned long begin = micros();\n"
-        "    int failed = %.*s_run(inputs, outputs);\n"
+        "    int failed = %.*s_run(%sinputs, outputs);\n"
         "    unsigned long took = micros() - begin;\n"
         "    Serial.print(failed ? \"failed after \" : \"done in \");\n"
         "    Serial.print(took);\n    Serial.println(\" us\");\n    delay(1000);\n}\n",
-        KILN_STR_ARG(w->name));
+        KILN_STR_ARG(w->name),
+        w->bucket->size ? kiln_arena_printf(w->arena, "%lld, ", (long long)w->bucket->size) : "");
 }
 
 static void write_cmake(const writer *w) {
@@ -89,11 +92,12 @@ const char *kiln_library_path(kiln_library_file file, kiln_str name, kiln_arena 
     return kiln_strbuf_end(&path, arena).data;
 }
 
-kiln_status kiln_library(const kiln_module_plan *plan, kiln_str name, kiln_arena *arena,
+kiln_status kiln_library(const kiln_module_sizes *sizes, kiln_str name, kiln_arena *arena,
                          kiln_strbuf out_text[KILN_LIBRARY_FILES], kiln_static_c_sizes *out_sizes) {
-    kiln_status st = kiln_static_c(plan, name, arena, &out_text[KILN_LIBRARY_SOURCE],
+    const kiln_module_bucket *largest = &sizes->bucket[sizes->bucket_count - 1];
+    kiln_status st = kiln_static_c(sizes, name, arena, &out_text[KILN_LIBRARY_SOURCE],
                                    &out_text[KILN_LIBRARY_HEADER], out_sizes);
     for (uint32_t i = 0; !st && i < KILN_LIBRARY_FILES; i++)
-        files[i].write(&(writer){plan, name, &out_text[i]});
+        files[i].write(&(writer){largest, &largest->plan, name, arena, &out_text[i]});
     return st;
 }

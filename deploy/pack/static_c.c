@@ -6,10 +6,14 @@
 
 #include "base/manifest.h"
 #include "compiler-core/core.h"
+#include "deploy/pack/flatten.h"
 #include "deploy/pack/prepared.h"
 
 typedef struct writer {
-    const kiln_module_plan *plan;
+    const kiln_module_sizes *module;
+    const kiln_flat *flat;
+    const kiln_flat_bucket *bucket; /* whose run is written */
+    const kiln_module_plan *plan;   /* the flat one */
     kiln_str name;
     kiln_arena *arena;
     kiln_strbuf *out;
@@ -179,14 +183,14 @@ static void write_loop(writer *w, uint32_t index) {
 /* Whether the loop decides how many rows an output has. Such a loop is in no other. */
 static bool decides_rows(const writer *w, uint32_t loop) {
     for (uint32_t i = 0; i < w->plan->output_count; i++)
-        if (w->grown_by[w->plan->output[i].buffer] == loop) return true;
+        if (w->grown_by[w->bucket->output[i].buffer] == loop) return true;
     return false;
 }
 
 /* Behind the loop: how many rows there are, and zeros behind them. */
 static void write_rows(writer *w, uint32_t loop) {
     for (uint32_t i = 0; i < w->plan->output_count; i++) {
-        const uint32_t buffer = w->plan->output[i].buffer;
+        const uint32_t buffer = w->bucket->output[i].buffer;
         if (w->grown_by[buffer] != loop) continue;
         const uint64_t size = w->plan->buffer[buffer].size_bytes;
         kiln_strbuf_printf(
@@ -228,40 +232,147 @@ static void write_steps(writer *w, uint32_t from, uint32_t to) {
     }
 }
 
-/* Rows of outputs, of which some follow from the run; the others do not change. */
-static void write_row_counts(writer *w) {
-    if (!w->grows) return;
-    kiln_strbuf_printf(w->out, "unsigned long %.*s_rows[%u] = {", KILN_STR_ARG(w->name),
-                       w->plan->output_count);
-    for (uint32_t i = 0; i < w->plan->output_count; i++) {
-        const kiln_plan_port *port = &w->plan->output[i];
+/* Of outputs whose number of rows does not follow from the run. */
+static void write_fixed_rows(writer *w) {
+    for (uint32_t i = 0; w->grows && i < w->plan->output_count; i++) {
+        const kiln_plan_port *port = &w->bucket->output[i];
         const int64_t rows = port->shape.rank ? port->shape.dim[0] : 1;
-        kiln_strbuf_printf(w->out, "%s%lld", i ? ", " : "",
-                           w->grown_by[port->buffer] == KILN_PLAN_NONE ? (long long)rows : 0LL);
+        if (w->grown_by[port->buffer] == KILN_PLAN_NONE)
+            kiln_strbuf_printf(w->out, "    %.*s_rows[%u] = %lld;\n", KILN_STR_ARG(w->name), i,
+                               (long long)rows);
     }
-    kiln_strbuf_text(w->out, "};\n");
+}
+
+/* Packs the weights of all sizes, once. */
+static void write_prepare(writer *w) {
+    kiln_strbuf_text(w->out, "static int prepare(void) {\n    static unsigned char is_done;\n"
+                             "    if (is_done) return 0;\n");
+    for (uint32_t s = 0; s < w->plan->step_count; s++) {
+        const kiln_plan_step *step = &w->plan->step[s];
+        if (step->action == KILN_ACTION_KERNEL && w->packer[s] == s &&
+            w->kernel[step->kernel].manifest.has_prepare)
+            write_call(w, s, KILN_ENTRY_PREPARE);
+    }
+    kiln_strbuf_text(w->out, "    is_done = 1;\n    return 0;\n}\n");
+}
+
+/* static int run_SIZE(inputs, outputs); of one size run_0. */
+static void write_bucket(writer *w, const kiln_flat_bucket *bucket) {
+    w->bucket = bucket;
+    kiln_strbuf_printf(w->out,
+                       "static int run_%lld(const void *const *inputs, void *const *outputs) {\n"
+                       "    (void)inputs, (void)outputs, (void)arena, (void)scratch;\n",
+                       (long long)bucket->size);
+    write_fixed_rows(w);
+    write_steps(w, bucket->first_step, bucket->first_step + bucket->step_count);
+    kiln_strbuf_text(w->out, "    return 0;\n}\n");
+}
+
+/* ---- several sizes --------------------------------------------------------------------------- */
+
+static const kiln_flat_bucket *largest(const writer *w) {
+    return &w->flat->bucket[w->flat->bucket_count - 1];
+}
+
+/* Static memory of a port in the largest size, for runs that are padded; false: the port is the
+ * same in all sizes. */
+static bool write_stage(writer *w, bool is_output, uint32_t port) {
+    const kiln_plan_port *of = is_output ? &largest(w)->output[port] : &largest(w)->input[port];
+    kiln_module_axis axis;
+    if (!kiln_module_find_axis(w->module, is_output, port, &axis) ||
+        axis.axis == KILN_MODULE_NO_AXIS)
+        return false;
+    const uint64_t bytes = w->plan->buffer[of->buffer].size_bytes;
+    write_buffer(w, kiln_arena_printf(w->arena, "%s%u", is_output ? "out" : "in", port), bytes);
+    w->sizes.arena_bytes += bytes;
+    return true;
+}
+
+/* Copies the rows of a port to or from its stage. */
+static void write_row_copy(writer *w, bool is_output, uint32_t port) {
+    const kiln_plan_port *of = is_output ? &largest(w)->output[port] : &largest(w)->input[port];
+    kiln_module_axis axis = {0};
+    uint64_t outer = 1;
+    (void)kiln_module_find_axis(w->module, is_output, port, &axis);
+    for (uint32_t d = 0; d < axis.axis; d++) outer *= (uint64_t)of->shape.dim[d];
+    const uint64_t row =
+        w->plan->buffer[of->buffer].size_bytes / outer / (uint64_t)largest(w)->size;
+    kiln_strbuf_printf(w->out,
+                       is_output ? "    copy_rows(outputs[%u], size, out%u, most, %llu, %llu);\n"
+                                 : "    copy_rows(in%u, most, inputs[%u], size, %llu, %llu);\n",
+                       port, port, (unsigned long long)outer, (unsigned long long)row);
+    if (is_output && w->grows && axis.axis == 0)
+        kiln_strbuf_printf(w->out, "    %.*s_rows[%u] = (unsigned long)size * %lld;\n",
+                           KILN_STR_ARG(w->name), port, (long long)axis.factor);
+}
+
+/* A run in the next larger size, with zeros behind the rows. */
+static void write_padded(writer *w) {
+    const kiln_module_plan *plan = w->plan;
+    bool *in = KILN_ARENA_ARRAY(w->arena, bool, plan->input_count + 1),
+         *out = KILN_ARENA_ARRAY(w->arena, bool, plan->output_count + 1);
+    for (uint32_t i = 0; i < plan->input_count; i++) in[i] = write_stage(w, false, i);
+    for (uint32_t i = 0; i < plan->output_count; i++) out[i] = write_stage(w, true, i);
+    kiln_strbuf_text(
+        w->out, "static void copy_rows(char *to, long to_rows, const char *from, long "
+                "from_rows, size_t outer, size_t row) {\n"
+                "    const size_t rows = (size_t)(to_rows < from_rows ? to_rows : from_rows);\n"
+                "    for (size_t o = 0; o < outer; o++) {\n"
+                "        copy_bytes(to + o * (size_t)to_rows * row, from + o * "
+                "(size_t)from_rows * row, rows * row);\n"
+                "        for (size_t i = rows * row; i < (size_t)to_rows * row; i++) to[o * "
+                "(size_t)to_rows * row + i] = 0;\n    }\n}\n"
+                "static int run_padded(long size, long most, const void *const *inputs, void "
+                "*const *outputs) {\n    const void *const in[] = {");
+    for (uint32_t i = 0; i < plan->input_count; i++)
+        kiln_strbuf_printf(w->out, in[i] ? "in%u, " : "inputs[%u], ", i);
+    kiln_strbuf_text(w->out, "0};\n    void *const out[] = {");
+    for (uint32_t i = 0; i < plan->output_count; i++)
+        kiln_strbuf_printf(w->out, out[i] ? "out%u, " : "outputs[%u], ", i);
+    kiln_strbuf_text(w->out, "0};\n");
+    for (uint32_t i = 0; i < plan->input_count; i++)
+        if (in[i]) write_row_copy(w, false, i);
+    kiln_strbuf_text(w->out, "    const int status = run_exactly(most, in, out);\n"
+                             "    if (status) return status;\n");
+    for (uint32_t i = 0; i < plan->output_count; i++)
+        if (out[i]) write_row_copy(w, true, i);
+    kiln_strbuf_text(w->out, "    return 0;\n}\n");
+}
+
+static void write_run_of_sizes(writer *w) {
+    kiln_strbuf_text(w->out, "static int run_exactly(long size, const void *const *inputs, void "
+                             "*const *outputs) {\n    switch (size) {\n");
+    for (uint32_t i = 0; i < w->flat->bucket_count; i++)
+        kiln_strbuf_printf(w->out, "    case %lld: return run_%lld(inputs, outputs);\n",
+                           (long long)w->flat->bucket[i].size, (long long)w->flat->bucket[i].size);
+    kiln_strbuf_text(w->out, "    default: return 2;\n    }\n}\n");
+    if (w->module->by_rows) write_padded(w);
+    kiln_strbuf_printf(w->out,
+                       "int %.*s_run(long size, const void *const *inputs, void *const *outputs) "
+                       "{\n    if (prepare()) return 1;\n",
+                       KILN_STR_ARG(w->name));
+    for (uint32_t i = 0; w->module->by_rows && i < w->flat->bucket_count; i++)
+        kiln_strbuf_printf(
+            w->out,
+            "    if (size > %lld && size < %lld) return run_padded(size, %lld, inputs, outputs);\n",
+            (long long)(i ? w->flat->bucket[i - 1].size : 0), (long long)w->flat->bucket[i].size,
+            (long long)w->flat->bucket[i].size);
+    kiln_strbuf_text(w->out, "    return run_exactly(size, inputs, outputs);\n}\n");
 }
 
 static void write_run(writer *w) {
-    bool prepares = false;
-    kiln_strbuf_printf(w->out,
-                       "int %.*s_run(const void *const *inputs, void *const *outputs) {\n    "
-                       "(void)inputs, (void)outputs, (void)arena, (void)scratch;\n",
-                       KILN_STR_ARG(w->name));
-    for (uint32_t s = 0; s < w->plan->step_count; s++) {
-        const kiln_plan_step *step = &w->plan->step[s];
-        if (step->action != KILN_ACTION_KERNEL || !w->kernel[step->kernel].manifest.has_prepare ||
-            w->packer[s] != s)
-            continue;
-        if (!prepares)
-            kiln_strbuf_text(w->out,
-                             "    static unsigned char is_prepared;\n    if (!is_prepared) {\n");
-        prepares = true;
-        write_call(w, s, KILN_ENTRY_PREPARE);
-    }
-    if (prepares) kiln_strbuf_text(w->out, "    is_prepared = 1;\n    }\n");
-    write_steps(w, 0, w->plan->step_count);
-    kiln_strbuf_text(w->out, "    return 0;\n}\n");
+    if (w->grows)
+        kiln_strbuf_printf(w->out, "unsigned long %.*s_rows[%u];\n", KILN_STR_ARG(w->name),
+                           w->plan->output_count);
+    write_prepare(w);
+    for (uint32_t i = 0; i < w->flat->bucket_count; i++) write_bucket(w, &w->flat->bucket[i]);
+    if (w->module->dim.size)
+        write_run_of_sizes(w);
+    else
+        kiln_strbuf_printf(w->out,
+                           "int %.*s_run(const void *const *inputs, void *const *outputs) {\n"
+                           "    return prepare() ? 1 : run_0(inputs, outputs);\n}\n",
+                           KILN_STR_ARG(w->name));
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -274,24 +385,40 @@ static void write_port(writer *w, const char *what, uint32_t index, const kiln_p
                        (unsigned long long)w->plan->buffer[port->buffer].size_bytes);
 }
 
+/* Sizes that it takes, as a sentence. */
+static void write_sizes(writer *w) {
+    kiln_strbuf_printf(w->out, " *\n * `size` is that of %.*s: ", KILN_STR_ARG(w->module->dim));
+    if (w->module->by_rows)
+        kiln_strbuf_printf(w->out, "1 to %lld; there are kernels for ",
+                           (long long)largest(w)->size);
+    for (uint32_t i = 0; i < w->flat->bucket_count; i++)
+        kiln_strbuf_printf(w->out, "%s%lld", i ? ", " : "", (long long)w->flat->bucket[i].size);
+    kiln_strbuf_printf(w->out,
+                       ". Above stands size %lld. Gives 2 for a size that it does not take.\n",
+                       (long long)largest(w)->size);
+}
+
 static void write_header(writer *w) {
     const kiln_module_plan *plan = w->plan;
-    int size = (int)w->name.size;
+    const kiln_flat_bucket *shown = largest(w);
+    const int size = (int)w->name.size;
     const char *name = w->name.data;
     kiln_strbuf_printf(w->out,
                        "/* A neural network, made by Kiln.\n *\n * %.*s_run computes its outputs "
                        "from its inputs, all row-major and aligned to their elements:\n",
                        size, name);
-    for (uint32_t i = 0; i < plan->input_count; i++) write_port(w, "inputs", i, &plan->input[i]);
-    for (uint32_t i = 0; i < plan->output_count; i++) write_port(w, "outputs", i, &plan->output[i]);
+    for (uint32_t i = 0; i < plan->input_count; i++) write_port(w, "inputs", i, &shown->input[i]);
+    for (uint32_t i = 0; i < plan->output_count; i++)
+        write_port(w, "outputs", i, &shown->output[i]);
+    if (w->module->dim.size) write_sizes(w);
     kiln_strbuf_printf(w->out,
                        " *\n * Buffers are static: one call at a time. Gives 0, or 1 where a "
                        "kernel fails or a loop runs too long. */\n#ifndef "
                        "KILN_%.*s_H\n#define KILN_%.*s_H\n#ifdef __cplusplus\nextern \"C\" "
                        "{\n#endif\n#define %.*s_input_count %u\n#define %.*s_output_count %u\nint "
-                       "%.*s_run(const void *const *inputs, void *const *outputs);\n",
+                       "%.*s_run(%sconst void *const *inputs, void *const *outputs);\n",
                        size, name, size, name, size, name, plan->input_count, size, name,
-                       plan->output_count, size, name);
+                       plan->output_count, size, name, w->module->dim.size ? "long size, " : "");
     if (w->grows)
         kiln_strbuf_printf(w->out,
                            "/* How many rows, of its first dimension, the last call gave each "
@@ -326,7 +453,6 @@ static void write_source(writer *w) {
     write_buffer(w, "scratch", w->sizes.scratch_bytes);
     write_constants(w);
     write_packed(w);
-    write_row_counts(w);
     write_run(w);
 }
 
@@ -340,25 +466,39 @@ static kiln_status check(const kiln_module_plan *plan) {
     return KILN_OK;
 }
 
-kiln_status kiln_static_c(const kiln_module_plan *plan, kiln_str name, kiln_arena *arena,
+static kiln_status decode_kernels(writer *w) {
+    kiln_status st = KILN_OK;
+    w->kernel = KILN_ARENA_ARRAY(w->arena, kiln_artefact, w->plan->kernel_count + 1);
+    for (uint32_t i = 0; !st && i < w->plan->kernel_count; i++) {
+        st = kiln_artefact_decode(w->plan->kernel[i], w->arena, &w->kernel[i]);
+        if (st) break;
+        kiln_str text = w->kernel[i].payload;
+        w->kernel[i].payload.data = kiln_str_dup(w->arena, text); /* ends with a NUL */
+        if (w->kernel[i].manifest.payload_kind != KILN_PAYLOAD_C)
+            st = KILN_ERROR(UNIMPLEMENTED, "kernel %u is no C text", i);
+    }
+    return st;
+}
+
+kiln_status kiln_static_c(const kiln_module_sizes *sizes, kiln_str name, kiln_arena *arena,
                           kiln_strbuf *out_source, kiln_strbuf *out_header,
                           kiln_static_c_sizes *out_sizes) {
-    writer w = {.plan = plan,
+    kiln_flat flat;
+    for (uint32_t i = 0; i < sizes->bucket_count; i++) {
+        kiln_status st = check(&sizes->bucket[i].plan);
+        if (st) return st;
+    }
+    kiln_flatten(sizes, arena, &flat);
+    writer w = {.module = sizes,
+                .flat = &flat,
+                .plan = &flat.plan,
                 .name = name,
                 .arena = arena,
                 .out = out_source,
-                .grown_by = kiln_module_plan_find_grown(plan, arena)};
-    kiln_status st = check(plan);
-    w.kernel = KILN_ARENA_ARRAY(arena, kiln_artefact, plan->kernel_count + 1);
-    for (uint32_t i = 0; i < plan->buffer_count; i++) w.grows |= w.grown_by[i] != KILN_PLAN_NONE;
-    for (uint32_t i = 0; !st && i < plan->kernel_count; i++) {
-        st = kiln_artefact_decode(plan->kernel[i], arena, &w.kernel[i]);
-        if (st) break;
-        kiln_str text = w.kernel[i].payload;
-        w.kernel[i].payload.data = kiln_str_dup(arena, text); /* ends with a NUL */
-        if (w.kernel[i].manifest.payload_kind != KILN_PAYLOAD_C)
-            st = KILN_ERROR(UNIMPLEMENTED, "kernel %u is no C text", i);
-    }
+                .grown_by = kiln_module_plan_find_grown(&flat.plan, arena)};
+    for (uint32_t i = 0; i < flat.plan.buffer_count; i++)
+        w.grows |= w.grown_by[i] != KILN_PLAN_NONE;
+    kiln_status st = decode_kernels(&w);
     if (st) return st;
     write_source(&w);
     w.out = out_header;

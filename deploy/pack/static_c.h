@@ -1,4 +1,4 @@
-/* A plan whose kernels are C text, as one C file and its header: straight code without allocation,
+/* Plans whose kernels are C text, as one C file and its header: straight code without allocation,
  * files or threads, for whatever a C compiler knows. Buffers are static, weights are constant
  * arrays. Used by `kiln compile --emit static-c`. */
 #ifndef KILN_DEPLOY_STATIC_C_H
@@ -9,18 +9,22 @@
 /* Bytes of the program beside its code. */
 typedef struct kiln_static_c_sizes {
     uint64_t constant_bytes; /* weights, read-only */
-    uint64_t arena_bytes;    /* activations */
+    uint64_t arena_bytes;    /* activations; of several sizes also rows of padded runs */
     uint64_t packed_bytes;   /* weights in the layouts of kernels, made by the first run */
     uint64_t scratch_bytes;  /* what one kernel needs at a time */
 } kiln_static_c_sizes;
 
 /* Appends both files. `name`: an identifier of C, prefix of all that is global: the header declares
- * int NAME_run(const void *const *inputs, void *const *outputs) and, where an output has a number of
- * rows that only the run knows, unsigned long NAME_rows[outputs]. `plan`: of kiln_pack with `as_c`.
  *
- * UNIMPLEMENTED  the plan needs threads or another device than the processor, or its kernels are no
+ *     int NAME_run(const void *const *inputs, void *const *outputs);
+ *     unsigned long NAME_rows[outputs];   where only the run knows the rows of an output
+ *
+ * Of several sizes NAME_run takes the size (long) before the inputs; a size between two is padded,
+ * where rows are independent. `sizes`: plans of kiln_pack with `as_c`.
+ *
+ * UNIMPLEMENTED  a plan needs threads or another device than the processor, or its kernels are no
  *                C text */
-KILN_MUST_USE kiln_status kiln_static_c(const kiln_module_plan *plan, kiln_str name,
+KILN_MUST_USE kiln_status kiln_static_c(const kiln_module_sizes *sizes, kiln_str name,
                                         kiln_arena *arena, kiln_strbuf *out_source,
                                         kiln_strbuf *out_header, kiln_static_c_sizes *out_sizes);
 

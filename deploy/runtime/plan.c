@@ -201,7 +201,8 @@ static kiln_status check_call(const step_check *c, const kiln_plan_step *step) {
     const kiln_manifest *manifest = c->manifest[step->kernel];
     const kiln_device_row *row = kiln_device_row_for(manifest->payload_kind);
     uint32_t bound = 0, outputs = 0;
-    if (row != row_of(c->plan, step->device))
+    const bool is_text = manifest->payload_kind == KILN_PAYLOAD_C; /* for a processor elsewhere */
+    if (is_text ? step->device != 0 : row != row_of(c->plan, step->device))
         return KILN_ERROR(INVALID_ARGUMENT, "kernel %u is not for device %u", step->kernel,
                           step->device);
     if (c->kernel_device[step->kernel] != KILN_PLAN_NONE &&

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What is said of a module, and whose it is: `kiln inspect`, `kiln key sign`, `kiln run --trust`."""
 import ast
+import ctypes
 import hashlib
 import math
 import pathlib
@@ -264,6 +265,37 @@ def test_rows_that_depend_on_each_other_are_not_padded(world):
     path = pathlib.Path(world.path("x.pb"))
     path.write_bytes(onnx_file.tensor("x", onnx_file.FLOAT, [3, 8], [0] * 24))
     world.refused("run", module, "--input", f"x={path}", says="batch is 3; the module takes 2, 4, 6")
+
+
+def test_static_c_takes_every_size_up_to_the_largest(world):
+    model = batch_model(world, onnx_file.node("MatMul", "x w", "y"))
+    run = c_function(world, model, "batch=1,4,8")
+    for size in range(1, 9):
+        x = [(k * 7) % 5 - 2 + size for k in range(8 * size)]
+        assert run(size, x) == (0, product(x)), size
+    assert [run(size, [0] * 8 * 9)[0] for size in (0, 9, -1)] == [2, 2, 2]
+    listed = c_function(world, batch_model(world, onnx_file.node("MatMul", "x w", "p"), [onnx_file.node("Softmax", "p", "y", axis=0)]), "batch=2,4")
+    status, y = listed(4, [0] * 32)
+    assert status == 0 and all(abs(v - 1 / 4) < 1e-5 for v in y), y
+    assert listed(3, [0] * 24)[0] == 2
+    folder = pathlib.Path(world.path("library"))
+    world.run("compile", model, "--dim", "batch=1,4", "--db", "none", "--emit", "library", "-o", folder)
+    assert "library_run(4, inputs, outputs)" in "".join(file.read_text() for file in folder.rglob("*.ino"))
+
+
+def c_function(world, model, dim):
+    """What the model computes as static C: (status, y) of a size and x."""
+    source, library = world.path("sizes.c"), world.path(f"sizes{dim}.so")
+    world.run("compile", model, "--dim", dim, "--db", "none", "--emit", "static-c", "-o", source)
+    subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
+    function = ctypes.CDLL(library).sizes_run
+
+    def run(size, x):
+        inputs, y = (ctypes.c_float * len(x))(*x), (ctypes.c_float * len(x))()
+        pointers = [(ctypes.c_void_p * 1)(ctypes.addressof(array)) for array in (inputs, y)]
+        return function(ctypes.c_long(size), *pointers), list(y)
+
+    return run
 
 
 def test_trials_go_where_calls_are(world):

@@ -79,13 +79,14 @@ static void write_file(const network *n, const char *name, kiln_str text) {
 
 static void emit(network *n, const char *target_text) {
     kiln_strbuf source = {0}, header = {0};
-    kiln_module_plan plan;
+    kiln_module_bucket only = {0};
+    const kiln_module_sizes module = {.bucket_count = 1, .bucket = &only};
     kiln_target target = target_of(n->arena, target_text);
     const kiln_pack_options options = {.model_name = KILN_STR("test"), .as_c = true};
     kiln_compilation *compilation = NULL;
     expect_ok(kiln_compilation_create(n->graph, &target, n->arena, &compilation));
-    expect_ok(kiln_pack_plan(compilation, &options, n->arena, &plan, NULL));
-    expect_ok(kiln_static_c(&plan, KILN_STR("net"), n->arena, &source, &header, &n->sizes));
+    expect_ok(kiln_pack_plan(compilation, &options, n->arena, &only.plan, NULL));
+    expect_ok(kiln_static_c(&module, KILN_STR("net"), n->arena, &source, &header, &n->sizes));
     write_file(n, "net.c", kiln_strbuf_view(&source));
     write_file(n, "net.h", kiln_strbuf_view(&header));
     kiln_strbuf_deinit(&source);
@@ -252,18 +253,19 @@ static void digits_take_at_most_64_kb_beside_their_weights(void **state) {
 
 static void a_plan_of_objects_is_refused(void **state) {
     kiln_strbuf source = {0}, header = {0};
-    kiln_module_plan plan;
+    kiln_module_bucket only = {0};
+    const kiln_module_sizes module = {.bucket_count = 1, .bucket = &only};
     kiln_static_c_sizes sizes;
     kiln_target target = target_of(*state, "x86-64");
     const kiln_pack_options options = {.model_name = KILN_STR("test")};
     kiln_compilation *compilation = NULL;
     expect_ok(
         kiln_compilation_create(graph_of(*state, CONVOLUTION), &target, *state, &compilation));
-    expect_ok(kiln_pack_plan(compilation, &options, *state, &plan, NULL));
-    expect_error(kiln_static_c(&plan, KILN_STR("net"), *state, &source, &header, &sizes),
+    expect_ok(kiln_pack_plan(compilation, &options, *state, &only.plan, NULL));
+    expect_error(kiln_static_c(&module, KILN_STR("net"), *state, &source, &header, &sizes),
                  UNIMPLEMENTED, "is no C text");
-    plan.threads = 2;
-    expect_error(kiln_static_c(&plan, KILN_STR("net"), *state, &source, &header, &sizes),
+    only.plan.threads = 2;
+    expect_error(kiln_static_c(&module, KILN_STR("net"), *state, &source, &header, &sizes),
                  UNIMPLEMENTED, "has no threads");
     assert_int_equal(source.size + header.size, 0);
 }

@@ -18,11 +18,17 @@ typedef struct constant {
     size_t size_bytes;
 } constant;
 
+/* How often the program is computed: kiln_operator_repeat. `steps` 0: once. */
+typedef struct repetition {
+    int64_t steps;
+    uint32_t states, rows;
+} repetition;
+
 /* What was read of the lines so far. */
 typedef struct reading {
     kiln_arena arena; /* of all of it */
     kiln_program *program;
-    const char *text;
+    const char *program_text, *text;        /* `text` names the repetition as well */
     uint32_t count[KILN_OPERATOR_TEMP + 1]; /* of each role */
     kiln_module_port *port[KILN_OPERATOR_TEMP + 1];
 } reading;
@@ -30,6 +36,7 @@ typedef struct reading {
 struct kiln_operator {
     char *name;
     kiln_strbuf tensors, blocks; /* lines: tensors stand above blocks */
+    repetition repeat;
     reading *now;
     KILN_VEC(constant) constant;
     char *model; /* NULL: not asked for since the last change */
@@ -71,23 +78,94 @@ static kiln_status sort_lines(kiln_str lines, kiln_strbuf *tensors, kiln_strbuf 
     return NULL;
 }
 
-static kiln_module_port port_of(const kiln_buffer_info *buffer, kiln_arena *arena) {
-    const uint32_t rank = buffer->shape.rank;
-    return (kiln_module_port){
-        .name = kiln_str_dup(arena, buffer->name),
-        .dtype = (uint32_t)buffer->dtype,
-        .rank = rank,
-        .shape = rank ? kiln_arena_copy(arena, buffer->shape.dim, rank * sizeof(int64_t)) : NULL,
-        .size_bytes = (size_t)kiln_shape_count(&buffer->shape) * kiln_dtype_size(buffer->dtype)};
+static const kiln_buffer_info *buffer_of(const kiln_program *p, kiln_role role, uint32_t index) {
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (p->buffer.data[b].role == role && index-- == 0) return &p->buffer.data[b];
+    return NULL;
 }
 
-static void list_ports(reading *r) {
+/* Whether callers see all steps of it at once. */
+static bool has_rows(const repetition *repeat, kiln_role role, uint32_t index) {
+    if (!repeat->steps || index < repeat->states) return false;
+    return role == KILN_ROLE_OUTPUT ||
+           (role == KILN_ROLE_INPUT && index - repeat->states < repeat->rows);
+}
+
+/* As callers see it. */
+static kiln_module_port port_of(const kiln_buffer_info *buffer, const repetition *repeat,
+                                uint32_t index, kiln_arena *arena) {
+    const uint32_t first = has_rows(repeat, buffer->role, index), rank = buffer->shape.rank + first;
+    int64_t *shape = rank ? KILN_ARENA_ARRAY(arena, int64_t, rank) : NULL;
+    int64_t count = kiln_shape_count(&buffer->shape);
+    for (uint32_t d = 0; d < buffer->shape.rank; d++) shape[first + d] = buffer->shape.dim[d];
+    if (first) {
+        shape[0] = repeat->steps;
+        count *= repeat->steps;
+    }
+    return (kiln_module_port){.name = kiln_str_dup(arena, buffer->name),
+                              .dtype = (uint32_t)buffer->dtype,
+                              .rank = rank,
+                              .shape = shape,
+                              .size_bytes = (size_t)count * kiln_dtype_size(buffer->dtype)};
+}
+
+static void list_ports(reading *r, const repetition *repeat) {
     for (uint32_t role = 1; role < KILN_ARRAY_COUNT(role_of); role++) {
         r->port[role] = KILN_ARENA_ARRAY(&r->arena, kiln_module_port, r->program->buffer.count);
         for (kiln_buffer b = 1; b < r->program->buffer.count; b++)
-            if (r->program->buffer.data[b].role == role_of[role])
-                r->port[role][r->count[role]++] = port_of(&r->program->buffer.data[b], &r->arena);
+            if (r->program->buffer.data[b].role == role_of[role]) {
+                r->port[role][r->count[role]] =
+                    port_of(&r->program->buffer.data[b], repeat, r->count[role], &r->arena);
+                r->count[role]++;
+            }
     }
+}
+
+/* Each state and each tensor of all steps can be one. */
+static kiln_status check_repetition(const kiln_program *p, const repetition *repeat) {
+    if (!repeat->steps) return NULL;
+    for (uint32_t i = 0; i < repeat->states; i++) {
+        const kiln_buffer_info *in = buffer_of(p, KILN_ROLE_INPUT, i),
+                               *next = buffer_of(p, KILN_ROLE_OUTPUT, i);
+        if (!in || !next)
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "%u states are repeated: expected an input and an output for each",
+                              repeat->states);
+        if (in->dtype != next->dtype || !kiln_shape_equal(&in->shape, &next->shape))
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "state '%.*s' is followed by '%.*s' of another type or shape",
+                              KILN_STR_ARG(in->name), KILN_STR_ARG(next->name));
+    }
+    for (uint32_t i = 0; i < repeat->rows; i++)
+        if (!buffer_of(p, KILN_ROLE_INPUT, repeat->states + i))
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "%u inputs are given by rows: only %u stand behind the states",
+                              repeat->rows, i);
+    for (kiln_role role = KILN_ROLE_INPUT; role <= KILN_ROLE_OUTPUT; role++) {
+        const kiln_buffer_info *buffer;
+        for (uint32_t i = 0; (buffer = buffer_of(p, role, i)) != NULL; i++) {
+            const int64_t bytes =
+                kiln_shape_count(&buffer->shape) * (int64_t)kiln_dtype_size(buffer->dtype);
+            if (has_rows(repeat, role, i) &&
+                (buffer->shape.rank == KILN_RANK_MAX || bytes > INT64_MAX / repeat->steps))
+                return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is too large for %lld steps of it",
+                                  KILN_STR_ARG(buffer->name), (long long)repeat->steps);
+        }
+    }
+    return NULL;
+}
+
+static void print_repetition(const reading *r, const repetition *repeat, kiln_strbuf *out) {
+    if (!repeat->steps) return;
+    kiln_strbuf_printf(out, "# repeated %lld times", (long long)repeat->steps);
+    for (uint32_t i = 0; i < repeat->states; i++)
+        kiln_strbuf_printf(out, "%s %s = %s", i ? "," : ", then",
+                           r->port[KILN_OPERATOR_INPUT][i].name,
+                           r->port[KILN_OPERATOR_OUTPUT][i].name);
+    for (uint32_t i = 0; i < repeat->rows; i++)
+        kiln_strbuf_printf(out, "%s %s", i ? "," : "; by rows:",
+                           r->port[KILN_OPERATOR_INPUT][repeat->states + i].name);
+    kiln_strbuf_char(out, '\n');
 }
 
 static void free_reading(reading *r) {
@@ -97,7 +175,8 @@ static void free_reading(reading *r) {
 }
 
 static kiln_status read_lines(const char *name, const kiln_strbuf *tensors,
-                              const kiln_strbuf *blocks, reading **out_reading) {
+                              const kiln_strbuf *blocks, const repetition *repeat,
+                              reading **out_reading) {
     reading *r = kiln_alloc(sizeof *r);
     kiln_strbuf text = {0};
     *r = (reading){.program = NULL};
@@ -108,11 +187,14 @@ static kiln_status read_lines(const char *name, const kiln_strbuf *tensors,
     kiln_status st = kiln_program_parse(kiln_strbuf_view(&text), &r->arena, &r->program);
     if (!st && !kiln_str_is(r->program->name, name))
         st = KILN_ERROR(INVALID_ARGUMENT, "'%s' is no word", name);
+    if (!st) st = check_repetition(r->program, repeat);
     if (!st) {
+        list_ports(r, repeat);
         kiln_strbuf_reset(&text);
         kiln_program_print(r->program, &text);
+        r->program_text = kiln_str_dup(&r->arena, kiln_strbuf_view(&text));
+        print_repetition(r, repeat, &text);
         r->text = kiln_str_dup(&r->arena, kiln_strbuf_view(&text));
-        list_ports(r);
         *out_reading = r;
     } else {
         free_reading(r);
@@ -132,7 +214,7 @@ static kiln_status add_lines(kiln_operator *op, kiln_str lines) {
     kiln_strbuf_str(&tensors, kiln_strbuf_view(&op->tensors));
     kiln_strbuf_str(&blocks, kiln_strbuf_view(&op->blocks));
     kiln_status st = sort_lines(lines, &tensors, &blocks);
-    if (!st) st = read_lines(op->name, &tensors, &blocks, &now);
+    if (!st) st = read_lines(op->name, &tensors, &blocks, &op->repeat, &now);
     if (!st) {
         const kiln_strbuf old_tensors = op->tensors, old_blocks = op->blocks;
         free_reading(op->now);
@@ -224,6 +306,25 @@ int kiln_operator_set_constant(kiln_operator *op, const char *name, const void *
     return kiln_status_report(set_constant(op, name, data, size_bytes), error, error_bytes);
 }
 
+int kiln_operator_repeat(kiln_operator *op, int64_t steps, uint32_t states, uint32_t rows,
+                         char *error, size_t error_bytes) {
+    const repetition repeat = {steps, states, rows};
+    reading *now = NULL;
+    kiln_status st = NULL;
+    if (steps < 1 || steps > KILN_LOOP_TRIPS_MAX)
+        st = KILN_ERROR(INVALID_ARGUMENT, "%lld steps: expected 1 to %lld", (long long)steps,
+                        (long long)KILN_LOOP_TRIPS_MAX);
+    if (!st) st = read_lines(op->name, &op->tensors, &op->blocks, &repeat, &now);
+    if (!st) {
+        free_reading(op->now);
+        forget_model(op);
+        op->now = now;
+        op->repeat = repeat;
+    }
+    return kiln_status_report(kiln_status_note(st, "repeating operator '%s'", op->name), error,
+                              error_bytes);
+}
+
 const char *kiln_operator_text(const kiln_operator *op) { return op->now->text; }
 
 static bool is_role(uint32_t role) {
@@ -254,53 +355,121 @@ static kiln_status add_constant(const kiln_operator *op, const kiln_buffer_info 
     return NULL;
 }
 
-/* One node, an expression. Values have the names of tensors; everything lives in `arena`. */
-static kiln_status make_graph(const kiln_operator *op, kiln_arena *arena, kiln_graph **out_graph) {
+static kiln_value add_input(const kiln_buffer_info *buffer, bool has_all_steps, int64_t steps,
+                            kiln_graph *graph) {
+    kiln_shape shape = {.rank = buffer->shape.rank + has_all_steps, .dim = {steps}};
+    for (uint32_t d = 0; d < buffer->shape.rank; d++)
+        shape.dim[has_all_steps + d] = buffer->shape.dim[d];
+    return kiln_graph_add_input(graph, buffer->name, buffer->dtype, &shape);
+}
+
+/* The loop around a step, from its states and rows `input`; `input` is what the step reads. */
+static kiln_status begin_loop(const repetition *repeat, kiln_graph *graph, kiln_value *input,
+                              kiln_value *out_number) {
+    static const kiln_shape scalar = {.rank = 0};
+    const uint32_t count = repeat->states + repeat->rows;
+    kiln_tensor steps = kiln_tensor_create(graph->arena, KILN_I64, &scalar);
+    memcpy(steps.data, &repeat->steps, sizeof repeat->steps);
+    kiln_node begin =
+        kiln_graph_add_node(graph, KILN_OP_LOOP_BEGIN, KILN_STR("repeat"), 1 + count, 1 + count);
+    kiln_graph_set_int(graph, begin, "trips", repeat->steps);
+    kiln_graph_set_int(graph, begin, "carried", repeat->states);
+    kiln_graph_set_input(graph, begin, 0,
+                         kiln_graph_add_constant(graph, KILN_STR("steps"), &steps));
+    *out_number = kiln_graph_add_value(graph, KILN_STR("step"));
+    kiln_graph_set_output(graph, begin, 0, *out_number);
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_graph_set_input(graph, begin, 1 + i, input[i]);
+        input[i] = kiln_graph_add_value(graph, graph->value.data[input[i]].name);
+        kiln_graph_set_output(graph, begin, 1 + i, input[i]);
+    }
+    return kiln_node_infer(graph, begin);
+}
+
+/* From the step's results `output` to the loop's, which get their names. */
+static kiln_status end_loop(kiln_graph *graph, kiln_value number, kiln_value *output,
+                            uint32_t count) {
+    kiln_node end =
+        kiln_graph_add_node(graph, KILN_OP_LOOP_END, KILN_STR("repeat.end"), 1 + count, count);
+    kiln_graph_set_input(graph, end, 0, number);
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_str name = graph->value.data[output[i]].name;
+        kiln_graph_set_input(graph, end, 1 + i, output[i]);
+        kiln_graph_rename_value(
+            graph, output[i],
+            kiln_str_from(kiln_arena_printf(graph->arena, "%.*s.step", KILN_STR_ARG(name))));
+        output[i] = kiln_graph_add_value(graph, name);
+        kiln_graph_set_output(graph, end, i, output[i]);
+    }
+    return kiln_node_infer(graph, end);
+}
+
+/* One node, an expression; in a loop when `repeat` says so. Values that callers see have the names
+ * of tensors; everything lives in `arena`. */
+static kiln_status make_graph(const kiln_operator *op, const repetition *repeat, kiln_arena *arena,
+                              kiln_graph **out_graph) {
     const kiln_program *p = op->now->program;
-    const uint32_t inputs =
-                       op->now->count[KILN_OPERATOR_INPUT] + op->now->count[KILN_OPERATOR_CONSTANT],
+    const uint32_t inputs = op->now->count[KILN_OPERATOR_INPUT],
+                   operands = inputs + op->now->count[KILN_OPERATOR_CONSTANT],
                    outputs = op->now->count[KILN_OPERATOR_OUTPUT];
     kiln_graph *graph = kiln_graph_create(arena, kiln_str_from(op->name));
     kiln_status st = NULL;
-    if (inputs == 0 || outputs == 0)
+    if (operands == 0 || outputs == 0)
         return KILN_ERROR(INVALID_ARGUMENT, "operator '%s' has no %s", op->name,
-                          inputs ? "output" : "input");
-    if (inputs > KILN_NODE_OPERANDS_MAX || outputs > KILN_NODE_OPERANDS_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "operator '%s' has more than %u inputs or outputs",
+                          operands ? "output" : "input");
+    if (operands >= KILN_NODE_OPERANDS_MAX || outputs >= KILN_NODE_OPERANDS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "operator '%s' has %u inputs or outputs, or more",
                           op->name, KILN_NODE_OPERANDS_MAX);
+    kiln_value *input = KILN_ARENA_ARRAY(arena, kiln_value, inputs + 1),
+               *output = KILN_ARENA_ARRAY(arena, kiln_value, outputs), number = 0;
+    for (uint32_t i = 0; i < inputs; i++)
+        input[i] = add_input(buffer_of(p, KILN_ROLE_INPUT, i), has_rows(repeat, KILN_ROLE_INPUT, i),
+                             repeat->steps, graph);
+    if (repeat->steps) st = begin_loop(repeat, graph, input, &number);
     kiln_node node =
-        kiln_graph_add_node(graph, KILN_OP_EXPRESSION, kiln_str_from(op->name), inputs, outputs);
-    kiln_attr text = {
-        .name = KILN_STR("program"), .kind = KILN_ATTR_TEXT, .text = kiln_str_from(op->now->text)};
+        kiln_graph_add_node(graph, KILN_OP_EXPRESSION, kiln_str_from(op->name), operands, outputs);
+    kiln_attr text = {.name = KILN_STR("program"),
+                      .kind = KILN_ATTR_TEXT,
+                      .text = kiln_str_from(op->now->program_text)};
     kiln_graph_set_attr(graph, node, &text);
-    uint32_t input = 0, output = 0;
+    uint32_t operand = 0, made = 0, given = 0;
     for (kiln_buffer b = 1; !st && b < p->buffer.count; b++) {
         const kiln_buffer_info *buffer = &p->buffer.data[b];
         kiln_value value = 0;
         if (buffer->role == KILN_ROLE_TEMP) continue;
         if (buffer->role == KILN_ROLE_OUTPUT) {
-            value = kiln_graph_add_value(graph, buffer->name);
-            kiln_graph_set_output(graph, node, output++, value);
-            kiln_vec_push_in(arena, &graph->output, value);
+            output[made] = kiln_graph_add_value(graph, buffer->name);
+            kiln_graph_set_output(graph, node, made, output[made]);
+            made++;
             continue;
         }
         if (buffer->role == KILN_ROLE_CONSTANT)
             st = add_constant(op, buffer, graph, &value);
         else
-            value = kiln_graph_add_input(graph, buffer->name, buffer->dtype, &buffer->shape);
-        kiln_graph_set_input(graph, node, input++, value);
+            value = input[given++];
+        kiln_graph_set_input(graph, node, operand++, value);
     }
     if (!st) st = kiln_node_infer(graph, node);
+    if (!st && repeat->steps) st = end_loop(graph, number, output, outputs);
+    for (uint32_t i = 0; !st && i < outputs; i++)
+        kiln_vec_push_in(arena, &graph->output, output[i]);
     if (st) return kiln_status_note(st, "operator '%s'", op->name);
     *out_graph = graph;
     return NULL;
+}
+
+/* The operator, or one step of it. */
+static kiln_status make_step_graph(const kiln_operator *op, kiln_arena *arena,
+                                   kiln_graph **out_graph) {
+    static const repetition once = {.steps = 0};
+    return make_graph(op, &once, arena, out_graph);
 }
 
 static kiln_status make_model(kiln_operator *op) {
     kiln_arena arena;
     kiln_graph *graph = NULL;
     kiln_arena_init(&arena, 0);
-    kiln_status st = make_graph(op, &arena, &graph);
+    kiln_status st = make_graph(op, &op->repeat, &arena, &graph);
     if (!st) {
         const kiln_graph_bytes bytes = kiln_graph_encode(graph, &arena);
         size_t at = 0;
@@ -341,18 +510,82 @@ static kiln_tensor tensor_of(const kiln_graph *graph, kiln_value value, const vo
     return tensor;
 }
 
+/* Computes one step on tensors in the order of the program's arguments. */
+typedef kiln_status (*evaluator)(const kiln_program *program, const kiln_tensor *tensor,
+                                 uint32_t count);
+
+/* Pointers of step `t`: states lie with the caller before the first and behind the last step, and
+ * in `state` by turns in between. */
+static void point(const kiln_operator *op, int64_t t, void *const *state, const void *const *inputs,
+                  void *const *outputs, const void **input, void **output) {
+    const reading *r = op->now;
+    const int64_t steps = op->repeat.steps;
+    const uint32_t states = op->repeat.states;
+    for (uint32_t i = 0; i < r->count[KILN_OPERATOR_INPUT]; i++) {
+        const size_t row = r->port[KILN_OPERATOR_INPUT][i].size_bytes / (size_t)steps;
+        if (i < states)
+            input[i] = t ? state[2 * i + (t - 1) % 2] : inputs[i];
+        else
+            input[i] = has_rows(&op->repeat, KILN_ROLE_INPUT, i)
+                           ? (const char *)inputs[i] + (size_t)t * row
+                           : inputs[i];
+    }
+    for (uint32_t i = 0; i < r->count[KILN_OPERATOR_OUTPUT]; i++) {
+        const size_t row = r->port[KILN_OPERATOR_OUTPUT][i].size_bytes / (size_t)steps;
+        if (i < states)
+            output[i] = t + 1 < steps ? state[2 * i + t % 2] : outputs[i];
+        else
+            output[i] = (char *)outputs[i] + (size_t)t * row;
+    }
+}
+
+static void point_tensors(const kiln_graph *graph, const kiln_value *arg, uint32_t count,
+                          const void *const *inputs, void *const *outputs, kiln_tensor *tensor) {
+    for (uint32_t i = 0; i < count; i++) tensor[i] = tensor_of(graph, arg[i], inputs, outputs);
+}
+
+/* Runs `program`, whose arguments are the values `arg` [count] of the step's graph, as often as the
+ * operator says. */
+static kiln_status run_steps(const kiln_operator *op, const kiln_graph *graph,
+                             const kiln_program *program, const kiln_value *arg, uint32_t count,
+                             evaluator evaluate, const void *const *inputs, void *const *outputs) {
+    const reading *r = op->now;
+    const uint32_t states = op->repeat.states;
+    kiln_status st = NULL;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_tensor *tensor = KILN_ARENA_ARRAY(&arena, kiln_tensor, count);
+    if (op->repeat.steps) {
+        const void **input = KILN_ARENA_ARRAY(&arena, const void *, r->count[KILN_OPERATOR_INPUT]);
+        void **output = KILN_ARENA_ARRAY(&arena, void *, r->count[KILN_OPERATOR_OUTPUT]);
+        void **state = KILN_ARENA_ARRAY(&arena, void *, 2 * states + 1);
+        for (uint32_t i = 0; i < 2 * states; i++)
+            state[i] = kiln_arena_alloc(&arena, r->port[KILN_OPERATOR_INPUT][i / 2].size_bytes);
+        for (int64_t t = 0; !st && t < op->repeat.steps; t++) {
+            point(op, t, state, inputs, outputs, input, output);
+            point_tensors(graph, arg, count, input, output, tensor);
+            st = evaluate(program, tensor, count);
+            if (st) st = kiln_status_note(st, "step %lld", (long long)t);
+        }
+    } else {
+        point_tensors(graph, arg, count, inputs, outputs, tensor);
+        st = evaluate(program, tensor, count);
+    }
+    kiln_arena_deinit(&arena);
+    return st;
+}
+
 static kiln_status run_operator(const kiln_operator *op, const void *const *inputs,
                                 void *const *outputs, kiln_arena *arena) {
     kiln_graph *graph = NULL;
-    kiln_status st = make_graph(op, arena, &graph);
+    kiln_status st = make_step_graph(op, arena, &graph);
     if (st) return st;
-    const kiln_arg_buffers args = kiln_program_args(op->now->program);
-    kiln_tensor *tensor = KILN_ARENA_ARRAY(arena, kiln_tensor, args.count);
-    for (uint32_t i = 0; i < args.count; i++) {
-        const kiln_str name = op->now->program->buffer.data[args.buffer[i]].name;
-        tensor[i] = tensor_of(graph, kiln_graph_find_value(graph, name), inputs, outputs);
-    }
-    return kiln_te_eval(op->now->program, tensor, args.count);
+    const kiln_program *p = op->now->program;
+    const kiln_arg_buffers args = kiln_program_args(p);
+    kiln_value *arg = KILN_ARENA_ARRAY(arena, kiln_value, args.count);
+    for (uint32_t i = 0; i < args.count; i++)
+        arg[i] = kiln_graph_find_value(graph, p->buffer.data[args.buffer[i]].name);
+    return run_steps(op, graph, p, arg, args.count, kiln_te_eval, inputs, outputs);
 }
 
 int kiln_operator_run(const kiln_operator *op, const void *const *inputs, void *const *outputs,
@@ -461,7 +694,8 @@ static kiln_status replay(const kiln_program *te, kiln_str lines, const schedule
 
 static kiln_status copy_operator(const kiln_operator *op, kiln_operator **out_copy) {
     kiln_operator *copy = new_operator(op->name);
-    kiln_status st = read_lines(op->name, &op->tensors, &op->blocks, &copy->now);
+    copy->repeat = op->repeat;
+    kiln_status st = read_lines(op->name, &op->tensors, &op->blocks, &op->repeat, &copy->now);
     for (uint32_t i = 0; !st && i < op->constant.count; i++) {
         const constant *c = &op->constant.data[i];
         st = set_constant(copy, c->name, c->data, c->size_bytes);
@@ -480,7 +714,7 @@ int kiln_schedule_create(const kiln_operator *op, kiln_schedule **out_schedule, 
     *s = (kiln_schedule){.graph = NULL};
     kiln_arena_init(&s->arena, 0);
     kiln_status st = copy_operator(op, &s->op);
-    if (!st) st = make_graph(s->op, &s->arena, &s->graph);
+    if (!st) st = make_step_graph(s->op, &s->arena, &s->graph);
     if (!st) st = kiln_plan_create(s->graph, &s->arena, &s->plan);
     if (!st) st = replay(task_program(s), KILN_STR(""), &nothing, &s->now);
     if (!st) {
@@ -558,12 +792,7 @@ kiln_names kiln_schedule_loops_around(kiln_schedule *schedule, const char *block
 int kiln_schedule_run(const kiln_schedule *schedule, const void *const *inputs,
                       void *const *outputs, char *error, size_t error_bytes) {
     const kiln_step *step = &schedule->plan.step[0];
-    kiln_arena arena;
-    kiln_arena_init(&arena, 0);
-    kiln_tensor *tensor = KILN_ARENA_ARRAY(&arena, kiln_tensor, step->arg_count);
-    for (uint32_t i = 0; i < step->arg_count; i++)
-        tensor[i] = tensor_of(schedule->graph, step->arg[i], inputs, outputs);
-    kiln_status st = kiln_loop_eval(schedule->now->program, tensor, step->arg_count);
-    kiln_arena_deinit(&arena);
+    kiln_status st = run_steps(schedule->op, schedule->graph, schedule->now->program, step->arg,
+                               step->arg_count, kiln_loop_eval, inputs, outputs);
     return kiln_status_report(st, error, error_bytes);
 }

@@ -55,10 +55,22 @@ int kiln_operator_add(kiln_operator *op, const char *lines, char *error, size_t 
 int kiln_operator_set_constant(kiln_operator *op, const char *name, const void *data,
                                size_t size_bytes, char *error, size_t error_bytes);
 
-/* The operator as text. It lives until the operator changes. */
+/* Makes what the lines compute one step of a recurrence of `steps` steps, 1 to 2^31, which run one
+ * after the other: step t has what step t - 1 made. The first `states` inputs are states. In the
+ * first step they are what the caller gives, afterwards what the step before stored in the outputs
+ * of the same places, of equal type and shape; callers get those of the last step. The next `rows`
+ * inputs and all other outputs have, for callers, one more dimension in front, of `steps`: a row
+ * for each step. Other inputs and the constants are the same in every step. (So does Scan of ONNX.)
+ * Lines may still be added; a second call takes the place of the first. Schedules are of the step.
+ * INVALID_ARGUMENT (3)  there are not so many inputs or outputs, or a state changes its type */
+int kiln_operator_repeat(kiln_operator *op, int64_t steps, uint32_t states, uint32_t rows,
+                         char *error, size_t error_bytes);
+
+/* The operator as text; a recurrence has a comment that says so. It lives until the operator
+ * changes. */
 const char *kiln_operator_text(const kiln_operator *op);
-/* Its tensors of one role, in the order in which they were added; `index` is below the count. They
- * live until the operator changes. */
+/* Its tensors of one role as callers see them, in the order in which they were added; `index` is
+ * below the count. They live until the operator changes. */
 uint32_t kiln_operator_tensor_count(const kiln_operator *op, uint32_t role);
 const kiln_module_port *kiln_operator_tensor(const kiln_operator *op, uint32_t role,
                                              uint32_t index);
@@ -77,7 +89,8 @@ int kiln_operator_model(kiln_operator *op, const void **out_bytes, size_t *out_s
 
 /* ---- schedules ---- */
 
-/* Begins with a serial loop for each iterator, "BLOCK.ITERATOR", of a copy of the operator. In
+/* Begins with a serial loop for each iterator, "BLOCK.ITERATOR", of a copy of the operator; of a
+ * recurrence, of its step. In
  * its program tensors are called as in tasks (x0, w1, y2, t3): kiln_schedule_tensor.
  * Errors of kiln_operator_run. */
 int kiln_schedule_create(const kiln_operator *op, kiln_schedule **out_schedule, char *error,

@@ -163,8 +163,17 @@ class Operator:
         self._native.add("\n".join(lines))
         return x
 
+    def repeat(self, steps: int, states: int, rows: int = 0) -> None:
+        """Makes what is written one step of a recurrence of `steps` steps, which run one after the other. The first
+        `states` inputs are states: given by the caller for the first step, then what the step before stored in the
+        outputs of the same places; the caller gets those of the last step. The next `rows` inputs and all other outputs
+        have a row for each step, in one more dimension in front. Other inputs are the same in every step."""
+        if steps < 0 or states < 0 or rows < 0:
+            raise InvalidArgument(f"repeat({steps}, {states}, {rows}): expected numbers of at least 0")
+        self._native.repeat(steps, states, rows)
+
     def schedule(self) -> Schedule:
-        """A schedule of the operator as it is now, to be written by hand."""
+        """A schedule of the operator as it is now, or of one step of it, to be written by hand."""
         return Schedule(self._native.schedule())
 
     def __call__(self, *inputs: Memory) -> Any:

@@ -210,6 +210,19 @@ static PyObject *operator_set_constant(PyObject *self, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+static PyObject *operator_repeat(PyObject *self, PyObject *arguments) {
+    handle *h = (handle *)self;
+    char error[ERROR_BYTES] = "";
+    long long steps;
+    unsigned states, rows;
+    if (!PyArg_ParseTuple(arguments, "LII", &steps, &states, &rows)) return NULL;
+    kiln_lock_take(h->lock);
+    int code = kiln_operator_repeat(h->op, steps, states, rows, error, sizeof error);
+    PyThread_release_lock(h->lock);
+    if (code) return raise(h, code, error);
+    Py_RETURN_NONE;
+}
+
 static PyObject *operator_text(PyObject *self, PyObject *unused) {
     handle *h = (handle *)self;
     (void)unused;
@@ -349,6 +362,7 @@ static PyObject *schedule_around(PyObject *self, PyObject *argument) {
 static int add_operator_class(PyObject *module) {
     static PyMethodDef methods[] = {{"add", operator_add, METH_O, NULL},
                                     {"set_constant", operator_set_constant, METH_VARARGS, NULL},
+                                    {"repeat", operator_repeat, METH_VARARGS, NULL},
                                     {"text", operator_text, METH_NOARGS, NULL},
                                     {"tensors", operator_tensors, METH_O, NULL},
                                     {"run", handle_run, METH_VARARGS, NULL},

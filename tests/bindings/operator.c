@@ -91,6 +91,38 @@ static int run(kiln_operator *op, kiln_schedule *schedule) {
     return 0;
 }
 
+/* A recurrence of four steps: each is clamped to what the next one begins with. */
+static int repeat(void) {
+    const float first[1] = {1}, x[4] = {2, 3, 0.5f, 4};
+    float last[1], each[4];
+    const void *inputs[2];
+    void *outputs[2];
+    kiln_operator *op = NULL;
+    int i, code = kiln_operator_create("product", &op, error, sizeof error);
+    inputs[0] = first;
+    inputs[1] = x;
+    outputs[0] = last;
+    outputs[1] = each;
+    if (!code)
+        code = kiln_operator_add(op,
+                                 "input s: f32[1]\ninput x: f32[1]\noutput n: f32[1]\n"
+                                 "block n(i:1): n[i] = min(s[i]*x[i], 5.0)\n"
+                                 "output each: f32[1]\nblock each(i:1): each[i] = n[i]\n",
+                                 error, sizeof error);
+    if (!code) {
+        refused(kiln_operator_repeat(op, 4, 2, 1, error, sizeof error));
+        code = kiln_operator_repeat(op, 4, 1, 1, error, sizeof error);
+    }
+    if (!code) code = kiln_operator_run(op, inputs, outputs, error, sizeof error);
+    if (!code) {
+        printf("%lu bytes:", (unsigned long)kiln_operator_tensor(op, 1, 1)->size_bytes);
+        for (i = 0; i < 4; i++) printf(" %g", each[i]);
+        printf(", at last %g\n", last[0]);
+    }
+    kiln_operator_destroy(op);
+    return code;
+}
+
 static int schedule_it(kiln_schedule *schedule) {
     kiln_names made;
     uint32_t i;
@@ -126,6 +158,7 @@ int main(int argc, char **argv) {
     code = kiln_schedule_create(op, &schedule, error, sizeof error);
     if (!code) code = schedule_it(schedule);
     if (!code) code = run(op, schedule);
+    if (!code) code = repeat();
     if (!code) code = write_model(op, argv[1]);
     kiln_operator_destroy(op);
     if (!code) code = write_schedule(schedule, argv[2]); /* it outlives the operator */

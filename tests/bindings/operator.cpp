@@ -111,6 +111,16 @@ static int throwing() {
     op.output("n", {2}, [&](Expr i) { return i - std::int64_t{9007199254740993}; });
     op.schedule().unroll("y.i");
     std::printf("%s", op.text().c_str());
+    Operator decay("decay");
+    Tensor s = decay.input<float>("s", {2});
+    decay.output("n", {2}, [&](Expr i) { return s(i) * 0.5; });
+    decay.repeat(3, 1);
+    const float first[] = {8, 16};
+    float last[2] = {};
+    const void *inputs[] = {first};
+    void *outputs[] = {last};
+    decay.run(kiln::Span<const void *const>(inputs, 1), kiln::Span<void *const>(outputs, 1));
+    std::printf("%s%g %g\n", decay.text().c_str(), last[0], last[1]);
     try {
         op.schedule().parallel("no");
     } catch (const kiln::Error &error) {

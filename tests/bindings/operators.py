@@ -84,7 +84,71 @@ def running():
     return op, lambda x: (numpy.cumsum(x, 1), numpy.maximum.accumulate(x, 0), x[:, :1])
 
 
-OPERATORS = (max_plus, softmax, convolution, log_sum, running)
+def biquad():
+    """A recursive filter of the second order, over 50 samples of 8 channels."""
+    b, a = (0.2, 0.4, 0.2), (-0.6, 0.3)
+    op = te.Operator("biquad")
+    first, second, x = op.input("first", (8,)), op.input("second", (8,)), op.input("x", (8,))
+    y = op.compute("sample", (8,), lambda i: b[0] * x[i] + first[i])
+    op.output("first.next", (8,), lambda i: b[1] * x[i] - a[0] * y[i] + second[i])
+    op.output("second.next", (8,), lambda i: b[2] * x[i] - a[1] * y[i])
+    op.output("y", (8,), lambda i: y[i])
+    op.repeat(50, states=2, rows=1)
+
+    def expected(first, second, x):
+        samples = []
+        for row in x:
+            y = b[0] * row + first
+            first, second = b[1] * row - a[0] * y + second, b[2] * row - a[1] * y
+            samples.append(y)
+        return first, second, numpy.array(samples)
+
+    return op, expected
+
+
+def recurrent():
+    """A recurrent layer with gates: products inside of the step, weights, and a bias that is the same in each step."""
+    weights, back = data(3, 6, 5) - 0.5, data(3, 5, 5) - 0.5
+    op = te.Operator("recurrent")
+    h, c, x, bias = op.input("h", (5,)), op.input("c", (5,)), op.input("x", (6,)), op.input("bias", (3, 5))
+    w, u, k, j = op.constant("w", weights), op.constant("u", back), te.axis("k", 6), te.axis("j", 5)
+    of_x = op.compute("of_x", (3, 5), lambda g, i: te.sum(x[k] * w[g, k, i], over=k))
+    of_h = op.compute("of_h", (3, 5), lambda g, i: te.sum(h[j] * u[g, j, i], over=j))
+    gate = op.compute("gate", (3, 5), lambda g, i: 1 / (1 + te.exp(-(of_x[g, i] + of_h[g, i] + bias[g, i]))))
+    most = op.compute("cell", (5,), lambda i: gate[0, i] * c[i] + gate[1, i] * (2 * gate[2, i] - 1))
+    op.output("h.next", (5,), lambda i: te.tanh(most[i]))
+    op.output("c.next", (5,), lambda i: most[i])
+    op.repeat(40, 2, 1)
+
+    def expected(h, c, x, bias):
+        for row in x:
+            gate = 1 / (1 + numpy.exp(-(row @ weights + h @ back + bias)))
+            c = gate[0] * c + gate[1] * (2 * gate[2] - 1)
+            h = numpy.tanh(c)
+        return h, c
+
+    return op, expected
+
+
+def clamped_product():
+    op = te.Operator("clamped")
+    p, x = op.input("p", (3,)), op.input("x", (3,))
+    op.output("last", (3,), lambda i: te.min(te.max(p[i] * (x[i] + 0.5), 0.5), 2))
+    op.output("each", (3,), lambda i: te.Tensor("last", (3,), "f32")[i] + 1)
+    op.repeat(35, states=1, rows=1)
+
+    def expected(p, x):
+        each = []
+        for row in x:
+            p = numpy.clip(p * (row + 0.5), 0.5, 2)
+            each.append(p + 1)
+        return p, numpy.array(each)
+
+    return op, expected
+
+
+RECURRENCES = (biquad, recurrent, clamped_product)
+OPERATORS = (max_plus, softmax, convolution, log_sum, running, *RECURRENCES)
 
 
 def given(op):
@@ -107,6 +171,30 @@ def case_compute():
         "block c(i:20, j:32 | k:12): c[i, j] max= a[i, k] + b[k, j] init -inf\n"
     ), str(op)
     assert repr(op) == "<kiln.te.Operator maxplus (a: float32[20, 12], b: float32[12, 32]) -> (c: float32[20, 32])>"
+
+
+def case_repeat():
+    """A recurrence has the caller's shapes, a schedule of its step, and refuses what does not go on from step to step."""
+    op, expected = clamped_product()
+    assert repr(op) == "<kiln.te.Operator clamped (p: float32[3], x: float32[35, 3]) -> (last: float32[3], each: float32[35, 3])>"
+    assert str(op).splitlines()[-1] == "# repeated 35 times, then p = last; by rows: x"
+    x = given(op)
+    s = op.schedule()
+    s.vectorize("last.i")
+    assert_close(s(*x), expected(*x))
+    op.repeat(1, states=0, rows=2)  # takes the place of the first
+    assert op.outputs[0].shape == op.inputs[0].shape == (1, 3)
+    assert_close(s(*x), expected(*x))
+    text = str(op)
+    raises(kiln.InvalidArgument, ["0 steps", "expected 1"], op.repeat, 0, 1)
+    raises(kiln.InvalidArgument, ["at least 0"], op.repeat, 5, -1)
+    raises(kiln.InvalidArgument, ["3 states", "an input and an output"], op.repeat, 5, 3)
+    raises(kiln.InvalidArgument, ["2 inputs are given by rows", "only 1"], op.repeat, 5, 1, 2)
+    other = te.Operator("other")
+    x = other.input("x", (2,))
+    other.output("y", (3,), lambda i: x[0] + te.cast(i, "float32"))
+    raises(kiln.InvalidArgument, ["'other'", "state 'x'", "'y'", "another type or shape"], other.repeat, 5, 1)
+    assert str(op) == text
 
 
 def case_arithmetic():
@@ -207,12 +295,12 @@ def case_tune(folder):
     for make in OPERATORS:
         op, expected = make()
         inputs, output = given(op), f"{folder}/{op.name}.kiln"
-        if make is convolution:
+        if make in (convolution, recurrent):
             kiln.tune(op, trials=4, db=folder + "/own.db", output=output, progress=False)
         else:
             kiln.compile(op, output, db="none")
         module = kiln.load(output)
-        assert module.steps[0].op == "expression"
+        assert "expression" in [step.op for step in module.steps]
         assert_close(module(*inputs), expected(*inputs))
     assert [row["op"] for row in kiln.Database(folder + "/own.db").best()][0] == "expression"
     op, expected = max_plus()

@@ -160,6 +160,8 @@ t.j.0 t.j.1 in 4 loops, a is x0, t is t, no is not there
 3 trace text 3:1: there is no such primitive
 operator agrees
 schedule agrees
+3 repeating operator 'product': 1 inputs are given by rows: only 0 stand behind the states
+16 bytes: 2 5 2.5 5, at last 5
 """
 
 
@@ -186,8 +188,9 @@ def test_an_application_in_cxx_has_operators_of_its_own(world):
     flags = pkg_config(place, "--cflags", "--libs", "kiln-te")
     env = {**os.environ, "LD_LIBRARY_PATH": str(below(place, LIBDIR))}
     steps = "split(total.r, -1, 4)\nt0 = perfect_tile(most.r, 2, 3) = [3, 3]\nsplit(most.r, t0[0], t0[1])\nunroll(most.r.1)\n"
+    repeated = "program decay\ninput s: f32[2]\noutput n: f32[2]\nblock n(i:2): n[i] = s[i]*0.5\n# repeated 3 times, then s = n\n"
     plain = "program plain\ninput x: f64[2]\nconstant w: f32[2]\noutput y: f64[2]\noutput n: i64[2]\n" \
-            "block y(i:2): y[i] = x[i]*f64(w[i]) + 0.001f64\nblock n(i:2): n[i] = i - 9007199254740993\n16\n"
+            "block y(i:2): y[i] = x[i]*f64(w[i]) + 0.001f64\nblock n(i:2): n[i] = i - 9007199254740993\n" + repeated + "1 2\n16\n"
     expected = "3 program text: z: index 1 of x is in [9, 9], the dimension is 9\n3\ntotal.r.0 total.r.1 of 17 loops\n16\n" + steps + "right right\n"
     model, schedule = world.path("own.graph"), world.path("own.txt")
     for more, last in ((("-fno-exceptions", "-fno-rtti"), ""), ((), plain)):

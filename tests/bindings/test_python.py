@@ -152,7 +152,7 @@ def test_a_program_that_dies_is_an_error_with_what_it_logged(world):
 
 
 def test_operators_are_written_and_interpreted(world):
-    for name in ("compute", "arithmetic", "refused", "leaks"):
+    for name in ("compute", "repeat", "arithmetic", "refused", "leaks"):
         case(world, name, of="operators.py")
 
 

@@ -337,6 +337,25 @@ static void scans_go_along_any_dimension(void **state) {
     expect_loop(*state, &parts, wanted);
 }
 
+/* What one step of a recurrence computes may be the user's own expression. */
+static void scans_may_have_an_expression_as_their_step(void **state) {
+    const char *program =
+        "program step\ninput s: f32[2]\ninput e: f32[2]\noutput s2: f32[2]\noutput out: f32[2]\n"
+        "block s2(i:2): s2[i] = min(s[i]*e[i], 9.0)\nblock out(i:2): out[i] = s2[i] - s[i]\n";
+    const message step = with_text(node_of(*state, "Expression", "s e", "s2 out"), 7, "ai.kiln");
+    message node[] = {with_attr_text(step, "program", program)};
+    message scan = with_body(node_of(*state, "Scan", "x0 x", "y z"), "body",
+                             body_of(*state, "s e", "s2 out", 1, node));
+    model_parts parts = {.opset = 11,
+                         .input = "x0:2 x:3,2",
+                         .output = "y:2 z:3,2",
+                         .node_count = 1,
+                         .node = {with_attr_int(scan, "num_scan_inputs", 1)}};
+    const char *wanted = "f32[2]: 9 9; f32[3,2]: 0 2 2 5 6 0";
+    assert_string_equal(result_of(*state, import_of(*state, &parts)), wanted);
+    expect_loop(*state, &parts, wanted);
+}
+
 /* Before opset 9 there was a batch around it, and an input of lengths before the others. */
 static void old_scans_have_a_batch(void **state) {
     const int64_t backward[] = {1};
@@ -395,6 +414,7 @@ int main(void) {
         test_with_arena(scans_go_along_any_dimension),
         test_with_arena(old_scans_have_a_batch),
         test_with_arena(scans_cut_their_inputs_and_stack_their_results),
+        test_with_arena(scans_may_have_an_expression_as_their_step),
         test_with_arena(bodies_must_fit_their_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,13 @@ flat_table *tflite_operator(tflite_model *m, int number, const char *inputs, con
     return code;
 }
 
+void tflite_next_subgraph(tflite_model *m, const char *inputs, const char *outputs) {
+    flat_ints(flat_ints(m->graph, GRAPH_INPUTS, inputs), GRAPH_OUTPUTS, outputs);
+    m->graph = flat_table_of(m->arena);
+    m->tensor_count = 0;
+    flat_append(m->root, MODEL_GRAPHS, m->graph);
+}
+
 kiln_str tflite_bytes(tflite_model *m, const char *inputs, const char *outputs) {
     flat_ints(flat_ints(m->graph, GRAPH_INPUTS, inputs), GRAPH_OUTPUTS, outputs);
     return flat_bytes(m->root, "TFL3");

@@ -23,7 +23,7 @@ flat_table *flat_append(flat_table *table, uint32_t field, flat_table *child);
 /* The file whose first table this is. */
 kiln_str flat_bytes(const flat_table *root, const char *identifier);
 
-/* A model of one graph. Tensors are numbered from 0 in the order in which they are added. */
+/* A model. Tensors are numbered from 0 in the order in which they are added. */
 typedef struct tflite_model {
     kiln_arena *arena;
     flat_table *root, *graph;
@@ -40,7 +40,10 @@ void tflite_quantise(flat_table *tensor, const float *scale, const int64_t *zero
 /* An operator by its number; operands are numbers of tensors, "0,1,-1". Options may be NULL. */
 flat_table *tflite_operator(tflite_model *m, int number, const char *inputs, const char *outputs,
                             flat_table *options);
-/* The file; ports are numbers of tensors. */
+/* Ends a subgraph, whose ports are numbers of tensors; what is added from here on is of the next.
+ */
+void tflite_next_subgraph(tflite_model *m, const char *inputs, const char *outputs);
+/* The file; ports of the last subgraph are numbers of tensors. */
 kiln_str tflite_bytes(tflite_model *m, const char *inputs, const char *outputs);
 
 #endif

@@ -9,6 +9,7 @@
  * packed. */
 #define SHARED_BYTES_MAX ((uint64_t)128 << 20)
 #define SCHEMA_VERSION 3
+#define DEPTH_MAX 16 /* of subgraphs whose operators name others */
 
 bool kiln_tflite_probe(kiln_str bytes);
 kiln_status kiln_tflite_import(kiln_str bytes, const char *folder,
@@ -249,16 +250,15 @@ static bool defines_poison(kiln_tflite *t) {
     return poison;
 }
 
-static kiln_status import_operator(kiln_tflite *t, const kiln_flat_table *table,
-                                   const kiln_flat_vector *codes) {
+static kiln_status import_operator(kiln_tflite *t, const kiln_flat_table *table) {
     const int64_t code = kiln_tflite_int(table, KILN_TFLITE_OPERATOR_CODE, 0);
     t->input = kiln_tflite_items(table, KILN_TFLITE_OPERATOR_INPUTS, 4);
     t->output = kiln_tflite_items(table, KILN_TFLITE_OPERATOR_OUTPUTS, 4);
     t->options_table = kiln_tflite_child(table, KILN_TFLITE_OPERATOR_OPTIONS);
-    if (code < 0 || code >= codes->count)
+    if (code < 0 || code >= t->codes.count)
         return KILN_ERROR(INVALID_ARGUMENT, "its code is %lld of %u", (long long)code,
-                          codes->count);
-    const kiln_flat_table code_table = kiln_flat_item_table(codes, (uint32_t)code);
+                          t->codes.count);
+    const kiln_flat_table code_table = kiln_flat_item_table(&t->codes, (uint32_t)code);
     kiln_status st = check_operands(t, &t->input, "input");
     if (!st) st = check_operands(t, &t->output, "output");
     if (!st) st = kiln_flat_status(&t->file);
@@ -277,8 +277,15 @@ static kiln_status import_operator(kiln_tflite *t, const kiln_flat_table *table,
     return st;
 }
 
-static kiln_status import_operators(kiln_tflite *t, const kiln_flat_table *graph,
-                                    const kiln_flat_vector *codes) {
+/* "operator 3 (RELU)", with its subgraph where that is not the first one. */
+static const char *place_of(const kiln_tflite *t, uint32_t operation) {
+    const char *where =
+        t->depth ? kiln_arena_printf(t->graph->arena, "subgraph %u, ", t->subgraph) : "";
+    return kiln_arena_printf(t->graph->arena, "%soperator %u (%s)", where, operation,
+                             t->row ? t->row->name : "?");
+}
+
+static kiln_status import_operators(kiln_tflite *t, const kiln_flat_table *graph) {
     const kiln_flat_vector operators = kiln_tflite_items(graph, KILN_TFLITE_GRAPH_OPERATORS, 4);
     kiln_status st = kiln_flat_status(&t->file);
     if (!st && operators.count > KILN_GRAPH_NODES_MAX)
@@ -287,19 +294,99 @@ static kiln_status import_operators(kiln_tflite *t, const kiln_flat_table *graph
         const kiln_flat_table table = kiln_flat_item_table(&operators, i);
         t->number = i;
         t->row = NULL;
-        st = import_operator(t, &table, codes);
+        st = import_operator(t, &table);
         if (!st) st = kiln_flat_status(&t->file);
         if (!st) continue;
-        const char *name = t->row ? t->row->name : "?";
-        if (kiln_status_code(st) != KILN_UNIMPLEMENTED)
-            return kiln_status_note(st, "operator %u (%s)", i, name);
-        kiln_problems_add(&t->problems, "operator %u (%s): %s", i, name, kiln_status_text(st));
+        const char *place = place_of(t, i);
+        if (kiln_status_code(st) != KILN_UNIMPLEMENTED) return kiln_status_note(st, "%s", place);
+        kiln_problems_add(&t->problems, "%s: %s", place, kiln_status_text(st));
         kiln_status_free(st); /* it became a line of the list */
         st = KILN_OK;
         poison_outputs(t);
     }
     t->row = NULL;
     return st;
+}
+
+/* ---- subgraphs ------------------------------------------------------------------------------- */
+
+static kiln_status bind_input(kiln_tflite *t, int64_t number, kiln_value value) {
+    if (number < 0 || number >= t->tensor_count)
+        return KILN_ERROR(INVALID_ARGUMENT, "an input is tensor %lld of %u", (long long)number,
+                          t->tensor_count);
+    kiln_tflite_tensor *tensor = &t->tensor[number];
+    if (tensor->poison || tensor->variable || tensor->stored[KILN_TFLITE_LAST])
+        return KILN_ERROR(INVALID_ARGUMENT, "tensor \"%.*s\" cannot be an input",
+                          KILN_STR_ARG(tensor->name));
+    if (tensor->dtype != kiln_tflite_dtype(t, value))
+        return KILN_ERROR(INVALID_ARGUMENT, "its input \"%.*s\" is %s, and is given %s",
+                          KILN_STR_ARG(tensor->name), kiln_dtype_name(tensor->dtype),
+                          kiln_dtype_name(kiln_tflite_dtype(t, value)));
+    tensor->shape = *kiln_tflite_shape(t, value);
+    tensor->stored[KILN_TFLITE_LAST] = value;
+    tensor->home = KILN_TFLITE_LAST;
+    return KILN_OK;
+}
+
+static kiln_status give_output(kiln_tflite *t, int64_t number, kiln_value *out_value) {
+    if (number < 0 || number >= t->tensor_count)
+        return KILN_ERROR(INVALID_ARGUMENT, "an output is tensor %lld of %u", (long long)number,
+                          t->tensor_count);
+    if (is_poison(t, &t->tensor[number]))
+        return KILN_ERROR(UNIMPLEMENTED, "what it gives is not supported");
+    *out_value = kiln_tflite_stored(t, &t->tensor[number], KILN_TFLITE_LAST);
+    kiln_status st = t->st;
+    t->st = KILN_OK;
+    return st;
+}
+
+static kiln_status import_body(kiln_tflite *t, const kiln_value *input, uint32_t input_count,
+                               kiln_value *output, uint32_t output_count) {
+    const kiln_flat_table graph = kiln_flat_item_table(&t->graphs, t->subgraph);
+    const kiln_flat_vector in = kiln_tflite_items(&graph, KILN_TFLITE_GRAPH_INPUTS, 4),
+                           out = kiln_tflite_items(&graph, KILN_TFLITE_GRAPH_OUTPUTS, 4);
+    kiln_status st = kiln_flat_status(&t->file);
+    if (!st && (in.count != input_count || out.count != output_count))
+        st = KILN_ERROR(INVALID_ARGUMENT, "it has %u inputs and %u outputs instead of %u and %u",
+                        in.count, out.count, input_count, output_count);
+    if (!st) st = kiln_tflite_read_tensors(t, &graph);
+    for (uint32_t i = 0; !st && i < input_count; i++)
+        st = bind_input(t, kiln_flat_item_int(&in, i, 4), input[i]);
+    if (!st) st = import_operators(t, &graph);
+    for (uint32_t i = 0; !st && i < output_count; i++)
+        st = give_output(t, kiln_flat_item_int(&out, i, 4), &output[i]);
+    return st;
+}
+
+void kiln_tflite_body(kiln_tflite *t, int64_t number, const kiln_value *input, uint32_t input_count,
+                      kiln_value *output, uint32_t output_count) {
+    const kiln_tflite caller = *t;
+    kiln_status st = KILN_OK;
+    memset(output, 0, sizeof *output * output_count);
+    if (t->st) return;
+    if (number < 0 || number >= t->graphs.count)
+        st = KILN_ERROR(INVALID_ARGUMENT, "there is no subgraph %lld of %u", (long long)number,
+                        t->graphs.count);
+    else if (t->depth == DEPTH_MAX)
+        st = KILN_ERROR(UNIMPLEMENTED, "more than %d subgraphs inside of each other", DEPTH_MAX);
+    if (!st) {
+        t->subgraph = (uint32_t)number;
+        t->depth++;
+        st = kiln_status_note(import_body(t, input, input_count, output, output_count),
+                              "subgraph %lld", (long long)number);
+    }
+    t->subgraph = caller.subgraph;
+    t->depth = caller.depth;
+    t->tensor_count = caller.tensor_count;
+    t->tensor = caller.tensor;
+    t->number = caller.number;
+    t->row = caller.row;
+    t->options_table = caller.options_table;
+    t->input = caller.input;
+    t->output = caller.output;
+    t->first_value = caller.first_value;
+    t->keeps = caller.keeps;
+    if (st) kiln_tflite_fail(t, st);
 }
 
 /* ---- the model ------------------------------------------------------------------------------- */
@@ -313,31 +400,45 @@ static void drop_bound_inputs(kiln_graph *graph) {
     graph->input.count = kept;
 }
 
+/* The first subgraph is the model. */
 static kiln_status find_graph(kiln_tflite *t, const kiln_flat_table *model,
                               kiln_flat_table *out_graph) {
-    const kiln_flat_vector graphs = kiln_tflite_items(model, KILN_TFLITE_MODEL_SUBGRAPHS, 4);
+    t->graphs = kiln_tflite_items(model, KILN_TFLITE_MODEL_SUBGRAPHS, 4);
     const int64_t version = kiln_tflite_int(model, KILN_TFLITE_MODEL_VERSION, 0);
     kiln_status st = kiln_flat_status(&t->file);
     if (st) return st;
     if (version != SCHEMA_VERSION)
         return KILN_ERROR(UNIMPLEMENTED, "version %lld of TFLite's schema; %d is read",
                           (long long)version, SCHEMA_VERSION);
-    if (graphs.count != 1)
-        return KILN_ERROR(UNIMPLEMENTED,
-                          "%u subgraphs; models of one are read, without control flow",
-                          graphs.count);
-    *out_graph = kiln_flat_item_table(&graphs, 0);
+    if (!t->graphs.count) return KILN_ERROR(INVALID_ARGUMENT, "the model has no subgraph");
+    *out_graph = kiln_flat_item_table(&t->graphs, 0);
     return kiln_flat_status(&t->file);
+}
+
+/* Each variable that got a new value is an output, "NAME.next", behind those of the model. */
+static kiln_status export_variables(kiln_tflite *t) {
+    for (uint32_t i = 0; i < t->tensor_count; i++) {
+        kiln_tflite_tensor *tensor = &t->tensor[i];
+        if (!tensor->written) continue;
+        const kiln_str name =
+            kiln_str_printf(t->graph->arena, "%.*s.next", KILN_STR_ARG(tensor->name));
+        const kiln_value value =
+            named_output(t, kiln_tflite_stored(t, tensor, KILN_TFLITE_LAST), name);
+        if (t->st) return t->st;
+        kiln_vec_push_in(t->graph->arena, &t->graph->output, value);
+    }
+    return KILN_OK;
 }
 
 static kiln_status import_graph(kiln_tflite *t, const kiln_flat_table *model,
                                 const kiln_flat_table *graph) {
-    const kiln_flat_vector codes = kiln_tflite_items(model, KILN_TFLITE_MODEL_OPERATOR_CODES, 4);
+    t->codes = kiln_tflite_items(model, KILN_TFLITE_MODEL_OPERATOR_CODES, 4);
     t->buffer = kiln_tflite_items(model, KILN_TFLITE_MODEL_BUFFERS, 4);
     kiln_status st = kiln_tflite_read_tensors(t, graph);
     if (!st) st = import_inputs(t, graph);
-    if (!st) st = import_operators(t, graph, &codes);
+    if (!st) st = import_operators(t, graph);
     if (!st) st = import_outputs(t, graph);
+    if (!st) st = export_variables(t);
     if (!st) st = kiln_flat_status(&t->file);
     return st ? st : kiln_problems_status(&t->problems);
 }

@@ -9,6 +9,9 @@
  * Tensors of integers with a scale are quantised. Their stored values are the integers of the file;
  * their real values are what these stand for, made by dequantize_linear.
  *
+ * A subgraph that an operator names is imported where the operator stands, with tensors of its own.
+ * Variables are inputs of the graph, and outputs where an operator writes them.
+ *
  * The first error of an operator is kept in `st`; from then on calls do nothing and return 0. */
 #ifndef KILN_COMPILER_CORE_FRONTEND_TFLITE_IMPORT_H
 #define KILN_COMPILER_CORE_FRONTEND_TFLITE_IMPORT_H
@@ -54,6 +57,7 @@ typedef struct kiln_tflite_tensor {
     bool open[KILN_RANK_MAX];     /* the file leaves them to the run */
     bool poison;                  /* not supported, or the result of something that is not */
     const char *refused;          /* why, where the tensor itself is not; NULL once that was said */
+    bool variable, written;       /* it keeps its value from run to run; it got a new one */
     bool quantised, zero_is_zero; /* zero_is_zero: all zero points are 0 */
     uint32_t axis;                /* along which scales differ, channels last */
     kiln_tensor scale, zero;      /* one element, or one per index of `axis`; f32 and `dtype` */
@@ -73,13 +77,15 @@ typedef struct kiln_tflite_row {
 
 struct kiln_tflite {
     kiln_flat file;
-    kiln_flat_vector buffer;
+    kiln_flat_vector buffer, codes, graphs;
     kiln_graph *graph;
     const kiln_import_options *options;
     kiln_evaluation evaluation;
     uint64_t budget_bytes; /* that constants may still take */
     uint64_t given_bytes;  /* that they took */
     bool shapes_are_ours;  /* the caller gave an open dimension: shapes in the file are others */
+    /* The subgraph that is being imported, and how many others wait for it. */
+    uint32_t subgraph, depth;
     uint32_t tensor_count;
     kiln_tflite_tensor *tensor;
     /* The operator that is being imported. */
@@ -109,6 +115,11 @@ kiln_flat_vector kiln_tflite_items(const kiln_flat_table *table, kiln_tflite_fie
 /* Of the current operator's options; booleans are integers. */
 int64_t kiln_tflite_option(const kiln_tflite *t, kiln_tflite_field field, int64_t otherwise);
 
+/* The results `output` [output_count] of a subgraph on `input` [input_count], all as stored, with
+ * channels last; 0 with an error. */
+void kiln_tflite_body(kiln_tflite *t, int64_t number, const kiln_value *input, uint32_t input_count,
+                      kiln_value *output, uint32_t output_count);
+
 /* ---- tensors (tensor.c) ---------------------------------------------------------------------- */
 /* Reads what the file says of each tensor of its graph. INVALID_ARGUMENT: it contradicts itself. */
 KILN_MUST_USE kiln_status kiln_tflite_read_tensors(kiln_tflite *t, const kiln_flat_table *graph);
@@ -130,6 +141,14 @@ kiln_value kiln_tflite_data(kiln_tflite *t, uint32_t index, kiln_tflite_layout l
  * error. In the graph's arena. */
 bool kiln_tflite_ints(kiln_tflite *t, uint32_t index, uint32_t most, const int64_t **out_item,
                       uint32_t *out_count);
+/* What a stored value of the tensor stands for, and the reverse; itself where it is not quantised.
+ */
+kiln_value kiln_tflite_as_real(kiln_tflite *t, kiln_tflite_tensor *tensor, kiln_value stored);
+kiln_value kiln_tflite_as_stored(kiln_tflite *t, kiln_tflite_tensor *tensor, kiln_value real);
+/* The variable that is input `index`; NULL with an error. */
+kiln_tflite_tensor *kiln_tflite_variable(kiln_tflite *t, uint32_t index);
+/* Gives a variable a new value, as stored: what is read of it from here on. */
+void kiln_tflite_write(kiln_tflite *t, kiln_tflite_tensor *variable, kiln_value stored);
 /* Scale and zero point as constants of the graph. */
 kiln_value kiln_tflite_scale(kiln_tflite *t, kiln_tflite_tensor *tensor);
 kiln_value kiln_tflite_zero(kiln_tflite *t, kiln_tflite_tensor *tensor);
@@ -152,6 +171,9 @@ kiln_value kiln_tflite_binary(kiln_tflite *t, kiln_op op, kiln_value a, kiln_val
 kiln_value kiln_tflite_cast(kiln_tflite *t, kiln_value a, kiln_dtype dtype);
 kiln_value kiln_tflite_reshaped(kiln_tflite *t, kiln_value a, const kiln_shape *shape);
 kiln_value kiln_tflite_transposed(kiln_tflite *t, kiln_value a, const int64_t *order);
+/* Elements [start, end) along a dimension. */
+kiln_value kiln_tflite_cut_out(kiln_tflite *t, kiln_value a, int64_t axis, int64_t start,
+                               int64_t end);
 kiln_value kiln_tflite_clipped(kiln_tflite *t, kiln_value a, double low, double high);
 kiln_value kiln_tflite_constant(kiln_tflite *t, const kiln_tensor *tensor);
 kiln_value kiln_tflite_scalar(kiln_tflite *t, kiln_dtype dtype, double value);

@@ -123,12 +123,6 @@ void kiln_tflite_pack(kiln_tflite *t) {
     kiln_tflite_define(t, 0, join(t, part, t->input.count, axis), KILN_TFLITE_LAST);
 }
 
-static kiln_value cut_out(kiln_tflite *t, kiln_value x, int64_t axis, int64_t start, int64_t end) {
-    const kiln_attr attr[] = {kiln_attr_ints("axes", &axis, 1), kiln_attr_ints("starts", &start, 1),
-                              kiln_attr_ints("ends", &end, 1)};
-    return kiln_tflite_node(t, KILN_OP_SLICE, &x, 1, attr, 3);
-}
-
 /* Results in order, of these sizes along a dimension. */
 static void cut(kiln_tflite *t, kiln_value x, uint32_t axis, const int64_t *size,
                 kiln_value *part) {
@@ -141,7 +135,7 @@ static void cut(kiln_tflite *t, kiln_value x, uint32_t axis, const int64_t *size
         return;
     }
     for (uint32_t i = 0; i < count; at += size[i++])
-        part[i] = cut_out(t, x, axis, at, at + size[i]);
+        part[i] = kiln_tflite_cut_out(t, x, axis, at, at + size[i]);
 }
 
 /* Cuts input `index` into equal parts along a dimension: [output count]; false with an error. */

@@ -78,6 +78,13 @@ kiln_value kiln_tflite_transposed(kiln_tflite *t, kiln_value a, const int64_t *o
     return kiln_tflite_node(t, KILN_OP_TRANSPOSE, &a, 1, &attr, 1);
 }
 
+kiln_value kiln_tflite_cut_out(kiln_tflite *t, kiln_value a, int64_t axis, int64_t start,
+                               int64_t end) {
+    const kiln_attr attr[] = {kiln_attr_ints("axes", &axis, 1), kiln_attr_ints("starts", &start, 1),
+                              kiln_attr_ints("ends", &end, 1)};
+    return kiln_tflite_node(t, KILN_OP_SLICE, &a, 1, attr, 3);
+}
+
 kiln_value kiln_tflite_clipped(kiln_tflite *t, kiln_value a, double low, double high) {
     if (t->st) return 0;
     const kiln_dtype dtype = kiln_tflite_dtype(t, a);

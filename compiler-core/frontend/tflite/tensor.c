@@ -115,8 +115,7 @@ static kiln_status read_tensor(kiln_tflite *t, const kiln_flat_table *table, uin
         out->dtype = type_table[type].dtype;
         out->bits = type_table[type].bits;
     }
-    if (kiln_tflite_int(table, KILN_TFLITE_TENSOR_IS_VARIABLE, 0))
-        out->refused = "variables, which keep their values from run to run";
+    if (kiln_tflite_int(table, KILN_TFLITE_TENSOR_IS_VARIABLE, 0)) out->variable = true;
     if (kiln_tflite_child(table, KILN_TFLITE_TENSOR_SPARSITY).file) out->refused = "sparse tensors";
     if (kiln_tflite_int(table, KILN_TFLITE_TENSOR_EXTERNAL_BUFFER, 0))
         out->refused = "constants in another file";
@@ -127,7 +126,11 @@ static kiln_status read_tensor(kiln_tflite *t, const kiln_flat_table *table, uin
 
 kiln_status kiln_tflite_read_tensors(kiln_tflite *t, const kiln_flat_table *graph) {
     const kiln_flat_vector tensor = kiln_tflite_items(graph, KILN_TFLITE_GRAPH_TENSORS, 4);
+    const uint64_t bytes = (uint64_t)tensor.count * sizeof *t->tensor;
     if (tensor.count > KILN_GRAPH_VALUES_MAX) return KILN_ERROR(OUT_OF_RANGE, "too many tensors");
+    if (t->depth && bytes > t->budget_bytes)
+        return KILN_ERROR(OUT_OF_RANGE, "subgraphs take more memory than is allowed");
+    if (t->depth) t->budget_bytes -= bytes; /* a few bytes of the file may name them many times */
     t->tensor = KILN_ARENA_ARRAY(t->graph->arena, kiln_tflite_tensor, tensor.count);
     t->tensor_count = tensor.count;
     kiln_status st = KILN_OK;
@@ -204,6 +207,20 @@ static void make_constant(kiln_tflite *t, kiln_tflite_tensor *tensor) {
     }
 }
 
+/* What a variable is before the run: an input, under its name. Before the first run it is 0. */
+static void make_variable(kiln_tflite *t, kiln_tflite_tensor *tensor) {
+    if (t->depth || tensor->bits)
+        kiln_tflite_fail(t, KILN_ERROR(UNIMPLEMENTED, "tensor \"%.*s\": a variable of %s",
+                                       KILN_STR_ARG(tensor->name),
+                                       t->depth ? "a subgraph that is called" : "packed integers"));
+    else if (t->graph->value.count >= KILN_GRAPH_VALUES_MAX)
+        kiln_tflite_fail(t, KILN_ERROR(OUT_OF_RANGE, "too many tensors"));
+    if (t->st) return;
+    tensor->stored[KILN_TFLITE_LAST] =
+        kiln_graph_add_input(t->graph, tensor->name, tensor->dtype, &tensor->shape);
+    tensor->home = KILN_TFLITE_LAST;
+}
+
 /* ---- operands -------------------------------------------------------------------------------- */
 
 static kiln_tflite_tensor *operand(const kiln_tflite *t, const kiln_flat_vector *list,
@@ -255,8 +272,12 @@ kiln_value kiln_tflite_stored(kiln_tflite *t, kiln_tflite_tensor *tensor,
                               kiln_tflite_layout layout) {
     static const int64_t to_last[] = {0, 2, 3, 1}, to_first[] = {0, 3, 1, 2};
     if (t->st || !tensor) return 0;
-    if (!tensor->stored[KILN_TFLITE_LAST] && !tensor->stored[KILN_TFLITE_FIRST])
-        make_constant(t, tensor);
+    if (!tensor->stored[KILN_TFLITE_LAST] && !tensor->stored[KILN_TFLITE_FIRST]) {
+        if (tensor->variable)
+            make_variable(t, tensor);
+        else
+            make_constant(t, tensor);
+    }
     if (!t->st && layout == KILN_TFLITE_FIRST && tensor->shape.rank != 4)
         kiln_tflite_fail(t, KILN_ERROR(INVALID_ARGUMENT,
                                        "tensor \"%.*s\" has %u dimensions instead of 4",
@@ -297,6 +318,41 @@ kiln_value kiln_tflite_real(kiln_tflite *t, kiln_tflite_tensor *tensor, kiln_tfl
     if (!tensor->real[layout])
         tensor->real[layout] = by_numbers(t, KILN_OP_DEQUANTIZE_LINEAR, tensor, stored, layout);
     return t->st ? 0 : tensor->real[layout];
+}
+
+kiln_value kiln_tflite_as_real(kiln_tflite *t, kiln_tflite_tensor *tensor, kiln_value stored) {
+    return tensor->quantised
+               ? by_numbers(t, KILN_OP_DEQUANTIZE_LINEAR, tensor, stored, KILN_TFLITE_LAST)
+               : stored;
+}
+
+kiln_value kiln_tflite_as_stored(kiln_tflite *t, kiln_tflite_tensor *tensor, kiln_value real) {
+    return tensor->quantised
+               ? by_numbers(t, KILN_OP_QUANTIZE_LINEAR, tensor, real, KILN_TFLITE_LAST)
+               : real;
+}
+
+kiln_tflite_tensor *kiln_tflite_variable(kiln_tflite *t, uint32_t index) {
+    kiln_tflite_tensor *tensor = kiln_tflite_needed(t, index);
+    if (tensor && !tensor->variable)
+        kiln_tflite_fail(
+            t, KILN_ERROR(INVALID_ARGUMENT, "input %u, its state, is no variable", index));
+    return t->st ? NULL : tensor;
+}
+
+void kiln_tflite_write(kiln_tflite *t, kiln_tflite_tensor *variable, kiln_value stored) {
+    if (t->st) return;
+    if (kiln_tflite_dtype(t, stored) != variable->dtype ||
+        !kiln_shape_equal(kiln_tflite_shape(t, stored), &variable->shape)) {
+        kiln_tflite_fail(t, KILN_ERROR(INVALID_ARGUMENT, "its state \"%.*s\" has another shape",
+                                       KILN_STR_ARG(variable->name)));
+        return;
+    }
+    variable->written = true;
+    variable->home = KILN_TFLITE_LAST;
+    for (uint32_t layout = 0; layout < KILN_TFLITE_LAYOUT_COUNT; layout++)
+        variable->stored[layout] = variable->real[layout] = 0;
+    variable->stored[KILN_TFLITE_LAST] = stored;
 }
 
 kiln_value kiln_tflite_data(kiln_tflite *t, uint32_t index, kiln_tflite_layout layout) {

@@ -32,7 +32,8 @@ def test_tflite_models_compute_what_litert_does(world):
     for place, port in ports.items():
         world.run("compile", folder / f"{place}.tflite", "--db", "none", "-o", folder / f"{place}.kiln")
         (folder / place).mkdir()
-        world.run("run", folder / f"{place}.kiln", "--input", f"{port['input']}={folder / place}.input.npy", "--output", folder / place)
+        inputs = [word for name, file in port["inputs"].items() for word in ("--input", f"{name}={folder / file}")]
+        world.run("run", folder / f"{place}.kiln", *inputs, "--output", folder / place)
     wrong = in_environment("tflite", "compare", folder)
     assert not wrong, wrong
 

@@ -1,7 +1,7 @@
 """Models of TensorFlow as TFLite files, and what LiteRT computes of them. Runs in the environment that tests/frameworks/tflite.txt
 lists, for tests/e2e/test_frameworks.py.
 
-    tflite.py make FOLDER        FOLDER/NAME.tflite, NAME.input.npy, NAME.expected.npy; prints a JSON object of names per model
+    tflite.py make FOLDER        FOLDER/NAME.tflite, and ports.json: per model the files of its inputs and of what is expected, by port
     tflite.py compare FOLDER     FOLDER/NAME/OUTPUT.npy with what was expected; prints a line per model that differs
 """
 import json
@@ -12,6 +12,7 @@ import sys
 os.environ.update(CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
 import numpy as np
 
+import tflite_states
 from keras_networks import networks, set_weights
 
 # Largest and mean error. f32: over the largest magnitude. int8: in steps of the result, where kernels of LiteRT approximate
@@ -33,35 +34,76 @@ def convert(tf, model, kind, rng):
     return converter.convert()
 
 
-def make(folder):
-    import tensorflow as tf
+def data_for(tensor, rng):
+    data = rng.standard_normal(tensor["shape"]).astype("f")
+    if tensor["dtype"] is np.float32:
+        return data
+    scale, zero = tensor["quantization"]
+    return np.clip(np.round(data / scale) + zero, -128, 127).astype("i1")
+
+
+def run(folder, place, model, rng, states=()):
+    """What LiteRT makes of random inputs and states: files by the names of ports. States are outputs as NAME.next, too."""
     from ai_edge_litert.interpreter import Interpreter
 
-    ports = {}
+    (folder / f"{place}.tflite").write_bytes(model)
+    lite = Interpreter(str(folder / f"{place}.tflite"))
+    lite.allocate_tensors()
+    state = [t for t in lite.get_tensor_details() if t["name"] in states]
+    before, after = lite.get_input_details() + state, {o["name"]: o["index"] for o in lite.get_output_details()}
+    after |= {f"{t['name']}.next": t["index"] for t in state}
+    ports = {"inputs": {t["name"]: f"{place}.input{k}.npy" for k, t in enumerate(before)},
+             "outputs": {name: f"{place}.expected{k}.npy" for k, name in enumerate(after)}}
+    for t in before:
+        data = data_for(t, rng)
+        lite.set_tensor(t["index"], data)
+        np.save(folder / ports["inputs"][t["name"]], data)
+    lite.invoke()
+    for name, index in after.items():
+        np.save(folder / ports["outputs"][name], lite.get_tensor(index))
+    return ports
+
+
+def loops(tf):
+    """Functions with control flow."""
+    x, c = tf.TensorSpec((3, 4), tf.float32), tf.TensorSpec((1, 4), tf.float32)
+
+    def counted(x):
+        step = lambda i, a, b: (i + 1, b, tf.tanh(a + b))  # noqa: E731
+        return tf.while_loop(lambda i, a, b: i < 5, step, (tf.constant(0), x, x * 2))[1:]
+
+    def until(x):
+        return tf.while_loop(lambda a: tf.reduce_sum(a) < 100.0, lambda a: (a * a + 1.1,), (x,))
+
+    def branch(c, x):
+        return tf.cond(tf.reduce_sum(c) > 0, lambda: x * 2, lambda: tf.nn.relu(x))
+
+    made = {"counted": (counted, (x,)), "until": (until, (x,)), "branch": (branch, (c, x))}
+    return {name: tf.lite.TFLiteConverter.from_concrete_functions([tf.function(f).get_concrete_function(*specs)]).convert()
+            for name, (f, specs) in made.items()}
+
+
+def make(folder):
+    import tensorflow as tf
+
+    ports, kinds = {}, {"images": ("f16", "weights8"), "anomalies": ("f16", "weights8")}
     for name, model in networks(tf.keras).items():
         rng = np.random.default_rng(len(name))
         set_weights(model, rng)
-        for kind in ("f32", "int8") + (("f16", "weights8") if name in ("images", "anomalies") else ()):
-            place = f"{name}.{kind}"
-            (folder / f"{place}.tflite").write_bytes(convert(tf, model, kind, rng))
-            lite = Interpreter(str(folder / f"{place}.tflite"))
-            lite.allocate_tensors()
-            i, o = lite.get_input_details()[0], lite.get_output_details()[0]
-            data = rng.standard_normal(i["shape"]).astype("f")
-            if kind == "int8":
-                scale, zero = i["quantization"]
-                data = np.clip(np.round(data / scale) + zero, -128, 127).astype("i1")
-            lite.set_tensor(i["index"], data)
-            lite.invoke()
-            np.save(folder / f"{place}.input.npy", data)
-            np.save(folder / f"{place}.expected.npy", lite.get_tensor(o["index"]))
-            ports[place] = {"input": i["name"], "output": o["name"]}
+        for kind in ("f32", *(() if name == "recurrent" else ("int8",)), *kinds.get(name, ())):
+            ports[f"{name}.{kind}"] = run(folder, f"{name}.{kind}", convert(tf, model, kind, rng), rng)
+    rng = np.random.default_rng(1)
+    for name, model in loops(tf).items():
+        ports[f"{name}.f32"] = run(folder, f"{name}.f32", model, rng)
+    for name, model in tflite_states.models(rng).items():
+        ports[f"{name}.f32"] = run(folder, f"{name}.f32", model, rng, tflite_states.STATES)
     (folder / "ports.json").write_text(json.dumps(ports))
 
 
 def compare(folder):
-    for place, port in json.loads((folder / "ports.json").read_text()).items():
-        want, got = np.load(folder / f"{place}.expected.npy"), np.load(folder / place / f"{port['output']}.npy")
+    ports = json.loads((folder / "ports.json").read_text())
+    for place, name, file in [(place, *output) for place, port in ports.items() for output in port["outputs"].items()]:
+        want, got = np.load(folder / file), np.load(folder / place / f"{name}.npy")
         kind = place.split(".")[1]
         if want.dtype != got.dtype or want.shape != got.shape:
             print(f"{place}: {got.dtype}{got.shape} instead of {want.dtype}{want.shape}")

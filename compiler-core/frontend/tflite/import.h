@@ -49,6 +49,12 @@ typedef enum kiln_tflite_layout {
     KILN_TFLITE_LAYOUT_COUNT
 } kiln_tflite_layout;
 
+/* Rows of a list up to a place that only the run knows, or from there on. */
+typedef struct kiln_tflite_part {
+    kiln_value list, at;
+    bool is_behind;
+} kiln_tflite_part;
+
 typedef struct kiln_tflite_tensor {
     kiln_str name;
     kiln_dtype dtype;
@@ -62,6 +68,7 @@ typedef struct kiln_tflite_tensor {
     uint32_t axis;                /* along which scales differ, channels last */
     kiln_tensor scale, zero;      /* one element, or one per index of `axis`; f32 and `dtype` */
     kiln_value scale_value, zero_value; /* 0: not made yet, as below */
+    kiln_tflite_part part;              /* `list` 0: it is an ordinary tensor */
     kiln_tflite_layout home;            /* the form that was made first */
     kiln_value stored[KILN_TFLITE_LAYOUT_COUNT], real[KILN_TFLITE_LAYOUT_COUNT];
 } kiln_tflite_tensor;
@@ -156,6 +163,13 @@ kiln_value kiln_tflite_zero(kiln_tflite *t, kiln_tflite_tensor *tensor);
  * and compares type and shape with what the file says. */
 void kiln_tflite_define(kiln_tflite *t, uint32_t index, kiln_value value,
                         kiln_tflite_layout layout);
+
+/* ---- places that only the run knows (rows.c) ------------------------------------------------- */
+/* A SLICE of `x` that begins or ends there; false: it is none, nothing was made. */
+bool kiln_tflite_slice_in_run(kiln_tflite *t, kiln_tflite_tensor *x);
+/* A CONCATENATION of what is before a row of a list, another row, and what is behind it; likewise.
+ */
+bool kiln_tflite_set_row(kiln_tflite *t);
 
 /* ---- nodes (node.c) -------------------------------------------------------------------------- */
 void kiln_tflite_fail(kiln_tflite *t, kiln_status st); /* keeps `st` unless there is an error */

@@ -100,8 +100,9 @@ void kiln_tflite_concat(kiln_tflite *t) {
     const kiln_tflite_layout layout = kiln_tflite_preferred(t);
     const kiln_tflite_tensor *x = kiln_tflite_needed(t, 0);
     uint32_t axis = 0;
-    if (!x || !kiln_tflite_axis(t, kiln_tflite_option(t, KILN_TFLITE_CONCATENATION_AXIS, 0),
-                                x->shape.rank, &axis))
+    if (kiln_tflite_set_row(t) || !x ||
+        !kiln_tflite_axis(t, kiln_tflite_option(t, KILN_TFLITE_CONCATENATION_AXIS, 0),
+                          x->shape.rank, &axis))
         return;
     for (uint32_t i = 0; i < t->input.count; i++) part[i] = kiln_tflite_data(t, i, layout);
     kiln_tflite_define(t, 0, join(t, part, t->input.count, kiln_tflite_place(layout, axis)),
@@ -209,11 +210,12 @@ void kiln_tflite_unpack(kiln_tflite *t) {
 
 /* Inputs: data, where each dimension begins, and how many elements it has, -1: all that follow. */
 void kiln_tflite_slice(kiln_tflite *t) {
-    const kiln_tflite_tensor *x = kiln_tflite_needed(t, 0);
+    kiln_tflite_tensor *x = kiln_tflite_needed(t, 0);
     const int64_t *begin, *size;
     uint32_t begins, sizes;
     int64_t axes[KILN_RANK_MAX], end[KILN_RANK_MAX];
-    if (!x || !kiln_tflite_ints(t, 1, KILN_RANK_MAX, &begin, &begins) ||
+    if (!x || kiln_tflite_slice_in_run(t, x) ||
+        !kiln_tflite_ints(t, 1, KILN_RANK_MAX, &begin, &begins) ||
         !kiln_tflite_ints(t, 2, KILN_RANK_MAX, &size, &sizes))
         return;
     if (begins != x->shape.rank || sizes != begins) {
@@ -236,6 +238,24 @@ void kiln_tflite_slice(kiln_tflite *t) {
                               kiln_attr_ints("starts", begin, begins),
                               kiln_attr_ints("ends", end, begins)};
     kiln_tflite_define(t, 0, kiln_tflite_node(t, KILN_OP_SLICE, &value, 1, attr, 3),
+                       KILN_TFLITE_LAST);
+}
+
+/* Along the dimensions that input 1 lists. */
+void kiln_tflite_reverse(kiln_tflite *t) {
+    int64_t start[KILN_RANK_MAX], end[KILN_RANK_MAX], step[KILN_RANK_MAX];
+    const int64_t *axes;
+    uint32_t count;
+    if (!kiln_tflite_ints(t, 1, KILN_RANK_MAX, &axes, &count)) return;
+    for (uint32_t i = 0; i < count; i++) {
+        start[i] = step[i] = -1;
+        end[i] = INT64_MIN;
+    }
+    const kiln_value value = kiln_tflite_data(t, 0, KILN_TFLITE_LAST);
+    const kiln_attr attr[] = {
+        kiln_attr_ints("axes", axes, count), kiln_attr_ints("starts", start, count),
+        kiln_attr_ints("ends", end, count), kiln_attr_ints("steps", step, count)};
+    kiln_tflite_define(t, 0, kiln_tflite_node(t, KILN_OP_SLICE, &value, 1, attr, 4),
                        KILN_TFLITE_LAST);
 }
 

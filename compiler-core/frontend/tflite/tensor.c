@@ -272,7 +272,11 @@ kiln_value kiln_tflite_stored(kiln_tflite *t, kiln_tflite_tensor *tensor,
                               kiln_tflite_layout layout) {
     static const int64_t to_last[] = {0, 2, 3, 1}, to_first[] = {0, 3, 1, 2};
     if (t->st || !tensor) return 0;
-    if (!tensor->stored[KILN_TFLITE_LAST] && !tensor->stored[KILN_TFLITE_FIRST]) {
+    if (tensor->part.list)
+        kiln_tflite_fail(t, KILN_ERROR(UNIMPLEMENTED,
+                                       "tensor \"%.*s\" has a size that only the run knows",
+                                       KILN_STR_ARG(tensor->name)));
+    else if (!tensor->stored[KILN_TFLITE_LAST] && !tensor->stored[KILN_TFLITE_FIRST]) {
         if (tensor->variable)
             make_variable(t, tensor);
         else

@@ -3,17 +3,8 @@
 
 #include <string.h>
 
-enum {
-    ADD = 0,
-    RELU = 19,
-    RNN = 24,
-    CALL = 31,
-    LESS = 58,
-    NEG = 59,
-    NOT = 87,
-    IF = 118,
-    WHILE = 119
-};
+enum { ADD = 0, CONCATENATION = 2, RELU = 19, RNN = 24, CALL = 31, LESS = 58 };
+enum { NEG = 59, SLICE = 65, NOT = 87, IF = 118, WHILE = 119 };
 
 static flat_table *graphs(kiln_arena *arena, int first, int second) {
     return flat_int(flat_int(flat_table_of(arena), 0, 4, first), 1, 4, second);
@@ -108,6 +99,79 @@ static void loops_stay_loops(void **state) {
     assert_int_equal(count_loops(import_tflite(*state, bytes)), 1);
 }
 
+/* ---- places that only the run knows ---------------------------------------------------------- */
+
+/* While i < 3, from 0 on: row i of l becomes x, then x is doubled, as converters write it: the
+ * rows before it, it, and those behind it are joined; not `as_row`: in another order. */
+static kiln_str rows_of(kiln_arena *arena, bool as_row) {
+    static const int32_t zero = 0, one = 1, three = 3, whole[] = {-1, -1}, first[] = {0, 0};
+    static const float list[6] = {0};
+    tflite_model m = tflite_model_of(arena);
+    tflite_tensor(&m, T_I32, "i:1", &zero, sizeof zero);
+    tflite_tensor(&m, T_F32, "l:3,2", list, sizeof list);
+    tflite_tensor(&m, T_F32, "x:1,2", NULL, 0);
+    tflite_tensor(&m, T_I32, "i.end:1", NULL, 0);
+    tflite_tensor(&m, T_F32, "l.end:3,2", NULL, 0);
+    tflite_tensor(&m, T_F32, "x.end:1,2", NULL, 0);
+    tflite_operator(&m, WHILE, "0,1,2", "3,4,5", graphs(arena, 1, 2));
+    tflite_next_subgraph(&m, "2", "4,5");
+    tflite_tensor(&m, T_I32, "i:1", NULL, 0);
+    tflite_tensor(&m, T_F32, "l:3,2", NULL, 0);
+    tflite_tensor(&m, T_F32, "x:1,2", NULL, 0);
+    tflite_tensor(&m, T_I32, "end:1", &three, sizeof three);
+    tflite_tensor(&m, T_BOOL, "go:1", NULL, 0);
+    tflite_operator(&m, LESS, "0,3", "4", NULL);
+    tflite_next_subgraph(&m, "0,1,2", "4");
+    tflite_tensor(&m, T_I32, "i:1", NULL, 0);
+    tflite_tensor(&m, T_F32, "l:3,2", NULL, 0);
+    tflite_tensor(&m, T_F32, "x:1,2", NULL, 0);
+    tflite_tensor(&m, T_I32, "one:1", &one, sizeof one);
+    tflite_tensor(&m, T_I32, "next:1", NULL, 0);
+    tflite_tensor(&m, T_F32, "twice:1,2", NULL, 0);
+    tflite_tensor(&m, T_I32, "all:1", whole, sizeof *whole);
+    tflite_tensor(&m, T_I32, "sizes:2", NULL, 0);
+    tflite_tensor(&m, T_I32, "none:1", first, sizeof *first);
+    tflite_tensor(&m, T_I32, "begins:2", NULL, 0);
+    tflite_tensor(&m, T_I32, "zeros:2", first, sizeof first);
+    tflite_tensor(&m, T_I32, "wholes:2", whole, sizeof whole);
+    tflite_tensor(&m, T_F32, "front:1,1", NULL, 0);
+    tflite_tensor(&m, T_F32, "back:1,2", NULL, 0);
+    tflite_tensor(&m, T_F32, "set:3,2", NULL, 0);
+    tflite_operator(&m, ADD, "0,3", "4", NULL);
+    tflite_operator(&m, ADD, "2,2", "5", NULL);
+    tflite_operator(&m, CONCATENATION, "0,6", "7", NULL);
+    tflite_operator(&m, CONCATENATION, "4,8", "9", NULL);
+    tflite_operator(&m, SLICE, "1,10,7", "12", NULL);
+    tflite_operator(&m, SLICE, "1,9,11", "13", NULL);
+    tflite_operator(&m, CONCATENATION, as_row ? "12,2,13" : "12,13,2", "14", NULL);
+    return tflite_bytes(&m, "0,1,2", "4,14,5");
+}
+
+static void rows_of_lists_are_set_in_loops(void **state) {
+    expect_tflite(*state, rows_of(*state, true), "f32[3,2]: 1 2 2 4 4 8; f32[1,2]: 8 16");
+    expect_tflite_refused(*state, rows_of(*state, false), KILN_UNIMPLEMENTED,
+                          "tensor \"front\" has a size that only the run knows");
+}
+
+/* i = 1: the row and the column behind the first. */
+static void slices_may_begin_where_the_run_says(void **state) {
+    static const int32_t zero = 0, row[] = {1, 2}, column[] = {3, 1};
+    static const float list[] = {1, 2, 3, 4, 5, 6};
+    for (int by_column = 0; by_column < 2; by_column++) {
+        tflite_model m = tflite_model_of(*state);
+        tflite_tensor(&m, T_I32, "i:1", NULL, 0);
+        tflite_tensor(&m, T_F32, "l:3,2", list, sizeof list);
+        tflite_tensor(&m, T_I32, "none:1", &zero, sizeof zero);
+        tflite_tensor(&m, T_I32, "begins:2", NULL, 0);
+        tflite_tensor(&m, T_I32, "sizes:2", by_column ? column : row, sizeof row);
+        tflite_tensor(&m, T_F32, by_column ? "y:3,1" : "y:1,2", NULL, 0);
+        tflite_operator(&m, CONCATENATION, by_column ? "2,0" : "0,2", "3", NULL);
+        tflite_operator(&m, SLICE, "1,3,4", "5", NULL);
+        expect_tflite(*state, tflite_bytes(&m, "0", "5"),
+                      by_column ? "f32[3,1]: 2 4 6" : "f32[1,2]: 3 4");
+    }
+}
+
 /* ---- refused --------------------------------------------------------------------------------- */
 
 /* y = subgraph `number` of x, and a subgraph 1 of `number_inside`, one operator. */
@@ -163,6 +227,8 @@ int main(void) {
         test_with_arena(branches_are_chosen_by_the_run),
         test_with_arena(a_known_condition_takes_one_branch),
         test_with_arena(loops_stay_loops),
+        test_with_arena(rows_of_lists_are_set_in_loops),
+        test_with_arena(slices_may_begin_where_the_run_says),
         test_with_arena(subgraphs_must_be_there_and_end),
         test_with_arena(operands_must_be_those_of_the_subgraph),
         test_with_arena(what_a_subgraph_has_is_listed_with_the_rest),

@@ -340,6 +340,17 @@ static kiln_status give_output(kiln_tflite *t, int64_t number, kiln_value *out_v
     return st;
 }
 
+/* A few bytes of a file may name a subgraph many times, and so may that one others. */
+static kiln_status charge(kiln_tflite *t, const kiln_flat_table *graph) {
+    const uint64_t tensors = kiln_tflite_items(graph, KILN_TFLITE_GRAPH_TENSORS, 4).count,
+                   operators = kiln_tflite_items(graph, KILN_TFLITE_GRAPH_OPERATORS, 4).count,
+                   bytes = (1 + tensors + operators) * sizeof *t->tensor;
+    if (bytes > t->budget_bytes)
+        return KILN_ERROR(OUT_OF_RANGE, "subgraphs take more memory than is allowed");
+    t->budget_bytes -= bytes;
+    return KILN_OK;
+}
+
 static kiln_status import_body(kiln_tflite *t, const kiln_value *input, uint32_t input_count,
                                kiln_value *output, uint32_t output_count) {
     const kiln_flat_table graph = kiln_flat_item_table(&t->graphs, t->subgraph);
@@ -349,6 +360,7 @@ static kiln_status import_body(kiln_tflite *t, const kiln_value *input, uint32_t
     if (!st && (in.count != input_count || out.count != output_count))
         st = KILN_ERROR(INVALID_ARGUMENT, "it has %u inputs and %u outputs instead of %u and %u",
                         in.count, out.count, input_count, output_count);
+    if (!st) st = charge(t, &graph);
     if (!st) st = kiln_tflite_read_tensors(t, &graph);
     for (uint32_t i = 0; !st && i < input_count; i++)
         st = bind_input(t, kiln_flat_item_int(&in, i, 4), input[i]);

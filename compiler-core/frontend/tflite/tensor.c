@@ -126,11 +126,7 @@ static kiln_status read_tensor(kiln_tflite *t, const kiln_flat_table *table, uin
 
 kiln_status kiln_tflite_read_tensors(kiln_tflite *t, const kiln_flat_table *graph) {
     const kiln_flat_vector tensor = kiln_tflite_items(graph, KILN_TFLITE_GRAPH_TENSORS, 4);
-    const uint64_t bytes = (uint64_t)tensor.count * sizeof *t->tensor;
     if (tensor.count > KILN_GRAPH_VALUES_MAX) return KILN_ERROR(OUT_OF_RANGE, "too many tensors");
-    if (t->depth && bytes > t->budget_bytes)
-        return KILN_ERROR(OUT_OF_RANGE, "subgraphs take more memory than is allowed");
-    if (t->depth) t->budget_bytes -= bytes; /* a few bytes of the file may name them many times */
     t->tensor = KILN_ARENA_ARRAY(t->graph->arena, kiln_tflite_tensor, tensor.count);
     t->tensor_count = tensor.count;
     kiln_status st = KILN_OK;

@@ -196,6 +196,20 @@ static void subgraphs_must_be_there_and_end(void **state) {
                           "more than 16 subgraphs inside of each other");
 }
 
+/* Each calls the next one ten times: a thousand bytes for ten billion calls. */
+static void subgraphs_that_multiply_are_refused(void **state) {
+    tflite_model m = tflite_model_of(*state);
+    tflite_tensor(&m, T_F32, "x:2", NULL, 0);
+    const char *ports = "0";
+    for (int graph = 1; graph <= 10; graph++) {
+        for (int i = 0; i < 10; i++) tflite_operator(&m, CALL, "", "", graphs(*state, graph, 0));
+        tflite_next_subgraph(&m, ports, ports);
+        ports = "";
+    }
+    expect_tflite_refused(*state, tflite_bytes(&m, "", ""), KILN_OUT_OF_RANGE,
+                          "subgraphs take more memory than is allowed");
+}
+
 static void operands_must_be_those_of_the_subgraph(void **state) {
     tflite_model m = call_of(*state, 1, RELU);
     expect_tflite_refused(*state, tflite_bytes(&m, "0,1", "1"), KILN_INVALID_ARGUMENT,
@@ -230,6 +244,7 @@ int main(void) {
         test_with_arena(rows_of_lists_are_set_in_loops),
         test_with_arena(slices_may_begin_where_the_run_says),
         test_with_arena(subgraphs_must_be_there_and_end),
+        test_with_arena(subgraphs_that_multiply_are_refused),
         test_with_arena(operands_must_be_those_of_the_subgraph),
         test_with_arena(what_a_subgraph_has_is_listed_with_the_rest),
     };

@@ -78,13 +78,8 @@ def networks(keras):
         x = layers.Activation("tanh")(i)
         return i, layers.Add()([x, layers.MultiHeadAttention(2, 8)(x, x)])
 
-    def recurrent():  # loops over steps; the batch is given, without which the converter makes resources of the weights
-        i = layers.Input(batch_shape=(1, 12, 6))
-        x = layers.LSTM(8, return_sequences=True, go_backwards=True)(i)
-        return i, layers.Dense(3)(layers.Concatenate()([layers.LSTM(5)(x), layers.GRU(7)(x)]))
-
     return {f.__name__: keras.Model(*f()) for f in (images, keywords, anomalies, persons, inverted, squeezed, upward, activations,
-                                                    sequence, attention, recurrent)}
+                                                    sequence, attention)}
 
 
 def set_weights(model, rng):

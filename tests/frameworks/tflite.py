@@ -64,6 +64,14 @@ def run(folder, place, model, rng, states=()):
     return ports
 
 
+def recurrent(keras):
+    """Loops over steps. Without a fixed batch the converter makes resources of the weights."""
+    layers = keras.layers
+    i = layers.Input(batch_shape=(1, 12, 6))
+    x = layers.LSTM(8, return_sequences=True, go_backwards=True)(i)
+    return keras.Model(i, layers.Dense(3)(layers.Concatenate()([layers.LSTM(5)(x), layers.GRU(7)(x)])))
+
+
 def loops(tf):
     """Functions with control flow."""
     x, c = tf.TensorSpec((3, 4), tf.float32), tf.TensorSpec((1, 4), tf.float32)
@@ -87,7 +95,7 @@ def make(folder):
     import tensorflow as tf
 
     ports, kinds = {}, {"images": ("f16", "weights8"), "anomalies": ("f16", "weights8")}
-    for name, model in networks(tf.keras).items():
+    for name, model in {**networks(tf.keras), "recurrent": recurrent(tf.keras)}.items():
         rng = np.random.default_rng(len(name))
         set_weights(model, rng)
         for kind in ("f32", *(() if name == "recurrent" else ("int8",)), *kinds.get(name, ())):

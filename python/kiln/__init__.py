@@ -32,11 +32,11 @@ __all__ = [
 try:
     from kiln._database import Database, Rows
     from kiln import sched, te
-    from kiln._frameworks import from_jax, from_keras, from_onnx, from_tflite, from_torch
+    from kiln._frameworks import from_jax, from_keras, from_onnx, from_saved_model, from_tflite, from_torch
     from kiln._tune import Fleet, Job, Progress, compile, submit, tune
 except ModuleNotFoundError as missing:  # the wheel kiln-run
     if missing.name not in ("kiln._database", "kiln._query", "kiln._request"):
         raise
 else:
     __all__ += ["Database", "Fleet", "Job", "Progress", "Rows", "compile", "sched", "submit", "te", "tune"]
-    __all__ += ["from_jax", "from_keras", "from_onnx", "from_tflite", "from_torch"]
+    __all__ += ["from_jax", "from_keras", "from_onnx", "from_saved_model", "from_tflite", "from_torch"]

@@ -10,7 +10,7 @@ from typing import Any
 from kiln._errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted, Unimplemented
 from kiln._tune import Model
 
-_BYTES_MAX = 2**31 - 1  # protobuf's own limit
+_BYTES_MAX = 2**31 - 1 - 2**24  # protobuf's own limit, less what stands beside the tensors
 
 
 def requirements(framework: str) -> list[str]:
@@ -28,10 +28,17 @@ def imported(framework: str, *names: str) -> list[Any]:
         raise FailedPrecondition(f"models of {framework} cannot be converted ({error}): pip install {wanted}") from error
 
 
+def fits_one_file(proto: Any) -> bool:
+    """Whether an onnx.ModelProto can be bytes. Tensors are counted, as protobuf counts by writing what is too large."""
+    return sum(len(tensor.raw_data) for tensor in proto.graph.initializer) <= _BYTES_MAX
+
+
 def onnx_bytes(proto: Any) -> bytes:
     """The bytes of an onnx.ModelProto. Raises `kiln.ResourceExhausted` where it is too large for one file."""
-    if proto.ByteSize() > _BYTES_MAX:
-        raise ResourceExhausted(f"the model has {proto.ByteSize()} bytes: expected at most {_BYTES_MAX} in one ONNX file")
+    if not fits_one_file(proto):
+        raise ResourceExhausted(
+            f"the tensors of the model have more than {_BYTES_MAX} bytes, which one ONNX file cannot hold: python -m kiln.convert puts them beside it"
+        )
     return bytes(proto.SerializeToString())
 
 
@@ -48,12 +55,17 @@ def from_torch(module: Any, example: Any, **options: Any) -> bytes:
     Raises `kiln.FailedPrecondition` where torch or onnxscript is missing or the module is in training mode, and what
     torch.onnx raises for what it cannot convert.
     """
+    return onnx_bytes(torch_proto(module, example, **options))
+
+
+def torch_proto(module: Any, example: Any, **options: Any) -> Any:
+    """The same as an onnx.ModelProto, of any size."""
     torch, _ = imported("torch", "torch", "onnxscript")
     if getattr(module, "training", False) and not isinstance(module, torch.export.ExportedProgram):
         raise FailedPrecondition("the module is in training mode, in which dropout and batch normalisation compute something else: call module.eval() first")
     with torch.no_grad():
         program = torch.onnx.export(module, _sequence(example), dynamo=True, verbose=False, **options)
-    return onnx_bytes(program.model_proto)
+    return program.model_proto
 
 
 def from_keras(model: Any, batch: int | None = 1, **options: Any) -> bytes:
@@ -65,19 +77,59 @@ def from_keras(model: Any, batch: int | None = 1, **options: Any) -> bytes:
     Raises `kiln.FailedPrecondition` where Keras or tf2onnx is missing, and `kiln.Unimplemented` for operators that tf2onnx does not
     convert.
     """
+    return onnx_bytes(keras_proto(model, batch, **options))
+
+
+def keras_proto(model: Any, batch: int | None = 1, **options: Any) -> Any:
+    """The same as an onnx.ModelProto, of any size."""
     keras, onnx, _ = imported("keras", "keras", "onnx", "tf2onnx")
     inputs = [keras.InputSpec(shape=(x.shape[0] or batch, *x.shape[1:]), dtype=x.dtype, name=x.name) for x in model.inputs]
     with tempfile.TemporaryDirectory(prefix="kiln-") as folder:
         path = pathlib.Path(folder, "model.onnx")
         model.export(str(path), format="onnx", verbose=False, input_signature=inputs, **options)
         proto = onnx.load(path)
-    # tf2onnx leaves operators that it does not know in the model.
+    _check_operators(onnx, proto)
+    if batch is None:
+        _name_batch(proto.graph)
+    return proto
+
+
+def _check_operators(onnx: Any, proto: Any) -> None:
+    """tf2onnx leaves operators that it does not know in the model."""
     unknown = {node.op_type for node in proto.graph.node if not onnx.defs.has(node.op_type, node.domain)}
     if unknown:
         raise Unimplemented(f"tf2onnx does not convert {', '.join(sorted(unknown))}: expected a model without; the TFLite converter of TensorFlow may know more (kiln.from_tflite)")
+
+
+def from_saved_model(path: str | os.PathLike[str], batch: int | None = 1, signature: str = "serving_default") -> bytes:
+    """A SavedModel of TensorFlow, a folder, as the bytes of an ONNX model, for `kiln.tune` and `kiln.compile`: one of its signatures,
+    whose inputs and outputs keep their names.
+
+    `batch`: as of `kiln.from_keras`.
+
+    Raises `kiln.NotFound` where the folder is none or has no such signature, `kiln.FailedPrecondition` where TensorFlow or tf2onnx is
+    missing, and `kiln.Unimplemented` for operators that tf2onnx does not convert.
+    """
+    return onnx_bytes(saved_model_proto(path, batch, signature))
+
+
+def saved_model_proto(path: str | os.PathLike[str], batch: int | None = 1, signature: str = "serving_default") -> Any:
+    """The same as an onnx.ModelProto, of any size."""
+    if not pathlib.Path(path, "saved_model.pb").exists():
+        raise NotFound(f"{os.fspath(path)} is no SavedModel: it has no saved_model.pb")
+    tensorflow, onnx, converter = imported("keras", "tensorflow", "onnx", "tf2onnx.convert")
+    loaded = tensorflow.saved_model.load(os.fspath(path))  # it owns the variables: it must outlive the conversion
+    if signature not in loaded.signatures:
+        raise NotFound(f"the SavedModel has no signature {signature!r}: expected one of {', '.join(sorted(loaded.signatures))}")
+    call = loaded.signatures[signature]
+    given = sorted(call.structured_input_signature[1].items())
+    specs = [tensorflow.TensorSpec((spec.shape[0] or batch, *spec.shape[1:]) if spec.shape.rank else (), spec.dtype, name=name) for name, spec in given]
+    function = tensorflow.function(lambda *inputs: call(**{name: x for (name, _), x in zip(given, inputs)}))
+    proto, _ = converter.from_function(function, input_signature=specs)
+    _check_operators(onnx, proto)
     if batch is None:
         _name_batch(proto.graph)
-    return onnx_bytes(proto)
+    return proto
 
 
 def _name_batch(graph: Any) -> None:

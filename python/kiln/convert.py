@@ -2,33 +2,36 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import pathlib
 import sys
-from typing import Callable
+import tempfile
+from typing import Any, Callable
 
 from kiln._errors import BY_EXIT, InvalidArgument, NotFound
-from kiln._frameworks import from_keras, from_torch, imported, onnx_bytes
+from kiln._frameworks import fits_one_file, imported, keras_proto, onnx_bytes, saved_model_proto, torch_proto
 
 
-def _keras(path: pathlib.Path) -> bytes:
+def _keras(path: pathlib.Path) -> Any:
     (keras,) = imported("keras", "keras")
-    return from_keras(keras.saving.load_model(path, compile=False))
+    return keras_proto(keras.saving.load_model(path, compile=False))
 
 
-def _tflite(path: pathlib.Path) -> bytes:
+def _tflite(path: pathlib.Path) -> Any:
     (converter,) = imported("keras", "tf2onnx.convert")
     proto, _ = converter.from_tflite(str(path))
-    return onnx_bytes(proto)
+    return proto
 
 
-def _torch(path: pathlib.Path) -> bytes:
+def _torch(path: pathlib.Path) -> Any:
     (torch,) = imported("torch", "torch")
-    return from_torch(torch.export.load(path), None)
+    return torch_proto(torch.export.load(path), None)
 
 
-# By how the name ends: the reader, and what such a file is.
-KINDS: dict[str, tuple[Callable[[pathlib.Path], bytes], str]] = {
+# By how the name ends, "/": a folder: the reader, which gives an onnx.ModelProto, and what such a file is.
+KINDS: dict[str, tuple[Callable[[pathlib.Path], Any], str]] = {
+    "/": (saved_model_proto, "a folder that is a SavedModel"),
     ".keras": (_keras, "a Keras model"),
     ".h5": (_keras, "a Keras model of before version 3"),
     ".pt2": (_torch, "a program of torch.export.save"),
@@ -42,10 +45,14 @@ def convert(path: str | os.PathLike[str]) -> bytes:
     Raises `kiln.NotFound` without a file, `kiln.InvalidArgument` for a kind that is not here, and what `kiln.from_torch` and
     the others raise.
     """
+    return onnx_bytes(_read(path))
+
+
+def _read(path: str | os.PathLike[str]) -> Any:
     file = pathlib.Path(path)
     if not file.exists():
         raise NotFound("there is no such file")
-    kind = KINDS.get(file.suffix)
+    kind = KINDS.get("/" if file.is_dir() else file.suffix)
     if kind is None:
         known = "; ".join(f"{suffix}, {what}" for suffix, (_, what) in KINDS.items())
         raise InvalidArgument(
@@ -55,17 +62,28 @@ def convert(path: str | os.PathLike[str]) -> bytes:
     return kind[0](file)
 
 
+def write(proto: Any, path: str | os.PathLike[str]) -> None:
+    """Writes an onnx.ModelProto, whole or not at all. One that is too large for a file leaves its tensors in PATH.data beside it, where
+    `kiln` and other readers of ONNX look for them."""
+    target = pathlib.Path(path)
+    with tempfile.TemporaryDirectory(prefix=".kiln-", dir=target.parent) as folder:
+        made, beside = pathlib.Path(folder, target.name), pathlib.Path(folder, target.name + ".data")
+        if fits_one_file(proto):
+            made.write_bytes(proto.SerializeToString())
+        else:
+            importlib.import_module("onnx").save_model(proto, made, save_as_external_data=True, location=beside.name)
+            beside.replace(target.parent / beside.name)
+        made.replace(target)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m kiln.convert", description="Converts a model of another framework to ONNX.")
     parser.add_argument("file", metavar="FILE", help="; ".join(f"{suffix}: {what}" for suffix, (_, what) in KINDS.items()))
     parser.add_argument("-o", "--output", metavar="OUT.onnx", required=True, help="where the ONNX model goes")
     options = parser.parse_args()
-    part = pathlib.Path(options.output + ".part")
     try:
-        part.write_bytes(convert(options.file))
-        part.replace(options.output)
+        write(_read(options.file), options.output)
     except Exception as error:  # the converters' own among them
-        part.unlink(missing_ok=True)
         print(f"kiln.convert: {options.file}: {str(error) or type(error).__name__}", file=sys.stderr)
         sys.exit(next((code for code, kind in BY_EXIT.items() if kind is type(error)), 1))
 

@@ -152,6 +152,7 @@ def case_converters(folder):
     raises(kiln.InvalidArgument, ["not an ONNX model"], kiln.from_onnx, lite)
     raises(kiln.InvalidArgument, ["type int"], kiln.from_onnx, 3)
     raises(kiln.NotFound, ["absent.tflite"], kiln.from_tflite, "absent.tflite")
+    raises(kiln.NotFound, ["saved_model.pb"], kiln.from_saved_model, folder)
     for name, error, says in (("absent.keras", 13, "no such file"), ("w.safetensors", 2, "from_torch"), ("m.pt2", 17, "pip install")):
         if error != 13:
             pathlib.Path(folder, name).write_bytes(b"x")

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 
 import kiln
+from kiln import convert
 from compared import differs, runs
 from keras_networks import networks, set_weights
 
@@ -52,4 +53,24 @@ differs("open batch", runs(kiln.from_keras(model, batch=None), dim={"batch": 1})
 model.save(folder / "m.keras")
 subprocess.run([sys.executable, "-m", "kiln.convert", folder / "m.keras", "-o", folder / "m.onnx"], check=True)
 differs("m.keras", runs(folder / "m.onnx")(x), want)
+model.export(folder / "saved", verbose=False)
+subprocess.run([sys.executable, "-m", "kiln.convert", folder / "saved", "-o", folder / "s.onnx"], check=True)
+differs("saved", runs(folder / "s.onnx")(x), want)
+differs("saved, open batch", runs(kiln.from_saved_model(folder / "saved", batch=None), dim={"batch": 1})(x), want)
+try:
+    kiln.from_saved_model(folder / "saved", signature="other")
+    print("a signature that is not there is taken")
+except kiln.NotFound as error:
+    assert "serving_default" in str(error), error
+
+# As if it were larger than a file of ONNX may be.
+kiln._frameworks._BYTES_MAX = 1000
+try:
+    kiln.from_keras(model)
+    print("bytes that do not fit a file are given")
+except kiln.ResourceExhausted as error:
+    assert "kiln.convert" in str(error), error
+convert.write(convert._read(folder / "m.keras"), folder / "large.onnx")
+assert (folder / "large.onnx").stat().st_size < 100_000 < (folder / "large.onnx.data").stat().st_size
+differs("large", runs(folder / "large.onnx")(x), want)
 print(len(models), "models")

@@ -38,6 +38,7 @@ static void append_best(const json_t *task, kiln_strbuf *line) {
     if (default_ms > 0) kiln_strbuf_printf(line, ", %.2fx of the default", default_ms / best_ms);
     if (strcmp(algorithm, kiln_algorithm_name(KILN_ALGORITHM_DIRECT)) != 0)
         kiln_strbuf_printf(line, ", %s (error %.1e)", algorithm, number_of(task, "measured_error"));
+    if (is_set(task, "by_hand")) kiln_strbuf_text(line, ", written by hand");
 }
 
 static void print_task(const json_t *task) {

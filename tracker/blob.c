@@ -22,6 +22,7 @@ static bool is_none(const kiln_digest *digest) {
 static bool job_has(const kiln_tracker_job *job, const kiln_digest *digest) {
     return kiln_digest_equal(&job->spec.model, digest) ||
            kiln_digest_equal(&job->spec.records, digest) ||
+           kiln_digest_equal(&job->spec.by_hand, digest) ||
            kiln_digest_equal(&job->done.records, digest);
 }
 
@@ -163,14 +164,15 @@ static kiln_status quota_of_more(kiln_tracker *t, kiln_str name, uint64_t bytes)
 
 kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer *client,
                                         const kiln_msg_job_spec *spec) {
-    const kiln_digest *const blob[] = {&spec->model, &spec->records};
+    static const char *const what[] = {"model", "records", "schedules"};
+    const kiln_digest *const blob[] = {&spec->model, &spec->records, &spec->by_hand};
     uint64_t bytes = 0;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(blob); i++) {
         /* One that a client works on itself names what its trials send. */
         if (!spec->by_client && !is_none(blob[i]) && !may_have(t, client, blob[i]))
             return KILN_ERROR(NOT_FOUND,
                               "the job's %s is not here from %s: hand it in before the job",
-                              i == 0 ? "model" : "records", client->person);
+                              what[i], client->person);
         kiln_tracker_put *put = kiln_tracker_put_find(t, client, blob[i]);
         if (put) kiln_tracker_put_use(t, put);
         bytes += put ? put->size : 0;

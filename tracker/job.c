@@ -539,7 +539,8 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     kiln_tracker_set_text(job->owner, kiln_str_from(client->person));
     if (job->owner[0]) job->spec.user = kiln_str_from(job->owner);
     job->blob_bytes = kiln_tracker_put_size(t, client, &job->spec.model) +
-                      kiln_tracker_put_size(t, client, &job->spec.records);
+                      kiln_tracker_put_size(t, client, &job->spec.records) +
+                      kiln_tracker_put_size(t, client, &job->spec.by_hand);
     st = enter(t, job);
     if (st) {
         kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
@@ -720,10 +721,12 @@ static uint32_t add_blob(kiln_digest *out, uint32_t count, const kiln_digest *di
     return count + 1;
 }
 
-uint32_t kiln_tracker_job_blobs(kiln_tracker *t, kiln_str id, kiln_digest out_digest[2]) {
+uint32_t kiln_tracker_job_blobs(kiln_tracker *t, kiln_str id,
+                                kiln_digest out_digest[KILN_TRACKER_JOB_BLOBS_MAX]) {
     const kiln_tracker_job *job = kiln_tracker_job_find(t, id);
     if (!job) return 0;
     if (!kiln_tracker_job_is_open(job)) return add_blob(out_digest, 0, &job->done.records);
     uint32_t count = add_blob(out_digest, 0, &job->spec.model);
-    return add_blob(out_digest, count, &job->spec.records);
+    count = add_blob(out_digest, count, &job->spec.records);
+    return add_blob(out_digest, count, &job->spec.by_hand);
 }

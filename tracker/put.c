@@ -146,7 +146,7 @@ void kiln_tracker_each_blob(const kiln_tracker *t,
 
 /* What kept jobs and leases that hold name. */
 static void list_needed(kiln_tracker *t, kiln_map *out) {
-    kiln_digest digest[2];
+    kiln_digest digest[KILN_TRACKER_JOB_BLOBS_MAX];
     for (uint32_t i = 0; i < t->job.count; i++) {
         const uint32_t count = kiln_tracker_job_blobs(t, kiln_str_from(t->job.data[i]->id), digest);
         for (uint32_t n = 0; n < count; n++) kiln_map_put(out, key_of(&digest[n]), 1);

@@ -73,7 +73,7 @@ struct kiln_tracker_shell {
 
 /* Jobs that are kept pin their blobs. */
 static void pin(kiln_tracker_shell *shell, const kiln_tracker_row *row, uint32_t count) {
-    kiln_digest digest[2];
+    kiln_digest digest[KILN_TRACKER_JOB_BLOBS_MAX];
     for (uint32_t i = 0; i < count; i++)
         if (row[i].kind == KILN_TRACKER_ROW_JOB)
             kiln_blob_store_pin(shell->store, row[i].id, digest,

@@ -195,9 +195,11 @@ void kiln_tracker_forget_boards_after(kiln_tracker *tracker, uint64_t lost_ns);
  * has at most so many bytes of them; 0: no bound. */
 void kiln_tracker_limit_blobs(kiln_tracker *tracker, uint64_t bytes_of_person);
 
+#define KILN_TRACKER_JOB_BLOBS_MAX 3u
 /* Blobs that a job needs while it is kept: its model and what it begins with, or once it has ended
- * its records. Writes at most 2; returns how many, 0 for no such job. */
-uint32_t kiln_tracker_job_blobs(kiln_tracker *tracker, kiln_str id, kiln_digest out_digest[2]);
+ * its records. Returns how many, 0 for no such job. */
+uint32_t kiln_tracker_job_blobs(kiln_tracker *tracker, kiln_str id,
+                                kiln_digest out_digest[KILN_TRACKER_JOB_BLOBS_MAX]);
 
 /* Decides. Appends to `actions`. `now_ns` never goes back. Whatever a peer sends is answered or
  * refused here and never ends the tracker. Cost: O(1) in messages, O(jobs that wait for a board)

@@ -64,15 +64,16 @@ void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
 
 uint64_t kiln_tuner_budget(const kiln_msg_job_spec *spec, const kiln_tuner_task *task,
                            uint32_t count, bool *out_closed) {
-    uint64_t trials = spec->trials, stored = 0;
+    uint64_t trials = spec->trials, stored = 0, by_hand = 0;
     if (!trials && spec->seconds <= 0) trials = (uint64_t)KILN_TUNER_TRIALS_DEFAULT * count;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t share = trials / count + (i < trials % count);
-        out_closed[i] = trials > 0 && task[i].stored_count >= share;
+        out_closed[i] = trials > 0 && task[i].stored_count >= share && !task[i].by_hand_count;
         stored += KILN_MIN(task[i].stored_count, share) + task[i].repeat_count;
+        by_hand += task[i].by_hand_count;
     }
     if (!trials) return UINT64_MAX;
-    return trials > stored ? trials - stored : 0;
+    return by_hand + (trials > stored ? trials - stored : 0);
 }
 
 static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {

@@ -30,7 +30,8 @@
  * - After a restart the shell gives the stored records back (`stored` of PREPARED); those trials
  * are proposed and observed again, so that the searcher is where it was, but neither built nor
  * measured.
- * - `trials` of a job bounds the new measurements over all its tasks, less what is stored;
+ * - `trials` of a job bounds the new measurements over all its tasks, less what is stored, but for
+ * schedules written by hand, which are measured first and beside it;
  * `seconds` bounds the time from assignment to the end of the finals, which have a share of it of
  * their own; while it alone bounds the job, tasks that promise too little get no further trial
  * (turns.h). With neither each task has KILN_TUNER_TRIALS_DEFAULT. */
@@ -80,13 +81,15 @@ typedef struct kiln_tuner_task {
     uint32_t weight;       /* calls per inference; 0: only in place of others */
     uint32_t stored_count; /* records of other models' jobs: they count towards this task's share */
     uint32_t repeat_count; /* records of earlier jobs on this model: they count towards the whole */
-    double flops;          /* of one call, in the direct form */
-    double least_flops;    /* of one call by the algorithm that needs the fewest */
-    double best_ns;        /* of those records; 0: none */
-    double default_ns;     /* median of the default schedule where known; 0: unknown */
-    double peak_flops;     /* of the boards that measured it before; 0: unknown */
-    uint64_t input_seed;   /* of the inputs that boards make */
-    kiln_str error;        /* why it cannot be searched; empty: it can */
+    uint32_t by_hand_count; /* schedules written by hand that no record has: they are proposed
+                               first, beside the task's share */
+    double flops;           /* of one call, in the direct form */
+    double least_flops;     /* of one call by the algorithm that needs the fewest */
+    double best_ns;         /* of those records; 0: none */
+    double default_ns;      /* median of the default schedule where known; 0: unknown */
+    double peak_flops;      /* of the boards that measured it before; 0: unknown */
+    uint64_t input_seed;    /* of the inputs that boards make */
+    kiln_str error;         /* why it cannot be searched; empty: it can */
 } kiln_tuner_task;
 
 /* Tasks that another one may stand in place of; all by their place in the list. */
@@ -228,7 +231,7 @@ void kiln_tuner_actions_deinit(kiln_tuner_actions *actions);
 
 /* Trials that a job may measure (UINT64_MAX: the time bounds them), and which tasks get none of
  * them: out_closed [count]. Of `trials` each task has an equal share, the first ones one more; what
- * is stored of a share is not measured again. */
+ * is stored of a share is not measured again. Schedules written by hand come on top. */
 uint64_t kiln_tuner_budget(const kiln_msg_job_spec *spec, const kiln_tuner_task *task,
                            uint32_t count, bool *out_closed);
 

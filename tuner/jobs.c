@@ -135,6 +135,7 @@ static kiln_tuner_task *list_tasks(kiln_shell_job *job) {
                                     .weight = task->weight,
                                     .stored_count = task->stored_count,
                                     .repeat_count = task->repeat_count,
+                                    .by_hand_count = task->by_hand_count,
                                     .flops = task->flops,
                                     .least_flops = task->least_flops,
                                     .best_ns = task->best_ns,
@@ -373,7 +374,7 @@ static void on_fetched(void *context, const kiln_digest *digest, kiln_status sta
  * meanwhile is waited for. */
 static void fetch_next(kiln_shell_job *job) {
     kiln_shell *shell = job->shell;
-    const kiln_digest *need[] = {&job->spec.model, &job->spec.records};
+    const kiln_digest *need[] = {&job->spec.model, &job->spec.records, &job->spec.by_hand};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(need); i++) {
         if (kiln_digest_equal(need[i], &no_digest) || kiln_blob_store_has(shell->store, need[i]))
             continue;

@@ -4,12 +4,14 @@
  * hints for these tasks (records that neither we nor the job's project trust): the fastest are
  * proposed first, and the model learns from them, but they count for nothing until they were
  * measured again here; records of these tasks on the target most akin to the job's (kin.h), the
- * fastest of which are proposed first, and from which the model learns; records of other tasks on
+ * fastest of which are proposed first, and from which the model learns; schedules written by hand,
+ * which the job brings and which are proposed before all others; records of other tasks on
  * the job's target, from which the model learns: those of tasks most like the job's own, by the
  * features of their fastest trace. */
 #include <math.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/map.h"
 #include "tuner/kin.h"
 #include "tuner/shell.h"
@@ -227,6 +229,48 @@ static kiln_status find_others(kiln_shell_job *job) {
     return st;
 }
 
+/* ---- schedules written by hand ---- */
+
+/* Whether a record of another job measured it, so that it needs no trial. */
+static bool is_stored(const kiln_shell_job *job, uint32_t task, kiln_str trace) {
+    char hash[KILN_HASH128_TEXT];
+    kiln_hash128_print(kiln_hash128_of(trace.data, trace.size), hash);
+    for (uint32_t i = 0; i < job->lesson.count; i++) {
+        const kiln_lesson *lesson = &job->lesson.data[i];
+        if (lesson->task == task && !lesson->target && kiln_str_is(lesson->hash, hash)) return true;
+    }
+    return false;
+}
+
+static kiln_status find_by_hand(kiln_shell_job *job) {
+    static const kiln_digest none;
+    kiln_str bytes = {0};
+    if (kiln_digest_equal(&job->spec.by_hand, &none)) return KILN_OK;
+    kiln_status st =
+        kiln_blob_store_get(job->shell->store, &job->spec.by_hand, &job->arena, &bytes);
+    if (!st) st = kiln_record_decode(KILN_RECORD_hand_schedules, bytes, &job->arena, &job->by_hand);
+    if (st) return kiln_status_note(st, "schedules that the job brings");
+    for (uint32_t i = 0; i < job->task_count; i++)
+        for (uint32_t k = 0; k < job->by_hand.items.count; k++) {
+            const kiln_msg_hand_schedule *given = &job->by_hand.items.item[k];
+            if (kiln_str_equal(given->task, job->task[i].key) && !is_stored(job, i, given->trace))
+                job->task[i].by_hand_count++;
+        }
+    return KILN_OK;
+}
+
+static void begin_with(kiln_shell_job *job, kiln_shell_task *task) {
+    for (uint32_t k = 0; task->searcher && k < job->by_hand.items.count; k++) {
+        const kiln_msg_hand_schedule *given = &job->by_hand.items.item[k];
+        if (!kiln_str_equal(given->task, task->key)) continue;
+        kiln_status st = kiln_searcher_begin_with(task->searcher, given->trace);
+        if (st)
+            kiln_log(KILN_LOG_WARN, "job %s: the schedule that is given for %.*s is left out: %s",
+                     job->identity, KILN_STR_ARG(task->op), kiln_status_text(st));
+        kiln_status_free(st); /* its client has checked it: of another version of Kiln */
+    }
+}
+
 kiln_status kiln_shell_find_lessons(kiln_shell_job *job) {
     kiln_map known; /* job -> whether it tuned this model */
     kiln_map_init(&known);
@@ -237,6 +281,7 @@ kiln_status kiln_shell_find_lessons(kiln_shell_job *job) {
         if (!st) st = find_elsewhere(job, i);
     }
     if (!st && job->model) st = find_others(job);
+    if (!st) st = find_by_hand(job);
     kiln_map_deinit(&known);
     return st;
 }
@@ -364,4 +409,5 @@ void kiln_shell_teach(kiln_shell_job *job) {
         else
             teach_elsewhere(job, lesson);
     }
+    for (uint32_t i = 0; i < job->task_count; i++) begin_with(job, &job->task[i]);
 }

@@ -67,6 +67,9 @@ static uint32_t choose(kiln_tuner_job *job) {
                              task->next_propose >= KILN_TUNER_INDEX_MAX;
         chance[i] = &task->chance;
     }
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (!chance[i]->waits && job->task[i].next_propose < job->task[i].given.by_hand_count)
+            return i;
     if (job->budget == UINT64_MAX) leave_what_is_not_worth(job, chance);
     return kiln_tuner_choose(chance, job->task_count);
 }

@@ -113,6 +113,7 @@ static void add_record(group *g, const kiln_shell_job *job, const kiln_candidate
                           .layout_in = candidate->layout_in,
                           .layout_out = candidate->layout_out,
                           .searcher = is_default           ? KILN_STR("default")
+                                      : candidate->by_hand ? KILN_STR("hand")
                                       : candidate->adopted ? KILN_STR("transfer")
                                                            : job->spec.searcher,
                           .outcome = kiln_str_from(kiln_outcome_name(action->outcome)),

@@ -32,6 +32,7 @@ static kiln_candidate *propose(kiln_shell_job *job, const kiln_search_order *ord
     *candidate = (kiln_candidate){
         .task = order->task, .index = order->index, .train_ns = trained_so_far(job) - trained_ns};
     candidate->adopted = point->adopted;
+    candidate->by_hand = point->by_hand;
     candidate->search_ns = kiln_clock_precise_ns() - began_ns;
     candidate->search_ns -= KILN_MIN(candidate->search_ns, candidate->train_ns);
     kiln_arena_init(&candidate->arena, 4096);

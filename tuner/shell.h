@@ -65,6 +65,7 @@ typedef struct kiln_candidate {
     kiln_assembled assembled; /* the same */
     uint64_t search_ns, train_ns, build_ns;
     bool adopted; /* from a record of another target */
+    bool by_hand; /* a person wrote it */
 } kiln_candidate;
 
 /* A stored record that the searchers learn from before they propose. */
@@ -100,7 +101,7 @@ typedef struct kiln_shell_task {
     kiln_str key, op, text; /* program text */
     kiln_program *te;
     double flops, least_flops;
-    uint32_t weight, stored_count, repeat_count; /* tuner/job.h */
+    uint32_t weight, stored_count, repeat_count, by_hand_count; /* tuner/job.h */
     double best_ns, default_ns, peak_flops;
     kiln_searcher *searcher;                   /* NULL: nothing is proposed */
     kiln_str error;                            /* why it cannot be searched; empty: it can */
@@ -117,9 +118,10 @@ struct kiln_shell_job {
     uint64_t handle;
     kiln_arena arena;
     const char *identity;
-    kiln_msg_job_spec spec;    /* deep copy */
-    kiln_accuracy accuracy;    /* of the spec */
-    kiln_db_allowed allowed;   /* by it */
+    kiln_msg_job_spec spec;          /* deep copy */
+    kiln_msg_hand_schedules by_hand; /* of its blob */
+    kiln_accuracy accuracy;          /* of the spec */
+    kiln_db_allowed allowed;         /* by it */
     kiln_db_trusting trusting; /* signers whose records count in it, beside those that count here */
     kiln_target target;
     uint64_t opened_wall_ns;

@@ -34,6 +34,9 @@ kiln_opt_table kiln_tune_options_init(kiln_tune_options *o, kiln_arena *process)
         {"db", KILN_OPT_TEXT, &o->db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"seed", KILN_OPT_COUNT, &o->seed, "N",
          "seed of the search and of the test data (default 0)"},
+        {"schedule", KILN_OPT_TEXT, &o->schedule, "FILE",
+         "measure these schedules of your own first, beside --trials, and search on from them: "
+         "\"task KEY\" and the lines of its trace, for each task"},
         {"search", KILN_OPT_TEXT, &o->search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o->out, "MODULE",
          "pack the best schedules into this module; where it runs here or on a board of --tracker, "

@@ -11,6 +11,7 @@
 #include "cli/common/records.h"
 #include "cli/common/sizes.h"
 #include "cli/common/stage.h"
+#include "cli/worker/schedules.h"
 #include "cli/worker/serve.h"
 #include "deploy/pack/library.h"
 #include "deploy/pack/pack.h"
@@ -18,8 +19,6 @@
 /* Static C is for other machines than this one: vectors of 16 bytes, which every compiler can take
  * apart. */
 #define STATIC_C_TARGET "x86-64"
-
-#define SCHEDULES_BYTES_MAX ((size_t)4 << 20)
 
 /* "model.onnx" -> "model.kiln" beside it. */
 static const char *default_output(kiln_arena *process, const char *model, const char *ending) {
@@ -100,8 +99,7 @@ typedef struct source {
     kiln_accuracy accuracy;
     bool is_part, as_c; /* of a module of several sizes; of static C */
     kiln_pack_provenance provenance;
-    kiln_str schedules; /* text of --schedule; empty: none */
-    const char *schedules_path;
+    kiln_schedules schedules;
     const kiln_sizes *sizes; /* of which `dim` lists several; count 0: one */
     const kiln_opt_list *dim;
     kiln_str name; /* C: of its functions */
@@ -137,34 +135,6 @@ static kiln_status note_emulated(const source *in, kiln_arena *process) {
     return st;
 }
 
-/* "task KEY", then the lines of its trace; the next task. */
-static kiln_status parse_schedules(const source *in, kiln_arena *arena,
-                                   kiln_pack_options *options) {
-    KILN_VEC(kiln_pack_given) list = {0};
-    kiln_str rest = in->schedules;
-    while (kiln_str_trim(rest).size) {
-        const kiln_str head = kiln_str_trim(kiln_str_cut(&rest, '\n'));
-        kiln_str lines = rest;
-        if (head.size == 0 || head.data[0] == '#') continue;
-        if (!kiln_str_starts(head, "task "))
-            return KILN_ERROR(INVALID_ARGUMENT,
-                              "--schedule %s: expected \"task KEY\" and the lines of its trace; "
-                              "found \"%.*s\"",
-                              in->schedules_path, KILN_STR_ARG(head));
-        while (rest.size && !kiln_str_starts(rest, "task ")) kiln_str_cut(&rest, '\n');
-        lines.size -= rest.size;
-        kiln_pack_given given = {.task_key = kiln_str_trim(kiln_str_slice(head, 5, head.size))};
-        kiln_status st = kiln_trace_parse(lines, arena, &given.trace);
-        if (st)
-            return kiln_status_note(st, "--schedule %s, task %.*s", in->schedules_path,
-                                    KILN_STR_ARG(given.task_key));
-        kiln_vec_push_in(arena, &list, given);
-    }
-    options->given = list.data;
-    options->given_count = list.count;
-    return KILN_OK;
-}
-
 static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pack_stored *stored) {
     const source *in = call->work->context;
     return (kiln_pack_options){.stored = stored->find ? stored : NULL,
@@ -186,7 +156,8 @@ static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, k
     kiln_pack_options options = pack_options(call, &stored);
     kiln_pack_report packed;
     kiln_compilation *compilation = NULL;
-    kiln_status st = parse_schedules(in, arena, &options);
+    kiln_status st =
+        kiln_schedules_parse(&in->schedules, arena, &options.given, &options.given_count);
     if (!st) st = kiln_passes_run_without(graph, in->without.passes);
     if (!st) st = kiln_compilation_narrow(graph, in->target, &in->accuracy);
     if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
@@ -343,7 +314,8 @@ static kiln_status make_library(const kiln_model_call *call, kiln_graph *graph, 
     const kiln_module_sizes module = {.bucket_count = 1, .bucket = &only};
     kiln_compilation *compilation = NULL;
     library_head *head = KILN_ARENA_NEW(arena, library_head);
-    kiln_status st = parse_schedules(in, arena, &options);
+    kiln_status st =
+        kiln_schedules_parse(&in->schedules, arena, &options.given, &options.given_count);
     if (!st) st = kiln_passes_run_without(graph, in->without.passes);
     if (!st) st = kiln_compilation_narrow(graph, in->target, &in->accuracy);
     if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
@@ -484,7 +456,7 @@ static kiln_status find_db(const char *option, kiln_arena *process, const char *
 static kiln_status compile(const kiln_compile_options *o, kiln_events *events,
                            kiln_arena *process) {
     source model = {
-        .path = o->model, .events = events, .schedules_path = o->schedule, .onnx = o->import};
+        .path = o->model, .events = events, .onnx = o->import};
     const bool is_module = strcmp(o->emit, "module") == 0;
     const bool is_static_c = strcmp(o->emit, "static-c") == 0;
     const bool is_library = strcmp(o->emit, "library") == 0;
@@ -504,8 +476,7 @@ static kiln_status compile(const kiln_compile_options *o, kiln_events *events,
     if (!st && !sizes.count) st = kiln_dim_option(&o->dim, process, &model.onnx);
     if (!st) st = kiln_target_option(target_text, o->threads, process, &target);
     if (!st) st = find_db(o->db, process, &model.db_path);
-    if (!st && o->schedule)
-        st = kiln_file_read(o->schedule, SCHEDULES_BYTES_MAX, process, &model.schedules);
+    if (!st) st = kiln_schedules_read(o->schedule, process, &model.schedules);
     if (!st && o->db && !model.db_path) /* by what every machine knows */
         kiln_target_calibrate(&target, &(kiln_figures){0});
     if (!st && is_module) st = kiln_target_check_modules(&target, target_text, model.path);

@@ -23,8 +23,9 @@ typedef struct kiln_tune {
     const char *target_text;    /* canonical */
     kiln_import_options import; /* sizes of open dimensions */
     kiln_accuracy accuracy;
-    kiln_model model;              /* as it was read */
-    kiln_compilation *compilation; /* of the model for the target */
+    kiln_model model;                /* as it was read */
+    kiln_compilation *compilation;   /* of the model for the target */
+    kiln_msg_hand_schedules by_hand; /* of --schedule */
     kiln_pack_provenance provenance;
     kiln_model_work packing; /* with --out: a process that has waited since before there were a
                                 database and keys */

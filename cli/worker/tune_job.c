@@ -91,6 +91,15 @@ static kiln_status send_records(kiln_tune *t, kiln_digest *out_digest) {
     return st;
 }
 
+static kiln_status send_schedules(kiln_tune *t, kiln_digest *out_digest) {
+    kiln_strbuf bytes = {0};
+    if (!t->by_hand.items.count) return KILN_OK;
+    kiln_status st = kiln_record_encode(KILN_RECORD_hand_schedules, &t->by_hand, &bytes);
+    if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&bytes), out_digest);
+    kiln_strbuf_deinit(&bytes);
+    return kiln_status_note(st, "sending schedules");
+}
+
 /* What is left of the budget when the job begins: reading the model took some of it. */
 static double seconds_left(const kiln_tune *t) {
     const double spent_s = (double)(kiln_clock_ns() - t->start_ns) / 1e9 + kiln_tune_kept_s(t);
@@ -158,6 +167,7 @@ static kiln_status open_job(kiln_tune *t) {
     if (!st) st = settle_target(t, &spec);
     if (!st) st = send_model(t, &spec);
     if (!st && !t->fleet) st = send_records(t, &spec.records);
+    if (!st) st = send_schedules(t, &spec.by_hand);
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (st) return st;
     /* The same command means the same job, however long it took to read the model. */

@@ -72,17 +72,19 @@ static kiln_str error_of(const kiln_tune *t, kiln_str key) {
 static json_t *task_to_json(const kiln_tune *t, const task_summary *task) {
     const kiln_task *of = task->task;
     const kiln_algorithm algorithm = algorithm_of(task);
-    return json_pack("{s:o, s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:s, s:s, s:f, s:f, s:s, s:s, s:o}",
-                     "key", kiln_json_str(of->key), "op", kiln_json_str(of->op), "label",
-                     kiln_task_label(of, t->process), "trials", (int)task->trials, "best_ms",
-                     task->best_ns / 1e6, "default_ms", task->default_ns / 1e6, "gflops",
-                     task->best ? of->flops / task->best_ns : 0.0, "share_of_peak", task->share,
-                     "algorithm", kiln_algorithm_name(algorithm), "precision",
-                     kiln_precision_name(kiln_algorithm_precision(algorithm)), "stated_error",
-                     kiln_algorithm_relative_error(algorithm), "measured_error",
-                     task->best ? task->best->relative_error : 0.0, "trace",
-                     task->best ? trace_text(task->best, t->process) : "", "note",
-                     kiln_rest_name(task->rest), "error", kiln_json_str(task->error));
+    return json_pack(
+        "{s:o, s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:s, s:s, s:f, s:f, s:s, s:b, s:s, s:o}", "key",
+        kiln_json_str(of->key), "op", kiln_json_str(of->op), "label",
+        kiln_task_label(of, t->process), "trials", (int)task->trials, "best_ms",
+        task->best_ns / 1e6, "default_ms", task->default_ns / 1e6, "gflops",
+        task->best ? of->flops / task->best_ns : 0.0, "share_of_peak", task->share, "algorithm",
+        kiln_algorithm_name(algorithm), "precision",
+        kiln_precision_name(kiln_algorithm_precision(algorithm)), "stated_error",
+        kiln_algorithm_relative_error(algorithm), "measured_error",
+        task->best ? task->best->relative_error : 0.0, "trace",
+        task->best ? trace_text(task->best, t->process) : "", "by_hand",
+        (int)(task->best && kiln_str_is(task->best->searcher, "hand")), "note",
+        kiln_rest_name(task->rest), "error", kiln_json_str(task->error));
 }
 
 static kiln_status read_task(kiln_tune *t, kiln_db *db, const kiln_task *task, summary *s,

@@ -11,6 +11,7 @@
 #include "cli/common/options.h"
 #include "cli/common/records.h"
 #include "cli/common/sizes.h"
+#include "cli/worker/schedules.h"
 #include "cli/worker/serve.h"
 #include "cli/worker/tune.h"
 #include "deploy/pack/limits.h"
@@ -91,6 +92,18 @@ static kiln_status find_figures(kiln_tune *t) {
     return find_tasks(t);
 }
 
+static kiln_status take_schedules(kiln_tune *t) {
+    kiln_schedules schedules;
+    if (t->options->schedule && t->options->trials == 0)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--trials 0 measures nothing, --schedule neither: kiln compile packs it "
+                          "as it is");
+    kiln_status st = kiln_schedules_read(t->options->schedule, t->process, &schedules);
+    return st ? st
+              : kiln_schedules_check(&schedules, t->compilation, &t->target, &t->accuracy,
+                                     t->process, &t->by_hand);
+}
+
 /* Everything that can be wrong with the request is found before a program is started. The processes
  * that compile are started here, before a database is open. */
 static kiln_status check_request(kiln_tune *t) {
@@ -122,6 +135,7 @@ static kiln_status check_request(kiln_tune *t) {
     if (!st && !o->tracker) st = calibrate_once(t);
     if (!st) st = find_tasks(t);
     if (!st) st = find_figures(t); /* what is wrong with the model is known by now */
+    if (!st) st = take_schedules(t);
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
     if (!st && o->out) st = kiln_tune_start_packer(t);
     if (st) return st;
@@ -211,10 +225,12 @@ static kiln_status tune_sizes(const kiln_tune_options *o, const kiln_sizes *size
     const kiln_sizes_model model = {o->model, sizes, &o->dim, &o->import};
     kiln_module_sizes made;
     size_t size;
-    if (o->detach || o->job)
+    if (o->detach || o->job || o->schedule)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "--%s is of one job, and each size is a job of its own: name one size",
-                          o->detach ? "detach" : "job");
+                          o->detach ? "detach"
+                          : o->job  ? "job"
+                                    : "schedule");
     kiln_status st = KILN_OK;
     const bool has_rows = o->out && kiln_sizes_have_rows(&model, process);
     for (uint32_t i = 0; !st && i < sizes->count; i++) {

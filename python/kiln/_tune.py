@@ -19,6 +19,8 @@ from kiln.te import Operator
 
 # A path, the bytes of a model's file, an onnx.ModelProto, or an operator of one's own.
 Model = Union[str, "os.PathLike[str]", bytes, Operator, Any]
+# One for a kernel of the model, or a file of several as --schedule takes it.
+OwnSchedule = Union[Schedule, str, "os.PathLike[str]", None]
 
 
 class Progress(NamedTuple):
@@ -36,6 +38,15 @@ Show = Union[bool, None, Callable[[Progress], object]]
 
 
 _HEAR_MS = 200  # between two looks at a job: the time that `cancel` of a callback takes
+
+
+def _schedule_of(schedule: OwnSchedule, folder: str) -> str | None:
+    """The schedule as a file, which may be new in `folder`."""
+    if not isinstance(schedule, Schedule):
+        return None if schedule is None else os.path.abspath(os.fspath(schedule))
+    path = os.path.join(folder, "schedule.txt")
+    pathlib.Path(path).write_text(f"task {schedule.task}\n{schedule.trace}", encoding="utf-8")
+    return path
 
 
 def _file_of(model: Model, folder: str) -> str:
@@ -104,7 +115,7 @@ def _shower(show: Show) -> Callable[[Progress], object] | None:
 class Job:
     """A tuning job that goes on by itself: `await` it or call `result`."""
 
-    def __init__(self, model: Model, output: str | os.PathLike[str] | None, show: Show, options: dict[str, Any]) -> None:
+    def __init__(self, model: Model, output: str | os.PathLike[str] | None, schedule: OwnSchedule, show: Show, options: dict[str, Any]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kiln-")
         self._tasks: dict[str, dict[str, Any]] = {}
         self._show = _shower(show)
@@ -113,7 +124,7 @@ class Job:
         self._ended = (0, "")
         try:
             self.output = os.path.abspath(output) if output else os.path.join(self._folder.name, "model.kiln")
-            settings = _settings({"out": self.output, **options})
+            settings = _settings({"out": self.output, "schedule": _schedule_of(schedule, self._folder.name), **options})
             self._request = _request.start(_request.TUNE, _file_of(model, self._folder.name), settings, os.path.dirname(kiln_program()))
         except BaseException:
             self._folder.cleanup()
@@ -207,12 +218,13 @@ def submit(
     tracker: str | None = None,
     db: str | os.PathLike[str] | None = None,
     output: str | os.PathLike[str] | None = None,
+    schedule: OwnSchedule = None,
     progress: Show = False,
     **options: Any,
 ) -> Job:
     """Starts what `tune` does and returns the job, which goes on meanwhile."""
     named = {"target": target, "trials": trials, "seconds": seconds, "tracker": tracker, "db": db, **options}
-    return Job(model, output, progress, named)
+    return Job(model, output, schedule, progress, named)
 
 
 def tune(
@@ -224,6 +236,7 @@ def tune(
     tracker: str | None = None,
     db: str | os.PathLike[str] | None = None,
     output: str | os.PathLike[str] | None = None,
+    schedule: OwnSchedule = None,
     progress: Show = None,
     **options: Any,
 ) -> Module:
@@ -232,7 +245,8 @@ def tune(
     `model`: a path, the bytes of an ONNX file, an onnx.ModelProto, or a kiln.te.Operator. `target`: what to tune for (None: this
     machine). `trials`: at most so many measurements over all tasks. `seconds`: end after this long. `tracker`: the
     address of a fleet (None: a private one on this machine). `db`: the database of records. `output`: the module's
-    file (None: one that is gone with the job). `progress`: a function that is called with a `kiln.Progress`, from
+    file (None: one that is gone with the job). `schedule`: one of your own, as `compile` takes it: it is measured first,
+    and the search goes on from it. `progress`: a function that is called with a `kiln.Progress`, from
     another thread; True, False: a bar or none; None: a bar in terminals and notebooks. Others as `kiln tune --help`
     has them: threads=4, dim={"batch": 8}, exact=True.
 
@@ -240,7 +254,8 @@ def tune(
     loaded here: `submit` such jobs and `wait`.
     """
     job = submit(
-        model, target=target, trials=trials, seconds=seconds, tracker=tracker, db=db, output=output, progress=progress, **options
+        model, target=target, trials=trials, seconds=seconds, tracker=tracker, db=db, output=output, schedule=schedule, progress=progress,
+        **options,
     )
     return job.result()
 
@@ -251,17 +266,14 @@ def compile(
     *,
     target: str | None = None,
     db: str | os.PathLike[str] | None = None,
-    schedule: Schedule | str | os.PathLike[str] | None = None,
+    schedule: OwnSchedule = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Makes a module from a model and the best stored schedules, at once, into the file `output`. Returns what the
     program says of it: "module", "bytes", "tasks", "tuned". `schedule`: one of your own for one of its kernels, or a file
     of several as --schedule takes it. Options as `kiln compile --help` has them."""
     with tempfile.TemporaryDirectory(prefix="kiln-") as folder:
-        if isinstance(schedule, Schedule):
-            text, schedule = f"task {schedule.task}\n{schedule.trace}", os.path.join(folder, "schedule.txt")
-            pathlib.Path(schedule).write_text(text, encoding="utf-8")
-        named = {"output": os.path.abspath(output), "target": target, "db": db, "schedule": schedule, **options}
+        named = {"output": os.path.abspath(output), "target": target, "db": db, "schedule": _schedule_of(schedule, folder), **options}
         results = _results(_request.COMPILE, _file_of(model, folder), named)
     return results[-1] if results else {}
 
@@ -281,11 +293,11 @@ class Fleet:
         """`kiln.tune` on this fleet."""
         return tune(model, tracker=self.address, **self._key, **options)
 
-    def leave(self, model: Model, **options: Any) -> str:
+    def leave(self, model: Model, schedule: OwnSchedule = None, **options: Any) -> str:
         """Hands a job to the fleet, where it goes on without this program, and returns its identity. Options as
         those of `kiln.tune`, but for a module: `kiln.compile` packs one, once `attach` has brought the records."""
         with tempfile.TemporaryDirectory(prefix="kiln-") as folder:
-            named = {"tracker": self.address, **self._key, "detach": True, **options}
+            named = {"tracker": self.address, **self._key, "detach": True, "schedule": _schedule_of(schedule, folder), **options}
             [result] = _results(_request.TUNE, _file_of(model, folder), named)
         return str(result["job"])
 

@@ -312,6 +312,14 @@ def case_tune(folder):
     assert module.steps[0].task == s.task
     other, _ = softmax()
     raises(kiln.NotFound, [s.task], lambda: kiln.compile(other, folder + "/no.kiln", db="none", schedule=s))
+    tuned = kiln.submit(op, trials=1, db=folder + "/tuned.db", output=folder + "/tuned.kiln", schedule=s)
+    module = tuned.result()
+    assert_close(module(*inputs), expected(*inputs))
+    tried = {row["searcher"] for row in kiln.Database(folder + "/tuned.db").find(order="newest")}
+    assert {"hand", "default"} <= tried, tried  # beside the one trial
+    [task] = tuned.summary["tasks"]
+    assert task["by_hand"] == (task["trace"] == s.trace), task
+    raises(kiln.NotFound, [s.task], lambda: kiln.tune(other, trials=1, db=folder + "/none.db", schedule=s, progress=False))
     s.bind("c.i", "thread.x")  # of a GPU
     raises(kiln.IllegalSchedule, ["c.i", "no launches"], lambda: kiln.compile(op, folder + "/no.kiln", target="x86-64-v3", db="none", schedule=s))
     assert not pathlib.Path(folder, "no.kiln").exists()

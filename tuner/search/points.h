@@ -16,6 +16,8 @@ typedef struct kiln_point {
     kiln_encoding encoding; /* for models of the points' kind; data NULL: it has none */
     float score;            /* of the model when it was last asked */
     bool adopted;           /* it was fast on another target */
+    bool by_hand;           /* a person wrote it */
+    bool outside;           /* no member of the space: no search moves from it */
 } kiln_point;
 
 /* Members are required unless said otherwise; results live in the arena that is passed in. All are

@@ -30,7 +30,8 @@ struct kiln_searcher {
     char default_hash[KILN_HASH128_TEXT];
     kiln_encoding default_encoding; /* in search.memory */
     bool default_is_due;
-    KILN_VEC(kiln_point) adopted; /* due after it; in search.memory */
+    KILN_VEC(kiln_point) by_hand; /* due before it; in search.memory */
+    KILN_VEC(kiln_point) adopted; /* due after it; likewise */
 };
 
 kiln_status kiln_searcher_find(kiln_str name, kiln_searcher_kind *out_kind) {
@@ -83,6 +84,7 @@ void kiln_searcher_destroy(kiln_searcher *searcher) {
     kiln_vec_deinit(&search->result);
     kiln_vec_deinit(&search->plan);
     kiln_vec_deinit(&searcher->proposed);
+    kiln_vec_deinit(&searcher->by_hand);
     kiln_vec_deinit(&searcher->adopted);
     kiln_arena_deinit(&search->memory);
     kiln_arena_deinit(&search->scratch);
@@ -149,13 +151,31 @@ void kiln_searcher_adopt(kiln_searcher *searcher, kiln_str trace) {
     kiln_status_free(st); /* nothing like it is legal here */
 }
 
+kiln_status kiln_searcher_begin_with(kiln_searcher *searcher, kiln_str trace) {
+    kiln_search *search = &searcher->search;
+    kiln_point point;
+    KILN_CHECK(searcher->proposed.count == 0);
+    kiln_status st = search->points->find(search->points, trace, &search->memory, &point);
+    point.outside = kiln_status_code(st) == KILN_NOT_FOUND;
+    if (point.outside) {
+        kiln_status_free(st); /* it competes all the same */
+        st = KILN_OK;
+    }
+    if (!st) st = search->points->check(search->points, &point);
+    if (st) return st;
+    point.by_hand = true;
+    kiln_vec_push(&searcher->by_hand, point);
+    if (point.outside) kiln_searcher_adopt(searcher, trace);
+    return KILN_OK;
+}
+
 void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome outcome,
                            const kiln_assembled *assembled, double latency_ns) {
     KILN_CHECK(index < searcher->proposed.count);
     if (outcome != KILN_OUTCOME_OK && kiln_outcome_blame(outcome) != KILN_BLAME_CANDIDATE) return;
     const kiln_point *point = searcher->proposed.data[index];
     double least_ns = outcome == KILN_OUTCOME_OK && latency_ns > 0 ? latency_ns : 0;
-    insert_result(&searcher->search, (kiln_search_result){point, least_ns});
+    if (!point->outside) insert_result(&searcher->search, (kiln_search_result){point, least_ns});
     learn(&searcher->search, point, assembled, least_ns);
 }
 
@@ -185,7 +205,11 @@ static kiln_status make_plan(kiln_searcher *s) {
     search->rand =
         kiln_rand_split(&base, (uint64_t)kiln_map_count(&search->seen) << 32 ^ search->plans);
     kiln_status st = KILN_OK;
-    if (s->default_is_due) {
+    if (s->by_hand.count) {
+        for (uint32_t i = 0; i < s->by_hand.count; i++)
+            kiln_search_plan_add(search, &s->by_hand.data[i]);
+        s->by_hand.count = 0;
+    } else if (s->default_is_due) {
         kiln_point first;
         s->default_is_due = false;
         st = search->points->first(search->points, 0, &search->scratch, &first);

@@ -1,8 +1,9 @@
 /* Proposes candidates of one task. A searcher is deterministic: the same task, target, seed, known
  * records and observed results give the same proposals, so that a killed tuner goes on where it was
- * by proposing and observing again from the start. Proposal 0 is the default schedule, unless it is
- * known already; what was fast on other targets follows. No trace is proposed twice, and none that
- * replay, legality or the register bound refuses: those are drawn again and leave no record.
+ * by proposing and observing again from the start. What a person wrote comes first, then the
+ * default schedule, unless they are known already; what was fast on other targets follows. No trace
+ * is proposed twice, and none that replay, legality or the register bound refuses: those are drawn
+ * again and leave no record.
  *
  * Calls of one searcher, and of all that share a model, come from one thread at a time, in the
  * order of tuner/job.h; they may take tens of milliseconds (training, replays), so the tuner calls
@@ -58,6 +59,11 @@ void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash,
  * proposed right after the default schedule, in the order of these calls. Before the first proposal
  * only. One that has no legal counterpart here is ignored. */
 void kiln_searcher_adopt(kiln_searcher *searcher, kiln_str trace);
+/* A trace of this task that a person wrote: the first proposal, in the order of these calls, as it
+ * is, whether the space holds it or not. Where it does not, the nearest member is proposed behind
+ * the default schedule. Before the first proposal only. One that is known is not measured again.
+ * Errors of the points' find and check. */
+KILN_MUST_USE kiln_status kiln_searcher_begin_with(kiln_searcher *searcher, kiln_str trace);
 /* The next proposal; it lives as long as the searcher. Its index is the number that
  * kiln_searcher_proposed had before.
  * OUT_OF_RANGE: no new candidate in many draws: the space is used up. */

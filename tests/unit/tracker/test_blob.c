@@ -161,7 +161,7 @@ static void results_count_towards_the_quota_when_they_come(void **state) {
         kiln_code code;
     } row[] = {{"a", 2, 3, 40, KILN_OK}, {"b", 4, 5, 40, KILN_RESOURCE_EXHAUSTED}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
-        kiln_digest kept[2];
+        kiln_digest kept[KILN_TRACKER_JOB_BLOBS_MAX];
         put(f, BOB, row[i].model, 50);
         assert_int_equal(fleet_open_model(f, BOB, row[i].job, digest_of(row[i].model)), KILN_OK);
         put(f, TUNER, row[i].records, row[i].size);

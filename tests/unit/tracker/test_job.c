@@ -26,18 +26,20 @@ static void a_job_is_on_disk_before_it_is_answered(void **state) {
 
 static void a_job_needs_its_model_and_then_its_records(void **state) {
     fleet *f = *state;
-    kiln_digest digest[2];
+    kiln_digest digest[KILN_TRACKER_JOB_BLOBS_MAX];
     kiln_message open = fleet_job("j", false), done = done_message(KILN_OK);
     open.job_open.spec.model.byte[0] = 9;
     open.job_open.spec.records.byte[0] = 7;
+    open.job_open.spec.by_hand.byte[0] = 8;
     fleet_board(f, 10, "board", 1);
     fleet_tuner(f, 20, "tuner", "t");
     fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
     assert_int_equal(kiln_tracker_job_blobs(f->t, KILN_STR("j"), digest), 0);
     fleet_say(f, 30, &open);
-    assert_int_equal(kiln_tracker_job_blobs(f->t, KILN_STR("j"), digest), 2);
+    assert_int_equal(kiln_tracker_job_blobs(f->t, KILN_STR("j"), digest), 3);
     assert_true(kiln_digest_equal(&digest[0], &open.job_open.spec.model));
     assert_true(kiln_digest_equal(&digest[1], &open.job_open.spec.records));
+    assert_true(kiln_digest_equal(&digest[2], &open.job_open.spec.by_hand));
     fleet_say(f, 20, &done);
     assert_int_equal(kiln_tracker_job_blobs(f->t, KILN_STR("j"), digest), 1);
     assert_true(kiln_digest_equal(&digest[0], &done.job_done.records));

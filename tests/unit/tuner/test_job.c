@@ -156,6 +156,19 @@ static void an_identical_job_measures_nothing(void **state) {
     assert_int_equal(budget_with(s, task), 0);
 }
 
+/* A schedule written by hand has a trial of its own, also where the share is used up. */
+static void what_is_written_by_hand_is_measured_beside_the_share(void **state) {
+    shop *s = *state;
+    const kiln_tuner_task task[3] = {{.key = KILN_STR("a"), .stored_count = 4},
+                                     {.key = KILN_STR("b"), .stored_count = 4, .by_hand_count = 1},
+                                     {.key = KILN_STR("c"), .stored_count = 3}};
+    assert_int_equal(budget_with(s, task), 1);
+    assert_false(s->t->job.data[0]->task[1].closed);
+    assert_true(s->t->job.data[0]->task[0].closed);
+    assert_int_equal(shop_take(s, KILN_TUNER_PROPOSE)->task, 1);
+    assert_null(shop_take(s, KILN_TUNER_PROPOSE));
+}
+
 static void seconds_alone_bound_the_time_only(void **state) {
     shop *s = *state;
     shop_begin_for(s, 5, 0, 1);
@@ -344,6 +357,7 @@ int main(void) {
         test_with_shop(runs_of_a_job_are_kept_apart),
         test_with_shop(what_is_stored_of_a_share_is_not_measured_again),
         test_with_shop(an_identical_job_measures_nothing),
+        test_with_shop(what_is_written_by_hand_is_measured_beside_the_share),
         test_with_shop(seconds_alone_bound_the_time_only),
         test_with_shop(at_the_peak_time_is_not_used_up),
         test_with_shop(far_from_the_peak_it_is),

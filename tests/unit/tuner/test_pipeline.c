@@ -357,6 +357,21 @@ static void tasks_take_turns_while_nothing_is_known(void **state) {
     for (int i = 0; i < 4; i++) assert_int_equal(count[i], KILN_TUNER_WINDOW / 4);
 }
 
+/* Whatever else promises more: no task was measured yet. */
+static void tasks_with_schedules_written_by_hand_go_first(void **state) {
+    shop *s = *state;
+    const kiln_tuner_task task[3] = {
+        {.key = KILN_STR("a")},
+        {.key = KILN_STR("b"), .by_hand_count = 2},
+        {.key = KILN_STR("c"), .repeat_count = 9, .best_ns = 1, .by_hand_count = 1}};
+    s->by_hand = true;
+    shop_begin_tasks(s, 0, 12, task, 3);
+    static const uint32_t order[] = {1, 1, 2};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(order); i++)
+        assert_int_equal(shop_take(s, KILN_TUNER_PROPOSE)->task, order[i]);
+    assert_int_equal(shop_take(s, KILN_TUNER_PROPOSE)->task, 0);
+}
+
 /* Observations follow the order of proposals over all tasks, so the choice of tasks does not depend
  * on which board was faster. */
 static void the_order_of_answers_does_not_change_what_is_proposed(void **state) {
@@ -418,6 +433,7 @@ int main(void) {
         test_with_shop(a_summary_does_not_tell_whether_the_tuner_was_restarted),
         test_with_shop(a_job_that_is_past_its_time_reports_what_was_recorded),
         test_with_shop(tasks_take_turns_while_nothing_is_known),
+        test_with_shop(tasks_with_schedules_written_by_hand_go_first),
         cmocka_unit_test(the_order_of_answers_does_not_change_what_is_proposed),
         test_with_shop(trials_of_an_exhausted_task_go_to_others),
     };

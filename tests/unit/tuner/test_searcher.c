@@ -242,6 +242,69 @@ static void what_was_fast_elsewhere_follows_the_default(void **state) {
     other->destroy(other);
 }
 
+/* A trace of `lines`, in binary form. */
+static kiln_str trace_of(fixture *f, const char *lines) {
+    kiln_trace trace;
+    kiln_strbuf bytes = {0};
+    assert_null(kiln_trace_parse(kiln_str_from(lines), &f->arena, &trace));
+    kiln_trace_encode(&trace, &bytes);
+    return kiln_strbuf_end(&bytes, &f->arena);
+}
+
+/* Also one that the space does not hold: no search may move from that. */
+static void what_a_person_wrote_comes_first(void **state) {
+    fixture *f = *state;
+    const kiln_str trace = trace_of(f, "split(matmul.j, -1, 8)\nreorder(matmul.k, matmul.j.1)\n"
+                                       "vectorize(matmul.j.1)\n");
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(searcher_names); i++) {
+        seeker s = seek(f, searcher_names[i], f->te, 1);
+        const kiln_point *point = NULL;
+        assert_null(kiln_searcher_begin_with(s.searcher, trace));
+        assert_null(kiln_searcher_propose(s.searcher, &point));
+        assert_true(point->by_hand && point->outside && kiln_str_equal(point->trace, trace));
+        kiln_searcher_observe(s.searcher, 0, KILN_OUTCOME_OK, NULL, 1); /* by far the fastest */
+        for (uint32_t k = 1; k < PROPOSALS; k++) {
+            assert_null(kiln_searcher_propose(s.searcher, &point));
+            assert_false(point->by_hand || kiln_str_equal(point->trace, trace));
+            if (k == 1) assert_string_equal(point->hash, kiln_searcher_default_hash(s.searcher));
+            kiln_searcher_observe(s.searcher, k, KILN_OUTCOME_OK, NULL, latency_of(point));
+        }
+        part(&s);
+    }
+}
+
+static void a_member_that_a_person_names_is_searched_from(void **state) {
+    fixture *f = *state;
+    seeker other = seek(f, "random", f->te, 9), s = seek(f, "random", f->te, 1);
+    const kiln_point *point = NULL, *drawn = NULL;
+    for (uint32_t i = 0; i < 3; i++) assert_null(kiln_searcher_propose(other.searcher, &drawn));
+    assert_null(kiln_searcher_begin_with(s.searcher, drawn->trace));
+    assert_null(kiln_searcher_propose(s.searcher, &point));
+    assert_true(point->by_hand && !point->outside);
+    assert_string_equal(point->hash, drawn->hash);
+    part(&s);
+    part(&other);
+}
+
+static void what_a_person_wrote_is_not_measured_twice(void **state) {
+    fixture *f = *state;
+    const kiln_str trace = trace_of(f, "unroll(matmul.k)\n");
+    char hash[KILN_HASH128_TEXT];
+    kiln_hash128_print(kiln_hash128_of(trace.data, trace.size), hash);
+    seeker s = seek(f, "random", f->te, 1);
+    const kiln_point *point = NULL;
+    kiln_searcher_know(s.searcher, trace, kiln_str_from(hash), NULL, 1000);
+    assert_null(kiln_searcher_begin_with(s.searcher, trace));
+    assert_null(kiln_searcher_propose(s.searcher, &point));
+    assert_string_equal(point->hash, kiln_searcher_default_hash(s.searcher));
+    part(&s);
+    s = seek(f, "random", f->te, 1);
+    kiln_status st = kiln_searcher_begin_with(s.searcher, trace_of(f, "unroll(matmul.zz)\n"));
+    assert_int_equal(kiln_status_code(st), KILN_ILLEGAL_SCHEDULE);
+    kiln_status_free(st);
+    part(&s);
+}
+
 static void what_cannot_be_adopted_is_ignored(void **state) {
     fixture *f = *state;
     seeker s = seek(f, "sa", f->te, 1), plain = seek(f, "sa", f->te, 1);
@@ -332,6 +395,11 @@ int main(void) {
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tiny_space_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_fast_elsewhere_follows_the_default, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_a_person_wrote_comes_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_member_that_a_person_names_is_searched_from, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_a_person_wrote_is_not_measured_twice, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_adopted_is_ignored, set_up, tear_down),
         cmocka_unit_test(an_unknown_name_is_told_what_there_is),

@@ -55,9 +55,21 @@ static bool has_two_sides(const kiln_gpu_tiling *t) {
     return false;
 }
 
-/* Whether k fills at least half of what a block has; zeros are the rest. */
+/* Whether copies can have zeros behind the steps of k. Where another iterator moves along with it,
+ * as that of a split sum's parts does, the steps of the next part lie there. */
+static bool ends_in_zeros(const kiln_gpu_tiling *t) {
+    bool alone = true;
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        for (uint32_t d = 0; d < t->operand[a].rank; d++)
+            for (int n = 0; n < KILN_BLOCK_ITERS_MAX && t->operand[a].coefficient[d][t->k]; n++)
+                alone &= n == t->k || !t->operand[a].coefficient[d][n];
+    return alone;
+}
+
+/* Whether k fills whole blocks, or at least half of one, with zeros as the rest. */
 static bool has_steps(const kiln_gpu_tiling *t, const kiln_intrinsic *in) {
-    return 2 * kiln_gpu_extent(t, t->k) >= kiln_gpu_warp_unit_steps(in);
+    const int64_t unit = kiln_gpu_warp_unit_steps(in), all = kiln_gpu_extent(t, t->k);
+    return all % unit == 0 || (2 * all >= unit && ends_in_zeros(t));
 }
 
 static const kiln_intrinsic *find_mma(const kiln_gpu_tiling *t, kiln_intrinsic_owner owner) {
@@ -167,14 +179,23 @@ static const char *choose_tiling(kiln_sched *s, kiln_block block, bool other,
     return empty[chosen];
 }
 
-/* As kiln_gpu_expect_tile, by instructions of warps where there are any. */
-static double expect_tile(kiln_sched *s, kiln_block block, double *out_groups) {
+/* As kiln_gpu_expect_tile, by instructions of warps where there are any. `other`: by those that
+ * seem slower, of a block that has both. */
+static double expect(kiln_sched *s, kiln_block block, bool other, double *out_groups) {
     kiln_gpu_warp_tiling w;
     bool both;
-    if (choose_tiling(s, block, false, &w, &both)) return INFINITY;
+    if (choose_tiling(s, block, other, &w, &both) || (other && !both)) return INFINITY;
     if (!w.mma) return kiln_gpu_expect_tile(s, block, out_groups);
     *out_groups = kiln_gpu_groups(&w.t, &w.t.row[w.t.preferred]);
     return w.t.row[w.t.preferred].cycles;
+}
+
+static double expect_tile(kiln_sched *s, kiln_block block, double *out_groups) {
+    return expect(s, block, false, out_groups);
+}
+
+static double expect_other(kiln_sched *s, kiln_block block, double *out_groups) {
+    return expect(s, block, true, out_groups);
 }
 
 /* Whether some instruction multiplies operands of these types, however they are indexed. */
@@ -195,7 +216,7 @@ static bool multiplies_types(const kiln_sched *s, kiln_block block) {
 
 kiln_sketch_result kiln_sketch_gpu_warp(kiln_sched *s, uint32_t options) {
     const bool other = options & KILN_GPU_OTHER_INSTRUCTION;
-    kiln_gpu_splits splits = {.options = options, .expect = expect_tile};
+    kiln_gpu_splits splits = {.options = options, .expect = other ? expect_other : expect_tile};
     kiln_sketch_inline(s);
     kiln_gpu_inline_paddings(s);
     uint32_t products = 0;

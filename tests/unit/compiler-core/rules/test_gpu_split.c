@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler-core/build.h"
+#include "compiler-core/codegen/codegen.h"
 #include "compiler-core/frontend/frontend.h"
 #include "compiler-core/frontend/zoo/zoo.h"
 #include "compiler-core/ir/ir_text.h"
@@ -95,6 +96,45 @@ static void what_is_drawn_is_right_and_within_limits(void **state) {
                 assert_int_equal(l->local_bytes, 0);
             }
         }
+    }
+}
+
+/* Behind a part's steps lie those of the next one, no zeros that could fill up an instruction. */
+static void parts_have_steps_for_whole_instructions(void **state) {
+    static const int64_t steps[] = {64, 128}; /* of wgmma, in two parts: half a block, a block */
+    const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT};
+    kiln_rand rand;
+    kiln_rand_init(&rand, 1);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(steps); i++) {
+        kiln_program *scheduled,
+            *te = parsed(
+                *state,
+                kiln_arena_printf(*state,
+                                  "program p\ninput x: f16[64,%lld]\ninput w: f16[64,%lld]\n"
+                                  "output y: f32[64,64]\nblock mul(i:64, j:64 | k:%lld): "
+                                  "y[i, j] sum= f32(x[i, k]) * f32(w[j, k]) init 0.0\n",
+                                  (long long)steps[i], (long long)steps[i], (long long)steps[i]));
+        const kiln_space space = space_of(*state, te, "h200");
+        uint32_t groups = 0, warps = 0;
+        for (uint32_t k = 0; k < 4 * space.sketch_count; k++) {
+            const kiln_sketch *sketch = &space.sketch[k % space.sketch_count];
+            kiln_trace trace;
+            kiln_lowered lowered;
+            kiln_str ptx;
+            uint64_t scratch, worker;
+            if (!strstr(sketch->options, "split")) continue;
+            expect_ok(kiln_trace_replay(&sketch->open, te, &rand, *state, &scheduled, &trace));
+            expect_ok(kiln_lower(scheduled, space.target, *state, &lowered));
+            expect_ok(
+                kiln_codegen(&lowered, space.target, &options, *state, &ptx, &scratch, &worker));
+            const char *text = kiln_str_dup(*state, ptx);
+            const bool by_groups = strstr(text, "wgmma.mma_async") != NULL;
+            assert_true(by_groups || strstr(text, "mma.sync"));
+            groups += by_groups;
+            warps += !by_groups;
+        }
+        assert_true(warps > 0);
+        assert_int_equal(groups > 0, i == 1);
     }
 }
 
@@ -211,6 +251,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(few_tiles_are_split),
         test_with_arena(what_is_drawn_is_right_and_within_limits),
+        test_with_arena(parts_have_steps_for_whole_instructions),
         test_with_arena(fetches_stay_wide),
         test_with_arena(enough_tiles_are_left_whole),
         test_with_arena(a_default_says_why_its_sums_are_whole_or_in_no_more_parts),

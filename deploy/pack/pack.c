@@ -596,7 +596,7 @@ kiln_status kiln_pack_plan(kiln_compilation *c, const kiln_pack_options *options
             st = pack_alias(&p, step);
     }
     if (!st) st = pack_outputs(&p, output);
-    if (!st) st = kiln_packer_move_to_device(&p);
+    if (!st) kiln_packer_move_to_device(&p);
     if (!st) kiln_packer_number_loops(&p);
     if (!st) place_buffers(&p);
     if (!st) fill_report(&p);

@@ -1,24 +1,14 @@
 /* A module whose kernels are for a device with memory of its own: everything lies there but inputs
  * and outputs, which are the caller's, and are copied before the first step and behind the last
  * one. What a loop asks of the processor (how often it runs, whether it goes on) is copied back
- * when it is needed, and the number of the iteration is copied there in each. */
+ * when it is needed, and the number of the iteration is copied there in each. Of an output that has
+ * as many rows as a loop runs each row is copied out in its iteration: behind the last one there is
+ * nothing to copy. */
 #include "base/check.h"
 #include "deploy/pack/packer.h"
 #include "deploy/runtime/device.h"
 
 #define THE_DEVICE 1u /* in the module's plan */
-
-/* Rows behind those that a loop wrote would be copied as well. */
-static kiln_status check_outputs(const kiln_packer *p) {
-    for (uint32_t i = 0; i < p->graph->output.count; i++)
-        if (kiln_loop_grows(p->graph, p->graph->output.data[i]))
-            return KILN_ERROR(
-                UNIMPLEMENTED,
-                "output %.*s, whose length is known at run time only, on a device with memory of "
-                "its own",
-                KILN_STR_ARG(p->graph->value.data[p->graph->output.data[i]].name));
-    return KILN_OK;
-}
 
 /* Where buffers are. The processor keeps ports, and what it looks at or writes itself: conditions
  * and numbers of loops. */
@@ -26,7 +16,8 @@ typedef struct moving {
     kiln_packer *p;
     const kiln_plan_step *step; /* [step_count] as they were */
     bool *kept;                 /* [buffers before] by the processor */
-    uint32_t *there;            /* [buffers before] the one that the device's steps use */
+    bool *grows;     /* [buffers before] outputs of as many rows as a loop runs, and such rows */
+    uint32_t *there; /* [buffers before] the one that the device's steps use */
 } moving;
 
 static bool is_port(const kiln_plan_buffer *buffer) {
@@ -50,12 +41,22 @@ static void find_kept(moving *m, uint32_t step_count) {
     }
 }
 
-/* Each buffer is on the device, or has a twin there. */
+static void find_growing(moving *m) {
+    const kiln_packer *p = m->p;
+    for (uint32_t i = 0; i < p->buffer.count; i++) {
+        const kiln_plan_buffer *b = &p->buffer.data[kiln_packer_root(p, i)];
+        m->grows[i] = b->storage == KILN_STORAGE_OUTPUT && b->source < p->graph->output.count &&
+                      kiln_loop_grows(p->graph, p->graph->output.data[b->source]);
+    }
+}
+
+/* Each buffer is on the device, or has a twin there; but what grows is the processor's alone. */
 static void move_buffers(moving *m) {
     kiln_packer *p = m->p;
     const uint32_t count = p->buffer.count;
     for (uint32_t i = 0; i < count; i++) {
         m->there[i] = i;
+        if (m->grows[i]) continue;
         if (m->kept[i])
             m->there[i] = add_temp(p, p->buffer.data[i].size_bytes, THE_DEVICE);
         else
@@ -72,12 +73,27 @@ static void add_copy(kiln_packer *p, kiln_str name, uint32_t from, uint32_t to) 
         KILN_MAX(p->buffer.data[from].device, p->buffer.data[to].device);
 }
 
-static void add_event(kiln_packer *p, kiln_str name) {
+static void add_event_for(kiln_packer *p, kiln_str name, uint32_t step) {
     kiln_packer_add_step(p, (kiln_plan_step){.action = KILN_ACTION_EVENT,
                                              .name = name,
                                              .op = KILN_STR("event"),
                                              .device = THE_DEVICE,
-                                             .after = p->level[0].count - 1});
+                                             .after = step});
+}
+
+static void add_event(kiln_packer *p, kiln_str name) {
+    add_event_for(p, name, p->level[0].count - 1);
+}
+
+/* For the last step of the device that is in no loop. None: there is nothing to wait for. */
+static void add_last_event(kiln_packer *p, kiln_str name) {
+    uint32_t last = KILN_PLAN_NONE;
+    for (uint32_t s = 0; s < p->level[0].count; s++) {
+        const kiln_plan_step *step = &p->level[0].data[s];
+        if (step->action == KILN_ACTION_LOOP) s += step->body_count;
+        if (step->device == THE_DEVICE && step->action != KILN_ACTION_EVENT) last = s;
+    }
+    if (last != KILN_PLAN_NONE) add_event_for(p, name, last);
 }
 
 /* A buffer of the processor with what was in `from` before everything moved. */
@@ -89,8 +105,23 @@ static uint32_t bring_back(moving *m, kiln_str name, uint32_t from) {
     return to;
 }
 
+/* A row to where it is stacked. */
+static void copy_out(moving *m, const kiln_plan_step *step) {
+    const uint32_t from = step->arg[0];
+    if (m->kept[from]) {
+        kiln_packer_add_move(m->p, step->action, step->name, from, step->arg[1]);
+        return;
+    }
+    add_copy(m->p, step->name, from, step->arg[1]);
+    add_event(m->p, step->name);
+}
+
 static void move_step(moving *m, const kiln_plan_step *step) {
     kiln_plan_step moved = *step;
+    if (step->action == KILN_ACTION_COPY && m->grows[step->arg[1]]) {
+        copy_out(m, step);
+        return;
+    }
     bool to_kept = (step->action == KILN_ACTION_COPY || step->action == KILN_ACTION_CARRY) &&
                    m->kept[step->arg[1]] && !is_port(&m->p->buffer.data[step->arg[1]]);
     if (to_kept) { /* a condition */
@@ -130,7 +161,7 @@ static void move_steps(moving *m, uint32_t begin, uint32_t end) {
 
 static void copy_ports(moving *m, kiln_module_storage storage, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        if (m->p->buffer.data[i].storage != storage) continue;
+        if (m->p->buffer.data[i].storage != storage || m->grows[i]) continue;
         if (storage == KILN_STORAGE_INPUT)
             add_copy(m->p, KILN_STR("input"), i, m->there[i]);
         else
@@ -146,17 +177,17 @@ void kiln_packer_find_device(kiln_packer *p) {
     p->alignment = kiln_memory_row_of(row->memory)->alignment;
 }
 
-kiln_status kiln_packer_move_to_device(kiln_packer *p) {
+void kiln_packer_move_to_device(kiln_packer *p) {
     if (p->kernel.count == 0) p->device_kind = 0; /* what only moves bytes is done here */
-    if (!p->device_kind) return KILN_OK;
-    kiln_status st = check_outputs(p);
-    if (st) return st;
+    if (!p->device_kind) return;
     const uint32_t count = p->buffer.count, step_count = p->level[0].count;
     moving m = {.p = p,
                 .step = p->level[0].data,
                 .kept = KILN_ARENA_ARRAY(p->arena, bool, count),
+                .grows = KILN_ARENA_ARRAY(p->arena, bool, count),
                 .there = KILN_ARENA_ARRAY(p->arena, uint32_t, count)};
     find_kept(&m, step_count);
+    find_growing(&m);
     move_buffers(&m);
     KILN_CHECK(p->depth == 0);
     p->level[0].data = NULL;
@@ -164,6 +195,5 @@ kiln_status kiln_packer_move_to_device(kiln_packer *p) {
     copy_ports(&m, KILN_STORAGE_INPUT, count);
     move_steps(&m, 0, step_count);
     copy_ports(&m, KILN_STORAGE_OUTPUT, count);
-    add_event(p, KILN_STR("outputs"));
-    return KILN_OK;
+    add_last_event(p, KILN_STR("outputs"));
 }

@@ -46,7 +46,7 @@ static bool is_aligned(const kiln_packer *p, uint64_t size_bytes) {
 }
 
 /* Results of kernels of this body, row-major and in no other place, may be written where they are
- * stacked. */
+ * stacked, but not where that is another memory (pack_device.c). */
 static void find_stacked(kiln_packer *p, uint32_t end_step, const bool *computed, uint32_t depth) {
     const kiln_node_info *end = node_of(p, end_step);
     const kiln_loop_info info =
@@ -55,6 +55,7 @@ static void find_stacked(kiln_packer *p, uint32_t end_step, const bool *computed
         kiln_value item = end->input[i + end->input_count - end->output_count];
         bool free = computed[item] && p->depth_of[item] == depth && !p->windows.of[item].whole &&
                     kiln_layout_is_identity(&p->layout[item]) && !p->stack_of[item];
+        if (p->device_kind && kiln_loop_grows(p->graph, end->output[i])) continue;
         if (end->output[i] && free && is_aligned(p, bytes_of(p, item)))
             p->stack_of[item] = end->output[i];
     }

@@ -97,8 +97,7 @@ void kiln_packer_number_loops(kiln_packer *p);
 /* Where the target's kernels run; as C they are called where their caller is. */
 void kiln_packer_find_device(kiln_packer *p);
 /* Puts everything but inputs, outputs and what loops ask of the processor where the kernels are, if
- * that is memory of its own; steps are complete, and loops have no numbers yet. UNIMPLEMENTED: an
- * output whose length is known at run time only. */
-KILN_MUST_USE kiln_status kiln_packer_move_to_device(kiln_packer *p);
+ * that is memory of its own; steps are complete, and loops have no numbers yet. */
+void kiln_packer_move_to_device(kiln_packer *p);
 
 #endif

@@ -108,11 +108,11 @@ static bool has_all(const walk *w, uint32_t buffer, uint32_t index, question ask
            count_bytes(w, buffer, index, asked) == end - begin;
 }
 
-/* An output may have fewer rows than fit, as many as a loop ran. */
+/* An output may have fewer rows than fit, as many as a loop ran. Rows that a device copies are
+ * waited for in the iteration (check_copying). */
 static bool has_rows(const walk *w, uint32_t output) {
     const range *r = w->written[output];
-    return r && !r->next && r->grows && r->device == 0 &&
-           r->end - r->begin == w->plan->buffer[output].size_bytes;
+    return r && !r->next && r->grows && r->end - r->begin == w->plan->buffer[output].size_bytes;
 }
 
 /* Nothing else was written there, were it of no bytes. */

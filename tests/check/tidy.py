@@ -27,6 +27,7 @@ BANNED = [
     (r"malloc|calloc|realloc|free|strdup|strndup|asprintf|vasprintf|posix_memalign|aligned_alloc", r"^base/alloc\.c$",
      "base/alloc.h or an arena", False),
     (r"system|popen|tmpnam|mktemp|alloca", r"^$", "base/proc.h, base/file.h", True),
+    (r"skip", r"^$", "skip_because", True),
 ]
 # Writable globals that are right, and why.
 GLOBALS = {

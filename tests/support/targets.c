@@ -1,5 +1,7 @@
 #include "tests/support/targets.h"
 
+#include <stdio.h>
+
 #include "tests/support/test.h"
 
 const char *const test_level[TEST_LEVELS] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
@@ -50,7 +52,8 @@ void skip_unless_runs_here(const char *target_text) {
     kiln_arena_init(&arena, 0);
     kiln_target target = target_of(&arena, target_text);
     const char *reason = why_not(&target, &arena);
-    if (reason) print_message("# %s: %s\n", target_text, reason);
+    char text[256] = "";
+    if (reason) (void)snprintf(text, sizeof text, "%s: %s", target_text, reason);
     kiln_arena_deinit(&arena);
-    if (reason) skip();
+    if (reason) skip_because("%s", text);
 }

@@ -1,6 +1,7 @@
 #include "tests/support/test.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -37,6 +38,17 @@ void expect_contains_at(const char *text, const char *needle, const char *file, 
     if (strstr(text, needle)) return;
     print_error("'%s' does not contain '%s'\n", text, needle);
     _fail(file, line);
+}
+
+/* tests/check/report.py looks for the reason on the line before cmocka's. */
+void skip_because_at(const char *file, int line, const char *format, ...) {
+    char reason[512];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(reason, sizeof reason, format, list);
+    va_end(list);
+    print_message("# %s\n", reason);
+    _skip(file, line);
 }
 
 int arena_set_up(void **state) {

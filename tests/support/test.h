@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/macros.h"
 #include "base/status.h"
 #include "base/str.h"
 
@@ -28,6 +29,10 @@ void expect_error_at(kiln_status status, kiln_code code, const char *needle, con
                      int line);
 void expect_str_at(kiln_str str, const char *text, const char *file, int line);
 void expect_contains_at(const char *text, const char *needle, const char *file, int line);
+
+/* Ends the test as skipped, for a reason in printf's form, which ./dev test tells. */
+#define skip_because(...) skip_because_at(__FILE__, __LINE__, __VA_ARGS__)
+KILN_PRINTF(3, 4) void skip_because_at(const char *file, int line, const char *format, ...);
 
 /* cmocka set-up and tear-down: *state is a kiln_arena for the test. */
 int arena_set_up(void **state);

@@ -139,13 +139,14 @@ static void enter_namespace(void) {
 
 static void a_parent_may_be_process_1(void **state) {
     (void)state;
-    if (KILN_SANITIZED_THREAD) skip(); /* it wants no fork */
+    if (KILN_SANITIZED_THREAD) skip_because("the sanitizer of threads allows no fork");
     int status = 0;
     pid_t process = fork();
     if (process == 0) enter_namespace();
     assert_int_equal(waitpid(process, &status, 0), process);
     assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == NO_NAMESPACE) skip(); /* this machine allows none */
+    if (WEXITSTATUS(status) == NO_NAMESPACE)
+        skip_because("this machine allows no namespace of processes");
     assert_int_equal(WEXITSTATUS(status), LIVED);
 }
 

@@ -335,10 +335,10 @@ static void what_another_user_left_behind_stays_where_root_sweeps(void **state) 
     char *parent = make_folder(arena), *path = NULL;
     char *theirs = kiln_arena_printf(arena, "%s/held-abcdef", parent);
     int fd = -1;
-    if (geteuid() != 0) skip();
+    if (geteuid() != 0) skip_because("only root sweeps what others left");
     setenv("TMPDIR", parent, 1);
     expect_ok(kiln_folder_create(theirs, 0700));
-    if (chown(theirs, 65534, 65534) != 0) skip(); /* a container without other users */
+    if (chown(theirs, 65534, 65534) != 0) skip_because("a container without other users");
     expect_ok(kiln_folder_hold_temp("held", 4096, arena, &path, &fd));
     assert_true(kiln_file_exists(theirs));
     close(fd);

@@ -677,7 +677,10 @@ static void pruning_keeps_what_counts(void **state) {
 
 int main(int argc, char **argv) {
     choose_place(argc, argv);
-    if (!kiln_sign_supported()) return 77;
+    if (!kiln_sign_supported()) {
+        puts("this build has no OpenSSL");
+        return 77;
+    }
     const struct CMUnitTest tests[] = {
         TEST(a_strangers_record_is_a_hint_until_its_signer_is_trusted),
         TEST(on_a_projects_word_records_count_until_it_is_taken_back),

@@ -150,7 +150,7 @@ static bool mount_small(const char *folder) {
 static void a_file_system_that_is_full_is_called_so_and_keeps_what_it_has(void **state) {
     const char *folder = path_in(state, "small");
     assert_int_equal(mkdir(folder, 0700), 0);
-    if (!mount_small(folder)) skip();
+    if (!mount_small(folder)) skip_because("only root may mount a file system");
     const char *path = path_in(state, "small/a.db");
     kiln_db *db = open_records(path);
     put_parents(db);

@@ -26,8 +26,7 @@ static kiln_str artefact(kiln_arena *arena, const char *target, const char *text
 
 static void skip_without_a_driver(void) {
     if (there_is_a_driver) return;
-    print_message("# no OpenCL device: install pocl-opencl-icd\n");
-    skip();
+    skip_because("no OpenCL device: install pocl-opencl-icd");
 }
 
 static kiln_device *open_device(void) {

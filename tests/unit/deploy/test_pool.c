@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -11,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/macros.h"
 #include "deploy/runtime/pool.h"
+#include "tests/support/test.h"
 
 #define WORKERS 4u
 
@@ -221,7 +216,7 @@ static void worker_stays_on_its_core(void **state) {
     (void)state;
     cpu_set_t ours;
     assert_int_equal(sched_getaffinity(0, sizeof ours, &ours), 0);
-    if (!CPU_ISSET(0, &ours)) skip();
+    if (!CPU_ISSET(0, &ours)) skip_because("this process may not run on core 0");
     const uint32_t core[2] = {0, 0};
     kiln_pool *pool = NULL;
     kiln_pool_options options = {.worker_count = 2, .core = core};

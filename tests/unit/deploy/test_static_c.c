@@ -358,9 +358,8 @@ static void expect_on(const board *b, network *n, const char *target_text, const
     static const char *const copied[] = {"cortex_m.c", "cortex_m.ld"};
     kiln_tensor got[PORTS_MAX];
     if (!is_installed(n, "qemu-system-arm")) {
-        print_message("qemu-system-arm is not installed\n");
         remove_folder(n->folder);
-        skip();
+        skip_because("no qemu-system-arm: install qemu-system-arm");
     }
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(copied); i++) {
         kiln_str text;

@@ -19,7 +19,7 @@ void locked_show(locked *l, const kiln_key *key) {
 }
 
 void locked_init(locked *l, kiln_arena *arena) {
-    if (!kiln_tls_supported()) skip();
+    if (!kiln_tls_supported()) skip_because("this build has no OpenSSL");
     *l = (locked){.folder = make_folder(arena)};
     l->path = kiln_arena_printf(arena, "%s/keys", l->folder);
     pair_init(&l->p);

@@ -76,7 +76,7 @@ static void a_file_that_others_can_read_is_no_secret(void **state) {
 }
 
 static void a_missing_file_is_named(void **state) {
-    if (!kiln_tls_supported()) skip();
+    if (!kiln_tls_supported()) skip_because("this build has no OpenSSL");
     fixture f;
     set_up(&f, *state);
     expect_error(kiln_keyring_open(f.loop, f.path, NULL, NULL, &f.ring), NOT_FOUND, f.path);
@@ -84,7 +84,7 @@ static void a_missing_file_is_named(void **state) {
 }
 
 static void a_changed_file_is_read_again(void **state) {
-    if (!kiln_tls_supported()) skip();
+    if (!kiln_tls_supported()) skip_because("this build has no OpenSSL");
     fixture f;
     set_up(&f, *state);
     write_file(&f, "kiln-keys 1\n");
@@ -102,7 +102,7 @@ static void a_changed_file_is_read_again(void **state) {
 }
 
 static void a_broken_file_leaves_the_keys_as_they_were(void **state) {
-    if (!kiln_tls_supported()) skip();
+    if (!kiln_tls_supported()) skip_because("this build has no OpenSSL");
     fixture f;
     set_up(&f, *state);
     write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");
@@ -154,7 +154,7 @@ static void a_full_disk_leaves_the_old_keys_or_the_new(void **state) {
 }
 
 static void keys_that_cannot_be_read_stay_in_force(void **state) {
-    if (!kiln_tls_supported()) skip();
+    if (!kiln_tls_supported()) skip_because("this build has no OpenSSL");
     fixture f;
     set_up(&f, *state);
     write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");
@@ -174,7 +174,7 @@ static void keys_that_cannot_be_read_stay_in_force(void **state) {
 }
 
 static void a_reading_that_lacked_a_descriptor_is_tried_again(void **state) {
-    if (!kiln_tls_supported()) skip();
+    if (!kiln_tls_supported()) skip_because("this build has no OpenSSL");
     fixture f;
     set_up(&f, *state);
     write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");
@@ -288,7 +288,7 @@ static uint32_t count_in_heap(const uint8_t *bytes, size_t size) {
 /* Lists of many sizes are read, grown, written and freed: of a secret nothing is left, neither as
  * bytes nor as text. */
 static void secrets_are_wiped_wherever_a_list_grows_or_is_freed(void **state) {
-    if (KILN_SANITIZED) skip(); /* their heap is not where this one looks */
+    if (KILN_SANITIZED) skip_because("the heap of sanitizers is not where this looks");
     char *folder = make_folder(*state);
     const char *path = kiln_arena_printf(*state, "%s/keys", folder);
     uint8_t secret[KILN_KEY_BYTES];

@@ -20,7 +20,7 @@ typedef struct wires {
 } wires;
 
 static void set_up(wires *w, kiln_arena *arena) {
-    if (!kiln_tls_supported()) skip();
+    if (!kiln_tls_supported()) skip_because("this build has no OpenSSL");
     *w = (wires){.folder = make_folder(arena)};
     char *path = kiln_arena_printf(arena, "%s/keys", w->folder);
     kiln_keys keys = {0};

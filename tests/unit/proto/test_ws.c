@@ -123,7 +123,7 @@ typedef struct wires {
 } wires;
 
 static void set_up(wires *w) {
-    if (!kiln_ws_supported()) skip();
+    if (!kiln_ws_supported()) skip_because("this build has no libwslay");
     *w = (wires){.ws = kiln_ws_accept(&origins)};
 }
 
@@ -270,7 +270,7 @@ typedef struct page {
 } page;
 
 static void page_open(page *g, kiln_arena *arena) {
-    if (!kiln_ws_supported()) skip();
+    if (!kiln_ws_supported()) skip_because("this build has no libwslay");
     memset(g, 0, sizeof *g);
     locked_init(&g->l, arena);
     g->key = locked_add_key(&g->l, "board/page", 8);
@@ -526,7 +526,7 @@ static void expect_no_listener(pair *p, const char *address, const char *why) {
 static void listeners_for_pages_want_keys_and_stay_at_home(void **state) {
     locked l;
     kiln_address address;
-    if (!kiln_ws_supported()) skip();
+    if (!kiln_ws_supported()) skip_because("this build has no libwslay");
     locked_init(&l, *state);
     expect_no_listener(&l.p, "ws:0.0.0.0:0", "proxy with TLS");
     l.p.listen.keyring = NULL;

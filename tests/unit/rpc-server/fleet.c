@@ -17,7 +17,9 @@ bool fleet_take_arguments(int argc, char **argv) {
     if (argc < 6) return true;
     the_emulator = argv[4];
     candidate_target_is(argv[5]);
-    return kiln_file_exists(the_server);
+    if (kiln_file_exists(the_server)) return true;
+    printf("no %s: ./dev cross makes it\n", the_server);
+    return false;
 }
 
 bool fleet_is_emulated(void) { return the_emulator != NULL; }

@@ -342,7 +342,7 @@ ENDS(right_once, WRONG_RESULT, "after the last timed call")
 ENDS(skips_when_done, WRONG_RESULT, "left an element")
 
 static void fills_memory(void **state) {
-    if (KILN_SANITIZED) skip(); /* a sanitizer maps memory itself */
+    if (KILN_SANITIZED) skip_because("sanitizers map memory of their own");
     run_candidate(*state, "fills_memory", KILN_PHASE_NONE);
     expect_death(*state, "signal 31");
 }
@@ -429,7 +429,8 @@ static uint64_t resident_bytes(fixture *f) {
 
 static void many_faults_leave_no_memory_behind(void **state) {
     fixture *f = *state;
-    if (KILN_SANITIZED) skip(); /* it keeps freed memory, and looks for leaks itself */
+    if (KILN_SANITIZED)
+        skip_because("sanitizers keep what is freed, and look for leaks themselves");
     static const char *const faults[] = {"honest", "reads_nothing", "starts_a_process",
                                          "half_of_it", "writes_beside"};
     const char *reference = write_reference(f, ELEMENTS);

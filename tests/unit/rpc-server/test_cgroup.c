@@ -192,7 +192,7 @@ static void whatever_came_of_it_dies_with_its_group(void **state) {
     if (kiln_cgroup_find("", parent)) kiln_cgroups_open(&groups, parent, (uint64_t)1 << 30, 0);
     if (!(groups.fences & BIT(GROUP))) {
         kiln_cgroups_close(&groups);
-        skip(); /* this machine allows none */
+        skip_because("this machine allows no groups of processes of its own");
     }
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     assert_int_equal(pipe2(ready, O_CLOEXEC), 0);

@@ -123,8 +123,7 @@ static const struct harm {
 
 static void skip_without_a_device(void) {
     if (the_target) return;
-    print_message("# no OpenCL device: install pocl-opencl-icd\n");
-    skip();
+    skip_because("no OpenCL device: install pocl-opencl-icd");
 }
 
 static void each_is_blamed_and_the_next_one_is_right(void **state) {

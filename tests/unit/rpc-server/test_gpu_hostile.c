@@ -84,7 +84,7 @@ static void run_text(served *f, const char *name, const char *body) {
     static const char line[] = "    y[get_global_id(0)] = scratch[get_global_id(0)];\n";
     const char *at = strstr(text_artefact_opencl, line);
     assert_non_null(at);
-    if (!the_target) skip();
+    if (!the_target) skip_because("no OpenCL device: install pocl-opencl-icd");
     const char *text =
         kiln_arena_printf(&f->arena, "%.*s%s%s", (int)(at - text_artefact_opencl),
                           text_artefact_opencl, body ? body : line, at + strlen(line));
@@ -116,7 +116,7 @@ static void one_child_measures_text_after_text(void **state) {
 static void a_device_of_another_number_is_not_there(void **state) {
     served *f = *state;
     kiln_found_device device;
-    if (!the_target) skip();
+    if (!the_target) skip_because("no OpenCL device: install pocl-opencl-icd");
     expect_error(find_device(f, 9, &device), NOT_FOUND, "there is no opencl device 9");
     expect_ok(find_device(f, 0, &device));
     assert_true(device.name.size && device.driver.size && device.target.emulated);
@@ -201,7 +201,7 @@ static void a_run_that_does_nothing_is_seen(void **state) {
     static const char line[] = "    scratch[get_global_id(0)] = row";
     const char *at = strstr(text_artefact_opencl, line);
     assert_non_null(at);
-    if (!the_target) skip();
+    if (!the_target) skip_because("no OpenCL device: install pocl-opencl-icd");
     const char *text = kiln_arena_printf(
         &f->arena,
         "%.*s    if (scratch[get_global_id(0)] == row[63 - get_local_id(0)]) return;\n%s",
@@ -249,7 +249,7 @@ static void text_that_does_not_compile_shows_the_log(void **state) {
 
 static void code_for_a_larger_device_names_the_limit(void **state) {
     served *f = *state;
-    if (!the_target) skip();
+    if (!the_target) skip_because("no OpenCL device: install pocl-opencl-icd");
     const char *path = kiln_arena_printf(&f->arena, "%s/large", f->folder);
     expect_ok(
         kiln_file_write(path,
@@ -268,7 +268,7 @@ static void the_golden_kernel_of_the_payload_passes(void **state) {
     served *f = *state;
     kiln_target target;
     kiln_golden golden;
-    if (!the_target) skip();
+    if (!the_target) skip_because("no OpenCL device: install pocl-opencl-icd");
     expect_ok(kiln_target_parse(kiln_str_from(the_target), &f->arena, &target));
     expect_ok(kiln_golden_open(kiln_arena_printf(&f->arena, "%s/golden", f->folder), &target,
                                &f->arena, &golden));

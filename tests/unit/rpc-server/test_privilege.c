@@ -94,7 +94,7 @@ static void a_user_of_that_name_is_taken_else_a_number_of_nobody(void **state) {
 
 static void a_folder_of_root_is_taken_over_with_what_is_in_it(void **state) {
     fixture *f = *state;
-    if (geteuid() != 0) skip();
+    if (geteuid() != 0) skip_because("only root has rights to give up");
     expect_ok(kiln_privilege_take_folder(path_of(f, "new/state"), user));
     assert_int_equal(owner_of(f, "new/state"), user.uid);
     assert_int_equal(owner_of(f, "new"), 0);
@@ -110,7 +110,7 @@ static void a_folder_of_root_is_taken_over_with_what_is_in_it(void **state) {
 
 static void no_trick_has_something_else_given_away(void **state) {
     fixture *f = *state;
-    if (geteuid() != 0) skip();
+    if (geteuid() != 0) skip_because("only root has rights to give up");
     expect_ok(kiln_folder_create(path_of(f, "state/inner"), 0700));
     expect_ok(kiln_folder_create(path_of(f, "elsewhere"), 0700));
     put(f, "secret", "s");
@@ -133,7 +133,7 @@ static void no_trick_has_something_else_given_away(void **state) {
 
 static void what_is_the_users_or_somebody_elses_is_not_touched(void **state) {
     fixture *f = *state;
-    if (geteuid() != 0) skip();
+    if (geteuid() != 0) skip_because("only root has rights to give up");
     put(f, "secret", "s");
     expect_ok(kiln_folder_create(path_of(f, "own"), 0700));
     expect_ok(kiln_folder_create(path_of(f, "foreign"), 0700));
@@ -149,7 +149,7 @@ static void what_is_the_users_or_somebody_elses_is_not_touched(void **state) {
 static void the_folder_of_a_server_that_runs_is_left_to_it(void **state) {
     fixture *f = *state;
     int lock_fd = -1;
-    if (geteuid() != 0) skip();
+    if (geteuid() != 0) skip_because("only root has rights to give up");
     expect_ok(kiln_folder_create(path_of(f, "state"), 0700));
     expect_ok(kiln_folder_lock(path_of(f, "state"), &lock_fd));
     expect_error(kiln_privilege_take_folder(path_of(f, "state"), user), FAILED_PRECONDITION,
@@ -232,19 +232,19 @@ static void the_environment_is_wiped(void **state) {
 
 static void root_is_left_for_ever(void **state) {
     (void)state;
-    if (geteuid() != 0) skip();
+    if (geteuid() != 0) skip_because("only root has rights to give up");
     expect_powerless(become_root_again);
 }
 
 static void nobody_else_is_read_traced_or_signalled(void **state) {
     (void)state;
-    if (geteuid() != 0) skip();
+    if (geteuid() != 0) skip_because("only root has rights to give up");
     expect_powerless(look_around);
 }
 
 static void no_call_gets_out(void **state) {
     (void)state;
-    if (KILN_SANITIZED) skip();
+    if (KILN_SANITIZED) skip_because("sanitizers make system calls of their own");
     expect_powerless(get_out);
     expect_powerless(trace_a_child);
 }
@@ -254,7 +254,8 @@ static void who_gave_up_is_not_read_by_its_own_user(void **state) {
     (void)state;
     int ready[2], done[2];
     char byte = 0;
-    if (geteuid() != 0 || KILN_SANITIZED) skip();
+    if (geteuid() != 0) skip_because("only root has rights to give up");
+    if (KILN_SANITIZED) skip_because("sanitizers make system calls of their own");
     assert_int_equal(pipe(ready) | pipe(done), 0);
     const pid_t hidden = fork();
     if (hidden == 0) {

@@ -75,9 +75,8 @@ static kiln_status start_copy(const kiln_zygote *zygote, const char *cgroup,
     return st;
 }
 
-/* Where a sanitizer, or the machine, allows no copies, servers have none. */
 static void start(const kiln_zygote *zygote, kiln_child *out_child) {
-    if (!kiln_zygote_is_allowed()) skip();
+    if (!kiln_zygote_is_allowed()) skip_because("sanitizers allow no copies of processes");
     kiln_status st = start_copy(zygote, NULL, out_child);
     const kiln_code code = kiln_status_code(st);
     if (code != KILN_PERMISSION_DENIED && code != KILN_UNIMPLEMENTED) {
@@ -85,7 +84,7 @@ static void start(const kiln_zygote *zygote, kiln_child *out_child) {
         return;
     }
     kiln_status_free(st);
-    skip();
+    skip_because("this machine allows no copies of processes");
 }
 
 static void a_copy_is_our_own_child_in_a_group_of_its_own(void **state) {

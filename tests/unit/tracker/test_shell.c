@@ -296,7 +296,7 @@ static void a_full_disk_refuses_a_job_and_loses_none(void **state) {
     fixture *f = *state;
     const char *folder = in(f, "state");
     expect_ok(kiln_folder_create(folder, 0700));
-    if (!mount_small(folder)) skip(); /* only root may */
+    if (!mount_small(folder)) skip_because("only root may mount a file system");
     const char *address = kiln_arena_printf(&f->arena, "unix:%s", in(f, "socket"));
     start(f, folder, address);
     dial(f, address);

@@ -87,8 +87,7 @@ static void products_in_tensor_intrinsics_keep_the_meaning(void **state) {
         }
     kiln_arena_deinit(&arena);
     if (rows > 0) return;
-    print_message("# %s has no tensor intrinsics\n", target_text);
-    skip();
+    skip_because("%s has no tensor intrinsics", target_text);
 }
 
 /* FMLAL where the processor has it, of elements of registers and of whole ones. */

@@ -23,9 +23,8 @@ static kiln_device *device_or_skip(void) {
     kiln_device *device = NULL;
     kiln_status st = opencl_board_open(&device);
     if (!st) return device;
-    print_message("# no OpenCL device, install pocl-opencl-icd: %s\n", kiln_status_text(st));
-    kiln_status_free(st);
-    skip();
+    kiln_status_free(st); /* no driver, or no device */
+    skip_because("no OpenCL device: install pocl-opencl-icd");
     return NULL;
 }
 

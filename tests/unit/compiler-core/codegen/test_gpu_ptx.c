@@ -230,8 +230,7 @@ static void functions_are_kiln_s_own(void **state) {
 static void the_assembler_takes_it_without_spills(void **state) {
     const char *program = kiln_ptxas_tool(KILN_PTXAS_VARIABLE, "ptxas", *state);
     if (!program) {
-        print_message("# no ptxas on PATH or in " KILN_PTXAS_VARIABLE "\n");
-        skip();
+        skip_because("no ptxas on PATH or in " KILN_PTXAS_VARIABLE);
     }
     const char *const text[][2] = {{product, tiles},
                                    {product, rolled},

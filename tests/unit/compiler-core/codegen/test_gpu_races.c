@@ -154,9 +154,8 @@ static void kernels_of_the_networks_have_no_races(void **state) {
     kiln_device *device;
     char *folder = make_folder(*state);
     if (!gpu_oclgrind_begin(folder, true, *state)) {
-        print_message("# no oclgrind: install oclgrind\n");
         remove_folder(folder);
-        skip();
+        skip_because("no oclgrind: install oclgrind");
     }
     expect_ok(opencl_board_open(&device));
     const bool all = kiln_env("KILN_GPU_RACES") != NULL;

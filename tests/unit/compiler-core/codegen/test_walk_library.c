@@ -50,8 +50,8 @@ static const struct {
                 {"acosh", acosh, INFINITY}, {"atanh", atanh, INFINITY}};
 
 static void functions_of_one_number_are_accurate(void **state) {
-    kiln_target target = target_of(*state, "x86-64-v3");
-    if (!runs_here(&target, *state)) skip();
+    (void)state;
+    skip_unless_runs_here("x86-64-v3");
     for (size_t f = 0; f < KILN_ARRAY_COUNT(function); f++) {
         kiln_arena arena;
         kiln_tensor args[2];
@@ -94,8 +94,7 @@ static void powers_and_remainders_are_those_of_c(void **state) {
                                     -0.5f,  2,     -2,    3,      -3,       2.5f,      -2.5f, 1e38f,
                                     1e-44f, -7,    1e10f, 33.25f, 0.3333f,  16777216,  -1e20f};
     enum { SPECIAL = KILN_ARRAY_COUNT(special) };
-    kiln_target target = target_of(*state, "x86-64-v3");
-    if (!runs_here(&target, *state)) skip();
+    skip_unless_runs_here("x86-64-v3");
     kiln_program *te = parsed(*state, text);
     kiln_tensor args[4];
     make_args(te, 1, args);
@@ -166,8 +165,8 @@ static void fill_wide(double *x, uint32_t count) {
 }
 
 static void functions_of_f64_are_accurate(void **state) {
-    kiln_target target = target_of(*state, "x86-64-v3");
-    if (!runs_here(&target, *state)) skip();
+    (void)state;
+    skip_unless_runs_here("x86-64-v3");
     for (size_t f = 0; f < KILN_ARRAY_COUNT(wide_function); f++) {
         kiln_arena arena;
         kiln_tensor args[2];
@@ -205,8 +204,7 @@ static void powers_and_remainders_of_f64_are_those_of_c(void **state) {
         -2.5, 1e308,    -1e308, -7,        1e10,       33.25,     0.3,
         1e17, 1e16 + 2, -1e20,  0x1p-1074, -0x1p-1074, DBL_MIN,   1 + DBL_EPSILON};
     enum { SPECIAL = KILN_ARRAY_COUNT(special) };
-    kiln_target target = target_of(*state, "x86-64-v3");
-    if (!runs_here(&target, *state)) skip();
+    skip_unless_runs_here("x86-64-v3");
     kiln_program *te = parsed(*state, text);
     kiln_tensor args[4];
     make_args(te, 1, args);

@@ -86,9 +86,7 @@ static void blocks_of_tiles_load_each_factor_once(void **state) {
 
 static bool runs_tiles(kiln_arena *arena) {
     const kiln_target level = target_of(arena, "x86-64-v3");
-    if (runs_here(&level, arena) && emulate_tiles()) return true;
-    print_message("# this processor does not run x86-64-v3\n");
-    return false;
+    return runs_here(&level, arena) && emulate_tiles();
 }
 
 static void expect_equal(const kiln_program *te, const kiln_program *scheduled, uint32_t threads,
@@ -100,7 +98,7 @@ static void expect_equal(const kiln_program *te, const kiln_program *scheduled, 
 
 static void products_in_tiles_equal_the_interpreter(void **state) {
     kiln_arena *arena = *state;
-    if (!runs_tiles(arena)) skip();
+    if (!runs_tiles(arena)) skip_because("this processor does not run x86-64-v3");
     const kiln_target target = target_of(arena, TARGET);
     const bool is_emulated = !runs_here(&target, arena);
     for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
@@ -154,7 +152,7 @@ static const char *renamed(kiln_arena *arena, const char *text, const char *bloc
  * after the one in the function around them, which has its own. */
 static void a_parallel_loop_leaves_its_callers_tiles(void **state) {
     kiln_arena *arena = *state;
-    if (!runs_tiles(arena)) skip();
+    if (!runs_tiles(arena)) skip_because("this processor does not run x86-64-v3");
     const kiln_target target = target_of(arena, TARGET);
     const bool is_emulated = !runs_here(&target, arena);
     const kiln_intrinsic *in = kiln_intrinsic_find(KILN_STR("tdpbusd"));
@@ -236,7 +234,7 @@ static void default_schedules_multiply_in_tiles(void **state) {
 
 static void samples_of_spaces_equal_the_interpreter(void **state) {
     kiln_arena *arena = *state;
-    if (!runs_tiles(arena)) skip();
+    if (!runs_tiles(arena)) skip_because("this processor does not run x86-64-v3");
     const kiln_target target = target_of(arena, TARGET);
     const uint64_t before = tiles_emulated().multiplied;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {

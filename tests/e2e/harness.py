@@ -19,6 +19,8 @@ import termios
 import time
 import traceback
 
+from children import ends_with_us
+
 PROGRAMS = pathlib.Path(os.environ["KILN_BIN"])  # the build folder
 DEADLINE_S = 900
 SHOWN, SHOWN_OF_LOG = 600, (6, 240)  # characters of an assertion's text that a failure shows; lines, characters of logs
@@ -48,8 +50,10 @@ class Terminal:
 
     def __init__(self, argv, env, cwd, columns=100, rows=20):
         self.shown = ""
+        prepare = ends_with_us()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            prepare()
             os.chdir(cwd)
             os.execve(argv[0], argv, {**env, "TERM": "xterm", "LC_ALL": "C.UTF-8"})
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -212,6 +216,20 @@ def processes_with(text):
                 continue
             if text in command:
                 found.append(command)
+    return found
+
+
+def processes_of(folder, program=""):
+    """Command lines of living programs of that name, or of any, whose environment has the folder of their world."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command, environment = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if folder.encode() in environment and program in pathlib.Path(os.fsdecode(command.split(b"\0")[0])).name:
+                found.append(os.fsdecode(command.replace(b"\0", b" ")))
     return found
 
 

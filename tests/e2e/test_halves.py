@@ -22,7 +22,7 @@ def children_of(pid):
 def environment_of(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/environ").read_bytes()
-    except PermissionError:
+    except (PermissionError, ProcessLookupError):  # it may have ended since
         return b""
 
 

@@ -12,6 +12,8 @@ import tempfile
 import time
 import urllib.parse
 
+import children  # the server ends with us
+
 USER = "kiln"
 DEADLINE_S = 300
 
@@ -30,15 +32,15 @@ class Server:
     """`durable`: as a server stands; else without syncing, for tests that never crash it."""
 
     def __init__(self, durable=True):
-        self.durable = durable
+        self.durable, self.server = durable, None
 
     def __enter__(self):
         self.bin = programs()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kiln-pg-", dir="/tmp"))  # short: a socket's path is limited
-        self.owner = {}
+        self.how = {"cwd": self.folder, "env": {"PATH": os.environ["PATH"], "LC_ALL": "C"}, "stdin": subprocess.DEVNULL}
         if os.geteuid() == 0:
             somebody = pwd.getpwnam("nobody")
-            self.owner = {"user": somebody.pw_uid, "group": somebody.pw_gid, "extra_groups": []}
+            self.how |= {"user": somebody.pw_uid, "group": somebody.pw_gid, "extra_groups": []}
             os.chown(self.folder, somebody.pw_uid, somebody.pw_gid)
         try:
             self.run("initdb", "--auth=trust", f"--username={USER}", "--encoding=UTF8", "--no-locale", "--no-sync")
@@ -49,38 +51,41 @@ class Server:
         return self
 
     def __exit__(self, *_):
-        if (self.folder / "data/postmaster.pid").exists():
-            self.run("pg_ctl", "stop", "--mode=immediate", "--silent", f"--timeout={DEADLINE_S}")
+        if self.server and self.server.poll() is None:
+            self.server.send_signal(signal.SIGQUIT)  # an immediate shutdown
+            self.server.wait(DEADLINE_S)
         shutil.rmtree(self.folder)
 
     def run(self, name, *argv):
-        done = subprocess.run([self.bin / name, "--pgdata", self.folder / "data", *argv], **self.owner, cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=name != "pg_ctl",
-                              env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
-        log = self.folder / "log"
-        assert done.returncode == 0, f"{name}: {done.stderr} {log.read_text()[-2000:] if log.exists() else ''}"
+        done = subprocess.run([self.bin / name, "--pgdata", self.folder / "data", *argv], **self.how, capture_output=True)
+        assert done.returncode == 0, f"{name}: {done.stderr}"
 
     def start(self):
-        self.run("pg_ctl", "start", "--silent", "--wait", f"--timeout={DEADLINE_S}", "--log", self.folder / "log", "--options",
-                 f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c fsync={'on' if self.durable else 'off'}")
+        state, log = self.folder / "data/postmaster.pid", self.folder / "log"
+        settings = {"listen_addresses": "", "unix_socket_directories": self.folder, "fsync": "on" if self.durable else "off"}
+        with open(log, "ab") as out:
+            self.server = subprocess.Popen([self.bin / "postgres", "-D", self.folder / "data", *(f"--{k}={v}" for k, v in settings.items())],
+                                           **self.how, stdout=out, stderr=out)
+        end = time.monotonic() + DEADLINE_S
+        while not (state.exists() and state.read_text().rstrip().endswith("ready")):
+            assert self.server.poll() is None and time.monotonic() < end, f"the server does not start: {log.read_text()[-2000:]}"
+            time.sleep(0.01)
 
     def kill(self):
         """As if its machine lost power, but for the page cache: every process of it gets SIGKILL."""
-        os.kill(self.pid, signal.SIGSTOP)  # or it starts others for those that die
-        while " T " not in pathlib.Path(f"/proc/{self.pid}/stat").read_text():
+        pid = self.server.pid
+        os.kill(pid, signal.SIGSTOP)  # or it starts others for those that die
+        while " T " not in pathlib.Path(f"/proc/{pid}/stat").read_text():
             time.sleep(0.01)
-        all_of_it = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split() + [str(self.pid)]
+        all_of_it = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split() + [str(pid)]
         for process in all_of_it:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(process), signal.SIGKILL)
         while any(pathlib.Path(f"/proc/{process}/fd/0").exists() for process in all_of_it):
             time.sleep(0.01)  # the next one refuses to start beside them
         for lock in [self.folder / "data/postmaster.pid", *self.folder.glob(".s.PGSQL.*.lock")]:
-            lock.unlink()  # they name a process that nobody may have waited for yet
-
-    @property
-    def pid(self):
-        return int((self.folder / "data/postmaster.pid").read_text().split()[0])
+            lock.unlink()
+        self.server.wait()
 
     def address(self, database):
         return f"postgres://{USER}@/{database}?host={urllib.parse.quote(str(self.folder), safe='')}"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/child.h"
 #include "base/file.h"
 
 void expect_ok_at(kiln_status status, const char *file, int line) {
@@ -74,6 +75,7 @@ int run_in_child(void (*body)(void)) {
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
+        kiln_child_die_with_parent();
         struct rlimit no_core = {0, 0};
         setrlimit(RLIMIT_CORE, &no_core);
         int null = open("/dev/null", O_WRONLY);

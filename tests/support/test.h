@@ -44,7 +44,12 @@ int arena_tear_down(void **state);
 char *make_folder(kiln_arena *arena);
 void remove_folder(const char *path);
 
-/* Runs `body` in a child with stderr thrown away; returns its wait status. */
+/* The first words of a command line whose program ends with this one, however this one ends
+ * (setpriv(1)): for emulators, which know no --with-parent. */
+#define ENDS_WITH_US "setpriv", "--pdeathsig", "KILL"
+
+/* Runs `body` in a child with stderr thrown away, which ends with this program; returns its wait
+ * status. */
 int run_in_child(void (*body)(void));
 
 #endif

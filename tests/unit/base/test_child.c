@@ -1,6 +1,7 @@
 #include "base/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/file.h"
 #include "tests/support/test.h"
 
@@ -166,6 +168,36 @@ static void a_thread_gives_way_and_the_others_do_not(void **state) {
     assert_int_equal(getpriority(PRIO_PROCESS, 0), before);
 }
 
+/* Starts a child that would go on, says so by a byte, and is killed. */
+static void start_and_be_killed(int said) {
+    static const char *const argv[] = {ENDS_WITH_US, "sh", "-c", "echo; exec sleep 1000", NULL};
+    kiln_child child = {0};
+    char byte;
+    expect_ok(kiln_child_start(&(kiln_child_options){.argv = argv, .pipe_out = true}, &child));
+    fcntl(child.out_fd, F_SETFL, 0);
+    KILN_CHECK(read(child.out_fd, &byte, 1) == 1 && write(said, "", 1) == 1);
+    kill(getpid(), SIGKILL);
+}
+
+/* Both hold the pipe: it ends with the last of them. */
+static void what_ends_with_us_is_gone_when_we_are_killed(void **state) {
+    (void)state;
+    int ends[2], how;
+    char byte;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        start_and_be_killed(ends[1]);
+        _exit(1);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    assert_int_equal(read(ends[0], &byte, 1), 0);
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+    close(ends[0]);
+}
+
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--mortal") == 0) {
         kiln_child_die_with_parent();
@@ -177,6 +209,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(stopping_and_destroying_end_the_child),
         cmocka_unit_test(a_parent_may_be_process_1),
         cmocka_unit_test(a_thread_gives_way_and_the_others_do_not),
+        cmocka_unit_test(what_ends_with_us_is_gone_when_we_are_killed),
         cmocka_unit_test(a_program_that_cannot_start_is_an_error),
         test_with_arena(errors_are_appended_to_their_file),
     };

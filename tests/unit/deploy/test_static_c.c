@@ -337,7 +337,8 @@ static const board cortex_m7 = {"mps2-an500", "cortex-m7", "thumbv7em-none-eabih
 static void expect_on(const board *b, network *n, const char *target_text, const char *calls) {
     static const char *const link[] = {"ld.lld-19", "-T",         "cortex_m.ld", "-o",
                                        "net.elf",   "cortex_m.o", "net.o",       NULL};
-    const char *const boot[] = {"qemu-system-arm",
+    const char *const boot[] = {ENDS_WITH_US,
+                                "qemu-system-arm",
                                 "-machine",
                                 b->machine,
                                 "-cpu",

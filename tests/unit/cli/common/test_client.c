@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/child.h"
 #include "tests/support/test.h"
 
 static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
@@ -40,7 +41,10 @@ static pid_t start_deaf_tracker(const char *address) {
     char byte;
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
-    if (pid == 0) be_deaf(address, ready[1]);
+    if (pid == 0) {
+        kiln_child_die_with_parent();
+        be_deaf(address, ready[1]);
+    }
     close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     close(ready[0]);

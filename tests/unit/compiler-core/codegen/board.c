@@ -66,7 +66,7 @@ kiln_status run_on_board(void *context, const kiln_artefact *artefact, const kil
                          const kiln_tensor *args, uint32_t workers) {
     board *b = context;
     const kiln_manifest *m = &artefact->manifest;
-    const char *const argv[] = {b->emulator, b->runner, NULL};
+    const char *const argv[] = {ENDS_WITH_US, b->emulator, b->runner, NULL};
     const kiln_child_options options = {.argv = argv, .pipe_in = true, .pipe_out = true};
     if (!b->child.pid) expect_ok(kiln_child_start(&options, &b->child));
     kiln_strbuf job = {0};

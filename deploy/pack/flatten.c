@@ -46,8 +46,7 @@ static const uint32_t *add_buffers(flattening *f, const kiln_module_plan *from) 
                                   to->buffer_count);
         if (number[i] == to->buffer_count) to->buffer[to->buffer_count++] = *b;
     }
-    for (uint32_t i = first; i < to->buffer_count;
-         i++) { /* aliases of what stands behind them, too */
+    for (uint32_t i = first; i < to->buffer_count; i++) { /* all numbers are known by now */
         kiln_plan_buffer *b = &to->buffer[i];
         if (b->storage == KILN_STORAGE_ALIAS) b->source = number[b->source];
         if (b->stride) b->loop += f->first_step;
@@ -74,8 +73,7 @@ static void add_step(flattening *f, const kiln_plan_step *from) {
     f->plan->step[f->plan->step_count++] = step;
 }
 
-static const kiln_plan_port *add_ports(const flattening *f, const kiln_plan_port *from,
-                                       uint32_t count) {
+static kiln_plan_port *add_ports(const flattening *f, const kiln_plan_port *from, uint32_t count) {
     kiln_plan_port *port = KILN_ARENA_ARRAY(f->arena, kiln_plan_port, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         port[i] = from[i];
@@ -121,7 +119,7 @@ void kiln_flatten(const kiln_module_sizes *sizes, kiln_arena *arena, kiln_flat *
         flat.bucket[i] = add_bucket(&f, &sizes->bucket[i]);
     kiln_map_deinit(&f.kernels);
     kiln_map_deinit(&f.constants);
-    plan->input = (kiln_plan_port *)(uintptr_t)flat.bucket[0].input;
-    plan->output = (kiln_plan_port *)(uintptr_t)flat.bucket[0].output;
+    plan->input = flat.bucket[0].input;
+    plan->output = flat.bucket[0].output;
     *out_flat = flat;
 }

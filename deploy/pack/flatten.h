@@ -1,6 +1,6 @@
 /* The plans of a module of several sizes as one plan: steps one size after the other, over shared
  * kernels and constants. For forms of a module in which every address is decided when they are
- * written (wasm_module.c). */
+ * written (wasm_module.c, static_c.c); one of a single size is one as well. */
 #ifndef KILN_DEPLOY_PACK_FLATTEN_H
 #define KILN_DEPLOY_PACK_FLATTEN_H
 
@@ -11,7 +11,7 @@
 typedef struct kiln_flat_bucket {
     int64_t size; /* as those of kiln_module_bucket */
     uint64_t median_ns;
-    const kiln_plan_port *input, *output; /* their buffers are those of the flat plan */
+    kiln_plan_port *input, *output; /* their buffers are those of the flat plan */
     uint32_t first_step, step_count;
 } kiln_flat_bucket;
 
@@ -23,8 +23,7 @@ typedef struct kiln_flat {
 } kiln_flat;
 
 /* Kernels and constants of equal bytes are there once. `*out_flat` is in `arena` and refers to the
- * bytes of `sizes`, which kiln_module_sizes_check has checked and whose plans use no further
- * device. */
+ * bytes of `sizes`, whose plans are right (kiln_module_sizes_check) and use no further device. */
 void kiln_flatten(const kiln_module_sizes *sizes, kiln_arena *arena, kiln_flat *out_flat);
 
 #endif

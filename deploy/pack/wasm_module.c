@@ -103,18 +103,15 @@ static void place_owned(writer *w, uint32_t s) {
 
 /* Ports of all sizes lie at the same place, as one size runs at a time. */
 static void place_ports(writer *w, kiln_module_storage storage, uint32_t count) {
-    for (uint32_t p = 0; p < count; p++) {
-        uint64_t bytes = 0;
-        for (uint32_t i = 0; i < w->plan->buffer_count; i++) {
-            const kiln_plan_buffer *b = &w->plan->buffer[i];
-            if (b->storage == storage && b->source == p) bytes = KILN_MAX(bytes, b->size_bytes);
-        }
-        const uint64_t at = take(w, bytes);
-        for (uint32_t i = 0; i < w->plan->buffer_count; i++) {
-            const kiln_plan_buffer *b = &w->plan->buffer[i];
-            if (b->storage == storage && b->source == p) w->address[i] = at;
-        }
+    uint64_t *bytes = KILN_ARENA_ARRAY(w->arena, uint64_t, count + 1),
+             *at = KILN_ARENA_ARRAY(w->arena, uint64_t, count + 1);
+    for (uint32_t i = 0; i < w->plan->buffer_count; i++) {
+        const kiln_plan_buffer *b = &w->plan->buffer[i];
+        if (b->storage == storage) bytes[b->source] = KILN_MAX(bytes[b->source], b->size_bytes);
     }
+    for (uint32_t p = 0; p < count; p++) at[p] = take(w, bytes[p]);
+    for (uint32_t i = 0; i < w->plan->buffer_count; i++)
+        if (w->plan->buffer[i].storage == storage) w->address[i] = at[w->plan->buffer[i].source];
 }
 
 static void place_zeros(writer *w) {

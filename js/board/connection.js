@@ -141,7 +141,7 @@ export class Connection {
     try {
       await this.handler.keyOffered(text);
     } catch (error) {
-      why = error.message.replace(/[^ -~]/g, '?').slice(0, TEXT_MAX) || 'it was not kept';
+      why = String(error?.message ?? error).replace(/[^ -~]/g, '?').slice(0, TEXT_MAX) || 'it was not kept';
     }
     this.send('KEY_TAKEN', {generation: offer.generation, text: why || undefined});
   }

@@ -101,13 +101,13 @@ export class Pace {
   #multiplyAdds;
   #integers;
   #shortMs;
-  #times; // of a short time of each
+  #times; // that the loop of integers runs in a short time
   #reads; // the clock is fine enough for readings
   usual = new Usual();
   /** f32 operations a second, the most that was seen. */
   peakFlops = 0;
 
-  /** `clockStepMs`: of performance.now(). Takes a tenth of a second. */
+  /** `clockStepMs`: of performance.now(). Takes some tenths of a second. */
   static async create(clockStepMs) {
     const pace = new Pace();
     pace.#multiplyAdds = await kernelOf(MULTIPLY_ADDS, 0.999, 0.1);

@@ -65,10 +65,16 @@ def test_results_have_as_many_rows_as_the_data_say(world):
     app(world, "rows", world.path("rows.wasm"))
 
 
-def test_one_module_takes_every_size_up_to_the_largest(world):
+def doubling(world, shape):
+    """A model of y = x + x."""
     model = pathlib.Path(world.path("sizes.onnx"))
+    model.write_bytes(onnx_file.model([onnx_file.node("Add", "x x", "y")], [onnx_file.port("x", shape)], [onnx_file.port("y", shape)]))
+    return model
+
+
+def test_one_module_takes_every_size_up_to_the_largest(world):
     for axis, shape in enumerate((["batch", 8], [8, "batch"])):
-        model.write_bytes(onnx_file.model([onnx_file.node("Add", "x x", "y")], [onnx_file.port("x", shape)], [onnx_file.port("y", shape)]))
+        model = doubling(world, shape)
         made = world.json("compile", model, "--dim", "batch=1,4,8", "--db", "none", "--target", "wasm", "-o", world.path("all.wasm"))[-1]
         assert made["sizes"] == [1, 4, 8] and made["takes_all"], made
         app(world, "sizes", world.path("all.wasm"), axis)
@@ -158,6 +164,12 @@ def test_a_board_in_node_measures_for_the_fleet(world):
     tuned = fleet.tune(DIGITS / "digits.onnx")
     world.run("run", digits(world), "--input", f"image={DIGITS}/images.npy", "--output", world.path("out"))
     assert app(world, "digits", tuned, DIGITS / "images.npy", DIGITS / "labels.npy", world.path("out") + "/probability.npy").endswith("359/359")
+    module = world.path("measured.wasm")
+    done = world.json("tune", doubling(world, ["batch", 8]), "--dim", "batch=1,8", "--target", "wasm", "--trials", 2, "--tracker", fleet.address,
+                      "--db", world.path("client.db"), "--out", module)[-1]
+    assert done["sizes"] == [1, 8] and done["takes_all"], done
+    times = re.findall(rb'"size":(\d+),"ns":(\d+)', pathlib.Path(module).read_bytes())
+    assert [size for size, _ in times] == [b"1", b"8"] and all(int(ns) > 0 for _, ns in times), times
     stranger = world.start(shutil.which("node"), script, re.sub("[0-9a-f]{64}", "0" * 64, fleet.key, count=1))
     harness.until(lambda: stranger.poll() is not None, "the end of a board with a wrong key")
     assert "is not the tracker of this key" in stranger.log.read_text(), stranger.log.read_text()

@@ -6,6 +6,7 @@
 #include "cli/common/run_on.h"
 #include "cli/display.h"
 #include "cli/module_trust.h"
+#include "cli/wasm_file.h"
 #include "deploy/runtime/module_open.h"
 
 typedef struct options {
@@ -72,6 +73,15 @@ static kiln_status run_here(const options *o, kiln_arena *process) {
     return st;
 }
 
+static kiln_status look_at(const options *o, kiln_str bytes, kiln_arena *process,
+                           kiln_module **out_module) {
+    kiln_status st =
+        kiln_wasm_file_is(bytes)
+            ? kiln_wasm_file_inspect(bytes, process, out_module)
+            : kiln_module_inspect(bytes, (uint32_t)KILN_MIN(o->threads, 1024), out_module);
+    return kiln_status_note(st, "module %s", o->module);
+}
+
 /* The module is only looked at here. A bench shows its times, and writes the outputs where it is
  * told to: they came as well. */
 static kiln_status run_there(const options *o, kiln_arena *process) {
@@ -85,10 +95,7 @@ static kiln_status run_there(const options *o, kiln_arena *process) {
     kiln_status st =
         o->trust.count ? load_trusted(o, process, &there.module) : kiln_file_map(o->module, &file);
     if (o->trust.count == 0) there.module = (kiln_str){file.data, file.size};
-    if (!st)
-        st = kiln_status_note(
-            kiln_module_inspect(there.module, (uint32_t)KILN_MIN(o->threads, 1024), &module),
-            "module %s", o->module);
+    if (!st) st = look_at(o, there.module, process, &module);
     if (!st) st = kiln_run_set_dim(module, o->dim);
     if (!st) st = check_outputs(o, module, process);
     if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);

@@ -524,7 +524,7 @@ kiln_status kiln_tune_start_packer(kiln_tune *t) {
     const kiln_device_row *row = device_of(t);
     const bool has_device = row && row->kind != KILN_DEVICE_CPU; /* which the module opens */
     kiln_strbuf_deinit(&reason);
-    const bool is_for_pages = t->target.arch == KILN_ARCH_WASM32; /* boards there run no modules */
+    const bool is_for_pages = t->target.arch == KILN_ARCH_WASM32; /* their files tell no steps */
     t->judges = !is_for_pages && (is_native || has_device || t->options->tracker);
     t->in_double = is_native ? t->target : native;
     t->packing = (kiln_model_work){.model = &t->model,

@@ -100,12 +100,15 @@ static kiln_module *create(void) {
     return m;
 }
 
-static kiln_status decode(kiln_module *m, kiln_str bytes) {
-    kiln_status st = kiln_module_decode(bytes, &m->arena, &m->sizes, &m->constant_bytes);
-    if (st) return st;
+static void make_room(kiln_module *m) {
     m->variant = KILN_ARENA_ARRAY(&m->arena, kiln_variant *, m->sizes.bucket_count);
     m->active = m->sizes.bucket_count - 1;
-    return KILN_OK;
+}
+
+static kiln_status decode(kiln_module *m, kiln_str bytes) {
+    kiln_status st = kiln_module_decode(bytes, &m->arena, &m->sizes, &m->constant_bytes);
+    if (!st) make_room(m);
+    return st;
 }
 
 /* The largest one is first: it has the threads. No code of the module has run when it returns. */
@@ -162,13 +165,26 @@ kiln_status kiln_module_link(kiln_str bytes, const kiln_module_options *options,
     return give(m, link(m, bytes, options), out_module);
 }
 
-kiln_status kiln_module_inspect(kiln_str bytes, uint32_t threads, kiln_module **out_module) {
-    kiln_module *m = create();
-    kiln_status st = decode(m, bytes);
+static kiln_status inspect(kiln_module *m, uint32_t threads) {
+    kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < m->sizes.bucket_count; i++)
         st = kiln_variant_inspect(&m->sizes.bucket[i].plan, threads, &m->variant[i]);
     if (!st) describe(m);
+    return st;
+}
+
+kiln_status kiln_module_inspect(kiln_str bytes, uint32_t threads, kiln_module **out_module) {
+    kiln_module *m = create();
+    kiln_status st = decode(m, bytes);
+    if (!st) st = inspect(m, threads);
     return give(m, st, out_module);
+}
+
+kiln_status kiln_module_of_ports(const kiln_module_sizes *sizes, kiln_module **out_module) {
+    kiln_module *m = create();
+    m->sizes = *sizes;
+    make_room(m);
+    return give(m, inspect(m, 0), out_module);
 }
 
 static kiln_status check_kernels(const kiln_module_plan *plan) {

@@ -25,6 +25,11 @@ KILN_MUST_USE kiln_status kiln_module_pack(kiln_module *module);
 KILN_MUST_USE kiln_status kiln_module_inspect(kiln_str bytes, uint32_t threads,
                                               kiln_module **out_module);
 
+/* The same of a module of another form, whose plans have ports and metadata alone: no steps, no
+ * kernels. `sizes` refers to what outlives it. */
+KILN_MUST_USE kiln_status kiln_module_of_ports(const kiln_module_sizes *sizes,
+                                               kiln_module **out_module);
+
 /* What the module was read as, for people to look at; it lives as long as the module. */
 const kiln_module_sizes *kiln_module_sizes_of(const kiln_module *module);
 

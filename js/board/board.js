@@ -169,9 +169,11 @@ class Board {
   async #work(entry) {
     const {trial} = entry;
     try {
-      if (trial.module || trial.recipe) throw new Error('a page runs no modules and builds nothing');
+      if (trial.recipe) throw new Error('a page builds nothing');
       const [reference, ...artefacts] = await Promise.all([trial.reference, trial.artefact, ...trial.rivals ?? []].map(ref => this.#bring(ref)));
-      this.#turn = this.#turn.then(() => (entry.stopped ? undefined : this.#measure(entry, reference, artefacts)));
+      const {seed, policy, race_ns: raceNs = 0, module} = trial;
+      const order = module ? {module: artefacts[0], inputs: reference, how: module} : {artefacts, reference, seed, policy, raceNs};
+      this.#turn = this.#turn.then(() => (entry.stopped ? undefined : this.#measure(entry, order)));
       await this.#turn;
     } catch (error) {
       if (!entry.stopped) this.#keep(entry, [{outcome: OUTCOME.infra, text: error.message}]);
@@ -193,7 +195,7 @@ class Board {
   }
 
   /** In a worker, which is ended where a phase passes its deadline: the next trial gets another one. */
-  async #measure(entry, reference, artefacts) {
+  async #measure(entry, order) {
     const {trial} = entry, worker = await this.#start();
     if (entry.stopped) return;
     const results = await new Promise(resolve => {
@@ -217,9 +219,10 @@ class Board {
       enter(2);
       this.#answer = data => (data.phase ? enter(data.phase) : end(data.results));
       this.#failed = error => kill(OUTCOME.infra, error.message); // what candidates throw is caught there
-      worker.postMessage({artefacts, reference, seed: trial.seed, policy: trial.policy, raceNs: trial.race_ns ?? 0});
+      worker.postMessage(order);
     });
     entry.abort = undefined;
+    if (results[0].outputs) results[0].outputs = await this.#connection.put(results[0].outputs);
     this.#keep(entry, results);
   }
 

@@ -1,6 +1,6 @@
 // One connection of a board to its tracker: WebSocket, the proof of its key, heartbeats, and blobs.
 import {InvalidArgument, Unauthenticated} from '../errors.js';
-import {DATA, END, FrameReader, frame, message} from './wire.js';
+import {DATA, END, FrameReader, dataFrame, frame, message} from './wire.js';
 
 const VERSION = 5; // of the protocol: KILN_PROTO_VERSION_MAX
 const BOARD = 1; // kiln_peer_role
@@ -8,6 +8,8 @@ const NONCE_BYTES = 32;
 const UNAUTHENTICATED = new Unauthenticated().number;
 const BLOB_MAX = 1 << 30;
 const GRANT_BYTES = 512 << 10; // of a blob, before the tracker is let send as much again
+const DATA_BYTES = 64 << 10; // of one frame
+const STREAM_CREDIT = 1 << 20; // that a transfer may send before the tracker grants more
 const SILENT_BEATS = 5;
 const TEXT_MAX = 256; // of KEY_TAKEN
 
@@ -62,6 +64,7 @@ export class Connection {
   #nonce = webcrypto.getRandomValues(new Uint8Array(NONCE_BYTES));
   #work = Promise.resolve(); // messages are taken in order, though proofs take a while
   #transfers = new Map(); // by stream: {content, got, resolve, reject, granted}
+  #uploads = new Map(); // by stream: {bytes, ref, at, credit, resolve, reject}
   #nextStream = 1;
   #beat;
   #heard = 0;
@@ -97,8 +100,9 @@ export class Connection {
 
   #end() {
     clearInterval(this.#beat);
-    for (const {reject} of this.#transfers.values()) reject(this.#why);
+    for (const {reject} of [...this.#transfers.values(), ...this.#uploads.values()]) reject(this.#why);
     this.#transfers.clear();
+    this.#uploads.clear();
     this.handler.closed(this.#why);
   }
 
@@ -120,6 +124,7 @@ export class Connection {
     if (name === 'KEY_OFFER') return this.#takeKey(fields);
     if (name === 'PING') return this.send('PONG', {t_ns: fields.t_ns ?? 0, wall_ns: BigInt(Date.now()) * 1000000n}, stream);
     if (name === 'BLOB_PUT') return this.#begin(fields.blob, stream);
+    if (this.#uploads.has(stream)) return this.#answered(name, fields, stream);
     if (name === 'ERROR' && this.#transfers.has(stream)) return this.#fail(stream, new Error(fields.text));
     if (name === 'ERROR' && stream === 0)
       this.#why = fields.code === UNAUTHENTICATED ? new Unauthenticated(fields.text) : new Error(fields.text);
@@ -166,6 +171,34 @@ export class Connection {
       this.#transfers.set(stream, {digest, size, got: 0, ungranted: 0, resolve, reject});
       this.send('BLOB_GET', {digest}, stream);
     });
+  }
+
+  /** Brings a blob to the tracker; gives its {digest, size} once it is stored there. */
+  async put(bytes) {
+    const ref = {digest: new Uint8Array(await webcrypto.subtle.digest('SHA-256', bytes)), size: bytes.length}, stream = this.#nextStream;
+    this.#nextStream += 2;
+    return new Promise((resolve, reject) => {
+      this.#uploads.set(stream, {bytes, ref, at: 0, credit: STREAM_CREDIT, resolve, reject});
+      this.send('BLOB_HAVE', {blobs: [ref]}, stream);
+    });
+  }
+
+  /** What the tracker says of an upload. */
+  #answered(name, fields, stream) {
+    const upload = this.#uploads.get(stream), isMissing = name === 'BLOB_MISSING' && fields.blobs?.length;
+    if (isMissing) this.send('BLOB_PUT', {blob: upload.ref}, stream);
+    if (name === 'WINDOW') upload.credit += fields.bytes;
+    if (isMissing || name === 'WINDOW') return this.#sendPieces(upload, stream);
+    this.#uploads.delete(stream);
+    return name === 'ERROR' ? upload.reject(new Error(fields.text)) : upload.resolve(upload.ref);
+  }
+
+  #sendPieces(upload, stream) {
+    for (let size; upload.at < upload.bytes.length && (size = Math.min(DATA_BYTES, upload.bytes.length - upload.at)) <= upload.credit;) {
+      const piece = upload.bytes.subarray(upload.at, upload.at += size);
+      upload.credit -= size;
+      this.#socket.send(dataFrame(piece, upload.at === upload.bytes.length, stream));
+    }
   }
 
   #fail(stream, error) {

@@ -1,7 +1,9 @@
 // The worker of a board: measures one trial after the other, and is ended from outside where a candidate does not return.
 import {Candidate, OUTCOME, Verdict} from './candidate.js';
 import {parseReference} from './elements.js';
+import {load} from '../kiln.js';
 import {Pace} from './pace.js';
+import {Parcel} from './parcel.js';
 import {STOP, clockStep, median, time} from './timing.js';
 
 /** proto/proto.h. */
@@ -85,11 +87,36 @@ async function measure({artefacts, reference, seed, policy, raceNs}, enter, pace
 
 let pace; // of this worker, from its first trial on
 
+/** A module that is run, once per sample, and timed where that is asked for; `inputs` and what it leaves as deploy/run/parcel.h says. */
+async function runModule({module, inputs, how}, enter) {
+  enter(PHASE.load);
+  let m;
+  try {
+    m = await load(module, {threads: how.threads});
+    if (how.size) m.setSize(Number(how.size));
+  } catch (error) {
+    return [{outcome: OUTCOME.linkError, text: error.message}];
+  }
+  try {
+    enter(PHASE.warm);
+    const parcel = new Parcel(m, how, inputs);
+    enter(PHASE.run);
+    for (let sample = 0; sample < parcel.samples; sample++) parcel.run(sample);
+    if (how.bench) parcel.time(pace.peakFlops);
+    return [{outcome: OUTCOME.ok, outputs: parcel.outputs}];
+  } catch (error) {
+    return [{outcome: OUTCOME.crash, text: error.message}];
+  } finally {
+    m.close();
+  }
+}
+
 async function serve(port, order) {
   try {
     pace ??= await Pace.create(clockStep());
     pace.learn();
-    const results = await measure(order, phase => port.postMessage({phase}), pace);
+    const enter = phase => port.postMessage({phase});
+    const results = order.module ? await runModule(order, enter) : await measure(order, enter, pace);
     port.postMessage({results});
   } catch (error) {
     port.postMessage({results: [{outcome: OUTCOME.infra, text: String(error.message ?? error)}]});

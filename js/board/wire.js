@@ -192,6 +192,18 @@ export function frame(name, fields, stream = 0) {
   return bytes;
 }
 
+/** A frame of blob bytes. */
+export function dataFrame(body, isLast, stream) {
+  const bytes = new Uint8Array(HEADER_BYTES + body.length), view = new DataView(bytes.buffer);
+  view.setUint32(0, MAGIC, true);
+  view.setUint8(4, DATA);
+  view.setUint8(5, isLast ? END : 0);
+  view.setUint32(8, stream, true);
+  view.setUint32(12, body.length, true);
+  bytes.set(body, HEADER_BYTES);
+  return bytes;
+}
+
 const NAMES = new Map(Object.entries(MESSAGES).map(([name, [type]]) => [type, name]));
 
 /** Bytes to frames: {type, flags, stream, body}. */

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import shutil
+import struct
 import sys
 
 import harness
@@ -173,6 +174,38 @@ def test_a_board_in_node_measures_for_the_fleet(world):
     stranger = world.start(shutil.which("node"), script, re.sub("[0-9a-f]{64}", "0" * 64, fleet.key, count=1))
     harness.until(lambda: stranger.poll() is not None, "the end of a board with a wrong key")
     assert "is not the tracker of this key" in stranger.log.read_text(), stranger.log.read_text()
+
+
+def npy(path):
+    data = pathlib.Path(path).read_bytes()
+    start = 10 + int.from_bytes(data[8:10], "little")
+    return struct.unpack(f"<{(len(data) - start) // 4}f", data[start:])
+
+
+def test_a_board_runs_modules_that_it_is_sent(world):
+    fleet, module, on = PageFleet(world), digits(world, "wasm"), ("--on", "page", "--tracker")
+    world.start(shutil.which("node"), board_script(world, fleet), fleet.key)
+    fleet.until_here()
+    world.run("run", digits(world), "--input", f"image={DIGITS}/images.npy", "--output", world.path("here"))
+    world.run("run", module, *on, fleet.address, "--input", f"image={DIGITS}/images.npy", "--output", world.path("there"))
+    here, there = (npy(world.path(folder) + "/probability.npy") for folder in ("here", "there"))
+    assert len(here) == len(there) == 3590 and all(abs(a - b) < 1e-4 for a, b in zip(here, there))
+    bench = world.json("run", module, *on, fleet.address, "--bench")[-1]
+    assert bench["median_ms"] > 0 and bench["runs"] >= 1 and bench["peak_gflops"] > 0.1, bench
+    many = world.path("many.wasm")
+    world.run("compile", doubling(world, ["batch", 8]), "--dim", "batch=1,4", "--db", "none", "--target", "wasm", "-o", many)
+    assert world.json("run", many, *on, fleet.address)[0]["elements"] == 32
+    large = world.path("large.wasm")  # its outputs are more than a stream may send at once
+    world.run("compile", doubling(world, [400000]), "--db", "none", "--target", "wasm", "-o", large)
+    world.run("compile", doubling(world, [400000]), "--db", "none", "-o", world.path("large.kiln"))
+    for file, *where in ((world.path("large.kiln"), "--output", world.path("here")), (large, *on, fleet.address, "--output", world.path("there"))):
+        world.run("run", file, *where)
+    assert npy(world.path("here") + "/y.npy") == npy(world.path("there") + "/y.npy")
+    damaged = pathlib.Path(world.path("damaged.wasm"))
+    damaged.write_bytes(pathlib.Path(module).read_bytes().replace(b'"inputs"', b'"imputs"'))
+    world.refused("run", damaged, *on, fleet.address, says="no module of Kiln, or is damaged")
+    damaged.write_bytes(pathlib.Path(module).read_bytes()[:-5])
+    world.refused("run", damaged, *on, fleet.address, says="link_error: the module is damaged")
 
 
 def test_the_package_is_whole_and_has_types_for_what_it_exports(world):

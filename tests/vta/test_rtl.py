@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""The hardware of vta/rtl: lint, and verilated machines beside the cycle simulator on random programs: the same bytes, cycles
+within 5 %. `./dev test vta` sets KILN_VTA_RTL and has all machines, 2,000 programs, the full size and the proofs."""
+import os
+import re
+import subprocess
+import sys
+
+import harness
+import rtl
+
+WHOLE = bool(os.environ.get("KILN_VTA_RTL"))
+# Between them: every feature, tiles below and above a beat, several passes of the ALU and channels, one burst at a time.
+MACHINES = [
+    "b1i4o4,i8w8a32,uop10,inp10,wgt12,acc12,bus64,clk50,alu2,pipe8,chan2,v1+first+bytes+mul",
+    "b1i8o8,i8w8a32,uop10,inp11,wgt14,acc13,bus64,clk100,alu2,pipe11,aii2,v1+bytes+mul",
+    "b2i8o8,i4w4a32,uop10,inp11,wgt13,acc14,bus128,clk50,alu2,pipe9,chan4,row0,lat9,v1+first",
+    "b1i2o2,i8w8a32,uop10,inp9,wgt10,acc11,bus256,clk50,alu1,pipe5,chan2,req1,v1",
+    "b1i4o8,i8w4a32,uop10,inp10,wgt12,acc13,bus8,clk50,alu256,pipe30,aii3,chan3,v1+mul",
+]
+PROGRAMS = 400 if WHOLE else 60
+FULL, KCYCLES_LEAST = "pynq", 200
+
+
+def tool(function, *words):
+    try:
+        return function(*words)
+    except rtl.Missing as package:
+        raise harness.Skip(f"the package {package}") from None
+    except SystemExit as said:
+        raise AssertionError(str(said)) from None
+
+
+def only_when_named():
+    if not WHOLE:
+        raise harness.Skip("./dev test vta")
+
+
+def compare(config, world, programs):
+    """Runs programs on the machine and returns how many cycles a second it had, in thousands."""
+    model = tool(rtl.model, config, world.folder)
+    done = subprocess.run([rtl.BUILD / "tests/vta/rtl_bench", model, config, str(programs)], capture_output=True, text=True)
+    assert done.returncode == 0, f"{config}: {done.stdout}{done.stderr}"
+    return int(re.search(r"(\d+) kcycles/s", done.stdout)[1])
+
+
+def test_verilog_has_no_warnings(world):
+    for config in rtl.SHAPES if WHOLE else rtl.SHAPES[1:6:2]:
+        tool(rtl.lint, config, world.folder)
+
+
+def test_a_configuration_that_cannot_be_built_is_refused(world):
+    for config, words in {"pynq,v2": "-engine", "pynq,pipe4": "pipe4", "pynq,lat1,row0": "lat1,row0"}.items():
+        done = subprocess.run([rtl.BUILD / "tests/vta/rtl_params", config], capture_output=True, text=True)
+        assert done.returncode == 1 and words in done.stderr and not done.stdout, (config, done)
+
+
+def test_a_small_machine_computes_what_the_simulator_does(world):
+    compare(MACHINES[0], world, PROGRAMS)
+
+
+def test_machines_of_other_shapes_do(world):
+    only_when_named()
+    for config in MACHINES[1:]:
+        compare(config, world, PROGRAMS)
+
+
+def test_the_full_machine_does_and_is_fast_enough(world):
+    only_when_named()
+    kcycles = compare(FULL, world, PROGRAMS)
+    assert kcycles >= KCYCLES_LEAST, f"{kcycles} kcycles/s"
+
+
+def test_tokens_and_addresses_are_proved(world):
+    only_when_named()
+    for proof in rtl.PROOFS:
+        tool(rtl.prove, proof, world.folder)
+
+
+sys.exit(harness.main(sys.modules[__name__]))

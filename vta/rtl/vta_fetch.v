@@ -1,0 +1,112 @@
+`include "vta_params.vh"
+// Reads the program and hands each instruction to its engine's queue, in order.
+module vta_fetch (
+    input wire clock,
+    input wire reset,
+    input wire running,
+    input wire [31:0] program_address,  // a multiple of a burst's bytes
+    input wire [31:0] instruction_count,
+    // The channel.
+    output wire request,
+    output wire [31:0] address,
+    output wire [7:0] beats,
+    input wire accepted,
+    input wire read,
+    input wire [`VTA_BUS_BITS-1:0] read_data,
+    // Queues: load 0, compute 1, store 2.
+    output wire [2:0] push,
+    output wire [127:0] instruction,
+    input wire [2:0] full
+);
+    localparam BURST = 16;  // instructions
+    // What is kept: whole instructions, or beats that hold several.
+    localparam PARTS = `VTA_BUS_BITS > 128 ? `VTA_BUS_BITS / 128 : 1;
+    localparam KEPT = PARTS * 128;
+
+    reg [31:0] asked_count, handed;
+    wire [31:0] left = instruction_count - asked_count;
+    wire [31:0] burst = left < BURST ? left : BURST;
+    /* verilator lint_off UNUSED */
+    wire [31:0] burst_beats = ((burst << 4) + (32'd1 << `VTA_BUS_LOG) - 1) >> `VTA_BUS_LOG;
+    wire [31:0] behind_first = burst_beats - 1;
+    /* verilator lint_on UNUSED */
+    wire [2:0] target;
+    wire asked, complete, kept_valid, take, unused_full;
+    wire [KEPT-1:0] arrived, kept;
+    wire handing = kept_valid && (target & full) == 0;
+    wire is_last = handed + 1 == instruction_count;
+
+    vta_request requests (
+        .clock(clock),
+        .reset(reset),
+        .wanted(running && left != 0),
+        .wanted_address(program_address + (asked_count << 4)),
+        .wanted_beats(behind_first[7:0]),
+        .asked(asked),
+        .request(request),
+        .address(address),
+        .beats(beats),
+        .accepted(accepted),
+        .took_last(handing && (handed[3:0] == 4'd15 || is_last))
+    );
+
+    vta_queue #(
+        .WIDTH(KEPT),
+        .DEPTH(BURST / PARTS * `VTA_REQUESTS)
+    ) queue (
+        .clock(clock),
+        .reset(reset),
+        .push(complete),
+        .push_data(arrived),
+        .full(unused_full),
+        .valid(kept_valid),
+        .data(kept),
+        .take(take)
+    );
+
+    generate
+        if (`VTA_BUS_BITS < 128) begin : assembled
+            localparam BEATS = 128 / `VTA_BUS_BITS;
+            localparam BEAT_LOG = $clog2(BEATS);
+            localparam [BEAT_LOG-1:0] LAST_BEAT = ~0;
+            reg [127-`VTA_BUS_BITS:0] first_beats;
+            reg [BEAT_LOG-1:0] beat;
+            assign arrived = {read_data, first_beats};
+            assign complete = read && beat == LAST_BEAT;
+            always @(posedge clock) begin
+                if (read) first_beats <= arrived[127:`VTA_BUS_BITS];
+                if (reset) beat <= 0;
+                else if (read) beat <= beat + 1;
+            end
+        end else begin : whole
+            assign arrived = read_data;
+            assign complete = read;
+        end
+        if (PARTS == 1) begin : alone
+            assign instruction = kept;
+            assign take = handing;
+        end else begin : several
+            localparam PART_LOG = $clog2(PARTS);
+            localparam [PART_LOG-1:0] LAST_PART = ~0;
+            wire [PART_LOG-1:0] part = handed[PART_LOG-1:0];
+            assign instruction = kept[part*128+:128];
+            assign take = handing && (part == LAST_PART || is_last);
+        end
+    endgenerate
+
+    wire [2:0] opcode = instruction[`F_OPCODE];
+    wire [2:0] memory = instruction[`F_MEMORY];
+    wire is_store = opcode == `OP_STORE;
+    wire is_load = opcode == `OP_LOAD && (memory == `MEMORY_INP || memory == `MEMORY_WGT);
+    assign target = {is_store, !is_store && !is_load, is_load};
+    assign push = handing ? target : 3'd0;
+
+    always @(posedge clock)
+        if (reset) begin
+            asked_count <= 0;
+            handed <= 0;
+        end else begin
+            if (asked) asked_count <= asked_count + burst;
+            if (handing) handed <= handed + 1;
+        end
+endmodule

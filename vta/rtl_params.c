@@ -1,0 +1,182 @@
+#include "vta/rtl_params.h"
+
+#include <ctype.h>
+
+#include "vta/csim.h"
+#include "vta/field.h"
+
+/* Cycles of a step of GEMM in which it does not add up products: micro-op, tiles, products, the new
+ * accumulator, and its write. */
+#define GEMM_STAGES 5u
+/* Beats that an engine has room for, at least: what two of the longest bursts need. */
+#define READ_BEATS_LEAST (2u * KILN_VTA_BURST_BEATS)
+
+typedef struct named {
+    const char *name;
+    uint32_t value;
+} named;
+
+static uint32_t log_of(uint32_t power) {
+    uint32_t log = 0;
+    while (power >> log > 1) log++;
+    return log;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static uint32_t elements_of(const kiln_vta_config *c) { return c->batch * c->block_out; }
+
+/* Tiles of a memory that a beat holds, at least 1. */
+static uint32_t lanes_of(const kiln_vta_config *c, kiln_vta_memory memory) {
+    return larger(1, c->bus_bits / 8 / kiln_vta_tile_bytes(c, memory));
+}
+
+static uint32_t acc_lanes_of(const kiln_vta_config *c) {
+    const bool bytes = kiln_vta_config_has(c, KILN_VTA_BYTES);
+    return larger(lanes_of(c, KILN_VTA_ACC), bytes ? lanes_of(c, KILN_VTA_ACC_BYTES) : 1);
+}
+
+static kiln_status check(const kiln_vta_config *c) {
+    if (kiln_vta_config_has(c, KILN_VTA_ENGINE))
+        return KILN_ERROR(UNIMPLEMENTED, "vta/rtl has no ALU as an engine of its own; try -engine");
+    if (kiln_vta_config_has(c, KILN_VTA_CHAIN))
+        return KILN_ERROR(UNIMPLEMENTED, "vta/rtl has no chains of operations; try -chain");
+    if (c->pipeline < GEMM_STAGES)
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "pipe%u: vta/rtl needs %u cycles from the read of an "
+                          "input to the write of its sum",
+                          c->pipeline, GEMM_STAGES);
+    if (c->latency + c->row_cycles < 2)
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "lat%u,row%u: vta/rtl takes 2 cycles, together, to hear "
+                          "of a beat",
+                          c->latency, c->row_cycles);
+    for (uint32_t i = 0; i < KILN_VTA_ACC_BYTES; i++)
+        if (2 * larger(lanes_of(c, (kiln_vta_memory)i), acc_lanes_of(c)) >
+            kiln_vta_tile_count(c, (kiln_vta_memory)i))
+            return KILN_ERROR(UNIMPLEMENTED,
+                              "bus%u: vta/rtl has no memories of less than two beats", c->bus_bits);
+    return KILN_OK;
+}
+
+static void print_macro(const char *prefix, const char *name, uint32_t value, kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "`define %s%s %u\n", prefix, name, value);
+}
+
+static void print_range(const char *prefix, const char *name, uint32_t low, uint32_t bits,
+                        kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "`define %s", prefix);
+    for (const char *c = name; *c; c++) kiln_strbuf_char(out, (char)toupper((unsigned char)*c));
+    if (bits == 1)
+        kiln_strbuf_printf(out, " %u\n", low);
+    else
+        kiln_strbuf_printf(out, " %u:%u\n", low + bits - 1, low);
+}
+
+/* Where fields of instructions stand, of 128 bits. */
+static void print_fields(const kiln_vta_sizes *sizes, kiln_strbuf *out) {
+    static const uint32_t opcodes[] = {KILN_VTA_FINISH, KILN_VTA_LOAD, KILN_VTA_GEMM, KILN_VTA_ALU};
+    kiln_vta_field table[KILN_VTA_FIELDS_MAX];
+    bool printed[KILN_VTA_FIELDS_MAX] = {0};
+    const uint32_t count = kiln_vta_fields(sizes, table);
+    for (uint32_t k = 0; k < KILN_ARRAY_COUNT(opcodes); k++) {
+        uint32_t used[2] = {0, 64};
+        for (uint32_t i = 0; i < count; i++) {
+            const kiln_vta_field *f = &table[i];
+            if (!kiln_vta_form_has(kiln_vta_opcode_form(opcodes[k]), f->form)) continue;
+            if (!printed[i]) print_range("F_", f->name, used[f->word], f->bits, out);
+            printed[i] = true;
+            used[f->word] += f->bits;
+        }
+    }
+    const uint32_t src = sizes->acc_bits, wgt = src + sizes->src_bits;
+    print_range("U_", "dst", 0, sizes->acc_bits, out);
+    print_range("U_", "src", src, sizes->src_bits, out);
+    print_range("U_", "wgt", wgt, sizes->wgt_bits, out);
+}
+
+static void print_numbers(kiln_strbuf *out) {
+    static const named numbers[] = {
+#define OPCODE(NAME, number, name, FORM, doc) {"OP_" #NAME, number},
+#define ALU_OP(NAME, number, name, FEATURE, doc) {"ALU_" #NAME, number},
+#include "vta/isa.def"
+        {"MEMORY_UOP", KILN_VTA_UOP},
+        {"MEMORY_WGT", KILN_VTA_WGT},
+        {"MEMORY_INP", KILN_VTA_INP},
+        {"MEMORY_ACC_BYTES", KILN_VTA_ACC_BYTES},
+    };
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(numbers); i++)
+        kiln_strbuf_printf(out, "`define %s 3'd%u\n", numbers[i].name, numbers[i].value);
+}
+
+kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf *out) {
+    const kiln_vta_config *c = config;
+    kiln_status st = check(c);
+    if (st) return st;
+    const kiln_vta_sizes s = kiln_vta_sizes_of(c);
+    const uint32_t levels = log_of(c->block_in), elements = elements_of(c);
+    const uint32_t part = smaller(c->alu_lanes, elements);
+    uint32_t read_beats = READ_BEATS_LEAST;
+    while (read_beats < c->latency + KILN_VTA_BURST_BEATS) read_beats *= 2;
+    const named macros[] = {
+        {"BATCH", c->batch},
+        {"BLOCK_IN", c->block_in},
+        {"BLOCK_OUT", c->block_out},
+        {"INP_BITS", c->inp_bits},
+        {"WGT_BITS", c->wgt_bits},
+        {"SUM_BITS", c->inp_bits + c->wgt_bits + levels + 1},
+        {"ELEMENTS", elements},
+        {"INP_TILE_BITS", c->batch * c->block_in * c->inp_bits},
+        {"WGT_TILE_BITS", c->block_out * c->block_in * c->wgt_bits},
+        {"ACC_TILE_BITS", elements * 32},
+        {"OUT_TILE_BITS", elements * c->inp_bits},
+        {"PART_BITS", part * 32},
+        {"PASSES", elements / part},
+        {"UOP_LOG", s.uop_bits},
+        {"INP_LOG", s.inp_bits},
+        {"WGT_LOG", s.wgt_bits},
+        {"ACC_LOG", s.acc_bits},
+        {"SRC_LOG", s.src_bits},
+        {"BUS_BITS", c->bus_bits},
+        {"ACC_LANES", acc_lanes_of(c)},
+        {"OUT_LANES", larger(lanes_of(c, KILN_VTA_OUT), acc_lanes_of(c))},
+        {"PIPELINE", c->pipeline},
+        {"TREE", smaller(levels, c->pipeline - GEMM_STAGES)}, /* levels of sums with registers */
+        {"ALU_CYCLES", c->alu_cycles},
+        {"CHANNELS", c->channels},
+        {"REQUESTS", c->requests},
+        {"READ_BEATS", read_beats},
+        {"COMMANDS", c->commands},
+        {"TOKENS", c->tokens},
+        {"FIRST", kiln_vta_config_has(c, KILN_VTA_FIRST)},
+        {"CHAIN", kiln_vta_config_has(c, KILN_VTA_CHAIN)},
+        {"BYTES", kiln_vta_config_has(c, KILN_VTA_BYTES)},
+        {"MUL", kiln_vta_config_has(c, KILN_VTA_MUL)},
+    };
+    kiln_strbuf_text(out, "// ");
+    kiln_vta_config_print(c, out);
+    kiln_strbuf_text(out, "\n`ifndef VTA_PARAMS\n`define VTA_PARAMS\n");
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(macros); i++)
+        print_macro("VTA_", macros[i].name, macros[i].value, out);
+    static const named logs[] = {{"INP_BYTES_LOG", KILN_VTA_INP},
+                                 {"WGT_BYTES_LOG", KILN_VTA_WGT},
+                                 {"ACC_BYTES_LOG", KILN_VTA_ACC},
+                                 {"OUT_BYTES_LOG", KILN_VTA_OUT},
+                                 {"ACC8_BYTES_LOG", KILN_VTA_ACC_BYTES}};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(logs); i++)
+        kiln_strbuf_printf(out, "`define VTA_%s 5'd%u\n", logs[i].name,
+                           log_of(s.tile_bytes[logs[i].value]));
+    kiln_strbuf_printf(out, "`define VTA_BUS_LOG %u\n", log_of(c->bus_bits / 8));
+    kiln_strbuf_text(out, "// Tiles of some bits that a beat holds, at least 1.\n"
+                          "`define VTA_LANES(bits) ((bits) < `VTA_BUS_BITS ? `VTA_BUS_BITS / "
+                          "(bits) : 1)\n"
+                          "// Two products share a multiplier (vta_dot.v).\n"
+                          "`ifndef VTA_SHARE_MULTIPLIERS\n"
+                          "`define VTA_SHARE_MULTIPLIERS 1\n"
+                          "`endif\n");
+    print_numbers(out);
+    print_fields(&s, out);
+    kiln_strbuf_text(out, "`endif\n");
+    return KILN_OK;
+}

@@ -8,6 +8,8 @@
 /* Cycles of a step of GEMM in which it does not add up products: micro-op, tiles, products, the new
  * accumulator, and its write. */
 #define GEMM_STAGES 5u
+/* Memories of accumulators where compute and the ALU are two engines. */
+#define QUARTERS 4u
 /* Beats that an engine has room for, at least: what two of the longest bursts need. */
 #define READ_BEATS_LEAST (2u * KILN_VTA_BURST_BEATS)
 
@@ -37,11 +39,12 @@ static uint32_t acc_lanes_of(const kiln_vta_config *c) {
     return larger(lanes_of(c, KILN_VTA_ACC), bytes ? lanes_of(c, KILN_VTA_ACC_BYTES) : 1);
 }
 
+/* Levels of the tree of sums that have registers. */
+static uint32_t tree_of(const kiln_vta_config *c) {
+    return smaller(log_of(c->block_in), c->pipeline - GEMM_STAGES);
+}
+
 static kiln_status check(const kiln_vta_config *c) {
-    if (kiln_vta_config_has(c, KILN_VTA_ENGINE))
-        return KILN_ERROR(UNIMPLEMENTED, "vta/rtl has no ALU as an engine of its own; try -engine");
-    if (kiln_vta_config_has(c, KILN_VTA_CHAIN))
-        return KILN_ERROR(UNIMPLEMENTED, "vta/rtl has no chains of operations; try -chain");
     if (c->pipeline < GEMM_STAGES)
         return KILN_ERROR(UNIMPLEMENTED,
                           "pipe%u: vta/rtl needs %u cycles from the read of an "
@@ -52,11 +55,20 @@ static kiln_status check(const kiln_vta_config *c) {
                           "lat%u,row%u: vta/rtl takes 2 cycles, together, to hear "
                           "of a beat",
                           c->latency, c->row_cycles);
+    const bool engine = kiln_vta_config_has(c, KILN_VTA_ENGINE);
+    if (engine && kiln_vta_config_has(c, KILN_VTA_CHAIN) && tree_of(c) < KILN_VTA_CHAIN_MAX - 2)
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "i%u,pipe%u: vta/rtl has chains and the ALU as an engine from i4 and "
+                          "pipe%u on; try -chain",
+                          c->block_in, c->pipeline, GEMM_STAGES + KILN_VTA_CHAIN_MAX - 2);
     for (uint32_t i = 0; i < KILN_VTA_ACC_BYTES; i++)
-        if (2 * larger(lanes_of(c, (kiln_vta_memory)i), acc_lanes_of(c)) >
+        if (2 * larger(lanes_of(c, (kiln_vta_memory)i), acc_lanes_of(c)) * (engine ? QUARTERS : 1) >
             kiln_vta_tile_count(c, (kiln_vta_memory)i))
-            return KILN_ERROR(UNIMPLEMENTED,
-                              "bus%u: vta/rtl has no memories of less than two beats", c->bus_bits);
+            return KILN_ERROR(
+                UNIMPLEMENTED,
+                "bus%u: vta/rtl has no memories, or quarters of accumulators, of less "
+                "than two beats",
+                c->bus_bits);
     return KILN_OK;
 }
 
@@ -116,6 +128,7 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf
     if (st) return st;
     const kiln_vta_sizes s = kiln_vta_sizes_of(c);
     const uint32_t levels = log_of(c->block_in), elements = elements_of(c);
+    const bool engine = kiln_vta_config_has(c, KILN_VTA_ENGINE);
     const uint32_t part = smaller(c->alu_lanes, elements);
     uint32_t read_beats = READ_BEATS_LEAST;
     while (read_beats < c->latency + KILN_VTA_BURST_BEATS) read_beats *= 2;
@@ -133,6 +146,7 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf
         {"OUT_TILE_BITS", elements * c->inp_bits},
         {"PART_BITS", part * 32},
         {"PASSES", elements / part},
+        {"PASS_LOG", larger(1, log_of(elements / part))},
         {"UOP_LOG", s.uop_bits},
         {"INP_LOG", s.inp_bits},
         {"WGT_LOG", s.wgt_bits},
@@ -142,7 +156,7 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf
         {"ACC_LANES", acc_lanes_of(c)},
         {"OUT_LANES", larger(lanes_of(c, KILN_VTA_OUT), acc_lanes_of(c))},
         {"PIPELINE", c->pipeline},
-        {"TREE", smaller(levels, c->pipeline - GEMM_STAGES)}, /* levels of sums with registers */
+        {"TREE", tree_of(c)},
         {"ALU_CYCLES", c->alu_cycles},
         {"CHANNELS", c->channels},
         {"REQUESTS", c->requests},
@@ -150,6 +164,9 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf
         {"COMMANDS", c->commands},
         {"TOKENS", c->tokens},
         {"FIRST", kiln_vta_config_has(c, KILN_VTA_FIRST)},
+        {"ENGINE", engine},
+        {"QUARTERS", engine ? QUARTERS : 1},
+        {"ACC_TWICE", engine || c->alu_cycles == 1},
         {"CHAIN", kiln_vta_config_has(c, KILN_VTA_CHAIN)},
         {"BYTES", kiln_vta_config_has(c, KILN_VTA_BYTES)},
         {"MUL", kiln_vta_config_has(c, KILN_VTA_MUL)},

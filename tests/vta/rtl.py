@@ -23,7 +23,9 @@ PACKAGES = {"verilator": "verilator", "yosys": "yosys", "nextpnr-ice40": "nextpn
 # Every way of arranging memories, loops and channels.
 SHAPES = [
     "pynq",
-    "pynq,alu8,aii2,v1+first+bytes+mul",
+    "pynq,v2",
+    "pynq,alu8,aii2,v2-engine",
+    "b1i4o4,i8w8a32,uop10,inp10,wgt12,acc12,bus256,clk50,alu2,pipe7,chan2,v2",
     "pynq,bus256,v1+bytes",
     "pynq,bus8,chan3",
     "b1i4o4,i8w8a32,uop9,inp10,wgt11,acc11,bus32,clk50,alu4,pipe6,v1",
@@ -32,7 +34,7 @@ SHAPES = [
     "b2i32o16,i8w4a32,uop10,inp12,wgt14,acc14,bus128,clk50,alu256,pipe30,aii3,v1",
 ]
 # The smallest machine that computes something of use: what fits an iCE40 HX8K.
-SMALL = "b1i4o4,i8w8a32,uop8,inp8,wgt8,acc8,bus32,clk50,alu4,pipe8,req1,cmd4,tok4,v1"
+SMALL = "b1i4o4,i4w4a32,uop8,inp8,wgt8,acc8,bus32,clk50,alu1,aii2,pipe8,req1,cmd4,tok4,v1"
 PROOF_SHAPE = SMALL.replace("bus32", "bus64")
 PROOFS = {"tokens": 14, "rows": 5}  # steps
 
@@ -82,10 +84,10 @@ def model(config, folder):
     return folder / "model.so"
 
 
-def yosys(commands, config, folder):
+def yosys(commands, config, folder, *macros):
     params(config, folder)
     sources = " ".join(str(path) for path in sorted(RTL.glob("*.v")))
-    return run(["yosys", "-p", f"read_verilog -I{folder} {sources}; {commands}"], folder)
+    return run(["yosys", "-p", f"read_verilog {' '.join(macros)} -I{folder} {sources}; {commands}"], folder)
 
 
 def synth(config, folder):
@@ -102,7 +104,7 @@ def synth(config, folder):
 
 def pnr(config, folder):
     """Logic cells, block memories and the clock in MHz on an iCE40 HX8K."""
-    yosys("synth_ice40 -top vta -json vta.json", config, folder)
+    yosys("synth_ice40 -top vta -json vta.json", config, folder, "-DVTA_SHARE_MULTIPLIERS=0")
     text = run(["nextpnr-ice40", "--hx8k", "--package", "ct256", "--json", "vta.json", "--asc", "vta.asc", "--seed", "1"], folder)
     used = dict(re.findall(r"(ICESTORM_LC|ICESTORM_RAM):\s+(\d+)/", text))
     clocks = re.findall(r"Max frequency for clock[^:]*: ([0-9.]+) MHz", text)

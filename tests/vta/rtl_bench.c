@@ -1,7 +1,7 @@
 /* rtl_bench MODEL.so CONFIG PROGRAMS [SEED]: runs random programs on a machine of vta/rtl
  * (rtl_model.h) and on the cycle simulator: main memory must be the same byte for byte, and cycles
  * within 5 %.
- * rtl_bench MODEL.so FILE...: the same of programs in files, within 2 %. */
+ * rtl_bench MODEL.so FILE...: the same of programs in files, as text or blobs, within 2 %. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +118,10 @@ static bool run_file(bench *b, const char *path) {
     bool ok = false;
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_file_read(path, PROGRAM_BYTES_MAX, &arena, &content);
-    if (!st) st = kiln_vta_program_decode(content, &arena, &program);
+    if (!st)
+        st = kiln_str_starts(content, "config ")
+                 ? kiln_vta_program_parse(content, &arena, &program)
+                 : kiln_vta_program_decode(content, &arena, &program);
     if (st) {
         fprintf(stderr, "%s: %s\n", path, kiln_status_text(st));
         kiln_status_free(st);

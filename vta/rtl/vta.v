@@ -38,6 +38,7 @@ module vta (
     input wire write_ready
 );
     localparam LOAD = 0, COMPUTE = 1, STORE = 2, FETCH = 3;
+    localparam ALU = 3, ENGINES = `VTA_ENGINE ? 4 : 3;  // of queues of instructions
 
     // ---- registers ----
     reg running, finished;
@@ -115,10 +116,12 @@ module vta (
     endgenerate
 
     // ---- fetch and the queues of instructions ----
-    wire [2:0] push, full, valid, took;
+    wire [ENGINES-1:0] push, full, valid, took;
     wire [127:0] fetched;
-    wire [3*128-1:0] current;
-    vta_fetch fetch (
+    wire [ENGINES*128-1:0] current;
+    vta_fetch #(
+        .ENGINES(ENGINES)
+    ) fetch (
         .clock(clock),
         .reset(idle),
         .running(running),
@@ -135,7 +138,7 @@ module vta (
         .full(full)
     );
     generate
-        for (e = 0; e < 3; e = e + 1) begin : commands
+        for (e = 0; e < ENGINES; e = e + 1) begin : commands
             vta_queue #(
                 .WIDTH(128),
                 .DEPTH(`VTA_COMMANDS)
@@ -152,22 +155,30 @@ module vta (
         end
     endgenerate
 
-    // ---- tokens ----
-    wire load_gives, load_takes, before_gives, before_takes, behind_gives, behind_takes, store_gives, store_takes;
-    wire load_place, load_available, before_place, before_available;
-    wire behind_place, behind_available, store_place, store_available;
-    vta_tokens #(.DEPTH(`VTA_TOKENS)) load_to_compute (
-        .clock(clock), .reset(idle), .push(load_gives), .place(load_place), .pop(before_takes), .available(before_available)
-    );
-    vta_tokens #(.DEPTH(`VTA_TOKENS)) compute_to_load (
-        .clock(clock), .reset(idle), .push(before_gives), .place(before_place), .pop(load_takes), .available(load_available)
-    );
-    vta_tokens #(.DEPTH(`VTA_TOKENS)) compute_to_store (
-        .clock(clock), .reset(idle), .push(behind_gives), .place(behind_place), .pop(store_takes), .available(store_available)
-    );
-    vta_tokens #(.DEPTH(`VTA_TOKENS)) store_to_compute (
-        .clock(clock), .reset(idle), .push(store_gives), .place(store_place), .pop(behind_takes), .available(behind_available)
-    );
+    // ---- tokens: engines in a row, load, compute, the ALU where it is one, and store ----
+    localparam ROW = ENGINES;
+    // Of queue i, between engines i and i + 1 of the row: those that go down, to the latter, and up.
+    wire [ROW-2:0] down_gives, down_place, down_takes, down_available, up_gives, up_place, up_takes, up_available;
+    generate
+        for (e = 0; e + 1 < ROW; e = e + 1) begin : between
+            vta_tokens #(.DEPTH(`VTA_TOKENS)) down (
+                .clock(clock),
+                .reset(idle),
+                .push(down_gives[e]),
+                .place(down_place[e]),
+                .pop(down_takes[e]),
+                .available(down_available[e])
+            );
+            vta_tokens #(.DEPTH(`VTA_TOKENS)) up (
+                .clock(clock),
+                .reset(idle),
+                .push(up_gives[e]),
+                .place(up_place[e]),
+                .pop(up_takes[e]),
+                .available(up_available[e])
+            );
+        end
+    endgenerate
 
     // ---- engines ----
     wire [`VTA_INP_LOG-1:0] inp_tile;
@@ -177,6 +188,22 @@ module vta (
     wire [`VTA_ACC_LOG-1:0] out_tile;
     wire [`VTA_OUT_LANES*`VTA_OUT_TILE_BITS-1:0] out_data, out_nearest;
     wire is_finish;
+    // Accumulators, and the ALU.
+    wire [`VTA_ACC_LANES-1:0] write;
+    wire [`VTA_ACC_LANES*`VTA_ACC_TILE_BITS-1:0] write_acc;
+    /* verilator lint_off UNUSED */
+    wire meets, alu_working, alu_clear;  // with or without the ALU as an engine
+    wire [`VTA_ACC_LOG-1:0] meets_tile;
+    /* verilator lint_on UNUSED */
+    wire [`VTA_ACC_LOG-1:0] write_tile, sum_tile, dst_tile, src_tile, alu_write_tile;
+    wire [`VTA_ACC_TILE_BITS-1:0] sum_data, dst_data, src_data;
+    wire sum_read, load_refused, alu_uop_read, alu_write, alu_refused;
+    wire alu_chains, alu_last;
+    wire [`VTA_UOP_LOG-1:0] alu_uop_number;
+    wire [31:0] alu_uop;
+    wire [2:0] alu_operations;
+    wire [`VTA_PASS_LOG-1:0] alu_write_pass;
+    wire [`VTA_PART_BITS-1:0] alu_write_data;
     assign ends = is_finish && took[COMPUTE];
 
     vta_load load (
@@ -185,10 +212,10 @@ module vta (
         .valid(valid[LOAD]),
         .instruction(current[LOAD*128+:128]),
         .ended(took[LOAD]),
-        .next_available(load_available),
-        .next_place(load_place),
-        .next_pop(load_takes),
-        .next_push(load_gives),
+        .next_available(up_available[0]),
+        .next_place(down_place[0]),
+        .next_pop(up_takes[0]),
+        .next_push(down_gives[0]),
         .request(asks[LOAD]),
         .address(addresses[LOAD*32+:32]),
         .beats(lengths[LOAD*8+:8]),
@@ -206,16 +233,16 @@ module vta (
         .reset(idle),
         .valid(valid[COMPUTE]),
         .instruction(current[COMPUTE*128+:128]),
-        .ended(took[COMPUTE]),
+        .took(took[COMPUTE]),
         .finished(is_finish),
-        .prev_available(before_available),
-        .next_available(behind_available),
-        .prev_place(before_place),
-        .next_place(behind_place),
-        .prev_pop(before_takes),
-        .next_pop(behind_takes),
-        .prev_push(before_gives),
-        .next_push(behind_gives),
+        .prev_available(down_available[0]),
+        .next_available(up_available[1]),
+        .prev_place(up_place[0]),
+        .next_place(down_place[1]),
+        .prev_pop(down_takes[0]),
+        .next_pop(up_takes[1]),
+        .prev_push(up_gives[0]),
+        .next_push(down_gives[1]),
         .request(asks[COMPUTE]),
         .address(addresses[COMPUTE*32+:32]),
         .beats(lengths[COMPUTE*8+:8]),
@@ -227,6 +254,105 @@ module vta (
         .inp_data(inp_data),
         .wgt_tile(wgt_tile),
         .wgt_data(wgt_data),
+        .alu_uop_read(alu_uop_read),
+        .alu_uop_number(alu_uop_number),
+        .alu_uop(alu_uop),
+        .write(write),
+        .write_tile(write_tile),
+        .write_data(write_acc),
+        .sum_read(sum_read),
+        .sum_tile(sum_tile),
+        .sum_data(sum_data),
+        .load_refused(load_refused),
+        .alu_operations(alu_operations),
+        .meets(meets),
+        .meets_tile(meets_tile),
+        .alu_working(alu_working),
+        .alu_clear(alu_clear),
+        .alu_chains(alu_chains),
+        .alu_last(alu_last)
+    );
+    generate
+        if (`VTA_ENGINE) begin : alu_engine
+            // Quarters of the memories of accumulators have one writer and one reader at a time (vta_acc.v).
+            localparam TOP = `VTA_ACC_LOG - 1;
+            /* verilator lint_off UNUSED */
+            wire [`VTA_ACC_LOG-1:0] load_end = write_tile + `VTA_ACC_LANES - 1;
+            /* verilator lint_on UNUSED */
+            assign load_refused = alu_write &&
+                (alu_write_tile[TOP-:2] == write_tile[TOP-:2] || alu_write_tile[TOP-:2] == load_end[TOP-:2]);
+            assign alu_refused = (sum_read && sum_tile[TOP-:2] == dst_tile[TOP-:2]) || (meets && meets_tile[TOP-:2] == dst_tile[TOP-:2]);
+            assign {alu_chains, alu_last} = 0;
+            vta_alu_engine alu (
+                .clock(clock),
+                .reset(idle),
+                .valid(valid[ALU]),
+                .instruction(current[ALU*128+:128]),
+                .took(took[ALU]),
+                .prev_available(down_available[1]),
+                .next_available(up_available[2]),
+                .prev_place(up_place[1]),
+                .next_place(down_place[2]),
+                .prev_pop(down_takes[1]),
+                .next_pop(up_takes[2]),
+                .prev_push(up_gives[1]),
+                .next_push(down_gives[2]),
+                .uop_read(alu_uop_read),
+                .uop_number(alu_uop_number),
+                .uop(alu_uop),
+                .refused(alu_refused),
+                .operations(alu_operations),
+                .dst_tile(dst_tile),
+                .src_tile(src_tile),
+                .dst_data(dst_data),
+                .src_data(src_data),
+                .write(alu_write),
+                .write_tile(alu_write_tile),
+                .write_pass(alu_write_pass),
+                .write_data(alu_write_data)
+            );
+        end else begin : alu_of_compute
+            assign load_refused = 0;
+            assign alu_refused = 0;
+            vta_alu_unit alu (
+                .clock(clock),
+                .clear(alu_clear),
+                .working(alu_working),
+                .instruction(current[COMPUTE*128+:128]),
+                .chains(alu_chains),
+                .last(alu_last),
+                .uop_read(alu_uop_read),
+                .uop_number(alu_uop_number),
+                .uop(alu_uop),
+                .refused(alu_refused),
+                .operations(alu_operations),
+                .dst_tile(dst_tile),
+                .src_tile(src_tile),
+                .dst_data(dst_data),
+                .src_data(src_data),
+                .write(alu_write),
+                .write_tile(alu_write_tile),
+                .write_pass(alu_write_pass),
+                .write_data(alu_write_data)
+            );
+        end
+    endgenerate
+    vta_acc acc (
+        .clock(clock),
+        .write(write),
+        .write_tile(write_tile),
+        .write_data(write_acc),
+        .sum_read(sum_read),
+        .sum_tile(sum_tile),
+        .sum_data(sum_data),
+        .alu_write(alu_write),
+        .alu_write_tile(alu_write_tile),
+        .alu_write_pass(alu_write_pass),
+        .alu_write_data(alu_write_data),
+        .dst_tile(dst_tile),
+        .src_tile(src_tile),
+        .dst_data(dst_data),
+        .src_data(src_data),
         .out_tile(out_tile),
         .out_data(out_data),
         .out_nearest(out_nearest)
@@ -237,10 +363,10 @@ module vta (
         .valid(valid[STORE]),
         .instruction(current[STORE*128+:128]),
         .ended(took[STORE]),
-        .prev_available(store_available),
-        .prev_place(store_place),
-        .prev_pop(store_takes),
-        .prev_push(store_gives),
+        .prev_available(down_available[ROW-2]),
+        .prev_place(up_place[ROW-2]),
+        .prev_pop(down_takes[ROW-2]),
+        .prev_push(up_gives[ROW-2]),
         .request(asks[STORE]),
         .address(addresses[STORE*32+:32]),
         .beats(lengths[STORE*8+:8]),

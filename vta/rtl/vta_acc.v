@@ -1,109 +1,103 @@
 `include "vta_params.vh"
-// Accumulators, and the outputs that they are cut to. A tile is PASSES parts of VTA_PART_BITS, each in memories of its own, so
-// that the ALU writes one part of it. Where the ALU begins a pass in every cycle, accumulators are kept twice, so that it
-// reads both of its operands at once.
+// All accumulators and outputs, for the compute engine, the ALU and the store engine. Where the ALU is an engine, they lie in four
+// quarters, each with ports of its own: compute and ALU meet only in one quarter. Then compute goes first when both
+// read; the ALU does when both write, which whoever writes has to see to.
 module vta_acc (
     input wire clock,
-    input wire [`VTA_PASSES-1:0] write_part,
+    // Compute: loads, and sums of GEMM.
     input wire [`VTA_ACC_LANES-1:0] write,  // bit i: tile write_tile + i
     input wire [`VTA_ACC_LOG-1:0] write_tile,
     input wire [`VTA_ACC_LANES*`VTA_ACC_TILE_BITS-1:0] write_data,
+    input wire sum_read,
+    input wire [`VTA_ACC_LOG-1:0] sum_tile,
+    output wire [`VTA_ACC_TILE_BITS-1:0] sum_data,
+    // ALU.
+    input wire alu_write,
+    input wire [`VTA_ACC_LOG-1:0] alu_write_tile,
+    input wire [`VTA_PASS_LOG-1:0] alu_write_pass,
+    input wire [`VTA_PART_BITS-1:0] alu_write_data,
     input wire [`VTA_ACC_LOG-1:0] dst_tile,
-    output wire [`VTA_ACC_TILE_BITS-1:0] dst_data,
-    // What dst_data has as well, where accumulators are not kept twice: src_tile is then not read.
-    /* verilator lint_off UNUSED */
     input wire [`VTA_ACC_LOG-1:0] src_tile,
-    /* verilator lint_on UNUSED */
+    output wire [`VTA_ACC_TILE_BITS-1:0] dst_data,
     output wire [`VTA_ACC_TILE_BITS-1:0] src_data,
+    // Store.
     input wire [`VTA_ACC_LOG-1:0] out_tile,
-    output wire [`VTA_OUT_LANES*`VTA_OUT_TILE_BITS-1:0] out_data,  // cut
-    output wire [`VTA_OUT_LANES*`VTA_OUT_TILE_BITS-1:0] out_nearest  // the nearest number that fits
+    output wire [`VTA_OUT_LANES*`VTA_OUT_TILE_BITS-1:0] out_data,
+    output wire [`VTA_OUT_LANES*`VTA_OUT_TILE_BITS-1:0] out_nearest
 );
-    localparam PB = `VTA_PART_BITS, TB = `VTA_ACC_TILE_BITS, IB = `VTA_INP_BITS;
-    localparam ELEMENTS = PB / 32;
-    localparam TWICE = `VTA_ALU_CYCLES == 1;
-    // An output as it is kept: its bits, and where it may be wanted as the nearest number, whether it is below or above all
-    // numbers that fit.
-    localparam KEPT = `VTA_CHAIN ? IB + 2 : IB;
+    localparam TB = `VTA_ACC_TILE_BITS, OB = `VTA_OUT_TILE_BITS, QUARTERS = `VTA_QUARTERS;
+    localparam LOG = QUARTERS == 4 ? `VTA_ACC_LOG - 2 : `VTA_ACC_LOG;
 
-    genvar p, t, k;
+    wire [`VTA_PASSES-1:0] alu_part = {{(`VTA_PASSES - 1) {1'b0}}, 1'b1} << alu_write_pass;
+    wire [QUARTERS*TB-1:0] dst_all, src_all;
+    wire [QUARTERS*`VTA_OUT_LANES*OB-1:0] out_all, nearest_all;
+    genvar q, t;
     generate
-        for (p = 0; p < `VTA_PASSES; p = p + 1) begin : part
-            wire [`VTA_ACC_LANES-1:0] part_write = write_part[p] ? write : 0;
-            wire [`VTA_ACC_LANES*PB-1:0] data;
-            wire [`VTA_ACC_LANES*ELEMENTS*KEPT-1:0] kept;
-            wire [`VTA_OUT_LANES*ELEMENTS*KEPT-1:0] kept_read;
-            for (t = 0; t < `VTA_ACC_LANES; t = t + 1) begin : tile
-                assign data[t*PB+:PB] = write_data[t*TB+p*PB+:PB];
-                for (k = 0; k < ELEMENTS; k = k + 1) begin : element
+        for (q = 0; q < QUARTERS; q = q + 1) begin : quarter
+            wire [`VTA_ACC_LANES-1:0] mine;
+            wire alu_mine, sum_mine;
+            if (QUARTERS == 1) begin : all
+                assign mine = write;
+                assign alu_mine = alu_write;
+                assign sum_mine = sum_read;
+            end else begin : some
+                localparam [1:0] SELF = q;
+                for (t = 0; t < `VTA_ACC_LANES; t = t + 1) begin : lane
                     /* verilator lint_off UNUSED */
-                    wire [31:0] value = data[t*PB+k*32+:32];
+                    wire [`VTA_ACC_LOG-1:0] tile = write_tile + t;
                     /* verilator lint_on UNUSED */
-                    if (KEPT == IB) begin : plain
-                        assign kept[(t*ELEMENTS+k)*KEPT+:KEPT] = value[IB-1:0];
-                    end else begin : flagged
-                        wire fits = value[31:IB-1] == {(33 - IB) {value[31]}};
-                        assign kept[(t*ELEMENTS+k)*KEPT+:KEPT] = {!fits && !value[31], !fits && value[31], value[IB-1:0]};
-                    end
+                    assign mine[t] = write[t] && tile[`VTA_ACC_LOG-1-:2] == SELF;
                 end
+                assign alu_mine = alu_write && alu_write_tile[`VTA_ACC_LOG-1-:2] == SELF;
+                assign sum_mine = sum_read && sum_tile[`VTA_ACC_LOG-1-:2] == SELF;
             end
-            vta_sram #(
-                .WIDTH(PB),
-                .TILES(1 << `VTA_ACC_LOG),
-                .BANKS(`VTA_ACC_LANES),
-                .WRITE_TILES(`VTA_ACC_LANES)
-            ) dst (
-                .clock(clock),
-                .write(part_write),
-                .write_tile(write_tile),
-                .write_data(data),
-                .read_tile(dst_tile),
-                .read_data(dst_data[p*PB+:PB])
-            );
-            if (TWICE) begin : twice
-                vta_sram #(
-                    .WIDTH(PB),
-                    .TILES(1 << `VTA_ACC_LOG),
-                    .BANKS(`VTA_ACC_LANES),
-                    .WRITE_TILES(`VTA_ACC_LANES)
-                ) src (
-                    .clock(clock),
-                    .write(part_write),
-                    .write_tile(write_tile),
-                    .write_data(data),
-                    .read_tile(src_tile),
-                    .read_data(src_data[p*PB+:PB])
-                );
-            end else begin : once
-                assign src_data[p*PB+:PB] = dst_data[p*PB+:PB];
+            wire [`VTA_ACC_LANES*TB-1:0] alu_tiles;
+            if (`VTA_ACC_LANES > 1) begin : lanes
+                assign alu_tiles = {{(`VTA_ACC_LANES - 1) * TB{1'b0}}, {`VTA_PASSES{alu_write_data}}};
+            end else begin : lane_alone
+                assign alu_tiles = {`VTA_PASSES{alu_write_data}};
             end
-            vta_sram #(
-                .WIDTH(ELEMENTS * KEPT),
-                .TILES(1 << `VTA_ACC_LOG),
-                .BANKS(`VTA_OUT_LANES),
-                .WRITE_TILES(`VTA_ACC_LANES),
-                .READ_TILES(`VTA_OUT_LANES)
-            ) out (
+            vta_acc_quarter #(
+                .LOG(LOG)
+            ) memories (
                 .clock(clock),
-                .write(part_write),
-                .write_tile(write_tile),
-                .write_data(kept),
-                .read_tile(out_tile),
-                .read_data(kept_read)
+                .write_part(alu_mine ? alu_part : ~0),
+                .write(alu_mine ? {{(`VTA_ACC_LANES - 1) {1'b0}}, 1'b1} : mine),
+                .write_tile(alu_mine ? alu_write_tile[LOG-1:0] : write_tile[LOG-1:0]),
+                .write_data(alu_mine ? alu_tiles : write_data),
+                .dst_tile(sum_mine ? sum_tile[LOG-1:0] : dst_tile[LOG-1:0]),
+                .dst_data(dst_all[q*TB+:TB]),
+                .src_tile(src_tile[LOG-1:0]),
+                .src_data(src_all[q*TB+:TB]),
+                .out_tile(out_tile[LOG-1:0]),
+                .out_data(out_all[q*`VTA_OUT_LANES*OB+:`VTA_OUT_LANES*OB]),
+                .out_nearest(nearest_all[q*`VTA_OUT_LANES*OB+:`VTA_OUT_LANES*OB])
             );
-            for (t = 0; t < `VTA_OUT_LANES; t = t + 1) begin : out_of
-                for (k = 0; k < ELEMENTS; k = k + 1) begin : element
-                    wire [KEPT-1:0] number = kept_read[(t*ELEMENTS+k)*KEPT+:KEPT];
-                    wire [IB-1:0] nearest;
-                    if (KEPT == IB) begin : plain
-                        assign nearest = number;
-                    end else begin : flagged
-                        assign nearest = number[KEPT-1] ? {1'b0, {(IB - 1) {1'b1}}} :
-                            number[KEPT-2] ? {1'b1, {(IB - 1) {1'b0}}} : number[IB-1:0];
-                    end
-                    assign out_data[t*`VTA_OUT_TILE_BITS+(p*ELEMENTS+k)*IB+:IB] = number[IB-1:0];
-                    assign out_nearest[t*`VTA_OUT_TILE_BITS+(p*ELEMENTS+k)*IB+:IB] = nearest;
-                end
+        end
+        if (QUARTERS == 1) begin : from_all
+            assign sum_data = dst_all;
+            assign dst_data = dst_all;
+            assign src_data = src_all;
+            assign out_data = out_all;
+            assign out_nearest = nearest_all;
+        end else begin : from_some
+            reg [1:0] sum_from, dst_from, src_from;
+            always @(posedge clock) begin
+                sum_from <= sum_tile[`VTA_ACC_LOG-1-:2];
+                dst_from <= dst_tile[`VTA_ACC_LOG-1-:2];
+                src_from <= src_tile[`VTA_ACC_LOG-1-:2];
+            end
+            assign sum_data = dst_all[sum_from*TB+:TB];
+            assign dst_data = dst_all[dst_from*TB+:TB];
+            assign src_data = src_all[src_from*TB+:TB];
+            for (t = 0; t < `VTA_OUT_LANES; t = t + 1) begin : lane
+                /* verilator lint_off UNUSED */
+                wire [`VTA_ACC_LOG-1:0] tile = out_tile + t;
+                /* verilator lint_on UNUSED */
+                reg [1:0] from;
+                always @(posedge clock) from <= tile[`VTA_ACC_LOG-1-:2];
+                assign out_data[t*OB+:OB] = out_all[(from*`VTA_OUT_LANES+t)*OB+:OB];
+                assign out_nearest[t*OB+:OB] = nearest_all[(from*`VTA_OUT_LANES+t)*OB+:OB];
             end
         end
     endgenerate

@@ -1,6 +1,8 @@
 `include "vta_params.vh"
 // Reads the program and hands each instruction to its engine's queue, in order.
-module vta_fetch (
+module vta_fetch #(
+    parameter ENGINES = 3
+) (
     input wire clock,
     input wire reset,
     input wire running,
@@ -13,10 +15,10 @@ module vta_fetch (
     input wire accepted,
     input wire read,
     input wire [`VTA_BUS_BITS-1:0] read_data,
-    // Queues: load 0, compute 1, store 2.
-    output wire [2:0] push,
+    // Queues: load 0, compute 1, store 2, and the ALU's 3 where that is an engine.
+    output wire [ENGINES-1:0] push,
     output wire [127:0] instruction,
-    input wire [2:0] full
+    input wire [ENGINES-1:0] full
 );
     localparam BURST = 16;  // instructions
     // What is kept: whole instructions, or beats that hold several.
@@ -30,7 +32,7 @@ module vta_fetch (
     wire [31:0] burst_beats = ((burst << 4) + (32'd1 << `VTA_BUS_LOG) - 1) >> `VTA_BUS_LOG;
     wire [31:0] behind_first = burst_beats - 1;
     /* verilator lint_on UNUSED */
-    wire [2:0] target;
+    wire [ENGINES-1:0] target;
     wire asked, complete, kept_valid, take, unused_full;
     wire [KEPT-1:0] arrived, kept;
     wire handing = kept_valid && (target & full) == 0;
@@ -98,8 +100,16 @@ module vta_fetch (
     wire [2:0] memory = instruction[`F_MEMORY];
     wire is_store = opcode == `OP_STORE;
     wire is_load = opcode == `OP_LOAD && (memory == `MEMORY_INP || memory == `MEMORY_WGT);
-    assign target = {is_store, !is_store && !is_load, is_load};
-    assign push = handing ? target : 3'd0;
+    wire is_alu = ENGINES == 4 && opcode == `OP_ALU;
+    wire is_compute = !is_store && !is_load && !is_alu;
+    generate
+        if (ENGINES == 4) begin : four
+            assign target = {is_alu, is_store, is_compute, is_load};
+        end else begin : three
+            assign target = {is_store, is_compute, is_load};
+        end
+    endgenerate
+    assign push = handing ? target : {ENGINES{1'b0}};
 
     always @(posedge clock)
         if (reset) begin

@@ -126,6 +126,7 @@ module vta_load (
         .write(inp_write),
         .write_tile(tile[`VTA_INP_LOG-1:0]),
         .write_data(inp_tiles),
+        .read(1'b1),
         .read_tile(inp_tile),
         .read_data(inp_data)
     );
@@ -146,6 +147,7 @@ module vta_load (
         .write(wgt_write),
         .write_tile(tile[`VTA_WGT_LOG-1:0]),
         .write_data(wgt_tiles),
+        .read(1'b1),
         .read_tile(wgt_tile),
         .read_data(wgt_data)
     );

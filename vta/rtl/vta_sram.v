@@ -13,6 +13,7 @@ module vta_sram #(
     input wire [WRITE_TILES-1:0] write,  // bit i: tile write_tile + i
     input wire [LOG-1:0] write_tile,
     input wire [WRITE_TILES*WIDTH-1:0] write_data,
+    input wire read,  // else read_data stays as it is
     input wire [LOG-1:0] read_tile,
     output wire [READ_TILES*WIDTH-1:0] read_data
 );
@@ -22,7 +23,7 @@ module vta_sram #(
             reg [WIDTH-1:0] read_word;
             always @(posedge clock) begin
                 if (write[0]) memory[write_tile] <= write_data;
-                read_word <= memory[read_tile];
+                if (read) read_word <= memory[read_tile];
             end
             assign read_data = read_word;
         end else begin : many
@@ -30,7 +31,7 @@ module vta_sram #(
             localparam ROW_LOG = LOG - BANK_LOG;
             wire [BANKS*WIDTH-1:0] words;
             reg [BANK_LOG-1:0] read_bank;
-            always @(posedge clock) read_bank <= read_tile[BANK_LOG-1:0];
+            always @(posedge clock) if (read) read_bank <= read_tile[BANK_LOG-1:0];
             genvar b, t;
             for (b = 0; b < BANKS; b = b + 1) begin : bank
                 localparam [BANK_LOG-1:0] SELF = b;
@@ -50,7 +51,7 @@ module vta_sram #(
                 reg [WIDTH-1:0] read_word;
                 always @(posedge clock) begin
                     if (write_all[written]) memory[write_row] <= data_all[written*WIDTH+:WIDTH];
-                    read_word <= memory[read_row];
+                    if (read) read_word <= memory[read_row];
                 end
                 assign words[b*WIDTH+:WIDTH] = read_word;
             end

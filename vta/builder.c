@@ -15,7 +15,9 @@ typedef struct token_list {
 struct kiln_vta_builder {
     kiln_arena *arena;
     kiln_vta_recording recording;
-    kiln_map kernels;                                               /* by their micro-ops */
+    kiln_map kernels; /* numbers, by micro-ops */
+    kiln_map folds;   /* places in `folded`, by fold_key: loops of code generation come again */
+    KILN_VEC(kiln_vta_folded) folded;
     token_list given[KILN_VTA_ENGINE_COUNT][KILN_VTA_ENGINE_COUNT]; /* [from][to] */
     /* RUN events of each engine that have happened before what an engine is given next. */
     uint32_t known[KILN_VTA_ENGINE_COUNT][KILN_VTA_ENGINE_COUNT];
@@ -27,13 +29,16 @@ kiln_vta_builder *kiln_vta_builder_create(const kiln_vta_config *config, kiln_ar
     b->recording.config = *config;
     b->recording.sizes = kiln_vta_sizes_of(config);
     kiln_map_init(&b->kernels);
+    kiln_map_init(&b->folds);
     const kiln_vta_buffer uops = {.name = KILN_STR("uops"), .role = KILN_VTA_ROLE_UOPS};
     kiln_vec_push_in(arena, &b->recording.buffer, uops);
     return b;
 }
 
 void kiln_vta_builder_destroy(kiln_vta_builder *b) {
-    if (b) kiln_map_deinit(&b->kernels);
+    if (!b) return;
+    kiln_map_deinit(&b->kernels);
+    kiln_map_deinit(&b->folds);
 }
 
 uint32_t kiln_vta_builder_accumulators(const kiln_vta_builder *b) {
@@ -269,6 +274,35 @@ kiln_status kiln_vta_builder_copy(kiln_vta_builder *b, const kiln_vta_copy *copy
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
+/* All that a fold depends on, in one machine. */
+typedef struct fold_key {
+    kiln_vta_nest nest;
+    uint32_t source_tiles, distance, flags;
+} fold_key;
+
+static kiln_status fold(kiln_vta_builder *b, const kiln_vta_nest *nest,
+                        const kiln_vta_fold_rules *rules, kiln_vta_folded *out_folded) {
+    fold_key key = {.source_tiles = rules->tiles.src,
+                    .distance = rules->distance,
+                    .flags = rules->reads_sources | rules->any_order << 1 |
+                             rules->overwrites_first << 2};
+    key.nest.base = nest->base;
+    key.nest.loop_count = nest->loop_count;
+    for (uint32_t i = 0; i < nest->loop_count && i < KILN_VTA_NEST_LOOPS_MAX; i++)
+        key.nest.loop[i] = nest->loop[i];
+    const kiln_str bytes = {(const char *)&key, sizeof key};
+    uint64_t place = b->folded.count;
+    if (!kiln_map_find(&b->folds, bytes, &place)) {
+        kiln_vta_folded folded;
+        kiln_status st = kiln_vta_fold(nest, rules, b->arena, &folded);
+        if (st) return st;
+        kiln_map_put(&b->folds, bytes, place);
+        kiln_vec_push_in(b->arena, &b->folded, folded);
+    }
+    *out_folded = b->folded.data[place];
+    return KILN_OK;
+}
+
 /* The number of the kernel with these micro-ops. */
 static uint32_t find_kernel(kiln_vta_builder *b, const kiln_vta_folded *f) {
     kiln_vta_recording *r = &b->recording;
@@ -316,8 +350,18 @@ static kiln_vta_fold_rules rules_of(const kiln_vta_builder *b) {
         .uops_max = r->sizes.tile_count[KILN_VTA_UOP] - kiln_vta_emit_reserved(&r->config)};
 }
 
-kiln_status kiln_vta_builder_gemm(kiln_vta_builder *b, kiln_vta_gemm_kind kind,
-                                  const kiln_vta_nest *nest) {
+/* Takes runs back, from the number `events` of all events on. */
+static void take_back(kiln_vta_builder *b, uint32_t events) {
+    kiln_vta_recording *r = &b->recording;
+    while (r->event.count > events) {
+        const kiln_vta_event *last = &r->event.data[--r->event.count];
+        r->instruction.count = r->instruction_buffer.count = last->first;
+        b->known[last->engine][last->engine]--;
+    }
+}
+
+static kiln_status add_gemm(kiln_vta_builder *b, kiln_vta_gemm_kind kind,
+                            const kiln_vta_nest *nest) {
     const bool reset = kind == KILN_VTA_GEMM_RESET;
     kiln_vta_fold_rules rules = rules_of(b);
     rules.any_order = true; /* sums wrap, so their order does not matter */
@@ -325,14 +369,50 @@ kiln_status kiln_vta_builder_gemm(kiln_vta_builder *b, kiln_vta_gemm_kind kind,
     rules.overwrites_first = kind == KILN_VTA_GEMM_OVERWRITE;
     const kiln_vta_nest needed = without(nest, reset, reset);
     kiln_vta_folded folded;
-    kiln_status st = kiln_vta_fold(&needed, &rules, b->arena, &folded);
-    if (st) return kiln_status_note(st, "a gemm");
+    kiln_status st = fold(b, &needed, &rules, &folded);
+    if (st) return st;
     kiln_vta_instruction in = looped(&folded, KILN_VTA_GEMM);
     in.reset = reset;
-    in.first = kind == KILN_VTA_GEMM_OVERWRITE;
+    in.first = rules.overwrites_first;
     st = add(b, &in, KILN_VTA_BUFFER_UOPS);
     if (!st) record_run(b, 1, find_kernel(b, &folded));
     return st;
+}
+
+/* The outermost loop that stays at its accumulators; NULL: there is none. */
+static kiln_vta_loop *staying_loop(kiln_vta_nest *nest) {
+    for (uint32_t i = 0; i < nest->loop_count; i++)
+        if (nest->loop[i].extent > 1 && nest->loop[i].step.dst == 0) return &nest->loop[i];
+    return NULL;
+}
+
+/* `first` holds for at most two loops that stay at an accumulator. Where there are more, the first
+ * round of one of them overwrites, and the others add. */
+static kiln_status add_overwriting_gemm(kiln_vta_builder *b, const kiln_vta_nest *nest) {
+    kiln_status st = add_gemm(b, KILN_VTA_GEMM_OVERWRITE, nest);
+    kiln_vta_nest once = *nest, others = *nest;
+    kiln_vta_loop *loop = staying_loop(&once);
+    if (!st || !loop || kiln_status_code(st) != KILN_FAILED_PRECONDITION) return st;
+    kiln_status_free(st); /* the parts may do */
+    others.base.src += loop->step.src;
+    others.base.wgt += loop->step.wgt;
+    staying_loop(&others)->extent--;
+    loop->extent = 1;
+    st = add_overwriting_gemm(b, &once);
+    return st ? st : add_gemm(b, KILN_VTA_GEMM_ADD, &others);
+}
+
+kiln_status kiln_vta_builder_gemm(kiln_vta_builder *b, kiln_vta_gemm_kind kind,
+                                  const kiln_vta_nest *nest) {
+    const uint32_t events = b->recording.event.count;
+    if (nest->loop_count > KILN_VTA_NEST_LOOPS_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "a gemm of %u loops; at most %u", nest->loop_count,
+                          KILN_VTA_NEST_LOOPS_MAX);
+    kiln_status st =
+        kind == KILN_VTA_GEMM_OVERWRITE ? add_overwriting_gemm(b, nest) : add_gemm(b, kind, nest);
+    if (!st) return KILN_OK;
+    take_back(b, events);
+    return kiln_status_note(st, "a gemm");
 }
 
 /* How an ALU kernel's accumulators lie. */
@@ -383,7 +463,7 @@ static kiln_status add_pass(kiln_vta_builder *b, const kiln_vta_nest *nest,
                                    config->alu_cycles);
     const kiln_vta_nest needed = without(nest, !shape.reads_sources, true);
     kiln_vta_folded folded;
-    kiln_status st = kiln_vta_fold(&needed, &rules, b->arena, &folded);
+    kiln_status st = fold(b, &needed, &rules, &folded);
     for (uint32_t i = 0; i < count && !st; i++) {
         kiln_vta_instruction in = looped(&folded, KILN_VTA_ALU);
         in.op = operation[i].op;
@@ -406,19 +486,13 @@ kiln_status kiln_vta_builder_alu(kiln_vta_builder *b, const kiln_vta_nest *nest,
                           "%u operations at each tile, where tiles are used in several rounds; the "
                           "machine does %u in a pass",
                           operation_count, most);
-    kiln_vta_recording *r = &b->recording;
-    const uint32_t instructions = r->instruction.count, events = r->event.count;
+    const uint32_t events = b->recording.event.count;
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; i < operation_count && !st; i += most)
         st = add_pass(b, nest, operation + i,
                       operation_count - i < most ? operation_count - i : most);
     if (!st) return KILN_OK;
-    while (r->event.count > events) { /* passes before the one that is refused */
-        const uint32_t engine = kiln_vec_last(&r->event).engine;
-        b->known[engine][engine]--;
-        r->event.count--;
-    }
-    r->instruction.count = r->instruction_buffer.count = instructions;
+    take_back(b, events);
     return kiln_status_note(st, "operations of the alu");
 }
 

@@ -40,7 +40,8 @@ typedef struct kiln_vta_copy {
 
 typedef enum kiln_vta_gemm_kind {
     KILN_VTA_GEMM_ADD,
-    KILN_VTA_GEMM_OVERWRITE, /* the first operation of each dst overwrites; wants the feature */
+    KILN_VTA_GEMM_OVERWRITE, /* the first operation of each dst overwrites; wants the feature
+                                `first` */
     KILN_VTA_GEMM_RESET,     /* accumulators become 0; src and wgt do not matter */
 } kiln_vta_gemm_kind;
 

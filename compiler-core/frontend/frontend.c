@@ -20,11 +20,11 @@ typedef kiln_status (*import_function)(kiln_str bytes, const char *folder,
 #undef X
 
 static const struct {
-    const char *doc;
+    const char *name, *doc;
     probe_function probe;
     import_function import;
 } table[] = {
-#define X(id, name, doc) {doc, kiln_##name##_probe, kiln_##name##_import},
+#define X(id, name, doc) {#name, doc, kiln_##name##_probe, kiln_##name##_import},
 #include "compiler-core/frontend/frontends.def"
 #undef X
 };
@@ -47,6 +47,12 @@ kiln_status kiln_import_bytes(kiln_str bytes, const char *folder,
         if (table[i].probe(bytes))
             return table[i].import(bytes, folder, options ? options : &nothing, arena, out_graph);
     return unknown_kind();
+}
+
+const char *kiln_import_kind(kiln_str bytes) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(table); i++)
+        if (table[i].probe(bytes)) return table[i].name;
+    return NULL;
 }
 
 char *kiln_folder_of(const char *path, kiln_arena *arena) {

@@ -62,6 +62,8 @@ KILN_MUST_USE kiln_status kiln_import_file(const char *path, const kiln_import_o
 KILN_MUST_USE kiln_status kiln_import_bytes(kiln_str bytes, const char *folder,
                                             const kiln_import_options *options, kiln_arena *arena,
                                             kiln_graph **out_graph);
+/* Name of the row of frontends.def that reads these bytes; NULL: none does. Static. */
+const char *kiln_import_kind(kiln_str bytes);
 /* The folder of a path: what stands before its last slash, or "."; in `arena`. */
 char *kiln_folder_of(const char *path, kiln_arena *arena);
 

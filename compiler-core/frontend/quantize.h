@@ -8,7 +8,8 @@
  * Batch normalisations are folded into the convolutions before them, and data beside the model is
  * taken into it, before anything is observed. The result is the file's own model with
  * QuantizeLinear and DequantizeLinear around the operators of quantize.def (the QDQ form), all
- * other nodes, names and attributes as they were. docs/decisions/0028-quantised-models.md. */
+ * other nodes, names and attributes as they were; a file of another kind is written as ONNX first,
+ * from its graph. docs/decisions/0028-quantised-models.md. */
 #ifndef KILN_COMPILER_CORE_FRONTEND_QUANTIZE_H
 #define KILN_COMPILER_CORE_FRONTEND_QUANTIZE_H
 

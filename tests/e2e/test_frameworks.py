@@ -34,6 +34,8 @@ def test_tflite_models_compute_what_litert_does(world):
         (folder / place).mkdir()
         inputs = [word for name, file in port["inputs"].items() for word in ("--input", f"{name}={folder / file}")]
         world.run("run", folder / f"{place}.kiln", *inputs, "--output", folder / place)
+    done = world.json("quantize", folder / "images.f32.tflite", "--synthetic", 2, "-o", world.path("q.onnx"))[-1]
+    assert done["event"] == "quantized" and done["layers"] == 10, done
     wrong = in_environment("tflite", "compare", folder)
     assert not wrong, wrong
 

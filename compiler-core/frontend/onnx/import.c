@@ -52,6 +52,34 @@ static const struct {
     {"ai.kiln", own_table, KILN_ARRAY_COUNT(own_table)},
 };
 
+/* Importers that give one node of the row's operator, with the same attributes. */
+static const kiln_import_function plain_import[] = {kiln_import_node,
+                                                    kiln_import_conv,
+                                                    kiln_import_gemm,
+                                                    kiln_import_matmul,
+                                                    kiln_import_concat,
+                                                    kiln_import_cast,
+                                                    kiln_import_identity,
+                                                    kiln_import_quantize_linear,
+                                                    kiln_import_dequantize_linear};
+
+static bool is_plain(const kiln_import_row *row) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(plain_import); i++)
+        if (row->import == plain_import[i]) return true;
+    return false;
+}
+
+const kiln_import_row *kiln_import_row_of(kiln_op op, int64_t opset) {
+    const kiln_import_row *found = NULL;
+    for (size_t i = 0; op != KILN_OP_NONE && i < KILN_ARRAY_COUNT(import_table); i++) {
+        const kiln_import_row *row = &import_table[i];
+        if (row->op == op && row->since <= opset && is_plain(row) &&
+            (!found || row->since > found->since))
+            found = row;
+    }
+    return found;
+}
+
 /* ---- findings -------------------------------------------------------------------------------- */
 
 /* Whether an error is a thing of the model that is not supported: then it is listed and gone. */

@@ -125,6 +125,9 @@ struct kiln_import_row {
 #include "compiler-core/frontend/onnx/preview.def"
 #undef X
 
+/* The newest row of nodes.def up to `opset` by which ONNX says what a node of `op` does, in the
+ * same way but for its words; NULL: there is none. */
+const kiln_import_row *kiln_import_row_of(kiln_op op, int64_t opset);
 /* A node is known by its name, or by its first output when it has none. */
 const char *kiln_import_node_name(const Onnx__NodeProto *node);
 /* The current node is not supported: a line of the list. Takes the status. */

@@ -8,6 +8,7 @@
 #include "base/mpack.h"
 #include "base/opt.h"
 #include "compiler-core/frontend/caged.h"
+#include "compiler-core/frontend/onnx/graph_write.h"
 #include "compiler-core/frontend/onnx/import.h"
 #include "compiler-core/graph/graph_codec.h"
 
@@ -170,13 +171,26 @@ static kiln_status prepare(const job *j, kiln_onnx_edit *edit, kiln_cage_result 
     return st ? st : m.st;
 }
 
+/* The bytes of an ONNX model: the file's own, or of what a file of another kind computes. */
+static kiln_status as_onnx(const job *j, kiln_arena *arena, kiln_str *out_bytes) {
+    const kiln_import_options options = import_options(j);
+    const char *kind = kiln_import_kind(j->bytes);
+    kiln_graph *graph = NULL;
+    *out_bytes = j->bytes;
+    if (!kind || strcmp(kind, "onnx") == 0) return KILN_OK;
+    kiln_status st = kiln_import_bytes(j->bytes, NULL, &options, arena, &graph);
+    return st ? st : kiln_onnx_of_graph(graph, arena, out_bytes);
+}
+
 static kiln_status read_caged(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
     const job *j = context;
     const kiln_onnx_files files = {j->folder, j->uncaged ? NULL : kiln_cage_open};
     const uint64_t mib = j->options->import ? j->options->import->memory_mib : 0;
     kiln_onnx_edit edit;
-    kiln_status st = kiln_onnx_edit_init(&edit, j->bytes, &files,
-                                         mib ? mib << 20 : KILN_CAGE_MEMORY_BYTES, arena);
+    kiln_str bytes;
+    kiln_status st = as_onnx(j, arena, &bytes);
+    if (st) return kiln_status_note(st, "%s", j->path);
+    st = kiln_onnx_edit_init(&edit, bytes, &files, mib ? mib << 20 : KILN_CAGE_MEMORY_BYTES, arena);
     if (!st) st = prepare(j, &edit, out_result);
     kiln_onnx_edit_deinit(&edit);
     return kiln_status_note(st, "%s", j->path);

@@ -11,7 +11,7 @@
 #include "compiler-core/graph/graph_codec.h"
 #include "compiler-core/passes/pass.h"
 #include "tests/support/interpreter.h"
-#include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/frontend/tflite_support.h"
 
 static message random_tensor(kiln_arena *arena, const char *name, kiln_shape shape, uint64_t seed,
                              kiln_fill fill) {
@@ -459,8 +459,48 @@ static void what_cannot_be_quantised_is_refused(void **state) {
     expect_refused(*state, &parts, &per_tensor, KILN_UNIMPLEMENTED, "Unheard");
 }
 
+static kiln_status read_bytes(kiln_arena *arena, kiln_str bytes, kiln_quantize_plan *out) {
+    char *folder = make_folder(arena);
+    const char *path = kiln_arena_printf(arena, "%s/m.tflite", folder);
+    expect_ok(kiln_file_write(path, bytes, 0600));
+    kiln_status st = kiln_quantize_read(path, &per_channel, arena, out);
+    remove_folder(folder);
+    return st;
+}
+
+/* y = w x + b by TFLite's FULLY_CONNECTED; quantised: its data are bytes already. */
+static kiln_str tflite_product(kiln_arena *arena, bool quantised) {
+    static const float w[] = {1, -2, 3, 0.5f, 0, 1}, b[] = {1, 2}, scale = 0.1f;
+    static const int8_t w8[6] = {1, 2, 3, 4, 5, 6};
+    static const int64_t zero = 0;
+    const int type = quantised ? T_I8 : T_F32;
+    tflite_model m = tflite_model_of(arena);
+    flat_table *tensor[3];
+    tensor[0] = tflite_tensor(&m, type, "x:1,3", NULL, 0);
+    tensor[1] = tflite_tensor(&m, type, "w:2,3", quantised ? (const void *)w8 : w,
+                              quantised ? sizeof w8 : sizeof w);
+    tensor[2] = tflite_tensor(&m, type, "y:1,2", NULL, 0);
+    tflite_tensor(&m, T_F32, "b:2", b, sizeof b);
+    for (int i = 0; quantised && i < 3; i++) tflite_quantise(tensor[i], &scale, &zero, 1, 0);
+    tflite_operator(&m, 9, quantised ? "0,1,-1" : "0,1,3", "2", NULL);
+    return tflite_bytes(&m, "0", "2");
+}
+
+static void models_of_tflite_are_quantised_as_onnx(void **state) {
+    kiln_quantize_plan plan = {0};
+    expect_ok(read_bytes(*state, tflite_product(*state, false), &plan));
+    assert_int_equal(plan.layer_count, 1);
+    assert_true(kiln_str_is(plan.layer[0].op, "Gemm"));
+    assert_string_equal(kiln_import_kind(plan.model), "onnx");
+    kiln_file_unmap(&plan.bytes);
+    kiln_status st = read_bytes(*state, tflite_product(*state, true), &plan);
+    assert_int_equal(kiln_status_code(st), KILN_FAILED_PRECONDITION);
+    kiln_status_free(st);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        test_with_arena(models_of_tflite_are_quantised_as_onnx),
         test_with_arena(norms_are_folded_into_convolutions),
         test_with_arena(layers_and_values_are_found),
         test_with_arena(what_stays_in_floats_is_left_alone),

@@ -363,6 +363,14 @@ static kiln_value add_input(const kiln_buffer_info *buffer, bool has_all_steps, 
     return kiln_graph_add_input(graph, buffer->name, buffer->dtype, &shape);
 }
 
+/* `name` and a suffix that makes it new: values that callers see keep the names of tensors. */
+static kiln_str inner_name(kiln_graph *graph, kiln_str name) {
+    kiln_str inner = kiln_str_printf(graph->arena, "%.*s:step", KILN_STR_ARG(name));
+    while (kiln_graph_find_value(graph, inner))
+        inner = kiln_str_printf(graph->arena, "%.*s:", KILN_STR_ARG(inner));
+    return inner;
+}
+
 /* The loop around a step, from its states and rows `input`; `input` is what the step reads. */
 static kiln_status begin_loop(const repetition *repeat, kiln_graph *graph, kiln_value *input,
                               kiln_value *out_number) {
@@ -375,12 +383,12 @@ static kiln_status begin_loop(const repetition *repeat, kiln_graph *graph, kiln_
     kiln_graph_set_int(graph, begin, "trips", repeat->steps);
     kiln_graph_set_int(graph, begin, "carried", repeat->states);
     kiln_graph_set_input(graph, begin, 0,
-                         kiln_graph_add_constant(graph, KILN_STR("steps"), &steps));
-    *out_number = kiln_graph_add_value(graph, KILN_STR("step"));
+                         kiln_graph_add_constant(graph, KILN_STR("repeat:steps"), &steps));
+    *out_number = kiln_graph_add_value(graph, KILN_STR("repeat:step"));
     kiln_graph_set_output(graph, begin, 0, *out_number);
     for (uint32_t i = 0; i < count; i++) {
         kiln_graph_set_input(graph, begin, 1 + i, input[i]);
-        input[i] = kiln_graph_add_value(graph, graph->value.data[input[i]].name);
+        input[i] = kiln_graph_add_value(graph, inner_name(graph, graph->value.data[input[i]].name));
         kiln_graph_set_output(graph, begin, 1 + i, input[i]);
     }
     return kiln_node_infer(graph, begin);
@@ -395,9 +403,7 @@ static kiln_status end_loop(kiln_graph *graph, kiln_value number, kiln_value *ou
     for (uint32_t i = 0; i < count; i++) {
         const kiln_str name = graph->value.data[output[i]].name;
         kiln_graph_set_input(graph, end, 1 + i, output[i]);
-        kiln_graph_rename_value(
-            graph, output[i],
-            kiln_str_from(kiln_arena_printf(graph->arena, "%.*s.step", KILN_STR_ARG(name))));
+        kiln_graph_rename_value(graph, output[i], inner_name(graph, name));
         output[i] = kiln_graph_add_value(graph, name);
         kiln_graph_set_output(graph, end, i, output[i]);
     }

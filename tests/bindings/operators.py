@@ -131,10 +131,11 @@ def recurrent():
 
 
 def clamped_product():
+    """Its names are those that a loop's own values could have."""
     op = te.Operator("clamped")
-    p, x = op.input("p", (3,)), op.input("x", (3,))
+    p, x = op.input("p", (3,)), op.input("step", (3,))
     op.output("last", (3,), lambda i: te.min(te.max(p[i] * (x[i] + 0.5), 0.5), 2))
-    op.output("each", (3,), lambda i: te.Tensor("last", (3,), "f32")[i] + 1)
+    op.output("steps", (3,), lambda i: te.Tensor("last", (3,), "f32")[i] + 1)
     op.repeat(35, states=1, rows=1)
 
     def expected(p, x):
@@ -176,8 +177,8 @@ def case_compute():
 def case_repeat():
     """A recurrence has the caller's shapes, a schedule of its step, and refuses what does not go on from step to step."""
     op, expected = clamped_product()
-    assert repr(op) == "<kiln.te.Operator clamped (p: float32[3], x: float32[35, 3]) -> (last: float32[3], each: float32[35, 3])>"
-    assert str(op).splitlines()[-1] == "# repeated 35 times, then p = last; by rows: x"
+    assert repr(op) == "<kiln.te.Operator clamped (p: float32[3], step: float32[35, 3]) -> (last: float32[3], steps: float32[35, 3])>"
+    assert str(op).splitlines()[-1] == "# repeated 35 times, then p = last; by rows: step"
     x = given(op)
     s = op.schedule()
     s.vectorize("last.i")
@@ -301,6 +302,7 @@ def case_tune(folder):
             kiln.compile(op, output, db="none")
         module = kiln.load(output)
         assert "expression" in [step.op for step in module.steps]
+        assert [port.name for port in (*module.inputs, *module.outputs)] == [port.name for port in (*op.inputs, *op.outputs)]
         assert_close(module(*inputs), expected(*inputs))
     assert [row["op"] for row in kiln.Database(folder + "/own.db").best()][0] == "expression"
     op, expected = max_plus()

@@ -129,8 +129,8 @@ kiln_opt_list kiln_sizes_dim(const kiln_opt_list *dim, const kiln_sizes *sizes, 
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* A model is looked at in two sizes, which need be none of the module's: where a port has rows is
- * told by its two shapes. */
+/* A model is looked at in sizes 2 and 3, which need be none of the module's, and in the largest:
+ * where a port has rows is told by its shapes in two of them. */
 typedef struct rows_work {
     int64_t size, other_size;
     const kiln_shape *other; /* [port] in the other size, inputs first; NULL: not known yet */
@@ -217,19 +217,23 @@ static kiln_status look(const kiln_sizes_model *m, rows_work *work, kiln_arena *
     return st;
 }
 
+/* What holds for 2 and 3 rows need not for more, where a model compares its size with a number: so
+ * the largest size must compute a row like them. */
 bool kiln_sizes_have_rows(const kiln_sizes_model *model, kiln_arena *process) {
-    static const int64_t size[] = {2, 3, 2};
+    const int64_t largest = model->sizes->size[model->sizes->count - 1];
+    const int64_t size[] = {2, 3, 2, largest};
+    const uint32_t count = largest > 3 ? 4 : 3;
     rows_work work = {0};
-    rows_found found[3] = {{0}};
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(size); i++) {
+    rows_found found[KILN_ARRAY_COUNT(size)] = {{0}};
+    for (uint32_t i = 0; i < count; i++) {
         work.size = size[i];
-        work.other_size = 5 - size[i];
+        work.other_size = i > 0 ? size[i - 1] : 0;
         kiln_status st = look(model, &work, process, &found[i]);
         const bool proved = !st && (i == 0 || found[i].independent);
         kiln_status_free(st); /* a model that takes neither has the sizes that are listed */
-        if (!proved) return false;
+        if (!proved || (i > 1 && found[i].signature != found[1].signature)) return false;
     }
-    return found[1].signature == found[2].signature;
+    return true;
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */

@@ -253,6 +253,22 @@ def test_recurrent_layers_take_every_size(world):
                     assert abs(padded[(t * 3 + b) * hidden + k] - alone[t * hidden + k]) < 1e-5, (steps, b, t)
 
 
+def test_what_begins_with_larger_sizes_is_seen(world):
+    """Rows from the fourth on are negated: rows of sizes 2 and 3 are all alike, and so is what is made of them."""
+    module, model = world.path("f.kiln"), pathlib.Path(world.path("f.onnx"))
+    scalars = [onnx_file.tensor(name, onnx_file.INT64, [], [value]) for name, value in (("zero", 0), ("one", 1), ("four", 4), ("axis", 0))]
+    last = onnx_file.ints("last", [-1])
+    nodes = [onnx_file.node("Shape", "x", "s"), onnx_file.node("Gather", "s axis", "n"), onnx_file.node("Range", "zero n one", "r"),
+             onnx_file.node("Less", "r four", "l"), onnx_file.node("Unsqueeze", "l last", "c"), onnx_file.node("Neg", "x", "m"),
+             onnx_file.node("Where", "c x m", "y")]
+    model.write_bytes(onnx_file.model(nodes, [onnx_file.port("x", ["batch", 2])], [onnx_file.port("y", ["batch", 2])], [*scalars, last]))
+    made = world.json("compile", model, "--dim", "batch=1,8", "--db", "none", "-o", module)[-1]
+    assert not made["takes_all"], made
+    made = world.json("compile", model, "--dim", "batch=1,4", "--db", "none", "-o", module)[-1]
+    assert made["takes_all"], made
+    assert outputs(world, module, x=([3, 2], [1, 2, 3, 4, 5, 6])) == [([3, 2], [1, 2, 3, 4, 5, 6])]
+
+
 def test_rows_that_depend_on_each_other_are_not_padded(world):
     module = world.path("s.kiln")
     model = batch_model(world, onnx_file.node("MatMul", "x w", "p"), [onnx_file.node("Softmax", "p", "y", axis=0)])

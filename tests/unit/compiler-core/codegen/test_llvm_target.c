@@ -17,6 +17,7 @@
 #include "deploy/runtime/load.h"
 #include "tests/support/program_generate.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
+#include "tests/unit/compiler-core/codegen/products.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
@@ -465,12 +466,6 @@ static void halves_are_moved_as_they_lie(void **state) {
     }
 }
 
-static uint32_t occurrences(const char *code, const char *word) {
-    uint32_t count = 0;
-    for (const char *at = strstr(code, word); at; at = strstr(at + 1, word)) count++;
-    return count;
-}
-
 /* A cast to halves that are stored is the store's own rounding. */
 static void stored_halves_are_rounded_once(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
@@ -608,6 +603,27 @@ static void references_compute_result_and_bound(void **state) {
     }
 }
 
+/* A core of 32 bits counts, divides and compares in one register what fits there; a counter of 64
+ * bits is carried from its lower half. */
+static void indices_have_one_register_where_all_values_fit(void **state) {
+    static const char *const target_text[] = {"pynq", "cortex-m4"};
+    for (uint32_t i = 0; i < 2 * KILN_ARRAY_COUNT(target_text); i++) {
+        const bool is_huge = i % 2;
+        const kiln_target target = target_of(*state, target_text[i / 2]);
+        kiln_program *te = parsed(
+            *state,
+            kiln_arena_printf(*state,
+                              "program g\ninput x: f32[7]\noutput y: f32[1]\n"
+                              "block g(i:1 | k:%s): y[i] sum= select(k < 5000, x[floormod(k, 7)], "
+                              "x[floormod(floordiv(k, 5), 7)])\n",
+                              is_huge ? "3000000000" : "30000"));
+        kiln_program_make_loops(te);
+        const char *text = assembly_of(te, &target, *state);
+        if ((occurrences(text, "adc") > 0) != is_huge)
+            fail_msg("%s, %s:\n%s", target_text[i / 2], is_huge ? "huge" : "small", text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(objects_keep_the_contract_and_their_bytes),
@@ -630,6 +646,7 @@ int main(void) {
         PROGRAM_TEST(manifests_say_what_was_built),
         PROGRAM_TEST(manifests_name_the_algorithm),
         PROGRAM_TEST(references_compute_result_and_bound),
+        test_with_arena(indices_have_one_register_where_all_values_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

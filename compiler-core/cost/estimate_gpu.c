@@ -67,6 +67,9 @@ static void measure_group(const kiln_facts *facts, const kiln_facts_statement *s
     l->producers |= has_producer(facts, s);
     l->groups = fmax(l->groups, kiln_grid_loops_of(facts, s).groups);
     for (uint32_t k = 1; k < s->depth; k++) {
+        const kiln_attribute *resident =
+            kiln_stmt_attribute(facts->p, facts->loop[s->path[k]].stmt, KILN_ATTRIBUTE_RESIDENT);
+        if (resident) l->held.resident = resident->row;
         if (facts->loop[s->path[k]].level != KILN_LEVEL_GROUP) continue;
         const kiln_facts_loop *loop = &facts->loop[s->path[k]];
         const uint32_t d = kiln_axes[facts->p->stmt.data[loop->stmt].axis].dimension;
@@ -311,7 +314,8 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
 static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
     const kiln_facts_statement *s = c->s;
     const double stages = c->writes_group ? stages_of(e->facts, s) : 1;
-    double words = 0, fragments = 0, staged = 0;
+    const bool fetches = c->writes_group && !has_producer(e->facts, s);
+    double words = 0, fragments = 0;
     kiln_gpu_held_add(e->facts, s, &c->l->held);
     for (uint32_t i = 1; i < s->access_count; i++) {
         const kiln_facts_access *a = &s->access[i];
@@ -320,17 +324,17 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
             elements = a->elements[s->tile.level] / s->tile.reduce *
                        kiln_grid_virtual_threads(e->facts, s, a, s->tile.level, true);
         words += elements * fmax(a->element_bytes / 4.0, 1);
-        if (elements > 0) staged += turns_of(c) * kiln_gpu_carried_words(a, elements);
+        if (elements > 0 && fetches)
+            kiln_gpu_held_fetch(&c->l->held, a, turns_of(c), elements, width_of(e, s, a), stages);
         if (is_by_threads(s))
             fragments += kiln_gpu_fragment_words(s->intrinsic, is_of_rows(e->facts, s, a), elements,
                                                  a->element_bytes);
     }
     if (c->writes_group) /* pipelines of more than two stages go past registers */
-        c->l->fetched += stages > 2 || has_producer(e->facts, s) ? 0 : words;
+        c->l->fetched += fetches && stages <= 2 ? words : 0;
     else
         c->l->operands = fmax(c->l->operands, words);
-    if (stages == 2 && !has_producer(e->facts, s)) c->l->held.staged += staged;
-    if (stages > 2 && !has_producer(e->facts, s)) c->l->held.copies += turns_of(c);
+    if (fetches && stages > 2) c->l->held.copies += turns_of(c);
     if (!c->writes_group)
         c->l->held.operands = fmax(c->l->held.operands, is_by_threads(s) ? fragments : words);
 }

@@ -4,25 +4,30 @@
 
 #include "base/macros.h"
 #include "compiler-core/cost/grid.h"
+#include "compiler-core/ir/device.h"
 
-/* Calibrated against ptxas 12.9 (decision 85 says on what): registers beside those that are
+/* Calibrated against ptxas 12.9 (decisions 85 and 123 say on what): registers beside those that are
  * counted, for addresses, counters and values on their way. */
-#define BESIDE 25
+#define BESIDE 24
 #define BESIDE_OF_WARPS 19
 #define BESIDE_OF_GROUPS 24 /* of warps that multiply together: descriptors */
 #define COPY_SHARE 0.2      /* a copy that lands later: most addresses are one and a distance */
 #define WINDOW_CARRIED 4    /* 64 bits of address, and what the condition is made of */
 #define ROWS_HELD 2         /* pieces of rows whose fragments are there at once; of columns all */
 #define BESIDE_OF_MOVES 14
-#define STEP_HELD 18     /* operands of a step that are loaded before they are read, at most */
-#define STEP_SHARE 0.5   /* of these */
-#define ODD_LESS 1.75    /* loops with such addresses are not unrolled: fewer words on their way */
-#define WIDE_LESS 3.5    /* wide copies need fewer addresses */
-#define MOVED_SHARE 0.75 /* of words that are only moved, which live at once */
-#define MOVED_ODD 2      /* an odd address of these */
-#define STRAIGHT_BESIDE 16 /* what straight code takes where registers are free: that, */
-#define STRAIGHT_SHARE 1.1 /* and so much of what it loads */
-#define GROWTH 1.1         /* and else: so much of what is needed, */
+#define STEP_HELD 18       /* operands of a step that are loaded before they are read, at most */
+#define STEP_SHARE 0.5     /* of these */
+#define PLACE 2            /* 64 bits of address of a load whose place is no sum of digits */
+#define COPY_PLACE 0.35    /* of a copy that lands later, most of which are made one by one, */
+#define FETCHED_SHARE 0.15 /* as are loads that are stored at once; */
+#define FETCHED_MOST 32    /* of so many in a turn, as the assembler writes out */
+#define MOVED_SHARE 0.75   /* of words that are only moved, which live at once */
+#define MOVED_ODD 2        /* an odd address of these */
+#define STRAIGHT_BESIDE 28 /* what straight code takes where registers are free: that, */
+#define STRAIGHT_SHARE 2.8 /* and so much of what it loads */
+#define MANY_GROWTH 1.07   /* of a thread that gets all: so much of what is needed, */
+#define MANY_MORE 4        /* and that */
+#define GROWTH 1.1         /* of products of warps: so much of what is needed, */
 #define GROWTH_LESS 2      /* less that */
 #define UNROLLED_MAX 32    /* turns of a serial loop that the assembler copies */
 #define REGISTER_STEP 8    /* registers of a thread are given out in eights */
@@ -105,6 +110,13 @@ static double xor_addresses(const kiln_facts *facts, const kiln_facts_statement 
     return most - 1;
 }
 
+/* Whether its address is no sum of digits. */
+static bool is_odd(const kiln_facts_access *a) {
+    bool odd = false;
+    for (uint32_t d = 0; d < a->rank; d++) odd |= !a->index[d].exact;
+    return odd;
+}
+
 void kiln_gpu_held_add(const kiln_facts *facts, const kiln_facts_statement *s,
                        kiln_gpu_held *held) {
     const kiln_seen_by writes = kiln_grid_seen_by(facts, s->access[0].buffer);
@@ -115,11 +127,7 @@ void kiln_gpu_held_add(const kiln_facts *facts, const kiln_facts_statement *s,
     held->shares |= s->reduction || writes != KILN_SEEN_BY_DEVICE;
     for (uint32_t i = 0; i < s->access_count; i++) {
         const kiln_facts_access *a = &s->access[i];
-        for (uint32_t d = 0; d < a->rank; d++)
-            if (!a->index[d].exact) {
-                held->odd++;
-                break;
-            }
+        held->odd += is_odd(a);
         const kiln_seen_by seen = kiln_grid_seen_by(facts, a->buffer);
         if (by_threads && !held->by_groups && seen == KILN_SEEN_BY_GROUP)
             held->addresses += xor_addresses(facts, s, a);
@@ -129,8 +137,6 @@ void kiln_gpu_held_add(const kiln_facts *facts, const kiln_facts_statement *s,
         straight += a->elements[s->tile.level] * words;
         moved += lanes_of(facts, s, a) * words;
         if (s->reduction && !by_threads) live += live_elements(facts, s, a) * words;
-        if (writes == KILN_SEEN_BY_GROUP && seen == KILN_SEEN_BY_DEVICE)
-            held->wide |= lanes_of(facts, s, a) > 1;
     }
     held->live = fmax(held->live, live);
     held->straight = fmax(held->straight, straight * unrolled_turns(facts, s));
@@ -147,8 +153,18 @@ double kiln_gpu_fragment_words(const kiln_intrinsic *intrinsic, bool rows, doubl
     return (rows ? fmin(pieces, ROWS_HELD) : pieces) * words;
 }
 
-double kiln_gpu_carried_words(const kiln_facts_access *a, double elements) {
-    return fmax(elements * a->element_bytes / 4.0, 1) + (a->conditional ? WINDOW_CARRIED : 0);
+void kiln_gpu_held_fetch(kiln_gpu_held *held, const kiln_facts_access *a, double turns,
+                         double elements, double width, double stages) {
+    /* No two loads share a register. */
+    const double words = turns * fmax(elements * a->element_bytes / 4.0, 1),
+                 odd_loads = is_odd(a) ? turns * elements / width : 0;
+    if (stages == 1) held->fetched += words;
+    if (stages == 2) {
+        held->staged += words;
+        held->windows += a->conditional ? turns : 0;
+        held->places += odd_loads;
+    }
+    if (stages > 2) held->copy_places += odd_loads;
 }
 
 /* ---- what the assembler gives ---------------------------------------------------------------- */
@@ -156,10 +172,21 @@ double kiln_gpu_carried_words(const kiln_facts_access *a, double elements) {
 static double needed_of(const kiln_gpu_held *h) {
     if (h->by_threads)
         return (h->by_groups ? BESIDE_OF_GROUPS : BESIDE_OF_WARPS) + h->sums +
-               STEP_SHARE * h->operands + h->staged + h->addresses + COPY_SHARE * h->copies;
+               STEP_SHARE * h->operands + h->staged + WINDOW_CARRIED * h->windows + h->addresses +
+               COPY_SHARE * h->copies;
     if (!h->shares) return BESIDE_OF_MOVES + MOVED_SHARE * h->moved + MOVED_ODD * (h->odd > 0);
-    return BESIDE + h->sums + h->live + h->staged + STEP_SHARE * fmin(h->operands, STEP_HELD) -
-           ODD_LESS * h->odd - WIDE_LESS * h->wide;
+    return BESIDE + h->sums + h->live + STEP_SHARE * fmin(h->operands, STEP_HELD) + h->staged +
+           PLACE * h->places + COPY_PLACE * fmin(h->copy_places, FETCHED_MOST) +
+           FETCHED_SHARE * fmin(h->fetched, FETCHED_MOST);
+}
+
+/* Groups that the kernel says are to fit on a unit, as lowering has it; 0: it says nothing. */
+static double resident_of(const kiln_gpu_held *h) {
+    return h->resident ? h->resident : !h->by_threads && h->sums + h->staged >= KILN_REGISTERS_MANY;
+}
+
+static double in_steps(double registers) {
+    return floor(registers / REGISTER_STEP) * REGISTER_STEP;
 }
 
 kiln_gpu_registers kiln_gpu_registers_of(const kiln_gpu_held *held, const kiln_gpu *gpu,
@@ -170,13 +197,19 @@ kiln_gpu_registers kiln_gpu_registers_of(const kiln_gpu_held *held, const kiln_g
      * there are as many groups cost nothing. */
     const double most = fmax(fmin(gpu->unit_groups, floor(gpu->unit_threads / group)), 1),
                  given = ceil(r.needed / REGISTER_STEP) * REGISTER_STEP,
-                 groups = fmax(fmin(most, floor(gpu->unit_registers / (given * group))), 1),
-                 free =
-                     floor(gpu->unit_registers / (groups * group) / REGISTER_STEP) * REGISTER_STEP,
-                 step = fmin(free, gpu->thread_registers);
-    double wanted = r.needed * GROWTH - GROWTH_LESS;
-    if (groups == most) wanted = STRAIGHT_BESIDE + held->sums + STRAIGHT_SHARE * held->straight;
-    if (!held->shares) wanted = r.needed;
-    r.expected = fmin(fmax(wanted, r.needed), step);
+                 resident = resident_of(held);
+    double groups = fmax(fmin(most, floor(gpu->unit_registers / (given * group))), 1),
+           wanted = r.needed;
+    if (held->shares && resident > 0) {
+        wanted = r.needed * MANY_GROWTH + MANY_MORE;
+        groups = resident;
+    } else if (held->shares && groups == most) {
+        wanted = STRAIGHT_BESIDE + held->sums + STRAIGHT_SHARE * held->straight;
+    } else if (held->by_threads) {
+        wanted = r.needed * GROWTH - GROWTH_LESS;
+    }
+    const double free =
+        fmin(in_steps(gpu->unit_registers / (groups * group)), gpu->thread_registers);
+    r.expected = fmin(fmax(wanted, r.needed), free);
     return r;
 }

@@ -13,32 +13,37 @@
 
 /* What the statements of one launch leave in registers, in words of 4 bytes. */
 typedef struct kiln_gpu_held {
-    double sums;      /* elements of the thread's own buffers */
-    double operands;  /* read by one step of the tile */
-    double staged;    /* fetched by one turn of a pipeline of two stages, carried past its work */
-    double copies;    /* that a thread begins in one turn of a pipeline of more stages */
-    double addresses; /* of fragments, beside the first of each operand: an XOR leaves no distance
-                         to add */
-    double live;      /* loaded and read again later, at the place of the code where most are */
-    double straight;  /* loaded by the longest straight code */
-    double moved;     /* of launches that share nothing: loaded by one turn */
-    double odd;       /* accesses whose addresses are no sums of digits */
-    bool by_threads;  /* instructions of warps multiply */
-    bool by_groups;   /* of groups of warps */
-    bool wide;        /* copies to shared memory take several elements at a time */
-    bool shares;      /* threads sum up, or have buffers of their own or of their group */
+    double sums;        /* elements of the thread's own buffers */
+    double operands;    /* read by one step of the tile */
+    double fetched;     /* by one turn without a pipeline, stored before its work */
+    double staged;      /* fetched by one turn of a pipeline of two stages, carried past its work */
+    double windows;     /* loads of these that are made under a condition */
+    double places;      /* loads of these whose addresses are no sums of digits */
+    double copies;      /* that a thread begins in one turn of a pipeline of more stages */
+    double copy_places; /* loads of these whose addresses are no sums of digits */
+    double addresses;   /* of fragments, beside the first of each operand: an XOR leaves no distance
+                           to add */
+    double live;        /* loaded and read again later, at the place of the code where most are */
+    double straight;    /* loaded by the longest straight code */
+    double moved;       /* of launches that share nothing: loaded by one turn */
+    double odd;         /* accesses whose addresses are no sums of digits */
+    bool by_threads;    /* instructions of warps multiply */
+    bool by_groups;     /* of groups of warps */
+    bool shares;        /* threads sum up, or have buffers of their own or of their group */
+    uint32_t resident;  /* groups that a schedule asks a unit to hold; 0: it says nothing */
 } kiln_gpu_held;
 
-/* Adds a statement, but for `sums`, `operands`, `staged` and `copies`. */
+/* Adds a statement, but for `sums`, `operands`, what is fetched and `resident`. */
 void kiln_gpu_held_add(const kiln_facts *facts, const kiln_facts_statement *s, kiln_gpu_held *held);
 /* Words of an operand of an instruction of warps that one thread holds at once; of one that reads
  * shared memory by itself 0. `elements`: of one step, as the thread's loops touch them. */
 double kiln_gpu_fragment_words(const kiln_intrinsic *intrinsic, bool rows, double elements,
                                uint32_t element_bytes);
 
-/* Words of `elements` that one load of a fetch brings, until they are stored: no two loads share a
- * register, and one of a window keeps its address and condition. */
-double kiln_gpu_carried_words(const kiln_facts_access *a, double elements);
+/* Adds what `turns` loads of a fetch bring in a turn of a pipeline of so many stages; 1: there is
+ * none. `elements`: of each; `width`: of these that one instruction loads. */
+void kiln_gpu_held_fetch(kiln_gpu_held *held, const kiln_facts_access *a, double turns,
+                         double elements, double width, double stages);
 
 typedef struct kiln_gpu_registers {
     double needed;   /* not cut to what a thread may have */

@@ -42,6 +42,10 @@
 #define KILN_PIPELINE_STAGES_MAX 8 /* at least 2 */
 /* Elements of a temp that a thread fetches, up to which two stages have them in registers. */
 #define KILN_PIPELINE_STAGED_MAX 64
+/* From so many registers of its own values on a thread gets all that a group's threads may have:
+ * left to itself, ptxas 12.9 spills some of these so that more groups fit on a unit. A thread with
+ * fewer would fill what it may have with loads ahead. Decision 123. */
+#define KILN_REGISTERS_MANY 64
 #define KILN_RESIDENT_GROUPS_MAX 8 /* that a schedule asks a unit to hold */
 /* CUDA devices from this capability on copy into shared memory by themselves (cp.async). */
 #define KILN_COPIES_CAPABILITY 80

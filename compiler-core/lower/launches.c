@@ -7,6 +7,7 @@
 #include "compiler-core/ir/device.h"
 #include "compiler-core/lower/launch.h"
 #include "compiler-core/lower/pass.h"
+#include "compiler-core/lower/registers.h"
 
 #define REFUSE(...) KILN_ERROR(ILLEGAL_SCHEDULE, __VA_ARGS__)
 
@@ -220,7 +221,7 @@ static kiln_status describe_launch(describing *d, kiln_stmt nest) {
     launch->entry = kiln_str_from(
         kiln_arena_printf(d->arena, "%.*s_%u", KILN_STR_ARG(d->prefix), d->out->count++));
     const kiln_attribute *resident = kiln_stmt_attribute(p, nest, KILN_ATTRIBUTE_RESIDENT);
-    launch->resident = resident ? resident->row : 0;
+    launch->resident = resident ? resident->row : kiln_registers_many(p, nest);
     launch->group = enter_loops(p, nest, KILN_LEVEL_GRID, launch->grid_size, launch->grid_var);
     launch->body =
         enter_loops(p, launch->group, KILN_LEVEL_GROUP, launch->group_size, launch->group_var);

@@ -309,6 +309,28 @@ static kiln_status count_tree(count_walk *c, kiln_stmt stmt, uint64_t live, uint
     return st;
 }
 
+static bool is_by_warps(kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    const kiln_intrinsic *in = kiln_intrinsic_of_loop(p, stmt);
+    bool found = in && kiln_intrinsic_of_threads(in);
+    for (uint32_t i = 0; i < s.child.count && !found; i++) found = is_by_warps(p, s.child.data[i]);
+    return found;
+}
+
+static uint64_t count_below(kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    const bool is_register =
+        s.kind == KILN_STMT_ALLOC && p->buffer.data[s.buffer].scope == KILN_SCOPE_REGISTER;
+    uint64_t widest = 0;
+    for (uint32_t i = 0; i < s.child.count; i++)
+        widest = KILN_MAX(widest, count_below(p, s.child.data[i]));
+    return widest + (is_register ? register_count(p, 4, stmt) : 0);
+}
+
+bool kiln_registers_many(kiln_program *p, kiln_stmt nest) {
+    return count_below(p, nest) >= KILN_REGISTERS_MANY && !is_by_warps(p, nest);
+}
+
 kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target, bool by_threads,
                                  uint32_t *out_registers) {
     if (p->root) number_elements(p, p->root);

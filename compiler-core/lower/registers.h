@@ -17,5 +17,8 @@ uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffe
  * `*out_registers`: of the widest region. */
 KILN_MUST_USE kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target,
                                                bool by_threads, uint32_t *out_registers);
+/* Whether a thread of the launch holds KILN_REGISTERS_MANY or more in REGISTER buffers and
+ * multiplies by itself. Products of warps keep what ptxas gives them: they need what it finds. */
+bool kiln_registers_many(kiln_program *p, kiln_stmt nest);
 
 #endif

@@ -136,8 +136,6 @@ kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *
                                  int64_t block);
 /* 4-byte registers of a thread, about. */
 int64_t kiln_gpu_registers(const kiln_gpu_needs *needs, int64_t stages);
-/* Groups for which a unit has registers, whatever row of the tables is drawn; at least 1. */
-int64_t kiln_gpu_resident_max(const kiln_gpu_tiling *t);
 
 /* gpu_sizes.c: tables of tiles and of steps, all of which go together within the limits. NULL, or
  * the limit that leaves none. */

@@ -7,7 +7,6 @@
 /* Registers of addresses, counters and what ptxas keeps: counts of fp32 tiles of the machine code
  * of sm_80 and sm_90 lie within 13 % of what they give (../shared/reference/gpu.md says how). */
 #define REGISTERS_BESIDE 22
-#define REGISTERS_UNSURE 6 /* a part of the count, by which it may be too low */
 
 static int64_t parts_of(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
 
@@ -162,17 +161,4 @@ kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *
 int64_t kiln_gpu_registers(const kiln_gpu_needs *needs, int64_t stages) {
     const int64_t fetched = needs->fetched_words;
     return needs->registers + (stages == 2 ? fetched : KILN_MIN(fetched, 16));
-}
-
-int64_t kiln_gpu_resident_max(const kiln_gpu_tiling *t) {
-    int64_t most = t->limits.unit_groups;
-    for (uint32_t r = 0; r < t->row_count; r++)
-        for (uint32_t k = 0; k < t->step_count; k++) {
-            const kiln_gpu_needs needs =
-                kiln_gpu_needs_of(t, &t->row[r], t->step[k][KILN_GPU_BLOCK]);
-            const int64_t registers = kiln_gpu_registers(&needs, t->step[k][KILN_GPU_STAGES]);
-            most = KILN_MIN(most, t->limits.unit_registers /
-                                      (needs.threads * (registers + registers / REGISTERS_UNSURE)));
-        }
-    return KILN_MAX(most, 1);
 }

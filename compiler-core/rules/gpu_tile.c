@@ -15,9 +15,6 @@
  * thread's points of the iterator with lanes lie in, and threads that copy one step of a plane. */
 enum { LANES = 2 * KILN_GPU_TILED_MAX, PARTS, PLANE, COLUMNS };
 
-#define RESIDENT_MAX 3
-#define POINTS_MANY 64
-
 static kiln_sched_int threads_of(const kiln_gpu_tiling *t, uint32_t n) {
     return kiln_sched_element(t->tile, 2 * n);
 }
@@ -300,22 +297,6 @@ int kiln_gpu_follower_iter(const kiln_gpu_tiling *t, const kiln_pattern *followe
     return -1;
 }
 
-/* How many groups are to fit on a unit: none said, or as many as registers of all tiles leave room
- * for. By default one where a thread has many points, which ptxas 12.9 otherwise gives fewer
- * registers than they need; with few points it fills what it may have with loads ahead, and spills.
- */
-static void sample_resident(kiln_gpu_tiling *t, kiln_sched_loop grid) {
-    int64_t groups[RESIDENT_MAX + 1] = {0};
-    uint32_t count = 1;
-    const int64_t most = kiln_gpu_resident_max(t);
-    int64_t points = 1;
-    for (uint32_t n = 0; n < t->tiled; n++) points *= t->row[t->preferred].points[n];
-    for (int64_t n = 1; n <= KILN_MIN(most, RESIDENT_MAX); n++) groups[count++] = n;
-    const kiln_sched_sample drawn =
-        kiln_sched_categorical(t->s, groups, count, points >= POINTS_MANY);
-    kiln_sched_resident(kiln_sched_try(t->s), grid, kiln_sched_element(drawn, 0));
-}
-
 /* Each thread goes on with its own sums. */
 static bool place_follower(kiln_gpu_tiling *t, kiln_block follower, const nest *at) {
     kiln_sched *s = t->s;
@@ -367,7 +348,6 @@ const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block, double *cycles)
     for (uint32_t a = 0; a < t.operand_count; a++)
         if (!copy[a] || !place_copy(&t, &t.operand[a], copy[a], &n))
             return "threads cannot copy what they share";
-    sample_resident(&t, n.grid);
     kiln_sched_pipeline(kiln_sched_try(s), n.blocks, kiln_sched_element(t.steps, KILN_GPU_STAGES));
     if (!place_follower(&t, follower, &n)) return "what follows does not go along with the tile";
     for (uint32_t a = 0; a < t.operand_count; a++)

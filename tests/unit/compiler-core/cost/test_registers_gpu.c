@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/macros.h"
+#include "compiler-core/ir/device.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
@@ -77,13 +78,13 @@ static kiln_gpu row_of(const char *name) { return *kiln_gpu_find(kiln_str_from(n
 static void ptxas_gives_about_what_is_expected(void **state) {
     static const struct {
         double sums, operands, live, straight, threads, gave;
-        bool wide;
+        double staged, places; /* of two stages */
     } row[] = {
-        {64, 20, 5, 320, 128, 121, false}, {64, 16, 9, 256, 64, 118, false},
-        {32, 18, 3, 288, 64, 72, false},   {16, 10, 3, 160, 128, 56, false},
-        {16, 8, 5, 128, 64, 48, false},    {8, 9, 2, 72, 64, 40, false},
-        {2, 3, 2, 24, 128, 32, false},     {1, 2, 2, 36, 128, 32, false},
-        {64, 34, 33, 544, 256, 128, true}, {7, 8, 2, 128, 64, 32, true},
+        {64, 20, 17, 20, 128, 126, 0, 0},  {64, 16, 9, 16, 64, 119, 0, 0},
+        {64, 16, 9, 64, 128, 227, 96, 0},  {16, 10, 9, 10, 128, 56, 0, 0},
+        {16, 8, 5, 64, 64, 48, 0, 0},      {32, 12, 9, 48, 256, 77, 0, 0},
+        {2, 3, 2, 24, 128, 32, 0, 0},      {16, 10, 3, 40, 32, 64, 9, 0},
+        {28, 6, 28, 329, 64, 168, 25, 25}, {2, 2.7, 2, 24, 256, 64, 11, 11},
     };
     const kiln_gpu h200 = row_of("h200");
     (void)state;
@@ -92,11 +93,13 @@ static void ptxas_gives_about_what_is_expected(void **state) {
                                     .operands = row[i].operands,
                                     .live = row[i].live,
                                     .straight = row[i].straight,
-                                    .wide = row[i].wide,
+                                    .staged = row[i].staged,
+                                    .places = row[i].places,
                                     .shares = true};
         const kiln_gpu_registers r = kiln_gpu_registers_of(&held, &h200, row[i].threads);
         assert_true(r.needed <= r.expected || r.expected == h200.thread_registers);
-        assert_true(fabs(r.expected / row[i].gave - 1) <= 0.15);
+        if (fabs(r.expected / row[i].gave - 1) > 0.15)
+            fail_msg("row %u: %g expected, %g given", i, r.expected, row[i].gave);
     }
 }
 
@@ -130,12 +133,42 @@ static void ptxas_gives_products_of_warps_about_what_is_expected(void **state) {
 }
 
 static void no_two_loads_share_a_register(void **state) {
-    const kiln_facts_access halves = {.element_bytes = 2},
-                            window = {.element_bytes = 2, .conditional = true};
+    const kiln_facts_access halves = {.element_bytes = 2};
+    kiln_gpu_held held = {0};
     (void)state;
-    assert_true(kiln_gpu_carried_words(&halves, 8) == 4);
-    assert_true(kiln_gpu_carried_words(&halves, 1) == 1); /* not half of one */
-    assert_true(kiln_gpu_carried_words(&window, 1) == 5); /* with its address and condition */
+    kiln_gpu_held_fetch(&held, &halves, 3, 8, 8, 2);
+    assert_true(held.staged == 3 * 4);
+    kiln_gpu_held_fetch(&held, &halves, 3, 1, 1, 2); /* not half of one each */
+    assert_true(held.staged == 3 * 4 + 3);
+    assert_true(held.windows == 0 && held.places == 0 && held.fetched == 0);
+}
+
+static void fetches_of_windows_keep_their_places_while_stages_carry_them(void **state) {
+    kiln_form odd = {.exact = false};
+    const kiln_facts_access window = {
+        .element_bytes = 4, .conditional = true, .rank = 1, .index = &odd};
+    kiln_gpu_held held = {0};
+    (void)state;
+    kiln_gpu_held_fetch(&held, &window, 5, 1, 1, 1);
+    assert_true(held.fetched == 5 && held.windows == 0 && held.places == 0);
+    kiln_gpu_held_fetch(&held, &window, 5, 1, 1, 2);
+    assert_true(held.staged == 5 && held.windows == 5 && held.places == 5);
+    kiln_gpu_held_fetch(&held, &window, 5, 1, 1, 3); /* past registers */
+    assert_true(held.staged == 5 && held.copy_places == 5);
+}
+
+/* What lowering says to the assembler (kiln_registers_many). */
+static void threads_that_hold_many_values_get_all_that_their_group_may_have(void **state) {
+    const kiln_gpu h200 = row_of("h200");
+    (void)state;
+    kiln_gpu_held held = {.sums = 40, .staged = 23, .live = 20, .shares = true};
+    const kiln_gpu_registers few = kiln_gpu_registers_of(&held, &h200, 128);
+    assert_true(few.expected == few.needed);
+    held.staged++;
+    const kiln_gpu_registers many = kiln_gpu_registers_of(&held, &h200, 128);
+    assert_true(many.needed == few.needed + 1 && many.expected > many.needed);
+    held.sums = 120, held.resident = 4; /* as a schedule says */
+    assert_true(kiln_gpu_registers_of(&held, &h200, 128).expected <= 128);
 }
 
 /* Fragments of a product of warps: of x two rows of pieces by four steps, of w four columns by
@@ -185,9 +218,10 @@ static void expected_registers_leave_as_many_groups_as_needed_ones(void **state)
     (void)state;
     double before = 0;
     for (double sums = 1; sums <= 256; sums++) {
+        const bool many = sums >= KILN_REGISTERS_MANY; /* which take groups away */
         const kiln_gpu_held held = {.sums = sums, .straight = 4096, .shares = true};
         const kiln_gpu_registers r = kiln_gpu_registers_of(&held, &h200, 128);
-        if (r.needed <= h200.thread_registers)
+        if (r.needed <= h200.thread_registers && !many)
             assert_true(groups_of(&h200, r.expected, 128) == groups_of(&h200, r.needed, 128));
         assert_true(r.needed > before); /* more sums never need less */
         before = r.needed;
@@ -217,6 +251,8 @@ int main(void) {
         test_with_arena(ptxas_gives_about_what_is_expected),
         test_with_arena(ptxas_gives_products_of_warps_about_what_is_expected),
         test_with_arena(no_two_loads_share_a_register),
+        test_with_arena(fetches_of_windows_keep_their_places_while_stages_carry_them),
+        test_with_arena(threads_that_hold_many_values_get_all_that_their_group_may_have),
         test_with_arena(fragments_behind_an_xor_have_addresses_of_their_own),
         test_with_arena(expected_registers_leave_as_many_groups_as_needed_ones),
         test_with_arena(fragments_are_what_the_instruction_names),

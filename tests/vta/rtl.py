@@ -4,7 +4,7 @@
     rtl.py lint [CONFIG...]      verilator --lint-only -Wall
     rtl.py model CONFIG FOLDER   FOLDER/model.so, for build/tests/vta/rtl_bench
     rtl.py synth CONFIG...       what it takes of an FPGA of Xilinx' 7 series (yosys)
-    rtl.py pnr [CONFIG]          placed and routed on an iCE40 (nextpnr-ice40): its share of it and its clock
+    rtl.py pnr [CONFIG]          its compute engine placed and routed on an iCE40 (nextpnr-ice40), and the clock that it can have
     rtl.py prove                 queues of tokens and the generator of addresses, for a number of steps (z3)
 """
 import os
@@ -33,7 +33,7 @@ SHAPES = [
     "b1i1o1,i8w8a32,uop9,inp9,wgt9,acc9,bus32,clk50,alu1,pipe5,chan2,v1",
     "b2i32o16,i8w4a32,uop10,inp12,wgt14,acc14,bus128,clk50,alu256,pipe30,aii3,v1",
 ]
-# The smallest machine that computes something of use: what fits an iCE40 HX8K.
+# A machine whose compute engine fits an iCE40 HX8K.
 SMALL = "b1i4o4,i4w4a32,uop8,inp8,wgt8,acc8,bus32,clk50,alu1,aii2,pipe8,req1,cmd4,tok4,v1"
 PROOF_SHAPE = SMALL.replace("bus32", "bus64")
 PROOFS = {"tokens": 14, "rows": 5}  # steps
@@ -43,14 +43,14 @@ class Missing(Exception):
     """A package is not there."""
 
 
-def run(argv, folder, shown=None):
+def run(argv, folder):
     """What a tool says; its failure ends the program with it."""
     if not shutil.which(argv[0]):
         raise Missing(PACKAGES.get(argv[0], argv[0]))
     done = subprocess.run([str(word) for word in argv], cwd=folder, capture_output=True, text=True)
     if done.returncode:
         text = (done.stdout + done.stderr).strip().splitlines()
-        raise SystemExit("\n".join(text[-(shown or 40):]) + f"\n{argv[0]} failed")
+        raise SystemExit("\n".join(text[-40:]) + f"\n{argv[0]} failed")
     return done.stdout + done.stderr
 
 
@@ -103,9 +103,11 @@ def synth(config, folder):
 
 
 def pnr(config, folder):
-    """Logic cells, block memories and the clock in MHz on an iCE40 HX8K."""
-    yosys("synth_ice40 -top vta -json vta.json", config, folder, "-DVTA_SHARE_MULTIPLIERS=0")
-    text = run(["nextpnr-ice40", "--hx8k", "--package", "ct256", "--json", "vta.json", "--asc", "vta.asc", "--seed", "1"], folder)
+    """Logic cells, block memories and the clock in MHz that the compute engine, with all memories of tiles, has on an iCE40 HX8K."""
+    yosys(f"read_verilog -I{folder} {ROOT / 'tests/vta/pnr_compute.v'}; synth_ice40 -top pnr_compute -json vta.json", config, folder,
+          "-DVTA_SHARE_MULTIPLIERS=0")
+    text = run(["nextpnr-ice40", "--hx8k", "--package", "ct256", "--json", "vta.json", "--asc", "vta.asc", "--seed", "1", "--freq", "50"],
+               folder)
     used = dict(re.findall(r"(ICESTORM_LC|ICESTORM_RAM):\s+(\d+)/", text))
     clocks = re.findall(r"Max frequency for clock[^:]*: ([0-9.]+) MHz", text)
     return {"LC": int(used["ICESTORM_LC"]), "RAM": int(used["ICESTORM_RAM"]), "MHz": float(clocks[-1])}

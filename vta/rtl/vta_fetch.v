@@ -53,6 +53,7 @@ module vta_fetch #(
     );
 
     vta_queue #(
+        .RAM("distributed"),  // wide and short: it would take two block RAMs
         .WIDTH(KEPT),
         .DEPTH(BURST / PARTS * `VTA_REQUESTS)
     ) queue (

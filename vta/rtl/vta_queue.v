@@ -2,7 +2,10 @@
 // empty queue is at `data` in the next cycle. Memory is read into a register, so that block RAM can hold it.
 module vta_queue #(
     parameter WIDTH = 8,
-    parameter DEPTH = 32
+    parameter DEPTH = 32,
+    /* verilator lint_off UNUSED */
+    parameter RAM = "auto"  // for synthesis; "distributed": in LUTs
+    /* verilator lint_on UNUSED */
 ) (
     input wire clock,
     input wire reset,
@@ -17,7 +20,7 @@ module vta_queue #(
     localparam [LOG:0] COUNT_MOST = DEPTH[LOG:0];
     localparam [LOG:0] LAST = COUNT_MOST - 1;
 
-    reg [WIDTH-1:0] memory[0:DEPTH-1];
+    (* ram_style = RAM *) reg [WIDTH-1:0] memory[0:DEPTH-1];
     reg [WIDTH-1:0] from_memory, bypassed;
     reg is_bypassed;
     reg [LOG:0] count;

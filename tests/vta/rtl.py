@@ -106,7 +106,8 @@ def pnr(config, folder):
     """Logic cells, block memories and the clock in MHz that the compute engine, with all memories of tiles, has on an iCE40 HX8K."""
     yosys(f"read_verilog -I{folder} {ROOT / 'tests/vta/pnr_compute.v'}; synth_ice40 -top pnr_compute -json vta.json", config, folder,
           "-DVTA_SHARE_MULTIPLIERS=0")
-    text = run(["nextpnr-ice40", "--hx8k", "--package", "ct256", "--json", "vta.json", "--asc", "vta.asc", "--seed", "1", "--freq", "50"],
+    text = run(["nextpnr-ice40", "--hx8k", "--package", "ct256", "--json", "vta.json", "--asc", "vta.asc", "--seed", "1", "--freq", "50",
+                "--timing-allow-fail"],
                folder)
     used = dict(re.findall(r"(ICESTORM_LC|ICESTORM_RAM):\s+(\d+)/", text))
     clocks = re.findall(r"Max frequency for clock[^:]*: ([0-9.]+) MHz", text)

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 RTL = ROOT / "vta/rtl"
 BUILD = pathlib.Path(os.environ.get("KILN_BIN", ROOT / "build"))
 VERILATOR = pathlib.Path("/usr/share/verilator/include")
-PACKAGES = {"verilator": "verilator", "yosys": "yosys", "nextpnr-ice40": "nextpnr-ice40", "z3": "z3", "berkeley-abc": "berkeley-abc"}
+PACKAGES = {"yosys-smtbmc": "yosys"}  # of programs that have another name
 # Every way of arranging memories, loops and channels.
 SHAPES = [
     "pynq",

@@ -18,7 +18,7 @@ module vta (
     input wire register_write,
     input wire [2:0] register_number,
     input wire [31:0] register_write_data,
-    output reg [31:0] register_read_data,  // comb
+    output reg [31:0] register_read_data,  // in the cycle of register_number
     output wire [`VTA_CHANNELS-1:0] request,
     output wire [`VTA_CHANNELS-1:0] request_write,
     output wire [`VTA_CHANNELS*2-1:0] request_engine,

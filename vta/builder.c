@@ -86,130 +86,6 @@ static void record_run(kiln_vta_builder *b, uint32_t count, uint32_t kernel) {
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-#define FIELD_MAX 65535u /* of x_size, y_size and x_stride */
-#define PADDING_MAX 15u
-
-typedef struct copying {
-    kiln_vta_builder *b;
-    const kiln_vta_copy *copy;
-    uint64_t sram;  /* the next tile */
-    uint64_t zeros; /* tiles before it that are still to be written */
-    kiln_status status;
-} copying;
-
-static void add_move(copying *c, kiln_vta_instruction in, uint64_t tiles) {
-    if (c->status) return;
-    in.opcode = c->copy->memory == KILN_VTA_OUT ? KILN_VTA_STORE : KILN_VTA_LOAD;
-    in.memory = c->copy->memory;
-    in.saturate = c->copy->saturate;
-    in.sram_base = (uint32_t)c->sram;
-    c->sram += tiles;
-    c->status = add(c->b, &in, c->copy->buffer);
-    if (!c->status) record_run(c->b, 1, KILN_VTA_NO_KERNEL);
-}
-
-/* Writes the zeros but for the last `keep`, which the next instruction takes as its padding. */
-static void add_zeros(copying *c, uint64_t keep) {
-    while (c->zeros > keep && !c->status) {
-        const uint64_t left = c->zeros - keep;
-        const uint32_t tiles = left > FIELD_MAX ? FIELD_MAX : (uint32_t)left;
-        add_move(c, (kiln_vta_instruction){.x_size = tiles, .y_pad_0 = 1}, tiles);
-        c->zeros -= tiles;
-    }
-    if (c->zeros == keep) c->zeros = 0;
-}
-
-/* A row of tiles that lie one behind the other. */
-static void add_row(copying *c, uint64_t dram, uint64_t tiles) {
-    while (tiles) {
-        const uint32_t now = tiles > FIELD_MAX ? FIELD_MAX : (uint32_t)tiles;
-        const uint32_t pad = c->zeros <= PADDING_MAX ? (uint32_t)c->zeros : 0;
-        add_zeros(c, pad);
-        add_move(c,
-                 (kiln_vta_instruction){
-                     .dram_base = (uint32_t)dram, .y_size = 1, .x_size = now, .x_pad_0 = pad},
-                 now + pad);
-        dram += now;
-        tiles -= now;
-    }
-}
-
-/* Rows of tiles with zeros around. */
-static void add_rows(copying *c, const kiln_vta_copy_dim *y, const kiln_vta_copy_dim *x,
-                     uint64_t dram) {
-    const uint64_t columns = (uint64_t)x->before + x->extent + x->behind;
-    const bool fits = x->before <= PADDING_MAX && x->behind <= PADDING_MAX &&
-                      x->extent <= FIELD_MAX && (y->extent == 1 || y->stride <= FIELD_MAX);
-    const uint32_t before = fits && y->before <= PADDING_MAX ? y->before : 0;
-    const uint32_t behind = fits && y->behind <= PADDING_MAX ? y->behind : 0;
-    c->zeros += (y->before - before) * columns;
-    for (uint64_t row = 0, rows; row < y->extent; row += rows) {
-        rows = fits && y->extent - row > FIELD_MAX ? FIELD_MAX : fits ? y->extent - row : 1;
-        const uint64_t from = dram + row * y->stride;
-        if (fits) {
-            const uint32_t above = row == 0 ? before : 0;
-            const uint32_t below = row + rows == y->extent ? behind : 0;
-            add_zeros(c, 0);
-            add_move(c,
-                     (kiln_vta_instruction){.dram_base = (uint32_t)from,
-                                            .y_size = (uint32_t)rows,
-                                            .x_size = x->extent,
-                                            .x_stride = y->extent == 1 ? x->extent : y->stride,
-                                            .y_pad_0 = above,
-                                            .y_pad_1 = below,
-                                            .x_pad_0 = x->before,
-                                            .x_pad_1 = x->behind},
-                     (above + rows + below) * columns);
-        } else {
-            c->zeros += x->before;
-            add_row(c, from, x->extent);
-            c->zeros += x->behind;
-        }
-    }
-    c->zeros += (y->behind - behind) * columns;
-}
-
-/* The dimensions from `at` on; the last two are rows. */
-static void add_dims(copying *c, const kiln_vta_copy_dim *dim, uint32_t count, uint64_t dram) {
-    if (count == 2) {
-        add_rows(c, &dim[0], &dim[1], dram);
-        return;
-    }
-    uint64_t part = 1; /* tiles of the machine's memory in one round */
-    for (uint32_t i = 1; i < count; i++)
-        part *= (uint64_t)dim[i].before + dim[i].extent + dim[i].behind;
-    c->zeros += dim->before * part;
-    for (uint32_t i = 0; i < dim->extent && !c->status; i++)
-        add_dims(c, dim + 1, count - 1, dram + (uint64_t)i * dim->stride);
-    c->zeros += dim->behind * part;
-}
-
-static bool has_zeros(const kiln_vta_copy_dim *dim) { return dim->before || dim->behind; }
-
-/* The same copy of at least two dimensions, the last of which has the stride 1, and with no two
- * that are one; returns how many. */
-static uint32_t simplify(const kiln_vta_copy *copy, kiln_vta_copy_dim *out) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < copy->dim_count; i++) {
-        const kiln_vta_copy_dim *d = &copy->dim[i];
-        if (d->extent == 1 && !has_zeros(d)) continue;
-        kiln_vta_copy_dim *last = count ? &out[count - 1] : NULL;
-        if (last && !has_zeros(last) && !has_zeros(d) &&
-            last->stride == (uint64_t)d->extent * d->stride)
-            *last = (kiln_vta_copy_dim){last->extent * d->extent, d->stride, 0, 0};
-        else
-            out[count++] = *d;
-    }
-    const kiln_vta_copy_dim one = {.extent = 1, .stride = 1};
-    if (count == 0 || out[count - 1].stride != 1) out[count++] = one;
-    if (count == 1) {
-        out[1] = out[0];
-        out[0] = one;
-        count = 2;
-    }
-    return count;
-}
-
 /* Whether no two tiles of main memory are one. */
 static bool is_injective(const kiln_vta_copy *copy) {
     kiln_vta_nest nest = {.loop_count = copy->dim_count};
@@ -238,7 +114,7 @@ static kiln_status check_copy(const kiln_vta_builder *b, const kiln_vta_copy *co
         const kiln_vta_copy_dim *d = &copy->dim[i];
         if (d->extent == 0)
             return KILN_ERROR(INVALID_ARGUMENT, "dimension %u of a copy is empty", i);
-        if (is_store && has_zeros(d))
+        if (is_store && (d->before || d->behind))
             return KILN_ERROR(INVALID_ARGUMENT, "a store with zeros around dimension %u", i);
         last += (uint64_t)(d->extent - 1) * d->stride;
         tiles *= (uint64_t)d->before + d->extent + d->behind;
@@ -264,12 +140,13 @@ static kiln_status check_copy(const kiln_vta_builder *b, const kiln_vta_copy *co
 kiln_status kiln_vta_builder_copy(kiln_vta_builder *b, const kiln_vta_copy *copy) {
     kiln_status st = check_copy(b, copy);
     if (st) return st;
-    kiln_vta_copy_dim dim[KILN_VTA_COPY_DIMS_MAX + 1];
-    const uint32_t count = simplify(copy, dim);
-    copying c = {.b = b, .copy = copy, .sram = copy->sram_base};
-    add_dims(&c, dim, count, copy->dram_base);
-    add_zeros(&c, 0);
-    return c.status;
+    kiln_vta_moves moves = {0};
+    kiln_vta_copy_split(copy, b->arena, &moves);
+    for (uint32_t i = 0; i < moves.count && !st; i++) {
+        st = add(b, &moves.data[i], copy->buffer);
+        if (!st) record_run(b, 1, KILN_VTA_NO_KERNEL);
+    }
+    return st;
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -288,8 +165,7 @@ static kiln_status fold(kiln_vta_builder *b, const kiln_vta_nest *nest,
                              rules->overwrites_first << 2};
     key.nest.base = nest->base;
     key.nest.loop_count = nest->loop_count;
-    for (uint32_t i = 0; i < nest->loop_count && i < KILN_VTA_NEST_LOOPS_MAX; i++)
-        key.nest.loop[i] = nest->loop[i];
+    for (uint32_t i = 0; i < nest->loop_count; i++) key.nest.loop[i] = nest->loop[i];
     const kiln_str bytes = {(const char *)&key, sizeof key};
     uint64_t place = b->folded.count;
     if (!kiln_map_find(&b->folds, bytes, &place)) {
@@ -335,7 +211,7 @@ static kiln_vta_nest without(const kiln_vta_nest *nest, bool sources, bool weigh
     kiln_vta_nest n = *nest;
     if (sources) n.base.src = 0;
     if (weights) n.base.wgt = 0;
-    for (uint32_t i = 0; i < n.loop_count && i < KILN_VTA_NEST_LOOPS_MAX; i++) {
+    for (uint32_t i = 0; i < n.loop_count; i++) {
         if (sources) n.loop[i].step.src = 0;
         if (weights) n.loop[i].step.wgt = 0;
     }
@@ -350,14 +226,28 @@ static kiln_vta_fold_rules rules_of(const kiln_vta_builder *b) {
         .uops_max = r->sizes.tile_count[KILN_VTA_UOP] - kiln_vta_emit_reserved(&r->config)};
 }
 
-/* Takes runs back, from the number `events` of all events on. */
-static void take_back(kiln_vta_builder *b, uint32_t events) {
+/* How much was recorded before a call, which is taken back where a part of it is refused. */
+typedef struct mark {
+    uint32_t events, instructions;
+} mark;
+
+static mark mark_now(const kiln_vta_builder *b) {
+    return (mark){b->recording.event.count, b->recording.instruction.count};
+}
+
+static void take_back(kiln_vta_builder *b, mark to) {
     kiln_vta_recording *r = &b->recording;
-    while (r->event.count > events) {
-        const kiln_vta_event *last = &r->event.data[--r->event.count];
-        r->instruction.count = r->instruction_buffer.count = last->first;
-        b->known[last->engine][last->engine]--;
+    while (r->event.count > to.events) {
+        const uint32_t engine = r->event.data[--r->event.count].engine;
+        b->known[engine][engine]--;
     }
+    r->instruction.count = r->instruction_buffer.count = to.instructions;
+}
+
+static kiln_status check_loops(const kiln_vta_nest *nest) {
+    if (nest->loop_count <= KILN_VTA_NEST_LOOPS_MAX) return KILN_OK;
+    return KILN_ERROR(INVALID_ARGUMENT, "a kernel of %u loops; at most %u", nest->loop_count,
+                      KILN_VTA_NEST_LOOPS_MAX);
 }
 
 static kiln_status add_gemm(kiln_vta_builder *b, kiln_vta_gemm_kind kind,
@@ -404,14 +294,13 @@ static kiln_status add_overwriting_gemm(kiln_vta_builder *b, const kiln_vta_nest
 
 kiln_status kiln_vta_builder_gemm(kiln_vta_builder *b, kiln_vta_gemm_kind kind,
                                   const kiln_vta_nest *nest) {
-    const uint32_t events = b->recording.event.count;
-    if (nest->loop_count > KILN_VTA_NEST_LOOPS_MAX)
-        return KILN_ERROR(INVALID_ARGUMENT, "a gemm of %u loops; at most %u", nest->loop_count,
-                          KILN_VTA_NEST_LOOPS_MAX);
-    kiln_status st =
-        kind == KILN_VTA_GEMM_OVERWRITE ? add_overwriting_gemm(b, nest) : add_gemm(b, kind, nest);
+    const mark before = mark_now(b);
+    kiln_status st = check_loops(nest);
+    if (!st)
+        st = kind == KILN_VTA_GEMM_OVERWRITE ? add_overwriting_gemm(b, nest)
+                                             : add_gemm(b, kind, nest);
     if (!st) return KILN_OK;
-    take_back(b, events);
+    take_back(b, before);
     return kiln_status_note(st, "a gemm");
 }
 
@@ -476,23 +365,29 @@ static kiln_status add_pass(kiln_vta_builder *b, const kiln_vta_nest *nest,
     return st;
 }
 
-kiln_status kiln_vta_builder_alu(kiln_vta_builder *b, const kiln_vta_nest *nest,
-                                 const kiln_vta_operation *operation, uint32_t operation_count) {
+static kiln_status add_passes(kiln_vta_builder *b, const kiln_vta_nest *nest,
+                              const kiln_vta_operation *operation, uint32_t count) {
     const bool chain = kiln_vta_config_has(&b->recording.config, KILN_VTA_CHAIN);
     const uint32_t most = chain ? KILN_VTA_CHAIN_MAX : 1;
-    const alu_shape shape = shape_of(nest, operation, operation_count);
-    if (operation_count > most && !(shape.is_apart && shape.is_once))
+    const alu_shape shape = shape_of(nest, operation, count);
+    if (count > most && !(shape.is_apart && shape.is_once))
         return KILN_ERROR(FAILED_PRECONDITION,
                           "%u operations at each tile, where tiles are used in several rounds; the "
                           "machine does %u in a pass",
-                          operation_count, most);
-    const uint32_t events = b->recording.event.count;
+                          count, most);
     kiln_status st = KILN_OK;
-    for (uint32_t i = 0; i < operation_count && !st; i += most)
-        st = add_pass(b, nest, operation + i,
-                      operation_count - i < most ? operation_count - i : most);
+    for (uint32_t i = 0; i < count && !st; i += most)
+        st = add_pass(b, nest, operation + i, count - i < most ? count - i : most);
+    return st;
+}
+
+kiln_status kiln_vta_builder_alu(kiln_vta_builder *b, const kiln_vta_nest *nest,
+                                 const kiln_vta_operation *operation, uint32_t operation_count) {
+    const mark before = mark_now(b);
+    kiln_status st = check_loops(nest);
+    if (!st) st = add_passes(b, nest, operation, operation_count);
     if (!st) return KILN_OK;
-    take_back(b, events);
+    take_back(b, before);
     return kiln_status_note(st, "operations of the alu");
 }
 

@@ -14,29 +14,11 @@
 #ifndef KILN_VTA_BUILDER_H
 #define KILN_VTA_BUILDER_H
 
+#include "vta/copy.h"
 #include "vta/fold.h"
 #include "vta/program.h"
 
-#define KILN_VTA_COPY_DIMS_MAX 6u
-
 typedef struct kiln_vta_builder kiln_vta_builder;
-
-/* A dimension of a copy: `extent` parts, `stride` tiles of main memory apart, with zeros around. */
-typedef struct kiln_vta_copy_dim {
-    uint32_t extent, stride;
-    uint32_t before, behind; /* parts of zeros; of a store 0 */
-} kiln_vta_copy_dim;
-
-/* Between main memory and the machine, where it is dense: [before + extent + behind] of each
- * dimension, row-major. */
-typedef struct kiln_vta_copy {
-    uint32_t memory;               /* kiln_vta_memory; OUT: a store */
-    uint32_t buffer;               /* of kiln_vta_builder_buffer */
-    uint32_t sram_base, dram_base; /* tiles; dram_base from the begin of the buffer */
-    bool saturate;                 /* of a store */
-    uint32_t dim_count;            /* 0: one tile */
-    kiln_vta_copy_dim dim[KILN_VTA_COPY_DIMS_MAX]; /* outermost first */
-} kiln_vta_copy;
 
 typedef enum kiln_vta_gemm_kind {
     KILN_VTA_GEMM_ADD,

@@ -20,7 +20,8 @@ void vta_board_fake_run(const kiln_vta_config *config, volatile uint32_t *regist
         assert_true(kiln_vta_instruction_decode(config, bytes + i * KILN_VTA_INSTRUCTION_BYTES, &in,
                                                 &fault));
         if (!kiln_vta_core_run(&core, &in, 1, i, &fault)) fail_msg("%s", fault.text);
-        registers[KILN_VTA_REGISTER_ENDED + kiln_vta_engine_of(config, &in)]++;
+        const uint32_t engine = kiln_vta_engine_of(config, &in);
+        registers[KILN_VTA_REGISTER_ENDED + engine]++;
     }
     registers[KILN_VTA_REGISTER_CYCLES_LOW] = 10 * count;
     registers[KILN_VTA_REGISTER_CYCLES_HIGH] = 1;

@@ -515,7 +515,7 @@ static kiln_vta_builder *builder_of(const char *features, kiln_arena *arena) {
     expect_ok(kiln_vta_config_parse(kiln_strbuf_view(&text), &config));
     kiln_strbuf_deinit(&text);
     kiln_vta_builder *b = kiln_vta_builder_create(&config, arena);
-    expect_ok(kiln_vta_builder_buffer(b, KILN_STR("in"), KILN_VTA_ROLE_ARGUMENT, 4096,
+    expect_ok(kiln_vta_builder_buffer(b, KILN_STR("in"), KILN_VTA_ROLE_ARGUMENT, 1 << 20,
                                       (kiln_str){0}, &buffer));
     expect_ok(kiln_vta_builder_buffer(b, KILN_STR("out"), KILN_VTA_ROLE_SCRATCH, 4096,
                                       (kiln_str){0}, &buffer));
@@ -566,7 +566,13 @@ static void copies_become_few_instructions(void **state) {
          "load memory=acc y_size=3 x_size=4 x_stride=8 y_pad_0=1 y_pad_1=2 x_pad_0=3\n"},
         {{.memory = KILN_VTA_ACC, .buffer = 1, .dim_count = 1, .dim = {{4, 5, 0, 0}}},
          "load memory=acc y_size=4 x_size=1 x_stride=5\n"},
-        /* More zeros than a field can say. */
+        /* Rows further apart, and more zeros, than a field can say. */
+        {{.memory = KILN_VTA_ACC,
+          .buffer = 1,
+          .dim_count = 2,
+          .dim = {{2, 65536, 0, 0}, {4, 1, 0, 0}}},
+         "load memory=acc y_size=1 x_size=4\n"
+         "load memory=acc sram_base=4 dram_base=65536 y_size=1 x_size=4\n"},
         {{.memory = KILN_VTA_ACC,
           .buffer = 1,
           .dim_count = 2,
@@ -705,6 +711,7 @@ static void streams_are_cut_at_a_sync(void **state) {
     assert_int_equal(whole.no_ops, 3); /* COMPUTE tells LOAD that a store is over */
     const kiln_vta_stream two = finish(items_of("v1", 16, *state), 60);
     assert_int_equal(two.program_count, 2);
+    assert_int_equal(two.no_ops, 2); /* of the syncs at which it is not cut */
     for (uint32_t i = 0; i < two.program_count; i++) {
         assert_in_range(two.program[i].instruction_count, 30, 60);
         assert_int_equal(two.program[i].buffer[2].role, KILN_VTA_ROLE_ARGUMENT);
@@ -744,6 +751,54 @@ static void the_engine_of_the_alu_passes_tokens_on(void **state) {
                 "finish pop_next\n");
 }
 
+/* 32 micro-ops, of which the machine has place for one more than once. */
+static void add_wide_kernel(kiln_vta_builder *b, uint32_t dst) {
+    const kiln_vta_operation add = {KILN_VTA_ALU_ADD, true, 1};
+    kiln_vta_nest nest = {.base.dst = dst, .loop_count = 7};
+    for (uint32_t i = 0; i < nest.loop_count; i++)
+        nest.loop[i] = (kiln_vta_loop){2, {(2u << i) - 1, 0, 0}}; /* no two are one */
+    expect_ok(kiln_vta_builder_alu(b, &nest, &add, 1));
+}
+
+/* The ALU runs kernels for `dst`, each behind a token of COMPUTE; COMPUTE waits for it or does not.
+ */
+static kiln_status run_wide_kernels(const uint32_t *dst, uint32_t count, bool one_token, bool waits,
+                                    kiln_arena *arena, kiln_vta_stream *out_stream) {
+    kiln_vta_builder *b = builder_of("v1+engine", arena);
+    const kiln_vta_engine compute = KILN_VTA_ENGINE_COMPUTE, alu = KILN_VTA_ENGINE_ALU;
+    kiln_vta_copy copy = {
+        .memory = KILN_VTA_ACC, .buffer = 1, .dim_count = 1, .dim = {{254, 1, 0, 0}}};
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0 || !one_token) {
+            expect_ok(kiln_vta_builder_copy(b, &copy));
+            kiln_vta_builder_signal(b, compute, alu);
+            expect_ok(kiln_vta_builder_wait(b, alu, compute));
+        }
+        add_wide_kernel(b, dst[i]);
+        kiln_vta_builder_signal(b, alu, compute);
+        if (waits) expect_ok(kiln_vta_builder_wait(b, compute, alu));
+        copy.sram_base = 254; /* a tile of which the kernels know nothing */
+        copy.dim[0].extent = 1;
+    }
+    kiln_status st = kiln_vta_builder_finish(b, &(kiln_vta_limits){0}, out_stream);
+    kiln_vta_builder_destroy(b);
+    return st;
+}
+
+static void micro_ops_that_the_alu_may_still_read_stay(void **state) {
+    static const uint32_t dst[] = {0, 1, 0};
+    kiln_vta_stream stream;
+    kiln_vta_fault fault = {0};
+    expect_error(run_wide_kernels(dst, 2, true, true, *state, &stream), RESOURCE_EXHAUSTED,
+                 "no room for 32 micro-ops");
+    expect_error(run_wide_kernels(dst, 2, false, false, *state, &stream), RESOURCE_EXHAUSTED,
+                 "let compute wait for it");
+    expect_ok(run_wide_kernels(dst, 3, false, true, *state, &stream));
+    if (!kiln_vta_check(stream.program, &fault)) fail_msg("%s", fault.text);
+    assert_int_equal(stream.uop_misses, 3); /* the first one comes again, from the same place */
+    assert_int_equal(stream.program->uop_count, 64);
+}
+
 static void what_cannot_be_is_refused_by_name(void **state) {
     kiln_vta_builder *b = builder_of("v1", *state);
     kiln_vta_copy copy = {.memory = KILN_VTA_OUT, .buffer = 2, .dim_count = 1};
@@ -774,6 +829,10 @@ static void what_cannot_be_is_refused_by_name(void **state) {
                  "less than 3");
     nest.base.dst = 256;
     expect_error(kiln_vta_builder_gemm(b, KILN_VTA_GEMM_ADD, &nest), OUT_OF_RANGE, "tile 256");
+
+    nest = (kiln_vta_nest){.loop_count = 9};
+    expect_error(kiln_vta_builder_gemm(b, KILN_VTA_GEMM_ADD, &nest), INVALID_ARGUMENT, "9 loops");
+    expect_error(kiln_vta_builder_alu(b, &nest, NULL, 0), INVALID_ARGUMENT, "9 loops");
 
     /* A running sum, whose second operation would see less of it in a second pass. */
     kiln_vta_operation operation[] = {{.op = KILN_VTA_ALU_ADD}, {KILN_VTA_ALU_SHR, true, 1}};
@@ -823,6 +882,7 @@ int main(void) {
         test_with_arena(tokens_become_bits_of_the_instructions_beside),
         test_with_arena(streams_are_cut_at_a_sync),
         test_with_arena(the_engine_of_the_alu_passes_tokens_on),
+        test_with_arena(micro_ops_that_the_alu_may_still_read_stay),
         test_with_arena(what_cannot_be_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,7 +144,7 @@ static void no_two_loads_share_a_register(void **state) {
 }
 
 static void fetches_of_windows_keep_their_places_while_stages_carry_them(void **state) {
-    kiln_form odd = {.exact = false};
+    kiln_facts_index odd = {.exact = false};
     const kiln_facts_access window = {
         .element_bytes = 4, .conditional = true, .rank = 1, .index = &odd};
     kiln_gpu_held held = {0};

@@ -19,6 +19,7 @@ import termios
 import time
 import traceback
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))  # for whoever imports this from elsewhere
 from children import ends_with_us
 
 PROGRAMS = pathlib.Path(os.environ["KILN_BIN"])  # the build folder

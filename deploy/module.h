@@ -150,6 +150,25 @@ uint64_t kiln_module_step_device_ns(const kiln_module *module);
  * and before the first run there is none. */
 int64_t kiln_module_output_rows(const kiln_module *module, uint32_t index);
 
+/* State that stays in the module between runs, as a cache of keys and values or the state of a
+ * recurrence: what a run gives `output` is `input` of the next one. The two have one type and
+ * shape. From then on both lie in memory of the module, twice their size, on its device where only
+ * that uses them: kiln_module_run and kiln_module_run_tensors take NULL in their places. Zeros at
+ * first. A run that fails leaves the state as it was.
+ *
+ * INVALID_ARGUMENT (3): they differ in type or shape, one of them is kept already, or it depends on
+ * the size of a module of several; FAILED_PRECONDITION (9): the module cannot run;
+ * RESOURCE_EXHAUSTED (8): there is no memory for it. The text is in kiln_module_error. */
+int kiln_module_keep(kiln_module *module, uint32_t input, uint32_t output);
+/* The output that is kept for an input, or the input of an output; -1: the port is the caller's. */
+int64_t kiln_module_kept_with(const kiln_module *module, int is_output, uint32_t index);
+/* Sets everything that is kept to zeros. INTERNAL (2): a device failed, here and below. */
+int kiln_module_reset(kiln_module *module);
+/* Copies what the next run takes for a kept input, size_bytes of it, from or to the caller's
+ * memory. INVALID_ARGUMENT: the input is not kept. */
+int kiln_module_read_state(kiln_module *module, uint32_t input, void *data);
+int kiln_module_write_state(kiln_module *module, uint32_t input, const void *data);
+
 /* Runs once. `inputs` and `outputs` are arrays of pointers in the order of the ports, each to
  * size_bytes bytes, which may not overlap; pointers aligned to 64 bytes save a copy. Allocates
  * nothing. Fails only when a kernel does, or a loop is to run more often than it can; the text is
@@ -159,7 +178,8 @@ int kiln_module_run(kiln_module *module, const void *const *inputs, void *const 
 /* Memory of size_bytes for an input or output, zeroed, that its device copies fastest (the system
  * keeps its pages in place): what the caller writes and reads there, and gives to kiln_module_run
  * as any other. Made by the first call for a port, which takes milliseconds; it stays as long as
- * the module. NULL: no device copies the port, all memory is alike, or there is no more of it. */
+ * the module. NULL: no device copies the port, all memory is alike, there is no more of it, or the
+ * module keeps the port. */
 void *kiln_module_input_memory(kiln_module *module, uint32_t index);
 void *kiln_module_output_memory(kiln_module *module, uint32_t index);
 

@@ -254,6 +254,25 @@ class Module {
         if (code) return Error(code, kiln_module_error(get()));
         return {};
     }
+    // What a run gives an output becomes an input of the next one, zeros at first: calls that are
+    // made from then on have no memory for the two, and runs take null pointers for them.
+    Result<void> try_keep(std::uint32_t input, std::uint32_t output) {
+        const int code = kiln_module_keep(get(), input, output);
+        if (code) return Error(code, kiln_module_error(get()));
+        return {};
+    }
+    bool keeps_input(std::uint32_t index) const {
+        return kiln_module_kept_with(get(), 0, index) >= 0;
+    }
+    bool keeps_output(std::uint32_t index) const {
+        return kiln_module_kept_with(get(), 1, index) >= 0;
+    }
+    // Zeros for everything that is kept.
+    Result<void> try_reset() {
+        const int code = kiln_module_reset(get());
+        if (code) return Error(code, kiln_module_error(get()));
+        return {};
+    }
     // Called before (`done` false) and after each step, on the thread that runs.
     void set_hook(Hook hook) {
         hook_ = std::make_unique<Hook>(std::move(hook));
@@ -287,6 +306,8 @@ class Module {
     explicit Module(const std::string &path, const Options &options = {})
         : Module(detail::take(try_open(path, options))) {}
     void set_size(std::int64_t size) { detail::take(try_set_size(size)); }
+    void keep(std::uint32_t input, std::uint32_t output) { detail::take(try_keep(input, output)); }
+    void reset() { detail::take(try_reset()); }
     void run(Span<const void *const> inputs, Span<void *const> outputs) {
         detail::take(try_run(inputs, outputs));
     }
@@ -310,19 +331,20 @@ class Module {
 };
 
 // A module together with memory for what goes in and comes out, so that nothing is copied or
-// allocated in a run. It keeps the size that the module has when it is made. The module outlives
-// it.
+// allocated in a run; the module has that of ports that it keeps. It keeps the size that the module
+// has when it is made. The module outlives it.
 class Call {
   public:
     explicit Call(Module &module) : module_(&module), size_(module.sizes().size) {
         for (std::uint32_t i = 0; i < module.input_count(); i++)
-            inputs_.emplace_back(module.input(i));
+            inputs_.emplace_back(module.input(i), module.keeps_input(i));
         for (std::uint32_t i = 0; i < module.output_count(); i++)
-            outputs_.emplace_back(module.output(i));
+            outputs_.emplace_back(module.output(i), module.keeps_output(i));
         for (const Place &place : inputs_) input_.push_back(place.memory.get());
         for (const Place &place : outputs_) output_.push_back(place.memory.get());
     }
-    // INVALID_ARGUMENT: there is no such port, or its elements are of another type.
+    // INVALID_ARGUMENT: there is no such port, the module keeps it, or its elements are of another
+    // type.
     template <class T> Result<View<T>> try_input(std::uint32_t index) {
         return view<T>(index, inputs_, "input",
                        [this](std::uint32_t i) { return module_->input(i); });
@@ -369,8 +391,8 @@ class Call {
     };
     using Memory = std::unique_ptr<void, Free>;
     struct Place {
-        explicit Place(const Port &port)
-            : memory(allocate(port)), bytes(port.size_bytes()),
+        Place(const Port &port, bool is_kept)
+            : memory(is_kept ? nullptr : allocate(port)), bytes(port.size_bytes()),
               shape(port.shape().begin(), port.shape().end()) {}
         Memory memory;
         std::size_t bytes;
@@ -404,6 +426,10 @@ class Call {
                          std::string(what) + " '" + std::string(port.name()) +
                              "' has no elements of type " + DType<Element>::name);
         const Place &place = places[index];
+        if (!place.memory)
+            return Error(KILN_INVALID_ARGUMENT, std::string(what) + " '" +
+                                                    std::string(port.name()) +
+                                                    "' is kept by the module");
         return View<T>(static_cast<T *>(place.memory.get()), place.bytes / sizeof(Element),
                        {place.shape.data(), place.shape.size()});
     }

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "deploy/format.h"
+#include "deploy/runtime/kept_port.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/module_open.h"
 #include "deploy/runtime/module_read.h"
@@ -39,6 +40,8 @@ struct kiln_module {
     ports in, out; /* likewise empty there */
     int64_t *bucket_size;
     char *dim, **metadata_key, **metadata_value;
+    kiln_kept_port **kept; /* [kept_count], room for each input */
+    uint32_t kept_count;
     const char *error; /* of the last run */
     char own_error[KILN_MODULE_ERROR_BYTES];
 };
@@ -122,6 +125,7 @@ static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_option
                                &m->variant[i]);
     if (st) return st;
     m->is_linked = true;
+    m->kept = KILN_ARENA_ARRAY(&m->arena, kiln_kept_port *, plan_of(m)->input_count);
     describe(m);
     return KILN_OK;
 }
@@ -344,6 +348,7 @@ size_t kiln_module_arena_bytes(const kiln_module *m) {
     size_t sum = 0;
     for (uint32_t i = 0; i < m->sizes.bucket_count; i++)
         sum += kiln_variant_arena_bytes(m->variant[i]);
+    for (uint32_t i = 0; i < m->kept_count; i++) sum += 2 * m->kept[i]->size_bytes;
     return sum;
 }
 
@@ -384,6 +389,109 @@ const char *kiln_module_metadata(const kiln_module *m, const char *key) {
     for (uint32_t i = 0; i < plan_of(m)->metadata_count; i++)
         if (strcmp(m->metadata_key[i], key) == 0) return m->metadata_value[i];
     return NULL;
+}
+
+/* ---- what stays between runs ----------------------------------------------------------------- */
+
+static const char no_memory[] = "there is no memory for it",
+                  not_kept[] = "it is not kept between runs";
+
+static int refuse_port(kiln_module *m, const char *what, uint32_t index, const char *why) {
+    (void)snprintf(m->own_error, sizeof m->own_error, "%s %u: %s", what, index, why);
+    m->error = m->own_error;
+    return KILN_INVALID_ARGUMENT;
+}
+
+static kiln_kept_port *find_kept(const kiln_module *m, bool is_output, uint32_t index) {
+    for (uint32_t i = 0; i < m->kept_count; i++)
+        if ((is_output ? m->kept[i]->output : m->kept[i]->input) == index) return m->kept[i];
+    return NULL;
+}
+
+int64_t kiln_module_kept_with(const kiln_module *m, int is_output, uint32_t index) {
+    const kiln_kept_port *kept = find_kept(m, is_output, index);
+    if (!kept) return -1;
+    return is_output ? kept->input : kept->output;
+}
+
+static bool is_of_one_shape(const kiln_module *m, bool is_output, uint32_t index) {
+    kiln_module_axis axis;
+    return kiln_module_find_axis(&m->sizes, is_output, index, &axis) &&
+           axis.axis == KILN_MODULE_NO_AXIS;
+}
+
+static bool are_alike(const kiln_plan_port *a, const kiln_plan_port *b) {
+    return a->dtype == b->dtype && kiln_shape_equal(&a->shape, &b->shape);
+}
+
+/* Why the two cannot be kept; NULL: they can. */
+static const char *find_obstacle(const kiln_module *m, uint32_t input, uint32_t output) {
+    if (find_kept(m, false, input)) return "the input is kept already";
+    if (find_kept(m, true, output)) return "the output is kept already";
+    if (!are_alike(&plan_of(m)->input[input], &plan_of(m)->output[output]))
+        return "they must have one type and shape";
+    if (m->dim && !(is_of_one_shape(m, false, input) && is_of_one_shape(m, true, output)))
+        return "their shape must not depend on the size that is set";
+    return NULL;
+}
+
+static int refuse_to_keep(kiln_module *m, uint32_t input, uint32_t output, kiln_code code,
+                          const char *why) {
+    (void)snprintf(m->own_error, sizeof m->own_error,
+                   "output %u (%.256s) cannot be kept for input %u (%.256s): %s", output,
+                   kiln_module_output(m, output)->name, input, kiln_module_input(m, input)->name,
+                   why);
+    m->error = m->own_error;
+    return (int)code;
+}
+
+int kiln_module_keep(kiln_module *m, uint32_t input, uint32_t output) {
+    KILN_CHECK(input < plan_of(m)->input_count);
+    KILN_CHECK(output < plan_of(m)->output_count);
+    const char *why = find_obstacle(m, input, output);
+    kiln_kept_port *kept = NULL;
+    if (!m->is_linked)
+        return refuse_to_keep(m, input, output, KILN_FAILED_PRECONDITION,
+                              "the module was only looked at");
+    if (why) return refuse_to_keep(m, input, output, KILN_INVALID_ARGUMENT, why);
+    const uint32_t owner = m->sizes.bucket_count - 1; /* is closed last */
+    kiln_status st = kiln_variant_keep(m->variant[owner], input, output, owner > 0, &kept);
+    if (st) {
+        const int code =
+            refuse_to_keep(m, input, output, kiln_status_code(st), kiln_status_text(st));
+        kiln_status_free(st); /* it is said */
+        return code;
+    }
+    for (uint32_t i = 0; i < owner; i++) kiln_variant_share_kept(m->variant[i], kept);
+    m->kept[m->kept_count++] = kept;
+    return KILN_OK;
+}
+
+static int finish_kept(kiln_module *m, const kiln_kept_port *kept, int32_t status) {
+    if (status == KILN_KERNEL_OK) return KILN_OK;
+    (void)snprintf(m->own_error, sizeof m->own_error, "copying input %u, which is kept: %s",
+                   kept->input, kiln_device_error(kept->on));
+    m->error = m->own_error;
+    return KILN_INTERNAL;
+}
+
+int kiln_module_reset(kiln_module *m) {
+    int code = KILN_OK;
+    for (uint32_t i = 0; !code && i < m->kept_count; i++)
+        code = finish_kept(m, m->kept[i], kiln_kept_port_write(m->kept[i], NULL));
+    return code;
+}
+
+int kiln_module_read_state(kiln_module *m, uint32_t input, void *data) {
+    const kiln_kept_port *kept = find_kept(m, false, input);
+    if (!kept) return refuse_port(m, "input", input, not_kept);
+    return finish_kept(m, kept, kiln_kept_port_read(kept, data));
+}
+
+int kiln_module_write_state(kiln_module *m, uint32_t input, const void *data) {
+    kiln_kept_port *kept = find_kept(m, false, input);
+    if (!kept) return refuse_port(m, "input", input, not_kept);
+    return finish_kept(m, kept, kiln_kept_port_write(kept, data));
 }
 
 /* ---- running: nothing below allocates, but for memory that is asked for ---------------------- */
@@ -458,36 +566,35 @@ static int run_parts(kiln_module *m) {
 /* The text of a variant's error is the module's. */
 static int finish(kiln_module *m, int code) {
     m->error = kiln_variant_error(active(m));
+    for (uint32_t i = 0; !code && i < m->kept_count; i++)
+        code = finish_kept(m, m->kept[i], kiln_kept_port_advance(m->kept[i]));
     return code;
-}
-
-static int refuse_port(kiln_module *m, const char *what, uint32_t index, const char *why) {
-    (void)snprintf(m->own_error, sizeof m->own_error, "%s %u: %s", what, index, why);
-    m->error = m->own_error;
-    return KILN_INVALID_ARGUMENT;
 }
 
 int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outputs) {
     if (is_exact(m) || !m->is_linked)
         return finish(m, kiln_variant_run(active(m), inputs, outputs));
     for (uint32_t i = 0; i < m->in.count; i++) {
-        if (!inputs[i]) return refuse_port(m, "input", i, "there is no memory for it");
+        if (!inputs[i] && !find_kept(m, false, i)) return refuse_port(m, "input", i, no_memory);
         m->in.given[i] = (void *)(uintptr_t)inputs[i];
     }
     for (uint32_t i = 0; i < m->out.count; i++) {
-        if (!outputs[i]) return refuse_port(m, "output", i, "there is no memory for it");
+        if (!outputs[i] && !find_kept(m, true, i)) return refuse_port(m, "output", i, no_memory);
         m->out.given[i] = outputs[i];
     }
     return finish(m, run_parts(m));
 }
 
 /* Parts are cut out of memory of the process. */
-static bool take_tensors(const ports *p, const kiln_module_tensor *const *tensor,
-                         uint32_t *out_index, char *why, size_t why_bytes) {
+static bool take_tensors(const kiln_module *m, const ports *p,
+                         const kiln_module_tensor *const *tensor, uint32_t *out_index, char *why,
+                         size_t why_bytes) {
     for (uint32_t i = 0; i < p->count; i++) {
         const kiln_module_tensor *t = tensor[i];
         *out_index = i;
-        (void)snprintf(why, why_bytes, "there is no memory for it");
+        p->given[i] = NULL;
+        if (!t && find_kept(m, p == &m->out, i)) continue;
+        (void)snprintf(why, why_bytes, "%s", no_memory);
         if (!t || (!t->data && p->port[i].size_bytes > 0)) return false;
         if (!kiln_module_tensor_fits(&p->port[i], t, why, why_bytes)) return false;
         (void)snprintf(why, why_bytes,
@@ -504,9 +611,9 @@ int kiln_module_run_tensors(kiln_module *m, const kiln_module_tensor *const *inp
     uint32_t at = 0;
     if (is_exact(m) || !m->is_linked)
         return finish(m, kiln_variant_run_tensors(active(m), inputs, outputs));
-    if (!take_tensors(&m->in, inputs, &at, why, sizeof why))
+    if (!take_tensors(m, &m->in, inputs, &at, why, sizeof why))
         return refuse_port(m, "input", at, why);
-    if (!take_tensors(&m->out, outputs, &at, why, sizeof why))
+    if (!take_tensors(m, &m->out, outputs, &at, why, sizeof why))
         return refuse_port(m, "output", at, why);
     return finish(m, run_parts(m));
 }

@@ -9,6 +9,7 @@
 #include "base/integer.h"
 #include "base/map.h"
 #include "deploy/format.h"
+#include "deploy/runtime/kept_port.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/module_read.h"
 #include "deploy/runtime/module_tensor.h"
@@ -53,7 +54,7 @@ typedef struct root_place {
     uint32_t device; /* whose memory it is */
 } root_place;
 
-/* Where a caller has an input or output: at `data` in the process, or on a device. */
+/* Where a run has an input or output: at `data` in the process, or on a device. */
 typedef struct given {
     uint32_t device;
     void *data;
@@ -68,6 +69,7 @@ typedef struct bound {
     kiln_port_link link;
     kiln_host_memory near; /* made for the caller, where it asked */
     root_place own;        /* of the stand-in, while it is not the caller's */
+    kiln_kept_port *kept;  /* the module has it, not the caller; NULL: the caller */
     given given;
 } bound;
 
@@ -75,11 +77,11 @@ struct kiln_variant {
     kiln_arena arena; /* lives as long as the module */
     kiln_module_plan plan;
     uint32_t thread_count;
-    kiln_pool *pool; /* NULL with one thread */
-    bool borrows_pool;
-    kiln_services *services;        /* [thread_count]; n-1 for kernels that may use n threads */
-    device *device;                 /* [device_count + 1] */
-    kiln_kernel **kernel;           /* [kernel_count]; NULL of a module that is only looked at */
+    kiln_pool *pool;         /* NULL with one thread */
+    bool is_beside;          /* the pool, and what is kept between runs, are another variant's */
+    kiln_services *services; /* [thread_count]; n-1 for kernels that may use n threads */
+    device *device;          /* [device_count + 1] */
+    kiln_kernel **kernel;    /* [kernel_count]; NULL of a module that is only looked at */
     const kiln_manifest **manifest; /* [kernel_count] */
     kiln_call **call;               /* [step_count]; NULL for steps that call no kernel */
     bool *packs;                    /* [step_count] whose constants no step before packs */
@@ -116,7 +118,7 @@ static uint32_t threads_used(const kiln_variant *m, uint32_t asked) {
 static kiln_status start_threads(kiln_variant *m, const kiln_module_options *options,
                                  const kiln_variant *beside) {
     m->thread_count = threads_used(m, options ? options->threads : 0);
-    m->borrows_pool = beside != NULL;
+    m->is_beside = beside != NULL;
     if (beside) {
         m->thread_count = KILN_MIN(m->thread_count, beside->thread_count);
         m->pool = m->thread_count > 1 ? beside->pool : NULL;
@@ -679,8 +681,11 @@ void kiln_variant_close(kiln_variant *m) {
     for (uint32_t i = 0; m->call && i < m->plan.step_count; i++) kiln_call_destroy(m->call[i]);
     for (uint32_t i = 0; m->kernel && i < m->plan.kernel_count; i++)
         kiln_kernel_unload(m->kernel[i]);
-    if (!m->borrows_pool) kiln_pool_destroy(m->pool);
-    for (uint32_t i = 0; m->in && i < m->plan.input_count; i++) release_near(m, &m->in[i]);
+    if (!m->is_beside) kiln_pool_destroy(m->pool);
+    for (uint32_t i = 0; m->in && i < m->plan.input_count; i++) {
+        release_near(m, &m->in[i]);
+        if (m->in[i].kept && !m->is_beside) kiln_kept_port_deinit(m->in[i].kept);
+    }
     for (uint32_t i = 0; m->out && i < m->plan.output_count; i++) release_near(m, &m->out[i]);
     for (uint32_t d = 0; m->device && d <= m->plan.device_count; d++) close_device(&m->device[d]);
     kiln_pages_destroy(&m->scratch);
@@ -878,11 +883,6 @@ static int32_t run_step(kiln_variant *m, uint32_t index) {
     return KILN_KERNEL_FAILED;
 }
 
-static int refuse(kiln_variant *m, kiln_code code, const char *what, uint32_t index) {
-    (void)snprintf(m->error, sizeof m->error, "%s %u", what, index);
-    return (int)code;
-}
-
 static int refuse_step(kiln_variant *m, uint32_t index) {
     const char *text = kiln_device_error(m->device[m->plan.step[index].device].device);
     (void)snprintf(m->error, sizeof m->error, "a kernel failed in step %u%s%s", index,
@@ -1036,22 +1036,68 @@ static int run(kiln_variant *m) {
 }
 
 static int refuse_inspected(kiln_variant *m) {
-    return refuse(m, KILN_FAILED_PRECONDITION, "the module was only looked at: no kernel of",
-                  m->plan.kernel_count);
+    (void)snprintf(m->error, sizeof m->error, "the module was only looked at: no kernel of %u",
+                   m->plan.kernel_count);
+    return KILN_FAILED_PRECONDITION;
+}
+
+static const char no_memory[] = "there is no memory for it";
+
+static int refuse_given(kiln_variant *m, bool is_output, uint32_t index, const char *why) {
+    (void)snprintf(m->error, sizeof m->error, "%s %u (%s): %s", is_output ? "output" : "input",
+                   index, (is_output ? m->output : m->input)[index].name, why);
+    return KILN_INVALID_ARGUMENT;
+}
+
+/* Where this run has a port that the module keeps. */
+static given given_kept(const kiln_kept_port *kept, bool is_output) {
+    const kiln_device_place place = kiln_kept_port_place(kept, is_output);
+    return (given){.device = kept->device, .data = place.data, .place = place};
+}
+
+static int refuse_kept(kiln_variant *m, bool is_output, uint32_t index) {
+    return refuse_given(m, is_output, index,
+                        "the module keeps it between runs; give NULL in its place");
+}
+
+static int take_pointer(kiln_variant *m, bool is_output, uint32_t index, void *data) {
+    bound *p = is_output ? &m->out[index] : &m->in[index];
+    if (p->kept && data) return refuse_kept(m, is_output, index);
+    if (!p->kept && !data) return refuse_given(m, is_output, index, no_memory);
+    p->given = p->kept ? given_kept(p->kept, is_output) : (given){.data = data};
+    return KILN_OK;
 }
 
 int kiln_variant_run(kiln_variant *m, const void *const *inputs, void *const *outputs) {
+    int code = KILN_OK;
     if (!m->call) return refuse_inspected(m);
-    for (uint32_t i = 0; i < m->plan.input_count; i++) {
-        if (!inputs[i]) return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for input", i);
-        m->in[i].given = (given){.data = (void *)(uintptr_t)inputs[i]};
-    }
-    for (uint32_t i = 0; i < m->plan.output_count; i++) {
-        if (!outputs[i])
-            return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for output", i);
-        m->out[i].given = (given){.data = outputs[i]};
-    }
-    return run(m);
+    for (uint32_t i = 0; !code && i < m->plan.input_count; i++)
+        code = take_pointer(m, false, i, (void *)(uintptr_t)inputs[i]);
+    for (uint32_t i = 0; !code && i < m->plan.output_count; i++)
+        code = take_pointer(m, true, i, outputs[i]);
+    return code ? code : run(m);
+}
+
+/* ---- what stays between runs ----------------------------------------------------------------- */
+
+kiln_status kiln_variant_keep(kiln_variant *m, uint32_t input, uint32_t output,
+                              bool stays_in_process, kiln_kept_port **out_kept) {
+    const bound *in = &m->in[input], *out = &m->out[output];
+    kiln_kept_port *kept = KILN_ARENA_NEW(&m->arena, kiln_kept_port);
+    *kept = (kiln_kept_port){.input = input, .output = output, .size_bytes = in->size_bytes};
+    if (!stays_in_process && in->link.device == out->link.device && in->size_bytes > 0)
+        kept->device = in->link.device;
+    kept->on = m->device[kept->device].device;
+    kiln_status st = kiln_kept_port_init(kept);
+    if (st) return st;
+    kiln_variant_share_kept(m, kept);
+    *out_kept = kept;
+    return KILN_OK;
+}
+
+void kiln_variant_share_kept(kiln_variant *m, kiln_kept_port *kept) {
+    m->in[kept->input].kept = kept;
+    m->out[kept->output].kept = kept;
 }
 
 /* ---- memory for callers -----------------------------------------------------------------------
@@ -1067,12 +1113,12 @@ static void *make_near(kiln_variant *m, bound *p) {
 
 void *kiln_variant_input_memory(kiln_variant *m, uint32_t index) {
     KILN_CHECK(index < m->plan.input_count);
-    return m->call ? make_near(m, &m->in[index]) : NULL;
+    return m->call && !m->in[index].kept ? make_near(m, &m->in[index]) : NULL;
 }
 
 void *kiln_variant_output_memory(kiln_variant *m, uint32_t index) {
     KILN_CHECK(index < m->plan.output_count);
-    return m->call ? make_near(m, &m->out[index]) : NULL;
+    return m->call && !m->out[index].kept ? make_near(m, &m->out[index]) : NULL;
 }
 
 uint8_t *kiln_variant_input_stage(kiln_variant *m, uint32_t index) { return m->in[index].stage; }
@@ -1104,7 +1150,7 @@ static bool take_tensor(const kiln_variant *m, const kiln_module_port *described
                         const kiln_module_tensor *t, bound *p, char *why, size_t why_bytes) {
     uint32_t at;
     if (!t || (!t->data && p->size_bytes > 0)) {
-        (void)snprintf(why, why_bytes, "there is no memory for it");
+        (void)snprintf(why, why_bytes, "%s", no_memory);
         return false;
     }
     if (!kiln_module_tensor_fits(described, t, why, why_bytes)) return false;
@@ -1127,21 +1173,25 @@ static bool take_tensor(const kiln_variant *m, const kiln_module_port *described
     return !st;
 }
 
-static int refuse_tensor(kiln_variant *m, const char *what, uint32_t index, const char *name,
-                         const char *why) {
-    (void)snprintf(m->error, sizeof m->error, "%s %u (%s): %s", what, index, name, why);
-    return KILN_INVALID_ARGUMENT;
+static int take_given(kiln_variant *m, bool is_output, uint32_t index,
+                      const kiln_module_tensor *t) {
+    char why[KILN_MODULE_ERROR_BYTES / 2];
+    bound *p = is_output ? &m->out[index] : &m->in[index];
+    if (p->kept && t) return refuse_kept(m, is_output, index);
+    if (p->kept)
+        p->given = given_kept(p->kept, is_output);
+    else if (!take_tensor(m, &(is_output ? m->output : m->input)[index], t, p, why, sizeof why))
+        return refuse_given(m, is_output, index, why);
+    return KILN_OK;
 }
 
 int kiln_variant_run_tensors(kiln_variant *m, const kiln_module_tensor *const *inputs,
                              const kiln_module_tensor *const *outputs) {
-    char why[KILN_MODULE_ERROR_BYTES / 2];
+    int code = KILN_OK;
     if (!m->call) return refuse_inspected(m);
-    for (uint32_t i = 0; i < m->plan.input_count; i++)
-        if (!take_tensor(m, &m->input[i], inputs[i], &m->in[i], why, sizeof why))
-            return refuse_tensor(m, "input", i, m->input[i].name, why);
-    for (uint32_t i = 0; i < m->plan.output_count; i++)
-        if (!take_tensor(m, &m->output[i], outputs[i], &m->out[i], why, sizeof why))
-            return refuse_tensor(m, "output", i, m->output[i].name, why);
-    return run(m);
+    for (uint32_t i = 0; !code && i < m->plan.input_count; i++)
+        code = take_given(m, false, i, inputs[i]);
+    for (uint32_t i = 0; !code && i < m->plan.output_count; i++)
+        code = take_given(m, true, i, outputs[i]);
+    return code ? code : run(m);
 }

@@ -8,6 +8,7 @@
 #include "base/target.h"
 #include "deploy/format.h"
 #include "deploy/module.h"
+#include "deploy/runtime/kept_port.h"
 
 typedef struct kiln_variant kiln_variant;
 
@@ -38,6 +39,14 @@ void *kiln_variant_output_memory(kiln_variant *variant, uint32_t index);
 /* Memory of a port's size, aligned, that a run uses where it is. */
 uint8_t *kiln_variant_input_stage(kiln_variant *variant, uint32_t index);
 uint8_t *kiln_variant_output_stage(kiln_variant *variant, uint32_t index);
+
+/* The output becomes the input of the next run, in memory that is the variant's own: on the device
+ * that has both ports, unless `stays_in_process`. `*out_kept` lives as long as the variant. Whoever
+ * runs it advances it. RESOURCE_EXHAUSTED: there is no memory for it. */
+KILN_MUST_USE kiln_status kiln_variant_keep(kiln_variant *variant, uint32_t input, uint32_t output,
+                                            bool stays_in_process, kiln_kept_port **out_kept);
+/* The same memory for another variant, which is closed before. */
+void kiln_variant_share_kept(kiln_variant *variant, kiln_kept_port *kept);
 
 void kiln_variant_set_hook(kiln_variant *variant, kiln_module_hook hook, void *context);
 uint64_t kiln_variant_step_device_ns(const kiln_variant *variant);

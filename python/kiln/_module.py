@@ -106,6 +106,12 @@ class Module(_run.Module):
         return tuple(Port(*port) for port in self._ports(True))
 
     @property
+    def kept(self) -> dict[str, str]:
+        """Which inputs are kept between runs (`keep`), with the outputs that they come from. They stay among `inputs`
+        and `outputs`, but calls neither take nor return them."""
+        return dict(self._kept())
+
+    @property
     def sizes(self) -> Sizes | None:
         """Which sizes it takes; None: it has one."""
         sizes = self._numbers()["sizes"]
@@ -158,7 +164,7 @@ class Module(_run.Module):
             raise InvalidArgument(f"the number of runs is {runs}: expected 1 to {2**32 - 1}")
         given: Tensors | None = None
         if inputs or named:
-            ports = self.inputs
+            ports = [port for port in self.inputs if port.name not in self.kept]
             given = dict(named)
             for port, value in zip(ports, inputs):
                 if port.name in given:

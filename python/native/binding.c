@@ -95,7 +95,8 @@ static int overlap(const kiln_module_tensor *a, size_t a_bytes, const kiln_modul
 
 int kiln_binding_finish(kiln_native *native, const kiln_module *module, kiln_binding *binding) {
     for (uint32_t i = binding->inputs; i < binding->inputs + binding->outputs; i++) {
-        for (uint32_t j = 0; j < i; j++) {
+        for (uint32_t j = 0; binding->tensor[i] && j < i; j++) {
+            if (!binding->tensor[j]) continue;
             kiln_place a = kiln_binding_place(module, binding, i),
                        b = kiln_binding_place(module, binding, j);
             if (!overlap(binding->tensor[i], a.port->size_bytes, binding->tensor[j],

@@ -1,5 +1,5 @@
 /* One run's memory: what is given for every input and output of a module, in the forms that
- * libkiln's two calls take. */
+ * libkiln's two calls take. What the module keeps between runs has none. */
 #ifndef KILN_PYTHON_BINDING_H
 #define KILN_PYTHON_BINDING_H
 

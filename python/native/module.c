@@ -3,6 +3,7 @@
  * it. */
 #include "python/native/module.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "python/native/binding.h"
@@ -57,13 +58,18 @@ static PyObject *drop(module_object *m, PyObject *value) {
     return value;
 }
 
+/* Raises what `code` says of the module, which nobody else uses meanwhile. */
+static int raise_of(module_object *m, int code) {
+    if (code) kiln_error_raise(m->native->errors, code, kiln_module_error(m->module));
+    return code ? -1 : 0;
+}
+
 /* Runs once, after those that run now; 0 or -1 with an exception. The caller holds the module. */
 static int run_once(module_object *m, const kiln_binding *binding) {
     kiln_lock_take(m->lock);
-    int code = kiln_binding_run(m->module, binding);
-    if (code) kiln_error_raise(m->native->errors, code, kiln_module_error(m->module));
+    int failed = raise_of(m, kiln_binding_run(m->module, binding));
     PyThread_release_lock(m->lock);
-    return code ? -1 : 0;
+    return failed;
 }
 
 PyObject *kiln_module_open_for(PyObject *owner, PyObject *arguments) {
@@ -137,10 +143,27 @@ static const kiln_module_port *port_at(const kiln_module *module, int is_output,
     return is_output ? kiln_module_output(module, index) : kiln_module_input(module, index);
 }
 
+/* The first port from `index` on that a caller has memory for, as the module does not keep it. */
+static uint32_t next_given(const kiln_module *module, int is_output, uint32_t index) {
+    while (index < port_count(module, is_output) &&
+           kiln_module_kept_with(module, is_output, index) >= 0)
+        index++;
+    return index;
+}
+
+static uint32_t given_count(const kiln_module *module, int is_output) {
+    uint32_t count = 0;
+    for (uint32_t i = next_given(module, is_output, 0); i < port_count(module, is_output);
+         i = next_given(module, is_output, i + 1))
+        count++;
+    return count;
+}
+
 /* "a, b": for errors. */
 static PyObject *port_names(const kiln_module *module, int is_output) {
     PyObject *list = PyList_New(0), *text = NULL;
-    for (uint32_t i = 0; list && i < port_count(module, is_output); i++) {
+    for (uint32_t i = next_given(module, is_output, 0); list && i < port_count(module, is_output);
+         i = next_given(module, is_output, i + 1)) {
         const char *name = port_at(module, is_output, i)->name;
         PyObject *item = PyUnicode_FromString(name);
         if (!item || PyList_Append(list, item) < 0) Py_CLEAR(list);
@@ -159,7 +182,7 @@ static int refuse_ports(module_object *m, int is_output, const char *what, PyObj
     if (names)
         kiln_error_format(m->native->errors, KILN_NATIVE_INVALID_ARGUMENT,
                           "%s %S: expected %s for %u %s (%S)", what, which,
-                          is_output ? "memory" : "values", port_count(m->module, is_output),
+                          is_output ? "memory" : "values", given_count(m->module, is_output),
                           is_output ? "outputs" : "inputs", names);
     Py_XDECREF(names);
     return -1;
@@ -172,18 +195,22 @@ static int refuse_count(module_object *m, int is_output, Py_ssize_t count) {
     return failed;
 }
 
+static int refuse_port(module_object *m, int is_output, const char *what, uint32_t index) {
+    PyObject *name = PyUnicode_FromString(port_at(m->module, is_output, index)->name);
+    int failed = name ? refuse_ports(m, is_output, what, name) : -1;
+    Py_XDECREF(name);
+    return failed;
+}
+
 /* Fills the empty places of `item` from a mapping by name, all of which must be used. */
 static int take_named(module_object *m, int is_output, PyObject *named, PyObject **item) {
     Py_ssize_t used = 0;
     for (uint32_t i = 0; i < port_count(m->module, is_output); i++) {
         PyObject *given = PyDict_GetItemString(named, port_at(m->module, is_output, i)->name);
         if (!given) continue;
-        if (item[i]) {
-            PyObject *name = PyUnicode_FromString(port_at(m->module, is_output, i)->name);
-            int failed = name ? refuse_ports(m, is_output, "given twice is", name) : -1;
-            Py_XDECREF(name);
-            return failed;
-        }
+        if (item[i]) return refuse_port(m, is_output, "given twice is", i);
+        if (kiln_module_kept_with(m->module, is_output, i) >= 0)
+            return refuse_port(m, is_output, "the module keeps", i);
         item[i] = given;
         used++;
     }
@@ -195,42 +222,43 @@ static int take_named(module_object *m, int is_output, PyObject *named, PyObject
 }
 
 static int all_given(module_object *m, int is_output, PyObject *const *item) {
-    for (uint32_t i = 0; i < port_count(m->module, is_output); i++) {
-        if (item[i]) continue;
-        PyObject *name = PyUnicode_FromString(port_at(m->module, is_output, i)->name);
-        if (name) refuse_ports(m, is_output, "missing is", name);
-        Py_XDECREF(name);
-        return 0;
-    }
+    for (uint32_t i = next_given(m->module, is_output, 0); i < port_count(m->module, is_output);
+         i = next_given(m->module, is_output, i + 1))
+        if (!item[i]) {
+            refuse_port(m, is_output, "missing is", i);
+            return 0;
+        }
     return 1;
 }
 
 /* From arguments of a call. `item` [ports], zeroed: gets borrowed references. */
 static int take_arguments(module_object *m, PyObject *arguments, PyObject *named, PyObject **item) {
     Py_ssize_t count = PyTuple_Size(arguments);
-    if (count > (Py_ssize_t)port_count(m->module, 0)) return refuse_count(m, 0, count);
-    for (Py_ssize_t i = 0; i < count; i++) item[i] = PyTuple_GetItem(arguments, i);
+    if (count > (Py_ssize_t)given_count(m->module, 0)) return refuse_count(m, 0, count);
+    uint32_t at = next_given(m->module, 0, 0);
+    for (Py_ssize_t i = 0; i < count; i++, at = next_given(m->module, 0, at + 1))
+        item[at] = PyTuple_GetItem(arguments, i);
     if (named && take_named(m, 0, named, item) < 0) return -1;
     return all_given(m, 0, item) ? 0 : -1;
 }
 
 /* From one object: a dict by name, a list or tuple in order, or the tensor of the only port. */
 static int take_collection(module_object *m, int is_output, PyObject *given, PyObject **item) {
-    uint32_t ports = port_count(m->module, is_output);
+    uint32_t ports = given_count(m->module, is_output), at = next_given(m->module, is_output, 0);
     if (PyDict_Check(given)) {
         if (take_named(m, is_output, given, item) < 0) return -1;
         return all_given(m, is_output, item) ? 0 : -1;
     }
     if (!PyList_Check(given) && !PyTuple_Check(given)) {
         if (ports != 1) return refuse_count(m, is_output, 1);
-        item[0] = given;
+        item[at] = given;
         return 0;
     }
     int is_list = PyList_Check(given);
     Py_ssize_t count = is_list ? PyList_Size(given) : PyTuple_Size(given);
     if (count != (Py_ssize_t)ports) return refuse_count(m, is_output, count);
-    for (Py_ssize_t i = 0; i < count; i++)
-        item[i] = is_list ? PyList_GetItem(given, i) : PyTuple_GetItem(given, i);
+    for (Py_ssize_t i = 0; i < count; i++, at = next_given(m->module, is_output, at + 1))
+        item[at] = is_list ? PyList_GetItem(given, i) : PyTuple_GetItem(given, i);
     return 0;
 }
 
@@ -272,6 +300,7 @@ static int takes(const module_object *m, int64_t size) {
 static int find_size(module_object *m, PyObject *const *input, int64_t *out_size) {
     *out_size = m->sizes.size_max;
     for (uint32_t i = 0; m->sizes.dim && input && i < port_count(m->module, 0); i++) {
+        if (!input[i]) continue; /* it is kept */
         int64_t shape[SHAPE_MAX];
         int rank = kiln_shape_told(input[i], shape, SHAPE_MAX);
         int64_t size = rank < 0 ? 0 : kiln_module_size_of(m->module, i, (uint32_t)rank, shape);
@@ -284,13 +313,15 @@ static int find_size(module_object *m, PyObject *const *input, int64_t *out_size
 
 /* ---- binding ---- */
 
-/* Takes or, where `item` is NULL, makes memory for all inputs or outputs. Returns what the caller
- * sees of them, in order. */
+/* Takes or, where `item` is NULL, makes memory for all inputs or outputs that the module does not
+ * keep. Returns what the caller sees of them, in order. */
 static PyObject *bind_ports(module_object *m, kiln_binding *binding, int is_output,
                             PyObject *const *item, int is_zeroed) {
     uint32_t count = port_count(m->module, is_output), first = is_output ? binding->inputs : 0;
-    PyObject *shown = PyTuple_New(count);
-    for (uint32_t i = 0; shown && i < count; i++) {
+    PyObject *shown = PyTuple_New(given_count(m->module, is_output));
+    Py_ssize_t place = 0;
+    for (uint32_t i = next_given(m->module, is_output, 0); shown && i < count;
+         i = next_given(m->module, is_output, i + 1)) {
         PyObject *one = item ? item[i] : NULL;
         if (!item)
             one = kiln_binding_make(m->native, m->module, binding, first + i, is_zeroed);
@@ -298,7 +329,7 @@ static PyObject *bind_ports(module_object *m, kiln_binding *binding, int is_outp
             one = NULL;
         else
             Py_INCREF(one);
-        if (!one || PyTuple_SetItem(shown, i, one) < 0) Py_CLEAR(shown);
+        if (!one || PyTuple_SetItem(shown, place++, one) < 0) Py_CLEAR(shown);
     }
     return shown;
 }
@@ -562,6 +593,106 @@ static PyObject *module_path(PyObject *self, void *unused) {
     return path_text((module_object *)self);
 }
 
+/* ---- what stays between runs ---- */
+
+/* 0, or -1 with InvalidArgument: there is none of that name. */
+static int find_port(module_object *m, int is_output, const char *name, uint32_t *out_index) {
+    for (uint32_t i = 0; i < port_count(m->module, is_output); i++) {
+        *out_index = i;
+        if (strcmp(port_at(m->module, is_output, i)->name, name) == 0) return 0;
+    }
+    PyObject *text = PyUnicode_FromString(name);
+    if (text) refuse_ports(m, is_output, "there is no", text);
+    Py_XDECREF(text);
+    return -1;
+}
+
+/* The caller holds the module; nobody else does, as calls count the ports that are kept. */
+static int keep_held(module_object *m, const char *input, const char *output) {
+    uint32_t in, out;
+    if (m->holders > 1) {
+        kiln_error_format(m->native->errors, KILN_NATIVE_FAILED_PRECONDITION,
+                          "the module is in use: expected no call of another thread meanwhile");
+        return -1;
+    }
+    if (find_port(m, 0, input, &in) < 0 || find_port(m, 1, output, &out) < 0) return -1;
+    return raise_of(m, kiln_module_keep(m->module, in, out));
+}
+
+static PyObject *module_keep(PyObject *self, PyObject *arguments, PyObject *named) {
+    static char *const names[] = {"input", "output", NULL};
+    module_object *m = (module_object *)self;
+    const char *input, *output;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "ss", (char **)names, &input, &output))
+        return NULL;
+    if (!hold(m)) return NULL;
+    return drop(m, keep_held(m, input, output) < 0 ? NULL : Py_BuildValue(""));
+}
+
+/* Pairs of names, in the order of the inputs. */
+static PyObject *module_kept(PyObject *self, PyObject *unused) {
+    module_object *m = (module_object *)self;
+    (void)unused;
+    if (!hold(m)) return NULL;
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && i < port_count(m->module, 0); i++) {
+        const int64_t with = kiln_module_kept_with(m->module, 0, i);
+        if (with < 0) continue;
+        PyObject *pair = Py_BuildValue("(ss)", port_at(m->module, 0, i)->name,
+                                       port_at(m->module, 1, (uint32_t)with)->name);
+        if (!pair || PyList_Append(list, pair) < 0) Py_CLEAR(list);
+        Py_XDECREF(pair);
+    }
+    return drop(m, list);
+}
+
+static PyObject *module_reset(PyObject *self, PyObject *unused) {
+    module_object *m = (module_object *)self;
+    (void)unused;
+    if (!hold(m)) return NULL;
+    kiln_lock_take(m->lock);
+    int failed = raise_of(m, kiln_module_reset(m->module));
+    PyThread_release_lock(m->lock);
+    return drop(m, failed ? NULL : Py_BuildValue(""));
+}
+
+/* Reads into a new array, which it returns; or writes `value` and returns None. */
+static PyObject *move_state(module_object *m, const char *name, PyObject *value) {
+    uint32_t index;
+    kiln_taken taken = {0};
+    if (find_port(m, 0, name, &index) < 0) return NULL;
+    const kiln_place place = {
+        .port = kiln_module_input(m->module, index), .role = "input", .device = {.device_type = 1}};
+    PyObject *array = value ? NULL : kiln_array_new(m->native, place.port, 0), *result = NULL;
+    if (array) kiln_taken_own(&place, array, &taken);
+    if (value ? kiln_taken_from(m->native, &place, value, &taken) == 0 : array != NULL) {
+        kiln_lock_take(m->lock);
+        int failed =
+            raise_of(m, value ? kiln_module_write_state(m->module, index, taken.tensor.data)
+                              : kiln_module_read_state(m->module, index, taken.tensor.data));
+        PyThread_release_lock(m->lock);
+        if (!failed) result = value ? Py_BuildValue("") : kiln_array_present(m->native, array);
+    }
+    kiln_taken_release(&taken);
+    Py_XDECREF(array);
+    return result;
+}
+
+static PyObject *module_state(PyObject *self, PyObject *arguments) {
+    module_object *m = (module_object *)self;
+    const char *name;
+    if (!PyArg_ParseTuple(arguments, "s", &name) || !hold(m)) return NULL;
+    return drop(m, move_state(m, name, NULL));
+}
+
+static PyObject *module_set_state(PyObject *self, PyObject *arguments) {
+    module_object *m = (module_object *)self;
+    const char *name;
+    PyObject *value;
+    if (!PyArg_ParseTuple(arguments, "sO", &name, &value) || !hold(m)) return NULL;
+    return drop(m, move_state(m, name, value));
+}
+
 /* ---- profiles ---- */
 
 typedef struct step_time {
@@ -647,9 +778,24 @@ PyObject *kiln_module_type_new(PyObject *module) {
          "A call with its memory at fixed places, which costs least. `inputs` and `outputs`: a "
          "list or tuple in order, a dict by name, or the only tensor; None: new, zeroed, aligned "
          "arrays, which `inputs` and `outputs` of the call show."},
+        {"keep", (PyCFunction)(void (*)(void))module_keep, METH_VARARGS | METH_KEYWORDS,
+         "keep(input, output)\n--\n\n"
+         "Keeps state between runs: what a run gives `output` is `input` of the next one, zeros at "
+         "first. Both are names of ports of one type and shape; from then on the module has their "
+         "memory: calls neither take the input nor return the output. A run that fails leaves the "
+         "state as it was. Raises InvalidArgument where the two differ, or depend on the size of "
+         "a module of several."},
+        {"reset", module_reset, METH_NOARGS,
+         "reset()\n--\n\nSets everything that is kept between runs to zeros."},
+        {"state", module_state, METH_VARARGS,
+         "state(input)\n--\n\nA copy of what the next run takes for the kept input of that name."},
+        {"set_state", module_set_state, METH_VARARGS,
+         "set_state(input, value)\n--\n\n"
+         "Copies `value`, a tensor in memory of the process, for the next run to take."},
         {"close", module_close, METH_NOARGS,
          "close()\n--\n\nReturns the module's memory, after a run that goes on. Again: nothing."},
         {"_ports", module_ports, METH_O, NULL},
+        {"_kept", module_kept, METH_NOARGS, NULL},
         {"_steps", module_steps, METH_NOARGS, NULL},
         {"_metadata", module_metadata, METH_O, NULL},
         {"_numbers", module_numbers, METH_NOARGS, NULL},

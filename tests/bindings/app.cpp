@@ -99,6 +99,29 @@ static int sizes(const char *path) {
     return 0;
 }
 
+// t = s + x, where t is kept for s, and y = t.
+static int keep(const char *path) {
+    auto module = kiln::Module::try_open(path);
+    if (!module) return fail(module.error());
+    auto kept = module->try_keep(0, 0);
+    if (!kept) return fail(kept.error());
+    kiln::Call call(*module);
+    auto x = call.try_input<float>("x");
+    auto y = call.try_output<float>("y");
+    if (!x || !y) return 96;
+    x->fill(1);
+    for (const float right : {1.0f, 2.0f, 3.0f, 1.0f}) {
+        auto done = right == 1 ? module->try_reset() : kiln::Result<void>();
+        if (done) done = call.try_run();
+        if (!done) return fail(done.error());
+        if ((*y)(0, 7) != right) return 95;
+    }
+    kept = module->try_keep(0, 0);
+    auto hidden = call.try_input<float>("s");
+    std::printf("%s\n%s\n", kept ? "" : kept.error().what(), hidden ? "" : hidden.error().what());
+    return 0;
+}
+
 // Compiles a model; then one that is not there.
 static int compile(const char *model, const char *module) {
     unsigned results = 0;
@@ -120,6 +143,7 @@ static int compile(const char *model, const char *module) {
 int main(int argc, char **argv) {
     if (argc == 5) return compile(argv[3], argv[4]);
     if (argc == 4) return sizes(argv[3]);
+    if (argc == 2) return keep(argv[1]);
     if (argc != 3) return 99;
     auto module = kiln::Module::try_open(argv[1]);
     if (!module) return fail(module.error());

@@ -204,6 +204,63 @@ def case_sizes(path, mixed):
     raises(kiln.OutOfRange, ["batch is 3", "(1, 4, 8)"], mixed, numpy.zeros((3, 8), "float32"))
 
 
+def case_keeps(cache, cell, sized):
+    """State stays in the module: a cache of keys, an LSTM, and a state beside rows of any number."""
+    import numpy
+    m = kiln.load(cache)
+    assert m.kept == {}
+    m.keep("past", "present")
+    assert m.kept == {"past": "present"} and [port.name for port in m.inputs] == ["past", "k", "at"]
+    right = numpy.zeros((1, 2, 6, 4), "float32")
+    call = m.bind()
+    assert len(call.inputs) == 2 and len(call.outputs) == 1
+    for at in range(5):
+        k = numpy.random.default_rng(at).random((1, 2, 1, 4), "float32")
+        right[:, :, at] = k[:, :, 0]
+        index = numpy.array([at])
+        if at == 2:
+            call.inputs[0][:], call.inputs[1][:] = k, index
+        y = (m(k, index), m(at=index, k=k), call() if at == 2 else m.run({"k": k, "at": index}))  # the same row again
+        assert all((one == -right).all() for one in y)
+        assert (m.state("past") == right).all() and m.state("past") is not m.state("past")
+    raises(kiln.InvalidArgument, ["input 'k' is float64"], m, k.astype("float64"), index)
+    raises(kiln.InvalidArgument, ["the module keeps past", "2 inputs (k, at)"], m.bind, {"past": right, "k": k, "at": index})
+    raises(kiln.InvalidArgument, ["the number of those given is 3", "2 inputs (k, at)"], m, right, k, index)
+    raises(kiln.InvalidArgument, ["output 0 (present) cannot be kept for input 0 (past): the input is kept already"], m.keep, "past", "present")
+    raises(kiln.InvalidArgument, ["there is no before"], m.keep, "before", "y")
+    raises(kiln.InvalidArgument, ["output 1 (y) cannot be kept for input 1 (k): they must have one type and shape"], m.keep, "k", "y")
+    raises(kiln.InvalidArgument, ["input 1: it is not kept"], m.state, "k")
+    assert (m.state("past") == right).all()
+    m.set_state("past", right + 1)
+    assert (m.state("past") == right + 1).all()
+    raises(kiln.InvalidArgument, ["input 'past' is float32 [6, 4]"], m.set_state, "past", right[0, 0])
+    m.reset()
+    assert not m.state("past").any()
+    assert m.profile(k, index, runs=2)[0].calls == 2
+    late = kiln.load(cache)
+    call = late.bind()
+    late.keep("past", "present")
+    raises(kiln.InvalidArgument, ["input 0 (past): the module keeps it"], call)
+
+    by_hand, m = kiln.load(cell), kiln.load(cell)
+    m.keep("h", "h.next")
+    m.keep(input="c", output="c.next")
+    h = c = numpy.zeros((1, 1, 3), "float32")
+    for i in range(4):
+        x = numpy.random.default_rng(i).random((1, 1, 2), "float32")
+        right, h, c = by_hand(x, h, c)
+        assert numpy.array_equal(m(x), right) and right.any(), i
+    assert numpy.array_equal(m.state("h"), h) and numpy.array_equal(m.state("c"), c)
+
+    m = kiln.load(sized)
+    raises(kiln.InvalidArgument, ["output 0 (t) cannot be kept for input 0 (s)", "must not depend on the size"], m.keep, "s", "t")
+    m.keep("w", "u")
+    for i, size in enumerate((4, 1, 3, 2), 1):
+        x = numpy.ones((size, 8), "float32")
+        t = m(x, x, numpy.ones(8, "float32"))
+        assert t.shape == (size, 8) and (t == 2).all() and (m.state("w") == i).all()
+
+
 def case_refuses(path, foreign, damaged, future):
     import numpy
     m = kiln.load(path)

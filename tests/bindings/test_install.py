@@ -67,6 +67,15 @@ def sized_module_of(world, node=onnx_file.node("Relu", "x", "y"), name="rows"):
     return world.path(name + ".kiln")
 
 
+def kept_module_of(world):
+    """t = s + x, y = t, of [1, 8]."""
+    path = pathlib.Path(world.path("kept.onnx"))
+    s, x, t, y = (onnx_file.port(name, [1, 8]) for name in "sxty")
+    path.write_bytes(onnx_file.model([onnx_file.node("Add", "s x", "t"), onnx_file.node("Identity", "t", "y")], [s, x], [t, y]))
+    world.run("compile", path, "--db", "none", "-o", world.path("kept.kiln"))
+    return world.path("kept.kiln")
+
+
 def test_everything_lies_where_it_belongs(world):
     place = install(world)
     assert [entry.name for entry in place.iterdir()] == [PREFIX.parts[1]], list(place.iterdir())
@@ -219,7 +228,7 @@ def test_an_application_tunes_in_threads_and_cancels(world):
 
 
 def test_an_application_in_cxx_has_exceptions_or_none(world):
-    place, module, sized = install(world), module_of(world), sized_module_of(world)
+    place, module, sized, kept = install(world), module_of(world), sized_module_of(world), kept_module_of(world)
     world.run("tune", world.zoo("gemm:64x64x64"), "--trials", 2, "--db", world.path("r.db"))
     flags = pkg_config(place, "--cflags", "--libs", "kiln")
     env = {**os.environ, "LD_LIBRARY_PATH": str(below(place, LIBDIR))}
@@ -232,6 +241,8 @@ def test_an_application_in_cxx_has_exceptions_or_none(world):
         assert re.fullmatch(r"matmul \d+", said[4]) and said[5] == "3", said
         assert len(said) == 6 + len(last) and all(line.startswith(start) for line, start in zip(said[6:], last)), said
         assert run(world.path("cxx"), module, world.path("r.db"), sized, env=env).splitlines()[-1] == "11 batch is 9; the module takes 1 to 8"
+        assert run(world.path("cxx"), kept, env=env).splitlines() == [
+            "output 0 (t) cannot be kept for input 0 (s): the input is kept already", "input 's' is kept by the module"]
         said = run(world.path("cxx"), module, world.path("r.db"), world.zoo("gemm:64x64x64"), world.path("cxx.kiln"), env={**world.env, **env})
         assert said == "1 results, 0\n1 results, 5\n", said
         refused = subprocess.run([world.path("cxx"), world.path("absent"), world.path("r.db")], env=env, capture_output=True, text=True)

@@ -2,6 +2,7 @@
 """The Python package: its wheel, built over this build's libraries and installed into an environment of its own, in which
 tests/bindings/package.py looks at one promise after the other."""
 import functools
+import math
 import os
 import pathlib
 import re
@@ -109,6 +110,28 @@ def test_a_module_says_what_it_is(world):
 
 def test_a_module_takes_the_size_of_its_inputs(world):
     case(world, "sizes", sized_module_of(world), sized_module_of(world, onnx_file.node("Softmax", "x", "y", axis=0), "mixed"))
+
+
+def compiled(world, name, nodes, inputs, outputs, initializers=(), options=(), opset=17):
+    pathlib.Path(world.path(name + ".onnx")).write_bytes(onnx_file.model(nodes, inputs, outputs, initializers, opset))
+    world.run("compile", world.path(name + ".onnx"), "--db", "none", "-o", world.path(name + ".kiln"), *options)
+    return world.path(name + ".kiln")
+
+
+def test_state_stays_in_the_module(world):
+    port, node = onnx_file.port, onnx_file.node
+    cache = compiled(world, "cache", [node("TensorScatter", "past k at", "present"), node("Neg", "present", "y")],
+                     [port("past", [1, 2, 6, 4]), port("k", [1, 2, 1, 4]), port("at", [1], onnx_file.INT64)],
+                     [port("present", [1, 2, 6, 4]), port("y", [1, 2, 6, 4])], opset=24)
+    weights = [onnx_file.tensor(name, onnx_file.FLOAT, shape, [((7 * i) % 11 - 5) / 8 for i in range(math.prod(shape))])
+               for name, shape in (("W", [1, 12, 2]), ("R", [1, 12, 3]), ("B", [1, 24]))]
+    cell = compiled(world, "cell", [node("LSTM", "x W R B n h c", "Y h.next c.next", hidden_size=3)],
+                    [port("x", [1, 1, 2]), port("h", [1, 1, 3]), port("c", [1, 1, 3])],
+                    [port("Y", [1, 1, 1, 3]), port("h.next", [1, 1, 3]), port("c.next", [1, 1, 3])],
+                    [*weights, onnx_file.tensor("n", onnx_file.INT32, [1], [1])])
+    sized = compiled(world, "rows", [node("Add", "s x", "t"), node("Add", "w v", "u")], [port(n, ["batch", 8]) for n in "sx"] + [port(n, [8]) for n in "wv"],
+                     [port("t", ["batch", 8]), port("u", [8])], options=("--dim", "batch=1,4"))
+    case(world, "keeps", cache, cell, sized)
 
 
 def test_bad_input_is_one_clear_error(world):

@@ -334,6 +334,33 @@ static void other_memory_is_recorded_when_it_stays(void **state) {
     close_caller(&c);
 }
 
+/* The state has one address, so that launches are repeated; a launch that fails leaves it. */
+static void what_is_kept_stays_on_the_device(void **state) {
+    static const void *const none[] = {NULL};
+    kiln_module *module = open_module(*state);
+    float right[COUNT] = {0}, seen[COUNT];
+    assert_int_equal(kiln_module_keep(module, 0, 0), 0);
+    for (int run = 0; run < 6; run++) {
+        const bool fails = run == 4;
+        const int copies = fake->copies;
+        if (fails) fail_next("cuGraphLaunch", 1, 1);
+        assert_int_equal(kiln_module_run(module, none, (void *[]){NULL}) != 0, fails);
+        if (!fails) {
+            memcpy(x, right, sizeof x);
+            device_module_expected(x, right);
+            assert_int_equal(fake->copies, copies + 1);
+        }
+        assert_int_equal(kiln_module_read_state(module, 0, seen), 0);
+        assert_memory_equal(seen, right, sizeof seen);
+    }
+    assert_int_equal(fake->captures, 2); /* when it was opened, and when the memory had stayed */
+    assert_int_equal(fake->graph_launches, 4);
+    assert_int_equal(kiln_module_reset(module), 0);
+    assert_int_equal(kiln_module_read_state(module, 0, seen), 0);
+    assert_memory_equal(seen, (float[COUNT]){0}, sizeof seen);
+    kiln_module_close(module);
+}
+
 /* As DLPack hands over a slice: dense, from a byte on. */
 static void each_tensor_lies_where_it_likes(void **state) {
     caller c;
@@ -439,6 +466,7 @@ int main(int argc, char **argv) {
         TEST(a_module_without_such_memory_says_so),
         TEST(memory_of_the_device_is_used_where_it_is),
         TEST(other_memory_is_recorded_when_it_stays),
+        TEST(what_is_kept_stays_on_the_device),
         TEST(each_tensor_lies_where_it_likes),
         TEST(what_is_no_input_of_the_module_is_refused),
     };

@@ -230,9 +230,9 @@ static void hook_sees_each_step_begin_and_end(void **state) {
 static void missing_memory_is_refused(void **state) {
     world *w = *state;
     assert_int_equal(run(w, NULL, w->y, w->z), KILN_INVALID_ARGUMENT);
-    assert_string_equal(kiln_module_error(w->module), "there is no memory for input 0");
+    assert_string_equal(kiln_module_error(w->module), "input 0 (x): there is no memory for it");
     assert_int_equal(run(w, w->x, w->y, NULL), KILN_INVALID_ARGUMENT);
-    assert_string_equal(kiln_module_error(w->module), "there is no memory for output 1");
+    assert_string_equal(kiln_module_error(w->module), "output 1 (z): there is no memory for it");
 }
 
 static void two_handles_run_on_one_file(void **state) {
@@ -491,8 +491,8 @@ static kiln_module_plan plan_that_ends_early(world *w) {
     return plan;
 }
 
-static void the_number_of_iterations_may_be_an_input(void **state) {
-    world *w = *state;
+/* The same, whose third input says how often it runs. */
+static kiln_module_plan plan_that_counts(world *w) {
     kiln_module_plan plan = plan_that_ends_early(w);
     plan.buffer[LOOP_SPARE] =
         (kiln_plan_buffer){.storage = KILN_STORAGE_INPUT, .size_bytes = 8, .source = 2};
@@ -502,6 +502,12 @@ static void the_number_of_iterations_may_be_an_input(void **state) {
     plan.input = input;
     plan.input_count = 3;
     plan.step[LOOP_STEP_LOOP].count = LOOP_SPARE;
+    return plan;
+}
+
+static void the_number_of_iterations_may_be_an_input(void **state) {
+    world *w = *state;
+    kiln_module_plan plan = plan_that_counts(w);
     open_plan(w, &plan);
     static const int64_t counts[] = {0, 1, 3, LOOP_TRIPS, -7, INT64_MIN};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(counts); i++) {
@@ -728,6 +734,125 @@ static void kernels_of_two_kinds_of_devices_pass_values_on(void **state) {
     for (int i = 0; i < LOOP_ROW; i++) assert_true(w->y[i] == 4.0f * (1.0f + (float)i));
 }
 
+/* ---- what stays between runs ----------------------------------------------------------------- */
+
+/* Of fixture_loop_plan: sum = s0 + 1 + 2 + ... + LOOP_TRIPS, and s0 is the sum of the run before.
+ */
+enum { KEPT_INPUT = 1, KEPT_OUTPUT = 1, ADDED = LOOP_TRIPS * (LOOP_TRIPS + 1) / 2 };
+
+static int run_kept(world *w, loop_memory *l) {
+    return kiln_module_run(w->module, (const void *[]){l->x, NULL}, (void *[]){l->y, NULL, l->idx});
+}
+
+static void assert_state(world *w, float right) {
+    float sum[LOOP_ROW];
+    assert_int_equal(kiln_module_read_state(w->module, KEPT_INPUT, sum), 0);
+    for (int i = 0; i < LOOP_ROW; i++) assert_true(sum[i] == right);
+}
+
+static void an_output_becomes_the_input_of_the_next_run(void **state) {
+    world *w = *state;
+    const kiln_module_plan plans[] = {fixture_loop_plan(&w->arena), fixture_device_plan(&w->arena)};
+    for (size_t p = 0; p < KILN_ARRAY_COUNT(plans); p++) {
+        open_plan(w, &plans[p]);
+        loop_memory *l = loop_inputs();
+        float given[LOOP_ROW];
+        const size_t before = kiln_module_arena_bytes(w->module);
+        assert_int_equal(kiln_module_keep(w->module, KEPT_INPUT, KEPT_OUTPUT), 0);
+        assert_int_equal(kiln_module_arena_bytes(w->module), before + 2 * LOOP_ROW_BYTES);
+        assert_int_equal(kiln_module_kept_with(w->module, 0, KEPT_INPUT), KEPT_OUTPUT);
+        assert_int_equal(kiln_module_kept_with(w->module, 1, KEPT_OUTPUT), KEPT_INPUT);
+        assert_int_equal(kiln_module_kept_with(w->module, 1, 0), -1);
+        assert_state(w, 0);
+        const uint64_t allocations = kiln_alloc_count();
+        for (int run = 1; run <= 3; run++) {
+            assert_int_equal(run_kept(w, l), 0);
+            assert_true(l->y[LOOP_TRIPS - 1][0] == (float)(2 * run * ADDED));
+            assert_state(w, (float)(run * ADDED));
+        }
+        assert_int_equal(kiln_alloc_count(), allocations);
+        for (int i = 0; i < LOOP_ROW; i++) given[i] = 7;
+        assert_int_equal(kiln_module_write_state(w->module, KEPT_INPUT, given), 0);
+        assert_int_equal(run_kept(w, l), 0);
+        assert_state(w, 7 + ADDED);
+        assert_int_equal(kiln_module_reset(w->module), 0);
+        assert_state(w, 0);
+        assert_int_equal(run_kept(w, l), 0);
+        assert_state(w, ADDED);
+        kiln_free(l);
+    }
+}
+
+static void a_run_that_fails_leaves_the_state_as_it_was(void **state) {
+    world *w = *state;
+    kiln_module_plan plan = plan_that_counts(w);
+    open_plan(w, &plan);
+    assert_int_equal(kiln_module_keep(w->module, KEPT_INPUT, 0), 0);
+    loop_memory *l = loop_inputs();
+    static const int64_t counts[] = {2, LOOP_TRIPS + 1, 1};
+    static const int codes[] = {0, KILN_OUT_OF_RANGE, 0};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(counts); i++)
+        assert_int_equal(
+            kiln_module_run(w->module, (const void *[]){l->x, NULL, &counts[i]}, (void *[]){NULL}),
+            codes[i]);
+    assert_state(w, 1 + 2 + 1);
+    kiln_free(l);
+}
+
+static void sizes_of_a_module_share_what_is_kept(void **state) {
+    world *w = *state;
+    kiln_module_bucket bucket[2];
+    for (uint32_t i = 0; i < 2; i++)
+        bucket[i] = (kiln_module_bucket){1 + i, 0, fixture_loop_plan(&w->arena)};
+    kiln_strbuf bytes = {0};
+    kiln_status st =
+        kiln_module_encode_sizes(&(kiln_module_sizes){KILN_STR("batch"), false, 2, bucket}, &bytes);
+    if (!st) st = kiln_file_write(w->path, kiln_strbuf_view(&bytes), 0644);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    kiln_strbuf_deinit(&bytes);
+    open_with(w, 0);
+    assert_int_equal(kiln_module_keep(w->module, KEPT_INPUT, KEPT_OUTPUT), 0);
+    loop_memory *l = loop_inputs();
+    for (int run = 1; run <= 4; run++) {
+        assert_int_equal(kiln_module_set_size(w->module, 1 + run % 2), 0);
+        assert_int_equal(run_kept(w, l), 0);
+        assert_state(w, (float)(run * ADDED));
+    }
+    kiln_free(l);
+}
+
+static void assert_refused(world *w, int code, const char *text) {
+    assert_int_equal(code, KILN_INVALID_ARGUMENT);
+    assert_string_equal(kiln_module_error(w->module), text);
+}
+
+static void what_cannot_be_kept_is_refused(void **state) {
+    world *w = *state;
+    kiln_module_plan plan = fixture_loop_plan(&w->arena);
+    open_plan(w, &plan);
+    kiln_module *m = w->module;
+    loop_memory *l = loop_inputs();
+    assert_refused(w, kiln_module_keep(m, 0, 1),
+                   "output 1 (sum) cannot be kept for input 0 (x): they must have one type and "
+                   "shape");
+    assert_refused(w, kiln_module_read_state(m, 0, l), "input 0: it is not kept between runs");
+    assert_refused(w, kiln_module_write_state(m, 1, l), "input 1: it is not kept between runs");
+    assert_int_equal(kiln_module_keep(m, 1, 1), 0);
+    assert_refused(w, kiln_module_keep(m, 1, 1),
+                   "output 1 (sum) cannot be kept for input 1 (s0): the input is kept already");
+    assert_int_equal(kiln_module_keep(m, 0, 0), 0); /* x and y are alike */
+    assert_refused(w, run_kept(w, l),
+                   "input 0 (x): the module keeps it between runs; give NULL in its place");
+    const kiln_module_tensor given = kiln_module_tensor_at(kiln_module_output(m, 1), 1, 0, l->sum);
+    assert_refused(w,
+                   kiln_module_run_tensors(m, (const kiln_module_tensor *[]){NULL, NULL},
+                                           (const kiln_module_tensor *[]){NULL, &given, NULL}),
+                   "output 1 (sum): the module keeps it between runs; give NULL in its place");
+    assert_int_equal(
+        kiln_module_run(m, (const void *[]){NULL, NULL}, (void *[]){NULL, NULL, l->idx}), 0);
+    kiln_free(l);
+}
+
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
@@ -758,6 +883,10 @@ int main(int argc, char **argv) {
         ROW(kernels_of_another_device_work_in_its_memory),
         ROW(constants_and_temps_of_a_device_lie_there),
         ROW(kernels_of_two_kinds_of_devices_pass_values_on),
+        ROW(an_output_becomes_the_input_of_the_next_run),
+        ROW(a_run_that_fails_leaves_the_state_as_it_was),
+        ROW(sizes_of_a_module_share_what_is_kept),
+        ROW(what_cannot_be_kept_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ def model(config, folder):
     sources = sorted(folder.glob("Vvta*.cpp")) + [ROOT / "tests/vta/rtl_model.cpp", VERILATOR / "verilated.cpp",
                                                   VERILATOR / "verilated_threads.cpp"]
     compiler = ["ccache", "g++"] if shutil.which("ccache") else ["g++"]
-    flags = ["-O2", "-std=c++17", "-fPIC", "-w", f"-I{folder}", f"-I{ROOT / 'tests/vta'}", f"-I{VERILATOR}", f"-I{VERILATOR / 'vltstd'}",
+    flags = ["-O2", "-std=c++17", "-fPIC", "-w", f"-I{folder}", f"-I{ROOT}", f"-I{ROOT / 'tests/vta'}", f"-I{VERILATOR}", f"-I{VERILATOR / 'vltstd'}",
              f"-DVTA_BUS_BITS={macros['VTA_BUS_BITS']}", f"-DVTA_CHANNELS={macros['VTA_CHANNELS']}"]
     objects = []
     for source in sources:

@@ -1,6 +1,6 @@
 /* rtl_bench MODEL.so CONFIG PROGRAMS [SEED]: runs random programs on a machine of vta/rtl
- * (rtl_model.h) and on the cycle simulator: main memory must be the same byte for byte, and cycles
- * within 5 %.
+ * (rtl_model.h) and on the cycle simulator: main memory must be the same byte for byte, cycles
+ * within 5 %, and each engine must say that it ended all of its instructions.
  * rtl_bench MODEL.so FILE...: the same of programs in files, as text or blobs, within 2 %. */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -50,6 +50,21 @@ static uint8_t *with_instructions(const kiln_vta_program *program, const uint8_t
     return memory;
 }
 
+/* Whether the machine says that each engine has ended all of its instructions. */
+static bool has_ended(const kiln_vta_program *program, const uint32_t *ended, const char *name) {
+    uint32_t count[KILN_VTA_ENGINE_COUNT] = {0};
+    for (uint32_t i = 0; i < program->instruction_count; i++)
+        count[kiln_vta_engine_of(&program->config, &program->instruction[i])]++;
+    bool ok = true;
+    for (uint32_t e = 0; e < KILN_VTA_ENGINE_COUNT; e++) {
+        if (ended[e] == count[e]) continue;
+        ok = false;
+        fprintf(stderr, "%s: %s has ended %u of %u instructions\n", name,
+                kiln_vta_engine_name((kiln_vta_engine)e), ended[e], count[e]);
+    }
+    return ok;
+}
+
 /* False: they differ, said on standard error. */
 static bool compare(bench *b, const kiln_vta_program *program, uint8_t *dram, uint64_t bytes,
                     double tolerance, const char *name, kiln_arena *arena) {
@@ -81,10 +96,11 @@ static bool compare(bench *b, const kiln_vta_program *program, uint8_t *dram, ui
     if (at < bytes)
         fprintf(stderr, "%s: byte %llu is %d, not %d\n", name, (unsigned long long)at, memory[at],
                 dram[at]);
+    const bool all_ended = has_ended(program, run.ended, name);
     if (off > tolerance)
         fprintf(stderr, "%s: %llu cycles; the simulator has %llu\n", name,
                 (unsigned long long)run.cycles, (unsigned long long)timing.cycles);
-    return at == bytes && off <= tolerance;
+    return at == bytes && off <= tolerance && all_ended;
 }
 
 static bool run_random(bench *b, const char *text, uint64_t programs, uint64_t seed) {

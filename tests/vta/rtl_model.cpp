@@ -46,15 +46,15 @@ class Machine {
         top_.reset = 1;
         step();
         top_.reset = 0;
-        set_register(1, run_->program_address);
-        set_register(2, run_->instruction_count);
-        set_register(0, 1);
-        top_.register_number = 0;
+        set_register(KILN_VTA_REGISTER_PROGRAM, run_->program_address);
+        set_register(KILN_VTA_REGISTER_COUNT, run_->instruction_count);
+        set_register(KILN_VTA_REGISTER_STATE, 1);
+        top_.register_number = KILN_VTA_REGISTER_STATE;
         for (cycle_ = 0; cycle_ < run_->cycles_most; cycle_++) {
             present();
             top_.clock = 0;
             top_.eval();
-            if (!(top_.register_read_data & 1)) return finish();
+            if (!(top_.register_read_data & KILN_VTA_STATE_RUNS)) return finish();
             for (uint32_t c = 0; c < VTA_CHANNELS; c++)
                 if (!take_request(c)) return false;
             take_write();
@@ -79,6 +79,12 @@ class Machine {
         top_.register_write_data = value;
         step();
         top_.register_write = 0;
+    }
+
+    uint32_t get_register(uint32_t number) {
+        top_.register_number = number;
+        top_.eval();
+        return top_.register_read_data;
     }
 
     // Inputs of this cycle.
@@ -136,12 +142,10 @@ class Machine {
     }
 
     bool finish() {
-        top_.register_number = 3;
-        top_.eval();
-        run_->cycles = top_.register_read_data;
-        top_.register_number = 4;
-        top_.eval();
-        run_->cycles |= uint64_t(top_.register_read_data) << 32;
+        run_->cycles = get_register(KILN_VTA_REGISTER_CYCLES_LOW);
+        run_->cycles |= uint64_t(get_register(KILN_VTA_REGISTER_CYCLES_HIGH)) << 32;
+        for (uint32_t e = 0; e < KILN_VTA_ENGINE_COUNT; e++)
+            run_->ended[e] = get_register(KILN_VTA_REGISTER_ENDED + e);
         return true;
     }
 

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vta/board.h"
+
 typedef struct rtl_run {
     uint8_t *dram; /* read and written */
     uint64_t dram_bytes;
@@ -13,7 +15,9 @@ typedef struct rtl_run {
     uint32_t program_address, instruction_count;
     uint64_t cycles_most;
     /* Out: */
-    uint64_t cycles; /* what the machine counted */
+    /* What the machine counted: cycles, and instructions that ended in each engine. */
+    uint64_t cycles;
+    uint32_t ended[KILN_VTA_ENGINE_COUNT];
     const char *fault;
 } rtl_run;
 

@@ -7,6 +7,7 @@
 //   1  the program's first byte in main memory, a multiple of 256
 //   2  its instructions
 //   3, 4  cycles from the start to FINISH: low, high
+//   5 to 8  instructions that have ended since the start: load, compute, ALU, store; each of a chain counts
 //
 // Main memory, for each channel (its bits of each port; a number n of beats is given as n - 1): a request is taken in the
 // cycle in which `request_ready` is set. Beats that are read come in the order of requests with the number of their engine, the
@@ -16,7 +17,7 @@ module vta (
     input wire clock,
     input wire reset,
     input wire register_write,
-    input wire [2:0] register_number,
+    input wire [3:0] register_number,
     input wire [31:0] register_write_data,
     output reg [31:0] register_read_data,  // in the cycle of register_number
     output wire [`VTA_CHANNELS-1:0] request,
@@ -44,15 +45,19 @@ module vta (
     reg running, finished;
     reg [31:0] program_address, instruction_count;
     reg [63:0] cycles;
+    reg [ENGINES*32-1:0] ended;
     wire start = register_write && register_number == 0 && register_write_data[0] && !running;
     wire ends;  // FINISH
     wire idle = reset || !running;  // engines and queues are empty before a program starts
+    wire [ENGINES-1:0] push, full, valid, took;  // of each queue of instructions
+    integer n;
 
     always @(posedge clock)
         if (reset) begin
             running <= 0;
             finished <= 0;
             cycles <= 0;
+            ended <= 0;
             program_address <= 0;
             instruction_count <= 0;
         end else begin
@@ -62,8 +67,10 @@ module vta (
                 running <= 1;
                 finished <= 0;
                 cycles <= 0;
+                ended <= 0;
             end
             if (running) cycles <= cycles + 1;
+            for (n = 0; n < ENGINES; n = n + 1) if (running && took[n]) ended[n*32+:32] <= ended[n*32+:32] + 1;
             if (ends) begin
                 running <= 0;
                 finished <= 1;
@@ -72,11 +79,16 @@ module vta (
 
     always @*
         case (register_number)
-            3'd0: register_read_data = {30'd0, finished, running};
-            3'd1: register_read_data = program_address;
-            3'd2: register_read_data = instruction_count;
-            3'd3: register_read_data = cycles[31:0];
-            default: register_read_data = cycles[63:32];
+            4'd0: register_read_data = {30'd0, finished, running};
+            4'd1: register_read_data = program_address;
+            4'd2: register_read_data = instruction_count;
+            4'd3: register_read_data = cycles[31:0];
+            4'd4: register_read_data = cycles[63:32];
+            4'd5: register_read_data = ended[LOAD*32+:32];
+            4'd6: register_read_data = ended[COMPUTE*32+:32];
+            4'd7: register_read_data = `VTA_ENGINE ? ended[(ENGINES-1)*32+:32] : 0;
+            4'd8: register_read_data = ended[STORE*32+:32];
+            default: register_read_data = 0;
         endcase
 
     // ---- main memory ----
@@ -116,7 +128,6 @@ module vta (
     endgenerate
 
     // ---- fetch and the queues of instructions ----
-    wire [ENGINES-1:0] push, full, valid, took;
     wire [127:0] fetched;
     wire [ENGINES*128-1:0] current;
     vta_fetch #(

@@ -8,6 +8,7 @@
 #include "cli/common/json.h"
 #include "vta/check.h"
 #include "vta/csim.h"
+#include "vta/rtl/params.h"
 
 #define PROGRAM_BYTES_MAX ((size_t)1 << 30)
 #define REDUNDANT_MAX 64u
@@ -232,14 +233,18 @@ static kiln_status vta_trace(const vta_call *c) {
     return st;
 }
 
-/* ---- kiln vta info ---- */
+/* ---- kiln vta info, params ---- */
+
+static kiln_status read_config(const vta_call *c, kiln_vta_config *out_config) {
+    kiln_str name = kiln_str_from(c->path);
+    if (kiln_str_starts(name, "vta:")) name = kiln_str_slice(name, 4, name.size);
+    return kiln_vta_config_parse(name, out_config);
+}
 
 static kiln_status vta_info(const vta_call *c) {
     kiln_vta_config config;
     kiln_strbuf text = {0};
-    kiln_str name = kiln_str_from(c->path);
-    if (kiln_str_starts(name, "vta:")) name = kiln_str_slice(name, 4, name.size);
-    kiln_status st = kiln_vta_config_parse(name, &config);
+    kiln_status st = read_config(c, &config);
     if (st) return st;
     kiln_vta_config_print(&config, &text);
     const double peak = (double)config.batch * config.block_in * config.block_out;
@@ -259,18 +264,29 @@ static kiln_status vta_info(const vta_call *c) {
     return KILN_OK;
 }
 
+static kiln_status vta_params(const vta_call *c) {
+    kiln_vta_config config;
+    kiln_strbuf text = {0};
+    kiln_status st = read_config(c, &config);
+    if (!st) st = kiln_vta_rtl_params_print(&config, &text);
+    if (!st) st = write_out(c, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
 static const struct {
     const char *name;
     kiln_status (*run)(const vta_call *c);
-} action_table[] = {{"asm", vta_asm}, {"disasm", vta_disasm}, {"check", vta_check},
-                    {"run", vta_run}, {"trace", vta_trace},   {"info", vta_info}};
+} action_table[] = {{"asm", vta_asm},      {"disasm", vta_disasm}, {"check", vta_check},
+                    {"run", vta_run},      {"trace", vta_trace},   {"info", vta_info},
+                    {"params", vta_params}};
 
 kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
     vta_call c = {.process = process};
     const kiln_opt option[] = {
         {"output|o", KILN_OPT_TEXT, &c.output, "PATH",
-         "asm, disasm, trace: the file to write; run: a folder for the arguments as they are "
-         "afterwards, NAME.bin"},
+         "asm, disasm, trace, params: the file to write; run: a folder for the arguments as they "
+         "are afterwards, NAME.bin"},
         {"input", KILN_OPT_LIST, &c.input, "NAME=FILE",
          "run, trace: the bytes of an argument (default zeros)"},
         {"redundant", KILN_OPT_FLAG, &c.redundant, NULL,
@@ -278,12 +294,12 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {
-        "kiln vta asm TEXT -o FILE, kiln vta disasm|check|run|trace PROGRAM, kiln vta info CONFIG",
+        "kiln vta asm TEXT -o FILE, kiln vta disasm|check|run|trace PROGRAM, kiln vta info|params "
+        "CONFIG",
         "Works on programs of accelerators of the VTA class, as text or as what asm made of it. "
         "`check` says whether one is right whatever order its engines run in, `run` simulates it "
-        "by "
-        "the cycle and says what each engine did, `trace` writes that for Perfetto, `info` says "
-        "what a machine of that configuration has.",
+        "by the cycle and says what each engine did, `trace` writes that for Perfetto, `info` says "
+        "what a machine of that configuration has, `params` prints it for the Verilog of vta/rtl.",
         option,
         KILN_ARRAY_COUNT(option),
         2,
@@ -295,6 +311,6 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(action_table); i++)
         if (strcmp(args.positional[0], action_table[i].name) == 0) return action_table[i].run(&c);
     return KILN_ERROR(INVALID_ARGUMENT,
-                      "unknown action '%s'; known: asm disasm check run trace info",
+                      "unknown action '%s'; known: asm disasm check run trace info params",
                       args.positional[0]);
 }

@@ -56,7 +56,7 @@ def run(argv, folder):
 
 def params(config, folder):
     """Writes vta_params.vh and returns its macros that are numbers."""
-    text = run([BUILD / "tests/vta/rtl_params", config], folder)
+    text = run([BUILD / "cli/kiln", "vta", "params", config], folder)
     (folder / "vta_params.vh").write_text(text)
     return dict(re.findall(r"^`define (VTA_\w+) (\d+)$", text, re.M))
 

@@ -13,7 +13,8 @@ static const char head[] =
     "    kiln vta info pynq                        # what a machine has\n"
     "    kiln vta asm p.txt -o p.vta               # from text to a program\n"
     "    kiln vta check p.vta && kiln vta run p.vta\n"
-    "    kiln vta trace p.vta -o p.json            # for Perfetto\n\n";
+    "    kiln vta trace p.vta -o p.json            # for Perfetto\n"
+    "    kiln vta params pynq -o vta_params.vh     # for the Verilog of vta/rtl\n\n";
 
 static void print_config(kiln_strbuf *out) {
     kiln_strbuf_text(out, "## The machine\n\n"

@@ -1,4 +1,4 @@
-#include "vta/rtl_params.h"
+#include "vta/rtl/params.h"
 
 #include <ctype.h>
 

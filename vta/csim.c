@@ -20,24 +20,25 @@ typedef struct mover {
     /* Of an engine: */
     bool is_store;
     uint32_t row, rows;
-    uint32_t row_beats, beats_left;                 /* of a row, of the row that is being moved */
+    uint64_t row_begin, row_step, row_bytes; /* in main memory: where a row begins, to the next */
+    uint32_t beats_left;                     /* of the row that is being moved */
     uint32_t zeros_before, zeros_behind, zeros_end; /* cycles before and behind a row; at the end */
     uint64_t walk;                                  /* the next cycle in which it takes a beat */
     uint64_t busy;                                  /* cycles of beats and zeros */
 } mover;
 
-typedef enum phase { PHASE_TAKE, PHASE_TOKENS, PHASE_MOVE, PHASE_GIVE } phase;
+typedef enum phase { PHASE_TAKE, PHASE_TOKENS, PHASE_CHAIN, PHASE_MOVE, PHASE_GIVE } phase;
 
 typedef struct engine {
     phase phase;
-    uint64_t next; /* the cycle in which it can go on, as far as is known */
-    uint32_t done; /* steps */
+    uint64_t next;  /* the cycle in which it can go on, as far as is known */
+    uint32_t done;  /* steps */
+    uint32_t links; /* instructions that it took of a chain */
     /* Instructions that fetch handed over and the engine has not taken; of a chain each is one. */
     uint32_t waiting;
-    uint64_t last_take;  /* the cycle of the last take, whose places are free in the next */
-    uint32_t last_taken; /* instructions that it took then */
-    uint64_t taken, started, ran, free; /* of the step; the cycle behind the last one's end */
-    bool waits;                         /* for a token, since wait_from */
+    uint64_t taken, started, ran; /* of the step */
+    uint64_t free;                /* from this cycle on it takes its next instruction */
+    bool waits;                   /* for a token, since wait_from */
     kiln_vta_activity wait;
     uint64_t wait_from;
 } engine;
@@ -72,8 +73,6 @@ typedef struct simulation {
     uint64_t fetch_next;
     uint32_t fetched;      /* instructions that were handed over */
     uint64_t burst_at[64]; /* when the first byte of burst n can be taken, at n % req */
-    uint64_t *handed;      /* [instruction_count]: when each was handed over */
-    uint32_t to_hand[KILN_VTA_ENGINE_COUNT]; /* the next step of an engine to be handed over */
     bool is_finished;
     kiln_vta_timing timing;
     kiln_vta_fault *out_fault;
@@ -110,6 +109,11 @@ static uint32_t beats_of(const simulation *s, uint64_t bytes) {
     return (uint32_t)((bytes + s->beat_bytes - 1) / s->beat_bytes);
 }
 
+/* Buffers begin at pages, so what lies before them does not matter. */
+static uint32_t row_beats(const simulation *s, const mover *m) {
+    return beats_of(s, m->row_begin % s->beat_bytes + m->row_bytes);
+}
+
 /* When the next burst is asked for, given that the one before it was in cycle `before`. */
 static void ask_next(simulation *s, mover *m, uint64_t before) {
     const uint32_t req = s->config->requests;
@@ -135,8 +139,10 @@ static void move_begin(simulation *s, uint32_t e, const kiln_vta_instruction *in
     m->burst = 0;
     m->row = 0;
     m->rows = in->y_size;
-    m->row_beats = m->beats_left =
-        beats_of(s, (uint64_t)in->x_size * s->sizes.tile_bytes[in->memory]);
+    m->row_begin = (uint64_t)in->dram_base * s->sizes.tile_bytes[in->memory];
+    m->row_step = (uint64_t)in->x_stride * s->sizes.tile_bytes[in->memory];
+    m->row_bytes = (uint64_t)in->x_size * s->sizes.tile_bytes[in->memory];
+    m->beats_left = row_beats(s, m);
     m->zeros_before = in->x_pad_0;
     m->zeros_behind = in->x_pad_1;
     m->zeros_end = in->y_pad_1 * columns;
@@ -152,12 +158,17 @@ static void move_begin(simulation *s, uint32_t e, const kiln_vta_instruction *in
     }
 }
 
+/* Cycles of a channel before a burst's first beat. One that is written follows its request. */
+static uint32_t row_cycles(const simulation *s, const mover *m) {
+    return s->config->row_cycles + (m->is_store && s->config->row_cycles == 0);
+}
+
 /* A channel begins the next burst of an engine in cycle `begin`. Returns its beats. */
 static uint32_t move_burst(simulation *s, uint32_t e, uint64_t begin) {
     mover *m = &s->mover[e];
     const uint32_t beats =
         m->beats_left < KILN_VTA_BURST_BEATS ? m->beats_left : KILN_VTA_BURST_BEATS;
-    uint64_t first = begin + s->config->row_cycles; /* beat */
+    uint64_t first = begin + row_cycles(s, m); /* beat */
     if (!m->is_store) first = later(first + s->config->latency, m->walk);
     m->walk = first + beats;
     m->taken[m->burst % s->config->requests] = m->walk - 1;
@@ -166,7 +177,8 @@ static uint32_t move_burst(simulation *s, uint32_t e, uint64_t begin) {
     const uint64_t asked = m->asked;
     if (m->beats_left == 0) {
         m->walk += m->zeros_behind;
-        m->beats_left = m->row_beats;
+        m->row_begin += m->row_step;
+        m->beats_left = row_beats(s, m);
         if (++m->row == m->rows) {
             m->walk += m->zeros_end;
             m->is_active = false;
@@ -185,8 +197,7 @@ static uint32_t fetch_burst(simulation *s, uint64_t begin) {
     const uint32_t first = (uint32_t)(m->burst * KILN_VTA_FETCH_INSTRUCTIONS);
     const uint32_t left = s->program->instruction_count - first;
     const uint32_t count = left < KILN_VTA_FETCH_INSTRUCTIONS ? left : KILN_VTA_FETCH_INSTRUCTIONS;
-    s->burst_at[m->burst % s->config->requests] =
-        begin + s->config->row_cycles + s->config->latency;
+    s->burst_at[m->burst % s->config->requests] = begin + row_cycles(s, m) + s->config->latency;
     m->taken[m->burst % s->config->requests] = NEVER;
     m->is_active = left > count;
     if (s->fetched == first) wake(&s->fetch_next, begin);
@@ -208,9 +219,10 @@ static void channel_act(simulation *s, uint32_t number, uint64_t cycle) {
     if (chosen < KILN_ARRAY_COUNT(order)) {
         const uint32_t agent = order[chosen];
         const uint32_t beats = agent == FETCH ? fetch_burst(s, cycle) : move_burst(s, agent, cycle);
+        const uint32_t busy = row_cycles(s, &s->mover[agent]) + beats;
         c->last = chosen;
-        c->free = cycle + s->config->row_cycles + beats;
-        s->timing.channel_busy[number] += s->config->row_cycles + beats;
+        c->free = cycle + busy;
+        s->timing.channel_busy[number] += busy;
     }
     c->next = NEVER;
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(order); i++) {
@@ -235,18 +247,10 @@ static void fetch_act(simulation *s, uint64_t cycle) {
     }
     const uint32_t e = kiln_vta_engine_of(s->config, &s->program->instruction[index]);
     engine *to = &s->engine[e];
-    const uint32_t waiting = to->waiting + (to->last_take == cycle ? to->last_taken : 0);
-    if (waiting >= s->config->commands) {
-        if (to->last_take == cycle) s->fetch_next = cycle + 1;
-        return; /* else the engine wakes it */
-    }
+    if (to->waiting == s->config->commands) return; /* the engine wakes it */
     to->waiting++;
-    s->handed[index] = cycle;
-    const kiln_vta_step *step = &s->queues.step[e][s->to_hand[e]];
-    if (index == step->first + step->count - 1) {
-        s->to_hand[e]++;
-        if (to->phase == PHASE_TAKE) wake(&to->next, later(cycle + 1, to->free));
-    }
+    if (to->phase == PHASE_TAKE || to->phase == PHASE_CHAIN)
+        wake(&to->next, later(cycle + 1, to->free));
     s->fetched++;
     s->fetch_next = cycle + 1;
     if (in_burst + 1 == KILN_VTA_FETCH_INSTRUCTIONS) {
@@ -333,6 +337,11 @@ static void run_begin(simulation *s, uint32_t e, uint64_t cycle) {
         move_begin(s, e, in, cycle + 1);
         return;
     }
+    if (step->count > 1) {
+        g->phase = PHASE_CHAIN;
+        g->next = g->free = cycle + 2;
+        return;
+    }
     if (in->opcode == KILN_VTA_GEMM) {
         run_gemm(s, e, in, cycle);
     } else if (in->opcode == KILN_VTA_ALU) {
@@ -344,22 +353,22 @@ static void run_begin(simulation *s, uint32_t e, uint64_t cycle) {
     g->next = g->ran;
 }
 
-static void act_take(simulation *s, uint32_t e, uint64_t cycle) {
+/* Takes an instruction that was handed over in an earlier cycle. False: fetch wakes the engine. */
+static bool take(simulation *s, uint32_t e, uint64_t cycle) {
     engine *g = &s->engine[e];
     g->next = NEVER;
-    if (g->done == s->to_hand[e]) return; /* fetch wakes it */
-    const kiln_vta_step *step = step_of(s, e);
-    const uint64_t there = s->handed[step->first + step->count - 1] + 1;
-    if (cycle < there) {
-        g->next = there;
-        return;
-    }
+    if (g->waiting == 0) return false;
     spend(s, e, KILN_VTA_IDLE, cycle - g->free);
-    g->waiting -= step->count;
-    g->last_take = cycle;
-    g->last_taken = step->count;
-    wake(&s->fetch_next, cycle + 1);
+    g->waiting--;
+    wake(&s->fetch_next, cycle);
+    return true;
+}
+
+static void act_take(simulation *s, uint32_t e, uint64_t cycle) {
+    engine *g = &s->engine[e];
+    if (!take(s, e, cycle)) return;
     g->taken = cycle;
+    g->links = 1;
     g->phase = PHASE_TOKENS;
     g->next = cycle;
 }
@@ -381,6 +390,19 @@ static void act_tokens(simulation *s, uint32_t e, uint64_t cycle) {
     for (uint32_t side = 0; side < 2; side++)
         if (step->pop[side]) pop(s, e, side, cycle);
     run_begin(s, e, cycle);
+}
+
+/* Takes a further instruction of a chain; with the last one it runs. */
+static void act_chain(simulation *s, uint32_t e, uint64_t cycle) {
+    engine *g = &s->engine[e];
+    const kiln_vta_step *step = step_of(s, e);
+    if (!take(s, e, cycle)) return;
+    spend(s, e, KILN_VTA_BUSY_TAKE, 1);
+    g->next = g->free = cycle + 1;
+    if (++g->links < step->count) return;
+    g->phase = PHASE_GIVE;
+    run_alu(s, e, step, cycle - 1);
+    g->next = g->ran;
 }
 
 /* Everything but compute's FINISH is done. */
@@ -439,6 +461,7 @@ static bool engine_act(simulation *s, uint32_t e, uint64_t cycle) {
     engine *g = &s->engine[e];
     if (g->phase == PHASE_TAKE) act_take(s, e, cycle);
     if (g->phase == PHASE_TOKENS && g->next == cycle) act_tokens(s, e, cycle);
+    if (g->phase == PHASE_CHAIN && g->next == cycle) act_chain(s, e, cycle);
     if ((g->phase == PHASE_MOVE || g->phase == PHASE_GIVE) && g->next == cycle)
         return act_give(s, e, cycle);
     return true;
@@ -498,7 +521,6 @@ bool kiln_vta_csim_run(const kiln_vta_program *program, uint8_t *dram, uint64_t 
     s->queues = kiln_vta_queues_of(program, &scratch);
     s->place = place;
     s->beat_bytes = program->config.bus_bits / 8;
-    s->handed = KILN_ARENA_ARRAY(&scratch, uint64_t, program->instruction_count);
     s->out_fault = out_fault;
     if (!options->timing_only)
         kiln_vta_core_init(&s->core, &program->config, dram, dram_bytes, &scratch);

@@ -2,18 +2,20 @@
  * machine, in cycles of its clock (vta/rtl is the same in Verilog):
  *
  * Memory. `chan` channels; fetch, load, compute and store use channel 3, 0, 1 and 2 modulo `chan`.
- * A channel moves bus/8 bytes a cycle, serves one request at a time, and takes them from its
- * engines in turn: round robin in the order load, compute, store, fetch, from the one behind the
- * last served. A request is a burst of at most KILN_VTA_BURST_BEATS beats, a row of an instruction
- * in the fewest such bursts. An engine asks for its next burst in a cycle, the first in the first
- * cycle that it runs, and only while fewer than `req` of its bursts are on their way: asked for,
- * and their last beat not taken in an earlier cycle. A channel begins a request in a cycle after
- * the one in which it was asked for, and is taken by it for `row` cycles and one for each beat. A
- * beat that is read can be taken by its engine `lat` cycles after the channel moved it.
+ * A channel moves a beat of bus/8 bytes a cycle, serves one request at a time, and takes them from
+ * its engines in turn: round robin in the order load, compute, store, fetch, from the one behind
+ * the last served. A request is a burst of at most KILN_VTA_BURST_BEATS beats; a row of an
+ * instruction takes the fewest such bursts that hold its bytes. Beats begin at multiples of their
+ * size. An engine asks for its next burst in a cycle, the first in the first cycle that it runs,
+ * and only while fewer than `req` of its bursts are on their way: asked for, and their last beat
+ * not taken in an earlier cycle. A channel begins a request in a cycle after the one in which it
+ * was asked for, and is taken by it for `row` cycles (at least one where it is written) and one for
+ * each beat. A beat that is read can be taken by its engine `lat` cycles after the channel moved
+ * it.
  *
  * Fetch. Reads the program in bursts of KILN_VTA_FETCH_INSTRUCTIONS from cycle 0 on; hands over one
- * instruction a cycle, in order, once its last byte was taken, and waits where the engine's queue
- * had `cmd` instructions at the end of the cycle before.
+ * instruction a cycle, in order, once its last byte was taken, and waits while `cmd` instructions
+ * that the engine has not taken stand in its queue.
  *
  * An engine takes an instruction in a cycle T after the one in which fetch handed it over, and
  * after the last cycle of the instruction before. It takes the tokens in cycle S, T or later, when
@@ -21,15 +23,26 @@
  * given. It runs in the cycles from S + 1 on, at least one. It gives its tokens in the last of
  * them, or later in the first in which there are places for all: at most `tok` lie between two
  * engines, and a place is free in a cycle after its token was taken. That cycle is the
- * instruction's last. Cycles of running:
+ * instruction's last.
  *
- * LOAD    positions row by row, padding included: one cycle for a tile of zeros, one for each beat
- * of a tile from memory (a beat that holds several tiles is one) STORE   one cycle for each beat,
- * when its channel moves it GEMM    rounds * micro-ops cycles, and `pipe` until the last sum is
- * written ALU     rounds * micro-ops * ceil(elements of a tile / alu) * aii cycles, and
- *         KILN_VTA_ALU_PIPELINE until the last result is written; a chain as one instruction, and a
- *         cycle for each further operation of it
- * FINISH  one cycle; so do LOAD and STORE of nothing */
+ * Instructions of a chain share all of that but T: the second is taken in cycle S + 2 or later,
+ * each further one in a cycle after the one before it, and passes run from the cycle on in which
+ * the last is taken.
+ *
+ * Cycles of running:
+ *
+ *   LOAD    positions row by row, padding included: one for a tile of zeros, one for each beat of a
+ *           tile from memory (a beat that holds several tiles is one)
+ *   STORE   one for each beat, when its channel moves it
+ *   GEMM    rounds * micro-ops, and `pipe` until the last sum is written
+ *   ALU     rounds * micro-ops * ceil(elements of a tile / alu) * aii, KILN_VTA_ALU_PIPELINE until
+ *           the last result is written, and one for each further operation of a chain
+ *   FINISH  one; so do LOAD and STORE of nothing
+ *
+ * Two waits of vta/rtl depend on which accumulators are used, and are not simulated: a pass of a
+ * chain waits while one of the three passes before it makes an accumulator that it reads; and where
+ * the ALU is an engine, it waits in a quarter of the accumulators that GEMM works in, and a load
+ * for the ALU there. */
 #ifndef KILN_VTA_CSIM_H
 #define KILN_VTA_CSIM_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The hardware of vta/rtl: lint, and verilated machines beside the cycle simulator on random programs: the same bytes, cycles
-within 5 %. `./dev test vta` sets KILN_VTA_RTL and has all machines, 2,000 programs, the full size and the proofs."""
+"""The hardware of vta/rtl: lint, and verilated machines beside the cycle simulator on random programs: the same bytes and
+cycles. `./dev test vta` sets KILN_VTA_RTL and has all machines, 2,000 programs, the full size and the proofs."""
 import os
 import re
 import subprocess

@@ -8,7 +8,7 @@
 
 /* 4 bytes a beat, latency 10, 2 cycles a row. Tiles: inp and out 2 bytes, wgt 4, acc 8. */
 #define MACHINE                                                                            \
-    "config b1i2o2,i8w8a32,uop8,inp8,wgt12,acc8,bus32,clk100,alu1,pipe3,lat10,row2,%sv1\n" \
+    "config b1i2o2,i8w8a32,uop8,inp8,wgt12,acc8,bus32,clk100,alu1,pipe3,lat10,row2,v1%s\n" \
     "buffer in argument 4096\nbuffer out argument 4096\nuop\nuop dst=1\n"
 
 static kiln_vta_timing timed(const char *keys, const char *body, kiln_arena *arena) {
@@ -72,9 +72,9 @@ static void rows_overlap_as_far_as_requests_may(void **state) {
     const char *body = "load memory=wgt buffer=in y_size=4 x_size=5 x_stride=5 push_next\n"
                        "finish pop_prev\n";
     /* One at a time: each row is asked for behind the last beat of the one before: 18 cycles. */
-    assert_int_equal(timed("req1,", body, *state).span[0].ended, FIRST + 19 + 3 * 18);
+    assert_int_equal(timed(",req1", body, *state).span[0].ended, FIRST + 19 + 3 * 18);
     /* Eight: the channel goes on, 7 cycles for each row. */
-    assert_int_equal(timed("req8,", body, *state).span[0].ended, FIRST + 19 + 3 * 7);
+    assert_int_equal(timed(",req8", body, *state).span[0].ended, FIRST + 19 + 3 * 7);
 }
 
 static void long_rows_are_several_bursts(void **state) {
@@ -85,6 +85,55 @@ static void long_rows_are_several_bursts(void **state) {
                                     *state);
     assert_int_equal(t.span[0].ended, FIRST + 14 + 600 + 2 * 2);
     assert_int_equal(t.channel_busy[0], 2 + 8 + 600 + 3 * 2);
+}
+
+static void rows_that_begin_within_a_beat_may_touch_one_more(void **state) {
+    /* Two tiles of 2 bytes: a beat, or the second half of one and the first of the next. */
+    const kiln_vta_timing at_begin = timed("",
+                                           "load memory=inp buffer=in y_size=3 x_size=2 "
+                                           "x_stride=4 push_next\nfinish pop_prev\n",
+                                           *state);
+    assert_int_equal(at_begin.activity[KILN_VTA_ENGINE_LOAD][KILN_VTA_BUSY_MOVE], 3);
+    const kiln_vta_timing within = timed("",
+                                         "load memory=inp buffer=in dram_base=1 y_size=3 x_size=2 "
+                                         "x_stride=3 push_next\nfinish pop_prev\n",
+                                         *state);
+    assert_int_equal(within.activity[KILN_VTA_ENGINE_LOAD][KILN_VTA_BUSY_MOVE], 2 + 1 + 2);
+}
+
+static void a_chain_takes_its_instructions_one_by_one(void **state) {
+    const char *chain = "alu op=add use_imm imm=1 uop_end=2 iter_out=3 iter_in=5 chain\n"
+                        "alu op=max use_imm imm=2 uop_end=2 iter_out=3 iter_in=5 chain\n"
+                        "alu op=min use_imm imm=3 uop_end=2 iter_out=3 iter_in=5\nfinish\n";
+    const uint32_t passes = 2 * 2 * 15 + KILN_VTA_ALU_PIPELINE + 2;
+    /* Passes begin when the third is there. */
+    const kiln_vta_timing alone = timed("+chain", chain, *state);
+    assert_int_equal(alone.span[0].started, FIRST + 1);
+    assert_int_equal(alone.span[0].ended, FIRST + 2 * FURTHER + passes);
+    /* It waits behind another instruction until all are there: two cycles for two more. */
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "gemm reset uop_end=2 iter_out=3 iter_in=5\n%s", chain);
+    const kiln_vta_timing behind = timed("+chain", text.data, *state);
+    assert_int_equal(behind.span[1].taken, behind.span[0].ended + 1);
+    assert_int_equal(behind.span[1].ended - behind.span[1].started, 2 + passes);
+    kiln_strbuf_deinit(&text);
+}
+
+static void an_instruction_that_is_taken_leaves_its_place(void **state) {
+    /* The first runs while four behind it wait, so the load is handed over. With a fifth that waits
+     * for a place, the load comes behind it. */
+    const char *body =
+        "gemm reset uop_end=2 iter_out=50 iter_in=1\ngemm reset uop_end=2 iter_out=1 iter_in=1\n"
+        "gemm reset uop_end=2 iter_out=1 iter_in=1\ngemm reset uop_end=2 iter_out=1 "
+        "iter_in=1\ngemm reset uop_end=2 iter_out=1 iter_in=1\n"
+        "load memory=inp buffer=in y_size=1 x_size=1 push_next\n"
+        "finish pop_prev\n";
+    const kiln_vta_timing t = timed(",cmd4", body, *state);
+    assert_int_equal(t.span[5].taken, FIRST + 5 * FURTHER + 1);
+    const kiln_vta_timing full = timed(
+        ",cmd4", kiln_arena_printf(*state, "gemm reset uop_end=2 iter_out=50 iter_in=1\n%s", body),
+        *state);
+    assert_int_equal(full.span[6].taken, full.span[0].ended + 1 + 2);
 }
 
 static void arithmetic_takes_a_cycle_a_tile_and_its_drain(void **state) {
@@ -109,7 +158,7 @@ static void engines_share_a_channel_in_turn(void **state) {
                        "load memory=acc buffer=in y_size=4 x_size=4 x_stride=4\n"
                        "finish pop_prev\n";
     const kiln_vta_timing apart = timed("", body, *state), shared = timed("", both, *state),
-                          own = timed("chan2,", both, *state);
+                          own = timed(",chan2", both, *state);
     assert_true(shared.cycles < apart.cycles);
     assert_true(own.cycles < shared.cycles);
     assert_true(own.channel_busy[1] > 0 && shared.channel_busy[1] == 0);
@@ -121,8 +170,8 @@ static void a_full_queue_of_tokens_makes_its_giver_wait(void **state) {
                        "load memory=inp buffer=in y_size=1 x_size=1 push_next\n"
                        "load memory=acc buffer=in y_size=30 x_size=1 pop_prev\n"
                        "load memory=acc buffer=in y_size=1 x_size=1 pop_prev\nfinish pop_prev\n";
-    const kiln_vta_timing narrow = timed("tok1,", body, *state),
-                          wide = timed("tok3,", body, *state);
+    const kiln_vta_timing narrow = timed(",tok1", body, *state),
+                          wide = timed(",tok3", body, *state);
     assert_true(narrow.activity[KILN_VTA_ENGINE_LOAD][KILN_VTA_WAIT_PLACE] > 0);
     assert_int_equal(wide.activity[KILN_VTA_ENGINE_LOAD][KILN_VTA_WAIT_PLACE], 0);
 }
@@ -168,6 +217,9 @@ int main(void) {
         test_with_arena(zeros_take_a_cycle_each),
         test_with_arena(rows_overlap_as_far_as_requests_may),
         test_with_arena(long_rows_are_several_bursts),
+        test_with_arena(rows_that_begin_within_a_beat_may_touch_one_more),
+        test_with_arena(a_chain_takes_its_instructions_one_by_one),
+        test_with_arena(an_instruction_that_is_taken_leaves_its_place),
         test_with_arena(arithmetic_takes_a_cycle_a_tile_and_its_drain),
         test_with_arena(engines_share_a_channel_in_turn),
         test_with_arena(a_full_queue_of_tokens_makes_its_giver_wait),

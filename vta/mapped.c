@@ -28,7 +28,7 @@ static void write_register(void *context, kiln_vta_register number, uint32_t val
 /* The mapping is not cached; what is left is that writes are done before what comes behind. */
 static void sync_memory(void *context, uint64_t offset, uint64_t bytes) {
     kiln_vta_mapped *m = context;
-    (void)msync(m->io.memory + offset, bytes,
+    (void)msync(m->io.memory + offset, (size_t)bytes,
                 MS_SYNC); /* drivers without it answer with an error */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -79,7 +79,7 @@ static kiln_status read_number(const char *folder, const char *name, uint64_t *o
 static kiln_status map(const char *path, uint64_t bytes, void **out) {
     const int file = open(path, O_RDWR | O_SYNC | O_CLOEXEC);
     if (file < 0) return FAILED("opening", path);
-    void *mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *mapping = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     kiln_status st = mapping == MAP_FAILED ? FAILED("mapping", path) : KILN_OK;
     close(file); /* the mapping stays */
     if (!st) *out = mapping;
@@ -107,7 +107,7 @@ kiln_status kiln_vta_mapped_open(const kiln_vta_mapped_files *files, kiln_vta_ma
 }
 
 void kiln_vta_mapped_close(kiln_vta_mapped *mapped) {
-    if (mapped->io.memory) munmap(mapped->io.memory, mapped->io.memory_bytes);
+    if (mapped->io.memory) munmap(mapped->io.memory, (size_t)mapped->io.memory_bytes);
     if (mapped->registers) munmap((void *)(uintptr_t)mapped->registers, KILN_VTA_PAGE_BYTES);
     *mapped = (kiln_vta_mapped){0};
 }

@@ -168,8 +168,8 @@ static kiln_str take(reader *r, uint64_t bytes) {
         r->rest.size = 0;
         bytes = 0;
     }
-    kiln_str taken = kiln_str_slice(r->rest, 0, bytes);
-    r->rest = kiln_str_slice(r->rest, bytes, r->rest.size);
+    kiln_str taken = kiln_str_slice(r->rest, 0, (size_t)bytes);
+    r->rest = kiln_str_slice(r->rest, (size_t)bytes, r->rest.size);
     return taken;
 }
 

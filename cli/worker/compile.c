@@ -455,8 +455,7 @@ static kiln_status find_db(const char *option, kiln_arena *process, const char *
 
 static kiln_status compile(const kiln_compile_options *o, kiln_events *events,
                            kiln_arena *process) {
-    source model = {
-        .path = o->model, .events = events, .onnx = o->import};
+    source model = {.path = o->model, .events = events, .onnx = o->import};
     const bool is_module = strcmp(o->emit, "module") == 0;
     const bool is_static_c = strcmp(o->emit, "static-c") == 0;
     const bool is_library = strcmp(o->emit, "library") == 0;

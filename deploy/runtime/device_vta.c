@@ -138,7 +138,7 @@ static kiln_status vta_load(void *state, const kiln_artefact *artefact, void **o
         vta_launch *l = &program->launch[i];
         l->place = KILN_ARENA_ARRAY(&program->arena, uint64_t, l->program.buffer_count);
         l->dram_bytes = kiln_vta_program_place(&l->program, l->place);
-        l->dram = kiln_arena_alloc(&program->arena, l->dram_bytes);
+        l->dram = kiln_arena_alloc(&program->arena, (size_t)l->dram_bytes);
         kiln_vta_program_fill(&l->program, l->place, l->dram);
     }
     if (st)
@@ -168,7 +168,7 @@ static int32_t vta_launch_run(void *context, void *loaded, uint32_t index,
         if (!data || kiln_soft_argument_bytes(args[i]) != size)
             return kiln_soft_fail(state, "an argument is not in the memory of the device, or not "
                                          "of the program's size");
-        memcpy(l->dram + l->place[l->argument[i]], data, size);
+        memcpy(l->dram + l->place[l->argument[i]], data, (size_t)size);
     }
     if (!kiln_vta_csim_run(&l->program, l->dram, l->dram_bytes, &(kiln_vta_csim_options){0}, NULL,
                            &timing, &fault))
@@ -176,7 +176,7 @@ static int32_t vta_launch_run(void *context, void *loaded, uint32_t index,
     for (uint32_t i = 0; i < l->argument_count; i++) {
         const uint64_t size = l->program.buffer[l->argument[i]].size_bytes;
         char *data = kiln_soft_bytes(state, args[i]->data, args[i]->byte_offset, size);
-        memcpy(data, l->dram + l->place[l->argument[i]], size);
+        memcpy(data, l->dram + l->place[l->argument[i]], (size_t)size);
     }
     state->clock_ns += timing.cycles * 1000 / l->program.config.clock_mhz;
     return KILN_KERNEL_OK;

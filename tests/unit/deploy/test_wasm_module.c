@@ -87,7 +87,8 @@ static void aliases_copies_and_two_outputs_run_in_node(void **state) {
 /* Carried state, rows forwards and backwards, weights that are packed once, and a number of
  * iterations that is known at run time only. */
 static void loops_run_in_node(void **state) {
-    static const char *const text[] = {LOOP_OF_ROWS, LOOP_OF_A_LAYER, LOOP_OVER_ITS_COUNT, LOOP_UNTIL_LARGE};
+    static const char *const text[] = {LOOP_OF_ROWS, LOOP_OF_A_LAYER, LOOP_OVER_ITS_COUNT,
+                                       LOOP_UNTIL_LARGE};
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
         expect_same(*state, graph_of(*state, text[i]), "wasm");
 }

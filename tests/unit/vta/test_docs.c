@@ -23,9 +23,10 @@ static void print_config(kiln_strbuf *out) {
                           "stand first, whose parts the others replace.\n");
     const char *forms[] = {"a power of two", "a number"};
     enum { POWER, ANY };
-#define GROUP(name) kiln_strbuf_text(out, "\n**" name "**\n\n| key | numbers | usual | |\n|---|---|---|---|\n");
-#define X(field, key, least, most, usual, form, doc)                                            \
-    kiln_strbuf_printf(out, "| `%s` | %s from %u to %u | %s | %s |\n", key, forms[form],        \
+#define GROUP(name) \
+    kiln_strbuf_text(out, "\n**" name "**\n\n| key | numbers | usual | |\n|---|---|---|---|\n");
+#define X(field, key, least, most, usual, form, doc)                                     \
+    kiln_strbuf_printf(out, "| `%s` | %s from %u to %u | %s | %s |\n", key, forms[form], \
                        (unsigned)(least), (unsigned)(most), (usual) ? #usual : "", doc);
 #include "base/vta_config.def"
 #undef X
@@ -57,8 +58,9 @@ static void print_instructions(kiln_strbuf *out) {
     kiln_vta_config pynq = {0};
     expect_ok(kiln_vta_config_parse(KILN_STR("pynq"), &pynq));
     const kiln_vta_sizes sizes = kiln_vta_sizes_of(&pynq), *s = &sizes;
-#define FIELD(FORM, field, word, bits, KIND, FEATURE, doc) \
-    kiln_strbuf_printf(out, "| `%s` | %s | %d | %u | %s |\n", #field, #FORM, word, (unsigned)(bits), doc);
+#define FIELD(FORM, field, word, bits, KIND, FEATURE, doc)                         \
+    kiln_strbuf_printf(out, "| `%s` | %s | %d | %u | %s |\n", #field, #FORM, word, \
+                       (unsigned)(bits), doc);
 #include "vta/isa.def"
     kiln_strbuf_text(out, "\nA micro-op has 32 bits: dst, src and wgt, as many bits each as its "
                           "tiles need (src: inputs or accumulators, whichever are more).\n\n"

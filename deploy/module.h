@@ -156,9 +156,10 @@ int64_t kiln_module_output_rows(const kiln_module *module, uint32_t index);
  * that uses them: kiln_module_run and kiln_module_run_tensors take NULL in their places. Zeros at
  * first. A run that fails leaves the state as it was.
  *
- * INVALID_ARGUMENT (3): they differ in type or shape, one of them is kept already, or it depends on
- * the size of a module of several; FAILED_PRECONDITION (9): the module cannot run;
- * RESOURCE_EXHAUSTED (8): there is no memory for it. The text is in kiln_module_error. */
+ * INVALID_ARGUMENT (3): there is no such port, they differ in type or shape, one of them is kept
+ * already, or it depends on the size of a module of several; FAILED_PRECONDITION (9): the module
+ * cannot run; RESOURCE_EXHAUSTED (8): there is no memory for it. The text is in kiln_module_error.
+ */
 int kiln_module_keep(kiln_module *module, uint32_t input, uint32_t output);
 /* The output that is kept for an input, or the input of an output; -1: the port is the caller's. */
 int64_t kiln_module_kept_with(const kiln_module *module, int is_output, uint32_t index);

@@ -144,6 +144,24 @@ static void JNICALL native_setSize(JNIEnv *env, jclass class, jlong module, jlon
     if (code) throw_error(env, code, kiln_module_error(module_of(module)));
 }
 
+static void JNICALL native_keep(JNIEnv *env, jclass class, jlong module, jint input, jint output) {
+    (void)class;
+    const int code = kiln_module_keep(module_of(module), (uint32_t)input, (uint32_t)output);
+    if (code) throw_error(env, code, kiln_module_error(module_of(module)));
+}
+
+static jboolean JNICALL native_isKept(JNIEnv *env, jclass class, jlong module, jboolean output,
+                                      jint index) {
+    (void)env, (void)class;
+    return kiln_module_kept_with(module_of(module), output, (uint32_t)index) >= 0;
+}
+
+static void JNICALL native_reset(JNIEnv *env, jclass class, jlong module) {
+    (void)class;
+    const int code = kiln_module_reset(module_of(module));
+    if (code) throw_error(env, code, kiln_module_error(module_of(module)));
+}
+
 static jlong JNICALL native_address(JNIEnv *env, jclass class, jobject direct) {
     (void)class;
     return (jlong)(intptr_t)(*env)->GetDirectBufferAddress(env, direct);
@@ -153,7 +171,7 @@ static void add_addresses(JNIEnv *env, jobjectArray buffers, void **out_pointer)
     const jsize count = (*env)->GetArrayLength(env, buffers);
     for (jsize i = 0; i < count; i++) {
         jobject buffer = (*env)->GetObjectArrayElement(env, buffers, i);
-        out_pointer[i] = (*env)->GetDirectBufferAddress(env, buffer);
+        out_pointer[i] = buffer ? (*env)->GetDirectBufferAddress(env, buffer) : NULL; /* kept */
         (*env)->DeleteLocalRef(env, buffer);
     }
 }
@@ -202,6 +220,9 @@ static const JNINativeMethod natives[] = {
     ROW(portBytes, "(JZI)J"),
     ROW(sizes, "(J)[J"),
     ROW(setSize, "(JJ)V"),
+    ROW(keep, "(JII)V"),
+    ROW(isKept, "(JZI)Z"),
+    ROW(reset, "(J)V"),
     ROW(address, "(Ljava/nio/ByteBuffer;)J"),
     ROW(bind, "(J[Ljava/nio/ByteBuffer;[Ljava/nio/ByteBuffer;)J"),
     ROW(unbind, "(J)V"),

@@ -394,6 +394,7 @@ const char *kiln_module_metadata(const kiln_module *m, const char *key) {
 /* ---- what stays between runs ----------------------------------------------------------------- */
 
 static const char no_memory[] = "there is no memory for it",
+                  no_port[] = "the module has no such port",
                   not_kept[] = "it is not kept between runs";
 
 static int refuse_port(kiln_module *m, const char *what, uint32_t index, const char *why) {
@@ -446,8 +447,8 @@ static int refuse_to_keep(kiln_module *m, uint32_t input, uint32_t output, kiln_
 }
 
 int kiln_module_keep(kiln_module *m, uint32_t input, uint32_t output) {
-    KILN_CHECK(input < plan_of(m)->input_count);
-    KILN_CHECK(output < plan_of(m)->output_count);
+    if (input >= plan_of(m)->input_count) return refuse_port(m, "input", input, no_port);
+    if (output >= plan_of(m)->output_count) return refuse_port(m, "output", output, no_port);
     const char *why = find_obstacle(m, input, output);
     kiln_kept_port *kept = NULL;
     if (!m->is_linked)

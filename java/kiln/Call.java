@@ -15,12 +15,12 @@ public final class Call implements AutoCloseable {
         binding = module.bind(inputs, outputs);
     }
 
-    /** Memory of an input, in the order of the machine's bytes; dense, row-major. */
+    /** Memory of an input, in the order of the machine's bytes; dense, row-major. Null: the module keeps it. */
     public ByteBuffer input(int index) {
         return inputs[index];
     }
 
-    /** Memory of an output, which a run overwrites. */
+    /** Memory of an output, which a run overwrites. Null: the module keeps it. */
     public ByteBuffer output(int index) {
         return outputs[index];
     }

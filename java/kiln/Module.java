@@ -79,6 +79,19 @@ public final class Module implements AutoCloseable {
         outputs = ports(handle, true);
     }
 
+    /**
+     * What a run gives an output becomes an input of the next one, zeros at first. The module has the memory of the two:
+     * calls that are made from then on have null in their places.
+     */
+    public synchronized void keep(int input, int output) {
+        Native.keep(opened(), input, output);
+    }
+
+    /** Zeros for everything that is kept between runs. */
+    public synchronized void reset() {
+        Native.reset(opened());
+    }
+
     /** How many threads a run takes. */
     public synchronized int threads() {
         return Native.threads(opened());
@@ -89,27 +102,27 @@ public final class Module implements AutoCloseable {
         return Native.string(Native.metadata(opened(), Native.text(key)));
     }
 
-    /** A call with memory of its own for every input and output. */
+    /** A call with memory of its own for every input and output that the module does not keep. */
     public synchronized Call call() {
-        return new Call(this, allocate(inputs), allocate(outputs));
+        return new Call(this, allocate(inputs, false), allocate(outputs, true));
     }
 
     /**
      * A call on memory of the caller: direct buffers in the order of the ports, each from its position with as many bytes
-     * as its port. Buffers that lie at multiples of 64 save a copy. They must not be freed before the call is closed, and stay
+     * as its port; null for what the module keeps. Buffers that lie at multiples of 64 save a copy. They must not be freed before the call is closed, and stay
      * reachable through it.
      */
     public synchronized Call bind(List<ByteBuffer> inputs, List<ByteBuffer> outputs) {
         return new Call(this, check(inputs, this.inputs, "input", false), check(outputs, this.outputs, "output", true));
     }
 
-    private static ByteBuffer[] allocate(List<Port> ports) {
+    private ByteBuffer[] allocate(List<Port> ports, boolean written) {
         ByteBuffer[] made = new ByteBuffer[ports.size()];
-        for (int i = 0; i < made.length; i++) made[i] = Native.allocate(ports.get(i).bytes());
+        for (int i = 0; i < made.length; i++) made[i] = Native.isKept(opened(), written, i) ? null : Native.allocate(ports.get(i).bytes());
         return made;
     }
 
-    private static ByteBuffer[] check(List<ByteBuffer> given, List<Port> ports, String what, boolean written) {
+    private ByteBuffer[] check(List<ByteBuffer> given, List<Port> ports, String what, boolean written) {
         if (given.size() != ports.size())
             throw new KilnException.InvalidArgument("the module has " + ports.size() + " " + what + "s, " + given.size() + " were given");
         ByteBuffer[] taken = new ByteBuffer[given.size()];
@@ -117,6 +130,10 @@ public final class Module implements AutoCloseable {
             Port port = ports.get(i);
             ByteBuffer buffer = given.get(i);
             String name = what + " '" + port.name() + "'";
+            if (Native.isKept(opened(), written, i)) {
+                if (buffer != null) throw new KilnException.InvalidArgument(name + " is kept by the module; give null");
+                continue;
+            }
             if (!buffer.isDirect())
                 throw new KilnException.InvalidArgument(name + " takes a direct buffer (ByteBuffer.allocateDirect), this one lies on the heap");
             if (written && buffer.isReadOnly()) throw new KilnException.InvalidArgument(name + " is written, this buffer is read-only");

@@ -86,6 +86,12 @@ final class Native {
 
     static native void setSize(long module, long size);
 
+    static native void keep(long module, int input, int output);
+
+    static native boolean isKept(long module, boolean output, int index);
+
+    static native void reset(long module);
+
     static native long address(ByteBuffer direct);
 
     static native long bind(long module, ByteBuffer[] inputs, ByteBuffer[] outputs);

@@ -104,6 +104,33 @@ public final class App {
         System.out.println("sizes");
     }
 
+    /** t = s + x, where t is kept for s, and y = t. */
+    private static void keep(Module module) {
+        Call before = module.call();
+        module.keep(0, 0);
+        try (Call call = module.call()) {
+            call.input(1).putFloat(28, 1);
+            for (int run = 1; run <= 3; run++) {
+                call.run();
+                if (call.output(1).getFloat(28) != run) throw new AssertionError("run " + run);
+            }
+            module.reset();
+            call.run();
+            if (call.output(1).getFloat(28) != 1 || call.input(0) != null) throw new AssertionError("after the reset");
+            ByteBuffer x = call.input(1), y = call.output(1);
+            try (Call given = module.bind(Arrays.asList(null, x), Arrays.asList(null, y))) {
+                given.run();
+            }
+            if (y.getFloat(28) != 2) throw new AssertionError("on memory that is given");
+            refused(KilnException.InvalidArgument.class, "'s' is kept by the module", () -> module.bind(List.of(x, x), Arrays.asList(null, y)));
+        }
+        refused(KilnException.InvalidArgument.class, "input 0 (s): the module keeps it", before::run);
+        refused(KilnException.InvalidArgument.class, "the input is kept already", () -> module.keep(0, 0));
+        refused(KilnException.InvalidArgument.class, "output 2: the module has no such port", () -> module.keep(1, 2));
+        before.close();
+        System.out.println("kept");
+    }
+
     /** Nanoseconds of a call, the best of several rounds. */
     private static void time(Module module) {
         double bound = Double.MAX_VALUE, fresh = Double.MAX_VALUE;
@@ -129,6 +156,7 @@ public final class App {
         try (Module module = Module.open(Path.of(arguments[0]))) {
             if (arguments.length > 1) {
                 if (arguments[1].equals("sizes")) sizes(module);
+                else if (arguments[1].equals("keep")) keep(module);
                 else time(module);
                 return;
             }

@@ -9,7 +9,7 @@ import sys
 import zipfile
 
 import harness
-from test_install import module_of, run, sized_module_of
+from test_install import kept_module_of, module_of, run, sized_module_of
 
 VERSION = os.environ["KILN_VERSION"]
 JAR = harness.PROGRAMS / "java/kiln.jar"
@@ -36,6 +36,11 @@ def test_an_application_runs_a_module(world):
 def test_a_module_takes_several_sizes(world):
     app = compile_app(world)
     assert run(*app, sized_module_of(world), "sizes", cwd=world.folder) == "sizes\n"
+
+
+def test_state_stays_in_the_module(world):
+    app = compile_app(world)
+    assert run(*app, kept_module_of(world), "keep", cwd=world.folder) == "kept\n"
 
 
 def test_the_jar_has_no_other_names(world):

@@ -835,6 +835,8 @@ static void what_cannot_be_kept_is_refused(void **state) {
     assert_refused(w, kiln_module_keep(m, 0, 1),
                    "output 1 (sum) cannot be kept for input 0 (x): they must have one type and "
                    "shape");
+    assert_refused(w, kiln_module_keep(m, 2, 1), "input 2: the module has no such port");
+    assert_refused(w, kiln_module_keep(m, 1, 3), "output 3: the module has no such port");
     assert_refused(w, kiln_module_read_state(m, 0, l), "input 0: it is not kept between runs");
     assert_refused(w, kiln_module_write_state(m, 1, l), "input 1: it is not kept between runs");
     assert_int_equal(kiln_module_keep(m, 1, 1), 0);

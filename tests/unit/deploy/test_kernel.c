@@ -379,8 +379,8 @@ static void link_error_is_found_without_loading(void **state) {
 static void foreign_payload_or_version_is_refused(void **state) {
     world *w = *state;
     kiln_manifest good = w->manifest;
-    w->manifest.payload_kind = KILN_PAYLOAD_VTA;
-    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "no device for payloads of kind 4");
+    w->manifest.payload_kind = KILN_PAYLOAD_C;
+    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "no device for payloads of kind 6");
     w->manifest.payload_kind = KILN_PAYLOAD_PTX;
     refused(w, "kernel_static.o", KILN_DATA_LOSS, "a payload ptx is not what runs on");
     w->manifest = good;

@@ -165,8 +165,8 @@ int kiln_module_keep(kiln_module *module, uint32_t input, uint32_t output);
 int64_t kiln_module_kept_with(const kiln_module *module, int is_output, uint32_t index);
 /* Sets everything that is kept to zeros. INTERNAL (2): a device failed, here and below. */
 int kiln_module_reset(kiln_module *module);
-/* Copies what the next run takes for a kept input, size_bytes of it, from or to the caller's
- * memory. INVALID_ARGUMENT: the input is not kept. */
+/* Copies what the next run takes for a kept input, size_bytes of it, to the caller's memory, or the
+ * other way (NULL: zeros). INVALID_ARGUMENT: the input is not kept. */
 int kiln_module_read_state(kiln_module *module, uint32_t input, void *data);
 int kiln_module_write_state(kiln_module *module, uint32_t input, const void *data);
 

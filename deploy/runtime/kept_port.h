@@ -19,8 +19,8 @@ typedef struct kiln_kept_port {
     uint32_t now; /* which of them the next run reads */
 } kiln_kept_port;
 
-/* Allocates zeroed memory on `kept->on`; the numbers and the size are set. RESOURCE_EXHAUSTED:
- * there is no more. */
+/* Allocates zeroed memory; `input`, `output`, `device`, `on` and `size_bytes` are set.
+ * RESOURCE_EXHAUSTED: there is no more. */
 KILN_MUST_USE kiln_status kiln_kept_port_init(kiln_kept_port *kept);
 void kiln_kept_port_deinit(kiln_kept_port *kept);
 
@@ -33,9 +33,11 @@ kiln_device_place kiln_kept_port_place(const kiln_kept_port *kept, bool is_outpu
  * the two places swap. On a device they keep their addresses, which recordings have, and the device
  * copies. */
 int32_t kiln_kept_port_advance(kiln_kept_port *kept);
-/* Copies what the next run reads from or to memory of the process; done when they return. `data`
- * NULL: zeros. */
+/* Copies what the next run reads to memory of the process, `size_bytes` of it; done when it
+ * returns.
+ */
 int32_t kiln_kept_port_read(const kiln_kept_port *kept, void *data);
+/* Copies the other way; `data` NULL: zeros. */
 int32_t kiln_kept_port_write(kiln_kept_port *kept, const void *data);
 
 #endif

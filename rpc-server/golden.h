@@ -1,6 +1,7 @@
-/* The board's self-check: a fixed kernel for each kind of payload, carried inside the program,
- * whose every output and whose usual time are known. It takes the way of any candidate: linked, run
- * in a contained child, compared with its reference. */
+/* The board's self-check: a fixed kernel for each kind of payload, carried inside the program or
+ * made for the device (rpc-server/golden_vta.h), whose every output and whose usual time are known.
+ * It takes the way of any candidate: linked, run in a contained child, compared with its reference.
+ */
 #ifndef KILN_RPC_SERVER_GOLDEN_H
 #define KILN_RPC_SERVER_GOLDEN_H
 
@@ -16,8 +17,8 @@
 typedef struct kiln_golden {
     const char *artefact, *reference; /* files with the blobs; NULL: there is no kernel for it */
     const char *memory;               /* file with the best time */
-    bool is_timed;                    /* false of an emulated device: its times mean nothing */
-    double best_ns;                   /* of a run so far, over restarts too; 0: none */
+    bool is_timed;  /* false of an emulated or simulated device: its times mean nothing */
+    double best_ns; /* of a run so far, over restarts too; 0: none */
 } kiln_golden;
 
 /* Writes the blobs for `device` (NULL: this machine's processor) into `folder` (made when missing),

@@ -68,6 +68,8 @@ def lint(config, folder):
 
 def model(config, folder):
     """A library that has the machine, with main memory around it."""
+    for old in folder.glob("Vvta*"):  # of another machine, which may have more files
+        old.unlink()
     macros = params(config, folder)
     run(["verilator", "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", f"-I{folder}", "-y", RTL,
          "--Mdir", folder, RTL / "vta.v"], folder)

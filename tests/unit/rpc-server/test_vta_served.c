@@ -1,0 +1,37 @@
+/* Accelerators of the VTA class through the real contained child, which simulates them: the board's
+ * self-check on each machine that is offered. This program is its own helper and child. */
+#include "rpc-server/golden.h"
+#include "tests/unit/rpc-server/served.h"
+
+static const char *const preset_table[] = {
+#define X(name, config, doc) "vta:" name,
+#include "base/vta_presets.def"
+#undef X
+};
+
+static void every_machine_passes_its_self_check(void **state) {
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(preset_table); i++) {
+        served f;
+        kiln_target target;
+        kiln_golden golden;
+        expect_ok(kiln_target_parse(kiln_str_from(preset_table[i]), *state, &target));
+        served_open(&f, KILN_TARGET_VTA, &target);
+        f.slots.slot[0].device = i;
+        expect_ok(kiln_golden_open(kiln_arena_printf(*state, "%s/golden", f.folder), &target,
+                                   *state, &golden));
+        const kiln_msg_trial trial = kiln_golden_trial();
+        served_run(&f, &trial, golden.artefact, golden.reference);
+        served_expect(&f, KILN_OUTCOME_OK, KILN_BLAME_NONE, "");
+        assert_true(f.result.checked);
+        assert_null(kiln_golden_judge(&golden, &f.result, *state));
+        served_close(&f);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (kiln_helper_is_asked(argc, argv)) kiln_helper_main(argc, argv);
+    const struct CMUnitTest tests[] = {
+        test_with_arena(every_machine_passes_its_self_check),
+    };
+    return cmocka_run_group_tests_name("rpc-server/vta_served", tests, NULL, NULL);
+}

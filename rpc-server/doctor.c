@@ -144,8 +144,8 @@ static verdict check_device(doctor *d) {
         kiln_strbuf_text(&d->found, "none was named; --executor NAME tries one with a driver");
         return FINE;
     }
-    const uint32_t index = d->options->device_count ? d->options->device[0] : 0;
-    kiln_status st = kiln_find_device(d->options->helper, executor, index, d->arena, &found);
+    const kiln_str wanted = kiln_str_from(d->options->device_count ? d->options->device[0] : "0");
+    kiln_status st = kiln_find_device_named(d->options->helper, executor, wanted, d->arena, &found);
     if (!st)
         kiln_strbuf_printf(&d->found, "%.*s: %.*s, %.*s", KILN_STR_ARG(found.target_text),
                            KILN_STR_ARG(found.name), KILN_STR_ARG(found.driver));

@@ -54,3 +54,46 @@ kiln_status kiln_find_device(kiln_helper *helper, const kiln_executor *executor,
     *out_device = found;
     return NULL;
 }
+
+/* All devices by number, until one has the whole name or there are no more. */
+static kiln_status search(kiln_helper *helper, const kiln_executor *executor, kiln_str wanted,
+                          kiln_arena *arena, kiln_strbuf *names, kiln_found_device *out_device) {
+    kiln_found_device device, chosen;
+    kiln_status st = NULL;
+    uint32_t index = 0, fitting = 0;
+    while (!(st = kiln_find_device(helper, executor, index, arena, &device))) {
+        kiln_strbuf_printf(names, "%s%u \"%.*s\"", index ? ", " : "", index,
+                           KILN_STR_ARG(device.name));
+        if (kiln_str_equal(device.name, wanted)) {
+            *out_device = device;
+            return NULL;
+        }
+        index++;
+        if (!memmem(device.name.data, device.name.size, wanted.data, wanted.size)) continue;
+        chosen = device;
+        fitting++;
+    }
+    if (index == 0 || kiln_status_code(st) != KILN_NOT_FOUND) return st;
+    kiln_status_free(st); /* there are no more */
+    if (fitting == 0)
+        return KILN_ERROR(NOT_FOUND, "no device of --executor %s is named \"%.*s\"; there are: %s",
+                          executor->name, KILN_STR_ARG(wanted), names->data);
+    if (fitting > 1)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "%u devices of --executor %s are named \"%.*s\"; there are: %s", fitting,
+                          executor->name, KILN_STR_ARG(wanted), names->data);
+    *out_device = chosen;
+    return NULL;
+}
+
+kiln_status kiln_find_device_named(kiln_helper *helper, const kiln_executor *executor,
+                                   kiln_str wanted, kiln_arena *arena,
+                                   kiln_found_device *out_device) {
+    uint64_t number = 0;
+    if (kiln_str_to_u64(wanted, &number) && number <= UINT32_MAX)
+        return kiln_find_device(helper, executor, (uint32_t)number, arena, out_device);
+    kiln_strbuf names = {0};
+    kiln_status st = search(helper, executor, wanted, arena, &names, out_device);
+    kiln_strbuf_deinit(&names);
+    return st;
+}

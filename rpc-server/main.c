@@ -41,12 +41,8 @@ static kiln_status read_calibrate(options *o) {
 static kiln_status read_devices(const options *o, kiln_server_shell_options *out) {
     if (o->device.count > KILN_SERVER_SLOTS_MAX)
         return KILN_ERROR(INVALID_ARGUMENT, "at most %u devices", KILN_SERVER_SLOTS_MAX);
-    for (size_t i = 0; i < o->device.count; i++) {
-        uint64_t number = 0;
-        if (!kiln_str_to_u64(kiln_str_from(o->device.item[i]), &number) || number > UINT32_MAX)
-            return KILN_ERROR(INVALID_ARGUMENT, "--device %s is no number", o->device.item[i]);
-        out->device[out->device_count++] = (uint32_t)number;
-    }
+    for (size_t i = 0; i < o->device.count; i++)
+        out->device[out->device_count++] = o->device.item[i];
     if (out->device_count && !out->board.executor->driver)
         return KILN_ERROR(INVALID_ARGUMENT, "--device: %s is one device", o->executor);
     return NULL;
@@ -210,8 +206,9 @@ int main(int argc, char **argv) {
          "cached blobs and identity (default $KILN_HOME/rpc-server)"},
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
          "use only this one (default: as artefacts ask)"},
-        {"device", KILN_OPT_LIST, &o.device, "N",
-         "which device of --executor to offer, from 0 on (default 0); may be given several times"},
+        {"device", KILN_OPT_LIST, &o.device, "DEVICE",
+         "which device of --executor to offer, by its number, from 0 on (default 0), or by a part "
+         "of its name; may be given several times"},
         {"slots", KILN_OPT_COUNT, &o.slots, "N",
          "trials at once, each on cores of its own, or of each device; they time one after the "
          "other "

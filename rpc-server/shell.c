@@ -328,9 +328,12 @@ static kiln_status find_devices(kiln_server_shell *shell, const uint32_t *core,
     uint32_t *index = KILN_ARENA_ARRAY(&shell->arena, uint32_t, count);
     kiln_status st = NULL;
     for (uint32_t i = 0; !st && i < count; i++) {
-        index[i] = own->device_count ? own->device[i] : 0;
-        st = kiln_find_device(own->helper, own->board.executor, index[i], &shell->arena, &found[i]);
-        if (!st) target[i] = found[i].target;
+        const kiln_str wanted = kiln_str_from(own->device_count ? own->device[i] : "0");
+        st = kiln_find_device_named(own->helper, own->board.executor, wanted, &shell->arena,
+                                    &found[i]);
+        if (st) break;
+        target[i] = found[i].target;
+        index[i] = found[i].index;
     }
     if (st) return st;
     shell->options.board.device = found;

@@ -29,8 +29,10 @@ typedef struct kiln_server_shell_options {
     uint64_t builders; /* of a server with a compiler; more than there are cores that nothing is
                           timed on are not used, so that they do not disturb */
     kiln_board_options board;
-    /* Of an executor with a driver: which devices to offer; none: the first. */
-    uint32_t device[KILN_SERVER_SLOTS_MAX], device_count;
+    /* Of an executor with a driver: which devices to offer, by number or name
+     * (kiln_find_device_named); none: the first. */
+    const char *device[KILN_SERVER_SLOTS_MAX];
+    uint32_t device_count;
 } kiln_server_shell_options;
 
 /* Takes the state folder for this process, describes the board, starts the first spare child, and

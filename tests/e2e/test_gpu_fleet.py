@@ -94,7 +94,7 @@ def test_what_cannot_be_offered_is_refused(world):
     refuse = lambda *argv, says: world.refused(*server, *argv, says=says, name="kiln-rpc-server")
     refuse("--device", "0", says="--executor NAME")
     refuse("--executor", "cpu", "--device", "0", says="is one device")
-    refuse("--executor", "opencl", "--device", "first", says="is no number")
+    refuse("--executor", "vta", "--device", "first", says='no device of --executor vta is named "first"; there are: 0 "simulated pynq", 1')
     refuse("--executor", "abacus", says='there is no executor "abacus"')
     if not os.path.exists("/dev/nvidiactl"):
         refuse("--executor", "cuda", says="device 0 of --executor cuda")

@@ -1,5 +1,6 @@
 /* Accelerators of the VTA class through the real contained child, which simulates them: the board's
  * self-check on each machine that is offered. This program is its own helper and child. */
+#include "rpc-server/find_device.h"
 #include "rpc-server/golden.h"
 #include "tests/unit/rpc-server/served.h"
 
@@ -28,10 +29,34 @@ static void every_machine_passes_its_self_check(void **state) {
     }
 }
 
+static void devices_have_numbers_and_names(void **state) {
+    static const struct {
+        const char *wanted;
+        uint32_t index;
+    } row[] = {{"0", 0}, {"3", 3}, {"pynq", 0}, {"zcu104", 2}, {"simulated ultra96", 1}};
+    const kiln_executor *vta = kiln_executor_find(KILN_STR("vta"));
+    kiln_found_device device;
+    served f;
+    served_open(&f, KILN_TARGET_VTA, NULL);
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        expect_ok(
+            kiln_find_device_named(f.helper, vta, kiln_str_from(row[i].wanted), *state, &device));
+        assert_int_equal(device.index, row[i].index);
+    }
+    expect_error(kiln_find_device_named(f.helper, vta, KILN_STR("pynq2"), *state, &device),
+                 NOT_FOUND, "no device of --executor vta is named \"pynq2\"; there are: 0 ");
+    expect_error(kiln_find_device_named(f.helper, vta, KILN_STR("simulated"), *state, &device),
+                 INVALID_ARGUMENT, "4 devices of --executor vta are named \"simulated\"");
+    expect_error(kiln_find_device_named(f.helper, vta, KILN_STR("4"), *state, &device), NOT_FOUND,
+                 "there is no vta device 4");
+    served_close(&f);
+}
+
 int main(int argc, char **argv) {
     if (kiln_helper_is_asked(argc, argv)) kiln_helper_main(argc, argv);
     const struct CMUnitTest tests[] = {
         test_with_arena(every_machine_passes_its_self_check),
+        test_with_arena(devices_have_numbers_and_names),
     };
     return cmocka_run_group_tests_name("rpc-server/vta_served", tests, NULL, NULL);
 }

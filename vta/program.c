@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/macros.h"
+
 #define MAGIC "KILNVTA\n"
 #define MAGIC_BYTES 8u
 
@@ -201,18 +203,19 @@ static bool is_name(kiln_str name) {
 /* Whether the list of buffers is as the header says. */
 static kiln_status check_buffers(const kiln_vta_program *p) {
     uint64_t bytes = 0;
-    if (p->buffer_count == 0 || p->buffer[0].size_bytes != 4 * (uint64_t)p->uop_count)
+    if (p->buffer_count == 0 || p->buffer[0].size_bytes != 4 * (uint64_t)p->uop_count ||
+        !kiln_str_is(p->buffer[0].name, kiln_vta_role_name(KILN_VTA_ROLE_UOPS)))
         return KILN_ERROR(DATA_LOSS, "the first buffer is not that of the micro-ops");
     for (uint32_t i = 0; i < p->buffer_count; i++) {
         const kiln_vta_buffer *b = &p->buffer[i];
         if (!is_name(b->name)) return KILN_ERROR(DATA_LOSS, "buffer %u has no legal name", i);
         if (b->role >= KILN_VTA_ROLE_COUNT || (b->role == KILN_VTA_ROLE_UOPS) != (i == 0))
             return KILN_ERROR(DATA_LOSS, "buffer %u has the role %u", i, b->role);
+        if (i > 0 && b->size_bytes == 0) return KILN_ERROR(DATA_LOSS, "buffer %u is empty", i);
         for (uint32_t k = 0; k < i; k++)
             if (kiln_str_equal(b->name, p->buffer[k].name))
                 return KILN_ERROR(DATA_LOSS, "two buffers are called %.*s", KILN_STR_ARG(b->name));
-        if (b->size_bytes > KILN_VTA_DRAM_BYTES_MAX) bytes = KILN_VTA_DRAM_BYTES_MAX;
-        bytes += b->size_bytes + KILN_VTA_PAGE_BYTES;
+        bytes += KILN_MIN(b->size_bytes, KILN_VTA_DRAM_BYTES_MAX) + KILN_VTA_PAGE_BYTES;
         if (bytes > KILN_VTA_DRAM_BYTES_MAX)
             return KILN_ERROR(DATA_LOSS, "buffers of more than %llu bytes",
                               (unsigned long long)KILN_VTA_DRAM_BYTES_MAX);

@@ -40,7 +40,7 @@ int kiln_fuzz_one(const uint8_t *data, size_t size) {
     if (!st) {
         kiln_vta_program_encode(&program, &again);
         kiln_vta_program_print(&program, &text);
-        kiln_status_free(kiln_vta_program_parse(kiln_strbuf_view(&text), &arena, &parsed));
+        KILN_CHECK(!kiln_vta_program_parse(kiln_strbuf_view(&text), &arena, &parsed));
         kiln_vta_program_encode(&parsed, &from_text);
         KILN_CHECK(kiln_str_equal(kiln_strbuf_view(&again), kiln_strbuf_view(&from_text)));
         run(&program, &arena);

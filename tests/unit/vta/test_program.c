@@ -49,6 +49,22 @@ static void what_is_cut_off_or_too_long_is_refused(void **state) {
                  "version 2; this is version 1");
 }
 
+/* They could not be said as text. */
+static void buffers_that_text_does_not_have_are_refused(void **state) {
+    const kiln_vta_config config = vta_random_config(3);
+    kiln_vta_program program = vta_random_program(&config, 3, *state), read;
+    program.buffer[0].name = KILN_STR("micro");
+    expect_error(kiln_vta_program_decode(encoded(&program, *state), *state, &read), DATA_LOSS,
+                 "the first buffer is not that of the micro-ops");
+    program = vta_random_program(&config, 3, *state);
+    program.buffer[1].size_bytes = 0;
+    expect_error(kiln_vta_program_decode(encoded(&program, *state), *state, &read), DATA_LOSS,
+                 "buffer 1 is empty");
+    program.buffer[1].size_bytes = UINT64_MAX - (UINT64_C(1) << 31); /* sums of it wrap */
+    expect_error(kiln_vta_program_decode(encoded(&program, *state), *state, &read), DATA_LOSS,
+                 "buffers of more than 4294967296 bytes");
+}
+
 static const char image[] = "config pynq\n"
                             "buffer image argument 64   # four tiles\n"
                             "\n"
@@ -157,6 +173,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(bytes_and_text_say_the_same),
         test_with_arena(what_is_cut_off_or_too_long_is_refused),
+        test_with_arena(buffers_that_text_does_not_have_are_refused),
         test_with_arena(text_is_read_as_it_says),
         test_with_arena(bad_lines_are_named),
         test_with_arena(illegal_programs_are_named),

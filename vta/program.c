@@ -16,6 +16,16 @@ const char *kiln_vta_role_name(uint32_t role) {
     return role < KILN_VTA_ROLE_COUNT ? role_table[role] : NULL;
 }
 
+bool kiln_vta_name_is_legal(kiln_str name) {
+    for (size_t i = 0; i < name.size; i++) {
+        const char c = name.data[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+            c != '_')
+            return false;
+    }
+    return name.size > 0 && name.size <= KILN_VTA_BUFFER_NAME_MAX;
+}
+
 /* ---- what is legal --------------------------------------------------------------------------- */
 
 #define FAULT(kind, ...) kiln_vta_fault_set(out_fault, KILN_VTA_FAULT_##kind, index, __VA_ARGS__)
@@ -190,16 +200,6 @@ static uint32_t get_count(reader *r, uint32_t most, uint32_t item_bytes) {
     return 0;
 }
 
-static bool is_name(kiln_str name) {
-    for (size_t i = 0; i < name.size; i++) {
-        const char c = name.data[i];
-        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
-            c != '_')
-            return false;
-    }
-    return name.size > 0 && name.size <= KILN_VTA_BUFFER_NAME_MAX;
-}
-
 /* Whether the list of buffers is as the header says. */
 static kiln_status check_buffers(const kiln_vta_program *p) {
     uint64_t bytes = 0;
@@ -208,7 +208,8 @@ static kiln_status check_buffers(const kiln_vta_program *p) {
         return KILN_ERROR(DATA_LOSS, "the first buffer is not that of the micro-ops");
     for (uint32_t i = 0; i < p->buffer_count; i++) {
         const kiln_vta_buffer *b = &p->buffer[i];
-        if (!is_name(b->name)) return KILN_ERROR(DATA_LOSS, "buffer %u has no legal name", i);
+        if (!kiln_vta_name_is_legal(b->name))
+            return KILN_ERROR(DATA_LOSS, "buffer %u has no legal name", i);
         if (b->role >= KILN_VTA_ROLE_COUNT || (b->role == KILN_VTA_ROLE_UOPS) != (i == 0))
             return KILN_ERROR(DATA_LOSS, "buffer %u has the role %u", i, b->role);
         if (i > 0 && b->size_bytes == 0) return KILN_ERROR(DATA_LOSS, "buffer %u is empty", i);

@@ -45,7 +45,7 @@ typedef enum kiln_vta_role {
 } kiln_vta_role;
 
 typedef struct kiln_vta_buffer {
-    kiln_str name; /* letters, digits and _ */
+    kiln_str name; /* legal; no two buffers have the same */
     uint32_t role; /* kiln_vta_role */
     uint64_t size_bytes;
     kiln_str content; /* of constants: size_bytes of them; else empty */
@@ -64,6 +64,8 @@ typedef struct kiln_vta_program {
 
 /* "argument" */
 const char *kiln_vta_role_name(uint32_t role);
+/* Of a buffer: 1 to KILN_VTA_BUFFER_NAME_MAX letters, digits and _. */
+bool kiln_vta_name_is_legal(kiln_str name);
 
 /* Whether the machine can run it: every instruction legal (vta/isa.h), tiles inside of their
  * buffers, chains that end, FINISH last and nowhere else. Micro-ops that GEMM and ALU use are

@@ -118,6 +118,10 @@ static kiln_status parse_buffer(parsing *p, kiln_str rest) {
     if (!kiln_vta_role_name(b.role) || b.role == KILN_VTA_ROLE_UOPS)
         return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is not argument, constant or scratch",
                           KILN_STR_ARG(role));
+    if (!kiln_vta_name_is_legal(b.name))
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "a buffer's name is 1 to %u letters, digits and _, not '%.*s'",
+                          KILN_VTA_BUFFER_NAME_MAX, KILN_STR_ARG(b.name));
     if (find_buffer(p, b.name) < p->buffer.count)
         return KILN_ERROR(INVALID_ARGUMENT, "two buffers are called %.*s", KILN_STR_ARG(b.name));
     if (p->buffer.count == KILN_VTA_BUFFERS_MAX)

@@ -114,6 +114,7 @@ static void bad_lines_are_named(void **state) {
         {"config pynq\nbuffer a argument 4 00112233", "only constants have contents"},
         {"config pynq\nbuffer a constant 2 001", "3 digits for 2 bytes"},
         {"config pynq\nbuffer a constant 1 0g", "'g' is no hexadecimal digit"},
+        {"config pynq\nbuffer a-b scratch 4", "letters, digits and _, not 'a-b'"},
         {"config pynq\nbuffer a scratch 4\nbuffer a scratch 4", "line 3: two buffers are called a"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {

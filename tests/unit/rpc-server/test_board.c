@@ -28,7 +28,7 @@ static void a_board_says_what_it_is(void **state) {
     kiln_msg_board_up board;
     assert_null(describe(&arena, "room=2,owner=me", &board));
     assert_true(kiln_str_is(board.key, "desk") && board.slots == 1 &&
-                kiln_str_is(board.executors, "cpu,null"));
+                kiln_str_is(board.executors, "cpu,null,vta"));
     assert_true(kiln_str_starts(board.target, "cpu:"));
     assert_true(board.memory_bytes > (UINT64_C(1) << 26));
     assert_true(kiln_str_starts(board.firmware, "Linux "));
@@ -181,7 +181,7 @@ static void every_executor_has_a_name_and_all_functions(void **state) {
     assert_ptr_equal(kiln_executor_for(kiln_payload_of(KILN_TARGET_CPU)), cpu);
     assert_true(kiln_executor_is_of_kind(cpu));
     assert_null(kiln_executor_find(KILN_STR("abacus")));
-    assert_null(kiln_executor_for(KILN_PAYLOAD_VTA));
+    assert_null(kiln_executor_for(KILN_PAYLOAD_C));
 }
 
 int main(void) {

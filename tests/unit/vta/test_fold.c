@@ -89,8 +89,8 @@ static void the_instruction_does_what_the_nest_does(void **state) {
         const kiln_vta_nest nest = random_nest(&r);
         const kiln_vta_fold_rules rules = random_rules(&r);
         kiln_vta_folded f;
-        kiln_status st = kiln_vta_fold(&nest, &rules, *state, &f);
         kiln_arena_reset(*state);
+        kiln_status st = kiln_vta_fold(&nest, &rules, *state, &f);
         if (st) {
             kiln_status_free(st);
             continue;

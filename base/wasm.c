@@ -49,6 +49,19 @@ kiln_wasm_reader kiln_wasm_open(kiln_str file) {
     return r;
 }
 
+bool kiln_wasm_find_custom(kiln_str file, const char *name, kiln_str *out_content) {
+    kiln_wasm_reader r = kiln_wasm_open(file);
+    uint8_t id;
+    kiln_str content;
+    while (kiln_wasm_read_section(&r, &id, &content)) {
+        kiln_wasm_reader section = {.rest = content};
+        if (id != KILN_WASM_CUSTOM || !kiln_str_is(kiln_wasm_read_bytes(&section), name)) continue;
+        *out_content = section.rest;
+        return true;
+    }
+    return false;
+}
+
 static void skip_limits(kiln_wasm_reader *r) {
     uint8_t flags = kiln_wasm_read_byte(r);
     (void)kiln_wasm_read_u32(r);

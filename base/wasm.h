@@ -49,6 +49,9 @@ bool kiln_wasm_read_section(kiln_wasm_reader *r, uint8_t *out_id, kiln_str *out_
 /* Reads the head; a file that does not begin with it is bad. */
 kiln_wasm_reader kiln_wasm_open(kiln_str file);
 
+/* The content of the first custom section of that name in a file; false: there is none. */
+bool kiln_wasm_find_custom(kiln_str file, const char *name, kiln_str *out_content);
+
 /* One entry of an import section. `limits`: the bytes behind its kind, which say the type. */
 typedef struct kiln_wasm_import {
     kiln_str module, name, limits;

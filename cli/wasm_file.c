@@ -16,15 +16,10 @@ bool kiln_wasm_file_is(kiln_str bytes) {
 
 /* The plan, or NULL. */
 static json_t *plan_of(kiln_str bytes) {
-    kiln_wasm_reader r = kiln_wasm_open(bytes);
-    uint8_t id;
-    kiln_str content;
-    while (kiln_wasm_read_section(&r, &id, &content)) {
-        kiln_wasm_reader section = {.rest = content};
-        if (id == KILN_WASM_CUSTOM && kiln_str_is(kiln_wasm_read_bytes(&section), PLAN_SECTION))
-            return json_loadb(section.rest.data, section.rest.size, 0, NULL);
-    }
-    return NULL;
+    kiln_str plan;
+    return kiln_wasm_find_custom(bytes, PLAN_SECTION, &plan)
+               ? json_loadb(plan.data, plan.size, 0, NULL)
+               : NULL;
 }
 
 static kiln_str text_of(const json_t *object, const char *name, kiln_arena *arena) {

@@ -269,15 +269,10 @@ typedef struct file_context {
 
 /* The plan of a module for WebAssembly (docs/reference/wasm.md), or NULL. */
 static json_t *plan_of(kiln_str module) {
-    kiln_wasm_reader r = kiln_wasm_open(module);
-    uint8_t id;
-    kiln_str content;
-    while (kiln_wasm_read_section(&r, &id, &content)) {
-        kiln_wasm_reader section = {.rest = content};
-        if (id == KILN_WASM_CUSTOM && kiln_str_is(kiln_wasm_read_bytes(&section), PLAN_SECTION))
-            return json_loadb(section.rest.data, section.rest.size, 0, NULL);
-    }
-    return NULL;
+    kiln_str plan;
+    return kiln_wasm_find_custom(module, PLAN_SECTION, &plan)
+               ? json_loadb(plan.data, plan.size, 0, NULL)
+               : NULL;
 }
 
 static size_t bytes_of_port(const json_t *port) {

@@ -66,6 +66,20 @@ static void sections_end_with_the_file_or_with_a_bad_one(void **state) {
     assert_true(r.bad);
 }
 
+static void custom_sections_are_found_by_name(void **state) {
+    (void)state;
+    /* A type section of one byte, then two custom ones: "a" with "xy", "b" with "z". */
+    static const char file[] = "\0asm\1\0\0\0\1\1\0\0\4\1axy\0\3\1bz";
+    const kiln_str whole = {file, sizeof file - 1};
+    kiln_str content = {0};
+    assert_true(kiln_wasm_find_custom(whole, "b", &content));
+    expect_str(content, "z");
+    assert_true(kiln_wasm_find_custom(whole, "a", &content));
+    expect_str(content, "xy");
+    assert_false(kiln_wasm_find_custom(whole, "c", &content));
+    assert_false(kiln_wasm_find_custom((kiln_str){file, whole.size - 1}, "b", &content));
+}
+
 static void imports_are_read_with_their_types(void **state) {
     (void)state;
     static const struct {
@@ -102,6 +116,7 @@ int main(void) {
         cmocka_unit_test(numbers_come_back_as_they_were_written),
         cmocka_unit_test(what_does_not_fit_is_bad_and_stays_so),
         cmocka_unit_test(sections_end_with_the_file_or_with_a_bad_one),
+        cmocka_unit_test(custom_sections_are_found_by_name),
         cmocka_unit_test(imports_are_read_with_their_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,13 @@ static inline int64_t kiln_wrap_mul(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
+/* n where 2^n is the greatest power of two that is at most `value`; 0 of 0. */
+static inline uint32_t kiln_log2(uint32_t value) {
+    uint32_t log = 0;
+    while (value >> log > 1) log++;
+    return log;
+}
+
 /* The greatest common divisor of the magnitudes; 0 of 0 and 0, and 1 where it would be 2^63. */
 int64_t kiln_gcd(int64_t a, int64_t b);
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/macros.h"
 
 typedef enum form { FORM_POWER, FORM_ANY } form;
@@ -196,12 +197,6 @@ uint32_t kiln_vta_tile_count(const kiln_vta_config *config, kiln_vta_memory memo
 
 /* ---- what a machine must be ------------------------------------------------------------------ */
 
-static uint32_t log_of(uint32_t power) {
-    uint32_t log = 0;
-    while (power >> log > 1) log++;
-    return log;
-}
-
 /* Whether its tiles are whole bytes, and its instructions and micro-ops have bits for the numbers
  * of all of them (vta/isa.def). */
 static kiln_status check_widths(const kiln_vta_config *c) {
@@ -218,8 +213,8 @@ static kiln_status check_widths(const kiln_vta_config *c) {
             return KILN_ERROR(INVALID_ARGUMENT,
                               "%s holds %u tiles of %u bytes; a machine has 2 to 65536", name[i],
                               depth[i], kiln_vta_tile_bytes(c, (kiln_vta_memory)i));
-    const uint32_t acc = log_of(depth[KILN_VTA_ACC]), inp = log_of(depth[KILN_VTA_INP]),
-                   wgt = log_of(depth[KILN_VTA_WGT]), source = acc > inp ? acc : inp;
+    const uint32_t acc = kiln_log2(depth[KILN_VTA_ACC]), inp = kiln_log2(depth[KILN_VTA_INP]),
+                   wgt = kiln_log2(depth[KILN_VTA_WGT]), source = acc > inp ? acc : inp;
     if (acc + source + wgt > 32)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "tiles of acc, inp and wgt take %u + %u + %u bits; a micro-op has 32",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "vta/field.h"
 
 static const struct {
@@ -38,22 +39,16 @@ static const struct {
 #undef X
 };
 
-static uint32_t log_of(uint32_t power) {
-    uint32_t log = 0;
-    while (power >> log > 1) log++;
-    return log;
-}
-
 kiln_vta_sizes kiln_vta_sizes_of(const kiln_vta_config *config) {
     kiln_vta_sizes s = {0};
     for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) {
         s.tile_bytes[i] = kiln_vta_tile_bytes(config, (kiln_vta_memory)i);
         s.tile_count[i] = kiln_vta_tile_count(config, (kiln_vta_memory)i);
     }
-    s.uop_bits = log_of(s.tile_count[KILN_VTA_UOP]);
-    s.acc_bits = log_of(s.tile_count[KILN_VTA_ACC]);
-    s.inp_bits = log_of(s.tile_count[KILN_VTA_INP]);
-    s.wgt_bits = log_of(s.tile_count[KILN_VTA_WGT]);
+    s.uop_bits = kiln_log2(s.tile_count[KILN_VTA_UOP]);
+    s.acc_bits = kiln_log2(s.tile_count[KILN_VTA_ACC]);
+    s.inp_bits = kiln_log2(s.tile_count[KILN_VTA_INP]);
+    s.wgt_bits = kiln_log2(s.tile_count[KILN_VTA_WGT]);
     s.src_bits = s.acc_bits > s.inp_bits ? s.acc_bits : s.inp_bits;
     return s;
 }

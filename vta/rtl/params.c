@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 
+#include "base/integer.h"
 #include "vta/csim.h"
 #include "vta/field.h"
 
@@ -17,12 +18,6 @@ typedef struct named {
     const char *name;
     uint32_t value;
 } named;
-
-static uint32_t log_of(uint32_t power) {
-    uint32_t log = 0;
-    while (power >> log > 1) log++;
-    return log;
-}
 
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -41,7 +36,7 @@ static uint32_t acc_lanes_of(const kiln_vta_config *c) {
 
 /* Levels of the tree of sums that have registers. */
 static uint32_t tree_of(const kiln_vta_config *c) {
-    return smaller(log_of(c->block_in), c->pipeline - GEMM_STAGES);
+    return smaller(kiln_log2(c->block_in), c->pipeline - GEMM_STAGES);
 }
 
 static kiln_status check(const kiln_vta_config *c) {
@@ -127,7 +122,7 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf
     kiln_status st = check(c);
     if (st) return st;
     const kiln_vta_sizes s = kiln_vta_sizes_of(c);
-    const uint32_t levels = log_of(c->block_in), elements = elements_of(c);
+    const uint32_t levels = kiln_log2(c->block_in), elements = elements_of(c);
     const bool engine = kiln_vta_config_has(c, KILN_VTA_ENGINE);
     const uint32_t part = smaller(c->alu_lanes, elements);
     uint32_t read_beats = READ_BEATS_LEAST;
@@ -146,7 +141,7 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf
         {"OUT_TILE_BITS", elements * c->inp_bits},
         {"PART_BITS", part * 32},
         {"PASSES", elements / part},
-        {"PASS_LOG", larger(1, log_of(elements / part))},
+        {"PASS_LOG", larger(1, kiln_log2(elements / part))},
         {"UOP_LOG", s.uop_bits},
         {"INP_LOG", s.inp_bits},
         {"WGT_LOG", s.wgt_bits},
@@ -183,8 +178,8 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf
                                  {"ACC8_BYTES_LOG", KILN_VTA_ACC_BYTES}};
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(logs); i++)
         kiln_strbuf_printf(out, "`define VTA_%s 5'd%u\n", logs[i].name,
-                           log_of(s.tile_bytes[logs[i].value]));
-    kiln_strbuf_printf(out, "`define VTA_BUS_LOG %u\n", log_of(c->bus_bits / 8));
+                           kiln_log2(s.tile_bytes[logs[i].value]));
+    kiln_strbuf_printf(out, "`define VTA_BUS_LOG %u\n", kiln_log2(c->bus_bits / 8));
     kiln_strbuf_text(out, "// Tiles of some bits that a beat holds, at least 1.\n"
                           "`define VTA_LANES(bits) ((bits) < `VTA_BUS_BITS ? `VTA_BUS_BITS / "
                           "(bits) : 1)\n"

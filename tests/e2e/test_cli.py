@@ -41,6 +41,44 @@ def test_compile_run_and_bench(world):
     assert bench["event"] == "bench" and bench["kernels"] and bench["peak_gflops"] > 0, bench
 
 
+PROGRAM = """config b1i2o2,i8w8a32,uop8,inp8,wgt8,acc8,bus32,clk100,alu2,pipe2,v1
+buffer in argument 4
+buffer out argument 4
+buffer rows constant 4 010202ff
+uop
+uop dst=1 src=1
+load memory=inp buffer=in y_size=1 x_size=2
+load memory=wgt buffer=rows y_size=1 x_size=1 push_next
+load memory=uop y_size=1 x_size=2 pop_prev
+gemm reset uop_end=2 iter_out=1 iter_in=1
+gemm uop_end=2 iter_out=1 iter_in=1 push_next
+store memory=out buffer=out y_size=1 x_size=2 pop_prev push_prev
+finish pop_next
+"""
+
+
+def test_programs_of_accelerators_are_made_checked_and_run(world):
+    text, program, again = world.path("p.txt"), world.path("p.vta"), world.path("again.txt")
+    pathlib.Path(text).write_text(PROGRAM, encoding="utf-8")
+    pathlib.Path(world.path("in.bin")).write_bytes(bytes([1, 2, 3, 4]))
+    world.run("vta", "asm", text, "-o", program)
+    world.run("vta", "disasm", program, "-o", again)
+    world.run("vta", "asm", again, "-o", world.path("again.vta"))
+    assert pathlib.Path(program).read_bytes() == pathlib.Path(world.path("again.vta")).read_bytes()
+    checked = world.json("vta", "check", program, "--redundant")[-1]
+    assert checked["instructions"] == 7 and checked["redundant_tokens"] == 0, checked
+    ran = world.json("vta", "run", program, "--input", f"in={world.path('in.bin')}", "-o", world.path("out"))[-1]
+    assert ran["multiply_adds"] == 8 and all(sum(engine.values()) == ran["cycles"] for engine in ran["engines"].values()), ran
+    assert pathlib.Path(world.path("out/out.bin")).read_bytes() == bytes([5, 0, 11, 2])
+    events = json.loads(world.run("vta", "trace", program).stdout)["traceEvents"]
+    assert sum(event["ph"] == "X" for event in events) == 7, events
+    assert "256 multiply-adds a cycle" in world.run("vta", "info", "pynq").stdout
+    pathlib.Path(text).write_text(PROGRAM.replace(" push_prev", ""), encoding="utf-8")
+    world.refused("vta", "check", text, says="instruction 6 (finish pop_next): DEADLOCK")
+    world.refused("vta", "run", program, "--input", "x=y", says="no argument 'x'")
+    world.refused("vta", "fly", program, says="unknown action 'fly'")
+
+
 def test_zoo_lists_and_writes(world):
     assert "conv:C12" in world.run("zoo", "list").stdout
     world.run("compile", world.zoo("gemm:16x32x24"), "-o", world.path("g.kiln"))

@@ -216,6 +216,24 @@ void kiln_graph_remove_node(kiln_graph *graph, kiln_node node) {
     *info = (kiln_node_info){.op = KILN_OP_NONE};
 }
 
+void kiln_graph_reorder(kiln_graph *graph, const kiln_node *order) {
+    const uint32_t count = graph->node.count;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_node_info *was = KILN_ARENA_ARRAY(&scratch, kiln_node_info, count);
+    kiln_node *to = KILN_ARENA_ARRAY(&scratch, kiln_node, count);
+    memcpy(was, graph->node.data, count * sizeof *was);
+    for (kiln_node n = 0; n < count; n++) to[order[n]] = n;
+    for (kiln_node n = 1; n < count; n++) {
+        kiln_node_info *node = &graph->node.data[n];
+        *node = was[order[n]];
+        node->group = to[node->group];
+        for (uint32_t i = 0; i < node->output_count; i++)
+            if (node->output[i]) graph->value.data[node->output[i]].producer = n;
+    }
+    kiln_arena_deinit(&scratch);
+}
+
 uint32_t *kiln_graph_count_uses(const kiln_graph *graph, kiln_arena *arena) {
     uint32_t *uses = KILN_ARENA_ARRAY(arena, uint32_t, graph->value.count);
     for (kiln_node n = 1; n < graph->node.count; n++) {

@@ -135,6 +135,9 @@ kiln_tensor kiln_value_tensor(const kiln_graph *graph, kiln_value value); /* of 
 
 /* The node produces nothing any more; its results must be unused or replaced first. */
 void kiln_graph_remove_node(kiln_graph *graph, kiln_node node);
+/* Puts the nodes into another order: `order[n]` is the node that stands at `n` then, [node count],
+ * each of them once, [0] is 0. Their groups follow. */
+void kiln_graph_reorder(kiln_graph *graph, const kiln_node *order);
 /* Uses of each value (inputs of nodes plus graph outputs): [value count], in `arena`. */
 uint32_t *kiln_graph_count_uses(const kiln_graph *graph, kiln_arena *arena);
 

@@ -1,7 +1,5 @@
 #include "compiler-core/passes/narrow.h"
 
-#include <string.h>
-
 #include "base/macros.h"
 #include "compiler-core/graph/op.h"
 
@@ -116,33 +114,19 @@ static kiln_status narrow_kernel_node(narrower *w, kiln_node n) {
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static void put(narrower *w, kiln_node_info *order, kiln_node *count, kiln_node n, kiln_node *to) {
-    to[n] = *count;
-    order[(*count)++] = w->graph->node.data[n];
-}
-
-static void put_list(narrower *w, kiln_node_info *order, kiln_node *count, kiln_node cast,
-                     kiln_node *to) {
-    for (; cast; cast = w->next.data[cast - w->nodes]) put(w, order, count, cast, to);
+static void put_list(const narrower *w, kiln_node cast, kiln_node *order, kiln_node *count) {
+    for (; cast; cast = w->next.data[cast - w->nodes]) order[(*count)++] = cast;
 }
 
 /* Nodes stand in execution order: casts go to their places. */
 static void put_in_order(narrower *w, kiln_arena *scratch) {
-    kiln_graph *g = w->graph;
-    kiln_node_info *order = KILN_ARENA_ARRAY(scratch, kiln_node_info, g->node.count);
-    kiln_node *to = KILN_ARENA_ARRAY(scratch, kiln_node, g->node.count), count = 1;
+    kiln_node *order = KILN_ARENA_ARRAY(scratch, kiln_node, w->graph->node.count), count = 1;
     for (kiln_node n = 1; n < w->nodes; n++) {
-        put_list(w, order, &count, w->before[n], to);
-        put(w, order, &count, n, to);
-        put_list(w, order, &count, w->after[n], to);
+        put_list(w, w->before[n], order, &count);
+        order[count++] = n;
+        put_list(w, w->after[n], order, &count);
     }
-    memcpy(g->node.data + 1, order + 1, (count - 1) * sizeof *order);
-    for (kiln_node n = 1; n < count; n++) {
-        kiln_node_info *node = &g->node.data[n];
-        node->group = to[node->group];
-        for (uint32_t i = 0; i < node->output_count; i++)
-            if (node->output[i]) g->value.data[node->output[i]].producer = n;
-    }
+    kiln_graph_reorder(w->graph, order);
 }
 
 static kiln_status narrow(narrower *w, kiln_arena *scratch) {

@@ -88,6 +88,20 @@ static void constants_are_named_by_their_bytes(void **state) {
     assert_ptr_equal(kiln_value_tensor(graph, c).data, other);
 }
 
+static void nodes_in_another_order_keep_their_groups_and_results(void **state) {
+    kiln_graph *graph = graph_of(*state, "graph g\ninput x: f32[2]\na: f32[2] = neg(x)\n"
+                                         "b: f32[2] = exp(x)\nc: f32[2] = add(a, b)\noutput c\n");
+    graph->node.data[2].group = graph->node.data[3].group = 2;
+    kiln_graph_reorder(graph, (const kiln_node[]){0, 2, 1, 3});
+    expect_ok(kiln_graph_verify(graph));
+    assert_int_equal(graph->node.data[1].op, KILN_OP_EXP);
+    assert_int_equal(graph->node.data[2].op, KILN_OP_NEG);
+    assert_int_equal(graph->node.data[1].group, 1);
+    assert_int_equal(graph->node.data[2].group, 0);
+    assert_int_equal(graph->node.data[3].group, 1);
+    assert_int_equal(graph->value.data[graph->node.data[1].output[0]].producer, 1);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(names_are_made_unique),
@@ -96,6 +110,7 @@ int main(void) {
         test_with_arena(renamed_values_are_found_by_their_new_names),
         test_with_arena(a_name_that_many_want_is_numbered_in_order),
         test_with_arena(constants_are_named_by_their_bytes),
+        test_with_arena(nodes_in_another_order_keep_their_groups_and_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

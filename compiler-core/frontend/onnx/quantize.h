@@ -52,6 +52,7 @@ typedef struct kiln_site_node {
     kiln_quantize_kind kind;
     bool quantised; /* it computes on bytes */
     bool few;       /* and on fewer bits than 8 */
+    uint32_t sums;  /* the input of a sum that stays what a layer with weights adds up, or NONE */
 } kiln_site_node;
 
 typedef struct kiln_sites {

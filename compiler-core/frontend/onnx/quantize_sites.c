@@ -194,6 +194,27 @@ static void find_reachable(kiln_sites *sites, const kiln_onnx_edit *edit) {
     }
 }
 
+/* Scales are powers of two, so the other operand's bytes can be shifted to the sums' unit: one
+ * rounding less. The later of two layers, whose result nobody else reads. */
+static void find_sums(kiln_sites *sites, const kiln_onnx_edit *edit) {
+    for (uint32_t i = 0; i < edit->node.count; i++) {
+        const Onnx__NodeProto *node = edit->node.data[i];
+        kiln_site_node *site = &sites->node[i];
+        uint32_t latest = 0;
+        site->sums = KILN_SITE_NONE;
+        if (!sites->options->shift || !site->quantised || !kiln_onnx_node_is(node, "Add")) continue;
+        for (uint32_t k = 0; k < node->n_input; k++) {
+            const kiln_site_value *value = value_at(sites, node->input[k]);
+            if (value->producer == KILN_SITE_NONE || value->pinned || value->readers != 1 ||
+                sites->node[value->producer].kind != KILN_QUANTIZE_KIND_WEIGHTS ||
+                value->producer < latest)
+                continue;
+            latest = value->producer;
+            site->sums = k;
+        }
+    }
+}
+
 /* The values that quantised nodes compute on are bytes. */
 static void find_quantised(kiln_sites *sites, const kiln_onnx_edit *edit) {
     for (uint32_t i = 0; i < edit->node.count; i++) {
@@ -201,7 +222,7 @@ static void find_quantised(kiln_sites *sites, const kiln_onnx_edit *edit) {
         const kiln_site_node *site = &sites->node[i];
         for (size_t k = 0; site->quantised && k < data_inputs(site, node); k++) {
             kiln_site_value *value = value_at(sites, node->input[k]);
-            if (!value) continue;
+            if (!value || k == site->sums) continue;
             value->quantised = true;
             if (site->kind == KILN_QUANTIZE_KIND_WEIGHTS && *kiln_onnx_node_input(node, 2))
                 value->biased = true;
@@ -319,6 +340,7 @@ void kiln_sites_init(kiln_sites *sites, kiln_onnx_edit *edit,
         sites->node[i].kind = kind_of(edit, sites, edit->node.data[i]);
     find_wanted(sites, edit);
     find_reachable(sites, edit);
+    find_sums(sites, edit);
     find_quantised(sites, edit);
     find_groups(sites, edit);
     find_few(sites, edit);

@@ -16,7 +16,9 @@ typedef struct writer {
     uint32_t *observed; /* [values] their index, or NONE */
     char **read_as;     /* [values] what readers of a quantised value read; NULL: its own name */
     char **read_as_few; /* [values] those of them that compute on fewer bits; NULL: the same */
-    bool *dropped;      /* [nodes] clamps that cutting to bytes does */
+    float
+        *unit; /* [values] each of its elements is a multiple of that power of two; 0: not known */
+    bool *dropped; /* [nodes] clamps that cutting to bytes does */
     KILN_VEC(Onnx__NodeProto *) node;
 } writer;
 
@@ -98,11 +100,25 @@ static char *emit_fewer(writer *w, const char *name, const pair *bytes, float sc
     return emit_pair(w, few, units, q, 1).numbers;
 }
 
+/* Multiples of a unit and half a one: none of them lies in the middle of two steps, so that any way
+ * of rounding to the nearest is (x + step / 2) >> shift of integers
+ * (docs/decisions/0131-requantisation-by-shifts.md). */
+static const char *emit_half(writer *w, const char *name, const char *source, float unit) {
+    kiln_onnx_edit *edit = w->edit;
+    char *sum = kiln_onnx_edit_name(edit, name, "_between");
+    char *const operand[] = {kiln_str_dup(edit->arena, kiln_str_from(source)),
+                             add_float(edit, name, "_half_unit", unit / 2)};
+    emit(w, kiln_onnx_edit_make_node(edit, "Add", 2, operand, sum));
+    return sum;
+}
+
 /* `source` is `value` or what it was before a clamp that is dropped. */
 static void emit_pairs(writer *w, uint32_t value, const char *source) {
     const char *name = w->sites->value.data[value].name;
     const uint32_t few = w->plan->observed[w->observed[value]].few_group;
     const kiln_quantization q = quantization_at(w, value);
+    if (w->unit[value] > 0 && w->unit[value] < q.scale)
+        source = emit_half(w, name, source, w->unit[value]);
     const pair bytes = emit_pair(w, name, source, q, q.scale);
     w->read_as[value] = bytes.numbers;
     if (few != KILN_GROUP_NONE)
@@ -307,13 +323,14 @@ static char *add_bias(const writer *w, const char *name, const weights *x, const
     return kiln_onnx_edit_add_constant(w->edit, name, "_corrected", &tensor);
 }
 
-static void quantize_weights(writer *w, Onnx__NodeProto *node, uint32_t input_value, bool few) {
+/* Returns the unit of the sums, one for all channels; 0: they have none. */
+static float quantize_weights(writer *w, Onnx__NodeProto *node, uint32_t input_value, bool few) {
     const kiln_quantization input = quantization_for(w, input_value, few);
     const uint32_t observed = w->observed[input_value];
     kiln_arena *arena = w->edit->arena;
     weights x;
     kiln_tensor bias;
-    if (!read_weights(w->edit, node, &x)) return;
+    if (!read_weights(w->edit, node, &x)) return 0;
     x.bits = few ? w->options->weight_bits : 8;
     x.per_channel = w->options->per_channel || x.bits < 8;
     const bool biased = read_bias(w->edit, node, &x, &bias);
@@ -333,7 +350,28 @@ static void quantize_weights(writer *w, Onnx__NodeProto *node, uint32_t input_va
         node->input[2] = few ? add_bias(w, node->input[2], &x, corrected)
                              : emit_bias(w, node->input[2], &x, corrected, scale, input);
     }
+    const bool integers = !x.per_channel && (biased || !*kiln_onnx_node_input(node, 2));
     node->input[1] = emit_weights(w, node->input[1], &x, byte, scale);
+    return w->options->shift && integers ? input.scale * scale[0] : 0;
+}
+
+/* ---- units -----------------------------------------------------------------------------------
+ */
+
+/* Of an input of a node. */
+static float unit_at(const writer *w, const char *name) {
+    const uint32_t v = kiln_sites_find(w->sites, name);
+    if (v == KILN_SITE_NONE) return 0;
+    return w->sites->value.data[v].quantised ? quantization_at(w, v).scale : w->unit[v];
+}
+
+/* Of the result of a node with quantised inputs, but for products with weights. */
+static float unit_behind(const writer *w, const Onnx__NodeProto *node) {
+    if (kiln_onnx_node_is(node, "Relu") || kiln_onnx_node_is(node, "Clip"))
+        return unit_at(w, kiln_onnx_node_input(node, 0));
+    if (!kiln_onnx_node_is(node, "Add")) return 0;
+    return KILN_MIN(unit_at(w, kiln_onnx_node_input(node, 0)),
+                    unit_at(w, kiln_onnx_node_input(node, 1)));
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -343,6 +381,7 @@ static void write_node(writer *w, uint32_t index) {
     Onnx__NodeProto *node = w->edit->node.data[index];
     const uint32_t first = kiln_sites_find(sites, kiln_onnx_node_input(node, 0));
     const bool few = sites->node[index].few;
+    float unit = w->options->shift ? unit_behind(w, node) : 0;
     if (!w->dropped[index]) {
         node = kiln_onnx_edit_copy_node(w->edit, node, 0);
         for (size_t k = 0; k < node->n_input; k++) {
@@ -351,13 +390,15 @@ static void write_node(writer *w, uint32_t index) {
             node->input[k] = few && w->read_as_few[v] ? w->read_as_few[v] : w->read_as[v];
         }
         if (sites->node[index].kind == KILN_QUANTIZE_KIND_WEIGHTS)
-            quantize_weights(w, node, first, few);
+            unit = quantize_weights(w, node, first, few);
         emit(w, node);
     }
     for (size_t k = 0; k < node->n_output; k++) {
         const uint32_t v = kiln_sites_find(sites, node->output[k]);
-        if (v == KILN_SITE_NONE || !sites->value.data[v].quantised) continue;
-        emit_pairs(w, v, w->dropped[index] ? sites->value.data[first].name : node->output[k]);
+        if (v == KILN_SITE_NONE) continue;
+        w->unit[v] = unit;
+        if (sites->value.data[v].quantised)
+            emit_pairs(w, v, w->dropped[index] ? sites->value.data[first].name : node->output[k]);
     }
 }
 
@@ -373,6 +414,7 @@ void kiln_onnx_quantize(kiln_onnx_edit *edit, const kiln_sites *sites,
                 .observed = KILN_ARENA_ARRAY(edit->arena, uint32_t, values),
                 .read_as = KILN_ARENA_ARRAY(edit->arena, char *, values),
                 .read_as_few = KILN_ARENA_ARRAY(edit->arena, char *, values),
+                .unit = KILN_ARENA_ARRAY(edit->arena, float, values),
                 .dropped = KILN_ARENA_ARRAY(edit->arena, bool, edit->node.count)};
     for (uint32_t i = 0; i < plan->observed_count; i++) {
         const uint32_t v =

@@ -251,6 +251,30 @@ static void written_models_compute_nearly_the_same(void **state) {
     check_written(*state, &both);
 }
 
+/* Between its first and its last quantisation such a model has integers alone: it computes the same
+ * bits with shifts as with floats. A residual sum adds bytes to what was summed up. */
+static void powers_of_two_become_shifts(void **state) {
+    const kiln_quantize_options shift = {.shift = true, BITS};
+    const model_parts parts = small_net(*state);
+    kiln_quantize_plan plan;
+    kiln_graph *file = NULL;
+    expect_ok(read_model(*state, &parts, &shift, &plan));
+    assert_string_equal(plan_text(*state, &plan),
+                        "x:0* r1:1 m:1* r2:2 g:3 f:3* c2 y Conv>r1 Conv>c2 Add>r2 "
+                        "GlobalAveragePool>g Gemm>y ");
+    kiln_quantised_model made =
+        write_model(*state, &plan, ranges_of(*state, &plan, 3, true), NULL, NULL, &shift);
+    expect_ok(kiln_import_bytes(made.model, NULL, NULL, *state, &file));
+    const kiln_tensor *floats = run(*state, file, 5);
+    assert_int_equal(count_ops(file, KILN_OP_QUANTIZE_LINEAR), 6); /* x, r1, m, r2, g and f */
+    expect_ok(kiln_passes_run(file, KILN_STR("")));
+    assert_int_equal(count_ops(file, KILN_OP_QUANTIZE_LINEAR), 2); /* x, and an average */
+    assert_int_equal(count_ops(file, KILN_OP_BIT_SHIFT), 3); /* a layer, a residual, its sum */
+    assert_int_equal(count_ops(file, KILN_OP_RELU), 0);
+    assert_memory_equal(run(*state, file, 5)->data, floats->data, kiln_tensor_bytes(floats));
+    end(&plan, &made);
+}
+
 /* The file itself, read as any other, computes what its graph does; its names are the model's. */
 static void written_files_are_what_was_checked(void **state) {
     const model_parts parts = small_net(*state);
@@ -506,6 +530,7 @@ int main(void) {
         test_with_arena(what_stays_in_floats_is_left_alone),
         test_with_arena(joined_values_have_one_scale),
         test_with_arena(written_models_compute_nearly_the_same),
+        test_with_arena(powers_of_two_become_shifts),
         test_with_arena(written_files_are_what_was_checked),
         test_with_arena(bytes_of_both_kinds_compute_the_same),
         test_with_arena(biases_take_up_what_rounding_weights_shifts),

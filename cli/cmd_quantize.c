@@ -117,7 +117,8 @@ static void print_report(const options *o, const report *r, size_t bytes) {
                100 * r->check->reference_accuracy);
     printf("%s: %zu bytes, %u layers, calibrated on %zu sample%s%s in %.1f s\n", o->output, bytes,
            r->plan->layer_count, r->samples->count, r->samples->count == 1 ? "" : "s",
-           o->source.synthetic ? " of seeded random data, no real ones" : "", r->seconds);
+           o->source.synthetic ? " of seeded random data: for use give real ones, --data DIR" : "",
+           r->seconds);
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */
@@ -206,7 +207,9 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
         {"input", KILN_OPT_LIST, &o.source.given, "NAME=FILE",
          "samples of an input, stacked in a .npy or .pb file"},
         {"synthetic", KILN_OPT_COUNT, &o.source.synthetic, "N",
-         "calibrate on N samples of seeded random data: for benches, not for use"},
+         "calibrate on N samples of seeded random data: for benches, not for use (default: 4, "
+         "where "
+         "no data are given)"},
         {"seed", KILN_OPT_COUNT, &o.source.seed, "N", "seed of that data (default 1)"},
         {"samples", KILN_OPT_COUNT, &o.source.samples_max, "N",
          "use the first N samples only (default: all)"},
@@ -234,7 +237,7 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
         {"json", KILN_OPT_FLAG, &o.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {
-        "kiln quantize MODEL.onnx (--data DIR | --input NAME=FILE... | --synthetic N) -o OUT.onnx",
+        "kiln quantize MODEL.onnx [--data DIR | --input NAME=FILE... | --synthetic N] -o OUT.onnx",
         "Writes a model that computes on bytes, or fewer bits (QuantizeLinear, DequantizeLinear), "
         "with scales that fit what the model does with samples, and says what that changes.",
         option,

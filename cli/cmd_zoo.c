@@ -9,10 +9,12 @@
 kiln_status kiln_cmd_zoo(kiln_arena *process, int argc, char **argv) {
     const char *output = NULL;
     uint64_t seed = 0;
-    bool json = false;
+    bool int8 = false, json = false;
     const kiln_opt option[] = {
         {"output|o", KILN_OPT_TEXT, &output, "FILE", "file to write"},
         {"seed", KILN_OPT_COUNT, &seed, "N", "seed of the weights (default 0)"},
+        {"int8", KILN_OPT_FLAG, &int8, NULL,
+         "on signed bytes with scales that are powers of two: NAME_int8"},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
     const kiln_opt_table table = {
@@ -36,7 +38,9 @@ kiln_status kiln_cmd_zoo(kiln_arena *process, int argc, char **argv) {
     } else {
         if (!output) st = KILN_ERROR(INVALID_ARGUMENT, "-o FILE is missing");
         if (!st) st = kiln_file_check_writable(output);
-        if (!st) st = kiln_zoo_build(kiln_str_from(args.positional[0]), seed, &bytes);
+        const char *name = args.positional[0];
+        if (int8) name = kiln_arena_printf(process, "%s_int8", name);
+        if (!st) st = kiln_zoo_build(kiln_str_from(name), seed, &bytes);
         if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), 0666);
         if (!st && json)
             kiln_json_line(json_pack("{s:s, s:s, s:s, s:I}", "event", "zoo", "name",

@@ -21,15 +21,16 @@ static bool is_data_set(const char *folder, const char *name, kiln_arena *arena)
            kiln_file_is_folder(kiln_arena_printf(arena, "%s/%s", folder, name));
 }
 
-kiln_status kiln_samples_check(const kiln_samples_source *source, kiln_arena *arena) {
+kiln_status kiln_samples_check(kiln_samples_source *source, kiln_arena *arena) {
     const int kinds =
         (source->folder != NULL) + (source->given.count > 0) + (source->synthetic > 0);
     char **name = NULL;
     size_t count = 0;
-    if (kinds != 1)
+    if (kinds > 1)
         return KILN_ERROR(INVALID_ARGUMENT,
-                          "%s: give --data DIR, --input NAME=FILE... or --synthetic N",
-                          kinds ? "there is more than one kind of data" : "there is no data");
+                          "there is more than one kind of data: give --data DIR, --input "
+                          "NAME=FILE... or --synthetic N");
+    if (kinds == 0) source->synthetic = KILN_SAMPLES_SYNTHETIC;
     if (!source->folder) return KILN_OK;
     if (!kiln_file_is_folder(source->folder))
         return KILN_ERROR(NOT_FOUND, "--data %s: there is no such folder", source->folder);

@@ -24,9 +24,12 @@ typedef struct kiln_samples {
     bool is_part; /* there are more, beyond samples_max: labels, too */
 } kiln_samples;
 
-/* Whether exactly one kind of data is named, and is there, before a module is made for it.
- * INVALID_ARGUMENT, NOT_FOUND. */
-KILN_MUST_USE kiln_status kiln_samples_check(const kiln_samples_source *source, kiln_arena *arena);
+/* Samples of seeded random data where no kind of data is named. */
+#define KILN_SAMPLES_SYNTHETIC 4
+
+/* Whether one kind of data is named at most, and is there, before a module is made for it. Without
+ * one `source` becomes KILN_SAMPLES_SYNTHETIC of random data. INVALID_ARGUMENT, NOT_FOUND. */
+KILN_MUST_USE kiln_status kiln_samples_check(kiln_samples_source *source, kiln_arena *arena);
 /* What a folder may hold: test_data_set_K/input_N.pb as in ONNX's backend tests; .npy and .pb files
  * of the only input; or NAME.npy (.pb) for each of several inputs. A file holds one sample or a
  * stack of them. INVALID_ARGUMENT: a tensor that does not fit, or with an element that is infinite

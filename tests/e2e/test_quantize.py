@@ -66,6 +66,34 @@ def test_every_method_and_shift(world):
     assert scales and all(s == 2.0 ** round(math.log2(s)) for s in scales), scales
 
 
+def test_shifts_as_typed(world):
+    """Powers of two cost less than half a point; between the ends there are integers alone, and modules compute what the interpreter does."""
+    q, module = world.path("q.onnx"), world.path("q.kiln")
+    said = world.json("quantize", DIGITS / "digits.onnx", "--data", DIGITS, "--shift", "-o", q)
+    assert said[-1]["accuracy"] >= said[-1]["reference_accuracy"] - 0.005, said[-1]
+    graph = world.run("explain", q).stdout
+    assert graph.count('direction="RIGHT"') == 3 and graph.count("quantize_linear") == 1, graph
+    world.run("compile", q, "--db", "none", "-o", module)
+    world.run("run", module, "--input", f"image={DIGITS}/images.npy", "--output", world.path("out"))
+    found = subprocess.run([sys.executable, DIGITS / "accuracy.py", DIGITS / "labels.npy", world.path("out/probability.npy")],
+                           check=True, capture_output=True, text=True).stdout
+    assert abs(float(found) - said[-1]["accuracy"]) < 1e-4, (found, said[-1])
+
+
+def test_operators_of_the_zoo_on_bytes(world):
+    model = world.path("c.onnx")
+    world.run("zoo", "conv:16,14,14,16,3,3,1,1,1,1,1,1,1,1,1", "--int8", "-o", model)
+    assert pathlib.Path(model).read_bytes() == pathlib.Path(world.zoo("conv:16,14,14,16,3,3,1,1,1,1,1,1,1,1,1_int8")).read_bytes()
+    world.run("compile", model, "--db", "none", "-o", world.path("c.kiln"))
+    world.run("run", world.path("c.kiln"))
+    world.refused("zoo", "softmax:4x4", "--int8", "-o", model, says="nothing to quantise")
+
+
+def test_without_data_it_is_calibrated_on_random_ones(world):
+    said = world.json("quantize", small(world), "--shift", "-o", world.path("q.onnx"))[-1]
+    assert said["synthetic"] is True and said["samples"] == 4, said
+
+
 def test_networks_of_the_zoo_keep_their_direction(world):
     for name in ("resnet18", "mobilenet_v2"):
         said = world.json("quantize", world.zoo(name), "--synthetic", 2, "--per-channel", "-o", world.path("q.onnx"))
@@ -133,7 +161,6 @@ def test_open_dimensions_stay_open(world):
 def test_bad_calls_end_with_one_error(world):
     model, out = small(world), world.path("q.onnx")
     data = npy(world, (2, 2, 2, 2), [float(i) for i in range(16)])
-    world.refused("quantize", model, "-o", out, says="there is no data: give --data DIR")
     world.refused("quantize", model, "--synthetic", 1, says="-o OUT.onnx is missing")
     world.refused("quantize", model, "--synthetic", 1, "--data", ".", "-o", out, says="more than one kind of data")
     world.refused("quantize", model, "--synthetic", 1, "--method", "entropy", "-o", out, says="minmax, percentile, mse")

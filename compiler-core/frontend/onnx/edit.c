@@ -193,6 +193,8 @@ static void take_nodes(kiln_onnx_edit *edit) {
         if (value && value->t && !kiln_onnx_is_external(value->t))
             note_constant(edit, node->output[0], value->t);
     }
+    for (size_t i = 0; i < graph->n_input; i++)
+        kiln_vec_push_in(edit->arena, &edit->input, graph->input[i]);
     for (size_t i = 0; i < graph->n_output; i++)
         kiln_vec_push_in(edit->arena, &edit->output, graph->output[i]);
 }
@@ -251,22 +253,21 @@ void kiln_onnx_edit_deinit(kiln_onnx_edit *edit) {
 static void drop_unread(kiln_onnx_edit *edit) {
     kiln_map read;
     uint64_t ignored;
-    uint32_t kept = 0;
+    uint32_t kept = 0, inputs = 0;
     kiln_map_init(&read);
     edit->graph.n_output = edit->output.count;
     edit->graph.output = edit->output.data;
     edit->graph.n_node = edit->node.count;
     edit->graph.node = edit->node.data;
     graph_reads(&edit->graph, take_name, &read);
-    Onnx__ValueInfoProto **input =
-        KILN_ARENA_ARRAY(edit->arena, Onnx__ValueInfoProto *, edit->source->graph->n_input);
-    edit->graph.n_input = 0;
-    edit->graph.input = input;
-    for (size_t i = 0; i < edit->source->graph->n_input; i++) {
-        const kiln_str name = kiln_str_from(text(edit->source->graph->input[i]->name));
-        if (!kiln_map_find(&edit->constant, name, &ignored))
-            input[edit->graph.n_input++] = edit->source->graph->input[i];
+    for (uint32_t i = 0; i < edit->input.count; i++) {
+        Onnx__ValueInfoProto *input = edit->input.data[i];
+        if (!kiln_map_find(&edit->constant, kiln_str_from(text(input->name)), &ignored))
+            edit->input.data[inputs++] = input;
     }
+    edit->input.count = inputs;
+    edit->graph.n_input = inputs;
+    edit->graph.input = edit->input.data;
     for (uint32_t i = 0; i < edit->initializer.count; i++) {
         Onnx__TensorProto *tensor = edit->initializer.data[i];
         if (kiln_map_find(&read, kiln_str_from(text(tensor->name)), &ignored))
@@ -302,6 +303,24 @@ kiln_status kiln_onnx_edit_pack(kiln_onnx_edit *edit, kiln_str *out_bytes) {
 
 static char *copy_text(kiln_onnx_edit *edit, const char *value) {
     return kiln_str_dup(edit->arena, kiln_str_from(value));
+}
+
+static void set_type(kiln_onnx_edit *edit, Onnx__ValueInfoProto **info, kiln_dtype dtype) {
+    Onnx__ValueInfoProto *copy = kiln_arena_copy(edit->arena, *info, sizeof **info);
+    copy->type = kiln_arena_copy(edit->arena, copy->type, sizeof *copy->type);
+    copy->type->tensor_type =
+        kiln_arena_copy(edit->arena, copy->type->tensor_type, sizeof *copy->type->tensor_type);
+    copy->type->tensor_type->elem_type = kiln_onnx_type_number(dtype, 0);
+    *info = copy;
+}
+
+void kiln_onnx_edit_set_type(kiln_onnx_edit *edit, const char *name, kiln_dtype dtype) {
+    for (uint32_t i = 0; i < edit->input.count; i++)
+        if (strcmp(text(edit->input.data[i]->name), name) == 0)
+            set_type(edit, &edit->input.data[i], dtype);
+    for (uint32_t i = 0; i < edit->output.count; i++)
+        if (strcmp(text(edit->output.data[i]->name), name) == 0)
+            set_type(edit, &edit->output.data[i], dtype);
 }
 
 void kiln_onnx_edit_add_output(kiln_onnx_edit *edit, const char *name) {

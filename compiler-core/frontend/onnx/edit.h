@@ -14,6 +14,7 @@ typedef struct kiln_onnx_edit {
     Onnx__GraphProto graph;
     KILN_VEC(Onnx__NodeProto *) node;
     KILN_VEC(Onnx__TensorProto *) initializer;
+    KILN_VEC(Onnx__ValueInfoProto *) input;
     KILN_VEC(Onnx__ValueInfoProto *) output;
     kiln_map constant; /* name -> TensorProto of an initialiser or a Constant node */
     kiln_map taken;    /* names of all values, in bodies too */
@@ -45,6 +46,8 @@ char *kiln_onnx_edit_add_constant(kiln_onnx_edit *edit, const char *wanted, cons
 /* The same of integers of 2 or 4 bits, each in a byte of I8 or U8; 0: of a whole type. */
 char *kiln_onnx_edit_add_packed(kiln_onnx_edit *edit, const char *wanted, const char *suffix,
                                 const kiln_tensor *tensor, uint32_t bits);
+/* Elements of an input or output of the model are of `dtype` from now on. */
+void kiln_onnx_edit_set_type(kiln_onnx_edit *edit, const char *name, kiln_dtype dtype);
 /* A further output of the model. */
 void kiln_onnx_edit_add_output(kiln_onnx_edit *edit, const char *name);
 /* A copy of a node with room for `input_count` inputs, those without a name are "". */

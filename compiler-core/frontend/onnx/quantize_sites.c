@@ -228,6 +228,10 @@ static void find_quantised(kiln_sites *sites, const kiln_onnx_edit *edit) {
                 value->biased = true;
         }
     }
+    for (uint32_t i = 0; sites->options->bytes_outside && i < edit->output.count; i++) {
+        kiln_site_value *value = value_at(sites, edit->output.data[i]->name);
+        if (value) value->quantised = value->quantised || value->reachable;
+    }
 }
 
 static uint32_t group_of(const kiln_sites *sites, uint32_t v) {

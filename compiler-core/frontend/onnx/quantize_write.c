@@ -14,6 +14,7 @@ typedef struct writer {
     const kiln_quantize_found *found;
     const kiln_quantize_options *options;
     uint32_t *observed; /* [values] their index, or NONE */
+    char **integers;    /* [values] what a value is quantised to; NULL: it is not */
     char **read_as;     /* [values] what readers of a quantised value read; NULL: its own name */
     char **read_as_few; /* [values] those of them that compute on fewer bits; NULL: the same */
     float
@@ -120,6 +121,7 @@ static void emit_pairs(writer *w, uint32_t value, const char *source) {
     if (w->unit[value] > 0 && w->unit[value] < q.scale)
         source = emit_half(w, name, source, w->unit[value]);
     const pair bytes = emit_pair(w, name, source, q, q.scale);
+    w->integers[value] = bytes.integers;
     w->read_as[value] = bytes.numbers;
     if (few != KILN_GROUP_NONE)
         w->read_as_few[value] = emit_fewer(w, name, &bytes, q.scale, w->found->group[few]);
@@ -402,6 +404,56 @@ static void write_node(writer *w, uint32_t index) {
     }
 }
 
+/* ---- bytes outside ---------------------------------------------------------------------------
+ */
+
+/* What one node makes, `from`, is called `to`, where it is read as well. */
+static void rename_value(writer *w, const char *from, const char *to) {
+    for (uint32_t i = 0; i < w->node.count; i++) {
+        Onnx__NodeProto *node = w->node.data[i];
+        for (size_t k = 0; k < node->n_input; k++)
+            if (strcmp(node->input[k], from) == 0)
+                node->input[k] = kiln_str_dup(w->edit->arena, kiln_str_from(to));
+        for (size_t k = 0; k < node->n_output; k++)
+            if (strcmp(node->output[k], from) == 0)
+                node->output[k] = kiln_str_dup(w->edit->arena, kiln_str_from(to));
+    }
+}
+
+static void remove_node(writer *w, uint32_t index) {
+    memmove(&w->node.data[index], &w->node.data[index + 1],
+            (w->node.count - index - 1) * sizeof *w->node.data);
+    w->node.count--;
+}
+
+/* An input or output of the model is what it was quantised to, under its own name. */
+static void give_bytes(writer *w, uint32_t value) {
+    const kiln_site_value *v = &w->sites->value.data[value];
+    uint32_t quantize = 0; /* its node, before the one that dequantises */
+    while (strcmp(w->node.data[quantize]->output[0], w->integers[value]) != 0) quantize++;
+    if (v->producer != KILN_SITE_NONE) {
+        rename_value(w, v->name, kiln_onnx_edit_name(w->edit, v->name, "_floats"));
+        if (v->readers == 0) remove_node(w, quantize + 1);
+    } else {
+        remove_node(w, quantize);
+    }
+    rename_value(w, w->integers[value], v->name);
+    kiln_onnx_edit_set_type(w->edit, v->name, w->options->is_unsigned ? KILN_U8 : KILN_I8);
+}
+
+static void give_all_bytes(writer *w) {
+    const kiln_onnx_edit *edit = w->edit;
+    for (uint32_t i = 0; i < edit->input.count; i++) {
+        const uint32_t v = kiln_sites_find(w->sites, edit->input.data[i]->name);
+        if (v != KILN_SITE_NONE && w->sites->value.data[v].quantised) give_bytes(w, v);
+    }
+    for (uint32_t i = 0; i < edit->output.count; i++) {
+        const uint32_t v = kiln_sites_find(w->sites, edit->output.data[i]->name);
+        if (v == KILN_SITE_NONE || w->sites->value.data[v].producer == KILN_SITE_NONE) continue;
+        if (w->sites->value.data[v].quantised) give_bytes(w, v);
+    }
+}
+
 void kiln_onnx_quantize(kiln_onnx_edit *edit, const kiln_sites *sites,
                         const kiln_quantize_plan *plan, const kiln_quantize_found *found,
                         const kiln_quantize_options *options, char ***out_names) {
@@ -412,6 +464,7 @@ void kiln_onnx_quantize(kiln_onnx_edit *edit, const kiln_sites *sites,
                 .found = found,
                 .options = options,
                 .observed = KILN_ARENA_ARRAY(edit->arena, uint32_t, values),
+                .integers = KILN_ARENA_ARRAY(edit->arena, char *, values),
                 .read_as = KILN_ARENA_ARRAY(edit->arena, char *, values),
                 .read_as_few = KILN_ARENA_ARRAY(edit->arena, char *, values),
                 .unit = KILN_ARENA_ARRAY(edit->arena, float, values),
@@ -429,6 +482,7 @@ void kiln_onnx_quantize(kiln_onnx_edit *edit, const kiln_sites *sites,
         if (sites->value.data[v].quantised && sites->value.data[v].producer == KILN_SITE_NONE)
             emit_pairs(&w, v, sites->value.data[v].name);
     for (uint32_t i = 0; i < edit->node.count; i++) write_node(&w, i);
+    if (options->bytes_outside) give_all_bytes(&w);
     edit->node.data = w.node.data;
     edit->node.count = w.node.count;
     edit->node.capacity = w.node.capacity;

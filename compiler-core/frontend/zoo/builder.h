@@ -40,6 +40,7 @@ typedef struct kiln_zoo_expected {
 typedef struct kiln_zoo_form {
     kiln_dtype floats; /* of inputs, weights and results: F32, F16 or BF16 */
     int64_t batch;     /* of images */
+    bool shifted; /* it becomes one of bytes: operators have the bias and rectifier of a layer */
 } kiln_zoo_form;
 
 /* A model under construction: protobuf structs in an arena, only read by `end`. */

@@ -8,6 +8,7 @@
 #include "compiler-core/frontend/zoo/layers.h"
 
 #define EXTENT_MAX 65536
+#define BIAS_DEVIATION 0.1
 
 typedef kiln_zoo_builder builder;
 typedef kiln_zoo_value value;
@@ -107,8 +108,11 @@ kiln_status kiln_zoo_workload_conv(builder *b, kiln_str rest, value *out) {
     Onnx__NodeProto *node = kiln_zoo_node_on(b, "Conv", x);
     kiln_zoo_weights(b, node, "weight", KILN_ZOO_SHAPE(v[OC], v[IC] / v[G], v[KH], v[KW]), 0,
                      sqrt(2.0 / (double)(v[IC] / v[G] * v[KH] * v[KW])));
+    if (b->form.shifted)
+        kiln_zoo_weights(b, node, "bias", KILN_ZOO_SHAPE(v[OC]), 0, BIAS_DEVIATION);
     set_conv(b, node, v);
     *out = kiln_zoo_result(b, node, KILN_ZOO_SHAPE(x.shape.dim[0], v[OC], oh, ow), 2 * x.power);
+    if (b->form.shifted) *out = kiln_zoo_relu(b, *out);
     return KILN_OK;
 }
 

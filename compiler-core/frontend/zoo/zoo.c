@@ -32,7 +32,7 @@ static kiln_status unknown_entry(void) {
     kiln_strbuf known = {0};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(network_table); i++)
         kiln_strbuf_printf(&known, " %s", network_table[i].name);
-    kiln_strbuf_text(&known, " NAME_nN NAME_f16 NAME_bf16 NAME_wWaA");
+    kiln_strbuf_text(&known, " NAME_nN NAME_f16 NAME_bf16 NAME_int8 NAME_wWaA");
     for (size_t i = 0; i < KILN_ARRAY_COUNT(workload_table); i++)
         kiln_strbuf_printf(&known, " %s:%s", workload_table[i].prefix, workload_table[i].form);
     kiln_status st =
@@ -90,6 +90,19 @@ static size_t last_word(kiln_str name) {
     return end;
 }
 
+/* "NAME_int8": signed bytes and scales that are powers of two. A single operator takes and gives
+ * bytes. False: `name` has no such end. */
+static bool cut_int8(kiln_str *name, kiln_quantize_options *out) {
+    const size_t end = last_word(*name);
+    if (end < 2 || !kiln_str_is(kiln_str_slice(*name, end, name->size), "int8")) return false;
+    *name = kiln_str_slice(*name, 0, end - 1);
+    *out = (kiln_quantize_options){.shift = true,
+                                   .weight_bits = 8,
+                                   .activation_bits = 8,
+                                   .bytes_outside = kiln_str_find_char(*name, ':') < name->size};
+    return true;
+}
+
 /* "NAME_w1a2": weights of 1 bit by activations of 2; the only layer of a single operator as well.
  * False: `name` has no such end. */
 static bool cut_bits(kiln_str *name, kiln_quantize_options *out) {
@@ -134,11 +147,12 @@ kiln_status kiln_zoo_build(kiln_str name, uint64_t seed, kiln_strbuf *out) {
     kiln_arena arena;
     kiln_zoo_builder b;
     kiln_zoo_value y;
-    kiln_zoo_form form = {KILN_F32, 1};
+    kiln_zoo_form form = {.floats = KILN_F32, .batch = 1};
     kiln_quantize_options options;
     kiln_strbuf floats = {0};
     kiln_str model = {0}, network = name;
-    const bool integers = cut_bits(&network, &options);
+    form.shifted = cut_int8(&network, &options);
+    const bool integers = form.shifted || cut_bits(&network, &options);
     while (cut_form(&network, &form)) continue;
     kiln_arena_init(&arena, (size_t)1 << 20);
     kiln_zoo_begin(&b, form, &arena, seed);
@@ -167,6 +181,9 @@ void kiln_zoo_list(kiln_strbuf *out) {
         out, "%-14s %s\n", "NAME_wWaA",
         "any of them on integers: weights of W bits, activations of A (1, 2, 4 or 8; "
         "the first and the last layer of networks keep 8)");
+    kiln_strbuf_printf(out, "%-14s %s\n", "NAME_int8",
+                       "any of them on signed bytes with scales that are powers of two, as `kiln "
+                       "quantize --shift` writes them; a single operator takes and gives bytes");
     kiln_zoo_list_convs(out);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(workload_table); i++)
         kiln_strbuf_printf(out, "%s:%s  %s\n", workload_table[i].prefix, workload_table[i].form,

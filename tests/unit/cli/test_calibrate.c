@@ -28,7 +28,7 @@ typedef struct world {
 
 static world make_world(kiln_arena *arena, bool per_channel, bool shift, size_t samples_max) {
     world w = {.arena = arena};
-    const kiln_samples_source source = {.folder = FOLDER, .samples_max = samples_max};
+    kiln_samples_source source = {.folder = FOLDER, .samples_max = samples_max};
     w.options = (kiln_quantize_options){.per_channel = per_channel,
                                         .shift = shift,
                                         .is_unsigned = !shift,

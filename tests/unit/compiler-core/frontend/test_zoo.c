@@ -154,8 +154,8 @@ static void networks_make_what_they_are_known_for(void **state) {
 static void every_convolution_is_one_kernel(void **state) {
     static const struct {
         const char *name;
-        uint32_t others; /* pooling and the last layer */
-    } rows[] = {{"resnet18", 3}, {"mobilenet_v1", 2}, {"mobilenet_v2", 2}};
+        uint32_t others; /* pooling, the last layer, quantisation of the input */
+    } rows[] = {{"resnet18", 3}, {"mobilenet_v1", 2}, {"mobilenet_v2", 2}, {"resnet18_int8", 4}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(rows); i++) {
         kiln_arena arena;
         kiln_plan plan;
@@ -165,7 +165,8 @@ static void every_convolution_is_one_kernel(void **state) {
         expect_ok(kiln_passes_run(graph, (kiln_str){0}));
         expect_ok(kiln_plan_create(graph, &arena, &plan));
         for (kiln_node n = 1; n < graph->node.count; n++)
-            convolutions += graph->node.data[n].op == KILN_OP_CONV;
+            convolutions += graph->node.data[n].op == KILN_OP_CONV ||
+                            graph->node.data[n].op == KILN_OP_CONV_INTEGER;
         for (uint32_t s = 0; s < plan.step_count; s++)
             kernels += plan.step[s].kind == KILN_STEP_KERNEL;
         assert_int_equal(kernels, convolutions + rows[i].others);
@@ -205,7 +206,8 @@ static void unknown_names_are_refused_with_the_known_ones(void **state) {
                                         "gemm:8x8x8_n2",
                                         "lstm_lm_n2",
                                         "resnet18_n0",
-                                        "resnet18_f16_w1a2"};
+                                        "resnet18_f16_w1a2",
+                                        "resnet18_f16_int8"};
     kiln_strbuf bytes = {0};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(names); i++) {
         kiln_status st = kiln_zoo_build(kiln_str_from(names[i]), 1, &bytes);
@@ -235,6 +237,37 @@ static void names_may_end_in_bits(void **state) {
         assert_true(first.size < row[i].weights / 4 + row[i].others_max);
         expect_ok(kiln_import_bytes(first, NULL, NULL, *state, &graph));
         expect_str(graph->value.data[graph->output.data[0]].name, "y");
+    }
+}
+
+/* Bytes go in and come out, integers are all that is between; but for the ends of a network. */
+static void names_may_ask_for_bytes_and_shifts(void **state) {
+    static const struct {
+        const char *name;
+        kiln_dtype input, output;
+        uint32_t shifts, quantisations; /* right; of floats */
+    } row[] = {{"conv:C3_int8", KILN_I8, KILN_I8, 1, 0},
+               {"conv:D9_int8", KILN_I8, KILN_I8, 1, 0},
+               {"conv:C12_n2_int8", KILN_I8, KILN_I8, 1, 0},
+               {"gemm:8x16x32_int8", KILN_I8, KILN_I8, 1, 0},
+               {"resnet18_int8", KILN_F32, KILN_F32, 20, 2}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_graph *graph = import_zoo(*state, row[i].name);
+        uint32_t shifts = 0, quantisations = 0;
+        expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+        for (kiln_node n = 1; n < graph->node.count; n++) {
+            const kiln_attr *to = kiln_node_attr(&graph->node.data[n], "direction");
+            shifts += to && kiln_str_is(to->text, "RIGHT");
+            quantisations += graph->node.data[n].op == KILN_OP_QUANTIZE_LINEAR;
+        }
+        const kiln_value_info *x = &graph->value.data[graph->input.data[0]],
+                              *y = &graph->value.data[graph->output.data[0]];
+        expect_str(x->name, "x");
+        expect_str(y->name, "y");
+        assert_int_equal(x->dtype, row[i].input);
+        assert_int_equal(y->dtype, row[i].output);
+        assert_int_equal(shifts, row[i].shifts);
+        assert_int_equal(quantisations, row[i].quantisations);
     }
 }
 
@@ -281,6 +314,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(every_network_survives_the_way_to_a_tuner),
         test_with_arena(names_may_end_in_bits),
+        test_with_arena(names_may_ask_for_bytes_and_shifts),
         test_with_arena(names_may_ask_for_halves_and_images),
         test_with_arena(same_seed_gives_the_same_bytes),
         test_with_arena(workloads_are_as_large_as_they_are_known_to_be),

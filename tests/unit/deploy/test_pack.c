@@ -9,6 +9,7 @@
 #include "base/kernel_abi.h"
 #include "compiler-core/frontend/frontend.h"
 #include "compiler-core/frontend/zoo/zoo.h"
+#include "compiler-core/passes/pass.h"
 #include "compiler-core/sched/trace.h"
 #include "deploy/module.h"
 #include "deploy/runtime/module_read.h"
@@ -495,6 +496,47 @@ static void indices_may_be_computed_from_loads_in_part_of_a_vector(void **state)
     expect_module_equals_graph(&m);
 }
 
+/* A stage of ResNet-18 on bytes, with fewer channels: a layer, one with a stride and its shortcut,
+ * sums of both, and a pooling. Scales are powers of two, so the passes leave shifts in it. */
+#define SCALES                                                                                    \
+    "constant unit: f32[] = [0.00048828125]\nconstant half: f32[] = [0.000244140625]\n"           \
+    "constant by: f32[] = [0.25]\nconstant one: f32[] = [1]\nconstant zero: i8[] = [0]\n"         \
+    "constant b: i32[16,1,1] = [1, -2, 300, -4000, 5, 60, 700, -800, 9, 0, 11, 1024, 512, -512, " \
+    "1536, 15]\n"
+#define LAYER(name, from, weights, window, shape)                                                 \
+    name "c: i32" shape " = conv_integer(" from ", " weights ") " window "\n" name "s: i32" shape \
+         " = add(" name "c, b)\n" name "f: f32" shape " = cast(" name "s) to=\"f32\"\n" name      \
+         "m: f32" shape " = mul(" name "f, unit)\n"
+#define BYTES(name, from, shape)                                                                   \
+    name "r: f32" shape " = relu(" from ")\n" name "h: f32" shape " = add(" name "r, half)\n" name \
+         ": i8" shape " = quantize_linear(" name "h, one, zero)\n"
+
+static void integers_of_a_network_are_those_of_its_floats(void **state) {
+    const char *text =
+        "graph stage\ninput x: i8[1,16,10,10]\n"
+        "constant v: i8[16,16,3,3] = hash \"00112233445566778899aabbccddeeff\"\n"
+        "constant w: i8[16,16,3,3] = hash \"10112233445566778899aabbccddeeff\"\n"
+        "constant u: i8[16,16,1,1] = hash \"20112233445566778899aabbccddeeff\"\n" SCALES LAYER(
+            "l", "x", "v", "strides=[2,2] pads=[1,1,1,1]", "[1,16,5,5]")
+            BYTES("y", "lm", "[1,16,5,5]") LAYER("k", "x", "u", "strides=[2,2]",
+                                                 "[1,16,5,5]") BYTES("z", "km", "[1,16,5,5]")
+                LAYER("j", "y", "w", "pads=[1,1,1,1]",
+                      "[1,16,5,5]") "d: f32[1,16,5,5] = dequantize_linear(z, by, zero)\n"
+                                    "a: f32[1,16,5,5] = add(jm, d)\n" BYTES(
+                                        "q", "a", "[1,16,5,5]") "p: i8[1,16,2,2] = max_pool(q) "
+                                                                "kernel_shape=[3,3] strides=[2,2]\n"
+                                                                "output p\noutput q\n";
+    kiln_graph *integers = graph_of(*state, text);
+    uint32_t shifts = 0;
+    expect_ok(kiln_passes_run(integers, (kiln_str){0}));
+    for (kiln_node n = 1; n < integers->node.count; n++)
+        shifts += integers->node.data[n].op == KILN_OP_BIT_SHIFT;
+    assert_int_equal(shifts, 4);
+    packed m = pack_graph(*state, integers, NULL);
+    m.graph = graph_of(*state, text);
+    expect_module_equals_graph(&m);
+}
+
 #define CASE(name) {#name, name}
 
 static const struct {
@@ -504,6 +546,7 @@ static const struct {
     CASE(several_results_of_a_long_row_are_reduced_in_lanes),
     CASE(empty_operands_are_never_read),
     CASE(indices_may_be_computed_from_loads_in_part_of_a_vector),
+    CASE(integers_of_a_network_are_those_of_its_floats),
     CASE(a_small_network_gives_what_the_interpreter_says),
     CASE(any_value_may_be_an_output),
     CASE(aliases_of_inputs_and_of_aliases_are_the_same_bytes),

@@ -24,9 +24,15 @@
 #define LIMIT_BITS_MOST 24
 #define LIMIT_BITS_LEAST 20
 
+typedef struct range {
+    int64_t low, high;
+} range;
+
 typedef struct rewriter {
     kiln_graph *graph;
-    const uint32_t *uses;      /* [values] before any was added */
+    uint32_t values;           /* before any was added */
+    range *known;              /* [values] of integers; low above high: not looked at yet */
+    const uint32_t *uses;      /* [values] */
     KILN_VEC(kiln_node) order; /* of all nodes, once it is known; [0] unused */
     kiln_node root;
     bool apply;   /* nodes are added; otherwise it is only found out whether they could be */
@@ -153,12 +159,10 @@ static void settle(rewriter *r, number *n) {
     n->size = KILN_MAX(n->high, -n->low);
 }
 
-/* ---- ranges of integers ---------------------------------------------------------------------- */
+/* ---- ranges of integers ----------------------------------------------------------------------
+ */
 
-typedef struct range {
-    int64_t low, high;
-} range;
-
+/* Of a type of at most 32 bits. */
 static range range_of_dtype(kiln_dtype dtype) {
     const uint32_t bits = 8 * (uint32_t)kiln_dtype_size(dtype);
     const bool is_signed = kiln_dtype_kind_of(dtype) == KILN_KIND_INT;
@@ -175,54 +179,75 @@ static range range_of_constant(const kiln_value_info *info) {
     return all;
 }
 
-/* Of sums of bytes by constant weights, whose channels are dimension `axis`. False: not known. */
-static bool range_of_sums(const rewriter *r, const kiln_node_info *node, uint32_t axis,
-                          range *out) {
+/* Sums of x by weights [outer][channels][inner], of any channel. */
+static range range_of_products(const kiln_value_info *weights, uint32_t axis, range x) {
+    const int64_t channels = weights->shape.dim[axis], count = kiln_shape_count(&weights->shape);
+    range *sum, all = {0, 0};
+    int64_t inner = 1, at = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    sum = KILN_ARENA_ARRAY(&scratch, range, channels);
+    for (uint32_t d = axis + 1; d < weights->shape.rank; d++) inner *= weights->shape.dim[d];
+    while (at < count) {
+        for (int64_t c = 0; c < channels; c++) {
+            for (int64_t i = 0; i < inner; i++) {
+                const int64_t w = kiln_dtype_load_i64(weights->dtype, weights->data, (size_t)at++);
+                sum[c].low += KILN_MIN(w * x.low, w * x.high);
+                sum[c].high += KILN_MAX(w * x.low, w * x.high);
+            }
+        }
+    }
+    for (int64_t c = 0; c < channels; c++)
+        all = (range){KILN_MIN(all.low, sum[c].low), KILN_MAX(all.high, sum[c].high)};
+    kiln_arena_deinit(&scratch);
+    return all;
+}
+
+/* Of sums of bytes by constant weights, whose channels are dimension `axis`. */
+static range range_of_sums(const rewriter *r, const kiln_node_info *node, uint32_t axis,
+                           range otherwise) {
     const kiln_value_info *weights = value_of(r, node->input[1]);
     int64_t zero;
     if (!kiln_value_is_constant(r->graph, node->input[1]) || node->input_count > 3 ||
         weights->shape.rank <= axis || !find_zero(r, node, &zero))
-        return false;
-    range x = range_of_dtype(value_of(r, node->input[0])->dtype);
-    x = (range){KILN_MIN(x.low - zero, 0), KILN_MAX(x.high - zero, 0)}; /* 0: a padding */
-    const int64_t channels = weights->shape.dim[axis], count = kiln_shape_count(&weights->shape);
-    int64_t inner = 1;
-    for (uint32_t d = axis + 1; d < weights->shape.rank; d++) inner *= weights->shape.dim[d];
-    *out = (range){0, 0};
-    for (int64_t c = 0; c < channels; c++) {
-        range sum = {0, 0};
-        for (int64_t i = 0; i < count / channels; i++) {
-            const int64_t at = i / inner * inner * channels + c * inner + i % inner,
-                          w = kiln_dtype_load_i64(weights->dtype, weights->data, (size_t)at);
-            sum.low += KILN_MIN(w * x.low, w * x.high);
-            sum.high += KILN_MAX(w * x.low, w * x.high);
-        }
-        *out = (range){KILN_MIN(out->low, sum.low), KILN_MAX(out->high, sum.high)};
-    }
-    return true;
+        return otherwise;
+    const range x = range_of_dtype(value_of(r, node->input[0])->dtype);
+    return range_of_products(weights, axis, /* 0: a padding */
+                             (range){KILN_MIN(x.low - zero, 0), KILN_MAX(x.high - zero, 0)});
 }
 
-/* Of integers, none of whose sums wraps: otherwise all of the type's. */
-static range range_of(const rewriter *r, kiln_value value, int depth) {
-    const kiln_value_info *info = value_of(r, value);
-    const kiln_node_info *node = producer_of(r, value);
-    const range all = range_of_dtype(info->dtype), everything = {INT64_MIN / 2, INT64_MAX / 2};
-    range found = all;
-    const kiln_dtype_kind kind = kiln_dtype_kind_of(info->dtype);
-    if (kind != KILN_KIND_INT && kind != KILN_KIND_UINT) return everything;
-    if (kiln_value_is_constant(r->graph, value)) return range_of_constant(info);
-    if (depth == DEPTH_MAX) return all;
-    if (node->op == KILN_OP_CONV_INTEGER && range_of_sums(r, node, 0, &found)) return found;
-    if (node->op == KILN_OP_MATMUL_INTEGER && value_of(r, node->input[1])->shape.rank == 2 &&
-        range_of_sums(r, node, 1, &found))
-        return found;
-    if (node->op == KILN_OP_CAST) found = range_of(r, node->input[0], depth + 1);
-    if (node->op == KILN_OP_ADD) {
-        const range a = range_of(r, node->input[0], depth + 1),
-                    b = range_of(r, node->input[1], depth + 1);
-        found = (range){a.low + b.low, a.high + b.high};
+static range range_of(rewriter *r, kiln_value value, int depth);
+
+static range range_of_node(rewriter *r, const kiln_node_info *node, int depth, range otherwise) {
+    switch ((int)node->op) {
+    case KILN_OP_CONV_INTEGER: return range_of_sums(r, node, 0, otherwise);
+    case KILN_OP_MATMUL_INTEGER:
+        return value_of(r, node->input[1])->shape.rank == 2 ? range_of_sums(r, node, 1, otherwise)
+                                                            : otherwise;
+    case KILN_OP_CAST: return range_of(r, node->input[0], depth);
+    case KILN_OP_ADD: {
+        const range a = range_of(r, node->input[0], depth), b = range_of(r, node->input[1], depth);
+        return (range){a.low + b.low, a.high + b.high};
     }
-    return found.low >= all.low && found.high <= all.high ? found : all;
+    default: return otherwise;
+    }
+}
+
+/* Of integers, none of whose sums wraps: otherwise all of the type's. Of other types anything. */
+static range range_of(rewriter *r, kiln_value value, int depth) {
+    const kiln_value_info *info = value_of(r, value);
+    const kiln_dtype_kind kind = kiln_dtype_kind_of(info->dtype);
+    const range anything = {INT64_MIN / 4, INT64_MAX / 4};
+    if ((kind != KILN_KIND_INT && kind != KILN_KIND_UINT) || kiln_dtype_size(info->dtype) > 4)
+        return anything;
+    const range all = range_of_dtype(info->dtype);
+    if (value >= r->values || depth == DEPTH_MAX) return all;
+    if (r->known[value].low <= r->known[value].high) return r->known[value];
+    const range found = kiln_value_is_constant(r->graph, value)
+                            ? range_of_constant(info)
+                            : range_of_node(r, producer_of(r, value), depth + 1, all);
+    r->known[value] = found.low >= all.low && found.high <= all.high ? found : all;
+    return r->known[value];
 }
 
 /* ---- what is exact --------------------------------------------------------------------------- */
@@ -571,7 +596,11 @@ kiln_status kiln_pass_integers(kiln_graph *graph) {
     const uint32_t nodes = graph->node.count;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    rewriter r = {.graph = graph, .uses = kiln_graph_count_uses(graph, &scratch)};
+    rewriter r = {.graph = graph,
+                  .values = graph->value.count,
+                  .known = KILN_ARENA_ARRAY(&scratch, range, graph->value.count),
+                  .uses = kiln_graph_count_uses(graph, &scratch)};
+    for (kiln_value v = 0; v < r.values; v++) r.known[v] = (range){1, 0};
     kiln_vec_push(&r.order, 0);
     for (kiln_node n = 1; !r.st && n < nodes; n++) {
         if (may_be_root(graph, &graph->node.data[n])) rewrite(&r, n);

@@ -2,6 +2,7 @@
 """`kiln quantize`: models in bytes that are as right as those in floats, and one clear error for each bad input."""
 import math
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -87,6 +88,28 @@ def test_operators_of_the_zoo_on_bytes(world):
     world.run("compile", model, "--db", "none", "-o", world.path("c.kiln"))
     world.run("run", world.path("c.kiln"))
     world.refused("zoo", "softmax:4x4", "--int8", "-o", model, says="nothing to quantise")
+
+
+RUN_PEER = """import sys, numpy, onnxruntime as ort
+model, x, y = sys.argv[1:]
+numpy.save(y, ort.InferenceSession(model, providers=["CPUExecutionProvider"]).run(["y"], {"x": numpy.load(x)})[0])"""
+
+
+def test_onnx_runtime_gives_the_same_bytes(world):
+    """Where `./dev bench NAME --peers` has installed it."""
+    peer = harness.PROGRAMS / "peers/bin/python"
+    if not peer.exists():
+        raise harness.Skip("build/peers has no ONNX Runtime")
+    for name, shape in (("conv:C11", (1, 256, 14, 14)), ("conv:D9", (1, 1024, 7, 7)), ("gemm:64x64x512", (64, 512))):
+        model, module, x = world.zoo(name + "_int8"), world.path("p.kiln"), world.path("x.npy")
+        data = bytes(random.Random(1).randrange(256) for _ in range(math.prod(shape)))
+        header = f"{{'descr': '|i1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+        pathlib.Path(x).write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + data)
+        world.run("compile", model, "--db", "none", "-o", module)
+        world.run("run", module, "--input", f"x={x}", "--output", world.path("out"))
+        subprocess.run([peer, "-c", RUN_PEER, model, x, world.path("y.npy")], check=True)
+        ours, theirs = (pathlib.Path(world.path(f)).read_bytes() for f in ("out/y.npy", "y.npy"))
+        assert ours[-100:] != bytes(100) and ours[128:] == theirs[128:], name
 
 
 def test_without_data_it_is_calibrated_on_random_ones(world):

@@ -179,6 +179,24 @@ static void wide_sums_are_shifted_where_they_are_cut_off(void **state) {
     }
 }
 
+/* Sums of sums of the same are looked at once; integers of 64 bits are not looked at. */
+static void ranges_are_found_once(void **state) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "graph g\ninput x: i64[2]\ninput b: i8[2]\ns0: i32[2] = cast(b) "
+                            "to=\"i32\"\nw: i32[2] = cast(x) to=\"i32\"\n");
+    for (int i = 1; i < 23; i++)
+        kiln_strbuf_printf(&text, "s%d: i32[2] = add(s%d, s%d)\n", i, i - 1, i - 1);
+    kiln_strbuf_text(&text, "k: f32[2] = cast(s22) to=\"f32\"\nl: f32[2] = cast(w) to=\"f32\"\n"
+                            "constant one: f32[] = [1]\nconstant zero: i8[] = [0]\n"
+                            "y: i8[2] = quantize_linear(k, one, zero)\n"
+                            "z: i8[2] = quantize_linear(l, one, zero)\noutput y\noutput z\n");
+    kiln_graph *graph = graph_of(*state, kiln_str_dup(*state, kiln_strbuf_view(&text)));
+    const char *before = result_of(*state, graph);
+    assert_int_equal(floats_after(graph), 1); /* of the integers of 64 bits */
+    assert_string_equal(result_of(*state, graph), before);
+    kiln_strbuf_deinit(&text);
+}
+
 /* Half a unit and the bias are one constant. */
 static void additions_are_as_few_as_can_be(void **state) {
     kiln_graph *graph = product(*state, 8, 1000);
@@ -196,6 +214,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_example_computes_what_it_did),
         test_with_arena(wide_sums_are_shifted_where_they_are_cut_off),
+        test_with_arena(ranges_are_found_once),
         test_with_arena(additions_are_as_few_as_can_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

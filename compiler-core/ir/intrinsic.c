@@ -45,8 +45,20 @@ bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *
         return target->gpu && target->gpu->capability >= intrinsic->capability;
     if (intrinsic->owner == KILN_INTRINSIC_GROUP)
         return target->gpu && kiln_str_is(target->triple, intrinsic->feature);
+    if (intrinsic->owner == KILN_INTRINSIC_CORE)
+        return target->vta.inp_bits == intrinsic->operand_bits &&
+               target->vta.wgt_bits == intrinsic->operand_bits;
     return intrinsic->arch == target->arch &&
            kiln_target_has(target, kiln_str_from(intrinsic->feature));
+}
+
+kiln_intrinsic_extents kiln_intrinsic_on(const kiln_intrinsic *intrinsic,
+                                         const kiln_target *target) {
+    if (!kiln_intrinsic_runs_on(intrinsic, target)) return (kiln_intrinsic_extents){0};
+    if (intrinsic->owner == KILN_INTRINSIC_CORE)
+        return (kiln_intrinsic_extents){target->vta.batch, target->vta.block_out,
+                                        target->vta.block_in};
+    return (kiln_intrinsic_extents){intrinsic->rows, intrinsic->lanes, intrinsic->steps};
 }
 
 kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic) {
@@ -62,7 +74,8 @@ uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic) {
     case KILN_INTRINSIC_TILE: return intrinsic->steps / KILN_INTRINSIC_TILE_ROWS;
     case KILN_INTRINSIC_WARP:
     case KILN_INTRINSIC_GROUP: return 4 / (uint32_t)kiln_dtype_size(intrinsic->operand[0]);
-    case KILN_INTRINSIC_LANES: break;
+    case KILN_INTRINSIC_LANES:
+    case KILN_INTRINSIC_CORE: break;
     }
     return intrinsic->steps;
 }
@@ -77,16 +90,18 @@ bool kiln_intrinsic_widens(const kiln_intrinsic *intrinsic) {
 }
 
 kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena) {
-    const bool rows = intrinsic->rows > 1;
+    const bool in_core = intrinsic->owner == KILN_INTRINSIC_CORE;
+    const bool has_rows = kiln_intrinsic_has_rows(intrinsic);
+    const uint32_t rows = in_core ? 1 : intrinsic->rows, lanes = in_core ? 1 : intrinsic->lanes,
+                   steps = in_core ? 1 : intrinsic->steps;
     kiln_str text = kiln_str_printf(
         arena,
         "program \"%s\"\ninput a: %s[%u,%u]\ninput b: %s[%u,%u]\noutput c: %s[%u,%u]\n"
         "block \"%s\"(r:%u, l:%u | k:%u): c[r, l] sum= %s init %s\n",
         intrinsic->name, kiln_dtype_name(intrinsic->operand[0]),
-        rows ? intrinsic->rows : intrinsic->lanes, intrinsic->steps,
-        kiln_dtype_name(intrinsic->operand[1]), intrinsic->lanes, intrinsic->steps,
-        kiln_dtype_name(kiln_intrinsic_sum(intrinsic)), intrinsic->rows, intrinsic->lanes,
-        intrinsic->name, intrinsic->rows, intrinsic->lanes, intrinsic->steps, intrinsic->value,
+        has_rows ? rows : lanes, steps, kiln_dtype_name(intrinsic->operand[1]), lanes, steps,
+        kiln_dtype_name(kiln_intrinsic_sum(intrinsic)), rows, lanes, intrinsic->name, rows, lanes,
+        steps, intrinsic->value,
         kiln_intrinsic_sum(intrinsic) == KILN_F32 ? "0.0" : "0i32");
     kiln_program *program = NULL;
     kiln_status st = kiln_program_parse(text, arena, &program);

@@ -25,6 +25,7 @@ typedef enum kiln_intrinsic_owner {
     KILN_INTRINSIC_TILE,  /* tiles of a matrix unit */
     KILN_INTRINSIC_WARP,  /* all threads of a warp */
     KILN_INTRINSIC_GROUP, /* all threads of four warps */
+    KILN_INTRINSIC_CORE,  /* an accelerator core; rows, lanes and steps are 0: the target's */
 } kiln_intrinsic_owner;
 
 /* One row of intrinsics.def. */
@@ -42,6 +43,17 @@ typedef struct kiln_intrinsic {
     kiln_intrinsic_owner owner;
     uint32_t capability; /* of CUDA, with owners WARP and GROUP */
 } kiln_intrinsic;
+
+/* Whether `tensorize` takes a loop of rows around lanes and steps. */
+static inline bool kiln_intrinsic_has_rows(const kiln_intrinsic *intrinsic) {
+    return intrinsic->rows != 1;
+}
+/* Rows, lanes and steps that the target's instruction takes; all 0: the target lacks it. */
+typedef struct kiln_intrinsic_extents {
+    uint32_t rows, lanes, steps;
+} kiln_intrinsic_extents;
+kiln_intrinsic_extents kiln_intrinsic_on(const kiln_intrinsic *intrinsic,
+                                         const kiln_target *target);
 
 /* Type of what it sums up in: f32 for products of floats, else i32. */
 kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic);
@@ -120,7 +132,8 @@ extern const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT]; /* Rows of in
 
 const kiln_intrinsic *kiln_intrinsic_find(kiln_str name); /* NULL: none */
 bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *target);
-/* What it computes, as a tensor expression over the inputs a and b and the output c. In `arena`. */
+/* What it computes, as a tensor expression over the inputs a and b and the output c; with owner
+ * CORE, of one row, lane and step. In `arena`. */
 kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena);
 /* Whether `value` of `p` is the expression that `meaning`, an intrinsic's program, sums up, with
  * loads in the places of a and b, which are given in that order. Factors may be swapped. */

@@ -12,11 +12,12 @@ typedef struct piece {
     kiln_block block;
 } piece;
 
+/* What the target's configuration says is checked by lowering. */
 static kiln_status check_loop(const kiln_program *p, kiln_stmt loop, uint32_t extent,
                               const kiln_intrinsic *intrinsic) {
     const kiln_stmt_info *s = &p->stmt.data[loop];
     if (s->loop_kind != KILN_LOOP_SERIAL) return ILLEGAL("%.*s is not serial", LOOP_NAME(p, loop));
-    if (s->extent != extent)
+    if (intrinsic->owner != KILN_INTRINSIC_CORE && s->extent != extent)
         return ILLEGAL("%.*s has %lld iterations; %s takes %u", LOOP_NAME(p, loop),
                        (long long)s->extent, intrinsic->name, extent);
     return NULL;
@@ -40,7 +41,7 @@ static kiln_stmt loop_in(const kiln_program *p, kiln_stmt loop) {
 
 static kiln_status find_piece(const kiln_program *p, kiln_stmt outer,
                               const kiln_intrinsic *intrinsic, piece *out) {
-    const bool has_rows = intrinsic->rows > 1;
+    const bool has_rows = kiln_intrinsic_has_rows(intrinsic);
     kiln_stmt lanes = has_rows ? loop_in(p, outer) : outer, steps = loop_in(p, lanes);
     kiln_stmt body = steps ? kiln_nest_only_child(p, steps) : 0;
     if (!body || p->stmt.data[body].kind != KILN_STMT_BLOCK)
@@ -72,8 +73,8 @@ static bool is_spatial(const kiln_program *p, kiln_block block, kiln_stmt loop) 
 }
 
 /* Rows and lanes are elements of the result, steps are summed up in each. Lanes and steps always
- * run; rows need not, because the last of them may be fewer. */
-static kiln_status check_roles(const kiln_program *p, const piece *at) {
+ * run; rows need not where the instruction takes fewer, too, which that of a core does not. */
+static kiln_status check_roles(const kiln_program *p, const piece *at, bool in_core) {
     const kiln_block_info *b = &p->block.data[at->block];
     if (b->combiner != KILN_COMBINE_SUM) return ILLEGAL("%.*s is no sum", BLOCK_NAME(p, at->block));
     if (b->init)
@@ -82,6 +83,9 @@ static kiln_status check_roles(const kiln_program *p, const piece *at) {
         kiln_block_reach(p, at->block, p->stmt.data[at->steps].var).spatial)
         return ILLEGAL("%.*s is no loop over elements of the result, or %.*s no step of the sum",
                        LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
+    if (in_core && !always_runs(p, at->block, at->rows))
+        return ILLEGAL("%.*s does not run in all iterations of %.*s", BLOCK_NAME(p, at->block),
+                       LOOP_NAME(p, at->rows));
     if (!always_runs(p, at->block, at->lanes) || !always_runs(p, at->block, at->steps))
         return ILLEGAL("%.*s does not run in all iterations of %.*s and %.*s",
                        BLOCK_NAME(p, at->block), LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
@@ -166,7 +170,7 @@ static kiln_status tensorize_warp(kiln_program *p, kiln_stmt outer,
     if (!st) st = find_threads(p, outer, KILN_AXIS_THREAD_X, KILN_WARP_LANES, intrinsic, &warp);
     if (!st && has_warps)
         st = find_threads(p, outer, KILN_AXIS_THREAD_Y, KILN_GROUP_WARPS, intrinsic, &warps);
-    if (!st) st = check_roles(p, &at);
+    if (!st) st = check_roles(p, &at, intrinsic->owner == KILN_INTRINSIC_CORE);
     if (!st && (!always_runs(p, at.block, outer) || !always_runs(p, at.block, warp) ||
                 (warps && !always_runs(p, at.block, warps))))
         st = ILLEGAL("%.*s does not run in all iterations of %.*s", BLOCK_NAME(p, at.block),
@@ -199,14 +203,15 @@ kiln_status kiln_prim_tensorize(kiln_program *p, const kiln_prim_args *args) {
     piece at = {0};
     kiln_expr load[KILN_INTRINSIC_OPERANDS];
     kiln_status st = find_piece(p, args->loop[0], intrinsic, &at);
-    if (!st) st = check_roles(p, &at);
+    if (!st) st = check_roles(p, &at, intrinsic->owner == KILN_INTRINSIC_CORE);
     if (!st) st = check_value(p, &at, intrinsic, load);
     if (!st) st = kiln_iterations_check(p, at.lanes);
     if (st) return st;
     const bool tiles = kiln_intrinsic_in_tiles(intrinsic);
-    if (at.rows && !tiles) p->stmt.data[at.rows].loop_kind = KILN_LOOP_UNROLL;
-    p->stmt.data[at.lanes].loop_kind = KILN_LOOP_VECTORIZE;
-    if (!tiles)
+    const bool in_core = intrinsic->owner == KILN_INTRINSIC_CORE; /* its loops stay as they are */
+    if (at.rows && !tiles && !in_core) p->stmt.data[at.rows].loop_kind = KILN_LOOP_UNROLL;
+    if (!in_core) p->stmt.data[at.lanes].loop_kind = KILN_LOOP_VECTORIZE;
+    if (!tiles && !in_core)
         p->stmt.data[at.steps].loop_kind = KILN_LOOP_UNROLL; /* else one instruction, or many */
     kiln_stmt_set_attribute(p, at.steps,
                             (kiln_attribute){.id = KILN_ATTRIBUTE_TENSORIZE,

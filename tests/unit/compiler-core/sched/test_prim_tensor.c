@@ -46,6 +46,24 @@ static void rows_are_marked_even_where_their_number_is_odd(void **state) {
                    "dot.k.1 has 8 iterations; bfmmla takes 4");
 }
 
+/* The target's configuration says how many it takes, and a schedule knows no target. */
+static void rows_lanes_and_steps_of_a_core_stay_loops(void **state) {
+    kiln_arena *arena = *state;
+    expect_loops(bytes_program(arena, 2, 4, 16), SPLIT_ROWS "tensorize(dot.m.1, \"gemm.i8\")\n",
+                 "  for dot.m.0 in 1:\n"
+                 "    for dot.n.0 in 1:\n"
+                 "      for dot.init.m.1 in 2:\n"
+                 "        for dot.init.n.1 in 4:\n"
+                 "          block dot.init(m=dot.init.m.1, n=dot.init.n.1)\n"
+                 "      for dot.k.0 in 2:\n"
+                 "        for dot.m.1 in 2:\n"
+                 "          for dot.n.1 in 4:\n"
+                 "            for dot.k.1 in 8 @tensorize(gemm.i8):\n"
+                 "              block dot(m=dot.m.1, n=dot.n.1, k=dot.k.0*8 + dot.k.1)\n");
+    expect_illegal(bytes_program(arena, 3, 4, 16), SPLIT_ROWS "tensorize(dot.m.1, \"gemm.i8\")\n",
+                   "dot does not run in all iterations of dot.m.1");
+}
+
 #define SPLIT "split(dot.n, -1, 4)\nsplit(dot.k, -1, 4)\nreorder(dot.k.0, dot.n.1, dot.k.1)\n"
 #define DECOMPOSE "decompose_reduction(dot, dot.k.0)\n"
 
@@ -96,6 +114,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(lanes_and_steps_are_marked),
         test_with_arena(rows_are_marked_even_where_their_number_is_odd),
+        test_with_arena(rows_lanes_and_steps_of_a_core_stay_loops),
         test_with_arena(what_is_no_such_piece_is_refused),
         test_with_arena(partial_lanes_and_steps_are_refused),
         test_with_arena(nothing_is_placed_inside_afterwards),

@@ -180,7 +180,8 @@ static bool has_vectors(const kiln_program *p, const kiln_target *target) {
         const int64_t row = rank > 0 && rank < IMAGE_RANK ? b->shape.dim[rank - 1] : 0;
         const int64_t block =
             layout->piece_count ? layout->piece[layout->piece_count - 1].modulus : row;
-        if (b->role != KILN_ROLE_CONSTANT && (block == 0 || block % lanes != 0)) return false;
+        if (b->role != KILN_ROLE_CONSTANT && (block == 0 || lanes == 0 || block % lanes != 0))
+            return false;
     }
     return true;
 }
@@ -422,8 +423,9 @@ kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *ta
     kiln_arena_deinit(&scratch);
     if (st) return st;
     if (m.sketch.count == 0)
-        return KILN_ERROR(INTERNAL, "no rule applies to %.*s: %s", KILN_STR_ARG(te->name),
-                          m.why ? m.why : "there are none");
+        return KILN_ERROR(FAILED_PRECONDITION, "rules for %s have no schedule for %.*s: %s",
+                          kiln_target_kind_name(target->kind), KILN_STR_ARG(te->name),
+                          m.why ? m.why : "none applies");
     *out_space = (kiln_space){te,
                               target,
                               rule,

@@ -60,8 +60,10 @@ KILN_MUST_USE kiln_status kiln_space_check_target(const kiln_target *target);
 /* `te` and `target` must outlive the space.
  *
  * UNIMPLEMENTED     as kiln_space_check_target
+ * FAILED_PRECONDITION  no rule applies, with the last one's reason: of kinds of targets that do not
+ *                      compute everything
  * INTERNAL          a rule relied on an instruction that is refused, which is a bug of the rule;
- * names both. Or no rule applies, which cannot be: the last one always does */
+ *                   names both */
 KILN_MUST_USE kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target,
                                             kiln_arena *arena, kiln_space *out_space);
 /* The same with options. ILLEGAL_SCHEDULE as well: an argument cannot have its layout. */

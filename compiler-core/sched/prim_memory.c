@@ -418,7 +418,8 @@ static void note_made(kiln_program *p, kiln_block block, void *context) {
 static bool is_fetched(const kiln_program *p, kiln_buffer buffer) {
     const kiln_buffer_info *b = &p->buffer.data[buffer];
     return b->role == KILN_ROLE_TEMP &&
-           (b->scope == KILN_SCOPE_SHARED || b->scope == KILN_SCOPE_GLOBAL);
+           (b->scope == KILN_SCOPE_SHARED || b->scope == KILN_SCOPE_GLOBAL ||
+            kiln_scopes[b->scope].seen_by == KILN_SEEN_BY_CORE);
 }
 
 static void count_fetch(kiln_program *p, kiln_block block, void *context) {

@@ -220,7 +220,7 @@ static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor 
             continue;
         }
         assert_true(kiln_dtype_is_float(b->dtype) || b->dtype == KILN_I8 || b->dtype == KILN_U8 ||
-                    b->dtype == KILN_I64);
+                    b->dtype == KILN_I32 || b->dtype == KILN_I64);
         const int64_t low = b->dtype == KILN_U8 ? 0 : -4, high = b->dtype == KILN_U8 ? 255 : 4;
         for (int64_t k = 0; k < kiln_shape_count(&b->shape); k++)
             if (b->dtype == KILN_I64)

@@ -1,0 +1,51 @@
+/* The rules for accelerators of the VTA class, whose memories and instructions are few: a product
+ * of bytes, and what makes bytes of its sums. Whatever else a kernel computes has no schedule here,
+ * and the space says why. */
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/facts/nest.h"
+#include "compiler-core/rules/vta.h"
+
+/* The block that makes results of the sums; 0: there is none, or there are several. */
+static kiln_block follower_of(kiln_program *p, kiln_block sums) {
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    return kiln_buffer_readers(p, p->block.data[sums].buffer, reader) == 1 ? reader[0] : 0;
+}
+
+/* Whether the program does anything else that is not done once, from constants. */
+static bool does_more(kiln_program *p, const kiln_vta_tiling *t) {
+    bool more = false;
+    for (kiln_block b = 1; b < p->block.count; b++)
+        if (!p->block.data[b].removed && b != t->sums && b != t->follower &&
+            !kiln_block_reads_only_constants(p, b))
+            more |= p->block.data[b].buffer != t->data.buffer || !kiln_sketch_padding_of(p, b);
+    return more;
+}
+
+static kiln_sketch_result make_product(kiln_sched *s, uint32_t options) {
+    kiln_vta_tiling t = {.s = s, .machine = &s->target->vta, .options = options};
+    uint32_t reductions;
+    kiln_sketch_inline(s);
+    t.sums = kiln_sketch_main_reduction(s->program, &reductions);
+    if (!t.sums) return kiln_sketch_never("there is no reduction");
+    if (reductions != 1) return kiln_sketch_never("there are several reductions");
+    t.follower = follower_of(s->program, t.sums);
+    if (!t.follower) return kiln_sketch_never("its sums are not made to bytes by one block");
+    const char *reason = kiln_vta_choose_roles(&t);
+    if (!reason) reason = kiln_vta_look_at_follower(&t);
+    if (!reason && does_more(s->program, &t))
+        reason = "it does more than a product and what follows that";
+    if (reason) return kiln_sketch_never(reason);
+    const double cycles = kiln_vta_choose_tile(&t);
+    if (cycles == 0) return kiln_sketch_none("no tile fits into the machine");
+    reason = kiln_vta_make_nest(&t);
+    if (reason) return kiln_sketch_none(reason);
+    kiln_sketch_result made = kiln_sketch_made();
+    made.cycles = cycles;
+    return made;
+}
+
+/* In the order of the bits in vta.h. */
+static const char *const product_option[] = {"out inside", "stays", "side by side"};
+static const kiln_rule rules[] = {{"product", 3, product_option, make_product}};
+
+const kiln_rule_set kiln_rules_vta = {1, rules};

@@ -1,0 +1,86 @@
+/* Products of tiles on an accelerator whose memories are the scopes inp, wgt, acc and out: one
+ * reduction of bytes, what follows it, and the tiles into which both are cut. Shared by rules_vta.c
+ * and the files vta_*.c. Private to rules/.
+ *
+ * The machine multiplies [batch][in] elements with [out][in] (base/vta_config.h). A part is what
+ * lies in its accumulators at once: so many tiles of the result along three axes. Its sums are made
+ * in steps, each of some tiles of the axis that is summed over. */
+#ifndef KILN_COMPILER_CORE_RULES_VTA_H
+#define KILN_COMPILER_CORE_RULES_VTA_H
+
+#include "base/vta_config.h"
+#include "compiler-core/rules/rules.h"
+
+/* Axes of a tile; ROW and COLUMN are positions, such as those of an image. */
+typedef enum kiln_vta_axis {
+    KILN_VTA_AXIS_OUT, /* tiles of block_out */
+    KILN_VTA_AXIS_ROW,
+    KILN_VTA_AXIS_COLUMN,
+    KILN_VTA_AXIS_IN, /* tiles of block_in, summed over */
+    KILN_VTA_AXES
+} kiln_vta_axis;
+#define KILN_VTA_PART_AXES 3 /* those of the result */
+
+/* Columns of the table of tiles: tiles of a part and of a step along the axes, virtual threads
+ * along the first three of them, and places that parts and steps take in turn. */
+enum {
+    KILN_VTA_TILES,
+    KILN_VTA_THREADS = KILN_VTA_TILES + KILN_VTA_AXES,
+    KILN_VTA_STAGES = KILN_VTA_THREADS + KILN_VTA_PART_AXES,
+    KILN_VTA_TILE_COLUMNS
+};
+#define KILN_VTA_ROWS_MAX 64
+#define KILN_VTA_ADDENDS_MAX 4 /* buffers that the ALU reads beside the sums */
+
+/* An operand of the reduction. */
+typedef struct kiln_vta_operand {
+    kiln_buffer buffer;
+    uint32_t rank;
+    int64_t coefficient[KILN_RANK_MAX]
+                       [KILN_BLOCK_ITERS_MAX]; /* index d = sum of these * iterator */
+} kiln_vta_operand;
+
+/* Bits of the rule's options. */
+enum {
+    KILN_VTA_OUT_INSIDE = 1, /* parts follow one another along OUT first */
+    /* The operand that parts in this order have in common is loaded once for all of them. */
+    KILN_VTA_STAYS = 2,
+    /* Virtual threads: parts side by side. Else parts in turn, in places of their own. */
+    KILN_VTA_SIDE_BY_SIDE = 4,
+};
+
+typedef struct kiln_vta_tiling {
+    kiln_sched *s;
+    const kiln_vta_config *machine;
+    uint32_t options;
+    kiln_block sums, follower; /* the reduction, and what makes bytes of it */
+    kiln_pattern pattern;      /* of the reduction */
+    kiln_vta_operand data, weights;
+    int iter[KILN_VTA_AXES]; /* of the reduction; -1: ROW or COLUMN is missing */
+    int batch;               /* the iterator whose parts are a tile's rows */
+    uint32_t operations;     /* of the ALU for each tile of results */
+    uint32_t addends;        /* tiles that it reads beside the sums: loaded with each part, */
+    bool has_bias;           /* and along OUT alone, loaded once */
+    kiln_sched_sample tile;  /* a row of the table */
+} kiln_vta_tiling;
+
+/* Iterations of the iterator; 1 for none (-1). */
+int64_t kiln_vta_extent(const kiln_vta_tiling *t, int iter);
+/* The same in tiles of the machine along an axis. */
+int64_t kiln_vta_tiles(const kiln_vta_tiling *t, kiln_vta_axis axis);
+
+/* vta_roles.c: which iterators are axes, and which operands data and weights. NULL, or why the
+ * machine does not make such sums. */
+const char *kiln_vta_choose_roles(kiln_vta_tiling *t);
+/* vta_chain.c: counts what the ALU does to make bytes of the sums in the value of the follower, and
+ * what it reads. NULL, or why the ALU cannot. */
+const char *kiln_vta_look_at_follower(kiln_vta_tiling *t);
+/* Whether the follower, of that pattern, reads its operand from[from] along OUT alone. */
+bool kiln_vta_is_bias(const kiln_vta_tiling *t, const kiln_pattern *follower, uint32_t from);
+/* vta_sizes.c: samples a row of the table, whose rows all fit into the machine. The cycles that the
+ * preferred one takes, about; 0: nothing fits. */
+double kiln_vta_choose_tile(kiln_vta_tiling *t);
+/* vta_nest.c: the nest. NULL, or why there is none, where part of it may have been made. */
+const char *kiln_vta_make_nest(kiln_vta_tiling *t);
+
+#endif

@@ -1,0 +1,121 @@
+/* What the iterators of a product of bytes are for on an accelerator: axes of tiles, or loops
+ * around all of them. */
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/facts/nest.h"
+#include "compiler-core/ir/affine.h"
+#include "compiler-core/rules/vta.h"
+
+int64_t kiln_vta_extent(const kiln_vta_tiling *t, int iter) {
+    return iter < 0 ? 1 : t->s->program->block.data[t->sums].iter[iter].extent;
+}
+
+int64_t kiln_vta_tiles(const kiln_vta_tiling *t, kiln_vta_axis axis) {
+    int64_t elements = 1;
+    if (axis == KILN_VTA_AXIS_OUT) elements = t->machine->block_out;
+    if (axis == KILN_VTA_AXIS_IN) elements = t->machine->block_in;
+    if (t->iter[axis] == t->batch) elements = t->machine->batch;
+    return kiln_vta_extent(t, t->iter[axis]) / elements;
+}
+
+/* Indices as sums of multiples of iterators; false when one is not. */
+static bool learn_indices(kiln_vta_tiling *t, uint32_t from, kiln_vta_operand *out) {
+    kiln_program *p = t->s->program;
+    const kiln_loads loads = kiln_block_loads(p, t->sums);
+    *out = (kiln_vta_operand){.buffer = t->pattern.from[from].buffer};
+    for (uint32_t k = 0; k < loads.count; k++) {
+        kiln_expr index[KILN_RANK_MAX];
+        if (kiln_load_buffer(p, loads.load[k]) != out->buffer) continue;
+        out->rank = kiln_load_index(p, loads.load[k], index);
+        for (uint32_t d = 0; d < out->rank; d++) {
+            kiln_affine sum;
+            if (!kiln_affine_of(p, index[d], NULL, &sum) || sum.constant != 0) return false;
+            for (uint32_t n = 0; n < sum.term_count; n++) {
+                const int i = kiln_block_iter_of(p, t->sums, sum.term[n]);
+                if (i < 0 || sum.coefficient[n] < 0) return false;
+                out->coefficient[d][i] = sum.coefficient[n];
+            }
+        }
+    }
+    return true;
+}
+
+static bool reads(const kiln_vta_operand *o, int iter) {
+    for (uint32_t d = 0; d < o->rank; d++)
+        if (o->coefficient[d][iter]) return true;
+    return false;
+}
+
+/* The dimension that the iterator steps along in blocks of `size`; -1: there is none. */
+static int blocked_dim(const kiln_vta_tiling *t, const kiln_block_access *a, int iter,
+                       int64_t size) {
+    return kiln_vta_extent(t, iter) % size == 0 ? a->dim_of[iter] : -1;
+}
+
+/* Whether whole tiles lie behind one another along the iterator in the result and in whatever reads
+ * it. */
+static bool has_tiles(const kiln_vta_tiling *t, int iter, int64_t size) {
+    bool fits = t->s->program->block.data[t->sums].iter[iter].reduce ||
+                blocked_dim(t, &t->pattern.to, iter, size) >= 0;
+    for (uint32_t a = 0; a < t->pattern.from_count && size > 1; a++)
+        if (t->pattern.from[a].iters >> iter & 1)
+            fits &= blocked_dim(t, &t->pattern.from[a], iter, size) >= 0;
+    return fits;
+}
+
+/* The largest iterator that indexes weights and, if it reduces, data as well. */
+static int find_tiled(const kiln_vta_tiling *t, bool reduce, int64_t size) {
+    const kiln_block_info *b = &t->s->program->block.data[t->sums];
+    int found = -1;
+    for (int i = 0; i < (int)b->iter_count; i++)
+        if (b->iter[i].reduce == reduce && reads(&t->weights, i) && reads(&t->data, i) == reduce &&
+            has_tiles(t, i, size) &&
+            (found < 0 || kiln_vta_extent(t, i) > kiln_vta_extent(t, found)))
+            found = i;
+    return found;
+}
+
+/* The first iterator of positions is rows of a tile, and the last two are axes; one alone is both.
+ */
+static void find_positions(kiln_vta_tiling *t) {
+    const kiln_block_info *b = &t->s->program->block.data[t->sums];
+    int *row = &t->iter[KILN_VTA_AXIS_ROW], *column = &t->iter[KILN_VTA_AXIS_COLUMN];
+    t->batch = *row = *column = -1;
+    for (int i = 0; i < (int)b->iter_count; i++) {
+        const bool one = b->iter[i].extent == 1 && t->machine->batch == 1;
+        if (b->iter[i].reduce || reads(&t->weights, i)) continue;
+        if (t->batch < 0 && (one || has_tiles(t, i, t->machine->batch))) {
+            t->batch = i;
+        } else if (t->pattern.to.dim_of[i] >= 0) {
+            *row = *column;
+            *column = i;
+        }
+    }
+    if (*column < 0) *column = t->batch;
+}
+
+/* With from[data] as data and the other operand as weights. */
+static const char *choose_axes(kiln_vta_tiling *t, uint32_t data) {
+    if (!learn_indices(t, data, &t->data) || !learn_indices(t, 1 - data, &t->weights))
+        return "an index of the product is no sum of iterators";
+    t->iter[KILN_VTA_AXIS_OUT] = find_tiled(t, false, t->machine->block_out);
+    if (t->iter[KILN_VTA_AXIS_OUT] < 0) return "its results are no whole tiles of the machine";
+    t->iter[KILN_VTA_AXIS_IN] = find_tiled(t, true, t->machine->block_in);
+    if (t->iter[KILN_VTA_AXIS_IN] < 0) return "what it sums over is no whole tiles of the machine";
+    find_positions(t);
+    return t->batch < 0 ? "it has no rows for the machine's tiles" : NULL;
+}
+
+const char *kiln_vta_choose_roles(kiln_vta_tiling *t) {
+    kiln_program *p = t->s->program;
+    if (!kiln_pattern_of(p, t->sums, &t->pattern) || !t->pattern.multiplies)
+        return "its reduction is no sum of products";
+    for (uint32_t a = 0; a < t->pattern.from_count; a++)
+        if (p->buffer.data[t->pattern.from[a].buffer].dtype != KILN_I8)
+            return "it does not multiply bytes with signs";
+    if (t->pattern.from[0].buffer == t->pattern.from[1].buffer)
+        return "it multiplies a buffer with itself";
+    const uint32_t data =
+        p->buffer.data[t->pattern.from[0].buffer].role == KILN_ROLE_CONSTANT ? 1 : 0;
+    const char *reason = choose_axes(t, data);
+    return reason && choose_axes(t, 1 - data) == NULL ? NULL : reason;
+}

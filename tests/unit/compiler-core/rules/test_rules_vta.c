@@ -1,0 +1,265 @@
+/* Products on accelerators: whatever is drawn is legal, computes the same and fits into the
+ * machine. */
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/rand.h"
+#include "compiler-core/facts/facts.h"
+#include "compiler-core/ir/device.h"
+#include "compiler-core/rules/space.h"
+#include "compiler-core/rules/vta.h"
+#include "tests/support/targets.h"
+#include "tests/unit/compiler-core/rules/support.h"
+
+/* Small machines, so that small layers have many parts. */
+#define TINY "vta:b1i4o4,i8w8a32,uop10,inp9,wgt11,acc10,bus64,clk100,alu4,pipe5,v1"
+#define TINY_V2 "vta:b1i4o4,i8w8a32,uop10,inp9,wgt11,acc10,bus64,clk100,alu4,pipe5,v2"
+#define WIDE "vta:b2i8o4,i8w8a32,uop10,inp9,wgt11,acc10,bus64,clk100,alu8,pipe5,v1"
+static const char *const machine[] = {TINY, TINY_V2, WIDE, "vta:pynq"};
+
+#define OPTIONS (KILN_VTA_OUT_INSIDE | KILN_VTA_STAYS | KILN_VTA_SIDE_BY_SIDE)
+
+typedef struct conv {
+    int n, in, out, size, kernel, stride, padding;
+    const char *follower; /* value of y[n, o, h, v] */
+    const char *declared; /* what it reads beside s */
+} conv;
+
+#define PLAIN "i8(min(max(shr(s[n, o, h, v] + 8i32, 4i32), -128i32), 127i32))"
+#define BIASED "i8(min(max(shr(s[n, o, h, v] + b[o], 5i32), 0i32), 127i32))"
+#define ADDED \
+    "i8(min(max(shr(s[n, o, h, v] + b[o] + shl(i32(r[n, o, h, v]), 2i32), 5i32), 0i32), 127i32))"
+
+static int out_size(const conv *c) {
+    return (c->size + 2 * c->padding - c->kernel) / c->stride + 1;
+}
+
+/* A convolution of bytes, as the importer and the passes leave one. */
+static kiln_program *conv_of(kiln_arena *arena, const conv *c) {
+    const int padded = c->size + 2 * c->padding, made = out_size(c), p = c->padding;
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "program c\ninput x: i8[%d,%d,%d,%d]\nconstant w: i8[%d,%d,%d,%d]\n",
+                       c->n, c->in, c->size, c->size, c->out, c->in, c->kernel, c->kernel);
+    if (strstr(c->follower, "b[")) kiln_strbuf_printf(&text, "constant b: i32[%d]\n", c->out);
+    if (strstr(c->follower, "r["))
+        kiln_strbuf_printf(&text, "input r: i8[%d,%d,%d,%d]\n", c->n, c->out, made, made);
+    if (p) kiln_strbuf_printf(&text, "temp p: i8[%d,%d,%d,%d]\n", c->n, c->in, padded, padded);
+    kiln_strbuf_printf(&text, "temp s: i32[%d,%d,%d,%d]\noutput y: i8[%d,%d,%d,%d]\n", c->n, c->out,
+                       made, made, c->n, c->out, made, made);
+    if (p)
+        kiln_strbuf_printf(&text,
+                           "block pad(n:%d, c:%d, h:%d, v:%d): p[n, c, h, v] = select(and(and(%d "
+                           "<= h, h < %d), and(%d <= v, v < %d)), x[n, c, h - %d, v - %d], 0i8)\n",
+                           c->n, c->in, padded, padded, p, p + c->size, p, p + c->size, p, p);
+    kiln_strbuf_printf(&text,
+                       "block conv(n:%d, o:%d, h:%d, v:%d | c:%d, r:%d, q:%d): s[n, o, h, v] sum= "
+                       "i32(%s[n, c, h*%d + r, v*%d + q]) * i32(w[o, c, r, q]) init 0i32\n"
+                       "block out(n:%d, o:%d, h:%d, v:%d): y[n, o, h, v] = %s\n",
+                       c->n, c->out, made, made, c->in, c->kernel, c->kernel, p ? "p" : "x",
+                       c->stride, c->stride, c->n, c->out, made, made, c->follower);
+    kiln_program *program = parsed(arena, kiln_strbuf_end(&text, arena).data);
+    return program;
+}
+
+static const char *dense(kiln_arena *arena, int m, int n, int k) {
+    return kiln_arena_printf(
+        arena,
+        "program d\ninput x: i8[%d,%d]\nconstant w: i8[%d,%d]\nconstant b: i32[%d]\n"
+        "temp s: i32[%d,%d]\noutput y: i8[%d,%d]\n"
+        "block mul(i:%d, j:%d | k:%d): s[i, j] sum= i32(x[i, k]) * i32(w[k, j]) init 0i32\n"
+        "block out(i:%d, j:%d): y[i, j] = i8(min(max(shr(s[i, j] + 4i32, 3i32), -128i32), "
+        "127i32))\n",
+        m, k, k, n, n, m, n, m, n, m, n, k, m, n);
+}
+
+/* ---- capacities ------------------------------------------------------------------------------ */
+
+/* Places that the temp takes: those of one iteration of its home, in each iteration of a virtual
+ * thread loop around it that its elements depend on, as many as the nearest pipeline has stages. */
+static double places_of(const kiln_facts *f, const kiln_facts_statement *s,
+                        const kiln_facts_access *a) {
+    double elements = 1;
+    const uint32_t home = f->home[a->buffer];
+    for (uint32_t d = 0; d < f->shape[a->buffer].rank; d++)
+        elements *= (double)f->shape[a->buffer].dim[d];
+    for (uint32_t at = home; at; at = f->loop[at].parent) {
+        if (f->loop[at].extent == 1) continue;
+        const kiln_attribute *stages =
+            kiln_stmt_attribute(f->p, f->loop[at].stmt, KILN_ATTRIBUTE_PIPELINE);
+        if (f->loop[at].kind != KILN_LOOP_VTHREAD) {
+            elements *= stages ? stages->row : 1;
+            break;
+        }
+        bool moves = false;
+        for (uint32_t d = 0; d < a->rank; d++)
+            for (uint32_t k = 0; k < a->index[d].term_count; k++)
+                moves |= a->index[d].term[k].var == f->loop[at].var;
+        elements *= moves ? (double)f->loop[at].extent : 1;
+    }
+    (void)s;
+    return elements;
+}
+
+/* Elements of the memories of the machine that a scheduled program keeps alive. */
+static void count_places(const kiln_program *p, kiln_arena *arena, double elements[]) {
+    const kiln_facts *f = kiln_facts_create(p, 1, arena);
+    bool *seen = KILN_ARENA_ARRAY(arena, bool, p->buffer.count);
+    for (uint32_t i = 0; i < f->statement_count; i++) {
+        const kiln_facts_access *a = &f->statement[i].access[0];
+        if (p->buffer.data[a->buffer].role != KILN_ROLE_TEMP || seen[a->buffer]) continue;
+        seen[a->buffer] = true;
+        elements[p->buffer.data[a->buffer].scope] += places_of(f, &f->statement[i], a);
+    }
+}
+
+static void expect_fits(const kiln_program *p, const kiln_target *target, kiln_arena *arena) {
+    const kiln_vta_config *c = &target->vta;
+    double elements[KILN_SCOPE_COUNT] = {0};
+    count_places(p, arena, elements);
+    assert_true(elements[KILN_SCOPE_INP] > 0 && elements[KILN_SCOPE_WGT] > 0);
+    assert_true(elements[KILN_SCOPE_ACC] > 0 && elements[KILN_SCOPE_OUT] > 0);
+    assert_true(elements[KILN_SCOPE_INP] <= (double)(1u << c->inp_log));
+    assert_true(elements[KILN_SCOPE_WGT] <= (double)(1u << c->wgt_log));
+    assert_true(elements[KILN_SCOPE_ACC] * 4 <= (double)(1u << c->acc_log));
+}
+
+/* ---- sketches -------------------------------------------------------------------------------- */
+
+static void expect_sketches(kiln_arena *arena, const kiln_program *te, const char *device) {
+    const kiln_target target = target_of(arena, device);
+    uint32_t made = 0;
+    for (uint32_t options = 0; options <= OPTIONS; options++) {
+        kiln_sched s = kiln_sched_begin(te, &target, arena);
+        const kiln_sketch_result result = kiln_rules_vta.rule[0].make(&s, options);
+        if (result.end == KILN_SKETCH_NEVER) fail_msg("%s: %s", device, result.reason);
+        if (result.end != KILN_SKETCH_MADE) continue;
+        made++;
+        assert_true(result.cycles > 0);
+        expect_sound(&s, te);
+        expect_fits(s.program, &target, arena);
+    }
+    assert_true(made > 0);
+}
+
+static void every_sketch_of_a_product_is_sound(void **state) {
+    static const conv convs[] = {
+        {1, 8, 8, 6, 3, 1, 1, BIASED, NULL}, {1, 16, 8, 6, 3, 2, 1, PLAIN, NULL},
+        {1, 8, 16, 4, 1, 1, 0, PLAIN, NULL}, {1, 8, 8, 7, 1, 2, 0, BIASED, NULL},
+        {2, 8, 8, 4, 3, 1, 0, PLAIN, NULL},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(convs); i++)
+        expect_sketches(*state, conv_of(*state, &convs[i]), TINY);
+    expect_sketches(*state, conv_of(*state, &convs[4]), WIDE);
+    const conv added = {1, 8, 8, 4, 3, 1, 1, ADDED, NULL};
+    expect_sketches(*state, conv_of(*state, &added), TINY_V2);
+    expect_sketches(*state, parsed(*state, dense(*state, 1, 24, 32)), TINY);
+    expect_sketches(*state, parsed(*state, dense(*state, 6, 8, 16)), WIDE);
+}
+
+/* The scopes, and the order in which the machine wants loops. */
+static void a_sketch_says_where_everything_lies(void **state) {
+    const conv c = {1, 8, 8, 6, 3, 1, 1, BIASED, NULL};
+    const kiln_program *te = conv_of(*state, &c);
+    const kiln_target target = target_of(*state, TINY);
+    kiln_sched s = kiln_sched_begin(te, &target, *state);
+    kiln_strbuf lines = {0};
+    assert_int_equal(kiln_rules_vta.rule[0].make(&s, KILN_VTA_SIDE_BY_SIDE).end, KILN_SKETCH_MADE);
+    kiln_trace_print(kiln_sched_trace(&s), &lines);
+    const char *text = kiln_strbuf_end(&lines, *state).data;
+    expect_contains(text, "set_scope(p, \"inp\")\n");
+    expect_contains(text, "transform_layout(x, \"d0,d1/4,d2,d3,d1%4\")\n");
+    expect_contains(text, "cache_read(conv, w.read, \"wgt\")\n");
+    expect_contains(text, "transform_layout(w.read, \"d0/4,d1/4,d2,d3,d0%4,d1%4\")\n");
+    expect_contains(text, "set_scope(s, \"acc\")\n");
+    expect_contains(text, "cache_read(out, b, \"acc\")\n");
+    expect_contains(text, "cache_write(out, \"out\")\n");
+    expect_contains(text, "\"gemm.i8\")\n");
+    expect_contains(text, "vthread(conv.");
+    expect_contains(text, "pipeline(conv.");
+}
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+static int pick(kiln_rand *rand, const int *value, uint32_t count) {
+    return value[kiln_rand_below(rand, count)];
+}
+
+static void every_draw_computes_the_same_and_fits(void **state) {
+    static const int channels[] = {8, 16, 24}, sizes[] = {3, 4, 6}, kernels[] = {1, 1, 3};
+    static const char *const followers[] = {PLAIN, BIASED, ADDED};
+    kiln_rand rand;
+    kiln_rand_init(&rand, 19);
+    for (uint32_t i = 0; i < 24; i++) {
+        const char *device = machine[i % 3];
+        const bool wide = device == machine[2];
+        const conv c = {.n = wide ? 2 : 1,
+                        .in = pick(&rand, channels, 3),
+                        .out = pick(&rand, channels, 3),
+                        .size = pick(&rand, sizes, 3),
+                        .kernel = pick(&rand, kernels, 3),
+                        .stride = 1 + (int)kiln_rand_below(&rand, 2),
+                        .padding = (int)kiln_rand_below(&rand, 2),
+                        .follower = followers[wide ? 0 : kiln_rand_below(&rand, 1 + i % 3 + 1)]};
+        const kiln_program *te = conv_of(*state, &c);
+        const kiln_target target = target_of(*state, device);
+        kiln_space space;
+        expect_ok(kiln_space_create(te, &target, *state, &space));
+        for (uint32_t draw = 0; draw < 3; draw++) {
+            kiln_trace trace;
+            kiln_program *program;
+            expect_ok(kiln_space_sample(&space, &rand, *state, &trace, &program));
+            expect_ok(same_result(te, program, *state));
+            expect_fits(program, &target, *state);
+        }
+    }
+}
+
+/* ---- what there is no schedule for ----------------------------------------------------------- */
+
+static void expect_reason(kiln_arena *arena, const kiln_program *te, const char *device,
+                          const char *reason) {
+    const kiln_target target = target_of(arena, device);
+    kiln_space space;
+    kiln_status st = kiln_space_create(te, &target, arena, &space);
+    assert_int_equal(kiln_status_code(st), KILN_FAILED_PRECONDITION);
+    expect_contains(kiln_status_text(st), "rules for vta have no schedule for ");
+    expect_contains(kiln_status_text(st), reason);
+    kiln_status_free(st);
+}
+
+static void whatever_else_there_is_no_schedule_for_has_a_reason(void **state) {
+    static const struct {
+        conv conv;
+        const char *device, *reason;
+    } row[] = {
+        {{1, 3, 8, 6, 3, 1, 1, PLAIN, NULL}, TINY, "what it sums over is no whole tiles"},
+        {{1, 8, 6, 6, 3, 1, 1, PLAIN, NULL}, TINY, "its results are no whole tiles"},
+        {{1, 8, 8, 6, 3, 1, 1, PLAIN, NULL}, WIDE, "it has no rows for the machine's tiles"},
+        {{2, 8, 8, 4, 3, 1, 1, BIASED, NULL}, WIDE, "a bias is in one of them only"},
+        {{1, 8, 8, 6, 3, 1, 1, ADDED, NULL}, TINY, "loads no bytes into accumulators"},
+        {{1, 8, 8, 6, 3, 1, 1, "i8(shr(s[n, o, h, v], 4i32))", NULL},
+         TINY,
+         "not kept within bytes"},
+        {{1, 8, 8, 6, 3, 1, 1, "i8(min(max(s[n, o, h, v]*3i32, 0i32), 127i32))", NULL},
+         TINY,
+         "the ALU has no operation"},
+        {{1, 8, 8, 6, 3, 1, 1, "i8(min(max(s[n, o, h, v] + 99999i32, 0i32), 127i32))", NULL},
+         TINY,
+         "the ALU has no operation"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        expect_reason(*state, conv_of(*state, &row[i].conv), row[i].device, row[i].reason);
+    expect_reason(*state, bytes_program(*state, 8, 8, 8), TINY, "not made to bytes by one block");
+    expect_reason(*state, chain_program(*state, 8, 8), TINY, "there is no reduction");
+    expect_reason(*state, matmul_program(*state, 8, 8, 8), TINY, "not made to bytes");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(every_sketch_of_a_product_is_sound),
+        test_with_arena(a_sketch_says_where_everything_lies),
+        test_with_arena(every_draw_computes_the_same_and_fits),
+        test_with_arena(whatever_else_there_is_no_schedule_for_has_a_reason),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -380,6 +380,12 @@ kiln_block kiln_sched_gather(kiln_sched *s, kiln_block block, kiln_buffer buffer
         CALL(s, GATHER, of_block(s, block), of_buffer(s, buffer), of_scope(scope)));
 }
 
+kiln_block kiln_sched_unit_product(kiln_sched *s, kiln_block block, kiln_buffer buffer,
+                                   uint32_t iter, kiln_sched_int size) {
+    return apply_for_block(CALL(s, UNIT_PRODUCT, of_block(s, block), of_buffer(s, buffer),
+                                of_iter(s, block, iter), size.operand));
+}
+
 kiln_block kiln_sched_cache_write(kiln_sched *s, kiln_block block, kiln_scope scope) {
     return apply_for_block(CALL(s, CACHE_WRITE, of_block(s, block), of_scope(scope)));
 }

@@ -182,6 +182,11 @@ kiln_block kiln_sched_cache_read(kiln_sched *s, kiln_block block, kiln_buffer bu
 /* The new block, which copies the elements of the buffer that `block` reads to where each has the
  * block's iterators as indices. */
 kiln_block kiln_sched_gather(kiln_sched *s, kiln_block block, kiln_buffer buffer, kiln_scope scope);
+/* The new block, which makes the product of bytes of the buffer with a unit matrix, tiles of `size`
+ * of which lie along the iterator of `block`; `block` reads that in place of i32 of the bytes. The
+ * next number is the block that makes the matrix. */
+kiln_block kiln_sched_unit_product(kiln_sched *s, kiln_block block, kiln_buffer buffer,
+                                   uint32_t iter, kiln_sched_int size);
 /* The new block, which copies what `block` now makes in `scope` to where it wrote before. */
 kiln_block kiln_sched_cache_write(kiln_sched *s, kiln_block block, kiln_scope scope);
 /* Where a temp lies. */

@@ -502,6 +502,18 @@ static void draw_swizzle(drawing *d) {
     give_int(d, kiln_rand_range(d->r, 1, 2));
 }
 
+static void draw_unit_product(drawing *d) {
+    const kiln_block block = draw_block(d);
+    const kiln_block_info *b = &d->p->block.data[block];
+    const kiln_loads loads = kiln_block_loads((kiln_program *)(uintptr_t)d->p, block);
+    if (loads.count == 0 || b->iter_count == 0) return;
+    const kiln_expr load = loads.load[kiln_rand_below(d->r, loads.count)];
+    give_name(d, b->name);
+    give_name(d, d->p->buffer.data[kiln_load_buffer(d->p, load)].name);
+    give_name(d, kiln_iter_name(d->p, &b->iter[kiln_rand_below(d->r, b->iter_count)]));
+    give_int(d, kiln_rand_range(d->r, 1, 4));
+}
+
 static void draw_pad(drawing *d) {
     kiln_block block = draw_block(d);
     const kiln_block_info *b = &d->p->block.data[block];
@@ -626,6 +638,7 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     case KILN_PRIM_CACHE_READ:
     case KILN_PRIM_GATHER: draw_cache(d, true); break;
     case KILN_PRIM_MERGE: draw_merge(d); break;
+    case KILN_PRIM_UNIT_PRODUCT: draw_unit_product(d); break;
     case KILN_PRIM_CACHE_WRITE: draw_cache(d, false); break;
     case KILN_PRIM_SET_SCOPE: draw_scope(d); break;
     case KILN_PRIM_DECOMPOSE_REDUCTION: draw_decompose(d); break;

@@ -174,6 +174,13 @@ static void write_bytes(kiln_sched *s) {
     assert_true(kiln_sched_tensorize(s, part.loop[1], kiln_intrinsic_find(KILN_STR("sdot"))));
 }
 
+static void write_words(kiln_sched *s) {
+    const kiln_block product = kiln_sched_unit_product(s, block(s, "b"), buffer(s, "x"),
+                                                       iter(s, "b", "i"), kiln_sched_const(2));
+    assert_int_equal(product, block(s, "x.unit"));
+    assert_int_equal(product + 1, block(s, "x.ones"));
+}
+
 static void write_winograd(kiln_sched *s) {
     assert_true(kiln_sched_algorithm(s, KILN_ALGORITHM_WINOGRAD_2X2_3X3));
     assert_true(kiln_sched_unroll(s, loop(s, "conv.tiles", "p")));
@@ -193,6 +200,13 @@ static void every_primitive_has_a_function_that_records_its_line(void **state) {
     assert_string_equal(text_of(&bytes), "split(dot.n, -1, 4)\n"
                                          "decompose_reduction(dot, dot.m)\n"
                                          "tensorize(dot.n.1, \"sdot\")\n");
+    kiln_sched words =
+        kiln_sched_begin(parsed(arena, "program p\ninput x: i8[4]\noutput y: i32[4]\n"
+                                       "block b(i:4): y[i] = i32(x[i])\n"),
+                         &avx2, arena);
+    write_words(&words);
+    expect_ok(kiln_sched_end(&words));
+    assert_string_equal(text_of(&words), "unit_product(b, x, \"i\", 2)\n");
     kiln_sched winograd = kiln_sched_begin(te, &avx2, arena);
     write_winograd(&winograd);
     expect_ok(kiln_sched_end(&winograd));
@@ -200,7 +214,7 @@ static void every_primitive_has_a_function_that_records_its_line(void **state) {
                         "algorithm(\"winograd_2x2_3x3\")\nunroll(conv.tiles.p)\n");
     bool seen[KILN_PRIM_COUNT] = {false};
     const kiln_trace *trace[] = {kiln_sched_trace(&conv), kiln_sched_trace(&bytes),
-                                 kiln_sched_trace(&winograd)};
+                                 kiln_sched_trace(&words), kiln_sched_trace(&winograd)};
     for (uint32_t t = 0; t < KILN_ARRAY_COUNT(trace); t++)
         for (uint32_t i = 0; i < trace[t]->count; i++) seen[trace[t]->instruction[i].prim] = true;
     for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)

@@ -55,6 +55,11 @@ static const char every_primitive_of_bytes[] = "split(dot.n, -1, 4)\n"
                                                "decompose_reduction(dot, dot.m)\n"
                                                "tensorize(dot.n.1, \"sdot\")\n";
 
+/* The same for what widens bytes. */
+static const char every_primitive_of_words[] = "unit_product(b, x, \"i\", 2)\n";
+static const char words_program[] = "program p\ninput x: i8[4]\noutput y: i32[4]\n"
+                                    "block b(i:4): y[i] = i32(x[i])\n";
+
 /* The same for a program that another takes the place of. */
 static const char every_beginning[] = "algorithm(\"winograd_2x2_3x3\")\n"
                                       "unroll(conv.tiles.p)\n";
@@ -78,9 +83,10 @@ static char *print_trace(kiln_arena *arena, const kiln_trace *trace) {
 
 static void every_primitive_has_a_line_that_applies(void **state) {
     kiln_arena *arena = *state;
-    const char *const text[] = {every_primitive, every_primitive_of_bytes, every_beginning};
+    const char *const text[] = {every_primitive, every_primitive_of_bytes, every_primitive_of_words,
+                                every_beginning};
     bool seen[KILN_PRIM_COUNT] = {false};
-    for (uint32_t t = 0; t < 3; t++) {
+    for (uint32_t t = 0; t < KILN_ARRAY_COUNT(text); t++) {
         kiln_trace trace = parse_trace(arena, text[t]);
         for (uint32_t i = 0; i < trace.count; i++) seen[trace.instruction[i].prim] = true;
     }
@@ -88,6 +94,7 @@ static void every_primitive_has_a_line_that_applies(void **state) {
         if (!seen[i]) fail_msg("%s is not tried", kiln_prim_name((kiln_prim)i));
     schedule(conv_program(arena, &small_conv), every_primitive);
     schedule(bytes_program(arena, 3, 8, 4), every_primitive_of_bytes);
+    schedule(parsed(arena, words_program), every_primitive_of_words);
     schedule(conv_program(arena, &small_conv), every_beginning);
 }
 

@@ -61,9 +61,14 @@ typedef struct kiln_vta_tiling {
     uint32_t operations;     /* of the ALU for each tile of results */
     uint32_t addends;        /* tiles that it reads beside the sums: loaded with each part, */
     bool has_bias;           /* and along OUT alone, loaded once */
+    uint32_t products;       /* of the addends: bytes that come through inp and GEMM */
     kiln_sched_sample tile;  /* a row of the table */
 } kiln_vta_tiling;
 
+/* Whether elements of that type reach accumulators by a product with a unit matrix. */
+static inline bool kiln_vta_by_product(const kiln_vta_tiling *t, kiln_dtype dtype) {
+    return dtype == KILN_I8 && !kiln_vta_config_has(t->machine, KILN_VTA_BYTES);
+}
 /* Iterations of the iterator; 1 for none (-1). */
 int64_t kiln_vta_extent(const kiln_vta_tiling *t, int iter);
 /* The same in tiles of the machine along an axis. */
@@ -75,7 +80,7 @@ const char *kiln_vta_choose_roles(kiln_vta_tiling *t);
 /* vta_chain.c: counts what the ALU does to make bytes of the sums in the value of the follower, and
  * what it reads. NULL, or why the ALU cannot. */
 const char *kiln_vta_look_at_follower(kiln_vta_tiling *t);
-/* Whether the follower, of that pattern, reads its operand from[from] along OUT alone. */
+/* Whether the follower, of that pattern, reads words of its operand from[from] along OUT alone. */
 bool kiln_vta_is_bias(const kiln_vta_tiling *t, const kiln_pattern *follower, uint32_t from);
 /* vta_sizes.c: samples a row of the table, whose rows all fit into the machine. The cycles that the
  * preferred one takes, about; 0: nothing fits. */

@@ -19,8 +19,10 @@ static bool is_immediate(const kiln_program *p, kiln_expr e) {
 }
 
 static void look_at_type(chain *c, kiln_dtype dtype) {
-    if (dtype == KILN_I8 && !kiln_vta_config_has(c->t->machine, KILN_VTA_BYTES))
-        c->reason = "the machine loads no bytes into accumulators";
+    const kiln_vta_config *m = c->t->machine;
+    if (dtype == KILN_I8 && !kiln_vta_config_has(m, KILN_VTA_BYTES) && m->block_in != m->block_out)
+        c->reason = "the machine loads no bytes into accumulators, and makes no products with a "
+                    "unit matrix";
     else if (dtype != KILN_I8 && dtype != KILN_I32)
         c->reason = "what is added to sums is neither bytes nor words";
 }
@@ -80,14 +82,15 @@ bool kiln_vta_is_bias(const kiln_vta_tiling *t, const kiln_pattern *follower, ui
             if (follower->from[a].buffer == t->pattern.to.buffer &&
                 follower->from[a].dim_of[i] == dim)
                 along |= 1u << i;
-    return !(follower->from[from].iters & follower->spatial & ~along);
+    return t->s->program->buffer.data[follower->from[from].buffer].dtype == KILN_I32 &&
+           !(follower->from[from].iters & follower->spatial & ~along);
 }
 
 /* What the ALU reads beside the sums. */
 static const char *count_addends(kiln_vta_tiling *t) {
     kiln_pattern f;
     t->has_bias = false;
-    t->addends = 0;
+    t->addends = t->products = 0;
     if (!kiln_pattern_of(t->s->program, t->follower, &f)) return "nothing follows the sums";
     if (f.from_count > 1 + KILN_VTA_ADDENDS_MAX) return "too much is added to its sums";
     for (uint32_t a = 0; a < f.from_count; a++) {
@@ -98,8 +101,10 @@ static const char *count_addends(kiln_vta_tiling *t) {
         const bool bias = kiln_vta_is_bias(t, &f, a);
         if (bias && t->machine->batch > 1)
             return "the machine's tiles have rows, and a bias is in one of them only";
+        const kiln_dtype dtype = t->s->program->buffer.data[f.from[a].buffer].dtype;
         t->has_bias |= bias;
         t->addends += !bias;
+        t->products += kiln_vta_by_product(t, dtype);
     }
     return NULL;
 }

@@ -102,6 +102,39 @@ static void tile_loops(kiln_sched *s, kiln_block block, const tile_dims *tile) {
     if (order.count > 1) kiln_sched_reorder(s, &order);
 }
 
+/* The same of a product that stands on its own. */
+typedef struct product_loops {
+    kiln_sched_loop outer, rows; /* around all of it, and the outermost of a tile */
+} product_loops;
+
+static product_loops tile_product(kiln_sched *s, kiln_block block, const tile_dims *tile) {
+    const int lane = iter_of_dim(s->program, block, tile->lane);
+    const int row = tile->rows > 1 ? iter_of_dim(s->program, block, tile->row)
+                    : lane == 0    ? 1
+                                   : 0; /* where a tile has one row, of any other iterator */
+    kiln_sched_loops order = {0}, inner = {0};
+    kiln_sched_loop rows = {0}, lanes = {0};
+    const uint32_t steps = s->program->block.data[block].iter_count - 1;
+    for (uint32_t i = 0; i < steps; i++) {
+        kiln_sched_loop loop = kiln_sched_loop_of(s, block, i);
+        if ((int)i == row || (int)i == lane) {
+            const kiln_sched_loops parts = kiln_sched_split(
+                s, loop,
+                KILN_SCHED_INTS(kiln_sched_rest(),
+                                kiln_sched_const((int)i == lane ? tile->lanes : tile->rows)));
+            loop = parts.loop[0];
+            *((int)i == lane ? &lanes : &rows) = parts.loop[1];
+        }
+        kiln_sched_loops_add(&order, loop);
+    }
+    kiln_sched_loops_add(&inner, rows);
+    kiln_sched_loops_add(&inner, lanes);
+    kiln_sched_loops_add(&inner, kiln_sched_loop_of(s, block, steps));
+    for (uint32_t i = 0; i < inner.count; i++) kiln_sched_loops_add(&order, inner.loop[i]);
+    kiln_sched_reorder(s, &order);
+    return (product_loops){order.loop[0], rows};
+}
+
 /* ---- the sums -------------------------------------------------------------------------------- */
 
 /* Splits the loop of an axis of the result; what stands inside of all tiles is returned. */
@@ -262,31 +295,70 @@ static const char *load_weights(kiln_vta_tiling *t, const tile_dims *tile, kiln_
     return lay_out(s, p->block.data[*out_copy].buffer, tile, true) ? NULL : not_in_tiles;
 }
 
-typedef struct addends {
-    uint32_t count;
-    kiln_block copy[KILN_VTA_ADDENDS_MAX];
-    tile_dims tile[KILN_VTA_ADDENDS_MAX];
-    bool is_bias[KILN_VTA_ADDENDS_MAX];
-} addends;
+/* What the ALU reads beside the sums: in accumulators, once for all parts or with each part. */
+static const char *load_addend(kiln_vta_tiling *t, kiln_buffer source, bool is_bias,
+                               const tile_dims *tile, const nest *n) {
+    kiln_sched *s = t->s;
+    const kiln_block copy = kiln_sched_cache_read(s, t->follower, source, KILN_SCOPE_ACC);
+    if (!lay_out(s, s->program->block.data[copy].buffer, tile, false)) return not_in_tiles;
+    if (!is_bias) kiln_sched_compute_at(s, copy, n->inner);
+    tile_loops(s, copy, tile);
+    return NULL;
+}
 
-/* What the ALU reads beside the sums. */
-static const char *load_addends(kiln_vta_tiling *t, const tile_dims *tile, addends *out) {
+/* Bytes reach accumulators as a product with a unit matrix, which stays where weights are. */
+static const char *multiply_addend(kiln_vta_tiling *t, kiln_buffer source, const tile_dims *tile,
+                                   const nest *n) {
     kiln_sched *s = t->s;
     kiln_program *p = s->program;
-    kiln_pattern pattern;
-    if (!kiln_pattern_of(p, t->follower, &pattern)) return "what follows is no plain block";
-    for (uint32_t a = 0; a < pattern.from_count; a++) {
-        const kiln_buffer source = pattern.from[a].buffer;
-        if (source == t->pattern.to.buffer) continue;
-        const tile_dims here = dims_through(p, t->follower, t->pattern.to.buffer, source, tile);
-        if (here.lane < 0 || !lay_out(s, source, &here, false)) return not_in_tiles;
-        out->is_bias[out->count] = kiln_vta_is_bias(t, &pattern, a);
-        out->tile[out->count] = here;
-        out->copy[out->count] = kiln_sched_cache_read(s, t->follower, source, KILN_SCOPE_ACC);
-        if (!lay_out(s, p->block.data[out->copy[out->count++]].buffer, &here, false))
-            return not_in_tiles;
-    }
+    const int64_t size = t->machine->block_out;
+    const tile_dims unit = {0, 1, size, size};
+    const kiln_buffer sums = p->block.data[t->sums].buffer;
+    int out = -1;
+    for (int i = 0; i < (int)p->block.data[t->follower].iter_count && out < 0; i++)
+        if (dim_in(p, t->follower, source, i) == tile->lane) out = i;
+    const kiln_block product =
+        kiln_sched_unit_product(s, t->follower, source, (uint32_t)out, kiln_sched_const(size));
+    const kiln_buffer matrix = p->block.data[product + 1].buffer,
+                      words = p->block.data[product].buffer;
+    const tile_dims made =
+        dims_through(p, t->follower, sums, words,
+                     &(tile_dims){t->pattern.to.dim_of[t->batch], t->pattern.to.dim_of[t->iter[0]],
+                                  t->machine->batch, size});
+    kiln_sched_set_scope(s, words, KILN_SCOPE_ACC);
+    const kiln_block bytes = kiln_sched_cache_read(s, product, source, KILN_SCOPE_INP),
+                     ones = kiln_sched_cache_read(s, product, matrix, KILN_SCOPE_WGT);
+    if (made.lane < 0 || !lay_out(s, words, &made, false) ||
+        !lay_out(s, p->block.data[bytes].buffer, tile, false) ||
+        !lay_out(s, p->block.data[ones].buffer, &unit, true))
+        return not_in_tiles;
+    tile_loops(s, ones, &unit);
+    kiln_sched_compute_at(s, product, n->inner);
+    const product_loops loops = tile_product(s, product, &made);
+    kiln_sched_decompose_reduction(s, product, loops.outer);
+    kiln_sched_tensorize(s, loops.rows, &kiln_intrinsics[KILN_INTRINSIC_GEMM_I8]);
+    kiln_sched_compute_at(s, bytes, n->inner);
+    tile_loops(s, bytes, tile);
     return NULL;
+}
+
+static const char *load_addends(kiln_vta_tiling *t, const tile_dims *acc, const nest *n) {
+    kiln_sched *s = t->s;
+    kiln_program *p = s->program;
+    const kiln_buffer sums = t->pattern.to.buffer;
+    const char *reason = NULL;
+    kiln_pattern f;
+    if (!kiln_pattern_of(p, t->follower, &f)) return "nothing follows the sums";
+    for (uint32_t a = 0; a < f.from_count && !reason; a++) {
+        const kiln_buffer source = f.from[a].buffer;
+        if (source == sums) continue;
+        const tile_dims tile = dims_through(p, t->follower, sums, source, acc);
+        if (tile.lane < 0 || !lay_out(s, source, &tile, false)) return not_in_tiles;
+        reason = kiln_vta_by_product(t, p->buffer.data[source].dtype)
+                     ? multiply_addend(t, source, &tile, n)
+                     : load_addend(t, source, kiln_vta_is_bias(t, &f, a), &tile, n);
+    }
+    return reason;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -322,7 +394,6 @@ const char *kiln_vta_make_nest(kiln_vta_tiling *t) {
                     acc = dims_of(t, &t->pattern.to, t->batch, out, c->block_out);
     const tile_dims stored = dims_through(p, t->follower, sums, result, &acc);
     kiln_block load[2];
-    addends more = {0};
     nest n = {0};
     const char *reason = load_data(t, &data, &load[0]);
     if (!reason) reason = load_weights(t, &weights, &load[1]);
@@ -343,12 +414,8 @@ const char *kiln_vta_make_nest(kiln_vta_tiling *t) {
     if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), t->follower, n.inner))
         return "what follows does not go along with parts of the sums";
     tile_loops(s, t->follower, &stored);
-    reason = load_addends(t, &acc, &more); /* now that they are loaded before the parts */
+    reason = load_addends(t, &acc, &n); /* now that they are made before the follower */
     if (reason) return reason;
-    for (uint32_t i = 0; i < more.count; i++) {
-        if (!more.is_bias[i]) kiln_sched_compute_at(s, more.copy[i], n.inner);
-        tile_loops(s, more.copy[i], &more.tile[i]);
-    }
     kiln_sched_reverse_compute_at(s, store, n.inner);
     tile_loops(s, store, &stored);
     overlap(t, &n);

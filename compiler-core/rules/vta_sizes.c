@@ -126,12 +126,12 @@ static bool fits(const kiln_vta_tiling *t, const tile_row *r) {
     const part p = part_of(r);
     const double stages = (double)r->column[KILN_VTA_STAGES];
     const double bias = t->has_bias ? (double)kiln_vta_tiles(t, KILN_VTA_AXIS_OUT) : 0;
-    return stages * owners(t, r, true) * loaded(t, &p, true).tiles <=
+    const double results = stages * p.threads * vectors_of(&p), unit_matrices = t->products;
+    return stages * owners(t, r, true) * loaded(t, &p, true).tiles + results * t->products <=
                kiln_vta_tile_count(t->machine, KILN_VTA_INP) &&
-           stages * owners(t, r, false) * loaded(t, &p, false).tiles <=
+           stages * owners(t, r, false) * loaded(t, &p, false).tiles + unit_matrices <=
                kiln_vta_tile_count(t->machine, KILN_VTA_WGT) &&
-           stages * p.threads * vectors_of(&p) * (1 + t->addends) + bias <=
-               kiln_vta_tile_count(t->machine, KILN_VTA_ACC);
+           results * (1 + t->addends) + bias <= kiln_vta_tile_count(t->machine, KILN_VTA_ACC);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -173,8 +173,8 @@ static double loads_of(const kiln_vta_tiling *t, const tile_row *r, const part *
            p->of[KILN_VTA_AXIS_OUT];
 }
 
-/* The stores of a part: rows of the result. */
-static moved stored(const kiln_vta_tiling *t, const part *p) {
+/* The stores of a part, or what is loaded of an addend: rows of the result. */
+static moved results_of(const kiln_vta_tiling *t, const part *p) {
     moved m = {vectors_of(p), p->of[KILN_VTA_AXIS_OUT], 0};
     if (parts_along(t, p, KILN_VTA_AXIS_COLUMN) > 1) m.rows *= p->of[KILN_VTA_AXIS_ROW];
     m.bytes = m.tiles * kiln_vta_tile_bytes(t->machine, KILN_VTA_OUT);
@@ -193,10 +193,13 @@ static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
         chains ? ceil((double)t->operations / CHAIN_MAX) : (double)t->operations;
     const double drain = TAKE_CYCLES + c->pipeline;
     const double step = vectors * p.of[KILN_VTA_AXIS_IN] * taps(t) + drain;
-    const double reset = kiln_vta_config_has(c, KILN_VTA_FIRST) ? 0 : vectors + drain;
+    const double reset =
+        (1 + t->products) * (kiln_vta_config_has(c, KILN_VTA_FIRST) ? 0 : vectors + drain) +
+        t->products * (vectors + drain);
     const double alu =
         alu_passes * (vectors * passes + ALU_PIPELINE) + alu_instructions * TAKE_CYCLES;
-    const moved data = loaded(t, &p, true), weights = loaded(t, &p, false), store = stored(t, &p);
+    const moved data = loaded(t, &p, true), weights = loaded(t, &p, false),
+                store = results_of(t, &p);
     const double data_loads = loads_of(t, r, &p, true), weight_loads = loads_of(t, r, &p, false);
     const double load =
         data_loads * channel_cycles(t, &data) + weight_loads * channel_cycles(t, &weights);

@@ -668,15 +668,6 @@ static void the_default_is_never_refused(void **state) {
         }
 }
 
-static void other_targets_have_no_rules_yet(void **state) {
-    kiln_target target = {.kind = KILN_TARGET_VTA};
-    kiln_program *te = chain_program(*state, 2, 2);
-    kiln_space space;
-    kiln_status st = kiln_space_create(te, &target, te->arena, &space);
-    assert_int_equal(kiln_status_code(st), KILN_UNIMPLEMENTED);
-    kiln_status_free(st);
-}
-
 static void types_that_a_device_lacks_are_refused_by_name(void **state) {
     static const char *const text = "program p\ninput x: %s[64]\noutput y: %s[64]\n"
                                     "block b(i:64): y[i] = x[i] + x[i]\n";
@@ -729,7 +720,6 @@ int main(void) {
         test_with_arena(threads_fuse_as_few_loops_as_keep_them_busy),
         test_with_arena(little_work_is_not_shared_out),
         test_with_arena(an_index_names_one_trace),
-        test_with_arena(other_targets_have_no_rules_yet),
         test_with_arena(types_that_a_device_lacks_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,9 @@
 #include "compiler-core/cost/features_cpu.h"
 #include "compiler-core/cost/features_gpu.h"
 #include "compiler-core/cost/features_grid.h"
+#include "compiler-core/cost/features_vta.h"
 
-static const kiln_feature_set kiln_features_none;
+const kiln_feature_set kiln_features_none = {0};
 
 static const kiln_feature_set *const set_of[] = {
 #define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \

@@ -35,7 +35,7 @@ typedef struct kiln_rule {
 } kiln_rule;
 
 /* The rules of a kind of targets. The first one that applies makes the space; the last one always
- * applies. */
+ * applies, or its reason is why there is none. */
 typedef struct kiln_rule_set {
     uint32_t count; /* 0: there are no rules for such targets */
     const kiln_rule *rule;

@@ -1,17 +1,10 @@
-/* Tiles that fit into an accelerator's memories, and how long a nest of them takes, about: the most
- * of what its engines and its memory port do, or one after the other where nothing has a second
- * place to be in. */
+/* Tiles that fit into an accelerator's memories, in the order of the time that they take, about. */
 #include <math.h>
 #include <string.h>
 
 #include "base/macros.h"
+#include "compiler-core/cost/core_time.h"
 #include "compiler-core/rules/vta.h"
-
-#define CHANNEL_BURST_BEATS 256.0 /* vta/csim.h: a longer row is several requests */
-#define ALU_PIPELINE 4.0          /* the same */
-#define TAKE_CYCLES 2.0           /* the same: an instruction is taken, and begins in the next */
-#define CHAIN_MAX 4               /* operations in a pass (base/vta_features.def) */
-#define INSTRUCTION_BYTES 16.0
 
 static const int64_t threads_worth[] = {1, 2, 4};
 static const int64_t stages_worth[] = {1, 2, 4};
@@ -84,13 +77,6 @@ static moved block_of(const kiln_vta_tiling *t, const kiln_vta_operand *o,
     }
     m.bytes = m.tiles * kiln_vta_tile_bytes(t->machine, memory);
     return m;
-}
-
-/* Cycles of a memory channel. */
-static double channel_cycles(const kiln_vta_tiling *t, const moved *m) {
-    const kiln_vta_config *c = t->machine;
-    const double beats = ceil(m->bytes / m->rows * 8 / c->bus_bits);
-    return m->rows * (ceil(beats / CHANNEL_BURST_BEATS) * c->row_cycles + beats);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -181,44 +167,48 @@ static moved results_of(const kiln_vta_tiling *t, const part *p) {
     return m;
 }
 
+static kiln_core_copies copies_of(const moved *m, double calls) {
+    return (kiln_core_copies){calls, calls * m->rows, calls * m->bytes};
+}
+
+/* Words of a bias are loaded once; what is added to each result with each part. */
+static void add_addends(const kiln_vta_tiling *t, const moved *results, double parts,
+                        kiln_core_work *w) {
+    const double bias = t->has_bias ? (double)kiln_vta_tiles(t, KILN_VTA_AXIS_OUT) : 0;
+    const double bytes = t->addends * parts;
+    kiln_core_copies *to = t->products ? &w->inp : &w->acc;
+    to->calls += bytes;
+    to->rows += bytes * results->rows;
+    to->bytes += bytes * results->bytes;
+    w->acc.calls += t->has_bias;
+    w->acc.rows += t->has_bias;
+    w->acc.bytes += bias * kiln_vta_tile_bytes(t->machine, KILN_VTA_ACC);
+}
+
 static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
-    const kiln_vta_config *c = t->machine;
     const part p = part_of(r);
-    const double parts = parts_of(t, &p), vectors = vectors_of(&p);
+    const double parts = parts_of(t, &p), vectors = vectors_of(&p) * parts;
     const double steps = (double)kiln_vta_tiles(t, KILN_VTA_AXIS_IN) / p.of[KILN_VTA_AXIS_IN];
-    const double passes = ceil((double)c->batch * c->block_out / c->alu_lanes) * c->alu_cycles;
-    const bool chains = kiln_vta_config_has(c, KILN_VTA_CHAIN);
-    const double alu_instructions = t->operations;
-    const double alu_passes =
-        chains ? ceil((double)t->operations / CHAIN_MAX) : (double)t->operations;
-    const double drain = TAKE_CYCLES + c->pipeline;
-    const double step = vectors * p.of[KILN_VTA_AXIS_IN] * taps(t) + drain;
-    const double reset =
-        (1 + t->products) * (kiln_vta_config_has(c, KILN_VTA_FIRST) ? 0 : vectors + drain) +
-        t->products * (vectors + drain);
-    const double alu =
-        alu_passes * (vectors * passes + ALU_PIPELINE) + alu_instructions * TAKE_CYCLES;
     const moved data = loaded(t, &p, true), weights = loaded(t, &p, false),
-                store = results_of(t, &p);
-    const double data_loads = loads_of(t, r, &p, true), weight_loads = loads_of(t, r, &p, false);
-    const double load =
-        data_loads * channel_cycles(t, &data) + weight_loads * channel_cycles(t, &weights);
-    const double storing = parts * channel_cycles(t, &store);
-    const double instructions =
-        data_loads + weight_loads + parts * (steps + 1 + alu_instructions + 1);
-    const double fetch = instructions * INSTRUCTION_BYTES * 8 / c->bus_bits;
-    const double port = c->channels > 1 ? fmax(load, storing) : load + storing + fetch;
-    const double gemm = parts * (steps * step + reset), epilogue = parts * alu;
-    const bool engine = kiln_vta_config_has(c, KILN_VTA_ENGINE);
-    const double first = channel_cycles(t, &data) + channel_cycles(t, &weights) + c->latency;
-    const double last = alu + channel_cycles(t, &store) + c->latency;
-    const bool hides_loads =
-        r->column[KILN_VTA_STAGES] > 1 || (owners(t, r, true) > 1 && owners(t, r, false) > 1);
-    const bool hides_stores = r->column[KILN_VTA_STAGES] > 1 || p.threads > 1;
-    const double work = engine && hides_stores ? fmax(gemm, epilogue) : gemm + epilogue;
-    const double waits = (data_loads + weight_loads) * c->latency;
-    if (hides_loads) return fmax(port, work + (hides_stores ? 0 : storing)) + first + last;
-    return load + waits + work + (hides_stores ? 0 : storing) + parts * c->latency;
+                results = results_of(t, &p);
+    const double stages = (double)r->column[KILN_VTA_STAGES], products = 1 + t->products;
+    kiln_core_work w = {
+        .inp = copies_of(&data, loads_of(t, r, &p, true)),
+        .wgt = copies_of(&weights, loads_of(t, r, &p, false)),
+        .out = copies_of(&results, parts),
+        .gemm_tiles =
+            vectors * ((double)kiln_vta_tiles(t, KILN_VTA_AXIS_IN) * taps(t) + t->products),
+        .gemm_calls = parts * (steps + t->products),
+        .reset_tiles = vectors * products,
+        .reset_calls = parts * products,
+        .alu_tiles = vectors,
+        .alu_calls = parts,
+        .alu_operations = t->operations,
+        .load_places = stages * fmin(owners(t, r, true), owners(t, r, false)),
+        .result_places = stages * p.threads,
+    };
+    add_addends(t, &results, parts, &w);
+    return kiln_core_time_of(t->machine, &w).cycles;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

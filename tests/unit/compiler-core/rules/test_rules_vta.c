@@ -26,9 +26,9 @@ typedef struct conv {
 } conv;
 
 #define PLAIN "i8(min(max(shr(s[n, o, h, v] + 8i32, 4i32), -128i32), 127i32))"
-#define BIASED "i8(min(max(shr(s[n, o, h, v] + b[o], 5i32), 0i32), 127i32))"
+#define BIASED "i8(min(max(shr(s[n, o, h, v] + b[o, 0, 0], 5i32), 0i32), 127i32))"
 #define ADDED \
-    "i8(min(max(shr(s[n, o, h, v] + b[o] + shl(i32(r[n, o, h, v]), 2i32), 5i32), 0i32), 127i32))"
+    "i8(min(max(shr(s[n, o, h, v] + b[o, 0, 0] + shl(i32(r[n, o, h, v]), 2i32), 5i32), 0i32), 127i32))"
 
 static int out_size(const conv *c) {
     return (c->size + 2 * c->padding - c->kernel) / c->stride + 1;
@@ -40,7 +40,7 @@ static kiln_program *conv_of(kiln_arena *arena, const conv *c) {
     kiln_strbuf text = {0};
     kiln_strbuf_printf(&text, "program c\ninput x: i8[%d,%d,%d,%d]\nconstant w: i8[%d,%d,%d,%d]\n",
                        c->n, c->in, c->size, c->size, c->out, c->in, c->kernel, c->kernel);
-    if (strstr(c->follower, "b[")) kiln_strbuf_printf(&text, "constant b: i32[%d]\n", c->out);
+    if (strstr(c->follower, "b[")) kiln_strbuf_printf(&text, "constant b: i32[%d,1,1]\n", c->out);
     if (strstr(c->follower, "r["))
         kiln_strbuf_printf(&text, "input r: i8[%d,%d,%d,%d]\n", c->n, c->out, made, made);
     if (p) kiln_strbuf_printf(&text, "temp p: i8[%d,%d,%d,%d]\n", c->n, c->in, padded, padded);

@@ -1,0 +1,47 @@
+/* How long an accelerator core of the VTA class takes for a kernel, from counts of what its engines
+ * do: the most of what each of them and the memory port does, where all of them run at once, or one
+ * after the other where nothing has a second place to be in. What it counts of a machine is that of
+ * vta/csim.h. Used by the rules, to order tiles, and by features_vta.c. */
+#ifndef KILN_COMPILER_CORE_COST_CORE_TIME_H
+#define KILN_COMPILER_CORE_COST_CORE_TIME_H
+
+#include "base/vta_config.h"
+
+/* Copies between main memory and one of the core's. */
+typedef struct kiln_core_copies {
+    double calls, rows, bytes; /* of all calls; a row lies together in main memory */
+} kiln_core_copies;
+
+/* All of one run. Calls are instructions, about. */
+typedef struct kiln_core_work {
+    kiln_core_copies inp, wgt, acc, out;
+    double gemm_tiles, gemm_calls; /* products of tiles */
+    double reset_tiles, reset_calls;
+    double alu_tiles;                  /* that operations go through, */
+    double alu_calls;                  /* of all of them at once, */
+    double alu_operations;             /* with so many for each tile */
+    double load_places, result_places; /* the fewest that blocks of an operand, or results, have */
+} kiln_core_work;
+
+/* Terms of the time, in cycles. */
+typedef enum kiln_core_term {
+    KILN_CORE_GEMM, /* products and resets, with drains of the pipeline */
+    KILN_CORE_ALU,
+    KILN_CORE_PORT,  /* the memory port: loads, stores, instructions */
+    KILN_CORE_WAITS, /* latencies and copies that nothing runs beside */
+    KILN_CORE_ENDS,  /* before the first product, and behind the last */
+    KILN_CORE_TERMS
+} kiln_core_term;
+
+typedef struct kiln_core_time {
+    double term[KILN_CORE_TERMS];
+    double cycles;
+    kiln_core_term bound; /* the largest term */
+} kiln_core_time;
+
+/* The time of the work on the machine. Pure. */
+kiln_core_time kiln_core_time_of(const kiln_vta_config *machine, const kiln_core_work *work);
+/* "gemm", ... */
+const char *kiln_core_term_name(kiln_core_term term);
+
+#endif

@@ -98,11 +98,10 @@ kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena
         arena,
         "program \"%s\"\ninput a: %s[%u,%u]\ninput b: %s[%u,%u]\noutput c: %s[%u,%u]\n"
         "block \"%s\"(r:%u, l:%u | k:%u): c[r, l] sum= %s init %s\n",
-        intrinsic->name, kiln_dtype_name(intrinsic->operand[0]),
-        has_rows ? rows : lanes, steps, kiln_dtype_name(intrinsic->operand[1]), lanes, steps,
+        intrinsic->name, kiln_dtype_name(intrinsic->operand[0]), has_rows ? rows : lanes, steps,
+        kiln_dtype_name(intrinsic->operand[1]), lanes, steps,
         kiln_dtype_name(kiln_intrinsic_sum(intrinsic)), rows, lanes, intrinsic->name, rows, lanes,
-        steps, intrinsic->value,
-        kiln_intrinsic_sum(intrinsic) == KILN_F32 ? "0.0" : "0i32");
+        steps, intrinsic->value, kiln_intrinsic_sum(intrinsic) == KILN_F32 ? "0.0" : "0i32");
     kiln_program *program = NULL;
     kiln_status st = kiln_program_parse(text, arena, &program);
     KILN_CHECK(st == NULL); /* rows are ours */

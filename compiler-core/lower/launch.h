@@ -95,6 +95,10 @@ typedef struct kiln_launches {
 KILN_MUST_USE kiln_status kiln_launches_describe(kiln_program *lowered, const kiln_target *target,
                                                  kiln_str prefix, kiln_arena *arena,
                                                  kiln_launches *out);
+/* The same of an accelerator core, whose whole program is one launch. */
+KILN_MUST_USE kiln_status kiln_launches_describe_whole(kiln_program *lowered,
+                                                       const kiln_target *target, kiln_str prefix,
+                                                       kiln_arena *arena, kiln_launches *out);
 /* For people: a line for each launch. */
 void kiln_launches_print(const kiln_launches *launches, kiln_strbuf *out);
 

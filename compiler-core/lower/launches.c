@@ -257,17 +257,27 @@ static kiln_status describe_root(describing *d, kiln_stmt stmt) {
     return st;
 }
 
-kiln_status kiln_launches_describe(kiln_program *lowered, const kiln_target *target,
-                                   kiln_str prefix, kiln_arena *arena, kiln_launches *out) {
+static kiln_status describe(kiln_program *lowered, const kiln_target *target, kiln_str prefix,
+                            bool whole, kiln_arena *arena, kiln_launches *out) {
     *out = (kiln_launches){.count = 0};
     if (!lowered || !lowered->root) return KILN_OK;
     out->launch = KILN_ARENA_ARRAY(arena, kiln_launch, KILN_LAUNCHES_MAX);
     out->temp = KILN_ARENA_ARRAY(arena, kiln_launch_temp, lowered->buffer.count);
     describing d = {.p = lowered, .target = target, .arena = arena, .prefix = prefix, .out = out};
-    kiln_status st = describe_root(&d, lowered->root);
+    kiln_status st = whole ? KILN_OK : describe_root(&d, lowered->root);
     if (!st && !out->count) st = describe_launch(&d, lowered->root);
     if (!st) place_own(target, out);
     return st;
+}
+
+kiln_status kiln_launches_describe(kiln_program *lowered, const kiln_target *target,
+                                   kiln_str prefix, kiln_arena *arena, kiln_launches *out) {
+    return describe(lowered, target, prefix, false, arena, out);
+}
+
+kiln_status kiln_launches_describe_whole(kiln_program *lowered, const kiln_target *target,
+                                         kiln_str prefix, kiln_arena *arena, kiln_launches *out) {
+    return describe(lowered, target, prefix, true, arena, out);
 }
 
 void kiln_launches_print(const kiln_launches *launches, kiln_strbuf *out) {

@@ -5,7 +5,12 @@
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/pass.h"
 
-enum { CPU = KILN_LOWER_CPU, GRID = KILN_LOWER_GRID, ITEMS = KILN_LOWER_ITEMS };
+enum {
+    CPU = KILN_LOWER_CPU,
+    GRID = KILN_LOWER_GRID,
+    ITEMS = KILN_LOWER_ITEMS,
+    CORE = KILN_LOWER_CORE
+};
 
 static const struct pass_row {
     const char *name;
@@ -69,14 +74,17 @@ static kiln_lowering begin(const kiln_program *scheduled, const kiln_target *tar
         .target = target, .arena = arena, .run = kiln_program_copy(scheduled, arena), .list = list};
 }
 
+typedef kiln_status (*launch_describer)(kiln_program *lowered, const kiln_target *target,
+                                        kiln_str prefix, kiln_arena *arena, kiln_launches *out);
+
 static kiln_status describe(const kiln_lowering *l, kiln_lowered *out) {
     out->has_launches = l->list != KILN_LOWER_CPU;
     if (!out->has_launches) return KILN_OK;
-    kiln_status st = kiln_launches_describe(l->prepare, l->target, KILN_STR("prepare"), l->arena,
-                                            &out->prepare_launches);
-    return st ? st
-              : kiln_launches_describe(l->run, l->target, KILN_STR("run"), l->arena,
-                                       &out->run_launches);
+    const launch_describer by =
+        l->list == KILN_LOWER_CORE ? kiln_launches_describe_whole : kiln_launches_describe;
+    kiln_status st =
+        by(l->prepare, l->target, KILN_STR("prepare"), l->arena, &out->prepare_launches);
+    return st ? st : by(l->run, l->target, KILN_STR("run"), l->arena, &out->run_launches);
 }
 
 kiln_status kiln_lower_by(const kiln_program *scheduled, const kiln_target *target,

@@ -47,6 +47,7 @@ typedef enum kiln_lower_list {
     KILN_LOWER_CPU = 1,
     KILN_LOWER_GRID = 2,
     KILN_LOWER_ITEMS = 4,
+    KILN_LOWER_CORE = 8,
 } kiln_lower_list;
 
 typedef struct kiln_lowered {
@@ -61,7 +62,7 @@ typedef struct kiln_lowered {
         kiln_buffer in_prepare, in_run; /* 0: that program does not touch it */
     } arg[KILN_MANIFEST_ARGS_MAX];
     uint32_t registers; /* of the widest region: vectors, or of a thread, 4 bytes each */
-    bool has_launches;  /* of the lists GRID and ITEMS */
+    bool has_launches;  /* of the lists GRID, ITEMS and CORE: of the last one there is one launch */
     kiln_launches run_launches, prepare_launches;
 } kiln_lowered;
 

@@ -322,8 +322,10 @@ static uint64_t count_below(kiln_program *p, kiln_stmt stmt) {
     const bool is_register =
         s.kind == KILN_STMT_ALLOC && p->buffer.data[s.buffer].scope == KILN_SCOPE_REGISTER;
     uint64_t widest = 0;
-    for (uint32_t i = 0; i < s.child.count; i++)
-        widest = KILN_MAX(widest, count_below(p, s.child.data[i]));
+    for (uint32_t i = 0; i < s.child.count; i++) {
+        const uint64_t below = count_below(p, s.child.data[i]); /* KILN_MAX would ask twice */
+        widest = KILN_MAX(widest, below);
+    }
     return widest + (is_register ? register_count(p, 4, stmt) : 0);
 }
 

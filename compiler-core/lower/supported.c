@@ -7,10 +7,11 @@
 
 static kiln_status check_loop(const kiln_program *p, kiln_stmt stmt, kiln_lower_list list) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
-    if (s->loop_kind == KILN_LOOP_VTHREAD && list != KILN_LOWER_GRID)
+    const bool has_threads = list == KILN_LOWER_GRID || list == KILN_LOWER_CORE;
+    if (s->loop_kind == KILN_LOOP_VTHREAD && !has_threads)
         return REFUSE("loop %.*s is over virtual threads, and the target has no launches",
                       KILN_STR_ARG(p->var.data[s->var].name));
-    if (kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE) && list != KILN_LOWER_GRID)
+    if (kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE) && !has_threads)
         return REFUSE("loop %.*s is a pipeline, and the target has no launches",
                       KILN_STR_ARG(p->var.data[s->var].name));
     if (s->loop_kind == KILN_LOOP_BIND && list != KILN_LOWER_GRID)
@@ -29,10 +30,20 @@ static kiln_status check_tree(const kiln_program *p, kiln_stmt stmt, kiln_lower_
     return st;
 }
 
+/* A core has its own memories, and main memory for arguments. */
+static kiln_status check_core_scope(const kiln_buffer_info *b) {
+    const bool has_it =
+        kiln_scopes[b->scope].seen_by == KILN_SEEN_BY_CORE || b->scope == KILN_SCOPE_GLOBAL;
+    return has_it ? KILN_OK
+                  : REFUSE("%.*s has scope %s, which the target does not have",
+                           KILN_STR_ARG(b->name), kiln_scopes[b->scope].text);
+}
+
 static kiln_status check_scope(const kiln_buffer_info *b, kiln_lower_list list) {
     bool core = kiln_scopes[b->scope].seen_by == KILN_SEEN_BY_CORE;
     bool grid = b->scope == KILN_SCOPE_SHARED || b->scope == KILN_SCOPE_LOCAL;
     bool tile = b->scope == KILN_SCOPE_TILE;
+    if (list == KILN_LOWER_CORE) return check_core_scope(b);
     const bool is_missing = list == KILN_LOWER_GRID    ? tile
                             : list == KILN_LOWER_ITEMS ? tile || grid
                                                        : grid;

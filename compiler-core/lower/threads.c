@@ -10,7 +10,8 @@ static void make_serial(kiln_program *p) {
 }
 
 kiln_status kiln_lower_threads(kiln_lowering *l) {
-    if (l->target->threads <= 1 || l->list == KILN_LOWER_GRID) make_serial(l->run);
+    if (l->target->threads <= 1 || l->list == KILN_LOWER_GRID || l->list == KILN_LOWER_CORE)
+        make_serial(l->run);
     if (l->prepare) make_serial(l->prepare);
     return KILN_OK;
 }

@@ -6,7 +6,11 @@
  *
  * A temp that each iteration makes for itself becomes one with a dimension more, unless its
  * elements tell the iteration as they are, or all iterations make the same: then one makes it for
- * all. */
+ * all.
+ *
+ * For accelerator cores threads take turns by steps: the loop stands around as much as contains no
+ * loop over several statements. So a step's copies and products of one thread come before those of
+ * the next, and units have what another thread does to go on with. */
 #include "base/check.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/ir/intrinsic.h"
@@ -124,6 +128,122 @@ static void put_loop(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
     kiln_lower_replace(p, loop, kiln_expr_var(p, s->var), kiln_expr_var(p, own));
 }
 
+/* A condition that asks for the iteration moves inwards with the loop, beside `condition`. */
+static kiln_expr move_condition(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
+    kiln_program *p = s->p;
+    const kiln_stmt_info info = p->stmt.data[stmt];
+    if (!kiln_expr_uses_var(p, info.condition, s->var)) return condition;
+    kiln_stmt_replace(p, stmt, info.child.data[0]);
+    return condition ? kiln_expr_binary(p, KILN_EXPR_AND, condition, info.condition)
+                     : info.condition;
+}
+
+/* Whether a loop around several statements is in the tree. */
+static bool has_steps(const kiln_program *p, kiln_stmt stmt, bool in_loop) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_SEQ && s->child.count > 1 && in_loop) return true;
+    bool found = false;
+    for (uint32_t i = 0; i < s->child.count && !found; i++)
+        found = has_steps(p, s->child.data[i], in_loop || s->kind == KILN_STMT_FOR);
+    return found;
+}
+
+typedef struct buffers {
+    bool *read, *written; /* [buffer count] */
+} buffers;
+
+static void add_read(kiln_program *p, kiln_expr load, void *context) {
+    ((buffers *)context)->read[kiln_load_buffer(p, load)] = true;
+}
+
+static void find_buffers(kiln_program *p, kiln_stmt stmt, buffers *found) {
+    const kiln_stmt_info info = p->stmt.data[stmt];
+    kiln_expr_visit_loads(p, info.value, 0, add_read, found);
+    kiln_expr_visit_loads(p, info.condition, 0, add_read, found);
+    if (info.kind == KILN_STMT_STORE) found->written[info.buffer] = true;
+    for (uint32_t i = 0; i < info.child.count; i++) find_buffers(p, info.child.data[i], found);
+}
+
+static buffers no_buffers(const kiln_program *p) {
+    return (buffers){KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count),
+                     KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
+}
+
+/* Whether the statement may come before those that the buffers are of. */
+static bool passes(kiln_program *p, kiln_stmt stmt, const buffers *before) {
+    buffers own = no_buffers(p);
+    find_buffers(p, stmt, &own);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if ((own.written[b] && (before->read[b] || before->written[b])) ||
+            (own.read[b] && before->written[b]))
+            return false;
+    return true;
+}
+
+/* Puts one loop around statements of a sequence that follow each other, `stmt` and those behind it
+ * in `run`. */
+static void put_around(const sinking *s, const kiln_stmt *run, uint32_t count,
+                       kiln_expr condition) {
+    kiln_program *p = s->p;
+    if (count == 0) return;
+    if (count > 1) {
+        kiln_stmt_wrap(p, run[0], kiln_stmt_create(p, KILN_STMT_SEQ));
+        for (uint32_t i = 1; i < count; i++) {
+            kiln_stmt_remove(p, run[i]);
+            kiln_stmt_append(p, p->stmt.data[run[0]].parent, run[i]);
+        }
+    }
+    put_loop(s, count > 1 ? p->stmt.data[run[0]].parent : run[0], condition);
+}
+
+static void sink_steps(const sinking *s, kiln_stmt stmt, kiln_expr condition);
+
+/* The statements of a sequence: those without steps of their own as runs, in which what is the same
+ * for all threads stands first. */
+static void sink_sequence(const sinking *s, kiln_stmt sequence, kiln_expr condition) {
+    kiln_program *p = s->p;
+    const uint32_t count = p->stmt.data[sequence].child.count;
+    kiln_stmt *child = KILN_ARENA_ARRAY(p->arena, kiln_stmt, count),
+              *run = KILN_ARENA_ARRAY(p->arena, kiln_stmt, count);
+    uint32_t length = 0;
+    buffers of_run = no_buffers(p);
+    for (uint32_t i = 0; i < count; i++) child[i] = p->stmt.data[sequence].child.data[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const bool steps = has_steps(p, child[i], false);
+        const bool same = !steps && !condition && !uses_var(p, child[i], s->var);
+        if (same && passes(p, child[i], &of_run)) {
+            if (length == 0) continue;
+            kiln_stmt_remove(p, child[i]);
+            kiln_lower_put_before(p, run[0], child[i]);
+            continue;
+        }
+        if (steps || same) {
+            put_around(s, run, length, condition);
+            length = 0;
+            of_run = no_buffers(p);
+            if (steps) sink_steps(s, child[i], condition);
+            continue;
+        }
+        find_buffers(p, child[i], &of_run);
+        run[length++] = child[i];
+    }
+    put_around(s, run, length, condition);
+}
+
+static void sink_steps(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
+    kiln_program *p = s->p;
+    const kiln_stmt_info info = p->stmt.data[stmt];
+    if (info.kind == KILN_STMT_SEQ)
+        sink_sequence(s, stmt, condition);
+    else if (info.kind == KILN_STMT_FOR && has_steps(p, stmt, false))
+        sink_steps(s, info.child.data[0], condition);
+    else if (info.kind == KILN_STMT_IF && has_steps(p, stmt, false) &&
+             !kiln_lower_reads(p, info.condition))
+        sink_steps(s, info.child.data[0], move_condition(s, stmt, condition));
+    else
+        put_loop(s, stmt, condition);
+}
+
 static void sink(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
     kiln_program *p = s->p;
     const kiln_stmt_info info = p->stmt.data[stmt];
@@ -133,12 +253,7 @@ static void sink(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
     } else if (info.kind == KILN_STMT_FOR && !stays_whole(p, stmt)) {
         sink(s, info.child.data[0], condition);
     } else if (info.kind == KILN_STMT_IF && !kiln_lower_reads(p, info.condition)) {
-        kiln_expr now = condition;
-        if (kiln_expr_uses_var(p, info.condition, s->var)) {
-            now = now ? kiln_expr_binary(p, KILN_EXPR_AND, now, info.condition) : info.condition;
-            kiln_stmt_replace(p, stmt, info.child.data[0]);
-        }
-        sink(s, info.child.data[0], now);
+        sink(s, info.child.data[0], move_condition(s, stmt, condition));
     } else {
         put_loop(s, stmt, condition);
     }
@@ -152,7 +267,7 @@ static kiln_stmt find_loop(const kiln_program *p, kiln_stmt stmt) {
     return found;
 }
 
-static kiln_status sink_program(kiln_program *p) {
+static kiln_status sink_program(kiln_program *p, bool by_steps) {
     kiln_status st = KILN_OK;
     for (kiln_stmt loop; !st && p && p->root && (loop = find_loop(p, p->root)) != 0;) {
         const kiln_stmt_info info = p->stmt.data[loop];
@@ -164,12 +279,16 @@ static kiln_status sink_program(kiln_program *p) {
         st = expand_temps(&s, loop);
         if (st) break;
         kiln_stmt_replace(p, loop, s.body);
-        sink(&s, s.body, 0);
+        if (by_steps)
+            sink_steps(&s, s.body, 0);
+        else
+            sink(&s, s.body, 0);
     }
     return st;
 }
 
 kiln_status kiln_lower_vthread(kiln_lowering *l) {
-    kiln_status st = sink_program(l->run);
-    return st ? st : sink_program(l->prepare);
+    const bool by_steps = l->list == KILN_LOWER_CORE;
+    kiln_status st = sink_program(l->run, by_steps);
+    return st ? st : sink_program(l->prepare, by_steps);
 }

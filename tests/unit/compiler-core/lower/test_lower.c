@@ -16,7 +16,12 @@
 #define ARGS_MAX 64
 #define AVX2 "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 
-enum { CPU = KILN_LOWER_CPU, GRID = KILN_LOWER_GRID, ITEMS = KILN_LOWER_ITEMS };
+enum {
+    CPU = KILN_LOWER_CPU,
+    GRID = KILN_LOWER_GRID,
+    ITEMS = KILN_LOWER_ITEMS,
+    CORE = KILN_LOWER_CORE
+};
 
 static const struct {
     const char *name;

@@ -1,0 +1,296 @@
+#include "compiler-core/codegen/vta_calls.h"
+
+#include "compiler-core/codegen/vta_match.h"
+#include "compiler-core/ir/device.h"
+#include "compiler-core/ir/ir_text.h"
+#include "vta/emit.h"
+
+/* Where an ALLOC in a pipeline has its places. */
+typedef struct staged {
+    kiln_stmt alloc;
+    uint32_t first; /* tile of the first place */
+    uint32_t next;  /* the place that it takes next */
+} staged;
+
+typedef struct walking {
+    kiln_vta_matching m;
+    uint32_t used[KILN_VTA_MEMORY_COUNT];  /* tiles that are taken */
+    uint32_t limit[KILN_VTA_MEMORY_COUNT]; /* tiles that there are */
+    uint32_t stages;                       /* of the innermost pipeline around; 1: none */
+    KILN_VEC(staged) staged;               /* of all pipelines around, outer ones first */
+} walking;
+
+static kiln_status walk(walking *w, kiln_stmt stmt);
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static uint64_t tiles_of(const walking *w, kiln_buffer buffer) {
+    const kiln_buffer_info *b = &w->m.p->buffer.data[buffer];
+    const kiln_shape physical = kiln_layout_physical(&b->layout, &b->shape);
+    const uint32_t elements =
+        kiln_vta_tile_elements(&w->m.calls->config, kiln_vta_memory_of(b->scope));
+    return ((uint64_t)kiln_shape_count(&physical) + elements - 1) / elements;
+}
+
+static kiln_status take_places(walking *w, kiln_buffer buffer, uint64_t tiles,
+                               uint32_t *out_first) {
+    const kiln_buffer_info *b = &w->m.p->buffer.data[buffer];
+    const kiln_vta_memory memory = kiln_vta_memory_of(b->scope);
+    if (w->used[memory] + tiles > w->limit[memory])
+        return KILN_ERROR(ILLEGAL_SCHEDULE,
+                          "%.*s takes %llu tiles of %s, where %u are taken already; the machine "
+                          "has %u",
+                          KILN_STR_ARG(b->name), (unsigned long long)tiles,
+                          kiln_vta_memory_name(memory), w->used[memory], w->limit[memory]);
+    *out_first = w->used[memory];
+    w->used[memory] += (uint32_t)tiles;
+    return KILN_OK;
+}
+
+static kiln_status find_staged(walking *w, kiln_stmt alloc, uint64_t tiles, staged **out) {
+    for (uint32_t i = 0; i < w->staged.count; i++) {
+        *out = &w->staged.data[i];
+        if ((*out)->alloc == alloc) return KILN_OK;
+    }
+    staged made = {.alloc = alloc};
+    kiln_status st =
+        take_places(w, w->m.p->stmt.data[alloc].buffer, tiles * w->stages, &made.first);
+    if (st) return st;
+    kiln_vec_push_in(w->m.arena, &w->staged, made);
+    *out = &w->staged.data[w->staged.count - 1];
+    return KILN_OK;
+}
+
+static kiln_status walk_alloc(walking *w, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &w->m.p->stmt.data[stmt];
+    const kiln_vta_memory memory = kiln_vta_memory_of(w->m.p->buffer.data[s->buffer].scope);
+    if (memory == KILN_VTA_MEMORY_COUNT)
+        return KILN_ERROR(ILLEGAL_SCHEDULE, "%.*s has scope %s, which the machine does not have",
+                          KILN_STR_ARG(w->m.p->buffer.data[s->buffer].name),
+                          kiln_scopes[w->m.p->buffer.data[s->buffer].scope].text);
+    const uint64_t tiles = tiles_of(w, s->buffer);
+    const uint32_t before = w->used[memory];
+    kiln_status st = KILN_OK;
+    if (memory == KILN_VTA_OUT) {
+        w->m.place[s->buffer] = KILN_VTA_NO_PLACE; /* where its accumulators are */
+    } else if (w->stages > 1) {
+        staged *at;
+        st = find_staged(w, stmt, tiles, &at);
+        if (st) return st;
+        w->m.place[s->buffer] = at->first + at->next * (uint32_t)tiles;
+        at->next = (at->next + 1) % w->stages;
+    } else {
+        st = take_places(w, s->buffer, tiles, &w->m.place[s->buffer]);
+    }
+    if (!st) st = walk(w, s->child.data[0]);
+    if (w->stages == 1) w->used[memory] = before;
+    return st;
+}
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+static kiln_status run_loop(walking *w, kiln_stmt stmt) {
+    kiln_program *p = w->m.p;
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    kiln_status st = KILN_OK;
+    w->m.runs[s.var] = true;
+    for (int64_t i = 0; i < s.extent && !st; i++) {
+        w->m.interp.var[s.var] = s.first + i;
+        kiln_interp_moved(&w->m.interp);
+        st = walk(w, s.child.data[0]);
+    }
+    w->m.runs[s.var] = false;
+    return st;
+}
+
+/* What is in a pipeline keeps its places until the pipeline ends. */
+static kiln_status run_pipeline(walking *w, kiln_stmt stmt, uint32_t stages) {
+    const uint32_t before = w->stages, staged_before = w->staged.count;
+    uint32_t used[KILN_VTA_MEMORY_COUNT];
+    for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) used[i] = w->used[i];
+    w->stages = stages;
+    kiln_status st = run_loop(w, stmt);
+    w->stages = before;
+    if (before == 1) {
+        w->staged.count = staged_before;
+        for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) w->used[i] = used[i];
+    }
+    return st;
+}
+
+/* The store that the loops from `stmt` on are around and nothing else, and these loops; false: they
+ * are around more, or one of them is unrolled or a pipeline. */
+static bool find_chain(walking *w, kiln_stmt stmt, kiln_stmt *out_store) {
+    const kiln_program *p = w->m.p;
+    w->m.loop_count = 0;
+    for (;; stmt = p->stmt.data[stmt].child.data[0]) {
+        const kiln_stmt_info *s = &p->stmt.data[stmt];
+        if (s->kind == KILN_STMT_STORE) {
+            *out_store = stmt;
+            return true;
+        }
+        if (s->kind != KILN_STMT_FOR || s->loop_kind == KILN_LOOP_UNROLL ||
+            kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE) ||
+            w->m.loop_count == KILN_VTA_CHAIN_LOOPS_MAX)
+            return false;
+        w->m.loop[w->m.loop_count++] = stmt;
+    }
+}
+
+static kiln_status refuse_store(const walking *w, kiln_stmt store) {
+    const kiln_stmt_info *s = &w->m.p->stmt.data[store];
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "%.*s[", KILN_STR_ARG(w->m.p->buffer.data[s->buffer].name));
+    for (uint32_t i = 0; i < s->index_count; i++) {
+        if (i) kiln_strbuf_text(&text, ", ");
+        kiln_expr_print(w->m.p, s->index[i], &text);
+    }
+    kiln_strbuf_text(&text, "] = ");
+    kiln_expr_print(w->m.p, s->value, &text);
+    kiln_status st = KILN_ERROR(ILLEGAL_SCHEDULE, "the machine cannot do %.*s: %s",
+                                KILN_STR_ARG(kiln_strbuf_view(&text)), w->m.reason);
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+static kiln_status walk_for(walking *w, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &w->m.p->stmt.data[stmt];
+    const kiln_attribute *pipeline = kiln_stmt_attribute(w->m.p, stmt, KILN_ATTRIBUTE_PIPELINE);
+    kiln_stmt store;
+    if (s->loop_kind != KILN_LOOP_SERIAL && s->loop_kind != KILN_LOOP_UNROLL)
+        return KILN_ERROR(ILLEGAL_SCHEDULE, "loop %.*s is neither serial nor unrolled",
+                          KILN_STR_ARG(w->m.p->var.data[s->var].name));
+    if (pipeline) return run_pipeline(w, stmt, pipeline->row);
+    if (find_chain(w, stmt, &store) && kiln_vta_match(&w->m, store)) return KILN_OK;
+    return run_loop(w, stmt);
+}
+
+static kiln_status walk_if(walking *w, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &w->m.p->stmt.data[stmt];
+    if (kiln_expr_get(w->m.p, s->condition)->uses & KILN_USES_LOAD)
+        return KILN_ERROR(ILLEGAL_SCHEDULE, "a condition depends on data");
+    return kiln_interp_eval(&w->m.interp, s->condition).i ? walk(w, s->child.data[0]) : KILN_OK;
+}
+
+static kiln_status walk(walking *w, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &w->m.p->stmt.data[stmt];
+    kiln_status st = KILN_OK;
+    if (w->m.calls->call.count > KILN_VTA_CALLS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "the program is more than %u calls of the machine",
+                          KILN_VTA_CALLS_MAX);
+    switch ((kiln_stmt_kind)s->kind) {
+    case KILN_STMT_SEQ:
+        for (uint32_t i = 0; i < s->child.count && !st; i++) st = walk(w, s->child.data[i]);
+        return st;
+    case KILN_STMT_ALLOC: return walk_alloc(w, stmt);
+    case KILN_STMT_FOR: return walk_for(w, stmt);
+    case KILN_STMT_IF: return walk_if(w, stmt);
+    case KILN_STMT_STORE:
+        w->m.loop_count = 0;
+        return kiln_vta_match(&w->m, stmt) ? KILN_OK : refuse_store(w, stmt);
+    case KILN_STMT_BLOCK:
+    case KILN_STMT_BARRIER:
+    case KILN_STMT_COPY:
+    case KILN_STMT_COMMIT:
+    case KILN_STMT_WAIT:
+    case KILN_STMT_TOKEN_PUSH:
+    case KILN_STMT_TOKEN_POP:
+    case KILN_STMT_KIND_COUNT: break;
+    }
+    return KILN_ERROR(ILLEGAL_SCHEDULE, "a statement is none of a program for the machine");
+}
+
+kiln_status kiln_vta_calls_of(kiln_program *p, const kiln_buffer *arg, uint32_t arg_count,
+                              const kiln_vta_config *config, kiln_arena *arena,
+                              kiln_vta_calls *out_calls) {
+    *out_calls = (kiln_vta_calls){.config = *config, .sizes = kiln_vta_sizes_of(config)};
+    walking w = {
+        .stages = 1,
+        .m = {.p = p,
+              .arena = arena,
+              .calls = out_calls,
+              .runs = KILN_ARENA_ARRAY(arena, bool, p->var.count),
+              .place = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
+              .number = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
+              .held = KILN_ARENA_ARRAY(arena, uint8_t, out_calls->sizes.tile_count[KILN_VTA_ACC]),
+              .store_offset = KILN_ARENA_ARRAY(arena, kiln_affine *, p->stmt.count),
+              .load_offset = KILN_ARENA_ARRAY(arena, kiln_affine *, p->expr.count)}};
+    for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++)
+        w.limit[i] = out_calls->sizes.tile_count[i];
+    w.limit[KILN_VTA_ACC] -= kiln_vta_emit_reserved(config);
+    for (uint32_t i = 0; i < arg_count; i++) {
+        kiln_vec_push_in(arena, &out_calls->buffer, arg[i]);
+        w.m.number[arg[i]] = i + 1;
+    }
+    kiln_interp_init(&w.m.interp, p, NULL, NULL);
+    kiln_status st = walk(&w, p->root);
+    kiln_interp_deinit(&w.m.interp);
+    return st;
+}
+
+/* ---- tiles of a call ------------------------------------------------------------------------- */
+
+typedef struct visiting {
+    kiln_vta_tile_visitor visit;
+    void *context;
+    kiln_vta_memory memory;
+    bool reads, writes;
+} visiting;
+
+static void visit_tile(const visiting *v, uint32_t tile) {
+    if (v->reads) v->visit(v->context, v->memory, tile, false);
+    if (v->writes) v->visit(v->context, v->memory, tile, true);
+}
+
+/* Rounds of the loops that move, with `step` of each. */
+static void visit_loops(const visiting *v, const kiln_vta_nest *nest, const uint32_t *step,
+                        uint32_t loop, uint32_t tile) {
+    if (loop == nest->loop_count) {
+        visit_tile(v, tile);
+        return;
+    }
+    const uint32_t rounds = step[loop] ? nest->loop[loop].extent : 1;
+    for (uint32_t i = 0; i < rounds; i++)
+        visit_loops(v, nest, step, loop + 1, tile + i * step[loop]);
+}
+
+static void visit_copy(const kiln_vta_copy *copy, visiting *v) {
+    uint32_t tiles = 1;
+    for (uint32_t d = 0; d < copy->dim_count; d++)
+        tiles *= copy->dim[d].before + copy->dim[d].extent + copy->dim[d].behind;
+    const bool is_store = copy->memory == KILN_VTA_OUT;
+    v->memory = is_store || copy->memory == KILN_VTA_ACC_BYTES ? KILN_VTA_ACC
+                                                               : (kiln_vta_memory)copy->memory;
+    v->reads = is_store;
+    v->writes = !is_store;
+    for (uint32_t i = 0; i < tiles; i++) visit_tile(v, copy->sram_base + i);
+}
+
+void kiln_vta_call_visit(const kiln_vta_call *call, kiln_vta_tile_visitor visit, void *context) {
+    visiting v = {.visit = visit, .context = context};
+    const kiln_vta_nest *nest = &call->nest;
+    const bool is_gemm = call->kind == KILN_VTA_CALL_GEMM;
+    const bool multiplies = is_gemm && call->gemm != KILN_VTA_GEMM_RESET;
+    uint32_t dst[KILN_VTA_NEST_LOOPS_MAX], src[KILN_VTA_NEST_LOOPS_MAX],
+        wgt[KILN_VTA_NEST_LOOPS_MAX];
+    bool has_source = multiplies;
+    if (call->kind == KILN_VTA_CALL_COPY) {
+        visit_copy(&call->copy, &v);
+        return;
+    }
+    for (uint32_t i = 0; i < call->operation_count; i++) has_source |= !call->operation[i].use_imm;
+    for (uint32_t i = 0; i < nest->loop_count; i++) {
+        dst[i] = nest->loop[i].step.dst;
+        src[i] = nest->loop[i].step.src;
+        wgt[i] = nest->loop[i].step.wgt;
+    }
+    v.memory = is_gemm ? KILN_VTA_INP : KILN_VTA_ACC;
+    v.reads = true;
+    if (has_source) visit_loops(&v, nest, src, 0, nest->base.src);
+    v.memory = KILN_VTA_WGT;
+    if (multiplies) visit_loops(&v, nest, wgt, 0, nest->base.wgt);
+    v.memory = KILN_VTA_ACC;
+    v.reads = !is_gemm || call->gemm == KILN_VTA_GEMM_ADD;
+    v.writes = true;
+    visit_loops(&v, nest, dst, 0, nest->base.dst);
+}

@@ -1,0 +1,103 @@
+/* Programs for accelerators of the VTA class: a lowered program becomes calls (vta_calls.h), these
+ * get an order (vta_order.h), and vta/builder.h makes a stream of both. */
+#include <stdio.h>
+
+#include "compiler-core/codegen/backend.h"
+#include "compiler-core/codegen/vta_calls.h"
+#include "compiler-core/codegen/vta_order.h"
+#include "vta/check.h"
+
+static kiln_status add_buffers(const kiln_program *p, const kiln_vta_calls *calls,
+                               kiln_vta_builder *b) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < calls->buffer.count; i++) {
+        const kiln_buffer_info *info = &p->buffer.data[calls->buffer.data[i]];
+        const kiln_shape physical = kiln_layout_physical(&info->layout, &info->shape);
+        const uint64_t bytes = (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype);
+        char other[32];
+        uint32_t number;
+        snprintf(other, sizeof other, "argument_%u", i);
+        const kiln_str name =
+            kiln_vta_name_is_legal(info->name) ? info->name : kiln_str_from(other);
+        st =
+            kiln_vta_builder_buffer(b, name, KILN_VTA_ROLE_ARGUMENT, bytes, (kiln_str){0}, &number);
+    }
+    return st;
+}
+
+static kiln_status add_call(kiln_vta_builder *b, const kiln_vta_call *call) {
+    switch (call->kind) {
+    case KILN_VTA_CALL_COPY: return kiln_vta_builder_copy(b, &call->copy);
+    case KILN_VTA_CALL_GEMM: return kiln_vta_builder_gemm(b, call->gemm, &call->nest);
+    case KILN_VTA_CALL_ALU:
+        return kiln_vta_builder_alu(b, &call->nest, call->operation, call->operation_count);
+    }
+    return KILN_OK;
+}
+
+static kiln_status add_steps(const kiln_program *p, const kiln_vta_calls *calls,
+                             const kiln_vta_steps *steps, kiln_vta_builder *b) {
+    kiln_status st = add_buffers(p, calls, b);
+    for (uint32_t i = 0; !st && i < steps->step.count; i++) {
+        const kiln_vta_step *step = &steps->step.data[i];
+        switch (step->kind) {
+        case KILN_VTA_STEP_WAIT: st = kiln_vta_builder_wait(b, step->engine, step->other); break;
+        case KILN_VTA_STEP_SIGNAL: kiln_vta_builder_signal(b, step->engine, step->other); break;
+        case KILN_VTA_STEP_CALL: st = add_call(b, &calls->call.data[step->call]); break;
+        }
+    }
+    return st;
+}
+
+/* What the machine cannot do is the schedule's fault. */
+static kiln_status refuse(kiln_status st) {
+    if (!st) return KILN_OK;
+    kiln_status refusal =
+        KILN_ERROR(ILLEGAL_SCHEDULE, "the machine cannot do it: %s", kiln_status_text(st));
+    kiln_status_free(st);
+    return refusal;
+}
+
+static kiln_status make_stream(kiln_program *p, const kiln_launch *launch,
+                               const kiln_vta_config *config, kiln_arena *arena,
+                               kiln_vta_stream *out) {
+    kiln_vta_calls calls;
+    kiln_vta_steps steps;
+    kiln_vta_fault fault;
+    kiln_status st = kiln_vta_calls_of(p, launch->arg, launch->arg_count, config, arena, &calls);
+    if (st) return st;
+    if (kiln_vta_config_has(config, KILN_VTA_FIRST)) kiln_vta_drop_resets(&calls, arena);
+    kiln_vta_order(&calls, arena, &steps);
+    kiln_vta_builder *b = kiln_vta_builder_create(config, arena);
+    st = add_steps(p, &calls, &steps, b);
+    if (!st) st = kiln_vta_builder_finish(b, &(kiln_vta_limits){0}, out);
+    kiln_vta_builder_destroy(b);
+    if (!st && !kiln_vta_check(&out->program[0], &fault))
+        st = KILN_ERROR(ILLEGAL_SCHEDULE, "instruction %u: %s", fault.instruction, fault.text);
+    return refuse(st);
+}
+
+kiln_status kiln_vta_codegen(const kiln_lowered *lowered, const kiln_target *target,
+                             const kiln_codegen_options *options, kiln_arena *arena,
+                             kiln_codegen_output *out_output) {
+    kiln_arena scratch;
+    kiln_vta_stream stream;
+    if (lowered->prepare)
+        return KILN_ERROR(ILLEGAL_SCHEDULE,
+                          "the machine cannot prepare constants; give them their layout instead");
+    kiln_arena_init(&scratch, 1 << 20);
+    kiln_status st = make_stream(lowered->run, &lowered->run_launches.launch[0], &target->vta,
+                                 &scratch, &stream);
+    if (!st) {
+        kiln_strbuf bytes = {0};
+        if (options->emit == KILN_EMIT_OBJECT)
+            kiln_vta_program_encode(&stream.program[0], &bytes);
+        else
+            kiln_vta_program_print(&stream.program[0], &bytes);
+        *out_output = (kiln_codegen_output){
+            .bytes = {kiln_str_dup(arena, kiln_strbuf_view(&bytes)), bytes.size}};
+        kiln_strbuf_deinit(&bytes);
+    }
+    kiln_arena_deinit(&scratch);
+    return st;
+}

@@ -1,0 +1,44 @@
+/* What one store with the loops around it is to the machine. Private to vta_calls.c. */
+#ifndef KILN_COMPILER_CORE_CODEGEN_VTA_MATCH_H
+#define KILN_COMPILER_CORE_CODEGEN_VTA_MATCH_H
+
+#include "compiler-core/codegen/vta_calls.h"
+#include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/interp.h"
+
+#define KILN_VTA_CHAIN_LOOPS_MAX 24u
+#define KILN_VTA_NO_PLACE UINT32_MAX
+
+/* What an accumulator holds. */
+typedef enum kiln_vta_held {
+    KILN_VTA_HELD_ACC = 1,      /* the value of the program's accumulator */
+    KILN_VTA_HELD_OUT = 2,      /* that of its output */
+    KILN_VTA_HELD_SATURATE = 4, /* the output is the nearest byte */
+} kiln_vta_held;
+
+typedef struct kiln_vta_matching {
+    kiln_program *p;
+    kiln_arena *arena;
+    kiln_vta_calls *calls;
+    kiln_interp interp; /* values of the loops that run */
+    bool *runs;         /* [var count] the variable has a value there */
+    uint32_t *place;    /* [buffer count] the first tile of what is in the core */
+    uint32_t *number;   /* [buffer count] of arguments: the builder's */
+    uint8_t *held;      /* [accumulators] bits of kiln_vta_held */
+    /* The loops from the outermost one in hand to the store; each runs from 0 on. */
+    uint32_t loop_count;
+    kiln_stmt loop[KILN_VTA_CHAIN_LOOPS_MAX];
+    /* Offsets in elements, by store and by load; made once. */
+    kiln_affine **store_offset, **load_offset;
+    uint32_t load_count;
+    char reason[160]; /* why the last match failed */
+} kiln_vta_matching;
+
+/* Bytes and elements of a tile of the scope's memory: rows and lanes. */
+kiln_vta_memory kiln_vta_memory_of(kiln_scope scope);
+uint32_t kiln_vta_tile_elements(const kiln_vta_config *config, kiln_vta_memory memory);
+/* Adds the calls for the store with these loops; false, with the reason and no call: it is no such
+ * call, or would be only with fewer loops. */
+bool kiln_vta_match(kiln_vta_matching *m, kiln_stmt store);
+
+#endif

@@ -1,0 +1,38 @@
+/* Which calls must wait for which: what tokens of an accelerator core say. For vta_emit.c.
+ *
+ * In the order of the program every call finds what calls before it have written, and nothing that
+ * it still needs is overwritten. Engines run at once, so where two calls of different engines meet
+ * in a tile of the core, or in a buffer of main memory, and one of them writes, the second one
+ * waits for the first, unless what its engine has waited for so far says so. The token is given
+ * directly behind the call that is waited for, and passes every engine between the two.
+ * Tiles are followed one by one, so engines run apart wherever virtual threads or stages have tiles
+ * of their own. Waits stand in the order of the program: no order that engines take can deadlock.
+ */
+#ifndef KILN_COMPILER_CORE_CODEGEN_VTA_ORDER_H
+#define KILN_COMPILER_CORE_CODEGEN_VTA_ORDER_H
+
+#include "compiler-core/codegen/vta_calls.h"
+
+typedef enum kiln_vta_step_kind {
+    KILN_VTA_STEP_WAIT,   /* `engine` waits for `other` */
+    KILN_VTA_STEP_CALL,   /* `engine` does `call` */
+    KILN_VTA_STEP_SIGNAL, /* `engine` tells `other` that it has done all steps before */
+} kiln_vta_step_kind;
+
+typedef struct kiln_vta_step {
+    kiln_vta_step_kind kind;
+    kiln_vta_engine engine, other;
+    uint32_t call;
+} kiln_vta_step;
+
+typedef struct kiln_vta_steps {
+    KILN_VEC(kiln_vta_step) step;
+} kiln_vta_steps;
+
+/* The calls in their order, with waits and signals between them; in `arena`. */
+void kiln_vta_order(const kiln_vta_calls *calls, kiln_arena *arena, kiln_vta_steps *out_steps);
+/* A GEMM that adds to accumulators that a reset has just made 0 overwrites them instead, and the
+ * reset goes, where all that the reset covers is so. For machines with the feature `first`. */
+void kiln_vta_drop_resets(kiln_vta_calls *calls, kiln_arena *arena);
+
+#endif

@@ -281,18 +281,14 @@ static const char *load_data(kiln_vta_tiling *t, const tile_dims *tile, kiln_blo
     return NULL;
 }
 
-/* Constants are packed once. */
+/* Constants lie in tiles, too: the machine packs nothing. */
 static const char *load_weights(kiln_vta_tiling *t, const tile_dims *tile, kiln_block *out_copy) {
     kiln_sched *s = t->s;
-    kiln_program *p = s->program;
-    kiln_buffer source = t->weights.buffer;
-    if (p->buffer.data[source].role == KILN_ROLE_CONSTANT) {
-        const kiln_block pack = kiln_sched_cache_read(s, t->sums, source, KILN_SCOPE_GLOBAL);
-        source = p->block.data[pack].buffer;
-    }
-    if (!lay_out(s, source, tile, true)) return not_in_tiles;
-    *out_copy = kiln_sched_cache_read(s, t->sums, source, KILN_SCOPE_WGT);
-    return lay_out(s, p->block.data[*out_copy].buffer, tile, true) ? NULL : not_in_tiles;
+    *out_copy = kiln_sched_cache_read(s, t->sums, t->weights.buffer, KILN_SCOPE_WGT);
+    return lay_out(s, t->weights.buffer, tile, true) &&
+                   lay_out(s, s->program->block.data[*out_copy].buffer, tile, true)
+               ? NULL
+               : not_in_tiles;
 }
 
 /* What the ALU reads beside the sums: in accumulators, once for all parts or with each part. */
@@ -300,7 +296,9 @@ static const char *load_addend(kiln_vta_tiling *t, kiln_buffer source, bool is_b
                                const tile_dims *tile, const nest *n) {
     kiln_sched *s = t->s;
     const kiln_block copy = kiln_sched_cache_read(s, t->follower, source, KILN_SCOPE_ACC);
-    if (!lay_out(s, s->program->block.data[copy].buffer, tile, false)) return not_in_tiles;
+    if (!lay_out(s, source, tile, false) ||
+        !lay_out(s, s->program->block.data[copy].buffer, tile, false))
+        return not_in_tiles;
     if (!is_bias) kiln_sched_compute_at(s, copy, n->inner);
     tile_loops(s, copy, tile);
     return NULL;
@@ -326,13 +324,12 @@ static const char *multiply_addend(kiln_vta_tiling *t, kiln_buffer source, const
                      &(tile_dims){t->pattern.to.dim_of[t->batch], t->pattern.to.dim_of[t->iter[0]],
                                   t->machine->batch, size});
     kiln_sched_set_scope(s, words, KILN_SCOPE_ACC);
-    const kiln_block bytes = kiln_sched_cache_read(s, product, source, KILN_SCOPE_INP),
-                     ones = kiln_sched_cache_read(s, product, matrix, KILN_SCOPE_WGT);
-    if (made.lane < 0 || !lay_out(s, words, &made, false) ||
-        !lay_out(s, p->block.data[bytes].buffer, tile, false) ||
-        !lay_out(s, p->block.data[ones].buffer, &unit, true))
+    kiln_sched_set_scope(s, matrix, KILN_SCOPE_WGT);
+    const kiln_block bytes = kiln_sched_cache_read(s, product, source, KILN_SCOPE_INP);
+    if (made.lane < 0 || !lay_out(s, words, &made, false) || !lay_out(s, source, tile, false) ||
+        !lay_out(s, p->block.data[bytes].buffer, tile, false) || !lay_out(s, matrix, &unit, true))
         return not_in_tiles;
-    tile_loops(s, ones, &unit);
+    tile_loops(s, product + 1, &unit);
     kiln_sched_compute_at(s, product, n->inner);
     const product_loops loops = tile_product(s, product, &made);
     kiln_sched_decompose_reduction(s, product, loops.outer);
@@ -353,7 +350,7 @@ static const char *load_addends(kiln_vta_tiling *t, const tile_dims *acc, const 
         const kiln_buffer source = f.from[a].buffer;
         if (source == sums) continue;
         const tile_dims tile = dims_through(p, t->follower, sums, source, acc);
-        if (tile.lane < 0 || !lay_out(s, source, &tile, false)) return not_in_tiles;
+        if (tile.lane < 0) return not_in_tiles;
         reason = kiln_vta_by_product(t, p->buffer.data[source].dtype)
                      ? multiply_addend(t, source, &tile, n)
                      : load_addend(t, source, kiln_vta_is_bias(t, &f, a), &tile, n);

@@ -161,6 +161,20 @@ static kiln_status check_size(const kiln_program *p, kiln_buffer buffer, const k
     return st;
 }
 
+/* Whether all that reads the buffer copies it into an accelerator's memory: there is no program that
+ * could pack it first, so whoever fills it in does. */
+static bool goes_to_core(kiln_program *p, kiln_buffer buffer) {
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    const uint32_t count = kiln_buffer_readers(p, buffer, reader);
+    bool all = count > 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_block_info *b = &p->block.data[reader[i]];
+        all &= kiln_scopes[p->buffer.data[b->buffer].scope].seen_by == KILN_SEEN_BY_CORE &&
+               kiln_expr_get(p, b->value)->op == KILN_EXPR_LOAD;
+    }
+    return all;
+}
+
 kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *args) {
     kiln_buffer_info *buffer = &p->buffer.data[args->buffer];
     kiln_layout layout;
@@ -175,7 +189,7 @@ kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *ar
     }
     kiln_strbuf_deinit(&text);
     if (st) return st;
-    if (buffer->role == KILN_ROLE_CONSTANT)
+    if (buffer->role == KILN_ROLE_CONSTANT && !goes_to_core(p, args->buffer))
         return ILLEGAL("%.*s is a constant; a copy made by cache_read can have a layout",
                        BUFFER_NAME(p, args->buffer));
     if (buffer->pinned)

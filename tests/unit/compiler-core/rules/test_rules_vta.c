@@ -169,8 +169,8 @@ static void a_sketch_says_where_everything_lies(void **state) {
     const char *text = kiln_strbuf_end(&lines, *state).data;
     expect_contains(text, "set_scope(p, \"inp\")\n");
     expect_contains(text, "transform_layout(x, \"d0,d1/4,d2,d3,d1%4\")\n");
-    expect_contains(text, "cache_read(conv, w.read, \"wgt\")\n");
-    expect_contains(text, "transform_layout(w.read, \"d0/4,d1/4,d2,d3,d0%4,d1%4\")\n");
+    expect_contains(text, "cache_read(conv, w, \"wgt\")\n");
+    expect_contains(text, "transform_layout(w, \"d0/4,d1/4,d2,d3,d0%4,d1%4\")\n");
     expect_contains(text, "set_scope(s, \"acc\")\n");
     expect_contains(text, "cache_read(out, b, \"acc\")\n");
     expect_contains(text, "cache_write(out, \"out\")\n");

@@ -5,11 +5,12 @@
 #include "compiler-core/ir/ir_text.h"
 #include "vta/emit.h"
 
-/* Where an ALLOC in a pipeline has its places. */
+/* Where an ALLOC with several places has them. */
 typedef struct staged {
     kiln_stmt alloc;
-    uint32_t first; /* tile of the first place */
-    uint32_t next;  /* the place that it takes next */
+    kiln_vta_memory memory;
+    uint32_t first;       /* tile of the first place */
+    uint32_t count, next; /* places, and the one that it takes next */
 } staged;
 
 typedef struct walking {
@@ -17,7 +18,9 @@ typedef struct walking {
     uint32_t used[KILN_VTA_MEMORY_COUNT];  /* tiles that are taken */
     uint32_t limit[KILN_VTA_MEMORY_COUNT]; /* tiles that there are */
     uint32_t stages;                       /* of the innermost pipeline around; 1: none */
-    KILN_VEC(staged) staged;               /* of all pipelines around, outer ones first */
+    uint32_t *buffer_stages;               /* [buffer count] that stores ask for */
+    KILN_VEC(staged) staged;
+    bool is_full; /* a place was more than there is */
 } walking;
 
 static kiln_status walk(walking *w, kiln_stmt stmt);
@@ -36,7 +39,8 @@ static kiln_status take_places(walking *w, kiln_buffer buffer, uint64_t tiles,
                                uint32_t *out_first) {
     const kiln_buffer_info *b = &w->m.p->buffer.data[buffer];
     const kiln_vta_memory memory = kiln_vta_memory_of(b->scope);
-    if (w->used[memory] + tiles > w->limit[memory])
+    w->is_full = w->used[memory] + tiles > w->limit[memory];
+    if (w->is_full)
         return KILN_ERROR(ILLEGAL_SCHEDULE,
                           "%.*s takes %llu tiles of %s, where %u are taken already; the machine "
                           "has %u",
@@ -47,17 +51,34 @@ static kiln_status take_places(walking *w, kiln_buffer buffer, uint64_t tiles,
     return KILN_OK;
 }
 
-static kiln_status find_staged(walking *w, kiln_stmt alloc, uint64_t tiles, staged **out) {
-    for (uint32_t i = 0; i < w->staged.count; i++) {
-        *out = &w->staged.data[i];
-        if ((*out)->alloc == alloc) return KILN_OK;
+/* Takes back all that lies from `tile` on. */
+static void free_from(walking *w, kiln_vta_memory memory, uint32_t tile) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < w->staged.count; i++)
+        if (w->staged.data[i].memory != memory || w->staged.data[i].first < tile)
+            w->staged.data[kept++] = w->staged.data[i];
+    w->staged.count = kept;
+    w->used[memory] = tile;
+}
+
+/* The next of its places, which stay taken until what lies before them is taken back. */
+static kiln_status take_next(walking *w, kiln_stmt alloc, uint32_t count) {
+    const kiln_buffer buffer = w->m.p->stmt.data[alloc].buffer;
+    const uint64_t tiles = tiles_of(w, buffer);
+    staged *at = NULL;
+    for (uint32_t i = 0; i < w->staged.count; i++)
+        if (w->staged.data[i].alloc == alloc) at = &w->staged.data[i];
+    if (!at) {
+        staged made = {.alloc = alloc,
+                       .memory = kiln_vta_memory_of(w->m.p->buffer.data[buffer].scope),
+                       .count = count};
+        kiln_status st = take_places(w, buffer, tiles * count, &made.first);
+        if (st) return st;
+        kiln_vec_push_in(w->m.arena, &w->staged, made);
+        at = &w->staged.data[w->staged.count - 1];
     }
-    staged made = {.alloc = alloc};
-    kiln_status st =
-        take_places(w, w->m.p->stmt.data[alloc].buffer, tiles * w->stages, &made.first);
-    if (st) return st;
-    kiln_vec_push_in(w->m.arena, &w->staged, made);
-    *out = &w->staged.data[w->staged.count - 1];
+    w->m.place[buffer] = at->first + at->next * (uint32_t)tiles;
+    at->next = (at->next + 1) % at->count;
     return KILN_OK;
 }
 
@@ -68,22 +89,17 @@ static kiln_status walk_alloc(walking *w, kiln_stmt stmt) {
         return KILN_ERROR(ILLEGAL_SCHEDULE, "%.*s has scope %s, which the machine does not have",
                           KILN_STR_ARG(w->m.p->buffer.data[s->buffer].name),
                           kiln_scopes[w->m.p->buffer.data[s->buffer].scope].text);
-    const uint64_t tiles = tiles_of(w, s->buffer);
+    const uint32_t stages = KILN_MAX(w->stages, w->buffer_stages[s->buffer]);
     const uint32_t before = w->used[memory];
     kiln_status st = KILN_OK;
-    if (memory == KILN_VTA_OUT) {
+    if (memory == KILN_VTA_OUT)
         w->m.place[s->buffer] = KILN_VTA_NO_PLACE; /* where its accumulators are */
-    } else if (w->stages > 1) {
-        staged *at;
-        st = find_staged(w, stmt, tiles, &at);
-        if (st) return st;
-        w->m.place[s->buffer] = at->first + at->next * (uint32_t)tiles;
-        at->next = (at->next + 1) % w->stages;
-    } else {
-        st = take_places(w, s->buffer, tiles, &w->m.place[s->buffer]);
-    }
+    else if (stages > 1)
+        st = take_next(w, stmt, stages);
+    else
+        st = take_places(w, s->buffer, tiles_of(w, s->buffer), &w->m.place[s->buffer]);
     if (!st) st = walk(w, s->child.data[0]);
-    if (w->stages == 1) w->used[memory] = before;
+    if (stages <= 1 && memory != KILN_VTA_OUT) free_from(w, memory, before);
     return st;
 }
 
@@ -103,18 +119,14 @@ static kiln_status run_loop(walking *w, kiln_stmt stmt) {
     return st;
 }
 
-/* What is in a pipeline keeps its places until the pipeline ends. */
 static kiln_status run_pipeline(walking *w, kiln_stmt stmt, uint32_t stages) {
-    const uint32_t before = w->stages, staged_before = w->staged.count;
+    const uint32_t before = w->stages;
     uint32_t used[KILN_VTA_MEMORY_COUNT];
     for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) used[i] = w->used[i];
     w->stages = stages;
     kiln_status st = run_loop(w, stmt);
     w->stages = before;
-    if (before == 1) {
-        w->staged.count = staged_before;
-        for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) w->used[i] = used[i];
-    }
+    for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) free_from(w, (kiln_vta_memory)i, used[i]);
     return st;
 }
 
@@ -200,32 +212,50 @@ static kiln_status walk(walking *w, kiln_stmt stmt) {
     return KILN_ERROR(ILLEGAL_SCHEDULE, "a statement is none of a program for the machine");
 }
 
-kiln_status kiln_vta_calls_of(kiln_program *p, const kiln_buffer *arg, uint32_t arg_count,
-                              const kiln_vta_config *config, kiln_arena *arena,
-                              kiln_vta_calls *out_calls) {
-    *out_calls = (kiln_vta_calls){.config = *config, .sizes = kiln_vta_sizes_of(config)};
-    walking w = {
-        .stages = 1,
-        .m = {.p = p,
-              .arena = arena,
-              .calls = out_calls,
-              .runs = KILN_ARENA_ARRAY(arena, bool, p->var.count),
-              .place = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
-              .number = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
-              .held = KILN_ARENA_ARRAY(arena, uint8_t, out_calls->sizes.tile_count[KILN_VTA_ACC]),
-              .store_offset = KILN_ARENA_ARRAY(arena, kiln_affine *, p->stmt.count),
-              .load_offset = KILN_ARENA_ARRAY(arena, kiln_affine *, p->expr.count)}};
-    for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++)
-        w.limit[i] = out_calls->sizes.tile_count[i];
-    w.limit[KILN_VTA_ACC] -= kiln_vta_emit_reserved(config);
-    for (uint32_t i = 0; i < arg_count; i++) {
-        kiln_vec_push_in(arena, &out_calls->buffer, arg[i]);
-        w.m.number[arg[i]] = i + 1;
-    }
+static void find_stages(walking *w, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &w->m.p->stmt.data[stmt];
+    const kiln_attribute *a = kiln_stmt_attribute(w->m.p, stmt, KILN_ATTRIBUTE_PIPELINE);
+    if (a && s->kind == KILN_STMT_STORE) w->buffer_stages[s->buffer] = a->row;
+    for (uint32_t i = 0; i < s->child.count; i++) find_stages(w, s->child.data[i]);
+}
+
+/* `asked`: buffers have as many places as stores ask for. */
+static kiln_status make_calls(kiln_program *p, kiln_arena *arena, bool asked, kiln_vta_calls *calls,
+                              bool *out_is_full) {
+    const uint32_t accumulators = calls->sizes.tile_count[KILN_VTA_ACC];
+    walking w = {.stages = 1,
+                 .buffer_stages = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
+                 .m = {.p = p,
+                       .arena = arena,
+                       .calls = calls,
+                       .runs = KILN_ARENA_ARRAY(arena, bool, p->var.count),
+                       .place = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
+                       .number = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
+                       .held = KILN_ARENA_ARRAY(arena, uint8_t, accumulators),
+                       .store_offset = KILN_ARENA_ARRAY(arena, kiln_affine *, p->stmt.count),
+                       .load_offset = KILN_ARENA_ARRAY(arena, kiln_affine *, p->expr.count)}};
+    for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) w.limit[i] = calls->sizes.tile_count[i];
+    w.limit[KILN_VTA_ACC] -= kiln_vta_emit_reserved(&calls->config);
+    for (uint32_t i = 0; i < calls->buffer.count; i++) w.m.number[calls->buffer.data[i]] = i + 1;
+    if (asked) find_stages(&w, p->root);
     kiln_interp_init(&w.m.interp, p, NULL, NULL);
     kiln_status st = walk(&w, p->root);
     kiln_interp_deinit(&w.m.interp);
+    *out_is_full = w.is_full;
     return st;
+}
+
+kiln_status kiln_vta_calls_of(kiln_program *p, const kiln_buffer *arg, uint32_t arg_count,
+                              const kiln_vta_config *config, kiln_arena *arena,
+                              kiln_vta_calls *out_calls) {
+    bool is_full;
+    *out_calls = (kiln_vta_calls){.config = *config, .sizes = kiln_vta_sizes_of(config)};
+    for (uint32_t i = 0; i < arg_count; i++) kiln_vec_push_in(arena, &out_calls->buffer, arg[i]);
+    kiln_status st = make_calls(p, arena, true, out_calls, &is_full);
+    if (!st || !is_full) return st;
+    kiln_status_free(st); /* there may be room where every buffer has one place */
+    out_calls->call.count = 0;
+    return make_calls(p, arena, false, out_calls, &is_full);
 }
 
 /* ---- tiles of a call ------------------------------------------------------------------------- */

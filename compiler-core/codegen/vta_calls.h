@@ -17,8 +17,9 @@
  * OP is +, - a number, min, max, shr, shl, with the feature `mul` *. `out` has the place of the
  * accumulators that it is made from, which hold the bytes afterwards and not what they held before.
  *
- * Each ALLOC takes places behind those around it. In a loop with @pipeline(n) it takes n places,
- * one after the other each time that it is reached. */
+ * Each ALLOC takes a place behind those around it. In a loop with @pipeline(n) it has n places and
+ * takes one after the other each time that it is reached; so does a buffer whose stores have that
+ * attribute, if there is room. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_VTA_CALLS_H
 #define KILN_COMPILER_CORE_CODEGEN_VTA_CALLS_H
 

@@ -66,7 +66,7 @@ static kiln_status make_stream(kiln_program *p, const kiln_launch *launch,
     kiln_vta_fault fault;
     kiln_status st = kiln_vta_calls_of(p, launch->arg, launch->arg_count, config, arena, &calls);
     if (st) return st;
-    if (kiln_vta_config_has(config, KILN_VTA_FIRST)) kiln_vta_drop_resets(&calls, arena);
+    kiln_vta_place_resets(&calls, arena);
     kiln_vta_order(&calls, arena, &steps);
     kiln_vta_builder *b = kiln_vta_builder_create(config, arena);
     st = add_steps(p, &calls, &steps, b);

@@ -210,71 +210,91 @@ void kiln_vta_order(const kiln_vta_calls *calls, kiln_arena *arena, kiln_vta_ste
 
 /* ---- resets ---------------------------------------------------------------------------------- */
 
-typedef struct dropping {
-    uint32_t *reset; /* [accumulators] the call that made it 0 last, plus 1; 0: it has changed */
+typedef struct settling {
+    uint32_t *reset; /* [accumulators] the call that made it 0 last, plus 1; 0: it was used */
     uint32_t now;
-    uint32_t found; /* the reset of all tiles so far, plus 1 */
-    bool differs;   /* they have several, or one has none */
-    bool *needed;   /* [calls] of a reset: something else than such a GEMM finds what it made */
-} dropping;
+    uint32_t first_of_call; /* the reset of its first tile, plus 1 */
+    bool differs;           /* tiles have several resets, or one has none */
+    uint32_t *used_by;      /* [calls] of a reset: the first call that needs it, plus 1 */
+    uint32_t *overwrites;   /* [calls] of a GEMM: the reset in whose place it can be, plus 1 */
+} settling;
 
-static void find_reset(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
-    dropping *d = context;
+static void look_at_reset(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
+    settling *s = context;
     if (memory != KILN_VTA_ACC || !writes) return;
-    const uint32_t reset = d->reset[tile];
-    if (!d->found) d->found = reset;
-    d->differs |= !reset || reset != d->found;
+    const uint32_t reset = s->reset[tile];
+    if (!s->first_of_call) s->first_of_call = reset;
+    s->differs |= !reset || reset != s->first_of_call;
 }
 
-static void need_reset(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
-    dropping *d = context;
-    if (memory != KILN_VTA_ACC) return;
-    if (d->reset[tile]) d->needed[d->reset[tile] - 1] = true;
-    if (writes) d->reset[tile] = 0;
-}
-
-static void take_reset(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
-    dropping *d = context;
-    if (memory == KILN_VTA_ACC && writes) d->reset[tile] = 0;
+static void use_reset(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
+    settling *s = context;
+    const uint32_t reset = memory == KILN_VTA_ACC ? s->reset[tile] : 0;
+    (void)writes;
+    if (!reset) return;
+    s->reset[tile] = 0;
+    if (!s->overwrites[s->now] && !s->used_by[reset - 1]) s->used_by[reset - 1] = s->now + 1;
 }
 
 static void begin_reset(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
-    dropping *d = context;
-    if (memory == KILN_VTA_ACC && writes) d->reset[tile] = d->now + 1;
+    settling *s = context;
+    if (memory == KILN_VTA_ACC && writes) s->reset[tile] = s->now + 1;
 }
 
-void kiln_vta_drop_resets(kiln_vta_calls *calls, kiln_arena *arena) {
-    const uint32_t tiles = calls->sizes.tile_count[KILN_VTA_ACC], count = calls->call.count;
-    dropping d = {.reset = KILN_ARENA_ARRAY(arena, uint32_t, tiles),
-                  .needed = KILN_ARENA_ARRAY(arena, bool, count)};
-    uint32_t *of = KILN_ARENA_ARRAY(arena, uint32_t, count); /* of a GEMM: its reset, plus 1 */
-    for (d.now = 0; d.now < count; d.now++) {
-        const kiln_vta_call *call = &calls->call.data[d.now];
-        const bool is_gemm = call->kind == KILN_VTA_CALL_GEMM;
-        d.found = 0;
-        d.differs = false;
-        if (is_gemm && call->gemm == KILN_VTA_GEMM_RESET) {
-            kiln_vta_call_visit(call, need_reset, &d);
-            kiln_vta_call_visit(call, begin_reset, &d);
-            continue;
+static bool is_reset(const kiln_vta_call *call) {
+    return call->kind == KILN_VTA_CALL_GEMM && call->gemm == KILN_VTA_GEMM_RESET;
+}
+
+/* Finds who needs what of each reset. */
+static void find_uses(const kiln_vta_calls *calls, settling *s) {
+    const bool has_first = kiln_vta_config_has(&calls->config, KILN_VTA_FIRST);
+    for (s->now = 0; s->now < calls->call.count; s->now++) {
+        const kiln_vta_call *call = &calls->call.data[s->now];
+        s->first_of_call = 0;
+        s->differs = false;
+        if (has_first && call->kind == KILN_VTA_CALL_GEMM && !is_reset(call)) {
+            kiln_vta_call_visit(call, look_at_reset, s);
+            if (!s->differs) s->overwrites[s->now] = s->first_of_call;
         }
-        if (is_gemm) kiln_vta_call_visit(call, find_reset, &d);
-        if (is_gemm && d.found && !d.differs) {
-            of[d.now] = d.found;
-            kiln_vta_call_visit(call, take_reset, &d);
-        } else {
-            kiln_vta_call_visit(call, need_reset, &d);
-        }
+        kiln_vta_call_visit(call, is_reset(call) ? begin_reset : use_reset, s);
     }
-    for (uint32_t t = 0; t < tiles; t++)
-        if (d.reset[t]) d.needed[d.reset[t] - 1] = true;
-    uint32_t kept = 0;
+}
+
+/* A GEMM that cannot overwrite because its reset stays needs it, too. */
+static void settle_uses(const kiln_vta_calls *calls, settling *s) {
+    for (uint32_t i = 0; i < calls->call.count; i++) {
+        uint32_t *reset = &s->overwrites[i];
+        if (!*reset || !s->used_by[*reset - 1]) continue;
+        s->used_by[*reset - 1] = KILN_MIN(s->used_by[*reset - 1], i + 1);
+        *reset = 0;
+    }
+}
+
+void kiln_vta_place_resets(kiln_vta_calls *calls, kiln_arena *arena) {
+    const uint32_t count = calls->call.count;
+    settling s = {.reset = KILN_ARENA_ARRAY(arena, uint32_t, calls->sizes.tile_count[KILN_VTA_ACC]),
+                  .used_by = KILN_ARENA_ARRAY(arena, uint32_t, count),
+                  .overwrites = KILN_ARENA_ARRAY(arena, uint32_t, count)};
+    uint32_t *next =
+                 KILN_ARENA_ARRAY(arena, uint32_t, count), /* resets in front of one call, + 1 */
+        *first = KILN_ARENA_ARRAY(arena, uint32_t, count);
+    kiln_vta_calls settled = {.call = {0}};
+    find_uses(calls, &s);
+    settle_uses(calls, &s);
+    for (uint32_t i = count; i-- > 0;)
+        if (s.used_by[i]) {
+            next[i] = first[s.used_by[i] - 1];
+            first[s.used_by[i] - 1] = i + 1;
+        }
     for (uint32_t i = 0; i < count; i++) {
         kiln_vta_call call = calls->call.data[i];
-        const bool is_gemm = call.kind == KILN_VTA_CALL_GEMM;
-        if (is_gemm && call.gemm == KILN_VTA_GEMM_RESET && !d.needed[i]) continue;
-        if (of[i] && !d.needed[of[i] - 1]) call.gemm = KILN_VTA_GEMM_OVERWRITE;
-        calls->call.data[kept++] = call;
+        if (is_reset(&call)) continue;
+        if (s.overwrites[i]) call.gemm = KILN_VTA_GEMM_OVERWRITE;
+        for (uint32_t r = first[i]; r; r = next[r - 1])
+            kiln_vec_push_in(arena, &settled.call, calls->call.data[r - 1]);
+        kiln_vec_push_in(arena, &settled.call, call);
     }
-    calls->call.count = kept;
+    calls->call.data = settled.call.data;
+    calls->call.count = settled.call.count;
+    calls->call.capacity = settled.call.capacity;
 }

@@ -31,8 +31,9 @@ typedef struct kiln_vta_steps {
 
 /* The calls in their order, with waits and signals between them; in `arena`. */
 void kiln_vta_order(const kiln_vta_calls *calls, kiln_arena *arena, kiln_vta_steps *out_steps);
-/* A GEMM that adds to accumulators that a reset has just made 0 overwrites them instead, and the
- * reset goes, where all that the reset covers is so. For machines with the feature `first`. */
-void kiln_vta_drop_resets(kiln_vta_calls *calls, kiln_arena *arena);
+/* Puts every reset in front of the first call that needs it, so that it waits for nothing too soon.
+ * With the feature `first`, a GEMM that adds to accumulators that one reset has just made 0
+ * overwrites them instead; a reset that nothing needs any more goes. */
+void kiln_vta_place_resets(kiln_vta_calls *calls, kiln_arena *arena);
 
 #endif

@@ -10,7 +10,9 @@
  *
  * For accelerator cores threads take turns by steps: the loop stands around as much as contains no
  * loop over several statements. So a step's copies and products of one thread come before those of
- * the next, and units have what another thread does to go on with. */
+ * the next, and units have what another thread does to go on with. A temp of the core
+ * that lasts for a thread's part of a step, or for a step where it is the same for all threads,
+ * gets as many places in turn as there are threads: it is made while the one before is in use. */
 #include "base/check.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/ir/intrinsic.h"
@@ -23,9 +25,12 @@ typedef struct sinking {
     kiln_stmt body;
     kiln_var var;
     int64_t first, extent;
-    bool *own;     /* [buffer count] each iteration has its own */
-    bool *depends; /* [buffer count] of these: what it holds depends on the iteration */
+    uint32_t count; /* buffers before expansion */
+    bool *own;      /* [buffer count] each iteration has its own */
+    bool *depends;  /* [buffer count] of these: what it holds depends on the iteration */
     bool changed;
+    bool *in_turn; /* [buffers, and those that expansion may make] needs places in turn */
+    KILN_VEC(kiln_stmt) loop; /* over iterations, where they have moved to */
 } sinking;
 
 /* ---- temps of one iteration ------------------------------------------------------------------ */
@@ -63,11 +68,12 @@ static kiln_status expand(sinking *s, kiln_buffer buffer) {
     kiln_program *p = s->p;
     kiln_expr at =
         kiln_expr_binary(p, KILN_EXPR_SUB, kiln_expr_var(p, s->var), kiln_expr_index(p, s->first));
-    return kiln_lower_expand(p, s->body, buffer, s->extent, at)
-               ? KILN_OK
-               : REFUSE("%.*s has no dimension left for virtual threads %.*s",
-                        KILN_STR_ARG(p->buffer.data[buffer].name),
-                        KILN_STR_ARG(p->var.data[s->var].name));
+    const kiln_buffer made = kiln_lower_expand(p, s->body, buffer, s->extent, at);
+    if (made) s->in_turn[made] = true;
+    return made ? KILN_OK
+                : REFUSE("%.*s has no dimension left for virtual threads %.*s",
+                         KILN_STR_ARG(p->buffer.data[buffer].name),
+                         KILN_STR_ARG(p->var.data[s->var].name));
 }
 
 static kiln_status expand_temps(sinking *s, kiln_stmt loop) {
@@ -83,8 +89,10 @@ static kiln_status expand_temps(sinking *s, kiln_stmt loop) {
         s->changed = false;
         find_dependent(s, s->body, false);
     } while (s->changed);
-    const uint32_t count = p->buffer.count; /* expansion makes more */
+    const uint32_t count = s->count = p->buffer.count; /* expansion makes more */
     const kiln_owner owner = {s->var, s->extent};
+    s->in_turn = KILN_ARENA_ARRAY(p->arena, bool, 2 * count);
+    for (kiln_buffer b = 1; b < count; b++) s->in_turn[b] = s->own[b] && !s->depends[b];
     for (kiln_buffer b = 1; b < count && !st; b++)
         if (s->depends[b] && !kiln_lower_tells(p, s->body, b, s->body, &owner, 1))
             st = expand(s, b);
@@ -114,7 +122,7 @@ static bool stays_whole(const kiln_program *p, kiln_stmt stmt) {
 
 /* The loop around a statement that it does not move into; `condition`: what it met on its way; 0:
  * none. What does not ask for the iteration is the same in all of them. */
-static void put_loop(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
+static void put_loop(sinking *s, kiln_stmt stmt, kiln_expr condition) {
     kiln_program *p = s->p;
     if (condition) {
         kiln_stmt outer = kiln_stmt_create(p, KILN_STMT_IF);
@@ -126,6 +134,7 @@ static void put_loop(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
     kiln_var own = kiln_var_create(p, p->var.data[s->var].name, s->first, s->first + s->extent - 1);
     kiln_stmt loop = kiln_stmt_for(p, own, s->first, s->extent, KILN_LOOP_UNROLL, stmt);
     kiln_lower_replace(p, loop, kiln_expr_var(p, s->var), kiln_expr_var(p, own));
+    kiln_vec_push_in(p->arena, &s->loop, loop);
 }
 
 /* A condition that asks for the iteration moves inwards with the loop, beside `condition`. */
@@ -182,8 +191,7 @@ static bool passes(kiln_program *p, kiln_stmt stmt, const buffers *before) {
 
 /* Puts one loop around statements of a sequence that follow each other, `stmt` and those behind it
  * in `run`. */
-static void put_around(const sinking *s, const kiln_stmt *run, uint32_t count,
-                       kiln_expr condition) {
+static void put_around(sinking *s, const kiln_stmt *run, uint32_t count, kiln_expr condition) {
     kiln_program *p = s->p;
     if (count == 0) return;
     if (count > 1) {
@@ -196,11 +204,11 @@ static void put_around(const sinking *s, const kiln_stmt *run, uint32_t count,
     put_loop(s, count > 1 ? p->stmt.data[run[0]].parent : run[0], condition);
 }
 
-static void sink_steps(const sinking *s, kiln_stmt stmt, kiln_expr condition);
+static void sink_steps(sinking *s, kiln_stmt stmt, kiln_expr condition);
 
 /* The statements of a sequence: those without steps of their own as runs, in which what is the same
  * for all threads stands first. */
-static void sink_sequence(const sinking *s, kiln_stmt sequence, kiln_expr condition) {
+static void sink_sequence(sinking *s, kiln_stmt sequence, kiln_expr condition) {
     kiln_program *p = s->p;
     const uint32_t count = p->stmt.data[sequence].child.count;
     kiln_stmt *child = KILN_ARENA_ARRAY(p->arena, kiln_stmt, count),
@@ -230,7 +238,7 @@ static void sink_sequence(const sinking *s, kiln_stmt sequence, kiln_expr condit
     put_around(s, run, length, condition);
 }
 
-static void sink_steps(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
+static void sink_steps(sinking *s, kiln_stmt stmt, kiln_expr condition) {
     kiln_program *p = s->p;
     const kiln_stmt_info info = p->stmt.data[stmt];
     if (info.kind == KILN_STMT_SEQ)
@@ -244,7 +252,7 @@ static void sink_steps(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
         put_loop(s, stmt, condition);
 }
 
-static void sink(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
+static void sink(sinking *s, kiln_stmt stmt, kiln_expr condition) {
     kiln_program *p = s->p;
     const kiln_stmt_info info = p->stmt.data[stmt];
     if (info.kind == KILN_STMT_SEQ) {
@@ -257,6 +265,36 @@ static void sink(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
     } else {
         put_loop(s, stmt, condition);
     }
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static bool is_in_loops(const sinking *s, kiln_stmt stmt) {
+    for (uint32_t i = 0; i < s->loop.count; i++)
+        if (kiln_stmt_is_inside(s->p, stmt, s->loop.data[i])) return true;
+    return false;
+}
+
+static void mark_stores(const sinking *s, kiln_stmt stmt) {
+    const kiln_stmt_info info = s->p->stmt.data[stmt];
+    if (info.kind == KILN_STMT_STORE && s->in_turn[info.buffer] &&
+        !kiln_stmt_attribute(s->p, stmt, KILN_ATTRIBUTE_PIPELINE))
+        kiln_stmt_set_attribute(
+            s->p, stmt,
+            (kiln_attribute){.id = KILN_ATTRIBUTE_PIPELINE, .row = (uint32_t)s->extent});
+    for (uint32_t i = 0; i < info.child.count; i++) mark_stores(s, info.child.data[i]);
+}
+
+/* Stores say how many places their temps have in turn. What lasts longer than a thread's part of a
+ * step has a part for each thread. */
+static void give_places(sinking *s) {
+    const kiln_stmt *home = kiln_lower_homes(s->p, s->p->root);
+    if (s->extent == 1 || s->extent > KILN_PIPELINE_STAGES_MAX) return;
+    for (kiln_buffer b = 1; b < s->p->buffer.count; b++)
+        s->in_turn[b] = s->in_turn[b] && home[b] &&
+                        kiln_scopes[s->p->buffer.data[b].scope].seen_by == KILN_SEEN_BY_CORE &&
+                        (b < s->count || is_in_loops(s, home[b]));
+    mark_stores(s, s->body);
 }
 
 static kiln_stmt find_loop(const kiln_program *p, kiln_stmt stmt) {
@@ -279,10 +317,12 @@ static kiln_status sink_program(kiln_program *p, bool by_steps) {
         st = expand_temps(&s, loop);
         if (st) break;
         kiln_stmt_replace(p, loop, s.body);
-        if (by_steps)
+        if (by_steps) {
             sink_steps(&s, s.body, 0);
-        else
+            give_places(&s);
+        } else {
             sink(&s, s.body, 0);
+        }
     }
     return st;
 }

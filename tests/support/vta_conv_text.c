@@ -104,7 +104,7 @@ const char *vta_conv_text(const kiln_vta_config *config, const vta_conv *conv,
     const char *stages = cut->in_turn && cut->threads > 1
                              ? kiln_arena_printf(arena, " @pipeline(\"%u\")", cut->threads)
                              : "";
-    /* threads are over what changes fastest and divides */
+    /* threads are over what changes fastest, of what they divide */
     const uint32_t count[3] = {outs, rows, columns};
     static const char *const name[3] = {"po", "ph", "pw"};
     uint32_t order[3] = {0, 1, 2};
@@ -115,7 +115,7 @@ const char *vta_conv_text(const kiln_vta_config *config, const vta_conv *conv,
     }
     uint32_t threaded = 3;
     for (uint32_t i = 0; i < 3 && threads > 1; i++)
-        if (count[order[i]] % threads == 0) threaded = order[i];
+        if (count[order[i]] % threads == 0) threaded = order[i]; /* the last one */
     for (uint32_t i = 0; i < 3; i++) {
         const uint32_t n = count[order[i]] / (order[i] == threaded ? threads : 1);
         line(&w, "for %s in %u%s:", name[order[i]], n, stages);

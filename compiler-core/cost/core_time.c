@@ -15,14 +15,53 @@ static const char *const term_name[] = {
 };
 const char *kiln_core_term_name(kiln_core_term term) { return term_name[term]; }
 
+void kiln_core_block_add(kiln_core_block *b, double count, double all) {
+    b->elements *= count;
+    if (b->extends_row) {
+        b->extends_row = count >= all;
+        return;
+    }
+    b->rows *= count;
+    if (count == 1) {
+        b->extends_plane = b->extends_plane && all == 1;
+    } else if (!b->is_plane) {
+        b->is_plane = true;
+        b->extends_plane = count >= all;
+    } else if (b->extends_plane) {
+        b->extends_plane = count >= all;
+    } else {
+        b->calls *= count;
+    }
+}
+
+static double beats_of(const kiln_vta_config *m, const kiln_core_copies *c) {
+    return c->rows > 0 ? ceil(c->bytes / c->rows * 8 / m->bus_bits) : 0;
+}
+
 /* Cycles of a memory channel. */
 static double channel_cycles(const kiln_vta_config *m, const kiln_core_copies *c) {
-    if (c->rows == 0) return 0;
-    const double beats = ceil(c->bytes / c->rows * 8 / m->bus_bits);
+    const double beats = beats_of(m, c);
     return c->rows * (ceil(beats / BURST_BEATS) * m->row_cycles + beats);
 }
 
+/* Cycles of the engine that reads: the first row of an instruction comes after the latency, and it
+ * asks for `requests` rows at most before the first has come. */
+static double engine_cycles(const kiln_vta_config *m, const kiln_core_copies *c) {
+    return fmax(channel_cycles(m, c), c->rows * (m->latency + beats_of(m, c)) / m->requests) +
+           c->calls * (m->latency + TAKE_CYCLES);
+}
+
 static double per_call(double all, double calls) { return calls > 0 ? all / calls : 0; }
+
+/* An operand that stays for several steps is loaded in one burst, which begins when the steps
+ * before have places for no more: only so many steps hide it. */
+static double burst_waits(const kiln_core_work *w, const kiln_core_copies *c, double cycles,
+                          double other_cycles, double compute) {
+    const kiln_core_copies *other = c == &w->inp ? &w->wgt : &w->inp;
+    if (c->blocks >= other->blocks || c->blocks <= 1) return 0;
+    const double burst = cycles / c->blocks + other_cycles / other->blocks;
+    return c->blocks * fmax(0, burst - (w->load_places - 1) * compute / other->blocks);
+}
 
 kiln_core_time kiln_core_time_of(const kiln_vta_config *m, const kiln_core_work *w) {
     const bool first = kiln_vta_config_has(m, KILN_VTA_FIRST),
@@ -33,6 +72,7 @@ kiln_core_time kiln_core_time_of(const kiln_vta_config *m, const kiln_core_work 
     const double passes = chains ? ceil(w->alu_operations / CHAIN_MAX) : w->alu_operations;
     const double inp = channel_cycles(m, &w->inp), wgt = channel_cycles(m, &w->wgt),
                  acc = channel_cycles(m, &w->acc), out = channel_cycles(m, &w->out);
+    const double loads = engine_cycles(m, &w->inp), weights = engine_cycles(m, &w->wgt);
     const double copies = w->inp.calls + w->wgt.calls + w->acc.calls + w->out.calls;
     const double instructions =
         copies + w->gemm_calls + w->reset_calls + w->alu_calls * w->alu_operations;
@@ -44,17 +84,21 @@ kiln_core_time kiln_core_time_of(const kiln_vta_config *m, const kiln_core_work 
                             w->alu_calls * w->alu_operations * TAKE_CYCLES;
     const bool hides_loads = w->load_places > 1, hides_results = w->result_places > 1;
     t.term[KILN_CORE_PORT] =
-        m->channels > 1 ? fmax(inp + wgt + acc, out) : inp + wgt + acc + out + fetch;
-    if (!hides_loads)
-        t.term[KILN_CORE_WAITS] += inp + wgt + (w->inp.calls + w->wgt.calls) * m->latency;
+        fmax(m->channels > 1 ? fmax(inp + wgt + acc, out) : inp + wgt + acc + out + fetch,
+             loads + weights);
+    if (!hides_loads) t.term[KILN_CORE_WAITS] += loads + weights;
     if (!hides_results) t.term[KILN_CORE_WAITS] += out + w->out.calls * m->latency;
     t.term[KILN_CORE_WAITS] += acc + w->acc.calls * m->latency; /* COMPUTE itself loads these */
-    t.term[KILN_CORE_ENDS] = per_call(inp, w->inp.calls) + per_call(wgt, w->wgt.calls) +
-                             per_call(out, w->out.calls) +
+    t.term[KILN_CORE_ENDS] = per_call(loads, w->inp.blocks) + per_call(weights, w->wgt.blocks) +
+                             per_call(out, w->out.blocks) +
                              per_call(t.term[KILN_CORE_ALU], w->alu_calls) + 2.0 * m->latency;
     const double compute = engine && hides_results
                                ? fmax(t.term[KILN_CORE_GEMM], t.term[KILN_CORE_ALU])
                                : t.term[KILN_CORE_GEMM] + t.term[KILN_CORE_ALU];
+    if (hides_loads) {
+        t.term[KILN_CORE_WAITS] += burst_waits(w, &w->inp, loads, weights, compute);
+        t.term[KILN_CORE_WAITS] += burst_waits(w, &w->wgt, weights, loads, compute);
+    }
     t.cycles =
         fmax(compute + t.term[KILN_CORE_WAITS], t.term[KILN_CORE_PORT]) + t.term[KILN_CORE_ENDS];
     for (int i = 0; i < KILN_CORE_TERMS; i++)

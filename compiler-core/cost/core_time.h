@@ -7,10 +7,23 @@
 
 #include "base/vta_config.h"
 
-/* Copies between main memory and one of the core's. */
+/* Copies between main memory and one of the core's, of all of a run: blocks, the instructions that
+ * they are, and rows, which lie together in main memory. */
 typedef struct kiln_core_copies {
-    double calls, rows, bytes; /* of all calls; a row lies together in main memory */
+    double blocks, calls, rows, bytes;
 } kiln_core_copies;
+
+/* How one block is copied: an instruction moves rows at equal distances. Begins as
+ * KILN_CORE_BLOCK; dimensions of main memory are added from the innermost outwards. */
+typedef struct kiln_core_block {
+    double elements, rows, calls;
+    bool extends_row, is_plane, extends_plane;
+} kiln_core_block;
+#define KILN_CORE_BLOCK \
+    (kiln_core_block) { 1, 1, 1, true, false, false }
+/* `count` elements along a dimension of `all`. Where zeros are filled in around them, all is
+ * INFINITY. */
+void kiln_core_block_add(kiln_core_block *block, double count, double all);
 
 /* All of one run. Calls are instructions, about. */
 typedef struct kiln_core_work {

@@ -95,14 +95,13 @@ static void count_places(counting *c, const kiln_facts_statement *s) {
 /* Elements along dimension `d` that the statement's loops from `level` on reach. */
 static double reach_of(const counting *c, const kiln_facts_statement *s, const kiln_facts_access *a,
                        uint32_t level, uint32_t d) {
-    const double most = (double)c->facts->p->buffer.data[a->buffer].shape.dim[d];
     double reach = 1;
     for (uint32_t k = level; k < s->depth; k++)
         for (uint32_t i = 0; i < a->index[d].term_count; i++)
             if (a->index[d].term[i].var == c->facts->loop[s->path[k]].var)
                 reach += fabs((double)a->index[d].term[i].coefficient) *
                          ((double)a->index[d].term[i].extent - 1);
-    return fmin(reach, most);
+    return reach;
 }
 
 /* A copy between the core and main memory, whose access is `outside`; `inside`: of the core.
@@ -113,21 +112,20 @@ static void add_copy(counting *c, const kiln_facts_statement *s, const kiln_fact
     const uint32_t level = home_level(c, s, inside->buffer);
     const double calls = calls_of(c, s, inside, level);
     const kiln_shape lies = kiln_layout_physical(&b->layout, &b->shape);
-    double bytes = outside->element_bytes, rows = 1;
-    bool joins = true;
+    kiln_core_block block = KILN_CORE_BLOCK;
     for (uint32_t j = lies.rank; j-- > 0;) {
         const kiln_layout_piece *piece = b->layout.piece_count ? &b->layout.piece[j] : NULL;
         const double all = (double)lies.dim[j];
-        double reach = reach_of(c, s, outside, level, piece ? piece->dim : j);
-        if (piece) reach = fmin(ceil(reach / (double)piece->divisor), all);
-        bytes *= reach;
-        rows *= joins ? 1 : reach;
-        joins = joins && reach >= all;
+        double count = reach_of(c, s, outside, level, piece ? piece->dim : j);
+        count = fmin(piece ? ceil(count / (double)piece->divisor) : count, all);
+        const bool padded = outside->conditional && j + 1 < lies.rank;
+        kiln_core_block_add(&block, count, padded ? INFINITY : all);
     }
     kiln_core_copies *to = &c->memory[scope_of(c, inside->buffer)].copies;
-    to->calls += calls;
-    to->rows += calls * rows;
-    to->bytes += calls * bytes;
+    to->blocks += calls;
+    to->calls += calls * block.calls;
+    to->rows += calls * block.rows;
+    to->bytes += calls * block.elements * outside->element_bytes;
 }
 
 static void add_gemm(counting *c, const kiln_facts_statement *s) {

@@ -1,6 +1,7 @@
 /* The rules for accelerators of the VTA class, whose memories and instructions are few: a product
  * of bytes, and what makes bytes of its sums. Whatever else a kernel computes has no schedule here,
  * and the space says why. */
+#include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/vta.h"
@@ -46,6 +47,7 @@ static kiln_sketch_result make_product(kiln_sched *s, uint32_t options) {
 
 /* In the order of the bits in vta.h. */
 static const char *const product_option[] = {"out inside", "stays", "side by side"};
-static const kiln_rule rules[] = {{"product", 3, product_option, make_product}};
+static const kiln_rule rules[] = {
+    {"product", KILN_ARRAY_COUNT(product_option), product_option, make_product}};
 
 const kiln_rule_set kiln_rules_vta = {1, rules};

@@ -85,7 +85,9 @@ bool kiln_vta_is_bias(const kiln_vta_tiling *t, const kiln_pattern *follower, ui
 /* vta_sizes.c: samples a row of the table, whose rows all fit into the machine. The cycles that the
  * preferred one takes, about; 0: nothing fits. */
 double kiln_vta_choose_tile(kiln_vta_tiling *t);
-/* vta_nest.c: the nest. NULL, or why there is none, where part of it may have been made. */
+/* vta_nest.c: the block that fills zeros in around the data as it is loaded; 0: there are none. */
+kiln_block kiln_vta_padding_of(const kiln_vta_tiling *t);
+/* The nest. NULL, or why there is none, where part of it may have been made. */
 const char *kiln_vta_make_nest(kiln_vta_tiling *t);
 
 #endif

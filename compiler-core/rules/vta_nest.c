@@ -228,14 +228,16 @@ static void make_nest(kiln_vta_tiling *t, nest *n) {
 /* Dimensions of the sums' operand, or result, that are a tile. */
 static tile_dims dims_of(const kiln_vta_tiling *t, const kiln_block_access *a, int row, int lane,
                          uint32_t lanes) {
-    return (tile_dims){row < 0 ? -1 : a->dim_of[row], a->dim_of[lane],
-                       row < 0 ? 1 : t->machine->batch, lanes};
+    return (tile_dims){.row = row < 0 ? -1 : a->dim_of[row],
+                       .lane = a->dim_of[lane],
+                       .rows = row < 0 ? 1 : t->machine->batch,
+                       .lanes = lanes};
 }
 
 /* The same of another buffer that the block reads, or writes, at the same places as `from`. */
 static tile_dims dims_through(kiln_program *p, kiln_block block, kiln_buffer from, kiln_buffer to,
                               const tile_dims *tile) {
-    tile_dims other = {-1, -1, tile->rows, tile->lanes};
+    tile_dims other = {.row = -1, .lane = -1, .rows = tile->rows, .lanes = tile->lanes};
     for (int i = 0; i < (int)p->block.data[block].iter_count; i++) {
         const int dim = dim_in(p, block, from, i);
         if (dim >= 0 && dim == tile->row) other.row = dim_in(p, block, to, i);
@@ -246,8 +248,7 @@ static tile_dims dims_through(kiln_program *p, kiln_block block, kiln_buffer fro
 
 static const char *const not_in_tiles = "an argument cannot lie in the machine's tiles";
 
-/* The block that fills zeros in around the data as it is loaded; 0: there are none. */
-static kiln_block padding_of(const kiln_vta_tiling *t) {
+kiln_block kiln_vta_padding_of(const kiln_vta_tiling *t) {
     kiln_program *p = t->s->program;
     const kiln_block producer = kiln_program_producer(p, t->data.buffer);
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
@@ -263,7 +264,7 @@ static const char *load_data(kiln_vta_tiling *t, const tile_dims *tile, kiln_blo
     kiln_program *p = s->program;
     kiln_buffer source = t->data.buffer;
     tile_dims outside = *tile;
-    *out_copy = padding_of(t);
+    *out_copy = kiln_vta_padding_of(t);
     if (*out_copy) {
         kiln_pattern pattern;
         if (!kiln_pattern_of(p, *out_copy, &pattern) || pattern.from_count != 1)
@@ -310,7 +311,7 @@ static const char *multiply_addend(kiln_vta_tiling *t, kiln_buffer source, const
     kiln_sched *s = t->s;
     kiln_program *p = s->program;
     const int64_t size = t->machine->block_out;
-    const tile_dims unit = {0, 1, size, size};
+    const tile_dims unit = {.row = 0, .lane = 1, .rows = size, .lanes = size};
     const kiln_buffer sums = p->block.data[t->sums].buffer;
     int out = -1;
     for (int i = 0; i < (int)p->block.data[t->follower].iter_count && out < 0; i++)
@@ -319,10 +320,11 @@ static const char *multiply_addend(kiln_vta_tiling *t, kiln_buffer source, const
         kiln_sched_unit_product(s, t->follower, source, (uint32_t)out, kiln_sched_const(size));
     const kiln_buffer matrix = p->block.data[product + 1].buffer,
                       words = p->block.data[product].buffer;
-    const tile_dims made =
-        dims_through(p, t->follower, sums, words,
-                     &(tile_dims){t->pattern.to.dim_of[t->batch], t->pattern.to.dim_of[t->iter[0]],
-                                  t->machine->batch, size});
+    const tile_dims made = dims_through(p, t->follower, sums, words,
+                                        &(tile_dims){.row = t->pattern.to.dim_of[t->batch],
+                                                     .lane = t->pattern.to.dim_of[t->iter[0]],
+                                                     .rows = t->machine->batch,
+                                                     .lanes = size});
     kiln_sched_set_scope(s, words, KILN_SCOPE_ACC);
     kiln_sched_set_scope(s, matrix, KILN_SCOPE_WGT);
     const kiln_block bytes = kiln_sched_cache_read(s, product, source, KILN_SCOPE_INP);
@@ -386,8 +388,10 @@ const char *kiln_vta_make_nest(kiln_vta_tiling *t) {
     const kiln_buffer sums = p->block.data[t->sums].buffer,
                       result = p->block.data[t->follower].buffer;
     const tile_dims data = dims_of(t, &t->pattern.from[from], t->batch, in, c->block_in),
-                    weights = {t->pattern.from[1 - from].dim_of[out],
-                               t->pattern.from[1 - from].dim_of[in], c->block_out, c->block_in},
+                    weights = {.row = t->pattern.from[1 - from].dim_of[out],
+                               .lane = t->pattern.from[1 - from].dim_of[in],
+                               .rows = c->block_out,
+                               .lanes = c->block_in},
                     acc = dims_of(t, &t->pattern.to, t->batch, out, c->block_out);
     const tile_dims stored = dims_through(p, t->follower, sums, result, &acc);
     kiln_block load[2];

@@ -40,19 +40,14 @@ static part part_of(const tile_row *r) {
 
 /* ---- what is moved --------------------------------------------------------------------------- */
 
-typedef struct moved {
-    double tiles, rows, bytes; /* rows lie apart in main memory */
-} moved;
-
 /* What lies in main memory of a block of the operand, which is so many tiles along each axis.
  * Neighbours in memory go together unless zeros around them do not lie there. */
-static moved block_of(const kiln_vta_tiling *t, const kiln_vta_operand *o,
-                      const double tiles[KILN_VTA_AXES], kiln_vta_memory memory) {
+static kiln_core_block block_of(const kiln_vta_tiling *t, const kiln_vta_operand *o,
+                                const double tiles[KILN_VTA_AXES]) {
     const kiln_block_info *b = &t->s->program->block.data[t->sums];
     const kiln_shape *shape = &t->s->program->buffer.data[o->buffer].shape;
-    moved m = {1, 1, 0};
-    double run = 1;
-    bool whole = true;
+    kiln_core_block block = KILN_CORE_BLOCK;
+    const bool padded = o == &t->data && kiln_vta_padding_of(t);
     for (uint32_t d = o->rank; d-- > 0;) {
         double reach = 1, all = (double)shape->dim[d];
         for (int i = 0; i < (int)b->iter_count; i++) {
@@ -68,15 +63,9 @@ static moved block_of(const kiln_vta_tiling *t, const kiln_vta_operand *o,
                                                                                 : KILN_VTA_AXIS_IN);
             reach += (double)o->coefficient[d][i] * (size - 1);
         }
-        m.tiles *= reach;
-        if (whole)
-            run *= reach;
-        else
-            m.rows *= reach;
-        whole = whole && reach >= all;
+        kiln_core_block_add(&block, reach, padded ? INFINITY : all);
     }
-    m.bytes = m.tiles * kiln_vta_tile_bytes(t->machine, memory);
-    return m;
+    return block;
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -87,11 +76,11 @@ static bool stays(const kiln_vta_tiling *t, bool data) {
 }
 
 /* A block of the operand: of a step, or all that stays. */
-static moved loaded(const kiln_vta_tiling *t, const part *p, bool data) {
+static kiln_core_block loaded(const kiln_vta_tiling *t, const part *p, bool data) {
     double tiles[KILN_VTA_AXES];
     memcpy(tiles, stays(t, data) ? p->side : p->of, sizeof tiles);
     if (stays(t, data)) tiles[KILN_VTA_AXIS_IN] = (double)kiln_vta_tiles(t, KILN_VTA_AXIS_IN);
-    return block_of(t, data ? &t->data : &t->weights, tiles, data ? KILN_VTA_INP : KILN_VTA_WGT);
+    return block_of(t, data ? &t->data : &t->weights, tiles);
 }
 
 /* Virtual threads that have blocks of their own. */
@@ -102,26 +91,6 @@ static double owners(const kiln_vta_tiling *t, const tile_row *r, bool data) {
                          : threads[KILN_VTA_AXIS_OUT]);
 }
 
-static double vectors_of(const part *p) {
-    double vectors = 1;
-    for (int x = 0; x < KILN_VTA_PART_AXES; x++) vectors *= p->of[x];
-    return vectors;
-}
-
-static bool fits(const kiln_vta_tiling *t, const tile_row *r) {
-    const part p = part_of(r);
-    const double stages = (double)r->column[KILN_VTA_STAGES];
-    const double bias = t->has_bias ? (double)kiln_vta_tiles(t, KILN_VTA_AXIS_OUT) : 0;
-    const double results = stages * p.threads * vectors_of(&p), unit_matrices = t->products;
-    return stages * owners(t, r, true) * loaded(t, &p, true).tiles + results * t->products <=
-               kiln_vta_tile_count(t->machine, KILN_VTA_INP) &&
-           stages * owners(t, r, false) * loaded(t, &p, false).tiles + unit_matrices <=
-               kiln_vta_tile_count(t->machine, KILN_VTA_WGT) &&
-           results * (1 + t->addends) + bias <= kiln_vta_tile_count(t->machine, KILN_VTA_ACC);
-}
-
-/* ---- time ------------------------------------------------------------------------------------ */
-
 /* Steps of sums that one tile of weights takes part in, but for those along IN. */
 static double taps(const kiln_vta_tiling *t) {
     const kiln_block_info *b = &t->s->program->block.data[t->sums];
@@ -130,6 +99,33 @@ static double taps(const kiln_vta_tiling *t) {
         if (b->iter[i].reduce && i != t->iter[KILN_VTA_AXIS_IN]) count *= (double)b->iter[i].extent;
     return count;
 }
+
+static double vectors_of(const part *p) {
+    double vectors = 1;
+    for (int x = 0; x < KILN_VTA_PART_AXES; x++) vectors *= p->of[x];
+    return vectors;
+}
+
+/* Whether so many other sums are made between two uses of one as the pipeline is long. */
+static bool keeps_distance(const kiln_vta_tiling *t, const part *p) {
+    const double steps = p->of[KILN_VTA_AXIS_IN] * taps(t);
+    return steps == 1 || vectors_of(p) >= t->machine->pipeline;
+}
+
+static bool fits(const kiln_vta_tiling *t, const tile_row *r) {
+    const part p = part_of(r);
+    const double stages = (double)r->column[KILN_VTA_STAGES];
+    const double bias = t->has_bias ? (double)kiln_vta_tiles(t, KILN_VTA_AXIS_OUT) : 0;
+    const double results = stages * p.threads * vectors_of(&p), unit_matrices = t->products;
+    return keeps_distance(t, &p) &&
+           stages * owners(t, r, true) * loaded(t, &p, true).elements + results * t->products <=
+               kiln_vta_tile_count(t->machine, KILN_VTA_INP) &&
+           stages * owners(t, r, false) * loaded(t, &p, false).elements + unit_matrices <=
+               kiln_vta_tile_count(t->machine, KILN_VTA_WGT) &&
+           results * (1 + t->addends) + bias <= kiln_vta_tile_count(t->machine, KILN_VTA_ACC);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* Parts of all virtual threads, along one axis and in all. */
 static double parts_along(const kiln_vta_tiling *t, const part *p, kiln_vta_axis x) {
@@ -159,43 +155,41 @@ static double loads_of(const kiln_vta_tiling *t, const tile_row *r, const part *
            p->of[KILN_VTA_AXIS_OUT];
 }
 
-/* The stores of a part, or what is loaded of an addend: rows of the result. */
-static moved results_of(const kiln_vta_tiling *t, const part *p) {
-    moved m = {vectors_of(p), p->of[KILN_VTA_AXIS_OUT], 0};
-    if (parts_along(t, p, KILN_VTA_AXIS_COLUMN) > 1) m.rows *= p->of[KILN_VTA_AXIS_ROW];
-    m.bytes = m.tiles * kiln_vta_tile_bytes(t->machine, KILN_VTA_OUT);
-    return m;
+/* The stores of a part, or what is loaded of an addend. */
+static kiln_core_block results_of(const kiln_vta_tiling *t, const part *p) {
+    kiln_core_block block = KILN_CORE_BLOCK;
+    for (int x = KILN_VTA_AXIS_COLUMN; x >= KILN_VTA_AXIS_OUT; x--)
+        kiln_core_block_add(&block, p->of[x], (double)kiln_vta_tiles(t, (kiln_vta_axis)x));
+    return block;
 }
 
-static kiln_core_copies copies_of(const moved *m, double calls) {
-    return (kiln_core_copies){calls, calls * m->rows, calls * m->bytes};
+static void add_copies(const kiln_vta_tiling *t, const kiln_core_block *block, double blocks,
+                       kiln_vta_memory memory, kiln_core_copies *to) {
+    to->blocks += blocks;
+    to->calls += blocks * block->calls;
+    to->rows += blocks * block->rows;
+    to->bytes += blocks * block->elements * kiln_vta_tile_bytes(t->machine, memory);
 }
 
 /* Words of a bias are loaded once; what is added to each result with each part. */
-static void add_addends(const kiln_vta_tiling *t, const moved *results, double parts,
+static void add_addends(const kiln_vta_tiling *t, const kiln_core_block *results, double parts,
                         kiln_core_work *w) {
-    const double bias = t->has_bias ? (double)kiln_vta_tiles(t, KILN_VTA_AXIS_OUT) : 0;
-    const double bytes = t->addends * parts;
-    kiln_core_copies *to = t->products ? &w->inp : &w->acc;
-    to->calls += bytes;
-    to->rows += bytes * results->rows;
-    to->bytes += bytes * results->bytes;
-    w->acc.calls += t->has_bias;
-    w->acc.rows += t->has_bias;
-    w->acc.bytes += bias * kiln_vta_tile_bytes(t->machine, KILN_VTA_ACC);
+    kiln_core_block bias = KILN_CORE_BLOCK;
+    kiln_core_block_add(&bias, (double)kiln_vta_tiles(t, KILN_VTA_AXIS_OUT), 1);
+    if (t->has_bias) add_copies(t, &bias, 1, KILN_VTA_ACC, &w->acc);
+    if (t->addends)
+        add_copies(t, results, t->addends * parts, t->products ? KILN_VTA_INP : KILN_VTA_ACC_BYTES,
+                   t->products ? &w->inp : &w->acc);
 }
 
 static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
     const part p = part_of(r);
     const double parts = parts_of(t, &p), vectors = vectors_of(&p) * parts;
     const double steps = (double)kiln_vta_tiles(t, KILN_VTA_AXIS_IN) / p.of[KILN_VTA_AXIS_IN];
-    const moved data = loaded(t, &p, true), weights = loaded(t, &p, false),
-                results = results_of(t, &p);
+    const kiln_core_block data = loaded(t, &p, true), weights = loaded(t, &p, false),
+                          results = results_of(t, &p);
     const double stages = (double)r->column[KILN_VTA_STAGES], products = 1 + t->products;
     kiln_core_work w = {
-        .inp = copies_of(&data, loads_of(t, r, &p, true)),
-        .wgt = copies_of(&weights, loads_of(t, r, &p, false)),
-        .out = copies_of(&results, parts),
         .gemm_tiles =
             vectors * ((double)kiln_vta_tiles(t, KILN_VTA_AXIS_IN) * taps(t) + t->products),
         .gemm_calls = parts * (steps + t->products),
@@ -207,6 +201,9 @@ static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
         .load_places = stages * fmin(owners(t, r, true), owners(t, r, false)),
         .result_places = stages * p.threads,
     };
+    add_copies(t, &data, loads_of(t, r, &p, true), KILN_VTA_INP, &w.inp);
+    add_copies(t, &weights, loads_of(t, r, &p, false), KILN_VTA_WGT, &w.wgt);
+    add_copies(t, &results, parts, KILN_VTA_OUT, &w.out);
     add_addends(t, &results, parts, &w);
     return kiln_core_time_of(t->machine, &w).cycles;
 }

@@ -87,9 +87,9 @@ static void machines_differ_in_their_terms(void **state) {
                       wide = target_of(*state, "vta:pynq,bus128"),
                       first = target_of(*state, "vta:pynq,v1+first"),
                       engine = target_of(*state, "vta:pynq,v1+engine");
-    const kiln_core_work work = {.inp = {10, 100, 16000},
-                                 .wgt = {10, 10, 25600},
-                                 .out = {10, 10, 1600},
+    const kiln_core_work work = {.inp = {10, 10, 100, 16000},
+                                 .wgt = {10, 10, 10, 25600},
+                                 .out = {10, 10, 10, 1600},
                                  .gemm_tiles = 9000,
                                  .gemm_calls = 10,
                                  .reset_tiles = 1000,
@@ -113,11 +113,35 @@ static void machines_differ_in_their_terms(void **state) {
     assert_true(kiln_core_time_of(&slow.vta, &alone).cycles > t.cycles + 20 * 64);
 }
 
+/* Dimensions from the innermost outwards: what an instruction says are rows at equal distances. */
+static void blocks_are_copied_in_rows_and_planes(void **state) {
+    static const struct {
+        double count[3], all[3], rows, calls;
+    } row[] = {
+        {{8, 8, 4}, {8, 8, 8}, 1, 1},  /* all in one row */
+        {{8, 4, 4}, {8, 8, 8}, 4, 1},  /* parts of whole rows */
+        {{4, 8, 4}, {8, 8, 8}, 32, 1}, /* all rows of a plane: the next one follows it */
+        {{4, 4, 4}, {8, 8, 8}, 16, 4}, /* a corner */
+        {{8, 8, 4}, {INFINITY, INFINITY, 8}, 32, 4}, /* zeros around each plane */
+        {{1, 1, 4}, {1, 1, 8}, 1, 1},
+        {{1, 8, 4}, {2, 8, 8}, 32, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_core_block b = KILN_CORE_BLOCK;
+        for (int d = 0; d < 3; d++) kiln_core_block_add(&b, row[i].count[d], row[i].all[d]);
+        assert_true(b.elements == row[i].count[0] * row[i].count[1] * row[i].count[2]);
+        assert_true(b.rows == row[i].rows);
+        assert_true(b.calls == row[i].calls);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(the_rule_and_the_features_count_the_same),
         test_with_arena(counts_are_of_tiles),
         test_with_arena(machines_differ_in_their_terms),
+        test_with_arena(blocks_are_copied_in_rows_and_planes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,7 +186,7 @@ static int pick(kiln_rand *rand, const int *value, uint32_t count) {
 }
 
 static void every_draw_computes_the_same_and_fits(void **state) {
-    static const int channels[] = {8, 16, 24}, sizes[] = {3, 4, 6}, kernels[] = {1, 1, 3};
+    static const int channels[] = {8, 16, 24}, sizes[] = {5, 6, 7}, kernels[] = {1, 1, 3};
     static const char *const followers[] = {PLAIN, BIASED, ADDED};
     kiln_rand rand;
     kiln_rand_init(&rand, 19);

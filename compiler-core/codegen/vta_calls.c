@@ -296,6 +296,12 @@ static void visit_copy(const kiln_vta_copy *copy, visiting *v) {
     for (uint32_t i = 0; i < tiles; i++) visit_tile(v, copy->sram_base + i);
 }
 
+bool kiln_vta_call_has_sources(const kiln_vta_call *call) {
+    bool found = false;
+    for (uint32_t i = 0; i < call->operation_count; i++) found |= !call->operation[i].use_imm;
+    return found;
+}
+
 void kiln_vta_call_visit(const kiln_vta_call *call, kiln_vta_tile_visitor visit, void *context) {
     visiting v = {.visit = visit, .context = context};
     const kiln_vta_nest *nest = &call->nest;
@@ -303,12 +309,11 @@ void kiln_vta_call_visit(const kiln_vta_call *call, kiln_vta_tile_visitor visit,
     const bool multiplies = is_gemm && call->gemm != KILN_VTA_GEMM_RESET;
     uint32_t dst[KILN_VTA_NEST_LOOPS_MAX], src[KILN_VTA_NEST_LOOPS_MAX],
         wgt[KILN_VTA_NEST_LOOPS_MAX];
-    bool has_source = multiplies;
+    const bool has_source = multiplies || kiln_vta_call_has_sources(call);
     if (call->kind == KILN_VTA_CALL_COPY) {
         visit_copy(&call->copy, &v);
         return;
     }
-    for (uint32_t i = 0; i < call->operation_count; i++) has_source |= !call->operation[i].use_imm;
     for (uint32_t i = 0; i < nest->loop_count; i++) {
         dst[i] = nest->loop[i].step.dst;
         src[i] = nest->loop[i].step.src;
@@ -323,4 +328,25 @@ void kiln_vta_call_visit(const kiln_vta_call *call, kiln_vta_tile_visitor visit,
     v.reads = !is_gemm || call->gemm == KILN_VTA_GEMM_ADD;
     v.writes = true;
     visit_loops(&v, nest, dst, 0, nest->base.dst);
+}
+
+static void mark_result(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
+    bool *result = context;
+    if (memory == KILN_VTA_ACC && writes) result[tile] = true;
+}
+
+bool kiln_vta_call_reads_results(const kiln_vta_call *call, const kiln_vta_sizes *sizes,
+                                 kiln_arena *arena) {
+    const uint32_t tiles = sizes->tile_count[KILN_VTA_ACC];
+    bool *result = KILN_ARENA_ARRAY(arena, bool, tiles),
+         *source = KILN_ARENA_ARRAY(arena, bool, tiles), found = false;
+    kiln_vta_call other = *call; /* with its sources in the place of results */
+    if (!kiln_vta_call_has_sources(call)) return false;
+    other.nest.base.dst = other.nest.base.src;
+    for (uint32_t i = 0; i < other.nest.loop_count; i++)
+        other.nest.loop[i].step.dst = other.nest.loop[i].step.src;
+    kiln_vta_call_visit(call, mark_result, result);
+    kiln_vta_call_visit(&other, mark_result, source);
+    for (uint32_t t = 0; t < tiles; t++) found |= result[t] && source[t];
+    return found;
 }

@@ -63,6 +63,12 @@ KILN_MUST_USE kiln_status kiln_vta_calls_of(kiln_program *p, const kiln_buffer *
                                             uint32_t arg_count, const kiln_vta_config *config,
                                             kiln_arena *arena, kiln_vta_calls *out_calls);
 
+/* Whether operations of the ALU take a second operand from accumulators, and whether that is a
+ * result of the same call: then its rounds keep their order. */
+bool kiln_vta_call_has_sources(const kiln_vta_call *call);
+bool kiln_vta_call_reads_results(const kiln_vta_call *call, const kiln_vta_sizes *sizes,
+                                 kiln_arena *arena);
+
 /* A tile of a memory of the core that a call reads or writes. Accumulators and outputs are the same
  * tiles: KILN_VTA_ACC. */
 typedef void (*kiln_vta_tile_visitor)(void *context, kiln_vta_memory memory, uint32_t tile,

@@ -4,6 +4,7 @@
 
 #include "compiler-core/codegen/backend.h"
 #include "compiler-core/codegen/vta_calls.h"
+#include "compiler-core/codegen/vta_improve.h"
 #include "compiler-core/codegen/vta_order.h"
 #include "vta/check.h"
 
@@ -66,6 +67,7 @@ static kiln_status make_stream(kiln_program *p, const kiln_launch *launch,
     kiln_vta_fault fault;
     kiln_status st = kiln_vta_calls_of(p, launch->arg, launch->arg_count, config, arena, &calls);
     if (st) return st;
+    kiln_vta_join_operations(&calls, arena);
     kiln_vta_place_resets(&calls, arena);
     kiln_vta_order(&calls, arena, &steps);
     kiln_vta_builder *b = kiln_vta_builder_create(config, arena);

@@ -247,12 +247,14 @@ static void add_call(kiln_vta_matching *m, kiln_vta_call call) {
 typedef struct holding {
     kiln_vta_matching *m;
     uint8_t wanted, set;
-    bool is_wrong;
+    bool is_wrong, is_outside;
 } holding;
 
 static void look_at_tile(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
     holding *h = context;
-    if (memory == KILN_VTA_ACC && tile < h->m->calls->sizes.tile_count[KILN_VTA_ACC] && !writes)
+    if (tile >= h->m->calls->sizes.tile_count[memory])
+        h->is_outside = true;
+    else if (memory == KILN_VTA_ACC && !writes)
         h->is_wrong |= h->m->held[tile] && !(h->m->held[tile] & h->wanted);
 }
 
@@ -266,6 +268,7 @@ static void set_tile(void *context, kiln_vta_memory memory, uint32_t tile, bool 
 static bool add_reading(kiln_vta_matching *m, const kiln_vta_call *call, uint8_t held) {
     holding h = {.m = m, .wanted = KILN_VTA_HELD_ACC, .set = held};
     kiln_vta_call_visit(call, look_at_tile, &h);
+    if (h.is_outside) return refuse(m, "a tile lies behind the memory");
     if (h.is_wrong)
         return refuse(m, "an accumulator is read that outputs were made of in its place");
     kiln_vta_call_visit(call, set_tile, &h);
@@ -395,38 +398,32 @@ static bool match_load(kiln_vta_matching *m, kiln_stmt store, kiln_expr value, k
 }
 
 /* What the accumulators of a store hold: the same of all. */
-static bool find_held(kiln_vta_matching *m, const kiln_vta_call *call, uint8_t *out_held) {
+static bool find_held(kiln_vta_matching *m, const kiln_vta_copy *copy, uint8_t *out_held) {
     uint64_t tiles = 1;
-    for (uint32_t d = 0; d < call->copy.dim_count; d++) tiles *= call->copy.dim[d].extent;
-    if (call->copy.sram_base + tiles > m->calls->sizes.tile_count[KILN_VTA_OUT])
+    for (uint32_t d = 0; d < copy->dim_count; d++) tiles *= copy->dim[d].extent;
+    if (copy->sram_base + tiles > m->calls->sizes.tile_count[KILN_VTA_OUT])
         return refuse(m, "a tile lies behind the memory");
-    *out_held = m->held[call->copy.sram_base];
+    *out_held = m->held[copy->sram_base];
     for (uint64_t i = 0; i < tiles; i++)
-        if (m->held[call->copy.sram_base + i] != *out_held)
+        if (m->held[copy->sram_base + i] != *out_held)
             return refuse(m, "outputs of several kinds are stored at once");
     return (*out_held & KILN_VTA_HELD_OUT) || refuse(m, "what is stored has not been made");
 }
 
-/* Stores tiles of a place in the core, in accumulators. */
-static bool match_store(kiln_vta_matching *m, kiln_stmt store, access *to, access *from,
-                        uint32_t place) {
-    kiln_vta_call call = {.kind = KILN_VTA_CALL_COPY,
-                          .engine = KILN_VTA_ENGINE_STORE,
-                          .stmt = store,
-                          .copy.memory = KILN_VTA_OUT,
-                          .copy.buffer = m->number[to->buffer]};
+/* The call that stores tiles of a place in the core. */
+static bool find_copy_out(kiln_vta_matching *m, kiln_stmt store, access to, access from,
+                          uint32_t place, kiln_vta_call *out) {
+    *out = (kiln_vta_call){.kind = KILN_VTA_CALL_COPY,
+                           .engine = KILN_VTA_ENGINE_STORE,
+                           .stmt = store,
+                           .copy.memory = KILN_VTA_OUT,
+                           .copy.buffer = m->number[to.buffer]};
     const inside all = everywhere(m);
     uint32_t tile_loops;
-    uint8_t held = 0;
     const uint32_t elements = kiln_vta_tile_elements(&m->calls->config, KILN_VTA_OUT);
-    if (!make_pair(m, elements, &to->at, &from->at, &tile_loops)) return false;
-    from->at.constant += place;
-    if (!make_copy(m, &from->at, &to->at, &all, tile_loops, &call.copy) ||
-        !find_held(m, &call, &held))
-        return false;
-    call.copy.saturate = held & KILN_VTA_HELD_SATURATE;
-    add_call(m, call);
-    return true;
+    if (!make_pair(m, elements, &to.at, &from.at, &tile_loops)) return false;
+    from.at.constant += place;
+    return make_copy(m, &from.at, &to.at, &all, tile_loops, &out->copy);
 }
 
 /* ---- GEMM ------------------------------------------------------------------------------------ */
@@ -597,32 +594,6 @@ static kiln_vta_engine alu_engine(const kiln_vta_matching *m) {
                                                                    : KILN_VTA_ENGINE_COMPUTE;
 }
 
-static void mark_tile(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
-    bool *written = context;
-    if (memory == KILN_VTA_ACC && writes) written[tile] = true;
-}
-
-/* Whether a source of one of the calls is a result of any of them. */
-static bool sources_are_results(kiln_vta_matching *m, const kiln_vta_call *call, uint32_t count) {
-    bool *written = KILN_ARENA_ARRAY(m->arena, bool, m->calls->sizes.tile_count[KILN_VTA_ACC]);
-    kiln_vta_call_visit(&call[0], mark_tile, written);
-    for (uint32_t i = 0; i < count; i++) {
-        bool *read = KILN_ARENA_ARRAY(m->arena, bool, m->calls->sizes.tile_count[KILN_VTA_ACC]);
-        kiln_vta_call sources = call[i];
-        for (uint32_t l = 0; l < sources.nest.loop_count; l++)
-            sources.nest.loop[l].step.dst = sources.nest.loop[l].step.src;
-        sources.nest.base.dst = sources.nest.base.src;
-        bool has_source = false;
-        for (uint32_t o = 0; o < sources.operation_count; o++)
-            has_source |= !sources.operation[o].use_imm;
-        if (!has_source) continue;
-        kiln_vta_call_visit(&sources, mark_tile, read);
-        for (uint32_t t = 0; t < m->calls->sizes.tile_count[KILN_VTA_ACC]; t++)
-            if (read[t] && written[t]) return true;
-    }
-    return false;
-}
-
 /* The chain in calls with one source each, at the tiles of `to`, a place in accumulators. `at` is
  * in elements. */
 static bool add_chain(kiln_vta_matching *m, kiln_stmt store, const chain *c, const access *to,
@@ -657,12 +628,13 @@ static bool add_chain(kiln_vta_matching *m, kiln_stmt store, const chain *c, con
             return false;
         count++;
     }
-    if (count > 1 && sources_are_results(m, call, count))
-        return refuse(m, "a result is a source of the same store");
+    for (uint32_t i = 0; i < count && count > 1; i++)
+        if (kiln_vta_call_reads_results(&call[i], &m->calls->sizes, m->arena))
+            return refuse(m, "a result is a source of the same store");
+    const uint32_t before = m->calls->call.count;
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t before = m->calls->call.count;
         if (add_reading(m, &call[i], i + 1 == count ? held : KILN_VTA_HELD_ACC)) continue;
-        m->calls->call.count = before - i;
+        m->calls->call.count = before;
         return false;
     }
     return true;
@@ -680,57 +652,65 @@ static bool match_alu(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
 
 /* ---- outputs --------------------------------------------------------------------------------- */
 
-/* Operations of an output, in the place of the accumulators that it is made of: `*from`. */
-static bool make_output(kiln_vta_matching *m, kiln_stmt store, kiln_expr value, access *from,
-                        bool *out_saturates) {
-    chain c = {.count = 0};
+/* Operations of which an output is made, in the place of accumulators. */
+typedef struct output {
+    chain chain;
+    access from; /* the accumulators, in elements */
+    bool saturates;
+} output;
+
+static bool find_output(kiln_vta_matching *m, kiln_expr value, output *out) {
+    *out = (output){.saturates = false};
     if (!is_cast(m, value, KILN_I8, KILN_I32)) return refuse(m, "outputs are no bytes of sums");
-    if (!find_chain(m, operand(m, value, 0), &c) || !find_load(m, c.first, from)) return false;
-    *out_saturates = take_off_saturation(m, &c);
-    const uint8_t saturates = *out_saturates ? KILN_VTA_HELD_SATURATE : 0;
-    if (c.count) return add_chain(m, store, &c, from, (uint8_t)(KILN_VTA_HELD_OUT | saturates));
-    /* nothing is done: the tiles hold both */
+    if (!find_chain(m, operand(m, value, 0), &out->chain) ||
+        !find_load(m, out->chain.first, &out->from))
+        return false;
+    out->saturates = take_off_saturation(m, &out->chain);
+    return true;
+}
+
+/* Adds the operations; without any the tiles hold accumulators and outputs. */
+static bool add_output(kiln_vta_matching *m, kiln_stmt store, const output *o) {
+    const uint8_t held = (uint8_t)(KILN_VTA_HELD_OUT | (o->saturates ? KILN_VTA_HELD_SATURATE : 0));
+    if (o->chain.count) return add_chain(m, store, &o->chain, &o->from, held);
     const uint32_t elements = kiln_vta_tile_elements(&m->calls->config, KILN_VTA_ACC);
-    kiln_vta_call both = {.kind = KILN_VTA_CALL_ALU};
+    kiln_vta_call tiles = {.kind = KILN_VTA_CALL_ALU};
     uint32_t tile_loops;
-    linear at = from->at;
+    linear at = o->from.at;
     if (!find_tile_loops(m, &at, elements, &tile_loops) ||
         !make_tiles(m, tile_loops, elements, &at) ||
-        !make_nest(m, tile_loops, (operand_tiles){&at, m->place[from->buffer]},
-                   (operand_tiles){NULL, 0}, (operand_tiles){NULL, 0}, &both.nest))
+        !make_nest(m, tile_loops, (operand_tiles){&at, m->place[o->from.buffer]},
+                   (operand_tiles){NULL, 0}, (operand_tiles){NULL, 0}, &tiles.nest))
         return false;
-    holding h = {.m = m, .set = (uint8_t)(KILN_VTA_HELD_ACC | KILN_VTA_HELD_OUT | saturates)};
-    kiln_vta_call_visit(&both, set_tile, &h);
+    holding h = {.m = m, .set = (uint8_t)(held | KILN_VTA_HELD_ACC)};
+    kiln_vta_call_visit(&tiles, set_tile, &h);
     return true;
 }
 
 /* out = operations on acc: `out` has the place of acc, by the same loops. */
 static bool match_output(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
     const uint32_t elements = kiln_vta_tile_elements(&m->calls->config, KILN_VTA_OUT);
-    const uint32_t before = m->calls->call.count;
-    access to, from;
-    uint32_t tile_loops;
-    bool saturates;
-    if (!find_store(m, store, &to) || !make_output(m, store, value, &from, &saturates))
-        return false;
+    access to;
+    output o;
+    if (!find_store(m, store, &to) || !find_output(m, value, &o)) return false;
+    linear from = o.from.at;
     const int64_t base =
-        m->place[from.buffer] * (int64_t)elements + from.at.constant - to.at.constant;
-    from.at.constant = to.at.constant;
-    const bool fits = is_same(m, &from.at, &to.at) && base >= 0 && base % elements == 0 &&
-                      find_tile_loops(m, &to.at, elements, &tile_loops);
-    const uint32_t place = (uint32_t)(base / elements);
-    if (fits && (m->place[to.buffer] == KILN_VTA_NO_PLACE || m->place[to.buffer] == place)) {
-        m->place[to.buffer] = place;
-        return true;
-    }
-    m->calls->call.count = before;
-    return refuse(m, "outputs do not lie as the accumulators that they are made of");
+        m->place[o.from.buffer] * (int64_t)elements + from.constant - to.at.constant;
+    const int64_t place = base / elements;
+    from.constant = to.at.constant;
+    if (!is_same(m, &from, &to.at) || base < 0 || base % elements != 0 ||
+        (m->place[to.buffer] != KILN_VTA_NO_PLACE && m->place[to.buffer] != place))
+        return refuse(m, "outputs do not lie as the accumulators that they are made of");
+    if (!add_output(m, store, &o)) return false;
+    m->place[to.buffer] = (uint32_t)place;
+    return true;
 }
 
 static bool match_global(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
-    const uint32_t before = m->calls->call.count;
     access to, from;
-    bool saturates;
+    output o;
+    kiln_vta_call call;
+    uint8_t held = 0;
     if (!find_store(m, store, &to)) return false;
     if (m->p->buffer.data[to.buffer].dtype != KILN_I8)
         return refuse(m, "the machine stores nothing but bytes");
@@ -738,13 +718,19 @@ static bool match_global(kiln_vta_matching *m, kiln_stmt store, kiln_expr value)
         if (!find_load(m, value, &from)) return false;
         if (m->place[from.buffer] == KILN_VTA_NO_PLACE)
             return refuse(m, "what is stored has not been made");
-        return match_store(m, store, &to, &from, m->place[from.buffer]);
+        if (!find_copy_out(m, store, to, from, m->place[from.buffer], &call) ||
+            !find_held(m, &call.copy, &held))
+            return false;
+        call.copy.saturate = held & KILN_VTA_HELD_SATURATE;
+    } else {
+        if (!find_output(m, value, &o) ||
+            !find_copy_out(m, store, to, o.from, m->place[o.from.buffer], &call) ||
+            !add_output(m, store, &o))
+            return false;
+        call.copy.saturate = o.saturates;
     }
-    if (make_output(m, store, value, &from, &saturates) &&
-        match_store(m, store, &to, &from, m->place[from.buffer]))
-        return true;
-    m->calls->call.count = before;
-    return false;
+    add_call(m, call);
+    return true;
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */

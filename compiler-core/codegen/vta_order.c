@@ -165,17 +165,62 @@ static clock wait_for(ordering *o, kiln_vta_engine engine, uint32_t at, place wh
     return learnt;
 }
 
-/* What is further away first: that may be known of engines on the way, too. */
+/* Whether another call that it waits for says so, too. */
+static bool is_said_by_another(const ordering *o, uint32_t engine) {
+    bool said = false;
+    for (uint32_t e = 0; e < ENGINES; e++) {
+        const uint32_t call = e == engine ? 0 : o->wanted.over[e];
+        said |= call > o->known[o->engine].over[e] &&
+                o->behind[call - 1].over[engine] >= o->wanted.over[engine];
+    }
+    return said;
+}
+
+/* What is further away first: what passes it on says more. */
 static void wait_for_all(ordering *o) {
+    clock *known = &o->known[o->engine];
     for (uint32_t distance = ENGINES; distance-- > 1;)
         for (uint32_t e = 0; e < ENGINES; e++) {
             const uint32_t apart = e > o->engine ? e - o->engine : o->engine - e;
-            clock *known = &o->known[o->engine];
-            if (apart != distance || o->wanted.over[e] <= known->over[e]) continue;
+            if (apart != distance || o->wanted.over[e] <= known->over[e] ||
+                is_said_by_another(o, e))
+                continue;
             const clock learnt =
                 wait_for(o, o->engine, o->now, WAITS, (kiln_vta_engine)e, o->wanted.over[e] - 1);
             learn(known, &learnt);
         }
+}
+
+/* Takes a round off the longest loop of the call, as one that is over soon. */
+static bool split_call(const ordering *o, kiln_vta_call *call, kiln_vta_call *out_first) {
+    uint32_t longest = 0;
+    kiln_vta_nest *nest = &call->nest;
+    if (call->kind != KILN_VTA_CALL_ALU ||
+        kiln_vta_call_reads_results(call, &o->calls->sizes, o->arena))
+        return false;
+    for (uint32_t i = 1; i < nest->loop_count; i++)
+        if (nest->loop[i].extent > nest->loop[longest].extent) longest = i;
+    kiln_vta_loop *loop = &nest->loop[longest];
+    if (nest->loop_count == 0 || loop->extent == 1) return false;
+    *out_first = *call;
+    out_first->nest.loop[longest].extent = 1;
+    nest->base.dst += loop->step.dst;
+    nest->base.src += loop->step.src;
+    loop->extent--;
+    return true;
+}
+
+/* A token that an engine passes on goes with a piece of the work that it has next, so that no
+ * instruction is needed that does nothing else. */
+static void put_piece(const ordering *o, kiln_vta_calls *calls, const placed *at,
+                      kiln_vta_steps *steps) {
+    kiln_vta_call first;
+    if (at->place != RELAY || at->step.kind != KILN_VTA_STEP_SIGNAL ||
+        !split_call(o, &calls->call.data[at->call], &first))
+        return;
+    const kiln_vta_step step = {KILN_VTA_STEP_CALL, first.engine, first.engine, calls->call.count};
+    kiln_vec_push_in(o->arena, &calls->call, first);
+    kiln_vec_push_in(o->arena, &steps->step, step);
 }
 
 static int compare(const void *left, const void *right) {
@@ -185,7 +230,7 @@ static int compare(const void *left, const void *right) {
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-void kiln_vta_order(const kiln_vta_calls *calls, kiln_arena *arena, kiln_vta_steps *out_steps) {
+void kiln_vta_order(kiln_vta_calls *calls, kiln_arena *arena, kiln_vta_steps *out_steps) {
     ordering o = {.calls = calls,
                   .arena = arena,
                   .buffer = KILN_ARENA_ARRAY(arena, usage, calls->buffer.count + 1),
@@ -204,97 +249,8 @@ void kiln_vta_order(const kiln_vta_calls *calls, kiln_arena *arena, kiln_vta_ste
     }
     *out_steps = (kiln_vta_steps){0};
     if (o.placed.count) qsort(o.placed.data, o.placed.count, sizeof o.placed.data[0], compare);
-    for (uint32_t i = 0; i < o.placed.count; i++)
+    for (uint32_t i = 0; i < o.placed.count; i++) {
+        put_piece(&o, calls, &o.placed.data[i], out_steps);
         kiln_vec_push_in(arena, &out_steps->step, o.placed.data[i].step);
-}
-
-/* ---- resets ---------------------------------------------------------------------------------- */
-
-typedef struct settling {
-    uint32_t *reset; /* [accumulators] the call that made it 0 last, plus 1; 0: it was used */
-    uint32_t now;
-    uint32_t first_of_call; /* the reset of its first tile, plus 1 */
-    bool differs;           /* tiles have several resets, or one has none */
-    uint32_t *used_by;      /* [calls] of a reset: the first call that needs it, plus 1 */
-    uint32_t *overwrites;   /* [calls] of a GEMM: the reset in whose place it can be, plus 1 */
-} settling;
-
-static void look_at_reset(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
-    settling *s = context;
-    if (memory != KILN_VTA_ACC || !writes) return;
-    const uint32_t reset = s->reset[tile];
-    if (!s->first_of_call) s->first_of_call = reset;
-    s->differs |= !reset || reset != s->first_of_call;
-}
-
-static void use_reset(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
-    settling *s = context;
-    const uint32_t reset = memory == KILN_VTA_ACC ? s->reset[tile] : 0;
-    (void)writes;
-    if (!reset) return;
-    s->reset[tile] = 0;
-    if (!s->overwrites[s->now] && !s->used_by[reset - 1]) s->used_by[reset - 1] = s->now + 1;
-}
-
-static void begin_reset(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
-    settling *s = context;
-    if (memory == KILN_VTA_ACC && writes) s->reset[tile] = s->now + 1;
-}
-
-static bool is_reset(const kiln_vta_call *call) {
-    return call->kind == KILN_VTA_CALL_GEMM && call->gemm == KILN_VTA_GEMM_RESET;
-}
-
-/* Finds who needs what of each reset. */
-static void find_uses(const kiln_vta_calls *calls, settling *s) {
-    const bool has_first = kiln_vta_config_has(&calls->config, KILN_VTA_FIRST);
-    for (s->now = 0; s->now < calls->call.count; s->now++) {
-        const kiln_vta_call *call = &calls->call.data[s->now];
-        s->first_of_call = 0;
-        s->differs = false;
-        if (has_first && call->kind == KILN_VTA_CALL_GEMM && !is_reset(call)) {
-            kiln_vta_call_visit(call, look_at_reset, s);
-            if (!s->differs) s->overwrites[s->now] = s->first_of_call;
-        }
-        kiln_vta_call_visit(call, is_reset(call) ? begin_reset : use_reset, s);
     }
-}
-
-/* A GEMM that cannot overwrite because its reset stays needs it, too. */
-static void settle_uses(const kiln_vta_calls *calls, settling *s) {
-    for (uint32_t i = 0; i < calls->call.count; i++) {
-        uint32_t *reset = &s->overwrites[i];
-        if (!*reset || !s->used_by[*reset - 1]) continue;
-        s->used_by[*reset - 1] = KILN_MIN(s->used_by[*reset - 1], i + 1);
-        *reset = 0;
-    }
-}
-
-void kiln_vta_place_resets(kiln_vta_calls *calls, kiln_arena *arena) {
-    const uint32_t count = calls->call.count;
-    settling s = {.reset = KILN_ARENA_ARRAY(arena, uint32_t, calls->sizes.tile_count[KILN_VTA_ACC]),
-                  .used_by = KILN_ARENA_ARRAY(arena, uint32_t, count),
-                  .overwrites = KILN_ARENA_ARRAY(arena, uint32_t, count)};
-    uint32_t *next =
-                 KILN_ARENA_ARRAY(arena, uint32_t, count), /* resets in front of one call, + 1 */
-        *first = KILN_ARENA_ARRAY(arena, uint32_t, count);
-    kiln_vta_calls settled = {.call = {0}};
-    find_uses(calls, &s);
-    settle_uses(calls, &s);
-    for (uint32_t i = count; i-- > 0;)
-        if (s.used_by[i]) {
-            next[i] = first[s.used_by[i] - 1];
-            first[s.used_by[i] - 1] = i + 1;
-        }
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_vta_call call = calls->call.data[i];
-        if (is_reset(&call)) continue;
-        if (s.overwrites[i]) call.gemm = KILN_VTA_GEMM_OVERWRITE;
-        for (uint32_t r = first[i]; r; r = next[r - 1])
-            kiln_vec_push_in(arena, &settled.call, calls->call.data[r - 1]);
-        kiln_vec_push_in(arena, &settled.call, call);
-    }
-    calls->call.data = settled.call.data;
-    calls->call.count = settled.call.count;
-    calls->call.capacity = settled.call.capacity;
 }

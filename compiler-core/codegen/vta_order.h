@@ -29,11 +29,7 @@ typedef struct kiln_vta_steps {
     KILN_VEC(kiln_vta_step) step;
 } kiln_vta_steps;
 
-/* The calls in their order, with waits and signals between them; in `arena`. */
-void kiln_vta_order(const kiln_vta_calls *calls, kiln_arena *arena, kiln_vta_steps *out_steps);
-/* Puts every reset in front of the first call that needs it, so that it waits for nothing too soon.
- * With the feature `first`, a GEMM that adds to accumulators that one reset has just made 0
- * overwrites them instead; a reset that nothing needs any more goes. */
-void kiln_vta_place_resets(kiln_vta_calls *calls, kiln_arena *arena);
-
+/* The calls in their order, with waits and signals between them; in `arena`. Where an engine passes
+ * a token on, a piece of its next call becomes a call of its own, behind the others in `calls`. */
+void kiln_vta_order(kiln_vta_calls *calls, kiln_arena *arena, kiln_vta_steps *out_steps);
 #endif

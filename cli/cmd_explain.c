@@ -96,7 +96,9 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"stage", KILN_OPT_TEXT, &e.stage, "STAGE",
          "graph, tasks, plan (each layer's algorithm, precision and error), space, loops, llvm, "
-         "asm, c, opencl, cuda, ptx or sass (default graph)"},
+         "asm, c, opencl, cuda, ptx, sass or tokens (what engines of an accelerator wait for; "
+         "default "
+         "graph)"},
         {"task", KILN_OPT_TEXT, &e.task, "K",
          "only this task: its number or the beginning of its key"},
         {"after", KILN_OPT_TEXT, &e.after, "PASS", "stop after this pass (graph and loops)"},

@@ -109,9 +109,10 @@ static kiln_status print_ptx(const stage_context *c, const kiln_task *task) {
 static const struct {
     const char *name;
     task_printer print;
-} task_stages[] = {{"space", print_space}, {"loops", print_loops}, {"llvm", print_llvm},
-                   {"asm", print_asm},     {"c", print_source},    {"opencl", print_source},
-                   {"cuda", print_source}, {"ptx", print_ptx},     {SASS, print_ptx}};
+} task_stages[] = {{"space", print_space},  {"loops", print_loops}, {"llvm", print_llvm},
+                   {"asm", print_asm},      {"c", print_source},    {"opencl", print_source},
+                   {"cuda", print_source},  {"ptx", print_ptx},     {SASS, print_ptx},
+                   {"tokens", print_source}};
 
 static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks,
                                task_printer print) {

@@ -59,19 +59,32 @@ static kiln_status refuse(kiln_status st) {
     return refusal;
 }
 
-static kiln_status make_stream(kiln_program *p, const kiln_launch *launch,
-                               const kiln_vta_config *config, kiln_arena *arena,
-                               kiln_vta_stream *out) {
+/* What the machine is asked to do, in an order. */
+typedef struct call_plan {
     kiln_vta_calls calls;
     kiln_vta_steps steps;
-    kiln_vta_fault fault;
-    kiln_status st = kiln_vta_calls_of(p, launch->arg, launch->arg_count, config, arena, &calls);
+} call_plan;
+
+static kiln_status make_plan(const kiln_lowered *lowered, const kiln_target *target,
+                             kiln_arena *arena, call_plan *out) {
+    const kiln_launch *launch = lowered->run_launches.launch;
+    if (lowered->prepare)
+        return KILN_ERROR(ILLEGAL_SCHEDULE,
+                          "the machine cannot prepare constants; give them their layout instead");
+    kiln_status st = kiln_vta_calls_of(lowered->run, launch->arg, launch->arg_count, &target->vta,
+                                       arena, &out->calls);
     if (st) return st;
-    kiln_vta_join_operations(&calls, arena);
-    kiln_vta_place_resets(&calls, arena);
-    kiln_vta_order(&calls, arena, &steps);
-    kiln_vta_builder *b = kiln_vta_builder_create(config, arena);
-    st = add_steps(p, &calls, &steps, b);
+    kiln_vta_join_operations(&out->calls, arena);
+    kiln_vta_place_resets(&out->calls, arena);
+    kiln_vta_order(&out->calls, arena, &out->steps);
+    return KILN_OK;
+}
+
+static kiln_status make_stream(const kiln_program *p, const call_plan *plan, kiln_arena *arena,
+                               kiln_vta_stream *out) {
+    kiln_vta_fault fault;
+    kiln_vta_builder *b = kiln_vta_builder_create(&plan->calls.config, arena);
+    kiln_status st = add_steps(p, &plan->calls, &plan->steps, b);
     if (!st) st = kiln_vta_builder_finish(b, &(kiln_vta_limits){0}, out);
     kiln_vta_builder_destroy(b);
     if (!st && !kiln_vta_check(&out->program[0], &fault))
@@ -84,12 +97,10 @@ kiln_status kiln_vta_codegen(const kiln_lowered *lowered, const kiln_target *tar
                              kiln_codegen_output *out_output) {
     kiln_arena scratch;
     kiln_vta_stream stream;
-    if (lowered->prepare)
-        return KILN_ERROR(ILLEGAL_SCHEDULE,
-                          "the machine cannot prepare constants; give them their layout instead");
+    call_plan plan;
     kiln_arena_init(&scratch, 1 << 20);
-    kiln_status st = make_stream(lowered->run, &lowered->run_launches.launch[0], &target->vta,
-                                 &scratch, &stream);
+    kiln_status st = make_plan(lowered, target, &scratch, &plan);
+    if (!st) st = make_stream(lowered->run, &plan, &scratch, &stream);
     if (!st) {
         kiln_strbuf bytes = {0};
         if (options->emit == KILN_EMIT_OBJECT)
@@ -100,6 +111,66 @@ kiln_status kiln_vta_codegen(const kiln_lowered *lowered, const kiln_target *tar
             .bytes = {kiln_str_dup(arena, kiln_strbuf_view(&bytes)), bytes.size}};
         kiln_strbuf_deinit(&bytes);
     }
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+/* Tiles of one memory, from the first to the last. */
+typedef struct tile_range {
+    uint32_t first, last;
+    bool reads, writes;
+} tile_range;
+
+static void widen_range(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {
+    tile_range *range = (tile_range *)context + memory;
+    if (!range->reads && !range->writes) range->first = range->last = tile;
+    range->first = KILN_MIN(range->first, tile);
+    range->last = KILN_MAX(range->last, tile);
+    if (writes)
+        range->writes = true;
+    else
+        range->reads = true;
+}
+
+/* "compute gemm writes acc[0..97], reads inp[0..29] wgt[0..17]: s" */
+static void print_call(const kiln_program *p, const kiln_vta_call *call, kiln_strbuf *out) {
+    static const char *const kind_name[] = {"copy", "gemm", "alu"};
+    tile_range range[KILN_VTA_MEMORY_COUNT] = {{0}};
+    kiln_vta_call_visit(call, widen_range, range);
+    kiln_strbuf_printf(out, "%s %s", kiln_vta_engine_name(call->engine), kind_name[call->kind]);
+    for (uint32_t writes = 0; writes < 2; writes++)
+        for (uint32_t m = 0; m < KILN_VTA_MEMORY_COUNT; m++)
+            if (writes ? range[m].writes : range[m].reads)
+                kiln_strbuf_printf(out, " %s %s[%u..%u]", writes ? "writes" : "reads",
+                                   kiln_vta_memory_name(m), range[m].first, range[m].last);
+    kiln_strbuf_printf(out, ": %.*s\n",
+                       KILN_STR_ARG(p->buffer.data[p->stmt.data[call->stmt].buffer].name));
+}
+
+kiln_status kiln_vta_codegen_tokens(const kiln_lowered *lowered, const kiln_target *target,
+                                    const kiln_codegen_options *options, kiln_arena *arena,
+                                    kiln_codegen_output *out_output) {
+    kiln_arena scratch;
+    call_plan plan;
+    kiln_strbuf text = {0};
+    (void)options;
+    kiln_arena_init(&scratch, 1 << 20);
+    kiln_status st = make_plan(lowered, target, &scratch, &plan);
+    for (uint32_t i = 0; !st && i < plan.steps.step.count; i++) {
+        const kiln_vta_step *step = &plan.steps.step.data[i];
+        if (step->kind == KILN_VTA_STEP_CALL)
+            print_call(lowered->run, &plan.calls.call.data[step->call], &text);
+        else
+            kiln_strbuf_printf(&text, "%s %s %s\n", kiln_vta_engine_name(step->engine),
+                               step->kind == KILN_VTA_STEP_WAIT ? "waits for" : "signals",
+                               kiln_vta_engine_name(step->other));
+    }
+    if (!st)
+        *out_output = (kiln_codegen_output){
+            .bytes = {kiln_str_dup(arena, kiln_strbuf_view(&text)), text.size}};
+    kiln_strbuf_deinit(&text);
     kiln_arena_deinit(&scratch);
     return st;
 }

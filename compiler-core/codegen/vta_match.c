@@ -27,7 +27,15 @@ static bool refuse(kiln_vta_matching *m, const char *format, ...) {
     va_start(list, format);
     vsnprintf(m->reason, sizeof m->reason, format, list);
     va_end(list);
+    m->reason_store = m->store;
+    m->reason_loops = m->loop_count;
     return false;
+}
+
+/* A tile has no loops, or runs them outside already: then the reason is that of all loops. */
+static bool refuse_tile(kiln_vta_matching *m, uint32_t count, const char *what) {
+    if (m->reason_store == m->store && m->reason_loops > m->loop_count) return false;
+    return refuse(m, "no loops run over the %u %s", count, what);
 }
 
 kiln_vta_memory kiln_vta_memory_of(kiln_scope scope) {
@@ -148,7 +156,7 @@ static bool find_tile_loops(kiln_vta_matching *m, const linear *at, uint32_t ele
             found = true;
         }
     }
-    return dense == elements || refuse(m, "no loops run over the %u elements of a tile", elements);
+    return dense == elements || refuse_tile(m, elements, "elements of a tile");
 }
 
 /* From elements to tiles, without the loops of the tile. */
@@ -439,7 +447,7 @@ static bool find_role(kiln_vta_matching *m, const linear of[3], int64_t dst, int
         *loops |= 1u << i;
         return true;
     }
-    return refuse(m, "no loop runs over the %u %s of a product", extent, what);
+    return refuse_tile(m, extent, what);
 }
 
 static bool match_gemm(kiln_vta_matching *m, kiln_stmt store, kiln_expr sum, kiln_expr product) {
@@ -467,9 +475,9 @@ static bool match_gemm(kiln_vta_matching *m, kiln_stmt store, kiln_expr sum, kil
     if (of_sum.buffer != to.buffer || !is_same(m, &to.at, &of_sum.at))
         return refuse(m, "a sum is not added to itself");
     const linear of[3] = {to.at, data.at, weights.at};
-    if (!find_role(m, of, 0, 1, 1, c->block_in, "steps", &loops) ||
-        !find_role(m, of, 1, 0, c->block_in, c->block_out, "lanes", &loops) ||
-        !find_role(m, of, c->block_out, c->block_in, 0, c->batch, "rows", &loops) ||
+    if (!find_role(m, of, 0, 1, 1, c->block_in, "steps of a product", &loops) ||
+        !find_role(m, of, 1, 0, c->block_in, c->block_out, "lanes of a product", &loops) ||
+        !find_role(m, of, c->block_out, c->block_in, 0, c->batch, "rows of a product", &loops) ||
         !make_tiles(m, loops, kiln_vta_tile_elements(c, KILN_VTA_ACC), &to.at) ||
         !make_tiles(m, loops, kiln_vta_tile_elements(c, KILN_VTA_INP), &data.at) ||
         !make_tiles(m, loops, kiln_vta_tile_elements(c, KILN_VTA_WGT), &weights.at))
@@ -772,6 +780,7 @@ bool kiln_vta_match(kiln_vta_matching *m, kiln_stmt store) {
     const kiln_stmt_info *s = &m->p->stmt.data[store];
     const kiln_vta_memory memory = memory_of(m, s->buffer);
     kiln_expr loaded = s->value, condition = 0;
+    m->store = store;
     const bool widens = memory == KILN_VTA_ACC && is_cast(m, loaded, KILN_I32, KILN_I8);
     if (widens) loaded = operand(m, loaded, 0);
     if (node_of(m, loaded)->op == KILN_EXPR_SELECT) {

@@ -31,7 +31,10 @@ typedef struct kiln_vta_matching {
     /* Offsets in elements, by store and by load; made once. */
     kiln_affine **store_offset, **load_offset;
     uint32_t load_count;
-    char reason[160]; /* why the last match failed */
+    kiln_stmt store;        /* the one in hand */
+    kiln_stmt reason_store; /* of the last match that failed, */
+    uint32_t reason_loops;  /* with so many loops, */
+    char reason[160];       /* and why */
 } kiln_vta_matching;
 
 /* Bytes and elements of a tile of the scope's memory: rows and lanes. */

@@ -2,89 +2,15 @@
  */
 #include <string.h>
 
-#include "compiler-core/codegen/codegen.h"
-#include "compiler-core/ir/eval.h"
-#include "compiler-core/ir/ir_text.h"
-#include "compiler-core/ir/loop_eval.h"
-#include "compiler-core/lower/pass.h"
+#include "base/rand.h"
 #include "tests/support/targets.h"
+#include "tests/support/test.h"
 #include "tests/support/vta_conv_text.h"
-#include "tests/unit/compiler-core/sched/support.h"
-#include "vta/check.h"
-#include "vta/csim.h"
+#include "tests/unit/compiler-core/codegen/vta_run.h"
 
-static void fill(kiln_tensor *t, kiln_rand *r) {
-    for (int64_t i = 0; i < kiln_shape_count(&t->shape); i++)
-        kiln_dtype_store_i64(t->dtype, t->data, i,
-                             t->dtype == KILN_I8 ? (int64_t)kiln_rand_below(r, 15) - 7
-                                                 : (int64_t)kiln_rand_below(r, 4000) - 1000);
-}
-
-static uint64_t bytes_of(const kiln_tensor *t) {
-    return (uint64_t)kiln_shape_count(&t->shape) * kiln_dtype_size(t->dtype);
-}
-
-/* What lowering leaves of a text with virtual threads and no allocations. */
-static kiln_lowered lower_text(const char *text, const kiln_target *target, kiln_arena *arena) {
-    kiln_lowering l = {
-        .target = target, .arena = arena, .run = parsed(arena, text), .list = KILN_LOWER_CORE};
-    kiln_lowered lowered = {.run = l.run};
-    expect_ok(kiln_lower_vthread(&l));
-    expect_ok(kiln_lower_place(&l));
-    expect_ok(kiln_program_verify(l.run));
-    expect_ok(
-        kiln_launches_describe_whole(l.run, target, KILN_STR("run"), arena, &lowered.run_launches));
-    return lowered;
-}
-
-/* Returns the cycles. */
-static uint64_t expect_equal(const char *text, const char *machine, uint64_t seed,
-                             kiln_arena *arena) {
-    kiln_target target = target_of(arena, machine);
-    kiln_lowered lowered = lower_text(text, &target, arena);
-    kiln_str bytes;
-    uint64_t scratch, worker;
-    kiln_vta_program program;
-    kiln_vta_fault fault;
-    kiln_vta_counts counts;
-    kiln_vta_timing timing;
-    kiln_rand r;
-    kiln_rand_init(&r, seed);
-    const kiln_arg_buffers args = kiln_program_args(lowered.run);
-    kiln_tensor *tensor = KILN_ARENA_ARRAY(arena, kiln_tensor, args.count);
-    for (uint32_t i = 0; i < args.count; i++) {
-        const kiln_buffer_info *info = &lowered.run->buffer.data[args.buffer[i]];
-        tensor[i] = kiln_tensor_create(arena, info->dtype, &info->shape);
-        fill(&tensor[i], &r);
-    }
-    expect_ok(kiln_codegen(&lowered, &target, &(kiln_codegen_options){.emit = KILN_EMIT_OBJECT},
-                           arena, &bytes, &scratch, &worker));
-    expect_ok(kiln_vta_program_decode(bytes, arena, &program));
-    uint64_t *place = KILN_ARENA_ARRAY(arena, uint64_t, program.buffer_count);
-    const uint64_t size = kiln_vta_program_place(&program, place);
-    uint8_t *dram = kiln_arena_alloc(arena, size), *other = kiln_arena_alloc(arena, size);
-    kiln_vta_program_fill(&program, place, dram);
-    for (uint32_t i = 0; i < args.count; i++) /* arguments are the buffers behind the micro-ops */
-        memcpy(dram + place[i + 1], tensor[i].data, bytes_of(&tensor[i]));
-    memcpy(other, dram, size);
-    expect_ok(kiln_loop_eval(lowered.run, tensor, args.count));
-    if (!kiln_vta_fsim_run(&program, dram, size, seed, &counts, &fault))
-        fail_msg("%s: instruction %u: %s", machine, fault.instruction, fault.text);
-    if (!kiln_vta_csim_run(&program, other, size, &(kiln_vta_csim_options){0}, arena, &timing,
-                           &fault))
-        fail_msg("%s: instruction %u: %s", machine, fault.instruction, fault.text);
-    for (uint32_t i = 0; i < args.count; i++) {
-        assert_memory_equal(dram + place[i + 1], tensor[i].data, bytes_of(&tensor[i]));
-        assert_memory_equal(other + place[i + 1], tensor[i].data, bytes_of(&tensor[i]));
-    }
-    return timing.cycles;
-}
-
-#define SMALL "b1i4o4,i8w8a32,uop12,inp11,wgt13,acc13,bus64,clk100,alu4,pipe4,"
-static const char *const machine_table[] = {"vta:" SMALL "v1", "vta:" SMALL "v2",
-                                            "vta:" SMALL "v1+engine", "vta:" SMALL "v1+first+chain",
-                                            "vta:b2i4o8,i8w8a32,uop12,inp13,wgt14,acc15,bus64,"
-                                            "clk100,alu4,pipe4,v2"};
+static const char *const machine_table[] = {
+    VTA_SMALL "v1", VTA_SMALL "v1+engine", VTA_SMALL "v1+first+chain", VTA_SMALL "v2",
+    "vta:b2i4o8,i8w8a32,uop12,inp13,wgt14,acc15,bus64,clk100,alu4,pipe4,v2"};
 
 static const struct {
     vta_conv conv;
@@ -108,25 +34,182 @@ static void convolutions_are_those_of_the_interpreter(void **state) {
                     cut.threads = threads;
                     cut.in_turn = turn;
                     const kiln_target target = target_of(*state, machine_table[m]);
-                    expect_equal(vta_conv_text(&target.vta, &shape_table[s].conv, &cut, *state),
-                                 machine_table[m], 1 + s, *state);
+                    vta_expect_equal(vta_conv_text(&target.vta, &shape_table[s].conv, &cut, *state),
+                                     machine_table[m], 1 + s, 2, *state);
                 }
 }
 
+static uint64_t cycles_with(uint32_t threads, bool in_turn, const char *machine,
+                            kiln_arena *arena) {
+    static const vta_conv conv = {12, 8, 2, 4, 3, 1, 1};
+    const vta_conv_cut cut = {
+        .rows = 4, .columns = 8, .out = 2, .in = 1, .threads = threads, .in_turn = in_turn};
+    const kiln_target target = target_of(arena, machine);
+    return vta_expect_equal(vta_conv_text(&target.vta, &conv, &cut, arena), machine, 1, 1, arena);
+}
+
+static void virtual_threads_and_stages_hide_latency(void **state) {
+    static const char machine[] = VTA_SMALL "v1,lat64";
+    const uint64_t one = cycles_with(1, false, machine, *state);
+    assert_true(cycles_with(2, false, machine, *state) * 100 < one * 90);
+    assert_true(cycles_with(2, true, machine, *state) * 100 < one * 90);
+}
+
+/* Of the usual machine's shape, with its limits. */
 static void convolutions_fit_the_usual_machine(void **state) {
     static const vta_conv conv = {6, 4, 1, 2, 3, 1, 1};
     static const vta_conv_cut cut = {.rows = 3, .columns = 4, .out = 1, .in = 1, .threads = 2};
     for (uint32_t version = 1; version <= 2; version++) {
         const char *machine = kiln_arena_printf(*state, "vta:pynq,v%u", version);
         const kiln_target target = target_of(*state, machine);
-        expect_equal(vta_conv_text(&target.vta, &conv, &cut, *state), machine, version, *state);
+        vta_expect_equal(vta_conv_text(&target.vta, &conv, &cut, *state), machine, version, 1,
+                         *state);
+    }
+}
+
+/* Cuts that divide, of everything; those that the machine is too small for are drawn again. */
+#define PROGRAMS 60
+static uint32_t draw_divisor(kiln_rand *r, uint32_t of) {
+    uint32_t drawn;
+    do drawn = 1 + (uint32_t)kiln_rand_below(r, of);
+    while (of % drawn != 0);
+    return drawn;
+}
+
+static void random_convolutions_are_those_of_the_interpreter(void **state) {
+    uint32_t done = 0;
+    for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
+        kiln_arena_reset(*state);
+        kiln_rand r;
+        kiln_rand_init(&r, seed);
+        vta_conv c = {.kernel = 1 + 2 * (uint32_t)kiln_rand_below(&r, 2),
+                      .stride = 1 + (uint32_t)kiln_rand_below(&r, 2),
+                      .in = 1 + (uint32_t)kiln_rand_below(&r, 3),
+                      .out = 1 + (uint32_t)kiln_rand_below(&r, 4)};
+        c.padding = (uint32_t)kiln_rand_below(&r, c.kernel / 2 + 1);
+        c.height = c.kernel + (uint32_t)kiln_rand_below(&r, 6);
+        c.width = c.kernel + (uint32_t)kiln_rand_below(&r, 6);
+        const vta_conv_cut cut = {.rows = draw_divisor(&r, vta_conv_out_height(&c)),
+                                  .columns = draw_divisor(&r, vta_conv_out_width(&c)),
+                                  .out = draw_divisor(&r, c.out),
+                                  .in = draw_divisor(&r, c.in),
+                                  .threads = 1 + (uint32_t)kiln_rand_below(&r, 3),
+                                  .in_turn = kiln_rand_below(&r, 2),
+                                  .out_inside = kiln_rand_below(&r, 2)};
+        const char *machine = machine_table[kiln_rand_below(&r, KILN_ARRAY_COUNT(machine_table))];
+        const kiln_target target = target_of(*state, machine);
+        const char *text = vta_conv_text(&target.vta, &c, &cut, *state);
+        kiln_vta_program program;
+        kiln_status st = vta_compile_text(text, machine, *state, &program);
+        if (st) { /* sums too near to each other in few accumulators, or too much of a memory */
+            assert_int_equal(kiln_status_code(st), KILN_ILLEGAL_SCHEDULE);
+            kiln_status_free(st);
+            continue;
+        }
+        vta_expect_equal(text, machine, seed, 4, *state);
+        done++;
+    }
+    assert_true(done > PROGRAMS / 3);
+}
+
+/* Residuals, multipliers and biases that sums begin with, over tiles of one row of four. */
+#define HEAD                                                                                \
+    "program p\ninput x: i8[2,6,1,4]\nconstant w: i8[2,2,4,4]\nconstant bias: i32[2,1,4]\n" \
+    "input res: i8[2,6,1,4]\ninput sums: i32[2,6,1,4]\noutput y: i8[2,6,1,4]\n"             \
+    "temp xi: i8[2,6,1,4] scope(inp)\ntemp wi: i8[2,2,4,4] scope(wgt)\n"                    \
+    "temp s: i32[2,6,1,4] scope(acc)\ntemp rs: i32[2,6,1,4] scope(acc)\n"                   \
+    "temp q: i8[2,6,1,4] scope(out)\nloops:\n"                                              \
+    "  for c in 2:\n    for v in 6:\n      for k in 4:\n"                                   \
+    "        xi[c, v, 0, k] = x[c, v, 0, k]\n"                                              \
+    "  for c in 2:\n    for a in 2:\n      for l in 4:\n        for k in 4:\n"              \
+    "          wi[c, a, l, k] = w[c, a, l, k]\n"
+#define RESULTS "  for c in 2:\n    for v in 6:\n      for l in 4:\n        "
+#define GEMM                                                                                  \
+    "  for c in 2:\n    for a in 2:\n      for v in 6:\n        for l in 4:\n"                \
+    "          for k in 4:\n            s[c, v, 0, l] = s[c, v, 0, l] + i32(xi[a, v, 0, k])*" \
+    "i32(wi[c, a, l, k])\n"
+
+static void every_kind_of_store_is_done(void **state) {
+    static const struct {
+        const char *machine, *text;
+    } row[] = {
+        /* the bias is what sums begin with; the residual is of bytes, added twice */
+        {VTA_SMALL "v2", HEAD RESULTS
+         "s[c, v, 0, l] = bias[c, 0, l]\n" GEMM RESULTS
+         "rs[c, v, 0, l] = i32(res[c, v, 0, l])\n" RESULTS
+         "s[c, v, 0, l] = shr(s[c, v, 0, l] + rs[c, v, 0, l], 1i32) + rs[c, v, 0, l]\n" RESULTS
+         "q[c, v, 0, l] = i8(max(min(s[c, v, 0, l], 127i32), -128i32))\n" RESULTS
+         "y[c, v, 0, l] = q[c, v, 0, l]\n"},
+        /* words, a number that sums begin with, a shift to the left, nothing between */
+        {VTA_SMALL "v1", HEAD RESULTS
+         "s[c, v, 0, l] = 5i32\n" GEMM RESULTS "rs[c, v, 0, l] = sums[c, v, 0, l]\n" RESULTS
+         "s[c, v, 0, l] = rs[c, v, 0, l] + s[c, v, 0, l]\n" RESULTS
+         "s[c, v, 0, l] = shl(s[c, v, 0, l], 1i32) - 3i32\n" RESULTS
+         "q[c, v, 0, l] = i8(s[c, v, 0, l])\n" RESULTS "y[c, v, 0, l] = q[c, v, 0, l]\n"},
+        /* a multiplier, and no output of its own; the store saturates */
+        {VTA_SMALL "v2",
+         HEAD RESULTS "s[c, v, 0, l] = 0i32\n" GEMM RESULTS
+                      "y[c, v, 0, l] = i8(min(max(shr(s[c, v, 0, l]*3i32 + 16i32, 5i32), -9i32), "
+                      "127i32))\n"},
+        /* without the feature it does not */
+        {VTA_SMALL "v2-chain",
+         HEAD RESULTS "s[c, v, 0, l] = 0i32\n" GEMM RESULTS
+                      "y[c, v, 0, l] = i8(max(min(s[c, v, 0, l], 127i32), -128i32))\n"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        vta_expect_equal(row[i].text, row[i].machine, i, 3, *state);
+}
+
+#define ZEROS RESULTS "s[c, v, 0, l] = 0i32\n"
+#define STORE(value) RESULTS "y[c, v, 0, l] = " value "\n"
+
+static void what_the_machine_cannot_do_is_named(void **state) {
+    static const struct {
+        const char *machine, *text, *reason;
+    } row[] = {
+        {VTA_SMALL "v1",
+         HEAD RESULTS "rs[c, v, 0, l] = i32(res[c, v, 0, l])\n" STORE("i8(rs[c, v, 0, l])"),
+         "] = i32(res[c, v, 0, l]): the machine has no loads of bytes"},
+        {VTA_SMALL "v1", HEAD ZEROS STORE("i8(s[c, v, 0, l]*3i32)"), "does not multiply"},
+        {VTA_SMALL "v1", HEAD ZEROS STORE("i8(s[c, v, 0, l] + 40000i32)"),
+         "the number 40000 has more than 16 bits"},
+        {VTA_SMALL "v1", HEAD ZEROS STORE("i8(s[c, v, 0, l]/3i32)"), "the ALU has no operation"},
+        {VTA_SMALL "v1", HEAD ZEROS STORE("i8(shr(s[c, v, 0, l], 40i32))"), "by a number up to 31"},
+        {VTA_SMALL "v1", HEAD ZEROS STORE("res[c, v, 0, l]"), "outputs are no bytes of sums"},
+        {VTA_SMALL "v1",
+         HEAD ZEROS RESULTS "rs[c, v, 0, l] = s[c, v, 0, l] + 1i32\n" STORE("i8(rs[c, v, 0, l])"),
+         "made of another one"},
+        {VTA_SMALL "v1",
+         HEAD ZEROS RESULTS "q[c, v, 0, 3 - l] = i8(s[c, v, 0, l])\n" STORE("q[c, v, 0, l]"),
+         "outputs do not lie as"},
+        {VTA_SMALL "v1",
+         HEAD ZEROS RESULTS "q[c, v, 0, l] = i8(s[c, v, 0, l] + 1i32)\n" STORE("q[c, v, 0, l]")
+             RESULTS "s[c, v, 0, l] = s[c, v, 0, l] + 2i32\n" STORE("i8(s[c, v, 0, l])"),
+         "outputs were made of in its place"},
+        {VTA_SMALL "v1",
+         HEAD ZEROS "  for c in 2:\n    for v in 6:\n      for l in 3:\n"
+                    "        y[c, v, 0, l] = i8(s[c, v, 0, l])\n",
+         "no loops run over the 4 elements of a tile"},
+        {"vta:b1i4o4,i8w8a32,uop12,inp8,wgt8,acc8,bus64,clk100,alu4,pipe4,v1",
+         HEAD RESULTS
+         "rs[c, v, 0, l] = sums[c, v, 0, l]\n" ZEROS STORE("i8(s[c, v, 0, l] + rs[c, v, 0, l])"),
+         "takes 12 tiles of acc, where 12 are taken already; the machine has 16"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_vta_program program;
+        expect_error(vta_compile_text(row[i].text, row[i].machine, *state, &program),
+                     ILLEGAL_SCHEDULE, row[i].reason);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(convolutions_are_those_of_the_interpreter),
+        test_with_arena(virtual_threads_and_stages_hide_latency),
         test_with_arena(convolutions_fit_the_usual_machine),
+        test_with_arena(random_convolutions_are_those_of_the_interpreter),
+        test_with_arena(every_kind_of_store_is_done),
+        test_with_arena(what_the_machine_cannot_do_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

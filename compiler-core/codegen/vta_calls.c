@@ -272,16 +272,31 @@ static void visit_tile(const visiting *v, uint32_t tile) {
     if (v->writes) v->visit(v->context, v->memory, tile, true);
 }
 
-/* Rounds of the loops that move, with `step` of each. */
-static void visit_loops(const visiting *v, const kiln_vta_nest *nest, const uint32_t *step,
-                        uint32_t loop, uint32_t tile) {
-    if (loop == nest->loop_count) {
+/* Tiles that loops go over: base plus a multiple of each step. */
+typedef struct tile_loops {
+    uint32_t count;
+    uint32_t extent[KILN_VTA_NEST_LOOPS_MAX], step[KILN_VTA_NEST_LOOPS_MAX];
+} tile_loops;
+
+/* Two loops with the same step go over as many tiles as one that is as long as both. */
+static void add_tile_loop(tile_loops *loops, uint32_t extent, uint32_t step) {
+    if (step == 0) return;
+    for (uint32_t i = 0; i < loops->count; i++) {
+        if (loops->step[i] != step) continue;
+        loops->extent[i] += extent - 1;
+        return;
+    }
+    loops->extent[loops->count] = extent;
+    loops->step[loops->count++] = step;
+}
+
+static void visit_loops(const visiting *v, const tile_loops *loops, uint32_t loop, uint32_t tile) {
+    if (loop == loops->count) {
         visit_tile(v, tile);
         return;
     }
-    const uint32_t rounds = step[loop] ? nest->loop[loop].extent : 1;
-    for (uint32_t i = 0; i < rounds; i++)
-        visit_loops(v, nest, step, loop + 1, tile + i * step[loop]);
+    for (uint32_t i = 0; i < loops->extent[loop]; i++)
+        visit_loops(v, loops, loop + 1, tile + i * loops->step[loop]);
 }
 
 static void visit_copy(const kiln_vta_copy *copy, visiting *v) {
@@ -307,27 +322,25 @@ void kiln_vta_call_visit(const kiln_vta_call *call, kiln_vta_tile_visitor visit,
     const kiln_vta_nest *nest = &call->nest;
     const bool is_gemm = call->kind == KILN_VTA_CALL_GEMM;
     const bool multiplies = is_gemm && call->gemm != KILN_VTA_GEMM_RESET;
-    uint32_t dst[KILN_VTA_NEST_LOOPS_MAX], src[KILN_VTA_NEST_LOOPS_MAX],
-        wgt[KILN_VTA_NEST_LOOPS_MAX];
-    const bool has_source = multiplies || kiln_vta_call_has_sources(call);
+    tile_loops dst = {0}, src = {0}, wgt = {0};
     if (call->kind == KILN_VTA_CALL_COPY) {
         visit_copy(&call->copy, &v);
         return;
     }
     for (uint32_t i = 0; i < nest->loop_count; i++) {
-        dst[i] = nest->loop[i].step.dst;
-        src[i] = nest->loop[i].step.src;
-        wgt[i] = nest->loop[i].step.wgt;
+        add_tile_loop(&dst, nest->loop[i].extent, nest->loop[i].step.dst);
+        add_tile_loop(&src, nest->loop[i].extent, nest->loop[i].step.src);
+        add_tile_loop(&wgt, nest->loop[i].extent, nest->loop[i].step.wgt);
     }
     v.memory = is_gemm ? KILN_VTA_INP : KILN_VTA_ACC;
     v.reads = true;
-    if (has_source) visit_loops(&v, nest, src, 0, nest->base.src);
+    if (multiplies || kiln_vta_call_has_sources(call)) visit_loops(&v, &src, 0, nest->base.src);
     v.memory = KILN_VTA_WGT;
-    if (multiplies) visit_loops(&v, nest, wgt, 0, nest->base.wgt);
+    if (multiplies) visit_loops(&v, &wgt, 0, nest->base.wgt);
     v.memory = KILN_VTA_ACC;
     v.reads = !is_gemm || call->gemm == KILN_VTA_GEMM_ADD;
     v.writes = true;
-    visit_loops(&v, nest, dst, 0, nest->base.dst);
+    visit_loops(&v, &dst, 0, nest->base.dst);
 }
 
 static void mark_result(void *context, kiln_vta_memory memory, uint32_t tile, bool writes) {

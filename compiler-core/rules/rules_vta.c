@@ -25,6 +25,8 @@ static bool does_more(kiln_program *p, const kiln_vta_tiling *t) {
 static kiln_sketch_result make_product(kiln_sched *s, uint32_t options) {
     kiln_vta_tiling t = {.s = s, .machine = &s->target->vta, .options = options};
     uint32_t reductions;
+    if ((options & KILN_VTA_OUT_BESIDE) && (options & KILN_VTA_POSITIONS_BESIDE))
+        return kiln_sketch_none("virtual threads are along one axis");
     kiln_sketch_inline(s);
     t.sums = kiln_sketch_main_reduction(s->program, &reductions);
     if (!t.sums) return kiln_sketch_never("there is no reduction");
@@ -46,7 +48,8 @@ static kiln_sketch_result make_product(kiln_sched *s, uint32_t options) {
 }
 
 /* In the order of the bits in vta.h. */
-static const char *const product_option[] = {"out inside", "stays", "side by side"};
+static const char *const product_option[] = {"out inside", "stays", "out side by side",
+                                             "positions side by side"};
 static const kiln_rule rules[] = {
     {"product", KILN_ARRAY_COUNT(product_option), product_option, make_product}};
 

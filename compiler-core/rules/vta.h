@@ -21,12 +21,12 @@ typedef enum kiln_vta_axis {
 } kiln_vta_axis;
 #define KILN_VTA_PART_AXES 3 /* those of the result */
 
-/* Columns of the table of tiles: tiles of a part and of a step along the axes, virtual threads
- * along the first three of them, and places that parts and steps take in turn. */
+/* Columns of the table of tiles: tiles of a part and of a step along the axes, virtual threads, and
+ * places that parts and steps take in turn. */
 enum {
     KILN_VTA_TILES,
     KILN_VTA_THREADS = KILN_VTA_TILES + KILN_VTA_AXES,
-    KILN_VTA_STAGES = KILN_VTA_THREADS + KILN_VTA_PART_AXES,
+    KILN_VTA_STAGES,
     KILN_VTA_TILE_COLUMNS
 };
 #define KILN_VTA_ROWS_MAX 64
@@ -45,8 +45,10 @@ enum {
     KILN_VTA_OUT_INSIDE = 1, /* parts follow one another along OUT first */
     /* The operand that parts in this order have in common is loaded once for all of them. */
     KILN_VTA_STAYS = 2,
-    /* Virtual threads: parts side by side. Else parts in turn, in places of their own. */
-    KILN_VTA_SIDE_BY_SIDE = 4,
+    /* Virtual threads: parts along OUT, or along positions, side by side. Else parts come in turn,
+     * in places of their own. */
+    KILN_VTA_OUT_BESIDE = 4,
+    KILN_VTA_POSITIONS_BESIDE = 8,
 };
 
 typedef struct kiln_vta_tiling {
@@ -65,6 +67,12 @@ typedef struct kiln_vta_tiling {
     kiln_sched_sample tile;  /* a row of the table */
 } kiln_vta_tiling;
 
+/* The axis along which parts are side by side; KILN_VTA_AXES: none. */
+static inline kiln_vta_axis kiln_vta_beside(const kiln_vta_tiling *t) {
+    if (t->options & KILN_VTA_OUT_BESIDE) return KILN_VTA_AXIS_OUT;
+    if (!(t->options & KILN_VTA_POSITIONS_BESIDE)) return KILN_VTA_AXES;
+    return t->iter[KILN_VTA_AXIS_ROW] < 0 ? KILN_VTA_AXIS_COLUMN : KILN_VTA_AXIS_ROW;
+}
 /* Whether elements of that type reach accumulators by a product with a unit matrix. */
 static inline bool kiln_vta_by_product(const kiln_vta_tiling *t, kiln_dtype dtype) {
     return dtype == KILN_I8 && !kiln_vta_config_has(t->machine, KILN_VTA_BYTES);

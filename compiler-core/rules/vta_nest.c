@@ -2,6 +2,7 @@
  * operand in the memory that the machine takes it from. */
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/rules/vta.h"
 
@@ -9,45 +10,47 @@
 typedef struct tile_dims {
     int row, lane;
     int64_t rows, lanes;
+    int outermost; /* dimension + 1 that stands outside of all others; 0: they stand in order */
 } tile_dims;
 
 /* Loops around the sums, outermost first. */
 typedef struct nest {
-    kiln_sched_loop part[KILN_VTA_PART_AXES], thread[KILN_VTA_PART_AXES];
-    kiln_sched_loop step;  /* over steps of a part */
-    kiln_sched_loop inner; /* the innermost loop around all of a part */
-    kiln_sched_loop rows;  /* of a tile, with its lanes and steps inside */
+    kiln_sched_loop part[KILN_VTA_PART_AXES];
+    kiln_sched_loop thread; /* of parts that are side by side; none: there are none */
+    kiln_sched_loop step;   /* over steps of a part */
+    kiln_sched_loop inner;  /* the innermost loop around all of a part */
+    kiln_sched_loop rows;   /* of a tile, with its lanes and steps inside */
 } nest;
-
-static bool is_beside(const kiln_vta_tiling *t) { return t->options & KILN_VTA_SIDE_BY_SIDE; }
 
 /* ---- layouts --------------------------------------------------------------------------------- */
 
 /* Tiles lie behind one another: dimensions in order, or those of the tile first as weights have
  * them, and then what lies in a tile. */
 static kiln_layout tiled_layout(uint32_t rank, const tile_dims *tile, bool tile_first) {
+    const int last = (int)rank - 1, first[] = {tile_first ? tile->row : tile->outermost - 1,
+                                               tile_first ? tile->lane : -1};
     kiln_layout layout = {0};
-    if (tile_first) {
-        kiln_sketch_add_piece(&layout, (uint32_t)tile->row, tile->rows, 0);
-        kiln_sketch_add_piece(&layout, (uint32_t)tile->lane, tile->lanes, 0);
+    for (int k = -2; k <= last; k++) {
+        const int d = k < 0 ? first[k + 2] : k;
+        if (d < 0 || (k >= 0 && (k == first[0] || k == first[1]))) continue;
+        kiln_sketch_add_piece(&layout, (uint32_t)d,
+                              d == tile->lane  ? tile->lanes
+                              : d == tile->row ? tile->rows
+                                               : 1,
+                              0);
     }
-    for (uint32_t d = 0; d < rank; d++)
-        if (!tile_first || ((int)d != tile->row && (int)d != tile->lane))
-            kiln_sketch_add_piece(&layout, d,
-                                  (int)d == tile->lane  ? tile->lanes
-                                  : (int)d == tile->row ? tile->rows
-                                                        : 1,
-                                  0);
     if (tile->row >= 0 && tile->rows > 1)
         kiln_sketch_add_piece(&layout, (uint32_t)tile->row, 1, tile->rows);
     kiln_sketch_add_piece(&layout, (uint32_t)tile->lane, 1, tile->lanes);
     return layout;
 }
 
-/* Whether the buffer lies in such tiles now. */
+/* Whether the buffer lies in such tiles now: in main memory always in the order of dimensions. */
 static bool lay_out(kiln_sched *s, kiln_buffer buffer, const tile_dims *tile, bool tile_first) {
     const kiln_buffer_info *b = &s->program->buffer.data[buffer];
-    const kiln_layout wanted = tiled_layout(b->shape.rank, tile, tile_first);
+    tile_dims as = *tile;
+    if (kiln_scopes[b->scope].seen_by != KILN_SEEN_BY_CORE) as.outermost = 0;
+    const kiln_layout wanted = tiled_layout(b->shape.rank, &as, tile_first);
     if (wanted.piece_count > KILN_RANK_MAX) return false;
     if (b->role != KILN_ROLE_TEMP && kiln_layout_same_places(&b->layout, &wanted, &b->shape))
         return true;
@@ -143,17 +146,18 @@ static kiln_sched_loop split_axis(kiln_vta_tiling *t, nest *n, kiln_vta_axis x, 
     kiln_sched *s = t->s;
     const kiln_sched_loop loop = kiln_sched_loop_of(s, t->sums, (uint32_t)t->iter[x]);
     const kiln_sched_int tiles = kiln_sched_element(t->tile, KILN_VTA_TILES + x),
-                         threads = kiln_sched_element(t->tile, KILN_VTA_THREADS + x),
+                         threads = kiln_sched_element(t->tile, KILN_VTA_THREADS),
                          rest = kiln_sched_rest(), inside = kiln_sched_const(unit);
     kiln_sched_int factor[4] = {rest};
     uint32_t count = 1;
-    if (is_beside(t)) factor[count++] = threads;
+    const bool beside = x == kiln_vta_beside(t);
+    if (beside) factor[count++] = threads;
     factor[count++] = tiles;
     if (unit > 0) factor[count++] = inside;
     const kiln_sched_loops parts = kiln_sched_split(s, loop, factor, count);
     uint32_t at = 0;
     n->part[x] = parts.loop[at++];
-    if (is_beside(t)) n->thread[x] = parts.loop[at++];
+    if (beside) n->thread = parts.loop[at++];
     *out_tiles = parts.loop[at++];
     return unit > 0 ? parts.loop[at] : (kiln_sched_loop){0};
 }
@@ -207,7 +211,7 @@ static void make_nest(kiln_vta_tiling *t, nest *n) {
     kiln_sched_loops_add(&order, n->part[KILN_VTA_AXIS_ROW]);
     kiln_sched_loops_add(&order, n->part[KILN_VTA_AXIS_COLUMN]);
     if (out_inside) kiln_sched_loops_add(&order, n->part[KILN_VTA_AXIS_OUT]);
-    for (int x = 0; x < KILN_VTA_PART_AXES; x++) kiln_sched_loops_add(&order, n->thread[x]);
+    kiln_sched_loops_add(&order, n->thread);
     n->inner = order.loop[order.count - 1];
     n->step = in.loop[0];
     n->rows = rows;
@@ -242,6 +246,7 @@ static tile_dims dims_through(kiln_program *p, kiln_block block, kiln_buffer fro
         const int dim = dim_in(p, block, from, i);
         if (dim >= 0 && dim == tile->row) other.row = dim_in(p, block, to, i);
         if (dim >= 0 && dim == tile->lane) other.lane = dim_in(p, block, to, i);
+        if (dim >= 0 && dim + 1 == tile->outermost) other.outermost = dim_in(p, block, to, i) + 1;
     }
     return other;
 }
@@ -372,11 +377,10 @@ static kiln_sched_loop place_of(const kiln_vta_tiling *t, const nest *n, bool da
 static void overlap(kiln_vta_tiling *t, const nest *n) {
     const kiln_sched_int stages = kiln_sched_element(t->tile, KILN_VTA_STAGES);
     for (int x = 0; x < KILN_VTA_PART_AXES; x++) {
-        if (kiln_sched_loop_is_none(n->part[x])) continue;
-        kiln_sched_pipeline(t->s, n->part[x], stages);
-        if (is_beside(t)) kiln_sched_vthread(t->s, n->thread[x]);
+        if (!kiln_sched_loop_is_none(n->part[x])) kiln_sched_pipeline(t->s, n->part[x], stages);
     }
     kiln_sched_pipeline(t->s, n->step, stages);
+    if (!kiln_sched_loop_is_none(n->thread)) kiln_sched_vthread(t->s, n->thread);
 }
 
 const char *kiln_vta_make_nest(kiln_vta_tiling *t) {
@@ -391,8 +395,10 @@ const char *kiln_vta_make_nest(kiln_vta_tiling *t) {
                     weights = {.row = t->pattern.from[1 - from].dim_of[out],
                                .lane = t->pattern.from[1 - from].dim_of[in],
                                .rows = c->block_out,
-                               .lanes = c->block_in},
-                    acc = dims_of(t, &t->pattern.to, t->batch, out, c->block_out);
+                               .lanes = c->block_in};
+    tile_dims acc = dims_of(t, &t->pattern.to, t->batch, out, c->block_out);
+    if (t->options & KILN_VTA_POSITIONS_BESIDE) /* results of a thread lie together */
+        acc.outermost = t->pattern.to.dim_of[t->iter[kiln_vta_beside(t)]] + 1;
     const tile_dims stored = dims_through(p, t->follower, sums, result, &acc);
     kiln_block load[2];
     nest n = {0};

@@ -27,14 +27,11 @@ typedef struct part {
     double threads;
 } part;
 
-static part part_of(const tile_row *r) {
-    part p = {.threads = 1};
+static part part_of(const kiln_vta_tiling *t, const tile_row *r) {
+    part p = {.threads = (double)r->column[KILN_VTA_THREADS]};
     for (int x = 0; x < KILN_VTA_AXES; x++)
         p.of[x] = p.side[x] = (double)r->column[KILN_VTA_TILES + x];
-    for (int x = 0; x < KILN_VTA_PART_AXES; x++) {
-        p.side[x] *= (double)r->column[KILN_VTA_THREADS + x];
-        p.threads *= (double)r->column[KILN_VTA_THREADS + x];
-    }
+    if (p.threads > 1) p.side[kiln_vta_beside(t)] *= p.threads;
     return p;
 }
 
@@ -85,10 +82,8 @@ static kiln_core_block loaded(const kiln_vta_tiling *t, const part *p, bool data
 
 /* Virtual threads that have blocks of their own. */
 static double owners(const kiln_vta_tiling *t, const tile_row *r, bool data) {
-    const int64_t *threads = &r->column[KILN_VTA_THREADS];
-    if (stays(t, data)) return 1;
-    return (double)(data ? threads[KILN_VTA_AXIS_ROW] * threads[KILN_VTA_AXIS_COLUMN]
-                         : threads[KILN_VTA_AXIS_OUT]);
+    const bool along_out = kiln_vta_beside(t) == KILN_VTA_AXIS_OUT;
+    return stays(t, data) || data == along_out ? 1 : (double)r->column[KILN_VTA_THREADS];
 }
 
 /* Steps of sums that one tile of weights takes part in, but for those along IN. */
@@ -113,7 +108,7 @@ static bool keeps_distance(const kiln_vta_tiling *t, const part *p) {
 }
 
 static bool fits(const kiln_vta_tiling *t, const tile_row *r) {
-    const part p = part_of(r);
+    const part p = part_of(t, r);
     const double stages = (double)r->column[KILN_VTA_STAGES];
     const double bias = t->has_bias ? (double)kiln_vta_tiles(t, KILN_VTA_AXIS_OUT) : 0;
     const double results = stages * p.threads * vectors_of(&p), unit_matrices = t->products;
@@ -183,7 +178,7 @@ static void add_addends(const kiln_vta_tiling *t, const kiln_core_block *results
 }
 
 static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
-    const part p = part_of(r);
+    const part p = part_of(t, r);
     const double parts = parts_of(t, &p), vectors = vectors_of(&p) * parts;
     const double steps = (double)kiln_vta_tiles(t, KILN_VTA_AXIS_IN) / p.of[KILN_VTA_AXIS_IN];
     const kiln_core_block data = loaded(t, &p, true), weights = loaded(t, &p, false),
@@ -232,22 +227,18 @@ static void add_row(const kiln_vta_tiling *t, tile_table *table, tile_row *r) {
     table->count++;
 }
 
-/* One kind of virtual threads, or parts in turn. */
 static void add_threads(const kiln_vta_tiling *t, tile_table *table, tile_row *r) {
-    const bool beside = t->options & KILN_VTA_SIDE_BY_SIDE;
-    for (int x = 0; x < (beside ? KILN_VTA_PART_AXES : 1); x++)
-        for (size_t k = 0; k < KILN_ARRAY_COUNT(threads_worth); k++) {
-            const int64_t threads = threads_worth[k];
-            const int64_t parts =
-                kiln_vta_tiles(t, (kiln_vta_axis)x) / r->column[KILN_VTA_TILES + x];
-            if ((threads > 1) != beside || parts % threads != 0) continue;
-            for (int y = 0; y < KILN_VTA_PART_AXES; y++)
-                r->column[KILN_VTA_THREADS + y] = y == x ? threads : 1;
-            for (size_t s = 0; s < KILN_ARRAY_COUNT(stages_worth); s++) {
-                r->column[KILN_VTA_STAGES] = stages_worth[s];
-                add_row(t, table, r);
-            }
+    const kiln_vta_axis x = kiln_vta_beside(t);
+    const bool beside = x != KILN_VTA_AXES;
+    const int64_t parts = beside ? kiln_vta_tiles(t, x) / r->column[KILN_VTA_TILES + x] : 1;
+    for (size_t k = 0; k < KILN_ARRAY_COUNT(threads_worth); k++) {
+        r->column[KILN_VTA_THREADS] = threads_worth[k];
+        if ((threads_worth[k] > 1) != beside || parts % threads_worth[k] != 0) continue;
+        for (size_t s = 0; s < KILN_ARRAY_COUNT(stages_worth); s++) {
+            r->column[KILN_VTA_STAGES] = stages_worth[s];
+            add_row(t, table, r);
         }
+    }
 }
 
 /* All tiles that divide the axes from `x` on. */

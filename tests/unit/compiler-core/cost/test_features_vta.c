@@ -33,7 +33,7 @@ static void the_rule_and_the_features_count_the_same(void **state) {
     static const char *const text[] = {plain, residual};
     for (size_t m = 0; m < KILN_ARRAY_COUNT(machine); m++)
         for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
-            for (uint32_t options = 0; options < 8; options++) {
+            for (uint32_t options = 0; options < 12; options++) {
                 float f[KILN_VTA_FEATURES];
                 const kiln_target target = target_of(*state, machine[m]);
                 kiln_sched s = kiln_sched_begin(parsed(*state, text[i]), &target, *state);

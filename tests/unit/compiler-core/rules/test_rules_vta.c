@@ -17,7 +17,7 @@
 #define WIDE "vta:b2i8o4,i8w8a32,uop10,inp9,wgt11,acc10,bus64,clk100,alu8,pipe5,v1"
 static const char *const machine[] = {TINY, TINY_V2, WIDE, "vta:pynq"};
 
-#define OPTIONS (KILN_VTA_OUT_INSIDE | KILN_VTA_STAYS | KILN_VTA_SIDE_BY_SIDE)
+#define OPTIONS (2 * KILN_VTA_POSITIONS_BESIDE - 1)
 
 typedef struct conv {
     int n, in, out, size, kernel, stride, padding;
@@ -27,8 +27,9 @@ typedef struct conv {
 
 #define PLAIN "i8(min(max(shr(s[n, o, h, v] + 8i32, 4i32), -128i32), 127i32))"
 #define BIASED "i8(min(max(shr(s[n, o, h, v] + b[o, 0, 0], 5i32), 0i32), 127i32))"
-#define ADDED \
-    "i8(min(max(shr(s[n, o, h, v] + b[o, 0, 0] + shl(i32(r[n, o, h, v]), 2i32), 5i32), 0i32), 127i32))"
+#define ADDED                                                                                   \
+    "i8(min(max(shr(s[n, o, h, v] + b[o, 0, 0] + shl(i32(r[n, o, h, v]), 2i32), 5i32), 0i32), " \
+    "127i32))"
 
 static int out_size(const conv *c) {
     return (c->size + 2 * c->padding - c->kernel) / c->stride + 1;
@@ -164,7 +165,7 @@ static void a_sketch_says_where_everything_lies(void **state) {
     const kiln_target target = target_of(*state, TINY);
     kiln_sched s = kiln_sched_begin(te, &target, *state);
     kiln_strbuf lines = {0};
-    assert_int_equal(kiln_rules_vta.rule[0].make(&s, KILN_VTA_SIDE_BY_SIDE).end, KILN_SKETCH_MADE);
+    assert_int_equal(kiln_rules_vta.rule[0].make(&s, KILN_VTA_OUT_BESIDE).end, KILN_SKETCH_MADE);
     kiln_trace_print(kiln_sched_trace(&s), &lines);
     const char *text = kiln_strbuf_end(&lines, *state).data;
     expect_contains(text, "set_scope(p, \"inp\")\n");

@@ -76,6 +76,24 @@ kiln_status kiln_target_parse_count(kiln_str key, kiln_str value, uint32_t most,
     return KILN_OK;
 }
 
+kiln_status kiln_target_parse_host(kiln_str value, kiln_arena *arena, kiln_target *target) {
+    kiln_target *host = KILN_ARENA_NEW(arena, kiln_target);
+    kiln_status st = kiln_target_parse(value, arena, host);
+    if (st) return kiln_status_note(st, "the host");
+    if (host->kind != KILN_TARGET_CPU)
+        return KILN_ERROR(INVALID_ARGUMENT, "the host '%.*s' is no processor", KILN_STR_ARG(value));
+    target->host = host;
+    return KILN_OK;
+}
+
+kiln_status kiln_target_find_host(kiln_target *target, kiln_arena *arena) {
+    if (!target->is_partial || target->host) return KILN_OK;
+    kiln_target *host = KILN_ARENA_NEW(arena, kiln_target);
+    kiln_status st = kiln_target_native(arena, host);
+    if (!st) target->host = host;
+    return st;
+}
+
 kiln_status kiln_target_unknown_part(const kiln_target *target, kiln_str part) {
     const struct kind_row *kind = row_of(target->kind);
     if (!*kind->form->parts)
@@ -221,6 +239,10 @@ kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena) {
     kiln_str *text[] = {&copy.triple, &copy.mcpu, &copy.features};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
         text[i]->data = kiln_str_dup(arena, *text[i]);
+    if (target->host) {
+        const kiln_target host = kiln_target_copy(target->host, arena);
+        copy.host = kiln_arena_copy(arena, &host, sizeof host);
+    }
     return copy;
 }
 

@@ -75,8 +75,11 @@ typedef struct kiln_target {
     uint32_t group_threads; /* of kinds that launch grids: threads of a group; 0: there are none */
     uint32_t shared_bytes;  /* memory that the threads of a group share */
     kiln_vta_config vta;    /* of kind vta */
-    const kiln_gpu *gpu;    /* the row of gpus.def; NULL: no GPU. Parts of the text (group_threads,
-                               shared_bytes, cores, vector_bytes) take the place of the row's */
+    bool is_partial; /* has no floats, nor schedules for every kernel: the rest is its host's */
+    const struct kiln_target *host; /* of partial targets, the processor beside the device; no part
+                                       of the printed text. NULL: there is none */
+    const kiln_gpu *gpu; /* the row of gpus.def; NULL: no GPU. Parts of the text (group_threads,
+                            shared_bytes, cores, vector_bytes) take the place of the row's */
     uint32_t l1_bytes, l2_bytes, l3_bytes, line_bytes; /* L1d and L2 per core */
     kiln_core core;
     kiln_figures calibration; /* of which caches and core are; empty: they are the table's */
@@ -98,6 +101,9 @@ void kiln_target_calibrate(kiln_target *target, const kiln_figures *calibration)
 double kiln_target_figure(const kiln_target *target, kiln_figure figure);
 /* Canonical text: parse(print(t)) == t; names are expanded, defaults left out. */
 void kiln_target_print(const kiln_target *target, kiln_strbuf *out);
+/* A partial target without a host gets this machine; others stay as they are. Errors of
+ * kiln_target_native. */
+KILN_MUST_USE kiln_status kiln_target_find_host(kiln_target *target, kiln_arena *arena);
 /* What this machine is: the expansion of "native" (cpuid; threads = 1). x86-64 picks mcpu x86-64,
  * -v2, -v3 or -v4 and lists further features that code generation uses, so equal machines give
  * equal keys. Where there are tiles (AMX) it asks the system for their state, for the whole
@@ -136,7 +142,7 @@ bool kiln_target_serves(const kiln_target *wanted, const kiln_target *device,
 /* Whether the target's processor has the feature (a name of cpu_features.def), by its name, its
  * level or its list. */
 bool kiln_target_has(const kiln_target *target, kiln_str feature);
-/* Whether a GPU computes in elements of that type; true of all other targets. */
+/* Whether a device computes in elements of that type. Processors compute in all. */
 bool kiln_target_computes(const kiln_target *target, kiln_dtype dtype);
 /* A device's name as target texts have it: lower case, digits, `-` for every other character. */
 void kiln_target_spell_device(kiln_str name, kiln_strbuf *out);

@@ -35,6 +35,9 @@ typedef struct kiln_target_form {
 /* "KEY=VALUE" as a number from 1 to `most`. */
 KILN_MUST_USE kiln_status kiln_target_parse_count(kiln_str key, kiln_str value, uint32_t most,
                                                   uint32_t *out_count);
+/* The value of "host=NAME": a processor by a name of targets.def or "native". INVALID_ARGUMENT. */
+KILN_MUST_USE kiln_status kiln_target_parse_host(kiln_str value, kiln_arena *arena,
+                                                 kiln_target *target);
 /* INVALID_ARGUMENT naming the part and those that the target's kind has. */
 KILN_MUST_USE kiln_status kiln_target_unknown_part(const kiln_target *target, kiln_str part);
 /* Whether the device has the same head, which names it wholly; else the reason. */

@@ -1,5 +1,6 @@
-/* Targets of kind null, "null[,group=THREADS][,shared=BYTES]": devices in software, whose limits
- * are what the text says. The template for kinds with groups of threads. */
+/* Targets of kind null, "null[,group=THREADS][,shared=BYTES][,integers][,host=NAME]": devices in
+ * software, whose limits are what the text says. The template for kinds with groups of threads, and
+ * with `integers` for accelerators that leave kernels to a processor: they have no floats. */
 #include "base/target_kind.h"
 
 #define GROUP_THREADS 64u
@@ -17,14 +18,15 @@ static kiln_status parse_head(kiln_target *target) {
 }
 
 static kiln_status parse_part(kiln_str part, kiln_arena *arena, kiln_target *target) {
-    (void)arena;
     kiln_str value = part;
     kiln_str key = kiln_str_cut(&value, '=');
     if (kiln_str_is(key, "group"))
         return kiln_target_parse_count(key, value, GROUP_THREADS_MAX, &target->group_threads);
     if (kiln_str_is(key, "shared"))
         return kiln_target_parse_count(key, value, SHARED_BYTES_MAX, &target->shared_bytes);
-    return kiln_target_unknown_part(target, part);
+    if (kiln_str_is(key, "host")) return kiln_target_parse_host(value, arena, target);
+    target->is_partial |= kiln_str_is(part, "integers");
+    return kiln_str_is(part, "integers") ? KILN_OK : kiln_target_unknown_part(target, part);
 }
 
 static void print_parts(const kiln_target *target, kiln_strbuf *out) {
@@ -32,6 +34,7 @@ static void print_parts(const kiln_target *target, kiln_strbuf *out) {
         kiln_strbuf_printf(out, ",group=%u", target->group_threads);
     if (target->shared_bytes != SHARED_BYTES)
         kiln_strbuf_printf(out, ",shared=%u", target->shared_bytes);
+    if (target->is_partial) kiln_strbuf_text(out, ",integers");
 }
 
 /* One element at a time; what rules and the cost model ask of any target. */
@@ -53,13 +56,15 @@ static bool runs_on(const kiln_target *wanted, const kiln_target *device, kiln_s
     else if (wanted->shared_bytes > device->shared_bytes)
         kiln_strbuf_printf(out_reason, "%u bytes shared by a group; the device has %u",
                            wanted->shared_bytes, device->shared_bytes);
+    else if (device->is_partial && !wanted->is_partial)
+        kiln_strbuf_text(out_reason, "the device computes in integers alone");
     else
         return true;
     return false;
 }
 
 const kiln_target_form kiln_target_form_null = {
-    .parts = "group= shared=",
+    .parts = "group= shared= integers host=",
     .parse_head = parse_head,
     .parse_part = parse_part,
     .print_parts = print_parts,

@@ -9,6 +9,9 @@ static kiln_status parse_head(kiln_target *target) {
 }
 
 static kiln_status parse_part(kiln_str part, kiln_arena *arena, kiln_target *target) {
+    kiln_str value = part;
+    if (kiln_str_is(kiln_str_cut(&value, '='), "host"))
+        return kiln_target_parse_host(value, arena, target);
     target->triple =
         kiln_str_printf(arena, "%.*s,%.*s", KILN_STR_ARG(target->triple), KILN_STR_ARG(part));
     return KILN_OK;
@@ -20,6 +23,7 @@ static kiln_status finish(kiln_target *target, kiln_arena *arena) {
     if (st) return st;
     kiln_vta_config_print(&target->vta, &text);
     target->triple = kiln_strbuf_end(&text, arena);
+    target->is_partial = true;
     return KILN_OK;
 }
 
@@ -35,7 +39,7 @@ static bool runs_on(const kiln_target *wanted, const kiln_target *device, kiln_s
 }
 
 const kiln_target_form kiln_target_form_vta = {
-    .parts = "those of vta:pynq",
+    .parts = "those of vta:pynq, host=",
     .parse_head = parse_head,
     .parse_part = parse_part,
     .finish = finish,

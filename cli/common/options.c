@@ -36,6 +36,7 @@ kiln_status kiln_target_option(const char *option, uint64_t threads, kiln_arena 
         st = KILN_ERROR(INVALID_ARGUMENT,
                         "--threads %llu, but --target says threads=%u: leave one out",
                         (unsigned long long)threads, target.threads);
+    if (!st) st = kiln_target_find_host(&target, process);
     if (st) return st;
     if (threads) target.threads = (uint32_t)threads;
     if (kiln_target_is_native(option)) {

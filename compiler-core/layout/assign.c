@@ -22,10 +22,26 @@ static bool is_kernel(const kiln_assignment *a, uint32_t step) {
     return a->plan->step[step].kind == KILN_STEP_KERNEL;
 }
 
-static double convert_ns(const kiln_assignment *a, kiln_value value, const kiln_layout *from,
-                         const kiln_layout *to) {
-    if (kiln_layout_same_places(from, to, &a->graph->value.data[value].shape)) return 0;
-    return a->conversion_ns(a->context, value, from, to);
+/* Where a value is, and how it lies there. */
+typedef struct place {
+    const kiln_layout *layout;
+    bool on_host;
+} place;
+
+static const place host_row = {&row, true};
+
+static place place_of(const kiln_way *way, uint32_t arg) {
+    return (place){&way->layout[arg], way->on_host};
+}
+
+/* From one place to another: copies, and a conversion, which the host does where there is one. */
+static double pass_ns(const kiln_assignment *a, kiln_value value, place from, place to) {
+    const bool same =
+        kiln_layout_same_places(from.layout, to.layout, &a->graph->value.data[value].shape);
+    const double convert_ns =
+        same ? 0 : a->conversion_ns(a->context, value, from.layout, to.layout);
+    const int copies = same ? from.on_host != to.on_host : !from.on_host + !to.on_host;
+    return a->copy_ns && copies ? convert_ns + copies * a->copy_ns(a->context, value) : convert_ns;
 }
 
 /* ---- the problem ----------------------------------------------------------------------------- */
@@ -51,10 +67,10 @@ typedef struct maker {
 static void charge_row(maker *m, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
     const kiln_ways *list = ways_of(m->a, step);
     for (uint32_t i = 0; i < list->way.count; i++) {
-        const kiln_layout *layout = &list->way.data[i].layout[arg];
+        const place own = place_of(&list->way.data[i], arg);
         m->own_ns[step][i] +=
             m->a->plan->step[step].times *
-            convert_ns(m->a, value, writes ? layout : &row, writes ? &row : layout);
+            pass_ns(m->a, value, writes ? own : host_row, writes ? host_row : own);
     }
 }
 
@@ -94,8 +110,8 @@ static void add_edge(maker *m, uint32_t step, uint32_t arg) {
            most = 0;
     for (uint32_t i = 0; i < giver->way.count; i++) {
         for (uint32_t j = 0; j < taker->way.count; j++) {
-            double ns = convert_ns(m->a, value, &giver->way.data[i].layout[from->arg],
-                                   &taker->way.data[j].layout[arg]);
+            double ns = pass_ns(m->a, value, place_of(&giver->way.data[i], from->arg),
+                                place_of(&taker->way.data[j], arg));
             cost[(size_t)i * taker->way.count + j] = m->a->plan->step[from->step].times * ns;
             most = KILN_MAX(most, ns);
         }

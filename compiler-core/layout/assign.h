@@ -1,6 +1,7 @@
 /* Layout assignment over a whole graph: for every kernel one of its ways, so that kernels
  * and the conversions between them take least time together. Inputs, outputs and what has its shape
- * changed are row-major. */
+ * changed are row-major. Beside a host, ways say as well where a kernel runs: values pass between
+ * both memories by copies, and inputs, outputs and conversions are the host's. */
 #ifndef KILN_COMPILER_CORE_LAYOUT_ASSIGN_H
 #define KILN_COMPILER_CORE_LAYOUT_ASSIGN_H
 
@@ -13,6 +14,8 @@ typedef struct kiln_assignment {
     /* Time of converting `value` from one layout to another that puts elements elsewhere. */
     double (*conversion_ns)(void *context, kiln_value value, const kiln_layout *from,
                             const kiln_layout *to);
+    /* Of copying `value` from one memory to the other; NULL: there is no host beside a device. */
+    double (*copy_ns)(void *context, kiln_value value);
     void *context;
 } kiln_assignment;
 

@@ -51,6 +51,18 @@ static double conversion_ns(void *context, kiln_value value, const kiln_layout *
     return kiln_conversion_estimate_ns(info->dtype, &info->shape, from, to);
 }
 
+/* Copies between the memories of a board's processor and its device: a driver's call, and main
+ * memory once through uncached pages. */
+#define COPY_NS 5e3
+#define COPY_BYTES_PER_S 1e9
+
+static double copy_ns(void *context, kiln_value value) {
+    const chooser *ch = context;
+    const kiln_value_info *info = &ch->c->graph->value.data[value];
+    return COPY_NS + (double)kiln_shape_count(&info->shape) * (double)kiln_dtype_size(info->dtype) *
+                         1e9 / COPY_BYTES_PER_S;
+}
+
 static bool is_measured(const kiln_ways *list) {
     for (uint32_t i = 0; i < list->way.count; i++)
         if (list->way.data[i].median_ns > 0) return true;
@@ -171,7 +183,12 @@ kiln_status kiln_compilation_choose(kiln_compilation *c, const kiln_choice *choi
     c->no_windows = ch.choice->no_windows;
     ch.whole = kiln_joined_plan(&c->base, &c->joins, c->joined, c->arena);
     kiln_status st = find_ways(&ch);
-    kiln_assignment assignment = {c->graph, &ch.whole, ch.list, conversion_ns, &ch};
+    kiln_assignment assignment = {.graph = c->graph,
+                                  .plan = &ch.whole,
+                                  .list = ch.list,
+                                  .conversion_ns = conversion_ns,
+                                  .copy_ns = c->target.host ? copy_ns : NULL,
+                                  .context = &ch};
     if (!st) note_times(&ch, c->join_times);
     if (!st) kiln_joined_choose(&assignment, &c->joins, c->arena, c->joined);
     if (!st) st = make_plan(c, &ch.whole, ch.list);
@@ -246,6 +263,15 @@ static void add_task(finder *f, const kiln_task *task, const kiln_step *step) {
     kiln_vec_push_in(f->c->arena, &f->agreed, agreed);
 }
 
+/* The device has no schedule for it: nothing measures what its host does. Of the base, which is the
+ * plan where there is a host, as there are no joins. */
+static bool is_hosts(const kiln_compilation *c, uint32_t task) {
+    const kiln_ways *list = &c->list[task];
+    bool hosts = c->target.host != NULL;
+    for (uint32_t i = 0; hosts && i < list->way.count; i++) hosts = list->way.data[i].on_host;
+    return hosts;
+}
+
 /* What only moves values that lie inside of others is never called. */
 static void add_kernels(finder *f) {
     const kiln_compilation *c = f->c;
@@ -256,7 +282,8 @@ static void add_kernels(finder *f) {
         const kiln_step *step = &c->base.step[s];
         if (step->kind != KILN_STEP_KERNEL) continue;
         if (!c->windows.step[f->step_of[step->member[0]]])
-            tuned[step->task] = can_be_checked(tasks->task[step->task].te);
+            tuned[step->task] =
+                can_be_checked(tasks->task[step->task].te) && !is_hosts(c, step->task);
         first[step->task] = step;
     }
     f->place = KILN_ARENA_ARRAY(c->arena, uint32_t, tasks->count);
@@ -327,7 +354,7 @@ void kiln_compilation_find_searched(kiln_compilation *c) {
     find_links(&f);
     add_kernels(&f);
     kiln_map_init(&f.conversions);
-    add_conversions(&f);
+    if (!c->target.host) add_conversions(&f);
     kiln_map_deinit(&f.conversions);
     add_joins(&f);
     c->searched = (kiln_tasks){f.task.count, f.task.data};

@@ -54,7 +54,8 @@ typedef struct kiln_compilation {
     kiln_windows windows;        /* without a graph empty */
     /* after find_searched */
     kiln_tasks searched; /* tasks of `base` that need a kernel and that boards can check, in its
-                            order; conversions between kernels; those of joins, of weight 0 */
+                            order; conversions between kernels; those of joins, of weight 0.
+                            Beside a host those that its device has schedules for, and no more */
     uint32_t alternative_count;
     kiln_alternative *alternative; /* [alternative_count] those of joins */
     /* [searched][arguments]: layouts to search on, as kiln_space_options has them. NULL where

@@ -12,12 +12,17 @@
 #define BYTES_PER_S 10e9
 #define UNMEASURED \
     1.1 /* dearer than the fastest that was measured: only conversions saved make up for it */
+/* The host beside a device: one core of a board's processor (a Cortex-A9 of 650 MHz, an operation
+ * on four lanes a cycle, half of that achieved), whatever machine stands in for it. */
+#define HOST_FLOPS_PER_S 1.3e9
+#define HOST_BYTES_PER_S 0.5e9
 #define FOREIGN 1.02 /* on the layouts of others rather than on its own */
 #define FAMILIES_MAX 4u
 
 static const kiln_layout row;
 
-static bool same_layouts(const kiln_way *a, const kiln_way *b, uint32_t arg_count) {
+static bool is_alike(const kiln_way *a, const kiln_way *b, uint32_t arg_count) {
+    if (a->on_host != b->on_host) return false;
     for (uint32_t i = 0; i < arg_count; i++)
         if (!kiln_layout_equal(&a->layout[i], &b->layout[i])) return false;
     return true;
@@ -31,7 +36,7 @@ void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, 
     kiln_arg_buffers arg = kiln_program_args(task->te);
     if (list->way.count == KILN_WAYS_MAX || is_given(list)) return;
     for (uint32_t i = 0; i < list->way.count; i++)
-        if (same_layouts(&list->way.data[i], way, arg.count)) return;
+        if (is_alike(&list->way.data[i], way, arg.count)) return;
     kiln_vec_push_in(arena, &list->way, *way);
 }
 
@@ -42,7 +47,7 @@ double kiln_ways_least_ns(const kiln_ways *list) {
     return least;
 }
 
-static double estimate_ns(const kiln_task *task, const kiln_ways *list) {
+static double estimate_ns(const kiln_task *task, const kiln_ways *list, bool on_host) {
     kiln_arg_buffers arg = kiln_program_args(task->te);
     double bytes = 0, measured = 0;
     for (uint32_t i = 0; i < arg.count; i++) {
@@ -53,13 +58,15 @@ static double estimate_ns(const kiln_task *task, const kiln_ways *list) {
         double ns = list->way.data[i].median_ns;
         if (ns > 0 && (measured <= 0 || ns < measured)) measured = ns;
     }
+    if (on_host) return (task->flops / HOST_FLOPS_PER_S + bytes / HOST_BYTES_PER_S) * 1e9;
     if (measured > 0) return measured * UNMEASURED;
     return (task->flops / FLOPS_PER_S + bytes / BYTES_PER_S) * 1e9;
 }
 
-/* The default schedule of the task with these options. ILLEGAL_SCHEDULE: an argument cannot have
- * the layout that they give it. */
-static kiln_status make_default(const kiln_ways_maker *maker, const kiln_task *task,
+/* The default schedule of the task with these options, on the host or the device.
+ * ILLEGAL_SCHEDULE: an argument cannot have the layout that they give it; FAILED_PRECONDITION: the
+ * device has none. */
+static kiln_status make_default(const kiln_ways_maker *maker, const kiln_task *task, bool on_host,
                                 kiln_space_options options, kiln_way *out) {
     kiln_arena *arena = maker->arena;
     kiln_space space;
@@ -68,7 +75,8 @@ static kiln_status make_default(const kiln_ways_maker *maker, const kiln_task *t
     options.accuracy = maker->accuracy;
     options.accuracy.exact |= maker->is_exact && maker->is_exact(maker->context, task);
     options.compact = maker->compact;
-    kiln_status st = kiln_space_create_with(task->te, maker->target, &options, arena, &space);
+    kiln_status st = kiln_space_create_with(task->te, on_host ? maker->target->host : maker->target,
+                                            &options, arena, &space);
     if (!st) st = kiln_space_default(&space, arena, &trace, &program);
     if (st) return st;
     kiln_strbuf bytes = {0};
@@ -76,11 +84,18 @@ static kiln_status make_default(const kiln_ways_maker *maker, const kiln_task *t
     kiln_arg_buffers arg = kiln_program_args(task->te), scheduled = kiln_program_args(program);
     *out = (kiln_way){.trace = kiln_strbuf_end(&bytes, arena),
                       .is_default = true,
+                      .on_host = on_host,
                       .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count)};
     for (uint32_t i = 0; i < arg.count; i++)
         if (task->te->buffer.data[arg.buffer[i]].role != KILN_ROLE_CONSTANT)
             out->layout[i] = program->buffer.data[scheduled.buffer[i]].layout;
     return KILN_OK;
+}
+
+/* The device leaves the task to its host. */
+static bool is_refused(const kiln_ways_maker *maker, kiln_status st) {
+    return maker->target->host && (kiln_status_code(st) == KILN_FAILED_PRECONDITION ||
+                                   kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE);
 }
 
 /* ---- the blocks that others write ------------------------------------------------------------ */
@@ -151,7 +166,7 @@ static bool *find_joined(const kiln_plan *plan, kiln_arena *arena) {
 }
 
 /* What fits no block is row-major, or for tasks that compute much what they want. */
-static kiln_status add_on_family(const kiln_ways_maker *maker, const kiln_task *task,
+static kiln_status add_on_family(const kiln_ways_maker *maker, const kiln_task *task, bool on_host,
                                  const family *f, kiln_ways *list) {
     kiln_arena *arena = maker->arena;
     kiln_arg_buffers arg = kiln_program_args(task->te);
@@ -164,9 +179,10 @@ static kiln_status add_on_family(const kiln_ways_maker *maker, const kiln_task *
     }
     if (!any) return KILN_OK;
     kiln_way way;
-    double cost_ns = estimate_ns(task, list) * FOREIGN;
-    kiln_status st = make_default(maker, task, (kiln_space_options){.layout = given}, &way);
-    if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE) {
+    double cost_ns = estimate_ns(task, list, on_host) * FOREIGN;
+    kiln_status st =
+        make_default(maker, task, on_host, (kiln_space_options){.layout = given}, &way);
+    if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE || is_refused(maker, st)) {
         kiln_status_free(st); /* then not */
         return KILN_OK;
     }
@@ -176,20 +192,30 @@ static kiln_status add_on_family(const kiln_ways_maker *maker, const kiln_task *
 }
 
 /* The default schedule on the layouts that it wants. */
-static kiln_status make_own(const kiln_ways_maker *maker, const kiln_task *task,
-                            const kiln_ways *list, kiln_way *out) {
-    kiln_status st = make_default(maker, task, (kiln_space_options){0}, out);
+static kiln_status add_own(const kiln_ways_maker *maker, const kiln_task *task, bool on_host,
+                           kiln_space_options options, kiln_ways *list) {
+    kiln_way way;
+    kiln_status st = make_default(maker, task, on_host, options, &way);
     if (st) return kiln_status_note(st, "the default schedule of %.*s", KILN_STR_ARG(task->op));
-    out->cost_ns = estimate_ns(task, list);
+    way.cost_ns = estimate_ns(task, list, on_host);
+    kiln_ways_add(list, task, &way, maker->arena);
     return KILN_OK;
+}
+
+/* Of the device, and of the host where there is one. */
+static kiln_status add_both(const kiln_ways_maker *maker, const kiln_task *task,
+                            kiln_space_options options, kiln_ways *list) {
+    kiln_status st = add_own(maker, task, false, options, list);
+    if (is_refused(maker, st)) {
+        kiln_status_free(st); /* the host has one */
+        st = KILN_OK;
+    }
+    return !st && maker->target->host ? add_own(maker, task, true, options, list) : st;
 }
 
 kiln_status kiln_ways_add_default(const kiln_task *task, const kiln_ways_maker *maker,
                                   kiln_ways *list) {
-    kiln_way way;
-    kiln_status st = make_own(maker, task, list, &way);
-    if (!st) kiln_ways_add(list, task, &way, maker->arena);
-    return st;
+    return add_both(maker, task, (kiln_space_options){0}, list);
 }
 
 kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_ways_maker *maker,
@@ -199,19 +225,20 @@ kiln_status kiln_ways_add_defaults(const kiln_plan *plan, const kiln_ways_maker 
     kiln_status st = KILN_OK;
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
-        kiln_way way;
-        st = make_own(maker, task, &list[t], &way);
-        if (st) return st;
-        add_families(&f, task, &way);
-        kiln_ways_add(&list[t], task, &way, arena);
-        for (uint32_t i = 0; i < list[t].way.count; i++)
+        st = add_both(maker, task, (kiln_space_options){0}, &list[t]);
+        for (uint32_t i = 0; !st && i < list[t].way.count; i++)
             add_families(&f, task, &list[t].way.data[i]);
     }
+    if (st) return st;
     const bool *joined = find_joined(plan, arena);
-    for (uint32_t t = 0; !st && t < plan->tasks.count; t++)
-        for (uint32_t k = 0; !st && k < f.count; k++)
-            if (joined[t] || is_light(&plan->tasks.task[t]))
-                st = add_on_family(maker, &plan->tasks.task[t], &f.item[k], &list[t]);
+    for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
+        const kiln_task *task = &plan->tasks.task[t];
+        for (uint32_t k = 0; !st && (joined[t] || is_light(task)) && k < f.count; k++) {
+            st = add_on_family(maker, task, false, &f.item[k], &list[t]);
+            if (!st && maker->target->host)
+                st = add_on_family(maker, task, true, &f.item[k], &list[t]);
+        }
+    }
     return kiln_status_note(st, "schedules on the layouts of others");
 }
 
@@ -235,12 +262,10 @@ kiln_status kiln_ways_make_row_major(const kiln_plan *plan, const kiln_ways_make
         uint32_t count = kiln_program_args(task->te).count;
         const kiln_layout **given = KILN_ARENA_ARRAY(arena, const kiln_layout *, count);
         for (uint32_t i = 0; i < count; i++) given[i] = &row;
-        kiln_way way;
-        st = make_default(
-            maker, task,
-            (kiln_space_options){.layout = packed ? given : NULL, .row_major = !packed}, &way);
         list[t].way.count = 0;
-        if (!st) kiln_ways_add(&list[t], task, &way, arena);
+        st = add_both(maker, task,
+                      (kiln_space_options){.layout = packed ? given : NULL, .row_major = !packed},
+                      &list[t]);
     }
     return kiln_status_note(st, "row-major schedules");
 }

@@ -18,6 +18,8 @@ typedef struct kiln_way {
     double median_ns;      /* measured; 0: not */
     double relative_error; /* measured with it; 0: not, or none; compilations' bytes leave it out */
     bool is_default;       /* the default schedule, for the layouts that it wants or is given */
+    bool on_host;  /* the trace is for the host of a partial target; compilations' bytes leave it
+                      out */
     bool is_given; /* somebody wants this one and no other; compilations' bytes leave it out */
 } kiln_way;
 
@@ -27,7 +29,7 @@ typedef struct kiln_ways {
 
 /* What default schedules are made for. */
 typedef struct kiln_ways_maker {
-    const kiln_target *target;
+    const kiln_target *target; /* a partial one makes ways of its host, too */
     kiln_accuracy accuracy;
     /* Whether a task gets none but direct sums all the same; NULL: none does. */
     bool (*is_exact)(void *context, const kiln_task *task);
@@ -36,7 +38,7 @@ typedef struct kiln_ways_maker {
     kiln_arena *arena; /* of the lists */
 } kiln_ways_maker;
 
-/* Adds one, unless there is one of the same layouts, one that is given, or no room. */
+/* Adds one, unless there is one of the same layouts and place, one that is given, or no room. */
 void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, kiln_arena *arena);
 /* Of the fastest way; 0: there is none. */
 double kiln_ways_least_ns(const kiln_ways *list);
@@ -44,7 +46,8 @@ double kiln_ways_least_ns(const kiln_ways *list);
  * and to tasks that compute as well on any layout, and to those around a concatenation, the same on
  * the blocks that the others write, so that a blocked image passes from kernel to kernel as it is.
  * What was not measured is a little dearer than the fastest that was; without any it is estimated
- * from operations and bytes. Errors of kiln_space_create. */
+ * from operations and bytes. A kernel that a partial target has no schedule for has ways of its
+ * host alone; without a host that is an error. Errors of kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_ways_add_defaults(const kiln_plan *plan,
                                                  const kiln_ways_maker *maker, kiln_ways *list);
 /* Adds the default schedule of one task in the same way, for the layouts that it wants. Errors of

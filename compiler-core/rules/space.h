@@ -60,8 +60,8 @@ KILN_MUST_USE kiln_status kiln_space_check_target(const kiln_target *target);
 /* `te` and `target` must outlive the space.
  *
  * UNIMPLEMENTED     as kiln_space_check_target
- * FAILED_PRECONDITION  no rule applies, with the last one's reason: of kinds of targets that do not
- *                      compute everything
+ * FAILED_PRECONDITION  of partial targets: no rule applies, with the last one's reason; the task is
+ *                      for their host
  * INTERNAL          a rule relied on an instruction that is refused, which is a bug of the rule;
  *                   names both */
 KILN_MUST_USE kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target,

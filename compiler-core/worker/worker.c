@@ -49,6 +49,7 @@ static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *aren
     kiln_figures calibration;
     kiln_status st = read_model(request, arena, mapping, &graph);
     if (!st) st = kiln_target_parse(request->target, arena, &target);
+    if (!st) st = kiln_target_find_host(&target, arena);
     if (!st) st = kiln_figures_decode(request->figures, &calibration);
     if (!st) kiln_target_calibrate(&target, &calibration);
     if (!st) st = kiln_compilation_of_model(graph, &target, &request->accuracy, arena, &c);

@@ -119,8 +119,9 @@ static kiln_status tell_step(kiln_packer *p, const kiln_program *te, kiln_str ke
 
 /* The artefact's bytes, of an earlier packing where there was one. */
 static kiln_status build_kernel(kiln_packer *p, const kiln_program *te, kiln_str key, kiln_str name,
-                                const kiln_trace *trace, kiln_str *out_bytes) {
+                                const kiln_trace *trace, bool on_host, kiln_str *out_bytes) {
     kiln_pack_kernels *known = p->options->kernels;
+    const kiln_target *target = on_host ? p->target->host : p->target;
     uint64_t index = 0;
     kiln_artefact artefact;
     if (known && kiln_map_find(&known->name, name, &index)) {
@@ -129,8 +130,8 @@ static kiln_status build_kernel(kiln_packer *p, const kiln_program *te, kiln_str
     }
     kiln_status st = tell_step(p, te, key);
     if (!st)
-        st = p->options->as_c ? kiln_build_c(te, key, trace, p->target, p->arena, &artefact)
-                              : kiln_build(te, key, trace, p->target, p->arena, &artefact);
+        st = p->options->as_c ? kiln_build_c(te, key, trace, target, p->arena, &artefact)
+                              : kiln_build(te, key, trace, target, p->arena, &artefact);
     if (st) return st;
     kiln_strbuf bytes = {0};
     kiln_artefact_encode(&artefact, &bytes);
@@ -141,22 +142,24 @@ static kiln_status build_kernel(kiln_packer *p, const kiln_program *te, kiln_str
     return KILN_OK;
 }
 
-/* The kernel that a trace makes of a task, once per module. */
+/* The kernel that a trace makes of a task, once per module and place. */
 static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str key,
-                               const kiln_trace *trace, uint32_t *out_index) {
+                               const kiln_trace *trace, bool on_host, uint32_t *out_index) {
     char hash[KILN_HASH128_TEXT];
     uint64_t known = 0;
     kiln_str bytes;
     kiln_hash128_print(kiln_trace_hash(trace), hash);
-    kiln_str name = kiln_str_printf(p->arena, "%.*s %s", KILN_STR_ARG(key), hash);
+    kiln_str name =
+        kiln_str_printf(p->arena, "%.*s %s%s", KILN_STR_ARG(key), hash, on_host ? " host" : "");
     if (kiln_map_find(&p->kernels, name, &known)) {
         *out_index = (uint32_t)known;
         return KILN_OK;
     }
-    kiln_status st = build_kernel(p, te, key, name, trace, &bytes);
+    kiln_status st = build_kernel(p, te, key, name, trace, on_host, &bytes);
     if (!st) st = find_in_place(p, te, trace);
     if (st) return st;
     kiln_vec_push_in(p->arena, &p->kernel, bytes);
+    kiln_vec_push_in(p->arena, &p->on_host, on_host);
     *out_index = p->kernel.count - 1;
     kiln_map_put(&p->kernels, name, *out_index);
     return KILN_OK;
@@ -176,7 +179,7 @@ static kiln_status kernel_of_step(kiln_packer *p, uint32_t step, uint32_t *out_i
     }
     kiln_trace trace;
     kiln_status st = kiln_trace_decode(p->way[step]->trace, p->arena, &trace);
-    if (!st) st = find_kernel(p, task->te, task->key, &trace, out_index);
+    if (!st) st = find_kernel(p, task->te, task->key, &trace, p->way[step]->on_host, out_index);
     if (!st) kiln_map_put(&p->ways, way_key(p, step), *out_index);
     return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(task->op));
 }
@@ -186,10 +189,11 @@ static kiln_status make_conversion(kiln_packer *p, const kiln_program *te, kiln_
     kiln_space space;
     kiln_trace trace;
     kiln_program *program = NULL;
+    const bool on_host = p->target->host != NULL; /* as layouts were assigned */
     *out = (kiln_packer_conversion){.key = kiln_str_copy(p->arena, key)};
-    kiln_status st = kiln_space_create(te, p->target, p->arena, &space);
+    kiln_status st = kiln_space_create(te, on_host ? p->target->host : p->target, p->arena, &space);
     if (!st) st = kiln_space_default(&space, p->arena, &trace, &program);
-    if (!st) st = find_kernel(p, te, out->key, &trace, &out->kernel);
+    if (!st) st = find_kernel(p, te, out->key, &trace, on_host, &out->kernel);
     return kiln_status_note(st, "packing a layout conversion");
 }
 
@@ -500,12 +504,14 @@ static double median_ns_of(const kiln_packer *p) {
 /* The keys are listed in docs/reference/module.md. */
 static kiln_plan_pair *find_metadata(kiln_packer *p, uint32_t *out_count) {
     const kiln_pack_provenance *from = &p->options->provenance;
-    kiln_strbuf target = {0};
+    kiln_strbuf target = {0}, host = {0};
     uint32_t tuned = 0, count = 0;
     for (uint32_t i = 0; i < p->report.task_count; i++) tuned += p->report.task[i].median_ns > 0;
     kiln_target_print(p->target, &target);
+    if (p->target->host) kiln_target_print(p->target->host, &host);
     kiln_plan_pair pair[] = {{KILN_STR("model"), p->options->model_name},
                              {KILN_STR("target"), kiln_strbuf_end(&target, p->arena)},
+                             {KILN_STR("host"), kiln_strbuf_end(&host, p->arena)},
                              {KILN_STR("codegen"), kiln_str_from(kiln_codegen_version())},
                              {KILN_STR("tasks"), count_text(p, p->report.task_count)},
                              {KILN_STR("tuned"), count_text(p, tuned)},
@@ -541,7 +547,8 @@ static kiln_module_plan whole_plan(kiln_packer *p, kiln_plan_port *output) {
                               .arena_bytes = p->device_kind ? p->host_bytes : p->report.arena_bytes,
                               .device_count = p->device_kind != 0,
                               .device = kiln_arena_copy(p->arena, &device, sizeof device),
-                              .threads = p->target->threads};
+                              .threads =
+                                  p->target->host ? p->target->host->threads : p->target->threads};
 }
 
 static void fill_report(kiln_packer *p) {

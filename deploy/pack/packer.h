@@ -37,6 +37,7 @@ typedef struct kiln_packer {
     kiln_layout *layout;  /* [value] in which it is written */
     kiln_windows windows;
     KILN_VEC(kiln_str) kernel;
+    KILN_VEC(bool) on_host;        /* [kernels] of a partial target: its host's */
     KILN_VEC(uint32_t *) in_place; /* [kernels][arguments] which input it may overwrite, + 1 */
     KILN_VEC(kiln_plan_buffer)
     buffer; /* a value in one layout each; strided ones name a step of the graph's plan
@@ -96,8 +97,9 @@ void kiln_packer_number_loops(kiln_packer *p);
 /* ---- pack_device.c ---- */
 /* Where the target's kernels run; as C they are called where their caller is. */
 void kiln_packer_find_device(kiln_packer *p);
-/* Puts everything but inputs, outputs and what loops ask of the processor where the kernels are, if
- * that is memory of its own; steps are complete, and loops have no numbers yet. */
+/* Puts everything but inputs, outputs, what kernels of the host compute and what loops ask of the
+ * processor where the other kernels are, if that is memory of its own; steps are complete, and
+ * loops have no numbers yet. */
 void kiln_packer_move_to_device(kiln_packer *p);
 
 #endif

@@ -25,12 +25,37 @@ static void limits_are_what_the_text_says(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
+/* Which processor is beside the device is no part of its name. */
+static void a_device_of_integers_has_a_host(void **state) {
+    kiln_target target = parsed(*state, "null,host=rpi4,integers"), plain = parsed(*state, "null");
+    kiln_strbuf text = {0};
+    assert_true(target.is_partial);
+    expect_str(target.host->mcpu, "cortex-a72");
+    assert_false(kiln_target_computes(&target, KILN_F32));
+    assert_true(kiln_target_computes(&target, KILN_I8));
+    kiln_target_print(&target, &text);
+    expect_str(kiln_strbuf_view(&text), "null,integers");
+    target = parsed(*state, "null,integers");
+    assert_null(target.host);
+    expect_ok(kiln_target_find_host(&target, *state));
+    assert_int_equal(target.host->kind, KILN_TARGET_CPU);
+    expect_ok(kiln_target_find_host(&plain, *state));
+    assert_null(plain.host);
+    kiln_strbuf_reset(&text);
+    assert_true(kiln_target_runs_on(&target, &plain, &text));
+    assert_false(kiln_target_runs_on(&plain, &target, &text));
+    expect_contains(text.data, "in integers alone");
+    kiln_strbuf_deinit(&text);
+}
+
 static void bad_parts_are_refused(void **state) {
     static const char *const row[][2] = {{"null:x", "without a name"},
-                                         {"null,threads=2", "known: group= shared="},
+                                         {"null,threads=2", "known: group= shared= integers host="},
                                          {"null,group=0", "from 1 to 1024"},
                                          {"null,group=2,group=2", "given twice"},
-                                         {"null,shared=x", "is not a number"}};
+                                         {"null,shared=x", "is not a number"},
+                                         {"null,host=null", "the host 'null' is no processor"},
+                                         {"null,host=nobody", "the host"}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_target target;
         expect_error_at(kiln_target_parse(kiln_str_from(row[i][0]), *state, &target),
@@ -55,6 +80,7 @@ static void a_smaller_device_says_which_limit_is_exceeded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(limits_are_what_the_text_says),
+        test_with_arena(a_device_of_integers_has_a_host),
         test_with_arena(bad_parts_are_refused),
         test_with_arena(a_smaller_device_says_which_limit_is_exceeded),
     };

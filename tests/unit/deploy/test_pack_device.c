@@ -30,8 +30,10 @@ static kiln_packer packer_of(kiln_arena *arena, kiln_module_plan *plan) {
     loop->body_count--;
     loop->kernel = LOOP_STEP_LOOP; /* by this the rows know it */
     p.plan.step_count = LOOP_STEP_LOOP + 1;
-    for (uint32_t i = 0; i < plan->kernel_count; i++)
+    for (uint32_t i = 0; i < plan->kernel_count; i++) {
         kiln_vec_push_in(arena, &p.kernel, plan->kernel[i]);
+        kiln_vec_push_in(arena, &p.on_host, false);
+    }
     return p;
 }
 

@@ -1,5 +1,6 @@
-/* Loops of graphs to loops of modules: what a module computes is what the interpreter of the graph
- * says, whatever the sizes of rows and the order of carried values. */
+/* Loops of graphs to loops of modules, and modules for a device and its host: what a module
+ * computes is what the interpreter of the graph says, whatever the sizes of rows, the order of
+ * carried values and the place of each kernel. */
 #include <string.h>
 
 #include "compiler-core/core.h"
@@ -349,6 +350,77 @@ static void loops_on_a_device_with_memory_of_its_own(void **state) {
     }
 }
 
+/* Steps of kernels on the processor or on the device. */
+static uint32_t count_kernels(const packed *m, uint32_t device) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->plan.step_count; i++)
+        count += m->plan.step[i].action == KILN_ACTION_KERNEL && m->plan.step[i].device == device;
+    return count;
+}
+
+#define PARTIAL "null,integers,host=native"
+#define QUANTIZED                                                                         \
+    "graph g\ninput x: i8[48,48]\n"                                                       \
+    "constant w: i8[48,48] = hash \"00112233445566778899aabbccddeeff\"\n"                 \
+    "constant z: i8[] = [0]\nconstant scale: f32[] = [0.0625]\nconstant n: i64[] = [3]\n" \
+    "constant low: f32[] = [-100]\nconstant high: f32[] = [100]\n"
+#define PRODUCT(from, sums, floats, bytes)                                                         \
+    #sums ": i32[48,48] = matmul_integer(" #from ", w, z)\n" #floats "0: f32[48,48] = cast(" #sums \
+          ") to=\"f32\"\n" #floats ": f32[48,48] = mul(" #floats "0, scale)\n" #floats             \
+          "1: f32[48,48] = max(" #floats ", low)\n" #floats "2: f32[48,48] = min(" #floats         \
+          "1, high)\n" #bytes ": i8[48,48] = cast(" #floats "2) to=\"i8\"\n"
+
+static packed expect_right_in_part(kiln_arena *arena, const char *text) {
+    kiln_graph *fused = graph_of(arena, text);
+    expect_ok(kiln_passes_run(fused, (kiln_str){0}));
+    packed m = pack_for(arena, fused, PARTIAL);
+    expect_runs_right(&m);
+    m = pack_for(arena, graph_of(arena, text), PARTIAL);
+    expect_runs_right(&m);
+    return m;
+}
+
+/* Products of integers are the device's, and what is in floats its host's; each value is copied
+ * once, and whichever of both computes an output, it is there. */
+static void a_device_and_its_host_share_a_module(void **state) {
+    packed m = expect_right_in_part(
+        *state, QUANTIZED PRODUCT(x, a, f, k) PRODUCT(k, b, g, l) "output b\noutput f2\noutput a\n"
+                                                                  "output l\noutput x\n");
+    assert_int_equal(m.plan.device_count, 1);
+    assert_int_equal(count_kernels(&m, 1), 2);
+    assert_int_equal(count_kernels(&m, 0), 10);
+}
+
+static void values_pass_between_both_in_every_iteration(void **state) {
+    packed m = expect_right_in_part(
+        *state, QUANTIZED
+        "i: i64[], c: i8[48,48] = loop_begin(n, x) carried=1 trips=3\n" PRODUCT(c, a, f, k)
+            PRODUCT(k, b, g, l) "last: i8[48,48], all: f32[3,48,48], sums: i32[3,48,48] = "
+                                "loop_end(i, l, g, b)\noutput last\noutput all\noutput sums\n");
+    assert_int_equal(count_kernels(&m, 1), 2);
+    assert_int_equal(count_steps(&m, KILN_ACTION_LOOP), 1);
+}
+
+/* Copies take longer than what the device saves. */
+static void a_small_kernel_between_two_of_the_host_is_the_hosts(void **state) {
+    packed m = expect_right_in_part(*state, "graph g\ninput x: f32[48]\n"
+                                            "a: i32[48] = cast(x) to=\"i32\"\n"
+                                            "b: i32[48] = neg(a)\n"
+                                            "c: f32[48] = cast(b) to=\"f32\"\noutput c\n");
+    assert_int_equal(m.plan.device_count, 0);
+}
+
+static void without_a_host_the_missing_schedule_is_an_error(void **state) {
+    kiln_target target;
+    kiln_compilation *c = NULL;
+    expect_ok(kiln_target_parse(KILN_STR("null,integers"), *state, &target));
+    kiln_graph *graph =
+        graph_of(*state, "graph g\ninput x: f32[4]\ny: f32[4] = neg(x)\noutput y\n");
+    expect_ok(kiln_compilation_create(graph, &target, *state, &c));
+    expect_error(kiln_compilation_choose(c, NULL), FAILED_PRECONDITION,
+                 "rules for null have no schedule: the device lacks f32");
+}
+
 static void loops_inside_of_each_other(void **state) {
     packed m = expect_right(
         *state,
@@ -403,6 +475,10 @@ int main(void) {
         test_with_arena(results_of_a_loop_of_unknown_length),
         test_with_arena(a_loop_that_goes_on_is_an_error),
         test_with_arena(loops_on_a_device_with_memory_of_its_own),
+        test_with_arena(a_device_and_its_host_share_a_module),
+        test_with_arena(values_pass_between_both_in_every_iteration),
+        test_with_arena(a_small_kernel_between_two_of_the_host_is_the_hosts),
+        test_with_arena(without_a_host_the_missing_schedule_is_an_error),
         test_with_arena(loops_inside_of_each_other),
         test_with_arena(values_lie_inside_of_others_in_a_body),
         test_with_arena(tasks_of_a_body_weigh_as_much_as_they_run),

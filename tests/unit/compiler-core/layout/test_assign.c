@@ -102,7 +102,7 @@ static double least_time(fixture *f, const kiln_assignment *a) {
 static void nothing_is_faster_than_what_is_assigned(void **state) {
     for (uint64_t seed = 0; seed < 4; seed++) {
         fixture f = network(*state, seed);
-        const kiln_assignment a = {f.graph, &f.plan, f.list, conversion_ns, &f};
+        const kiln_assignment a = {f.graph, &f.plan, f.list, conversion_ns, NULL, &f};
         uint32_t way[STEPS_MAX];
         double ns = 0;
         assert_true(kiln_layout_assign(&a, *state, way, &ns));
@@ -130,7 +130,7 @@ static void layouts_with_the_same_places_need_no_conversion(void **state) {
     for (uint32_t i = 0; i < 2; i++)
         expect_ok(kiln_layout_parse(kiln_str_from(layout_text[1]), 4, &blocked.layout[i]));
     kiln_ways_add(&list, &plan.tasks.task[0], &blocked, *state);
-    const kiln_assignment a = {graph, &plan, &list, never, NULL};
+    const kiln_assignment a = {graph, &plan, &list, never, NULL, NULL};
     double ns = 0;
     assert_true(kiln_layout_assign(&a, *state, &way, &ns));
     assert_float_equal(ns, 1, 0);

@@ -59,7 +59,7 @@ static double time_of(const fixture *f, const bool *joined) {
 }
 
 static double choose(const fixture *f, bool *out_joined) {
-    const kiln_assignment a = {f->graph, &f->whole, f->list, never, NULL};
+    const kiln_assignment a = {f->graph, &f->whole, f->list, never, NULL, NULL};
     kiln_joined_choose(&a, &f->joins, f->arena, out_joined);
     return time_of(f, out_joined);
 }

@@ -1,34 +1,54 @@
-/* `kiln vta`: programs of accelerators of the VTA class, as text and as blobs: what is in them,
- * whether they are right, what they compute and how long that takes. */
+/* `kiln vta`: programs of accelerators of the VTA class, as text, as blobs and in modules: what is
+ * in them, whether they are right, what they compute and how long that takes. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "cli/cli.h"
 #include "cli/common/json.h"
+#include "cli/vta_file.h"
 #include "vta/check.h"
 #include "vta/csim.h"
 #include "vta/rtl/params.h"
 
-#define PROGRAM_BYTES_MAX ((size_t)1 << 30)
 #define REDUNDANT_MAX 64u
+#define EVERY_PROGRAM UINT64_MAX
 
 typedef struct vta_call {
     const char *path, *output;
     kiln_opt_list input;
+    uint64_t number; /* --program, or EVERY_PROGRAM */
     bool json, redundant;
     kiln_arena *process;
 } vta_call;
 
-/* A blob, or else text. */
+/* Those that the call is about. */
+static kiln_status read_programs(const vta_call *c, kiln_vta_found **out_found,
+                                 uint32_t *out_count) {
+    kiln_status st = kiln_vta_file_read(c->path, c->process, out_found, out_count);
+    if (st || c->number == EVERY_PROGRAM) return st;
+    if (c->number >= *out_count)
+        return KILN_ERROR(NOT_FOUND, "%s has no program %llu; it has %u, from 0 on", c->path,
+                          (unsigned long long)c->number, *out_count);
+    *out_found += c->number;
+    *out_count = 1;
+    return KILN_OK;
+}
+
+/* Of actions that take one alone. */
 static kiln_status read_program(const vta_call *c, kiln_vta_program *out_program) {
-    kiln_str bytes;
-    kiln_status st = kiln_file_read(c->path, PROGRAM_BYTES_MAX, c->process, &bytes);
-    if (st) return st;
-    st = kiln_str_starts(bytes, "KILNVTA\n")
-             ? kiln_vta_program_decode(bytes, c->process, out_program)
-             : kiln_vta_program_parse(bytes, c->process, out_program);
-    return kiln_status_note(st, "%s", c->path);
+    kiln_vta_found *found = NULL;
+    uint32_t count = 0;
+    kiln_strbuf list = {0};
+    kiln_status st = read_programs(c, &found, &count);
+    if (!st && count == 1) *out_program = found->program;
+    for (uint32_t i = 0; !st && count > 1 && i < count; i++)
+        kiln_strbuf_printf(&list, "%s%u %.*s", i ? ", " : "", i, KILN_STR_ARG(found[i].name));
+    if (!st && count > 1)
+        st = KILN_ERROR(INVALID_ARGUMENT, "%s has several programs, say --program N: %s", c->path,
+                        list.data);
+    kiln_strbuf_deinit(&list);
+    return st;
 }
 
 static kiln_status fault_status(const vta_call *c, const kiln_vta_program *program,
@@ -72,39 +92,52 @@ static kiln_status vta_asm(const vta_call *c) {
 }
 
 static kiln_status vta_disasm(const vta_call *c) {
-    kiln_vta_program program = {0};
+    kiln_vta_found *found = NULL;
+    uint32_t count = 0;
     kiln_strbuf text = {0};
-    kiln_status st = read_program(c, &program);
-    if (!st) {
-        kiln_vta_program_print(&program, &text);
-        st = write_out(c, kiln_strbuf_view(&text));
+    kiln_status st = read_programs(c, &found, &count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        if (found[i].name.size) kiln_strbuf_printf(&text, "# %.*s\n", KILN_STR_ARG(found[i].name));
+        kiln_vta_program_print(&found[i].program, &text);
     }
+    if (!st) st = write_out(c, kiln_strbuf_view(&text));
     kiln_strbuf_deinit(&text);
     return st;
 }
 
-static kiln_status vta_check(const vta_call *c) {
-    kiln_vta_program program = {0};
-    kiln_vta_fault fault = {0};
-    uint32_t list[REDUNDANT_MAX], count = 0;
-    kiln_status st = read_program(c, &program);
-    if (!st && !kiln_vta_check(&program, &fault)) st = fault_status(c, &program, &fault);
-    if (st) return st;
-    if (c->redundant) count = kiln_vta_redundant_tokens(&program, list, REDUNDANT_MAX);
+static void print_checked(const vta_call *c, const kiln_vta_found *found, const uint32_t *redundant,
+                          uint32_t count) {
+    const kiln_vta_program *program = &found->program;
     if (c->json) {
-        json_t *redundant = json_array();
+        json_t *list = json_array();
         for (uint32_t i = 0; i < KILN_MIN(count, REDUNDANT_MAX); i++)
-            json_array_append_new(redundant, json_integer(list[i]));
-        kiln_json_line(json_pack("{s:s, s:i, s:i, s:o}", "event", "checked", "instructions",
-                                 program.instruction_count, "redundant_tokens", count,
-                                 "redundant_after", redundant));
-        return KILN_OK;
+            json_array_append_new(list, json_integer(redundant[i]));
+        kiln_json_line(json_pack("{s:s, s:o, s:i, s:i, s:o}", "event", "checked", "name",
+                                 kiln_json_str(found->name), "instructions",
+                                 program->instruction_count, "redundant_tokens", count,
+                                 "redundant_after", list));
+        return;
     }
-    printf("%s: %u instructions, %u micro-ops, right in every order\n", c->path,
-           program.instruction_count, program.uop_count);
+    printf("%s%s%.*s: %u instructions, %u micro-ops, right in every order\n", c->path,
+           found->name.size ? ": " : "", KILN_STR_ARG(found->name), program->instruction_count,
+           program->uop_count);
     for (uint32_t i = 0; i < KILN_MIN(count, REDUNDANT_MAX); i++)
-        printf("  the token that instruction %u gives is not needed\n", list[i]);
-    return KILN_OK;
+        printf("  the token that instruction %u gives is not needed\n", redundant[i]);
+}
+
+static kiln_status vta_check(const vta_call *c) {
+    kiln_vta_found *found = NULL;
+    kiln_vta_fault fault = {0};
+    uint32_t list[REDUNDANT_MAX], programs = 0;
+    kiln_status st = read_programs(c, &found, &programs);
+    for (uint32_t i = 0; !st && i < programs; i++) {
+        const kiln_vta_program *program = &found[i].program;
+        uint32_t count = 0;
+        if (!kiln_vta_check(program, &fault)) st = fault_status(c, program, &fault);
+        if (!st && c->redundant) count = kiln_vta_redundant_tokens(program, list, REDUNDANT_MAX);
+        if (!st) print_checked(c, &found[i], list, count);
+    }
+    return st;
 }
 
 /* ---- kiln vta run, trace ---- */
@@ -282,13 +315,15 @@ static const struct {
                     {"params", vta_params}};
 
 kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
-    vta_call c = {.process = process};
+    vta_call c = {.process = process, .number = EVERY_PROGRAM};
     const kiln_opt option[] = {
         {"output|o", KILN_OPT_TEXT, &c.output, "PATH",
          "asm, disasm, trace, params: the file to write; run: a folder for the arguments as they "
          "are afterwards, NAME.bin"},
         {"input", KILN_OPT_LIST, &c.input, "NAME=FILE",
          "run, trace: the bytes of an argument (default zeros)"},
+        {"program", KILN_OPT_COUNT, &c.number, "N",
+         "of a module: the N-th of its programs, from 0 on (default all; run and trace take one)"},
         {"redundant", KILN_OPT_FLAG, &c.redundant, NULL,
          "check: also list tokens that are not needed (a check for each)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
@@ -296,7 +331,9 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
     const kiln_opt_table table = {
         "kiln vta asm TEXT -o FILE, kiln vta disasm|check|run|trace PROGRAM, kiln vta info|params "
         "CONFIG",
-        "Works on programs of accelerators of the VTA class, as text or as what asm made of it. "
+        "Works on programs of accelerators of the VTA class, as text, as what asm made of it, or "
+        "in a "
+        "module. "
         "`check` says whether one is right whatever order its engines run in, `run` simulates it "
         "by the cycle and says what each engine did, `trace` writes that for Perfetto, `info` says "
         "what a machine of that configuration has, `params` prints it for the Verilog of vta/rtl.",

@@ -98,6 +98,14 @@ bool kiln_vta_program_check(const kiln_vta_program *program, kiln_vta_fault *out
 
 /* ---- main memory ----------------------------------------------------------------------------- */
 
+bool kiln_vta_program_fits(const kiln_vta_program *program) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->buffer_count && bytes <= KILN_VTA_DRAM_BYTES_MAX; i++)
+        bytes +=
+            KILN_MIN(program->buffer[i].size_bytes, KILN_VTA_DRAM_BYTES_MAX) + KILN_VTA_PAGE_BYTES;
+    return bytes <= KILN_VTA_DRAM_BYTES_MAX;
+}
+
 uint64_t kiln_vta_program_place(const kiln_vta_program *program, uint64_t *out_place) {
     uint64_t end = 0;
     for (uint32_t i = 0; i < program->buffer_count; i++) {
@@ -202,7 +210,6 @@ static uint32_t get_count(reader *r, uint32_t most, uint32_t item_bytes) {
 
 /* Whether the list of buffers is as the header says. */
 static kiln_status check_buffers(const kiln_vta_program *p) {
-    uint64_t bytes = 0;
     if (p->buffer_count == 0 || p->buffer[0].size_bytes != 4 * (uint64_t)p->uop_count ||
         !kiln_str_is(p->buffer[0].name, kiln_vta_role_name(KILN_VTA_ROLE_UOPS)))
         return KILN_ERROR(DATA_LOSS, "the first buffer is not that of the micro-ops");
@@ -216,12 +223,10 @@ static kiln_status check_buffers(const kiln_vta_program *p) {
         for (uint32_t k = 0; k < i; k++)
             if (kiln_str_equal(b->name, p->buffer[k].name))
                 return KILN_ERROR(DATA_LOSS, "two buffers are called %.*s", KILN_STR_ARG(b->name));
-        bytes += KILN_MIN(b->size_bytes, KILN_VTA_DRAM_BYTES_MAX) + KILN_VTA_PAGE_BYTES;
-        if (bytes > KILN_VTA_DRAM_BYTES_MAX)
-            return KILN_ERROR(DATA_LOSS, "buffers of more than %llu bytes",
-                              (unsigned long long)KILN_VTA_DRAM_BYTES_MAX);
     }
-    return KILN_OK;
+    if (kiln_vta_program_fits(p)) return KILN_OK;
+    return KILN_ERROR(DATA_LOSS, "buffers of more than %llu bytes",
+                      (unsigned long long)KILN_VTA_DRAM_BYTES_MAX);
 }
 
 #define BUFFER_BYTES 16u

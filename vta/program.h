@@ -74,6 +74,9 @@ bool kiln_vta_program_check(const kiln_vta_program *program, kiln_vta_fault *out
 /* Where each buffer begins when they lie one behind the other from 0 on, each at a page; returns
  * the bytes of all. `out_place` has buffer_count elements. */
 uint64_t kiln_vta_program_place(const kiln_vta_program *program, uint64_t *out_place);
+/* Whether the buffers, each with a page to spare, are together no more than the machine addresses.
+ */
+bool kiln_vta_program_fits(const kiln_vta_program *program);
 /* Writes micro-ops and constants to their places in main memory. */
 void kiln_vta_program_fill(const kiln_vta_program *program, const uint64_t *place, uint8_t *dram);
 /* How many instructions run as one: those of a chain, else 1. */
@@ -89,7 +92,8 @@ void kiln_vta_program_encode(const kiln_vta_program *program, kiln_strbuf *out);
  * into `bytes`, all else lies in `arena`. */
 KILN_MUST_USE kiln_status kiln_vta_program_decode(kiln_str bytes, kiln_arena *arena,
                                                   kiln_vta_program *out_program);
-/* Text, and the other way: parse(print(p)) == p. INVALID_ARGUMENT naming the line. */
+/* Text, and the other way: parse(print(p)) == p. INVALID_ARGUMENT naming the line, or buffers that
+ * are together too large. */
 void kiln_vta_program_print(const kiln_vta_program *program, kiln_strbuf *out);
 KILN_MUST_USE kiln_status kiln_vta_program_parse(kiln_str text, kiln_arena *arena,
                                                  kiln_vta_program *out_program);

@@ -271,6 +271,10 @@ kiln_status kiln_vta_program_parse(kiln_str text, kiln_arena *arena,
     p.program.instruction_count = p.instruction.count;
     p.program.instruction = p.instruction.data;
     p.program.instruction_buffer = p.instruction_buffer.data;
+    if (!kiln_vta_program_fits(&p.program))
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "buffers of together more than %llu bytes, a page more for each",
+                          (unsigned long long)KILN_VTA_DRAM_BYTES_MAX);
     *out_program = p.program;
     return KILN_OK;
 }

@@ -76,6 +76,11 @@ def test_programs_of_accelerators_are_made_checked_and_run(world):
     pathlib.Path(text).write_text(PROGRAM.replace(" push_prev", ""), encoding="utf-8")
     world.refused("vta", "check", text, says="instruction 6 (finish pop_next): DEADLOCK")
     world.refused("vta", "run", program, "--input", "x=y", says="no argument 'x'")
+    pathlib.Path(text).write_text(PROGRAM.replace("argument 4", "argument 4000000000"), encoding="utf-8")
+    world.refused("vta", "asm", text, "-o", world.path("large.vta"), says="together more than 4294967296 bytes")
+    world.refused("vta", "disasm", program, "--program", "1", says="has no program 1; it has 1")
+    world.run("compile", world.zoo("gemm:16x32x24"), "-o", world.path("g.kiln"))
+    world.refused("vta", "check", world.path("g.kiln"), says="no kernel of the module is for an accelerator")
     world.refused("vta", "fly", program, says="unknown action 'fly'")
 
 

@@ -49,8 +49,8 @@ static void what_is_cut_off_or_too_long_is_refused(void **state) {
                  "version 2; this is version 1");
 }
 
-/* They could not be said as text. */
-static void buffers_that_text_does_not_have_are_refused(void **state) {
+/* They could not be said as text, or not be read as bytes. */
+static void buffers_that_are_no_buffers_are_refused(void **state) {
     const kiln_vta_config config = vta_random_config(3);
     kiln_vta_program program = vta_random_program(&config, 3, *state), read;
     program.buffer[0].name = KILN_STR("micro");
@@ -63,6 +63,10 @@ static void buffers_that_text_does_not_have_are_refused(void **state) {
     program.buffer[1].size_bytes = UINT64_MAX - (UINT64_C(1) << 31); /* sums of it wrap */
     expect_error(kiln_vta_program_decode(encoded(&program, *state), *state, &read), DATA_LOSS,
                  "buffers of more than 4294967296 bytes");
+    expect_error(kiln_vta_program_parse(KILN_STR("config pynq\nbuffer a argument 4000000000\n"
+                                                 "buffer b scratch 4000000000\nfinish\n"),
+                                        *state, &read),
+                 INVALID_ARGUMENT, "buffers of together more than 4294967296 bytes");
 }
 
 static const char image[] = "config pynq\n"
@@ -174,7 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(bytes_and_text_say_the_same),
         test_with_arena(what_is_cut_off_or_too_long_is_refused),
-        test_with_arena(buffers_that_text_does_not_have_are_refused),
+        test_with_arena(buffers_that_are_no_buffers_are_refused),
         test_with_arena(text_is_read_as_it_says),
         test_with_arena(bad_lines_are_named),
         test_with_arena(illegal_programs_are_named),

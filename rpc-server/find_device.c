@@ -86,12 +86,39 @@ static kiln_status search(kiln_helper *helper, const kiln_executor *executor, ki
     return NULL;
 }
 
+/* A machine made of software is there when it is asked for: nothing has to be opened. */
+static kiln_status find_machine(const kiln_executor *executor, kiln_str text, kiln_arena *arena,
+                                kiln_found_device *out_device) {
+    kiln_target target;
+    kiln_strbuf printed = {0};
+    kiln_status st = kiln_target_parse(text, arena, &target);
+    if (!st && !(kiln_target_is_software(&target) &&
+                 strcmp(kiln_target_kind_executor(target.kind), executor->name) == 0))
+        st = KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is no machine that --executor %s simulates",
+                        KILN_STR_ARG(text), executor->name);
+    if (st) return st;
+    kiln_target_print(&target, &printed);
+    const kiln_str canonical = kiln_strbuf_end(&printed, arena);
+    *out_device = (kiln_found_device){
+        .target = target,
+        .target_text = canonical,
+        .name = kiln_str_printf(arena, "simulated %.*s", KILN_STR_ARG(canonical)),
+        .driver = KILN_STR("none")};
+    return NULL;
+}
+
+static bool is_target_text(const kiln_executor *executor, kiln_str wanted) {
+    kiln_str rest = wanted;
+    return kiln_str_is(kiln_str_cut(&rest, ':'), executor->name) && rest.size;
+}
+
 kiln_status kiln_find_device_named(kiln_helper *helper, const kiln_executor *executor,
                                    kiln_str wanted, kiln_arena *arena,
                                    kiln_found_device *out_device) {
     uint64_t number = 0;
     if (kiln_str_to_u64(wanted, &number) && number <= UINT32_MAX)
         return kiln_find_device(helper, executor, (uint32_t)number, arena, out_device);
+    if (is_target_text(executor, wanted)) return find_machine(executor, wanted, arena, out_device);
     kiln_strbuf names = {0};
     kiln_status st = search(helper, executor, wanted, arena, &names, out_device);
     kiln_strbuf_deinit(&names);

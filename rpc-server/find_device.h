@@ -22,8 +22,9 @@ typedef struct kiln_found_device {
 KILN_MUST_USE kiln_status kiln_find_device(kiln_helper *helper, const kiln_executor *executor,
                                            uint32_t index, kiln_arena *arena,
                                            kiln_found_device *out_device);
-/* The device that people name `wanted`: by its number, or by its name or a part of it that no other
- * device has. Asks device by device. NOT_FOUND, INVALID_ARGUMENT (several have it) list them all;
+/* The device that people name `wanted`: by its number, by its name or a part of it that no other
+ * device has, or, where it is simulated, by its target text ("vta:CONFIG"). Asks device by device.
+ * INVALID_ARGUMENT: no such text. NOT_FOUND, INVALID_ARGUMENT (several have it) list them all;
  * errors of kiln_find_device. */
 KILN_MUST_USE kiln_status kiln_find_device_named(kiln_helper *helper, const kiln_executor *executor,
                                                  kiln_str wanted, kiln_arena *arena,

@@ -18,6 +18,7 @@
 #include "rpc-server/workshop.h"
 
 #define ALL UINT64_MAX
+#define DEVICE_FILE_BYTES_MAX ((size_t)4096)
 
 typedef struct options {
     const char *tracker, *batch, *key, *labels, *state, *executor, *power_cycle, *key_file,
@@ -38,11 +39,29 @@ static kiln_status read_calibrate(options *o) {
     return KILN_ERROR(INVALID_ARGUMENT, "--calibrate is once, again or never");
 }
 
-static kiln_status read_devices(const options *o, kiln_server_shell_options *out) {
+/* A file NAME.EXECUTOR holds what stands behind "EXECUTOR:" in a target's text. It is read here,
+ * while this process is where it was started, with all of its rights. */
+static kiln_status read_device(const options *o, const char *item, kiln_arena *process,
+                               const char **out_device) {
+    kiln_str text, name = kiln_str_from(item);
+    const char *suffix = kiln_arena_printf(process, ".%s", o->executor);
+    *out_device = item;
+    if (!kiln_str_ends(name, suffix)) return NULL;
+    kiln_status st = kiln_file_read(item, DEVICE_FILE_BYTES_MAX, process, &text);
+    if (st) return kiln_status_note(st, "--device %s", item);
+    *out_device =
+        kiln_arena_printf(process, "%s:%.*s", o->executor, KILN_STR_ARG(kiln_str_trim(text)));
+    return NULL;
+}
+
+static kiln_status read_devices(const options *o, kiln_arena *process,
+                                kiln_server_shell_options *out) {
+    kiln_status st = NULL;
     if (o->device.count > KILN_SERVER_SLOTS_MAX)
         return KILN_ERROR(INVALID_ARGUMENT, "at most %u devices", KILN_SERVER_SLOTS_MAX);
-    for (size_t i = 0; i < o->device.count; i++)
-        out->device[out->device_count++] = o->device.item[i];
+    for (size_t i = 0; !st && i < o->device.count; i++)
+        st = read_device(o, o->device.item[i], process, &out->device[out->device_count++]);
+    if (st) return st;
     if (out->device_count && !out->board.executor->driver)
         return KILN_ERROR(INVALID_ARGUMENT, "--device: %s is one device", o->executor);
     return NULL;
@@ -82,7 +101,7 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
     if (st || !o->executor) return st;
     out->board.executor = kiln_executor_find(kiln_str_from(o->executor));
     return out->board.executor
-               ? read_devices(o, out)
+               ? read_devices(o, process, out)
                : KILN_ERROR(INVALID_ARGUMENT, "there is no executor \"%s\"", o->executor);
 }
 
@@ -207,8 +226,9 @@ int main(int argc, char **argv) {
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
          "use only this one (default: as artefacts ask)"},
         {"device", KILN_OPT_LIST, &o.device, "DEVICE",
-         "which device of --executor to offer, by its number, from 0 on (default 0), or by a part "
-         "of its name; may be given several times"},
+         "which device of --executor to offer, by its number, from 0 on (default 0), by a part of "
+         "its name, or where it is simulated by a configuration (vta:CONFIG, or a file NAME.vta "
+         "with one); may be given several times"},
         {"slots", KILN_OPT_COUNT, &o.slots, "N",
          "trials at once, each on cores of its own, or of each device; they time one after the "
          "other "

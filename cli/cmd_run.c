@@ -6,14 +6,16 @@
 #include "cli/common/run_on.h"
 #include "cli/display.h"
 #include "cli/module_trust.h"
+#include "cli/run_check.h"
 #include "cli/wasm_file.h"
 #include "deploy/runtime/module_open.h"
 
 typedef struct options {
     kiln_opt_list given, trust;
-    const char *module, *folder, *dim;
+    const char *module, *folder, *dim, *model;
     uint64_t threads;
-    bool bench, perf, json;
+    bool bench, perf, json, check;
+    kiln_run_check reference;  /* with --check */
     kiln_run_on_options there; /* `on` NULL: here */
 } options;
 
@@ -27,12 +29,41 @@ static void print_json(const kiln_run *run) {
     }
 }
 
+static void print_checked(const options *o, const char *name, const kiln_run_checked *checked) {
+    if (o->json) {
+        kiln_json_line(json_pack("{s:s, s:s, s:b, s:I, s:f, s:f}", "event", "checked", "name", name,
+                                 "right", (int)checked->right, "different",
+                                 (json_int_t)checked->different, "max_error", checked->error,
+                                 "max_reference", checked->size));
+        return;
+    }
+    kiln_print_text(kiln_str_from(name), KILN_TEXT_LINE, stdout);
+    printf(": %s", checked->right ? "right" : "WRONG");
+    if (checked->error > 0)
+        printf(", at most %.3g off a reference of at most %.3g", checked->error, checked->size);
+    putchar('\n');
+}
+
+static kiln_status check_run(const options *o, const kiln_run *run, kiln_arena *process) {
+    kiln_run_checked *checked = NULL;
+    uint32_t wrong = 0;
+    kiln_status st = kiln_run_check_finish(&o->reference, run, &o->given, process, &checked);
+    for (uint32_t i = 0; !st && i < kiln_module_output_count(run->module); i++) {
+        print_checked(o, kiln_module_output(run->module, i)->name, &checked[i]);
+        wrong += !checked[i].right;
+    }
+    if (st || !wrong) return st;
+    return KILN_ERROR(INTERNAL, "%u outputs of %s are not what %s computes as it is written", wrong,
+                      o->module, o->reference.model);
+}
+
 static kiln_status show_outputs(const options *o, const kiln_run *run, kiln_arena *process) {
     if (o->json)
         print_json(run);
     else
         kiln_run_print(run);
-    return o->folder ? kiln_run_write(run, o->folder, process) : KILN_OK;
+    kiln_status st = o->folder ? kiln_run_write(run, o->folder, process) : KILN_OK;
+    return !st && o->check ? check_run(o, run, process) : st;
 }
 
 /* What can be known before anything runs. */
@@ -119,6 +150,11 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
         {"dim", KILN_OPT_TEXT, &o.dim, "NAME=N", kiln_run_dim_help},
         {"output", KILN_OPT_TEXT, &o.folder, "DIR", "write each output to DIR/NAME.npy"},
         {"bench", KILN_OPT_FLAG, &o.bench, NULL, "time runs, and each kernel"},
+        {"check", KILN_OPT_FLAG, &o.check, NULL,
+         "compare each output with what the model computes as it is written, without passes and "
+         "schedules, on this machine"},
+        {"model", KILN_OPT_TEXT, &o.model, "FILE",
+         "check: the model (default: the one that the module names, beside it or here)"},
         {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
         {"threads", KILN_OPT_COUNT, &o.threads, "N",
          "at most so many threads (default, and no more than: as compiled)"},
@@ -142,5 +178,9 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
     if (st || args.help) return st;
     o.module = o.there.name = args.positional[0];
     o.there.bench = o.bench;
+    if (o.check && o.bench)
+        return KILN_ERROR(INVALID_ARGUMENT, "--check is of a run's outputs: leave out --bench");
+    if (o.check) st = kiln_run_check_start(o.module, o.model, process, &o.reference);
+    if (st) return st;
     return o.there.on ? run_there(&o, process) : run_here(&o, process);
 }

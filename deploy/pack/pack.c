@@ -90,21 +90,27 @@ static void add_copy(kiln_packer *p, kiln_str name, uint32_t from, uint32_t to) 
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* Which of its inputs each result may overwrite. */
-static kiln_status find_in_place(kiln_packer *p, const kiln_program *te, const kiln_trace *trace) {
+/* What its schedule says beside its code: which of its inputs each result may overwrite, and the
+ * layouts of constants, which ways do not name. */
+static kiln_status look_at_schedule(kiln_packer *p, const kiln_program *te,
+                                    const kiln_trace *trace) {
     kiln_arena scratch;
     kiln_program *program = NULL;
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_trace_replay(trace, te, NULL, &scratch, &program, NULL);
     kiln_arg_buffers arg = st ? (kiln_arg_buffers){0} : kiln_program_args(program);
     uint32_t *over = KILN_ARENA_ARRAY(p->arena, uint32_t, arg.count);
+    kiln_layout *constant = KILN_ARENA_ARRAY(p->arena, kiln_layout, arg.count);
     for (uint32_t i = 0; i < arg.count; i++) {
-        if (program->buffer.data[arg.buffer[i]].role != KILN_ROLE_OUTPUT) continue;
+        const kiln_buffer_info *buffer = &program->buffer.data[arg.buffer[i]];
+        if (buffer->role == KILN_ROLE_CONSTANT) constant[i] = buffer->layout;
+        if (buffer->role != KILN_ROLE_OUTPUT) continue;
         kiln_buffer input = kiln_program_in_place(program, arg.buffer[i]);
         for (uint32_t k = 0; input && k < arg.count; k++)
             if (arg.buffer[k] == input) over[i] = k + 1;
     }
     kiln_vec_push_in(p->arena, &p->in_place, over);
+    kiln_vec_push_in(p->arena, &p->constant, constant);
     kiln_arena_deinit(&scratch);
     return st;
 }
@@ -156,7 +162,7 @@ static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str 
         return KILN_OK;
     }
     kiln_status st = build_kernel(p, te, key, name, trace, on_host, &bytes);
-    if (!st) st = find_in_place(p, te, trace);
+    if (!st) st = look_at_schedule(p, te, trace);
     if (st) return st;
     kiln_vec_push_in(p->arena, &p->kernel, bytes);
     kiln_vec_push_in(p->arena, &p->on_host, on_host);
@@ -239,22 +245,27 @@ static kiln_status convert(kiln_packer *p, kiln_value value, uint32_t from, uint
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* The bytes of a constant in that layout, laid out now so that no run has to. */
+static const void *constant_in(kiln_packer *p, kiln_value value, const kiln_layout *layout) {
+    const kiln_value_info *info = &p->graph->value.data[value];
+    if (kiln_layout_is_identity(layout)) return info->data;
+    char *bytes = KILN_ARENA_ARRAY(p->arena, char, physical_bytes(p, value, layout));
+    kiln_layout_pack(layout, &info->shape, info->dtype, info->data, bytes);
+    return bytes;
+}
+
 kiln_status kiln_packer_read(kiln_packer *p, kiln_value value, const kiln_layout *layout,
                              uint32_t *out_buffer) {
     if (kiln_layout_same_places(layout, &row, &p->graph->value.data[value].shape)) layout = &row;
     if (kiln_packer_find_buffer(p, value, layout, out_buffer)) return KILN_OK;
-    if (kiln_value_is_constant(p->graph, value) && kiln_layout_is_identity(layout)) {
+    if (kiln_value_is_constant(p->graph, value)) {
         kiln_plan_buffer plan = {.storage = KILN_STORAGE_CONSTANT,
-                                 .data = p->graph->value.data[value].data};
-        *out_buffer = kiln_packer_add_buffer(p, value, &row, plan);
+                                 .data = constant_in(p, value, layout)};
+        *out_buffer = kiln_packer_add_buffer(p, value, layout, plan);
         return KILN_OK;
     }
     uint32_t source = 0;
-    if (!kiln_packer_find_buffer(p, value, &p->layout[value], &source)) {
-        kiln_status st = kiln_packer_read(
-            p, value, &row, &source); /* a constant that a kernel wants in its own layout */
-        if (st) return st;
-    }
+    KILN_CHECK(kiln_packer_find_buffer(p, value, &p->layout[value], &source));
     uint32_t result =
         kiln_packer_add_buffer(p, value, layout, (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA});
     *out_buffer = result;
@@ -293,6 +304,14 @@ uint32_t kiln_packer_write(kiln_packer *p, kiln_value value) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
+static const kiln_layout *layout_of_arg(const kiln_packer *p, uint32_t step, uint32_t kernel,
+                                        uint32_t arg) {
+    const kiln_program *te = p->plan.tasks.task[p->plan.step[step].task].te;
+    const kiln_buffer buffer = kiln_program_args(te).buffer[arg];
+    return te->buffer.data[buffer].role == KILN_ROLE_CONSTANT ? &p->constant.data[kernel][arg]
+                                                              : &p->way[step]->layout[arg];
+}
+
 static kiln_status pack_kernel(kiln_packer *p, uint32_t index) {
     const kiln_step *from = &p->plan.step[index];
     const kiln_task *task = &p->plan.tasks.task[from->task];
@@ -307,7 +326,7 @@ static kiln_status pack_kernel(kiln_packer *p, uint32_t index) {
                            .arg = arg};
     kiln_status st = kernel_of_step(p, index, &step.kernel);
     for (uint32_t i = 0; !st && i < from->read_count; i++)
-        st = kiln_packer_read(p, from->arg[i], &p->way[index]->layout[i], &arg[i]);
+        st = kiln_packer_read(p, from->arg[i], layout_of_arg(p, index, step.kernel, i), &arg[i]);
     for (uint32_t i = from->read_count; !st && i < from->arg_count; i++)
         arg[i] = kiln_packer_write(p, from->arg[i]);
     if (!st) kiln_packer_add_step(p, step);

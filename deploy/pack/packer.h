@@ -37,8 +37,9 @@ typedef struct kiln_packer {
     kiln_layout *layout;  /* [value] in which it is written */
     kiln_windows windows;
     KILN_VEC(kiln_str) kernel;
-    KILN_VEC(bool) on_host;        /* [kernels] of a partial target: its host's */
-    KILN_VEC(uint32_t *) in_place; /* [kernels][arguments] which input it may overwrite, + 1 */
+    KILN_VEC(bool) on_host;           /* [kernels] of a partial target: its host's */
+    KILN_VEC(uint32_t *) in_place;    /* [kernels][arguments] which input it may overwrite, + 1 */
+    KILN_VEC(kiln_layout *) constant; /* [kernels][arguments] that constants have */
     KILN_VEC(kiln_plan_buffer)
     buffer; /* a value in one layout each; strided ones name a step of the graph's plan
                as their loop until the loops have numbers */

@@ -365,9 +365,19 @@ static kiln_status bind_arguments(device_program *program) {
     return st;
 }
 
+/* The machine that the trial wants, before anything of it is there. */
+static kiln_status become(kiln_device *device, const kiln_manifest *manifest) {
+    kiln_arena scratch;
+    kiln_target target;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_target_parse(manifest->target, &scratch, &target);
+    if (!st) st = kiln_device_reprogram(device, &target);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
 static kiln_status device_load(void *device, kiln_str artefact, const kiln_manifest *manifest,
                                void **out_program) {
-    (void)manifest;
     const opened *own = device;
     device_program *program = kiln_alloc(sizeof *program);
     program->device = own->device;
@@ -375,7 +385,8 @@ static kiln_status device_load(void *device, kiln_str artefact, const kiln_manif
     program->staging = kiln_alloc(STAGING_BYTES);
     kiln_rand_init(&program->rand, kiln_clock_precise_ns());
     program->canary = kiln_rand_u64(&program->rand);
-    kiln_status st = kiln_kernel_load(artefact, program->device, &program->kernel);
+    kiln_status st = become(own->device, manifest);
+    if (!st) st = kiln_kernel_load(artefact, program->device, &program->kernel);
     if (!st) st = bind_arguments(program);
     kiln_trial_memory_trim(program->memory);
     if (st)

@@ -10,6 +10,7 @@ struct kiln_device {
     void *state;
     kiln_arena arena; /* strings of the target */
     kiln_target target;
+    uint32_t reprogram_count;
 };
 
 static kiln_status find_row(kiln_device_kind kind, const kiln_device_row **out_row) {
@@ -117,6 +118,7 @@ kiln_status kiln_device_open(kiln_device_kind kind, const kiln_device_setup *set
     if (st) return st;
     kiln_device *device = kiln_alloc(sizeof *device);
     device->row = row;
+    device->reprogram_count = 0;
     kiln_arena_init(&device->arena, 0);
     if (!setup) setup = &first;
     if (setup->target) device->target = kiln_target_copy(setup->target, &device->arena);
@@ -136,6 +138,21 @@ void kiln_device_close(kiln_device *device) {
     kiln_arena_deinit(&device->arena);
     kiln_free(device);
 }
+
+kiln_status kiln_device_reprogram(kiln_device *device, const kiln_target *target) {
+    kiln_strbuf reason = {0};
+    const bool is_it = kiln_target_runs_on(target, &device->target, &reason);
+    kiln_strbuf_deinit(&reason);
+    if (is_it || !device->row->vtable->reprogram || target->kind != device->target.kind)
+        return KILN_OK;
+    kiln_status st = device->row->vtable->reprogram(device->state, target);
+    if (st) return kiln_status_note(st, "making device %s another machine", device->row->name);
+    device->target = kiln_target_copy(target, &device->arena);
+    device->reprogram_count++;
+    return KILN_OK;
+}
+
+uint32_t kiln_device_reprogram_count(const kiln_device *device) { return device->reprogram_count; }
 
 const kiln_device_row *kiln_device_row_in(const kiln_device *device) { return device->row; }
 const kiln_target *kiln_device_target(const kiln_device *device) { return &device->target; }

@@ -112,6 +112,8 @@ typedef struct kiln_device_vtable {
      * nothing where there is nothing to say. Optional. */
     void (*explain_missing)(kiln_strbuf *out);
     void (*close)(void *state); /* everything of it is gone by then */
+    /* Makes it another machine of its kind, as an FPGA can be. Optional: it stays what it is. */
+    kiln_status (*reprogram)(void *state, const kiln_target *target);
 
     /* Zeroed memory of a space whose allocator is OWNER, aligned as the space says. `guard` is for
      * memory of the host; others may ignore it. RESOURCE_EXHAUSTED: there is no more; the note says
@@ -230,7 +232,14 @@ KILN_MUST_USE kiln_status kiln_device_open(kiln_device_kind kind, const kiln_dev
 /* Accepts NULL. All memory and programs of it must be gone. */
 void kiln_device_close(kiln_device *device);
 
-/* Valid until close. */
+/* Makes the device the machine that code for `target` wants, where it is another one and can become
+ * that; else nothing happens, and loading such code says why it does not run. Errors of the row:
+ * then it is what it was. */
+KILN_MUST_USE kiln_status kiln_device_reprogram(kiln_device *device, const kiln_target *target);
+/* How often it became another machine. */
+uint32_t kiln_device_reprogram_count(const kiln_device *device);
+
+/* Valid until close, the target until the device becomes another machine. */
 const kiln_device_row *kiln_device_row_in(const kiln_device *device);
 const kiln_target *kiln_device_target(const kiln_device *device);
 void *kiln_device_state(const kiln_device *device); /* what the vtable takes */

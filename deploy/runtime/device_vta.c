@@ -67,6 +67,12 @@ static kiln_status vta_open(const kiln_device_setup *setup, kiln_arena *arena,
     return KILN_OK;
 }
 
+/* A simulator is whatever it simulates; it takes no time. */
+static kiln_status vta_reprogram(void *state, const kiln_target *target) {
+    (void)state, (void)target;
+    return KILN_OK;
+}
+
 /* ---- programs -------------------------------------------------------------------------------- */
 
 static kiln_status check_arguments(const kiln_manifest_launch *launch, const vta_launch *l) {
@@ -186,6 +192,7 @@ const kiln_device_vtable kiln_device_vta = {
     .list = vta_list,
     .open = vta_open,
     .close = kiln_soft_close,
+    .reprogram = vta_reprogram,
     .allocate = kiln_soft_allocate,
     .release = kiln_soft_release,
     .place = kiln_soft_place,

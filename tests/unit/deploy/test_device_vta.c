@@ -99,6 +99,33 @@ static void programs_that_are_wrong_are_refused_before_they_run(void **state) {
     kiln_device_close(device);
 }
 
+/* As often as what comes next is for another one. */
+static void a_device_becomes_the_machine_that_is_wanted(void **state) {
+    static const char *const wanted[] = {"vta:pynq", "vta:" MACHINE, "vta:" MACHINE, "vta:pynq"};
+    static const uint32_t count[] = {0, 1, 1, 2};
+    kiln_device *device, *other;
+    kiln_kernel *kernel;
+    kiln_target target;
+    const kiln_str bytes = vta_artefact_encode("vta:" MACHINE, TEXT, 2, 4, *state);
+    expect_ok(kiln_device_open(KILN_DEVICE_VTA, NULL, &device));
+    expect_error(kiln_kernel_load(bytes, device, &kernel), FAILED_PRECONDITION,
+                 "does not run on this machine");
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(wanted); i++) {
+        expect_ok(kiln_target_parse(kiln_str_from(wanted[i]), *state, &target));
+        expect_ok(kiln_device_reprogram(device, &target));
+        assert_int_equal(kiln_device_reprogram_count(device), count[i]);
+        assert_true(kiln_str_equal(kiln_device_target(device)->triple, target.triple));
+        if (i != 1) continue;
+        expect_ok(kiln_kernel_load(bytes, device, &kernel));
+        kiln_kernel_unload(kernel);
+    }
+    kiln_device_close(device);
+    expect_ok(kiln_device_open(KILN_DEVICE_NULL, NULL, &other)); /* which stays what it is */
+    expect_ok(kiln_device_reprogram(other, &target));
+    assert_int_equal(kiln_device_reprogram_count(other), 0);
+    kiln_device_close(other);
+}
+
 static void every_preset_is_a_device(void **state) {
     kiln_device_facts *facts;
     uint32_t count;
@@ -117,6 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_program_runs_and_takes_its_cycles),
         test_with_arena(programs_that_are_wrong_are_refused_before_they_run),
+        test_with_arena(a_device_becomes_the_machine_that_is_wanted),
         test_with_arena(every_preset_is_a_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,20 +4,23 @@
 #include "rpc-server/golden.h"
 #include "tests/unit/rpc-server/served.h"
 
-static const char *const preset_table[] = {
+static const char *const machine_table[] = {
 #define X(name, config, doc) "vta:" name,
 #include "base/vta_presets.def"
 #undef X
+    "vta:pynq,bus128,v2", /* no preset: the device of that number becomes it */
 };
 
+#define PRESETS (KILN_ARRAY_COUNT(machine_table) - 1)
+
 static void every_machine_passes_its_self_check(void **state) {
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(preset_table); i++) {
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(machine_table); i++) {
         served f;
         kiln_target target;
         kiln_golden golden;
-        expect_ok(kiln_target_parse(kiln_str_from(preset_table[i]), *state, &target));
+        expect_ok(kiln_target_parse(kiln_str_from(machine_table[i]), *state, &target));
         served_open(&f, KILN_TARGET_VTA, &target);
-        f.slots.slot[0].device = i;
+        f.slots.slot[0].device = i % PRESETS;
         expect_ok(kiln_golden_open(kiln_arena_printf(*state, "%s/golden", f.folder), &target,
                                    *state, &golden));
         const kiln_msg_trial trial = kiln_golden_trial();
@@ -43,6 +46,11 @@ static void devices_have_numbers_and_names(void **state) {
             kiln_find_device_named(f.helper, vta, kiln_str_from(row[i].wanted), *state, &device));
         assert_int_equal(device.index, row[i].index);
     }
+    expect_ok(kiln_find_device_named(f.helper, vta, KILN_STR("vta:pynq,v2"), *state, &device));
+    assert_int_equal(device.target.vta.features, (1u << KILN_VTA_FEATURE_COUNT) - 1);
+    expect_contains(device.name.data, "simulated vta:b1i16o16");
+    expect_error(kiln_find_device_named(f.helper, vta, KILN_STR("vta:pynq,v3"), *state, &device),
+                 INVALID_ARGUMENT, "v3");
     expect_error(kiln_find_device_named(f.helper, vta, KILN_STR("pynq2"), *state, &device),
                  NOT_FOUND, "no device of --executor vta is named \"pynq2\"; there are: 0 ");
     expect_error(kiln_find_device_named(f.helper, vta, KILN_STR("simulated"), *state, &device),

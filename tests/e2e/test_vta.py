@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Accelerators of the VTA class in the fleet: layers are tuned, packed with what their host does, and checked."""
+import json
+import pathlib
+import sys
+
+import harness
+from harness import until
+
+LAYER = "conv:32,14,14,32,3,3,1,1,1,1,1,1,1,1,1_int8"
+
+
+def expect_right(world, module):
+    checked = world.json("run", module, "--check")[-1]
+    assert checked["event"] == "checked" and checked["right"] and checked["different"] == 0, checked
+
+
+def test_a_private_fleet_offers_the_machine(world):
+    model, db, module = world.zoo(LAYER), world.path("t.db"), world.path("layer.kiln")
+    done = world.json("tune", model, "--target", "pynq-vta", "--trials", 6, "--db", db, "--out", module)[-1]
+    assert done["event"] == "done" and done["measured"] == 6 and done["verified"] > 0, done
+    assert len(done["tasks"]) == 1, done  # conversions are the host's, and nothing measures them
+    [row] = world.sql("t.db", "SELECT DISTINCT target, artefact_kind FROM record WHERE outcome = 'ok'")
+    assert row[0].startswith("vta:b1i16o16") and row[1] == "vta", row
+    # Its clock counts cycles: a schedule takes the same time whenever it is measured.
+    times = world.sql("t.db", "SELECT count(DISTINCT median_ns) FROM record WHERE outcome = 'ok' GROUP BY trace_hash")
+    assert all(count == ["1"] for count in times), times
+    metadata = world.json("inspect", module)[0]["metadata"]
+    assert metadata["target"] == row[0] and metadata["host"].startswith("cpu:"), metadata
+    expect_right(world, module)
+    [program] = world.json("vta", "check", module)
+    assert program["event"] == "checked" and program["instructions"] > 4, program
+    assert json.loads(world.run("vta", "trace", module).stdout)["traceEvents"]
+    assert "# conv" in world.run("vta", "disasm", module).stdout
+    world.left_nothing()
+
+
+def test_another_model_is_no_reference(world):
+    model, module = world.zoo(LAYER), world.path("layer.kiln")
+    world.run("compile", model, "--target", "pynq-vta", "--db", "none", "-o", module)
+    expect_right(world, module)
+    world.refused("run", module, "--check", "--model", world.zoo("gemm:4x4x4"), says="is not the model that the module was made from")
+    world.refused("run", module, "--check", "--bench", says="leave out --bench")
+    pathlib.Path(model).unlink()
+    world.refused("run", module, "--check", says="is neither beside the module nor here")
+
+
+def test_two_machines_share_a_fleet_and_one_dies(world):
+    """The one in a file is another machine: its records are its own, and work for it waits until it is back."""
+    wide = pathlib.Path(world.path("wide.vta"))
+    wide.write_text("pynq,bus128\n", encoding="utf-8")
+    _, address = world.tracker()
+    world.board(address, "--executor", "vta", "--device", "pynq", key="pynq")
+    board = world.board(address, "--executor", "vta", "--device", str(wide), key="wide", state="wide")
+    world.tuner(address)
+    rows = until(lambda: (lambda r: r if len(r) == 2 else None)(world.json("fleet", "list", "--tracker", address)), "both machines in the fleet")
+    assert sorted("bus128" in row["target"] for row in rows) == [False, True], rows
+    model, times = world.zoo(LAYER), []
+    for target in ("pynq-vta", "pynq-vta,bus128"):
+        done = world.json("tune", model, "--target", target, "--tracker", address, "--trials", 4, "--db", world.path("t.db"))[-1]
+        assert done["event"] == "done" and done["verified"] > 0, done
+        times.append(done["tasks"][0]["best_ms"])
+    assert times[1] < times[0], times
+    world.kill(board)
+    job = world.start("kiln", "tune", model, "--target", "pynq-vta,bus128", "--tracker", address, "--trials", 8, "--db", world.path("t.db"), "--json")
+    world.board(address, "--executor", "vta", "--device", "vta:pynq,bus128", key="wide", state="wide")
+    world.ends(job)
+    rows = world.sql("t.db", "SELECT count(DISTINCT target), count(DISTINCT trial_id) = count(*) FROM record WHERE final = 0")
+    assert rows == [["2", "1"]], rows
+
+
+def test_what_is_no_machine_is_refused(world):
+    text = pathlib.Path(world.path("bad.vta"))
+    text.write_text("pynq,bus33\n", encoding="utf-8")
+    server = lambda *argv, says: world.refused("--tracker", "127.0.0.1:1", "--executor", *argv, says=says, name="kiln-rpc-server")
+    server("vta", "--device", str(text), says="bus33")
+    server("vta", "--device", world.path("none.vta"), says="none.vta")
+    server("vta", "--device", "vta:pynq,engines9", says="engines9")
+    server("null", "--device", "vta:pynq", says="no device of --executor null is named")
+    world.refused("compile", world.zoo(LAYER), "--target", "vta:pynq,bus33", "-o", world.path("x.kiln"), says="bus33")
+    world.refused("compile", world.zoo(LAYER), "--target", "pynq-vta,host=nobody", "-o", world.path("x.kiln"), says="the host")
+    # Floats are the host's: there is nothing for a device to tune.
+    done = world.json("tune", world.zoo("gemm:4x4x4"), "--target", "pynq-vta", "--trials", 2, "--db", world.path("t.db"))[-1]
+    assert done["event"] == "done" and done["tasks"] == [] and done["measured"] == 0, done
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

@@ -1,0 +1,290 @@
+#include "vta/search/cut.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/integer.h"
+#include "base/vec.h"
+
+/* Cycles of an instruction beside its work: it is taken, takes tokens and gives them. */
+#define TAKE_CYCLES 3.0
+
+typedef KILN_VEC(kiln_vta_cut_time) cut_list;
+
+static double positions_of(const kiln_vta_conv *c) {
+    return (double)kiln_vta_conv_out_height(c) * kiln_vta_conv_out_width(c);
+}
+static double taps_of(const kiln_vta_conv *c) { return (double)c->kernel * c->kernel; }
+static bool has(const kiln_vta_config *config, kiln_vta_feature feature) {
+    return kiln_vta_config_has(config, feature);
+}
+
+/* Passes of the ALU over each result. */
+static double alu_passes(const kiln_vta_config *config) {
+    return has(config, KILN_VTA_CHAIN) ? 1 : KILN_VTA_CONV_OPERATIONS;
+}
+/* Cycles of a pass for each tile of results. */
+static double pass_cycles(const kiln_vta_config *config) {
+    return ceil((double)config->batch * config->block_out / config->alu_lanes) * config->alu_cycles;
+}
+static double beats_of(const kiln_vta_config *config, kiln_vta_memory memory, double tiles) {
+    return ceil(tiles * kiln_vta_tile_bytes(config, memory) / (config->bus_bits / 8.0));
+}
+
+/* ---- bounds ---- */
+
+kiln_vta_bound kiln_vta_conv_bound(const kiln_vta_config *config, const kiln_vta_conv *conv) {
+    const double results = positions_of(conv) * conv->out, taps = taps_of(conv);
+    const double reset = has(config, KILN_VTA_FIRST) ? 0 : results;
+    const double alu = results * alu_passes(config) * pass_cycles(config);
+    const double rows = ceil((double)conv->height / kiln_vta_conv_row_step(conv));
+    const double read = beats_of(config, KILN_VTA_INP, rows * conv->width * conv->in) +
+                        beats_of(config, KILN_VTA_WGT, taps * conv->in * conv->out);
+    const double written = beats_of(config, KILN_VTA_OUT, results);
+    kiln_vta_bound b = {.gemm = results * conv->in * taps};
+    b.compute = has(config, KILN_VTA_ENGINE) ? fmax(b.gemm + reset, alu) : b.gemm + reset + alu;
+    b.memory = config->channels > 2 ? fmax(read, written) : read + written;
+    b.all = fmax(b.compute, b.memory);
+    return b;
+}
+
+/* ---- estimates ---- */
+
+/* More steps are never the best cut, and an estimate takes time for each. */
+#define STEPS_MAX 4096u
+
+/* What a cut's parts and steps cost, in cycles. */
+typedef struct costs {
+    uint32_t parts, outs, steps;               /* steps of a part */
+    double inp, wgt, out;                      /* of a channel, to move what a step or part needs */
+    double inp_engine, wgt_engine, out_engine; /* of the engine beside that: each instruction waits
+                                                  for its last beat */
+    double gemm, reset, alu;
+} costs;
+
+/* Cycles of a channel for so many rows of `tiles` each. */
+static double rows_cycles(const kiln_vta_config *config, kiln_vta_memory memory, double rows,
+                          double tiles) {
+    const double beats = beats_of(config, memory, tiles);
+    return rows * (beats + ceil(beats / KILN_VTA_BURST_BEATS) * config->row_cycles);
+}
+
+/* False: the cut does not fit into the machine. */
+static bool costs_of(const kiln_vta_config *config, const kiln_vta_conv *conv,
+                     const kiln_vta_conv_cut *cut, costs *c) {
+    const uint32_t height = kiln_vta_conv_out_height(conv), width = kiln_vta_conv_out_width(conv);
+    const uint32_t in_rows = kiln_vta_conv_in_rows(conv, cut->rows),
+                   in_columns = (cut->columns - 1) * conv->stride + conv->kernel;
+    const double taps = taps_of(conv), acc = (double)cut->rows * cut->columns * cut->out;
+    const kiln_vta_sizes sizes = kiln_vta_sizes_of(config);
+    c->outs = conv->out / cut->out;
+    c->parts = c->outs * (height / cut->rows) * (width / cut->columns);
+    c->steps = conv->in / cut->in;
+    if (cut->threads > c->parts || (uint64_t)c->parts * c->steps > STEPS_MAX ||
+        KILN_MAX(cut->inp_places, cut->wgt_places) > KILN_VTA_CONV_PLACES_MAX ||
+        (double)cut->inp_places * cut->in * in_rows * in_columns > sizes.tile_count[KILN_VTA_INP] ||
+        (double)cut->wgt_places * cut->out * cut->in * taps > sizes.tile_count[KILN_VTA_WGT] ||
+        kiln_vta_conv_acc_places(config, cut) * acc + conv->out >= sizes.tile_count[KILN_VTA_ACC])
+        return false;
+
+    const bool whole_rows = cut->columns == width;
+    const bool together = whole_rows && conv->padding == 0 && kiln_vta_conv_row_step(conv) == 1;
+    c->inp = together ? rows_cycles(config, KILN_VTA_INP, cut->in, (double)in_rows * in_columns)
+                      : rows_cycles(config, KILN_VTA_INP, (double)cut->in * in_rows,
+                                    KILN_MIN(in_columns, conv->width));
+    c->wgt = rows_cycles(config, KILN_VTA_WGT, cut->out, cut->in * taps);
+    c->out = whole_rows
+                 ? rows_cycles(config, KILN_VTA_OUT, cut->out, cut->rows * (double)cut->columns)
+                 : rows_cycles(config, KILN_VTA_OUT, (double)cut->out * cut->rows, cut->columns);
+    const double wait = config->latency + TAKE_CYCLES;
+    c->inp_engine = (together ? 1 : cut->in) * wait;
+    c->wgt_engine = wait;
+    c->out_engine = (whole_rows ? 1 : cut->out) * TAKE_CYCLES;
+    c->gemm = taps * cut->in * acc + config->pipeline + TAKE_CYCLES;
+    c->reset = has(config, KILN_VTA_FIRST) ? 0 : acc + config->pipeline + TAKE_CYCLES;
+    c->alu = alu_passes(config) * (acc * pass_cycles(config) + KILN_VTA_ALU_PIPELINE + TAKE_CYCLES);
+    return true;
+}
+
+/* The part and the step of it that step `number` of all belongs to. */
+static void step_of(const costs *c, const kiln_vta_conv_cut *cut, uint32_t number,
+                    uint32_t *out_part, uint32_t *out_step) {
+    if (cut->in_turn) {
+        *out_part = number / c->steps;
+        *out_step = number % c->steps;
+        return;
+    }
+    const uint32_t group = number / (cut->threads * c->steps) * cut->threads;
+    const uint32_t threads = KILN_MIN(cut->threads, c->parts - group);
+    const uint32_t inside = number - group * c->steps;
+    *out_part = group + inside % threads;
+    *out_step = inside / threads;
+}
+
+/* Times of engines, step by step, as tokens order them. */
+typedef struct clocks {
+    double load, compute, alu, store, channel; /* when each is free */
+    double ready[STEPS_MAX], used[STEPS_MAX];  /* a step's loads and its sums are done */
+    double stored[STEPS_MAX];                  /* a part is */
+    uint32_t inp_there[KILN_VTA_CONV_PLACES_MAX], wgt_there[KILN_VTA_CONV_PLACES_MAX];
+} clocks;
+
+/* One move on an engine and a channel that others share. */
+static double move(double *engine, double *channel, double from, double cycles, double wait) {
+    const double begin = fmax(fmax(*engine, from), channel ? *channel : 0);
+    if (channel) *channel = begin + cycles;
+    *engine = begin + cycles + wait;
+    return *engine;
+}
+
+static void load_step(const costs *c, const kiln_vta_conv_cut *cut, uint32_t number, double from,
+                      clocks *t) {
+    uint32_t part, step;
+    step_of(c, cut, number, &part, &step);
+    const uint32_t places = c->parts / c->outs;
+    const uint32_t out = cut->out_inside ? part % c->outs : part / places,
+                   place = cut->out_inside ? part / c->outs : part % places;
+    const uint32_t inputs = place * c->steps + step + 1, weights = out * c->steps + step + 1;
+    uint32_t *inp = &t->inp_there[number % cut->inp_places],
+             *wgt = &t->wgt_there[number % cut->wgt_places];
+    t->ready[number] = fmax(from, t->load);
+    if (*inp != inputs) t->ready[number] = move(&t->load, &t->channel, from, c->inp, c->inp_engine);
+    if (*wgt != weights)
+        t->ready[number] = move(&t->load, &t->channel, from, c->wgt, c->wgt_engine);
+    *inp = inputs;
+    *wgt = weights;
+}
+
+double kiln_vta_cut_estimate(const kiln_vta_config *config, const kiln_vta_conv *conv,
+                             const kiln_vta_conv_cut *cut) {
+    costs c;
+    clocks t;
+    if (!costs_of(config, conv, cut, &c)) return INFINITY;
+    const uint32_t count = c.parts * c.steps, lag = KILN_MIN(cut->inp_places, cut->wgt_places),
+                   acc_places = kiln_vta_conv_acc_places(config, cut);
+    const bool engine = has(config, KILN_VTA_ENGINE);
+    t.load = t.compute = t.alu = t.store = t.channel = 0;
+    memset(t.inp_there, 0, sizeof t.inp_there);
+    memset(t.wgt_there, 0, sizeof t.wgt_there);
+    for (uint32_t s = 0; s < KILN_MIN(lag, count); s++) load_step(&c, cut, s, 0, &t);
+    for (uint32_t s = 0; s < count; s++) {
+        uint32_t part, step;
+        step_of(&c, cut, s, &part, &step);
+        if (step == 0) {
+            if (part >= acc_places) t.compute = fmax(t.compute, t.stored[part - acc_places]);
+            t.compute += c.reset;
+        }
+        t.compute = t.used[s] = fmax(t.compute, t.ready[s]) + c.gemm;
+        if (s + lag < count) load_step(&c, cut, s + lag, t.used[s], &t);
+        if (step + 1 < c.steps) continue;
+        double *alu = engine ? &t.alu : &t.compute;
+        *alu = fmax(*alu, t.used[s]) + c.alu;
+        /* Where loads and stores share no channel, a store waits for none. */
+        t.stored[part] =
+            move(&t.store, config->channels > 2 ? NULL : &t.channel, *alu, c.out, c.out_engine);
+    }
+    return t.store;
+}
+
+/* ---- the search ---- */
+
+static int by_estimate(const void *a, const void *b) {
+    const kiln_vta_cut_time *x = a, *y = b;
+    return (x->estimate > y->estimate) - (x->estimate < y->estimate);
+}
+
+static void consider(const kiln_vta_config *config, const kiln_vta_conv *conv,
+                     const kiln_vta_conv_cut *cut, cut_list *list) {
+    const kiln_vta_cut_time one = {.cut = *cut,
+                                   .estimate = kiln_vta_cut_estimate(config, conv, cut)};
+    if (isfinite(one.estimate)) kiln_vec_push(list, one);
+}
+
+/* Both orders of parts and of threads, and places for a step of each thread, for all steps of a
+ * part, or for those of each thread's part. One thread has one place: it hides nothing. */
+static void consider_orders(const kiln_vta_config *config, const kiln_vta_conv *conv,
+                            kiln_vta_conv_cut cut, cut_list *list) {
+    const uint32_t steps = conv->in / cut.in;
+    const uint32_t places[] = {cut.threads, steps, cut.threads * steps};
+    const uint32_t kinds = cut.threads == 1 || steps == 1 ? 1 : 3;
+    for (uint32_t order = 0; order < (cut.threads == 1 ? 2 : 4); order++)
+        for (uint32_t inp = 0; inp < kinds; inp++)
+            for (uint32_t wgt = 0; wgt < kinds; wgt++) {
+                cut.out_inside = order & 1;
+                cut.in_turn = order & 2;
+                cut.inp_places = places[inp];
+                cut.wgt_places = places[wgt];
+                if (cut.in_turn || (inp == wgt && inp != 1)) consider(config, conv, &cut, list);
+            }
+}
+
+static void all_cuts(const kiln_vta_config *config, const kiln_vta_conv *conv, uint32_t threads,
+                     cut_list *list) {
+    const uint32_t height = kiln_vta_conv_out_height(conv), width = kiln_vta_conv_out_width(conv);
+    for (uint32_t rows = 1; rows <= height; rows++) {
+        if (height % rows) continue;
+        for (uint32_t columns = 1; columns <= width; columns++) {
+            if (width % columns) continue;
+            for (uint32_t out = 1; out <= conv->out; out++) {
+                if (conv->out % out) continue;
+                for (uint32_t in = 1; in <= conv->in; in++)
+                    if (conv->in % in == 0)
+                        consider_orders(config, conv,
+                                        (kiln_vta_conv_cut){.rows = rows,
+                                                            .columns = columns,
+                                                            .out = out,
+                                                            .in = in,
+                                                            .threads = threads},
+                                        list);
+            }
+        }
+    }
+}
+
+/* False: the machine cannot run the cut after all. */
+static bool simulate(const kiln_vta_config *config, const kiln_vta_conv *conv, kiln_arena *arena,
+                     kiln_vta_cut_time *time) {
+    static const kiln_vta_csim_options options = {.timing_only = true};
+    kiln_vta_stream stream;
+    kiln_vta_fault fault;
+    kiln_status st = kiln_vta_conv_build(config, conv, &time->cut, arena, &stream);
+    if (st) { /* too few micro-ops, or too small a distance between uses of an accumulator */
+        kiln_status_free(st);
+        return false;
+    }
+    KILN_CHECK(stream.program_count == 1); /* nothing limits its length */
+    const kiln_vta_program *p = stream.program;
+    KILN_CHECK(kiln_vta_csim_run(p, NULL, 0, &options, arena, &time->timing, &fault));
+    time->instructions = p->instruction_count;
+    time->stream_bytes =
+        (uint64_t)p->instruction_count * KILN_VTA_INSTRUCTION_BYTES + 4ull * p->uop_count;
+    time->no_ops = stream.no_ops;
+    time->uop_hits = stream.uop_hits;
+    time->uop_misses = stream.uop_misses;
+    return true;
+}
+
+kiln_status kiln_vta_cut_search(const kiln_vta_config *config, const kiln_vta_conv *conv,
+                                uint32_t threads, uint32_t simulate_count,
+                                kiln_vta_cut_time *out_best) {
+    cut_list list = {0};
+    kiln_arena arena;
+    uint32_t simulated = 0;
+    kiln_arena_init(&arena, 0);
+    all_cuts(config, conv, threads, &list);
+    if (list.count) qsort(list.data, list.count, sizeof *list.data, by_estimate);
+    for (uint32_t i = 0; i < list.count && simulated < simulate_count; i++) {
+        kiln_arena_reset(&arena);
+        if (!simulate(config, conv, &arena, &list.data[i])) continue;
+        if (!simulated++ || list.data[i].timing.cycles < out_best->timing.cycles)
+            *out_best = list.data[i];
+    }
+    kiln_arena_deinit(&arena);
+    kiln_vec_deinit(&list);
+    if (simulated) return KILN_OK;
+    return KILN_ERROR(NOT_FOUND,
+                      "no cut of the convolution with %u virtual threads fits into the machine",
+                      threads);
+}

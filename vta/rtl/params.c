@@ -186,6 +186,10 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf
                           "// Two products share a multiplier (vta_dot.v).\n"
                           "`ifndef VTA_SHARE_MULTIPLIERS\n"
                           "`define VTA_SHARE_MULTIPLIERS 1\n"
+                          "`endif\n"
+                          "// Columns of weights that are multiplied in LUTs (vta_gemm.v).\n"
+                          "`ifndef VTA_LUT_COLUMNS\n"
+                          "`define VTA_LUT_COLUMNS 0\n"
                           "`endif\n");
     print_numbers(out);
     print_fields(&s, out);

@@ -1,9 +1,11 @@
 `include "vta_params.vh"
 // The sums of products of one row of inputs with one or two rows of weights. Products are registered, and so are the first
 // `VTA_TREE levels of the tree of sums. Two products of one input share a multiplier (weight a << HIGH) + weight b, of which
-// the lower product's sign is given back to the upper one: 25 x 18 bits of a DSP hold two of 8 x 8.
+// the lower product's sign is given back to the upper one: 25 x 18 bits of a DSP hold two of 8 x 8. With LUTS products are sums
+// of shifted weights, which synthesis never puts into a DSP.
 module vta_dot #(
-    parameter ROWS = 1
+    parameter ROWS = 1,
+    parameter LUTS = 0  // only with one row
 ) (
     input wire clock,
     input wire [`VTA_BLOCK_IN*`VTA_INP_BITS-1:0] inp,
@@ -23,7 +25,20 @@ module vta_dot #(
             if (ROWS == 1) begin : alone
                 wire signed [WB-1:0] w = wgt[k*WB+:WB];
                 reg signed [HIGH-1:0] both;
-                always @(posedge clock) both <= x * w;
+                if (LUTS) begin : by_sums
+                    // Bits of x, and of w with them: the highest one of each counts negative.
+                    wire signed [HIGH-1:0] wide = {{IB{w[WB-1]}}, w};
+                    wire [HIGH-1:0] part[0:IB];
+                    genvar i;
+                    assign part[0] = {HIGH{1'b0}};
+                    for (i = 0; i < IB; i = i + 1) begin : bit_of
+                        wire [HIGH-1:0] shifted = x[i] ? wide << i : {HIGH{1'b0}};
+                        assign part[i+1] = i == IB - 1 ? part[i] - shifted : part[i] + shifted;
+                    end
+                    always @(posedge clock) both <= part[IB];
+                end else begin : by_multiplier
+                    always @(posedge clock) both <= x * w;
+                end
                 assign sum[k] = {{(`VTA_SUM_BITS - HIGH) {both[HIGH-1]}}, both};
             end else begin : shared
                 wire signed [WB-1:0] low = wgt[k*WB+:WB], high = wgt[(N+k)*WB+:WB];

@@ -18,6 +18,7 @@ typedef struct vta_call {
     const char *path, *output;
     kiln_opt_list input;
     uint64_t number; /* --program, or EVERY_PROGRAM */
+    uint64_t lut_columns;
     bool json, redundant;
     kiln_arena *process;
 } vta_call;
@@ -301,7 +302,7 @@ static kiln_status vta_params(const vta_call *c) {
     kiln_vta_config config;
     kiln_strbuf text = {0};
     kiln_status st = read_config(c, &config);
-    if (!st) st = kiln_vta_rtl_params_print(&config, &text);
+    if (!st) st = kiln_vta_rtl_params_print(&config, (uint32_t)c->lut_columns, &text);
     if (!st) st = write_out(c, kiln_strbuf_view(&text));
     kiln_strbuf_deinit(&text);
     return st;
@@ -326,6 +327,8 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
          "of a module: the N-th of its programs, from 0 on (default all; run and trace take one)"},
         {"redundant", KILN_OPT_FLAG, &c.redundant, NULL,
          "check: also list tokens that are not needed (a check for each)"},
+        {"lut-columns", KILN_OPT_COUNT, &c.lut_columns, "N",
+         "params: columns of weights that are multiplied in LUTs, not in DSP blocks (default 0)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {

@@ -3,7 +3,7 @@
 
     rtl.py lint [CONFIG...]      verilator --lint-only -Wall
     rtl.py model CONFIG FOLDER   FOLDER/model.so, for build/tests/vta/rtl_bench
-    rtl.py synth CONFIG...       what it takes of an FPGA of Xilinx' 7 series (yosys)
+    rtl.py synth CONFIG[@N]...   what it takes of an FPGA of Xilinx' 7 series (yosys), with N columns multiplied in LUTs
     rtl.py pnr [CONFIG]          its compute engine placed and routed on an iCE40 (nextpnr-ice40), and the clock that it can have
     rtl.py prove                 queues of tokens and the generator of addresses, for a number of steps (z3)
 """
@@ -56,7 +56,8 @@ def run(argv, folder):
 
 def params(config, folder):
     """Writes vta_params.vh and returns its macros that are numbers."""
-    text = run([BUILD / "cli/kiln", "vta", "params", config], folder)
+    config, _, lut_columns = config.partition("@")
+    text = run([BUILD / "cli/kiln", "vta", "params", config, "--lut-columns", lut_columns or 0], folder)
     (folder / "vta_params.vh").write_text(text)
     return dict(re.findall(r"^`define (VTA_\w+) (\d+)$", text, re.M))
 

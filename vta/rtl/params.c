@@ -117,9 +117,14 @@ static void print_numbers(kiln_strbuf *out) {
         kiln_strbuf_printf(out, "`define %s 3'd%u\n", numbers[i].name, numbers[i].value);
 }
 
-kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf *out) {
+kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, uint32_t lut_columns,
+                                      kiln_strbuf *out) {
     const kiln_vta_config *c = config;
     kiln_status st = check(c);
+    if (!st && (lut_columns % 2 || lut_columns > c->block_out))
+        st = KILN_ERROR(INVALID_ARGUMENT,
+                        "%u columns in LUTs; the machine has %u, and two share a multiplier",
+                        lut_columns, c->block_out);
     if (st) return st;
     const kiln_vta_sizes s = kiln_vta_sizes_of(c);
     const uint32_t levels = kiln_log2(c->block_in), elements = elements_of(c);
@@ -188,9 +193,9 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, kiln_strbuf
                           "`define VTA_SHARE_MULTIPLIERS 1\n"
                           "`endif\n"
                           "// Columns of weights that are multiplied in LUTs (vta_gemm.v).\n"
-                          "`ifndef VTA_LUT_COLUMNS\n"
-                          "`define VTA_LUT_COLUMNS 0\n"
-                          "`endif\n");
+                          "`ifndef VTA_LUT_COLUMNS\n");
+    print_macro("VTA_", "LUT_COLUMNS", lut_columns, out);
+    kiln_strbuf_text(out, "`endif\n");
     print_numbers(out);
     print_fields(&s, out);
     kiln_strbuf_text(out, "`endif\n");

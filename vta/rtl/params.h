@@ -7,9 +7,13 @@
 #include "base/str.h"
 #include "base/vta_config.h"
 
-/* Appends the text. UNIMPLEMENTED: vta/rtl lacks a feature of the configuration, or cannot keep the
- * times that it states. */
+/* Appends the text. Products with the last `lut_columns` of the columns that GEMM makes are in
+ * LUTs, the others in DSP blocks.
+ *
+ * UNIMPLEMENTED     vta/rtl lacks a feature of the configuration, or cannot keep the times that it
+ *                   states
+ * INVALID_ARGUMENT  lut_columns is odd, or more than there are */
 KILN_MUST_USE kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config,
-                                                    kiln_strbuf *out);
+                                                    uint32_t lut_columns, kiln_strbuf *out);
 
 #endif

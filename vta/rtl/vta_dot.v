@@ -28,7 +28,7 @@ module vta_dot #(
                 if (LUTS) begin : by_sums
                     // Bits of x, and of w with them: the highest one of each counts negative.
                     wire signed [HIGH-1:0] wide = {{IB{w[WB-1]}}, w};
-                    wire [HIGH-1:0] part[0:IB];
+                    wire [HIGH-1:0] part[0:IB]  /* verilator split_var */;
                     genvar i;
                     assign part[0] = {HIGH{1'b0}};
                     for (i = 0; i < IB; i = i + 1) begin : bit_of

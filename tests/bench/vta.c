@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/opt.h"
+#include "base/file.h"
 #include "vta/search/cut.h"
 #include "vta/search/layer.h"
 
@@ -205,14 +205,42 @@ static void speed(const kiln_vta_layer *layer) {
     kiln_arena_deinit(&arena);
 }
 
+/* FOLDER/LAYER.vta, the best stream of each layer with two virtual threads. */
+static void write_programs(const char *machine, const char *folder, const kiln_vta_layer *layer,
+                           uint32_t layers) {
+    const kiln_vta_config config = config_of(machine);
+    for (uint32_t i = 0; i < layers; i++) {
+        const kiln_vta_conv conv = kiln_vta_layer_tiled(&layer[i], &config);
+        const kiln_vta_cut_time time = run(&config, &layer[i], 2);
+        kiln_arena arena;
+        kiln_vta_stream stream;
+        kiln_strbuf bytes = {0};
+        kiln_arena_init(&arena, 0);
+        must(kiln_vta_conv_build(&config, &conv, &time.cut, &arena, &stream), layer[i].name, &time);
+        kiln_vta_program_encode(stream.program, &bytes);
+        const char *path = kiln_arena_printf(&arena, "%s/%s.vta", folder, layer[i].name);
+        must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0644), path, &time);
+        kiln_strbuf_deinit(&bytes);
+        kiln_arena_deinit(&arena);
+    }
+}
+
 int main(int argc, char **argv) {
     kiln_vta_layer layer[KILN_VTA_LAYERS_MAX];
     const uint32_t layers = kiln_vta_layers_resnet(false, layer);
-    (void)argv;
-    for (uint32_t m = 0; m < KILN_ARRAY_COUNT(machine_table); m++)
-        table(machine_table[m], layer, layers);
-    ablation(layer, layers);
-    speed(&layer[7]);
-    if (argc > 1) sensitivity(layer, layers);
+    const char *what = argc > 1 ? argv[1] : "";
+    if (!strcmp(what, "table")) {
+        for (uint32_t m = 0; m < KILN_ARRAY_COUNT(machine_table); m++)
+            table(machine_table[m], layer, layers);
+        ablation(layer, layers);
+        speed(&layer[7]);
+    } else if (!strcmp(what, "sensitivity")) {
+        sensitivity(layer, layers);
+    } else if (!strcmp(what, "programs") && argc == 4) {
+        write_programs(argv[2], argv[3], layer, layers);
+    } else {
+        fprintf(stderr, "usage: bench-vta table | sensitivity | programs CONFIG FOLDER\n");
+        return 2;
+    }
     return 0;
 }

@@ -1,7 +1,8 @@
 /* rtl_bench MODEL.so CONFIG PROGRAMS [SEED]: runs random programs on a machine of vta/rtl
  * (rtl_model.h) and on the cycle simulator: main memory must be the same byte for byte,
  * cycles too, and each engine must say that it ended all of its instructions.
- * rtl_bench MODEL.so FILE...: the same of programs in files, as text or blobs, within 2 %. */
+ * rtl_bench MODEL.so FILE...: the same of programs in files, as text or blobs, within 2 %; a line
+ * each. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -144,7 +145,11 @@ static bool run_file(bench *b, const char *path) {
     } else {
         uint64_t bytes;
         uint8_t *dram = vta_random_dram(&program, 1, &arena, &bytes);
+        const bench before = *b;
         ok = compare(b, &program, dram, bytes, 0.02, path, &arena);
+        printf("%s: %llu cycles, %.3f s, %s\n", path,
+               (unsigned long long)(b->cycles - before.cycles),
+               (double)(b->cpu_ns - before.cpu_ns) / 1e9, ok ? "the same" : "different");
     }
     kiln_arena_deinit(&arena);
     return ok;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "vta/search/cut.h"
 #include "vta/search/layer.h"
+#include "vta/search/resources.h"
 
 /* Cuts that are simulated of each layer, with each number of threads. */
 #define SIMULATED 64u
@@ -225,6 +226,35 @@ static void write_programs(const char *machine, const char *folder, const kiln_v
     }
 }
 
+/* Machines that were synthesised, for the fit of vta/search/resources.def: amounts with their
+ * names, LUTs that are no memories, flip-flops, whether the fit may see it; then what the model
+ * says. */
+static void print_resources(void) {
+    static const struct {
+        const char *config;
+        uint32_t lut_columns;
+        double lut, ff;
+        bool held_out;
+    } row[] = {
+#define X(config, columns, lut, ff, bram18, dsp, held_out) {config, columns, lut, ff, held_out},
+#include "vta/search/synthesised.def"
+#undef X
+    };
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const kiln_vta_config config = config_of(row[i].config);
+        double amount[KILN_VTA_RESOURCE_AMOUNTS_MAX];
+        const char *const *name;
+        const uint32_t count =
+            kiln_vta_resource_amounts(&config, row[i].lut_columns, &name, amount);
+        const kiln_vta_resources r = kiln_vta_resources_of(&config, row[i].lut_columns);
+        printf("%s@%u", row[i].config, row[i].lut_columns);
+        for (uint32_t k = 0; k < count; k++) printf("\t%s=%g", name[k], amount[k]);
+        printf("\tLUT=%g\tFF=%g\theld_out=%d\tmodel_LUT=%+.1f\tmodel_FF=%+.1f\n",
+               row[i].lut - kiln_vta_memory_luts(&config), row[i].ff, row[i].held_out,
+               100 * (r.lut / row[i].lut - 1), 100 * (r.ff / row[i].ff - 1));
+    }
+}
+
 int main(int argc, char **argv) {
     kiln_vta_layer layer[KILN_VTA_LAYERS_MAX];
     const uint32_t layers = kiln_vta_layers_resnet(false, layer);
@@ -238,8 +268,11 @@ int main(int argc, char **argv) {
         sensitivity(layer, layers);
     } else if (!strcmp(what, "programs") && argc == 4) {
         write_programs(argv[2], argv[3], layer, layers);
+    } else if (!strcmp(what, "resources")) {
+        print_resources();
     } else {
-        fprintf(stderr, "usage: bench-vta table | sensitivity | programs CONFIG FOLDER\n");
+        fprintf(stderr,
+                "usage: bench-vta table | sensitivity | resources | programs CONFIG FOLDER\n");
         return 2;
     }
     return 0;

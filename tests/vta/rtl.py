@@ -4,6 +4,7 @@
     rtl.py lint [CONFIG...]      verilator --lint-only -Wall
     rtl.py model CONFIG FOLDER   FOLDER/model.so, for build/tests/vta/rtl_bench
     rtl.py synth CONFIG[@N]...   what it takes of an FPGA of Xilinx' 7 series (yosys), with N columns multiplied in LUTs
+    rtl.py fit                   columns LUT and FF of vta/search/resources.def, from vta/search/synthesised.def
     rtl.py pnr [CONFIG]          its compute engine placed and routed on an iCE40 (nextpnr-ice40), and the clock that it can have
     rtl.py prove                 queues of tokens and the generator of addresses, for a number of steps (z3)
 """
@@ -105,6 +106,35 @@ def synth(config, folder):
             "BRAM18": total(r"RAMB18\w*") + total(r"RAMB36\w*", lambda name: 2), "DSP": total(r"DSP48E1")}
 
 
+def fit(rows, what):
+    """What each amount costs, nothing below 0: least squares of relative errors, one amount after the other until none changes."""
+    names = [name for name in rows[0] if name not in ("LUT", "FF", "held_out")]
+    scaled = [[row[name] / row[what] for name in names] for row in rows if not row["held_out"]]
+    each = [0.0] * len(names)
+    for _ in range(200000):
+        change = 0
+        for k in range(len(names)):
+            square = sum(row[k] ** 2 for row in scaled)
+            if not square:
+                continue
+            slope = sum(row[k] * (1 - sum(a * e for a, e in zip(row, each))) for row in scaled)
+            new = max(0.0, each[k] + slope / square)
+            change = max(change, abs(new - each[k]) * square ** 0.5)
+            each[k] = new
+        if change < 1e-9:
+            break
+    return dict(zip(names, each))
+
+
+def resources():
+    """Amounts and counts of each synthesised machine, and by how many per cent the model is off."""
+    text = run([BUILD / "tests/bench/bench-vta", "resources"], ROOT)
+    for line in text.splitlines():
+        config, *fields = line.split("\t")
+        values = {name: float(value) for name, value in (field.split("=") for field in fields)}
+        yield config, values, values.pop("model_LUT"), values.pop("model_FF")
+
+
 def pnr(config, folder):
     """Logic cells, block memories and the clock in MHz that the compute engine, with all memories of tiles, has on an iCE40 HX8K."""
     yosys(f"read_verilog -I{folder} {ROOT / 'tests/vta/pnr_compute.v'}; synth_ice40 -top pnr_compute -json vta.json", config, folder,
@@ -143,6 +173,13 @@ def main(command="", *words):
             for config in words:
                 counts = synth(config, folder)
                 print(f"{config}: " + ", ".join(f"{count} {what}" for what, count in counts.items()), flush=True)
+        elif command == "fit" and not words:
+            machines = list(resources())
+            lut, ff = (fit([values for _, values, *_ in machines], what) for what in ("LUT", "FF"))
+            for name in lut:
+                print(f"{name}: {lut[name]:.4g} LUT, {ff[name]:.4g} FF")
+            for config, values, off_lut, off_ff in machines:
+                print(f"{config}: the model is off by {off_lut:+.1f} % LUT, {off_ff:+.1f} % FF" + (", held out" if values["held_out"] else ""))
         elif command == "pnr" and len(words) < 2:
             config = SMALL if words in ((), ("1x4x4",)) else words[0]
             counts = pnr(config, folder)

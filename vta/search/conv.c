@@ -16,10 +16,10 @@ typedef struct making {
     kiln_vta_engine alu; /* the engine that runs operations */
     bool overwrites, saturates;
     uint32_t row_step; /* rows of the image from one row of a part's inputs to the next */
-    uint32_t in_rows, in_columns;   /* of a part's inputs */
-    uint32_t places;                /* for inputs and weights of steps */
-    uint32_t inp_tiles, wgt_tiles;  /* of a place */
-    uint32_t acc_places, acc_tiles; /* for results; of a place */
+    uint32_t in_rows, in_columns;               /* of a part's inputs */
+    uint32_t places;                            /* for inputs and weights of steps */
+    uint32_t inp_tiles, wgt_tiles;              /* of a place */
+    uint32_t acc_places, acc_stride, acc_tiles; /* for results; to the next; of a place */
     uint32_t inp_there[KILN_VTA_CONV_PLACES_MAX][3],
         wgt_there[KILN_VTA_CONV_PLACES_MAX][2]; /* what is loaded */
     kiln_status status;
@@ -43,6 +43,14 @@ uint32_t kiln_vta_conv_acc_places(const kiln_vta_config *config, const kiln_vta_
     const bool one_more =
         kiln_vta_config_has(config, KILN_VTA_ENGINE) && cut->in_turn && cut->threads > 1;
     return cut->threads + one_more;
+}
+
+uint32_t kiln_vta_conv_acc_stride(const kiln_vta_config *config, const kiln_vta_conv_cut *cut) {
+    const uint32_t tiles = cut->rows * cut->columns * cut->out;
+    const uint32_t quarter = kiln_vta_tile_count(config, KILN_VTA_ACC) / 4;
+    const bool own_quarters =
+        kiln_vta_config_has(config, KILN_VTA_ENGINE) && kiln_vta_conv_acc_places(config, cut) < 4;
+    return own_quarters ? KILN_MAX(tiles, quarter) : tiles;
 }
 
 static void did(making *m, kiln_status st) {
@@ -106,7 +114,7 @@ static void multiply(making *m, uint32_t acc_place, uint32_t step, uint32_t in) 
     const kiln_vta_conv_cut *cut = m->cut;
     const uint32_t taps = c->kernel * c->kernel, positions = cut->rows * cut->columns;
     const kiln_vta_nest nest = {
-        .base = {acc_place * m->acc_tiles, step % cut->inp_places * m->inp_tiles,
+        .base = {acc_place * m->acc_stride, step % cut->inp_places * m->inp_tiles,
                  step % cut->wgt_places * m->wgt_tiles},
         .loop_count = 6,
         .loop = {{cut->out, {positions, 0, cut->in * taps}},
@@ -121,8 +129,9 @@ static void multiply(making *m, uint32_t acc_place, uint32_t step, uint32_t in) 
 }
 
 static kiln_vta_nest all_results(const making *m, uint32_t acc_place) {
-    return (kiln_vta_nest){
-        .base.dst = acc_place * m->acc_tiles, .loop_count = 1, .loop = {{m->acc_tiles, {1, 0, 0}}}};
+    return (kiln_vta_nest){.base.dst = acc_place * m->acc_stride,
+                           .loop_count = 1,
+                           .loop = {{m->acc_tiles, {1, 0, 0}}}};
 }
 
 static bool has_engine(const making *m) { return m->alu == KILN_VTA_ENGINE_ALU; }
@@ -153,7 +162,7 @@ static void step(making *m, uint32_t acc_place, uint32_t number, const part *p, 
     signal_to(m, KILN_VTA_ENGINE_COMPUTE, KILN_VTA_ENGINE_LOAD);
 }
 
-static uint32_t first_bias(const making *m) { return m->acc_places * m->acc_tiles; }
+static uint32_t first_bias(const making *m) { return m->acc_places * m->acc_stride; }
 
 static void end_part(making *m, uint32_t acc_place, const part *p) {
     static const kiln_vta_operation operation[KILN_VTA_CONV_OPERATIONS] = {
@@ -166,7 +175,7 @@ static void end_part(making *m, uint32_t acc_place, const part *p) {
     const uint32_t operations = KILN_VTA_CONV_OPERATIONS - (m->saturates ? 1 : 0);
     const uint32_t positions = m->cut->rows * m->cut->columns;
     const kiln_vta_nest with_bias = {
-        .base = {acc_place * m->acc_tiles, first_bias(m) + p->out, 0},
+        .base = {acc_place * m->acc_stride, first_bias(m) + p->out, 0},
         .loop_count = 2,
         .loop = {{m->cut->out, {positions, 1, 0}}, {positions, {1, 0, 0}}}};
     if (has_engine(m)) {
@@ -182,7 +191,7 @@ static void end_part(making *m, uint32_t acc_place, const part *p) {
                    width = kiln_vta_conv_out_width(m->conv);
     const kiln_vta_copy copy = {.memory = KILN_VTA_OUT,
                                 .buffer = KILN_VTA_CONV_OUT,
-                                .sram_base = acc_place * m->acc_tiles,
+                                .sram_base = acc_place * m->acc_stride,
                                 .saturate = m->saturates,
                                 .dram_base = (p->out * height + p->row) * width + p->column,
                                 .dim_count = 3,
@@ -302,6 +311,7 @@ kiln_status kiln_vta_conv_build(const kiln_vta_config *config, const kiln_vta_co
                                                                     : KILN_VTA_ENGINE_COMPUTE,
                 .overwrites = kiln_vta_config_has(config, KILN_VTA_FIRST),
                 .saturates = kiln_vta_config_has(config, KILN_VTA_CHAIN),
+                .acc_stride = kiln_vta_conv_acc_stride(config, cut),
                 .acc_places = kiln_vta_conv_acc_places(config, cut),
                 .row_step = kiln_vta_conv_row_step(conv),
                 .in_rows = kiln_vta_conv_in_rows(conv, cut->rows),

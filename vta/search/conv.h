@@ -44,6 +44,10 @@ uint32_t kiln_vta_conv_row_step(const kiln_vta_conv *conv);
 uint32_t kiln_vta_conv_in_rows(const kiln_vta_conv *conv, uint32_t rows);
 /* Parts of results that the accumulators hold. */
 uint32_t kiln_vta_conv_acc_places(const kiln_vta_config *config, const kiln_vta_conv_cut *cut);
+/* Tiles from one of them to the next. Where the ALU is an engine it does not wait for GEMM in
+ * another quarter of the accumulators (vta/rtl/vta_acc.v), so parts, and the bias, have quarters of
+ * their own. */
+uint32_t kiln_vta_conv_acc_stride(const kiln_vta_config *config, const kiln_vta_conv_cut *cut);
 /* Main memory: inputs [in][height][width], weights [out][in][kernel][kernel], bias [out], outputs
  * [out][height][width], tiles all. An output is min(max((sum + bias + 32) >> 6, 0), 127). Errors of
  * the builder, OUT_OF_RANGE where the cut does not fit into the machine. */

@@ -86,7 +86,9 @@ static bool costs_of(const kiln_vta_config *config, const kiln_vta_conv *conv,
         KILN_MAX(cut->inp_places, cut->wgt_places) > KILN_VTA_CONV_PLACES_MAX ||
         (double)cut->inp_places * cut->in * in_rows * in_columns > sizes.tile_count[KILN_VTA_INP] ||
         (double)cut->wgt_places * cut->out * cut->in * taps > sizes.tile_count[KILN_VTA_WGT] ||
-        kiln_vta_conv_acc_places(config, cut) * acc + conv->out >= sizes.tile_count[KILN_VTA_ACC])
+        (uint64_t)kiln_vta_conv_acc_places(config, cut) * kiln_vta_conv_acc_stride(config, cut) +
+                conv->out >=
+            sizes.tile_count[KILN_VTA_ACC])
         return false;
 
     const bool whole_rows = cut->columns == width;

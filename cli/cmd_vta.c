@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/common/json.h"
 #include "cli/vta_file.h"
+#include "cli/vta_search.h"
 #include "vta/check.h"
 #include "vta/csim.h"
 #include "vta/rtl/params.h"
@@ -333,24 +334,27 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
     };
     const kiln_opt_table table = {
         "kiln vta asm TEXT -o FILE, kiln vta disasm|check|run|trace PROGRAM, kiln vta info|params "
-        "CONFIG",
+        "CONFIG, kiln vta search [options]",
         "Works on programs of accelerators of the VTA class, as text, as what asm made of it, or "
-        "in a "
-        "module. "
+        "in a module. "
         "`check` says whether one is right whatever order its engines run in, `run` simulates it "
         "by the cycle and says what each engine did, `trace` writes that for Perfetto, `info` says "
-        "what a machine of that configuration has, `params` prints it for the Verilog of vta/rtl.",
+        "what a machine of that configuration has, `params` prints it for the Verilog of vta/rtl. "
+        "`search` finds one for a model and a chip "
+        "(kiln vta search --help).",
         option,
         KILN_ARRAY_COUNT(option),
         2,
         2};
     kiln_args args;
+    if (argc > 1 && !strcmp(argv[1], "search"))
+        return kiln_vta_search_command(process, argc - 1, argv + 1);
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     c.path = args.positional[1];
     for (size_t i = 0; i < KILN_ARRAY_COUNT(action_table); i++)
         if (strcmp(args.positional[0], action_table[i].name) == 0) return action_table[i].run(&c);
     return KILN_ERROR(INVALID_ARGUMENT,
-                      "unknown action '%s'; known: asm disasm check run trace info params",
+                      "unknown action '%s'; known: asm disasm check run trace info params search",
                       args.positional[0]);
 }

@@ -11,7 +11,7 @@
  * needs it, and its multipliers are as many as GEMM's. */
 static const uint32_t batch_table[] = {1, 2, 4}, block_table[] = {8, 16, 32, 64},
                       alu_table[] = {4, 8, 16, 32}, alu_cycles_table[] = {1, 2},
-                      pipeline_table[] = {9, 11, 13, 16, 20},
+                      pipeline_table[] = {11, 13, 16, 20},
                       clock_table[] = {100, 125, 142, 166, 200, 250, 333},
                       channel_table[] = {1, 2, 4}, bus_table[] = {64, 128},
                       feature_table[] = {0, FEATURE(FIRST), FEATURE(FIRST) | FEATURE(CHAIN),

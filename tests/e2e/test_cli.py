@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 import harness
 import onnx_file
@@ -82,6 +83,25 @@ def test_programs_of_accelerators_are_made_checked_and_run(world):
     world.run("compile", world.zoo("gemm:16x32x24"), "-o", world.path("g.kiln"))
     world.refused("vta", "check", world.path("g.kiln"), says="no kernel of the module is for an accelerator")
     world.refused("vta", "fly", program, says="unknown action 'fly'")
+
+
+def test_an_accelerator_is_searched(world):
+    model, out = world.path("c8.onnx"), world.path("found")
+    world.run("zoo", "conv:C8", "-o", model)
+    limits = ("--seconds", "10", "--evaluate", "4", "--channels", "1", "--bram", "130")
+    found = world.json("vta", "search", "--model", model, *limits, "--out", out)[-1]
+    assert found["looked_at"] >= 20000 and found["evaluated"] >= 4 and found["gain"] >= 1.2, found
+    winner = (pathlib.Path(out) / "winner.vta").read_text().strip()
+    assert winner == found["winner"] and winner in world.run("vta", "info", winner).stdout
+    rows = (pathlib.Path(out) / "candidates.tsv").read_text().splitlines()
+    assert rows[1].startswith(winner + "\t") and float(rows[1].split("\t")[8]) <= 130, rows
+    assert f"`define VTA_LUT_COLUMNS {found['lut_columns']}" in (pathlib.Path(out) / "winner.vh").read_text()
+    page = xml.etree.ElementTree.parse(pathlib.Path(out) / "pareto.html")
+    assert len(page.findall(".//{http://www.w3.org/2000/svg}svg")) == 4
+    world.refused("vta", "search", "--layers", "C1", says="no layers 'C1'")
+    world.refused("vta", "search", "--layers", "C9", "--device", "xc7z999", says="xc7z999")
+    world.refused("vta", "search", says="either --model or --layers")
+    world.refused("vta", "search", "--layers", "C9", "--lut", "5", says="no machine fits")
 
 
 def test_zoo_lists_and_writes(world):

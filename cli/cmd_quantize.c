@@ -207,8 +207,7 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
         {"input", KILN_OPT_LIST, &o.source.given, "NAME=FILE",
          "samples of an input, stacked in a .npy or .pb file"},
         {"synthetic", KILN_OPT_COUNT, &o.source.synthetic, "N",
-         "calibrate on N samples of seeded random data: for benches, not for use (default: 4, "
-         "where "
+         "calibrate on N samples of seeded random data: for benches, not for use (default: 4 where "
          "no data are given)"},
         {"seed", KILN_OPT_COUNT, &o.source.seed, "N", "seed of that data (default 1)"},
         {"samples", KILN_OPT_COUNT, &o.source.samples_max, "N",

@@ -27,7 +27,7 @@ typedef struct kiln_quantize_options {
      * then. The first and the last of them, and depthwise convolutions, keep 8 of both. */
     uint32_t weight_bits, activation_bits;
     bool all_layers;    /* the first and the last as well */
-    bool bytes_outside; /* inputs and outputs of the model are bytes, where they are computed on so */
+    bool bytes_outside; /* inputs and outputs are bytes, where they are computed on so */
     const kiln_import_options *import;
 } kiln_quantize_options;
 

@@ -295,7 +295,7 @@ static void forget_beyond(number *n) {
 static bool apply_cut(rewriter *r, number *n) {
     if (!isfinite(n->least) && !isfinite(n->most)) return true;
     const double least = ldexp(n->least, n->exponent), most = ldexp(n->most, n->exponent);
-    if (n->fraction != 0) return false;
+    if (n->fraction != 0 || n->size > INT32_MAX) return false;
     settle(r, n);
     const bool below = isfinite(least) && (double)n->low < least,
                above = isfinite(most) && (double)n->high > most;
@@ -407,9 +407,8 @@ static bool make_whole(rewriter *r, number *n, bool nearest) {
     if (nearest && n->fraction == 0) return false;
     const int by = n->exponent;
     const double half = nearest ? 0.5 : 0;
-    if (nearest && !add_number(n, 0.5)) return false;
+    if ((nearest && !add_number(n, 0.5)) || n->size > INT32_MAX) return false;
     settle(r, n);
-    if (n->size > INT32_MAX) return false;
     n->ints = add_shift(r, n->ints, by, "RIGHT");
     n->low >>= by;
     n->high >>= by;

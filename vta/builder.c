@@ -110,19 +110,22 @@ static kiln_status check_copy(const kiln_vta_builder *b, const kiln_vta_copy *co
                                ? r->sizes.tile_count[copy->memory]
                                : kiln_vta_builder_accumulators(b);
     uint64_t tiles = 1, last = copy->dram_base;
+    bool is_empty = false; /* of zeros all */
     for (uint32_t i = 0; i < copy->dim_count; i++) {
         const kiln_vta_copy_dim *d = &copy->dim[i];
-        if (d->extent == 0)
+        is_empty |= d->extent == 0;
+        if (d->extent == 0 && (is_store || d->before + d->behind == 0))
             return KILN_ERROR(INVALID_ARGUMENT, "dimension %u of a copy is empty", i);
         if (is_store && (d->before || d->behind))
             return KILN_ERROR(INVALID_ARGUMENT, "a store with zeros around dimension %u", i);
-        last += (uint64_t)(d->extent - 1) * d->stride;
+        if (d->extent) last += (uint64_t)(d->extent - 1) * d->stride;
         tiles *= (uint64_t)d->before + d->extent + d->behind;
         if (tiles > limit) tiles = (uint64_t)limit + 1;
     }
     if (copy->sram_base + tiles > limit)
         return KILN_ERROR(OUT_OF_RANGE, "a copy from tile %u of %s on; there are %u",
                           copy->sram_base, kiln_vta_memory_name(copy->memory), limit);
+    if (is_empty) return KILN_OK;
     const uint64_t end = (last + 1) * r->sizes.tile_bytes[copy->memory];
     if (last > UINT32_MAX || end > buffer->size_bytes)
         return KILN_ERROR(OUT_OF_RANGE, "a copy up to byte %llu of %.*s, which has %llu",

@@ -124,8 +124,17 @@ static uint32_t simplify(const kiln_vta_copy *copy, kiln_vta_copy_dim *out) {
 
 void kiln_vta_copy_split(const kiln_vta_copy *copy, kiln_arena *arena, kiln_vta_moves *moves) {
     kiln_vta_copy_dim dim[KILN_VTA_COPY_DIMS_MAX + 1];
-    const uint32_t count = simplify(copy, dim);
     copying c = {.copy = copy, .sram = copy->sram_base, .arena = arena, .moves = moves};
-    add_dims(&c, dim, count, copy->dram_base);
+    uint64_t tiles = 1;
+    bool is_empty = false;
+    for (uint32_t i = 0; i < copy->dim_count; i++) {
+        const kiln_vta_copy_dim *d = &copy->dim[i];
+        tiles *= (uint64_t)d->before + d->extent + d->behind;
+        is_empty |= d->extent == 0;
+    }
+    if (is_empty)
+        c.zeros = tiles;
+    else
+        add_dims(&c, dim, simplify(copy, dim), copy->dram_base);
     add_zeros(&c, 0);
 }

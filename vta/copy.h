@@ -11,7 +11,7 @@
 
 /* A dimension of a copy: `extent` parts, `stride` tiles of main memory apart, with zeros around. */
 typedef struct kiln_vta_copy_dim {
-    uint32_t extent, stride;
+    uint32_t extent, stride; /* extent 0: of no part, so that the whole copy is of zeros */
     uint32_t before, behind; /* parts of zeros; of a store 0 */
 } kiln_vta_copy_dim;
 
@@ -29,7 +29,7 @@ typedef struct kiln_vta_copy {
 typedef KILN_VEC(kiln_vta_instruction) kiln_vta_moves;
 
 /* Appends LOADs or STOREs in the order of the machine's memory: as few as their fields allow. No
- * dimension is empty, and all tiles are in their memories. */
+ * dimension of a store is empty, and all tiles are in their memories. */
 void kiln_vta_copy_split(const kiln_vta_copy *copy, kiln_arena *arena, kiln_vta_moves *moves);
 
 #endif

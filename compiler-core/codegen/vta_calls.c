@@ -27,14 +27,6 @@ static kiln_status walk(walking *w, kiln_stmt stmt);
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static uint64_t tiles_of(const walking *w, kiln_buffer buffer) {
-    const kiln_buffer_info *b = &w->m.p->buffer.data[buffer];
-    const kiln_shape physical = kiln_layout_physical(&b->layout, &b->shape);
-    const uint32_t elements =
-        kiln_vta_tile_elements(&w->m.calls->config, kiln_vta_memory_of(b->scope));
-    return ((uint64_t)kiln_shape_count(&physical) + elements - 1) / elements;
-}
-
 static kiln_status take_places(walking *w, kiln_buffer buffer, uint64_t tiles,
                                uint32_t *out_first) {
     const kiln_buffer_info *b = &w->m.p->buffer.data[buffer];
@@ -64,7 +56,7 @@ static void free_from(walking *w, kiln_vta_memory memory, uint32_t tile) {
 /* The next of its places, which stay taken until what lies before them is taken back. */
 static kiln_status take_next(walking *w, kiln_stmt alloc, uint32_t count) {
     const kiln_buffer buffer = w->m.p->stmt.data[alloc].buffer;
-    const uint64_t tiles = tiles_of(w, buffer);
+    const uint64_t tiles = kiln_vta_tiles_of(&w->m, buffer);
     staged *at = NULL;
     for (uint32_t i = 0; i < w->staged.count; i++)
         if (w->staged.data[i].alloc == alloc) at = &w->staged.data[i];
@@ -82,6 +74,13 @@ static kiln_status take_next(walking *w, kiln_stmt alloc, uint32_t count) {
     return KILN_OK;
 }
 
+static void forget_outputs(walking *w, kiln_buffer buffer) {
+    const uint64_t tiles = kiln_vta_tiles_of(&w->m, buffer);
+    uint32_t **output = &w->m.output[buffer];
+    if (!*output) *output = KILN_ARENA_ARRAY(w->m.arena, uint32_t, tiles);
+    for (uint64_t i = 0; i < tiles; i++) (*output)[i] = KILN_VTA_NO_PLACE;
+}
+
 static kiln_status walk_alloc(walking *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->m.p->stmt.data[stmt];
     const kiln_vta_memory memory = kiln_vta_memory_of(w->m.p->buffer.data[s->buffer].scope);
@@ -93,11 +92,11 @@ static kiln_status walk_alloc(walking *w, kiln_stmt stmt) {
     const uint32_t before = w->used[memory];
     kiln_status st = KILN_OK;
     if (memory == KILN_VTA_OUT)
-        w->m.place[s->buffer] = KILN_VTA_NO_PLACE; /* where its accumulators are */
+        forget_outputs(w, s->buffer); /* they lie where their accumulators do */
     else if (stages > 1)
         st = take_next(w, stmt, stages);
     else
-        st = take_places(w, s->buffer, tiles_of(w, s->buffer), &w->m.place[s->buffer]);
+        st = take_places(w, s->buffer, kiln_vta_tiles_of(&w->m, s->buffer), &w->m.place[s->buffer]);
     if (!st) st = walk(w, s->child.data[0]);
     if (stages <= 1 && memory != KILN_VTA_OUT) free_from(w, memory, before);
     return st;
@@ -230,6 +229,7 @@ static kiln_status make_calls(kiln_program *p, kiln_arena *arena, bool asked, ki
                        .calls = calls,
                        .runs = KILN_ARENA_ARRAY(arena, bool, p->var.count),
                        .place = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
+                       .output = KILN_ARENA_ARRAY(arena, uint32_t *, p->buffer.count),
                        .number = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
                        .held = KILN_ARENA_ARRAY(arena, uint8_t, accumulators),
                        .store_offset = KILN_ARENA_ARRAY(arena, kiln_affine *, p->stmt.count),

@@ -52,6 +52,14 @@ uint32_t kiln_vta_tile_elements(const kiln_vta_config *config, kiln_vta_memory m
                                     : config->batch * config->block_out;
 }
 
+uint64_t kiln_vta_tiles_of(const kiln_vta_matching *m, kiln_buffer buffer) {
+    const kiln_buffer_info *b = &m->p->buffer.data[buffer];
+    const kiln_shape physical = kiln_layout_physical(&b->layout, &b->shape);
+    const uint32_t elements =
+        kiln_vta_tile_elements(&m->calls->config, kiln_vta_memory_of(b->scope));
+    return ((uint64_t)kiln_shape_count(&physical) + elements - 1) / elements;
+}
+
 static kiln_vta_memory memory_of(const kiln_vta_matching *m, kiln_buffer buffer) {
     return kiln_vta_memory_of(m->p->buffer.data[buffer].scope);
 }
@@ -272,9 +280,11 @@ static void set_tile(void *context, kiln_vta_memory memory, uint32_t tile, bool 
         h->m->held[tile] = h->set;
 }
 
-/* Adds a call that reads accumulators of the program, and leaves `held` in those that it writes. */
-static bool add_reading(kiln_vta_matching *m, const kiln_vta_call *call, uint8_t held) {
-    holding h = {.m = m, .wanted = KILN_VTA_HELD_ACC, .set = held};
+/* Adds a call that reads accumulators which hold one of `wanted`, and leaves `held` in those that
+ * it writes. */
+static bool add_wanting(kiln_vta_matching *m, const kiln_vta_call *call, uint8_t wanted,
+                        uint8_t held) {
+    holding h = {.m = m, .wanted = wanted, .set = held};
     kiln_vta_call_visit(call, look_at_tile, &h);
     if (h.is_outside) return refuse(m, "a tile lies behind the memory");
     if (h.is_wrong)
@@ -284,15 +294,20 @@ static bool add_reading(kiln_vta_matching *m, const kiln_vta_call *call, uint8_t
     return true;
 }
 
+static bool add_reading(kiln_vta_matching *m, const kiln_vta_call *call, uint8_t held) {
+    return add_wanting(m, call, KILN_VTA_HELD_ACC, held);
+}
+
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 /* Rounds of each loop, from and to, in which something is there: others are padding. */
 typedef struct inside {
     int64_t low[LOOPS_MAX], high[LOOPS_MAX];
+    bool is_empty; /* everything is padding */
 } inside;
 
 static inside everywhere(const kiln_vta_matching *m) {
-    inside all = {{0}, {0}};
+    inside all = {{0}, {0}, false};
     for (uint32_t i = 0; i < m->loop_count; i++) all.high[i] = extent_of(m, i) - 1;
     return all;
 }
@@ -305,14 +320,17 @@ static bool bound(kiln_vta_matching *m, const linear *sum, inside *at) {
         if (loop != LOOPS_MAX) return refuse(m, "a condition of a padding is over two loops");
         loop = i;
     }
-    if (loop == LOOPS_MAX)
-        return sum->constant >= 0 || refuse(m, "nothing is loaded, only padding is");
+    if (loop == LOOPS_MAX) {
+        at->is_empty |= sum->constant < 0;
+        return true;
+    }
     const int64_t factor = sum->factor[loop];
     if (factor > 0)
         at->low[loop] = KILN_MAX(at->low[loop], -kiln_floordiv(sum->constant, factor));
     else
         at->high[loop] = KILN_MIN(at->high[loop], kiln_floordiv(sum->constant, -factor));
-    return at->low[loop] <= at->high[loop] || refuse(m, "nothing is loaded, only padding is");
+    at->is_empty |= at->low[loop] > at->high[loop];
+    return true;
 }
 
 static bool bound_difference(kiln_vta_matching *m, kiln_expr larger, kiln_expr smaller,
@@ -347,7 +365,7 @@ static bool make_copy(kiln_vta_matching *m, const linear *core, const linear *gl
     for (uint32_t i = 0; i < m->loop_count; i++) {
         if (extent_of(m, i) == 1) continue;
         if (tile_loops >> i & 1) {
-            if (at->low[i] != 0 || at->high[i] != extent_of(m, i) - 1)
+            if (!at->is_empty && (at->low[i] != 0 || at->high[i] != extent_of(m, i) - 1))
                 return refuse(m, "a part of a tile is padding");
             continue;
         }
@@ -360,22 +378,27 @@ static bool make_copy(kiln_vta_matching *m, const linear *core, const linear *gl
     out->dim_count = count;
     for (uint32_t d = count; d-- > 0;) {
         const uint32_t i = order[d];
-        const int64_t stride = global->factor[i], rounds = at->high[i] - at->low[i] + 1;
+        const int64_t stride = global->factor[i], low = at->is_empty ? 0 : at->low[i],
+                      rounds = at->is_empty ? extent_of(m, i) : at->high[i] - low + 1;
         if (core->factor[i] != dense)
             return refuse(m, "tiles do not follow each other in the core");
         if (stride < 0 || stride > UINT32_MAX)
             return refuse(m, "a loop runs backwards over tiles of main memory");
         dense *= extent_of(m, i);
-        dram += at->low[i] * stride;
+        dram += low * stride;
         out->dim[d] = (kiln_vta_copy_dim){.extent = (uint32_t)rounds,
                                           .stride = (uint32_t)stride,
-                                          .before = (uint32_t)at->low[i],
-                                          .behind = (uint32_t)(extent_of(m, i) - 1 - at->high[i])};
+                                          .before = (uint32_t)low,
+                                          .behind = (uint32_t)(extent_of(m, i) - low - rounds)};
     }
-    if (dram < 0 || dram > UINT32_MAX || core->constant < 0)
+    if (core->constant < 0 || (!at->is_empty && (dram < 0 || dram > UINT32_MAX)))
         return refuse(m, "a tile lies before its buffer");
     out->sram_base = (uint32_t)core->constant;
-    out->dram_base = (uint32_t)dram;
+    out->dram_base = at->is_empty ? 0 : (uint32_t)dram;
+    if (at->is_empty) {
+        out->dim_count = 1;
+        out->dim[0] = (kiln_vta_copy_dim){.before = (uint32_t)dense};
+    }
     return true;
 }
 
@@ -490,12 +513,17 @@ static bool match_gemm(kiln_vta_matching *m, kiln_stmt store, kiln_expr sum, kil
 
 /* ---- ALU ------------------------------------------------------------------------------------- */
 
-typedef struct chain {
+typedef struct chain chain;
+struct chain {
     uint32_t count;
     kiln_vta_operation operation[KILN_VTA_OPERATIONS_MAX];
     kiln_expr source[KILN_VTA_OPERATIONS_MAX]; /* a load of an accumulator; 0: the number */
     kiln_expr first;                           /* a load: what the first operation works on */
-} chain;
+    uint32_t part_count; /* sources that are computed before, each in its own place */
+    chain *part[KILN_VTA_OPERATIONS_MAX];
+};
+
+static bool find_chain(kiln_vta_matching *m, kiln_expr e, chain *c);
 
 static bool add_operation(kiln_vta_matching *m, chain *c, kiln_vta_alu_op op, int64_t number,
                           kiln_expr source) {
@@ -513,6 +541,25 @@ static bool add_operation(kiln_vta_matching *m, chain *c, kiln_vta_alu_op op, in
     return true;
 }
 
+/* The load of an accumulator that the value is; 0: it is none. Those that hold bytes are cast. */
+static kiln_expr accumulator_of(const kiln_vta_matching *m, kiln_expr e) {
+    if (is_cast(m, e, KILN_I32, KILN_I8)) e = operand(m, e, 0);
+    return is_load(m, e, KILN_SCOPE_ACC) ? e : 0;
+}
+
+/* A second operand: an accumulator, or one that operations of its own make. */
+static bool find_source(kiln_vta_matching *m, kiln_expr e, chain *c, kiln_expr *out_source) {
+    *out_source = accumulator_of(m, e);
+    if (*out_source) return true;
+    chain *part = KILN_ARENA_NEW(m->arena, chain);
+    if (c->part_count == KILN_VTA_OPERATIONS_MAX)
+        return refuse(m, "more than %u operands have operations", KILN_VTA_OPERATIONS_MAX);
+    if (!find_chain(m, e, part)) return false;
+    c->part[c->part_count++] = part;
+    *out_source = part->first;
+    return true;
+}
+
 static bool find_chain(kiln_vta_matching *m, kiln_expr e, chain *c) {
     static const struct {
         kiln_expr_op op;
@@ -527,28 +574,25 @@ static bool find_chain(kiln_vta_matching *m, kiln_expr e, chain *c) {
         {KILN_EXPR_SHR, KILN_VTA_ALU_SHR, false, false},
         {KILN_EXPR_SHL, KILN_VTA_ALU_SHR, false, true},
     };
-    if (is_load(m, e, KILN_SCOPE_ACC)) {
-        c->first = e;
-        return true;
-    }
+    c->first = accumulator_of(m, e);
+    if (c->first) return true;
     const kiln_expr_node node = *node_of(m, e);
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         if (node.op != row[i].op || node.dtype != KILN_I32) continue;
-        kiln_expr a = operand(m, e, 0), b = operand(m, e, 1);
+        kiln_expr a = operand(m, e, 0), b = operand(m, e, 1), source = 0;
         int64_t number = 0;
-        const bool a_is_operand = kiln_expr_as_int(m->p, a, &number) ||
-                                  (is_load(m, a, KILN_SCOPE_ACC) && !is_load(m, b, KILN_SCOPE_ACC));
-        if (row[i].commutes && a_is_operand && !kiln_expr_as_int(m->p, b, &number)) {
+        if (row[i].commutes && (kiln_expr_as_int(m->p, a, &number) ||
+                                (accumulator_of(m, a) && !kiln_expr_as_int(m->p, b, &number) &&
+                                 !accumulator_of(m, b)))) {
             const kiln_expr other = a;
             a = b;
             b = other;
         }
         const bool is_number = kiln_expr_as_int(m->p, b, &number);
-        if (!is_number && (row[i].negates || !is_load(m, b, KILN_SCOPE_ACC)))
-            return refuse(m, "an operand is neither a number nor an accumulator");
-        return find_chain(m, a, c) &&
-               add_operation(m, c, row[i].alu, row[i].negates ? -number : number,
-                             is_number ? 0 : b);
+        if (!is_number && row[i].negates)
+            return refuse(m, "an operand that is subtracted is no number");
+        return find_chain(m, a, c) && (is_number || find_source(m, b, c, &source)) &&
+               add_operation(m, c, row[i].alu, row[i].negates ? -number : number, source);
     }
     return refuse(m, "the ALU has no operation for a part of the value");
 }
@@ -602,50 +646,101 @@ static kiln_vta_engine alu_engine(const kiln_vta_matching *m) {
                                                                    : KILN_VTA_ENGINE_COMPUTE;
 }
 
-/* The chain in calls with one source each, at the tiles of `to`, a place in accumulators. `at` is
- * in elements. */
-static bool add_chain(kiln_vta_matching *m, kiln_stmt store, const chain *c, const access *to,
-                      uint8_t held) {
-    const uint32_t elements = kiln_vta_tile_elements(&m->calls->config, KILN_VTA_ACC);
-    kiln_vta_call call[KILN_VTA_OPERATIONS_MAX];
-    uint32_t count = 0, tile_loops;
-    linear at = to->at;
-    if (!find_tile_loops(m, &at, elements, &tile_loops) ||
-        !make_tiles(m, tile_loops, elements, &at))
-        return false;
-    for (uint32_t first = 0, end; first < c->count; first = end) {
-        access source = *to;
-        kiln_expr load = 0;
-        for (end = first; end < c->count && (!c->source[end] || !load || load == c->source[end]);
-             end++)
-            if (c->source[end]) load = c->source[end];
-        if (load && !find_load(m, load, &source)) return false;
-        if (!is_same_in_tile(m, &to->at, &source.at, tile_loops) ||
-            !make_tiles(m, tile_loops, elements, &source.at))
-            return false;
-        kiln_vta_operation *operation = KILN_ARENA_ARRAY(m->arena, kiln_vta_operation, end - first);
-        memcpy(operation, c->operation + first, (end - first) * sizeof *operation);
-        call[count] = (kiln_vta_call){.kind = KILN_VTA_CALL_ALU,
-                                      .engine = alu_engine(m),
-                                      .stmt = store,
-                                      .operation_count = end - first,
-                                      .operation = operation};
-        if (!make_nest(m, tile_loops, (operand_tiles){&at, m->place[to->buffer]},
-                       (operand_tiles){&source.at, m->place[source.buffer]},
-                       (operand_tiles){NULL, 0}, &call[count].nest))
-            return false;
-        count++;
-    }
-    for (uint32_t i = 0; i < count && count > 1; i++)
-        if (kiln_vta_call_reads_results(&call[i], &m->calls->sizes, m->arena))
-            return refuse(m, "a result is a source of the same store");
-    const uint32_t before = m->calls->call.count;
-    for (uint32_t i = 0; i < count; i++) {
-        if (add_reading(m, &call[i], i + 1 == count ? held : KILN_VTA_HELD_ACC)) continue;
-        m->calls->call.count = before;
-        return false;
+static kiln_buffer buffer_of(const kiln_vta_matching *m, kiln_expr load) {
+    return node_of(m, load)->payload.id;
+}
+
+/* What is computed in a place of its own is in no other part of the value. */
+static bool parts_are_apart(kiln_vta_matching *m, const chain *c) {
+    for (uint32_t i = 0; i < c->part_count; i++) {
+        const kiln_expr own = c->part[i]->first;
+        bool found = buffer_of(m, own) == buffer_of(m, c->first);
+        for (uint32_t k = 0; k < c->count; k++)
+            found |= c->source[k] && c->source[k] != own &&
+                     buffer_of(m, c->source[k]) == buffer_of(m, own);
+        for (uint32_t k = 0; k < i; k++) found |= c->part[k]->first == own;
+        if (found) return refuse(m, "an accumulator is in two parts of a value");
     }
     return true;
+}
+
+static bool add_chain(kiln_vta_matching *m, kiln_stmt store, const chain *c, const access *to,
+                      uint8_t held);
+
+/* Operands that have operations of their own, each in the place of its accumulators. */
+static bool add_parts(kiln_vta_matching *m, kiln_stmt store, const chain *c) {
+    for (uint32_t i = 0; i < c->part_count; i++) {
+        access to;
+        if (!find_load(m, c->part[i]->first, &to) ||
+            !add_chain(m, store, c->part[i], &to, KILN_VTA_HELD_PART))
+            return false;
+    }
+    return true;
+}
+
+/* The operations from `first` on that have one source between them; returns the end. */
+static uint32_t end_of_pass(const chain *c, uint32_t first, kiln_expr *out_source) {
+    uint32_t end = first;
+    *out_source = 0;
+    for (; end < c->count; end++) {
+        if (c->source[end] && *out_source && c->source[end] != *out_source) break;
+        if (c->source[end]) *out_source = c->source[end];
+    }
+    return end;
+}
+
+/* The call of a pass at the tiles `at` of the place of `to`. */
+static bool make_pass(kiln_vta_matching *m, const chain *c, uint32_t first, uint32_t end,
+                      kiln_expr load, const access *to, uint8_t held, kiln_vta_call *out) {
+    const uint32_t elements = kiln_vta_tile_elements(&m->calls->config, KILN_VTA_ACC);
+    access result = *to, source = *to;
+    uint32_t tile_loops;
+    if (load && !find_load(m, load, &source)) return false;
+    if (!make_pair(m, elements, &result.at, &source.at, &tile_loops)) return false;
+    for (uint32_t i = 0; i < m->loop_count; i++) /* a part is computed once */
+        if (held == KILN_VTA_HELD_PART && result.at.factor[i] == 0 && source.at.factor[i] == 0)
+            tile_loops |= 1u << i;
+    kiln_vta_operation *operation = KILN_ARENA_ARRAY(m->arena, kiln_vta_operation, end - first);
+    memcpy(operation, c->operation + first, (end - first) * sizeof *operation);
+    out->operation_count = end - first;
+    out->operation = operation;
+    if (!make_nest(m, tile_loops, (operand_tiles){&result.at, m->place[to->buffer]},
+                   (operand_tiles){&source.at, m->place[source.buffer]}, (operand_tiles){NULL, 0},
+                   &out->nest))
+        return false;
+    return held == KILN_VTA_HELD_ACC || kiln_vta_nest_is_injective(&out->nest) ||
+           refuse(m, "several values are made of one accumulator, in its place");
+}
+
+static void spend_parts(kiln_vta_matching *m) {
+    for (uint32_t i = 0; i < m->calls->sizes.tile_count[KILN_VTA_ACC]; i++)
+        if (m->held[i] == KILN_VTA_HELD_PART) m->held[i] = KILN_VTA_HELD_SPENT;
+}
+
+/* The chain in passes with one source each, at the accumulators `to`, in elements. */
+static bool add_chain(kiln_vta_matching *m, kiln_stmt store, const chain *c, const access *to,
+                      uint8_t held) {
+    const uint32_t before = m->calls->call.count;
+    kiln_vta_call call[KILN_VTA_OPERATIONS_MAX];
+    uint32_t count = 0;
+    bool is_good = parts_are_apart(m, c);
+    for (uint32_t first = 0, end; is_good && first < c->count; first = end) {
+        kiln_expr load;
+        end = end_of_pass(c, first, &load);
+        call[count] =
+            (kiln_vta_call){.kind = KILN_VTA_CALL_ALU, .engine = alu_engine(m), .stmt = store};
+        is_good = make_pass(m, c, first, end, load, to, held, &call[count++]);
+    }
+    for (uint32_t i = 0; i < count && count > 1 && is_good; i++)
+        if (kiln_vta_call_reads_results(&call[i], &m->calls->sizes, m->arena))
+            is_good = refuse(m, "a result is a source of the same store");
+    is_good = is_good && add_parts(m, store, c);
+    for (uint32_t i = 0; i < count && is_good; i++)
+        is_good = add_wanting(m, &call[i], KILN_VTA_HELD_ACC | KILN_VTA_HELD_PART,
+                              i + 1 == count ? held : KILN_VTA_HELD_ACC);
+    if (!is_good) m->calls->call.count = before;
+    if (held != KILN_VTA_HELD_PART) spend_parts(m);
+    return is_good;
 }
 
 /* acc = operations on itself. */
@@ -695,22 +790,85 @@ static bool add_output(kiln_vta_matching *m, kiln_stmt store, const output *o) {
     return true;
 }
 
-/* out = operations on acc: `out` has the place of acc, by the same loops. */
+/* Tiles of two accesses, for each round of the loops from `loop` on. */
+typedef bool (*pair_visitor)(kiln_vta_matching *m, int64_t a, int64_t b, void *context);
+static bool visit_pairs(kiln_vta_matching *m, const linear *a, const linear *b, uint32_t loop,
+                        int64_t at_a, int64_t at_b, pair_visitor visit, void *context) {
+    if (loop == m->loop_count) return visit(m, at_a, at_b, context);
+    const int64_t rounds = a->factor[loop] || b->factor[loop] ? extent_of(m, loop) : 1;
+    bool is_good = true;
+    for (int64_t i = 0; i < rounds && is_good; i++)
+        is_good = visit_pairs(m, a, b, loop + 1, at_a + i * a->factor[loop],
+                              at_b + i * b->factor[loop], visit, context);
+    return is_good;
+}
+
+typedef struct output_tiles {
+    uint32_t *accumulator; /* [count] */
+    uint64_t count;
+} output_tiles;
+
+static bool keep_tile(kiln_vta_matching *m, int64_t out, int64_t accumulator, void *context) {
+    const output_tiles *tiles = context;
+    if (out < 0 || (uint64_t)out >= tiles->count)
+        return refuse(m, "an output lies outside of its buffer");
+    tiles->accumulator[out] = (uint32_t)accumulator;
+    return true;
+}
+
+static bool is_kept_tile(kiln_vta_matching *m, int64_t out, int64_t accumulator, void *context) {
+    const output_tiles *tiles = context;
+    return (out >= 0 && (uint64_t)out < tiles->count && tiles->accumulator[out] == accumulator) ||
+           refuse(m, "outputs do not lie as loops go over them");
+}
+
+static output_tiles tiles_of_output(const kiln_vta_matching *m, kiln_buffer buffer) {
+    return (output_tiles){m->output[buffer],
+                          m->output[buffer] ? kiln_vta_tiles_of(m, buffer) : 0};
+}
+
+/* out = operations on acc, in the place of acc. */
 static bool match_output(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
     const uint32_t elements = kiln_vta_tile_elements(&m->calls->config, KILN_VTA_OUT);
     access to;
     output o;
+    uint32_t tile_loops;
     if (!find_store(m, store, &to) || !find_output(m, value, &o)) return false;
     linear from = o.from.at;
-    const int64_t base =
-        m->place[o.from.buffer] * (int64_t)elements + from.constant - to.at.constant;
-    const int64_t place = base / elements;
-    from.constant = to.at.constant;
-    if (!is_same(m, &from, &to.at) || base < 0 || base % elements != 0 ||
-        (m->place[to.buffer] != KILN_VTA_NO_PLACE && m->place[to.buffer] != place))
-        return refuse(m, "outputs do not lie as the accumulators that they are made of");
-    if (!add_output(m, store, &o)) return false;
-    m->place[to.buffer] = (uint32_t)place;
+    output_tiles tiles = tiles_of_output(m, to.buffer);
+    if (!make_pair(m, elements, &to.at, &from, &tile_loops)) return false;
+    from.constant += m->place[o.from.buffer];
+    return add_output(m, store, &o) &&
+           visit_pairs(m, &to.at, &from, 0, to.at.constant, from.constant, keep_tile, &tiles);
+}
+
+/* The accumulators that the outputs of a load are in, by the same loops; in elements. */
+static bool find_accumulators(kiln_vta_matching *m, const access *from, linear *out) {
+    const int64_t elements = kiln_vta_tile_elements(&m->calls->config, KILN_VTA_OUT);
+    output_tiles tiles = tiles_of_output(m, from->buffer);
+    linear at = from->at, accumulators = {0};
+    uint32_t tile_loops;
+    if (!find_tile_loops(m, &at, (uint32_t)elements, &tile_loops) ||
+        !make_tiles(m, tile_loops, (uint32_t)elements, &at))
+        return false;
+    if (at.constant < 0 || (uint64_t)at.constant >= tiles.count ||
+        tiles.accumulator[at.constant] == KILN_VTA_NO_PLACE)
+        return refuse(m, "what is stored has not been made");
+    accumulators.constant = tiles.accumulator[at.constant];
+    for (uint32_t i = 0; i < m->loop_count; i++) {
+        const int64_t next = at.constant + at.factor[i];
+        if (at.factor[i] == 0) continue;
+        if (next < 0 || (uint64_t)next >= tiles.count)
+            return refuse(m, "an output lies outside of its buffer");
+        accumulators.factor[i] = tiles.accumulator[next] - accumulators.constant;
+    }
+    if (!visit_pairs(m, &at, &accumulators, 0, at.constant, accumulators.constant, is_kept_tile,
+                     &tiles))
+        return false;
+    *out = from->at; /* elements of a tile */
+    out->constant = accumulators.constant * elements;
+    for (uint32_t i = 0; i < m->loop_count; i++)
+        if (!(tile_loops >> i & 1)) out->factor[i] = accumulators.factor[i] * elements;
     return true;
 }
 
@@ -723,11 +881,8 @@ static bool match_global(kiln_vta_matching *m, kiln_stmt store, kiln_expr value)
     if (m->p->buffer.data[to.buffer].dtype != KILN_I8)
         return refuse(m, "the machine stores nothing but bytes");
     if (is_load(m, value, KILN_SCOPE_OUT)) {
-        if (!find_load(m, value, &from)) return false;
-        if (m->place[from.buffer] == KILN_VTA_NO_PLACE)
-            return refuse(m, "what is stored has not been made");
-        if (!find_copy_out(m, store, to, from, m->place[from.buffer], &call) ||
-            !find_held(m, &call.copy, &held))
+        if (!find_load(m, value, &from) || !find_accumulators(m, &from, &from.at) ||
+            !find_copy_out(m, store, to, from, 0, &call) || !find_held(m, &call.copy, &held))
             return false;
         call.copy.saturate = held & KILN_VTA_HELD_SATURATE;
     } else {
@@ -781,8 +936,10 @@ bool kiln_vta_match(kiln_vta_matching *m, kiln_stmt store) {
     const kiln_vta_memory memory = memory_of(m, s->buffer);
     kiln_expr loaded = s->value, condition = 0;
     m->store = store;
-    const bool widens = memory == KILN_VTA_ACC && is_cast(m, loaded, KILN_I32, KILN_I8);
-    if (widens) loaded = operand(m, loaded, 0);
+    const bool is_cast_there = memory == KILN_VTA_ACC && is_cast(m, loaded, KILN_I32, KILN_I8),
+               widens = is_cast_there ||
+                        (memory == KILN_VTA_ACC && m->p->buffer.data[s->buffer].dtype == KILN_I8);
+    if (is_cast_there) loaded = operand(m, loaded, 0);
     if (node_of(m, loaded)->op == KILN_EXPR_SELECT) {
         int64_t other;
         if (!kiln_expr_as_int(m->p, operand(m, loaded, 2), &other) || other != 0)

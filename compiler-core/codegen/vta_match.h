@@ -14,6 +14,8 @@ typedef enum kiln_vta_held {
     KILN_VTA_HELD_ACC = 1,      /* the value of the program's accumulator */
     KILN_VTA_HELD_OUT = 2,      /* that of its output */
     KILN_VTA_HELD_SATURATE = 4, /* the output is the nearest byte */
+    KILN_VTA_HELD_PART = 8,     /* a part of a value that is being computed */
+    KILN_VTA_HELD_SPENT = 16,   /* what is left of such a part */
 } kiln_vta_held;
 
 typedef struct kiln_vta_matching {
@@ -22,7 +24,8 @@ typedef struct kiln_vta_matching {
     kiln_vta_calls *calls;
     kiln_interp interp; /* values of the loops that run */
     bool *runs;         /* [var count] the variable has a value there */
-    uint32_t *place;    /* [buffer count] the first tile of what is in the core */
+    uint32_t *place;    /* [buffer count] the first tile of what is in the core; not of outputs */
+    uint32_t **output;  /* [buffer count] of outputs: [tiles] the accumulator of each */
     uint32_t *number;   /* [buffer count] of arguments: the builder's */
     uint8_t *held;      /* [accumulators] bits of kiln_vta_held */
     /* The loops from the outermost one in hand to the store; each runs from 0 on. */
@@ -40,6 +43,8 @@ typedef struct kiln_vta_matching {
 /* Bytes and elements of a tile of the scope's memory: rows and lanes. */
 kiln_vta_memory kiln_vta_memory_of(kiln_scope scope);
 uint32_t kiln_vta_tile_elements(const kiln_vta_config *config, kiln_vta_memory memory);
+/* Tiles that the buffer takes in the core. */
+uint64_t kiln_vta_tiles_of(const kiln_vta_matching *m, kiln_buffer buffer);
 /* Adds the calls for the store with these loops; false, with the reason and no call: it is no such
  * call, or would be only with fewer loops. */
 bool kiln_vta_match(kiln_vta_matching *m, kiln_stmt store);

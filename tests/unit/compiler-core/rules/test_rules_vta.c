@@ -9,6 +9,7 @@
 #include "compiler-core/rules/space.h"
 #include "compiler-core/rules/vta.h"
 #include "tests/support/targets.h"
+#include "tests/unit/compiler-core/codegen/vta_board.h"
 #include "tests/unit/compiler-core/rules/support.h"
 
 /* Small machines, so that small layers have many parts. */
@@ -212,6 +213,7 @@ static void every_draw_computes_the_same_and_fits(void **state) {
             expect_ok(kiln_space_sample(&space, &rand, *state, &trace, &program));
             expect_ok(same_result(te, program, *state));
             expect_fits(program, &target, *state);
+            expect_ok(vta_builds_equal(te, program, &target, i, *state));
         }
     }
 }

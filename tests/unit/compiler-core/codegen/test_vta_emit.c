@@ -5,11 +5,12 @@
 #include "base/rand.h"
 #include "tests/support/targets.h"
 #include "tests/support/test.h"
-#include "tests/support/vta_conv_text.h"
+#include "tests/support/vta_conv.h"
 #include "tests/unit/compiler-core/codegen/vta_run.h"
 
 static const char *const machine_table[] = {
-    VTA_SMALL "v1", VTA_SMALL "v1+engine", VTA_SMALL "v1+first+chain", VTA_SMALL "v2",
+    VTA_SMALL "v1", VTA_SMALL "v1+engine", VTA_SMALL "v1+first+chain",
+    VTA_SMALL "v2,chan3,req2,tok4",
     "vta:b2i4o8,i8w8a32,uop12,inp13,wgt14,acc15,bus64,clk100,alu4,pipe4,v2"};
 
 static const struct {

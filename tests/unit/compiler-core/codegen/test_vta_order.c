@@ -5,7 +5,7 @@
 
 #include "tests/support/targets.h"
 #include "tests/support/test.h"
-#include "tests/support/vta_conv_text.h"
+#include "tests/support/vta_conv.h"
 #include "tests/unit/compiler-core/codegen/vta_run.h"
 #include "vta/check.h"
 

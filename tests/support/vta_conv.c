@@ -1,9 +1,16 @@
-#include "tests/support/vta_conv_text.h"
+#include "tests/support/vta_conv.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/str.h"
+
+uint32_t vta_conv_out_height(const vta_conv *c) {
+    return (c->height + 2 * c->padding - c->kernel) / c->stride + 1;
+}
+uint32_t vta_conv_out_width(const vta_conv *c) {
+    return (c->width + 2 * c->padding - c->kernel) / c->stride + 1;
+}
 
 typedef struct writing {
     kiln_strbuf text;

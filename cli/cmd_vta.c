@@ -25,7 +25,7 @@ typedef struct vta_call {
 } vta_call;
 
 /* Those that the call is about. */
-static kiln_status read_programs(const vta_call *c, kiln_vta_found **out_found,
+static kiln_status read_programs(const vta_call *c, kiln_vta_file_program **out_found,
                                  uint32_t *out_count) {
     kiln_status st = kiln_vta_file_read(c->path, c->process, out_found, out_count);
     if (st || c->number == EVERY_PROGRAM) return st;
@@ -39,7 +39,7 @@ static kiln_status read_programs(const vta_call *c, kiln_vta_found **out_found,
 
 /* Of actions that take one alone. */
 static kiln_status read_program(const vta_call *c, kiln_vta_program *out_program) {
-    kiln_vta_found *found = NULL;
+    kiln_vta_file_program *found = NULL;
     uint32_t count = 0;
     kiln_strbuf list = {0};
     kiln_status st = read_programs(c, &found, &count);
@@ -94,7 +94,7 @@ static kiln_status vta_asm(const vta_call *c) {
 }
 
 static kiln_status vta_disasm(const vta_call *c) {
-    kiln_vta_found *found = NULL;
+    kiln_vta_file_program *found = NULL;
     uint32_t count = 0;
     kiln_strbuf text = {0};
     kiln_status st = read_programs(c, &found, &count);
@@ -107,8 +107,8 @@ static kiln_status vta_disasm(const vta_call *c) {
     return st;
 }
 
-static void print_checked(const vta_call *c, const kiln_vta_found *found, const uint32_t *redundant,
-                          uint32_t count) {
+static void print_checked(const vta_call *c, const kiln_vta_file_program *found,
+                          const uint32_t *redundant, uint32_t count) {
     const kiln_vta_program *program = &found->program;
     if (c->json) {
         json_t *list = json_array();
@@ -128,7 +128,7 @@ static void print_checked(const vta_call *c, const kiln_vta_found *found, const 
 }
 
 static kiln_status vta_check(const vta_call *c) {
-    kiln_vta_found *found = NULL;
+    kiln_vta_file_program *found = NULL;
     kiln_vta_fault fault = {0};
     uint32_t list[REDUNDANT_MAX], programs = 0;
     kiln_status st = read_programs(c, &found, &programs);

@@ -10,7 +10,7 @@
 
 typedef struct finder {
     kiln_arena *process;
-    KILN_VEC(kiln_vta_found) found;
+    KILN_VEC(kiln_vta_file_program) found;
 } finder;
 
 /* What the first step says that calls the kernel. */
@@ -25,7 +25,7 @@ static kiln_status find_in_kernel(finder *f, const kiln_module_plan *plan, uint3
     kiln_artefact artefact;
     kiln_status st = kiln_artefact_decode(plan->kernel[kernel], f->process, &artefact);
     for (uint32_t i = 0; !st && i < artefact.manifest.payload_count; i++) {
-        kiln_vta_found found = {.name = name_of(plan, kernel)};
+        kiln_vta_file_program found = {.name = name_of(plan, kernel)};
         if (artefact.manifest.payload[i].kind != KILN_PAYLOAD_VTA) continue;
         st = kiln_vta_program_decode(kiln_artefact_payload(&artefact, i), f->process,
                                      &found.program);
@@ -52,7 +52,7 @@ static kiln_status find_in_module(finder *f, kiln_str bytes) {
 }
 
 static kiln_status find_alone(finder *f, kiln_str bytes) {
-    kiln_vta_found found = {0};
+    kiln_vta_file_program found = {0};
     kiln_status st = kiln_str_starts(bytes, PROGRAM_MAGIC)
                          ? kiln_vta_program_decode(bytes, f->process, &found.program)
                          : kiln_vta_program_parse(bytes, f->process, &found.program);
@@ -60,8 +60,8 @@ static kiln_status find_alone(finder *f, kiln_str bytes) {
     return st;
 }
 
-kiln_status kiln_vta_file_read(const char *path, kiln_arena *process, kiln_vta_found **out_found,
-                               uint32_t *out_count) {
+kiln_status kiln_vta_file_read(const char *path, kiln_arena *process,
+                               kiln_vta_file_program **out_found, uint32_t *out_count) {
     finder f = {.process = process};
     kiln_mapping file; /* until the program ends: constants are in it */
     kiln_status st = kiln_file_map(path, &file);

@@ -7,15 +7,16 @@
 #include "base/status.h"
 #include "vta/program.h"
 
-typedef struct kiln_vta_found {
+typedef struct kiln_vta_file_program {
     kiln_str name; /* of a module: "conv2d+relu", what the kernel computes; else empty */
     kiln_vta_program program;
-} kiln_vta_found;
+} kiln_vta_file_program;
 
 /* The programs, in the order of the module's kernels; [*out_count], at least one, in `process`.
  * NOT_FOUND: the module has none. Errors of reading the file and of the decoders; texts give
  * programs that may be illegal (kiln_vta_program_check). */
 KILN_MUST_USE kiln_status kiln_vta_file_read(const char *path, kiln_arena *process,
-                                             kiln_vta_found **out_found, uint32_t *out_count);
+                                             kiln_vta_file_program **out_found,
+                                             uint32_t *out_count);
 
 #endif

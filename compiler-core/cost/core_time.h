@@ -29,6 +29,7 @@ void kiln_core_block_add(kiln_core_block *block, double count, double all);
 typedef struct kiln_core_work {
     kiln_core_copies inp, wgt, acc, out;
     double gemm_tiles, gemm_calls; /* products of tiles */
+    double gemm_uops;              /* micro-ops of a call: all but its two longest loops */
     double reset_tiles, reset_calls;
     double alu_tiles;                  /* that operations go through, */
     double alu_calls;                  /* of all of them at once, */
@@ -54,6 +55,8 @@ typedef struct kiln_core_time {
 
 /* The time of the work on the machine. Pure. */
 kiln_core_time kiln_core_time_of(const kiln_vta_config *machine, const kiln_core_work *work);
+/* Micro-ops of a call whose loops have these extents. */
+double kiln_core_uops(const double *extent, uint32_t count);
 /* "gemm", ... */
 const char *kiln_core_term_name(kiln_core_term term);
 

@@ -139,6 +139,11 @@ static void add_gemm(counting *c, const kiln_facts_statement *s) {
     c->work.gemm_tiles += s->iterations / tile;
     c->work.gemm_calls += calls;
     c->needed += s->domain / tile;
+    double extent[KILN_BLOCK_ITERS_MAX * 2];
+    uint32_t count = 0;
+    for (uint32_t k = level; k + 3 < s->depth && count < KILN_ARRAY_COUNT(extent); k++)
+        extent[count++] = (double)c->facts->loop[s->path[k]].extent; /* but those of a tile */
+    c->work.gemm_uops = fmax(c->work.gemm_uops, kiln_core_uops(extent, count));
 }
 
 /* What happens to accumulators of a part: a reset, or operations at the end of which bytes are. */

@@ -177,6 +177,18 @@ static void add_addends(const kiln_vta_tiling *t, const kiln_core_block *results
                    t->products ? &w->inp : &w->acc);
 }
 
+/* Micro-ops of the GEMM of a step. */
+static double uops_of(const kiln_vta_tiling *t, const part *p) {
+    const kiln_block_info *b = &t->s->program->block.data[t->sums];
+    double extent[KILN_VTA_AXES + KILN_BLOCK_ITERS_MAX];
+    uint32_t count = 0;
+    for (int x = 0; x < KILN_VTA_AXES; x++) extent[count++] = p->of[x];
+    for (int i = 0; i < (int)b->iter_count; i++)
+        if (b->iter[i].reduce && i != t->iter[KILN_VTA_AXIS_IN])
+            extent[count++] = (double)b->iter[i].extent;
+    return kiln_core_uops(extent, count);
+}
+
 static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
     const part p = part_of(t, r);
     const double parts = parts_of(t, &p), vectors = vectors_of(&p) * parts;
@@ -188,6 +200,7 @@ static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
         .gemm_tiles =
             vectors * ((double)kiln_vta_tiles(t, KILN_VTA_AXIS_IN) * taps(t) + t->products),
         .gemm_calls = parts * (steps + t->products),
+        .gemm_uops = uops_of(t, &p),
         .reset_tiles = vectors * products,
         .reset_calls = parts * products,
         .alu_tiles = vectors,

@@ -196,6 +196,10 @@ static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
     const kiln_core_block data = loaded(t, &p, true), weights = loaded(t, &p, false),
                           results = results_of(t, &p);
     const double stages = (double)r->column[KILN_VTA_STAGES], products = 1 + t->products;
+    const double data_loads = loads_of(t, r, &p, true), weight_loads = loads_of(t, r, &p, false);
+    /* What is loaded once needs no second place. */
+    const double data_places = data_loads > 1 ? stages * owners(t, r, true) : INFINITY,
+                 weight_places = weight_loads > 1 ? stages * owners(t, r, false) : INFINITY;
     kiln_core_work w = {
         .gemm_tiles =
             vectors * ((double)kiln_vta_tiles(t, KILN_VTA_AXIS_IN) * taps(t) + t->products),
@@ -206,11 +210,11 @@ static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
         .alu_tiles = vectors,
         .alu_calls = parts,
         .alu_operations = t->operations,
-        .load_places = stages * fmin(owners(t, r, true), owners(t, r, false)),
-        .result_places = stages * p.threads,
+        .load_places = data_loads + weight_loads > 2 ? fmin(data_places, weight_places) : 2,
+        .result_places = parts > 1 ? stages * p.threads : 2,
     };
-    add_copies(t, &data, loads_of(t, r, &p, true), KILN_VTA_INP, &w.inp);
-    add_copies(t, &weights, loads_of(t, r, &p, false), KILN_VTA_WGT, &w.wgt);
+    add_copies(t, &data, data_loads, KILN_VTA_INP, &w.inp);
+    add_copies(t, &weights, weight_loads, KILN_VTA_WGT, &w.wgt);
     add_copies(t, &results, parts, KILN_VTA_OUT, &w.out);
     add_addends(t, &results, parts, &w);
     return kiln_core_time_of(t->machine, &w).cycles;

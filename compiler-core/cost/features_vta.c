@@ -65,16 +65,16 @@ static double calls_of(const counting *c, const kiln_facts_statement *s, const k
 static double places_of(const counting *c, const kiln_facts_statement *s,
                         const kiln_facts_access *a, uint32_t level) {
     double places = 1;
+    bool is_found = false; /* the loop of the turns */
     for (uint32_t k = level; k-- > 1;) {
         const kiln_facts_loop *l = &c->facts->loop[s->path[k]];
-        if (l->extent == 1) continue;
-        if (l->kind == KILN_LOOP_VTHREAD) {
+        if (l->kind == KILN_LOOP_VTHREAD)
             places *= kiln_grid_moves(a, l->var) ? (double)l->extent : 1;
-            continue;
-        }
+        if (l->kind == KILN_LOOP_VTHREAD || l->extent == 1 || is_found) continue;
         const kiln_attribute *stages =
             kiln_stmt_attribute(c->facts->p, l->stmt, KILN_ATTRIBUTE_PIPELINE);
-        return places * (stages ? stages->row : 1);
+        places *= stages ? stages->row : 1;
+        is_found = true;
     }
     return places;
 }

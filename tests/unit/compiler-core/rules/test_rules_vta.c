@@ -78,27 +78,24 @@ static const char *dense(kiln_arena *arena, int m, int n, int k) {
 
 /* Places that the temp takes: those of one iteration of its home, in each iteration of a virtual
  * thread loop around it that its elements depend on, as many as the nearest pipeline has stages. */
-static double places_of(const kiln_facts *f, const kiln_facts_statement *s,
-                        const kiln_facts_access *a) {
+static double places_of(const kiln_facts *f, const kiln_facts_access *a) {
     double elements = 1;
-    const uint32_t home = f->home[a->buffer];
+    bool is_found = false; /* the loop of the turns */
     for (uint32_t d = 0; d < f->shape[a->buffer].rank; d++)
         elements *= (double)f->shape[a->buffer].dim[d];
-    for (uint32_t at = home; at; at = f->loop[at].parent) {
-        if (f->loop[at].extent == 1) continue;
-        const kiln_attribute *stages =
-            kiln_stmt_attribute(f->p, f->loop[at].stmt, KILN_ATTRIBUTE_PIPELINE);
-        if (f->loop[at].kind != KILN_LOOP_VTHREAD) {
-            elements *= stages ? stages->row : 1;
-            break;
-        }
+    for (uint32_t at = f->home[a->buffer]; at; at = f->loop[at].parent) {
+        const bool beside = f->loop[at].kind == KILN_LOOP_VTHREAD;
         bool moves = false;
         for (uint32_t d = 0; d < a->rank; d++)
             for (uint32_t k = 0; k < a->index[d].term_count; k++)
                 moves |= a->index[d].term[k].var == f->loop[at].var;
-        elements *= moves ? (double)f->loop[at].extent : 1;
+        if (beside && moves) elements *= (double)f->loop[at].extent;
+        if (beside || is_found || f->loop[at].extent == 1) continue;
+        const kiln_attribute *stages =
+            kiln_stmt_attribute(f->p, f->loop[at].stmt, KILN_ATTRIBUTE_PIPELINE);
+        elements *= stages ? stages->row : 1;
+        is_found = true;
     }
-    (void)s;
     return elements;
 }
 
@@ -110,7 +107,7 @@ static void count_places(const kiln_program *p, kiln_arena *arena, double elemen
         const kiln_facts_access *a = &f->statement[i].access[0];
         if (p->buffer.data[a->buffer].role != KILN_ROLE_TEMP || seen[a->buffer]) continue;
         seen[a->buffer] = true;
-        elements[p->buffer.data[a->buffer].scope] += places_of(f, &f->statement[i], a);
+        elements[p->buffer.data[a->buffer].scope] += places_of(f, a);
     }
 }
 

@@ -7,6 +7,7 @@
  * is one of these, in tiles of the buffer that it writes or reads in the core:
  *
  *     inp, wgt, acc = global, or select(inside, global, 0)   a load, with zeros around
+ *     inp, wgt = a value that reads nothing                  a load of a constant of the program
  *     acc = i32(global of bytes)                             the same, with the feature `bytes`
  *     acc = 0                                                a reset
  *     acc = acc + i32(inp)*i32(wgt)                          a GEMM; the loops of the tile are
@@ -53,6 +54,7 @@ typedef struct kiln_vta_calls {
     kiln_vta_sizes sizes;
     KILN_VEC(kiln_vta_call) call; /* in the order of the program */
     KILN_VEC(kiln_buffer) buffer; /* [i] is the builder's buffer i + 1: arguments */
+    KILN_VEC(kiln_str) made;      /* bytes of the buffers behind these: constants */
 } kiln_vta_calls;
 
 /* Everything lies in `arena`; `p` gets expressions. `arg` are the arguments in their order.

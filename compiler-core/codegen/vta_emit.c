@@ -1,7 +1,5 @@
 /* Programs for accelerators of the VTA class: a lowered program becomes calls (vta_calls.h), these
  * get an order (vta_order.h), and vta/builder.h makes a stream of both. */
-#include <stdio.h>
-
 #include "compiler-core/codegen/backend.h"
 #include "compiler-core/codegen/vta_calls.h"
 #include "compiler-core/codegen/vta_improve.h"
@@ -9,19 +7,24 @@
 #include "vta/check.h"
 
 static kiln_status add_buffers(const kiln_program *p, const kiln_vta_calls *calls,
-                               kiln_vta_builder *b) {
+                               kiln_arena *arena, kiln_vta_builder *b) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < calls->buffer.count; i++) {
         const kiln_buffer_info *info = &p->buffer.data[calls->buffer.data[i]];
         const kiln_shape physical = kiln_layout_physical(&info->layout, &info->shape);
         const uint64_t bytes = (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype);
-        char other[32];
         uint32_t number;
-        snprintf(other, sizeof other, "argument_%u", i);
-        const kiln_str name =
-            kiln_vta_name_is_legal(info->name) ? info->name : kiln_str_from(other);
+        const kiln_str name = kiln_vta_name_is_legal(info->name)
+                                  ? info->name
+                                  : kiln_str_printf(arena, "argument_%u", i);
         st =
             kiln_vta_builder_buffer(b, name, KILN_VTA_ROLE_ARGUMENT, bytes, (kiln_str){0}, &number);
+    }
+    for (uint32_t i = 0; !st && i < calls->made.count; i++) {
+        uint32_t number;
+        const kiln_str name = kiln_str_printf(arena, "made_%u", i), content = calls->made.data[i];
+        st = kiln_vta_builder_buffer(b, name, KILN_VTA_ROLE_CONSTANT, content.size, content,
+                                     &number);
     }
     return st;
 }
@@ -37,8 +40,8 @@ static kiln_status add_call(kiln_vta_builder *b, const kiln_vta_call *call) {
 }
 
 static kiln_status add_steps(const kiln_program *p, const kiln_vta_calls *calls,
-                             const kiln_vta_steps *steps, kiln_vta_builder *b) {
-    kiln_status st = add_buffers(p, calls, b);
+                             const kiln_vta_steps *steps, kiln_arena *arena, kiln_vta_builder *b) {
+    kiln_status st = add_buffers(p, calls, arena, b);
     for (uint32_t i = 0; !st && i < steps->step.count; i++) {
         const kiln_vta_step *step = &steps->step.data[i];
         switch (step->kind) {
@@ -84,7 +87,7 @@ static kiln_status make_stream(const kiln_program *p, const call_plan *plan, kil
                                kiln_vta_stream *out) {
     kiln_vta_fault fault;
     kiln_vta_builder *b = kiln_vta_builder_create(&plan->calls.config, arena);
-    kiln_status st = add_steps(p, &plan->calls, &plan->steps, b);
+    kiln_status st = add_steps(p, &plan->calls, &plan->steps, arena, b);
     if (!st) st = kiln_vta_builder_finish(b, &(kiln_vta_limits){0}, out);
     kiln_vta_builder_destroy(b);
     if (!st && !kiln_vta_check(&out->program[0], &fault))

@@ -428,6 +428,62 @@ static bool match_load(kiln_vta_matching *m, kiln_stmt store, kiln_expr value, k
            add_reading(m, &call, KILN_VTA_HELD_ACC);
 }
 
+static kiln_expr find_any_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    *(bool *)context |= kiln_expr_get(p, e)->op == KILN_EXPR_LOAD;
+    return rebuilt;
+}
+
+/* The bytes of the store's loops as they lie in the core, from its first element on; NULL: they
+ * are no block. */
+static char *make_bytes(kiln_vta_matching *m, kiln_expr value, const linear *at, int64_t count) {
+    char *bytes = kiln_arena_alloc(m->arena, (size_t)count);
+    bool *made = KILN_ARENA_ARRAY(m->arena, bool, count);
+    for (int64_t point = 0; point < count; point++) {
+        int64_t rest = point, offset = 0;
+        for (uint32_t i = m->loop_count; i-- > 0;) {
+            const int64_t step = rest % extent_of(m, i);
+            rest /= extent_of(m, i);
+            offset += at->factor[i] * step;
+            m->interp.var[m->p->stmt.data[m->loop[i]].var] = step;
+        }
+        if (offset < 0 || offset >= count || made[offset]) return NULL;
+        made[offset] = true;
+        kiln_interp_moved(&m->interp);
+        bytes[offset] = (char)kiln_interp_eval(&m->interp, value).i;
+    }
+    return bytes;
+}
+
+/* inp, wgt = a value that nothing is read for: the program brings it along. */
+static bool match_made(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
+    const kiln_vta_memory memory = memory_of(m, m->p->stmt.data[store].buffer);
+    const int64_t elements = kiln_vta_tile_elements(&m->calls->config, memory);
+    bool reads = false;
+    access to;
+    int64_t count = 1;
+    (void)kiln_expr_rewrite(m->p, value, 0, find_any_load, &reads);
+    if (reads || m->p->buffer.data[m->p->stmt.data[store].buffer].dtype != KILN_I8)
+        return refuse(m, "data and weights are loaded from main memory, or read nothing");
+    if (!find_store(m, store, &to)) return false;
+    for (uint32_t i = 0; i < m->loop_count; i++) count *= extent_of(m, i);
+    const char *bytes = count % elements == 0 && to.at.constant % elements == 0
+                            ? make_bytes(m, value, &to.at, count)
+                            : NULL;
+    if (!bytes) return refuse(m, "what is made in the core is no block of whole tiles");
+    kiln_vec_push_in(m->arena, &m->calls->made, ((kiln_str){bytes, (size_t)count}));
+    const kiln_vta_call call = {
+        .kind = KILN_VTA_CALL_COPY,
+        .engine = KILN_VTA_ENGINE_LOAD,
+        .stmt = store,
+        .copy = {.memory = memory,
+                 .buffer = m->calls->buffer.count + m->calls->made.count,
+                 .sram_base = (uint32_t)(m->place[to.buffer] + to.at.constant / elements),
+                 .dim_count = 1,
+                 .dim = {{.extent = (uint32_t)(count / elements), .stride = 1}}}};
+    add_call(m, call);
+    return true;
+}
+
 /* What the accumulators of a store hold: the same of all. */
 static bool find_held(kiln_vta_matching *m, const kiln_vta_copy *copy, uint8_t *out_held) {
     uint64_t tiles = 1;
@@ -823,8 +879,7 @@ static bool is_kept_tile(kiln_vta_matching *m, int64_t out, int64_t accumulator,
 }
 
 static output_tiles tiles_of_output(const kiln_vta_matching *m, kiln_buffer buffer) {
-    return (output_tiles){m->output[buffer],
-                          m->output[buffer] ? kiln_vta_tiles_of(m, buffer) : 0};
+    return (output_tiles){m->output[buffer], m->output[buffer] ? kiln_vta_tiles_of(m, buffer) : 0};
 }
 
 /* out = operations on acc, in the place of acc. */
@@ -952,5 +1007,5 @@ bool kiln_vta_match(kiln_vta_matching *m, kiln_stmt store) {
     if (is_load(m, loaded, KILN_SCOPE_GLOBAL))
         return match_load(m, store, loaded, condition, widens);
     if (memory == KILN_VTA_ACC) return match_acc(m, store, s->value);
-    return refuse(m, "data and weights are loaded from main memory, and are nothing else");
+    return match_made(m, store, s->value);
 }

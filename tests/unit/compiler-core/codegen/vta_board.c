@@ -24,7 +24,8 @@ static void run(const kiln_artefact *artefact, const kiln_program *te, const kil
     kiln_vta_fault fault;
     assert_int_equal(m->launch_count, 1);
     expect_ok(kiln_vta_program_decode(artefact->payload, arena, &program));
-    assert_int_equal(program.buffer_count, m->launch[0].arg_count + 1);
+    assert_true(program.buffer_count >
+                m->launch[0].arg_count); /* micro-ops, and constants behind */
     uint64_t *place = KILN_ARENA_ARRAY(arena, uint64_t, program.buffer_count);
     const uint64_t size = kiln_vta_program_place(&program, place);
     uint8_t *dram = kiln_arena_alloc(arena, size);

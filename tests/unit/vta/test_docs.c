@@ -14,6 +14,7 @@ static const char head[] =
     "    kiln vta asm p.txt -o p.vta               # from text to a program\n"
     "    kiln vta check p.vta && kiln vta run p.vta\n"
     "    kiln vta trace p.vta -o p.json            # for Perfetto\n"
+    "    kiln vta disasm c2.kiln                   # programs of a module's kernels; --program N is one of them\n"
     "    kiln vta params pynq -o vta_params.vh     # for the Verilog of vta/rtl\n\n";
 
 static void print_config(kiln_strbuf *out) {

@@ -136,10 +136,45 @@ static void layouts_with_the_same_places_need_no_conversion(void **state) {
     assert_float_equal(ns, 1, 0);
 }
 
+static double copy_ns(void *context, kiln_value value) {
+    (void)context, (void)value;
+    return 10;
+}
+
+/* Three kernels in a row, the outer two of which are the host's alone. `saved_ns`: what the device
+ * saves of 100 ns of the middle one. */
+static void expect_place_of_middle(kiln_arena *arena, double saved_ns, bool on_host) {
+    kiln_graph *graph = graph_of(arena, "graph g\ninput x: f32[8]\na: f32[8] = relu(x)\n"
+                                        "b: f32[8] = neg(a)\nc: f32[8] = exp(b)\noutput c\n");
+    kiln_plan plan;
+    expect_ok(kiln_plan_create(graph, arena, &plan));
+    kiln_ways list[3] = {0};
+    uint32_t way[3];
+    for (uint32_t t = 0; t < 3; t++) {
+        for (uint32_t host = t != 1; host < 2; host++) {
+            const kiln_way made = {.layout = KILN_ARENA_ARRAY(arena, kiln_layout, 2),
+                                   .cost_ns = host ? 100 : 100 - saved_ns,
+                                   .on_host = host};
+            kiln_ways_add(&list[t], &plan.tasks.task[t], &made, arena);
+        }
+    }
+    const kiln_assignment a = {graph, &plan, list, never, copy_ns, NULL};
+    double ns = 0;
+    assert_true(kiln_layout_assign(&a, arena, way, &ns));
+    assert_int_equal(list[1].way.data[way[1]].on_host, on_host);
+    assert_true(ns == (on_host ? 300 : 320 - saved_ns));
+}
+
+static void a_device_gets_what_is_worth_its_copies(void **state) {
+    expect_place_of_middle(*state, 19, true);
+    expect_place_of_middle(*state, 21, false);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(nothing_is_faster_than_what_is_assigned),
         test_with_arena(layouts_with_the_same_places_need_no_conversion),
+        test_with_arena(a_device_gets_what_is_worth_its_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,8 +169,23 @@ static void what_is_joined_is_offered_the_blocks_of_its_neighbours(void **state)
     assert_true(f.list[0].way.data[0].cost_ns < f.list[0].way.data[1].cost_ns);
 }
 
+/* The device has no schedule for floats; both have one for integers. */
+static void kernels_of_a_partial_target_are_its_hosts_too(void **state) {
+    fixture f = made_for(*state, "null,integers,host=x86-64-v3",
+                         "graph g\ninput x: f32[8]\na: f32[8] = exp(x)\n"
+                         "input k: i32[8]\nb: i32[8] = cum_sum(k) axis=[0]\noutput a\noutput b\n",
+                         0);
+    assert_int_equal(f.list[0].way.count, 1);
+    assert_true(f.list[0].way.data[0].on_host);
+    assert_int_equal(f.list[1].way.count, 2);
+    assert_false(f.list[1].way.data[0].on_host);
+    assert_true(f.list[1].way.data[1].on_host);
+    assert_true(f.list[1].way.data[1].cost_ns > f.list[1].way.data[0].cost_ns);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        test_with_arena(kernels_of_a_partial_target_are_its_hosts_too),
         test_with_arena(what_only_moves_data_is_offered_the_blocks_of_others),
         test_with_arena(what_reuses_data_keeps_the_layouts_of_its_schedule),
         test_with_arena(an_argument_that_blocks_would_pad_stays_row_major),

@@ -20,7 +20,7 @@ typedef struct vta_call {
     kiln_opt_list input;
     uint64_t number; /* --program, or EVERY_PROGRAM */
     uint64_t lut_columns;
-    bool json, redundant;
+    bool json, redundant, sensitivity;
     kiln_arena *process;
 } vta_call;
 
@@ -238,12 +238,46 @@ static kiln_status simulate(const vta_call *c, const kiln_vta_csim_options *opti
     return st;
 }
 
+/* Utilisation of the program on machines with other ports to memory; it moves nothing. */
+static kiln_status print_sensitivity(const vta_call *c, kiln_vta_program *program) {
+    static const uint32_t bytes[] = {4, 8, 16, 32}, latency[] = {16, 32, 64, 128, 256};
+    const kiln_vta_config given = program->config;
+    kiln_vta_fault fault = {0};
+    if (!kiln_vta_check(program, &fault)) return fault_status(c, program, &fault);
+    if (!c->json) {
+        printf("utilisation by bytes a cycle (down) and latency (across)\n      ");
+        for (size_t l = 0; l < KILN_ARRAY_COUNT(latency); l++) printf(" %6u", latency[l]);
+    }
+    for (size_t b = 0; b < KILN_ARRAY_COUNT(bytes); b++) {
+        if (!c->json) printf("\n%6u", bytes[b]);
+        for (size_t l = 0; l < KILN_ARRAY_COUNT(latency); l++) {
+            kiln_vta_timing timing;
+            program->config.bus_bits = 8 * bytes[b];
+            program->config.latency = latency[l];
+            if (!kiln_vta_csim_run(program, NULL, 0, &(kiln_vta_csim_options){.timing_only = true},
+                                   c->process, &timing, &fault))
+                return fault_status(c, program, &fault);
+            const double share = kiln_vta_utilisation(&given, &timing);
+            if (c->json)
+                kiln_json_line(json_pack("{s:s, s:i, s:i, s:I, s:f}", "event", "timed", "bytes",
+                                         (int)bytes[b], "latency", (int)latency[l], "cycles",
+                                         (json_int_t)timing.cycles, "utilisation", share));
+            else
+                printf(" %6.3f", share);
+        }
+    }
+    if (!c->json) putchar('\n');
+    program->config = given;
+    return KILN_OK;
+}
+
 static kiln_status vta_run(const vta_call *c) {
     kiln_vta_program program = {0};
     kiln_vta_timing timing;
     uint8_t *dram = NULL;
     kiln_status st = read_program(c, &program);
     if (st) return st;
+    if (c->sensitivity) return print_sensitivity(c, &program);
     uint64_t *place = KILN_ARENA_ARRAY(c->process, uint64_t, program.buffer_count);
     st = simulate(c, &(kiln_vta_csim_options){0}, &program, place, &dram, &timing);
     if (!st && c->output) st = write_arguments(c, &program, place, dram);
@@ -328,6 +362,8 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
          "of a module: the N-th of its programs, from 0 on (default all; run and trace take one)"},
         {"redundant", KILN_OPT_FLAG, &c.redundant, NULL,
          "check: also list tokens that are not needed (a check for each)"},
+        {"sensitivity", KILN_OPT_FLAG, &c.sensitivity, NULL,
+         "run: only its utilisation with 4 to 32 bytes a cycle and a latency of 16 to 256"},
         {"lut-columns", KILN_OPT_COUNT, &c.lut_columns, "N",
          "params: columns of weights that are multiplied in LUTs, not in DSP blocks (default 0)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},

@@ -71,6 +71,8 @@ def test_programs_of_accelerators_are_made_checked_and_run(world):
     ran = world.json("vta", "run", program, "--input", f"in={world.path('in.bin')}", "-o", world.path("out"))[-1]
     assert ran["multiply_adds"] == 8 and all(sum(engine.values()) == ran["cycles"] for engine in ran["engines"].values()), ran
     assert pathlib.Path(world.path("out/out.bin")).read_bytes() == bytes([5, 0, 11, 2])
+    grid = {(row["bytes"], row["latency"]): row["cycles"] for row in world.json("vta", "run", program, "--sensitivity")}
+    assert len(grid) == 20 and grid[4, 256] > grid[8, 64] > grid[32, 16], grid
     events = json.loads(world.run("vta", "trace", program).stdout)["traceEvents"]
     assert sum(event["ph"] == "X" for event in events) == 7, events
     assert "256 multiply-adds a cycle" in world.run("vta", "info", "pynq").stdout

@@ -27,6 +27,8 @@ typedef struct kiln_vta_device {
 const kiln_vta_device *kiln_vta_device_find(const char *name);
 /* Products with the last `lut_columns` columns of weights are in LUTs (vta/rtl/params.h). */
 kiln_vta_resources kiln_vta_resources_of(const kiln_vta_config *config, uint32_t lut_columns);
+/* LUTs and flip-flops up to nine tenths of the chip's, since their model is off by up to a tenth.
+ */
 bool kiln_vta_resources_fit(const kiln_vta_resources *wanted, const kiln_vta_device *device);
 /* The fewest columns in LUTs, an even number, with which the DSP blocks suffice; false: none. */
 bool kiln_vta_lut_columns(const kiln_vta_config *config, const kiln_vta_device *device,

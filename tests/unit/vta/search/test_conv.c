@@ -106,11 +106,13 @@ static void convolutions_are_those_of_plain_loops(void **state) {
                 const struct {
                     bool in_turn;
                     uint32_t inp_places, wgt_places;
-                } way[] = {{false, threads, threads}, {false, all, all},
-                           {true, threads, threads},  {true, steps, threads},
+                } way[] = {{false, threads, threads}, {true, threads, threads},
+                           {false, all, all},         {true, steps, threads},
                            {true, all, threads},      {true, threads, steps},
                            {true, steps, steps}};
-                for (size_t w = 0; w < KILN_ARRAY_COUNT(way); w++) {
+                /* Two threads have them all; one and four the first ones. */
+                const size_t ways = threads == 2 ? KILN_ARRAY_COUNT(way) : threads == 1 ? 1 : 2;
+                for (size_t w = 0; w < ways; w++) {
                     build_and_compare(machine_table[machine], shape, threads, way[w].in_turn,
                                       way[w].inp_places, way[w].wgt_places, *state);
                     kiln_arena_reset(*state);

@@ -291,11 +291,13 @@ static void forget_beyond(number *n) {
     if (n->below <= n->least) n->below = -INFINITY;
 }
 
-/* The bounds, which are integers in its unit, are those of `ints`. */
+/* `ints` are cut, where the bounds are multiples of its unit. */
 static bool apply_cut(rewriter *r, number *n) {
     if (!isfinite(n->least) && !isfinite(n->most)) return true;
     const double least = ldexp(n->least, n->exponent), most = ldexp(n->most, n->exponent);
-    if (n->fraction != 0 || n->size > INT32_MAX) return false;
+    if (n->fraction != 0 || n->size > INT32_MAX || (isfinite(least) && least != floor(least)) ||
+        (isfinite(most) && most != floor(most)))
+        return false;
     settle(r, n);
     const bool below = isfinite(least) && (double)n->low < least,
                above = isfinite(most) && (double)n->high > most;
@@ -401,25 +403,29 @@ static bool add_numbers(rewriter *r, number *a, number *b, number *out) {
     return true;
 }
 
-/* Whole numbers: rounded down, or to the nearest where no halves are. */
+static double rounded(double x, bool nearest) { return nearest ? rint(x) : floor(x); }
+
+/* Whole numbers: rounded down, or to the nearest where no halves are. So are the bounds, which may
+ * be halves. */
 static bool make_whole(rewriter *r, number *n, bool nearest) {
-    if (n->exponent <= 0) return n->fraction == 0 && refine(r, n, 0);
-    if (nearest && n->fraction == 0) return false;
     const int by = n->exponent;
-    const double half = nearest ? 0.5 : 0;
-    if ((nearest && !add_number(n, 0.5)) || n->size > INT32_MAX) return false;
-    settle(r, n);
-    n->ints = add_shift(r, n->ints, by, "RIGHT");
-    n->low >>= by;
-    n->high >>= by;
-    n->size = KILN_MAX(n->high, -n->low);
-    n->exponent = 0;
-    n->fraction = 0;
-    double *const real[] = {&n->from, &n->to, &n->above, &n->below};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(real); i++) *real[i] = floor(*real[i]);
-    double *const bound[] = {&n->least, &n->most};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(bound); i++)
-        *bound[i] = nearest ? rint(*bound[i] - half) : floor(*bound[i]);
+    const double least = rounded(n->least, nearest), most = rounded(n->most, nearest);
+    if (by <= 0 && (n->fraction != 0 || !refine(r, n, 0))) return false;
+    if (by > 0) {
+        if (nearest && (n->fraction == 0 || !add_number(n, 0.5))) return false;
+        if (n->size > INT32_MAX) return false;
+        settle(r, n);
+        n->ints = add_shift(r, n->ints, by, "RIGHT");
+        n->low >>= by;
+        n->high >>= by;
+        n->size = KILN_MAX(n->high, -n->low);
+        n->exponent = 0;
+        n->fraction = 0;
+        double *const real[] = {&n->from, &n->to, &n->above, &n->below};
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(real); i++) *real[i] = floor(*real[i]);
+    }
+    n->least = least;
+    n->most = most;
     return true;
 }
 

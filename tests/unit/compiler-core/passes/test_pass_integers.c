@@ -1,8 +1,10 @@
 /* Requantisation by powers of two becomes shifts of integers where both are the same for every
  * input, and nowhere else. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/rand.h"
 #include "compiler-core/graph/graph_text.h"
 #include "compiler-core/passes/pass.h"
 #include "tests/support/interpreter.h"
@@ -54,7 +56,9 @@ static const example table[] = {
     {true, SCALED HALF NODE("r", "clip(h, none, six)") Y("quantize_linear(r, one, zero)")},
     {false, SCALED HALF NODE("r", "clip(h, off, six)") Y("quantize_linear(r, one, zero)")},
     {false, SCALED HALF NODE("r", "clip(h, six, none)") Y("quantize_linear(r, one, zero)")},
-    {true, Y("quantize_linear(f, one, zero)")}, /* nothing to round */
+    {true, NODE("a", "add(f, half)") NODE("b", "clip(a, none, six)") NODE("c", "add(b, half)")
+               NODE("e", "round(c)") Y("quantize_linear(e, half, zero)")}, /* bounds are halves */
+    {true, Y("quantize_linear(f, one, zero)")},                            /* nothing to round */
     {true, NODE("a", "mul(f, four)") Y("quantize_linear(a, one, zero)")},
     {true, SCALED HALF "y: u8" SHAPE_OF_ALL " = quantize_linear(h, one, uthree)\noutput y\n"},
     {true, SCALED HALF Y("quantize_linear(h, one, zero) bits=4")},
@@ -124,6 +128,47 @@ static void every_example_computes_what_it_did(void **state) {
         if (memcmp(before[0].data, after[0].data, 2 * COLUMNS) != 0)
             fail_msg("example %zu computes something else: %s", i, table[i].body);
     }
+}
+
+/* Chains of operators in any order, with and without halves at the end. */
+static void random_chains_compute_what_they_did(void **state) {
+    static const char *const step[] = {
+        "mul(%s, k8)",    "mul(%s, half)", "mul(four, %s)",       "add(%s, h8)",  "add(h10, %s)",
+        "add(%s, whole)", "add(%s, six)",  "clip(%s, none, six)", "relu(%s)",     "floor(%s)",
+        "round(%s)",      "add(%s, d)",    "clip(%s, low, high)", "add(half, %s)"};
+    const kiln_tensor *input = inputs(*state);
+    kiln_rand rand;
+    uint32_t applied = 0, left = 0;
+    kiln_rand_init(&rand, 7);
+    for (int round = 0; round < 150; round++) {
+        kiln_arena arena;
+        kiln_tensor before, after;
+        kiln_strbuf text = {0};
+        char name[16] = "f", next[16];
+        kiln_arena_init(&arena, 0);
+        kiln_strbuf_text(&text, HEAD NODE("d", "dequantize_linear(skip, h8)"));
+        const int steps = 1 + (int)kiln_rand_below(&rand, 6);
+        for (int i = 0; i < steps; i++) {
+            const char *form = step[kiln_rand_below(&rand, KILN_ARRAY_COUNT(step))];
+            const char *gap = strchr(form, '%');
+            snprintf(next, sizeof next, "v%d", i);
+            kiln_strbuf_printf(&text, "%s: f32" SHAPE_OF_ALL " = %.*s%s%s\n", next,
+                               (int)(gap - form), form, name, gap + 2);
+            memcpy(name, next, sizeof name);
+        }
+        kiln_strbuf_printf(&text,
+                           "y: i8" SHAPE_OF_ALL " = quantize_linear(%s, %s, zero)\noutput y\n",
+                           name, kiln_rand_below(&rand, 2) ? "one" : "half");
+        kiln_graph *graph = graph_of(&arena, kiln_str_dup(&arena, kiln_strbuf_view(&text)));
+        expect_ok(kiln_graph_eval(graph, input, &arena, &before));
+        *(floats_after(graph) == 0 ? &applied : &left) += 1;
+        expect_ok(kiln_graph_eval(graph, input, &arena, &after));
+        if (memcmp(before.data, after.data, 2 * COLUMNS) != 0)
+            fail_msg("round %d computes something else: %s", round, text.data + sizeof HEAD);
+        kiln_strbuf_deinit(&text);
+        kiln_arena_deinit(&arena);
+    }
+    assert_true(applied > 30 && left > 60);
 }
 
 /* ---- sums that f32 does not have all of ------------------------------------------------------ */
@@ -213,6 +258,7 @@ static void additions_are_as_few_as_can_be(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_example_computes_what_it_did),
+        test_with_arena(random_chains_compute_what_they_did),
         test_with_arena(wide_sums_are_shifted_where_they_are_cut_off),
         test_with_arena(ranges_are_found_once),
         test_with_arena(additions_are_as_few_as_can_be),

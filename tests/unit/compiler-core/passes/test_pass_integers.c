@@ -130,6 +130,15 @@ static void every_example_computes_what_it_did(void **state) {
     }
 }
 
+/* Integers of 28 bits, most of which f32 does not have. */
+static void print_wide(kiln_strbuf *text) {
+    kiln_strbuf_text(text, "w0: i32" SHAPE_OF_ALL " = cast(x) to=\"i32\"\n");
+    for (int i = 1; i <= 12; i++)
+        kiln_strbuf_printf(text, "w%d: i32" SHAPE_OF_ALL " = add(w%d, w%d)\n", i, i - 1, i - 1);
+    kiln_strbuf_text(text, "s: i32" SHAPE_OF_ALL " = cast(skip) to=\"i32\"\nt: i32" SHAPE_OF_ALL
+                           " = add(w12, s)\n" NODE("g", "cast(t) to=\"f32\""));
+}
+
 /* Chains of operators in any order, with and without halves at the end. */
 static void random_chains_compute_what_they_did(void **state) {
     static const char *const step[] = {
@@ -144,9 +153,11 @@ static void random_chains_compute_what_they_did(void **state) {
         kiln_arena arena;
         kiln_tensor before, after;
         kiln_strbuf text = {0};
-        char name[16] = "f", next[16];
+        char name[16], next[16];
         kiln_arena_init(&arena, 0);
         kiln_strbuf_text(&text, HEAD NODE("d", "dequantize_linear(skip, h8)"));
+        print_wide(&text);
+        snprintf(name, sizeof name, "%s", kiln_rand_below(&rand, 2) ? "f" : "g");
         const int steps = 1 + (int)kiln_rand_below(&rand, 6);
         for (int i = 0; i < steps; i++) {
             const char *form = step[kiln_rand_below(&rand, KILN_ARRAY_COUNT(step))];

@@ -92,7 +92,7 @@ static kiln_status expand_temps(sinking *s, kiln_stmt loop) {
     const uint32_t count = s->count = p->buffer.count; /* expansion makes more */
     const kiln_owner owner = {s->var, s->extent};
     s->in_turn = KILN_ARENA_ARRAY(p->arena, bool, 2 * count);
-    for (kiln_buffer b = 1; b < count; b++) s->in_turn[b] = s->own[b] && !s->depends[b];
+    for (kiln_buffer b = 1; b < count; b++) s->in_turn[b] = s->own[b];
     for (kiln_buffer b = 1; b < count && !st; b++)
         if (s->depends[b] && !kiln_lower_tells(p, s->body, b, s->body, &owner, 1))
             st = expand(s, b);
@@ -293,7 +293,7 @@ static void give_places(sinking *s) {
     for (kiln_buffer b = 1; b < s->p->buffer.count; b++)
         s->in_turn[b] = s->in_turn[b] && home[b] &&
                         kiln_scopes[s->p->buffer.data[b].scope].seen_by == KILN_SEEN_BY_CORE &&
-                        (b < s->count || is_in_loops(s, home[b]));
+                        ((b < s->count && !s->depends[b]) || is_in_loops(s, home[b]));
     mark_stores(s, s->body);
 }
 

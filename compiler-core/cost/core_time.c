@@ -118,9 +118,11 @@ kiln_core_time kiln_core_time_of(const kiln_vta_config *m, const kiln_core_work 
     t.term[KILN_CORE_ENDS] = per_call(loads, w->inp.blocks) + per_call(weights, w->wgt.blocks) +
                              per_call(out, w->out.blocks) +
                              per_call(t.term[KILN_CORE_ALU], w->alu_calls) + 2.0 * m->latency;
-    const double compute = engine && hides_results
-                               ? fmax(t.term[KILN_CORE_GEMM], t.term[KILN_CORE_ALU])
-                               : t.term[KILN_CORE_GEMM] + t.term[KILN_CORE_ALU];
+    double compute = t.term[KILN_CORE_GEMM] + t.term[KILN_CORE_ALU];
+    if (engine && w->result_places > w->threads)
+        compute = fmax(t.term[KILN_CORE_GEMM], t.term[KILN_CORE_ALU]);
+    else if (engine && hides_results) /* the first thread's next sums wait for its results */
+        compute = t.term[KILN_CORE_GEMM] + (t.term[KILN_CORE_ALU] + out) / w->threads;
     if (hides_loads) {
         t.term[KILN_CORE_WAITS] += burst_waits(w, &w->inp, loads, weights, compute);
         t.term[KILN_CORE_WAITS] += burst_waits(w, &w->wgt, weights, loads, compute);

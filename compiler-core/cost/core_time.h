@@ -34,6 +34,7 @@ typedef struct kiln_core_work {
     double alu_tiles;                  /* that operations go through, */
     double alu_calls;                  /* of all of them at once, */
     double alu_operations;             /* with so many for each tile */
+    double threads;                    /* virtual ones, side by side */
     double load_places, result_places; /* the fewest that blocks of an operand, or results, have */
 } kiln_core_work;
 

@@ -32,6 +32,11 @@ static bool is_in_core(const counting *c, kiln_buffer buffer) {
     return kiln_scopes[scope_of(c, buffer)].seen_by == KILN_SEEN_BY_CORE;
 }
 
+static const kiln_vta_memory memory_of[KILN_SCOPE_COUNT] = {[KILN_SCOPE_INP] = KILN_VTA_INP,
+                                                            [KILN_SCOPE_WGT] = KILN_VTA_WGT,
+                                                            [KILN_SCOPE_ACC] = KILN_VTA_ACC,
+                                                            [KILN_SCOPE_OUT] = KILN_VTA_OUT};
+
 /* Elements of a tile of a memory. */
 static double tile_of(const counting *c, kiln_scope scope) {
     const kiln_vta_config *m = &c->target->vta;
@@ -61,15 +66,16 @@ static double calls_of(const counting *c, const kiln_facts_statement *s, const k
 }
 
 /* Places of a buffer: of virtual threads with their own, and in the turns of the innermost loop
- * around it that is left when loops of one iteration are gone. */
+ * around it that is left when loops of one iteration are gone. `shared`: also those that virtual
+ * threads which share it take in turn, as far as there is room (lower/vthread.c). */
 static double places_of(const counting *c, const kiln_facts_statement *s,
-                        const kiln_facts_access *a, uint32_t level) {
+                        const kiln_facts_access *a, uint32_t level, bool shared) {
     double places = 1;
     bool is_found = false; /* the loop of the turns */
     for (uint32_t k = level; k-- > 1;) {
         const kiln_facts_loop *l = &c->facts->loop[s->path[k]];
         if (l->kind == KILN_LOOP_VTHREAD)
-            places *= kiln_grid_moves(a, l->var) ? (double)l->extent : 1;
+            places *= shared || kiln_grid_moves(a, l->var) ? (double)l->extent : 1;
         if (l->kind == KILN_LOOP_VTHREAD || l->extent == 1 || is_found) continue;
         const kiln_attribute *stages =
             kiln_stmt_attribute(c->facts->p, l->stmt, KILN_ATTRIBUTE_PIPELINE);
@@ -84,12 +90,20 @@ static void count_places(counting *c, const kiln_facts_statement *s) {
     if (!is_in_core(c, a->buffer) || c->counted[a->buffer]) return;
     memory *m = &c->memory[scope_of(c, a->buffer)];
     const uint32_t level = home_level(c, s, a->buffer);
-    const double places = places_of(c, s, a, level);
+    const kiln_scope scope = scope_of(c, a->buffer);
+    const double own = places_of(c, s, a, level, false), shared = places_of(c, s, a, level, true);
+    const double tiles =
+        own * (double)kiln_shape_count(&c->facts->shape[a->buffer]) / tile_of(c, scope);
+    const double room = kiln_vta_tile_count(&c->target->vta, memory_of[scope]);
+    const double places = fmin(shared, own * fmax(1, floor(room / tiles)));
     c->counted[a->buffer] = true;
-    m->tiles += places * (double)kiln_shape_count(&c->facts->shape[a->buffer]) /
-                tile_of(c, scope_of(c, a->buffer));
-    /* What is there from the beginning needs no second place. */
-    if (calls_of(c, s, a, level) > 1) m->places = m->places > 0 ? fmin(m->places, places) : places;
+    m->tiles += tiles;
+    /* What is made once needs no second place. */
+    double rounds = 1;
+    for (uint32_t k = 1; k < level; k++)
+        if (c->facts->loop[s->path[k]].kind != KILN_LOOP_VTHREAD)
+            rounds *= (double)c->facts->loop[s->path[k]].extent;
+    if (rounds > 1) m->places = m->places > 0 ? fmin(m->places, places) : places;
 }
 
 /* Elements along dimension `d` that the statement's loops from `level` on reach. */
@@ -196,7 +210,8 @@ static void count(counting *c) {
                  acc = c->memory[KILN_SCOPE_ACC].places;
     c->work.load_places = inp > 0 && wgt > 0 ? fmin(inp, wgt) : inp + wgt;
     if (c->work.load_places == 0) c->work.load_places = 2; /* all is loaded once */
-    c->work.result_places = acc > 0 ? acc : 2;
+    c->work.threads = fmax(c->threads, 1);
+    c->work.result_places = acc > 0 ? acc : 2 * c->work.threads;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -212,15 +227,14 @@ static void put_ratio(float *out, kiln_vta_feature_number feature, double a, dou
 static double each(double all, double calls) { return calls > 0 ? all / calls : 0; }
 
 /* Five numbers of a memory, from `first` on: bytes, rows, calls, places, fill. */
-static void put_memory(const counting *c, kiln_scope scope, kiln_vta_memory held, float *out,
-                       uint32_t first) {
+static void put_memory(const counting *c, kiln_scope scope, float *out, uint32_t first) {
     const memory *m = &c->memory[scope];
     put_count(out, first, m->copies.bytes);
     put_count(out, first + 1, m->copies.rows);
     put_count(out, first + 2, m->copies.calls);
     put_count(out, first + 3, m->places);
     put_ratio(out, (kiln_vta_feature_number)(first + 4), m->tiles,
-              kiln_vta_tile_count(&c->target->vta, held));
+              kiln_vta_tile_count(&c->target->vta, memory_of[scope]));
 }
 
 static void compute(const kiln_program *scheduled, const kiln_target *target, kiln_arena *scratch,
@@ -234,9 +248,9 @@ static void compute(const kiln_program *scheduled, const kiln_target *target, ki
         put_count(out, KILN_VTA_FEATURE_CYCLES_GEMM + i, t.term[i]);
     put_count(out, KILN_VTA_FEATURE_WORK, c.needed);
     put_ratio(out, KILN_VTA_FEATURE_UTILISATION, c.needed, t.cycles);
-    put_memory(&c, KILN_SCOPE_INP, KILN_VTA_INP, out, KILN_VTA_FEATURE_INP_BYTES);
-    put_memory(&c, KILN_SCOPE_WGT, KILN_VTA_WGT, out, KILN_VTA_FEATURE_WGT_BYTES);
-    put_memory(&c, KILN_SCOPE_ACC, KILN_VTA_ACC, out, KILN_VTA_FEATURE_ACC_BYTES);
+    put_memory(&c, KILN_SCOPE_INP, out, KILN_VTA_FEATURE_INP_BYTES);
+    put_memory(&c, KILN_SCOPE_WGT, out, KILN_VTA_FEATURE_WGT_BYTES);
+    put_memory(&c, KILN_SCOPE_ACC, out, KILN_VTA_FEATURE_ACC_BYTES);
     put_count(out, KILN_VTA_FEATURE_OUT_BYTES, c.work.out.bytes);
     put_count(out, KILN_VTA_FEATURE_OUT_ROWS, c.work.out.rows);
     put_count(out, KILN_VTA_FEATURE_OUT_CALLS, c.work.out.calls);
@@ -254,12 +268,12 @@ static bool fits(const float *vector) {
 }
 
 static void describe_memory(const counting *c, const char *name, kiln_scope scope,
-                            kiln_vta_memory held, kiln_strbuf *out) {
+                            kiln_strbuf *out) {
     const memory *m = &c->memory[scope];
     kiln_strbuf_printf(out,
                        "%s: %.0f of %u tiles, %.0f places; %.0f copies, %.0f rows, %.0f bytes\n",
-                       name, m->tiles, kiln_vta_tile_count(&c->target->vta, held), m->places,
-                       m->copies.calls, m->copies.rows, m->copies.bytes);
+                       name, m->tiles, kiln_vta_tile_count(&c->target->vta, memory_of[scope]),
+                       m->places, m->copies.calls, m->copies.rows, m->copies.bytes);
 }
 
 static void describe(const kiln_program *scheduled, const kiln_target *target, kiln_arena *scratch,
@@ -273,9 +287,9 @@ static void describe(const kiln_program *scheduled, const kiln_target *target, k
         kiln_strbuf_printf(out, "%s %s %.0f", i ? "," : "", kiln_core_term_name((kiln_core_term)i),
                            t.term[i]);
     kiln_strbuf_text(out, "\n");
-    describe_memory(&c, "inp", KILN_SCOPE_INP, KILN_VTA_INP, out);
-    describe_memory(&c, "wgt", KILN_SCOPE_WGT, KILN_VTA_WGT, out);
-    describe_memory(&c, "acc", KILN_SCOPE_ACC, KILN_VTA_ACC, out);
+    describe_memory(&c, "inp", KILN_SCOPE_INP, out);
+    describe_memory(&c, "wgt", KILN_SCOPE_WGT, out);
+    describe_memory(&c, "acc", KILN_SCOPE_ACC, out);
     kiln_strbuf_printf(out, "out: %.0f stores, %.0f rows, %.0f bytes\n", c.work.out.calls,
                        c.work.out.rows, c.work.out.bytes);
 }

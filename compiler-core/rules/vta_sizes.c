@@ -189,6 +189,17 @@ static double uops_of(const kiln_vta_tiling *t, const part *p) {
     return kiln_core_uops(extent, count);
 }
 
+/* Places that blocks of the operand take in turn or side by side. What is loaded once needs no
+ * second one; what virtual threads share takes as many in turn as they are, if there is room. */
+static double turns_of(const kiln_vta_tiling *t, const tile_row *r, const part *p, bool data,
+                       double loads) {
+    const double own = (double)r->column[KILN_VTA_STAGES] * owners(t, r, data);
+    const double room = kiln_vta_tile_count(t->machine, data ? KILN_VTA_INP : KILN_VTA_WGT);
+    const double shared = stays(t, data) || owners(t, r, data) > 1 ? 1 : p->threads;
+    if (loads <= owners(t, r, data)) return INFINITY;
+    return own * fmin(shared, floor(room / (own * loaded(t, p, data).elements)));
+}
+
 static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
     const part p = part_of(t, r);
     const double parts = parts_of(t, &p), vectors = vectors_of(&p) * parts;
@@ -197,9 +208,9 @@ static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
                           results = results_of(t, &p);
     const double stages = (double)r->column[KILN_VTA_STAGES], products = 1 + t->products;
     const double data_loads = loads_of(t, r, &p, true), weight_loads = loads_of(t, r, &p, false);
-    /* What is loaded once needs no second place. */
-    const double data_places = data_loads > 1 ? stages * owners(t, r, true) : INFINITY,
-                 weight_places = weight_loads > 1 ? stages * owners(t, r, false) : INFINITY;
+    const double data_places = turns_of(t, r, &p, true, data_loads),
+                 weight_places = turns_of(t, r, &p, false, weight_loads);
+    const double load_places = fmin(data_places, weight_places);
     kiln_core_work w = {
         .gemm_tiles =
             vectors * ((double)kiln_vta_tiles(t, KILN_VTA_AXIS_IN) * taps(t) + t->products),
@@ -210,8 +221,9 @@ static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
         .alu_tiles = vectors,
         .alu_calls = parts,
         .alu_operations = t->operations,
-        .load_places = data_loads + weight_loads > 2 ? fmin(data_places, weight_places) : 2,
-        .result_places = parts > 1 ? stages * p.threads : 2,
+        .threads = p.threads,
+        .load_places = isinf(load_places) ? 2 : load_places,
+        .result_places = parts > p.threads ? stages * p.threads : 2 * p.threads,
     };
     add_copies(t, &data, data_loads, KILN_VTA_INP, &w.inp);
     add_copies(t, &weights, weight_loads, KILN_VTA_WGT, &w.wgt);

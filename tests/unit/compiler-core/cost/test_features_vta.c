@@ -98,6 +98,7 @@ static void machines_differ_in_their_terms(void **state) {
                                  .alu_tiles = 1000,
                                  .alu_calls = 10,
                                  .alu_operations = 4,
+                                 .threads = 1,
                                  .load_places = 2,
                                  .result_places = 2};
     const kiln_core_time t = kiln_core_time_of(&slow.vta, &work),

@@ -1,9 +1,12 @@
 /* Products on accelerators: whatever is drawn is legal, computes the same and fits into the
  * machine. */
+#include <math.h>
 #include <string.h>
 
 #include "base/macros.h"
 #include "base/rand.h"
+#include "compiler-core/core.h"
+#include "compiler-core/cost/features.h"
 #include "compiler-core/facts/facts.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/rules/space.h"
@@ -11,6 +14,7 @@
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/codegen/vta_board.h"
 #include "tests/unit/compiler-core/rules/support.h"
+#include "vta/csim.h"
 
 /* Small machines, so that small layers have many parts. */
 #define TINY "vta:b1i4o4,i8w8a32,uop10,inp9,wgt11,acc10,bus64,clk100,alu4,pipe5,v1"
@@ -215,6 +219,65 @@ static void every_draw_computes_the_same_and_fits(void **state) {
     }
 }
 
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static double simulated_cycles(const kiln_program *te, const kiln_program *scheduled,
+                               const kiln_target *target, kiln_arena *arena) {
+    kiln_artefact artefact;
+    kiln_vta_program program;
+    kiln_vta_timing timing;
+    kiln_vta_fault fault;
+    expect_ok(kiln_build_scheduled(te, KILN_STR("test"), scheduled, target, arena, &artefact));
+    expect_ok(kiln_vta_program_decode(artefact.payload, arena, &program));
+    if (!kiln_vta_csim_run(&program, NULL, 0, &(kiln_vta_csim_options){.timing_only = true}, arena,
+                           &timing, &fault))
+        fail_msg("instruction %u: %s", fault.instruction, fault.text);
+    return (double)timing.cycles;
+}
+
+static double predicted_cycles(const kiln_program *scheduled, const kiln_target *target,
+                               kiln_arena *arena) {
+    const kiln_feature_set *set = kiln_features_of(target);
+    float *number = KILN_ARENA_ARRAY(arena, float, set->count);
+    set->compute(scheduled, target, arena, number);
+    return exp2((double)number[set->predicted_ns]) * target->vta.clock_mhz / 1e3;
+}
+
+/* The default is good, and what is predicted orders candidates as the simulator does, mostly. */
+static void the_prediction_orders_candidates(void **state) {
+    enum { DRAWS = 16 };
+    static const char *const device[] = {"vta:pynq", "vta:pynq,v2"};
+    const conv c = {1, 64, 64, 14, 3, 1, 1, BIASED, NULL};
+    kiln_rand rand;
+    kiln_rand_init(&rand, 7);
+    for (size_t d = 0; d < KILN_ARRAY_COUNT(device); d++) {
+        const kiln_program *te = conv_of(*state, &c);
+        const kiln_target target = target_of(*state, device[d]);
+        double predicted[DRAWS], simulated[DRAWS], least = INFINITY;
+        int agree = 0, pairs = 0;
+        kiln_space space;
+        kiln_trace trace;
+        kiln_program *program;
+        expect_ok(kiln_space_create(te, &target, *state, &space));
+        for (int i = 0; i < DRAWS; i++) {
+            expect_ok(kiln_space_sample(&space, &rand, *state, &trace, &program));
+            predicted[i] = predicted_cycles(program, &target, *state);
+            simulated[i] = simulated_cycles(te, program, &target, *state);
+            least = fmin(least, simulated[i]);
+            for (int k = 0; k < i; k++) {
+                if (fabs(simulated[i] / simulated[k] - 1) < 0.02) continue;
+                pairs++;
+                agree += (predicted[i] < predicted[k]) == (simulated[i] < simulated[k]);
+            }
+        }
+        expect_ok(kiln_space_default(&space, *state, &trace, &program));
+        const double preferred = simulated_cycles(te, program, &target, *state);
+        if (preferred > 1.05 * least)
+            fail_msg("%s: %.0f cycles, of draws %.0f", device[d], preferred, least);
+        if (agree * 5 < pairs * 4) fail_msg("%s: %d of %d pairs", device[d], agree, pairs);
+    }
+}
+
 /* ---- what there is no schedule for ----------------------------------------------------------- */
 
 static void expect_reason(kiln_arena *arena, const kiln_program *te, const char *device,
@@ -259,6 +322,7 @@ int main(void) {
         test_with_arena(every_sketch_of_a_product_is_sound),
         test_with_arena(a_sketch_says_where_everything_lies),
         test_with_arena(every_draw_computes_the_same_and_fits),
+        test_with_arena(the_prediction_orders_candidates),
         test_with_arena(whatever_else_there_is_no_schedule_for_has_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

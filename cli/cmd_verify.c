@@ -84,6 +84,7 @@ kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
     t.options.run = kiln_verify_here;
     st = kiln_dim_option(&dim, process, &t.options.onnx);
     if (!st) st = kiln_target_parse(kiln_str_from(target_text), process, &target);
+    if (!st) st = kiln_target_find_host(&target, process);
     if (st) return st;
     const uint32_t *const count = t.count;
     for (size_t i = 0; i < args.count; i++) {

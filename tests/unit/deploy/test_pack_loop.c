@@ -410,6 +410,16 @@ static void a_small_kernel_between_two_of_the_host_is_the_hosts(void **state) {
     assert_int_equal(m.plan.device_count, 0);
 }
 
+/* Of eight bytes, on a device whose vectors have four. */
+static void elements_may_be_wider_than_vectors(void **state) {
+    packed m = pack_for(*state,
+                        graph_of(*state, "graph g\ninput a: i64[2,3]\ninput b: i64[2,3]\n"
+                                         "y: i64[2,3] = max(a, b)\noutput y\n"),
+                        "null");
+    assert_int_equal(count_kernels(&m, 1), 1);
+    expect_runs_right(&m);
+}
+
 static void without_a_host_the_missing_schedule_is_an_error(void **state) {
     kiln_target target;
     kiln_compilation *c = NULL;
@@ -478,6 +488,7 @@ int main(void) {
         test_with_arena(a_device_and_its_host_share_a_module),
         test_with_arena(values_pass_between_both_in_every_iteration),
         test_with_arena(a_small_kernel_between_two_of_the_host_is_the_hosts),
+        test_with_arena(elements_may_be_wider_than_vectors),
         test_with_arena(without_a_host_the_missing_schedule_is_an_error),
         test_with_arena(loops_inside_of_each_other),
         test_with_arena(values_lie_inside_of_others_in_a_body),

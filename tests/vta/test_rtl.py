@@ -103,6 +103,13 @@ def test_the_full_machine_does_and_is_fast_enough(world):
     assert kcycles >= KCYCLES_LEAST, f"{kcycles} kcycles/s"
 
 
+def test_synthesis_counts_what_the_table_says(world):
+    only_when_named()
+    rows = re.findall(r'^X\("(.*)", (\d+), (\d+), (\d+), (\d+), (\d+), \w+\)$', (rtl.ROOT / "vta/search/synthesised.def").read_text(), re.M)
+    config, columns, *counts = min(rows, key=lambda row: int(row[2]))
+    assert list(tool(rtl.synth, f"{config}@{columns}", world.folder).values()) == list(map(int, counts)), config
+
+
 def test_tokens_and_addresses_are_proved(world):
     only_when_named()
     for proof in rtl.PROOFS:

@@ -240,8 +240,8 @@ static kiln_status read_layers(search_call *c, kiln_arena *process, kiln_vta_fou
         kiln_vta_layers_of_model(c->model, process, c->layer, &f->wanted.layer_count, &left);
     if (!st && left)
         fprintf(stderr,
-                "%u convolutions are left to the processor: groups, dilations, kernels "
-                "that are no squares, or fewer than 8 input channels\n",
+                "convolutions left to the processor: %u (groups, dilations, kernels that are no "
+                "squares, or fewer than 8 input channels)\n",
                 left);
     return st;
 }

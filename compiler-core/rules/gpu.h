@@ -63,6 +63,7 @@ typedef struct kiln_gpu_operand {
 typedef struct kiln_gpu_tile {
     int64_t threads[KILN_GPU_TILED_MAX], points[KILN_GPU_TILED_MAX];
     int64_t lanes, parts; /* of a thread's points of the iterator with lanes; parts lie apart */
+    int64_t live;         /* kiln_gpu_live */
     int64_t plane;        /* threads to which one step of k is dealt, where that is a plane */
     double cycles;        /* all groups, with the preferred steps, about */
 } kiln_gpu_tile;
@@ -117,6 +118,9 @@ int64_t kiln_gpu_shared_bytes(const kiln_gpu_tiling *t, const kiln_gpu_tile *til
 /* Threads to which a step of a plane is dealt, so that a thread copies as few times as can be for
  * `steps` of them; more of them lie behind one another. */
 int64_t kiln_gpu_choose_plane(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t steps);
+/* Elements of windows that straight code of all taps holds, since it has loaded them and reads them
+ * again; 0: no window of the thread's points reads any twice. */
+int64_t kiln_gpu_live(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);
 
 /* What a group takes with a tile for one block of steps. Registers are of 4 bytes. */
 typedef struct kiln_gpu_needs {
@@ -126,6 +130,7 @@ typedef struct kiln_gpu_needs {
     int64_t registers;                   /* of a thread, without what it fetches, about */
     int64_t rounds[KILN_GPU_COPIES_MAX]; /* kiln_gpu_rounds */
     int64_t fetched_words;               /* registers of a thread's fetches */
+    int64_t places;                      /* fetches whose addresses are no sums of digits */
     bool holds_too_many;                 /* more of these than pipelines keep in registers */
     int64_t copied_bytes;                /* kiln_gpu_shared_bytes */
     int64_t stage_bytes;                 /* of shared memory, whatever pitch is drawn */
@@ -135,7 +140,7 @@ typedef struct kiln_gpu_needs {
 kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                                  int64_t block);
 /* 4-byte registers of a thread, about. */
-int64_t kiln_gpu_registers(const kiln_gpu_needs *needs, int64_t stages);
+int64_t kiln_gpu_tile_registers(const kiln_gpu_needs *needs, int64_t stages);
 
 /* gpu_sizes.c: tables of tiles and of steps, all of which go together within the limits. NULL, or
  * the limit that leaves none. */
@@ -147,6 +152,9 @@ void kiln_gpu_fill_table(kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count
 void kiln_gpu_note_reach(const kiln_gpu_tiling *t, kiln_gpu_operand *o);
 /* The most of `steps` that can be straight code with so many points each. */
 int64_t kiln_gpu_unrolled(const kiln_gpu_tiling *t, int64_t steps, int64_t points);
+
+/* Whether rows of the operand's copy are apart by default. */
+bool kiln_gpu_is_pitched(const kiln_gpu_operand *o);
 
 /* gpu_time.c: how many groups make the result. */
 double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);

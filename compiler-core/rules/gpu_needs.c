@@ -1,12 +1,14 @@
 /* What a group of a GPU takes with a tile and a block of steps: elements that its threads copy,
  * shared memory and registers. Choosing sizes asks this of some ten thousand tiles. */
 #include "base/macros.h"
+#include "compiler-core/facts/form.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/rules/gpu.h"
 
 /* Registers of addresses, counters and what ptxas keeps: counts of fp32 tiles of the machine code
  * of sm_80 and sm_90 lie within 13 % of what they give (../shared/reference/gpu.md says how). */
 #define REGISTERS_BESIDE 22
+#define PLACE_WORDS 2 /* 64 bits of address of a fetch whose place is no sum of digits */
 
 static int64_t parts_of(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
 
@@ -80,6 +82,22 @@ static copying copying_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return (copying){.rounds = rounds, .elements = slices_of(all, rounds * at_once)};
 }
 
+/* Whether places of what a thread copies are no sums of digits: what lies within a dimension is
+ * neither a part of what all threads copy at once nor a multiple of it. */
+static bool is_odd(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, const kiln_gpu_tile *tile,
+                   int64_t threads, int64_t steps) {
+    const bool plane = tile->plane > 0 && o->block_dim >= 0;
+    const int64_t at_once = (plane ? tile->plane : threads) * o->fetch;
+    int64_t within = o->packed ? kiln_gpu_region(t, o, (uint32_t)o->along, tile, steps) : 1;
+    bool odd = false;
+    for (uint32_t d = o->rank; d-- > 0;) {
+        odd |= at_once % within != 0 && within % at_once != 0;
+        if ((!plane || (int)d != o->block_dim) && (!o->packed || (int)d != o->along))
+            within *= kiln_gpu_region(t, o, d, tile, steps);
+    }
+    return odd;
+}
+
 int64_t kiln_gpu_rounds(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                         const kiln_gpu_tile *tile, int64_t steps) {
     return copying_of(t, o, tile, kiln_gpu_group_threads(t, tile), steps).rounds;
@@ -113,21 +131,58 @@ int64_t kiln_gpu_choose_plane(const kiln_gpu_tiling *t, const kiln_gpu_tile *til
     return best;
 }
 
+bool kiln_gpu_is_pitched(const kiln_gpu_operand *o) {
+    const bool turned = o->along + 1 != (int)o->rank && !o->packed;
+    return turned || o->pitch * o->bytes < KILN_GPU_PITCH_BYTES; /* or windows read them */
+}
+
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* Elements of the operand that windows of a thread's points cover; 0: no window reads it. */
-static int64_t window_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
-                         const kiln_gpu_tile *tile) {
-    int64_t elements = 1;
-    bool slides = false;
+/* Distinct elements of the operand that a thread's points read while `part` steps of reduced
+ * iterator `first` run, and all of those behind it. */
+static int64_t elements_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                           const kiln_gpu_tile *tile, int first, int64_t part) {
+    const kiln_block_info *b = &t->s->program->block.data[t->block];
+    int64_t elements = 1, values, span;
     for (uint32_t d = 0; d < o->rank; d++) {
-        int64_t length = 1;
+        kiln_spread spread = {.count = 0};
         for (uint32_t n = 0; n < t->tiled; n++)
-            length += o->along_tile[d][n] * (tile->points[n] - 1);
-        slides |= length > 1 && o->fixed[d] > 1;
-        elements *= length + o->fixed[d] - 1;
+            if (o->along_tile[d][n])
+                kiln_spread_add(&spread, &(kiln_form_term){.extent = tile->points[n],
+                                                           .coefficient = o->along_tile[d][n]});
+        for (int i = first; i < (int)b->iter_count; i++)
+            if (b->iter[i].reduce && i != t->k && o->coefficient[d][i])
+                kiln_spread_add(&spread,
+                                &(kiln_form_term){.extent = i == first ? part : b->iter[i].extent,
+                                                  .coefficient = o->coefficient[d][i]});
+        kiln_spread_measure(&spread, &values, &span);
+        elements *= values;
     }
-    return slides ? elements : 0;
+    return elements;
+}
+
+/* Most elements of the operand that the first half of some taps has loaded and the others read
+ * again. */
+static int64_t live_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                       const kiln_gpu_tile *tile) {
+    const kiln_block_info *b = &t->s->program->block.data[t->block];
+    int64_t most = 0;
+    for (int i = 0; i < (int)b->iter_count; i++) {
+        const int64_t taps = b->iter[i].extent;
+        if (!b->iter[i].reduce || i == t->k || taps < 2) continue;
+        const int64_t again = elements_of(t, o, tile, i, taps / 2) +
+                              elements_of(t, o, tile, i, taps - taps / 2) -
+                              elements_of(t, o, tile, i, taps);
+        most = KILN_MAX(most, again);
+    }
+    return most;
+}
+
+int64_t kiln_gpu_live(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
+    int64_t most = 0;
+    for (uint32_t a = 0; a < t->operand_count; a++)
+        most = KILN_MAX(most, live_of(t, &t->operand[a], tile));
+    return most;
 }
 
 kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
@@ -135,15 +190,13 @@ kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *
     const kiln_buffer sums = t->pattern.to.buffer;
     const int64_t points = kiln_gpu_points(t, tile), columns = points / tile->points[0],
                   bytes = (int64_t)kiln_dtype_size(t->s->program->buffer.data[sums].dtype);
-    int64_t held = 2 * columns;
-    /* Straight code of all taps reads half of a window's elements once more: they stay. */
-    for (uint32_t a = 0; a < t->operand_count; a++)
-        held = KILN_MAX(held, window_of(t, &t->operand[a], tile) / 2);
     kiln_gpu_needs needs = {
         .block = block,
         .threads = kiln_gpu_group_threads(t, tile),
         .points = points,
-        .registers = (points + 2 * tile->points[0] + held) * parts_of(bytes, 4) + REGISTERS_BESIDE,
+        .registers = (points + 2 * tile->points[0] + KILN_MAX(2 * columns, tile->live)) *
+                         parts_of(bytes, 4) +
+                     REGISTERS_BESIDE,
     };
     for (uint32_t a = 0; a < t->operand_count; a++) {
         const kiln_gpu_operand *o = &t->operand[a];
@@ -153,12 +206,14 @@ kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *
         needs.copied_bytes += copy.elements * o->bytes;
         needs.stage_bytes += ((rows + 1) * o->pitch + copy.elements) * o->bytes;
         needs.fetched_words += copy.rounds * parts_of(o->fetch * o->bytes, 4);
+        needs.places += is_odd(t, o, tile, needs.threads, block) ? copy.rounds * o->fetch : 0;
         needs.holds_too_many |= copy.rounds * o->fetch > KILN_PIPELINE_STAGED_MAX;
     }
     return needs;
 }
 
-int64_t kiln_gpu_registers(const kiln_gpu_needs *needs, int64_t stages) {
+int64_t kiln_gpu_tile_registers(const kiln_gpu_needs *needs, int64_t stages) {
     const int64_t fetched = needs->fetched_words;
-    return needs->registers + (stages == 2 ? fetched : KILN_MIN(fetched, 16));
+    return needs->registers +
+           (stages == 2 ? fetched + PLACE_WORDS * needs->places : KILN_MIN(fetched, 16));
 }

@@ -80,7 +80,7 @@ static fault fault_of_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *til
 /* Of such as keep to the limits so far. */
 static fault fault_of_needs(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs, int64_t stages) {
     const kiln_gpu_limits *l = &t->limits;
-    const int64_t registers = kiln_gpu_registers(needs, stages);
+    const int64_t registers = kiln_gpu_tile_registers(needs, stages);
     if (registers > l->registers || registers * needs->threads > l->unit_registers ||
         (stages == 2 && needs->holds_too_many))
         return BY_REGISTERS;
@@ -140,6 +140,7 @@ static void consider(search *f) {
     if (!is_whole(t, &f->at)) return;
     fault found = fault_of_threads(t, &f->at);
     if (found == FITS) {
+        f->at.live = kiln_gpu_live(t, &f->at);
         f->at.plane = kiln_gpu_choose_plane(t, &f->at, usual);
         const kiln_gpu_needs needs = kiln_gpu_needs_of(t, &f->at, step[KILN_GPU_BLOCK]);
         found = fault_of_needs(t, &needs, step[KILN_GPU_STAGES]);

@@ -94,10 +94,8 @@ static kiln_block copy_operand(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     if (!copy) return 0;
     const kiln_buffer shared = s->program->block.data[copy].buffer;
     const int64_t pitch[] = {0, o->pitch};
-    const bool turned = o->along + 1 != (int)o->rank && !o->packed;
-    const bool windows = pitch[1] * o->bytes < KILN_GPU_PITCH_BYTES;
     lay_out(t, o, shared);
-    const kiln_sched_sample apart = kiln_sched_categorical(s, pitch, 2, turned || windows);
+    const kiln_sched_sample apart = kiln_sched_categorical(s, pitch, 2, kiln_gpu_is_pitched(o));
     const kiln_sched_int one = kiln_sched_const(1);
     kiln_sched_swizzle(kiln_sched_try(s), shared, kiln_sched_element(apart, 0), one, one, one);
     return copy;

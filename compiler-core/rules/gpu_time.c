@@ -14,6 +14,8 @@
 #define BARRIER_ISSUED 30.0 /* lost in a group until its warps go on, in slots of a warp */
 /* Slots that a warp waits for the first loads of straight code, which then come ahead of sums. */
 #define STALL 60.0
+#define BANKS 32 /* of shared memory */
+#define BANK_BYTES 4
 
 static double parts_of(int64_t extent, int64_t size) {
     return (double)((extent + size - 1) / size);
@@ -53,6 +55,38 @@ static double loads_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return KILN_MIN(hull, each);
 }
 
+/* How often a load of a warp takes its turn because threads ask the same bank for other words. Of
+ * vectors, which windows hardly allow, each quarter of the threads has its turn anyway. */
+static double turns_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                       const kiln_gpu_tile *tile) {
+    int64_t apart[KILN_GPU_TILED_MAX] = {0}, stride = 1;
+    bool vectors = o->fixed[o->along] == 1;
+    for (uint32_t k = 0; k < o->rank; k++) { /* dimensions as they lie, innermost first */
+        const uint32_t along = (uint32_t)o->along, behind = o->rank - k,
+                       d = k == 0           ? along
+                           : behind > along ? behind
+                                            : behind - 1;
+        for (uint32_t n = 0; n < t->tiled; n++)
+            apart[n] += o->along_tile[d][n] * tile->points[n] * stride;
+        for (uint32_t n = 0; k == 0 && n < t->tiled; n++) vectors &= apart[n] % 4 == 0;
+        stride *= kiln_gpu_region(t, o, d, tile, 1);
+        if (k == 0 && kiln_gpu_is_pitched(o)) stride += o->pitch;
+    }
+    int64_t words[BANKS] = {0}, most = 1;
+    for (int64_t thread = 0; thread < t->limits.warp; thread++) {
+        int64_t at = 0, rest = thread;
+        bool other = true; /* than what threads before it ask for */
+        for (uint32_t n = t->tiled; n-- > 0; rest /= tile->threads[n]) {
+            at += rest % tile->threads[n] * apart[n];
+            other &= apart[n] != 0 || rest % tile->threads[n] == 0;
+        }
+        int64_t *in = &words[at * o->bytes / BANK_BYTES % BANKS];
+        *in += other;
+        most = KILN_MAX(most, *in);
+    }
+    return (double)KILN_MAX(vectors ? most / 4 : most, 1);
+}
+
 /* Slots of a warp for one step of the reduction: sums, and loads of what they add up. Vectors that
  * belong to one thread and lie side by side make several threads ask the same banks. */
 static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t points) {
@@ -62,10 +96,12 @@ static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int
         if (b->iter[i].reduce && i != t->k) slots *= (double)b->iter[i].extent;
     for (uint32_t a = 0; a < t->operand_count; a++) {
         const kiln_gpu_operand *o = &t->operand[a];
-        double same = 1;
-        if (t->vector >= 0 && o->coefficient[o->along][t->iter[t->vector]])
-            same = (double)(tile->points[t->vector] / tile->lanes / tile->parts);
-        slots += loads_of(t, o, tile) * KILN_MIN(same, 4);
+        if (t->vector >= 0 && o->coefficient[o->along][t->iter[t->vector]]) {
+            const double same = (double)(tile->points[t->vector] / tile->lanes / tile->parts);
+            slots += loads_of(t, o, tile) * KILN_MIN(same, 4);
+        } else {
+            slots += loads_of(t, o, tile) * turns_of(t, o, tile);
+        }
     }
     return slots;
 }
@@ -75,7 +111,7 @@ static double resident_of(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs,
     const kiln_gpu_limits *l = &t->limits;
     const int64_t threads = needs->threads,
                   shared = stages * needs->stage_bytes + l->reserved_bytes,
-                  registers = KILN_MIN(kiln_gpu_registers(needs, stages), l->registers);
+                  registers = KILN_MIN(kiln_gpu_tile_registers(needs, stages), l->registers);
     int64_t most = KILN_MIN(l->unit_groups, l->unit_threads / threads);
     most = KILN_MIN(most, l->unit_registers / (registers * threads));
     if (shared > 0) most = KILN_MIN(most, l->unit_shared_bytes / shared);

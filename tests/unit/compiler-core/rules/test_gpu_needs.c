@@ -1,4 +1,6 @@
 /* What a group takes: closed forms, beside counts of what it reads element by element. */
+#include "compiler-core/cost/estimate_gpu.h"
+#include "compiler-core/cost/warp.h"
 #include "compiler-core/rules/gpu.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/lower/support.h"
@@ -122,12 +124,88 @@ static void needs_agree_with_single_questions(void **state) {
     }
 }
 
+#define SEEN 64 /* elements of a window's dimension, at most */
+
+/* Elements that the first of three rows of taps, or of three taps of a row, reads and others read
+ * again. */
+static int64_t read_again(const kiln_gpu_tile *tile, int64_t stride, bool rows) {
+    bool first[SEEN][SEEN] = {{0}}, later[SEEN][SEEN] = {{0}};
+    int64_t again = 0;
+    for (int64_t h = 0; h < tile->points[1]; h++)
+        for (int64_t v = 0; v < tile->points[2]; v++)
+            for (int64_t r = 0; r < 3; r++)
+                for (int64_t q = 0; q < 3; q++) {
+                    if (!rows && r > 0) continue; /* one row of taps at a time */
+                    if ((rows ? r : q) < 1)
+                        first[h * stride + r][v * stride + q] = true;
+                    else
+                        later[h * stride + r][v * stride + q] = true;
+                }
+    for (int64_t i = 0; i < SEEN; i++)
+        for (int64_t j = 0; j < SEEN; j++) again += first[i][j] && later[i][j];
+    return again;
+}
+
+static void live_elements_are_those_that_taps_read_again(void **state) {
+    const int64_t stride[] = {0, 2, 1};
+    const kiln_gpu_tiling product = tables_of(*state, 0);
+    assert_int_equal(product.row[product.preferred].live, 0);
+    for (size_t i = 1; i < KILN_ARRAY_COUNT(example); i++) {
+        const kiln_gpu_tiling t = tables_of(*state, i);
+        for (uint32_t r = 0; r < t.row_count; r++) {
+            const kiln_gpu_tile *tile = &t.row[r];
+            assert_int_equal(tile->live, KILN_MAX(read_again(tile, stride[i], true),
+                                                  read_again(tile, stride[i], false)));
+        }
+    }
+}
+
+/* Defaults that took more, and spilled: first layers of large windows, and a reduction that is
+ * split. The cost model counts the program's own loops. */
+static void defaults_need_no_more_than_a_thread_has(void **state) {
+    static const struct {
+        const char *target, *text;
+        uint32_t options;
+    } row[] = {
+        {"cuda:sm_90a",
+         "program p\ninput x: f32[1,3,224,224]\nconstant w: f32[64,3,7,7]\ntemp p: "
+         "f32[1,3,230,230]\noutput y: f32[1,64,112,112]\n"
+         "block around(n:1, c:3, h:230, v:230): p[n, c, h, v] = select(and(and(3 <= h, h < 227), "
+         "and(3 <= v, v < 227)), x[n, c, h - 3, v - 3], 0.0)\n"
+         "block mul(n:1, o:64, h:112, v:112 | i:3, r:7, q:7): y[n, o, h, v] sum= "
+         "p[n, i, 2 * h + r, 2 * v + q] * w[o, i, r, q] init 0.0\n",
+         0},
+        {"cuda:sm_80",
+         "program p\ninput x: f32[1,512,14,14]\nconstant w: f32[512,512,3,3]\ntemp p: "
+         "f32[1,512,15,15]\noutput y: f32[1,512,7,7]\n"
+         "block around(n:1, c:512, h:15, v:15): p[n, c, h, v] = select(and(1 <= h, 1 <= v), "
+         "x[n, c, h - 1, v - 1], 0.0)\n"
+         "block mul(n:1, o:512, h:7, v:7 | i:512, r:3, q:3): y[n, o, h, v] sum= "
+         "p[n, i, 2 * h + r, 2 * v + q] * w[o, i, r, q] init 0.0\n",
+         KILN_GPU_SPLIT},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const kiln_target target = target_of(*state, row[i].target);
+        kiln_sched s = kiln_sched_begin(parsed(*state, row[i].text), &target, *state);
+        kiln_gpu_estimate e;
+        kiln_sketch_gpu_tile(&s, row[i].options);
+        expect_legal(&s);
+        kiln_gpu_estimate_make(kiln_facts_create(s.program, KILN_WARP_SECTOR_BYTES, *state),
+                               &target, *state, &e);
+        for (uint32_t l = 0; l < e.launch_count; l++)
+            if (e.launch[l].needed_registers > target.gpu->thread_registers)
+                fail_msg("%s: %g registers", row[i].target, e.launch[l].needed_registers);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_region_reaches_from_first_to_last_index),
         test_with_arena(rounds_are_as_few_as_hold_every_element),
         test_with_arena(no_other_plane_has_fewer_rounds),
         test_with_arena(needs_agree_with_single_questions),
+        test_with_arena(live_elements_are_those_that_taps_read_again),
+        test_with_arena(defaults_need_no_more_than_a_thread_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,22 @@ static void parts_that_lie_apart_are_read_sooner(void **state) {
     assert_true(cycles_of(&t, &apart, block, stages) < cycles_of(&t, &together, block, stages));
 }
 
+static const char windows[] =
+    "program p\ninput x: f32[64,114,366]\nconstant w: f32[4096,64,3,3]\n"
+    "output y: f32[4096,112,364]\n"
+    "block mul(o:4096, h:112, v:364 | i:64, r:3, q:3): y[o, h, v] sum= x[i, h + r, v + q] * "
+    "w[o, i, r, q] init 0.0\n";
+
+/* Rows of 32 words make 16 threads ask one bank, those of 30 do not: so fewer groups take longer.
+ */
+static void threads_that_ask_the_same_bank_wait(void **state) {
+    const kiln_gpu_tiling t = tiling_on(*state, windows, "h200");
+    kiln_gpu_tile tile = {.threads = {1, 16, 2}, .points = {4, 1, 13}, .lanes = 4, .parts = 1};
+    const double rows_of_30 = cycles_of(&t, &tile, 8, 1);
+    tile.points[2] = 14;
+    assert_true(cycles_of(&t, &tile, 8, 1) > rows_of_30);
+}
+
 static void every_row_goes_with_every_step(void **state) {
     static const char *const program[] = {large, convolution, deep};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++) {
@@ -76,7 +92,7 @@ static void every_row_goes_with_every_step(void **state) {
                 const int64_t block = t.step[k][KILN_GPU_BLOCK],
                               stages = t.step[k][KILN_GPU_STAGES];
                 const kiln_gpu_needs needs = kiln_gpu_needs_of(&t, &t.row[r], block);
-                const int64_t registers = kiln_gpu_registers(&needs, stages);
+                const int64_t registers = kiln_gpu_tile_registers(&needs, stages);
                 assert_true(registers <= t.limits.registers);
                 assert_true(registers * needs.threads <= t.limits.unit_registers);
                 assert_true(stages * needs.stage_bytes <= t.limits.shared_bytes);
@@ -89,6 +105,7 @@ int main(void) {
         test_with_arena(default_tiles_fill_the_units),
         test_with_arena(stages_hide_what_a_fetch_takes),
         test_with_arena(parts_that_lie_apart_are_read_sooner),
+        test_with_arena(threads_that_ask_the_same_bank_wait),
         test_with_arena(every_row_goes_with_every_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

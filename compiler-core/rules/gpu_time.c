@@ -57,8 +57,8 @@ static double loads_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
 
 /* How often a load of a warp takes its turn because threads ask the same bank for other words. Of
  * vectors, which windows hardly allow, each quarter of the threads has its turn anyway. */
-static double turns_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
-                       const kiln_gpu_tile *tile) {
+static double bank_turns_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
+                            const kiln_gpu_tile *tile) {
     int64_t apart[KILN_GPU_TILED_MAX] = {0}, stride = 1;
     bool vectors = o->fixed[o->along] == 1;
     for (uint32_t k = 0; k < o->rank; k++) { /* dimensions as they lie, innermost first */
@@ -100,7 +100,7 @@ static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int
             const double same = (double)(tile->points[t->vector] / tile->lanes / tile->parts);
             slots += loads_of(t, o, tile) * KILN_MIN(same, 4);
         } else {
-            slots += loads_of(t, o, tile) * turns_of(t, o, tile);
+            slots += loads_of(t, o, tile) * bank_turns_of(t, o, tile);
         }
     }
     return slots;

@@ -43,7 +43,7 @@ FAULTS = [
      "if (used && !kiln_intrinsic_runs_on(used, target))", "if (false)"),
     # threads
     ("parallel loops stay where there is one thread", LOWER + "threads.c",
-     "if (l->target->threads <= 1 || l->list == KILN_LOWER_GRID) make_serial(l->run);", ""),
+     "if (l->target->threads <= 1 || l->list == KILN_LOWER_GRID || l->list == KILN_LOWER_CORE) make_serial(l->run);", ""),
     # items
     ("parallel loops inside others are shared out too", LOWER + "items.c", "is_at_root(p, s) && ", ""),
     # rewrite
@@ -393,4 +393,23 @@ FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
     ("a token that came back orders nothing among threads", IR + "loop_shadow.c", "t->time <= w->returned[unit_of_touch(w, now)]", "false"),
     ("a push says nothing about copies", IR + "loop_shadow.c", "if (!st) st = land_of_unit(w, (kiln_unit)s->from);", "(void)land_of_unit;"),
     ("any number is a token's", IR + "loop_shadow.c", "if (number < 0 || number == wanted) return KILN_OK;", "if (number < 0 || number != wanted + 1000) return KILN_OK;"),
+]]
+
+# Accelerator cores: what a call waits for, and what it is.
+CORE = "tests/unit/compiler-core/test-core-codegen-vta_emit"
+CODEGEN = "compiler-core/codegen/"
+PROGRAMS += [CORE]
+GENERATES += [CORE]
+FAULTS += [(name, file, old, new, CORE) for name, file, old, new in [
+    ("what an engine still reads is overwritten", CODEGEN + "vta_order.c", "if (writes) want(o, u->read);", ""),
+    ("a token is given a call too early", CODEGEN + "vta_order.c",
+     "near == of ? call : first_that_knows", "near == of ? call - (call > 0) : first_that_knows"),
+    ("what is left of a call goes over its first piece again", CODEGEN + "vta_order.c", "nest->base.dst += loop->step.dst;", ""),
+    ("a reset stands behind what needs it", CODEGEN + "vta_improve.c", "s->used_by[reset - 1] = s->now + 1;", "s->used_by[reset - 1] = s->now + 2;"),
+    ("a store that saturates takes every bound off", CODEGEN + "vta_chain.c",
+     "if (o.imm == (o.op == KILN_VTA_ALU_MIN ? BYTE_MAX : BYTE_MIN)) continue;", "continue;"),
+    ("accumulators are read that became outputs", CODEGEN + "vta_chain.c", "if (h.is_wrong)", "if (false)"),
+    ("no zeros stand before a row", CODEGEN + "vta_match.c", ".before = (uint32_t)low,", ".before = 0,"),
+    ("places of a pipeline do not take turns", CODEGEN + "vta_calls.c", "at->next = (at->next + 1) % at->count;", ""),
+    ("virtual threads of a core share their places", LOWER + "vthread.c", "mark_stores(s, s->body);", ""),
 ]]

@@ -254,7 +254,7 @@ kiln_status kiln_vta_calls_of(kiln_program *p, const kiln_buffer *arg, uint32_t 
     kiln_status st = make_calls(p, arena, true, out_calls, &is_full);
     if (!st || !is_full) return st;
     kiln_status_free(st); /* there may be room where every buffer has one place */
-    out_calls->call.count = 0;
+    out_calls->call.count = out_calls->made.count = 0;
     return make_calls(p, arena, false, out_calls, &is_full);
 }
 

@@ -403,10 +403,10 @@ static kiln_status check_types(const kiln_program *te, const kiln_target *target
         const kiln_buffer_info *buffer = &te->buffer.data[b];
         if (target->is_partial && !kiln_target_computes(target, buffer->dtype))
             return KILN_ERROR(FAILED_PRECONDITION,
-                              "rules for %s have no schedule: the device lacks %s, the type of "
-                              "%.*s in %.*s",
-                              kiln_target_kind_name(target->kind), kiln_dtype_name(buffer->dtype),
-                              KILN_STR_ARG(buffer->name), KILN_STR_ARG(te->name));
+                              "rules for %s have no schedule for %.*s: the device lacks %s, the "
+                              "type of %.*s",
+                              kiln_target_kind_name(target->kind), KILN_STR_ARG(te->name),
+                              kiln_dtype_name(buffer->dtype), KILN_STR_ARG(buffer->name));
         if (buffer->dtype == KILN_F64 && !kiln_target_computes(target, KILN_F64))
             return KILN_ERROR(UNIMPLEMENTED, "the device lacks f64, the type of %.*s in %.*s",
                               KILN_STR_ARG(buffer->name), KILN_STR_ARG(te->name));

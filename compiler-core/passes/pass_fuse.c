@@ -201,12 +201,39 @@ static kiln_node only_reader(const fusion *f, kiln_value value, const kiln_node 
     return f->uses[value] == 1 ? reader[value] : 0;
 }
 
-/* The group that may take `n`, which ends its own group with wider elements than it reads there:
- * that of its only reader, if that computes element by element on them. 0: none. */
-static uint32_t group_after(const fusion *f, kiln_node n, const kiln_node *reader) {
+/* Whether the node computes element by element, of nothing but constants beside its input `value`.
+ */
+static bool maps(const kiln_graph *graph, kiln_node n, kiln_value value) {
+    const kiln_node_info *node = &graph->node.data[n];
+    kiln_op_class class;
+    kiln_node_classify(graph, n, &class);
+    if (node->output_count != 1 || class.node > KILN_ACCESS_BROADCAST) return false;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->input[i] == value
+                ? class.input[i] > KILN_ACCESS_ELEMENTWISE
+                : node->input[i] && !kiln_value_is_constant(graph, node->input[i]))
+            return false;
+    return same_shape(graph, value, node->output[0]);
+}
+
+/* The last node of the group behind `n`, which widens: what follows it there maps its elements. */
+static kiln_node last_behind(const fusion *f, kiln_node n, const kiln_node *reader) {
+    const kiln_graph *graph = f->graph;
+    for (;;) {
+        const kiln_value out = graph->node.data[n].output[0];
+        const kiln_node next = only_reader(f, out, reader);
+        if (!next || graph->node.data[next].group != graph->node.data[n].group ||
+            !maps(graph, next, out))
+            return n;
+        n = next;
+    }
+}
+
+/* The group that may take `n` to `last`, which end their own group with wider elements than they
+ * read there: that of their only reader, if that computes element by element on them. 0: none. */
+static uint32_t group_after(const fusion *f, kiln_node n, kiln_node last, const kiln_node *reader) {
     const kiln_node_info *node = &f->graph->node.data[n];
-    if (!widens(f->graph, node)) return 0;
-    const kiln_value in = node->input[0], out = node->output[0];
+    const kiln_value in = node->input[0], out = f->graph->node.data[last].output[0];
     const kiln_node before = f->graph->value.data[in].producer;
     if (!before || f->graph->node.data[before].group != node->group || f->uses[in] != 1) return 0;
     kiln_op_class class;
@@ -215,8 +242,7 @@ static uint32_t group_after(const fusion *f, kiln_node n, const kiln_node *reade
     const uint32_t group =
         after && is_kernel(f->graph, after) ? f->graph->node.data[after].group : 0;
     if (class.node > KILN_ACCESS_BROADCAST || !group || group == node->group ||
-        !in_one_body(f, n, after) || f->size[group] >= GROUP_NODES_MAX ||
-        f->values[group] + node->input_count > GROUP_VALUES_MAX)
+        !in_one_body(f, n, after))
         return 0;
     kiln_node_classify(f->graph, after, &class);
     for (uint32_t i = 0; i < f->graph->node.data[after].input_count; i++)
@@ -228,8 +254,28 @@ static uint32_t group_after(const fusion *f, kiln_node n, const kiln_node *reade
                : 0;
 }
 
-/* Widening conversions at the end of a group go to the group that reads them: what lies in memory
- * between the two is narrow. */
+/* `n` to `last` become nodes of the group, if it has room for them. */
+static void move_behind(fusion *f, kiln_node n, kiln_node last, const kiln_node *reader,
+                        uint32_t group) {
+    kiln_graph *graph = f->graph;
+    uint32_t size = 0, values = 0;
+    for (kiln_node at = n;; at = reader[graph->node.data[at].output[0]]) {
+        size++;
+        values += graph->node.data[at].input_count;
+        if (at == last) break;
+    }
+    if (f->size[group] + size > GROUP_NODES_MAX || f->values[group] + values > GROUP_VALUES_MAX)
+        return;
+    f->size[group] += size;
+    f->values[group] += values;
+    for (kiln_node at = n;; at = reader[graph->node.data[at].output[0]]) {
+        graph->node.data[at].group = group;
+        if (at == last) break;
+    }
+}
+
+/* Widening conversions at the end of a group, with what maps their elements there, go to the group
+ * that reads them: what lies in memory between the two is narrow. */
 static void pass_narrow(fusion *f, kiln_arena *scratch) {
     kiln_graph *graph = f->graph;
     kiln_node *reader = KILN_ARENA_ARRAY(scratch, kiln_node, graph->value.count);
@@ -237,11 +283,10 @@ static void pass_narrow(fusion *f, kiln_arena *scratch) {
         for (uint32_t i = 0; i < graph->node.data[n].input_count; i++)
             if (graph->node.data[n].op != KILN_OP_NONE) reader[graph->node.data[n].input[i]] = n;
     for (kiln_node n = 1; n < graph->node.count; n++) {
-        const uint32_t group = is_kernel(graph, n) ? group_after(f, n, reader) : 0;
-        if (!group) continue;
-        graph->node.data[n].group = group;
-        f->size[group]++;
-        f->values[group] += graph->node.data[n].input_count;
+        if (!is_kernel(graph, n) || !widens(graph, &graph->node.data[n])) continue;
+        const kiln_node last = last_behind(f, n, reader);
+        const uint32_t group = group_after(f, n, last, reader);
+        if (group) move_behind(f, n, last, reader, group);
     }
 }
 

@@ -144,6 +144,13 @@ static void narrow_elements_lie_between_kernels(void **state) {
          "d: f32[1,2,4,4] = conv(z, w) pads=[1,1,1,1]\n"
     expect_kernels(*state, NARROW "f: f32[1,2,4,4] = add(d, e)\noutput f\n",
                    "conv+cast, cast+conv+add");
+    /* what maps its elements goes along, but nothing that reads anything else */
+    expect_kernels(*state,
+                   NARROW "k: f32[1,2,4,4] = neg(e)\nf: f32[1,2,4,4] = add(d, k)\noutput f\n",
+                   "conv+cast, cast+conv+neg+add");
+    expect_kernels(*state,
+                   NARROW "k: f32[1,2,4,4] = mul(e, z)\nf: f32[1,2,4,4] = add(d, k)\noutput f\n",
+                   "conv+cast+cast+mul, conv+add");
     /* a reduction reads it */
     expect_kernels(*state,
                    NARROW "f: f32[1,2,4,4] = conv(e, w) pads=[1,1,1,1]\ng: f32[1,2,4,4] = add(f, "

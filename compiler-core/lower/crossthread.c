@@ -234,8 +234,10 @@ static kiln_stmt make_step(const tree_sum *t, int64_t count, int64_t apart) {
 static int64_t threads_below(const kiln_program *p, kiln_stmt stmt, uint8_t axis) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     int64_t most = s->kind == KILN_STMT_FOR && s->axis == axis ? s->extent : 1;
-    for (uint32_t i = 0; i < s->child.count; i++)
-        most = KILN_MAX(most, threads_below(p, s->child.data[i], axis));
+    for (uint32_t i = 0; i < s->child.count; i++) {
+        const int64_t below = threads_below(p, s->child.data[i], axis);
+        most = KILN_MAX(most, below);
+    }
     return most;
 }
 

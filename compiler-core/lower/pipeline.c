@@ -428,8 +428,10 @@ static void append_span(const kiln_pipelining *l, const ring *r, kiln_stmt to, c
 static uint8_t depth_of_rings(const kiln_program *p, kiln_stmt stmt) {
     const kiln_attribute *a = kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE);
     uint8_t depth = 0;
-    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
-        depth = KILN_MAX(depth, depth_of_rings(p, p->stmt.data[stmt].child.data[i]));
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {
+        const uint8_t inside = depth_of_rings(p, p->stmt.data[stmt].child.data[i]);
+        depth = KILN_MAX(depth, inside);
+    }
     return (uint8_t)(depth + (a && a->row > 2));
 }
 

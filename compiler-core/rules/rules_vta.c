@@ -12,13 +12,12 @@ static kiln_block follower_of(kiln_program *p, kiln_block sums) {
     return kiln_buffer_readers(p, p->block.data[sums].buffer, reader) == 1 ? reader[0] : 0;
 }
 
-/* Whether the program does anything else that is not done once, from constants. */
+/* Whether the program does anything else, constants included: the machine prepares none. */
 static bool does_more(kiln_program *p, const kiln_vta_tiling *t) {
+    const kiln_block padding = kiln_vta_padding_of(t);
     bool more = false;
     for (kiln_block b = 1; b < p->block.count; b++)
-        if (!p->block.data[b].removed && b != t->sums && b != t->follower &&
-            !kiln_block_reads_only_constants(p, b))
-            more |= p->block.data[b].buffer != t->data.buffer || !kiln_sketch_padding_of(p, b);
+        more |= !p->block.data[b].removed && b != t->sums && b != t->follower && b != padding;
     return more;
 }
 

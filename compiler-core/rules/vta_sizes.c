@@ -256,6 +256,7 @@ static void add_row(const kiln_vta_tiling *t, tile_table *table, tile_row *r) {
     table->count++;
 }
 
+/* The tiles with each number of virtual threads that the options allow, and of stages. */
 static void add_threads(const kiln_vta_tiling *t, tile_table *table, tile_row *r) {
     const kiln_vta_axis x = kiln_vta_beside(t);
     const bool beside = x != KILN_VTA_AXES;

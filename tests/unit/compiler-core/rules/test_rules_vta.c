@@ -313,6 +313,14 @@ static void whatever_else_there_is_no_schedule_for_has_a_reason(void **state) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
         expect_reason(*state, conv_of(*state, &row[i].conv), row[i].device, row[i].reason);
     expect_reason(*state, bytes_program(*state, 8, 8, 8), TINY, "not made to bytes by one block");
+    expect_reason(*state,
+                  parsed(*state, "program d\ninput x: i8[8,16]\nconstant w: i8[16,8]\n"
+                                 "temp s: i32[8,8]\noutput y: i8[8,8]\noutput z: i8[8,16]\n"
+                                 "block mul(i:8, j:8 | k:16): s[i, j] sum= i32(x[i, k]) * i32(w[k, "
+                                 "j]) init 0i32\nblock out(i:8, j:8): y[i, j] = i8(min(max(s[i, "
+                                 "j], -128i32), 127i32))\n"
+                                 "block more(i:8, j:16): z[i, j] = max(x[i, j], 0i8)\n"),
+                  TINY, "it does more than a product");
     expect_reason(*state, chain_program(*state, 8, 8), TINY, "there is no reduction");
     expect_reason(*state, matmul_program(*state, 8, 8, 8), TINY, "not made to bytes");
 }

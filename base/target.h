@@ -75,7 +75,8 @@ typedef struct kiln_target {
     uint32_t group_threads; /* of kinds that launch grids: threads of a group; 0: there are none */
     uint32_t shared_bytes;  /* memory that the threads of a group share */
     kiln_vta_config vta;    /* of kind vta */
-    bool is_partial; /* has no floats, nor schedules for every kernel: the rest is its host's */
+    bool is_partial;   /* its rules may have no schedule for a kernel, which is then its host's */
+    bool lacks_floats; /* it computes in integers alone */
     const struct kiln_target *host; /* of partial targets, the processor beside the device; no part
                                        of the printed text. NULL: there is none */
     const kiln_gpu *gpu; /* the row of gpus.def; NULL: no GPU. Parts of the text (group_threads,

@@ -16,7 +16,7 @@ void kiln_target_derive_gpu(kiln_target *target, const kiln_gpu *gpu) {
 
 bool kiln_target_computes(const kiln_target *target, kiln_dtype dtype) {
     const bool optional = dtype == KILN_F16 || dtype == KILN_F64;
-    if (target->is_partial) return !kiln_dtype_is_float(dtype);
+    if (target->lacks_floats) return !kiln_dtype_is_float(dtype);
     if (!target->gpu || !optional) return true;
     kiln_str mentioned = target->features, listed = kiln_str_from(target->gpu->features);
     while (mentioned.size) {

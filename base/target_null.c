@@ -25,8 +25,9 @@ static kiln_status parse_part(kiln_str part, kiln_arena *arena, kiln_target *tar
     if (kiln_str_is(key, "shared"))
         return kiln_target_parse_count(key, value, SHARED_BYTES_MAX, &target->shared_bytes);
     if (kiln_str_is(key, "host")) return kiln_target_parse_host(value, arena, target);
-    target->is_partial |= kiln_str_is(part, "integers");
-    return kiln_str_is(part, "integers") ? KILN_OK : kiln_target_unknown_part(target, part);
+    if (!kiln_str_is(part, "integers")) return kiln_target_unknown_part(target, part);
+    target->is_partial = target->lacks_floats = true;
+    return KILN_OK;
 }
 
 static void print_parts(const kiln_target *target, kiln_strbuf *out) {
@@ -34,7 +35,7 @@ static void print_parts(const kiln_target *target, kiln_strbuf *out) {
         kiln_strbuf_printf(out, ",group=%u", target->group_threads);
     if (target->shared_bytes != SHARED_BYTES)
         kiln_strbuf_printf(out, ",shared=%u", target->shared_bytes);
-    if (target->is_partial) kiln_strbuf_text(out, ",integers");
+    if (target->lacks_floats) kiln_strbuf_text(out, ",integers");
 }
 
 /* One element at a time; what rules and the cost model ask of any target. */
@@ -56,7 +57,7 @@ static bool runs_on(const kiln_target *wanted, const kiln_target *device, kiln_s
     else if (wanted->shared_bytes > device->shared_bytes)
         kiln_strbuf_printf(out_reason, "%u bytes shared by a group; the device has %u",
                            wanted->shared_bytes, device->shared_bytes);
-    else if (device->is_partial && !wanted->is_partial)
+    else if (device->lacks_floats && !wanted->lacks_floats)
         kiln_strbuf_text(out_reason, "the device computes in integers alone");
     else
         return true;

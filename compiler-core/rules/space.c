@@ -401,7 +401,7 @@ static kiln_status make_all(maker *m, const char **out_rule, uint32_t *out_prefe
 static kiln_status check_types(const kiln_program *te, const kiln_target *target) {
     for (kiln_buffer b = 1; b < te->buffer.count; b++) {
         const kiln_buffer_info *buffer = &te->buffer.data[b];
-        if (target->is_partial && !kiln_target_computes(target, buffer->dtype))
+        if (target->lacks_floats && !kiln_target_computes(target, buffer->dtype))
             return KILN_ERROR(FAILED_PRECONDITION,
                               "rules for %s have no schedule for %.*s: the device lacks %s, the "
                               "type of %.*s",

@@ -26,8 +26,9 @@ static void the_model_is_near_what_was_synthesised(void **state) {
         expect_ok(kiln_vta_config_parse(kiln_str_from(row_table[i].config), &config));
         const kiln_vta_resources r = kiln_vta_resources_of(&config, row_table[i].lut_columns);
         const double lut = r.lut / row_table[i].lut - 1, ff = r.ff / row_table[i].ff - 1;
-        if (r.bram18 != row_table[i].bram18 || r.dsp != row_table[i].dsp || fabs(lut) > 0.1 ||
-            fabs(ff) > 0.1)
+        const double most = row_table[i].held_out ? 0.1 : 0.12;
+        if (r.bram18 != row_table[i].bram18 || r.dsp != row_table[i].dsp || fabs(lut) > most ||
+            fabs(ff) > most)
             fail_msg("%s: %.0f LUT (%+.1f %%), %.0f FF (%+.1f %%), %u halves of RAMB36 for %u, "
                      "%u DSP for %u",
                      row_table[i].config, r.lut, 100 * lut, r.ff, 100 * ff, r.bram18,

@@ -75,6 +75,8 @@ typedef struct kiln_target {
     uint32_t group_threads; /* of kinds that launch grids: threads of a group; 0: there are none */
     uint32_t shared_bytes;  /* memory that the threads of a group share */
     kiln_vta_config vta;    /* of kind vta */
+    double peak_flops; /* operations a second that its text says, two of each multiply-add; 0: it
+                          says nothing of them */
     bool is_partial;   /* its rules may have no schedule for a kernel, which is then its host's */
     bool lacks_floats; /* it computes in integers alone */
     const struct kiln_target *host; /* of partial targets, the processor beside the device; no part

@@ -24,6 +24,8 @@ static kiln_status finish(kiln_target *target, kiln_arena *arena) {
     kiln_vta_config_print(&target->vta, &text);
     target->triple = kiln_strbuf_end(&text, arena);
     target->is_partial = true;
+    target->peak_flops = 2.0 * target->vta.batch * target->vta.block_in * target->vta.block_out *
+                         target->vta.clock_mhz * 1e6;
     return KILN_OK;
 }
 

@@ -192,13 +192,23 @@ static void put_reading(const kiln_device_reading *r, kiln_msg_env *env) {
     env->memory_used_bytes = r->memory_used_bytes;
 }
 
-/* What no kernel of this trial can beat, of all that it may use. 0: its times are not taken. */
-static double peak_of(const cage *c) {
+/* Of a device that counts, whose machine is the one that the artefact is for. */
+static double counted_peak(cage *c) {
+    kiln_target target;
+    kiln_status st =
+        kiln_target_parse(c->lot.kernel[0].artefact.manifest.target, &c->arena, &target);
+    const double peak = st ? 0 : target.peak_flops;
+    kiln_status_free(st);
+    return peak;
+}
+
+/* What no kernel of this trial can beat, of all that it may use. 0: nothing is known of it. */
+static double peak_of(cage *c) {
     const kiln_device_row *device =
         c->lot.is_module || c->lot.count == 0
             ? NULL
             : kiln_device_row_for(c->lot.kernel[0].artefact.manifest.payload_kind);
-    if (device && device->counts) return 0;
+    if (device && device->counts) return counted_peak(c);
     return gpu_of(c) ? gpu_peak(c) : c->peak_flops * c->core_count;
 }
 

@@ -18,6 +18,7 @@ def expect_right(world, module):
 def test_a_private_fleet_offers_the_machine(world):
     model, db, module = world.zoo(LAYER), world.path("t.db"), world.path("layer.kiln")
     done = world.json("tune", model, "--target", "pynq-vta", "--trials", 6, "--db", db, "--out", module)[-1]
+    assert done["peak_gflops"] == 51.2 and 0 < done["tasks"][0]["share_of_peak"] < 1, done
     assert done["event"] == "done" and done["measured"] == 6 and done["verified"] > 0, done
     assert len(done["tasks"]) == 1, done  # conversions are the host's, and nothing measures them
     [row] = world.sql("t.db", "SELECT DISTINCT target, artefact_kind FROM record WHERE outcome = 'ok'")

@@ -11,6 +11,7 @@ static void texts_are_canonical(void **state) {
         kiln_target target = target_of(*state, text[i]);
         assert_int_equal(target.kind, KILN_TARGET_VTA);
         assert_int_equal(target.vta.block_in, 16);
+        assert_true(target.peak_flops == 51.2e9);
         expect_str(text_of_target(&target, *state), PYNQ);
     }
 }

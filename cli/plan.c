@@ -13,10 +13,10 @@
 typedef struct layer {
     kiln_str name, label, task;
     kiln_str algorithm, precision;
-    kiln_str layout;         /* in which it writes */
-    double stated, measured; /* errors over the largest magnitude; 0: none, not known */
-    double median_ns;        /* 0: not measured */
-    bool is_default;
+    kiln_str layout;          /* in which it writes */
+    double stated, measured;  /* errors over the largest magnitude; 0: none, not known */
+    double median_ns;         /* 0: not measured */
+    bool is_default, on_host; /* on_host: not on the device that the model is for */
 } layer;
 
 /* Kernels that may be one, and were measured as one. */
@@ -55,10 +55,11 @@ static void code_layers(kiln_mpack_coder *m, kiln_arena *arena, layers *l) {
         kiln_str *text[] = {&of->name,      &of->label,     &of->task,
                             &of->algorithm, &of->precision, &of->layout};
         double *number[] = {&of->stated, &of->measured, &of->median_ns};
-        kiln_mpack_code_fields(m, KILN_ARRAY_COUNT(text) + KILN_ARRAY_COUNT(number) + 1);
+        kiln_mpack_code_fields(m, KILN_ARRAY_COUNT(text) + KILN_ARRAY_COUNT(number) + 2);
         for (size_t k = 0; k < KILN_ARRAY_COUNT(text); k++) kiln_mpack_code_str(m, text[k]);
         for (size_t k = 0; k < KILN_ARRAY_COUNT(number); k++) kiln_mpack_code_f64(m, number[k]);
         kiln_mpack_code_bool(m, &of->is_default);
+        kiln_mpack_code_bool(m, &of->on_host);
     }
     code_joints(m, arena, l);
 }
@@ -92,7 +93,8 @@ static kiln_status layer_of(const kiln_compilation *c, uint32_t s, kiln_arena *a
                    .stated = kiln_algorithm_relative_error(algorithm),
                    .measured = way->relative_error,
                    .median_ns = way->median_ns,
-                   .is_default = way->is_default};
+                   .is_default = way->is_default,
+                   .on_host = way->on_host};
     return KILN_OK;
 }
 
@@ -148,13 +150,13 @@ static void print_json(const layers *l, const kiln_accuracy *accuracy) {
     for (uint32_t i = 0; i < l->count; i++) {
         const layer *of = &l->item[i];
         json_array_append_new(
-            list,
-            json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:b}", "name",
-                      kiln_json_str(of->name), "label", kiln_json_str(of->label), "task",
-                      kiln_json_str(of->task), "algorithm", kiln_json_str(of->algorithm),
-                      "precision", kiln_json_str(of->precision), "layout",
-                      kiln_json_str(of->layout), "stated_error", of->stated, "measured_error",
-                      of->measured, "median_ms", of->median_ns / 1e6, "default", of->is_default));
+            list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:b, s:b}", "name",
+                            kiln_json_str(of->name), "label", kiln_json_str(of->label), "task",
+                            kiln_json_str(of->task), "algorithm", kiln_json_str(of->algorithm),
+                            "precision", kiln_json_str(of->precision), "layout",
+                            kiln_json_str(of->layout), "stated_error", of->stated, "measured_error",
+                            of->measured, "median_ms", of->median_ns / 1e6, "default",
+                            of->is_default, "on_host", of->on_host));
     }
     kiln_json_line(json_pack("{s:s, s:s, s:s, s:f, s:b, s:o, s:o}", "event", "explain", "stage",
                              "plan", "precision", kiln_precision_name(accuracy->precision),
@@ -186,8 +188,8 @@ static void print_text(const layers *l, const kiln_accuracy *accuracy, kiln_strb
                            KILN_STR_ARG(of->algorithm), KILN_STR_ARG(of->precision));
         print_error(of->stated, out);
         print_error(of->measured, out);
-        kiln_strbuf_printf(out, "  %10s  %.*s%s\n", time.data, KILN_STR_ARG(of->layout),
-                           of->is_default ? ", default" : "");
+        kiln_strbuf_printf(out, "  %10s  %.*s%s%s\n", time.data, KILN_STR_ARG(of->layout),
+                           of->is_default ? ", default" : "", of->on_host ? ", on the host" : "");
         kiln_strbuf_deinit(&time);
     }
     kiln_strbuf_printf(out, "%u kernel%s", l->count, l->count == 1 ? "" : "s");

@@ -130,6 +130,24 @@ static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks,
     return printed || !c->options->task ? KILN_OK : kiln_no_such_task(tasks, c->options->task);
 }
 
+/* Kernels of a partial target that its host runs, each once, and why. */
+static void print_hosted(const stage_context *c, const kiln_compilation *compilation) {
+    const kiln_plan *plan = &compilation->plan;
+    bool *is_printed = KILN_ARENA_ARRAY(c->arena, bool, plan->tasks.count);
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const kiln_way *way = compilation->way[s];
+        const uint32_t t = plan->step[s].task;
+        kiln_space space;
+        if (!way || !way->on_host || is_printed[t]) continue;
+        is_printed[t] = true;
+        const kiln_task *task = &plan->tasks.task[t];
+        kiln_status st = kiln_space_create(task->te, c->options->target, c->arena, &space);
+        kiln_strbuf_printf(c->out, "# on the host: %s: %s\n", kiln_task_label(task, c->arena),
+                           st ? kiln_status_text(st) : "expected to take less time there");
+        kiln_status_free(st);
+    }
+}
+
 static kiln_status print_stage(const stage_context *c, kiln_graph *graph) {
     const kiln_stage_options *o = c->options;
     kiln_compilation *compilation = NULL;
@@ -142,6 +160,7 @@ static kiln_status print_stage(const stage_context *c, kiln_graph *graph) {
     st = kiln_compilation_of_model(graph, o->target, &o->accuracy, c->arena, &compilation);
     if (st) return st;
     const kiln_tasks tasks = compilation->searched; /* numbered as kiln tune does */
+    if (strcmp(o->stage, "space") == 0 && !o->task) print_hosted(c, compilation);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++)
         if (strcmp(o->stage, task_stages[i].name) == 0)
             return print_tasks(c, &tasks, task_stages[i].print);
@@ -169,7 +188,7 @@ static kiln_status check_options(const kiln_stage_options *o) {
     if (!known)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "no stage is called '%s'; there are graph, tasks, plan, space, loops, "
-                          "llvm, asm, c, opencl, cuda, ptx, sass",
+                          "llvm, asm, c, opencl, cuda, ptx, sass, tokens",
                           o->stage);
     if ((strcmp(o->stage, "ptx") == 0 || strcmp(o->stage, SASS) == 0) &&
         kiln_payload_of(o->target->kind) != KILN_PAYLOAD_PTX)

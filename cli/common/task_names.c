@@ -40,6 +40,10 @@ bool kiln_task_is(const kiln_task *task, uint32_t number, const char *wanted) {
 }
 
 kiln_status kiln_no_such_task(const kiln_tasks *tasks, const char *wanted) {
+    if (tasks->count == 0)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "task %s: the model has no tasks for this target (see --stage plan)",
+                          wanted ? wanted : "");
     return KILN_ERROR(INVALID_ARGUMENT, "task %s: the model has tasks 0 to %u (see --stage tasks)",
-                      wanted ? wanted : "", tasks->count ? tasks->count - 1 : 0);
+                      wanted ? wanted : "", tasks->count - 1);
 }

@@ -21,6 +21,8 @@ def test_a_private_fleet_offers_the_machine(world):
     assert done["peak_gflops"] == 51.2 and 0 < done["tasks"][0]["share_of_peak"] < 1, done
     assert done["event"] == "done" and done["measured"] == 6 and done["verified"] > 0, done
     assert len(done["tasks"]) == 1, done  # conversions are the host's, and nothing measures them
+    [layer] = world.json("explain", model, "--stage", "plan", "--target", "pynq-vta")[-1]["layers"]
+    assert not layer["on_host"] and layer["layout"].endswith("%16"), layer
     [row] = world.sql("t.db", "SELECT DISTINCT target, artefact_kind FROM record WHERE outcome = 'ok'")
     assert row[0].startswith("vta:b1i16o16") and row[1] == "vta", row
     # Its clock counts cycles: a schedule takes the same time whenever it is measured.
@@ -81,6 +83,9 @@ def test_what_is_no_machine_is_refused(world):
     world.refused("compile", world.zoo(LAYER), "--target", "vta:pynq,bus33", "-o", world.path("x.kiln"), says="bus33")
     world.refused("compile", world.zoo(LAYER), "--target", "pynq-vta,host=nobody", "-o", world.path("x.kiln"), says="the host")
     # Floats are the host's: there is nothing for a device to tune.
+    [layer] = world.json("explain", world.zoo("gemm:4x4x4"), "--stage", "plan", "--target", "pynq-vta")[-1]["layers"]
+    assert layer["on_host"], layer
+    assert "# on the host: matmul 4x4 over 4: " in world.run("explain", world.zoo("gemm:4x4x4"), "--stage", "space", "--target", "pynq-vta").stdout
     done = world.json("tune", world.zoo("gemm:4x4x4"), "--target", "pynq-vta", "--trials", 2, "--db", world.path("t.db"))[-1]
     assert done["event"] == "done" and done["tasks"] == [] and done["measured"] == 0, done
 

@@ -379,17 +379,6 @@ static void every_row_guides_a_search(void **state) {
     }
 }
 
-static void a_kind_without_features_says_so(void **state) {
-    space *s = space_for(KILN_MODEL_XGBOOST, *state);
-    kiln_target vta = target_of(*state, "vta:pynq");
-    kiln_encoding unused;
-    kiln_program_make_loops(s->te);
-    for (unsigned k = KILN_MODEL_XGBOOST; k <= KILN_MODEL_ANALYTIC; k++)
-        expect_error(kiln_model_encode((kiln_model_kind)k, s->te, &vta, *state, *state, &unused),
-                     UNIMPLEMENTED, "vta");
-    s->points->destroy(s->points);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(samples_teach_what_the_analytic_model_does_not_know),
@@ -406,7 +395,6 @@ int main(void) {
         test_with_arena(every_row_encodes_a_candidate_the_same_way_twice),
         test_with_arena(every_row_learns_predicts_and_explains),
         test_with_arena(every_row_guides_a_search),
-        test_with_arena(a_kind_without_features_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

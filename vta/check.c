@@ -13,11 +13,11 @@ typedef struct clocks {
 
 /* Who used a tile, or the bytes of a tile in main memory. Steps are counted from 1; 0: none. */
 typedef struct use {
-    uint32_t writer, written;             /* engine, its step */
-    uint32_t read[KILN_VTA_ENGINE_COUNT]; /* the last step of each engine that read it */
+    uint32_t written;                     /* the step of its writer */
+    uint8_t writer;                       /* an engine */
     bool is_unread;                       /* a result that nothing read */
-    uint32_t loops; /* of ACC: the instruction that wrote it last, from 1 on */
-    uint64_t cycle; /* and the cycle of its loops */
+    uint32_t read[KILN_VTA_ENGINE_COUNT]; /* the last step of each engine that read it */
+    uint64_t cycle; /* of ACC: in which its writer's loops wrote it, from their begin on */
 } use;
 
 typedef struct checking {
@@ -49,6 +49,7 @@ typedef struct step {
     uint32_t count; /* of a chain */
 } step;
 
+#define MAIN_MEMORY KILN_VTA_MEMORY_COUNT /* beside the machine's memories */
 #define FAULT(kind, ...) \
     kiln_vta_fault_set(s->c->out_fault, KILN_VTA_FAULT_##kind, s->index, __VA_ARGS__)
 
@@ -58,56 +59,67 @@ static bool is_ordered(const step *s, uint32_t engine, uint32_t number) {
     return engine == s->engine || s->c->now[s->engine].steps[engine] >= number;
 }
 
-/* `what` and `place` name it for people. */
-static bool hazard(const step *s, uint32_t engine, uint32_t number, const char *what,
+static const char *memory_name(uint32_t memory) {
+    return memory == MAIN_MEMORY ? "byte" : kiln_vta_memory_name(memory);
+}
+
+static bool hazard(const step *s, uint32_t engine, uint32_t number, uint32_t memory,
                    uint32_t place) {
-    return FAULT(HAZARD, "%s %u, also used by instruction %u of %s without a token between", what,
-                 place, s->c->queues.step[engine][number - 1].first,
+    return FAULT(HAZARD, "%s %u, also used by instruction %u of %s without a token between",
+                 memory_name(memory), place, s->c->queues.step[engine][number - 1].first,
                  kiln_vta_engine_name((kiln_vta_engine)engine));
 }
 
-static bool read_place(const step *s, use *u, const char *what, uint32_t place) {
-    if (u->written && !is_ordered(s, u->writer, u->written))
-        return hazard(s, u->writer, u->written, what, place);
-    u->read[s->engine] = s->number;
+static inline bool was_written_here(const step *s, const use *u) {
+    return u->written == s->number && u->writer == s->engine;
+}
+
+/* Loops use a place many times, and no other engine does meanwhile: the first time is the one to
+ * look at. */
+static inline bool read_place(const step *s, use *u, uint32_t memory, uint32_t place) {
     u->is_unread = false;
+    if (u->read[s->engine] == s->number) return true;
+    if (u->written && !is_ordered(s, u->writer, u->written))
+        return hazard(s, u->writer, u->written, memory, place);
+    u->read[s->engine] = s->number;
     return true;
 }
 
-static bool write_place(const step *s, use *u, const char *what, uint32_t place) {
+static inline bool write_place(const step *s, use *u, uint32_t memory, uint32_t place) {
+    if (was_written_here(s, u)) return true;
     if (u->written && !is_ordered(s, u->writer, u->written))
-        return hazard(s, u->writer, u->written, what, place);
+        return hazard(s, u->writer, u->written, memory, place);
     for (uint32_t e = 0; e < KILN_VTA_ENGINE_COUNT; e++)
         if (u->read[e] && !is_ordered(s, e, u->read[e]))
-            return hazard(s, e, u->read[e], what, place);
-    u->writer = s->engine;
+            return hazard(s, e, u->read[e], memory, place);
+    u->writer = (uint8_t)s->engine;
     u->written = s->number;
     return true;
 }
 
-static bool check_index(const step *s, uint32_t memory, uint32_t tile) {
+static inline bool check_index(const step *s, uint32_t memory, uint32_t tile) {
     if (tile < s->c->sizes.tile_count[memory]) return true;
     return FAULT(INDEX, "tile %u of %s, which has %u", tile, kiln_vta_memory_name(memory),
                  s->c->sizes.tile_count[memory]);
 }
 
-static bool read_tile(const step *s, uint32_t memory, uint32_t tile) {
+static inline bool read_tile(const step *s, uint32_t memory, uint32_t tile) {
     if (!check_index(s, memory, tile)) return false;
     use *u = &s->c->tile[memory][tile];
     if (!u->written)
         return FAULT(UNINITIALISED, "tile %u of %s", tile, kiln_vta_memory_name(memory));
-    return read_place(s, u, kiln_vta_memory_name(memory), tile);
+    return read_place(s, u, memory, tile);
 }
 
 /* `over`: what was there is lost, `result`: what comes there should be read by somebody. */
-static bool write_tile(const step *s, uint32_t memory, uint32_t tile, bool over, bool result) {
+static inline bool write_tile(const step *s, uint32_t memory, uint32_t tile, bool over,
+                              bool result) {
     if (!check_index(s, memory, tile)) return false;
     use *u = &s->c->tile[memory][tile];
     if (over && u->is_unread)
         return FAULT(ACC_UNSTORED, "tile %u of %s", tile, kiln_vta_memory_name(memory));
-    if (!write_place(s, u, kiln_vta_memory_name(memory), tile)) return false;
+    if (!write_place(s, u, memory, tile)) return false;
     u->is_unread = result;
-    u->loops = 0;
     return true;
 }
 
@@ -124,12 +136,12 @@ static bool follow_bytes(const step *s, uint32_t y) {
     for (uint64_t i = from; i < from + in->x_size * tile_bytes / unit; i++) {
         const uint32_t place = (uint32_t)(i * unit);
         if (in->opcode == KILN_VTA_STORE) {
-            if (!write_place(s, &all[i], "byte", place)) return false;
+            if (!write_place(s, &all[i], MAIN_MEMORY, place)) return false;
             continue;
         }
         if (buffer->role == KILN_VTA_ROLE_SCRATCH && !all[i].written)
             return FAULT(UNINITIALISED, "byte %u of %.*s", place, KILN_STR_ARG(buffer->name));
-        if (!read_place(s, &all[i], "byte", place)) return false;
+        if (!read_place(s, &all[i], MAIN_MEMORY, place)) return false;
     }
     return true;
 }
@@ -165,16 +177,14 @@ static bool follow_memory(const step *s) {
  * cycles before, which is not there yet. */
 static bool check_distance(const step *s, uint32_t tile, uint64_t cycle, uint32_t drain) {
     const use *u = &s->c->tile[KILN_VTA_ACC][tile];
-    if (u->loops != s->index + 1 || cycle - u->cycle >= drain) return true;
+    if (!was_written_here(s, u) || cycle - u->cycle >= drain) return true;
     return FAULT(ACC_DISTANCE, "tile %u after %llu cycles; it is written after %u", tile,
                  (unsigned long long)(cycle - u->cycle), drain);
 }
 
 static bool write_result(const step *s, uint32_t tile, bool over, uint64_t cycle) {
     if (!write_tile(s, KILN_VTA_ACC, tile, over, !s->in->reset)) return false;
-    use *u = &s->c->tile[KILN_VTA_ACC][tile];
-    u->loops = s->index + 1;
-    u->cycle = cycle;
+    s->c->tile[KILN_VTA_ACC][tile].cycle = cycle;
     return true;
 }
 
@@ -188,7 +198,7 @@ static bool follow_gemm(const step *s, const kiln_vta_uop *at, bool overwrite, u
         (!check_distance(s, at->dst, cycle, pipeline) || !read_tile(s, KILN_VTA_ACC, at->dst)))
         return false;
     const use *u = &s->c->tile[KILN_VTA_ACC][at->dst];
-    if (s->in->first && overwrite && u->loops == s->index + 1)
+    if (s->in->first && overwrite && was_written_here(s, u))
         return FAULT(FIRST_TWICE, "tile %u", at->dst);
     return write_result(s, at->dst, overwrite, cycle);
 }
@@ -215,11 +225,12 @@ static bool follow_loops(const step *s) {
             : (uint64_t)((elements + config->alu_lanes - 1) / config->alu_lanes) *
                   config->alu_cycles;
     uint64_t cycle = 0;
+    for (uint32_t k = in->uop_bgn; k < in->uop_end; k++)
+        if (!read_tile(s, KILN_VTA_UOP, k)) return false;
     for (uint32_t i = 0; i < in->iter_out; i++)
         for (uint32_t j = 0; j < in->iter_in; j++) {
             const bool first = in->first && (in->dst_out || i == 0) && (in->dst_in || j == 0);
             for (uint32_t k = in->uop_bgn; k < in->uop_end; k++, cycle += tile_cycles) {
-                if (!read_tile(s, KILN_VTA_UOP, k)) return false;
                 const kiln_vta_uop uop = s->c->uop[k];
                 const kiln_vta_uop at = {uop.dst + i * in->dst_out + j * in->dst_in,
                                          uop.src + i * in->src_out + j * in->src_in,

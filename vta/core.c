@@ -24,8 +24,9 @@ void kiln_vta_core_init(kiln_vta_core *core, const kiln_vta_config *config, uint
     core->wgt_elements = config->block_out * config->block_in;
     core->acc_elements = config->batch * config->block_out;
     core->uop = KILN_ARENA_ARRAY(arena, uint32_t, count[KILN_VTA_UOP]);
-    core->inp = KILN_ARENA_ARRAY(arena, int8_t, (size_t)count[KILN_VTA_INP] * core->inp_elements);
-    core->wgt = KILN_ARENA_ARRAY(arena, int8_t, (size_t)count[KILN_VTA_WGT] * core->wgt_elements);
+    core->decoded = KILN_ARENA_ARRAY(arena, kiln_vta_uop, count[KILN_VTA_UOP]);
+    core->inp = KILN_ARENA_ARRAY(arena, int16_t, (size_t)count[KILN_VTA_INP] * core->inp_elements);
+    core->wgt = KILN_ARENA_ARRAY(arena, int16_t, (size_t)count[KILN_VTA_WGT] * core->wgt_elements);
     core->acc = KILN_ARENA_ARRAY(arena, int32_t, (size_t)count[KILN_VTA_ACC] * core->acc_elements);
     core->overwritten = KILN_ARENA_ARRAY(arena, bool, count[KILN_VTA_ACC]);
     for (uint32_t i = KILN_VTA_UOP; i <= KILN_VTA_ACC; i++)
@@ -35,14 +36,14 @@ void kiln_vta_core_init(kiln_vta_core *core, const kiln_vta_config *config, uint
 /* ---- between main memory and the machine ----------------------------------------------------- */
 
 /* Elements of `bits`, packed from the lowest bits of a byte on, with their sign. */
-static void unpack(const uint8_t *bytes, uint32_t bits, uint32_t count, int8_t *out) {
+static void unpack(const uint8_t *bytes, uint32_t bits, uint32_t count, int16_t *out) {
     if (bits == 8) {
-        memcpy(out, bytes, count);
+        for (uint32_t i = 0; i < count; i++) out[i] = (int8_t)bytes[i];
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t value = bytes[i * bits / 8] >> i * bits % 8 & ((1u << bits) - 1);
-        out[i] = (int8_t)((int32_t)value - (value >> (bits - 1) ? 1 << bits : 0));
+        out[i] = (int16_t)((int32_t)value - (value >> (bits - 1) ? 1 << bits : 0));
     }
 }
 
@@ -72,10 +73,10 @@ static void clear_tile(kiln_vta_core *core, uint32_t memory, uint32_t tile) {
     switch (memory) {
     case KILN_VTA_UOP: core->uop[tile] = 0; break;
     case KILN_VTA_INP:
-        memset(core->inp + (size_t)tile * core->inp_elements, 0, core->inp_elements);
+        memset(core->inp + (size_t)tile * core->inp_elements, 0, 2 * core->inp_elements);
         break;
     case KILN_VTA_WGT:
-        memset(core->wgt + (size_t)tile * core->wgt_elements, 0, core->wgt_elements);
+        memset(core->wgt + (size_t)tile * core->wgt_elements, 0, 2 * core->wgt_elements);
         break;
     default:
         memset(core->acc + (size_t)tile * core->acc_elements, 0, 4 * core->acc_elements);
@@ -147,13 +148,13 @@ static bool run_memory(const running *r) {
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
-static inline int32_t dot(const int8_t *a, const int8_t *b, uint32_t count) {
+static inline int32_t dot(const int16_t *a, const int16_t *b, uint32_t count) {
     int32_t sum = 0;
     for (uint32_t i = 0; i < count; i++) sum += a[i] * b[i];
     return sum;
 }
 
-static inline void gemm(int32_t *acc, const int8_t *inp, const int8_t *wgt, uint32_t batch,
+static inline void gemm(int32_t *acc, const int16_t *inp, const int16_t *wgt, uint32_t batch,
                         uint32_t block_out, uint32_t block_in, bool overwrite) {
     for (uint32_t b = 0; b < batch; b++)
         for (uint32_t o = 0; o < block_out; o++) {
@@ -166,8 +167,8 @@ static inline void gemm(int32_t *acc, const int8_t *inp, const int8_t *wgt, uint
 static void gemm_tile(kiln_vta_core *core, const kiln_vta_uop *at, bool overwrite) {
     const kiln_vta_config *c = &core->config;
     int32_t *acc = core->acc + (size_t)at->dst * core->acc_elements;
-    const int8_t *inp = core->inp + (size_t)at->src * core->inp_elements;
-    const int8_t *wgt = core->wgt + (size_t)at->wgt * core->wgt_elements;
+    const int16_t *inp = core->inp + (size_t)at->src * core->inp_elements;
+    const int16_t *wgt = core->wgt + (size_t)at->wgt * core->wgt_elements;
     if (c->batch == 1 && c->block_in == 16 && c->block_out == 16) /* sizes that a compiler sees */
         gemm(acc, inp, wgt, 1, 16, 16, overwrite);
     else
@@ -212,7 +213,7 @@ static bool reads_source(const running *r) {
     return false;
 }
 
-static bool check_tile(const running *r, uint32_t memory, uint32_t tile, bool is_read) {
+static inline bool check_tile(const running *r, uint32_t memory, uint32_t tile, bool is_read) {
     if (tile >= r->core->sizes.tile_count[memory])
         return FAULT(INDEX, "tile %u of %s, which has %u", tile, kiln_vta_memory_name(memory),
                      r->core->sizes.tile_count[memory]);
@@ -221,7 +222,7 @@ static bool check_tile(const running *r, uint32_t memory, uint32_t tile, bool is
     return true;
 }
 
-static bool run_tile(const running *r, const kiln_vta_uop *at, bool overwrite) {
+static inline bool run_tile(const running *r, const kiln_vta_uop *at, bool overwrite) {
     const kiln_vta_instruction *in = r->in;
     kiln_vta_core *core = r->core;
     if (!check_tile(r, KILN_VTA_ACC, at->dst, !overwrite)) return false;
@@ -242,18 +243,26 @@ static bool run_tile(const running *r, const kiln_vta_uop *at, bool overwrite) {
     return true;
 }
 
+/* The micro-ops that the loops use in each round. */
+static bool decode_uops(const running *r) {
+    kiln_vta_core *core = r->core;
+    for (uint32_t k = r->in->uop_bgn; k < r->in->uop_end; k++)
+        if (!check_tile(r, KILN_VTA_UOP, k, true) ||
+            !kiln_vta_uop_decode(&core->sizes, core->uop[k], k, &core->decoded[k], r->out_fault))
+            return false;
+    return true;
+}
+
 static bool run_loops(const running *r) {
     const kiln_vta_instruction *in = r->in;
     kiln_vta_core *core = r->core;
+    if (!decode_uops(r)) return false;
     if (in->first) memset(core->overwritten, 0, core->sizes.tile_count[KILN_VTA_ACC]);
     for (uint32_t i = 0; i < in->iter_out; i++)
         for (uint32_t j = 0; j < in->iter_in; j++) {
             const bool first = in->first && (in->dst_out || i == 0) && (in->dst_in || j == 0);
             for (uint32_t k = in->uop_bgn; k < in->uop_end; k++) {
-                kiln_vta_uop at;
-                if (!check_tile(r, KILN_VTA_UOP, k, true)) return false;
-                if (!kiln_vta_uop_decode(&core->sizes, core->uop[k], k, &at, r->out_fault))
-                    return false;
+                kiln_vta_uop at = core->decoded[k];
                 at.dst += i * in->dst_out + j * in->dst_in;
                 at.src += i * in->src_out + j * in->src_in;
                 at.wgt += i * in->wgt_out + j * in->wgt_in;

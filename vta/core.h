@@ -31,8 +31,9 @@ typedef struct kiln_vta_core {
     uint64_t dram_bytes;
     /* Tiles one after the other, elements of a tile row by row: [batch][block_in],
      * [block_out][block_in], [batch][block_out]. */
-    uint32_t *uop; /* as encoded */
-    int8_t *inp, *wgt;
+    uint32_t *uop;         /* as encoded */
+    kiln_vta_uop *decoded; /* those that the running instruction uses */
+    int16_t *inp, *wgt;    /* wider than their elements: processors multiply these at once */
     int32_t *acc;
     bool *written[KILN_VTA_MEMORY_COUNT]; /* tile by tile; of UOP, INP, WGT and ACC */
     bool *overwritten;                    /* tiles of ACC, by the running GEMM with first */

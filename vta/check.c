@@ -175,7 +175,7 @@ static bool follow_memory(const step *s) {
 
 /* A read, `cycle` cycles after the loops began, of what they may have written less than `drain`
  * cycles before, which is not there yet. */
-static bool check_distance(const step *s, uint32_t tile, uint64_t cycle, uint32_t drain) {
+static inline bool check_distance(const step *s, uint32_t tile, uint64_t cycle, uint32_t drain) {
     const use *u = &s->c->tile[KILN_VTA_ACC][tile];
     if (!was_written_here(s, u) || cycle - u->cycle >= drain) return true;
     return FAULT(ACC_DISTANCE, "tile %u after %llu cycles; it is written after %u", tile,
@@ -188,14 +188,29 @@ static bool write_result(const step *s, uint32_t tile, bool over, uint64_t cycle
     return true;
 }
 
-static bool follow_gemm(const step *s, const kiln_vta_uop *at, bool overwrite, uint64_t cycle) {
-    const uint32_t pipeline = s->c->config->pipeline;
-    if (!s->in->reset &&
-        (!read_tile(s, KILN_VTA_INP, at->src) || !read_tile(s, KILN_VTA_WGT, at->wgt)))
-        return false;
+/* The inputs and weights of all rounds. Rounds in which they are the same need one look. */
+static bool follow_factors(const step *s) {
+    const kiln_vta_instruction *in = s->in;
+    const uint32_t src_out = in->src_out ? in->iter_out : 1, src_in = in->src_in ? in->iter_in : 1;
+    const uint32_t wgt_out = in->wgt_out ? in->iter_out : 1, wgt_in = in->wgt_in ? in->iter_in : 1;
+    for (uint32_t k = in->uop_bgn; k < in->uop_end; k++) {
+        const kiln_vta_uop uop = s->c->uop[k];
+        for (uint32_t i = 0; i < src_out; i++)
+            for (uint32_t j = 0; j < src_in; j++)
+                if (!read_tile(s, KILN_VTA_INP, uop.src + i * in->src_out + j * in->src_in))
+                    return false;
+        for (uint32_t i = 0; i < wgt_out; i++)
+            for (uint32_t j = 0; j < wgt_in; j++)
+                if (!read_tile(s, KILN_VTA_WGT, uop.wgt + i * in->wgt_out + j * in->wgt_in))
+                    return false;
+    }
+    return true;
+}
+
+static bool follow_sum(const step *s, const kiln_vta_uop *at, bool overwrite, uint64_t cycle) {
     if (!check_index(s, KILN_VTA_ACC, at->dst)) return false;
-    if (!overwrite &&
-        (!check_distance(s, at->dst, cycle, pipeline) || !read_tile(s, KILN_VTA_ACC, at->dst)))
+    if (!overwrite && (!check_distance(s, at->dst, cycle, s->c->config->pipeline) ||
+                       !read_tile(s, KILN_VTA_ACC, at->dst)))
         return false;
     const use *u = &s->c->tile[KILN_VTA_ACC][at->dst];
     if (s->in->first && overwrite && was_written_here(s, u))
@@ -227,6 +242,7 @@ static bool follow_loops(const step *s) {
     uint64_t cycle = 0;
     for (uint32_t k = in->uop_bgn; k < in->uop_end; k++)
         if (!read_tile(s, KILN_VTA_UOP, k)) return false;
+    if (in->opcode == KILN_VTA_GEMM && !in->reset && !follow_factors(s)) return false;
     for (uint32_t i = 0; i < in->iter_out; i++)
         for (uint32_t j = 0; j < in->iter_in; j++) {
             const bool first = in->first && (in->dst_out || i == 0) && (in->dst_in || j == 0);
@@ -236,7 +252,7 @@ static bool follow_loops(const step *s) {
                                          uop.src + i * in->src_out + j * in->src_in,
                                          uop.wgt + i * in->wgt_out + j * in->wgt_in};
                 const bool ok = in->opcode == KILN_VTA_GEMM
-                                    ? follow_gemm(s, &at, in->reset || first, cycle)
+                                    ? follow_sum(s, &at, in->reset || first, cycle)
                                     : follow_alu(s, &at, cycle);
                 if (!ok) return false;
             }

@@ -44,14 +44,27 @@ static kiln_status fold_node(kiln_graph *graph, kiln_node n, kiln_effort *effort
     return st;
 }
 
+static bool is_read(const kiln_node_info *node, const uint32_t *uses) {
+    bool read = false;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        read = read || (node->output[i] && uses[node->output[i]]);
+    return read;
+}
+
+/* Results that nobody reads are left to kiln_pass_remove_dead: they may be as large as weights. */
 kiln_status kiln_pass_fold_constants(kiln_graph *graph) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    const uint32_t *uses = kiln_graph_count_uses(graph, &scratch);
     kiln_effort effort = kiln_effort_for(graph->given_bytes);
     kiln_status st = KILN_OK;
     for (kiln_node n = 1; !st && n < graph->node.count; n++) {
         const kiln_node_info *node = &graph->node.data[n];
-        if (node->op != KILN_OP_NONE && !kiln_op_is_loop(node->op) && can_fold(graph, node))
+        if (node->op != KILN_OP_NONE && !kiln_op_is_loop(node->op) && is_read(node, uses) &&
+            can_fold(graph, node))
             st = fold_node(graph, n, &effort);
     }
+    kiln_arena_deinit(&scratch);
     return st;
 }
 
@@ -105,9 +118,7 @@ kiln_status kiln_pass_remove_dead(kiln_graph *graph) {
     uint32_t *uses = kiln_graph_count_uses(graph, &scratch);
     for (kiln_node n = graph->node.count; n-- > 1;) {
         const kiln_node_info *node = &graph->node.data[n];
-        bool used = false;
-        for (uint32_t i = 0; i < node->output_count; i++)
-            used = used || (node->output[i] && uses[node->output[i]]);
+        const bool used = is_read(node, uses);
         for (uint32_t i = 0; i < node->output_count; i++)
             if (used && !uses[node->output[i]]) drop_output(graph, n, i);
         if (used || node->op == KILN_OP_NONE) continue;

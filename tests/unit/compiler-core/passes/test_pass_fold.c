@@ -34,6 +34,17 @@ static void what_depends_on_an_input_stays(void **state) {
     assert_string_equal(result_of(*state, graph), "f32[2]: 4 8");
 }
 
+static void results_that_nobody_reads_are_not_computed(void **state) {
+    kiln_graph *graph = graph_of(*state, "graph g\n"
+                                         "input x: f32[2]\n"
+                                         "constant k: f32[2] = [1, 2]\n"
+                                         "a: f32[2] = add(k, k)\n"
+                                         "b: f32[2] = add(x, k)\n"
+                                         "output b\n");
+    expect_ok(kiln_pass_run(KILN_PASS_FOLD_CONSTANTS, graph));
+    assert_int_equal(op_of(graph, "a"), KILN_OP_ADD);
+}
+
 static void every_result_of_a_folded_node_is_constant(void **state) {
     kiln_graph *graph = graph_of(*state, "graph g\n"
                                          "input x: f32[1]\n"
@@ -99,6 +110,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(work_that_is_too_much_stays),
         test_with_arena(what_depends_on_an_input_stays),
+        test_with_arena(results_that_nobody_reads_are_not_computed),
         test_with_arena(every_result_of_a_folded_node_is_constant),
         test_with_arena(identities_go_but_outputs_keep_their_names),
         test_with_arena(nodes_that_do_something_stay),

@@ -182,7 +182,7 @@ static inline bool check_distance(const step *s, uint32_t tile, uint64_t cycle, 
                  (unsigned long long)(cycle - u->cycle), drain);
 }
 
-static bool write_result(const step *s, uint32_t tile, bool over, uint64_t cycle) {
+static inline bool write_result(const step *s, uint32_t tile, bool over, uint64_t cycle) {
     if (!write_tile(s, KILN_VTA_ACC, tile, over, !s->in->reset)) return false;
     s->c->tile[KILN_VTA_ACC][tile].cycle = cycle;
     return true;
@@ -207,27 +207,25 @@ static bool follow_factors(const step *s) {
     return true;
 }
 
-static bool follow_sum(const step *s, const kiln_vta_uop *at, bool overwrite, uint64_t cycle) {
-    if (!check_index(s, KILN_VTA_ACC, at->dst)) return false;
-    if (!overwrite && (!check_distance(s, at->dst, cycle, s->c->config->pipeline) ||
-                       !read_tile(s, KILN_VTA_ACC, at->dst)))
+static inline bool follow_sum(const step *s, uint32_t dst, bool overwrite, uint64_t cycle) {
+    if (!check_index(s, KILN_VTA_ACC, dst)) return false;
+    if (!overwrite && (!check_distance(s, dst, cycle, s->c->config->pipeline) ||
+                       !read_tile(s, KILN_VTA_ACC, dst)))
         return false;
-    const use *u = &s->c->tile[KILN_VTA_ACC][at->dst];
-    if (s->in->first && overwrite && was_written_here(s, u))
-        return FAULT(FIRST_TWICE, "tile %u", at->dst);
-    return write_result(s, at->dst, overwrite, cycle);
+    const use *u = &s->c->tile[KILN_VTA_ACC][dst];
+    if (overwrite && s->in->first && was_written_here(s, u))
+        return FAULT(FIRST_TWICE, "tile %u", dst);
+    return write_result(s, dst, overwrite, cycle);
 }
 
-static bool follow_alu(const step *s, const kiln_vta_uop *at, uint64_t cycle) {
+static bool follow_alu(const step *s, uint32_t dst, uint32_t src, uint64_t cycle) {
     const uint32_t drain = KILN_VTA_ALU_PIPELINE + s->count - 1;
     bool reads_source = false;
     for (uint32_t i = 0; i < s->count; i++) reads_source |= !s->in[i].use_imm;
-    if (!read_tile(s, KILN_VTA_ACC, at->dst) || !check_distance(s, at->dst, cycle, drain))
+    if (!read_tile(s, KILN_VTA_ACC, dst) || !check_distance(s, dst, cycle, drain)) return false;
+    if (reads_source && (!read_tile(s, KILN_VTA_ACC, src) || !check_distance(s, src, cycle, drain)))
         return false;
-    if (reads_source &&
-        (!read_tile(s, KILN_VTA_ACC, at->src) || !check_distance(s, at->src, cycle, drain)))
-        return false;
-    return write_result(s, at->dst, false, cycle);
+    return write_result(s, dst, false, cycle);
 }
 
 static bool follow_loops(const step *s) {
@@ -246,14 +244,13 @@ static bool follow_loops(const step *s) {
     for (uint32_t i = 0; i < in->iter_out; i++)
         for (uint32_t j = 0; j < in->iter_in; j++) {
             const bool first = in->first && (in->dst_out || i == 0) && (in->dst_in || j == 0);
+            const uint32_t dst = i * in->dst_out + j * in->dst_in;
+            const uint32_t src = i * in->src_out + j * in->src_in;
             for (uint32_t k = in->uop_bgn; k < in->uop_end; k++, cycle += tile_cycles) {
-                const kiln_vta_uop uop = s->c->uop[k];
-                const kiln_vta_uop at = {uop.dst + i * in->dst_out + j * in->dst_in,
-                                         uop.src + i * in->src_out + j * in->src_in,
-                                         uop.wgt + i * in->wgt_out + j * in->wgt_in};
+                const kiln_vta_uop *at = &s->c->uop[k];
                 const bool ok = in->opcode == KILN_VTA_GEMM
-                                    ? follow_sum(s, &at, in->reset || first, cycle)
-                                    : follow_alu(s, &at, cycle);
+                                    ? follow_sum(s, at->dst + dst, in->reset || first, cycle)
+                                    : follow_alu(s, at->dst + dst, at->src + src, cycle);
                 if (!ok) return false;
             }
         }

@@ -167,7 +167,6 @@ static uint32_t first_bias(const making *m) { return m->acc_places * m->acc_stri
 static void end_part(making *m, uint32_t acc_place, const part *p) {
     static const kiln_vta_operation operation[KILN_VTA_CONV_OPERATIONS] = {
         {.op = KILN_VTA_ALU_ADD},
-        {KILN_VTA_ALU_ADD, true, 32},
         {KILN_VTA_ALU_SHR, true, 6},
         {KILN_VTA_ALU_MAX, true, 0},
         {KILN_VTA_ALU_MIN, true, 127}};

@@ -6,8 +6,8 @@
 
 #include "vta/builder.h"
 
-/* Of a pass over results: bias, rounding, shift, and both bounds of a byte. */
-#define KILN_VTA_CONV_OPERATIONS 5u
+/* Of a pass over results: bias, which rounds as well, shift, and both bounds of a byte. */
+#define KILN_VTA_CONV_OPERATIONS 4u
 /* Places of inputs, or weights, of steps. */
 #define KILN_VTA_CONV_PLACES_MAX 64u
 
@@ -49,7 +49,7 @@ uint32_t kiln_vta_conv_acc_places(const kiln_vta_config *config, const kiln_vta_
  * their own. */
 uint32_t kiln_vta_conv_acc_stride(const kiln_vta_config *config, const kiln_vta_conv_cut *cut);
 /* Main memory: inputs [in][height][width], weights [out][in][kernel][kernel], bias [out], outputs
- * [out][height][width], tiles all. An output is min(max((sum + bias + 32) >> 6, 0), 127). Errors of
+ * [out][height][width], tiles all. An output is min(max((sum + bias) >> 6, 0), 127). Errors of
  * the builder, OUT_OF_RANGE where the cut does not fit into the machine. */
 kiln_status kiln_vta_conv_build(const kiln_vta_config *config, const kiln_vta_conv *conv,
                                 const kiln_vta_conv_cut *cut, kiln_arena *arena,

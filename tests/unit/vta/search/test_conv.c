@@ -38,7 +38,7 @@ static void plain_conv(const kiln_vta_conv *c, const int8_t *inp, const int8_t *
     for (uint32_t o = 0; o < c->out * BLOCK; o++)
         for (uint32_t y = 0; y < height; y++)
             for (uint32_t x = 0; x < width; x++) {
-                int32_t sum = bias[o] + 32;
+                int32_t sum = bias[o];
                 for (uint32_t i = 0; i < c->in * BLOCK; i++)
                     for (uint32_t t = 0; t < taps; t++)
                         sum +=

@@ -30,6 +30,11 @@ bool kiln_vta_name_is_legal(kiln_str name) {
 
 #define FAULT(kind, ...) kiln_vta_fault_set(out_fault, KILN_VTA_FAULT_##kind, index, __VA_ARGS__)
 
+uint64_t kiln_vta_program_stream_bytes(const kiln_vta_program *program) {
+    return (uint64_t)program->instruction_count * KILN_VTA_INSTRUCTION_BYTES +
+           4 * (uint64_t)program->uop_count;
+}
+
 uint32_t kiln_vta_program_run_length(const kiln_vta_program *program, uint32_t index) {
     uint32_t count = 1;
     while (program->instruction[index + count - 1].chain) count++;

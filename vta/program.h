@@ -79,6 +79,8 @@ uint64_t kiln_vta_program_place(const kiln_vta_program *program, uint64_t *out_p
 bool kiln_vta_program_fits(const kiln_vta_program *program);
 /* Writes micro-ops and constants to their places in main memory. */
 void kiln_vta_program_fill(const kiln_vta_program *program, const uint64_t *place, uint8_t *dram);
+/* Bytes of its instructions and micro-ops. */
+uint64_t kiln_vta_program_stream_bytes(const kiln_vta_program *program);
 /* How many instructions run as one: those of a chain, else 1. */
 uint32_t kiln_vta_program_run_length(const kiln_vta_program *program, uint32_t index);
 /* The instruction as the machine takes it, its dram_base counted from address 0. */

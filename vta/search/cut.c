@@ -260,11 +260,8 @@ static bool simulate(const kiln_vta_config *config, const kiln_vta_conv *conv, k
     const kiln_vta_program *p = stream.program;
     KILN_CHECK(kiln_vta_csim_run(p, NULL, 0, &options, arena, &time->timing, &fault));
     time->instructions = p->instruction_count;
-    time->stream_bytes =
-        (uint64_t)p->instruction_count * KILN_VTA_INSTRUCTION_BYTES + 4ull * p->uop_count;
+    time->stream_bytes = kiln_vta_program_stream_bytes(p);
     time->no_ops = stream.no_ops;
-    time->uop_hits = stream.uop_hits;
-    time->uop_misses = stream.uop_misses;
     return true;
 }
 

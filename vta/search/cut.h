@@ -21,7 +21,7 @@ typedef struct kiln_vta_cut_time {
     kiln_vta_timing timing;
     uint32_t instructions;
     uint64_t stream_bytes; /* of instructions and micro-ops */
-    uint64_t no_ops, uop_hits, uop_misses;
+    uint64_t no_ops;
 } kiln_vta_cut_time;
 
 kiln_vta_bound kiln_vta_conv_bound(const kiln_vta_config *config, const kiln_vta_conv *conv);

@@ -1,0 +1,55 @@
+/* What the compiler makes of a convolution for an accelerator of the VTA class: the schedules of
+ * its space in the order of their predictions, and the fastest of them by the cycle simulator. In
+ * this process, without a fleet: a candidate is built and simulated in some 20 ms. */
+#ifndef KILN_CLI_VTA_COMPILE_H
+#define KILN_CLI_VTA_COMPILE_H
+
+#include "compiler-core/core.h"
+#include "vta/csim.h"
+#include "vta/search/layer.h"
+
+/* A schedule that was compiled and simulated. */
+typedef struct kiln_vta_compiled {
+    uint32_t threads, stages; /* virtual threads side by side; places that blocks take in turn */
+    uint32_t instructions;
+    uint64_t stream_bytes; /* of instructions and micro-ops */
+    kiln_vta_timing timing;
+} kiln_vta_compiled;
+
+/* A closed trace of the space. */
+typedef struct kiln_vta_candidate {
+    uint64_t index; /* of kiln_space_at */
+    double cycles;  /* predicted */
+    uint32_t threads, stages;
+} kiln_vta_candidate;
+
+typedef struct kiln_vta_tuning {
+    kiln_target target;
+    kiln_program *te;
+    kiln_space space;
+    uint32_t count;
+    kiln_vta_candidate *candidate; /* [count] the fewest predicted cycles first */
+} kiln_vta_tuning;
+
+/* Text of the layer's task, as import and passes leave a convolution of `kiln zoo conv:... --int8`:
+ * y = i8(min(max((x*w + b) >> 6, 0), 127)), as many images as the machine's batch, channels in
+ * whole tiles of the machine. */
+kiln_str kiln_vta_layer_task(const kiln_vta_layer *layer, const kiln_vta_config *config,
+                             kiln_arena *arena);
+/* The layer's space on the machine, with the prediction of every trace. All in `arena`, where
+ * `*out_tuning` must stay where it is. Errors of kiln_space_create: FAILED_PRECONDITION where the
+ * machine has no schedule for the layer. */
+KILN_MUST_USE kiln_status kiln_vta_tuning_create(const kiln_vta_layer *layer,
+                                                 const kiln_vta_config *config, kiln_arena *arena,
+                                                 kiln_vta_tuning *out_tuning);
+/* The schedule that is chosen without measuring. Errors of kiln_build. */
+KILN_MUST_USE kiln_status kiln_vta_tuning_default(const kiln_vta_tuning *tuning,
+                                                  kiln_vta_compiled *out_compiled);
+/* The fastest of the first `simulate_count` candidates; `alone`: of those with one virtual thread
+ * and one stage, where nothing hides latency. What the back end refuses is left out. NOT_FOUND:
+ * there is none. */
+KILN_MUST_USE kiln_status kiln_vta_tuning_best(const kiln_vta_tuning *tuning, bool alone,
+                                               uint32_t simulate_count,
+                                               kiln_vta_compiled *out_best);
+
+#endif

@@ -42,5 +42,6 @@ def run(options, work):
             show_rtl(config, work)
         return
     subprocess.run([BENCH, "table"], check=True)
+    subprocess.run([BENCH, "ablation"], check=True)
     if options.sensitivity:
         subprocess.run([BENCH, "sensitivity"], check=True)

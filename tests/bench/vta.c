@@ -1,6 +1,8 @@
 /* What accelerators of the VTA class reach on convolutions C2 to C12 of ResNet-18, by the cycle
- * simulator: how much of what the machine could do, with 1, 2 and 4 virtual threads; what each
- * feature of v2 brings; what the port to memory does; how fast the simulators are. */
+ * simulator, as the compiler schedules them: how much of what the machine could do, with one
+ * virtual thread and one stage and with what hides latency; what each feature of v2 brings. Beside
+ * it the cuts of vta/search, by which hardware is searched: also what the port to memory does, and
+ * how fast the simulators are. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +10,14 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "cli/vta_compile.h"
 #include "vta/search/cut.h"
-#include "vta/search/layer.h"
 #include "vta/search/resources.h"
 
-/* Cuts that are simulated of each layer, with each number of threads. */
-#define SIMULATED 64u
+/* Schedules of each layer that are simulated with one thread and one stage, and with any; so many
+ * cuts, too. */
+#define SIMULATED 32u
 
-static const uint32_t thread_table[] = {1, 2, 4};
 /* v1, v2, and between them one feature more in each row. */
 static const char *const machine_table[] = {"pynq", "pynq,v2", "pynq,bus128,v2"};
 static const char *const ablation_table[] = {
@@ -23,16 +25,27 @@ static const char *const ablation_table[] = {
     "pynq,v1+chain", "pynq,v1+engine", "pynq,v2-first",       "pynq,v2-chain",
     "pynq,v2-engine"};
 
-/* How a layer is run: the one place to change when the compiler tunes it. */
-static kiln_status schedule(const kiln_vta_config *config, const kiln_vta_layer *layer,
-                            uint32_t threads, kiln_vta_cut_time *out_best) {
-    const kiln_vta_conv conv = kiln_vta_layer_tiled(layer, config);
-    return kiln_vta_cut_search(config, &conv, threads, SIMULATED, out_best);
-}
+/* Ways to schedule a layer: columns of the table. */
+typedef enum way {
+    COMPILED_DEFAULT, /* without a measurement */
+    COMPILED_ALONE,   /* the best with one virtual thread and one stage */
+    COMPILED,         /* the best of all */
+    CUT_ALONE,        /* the best cuts with one thread, and with two */
+    CUT,
+    WAYS
+} way;
+static const char *const way_name[] = {"default", "1", "best", "cut 1", "cut 2"};
 
+typedef struct layer_time {
+    kiln_vta_timing timing;
+    uint32_t threads, stages, instructions;
+    uint64_t stream_bytes;
+} layer_time;
+
+/* Sums over layers. */
 typedef struct total {
-    double multiply_adds, cycles, bound, instructions, no_ops, hits, kernels, stream_bytes;
-    double best;
+    double multiply_adds, cycles, bound, instructions, no_ops, stream_bytes;
+    double best; /* utilisation of one layer */
 } total;
 
 static double utilisation(const kiln_vta_config *config, double multiply_adds, double cycles) {
@@ -40,16 +53,14 @@ static double utilisation(const kiln_vta_config *config, double multiply_adds, d
 }
 
 static void add(total *t, const kiln_vta_config *config, const kiln_vta_layer *layer,
-                const kiln_vta_cut_time *time) {
+                const layer_time *time) {
     const kiln_vta_conv conv = kiln_vta_layer_tiled(layer, config);
     const double adds = (double)kiln_vta_layer_multiply_adds(layer);
     t->multiply_adds += adds;
     t->cycles += (double)time->timing.cycles;
     t->bound += kiln_vta_conv_bound(config, &conv).all;
     t->instructions += time->instructions;
-    t->no_ops += (double)time->no_ops;
-    t->hits += (double)time->uop_hits;
-    t->kernels += (double)(time->uop_hits + time->uop_misses);
+    t->no_ops += (double)time->timing.counts.no_ops;
     t->stream_bytes += (double)time->stream_bytes;
     t->best = fmax(t->best, utilisation(config, adds, (double)time->timing.cycles));
 }
@@ -64,85 +75,109 @@ static kiln_vta_config config_of(const char *text) {
     return config;
 }
 
-static kiln_vta_cut_time must(kiln_status st, const char *layer, const kiln_vta_cut_time *time) {
-    if (st) {
-        fprintf(stderr, "%s: %s\n", layer, kiln_status_text(st));
-        exit(1);
-    }
-    return *time;
+static void must(kiln_status st, const char *what) {
+    if (!st) return;
+    fprintf(stderr, "%s: %s\n", what, kiln_status_text(st));
+    exit(1);
 }
 
-/* The best of all numbers of threads, or of one. */
-static kiln_vta_cut_time run(const kiln_vta_config *config, const kiln_vta_layer *layer,
-                             uint32_t threads) {
+static kiln_vta_cut_time run_cut(const kiln_vta_config *config, const kiln_vta_layer *layer,
+                                 uint32_t threads) {
+    const kiln_vta_conv conv = kiln_vta_layer_tiled(layer, config);
     kiln_vta_cut_time time;
-    return must(schedule(config, layer, threads, &time), layer->name, &time);
+    must(kiln_vta_cut_search(config, &conv, threads, SIMULATED, &time), layer->name);
+    return time;
 }
 
-static void print_cut(const kiln_vta_conv_cut *c) {
-    printf("%ux%u of %u outputs, %u inputs; places %u, %u%s%s", c->rows, c->columns, c->out, c->in,
-           c->inp_places, c->wgt_places, c->out_inside ? ", outputs inside" : "",
-           c->in_turn ? ", in turn" : "");
+static layer_time time_cut(const kiln_vta_config *config, const kiln_vta_layer *layer,
+                           uint32_t threads) {
+    const kiln_vta_cut_time cut = run_cut(config, layer, threads);
+    return (layer_time){cut.timing, threads, 0, cut.instructions, cut.stream_bytes};
+}
+
+static void time_compiled(const kiln_vta_config *config, const kiln_vta_layer *layer,
+                          layer_time time[WAYS]) {
+    kiln_arena arena;
+    kiln_vta_tuning tuning;
+    kiln_vta_compiled found[COMPILED + 1];
+    kiln_arena_init(&arena, 0);
+    must(kiln_vta_tuning_create(layer, config, &arena, &tuning), layer->name);
+    must(kiln_vta_tuning_default(&tuning, &found[COMPILED_DEFAULT]), layer->name);
+    must(kiln_vta_tuning_best(&tuning, true, SIMULATED, &found[COMPILED_ALONE]), layer->name);
+    must(kiln_vta_tuning_best(&tuning, false, SIMULATED, &found[COMPILED]), layer->name);
+    for (uint32_t w = 0; w <= COMPILED; w++)
+        time[w] = (layer_time){found[w].timing, found[w].threads, found[w].stages,
+                               found[w].instructions, found[w].stream_bytes};
+    kiln_arena_deinit(&arena);
+}
+
+static void time_all(const kiln_vta_config *config, const kiln_vta_layer *layer,
+                     layer_time time[WAYS]) {
+    time_compiled(config, layer, time);
+    time[CUT_ALONE] = time_cut(config, layer, 1);
+    time[CUT] = time_cut(config, layer, 2);
+}
+
+static void print_utilisation(const kiln_vta_config *config, const total all[WAYS]) {
+    for (uint32_t w = 0; w < WAYS; w++)
+        printf(" %7.3f", utilisation(config, all[w].multiply_adds, all[w].cycles));
+}
+
+static void print_ways(void) {
+    for (uint32_t w = 0; w < WAYS; w++) printf(" %7s", way_name[w]);
 }
 
 static void table(const char *machine, const kiln_vta_layer *layer, uint32_t layers) {
     const kiln_vta_config config = config_of(machine);
-    total all[KILN_ARRAY_COUNT(thread_table)] = {0};
-    printf("\n%s\n%-5s %9s %6s  %6s %6s %6s  %8s  best cut, in tiles\n", machine, "layer",
-           "kcycles", "bound", "1", "2", "4", "of bound");
+    total all[WAYS] = {0};
+    printf("\n%s\n%-5s %9s %6s ", machine, "layer", "kcycles", "bound");
+    print_ways();
+    printf("  %8s  best\n", "of bound");
     for (uint32_t i = 0; i < layers; i++) {
         const kiln_vta_conv conv = kiln_vta_layer_tiled(&layer[i], &config);
-        const double adds = (double)kiln_vta_layer_multiply_adds(&layer[i]);
         const double bound = kiln_vta_conv_bound(&config, &conv).all;
-        kiln_vta_cut_time time[KILN_ARRAY_COUNT(thread_table)];
-        uint32_t best = 0;
-        for (uint32_t t = 0; t < KILN_ARRAY_COUNT(thread_table); t++) {
-            time[t] = run(&config, &layer[i], thread_table[t]);
-            add(&all[t], &config, &layer[i], &time[t]);
-            if (time[t].timing.cycles < time[best].timing.cycles) best = t;
+        total one[WAYS] = {0};
+        layer_time time[WAYS];
+        time_all(&config, &layer[i], time);
+        for (uint32_t w = 0; w < WAYS; w++) {
+            add(&one[w], &config, &layer[i], &time[w]);
+            add(&all[w], &config, &layer[i], &time[w]);
         }
-        const double cycles = (double)time[best].timing.cycles;
-        printf("%-5s %9.1f %6.3f ", layer[i].name, cycles / 1e3, utilisation(&config, adds, bound));
-        for (uint32_t t = 0; t < KILN_ARRAY_COUNT(thread_table); t++)
-            printf(" %6.3f", utilisation(&config, adds, (double)time[t].timing.cycles));
-        printf("  %8.3f  %ux ", bound / cycles, time[best].cut.threads);
-        print_cut(&time[best].cut);
-        printf("\n");
+        printf("%-5s %9.1f %6.3f ", layer[i].name, one[COMPILED].cycles / 1e3,
+               utilisation(&config, one[COMPILED].multiply_adds, bound));
+        print_utilisation(&config, one);
+        printf("  %8.3f  threads %u, stages %u\n", bound / one[COMPILED].cycles,
+               time[COMPILED].threads, time[COMPILED].stages);
         fflush(stdout);
     }
-    printf("%-5s %9.1f %6.3f ", "total", all[1].cycles / 1e3,
-           utilisation(&config, all[1].multiply_adds, all[1].bound));
-    for (uint32_t t = 0; t < KILN_ARRAY_COUNT(thread_table); t++)
-        printf(" %6.3f", utilisation(&config, all[t].multiply_adds, all[t].cycles));
-    printf("  %8.3f\nbest layer             ", all[1].bound / all[1].cycles);
-    for (uint32_t t = 0; t < KILN_ARRAY_COUNT(thread_table); t++) printf(" %6.3f", all[t].best);
-    printf("\n2 threads: micro-op kernels that were there %.2f %%, stream bytes a thousand "
-           "multiply-adds %.3f, no-ops %.2f %% of %.0f instructions\n",
-           100 * all[1].hits / all[1].kernels, 1e3 * all[1].stream_bytes / all[1].multiply_adds,
-           100 * all[1].no_ops / all[1].instructions, all[1].instructions);
-}
-
-static total total_of(const kiln_vta_config *config, const kiln_vta_layer *layer, uint32_t layers,
-                      uint32_t threads) {
-    total all = {0};
-    for (uint32_t i = 0; i < layers; i++) {
-        const kiln_vta_cut_time time = run(config, &layer[i], threads);
-        add(&all, config, &layer[i], &time);
-    }
-    return all;
+    const total *best = &all[COMPILED];
+    printf("%-5s %9.1f %6.3f ", "total", best->cycles / 1e3,
+           utilisation(&config, best->multiply_adds, best->bound));
+    print_utilisation(&config, all);
+    printf("  %8.3f\nbest layer             ", best->bound / best->cycles);
+    for (uint32_t w = 0; w < WAYS; w++) printf(" %7.3f", all[w].best);
+    printf("\nstream bytes a thousand multiply-adds %.3f, no-ops %.2f %% of %.0f instructions\n",
+           1e3 * best->stream_bytes / best->multiply_adds, 100 * best->no_ops / best->instructions,
+           best->instructions);
 }
 
 static void ablation(const kiln_vta_layer *layer, uint32_t layers) {
-    printf("\n%-28s %8s %8s %8s %8s\n", "features, total", "1", "2", "bound", "no-ops");
+    printf("\n%-28s", "features, total");
+    print_ways();
+    printf(" %7s %8s\n", "bound", "no-ops");
     for (uint32_t m = 0; m < KILN_ARRAY_COUNT(ablation_table); m++) {
         const kiln_vta_config config = config_of(ablation_table[m]);
-        const total one = total_of(&config, layer, layers, 1),
-                    two = total_of(&config, layer, layers, 2);
-        printf("%-28s %8.3f %8.3f %8.3f %6.2f %%\n", ablation_table[m],
-               utilisation(&config, one.multiply_adds, one.cycles),
-               utilisation(&config, two.multiply_adds, two.cycles),
-               utilisation(&config, two.multiply_adds, two.bound),
-               100 * two.no_ops / two.instructions);
+        total all[WAYS] = {0};
+        for (uint32_t i = 0; i < layers; i++) {
+            layer_time time[WAYS];
+            time_all(&config, &layer[i], time);
+            for (uint32_t w = 0; w < WAYS; w++) add(&all[w], &config, &layer[i], &time[w]);
+        }
+        const total *best = &all[COMPILED];
+        printf("%-28s", ablation_table[m]);
+        print_utilisation(&config, all);
+        printf(" %7.3f %6.2f %%\n", utilisation(&config, best->multiply_adds, best->bound),
+               100 * best->no_ops / best->instructions);
         fflush(stdout);
     }
 }
@@ -150,8 +185,9 @@ static void ablation(const kiln_vta_layer *layer, uint32_t layers) {
 static void sensitivity(const kiln_vta_layer *layer, uint32_t layers) {
     static const char *const base[] = {"pynq", "pynq,v2"};
     for (uint32_t m = 0; m < KILN_ARRAY_COUNT(base); m++) {
-        printf("\n%s, 2 threads: total by bytes a cycle (down) and latency (across)\n      ",
-               base[m]);
+        printf(
+            "\n%s, cuts with 2 threads: total by bytes a cycle (down) and latency (across)\n      ",
+            base[m]);
         for (uint32_t latency = 16; latency <= 256; latency *= 2) printf(" %6u", latency);
         for (uint32_t bytes = 4; bytes <= 32; bytes *= 2) {
             printf("\n%6u", bytes);
@@ -159,7 +195,11 @@ static void sensitivity(const kiln_vta_layer *layer, uint32_t layers) {
                 kiln_vta_config config = config_of(base[m]);
                 config.bus_bits = 8 * bytes;
                 config.latency = latency;
-                const total two = total_of(&config, layer, layers, 2);
+                total two = {0};
+                for (uint32_t i = 0; i < layers; i++) {
+                    const layer_time time = time_cut(&config, &layer[i], 2);
+                    add(&two, &config, &layer[i], &time);
+                }
                 printf(" %6.3f", utilisation(&config, two.multiply_adds, two.cycles));
                 fflush(stdout);
             }
@@ -172,14 +212,14 @@ static void sensitivity(const kiln_vta_layer *layer, uint32_t layers) {
 static void speed(const kiln_vta_layer *layer) {
     const kiln_vta_config config = config_of("pynq");
     const kiln_vta_conv conv = kiln_vta_layer_tiled(layer, &config);
-    const kiln_vta_cut_time time = run(&config, layer, 2);
+    const kiln_vta_cut_time time = run_cut(&config, layer, 2);
     kiln_arena arena;
     kiln_vta_stream stream;
     kiln_vta_counts counts;
     kiln_vta_timing timing;
     kiln_vta_fault fault;
     kiln_arena_init(&arena, 0);
-    must(kiln_vta_conv_build(&config, &conv, &time.cut, &arena, &stream), layer->name, &time);
+    must(kiln_vta_conv_build(&config, &conv, &time.cut, &arena, &stream), layer->name);
     const kiln_vta_program *p = stream.program;
     uint64_t *place = KILN_ARENA_ARRAY(&arena, uint64_t, p->buffer_count);
     const uint64_t bytes = kiln_vta_program_place(p, place);
@@ -206,21 +246,21 @@ static void speed(const kiln_vta_layer *layer) {
     kiln_arena_deinit(&arena);
 }
 
-/* FOLDER/LAYER.vta, the best stream of each layer with two virtual threads. */
+/* FOLDER/LAYER.vta, the best cut of each layer with two virtual threads. */
 static void write_programs(const char *machine, const char *folder, const kiln_vta_layer *layer,
                            uint32_t layers) {
     const kiln_vta_config config = config_of(machine);
     for (uint32_t i = 0; i < layers; i++) {
         const kiln_vta_conv conv = kiln_vta_layer_tiled(&layer[i], &config);
-        const kiln_vta_cut_time time = run(&config, &layer[i], 2);
+        const kiln_vta_cut_time time = run_cut(&config, &layer[i], 2);
         kiln_arena arena;
         kiln_vta_stream stream;
         kiln_strbuf bytes = {0};
         kiln_arena_init(&arena, 0);
-        must(kiln_vta_conv_build(&config, &conv, &time.cut, &arena, &stream), layer[i].name, &time);
+        must(kiln_vta_conv_build(&config, &conv, &time.cut, &arena, &stream), layer[i].name);
         kiln_vta_program_encode(stream.program, &bytes);
         const char *path = kiln_arena_printf(&arena, "%s/%s.vta", folder, layer[i].name);
-        must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0644), path, &time);
+        must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0644), path);
         kiln_strbuf_deinit(&bytes);
         kiln_arena_deinit(&arena);
     }
@@ -262,8 +302,9 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "table")) {
         for (uint32_t m = 0; m < KILN_ARRAY_COUNT(machine_table); m++)
             table(machine_table[m], layer, layers);
-        ablation(layer, layers);
         speed(&layer[7]);
+    } else if (!strcmp(what, "ablation")) {
+        ablation(layer, layers);
     } else if (!strcmp(what, "sensitivity")) {
         sensitivity(layer, layers);
     } else if (!strcmp(what, "programs") && argc == 4) {
@@ -271,8 +312,8 @@ int main(int argc, char **argv) {
     } else if (!strcmp(what, "resources")) {
         print_resources();
     } else {
-        fprintf(stderr,
-                "usage: bench-vta table | sensitivity | resources | programs CONFIG FOLDER\n");
+        fprintf(stderr, "usage: bench-vta table | ablation | sensitivity | resources | programs "
+                        "CONFIG FOLDER\n");
         return 2;
     }
     return 0;

@@ -6,7 +6,7 @@
 
 #include "compiler-core/core.h"
 #include "vta/csim.h"
-#include "vta/search/layer.h"
+#include "vta/search/space.h"
 
 /* A schedule that was compiled and simulated. */
 typedef struct kiln_vta_compiled {
@@ -51,5 +51,11 @@ KILN_MUST_USE kiln_status kiln_vta_tuning_default(const kiln_vta_tuning *tuning,
 KILN_MUST_USE kiln_status kiln_vta_tuning_best(const kiln_vta_tuning *tuning, bool alone,
                                                uint32_t simulate_count,
                                                kiln_vta_compiled *out_best);
+/* A source of schedules for kiln_vta_machine_evaluate. Errors of kiln_vta_tuning_create and
+ * kiln_vta_tuning_best. */
+KILN_MUST_USE kiln_status kiln_vta_schedule_compiled(const kiln_vta_config *config,
+                                                     const kiln_vta_layer *layer,
+                                                     uint32_t simulate_count,
+                                                     kiln_vta_layer_time *out_time);
 
 #endif

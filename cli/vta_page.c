@@ -72,9 +72,9 @@ static void row(const kiln_vta_machine *m, kiln_strbuf *out) {
     kiln_vta_config_print(&m->config, out);
     kiln_strbuf_printf(out,
                        "</td><td>%u</td><td>%.2f</td><td>%.1f</td><td>%.2f</td><td>%.0f</td>"
-                       "<td>%.0f</td><td>%.1f</td><td>%u</td></tr>\n",
+                       "<td>%.0f</td><td>%.1f</td><td>%u</td><td>%s</td></tr>\n",
                        m->lut_columns, m->ms, m->gops, m->mj, m->resources.lut, m->resources.ff,
-                       bram_of(m), m->resources.dsp);
+                       bram_of(m), m->resources.dsp, kiln_vta_schedules_name(m));
 }
 
 void kiln_vta_page_print(const kiln_vta_found *f, kiln_strbuf *out) {
@@ -85,14 +85,16 @@ void kiln_vta_page_print(const kiln_vta_found *f, kiln_strbuf *out) {
     kiln_xml_text(kiln_str_from(f->source), out);
     kiln_strbuf_printf(out,
                        "</h1>\n<p>%u of %u machines that fit the %s, by the cycle simulator with "
-                       "the best schedules of a short search. Blue: the candidates; orange: the "
-                       "preset pynq. LUTs, flip-flops, energy and the clock are models.</p>\n",
+                       "the best of a few cuts. Blue: the candidates, with the compiler's "
+                       "schedules; orange: the preset pynq. LUTs, flip-flops, energy and the clock "
+                       "are models.</p>\n",
                        f->evaluated, f->machine.count, f->wanted.device->name);
     kiln_strbuf_text(out, "<div class=\"many\">\n");
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(axis_table); i++) figure(f, i, out);
-    kiln_strbuf_text(out, "</div>\n<div class=\"wide\"><table><tr><th class=\"l\">machine</th>"
-                          "<th>columns in LUTs</th><th>ms</th><th>GOPS</th><th>mJ</th>"
-                          "<th>LUT</th><th>FF</th><th>RAMB36</th><th>DSP48</th></tr>\n");
+    kiln_strbuf_text(
+        out, "</div>\n<div class=\"wide\"><table><tr><th class=\"l\">machine</th>"
+             "<th>columns in LUTs</th><th>ms</th><th>GOPS</th><th>mJ</th>"
+             "<th>LUT</th><th>FF</th><th>RAMB36</th><th>DSP48</th><th>schedules</th></tr>\n");
     for (uint32_t i = 0; i < f->candidate_count; i++) row(&f->candidate[i], out);
     row(&f->preset, out);
     kiln_strbuf_text(out, "</table></div>\n</body></html>\n");

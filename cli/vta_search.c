@@ -10,13 +10,17 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/common/json.h"
+#include "cli/vta_compile.h"
 #include "vta/rtl/params.h"
 
 #define SAMPLES 100u        /* machines from all over the space, by which bounds are judged */
 #define SIMULATED 3u        /* cuts of each layer, of every machine */
-#define SIMULATED_BEST 64u  /* of candidates */
 #define EVALUATE_SHARE 0.85 /* of the time; candidates have the rest */
 #define JOBS_MAX 64u
+
+/* Schedules of each layer that are compiled and simulated of every candidate, and of the preset:
+ * more in each round, and as many rounds as there is time for, at least one. */
+static const uint32_t compiled_table[] = {4, 16, 64};
 
 typedef struct search_call {
     const char *device, *model, *layers, *out;
@@ -33,19 +37,31 @@ typedef struct evaluation {
     const kiln_vta_wanted *wanted;
     kiln_vta_machine *machine;
     uint32_t count, step, simulate_count; /* every step-th of so many */
+    bool compiles;                        /* also those that have a time by cuts */
     uint64_t deadline_ns;
     _Atomic uint32_t next;
 } evaluation;
+
+/* One that cannot run a layer keeps its time, which is 0, and is none that is found. */
+static void evaluate_one(const evaluation *e, kiln_vta_machine *m) {
+    kiln_status st = NULL;
+    if (e->compiles) {
+        st = kiln_vta_machine_evaluate(e->wanted, kiln_vta_schedule_compiled, e->simulate_count, m);
+        m->compiled = !st;
+        if (!st) return;
+        kiln_status_free(st); /* the compiler has no schedule for it, cuts may have */
+    }
+    st = kiln_vta_machine_evaluate(e->wanted, kiln_vta_schedule_cuts, e->simulate_count, m);
+    kiln_status_free(st);
+}
 
 static void *evaluate_some(void *context) {
     evaluation *e = context;
     for (;;) {
         const uint32_t i = atomic_fetch_add(&e->next, e->step);
         if (i >= e->count || kiln_clock_ns() >= e->deadline_ns) return NULL;
-        kiln_vta_machine *m = &e->machine[i];
-        if (m->ms > 0 && e->simulate_count == SIMULATED) continue;
-        /* One that cannot run a layer keeps its time of 0, and is none that is found. */
-        kiln_status_free(kiln_vta_machine_evaluate(e->wanted, e->simulate_count, m));
+        if (e->machine[i].ms > 0 && !e->compiles) continue;
+        evaluate_one(e, &e->machine[i]);
     }
 }
 
@@ -119,6 +135,32 @@ static void choose_candidates(kiln_vta_found *f) {
     }
 }
 
+/* Times of candidates and the preset by the compiler. */
+static void compile_candidates(const search_call *c, kiln_vta_found *f) {
+    kiln_vta_machine machine[KILN_VTA_CANDIDATES_MAX + 1];
+    const uint64_t end_ns = c->begun_ns + c->seconds * KILN_NS_PER_S;
+    uint64_t took_ns = 0;
+    memcpy(machine, f->candidate, sizeof f->candidate);
+    machine[f->candidate_count] = f->preset;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(compiled_table); i++) {
+        const uint64_t now_ns = kiln_clock_ns();
+        if (i && now_ns + took_ns * compiled_table[i] / f->compiled_each > end_ns) break;
+        f->compiled_each = compiled_table[i];
+        evaluation e = {.wanted = &f->wanted,
+                        .machine = machine,
+                        .count = f->candidate_count + 1,
+                        .step = 1,
+                        .simulate_count = f->compiled_each,
+                        .compiles = true,
+                        .deadline_ns = UINT64_MAX};
+        evaluate(c, &e);
+        took_ns = kiln_clock_ns() - now_ns;
+    }
+    memcpy(f->candidate, machine, f->candidate_count * sizeof *machine);
+    f->preset = machine[f->candidate_count];
+    qsort(f->candidate, f->candidate_count, sizeof *f->candidate, by_time);
+}
+
 static kiln_status search(search_call *c, kiln_vta_found *f) {
     const uint64_t whole = c->seconds * KILN_NS_PER_S;
     f->looked_at = kiln_vta_space_enumerate(&f->wanted, &f->machine);
@@ -142,28 +184,24 @@ static kiln_status search(search_call *c, kiln_vta_found *f) {
         return KILN_ERROR(NOT_FOUND, "no machine of %u could run every layer in %llu s",
                           f->machine.count, (unsigned long long)c->seconds);
     choose_candidates(f);
-    evaluation best = {.wanted = &f->wanted,
-                       .machine = f->candidate,
-                       .count = f->candidate_count,
-                       .step = 1,
-                       .simulate_count = SIMULATED_BEST,
-                       .deadline_ns = UINT64_MAX};
-    evaluate(c, &best);
-    qsort(f->candidate, f->candidate_count, sizeof *f->candidate, by_time);
     kiln_status st = kiln_vta_config_parse(KILN_STR("pynq"), &f->preset.config);
     if (st) return st;
     f->preset.resources = kiln_vta_resources_of(&f->preset.config, 0);
     f->preset.bound_ms = kiln_vta_machine_bound(&f->wanted, &f->preset.config);
-    return kiln_vta_machine_evaluate(&f->wanted, SIMULATED_BEST, &f->preset);
+    compile_candidates(c, f);
+    return f->preset.ms > 0 ? KILN_OK
+                            : KILN_ERROR(NOT_FOUND, "pynq, for comparison, has no schedule for a "
+                                                    "layer");
 }
 
 /* ---- what is written ---- */
 
 static void print_row(const kiln_vta_machine *m, kiln_strbuf *out) {
     kiln_vta_config_print(&m->config, out);
-    kiln_strbuf_printf(out, "\t%u\t%.4g\t%.4g\t%.4g\t%.4g\t%.0f\t%.0f\t%.1f\t%u\n", m->lut_columns,
-                       m->ms, m->bound_ms, m->gops, m->mj, m->resources.lut, m->resources.ff,
-                       m->resources.bram18 / 2.0, m->resources.dsp);
+    kiln_strbuf_printf(out, "\t%u\t%.4g\t%.4g\t%.4g\t%.4g\t%.0f\t%.0f\t%.1f\t%u\t%s\n",
+                       m->lut_columns, m->ms, m->bound_ms, m->gops, m->mj, m->resources.lut,
+                       m->resources.ff, m->resources.bram18 / 2.0, m->resources.dsp,
+                       kiln_vta_schedules_name(m));
 }
 
 static kiln_status write_found(const search_call *c, const kiln_vta_found *f) {
@@ -175,8 +213,8 @@ static kiln_status write_found(const search_call *c, const kiln_vta_found *f) {
     kiln_strbuf_char(&text[0], '\n');
     kiln_status st =
         kiln_vta_rtl_params_print(&f->candidate[0].config, f->candidate[0].lut_columns, &text[1]);
-    kiln_strbuf_text(&text[2],
-                     "config\tlut_columns\tms\tbound_ms\tgops\tmj\tlut\tff\tbram36\tdsp\n");
+    kiln_strbuf_text(
+        &text[2], "config\tlut_columns\tms\tbound_ms\tgops\tmj\tlut\tff\tbram36\tdsp\tschedules\n");
     for (uint32_t i = 0; i < f->candidate_count; i++) print_row(&f->candidate[i], &text[2]);
     print_row(&f->preset, &text[2]);
     kiln_vta_page_print(f, &text[3]);
@@ -197,7 +235,8 @@ static void print_machine(const char *name, const kiln_vta_machine *m) {
     printf("%-7s %8.2f ms %7.1f GOPS %6.2f mJ  %6.0f LUT %6.0f FF %5.1f RAMB36 %3u DSP  %s", name,
            m->ms, m->gops, m->mj, m->resources.lut, m->resources.ff, m->resources.bram18 / 2.0,
            m->resources.dsp, config.data);
-    printf(m->lut_columns ? ", %u columns in LUTs\n" : "\n", m->lut_columns);
+    if (m->lut_columns) printf(", %u columns in LUTs", m->lut_columns);
+    printf(m->compiled ? "\n" : ", by cuts\n");
     kiln_strbuf_deinit(&config);
 }
 
@@ -208,11 +247,12 @@ static void print_found(const search_call *c, const kiln_vta_found *f) {
         kiln_strbuf config = {0};
         kiln_vta_config_print(&winner->config, &config);
         kiln_json_line(json_pack(
-            "{s:s, s:I, s:i, s:i, s:f, s:s, s:i, s:f, s:f, s:f, s:f}", "event", "done", "looked_at",
-            (json_int_t)f->looked_at, "fit", (int)f->machine.count, "evaluated", (int)f->evaluated,
-            "rank_correlation", f->rank_correlation, "winner", config.data, "lut_columns",
-            (int)winner->lut_columns, "ms", winner->ms, "preset_ms", f->preset.ms, "gain",
-            f->preset.ms / winner->ms, "wall_s", seconds));
+            "{s:s, s:I, s:i, s:i, s:f, s:i, s:s, s:i, s:s, s:f, s:f, s:f, s:f}", "event", "done",
+            "looked_at", (json_int_t)f->looked_at, "fit", (int)f->machine.count, "evaluated",
+            (int)f->evaluated, "rank_correlation", f->rank_correlation, "compiled_each",
+            (int)f->compiled_each, "winner", config.data, "lut_columns", (int)winner->lut_columns,
+            "schedules", kiln_vta_schedules_name(winner), "ms", winner->ms, "preset_ms",
+            f->preset.ms, "gain", f->preset.ms / winner->ms, "wall_s", seconds));
         kiln_strbuf_deinit(&config);
         return;
     }
@@ -220,6 +260,7 @@ static void print_found(const search_call *c, const kiln_vta_found *f) {
            "%.0f s; rank correlation of bounds with simulated times %.3f\n",
            (unsigned long long)f->looked_at, f->machine.count, f->evaluated, f->wanted.layer_count,
            seconds, f->rank_correlation);
+    printf("candidates: %u schedules of each layer by the compiler\n", f->compiled_each);
     for (uint32_t i = 0; i < f->candidate_count; i++)
         print_machine(i ? "" : "winner", &f->candidate[i]);
     print_machine("pynq", &f->preset);
@@ -302,8 +343,9 @@ kiln_status kiln_vta_search_command(kiln_arena *process, int argc, char **argv) 
     const kiln_opt_table table = {
         "kiln vta search --model FILE|--layers NAMES [options]",
         "Finds an accelerator of the VTA class for a model and an FPGA: enumerates machines that "
-        "fit, ranks them by bounds, simulates the best by the cycle with the best schedules of a "
-        "short search, and writes the fastest. Inputs and weights have 8 bits. LUTs, flip-flops "
+        "fit, ranks them by bounds, simulates the best by the cycle with a few cuts, the ten "
+        "best of these with the compiler's schedules, and writes the fastest. Inputs and weights "
+        "have 8 bits. LUTs, flip-flops "
         "and the clock are models (docs/how-to/vta-hardware.md).",
         option,
         KILN_ARRAY_COUNT(option),

@@ -90,13 +90,15 @@ def test_programs_of_accelerators_are_made_checked_and_run(world):
 def test_an_accelerator_is_searched(world):
     model, out = world.path("c8.onnx"), world.path("found")
     world.run("zoo", "conv:C8", "-o", model)
-    limits = ("--seconds", "10", "--evaluate", "4", "--channels", "1", "--bram", "130")
+    limits = ("--seconds", "6", "--evaluate", "4", "--channels", "1", "--bram", "130")
     found = world.json("vta", "search", "--model", model, *limits, "--out", out)[-1]
     assert found["looked_at"] >= 20000 and found["evaluated"] >= 4 and found["gain"] >= 1.2, found
+    assert found["schedules"] == "compiler" and found["compiled_each"] >= 4, found
     winner = (pathlib.Path(out) / "winner.vta").read_text().strip()
     assert winner == found["winner"] and winner in world.run("vta", "info", winner).stdout
     rows = (pathlib.Path(out) / "candidates.tsv").read_text().splitlines()
     assert rows[1].startswith(winner + "\t") and float(rows[1].split("\t")[8]) <= 130, rows
+    assert all(row.endswith("\tcompiler") for row in rows[1:]), rows
     assert f"`define VTA_LUT_COLUMNS {found['lut_columns']}" in (pathlib.Path(out) / "winner.vh").read_text()
     page = xml.etree.ElementTree.parse(pathlib.Path(out) / "pareto.html")
     assert len(page.findall(".//{http://www.w3.org/2000/svg}svg")) == 4

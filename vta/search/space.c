@@ -195,24 +195,27 @@ static uint64_t bytes_of(const kiln_vta_timing *timing) {
     return bytes;
 }
 
-/* Two virtual threads, or one where no cut for two fits. */
-static kiln_status schedule(const kiln_vta_config *config, const kiln_vta_conv *conv,
-                            uint32_t simulate_count, kiln_vta_cut_time *out_best) {
-    kiln_status st = kiln_vta_cut_search(config, conv, 2, simulate_count, out_best);
-    if (!st) return KILN_OK;
-    kiln_status_free(st);
-    return kiln_vta_cut_search(config, conv, 1, simulate_count, out_best);
+kiln_status kiln_vta_schedule_cuts(const kiln_vta_config *config, const kiln_vta_layer *layer,
+                                   uint32_t simulate_count, kiln_vta_layer_time *out_time) {
+    const kiln_vta_conv conv = kiln_vta_layer_tiled(layer, config);
+    kiln_vta_cut_time best = {0};
+    kiln_status st = kiln_vta_cut_search(config, &conv, 2, simulate_count, &best);
+    if (st) {
+        kiln_status_free(st);
+        st = kiln_vta_cut_search(config, &conv, 1, simulate_count, &best);
+    }
+    *out_time = (kiln_vta_layer_time){best.timing, best.stream_bytes};
+    return st;
 }
 
-kiln_status kiln_vta_machine_evaluate(const kiln_vta_wanted *wanted, uint32_t simulate_count,
-                                      kiln_vta_machine *machine) {
+kiln_status kiln_vta_machine_evaluate(const kiln_vta_wanted *wanted, kiln_vta_schedule *schedule,
+                                      uint32_t simulate_count, kiln_vta_machine *machine) {
     double cycles = 0, bytes = 0, multiply_adds = 0, useful = 0;
     const kiln_vta_config *config = &machine->config;
     for (uint32_t i = 0; i < wanted->layer_count; i++) {
         const kiln_vta_layer *layer = &wanted->layer[i];
-        const kiln_vta_conv conv = kiln_vta_layer_tiled(layer, config);
-        kiln_vta_cut_time best = {0};
-        kiln_status st = schedule(config, &conv, simulate_count, &best);
+        kiln_vta_layer_time best;
+        kiln_status st = schedule(config, layer, simulate_count, &best);
         if (st) return kiln_status_note(st, "%s", layer->name);
         cycles += layer->count * (double)best.timing.cycles;
         bytes += layer->count * ((double)bytes_of(&best.timing) + (double)best.stream_bytes);

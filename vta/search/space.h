@@ -27,6 +27,7 @@ typedef struct kiln_vta_machine {
     double bound_ms; /* of all layers of a batch, at the configuration's clock */
     /* By the cycle simulator; 0 where it has not been evaluated, or cannot run a layer. */
     double ms, gops, mj;
+    bool compiled; /* these are of schedules of the compiler, else of cuts */
 } kiln_vta_machine;
 
 typedef KILN_VEC(kiln_vta_machine) kiln_vta_machines;
@@ -38,10 +39,23 @@ uint64_t kiln_vta_space_enumerate(const kiln_vta_wanted *wanted, kiln_vta_machin
 /* The machine's bound on the layers, in milliseconds: the longest of what engines and channels do,
  * with the loads that come again because memories end. */
 double kiln_vta_machine_bound(const kiln_vta_wanted *wanted, const kiln_vta_config *config);
-/* Fills ms, gops and mj: each layer by the best of `simulate_count` cuts. This is where a machine's
- * schedules come from; tuning over a fleet would stand here. NOT_FOUND: the machine cannot run a
- * layer. */
+/* What a layer takes on a machine. */
+typedef struct kiln_vta_layer_time {
+    kiln_vta_timing timing;
+    uint64_t stream_bytes; /* of instructions and micro-ops */
+} kiln_vta_layer_time;
+/* Where schedules come from: the fastest of `simulate_count` for the layer on the machine.
+ * NOT_FOUND, FAILED_PRECONDITION: there is none. */
+typedef kiln_status kiln_vta_schedule(const kiln_vta_config *config, const kiln_vta_layer *layer,
+                                      uint32_t simulate_count, kiln_vta_layer_time *out_time);
+/* From cuts, with two virtual threads, or one where no cut for two fits. */
+KILN_MUST_USE kiln_status kiln_vta_schedule_cuts(const kiln_vta_config *config,
+                                                 const kiln_vta_layer *layer,
+                                                 uint32_t simulate_count,
+                                                 kiln_vta_layer_time *out_time);
+/* Fills ms, gops and mj of all layers. Errors of `schedule`, with the layer's name. */
 KILN_MUST_USE kiln_status kiln_vta_machine_evaluate(const kiln_vta_wanted *wanted,
+                                                    kiln_vta_schedule *schedule,
                                                     uint32_t simulate_count,
                                                     kiln_vta_machine *machine);
 

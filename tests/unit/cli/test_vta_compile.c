@@ -77,6 +77,20 @@ static void tiles_are_filled(void **state) {
     assert_int_equal(compiled.timing.counts.multiply_adds, 3 * 3 * 32 * 32);
 }
 
+/* As a source of schedules: as fast as cuts, or a reason with the layer's name. */
+static void machines_are_evaluated(void **state) {
+    (void)state;
+    const kiln_vta_wanted wanted = {.batch = 1, .layer = &layer, .layer_count = 1};
+    kiln_vta_machine compiled = {.config = config_of("pynq")}, cuts = compiled,
+                     small = {.config = config_of("pynq,wgt11")};
+    expect_ok(kiln_vta_machine_evaluate(&wanted, kiln_vta_schedule_compiled, 8, &compiled));
+    expect_ok(kiln_vta_machine_evaluate(&wanted, kiln_vta_schedule_cuts, 8, &cuts));
+    assert_true(compiled.ms > 0 && compiled.ms <= 1.05 * cuts.ms);
+    assert_true(compiled.mj > 0 && compiled.gops < 51.2);
+    expect_error(kiln_vta_machine_evaluate(&wanted, kiln_vta_schedule_compiled, 8, &small),
+                 FAILED_PRECONDITION, "layer");
+}
+
 static void a_machine_without_room_has_no_schedule(void **state) {
     const kiln_vta_config config = config_of("pynq,wgt11");
     kiln_vta_tuning t;
@@ -89,6 +103,7 @@ int main(void) {
         test_with_arena(the_task_takes_as_long_as_the_one_of_a_model),
         test_with_arena(the_best_of_all_hides_latency),
         test_with_arena(tiles_are_filled),
+        test_with_arena(machines_are_evaluated),
         test_with_arena(a_machine_without_room_has_no_schedule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

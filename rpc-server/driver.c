@@ -151,6 +151,12 @@ bool kiln_driver_next_file(const kiln_driver *driver, uint32_t *at, kiln_driver_
     return false;
 }
 
+bool kiln_driver_has_files(const kiln_driver *driver) {
+    kiln_driver_file file;
+    uint32_t at = 0;
+    return driver->folder_bytes || kiln_driver_next_file(driver, &at, &file);
+}
+
 bool kiln_driver_sees(const kiln_driver *driver, const char *path) {
     kiln_driver_file file;
     for (uint32_t at = 0; kiln_driver_next_file(driver, &at, &file);)

@@ -44,6 +44,8 @@ typedef struct kiln_driver_file {
 /* With what KEEPS rows name in this process's environment. From `*at` on, which begins at 0 and
  * moves behind the one found; false: there are no more. */
 bool kiln_driver_next_file(const kiln_driver *driver, uint32_t *at, kiln_driver_file *out_file);
+/* Whether it has any, or a folder that it may write to. */
+bool kiln_driver_has_files(const kiln_driver *driver);
 /* Whether a row shows it exactly this file or folder. */
 bool kiln_driver_sees(const kiln_driver *driver, const char *path);
 /* A variable of its environment. */

@@ -86,9 +86,32 @@ static kiln_status search(kiln_helper *helper, const kiln_executor *executor, ki
     return NULL;
 }
 
-/* A machine made of software is there when it is asked for: nothing has to be opened. */
-static kiln_status find_machine(const kiln_executor *executor, kiln_str text, kiln_arena *arena,
-                                kiln_found_device *out_device) {
+/* The first device that runs code for `target`. */
+static kiln_status search_for(kiln_helper *helper, const kiln_executor *executor,
+                              const kiln_target *target, kiln_arena *arena,
+                              kiln_found_device *out_device) {
+    kiln_strbuf reason = {0};
+    kiln_found_device device;
+    kiln_status st = NULL;
+    uint32_t index = 0;
+    bool found = false;
+    while (!found && !(st = kiln_find_device(helper, executor, index, arena, &device))) {
+        kiln_strbuf_reset(&reason);
+        found = kiln_target_runs_on(target, &device.target, &reason);
+        index++;
+    }
+    if (found)
+        *out_device = device;
+    else if (index > 0 && kiln_status_code(st) == KILN_NOT_FOUND)
+        st = kiln_status_note(st, "none of them is the machine that is wanted: %s", reason.data);
+    kiln_strbuf_deinit(&reason);
+    return st;
+}
+
+/* A machine made of software is there when it is asked for: nothing has to be opened. A board is
+ * one of those that it can become. */
+static kiln_status find_machine(kiln_helper *helper, const kiln_executor *executor, kiln_str text,
+                                kiln_arena *arena, kiln_found_device *out_device) {
     kiln_target target;
     kiln_strbuf printed = {0};
     kiln_status st = kiln_target_parse(text, arena, &target);
@@ -97,6 +120,8 @@ static kiln_status find_machine(const kiln_executor *executor, kiln_str text, ki
         st = KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is no machine that --executor %s simulates",
                         KILN_STR_ARG(text), executor->name);
     if (st) return st;
+    if (kiln_driver_has_files(executor->driver))
+        return search_for(helper, executor, &target, arena, out_device);
     kiln_target_print(&target, &printed);
     const kiln_str canonical = kiln_strbuf_end(&printed, arena);
     *out_device = (kiln_found_device){
@@ -118,7 +143,8 @@ kiln_status kiln_find_device_named(kiln_helper *helper, const kiln_executor *exe
     uint64_t number = 0;
     if (kiln_str_to_u64(wanted, &number) && number <= UINT32_MAX)
         return kiln_find_device(helper, executor, (uint32_t)number, arena, out_device);
-    if (is_target_text(executor, wanted)) return find_machine(executor, wanted, arena, out_device);
+    if (is_target_text(executor, wanted))
+        return find_machine(helper, executor, wanted, arena, out_device);
     kiln_strbuf names = {0};
     kiln_status st = search(helper, executor, wanted, arena, &names, out_device);
     kiln_strbuf_deinit(&names);

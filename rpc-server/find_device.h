@@ -23,7 +23,8 @@ KILN_MUST_USE kiln_status kiln_find_device(kiln_helper *helper, const kiln_execu
                                            uint32_t index, kiln_arena *arena,
                                            kiln_found_device *out_device);
 /* The device that people name `wanted`: by its number, by its name or a part of it that no other
- * device has, or, where it is simulated, by its target text ("vta:CONFIG"). Asks device by device.
+ * device has, or by its target text ("vta:CONFIG"): simulated, or where the environment names a
+ * board, the device that is that machine. Asks device by device.
  * INVALID_ARGUMENT: no such text. NOT_FOUND, INVALID_ARGUMENT (several have it) list them all;
  * errors of kiln_find_device. */
 KILN_MUST_USE kiln_status kiln_find_device_named(kiln_helper *helper, const kiln_executor *executor,

@@ -22,6 +22,8 @@
 #include "base/proc.h"
 #include "rpc-server/namespaces.h"
 
+#define ORDER_BYTES ((uint64_t)4096) /* of what is written to a device file */
+
 /* What a sanitizer's runtime calls by itself: for its memory, for the signal stack before a
  * function that does not return, and in the thread that one of them has. */
 #if KILN_SANITIZED
@@ -99,7 +101,8 @@ static bool bind_to_parent(const kiln_driver *driver) {
     must(prctl(PR_SET_DUMPABLE, dumpable), "setting who may look at the child");
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges");
     limit(RLIMIT_CORE, 0, "limiting core dumps");
-    limit(RLIMIT_FSIZE, driver ? driver->folder_bytes : 0, "limiting files");
+    const bool writes = driver && kiln_driver_has_files(driver);
+    limit(RLIMIT_FSIZE, writes ? driver->folder_bytes + ORDER_BYTES : 0, "limiting files");
     return left_root;
 }
 
@@ -135,8 +138,9 @@ static uint32_t enter_namespaces(const kiln_driver *driver) {
     if (kiln_namespace_network()) fences |= 1U << KILN_FENCE_NETWORK;
     if (!is_emulated() && kiln_namespace_processes(&child)) fences |= 1U << KILN_FENCE_PIDS;
     if (child > 0) guard(child);
-    if (driver && driver->folder_bytes ? kiln_namespace_driver_files(driver, owner)
-                                       : kiln_namespace_files(KILN_SANDBOX_FOLDER_BYTES, owner))
+    if (driver && kiln_driver_has_files(driver)
+            ? kiln_namespace_driver_files(driver, owner)
+            : kiln_namespace_files(KILN_SANDBOX_FOLDER_BYTES, owner))
         fences |= 1U << KILN_FENCE_FOLDER;
     return fences;
 }

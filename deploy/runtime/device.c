@@ -141,7 +141,8 @@ void kiln_device_close(kiln_device *device) {
 
 kiln_status kiln_device_reprogram(kiln_device *device, const kiln_target *target) {
     kiln_strbuf reason = {0};
-    const bool is_it = kiln_target_runs_on(target, &device->target, &reason);
+    const bool is_it =
+        kiln_target_runs_on(target, &device->target, &reason) && !kiln_device_is_broken(device);
     kiln_strbuf_deinit(&reason);
     if (is_it || !device->row->vtable->reprogram || target->kind != device->target.kind)
         return KILN_OK;

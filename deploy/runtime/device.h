@@ -112,7 +112,8 @@ typedef struct kiln_device_vtable {
      * nothing where there is nothing to say. Optional. */
     void (*explain_missing)(kiln_strbuf *out);
     void (*close)(void *state); /* everything of it is gone by then */
-    /* Makes it another machine of its kind, as an FPGA can be. Optional: it stays what it is. */
+    /* Makes it another machine of its kind, as an FPGA can be, or the same anew where it was
+     * broken. Optional: it stays what it is. */
     kiln_status (*reprogram)(void *state, const kiln_target *target);
 
     /* Zeroed memory of a space whose allocator is OWNER, aligned as the space says. `guard` is for
@@ -232,11 +233,11 @@ KILN_MUST_USE kiln_status kiln_device_open(kiln_device_kind kind, const kiln_dev
 /* Accepts NULL. All memory and programs of it must be gone. */
 void kiln_device_close(kiln_device *device);
 
-/* Makes the device the machine that code for `target` wants, where it is another one and can become
- * that; else nothing happens, and loading such code says why it does not run. Errors of the row:
- * then it is what it was. */
+/* Makes the device the machine that code for `target` wants, where it is another one, or is broken,
+ * and can become that; else nothing happens, and loading such code says why it does not run. Errors
+ * of the row: then it is what it was, or broken. */
 KILN_MUST_USE kiln_status kiln_device_reprogram(kiln_device *device, const kiln_target *target);
-/* How often it became another machine. */
+/* How often it became a machine. */
 uint32_t kiln_device_reprogram_count(const kiln_device *device);
 
 /* Valid until close, the target until the device becomes another machine. */

@@ -45,6 +45,8 @@ static void rows_belong_to_their_driver(void **state) {
     kiln_driver_file file;
     uint32_t at = 0, files = 0;
     assert_false(kiln_driver_next_file(&kiln_driver_null, &at, &file));
+    assert_false(kiln_driver_has_files(&kiln_driver_null));
+    assert_true(kiln_driver_has_files(&kiln_driver_line)); /* a folder, without KILN_LINE too */
     assert_false(has_call(&kiln_driver_null, SCMP_SYS(openat)));
     assert_false(has_call(&kiln_driver_cuda, SCMP_SYS(execve)));
     assert_true(has_call(&kiln_driver_cuda, SCMP_SYS(memfd_create)));
@@ -76,6 +78,9 @@ static void a_driver_has_the_variables_that_its_rows_keep(void **state) {
     (void)setenv("KILN_CUDA_LIBRARY", "libcuda.so.2", 1); /* where the loader looks */
     for (at = 0; kiln_driver_next_file(&kiln_driver_cuda, &at, &file);)
         assert_null(strstr(file.path, "libcuda"));
+    assert_false(kiln_driver_has_files(&kiln_driver_vta)); /* a simulator */
+    (void)setenv("KILN_VTA_REGISTERS", "/dev/uio0", 1);
+    assert_true(kiln_driver_has_files(&kiln_driver_vta)); /* a board */
 }
 
 int main(void) {

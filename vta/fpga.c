@@ -1,4 +1,4 @@
-#include "rpc-server/fpga.h"
+#include "vta/fpga.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,30 +44,11 @@ static kiln_status await(const char *path, uint64_t timeout_ns, kiln_arena *aren
     }
 }
 
-static kiln_status load(kiln_fpga *fpga, kiln_str bitstream, const kiln_digest *digest,
-                        uint64_t timeout_ns, kiln_arena *arena) {
-    char hash[KILN_DIGEST_TEXT];
-    kiln_digest_print(digest, hash);
-    const char *name = kiln_arena_printf(arena, "kiln-%s.bin", hash);
-    const char *path = kiln_arena_printf(arena, "%s/%s", fpga->firmware, name);
-    kiln_status st = kiln_file_exists(path) ? KILN_OK : kiln_file_write(path, bitstream, 0600);
-    fpga->is_loaded = false;
-    if (!st) st = write_order(kiln_arena_printf(arena, "%s/firmware", fpga->manager), name);
-    if (!st) st = await(kiln_arena_printf(arena, "%s/state", fpga->manager), timeout_ns, arena);
-    if (st) return kiln_status_note(st, "loading bitstream %s", hash);
-    fpga->is_loaded = true;
-    fpga->loaded = *digest;
-    fpga->load_count++;
-    return KILN_OK;
-}
-
-kiln_status kiln_fpga_load(kiln_fpga *fpga, kiln_str bitstream, uint64_t timeout_ns) {
+kiln_status kiln_vta_fpga_load(const char *manager, const char *bitstream, uint64_t timeout_ns) {
     kiln_arena scratch;
-    kiln_digest digest;
-    kiln_digest_of(bitstream.data, bitstream.size, &digest);
-    if (fpga->is_loaded && kiln_digest_equal(&fpga->loaded, &digest)) return KILN_OK;
     kiln_arena_init(&scratch, 0);
-    kiln_status st = load(fpga, bitstream, &digest, timeout_ns, &scratch);
+    kiln_status st = write_order(kiln_arena_printf(&scratch, "%s/firmware", manager), bitstream);
+    if (!st) st = await(kiln_arena_printf(&scratch, "%s/state", manager), timeout_ns, &scratch);
     kiln_arena_deinit(&scratch);
-    return st;
+    return kiln_status_note(st, "loading bitstream %s", bitstream);
 }

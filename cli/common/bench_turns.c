@@ -37,7 +37,7 @@ static kiln_status run_undisturbed(kiln_module *module, const kiln_run *run, dou
     for (uint32_t i = 0; !st && disturbed && i < RUNS_AGAIN_MAX; i++) {
         const uint64_t cpu_ns = kiln_clock_thread_ns();
         double ns = 0;
-        st = kiln_run_once(module, run->inputs, run->outputs, &ns);
+        st = kiln_run_timed(module, run->inputs, run->outputs, &ns);
         disturbed = kiln_module_threads(module) == 1 &&
                     (double)(kiln_clock_thread_ns() - cpu_ns) < ns * (1 - DISTURBED_SHARE);
         *out_ns = i == 0 ? ns : KILN_MIN(*out_ns, ns);

@@ -107,9 +107,14 @@ typedef struct kiln_run_times {
 
 /* Buffers for the outputs of one run, aligned. */
 void **kiln_run_make_outputs(const kiln_module *module, kiln_arena *arena);
-/* One run of `module`. INTERNAL: a kernel failed. */
+/* One run of `module`, and the time that passed here. INTERNAL: a kernel failed. */
 KILN_MUST_USE kiln_status kiln_run_once(kiln_module *module, const void *const *inputs,
                                         void *const *outputs, double *out_ns);
+/* The same, and how long it took: where a device counts its times (devices.def), the sum of its
+ * steps (kiln_run_step_ns), since a simulator takes longer than what it simulates. Takes the
+ * module's hook. */
+KILN_MUST_USE kiln_status kiln_run_timed(kiln_module *module, const void *const *inputs,
+                                         void *const *outputs, double *out_ns);
 /* Runs for a tenth of a second. */
 KILN_MUST_USE kiln_status kiln_run_warm_up(kiln_module *module, const void *const *inputs,
                                            void *const *outputs);

@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "base/stats.h"
 #include "deploy/run/run.h"
+#include "deploy/runtime/device.h"
 #include "deploy/runtime/module_open.h"
 #include "deploy/runtime/peak.h"
 
@@ -16,7 +17,8 @@
 typedef struct step_times {
     const kiln_module *module;
     uint64_t started_ns;
-    double **sample; /* [step][runs] */
+    double sum_ns;   /* of all steps so far */
+    double **sample; /* [step][runs]; NULL: the sum alone is wanted */
     uint32_t run;
 } step_times;
 
@@ -27,11 +29,13 @@ double kiln_run_step_ns(const kiln_module *module, uint64_t host_ns) {
 
 static void on_step(void *context, uint32_t step, int done) {
     step_times *times = context;
-    uint64_t now_ns = kiln_clock_precise_ns();
+    const uint64_t now_ns = kiln_clock_precise_ns();
     /* A loop's own time is that of its steps, each of which comes once per iteration. */
-    if (done && kiln_module_step_at(times->module, step)->action != KILN_MODULE_STEP_LOOP)
-        times->sample[step][times->run] +=
-            kiln_run_step_ns(times->module, now_ns - times->started_ns);
+    if (done && kiln_module_step_at(times->module, step)->action != KILN_MODULE_STEP_LOOP) {
+        const double ns = kiln_run_step_ns(times->module, now_ns - times->started_ns);
+        times->sum_ns += ns;
+        if (times->sample) times->sample[step][times->run] += ns;
+    }
     times->started_ns = kiln_clock_precise_ns();
 }
 
@@ -51,6 +55,25 @@ kiln_status kiln_run_once(kiln_module *module, const void *const *inputs, void *
     return code ? KILN_ERROR(INTERNAL, "%s", kiln_module_error(module)) : KILN_OK;
 }
 
+/* Whether the times of its device are not those that pass here. */
+static bool is_counted(const kiln_module *module) {
+    const kiln_target *device = kiln_module_device(module);
+    const kiln_device_row *row = device ? kiln_device_row_for(kiln_payload_of(device->kind)) : NULL;
+    return row && row->counts;
+}
+
+kiln_status kiln_run_timed(kiln_module *module, const void *const *inputs, void *const *outputs,
+                           double *out_ns) {
+    step_times steps = {.module = module};
+    double passed_ns = 0;
+    if (!is_counted(module)) return kiln_run_once(module, inputs, outputs, out_ns);
+    kiln_module_set_hook(module, on_step, &steps);
+    kiln_status st = kiln_run_once(module, inputs, outputs, &passed_ns);
+    kiln_module_set_hook(module, NULL, NULL);
+    if (!st) *out_ns = steps.sum_ns;
+    return st;
+}
+
 kiln_status kiln_run_warm_up(kiln_module *module, const void *const *inputs, void *const *outputs) {
     uint64_t end_ns = kiln_clock_ns() + WARM_NS;
     kiln_status st = KILN_OK;
@@ -67,7 +90,7 @@ kiln_status kiln_run_measure(kiln_module *module, const void *const *inputs, voi
     uint64_t end_ns = kiln_clock_ns() + BENCH_NS;
     times->runs = 0;
     while (!st && times->runs < runs_max && (times->runs < RUNS_MIN || kiln_clock_ns() < end_ns))
-        st = kiln_run_once(module, inputs, outputs, &times->whole[times->runs++]);
+        st = kiln_run_timed(module, inputs, outputs, &times->whole[times->runs++]);
     kiln_module_set_hook(module, on_step, &steps);
     double ignored = 0;
     for (; !st && steps.run < times->runs; steps.run++) {

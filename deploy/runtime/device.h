@@ -197,7 +197,7 @@ typedef struct kiln_device_row {
     kiln_payload_kind payload;
     kiln_memory_space memory;
     int32_t dlpack; /* what tensors of it say as their device_type */
-    bool counts;    /* its times are counted from the work, not taken */
+    bool counts;    /* its times are counted from the work, not those that pass here */
     const char *doc;
     const kiln_device_vtable *vtable;
 } kiln_device_row;

@@ -956,8 +956,7 @@ static int finish_step(kiln_variant *m, uint32_t index) {
     if (!on) return KILN_OK;
     if (kiln_device_record(on, END_EVENT) || kiln_device_wait(on, END_EVENT))
         return refuse_step(m, index);
-    if (!kiln_device_row_in(on)->counts)
-        m->step_device_ns = kiln_device_elapsed_ns(on, BEGIN_EVENT, END_EVENT);
+    m->step_device_ns = kiln_device_elapsed_ns(on, BEGIN_EVENT, END_EVENT);
     return KILN_OK;
 }
 

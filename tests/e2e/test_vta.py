@@ -38,12 +38,16 @@ def test_a_private_fleet_offers_the_machine(world):
     world.left_nothing()
 
 
-def test_another_model_is_no_reference(world):
+def test_a_module_is_timed_and_has_one_reference(world):
     model, module = world.zoo(LAYER), world.path("layer.kiln")
     world.run("compile", model, "--target", "pynq-vta", "--db", "none", "-o", module)
     expect_right(world, module)
     world.refused("run", module, "--check", "--model", world.zoo("gemm:4x4x4"), says="is not the model that the module was made from")
     world.refused("run", module, "--check", "--bench", says="leave out --bench")
+    # Times are the machine's, cycles over its clock, not those of its simulator.
+    [bench] = world.json("run", module, "--bench")
+    [conv] = [kernel for kernel in bench["kernels"] if kernel["op"].startswith("conv_integer")]
+    assert conv["min_ms"] == conv["median_ms"] < bench["median_ms"] < 2 * conv["median_ms"], bench
     pathlib.Path(model).unlink()
     world.refused("run", module, "--check", says="is neither beside the module nor here")
 

@@ -180,7 +180,7 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
     o.there.bench = o.bench;
     if (o.check && o.bench)
         return KILN_ERROR(INVALID_ARGUMENT, "--check is of a run's outputs: leave out --bench");
-    if (o.check) st = kiln_run_check_start(o.module, o.model, process, &o.reference);
+    if (o.check) st = kiln_run_check_start(o.module, o.model, o.dim, process, &o.reference);
     if (st) return st;
     return o.there.on ? run_there(&o, process) : run_here(&o, process);
 }

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/common/model_work.h"
 #include "cli/common/names.h"
+#include "cli/common/options.h"
 #include "deploy/runtime/module_open.h"
 
 static kiln_str metadata_of(const kiln_module *module, const char *key) {
@@ -32,14 +33,36 @@ static kiln_status find_model(const char *module_path, kiln_str name, kiln_arena
 
 static kiln_status check_bytes(const char *path, kiln_str wanted, kiln_arena *process) {
     kiln_pack_provenance found;
-    kiln_status st = kiln_model_provenance(path, NULL, process, &found);
+    kiln_status st = kiln_model_provenance(path, NULL, NULL, process, &found);
     if (st || kiln_str_equal(found.model_sha256, wanted)) return st;
     return KILN_ERROR(FAILED_PRECONDITION, "%s is not the model that the module was made from",
                       path);
 }
 
-static kiln_status find_source(const char *module_path, const char *model, kiln_arena *process,
-                               const char **out_path) {
+/* The sizes that the module was compiled for as options --dim. Of the dimension of which it has
+ * several: `dim`, or the largest. */
+static kiln_opt_list dims_of(const kiln_module *module, const char *dim, kiln_arena *process) {
+    const kiln_module_sizes *sizes = kiln_module_sizes_of(module);
+    const int64_t largest = sizes->bucket[sizes->bucket_count - 1].size;
+    kiln_str rest = metadata_of(module, "dims");
+    kiln_opt_list list = {.item = KILN_ARENA_ARRAY(process, const char *, rest.size + 1)};
+    while (rest.size) {
+        const kiln_str option = kiln_str_cut(&rest, ';');
+        kiln_str size = option;
+        const kiln_str name = kiln_str_cut(&size, '=');
+        const char *item = kiln_str_dup(process, option);
+        if (sizes->dim.size && kiln_str_equal(name, sizes->dim))
+            item = dim ? dim
+                       : kiln_arena_printf(process, "%.*s=%lld", KILN_STR_ARG(name),
+                                           (long long)largest);
+        list.item[list.count++] = item;
+    }
+    return list;
+}
+
+static kiln_status find_source(const char *module_path, const char *model, const char *dim,
+                               kiln_arena *process, const char **out_path,
+                               kiln_import_options *out_import) {
     kiln_mapping file;
     kiln_module *module = NULL;
     kiln_status st = kiln_file_map(module_path, &file);
@@ -49,6 +72,10 @@ static kiln_status find_source(const char *module_path, const char *model, kiln_
     if (!st && !model)
         st = find_model(module_path, metadata_of(module, "model"), process, out_path);
     if (!st) st = check_bytes(*out_path, metadata_of(module, "model_sha256"), process);
+    if (!st) {
+        const kiln_opt_list dims = dims_of(module, dim, process);
+        st = kiln_dim_option(&dims, process, out_import);
+    }
     kiln_module_close(module);
     kiln_file_unmap(&file);
     return st;
@@ -77,15 +104,16 @@ static kiln_status compile_as_written(const kiln_model_call *call, kiln_graph *g
     return st;
 }
 
-kiln_status kiln_run_check_start(const char *module_path, const char *model, kiln_arena *process,
-                                 kiln_run_check *out_check) {
+kiln_status kiln_run_check_start(const char *module_path, const char *model, const char *dim,
+                                 kiln_arena *process, kiln_run_check *out_check) {
     kiln_target native;
     kiln_model read = {0};
     kiln_mapping result;
     const char *path = NULL;
-    kiln_status st = find_source(module_path, model, process, &path);
+    kiln_import_options import = {0};
+    kiln_status st = find_source(module_path, model, dim, process, &path, &import);
     if (!st) st = kiln_target_native(process, &native);
-    if (!st) st = kiln_model_read(path, NULL, process, &read);
+    if (!st) st = kiln_model_read(path, &import, process, &read);
     kiln_model_work work = {.model = &read,
                             .doing = "compiling the reference of",
                             .run = compile_as_written,
@@ -139,8 +167,8 @@ kiln_status kiln_run_check_finish(const kiln_run_check *check, const kiln_run *r
     kiln_status st = kiln_module_load_bytes(check->module, 0, &module);
     if (!st && !same_ports(module, run->module))
         st = KILN_ERROR(INVALID_ARGUMENT,
-                        "%s read as it is has other inputs or outputs than the module: models with "
-                        "open dimensions are not checked",
+                        "%s read as it is has other inputs or outputs than the run: where the "
+                        "module has several sizes, --dim says which one is checked",
                         check->model);
     if (!st) st = kiln_run_init(&reference, module, given, kiln_read_tensor, process);
     if (!st) st = kiln_run_samples(&reference);

@@ -22,8 +22,15 @@ kiln_status kiln_model_read(const char *path, const kiln_import_options *options
 
 void kiln_model_deinit(kiln_model *model) { kiln_file_unmap(&model->bytes); }
 
-kiln_status kiln_model_provenance(const char *path, const char *db_path, kiln_arena *process,
-                                  kiln_pack_provenance *out_provenance) {
+static kiln_str join_dims(const kiln_opt_list *dim, kiln_arena *process) {
+    kiln_strbuf text = {0};
+    for (size_t i = 0; dim && i < dim->count; i++)
+        kiln_strbuf_printf(&text, "%s%s", i ? ";" : "", dim->item[i]);
+    return kiln_strbuf_end(&text, process);
+}
+
+kiln_status kiln_model_provenance(const char *path, const kiln_opt_list *dim, const char *db_path,
+                                  kiln_arena *process, kiln_pack_provenance *out_provenance) {
     kiln_mapping file = {0};
     kiln_digest digest;
     char text[KILN_DIGEST_TEXT];
@@ -36,6 +43,7 @@ kiln_status kiln_model_provenance(const char *path, const char *db_path, kiln_ar
     kiln_digest_print(&digest, text);
     *out_provenance = (kiln_pack_provenance){
         .model_sha256 = kiln_str_copy(process, kiln_str_from(text)),
+        .dims = join_dims(dim, process),
         .database =
             kiln_str_copy(process, kiln_str_from(kiln_file_name(place.data ? place.data : ""))),
         .software = KILN_STR("kiln " KILN_VERSION)};

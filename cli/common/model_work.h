@@ -9,6 +9,7 @@
 #define KILN_CLI_COMMON_MODEL_WORK_H
 
 #include "base/cage/cage.h"
+#include "base/opt.h"
 #include "cli/common/stage.h"
 #include "deploy/pack/pack.h"
 
@@ -72,9 +73,10 @@ KILN_MUST_USE kiln_status kiln_model_explain(const char *path, const kiln_stage_
                                              kiln_mapping *out_result);
 
 /* What a module says of its model and of the records that it is made from. Reads the model's file
- * (its errors); text in `process`. `db_path` NULL: no records. */
-KILN_MUST_USE kiln_status kiln_model_provenance(const char *path, const char *db_path,
-                                                kiln_arena *process,
+ * (its errors); text in `process`. `dim`: options NAME=N, as given; NULL: none. `db_path` NULL: no
+ * records. */
+KILN_MUST_USE kiln_status kiln_model_provenance(const char *path, const kiln_opt_list *dim,
+                                                const char *db_path, kiln_arena *process,
                                                 kiln_pack_provenance *out_provenance);
 
 /* ---- for `run` ---- */

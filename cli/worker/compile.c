@@ -193,7 +193,7 @@ static kiln_status begin(making *m, kiln_arena *process) {
                                 .precision = in->accuracy.precision,
                                 .has_db = in->db_path != NULL};
     kiln_status st = kiln_model_read(in->path, &in->onnx, process, &m->model);
-    if (!st) st = kiln_model_provenance(in->path, in->db_path, process, &in->provenance);
+    if (!st) st = kiln_model_provenance(in->path, in->dim, in->db_path, process, &in->provenance);
     return st ? st : kiln_model_start(&m->work, process, &m->call);
 }
 

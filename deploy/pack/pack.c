@@ -536,6 +536,7 @@ static kiln_plan_pair *find_metadata(kiln_packer *p, uint32_t *out_count) {
                              {KILN_STR("tuned"), count_text(p, tuned)},
                              {KILN_STR("median_ns"), ns_text(p, median_ns_of(p))},
                              {KILN_STR("model_sha256"), from->model_sha256},
+                             {KILN_STR("dims"), from->dims},
                              {KILN_STR("database"), from->database},
                              {KILN_STR("software"), from->software}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(pair); i++)

@@ -51,6 +51,7 @@ typedef struct kiln_pack_kernels {
 /* Where a module comes from, which it says as metadata; what is empty it leaves out. */
 typedef struct kiln_pack_provenance {
     kiln_str model_sha256; /* of the model's file, 64 hexadecimal digits */
+    kiln_str dims;         /* sizes of what the model leaves open: "batch=1,4,8;seq=16" */
     kiln_str database;     /* the name of the file or database of records */
     kiln_str software;     /* "kiln 0.1.0" */
 } kiln_pack_provenance;

@@ -9,7 +9,7 @@ from kiln import _run
 from kiln._errors import InvalidArgument
 from kiln._tensor import Tensor, Tensors
 
-_METADATA = ("model", "target", "codegen", "model_sha256", "software", "database", "tasks", "tuned")
+_METADATA = ("model", "target", "codegen", "model_sha256", "dims", "software", "database", "tasks", "tuned")
 
 
 class Port(NamedTuple):
@@ -131,7 +131,7 @@ class Module(_run.Module):
     @property
     def metadata(self) -> dict[str, str]:
         """What the file says of itself: "model", "target", "codegen", and where it knows them "model_sha256",
-        "software", "database", "tasks" and "tuned" (how many of the tasks have a measured schedule)."""
+        "dims", "software", "database", "tasks" and "tuned" (how many of the tasks have a measured schedule)."""
         pairs = ((key, self._metadata(key)) for key in _METADATA)
         return {key: value for key, value in pairs if value is not None}
 

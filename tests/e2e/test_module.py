@@ -231,6 +231,12 @@ def test_one_module_takes_every_size_up_to_the_largest(world):
     kept = [world.json("inspect", file)[0]["constant_bytes"] for file in (module, one)]
     assert kept[0] == kept[1], "weights are stored once"
     world.refused("run", one, "--dim", "batch=4", says="the module has one size only")
+    for run, elements in ((module, 64), (module, 24), (one, 32)):  # the model as it is written, at the run's size
+        size = ("--dim", "batch=3") if elements == 24 else ()
+        output, checked = world.json("run", run, "--check", *size)
+        assert output["elements"] == elements and checked["event"] == "checked" and checked["right"], (output, checked)
+    path.write_bytes(onnx_file.tensor("x", onnx_file.FLOAT, [4, 8], [0] * 32))
+    world.refused("run", module, "--check", "--input", f"x={path}", says="--dim says which one is checked")
 
 
 def test_recurrent_layers_take_every_size(world):

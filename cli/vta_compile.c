@@ -107,65 +107,65 @@ kiln_status kiln_vta_tuning_create(const kiln_vta_layer *layer, const kiln_vta_c
 /* ---- by the cycle ---- */
 
 static kiln_status compile(const kiln_vta_tuning *t, const kiln_program *scheduled,
-                           kiln_arena *arena, kiln_vta_compiled *out) {
+                           kiln_arena *scratch, kiln_vta_compiled *out) {
     kiln_artefact artefact;
     kiln_vta_program program;
     kiln_vta_fault fault;
     read_overlap(scheduled, &out->threads, &out->stages);
     kiln_status st =
-        kiln_build_scheduled(t->te, KILN_STR("layer"), scheduled, &t->target, arena, &artefact);
-    if (!st) st = kiln_vta_program_decode(artefact.payload, arena, &program);
+        kiln_build_scheduled(t->te, KILN_STR("layer"), scheduled, &t->target, scratch, &artefact);
+    if (!st) st = kiln_vta_program_decode(artefact.payload, scratch, &program);
     if (st) return st;
+    out->program = artefact.payload;
     out->instructions = program.instruction_count;
     out->stream_bytes = kiln_vta_program_stream_bytes(&program);
-    if (!kiln_vta_csim_run(&program, NULL, 0, &(kiln_vta_csim_options){.timing_only = true}, arena,
-                           &out->timing, &fault))
+    if (!kiln_vta_csim_run(&program, NULL, 0, &(kiln_vta_csim_options){.timing_only = true},
+                           scratch, &out->timing, &fault))
         return KILN_ERROR(INTERNAL, "instruction %u: %s", fault.instruction, fault.text);
     return KILN_OK;
 }
 
-kiln_status kiln_vta_tuning_default(const kiln_vta_tuning *t, kiln_vta_compiled *out_compiled) {
-    kiln_arena arena;
+kiln_status kiln_vta_tuning_default(const kiln_vta_tuning *t, kiln_arena *arena,
+                                    kiln_vta_compiled *out_compiled) {
     kiln_trace trace;
     kiln_program *program;
-    kiln_arena_init(&arena, CANDIDATE_ARENA_BYTES);
-    kiln_status st = kiln_space_default(&t->space, &arena, &trace, &program);
-    if (!st) st = compile(t, program, &arena, out_compiled);
-    kiln_arena_deinit(&arena);
-    return st;
+    kiln_status st = kiln_space_default(&t->space, arena, &trace, &program);
+    return st ? st : compile(t, program, arena, out_compiled);
 }
 
-static kiln_status compile_candidate(const kiln_vta_tuning *t, const kiln_vta_candidate *c,
-                                     kiln_vta_compiled *out) {
-    kiln_arena arena;
+/* Takes the candidate's place in `best` where it is faster, or the first. */
+static kiln_status try_candidate(const kiln_vta_tuning *t, const kiln_vta_candidate *c,
+                                 kiln_arena *arena, kiln_vta_compiled *best) {
+    kiln_arena scratch;
     kiln_trace trace;
     kiln_program *program;
-    kiln_arena_init(&arena, CANDIDATE_ARENA_BYTES);
-    kiln_status st = kiln_space_at(&t->space, c->index, &arena, &trace, &program);
-    if (!st) st = compile(t, program, &arena, out);
-    kiln_arena_deinit(&arena);
+    kiln_vta_compiled now;
+    kiln_arena_init(&scratch, CANDIDATE_ARENA_BYTES);
+    kiln_status st = kiln_space_at(&t->space, c->index, &scratch, &trace, &program);
+    if (!st) st = compile(t, program, &scratch, &now);
+    if (!st && (!best->program.size || now.timing.cycles < best->timing.cycles)) {
+        *best = now;
+        best->program = kiln_str_copy(arena, now.program);
+    }
+    kiln_arena_deinit(&scratch);
     return st;
 }
 
 kiln_status kiln_vta_tuning_best(const kiln_vta_tuning *t, bool alone, uint32_t simulate_count,
-                                 kiln_vta_compiled *out_best) {
-    uint32_t taken = 0, compiled = 0;
+                                 kiln_arena *arena, kiln_vta_compiled *out_best) {
+    uint32_t taken = 0;
+    *out_best = (kiln_vta_compiled){0};
     for (uint32_t i = 0; i < t->count && taken < simulate_count; i++) {
-        kiln_vta_compiled now;
         if (alone && (t->candidate[i].threads > 1 || t->candidate[i].stages > 1)) continue;
         taken++;
-        kiln_status st = compile_candidate(t, &t->candidate[i], &now);
-        if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE ||
-            kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED) {
-            kiln_status_free(st);
-            continue;
-        }
-        if (st) return st;
-        if (!compiled++ || now.timing.cycles < out_best->timing.cycles) *out_best = now;
+        kiln_status st = try_candidate(t, &t->candidate[i], arena, out_best);
+        const kiln_code code = kiln_status_code(st);
+        if (code && code != KILN_ILLEGAL_SCHEDULE && code != KILN_RESOURCE_EXHAUSTED) return st;
+        kiln_status_free(st);
     }
-    return compiled ? KILN_OK
-                    : KILN_ERROR(NOT_FOUND, "no schedule of %u can be built%s", taken,
-                                 alone ? " with one thread and one stage" : "");
+    return out_best->program.size ? KILN_OK
+                                  : KILN_ERROR(NOT_FOUND, "no schedule of %u can be built%s", taken,
+                                               alone ? " with one thread and one stage" : "");
 }
 
 kiln_status kiln_vta_schedule_compiled(const kiln_vta_config *config, const kiln_vta_layer *layer,
@@ -175,7 +175,7 @@ kiln_status kiln_vta_schedule_compiled(const kiln_vta_config *config, const kiln
     kiln_vta_compiled best;
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_vta_tuning_create(layer, config, &arena, &tuning);
-    if (!st) st = kiln_vta_tuning_best(&tuning, false, simulate_count, &best);
+    if (!st) st = kiln_vta_tuning_best(&tuning, false, simulate_count, &arena, &best);
     if (!st) *out_time = (kiln_vta_layer_time){best.timing, best.stream_bytes};
     kiln_arena_deinit(&arena);
     return st;

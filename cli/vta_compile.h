@@ -14,6 +14,7 @@ typedef struct kiln_vta_compiled {
     uint32_t instructions;
     uint64_t stream_bytes; /* of instructions and micro-ops */
     kiln_vta_timing timing;
+    kiln_str program; /* its bytes (vta/program.h) */
 } kiln_vta_compiled;
 
 /* A closed trace of the space. */
@@ -42,14 +43,15 @@ kiln_str kiln_vta_layer_task(const kiln_vta_layer *layer, const kiln_vta_config 
 KILN_MUST_USE kiln_status kiln_vta_tuning_create(const kiln_vta_layer *layer,
                                                  const kiln_vta_config *config, kiln_arena *arena,
                                                  kiln_vta_tuning *out_tuning);
-/* The schedule that is chosen without measuring. Errors of kiln_build. */
-KILN_MUST_USE kiln_status kiln_vta_tuning_default(const kiln_vta_tuning *tuning,
+/* The schedule that is chosen without measuring; its program lies in `arena`. Errors of kiln_build.
+ */
+KILN_MUST_USE kiln_status kiln_vta_tuning_default(const kiln_vta_tuning *tuning, kiln_arena *arena,
                                                   kiln_vta_compiled *out_compiled);
 /* The fastest of the first `simulate_count` candidates; `alone`: of those with one virtual thread
  * and one stage, where nothing hides latency. What the back end refuses is left out. NOT_FOUND:
  * there is none. */
 KILN_MUST_USE kiln_status kiln_vta_tuning_best(const kiln_vta_tuning *tuning, bool alone,
-                                               uint32_t simulate_count,
+                                               uint32_t simulate_count, kiln_arena *arena,
                                                kiln_vta_compiled *out_best);
 /* A source of schedules for kiln_vta_machine_evaluate. Errors of kiln_vta_tuning_create and
  * kiln_vta_tuning_best. */

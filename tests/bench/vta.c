@@ -102,9 +102,10 @@ static void time_compiled(const kiln_vta_config *config, const kiln_vta_layer *l
     kiln_vta_compiled found[COMPILED + 1];
     kiln_arena_init(&arena, 0);
     must(kiln_vta_tuning_create(layer, config, &arena, &tuning), layer->name);
-    must(kiln_vta_tuning_default(&tuning, &found[COMPILED_DEFAULT]), layer->name);
-    must(kiln_vta_tuning_best(&tuning, true, SIMULATED, &found[COMPILED_ALONE]), layer->name);
-    must(kiln_vta_tuning_best(&tuning, false, SIMULATED, &found[COMPILED]), layer->name);
+    must(kiln_vta_tuning_default(&tuning, &arena, &found[COMPILED_DEFAULT]), layer->name);
+    must(kiln_vta_tuning_best(&tuning, true, SIMULATED, &arena, &found[COMPILED_ALONE]),
+         layer->name);
+    must(kiln_vta_tuning_best(&tuning, false, SIMULATED, &arena, &found[COMPILED]), layer->name);
     for (uint32_t w = 0; w <= COMPILED; w++)
         time[w] = (layer_time){found[w].timing, found[w].threads, found[w].stages,
                                found[w].instructions, found[w].stream_bytes};
@@ -246,22 +247,19 @@ static void speed(const kiln_vta_layer *layer) {
     kiln_arena_deinit(&arena);
 }
 
-/* FOLDER/LAYER.vta, the best cut of each layer with two virtual threads. */
+/* FOLDER/LAYER.vta, the best program of the compiler for each layer. */
 static void write_programs(const char *machine, const char *folder, const kiln_vta_layer *layer,
                            uint32_t layers) {
     const kiln_vta_config config = config_of(machine);
     for (uint32_t i = 0; i < layers; i++) {
-        const kiln_vta_conv conv = kiln_vta_layer_tiled(&layer[i], &config);
-        const kiln_vta_cut_time time = run_cut(&config, &layer[i], 2);
         kiln_arena arena;
-        kiln_vta_stream stream;
-        kiln_strbuf bytes = {0};
+        kiln_vta_tuning tuning;
+        kiln_vta_compiled best;
         kiln_arena_init(&arena, 0);
-        must(kiln_vta_conv_build(&config, &conv, &time.cut, &arena, &stream), layer[i].name);
-        kiln_vta_program_encode(stream.program, &bytes);
+        must(kiln_vta_tuning_create(&layer[i], &config, &arena, &tuning), layer[i].name);
+        must(kiln_vta_tuning_best(&tuning, false, SIMULATED, &arena, &best), layer[i].name);
         const char *path = kiln_arena_printf(&arena, "%s/%s.vta", folder, layer[i].name);
-        must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0644), path);
-        kiln_strbuf_deinit(&bytes);
+        must(kiln_file_write(path, best.program, 0644), path);
         kiln_arena_deinit(&arena);
     }
 }

@@ -41,11 +41,11 @@ static void the_task_takes_as_long_as_the_one_of_a_model(void **state) {
         kiln_vta_tuning t;
         kiln_vta_compiled of_layer, of_model;
         create(machine[i], *state, &t);
-        expect_ok(kiln_vta_tuning_default(&t, &of_layer));
+        expect_ok(kiln_vta_tuning_default(&t, *state, &of_layer));
         assert_int_equal(of_layer.timing.counts.multiply_adds,
                          kiln_vta_layer_multiply_adds(&layer));
         take_task_of_model(*state, &t);
-        expect_ok(kiln_vta_tuning_default(&t, &of_model));
+        expect_ok(kiln_vta_tuning_default(&t, *state, &of_model));
         assert_int_equal(of_layer.timing.cycles, of_model.timing.cycles);
     }
 }
@@ -56,9 +56,9 @@ static void the_best_of_all_hides_latency(void **state) {
     create("pynq", *state, &t);
     for (uint32_t i = 1; i < t.count; i++)
         assert_true(t.candidate[i - 1].cycles <= t.candidate[i].cycles);
-    expect_ok(kiln_vta_tuning_default(&t, &preferred));
-    expect_ok(kiln_vta_tuning_best(&t, true, 4, &alone));
-    expect_ok(kiln_vta_tuning_best(&t, false, 4, &best));
+    expect_ok(kiln_vta_tuning_default(&t, *state, &preferred));
+    expect_ok(kiln_vta_tuning_best(&t, true, 4, *state, &alone));
+    expect_ok(kiln_vta_tuning_best(&t, false, 4, *state, &best));
     assert_true(alone.threads == 1 && alone.stages == 1);
     assert_true(best.threads > 1 || best.stages > 1);
     assert_true((double)best.timing.cycles < 0.9 * (double)alone.timing.cycles);
@@ -73,7 +73,7 @@ static void tiles_are_filled(void **state) {
     kiln_vta_tuning t;
     kiln_vta_compiled compiled;
     expect_ok(kiln_vta_tuning_create(&narrow, &config, *state, &t));
-    expect_ok(kiln_vta_tuning_default(&t, &compiled));
+    expect_ok(kiln_vta_tuning_default(&t, *state, &compiled));
     assert_int_equal(compiled.timing.counts.multiply_adds, 3 * 3 * 32 * 32);
 }
 

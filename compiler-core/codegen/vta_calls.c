@@ -1,5 +1,6 @@
 #include "compiler-core/codegen/vta_calls.h"
 
+#include "base/integer.h"
 #include "compiler-core/codegen/vta_match.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/ir_text.h"
@@ -9,7 +10,7 @@
 typedef struct staged {
     kiln_stmt alloc;
     kiln_vta_memory memory;
-    uint32_t first;       /* tile of the first place */
+    uint32_t first, step; /* tile of the first place, and tiles from one place to the next */
     uint32_t count, next; /* places, and the one that it takes next */
 } staged;
 
@@ -19,6 +20,7 @@ typedef struct walking {
     uint32_t limit[KILN_VTA_MEMORY_COUNT]; /* tiles that there are */
     uint32_t stages;                       /* of the innermost pipeline around; 1: none */
     uint32_t *buffer_stages;               /* [buffer count] that stores ask for */
+    uint32_t quarter; /* tiles of a part of the accumulators that places in turn begin at; 0: any */
     KILN_VEC(staged) staged;
     bool is_full; /* a place was more than there is */
 } walking;
@@ -53,10 +55,23 @@ static void free_from(walking *w, kiln_vta_memory memory, uint32_t tile) {
     w->used[memory] = tile;
 }
 
+/* Places in turn of a buffer. Where the ALU is an engine it waits for GEMM in the same quarter of
+ * the accumulators (vta/csim.h), so each place has a quarter of its own, and what lies before them
+ * too.
+ */
+static kiln_status take_staged(walking *w, kiln_buffer buffer, staged *made) {
+    const uint64_t tiles = kiln_vta_tiles_of(&w->m, buffer);
+    made->step = (uint32_t)tiles;
+    if (made->memory == KILN_VTA_ACC && w->quarter) {
+        made->step = KILN_MAX(made->step, w->quarter);
+        w->used[KILN_VTA_ACC] = KILN_ALIGN_UP(w->used[KILN_VTA_ACC], w->quarter);
+    }
+    return take_places(w, buffer, (uint64_t)made->step * (made->count - 1) + tiles, &made->first);
+}
+
 /* The next of its places, which stay taken until what lies before them is taken back. */
 static kiln_status take_next(walking *w, kiln_stmt alloc, uint32_t count) {
     const kiln_buffer buffer = w->m.p->stmt.data[alloc].buffer;
-    const uint64_t tiles = kiln_vta_tiles_of(&w->m, buffer);
     staged *at = NULL;
     for (uint32_t i = 0; i < w->staged.count; i++)
         if (w->staged.data[i].alloc == alloc) at = &w->staged.data[i];
@@ -64,12 +79,12 @@ static kiln_status take_next(walking *w, kiln_stmt alloc, uint32_t count) {
         staged made = {.alloc = alloc,
                        .memory = kiln_vta_memory_of(w->m.p->buffer.data[buffer].scope),
                        .count = count};
-        kiln_status st = take_places(w, buffer, tiles * count, &made.first);
+        kiln_status st = take_staged(w, buffer, &made);
         if (st) return st;
         kiln_vec_push_in(w->m.arena, &w->staged, made);
         at = &w->staged.data[w->staged.count - 1];
     }
-    w->m.place[buffer] = at->first + at->next * (uint32_t)tiles;
+    w->m.place[buffer] = at->first + at->next * at->step;
     at->next = (at->next + 1) % at->count;
     return KILN_OK;
 }
@@ -218,11 +233,18 @@ static void find_stages(walking *w, kiln_stmt stmt) {
     for (uint32_t i = 0; i < s->child.count; i++) find_stages(w, s->child.data[i]);
 }
 
-/* `asked`: buffers have as many places as stores ask for. */
-static kiln_status make_calls(kiln_program *p, kiln_arena *arena, bool asked, kiln_vta_calls *calls,
+/* How places are given out. */
+typedef struct giving {
+    bool quarters; /* accumulators in turn have quarters of their own */
+    bool asked;    /* buffers have as many places as stores ask for */
+} giving;
+
+static kiln_status make_calls(kiln_program *p, kiln_arena *arena, giving how, kiln_vta_calls *calls,
                               bool *out_is_full) {
     const uint32_t accumulators = calls->sizes.tile_count[KILN_VTA_ACC];
+    calls->call.count = calls->made.count = 0;
     walking w = {.stages = 1,
+                 .quarter = how.quarters ? accumulators / 4 : 0,
                  .buffer_stages = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
                  .m = {.p = p,
                        .arena = arena,
@@ -237,7 +259,7 @@ static kiln_status make_calls(kiln_program *p, kiln_arena *arena, bool asked, ki
     for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) w.limit[i] = calls->sizes.tile_count[i];
     w.limit[KILN_VTA_ACC] -= kiln_vta_emit_reserved(&calls->config);
     for (uint32_t i = 0; i < calls->buffer.count; i++) w.m.number[calls->buffer.data[i]] = i + 1;
-    if (asked) find_stages(&w, p->root);
+    if (how.asked) find_stages(&w, p->root);
     kiln_interp_init(&w.m.interp, p, NULL, NULL);
     kiln_status st = walk(&w, p->root);
     kiln_interp_deinit(&w.m.interp);
@@ -251,11 +273,16 @@ kiln_status kiln_vta_calls_of(kiln_program *p, const kiln_buffer *arg, uint32_t 
     bool is_full;
     *out_calls = (kiln_vta_calls){.config = *config, .sizes = kiln_vta_sizes_of(config)};
     for (uint32_t i = 0; i < arg_count; i++) kiln_vec_push_in(arena, &out_calls->buffer, arg[i]);
-    kiln_status st = make_calls(p, arena, true, out_calls, &is_full);
-    if (!st || !is_full) return st;
-    kiln_status_free(st); /* there may be room where every buffer has one place */
-    out_calls->call.count = out_calls->made.count = 0;
-    return make_calls(p, arena, false, out_calls, &is_full);
+    /* Where there is no room for one way, there may be for the next. */
+    static const giving way[] = {{true, true}, {false, true}, {false, false}};
+    kiln_status st = NULL;
+    for (size_t i = kiln_vta_config_has(config, KILN_VTA_ENGINE) ? 0 : 1; i < KILN_ARRAY_COUNT(way);
+         i++) {
+        kiln_status_free(st);
+        st = make_calls(p, arena, way[i], out_calls, &is_full);
+        if (!st || !is_full) return st;
+    }
+    return st;
 }
 
 /* ---- tiles of a call ------------------------------------------------------------------------- */

@@ -60,21 +60,22 @@ static void wrong_places_are_noticed(void **state) {
     assert_true(planted > 0);
 }
 
+static const char pipelined[] =
+    "program p\ninput x: i8[3,4,1,4]\nconstant w: i8[1,4,4]\noutput y: i8[3,4,1,4]\n"
+    "temp xi: i8[4,1,4] scope(inp)\ntemp wi: i8[1,4,4] scope(wgt)\n"
+    "temp s: i32[4,1,4] scope(acc)\nloops:\n"
+    "  for l in 4:\n    for k in 4:\n      wi[0, l, k] = w[0, l, k]\n"
+    "  for i in 3 @pipeline(\"2\"):\n"
+    "    for v in 4:\n      for k in 4:\n        xi[v, 0, k] = x[i, v, 0, k]\n"
+    "    for v in 4:\n      for l in 4:\n        s[v, 0, l] = 0i32\n"
+    "    for v in 4:\n      for l in 4:\n        for k in 4:\n"
+    "          s[v, 0, l] = s[v, 0, l] + i32(xi[v, 0, k])*i32(wi[0, l, k])\n"
+    "    for v in 4:\n      for l in 4:\n        y[i, v, 0, l] = i8(s[v, 0, l])\n";
+
 static void copies_run_ahead_by_the_stages_of_a_pipeline(void **state) {
-    static const char text[] =
-        "program p\ninput x: i8[3,4,1,4]\nconstant w: i8[1,4,4]\noutput y: i8[3,4,1,4]\n"
-        "temp xi: i8[4,1,4] scope(inp)\ntemp wi: i8[1,4,4] scope(wgt)\n"
-        "temp s: i32[4,1,4] scope(acc)\nloops:\n"
-        "  for l in 4:\n    for k in 4:\n      wi[0, l, k] = w[0, l, k]\n"
-        "  for i in 3 @pipeline(\"2\"):\n"
-        "    for v in 4:\n      for k in 4:\n        xi[v, 0, k] = x[i, v, 0, k]\n"
-        "    for v in 4:\n      for l in 4:\n        s[v, 0, l] = 0i32\n"
-        "    for v in 4:\n      for l in 4:\n        for k in 4:\n"
-        "          s[v, 0, l] = s[v, 0, l] + i32(xi[v, 0, k])*i32(wi[0, l, k])\n"
-        "    for v in 4:\n      for l in 4:\n        y[i, v, 0, l] = i8(s[v, 0, l])\n";
-    vta_expect_equal(text, VTA_SMALL "v1", 1, 8, *state);
+    vta_expect_equal(pipelined, VTA_SMALL "v1", 1, 8, *state);
     assert_string_equal(
-        vta_tokens_of(text, VTA_SMALL "v1", *state),
+        vta_tokens_of(pipelined, VTA_SMALL "v1", *state),
         "load copy writes wgt[0..0]: wi\n"
         "load copy writes inp[0..3]: xi\n"
         "load signals compute\n"
@@ -106,11 +107,21 @@ static void copies_run_ahead_by_the_stages_of_a_pipeline(void **state) {
         "store copy reads acc[0..3]: y\n");
 }
 
+/* An ALU that is an engine waits for GEMM in the same quarter of the accumulators, here 128 tiles.
+ */
+static void places_have_quarters_beside_an_alu(void **state) {
+    vta_expect_equal(pipelined, VTA_SMALL "v1+engine", 1, 8, *state);
+    const char *tokens = vta_tokens_of(pipelined, VTA_SMALL "v1+engine", *state);
+    expect_contains(tokens, "store copy reads acc[0..3]: y\n");
+    expect_contains(tokens, "store copy reads acc[128..131]: y\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(no_token_can_be_left_out),
         test_with_arena(wrong_places_are_noticed),
         test_with_arena(copies_run_ahead_by_the_stages_of_a_pipeline),
+        test_with_arena(places_have_quarters_beside_an_alu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,11 @@
 
 /* ---- the task ---- */
 
-kiln_str kiln_vta_layer_task(const kiln_vta_layer *layer, const kiln_vta_config *config,
-                             kiln_arena *arena) {
+/* Text of the layer's task, as import and passes leave a convolution of `kiln zoo conv:... --int8`:
+ * y = i8(min(max((x*w + b) >> 6, 0), 127)), as many images as the machine's batch, channels in
+ * whole tiles of the machine. */
+static kiln_str task_text(const kiln_vta_layer *layer, const kiln_vta_config *config,
+                          kiln_arena *arena) {
     const kiln_vta_conv c = kiln_vta_layer_tiled(layer, config);
     const uint32_t in = c.in * config->block_in, out = c.out * config->block_out, p = c.padding,
                    height = kiln_vta_conv_out_height(&c), width = kiln_vta_conv_out_width(&c);
@@ -97,8 +100,7 @@ kiln_status kiln_vta_tuning_create(const kiln_vta_layer *layer, const kiln_vta_c
     kiln_strbuf_text(&name, "vta:");
     kiln_vta_config_print(config, &name);
     kiln_status st = kiln_target_parse(kiln_strbuf_end(&name, arena), arena, &out_tuning->target);
-    if (!st)
-        st = kiln_program_parse(kiln_vta_layer_task(layer, config, arena), arena, &out_tuning->te);
+    if (!st) st = kiln_program_parse(task_text(layer, config, arena), arena, &out_tuning->te);
     if (!st) st = kiln_space_create(out_tuning->te, &out_tuning->target, arena, &out_tuning->space);
     if (!st) predict(out_tuning, arena);
     return st;

@@ -32,14 +32,9 @@ typedef struct kiln_vta_tuning {
     kiln_vta_candidate *candidate; /* [count] the fewest predicted cycles first */
 } kiln_vta_tuning;
 
-/* Text of the layer's task, as import and passes leave a convolution of `kiln zoo conv:... --int8`:
- * y = i8(min(max((x*w + b) >> 6, 0), 127)), as many images as the machine's batch, channels in
- * whole tiles of the machine. */
-kiln_str kiln_vta_layer_task(const kiln_vta_layer *layer, const kiln_vta_config *config,
-                             kiln_arena *arena);
-/* The layer's space on the machine, with the prediction of every trace. All in `arena`, where
- * `*out_tuning` must stay where it is. Errors of kiln_space_create: FAILED_PRECONDITION where the
- * machine has no schedule for the layer. */
+/* The layer's task and space on the machine, with the prediction of every trace. All lies in
+ * `arena`; the space points to `*out_tuning`, which must stay where it is. Errors of
+ * kiln_space_create: FAILED_PRECONDITION where the machine has no schedule for the layer. */
 KILN_MUST_USE kiln_status kiln_vta_tuning_create(const kiln_vta_layer *layer,
                                                  const kiln_vta_config *config, kiln_arena *arena,
                                                  kiln_vta_tuning *out_tuning);

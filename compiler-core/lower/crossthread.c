@@ -103,7 +103,7 @@ static void look_at_parts(tree_sum *t, kiln_stmt stmt) {
                     kiln_stmt_is_inside(p, stmt, t->nest);
         t->axis = axis;
         const kiln_stmt common = kiln_nest_common(p, stmt, t->nest);
-        for (kiln_stmt at = p->stmt.data[t->nest].parent; at != common;
+        for (kiln_stmt at = p->stmt.data[t->nest].parent; !t->fails && at != common;
              at = p->stmt.data[at].parent)
             t->fails |= p->stmt.data[at].kind == KILN_STMT_FOR;
     } else if (stmt != t->store) {

@@ -2,8 +2,8 @@
  * kind vta. Used by base/target_vta.c and by vta/, which has its instructions and simulators.
  *
  *     config  = preset ("," part)* | part ("," part)*, in any order
- *     part    = "b" n "i" n "o" n | "i" n "w" n "a" n | key n | ("v1" | "v2") (("+" | "-")
- * feature)*
+ *     part    = "b" n "i" n "o" n | "i" n "w" n "a" n | key n | set (("+" | "-") feature)*
+ *     set     = "v1" | "v2"
  *
  * Keys are rows of vta_config.def, features of vta_features.def, presets of vta_presets.def. */
 #ifndef KILN_BASE_VTA_CONFIG_H

@@ -4,8 +4,8 @@
  *
  *     kiln_vta_builder_copy(b, &image);                  // LOAD runs it
  *     kiln_vta_builder_signal(b, LOAD, COMPUTE);         // after all that LOAD was given so far
- *     kiln_vta_builder_wait(b, COMPUTE, LOAD);           // before what COMPUTE is given from now
- * on kiln_vta_builder_gemm(b, KILN_VTA_GEMM_ADD, &nest);
+ *     kiln_vta_builder_wait(b, COMPUTE, LOAD);           // before what COMPUTE is given next
+ *     kiln_vta_builder_gemm(b, KILN_VTA_GEMM_ADD, &nest);
  *
  * A wait takes the oldest signal. Tokens become bits of the instructions beside them; those that
  * order nothing new, and signals that nothing waits for, are left out. Micro-ops are found by

@@ -10,10 +10,10 @@
  *     inp, wgt = a value that reads nothing                  a load of a constant of the program
  *     acc = i32(global of bytes)                             the same, with the feature `bytes`
  *     acc = 0                                                a reset
- *     acc = acc + i32(inp)*i32(wgt)                          a GEMM; the loops of the tile are
- * loops acc = OP(OP(acc, acc or number), acc or number)        operations of the ALU out, global =
- * i8(such operations, or none)             the same, in the accumulator's place global = out a
- * store
+ *     acc = acc + i32(inp)*i32(wgt)                          a GEMM: loops of the tile included
+ *     acc = OP(OP(acc, acc or number), acc or number)        operations of the ALU
+ *     out, global = i8(such operations, or none)             the same, in the accumulator's place
+ *     global = out                                           a store
  *
  * OP is +, - a number, min, max, shr, shl, with the feature `mul` *. `out` has the place of the
  * accumulators that it is made from, which hold the bytes afterwards and not what they held before.

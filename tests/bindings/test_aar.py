@@ -34,7 +34,7 @@ BIONIC = {
     21: """
         __errno __stack_chk_fail __stack_chk_guard _exit abort access bsearch calloc cfmakeraw cfsetispeed cfsetospeed clock_gettime clock_nanosleep close closedir
         connect dlerror dlopen dlsym environ fchmod flock fork fprintf free fstat64 fsync ftruncate64 getauxval getenv geteuid gethostname getpid getprogname
-        getrlimit64 gmtime_r ldexp madvise memchr memcmp memcpy memmove memset mkdir mkdtemp mmap64 mprotect munmap nftw64 open64 openat64 opendir poll
+        getrlimit64 gmtime_r ldexp madvise memchr memcmp memcpy memmove memset mkdir mkdtemp mmap64 mprotect msync munmap nftw64 open64 openat64 opendir poll
         posix_memalign pread64 pthread_cond_broadcast pthread_cond_destroy pthread_cond_init pthread_cond_signal pthread_cond_wait pthread_create pthread_join
         pthread_mutex_destroy pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock pthread_sigmask pwrite64 qsort raise read readdir64 realloc remove rename
         rmdir sched_setaffinity sched_yield setrlimit64 sigdelset sigfillset snprintf socket stat64 strchr strcmp strcpy strerror strftime strlen strncmp strrchr

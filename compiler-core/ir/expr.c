@@ -428,6 +428,21 @@ kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, uint64_t uses, kiln_ex
     return done;
 }
 
+typedef struct replaced_node {
+    kiln_expr from, to;
+} replaced_node;
+
+static kiln_expr replace_node(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    const replaced_node *r = context;
+    (void)p;
+    return e == r->from ? r->to : rebuilt;
+}
+
+kiln_expr kiln_expr_replace(kiln_program *p, kiln_expr e, kiln_expr from, kiln_expr to) {
+    replaced_node r = {from, to};
+    return kiln_expr_rewrite(p, e, p->expr.data[from].uses, replace_node, &r);
+}
+
 static kiln_expr replace_var(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
     const kiln_expr *replacement = context;
     const kiln_expr_node *node = &p->expr.data[e];

@@ -335,6 +335,8 @@ typedef kiln_expr (*kiln_expr_rewriter)(kiln_program *p, kiln_expr e, kiln_expr 
                                         void *context);
 kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, uint64_t uses, kiln_expr_rewriter rewrite,
                             void *context);
+/* The expression with `to` in place of the node `from`; e 0: 0. */
+kiln_expr kiln_expr_replace(kiln_program *p, kiln_expr e, kiln_expr from, kiln_expr to);
 /* Calls `visit` once per distinct load from `buffer` (0: any), or select, at and below e (operands
  * before users); e 0: none. */
 typedef void (*kiln_expr_visitor)(kiln_program *p, kiln_expr node, void *context);

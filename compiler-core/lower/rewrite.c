@@ -28,15 +28,9 @@ typedef struct replacing {
     kiln_expr from, to;
 } replacing;
 
-static kiln_expr replace_node(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    (void)p;
-    const replacing *r = context;
-    return e == r->from ? r->to : rebuilt;
-}
-
 static kiln_expr replace_in(kiln_program *p, kiln_expr e, void *context) {
     const replacing *r = context;
-    return kiln_expr_rewrite(p, e, kiln_expr_get(p, r->from)->uses, replace_node, context);
+    return kiln_expr_replace(p, e, r->from, r->to);
 }
 
 void kiln_lower_replace(kiln_program *p, kiln_stmt stmt, kiln_expr from, kiln_expr to) {

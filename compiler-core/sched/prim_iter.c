@@ -276,16 +276,6 @@ static kiln_status find_gathered(kiln_program *p, const kiln_prim_args *args, ki
     return NULL;
 }
 
-typedef struct replaced_load {
-    kiln_expr from, to;
-} replaced_load;
-
-static kiln_expr replace_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    const replaced_load *r = context;
-    (void)p;
-    return e == r->from ? r->to : rebuilt;
-}
-
 kiln_status kiln_prim_gather(kiln_program *p, const kiln_prim_args *args) {
     kiln_scope scope;
     kiln_expr load;
@@ -331,10 +321,9 @@ kiln_status kiln_prim_gather(kiln_program *p, const kiln_prim_args *args) {
     const kiln_stmt nest = kiln_block_make_nest(p, copy, shape.dim, NULL),
                     at = kiln_program_block_stmt(p, args->block);
     kiln_nest_insert(p, p->root, kiln_nest_child_towards(p, p->root, at), false, nest);
-    replaced_load r = {load, kiln_expr_load(p, copied, theirs, shape.rank)};
-    const kiln_expr value = kiln_expr_rewrite(p, b.value, KILN_USES_LOAD, replace_load, &r),
-                    init =
-                        b.init ? kiln_expr_rewrite(p, b.init, KILN_USES_LOAD, replace_load, &r) : 0;
+    const kiln_expr there = kiln_expr_load(p, copied, theirs, shape.rank),
+                    value = kiln_expr_replace(p, b.value, load, there),
+                    init = kiln_expr_replace(p, b.init, load, there);
     p->block.data[args->block].value = value;
     p->block.data[args->block].init = init;
     return kiln_dependences_check(p, copy);

@@ -97,16 +97,6 @@ static kiln_buffer make_unit_matrix(kiln_program *p, kiln_str name, int64_t size
     return ones;
 }
 
-typedef struct replaced_value {
-    kiln_expr from, to;
-} replaced_value;
-
-static kiln_expr replace_value(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    const replaced_value *r = context;
-    (void)p;
-    return e == r->from ? r->to : rebuilt;
-}
-
 /* sum over j of u[.., t / size * size + j, ..] * ones[t % size, j] is u[.., t, ..] << shift. */
 kiln_status kiln_prim_unit_product(kiln_program *p, const kiln_prim_args *args) {
     widening w = {0};
@@ -161,8 +151,8 @@ kiln_status kiln_prim_unit_product(kiln_program *p, const kiln_prim_args *args) 
         kiln_expr_cast(p, KILN_I32, kiln_expr_load(p, ones, row, 2)));
     kiln_block_set(p, product, widened, own, shape.rank, KILN_COMBINE_SUM, term, 0);
     kiln_nest_insert(p, p->root, at, false, kiln_block_make_nest(p, product, extent, NULL));
-    replaced_value r = {w.whole, kiln_expr_load(p, widened, theirs, shape.rank)};
-    const kiln_expr value = kiln_expr_rewrite(p, b.value, 0, replace_value, &r);
+    const kiln_expr there = kiln_expr_load(p, widened, theirs, shape.rank),
+                    value = kiln_expr_replace(p, b.value, w.whole, there);
     p->block.data[args->block].value = value;
     return kiln_dependences_check(p, product);
 }

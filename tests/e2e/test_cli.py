@@ -90,7 +90,7 @@ def test_programs_of_accelerators_are_made_checked_and_run(world):
 def test_an_accelerator_is_searched(world):
     model, out = world.path("c8.onnx"), world.path("found")
     world.run("zoo", "conv:C8", "-o", model)
-    limits = ("--seconds", "6", "--evaluate", "4", "--channels", "1", "--bram", "130")
+    limits = ("--seconds", "60", "--evaluate", "4", "--channels", "1", "--bram", "130")
     found = world.json("vta", "search", "--model", model, *limits, "--out", out)[-1]
     assert found["looked_at"] >= 20000 and found["evaluated"] >= 4 and found["gain"] >= 1.2, found
     assert found["schedules"] == "compiler" and found["compiled_each"] >= 4, found

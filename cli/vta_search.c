@@ -326,7 +326,8 @@ kiln_status kiln_vta_search_command(kiln_arena *process, int argc, char **argv) 
          "for winner.vta, winner.vh, candidates.tsv and pareto.html (default vta-search)"},
         {"seconds", KILN_OPT_COUNT, &c.seconds, "S", "for all of it, about (default 600)"},
         {"evaluate", KILN_OPT_COUNT, &c.evaluate, "N",
-         "simulate at most N machines, those with the best bounds (default as many as S allows)"},
+         "simulate the N machines with the best bounds, beside some 100 that show how well bounds "
+         "rank (default as many as S allows)"},
         {"batch", KILN_OPT_COUNT, &c.batch, "N", "images that the model runs at once (default 1)"},
         {"clock", KILN_OPT_COUNT, &c.clock, "MHZ",
          "the most; what a pipeline allows is a guess "

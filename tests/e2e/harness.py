@@ -239,7 +239,8 @@ def explain(error, world):
     text = f"{type(error).__name__}: {error}"
     lines = [text[:SHOWN] + (f" ... and {len(text) - SHOWN} characters more" if len(text) > SHOWN else "")]
     lines += [f"  {pathlib.Path(frame.filename).name}:{frame.lineno} in {frame.name}: {frame.line}"
-              for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(pathlib.Path(__file__).parent))]
+              for frame in traceback.extract_tb(error.__traceback__)
+              if pathlib.Path(frame.filename).resolve().is_relative_to(pathlib.Path(__file__).resolve().parent)]
     for log in sorted(world.folder.rglob("*.log")):  # those of private fleets as well
         count, width = SHOWN_OF_LOG
         lines += [f"{log.name}: {line[:width]}" for line in log.read_text(errors="replace").splitlines()[-count:]]

@@ -39,7 +39,7 @@ static void tell_silence(kiln_tracker *t, const kiln_tracker_probe *p,
 }
 
 static void end_probe(kiln_tracker *t, kiln_tracker_probe *p) {
-    kiln_tracker_remove(&t->probe, p);
+    kiln_tracker_remove(&t->asks.probes, p);
     kiln_vec_deinit(&p->waits);
     kiln_free(p);
 }
@@ -48,9 +48,9 @@ static void end_probe(kiln_tracker *t, kiln_tracker_probe *p) {
 static bool ping_boards(kiln_tracker *t, kiln_tracker_probe *p, kiln_str name) {
     bool found = name.size == 0;
     kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = p->number}};
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++) {
-        kiln_tracker_board *board = t->board.data[i];
+    kiln_thread_walks(t->boards.all.count);
+    for (uint32_t i = 0; i < t->boards.all.count; i++) {
+        kiln_tracker_board *board = t->boards.all.data[i];
         if (!board->known ||
             (name.size && !kiln_tracker_is_asked(name, kiln_str_from(board->node), board->up.key)))
             continue;
@@ -68,11 +68,11 @@ static bool ping_boards(kiln_tracker *t, kiln_tracker_probe *p, kiln_str name) {
 void kiln_tracker_probe_boards(kiln_tracker *t, kiln_tracker_peer *client,
                                const kiln_message *message) {
     uint32_t own = 0;
-    for (uint32_t i = 0; i < t->probe.count; i++)
-        own += kiln_tracker_is_same_person(t->probe.data[i]->peer, client);
+    for (uint32_t i = 0; i < t->asks.probes.count; i++)
+        own += kiln_tracker_is_same_person(t->asks.probes.data[i]->peer, client);
     kiln_status st = kiln_tracker_quota_of_askers(t, own);
-    if (!st && t->probe.count >= KILN_TRACKER_ASKERS_MAX)
-        st = KILN_ERROR(RESOURCE_EXHAUSTED, "%u pings are under way already", t->probe.count);
+    if (!st && t->asks.probes.count >= KILN_TRACKER_ASKERS_MAX)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "%u pings are under way already", t->asks.probes.count);
     if (st) {
         kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0}, 0,
                                 "%s", kiln_status_text(st));
@@ -82,10 +82,10 @@ void kiln_tracker_probe_boards(kiln_tracker *t, kiln_tracker_peer *client,
     kiln_tracker_probe *p = kiln_alloc(sizeof *p);
     p->peer = client;
     p->stream = message->stream;
-    p->number = ++t->asked;
-    p->sent_ns = t->now_ns;
+    p->number = ++t->asks.last_number;
+    p->sent_ns = t->effects.now_ns;
     p->wait_ms = message->probe.wait_ms;
-    kiln_vec_push(&t->probe, p);
+    kiln_vec_push(&t->asks.probes, p);
     if (!ping_boards(t, p, message->probe.board)) {
         kiln_tracker_send_error(t, client, message->stream, KILN_NOT_FOUND, (kiln_str){0}, 0,
                                 "there is no board %.*s", KILN_STR_ARG(message->probe.board));
@@ -104,9 +104,9 @@ static void settle(kiln_tracker *t, kiln_tracker_probe *p, kiln_tracker_board *b
     if (pong) {
         kiln_msg_probe_row row = row_of(board);
         row.answered = true;
-        row.round_trip_ns = t->now_ns - p->sent_ns;
+        row.round_trip_ns = t->effects.now_ns - p->sent_ns;
         row.clock = pong->wall_ns != 0;
-        const double wall_ns = (double)(t->now_ns + t->wall_offset_ns);
+        const double wall_ns = (double)kiln_tracker_wall_ns(t);
         if (row.clock)
             row.ahead_ms = ((double)pong->wall_ns - wall_ns + (double)row.round_trip_ns / 2) / 1e6;
         tell(t, p, &row, 1, last);
@@ -123,8 +123,8 @@ static bool is_waited_for(const kiln_tracker_probe *p, const kiln_tracker_board 
 }
 
 void kiln_tracker_pong(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
-    for (uint32_t i = 0; peer->board && i < t->probe.count; i++) {
-        kiln_tracker_probe *p = t->probe.data[i];
+    for (uint32_t i = 0; peer->board && i < t->asks.probes.count; i++) {
+        kiln_tracker_probe *p = t->asks.probes.data[i];
         if (p->number != message->pong.t_ns || !is_waited_for(p, peer->board)) continue;
         settle(t, p, peer->board, &message->pong, NULL);
         return;
@@ -132,9 +132,9 @@ void kiln_tracker_pong(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_mess
 }
 
 void kiln_tracker_asks_tick(kiln_tracker *t) {
-    for (uint32_t i = t->probe.count; i-- > 0;) {
-        kiln_tracker_probe *p = t->probe.data[i];
-        if (t->now_ns - p->sent_ns < p->wait_ms * UINT64_C(1000000)) continue;
+    for (uint32_t i = t->asks.probes.count; i-- > 0;) {
+        kiln_tracker_probe *p = t->asks.probes.data[i];
+        if (t->effects.now_ns - p->sent_ns < p->wait_ms * UINT64_C(1000000)) continue;
         char why[48];
         snprintf(why, sizeof why, "none came in %u ms", p->wait_ms);
         for (uint32_t left = p->waits.count; left-- > 0;)
@@ -146,9 +146,9 @@ void kiln_tracker_asks_tick(kiln_tracker *t) {
 
 static kiln_tracker_tail *find_tail(const kiln_tracker *t, const kiln_tracker_peer *peer,
                                     uint32_t stream) {
-    for (uint32_t i = 0; i < t->tail.count; i++)
-        if (t->tail.data[i]->peer == peer && t->tail.data[i]->stream == stream)
-            return t->tail.data[i];
+    for (uint32_t i = 0; i < t->asks.tails.count; i++)
+        if (t->asks.tails.data[i]->peer == peer && t->asks.tails.data[i]->stream == stream)
+            return t->asks.tails.data[i];
     return NULL;
 }
 
@@ -163,23 +163,23 @@ static void ask_board(kiln_tracker *t, const kiln_tracker_tail *tail, const kiln
 
 static void end_tail(kiln_tracker *t, kiln_tracker_tail *tail, bool tell_board) {
     if (tell_board) ask_board(t, tail, &(kiln_msg_tail){.stop = true});
-    kiln_tracker_remove(&t->tail, tail);
+    kiln_tracker_remove(&t->asks.tails, tail);
     kiln_free(tail);
 }
 
 static kiln_status refusal(kiln_tracker *t, const kiln_tracker_peer *client, kiln_str name,
                            const kiln_tracker_board *board) {
     uint32_t own = 0;
-    for (uint32_t i = 0; i < t->tail.count; i++)
-        own += kiln_tracker_is_same_person(t->tail.data[i]->peer, client);
+    for (uint32_t i = 0; i < t->asks.tails.count; i++)
+        own += kiln_tracker_is_same_person(t->asks.tails.data[i]->peer, client);
     if (!board) return KILN_ERROR(NOT_FOUND, "there is no board %.*s", KILN_STR_ARG(name));
     if (!board->peer)
         return KILN_ERROR(UNAVAILABLE, "board %.*s is not connected", KILN_STR_ARG(name));
     if (board->peer->version < SPEAKS_OF_LOGS)
         return KILN_ERROR(UNIMPLEMENTED, "board %.*s runs %s, which is too old to show its log",
                           KILN_STR_ARG(name), board->peer->software);
-    if (t->tail.count >= KILN_TRACKER_ASKERS_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u logs are read already", t->tail.count);
+    if (t->asks.tails.count >= KILN_TRACKER_ASKERS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u logs are read already", t->asks.tails.count);
     return kiln_tracker_quota_of_askers(t, own);
 }
 
@@ -200,16 +200,16 @@ void kiln_tracker_tail_ask(kiln_tracker *t, kiln_tracker_peer *client,
             return;
         }
         tail = kiln_alloc(sizeof *tail);
-        *tail = (kiln_tracker_tail){client, message->stream, ++t->asked, board};
-        kiln_vec_push(&t->tail, tail);
+        *tail = (kiln_tracker_tail){client, message->stream, ++t->asks.last_number, board};
+        kiln_vec_push(&t->asks.tails, tail);
     }
     if (tail) ask_board(t, tail, &message->tail);
 }
 
 void kiln_tracker_tail_lines(kiln_tracker *t, kiln_tracker_peer *peer,
                              const kiln_message *message) {
-    for (uint32_t i = 0; i < t->tail.count; i++) {
-        const kiln_tracker_tail *tail = t->tail.data[i];
+    for (uint32_t i = 0; i < t->asks.tails.count; i++) {
+        const kiln_tracker_tail *tail = t->asks.tails.data[i];
         if (tail->reader != message->lines.reader || tail->board != peer->board) continue;
         kiln_message lines = *message;
         lines.stream = tail->stream;
@@ -221,15 +221,15 @@ void kiln_tracker_tail_lines(kiln_tracker *t, kiln_tracker_peer *peer,
 /* ---- Who goes ---- */
 
 void kiln_tracker_asks_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer) {
-    for (uint32_t i = t->probe.count; i-- > 0;) {
-        kiln_tracker_probe *p = t->probe.data[i];
+    for (uint32_t i = t->asks.probes.count; i-- > 0;) {
+        kiln_tracker_probe *p = t->asks.probes.data[i];
         if (p->peer == peer)
             end_probe(t, p);
         else if (peer->board && is_waited_for(p, peer->board))
             settle(t, p, peer->board, NULL, "its connection closed");
     }
-    for (uint32_t i = t->tail.count; i-- > 0;) {
-        kiln_tracker_tail *tail = t->tail.data[i];
+    for (uint32_t i = t->asks.tails.count; i-- > 0;) {
+        kiln_tracker_tail *tail = t->asks.tails.data[i];
         const bool board_gone = peer->board && tail->board == peer->board;
         if (tail->peer != peer && !board_gone) continue;
         if (board_gone)
@@ -240,11 +240,11 @@ void kiln_tracker_asks_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer)
 }
 
 void kiln_tracker_asks_free(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->probe.count; i++) {
-        kiln_vec_deinit(&t->probe.data[i]->waits);
-        kiln_free(t->probe.data[i]);
+    for (uint32_t i = 0; i < t->asks.probes.count; i++) {
+        kiln_vec_deinit(&t->asks.probes.data[i]->waits);
+        kiln_free(t->asks.probes.data[i]);
     }
-    for (uint32_t i = 0; i < t->tail.count; i++) kiln_free(t->tail.data[i]);
-    kiln_vec_deinit(&t->probe);
-    kiln_vec_deinit(&t->tail);
+    for (uint32_t i = 0; i < t->asks.tails.count; i++) kiln_free(t->asks.tails.data[i]);
+    kiln_vec_deinit(&t->asks.probes);
+    kiln_vec_deinit(&t->asks.tails);
 }

@@ -7,62 +7,52 @@
 
 kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
     kiln_tracker_counts counts = {
-        .boards = t->board.count,
-        .leases = t->lease.count,
-        .requests = t->request_count,
-        .jobs_open = t->jobs_open,
-        .tuners = t->tuner.count,
-        .grants = t->grants,
-        .expired = t->expired,
-        .results = t->results,
-        .stale_refused = t->stale_refused,
-        .rights_refused = t->rights_refused,
-        .quota_refused = t->quota_refused,
-        .quarantines = t->quarantines,
-        .abandoned = t->abandoned,
+        .boards = t->boards.all.count,
+        .leases = t->leases.all.count,
+        .requests = t->queue.count,
+        .jobs_open = t->jobs.open,
+        .tuners = t->peers.tuners.count,
+        .grants = t->leases.grants,
+        .expired = t->leases.expired,
+        .results = t->relay.results,
+        .stale_refused = t->relay.stale_refused,
+        .rights_refused = t->access.refused,
+        .quota_refused = t->projects.quota_refused,
+        .quarantines = t->duty.quarantines,
+        .abandoned = t->assign.abandoned,
     };
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++) {
-        const kiln_tracker_board *board = t->board.data[i];
+    kiln_thread_walks(t->boards.all.count);
+    for (uint32_t i = 0; i < t->boards.all.count; i++) {
+        const kiln_tracker_board *board = t->boards.all.data[i];
         counts.boards_connected += board->peer != NULL;
         counts.boards_available += board->available;
         counts.boards_off_duty += board->duty != KILN_DUTY_IN_SERVICE;
         counts.slots += board->available ? kiln_tracker_board_slots(board) : 0;
     }
-    kiln_thread_walks(t->peer.count);
-    for (uint32_t i = 0; i < t->peer.count; i++)
-        counts.clients += kiln_tracker_is_person(t->peer.data[i]);
+    kiln_thread_walks(t->peers.all.count);
+    for (uint32_t i = 0; i < t->peers.all.count; i++)
+        counts.clients += kiln_tracker_is_person(t->peers.all.data[i]);
     return counts;
 }
 
 /* ---- Prometheus: text exposition format 0.0.4 ---- */
-
-static const double wait_bound_s[] = {0.001, 0.01, 0.1, 1, 10, 60, 600, 3600};
-_Static_assert(KILN_ARRAY_COUNT(wait_bound_s) + 1 == KILN_TRACKER_WAIT_BUCKETS, "and one above");
-
-uint32_t kiln_tracker_wait_bucket(uint64_t wait_ns) {
-    uint32_t bucket = 0;
-    while (bucket < KILN_ARRAY_COUNT(wait_bound_s) && (double)wait_ns / 1e9 > wait_bound_s[bucket])
-        bucket++;
-    return bucket;
-}
 
 static void print_waits(const kiln_tracker *t, kiln_strbuf *out) {
     uint64_t count = 0;
     kiln_strbuf_text(out, "# HELP kiln_lease_wait_seconds from request to grant\n"
                           "# TYPE kiln_lease_wait_seconds histogram\n");
     for (uint32_t i = 0; i < KILN_TRACKER_WAIT_BUCKETS; i++) {
-        count += t->waits[i];
+        count += t->leases.waits[i];
         kiln_strbuf_text(out, "kiln_lease_wait_seconds_bucket{le=\"");
-        if (i < KILN_ARRAY_COUNT(wait_bound_s))
-            kiln_strbuf_printf(out, "%.9g", wait_bound_s[i]);
+        if (i < KILN_ARRAY_COUNT(kiln_tracker_wait_bound_s))
+            kiln_strbuf_printf(out, "%.9g", kiln_tracker_wait_bound_s[i]);
         else
             kiln_strbuf_text(out, "+Inf");
         kiln_strbuf_printf(out, "\"} %llu\n", (unsigned long long)count);
     }
     kiln_strbuf_printf(out,
                        "kiln_lease_wait_seconds_sum %.9g\nkiln_lease_wait_seconds_count %llu\n",
-                       (double)t->waited_ns / 1e9, (unsigned long long)count);
+                       (double)t->leases.waited_ns / 1e9, (unsigned long long)count);
 }
 
 /* A label's value: printable; quotes and backslashes are escaped. */
@@ -87,7 +77,7 @@ static void print_label(kiln_strbuf *out, const char *name, kiln_str value) {
     X(drift_ratio, "gauge", "its reference kernel's time over the usual one", b->drift)        \
     X(temperature_celsius, "gauge", "last reading", (double)b->env.temperature_mc / 1e3)       \
     X(silence_seconds, "gauge", "since it was heard",                                          \
-      (double)(t->now_ns - (b->peer ? b->peer->heard_ns : b->lost_ns)) / 1e9)
+      (double)(t->effects.now_ns - (b->peer ? b->peer->heard_ns : b->lost_ns)) / 1e9)
 
 /* As "%.9g" prints it; whole numbers, which nearly all are, without its cost. */
 static void print_value(double value, kiln_strbuf *out) {
@@ -157,20 +147,20 @@ struct kiln_tracker_page {
 
 /* The next row up to `until`; NULL: that was all. Rows that went away meanwhile moved the others to
  * the front, and new ones come last. */
-#define NEXT_ROW(kind)                                                                      \
+#define NEXT_ROW(kind, list)                                                                \
     static kiln_tracker_##kind *next_##kind(kiln_tracker_page *page) {                      \
         const kiln_tracker *t = page->t;                                                    \
-        page->at = KILN_MIN(page->at, t->kind.count);                                       \
-        while (page->at > 0 && t->kind.data[page->at - 1]->number > page->last) page->at--; \
-        if (page->at == t->kind.count || t->kind.data[page->at]->number > page->until)      \
+        page->at = KILN_MIN(page->at, t->list.count);                                       \
+        while (page->at > 0 && t->list.data[page->at - 1]->number > page->last) page->at--; \
+        if (page->at == t->list.count || t->list.data[page->at]->number > page->until)      \
             return NULL;                                                                    \
         kiln_thread_walks(1);                                                               \
-        page->last = t->kind.data[page->at]->number;                                        \
-        return t->kind.data[page->at++];                                                    \
+        page->last = t->list.data[page->at]->number;                                        \
+        return t->list.data[page->at++];                                                    \
     }
-NEXT_ROW(project)
-NEXT_ROW(board)
-NEXT_ROW(job)
+NEXT_ROW(project, projects.all)
+NEXT_ROW(board, boards.all)
+NEXT_ROW(job, jobs.all)
 #undef NEXT_ROW
 
 static void enter(kiln_tracker_page *page, stage next) {
@@ -334,7 +324,7 @@ kiln_tracker_page *kiln_tracker_page_create(kiln_tracker *t, kiln_tracker_page_k
     kiln_tracker_page *page = kiln_alloc(sizeof *page);
     page->t = t;
     page->kind = kind;
-    page->until = t->last_row;
+    page->until = t->effects.last_row;
     return page;
 }
 

@@ -1,160 +1,23 @@
 /* Answers for `kiln fleet` and `kiln jobs`, a page at a time. */
-#include <string.h>
-
 #include "base/check.h"
 #include "tracker/state.h"
-
-static uint64_t ms_since(const kiln_tracker *t, uint64_t then_ns) {
-    return (t->now_ns - then_ns) / UINT64_C(1000000);
-}
-
-static const char *state_of(const kiln_tracker_board *board) {
-    if (board->duty == KILN_DUTY_QUARANTINED) return "quarantined";
-    if (board->duty == KILN_DUTY_DRAINED) return board->busy ? "draining" : "drained";
-    if (!board->peer) return "lost";
-    if (board->sick) return "sick";
-    if (board->lacking) return "unfenced";
-    if (board->leaving) return "leaving";
-    return board->busy ? "leased" : "free";
-}
-
-/* A NULL reader is the tracker's own user. */
-bool kiln_tracker_sees(kiln_tracker *t, const kiln_tracker_peer *reader,
-                       const kiln_tracker_job *job) {
-    return !reader || kiln_tracker_may(t, reader, KILN_RIGHT_LOOK, job->spec.project, job);
-}
-
-/* Who has the board, and until when at about: leases last as long as they lately did. */
-static void say_holder(kiln_tracker *t, const kiln_tracker_lease *lease,
-                       const kiln_tracker_peer *reader, kiln_msg_board_row *row) {
-    uint64_t held_ms = ms_since(t, lease->granted_ns), usual_ms = (uint64_t)(t->lease_ns / 1e6);
-    uint64_t left_ms = usual_ms > held_ms ? usual_ms - held_ms : 1;
-    row->held_ms = KILN_MAX(row->held_ms, held_ms);
-    row->eta_ms = row->eta_ms ? KILN_MIN(row->eta_ms, left_ms) : left_ms;
-    if (!lease->job || !kiln_tracker_sees(t, reader, lease->job)) return;
-    row->job = kiln_str_from(lease->job->id);
-    row->user = lease->job->spec.user;
-    row->project = lease->job->spec.project;
-}
-
-kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_board *board,
-                                          const kiln_tracker_peer *reader) {
-    kiln_msg_board_row row = {
-        .node = kiln_str_from(board->node),
-        .key = board->up.key,
-        .target = board->up.target,
-        .state = kiln_str_from(state_of(board)),
-        .device = board->up.device,
-        .slots = board->up.slots,
-        .busy = board->device[0].said->busy,
-        .trials = board->results,
-        .memory_bytes = board->up.memory_bytes,
-        .env = board->env,
-        .silent_ms = ms_since(t, board->peer ? board->peer->heard_ns : board->lost_ns),
-        .ok = board->ok,
-        .faults = board->faults,
-        .fault_run = board->fault_run,
-        .noise = board->noise,
-        .drift = board->drift,
-    };
-    row.labels.item = board->up.labels.item;
-    row.labels.count = board->up.labels.count;
-    row.missing = board->up.missing;
-    row.figures = kiln_tracker_figures_of(t, board);
-    row.targets.item = &board->device[0].said[1];
-    row.targets.count = board->device_count - 1;
-    if (board->sick || board->lacking || board->duty != KILN_DUTY_IN_SERVICE)
-        row.text = kiln_str_from(board->text);
-    for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
-        if (lease) say_holder(t, lease, reader, &row);
-    }
-    if (board->busy < kiln_tracker_board_slots(board)) row.eta_ms = 0;
-    return row;
-}
-
-/* With its history, whose `event` lies with the caller. */
-static kiln_msg_board_row long_row(kiln_tracker *t, const kiln_tracker_board *board,
-                                   const kiln_tracker_peer *reader,
-                                   kiln_msg_board_event event[KILN_TRACKER_PAST_MAX]) {
-    kiln_msg_board_row row = kiln_tracker_board_row(t, board, reader);
-    kiln_tracker_history_list(board, event);
-    row.history.item = event;
-    row.history.count = board->past_count;
-    row.facts.item = board->up.facts.item;
-    row.facts.count = board->up.facts.count;
-    return row;
-}
-
-/* From what is done and how long that took. */
-static uint64_t eta_ms(const kiln_tracker *t, const kiln_tracker_job *job) {
-    uint64_t done = 0, planned = 0;
-    for (uint32_t i = 0; i < job->done.tasks.count; i++) {
-        done += job->done.tasks.item[i].done;
-        planned += job->done.tasks.item[i].planned;
-    }
-    if (job->state != KILN_JOB_RUNNING || done == 0 || planned <= done) return 0;
-    return ms_since(t, job->assigned_ns) * (planned - done) / done;
-}
-
-kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_job *job,
-                                      bool with_tasks) {
-    kiln_msg_job_row row = {
-        .job = kiln_str_from(job->id),
-        .state = kiln_str_from(kiln_job_state_name(job->state)),
-        .model_name = job->spec.model_name,
-        .target = job->spec.target,
-        .searcher = job->spec.searcher,
-        .trials = job->spec.trials,
-        .tuner = kiln_str_from(job->tuner),
-        .user = job->spec.user,
-        .text = job->done.text,
-        .age_ms = ms_since(t, job->opened_ns),
-        .detach = job->spec.detach,
-        .records = job->done.records,
-        .eta_ms = eta_ms(t, job),
-        .project = job->spec.project,
-        .priority = job->spec.priority,
-        .boards = job->leases,
-        .code = job->done.code,
-        .signers = job->done.signers,
-    };
-    for (uint32_t i = 0; i < job->done.tasks.count; i++) row.done += job->done.tasks.item[i].done;
-    if (with_tasks) {
-        row.tasks.item = job->done.tasks.item;
-        row.tasks.count = job->done.tasks.count;
-        row.faults.item = job->done.faults.item;
-        row.faults.count = job->done.faults.count;
-    }
-    return row;
-}
-
-kiln_msg_job_row kiln_tracker_long_job_row(kiln_tracker *t, const kiln_tracker_job *job,
-                                           kiln_sign_public trusted[KILN_MESSAGES_TRUSTED]) {
-    kiln_msg_job_row row = kiln_tracker_job_row(t, job, true);
-    row.trusted = kiln_tracker_trusted_of(t, job, trusted);
-    return row;
-}
-
-bool kiln_tracker_is_asked(kiln_str wanted, kiln_str identity, kiln_str name) {
-    return kiln_str_equal(wanted, identity) || (name.size && kiln_str_equal(wanted, name));
-}
 
 static void answer_boards(kiln_tracker *t, const kiln_tracker_peer *reader,
                           const kiln_msg_query *query, kiln_msg_answer *answer,
                           kiln_msg_board_row *page,
                           kiln_msg_board_event event[KILN_TRACKER_PAST_MAX]) {
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++) {
-        const kiln_tracker_board *board = t->board.data[i];
+    kiln_thread_walks(t->boards.all.count);
+    for (uint32_t i = 0; i < t->boards.all.count; i++) {
+        const kiln_tracker_board *board = t->boards.all.data[i];
         if (!board->known) continue;
         bool one = query->topic == KILN_TOPIC_BOARD;
         if (one && !kiln_tracker_is_asked(query->id, kiln_str_from(board->node), board->up.key))
             continue;
         uint32_t index = answer->total++;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
-        page[answer->boards.count++] = one && index == 0 ? long_row(t, board, reader, event)
-                                                         : kiln_tracker_board_row(t, board, reader);
+        page[answer->boards.count++] = one && index == 0
+                                           ? kiln_tracker_long_board_row(t, board, reader, event)
+                                           : kiln_tracker_board_row(t, board, reader);
     }
     answer->boards.item = page;
 }
@@ -164,9 +27,9 @@ static void answer_jobs(kiln_tracker *t, const kiln_tracker_peer *reader,
                         kiln_msg_job_row *page, kiln_sign_public trusted[KILN_MESSAGES_TRUSTED]) {
     const bool one = query->topic == KILN_TOPIC_JOB;
     const kiln_tracker_job *asked = one ? kiln_tracker_job_latest(t, query->id) : NULL;
-    kiln_thread_walks(t->job.count);
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        const kiln_tracker_job *job = t->job.data[i];
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        const kiln_tracker_job *job = t->jobs.all.data[i];
         if (one && job != asked) continue;
         if (!kiln_tracker_sees(t, reader, job)) continue;
         uint32_t index = answer->total++;
@@ -177,18 +40,6 @@ static void answer_jobs(kiln_tracker *t, const kiln_tracker_peer *reader,
     answer->jobs.item = page;
 }
 
-void kiln_tracker_answer_board(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t stream,
-                               const kiln_tracker_board *board) {
-    kiln_msg_board_event event[KILN_TRACKER_PAST_MAX];
-    kiln_msg_board_row row = long_row(t, board, client, event);
-    kiln_message reply = {.type = KILN_MSG_ANSWER,
-                          .stream = stream,
-                          .answer = {.topic = KILN_TOPIC_BOARD, .total = 1}};
-    reply.answer.boards.item = &row;
-    reply.answer.boards.count = 1;
-    kiln_tracker_send(t, client, &reply);
-}
-
 void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
     const kiln_msg_query *query = &message->query;
     kiln_message reply = {
@@ -197,8 +48,8 @@ void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_m
     kiln_msg_board_event event[KILN_TRACKER_PAST_MAX];
     kiln_msg_job_row jobs[KILN_MESSAGES_PAGE];
     kiln_sign_public trusted[KILN_MESSAGES_TRUSTED];
-    reply.answer.seq = t->change;
-    reply.answer.tuners = kiln_tracker_counts_of(t).tuners;
+    reply.answer.seq = t->effects.change;
+    reply.answer.tuners = t->peers.tuners.count;
     switch ((kiln_topic)query->topic) {
     case KILN_TOPIC_FLEET:
     case KILN_TOPIC_BOARD: answer_boards(t, client, query, &reply.answer, boards, event); break;

@@ -1,9 +1,4 @@
-/* The queue: requests for boards, and whose turn it is when one is free.
- *
- * First the project that had least of its share (share.c); of its jobs the one of highest priority,
- * where waiting counts as priority; of equals the one that holds less, then who came first. A board
- * that is free for nobody's turn lies in `idle`, so that a new request that fits one has it at
- * once: had an older request fitted, it would have it. */
+/* The queue: requests for boards that wait. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,7 +17,7 @@ kiln_tracker_request *kiln_tracker_request_find(kiln_tracker *t, const char *tun
                                                 uint64_t number) {
     kiln_tracker_request_key key;
     uint64_t value = 0;
-    return kiln_map_find(&t->request_of_key, kiln_tracker_request_name(&key, tuner, number), &value)
+    return kiln_map_find(&t->queue.of_key, kiln_tracker_request_name(&key, tuner, number), &value)
                ? (kiln_tracker_request *)(uintptr_t)value
                : NULL;
 }
@@ -32,299 +27,123 @@ static void free_request(kiln_tracker_request *request) {
     kiln_free(request);
 }
 
-static void add_request(kiln_tracker *t, kiln_tracker_request *request) {
+void kiln_tracker_request_add(kiln_tracker *t, const kiln_tracker_peer *tuner,
+                              const kiln_message *message, kiln_tracker_job *job,
+                              kiln_tracker_want *want) {
     kiln_tracker_request_key key;
-    kiln_tracker_job *job = request->job;
-    kiln_map_put(&t->request_of_key,
+    kiln_tracker_request *request = kiln_alloc(sizeof *request);
+    kiln_arena_init(&request->arena, 512);
+    request->want = kiln_message_copy(message, &request->arena).lease_req;
+    request->fit = want;
+    request->job = job;
+    request->order = ++t->queue.last_order;
+    request->since_ns = t->effects.now_ns;
+    request->reservation.request = request;
+    kiln_tracker_set_text(request->tuner, kiln_str_from(tuner->boot));
+    kiln_tracker_set_text(request->node, kiln_str_from(tuner->node));
+    kiln_map_put(&t->queue.of_key,
                  kiln_tracker_request_name(&key, request->tuner, request->want.request),
                  (uintptr_t)request);
-    t->request_count++;
-    job->project->queued++;
-    if (job->request.count == 0) {
-        if (job->project->waiting.count == 0) kiln_tracker_project_wakes(t, job->project);
-        kiln_vec_push(&job->project->waiting, job);
+    t->queue.count++;
+    job->project->queue.count++;
+    if (job->queue.requests.count == 0) {
+        if (job->project->queue.jobs.count == 0) kiln_tracker_project_wakes(t, job->project);
+        kiln_vec_push(&job->project->queue.jobs, job);
     }
-    kiln_vec_push(&job->request, request);
+    kiln_vec_push(&job->queue.requests, request);
     request->fresh = true;
-    kiln_vec_push(&t->fresh, request);
+    kiln_vec_push(&t->queue.fresh, request);
 }
 
 void kiln_tracker_request_remove(kiln_tracker *t, kiln_tracker_request *request) {
     kiln_tracker_request_key key;
     kiln_tracker_job *job = request->job;
-    kiln_tracker_device *reserved = request->reserving;
-    kiln_map_remove(&t->request_of_key,
+    kiln_tracker_device *reserved = request->reservation.device;
+    kiln_map_remove(&t->queue.of_key,
                     kiln_tracker_request_name(&key, request->tuner, request->want.request));
-    t->request_count--;
-    job->project->queued--;
-    kiln_tracker_remove(&job->request, request);
-    if (job->request.count == 0) kiln_tracker_remove(&job->project->waiting, job);
-    if (request->fresh) kiln_tracker_remove(&t->fresh, request);
+    t->queue.count--;
+    job->project->queue.count--;
+    kiln_tracker_remove(&job->queue.requests, request);
+    if (job->queue.requests.count == 0) kiln_tracker_remove(&job->project->queue.jobs, job);
+    if (job->project->queue.jobs.count == 0) kiln_vec_deinit(&job->project->queue.jobs);
+    if (request->fresh) kiln_tracker_remove(&t->queue.fresh, request);
     kiln_tracker_want_unref(t, request->fit);
+    if (reserved) kiln_tracker_device_unreserve(reserved);
     free_request(request);
-    if (!reserved) return;
-    reserved->reserved = NULL;
-    kiln_tracker_board_refresh(t, reserved->board);
+    if (reserved) kiln_tracker_board_refresh(t, reserved->board);
 }
 
 void kiln_tracker_requests_end_of_job(kiln_tracker *t, kiln_tracker_job *job) {
-    while (job->request.count) kiln_tracker_request_remove(t, kiln_vec_last(&job->request));
+    while (job->queue.requests.count)
+        kiln_tracker_request_remove(t, kiln_vec_last(&job->queue.requests));
+    kiln_vec_deinit(&job->queue.requests);
 }
 
 void kiln_tracker_requests_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner) {
-    kiln_thread_walks(t->job.count);
-    for (uint32_t j = 0; j < t->job.count; j++) {
-        kiln_tracker_job *job = t->job.data[j];
-        for (uint32_t i = job->request.count; i-- > 0;) {
-            kiln_tracker_request *request = job->request.data[i];
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t j = 0; j < t->jobs.all.count; j++) {
+        kiln_tracker_job *job = t->jobs.all.data[j];
+        for (uint32_t i = job->queue.requests.count; i-- > 0;) {
+            kiln_tracker_request *request = job->queue.requests.data[i];
             if (strcmp(request->node, tuner->node) == 0 && strcmp(request->tuner, tuner->boot) != 0)
                 kiln_tracker_request_remove(t, request);
         }
     }
 }
 
+void kiln_tracker_queue_init(kiln_tracker *t) { kiln_map_init(&t->queue.of_key); }
+
 void kiln_tracker_requests_free(kiln_tracker *t) {
-    kiln_thread_walks(t->job.count);
-    for (uint32_t j = 0; j < t->job.count; j++) {
-        for (uint32_t i = 0; i < t->job.data[j]->request.count; i++)
-            free_request(t->job.data[j]->request.data[i]);
-        kiln_vec_deinit(&t->job.data[j]->request);
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t j = 0; j < t->jobs.all.count; j++) {
+        for (uint32_t i = 0; i < t->jobs.all.data[j]->queue.requests.count; i++)
+            free_request(t->jobs.all.data[j]->queue.requests.data[i]);
+        kiln_vec_deinit(&t->jobs.all.data[j]->queue.requests);
     }
-    kiln_vec_deinit(&t->fresh);
-    kiln_map_deinit(&t->request_of_key);
+    for (uint32_t i = 0; i < t->projects.all.count; i++)
+        kiln_vec_deinit(&t->projects.all.data[i]->queue.jobs);
+    kiln_vec_deinit(&t->queue.fresh);
+    kiln_map_deinit(&t->queue.of_key);
 }
 
-/* ---- Whose turn it is ---- */
-
-/* Whether all of the device is wanted and not all of it is free. */
-static bool must_wait(const kiln_tracker_device *device, const kiln_tracker_request *request) {
-    return device->said->busy > 0 && kiln_tracker_want_is_whole(request->fit, device);
-}
-
-/* A request for a whole device waits for one device only, which is kept free for it. */
-static bool may_have(const kiln_tracker *t, const kiln_tracker_device *device,
-                     const kiln_tracker_request *request) {
-    if (!kiln_tracker_project_may_hold(
-            t, request->job->project,
-            kiln_tracker_want_is_whole(request->fit, device) ? device->said->slots : 1))
-        return false;
-    if (!kiln_tracker_want_fits(request->fit, (kiln_tracker_device *)device)) return false;
-    return !must_wait(device, request) || !request->reserving || request->reserving == device;
-}
-
-/* The oldest request of a job that may have the board: with its age the job competes. */
-static kiln_tracker_request *of_job(const kiln_tracker *t, const kiln_tracker_job *job,
-                                    const kiln_tracker_device *device) {
-    for (uint32_t i = 0; i < job->request.count; i++)
-        if (may_have(t, device, job->request.data[i])) return job->request.data[i];
-    return NULL;
-}
-
-/* Exchanges two requests of a job in the order of waiting. */
-static void trade_places(kiln_tracker_job *job, uint32_t a, uint32_t b) {
-    kiln_tracker_request *x = job->request.data[a], *y = job->request.data[b];
+void kiln_tracker_requests_trade_places(kiln_tracker_job *job, uint32_t a, uint32_t b) {
+    kiln_tracker_request *x = job->queue.requests.data[a], *y = job->queue.requests.data[b];
     const uint64_t since_ns = x->since_ns, order = x->order;
     x->since_ns = y->since_ns;
     x->order = y->order;
     y->since_ns = since_ns;
     y->order = order;
-    job->request.data[a] = y;
-    job->request.data[b] = x;
+    job->queue.requests.data[a] = y;
+    job->queue.requests.data[b] = x;
 }
 
-/* Which of the job's requests has the board when the job's turn has come by its `oldest`: one that
- * would like this very board, else that. Who goes first leaves its own place to the oldest: a job
- * that could go on competing with that age would never let another have the board. */
-static kiln_tracker_request *preferred(const kiln_tracker *t, kiln_tracker_request *oldest,
-                                       const kiln_tracker_device *device) {
-    kiln_tracker_job *job = oldest->job;
-    uint32_t at = 0;
-    while (job->request.data[at] != oldest) at++;
-    for (uint32_t i = 0; i < job->request.count; i++) {
-        kiln_tracker_request *request = job->request.data[i];
-        if (!kiln_str_is(request->want.board, device->board->node) || !may_have(t, device, request))
-            continue;
-        trade_places(job, at, i);
-        return request;
-    }
-    return oldest;
+kiln_tracker_request *kiln_tracker_queue_take_fresh(kiln_tracker *t) {
+    if (t->queue.fresh.count == 0) return NULL;
+    kiln_tracker_request *request = t->queue.fresh.data[0];
+    request->fresh = false;
+    kiln_tracker_remove(&t->queue.fresh, request);
+    return request;
 }
 
-static uint64_t priority_of(const kiln_tracker *t, const kiln_tracker_request *request) {
-    const uint64_t bound = request->job->project->setting[KILN_SETTING_PRIORITY];
-    uint64_t priority = request->job->spec.priority;
-    if (bound) priority = KILN_MIN(priority, bound);
-    return priority + (t->now_ns - request->since_ns) / KILN_TRACKER_AGEING_NS;
-}
+/* ---- Invariants ---- */
 
-static bool is_before(const kiln_tracker *t, const kiln_tracker_request *a,
-                      const kiln_tracker_request *b) {
-    uint64_t a_priority = priority_of(t, a), b_priority = priority_of(t, b);
-    if (a_priority != b_priority) return a_priority > b_priority;
-    if (a->job->leases != b->job->leases) return a->job->leases < b->job->leases;
-    return a->order < b->order;
-}
-
-static kiln_tracker_request *of_project(const kiln_tracker *t, const kiln_tracker_project *project,
-                                        const kiln_tracker_device *device) {
-    kiln_tracker_request *best = NULL;
-    for (uint32_t i = 0; i < project->waiting.count; i++) {
-        kiln_tracker_request *request = of_job(t, project->waiting.data[i], device);
-        if (request && (!best || is_before(t, request, best))) best = request;
-    }
-    return best;
-}
-
-static kiln_tracker_request *choose(const kiln_tracker *t, const kiln_tracker_device *device) {
-    kiln_tracker_request *best = NULL;
-    double best_claim = 0;
-    for (uint32_t i = 0; i < t->project.count; i++) {
-        const kiln_tracker_project *project = t->project.data[i];
-        if (project->waiting.count == 0) continue;
-        double claim = kiln_tracker_project_claim(t, project);
-        if (best && claim > best_claim) continue;
-        kiln_tracker_request *request = of_project(t, project, device);
-        if (!request) continue;
-        if (best && claim == best_claim && !is_before(t, request, best)) continue;
-        best = request;
-        best_claim = claim;
-    }
-    return best ? preferred(t, best, device) : NULL;
-}
-
-/* ---- Grants ---- */
-
-static uint32_t free_slot(const kiln_tracker_device *device) {
-    uint32_t slot = device->first_slot;
-    while (device->board->slot[slot]) slot++;
-    return slot;
-}
-
-/* Gives the device, or keeps it free until all of it can be given. */
-static void give(kiln_tracker *t, kiln_tracker_device *device, kiln_tracker_request *request) {
-    if (must_wait(device, request)) {
-        device->reserved = request;
-        request->reserving = device;
-        kiln_tracker_board_refresh(t, device->board);
-        return;
-    }
-    kiln_tracker_lease_grant(t, device, free_slot(device), request);
-}
-
-static void serve_device(kiln_tracker *t, kiln_tracker_device *device) {
-    while (device->board->available && device->said->busy < device->said->slots) {
-        if (device->reserved && !may_have(t, device, device->reserved)) { /* over its quota now */
-            device->reserved->reserving = NULL;
-            device->reserved = NULL;
+void kiln_tracker_queue_check(const kiln_tracker *t) {
+    uint32_t count = 0, of_projects = 0, waiting = 0, listed = 0;
+    KILN_CHECK(t->queue.fresh.count == 0); /* each was looked at before the step ended */
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        const kiln_tracker_job *job = t->jobs.all.data[i];
+        count += job->queue.requests.count;
+        waiting += job->queue.requests.count > 0;
+        for (uint32_t r = 0; r < job->queue.requests.count; r++) {
+            const kiln_tracker_request *request = job->queue.requests.data[r];
+            const kiln_tracker_device *device = request->reservation.device;
+            KILN_CHECK(request->job == job);
+            KILN_CHECK(!device || device->reserved == &request->reservation);
         }
-        kiln_tracker_request *request = device->reserved ? device->reserved : choose(t, device);
-        if (!request || (device->reserved && device->said->busy > 0)) return;
-        give(t, device, request);
     }
-}
-
-/* One of the board's that is idle and may be had; NULL. */
-static kiln_tracker_device *idle_of(const kiln_tracker *t, kiln_tracker_board *board,
-                                    const kiln_tracker_request *request) {
-    for (uint32_t i = 0; i < board->device_count; i++)
-        if (board->device[i].idle_at && may_have(t, &board->device[i], request))
-            return &board->device[i];
-    return NULL;
-}
-
-/* The board that it would like, or any; one that it need not wait for before others. */
-static void serve_request(kiln_tracker *t, kiln_tracker_request *request) {
-    kiln_tracker_board *liked = kiln_tracker_board_find(t, request->want.board);
-    kiln_tracker_device *found = liked ? idle_of(t, liked, request) : NULL;
-    for (uint32_t i = 0; (!found || must_wait(found, request)) && i < t->idle.count; i++) {
-        kiln_tracker_device *device = t->idle.data[i];
-        if (may_have(t, device, request) && (!found || !must_wait(device, request))) found = device;
+    for (uint32_t i = 0; i < t->projects.all.count; i++) {
+        of_projects += t->projects.all.data[i]->queue.count;
+        listed += t->projects.all.data[i]->queue.jobs.count;
     }
-    if (found) give(t, found, request);
-}
-
-void kiln_tracker_offer_idle(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->idle.count; i++) {
-        if (t->idle.data[i]->offered) continue;
-        t->idle.data[i]->offered = true;
-        kiln_vec_push(&t->offered, t->idle.data[i]);
-    }
-}
-
-void kiln_tracker_grant(kiln_tracker *t) {
-    while (t->offered.count) {
-        kiln_tracker_device *device = kiln_vec_pop(&t->offered);
-        device->offered = false;
-        serve_device(t, device);
-    }
-    while (t->fresh.count) {
-        kiln_tracker_request *request = t->fresh.data[0];
-        request->fresh = false;
-        kiln_tracker_remove(&t->fresh, request);
-        serve_request(t, request);
-    }
-}
-
-/* ---- What tuners ask ---- */
-
-static kiln_tracker_job *running_job_of(kiln_tracker *t, kiln_str id,
-                                        const kiln_tracker_peer *tuner) {
-    kiln_tracker_job *job = kiln_tracker_job_find(t, id);
-    bool is_its = job && job->state == KILN_JOB_RUNNING && strcmp(job->tuner, tuner->node) == 0;
-    return is_its && !job->ending_ns ? job : NULL;
-}
-
-/* Why the request cannot wait here; NULL. */
-static kiln_status refusal(kiln_tracker *t, const kiln_tracker_job *job,
-                           const kiln_msg_lease_req *want) {
-    if (!job) return KILN_ERROR(NOT_FOUND, "job %.*s is not this tuner's", KILN_STR_ARG(want->job));
-    if (t->request_count >= KILN_TRACKER_REQUESTS_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "the queue of lease requests is full");
-    if (job->request.count >= KILN_TRACKER_REQUESTS_OF_JOB_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u lease requests of this job wait already",
-                          job->request.count);
-    if (want->trials == 0 || want->ttl_ms == 0 || want->ttl_ms > KILN_TRACKER_LEASE_TTL_MAX_MS)
-        return KILN_ERROR(INVALID_ARGUMENT,
-                          "a lease needs trials, and a time to live of at most %u ms",
-                          KILN_TRACKER_LEASE_TTL_MAX_MS);
-    return kiln_tracker_quota_of_queue(t, job->project);
-}
-
-/* What the job wants, and what this request wants beside it. */
-static kiln_status find_fit(kiln_tracker *t, const kiln_tracker_job *job,
-                            const kiln_msg_lease_req *want, kiln_tracker_want **out_fit) {
-    kiln_msg_label label[2 * KILN_MESSAGES_LABELS];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < job->spec.labels.count; i++) label[count++] = job->spec.labels.item[i];
-    for (uint32_t i = 0; i < want->labels.count; i++) label[count++] = want->labels.item[i];
-    return kiln_tracker_want_get(t, want->target, job->spec.key, label, count, want->exclusive,
-                                 out_fit);
-}
-
-void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner,
-                            const kiln_message *message) {
-    const kiln_msg_lease_req *want = &message->lease_req;
-    kiln_tracker_job *job = running_job_of(t, want->job, tuner);
-    if (job && (kiln_tracker_lease_repeat(t, tuner, want->request) ||
-                kiln_tracker_request_find(t, tuner->boot, want->request)))
-        return;
-    kiln_tracker_want *fit = NULL;
-    kiln_status st = refusal(t, job, want);
-    if (!st) st = find_fit(t, job, want, &fit);
-    if (st) {
-        kiln_tracker_send_error(t, tuner, message->stream, kiln_status_code(st), want->job,
-                                want->request, "%s", kiln_status_text(st));
-        kiln_status_free(st);
-        return;
-    }
-    kiln_tracker_request *request = kiln_alloc(sizeof *request);
-    kiln_arena_init(&request->arena, 512);
-    request->want = kiln_message_copy(message, &request->arena).lease_req;
-    request->fit = fit;
-    request->job = job;
-    request->order = ++t->last_order;
-    request->since_ns = t->now_ns;
-    kiln_tracker_set_text(request->tuner, kiln_str_from(tuner->boot));
-    kiln_tracker_set_text(request->node, kiln_str_from(tuner->node));
-    add_request(t, request);
+    KILN_CHECK(count == t->queue.count && count == of_projects && waiting == listed);
 }

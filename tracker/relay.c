@@ -50,25 +50,25 @@ static void forward(kiln_tracker *t, const kiln_tracker_peer *to, const kiln_mes
 /* Keeps it for a board that may come back after the tracker's restart; too many are lost, as on a
  * bad line. */
 static void hold_back(kiln_tracker_lease *lease, const kiln_message *message) {
-    if (lease->held_back.count == KILN_TRACKER_HELD_BACK_MAX) return;
-    if (lease->held_back.count == 0) kiln_arena_init(&lease->held_back_arena, 1024);
-    kiln_message copy = kiln_message_copy(message, &lease->held_back_arena);
-    kiln_vec_push(&lease->held_back, copy);
+    if (lease->held_back.messages.count == KILN_TRACKER_HELD_BACK_MAX) return;
+    if (lease->held_back.messages.count == 0) kiln_arena_init(&lease->held_back.arena, 1024);
+    kiln_message copy = kiln_message_copy(message, &lease->held_back.arena);
+    kiln_vec_push(&lease->held_back.messages, copy);
 }
 
 void kiln_tracker_lease_hand_over(kiln_tracker *t, kiln_tracker_lease *lease) {
     lease->board_due_ns = 0;
-    for (uint32_t i = 0; i < lease->held_back.count; i++)
-        forward(t, lease->board->peer, &lease->held_back.data[i]);
-    kiln_vec_deinit(&lease->held_back);
-    kiln_arena_deinit(&lease->held_back_arena);
+    for (uint32_t i = 0; i < lease->held_back.messages.count; i++)
+        forward(t, lease->board->peer, &lease->held_back.messages.data[i]);
+    kiln_vec_deinit(&lease->held_back.messages);
+    kiln_arena_deinit(&lease->held_back.arena);
 }
 
 void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
                              const kiln_message *message) {
     kiln_tracker_lease *lease = kiln_tracker_lease_own(t, tuner, lease_in(message));
     if (!lease) {
-        t->stale_refused += message->type == KILN_MSG_TRIAL;
+        t->relay.stale_refused += message->type == KILN_MSG_TRIAL;
         return;
     }
     if (message->type == KILN_MSG_TRIAL && !count_trial(lease, message->trial.trial)) {
@@ -88,7 +88,7 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
     }
     if (message->type == KILN_MSG_TRIAL &&
         !kiln_tracker_trial_blobs(t, tuner, lease, &message->trial)) {
-        t->rights_refused++;
+        kiln_tracker_count_refusal(t);
         kiln_tracker_send_error(t, tuner, message->stream, KILN_NOT_FOUND, message->trial.trial,
                                 lease->lease, "a blob of the trial is not here from %s",
                                 tuner->person);
@@ -106,7 +106,7 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
 static void refuse(kiln_tracker *t, const kiln_tracker_peer *board, uint64_t lease) {
     kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
                          .lease_lost = {.lease = lease, .code = KILN_ABORTED}};
-    t->stale_refused++;
+    t->relay.stale_refused++;
     kiln_tracker_send(t, board, &lost);
 }
 
@@ -117,7 +117,7 @@ static void swallow(kiln_tracker *t, const kiln_tracker_peer *board, const kiln_
     kiln_message ack = {
         .type = KILN_MSG_TRIAL_ACK,
         .trial_ack = {.trial = result->trial, .attempt = result->attempt, .lease = result->lease}};
-    t->stale_refused++;
+    t->relay.stale_refused++;
     if (message->type == KILN_MSG_TRIAL_RESULT) kiln_tracker_send(t, board, &ack);
 }
 
@@ -138,11 +138,11 @@ void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     }
     /* A holder that is away gets it when the board sends it again. */
     kiln_tracker_peer *holder = kiln_tracker_holder_by_boot(t, lease->tuner);
-    if (is_result) kiln_tracker_outputs_sent(holder, &message->trial_result.outputs.digest);
+    if (is_result) kiln_tracker_peer_add_output(holder, &message->trial_result.outputs.digest);
     forward(t, holder, message);
     if (!is_result || message->trial_result.attempt <= sent->attempt) return;
     sent->attempt = message->trial_result.attempt;
-    t->results++;
+    t->relay.results++;
     note(t, lease, KILN_TRACKER_TRIAL_RESULT, trial,
          kiln_outcome_name((kiln_outcome)message->trial_result.outcome));
     kiln_tracker_board_judge(t, lease->board, &message->trial_result); /* it may end the lease */

@@ -1,5 +1,5 @@
 /* What people may do: roles in projects, rights, and which right each message needs (rights.def).
- * Pure, and without a tracker: tracker/project.c knows who has which role, and asks here; handlers
+ * Pure, and without a tracker: tracker/access.c knows who has which role, and asks here; handlers
  * ask kiln_tracker_may and compare no roles themselves. */
 #ifndef KILN_TRACKER_RIGHTS_H
 #define KILN_TRACKER_RIGHTS_H

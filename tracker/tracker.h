@@ -206,6 +206,9 @@ uint32_t kiln_tracker_job_blobs(kiln_tracker *tracker, kiln_str id,
  * per grant. */
 void kiln_tracker_step(kiln_tracker *tracker, uint64_t now_ns, const kiln_tracker_event *event,
                        kiln_tracker_actions *actions);
+/* Aborts where what one owner holds contradicts itself or another's, between two steps. Cost: O(all
+ * that there is). For tests, the simulator and debug builds. */
+void kiln_tracker_check(const kiln_tracker *tracker);
 /* What a connected peer may do with blobs (kiln_blob_guard of proto/net.h). To one that may not get
  * a blob it is not there. `kiln_tracker_may_put`: PERMISSION_DENIED, RESOURCE_EXHAUSTED. */
 bool kiln_tracker_may_get(kiln_tracker *tracker, uint64_t peer, const kiln_digest *digest);

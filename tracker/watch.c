@@ -34,9 +34,9 @@ static void add(changed_rows *rows, uint64_t change, const void *item) {
 
 static void find_boards(const kiln_tracker *t, const kiln_tracker_watcher *w, changed_rows *rows) {
     kiln_str id = kiln_str_from(w->id);
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++) {
-        const kiln_tracker_board *board = t->board.data[i];
+    kiln_thread_walks(t->boards.all.count);
+    for (uint32_t i = 0; i < t->boards.all.count; i++) {
+        const kiln_tracker_board *board = t->boards.all.data[i];
         if (!board->known || board->changed <= w->seen) continue;
         if (id.size && !kiln_tracker_is_asked(id, kiln_str_from(board->node), board->up.key))
             continue;
@@ -45,9 +45,9 @@ static void find_boards(const kiln_tracker *t, const kiln_tracker_watcher *w, ch
 }
 
 static void find_jobs(kiln_tracker *t, const kiln_tracker_watcher *w, changed_rows *rows) {
-    kiln_thread_walks(t->job.count);
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        const kiln_tracker_job *job = t->job.data[i];
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        const kiln_tracker_job *job = t->jobs.all.data[i];
         if (job->changed <= w->seen || (w->id[0] && strcmp(w->id, job->id) != 0)) continue;
         if (!kiln_tracker_sees(t, w->peer, job)) continue;
         add(rows, job->changed, job);
@@ -60,7 +60,7 @@ static void serve(kiln_tracker *t, kiln_tracker_watcher *w) {
     kiln_msg_job_row job[KILN_MESSAGES_PAGE];
     kiln_sign_public trusted[KILN_MESSAGES_TRUSTED];
     changed_rows rows = {0};
-    if (w->seen >= t->change) return;
+    if (w->seen >= t->effects.change) return;
     if (is_of_boards(w))
         find_boards(t, w, &rows);
     else
@@ -68,7 +68,7 @@ static void serve(kiln_tracker *t, kiln_tracker_watcher *w) {
     if (rows.row.count > 0) qsort(rows.row.data, rows.row.count, sizeof *rows.row.data, compare);
     w->more = rows.row.count > KILN_MESSAGES_PAGE;
     uint32_t count = w->more ? KILN_MESSAGES_PAGE : rows.row.count;
-    w->seen = w->more ? rows.row.data[count - 1].change : t->change;
+    w->seen = w->more ? rows.row.data[count - 1].change : t->effects.change;
     kiln_message message = {
         .type = KILN_MSG_CHANGE, .stream = w->stream, .change = {.seq = w->seen}};
     for (uint32_t i = 0; i < count; i++) {
@@ -90,31 +90,50 @@ static void serve(kiln_tracker *t, kiln_tracker_watcher *w) {
 }
 
 void kiln_tracker_watches_tick(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->watcher.count; i++)
-        if (!t->watcher.data[i]->waits) serve(t, t->watcher.data[i]);
+    for (uint32_t i = 0; i < t->watchers.all.count; i++)
+        if (!t->watchers.all.data[i]->waits) serve(t, t->watchers.all.data[i]);
 }
 
 static void remove_watcher(kiln_tracker *t, kiln_tracker_watcher *w) {
-    kiln_tracker_remove(&t->watcher, w);
+    kiln_tracker_remove(&t->watchers.all, w);
     kiln_free(w);
 }
 
 void kiln_tracker_watches_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer) {
-    for (uint32_t i = t->watcher.count; i-- > 0;)
-        if (t->watcher.data[i]->peer == peer) remove_watcher(t, t->watcher.data[i]);
+    for (uint32_t i = t->watchers.all.count; i-- > 0;)
+        if (t->watchers.all.data[i]->peer == peer) remove_watcher(t, t->watchers.all.data[i]);
 }
 
 void kiln_tracker_watches_free(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->watcher.count; i++) kiln_free(t->watcher.data[i]);
-    kiln_vec_deinit(&t->watcher);
+    for (uint32_t i = 0; i < t->watchers.all.count; i++) kiln_free(t->watchers.all.data[i]);
+    kiln_vec_deinit(&t->watchers.all);
 }
 
 static kiln_tracker_watcher *find(const kiln_tracker *t, const kiln_tracker_peer *peer,
                                   uint32_t stream) {
-    for (uint32_t i = 0; i < t->watcher.count; i++)
-        if (t->watcher.data[i]->peer == peer && t->watcher.data[i]->stream == stream)
-            return t->watcher.data[i];
+    for (uint32_t i = 0; i < t->watchers.all.count; i++)
+        if (t->watchers.all.data[i]->peer == peer && t->watchers.all.data[i]->stream == stream)
+            return t->watchers.all.data[i];
     return NULL;
+}
+
+static uint32_t count_of_person(const kiln_tracker *t, const kiln_tracker_peer *client) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < t->watchers.all.count; i++)
+        count += kiln_tracker_is_same_person(t->watchers.all.data[i]->peer, client);
+    return count;
+}
+
+/* Of jobs of the same project. */
+static uint32_t count_of_project(kiln_tracker *t, const kiln_tracker_job *job) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; job && i < t->watchers.all.count; i++) {
+        const kiln_tracker_watcher *w = t->watchers.all.data[i];
+        const kiln_tracker_job *other =
+            w->topic == KILN_TOPIC_JOB ? kiln_tracker_job_find(t, kiln_str_from(w->id)) : NULL;
+        count += other && kiln_str_equal(other->spec.project, job->spec.project);
+    }
+    return count;
 }
 
 /* Why nobody can watch that; NULL. */
@@ -127,11 +146,14 @@ static kiln_status refusal(kiln_tracker *t, const kiln_tracker_peer *client,
         return KILN_ERROR(NOT_FOUND, "there is no job %.*s", KILN_STR_ARG(watch->id));
     if (watch->topic == KILN_TOPIC_BOARD && !kiln_tracker_board_named(t, watch->id))
         return KILN_ERROR(NOT_FOUND, "there is no board %.*s", KILN_STR_ARG(watch->id));
-    if (watch->since && (watch->since < t->first_change || watch->since > t->change))
+    if (watch->since &&
+        (watch->since < t->effects.first_change || watch->since > t->effects.change))
         return KILN_ERROR(OUT_OF_RANGE, "this tracker does not know what changed since then");
-    if (t->watcher.count >= KILN_TRACKER_WATCHERS_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u watch already", t->watcher.count);
-    return kiln_tracker_quota_of_watchers(t, client, watch->topic == KILN_TOPIC_JOB ? job : NULL);
+    if (t->watchers.all.count >= KILN_TRACKER_WATCHERS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u watch already", t->watchers.all.count);
+    if (watch->topic != KILN_TOPIC_JOB) job = NULL;
+    return kiln_tracker_quota_of_watchers(t, client, count_of_person(t, client), job,
+                                          count_of_project(t, job));
 }
 
 static kiln_tracker_watcher *make(kiln_tracker *t, kiln_tracker_peer *client,
@@ -147,7 +169,7 @@ static kiln_tracker_watcher *make(kiln_tracker *t, kiln_tracker_peer *client,
     if (watch->topic == KILN_TOPIC_JOB)
         id = kiln_str_from(kiln_tracker_job_latest(t, watch->id)->id);
     if (id.size) memcpy(w->id, id.data, KILN_MIN(id.size, sizeof w->id - 1));
-    kiln_vec_push(&t->watcher, w);
+    kiln_vec_push(&t->watchers.all, w);
     return w;
 }
 

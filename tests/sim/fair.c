@@ -45,8 +45,8 @@ static void charge_lease(sim_fair *fair, const kiln_tracker_lease *lease, double
 }
 
 static void charge(sim_fair *fair, const kiln_tracker *t, uint64_t now_ns) {
-    for (uint32_t i = 0; i < t->lease.count; i++) {
-        const kiln_tracker_lease *lease = t->lease.data[i];
+    for (uint32_t i = 0; i < t->leases.all.count; i++) {
+        const kiln_tracker_lease *lease = t->leases.all.data[i];
         double lasted_ns = slots_of(lease) * (double)(now_ns - lease->granted_ns);
         fair->longest_ns = KILN_MAX(fair->longest_ns, lasted_ns);
         charge_lease(fair, lease, (double)(now_ns - fair->seen_ns));
@@ -61,19 +61,19 @@ typedef struct standing {
 } standing;
 
 static void take_stock(const kiln_tracker *t, standing out[SIM_PROJECTS]) {
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        const kiln_tracker_job *job = t->job.data[i];
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        const kiln_tracker_job *job = t->jobs.all.data[i];
         uint32_t project = index_of(job->spec.project);
         if (project == SIM_PROJECTS || !kiln_tracker_job_is_open(job)) continue;
         out[project].weight = KILN_MAX(out[project].weight, KILN_MAX(job->spec.weight, 1u));
-        out[project].waiting += job->request.count;
+        out[project].waiting += job->queue.requests.count;
     }
 }
 
 static uint32_t slots_in_all(const kiln_tracker *t) {
     uint32_t slots = 0;
-    for (uint32_t i = 0; i < t->board.count; i++)
-        slots += kiln_tracker_board_slots(t->board.data[i]);
+    for (uint32_t i = 0; i < t->boards.all.count; i++)
+        slots += kiln_tracker_board_slots(t->boards.all.data[i]);
     return slots;
 }
 
@@ -133,11 +133,11 @@ static bool could_have(const kiln_tracker_request *request, const kiln_tracker_l
 
 static bool is_passed_over(const kiln_tracker *t, uint32_t project,
                            const kiln_tracker_lease *lease) {
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        const kiln_tracker_job *job = t->job.data[i];
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        const kiln_tracker_job *job = t->jobs.all.data[i];
         if (index_of(job->spec.project) != project || !kiln_tracker_job_is_open(job)) continue;
-        for (uint32_t r = 0; r < job->request.count; r++)
-            if (could_have(job->request.data[r], lease)) return true;
+        for (uint32_t r = 0; r < job->queue.requests.count; r++)
+            if (could_have(job->queue.requests.data[r], lease)) return true;
     }
     return false;
 }
@@ -149,11 +149,11 @@ static void note_given(sim_fair *fair, kiln_tracker *t) {
         if (kiln_tracker_lease_find(t, fair->given.data[i].lease))
             fair->given.data[kept++] = fair->given.data[i];
     fair->given.count = kept;
-    for (uint32_t i = 0; i < t->lease.count; i++) {
-        sim_given given = {.lease = t->lease.data[i]->lease};
+    for (uint32_t i = 0; i < t->leases.all.count; i++) {
+        sim_given given = {.lease = t->leases.all.data[i]->lease};
         if (given.lease <= fair->epoch) continue;
         for (uint32_t p = 0; p < SIM_PROJECTS; p++)
-            given.passed_over[p] = is_passed_over(t, p, t->lease.data[i]);
+            given.passed_over[p] = is_passed_over(t, p, t->leases.all.data[i]);
         kiln_vec_push(&fair->given, given);
     }
 }
@@ -174,9 +174,9 @@ static uint64_t waited_since(const sim_fair *fair, const kiln_tracker_job *job, 
 /* Since when a job waits for the lease, or with NULL for any; UINT64_MAX: it does not. */
 static uint64_t oldest_ns(const kiln_tracker_job *job, const kiln_tracker_lease *lease) {
     uint64_t since_ns = UINT64_MAX;
-    for (uint32_t i = 0; i < job->request.count; i++)
-        if (!lease || could_have(job->request.data[i], lease))
-            since_ns = KILN_MIN(since_ns, job->request.data[i]->since_ns);
+    for (uint32_t i = 0; i < job->queue.requests.count; i++)
+        if (!lease || could_have(job->queue.requests.data[i], lease))
+            since_ns = KILN_MIN(since_ns, job->queue.requests.data[i]->since_ns);
     return since_ns;
 }
 
@@ -186,8 +186,8 @@ static void check_turn(sim_fair *fair, sim_world *world, const kiln_tracker *t,
                        const kiln_tracker_lease *lease, uint64_t now_ns) {
     if (!lease->job || world->options.quotas) return;
     uint64_t its = urgency(lease->job, waited_since(fair, lease->job, now_ns), now_ns);
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        const kiln_tracker_job *job = t->job.data[i];
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        const kiln_tracker_job *job = t->jobs.all.data[i];
         if (job == lease->job || job->project != lease->job->project) continue;
         uint64_t since_ns = oldest_ns(job, lease);
         if (since_ns != UINT64_MAX && urgency(job, since_ns, now_ns) > its)
@@ -199,18 +199,18 @@ static void check_turn(sim_fair *fair, sim_world *world, const kiln_tracker *t,
 
 void sim_fair_before(sim_fair *fair, const kiln_tracker *t, uint64_t now_ns) {
     charge(fair, t, now_ns);
-    fair->epoch = t->epoch;
+    fair->epoch = t->leases.epoch;
     fair->turn.count = 0;
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        sim_turn turn = {t->job.data[i], oldest_ns(t->job.data[i], NULL)};
-        if (turn.job->request.count) kiln_vec_push(&fair->turn, turn);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        sim_turn turn = {t->jobs.all.data[i], oldest_ns(t->jobs.all.data[i], NULL)};
+        if (turn.job->queue.requests.count) kiln_vec_push(&fair->turn, turn);
     }
 }
 
 void sim_fair_after(sim_fair *fair, sim_world *world, kiln_tracker *t, uint64_t now_ns) {
-    for (uint32_t i = 0; i < t->lease.count; i++)
-        if (t->lease.data[i]->lease > fair->epoch)
-            check_turn(fair, world, t, t->lease.data[i], now_ns);
+    for (uint32_t i = 0; i < t->leases.all.count; i++)
+        if (t->leases.all.data[i]->lease > fair->epoch)
+            check_turn(fair, world, t, t->leases.all.data[i], now_ns);
     check_shares(fair, world, t);
     note_given(fair, t);
 }

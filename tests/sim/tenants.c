@@ -87,24 +87,24 @@ static uint32_t slots_of(const kiln_tracker_lease *lease) {
 static void count(const kiln_tracker *t, uint32_t project, sim_use *out) {
     const char *name = sim_project_name[project];
     *out = (sim_use){0};
-    for (uint32_t i = 0; i < t->lease.count; i++) {
-        const kiln_tracker_lease *lease = t->lease.data[i];
+    for (uint32_t i = 0; i < t->leases.all.count; i++) {
+        const kiln_tracker_lease *lease = t->leases.all.data[i];
         if (!lease->job || !kiln_str_is(lease->job->spec.project, name)) continue;
         out->slots += slots_of(lease);
-        out->longest_ns = KILN_MAX(out->longest_ns, t->now_ns - lease->granted_ns);
+        out->longest_ns = KILN_MAX(out->longest_ns, t->effects.now_ns - lease->granted_ns);
     }
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        const kiln_tracker_job *job = t->job.data[i];
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        const kiln_tracker_job *job = t->jobs.all.data[i];
         if (!kiln_str_is(job->spec.project, name)) continue;
         out->jobs += kiln_tracker_job_is_open(job);
-        out->queued += job->request.count;
+        out->queued += job->queue.requests.count;
     }
 }
 
 static void charge(sim_world *world, const kiln_tracker *t, uint32_t project) {
     sim_tenant *tenant = &world->tenant[project];
-    const uint64_t wall_ns = t->now_ns + t->wall_offset_ns, day = wall_ns / DAY_NS;
-    uint64_t passed_ns = t->now_ns - world->tenants_seen_ns;
+    const uint64_t wall_ns = t->effects.now_ns + t->effects.wall_offset_ns, day = wall_ns / DAY_NS;
+    uint64_t passed_ns = t->effects.now_ns - world->tenants_seen_ns;
     if (tenant->day != day) {
         tenant->used_ns = 0;
         passed_ns = KILN_MIN(passed_ns, wall_ns % DAY_NS);
@@ -141,7 +141,7 @@ static void check(sim_world *world, const kiln_tracker *t, uint32_t project) {
 }
 
 void sim_tenants_begin(sim_world *world, const kiln_tracker *t) {
-    world->tenants_seen_ns = t->now_ns;
+    world->tenants_seen_ns = t->effects.now_ns;
     for (uint32_t p = 0; p < SIM_PROJECTS; p++) count(t, p, &world->tenant[p].use);
 }
 
@@ -155,5 +155,5 @@ void sim_tenants_check(sim_node *tracker, const kiln_tracker *t) {
         charge(world, t, p);
         if (!tracker->jumped_ns) check(world, t, p);
     }
-    world->tenants_seen_ns = t->now_ns;
+    world->tenants_seen_ns = t->effects.now_ns;
 }

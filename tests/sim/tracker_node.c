@@ -229,11 +229,11 @@ static void check_lease(const sim_node *node, kiln_tracker *t, const kiln_tracke
 /* Nobody waits while there is what they want, nor longer than their turn may take. */
 static void check_waiting(const sim_node *node, kiln_tracker *t, const kiln_tracker_job *job) {
     sim_world *world = node->world;
-    if (!job->request.count) return;
+    if (!job->queue.requests.count) return;
     if (world->options.quotas) return; /* then it may well wait */
-    kiln_tracker_request *request = job->request.data[0];
-    for (uint32_t i = 0; i < t->idle.count; i++) {
-        kiln_tracker_device *device = t->idle.data[i];
+    kiln_tracker_request *request = job->queue.requests.data[0];
+    for (uint32_t i = 0; i < t->boards.idle.count; i++) {
+        kiln_tracker_device *device = t->boards.idle.data[i];
         bool needs_all = kiln_tracker_want_is_whole(request->fit, device);
         if (kiln_tracker_want_fits(request->fit, device) && !(needs_all && device->said->busy))
             sim_fail(world, "board %s idles while a request waits", device->board->node);
@@ -250,14 +250,14 @@ static void check_promises(sim_node *node) {
     sim_world *world = node->world;
     if (world->now_ns < s->check_ns || world->now_ns < node->jumped_ns + SIM_S) return;
     s->check_ns = world->now_ns + SIM_S;
-    for (uint32_t i = 0; i < s->machine->job.count; i++) {
-        check_job(node, s->machine, s->machine->job.data[i]);
-        check_waiting(node, s->machine, s->machine->job.data[i]);
+    for (uint32_t i = 0; i < s->machine->jobs.all.count; i++) {
+        check_job(node, s->machine, s->machine->jobs.all.data[i]);
+        check_waiting(node, s->machine, s->machine->jobs.all.data[i]);
     }
-    for (uint32_t i = 0; i < s->machine->lease.count; i++)
-        check_lease(node, s->machine, s->machine->lease.data[i]);
-    for (uint32_t i = 0; i < s->machine->peer.count; i++) {
-        const kiln_tracker_peer *peer = s->machine->peer.data[i];
+    for (uint32_t i = 0; i < s->machine->leases.all.count; i++)
+        check_lease(node, s->machine, s->machine->leases.all.data[i]);
+    for (uint32_t i = 0; i < s->machine->peers.all.count; i++) {
+        const kiln_tracker_peer *peer = s->machine->peers.all.data[i];
         if (!peer->closing && sim_clock(node) - peer->heard_ns > 7 * SIM_S)
             sim_fail(world, "a dead %s goes unnoticed", kiln_peer_role_name(peer->role));
     }
@@ -316,6 +316,7 @@ static void run_step(sim_node *node, const kiln_tracker_event *event) {
     sim_fair_before(&s->fair, s->machine, sim_clock(node));
     const kiln_thread_work before = *kiln_thread_work_here();
     kiln_tracker_step(s->machine, sim_clock(node), event, &actions);
+    kiln_tracker_check(s->machine);
     sim_check_work(node, &before);
     sim_fair_after(&s->fair, node->world, s->machine, sim_clock(node));
     if (sim_database_leads(node->world->database, s->session)) sim_tenants_check(node, s->machine);
@@ -382,25 +383,25 @@ static void end_session(sim_node *none, uint64_t session, uint64_t world_at) {
 /* Jobs, boards, leases and requests, as one number. */
 static uint64_t state_hash(const tracker_state *s) {
     kiln_strbuf text = {0};
-    for (uint32_t i = 0; i < s->machine->board.count; i++) {
-        if (!s->machine->board.data[i]->known) continue;
+    for (uint32_t i = 0; i < s->machine->boards.all.count; i++) {
+        if (!s->machine->boards.all.data[i]->known) continue;
         const kiln_msg_board_row row =
-            kiln_tracker_board_row(s->machine, s->machine->board.data[i], NULL);
+            kiln_tracker_board_row(s->machine, s->machine->boards.all.data[i], NULL);
         kiln_record_print_json(KILN_RECORD_board_row, &row, &text);
     }
-    for (uint32_t i = 0; i < s->machine->job.count; i++) {
+    for (uint32_t i = 0; i < s->machine->jobs.all.count; i++) {
         const kiln_msg_job_row row =
-            kiln_tracker_job_row(s->machine, s->machine->job.data[i], true);
+            kiln_tracker_job_row(s->machine, s->machine->jobs.all.data[i], true);
         kiln_record_print_json(KILN_RECORD_job_row, &row, &text);
     }
-    for (uint32_t i = 0; i < s->machine->lease.count; i++) {
-        const kiln_tracker_lease *lease = s->machine->lease.data[i];
+    for (uint32_t i = 0; i < s->machine->leases.all.count; i++) {
+        const kiln_tracker_lease *lease = s->machine->leases.all.data[i];
         kiln_strbuf_printf(&text, "%llu %llu %u %u %d\n", (unsigned long long)lease->lease,
                            (unsigned long long)lease->expires_ns, lease->trial.count,
-                           lease->held_back.count, lease->unclaimed);
+                           lease->held_back.messages.count, lease->unclaimed);
     }
-    kiln_strbuf_printf(&text, "%u %llu", s->machine->request_count,
-                       (unsigned long long)s->machine->persist);
+    kiln_strbuf_printf(&text, "%u %llu", s->machine->queue.count,
+                       (unsigned long long)s->machine->effects.persist);
     uint64_t hash = kiln_hash64(text.data, text.size, 0);
     kiln_strbuf_deinit(&text);
     return hash;
@@ -513,8 +514,8 @@ bool sim_tracker_has_open_job(const sim_world *world, const char *job) {
 
 bool sim_tracker_open_job(const sim_world *world, uint32_t index, char out_job[KILN_HASH128_TEXT]) {
     const tracker_state *s = leader_of(world);
-    for (uint32_t i = 0; s && i < s->machine->job.count; i++) {
-        const kiln_tracker_job *job = s->machine->job.data[i];
+    for (uint32_t i = 0; s && i < s->machine->jobs.all.count; i++) {
+        const kiln_tracker_job *job = s->machine->jobs.all.data[i];
         if (!kiln_tracker_job_is_open(job) || index-- > 0) continue;
         memcpy(out_job, job->id, KILN_HASH128_TEXT);
         return true;
@@ -527,7 +528,7 @@ uint64_t sim_tracker_newest_lease(const sim_world *world) {
     uint64_t newest = 0;
     for (uint32_t i = 0; i < world->options.trackers; i++) {
         const tracker_state *s = world->tracker[i]->state;
-        if (s->machine) newest = KILN_MAX(newest, s->machine->epoch);
+        if (s->machine) newest = KILN_MAX(newest, s->machine->leases.epoch);
     }
     return newest ? newest : UINT64_MAX;
 }
@@ -535,8 +536,8 @@ uint64_t sim_tracker_newest_lease(const sim_world *world) {
 bool sim_tracker_is_at_rest(const sim_world *world) {
     const tracker_state *s = leader_of(world);
     if (!s) return false;
-    for (uint32_t i = 0; i < s->machine->board.count; i++)
-        if (s->machine->board.data[i]->sick) return false;
+    for (uint32_t i = 0; i < s->machine->boards.all.count; i++)
+        if (s->machine->boards.all.data[i]->sick) return false;
     kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
     /* A board that is away may come back with one fault more, and go off duty for it. */
     return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0 &&

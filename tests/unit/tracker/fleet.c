@@ -28,6 +28,7 @@ static void expect_encodable(const kiln_message *message) {
 static void step(fleet *f, const kiln_tracker_event *event) {
     kiln_tracker_actions actions = {0};
     kiln_tracker_step(f->t, f->now_ns, event, &actions);
+    kiln_tracker_check(f->t);
     for (uint32_t i = 0; i < actions.list.count; i++) {
         const kiln_tracker_action *action = &actions.list.data[i];
         if (action->kind == KILN_TRACKER_SEND) {

@@ -123,7 +123,7 @@ static void expect_slices(fleet *f, kiln_tracker_page_kind kind, uint32_t slices
         const size_t size = out->size;
         more = kiln_tracker_page_step(page, out);
         const uint64_t walked = kiln_thread_work_here()->rows - rows;
-        const uint64_t counted = slices == 1 ? f->t->board.count + f->t->peer.count : 0;
+        const uint64_t counted = slices == 1 ? f->t->boards.all.count + f->t->peers.all.count : 0;
         assert_true(walked <= KILN_TRACKER_SLICE_ROWS + counted);
         if (kind == KILN_TRACKER_PAGE_STATE)
             assert_true(out->size - size <= KILN_TRACKER_SLICE_BYTES + 4096);
@@ -171,7 +171,7 @@ static void a_page_stays_whole_while_the_fleet_changes(void **state) {
             alive[stay++] = 1000 + i;
     }
     fleet_wait(f, 3 * FLEET_S, alive);
-    assert_int_equal(f->t->board.count, stay);
+    assert_int_equal(f->t->boards.all.count, stay);
     add_boards(f, MANY, 10);
     while (kiln_tracker_page_step(page, &text)) continue;
     kiln_tracker_page_destroy(page);

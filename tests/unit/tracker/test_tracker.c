@@ -213,8 +213,8 @@ static void whatever_is_as_long_as_it_may_be_is_told_and_kept(void **state) {
     ask_for_all(f);
     fleet_restart(f);
     connect_long(f, 30, KILN_PEER_ADMIN);
-    assert_int_equal(f->t->job.count, count);
-    assert_int_equal(f->t->board.count, count);
+    assert_int_equal(f->t->jobs.all.count, count);
+    assert_int_equal(f->t->boards.all.count, count);
     ask_for_all(f);
 }
 

@@ -1,73 +1,28 @@
-/* Bounds of what persons and projects may have, and a project's use of the boards by the day. A
- * lease counts from the grant on, with all slots that it takes. What waits for boards only waits
- * when its project has all that it may; what would have to be kept is refused. */
+/* Bounds of what persons and projects may have. A lease counts from the grant on, with all slots
+ * that it takes. What waits for boards only waits when its project has all that it may; what would
+ * have to be kept is refused. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "tracker/state.h"
-
-#define DAY_NS (UINT64_C(86400) * KILN_NS_PER_S)
-
-static uint64_t wall_ns(const kiln_tracker *t) { return t->now_ns + t->wall_offset_ns; }
 
 /* ---- Time of boards ---- */
 
-double kiln_tracker_project_day_ns(const kiln_tracker *t, const kiln_tracker_project *project) {
-    const uint64_t day = wall_ns(t) / DAY_NS, passed_ns = t->now_ns - project->charged_ns;
-    if (day == project->day) return project->day_ns + (double)passed_ns * project->slots;
-    return (double)KILN_MIN(wall_ns(t) % DAY_NS, passed_ns) * project->slots; /* since midnight */
-}
-
-void kiln_tracker_project_charge(kiln_tracker *t, kiln_tracker_project *project) {
-    project->day_ns = kiln_tracker_project_day_ns(t, project);
-    project->day = wall_ns(t) / DAY_NS;
-    project->charged_ns = t->now_ns;
-}
-
-static double limit_ns(const kiln_tracker_project *project) {
-    return (double)project->setting[KILN_SETTING_BOARD_SECONDS] * (double)KILN_NS_PER_S;
-}
-
-static bool is_used_up(const kiln_tracker *t, const kiln_tracker_project *project) {
-    return project->setting[KILN_SETTING_BOARD_SECONDS] &&
-           kiln_tracker_project_day_ns(t, project) >= limit_ns(project);
-}
-
-bool kiln_tracker_project_may_hold(const kiln_tracker *t, const kiln_tracker_project *project,
-                                   uint32_t slots) {
-    const uint64_t boards = project->setting[KILN_SETTING_BOARDS];
-    return (!boards || project->slots + slots <= boards) && !is_used_up(t, project);
-}
-
-void kiln_tracker_project_watch_time(kiln_tracker *t, const kiln_tracker_project *project) {
-    if (!project->setting[KILN_SETTING_BOARD_SECONDS] || !project->slots) return;
-    const double left_ns = limit_ns(project) - kiln_tracker_project_day_ns(t, project);
-    /* Rounded down, so that no more is used than there is. */
-    const uint64_t due_ns = left_ns > 0 ? (uint64_t)(left_ns / project->slots) : 0;
-    t->next_tick_ns = KILN_MIN(t->next_tick_ns, t->now_ns + KILN_MAX(due_ns, 1u));
-}
-
 /* To those who follow its jobs. */
 static void tell_jobs(kiln_tracker *t, const kiln_tracker_project *project, const char *text) {
-    kiln_thread_walks(t->job.count);
-    for (uint32_t i = 0; i < t->job.count; i++)
-        if (t->job.data[i]->project == project)
-            kiln_tracker_job_tell(t, t->job.data[i], t->job.data[i]->client, 0, text);
-}
-
-static void end_leases(kiln_tracker *t, const kiln_tracker_project *project, const char *why) {
-    for (uint32_t i = t->lease.count; i-- > 0;)
-        if (t->lease.data[i]->job && t->lease.data[i]->job->project == project)
-            kiln_tracker_lease_end(t, t->lease.data[i], KILN_RESOURCE_EXHAUSTED, why);
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++)
+        if (t->jobs.all.data[i]->project == project)
+            kiln_tracker_job_tell(t, t->jobs.all.data[i], t->jobs.all.data[i]->client, 0, text);
 }
 
 static void look_at_time(kiln_tracker *t, kiln_tracker_project *project) {
-    const bool used_up = is_used_up(t, project), was_used_up = project->is_used_up;
-    project->is_used_up = used_up;
+    const bool used_up = kiln_tracker_project_is_used_up(t, project),
+               was_used_up = project->is_used_up;
+    kiln_tracker_project_set_used_up(project, used_up);
     if (used_up && project->slots) {
-        end_leases(t, project, "its project has used its time of boards for today");
-        project->refused++;
-        t->quota_refused++;
+        kiln_tracker_leases_end_of_project(t, project,
+                                           "its project has used its time of boards for today");
+        kiln_tracker_count_over_quota(t, project);
     }
     if (used_up && !was_used_up)
         tell_jobs(t, project,
@@ -81,8 +36,8 @@ static void look_at_time(kiln_tracker *t, kiln_tracker_project *project) {
 }
 
 void kiln_tracker_quotas_tick(kiln_tracker *t) {
-    for (uint32_t i = t->project.count; i-- > 0;) {
-        kiln_tracker_project *project = t->project.data[i];
+    for (uint32_t i = t->projects.all.count; i-- > 0;) {
+        kiln_tracker_project *project = t->projects.all.data[i];
         look_at_time(t, project);
         if (!project->is_made) kiln_tracker_project_forget(t, project); /* its day may be over */
     }
@@ -91,8 +46,7 @@ void kiln_tracker_quotas_tick(kiln_tracker *t) {
 /* ---- How many ---- */
 
 static kiln_status over(kiln_tracker *t, kiln_tracker_project *project, kiln_status st) {
-    t->quota_refused++;
-    if (project) project->refused++;
+    kiln_tracker_count_over_quota(t, project);
     return st;
 }
 
@@ -106,10 +60,10 @@ bool kiln_tracker_is_same_person(const kiln_tracker_peer *a, const kiln_tracker_
 
 static uint32_t jobs_of(const kiln_tracker *t, const char *person) {
     uint32_t count = 0;
-    kiln_thread_walks(t->job.count);
-    for (uint32_t i = 0; i < t->job.count; i++)
-        count +=
-            kiln_tracker_job_is_open(t->job.data[i]) && strcmp(t->job.data[i]->owner, person) == 0;
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++)
+        count += kiln_tracker_job_is_open(t->jobs.all.data[i]) &&
+                 strcmp(t->jobs.all.data[i]->owner, person) == 0;
     return count;
 }
 
@@ -118,10 +72,10 @@ kiln_status kiln_tracker_quota_of_jobs(kiln_tracker *t, const kiln_tracker_peer 
     const kiln_str name = spec->project.size ? spec->project : KILN_STR(KILN_PROJECT_DEFAULT);
     kiln_tracker_project *project = kiln_tracker_project_find(t, name);
     if (!project) {
-        if (t->project.count < KILN_TRACKER_PROJECTS_MAX) return KILN_OK;
+        if (t->projects.all.count < KILN_TRACKER_PROJECTS_MAX) return KILN_OK;
         return over(
             t, NULL,
-            KILN_ERROR(RESOURCE_EXHAUSTED, "there are %u projects already", t->project.count));
+            KILN_ERROR(RESOURCE_EXHAUSTED, "there are %u projects already", t->projects.all.count));
     }
     const uint64_t quota = project->setting[KILN_SETTING_JOBS];
     if (quota && project->jobs >= quota)
@@ -129,7 +83,7 @@ kiln_status kiln_tracker_quota_of_jobs(kiln_tracker *t, const kiln_tracker_peer 
                     KILN_ERROR(RESOURCE_EXHAUSTED,
                                "project %s has %u open jobs, which is its quota \"jobs\"; %s",
                                project->name, project->jobs, raise_it));
-    if (is_used_up(t, project) && !spec->detach)
+    if (kiln_tracker_project_is_used_up(t, project) && !spec->detach)
         return over(t, project,
                     KILN_ERROR(RESOURCE_EXHAUSTED,
                                "project %s has used its %llu board seconds of today, its quota "
@@ -154,24 +108,16 @@ kiln_status kiln_tracker_quota_of_queue(kiln_tracker *t, kiln_tracker_project *p
     const uint64_t quota = project->setting[KILN_SETTING_QUEUE];
     const uint64_t most = quota ? KILN_MIN(quota, KILN_TRACKER_REQUESTS_OF_PROJECT_MAX)
                                 : KILN_TRACKER_REQUESTS_OF_PROJECT_MAX;
-    if (project->queued < most) return KILN_OK;
+    if (project->queue.count < most) return KILN_OK;
     return over(t, project,
                 KILN_ERROR(RESOURCE_EXHAUSTED,
                            "%u lease requests of project %s wait already (quota \"queue\")",
-                           project->queued, project->name));
+                           project->queue.count, project->name));
 }
 
 kiln_status kiln_tracker_quota_of_watchers(kiln_tracker *t, const kiln_tracker_peer *client,
-                                           const kiln_tracker_job *job) {
-    uint32_t of_person = 0, of_project = 0;
-    for (uint32_t i = 0; i < t->watcher.count; i++) {
-        const kiln_tracker_watcher *w = t->watcher.data[i];
-        const kiln_tracker_job *other = job && w->topic == KILN_TOPIC_JOB
-                                            ? kiln_tracker_job_find(t, kiln_str_from(w->id))
-                                            : NULL;
-        of_person += kiln_tracker_is_same_person(w->peer, client);
-        of_project += other && kiln_str_equal(other->spec.project, job->spec.project);
-    }
+                                           uint32_t of_person, const kiln_tracker_job *job,
+                                           uint32_t of_project) {
     if (of_person >= KILN_TRACKER_WATCHERS_OF_PERSON_MAX)
         return over(t, NULL,
                     KILN_ERROR(RESOURCE_EXHAUSTED, "%s watches %u times already",
@@ -194,9 +140,9 @@ kiln_status kiln_tracker_quota_of_askers(kiln_tracker *t, uint32_t count) {
 /* One more; a bucket that was never used is full. */
 static bool take(const kiln_tracker *t, kiln_tracker_bucket *bucket, double rate) {
     const double most = KILN_MAX(rate * KILN_TRACKER_BURST_S, 1.0);
-    const double passed_s = (double)(t->now_ns - bucket->filled_ns) / 1e9;
+    const double passed_s = (double)(t->effects.now_ns - bucket->filled_ns) / 1e9;
     bucket->left = bucket->filled_ns ? KILN_MIN(bucket->left + passed_s * rate, most) : most;
-    bucket->filled_ns = t->now_ns;
+    bucket->filled_ns = t->effects.now_ns;
     if (bucket->left < 1) return false;
     bucket->left -= 1;
     return true;

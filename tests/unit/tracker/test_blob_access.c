@@ -190,7 +190,7 @@ static void the_oldest_puts_are_forgotten(void **state) {
     }
     assert_false(may_get(f, TUNER, 1));
     assert_true(kiln_tracker_may_get(f->t, TUNER, &digest));
-    assert_int_equal(kiln_map_count(&f->t->put_of_digest), KILN_TRACKER_PUTS_MAX);
+    assert_int_equal(kiln_map_count(&f->t->blobs.of_digest), KILN_TRACKER_PUTS_MAX);
 }
 
 int main(void) {

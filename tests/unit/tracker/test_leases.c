@@ -426,9 +426,9 @@ static void of_stored_leases_that_share_a_slot_the_newest_holds(void **state) {
         kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = newest}};
         fleet_say(f, 20, &renew);
         assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_RENEW));
-        assert_int_equal(f->t->board.data[0]->busy, whole_last ? 2 : 1);
+        assert_int_equal(f->t->boards.all.data[0]->busy, whole_last ? 2 : 1);
         release(f, newest);
-        assert_int_equal(f->t->board.data[0]->busy, 0);
+        assert_int_equal(f->t->boards.all.data[0]->busy, 0);
     }
 }
 

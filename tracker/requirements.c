@@ -1,4 +1,4 @@
-/* What jobs and requests want of a board, and which boards are that. */
+/* What jobs and requests require of a board, and which boards meet that. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -7,13 +7,13 @@
 
 enum { UNKNOWN, FITS, FITS_NOT };
 
-/* ---- The table of wants ---- */
+/* ---- The table ---- */
 
 static uint32_t free_place(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->want.count; i++)
-        if (!t->want.data[i]) return i;
-    kiln_vec_push(&t->want, NULL);
-    return t->want.count - 1;
+    for (uint32_t i = 0; i < t->boards.wants.count; i++)
+        if (!t->boards.wants.data[i]) return i;
+    kiln_vec_push(&t->boards.wants, NULL);
+    return t->boards.wants.count - 1;
 }
 
 static kiln_str copy_text(kiln_arena *arena, kiln_str text) {
@@ -41,11 +41,11 @@ static void free_want(kiln_tracker_want *want) {
 
 static void add_want(kiln_tracker *t, kiln_tracker_want *want) {
     want->number = free_place(t);
-    t->want.data[want->number] = want;
-    kiln_map_put(&t->want_of_text, kiln_str_from(want->text), (uintptr_t)want);
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++) {
-        kiln_tracker_board *board = t->board.data[i];
+    t->boards.wants.data[want->number] = want;
+    kiln_map_put(&t->boards.want_of_text, kiln_str_from(want->text), (uintptr_t)want);
+    kiln_thread_walks(t->boards.all.count);
+    for (uint32_t i = 0; i < t->boards.all.count; i++) {
+        kiln_tracker_board *board = t->boards.all.data[i];
         for (uint32_t d = 0; d < board->device_count; d++) {
             kiln_tracker_device *device = &board->device[d];
             if (want->number < device->fits.count) device->fits.data[want->number] = UNKNOWN;
@@ -70,7 +70,7 @@ kiln_status kiln_tracker_want_get(kiln_tracker *t, kiln_str target, kiln_str key
                            KILN_STR_ARG(label[i].key), label[i].value.size,
                            KILN_STR_ARG(label[i].value));
     kiln_tracker_want *want = NULL;
-    if (kiln_map_find(&t->want_of_text, kiln_strbuf_view(&text), &value)) {
+    if (kiln_map_find(&t->boards.want_of_text, kiln_strbuf_view(&text), &value)) {
         want = (kiln_tracker_want *)(uintptr_t)value;
     } else {
         want = kiln_alloc(sizeof *want);
@@ -91,15 +91,15 @@ kiln_status kiln_tracker_want_get(kiln_tracker *t, kiln_str target, kiln_str key
 
 void kiln_tracker_want_unref(kiln_tracker *t, kiln_tracker_want *want) {
     if (!want || --want->users) return;
-    kiln_map_remove(&t->want_of_text, kiln_str_from(want->text));
-    t->want.data[want->number] = NULL;
+    kiln_map_remove(&t->boards.want_of_text, kiln_str_from(want->text));
+    t->boards.wants.data[want->number] = NULL;
     free_want(want);
 }
 
 void kiln_tracker_wants_free(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->want.count; i++) free_want(t->want.data[i]);
-    kiln_vec_deinit(&t->want);
-    kiln_map_deinit(&t->want_of_text);
+    for (uint32_t i = 0; i < t->boards.wants.count; i++) free_want(t->boards.wants.data[i]);
+    kiln_vec_deinit(&t->boards.wants);
+    kiln_map_deinit(&t->boards.want_of_text);
 }
 
 /* ---- Which boards ---- */
@@ -139,105 +139,17 @@ bool kiln_tracker_want_is_whole(const kiln_tracker_want *want, const kiln_tracke
 }
 
 static void count_device(kiln_tracker *t, kiln_tracker_device *device, bool available) {
-    for (uint32_t i = 0; i < t->want.count; i++) {
-        kiln_tracker_want *want = t->want.data[i];
+    for (uint32_t i = 0; i < t->boards.wants.count; i++) {
+        kiln_tracker_want *want = t->boards.wants.data[i];
         if (!want || !kiln_tracker_want_fits(want, device)) continue;
-        if (available && want->devices == 0) t->fleet_changed = true;
+        if (available && want->devices == 0) kiln_tracker_set_fleet_changed(t);
         want->devices += available ? 1u : UINT32_MAX; /* minus one */
         want->slots += available ? device->said->slots : 0u - device->said->slots;
-        if (want->devices == 0) t->fleet_changed = true;
+        if (want->devices == 0) kiln_tracker_set_fleet_changed(t);
     }
 }
 
 void kiln_tracker_wants_count(kiln_tracker *t, kiln_tracker_board *board, bool available) {
     for (uint32_t i = 0; i < board->device_count; i++)
         count_device(t, &board->device[i], available);
-}
-
-/* ---- For people ---- */
-
-static uint32_t waiting_for(const kiln_tracker *t, const kiln_tracker_want *want) {
-    uint32_t count = 0;
-    for (uint32_t p = 0; p < t->project.count; p++)
-        for (uint32_t j = 0; j < t->project.data[p]->waiting.count; j++) {
-            const kiln_tracker_job *job = t->project.data[p]->waiting.data[j];
-            if (job->want == want) count += job->request.count;
-        }
-    return count;
-}
-
-/* Of several devices of a board the one of the wanted kind says why it cannot. */
-static const kiln_target *target_to_compare(const kiln_tracker_board *board,
-                                            const kiln_tracker_want *want) {
-    for (uint32_t i = 0; i < board->device_count; i++)
-        if (board->device[i].target.kind == want->target.kind) return &board->device[i].target;
-    return &board->device[0].target;
-}
-
-/* "; there are rpi3 (1 of 2 in service; the device lacks dotprod), ...": the first few names, and
- * why one cannot. */
-static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *want,
-                               kiln_strbuf *out) {
-    enum { NAMES_MAX = 8 };
-    struct {
-        kiln_str key;
-        uint32_t boards, here;
-        const kiln_target *target;
-    } name[NAMES_MAX];
-    uint32_t count = 0;
-    bool more = false;
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++) {
-        const kiln_tracker_board *board = t->board.data[i];
-        uint32_t at = 0;
-        if (!board->known) continue;
-        while (at < count && !kiln_str_equal(name[at].key, board->up.key)) at++;
-        more |= at == NAMES_MAX;
-        if (at == NAMES_MAX) continue;
-        if (at == count) {
-            name[at].key = board->up.key;
-            name[at].boards = name[at].here = 0;
-            name[at].target = target_to_compare(board, want);
-            count++;
-        }
-        name[at].boards++;
-        name[at].here += board->available;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_strbuf reason = {0};
-        bool fits = kiln_target_serves(&want->target, name[i].target, &reason);
-        kiln_strbuf_printf(out, "%s%.*s (%u of %u in service%s%s)", i ? ", " : "; there are ",
-                           KILN_STR_ARG(name[i].key), name[i].here, name[i].boards,
-                           fits ? "" : "; ", fits ? "" : reason.data);
-        kiln_strbuf_deinit(&reason);
-    }
-    if (more) kiln_strbuf_text(out, ", ...");
-}
-
-bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_strbuf *out) {
-    if (want->devices > 0) {
-        double turns = (double)(waiting_for(t, want) + 1) / want->slots;
-        kiln_strbuf_printf(out, "%u board%s", want->devices,
-                           want->devices == 1 ? " fits" : "s fit");
-        for (uint32_t i = 0; i < t->idle.count; i++)
-            if (kiln_tracker_want_fits(want, t->idle.data[i])) return true;
-        kiln_strbuf_printf(out, ", all busy; expected wait %.0f s", turns * t->lease_ns / 1e9);
-        return true;
-    }
-    uint32_t away = 0;
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++)
-        for (uint32_t d = 0; d < t->board.data[i]->device_count; d++)
-            away += kiln_tracker_want_fits(want, &t->board.data[i]->device[d]);
-    kiln_strbuf_text(out, "no board ");
-    if (want->key.size) kiln_strbuf_printf(out, "called %.*s ", KILN_STR_ARG(want->key));
-    for (uint32_t i = 0; i < want->label_count; i++)
-        kiln_strbuf_printf(out, "with %.*s=%.*s ", KILN_STR_ARG(want->label[i].key),
-                           KILN_STR_ARG(want->label[i].value));
-    kiln_strbuf_text(out, "that runs ");
-    kiln_target_print(&want->target, out);
-    kiln_strbuf_text(out, " is connected");
-    if (away) kiln_strbuf_printf(out, " and in service (%u would fit)", away);
-    list_what_there_is(t, want, out);
-    return away > 0;
 }

@@ -15,14 +15,6 @@ static const char *const name_of[] = {
 #undef X
 };
 
-static uint64_t wall_ms(const kiln_tracker *t) {
-    return (t->now_ns + t->wall_offset_ns) / UINT64_C(1000000);
-}
-
-void kiln_tracker_set_wall(kiln_tracker *t, uint64_t wall_ns) {
-    t->wall_offset_ns = wall_ns - t->now_ns;
-}
-
 static void append(kiln_tracker_board *board, uint64_t at_ms, kiln_tracker_board_event what,
                    kiln_str text) {
     if (board->past_count == KILN_TRACKER_PAST_MAX)
@@ -36,19 +28,19 @@ static void append(kiln_tracker_board *board, uint64_t at_ms, kiln_tracker_board
 
 void kiln_tracker_board_happened(kiln_tracker *t, kiln_tracker_board *board,
                                  kiln_tracker_board_event what, const char *text) {
-    append(board, wall_ms(t), what, kiln_str_from(text));
-    if (!board->unkept) kiln_vec_push(&t->unkept, board);
+    append(board, kiln_tracker_wall_ms(t), what, kiln_str_from(text));
+    if (!board->unkept) kiln_vec_push(&t->boards.unkept, board);
     board->unkept = true;
 }
 
 void kiln_tracker_history_forget(kiln_tracker *t, kiln_tracker_board *board) {
-    if (board->unkept) kiln_tracker_remove(&t->unkept, board);
+    if (board->unkept) kiln_tracker_remove(&t->boards.unkept, board);
     board->unkept = false;
 }
 
 void kiln_tracker_history_tick(kiln_tracker *t) {
-    for (uint32_t i = 0; t->unkept.count && i < KEEP_MAX; i++) {
-        kiln_tracker_board *board = t->unkept.data[0];
+    for (uint32_t i = 0; t->boards.unkept.count && i < KEEP_MAX; i++) {
+        kiln_tracker_board *board = t->boards.unkept.data[0];
         kiln_tracker_history_forget(t, board);
         kiln_tracker_board_keep(t, board);
     }
@@ -56,7 +48,7 @@ void kiln_tracker_history_tick(kiln_tracker *t) {
 
 uint64_t kiln_tracker_history_lost_ns(const kiln_tracker *t, const kiln_tracker_board *board) {
     const kiln_tracker_past *last = board->past_count ? &board->past[board->past_count - 1] : NULL;
-    uint64_t lost_ns = t->now_ns - board->lost_ns, wall = wall_ms(t);
+    uint64_t lost_ns = t->effects.now_ns - board->lost_ns, wall = kiln_tracker_wall_ms(t);
     if (!last || last->what != KILN_TRACKER_PAST_LOST || last->wall_ms >= wall) return lost_ns;
     return KILN_MAX(lost_ns, (wall - last->wall_ms) * UINT64_C(1000000));
 }

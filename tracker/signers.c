@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "tracker/state.h"
 
 _Static_assert(sizeof(kiln_sign_public) == KILN_MESSAGES_SIGNER, "as messages carry it");
@@ -19,13 +18,14 @@ static kiln_tracker_trusted *find(const kiln_tracker_project *project,
 }
 
 void kiln_tracker_know_keys(kiln_tracker *t, kiln_tracker_find_key find_key, void *context) {
-    t->find_key = find_key;
-    t->find_key_context = context;
+    t->projects.find_key = find_key;
+    t->projects.find_key_context = context;
 }
 
 static bool find_key(const kiln_tracker *t, kiln_str node, const kiln_sign_public *half,
                      kiln_tracker_known_key *out) {
-    return t->find_key && t->find_key(t->find_key_context, node, half, out);
+    return t->projects.find_key &&
+           t->projects.find_key(t->projects.find_key_context, node, half, out);
 }
 
 /* `*out_half` is what its node signs with now, where its key was rotated. */
@@ -47,12 +47,9 @@ static uint64_t keep(kiln_tracker *t, const kiln_tracker_project *project,
                                  .given_ms = trusted->given_ms};
     kiln_strbuf id = {0}, body = {0};
     kiln_strbuf_printf(&id, "%s/%s", project->name, trusted->text);
-    kiln_status st = kiln_record_encode(KILN_RECORD_kept_signer, &kept, &body);
-    KILN_CHECK(st == NULL); /* every part came through the decoder or is shorter */
-    const kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_SIGNER,
-                                  .removed = removed,
-                                  .id = kiln_strbuf_view(&id),
-                                  .body = kiln_strbuf_view(&body)};
+    kiln_tracker_row row = {
+        .kind = KILN_TRACKER_ROW_SIGNER, .removed = removed, .id = kiln_strbuf_view(&id)};
+    kiln_tracker_row_fill(&row, KILN_RECORD_kept_signer, &kept, &body);
     const uint64_t persist = kiln_tracker_persist(t, &row, 1);
     kiln_strbuf_deinit(&id);
     kiln_strbuf_deinit(&body);
@@ -140,7 +137,7 @@ uint64_t kiln_tracker_trusted_add(kiln_tracker *t, const kiln_tracker_peer *clie
     }
     snprintf(trusted->node, sizeof trusted->node, "%s", key.node);
     kiln_tracker_set_text(trusted->by, kiln_str_from(client->person));
-    trusted->given_ms = (t->now_ns + t->wall_offset_ns) / KILN_NS_PER_MS;
+    trusted->given_ms = kiln_tracker_wall_ms(t);
     return keep(t, project, trusted, false);
 }
 
@@ -176,9 +173,9 @@ uint32_t kiln_tracker_trusted_rows(const kiln_tracker *t, const kiln_tracker_pro
     return project->trusted.count;
 }
 
-kiln_str kiln_tracker_trusted_of(kiln_tracker *t, const kiln_tracker_job *job,
+kiln_str kiln_tracker_trusted_of(kiln_tracker *t, kiln_str name,
                                  kiln_sign_public out[KILN_MESSAGES_TRUSTED]) {
-    const kiln_tracker_project *project = kiln_tracker_project_find(t, job->spec.project);
+    const kiln_tracker_project *project = kiln_tracker_project_find(t, name);
     kiln_sign_public next[KILN_MESSAGES_TRUSTED];
     uint32_t count = 0, next_count = 0;
     for (uint32_t i = 0; project && i < project->trusted.count; i++) {

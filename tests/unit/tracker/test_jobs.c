@@ -668,7 +668,7 @@ static void a_list_of_boards_longer_than_a_message_is_cut(void **state) {
     assert_int_equal(done->job_done.code, KILN_NOT_FOUND);
     fleet_restart(f); /* its row is whole */
     fleet_wait(f, FLEET_S, client);
-    assert_int_equal(f->t->job.count, 1);
+    assert_int_equal(f->t->jobs.all.count, 1);
 }
 
 static void a_job_that_no_board_can_run_hears_which_feature_is_missing(void **state) {
@@ -761,7 +761,7 @@ static void only_so_many_ended_jobs_are_kept(void **state) {
         fleet_say(f, 30, &close);
         fleet_forget_sent(f);
     }
-    assert_in_range(f->t->job.count, KILN_TRACKER_JOBS_KEPT, KILN_TRACKER_JOBS_KEPT + 2);
+    assert_in_range(f->t->jobs.all.count, KILN_TRACKER_JOBS_KEPT, KILN_TRACKER_JOBS_KEPT + 2);
     assert_in_range(f->rows.count, KILN_TRACKER_JOBS_KEPT, KILN_TRACKER_JOBS_KEPT + 4);
 }
 
@@ -776,7 +776,7 @@ static void who_never_closes_jobs_does_not_fill_the_tracker(void **state) {
         kiln_strbuf_deinit(&id);
         fleet_forget_sent(f);
     }
-    assert_int_equal(f->t->job.count, KILN_TRACKER_JOBS_MAX);
+    assert_int_equal(f->t->jobs.all.count, KILN_TRACKER_JOBS_MAX);
 }
 
 static void a_stored_job_that_does_not_decode_is_named(void **state) {

@@ -14,8 +14,8 @@ static kiln_str key_of(const kiln_target *target, kiln_strbuf *text) {
 }
 
 static kiln_tracker_figures *find(const kiln_tracker *t, kiln_str key) {
-    for (uint32_t i = 0; i < t->figures.count; i++)
-        if (kiln_str_is(key, t->figures.data[i].target)) return &t->figures.data[i];
+    for (uint32_t i = 0; i < t->boards.figures.count; i++)
+        if (kiln_str_is(key, t->boards.figures.data[i].target)) return &t->boards.figures.data[i];
     return NULL;
 }
 
@@ -23,10 +23,11 @@ static kiln_tracker_figures *find(const kiln_tracker *t, kiln_str key) {
 static kiln_tracker_figures *put(kiln_tracker *t, kiln_str key, kiln_str bytes) {
     kiln_tracker_figures *kept = find(t, key);
     if (!kept) {
-        if (t->figures.count == KILN_TRACKER_FIGURES_MAX || key.size > KILN_TRACKER_ROW_ID_MAX)
+        if (t->boards.figures.count == KILN_TRACKER_FIGURES_MAX ||
+            key.size > KILN_TRACKER_ROW_ID_MAX)
             return NULL;
-        kiln_vec_push(&t->figures, ((kiln_tracker_figures){0}));
-        kept = &t->figures.data[t->figures.count - 1];
+        kiln_vec_push(&t->boards.figures, ((kiln_tracker_figures){0}));
+        kept = &t->boards.figures.data[t->boards.figures.count - 1];
         memcpy(kept->target, key.data, key.size);
     }
     KILN_CHECK(bytes.size <= sizeof kept->bytes);

@@ -9,7 +9,6 @@
 #include "tracker/state.h"
 
 #define DAY_NS (UINT64_C(86400) * KILN_NS_PER_S)
-#define SAME_MAX 8u /* of the newest blobs of a lease: trials of a task share their reference */
 
 static bool is_free(const kiln_tracker_peer *peer) {
     return peer->is_owner || peer->is_admin || !peer->is_proven;
@@ -28,8 +27,8 @@ static bool job_has(const kiln_tracker_job *job, const kiln_digest *digest) {
 
 static bool is_of_its_jobs(kiln_tracker *t, const kiln_tracker_peer *peer,
                            const kiln_digest *digest) {
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        const kiln_tracker_job *job = t->job.data[i];
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        const kiln_tracker_job *job = t->jobs.all.data[i];
         if (!job_has(job, digest)) continue;
         if (peer->role == KILN_PEER_TUNER && strcmp(job->tuner, peer->node) == 0) return true;
         if (kiln_tracker_may(t, peer, KILN_RIGHT_READ, job->spec.project, job)) return true;
@@ -73,8 +72,8 @@ bool kiln_tracker_may_get(kiln_tracker *t, uint64_t peer, const kiln_digest *dig
 static bool may_open_anywhere(kiln_tracker *t, const kiln_tracker_peer *peer) {
     if (kiln_tracker_may(t, peer, KILN_RIGHT_OPEN, KILN_STR(KILN_PROJECT_DEFAULT), NULL))
         return true;
-    for (uint32_t i = 0; i < t->project.count; i++)
-        if (kiln_tracker_may(t, peer, KILN_RIGHT_OPEN, kiln_str_from(t->project.data[i]->name),
+    for (uint32_t i = 0; i < t->projects.all.count; i++)
+        if (kiln_tracker_may(t, peer, KILN_RIGHT_OPEN, kiln_str_from(t->projects.all.data[i]->name),
                              NULL))
             return true;
     return false;
@@ -82,10 +81,10 @@ static bool may_open_anywhere(kiln_tracker *t, const kiln_tracker_peer *peer) {
 
 /* What the person put today. */
 static uint64_t *put_today(const kiln_tracker *t, kiln_tracker_person *person) {
-    const uint64_t day = (t->now_ns + t->wall_offset_ns) / DAY_NS;
-    if (person->put_day != day) person->put_bytes = 0;
-    person->put_day = day;
-    return &person->put_bytes;
+    const uint64_t day = kiln_tracker_wall_ns(t) / DAY_NS;
+    if (person->blobs.day != day) person->blobs.day_bytes = 0;
+    person->blobs.day = day;
+    return &person->blobs.day_bytes;
 }
 
 kiln_status kiln_tracker_may_put(kiln_tracker *t, uint64_t peer, uint64_t size) {
@@ -98,25 +97,25 @@ kiln_status kiln_tracker_may_put(kiln_tracker *t, uint64_t peer, uint64_t size) 
                    ? KILN_OK
                    : KILN_ERROR(PERMISSION_DENIED, "a board puts blobs under a lease only");
     if (!may_open_anywhere(t, who)) {
-        t->rights_refused++;
+        kiln_tracker_count_refusal(t);
         return KILN_ERROR(PERMISSION_DENIED,
                           "%s may open jobs in no project, so that it may hand in nothing: the "
                           "right \"open\" is missing",
                           who->person);
     }
     if (!kiln_tracker_put_fits(t, who->known, size)) {
-        t->quota_refused++;
+        kiln_tracker_count_over_quota(t, NULL);
         return KILN_ERROR(
             RESOURCE_EXHAUSTED,
             "jobs need %llu MiB of what %s handed in, and with this blob it would be "
             "more than %llu MiB at once (kiln-tracker --person-blobs): end jobs first",
-            (unsigned long long)(who->known->needed_bytes >> 20), who->person,
-            (unsigned long long)(t->blob_bytes_max >> 20));
+            (unsigned long long)(who->known->blobs.needed_bytes >> 20), who->person,
+            (unsigned long long)(t->blobs.bytes_of_person_max >> 20));
     }
     if (*put_today(t, who->known) + size <= KILN_TRACKER_PUT_BYTES_A_DAY) return KILN_OK;
-    t->quota_refused++;
+    kiln_tracker_count_over_quota(t, NULL);
     return KILN_ERROR(RESOURCE_EXHAUSTED, "%s has handed in %llu MiB today, and may %llu",
-                      who->person, (unsigned long long)(who->known->put_bytes >> 20),
+                      who->person, (unsigned long long)(who->known->blobs.day_bytes >> 20),
                       (unsigned long long)(KILN_TRACKER_PUT_BYTES_A_DAY >> 20));
 }
 
@@ -126,15 +125,16 @@ void kiln_tracker_was_put(kiln_tracker *t, uint64_t peer, const kiln_digest *dig
     if (!who) return;
     if (who->known) *put_today(t, who->known) += size;
     kiln_tracker_put_add(t, who, digest, size);
-    if (who->known && !is_free(who)) who->known->is_over = true;
+    if (who->known && !is_free(who)) who->known->blobs.is_over = true;
 }
 
 /* ---- Blobs of jobs and trials ---- */
 
 static uint64_t bytes_of_project(const kiln_tracker *t, kiln_str name) {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < t->job.count; i++)
-        if (kiln_str_equal(t->job.data[i]->spec.project, name)) bytes += t->job.data[i]->blob_bytes;
+    for (uint32_t i = 0; i < t->jobs.all.count; i++)
+        if (kiln_str_equal(t->jobs.all.data[i]->spec.project, name))
+            bytes += t->jobs.all.data[i]->blob_bytes;
     return bytes;
 }
 
@@ -154,8 +154,7 @@ static kiln_status quota_of_more(kiln_tracker *t, kiln_str name, uint64_t bytes)
     kiln_tracker_project *project = kiln_tracker_project_find(t, name);
     const uint64_t quota = project ? project->setting[KILN_SETTING_BLOB_BYTES] : 0;
     if (!quota || bytes_of_project(t, name) + bytes <= quota) return KILN_OK;
-    t->quota_refused++;
-    project->refused++;
+    kiln_tracker_count_over_quota(t, project);
     return KILN_ERROR(RESOURCE_EXHAUSTED,
                       "jobs of project %s would have more than %llu bytes of blobs, its quota "
                       "\"blob-bytes\"; the tracker's user or the holder of an admin key raises it",
@@ -186,13 +185,6 @@ kiln_status kiln_tracker_quota_of_results(kiln_tracker *t, const kiln_tracker_jo
     return bytes ? quota_of_more(t, job->spec.project, bytes) : KILN_OK;
 }
 
-static void add_blob(kiln_tracker_lease *lease, const kiln_digest *digest) {
-    const uint32_t count = lease->blob.count;
-    for (uint32_t i = count; i-- > 0 && count - i <= SAME_MAX;)
-        if (kiln_digest_equal(&lease->blob.data[i], digest)) return;
-    if (!is_none(digest)) kiln_vec_push(&lease->blob, *digest);
-}
-
 bool kiln_tracker_trial_blobs(kiln_tracker *t, const kiln_tracker_peer *sender,
                               kiln_tracker_lease *lease, const kiln_msg_trial *trial) {
     kiln_digest digest[3 + KILN_MESSAGES_RIVALS] = {trial->artefact.digest, trial->reference.digest,
@@ -203,11 +195,7 @@ bool kiln_tracker_trial_blobs(kiln_tracker *t, const kiln_tracker_peer *sender,
     const bool is_asked = kiln_tracker_is_person(sender);
     for (uint32_t i = 0; i < count; i++)
         if (is_asked && !is_none(&digest[i]) && !may_have(t, sender, &digest[i])) return false;
-    for (uint32_t i = 0; i < count; i++) add_blob(lease, &digest[i]);
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_none(&digest[i])) kiln_tracker_lease_add_blob(lease, &digest[i]);
     return true;
-}
-
-void kiln_tracker_outputs_sent(kiln_tracker_peer *holder, const kiln_digest *digest) {
-    if (holder && !is_none(digest))
-        holder->sent[holder->sent_count++ % KILN_TRACKER_SENT_BLOBS] = *digest;
 }

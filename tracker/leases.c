@@ -6,34 +6,27 @@
 #include "base/clock.h"
 #include "tracker/state.h"
 
+#define SAME_MAX 8u /* of the newest blobs of a lease: trials of a task share their reference */
+
+const double kiln_tracker_wait_bound_s[] = {0.001, 0.01, 0.1, 1, 10, 60, 600, 3600};
+
+static uint32_t wait_bucket(uint64_t wait_ns) {
+    uint32_t bucket = 0;
+    while (bucket < KILN_ARRAY_COUNT(kiln_tracker_wait_bound_s) &&
+           (double)wait_ns / 1e9 > kiln_tracker_wait_bound_s[bucket])
+        bucket++;
+    return bucket;
+}
+
 static kiln_str number_key(const uint64_t *number) {
     return (kiln_str){(const char *)number, sizeof *number};
 }
 
 kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t number) {
     uint64_t value = 0;
-    return kiln_map_find(&t->lease_of_number, number_key(&number), &value)
+    return kiln_map_find(&t->leases.of_number, number_key(&number), &value)
                ? (kiln_tracker_lease *)(uintptr_t)value
                : NULL;
-}
-
-/* Whether a slot belongs to the device of another one of the board. */
-static bool shares_device(const kiln_tracker_board *board, uint32_t slot, uint32_t other) {
-    const kiln_tracker_device *device = kiln_tracker_board_device(board, slot);
-    return device && device == kiln_tracker_board_device(board, other);
-}
-
-/* A lease of a whole device stands in all of its slots. */
-static void set_slots(kiln_tracker_lease *lease, uint64_t from, uint64_t to) {
-    kiln_tracker_board *board = lease->board;
-    for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        bool is_its =
-            from ? board->slot[i] == from
-                 : i == lease->slot || (lease->whole && shares_device(board, lease->slot, i));
-        if (!is_its) continue;
-        board->slot[i] = to;
-        board->busy += to ? 1u : UINT32_MAX; /* minus one */
-    }
 }
 
 static uint32_t slots_of(const kiln_tracker_lease *lease) {
@@ -43,74 +36,67 @@ static uint32_t slots_of(const kiln_tracker_lease *lease) {
 
 static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_request_key key;
-    set_slots(lease, 0, lease->lease);
-    lease->index = t->lease.count;
-    kiln_vec_push(&t->lease, lease);
-    kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);
+    kiln_tracker_board_hold(lease->board, lease->lease, lease->slot, lease->whole);
+    lease->index = t->leases.all.count;
+    kiln_vec_push(&t->leases.all, lease);
+    kiln_map_put(&t->leases.of_number, number_key(&lease->lease), (uintptr_t)lease);
     if (lease->request)
-        kiln_map_put(&t->lease_of_request,
+        kiln_map_put(&t->leases.of_request,
                      kiln_tracker_request_name(&key, lease->tuner, lease->request),
                      (uintptr_t)lease);
     if (lease->persist)
-        kiln_map_put(&t->lease_of_persist, number_key(&lease->persist), (uintptr_t)lease);
+        kiln_map_put(&t->leases.of_persist, number_key(&lease->persist), (uintptr_t)lease);
     lease->counted = slots_of(lease);
     if (lease->job) {
-        lease->job->leases++;
-        lease->job->changed = ++t->change;
+        kiln_tracker_job_add_lease(t, lease->job);
         kiln_tracker_project_granted(t, lease->job->project, lease->counted);
     }
     kiln_tracker_board_refresh(t, lease->board);
-}
-
-/* How long a trial takes on this board, lately. */
-static void learn_pace(kiln_tracker_board *board, uint64_t held_ns, uint32_t trials) {
-    if (trials == 0 || held_ns == 0) return;
-    double trial_ns = (double)held_ns / trials;
-    board->trial_ns = board->trial_ns > 0 ? (board->trial_ns + trial_ns) / 2 : trial_ns;
 }
 
 /* So many trials that the board changes hands often enough while others wait for one like it. */
 static uint32_t count_of_trials(const kiln_tracker *t, const kiln_tracker_board *board,
                                 const kiln_tracker_request *request) {
     uint32_t wanted = request->want.trials;
-    if (t->request_count <= 1 || board->trial_ns <= 0) return wanted;
+    if (t->queue.count <= 1 || board->trial_ns <= 0) return wanted;
     double fair = KILN_TRACKER_SLICE_NS / board->trial_ns;
     return fair < 1 ? 1 : fair < wanted ? (uint32_t)fair : wanted;
 }
 
 uint64_t kiln_tracker_lease_cost(const kiln_tracker *t, const kiln_tracker_lease *lease) {
-    uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
+    uint64_t held_ns = lease->persist ? 0 : t->effects.now_ns - lease->granted_ns;
     return held_ns * lease->counted;
 }
 
 static void claim(kiln_tracker *t, kiln_tracker_lease *lease) {
-    t->unclaimed -= lease->unclaimed;
+    t->leases.unclaimed -= lease->unclaimed;
     lease->unclaimed = false;
 }
 
 /* Its time is paid, and all that knows it forgets it. */
 static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_request_key key;
-    uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
+    uint64_t held_ns = lease->persist ? 0 : t->effects.now_ns - lease->granted_ns;
     claim(t, lease);
     /* How long a module runs says nothing of the next trial. */
     if (!lease->job || !lease->job->spec.by_client)
-        learn_pace(lease->board, held_ns, lease->trial.count);
+        kiln_tracker_board_learn_pace(lease->board, held_ns, lease->trial.count);
     if (lease->job) {
-        lease->job->leases--;
-        lease->job->changed = ++t->change;
-        kiln_tracker_project_ended(t, lease->job->project, lease->counted,
-                                   kiln_tracker_lease_cost(t, lease));
+        kiln_tracker_project *project = lease->job->project;
+        kiln_tracker_job_remove_lease(t, lease->job);
+        if (project->setting[KILN_SETTING_BOARDS] && project->queue.jobs.count)
+            kiln_tracker_offer_idle(t); /* one of its others may have what was kept from it */
+        kiln_tracker_project_ended(t, project, lease->counted, kiln_tracker_lease_cost(t, lease));
     }
-    set_slots(lease, lease->lease, 0);
-    kiln_map_remove(&t->lease_of_number, number_key(&lease->lease));
+    kiln_tracker_board_release(lease->board, lease->lease);
+    kiln_map_remove(&t->leases.of_number, number_key(&lease->lease));
     if (lease->request)
-        kiln_map_remove(&t->lease_of_request,
+        kiln_map_remove(&t->leases.of_request,
                         kiln_tracker_request_name(&key, lease->tuner, lease->request));
-    if (lease->persist) kiln_map_remove(&t->lease_of_persist, number_key(&lease->persist));
-    kiln_tracker_lease *last = kiln_vec_pop(&t->lease);
+    if (lease->persist) kiln_map_remove(&t->leases.of_persist, number_key(&lease->persist));
+    kiln_tracker_lease *last = kiln_vec_pop(&t->leases.all);
     if (last != lease) {
-        t->lease.data[lease->index] = last;
+        t->leases.all.data[lease->index] = last;
         last->index = lease->index;
     }
     kiln_tracker_board_refresh(t, lease->board);
@@ -119,23 +105,29 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
 static void free_lease(kiln_tracker_lease *lease) {
     kiln_vec_deinit(&lease->trial);
     kiln_vec_deinit(&lease->blob);
-    kiln_vec_deinit(&lease->held_back);
-    kiln_arena_deinit(&lease->held_back_arena);
+    kiln_vec_deinit(&lease->held_back.messages);
+    kiln_arena_deinit(&lease->held_back.arena);
     kiln_free(lease);
 }
 
+void kiln_tracker_leases_init(kiln_tracker *t) {
+    kiln_map_init(&t->leases.of_number);
+    kiln_map_init(&t->leases.of_request);
+    kiln_map_init(&t->leases.of_persist);
+}
+
 void kiln_tracker_leases_free(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->lease.count; i++) free_lease(t->lease.data[i]);
-    kiln_vec_deinit(&t->lease);
-    kiln_map_deinit(&t->lease_of_number);
-    kiln_map_deinit(&t->lease_of_request);
-    kiln_map_deinit(&t->lease_of_persist);
+    for (uint32_t i = 0; i < t->leases.all.count; i++) free_lease(t->leases.all.data[i]);
+    kiln_vec_deinit(&t->leases.all);
+    kiln_map_deinit(&t->leases.of_number);
+    kiln_map_deinit(&t->leases.of_request);
+    kiln_map_deinit(&t->leases.of_persist);
 }
 
 static kiln_tracker_lease *find_granted(kiln_tracker *t, const char *tuner, uint64_t request) {
     kiln_tracker_request_key key;
     uint64_t value = 0;
-    return kiln_map_find(&t->lease_of_request, kiln_tracker_request_name(&key, tuner, request),
+    return kiln_map_find(&t->leases.of_request, kiln_tracker_request_name(&key, tuner, request),
                          &value)
                ? (kiln_tracker_lease *)(uintptr_t)value
                : NULL;
@@ -213,45 +205,59 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
 
 void kiln_tracker_leases_end_of_job(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_requests_end_of_job(t, job);
-    for (uint32_t i = t->lease.count; job->leases && i-- > 0;)
-        if (t->lease.data[i]->job == job)
-            kiln_tracker_lease_end(t, t->lease.data[i], KILN_OK, "the job is over");
+    for (uint32_t i = t->leases.all.count; job->leases && i-- > 0;)
+        if (t->leases.all.data[i]->job == job)
+            kiln_tracker_lease_end(t, t->leases.all.data[i], KILN_OK, "the job is over");
+}
+
+void kiln_tracker_leases_end_of_board(kiln_tracker *t, const kiln_tracker_board *board,
+                                      const char *why) {
+    for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
+        kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
+        if (lease) kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE, why);
+    }
+}
+
+void kiln_tracker_leases_end_of_project(kiln_tracker *t, const kiln_tracker_project *project,
+                                        const char *why) {
+    for (uint32_t i = t->leases.all.count; i-- > 0;)
+        if (t->leases.all.data[i]->job && t->leases.all.data[i]->job->project == project)
+            kiln_tracker_lease_end(t, t->leases.all.data[i], KILN_RESOURCE_EXHAUSTED, why);
 }
 
 void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner) {
     kiln_tracker_requests_tuner_up(t, tuner);
-    for (uint32_t i = t->lease.count; i-- > 0;) {
-        kiln_tracker_lease *lease = t->lease.data[i];
+    for (uint32_t i = t->leases.all.count; i-- > 0;) {
+        kiln_tracker_lease *lease = t->leases.all.data[i];
         if (strcmp(lease->node, tuner->node) == 0 && strcmp(lease->tuner, tuner->boot) != 0)
             kiln_tracker_lease_end(t, lease, KILN_ABORTED, "its tuner was started anew");
     }
 }
 
 void kiln_tracker_leases_tuner_settled(kiln_tracker *t, const kiln_tracker_peer *tuner) {
-    for (uint32_t i = t->lease.count; t->unclaimed && i-- > 0;) {
-        kiln_tracker_lease *lease = t->lease.data[i];
+    for (uint32_t i = t->leases.all.count; t->leases.unclaimed && i-- > 0;) {
+        kiln_tracker_lease *lease = t->leases.all.data[i];
         if (lease->unclaimed && strcmp(lease->tuner, tuner->boot) == 0)
             kiln_tracker_lease_end(t, lease, KILN_ABORTED, "its tuner does not know it");
     }
 }
 
 void kiln_tracker_leases_tick(kiln_tracker *t) {
-    for (uint32_t i = t->lease.count; i-- > 0;) {
-        kiln_tracker_lease *lease = t->lease.data[i];
-        if (lease->board_due_ns && t->now_ns >= lease->board_due_ns)
+    for (uint32_t i = t->leases.all.count; i-- > 0;) {
+        kiln_tracker_lease *lease = t->leases.all.data[i];
+        if (lease->board_due_ns && t->effects.now_ns >= lease->board_due_ns)
             kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE,
                                    "its board did not come back after the tracker's restart");
-        else if (t->now_ns >= lease->expires_ns) {
-            t->expired++;
+        else if (t->effects.now_ns >= lease->expires_ns) {
+            t->leases.expired++;
             kiln_tracker_lease_end(t, lease, KILN_DEADLINE_EXCEEDED,
                                    "the lease was not renewed in time");
-        } else if (lease->hold_until_ns && t->now_ns >= lease->hold_until_ns) {
-            t->quota_refused++;
-            lease->job->project->refused++;
+        } else if (lease->hold_until_ns && t->effects.now_ns >= lease->hold_until_ns) {
+            kiln_tracker_count_over_quota(t, lease->job->project);
             kiln_tracker_lease_end(t, lease, KILN_DEADLINE_EXCEEDED,
                                    "its project may not hold a board any longer at a time");
         } else if (lease->hold_until_ns) {
-            t->next_tick_ns = KILN_MIN(t->next_tick_ns, lease->hold_until_ns);
+            kiln_tracker_wake_at(t, lease->hold_until_ns);
         }
     }
 }
@@ -291,8 +297,8 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
  * own, so that whatever is written of a lease the numbers up to it are. */
 static void number(kiln_tracker *t, kiln_tracker_lease *lease, kiln_tracker_row *row,
                    uint32_t *row_count) {
-    lease->lease = ++t->epoch;
-    if (lease->lease <= t->epoch_durable) return;
+    lease->lease = ++t->leases.epoch;
+    if (lease->lease <= t->leases.epoch_durable) return;
     lease->reserves = lease->lease + KILN_TRACKER_EPOCHS - 1;
     row[(*row_count)++] = (kiln_tracker_row){
         .kind = KILN_TRACKER_ROW_EPOCH, .id = KILN_STR("epoch"), .epoch = lease->reserves};
@@ -301,8 +307,8 @@ static void number(kiln_tracker *t, kiln_tracker_lease *lease, kiln_tracker_row 
 static void bound_hold(kiln_tracker *t, kiln_tracker_lease *lease) {
     const uint64_t hold_s = lease->job ? lease->job->project->setting[KILN_SETTING_HOLD] : 0;
     if (!hold_s) return;
-    lease->hold_until_ns = t->now_ns + hold_s * KILN_NS_PER_S;
-    t->next_tick_ns = KILN_MIN(t->next_tick_ns, lease->hold_until_ns);
+    lease->hold_until_ns = t->effects.now_ns + hold_s * KILN_NS_PER_S;
+    kiln_tracker_wake_at(t, lease->hold_until_ns);
 }
 
 void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_device *device, uint32_t slot,
@@ -317,8 +323,8 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_device *device, uint
     lease->whole = kiln_tracker_want_is_whole(request->fit, device);
     lease->trials = count_of_trials(t, device->board, request);
     lease->ttl_ms = request->want.ttl_ms;
-    lease->granted_ns = t->now_ns;
-    lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
+    lease->granted_ns = t->effects.now_ns;
+    lease->expires_ns = t->effects.now_ns + lease->ttl_ms * UINT64_C(1000000);
     lease->job = request->job;
     bound_hold(t, lease);
     kiln_tracker_set_text(lease->tuner, kiln_str_from(request->tuner));
@@ -327,8 +333,8 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_device *device, uint
     row[row_count++] = row_of(lease, &name);
     lease->persist = kiln_tracker_persist(t, row, row_count);
     kiln_strbuf_deinit(&name);
-    t->waits[kiln_tracker_wait_bucket(t->now_ns - request->since_ns)]++;
-    t->waited_ns += t->now_ns - request->since_ns;
+    t->leases.waits[wait_bucket(t->effects.now_ns - request->since_ns)]++;
+    t->leases.waited_ns += t->effects.now_ns - request->since_ns;
     kiln_tracker_request_remove(t, request);
     add_lease(t, lease);
 }
@@ -352,17 +358,17 @@ void kiln_tracker_board_wind_down(kiln_tracker *t, const kiln_tracker_board *boa
 
 bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
     uint64_t value = 0;
-    if (!kiln_map_find(&t->lease_of_persist, number_key(&persist), &value)) return false;
+    if (!kiln_map_find(&t->leases.of_persist, number_key(&persist), &value)) return false;
     kiln_tracker_lease *lease = (kiln_tracker_lease *)(uintptr_t)value;
     if (failure) {
         kiln_tracker_lease_end(t, lease, KILN_RESOURCE_EXHAUSTED, failure);
         return true;
     }
-    kiln_map_remove(&t->lease_of_persist, number_key(&persist));
+    kiln_map_remove(&t->leases.of_persist, number_key(&persist));
     lease->persist = 0;
-    t->epoch_durable = KILN_MAX(t->epoch_durable, lease->reserves);
-    lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
-    t->grants++;
+    t->leases.epoch_durable = KILN_MAX(t->leases.epoch_durable, lease->reserves);
+    lease->expires_ns = t->effects.now_ns + lease->ttl_ms * UINT64_C(1000000);
+    t->leases.grants++;
     send_grant(t, lease, lease->trials);
     note(t, lease, KILN_TRACKER_LEASE_GRANTED, NULL);
     return true;
@@ -373,7 +379,9 @@ bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char 
 static bool make_way(kiln_tracker *t, const kiln_tracker_board *board,
                      const kiln_tracker_row *row) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        if (i != row->slot && !(row->whole && shares_device(board, row->slot, i))) continue;
+        if (i != row->slot &&
+            !(row->whole && kiln_tracker_board_shares_device(board, row->slot, i)))
+            continue;
         kiln_tracker_lease *other = kiln_tracker_lease_find(t, board->slot[i]);
         if (!other) continue;
         if (other->lease > row->epoch) return false;
@@ -383,12 +391,16 @@ static bool make_way(kiln_tracker *t, const kiln_tracker_board *board,
     return true;
 }
 
+void kiln_tracker_epoch_restore(kiln_tracker *t, const kiln_tracker_row *row) {
+    t->leases.epoch = KILN_MAX(t->leases.epoch, row->epoch);
+}
+
 kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *row) {
     kiln_tracker_board *board = kiln_tracker_board_get(t, row->board);
     if (!board || row->slot >= KILN_TRACKER_SLOTS_MAX || row->epoch == 0)
         return KILN_ERROR(DATA_LOSS, "stored lease %.*s of board %.*s makes no sense",
                           KILN_STR_ARG(row->id), KILN_STR_ARG(row->board));
-    t->epoch = KILN_MAX(t->epoch, row->epoch);
+    t->leases.epoch = KILN_MAX(t->leases.epoch, row->epoch);
     if (!make_way(t, board, row)) return KILN_OK;
     kiln_tracker_job *job = kiln_tracker_job_find(t, row->job);
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
@@ -399,11 +411,11 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     lease->whole = row->whole;
     lease->trials = row->trials;
     lease->ttl_ms = row->ttl_ms;
-    lease->granted_ns = t->now_ns;
-    lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
+    lease->granted_ns = t->effects.now_ns;
+    lease->expires_ns = t->effects.now_ns + lease->ttl_ms * UINT64_C(1000000);
     lease->restored = lease->unclaimed = true;
-    t->unclaimed++;
-    lease->board_due_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
+    t->leases.unclaimed++;
+    lease->board_due_ns = t->effects.now_ns + KILN_TRACKER_WAIT_NS;
     lease->job = job && kiln_tracker_job_is_open(job) ? job : NULL;
     kiln_tracker_set_text(lease->tuner, row->tuner);
     /* Its holder may come back as another run of the same tuner, which ends the lease at once. */
@@ -413,7 +425,7 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     bound_hold(t, lease);
     bool is_due =
         lease->job && job->state == KILN_JOB_RUNNING && strcmp(lease->node, job->tuner) == 0;
-    if (!is_due) lease->expires_ns = t->now_ns;
+    if (!is_due) lease->expires_ns = t->effects.now_ns;
     add_lease(t, lease);
     return KILN_OK;
 }
@@ -447,7 +459,7 @@ void kiln_tracker_lease_renew(kiln_tracker *t, kiln_tracker_peer *tuner,
                               const kiln_message *message) {
     kiln_tracker_lease *lease = kiln_tracker_lease_own(t, tuner, message->lease_renew.lease);
     if (!lease) return;
-    lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
+    lease->expires_ns = t->effects.now_ns + lease->ttl_ms * UINT64_C(1000000);
     kiln_tracker_send(t, tuner, message);
 }
 
@@ -463,4 +475,44 @@ void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
     kiln_tracker_request *request =
         release->lease ? NULL : kiln_tracker_request_find(t, tuner->boot, release->request);
     if (request) kiln_tracker_request_remove(t, request);
+}
+
+/* ---- What others ask of leases ---- */
+
+void kiln_tracker_lease_add_blob(kiln_tracker_lease *lease, const kiln_digest *digest) {
+    const uint32_t count = lease->blob.count;
+    for (uint32_t i = count; i-- > 0 && count - i <= SAME_MAX;)
+        if (kiln_digest_equal(&lease->blob.data[i], digest)) return;
+    kiln_vec_push(&lease->blob, *digest);
+}
+
+void kiln_tracker_leases_tell_cost(kiln_tracker *t) {
+    kiln_thread_walks(t->leases.all.count);
+    for (uint32_t i = 0; i < t->leases.all.count; i++) {
+        const kiln_tracker_lease *lease = t->leases.all.data[i];
+        if (lease->job)
+            kiln_tracker_project_add_running(lease->job->project,
+                                             kiln_tracker_lease_cost(t, lease));
+    }
+}
+
+/* ---- Invariants ---- */
+
+void kiln_tracker_leases_check(const kiln_tracker *t) {
+    uint32_t unclaimed = 0, of_jobs = 0, held = 0, busy = 0, slots = 0;
+    for (uint32_t i = 0; i < t->leases.all.count; i++) {
+        const kiln_tracker_lease *lease = t->leases.all.data[i];
+        uint64_t value = 0;
+        KILN_CHECK(lease->index == i && lease->lease <= t->leases.epoch);
+        KILN_CHECK(kiln_map_find(&t->leases.of_number, number_key(&lease->lease), &value));
+        KILN_CHECK(value == (uintptr_t)lease);
+        KILN_CHECK(lease->board->slot[lease->slot] == lease->lease);
+        unclaimed += lease->unclaimed;
+        of_jobs += lease->job != NULL;
+        slots += slots_of(lease);
+    }
+    for (uint32_t i = 0; i < t->boards.all.count; i++) busy += t->boards.all.data[i]->busy;
+    KILN_CHECK(unclaimed == t->leases.unclaimed && slots == busy); /* no slot without a lease */
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) held += t->jobs.all.data[i]->leases;
+    KILN_CHECK(held == of_jobs);
 }

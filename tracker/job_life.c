@@ -1,158 +1,28 @@
-/* Jobs: opened by clients, worked on by tuners, and their end. Who works on them, and for how long
- * they wait for that, is assign.c. */
+/* How jobs are opened, followed and ended. Who works on them, and for how long they wait for that,
+ * is job_assign.c. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "tracker/state.h"
-
-kiln_tracker_job *kiln_tracker_job_find(kiln_tracker *t, kiln_str id) {
-    uint64_t value = 0;
-    return kiln_map_find(&t->job_of_id, id, &value) ? (kiln_tracker_job *)(uintptr_t)value : NULL;
-}
-
-#define RUN_DIGITS 8u /* of the opener's boot, which is random */
-
-static bool is_run_of(const kiln_tracker_job *job, kiln_str name) {
-    kiln_str id = kiln_str_from(job->id);
-    if (kiln_str_equal(id, name)) return true;
-    return id.size == name.size + 1 + RUN_DIGITS && id.data[name.size] == '.' &&
-           memcmp(id.data, name.data, name.size) == 0;
-}
-
-kiln_tracker_job *kiln_tracker_job_latest(kiln_tracker *t, kiln_str name) {
-    kiln_tracker_job *latest = NULL;
-    for (uint32_t i = t->job.count; name.size && i-- > 0;) {
-        kiln_tracker_job *job = t->job.data[i];
-        if (!is_run_of(job, name)) continue;
-        if (kiln_tracker_job_is_open(job)) return job;
-        if (!latest) latest = job;
-    }
-    return latest;
-}
-
-bool kiln_tracker_job_is_open(const kiln_tracker_job *job) {
-    return job->state == KILN_JOB_WAITING || job->state == KILN_JOB_RUNNING;
-}
-
-kiln_tracker_peer *kiln_tracker_job_worker(kiln_tracker *t, const kiln_tracker_job *job) {
-    return job->spec.by_client ? job->client : kiln_tracker_tuner_by_node(t, job->tuner);
-}
-
-static void free_job(kiln_tracker_job *job) {
-    kiln_vec_deinit(&job->request);
-    kiln_arena_deinit(&job->arena);
-    kiln_free(job);
-}
-
-void kiln_tracker_jobs_free(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->job.count; i++) free_job(t->job.data[i]);
-    kiln_vec_deinit(&t->job);
-    kiln_map_deinit(&t->job_of_id);
-}
-
-/* An empty project is the usual one. */
-static void name_project(kiln_msg_job_spec *spec) {
-    if (spec->project.size == 0) spec->project = KILN_STR(KILN_PROJECT_DEFAULT);
-}
-
-/* An open job stands in its project, and knows what it wants of a board. */
-static kiln_status enter(kiln_tracker *t, kiln_tracker_job *job) {
-    const kiln_msg_job_spec *spec = &job->spec;
-    kiln_status st = kiln_tracker_want_get(t, spec->target, spec->key, spec->labels.item,
-                                           spec->labels.count, false, &job->want);
-    if (st) return st;
-    job->project = kiln_tracker_project_join(t, job);
-    t->jobs_open++;
-    return KILN_OK;
-}
 
 static void leave(kiln_tracker *t, kiln_tracker_job *job) {
     if (!job->want) return;
     kiln_tracker_job_unassign(t, job);
     kiln_tracker_leases_end_of_job(t, job);
-    kiln_tracker_project_leave(t, job);
-    kiln_tracker_want_unref(t, job->want);
-    job->want = NULL;
-    t->jobs_open--;
+    kiln_tracker_job_leave(t, job);
 }
 
 static void remove_job(kiln_tracker *t, kiln_tracker_job *job) {
     leave(t, job);
-    kiln_map_remove(&t->job_of_id, kiln_str_from(job->id));
-    kiln_tracker_remove(&t->job, job);
-    free_job(job);
-}
-
-static kiln_str copy_text(kiln_tracker_job *job, kiln_str text) {
-    return (kiln_str){kiln_arena_copy(&job->arena, text.data, text.size), text.size};
-}
-
-/* ---- On disk ---- */
-
-static kiln_str signers_of(const kiln_tracker_job *job) {
-    return (kiln_str){(const char *)job->signer, job->signer_count * sizeof job->signer[0]};
-}
-
-void kiln_tracker_job_add_signer(kiln_tracker_job *job, const kiln_tracker_peer *tuner) {
-    if (!tuner->signs) return;
-    for (uint32_t i = 0; i < job->signer_count; i++)
-        if (memcmp(&job->signer[i], &tuner->signer, sizeof tuner->signer) == 0) return;
-    if (job->signer_count == KILN_TRACKER_SIGNERS)
-        memmove(&job->signer[0], &job->signer[1], sizeof job->signer[0] * --job->signer_count);
-    job->signer[job->signer_count++] = tuner->signer;
-}
-
-uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
-    job->changed = ++t->change;
-    kiln_msg_kept_job kept = {
-        .spec = job->spec,
-        .tuner = kiln_str_from(job->tuner),
-        .code = job->done.code,
-        .text = job->done.text,
-        .records = job->done.records,
-        .trials = job->done.trials,
-        .wall_ms = job->done.wall_ms,
-        .abandoned = job->abandoned,
-        .owner = kiln_str_from(job->owner),
-        .blob_bytes = job->blob_bytes,
-        .signers = signers_of(job),
-        .run = kiln_str_from(job->run),
-    };
-    if (!kiln_tracker_job_is_open(job)) {
-        kept.tasks.item = job->done.tasks.item;
-        kept.tasks.count = job->done.tasks.count;
-        kept.faults.item = job->done.faults.item;
-        kept.faults.count = job->done.faults.count;
-    } else if (job->ending_ns) {
-        kept.code = (uint32_t)job->ending_code;
-        kept.text = kiln_str_from(job->ending_text);
-    }
-    kiln_strbuf body = {0};
-    kiln_status st = kiln_record_encode(KILN_RECORD_kept_job, &kept, &body);
-    KILN_CHECK(st == NULL); /* every part came through the decoder or is shorter */
-    kiln_tracker_row row = {
-        .kind = KILN_TRACKER_ROW_JOB,
-        .id = kiln_str_from(job->id),
-        .state = kiln_str_from(kiln_job_state_name(job->state)),
-        .body = kiln_strbuf_view(&body),
-    };
-    uint64_t persist = kiln_tracker_persist(t, &row, 1);
-    kiln_strbuf_deinit(&body);
-    return persist;
-}
-
-static void keep_and_wait(kiln_tracker *t, kiln_tracker_job *job) {
-    t->jobs_unkept += job->persist == 0;
-    job->persist = kiln_tracker_job_keep(t, job);
+    kiln_tracker_job_remove(t, job);
 }
 
 /* Keeps the newest KILN_TRACKER_JOBS_KEPT of those that ended. */
 static void forget_old_jobs(kiln_tracker *t) {
     uint32_t ended = 0;
-    for (uint32_t i = t->job.count; i-- > 0;) {
-        kiln_tracker_job *job = t->job.data[i];
+    for (uint32_t i = t->jobs.all.count; i-- > 0;) {
+        kiln_tracker_job *job = t->jobs.all.data[i];
         if (kiln_tracker_job_is_open(job) || job->persist) continue;
         /* Who is connected may not have heard of the end; but some never close what they open. */
         if (++ended <= (job->client ? KILN_TRACKER_JOBS_MAX : KILN_TRACKER_JOBS_KEPT)) continue;
@@ -163,108 +33,14 @@ static void forget_old_jobs(kiln_tracker *t) {
     }
 }
 
-static kiln_tracker_job *add_job(kiln_tracker *t, kiln_str id) {
-    kiln_tracker_job *job = kiln_alloc(sizeof *job);
-    kiln_arena_init(&job->arena, KILN_TRACKER_ARENA_BYTES);
-    kiln_tracker_set_text(job->id, id);
-    job->opened_ns = t->now_ns;
-    job->changed = ++t->change;
-    kiln_vec_push(&t->job, job);
-    job->number = ++t->last_row;
-    kiln_map_put(&t->job_of_id, id, (uintptr_t)job);
-    return job;
-}
-
-static bool parse_state(kiln_str text, kiln_job_state *out) {
-    for (unsigned i = 0; i < KILN_JOB_STATE_COUNT; i++) {
-        if (!kiln_str_is(text, kiln_job_state_name((kiln_job_state)i))) continue;
-        *out = (kiln_job_state)i;
-        return true;
-    }
-    return false;
-}
-
-/* How it ended; or, while it is open, that it was told to. */
-static void restore_end(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_kept_job *kept) {
-    job->done = (kiln_msg_job_done){.job = kiln_str_from(job->id)};
-    if (!kiln_tracker_job_is_open(job)) {
-        job->done.code = kept->code;
-        job->done.text = kept->text;
-        job->done.records = kept->records;
-        job->done.signers = signers_of(job);
-        job->done.trials = kept->trials;
-        job->done.wall_ms = kept->wall_ms;
-        job->done.tasks.item = kept->tasks.item;
-        job->done.tasks.count = kept->tasks.count;
-        job->done.faults.item = kept->faults.item;
-        job->done.faults.count = kept->faults.count;
-    } else if (kept->code) {
-        job->ending_ns = t->now_ns;
-        job->ending_code = (kiln_code)kept->code;
-        job->ending_text = kiln_str_dup(&job->arena, kept->text);
-    }
-}
-
-kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *row) {
-    if (kiln_tracker_job_find(t, row->id) || row->id.size > KILN_MESSAGES_TEXT)
-        return KILN_ERROR(DATA_LOSS, "stored job %.*s is there twice", KILN_STR_ARG(row->id));
-    kiln_tracker_job *job = add_job(t, row->id);
-    kiln_msg_kept_job kept = {0};
-    kiln_status st = KILN_OK;
-    if (!parse_state(row->state, &job->state))
-        st = KILN_ERROR(DATA_LOSS, "unknown state '%.*s'", KILN_STR_ARG(row->state));
-    if (!st) st = kiln_record_decode(KILN_RECORD_kept_job, row->body, &job->arena, &kept);
-    if (!st) {
-        kiln_record_copy(KILN_RECORD_kept_job, &kept, &job->arena); /* row->body is the caller's */
-        job->spec = kept.spec;
-        name_project(&job->spec);
-        kiln_tracker_set_text(job->owner, kept.owner);
-        kiln_tracker_set_text(job->run, kept.run);
-        job->blob_bytes = kept.blob_bytes;
-        if (kiln_tracker_job_is_open(job)) st = enter(t, job);
-    }
-    if (st) return kiln_status_note(st, "stored job %.*s", KILN_STR_ARG(row->id));
-    kiln_tracker_set_text(job->tuner, kept.tuner);
-    job->signer_count = (uint32_t)(kept.signers.size / sizeof job->signer[0]);
-    if (job->signer_count)
-        memcpy(job->signer, kept.signers.data, job->signer_count * sizeof job->signer[0]);
-    job->abandoned = kept.abandoned;
-    restore_end(t, job, &kept);
-    /* Nobody is connected yet: after a longer pause all come back late, and all at once. */
-    job->assigned_ns = t->now_ns;
-    job->tuner_until_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
-    if (!job->spec.detach) job->client_until_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
-    t->fleet_changed = true;
-    return KILN_OK;
-}
-
-/* ---- What the client hears ---- */
-
-/* What there is instead of what a job wants, and why not that, can be longer than a message holds.
- */
-static kiln_str prose(const char *text) {
-    return kiln_str_slice(kiln_str_from(text), 0, KILN_MESSAGES_PROSE);
-}
-
-void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
-                           uint32_t stream, const char *text) {
-    job->changed = ++t->change;
-    kiln_message message = {
-        .type = KILN_MSG_JOB_STATE,
-        .stream = stream,
-        .job_state = {.job = kiln_str_from(job->id), .state = job->state, .text = prose(text)},
-    };
-    kiln_tracker_send(t, client, &message);
-}
+/* ---- The end of a job ---- */
 
 static void tell_end(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_sign_public trusted[KILN_MESSAGES_TRUSTED];
     kiln_message message = {.type = KILN_MSG_JOB_DONE, .job_done = job->done};
-    message.job_done.trusted = kiln_tracker_trusted_of(t, job, trusted);
+    message.job_done.trusted = kiln_tracker_trusted_of(t, job->spec.project, trusted);
     kiln_tracker_send(t, job->client, &message);
 }
-
-/* ---- The end of a job ---- */
 
 /* The end is written first; JOB_CLOSE to the tuner and JOB_DONE to the client follow when it is. */
 static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_done *done) {
@@ -272,17 +48,17 @@ static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_d
     kiln_message message = {.type = KILN_MSG_JOB_DONE, .job_done = *done};
     job->done = kiln_message_copy(&message, &job->arena).job_done;
     job->done.job = kiln_str_from(job->id);
-    job->done.signers = signers_of(job);
+    job->done.signers = kiln_tracker_job_signers(job);
     job->state = done->code == KILN_OK          ? KILN_JOB_DONE
                  : done->code == KILN_CANCELLED ? KILN_JOB_CANCELLED
                                                 : KILN_JOB_FAILED;
-    keep_and_wait(t, job);
+    kiln_tracker_job_keep_and_wait(t, job);
     leave(t, job);
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_ENDED,
                                              .job = job->done.job,
                                              .tuner = kiln_str_from(job->tuner),
                                              .text = job->done.text});
-    t->fleet_changed = true;
+    kiln_tracker_set_fleet_changed(t);
 }
 
 void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code,
@@ -290,8 +66,8 @@ void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code
     kiln_msg_job_done done = {
         .job = kiln_str_from(job->id),
         .code = (uint32_t)code,
-        .text = prose(text),
-        .wall_ms = (t->now_ns - job->opened_ns) / UINT64_C(1000000),
+        .text = kiln_tracker_prose(text),
+        .wall_ms = (t->effects.now_ns - job->opened_ns) / UINT64_C(1000000),
     };
     done.tasks.item = job->done.tasks.item;
     done.tasks.count = job->done.tasks.count;
@@ -322,9 +98,9 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_STOPPED,
                                              .job = kiln_str_from(job->id),
                                              .text = kiln_str_from(text)});
-    job->ending_ns = t->now_ns;
+    job->ending_ns = t->effects.now_ns;
     job->ending_code = code;
-    job->ending_text = kiln_str_dup(&job->arena, prose(text));
+    job->ending_text = kiln_str_dup(&job->arena, kiln_tracker_prose(text));
     kiln_tracker_job_keep(t, job); /* should it fail, only a restart before its end forgets it */
     if (job->assigning) return;    /* it comes with the assignment */
     kiln_message message = {
@@ -351,7 +127,7 @@ static void welcome(kiln_tracker *t, kiln_tracker_job *job) {
     if (!seen && named && !job->spec.detach)
         kiln_tracker_job_end(t, job, KILN_NOT_FOUND, text.data + strlen("opened; "));
     kiln_strbuf_deinit(&text);
-    t->fleet_changed = true;
+    kiln_tracker_set_fleet_changed(t);
 }
 
 /* The client of an abandoned job came back after all: it goes on with what its tuner has stored. */
@@ -362,9 +138,9 @@ static void reopen(kiln_tracker *t, kiln_tracker_job *job) {
     job->ending_ns = 0;
     job->done = (kiln_msg_job_done){.job = kiln_str_from(job->id)};
     job->task_capacity = 0;
-    kiln_status st = enter(t, job);
+    kiln_status st = kiln_tracker_job_enter(t, job);
     KILN_CHECK(st == NULL); /* it was open before */
-    keep_and_wait(t, job);
+    kiln_tracker_job_keep_and_wait(t, job);
 }
 
 /* The same for its client, which came back; it counts like a new one. */
@@ -380,18 +156,11 @@ static void reopen_for_client(kiln_tracker *t, kiln_tracker_job *job) {
 }
 
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
-    uint32_t index = t->jobs_unkept ? 0 : t->job.count;
-    while (index < t->job.count && t->job.data[index]->persist != persist &&
-           t->job.data[index]->assigning != persist)
-        index++;
-    if (index == t->job.count) return;
-    kiln_tracker_job *job = t->job.data[index];
-    if (job->assigning == persist) {
-        kiln_tracker_job_assigned(t, job, failure);
-        return;
-    }
-    job->persist = 0;
-    t->jobs_unkept--;
+    uint32_t index = t->jobs.unkept ? 0 : t->jobs.all.count;
+    while (index < t->jobs.all.count && t->jobs.all.data[index]->persist != persist) index++;
+    if (index == t->jobs.all.count) return;
+    kiln_tracker_job *job = t->jobs.all.data[index];
+    kiln_tracker_job_kept(t, job);
     if (kiln_tracker_job_is_open(job)) {
         if (failure) { /* it was never accepted */
             kiln_tracker_send_error(t, job->client, job->client_stream, KILN_RESOURCE_EXHAUSTED,
@@ -420,7 +189,7 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
  * stored records grows meanwhile, and their machine may have been measured anew. */
 static bool same_spec(const kiln_msg_job_spec *spec, const kiln_msg_job_spec *asked) {
     kiln_msg_job_spec a = *spec, b = *asked;
-    name_project(&b);
+    kiln_tracker_job_name_project(&b);
     b.user = a.user;
     kiln_strbuf left = {0}, right = {0};
     a.records = b.records = (kiln_digest){0};
@@ -483,7 +252,7 @@ static bool runs_anew(const kiln_tracker_job *job, const kiln_tracker_peer *clie
     const bool same_user = job->owner[0] ? strcmp(job->owner, client->person) == 0
                                          : kiln_str_equal(spec->user, job->spec.user);
     kiln_msg_job_spec asked = *spec;
-    name_project(&asked);
+    kiln_tracker_job_name_project(&asked);
     return spec->detach && job->spec.detach && !kiln_tracker_job_is_open(job) && !job->persist &&
            same_user && kiln_str_equal(asked.project, job->spec.project) &&
            strcmp(job->opener, client->boot) != 0;
@@ -493,8 +262,8 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
                            const kiln_message *message) {
     kiln_str id = message->job_open.job;
     kiln_tracker_job *job = kiln_tracker_job_latest(t, id);
-    const kiln_str run = kiln_str_slice(kiln_str_from(client->boot), 0, RUN_DIGITS);
-    char name[KILN_MESSAGES_TEXT + 2 + RUN_DIGITS];
+    const kiln_str run = kiln_str_slice(kiln_str_from(client->boot), 0, KILN_TRACKER_RUN_DIGITS);
+    char name[KILN_MESSAGES_TEXT + 2 + KILN_TRACKER_RUN_DIGITS];
     bool is_named_by_run = false;
     if (job && !runs_anew(job, client, &message->job_open.spec)) {
         attach(t, job, client, message);
@@ -518,9 +287,9 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
                                 "a job needs an identity");
         return;
     }
-    if (t->jobs_open >= KILN_TRACKER_JOBS_MAX) {
+    if (t->jobs.open >= KILN_TRACKER_JOBS_MAX) {
         kiln_tracker_send_error(t, client, message->stream, KILN_RESOURCE_EXHAUSTED, id, 0,
-                                "%u jobs are open already", t->jobs_open);
+                                "%u jobs are open already", t->jobs.open);
         return;
     }
     kiln_status st = kiln_tracker_quota_of_jobs(t, client, &message->job_open.spec);
@@ -531,9 +300,9 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
         kiln_status_free(st);
         return;
     }
-    job = add_job(t, id);
+    job = kiln_tracker_job_add(t, id);
     job->spec = kiln_message_copy(message, &job->arena).job_open.spec;
-    name_project(&job->spec);
+    kiln_tracker_job_name_project(&job->spec);
     /* An older run of the name may be forgotten here, and not at a tuner. */
     if (job->spec.detach && !is_named_by_run) kiln_tracker_set_text(job->run, run);
     kiln_tracker_set_text(job->owner, kiln_str_from(client->person));
@@ -541,7 +310,7 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     job->blob_bytes = kiln_tracker_put_size(t, client, &job->spec.model) +
                       kiln_tracker_put_size(t, client, &job->spec.records) +
                       kiln_tracker_put_size(t, client, &job->spec.by_hand);
-    st = enter(t, job);
+    st = kiln_tracker_job_enter(t, job);
     if (st) {
         kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
                                 kiln_status_text(st));
@@ -552,7 +321,7 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     job->client = client;
     job->client_stream = message->stream;
     kiln_tracker_set_text(job->opener, kiln_str_from(client->boot));
-    keep_and_wait(t, job);
+    kiln_tracker_job_keep_and_wait(t, job);
 }
 
 void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
@@ -579,7 +348,7 @@ void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
     cancel.persist = job->persist ? job->persist : kiln_tracker_job_keep(t, job);
     cancel.state = job->state;
     kiln_tracker_set_text(cancel.job, kiln_str_from(job->id));
-    kiln_vec_push(&t->cancel, cancel);
+    kiln_vec_push(&t->cancels.waiting, cancel);
 }
 
 static void answer_cancel(kiln_tracker *t, const kiln_tracker_cancel *cancel, const char *failure) {
@@ -601,14 +370,14 @@ static void answer_cancel(kiln_tracker *t, const kiln_tracker_cancel *cancel, co
 
 void kiln_tracker_cancel_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < t->cancel.count; i++) {
-        const kiln_tracker_cancel cancel = t->cancel.data[i];
+    for (uint32_t i = 0; i < t->cancels.waiting.count; i++) {
+        const kiln_tracker_cancel cancel = t->cancels.waiting.data[i];
         if (cancel.persist == persist)
             answer_cancel(t, &cancel, failure);
         else
-            t->cancel.data[kept++] = cancel;
+            t->cancels.waiting.data[kept++] = cancel;
     }
-    t->cancel.count = kept;
+    t->cancels.waiting.count = kept;
 }
 
 /* ---- What tuners say ---- */
@@ -621,6 +390,10 @@ static kiln_tracker_job *own_job(kiln_tracker *t, kiln_tracker_peer *tuner, kiln
     if (own && job->state == KILN_JOB_RUNNING) return job;
     if (!own || !job->persist) close_at_tuner(t, tuner, id, job);
     return NULL;
+}
+
+static kiln_str copy_text(kiln_tracker_job *job, kiln_str text) {
+    return (kiln_str){kiln_arena_copy(&job->arena, text.data, text.size), text.size};
 }
 
 static void make_room_for_task(kiln_tracker_job *job) {
@@ -671,7 +444,7 @@ void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner,
     if (!job) return;
     merge_tasks(job, &message->job_event);
     merge_faults(job, &message->job_event);
-    job->changed = ++t->change;
+    job->changed = kiln_tracker_next_change(t);
     kiln_message copy = *message;
     copy.stream = 0;
     kiln_tracker_send(t, job->client, &copy);
@@ -689,7 +462,7 @@ void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln
         done.records = (kiln_digest){{0}};
         if (!done.code) {
             done.code = (uint32_t)kiln_status_code(over);
-            done.text = prose(kiln_status_text(over));
+            done.text = kiln_tracker_prose(kiln_status_text(over));
         }
     }
     kiln_tracker_job_add_signer(job, tuner); /* it may have become another since it began */
@@ -699,34 +472,18 @@ void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln
 
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer) {
     if (peer->role == KILN_PEER_BOARD) return;
-    kiln_thread_walks(t->job.count);
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        kiln_tracker_job *job = t->job.data[i];
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        kiln_tracker_job *job = t->jobs.all.data[i];
         if (job->client == peer) {
             job->client = NULL;
-            if (!job->spec.detach) job->client_until_ns = t->now_ns + KILN_TRACKER_CLIENT_GRACE_NS;
+            if (!job->spec.detach)
+                job->client_until_ns = t->effects.now_ns + KILN_TRACKER_CLIENT_GRACE_NS;
         }
         if (peer->role == KILN_PEER_TUNER && job->state == KILN_JOB_RUNNING &&
             !job->tuner_until_ns && !kiln_tracker_tuner_by_node(t, job->tuner))
-            job->tuner_until_ns = t->now_ns + KILN_TRACKER_TUNER_GRACE_NS;
+            job->tuner_until_ns = t->effects.now_ns + KILN_TRACKER_TUNER_GRACE_NS;
     }
 }
 
-/* ---- Blobs ---- */
-
-static uint32_t add_blob(kiln_digest *out, uint32_t count, const kiln_digest *digest) {
-    static const kiln_digest none;
-    if (kiln_digest_equal(digest, &none)) return count;
-    out[count] = *digest;
-    return count + 1;
-}
-
-uint32_t kiln_tracker_job_blobs(kiln_tracker *t, kiln_str id,
-                                kiln_digest out_digest[KILN_TRACKER_JOB_BLOBS_MAX]) {
-    const kiln_tracker_job *job = kiln_tracker_job_find(t, id);
-    if (!job) return 0;
-    if (!kiln_tracker_job_is_open(job)) return add_blob(out_digest, 0, &job->done.records);
-    uint32_t count = add_blob(out_digest, 0, &job->spec.model);
-    count = add_blob(out_digest, count, &job->spec.records);
-    return add_blob(out_digest, count, &job->spec.by_hand);
-}
+void kiln_tracker_cancels_free(kiln_tracker *t) { kiln_vec_deinit(&t->cancels.waiting); }

@@ -5,11 +5,12 @@
 static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
                         const kiln_tracker_peer *tuner) {
     kiln_sign_public trusted[KILN_MESSAGES_TRUSTED];
-    kiln_message message = {.type = KILN_MSG_JOB_ASSIGN,
-                            .job_assign = {.job = kiln_str_from(job->id),
-                                           .spec = job->spec,
-                                           .trusted = kiln_tracker_trusted_of(t, job, trusted),
-                                           .run = kiln_str_from(job->run)}};
+    kiln_message message = {
+        .type = KILN_MSG_JOB_ASSIGN,
+        .job_assign = {.job = kiln_str_from(job->id),
+                       .spec = job->spec,
+                       .trusted = kiln_tracker_trusted_of(t, job->spec.project, trusted),
+                       .run = kiln_str_from(job->run)}};
     kiln_tracker_send(t, tuner, &message);
     if (!job->ending_ns) return;
     kiln_message cancel = {
@@ -23,9 +24,9 @@ static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
 }
 
 void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
-    kiln_thread_walks(t->job.count);
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        kiln_tracker_job *job = t->job.data[i];
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        kiln_tracker_job *job = t->jobs.all.data[i];
         if (job->state != KILN_JOB_RUNNING || strcmp(job->tuner, tuner->node) != 0) continue;
         job->tuner_until_ns = 0;
         if (!job->assigning) send_assign(t, job, tuner);
@@ -41,20 +42,21 @@ static bool can_read(const kiln_tracker_peer *tuner, const kiln_tracker_job *job
 
 /* Counts the jobs of each tuner. */
 static void count_loads(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->tuner.count; i++) t->tuner.data[i]->jobs = 0;
-    kiln_thread_walks(t->job.count);
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        kiln_tracker_job *job = t->job.data[i];
+    for (uint32_t i = 0; i < t->peers.tuners.count; i++)
+        kiln_tracker_peer_set_jobs(t->peers.tuners.data[i], 0);
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        kiln_tracker_job *job = t->jobs.all.data[i];
         kiln_tracker_peer *tuner =
             job->state == KILN_JOB_RUNNING ? kiln_tracker_tuner_by_node(t, job->tuner) : NULL;
-        if (tuner) tuner->jobs++;
+        if (tuner) kiln_tracker_peer_set_jobs(tuner, tuner->jobs + 1);
     }
 }
 
 static kiln_tracker_peer *least_loaded_tuner(const kiln_tracker *t, const kiln_tracker_job *job) {
     kiln_tracker_peer *best = NULL;
-    for (uint32_t i = 0; i < t->tuner.count; i++) {
-        kiln_tracker_peer *tuner = t->tuner.data[i];
+    for (uint32_t i = 0; i < t->peers.tuners.count; i++) {
+        kiln_tracker_peer *tuner = t->peers.tuners.data[i];
         if (!tuner->closing && can_read(tuner, job) && (!best || tuner->jobs < best->jobs))
             best = tuner;
     }
@@ -68,18 +70,12 @@ static bool has_room(const kiln_tracker_job *job, const kiln_tracker_peer *worke
 /* The tuner hears of it when it is durable: a tracker that lost the lead hands out no job. */
 static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tuner) {
     job->state = KILN_JOB_RUNNING;
-    job->assigned_ns = t->now_ns;
-    tuner->jobs++;
+    job->assigned_ns = t->effects.now_ns;
+    kiln_tracker_peer_set_jobs(tuner, tuner->jobs + 1);
     job->tuner_until_ns = 0;
     kiln_tracker_set_text(job->tuner, kiln_str_from(tuner->node));
     kiln_tracker_job_add_signer(job, tuner);
-    t->jobs_unkept++;
-    job->assigning = kiln_tracker_job_keep(t, job);
-}
-
-void kiln_tracker_job_unassign(kiln_tracker *t, kiln_tracker_job *job) {
-    t->jobs_unkept -= job->assigning != 0;
-    job->assigning = 0;
+    kiln_tracker_job_keep_assignment(t, job);
 }
 
 static void wait_for_tuner(kiln_tracker *t, kiln_tracker_job *job) {
@@ -89,7 +85,8 @@ static void wait_for_tuner(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_leases_end_of_job(t, job);
 }
 
-void kiln_tracker_job_assigned(kiln_tracker *t, kiln_tracker_job *job, const char *failure) {
+/* The assignment is on disk, or is not: then the job waits again. */
+static void assigned(kiln_tracker *t, kiln_tracker_job *job, const char *failure) {
     kiln_tracker_job_unassign(t, job);
     if (failure) { /* the next tick tries again */
         wait_for_tuner(t, job);
@@ -102,9 +99,18 @@ void kiln_tracker_job_assigned(kiln_tracker *t, kiln_tracker_job *job, const cha
     kiln_tracker_job_tell(t, job, job->client, 0, "assigned");
 }
 
+bool kiln_tracker_assignment_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
+    uint32_t index = t->jobs.unkept ? 0 : t->jobs.all.count;
+    while (index < t->jobs.all.count && t->jobs.all.data[index]->assigning != persist) index++;
+    if (index == t->jobs.all.count) return false;
+    assigned(t, t->jobs.all.data[index], failure);
+    return true;
+}
+
 /* A tuner that is away keeps its jobs for a while; then they wait for another. */
 static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
-    if (job->spec.by_client || !job->tuner_until_ns || t->now_ns < job->tuner_until_ns) return;
+    if (job->spec.by_client || !job->tuner_until_ns || t->effects.now_ns < job->tuner_until_ns)
+        return;
     wait_for_tuner(t, job);
     kiln_tracker_job_tell(t, job, job->client, 0, "its tuner went away");
 }
@@ -114,7 +120,7 @@ static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bo
     if (!tuner)
         kiln_strbuf_text(&text,
                          job->spec.by_client ? "its client is not connected"
-                         : t->tuner.count
+                         : t->peers.tuners.count
                              ? "no kiln-tuner at the tracker reads graphs: they are older than "
                                "the command (bring them up to date)"
                              : "no kiln-tuner is connected to the tracker");
@@ -128,7 +134,7 @@ static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bo
  * the client come back even so, the job goes on. */
 static void abandon(kiln_tracker *t, kiln_tracker_job *job) {
     job->abandoned = true;
-    t->abandoned++;
+    t->assign.abandoned++;
     kiln_tracker_leases_end_of_job(t, job);
     kiln_tracker_job_stop(t, job, KILN_CANCELLED, "its client went away");
 }
@@ -136,12 +142,12 @@ static void abandon(kiln_tracker *t, kiln_tracker_job *job) {
 static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
     if (job->state == KILN_JOB_RUNNING) take_from_lost_tuner(t, job);
     if (job->ending_ns) {
-        bool late = t->now_ns - job->ending_ns >= KILN_TRACKER_WAIT_NS;
+        bool late = t->effects.now_ns - job->ending_ns >= KILN_TRACKER_WAIT_NS;
         if (late || job->state == KILN_JOB_WAITING)
             kiln_tracker_job_end(t, job, job->ending_code, job->ending_text);
         return;
     }
-    if (job->client_until_ns && t->now_ns >= job->client_until_ns) {
+    if (job->client_until_ns && t->effects.now_ns >= job->client_until_ns) {
         abandon(t, job);
         return;
     }
@@ -154,17 +160,17 @@ static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
         if (job->state == KILN_JOB_WAITING && has_room(job, tuner)) assign(t, job, tuner);
         return;
     }
-    if (!job->unserved_ns) job->unserved_ns = t->now_ns;
-    if (!job->spec.detach && t->now_ns - job->unserved_ns >= KILN_TRACKER_WAIT_NS)
+    if (!job->unserved_ns) job->unserved_ns = t->effects.now_ns;
+    if (!job->spec.detach && t->effects.now_ns - job->unserved_ns >= KILN_TRACKER_WAIT_NS)
         fail_unserved(t, job, tuner != NULL, board);
 }
 
 void kiln_tracker_jobs_tick(kiln_tracker *t) {
-    if (t->jobs_open == 0) return;
+    if (t->jobs.open == 0) return;
     count_loads(t);
-    kiln_thread_walks(t->job.count);
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        kiln_tracker_job *job = t->job.data[i];
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        kiln_tracker_job *job = t->jobs.all.data[i];
         if (kiln_tracker_job_is_open(job) && !job->persist) look_after(t, job);
     }
 }

@@ -12,50 +12,6 @@
 #define NOISE_SAMPLES 64u /* looked at, per trial; fewer than the next are not */
 #define NOISE_SAMPLES_MIN 4u
 
-/* ---- On disk ---- */
-
-uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
-    if (!board->known) return 0; /* a lease waits for it; what it is will be known when it comes */
-    kiln_msg_kept_board kept = {
-        .key = board->up.key,
-        .target = board->up.target,
-        .slots = board->up.slots,
-        .device = board->up.device,
-        .memory_bytes = board->up.memory_bytes,
-        .firmware = board->up.firmware,
-        .duty = board->duty,
-        .results = board->results,
-        .ok = board->ok,
-        .faults = board->faults,
-        .fault_run = board->fault_run,
-        .noise = board->noise,
-        .drift = board->drift,
-        .bound = board->proven[0] != 0,
-    };
-    kiln_msg_board_event past[KILN_TRACKER_PAST_MAX];
-    kiln_tracker_history_list(board, past);
-    kept.history.item = past;
-    kept.history.count = board->past_count;
-    if (board->duty != KILN_DUTY_IN_SERVICE) kept.text = kiln_str_from(board->text);
-    kept.labels.item = board->up.labels.item;
-    kept.labels.count = board->up.labels.count;
-    kept.targets.item = board->up.targets.item;
-    kept.targets.count = board->up.targets.count;
-    kiln_strbuf body = {0};
-    kiln_status st = kiln_record_encode(KILN_RECORD_kept_board, &kept, &body);
-    KILN_CHECK(st == NULL); /* every part came through the decoder or is shorter */
-    kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_BOARD,
-                            .id = kiln_str_from(board->node),
-                            .body = kiln_strbuf_view(&body)};
-    uint64_t persist = kiln_tracker_persist(t, &row, 1);
-    kiln_strbuf_deinit(&body);
-    board->kept_results = board->results;
-    kiln_tracker_history_forget(t, board);
-    return persist;
-}
-
-/* ---- Duty ---- */
-
 /* A history's line: who did it, and why. */
 static void remember_duty(kiln_tracker *t, kiln_tracker_board *board, const char *by,
                           const char *text) {
@@ -79,7 +35,7 @@ static void set_duty(kiln_tracker *t, kiln_tracker_board *board, kiln_duty duty,
                                              .board = kiln_str_from(board->node),
                                              .text = kiln_str_from(kiln_duty_name(duty))});
     kiln_tracker_board_refresh(t, board);
-    if (duty == KILN_DUTY_QUARANTINED) kiln_tracker_board_end_leases(t, board, board->text);
+    if (duty == KILN_DUTY_QUARANTINED) kiln_tracker_leases_end_of_board(t, board, board->text);
     if (duty == KILN_DUTY_DRAINED) kiln_tracker_board_wind_down(t, board);
 }
 
@@ -93,8 +49,8 @@ void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const 
     if (board->fault_run >= KILN_TRACKER_FAULTS_MAX && board->duty == KILN_DUTY_IN_SERVICE) {
         char text[KILN_MESSAGES_NAME];
         snprintf(text, sizeof text, "%u faults in a row, the last: %.180s", board->fault_run, why);
-        board->probation_ns = t->now_ns + KILN_TRACKER_PROBATION_NS;
-        t->quarantines++;
+        board->probation_ns = t->effects.now_ns + KILN_TRACKER_PROBATION_NS;
+        t->duty.quarantines++;
         set_duty(t, board, KILN_DUTY_QUARANTINED, "the tracker", text);
     }
     kiln_tracker_board_keep(t, board);
@@ -109,10 +65,11 @@ static void end_probation(kiln_tracker *t, kiln_tracker_board *board) {
 }
 
 void kiln_tracker_duties_tick(kiln_tracker *t) {
-    kiln_thread_walks(t->board.count);
-    for (uint32_t i = 0; i < t->board.count; i++) {
-        kiln_tracker_board *board = t->board.data[i];
-        if (board->probation_ns && t->now_ns >= board->probation_ns) end_probation(t, board);
+    kiln_thread_walks(t->boards.all.count);
+    for (uint32_t i = 0; i < t->boards.all.count; i++) {
+        kiln_tracker_board *board = t->boards.all.data[i];
+        if (board->probation_ns && t->effects.now_ns >= board->probation_ns)
+            end_probation(t, board);
     }
 }
 
@@ -139,7 +96,7 @@ static void learn_noise(kiln_tracker_board *board, const kiln_msg_trial_result *
 void kiln_tracker_board_judge(kiln_tracker *t, kiln_tracker_board *board,
                               const kiln_msg_trial_result *result) {
     board->results++;
-    board->changed = ++t->change;
+    board->changed = kiln_tracker_next_change(t);
     kiln_blame blame = result->blame ? (kiln_blame)result->blame
                                      : kiln_outcome_blame((kiln_outcome)result->outcome);
     if (blame == KILN_BLAME_BOARD) {
@@ -172,14 +129,14 @@ static void give_order(kiln_tracker *t, const kiln_tracker_peer *client,
     board->probation_ns = 0;
     board->fault_run = 0;
     set_duty(t, board, (kiln_duty)order->duty, name_of(client), text);
-    board->order = kiln_tracker_board_keep(t, board);
+    board->order.persist = kiln_tracker_board_keep(t, board);
 }
 
 void kiln_tracker_board_order(kiln_tracker *t, kiln_tracker_peer *client,
                               const kiln_message *message) {
     const kiln_msg_board_order *order = &message->board_order;
     kiln_tracker_board *board = kiln_tracker_board_named(t, order->board);
-    if (!board || board->order) {
+    if (!board || board->order.persist) {
         kiln_tracker_send_error(t, client, message->stream, board ? KILN_ABORTED : KILN_NOT_FOUND,
                                 (kiln_str){0}, 0,
                                 board ? "another order for %.*s is under way"
@@ -197,29 +154,29 @@ void kiln_tracker_board_order(kiln_tracker *t, kiln_tracker_peer *client,
         return;
     }
     if (order->forget)
-        board->order = kiln_tracker_board_forget(t, board);
+        board->order.persist = kiln_tracker_board_forget(t, board);
     else
         give_order(t, client, order, board);
-    t->orders++;
-    board->order_peer = client->id;
-    board->order_stream = message->stream;
+    t->duty.orders++;
+    board->order.peer = client->id;
+    board->order.stream = message->stream;
 }
 
 void kiln_tracker_order_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
-    uint32_t at = t->orders ? 0 : t->board.count;
-    while (at < t->board.count && t->board.data[at]->order != persist) at++;
-    if (at == t->board.count) return;
-    kiln_tracker_board *board = t->board.data[at];
-    const kiln_tracker_peer *client = kiln_tracker_peer_find(t, board->order_peer);
-    board->order = 0;
-    t->orders--;
+    uint32_t at = t->duty.orders ? 0 : t->boards.all.count;
+    while (at < t->boards.all.count && t->boards.all.data[at]->order.persist != persist) at++;
+    if (at == t->boards.all.count) return;
+    kiln_tracker_board *board = t->boards.all.data[at];
+    const kiln_tracker_peer *client = kiln_tracker_peer_find(t, board->order.peer);
+    board->order.persist = 0;
+    t->duty.orders--;
     if (failure)
-        kiln_tracker_send_error(t, client, board->order_stream, KILN_RESOURCE_EXHAUSTED,
+        kiln_tracker_send_error(t, client, board->order.stream, KILN_RESOURCE_EXHAUSTED,
                                 (kiln_str){0}, 0,
                                 "the order holds until the tracker is started anew, as it cannot "
                                 "be kept: %s",
                                 failure);
     else
-        kiln_tracker_answer_board(t, client, board->order_stream, board);
+        kiln_tracker_answer_board(t, client, board->order.stream, board);
     kiln_tracker_board_forgotten(t, board, failure != NULL);
 }

@@ -1,0 +1,91 @@
+/* One line for people who wait for a board: what fits, how long it may take, or what there is
+ * instead. */
+#include "base/macros.h"
+#include "tracker/state.h"
+
+static uint32_t waiting_for(const kiln_tracker *t, const kiln_tracker_want *want) {
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < t->projects.all.count; p++)
+        for (uint32_t j = 0; j < t->projects.all.data[p]->queue.jobs.count; j++) {
+            const kiln_tracker_job *job = t->projects.all.data[p]->queue.jobs.data[j];
+            if (job->want == want) count += job->queue.requests.count;
+        }
+    return count;
+}
+
+/* Of several devices of a board the one of the wanted kind says why it cannot. */
+static const kiln_target *target_to_compare(const kiln_tracker_board *board,
+                                            const kiln_tracker_want *want) {
+    for (uint32_t i = 0; i < board->device_count; i++)
+        if (board->device[i].target.kind == want->target.kind) return &board->device[i].target;
+    return &board->device[0].target;
+}
+
+/* "; there are rpi3 (1 of 2 in service; the device lacks dotprod), ...": the first few names, and
+ * why one cannot. */
+static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *want,
+                               kiln_strbuf *out) {
+    enum { NAMES_MAX = 8 };
+    struct {
+        kiln_str key;
+        uint32_t boards, here;
+        const kiln_target *target;
+    } name[NAMES_MAX];
+    uint32_t count = 0;
+    bool more = false;
+    kiln_thread_walks(t->boards.all.count);
+    for (uint32_t i = 0; i < t->boards.all.count; i++) {
+        const kiln_tracker_board *board = t->boards.all.data[i];
+        uint32_t at = 0;
+        if (!board->known) continue;
+        while (at < count && !kiln_str_equal(name[at].key, board->up.key)) at++;
+        more |= at == NAMES_MAX;
+        if (at == NAMES_MAX) continue;
+        if (at == count) {
+            name[at].key = board->up.key;
+            name[at].boards = name[at].here = 0;
+            name[at].target = target_to_compare(board, want);
+            count++;
+        }
+        name[at].boards++;
+        name[at].here += board->available;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_strbuf reason = {0};
+        bool fits = kiln_target_serves(&want->target, name[i].target, &reason);
+        kiln_strbuf_printf(out, "%s%.*s (%u of %u in service%s%s)", i ? ", " : "; there are ",
+                           KILN_STR_ARG(name[i].key), name[i].here, name[i].boards,
+                           fits ? "" : "; ", fits ? "" : reason.data);
+        kiln_strbuf_deinit(&reason);
+    }
+    if (more) kiln_strbuf_text(out, ", ...");
+}
+
+bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_strbuf *out) {
+    if (want->devices > 0) {
+        double turns = (double)(waiting_for(t, want) + 1) / want->slots;
+        kiln_strbuf_printf(out, "%u board%s", want->devices,
+                           want->devices == 1 ? " fits" : "s fit");
+        for (uint32_t i = 0; i < t->boards.idle.count; i++)
+            if (kiln_tracker_want_fits(want, t->boards.idle.data[i])) return true;
+        kiln_strbuf_printf(out, ", all busy; expected wait %.0f s",
+                           turns * t->projects.lease_ns / 1e9);
+        return true;
+    }
+    uint32_t away = 0;
+    kiln_thread_walks(t->boards.all.count);
+    for (uint32_t i = 0; i < t->boards.all.count; i++)
+        for (uint32_t d = 0; d < t->boards.all.data[i]->device_count; d++)
+            away += kiln_tracker_want_fits(want, &t->boards.all.data[i]->device[d]);
+    kiln_strbuf_text(out, "no board ");
+    if (want->key.size) kiln_strbuf_printf(out, "called %.*s ", KILN_STR_ARG(want->key));
+    for (uint32_t i = 0; i < want->label_count; i++)
+        kiln_strbuf_printf(out, "with %.*s=%.*s ", KILN_STR_ARG(want->label[i].key),
+                           KILN_STR_ARG(want->label[i].value));
+    kiln_strbuf_text(out, "that runs ");
+    kiln_target_print(&want->target, out);
+    kiln_strbuf_text(out, " is connected");
+    if (away) kiln_strbuf_printf(out, " and in service (%u would fit)", away);
+    list_what_there_is(t, want, out);
+    return away > 0;
+}

@@ -1,0 +1,70 @@
+/* What a step does to the outside, and what all owners need of it: the actions that it leaves for
+ * the shell, numbers that only grow, and when the next tick is due. */
+#ifndef KILN_TRACKER_EFFECTS_H
+#define KILN_TRACKER_EFFECTS_H
+
+#include "tracker/tracker.h"
+
+#define KILN_TRACKER_TICK_NS UINT64_C(250000000)
+
+typedef char kiln_tracker_text[KILN_MESSAGES_TEXT + 1]; /* an identity, NUL-terminated */
+
+/* Takes `item`, which is there, out of a vector of pointers; the rest keeps its order. */
+#define kiln_tracker_remove(v, item)                                                             \
+    do {                                                                                         \
+        uint32_t at_ = 0;                                                                        \
+        while ((v)->data[at_] != (item)) at_++;                                                  \
+        memmove(&(v)->data[at_], &(v)->data[at_ + 1], (--(v)->count - at_) * sizeof *(v)->data); \
+    } while (0)
+
+typedef struct kiln_tracker_effects {
+    uint64_t now_ns;               /* of the step under way */
+    uint64_t wall_offset_ns;       /* of the wall clock, from the time of steps */
+    kiln_tracker_actions *actions; /* of the step under way; NULL: none is */
+    uint64_t persist;              /* last PERSIST */
+    uint64_t change;               /* grows with each change of a row; begins at the time of
+                                      creation, so that no number of a former run is taken for one
+                                      of this */
+    uint64_t first_change;
+    uint64_t last_row;  /* number of the newest board, job or project */
+    uint64_t wake_ns;   /* when the next tick is due */
+    bool fleet_changed; /* tuners, or whether any board fits: jobs are looked at again */
+} kiln_tracker_effects;
+
+void kiln_tracker_effects_init(kiln_tracker *t, uint64_t now_ns);
+/* A step begins; what it does goes to `actions`. Ends with a NULL. */
+void kiln_tracker_effects_begin(kiln_tracker *t, uint64_t now_ns, kiln_tracker_actions *actions);
+void kiln_tracker_effects_end(kiln_tracker *t);
+
+/* The wall clock, as the shell last said it. */
+uint64_t kiln_tracker_wall_ns(const kiln_tracker *t);
+uint64_t kiln_tracker_wall_ms(const kiln_tracker *t);
+/* The number of a change of a row, and that of a new row. */
+uint64_t kiln_tracker_next_change(kiln_tracker *t);
+uint64_t kiln_tracker_next_row(kiln_tracker *t);
+/* Has the next tick come at `at_ns` at the latest; a tick that is due is taken once. */
+void kiln_tracker_wake_at(kiln_tracker *t, uint64_t at_ns);
+bool kiln_tracker_take_tick(kiln_tracker *t);
+/* Has jobs looked at again at the end of the step; `take` asks whether that is to be done. */
+void kiln_tracker_set_fleet_changed(kiln_tracker *t);
+bool kiln_tracker_take_fleet_changed(kiln_tracker *t);
+
+/* Appends an empty one. */
+kiln_tracker_action *kiln_tracker_add_action(kiln_tracker *t, kiln_tracker_action_kind kind);
+/* Cuts what is too long. */
+void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text);
+/* Makes `record` the body of the row; it lies in `body`, which must last as long. Every part of the
+ * record came through the decoder or is shorter, so that it fits. */
+void kiln_tracker_row_fill(kiln_tracker_row *row, kiln_record_type type, const void *record,
+                           kiln_strbuf *body);
+
+/* Emits a PERSIST of `row` (copied) and returns its number. */
+uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
+/* The same for rows that nobody waits for, and whose loss costs little. */
+void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
+/* Has the file of a blob removed. */
+void kiln_tracker_drop_blob(kiln_tracker *t, const kiln_digest *digest);
+/* Has it noted down; copied. */
+void kiln_tracker_log(kiln_tracker *t, const kiln_tracker_note *note);
+
+#endif

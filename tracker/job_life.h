@@ -1,0 +1,38 @@
+/* How jobs are opened, followed and ended. */
+#ifndef KILN_TRACKER_JOB_LIFE_H
+#define KILN_TRACKER_JOB_LIFE_H
+
+#include "tracker/availability.h"
+#include "tracker/blobs.h"
+
+/* An order to cancel a job that waits for the disk. */
+typedef struct kiln_tracker_cancel {
+    uint64_t persist, peer;
+    uint32_t stream;
+    kiln_job_state state; /* of the job, then */
+    kiln_tracker_text job;
+} kiln_tracker_cancel;
+
+typedef struct kiln_tracker_cancels {
+    KILN_VEC(kiln_tracker_cancel) waiting;
+} kiln_tracker_cancels;
+
+void kiln_tracker_cancels_free(kiln_tracker *t);
+
+void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
+void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
+void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
+void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
+                            const kiln_message *message);
+void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
+                             const kiln_message *message);
+void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
+void kiln_tracker_cancel_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
+void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer);
+/* Stops a job: its tuner hands in what it has, or, when there is none, it ends here and now. */
+void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code code,
+                           const char *text);
+/* Ends a job without its tuner. */
+void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, const char *text);
+
+#endif

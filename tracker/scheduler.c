@@ -1,0 +1,205 @@
+/* Whose turn it is when a board is free.
+ *
+ * First the project that had least of its share (usage.c); of its jobs the one of highest priority,
+ * where waiting counts as priority; of equals the one that holds less, then who came first. A board
+ * that is free for nobody's turn lies in `idle`, so that a new request that fits one has it at
+ * once: had an older request fitted, it would have it. */
+#include <string.h>
+
+#include "tracker/state.h"
+
+/* Whether all of the device is wanted and not all of it is free. */
+static bool must_wait(const kiln_tracker_device *device, const kiln_tracker_request *request) {
+    return device->said->busy > 0 && kiln_tracker_want_is_whole(request->fit, device);
+}
+
+/* A request for a whole device waits for one device only, which is kept free for it. */
+static bool may_have(const kiln_tracker *t, const kiln_tracker_device *device,
+                     const kiln_tracker_request *request) {
+    if (!kiln_tracker_project_may_hold(
+            t, request->job->project,
+            kiln_tracker_want_is_whole(request->fit, device) ? device->said->slots : 1))
+        return false;
+    if (!kiln_tracker_want_fits(request->fit, (kiln_tracker_device *)device)) return false;
+    return !must_wait(device, request) || !request->reservation.device ||
+           request->reservation.device == device;
+}
+
+/* The oldest request of a job that may have the board: with its age the job competes. */
+static kiln_tracker_request *of_job(const kiln_tracker *t, const kiln_tracker_job *job,
+                                    const kiln_tracker_device *device) {
+    for (uint32_t i = 0; i < job->queue.requests.count; i++)
+        if (may_have(t, device, job->queue.requests.data[i])) return job->queue.requests.data[i];
+    return NULL;
+}
+
+/* Which of the job's requests has the board when the job's turn has come by its `oldest`: one that
+ * would like this very board, else that. Who goes first leaves its own place to the oldest: a job
+ * that could go on competing with that age would never let another have the board. */
+static kiln_tracker_request *preferred(const kiln_tracker *t, kiln_tracker_request *oldest,
+                                       const kiln_tracker_device *device) {
+    kiln_tracker_job *job = oldest->job;
+    uint32_t at = 0;
+    while (job->queue.requests.data[at] != oldest) at++;
+    for (uint32_t i = 0; i < job->queue.requests.count; i++) {
+        kiln_tracker_request *request = job->queue.requests.data[i];
+        if (!kiln_str_is(request->want.board, device->board->node) || !may_have(t, device, request))
+            continue;
+        kiln_tracker_requests_trade_places(job, at, i);
+        return request;
+    }
+    return oldest;
+}
+
+static uint64_t priority_of(const kiln_tracker *t, const kiln_tracker_request *request) {
+    const uint64_t bound = request->job->project->setting[KILN_SETTING_PRIORITY];
+    uint64_t priority = request->job->spec.priority;
+    if (bound) priority = KILN_MIN(priority, bound);
+    return priority + (t->effects.now_ns - request->since_ns) / KILN_TRACKER_AGEING_NS;
+}
+
+static bool is_before(const kiln_tracker *t, const kiln_tracker_request *a,
+                      const kiln_tracker_request *b) {
+    uint64_t a_priority = priority_of(t, a), b_priority = priority_of(t, b);
+    if (a_priority != b_priority) return a_priority > b_priority;
+    if (a->job->leases != b->job->leases) return a->job->leases < b->job->leases;
+    return a->order < b->order;
+}
+
+static kiln_tracker_request *of_project(const kiln_tracker *t, const kiln_tracker_project *project,
+                                        const kiln_tracker_device *device) {
+    kiln_tracker_request *best = NULL;
+    for (uint32_t i = 0; i < project->queue.jobs.count; i++) {
+        kiln_tracker_request *request = of_job(t, project->queue.jobs.data[i], device);
+        if (request && (!best || is_before(t, request, best))) best = request;
+    }
+    return best;
+}
+
+static kiln_tracker_request *choose(const kiln_tracker *t, const kiln_tracker_device *device) {
+    kiln_tracker_request *best = NULL;
+    double best_claim = 0;
+    for (uint32_t i = 0; i < t->projects.all.count; i++) {
+        const kiln_tracker_project *project = t->projects.all.data[i];
+        if (project->queue.jobs.count == 0) continue;
+        double claim = kiln_tracker_project_claim(t, project);
+        if (best && claim > best_claim) continue;
+        kiln_tracker_request *request = of_project(t, project, device);
+        if (!request) continue;
+        if (best && claim == best_claim && !is_before(t, request, best)) continue;
+        best = request;
+        best_claim = claim;
+    }
+    return best ? preferred(t, best, device) : NULL;
+}
+
+/* ---- Grants ---- */
+
+static uint32_t free_slot(const kiln_tracker_device *device) {
+    uint32_t slot = device->first_slot;
+    while (device->board->slot[slot]) slot++;
+    return slot;
+}
+
+/* Gives the device, or keeps it free until all of it can be given. */
+static void give(kiln_tracker *t, kiln_tracker_device *device, kiln_tracker_request *request) {
+    if (must_wait(device, request)) {
+        kiln_tracker_device_reserve(device, &request->reservation);
+        kiln_tracker_board_refresh(t, device->board);
+        return;
+    }
+    kiln_tracker_lease_grant(t, device, free_slot(device), request);
+}
+
+static void serve_device(kiln_tracker *t, kiln_tracker_device *device) {
+    while (device->board->available && device->said->busy < device->said->slots) {
+        if (device->reserved && !may_have(t, device, device->reserved->request))
+            kiln_tracker_device_unreserve(device); /* over its quota now */
+        kiln_tracker_request *request =
+            device->reserved ? device->reserved->request : choose(t, device);
+        if (!request || (device->reserved && device->said->busy > 0)) return;
+        give(t, device, request);
+    }
+}
+
+/* One of the board's that is idle and may be had; NULL. */
+static kiln_tracker_device *idle_of(const kiln_tracker *t, kiln_tracker_board *board,
+                                    const kiln_tracker_request *request) {
+    for (uint32_t i = 0; i < board->device_count; i++)
+        if (board->device[i].idle_at && may_have(t, &board->device[i], request))
+            return &board->device[i];
+    return NULL;
+}
+
+/* The board that it would like, or any; one that it need not wait for before others. */
+static void serve_request(kiln_tracker *t, kiln_tracker_request *request) {
+    kiln_tracker_board *liked = kiln_tracker_board_find(t, request->want.board);
+    kiln_tracker_device *found = liked ? idle_of(t, liked, request) : NULL;
+    for (uint32_t i = 0; (!found || must_wait(found, request)) && i < t->boards.idle.count; i++) {
+        kiln_tracker_device *device = t->boards.idle.data[i];
+        if (may_have(t, device, request) && (!found || !must_wait(device, request))) found = device;
+    }
+    if (found) give(t, found, request);
+}
+
+void kiln_tracker_grant(kiln_tracker *t) {
+    for (kiln_tracker_device *device; (device = kiln_tracker_boards_take_offered(t));)
+        serve_device(t, device);
+    for (kiln_tracker_request *request; (request = kiln_tracker_queue_take_fresh(t));)
+        serve_request(t, request);
+}
+
+/* ---- What tuners ask ---- */
+
+static kiln_tracker_job *running_job_of(kiln_tracker *t, kiln_str id,
+                                        const kiln_tracker_peer *tuner) {
+    kiln_tracker_job *job = kiln_tracker_job_find(t, id);
+    bool is_its = job && job->state == KILN_JOB_RUNNING && strcmp(job->tuner, tuner->node) == 0;
+    return is_its && !job->ending_ns ? job : NULL;
+}
+
+/* Why the request cannot wait here; NULL. */
+static kiln_status refusal(kiln_tracker *t, const kiln_tracker_job *job,
+                           const kiln_msg_lease_req *want) {
+    if (!job) return KILN_ERROR(NOT_FOUND, "job %.*s is not this tuner's", KILN_STR_ARG(want->job));
+    if (t->queue.count >= KILN_TRACKER_REQUESTS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "the queue of lease requests is full");
+    if (job->queue.requests.count >= KILN_TRACKER_REQUESTS_OF_JOB_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u lease requests of this job wait already",
+                          job->queue.requests.count);
+    if (want->trials == 0 || want->ttl_ms == 0 || want->ttl_ms > KILN_TRACKER_LEASE_TTL_MAX_MS)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "a lease needs trials, and a time to live of at most %u ms",
+                          KILN_TRACKER_LEASE_TTL_MAX_MS);
+    return kiln_tracker_quota_of_queue(t, job->project);
+}
+
+/* What the job wants, and what this request wants beside it. */
+static kiln_status find_fit(kiln_tracker *t, const kiln_tracker_job *job,
+                            const kiln_msg_lease_req *want, kiln_tracker_want **out_fit) {
+    kiln_msg_label label[2 * KILN_MESSAGES_LABELS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->spec.labels.count; i++) label[count++] = job->spec.labels.item[i];
+    for (uint32_t i = 0; i < want->labels.count; i++) label[count++] = want->labels.item[i];
+    return kiln_tracker_want_get(t, want->target, job->spec.key, label, count, want->exclusive,
+                                 out_fit);
+}
+
+void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner,
+                            const kiln_message *message) {
+    const kiln_msg_lease_req *want = &message->lease_req;
+    kiln_tracker_job *job = running_job_of(t, want->job, tuner);
+    if (job && (kiln_tracker_lease_repeat(t, tuner, want->request) ||
+                kiln_tracker_request_find(t, tuner->boot, want->request)))
+        return;
+    kiln_tracker_want *fit = NULL;
+    kiln_status st = refusal(t, job, want);
+    if (!st) st = find_fit(t, job, want, &fit);
+    if (st) {
+        kiln_tracker_send_error(t, tuner, message->stream, kiln_status_code(st), want->job,
+                                want->request, "%s", kiln_status_text(st));
+        kiln_status_free(st);
+        return;
+    }
+    kiln_tracker_request_add(t, tuner, message, job, fit);
+}

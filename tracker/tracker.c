@@ -274,6 +274,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
 }
 
 void kiln_tracker_check(const kiln_tracker *t) {
+    if (t->boards.all.count > KILN_TRACKER_CHECKED_BOARDS) return;
     kiln_tracker_peers_check(t);
     kiln_tracker_projects_check(t);
     kiln_tracker_boards_check(t);

@@ -207,7 +207,9 @@ uint32_t kiln_tracker_job_blobs(kiln_tracker *tracker, kiln_str id,
 void kiln_tracker_step(kiln_tracker *tracker, uint64_t now_ns, const kiln_tracker_event *event,
                        kiln_tracker_actions *actions);
 /* Aborts where what one owner holds contradicts itself or another's, between two steps. Cost: O(all
- * that there is). For tests, the simulator and debug builds. */
+ * that there is), so that fleets of more than KILN_TRACKER_CHECKED_BOARDS are left out. For tests,
+ * the simulator and debug builds. */
+#define KILN_TRACKER_CHECKED_BOARDS 256u
 void kiln_tracker_check(const kiln_tracker *tracker);
 /* What a connected peer may do with blobs (kiln_blob_guard of proto/net.h). To one that may not get
  * a blob it is not there. `kiln_tracker_may_put`: PERMISSION_DENIED, RESOURCE_EXHAUSTED. */

@@ -14,6 +14,7 @@
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/codegen/vta_board.h"
 #include "tests/unit/compiler-core/rules/support.h"
+#include "tests/unit/compiler-core/rules/vta_layer.h"
 #include "vta/csim.h"
 
 /* Small machines, so that small layers have many parts. */
@@ -24,59 +25,13 @@ static const char *const machine[] = {TINY, TINY_V2, WIDE, "vta:pynq"};
 
 #define OPTIONS (2 * KILN_VTA_POSITIONS_BESIDE - 1)
 
-typedef struct conv {
-    int n, in, out, size, kernel, stride, padding;
-    const char *follower; /* value of y[n, o, h, v] */
-    const char *declared; /* what it reads beside s */
-} conv;
-
 #define PLAIN "i8(min(max(shr(s[n, o, h, v] + 8i32, 4i32), -128i32), 127i32))"
 #define BIASED "i8(min(max(shr(s[n, o, h, v] + b[o, 0, 0], 5i32), 0i32), 127i32))"
 #define ADDED                                                                                   \
     "i8(min(max(shr(s[n, o, h, v] + b[o, 0, 0] + shl(i32(r[n, o, h, v]), 2i32), 5i32), 0i32), " \
     "127i32))"
 
-static int out_size(const conv *c) {
-    return (c->size + 2 * c->padding - c->kernel) / c->stride + 1;
-}
-
-/* A convolution of bytes, as the importer and the passes leave one. */
-static kiln_program *conv_of(kiln_arena *arena, const conv *c) {
-    const int padded = c->size + 2 * c->padding, made = out_size(c), p = c->padding;
-    kiln_strbuf text = {0};
-    kiln_strbuf_printf(&text, "program c\ninput x: i8[%d,%d,%d,%d]\nconstant w: i8[%d,%d,%d,%d]\n",
-                       c->n, c->in, c->size, c->size, c->out, c->in, c->kernel, c->kernel);
-    if (strstr(c->follower, "b[")) kiln_strbuf_printf(&text, "constant b: i32[%d,1,1]\n", c->out);
-    if (strstr(c->follower, "r["))
-        kiln_strbuf_printf(&text, "input r: i8[%d,%d,%d,%d]\n", c->n, c->out, made, made);
-    if (p) kiln_strbuf_printf(&text, "temp p: i8[%d,%d,%d,%d]\n", c->n, c->in, padded, padded);
-    kiln_strbuf_printf(&text, "temp s: i32[%d,%d,%d,%d]\noutput y: i8[%d,%d,%d,%d]\n", c->n, c->out,
-                       made, made, c->n, c->out, made, made);
-    if (p)
-        kiln_strbuf_printf(&text,
-                           "block pad(n:%d, c:%d, h:%d, v:%d): p[n, c, h, v] = select(and(and(%d "
-                           "<= h, h < %d), and(%d <= v, v < %d)), x[n, c, h - %d, v - %d], 0i8)\n",
-                           c->n, c->in, padded, padded, p, p + c->size, p, p + c->size, p, p);
-    kiln_strbuf_printf(&text,
-                       "block conv(n:%d, o:%d, h:%d, v:%d | c:%d, r:%d, q:%d): s[n, o, h, v] sum= "
-                       "i32(%s[n, c, h*%d + r, v*%d + q]) * i32(w[o, c, r, q]) init 0i32\n"
-                       "block out(n:%d, o:%d, h:%d, v:%d): y[n, o, h, v] = %s\n",
-                       c->n, c->out, made, made, c->in, c->kernel, c->kernel, p ? "p" : "x",
-                       c->stride, c->stride, c->n, c->out, made, made, c->follower);
-    kiln_program *program = parsed(arena, kiln_strbuf_end(&text, arena).data);
-    return program;
-}
-
-static const char *dense(kiln_arena *arena, int m, int n, int k) {
-    return kiln_arena_printf(
-        arena,
-        "program d\ninput x: i8[%d,%d]\nconstant w: i8[%d,%d]\nconstant b: i32[%d]\n"
-        "temp s: i32[%d,%d]\noutput y: i8[%d,%d]\n"
-        "block mul(i:%d, j:%d | k:%d): s[i, j] sum= i32(x[i, k]) * i32(w[k, j]) init 0i32\n"
-        "block out(i:%d, j:%d): y[i, j] = i8(min(max(shr(s[i, j] + 4i32, 3i32), -128i32), "
-        "127i32))\n",
-        m, k, k, n, n, m, n, m, n, m, n, k, m, n);
-}
+#define DENSE "i8(min(max(shr(s[i, j] + 4i32, 3i32), -128i32), 127i32))"
 
 /* ---- capacities ------------------------------------------------------------------------------ */
 
@@ -145,25 +100,25 @@ static void expect_sketches(kiln_arena *arena, const kiln_program *te, const cha
 }
 
 static void every_sketch_of_a_product_is_sound(void **state) {
-    static const conv convs[] = {
-        {1, 8, 8, 6, 3, 1, 1, BIASED, NULL}, {1, 16, 8, 6, 3, 2, 1, PLAIN, NULL},
-        {1, 8, 16, 4, 1, 1, 0, PLAIN, NULL}, {1, 8, 8, 7, 1, 2, 0, BIASED, NULL},
-        {2, 8, 8, 4, 3, 1, 0, PLAIN, NULL},
+    static const vta_layer convs[] = {
+        {1, 8, 8, 6, 3, 1, 1, BIASED, 0}, {1, 16, 8, 6, 3, 2, 1, PLAIN, 0},
+        {1, 8, 16, 4, 1, 1, 0, PLAIN, 0}, {1, 8, 8, 7, 1, 2, 0, BIASED, 0},
+        {2, 8, 8, 4, 3, 1, 0, PLAIN, 0},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(convs); i++)
-        expect_sketches(*state, conv_of(*state, &convs[i]), TINY);
-    expect_sketches(*state, conv_of(*state, &convs[4]), WIDE);
-    const conv added = {1, 8, 8, 4, 3, 1, 1, ADDED, NULL};
-    expect_sketches(*state, conv_of(*state, &added), TINY_V2);
-    expect_sketches(*state, conv_of(*state, &added), TINY);
-    expect_sketches(*state, parsed(*state, dense(*state, 1, 24, 32)), TINY);
-    expect_sketches(*state, parsed(*state, dense(*state, 6, 8, 16)), WIDE);
+        expect_sketches(*state, vta_layer_conv(*state, &convs[i]), TINY);
+    expect_sketches(*state, vta_layer_conv(*state, &convs[4]), WIDE);
+    const vta_layer added = {1, 8, 8, 4, 3, 1, 1, ADDED, 0};
+    expect_sketches(*state, vta_layer_conv(*state, &added), TINY_V2);
+    expect_sketches(*state, vta_layer_conv(*state, &added), TINY);
+    expect_sketches(*state, vta_layer_dense(*state, 1, 24, 32, DENSE), TINY);
+    expect_sketches(*state, vta_layer_dense(*state, 6, 8, 16, DENSE), WIDE);
 }
 
 /* The scopes, and the order in which the machine wants loops. */
 static void a_sketch_says_where_everything_lies(void **state) {
-    const conv c = {1, 8, 8, 6, 3, 1, 1, BIASED, NULL};
-    const kiln_program *te = conv_of(*state, &c);
+    const vta_layer c = {1, 8, 8, 6, 3, 1, 1, BIASED, 0};
+    const kiln_program *te = vta_layer_conv(*state, &c);
     const kiln_target target = target_of(*state, TINY);
     kiln_sched s = kiln_sched_begin(te, &target, *state);
     kiln_strbuf lines = {0};
@@ -196,15 +151,15 @@ static void every_draw_computes_the_same_and_fits(void **state) {
     for (uint32_t i = 0; i < 24; i++) {
         const char *device = machine[i % 3];
         const bool wide = device == machine[2];
-        const conv c = {.n = wide ? 2 : 1,
-                        .in = pick(&rand, channels, 3),
-                        .out = pick(&rand, channels, 3),
-                        .size = pick(&rand, sizes, 3),
-                        .kernel = pick(&rand, kernels, 3),
-                        .stride = 1 + (int)kiln_rand_below(&rand, 2),
-                        .padding = (int)kiln_rand_below(&rand, 2),
-                        .follower = followers[wide ? 0 : kiln_rand_below(&rand, 3)]};
-        const kiln_program *te = conv_of(*state, &c);
+        const vta_layer c = {.n = wide ? 2 : 1,
+                             .in = pick(&rand, channels, 3),
+                             .out = pick(&rand, channels, 3),
+                             .size = pick(&rand, sizes, 3),
+                             .kernel = pick(&rand, kernels, 3),
+                             .stride = 1 + (int)kiln_rand_below(&rand, 2),
+                             .padding = (int)kiln_rand_below(&rand, 2),
+                             .follower = followers[wide ? 0 : kiln_rand_below(&rand, 3)]};
+        const kiln_program *te = vta_layer_conv(*state, &c);
         const kiln_target target = target_of(*state, device);
         kiln_space space;
         expect_ok(kiln_space_create(te, &target, *state, &space));
@@ -247,11 +202,11 @@ static double predicted_cycles(const kiln_program *scheduled, const kiln_target 
 static void the_prediction_orders_candidates(void **state) {
     enum { DRAWS = 16 };
     static const char *const device[] = {"vta:pynq", "vta:pynq,v2"};
-    const conv c = {1, 64, 64, 14, 3, 1, 1, BIASED, NULL};
+    const vta_layer c = {1, 64, 64, 14, 3, 1, 1, BIASED, 0};
     kiln_rand rand;
     kiln_rand_init(&rand, 7);
     for (size_t d = 0; d < KILN_ARRAY_COUNT(device); d++) {
-        const kiln_program *te = conv_of(*state, &c);
+        const kiln_program *te = vta_layer_conv(*state, &c);
         const kiln_target target = target_of(*state, device[d]);
         double predicted[DRAWS], simulated[DRAWS], least = INFINITY;
         int agree = 0, pairs = 0;
@@ -293,25 +248,23 @@ static void expect_reason(kiln_arena *arena, const kiln_program *te, const char 
 
 static void whatever_else_there_is_no_schedule_for_has_a_reason(void **state) {
     static const struct {
-        conv conv;
+        vta_layer conv;
         const char *device, *reason;
     } row[] = {
-        {{1, 3, 8, 6, 3, 1, 1, PLAIN, NULL}, TINY, "what it sums over is no whole tiles"},
-        {{1, 8, 6, 6, 3, 1, 1, PLAIN, NULL}, TINY, "its results are no whole tiles"},
-        {{1, 8, 8, 6, 3, 1, 1, PLAIN, NULL}, WIDE, "it has no rows for the machine's tiles"},
-        {{2, 8, 8, 4, 3, 1, 1, BIASED, NULL}, WIDE, "a bias is in one of them only"},
-        {{1, 8, 8, 6, 3, 1, 1, "i8(shr(s[n, o, h, v], 4i32))", NULL},
-         TINY,
-         "not kept within bytes"},
-        {{1, 8, 8, 6, 3, 1, 1, "i8(min(max(s[n, o, h, v]*3i32, 0i32), 127i32))", NULL},
+        {{1, 3, 8, 6, 3, 1, 1, PLAIN, 0}, TINY, "what it sums over is no whole tiles"},
+        {{1, 8, 6, 6, 3, 1, 1, PLAIN, 0}, TINY, "its results are no whole tiles"},
+        {{1, 8, 8, 6, 3, 1, 1, PLAIN, 0}, WIDE, "it has no rows for the machine's tiles"},
+        {{2, 8, 8, 4, 3, 1, 1, BIASED, 0}, WIDE, "a bias is in one of them only"},
+        {{1, 8, 8, 6, 3, 1, 1, "i8(shr(s[n, o, h, v], 4i32))", 0}, TINY, "not kept within bytes"},
+        {{1, 8, 8, 6, 3, 1, 1, "i8(min(max(s[n, o, h, v]*3i32, 0i32), 127i32))", 0},
          TINY,
          "the ALU has no operation"},
-        {{1, 8, 8, 6, 3, 1, 1, "i8(min(max(s[n, o, h, v] + 99999i32, 0i32), 127i32))", NULL},
+        {{1, 8, 8, 6, 3, 1, 1, "i8(min(max(s[n, o, h, v] + 99999i32, 0i32), 127i32))", 0},
          TINY,
          "the ALU has no operation"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
-        expect_reason(*state, conv_of(*state, &row[i].conv), row[i].device, row[i].reason);
+        expect_reason(*state, vta_layer_conv(*state, &row[i].conv), row[i].device, row[i].reason);
     expect_reason(*state, bytes_program(*state, 8, 8, 8), TINY, "not made to bytes by one block");
     expect_reason(*state,
                   parsed(*state, "program d\ninput x: i8[8,16]\nconstant w: i8[16,8]\n"

@@ -39,8 +39,8 @@ static kiln_status read_calibrate(options *o) {
     return KILN_ERROR(INVALID_ARGUMENT, "--calibrate is once, again or never");
 }
 
-/* A file NAME.EXECUTOR holds what stands behind "EXECUTOR:" in a target's text. It is read here,
- * while this process is where it was started, with all of its rights. */
+/* A file NAME.EXECUTOR holds a target's text, with or without "EXECUTOR:" before it. It is read
+ * here, while this process is where it was started, with all of its rights. */
 static kiln_status read_device(const options *o, const char *item, kiln_arena *process,
                                const char **out_device) {
     kiln_str text, name = kiln_str_from(item);
@@ -49,8 +49,7 @@ static kiln_status read_device(const options *o, const char *item, kiln_arena *p
     if (!kiln_str_ends(name, suffix)) return NULL;
     kiln_status st = kiln_file_read(item, DEVICE_FILE_BYTES_MAX, process, &text);
     if (st) return kiln_status_note(st, "--device %s", item);
-    *out_device =
-        kiln_arena_printf(process, "%s:%.*s", o->executor, KILN_STR_ARG(kiln_str_trim(text)));
+    *out_device = kiln_target_text_with_head(text, o->executor, process).data;
     return NULL;
 }
 

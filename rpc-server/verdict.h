@@ -24,7 +24,7 @@ typedef struct kiln_evidence {
     const char *first, *last; /* outputs after the first and the last call, as executors write them;
                                  of a kernel that was raced out only the first are looked at */
     const kiln_timing *timing; /* the child's word */
-    bool exact;                /* one run was checked and measured */
+    bool exact;                /* one run was checked, and its time counted: not one that passed */
     double race_ns;            /* bound above which the kernel may have been stopped; 0: none */
     uint64_t elapsed_ns;       /* from start to end of the child, as its parent saw it */
     double peak_flops;         /* of all cores that the kernel may use; 0: unknown */

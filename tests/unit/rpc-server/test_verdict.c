@@ -152,6 +152,18 @@ static void an_impossible_report_is_a_crash(void **state) {
     expect(f, KILN_OUTCOME_CRASH, "reason");
 }
 
+/* A simulator may be faster than its machine. */
+static void counted_time_may_exceed_the_childs_life(void **state) {
+    fixture *f = *state;
+    f->timing.sample_count = f->timing.runs = 1;
+    f->timing.sample_ns[0] = 40 * f->evidence.elapsed_ns;
+    f->evidence.exact = true;
+    expect(f, KILN_OUTCOME_OK, "");
+    assert_true((uint64_t)f->result.samples_ns.item[0] == 40 * f->evidence.elapsed_ns);
+    f->timing.sample_ns[0] = 0;
+    expect(f, KILN_OUTCOME_CRASH, "no time");
+}
+
 static void a_lost_race_is_believed_only_when_it_was_lost(void **state) {
     fixture *f = *state;
     f->timing.sample_count = 3;
@@ -251,6 +263,7 @@ int main(void) {
         TEST(one_wrong_element_is_found_in_either_call),
         TEST(what_lies_in_padding_does_not_matter),
         TEST(an_impossible_report_is_a_crash),
+        TEST(counted_time_may_exceed_the_childs_life),
         TEST(a_lost_race_is_believed_only_when_it_was_lost),
         TEST(faster_than_the_machine_is_wrong),
         TEST(a_device_is_held_against_what_was_measured_on_it),

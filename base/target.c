@@ -152,6 +152,14 @@ static kiln_status parse_name(kiln_str name, kiln_arena *arena, kiln_target *out
     return parse_head(name, arena, out_target);
 }
 
+kiln_str kiln_target_text_with_head(kiln_str content, const char *kind, kiln_arena *arena) {
+    const kiln_str text = kiln_str_trim(content);
+    kiln_str rest = text;
+    if (kiln_str_is(kiln_str_cut(&rest, ':'), kind))
+        return kiln_str_printf(arena, "%.*s", KILN_STR_ARG(text));
+    return kiln_str_printf(arena, "%s:%.*s", kind, KILN_STR_ARG(text));
+}
+
 kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena, kiln_target *out_target) {
     if (text.size > TEXT_MAX)
         return KILN_ERROR(INVALID_ARGUMENT, "a target of %zu characters; at most %d", text.size,

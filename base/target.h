@@ -97,6 +97,9 @@ const char *kiln_target_kind_executor(kiln_target_kind kind);
  * `arena`. */
 KILN_MUST_USE kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena,
                                             kiln_target *out_target);
+/* The text of a target that a file holds: with "KIND:" before it, whether the file has it or not,
+ * and without white space around it. In `arena`. */
+kiln_str kiln_target_text_with_head(kiln_str content, const char *kind, kiln_arena *arena);
 /* Puts what was measured in the place of the table's figures; what was put there before goes. An
  * empty calibration leaves the table's. Keys and texts do not change. */
 void kiln_target_calibrate(kiln_target *target, const kiln_figures *calibration);

@@ -50,9 +50,8 @@ static kiln_status read_machine(const char *folder, kiln_str file, kiln_arena *a
     *out = (kiln_device_facts){.name = kiln_str_dup(arena, name), .driver = "FPGA manager"};
     kiln_status st = kiln_file_read(path, CONFIG_BYTES_MAX, arena, &config);
     if (!st)
-        st = kiln_target_parse(
-            kiln_str_printf(arena, "vta:%.*s", KILN_STR_ARG(kiln_str_trim(config))), arena,
-            &out->target);
+        st = kiln_target_parse(kiln_target_text_with_head(config, "vta", arena), arena,
+                               &out->target);
     return kiln_status_note(st, "%s", path);
 }
 

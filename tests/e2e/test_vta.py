@@ -57,7 +57,7 @@ def test_a_module_is_timed_and_has_one_reference(world):
 def test_two_machines_share_a_fleet_and_one_dies(world):
     """The one in a file is another machine: its records are its own, and work for it waits until it is back."""
     wide = pathlib.Path(world.path("wide.vta"))
-    wide.write_text("pynq,bus128\n", encoding="utf-8")
+    wide.write_text("vta:pynq,bus128\n", encoding="utf-8")
     _, address = world.tracker()
     world.board(address, "--executor", "vta", "--device", "pynq", key="pynq")
     board = world.board(address, "--executor", "vta", "--device", str(wide), key="wide", state="wide")

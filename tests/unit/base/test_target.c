@@ -226,6 +226,17 @@ static void code_runs_where_its_features_are(void **state) {
     }
 }
 
+static void files_hold_texts_with_their_head_or_without(void **state) {
+    static const char *const content[] = {"pynq,v2", " pynq,v2\n", "vta:pynq,v2\n",
+                                          "\tvta:pynq,v2 "};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(content); i++)
+        assert_string_equal(
+            kiln_target_text_with_head(kiln_str_from(content[i]), "vta", *state).data,
+            "vta:pynq,v2");
+    assert_string_equal(kiln_target_text_with_head(KILN_STR("null:8"), "vta", *state).data,
+                        "vta:null:8");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_name_expands_and_round_trips),
@@ -233,6 +244,7 @@ int main(void) {
         test_with_arena(suffixes_of_a_name_change_its_expansion),
         test_with_arena(malformed_targets_are_refused_with_the_known_words),
         test_with_arena(random_text_never_crashes_the_parser),
+        test_with_arena(files_hold_texts_with_their_head_or_without),
         test_with_arena(code_runs_where_its_features_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

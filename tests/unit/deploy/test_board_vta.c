@@ -123,6 +123,10 @@ static void machines_have_the_names_of_their_files(void **state) {
     const kiln_target pynq = target_of("vta:pynq", *state);
     expect_error(kiln_device_open(KILN_DEVICE_VTA, &(kiln_device_setup){.wanted = &pynq}, &device),
                  NOT_FOUND, "of 2 devices none runs the code");
+    vta_board_files_add(&files, "six", "vta:" TWO "\n", *state); /* the whole text will do, too */
+    expect_ok(kiln_device_list(KILN_DEVICE_VTA, *state, &facts, &count));
+    assert_int_equal(count, 3);
+    assert_memory_equal(&facts[1].target.vta, &facts[2].target.vta, sizeof facts[1].target.vta);
     vta_board_files_add(&files, "odd", "b1", *state);
     expect_error(kiln_device_list(KILN_DEVICE_VTA, *state, &facts, &count), INVALID_ARGUMENT,
                  "odd.vta");

@@ -126,7 +126,6 @@ static kiln_status check_request(kiln_tune *t) {
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
     if (!st) st = kiln_accuracy_option(&o->accuracy, &t->accuracy);
     if (!st) st = kiln_target_option(o->target_text, o->threads, t->process, &t->target);
-    if (!st) st = kiln_space_check_target(&t->target);
     if (!st && o->out) st = kiln_target_check_modules(&t->target, o->target_text, o->model);
     if (!st && o->out) st = kiln_file_check_writable(o->out);
     t->import = o->import;

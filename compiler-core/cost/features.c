@@ -6,8 +6,6 @@
 #include "compiler-core/cost/features_grid.h"
 #include "compiler-core/cost/features_vta.h"
 
-const kiln_feature_set kiln_features_none = {0};
-
 static const kiln_feature_set *const set_of[] = {
 #define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \
     [KILN_TARGET_##NAME] = &kiln_features_##features,

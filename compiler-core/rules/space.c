@@ -14,20 +14,12 @@
 
 #define SAMPLE_ATTEMPTS 256
 
-const kiln_rule_set kiln_rules_none = {0};
-
 static const kiln_rule_set *const rules_of[] = {
 #define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \
     [KILN_TARGET_##NAME] = &kiln_rules_##rules,
 #include "base/target_kinds.def"
 #undef X
 };
-
-kiln_status kiln_space_check_target(const kiln_target *target) {
-    if (rules_of[target->kind]->count > 0) return KILN_OK;
-    return KILN_ERROR(UNIMPLEMENTED, "there are no schedule rules for %s targets",
-                      kiln_target_kind_name(target->kind));
-}
 
 kiln_dtype kiln_space_storage(const kiln_target *target, const kiln_accuracy *accuracy) {
     bool rounds = false; /* some algorithm, both factors of its products to bf16 */
@@ -417,8 +409,7 @@ static kiln_status check_types(const kiln_program *te, const kiln_target *target
 kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *target,
                                    const kiln_space_options *options, kiln_arena *arena,
                                    kiln_space *out_space) {
-    kiln_status st = kiln_space_check_target(target);
-    if (!st) st = check_types(te, target);
+    kiln_status st = check_types(te, target);
     if (st) return st;
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);

@@ -55,11 +55,9 @@ typedef struct kiln_space_options {
 /* What values between kernels are best stored in: BF16 where `accuracy` leaves room for products of
  * them and the target has an instruction for these; else NONE, which is as the model has them. */
 kiln_dtype kiln_space_storage(const kiln_target *target, const kiln_accuracy *accuracy);
-/* UNIMPLEMENTED: there are no rules for targets of this kind. Every space_create says so too. */
-KILN_MUST_USE kiln_status kiln_space_check_target(const kiln_target *target);
 /* `te` and `target` must outlive the space.
  *
- * UNIMPLEMENTED     as kiln_space_check_target
+ * UNIMPLEMENTED     the device does not compute with a type of the task
  * FAILED_PRECONDITION  of partial targets: no rule applies, with the last one's reason; the task is
  *                      for their host
  * INTERNAL          a rule relied on an instruction that is refused, which is a bug of the rule;

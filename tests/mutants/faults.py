@@ -413,3 +413,59 @@ FAULTS += [(name, file, old, new, CORE) for name, file, old, new in [
     ("places of a pipeline do not take turns", CODEGEN + "vta_calls.c", "at->next = (at->next + 1) % at->count;", ""),
     ("virtual threads of a core share their places", LOWER + "vthread.c", "mark_stores(s, s->body);", ""),
 ]]
+
+# The machine's library: instructions, streams, checkers, simulators.
+VTA = "vta/"
+ISA = "tests/unit/vta/test-vta-isa"
+BUILDER = "tests/unit/vta/test-vta-builder"
+FOLD = "tests/unit/vta/test-vta-fold"
+CHECK = "tests/unit/vta/test-vta-check"
+MACHINE = "tests/unit/vta/test-vta-core"
+CYCLES = "tests/unit/vta/test-vta-csim"
+RANDOM = "tests/unit/vta/test-vta-random"
+PROGRAMS += [ISA, BUILDER, FOLD, CHECK, MACHINE, CYCLES, RANDOM]
+FAULTS += [(name, VTA + file, old, new, program) for program, name, file, old, new in [
+    (ISA, "a negative number spills into the next field", "isa.c", "(kiln_vta_field_get(in, f) & mask_of(f->bits)) << used", "(uint64_t)kiln_vta_field_get(in, f) << used"),
+    (ISA, "a negative number loses its sign", "isa.c", "if (is_signed && value >> (f->bits - 1)) value |= ~(uint32_t)mask_of(f->bits);", ""),
+    (ISA, "weights of a micro-op overlap its sources", "isa.c", "uop.wgt << (sizes->acc_bits + sizes->src_bits)", "uop.wgt << (sizes->acc_bits + sizes->inp_bits)"),
+    (ISA, "a store may write rows over one another", "isa.c", "is_store && in->y_size > 1 && in->x_stride < in->x_size", "false"),
+    (FOLD, "loops are one though their weights are apart", "fold.c", "outer->step.src == n * inner->step.src && outer->step.wgt == n * inner->step.wgt;", "outer->step.src == n * inner->step.src;"),
+    (FOLD, "sums come again before the pipeline has written them", "fold.c", "repeats_early(&f, rules->distance) ||", ""),
+    (BUILDER, "tiles behind a block of zeros overwrite it", "copy.c", "(above + rows + below) * columns);", "(rows + below) * columns);"),
+    (BUILDER, "what a token says is known before it was taken", "builder.c", "if (!is_new) return;", "if (!is_new || token->from > engine) return;"),
+    (BUILDER, "micro-ops leave that the ALU still reads", "emit.c", "w->alu_promised[kernel] == 0 && w->alu_used[kernel] <= w->alu_known;", "w->alu_promised[kernel] == 0;"),
+    (CHECK, "what another engine still reads may be overwritten", "check.c", "if (u->read[e] && !is_ordered(s, e, u->read[e]))", "if (false)"),
+    (CHECK, "what nothing wrote may be read", "check.c", "if (!u->written)\n", "if (false)\n"),
+    (CHECK, "a chain drains as fast as one operation", "check.c", "KILN_VTA_ALU_PIPELINE + s->count - 1;", "KILN_VTA_ALU_PIPELINE;"),
+    (MACHINE, "every store saturates", "core.c", "if (!saturate) return value;", ""),
+    (MACHINE, "a shift by a negative number goes to the right", "core.c", "(int32_t)((uint32_t)a << -b)", "a >> -b"),
+    (RANDOM, "a GEMM that overwrites does so in each round", "core.c", "const bool first = in->first && (in->dst_out || i == 0) && (in->dst_in || j == 0);", "const bool first = in->first;"),
+    (RANDOM, "an engine does not wait for the one behind it", "fsim.c", "(!step->pop[KILN_VTA_BEHIND] || r->tokens[engine][KILN_VTA_BEHIND])", "true"),
+    (CYCLES, "zeros behind a row take no time", "csim.c", "m->walk += m->zeros_behind;", ""),
+    (CYCLES, "a chain takes as long as one operation", "csim.c", "KILN_VTA_ALU_PIPELINE + step->count - 1", "KILN_VTA_ALU_PIPELINE"),
+    (CYCLES, "a channel serves the same engine as before", "csim.c", "c->last = chosen;", ""),
+]]
+
+# The compiler's part of it: what is scheduled, what becomes calls, what is added to sums, where kernels are.
+COMPILED = "tests/unit/compiler-core/test-core-codegen-vta_compiled"
+RULES = "tests/unit/compiler-core/test-core-rules-rules_vta"
+INTEGERS = "tests/unit/compiler-core/test-core-passes-pass_integers"
+PACK = "tests/unit/deploy/test-deploy-pack_loop"
+PROGRAMS += [COMPILED, RULES, INTEGERS, PACK]
+GENERATES += [COMPILED, RULES, INTEGERS, PACK]
+FAULTS += [(name, file, old, new, program) for program, name, file, old, new in [
+    (RULES, "virtual threads need no accumulators of their own", "compiler-core/rules/vta_sizes.c", "results = stages * p.threads * vectors_of(&p)", "results = stages * vectors_of(&p)"),
+    (RULES, "sums become bytes though they may be more", "compiler-core/rules/vta_chain.c", "range.low < INT8_MIN || range.high > INT8_MAX", "range.low < INT8_MIN"),
+    (COMPILED, "what is added to results is a bias", "compiler-core/rules/vta_chain.c", "!(follower->from[from].iters & follower->spatial & ~along);", "along != 0;"),
+    (COMPILED, "what the threads of a core share is not loaded", LOWER + "vthread.c", "kiln_lower_put_before(p, run[0], child[i]);", ""),
+    (COMPILED, "a padding has nothing behind it", CODEGEN + "vta_match.c", ".behind = (uint32_t)(kiln_vta_loop_extent(m, i) - low - rounds)", ".behind = 0"),
+    (COMPILED, "loops of a call are one though their sources are apart", CODEGEN + "vta_index.c", "outer->step.src == inner->step.src * inner->extent &&", ""),
+    (CORE, "main memory orders nothing", CODEGEN + "vta_order.c", "use(o, &o->buffer[call->copy.buffer], writes);", ""),
+    (COMPILED, "the ALU's sources order nothing", CODEGEN + "vta_calls.c", "if (multiplies || kiln_vta_call_has_sources(call)) visit_loops(", "if (multiplies) visit_loops("),
+    (CORE, "operations on other results are joined", CODEGEN + "vta_improve.c", "!kiln_vta_call_has_sources(next) && has_same_results(&call->nest, &next->nest) &&", "!kiln_vta_call_has_sources(next) &&"),
+    (INTEGERS, "halves go up that should go to the even neighbour", "compiler-core/passes/pass_integers.c", "if (nearest && (n->fraction == 0 || !add_number(n, 0.5))) return false;", "if (nearest && !add_number(n, 0.5)) return false;"),
+    (INTEGERS, "half a unit is lost where there is a bias", "compiler-core/passes/pass_integers.c", "(((const int32_t *)was.data)[i] + plus)", "((const int32_t *)was.data)[i]"),
+    (INTEGERS, "sums beyond the limit are in integers though nothing cuts them", "compiler-core/passes/pass_integers.c", "apply_cut(r, out) && !is_wide(out);", "apply_cut(r, out);"),
+    (PACK, "what the host computed does not get to the device", "deploy/pack/pack_device.c", "add_copy(m->p, name, of->here, to);", ""),
+    (PACK, "results of the host are on the device", "deploy/pack/pack_device.c", "root_of(m, step->arg[i])->is_hosts = true;", ";"),
+]]

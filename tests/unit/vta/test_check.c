@@ -76,6 +76,11 @@ static void each_fault_is_found_and_named(void **state) {
          KILN_VTA_FAULT_ACC_DISTANCE, 4, "tile 0 after 2 cycles; it is written after 3"},
         {UOP ACC "alu use_imm uop_end=2 iter_out=1 iter_in=2\nfinish", KILN_VTA_FAULT_ACC_DISTANCE,
          2, "tile 0 after 2 cycles; it is written after 4"},
+        {UOP ACC "alu use_imm uop_end=2 iter_out=2 iter_in=2 dst_in=2\nfinish", KILN_VTA_FAULT_NONE,
+         0, ""},
+        {UOP ACC "alu use_imm chain uop_end=2 iter_out=2 iter_in=2 dst_in=2\n"
+                 "alu use_imm uop_end=2 iter_out=2 iter_in=2 dst_in=2\nfinish",
+         KILN_VTA_FAULT_ACC_DISTANCE, 2, "tile 0 after 4 cycles; it is written after 5"},
         /* Work for nothing. */
         {UOP ACC "alu use_imm imm=1 uop_end=1 iter_out=1 iter_in=1\n" ACC "finish",
          KILN_VTA_FAULT_ACC_UNSTORED, 3, "tile 0 of acc"},

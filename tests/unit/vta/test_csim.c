@@ -162,6 +162,14 @@ static void engines_share_a_channel_in_turn(void **state) {
     assert_true(shared.cycles < apart.cycles);
     assert_true(own.cycles < shared.cycles);
     assert_true(own.channel_busy[1] > 0 && shared.channel_busy[1] == 0);
+    /* Two rows beside eight do not wait for all of them, whichever engine has the two. */
+    const kiln_vta_timing short_load =
+        timed("",
+              "load memory=wgt buffer=in y_size=2 x_size=8 x_stride=8 push_next\n"
+              "load memory=acc buffer=in y_size=8 x_size=4 x_stride=4\nfinish pop_prev\n",
+              *state);
+    assert_true(short_load.span[0].ended < short_load.span[1].ended);
+    assert_true(shared.span[1].ended < shared.span[0].ended);
 }
 
 static void a_full_queue_of_tokens_makes_its_giver_wait(void **state) {

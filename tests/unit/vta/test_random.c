@@ -1,6 +1,6 @@
 /* Random programs: every simulator computes the same, whatever the order; the checkers take them,
  * and notice every token that is taken away. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support/test.h"
@@ -14,7 +14,7 @@
 static void print_program(const kiln_vta_program *program, uint64_t seed, const char *why) {
     kiln_strbuf text = {0};
     kiln_vta_program_print(program, &text);
-    print_message("seed %llu: %s\n%s", (unsigned long long)seed, why, text.data);
+    fprintf(stderr, "seed %llu: %s\n%s", (unsigned long long)seed, why, text.data);
     kiln_strbuf_deinit(&text);
 }
 

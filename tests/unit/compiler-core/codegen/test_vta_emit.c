@@ -160,6 +160,18 @@ static void every_kind_of_store_is_done(void **state) {
         /* bytes in accumulators, and an operand with operations of its own */
         {VTA_SMALL "v2", HEAD ZEROS GEMM RESULTS "rb[c, v, 0, l] = res[c, v, 0, l]\n" STORE(
                              "i8(shr(s[c, v, 0, l] + shl(i32(rb[c, v, 0, l]), 2i32), 3i32))")},
+        /* operations on two accumulators, one after the other, before they are one value */
+        {VTA_SMALL "v2",
+         HEAD ZEROS GEMM RESULTS "rs[c, v, 0, l] = sums[c, v, 0, l]\n" RESULTS
+                                 "s[c, v, 0, l] = s[c, v, 0, l] + 7i32\n" RESULTS
+                                 "rs[c, v, 0, l] = shr(rs[c, v, 0, l], 1i32)\n" STORE(
+                                     "i8(s[c, v, 0, l] + rs[c, v, 0, l])")},
+        /* what was stored is loaded again */
+        {VTA_SMALL "v1",
+         HEAD ZEROS GEMM STORE(
+             "i8(s[c, v, 0, l])") "  for c in 2:\n    for v in 6:\n      for k in 4:\n"
+                                  "        xi[c, v, 0, k] = y[c, v, 0, k]\n" ZEROS GEMM STORE(
+                                      "i8(s[c, v, 0, l])")},
         /* without the feature it does not */
         {VTA_SMALL "v2-chain",
          HEAD RESULTS "s[c, v, 0, l] = 0i32\n" GEMM RESULTS

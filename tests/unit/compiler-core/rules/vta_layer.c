@@ -16,6 +16,8 @@ kiln_program *vta_layer_conv(kiln_arena *arena, const vta_layer *c) {
     if (strstr(c->follower, "b[")) kiln_strbuf_printf(&text, "constant b: i32[%d,1,1]\n", c->out);
     if (strstr(c->follower, "r["))
         kiln_strbuf_printf(&text, "input r: i8[%d,%d,%d,%d]\n", c->n, c->out, rows, columns);
+    if (strstr(c->follower, "t["))
+        kiln_strbuf_printf(&text, "input t: i32[%d,%d,%d,%d]\n", c->n, c->out, rows, columns);
     if (p) kiln_strbuf_printf(&text, "temp p: i8[%d,%d,%d,%d]\n", c->n, c->in, tall, wide);
     kiln_strbuf_printf(&text, "temp s: i32[%d,%d,%d,%d]\noutput y: i8[%d,%d,%d,%d]\n", c->n, c->out,
                        rows, columns, c->n, c->out, rows, columns);
@@ -50,16 +52,17 @@ static int draw(kiln_rand *rand, int least, int most) {
     return (int)kiln_rand_range(rand, least, most);
 }
 
-/* `sums`, `bias` and `residual` are elements as text; NULL: it has none. */
+/* The operands are elements as text; NULL: there is none. */
 static const char *random_follower(kiln_arena *arena, const kiln_vta_config *machine,
-                                   const char *sums, const char *bias, const char *residual,
-                                   kiln_rand *rand) {
+                                   const char *sums, const char *bias, const char *bytes,
+                                   const char *words, kiln_rand *rand) {
     const int shift = draw(rand, 1, 12), left = draw(rand, 0, 3);
     const char *text = sums;
     if (bias && draw(rand, 0, 1)) text = kiln_arena_printf(arena, "(%s + %s)", text, bias);
-    if (residual && draw(rand, 0, 2) == 0)
-        text = left ? kiln_arena_printf(arena, "(%s + shl(i32(%s), %di32))", text, residual, left)
-                    : kiln_arena_printf(arena, "(%s + i32(%s))", text, residual);
+    if (bytes && draw(rand, 0, 2) == 0)
+        text = left ? kiln_arena_printf(arena, "(%s + shl(i32(%s), %di32))", text, bytes, left)
+                    : kiln_arena_printf(arena, "(%s + i32(%s))", text, bytes);
+    if (words && draw(rand, 0, 3) == 0) text = kiln_arena_printf(arena, "(%s + %s)", text, words);
     if (kiln_vta_config_has(machine, KILN_VTA_MUL) && draw(rand, 0, 2) == 0)
         text = kiln_arena_printf(arena, "(%s * %di32)", text, draw(rand, 2, 9));
     if (draw(rand, 0, 3) > 0)
@@ -78,9 +81,9 @@ kiln_program *vta_layer_random(kiln_arena *arena, const kiln_vta_config *machine
     if (draw(rand, 0, 4) == 0) {
         const int m = batch * draw(rand, 1, 4), n = out * draw(rand, 1, 4),
                   k = in * draw(rand, 1, 4);
-        return vta_layer_dense(
-            arena, m, n, k,
-            random_follower(arena, machine, "s[i, j]", batch == 1 ? "b[j]" : NULL, NULL, rand));
+        return vta_layer_dense(arena, m, n, k,
+                               random_follower(arena, machine, "s[i, j]",
+                                               batch == 1 ? "b[j]" : NULL, NULL, NULL, rand));
     }
     vta_layer c;
     do
@@ -95,8 +98,7 @@ kiln_program *vta_layer_random(kiln_arena *arena, const kiln_vta_config *machine
     while (KILN_MIN(c.size, c.width) + 2 * c.padding < c.kernel ||
            c.n * c.in * c.out * c.size * c.width * c.kernel * c.kernel >
                KILN_MAX(MACS_MAX, 4 * batch * in * out));
-    const bool alone = c.n == 1;
-    c.follower = random_follower(arena, machine, "s[n, o, h, v]", alone ? "b[o, 0, 0]" : NULL,
-                                 alone ? "r[n, o, h, v]" : NULL, rand);
+    c.follower = random_follower(arena, machine, "s[n, o, h, v]", batch == 1 ? "b[o, 0, 0]" : NULL,
+                                 "r[n, o, h, v]", "t[n, o, h, v]", rand);
     return vta_layer_conv(arena, &c);
 }

@@ -41,10 +41,14 @@ def target(threads):
     return core if threads == 1 else f"{core},threads={threads}"
 
 
-def compile_default(model, module, threads=1, *words):
+def compile_for(model, target_text, module, *words):
     """With no record and no measurement: an empty database."""
-    lines("compile", model, "--target", target(threads), "--db", "none", "-o", module, *words)
+    lines("compile", model, "--target", target_text, "--db", "none", "-o", module, *words)
     return module
+
+
+def compile_default(model, module, threads=1, *words):
+    return compile_for(model, target(threads), module, *words)
 
 
 def precision(name):

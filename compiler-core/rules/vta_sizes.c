@@ -107,6 +107,12 @@ static bool keeps_distance(const kiln_vta_tiling *t, const part *p) {
     return steps == 1 || vectors_of(p) >= t->machine->pipeline;
 }
 
+/* Of schedules. Where the ALU is an engine, streams keep one (vta/emit.h). */
+static uint32_t accumulators_of(const kiln_vta_config *machine) {
+    return kiln_vta_tile_count(machine, KILN_VTA_ACC) -
+           kiln_vta_config_has(machine, KILN_VTA_ENGINE);
+}
+
 static bool fits(const kiln_vta_tiling *t, const tile_row *r) {
     const part p = part_of(t, r);
     const double stages = (double)r->column[KILN_VTA_STAGES];
@@ -117,7 +123,7 @@ static bool fits(const kiln_vta_tiling *t, const tile_row *r) {
                kiln_vta_tile_count(t->machine, KILN_VTA_INP) &&
            stages * owners(t, r, false) * loaded(t, &p, false).elements + unit_matrices <=
                kiln_vta_tile_count(t->machine, KILN_VTA_WGT) &&
-           results * (1 + t->addends) + bias <= kiln_vta_tile_count(t->machine, KILN_VTA_ACC);
+           results * (1 + t->addends) + bias <= accumulators_of(t->machine);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

@@ -103,11 +103,16 @@ bool kiln_vta_find_linear(kiln_vta_matching *m, const kiln_affine *a, kiln_vta_l
     return true;
 }
 
-/* The offset of an index in the buffer, made once for `*cached`. */
+/* The offset of an index in the buffer, made once for `*cached`. A dimension of one element has one
+ * index, whatever a padding around it asks for. */
 static bool find_offset(kiln_vta_matching *m, kiln_affine **cached, kiln_buffer buffer,
-                        const kiln_expr *index, kiln_vta_linear *out) {
+                        const kiln_expr *at, kiln_vta_linear *out) {
     if (!*cached) {
+        const kiln_shape *shape = &m->p->buffer.data[buffer].shape;
         kiln_affine *made = KILN_ARENA_NEW(m->arena, kiln_affine);
+        kiln_expr index[KILN_RANK_MAX];
+        for (uint32_t d = 0; d < shape->rank; d++)
+            index[d] = shape->dim[d] == 1 ? kiln_expr_index(m->p, 0) : at[d];
         if (!kiln_affine_of(m->p, kiln_buffer_offset(m->p, buffer, index), NULL, made))
             return kiln_vta_refuse(m, "an index has too many terms");
         *cached = made;

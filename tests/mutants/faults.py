@@ -455,6 +455,8 @@ PROGRAMS += [COMPILED, RULES, INTEGERS, PACK]
 GENERATES += [COMPILED, RULES, INTEGERS, PACK]
 FAULTS += [(name, file, old, new, program) for program, name, file, old, new in [
     (RULES, "virtual threads need no accumulators of their own", "compiler-core/rules/vta_sizes.c", "results = stages * p.threads * vectors_of(&p)", "results = stages * vectors_of(&p)"),
+    (RULES, "a part takes the accumulator that streams keep", "compiler-core/rules/vta_sizes.c", "kiln_vta_tile_count(machine, KILN_VTA_ACC) -\n kiln_vta_config_has(machine, KILN_VTA_ENGINE);", "kiln_vta_tile_count(machine, KILN_VTA_ACC);"),
+    (RULES, "zeros around one element are steps of main memory", CODEGEN + "vta_index.c", "shape->dim[d] == 1 ? kiln_expr_index(m->p, 0) : at[d];", "at[d];"),
     (RULES, "sums become bytes though they may be more", "compiler-core/rules/vta_chain.c", "range.low < INT8_MIN || range.high > INT8_MAX", "range.low < INT8_MIN"),
     (COMPILED, "what is added to results is a bias", "compiler-core/rules/vta_chain.c", "!(follower->from[from].iters & follower->spatial & ~along);", "along != 0;"),
     (COMPILED, "what the threads of a core share is not loaded", LOWER + "vthread.c", "kiln_lower_put_before(p, run[0], child[i]);", ""),

@@ -21,6 +21,7 @@
 #define TINY "vta:b1i4o4,i8w8a32,uop10,inp9,wgt11,acc10,bus64,clk100,alu4,pipe5,v1"
 #define TINY_V2 "vta:b1i4o4,i8w8a32,uop10,inp9,wgt11,acc10,bus64,clk100,alu4,pipe5,v2"
 #define WIDE "vta:b2i8o4,i8w8a32,uop10,inp9,wgt11,acc10,bus64,clk100,alu8,pipe5,v1"
+#define FULL "vta:b1i4o4,i8w8a32,uop10,inp9,wgt11,acc8,bus64,clk100,alu4,pipe5,v1+engine"
 static const char *const machine[] = {TINY, TINY_V2, WIDE, "vta:pynq"};
 
 #define OPTIONS (2 * KILN_VTA_POSITIONS_BESIDE - 1)
@@ -78,7 +79,10 @@ static void expect_fits(const kiln_program *p, const kiln_target *target, kiln_a
     assert_true(elements[KILN_SCOPE_ACC] > 0 && elements[KILN_SCOPE_OUT] > 0);
     assert_true(elements[KILN_SCOPE_INP] <= (double)(1u << c->inp_log));
     assert_true(elements[KILN_SCOPE_WGT] <= (double)(1u << c->wgt_log));
-    assert_true(elements[KILN_SCOPE_ACC] * 4 <= (double)(1u << c->acc_log));
+    /* Streams keep an accumulator where the ALU is an engine. */
+    const uint32_t tiles =
+        kiln_vta_tile_count(c, KILN_VTA_ACC) - kiln_vta_config_has(c, KILN_VTA_ENGINE);
+    assert_true(elements[KILN_SCOPE_ACC] <= (double)tiles * c->batch * c->block_out);
 }
 
 /* ---- sketches -------------------------------------------------------------------------------- */
@@ -108,6 +112,8 @@ static void every_sketch_of_a_product_is_sound(void **state) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(convs); i++)
         expect_sketches(*state, vta_layer_conv(*state, &convs[i]), TINY);
     expect_sketches(*state, vta_layer_conv(*state, &convs[4]), WIDE);
+    const vta_layer filling = {1, 8, 8, 4, 1, 1, 0, PLAIN, 0}; /* 16 results, as many as places */
+    expect_sketches(*state, vta_layer_conv(*state, &filling), FULL);
     const vta_layer added = {1, 8, 8, 4, 3, 1, 1, ADDED, 0};
     expect_sketches(*state, vta_layer_conv(*state, &added), TINY_V2);
     expect_sketches(*state, vta_layer_conv(*state, &added), TINY);
@@ -172,6 +178,19 @@ static void every_draw_computes_the_same_and_fits(void **state) {
             expect_ok(vta_builds_equal(te, program, &target, i, *state));
         }
     }
+}
+
+/* All of its padding but one element is zeros, and so are steps along its rows and columns. */
+static void an_image_of_one_element_has_zeros_around(void **state) {
+    const vta_layer c = {4, 8, 4, 1, 1, 1, 1, PLAIN, 0};
+    const kiln_program *te = vta_layer_conv(*state, &c);
+    const kiln_target target = target_of(*state, WIDE);
+    kiln_space space;
+    kiln_trace trace;
+    kiln_program *program;
+    expect_ok(kiln_space_create(te, &target, *state, &space));
+    expect_ok(kiln_space_default(&space, *state, &trace, &program));
+    expect_ok(vta_builds_equal(te, program, &target, 1, *state));
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -286,6 +305,7 @@ int main(void) {
         test_with_arena(every_sketch_of_a_product_is_sound),
         test_with_arena(a_sketch_says_where_everything_lies),
         test_with_arena(every_draw_computes_the_same_and_fits),
+        test_with_arena(an_image_of_one_element_has_zeros_around),
         test_with_arena(the_prediction_orders_candidates),
         test_with_arena(whatever_else_there_is_no_schedule_for_has_a_reason),
     };

@@ -36,6 +36,8 @@ typedef struct engine {
     uint32_t links; /* instructions that it took of a chain */
     /* Instructions that fetch handed over and the engine has not taken; of a chain each is one. */
     uint32_t waiting;
+    /* Without a queue: from this cycle on fetch can hand over the next; NEVER: not known yet. */
+    uint64_t vacant;
     uint64_t taken, started, ran; /* of the step */
     uint64_t free;                /* from this cycle on it takes its next instruction */
     bool waits;                   /* for a token, since wait_from */
@@ -71,6 +73,7 @@ typedef struct simulation {
     uint32_t channel_count;
     /* Fetch. */
     uint64_t fetch_next;
+    uint64_t fetch_turn;   /* from this cycle on it can hand over the next instruction */
     uint32_t fetched;      /* instructions that were handed over */
     uint64_t burst_at[64]; /* when the first byte of burst n can be taken, at n % req */
     bool is_finished;
@@ -233,6 +236,18 @@ static void channel_act(simulation *s, uint32_t number, uint64_t cycle) {
 
 /* ---- fetch ----------------------------------------------------------------------------------- */
 
+/* From `cycle` on the engine, which has no queue, has no instruction. */
+static void vacate(simulation *s, engine *g, uint64_t cycle) {
+    if (s->config->commands) return;
+    g->vacant = cycle;
+    wake(&s->fetch_next, cycle);
+}
+
+/* The cycles that it takes to hand over an instruction. */
+static uint32_t handing_cycles(const simulation *s) {
+    return s->config->commands ? 1 : beats_of(s, KILN_VTA_INSTRUCTION_BYTES);
+}
+
 static void fetch_act(simulation *s, uint64_t cycle) {
     mover *m = &s->mover[FETCH];
     const uint32_t index = s->fetched, in_burst = index % KILN_VTA_FETCH_INSTRUCTIONS;
@@ -241,18 +256,23 @@ static void fetch_act(simulation *s, uint64_t cycle) {
     if (index == s->program->instruction_count || burst >= m->burst) return;
     const uint64_t there = s->burst_at[burst % req] +
                            beats_of(s, (uint64_t)(in_burst + 1) * KILN_VTA_INSTRUCTION_BYTES) - 1;
-    if (cycle < there) {
-        s->fetch_next = there;
-        return;
-    }
     const uint32_t e = kiln_vta_engine_of(s->config, &s->program->instruction[index]);
     engine *to = &s->engine[e];
-    if (to->waiting == s->config->commands) return; /* the engine wakes it */
+    const bool is_queue = s->config->commands > 0;
+    if (is_queue ? to->waiting == s->config->commands : to->vacant == NEVER)
+        return; /* the engine wakes it */
+    const uint64_t begin = later(s->fetch_turn, to->vacant);
+    const uint64_t handed = later(there, begin + handing_cycles(s) - 1);
+    if (cycle < handed) {
+        s->fetch_next = handed;
+        return;
+    }
     to->waiting++;
+    if (!is_queue) to->vacant = NEVER;
     if (to->phase == PHASE_TAKE || to->phase == PHASE_CHAIN)
         wake(&to->next, later(cycle + 1, to->free));
     s->fetched++;
-    s->fetch_next = cycle + 1;
+    s->fetch_next = s->fetch_turn = cycle + 1;
     if (in_burst + 1 == KILN_VTA_FETCH_INSTRUCTIONS) {
         m->taken[burst % req] = cycle;
         if (m->is_active && m->asked == NEVER) {
@@ -340,6 +360,7 @@ static void run_begin(simulation *s, uint32_t e, uint64_t cycle) {
     if (step->count > 1) {
         g->phase = PHASE_CHAIN;
         g->next = g->free = cycle + 2;
+        vacate(s, g, cycle + 2);
         return;
     }
     if (in->opcode == KILN_VTA_GEMM) {
@@ -399,7 +420,10 @@ static void act_chain(simulation *s, uint32_t e, uint64_t cycle) {
     if (!take(s, e, cycle)) return;
     spend(s, e, KILN_VTA_BUSY_TAKE, 1);
     g->next = g->free = cycle + 1;
-    if (++g->links < step->count) return;
+    if (++g->links < step->count) {
+        vacate(s, g, cycle + 1);
+        return;
+    }
     g->phase = PHASE_GIVE;
     run_alu(s, e, step, cycle - 1);
     g->next = g->ran;
@@ -454,6 +478,7 @@ static bool act_give(simulation *s, uint32_t e, uint64_t cycle) {
     g->done++;
     g->phase = PHASE_TAKE;
     g->next = g->free = cycle + 1;
+    vacate(s, g, cycle + 1);
     return true;
 }
 

@@ -16,6 +16,10 @@
  * Fetch. Reads the program in bursts of KILN_VTA_FETCH_INSTRUCTIONS from cycle 0 on; hands over one
  * instruction a cycle, in order, once its last byte was taken, and waits while `cmd` instructions
  * that the engine has not taken stand in its queue.
+ * With `cmd` 0 there are no queues: fetch writes an instruction where its engine works from, in as
+ * many cycles as 16 bytes have beats, from the cycle on behind the last one of the instruction
+ * before, and only where that engine has none: after the last cycle of its instruction before, or
+ * after the one in which it took what it keeps of a link of a chain (the first one's S + 1).
  *
  * An engine takes an instruction in a cycle T after the one in which fetch handed it over, and
  * after the last cycle of the instruction before. It takes the tokens in cycle S, T or later, when

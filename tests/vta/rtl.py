@@ -5,7 +5,7 @@
     rtl.py model CONFIG FOLDER   FOLDER/model.so, for build/tests/vta/rtl_bench
     rtl.py synth CONFIG[@N]...   what it takes of an FPGA of Xilinx' 7 series (yosys), with N columns multiplied in LUTs
     rtl.py fit                   columns LUT and FF of vta/search/resources.def, from vta/search/synthesised.def
-    rtl.py pnr [CONFIG]          its compute engine placed and routed on an iCE40 (nextpnr-ice40), and the clock that it can have
+    rtl.py pnr [CONFIG]          the machine placed and routed on an iCE40 (nextpnr-ice40), and the clock that it can have
     rtl.py prove                 queues of tokens and the generator of addresses, for a number of steps (z3)
 """
 import os
@@ -29,14 +29,16 @@ SHAPES = [
     "b1i4o4,i8w8a32,uop10,inp10,wgt12,acc12,bus256,clk50,alu2,pipe7,chan2,v2",
     "pynq,bus256,v1+bytes",
     "pynq,bus8,chan3",
+    "b1i4o4,i8w8a32,uop10,inp10,wgt12,acc12,bus16,clk50,alu1,pipe8,cmd0,v2",
     "b1i4o4,i8w8a32,uop9,inp10,wgt11,acc11,bus32,clk50,alu4,pipe6,v1",
     "b4i8o8,i4w4a32,uop10,inp12,wgt12,acc14,bus512,clk50,alu2,pipe9,chan4,v1+first+bytes",
     "b1i1o1,i8w8a32,uop9,inp9,wgt9,acc9,bus32,clk50,alu1,pipe5,chan2,v1",
     "b2i32o16,i8w4a32,uop10,inp12,wgt14,acc14,bus128,clk50,alu256,pipe30,aii3,v1",
 ]
-# A machine whose compute engine fits an iCE40 HX8K.
-SMALL = "b1i4o4,i4w4a32,uop8,inp8,wgt8,acc8,bus32,clk50,alu1,aii2,pipe8,req1,cmd4,tok4,v1"
-PROOF_SHAPE = SMALL.replace("bus32", "bus64")
+# A machine that fits an iCE40 HX8K, with a MiB of main memory.
+SMALL = "b1i4o4,i4w4a32,uop10,inp9,wgt11,acc12,bus32,clk25,alu1,aii2,pipe8,req1,cmd0,tok4,v1"
+SMALL_MACROS = ["-DVTA_ADDRESS_BITS=20"]
+PROOF_SHAPE = "b1i4o4,i4w4a32,uop10,inp12,wgt15,acc12,bus64,clk50,alu1,aii2,pipe8,v1"
 PROOFS = {"tokens": 14, "rows": 5}  # steps
 
 
@@ -68,18 +70,18 @@ def lint(config, folder):
     run(["verilator", "--lint-only", "-Wall", f"-I{folder}", "-y", RTL, RTL / "vta.v"], folder)
 
 
-def model(config, folder):
+def model(config, folder, *macros):
     """A library that has the machine, with main memory around it."""
     for old in folder.glob("Vvta*"):  # of another machine, which may have more files
         old.unlink()
-    macros = params(config, folder)
-    run(["verilator", "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", f"-I{folder}", "-y", RTL,
+    numbers = params(config, folder)
+    run(["verilator", *macros, "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", f"-I{folder}", "-y", RTL,
          "--Mdir", folder, RTL / "vta.v"], folder)
     sources = sorted(folder.glob("Vvta*.cpp")) + [ROOT / "tests/vta/rtl_model.cpp", VERILATOR / "verilated.cpp",
                                                   VERILATOR / "verilated_threads.cpp"]
     compiler = ["ccache", "g++"] if shutil.which("ccache") else ["g++"]
     flags = ["-O2", "-std=c++17", "-fPIC", "-w", f"-I{folder}", f"-I{ROOT}", f"-I{ROOT / 'tests/vta'}", f"-I{VERILATOR}", f"-I{VERILATOR / 'vltstd'}",
-             f"-DVTA_BUS_BITS={macros['VTA_BUS_BITS']}", f"-DVTA_CHANNELS={macros['VTA_CHANNELS']}"]
+             f"-DVTA_BUS_BITS={numbers['VTA_BUS_BITS']}", f"-DVTA_CHANNELS={numbers['VTA_CHANNELS']}"]
     objects = []
     for source in sources:
         objects.append(folder / (source.stem + ".o"))
@@ -136,9 +138,10 @@ def resources():
 
 
 def pnr(config, folder):
-    """Logic cells, block memories and the clock in MHz that the compute engine, with all memories of tiles, has on an iCE40 HX8K."""
-    yosys(f"read_verilog -I{folder} {ROOT / 'tests/vta/pnr_compute.v'}; synth_ice40 -top pnr_compute -json vta.json", config, folder,
-          "-DVTA_SHARE_MULTIPLIERS=0")
+    """Logic cells, block memories and the clock in MHz that the machine has on an iCE40 HX8K."""
+    # There is no memory in LUTs. No result depends on what a memory's word is read as while it is written (vta_sram.v).
+    yosys("hierarchy -top vta; proc; setattr -unset ram_style t:* m:*; synth_ice40 -no-rw-check -top vta -json vta.json", config, folder,
+          "-DVTA_SHARE_MULTIPLIERS=0", *SMALL_MACROS)
     text = run(["nextpnr-ice40", "--hx8k", "--package", "ct256", "--json", "vta.json", "--asc", "vta.asc", "--seed", "1", "--freq", "50",
                 "--timing-allow-fail"],
                folder)

@@ -11,8 +11,8 @@
 #define GEMM_STAGES 5u
 /* Memories of accumulators where compute and the ALU are two engines. */
 #define QUARTERS 4u
-/* Beats that an engine has room for, at least: what two of the longest bursts need. */
-#define READ_BEATS_LEAST (2u * KILN_VTA_BURST_BEATS)
+/* What fetch has to know of an instruction to choose its engine stands in its first bits. */
+#define CHOOSING_BITS 16u
 
 typedef struct named {
     const char *name;
@@ -29,6 +29,20 @@ static uint32_t lanes_of(const kiln_vta_config *c, kiln_vta_memory memory) {
     return larger(1, c->bus_bits / 8 / kiln_vta_tile_bytes(c, memory));
 }
 
+/* Over all memories: the most tiles of one, bytes of one, and bytes of a tile. */
+static uint32_t most_of(const uint32_t of[KILN_VTA_MEMORY_COUNT]) {
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) most = larger(most, of[i]);
+    return most;
+}
+
+static uint32_t most_bytes_of(const kiln_vta_sizes *s) {
+    uint32_t bytes[KILN_VTA_MEMORY_COUNT];
+    for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++)
+        bytes[i] = s->tile_bytes[i] * s->tile_count[i];
+    return most_of(bytes);
+}
+
 static uint32_t acc_lanes_of(const kiln_vta_config *c) {
     const bool bytes = kiln_vta_config_has(c, KILN_VTA_BYTES);
     return larger(lanes_of(c, KILN_VTA_ACC), bytes ? lanes_of(c, KILN_VTA_ACC_BYTES) : 1);
@@ -37,6 +51,14 @@ static uint32_t acc_lanes_of(const kiln_vta_config *c) {
 /* Levels of the tree of sums that have registers. */
 static uint32_t tree_of(const kiln_vta_config *c) {
     return smaller(kiln_log2(c->block_in), c->pipeline - GEMM_STAGES);
+}
+
+/* Beats that an engine has room for: of its bursts that are on their way, or of two of the longest
+ * and what comes in the time of memory. */
+static uint32_t read_beats_of(const kiln_vta_config *c) {
+    uint32_t beats = 2 * KILN_VTA_BURST_BEATS;
+    while (beats < c->latency + KILN_VTA_BURST_BEATS) beats *= 2;
+    return smaller(beats, c->requests * KILN_VTA_BURST_BEATS);
 }
 
 static kiln_status check(const kiln_vta_config *c) {
@@ -50,6 +72,9 @@ static kiln_status check(const kiln_vta_config *c) {
                           "lat%u,row%u: vta/rtl takes 2 cycles, together, to hear "
                           "of a beat",
                           c->latency, c->row_cycles);
+    if (c->commands == 0 && c->bus_bits < CHOOSING_BITS)
+        return KILN_ERROR(UNIMPLEMENTED, "bus%u,cmd0: vta/rtl has no queues from bus%u on",
+                          c->bus_bits, CHOOSING_BITS);
     const bool engine = kiln_vta_config_has(c, KILN_VTA_ENGINE);
     if (engine && kiln_vta_config_has(c, KILN_VTA_CHAIN) && tree_of(c) < KILN_VTA_CHAIN_MAX - 2)
         return KILN_ERROR(UNIMPLEMENTED,
@@ -129,9 +154,7 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, uint32_t lu
     const kiln_vta_sizes s = kiln_vta_sizes_of(c);
     const uint32_t levels = kiln_log2(c->block_in), elements = elements_of(c);
     const bool engine = kiln_vta_config_has(c, KILN_VTA_ENGINE);
-    const uint32_t part = smaller(c->alu_lanes, elements);
-    uint32_t read_beats = READ_BEATS_LEAST;
-    while (read_beats < c->latency + KILN_VTA_BURST_BEATS) read_beats *= 2;
+    const uint32_t part = smaller(c->alu_lanes, elements), bus_bytes = c->bus_bits / 8;
     const named macros[] = {
         {"BATCH", c->batch},
         {"BLOCK_IN", c->block_in},
@@ -153,6 +176,11 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, uint32_t lu
         {"ACC_LOG", s.acc_bits},
         {"SRC_LOG", s.src_bits},
         {"BUS_BITS", c->bus_bits},
+        /* Of a number of rows or columns; of the beats of a row, which begin and end in part of
+         * one; of the last beat's number in a tile. */
+        {"SIZE_BITS", smaller(17, larger(8, kiln_log2(most_of(s.tile_count)) + 1))},
+        {"ROW_BEATS_BITS", kiln_log2(most_bytes_of(&s) / bus_bytes) + 1},
+        {"PART_OF_BITS", larger(1, kiln_log2(larger(1, most_of(s.tile_bytes) / bus_bytes)))},
         {"ACC_LANES", acc_lanes_of(c)},
         {"OUT_LANES", larger(lanes_of(c, KILN_VTA_OUT), acc_lanes_of(c))},
         {"PIPELINE", c->pipeline},
@@ -160,8 +188,10 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, uint32_t lu
         {"ALU_CYCLES", c->alu_cycles},
         {"CHANNELS", c->channels},
         {"REQUESTS", c->requests},
-        {"READ_BEATS", read_beats},
+        {"READ_BEATS", read_beats_of(c)},
         {"COMMANDS", c->commands},
+        /* Parts in which fetch hands over an instruction. */
+        {"HANDED_PARTS", c->commands ? 1 : larger(1, 128 / c->bus_bits)},
         {"TOKENS", c->tokens},
         {"FIRST", kiln_vta_config_has(c, KILN_VTA_FIRST)},
         {"ENGINE", engine},
@@ -192,6 +222,12 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, uint32_t lu
                           "`ifndef VTA_SHARE_MULTIPLIERS\n"
                           "`define VTA_SHARE_MULTIPLIERS 1\n"
                           "`endif\n"
+                          "// Of an address of main memory, for machines that have little of it.\n"
+                          "`ifndef VTA_ADDRESS_BITS\n"
+                          "`define VTA_ADDRESS_BITS 32\n"
+                          "`endif\n"
+                          "// Of a number of instructions.\n"
+                          "`define VTA_COUNT_BITS (`VTA_ADDRESS_BITS - 4)\n"
                           "// Columns of weights that are multiplied in LUTs (vta_gemm.v).\n"
                           "`ifndef VTA_LUT_COLUMNS\n");
     print_macro("VTA_", "LUT_COLUMNS", lut_columns, out);

@@ -43,9 +43,11 @@ module vta (
 
     // ---- registers ----
     reg running, finished;
-    reg [31:0] program_address, instruction_count;
+    localparam AB = `VTA_ADDRESS_BITS, CB = `VTA_COUNT_BITS;
+    reg [AB-1:0] program_address;
+    reg [CB-1:0] instruction_count;
     reg [63:0] cycles;
-    reg [ENGINES*32-1:0] ended;
+    reg [ENGINES*CB-1:0] ended;
     wire start = register_write && register_number == 0 && register_write_data[0] && !running;
     wire ends;  // FINISH
     wire idle = reset || !running;  // engines and queues are empty before a program starts
@@ -61,8 +63,8 @@ module vta (
             program_address <= 0;
             instruction_count <= 0;
         end else begin
-            if (register_write && register_number == 1) program_address <= register_write_data;
-            if (register_write && register_number == 2) instruction_count <= register_write_data;
+            if (register_write && register_number == 1) program_address <= register_write_data[AB-1:0];
+            if (register_write && register_number == 2) instruction_count <= register_write_data[CB-1:0];
             if (start) begin
                 running <= 1;
                 finished <= 0;
@@ -70,13 +72,14 @@ module vta (
                 ended <= 0;
             end
             if (running) cycles <= cycles + 1;
-            for (n = 0; n < ENGINES; n = n + 1) if (running && took[n]) ended[n*32+:32] <= ended[n*32+:32] + 1;
+            for (n = 0; n < ENGINES; n = n + 1) if (running && took[n]) ended[n*CB+:CB] <= ended[n*CB+:CB] + 1;
             if (ends) begin
                 running <= 0;
                 finished <= 1;
             end
         end
 
+    /* verilator lint_off WIDTH */
     always @*
         case (register_number)
             4'd0: register_read_data = {30'd0, finished, running};
@@ -84,12 +87,13 @@ module vta (
             4'd2: register_read_data = instruction_count;
             4'd3: register_read_data = cycles[31:0];
             4'd4: register_read_data = cycles[63:32];
-            4'd5: register_read_data = ended[LOAD*32+:32];
-            4'd6: register_read_data = ended[COMPUTE*32+:32];
-            4'd7: register_read_data = `VTA_ENGINE ? ended[(ENGINES-1)*32+:32] : 0;
-            4'd8: register_read_data = ended[STORE*32+:32];
+            4'd5: register_read_data = ended[LOAD*CB+:CB];
+            4'd6: register_read_data = ended[COMPUTE*CB+:CB];
+            4'd7: register_read_data = `VTA_ENGINE ? ended[(ENGINES-1)*CB+:CB] : 0;
+            4'd8: register_read_data = ended[STORE*CB+:CB];
             default: register_read_data = 0;
         endcase
+    /* verilator lint_on WIDTH */
 
     // ---- main memory ----
     wire [3:0] asks, taken;
@@ -129,6 +133,9 @@ module vta (
 
     // ---- fetch and the queues of instructions ----
     wire [127:0] fetched;
+    /* verilator lint_off UNUSED */
+    wire [`VTA_HANDED_PARTS-1:0] part;  // queues take whole instructions
+    /* verilator lint_on UNUSED */
     wire [ENGINES*128-1:0] current;
     vta_fetch #(
         .ENGINES(ENGINES)
@@ -136,7 +143,7 @@ module vta (
         .clock(clock),
         .reset(idle),
         .running(running),
-        .program_address(program_address),
+        .program_address({{(32 - AB) {1'b0}}, program_address}),
         .instruction_count(instruction_count),
         .request(asks[FETCH]),
         .address(addresses[FETCH*32+:32]),
@@ -145,24 +152,40 @@ module vta (
         .read(reads[FETCH]),
         .read_data(read_data[(FETCH%`VTA_CHANNELS)*`VTA_BUS_BITS+:`VTA_BUS_BITS]),
         .push(push),
+        .part(part),
         .instruction(fetched),
         .full(full)
     );
     generate
         for (e = 0; e < ENGINES; e = e + 1) begin : commands
-            vta_queue #(
-                .WIDTH(128),
-                .DEPTH(`VTA_COMMANDS)
-            ) queue (
-                .clock(clock),
-                .reset(idle),
-                .push(push[e]),
-                .push_data(fetched),
-                .full(full[e]),
-                .valid(valid[e]),
-                .data(current[e*128+:128]),
-                .take(took[e])
-            );
+            if (`VTA_COMMANDS == 0) begin : alone
+                vta_slot #(
+                    .PARTS(`VTA_HANDED_PARTS)
+                ) slot (
+                    .clock(clock),
+                    .reset(idle),
+                    .write(push[e] ? part : {`VTA_HANDED_PARTS{1'b0}}),
+                    .write_data(fetched),
+                    .full(full[e]),
+                    .valid(valid[e]),
+                    .data(current[e*128+:128]),
+                    .take(took[e])
+                );
+            end else begin : waiting
+                vta_queue #(
+                    .WIDTH(128),
+                    .DEPTH(`VTA_COMMANDS)
+                ) queue (
+                    .clock(clock),
+                    .reset(idle),
+                    .push(push[e]),
+                    .push_data(fetched),
+                    .full(full[e]),
+                    .valid(valid[e]),
+                    .data(current[e*128+:128]),
+                    .take(took[e])
+                );
+            end
         end
     endgenerate
 

@@ -7,7 +7,14 @@ module vta_alu (
     output reg [31:0] result
 );
     wire less = a < b;
-    wire [4:0] left = -b[4:0];
+    // Both shifts are one to the right: of 63 bits, by n; to the left by n it is the same as by 31 - n from 31 bits further up.
+    wire [62:0] from = b[31] ? {a, 31'd0} : {{31{a[31]}}, a};
+    wire [4:0] amount = b[4:0] - {4'd0, b[31]};
+    wire [46:0] by_16 = amount[4] ? from[62:16] : from[46:0];
+    wire [38:0] by_8 = amount[3] ? by_16[46:8] : by_16[38:0];
+    wire [34:0] by_4 = amount[2] ? by_8[38:4] : by_8[34:0];
+    wire [32:0] by_2 = amount[1] ? by_4[34:2] : by_4[32:0];
+    wire [31:0] shifted = amount[0] ? by_2[32:1] : by_2[31:0];
     wire [31:0] product;
     generate
         if (`VTA_MUL) begin : mul
@@ -22,7 +29,7 @@ module vta_alu (
             `ALU_MIN: result = less ? a : b;
             `ALU_MAX: result = less ? b : a;
             `ALU_ADD: result = a + b;
-            `ALU_SHR: result = b[31] ? a << left : a >>> b[4:0];
+            `ALU_SHR: result = shifted;
             default: result = product;
         endcase
 endmodule

@@ -33,24 +33,30 @@ module vta_store (
     wire [31:0] wanted_address;
     wire [7:0] wanted_beats;
     wire unused_pop, unused_push;
-    wire [15:0] sram_base = instruction[`F_SRAM_BASE], x_size = instruction[`F_X_SIZE], y_size = instruction[`F_Y_SIZE];
+    localparam SB = `VTA_SIZE_BITS;
+    // No legal instruction has more rows or columns than there are tiles.
+    /* verilator lint_off UNUSED */
+    wire [16:0] sram_base = {1'b0, instruction[`F_SRAM_BASE]};
+    wire [16:0] whole_x_size = {1'b0, instruction[`F_X_SIZE]}, whole_y_size = {1'b0, instruction[`F_Y_SIZE]};
+    /* verilator lint_on UNUSED */
+    wire [SB-1:0] x_size = whole_x_size[SB-1:0], y_size = whole_y_size[SB-1:0];
     wire nothing = x_size == 0 || y_size == 0;
 
-    reg [15:0] row, column, done;  // tiles; `done` of all rows
+    reg [SB-1:0] row, column, done;  // tiles; `done` of all rows
     reg [7:0] burst_beat;
     reg data_valid;  // the tiles from `done` on are read
 
     wire moved = write_valid && write_ready;
     wire ends_tile, ends_row;
-    wire [15:0] count;  // tiles that are complete with this beat
+    wire [SB-1:0] count;  // tiles that are complete with this beat
     wire step = moved && ends_tile;
-    wire [15:0] column_next = column + count;
-    wire [15:0] done_next = step ? done + count : done;
+    wire [SB-1:0] column_next = column + count;
+    wire [SB-1:0] done_next = step ? done + count : done;
     wire last = nothing || (moved && ends_row && row + 1 == y_size);
 
     assign ends_row = ends_tile && column_next == x_size;
     /* verilator lint_off UNUSED */
-    wire [15:0] tile_next = sram_base + done_next;
+    wire [SB-1:0] tile_next = sram_base[SB-1:0] + done_next;
     /* verilator lint_on UNUSED */
     assign out_tile = tile_next[`VTA_ACC_LOG-1:0];
     assign write_valid = working && data_valid && !nothing;
@@ -82,8 +88,8 @@ module vta_store (
         .working(working),
         .clear(reset || ended),
         .dram_base(instruction[`F_DRAM_BASE]),
-        .y_size(y_size),
-        .x_size(x_size),
+        .y_size(instruction[`F_Y_SIZE]),
+        .x_size(instruction[`F_X_SIZE]),
         .x_stride(instruction[`F_X_STRIDE]),
         .tile_log(`VTA_OUT_BYTES_LOG),
         .wanted(wanted),
@@ -129,15 +135,15 @@ module vta_store (
         end else begin : several
             // A beat holds several tiles: it begins with a tile that may not be its first, and ends with its last or the row's.
             localparam LANE_LOG = $clog2(LANES);
-            localparam [15:0] ALL = LANES;
+            localparam [SB-1:0] ALL = LANES;
             reg [LANE_LOG-1:0] row_lane;
             /* verilator lint_off UNUSED */
             wire [31:0] dram_base = instruction[`F_DRAM_BASE];
             wire [15:0] x_stride = instruction[`F_X_STRIDE];
             /* verilator lint_on UNUSED */
             wire [LANE_LOG-1:0] lane = dram_base[LANE_LOG-1:0] + row_lane + column[LANE_LOG-1:0];
-            wire [15:0] room = ALL - {{(16 - LANE_LOG) {1'b0}}, lane};
-            wire [15:0] left = x_size - column;
+            wire [SB-1:0] room = ALL - {{(SB - LANE_LOG) {1'b0}}, lane};
+            wire [SB-1:0] left = x_size - column;
             wire [LANES*TB/8-1:0] bytes = ~({(LANES * TB / 8) {1'b1}} << (count * TB / 8));
             assign ends_tile = 1;
             assign count = left < room ? left : room;

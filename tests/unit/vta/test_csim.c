@@ -136,6 +136,28 @@ static void an_instruction_that_is_taken_leaves_its_place(void **state) {
     assert_int_equal(full.span[6].taken, full.span[0].ended + 1 + 2);
 }
 
+static void without_queues_fetch_waits_for_the_engine(void **state) {
+    /* The second is handed over beat by beat once the first has ended, and the load behind it. */
+    const kiln_vta_timing t = timed(",cmd0",
+                                    "gemm reset uop_end=2 iter_out=50 iter_in=1\n"
+                                    "gemm reset uop_end=2 iter_out=1 iter_in=1\n"
+                                    "load memory=inp buffer=in y_size=1 x_size=1 push_next\n"
+                                    "finish pop_prev\n",
+                                    *state);
+    assert_int_equal(t.span[0].taken, FIRST + 1);
+    assert_int_equal(t.span[1].taken, t.span[0].ended + 1 + FURTHER);
+    assert_int_equal(t.span[2].taken, t.span[1].taken + FURTHER);
+    /* So is each further instruction of a chain, once the one before it was taken. */
+    const kiln_vta_timing chain =
+        timed("+chain,cmd0",
+              "alu op=add use_imm imm=1 uop_end=2 iter_out=3 iter_in=5 chain\n"
+              "alu op=max use_imm imm=2 uop_end=2 iter_out=3 iter_in=5\n"
+              "finish\n",
+              *state);
+    const uint32_t passes = 2 * 2 * 15 + KILN_VTA_ALU_PIPELINE + 1;
+    assert_int_equal(chain.span[0].ended, FIRST + 2 + FURTHER + passes);
+}
+
 static void arithmetic_takes_a_cycle_a_tile_and_its_drain(void **state) {
     const kiln_vta_timing t =
         timed("",
@@ -228,6 +250,7 @@ int main(void) {
         test_with_arena(rows_that_begin_within_a_beat_may_touch_one_more),
         test_with_arena(a_chain_takes_its_instructions_one_by_one),
         test_with_arena(an_instruction_that_is_taken_leaves_its_place),
+        test_with_arena(without_queues_fetch_waits_for_the_engine),
         test_with_arena(arithmetic_takes_a_cycle_a_tile_and_its_drain),
         test_with_arena(engines_share_a_channel_in_turn),
         test_with_arena(a_full_queue_of_tokens_makes_its_giver_wait),

@@ -1,7 +1,6 @@
 #include "vta/search/cut.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -10,8 +9,6 @@
 
 /* Cycles of an instruction beside its work: it is taken, takes tokens and gives them. */
 #define TAKE_CYCLES 3.0
-
-typedef KILN_VEC(kiln_vta_cut_time) cut_list;
 
 static double positions_of(const kiln_vta_conv *c) {
     return (double)kiln_vta_conv_out_height(c) * kiln_vta_conv_out_width(c);
@@ -190,24 +187,99 @@ double kiln_vta_cut_estimate(const kiln_vta_config *config, const kiln_vta_conv 
     return t.store;
 }
 
+/* ---- the least that a cut takes ---- */
+
+/* How often the inputs or weights of a step are loaded, of all parts, at least. There are `count`
+ * of them: one part after the other has the next in turn (`is_inner`), or parts with the same ones
+ * follow each other. */
+static double loads_of(const costs *c, const kiln_vta_conv_cut *cut, uint32_t places, bool is_inner,
+                       uint32_t count) {
+    const uint32_t round = cut->in_turn ? c->steps : cut->threads * c->steps;
+    const uint32_t apart = places / c->steps; /* parts, from one that uses a place to the next */
+    double loads = c->parts; /* where a place meets another step next */
+    if (places % round == 0 && !is_inner)
+        loads = (double)count * KILN_MIN(apart, c->parts / count);
+    else if (places % round == 0 && apart % count == 0)
+        loads = KILN_MIN(apart, c->parts);
+    /* The last parts may be fewer than threads, and then meet other places. */
+    return cut->in_turn ? loads : loads - c->parts % cut->threads;
+}
+
+static double least_of(const kiln_vta_config *config, const kiln_vta_conv_cut *cut,
+                       const costs *c) {
+    const double inp_loads = c->steps * loads_of(c, cut, cut->inp_places, !cut->out_inside,
+                                                 c->parts / c->outs),
+                 wgt_loads = c->steps * loads_of(c, cut, cut->wgt_places, cut->out_inside, c->outs);
+    const double inp = c->inp + c->inp_engine, wgt = c->wgt + c->wgt_engine,
+                 out = c->out + c->out_engine;
+    const double moved = inp_loads * c->inp + wgt_loads * c->wgt +
+                         (config->channels > 2 ? 0 : c->parts * c->out);
+    const double sums = c->parts * (c->reset + c->steps * c->gemm) - c->reset,
+                 passes = c->parts * c->alu;
+    const double computed =
+        has(config, KILN_VTA_ENGINE) ? fmax(sums + c->alu, passes) : sums + passes;
+    return fmax(moved, fmax(inp_loads * inp + wgt_loads * wgt + c->gemm + c->alu,
+                            inp + wgt + computed) + out);
+}
+
+double kiln_vta_cut_least(const kiln_vta_config *config, const kiln_vta_conv *conv,
+                          const kiln_vta_conv_cut *cut) {
+    costs c;
+    return costs_of(config, conv, cut, &c) ? least_of(config, cut, &c) : INFINITY;
+}
+
 /* ---- the search ---- */
 
-static int by_estimate(const void *a, const void *b) {
-    const kiln_vta_cut_time *x = a, *y = b;
-    return (x->estimate > y->estimate) - (x->estimate < y->estimate);
+/* A cut with the least that it takes, or where it is known with its estimate. */
+typedef struct ranked_cut {
+    kiln_vta_conv_cut cut;
+    double cycles;
+    bool is_estimated;
+} ranked_cut;
+
+/* A heap: none takes fewer cycles than the one at half its index, from 1 on. */
+typedef KILN_VEC(ranked_cut) cut_heap;
+
+static void sift_down(cut_heap *heap, uint32_t index) {
+    ranked_cut *at = heap->data - 1;
+    const ranked_cut one = at[index];
+    for (uint32_t child; (child = 2 * index) <= heap->count; index = child) {
+        if (child < heap->count && at[child + 1].cycles < at[child].cycles) child++;
+        if (one.cycles <= at[child].cycles) break;
+        at[index] = at[child];
+    }
+    at[index] = one;
+}
+
+/* Takes the cut with the best estimate; false: there is none. Only cuts that take less at least
+ * than it does are estimated. */
+static bool take_best(const kiln_vta_config *config, const kiln_vta_conv *conv, cut_heap *heap,
+                      kiln_vta_cut_time *out_best) {
+    while (heap->count) {
+        ranked_cut *first = &heap->data[0];
+        if (first->is_estimated) {
+            *out_best = (kiln_vta_cut_time){.cut = first->cut, .estimate = first->cycles};
+            *first = kiln_vec_pop(heap);
+            if (heap->count) sift_down(heap, 1);
+            return true;
+        }
+        first->cycles = kiln_vta_cut_estimate(config, conv, &first->cut);
+        first->is_estimated = true;
+        sift_down(heap, 1);
+    }
+    return false;
 }
 
 static void consider(const kiln_vta_config *config, const kiln_vta_conv *conv,
-                     const kiln_vta_conv_cut *cut, cut_list *list) {
-    const kiln_vta_cut_time one = {.cut = *cut,
-                                   .estimate = kiln_vta_cut_estimate(config, conv, cut)};
-    if (isfinite(one.estimate)) kiln_vec_push(list, one);
+                     const kiln_vta_conv_cut *cut, cut_heap *heap) {
+    const ranked_cut one = {*cut, kiln_vta_cut_least(config, conv, cut), false};
+    if (isfinite(one.cycles)) kiln_vec_push(heap, one);
 }
 
 /* Both orders of parts and of threads, and places for a step of each thread, for all steps of a
  * part, or for those of each thread's part. One thread has one place: it hides nothing. */
 static void consider_orders(const kiln_vta_config *config, const kiln_vta_conv *conv,
-                            kiln_vta_conv_cut cut, cut_list *list) {
+                            kiln_vta_conv_cut cut, cut_heap *heap) {
     const uint32_t steps = conv->in / cut.in;
     const uint32_t places[] = {cut.threads, steps, cut.threads * steps};
     const uint32_t kinds = cut.threads == 1 || steps == 1 ? 1 : 3;
@@ -218,12 +290,12 @@ static void consider_orders(const kiln_vta_config *config, const kiln_vta_conv *
                 cut.in_turn = order & 2;
                 cut.inp_places = places[inp];
                 cut.wgt_places = places[wgt];
-                if (cut.in_turn || (inp == wgt && inp != 1)) consider(config, conv, &cut, list);
+                if (cut.in_turn || (inp == wgt && inp != 1)) consider(config, conv, &cut, heap);
             }
 }
 
 static void all_cuts(const kiln_vta_config *config, const kiln_vta_conv *conv, uint32_t threads,
-                     cut_list *list) {
+                     cut_heap *heap) {
     const uint32_t height = kiln_vta_conv_out_height(conv), width = kiln_vta_conv_out_width(conv);
     for (uint32_t rows = 1; rows <= height; rows++) {
         if (height % rows) continue;
@@ -239,10 +311,11 @@ static void all_cuts(const kiln_vta_config *config, const kiln_vta_conv *conv, u
                                                             .out = out,
                                                             .in = in,
                                                             .threads = threads},
-                                        list);
+                                        heap);
             }
         }
     }
+    for (uint32_t i = heap->count / 2; i; i--) sift_down(heap, i);
 }
 
 /* False: the machine cannot run the cut after all. */
@@ -268,20 +341,19 @@ static bool simulate(const kiln_vta_config *config, const kiln_vta_conv *conv, k
 kiln_status kiln_vta_cut_search(const kiln_vta_config *config, const kiln_vta_conv *conv,
                                 uint32_t threads, uint32_t simulate_count,
                                 kiln_vta_cut_time *out_best) {
-    cut_list list = {0};
+    cut_heap heap = {0};
+    kiln_vta_cut_time one;
     kiln_arena arena;
     uint32_t simulated = 0;
     kiln_arena_init(&arena, 0);
-    all_cuts(config, conv, threads, &list);
-    if (list.count) qsort(list.data, list.count, sizeof *list.data, by_estimate);
-    for (uint32_t i = 0; i < list.count && simulated < simulate_count; i++) {
+    all_cuts(config, conv, threads, &heap);
+    while (simulated < simulate_count && take_best(config, conv, &heap, &one)) {
         kiln_arena_reset(&arena);
-        if (!simulate(config, conv, &arena, &list.data[i])) continue;
-        if (!simulated++ || list.data[i].timing.cycles < out_best->timing.cycles)
-            *out_best = list.data[i];
+        if (!simulate(config, conv, &arena, &one)) continue;
+        if (!simulated++ || one.timing.cycles < out_best->timing.cycles) *out_best = one;
     }
     kiln_arena_deinit(&arena);
-    kiln_vec_deinit(&list);
+    kiln_vec_deinit(&heap);
     if (simulated) return KILN_OK;
     return KILN_ERROR(NOT_FOUND,
                       "no cut of the convolution with %u virtual threads fits into the machine",

@@ -169,16 +169,3 @@ kiln_status kiln_vta_tuning_best(const kiln_vta_tuning *t, bool alone, uint32_t 
                                   : KILN_ERROR(NOT_FOUND, "no schedule of %u can be built%s", taken,
                                                alone ? " with one thread and one stage" : "");
 }
-
-kiln_status kiln_vta_schedule_compiled(const kiln_vta_config *config, const kiln_vta_layer *layer,
-                                       uint32_t simulate_count, kiln_vta_layer_time *out_time) {
-    kiln_arena arena;
-    kiln_vta_tuning tuning;
-    kiln_vta_compiled best;
-    kiln_arena_init(&arena, 0);
-    kiln_status st = kiln_vta_tuning_create(layer, config, &arena, &tuning);
-    if (!st) st = kiln_vta_tuning_best(&tuning, false, simulate_count, &arena, &best);
-    if (!st) *out_time = (kiln_vta_layer_time){best.timing, best.stream_bytes};
-    kiln_arena_deinit(&arena);
-    return st;
-}

@@ -1,12 +1,12 @@
 /* What the compiler makes of a convolution for an accelerator of the VTA class: the schedules of
- * its space in the order of their predictions, and the fastest of them by the cycle simulator. In
- * this process, without a fleet: a candidate is built and simulated in some 20 ms. */
+ * its space in the order of their predictions, and the fastest of them by the cycle simulator. For
+ * `./dev bench vta`: in this process, without a fleet; a candidate takes some 20 ms. */
 #ifndef KILN_CLI_VTA_COMPILE_H
 #define KILN_CLI_VTA_COMPILE_H
 
 #include "compiler-core/core.h"
 #include "vta/csim.h"
-#include "vta/search/space.h"
+#include "vta/search/layer.h"
 
 /* A schedule that was compiled and simulated. */
 typedef struct kiln_vta_compiled {
@@ -48,11 +48,4 @@ KILN_MUST_USE kiln_status kiln_vta_tuning_default(const kiln_vta_tuning *tuning,
 KILN_MUST_USE kiln_status kiln_vta_tuning_best(const kiln_vta_tuning *tuning, bool alone,
                                                uint32_t simulate_count, kiln_arena *arena,
                                                kiln_vta_compiled *out_best);
-/* A source of schedules for kiln_vta_machine_evaluate. Errors of kiln_vta_tuning_create and
- * kiln_vta_tuning_best. */
-KILN_MUST_USE kiln_status kiln_vta_schedule_compiled(const kiln_vta_config *config,
-                                                     const kiln_vta_layer *layer,
-                                                     uint32_t simulate_count,
-                                                     kiln_vta_layer_time *out_time);
-
 #endif

@@ -40,41 +40,50 @@ static bool same_layer(const kiln_vta_layer *a, const kiln_vta_layer *b) {
            a->kernel == b->kernel && a->stride == b->stride && a->padding == b->padding;
 }
 
-static kiln_status add_layer(kiln_vta_layer layer, kiln_arena *process, kiln_vta_layer *list,
-                             uint32_t *count) {
-    for (uint32_t i = 0; i < *count; i++)
-        if (same_layer(&list[i], &layer)) {
-            list[i].count++;
+static kiln_status add_layer(kiln_vta_layer layer, kiln_arena *process, kiln_vta_layers *list) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (same_layer(&list->layer[i], &layer)) {
+            list->layer[i].count++;
             return KILN_OK;
         }
-    if (*count == KILN_VTA_LAYERS_MAX)
+    if (list->count == KILN_VTA_LAYERS_MAX)
         return KILN_ERROR(UNIMPLEMENTED, "more than %u different convolutions",
                           KILN_VTA_LAYERS_MAX);
     layer.name =
         kiln_arena_printf(process, "%ux%ux%u to %u, %ux%u by %u", layer.height, layer.width,
                           layer.in, layer.out, layer.kernel, layer.kernel, layer.stride);
-    list[(*count)++] = layer;
+    list->layer[list->count++] = layer;
     return KILN_OK;
 }
 
+/* An addition of what two layers make. */
+static bool adds_layers(const kiln_graph *graph, const kiln_node_info *node) {
+    return node->op == KILN_OP_ADD && !kiln_value_is_constant(graph, node->input[0]) &&
+           !kiln_value_is_constant(graph, node->input[1]);
+}
+
 kiln_status kiln_vta_layers_of_model(const char *path, kiln_arena *process,
-                                     kiln_vta_layer *out_layer, uint32_t *out_count,
-                                     uint32_t *out_left) {
+                                     kiln_vta_layers *out_layers) {
     kiln_graph *graph = NULL;
     kiln_mapping bytes = {0};
+    kiln_vta_layers *l = out_layers;
     kiln_status st = kiln_import_caged(path, NULL, process, &graph, &bytes);
-    *out_count = *out_left = 0;
+    *l = (kiln_vta_layers){.batch = 1};
     for (uint32_t i = 1; !st && i < graph->node.count; i++) {
         const kiln_node_info *node = &graph->node.data[i];
         kiln_vta_layer layer;
+        l->adds_bytes |= adds_layers(graph, node);
         if (node->op != KILN_OP_CONV && node->op != KILN_OP_CONV_INTEGER) continue;
-        if (read_conv(graph, node, &layer))
-            st = add_layer(layer, process, out_layer, out_count);
-        else
-            (*out_left)++;
+        if (node->op == KILN_OP_CONV_INTEGER && read_conv(graph, node, &layer)) {
+            l->batch = (uint32_t)graph->value.data[node->input[0]].shape.dim[0];
+            st = add_layer(layer, process, l);
+        } else {
+            l->left++;
+        }
     }
-    if (!st && !*out_count)
-        st = KILN_ERROR(NOT_FOUND, "no convolution that an accelerator would run");
+    if (!st && !l->count)
+        st = KILN_ERROR(NOT_FOUND, "no convolution that an accelerator would run%s",
+                        l->left ? ": it computes with bytes (kiln quantize MODEL --shift)" : "");
     kiln_file_unmap(&bytes);
     return kiln_status_note(st, "%s", path);
 }
@@ -89,17 +98,18 @@ static bool find_name(const kiln_vta_layer *layer, uint32_t count, kiln_str name
     return false;
 }
 
-kiln_status kiln_vta_layers_named(const char *names, kiln_vta_layer *out_layer,
-                                  uint32_t *out_count) {
+kiln_status kiln_vta_layers_named(const char *names, kiln_vta_layers *out_layers) {
+    kiln_vta_layer *layer = out_layers->layer;
+    *out_layers = (kiln_vta_layers){.batch = 1};
     const char *dots = strstr(names, "..");
     const kiln_str from = dots ? (kiln_str){names, (size_t)(dots - names)} : kiln_str_from(names);
-    const uint32_t all = kiln_vta_layers_resnet(false, out_layer);
+    const uint32_t all = kiln_vta_layers_resnet(false, layer);
     uint32_t first, last;
-    if (!find_name(out_layer, all, from, &first) ||
-        !find_name(out_layer, all, dots ? kiln_str_from(dots + 2) : from, &last) || last < first)
+    if (!find_name(layer, all, from, &first) ||
+        !find_name(layer, all, dots ? kiln_str_from(dots + 2) : from, &last) || last < first)
         return KILN_ERROR(NOT_FOUND, "no layers '%s'; there are C2 to C12, as C2..C12 or C9",
                           names);
-    *out_count = last - first + 1;
-    memmove(out_layer, out_layer + first, *out_count * sizeof *out_layer);
+    out_layers->count = last - first + 1;
+    memmove(layer, layer + first, out_layers->count * sizeof *layer);
     return KILN_OK;
 }

@@ -17,6 +17,8 @@ static const char style[] =
     "div.many{display:grid;grid-template-columns:repeat(auto-fill,minmax(26rem,1fr));gap:1rem}\n"
     "svg{width:100%;height:auto}text{fill:var(--fg);font-size:11px}"
     "text.tick,text.name{fill:var(--dim);font-size:10px}line.grid{stroke:var(--grid)}\n"
+    "polyline{fill:none;stroke:var(--best);stroke-width:1;opacity:.55}"
+    "polyline.first{stroke-width:2.5;opacity:1}polyline.base{stroke:var(--base);opacity:1}\n"
     "circle.all{fill:var(--dot)}circle.best{fill:var(--best)}circle.base{fill:var(--base)}\n";
 
 /* A column of the table, and what is drawn over GOPS. */
@@ -33,48 +35,105 @@ static const struct {
                   {"LUTs, by a model", lut_of},
                   {"mJ a batch, dynamic, by a model", mj_of}};
 
-static void dot(const char *class, double radius, const kiln_vta_machine *m, const kiln_axis *x,
-                const kiln_axis *y, double value, kiln_strbuf *out) {
+static void dot(const char *class, double radius, const kiln_vta_machine *m, double gops,
+                const kiln_axis *x, const kiln_axis *y, double value, kiln_strbuf *out) {
     kiln_strbuf text = {0};
     kiln_vta_config_print(&m->config, &text);
     kiln_strbuf_printf(out, "<circle class=\"%s\" r=\"%g\" cx=\"%.1f\" cy=\"%.1f\"><title>", class,
-                       radius, kiln_axis_place(x, value), kiln_axis_place(y, m->gops));
+                       radius, kiln_axis_place(x, value), kiln_axis_place(y, gops));
     kiln_xml_text(kiln_strbuf_view(&text), out);
     kiln_strbuf_text(out, "</title></circle>\n");
     kiln_strbuf_deinit(&text);
 }
 
+static void begin_figure(const char *title, kiln_strbuf *out) {
+    kiln_strbuf_text(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
+                          "viewBox=\"0 0 460 290\"><title>");
+    kiln_xml_text(kiln_str_from(title), out);
+    kiln_strbuf_text(out, "</title>\n");
+}
+
 static void figure(const kiln_vta_found *f, uint32_t which, kiln_strbuf *out) {
-    double most = axis_table[which].of(&f->preset), gops = f->preset.gops;
+    const kiln_vta_candidate *preset = &f->candidate[f->candidate_count];
+    double most = 0, gops = 0;
     for (uint32_t i = 0; i < f->evaluated; i++) {
         most = KILN_MAX(most, axis_table[which].of(&f->machine.data[i]));
         gops = KILN_MAX(gops, f->machine.data[i].gops);
     }
+    for (const kiln_vta_candidate *c = f->candidate; c <= preset; c++) {
+        most = KILN_MAX(most, axis_table[which].of(&c->machine));
+        gops = KILN_MAX(gops, kiln_vta_candidate_gops(c));
+    }
     const kiln_axis x = {0, 1.05 * most, 50, 440, false}, y = {0, 1.1 * gops, 250, 10, false};
-    kiln_strbuf_text(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
-                          "viewBox=\"0 0 460 290\"><title>");
-    kiln_xml_text(kiln_str_from(axis_table[which].name), out);
-    kiln_strbuf_text(out, "</title>\n");
+    begin_figure(axis_table[which].name, out);
     kiln_svg_axes(&x, axis_table[which].name, &y, "GOPS", out);
     const uint32_t step = 1 + f->evaluated / DOTS_MAX;
     for (uint32_t i = 0; i < f->evaluated; i += step) {
         const kiln_vta_machine *m = &f->machine.data[i];
-        dot("all", 1.4, m, &x, &y, axis_table[which].of(m), out);
+        dot("all", 1.4, m, m->gops, &x, &y, axis_table[which].of(m), out);
     }
-    for (uint32_t i = 0; i < f->candidate_count; i++)
-        dot("best", 3, &f->candidate[i], &x, &y, axis_table[which].of(&f->candidate[i]), out);
-    dot("base", 4, &f->preset, &x, &y, axis_table[which].of(&f->preset), out);
+    for (const kiln_vta_candidate *c = f->candidate; c <= preset; c++)
+        dot(c < preset ? "best" : "base", c < preset ? 3 : 4, &c->machine,
+            kiln_vta_candidate_gops(c), &x, &y, axis_table[which].of(&c->machine), out);
     kiln_strbuf_text(out, "</svg>\n");
 }
 
-static void row(const kiln_vta_machine *m, kiln_strbuf *out) {
+/* ---- throughput over trials ---- */
+
+static double curve_gops(const kiln_vta_candidate *c, double ns) {
+    return c->machine.gops * c->machine.ms / (ns / 1e6);
+}
+
+/* A staircase: the best stays until a faster one comes. */
+static void staircase(const char *class, const kiln_vta_candidate *c, const kiln_axis *x,
+                      const kiln_axis *y, kiln_strbuf *out) {
+    double level = 0;
+    kiln_strbuf_printf(out, "<polyline class=\"%s\" points=\"", class);
+    for (uint32_t i = 0; i < c->tuned.curve.point.count; i++) {
+        const kiln_curve_point *p = &c->tuned.curve.point.data[i];
+        const double at = kiln_axis_place(x, p->trial);
+        if (i) kiln_strbuf_printf(out, "%.1f,%.1f ", at, level);
+        level = kiln_axis_place(y, curve_gops(c, p->best_ns));
+        kiln_strbuf_printf(out, "%.1f,%.1f ", at, level);
+    }
+    kiln_strbuf_printf(out, "%.1f,%.1f\"><title>", kiln_axis_place(x, c->tuned.trials), level);
+    kiln_vta_config_print(&c->machine.config, out);
+    kiln_strbuf_text(out, "</title></polyline>\n");
+}
+
+static void tuning_figure(const kiln_vta_found *f, kiln_strbuf *out) {
+    const kiln_vta_candidate *preset = &f->candidate[f->candidate_count];
+    uint32_t trials = 1;
+    double most = 0, least = 0;
+    for (const kiln_vta_candidate *c = f->candidate; c <= preset; c++) {
+        if (c->tuned.ms <= 0) continue;
+        const double first = curve_gops(c, c->tuned.curve.point.data[0].best_ns);
+        trials = KILN_MAX(trials, c->tuned.trials);
+        most = KILN_MAX(most, kiln_vta_candidate_gops(c));
+        least = least > 0 ? KILN_MIN(least, first) : first;
+    }
+    if (most <= 0) return; /* nothing was tuned */
+    const kiln_axis x = {0, 1.02 * trials, 50, 440, false},
+                    y = {0.95 * least, most + 0.05 * least, 250, 10, false};
+    begin_figure("Throughput over trials", out);
+    kiln_svg_axes(&x, "trials of the tuning", &y, "GOPS", out);
+    for (const kiln_vta_candidate *c = f->candidate; c <= preset; c++)
+        if (c->tuned.ms > 0)
+            staircase(c == preset ? "base" : c == f->candidate ? "first" : "tuned", c, &x, &y, out);
+    kiln_strbuf_text(out, "</svg>\n");
+}
+
+static void row(const kiln_vta_candidate *c, kiln_strbuf *out) {
+    const kiln_vta_machine *m = &c->machine;
     kiln_strbuf_text(out, "<tr><td class=\"l\">");
     kiln_vta_config_print(&m->config, out);
     kiln_strbuf_printf(out,
-                       "</td><td>%u</td><td>%.2f</td><td>%.1f</td><td>%.2f</td><td>%.0f</td>"
-                       "<td>%.0f</td><td>%.1f</td><td>%u</td><td>%s</td></tr>\n",
-                       m->lut_columns, m->ms, m->gops, m->mj, m->resources.lut, m->resources.ff,
-                       bram_of(m), m->resources.dsp, kiln_vta_schedules_name(m));
+                       "</td><td>%u</td><td>%.2f</td><td>%.2f</td><td>%.1f</td><td>%.2f</td>"
+                       "<td>%.0f</td><td>%.0f</td><td>%.1f</td><td>%u</td><td>%u</td><td>%s</td>"
+                       "</tr>\n",
+                       m->lut_columns, kiln_vta_candidate_ms(c), m->ms, kiln_vta_candidate_gops(c),
+                       m->mj, m->resources.lut, m->resources.ff, bram_of(m), m->resources.dsp,
+                       c->tuned.trials, kiln_vta_schedules_name(c));
 }
 
 void kiln_vta_page_print(const kiln_vta_found *f, kiln_strbuf *out) {
@@ -85,17 +144,18 @@ void kiln_vta_page_print(const kiln_vta_found *f, kiln_strbuf *out) {
     kiln_xml_text(kiln_str_from(f->source), out);
     kiln_strbuf_printf(out,
                        "</h1>\n<p>%u of %u machines that fit the %s, by the cycle simulator with "
-                       "the best of a few cuts. Blue: the candidates, with the compiler's "
-                       "schedules; orange: the preset pynq. LUTs, flip-flops, energy and the clock "
-                       "are models.</p>\n",
+                       "the best of a few cuts. Blue: the candidates, tuned where the "
+                       "table says so, the bold line the winner; orange: the preset pynq. LUTs, "
+                       "flip-flops, energy and the clock are models.</p>\n",
                        f->evaluated, f->machine.count, f->wanted.device->name);
     kiln_strbuf_text(out, "<div class=\"many\">\n");
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(axis_table); i++) figure(f, i, out);
+    tuning_figure(f, out);
     kiln_strbuf_text(
         out, "</div>\n<div class=\"wide\"><table><tr><th class=\"l\">machine</th>"
-             "<th>columns in LUTs</th><th>ms</th><th>GOPS</th><th>mJ</th>"
-             "<th>LUT</th><th>FF</th><th>RAMB36</th><th>DSP48</th><th>schedules</th></tr>\n");
-    for (uint32_t i = 0; i < f->candidate_count; i++) row(&f->candidate[i], out);
-    row(&f->preset, out);
+             "<th>columns in LUTs</th><th>ms</th><th>ms by cuts</th><th>GOPS</th><th>mJ</th>"
+             "<th>LUT</th><th>FF</th><th>RAMB36</th><th>DSP48</th><th>trials</th>"
+             "<th>schedules</th></tr>\n");
+    for (uint32_t i = 0; i <= f->candidate_count; i++) row(&f->candidate[i], out);
     kiln_strbuf_text(out, "</table></div>\n</body></html>\n");
 }

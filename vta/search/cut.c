@@ -196,7 +196,7 @@ static double loads_of(const costs *c, const kiln_vta_conv_cut *cut, uint32_t pl
                        uint32_t count) {
     const uint32_t round = cut->in_turn ? c->steps : cut->threads * c->steps;
     const uint32_t apart = places / c->steps; /* parts, from one that uses a place to the next */
-    double loads = c->parts; /* where a place meets another step next */
+    double loads = c->parts;                  /* where a place meets another step next */
     if (places % round == 0 && !is_inner)
         loads = (double)count * KILN_MIN(apart, c->parts / count);
     else if (places % round == 0 && apart % count == 0)
@@ -212,14 +212,15 @@ static double least_of(const kiln_vta_config *config, const kiln_vta_conv_cut *c
                  wgt_loads = c->steps * loads_of(c, cut, cut->wgt_places, cut->out_inside, c->outs);
     const double inp = c->inp + c->inp_engine, wgt = c->wgt + c->wgt_engine,
                  out = c->out + c->out_engine;
-    const double moved = inp_loads * c->inp + wgt_loads * c->wgt +
-                         (config->channels > 2 ? 0 : c->parts * c->out);
+    const double moved =
+        inp_loads * c->inp + wgt_loads * c->wgt + (config->channels > 2 ? 0 : c->parts * c->out);
     const double sums = c->parts * (c->reset + c->steps * c->gemm) - c->reset,
                  passes = c->parts * c->alu;
     const double computed =
         has(config, KILN_VTA_ENGINE) ? fmax(sums + c->alu, passes) : sums + passes;
-    return fmax(moved, fmax(inp_loads * inp + wgt_loads * wgt + c->gemm + c->alu,
-                            inp + wgt + computed) + out);
+    return fmax(moved,
+                fmax(inp_loads * inp + wgt_loads * wgt + c->gemm + c->alu, inp + wgt + computed) +
+                    out);
 }
 
 double kiln_vta_cut_least(const kiln_vta_config *config, const kiln_vta_conv *conv,

@@ -29,7 +29,8 @@ kiln_vta_bound kiln_vta_conv_bound(const kiln_vta_config *config, const kiln_vta
  * not overlap. Infinite where the cut does not fit into the machine. */
 double kiln_vta_cut_estimate(const kiln_vta_config *config, const kiln_vta_conv *conv,
                              const kiln_vta_conv_cut *cut);
-/* No more than the estimate, and without its steps: what each engine and the channel do at least. */
+/* No more than the estimate, and without its steps: what each engine and the channel do at least.
+ */
 double kiln_vta_cut_least(const kiln_vta_config *config, const kiln_vta_conv *conv,
                           const kiln_vta_conv_cut *cut);
 /* The cut with `threads` virtual threads that takes the fewest cycles by the cycle simulator, of

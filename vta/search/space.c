@@ -139,10 +139,12 @@ static int by_bound(const void *a, const void *b) {
     return (x->bound_ms > y->bound_ms) - (x->bound_ms < y->bound_ms);
 }
 
-/* The least pipeline with which the clock may be had; false: none, or what is chosen does not go
- * together. */
+/* Bytes come into accumulators as products with an identity where tiles are square, or need their
+ * feature. The least pipeline with which the clock may be had; false: none, or what is chosen does
+ * not go together. */
 static bool choose_rest(const kiln_vta_wanted *wanted, kiln_vta_machine *m) {
-    const kiln_vta_config *c = &m->config;
+    kiln_vta_config *c = &m->config;
+    if (wanted->adds_bytes && c->block_in != c->block_out) c->features |= FEATURE(BYTES);
     const uint32_t peak = c->batch * c->block_in * c->block_out;
     if (peak < PEAK_LEAST || peak > PEAK_MOST || c->alu_lanes > c->batch * c->block_out ||
         c->batch > wanted->batch || c->channels > wanted->channels ||
@@ -195,27 +197,23 @@ static uint64_t bytes_of(const kiln_vta_timing *timing) {
     return bytes;
 }
 
-kiln_status kiln_vta_schedule_cuts(const kiln_vta_config *config, const kiln_vta_layer *layer,
-                                   uint32_t simulate_count, kiln_vta_layer_time *out_time) {
+static kiln_status best_cut(const kiln_vta_config *config, const kiln_vta_layer *layer,
+                            uint32_t simulate_count, kiln_vta_cut_time *out_best) {
     const kiln_vta_conv conv = kiln_vta_layer_tiled(layer, config);
-    kiln_vta_cut_time best = {0};
-    kiln_status st = kiln_vta_cut_search(config, &conv, 2, simulate_count, &best);
-    if (st) {
-        kiln_status_free(st);
-        st = kiln_vta_cut_search(config, &conv, 1, simulate_count, &best);
-    }
-    *out_time = (kiln_vta_layer_time){best.timing, best.stream_bytes};
-    return st;
+    kiln_status st = kiln_vta_cut_search(config, &conv, 2, simulate_count, out_best);
+    if (!st) return KILN_OK;
+    kiln_status_free(st);
+    return kiln_vta_cut_search(config, &conv, 1, simulate_count, out_best);
 }
 
-kiln_status kiln_vta_machine_evaluate(const kiln_vta_wanted *wanted, kiln_vta_schedule *schedule,
-                                      uint32_t simulate_count, kiln_vta_machine *machine) {
+kiln_status kiln_vta_machine_evaluate(const kiln_vta_wanted *wanted, uint32_t simulate_count,
+                                      kiln_vta_machine *machine) {
     double cycles = 0, bytes = 0, multiply_adds = 0, useful = 0;
     const kiln_vta_config *config = &machine->config;
     for (uint32_t i = 0; i < wanted->layer_count; i++) {
         const kiln_vta_layer *layer = &wanted->layer[i];
-        kiln_vta_layer_time best;
-        kiln_status st = schedule(config, layer, simulate_count, &best);
+        kiln_vta_cut_time best;
+        kiln_status st = best_cut(config, layer, simulate_count, &best);
         if (st) return kiln_status_note(st, "%s", layer->name);
         cycles += layer->count * (double)best.timing.cycles;
         bytes += layer->count * ((double)bytes_of(&best.timing) + (double)best.stream_bytes);

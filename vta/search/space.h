@@ -18,6 +18,7 @@ typedef struct kiln_vta_wanted {
     uint32_t channel_bits; /* of each, the most */
     const kiln_vta_layer *layer;
     uint32_t layer_count; /* 1 to KILN_VTA_LAYERS_MAX */
+    bool adds_bytes;      /* some add the bytes of another layer to their sums */
 } kiln_vta_wanted;
 
 typedef struct kiln_vta_machine {
@@ -27,7 +28,6 @@ typedef struct kiln_vta_machine {
     double bound_ms; /* of all layers of a batch, at the configuration's clock */
     /* By the cycle simulator; 0 where it has not been evaluated, or cannot run a layer. */
     double ms, gops, mj;
-    bool compiled; /* these are of schedules of the compiler, else of cuts */
 } kiln_vta_machine;
 
 typedef KILN_VEC(kiln_vta_machine) kiln_vta_machines;
@@ -39,23 +39,10 @@ uint64_t kiln_vta_space_enumerate(const kiln_vta_wanted *wanted, kiln_vta_machin
 /* The machine's bound on the layers, in milliseconds: the longest of what engines and channels do,
  * with the loads that come again because memories end. */
 double kiln_vta_machine_bound(const kiln_vta_wanted *wanted, const kiln_vta_config *config);
-/* What a layer takes on a machine. */
-typedef struct kiln_vta_layer_time {
-    kiln_vta_timing timing;
-    uint64_t stream_bytes; /* of instructions and micro-ops */
-} kiln_vta_layer_time;
-/* Where schedules come from: the fastest of `simulate_count` for the layer on the machine.
- * NOT_FOUND, FAILED_PRECONDITION: there is none. */
-typedef kiln_status kiln_vta_schedule(const kiln_vta_config *config, const kiln_vta_layer *layer,
-                                      uint32_t simulate_count, kiln_vta_layer_time *out_time);
-/* From cuts, with two virtual threads, or one where no cut for two fits. */
-KILN_MUST_USE kiln_status kiln_vta_schedule_cuts(const kiln_vta_config *config,
-                                                 const kiln_vta_layer *layer,
-                                                 uint32_t simulate_count,
-                                                 kiln_vta_layer_time *out_time);
-/* Fills ms, gops and mj of all layers. Errors of `schedule`, with the layer's name. */
+/* Fills ms, gops and mj of all layers, each with the best of `simulate_count` cuts: with two
+ * virtual threads, or one where no cut for two fits. NOT_FOUND with the layer's name: no cut fits.
+ */
 KILN_MUST_USE kiln_status kiln_vta_machine_evaluate(const kiln_vta_wanted *wanted,
-                                                    kiln_vta_schedule *schedule,
                                                     uint32_t simulate_count,
                                                     kiln_vta_machine *machine);
 

@@ -50,8 +50,8 @@ static void machines_fit_and_the_best_comes_first(void **state) {
     }
     kiln_vta_machine pynq = {0};
     expect_ok(kiln_vta_config_parse(KILN_STR("pynq"), &pynq.config));
-    expect_ok(kiln_vta_machine_evaluate(&wanted, kiln_vta_schedule_cuts, 2, &pynq));
-    expect_ok(kiln_vta_machine_evaluate(&wanted, kiln_vta_schedule_cuts, 2, &machines.data[0]));
+    expect_ok(kiln_vta_machine_evaluate(&wanted, 2, &pynq));
+    expect_ok(kiln_vta_machine_evaluate(&wanted, 2, &machines.data[0]));
     assert_true(machines.data[0].ms * 1.2 <= pynq.ms);
     assert_true(pynq.gops > 40 && pynq.gops < 51.2); /* 256 multiply-adds at 100 MHz */
     assert_true(pynq.mj > 0);
@@ -76,8 +76,7 @@ static void a_machine_that_cannot_run_a_layer_says_which(void **state) {
     const kiln_vta_wanted wanted = one_layer();
     kiln_vta_machine small = {0};
     expect_ok(kiln_vta_config_parse(KILN_STR("pynq,wgt10"), &small.config));
-    expect_error(kiln_vta_machine_evaluate(&wanted, kiln_vta_schedule_cuts, 1, &small), NOT_FOUND,
-                 "C9");
+    expect_error(kiln_vta_machine_evaluate(&wanted, 1, &small), NOT_FOUND, "C9");
 }
 
 int main(void) {

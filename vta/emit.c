@@ -7,6 +7,7 @@
 #include "vta/uop_cache.h"
 
 #define NONE UINT32_MAX
+#define UOP_BITS 32u
 
 /* One program that is being written from events [begin, end). */
 typedef struct writing {
@@ -108,32 +109,53 @@ static bool may_leave(const void *context, uint32_t kernel) {
     return w->alu_promised[kernel] == 0 && w->alu_used[kernel] <= w->alu_known;
 }
 
-/* COMPUTE loads the kernel if it is not there. */
-static kiln_status need_kernel(writing *w, uint32_t kernel) {
+/* Appends the micro-ops of a kernel that was never there to the buffer in main memory. */
+static void write_uops(writing *w, uint32_t kernel) {
     const kiln_vta_recording *r = w->r;
-    const uint32_t uops = r->kernel_uops.data[kernel];
-    bool load;
-    if (!kiln_vta_uop_cache_use(&w->cache, kernel, may_leave, w, &load))
+    w->uop_first[kernel] = w->uop.count;
+    for (uint32_t i = 0; i < r->kernel_uops.data[kernel]; i++)
+        kiln_vec_push_in(w->arena, &w->uop, r->uop.data[r->kernel_first.data[kernel] + i]);
+}
+
+/* A load waits for the latency of memory. Kernels that are needed next come with it, as many as the
+ * port moves in that time, so that they do not wait, too. Returns the micro-ops of all. */
+static uint32_t load_with_next(writing *w, uint32_t kernel) {
+    const kiln_vta_recording *r = w->r;
+    const uint32_t limit = r->config.latency * r->config.bus_bits / UOP_BITS;
+    uint32_t uops = r->kernel_uops.data[kernel];
+    if (w->uop_first[kernel] != NONE) return uops;
+    write_uops(w, kernel);
+    for (uint32_t next = kernel + 1; next < r->kernel_uops.count; next++) {
+        const uint32_t more = r->kernel_uops.data[next];
+        if (w->uop_first[next] != NONE || uops + more > limit ||
+            !kiln_vta_uop_cache_follow(&w->cache, next - 1, next))
+            break;
+        write_uops(w, next);
+        uops += more;
+    }
+    return uops;
+}
+
+/* COMPUTE loads the kernel if it is not there; `early`: before it takes tokens, if it may. */
+static kiln_status need_kernel(writing *w, uint32_t kernel, bool early) {
+    bool load, evicted;
+    if (!kiln_vta_uop_cache_use(&w->cache, kernel, may_leave, w, &load, &evicted))
         return KILN_ERROR(RESOURCE_EXHAUSTED,
                           "no room for %u micro-ops beside those that the alu may still read; "
                           "let compute wait for it",
-                          uops);
+                          w->r->kernel_uops.data[kernel]);
     if (!load) return KILN_OK;
-    if (w->uop_first[kernel] == NONE) {
-        w->uop_first[kernel] = w->uop.count;
-        for (uint32_t i = 0; i < uops; i++)
-            kiln_vec_push_in(w->arena, &w->uop, r->uop.data[r->kernel_first.data[kernel] + i]);
-    }
+    const uint32_t uops = load_with_next(w, kernel);
     const kiln_vta_instruction in = {.opcode = KILN_VTA_LOAD,
                                      .memory = KILN_VTA_UOP,
                                      .sram_base = w->cache.place[kernel],
                                      .dram_base = w->uop_first[kernel],
                                      .y_size = 1,
                                      .x_size = uops};
-    if (w->has_alu_engine)
-        append(w, KILN_VTA_ENGINE_COMPUTE, in, KILN_VTA_BUFFER_UOPS);
-    else
+    if (early && !(w->has_alu_engine && evicted)) /* what left may be the ALU's */
         append_early(w, in);
+    else
+        append(w, KILN_VTA_ENGINE_COMPUTE, in, KILN_VTA_BUFFER_UOPS);
     return KILN_OK;
 }
 
@@ -147,7 +169,7 @@ static kiln_status need_alu_kernels(writing *w, const kiln_vta_recorded_token *t
             w->r->token.data[e->token].from == KILN_VTA_ENGINE_COMPUTE)
             break;
         if (e->kind != KILN_VTA_EVENT_RUN) continue;
-        kiln_status st = need_kernel(w, e->kernel);
+        kiln_status st = need_kernel(w, e->kernel, false);
         if (st) return st;
         w->alu_promised[e->kernel]++;
     }
@@ -166,7 +188,7 @@ static kiln_status run(writing *w, const kiln_vta_event *e) {
             w->alu_promised[e->kernel]--;
             w->alu_used[e->kernel] = ++w->alu_steps;
         } else {
-            kiln_status st = need_kernel(w, e->kernel);
+            kiln_status st = need_kernel(w, e->kernel, true);
             if (st) return st;
         }
         uop = w->cache.place[e->kernel];

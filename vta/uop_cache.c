@@ -47,22 +47,44 @@ static bool evict_oldest(kiln_vta_uop_cache *cache, kiln_vta_may_leave may_leave
     return true;
 }
 
+/* The kernel lies at the place, behind `at` residents. */
+static void put(kiln_vta_uop_cache *cache, uint32_t kernel, uint32_t place, uint32_t at) {
+    memmove(&cache->resident[at + 1], &cache->resident[at],
+            sizeof *cache->resident * (cache->resident_count - at));
+    cache->resident[at] = kernel;
+    cache->resident_count++;
+    cache->place[kernel] = place;
+}
+
 bool kiln_vta_uop_cache_use(kiln_vta_uop_cache *cache, uint32_t kernel,
-                            kiln_vta_may_leave may_leave, const void *context, bool *out_load) {
+                            kiln_vta_may_leave may_leave, const void *context, bool *out_load,
+                            bool *out_evicted) {
     *out_load = cache->place[kernel] == KILN_VTA_NO_PLACE;
+    *out_evicted = false;
     if (*out_load) {
         uint32_t place, at;
-        while (!find_gap(cache, cache->uops[kernel], &place, &at))
+        while (!find_gap(cache, cache->uops[kernel], &place, &at)) {
             if (!evict_oldest(cache, may_leave, context)) return false;
-        memmove(&cache->resident[at + 1], &cache->resident[at],
-                sizeof *cache->resident * (cache->resident_count - at));
-        cache->resident[at] = kernel;
-        cache->resident_count++;
-        cache->place[kernel] = place;
+            *out_evicted = true;
+        }
+        put(cache, kernel, place, at);
         cache->misses++;
     } else {
         cache->hits++;
     }
     cache->used[kernel] = ++cache->uses;
+    return true;
+}
+
+bool kiln_vta_uop_cache_follow(kiln_vta_uop_cache *cache, uint32_t kernel, uint32_t next) {
+    const uint32_t place = cache->place[kernel] + cache->uops[kernel];
+    uint32_t at = 0;
+    while (cache->resident[at] != kernel) at++;
+    at++;
+    const uint32_t end =
+        at < cache->resident_count ? cache->place[cache->resident[at]] : cache->end;
+    if (end - place < cache->uops[next]) return false;
+    put(cache, next, place, at);
+    cache->used[next] = ++cache->uses;
     return true;
 }

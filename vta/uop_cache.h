@@ -29,8 +29,13 @@ typedef bool (*kiln_vta_may_leave)(const void *context, uint32_t kernel);
 void kiln_vta_uop_cache_init(kiln_vta_uop_cache *cache, uint32_t begin, uint32_t end,
                              const uint32_t *uops, uint32_t kernel_count, kiln_arena *arena);
 /* Notes a use of the kernel. True: it is there at place[kernel]; `*out_load` says that it has just
- * come and must be loaded. False: there is no room among those that may not leave. */
+ * come and must be loaded, `*out_evicted` that others left for it. False: there is no room among
+ * those that may not leave. */
 bool kiln_vta_uop_cache_use(kiln_vta_uop_cache *cache, uint32_t kernel,
-                            kiln_vta_may_leave may_leave, const void *context, bool *out_load);
+                            kiln_vta_may_leave may_leave, const void *context, bool *out_load,
+                            bool *out_evicted);
+
+/* Puts a kernel that is not there directly behind `kernel`, which is, if that place is free. */
+bool kiln_vta_uop_cache_follow(kiln_vta_uop_cache *cache, uint32_t kernel, uint32_t next);
 
 #endif

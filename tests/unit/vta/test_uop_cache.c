@@ -50,13 +50,23 @@ static bool naive_use(naive *n, uint32_t kernel, uint32_t uops, uint32_t now, co
     return true;
 }
 
+static bool naive_follow(naive *n, uint32_t kernel, uint32_t uops, uint32_t next,
+                         uint32_t next_uops, uint32_t now) {
+    const uint32_t at = naive_place(n, kernel) + uops;
+    bool is_free = at + next_uops <= PLACES;
+    for (uint32_t i = at; is_free && i < at + next_uops; i++) is_free = n->owner[i] == 0;
+    for (uint32_t i = at; is_free && i < at + next_uops; i++) n->owner[i] = next + 1;
+    if (is_free) n->used[next] = now;
+    return is_free;
+}
+
 static bool is_not_fixed(const void *context, uint32_t kernel) {
     return !((const bool *)context)[kernel];
 }
 
 static void kernels_lie_where_the_naive_model_has_them(void **state) {
     kiln_rand r;
-    uint32_t full = 0;
+    uint32_t full = 0, followed[2] = {0};
     for (uint64_t seed = 1; seed <= 200; seed++) {
         kiln_rand_init(&r, seed);
         uint32_t uops[KERNELS];
@@ -68,11 +78,21 @@ static void kernels_lie_where_the_naive_model_has_them(void **state) {
         for (uint32_t step = 1; step <= 100; step++) {
             const uint32_t kernel = (uint32_t)kiln_rand_below(&r, KERNELS);
             fixed[kiln_rand_below(&r, KERNELS)] = kiln_rand_below(&r, 12) == 0;
-            bool load;
-            const bool ok = kiln_vta_uop_cache_use(&cache, kernel, is_not_fixed, fixed, &load);
-            assert_int_equal(ok, naive_use(&n, kernel, uops[kernel], step, fixed));
+            bool load, evicted;
+            const bool had_gap = naive_gap(&n, uops[kernel]) != KILN_VTA_NO_PLACE;
+            const bool ok =
+                kiln_vta_uop_cache_use(&cache, kernel, is_not_fixed, fixed, &load, &evicted);
+            assert_int_equal(ok, naive_use(&n, kernel, uops[kernel], 2 * step, fixed));
             full += !ok;
             if (!ok) break;
+            assert_int_equal(evicted, load && !had_gap);
+            const uint32_t next = (uint32_t)kiln_rand_below(&r, KERNELS);
+            if (cache.place[next] == KILN_VTA_NO_PLACE) {
+                const bool follows = kiln_vta_uop_cache_follow(&cache, kernel, next);
+                assert_int_equal(follows, naive_follow(&n, kernel, uops[kernel], next, uops[next],
+                                                       2 * step + 1));
+                followed[follows]++;
+            }
             for (uint32_t k = 0; k < KERNELS; k++) {
                 const uint32_t place = naive_place(&n, k);
                 assert_int_equal(cache.place[k],
@@ -84,6 +104,7 @@ static void kernels_lie_where_the_naive_model_has_them(void **state) {
         kiln_arena_reset(*state);
     }
     assert_in_range(full, 1, 150); /* both ends of a run are seen */
+    assert_true(followed[0] > 0 && followed[1] > 0);
 }
 
 int main(void) {

@@ -2,6 +2,7 @@
  * get an order (vta_order.h), and vta/builder.h makes a stream of both. */
 #include "compiler-core/codegen/backend.h"
 #include "compiler-core/codegen/vta_calls.h"
+#include "compiler-core/codegen/vta_ends.h"
 #include "compiler-core/codegen/vta_improve.h"
 #include "compiler-core/codegen/vta_order.h"
 #include "vta/check.h"
@@ -79,6 +80,8 @@ static kiln_status make_plan(const kiln_lowered *lowered, const kiln_target *tar
     if (st) return st;
     kiln_vta_join_operations(&out->calls, arena);
     kiln_vta_place_resets(&out->calls, arena);
+    kiln_vta_cut_begin(&out->calls, arena);
+    kiln_vta_cut_end(&out->calls, arena);
     kiln_vta_order(&out->calls, arena, &out->steps);
     return KILN_OK;
 }

@@ -19,7 +19,8 @@ typedef struct walking {
     uint32_t used[KILN_VTA_MEMORY_COUNT];  /* tiles that are taken */
     uint32_t limit[KILN_VTA_MEMORY_COUNT]; /* tiles that there are */
     uint32_t stages;                       /* of the innermost pipeline around; 1: none */
-    uint32_t *buffer_stages;               /* [buffer count] that stores ask for */
+    const uint32_t *asked;                 /* [buffer count] places that stores ask for, */
+    uint32_t asked_most;                   /* of which a buffer gets so many */
     uint32_t quarter; /* tiles of a part of the accumulators that places in turn begin at; 0: any */
     KILN_VEC(staged) staged;
     bool is_full; /* a place was more than there is */
@@ -103,7 +104,8 @@ static kiln_status walk_alloc(walking *w, kiln_stmt stmt) {
         return KILN_ERROR(ILLEGAL_SCHEDULE, "%.*s has scope %s, which the machine does not have",
                           KILN_STR_ARG(w->m.p->buffer.data[s->buffer].name),
                           kiln_scopes[w->m.p->buffer.data[s->buffer].scope].text);
-    const uint32_t stages = KILN_MAX(w->stages, w->buffer_stages[s->buffer]);
+    const uint32_t asked = KILN_MIN(w->asked[s->buffer], w->asked_most);
+    const uint32_t stages = w->stages * KILN_MAX(asked, 1);
     const uint32_t before = w->used[memory];
     kiln_status st = KILN_OK;
     if (memory == KILN_VTA_OUT)
@@ -226,26 +228,32 @@ static kiln_status walk(walking *w, kiln_stmt stmt) {
     return KILN_ERROR(ILLEGAL_SCHEDULE, "a statement is none of a program for the machine");
 }
 
-static void find_stages(walking *w, kiln_stmt stmt) {
-    const kiln_stmt_info *s = &w->m.p->stmt.data[stmt];
-    const kiln_attribute *a = kiln_stmt_attribute(w->m.p, stmt, KILN_ATTRIBUTE_PIPELINE);
-    if (a && s->kind == KILN_STMT_STORE) w->buffer_stages[s->buffer] = a->row;
-    for (uint32_t i = 0; i < s->child.count; i++) find_stages(w, s->child.data[i]);
+/* `*most`: the most places that one of them asks for. */
+static void find_stages(const kiln_program *p, kiln_stmt stmt, uint32_t *stages, uint32_t *most) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    const kiln_attribute *a = kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE);
+    if (a && s->kind == KILN_STMT_STORE) {
+        stages[s->buffer] = a->row;
+        *most = KILN_MAX(*most, a->row);
+    }
+    for (uint32_t i = 0; i < s->child.count; i++) find_stages(p, s->child.data[i], stages, most);
 }
 
 /* How places are given out. */
 typedef struct giving {
-    bool quarters; /* accumulators in turn have quarters of their own */
-    bool asked;    /* buffers have as many places as stores ask for */
+    bool quarters;         /* accumulators in turn have quarters of their own */
+    const uint32_t *asked; /* [buffer count] places that stores ask for */
+    uint32_t asked_most;   /* and of these so many at most */
 } giving;
 
-static kiln_status make_calls(kiln_program *p, kiln_arena *arena, giving how, kiln_vta_calls *calls,
-                              bool *out_is_full) {
+static kiln_status make_calls(kiln_program *p, kiln_arena *arena, const giving *how,
+                              kiln_vta_calls *calls, bool *out_is_full) {
     const uint32_t accumulators = calls->sizes.tile_count[KILN_VTA_ACC];
     calls->call.count = calls->made.count = 0;
     walking w = {.stages = 1,
-                 .quarter = how.quarters ? accumulators / 4 : 0,
-                 .buffer_stages = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
+                 .quarter = how->quarters ? accumulators / 4 : 0,
+                 .asked = how->asked,
+                 .asked_most = how->asked_most,
                  .m = {.p = p,
                        .arena = arena,
                        .calls = calls,
@@ -259,7 +267,6 @@ static kiln_status make_calls(kiln_program *p, kiln_arena *arena, giving how, ki
     for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) w.limit[i] = calls->sizes.tile_count[i];
     w.limit[KILN_VTA_ACC] -= kiln_vta_emit_reserved(&calls->config);
     for (uint32_t i = 0; i < calls->buffer.count; i++) w.m.number[calls->buffer.data[i]] = i + 1;
-    if (how.asked) find_stages(&w, p->root);
     kiln_interp_init(&w.m.interp, p, NULL, NULL);
     kiln_status st = walk(&w, p->root);
     kiln_interp_deinit(&w.m.interp);
@@ -274,14 +281,17 @@ kiln_status kiln_vta_calls_of(kiln_program *p, const kiln_buffer *arg, uint32_t 
     *out_calls = (kiln_vta_calls){.config = *config, .sizes = kiln_vta_sizes_of(config)};
     for (uint32_t i = 0; i < arg_count; i++) kiln_vec_push_in(arena, &out_calls->buffer, arg[i]);
     /* Where there is no room for one way, there may be for the next. */
-    static const giving way[] = {{true, true}, {false, true}, {false, false}};
+    uint32_t *asked = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count), most = 1;
+    find_stages(p, p->root, asked, &most);
     kiln_status st = NULL;
-    for (size_t i = kiln_vta_config_has(config, KILN_VTA_ENGINE) ? 0 : 1; i < KILN_ARRAY_COUNT(way);
-         i++) {
-        kiln_status_free(st);
-        st = make_calls(p, arena, way[i], out_calls, &is_full);
-        if (!st || !is_full) return st;
-    }
+    for (; most > 0; most--)
+        for (int quarters = kiln_vta_config_has(config, KILN_VTA_ENGINE); quarters >= 0;
+             quarters--) {
+            kiln_status_free(st);
+            const giving how = {quarters, asked, most};
+            st = make_calls(p, arena, &how, out_calls, &is_full);
+            if (!st || !is_full) return st;
+        }
     return st;
 }
 

@@ -19,8 +19,8 @@
  * accumulators that it is made from, which hold the bytes afterwards and not what they held before.
  *
  * Each ALLOC takes a place behind those around it. In a loop with @pipeline(n) it has n places and
- * takes one after the other each time that it is reached; so does a buffer whose stores have that
- * attribute, if there is room. */
+ * takes one after the other each time that it is reached. A buffer whose stores have that attribute
+ * has n times as many, or as many times as there is room for. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_VTA_CALLS_H
 #define KILN_COMPILER_CORE_CODEGEN_VTA_CALLS_H
 

@@ -66,10 +66,18 @@ double kiln_core_uops(const double *extent, uint32_t count) {
 }
 
 /* Calls that differ in their places have micro-ops of their own, which COMPUTE loads when it meets
- * the first of them. */
+ * the first of them, and with it others, as many as the port moves in a latency (vta/emit.c). */
 static double uop_waits(const kiln_vta_config *m, const kiln_core_work *w) {
     const double kernels = fmin(w->gemm_calls, w->result_places * w->load_places);
-    return kernels * (m->latency + m->row_cycles + w->gemm_uops * UOP_BITS / m->bus_bits);
+    const double together = m->latency * (double)m->bus_bits / UOP_BITS / fmax(1, w->gemm_uops);
+    return ceil(kernels / fmax(1, together)) * (m->latency + m->row_cycles) +
+           kernels * w->gemm_uops * UOP_BITS / m->bus_bits;
+}
+
+/* What both ends of a program wait for is cut into pieces (codegen/vta_ends.h): n of them take
+ * further * n + hidden / n cycles. */
+static double in_pieces(double hidden, double further) {
+    return fmin(hidden, 2 * sqrt(hidden * further));
 }
 
 /* An operand that stays for several steps is loaded in one burst, which begins when the steps
@@ -86,6 +94,14 @@ static double burst_waits(const kiln_core_work *w, const kiln_core_copies *c, do
  * both have much to do. */
 static double beside(double a, double b) {
     return fmax(a, b) * pow(1 + pow(fmin(a, b) / fmax(1, fmax(a, b)), SHARPNESS), 1 / SHARPNESS);
+}
+
+/* While COMPUTE itself makes results, LOAD runs ahead as far as there are places, and then waits
+ * for a GEMM to end. Cycles of the port beside the ALU. */
+static double loads_beside_alu(const kiln_core_work *w, double alu, double port) {
+    const double phases = per_call(w->alu_calls, w->threads); /* parts of all threads together */
+    const double ahead = (w->load_places - 1) * per_call(port, w->gemm_calls);
+    return fmax(0, phases - 1) * fmin(per_call(alu, phases), ahead);
 }
 
 kiln_core_time kiln_core_time_of(const kiln_vta_config *m, const kiln_core_work *w) {
@@ -115,20 +131,31 @@ kiln_core_time kiln_core_time_of(const kiln_vta_config *m, const kiln_core_work 
     if (!hides_results) t.term[KILN_CORE_WAITS] += out + w->out.calls * m->latency;
     t.term[KILN_CORE_WAITS] += uop_waits(m, w);
     t.term[KILN_CORE_WAITS] += acc + w->acc.calls * m->latency; /* COMPUTE itself loads these */
-    t.term[KILN_CORE_ENDS] = per_call(loads, w->inp.blocks) + per_call(weights, w->wgt.blocks) +
-                             per_call(out, w->out.blocks) +
-                             per_call(t.term[KILN_CORE_ALU], w->alu_calls) + 2.0 * m->latency;
-    double compute = t.term[KILN_CORE_GEMM] + t.term[KILN_CORE_ALU];
+    const double part_weights = per_call(weights, w->wgt.blocks),
+                 cut_weights = fmin(part_weights, per_call(w->gemm_tiles, w->gemm_calls));
+    const double part_out = per_call(out, w->out.blocks),
+                 part_alu = per_call(t.term[KILN_CORE_ALU], w->alu_calls);
+    const double part_calls = w->alu_operations * TAKE_CYCLES + passes * ALU_PIPELINE;
+    t.term[KILN_CORE_ENDS] =
+        2.0 * m->latency + per_call(loads, w->inp.blocks) + part_weights - cut_weights +
+        in_pieces(cut_weights, drain) +
+        (engine ? in_pieces(part_alu + part_out, drain) : in_pieces(part_out, part_calls));
+    const double gemm = t.term[KILN_CORE_GEMM], alu = t.term[KILN_CORE_ALU];
+    double compute = gemm + alu;
     if (engine && w->result_places > w->threads)
-        compute = fmax(t.term[KILN_CORE_GEMM], t.term[KILN_CORE_ALU]);
+        compute = fmax(gemm, alu);
     else if (engine && hides_results) /* the first thread's next sums wait for its results */
-        compute = t.term[KILN_CORE_GEMM] + (t.term[KILN_CORE_ALU] + out) / w->threads;
+        compute = gemm + (alu + out) / w->threads;
     if (hides_loads) {
         t.term[KILN_CORE_WAITS] += burst_waits(w, &w->inp, loads, weights, compute);
         t.term[KILN_CORE_WAITS] += burst_waits(w, &w->wgt, weights, loads, compute);
     }
-    t.cycles =
-        beside(compute + t.term[KILN_CORE_WAITS], t.term[KILN_CORE_PORT]) + t.term[KILN_CORE_ENDS];
+    const double waits = t.term[KILN_CORE_WAITS], port = t.term[KILN_CORE_PORT];
+    t.cycles = beside(compute + waits, port);
+    if (!engine && hides_loads)
+        t.cycles =
+            fmax(t.cycles, alu + beside(gemm + waits, port - loads_beside_alu(w, alu, port)));
+    t.cycles += t.term[KILN_CORE_ENDS];
     for (int i = 0; i < KILN_CORE_TERMS; i++)
         if (t.term[i] > t.term[t.bound]) t.bound = (kiln_core_term)i;
     return t;

@@ -38,7 +38,7 @@ static kiln_sketch_result make_product(kiln_sched *s, uint32_t options) {
         reason = "it does more than a product and what follows that";
     if (reason) return kiln_sketch_never(reason);
     const double cycles = kiln_vta_choose_tile(&t);
-    if (cycles == 0) return kiln_sketch_none("no tile fits into the machine");
+    if (cycles == 0) return kiln_sketch_none("no tile of its own fits into the machine");
     reason = kiln_vta_make_nest(&t);
     if (reason) return kiln_sketch_none(reason);
     kiln_sketch_result made = kiln_sketch_made();

@@ -240,10 +240,24 @@ static double cycles_of(const kiln_vta_tiling *t, const tile_row *r) {
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* Whether parts along OUT first are in another order than parts along positions first. */
+static bool order_matters(const kiln_vta_tiling *t, const tile_row *r) {
+    const part p = part_of(t, r);
+    const double out = parts_along(t, &p, KILN_VTA_AXIS_OUT), positions = parts_of(t, &p) / out;
+    const bool along_out = kiln_vta_beside(t) == KILN_VTA_AXIS_OUT;
+    return out > (along_out ? p.threads : 1) && positions > (along_out ? 1 : p.threads);
+}
+
+/* Whether the options without OUT_INSIDE make the same schedule of the row. */
+static bool comes_again(const kiln_vta_tiling *t, const tile_row *r) {
+    return (t->options & KILN_VTA_OUT_INSIDE) && !(t->options & KILN_VTA_STAYS) &&
+           !order_matters(t, r);
+}
+
 /* Keeps the best rows of each number of stages, so that a search sees what overlap brings. */
 static void add_row(const kiln_vta_tiling *t, tile_table *table, tile_row *r) {
     uint32_t at = 0, same = 0;
-    if (!fits(t, r)) return;
+    if (comes_again(t, r) || !fits(t, r)) return;
     r->cycles = cycles_of(t, r);
     for (uint32_t i = 0; i < table->count; i++)
         same += table->row[i].column[KILN_VTA_STAGES] == r->column[KILN_VTA_STAGES];

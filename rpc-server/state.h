@@ -59,7 +59,7 @@ struct kiln_server {
     kiln_server_actions *actions;
 };
 
-/* server.c */
+/* effects.c */
 kiln_server_action *kiln_server_act(kiln_server *s, kiln_server_action_kind kind);
 /* Sends a deep copy, when there is a connection. */
 void kiln_server_send(kiln_server *s, const kiln_message *message);
